@@ -1,0 +1,41 @@
+# kiln_library(NAME SOURCES... DEPS...) and kiln_test(NAME SOURCES... DEPS...): one library and one
+# test program per folder, all built with the same options.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+add_library(kiln_options INTERFACE)
+target_compile_features(kiln_options INTERFACE cxx_std_20)
+target_compile_options(kiln_options INTERFACE
+  -Wall -Wextra -Wconversion -Wswitch-enum -Werror)
+target_include_directories(kiln_options INTERFACE
+  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
+target_compile_definitions(kiln_options INTERFACE KILN_VERSION="${PROJECT_VERSION}" JSON_NOEXCEPTION=1)
+if(KILN_SANITIZE)
+  target_compile_options(kiln_options INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(kiln_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+function(kiln_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC kiln_options ${ARG_DEPS})
+  target_compile_options(${name} PRIVATE -fno-exceptions -fno-rtti)
+endfunction()
+
+function(kiln_test name)
+  if(NOT KILN_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  find_package(GTest REQUIRED)
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE kiln_options ${ARG_DEPS} GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
+if(KILN_TESTS)
+  enable_testing()
+endif()

@@ -1,0 +1,72 @@
+#include "diag/diagnostics.h"
+
+#include <algorithm>
+
+namespace kiln {
+
+const std::vector<DiagInfo>& diag_catalogue() {
+  static const std::vector<DiagInfo> rows = {
+#define KILN_DIAG(Name, id_text, severity_name, format_text) \
+  {DiagId::k##Name, id_text, Severity::k##severity_name, format_text},
+#include "diag/catalogue.def"
+#undef KILN_DIAG
+  };
+  return rows;
+}
+
+const DiagInfo& info(DiagId id) { return diag_catalogue()[static_cast<std::size_t>(id)]; }
+
+Unexpected<Reported> DiagnosticBuilder::emit() && { return owner_.add(std::move(diagnostic_)); }
+
+Unexpected<Reported> Diagnostics::add(Diagnostic diagnostic) {
+  const bool repeat =
+      std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& d) {
+        return d.id == diagnostic.id && d.span == diagnostic.span &&
+               d.message == diagnostic.message;
+      });
+  if (!repeat) {
+    if (diagnostic.severity == Severity::kError) ++error_count_;
+    if (error_count_ <= kErrorsMax) diagnostics_.push_back(std::move(diagnostic));
+  }
+  return Unexpected{Reported{}};
+}
+
+namespace {
+
+// Levenshtein distance, with a swap of neighbours counted as one edit.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::string did_you_mean(std::string_view seen, const std::vector<std::string>& candidates) {
+  constexpr std::size_t kLengthMax = 64;
+  if (seen.size() > kLengthMax) return "";
+  const std::size_t allowed = std::max<std::size_t>(1, seen.size() / 3);
+  std::string best;
+  std::size_t best_distance = allowed + 1;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > kLengthMax) continue;
+    const std::size_t distance = edit_distance(seen, candidate);
+    if (distance < best_distance && distance < std::max(seen.size(), candidate.size())) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best.empty() ? "" : format("did you mean `{}`?", best);
+}
+
+}  // namespace kiln

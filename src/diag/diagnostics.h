@@ -1,0 +1,145 @@
+// Diagnostics: what kiln tells a user about their program.
+//
+//   return diags.report<diag::MmaNoInstruction>(mma.span, arch.name, m, n, k, dtype)
+//       .label(a.span, "`{}` has K = {}", a.name, k)
+//       .help("pad K to {}", round_up(k, 16))
+//       .emit();                       // gives Reported, the error half of a failed Result
+//
+// The id, severity and message format of each one live in diag/catalogue.def; the arguments are
+// checked against the format at compile time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "support/format.h"
+#include "support/result.h"
+#include "support/source.h"
+
+namespace kiln {
+
+enum class Severity : std::uint8_t { kError, kWarning, kNote };
+
+enum class DiagId : std::uint16_t {
+#define KILN_DIAG(Name, id, severity, text) k##Name,
+#include "diag/catalogue.def"
+#undef KILN_DIAG
+};
+
+namespace diag {
+#define KILN_DIAG(Name, id_text, severity_name, format_text) \
+  struct Name {                                              \
+    static constexpr DiagId id = DiagId::k##Name;            \
+    static constexpr const char* text = format_text;         \
+  };
+#include "diag/catalogue.def"
+#undef KILN_DIAG
+}  // namespace diag
+
+struct DiagInfo {
+  DiagId id;
+  std::string_view name;  // "mma-no-instruction"
+  Severity severity;
+  std::string_view text;  // the message's format
+};
+// All rows, in catalogue order (the index is the DiagId).
+[[nodiscard]] const std::vector<DiagInfo>& diag_catalogue();
+[[nodiscard]] const DiagInfo& info(DiagId id);
+
+struct Label {
+  Span span;
+  std::string text;
+};
+
+struct Diagnostic {
+  DiagId id{};
+  Severity severity = Severity::kError;
+  Span span;  // may be invalid: a mistake on the command line has no place
+  std::string message;
+  std::vector<Label> labels;  // further places; one with the same span as `span` explains the caret
+  std::vector<std::string> notes;
+  std::string help;  // one way out, legal under every constraint; may be empty
+};
+
+// Proof that an error has been reported. Only Diagnostics can make one.
+class Reported {
+ private:
+  friend class DiagnosticBuilder;
+  friend class Diagnostics;
+  Reported() = default;
+};
+
+template <class T>
+using Checked = Result<T, Reported>;
+
+class Diagnostics;
+
+class [[nodiscard("call .emit()")]] DiagnosticBuilder {
+ public:
+  DiagnosticBuilder(Diagnostics & owner, Diagnostic diagnostic)
+      : owner_(owner), diagnostic_(std::move(diagnostic)) {}
+
+  template <class... Args>
+  DiagnosticBuilder&& label(Span span, fmt::format_string<Args...> text, Args && ... args)&& {
+    diagnostic_.labels.push_back({span, detail::vformat(text, fmt::make_format_args(args...))});
+    return std::move(*this);
+  }
+  template <class... Args>
+  DiagnosticBuilder&& note(fmt::format_string<Args...> text, Args && ... args)&& {
+    diagnostic_.notes.push_back(detail::vformat(text, fmt::make_format_args(args...)));
+    return std::move(*this);
+  }
+  template <class... Args>
+  DiagnosticBuilder&& help(fmt::format_string<Args...> text, Args && ... args)&& {
+    diagnostic_.help = detail::vformat(text, fmt::make_format_args(args...));
+    return std::move(*this);
+  }
+  // Does nothing for an empty suggestion (see did_you_mean).
+  DiagnosticBuilder&& help_if(std::string text)&& {
+    if (!text.empty()) diagnostic_.help = std::move(text);
+    return std::move(*this);
+  }
+  Unexpected<Reported> emit()&&;
+
+ private:
+  Diagnostics& owner_;
+  Diagnostic diagnostic_;
+};
+
+// Collects a run's diagnostics. An exact repeat (same id, place and message) is dropped.
+class Diagnostics {
+ public:
+  // After this many errors the rest are counted but not kept.
+  static constexpr std::size_t kErrorsMax = 100;
+
+  template <class D, class... Args>
+  DiagnosticBuilder report(Span span, Args&&... args) {
+    const fmt::format_string<Args...> checked(D::text);
+    return {*this, Diagnostic{.id = D::id,
+                              .severity = info(D::id).severity,
+                              .span = span,
+                              .message = detail::vformat(checked, fmt::make_format_args(args...)),
+                              .labels = {},
+                              .notes = {},
+                              .help = {}}};
+  }
+
+  Unexpected<Reported> add(Diagnostic diagnostic);
+
+  [[nodiscard]] const std::vector<Diagnostic>& all() const { return diagnostics_; }
+  [[nodiscard]] std::size_t error_count() const { return error_count_; }
+  [[nodiscard]] bool has_errors() const { return error_count_ != 0; }
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+  std::size_t error_count_ = 0;
+};
+
+// "did you mean `block_m`?" when a candidate is close enough to `seen`, else "".
+[[nodiscard]] std::string did_you_mean(std::string_view seen,
+                                       const std::vector<std::string>& candidates);
+
+}  // namespace kiln

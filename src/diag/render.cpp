@@ -1,0 +1,196 @@
+#include "diag/render.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace kiln {
+
+namespace {
+
+constexpr std::size_t kColumnsMax = 160;  // of a source line that is shown
+constexpr std::int64_t kTabWidth = 4;
+
+std::string_view severity_text(Severity severity) {
+  switch (severity) {
+    case Severity::kError: return "error";
+    case Severity::kWarning: return "warning";
+    case Severity::kNote: return "note";
+  }
+  return "";
+}
+
+std::string_view severity_colour(Severity severity) {
+  switch (severity) {
+    case Severity::kError: return "\x1b[1;31m";
+    case Severity::kWarning: return "\x1b[1;33m";
+    case Severity::kNote: return "\x1b[1;36m";
+  }
+  return "";
+}
+
+// One underlined place, on one line.
+struct Mark {
+  FileId file;
+  std::int64_t line;
+  std::int64_t column;  // from 0, physical, in bytes
+  std::int64_t width;
+  bool primary;
+  std::string text;
+};
+
+Mark mark_of(const Sources& sources, Span span, bool primary, std::string text) {
+  const std::int64_t line = sources.line_of(span.file, span.begin);
+  const std::int64_t column = span.begin - sources.line_begin(span.file, line);
+  const auto line_width = static_cast<std::int64_t>(sources.line_text(span.file, line).size());
+  const std::int64_t room = std::max<std::int64_t>(line_width - column, 1);
+  const std::int64_t width = std::clamp<std::int64_t>(span.end - span.begin, 1, room);
+  return {span.file, line, column, width, primary, std::move(text)};
+}
+
+// Bytes that would disturb a terminal are shown as '?', tabs as spaces.
+std::string printable(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\t') {
+      out.append(kTabWidth, ' ');
+    } else {
+      out += byte < 0x20 || byte == 0x7f ? '?' : c;
+    }
+  }
+  return out;
+}
+
+std::size_t shown_width(std::string_view text) { return printable(text).size(); }
+
+std::vector<Mark> marks_of(const Diagnostic& diagnostic, const Sources& sources) {
+  std::vector<Mark> marks;
+  bool primary_explained = false;
+  for (const Label& label : diagnostic.labels) {
+    if (!label.span.valid()) continue;
+    const bool primary = label.span == diagnostic.span;
+    primary_explained = primary_explained || primary;
+    marks.push_back(mark_of(sources, label.span, primary, label.text));
+  }
+  if (!primary_explained) marks.push_back(mark_of(sources, diagnostic.span, true, ""));
+  std::stable_sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
+    return std::tie(a.file.index, a.line, a.column) < std::tie(b.file.index, b.line, b.column);
+  });
+  return marks;
+}
+
+struct Painter {
+  bool colour;
+  std::string_view accent;
+  [[nodiscard]] std::string paint(std::string_view code, std::string_view text) const {
+    return colour ? format("{}{}\x1b[0m", code, text) : std::string(text);
+  }
+};
+
+// The window of a long line that shows the mark.
+std::size_t window_begin(std::string_view line, const Mark& mark) {
+  if (line.size() <= kColumnsMax) return 0;
+  const auto column = static_cast<std::size_t>(mark.column);
+  return column < kColumnsMax / 2 ? 0 : column - kColumnsMax / 2;
+}
+
+void append_mark(std::string& out, const Mark& mark, const Sources& sources, std::size_t gutter,
+                 bool repeat_line, std::int64_t shown_line, const Painter& painter) {
+  const std::string_view line = sources.line_text(mark.file, mark.line);
+  const std::size_t begin = std::min(window_begin(line, mark), line.size());
+  const std::string_view window = line.substr(begin, kColumnsMax);
+  if (!repeat_line) {
+    out += painter.paint("\x1b[1;34m", format("{:>{}} |", shown_line, gutter));
+    out += format(" {}\n", printable(window));
+  }
+  const auto column = std::min(static_cast<std::size_t>(mark.column) - begin, window.size());
+  const std::size_t indent = shown_width(window.substr(0, column));
+  const std::size_t room = window.size() > column ? window.size() - column : 1;
+  const std::size_t width = std::min(static_cast<std::size_t>(mark.width), room);
+  const std::string underline(std::max<std::size_t>(width, 1), mark.primary ? '^' : '-');
+  const std::string text = mark.text.empty() ? underline : format("{} {}", underline, mark.text);
+  out += painter.paint("\x1b[1;34m", format("{:>{}} |", "", gutter));
+  out += format(" {}{}\n", std::string(indent, ' '),
+                painter.paint(mark.primary ? painter.accent : "\x1b[1;34m", text));
+}
+
+void append_snippets(std::string& out, const Diagnostic& diagnostic, const Sources& sources,
+                     const Painter& painter) {
+  const std::vector<Mark> marks = marks_of(diagnostic, sources);
+  const Place place = sources.place(diagnostic.span);
+  auto shown = [&](const Mark& mark) {
+    return sources.place(mark.file, sources.line_begin(mark.file, mark.line)).line;
+  };
+  std::int64_t largest = 1;
+  for (const Mark& mark : marks) largest = std::max(largest, shown(mark));
+  const std::size_t gutter = format("{}", largest).size() + 1;
+  const std::string bar = painter.paint("\x1b[1;34m", format("{:>{}} |", "", gutter));
+  out += painter.paint("\x1b[1;34m", format("{:>{}}-->", "", gutter));
+  out += format(" {}:{}:{}\n{}\n", place.file, place.line, place.column, bar);
+  const Mark* previous = nullptr;
+  for (const Mark& mark : marks) {
+    const bool same_file = previous == nullptr || previous->file == mark.file;
+    if (!same_file) {
+      out += format("{:>{}}::: {}\n", "", gutter, sources.place(mark.file, 0).file);
+    }
+    const bool repeat = previous != nullptr && same_file && previous->line == mark.line;
+    append_mark(out, mark, sources, gutter, repeat, shown(mark), painter);
+    previous = &mark;
+  }
+  if (!diagnostic.notes.empty() || !diagnostic.help.empty()) out += bar + "\n";
+}
+
+std::string plural(std::size_t count, std::string_view noun) {
+  return format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string render(const Diagnostic& diagnostic, const Sources& sources,
+                   const RenderOptions& options) {
+  const Painter painter{options.colour, severity_colour(diagnostic.severity)};
+  std::string out =
+      painter.paint(painter.accent,
+                    format("{}[{}]", severity_text(diagnostic.severity), info(diagnostic.id).name));
+  out += format(": {}\n", printable(diagnostic.message));
+  if (diagnostic.span.valid()) append_snippets(out, diagnostic, sources, painter);
+  for (const std::string& note : diagnostic.notes) out += format("  = note: {}\n", note);
+  if (!diagnostic.help.empty()) out += format("  = help: {}\n", diagnostic.help);
+  return out;
+}
+
+std::string render_all(const Diagnostics& diagnostics, const Sources& sources,
+                       const RenderOptions& options) {
+  std::string out;
+  std::size_t warnings = 0;
+  std::size_t errors_shown = 0;
+  for (const Diagnostic& diagnostic : diagnostics.all()) {
+    out += render(diagnostic, sources, options) + "\n";
+    if (diagnostic.severity == Severity::kWarning) ++warnings;
+    if (diagnostic.severity == Severity::kError) ++errors_shown;
+  }
+  std::string count;
+  if (diagnostics.has_errors()) count = plural(diagnostics.error_count(), "error");
+  if (diagnostics.error_count() > errors_shown)
+    count += format(" (the first {} shown)", errors_shown);
+  if (warnings != 0) count += (count.empty() ? "" : ", ") + plural(warnings, "warning");
+  if (!count.empty()) out += count + "\n";
+  return out;
+}
+
+std::string render_json(const Diagnostics& diagnostics, const Sources& sources) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Diagnostic& diagnostic : diagnostics.all()) {
+    const Place place = diagnostic.span.valid() ? sources.place(diagnostic.span) : Place{"", 0, 0};
+    rows.push_back({{"id", info(diagnostic.id).name},
+                    {"severity", severity_text(diagnostic.severity)},
+                    {"file", place.file},
+                    {"line", place.line},
+                    {"column", place.column},
+                    {"message", diagnostic.message},
+                    {"help", diagnostic.help}});
+  }
+  return rows.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace kiln

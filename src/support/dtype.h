@@ -1,0 +1,95 @@
+// Element types: one table, and the arithmetic facts the rest of kiln asks for.
+//
+// `roundoff(kF16)` is the unit roundoff u of round-to-nearest: 2^-11 (design of the numeric bound).
+// Conversions go through double, which holds every value of every type here exactly (s64/u64 beyond
+// 2^53 excepted).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace kiln {
+
+enum class DType : std::uint8_t {
+  kF64,
+  kF32,
+  kTF32,
+  kF16,
+  kBF16,
+  kE4M3,
+  kE5M2,
+  kUE4M3,
+  kUE8M0,
+  kE2M3,
+  kE3M2,
+  kE2M1,
+  kS64,
+  kU64,
+  kS32,
+  kU32,
+  kS16,
+  kU16,
+  kS8,
+  kU8,
+  kS6,
+  kU6,
+  kS4,
+  kU4,
+  kS2,
+  kU2,
+  kU1,
+  kBin1,
+  kBool,
+};
+inline constexpr int kDTypeCount = static_cast<int>(DType::kBool) + 1;
+
+enum class NumberKind : std::uint8_t { kFloat, kSigned, kUnsigned, kBool };
+
+struct DTypeInfo {
+  DType dtype;
+  std::string_view name;  // as the language spells it
+  NumberKind kind;
+  int bits;
+  double max;  // largest finite value
+  // Floats only: the fields of the encoding. `ieee` = the top exponent means infinity and NaN; the
+  // others spend it on numbers (e4m3 keeps one NaN pattern, the 6- and 4-bit types none).
+  int exponent_bits = 0;
+  int mantissa_bits = 0;
+  int bias = 0;
+  bool ieee = false;
+};
+
+[[nodiscard]] const DTypeInfo& info(DType dtype);
+[[nodiscard]] inline std::string_view name(DType dtype) { return info(dtype).name; }
+// Canonical names ("f16") and the language's aliases ("half", "double", "f8", "int"...).
+[[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name);
+
+[[nodiscard]] inline bool is_float(DType d) { return info(d).kind == NumberKind::kFloat; }
+[[nodiscard]] inline bool is_integer(DType d) {
+  return info(d).kind == NumberKind::kSigned || info(d).kind == NumberKind::kUnsigned;
+}
+[[nodiscard]] inline bool is_sub_byte(DType d) { return info(d).bits < 8; }
+// Bytes of one stored element (sub-byte types are stored in one byte each).
+[[nodiscard]] inline int size_bytes(DType d) { return (info(d).bits + 7) / 8; }
+
+// Largest relative error of rounding a real number to this type; 0 for integers.
+[[nodiscard]] double roundoff(DType dtype);
+// Smallest positive (subnormal) value of a float type: below it the error is absolute, not
+// relative.
+[[nodiscard]] double smallest(DType dtype);
+
+// Rounds to nearest even; overflow gives infinity where the type has one, else its largest value
+// (e4m3: NaN for infinities); integers saturate, truncating towards zero.
+[[nodiscard]] double round_to(DType dtype, double value);
+
+// The element's stored bits (in the low size_bytes of the result), from and to a double.
+[[nodiscard]] std::uint64_t encode(DType dtype, double value);
+[[nodiscard]] double decode(DType dtype, std::uint64_t bits);
+
+// Element `index` of an array of `dtype` at `data`.
+[[nodiscard]] double load_element(DType dtype, const std::byte* data, std::size_t index);
+void store_element(DType dtype, std::byte* data, std::size_t index, double value);
+
+}  // namespace kiln

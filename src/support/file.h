@@ -1,0 +1,19 @@
+// Reading and writing whole files.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "support/result.h"
+
+namespace kiln {
+
+// The whole file as bytes. Errors: unreadable, a folder, or larger than `bytes_max`.
+Result<std::string> read_file(const std::string& path,
+                              std::size_t bytes_max = std::size_t{1} << 32);
+
+// Writes to a temporary name beside `path`, then renames: a reader sees the old file or the whole
+// new one, never half of it, and nothing is left behind on failure.
+Result<void> write_file(const std::string& path, std::string_view bytes);
+
+}  // namespace kiln

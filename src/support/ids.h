@@ -1,0 +1,50 @@
+// Typed indices. Nodes refer to each other by `Id<Tag>` (a 32-bit index into an array of the
+// owner), never by pointer, so that a value id cannot be mistaken for a region id.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "support/check.h"
+
+namespace kiln {
+
+template <class Tag>
+struct Id {
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  std::uint32_t index = kNone;
+
+  [[nodiscard]] constexpr bool valid() const { return index != kNone; }
+  constexpr explicit operator bool() const { return valid(); }
+  friend constexpr auto operator<=>(Id, Id) = default;
+};
+
+// An array addressed by one kind of id only.
+template <class IdType, class T>
+class IdVector {
+ public:
+  IdType push(T item) {
+    items_.push_back(std::move(item));
+    return IdType{static_cast<std::uint32_t>(items_.size() - 1)};
+  }
+  T& operator[](IdType id) {
+    KILN_CHECK(id.index < items_.size(), "id {} of {}", id.index, items_.size());
+    return items_[id.index];
+  }
+  const T& operator[](IdType id) const {
+    KILN_CHECK(id.index < items_.size(), "id {} of {}", id.index, items_.size());
+    return items_[id.index];
+  }
+  [[nodiscard]] std::size_t size() const { return items_.size(); }
+  [[nodiscard]] bool empty() const { return items_.empty(); }
+  auto begin() { return items_.begin(); }
+  auto end() { return items_.end(); }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+
+ private:
+  std::vector<T> items_;
+};
+
+}  // namespace kiln
