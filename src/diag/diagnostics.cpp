@@ -16,7 +16,7 @@ const std::vector<DiagInfo>& diag_catalogue() {
 
 const DiagInfo& info(DiagId id) { return diag_catalogue()[static_cast<std::size_t>(id)]; }
 
-Unexpected<Reported> DiagnosticBuilder::emit() && { return owner_.add(std::move(diagnostic_)); }
+Unexpected<Reported> DiagnosticBuilder::emit() && { return owner_->add(std::move(diagnostic_)); }
 
 Unexpected<Reported> Diagnostics::add(Diagnostic diagnostic) {
   const bool repeat =

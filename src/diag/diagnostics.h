@@ -80,7 +80,7 @@ class Diagnostics;
 class [[nodiscard("call .emit()")]] DiagnosticBuilder {
  public:
   DiagnosticBuilder(Diagnostics & owner, Diagnostic diagnostic)
-      : owner_(owner), diagnostic_(std::move(diagnostic)) {}
+      : owner_(&owner), diagnostic_(std::move(diagnostic)) {}
 
   template <class... Args>
   DiagnosticBuilder&& label(Span span, fmt::format_string<Args...> text, Args && ... args)&& {
@@ -105,7 +105,7 @@ class [[nodiscard("call .emit()")]] DiagnosticBuilder {
   Unexpected<Reported> emit()&&;
 
  private:
-  Diagnostics& owner_;
+  Diagnostics* owner_;
   Diagnostic diagnostic_;
 };
 
@@ -132,6 +132,12 @@ class Diagnostics {
   [[nodiscard]] const std::vector<Diagnostic>& all() const { return diagnostics_; }
   [[nodiscard]] std::size_t error_count() const { return error_count_; }
   [[nodiscard]] bool has_errors() const { return error_count_ != 0; }
+
+  // The failed result of a stage that has reported errors.
+  [[nodiscard]] Unexpected<Reported> failed() const {
+    KILN_CHECK(has_errors(), "a stage failed without a report");
+    return Unexpected{Reported{}};
+  }
 
  private:
   std::vector<Diagnostic> diagnostics_;

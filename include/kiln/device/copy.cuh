@@ -1,0 +1,187 @@
+// Copies between a window of a global array and a tile of shared memory, by many threads together.
+//
+//   kiln::copy_async<32, kiln::Guarded<0, 1>, kiln::Widths<16, 8, 4, 2>>(
+//       tile, kiln::window(lhs, {M, K}, {16 * block_m, 16 * k}), thread);
+//
+// The tile is cut into vectors of one width, row by row; vector i is moved by thread i % Threads.
+// The width is the first of the list to which the window's first address and all its pitches are
+// aligned; the last one is always taken. In a guarded dimension, elements past the window's limit
+// are read as zero and not written; other dimensions must lie inside.
+#pragma once
+
+#include "kiln/device/memory.cuh"
+#include "kiln/device/window.cuh"
+
+namespace kiln {
+
+template <int... Dims>
+struct Guarded {
+  static constexpr unsigned kMask = (0u | ... | (1u << Dims));
+};
+
+template <int... Bytes>
+struct Widths {};
+
+// The extents of a copied tile; all but the last are flattened into the rows of shared memory.
+template <int... Extents>
+struct Shape {
+  static constexpr int kRank = static_cast<int>(sizeof...(Extents));
+  static constexpr int kSize = (1 * ... * Extents);
+  template <int Dim>
+  __device__ static constexpr int extent() {
+    constexpr int kExtents[] = {Extents...};
+    return kExtents[Dim];
+  }
+};
+
+namespace detail {
+
+// How one vector of W bytes moves; `valid` of its elements lie inside the window.
+struct AsyncIn {
+  template <int W, class T>
+  __device__ static void move(T* shared, const T* global, int valid) {
+    if constexpr (W >= 4) {
+      cp_async<W>(shared, global, valid * static_cast<int>(sizeof(T)));
+    } else {
+      static_assert(W == sizeof(T), "below 4 bytes only whole elements move");
+      if (valid > 0) {
+        move_vector<W>(shared, global);
+      } else {
+        zero_vector<W>(shared);
+      }
+    }
+  }
+};
+
+struct VectorIn {
+  template <int W, class T>
+  __device__ static void move(T* shared, const T* global, int valid) {
+    constexpr int kElements = W / static_cast<int>(sizeof(T));
+    if (valid == kElements) {
+      move_vector<W>(shared, global);
+    } else {
+      for (int e = 0; e < kElements; ++e) shared[e] = e < valid ? global[e] : zero<T>();
+    }
+  }
+};
+
+struct VectorOut {
+  template <int W, class T>
+  __device__ static void move(T* shared, T* global, int valid) {
+    constexpr int kElements = W / static_cast<int>(sizeof(T));
+    if (valid == kElements) {
+      move_vector<W>(global, shared);
+    } else {
+      for (int e = 0; e < valid; ++e) global[e] = shared[e];
+    }
+  }
+};
+
+// Adds the place of row `row` of the tile, counted over its dimensions 0 to Dim, to `offset`.
+template <class Shape, unsigned Guard, int Dim, class T, int R>
+__device__ inline void locate_row(const Window<T, R>& window, int row, long long& offset,
+                                  bool& inside) {
+  if constexpr (Dim >= 0) {
+    constexpr int kDim = R - Shape::kRank + Dim;
+    constexpr int kExtent = Shape::template extent<Dim>();
+    const int i = Dim == 0 ? row : row % kExtent;
+    offset += i * window.stride[kDim];
+    if constexpr ((Guard >> Dim & 1u) != 0) inside = inside && i < window.left[kDim];
+    locate_row<Shape, Guard, Dim - 1>(window, row / kExtent, offset, inside);
+  }
+}
+
+template <class Mover, class Shape, unsigned Guard, int W, class Tile, class T, int R>
+__device__ inline void move_one(const Tile& tile, const Window<T, R>& window, int vector) {
+  constexpr int kElements = W / static_cast<int>(sizeof(T));
+  constexpr int kCols = Shape::template extent<Shape::kRank - 1>();
+  static_assert(kCols % kElements == 0, "a vector must not cross the rows of the tile");
+  const int row = vector / (kCols / kElements);
+  const int col = vector % (kCols / kElements) * kElements;
+  long long offset = col;
+  bool inside = true;
+  locate_row<Shape, Guard, Shape::kRank - 2>(window, row, offset, inside);
+  int valid = kElements;
+  if constexpr ((Guard >> (Shape::kRank - 1) & 1u) != 0) {
+    const int left = window.left[R - 1] - col;
+    valid = left < 0 ? 0 : left < kElements ? left : kElements;
+  }
+  Mover::template move<W>(&tile.at(row, col), window.first + offset, inside ? valid : 0);
+}
+
+template <class Mover, int Threads, class Shape, unsigned Guard, int W, class Tile, class T, int R>
+__device__ inline void move_all(const Tile& tile, const Window<T, R>& window, int thread) {
+  constexpr int kVectors = Shape::kSize / (W / static_cast<int>(sizeof(T)));
+  if constexpr (Threads == 0) {
+    for (int i = thread; i < kVectors; i += static_cast<int>(blockDim.x)) {
+      move_one<Mover, Shape, Guard, W>(tile, window, i);
+    }
+  } else {
+    constexpr int kSteps = (kVectors + Threads - 1) / Threads;
+    constexpr int kUnroll = W < 4 ? 1 : kSteps <= 8 ? kSteps : 4;
+#pragma unroll kUnroll
+    for (int step = 0; step < kSteps; ++step) {
+      const int i = step * Threads + thread;
+      if (kVectors % Threads != 0 && i >= kVectors) break;
+      move_one<Mover, Shape, Guard, W>(tile, window, i);
+    }
+  }
+}
+
+template <int Rank, class T, int R>
+__device__ inline bool aligned(const Window<T, R>& window, int bytes) {
+  unsigned long long all = reinterpret_cast<unsigned long long>(window.first);
+#pragma unroll
+  for (int d = R - Rank; d < R - 1; ++d) all |= window.stride[d] * sizeof(T);
+  return (all & static_cast<unsigned>(bytes - 1)) == 0;
+}
+
+template <class Mover, int Threads, class Shape, unsigned Guard, int W, int... Rest, class Tile,
+          class T, int R>
+__device__ inline void move_widest(Widths<W, Rest...>, const Tile& tile, const Window<T, R>& window,
+                                   int thread) {
+  if constexpr (sizeof...(Rest) == 0) {
+    move_all<Mover, Threads, Shape, Guard, W>(tile, window, thread);
+  } else if (aligned<Shape::kRank>(window, W)) {
+    move_all<Mover, Threads, Shape, Guard, W>(tile, window, thread);
+  } else {
+    move_widest<Mover, Threads, Shape, Guard>(Widths<Rest...>{}, tile, window, thread);
+  }
+}
+
+// A copy's extents: those given, else those of the tile.
+template <class Given, class Tile>
+struct Default {
+  using type = Given;
+};
+template <class Tile>
+struct Default<void, Tile> {
+  using type = Shape<Tile::kRows, Tile::kCols>;
+};
+
+}  // namespace detail
+
+// Global to shared by cp.async; one group of this thread's copies is committed. `Threads` 0 stands
+// for the block's, whatever their number.
+template <int Threads, class Guard, class Bytes, class Shape = void, class Tile, class T, int R>
+__device__ inline void copy_async(const Tile& to, const Window<T, R>& from, int thread) {
+  using Extents = typename detail::Default<Shape, Tile>::type;
+  detail::move_widest<detail::AsyncIn, Threads, Extents, Guard::kMask>(Bytes{}, to, from, thread);
+  cp_async_commit();
+}
+
+// Global to shared through registers.
+template <int Threads, class Guard, class Bytes, class Shape = void, class Tile, class T, int R>
+__device__ inline void copy_in(const Tile& to, const Window<T, R>& from, int thread) {
+  using Extents = typename detail::Default<Shape, Tile>::type;
+  detail::move_widest<detail::VectorIn, Threads, Extents, Guard::kMask>(Bytes{}, to, from, thread);
+}
+
+// Shared to global.
+template <int Threads, class Guard, class Bytes, class Shape = void, class Tile, class T, int R>
+__device__ inline void copy_out(const Window<T, R>& to, const Tile& from, int thread) {
+  using Extents = typename detail::Default<Shape, Tile>::type;
+  detail::move_widest<detail::VectorOut, Threads, Extents, Guard::kMask>(Bytes{}, from, to, thread);
+}
+
+}  // namespace kiln

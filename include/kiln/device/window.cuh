@@ -1,0 +1,48 @@
+// Places in dense row-major global arrays, computed in 64 bits.
+//
+//   kiln::at(lhs, {M, K}, {row, col})                       one element
+//   kiln::window(lhs, {M, K}, {16 * block_m, 16 * k})       a tile that starts there
+#pragma once
+
+namespace kiln {
+
+// Where a tile lies in a dense row-major global array of rank R (a smaller tile: in its last
+// dimensions). `left[d]` elements, possibly none, lie between the first one and the limit.
+template <class T, int R>
+struct Window {
+  T* first;
+  long long stride[R];
+  int left[R];
+};
+
+// `limits` are coordinates of the array, one past the last that may be touched.
+template <class T, int R>
+__device__ inline Window<T, R> window(T* array, const int (&shape)[R], const int (&origin)[R],
+                                      const int (&limits)[R]) {
+  Window<T, R> out;
+  long long stride = 1;
+  out.first = array;
+#pragma unroll
+  for (int d = R - 1; d >= 0; --d) {
+    out.stride[d] = stride;
+    out.first += origin[d] * stride;
+    out.left[d] = limits[d] - origin[d];
+    stride *= shape[d];
+  }
+  return out;
+}
+template <class T, int R>
+__device__ inline Window<T, R> window(T* array, const int (&shape)[R], const int (&origin)[R]) {
+  return window(array, shape, origin, shape);
+}
+
+// Element `index` of a dense row-major array.
+template <class T, int R>
+__device__ inline T& at(T* array, const int (&shape)[R], const int (&index)[R]) {
+  long long offset = 0;
+#pragma unroll
+  for (int d = 0; d < R; ++d) offset = offset * shape[d] + index[d];
+  return array[offset];
+}
+
+}  // namespace kiln

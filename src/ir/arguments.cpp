@@ -1,0 +1,76 @@
+#include "ir/arguments.h"
+
+#include <algorithm>
+
+#include "ir/reflect.h"
+
+namespace kiln::ir {
+
+namespace {
+
+std::vector<ValueId> writes_of(const Op& op) {
+  if (const auto* copy = std::get_if<Copy>(&op.data)) return {copy->dst};
+  if (const auto* write = std::get_if<Write>(&op.data)) return {write->view};
+  if (const auto* store = std::get_if<Store>(&op.data)) return {store->view};
+  return {};
+}
+
+// A window alone reads nothing, and what is written is not thereby read.
+std::vector<ValueId> reads_of(const Op& op) {
+  if (op.kind() == OpKind::kSubview) return {};
+  if (const auto* copy = std::get_if<Copy>(&op.data)) return {copy->src};
+  std::vector<ValueId> reads;
+  for_each_operand(op, [&](std::string_view, ValueId value) {
+    if (value.valid()) reads.push_back(value);
+  });
+  for (const ValueId written : writes_of(op)) std::erase(reads, written);
+  return reads;
+}
+
+// By ValueId: whether some operation of the function names it, directly or through a window.
+std::vector<bool> roots(const Function& function, std::vector<ValueId> (*values_of)(const Op&)) {
+  std::vector<bool> found(function.values.size());
+  walk(function, function.body, [&](OpId id) {
+    for (const ValueId value : values_of(function.ops[id])) {
+      const bool is_view = std::holds_alternative<ViewType>(function.type(value));
+      found[is_view ? resolve_view(function, value).root.index : value.index] = true;
+    }
+  });
+  return found;
+}
+
+bool uses_var(const Function& function, VarId var) {
+  bool found = false;
+  const auto look = [&](const Expr& expr) { found = found || expr.uses(var); };
+  walk(function, function.body, [&](OpId id) { for_each_expr(function.ops[id], look); });
+  for (const Var& other : function.vars) look(other.extent);
+  for (const EntryCheck& check : function.checks) {
+    look(check.left);
+    look(check.right);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::size_t> written_params(const Function& function) {
+  const std::vector<bool> written = roots(function, writes_of);
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    if (written[function.params[i].value.index]) out.push_back(i);
+  }
+  return out;
+}
+
+std::vector<std::size_t> read_params(const Function& function) {
+  const std::vector<bool> read = roots(function, reads_of);
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    const Param& param = function.params[i];
+    const bool through_var = param.var.valid() && uses_var(function, param.var);
+    if (through_var || read[param.value.index]) out.push_back(i);
+  }
+  return out;
+}
+
+}  // namespace kiln::ir

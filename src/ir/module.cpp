@@ -1,0 +1,92 @@
+#include "ir/module.h"
+
+#include <algorithm>
+
+namespace kiln::ir {
+
+std::string Function::text(const Expr& expr) const {
+  return expr.text([&](VarId id) { return vars[id].name; });
+}
+
+const ViewType& Function::view_type(ValueId value) const {
+  const ViewType* view = std::get_if<ViewType>(&values[value].type);
+  KILN_CHECK(view != nullptr, "`%{}` of `@{}` is no view", values[value].name, name);
+  return *view;
+}
+
+const FragType& Function::frag_type(ValueId value) const {
+  const FragType* frag = std::get_if<FragType>(&values[value].type);
+  KILN_CHECK(frag != nullptr, "`%{}` of `@{}` is no fragment", values[value].name, name);
+  return *frag;
+}
+
+namespace {
+
+void add_limit(std::vector<Expr>& limits, Expr limit) {
+  if (std::find(limits.begin(), limits.end(), limit) == limits.end()) {
+    limits.push_back(std::move(limit));
+  }
+}
+
+// Goes from the window that `at` describes, seen through `base`, into the window `subview` of it.
+void enter(const Function& function, const Subview& subview, ResolvedView& at) {
+  const ViewType& base = function.view_type(subview.base);
+  KILN_CHECK(subview.origin.size() == base.shape.size(),
+             "an origin of rank {} in a base of rank {}", subview.origin.size(), base.shape.size());
+  KILN_CHECK(subview.drop >= 0 && static_cast<std::size_t>(subview.drop) <= base.shape.size(),
+             "{} dimensions dropped of {}", subview.drop, base.shape.size());
+  for (std::size_t i = 0; i < base.shape.size(); ++i) {
+    const std::size_t d = at.dropped + i;
+    add_limit(at.limits[d], at.origin[d] + base.shape[i]);
+    at.origin[d] = at.origin[d] + subview.origin[i];
+  }
+  at.dropped += static_cast<std::size_t>(subview.drop);
+}
+
+}  // namespace
+
+ResolvedView resolve_view(const Function& function, ValueId view) {
+  std::vector<const Subview*> windows;  // innermost first
+  ValueId root = view;
+  while (const Subview* window = function.def_as<Subview>(root)) {
+    windows.push_back(window);
+    root = window->base;
+  }
+  const ViewType& type = function.view_type(root);
+  ResolvedView at;
+  at.root = root;
+  at.origin.assign(type.shape.size(), Expr(0));
+  for (const Expr& extent : type.shape) at.limits.push_back({extent});
+  for (auto window = windows.rbegin(); window != windows.rend(); ++window) {
+    enter(function, **window, at);
+  }
+  return at;
+}
+
+std::vector<RegionId> regions_of(const Op& op) {
+  std::vector<RegionId> all;
+  if (const auto* parallel = std::get_if<Parallel>(&op.data)) all = {parallel->body};
+  if (const auto* loop = std::get_if<For>(&op.data)) all = {loop->body};
+  if (const auto* once = std::get_if<Once>(&op.data)) all = {once->body};
+  if (const auto* branch = std::get_if<If>(&op.data)) all = {branch->then_body, branch->else_body};
+  std::erase_if(all, [](RegionId region) { return !region.valid(); });
+  return all;
+}
+
+void walk(const Function& function, RegionId region, const std::function<void(OpId)>& visit) {
+  for (const OpId id : function.regions[region].ops) {
+    visit(id);
+    for (const RegionId inner : regions_of(function.ops[id])) walk(function, inner, visit);
+  }
+}
+
+std::vector<OpId> launches(const Function& function) {
+  std::vector<OpId> out;
+  walk(function, function.body, [&](OpId id) {
+    const Parallel* parallel = std::get_if<Parallel>(&function.ops[id].data);
+    if (parallel != nullptr && parallel->level == Level::kBlock) out.push_back(id);
+  });
+  return out;
+}
+
+}  // namespace kiln::ir

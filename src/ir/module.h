@@ -1,0 +1,115 @@
+// Module, Function and their tables: the tile IR as data.
+//
+// A function is one `__co__` function. Its body is host code (allocations, Index arithmetic, Return)
+// with Parallel(kBlock) operations, each one kernel launch. Inside a launch the operations run in every
+// thread of the block, as a GPU's would, except where an operation says otherwise.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/op.h"
+#include "target/arch.h"
+
+namespace kiln::ir {
+
+enum class VarKind : std::uint8_t {
+  kDim,       // a symbolic dimension, >= 1, known at launch
+  kScalar,    // an integer parameter, known at launch
+  kParallel,  // an axis of a Parallel: 0 <= v < extent
+  kLoop,      // of a For: lower <= v < extent
+  kBound,     // set by Bind, per thread
+};
+
+struct Var {
+  std::string name;  // unique in the function
+  VarKind kind = VarKind::kDim;
+  Expr extent = 0;   // exclusive upper bound; 0 when unknown (kDim, kScalar, kBound)
+  Span span;
+};
+
+struct Value {
+  std::string name;  // unique in the function, the user's where there is one
+  Type type;
+  OpId def;          // invalid for parameters
+};
+
+struct Region {
+  std::vector<OpId> ops;
+};
+
+struct Param {
+  std::string name;
+  Span span;
+  ValueId value;          // a view or a scalar
+  VarId var;              // integer scalars: the variable that holds it; else invalid
+  bool is_global = false; // `global`: a device pointer. Otherwise host memory, copied in and out
+  bool is_reference = false;  // `&`: copied back
+};
+
+enum class Relation : std::uint8_t { kEqual, kLessEqual, kDivides };
+
+// A condition on launch-time values that sema could not prove; checked at entry, before any launch.
+// kDivides: left divides right.
+struct EntryCheck {
+  Expr left = 0;
+  Relation relation = Relation::kEqual;
+  Expr right = 0;
+  std::string message;
+  Span span;
+};
+
+// How much has been decided; each pass establishes the next.
+enum class Form : std::uint8_t { kTile, kAtoms, kLaidOut, kPlanned, kSynchronised, kDecided };
+
+struct Function {
+  std::string name;
+  Span span;
+  std::vector<Param> params;
+  std::vector<EntryCheck> checks;
+  IdVector<VarId, Var> vars;
+  IdVector<ValueId, Value> values;
+  IdVector<OpId, Op> ops;
+  IdVector<RegionId, Region> regions;
+  RegionId body;
+
+  [[nodiscard]] std::string text(const Expr& expr) const;  // with this function's variable names
+  [[nodiscard]] const Type& type(ValueId value) const { return values[value].type; }
+  [[nodiscard]] const ViewType& view_type(ValueId value) const;  // must be a view
+  [[nodiscard]] const FragType& frag_type(ValueId value) const;  // must be a fragment
+  // The operation that defines `value` as a T, or null.
+  template <class T>
+  [[nodiscard]] const T* def_as(ValueId value) const {
+    const OpId def = values[value].def;
+    return def.valid() ? std::get_if<T>(&ops[def].data) : nullptr;
+  }
+};
+
+struct Module {
+  const target::Arch* arch = nullptr;
+  Form form = Form::kTile;
+  std::vector<Function> functions;
+};
+
+// Where a view's elements are, followed through its subviews to the root (a parameter or an Alloc).
+// Root dimension d of element (i...) is origin[d] + i[...]; the element is inside the program while,
+// for every d, that coordinate is < each of limits[d] (the root's own extent is always among them).
+struct ResolvedView {
+  ValueId root;
+  std::vector<Expr> origin;              // one per root dimension
+  std::vector<std::vector<Expr>> limits; // one list per root dimension
+  std::size_t dropped = 0;               // leading root dimensions the view does not have
+};
+[[nodiscard]] ResolvedView resolve_view(const Function& function, ValueId view);
+
+// Calls `visit(const Op&, OpId)` for each operation of the region and of the regions inside it, in
+// program order, an operation before its regions.
+void walk(const Function& function, RegionId region, const std::function<void(OpId)>& visit);
+
+// The regions of an operation, in order (then, else).
+[[nodiscard]] std::vector<RegionId> regions_of(const Op& op);
+
+// All kernel launches (Parallel at kBlock) of the function, in order.
+[[nodiscard]] std::vector<OpId> launches(const Function& function);
+
+}  // namespace kiln::ir

@@ -1,0 +1,173 @@
+#include "ir/names.h"
+
+namespace kiln::ir {
+
+namespace {
+
+// Each table lists its enumeration completely and in order; rows are found by index.
+template <class E, std::size_t kCount>
+consteval bool in_order(const EnumName<E> (&rows)[kCount]) {
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (static_cast<std::size_t>(rows[i].value) != i) return false;
+  }
+  return true;
+}
+
+constexpr EnumName<Level> kLevelNames[] = {
+    {Level::kBlock, "block"},
+    {Level::kGroup4, "group4"},
+    {Level::kGroup, "group"},
+    {Level::kThread, "thread"},
+};
+static_assert(in_order(kLevelNames));
+
+constexpr EnumName<Major> kMajorNames[] = {
+    {Major::kRow, "row"},
+    {Major::kCol, "col"},
+};
+static_assert(in_order(kMajorNames));
+
+constexpr EnumName<CopyEngine> kCopyEngineNames[] = {
+    {CopyEngine::kUndecided, "undecided"},
+    {CopyEngine::kCpAsync, "cp_async"},
+    {CopyEngine::kVector, "vector"},
+    {CopyEngine::kPerThread, "per_thread"},
+};
+static_assert(in_order(kCopyEngineNames));
+
+constexpr EnumName<UnaryKind> kUnaryKindNames[] = {
+    {UnaryKind::kNegate, "negate"},
+    {UnaryKind::kNot, "not"},
+    {UnaryKind::kBitNot, "bit_not"},
+};
+static_assert(in_order(kUnaryKindNames));
+
+constexpr EnumName<BinaryKind> kBinaryKindNames[] = {
+    {BinaryKind::kAdd, "add"},
+    {BinaryKind::kSub, "sub"},
+    {BinaryKind::kMul, "mul"},
+    {BinaryKind::kDiv, "div"},
+    {BinaryKind::kRem, "rem"},
+    {BinaryKind::kAnd, "and"},
+    {BinaryKind::kOr, "or"},
+    {BinaryKind::kXor, "xor"},
+    {BinaryKind::kShl, "shl"},
+    {BinaryKind::kShr, "shr"},
+    {BinaryKind::kMin, "min"},
+    {BinaryKind::kMax, "max"},
+    {BinaryKind::kEq, "eq"},
+    {BinaryKind::kNe, "ne"},
+    {BinaryKind::kLt, "lt"},
+    {BinaryKind::kLe, "le"},
+    {BinaryKind::kGt, "gt"},
+    {BinaryKind::kGe, "ge"},
+    {BinaryKind::kLogicalAnd, "logical_and"},
+    {BinaryKind::kLogicalOr, "logical_or"},
+};
+static_assert(in_order(kBinaryKindNames));
+
+constexpr EnumName<Space> kSpaceNames[] = {
+    {Space::kGlobal, "global"},
+    {Space::kShared, "shared"},
+    {Space::kLocal, "local"},
+};
+static_assert(in_order(kSpaceNames));
+
+constexpr EnumName<Role> kRoleNames[] = {
+    {Role::kA, "A"},
+    {Role::kB, "B"},
+    {Role::kC, "C"},
+    {Role::kMetadata, "metadata"},
+};
+static_assert(in_order(kRoleNames));
+
+constexpr EnumName<VarKind> kVarKindNames[] = {
+    {VarKind::kDim, "dim"},   {VarKind::kScalar, "scalar"}, {VarKind::kParallel, "parallel"},
+    {VarKind::kLoop, "loop"}, {VarKind::kBound, "bound"},
+};
+static_assert(in_order(kVarKindNames));
+
+constexpr EnumName<Relation> kRelationNames[] = {
+    {Relation::kEqual, "=="},
+    {Relation::kLessEqual, "<="},
+    {Relation::kDivides, "divides"},
+};
+static_assert(in_order(kRelationNames));
+
+constexpr EnumName<Form> kFormNames[] = {
+    {Form::kTile, "tile"},
+    {Form::kAtoms, "atoms"},
+    {Form::kLaidOut, "laid_out"},
+    {Form::kPlanned, "planned"},
+    {Form::kSynchronised, "synchronised"},
+    {Form::kDecided, "decided"},
+};
+static_assert(in_order(kFormNames));
+
+constexpr EnumName<AtomKind> kAtomKindNames[] = {
+    {AtomKind::kVar, "var"}, {AtomKind::kCDiv, "cdiv"}, {AtomKind::kFloorDiv, "floordiv"},
+    {AtomKind::kMod, "mod"}, {AtomKind::kMin, "min"},   {AtomKind::kMax, "max"},
+};
+static_assert(in_order(kAtomKindNames));
+
+constexpr EnumName<OpKind> kOpKindNames[] = {
+#define KILN_OP(Name, mnemonic) {OpKind::k##Name, mnemonic},
+#include "ir/op.def"
+#undef KILN_OP
+};
+static_assert(in_order(kOpKindNames));
+
+}  // namespace
+
+template <>
+std::span<const EnumName<Level>> enum_names() {
+  return kLevelNames;
+}
+template <>
+std::span<const EnumName<Major>> enum_names() {
+  return kMajorNames;
+}
+template <>
+std::span<const EnumName<CopyEngine>> enum_names() {
+  return kCopyEngineNames;
+}
+template <>
+std::span<const EnumName<UnaryKind>> enum_names() {
+  return kUnaryKindNames;
+}
+template <>
+std::span<const EnumName<BinaryKind>> enum_names() {
+  return kBinaryKindNames;
+}
+template <>
+std::span<const EnumName<Space>> enum_names() {
+  return kSpaceNames;
+}
+template <>
+std::span<const EnumName<Role>> enum_names() {
+  return kRoleNames;
+}
+template <>
+std::span<const EnumName<VarKind>> enum_names() {
+  return kVarKindNames;
+}
+template <>
+std::span<const EnumName<Relation>> enum_names() {
+  return kRelationNames;
+}
+template <>
+std::span<const EnumName<Form>> enum_names() {
+  return kFormNames;
+}
+template <>
+std::span<const EnumName<AtomKind>> enum_names() {
+  return kAtomKindNames;
+}
+template <>
+std::span<const EnumName<OpKind>> enum_names() {
+  return kOpKindNames;
+}
+
+std::string_view mnemonic(OpKind kind) { return name_of(kind); }
+
+}  // namespace kiln::ir

@@ -1,0 +1,332 @@
+// The operations of the tile IR. Each is one plain struct; `fields` lists its attributes, and the
+// printer, the parser and the verifier are written once, over that list.
+//
+// Attributes come in two kinds. The first say what the program means and are set by sema. The ones
+// below the line `decided` say how the hardware does it; passes fill them in, the simulator obeys
+// them and the CUDA emitter spells them. The reference interpreter never reads a decided attribute.
+//
+//   %ma = alloc name="ma" : frag<A, f16, 16x16>
+//   load frag=%ma view=%7
+// and after the passes
+//   %ma = alloc name="ma" atom=m16n8k16.f16.f16 : frag<A, f16, 16x16>
+//   load frag=%ma view=%7 instruction=ldmatrix.x4 matrices=[0, 0, 8, 0, 0, 8, 8, 8]
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/type.h"
+#include "support/source.h"
+#include "target/copy.h"
+#include "target/mma.h"
+
+namespace kiln::ir {
+
+struct ValueTag;
+struct OpTag;
+struct RegionTag;
+using ValueId = Id<ValueTag>;
+using OpId = Id<OpTag>;
+using RegionId = Id<RegionTag>;
+
+enum class Level : std::uint8_t { kBlock, kGroup4, kGroup, kThread };
+enum class Major : std::uint8_t { kRow, kCol };
+
+// How a copy moves its bytes. The widest vector of `widths` whose alignment holds at run time is used
+// (see Copy); kElement is the fallback that always works.
+enum class CopyEngine : std::uint8_t { kUndecided, kCpAsync, kVector, kPerThread };
+
+enum class UnaryKind : std::uint8_t { kNegate, kNot, kBitNot };
+enum class BinaryKind : std::uint8_t {
+  kAdd, kSub, kMul, kDiv, kRem, kAnd, kOr, kXor, kShl, kShr,
+  kMin, kMax,
+  kEq, kNe, kLt, kLe, kGt, kGe,      // result bool
+  kLogicalAnd, kLogicalOr,           // operands and result bool; both sides are evaluated
+};
+
+// --- structure
+
+// All instances of `body` may run at once. `vars` are the axes, outermost first; their extents are in
+// the function's Var table. kBlock is the kernel launch: axis i is blockIdx.x/.y/.z.
+// An inner level splits the enclosing unit's threads into instances of `unit` consecutive threads:
+// with t the thread's number inside the enclosing unit, instance = t / unit, and the last axis
+// varies fastest. An inner parallel whose instances need fewer threads than the enclosing unit has is
+// not built (sema refuses it).
+struct Parallel {
+  Level level = Level::kBlock;
+  std::vector<VarId> vars;
+  std::int64_t unit = 0;    // threads of one instance: 1, 32, 128; 0 for kBlock
+  Expr threads = 0;         // kBlock: threads of the block (may be symbolic at thread level)
+  std::string name;         // kBlock: the kernel's name
+  RegionId body;
+  // decided
+  std::int64_t shared_bytes = 0;  // kBlock: shared memory of the block
+  static void fields(auto& s, auto&& v) {
+    v("level", s.level), v("vars", s.vars), v("unit", s.unit), v("threads", s.threads),
+        v("name", s.name), v("shared_bytes", s.shared_bytes), v("body", s.body);
+  }
+};
+
+// for (var = lower; var < upper; var += step) in each thread; zero trips are fine.
+struct For {
+  VarId var;
+  Expr lower = 0;
+  Expr upper = 0;
+  std::int64_t step = 1;
+  std::int64_t unroll = 0;  // 0: no request
+  RegionId body;
+  static void fields(auto& s, auto&& v) {
+    v("var", s.var), v("lower", s.lower), v("upper", s.upper), v("step", s.step),
+        v("unroll", s.unroll), v("body", s.body);
+  }
+};
+
+struct If {
+  ValueId condition;  // bool
+  RegionId then_body;
+  RegionId else_body;  // invalid when there is none
+  static void fields(auto& s, auto&& v) {
+    v("condition", s.condition), v("then", s.then_body), v("else", s.else_body);
+  }
+};
+
+// One elected thread of the enclosing unit (its thread 0) runs the body: an element store written
+// outside the innermost level.
+struct Once {
+  RegionId body;
+  static void fields(auto& s, auto&& v) { v("body", s.body); }
+};
+
+struct Return {
+  ValueId value;  // invalid in a void function
+  static void fields(auto& s, auto&& v) { v("value", s.value); }
+};
+
+// --- memory
+
+// The result's type says what: a view in global (host part), shared (one per block) or local (one per
+// thread) memory, a fragment (one per MMA unit) or a cell (one per thread).
+struct Alloc {
+  std::string name = {};    // the user's; "" for a copy's anonymous buffer
+  ValueId initial = {};     // every element starts as this scalar; invalid: uninitialised
+  std::int64_t swizzle_wanted = -1;  // shared: the program's `.swiz`, in bytes; -1: no wish
+  // decided, shared views only: byte address of element 0 and the swizzle of the tile. The tile is
+  // dense row-major; a tile row wider than the swizzle is split into column panels of `swizzle` bytes
+  // (see ir/shared_layout.h).
+  std::int64_t offset = -1;
+  std::int64_t swizzle = 0;
+  // decided, fragments only: the instruction whose register layout it has.
+  const target::Mma* atom = nullptr;
+  static void fields(auto& s, auto&& v) {
+    v("name", s.name), v("initial", s.initial), v("swizzle_wanted", s.swizzle_wanted),
+        v("offset", s.offset), v("swizzle", s.swizzle),
+        v("atom", s.atom);
+  }
+};
+
+// A window onto `base`: element (i...) of the result is element (origin + i...) of the base. The
+// first `drop` dimensions of the base are pinned at their origin and do not appear in the result.
+// Elements that fall outside the base are outside the program: reads of them through copies are zero,
+// writes are suppressed, element access is an error.
+struct Subview {
+  ValueId base;
+  std::vector<Expr> origin;  // one per dimension of the base
+  std::int64_t drop = 0;
+  static void fields(auto& s, auto&& v) {
+    v("base", s.base), v("origin", s.origin), v("drop", s.drop);
+  }
+};
+
+// Copies src to dst, same rank. Elements of src outside its base read as 0; elements of dst outside
+// its base are not written; where src is smaller than dst the rest of dst becomes 0. All threads of
+// the enclosing `unit` take part (0: the whole block); with a local dst each thread copies for itself.
+struct Copy {
+  ValueId src;
+  ValueId dst;
+  std::int64_t unit = 0;
+  bool async = false;  // the program waits by itself
+  // decided. Vector number i of the tile (row-major, `width` bytes each) is moved by thread
+  // i % threads in its step i / threads. A width w may be used when the row pitch and the base
+  // address of the *global* side are multiples of w bytes; widths are listed widest first and the
+  // last one always works. A guarded dimension is compared with its limit at run time.
+  CopyEngine engine = CopyEngine::kUndecided;
+  std::int64_t threads = 0;
+  std::vector<std::int64_t> widths = {};
+  std::vector<std::int64_t> guarded = {};  // dimensions of the tile, of whichever side is global
+  static void fields(auto& s, auto&& v) {
+    v("src", s.src), v("dst", s.dst), v("unit", s.unit), v("async", s.async),
+        v("engine", s.engine), v("threads", s.threads), v("widths", s.widths),
+        v("guarded", s.guarded);
+  }
+};
+
+// This thread's cp.async copies but the `pending` youngest have landed. Inserted by place-barriers.
+struct CopyWait {
+  std::int64_t pending = 0;
+  static void fields(auto& s, auto&& v) { v("pending", s.pending); }
+};
+
+// All threads of the unit wait for each other, and see each other's memory. kThread is illegal.
+struct Barrier {
+  Level level = Level::kBlock;
+  bool inferred = false;  // inserted by place-barriers, not written by the user
+  static void fields(auto& s, auto&& v) { v("level", s.level), v("inferred", s.inferred); }
+};
+
+struct Read {
+  ValueId view;
+  std::vector<Expr> index;
+  static void fields(auto& s, auto&& v) { v("view", s.view), v("index", s.index); }
+};
+struct Write {
+  ValueId view;
+  std::vector<Expr> index;
+  ValueId value;  // of the view's element type
+  static void fields(auto& s, auto&& v) {
+    v("view", s.view), v("index", s.index), v("value", s.value);
+  }
+};
+
+// --- matrix unit
+
+struct Fill {
+  ValueId frag;
+  ValueId value;  // scalar of the fragment's element type
+  static void fields(auto& s, auto&& v) { v("frag", s.frag), v("value", s.value); }
+};
+
+struct Load {
+  ValueId frag;
+  ValueId view;  // constant shape, rank 2
+  Major major = Major::kRow;  // kRow: the view's last dimension is the contraction, kCol: its first
+  // decided. With ldmatrix, `matrices` lists the (row, column) of each 8x8 matrix in register order,
+  // and every issue of the instruction takes as many of them as it has. Null: one plain load of
+  // `element_run` consecutive elements per register group.
+  const target::Copy* instruction = nullptr;
+  std::vector<std::int64_t> matrices = {};
+  std::int64_t element_run = 0;
+  std::vector<std::int64_t> guarded = {};  // as in Copy; outside the limits a plain load gives 0
+  static void fields(auto& s, auto&& v) {
+    v("frag", s.frag), v("view", s.view), v("major", s.major), v("instruction", s.instruction),
+        v("matrices", s.matrices), v("element_run", s.element_run), v("guarded", s.guarded);
+  }
+};
+
+// c += a x b, where `kRow` says that a row of the operand's view is a contraction vector:
+// row.row = A[m,k] B[n,k], row.col = A[m,k] B[k,n].
+struct Mma {
+  ValueId c;
+  ValueId a;
+  ValueId b;
+  Major a_major = Major::kRow;
+  Major b_major = Major::kRow;
+  // decided: the instruction, and how often it is repeated along M, N and K.
+  const target::Mma* atom = nullptr;
+  std::vector<std::int64_t> repeats = {};
+  static void fields(auto& s, auto&& v) {
+    v("c", s.c), v("a", s.a), v("b", s.b), v("a_major", s.a_major), v("b_major", s.b_major),
+        v("atom", s.atom), v("repeats", s.repeats);
+  }
+};
+
+// Writes the accumulator to the view, converting to its element type (round to nearest).
+struct Store {
+  ValueId frag;
+  ValueId view;
+  bool transposed = false;  // view[n, m] = C[m, n]
+  // decided: consecutive elements one store writes, and the guarded dimensions as in Copy.
+  std::int64_t element_run = 0;
+  std::vector<std::int64_t> guarded = {};
+  static void fields(auto& s, auto&& v) {
+    v("frag", s.frag), v("view", s.view), v("transposed", s.transposed),
+        v("element_run", s.element_run), v("guarded", s.guarded);
+  }
+};
+
+// --- scalars
+
+struct Const {
+  double value = 0;  // an integer type's value is exact up to 2^53; larger ones come as Index
+  static void fields(auto& s, auto&& v) { v("value", s.value); }
+};
+struct Index {
+  Expr expr = 0;  // result s32 or s64
+  static void fields(auto& s, auto&& v) { v("expr", s.expr); }
+};
+// Makes a run-time integer usable in Exprs: from here on `var` has this value, per thread.
+struct Bind {
+  VarId var;
+  ValueId value;
+  static void fields(auto& s, auto&& v) { v("var", s.var), v("value", s.value); }
+};
+struct Unary {
+  UnaryKind kind = UnaryKind::kNegate;
+  ValueId operand;
+  static void fields(auto& s, auto&& v) { v("kind", s.kind), v("operand", s.operand); }
+};
+// Operands have one type; comparisons give bool. Integer division truncates, as in C.
+struct Binary {
+  BinaryKind kind = BinaryKind::kAdd;
+  ValueId left;
+  ValueId right;
+  static void fields(auto& s, auto&& v) {
+    v("kind", s.kind), v("left", s.left), v("right", s.right);
+  }
+};
+struct Cast {
+  ValueId operand;  // to the result's type, round to nearest even; floats to integers truncate
+  static void fields(auto& s, auto&& v) { v("operand", s.operand); }
+};
+struct Choose {
+  ValueId condition;
+  ValueId if_true;
+  ValueId if_false;
+  static void fields(auto& s, auto&& v) {
+    v("condition", s.condition), v("true", s.if_true), v("false", s.if_false);
+  }
+};
+struct Get {
+  ValueId cell;
+  static void fields(auto& s, auto&& v) { v("cell", s.cell); }
+};
+struct Set {
+  ValueId cell;
+  ValueId value;
+  static void fields(auto& s, auto&& v) { v("cell", s.cell), v("value", s.value); }
+};
+struct Assert {
+  ValueId condition;
+  std::string message;
+  static void fields(auto& s, auto&& v) {
+    v("condition", s.condition), v("message", s.message);
+  }
+};
+
+// In the order of op.def, so that the variant's index is the OpKind.
+enum class OpKind : std::uint8_t {
+#define KILN_OP(Name, mnemonic) k##Name,
+#include "ir/op.def"
+#undef KILN_OP
+};
+
+struct NoOp {
+  static void fields(auto&, auto&&) {}
+};
+using OpData = std::variant<
+#define KILN_OP(Name, mnemonic) Name,
+#include "ir/op.def"
+#undef KILN_OP
+    NoOp>;
+
+struct Op {
+  Span span;
+  OpData data = NoOp{};
+  ValueId result;  // invalid when the operation has none
+  [[nodiscard]] OpKind kind() const { return static_cast<OpKind>(data.index()); }
+};
+
+[[nodiscard]] std::string_view mnemonic(OpKind kind);
+
+}  // namespace kiln::ir

@@ -1,0 +1,183 @@
+#include "ir/print.h"
+
+#include <vector>
+
+#include "ir/names.h"
+#include "ir/op_text.h"
+#include "ir/reflect.h"
+
+namespace kiln::ir {
+
+namespace {
+
+// Quotes, backslashes and bytes outside printable ASCII are escaped; UTF-8 stays as it is.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += format("\\x{:02x}", static_cast<unsigned>(byte));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+class Printer {
+ public:
+  explicit Printer(const Function& function) : function_(function) {}
+
+  std::string function() {
+    out_ += format("func @{}({}) {{\n", function_.name,
+                   join(function_.params, ", ", [&](const Param& p) { return param(p); }));
+    for (const Var& var : function_.vars) {
+      out_ += format("  var {}: {}", var.name, name_of(var.kind));
+      if (!var.extent.is(0)) out_ += format(" < {}", function_.text(var.extent));
+      out_ += "\n";
+    }
+    for (const EntryCheck& check : function_.checks) {
+      out_ += format("  check {} {} {} {}\n", function_.text(check.left), name_of(check.relation),
+                     function_.text(check.right), quoted(check.message));
+    }
+    region(function_.body, 1);
+    return std::move(out_) + "}\n";
+  }
+
+  // Result, mnemonic, attributes and type: all that comes before the regions.
+  std::string head(OpId id) {
+    const Op& op = function_.ops[id];
+    std::string line;
+    if (op.result.valid()) line = value(op.result) + " = ";
+    line += mnemonic(op.kind());
+    std::visit([&](const auto& data) { line += changed_attributes(data); }, op.data);
+    if (op.result.valid()) line += " : " + type(function_.type(op.result));
+    return line;
+  }
+
+ private:
+  void region(RegionId id, int depth) {
+    for (const OpId op : function_.regions[id].ops) {
+      out_.append(static_cast<std::size_t>(depth) * 2, ' ');
+      out_ += head(op);
+      for_each_field(function_.ops[op], [&](std::string_view key, const auto& field) {
+        inner_region(key, field, depth);
+      });
+      out_ += "\n";
+    }
+  }
+
+  void inner_region(std::string_view key, RegionId id, int depth) {
+    if (!id.valid()) return;
+    out_ += format(" {}={{\n", key);
+    region(id, depth + 1);
+    out_.append(static_cast<std::size_t>(depth) * 2, ' ');
+    out_ += "}";
+  }
+  void inner_region(std::string_view, const auto&, int) {}
+
+  std::string param(const Param& p) const {
+    std::string out;
+    if (p.is_global) out += "global ";
+    if (p.is_reference) out += "ref ";
+    out += format("{}: {}", value(p.value), type(function_.type(p.value)));
+    if (p.var.valid()) out += format(" as {}", function_.vars[p.var].name);
+    return out;
+  }
+
+  std::string value(ValueId id) const { return "%" + function_.values[id].name; }
+
+  std::string type(const Type& t) const {
+    if (const auto* scalar = std::get_if<ScalarType>(&t)) return std::string(name(scalar->dtype));
+    if (const auto* cell = std::get_if<CellType>(&t)) return format("cell<{}>", name(cell->dtype));
+    if (const auto* view = std::get_if<ViewType>(&t)) {
+      return format("view<{}, {}, {}>", name(view->dtype), name_of(view->space),
+                    spell(view->shape));
+    }
+    if (const auto* frag = std::get_if<FragType>(&t)) {
+      return format("frag<{}, {}, {}x{}>", name_of(frag->role), name(frag->dtype), frag->rows,
+                    frag->cols);
+    }
+    return "none";
+  }
+
+  // Fields equal to those of a new operation are left out. Enumerators are shown all the same, but
+  // for `undecided`: a reader should not have to know that `add` is the first of its kind.
+  template <class T>
+  std::string changed_attributes(const T& data) const {
+    T fresh;
+    std::vector<std::string> before = attributes(fresh);
+    std::size_t i = 0;
+    T::fields(fresh, [&](std::string_view, const auto& field) {
+      using Field = std::remove_cvref_t<decltype(field)>;
+      if (std::is_enum_v<Field> && !std::is_same_v<Field, CopyEngine>) before[i].clear();
+      ++i;
+    });
+    const std::vector<std::string> now = attributes(data);
+    std::string out;
+    for (std::size_t k = 0; k < now.size(); ++k) {
+      if (now[k] != before[k]) out += now[k];
+    }
+    return out;
+  }
+
+  // " key=value" for each field but regions, which are printed after everything else.
+  template <class T>
+  std::vector<std::string> attributes(T& data) const {
+    std::vector<std::string> out;
+    T::fields(data, [&](std::string_view key, const auto& field) {
+      out.push_back(attribute(key, field));
+    });
+    return out;
+  }
+
+  std::string attribute(std::string_view key, bool field) const {
+    return field ? format(" {}", key) : "";
+  }
+  std::string attribute(std::string_view, RegionId) const { return ""; }
+  std::string attribute(std::string_view key, const auto& field) const {
+    return format(" {}={}", key, spell(field));
+  }
+
+  std::string spell(std::int64_t field) const { return format("{}", field); }
+  std::string spell(double field) const { return format("{}", field); }
+  std::string spell(const std::string& field) const { return quoted(field); }
+  std::string spell(const Expr& field) const { return function_.text(field); }
+  std::string spell(ValueId field) const { return field.valid() ? value(field) : "none"; }
+  std::string spell(VarId field) const {
+    return field.valid() ? function_.vars[field].name : "none";
+  }
+  template <class Row>
+  std::string spell(const Row* field) const {
+    return field == nullptr ? "none" : std::string(field->name);
+  }
+  template <class T>
+  std::string spell(const std::vector<T>& field) const {
+    return format("[{}]", join(field, ", ", [&](const T& item) { return spell(item); }));
+  }
+  template <class E>
+  requires std::is_enum_v<E> std::string spell(E field)
+  const { return std::string(name_of(field)); }
+
+  const Function& function_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print(const Function& function) { return Printer(function).function(); }
+
+std::string op_text(const Function& function, OpId op) { return Printer(function).head(op); }
+
+std::string print(const Module& module) {
+  std::string out = "module";
+  if (module.arch != nullptr) out += format(" arch={}", module.arch->name);
+  out += format(" form={}\n", name_of(module.form));
+  for (const Function& function : module.functions) out += "\n" + print(function);
+  return out;
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,212 @@
+#include "ir/prove.h"
+
+namespace kiln::ir {
+
+namespace {
+
+// The least and largest value of one atom, in launch-time values.
+struct Range {
+  std::optional<Expr> low;
+  std::optional<Expr> high;
+};
+
+Range range_of(const Function& function, const Atom& atom);
+
+std::optional<Expr> bound(const Function& function, const Expr& expr, bool upper) {
+  Expr sum;
+  for (const Term& term : expr.terms()) {
+    const bool take_high = (term.coefficient > 0) == upper;
+    Expr product(term.coefficient);
+    for (const Atom& atom : term.atoms) {
+      const Range range = range_of(function, atom);
+      // A product is monotone in each factor only while the factors cannot be negative.
+      if (term.atoms.size() > 1 && !(range.low && minimum(function, *range.low) >= 0)) return {};
+      const std::optional<Expr>& factor = take_high ? range.high : range.low;
+      if (!factor) return {};
+      product = product * *factor;
+    }
+    sum = sum + product;
+  }
+  return sum;
+}
+
+Range range_of(const Function& function, const Atom& atom) {
+  const auto self = [&]() -> Expr {
+    return atom.kind == AtomKind::kVar ? Expr::var(atom.var)
+                                       : make_atom(atom.kind, *atom.left, *atom.right);
+  };
+  switch (atom.kind) {
+    case AtomKind::kVar: {
+      const Var& var = function.vars[atom.var];
+      switch (var.kind) {
+        case VarKind::kDim:
+        case VarKind::kScalar: return {self(), self()};
+        case VarKind::kParallel:
+        case VarKind::kLoop: {
+          const auto high = bound(function, var.extent - 1, true);
+          return {Expr(0), high};
+        }
+        case VarKind::kBound: return {};
+      }
+      return {};
+    }
+    case AtomKind::kCDiv:
+    case AtomKind::kFloorDiv: {
+      if (!atom.right->constant() || *atom.right->constant() <= 0) return {};
+      const auto low = bound(function, *atom.left, false);
+      const auto high = bound(function, *atom.left, true);
+      Range range;
+      if (low) range.low = make_atom(atom.kind, *low, *atom.right);
+      if (high) range.high = make_atom(atom.kind, *high, *atom.right);
+      return range;
+    }
+    case AtomKind::kMod:
+      if (!atom.right->constant() || *atom.right->constant() <= 0) return {};
+      return {Expr(0), *atom.right - 1};
+    case AtomKind::kMin: {
+      auto high = bound(function, *atom.left, true);
+      if (!high) high = bound(function, *atom.right, true);
+      const auto a = bound(function, *atom.left, false);
+      const auto b = bound(function, *atom.right, false);
+      Range range{std::nullopt, high};
+      if (a && b) range.low = min(*a, *b);
+      return range;
+    }
+    case AtomKind::kMax: {
+      const auto a = bound(function, *atom.left, true);
+      const auto b = bound(function, *atom.right, true);
+      Range range{bound(function, *atom.left, false), std::nullopt};
+      if (a && b) range.high = max(*a, *b);
+      return range;
+    }
+  }
+  return {};
+}
+
+// The least value of one launch-time atom: a dimension is at least 1.
+std::optional<std::int64_t> least(const Function& function, const Atom& atom) {
+  switch (atom.kind) {
+    case AtomKind::kVar: {
+      const VarKind kind = function.vars[atom.var].kind;
+      if (kind == VarKind::kDim) return 1;
+      if (kind == VarKind::kParallel || kind == VarKind::kLoop) return 0;
+      return {};
+    }
+    case AtomKind::kCDiv:
+    case AtomKind::kFloorDiv: {
+      const auto low = minimum(function, *atom.left);
+      if (!low || !atom.right->constant()) return {};
+      return make_atom(atom.kind, Expr(*low), *atom.right).constant();
+    }
+    case AtomKind::kMod: return 0;
+    case AtomKind::kMin:
+    case AtomKind::kMax: {
+      const auto a = minimum(function, *atom.left);
+      const auto b = minimum(function, *atom.right);
+      if (!a || !b) return {};
+      return atom.kind == AtomKind::kMin ? std::min(*a, *b) : std::max(*a, *b);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Expr> upper_bound(const Function& function, const Expr& expr) {
+  return bound(function, expr, true);
+}
+
+std::optional<std::int64_t> minimum(const Function& function, const Expr& expr) {
+  if (expr.overflowed()) return {};
+  std::int64_t sum = 0;
+  for (const Term& term : expr.terms()) {
+    std::int64_t product = 1;
+    for (const Atom& atom : term.atoms) {
+      const auto factor = least(function, atom);
+      if (!factor || *factor < 0) return {};
+      product *= *factor;
+    }
+    if (term.coefficient < 0 && !term.atoms.empty()) return {};
+    sum += term.coefficient * product;
+  }
+  return sum;
+}
+
+bool always_less_equal(const Function& function, const Expr& left, const Expr& right) {
+  if (left.overflowed() || right.overflowed()) return false;
+  const auto direct = minimum(function, right - left);
+  if (direct && *direct >= 0) return true;
+  const auto slack = bound(function, right - left, false);
+  if (!slack) return false;
+  const auto least_slack = minimum(function, *slack);
+  return least_slack && *least_slack >= 0;
+}
+
+bool always_divisible(const Expr& expr, std::int64_t divisor) {
+  return !expr.overflowed() && expr.known_divisor() % divisor == 0;
+}
+
+bool varies_in_block(const Function& function, VarId var) {
+  switch (function.vars[var].kind) {
+    case VarKind::kDim:
+    case VarKind::kScalar: return false;
+    case VarKind::kBound: return true;
+    case VarKind::kParallel:
+    case VarKind::kLoop: break;
+  }
+  // An axis of the launch itself, and a loop over uniform bounds, are the same for every thread.
+  for (const Op& op : function.ops) {
+    if (const auto* parallel = std::get_if<Parallel>(&op.data)) {
+      for (VarId axis : parallel->vars) {
+        if (axis == var) return parallel->level != Level::kBlock;
+      }
+    }
+    if (const auto* loop = std::get_if<For>(&op.data); loop != nullptr && loop->var == var) {
+      std::vector<VarId> used;
+      loop->lower.collect_vars(used);
+      loop->upper.collect_vars(used);
+      for (VarId other : used) {
+        if (varies_in_block(function, other)) return true;
+      }
+      return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
+bool expr_varies(const Function& function, const Expr& expr) {
+  std::vector<VarId> vars;
+  expr.collect_vars(vars);
+  for (VarId var : vars) {
+    if (varies_in_block(function, var)) return true;
+  }
+  return false;
+}
+
+struct Variation {
+  const Function& function;
+  [[nodiscard]] bool of(ValueId value) const { return value_varies_in_block(function, value); }
+
+  bool operator()(const Const&) const { return false; }
+  bool operator()(const Index& op) const { return expr_varies(function, op.expr); }
+  bool operator()(const Unary& op) const { return of(op.operand); }
+  bool operator()(const Binary& op) const { return of(op.left) || of(op.right); }
+  bool operator()(const Cast& op) const { return of(op.operand); }
+  bool operator()(const Choose& op) const {
+    return of(op.condition) || of(op.if_true) || of(op.if_false);
+  }
+  // Memory and cells: nothing is proved about what they hold.
+  bool operator()(const auto&) const { return true; }
+};
+
+}  // namespace
+
+bool value_varies_in_block(const Function& function, ValueId value) {
+  const OpId def = function.values[value].def;
+  if (!def.valid()) return false;  // a parameter
+  return std::visit(Variation{function}, function.ops[def].data);
+}
+
+}  // namespace kiln::ir

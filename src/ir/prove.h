@@ -1,0 +1,27 @@
+// What can be proved about an Expr from the ranges of its variables: a parallel or loop variable v
+// has 0 <= v < extent, a dimension is at least 1, a scalar parameter can be anything.
+#pragma once
+
+#include "ir/module.h"
+
+namespace kiln::ir {
+
+// An upper bound of `expr` in launch-time values only (parallel and loop variables replaced by the
+// largest or smallest value they take); nullopt when there is none.
+[[nodiscard]] std::optional<Expr> upper_bound(const Function& function, const Expr& expr);
+
+// The least value `expr` can take, when its terms show one.
+[[nodiscard]] std::optional<std::int64_t> minimum(const Function& function, const Expr& expr);
+
+// True when left <= right for every value the variables can take.
+[[nodiscard]] bool always_less_equal(const Function& function, const Expr& left, const Expr& right);
+
+// True when every value of `expr` is a multiple of `divisor` (> 0).
+[[nodiscard]] bool always_divisible(const Expr& expr, std::int64_t divisor);
+
+// True when the variable can differ between threads of one block.
+[[nodiscard]] bool varies_in_block(const Function& function, VarId var);
+// The same for a scalar value. What memory and cells hold is assumed to differ.
+[[nodiscard]] bool value_varies_in_block(const Function& function, ValueId value);
+
+}  // namespace kiln::ir

@@ -1,0 +1,127 @@
+// Two modules that tests print, parse, break and resolve: every operation occurs in one of them,
+// both are in the decided form and both break no rule.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "diag/render.h"
+#include "ir/print.h"
+
+namespace kiln::ir {
+
+// The K loop of a one-warp matrix multiplication, as the passes leave it.
+inline constexpr const char* kMatmul = R"(module arch=sm_80 form=decided
+
+func @matmul_wmma(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, global, [N, K]>, global %output: view<f16, global, [M, N]>) {
+  var M: dim
+  var K: dim
+  var N: dim
+  var block_m: parallel < cdiv(M, 16)
+  var block_n: parallel < cdiv(N, 16)
+  var warp_m: parallel < 1
+  var warp_n: parallel < 1
+  var iv_k: loop < cdiv(K, 16)
+  parallel level=block vars=[block_m, block_n] threads=32 name="matmul_wmma" shared_bytes=4096 body={
+    %output_s = alloc name="output_s" offset=2048 : view<f16, shared, [16, 16]>
+    parallel level=group vars=[warp_m, warp_n] unit=32 body={
+      %zero = const : f16
+      %mc = alloc name="mc" atom=m16n8k16.f16.f16 : frag<C, f16, 16x16>
+      fill frag=%mc value=%zero
+      for var=iv_k upper=cdiv(K, 16) body={
+        %lhs_load_s = alloc name="lhs_load_s" offset=0 swizzle=32 : view<f16, shared, [16, 16]>
+        %lhs_tile = subview base=%lhs origin=[16*block_m, 16*iv_k] : view<f16, global, [16, 16]>
+        copy src=%lhs_tile dst=%lhs_load_s unit=32 engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+        %rhs_load_s = alloc name="rhs_load_s" offset=1024 swizzle=32 : view<f16, shared, [16, 16]>
+        %rhs_tile = subview base=%rhs origin=[16*block_n, 16*iv_k] : view<f16, global, [16, 16]>
+        copy src=%rhs_tile dst=%rhs_load_s unit=32 engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy_wait
+        barrier level=group inferred
+        %a_view = subview base=%lhs_load_s origin=[16*warp_m, 0] : view<f16, shared, [16, 16]>
+        %ma = alloc name="ma" atom=m16n8k16.f16.f16 : frag<A, f16, 16x16>
+        load frag=%ma view=%a_view major=row instruction=ldmatrix.x4 matrices=[0, 0, 8, 0, 0, 8, 8, 8]
+        %b_view = subview base=%rhs_load_s origin=[16*warp_n, 0] : view<f16, shared, [16, 16]>
+        %mb = alloc name="mb" atom=m16n8k16.f16.f16 : frag<B, f16, 16x16>
+        load frag=%mb view=%b_view major=row instruction=ldmatrix.x4 matrices=[0, 0, 0, 8, 8, 0, 8, 8]
+        mma c=%mc a=%ma b=%mb a_major=row b_major=row atom=m16n8k16.f16.f16 repeats=[1, 2, 1]
+        barrier level=group inferred
+      }
+      %c_view = subview base=%output_s origin=[16*warp_m, 16*warp_n] : view<f16, shared, [16, 16]>
+      store frag=%mc view=%c_view element_run=2
+    }
+    barrier level=block inferred
+    %output_tile = subview base=%output origin=[16*block_m, 16*block_n] : view<f16, global, [16, 16]>
+    copy src=%output_s dst=%output_tile engine=vector threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+  }
+}
+)";
+
+// An elementwise kernel with host parameters, every scalar operation and every other attribute.
+inline constexpr const char* kElements = R"(module arch=sm_90a form=decided
+
+func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scale: f32, %n: s32 as n) {
+  var N: dim
+  var n: scalar
+  var b: parallel < cdiv(N, 128)
+  var t: parallel < 128
+  var i: loop < 4
+  var k: bound
+  check 1 <= n "`n` is at least 1"
+  check 4 divides N "\"N\" divides by 4\x0a"
+  check N == 2*n + 1 "`N` is odd"
+  %r = alloc name="r" : view<f32, global, [N]>
+  parallel level=block vars=[b] threads=128 name="twice" shared_bytes=512 body={
+    %s = alloc name="s" offset=0 : view<f32, shared, [128]>
+    %x_row = subview base=%x origin=[n - 1, 128*b] drop=1 : view<f32, global, [128]>
+    copy src=%x_row dst=%s engine=vector threads=128 widths=[16, 8, 4] guarded=[0]
+    barrier level=block
+    once body={
+      %one = const value=1 : f32
+      write view=%s index=[0] value=%one
+    }
+    parallel level=thread vars=[t] unit=1 body={
+      %flag = const value=1 : bool
+      %half = const value=-0.5 : f32
+      %unused = const value=7 : s32
+      %acc = alloc name="acc" initial=%half : cell<f32>
+      %l = alloc name="l" : view<f32, local, [4]>
+      copy src=%x_row dst=%l unit=1 async engine=per_thread widths=[4]
+      %v = read view=%s index=[t] : f32
+      %at = index expr=128*b + t : s64
+      %limit = index expr=-floordiv(n, 5) - mod(n, 3) + min(N, max(n, 8)) : s64
+      %inside = binary kind=lt left=%at right=%limit : bool
+      if condition=%inside then={
+        %doubled = binary kind=mul left=%v right=%scale : f32
+        write view=%y index=[128*b + t] value=%doubled
+      } else={
+        set cell=%acc value=%v
+      }
+      for var=i lower=1 upper=4 step=2 unroll=2 body={
+        %negated = unary kind=negate operand=%v : f32
+        set cell=%acc value=%negated
+      }
+      bind var=k value=%at
+      %got = get cell=%acc : f32
+      %h = cast operand=%got : f16
+      %chosen = choose condition=%inside true=%got false=%v : f32
+      %same = binary kind=eq left=%chosen right=%v : bool
+      write view=%r index=[k] value=%chosen
+      assert condition=%same message="equal \\ \"same\""
+    }
+  }
+  return value=%r
+}
+)";
+
+// Parses text that must be right.
+inline Module parsed(const std::string& text) {
+  Sources sources;
+  Diagnostics diags;
+  const FileId file = sources.add("sample.kir", text);
+  Checked<Module> module = parse(sources, file, diags);
+  EXPECT_TRUE(module.has_value()) << render_all(diags, sources) << text;
+  return module ? std::move(*module) : Module{};
+}
+
+}  // namespace kiln::ir

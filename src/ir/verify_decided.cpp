@@ -1,0 +1,421 @@
+// Rules of the decided attributes: what each pass has established.
+#include <set>
+
+#include "ir/rules.h"
+#include "ir/shared_layout.h"
+#include "support/tensor.h"
+
+namespace kiln::ir {
+
+namespace {
+
+// --- from kAtoms: the matrix instructions
+
+void mmas_have_atoms(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
+    if (mma.atom == nullptr) complain(mistakes, f, id, "no instruction is chosen");
+  });
+}
+
+void mma_atoms_fit(const Module& module, const Function& f, Mistakes& mistakes) {
+  for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
+    if (mma.atom == nullptr) return;
+    if (module.arch != nullptr && module.arch->capability < mma.atom->min_arch) {
+      complain(mistakes, f, id, "{} has no such instruction", module.arch->name);
+    }
+    const std::pair<ValueId, DType> operands[] = {
+        {mma.a, mma.atom->a}, {mma.b, mma.atom->b}, {mma.c, mma.atom->acc}};
+    for (const auto& [value, dtype] : operands) {
+      const FragType* frag = type_as<FragType>(f, value);
+      if (frag == nullptr || frag->dtype == dtype) continue;
+      complain(mistakes, f, id, "`%{}` is {}, the instruction takes {}", f.values[value].name,
+               name(frag->dtype), name(dtype));
+    }
+  });
+}
+
+void repeats_make_the_tile(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
+    const FragType* a = type_as<FragType>(f, mma.a);
+    const FragType* c = type_as<FragType>(f, mma.c);
+    if (mma.atom == nullptr || a == nullptr || c == nullptr) return;
+    const std::int64_t tile[] = {c->rows, c->cols, mma.a_major == Major::kRow ? a->cols : a->rows};
+    const std::int64_t shape[] = {mma.atom->shape.m, mma.atom->shape.n, mma.atom->shape.k};
+    if (mma.repeats.size() != 3) {
+      complain(mistakes, f, id, "{} repeats, there are 3 axes", mma.repeats.size());
+      return;
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (tile[i] % shape[i] == 0 && tile[i] / shape[i] == mma.repeats[i]) continue;
+      complain(mistakes, f, id, "{} times {} is not the tile's {}", mma.repeats[i], shape[i],
+               tile[i]);
+    }
+  });
+}
+
+void fragments_share_the_atom(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
+    for (const ValueId value : {mma.c, mma.a, mma.b}) {
+      const Alloc* alloc = value.valid() ? f.def_as<Alloc>(value) : nullptr;
+      if (mma.atom == nullptr || alloc == nullptr || alloc->atom == mma.atom) continue;
+      complain(mistakes, f, id, "`%{}` has the registers of {}", f.values[value].name,
+               alloc->atom == nullptr ? "no instruction" : alloc->atom->name);
+    }
+  });
+}
+
+// --- from kLaidOut: shared memory
+
+struct SharedTile {
+  OpId op;
+  const Alloc* alloc = nullptr;
+  std::int64_t pitch = 0;  // bytes of a row
+  std::int64_t bytes = 0;
+};
+
+// The shared buffers of a region that have a size (the others break allocs-have-sizes).
+std::vector<SharedTile> shared_tiles(const Function& f, RegionId region) {
+  std::vector<SharedTile> tiles;
+  walk(f, region, [&](OpId id) {
+    const Alloc* alloc = std::get_if<Alloc>(&f.ops[id].data);
+    const ViewType* view = type_as<ViewType>(f, f.ops[id].result);
+    if (alloc == nullptr || view == nullptr || view->space != Space::kShared) return;
+    std::vector<std::int64_t> shape;
+    for (const Expr& extent : view->shape) shape.push_back(extent.constant().value_or(0));
+    const bool sized = !shape.empty() && std::all_of(shape.begin(), shape.end(),
+                                                     [](std::int64_t e) { return e >= 1; });
+    if (!sized || !elements_fit(view->dtype, shape)) return;
+    SharedTile tile{id, alloc, shape.back() * size_bytes(view->dtype), size_bytes(view->dtype)};
+    for (const std::int64_t extent : shape) tile.bytes *= extent;
+    tiles.push_back(tile);
+  });
+  return tiles;
+}
+
+void shared_buffers_are_placed(const Module&, const Function& f, Mistakes& mistakes) {
+  for (const SharedTile& tile : shared_tiles(f, f.body)) {
+    if (tile.alloc->offset < 0) complain(mistakes, f, tile.op, "has no address");
+  }
+}
+
+void shared_buffers_are_aligned(const Module&, const Function& f, Mistakes& mistakes) {
+  for (const SharedTile& tile : shared_tiles(f, f.body)) {
+    const std::int64_t alignment = tile.alloc->swizzle == 0 ? 16 : kSwizzledAlignment;
+    if (tile.alloc->offset < 0 || tile.alloc->offset % alignment == 0) continue;
+    complain(mistakes, f, tile.op, "address {} is no multiple of {}", tile.alloc->offset,
+             alignment);
+  }
+}
+
+void swizzles_fit_the_rows(const Module&, const Function& f, Mistakes& mistakes) {
+  for (const SharedTile& tile : shared_tiles(f, f.body)) {
+    const std::int64_t swizzle = tile.alloc->swizzle;
+    const bool known = swizzle == 0 || swizzle == 32 || swizzle == 64 || swizzle == 128;
+    if (!known) {
+      complain(mistakes, f, tile.op, "no swizzle of {} bytes", swizzle);
+    } else if (swizzle != 0 && tile.pitch % swizzle != 0) {
+      complain(mistakes, f, tile.op, "rows of {} bytes do not divide by {}", tile.pitch, swizzle);
+    }
+  }
+}
+
+void shared_buffers_are_inside(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Parallel>(f, [&](const Parallel& launch, OpId) {
+    if (launch.level != Level::kBlock || !launch.body.valid()) return;
+    for (const SharedTile& tile : shared_tiles(f, launch.body)) {
+      const bool room = launch.shared_bytes >= tile.bytes;
+      if (room && tile.alloc->offset <= launch.shared_bytes - tile.bytes) continue;
+      complain(mistakes, f, tile.op, "{} bytes at {} leave the block's {}", tile.bytes,
+               tile.alloc->offset, launch.shared_bytes);
+    }
+  });
+}
+
+void shared_buffers_are_apart(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Parallel>(f, [&](const Parallel& launch, OpId) {
+    if (launch.level != Level::kBlock || !launch.body.valid()) return;
+    std::vector<SharedTile> tiles = shared_tiles(f, launch.body);
+    std::erase_if(tiles, [](const SharedTile& tile) { return tile.alloc->offset < 0; });
+    std::sort(tiles.begin(), tiles.end(), [](const SharedTile& a, const SharedTile& b) {
+      return a.alloc->offset < b.alloc->offset;
+    });
+    for (std::size_t i = 1; i < tiles.size(); ++i) {
+      const SharedTile& before = tiles[i - 1];
+      if (tiles[i].alloc->offset - before.alloc->offset >= before.bytes) continue;
+      complain(mistakes, f, tiles[i].op, "overlaps {} bytes at {}", before.bytes,
+               before.alloc->offset);
+    }
+  });
+}
+
+void shared_memory_suffices(const Module& module, const Function& f, Mistakes& mistakes) {
+  for_each_op<Parallel>(f, [&](const Parallel& launch, OpId id) {
+    if (module.arch == nullptr || launch.shared_bytes <= module.arch->smem_per_block_max) return;
+    complain(mistakes, f, id, "{} bytes of shared memory, {} has {}", launch.shared_bytes,
+             module.arch->name, module.arch->smem_per_block_max);
+  });
+}
+
+// --- from kPlanned: copies, loads and stores
+
+// The side of a copy whose shape is that of the tile: shared or local where there is one.
+const ViewType* tile_of(const Function& f, const Copy& copy) {
+  const ViewType* src = type_as<ViewType>(f, copy.src);
+  const ViewType* dst = type_as<ViewType>(f, copy.dst);
+  return dst != nullptr && dst->space == Space::kGlobal ? src : dst;
+}
+
+void copies_have_engines(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    if (copy.engine == CopyEngine::kUndecided) complain(mistakes, f, id, "no engine is chosen");
+  });
+}
+
+void async_copies_go_to_shared(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const ViewType* src = type_as<ViewType>(f, copy.src);
+    const ViewType* dst = type_as<ViewType>(f, copy.dst);
+    if (copy.engine != CopyEngine::kCpAsync || src == nullptr || dst == nullptr) return;
+    if (src->space == Space::kGlobal && dst->space == Space::kShared) return;
+    complain(mistakes, f, id, "cp.async goes from global to shared memory");
+  });
+}
+
+void copies_have_threads(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const bool alone = copy.engine == CopyEngine::kPerThread;
+    if (copy.engine == CopyEngine::kUndecided || alone || copy.threads >= 1) return;
+    complain(mistakes, f, id, "{} threads", copy.threads);
+  });
+}
+
+bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+void copy_widths_descend(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    if (copy.widths.empty()) complain(mistakes, f, id, "no widths");
+    for (std::size_t i = 0; i < copy.widths.size(); ++i) {
+      const std::int64_t width = copy.widths[i];
+      if (!is_power_of_two(width) || width > 16) {
+        complain(mistakes, f, id, "no width of {} bytes", width);
+      } else if (i > 0 && copy.widths[i - 1] <= width) {
+        complain(mistakes, f, id, "width {} after {}", width, copy.widths[i - 1]);
+      }
+    }
+  });
+}
+
+void copy_widths_divide_rows(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const ViewType* tile = tile_of(f, copy);
+    if (tile == nullptr || tile->shape.empty()) return;
+    const std::optional<std::int64_t> cols = tile->shape.back().constant();
+    const std::int64_t size = size_bytes(tile->dtype);
+    if (!cols || *cols < 1 || *cols > INT32_MAX) return;
+    for (const std::int64_t width : copy.widths) {
+      if (width < 1 || (*cols * size % width == 0 && width % size == 0)) continue;
+      complain(mistakes, f, id, "rows of {} bytes, elements of {}, width {}", *cols * size, size,
+               width);
+    }
+  });
+}
+
+bool ascends_below(const std::vector<std::int64_t>& dims, std::size_t rank) {
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] < 0 || static_cast<std::size_t>(dims[i]) >= rank) return false;
+    if (i > 0 && dims[i - 1] >= dims[i]) return false;
+  }
+  return true;
+}
+
+void guards_are_dimensions(const Module&, const Function& f, Mistakes& mistakes) {
+  const auto look = [&](OpId id, const std::vector<std::int64_t>& guarded, const ViewType* view) {
+    if (view == nullptr || ascends_below(guarded, view->shape.size())) return;
+    complain(mistakes, f, id, "the guarded dimensions ascend below {}", view->shape.size());
+  };
+  walk(f, f.body, [&](OpId id) {
+    const Op& op = f.ops[id];
+    if (const auto* copy = std::get_if<Copy>(&op.data)) look(id, copy->guarded, tile_of(f, *copy));
+    if (const auto* load = std::get_if<Load>(&op.data)) {
+      look(id, load->guarded, type_as<ViewType>(f, load->view));
+    }
+    if (const auto* store = std::get_if<Store>(&op.data)) {
+      look(id, store->guarded, type_as<ViewType>(f, store->view));
+    }
+  });
+}
+
+void loads_are_planned(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Load>(f, [&](const Load& load, OpId id) {
+    const bool plain = load.element_run >= 1;
+    if ((load.instruction != nullptr) != plain) return;
+    complain(mistakes, f, id, "{} an instruction and a run of {} elements",
+             load.instruction == nullptr ? "without" : "both", load.element_run);
+  });
+}
+
+void load_instructions_fit(const Module& module, const Function& f, Mistakes& mistakes) {
+  for_each_op<Load>(f, [&](const Load& load, OpId id) {
+    if (load.instruction == nullptr) return;
+    const ViewType* view = type_as<ViewType>(f, load.view);
+    if (load.instruction->kind != target::CopyKind::kMatrix) {
+      complain(mistakes, f, id, "`{}` loads no matrices", load.instruction->name);
+    }
+    if (module.arch != nullptr && module.arch->capability < load.instruction->min_arch) {
+      complain(mistakes, f, id, "{} has no such instruction", module.arch->name);
+    }
+    if (view != nullptr && view->space != Space::kShared) {
+      complain(mistakes, f, id, "matrices come from shared memory");
+    }
+  });
+}
+
+// Each 8x8 matrix of 16-bit elements is two numbers of the list, and each lies inside the tile.
+void load_matrices_cover_the_tile(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Load>(f, [&](const Load& load, OpId id) {
+    const FragType* frag = type_as<FragType>(f, load.frag);
+    if (load.instruction == nullptr || load.instruction->matrices < 1 || frag == nullptr) return;
+    if (frag->rows < 1 || frag->cols < 1 || frag->rows > INT16_MAX || frag->cols > INT16_MAX)
+      return;
+    const std::int64_t bytes = frag->rows * frag->cols * size_bytes(frag->dtype);
+    const std::int64_t needed = bytes / 128;
+    const auto given = static_cast<std::int64_t>(load.matrices.size());
+    if (bytes % 128 != 0 || given != 2 * needed || needed % load.instruction->matrices != 0) {
+      complain(mistakes, f, id, "{} matrices in a tile of {}x{}", given / 2, frag->rows,
+               frag->cols);
+      return;
+    }
+    std::set<std::pair<std::int64_t, std::int64_t>> seen;
+    for (std::size_t i = 0; i + 1 < load.matrices.size(); i += 2) {
+      const std::int64_t row = load.matrices[i];
+      const std::int64_t col = load.matrices[i + 1];
+      const bool inside = row >= 0 && col >= 0 && row <= frag->rows - 8 && col <= frag->cols - 8;
+      if (inside && row % 8 == 0 && col % 8 == 0 && seen.insert({row, col}).second) continue;
+      complain(mistakes, f, id, "the matrix at ({}, {}) is outside or there twice", row, col);
+    }
+  });
+}
+
+void stores_are_planned(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Store>(f, [&](const Store& store, OpId id) {
+    if (store.element_run < 1) complain(mistakes, f, id, "no run of elements is chosen");
+  });
+}
+
+// --- from kSynchronised: waits and barriers
+
+void waits_count_up(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<CopyWait>(f, [&](const CopyWait& wait, OpId id) {
+    if (wait.pending < 0) complain(mistakes, f, id, "{} copies cannot be pending", wait.pending);
+  });
+}
+
+// The buffer behind a view, whether or not its windows fit.
+ValueId buffer_of(const Function& f, ValueId view) {
+  while (view.valid()) {
+    const Subview* window = f.def_as<Subview>(view);
+    if (window == nullptr) break;
+    view = window->base;
+  }
+  return view;
+}
+
+ValueId shared_buffer(const Function& f, ValueId view) {
+  const ViewType* type = type_as<ViewType>(f, view);
+  return type != nullptr && type->space == Space::kShared ? buffer_of(f, view) : ValueId{};
+}
+
+// The shared buffer that an operation reads in whole tiles.
+ValueId tile_read(const Function& f, const Op& op) {
+  if (const auto* load = std::get_if<Load>(&op.data)) return shared_buffer(f, load->view);
+  if (const auto* copy = std::get_if<Copy>(&op.data)) return shared_buffer(f, copy->src);
+  return {};
+}
+
+using Buffers = std::set<ValueId>;
+
+// Walks the operations in program order with the set of buffers that must not be read yet. The two
+// branches of an If start alike and their sets unite; a loop's body is seen once, which finds what
+// is missing inside one trip.
+template <class Step>
+void follow(const Function& f, RegionId region, Buffers& unready, const Step& step) {
+  for (const OpId id : f.regions[region].ops) {
+    step(id, unready);
+    Buffers after;
+    const std::vector<RegionId> inner = regions_of(f.ops[id]);
+    for (const RegionId part : inner) {
+      Buffers branch = unready;
+      follow(f, part, branch, step);
+      after.insert(branch.begin(), branch.end());
+    }
+    const bool may_skip = f.ops[id].kind() == OpKind::kIf && inner.size() == 1;
+    if (may_skip) after.insert(unready.begin(), unready.end());
+    if (!inner.empty()) unready = std::move(after);
+  }
+}
+
+void async_copies_are_awaited(const Module&, const Function& f, Mistakes& mistakes) {
+  Buffers in_flight;
+  follow(f, f.body, in_flight, [&](OpId id, Buffers& unready) {
+    const Op& op = f.ops[id];
+    const ValueId read = tile_read(f, op);
+    if (read.valid() && unready.contains(read)) {
+      complain(mistakes, f, id, "`%{}` may still be on its way", f.values[read].name);
+    }
+    if (op.kind() == OpKind::kCopyWait) unready.clear();
+    const Copy* copy = std::get_if<Copy>(&op.data);
+    if (copy == nullptr || copy->engine != CopyEngine::kCpAsync) return;
+    const ValueId written = shared_buffer(f, copy->dst);
+    if (written.valid()) unready.insert(written);
+  });
+}
+
+void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes& mistakes) {
+  Buffers written;
+  follow(f, f.body, written, [&](OpId id, Buffers& unready) {
+    const Op& op = f.ops[id];
+    const ValueId read = tile_read(f, op);
+    if (read.valid() && unready.contains(read)) {
+      complain(mistakes, f, id, "no barrier since `%{}` was written", f.values[read].name);
+    }
+    if (op.kind() == OpKind::kBarrier) unready.clear();
+    const Copy* copy = std::get_if<Copy>(&op.data);
+    const Store* store = std::get_if<Store>(&op.data);
+    ValueId target;
+    if (copy != nullptr && copy->unit != 1) target = shared_buffer(f, copy->dst);
+    if (store != nullptr) target = shared_buffer(f, store->view);
+    if (target.valid()) unready.insert(target);
+  });
+}
+
+constexpr Rule kRules[] = {
+    {"mmas-have-atoms", Form::kAtoms, mmas_have_atoms},
+    {"mma-atoms-fit", Form::kAtoms, mma_atoms_fit},
+    {"repeats-make-the-tile", Form::kAtoms, repeats_make_the_tile},
+    {"fragments-share-the-atom", Form::kAtoms, fragments_share_the_atom},
+    {"shared-buffers-are-placed", Form::kLaidOut, shared_buffers_are_placed},
+    {"shared-buffers-are-aligned", Form::kLaidOut, shared_buffers_are_aligned},
+    {"swizzles-fit-the-rows", Form::kLaidOut, swizzles_fit_the_rows},
+    {"shared-buffers-are-inside", Form::kLaidOut, shared_buffers_are_inside},
+    {"shared-buffers-are-apart", Form::kLaidOut, shared_buffers_are_apart},
+    {"shared-memory-suffices", Form::kLaidOut, shared_memory_suffices},
+    {"copies-have-engines", Form::kPlanned, copies_have_engines},
+    {"async-copies-go-to-shared", Form::kPlanned, async_copies_go_to_shared},
+    {"copies-have-threads", Form::kPlanned, copies_have_threads},
+    {"copy-widths-descend", Form::kPlanned, copy_widths_descend},
+    {"copy-widths-divide-rows", Form::kPlanned, copy_widths_divide_rows},
+    {"guards-are-dimensions", Form::kPlanned, guards_are_dimensions},
+    {"loads-are-planned", Form::kPlanned, loads_are_planned},
+    {"load-instructions-fit", Form::kPlanned, load_instructions_fit},
+    {"load-matrices-cover-the-tile", Form::kPlanned, load_matrices_cover_the_tile},
+    {"stores-are-planned", Form::kPlanned, stores_are_planned},
+    {"waits-count-up", Form::kSynchronised, waits_count_up},
+    {"async-copies-are-awaited", Form::kSynchronised, async_copies_are_awaited},
+    {"shared-reads-are-behind-barriers", Form::kSynchronised, shared_reads_are_behind_barriers},
+};
+
+}  // namespace
+
+std::span<const Rule> decided_rules() { return kRules; }
+
+}  // namespace kiln::ir

@@ -1,0 +1,303 @@
+// Rules of memory and of the matrix unit: element types, ranks and shapes, before anything is
+// decided.
+#include <map>
+
+#include "ir/names.h"
+#include "ir/rules.h"
+#include "support/tensor.h"
+
+namespace kiln::ir {
+
+namespace {
+
+// The shape in numbers, when all extents are.
+std::optional<std::vector<std::int64_t>> constant_shape(const ViewType& view) {
+  std::vector<std::int64_t> shape;
+  for (const Expr& extent : view.shape) {
+    const std::optional<std::int64_t> value = extent.constant();
+    if (!value) return std::nullopt;
+    shape.push_back(*value);
+  }
+  return shape;
+}
+
+bool positive_and_small(DType dtype, const std::vector<std::int64_t>& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](std::int64_t e) { return e >= 1; }) &&
+         elements_fit(dtype, shape);
+}
+
+std::string shape_of(const Function& f, const ViewType& view) {
+  return format("[{}]", join(view.shape, ", ", [&](const Expr& e) { return f.text(e); }));
+}
+
+void allocs_have_sizes(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Alloc>(f, [&](const Alloc&, OpId id) {
+    const ValueId result = f.ops[id].result;
+    if (const FragType* frag = type_as<FragType>(f, result)) {
+      if (!positive_and_small(frag->dtype, {frag->rows, frag->cols})) {
+        complain(mistakes, f, id, "no size of a fragment");
+      }
+      return;
+    }
+    const ViewType* view = type_as<ViewType>(f, result);
+    if (view == nullptr) return;
+    const std::optional<std::vector<std::int64_t>> shape = constant_shape(*view);
+    if (!shape && view->space != Space::kGlobal) {
+      complain(mistakes, f, id, "a {} buffer of unknown size", name_of(view->space));
+    }
+    if (shape && !positive_and_small(view->dtype, *shape)) {
+      complain(mistakes, f, id, "no size of a buffer");
+    }
+  });
+}
+
+void allocs_are_in_place(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
+    if (f.ops[id].kind() != OpKind::kAlloc) return;
+    const ValueId result = f.ops[id].result;
+    const ViewType* view = type_as<ViewType>(f, result);
+    if (view == nullptr && type_as<FragType>(f, result) == nullptr &&
+        type_as<CellType>(f, result) == nullptr) {
+      complain(mistakes, f, id, "allocates neither a view nor a fragment nor a cell");
+      return;
+    }
+    const bool on_host = innermost_parallel(f, enclosing) == nullptr;
+    const bool host_kind = view != nullptr && view->space == Space::kGlobal;
+    const bool either =
+        type_as<CellType>(f, result) != nullptr;  // a cell of the host is the host's
+    if (either || on_host == host_kind) return;
+    complain(mistakes, f, id, "{} a launch", on_host ? "outside" : "inside");
+  });
+}
+
+std::optional<DType> element_type(const Function& f, ValueId value) {
+  if (const auto* view = type_as<ViewType>(f, value)) return view->dtype;
+  if (const auto* frag = type_as<FragType>(f, value)) return frag->dtype;
+  if (const auto* cell = type_as<CellType>(f, value)) return cell->dtype;
+  return std::nullopt;
+}
+
+void initial_values_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Alloc>(f, [&](const Alloc& alloc, OpId id) {
+    const std::optional<DType> dtype = element_type(f, f.ops[id].result);
+    if (!alloc.initial.valid() || !dtype || is_scalar_of(f, alloc.initial, *dtype)) return;
+    complain(mistakes, f, id, "`%{}` is no {}", f.values[alloc.initial].name, name(*dtype));
+  });
+}
+
+void subviews_fit(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Subview>(f, [&](const Subview& window, OpId id) {
+    const ViewType* base = type_as<ViewType>(f, window.base);
+    const ViewType* result = type_as<ViewType>(f, f.ops[id].result);
+    if (base == nullptr || result == nullptr) {
+      complain(mistakes, f, id, "a window needs a view and gives one");
+      return;
+    }
+    if (window.origin.size() != base->shape.size()) {
+      complain(mistakes, f, id, "an origin of rank {} in a base of rank {}", window.origin.size(),
+               base->shape.size());
+    }
+    const auto rank = static_cast<std::int64_t>(base->shape.size());
+    if (window.drop < 0 || window.drop > rank ||
+        static_cast<std::int64_t>(result->shape.size()) != rank - window.drop) {
+      complain(mistakes, f, id, "rank {} less {} dropped does not give rank {}", rank, window.drop,
+               result->shape.size());
+    }
+    if (base->dtype != result->dtype || base->space != result->space) {
+      complain(mistakes, f, id, "a window of {} {} onto {} {}", name_of(result->space),
+               name(result->dtype), name_of(base->space), name(base->dtype));
+    }
+  });
+}
+
+void copies_join_views(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const ViewType* src = type_as<ViewType>(f, copy.src);
+    const ViewType* dst = type_as<ViewType>(f, copy.dst);
+    if ((copy.src.valid() && src == nullptr) || (copy.dst.valid() && dst == nullptr)) {
+      complain(mistakes, f, id, "copies between views only");
+    }
+  });
+}
+
+void copy_ranks_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const ViewType* src = type_as<ViewType>(f, copy.src);
+    const ViewType* dst = type_as<ViewType>(f, copy.dst);
+    if (src == nullptr || dst == nullptr || src->shape.size() == dst->shape.size()) return;
+    complain(mistakes, f, id, "{} to {}", shape_of(f, *src), shape_of(f, *dst));
+  });
+}
+
+void copy_dtypes_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const ViewType* src = type_as<ViewType>(f, copy.src);
+    const ViewType* dst = type_as<ViewType>(f, copy.dst);
+    if (src == nullptr || dst == nullptr || src->dtype == dst->dtype) return;
+    complain(mistakes, f, id, "{} to {}", name(src->dtype), name(dst->dtype));
+  });
+}
+
+void copy_units_are_known(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    for (const std::int64_t unit : {0, 1, 32, 128}) {
+      if (copy.unit == unit) return;
+    }
+    complain(mistakes, f, id, "no unit has {} threads", copy.unit);
+  });
+}
+
+// The view and index of an element access; null for other operations.
+struct Access {
+  ValueId view;
+  const std::vector<Expr>* index = nullptr;
+  ValueId element;
+};
+Access access_of(const Op& op) {
+  if (const auto* read = std::get_if<Read>(&op.data)) return {read->view, &read->index, op.result};
+  if (const auto* write = std::get_if<Write>(&op.data)) {
+    return {write->view, &write->index, write->value};
+  }
+  return {};
+}
+
+void element_ranks_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  walk(f, f.body, [&](OpId id) {
+    const Access access = access_of(f.ops[id]);
+    if (!access.view.valid()) return;
+    const ViewType* view = type_as<ViewType>(f, access.view);
+    if (view == nullptr) {
+      complain(mistakes, f, id, "`%{}` is no view", f.values[access.view].name);
+    } else if (view->shape.size() != access.index->size()) {
+      complain(mistakes, f, id, "an index of rank {} into {}", access.index->size(),
+               shape_of(f, *view));
+    }
+  });
+}
+
+void element_dtypes_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  walk(f, f.body, [&](OpId id) {
+    const Access access = access_of(f.ops[id]);
+    const ViewType* view = type_as<ViewType>(f, access.view);
+    if (view == nullptr || !access.element.valid()) return;
+    if (is_scalar_of(f, access.element, view->dtype)) return;
+    complain(mistakes, f, id, "`%{}` is no {}", f.values[access.element].name, name(view->dtype));
+  });
+}
+
+void fills_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Fill>(f, [&](const Fill& fill, OpId id) {
+    const FragType* frag = type_as<FragType>(f, fill.frag);
+    if (fill.frag.valid() && frag == nullptr) {
+      complain(mistakes, f, id, "`%{}` is no fragment", f.values[fill.frag].name);
+    }
+    if (frag == nullptr || !fill.value.valid() || is_scalar_of(f, fill.value, frag->dtype)) return;
+    complain(mistakes, f, id, "`%{}` is no {}", f.values[fill.value].name, name(frag->dtype));
+  });
+}
+
+bool has_shape(const ViewType& view, std::int64_t rows, std::int64_t cols) {
+  return view.shape.size() == 2 && view.shape[0].is(rows) && view.shape[1].is(cols);
+}
+
+void loads_fit(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Load>(f, [&](const Load& load, OpId id) {
+    const FragType* frag = type_as<FragType>(f, load.frag);
+    const ViewType* view = type_as<ViewType>(f, load.view);
+    if (frag == nullptr || view == nullptr) {
+      complain(mistakes, f, id, "loads a view into a fragment");
+      return;
+    }
+    if (frag->dtype != view->dtype) {
+      complain(mistakes, f, id, "{} into a fragment of {}", name(view->dtype), name(frag->dtype));
+    }
+    if (!has_shape(*view, frag->rows, frag->cols)) {
+      complain(mistakes, f, id, "{} into a fragment of {}x{}", shape_of(f, *view), frag->rows,
+               frag->cols);
+    }
+  });
+}
+
+void stores_fit(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Store>(f, [&](const Store& store, OpId id) {
+    const FragType* frag = type_as<FragType>(f, store.frag);
+    const ViewType* view = type_as<ViewType>(f, store.view);
+    if (frag == nullptr || view == nullptr || frag->role != Role::kC) {
+      complain(mistakes, f, id, "stores an accumulator into a view");
+      return;
+    }
+    const std::int64_t rows = store.transposed ? frag->cols : frag->rows;
+    const std::int64_t cols = store.transposed ? frag->rows : frag->cols;
+    if (has_shape(*view, rows, cols)) return;
+    complain(mistakes, f, id, "{}x{} into {}", rows, cols, shape_of(f, *view));
+  });
+}
+
+void mma_roles_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
+    const std::pair<ValueId, Role> operands[] = {
+        {mma.c, Role::kC}, {mma.a, Role::kA}, {mma.b, Role::kB}};
+    for (const auto& [value, role] : operands) {
+      const FragType* frag = type_as<FragType>(f, value);
+      if (!value.valid() || (frag != nullptr && frag->role == role)) continue;
+      complain(mistakes, f, id, "`%{}` is no {} fragment", f.values[value].name, name_of(role));
+    }
+  });
+}
+
+void mma_shapes_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
+    const FragType* a = type_as<FragType>(f, mma.a);
+    const FragType* b = type_as<FragType>(f, mma.b);
+    const FragType* c = type_as<FragType>(f, mma.c);
+    if (a == nullptr || b == nullptr || c == nullptr) return;
+    const bool a_row = mma.a_major == Major::kRow;
+    const bool b_row = mma.b_major == Major::kRow;
+    const auto same = [&](std::string_view axis, std::int64_t left, std::int64_t right) {
+      if (left != right) complain(mistakes, f, id, "{} is {} and {}", axis, left, right);
+    };
+    same("K", a_row ? a->cols : a->rows, b_row ? b->cols : b->rows);
+    same("M", a_row ? a->rows : a->cols, c->rows);
+    same("N", b_row ? b->rows : b->cols, c->cols);
+  });
+}
+
+// A fragment's registers are filled for one way of contracting; the Mma must contract that way.
+void load_majors_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  std::map<ValueId, Major> loaded;
+  for_each_op<Load>(f, [&](const Load& load, OpId) { loaded[load.frag] = load.major; });
+  for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
+    const std::pair<ValueId, Major> operands[] = {{mma.a, mma.a_major}, {mma.b, mma.b_major}};
+    for (const auto& [value, major] : operands) {
+      const auto found = loaded.find(value);
+      if (!value.valid() || found == loaded.end() || found->second == major) continue;
+      complain(mistakes, f, id, "`%{}` was loaded {} major", f.values[value].name,
+               name_of(found->second));
+    }
+  });
+}
+
+constexpr Rule kRules[] = {
+    {"allocs-are-in-place", Form::kTile, allocs_are_in_place},
+    {"allocs-have-sizes", Form::kTile, allocs_have_sizes},
+    {"initial-values-agree", Form::kTile, initial_values_agree},
+    {"subviews-fit", Form::kTile, subviews_fit},
+    {"copies-join-views", Form::kTile, copies_join_views},
+    {"copy-ranks-agree", Form::kTile, copy_ranks_agree},
+    {"copy-dtypes-agree", Form::kTile, copy_dtypes_agree},
+    {"copy-units-are-known", Form::kTile, copy_units_are_known},
+    {"element-ranks-agree", Form::kTile, element_ranks_agree},
+    {"element-dtypes-agree", Form::kTile, element_dtypes_agree},
+    {"fills-agree", Form::kTile, fills_agree},
+    {"loads-fit", Form::kTile, loads_fit},
+    {"stores-fit", Form::kTile, stores_fit},
+    {"mma-roles-agree", Form::kTile, mma_roles_agree},
+    {"mma-shapes-agree", Form::kTile, mma_shapes_agree},
+    {"load-majors-agree", Form::kAtoms, load_majors_agree},
+};
+
+}  // namespace
+
+std::span<const Rule> memory_rules() { return kRules; }
+
+}  // namespace kiln::ir

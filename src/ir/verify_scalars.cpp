@@ -1,0 +1,140 @@
+// Rules of scalar operations: their operands' and results' types.
+#include "ir/names.h"
+#include "ir/rules.h"
+
+namespace kiln::ir {
+
+namespace {
+
+const ScalarType* result_scalar(const Function& f, OpId id) {
+  return type_as<ScalarType>(f, f.ops[id].result);
+}
+
+// An operand that is given and has the wrong type.
+bool is_not(const Function& f, ValueId value, DType dtype) {
+  return value.valid() && !is_scalar_of(f, value, dtype);
+}
+
+void scalars_are_made(const Module&, const Function& f, Mistakes& mistakes) {
+  walk(f, f.body, [&](OpId id) {
+    const OpKind kind = f.ops[id].kind();
+    const bool makes_scalar = kind == OpKind::kConst || kind == OpKind::kCast ||
+                              kind == OpKind::kIndex || kind == OpKind::kUnary ||
+                              kind == OpKind::kBinary || kind == OpKind::kChoose;
+    if (!makes_scalar || !f.ops[id].result.valid() || result_scalar(f, id) != nullptr) return;
+    complain(mistakes, f, id, "its result is a scalar");
+  });
+}
+
+bool is_comparison(BinaryKind kind) { return kind >= BinaryKind::kEq && kind <= BinaryKind::kGe; }
+bool is_logical(BinaryKind kind) {
+  return kind == BinaryKind::kLogicalAnd || kind == BinaryKind::kLogicalOr;
+}
+
+void binary_operands_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Binary>(f, [&](const Binary& binary, OpId id) {
+    const ScalarType* left = type_as<ScalarType>(f, binary.left);
+    const ScalarType* right = type_as<ScalarType>(f, binary.right);
+    if (!binary.left.valid() || !binary.right.valid()) return;
+    if (left == nullptr || right == nullptr) {
+      complain(mistakes, f, id, "an operand is no scalar");
+    } else if (left->dtype != right->dtype) {
+      complain(mistakes, f, id, "{} and {}", name(left->dtype), name(right->dtype));
+    } else if (is_logical(binary.kind) && left->dtype != DType::kBool) {
+      complain(mistakes, f, id, "{} operands, not bool", name(left->dtype));
+    }
+  });
+}
+
+void binary_results_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Binary>(f, [&](const Binary& binary, OpId id) {
+    const ScalarType* left = type_as<ScalarType>(f, binary.left);
+    const ScalarType* result = result_scalar(f, id);
+    if (left == nullptr || result == nullptr) return;
+    const bool gives_bool = is_comparison(binary.kind) || is_logical(binary.kind);
+    const DType expected = gives_bool ? DType::kBool : left->dtype;
+    if (result->dtype == expected) return;
+    complain(mistakes, f, id, "the result is {}, not {}", name(expected), name(result->dtype));
+  });
+}
+
+void unary_types_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Unary>(f, [&](const Unary& unary, OpId id) {
+    const ScalarType* result = result_scalar(f, id);
+    if (result == nullptr) return;
+    const DType expected = unary.kind == UnaryKind::kNot ? DType::kBool : result->dtype;
+    if (result->dtype != expected || is_not(f, unary.operand, expected)) {
+      complain(mistakes, f, id, "operand and result are {}", name(expected));
+    }
+  });
+}
+
+void casts_are_of_scalars(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Cast>(f, [&](const Cast& cast, OpId id) {
+    if (!cast.operand.valid() || type_as<ScalarType>(f, cast.operand) != nullptr) return;
+    complain(mistakes, f, id, "`%{}` is no scalar", f.values[cast.operand].name);
+  });
+}
+
+void choices_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Choose>(f, [&](const Choose& choose, OpId id) {
+    const ScalarType* result = result_scalar(f, id);
+    if (result == nullptr) return;
+    for (const ValueId value : {choose.if_true, choose.if_false}) {
+      if (!is_not(f, value, result->dtype)) continue;
+      complain(mistakes, f, id, "`%{}` is no {}", f.values[value].name, name(result->dtype));
+    }
+  });
+}
+
+void cells_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  walk(f, f.body, [&](OpId id) {
+    const Op& op = f.ops[id];
+    const Get* get = std::get_if<Get>(&op.data);
+    const Set* set = std::get_if<Set>(&op.data);
+    if (get == nullptr && set == nullptr) return;
+    const ValueId cell = get != nullptr ? get->cell : set->cell;
+    const ValueId content = get != nullptr ? op.result : set->value;
+    if (!cell.valid()) return;
+    const CellType* type = type_as<CellType>(f, cell);
+    if (type == nullptr) {
+      complain(mistakes, f, id, "`%{}` is no cell", f.values[cell].name);
+    } else if (is_not(f, content, type->dtype)) {
+      complain(mistakes, f, id, "`%{}` is no {}", f.values[content].name, name(type->dtype));
+    }
+  });
+}
+
+void indices_are_integers(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Index>(f, [&](const Index&, OpId id) {
+    const ScalarType* result = result_scalar(f, id);
+    if (result == nullptr || result->dtype == DType::kS32 || result->dtype == DType::kS64) return;
+    complain(mistakes, f, id, "the result is s32 or s64, not {}", name(result->dtype));
+  });
+}
+
+void binds_are_integers(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Bind>(f, [&](const Bind& bind, OpId id) {
+    const ScalarType* value = type_as<ScalarType>(f, bind.value);
+    if (!bind.value.valid() || (value != nullptr && is_integer(value->dtype))) return;
+    complain(mistakes, f, id, "`%{}` is no integer", f.values[bind.value].name);
+  });
+}
+
+constexpr Rule kRules[] = {
+    {"scalars-are-made", Form::kTile, scalars_are_made},
+    {"binary-operands-agree", Form::kTile, binary_operands_agree},
+    {"binary-results-agree", Form::kTile, binary_results_agree},
+    {"unary-types-agree", Form::kTile, unary_types_agree},
+    {"casts-are-of-scalars", Form::kTile, casts_are_of_scalars},
+    {"choices-agree", Form::kTile, choices_agree},
+    {"cells-agree", Form::kTile, cells_agree},
+    {"indices-are-integers", Form::kTile, indices_are_integers},
+    {"binds-are-integers", Form::kTile, binds_are_integers},
+};
+
+}  // namespace
+
+std::span<const Rule> scalar_rules() { return kRules; }
+
+}  // namespace kiln::ir

@@ -1,0 +1,251 @@
+// Each rule is broken by one mistake in a sample that breaks none, in the form the rule holds from.
+#include "ir/verify.h"
+
+#include <set>
+
+#include "ir/names.h"
+#include "ir/samples_for_test.h"
+
+namespace kiln::ir {
+
+namespace {
+
+struct Edit {
+  const char* rule;
+  const char* sample;
+  const char* from;  // every occurrence is replaced
+  const char* to;
+};
+
+constexpr Edit kEdits[] = {
+    // structure
+    {"params-are-values", kElements, "%n: s32 as n", "%n: f32 as n"},
+    {"operands-are-given", kMatmul, "fill frag=%mc value=%zero", "fill frag=%mc"},
+    {"operands-are-in-scope", kElements, "index=[k] value=%chosen", "index=[k] value=%doubled"},
+    {"results-are-defined", kMatmul, "copy_wait", "%w = copy_wait : f32"},
+    {"vars-are-in-scope", kMatmul, "[16*block_m, 16*block_n]", "[16*block_m, 16*iv_k]"},
+    {"vars-are-set-once", kMatmul, "vars=[warp_m, warp_n]", "vars=[warp_m, warp_n, warp_n]"},
+    {"axes-have-extents", kMatmul, "var N: dim", "var N: dim < 5"},
+    {"launches-are-not-nested", kElements, "level=thread vars=[t] unit=1",
+     "level=block vars=[t] threads=128"},
+    {"parallel-levels-descend", kMatmul, "level=group vars", "level=group4 vars"},
+    {"parallel-units-fill", kMatmul, "threads=32 name", "threads=64 name"},
+    {"loops-step-up", kMatmul, "for var=iv_k", "for var=iv_k step=0"},
+    {"conditions-are-bool", kElements, "if condition=%inside", "if condition=%scale"},
+    {"returns-are-on-the-host", kElements, "bind var=k value=%at",
+     "bind var=k value=%at\n return value=%r"},
+    {"barriers-have-a-unit", kMatmul, "barrier level=group", "barrier level=thread"},
+    {"once-runs-alone", kElements, "write view=%s index=[0] value=%one", "barrier level=block"},
+    {"collectives-are-launched", kElements, "  return value=%r", "  copy_wait\n  return value=%r"},
+    // memory
+    {"allocs-are-in-place", kElements, "name=\"r\" : view<f32, global, [N]>",
+     "name=\"r\" : view<f32, local, [4]>"},
+    {"allocs-have-sizes", kElements, "view<f32, local, [4]>", "view<f32, local, [n]>"},
+    {"initial-values-agree", kElements, "initial=%half", "initial=%flag"},
+    {"subviews-fit", kMatmul, "origin=[16*block_m, 16*iv_k]", "origin=[16*block_m]"},
+    {"copies-join-views", kElements, "copy src=%x_row dst=%s", "copy src=%scale dst=%s"},
+    {"copy-ranks-agree", kMatmul, "origin=[16*block_m, 16*iv_k] : view<f16, global, [16, 16]>",
+     "origin=[16*block_m, 16*iv_k] drop=1 : view<f16, global, [16]>"},
+    {"copy-dtypes-agree", kElements, "view<f32, local, [4]>", "view<s32, local, [4]>"},
+    {"copy-units-are-known", kMatmul, "unit=32 engine", "unit=33 engine"},
+    {"element-ranks-agree", kElements, "read view=%s index=[t]", "read view=%s index=[t, t]"},
+    {"element-dtypes-agree", kElements, "index=[k] value=%chosen", "index=[k] value=%flag"},
+    {"fills-agree", kMatmul, "%zero = const : f16", "%zero = const : f32"},
+    {"loads-fit", kMatmul, "origin=[16*warp_m, 0] : view<f16, shared, [16, 16]>",
+     "origin=[16*warp_m, 0] : view<f16, shared, [16, 8]>"},
+    {"stores-fit", kMatmul, "16*warp_n] : view<f16, shared, [16, 16]>",
+     "16*warp_n] : view<f16, shared, [8, 16]>"},
+    {"mma-roles-agree", kMatmul, "a=%ma b=%mb", "a=%mb b=%ma"},
+    {"load-majors-agree", kMatmul, "view=%a_view major=row", "view=%a_view major=col"},
+    // scalars
+    {"scalars-are-made", kElements, "%unused = const value=7 : s32",
+     "%unused = const value=7 : cell<s32>"},
+    {"binary-operands-agree", kElements, "left=%chosen right=%v", "left=%chosen right=%at"},
+    {"binary-operands-agree", kElements, "kind=eq left=%chosen", "kind=logical_and left=%chosen"},
+    {"binary-results-agree", kElements, "left=%v right=%scale : f32",
+     "left=%v right=%scale : f32\n%odd = binary kind=lt left=%v right=%v : f32"},
+    {"unary-types-agree", kElements, "kind=negate operand=%v", "kind=negate operand=%flag"},
+    {"casts-are-of-scalars", kElements, "cast operand=%got", "cast operand=%acc"},
+    {"choices-agree", kElements, "true=%got false=%v", "true=%got false=%flag"},
+    {"cells-agree", kElements, "set cell=%acc value=%v", "set cell=%acc value=%flag"},
+    {"cells-agree", kElements, "set cell=%acc value=%v", "set cell=%s value=%v"},
+    {"indices-are-integers", kElements, "bind var=k", "%odd = index expr=t : f32\nbind var=k"},
+    {"binds-are-integers", kElements, "bind var=k value=%at", "bind var=k value=%v"},
+    // decided
+    {"mmas-have-atoms", kMatmul, "atom=m16n8k16.f16.f16 repeats", "repeats"},
+    {"mma-atoms-fit", kMatmul, "atom=m16n8k16.f16.f16", "atom=m16n8k16.f32.f16"},
+    {"repeats-make-the-tile", kMatmul, "repeats=[1, 2, 1]", "repeats=[1, 1, 1]"},
+    {"fragments-share-the-atom", kMatmul, "name=\"ma\" atom=m16n8k16.f16.f16", "name=\"ma\""},
+    {"shared-buffers-are-placed", kMatmul, " offset=2048", ""},
+    {"shared-buffers-are-aligned", kMatmul, "offset=2048", "offset=2056"},
+    {"shared-buffers-are-aligned", kMatmul, "offset=1024 swizzle", "offset=1040 swizzle"},
+    {"swizzles-fit-the-rows", kMatmul, "swizzle=32", "swizzle=64"},
+    {"swizzles-fit-the-rows", kMatmul, "swizzle=32", "swizzle=48"},
+    {"shared-buffers-are-inside", kMatmul, "shared_bytes=4096", "shared_bytes=2048"},
+    {"shared-buffers-are-apart", kMatmul, "offset=1024", "offset=0"},
+    {"shared-memory-suffices", kMatmul, "shared_bytes=4096", "shared_bytes=999424"},
+    {"copies-have-engines", kMatmul, " engine=cp_async", ""},
+    {"async-copies-go-to-shared", kMatmul, "engine=vector", "engine=cp_async"},
+    {"copies-have-threads", kMatmul, "threads=32 widths", "widths"},
+    {"copy-widths-descend", kMatmul, "widths=[16, 8, 4, 2]", "widths=[16, 8, 8, 2]"},
+    {"copy-widths-descend", kMatmul, " widths=[16, 8, 4, 2]", ""},
+    {"copy-widths-divide-rows", kMatmul, "widths=[16, 8, 4, 2]", "widths=[16, 8, 4, 1]"},
+    {"guards-are-dimensions", kMatmul, "guarded=[0, 1]", "guarded=[0, 2]"},
+    {"guards-are-dimensions", kMatmul, "guarded=[0, 1]", "guarded=[1, 0]"},
+    {"loads-are-planned", kMatmul, "instruction=ldmatrix.x4 matrices=[0, 0, 8, 0, 0, 8, 8, 8]", ""},
+    {"load-instructions-fit", kMatmul, "instruction=ldmatrix.x4 matrices=[0, 0, 8",
+     "instruction=ld.shared.4 matrices=[0, 0, 8"},
+    {"load-matrices-cover-the-tile", kMatmul, "8, 0, 0, 8, 8, 8]", "8, 0, 0, 8, 0, 8]"},
+    {"load-matrices-cover-the-tile", kMatmul, "8, 0, 0, 8, 8, 8]", "8, 0]"},
+    {"stores-are-planned", kMatmul, " element_run=2", ""},
+    {"waits-count-up", kMatmul, "copy_wait", "copy_wait pending=-1"},
+    {"async-copies-are-awaited", kMatmul, "copy_wait", "barrier level=group"},
+    {"shared-reads-are-behind-barriers", kMatmul, "barrier level=block inferred", ""},
+    {"shared-reads-are-behind-barriers", kMatmul, "barrier level=group inferred", ""},
+};
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << "nothing to replace: " << from;
+  for (; at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+const Rule& rule_named(std::string_view name) {
+  for (const Rule& rule : rules()) {
+    if (rule.name == name) return rule;
+  }
+  KILN_UNREACHABLE("no rule `{}`", name);
+}
+
+// Whether verify() says this rule is broken, and that only this one is.
+void expect_only(const Module& module, std::string_view rule) {
+  const std::vector<std::string> broken = verify(module);
+  EXPECT_FALSE(broken.empty()) << rule << " is not broken";
+  for (const std::string& mistake : broken) {
+    EXPECT_TRUE(mistake.starts_with(std::string(rule) + ": @")) << rule << ": " << mistake;
+  }
+}
+
+TEST(Verify, TheSamplesBreakNoRuleInAnyForm) {
+  for (const char* sample : {kMatmul, kElements}) {
+    Module module = parsed(sample);
+    EXPECT_EQ(verify(module), std::vector<std::string>{});
+    module.form = Form::kTile;
+    EXPECT_EQ(verify(module), std::vector<std::string>{});
+  }
+}
+
+TEST(Verify, EachMistakeBreaksItsRuleAlone) {
+  for (const Edit& edit : kEdits) {
+    SCOPED_TRACE(edit.rule);
+    Module module = parsed(replaced(edit.sample, edit.from, edit.to));
+    module.form = rule_named(edit.rule).from;
+    expect_only(module, edit.rule);
+  }
+}
+
+TEST(Verify, ARuleIsSilentBeforeItsForm) {
+  for (const Edit& edit : kEdits) {
+    const Form from = rule_named(edit.rule).from;
+    if (from == Form::kTile) continue;
+    Module module = parsed(replaced(edit.sample, edit.from, edit.to));
+    module.form = static_cast<Form>(static_cast<int>(from) - 1);
+    EXPECT_EQ(verify(module), std::vector<std::string>{}) << edit.rule;
+  }
+}
+
+// Mistakes that text cannot hold.
+
+Module names_twice() {
+  Module module = parsed(kElements);
+  module.functions[0].values[ValueId{4}].name = "s";
+  return module;
+}
+
+Module overflow() {
+  Module module = parsed(kElements);
+  for (Op& op : module.functions[0].ops) {
+    if (auto* index = std::get_if<Index>(&op.data)) index->expr = Expr(INT64_MAX) + Expr(1);
+  }
+  return module;
+}
+
+// The contraction is 16 on one side and 8 on the other; nothing is loaded, so no load complains.
+Module uneven_tiles() {
+  return parsed(
+      "module form=tile\nfunc @f() {\nvar b: parallel < 1\n"
+      "parallel level=block vars=[b] threads=32 body={\n"
+      "%a = alloc : frag<A, f16, 16x16>\n%b = alloc : frag<B, f16, 8x8>\n"
+      "%c = alloc : frag<C, f16, 16x8>\nmma c=%c a=%a b=%b\n}\n}\n");
+}
+
+Module large_block() {
+  return parsed(
+      "module form=tile\nfunc @f() {\nvar b: parallel < 1\n"
+      "parallel level=block vars=[b] threads=2048 body={\n}\n}\n");
+}
+
+struct Made {
+  const char* rule;
+  Module (*make)();
+};
+constexpr Made kMade[] = {
+    {"names-are-unique", names_twice},
+    {"expressions-fit", overflow},
+    {"mma-shapes-agree", uneven_tiles},
+    {"launches-fit", large_block},
+};
+
+TEST(Verify, MadeMistakesBreakTheirRuleAlone) {
+  for (const Made& made : kMade) expect_only(made.make(), made.rule);
+}
+
+TEST(Verify, MajorsSayWhichAxisIsContracted) {
+  const std::string text =
+      "module form=tile\nfunc @f() {\nvar b: parallel < 1\n"
+      "parallel level=block vars=[b] threads=32 body={\n"
+      "%a = alloc : frag<A, f16, AEXT>\n%b = alloc : frag<B, f16, BEXT>\n"
+      "%c = alloc : frag<C, f16, 32x8>\nmma c=%c a=%a b=%b a_major=AMAJ b_major=BMAJ\n}\n}\n";
+  const auto broken = [&](const char* a, const char* a_major, const char* b, const char* b_major) {
+    std::string program = replaced(replaced(text, "AEXT", a), "BEXT", b);
+    program = replaced(replaced(program, "AMAJ", a_major), "BMAJ", b_major);
+    return verify(parsed(program)).size();
+  };
+  EXPECT_EQ(broken("32x16", "row", "8x16", "row"), 0u);
+  EXPECT_EQ(broken("32x16", "row", "16x8", "col"), 0u);
+  EXPECT_EQ(broken("16x32", "col", "16x8", "col"), 0u);
+  EXPECT_EQ(broken("32x16", "row", "8x16", "col"), 2u);
+  EXPECT_EQ(broken("16x32", "row", "8x16", "row"), 2u);
+}
+
+TEST(Verify, EveryRuleIsBrokenByATest) {
+  std::set<std::string_view> tested;
+  for (const Edit& edit : kEdits) tested.insert(edit.rule);
+  for (const Made& made : kMade) tested.insert(made.rule);
+  std::set<std::string_view> named;
+  for (const Rule& rule : rules()) {
+    EXPECT_TRUE(named.insert(rule.name).second) << "two rules named " << rule.name;
+    EXPECT_TRUE(tested.contains(rule.name)) << "no test breaks " << rule.name;
+  }
+}
+
+TEST(Verify, BranchesOfAnIfDoNotWaitForEachOther) {
+  const std::string text =
+      "module form=synchronised\nfunc @f(global %x: view<f32, global, [64]>) {\n"
+      "var b: parallel < 1\n"
+      "parallel level=block vars=[b] threads=32 shared_bytes=256 body={\n"
+      "%s = alloc offset=0 : view<f32, shared, [64]>\n%yes = const value=1 : bool\n"
+      "if condition=%yes then={\ncopy src=%x dst=%s engine=vector threads=32 widths=[4]\n} else={\n"
+      "copy src=%s dst=%x engine=vector threads=32 widths=[4]\n}\nAFTER\n}\n}\n";
+  EXPECT_EQ(verify(parsed(replaced(text, "AFTER", ""))), std::vector<std::string>{});
+  expect_only(
+      parsed(replaced(text, "AFTER", "copy src=%s dst=%x engine=vector threads=32 widths=[4]")),
+      "shared-reads-are-behind-barriers");
+}
+
+}  // namespace
+
+}  // namespace kiln::ir

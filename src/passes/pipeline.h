@@ -1,0 +1,33 @@
+// The passes from Form::kTile to Form::kDecided, as data.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "diag/diagnostics.h"
+#include "ir/module.h"
+
+namespace kiln::passes {
+
+struct Pass {
+  std::string_view name;
+  // Changes the module; reports and returns a failure for a mistake of the user's.
+  Checked<bool> (*run)(ir::Module& module, Diagnostics& diags);
+  ir::Form establishes;
+};
+
+// In the order they run.
+[[nodiscard]] std::span<const Pass> pipeline();
+
+struct PipelineOptions {
+  std::string_view stop_after = {};  // a pass's name; empty: run all
+  // Called with each pass's name and the module it leaves.
+  std::function<void(std::string_view, const ir::Module&)> after_each = {};
+};
+
+// Runs the passes, verifying the IR after each (a broken rule is a bug of ours and stops).
+Checked<bool> run_pipeline(ir::Module& module, Diagnostics& diags,
+                           const PipelineOptions& options = {});
+
+}  // namespace kiln::passes

@@ -1,0 +1,205 @@
+#include "passes/plan_copies.h"
+
+#include <algorithm>
+
+#include "ir/prove.h"
+#include "target/fragment.h"
+
+namespace kiln::passes {
+
+namespace {
+
+constexpr std::int64_t kVectorMax = 16;
+
+// One end of a transfer.
+struct Side {
+  ir::ResolvedView view;
+  ir::ViewType root;
+  std::vector<ir::Expr> shape;  // of the view
+};
+
+Side side_of(const ir::Function& function, ir::ValueId view) {
+  Side side{ir::resolve_view(function, view), {}, function.view_type(view).shape};
+  side.root = function.view_type(side.view.root);
+  return side;
+}
+
+// The tile's dimensions that may reach outside the base.
+std::vector<std::int64_t> guarded_dimensions(const ir::Function& function, const Side& side) {
+  std::vector<std::int64_t> out;
+  for (std::size_t d = 0; d < side.shape.size(); ++d) {
+    const std::size_t root = d + side.view.dropped;
+    const ir::Expr end = side.view.origin[root] + side.shape[d];
+    const auto& limits = side.view.limits[root];
+    const bool inside = std::all_of(limits.begin(), limits.end(), [&](const ir::Expr& limit) {
+      return ir::always_less_equal(function, end, limit);
+    });
+    if (!inside) out.push_back(static_cast<std::int64_t>(d));
+  }
+  return out;
+}
+
+// True when every row of the tile starts at a multiple of `width` bytes, as far as is known before
+// the launch. Pitches of global memory are only known then, and are checked there.
+bool may_use_width(const Side& side, std::int64_t width) {
+  const std::int64_t size = size_bytes(side.root.dtype);
+  const auto row = side.shape.back().constant();
+  if (!row || *row * size % width != 0 || width < size) return false;
+  const std::int64_t elements = width / size;
+  if (!ir::always_divisible(side.view.origin.back(), elements)) return false;
+  const auto pitch = side.root.shape.back().constant();
+  return side.root.shape.size() == 1 || !pitch || *pitch % elements == 0;
+}
+
+std::vector<std::int64_t> widths_of(const Side& a, const Side& b) {
+  std::vector<std::int64_t> out;
+  const std::int64_t size = size_bytes(a.root.dtype);
+  for (std::int64_t width = kVectorMax; width >= size; width /= 2) {
+    if (width == size || (may_use_width(a, width) && may_use_width(b, width))) out.push_back(width);
+  }
+  return out;
+}
+
+void plan_copy(const ir::Module& module, const ir::Function& function, std::int64_t block_threads,
+               ir::Copy& copy) {
+  const Side src = side_of(function, copy.src);
+  const Side dst = side_of(function, copy.dst);
+  const bool local = src.root.space == ir::Space::kLocal || dst.root.space == ir::Space::kLocal;
+  const bool to_shared =
+      src.root.space == ir::Space::kGlobal && dst.root.space == ir::Space::kShared;
+  copy.threads = copy.unit > 0 ? copy.unit : block_threads;
+  if (local) {
+    copy.engine = ir::CopyEngine::kPerThread;
+    copy.threads = 1;
+    copy.widths = {size_bytes(src.root.dtype)};
+  } else {
+    copy.widths = widths_of(src, dst);
+    const bool has_async =
+        to_shared && target::widest_copy(*module.arch, target::CopyKind::kAsync,
+                                         target::Space::kGlobal, target::Space::kShared,
+                                         copy.widths[0], copy.widths[0]) != nullptr;
+    copy.engine = has_async ? ir::CopyEngine::kCpAsync : ir::CopyEngine::kVector;
+  }
+  copy.guarded = guarded_dimensions(function, src);
+  for (std::int64_t d : guarded_dimensions(function, dst)) {
+    if (std::find(copy.guarded.begin(), copy.guarded.end(), d) == copy.guarded.end()) {
+      copy.guarded.push_back(d);
+    }
+  }
+  std::sort(copy.guarded.begin(), copy.guarded.end());
+}
+
+struct Place {
+  int row = 0;
+  int col = 0;
+};
+
+// Where an element of a fragment lies in the view it is loaded from. The tile of A is (M, K), of B
+// (N, K); under `col` the view has the contraction first.
+Place place_in_view(const target::Fragment& fragment, ir::Major major, int lane, int value) {
+  const target::Element e = target::element_of(fragment, lane, value);
+  return major == ir::Major::kRow ? Place{e.row, e.col} : Place{e.col, e.row};
+}
+
+target::Fragment fragment_of(const ir::Function& function, const ir::Load& load) {
+  const ir::FragType& type = function.frag_type(load.frag);
+  const auto* alloc = function.def_as<ir::Alloc>(load.frag);
+  const auto operand = type.role == ir::Role::kA ? target::Operand::kA : target::Operand::kB;
+  const bool row = load.major == ir::Major::kRow;
+  return target::fragment_layout(*alloc->atom, operand,
+                                 static_cast<int>(row ? type.rows : type.cols),
+                                 static_cast<int>(row ? type.cols : type.rows));
+}
+
+// The 8x8 matrices, in register order, that `instruction` would have to fetch so that every lane gets
+// its elements; empty when its result map does not give them.
+std::vector<std::int64_t> matrices_for(const target::Fragment& fragment, ir::Major major,
+                                       const target::Copy& instruction) {
+  constexpr int kPerMatrix = 2;  // 16-bit values of one lane in one matrix
+  std::vector<std::int64_t> out;
+  for (int value = 0; value < fragment.values; value += kPerMatrix) {
+    const Place base = place_in_view(fragment, major, 0, value);
+    for (int lane = 0; lane < fragment.lanes; ++lane) {
+      for (int half = 0; half < kPerMatrix; ++half) {
+        const Place place = place_in_view(fragment, major, lane, value + half);
+        const auto element = static_cast<int>(
+            instruction.result_map(lane + fragment.lanes * half));
+        const Place given{element % 8, element / 8 % 8};
+        if (place.row - base.row != given.row || place.col - base.col != given.col) return {};
+      }
+    }
+    out.push_back(base.row);
+    out.push_back(base.col);
+  }
+  return out;
+}
+
+bool rows_are_aligned(const Side& side) { return may_use_width(side, kVectorMax); }
+
+void plan_load(const ir::Module& module, const ir::Function& function, ir::Load& load) {
+  const Side side = side_of(function, load.view);
+  const target::Fragment fragment = fragment_of(function, load);
+  load.guarded = guarded_dimensions(function, side);
+  const bool matrix_ready = side.root.space == ir::Space::kShared && load.guarded.empty() &&
+                            size_bytes(side.root.dtype) == 2 && rows_are_aligned(side);
+  const int count = fragment.values / 2;
+  for (int matrices = 4; matrix_ready && matrices >= 1; matrices /= 2) {
+    if (count % matrices != 0) continue;
+    for (bool transposed : {false, true}) {
+      const target::Copy* instruction =
+          target::find_matrix_load(*module.arch, matrices, transposed);
+      if (instruction == nullptr) continue;
+      auto places = matrices_for(fragment, load.major, *instruction);
+      if (places.empty()) continue;
+      load.instruction = instruction;
+      load.matrices = std::move(places);
+      return;
+    }
+  }
+  load.element_run = 1;
+}
+
+// Consecutive values of a lane that are consecutive in a row of the destination.
+std::int64_t store_run(const ir::Function& function, const ir::Store& store, const Side& side) {
+  const ir::FragType& type = function.frag_type(store.frag);
+  const auto* alloc = function.def_as<ir::Alloc>(store.frag);
+  const target::Fragment fragment =
+      target::fragment_layout(*alloc->atom, target::Operand::kC, static_cast<int>(type.rows),
+                              static_cast<int>(type.cols));
+  for (int lane = 0; lane < fragment.lanes; ++lane) {
+    for (int value = 0; value + 1 < fragment.values; value += 2) {
+      const target::Element first = target::element_of(fragment, lane, value);
+      const target::Element next = target::element_of(fragment, lane, value + 1);
+      if (next.row != first.row || next.col != first.col + 1 || first.col % 2 != 0) return 1;
+    }
+  }
+  const bool pitch_known = side.root.shape.back().constant().has_value();
+  const bool aligned = may_use_width(side, 2 * size_bytes(side.root.dtype));
+  return !store.transposed && pitch_known && aligned && store.guarded.empty() ? 2 : 1;
+}
+
+void plan_store(const ir::Function& function, ir::Store& store) {
+  const Side side = side_of(function, store.view);
+  store.guarded = guarded_dimensions(function, side);
+  store.element_run = store_run(function, store, side);
+}
+
+}  // namespace
+
+Checked<bool> plan_copies(ir::Module& module, Diagnostics&) {
+  for (ir::Function& function : module.functions) {
+    for (ir::OpId launch : ir::launches(function)) {
+      const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
+      const std::int64_t threads = parallel.threads.constant().value_or(0);
+      ir::walk(function, parallel.body, [&](ir::OpId id) {
+        ir::OpData& data = function.ops[id].data;
+        if (auto* copy = std::get_if<ir::Copy>(&data)) plan_copy(module, function, threads, *copy);
+        if (auto* load = std::get_if<ir::Load>(&data)) plan_load(module, function, *load);
+        if (auto* store = std::get_if<ir::Store>(&data)) plan_store(function, *store);
+      });
+    }
+  }
+  return true;
+}
+
+}  // namespace kiln::passes

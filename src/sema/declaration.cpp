@@ -1,0 +1,323 @@
+// Declarations and assignments.
+#include "sema/expression.h"
+#include "sema/statement.h"
+#include "sema/view.h"
+
+namespace kiln::sema {
+
+namespace {
+
+// The first `=` of an unknown name declares it, with the kind its value has.
+void declare_from(Sema& sema, const ast::Name& name, const Operand& value) {
+  Symbol symbol{Symbol::Kind::kOperand, value, name.span};
+  const bool is_float_number = value.is_number() && is_float(value.dtype);
+  if (value.kind == Operand::Kind::kScalar && is_integer(value.dtype)) {
+    // An immutable integer from memory: give it a variable, so that it can index.
+    const ir::VarId var = add_var(sema, name.text, ir::VarKind::kBound, ir::Expr(0), name.span);
+    emit(sema, ir::Bind{var, value.id}, name.span);
+    symbol.operand = make_int(ir::Expr::var(var), name.span);
+    symbol.operand.dtype = value.dtype;
+  } else if (is_float_number) {
+    const auto initial = convert(sema, value, value.dtype);
+    if (!initial) return;
+    symbol.kind = Symbol::Kind::kCell;
+    symbol.operand = make_scalar(emit_value(sema, ir::Alloc{.name = name.text, .initial = *initial},
+                                            name.span, ir::CellType{value.dtype}, name.text),
+                                 value.dtype, name.span);
+  } else if (value.kind == Operand::Kind::kString) {
+    refuse(sema, name.span, "a string variable");
+    return;
+  }
+  declare(sema, name, std::move(symbol));
+}
+
+void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Declarator& item) {
+  if (!item.extents.empty()) {
+    refuse(sema, item.span, "an array of scalars");
+    return;
+  }
+  const bool fixed_kind = stmt.is_int || stmt.type == DType::kBool;
+  const bool is_cell = stmt.is_mutable || (stmt.type && !fixed_kind);
+  if (!item.init.valid() && !is_cell) {
+    (void)sema.diags.report<diag::Uninitialised>(item.name.span, item.name.text)
+        .help("`int {} = ...;`, or `mutable int {};` to set it later", item.name.text,
+              item.name.text)
+        .emit();
+    declare(sema, item.name, {});
+    return;
+  }
+  const Operand value = item.init.valid() ? evaluate(sema, item.init) : Operand{};
+  if (item.init.valid() && value.is_error()) {
+    declare(sema, item.name, {});
+    return;
+  }
+  const DType dtype = stmt.type.value_or(value.dtype);
+  if (!is_cell && value.kind == Operand::Kind::kInt && (dtype == DType::kBool) == (value.dtype == DType::kBool)) {
+    declare(sema, item.name, {Symbol::Kind::kOperand, value, {}});
+    return;
+  }
+  std::optional<ir::ValueId> initial;
+  if (item.init.valid()) {
+    initial = convert(sema, value, dtype);
+    if (!initial) {
+      declare(sema, item.name, {});
+      return;
+    }
+  }
+  if (!is_cell) {
+    declare_from(sema, item.name, make_scalar(*initial, dtype, value.span));
+    return;
+  }
+  if (!sema.place.in_kernel) {
+    refuse(sema, item.span, "a mutable scalar in the host part");
+    declare(sema, item.name, {});
+    return;
+  }
+  const ir::ValueId cell =
+      emit_value(sema, ir::Alloc{.name = item.name.text, .initial = initial.value_or(ir::ValueId{})},
+                 item.span, ir::CellType{dtype}, item.name.text);
+  declare(sema, item.name, {Symbol::Kind::kCell, make_scalar(cell, dtype, item.span), {}});
+}
+
+}  // namespace
+
+void declare_scalars(Sema& sema, const ast::ScalarDeclStmt& stmt) {
+  if (stmt.storage != ast::Storage::kNone) {
+    (void)sema.diags.report<diag::StorageOnScalar>(stmt.storage_span, spelling(stmt.storage))
+        .help("remove it, or declare a buffer of one element: `[1]`")
+        .emit();
+  }
+  for (const ast::Declarator& item : stmt.declarators) declare_scalar(sema, stmt, item);
+}
+
+void declare_mdspan(Sema& sema, const ast::MdspanDeclStmt& stmt, Span span) {
+  const Operand shape = evaluate(sema, stmt.shape);
+  Symbol symbol{Symbol::Kind::kOperand, {}, {}};
+  if (shape.kind == Operand::Kind::kShape) {
+    symbol.operand = shape;
+    if (stmt.rank.valid()) {
+      const auto rank = evaluate_constant(sema, stmt.rank, "the rank");
+      const auto count = static_cast<std::int64_t>(shape.elements.size());
+      if (rank && *rank != count) {
+        (void)sema.diags
+            .report<diag::IndexCount>(sema.ast[stmt.shape].span, stmt.name.text, *rank, count,
+                                      "extents are")
+            .help("write `mdspan<{}>`, or leave the number out", count)
+            .emit();
+      }
+    }
+  } else if (!shape.is_error()) {
+    (void)sema.diags
+        .report<diag::NotAValue>(span, stmt.name.text, describe(shape, sema.function))
+        .help("an mdspan is declared with `: [extent, ...]`")
+        .emit();
+  }
+  declare(sema, stmt.name, std::move(symbol));
+}
+
+void declare_ituple(Sema& sema, const ast::ItupleDeclStmt& stmt, Span span) {
+  Operand value = evaluate(sema, stmt.value);
+  Symbol symbol{Symbol::Kind::kOperand, {}, {}};
+  if (value.kind == Operand::Kind::kTuple) {
+    symbol.operand = value;
+  } else if (!value.is_error()) {
+    (void)sema.diags
+        .report<diag::NotAValue>(span, stmt.name.text, describe(value, sema.function))
+        .help("an ituple is declared with `= {{value, ...}}`")
+        .emit();
+  }
+  declare(sema, stmt.name, std::move(symbol));
+}
+
+namespace {
+
+bool check_placement(Sema& sema, const ast::BufferDeclStmt& stmt, ir::Space space, Span span) {
+  const bool on_chip = space != ir::Space::kGlobal;
+  if (on_chip == sema.place.in_kernel) return true;
+  const Span where = stmt.storage_span.valid() ? stmt.storage_span : span;
+  const std::string_view word = on_chip ? spelling(stmt.storage) : "global";
+  (void)sema.diags
+      .report<diag::StoragePlacement>(where, word,
+                                      on_chip ? "outside `parallel`" : "inside `parallel`")
+      .help("{}", on_chip ? "move it into the body of the `parallel ... : block`"
+                          : "declare it `shared` or `local`, or move it in front of the `parallel`")
+      .emit();
+  return false;
+}
+
+void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Declarator& item,
+                    ir::Space space, const std::vector<Element>& shape) {
+  ir::ViewType type{stmt.type, space, {}};
+  const auto stages = evaluate_extents(sema, item.extents, "the extent of the array");
+  if (!stages) {
+    declare(sema, item.name, {});
+    return;
+  }
+  for (const Element& stage : *stages) type.shape.push_back(stage.value);
+  for (const Element& extent : shape) type.shape.push_back(extent.value);
+  for (const ir::Expr& extent : type.shape) {
+    if (space == ir::Space::kGlobal || extent.constant()) continue;
+    (void)sema.diags
+        .report<diag::ExtentNotConstant>(stmt.shape_span, format("`{}`", item.name.text),
+                                         text(sema, extent))
+        .help("`shared` and `local` tiles need constant extents: tile the dimension")
+        .emit();
+    declare(sema, item.name, {});
+    return;
+  }
+  ir::Alloc alloc{.name = item.name.text};
+  if (item.init.valid()) {
+    if (space == ir::Space::kGlobal) refuse(sema, item.span, "initialising a global buffer");
+    const auto value = convert(sema, evaluate(sema, item.init), stmt.type);
+    alloc.initial = value.value_or(ir::ValueId{});
+  }
+  const ir::ValueId id = emit_value(sema, alloc, item.span, type, item.name.text);
+  Operand operand;
+  operand.kind = stages->empty() ? Operand::Kind::kView : Operand::Kind::kArray;
+  operand.span = item.span;
+  operand.id = id;
+  operand.array_rank = static_cast<std::int64_t>(stages->size());
+  declare(sema, item.name, {Symbol::Kind::kOperand, operand, {}});
+}
+
+ir::Space space_of(ast::Storage storage) {
+  switch (storage) {
+    case ast::Storage::kShared: return ir::Space::kShared;
+    case ast::Storage::kLocal: return ir::Space::kLocal;
+    case ast::Storage::kNone:
+    case ast::Storage::kGlobal: break;
+  }
+  return ir::Space::kGlobal;
+}
+
+}  // namespace
+
+void declare_buffers(Sema& sema, const ast::BufferDeclStmt& stmt, Span span) {
+  const ir::Space space = space_of(stmt.storage);
+  const bool placed = check_placement(sema, stmt, space, span);
+  if (is_sub_byte(stmt.type)) {
+    refuse(sema, stmt.type_span, format("a buffer of {}", name(stmt.type)));
+    for (const ast::Declarator& item : stmt.declarators) declare(sema, item.name, {});
+    return;
+  }
+  const auto shape = evaluate_extents(sema, stmt.shape, "the extent of a buffer");
+  for (const ast::Declarator& item : stmt.declarators) {
+    if (shape && placed) {
+      declare_buffer(sema, stmt, item, space, *shape);
+    } else {
+      declare(sema, item.name, {});
+    }
+  }
+}
+
+namespace {
+
+ast::BinaryOp operator_of(ast::AssignOp op) {
+  switch (op) {
+    case ast::AssignOp::kSet:
+    case ast::AssignOp::kAdd: return ast::BinaryOp::kAdd;
+    case ast::AssignOp::kSubtract: return ast::BinaryOp::kSubtract;
+    case ast::AssignOp::kMultiply: return ast::BinaryOp::kMultiply;
+    case ast::AssignOp::kDivide: return ast::BinaryOp::kDivide;
+    case ast::AssignOp::kRemainder: return ast::BinaryOp::kRemainder;
+  }
+  return ast::BinaryOp::kAdd;
+}
+
+// An element store. Outside the innermost level one elected thread does it.
+void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt& stmt, Span span) {
+  if (!check_in_kernel(sema, span, "an element assignment")) return;
+  const auto body = [&] {
+    const Operand base = evaluate_view(sema, target.base);
+    Operand value = evaluate(sema, stmt.value);
+    if (base.is_error()) return;
+    const auto index = element_index(sema, base.id, target.indices, sema.ast[stmt.target].span);
+    if (!index || value.is_error()) return;
+    const DType dtype = sema.function.view_type(base.id).dtype;
+    if (stmt.op != ast::AssignOp::kSet) {
+      const ir::ValueId old = emit_value(sema, ir::Read{base.id, *index}, span, ir::ScalarType{dtype});
+      value = combine(sema, operator_of(stmt.op), stmt.op_span, make_scalar(old, dtype, span), value);
+    }
+    value.span = sema.ast[stmt.value].span;
+    if (const auto converted = convert(sema, value, dtype)) {
+      emit(sema, ir::Write{base.id, *index, *converted}, span);
+    }
+  };
+  if (sema.place.level == ir::Level::kThread) {
+    body();
+    return;
+  }
+  const ir::OpId once = emit(sema, ir::Once{}, span);
+  const ir::RegionId region = in_region(sema, body);
+  std::get<ir::Once>(sema.function.ops[once].data).body = region;
+}
+
+void assign_cell(Sema& sema, const Symbol& symbol, const ast::AssignStmt& stmt, Span span) {
+  const ir::ValueId cell = symbol.operand.id;
+  const DType dtype = symbol.operand.dtype;
+  Operand value = evaluate(sema, stmt.value);
+  if (stmt.op != ast::AssignOp::kSet && !value.is_error()) {
+    const ir::ValueId old = emit_value(sema, ir::Get{cell}, span, ir::ScalarType{dtype});
+    value = combine(sema, operator_of(stmt.op), stmt.op_span, make_scalar(old, dtype, span), value);
+    value.span = sema.ast[stmt.value].span;
+  }
+  if (const auto converted = convert(sema, value, dtype)) {
+    emit(sema, ir::Set{cell, *converted}, span);
+  }
+}
+
+std::string_view immutable_kind(const Symbol& symbol) {
+  switch (symbol.kind) {
+    case Symbol::Kind::kParallel: return "an axis of a `parallel`";
+    case Symbol::Kind::kAccumulator:
+    case Symbol::Kind::kTile: return "a register tile";
+    case Symbol::Kind::kOperand:
+    case Symbol::Kind::kCell:
+    case Symbol::Kind::kWith: break;
+  }
+  return "immutable";
+}
+
+}  // namespace
+
+void assign(Sema& sema, const ast::AssignStmt& stmt, Span span) {
+  if (const auto* element = sema.ast.as<ast::AtExpr>(stmt.target)) {
+    assign_element(sema, *element, stmt, span);
+    return;
+  }
+  const auto* target = sema.ast.as<ast::NameExpr>(stmt.target);
+  const Span target_span = sema.ast[stmt.target].span;
+  if (target == nullptr) {
+    if (sema.ast.as<ast::ErrorExpr>(stmt.target) != nullptr) return;
+    (void)sema.diags
+        .report<diag::ImmutableAssigned>(target_span, sema.sources.text(target_span),
+                                         "not a variable")
+        .help("elements are assigned with `.at(...)`")
+        .emit();
+    return;
+  }
+  const Symbol* symbol = sema.scopes.find(target->name);
+  if (symbol == nullptr && stmt.op == ast::AssignOp::kSet) {
+    const Operand value = evaluate(sema, stmt.value);
+    declare_from(sema, {target->name, target_span}, value);
+    return;
+  }
+  if (symbol == nullptr) {
+    (void)sema.diags.report<diag::UnknownName>(target_span, target->name)
+        .help_if(did_you_mean(target->name, sema.scopes.names()))
+        .emit();
+    return;
+  }
+  if (symbol->kind == Symbol::Kind::kCell) {
+    assign_cell(sema, *symbol, stmt, span);
+    return;
+  }
+  if (symbol->kind == Symbol::Kind::kOperand && symbol->operand.is_error()) return;
+  (void)sema.diags
+      .report<diag::ImmutableAssigned>(target_span, target->name, immutable_kind(*symbol))
+      .label(symbol->span, "declared here")
+      .help("declare it `mutable int {} = ...;` to change it later", target->name)
+      .emit();
+}
+
+}  // namespace kiln::sema

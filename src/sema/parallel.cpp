@@ -1,0 +1,395 @@
+// `parallel`: which hardware level each one is, how many threads the block has.
+//
+//   parallel {bm, bn} by [4, 4] : block        ->  parallel level=block, threads=64
+//     parallel w by 2 : group { ... }          ->    parallel level=group, unit=32
+//
+// Unannotated levels are inferred from how deep the nest is (language: parallel, level inference).
+#include <algorithm>
+
+#include "ir/prove.h"
+#include "sema/expression.h"
+#include "sema/statement.h"
+
+namespace kiln::sema {
+
+namespace {
+
+struct LevelRow {
+  ast::Level written;
+  ir::Level level;
+  std::int64_t unit;  // threads of one instance
+};
+constexpr LevelRow kLevels[] = {
+    {ast::Level::kBlock, ir::Level::kBlock, 0},
+    {ast::Level::kGroup4, ir::Level::kGroup4, 128},
+    {ast::Level::kGroup, ir::Level::kGroup, 32},
+    {ast::Level::kThread, ir::Level::kThread, 1},
+};
+
+const LevelRow* row_of(ast::Level level) {
+  for (const LevelRow& row : kLevels) {
+    if (row.written == level) return &row;
+  }
+  return nullptr;
+}
+
+std::string_view spelling_of(ir::Level level) {
+  for (const LevelRow& row : kLevels) {
+    if (row.level == level) return spelling(row.written);
+  }
+  return "";
+}
+
+std::int64_t unit_of(ir::Level level) {
+  for (const LevelRow& row : kLevels) {
+    if (row.level == level) return row.unit;
+  }
+  return 0;
+}
+
+// The `parallel` statements directly inside a body, through other control flow.
+void collect_inner(const ast::Ast& ast, ast::StmtId id, std::vector<ast::StmtId>& out);
+
+struct InnerParallels {
+  const ast::Ast& ast;
+  ast::StmtId id;
+  std::vector<ast::StmtId>& out;
+
+  void operator()(const ast::ParallelStmt&) const { out.push_back(id); }
+  void operator()(const ast::BlockStmt& s) const {
+    for (ast::StmtId inner : s.body) collect_inner(ast, inner, out);
+  }
+  void operator()(const ast::WithStmt& s) const { collect_inner(ast, s.body, out); }
+  void operator()(const ast::ForeachStmt& s) const { collect_inner(ast, s.body, out); }
+  void operator()(const ast::WhileStmt& s) const { collect_inner(ast, s.body, out); }
+  void operator()(const ast::InthreadsStmt& s) const { collect_inner(ast, s.body, out); }
+  void operator()(const ast::IfStmt& s) const {
+    collect_inner(ast, s.then_body, out);
+    collect_inner(ast, s.else_body, out);
+  }
+  void operator()(const auto&) const {}
+};
+
+void collect_inner(const ast::Ast& ast, ast::StmtId id, std::vector<ast::StmtId>& out) {
+  if (id.valid()) std::visit(InnerParallels{ast, id, out}, ast[id].node);
+}
+
+// Levels of nesting below and including the statement's first group.
+std::size_t nest_depth(const ast::Ast& ast, ast::StmtId id) {
+  const auto* stmt = ast.as<ast::ParallelStmt>(id);
+  std::vector<ast::StmtId> inner;
+  collect_inner(ast, stmt->body, inner);
+  std::size_t below = 0;
+  for (ast::StmtId child : inner) below = std::max(below, nest_depth(ast, child));
+  return below + stmt->groups.size();
+}
+
+// Levels by height above the innermost one, for a nest without annotations.
+constexpr ir::Level kByHeight[] = {ir::Level::kThread, ir::Level::kGroup, ir::Level::kGroup4,
+                                   ir::Level::kBlock};
+
+void infer_levels(Sema& sema, ast::StmtId id, std::size_t outer, std::size_t total) {
+  const auto* stmt = sema.ast.as<ast::ParallelStmt>(id);
+  std::vector<ast::StmtId> inner;
+  collect_inner(sema.ast, stmt->body, inner);
+  std::size_t below = 0;
+  for (ast::StmtId child : inner) below = std::max(below, nest_depth(sema.ast, child));
+  for (std::size_t i = 0; i < stmt->groups.size(); ++i) {
+    const ast::ParallelGroup& group = stmt->groups[i];
+    const std::size_t height = below + stmt->groups.size() - 1 - i;
+    const LevelRow* written = group.level ? row_of(*group.level) : nullptr;
+    ir::Level level = kByHeight[std::min<std::size_t>(height, 3)];
+    if (outer + i == 0 && total >= 2) level = ir::Level::kBlock;
+    if (written != nullptr) level = written->level;
+    sema.levels[{id, i}] = level;
+  }
+  for (ast::StmtId child : inner) {
+    infer_levels(sema, child, outer + stmt->groups.size(), total);
+  }
+}
+
+struct Axis {
+  ast::Name name;
+  Bound bound;
+  Span span;
+};
+
+// The axes of one group: its names paired with its bounds.
+std::optional<std::vector<Axis>> axes_of(Sema& sema, const ast::ParallelGroup& group) {
+  const auto extents = evaluate_list(sema, group.bounds, "the bound of a `parallel`");
+  if (!extents) return std::nullopt;
+  if (extents->size() > 3) {
+    (void)sema.diags.report<diag::ParallelAxes>(group.span, extents->size())
+        .help("combine two of them: `by cdiv(M, 16) * cdiv(N, 16)`, or nest another level")
+        .emit();
+    return std::nullopt;
+  }
+  if (!group.names.empty() && group.names.size() != extents->size()) {
+    (void)sema.diags.report<diag::ParallelBounds>(group.span, group.names.size(), extents->size())
+        .help("give one bound for each variable")
+        .emit();
+    return std::nullopt;
+  }
+  std::vector<Axis> axes;
+  for (std::size_t i = 0; i < extents->size(); ++i) {
+    const IndexItem& item = (*extents)[i];
+    if (!item.element) {
+      (void)sema.diags.report<diag::WildcardMisplaced>(item.span).emit();
+      return std::nullopt;
+    }
+    const auto constant = item.element->value.constant();
+    if (constant && *constant <= 0) {
+      (void)sema.diags
+          .report<diag::ExtentNotPositive>(item.span, "the bound of a `parallel`", *constant)
+          .emit();
+      return std::nullopt;
+    }
+    const ast::Name name = group.names.empty() ? ast::Name{"", group.span} : group.names[i];
+    axes.push_back({name, {item.element->value, std::nullopt}, item.span});
+  }
+  return axes;
+}
+
+// Remembers which bounds were written as cdiv(D, T): chunkat asks for it.
+void note_written_bounds(Sema& sema, const ast::ParallelGroup& group, std::vector<Axis>& axes) {
+  std::vector<ast::ExprId> written;
+  for (ast::ExprId id : group.bounds) {
+    const auto* shape = sema.ast.as<ast::ShapeExpr>(id);
+    const auto* tuple = sema.ast.as<ast::TupleExpr>(id);
+    if (shape != nullptr) {
+      written.insert(written.end(), shape->items.begin(), shape->items.end());
+    } else if (tuple != nullptr) {
+      written.insert(written.end(), tuple->items.begin(), tuple->items.end());
+    } else {
+      written.push_back(id);
+    }
+  }
+  if (written.size() != axes.size()) return;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (sema.ast.as<ast::CallExpr>(written[i]) == nullptr) continue;
+    axes[i].bound.written_as = evaluate(sema, written[i]).written_as;
+  }
+}
+
+// Checks what a launch needs: grid limits now, or at entry.
+void check_grid(Sema& sema, const std::vector<Axis>& axes) {
+  const std::int64_t limits[] = {sema.arch.grid_x_max, sema.arch.grid_y_max, sema.arch.grid_z_max};
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const ir::Expr& extent = axes[i].bound.extent;
+    if (const auto least = ir::minimum(sema.function, extent); !least || *least < 1) {
+      sema.function.checks.push_back({1, ir::Relation::kLessEqual, extent,
+                                      "the grid needs at least one block on each axis",
+                                      axes[i].span});
+    }
+    if (ir::always_less_equal(sema.function, extent, limits[i])) continue;
+    sema.function.checks.push_back({extent, ir::Relation::kLessEqual, limits[i],
+                                    format("axis {} of the grid is too long", i), axes[i].span});
+  }
+}
+
+void set_block_threads(Sema& sema, const ir::Expr& total, Span span) {
+  auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
+  const std::int64_t limit = sema.arch.threads_per_block_max;
+  const auto [earlier, first] = sema.threads_from.try_emplace(sema.place.launch, span);
+  if (!first) {
+    if (launch.threads == total) return;
+    (void)sema.diags
+        .report<diag::ThreadsDisagree>(span, text(sema, total), text(sema, launch.threads))
+        .label(earlier->second, "{} threads here", text(sema, launch.threads))
+        .help("give both the same number of threads: all threads of a block run both")
+        .emit();
+    return;
+  }
+  launch.threads = total;
+  const auto constant = total.constant();
+  if (constant && *constant > limit) {
+    (void)sema.diags.report<diag::ThreadsMax>(span, *constant, sema.arch.name, limit)
+        .help("use at most {} threads, and more blocks", limit)
+        .emit();
+  } else if (!ir::always_less_equal(sema.function, total, limit)) {
+    sema.function.checks.push_back({total, ir::Relation::kLessEqual, limit,
+                                    "the block has too many threads", span});
+  }
+}
+
+// The threads an inner level needs must be those its enclosing unit has.
+void check_threads(Sema& sema, const ast::ParallelGroup& group, const std::vector<Axis>& axes,
+                   ir::Level level) {
+  ir::Expr total = unit_of(level);
+  for (const Axis& axis : axes) total = total * axis.bound.extent;
+  if (sema.place.level == ir::Level::kBlock) {
+    set_block_threads(sema, total, group.span);
+    return;
+  }
+  const std::int64_t unit = unit_of(sema.place.level);
+  if (total.is(unit)) return;
+  (void)sema.diags
+      .report<diag::ThreadsOfGroup>(group.span, spelling_of(sema.place.level), unit,
+                                    text(sema, total))
+      .help("make the bounds multiply to {}", unit)
+      .emit();
+}
+
+bool check_level(Sema& sema, const ast::ParallelGroup& group, ir::Level level) {
+  const Span where = group.level_span.valid() ? group.level_span : group.span;
+  if (group.level == ast::Level::kDevice || group.level == ast::Level::kCluster) {
+    if (group.level == ast::Level::kCluster && !sema.arch.has_cluster) {
+      (void)sema.diags.report<diag::LevelUnsupported>(where, sema.arch.name, "cluster")
+          .help("clusters exist from sm_90a on")
+          .emit();
+    } else {
+      refuse(sema, where, format("`: {}`", spelling(*group.level)));
+    }
+    return false;
+  }
+  if (level == ir::Level::kGroup4 && !sema.arch.has_warpgroup) {
+    (void)sema.diags.report<diag::LevelUnsupported>(where, sema.arch.name, "group-4")
+        .help("use `: group` (one warp), or --arch sm_90a")
+        .emit();
+    return false;
+  }
+  if (group.cooperative) {
+    refuse(sema, group.span, "`<cooperative>`");
+    return false;
+  }
+  // A level inside itself or inside a finer one; an explicit group inside an explicit group-4.
+  if (!sema.place.in_kernel) return true;
+  if (level > sema.place.level) {
+    const bool both_warps = level == ir::Level::kGroup && sema.place.level == ir::Level::kGroup4;
+    if (!both_warps || !group.level) return true;
+  }
+  (void)sema.diags
+      .report<diag::LevelOrder>(where, spelling_of(level), spelling_of(sema.place.level))
+      .help("levels nest as block, then group-4 or group, then thread")
+      .emit();
+  return false;
+}
+
+void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, std::size_t index);
+
+// The body of one level, with its axes declared.
+ir::RegionId analyse_level_body(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id,
+                                std::size_t index, const std::vector<Axis>& axes,
+                                std::vector<ir::VarId>& vars) {
+  return in_region(sema, [&] {
+    Operand tuple;
+    tuple.kind = Operand::Kind::kTuple;
+    for (const Axis& axis : axes) {
+      const std::string wanted = axis.name.valid() ? axis.name.text : "p";
+      const ir::VarId var =
+          add_var(sema, wanted, ir::VarKind::kParallel, axis.bound.extent, axis.name.span);
+      vars.push_back(var);
+      Symbol symbol{Symbol::Kind::kParallel, make_int(ir::Expr::var(var), axis.name.span), {}};
+      symbol.operand.integer.bound = axis.bound;
+      tuple.elements.push_back(symbol.operand.integer);
+      declare(sema, axis.name, std::move(symbol));
+    }
+    declare(sema, stmt.groups[index].tuple, {Symbol::Kind::kParallel, tuple, {}});
+    // The operation exists before its body, so that the body can refer to it.
+    auto& parallel = std::get<ir::Parallel>(sema.function.ops[sema.place.parallel].data);
+    parallel.vars = vars;
+    if (index + 1 < stmt.groups.size()) {
+      analyse_groups(sema, stmt, id, index + 1);
+    } else {
+      analyse_body(sema, stmt.body);
+    }
+  });
+}
+
+ir::OpId open_parallel(Sema& sema, ir::Level level, Span span) {
+  ir::Parallel parallel;
+  parallel.level = level;
+  parallel.unit = unit_of(level);
+  if (level == ir::Level::kBlock) {
+    const auto earlier = std::count_if(
+        sema.function.ops.begin(), sema.function.ops.end(), [](const ir::Op& op) {
+          const auto* other = std::get_if<ir::Parallel>(&op.data);
+          return other != nullptr && other->level == ir::Level::kBlock;
+        });
+    parallel.name = earlier == 0 ? sema.function.name
+                                 : format("{}_{}", sema.function.name, earlier + 1);
+  }
+  return emit(sema, std::move(parallel), span);
+}
+
+// A missing block level is inserted with extent 1.
+void analyse_in_one_block(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id,
+                          std::size_t index, Span span) {
+  const Place outer = sema.place;
+  const ir::OpId launch = open_parallel(sema, ir::Level::kBlock, span);
+  sema.place = {true, ir::Level::kBlock, launch, launch, {}};
+  const ir::RegionId body = in_region(sema, [&] { analyse_groups(sema, stmt, id, index); });
+  auto& parallel = std::get<ir::Parallel>(sema.function.ops[launch].data);
+  parallel.body = body;
+  if (!sema.threads_from.contains(launch)) parallel.threads = 1;
+  sema.place = outer;
+}
+
+void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, std::size_t index) {
+  const ast::ParallelGroup& group = stmt.groups[index];
+  const ir::Level level = sema.levels[{id, index}];
+  const Span span = index == 0 ? stmt.word_span : group.span;
+  if (!sema.place.in_kernel && level != ir::Level::kBlock && group.level != ast::Level::kDevice &&
+      group.level != ast::Level::kCluster) {
+    analyse_in_one_block(sema, stmt, id, index, span);
+    return;
+  }
+  auto axes = axes_of(sema, group);
+  if (axes) note_written_bounds(sema, group, *axes);
+  const bool level_fits = check_level(sema, group, level);
+  const Place outer = sema.place;
+  if (axes && level_fits) {
+    if (level == ir::Level::kBlock) {
+      check_grid(sema, *axes);
+    } else {
+      check_threads(sema, group, *axes, level);
+    }
+  } else {
+    // Keep going with what is known, so that mistakes in the body are found too.
+    axes = axes.value_or(std::vector<Axis>{});
+    for (std::size_t i = axes->size(); i < group.names.size(); ++i) {
+      axes->push_back({group.names[i], {1, std::nullopt}, group.names[i].span});
+    }
+  }
+  const ir::OpId op = open_parallel(sema, level, span);
+  const ir::OpId launch = level == ir::Level::kBlock && !outer.in_kernel ? op : outer.launch;
+  sema.place = {true, level, op, launch, outer.divergent_if};
+  std::vector<ir::VarId> vars;
+  const ir::RegionId body = analyse_level_body(sema, stmt, id, index, *axes, vars);
+  auto& parallel = std::get<ir::Parallel>(sema.function.ops[op].data);
+  parallel.body = body;
+  if (level == ir::Level::kBlock && !sema.threads_from.contains(op)) parallel.threads = 1;
+  sema.place = outer;
+}
+
+}  // namespace
+
+void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, Span span) {
+  if (!stmt.attributes.empty()) refuse(sema, stmt.attributes[0].span, "an attribute on `parallel`");
+  if (stmt.stream.valid()) refuse(sema, stmt.stream.span, "a launch on a stream");
+  if (stmt.is_async && sema.place.in_kernel) {
+    (void)sema.diags.report<diag::ParallelNestedAsync>(stmt.async_span)
+        .help("remove `.async` here")
+        .emit();
+  } else if (stmt.is_async) {
+    refuse(sema, stmt.async_span, "`parallel.async`");
+  }
+  if (!sema.place.in_kernel) {
+    constexpr std::size_t kLevelsMax = 4;
+    const std::size_t depth = nest_depth(sema.ast, id);
+    if (depth > kLevelsMax) {
+      (void)sema.diags.report<diag::ParallelTooDeep>(stmt.word_span, depth)
+          .help("levels are block, group-4, group and thread: join axes with `by [a, b]`")
+          .emit();
+      return;
+    }
+    infer_levels(sema, id, 0, depth);
+  }
+  if (stmt.groups.empty()) return;
+  (void)span;
+  sema.scopes.push();
+  analyse_groups(sema, stmt, id, 0);
+  sema.scopes.pop();
+}
+
+}  // namespace kiln::sema

@@ -1,0 +1,44 @@
+// Names in scope.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sema/operand.h"
+
+namespace kiln::sema {
+
+// What a name stands for. Mutable scalars are cells; everything else is an Operand that is simply
+// copied to the use.
+struct Symbol {
+  enum class Kind : std::uint8_t {
+    kOperand,    // immutable: `operand`
+    kCell,       // mutable scalar: `operand.id` is the cell, `operand.dtype` its type
+    kWith,       // declared by `with`, not iterated yet: `operand.integer` is 0 with its bound
+    kParallel,   // an axis of a parallel (cannot be iterated or assigned)
+    kAccumulator,
+    kTile,       // loaded by mma.load
+  };
+  Kind kind = Kind::kOperand;
+  Operand operand;
+  Span span;
+};
+
+class Scopes {
+ public:
+  void push() { scopes_.emplace_back(); }
+  void pop() { scopes_.pop_back(); }
+
+  // The innermost symbol of that name, or null.
+  [[nodiscard]] const Symbol* find(const std::string& name) const;
+  [[nodiscard]] const Symbol* find_here(const std::string& name) const;
+  void declare(const std::string& name, Symbol symbol);
+  void declare_outermost(const std::string& name, Symbol symbol);
+  [[nodiscard]] std::vector<std::string> names() const;
+
+ private:
+  std::vector<std::unordered_map<std::string, Symbol>> scopes_;
+};
+
+}  // namespace kiln::sema

@@ -1,0 +1,220 @@
+#include "sema/sema.h"
+
+#include <map>
+
+#include "sema/expression.h"
+#include "sema/statement.h"
+
+namespace kiln::sema {
+
+namespace {
+
+// One extent of a parameter: a constant, a dimension seen before, or a new one.
+std::optional<ir::Expr> parameter_extent(Sema& sema, const ast::Dim& dim, const std::string& param,
+                                         std::size_t index) {
+  switch (dim.kind) {
+    case ast::Dim::Kind::kUnbounded: refuse(sema, dim.span, "the unbounded dimension `??`"); return {};
+    case ast::Dim::Kind::kAnonymous:
+      return ir::Expr::var(
+          add_var(sema, format("{}_{}", param, index), ir::VarKind::kDim, 0, dim.span));
+    case ast::Dim::Kind::kExpr: break;
+  }
+  const auto* named = sema.ast.as<ast::NameExpr>(dim.value);
+  if (named != nullptr && sema.scopes.find(named->name) == nullptr) {
+    const ir::VarId var = add_var(sema, named->name, ir::VarKind::kDim, 0, dim.span);
+    sema.scopes.declare(named->name,
+                        {Symbol::Kind::kOperand, make_int(ir::Expr::var(var), dim.span), dim.span});
+    return ir::Expr::var(var);
+  }
+  const auto extents = evaluate_extents(sema, {dim.value}, format("an extent of `{}`", param));
+  if (!extents || extents->size() != 1) return {};
+  return (*extents)[0].value;
+}
+
+std::optional<ir::ViewType> spanned_type(Sema& sema, DType dtype, const ast::ShapeDecl& shape,
+                                         const std::string& owner) {
+  ir::ViewType type{dtype, ir::Space::kGlobal, {}};
+  std::vector<ast::Dim> dims = shape.dims;
+  if (shape.mdspan_rank.valid()) {
+    const auto rank = evaluate_constant(sema, shape.mdspan_rank, "the rank");
+    constexpr std::int64_t kRankMax = 8;
+    if (!rank) return {};
+    if (*rank < 1 || *rank > kRankMax) {
+      (void)sema.diags
+          .report<diag::IndexOutOfRange>(shape.span, "rank", *rank, 0, kRankMax + 1)
+          .help("a buffer has 1 to {} dimensions", kRankMax)
+          .emit();
+      return {};
+    }
+    dims.assign(static_cast<std::size_t>(*rank), {ast::Dim::Kind::kAnonymous, {}, shape.span});
+  }
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    auto extent = parameter_extent(sema, dims[i], owner, i);
+    if (!extent) return {};
+    type.shape.push_back(std::move(*extent));
+  }
+  return type;
+}
+
+void analyse_scalar_param(Sema& sema, const ast::Param& param, ir::Param out) {
+  const ast::Name& name = param.name;
+  const DType dtype = param.type.dtype;
+  if (param.reference) {
+    (void)sema.diags.report<diag::ParamReference>(param.reference_span, "a scalar")
+        .help("return the value, or pass a buffer of one element")
+        .emit();
+  }
+  out.value = sema.function.values.push(
+      {unique_name(sema, out.name), ir::ScalarType{dtype}, ir::OpId{}});
+  Operand operand = make_scalar(out.value, dtype, name.span);
+  if (is_integer(dtype)) {
+    out.var = add_var(sema, out.name, ir::VarKind::kScalar, 0, name.span);
+    operand = make_int(ir::Expr::var(out.var), name.span);
+    operand.dtype = dtype;
+  }
+  sema.function.params.push_back(std::move(out));
+  declare(sema, name, {Symbol::Kind::kOperand, operand, {}});
+}
+
+void analyse_spanned_param(Sema& sema, const ast::Param& param, ir::Param out) {
+  const auto type = spanned_type(sema, param.type.dtype, param.type.shape, out.name);
+  if (is_sub_byte(param.type.dtype)) {
+    refuse(sema, param.type.span, format("a buffer of {}", name(param.type.dtype)));
+  }
+  if (param.reference && out.is_global) {
+    (void)sema.diags.report<diag::ParamReference>(param.reference_span, "a `global` parameter")
+        .help("`global` buffers are written in place: remove `&`")
+        .emit();
+  }
+  out.is_reference = param.reference;
+  if (!type) {
+    declare(sema, param.name, {});
+    return;
+  }
+  out.value = sema.function.values.push({unique_name(sema, out.name), *type, ir::OpId{}});
+  Operand operand;
+  operand.kind = Operand::Kind::kView;
+  operand.id = out.value;
+  sema.function.params.push_back(std::move(out));
+  declare(sema, param.name, {Symbol::Kind::kOperand, operand, {}});
+}
+
+void analyse_param(Sema& sema, const ast::Param& param, std::size_t index) {
+  ir::Param out;
+  out.name = param.name.valid() ? param.name.text : format("arg{}", index);
+  out.span = param.name.valid() ? param.name.span : param.span;
+  out.is_global = param.storage == ast::Storage::kGlobal;
+  if (param.storage == ast::Storage::kShared || param.storage == ast::Storage::kLocal) {
+    (void)sema.diags.report<diag::ParamStorage>(param.storage_span, spelling(param.storage))
+        .help("write `global`, or leave it out for host memory")
+        .emit();
+  }
+  switch (param.type.kind) {
+    case ast::ParamType::Kind::kStream:
+      refuse(sema, param.type.span, "a `stream` parameter");
+      declare(sema, param.name, {});
+      return;
+    case ast::ParamType::Kind::kScalar: analyse_scalar_param(sema, param, std::move(out)); return;
+    case ast::ParamType::Kind::kSpanned: analyse_spanned_param(sema, param, std::move(out)); return;
+  }
+}
+
+void analyse_result(Sema& sema, const ast::TileFunction& function) {
+  const ast::ReturnType& result = function.result;
+  if (result.kind == ast::ReturnType::Kind::kSpanned) {
+    sema.declared_result = spanned_type(sema, result.dtype, result.shape, "result");
+  }
+  if (result.kind == ast::ReturnType::Kind::kScalar) {
+    refuse(sema, result.span, "returning a scalar");
+  }
+}
+
+ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile_function,
+                              const target::Arch& arch, const Sources& sources,
+                              Diagnostics& diags) {
+  ir::Function function;
+  function.name = tile_function.name.text;
+  function.span = tile_function.name.span;
+  Sema sema{.ast = ast,
+            .arch = arch,
+            .sources = sources,
+            .diags = diags,
+            .function = function,
+            .scopes = {},
+            .regions = {},
+            .place = {},
+            .tiles = {},
+            .swizzles = {},
+            .levels = {},
+            .threads_from = {},
+            .names_used = {},
+            .declared_result = {},
+            .returned = false};
+  function.body = in_region(sema, [&] {
+    for (std::size_t i = 0; i < tile_function.params.size(); ++i) {
+      analyse_param(sema, tile_function.params[i], i);
+    }
+    analyse_result(sema, tile_function);
+    analyse_body(sema, tile_function.body);
+  });
+  check_tiles(sema);
+  const bool needs_return = tile_function.result.kind == ast::ReturnType::Kind::kSpanned;
+  if (needs_return && !sema.returned && tile_function.body.valid()) {
+    const std::string type(sources.text(tile_function.result.span));
+    (void)diags.report<diag::ReturnMissing>(tile_function.name.span, function.name, type)
+        .help("end with `return buffer;`, or declare it `__co__ void`")
+        .emit();
+  }
+  return function;
+}
+
+// Regions that are no tile functions have no meaning yet.
+void refuse_region(const ast::Region& region, Diagnostics& diags) {
+  struct Visitor {
+    Diagnostics& diags;
+    void operator()(const ast::TileFunction&) const {}
+    void operator()(const ast::HostText& text) const { refuse(text.span, "host code in a `.co` file"); }
+    void operator()(const ast::DeviceText& text) const { refuse(text.span, "a `__device__` function"); }
+    void operator()(const ast::KernelBlock& block) const { refuse(block.span, "a `__cok__` block"); }
+    void refuse(Span span, std::string_view what) const {
+      const Span start{span.file, span.begin, std::min(span.end, span.begin + 1)};
+      (void)diags.report<diag::NotSupportedYet>(start, what)
+          .help("keep only `__co__` functions in the file")
+          .emit();
+    }
+  };
+  std::visit(Visitor{diags}, region);
+}
+
+}  // namespace
+
+Checked<ir::Module> analyse(const ast::Ast& ast, const target::Arch& arch, const Sources& sources,
+                            Diagnostics& diags) {
+  ir::Module module;
+  module.arch = &arch;
+  std::map<std::string, Span> seen;
+  for (const ast::Region& region : ast.regions) {
+    refuse_region(region, diags);
+    const auto* function = std::get_if<ast::TileFunction>(&region);
+    if (function == nullptr) continue;
+    const auto [earlier, first] = seen.try_emplace(function->name.text, function->name.span);
+    if (!first && function->name.valid()) {
+      (void)diags.report<diag::FunctionRedeclared>(function->name.span, function->name.text)
+          .label(earlier->second, "defined here first")
+          .help("choose another name")
+          .emit();
+    }
+    if (function->body.valid()) {
+      module.functions.push_back(analyse_function(ast, *function, arch, sources, diags));
+    }
+  }
+  if (seen.empty() && !diags.has_errors()) {
+    return diags.report<diag::NoTileFunction>({ast.file, 0, 0})
+        .help("a kernel is written `__co__ void name(global f16 [M, K] x, ...) {{ ... }}`")
+        .emit();
+  }
+  if (diags.has_errors()) return diags.failed();
+  return module;
+}
+
+}  // namespace kiln::sema

@@ -1,0 +1,73 @@
+#include "sema/state.h"
+
+#include "ir/prove.h"
+
+namespace kiln::sema {
+
+std::string unique_name(Sema& sema, const std::string& wanted) {
+  int& count = sema.names_used[wanted];
+  ++count;
+  if (count == 1) return wanted;
+  const std::string candidate = format("{}_{}", wanted, count - 1);
+  return sema.names_used.contains(candidate) ? unique_name(sema, wanted)
+                                             : unique_name(sema, candidate);
+}
+
+ir::OpId emit(Sema& sema, ir::OpData data, Span span) {
+  const ir::OpId id = sema.function.ops.push({span, std::move(data), {}});
+  sema.function.regions[sema.regions.back()].ops.push_back(id);
+  return id;
+}
+
+ir::ValueId emit_value(Sema& sema, ir::OpData data, Span span, ir::Type type,
+                       const std::string& name) {
+  const ir::OpId op = emit(sema, std::move(data), span);
+  const std::string unique =
+      name.empty() ? format("{}", sema.function.values.size()) : unique_name(sema, name);
+  const ir::ValueId value = sema.function.values.push({unique, std::move(type), op});
+  sema.function.ops[op].result = value;
+  return value;
+}
+
+ir::VarId add_var(Sema& sema, const std::string& name, ir::VarKind kind, ir::Expr extent,
+                  Span span) {
+  return sema.function.vars.push({unique_name(sema, name), kind, std::move(extent), span});
+}
+
+void refuse(Sema& sema, Span span, std::string_view construct) {
+  (void)sema.diags.report<diag::NotSupportedYet>(span, construct).emit();
+}
+
+void declare(Sema& sema, const ast::Name& name, Symbol symbol) {
+  if (!name.valid()) return;
+  if (const Symbol* earlier = sema.scopes.find_here(name.text)) {
+    (void)sema.diags.report<diag::RedeclaredName>(name.span, name.text)
+        .label(earlier->span, "declared here first")
+        .help("choose another name, or assign without a type if you meant the first one")
+        .emit();
+  }
+  symbol.span = name.span;
+  sema.scopes.declare(name.text, std::move(symbol));
+}
+
+std::string text(const Sema& sema, const ir::Expr& expr) { return sema.function.text(expr); }
+
+bool check_collective(Sema& sema, Span span, std::string_view what) {
+  if (!check_in_kernel(sema, span, what)) return false;
+  if (!sema.place.divergent_if.valid()) return true;
+  (void)sema.diags.report<diag::CollectiveDivergent>(span, what)
+      .label(sema.place.divergent_if, "this condition differs between threads")
+      .help("move the statement out of the `if`, or make the condition depend on block indices only")
+      .emit();
+  return false;
+}
+
+bool check_in_kernel(Sema& sema, Span span, std::string_view what) {
+  if (sema.place.in_kernel) return true;
+  (void)sema.diags.report<diag::OutsideParallel>(span, what)
+      .help("put it inside the body of a `parallel ... : block`")
+      .emit();
+  return false;
+}
+
+}  // namespace kiln::sema

@@ -1,0 +1,139 @@
+// One handler per kind of statement; what has no meaning yet is refused by name.
+#include "sema/statement.h"
+
+#include "sema/expression.h"
+
+namespace kiln::sema {
+
+namespace {
+
+struct StatementVisitor {
+  Sema& sema;
+  ast::StmtId id;
+  Span span;
+
+  void operator()(const ast::ErrorStmt&) const {}
+  void operator()(const ast::EmptyStmt&) const {}
+  void operator()(const ast::BlockStmt&) const { analyse_body(sema, id); }
+  void operator()(const ast::ScalarDeclStmt& s) const { declare_scalars(sema, s); }
+  void operator()(const ast::MdspanDeclStmt& s) const { declare_mdspan(sema, s, span); }
+  void operator()(const ast::ItupleDeclStmt& s) const { declare_ituple(sema, s, span); }
+  void operator()(const ast::BufferDeclStmt& s) const { declare_buffers(sema, s, span); }
+  void operator()(const ast::FragDeclStmt&) const { refused("`frag`"); }
+  void operator()(const ast::EventDeclStmt&) const { refused("`event`"); }
+  void operator()(const ast::AssignStmt& s) const { assign(sema, s, span); }
+  void operator()(const ast::ExprStmt& s) const { (void)evaluate(sema, s.value); }
+  void operator()(const ast::MoveStmt& s) const { analyse_move(sema, s, span); }
+  void operator()(const ast::PlaceholderStmt& s) const {
+    refused("`.any`");
+    declare(sema, s.name, {});
+  }
+  void operator()(const ast::MmaFillStmt& s) const { analyse_fill(sema, s, span); }
+  void operator()(const ast::MmaLoadStmt& s) const { analyse_load(sema, s, span); }
+  void operator()(const ast::MmaExecStmt& s) const { analyse_exec(sema, s, span); }
+  void operator()(const ast::MmaScaleStmt&) const { refused("`mma.scale`"); }
+  void operator()(const ast::MmaStoreStmt& s) const { analyse_store(sema, s, span); }
+  // Products of warp instructions are complete when the statement ends: there is nothing in flight.
+  void operator()(const ast::MmaCommitStmt&) const {
+    (void)check_in_kernel(sema, span, "`mma.commit`");
+  }
+  void operator()(const ast::MmaWaitStmt&) const {
+    (void)check_in_kernel(sema, span, "`mma.wait`");
+  }
+  void operator()(const ast::ApplyStmt&) const { refused("`apply`"); }
+  void operator()(const ast::ReduceStmt&) const { refused("a reduction of a fragment"); }
+  void operator()(const ast::AllReduceStmt&) const { refused("`all_reduce_sum`"); }
+  void operator()(const ast::FragCopyStmt&) const { refused("`copy` of fragments"); }
+  void operator()(const ast::WaitStmt&) const { refused("`wait`"); }
+  void operator()(const ast::TriggerStmt&) const { refused("`trigger`"); }
+  void operator()(const ast::RotateStmt& s) const { refused(s.is_swap ? "`swap`" : "`rotate`"); }
+  void operator()(const ast::ReturnStmt& s) const;
+  void operator()(const ast::SyncStmt& s) const { analyse_sync(sema, s, span); }
+  void operator()(const ast::CallStmt&) const { refused("`call`"); }
+  void operator()(const ast::CppStmt&) const { refused("`__cpp__`"); }
+  void operator()(const ast::AsmStmt&) const { refused("inline assembly"); }
+  void operator()(const ast::AssertStmt& s) const { analyse_assert(sema, s, span); }
+  void operator()(const ast::PrintStmt&) const { refused("`print`"); }
+  void operator()(const ast::PragmaStmt&) const { refused("`#pragma croq intrinsic`"); }
+  void operator()(const ast::ParallelStmt& s) const { analyse_parallel(sema, s, id, span); }
+  void operator()(const ast::WithStmt& s) const { analyse_with(sema, s); }
+  void operator()(const ast::ForeachStmt& s) const { analyse_foreach(sema, s, span); }
+  void operator()(const ast::WhileStmt&) const { refused("`while`"); }
+  void operator()(const ast::IfStmt& s) const { analyse_if(sema, s, span); }
+  void operator()(const ast::InthreadsStmt&) const { refused("`inthreads`"); }
+  void operator()(const ast::BreakStmt&) const { refused("`break`"); }
+  void operator()(const ast::ContinueStmt&) const { refused("`continue`"); }
+  void operator()(const ast::YieldStmt&) const { refused("`yield`"); }
+
+  void refused(std::string_view construct) const { refuse(sema, span, construct); }
+};
+
+std::string type_text(const Sema& sema, const ir::ViewType& type) {
+  return format("{} [{}]", name(type.dtype),
+                join(type.shape, ", ", [&](const ir::Expr& e) { return text(sema, e); }));
+}
+
+void StatementVisitor::operator()(const ast::ReturnStmt& s) const {
+  if (sema.place.in_kernel) {
+    (void)sema.diags.report<diag::ReturnInsideParallel>(span)
+        .help("move it behind the `parallel`")
+        .emit();
+    return;
+  }
+  sema.returned = true;
+  const std::string& function = sema.function.name;
+  if (!s.value.valid()) {
+    if (sema.declared_result) {
+      (void)sema.diags
+          .report<diag::ReturnType>(span, function, type_text(sema, *sema.declared_result), "nothing")
+          .emit();
+    }
+    emit(sema, ir::Return{}, span);
+    return;
+  }
+  const Operand value = evaluate(sema, s.value);
+  if (value.is_error()) return;
+  const Span where = sema.ast[s.value].span;
+  if (value.kind != Operand::Kind::kView) {
+    refuse(sema, where, format("returning {}", describe(value, sema.function)));
+    return;
+  }
+  const ir::ViewType& type = sema.function.view_type(value.id);
+  if (sema.function.def_as<ir::Subview>(value.id) != nullptr) {
+    (void)sema.diags.report<diag::ReturnType>(where, function, "a whole buffer", "a view of one")
+        .help("return the buffer itself")
+        .emit();
+    return;
+  }
+  if (sema.declared_result && !(sema.declared_result->dtype == type.dtype &&
+                                sema.declared_result->shape == type.shape)) {
+    (void)sema.diags
+        .report<diag::ReturnType>(where, function, type_text(sema, *sema.declared_result),
+                                  type_text(sema, type))
+        .help("declare the function `__co__ auto {}(...)`, or change the buffer", function)
+        .emit();
+    return;
+  }
+  emit(sema, ir::Return{value.id}, span);
+}
+
+}  // namespace
+
+void analyse_statement(Sema& sema, ast::StmtId id) {
+  if (!id.valid()) return;
+  const ast::Stmt& stmt = sema.ast[id];
+  std::visit(StatementVisitor{sema, id, stmt.span}, stmt.node);
+}
+
+void analyse_body(Sema& sema, ast::StmtId id) {
+  if (!id.valid()) return;
+  sema.scopes.push();
+  if (const auto* block = sema.ast.as<ast::BlockStmt>(id)) {
+    for (ast::StmtId inner : block->body) analyse_statement(sema, inner);
+  } else {
+    analyse_statement(sema, id);
+  }
+  sema.scopes.pop();
+}
+
+}  // namespace kiln::sema

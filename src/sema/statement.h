@@ -1,0 +1,46 @@
+// Statements: each kind of construct has a file of its own; this is the list of what they offer.
+#pragma once
+
+#include "sema/state.h"
+
+namespace kiln::sema {
+
+void analyse_statement(Sema& sema, ast::StmtId id);
+// A body in a scope of its own, in the current region.
+void analyse_body(Sema& sema, ast::StmtId id);
+
+// declaration.cpp
+void declare_scalars(Sema& sema, const ast::ScalarDeclStmt& stmt);
+void declare_mdspan(Sema& sema, const ast::MdspanDeclStmt& stmt, Span span);
+void declare_ituple(Sema& sema, const ast::ItupleDeclStmt& stmt, Span span);
+void declare_buffers(Sema& sema, const ast::BufferDeclStmt& stmt, Span span);
+void assign(Sema& sema, const ast::AssignStmt& stmt, Span span);
+
+// parallel.cpp
+void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, Span span);
+
+// control.cpp
+void analyse_foreach(Sema& sema, const ast::ForeachStmt& stmt, Span span);
+void analyse_with(Sema& sema, const ast::WithStmt& stmt);
+void analyse_if(Sema& sema, const ast::IfStmt& stmt, Span span);
+void analyse_sync(Sema& sema, const ast::SyncStmt& stmt, Span span);
+void analyse_assert(Sema& sema, const ast::AssertStmt& stmt, Span span);
+
+// movement.cpp
+void analyse_move(Sema& sema, const ast::MoveStmt& stmt, Span span);
+// The width of an optional `.swiz<N>` in bytes: -1 when there is no wish, nullopt after a report.
+[[nodiscard]] std::optional<std::int64_t> swizzle_bytes(Sema& sema,
+                                                        const std::optional<ast::Swizzle>& swizzle);
+// Records the wish on the shared buffer behind `view`; reports a contradiction or a width that does
+// not fit its rows.
+void wish_swizzle(Sema& sema, ir::ValueId view, std::int64_t bytes, Span span);
+
+// mma.cpp
+void analyse_fill(Sema& sema, const ast::MmaFillStmt& stmt, Span span);
+void analyse_load(Sema& sema, const ast::MmaLoadStmt& stmt, Span span);
+void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span);
+void analyse_store(Sema& sema, const ast::MmaStoreStmt& stmt, Span span);
+// Reports register tiles whose shape stayed unknown and accumulators nobody stores.
+void check_tiles(Sema& sema);
+
+}  // namespace kiln::sema

@@ -1,0 +1,413 @@
+#include "sema/view.h"
+
+#include "ir/prove.h"
+#include "sema/expression.h"
+
+namespace kiln::sema {
+
+namespace {
+
+Operand make_view(ir::ValueId id, Span span) {
+  Operand out;
+  out.kind = Operand::Kind::kView;
+  out.span = span;
+  out.id = id;
+  return out;
+}
+
+// One dimension of a view operation's result.
+struct Window {
+  ir::Expr origin;
+  ir::Expr extent;
+};
+
+struct ViewBuilder {
+  Sema& sema;
+  ir::ValueId base;
+  Span span;
+
+  [[nodiscard]] const ir::ViewType& type() const { return sema.function.view_type(base); }
+  [[nodiscard]] std::size_t rank() const { return type().shape.size(); }
+
+  [[nodiscard]] bool check_count(std::size_t count, std::string_view noun, Span where) const {
+    if (count == rank()) return true;
+    (void)sema.diags
+        .report<diag::IndexCount>(where, view_name(sema, base), rank(), count,
+                                  format("{} {}", noun, count == 1 ? "is" : "are"))
+        .help("give one for each of the {} dimension(s), `_` for a whole one", rank())
+        .emit();
+    return false;
+  }
+
+  void apply(const std::vector<Window>& windows) {
+    ir::ViewType result{type().dtype, type().space, {}};
+    ir::Subview subview{base, {}, 0};
+    for (const Window& window : windows) {
+      result.shape.push_back(window.extent);
+      subview.origin.push_back(window.origin);
+    }
+    base = emit_value(sema, std::move(subview), span, std::move(result));
+  }
+
+  // Reports when the window lies outside for every value its index takes, or, for constants, for the
+  // largest one. `tiles` counts how many there are.
+  [[nodiscard]] bool check_origin(const Window& window, std::size_t dimension, Span where,
+                                  std::string_view noun, const ir::Expr& index) const {
+    const ir::Expr& extent = type().shape[dimension];
+    const auto least = ir::minimum(sema.function, window.origin);
+    const auto limit = extent.constant();
+    if (!limit || !least || *least < *limit) return true;
+    (void)sema.diags
+        .report<diag::IndexOutOfRange>(where, noun, text(sema, index), dimension, *limit)
+        .label(where, "this tile starts at element {}", text(sema, window.origin))
+        .help("tile indices count tiles of {} elements: the last one here is {}",
+              text(sema, window.extent),
+              window.extent.constant() && *window.extent.constant() > 0
+                  ? (*limit - 1) / *window.extent.constant()
+                  : 0)
+        .emit();
+    return false;
+  }
+
+  [[nodiscard]] bool chunkat(const ast::ViewOp& op);
+  [[nodiscard]] bool chunk(const ast::ViewOp& op);
+  [[nodiscard]] bool subspan(const ast::ViewOp& op);
+  [[nodiscard]] bool modspan(const ast::ViewOp& op);
+  [[nodiscard]] bool window(const ast::ViewOp& op);
+  [[nodiscard]] std::optional<std::vector<ir::Expr>> extents(const ast::ViewOp& op);
+  [[nodiscard]] std::optional<Window> chunk_of(std::size_t dimension, const Element& index,
+                                               Span where) const;
+  [[nodiscard]] bool run(const ast::ViewOp& op);
+};
+
+// Chunk `index` of a dimension, the number of chunks being the index's bound.
+std::optional<Window> ViewBuilder::chunk_of(std::size_t dimension, const Element& index,
+                                            Span where) const {
+  const ir::Expr& extent = type().shape[dimension];
+  if (!index.bound) {
+    (void)sema.diags.report<diag::BoundMissing>(where, sema.sources.text(where), "`.chunkat`")
+        .help("use `.subspan(tile...).at(index...)`, which takes any integer")
+        .emit();
+    return std::nullopt;
+  }
+  const Bound& bound = *index.bound;
+  // A bound written cdiv(D, T) on dimension D means chunks of T, the last one overhanging.
+  if (bound.written_as && bound.written_as->dividend == extent) {
+    return Window{index.value * bound.written_as->divisor, bound.written_as->divisor};
+  }
+  const auto count = bound.extent.constant();
+  const auto whole = extent.constant();
+  if (count && whole) {
+    if (*whole % *count == 0) return Window{index.value * (*whole / *count), *whole / *count};
+    (void)sema.diags.report<diag::ChunkIndivisible>(where, dimension, *whole, *count)
+        .help("bound the index by `cdiv({}, tile)`, or use `.subspan(tile...).at(index...)`", *whole)
+        .emit();
+    return std::nullopt;
+  }
+  const ir::Expr chunk = ir::floor_div(extent, bound.extent);
+  sema.function.checks.push_back(
+      {bound.extent, ir::Relation::kDivides, extent,
+       format("dimension {} of `{}` does not divide into chunks", dimension, view_name(sema, base)),
+       where});
+  return Window{index.value * chunk, chunk};
+}
+
+bool ViewBuilder::chunkat(const ast::ViewOp& op) {
+  const auto items = evaluate_list(sema, op.args, "a chunk index");
+  if (!items || !check_count(items->size(), "chunk indices", op.span)) return false;
+  std::vector<Window> windows;
+  for (std::size_t d = 0; d < rank(); ++d) {
+    const IndexItem& item = (*items)[d];
+    if (!item.element) {
+      windows.push_back({0, type().shape[d]});
+      continue;
+    }
+    const auto window = chunk_of(d, *item.element, item.span);
+    if (!window || !check_origin(*window, d, item.span, "chunk index", item.element->value)) {
+      return false;
+    }
+    windows.push_back(*window);
+  }
+  apply(windows);
+  return true;
+}
+
+bool ViewBuilder::chunk(const ast::ViewOp& op) {
+  const auto counts = evaluate_list(sema, op.args, "a number of chunks");
+  const auto indices = evaluate_list(sema, op.origin, "a chunk index");
+  if (!counts || !indices || !check_count(counts->size(), "chunk counts", op.span) ||
+      !check_count(indices->size(), "chunk indices", op.span)) {
+    return false;
+  }
+  std::vector<Window> windows;
+  for (std::size_t d = 0; d < rank(); ++d) {
+    const auto& count = (*counts)[d].element;
+    const auto& index = (*indices)[d].element;
+    if (!count || !index) {
+      windows.push_back({0, type().shape[d]});
+      continue;
+    }
+    const Element bounded{index->value, Bound{count->value, std::nullopt}};
+    const auto window = chunk_of(d, bounded, (*counts)[d].span);
+    if (!window || !check_origin(*window, d, (*indices)[d].span, "chunk index", index->value)) {
+      return false;
+    }
+    windows.push_back(*window);
+  }
+  apply(windows);
+  return true;
+}
+
+// The extents listed in a subspan or view, `_` being the whole dimension.
+std::optional<std::vector<ir::Expr>> ViewBuilder::extents(const ast::ViewOp& op) {
+  const auto items = evaluate_list(sema, op.args, "an extent of the view");
+  if (!items || !check_count(items->size(), "extents", op.span)) return std::nullopt;
+  std::vector<ir::Expr> out;
+  for (std::size_t d = 0; d < rank(); ++d) {
+    const IndexItem& item = (*items)[d];
+    if (!item.element) {
+      out.push_back(type().shape[d]);
+      continue;
+    }
+    const auto extent = item.element->value.constant();
+    const auto whole = type().shape[d].constant();
+    if (extent && *extent <= 0) {
+      (void)sema.diags.report<diag::ExtentNotPositive>(item.span, "the extent of a view", *extent)
+          .emit();
+      return std::nullopt;
+    }
+    if (extent && whole && *extent > *whole) {
+      (void)sema.diags.report<diag::SubspanTooLarge>(item.span, *extent, d, *whole)
+          .help("at most {} here, or `_` for the whole dimension", *whole)
+          .emit();
+      return std::nullopt;
+    }
+    out.push_back(item.element->value);
+  }
+  return out;
+}
+
+bool ViewBuilder::subspan(const ast::ViewOp& op) {
+  const auto shape = extents(op);
+  if (!shape) return false;
+  const auto indices = evaluate_list(sema, op.origin, "a tile index");
+  const auto steps = evaluate_list(sema, op.steps, "a step");
+  if (!indices || !steps) return false;
+  if (!op.origin.empty() && !check_count(indices->size(), "tile indices", op.origin_span)) return false;
+  if (!op.steps.empty() && !check_count(steps->size(), "steps", op.steps_span)) return false;
+  std::vector<Window> windows;
+  for (std::size_t d = 0; d < rank(); ++d) {
+    ir::Expr index = 0;
+    if (!indices->empty() && (*indices)[d].element) index = (*indices)[d].element->value;
+    const bool stepped = !steps->empty() && (*steps)[d].element;
+    const ir::Expr unit = stepped ? (*steps)[d].element->value : (*shape)[d];
+    const Window window{index * unit, (*shape)[d]};
+    const Span where = indices->empty() ? op.span : (*indices)[d].span;
+    if (!check_origin(window, d, where, "tile index", index)) return false;
+    windows.push_back(window);
+  }
+  apply(windows);
+  return true;
+}
+
+// The remainder tile: what is left over by tiles of the listed extents.
+bool ViewBuilder::modspan(const ast::ViewOp& op) {
+  const auto items = evaluate_list(sema, op.args, "an extent of the view");
+  const auto indices = evaluate_list(sema, op.origin, "a tile index");
+  if (!items || !indices || !check_count(items->size(), "extents", op.span)) return false;
+  if (!op.origin.empty() && !check_count(indices->size(), "tile indices", op.origin_span)) return false;
+  std::vector<Window> windows;
+  for (std::size_t d = 0; d < rank(); ++d) {
+    const ir::Expr& whole = type().shape[d];
+    if (!(*items)[d].element) {
+      windows.push_back({0, whole});
+      continue;
+    }
+    const ir::Expr& tile = (*items)[d].element->value;
+    const bool divides = ir::mod(whole, tile).is(0);
+    ir::Expr index = ir::floor_div(whole, tile);
+    if (!indices->empty() && (*indices)[d].element) index = (*indices)[d].element->value;
+    windows.push_back({index * tile, divides ? ir::Expr(1) : ir::mod(whole, tile)});
+  }
+  apply(windows);
+  return true;
+}
+
+bool ViewBuilder::window(const ast::ViewOp& op) {
+  const auto shape = extents(op);
+  if (!shape) return false;
+  const auto offsets = evaluate_list(sema, op.origin, "an offset");
+  if (!offsets) return false;
+  if (!op.origin.empty() && !check_count(offsets->size(), "offsets", op.origin_span)) return false;
+  std::vector<Window> windows;
+  for (std::size_t d = 0; d < rank(); ++d) {
+    ir::Expr offset = 0;
+    if (!offsets->empty() && (*offsets)[d].element) offset = (*offsets)[d].element->value;
+    const Window window{offset, (*shape)[d]};
+    const Span where = offsets->empty() ? op.span : (*offsets)[d].span;
+    if (!check_origin(window, d, where, "offset", offset)) return false;
+    windows.push_back(window);
+  }
+  apply(windows);
+  return true;
+}
+
+bool ViewBuilder::run(const ast::ViewOp& op) {
+  const std::string word = format("`.{}`", spelling(op.kind));
+  if (!op.strides.empty()) {
+    refuse(sema, op.span, format("{} with explicit strides", word));
+    return false;
+  }
+  switch (op.kind) {
+    case ast::ViewOpKind::kChunkAt: return chunkat(op);
+    case ast::ViewOpKind::kChunk: return chunk(op);
+    case ast::ViewOpKind::kSubspan: return subspan(op);
+    case ast::ViewOpKind::kModspan: return modspan(op);
+    case ast::ViewOpKind::kView: return window(op);
+    case ast::ViewOpKind::kZeroFill: return true;  // on-chip destinations are always zero-filled
+    case ast::ViewOpKind::kSpanAs:
+    case ast::ViewOpKind::kSqueeze:
+    case ast::ViewOpKind::kMap:
+    case ast::ViewOpKind::kRemap: break;
+  }
+  refuse(sema, op.span, word);
+  return false;
+}
+
+}  // namespace
+
+std::string view_name(const Sema& sema, ir::ValueId view) {
+  const ir::ResolvedView resolved = ir::resolve_view(sema.function, view);
+  const auto* alloc = sema.function.def_as<ir::Alloc>(resolved.root);
+  if (alloc != nullptr) return alloc->name.empty() ? "the copied tile" : alloc->name;
+  return sema.function.values[resolved.root].name;
+}
+
+Operand evaluate_view(Sema& sema, ast::ExprId id) {
+  Operand out = evaluate(sema, id);
+  if (out.is_error() || out.kind == Operand::Kind::kView) return out;
+  const std::string written(sema.sources.text(out.span));
+  if (out.kind == Operand::Kind::kArray) {
+    (void)sema.diags.report<diag::ArraySubscripts>(out.span, written, out.array_rank, 0)
+        .help("pick one buffer: `{}[0]`", written)
+        .emit();
+  } else if (out.kind == Operand::Kind::kFragment) {
+    refuse(sema, out.span, format("element access of the register tile `{}`", written));
+  } else {
+    (void)sema.diags.report<diag::ViewBase>(out.span, written, describe(out, sema.function)).emit();
+  }
+  Operand error;
+  error.span = out.span;
+  return error;
+}
+
+Operand apply_view_ops(Sema& sema, const ast::ViewExpr& view, Span span) {
+  const Operand base = evaluate_view(sema, view.base);
+  if (base.is_error()) return base;
+  ViewBuilder builder{sema, base.id, span};
+  for (const ast::ViewOp& op : view.ops) {
+    if (!builder.run(op)) return {};
+  }
+  return make_view(builder.base, span);
+}
+
+Operand subscript_array(Sema& sema, const ast::SubscriptExpr& subscript, Span span) {
+  Operand base = evaluate(sema, subscript.base);
+  if (base.is_error()) return base;
+  if (base.kind != Operand::Kind::kArray || subscript.braces) {
+    if (base.kind == Operand::Kind::kShape || base.kind == Operand::Kind::kTuple) {
+      refuse(sema, span, "a shape derived from another");
+    } else {
+      (void)sema.diags
+          .report<diag::ArraySubscripts>(span, sema.sources.text(base.span), 0,
+                                         subscript.items.size())
+          .help("elements are read with `.at(...)`")
+          .emit();
+    }
+    return {};
+  }
+  const auto items = evaluate_list(sema, subscript.items, "a subscript");
+  if (!items) return {};
+  const auto count = static_cast<std::int64_t>(items->size());
+  if (count > base.array_rank) {
+    (void)sema.diags
+        .report<diag::ArraySubscripts>(span, sema.sources.text(base.span), base.array_rank, count)
+        .emit();
+    return {};
+  }
+  const ir::ViewType& type = sema.function.view_type(base.id);
+  ir::ViewType result{type.dtype, type.space, {}};
+  ir::Subview subview{base.id, {}, count};
+  for (std::size_t d = 0; d < type.shape.size(); ++d) {
+    if (d >= items->size()) {
+      subview.origin.emplace_back(0);
+      result.shape.push_back(type.shape[d]);
+      continue;
+    }
+    const IndexItem& item = (*items)[d];
+    const auto least = item.element ? ir::minimum(sema.function, item.element->value) : std::nullopt;
+    const auto most = item.element ? ir::upper_bound(sema.function, item.element->value) : std::nullopt;
+    const auto extent = type.shape[d].constant();
+    const auto largest = most ? most->constant() : std::nullopt;
+    if (!item.element || (extent && ((least && *least >= *extent) || (largest && *largest >= *extent)))) {
+      (void)sema.diags
+          .report<diag::IndexOutOfRange>(item.span, "subscript",
+                                         item.element ? text(sema, item.element->value) : "_", d,
+                                         extent.value_or(0))
+          .help("subscripts of `{}` go from 0 to {}", sema.sources.text(base.span),
+                extent.value_or(1) - 1)
+          .emit();
+      return {};
+    }
+    subview.origin.push_back(item.element->value);
+  }
+  const ir::ValueId id = emit_value(sema, std::move(subview), span, std::move(result));
+  Operand out = make_view(id, span);
+  if (count < base.array_rank) {
+    out.kind = Operand::Kind::kArray;
+    out.array_rank = base.array_rank - count;
+  }
+  return out;
+}
+
+ir::ValueId widen_view(Sema& sema, ir::ValueId base, std::vector<ir::Expr> shape, Span span) {
+  const ir::ViewType& type = sema.function.view_type(base);
+  ir::ViewType result{type.dtype, type.space, std::move(shape)};
+  ir::Subview subview{base, std::vector<ir::Expr>(type.shape.size(), ir::Expr(0)), 0};
+  return emit_value(sema, std::move(subview), span, std::move(result));
+}
+
+std::optional<std::vector<ir::Expr>> element_index(Sema& sema, ir::ValueId view,
+                                                   const std::vector<ast::ExprId>& indices,
+                                                   Span span) {
+  const auto items = evaluate_list(sema, indices, "an index");
+  if (!items) return std::nullopt;
+  ViewBuilder builder{sema, view, span};
+  if (!builder.check_count(items->size(), "indices", span)) return std::nullopt;
+  std::vector<ir::Expr> out;
+  for (std::size_t d = 0; d < items->size(); ++d) {
+    const IndexItem& item = (*items)[d];
+    if (!item.element) {
+      (void)sema.diags.report<diag::WildcardMisplaced>(item.span).emit();
+      return std::nullopt;
+    }
+    const ir::Expr& index = item.element->value;
+    const ir::Expr& extent = sema.function.view_type(view).shape[d];
+    const auto constant = index.constant();
+    const auto limit = extent.constant();
+    const auto least = ir::minimum(sema.function, index - extent);
+    if ((constant && *constant < 0) || (constant && limit && *constant >= *limit) ||
+        (least && *least >= 0)) {
+      (void)sema.diags
+          .report<diag::IndexOutOfRange>(item.span, "index", text(sema, index), d,
+                                         text(sema, extent))
+          .help("indices of this dimension go from 0 to {}", text(sema, extent - 1))
+          .emit();
+      return std::nullopt;
+    }
+    out.push_back(index);
+  }
+  return out;
+}
+
+}  // namespace kiln::sema

@@ -1,0 +1,175 @@
+#include "target/arch.h"
+
+#include "support/format.h"
+
+namespace kiln::target {
+
+namespace {
+
+constexpr std::int64_t kGridXMax = 2147483647;
+constexpr std::int64_t kGridYzMax = 65535;
+
+constexpr Arch kArchs[] = {
+    {.name = "sm_80",
+     .compute = "compute_80",
+     .capability = 80,
+     .smem_per_block_max = 166912,
+     .smem_static_max = 49152,
+     .threads_per_block_max = 1024,
+     .registers_per_thread_max = 255,
+     .registers_per_block_max = 65536,
+     .grid_x_max = kGridXMax,
+     .grid_y_max = kGridYzMax,
+     .grid_z_max = kGridYzMax,
+     .smem_per_sm = 167936,
+     .smem_reserved_per_block = 1024,
+     .registers_per_sm = 65536,
+     .registers_unit = 256,
+     .threads_per_sm_max = 2048,
+     .blocks_per_sm_max = 32,
+     .warp_size = 32,
+     .smem_banks = 32,
+     .smem_bank_bytes = 4,
+     .has_warpgroup = false,
+     .has_cluster = false,
+     .has_tma = false,
+     .has_mbarrier_tx = false,
+     .part = "A100 SXM 80 GB",
+     .sms = 108,
+     .clock_ghz = 1.41,
+     .mma_macs_per_sm_cycle = 1024,
+     .dram_gb_per_s = 2039,
+     .l2_bytes = std::int64_t{40} << 20},
+    {.name = "sm_86",
+     .compute = "compute_86",
+     .capability = 86,
+     .smem_per_block_max = 101376,
+     .smem_static_max = 49152,
+     .threads_per_block_max = 1024,
+     .registers_per_thread_max = 255,
+     .registers_per_block_max = 65536,
+     .grid_x_max = kGridXMax,
+     .grid_y_max = kGridYzMax,
+     .grid_z_max = kGridYzMax,
+     .smem_per_sm = 102400,
+     .smem_reserved_per_block = 1024,
+     .registers_per_sm = 65536,
+     .registers_unit = 256,
+     .threads_per_sm_max = 1536,
+     .blocks_per_sm_max = 16,
+     .warp_size = 32,
+     .smem_banks = 32,
+     .smem_bank_bytes = 4,
+     .has_warpgroup = false,
+     .has_cluster = false,
+     .has_tma = false,
+     .has_mbarrier_tx = false,
+     .part = "A10",
+     .sms = 72,
+     .clock_ghz = 1.695,
+     .mma_macs_per_sm_cycle = 512,
+     .dram_gb_per_s = 600,
+     .l2_bytes = std::int64_t{6} << 20},
+    {.name = "sm_89",
+     .compute = "compute_89",
+     .capability = 89,
+     .smem_per_block_max = 101376,
+     .smem_static_max = 49152,
+     .threads_per_block_max = 1024,
+     .registers_per_thread_max = 255,
+     .registers_per_block_max = 65536,
+     .grid_x_max = kGridXMax,
+     .grid_y_max = kGridYzMax,
+     .grid_z_max = kGridYzMax,
+     .smem_per_sm = 102400,
+     .smem_reserved_per_block = 1024,
+     .registers_per_sm = 65536,
+     .registers_unit = 256,
+     .threads_per_sm_max = 1536,
+     .blocks_per_sm_max = 24,
+     .warp_size = 32,
+     .smem_banks = 32,
+     .smem_bank_bytes = 4,
+     .has_warpgroup = false,
+     .has_cluster = false,
+     .has_tma = false,
+     .has_mbarrier_tx = false,
+     .part = "L40S",
+     .sms = 142,
+     .clock_ghz = 2.52,
+     .mma_macs_per_sm_cycle = 512,
+     .dram_gb_per_s = 864,
+     .l2_bytes = std::int64_t{96} << 20},
+    {.name = "sm_90a",
+     .compute = "compute_90a",
+     .capability = 90,
+     .smem_per_block_max = 232448,
+     .smem_static_max = 49152,
+     .threads_per_block_max = 1024,
+     .registers_per_thread_max = 255,
+     .registers_per_block_max = 65536,
+     .grid_x_max = kGridXMax,
+     .grid_y_max = kGridYzMax,
+     .grid_z_max = kGridYzMax,
+     .smem_per_sm = 233472,
+     .smem_reserved_per_block = 1024,
+     .registers_per_sm = 65536,
+     .registers_unit = 256,
+     .threads_per_sm_max = 2048,
+     .blocks_per_sm_max = 32,
+     .warp_size = 32,
+     .smem_banks = 32,
+     .smem_bank_bytes = 4,
+     .has_warpgroup = true,
+     .has_cluster = true,
+     .has_tma = true,
+     .has_mbarrier_tx = true,
+     .part = "H200 SXM",
+     .sms = 132,
+     .clock_ghz = 1.83,
+     .mma_macs_per_sm_cycle = 2048,
+     .dram_gb_per_s = 4800,
+     .l2_bytes = std::int64_t{50} << 20},
+};
+
+// The largest block must fit the multiprocessor with what the system reserves for it.
+consteval bool rows_are_consistent(std::span<const Arch> rows) {
+  int before = 0;
+  for (const Arch& row : rows) {
+    if (row.capability <= before) return false;
+    before = row.capability;
+    if (row.smem_per_block_max + row.smem_reserved_per_block != row.smem_per_sm) return false;
+    if (row.smem_static_max > row.smem_per_block_max) return false;
+    if (row.threads_per_block_max > row.threads_per_sm_max) return false;
+    if (row.threads_per_sm_max % row.warp_size != 0) return false;
+    if (row.has_tma && !row.has_mbarrier_tx) return false;  // TMA signals by transaction bytes
+  }
+  return true;
+}
+static_assert(rows_are_consistent(kArchs));
+
+}  // namespace
+
+std::span<const Arch> all_archs() { return kArchs; }
+
+const Arch* find_arch(std::string_view name) {
+  for (const Arch& row : kArchs) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+const Arch* find_arch_for_capability(int capability) {
+  const Arch* best = nullptr;
+  for (const Arch& row : kArchs) {
+    // Code runs on later minor versions of its major version only.
+    if (row.capability / 10 == capability / 10 && row.capability <= capability) best = &row;
+  }
+  return best;
+}
+
+std::string arch_names() {
+  return join(kArchs, ", ", [](const Arch& row) { return row.name; });
+}
+
+}  // namespace kiln::target

@@ -1,0 +1,181 @@
+#include "target/copy.h"
+
+namespace kiln::target {
+
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kPathBytes = 128;  // the load/store path moves this much each cycle
+
+constexpr int path_cycles(int bytes) { return (bytes * kWarp + kPathBytes - 1) / kPathBytes; }
+
+constexpr Copy vector(std::string_view name, Space from, Space to, int bytes,
+                      std::string_view ptx) {
+  return {.name = name,
+          .kind = CopyKind::kVector,
+          .from = from,
+          .to = to,
+          .bytes = bytes,
+          .alignment = bytes,
+          .min_arch = 80,
+          .ptx = ptx,
+          .issue_cycles = path_cycles(bytes)};
+}
+
+constexpr Copy async(std::string_view name, int bytes, std::string_view ptx) {
+  return {.name = name,
+          .kind = CopyKind::kAsync,
+          .from = Space::kGlobal,
+          .to = Space::kShared,
+          .bytes = bytes,
+          .alignment = bytes,
+          .min_arch = 80,
+          .ptx = ptx,
+          .issue_cycles = path_cycles(bytes),
+          .zero_fill = true};
+}
+
+// One matrix is 8 rows of 16 bytes: 4 bytes for each lane.
+constexpr Copy matrix(std::string_view name, int matrices, bool transposed, std::string_view ptx,
+                      const Layout& address_map, const Layout& result_map) {
+  return {.name = name,
+          .kind = CopyKind::kMatrix,
+          .from = Space::kShared,
+          .to = Space::kRegister,
+          .bytes = 4 * matrices,
+          .alignment = 16,
+          .min_arch = 80,
+          .ptx = ptx,
+          .issue_cycles = path_cycles(4 * matrices),
+          .matrices = matrices,
+          .transposed = transposed,
+          .address_map = address_map,
+          .result_map = result_map};
+}
+
+constexpr Space kReg = Space::kRegister;
+constexpr Space kSmem = Space::kShared;
+constexpr Space kGmem = Space::kGlobal;
+
+// PTX ISA, "ldmatrix": lane = 4 * row + column / 2; .trans exchanges row and column.
+constexpr Copy kCopies[] = {
+    matrix("ldmatrix.x1", 1, false, "ldmatrix.sync.aligned.m8n8.x1.shared.b16", "8:1"_layout,
+           "((4,8),2):((16,1),8)"_layout),
+    matrix("ldmatrix.x2", 2, false, "ldmatrix.sync.aligned.m8n8.x2.shared.b16", "16:1"_layout,
+           "((4,8),(2,2)):((16,1),(8,64))"_layout),
+    matrix("ldmatrix.x4", 4, false, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "32:1"_layout,
+           "((4,8),(2,4)):((16,1),(8,64))"_layout),
+    matrix("ldmatrix.x1.trans", 1, true, "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
+           "8:1"_layout, "((4,8),2):((2,8),1)"_layout),
+    matrix("ldmatrix.x2.trans", 2, true, "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
+           "16:1"_layout, "((4,8),(2,2)):((2,8),(1,64))"_layout),
+    matrix("ldmatrix.x4.trans", 4, true, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+           "32:1"_layout, "((4,8),(2,4)):((2,8),(1,64))"_layout),
+
+    // .cg keeps the data out of L1 and exists for 16 bytes only.
+    async("cp.async.16", 16, "cp.async.cg.shared.global"),
+    async("cp.async.8", 8, "cp.async.ca.shared.global"),
+    async("cp.async.4", 4, "cp.async.ca.shared.global"),
+
+    vector("ld.global.16", kGmem, kReg, 16, "ld.global.v4.u32"),
+    vector("ld.global.8", kGmem, kReg, 8, "ld.global.v2.u32"),
+    vector("ld.global.4", kGmem, kReg, 4, "ld.global.u32"),
+    vector("ld.global.2", kGmem, kReg, 2, "ld.global.u16"),
+    vector("ld.global.1", kGmem, kReg, 1, "ld.global.u8"),
+    vector("st.global.16", kReg, kGmem, 16, "st.global.v4.u32"),
+    vector("st.global.8", kReg, kGmem, 8, "st.global.v2.u32"),
+    vector("st.global.4", kReg, kGmem, 4, "st.global.u32"),
+    vector("st.global.2", kReg, kGmem, 2, "st.global.u16"),
+    vector("st.global.1", kReg, kGmem, 1, "st.global.u8"),
+    vector("ld.shared.16", kSmem, kReg, 16, "ld.shared.v4.u32"),
+    vector("ld.shared.8", kSmem, kReg, 8, "ld.shared.v2.u32"),
+    vector("ld.shared.4", kSmem, kReg, 4, "ld.shared.u32"),
+    vector("ld.shared.2", kSmem, kReg, 2, "ld.shared.u16"),
+    vector("ld.shared.1", kSmem, kReg, 1, "ld.shared.u8"),
+    vector("st.shared.16", kReg, kSmem, 16, "st.shared.v4.u32"),
+    vector("st.shared.8", kReg, kSmem, 8, "st.shared.v2.u32"),
+    vector("st.shared.4", kReg, kSmem, 4, "st.shared.u32"),
+    vector("st.shared.2", kReg, kSmem, 2, "st.shared.u16"),
+    vector("st.shared.1", kReg, kSmem, 1, "st.shared.u8"),
+};
+
+constexpr bool matrix_is_consistent(const Copy& row) {
+  if (row.kind != CopyKind::kMatrix) return !row.result_map.valid() && row.matrices == 0;
+  constexpr Index kElements = 64;
+  if (size(row.address_map) != 8 * row.matrices || !is_bijective(row.address_map)) return false;
+  if (size(row.result_map) != kElements * row.matrices) return false;
+  return size(row.result_map, 0) == kWarp && is_bijective(row.result_map);
+}
+
+consteval bool rows_are_consistent(std::span<const Copy> rows) {
+  for (const Copy& row : rows) {
+    if (!matrix_is_consistent(row)) return false;
+    if (row.kind != CopyKind::kMatrix && row.alignment != row.bytes) return false;
+    for (const Copy& other : rows) {
+      if (&other != &row && other.name == row.name) return false;
+    }
+  }
+  return true;
+}
+static_assert(rows_are_consistent(kCopies));
+
+bool goes(const Copy& row, const Arch& arch, CopyKind kind, Space from, Space to) {
+  return row.min_arch <= arch.capability && row.kind == kind && row.from == from && row.to == to;
+}
+
+}  // namespace
+
+std::span<const Copy> all_copies() { return kCopies; }
+
+const Copy* find_copy(std::string_view name) {
+  for (const Copy& row : kCopies) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+const Copy* find_copy(const Arch& arch, CopyKind kind, Space from, Space to, int bytes) {
+  for (const Copy& row : kCopies) {
+    if (goes(row, arch, kind, from, to) && row.bytes == bytes) return &row;
+  }
+  return nullptr;
+}
+
+const Copy* widest_copy(const Arch& arch, CopyKind kind, Space from, Space to, std::int64_t bytes,
+                        std::int64_t alignment) {
+  const Copy* best = nullptr;
+  for (const Copy& row : kCopies) {
+    if (!goes(row, arch, kind, from, to)) continue;
+    if (bytes % row.bytes != 0 || alignment % row.alignment != 0) continue;
+    if (best == nullptr || row.bytes > best->bytes) best = &row;
+  }
+  return best;
+}
+
+const Copy* find_matrix_load(const Arch& arch, int matrices, bool transposed) {
+  for (const Copy& row : kCopies) {
+    if (!goes(row, arch, CopyKind::kMatrix, kSmem, kReg)) continue;
+    if (row.matrices == matrices && row.transposed == transposed) return &row;
+  }
+  return nullptr;
+}
+
+std::string_view name(CopyKind kind) {
+  switch (kind) {
+    case CopyKind::kVector: return "vector";
+    case CopyKind::kAsync: return "async";
+    case CopyKind::kMatrix: return "matrix";
+  }
+  return "";
+}
+
+std::string_view name(Space space) {
+  switch (space) {
+    case Space::kRegister: return "register";
+    case Space::kShared: return "shared";
+    case Space::kGlobal: return "global";
+  }
+  return "";
+}
+
+}  // namespace kiln::target

@@ -1,0 +1,78 @@
+#include "target/copy.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/format.h"
+
+namespace kiln::target {
+namespace {
+
+const Arch& sm80() { return *find_arch("sm_80"); }
+
+TEST(Copies, EveryRowIsFoundByNameAndByWhatItDoes) {
+  for (const Copy& row : all_copies()) {
+    EXPECT_EQ(find_copy(row.name), &row);
+    if (row.kind == CopyKind::kMatrix) {
+      EXPECT_EQ(find_matrix_load(sm80(), row.matrices, row.transposed), &row);
+    } else {
+      EXPECT_EQ(find_copy(sm80(), row.kind, row.from, row.to, row.bytes), &row);
+    }
+  }
+  EXPECT_EQ(find_copy("cp.async.12"), nullptr);
+  EXPECT_EQ(find_copy(sm80(), CopyKind::kAsync, Space::kShared, Space::kGlobal, 16), nullptr);
+  EXPECT_EQ(find_matrix_load(sm80(), 3, false), nullptr);
+}
+
+// PTX ISA: without .trans, lane 4 * r + c / 2 receives elements c and c + 1 of row r; with it, of
+// column r.
+TEST(MatrixLoads, MapsAreThoseOfThePtxManual) {
+  for (const Copy& row : all_copies()) {
+    if (row.kind != CopyKind::kMatrix) continue;
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int value = 0; value < 2 * row.matrices; ++value) {
+        const int along = 2 * (lane % 4) + value % 2;
+        const int r = row.transposed ? along : lane / 4;
+        const int c = row.transposed ? lane / 4 : along;
+        ASSERT_EQ(row.result_map(lane, value), r + 8 * c + 64 * (value / 2))
+            << row.name << " lane " << lane << " value " << value;
+      }
+    }
+    for (int lane = 0; lane < 8 * row.matrices; ++lane) EXPECT_EQ(row.address_map(lane), lane);
+    EXPECT_EQ(row.ptx, format("ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16", row.matrices,
+                              row.transposed ? ".trans" : ""));
+  }
+}
+
+// The bytes in a vector spelling are those in the column: v4.u32 = 16.
+TEST(VectorCopies, SpellTheirWidth) {
+  for (const Copy& row : all_copies()) {
+    if (row.kind != CopyKind::kVector) continue;
+    const bool load = row.to == Space::kRegister;
+    const std::string_view space = name(load ? row.from : row.to);
+    const std::string type =
+        row.bytes > 4 ? format("v{}.u32", row.bytes / 4) : format("u{}", 8 * row.bytes);
+    EXPECT_EQ(row.ptx, format("{}.{}.{}", load ? "ld" : "st", space, type));
+    EXPECT_EQ(row.alignment, row.bytes);
+  }
+}
+
+TEST(Copies, WidestThatDividesLengthAndAlignment) {
+  const auto widest = [](CopyKind kind, std::int64_t bytes, std::int64_t alignment) {
+    const Copy* row =
+        widest_copy(sm80(), kind, Space::kGlobal,
+                    kind == CopyKind::kAsync ? Space::kShared : Space::kRegister, bytes, alignment);
+    return row == nullptr ? 0 : row->bytes;
+  };
+  EXPECT_EQ(widest(CopyKind::kAsync, 128, 16), 16);
+  EXPECT_EQ(widest(CopyKind::kAsync, 24, 16), 8);
+  EXPECT_EQ(widest(CopyKind::kAsync, 128, 4), 4);
+  EXPECT_EQ(widest(CopyKind::kAsync, 128, 2), 0);  // cp.async starts at 4 bytes
+  EXPECT_EQ(widest(CopyKind::kVector, 128, 2), 2);
+  EXPECT_EQ(widest(CopyKind::kVector, 33, 16), 1);
+  EXPECT_TRUE(find_copy("cp.async.16")->zero_fill);
+}
+
+}  // namespace
+}  // namespace kiln::target

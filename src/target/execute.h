@@ -1,0 +1,48 @@
+// Runs one matrix instruction on register values, through its row's maps and nothing else.
+//
+//   execute_mma(*find_mma("m16n8k16.f32.f16"), a, b, c);     // c[16x8] += a[16x16] * b[8x16]^T
+//
+// Registers of all lanes lie as values[lane * values_of(mma, operand) + value]; every value is
+// already a value of its type. The numeric model of one instruction:
+//   - products are exact; each sum of `k` products and the old accumulator is taken in double;
+//   - the sum is rounded once: into f32 towards zero, as tensor cores do, into f16 to nearest even.
+// So its error is below 2^-23 (f32) or 2^-11 (f16) of the sum of the magnitudes, less than the
+// row's acc_roundoff allows the hardware, which truncates the terms before it adds them: results
+// agree to that bound and not bit by bit. Sums past the largest f32 or f16 give infinity on both.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "target/mma.h"
+
+namespace kiln::target {
+
+// A row made ready to run: for each (lane, value) the place of its element in the tiles. Immutable.
+class MmaExecutor {
+ public:
+  explicit MmaExecutor(const Mma& mma);
+
+  // c += a * b. The spans hold lanes * values_of(operand) values (KILN_CHECK).
+  void run(std::span<const double> a, std::span<const double> b, std::span<double> c) const;
+
+  [[nodiscard]] const Mma& mma() const { return *mma_; }
+
+ private:
+  const Mma* mma_;
+  std::vector<std::uint16_t> a_places_;  // m * K + k
+  std::vector<std::uint16_t> b_places_;  // k * N + n: the inner loop runs over n
+  std::vector<std::uint16_t> c_places_;  // m * N + n
+};
+
+// c += a * b on a row of all_mmas(); its executor is made on the first call and kept. Safe from
+// several threads.
+void execute_mma(const Mma& mma, std::span<const double> a, std::span<const double> b,
+                 std::span<double> c);
+
+// The two roundings of the model, exposed for tests and for whoever must round alike.
+[[nodiscard]] double round_towards_zero_f32(double value);
+[[nodiscard]] double round_to_nearest_f16(double value);  // == round_to(DType::kF16, value), faster
+
+}  // namespace kiln::target

@@ -1,0 +1,190 @@
+// Each row, run through its maps, is a plain matrix product; and within the bound its row promises.
+#include "target/execute.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "target/fragment.h"
+
+namespace kiln::target {
+namespace {
+
+using Values = std::vector<double>;
+
+struct Problem {
+  Values a;  // m x k, by rows
+  Values b;  // n x k, by rows
+  Values c;  // m x n, by rows
+};
+
+template <class Draw>
+Problem draw_problem(const Mma& mma, Draw&& draw) {
+  Problem out;
+  const auto fill = [&](Values& values, int count, DType dtype) {
+    for (int i = 0; i < count; ++i) values.push_back(round_to(dtype, draw()));
+  };
+  fill(out.a, mma.shape.m * mma.shape.k, mma.a);
+  fill(out.b, mma.shape.n * mma.shape.k, mma.b);
+  fill(out.c, mma.shape.m * mma.shape.n, mma.acc);
+  return out;
+}
+
+std::size_t at(int row, int cols, int col) { return static_cast<std::size_t>(row * cols + col); }
+
+// Distributes a row-major tile over the lanes, or collects it, by the fragment's owner_of: the
+// opposite direction of the maps that execute_mma reads.
+Values to_registers(const Mma& mma, Operand operand, const Values& tile) {
+  const TileExtents whole = extents(mma.shape, operand);
+  const Fragment fragment = fragment_layout(mma, operand, whole.rows, whole.cols);
+  Values out(tile.size());
+  for (int row = 0; row < whole.rows; ++row) {
+    for (int col = 0; col < whole.cols; ++col) {
+      const Owner owner = owner_of(fragment, row, col);
+      out[at(owner.lane, fragment.values, owner.value)] = tile[at(row, whole.cols, col)];
+    }
+  }
+  return out;
+}
+
+Values from_registers(const Mma& mma, Operand operand, const Values& registers) {
+  const TileExtents whole = extents(mma.shape, operand);
+  const Fragment fragment = fragment_layout(mma, operand, whole.rows, whole.cols);
+  Values out(registers.size());
+  for (int row = 0; row < whole.rows; ++row) {
+    for (int col = 0; col < whole.cols; ++col) {
+      const Owner owner = owner_of(fragment, row, col);
+      out[at(row, whole.cols, col)] = registers[at(owner.lane, fragment.values, owner.value)];
+    }
+  }
+  return out;
+}
+
+Values run(const Mma& mma, const Problem& problem) {
+  Values c = to_registers(mma, Operand::kC, problem.c);
+  execute_mma(mma, to_registers(mma, Operand::kA, problem.a),
+              to_registers(mma, Operand::kB, problem.b), c);
+  return from_registers(mma, Operand::kC, c);
+}
+
+// What execute.h promises: one truncation to f32, or one rounding to f16.
+double model_roundoff(DType acc) {
+  return acc == DType::kF32 ? 2 * roundoff(DType::kF32) : roundoff(acc);
+}
+
+struct Reference {
+  Values sum;
+  Values magnitude;  // the sum of absolute values
+};
+
+Reference plain_product(const Mma& mma, const Problem& problem) {
+  Reference out;
+  for (int m = 0; m < mma.shape.m; ++m) {
+    for (int n = 0; n < mma.shape.n; ++n) {
+      double sum = problem.c[at(m, mma.shape.n, n)];
+      double magnitude = std::fabs(sum);
+      for (int k = 0; k < mma.shape.k; ++k) {
+        const double term = problem.a[at(m, mma.shape.k, k)] * problem.b[at(n, mma.shape.k, k)];
+        sum += term;
+        magnitude += std::fabs(term);
+      }
+      out.sum.push_back(sum);
+      out.magnitude.push_back(magnitude);
+    }
+  }
+  return out;
+}
+
+TEST(ExecuteMma, SmallIntegersAreExact) {
+  std::mt19937 random(1);
+  std::uniform_int_distribution<int> integers(-4, 4);
+  for (const Mma& mma : all_mmas()) {
+    const Problem problem =
+        draw_problem(mma, [&] { return static_cast<double>(integers(random)); });
+    EXPECT_EQ(run(mma, problem), plain_product(mma, problem).sum) << mma.name;
+  }
+}
+
+TEST(ExecuteMma, RandomValuesStayWithinTheRowsBoundAndAreOfTheAccumulatorsType) {
+  std::mt19937 random(2);
+  std::normal_distribution<double> normal;
+  for (const Mma& mma : all_mmas()) {
+    int inexact = 0;
+    for (int round = 0; round < 20; ++round) {
+      const Problem problem = draw_problem(mma, [&] { return normal(random); });
+      const Values result = run(mma, problem);
+      const Reference reference = plain_product(mma, problem);
+      for (std::size_t i = 0; i < result.size(); ++i) {
+        const double error = std::fabs(result[i] - reference.sum[i]);
+        ASSERT_LE(error, model_roundoff(mma.acc) * reference.magnitude[i]) << mma.name;
+        ASSERT_EQ(result[i], round_to(mma.acc, result[i])) << mma.name;
+        inexact += error > 0 ? 1 : 0;
+      }
+    }
+    EXPECT_GT(inexact, 0) << mma.name << " never rounded";
+  }
+}
+
+TEST(ExecuteMma, PromisesLessThanItsRowAllows) {
+  for (const Mma& mma : all_mmas()) EXPECT_LE(model_roundoff(mma.acc), mma.acc_roundoff);
+}
+
+TEST(ExecuteMma, NotANumberAndInfinityReachTheirRowAlone) {
+  for (const Mma& mma : all_mmas()) {
+    Problem problem = draw_problem(mma, [] { return 1.0; });
+    problem.a[at(3, mma.shape.k, 2)] = std::numeric_limits<double>::infinity();
+    problem.a[at(5, mma.shape.k, 1)] = std::numeric_limits<double>::quiet_NaN();
+    const Values result = run(mma, problem);
+    for (int m = 0; m < mma.shape.m; ++m) {
+      for (int n = 0; n < mma.shape.n; ++n) {
+        const double value = result[at(m, mma.shape.n, n)];
+        ASSERT_EQ(std::isinf(value), m == 3) << mma.name;
+        ASSERT_EQ(std::isnan(value), m == 5) << mma.name;
+      }
+    }
+  }
+}
+
+TEST(Rounding, TowardsZeroIsTheLargestFloatNotBeyond) {
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> mantissa(-2, 2);
+  for (int exponent = -155; exponent < 128; ++exponent) {
+    const double value = std::ldexp(mantissa(random), exponent);
+    if (std::fabs(value) >= 0x1p128) continue;
+    const double rounded = round_towards_zero_f32(value);
+    const auto as_float = static_cast<float>(rounded);
+    ASSERT_EQ(rounded, static_cast<double>(as_float)) << value;
+    ASSERT_LE(std::fabs(rounded), std::fabs(value));
+    const float away = std::copysign(std::numeric_limits<float>::infinity(), as_float);
+    const auto next = static_cast<double>(
+        std::nextafter(rounded == 0 ? std::copysign(0.0F, static_cast<float>(value)) : as_float,
+                       rounded == 0 && value < 0 ? -away : away));
+    ASSERT_GT(std::fabs(next), std::fabs(value)) << value;
+  }
+  EXPECT_EQ(round_towards_zero_f32(0.0), 0.0);
+  EXPECT_TRUE(std::isinf(round_towards_zero_f32(-0x1p128)));
+  EXPECT_TRUE(std::isnan(round_towards_zero_f32(std::nan(""))));
+}
+
+TEST(Rounding, ToNearestHalfEqualsTheTypesOwn) {
+  std::mt19937_64 random(4);
+  std::uniform_real_distribution<double> mantissa(-2, 2);
+  for (int round = 0; round < 20000; ++round) {
+    const double value = std::ldexp(mantissa(random), round % 50 - 30);
+    ASSERT_EQ(round_to_nearest_f16(value), round_to(DType::kF16, value)) << value;
+  }
+  // Every half, and every midpoint between two: the ties.
+  for (std::uint64_t bits = 0; bits < 0x7bff; ++bits) {
+    const double here = decode(DType::kF16, bits);
+    const double tie = (here + decode(DType::kF16, bits + 1)) / 2;
+    ASSERT_EQ(round_to_nearest_f16(here), here);
+    ASSERT_EQ(round_to_nearest_f16(-tie), round_to(DType::kF16, -tie)) << tie;
+  }
+  EXPECT_TRUE(std::isinf(round_to_nearest_f16(65520.0)));
+  EXPECT_EQ(round_to_nearest_f16(65519.9), 65504.0);
+}
+
+}  // namespace
+}  // namespace kiln::target

@@ -1,0 +1,72 @@
+#include "target/fragment.h"
+
+#include <gtest/gtest.h>
+
+#include "layout/print.h"
+
+namespace kiln::target {
+namespace {
+
+// Every element of the tile is where the atom's own map puts it within the atom that covers it.
+void expect_tiled(const Mma& mma, Operand operand, int rows, int cols) {
+  const Fragment fragment = fragment_layout(mma, operand, rows, cols);
+  const TileExtents atom = extents(mma.shape, operand);
+  const int atom_values = values_of(mma, operand);
+  ASSERT_EQ(fragment.values * mma.lanes, rows * cols);
+  for (int lane = 0; lane < mma.lanes; ++lane) {
+    for (int value = 0; value < fragment.values; ++value) {
+      const int rep = value / atom_values;
+      const auto local = static_cast<int>(map_of(mma, operand)(lane, value % atom_values));
+      const Element expected = {
+          local % atom.rows + atom.rows * (rep % fragment.reps_rows),
+          local / atom.rows + atom.cols * (rep / fragment.reps_rows),
+      };
+      const Element element = element_of(fragment, lane, value);
+      ASSERT_EQ(element, expected) << mma.name << " " << rows << "x" << cols;
+      ASSERT_EQ(owner_of(fragment, element.row, element.col), (Owner{lane, value}));
+    }
+  }
+}
+
+TEST(Fragments, RepeatTheAtomForEveryRowAndRequest) {
+  for (const Mma& row : all_mmas()) {
+    for (const MmaShape& tile : row.tiles) {
+      if (tile == MmaShape{}) continue;
+      for (const Operand operand : {Operand::kA, Operand::kB, Operand::kC}) {
+        const TileExtents whole = extents(tile, operand);
+        expect_tiled(row, operand, whole.rows, whole.cols);
+      }
+    }
+  }
+}
+
+TEST(Fragments, RepeatBothWaysInOrder) {
+  const Mma& mma = *find_mma("m16n8k16.f32.f16");
+  expect_tiled(mma, Operand::kC, 48, 24);
+  expect_tiled(mma, Operand::kB, 64, 32);
+  const Fragment fragment = fragment_layout(mma, Operand::kC, 48, 24);
+  EXPECT_EQ(fragment.reps_rows, 3);
+  EXPECT_EQ(fragment.reps_cols, 3);
+  EXPECT_EQ(first_value(fragment, 2, 1), 4 * (2 + 3 * 1));
+  EXPECT_EQ(element_of(fragment, 0, first_value(fragment, 2, 1)), (Element{32, 8}));
+}
+
+// The language's closed form (section 14.10) for an accumulator of one warp.
+TEST(Fragments, AccumulatorAgreesWithTheLanguagesFormula) {
+  const Fragment fragment = fragment_layout(*find_mma("m16n8k16.f32.f16"), Operand::kC, 16, 16);
+  EXPECT_EQ(to_text(fragment.tv), "((4,8),(2,2,2)):((32,1),(16,8,128))");
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j) {
+      const Owner expected = {(i % 8) * 4 + (j % 8) / 2, (j / 8) * 4 + ((i % 16) / 8) * 2 + j % 2};
+      ASSERT_EQ(owner_of(fragment, i, j), expected) << i << ", " << j;
+    }
+  }
+}
+
+TEST(FragmentsDeathTest, RefuseATileThatIsNoMultiple) {
+  EXPECT_DEATH((void)fragment_layout(*find_mma("m16n8k16.f32.f16"), Operand::kC, 16, 12),
+               "16x12 tile, which is no multiple of 16x8");
+}
+
+}  // namespace
+}  // namespace kiln::target

@@ -1,0 +1,141 @@
+// Matrix instructions: one row each, and the two questions sema and the selecting pass ask of them.
+//
+// A row's name is <shape>.<accumulator>.<operands>: `m16n8k16.f32.f16`. Its maps send
+// (lane, value) to an element of the operand's tile, first mode fastest:
+//
+//   c_map = ((4,8),(2,2)):((32,1),(16,8)) on the tile C(M=16, N=8)
+//   lane 5 = (1,1), value 1 = (1,0):  32 + 1 + 16 = 49 = row 1 + 16 * column 3
+//
+// The tile of A is (M, K), of B (N, K), of C (M, N); element index = row + rows * column. A value
+// is one element; two 16-bit values share one 32-bit register, the even one in the low half. The
+// simulator executes the maps, the emitter spells `ptx`, `kiln map` draws them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kiln/layout.h"
+#include "support/dtype.h"
+#include "target/arch.h"
+
+namespace kiln::target {
+
+// Who executes one instruction together: the language's `: thread`, `: group`, `: group-4`.
+enum class Scope : std::uint8_t { kThread, kWarp, kWarpgroup };
+
+enum class Operand : std::uint8_t { kA, kB, kC };
+
+struct MmaShape {
+  int m = 0;
+  int n = 0;
+  int k = 0;
+
+  friend constexpr bool operator==(const MmaShape&, const MmaShape&) = default;
+};
+
+struct Mma {
+  static constexpr int kTilesMax = 4;
+
+  std::string_view name;
+  MmaShape shape;
+  DType a;
+  DType b;
+  DType acc;
+  Scope scope;
+  int lanes;
+  int min_arch;  // least Arch::capability
+  Layout a_map;
+  Layout b_map;
+  Layout c_map;
+  std::string_view ptx;
+  // The language's tile requests (one `mma` statement) that this row serves, by repeating it over M
+  // and N. A request is served by one row for given types. Unused entries are zero.
+  std::array<MmaShape, kTilesMax> tiles;
+  // Cycles one tensor core (of an SM's four) is busy with it at the rate of sm_80. See
+  // issue_cycles.
+  int issue_cycles;
+  // Largest error of one instruction on any architecture from min_arch on, relative to the sum of
+  // the magnitudes of its products and its accumulator: the `u` of the numeric bound.
+  double acc_roundoff;
+};
+
+// All rows.
+[[nodiscard]] std::span<const Mma> all_mmas();
+
+// The row named `name`, or null.
+[[nodiscard]] const Mma* find_mma(std::string_view name);
+
+// The row that serves the tile request `tile` of these types on this architecture, or null.
+[[nodiscard]] const Mma* find_mma(const Arch& arch, Scope scope, DType a, DType b, DType acc,
+                                  MmaShape tile);
+
+struct MmaRequest {
+  DType acc;
+  MmaShape tile;
+
+  friend bool operator==(const MmaRequest&, const MmaRequest&) = default;
+};
+// Every request that is legal for these operand types, in table order. Empty: the types have no
+// instruction at that scope.
+[[nodiscard]] std::vector<MmaRequest> legal_requests(const Arch& arch, Scope scope, DType a,
+                                                     DType b);
+// The legal request closest to a wrong one: the same accumulator if any has it, then the smallest
+// sum of the distances |log2| of the three extents. Empty when nothing is legal.
+[[nodiscard]] std::optional<MmaRequest> nearest_request(const Arch& arch, Scope scope, DType a,
+                                                        DType b, DType acc, MmaShape tile);
+
+// Extents of an operand's tile in the row: rows x columns, as in the opening comment.
+struct TileExtents {
+  int rows = 0;
+  int cols = 0;
+
+  friend constexpr bool operator==(const TileExtents&, const TileExtents&) = default;
+};
+[[nodiscard]] constexpr TileExtents extents(MmaShape shape, Operand operand) {
+  switch (operand) {
+    case Operand::kA: return {shape.m, shape.k};
+    case Operand::kB: return {shape.n, shape.k};
+    case Operand::kC: return {shape.m, shape.n};
+  }
+  return {};
+}
+
+[[nodiscard]] constexpr const Layout& map_of(const Mma& mma, Operand operand) {
+  switch (operand) {
+    case Operand::kA: return mma.a_map;
+    case Operand::kB: return mma.b_map;
+    case Operand::kC: break;
+  }
+  return mma.c_map;
+}
+
+[[nodiscard]] constexpr DType dtype_of(const Mma& mma, Operand operand) {
+  switch (operand) {
+    case Operand::kA: return mma.a;
+    case Operand::kB: return mma.b;
+    case Operand::kC: break;
+  }
+  return mma.acc;
+}
+
+// Values (elements) of the operand each lane holds: 8 for A of m16n8k16.
+[[nodiscard]] constexpr int values_of(const Mma& mma, Operand operand) {
+  return static_cast<int>(size(map_of(mma, operand), 1));
+}
+
+// 32-bit registers of the operand each lane holds: 4 for A of m16n8k16.
+[[nodiscard]] int registers_of(const Mma& mma, Operand operand);
+
+// Cycles one tensor core of `arch` is busy with one instruction: the row's cycles, scaled by the
+// architecture's rate and rounded up.
+[[nodiscard]] int issue_cycles(const Mma& mma, const Arch& arch);
+
+[[nodiscard]] std::string_view name(Scope scope);      // "group", as the language spells it
+[[nodiscard]] std::string_view name(Operand operand);  // "A"
+[[nodiscard]] std::optional<Operand> operand_from_name(std::string_view name);
+
+}  // namespace kiln::target

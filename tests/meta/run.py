@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Tests of the tests and the documents.
+
+    tests/meta/run.py --kiln build/dev/bin/kiln [--results FILE] [FILTER]
+
+Each check is a function in CHECKS that returns what is wrong, one line per problem.
+"""
+
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import tree  # noqa: E402
+
+EXAMPLE_TIMEOUT_S = 300
+_MENTION = re.compile(r"^//.*?\b(error|warning|note)\[([a-z0-9-]+)\]", re.M)
+_SCRIPT_MENTION = re.compile(r"\b(error|warning|note)\[([a-z0-9-]+)\]")
+_JSON_MENTION = re.compile(r'^// (?:OUT|CHECK): .*"id": "([a-z0-9-]+)"', re.M)
+_FENCE = re.compile(r"^```(.*)\n(.*?)^```", re.M | re.S)
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def golden_files():
+    folders = ("testdata", "e2e")
+    return [p for p in tree.files(".co", ".kir") if any(f in p.parts for f in folders)]
+
+
+def script_tests():
+    return [p for p in tree.files(".py") if "e2e" in p.parts and p.stem.endswith("_test")]
+
+
+def documents():
+    return [p for p in tree.files(".md") if p.parts[0] == "docs" or len(p.parts) == 1]
+
+
+def every_diagnostic_is_tested(_kiln):
+    """A message that no golden test and no script in tests/e2e expects is one nobody has seen."""
+    seen = set()
+    ids_in_json = set()
+    for path in golden_files():
+        body = tree.text(path)
+        seen.update(_MENTION.findall(body))
+        ids_in_json.update(_JSON_MENTION.findall(body))
+    for path in script_tests():
+        seen.update(_SCRIPT_MENTION.findall(tree.text(path)))
+    return [
+        f"{row.path}:{row.line}: no test expects {row.severity}[{row.id}]"
+        for row in tree.catalogue()
+        if (row.severity, row.id) not in seen and row.id not in ids_in_json
+    ]
+
+
+def every_expected_diagnostic_exists(_kiln):
+    known = {(row.severity, row.id) for row in tree.catalogue()}
+    problems = []
+    for path in golden_files():
+        for severity, name in _MENTION.findall(tree.text(path)):
+            if (severity, name) not in known:
+                problems.append(f"{path}: {severity}[{name}] is not in the catalogue")
+    return problems
+
+
+def ids_are_unique(_kiln):
+    counts = collections.Counter(row.id for row in tree.catalogue())
+    names = collections.Counter(row.name for row in tree.catalogue())
+    repeated = [key for key, count in (counts + names).items() if count > 1]
+    return [f"catalogue: `{key}` is there more than once" for key in repeated]
+
+
+def every_golden_file_has_a_run_line(_kiln):
+    """A test that the runner would not find, or that runs nothing, tests nothing."""
+    return [
+        f"{path}: no `// RUN:` line (a file for others to include starts with `_`)"
+        for path in golden_files()
+        if not path.name.startswith("_") and "// RUN: kiln " not in tree.text(path)
+    ]
+
+
+def document_examples_run(kiln):
+    """Each block marked ```sh run is executed at the root, with this kiln first on the PATH."""
+    problems = []
+    env = dict(os.environ, PATH=f"{Path(kiln).parent}{os.pathsep}{os.environ['PATH']}")
+    for path in documents():
+        for kind, body in _FENCE.findall(tree.text(path)):
+            if kind.split() != ["sh", "run"]:
+                continue
+            with tempfile.TemporaryDirectory(prefix="kiln-docs-") as scratch:
+                done = subprocess.run(
+                    ["bash", "-euo", "pipefail", "-c", body],
+                    cwd=tree.ROOT,
+                    env=dict(env, OUT=scratch),
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=EXAMPLE_TIMEOUT_S,
+                    check=False,
+                )
+            if done.returncode != 0:
+                problems.append(f"{path}: exit {done.returncode}:\n{body}{done.stderr[-2000:]}")
+    return problems
+
+
+def _anchors(path):
+    body = _FENCE.sub("", tree.text(path))
+    titles = re.findall(r"^#+ +(.*)$", body, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def internal_links_resolve(_kiln):
+    problems = []
+    for path in documents():
+        for link in _LINK.findall(_FENCE.sub("", tree.text(path))):
+            if re.match(r"[a-z]+:", link):
+                continue
+            target, _, anchor = link.partition("#")
+            found = (tree.ROOT / path).parent / target if target else tree.ROOT / path
+            if not found.exists():
+                problems.append(f"{path}: broken link {link}")
+            elif anchor and found.suffix == ".md" and anchor not in _anchors(found):
+                problems.append(f"{path}: no heading for {link}")
+    return problems
+
+
+CHECKS = (
+    ids_are_unique,
+    every_diagnostic_is_tested,
+    every_expected_diagnostic_exists,
+    every_golden_file_has_a_run_line,
+    document_examples_run,
+    internal_links_resolve,
+)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kiln", required=True)
+    parser.add_argument("--results", type=Path, help="write {passed, failed} here")
+    parser.add_argument("filter", nargs="?", default="")
+    options = parser.parse_args()
+    kiln = str(Path(options.kiln).resolve())
+    wanted = [check for check in CHECKS if options.filter in check.__name__]
+    failed = 0
+    for check in wanted:
+        problems = check(kiln)
+        failed += bool(problems)
+        if problems:
+            print(f"FAIL {check.__name__}\n  " + "\n  ".join(problems))
+    counts = {"passed": len(wanted) - failed, "failed": failed}
+    print(f"meta: {counts['passed']} passed, {failed} failed")
+    if options.results:
+        options.results.write_text(json.dumps(counts), encoding="utf-8")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

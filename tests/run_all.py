@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Runs every layer of tests on binaries that are already built, and adds up the results.
+
+    tests/run_all.py --debug build/dev [--release build/release] [FILTER]
+
+Layers: unit tests (ctest, sanitized), sweeps (ctest, release), the golden runner's own test, golden
+tests (sanitized), tests/e2e/*_test.py (sanitized, the binary in $KILN), meta tests, and nvcc when it
+is on the PATH. Prints each command before running
+it. The last line is `N passed, N failed`; the exit code is 0 only if all of it passed.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "golden"))
+import commands  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def announce(argv, env=None):
+    shown = " ".join(f"{k}={shlex.quote(v)}" for k, v in (env or {}).items())
+    print(f"+ {shown} {shlex.join(argv)}".replace("+  ", "+ "), flush=True)
+    return subprocess.run(
+        argv, cwd=ROOT, env=dict(commands.environment(), **(env or {})), check=False
+    ).returncode
+
+
+def _fresh(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def ctest(build, label, name_filter):
+    """(passed, failed): test cases of the programs that said so, else one per program."""
+    results = _fresh(build / "results")
+    junit = results / "ctest.xml"
+    jobs = str(os.cpu_count() or 2)
+    argv = ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=ignore"]
+    argv += ["-j", jobs, "--timeout", "600", "--output-junit", str(junit)] + label
+    if name_filter:
+        argv += ["-R", name_filter]
+    cases = _fresh(results / "cases")
+    code = announce(argv, {"GTEST_OUTPUT": f"xml:{cases}/"})
+    passed, failed = _count_ctest(junit, cases)
+    return passed, failed if failed or code == 0 else 1
+
+
+def _count_ctest(junit, cases):
+    passed = failed = 0
+    if not junit.exists():
+        return 0, 0
+    for program in xml.parse(junit).getroot().iter("testcase"):
+        ok = program.get("status") == "run"
+        report = cases / f"{program.get('name')}.xml"
+        try:
+            suites = xml.parse(report).getroot()
+            count = int(suites.get("tests")) - int(suites.get("disabled"))
+            bad = int(suites.get("failures")) + int(suites.get("errors"))
+        except (OSError, xml.ParseError):
+            count, bad = 1, int(not ok)
+        if not ok and bad == 0:  # every case passed and then the program died
+            count, bad = count + 1, 1
+        passed, failed = passed + count - bad, failed + bad
+    return passed, failed
+
+
+def script(argv, results):
+    """(passed, failed) of a runner that writes its counts."""
+    results.unlink(missing_ok=True)
+    code = announce(argv + ["--results", str(results)])
+    if not results.exists():
+        return 0, 1
+    counts = json.loads(results.read_text(encoding="utf-8"))
+    return counts["passed"], counts["failed"] if counts["failed"] or code == 0 else 1
+
+
+def python_unittest(path, env=None):
+    return (1, 0) if announce([sys.executable, str(path)], env) == 0 else (0, 1)
+
+
+def run_layers(options):
+    debug = options.debug.resolve()
+    release = options.release.resolve() if options.release else None
+    tests = Path("tests")
+    keep = [options.filter] if options.filter else []
+    kiln = ["--kiln", str(debug / "bin" / "kiln")]
+    yield ctest(debug, ["-LE", "scripts"], options.filter)
+    if release:
+        yield ctest(release, ["-L", "sweep"], options.filter)
+    if not options.filter:
+        yield python_unittest(tests / "golden" / "self_test.py")
+        yield python_unittest(tests / "tools" / "self_test.py")
+    for path in sorted((ROOT / tests / "e2e").glob("*_test.py")):
+        if options.filter in path.name:
+            yield python_unittest(path.relative_to(ROOT), {"KILN": kiln[1]})
+    golden = [sys.executable, str(tests / "golden" / "run.py"), *kiln, *keep]
+    yield script(golden, debug / "results" / "golden.json")
+    meta = [sys.executable, str(tests / "meta" / "run.py"), *kiln, *keep]
+    yield script(meta, debug / "results" / "meta.json")
+    if release and shutil.which("nvcc"):
+        nvcc = [sys.executable, str(tests / "nvcc" / "run.py")]
+        nvcc += ["--kiln", str(release / "bin" / "kiln"), *keep]
+        yield script(nvcc, debug / "results" / "nvcc.json")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--debug", type=Path, required=True, help="the sanitized build folder")
+    parser.add_argument("--release", type=Path, help="the release build folder")
+    parser.add_argument("filter", nargs="?", default="")
+    options = parser.parse_args()
+    passed = failed = 0
+    for layer_passed, layer_failed in run_layers(options):
+        passed += layer_passed
+        failed += layer_failed
+    if options.filter and passed + failed == 0:
+        print(f"no test matches `{options.filter}`")
+        return 1
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return 1 if failed or passed == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""What a reviewer should not have to look for. Each check returns lines; none is a pass.
+
+    tests/tools/lint.py [CHECK]...
+
+clang-format has the last word on layout; size.py on sizes; this on everything else.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import cpp  # noqa: E402
+import tree  # noqa: E402
+
+CPP = (".h", ".cpp", ".cu", ".cuh")
+CLANG_FORMAT_MAJOR = 14  # the repository is formatted with this one; others differ in details
+_TEXT = CPP + (".def", ".py", ".md", ".co", ".kir", ".txt", ".cmake", ".json", "")
+_MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|Users|work|mnt|scratch)/\w")
+_BANNER = re.compile(r"^\s*(?://|#)\s*[-=/*#]{8,}\s*$")
+_INCLUDE = re.compile(r'^#include "([a-z_]+)/([^"]+)"', re.M)
+_SOURCES = re.compile(r"SOURCES((?:\s+[\w./]+\.cpp)+)")
+
+
+def clang_format():
+    """Layout, by the tool. Another major version is told, not used: it would ask for other lines."""
+    for name in (f"clang-format-{CLANG_FORMAT_MAJOR}", "clang-format"):
+        if not shutil.which(name):
+            continue
+        version = subprocess.run([name, "--version"], capture_output=True, text=True, check=True)
+        if f"version {CLANG_FORMAT_MAJOR}." in version.stdout:
+            break
+    else:
+        print(f"lint: layout not checked: it needs clang-format {CLANG_FORMAT_MAJOR}")
+        return []
+    paths = [str(p) for p in tree.files(*CPP)]
+    argv = [name, "--dry-run", *paths]
+    done = subprocess.run(argv, cwd=tree.ROOT, capture_output=True, text=True, check=False)
+    bad = re.findall(r"^(\S+?):(\d+):\d+: warning: code should be clang-formatted", done.stderr, re.M)
+    first = {path: line for path, line in reversed(bad)}
+    return [f"{path}:{line}: not as `./dev fmt` would write it" for path, line in first.items()]
+
+
+def headers_stand_alone():
+    """Each header compiles as the only file of a program."""
+    compiler = os.environ.get("CXX", "g++")
+    flags = "-std=c++20 -fsyntax-only -x c++ -Isrc -Iinclude -DJSON_NOEXCEPTION=1".split()
+    flags += [f"-I{p}" for p in sorted(tree.ROOT.glob("build/*/generated"))[:1]]
+    paths = [p for p in tree.files(".h") if p.parts[0] in ("src", "include")]
+
+    def compile_one(path):
+        argv = [compiler, *flags, "-"]
+        program = f'#include "{path}"\n'
+        done = subprocess.run(
+            argv + ["-I."], cwd=tree.ROOT, input=program, capture_output=True, text=True, check=False
+        )
+        first = re.search(r"^.*error: .*$", done.stderr, re.M)
+        return f"{path}: {first[0] if first else done.stderr[:300]}" if done.returncode else ""
+
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        return [problem for problem in pool.map(compile_one, paths) if problem]
+
+
+def headers_have_pragma_once():
+    paths = (p for p in tree.files(".h", ".cuh"))
+    return [f"{p}: no #pragma once" for p in paths if "#pragma once" not in tree.text(p)]
+
+
+def files_open_with_a_comment():
+    """A header says what it is for; its source may leave it to the header."""
+    bad = (p for p in tree.files(".h", ".cuh") if not tree.text(p).startswith("//"))
+    return [f"{p}:1: open with a comment that says what the file is for" for p in bad]
+
+
+def no_stray_text():
+    """Long dashes, paths of one machine, banner rows, disabled code, notes without an issue."""
+    rules = (
+        (re.compile("[\u2013\u2014]"), "a long dash"),
+        (_MACHINE_PATH, "a path of one machine"),
+        (_BANNER, "a banner row"),
+        (re.compile(r"^\s*#\s*if\s+0\b"), "disabled code"),
+        (re.compile(r"\b(?:TODO|FIXME)\b(?!\(#\d+\))"), "a note without its issue number"),
+        (re.compile(r"[ \t]+$"), "space at the end of the line"),
+    )
+    lines = []
+    for path in tree.files(*_TEXT):
+        if path.name in ("LICENSE", "lint.py") or "testdata" in path.parts:
+            continue
+        for number, line in enumerate(tree.text(path).split("\n"), 1):
+            lines += [f"{path}:{number}: {what}" for rule, what in rules if rule.search(line)]
+    return lines
+
+
+def layers_point_up():
+    """A folder of src/ includes only folders that stand above it in CMakeLists.txt."""
+    order = re.findall(r"^add_subdirectory\(src/([a-z_]+)", tree.text("CMakeLists.txt"), re.M)
+    rank = {name: index for index, name in enumerate(order)}
+    lines = []
+    for path in tree.files(".h", ".cpp"):
+        if path.parts[0] != "src" or path.parts[1] not in rank or path.stem.endswith("_test"):
+            continue
+        for folder, rest in _INCLUDE.findall(tree.text(path)):
+            if rank.get(folder, -1) > rank[path.parts[1]]:
+                lines.append(f"{path}: includes {folder}/{rest}, which stands below it")
+    return lines
+
+
+def heavy_headers_stay_out_of_headers():
+    lines = []
+    for path in tree.files(".h"):
+        text = tree.text(path)
+        for banned in ("<nlohmann/", "<CLI/", "<iostream>", "<regex>"):
+            if f"#include {banned}" in text:
+                lines.append(f"{path}: {banned} belongs in a .cpp file")
+    return lines
+
+
+def no_exceptions_in_the_compiler():
+    lines = []
+    for path in tree.files(".h", ".cpp"):
+        if path.parts[0] == "src" and not path.stem.endswith("_test"):
+            for match in re.finditer(r"\b(throw|try|dynamic_cast|typeid)\b", cpp.blank(tree.text(path))):
+                line = tree.text(path).count("\n", 0, match.start()) + 1
+                lines.append(f"{path}:{line}: `{match[0]}`: failures are values here")
+    return lines
+
+
+def catalogue_wording():
+    """lower case, no full stop, ids that match names."""
+    lines = []
+    for row in tree.catalogue():
+        where = f"{row.path}:{row.line}: {row.id}"
+        kebab = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", row.name).lower()
+        if kebab.replace("-", "") != row.id.replace("-", ""):
+            lines.append(f"{where}: does not spell `{row.name}`")
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", row.id):
+            lines.append(f"{where}: ids are lower case with hyphens")
+        if row.message.endswith(".") and not row.message.endswith("..."):
+            lines.append(f"{where}: no full stop")
+        if re.match(r"[A-Z][a-z]", row.message):
+            lines.append(f"{where}: messages begin in lower case")
+    return lines
+
+
+def source_lists_are_sorted():
+    lines = []
+    for path in tree.files(".txt"):
+        for group in _SOURCES.findall(tree.text(path)):
+            if group.split() != sorted(group.split()):
+                lines.append(f"{path}: sort SOURCES{' '.join(group.split())[:60]}")
+    return lines
+
+
+CHECKS = (
+    clang_format,
+    headers_have_pragma_once,
+    files_open_with_a_comment,
+    no_stray_text,
+    layers_point_up,
+    heavy_headers_stay_out_of_headers,
+    no_exceptions_in_the_compiler,
+    catalogue_wording,
+    source_lists_are_sorted,
+    headers_stand_alone,
+)
+
+
+def main():
+    wanted = [c for c in CHECKS if not sys.argv[1:] or c.__name__ in sys.argv[1:]]
+    count = 0
+    for check in wanted:
+        for line in check():
+            count += 1
+            print(f"{line}  [{check.__name__}]")
+    print(f"lint: {len(wanted)} checks, {count} problems")
+    return 1 if count or not wanted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Tests of the tools that judge the code: they find what is there and nothing else."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import cpp  # noqa: E402
+import size  # noqa: E402
+
+SAMPLE = r"""
+#include <x>
+namespace kiln { namespace {
+// int not_a_function() { }
+constexpr Row kRows[] = {
+    {.name = "a { b", .n = {1, 2}},
+};
+struct [[nodiscard("call {")]] Box : Base {
+  Box(int a, std::map<int, int> b) : a_(a), b_{b} {
+    if (a) return;
+  }
+  bool operator==(const Box& other) const { return a_ == other.a_; }
+  int a_ = 3;
+  std::vector<int> b_{1, 2};
+};
+template <class T, class U>
+[[nodiscard]] auto apply(std::span<const std::pair<T, U>> items, void (*f)(T, U)) -> Result<T, U> {
+  for (int i = 0; i < 3; ++i) {
+    if (i == 1) {
+      while (true) {
+        f({1, 2});
+      }
+    } else if (i == 2) {
+      auto g = [&](int x) { return x; };
+    }
+  }
+}
+void straight() { char c = '{'; int n = 1'000; call("}"); }
+}  // namespace
+TEST(Box, Holds) { EXPECT_EQ(1, 1); }
+}
+"""
+
+
+class Cpp(unittest.TestCase):
+    def test_finds_functions(self):
+        found = {f.name: f for f in cpp.functions(SAMPLE)}
+        self.assertEqual(
+            sorted(found), ["Box", "TEST(Box, Holds)", "apply", "operator==", "straight"]
+        )
+        self.assertEqual(found["Box"].parameters, 2)
+        self.assertEqual((found["Box"].lines, found["Box"].line), (3, 9))
+        self.assertEqual(found["apply"].parameters, 2)
+        self.assertEqual(found["apply"].nesting, 3)
+        self.assertEqual(found["apply"].lines, 12)
+        self.assertFalse(found["straight"].branches)
+        self.assertTrue(found["Box"].branches)
+
+    def test_blank_keeps_offsets(self):
+        self.assertEqual(len(cpp.blank(SAMPLE)), len(SAMPLE))
+        self.assertEqual(cpp.blank(SAMPLE).count("\n"), SAMPLE.count("\n"))
+
+    def test_raw_strings(self):
+        text = 'const char* k = R"x(void f() { " )x";\nint g() { return 1; }\n'
+        self.assertEqual([f.name for f in cpp.functions(text)], ["g"])
+
+
+class Size(unittest.TestCase):
+    KEY = ("function", "a.cpp", "f")
+
+    def judge(self, value, exception=None, committed=None):
+        exceptions = {} if exception is None else {self.KEY: exception}
+        before = None if committed is None else {self.KEY: committed}
+        return size.problems({self.KEY: (value, 1)}, exceptions, before)
+
+    def test_limit(self):
+        self.assertEqual(self.judge(70), [])
+        self.assertEqual(self.judge(71), ["a.cpp:1: function f: 71, at most 70"])
+
+    def test_exception_may_only_shrink(self):
+        self.assertEqual(self.judge(84, 84, 84), [])
+        self.assertIn("at most 84", self.judge(85, 84, 84)[0])
+        self.assertIn("lower it from 84", self.judge(80, 84, 84)[0])
+        self.assertIn("no longer needed", self.judge(70, 84, 84)[0])
+        self.assertIn("may only shrink", self.judge(84, 84, 80)[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
