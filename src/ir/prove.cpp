@@ -147,6 +147,7 @@ bool always_divisible(const Expr& expr, std::int64_t divisor) {
 }
 
 bool varies_in_block(const Function& function, VarId var) {
+  if (function.vars[var].extent.is(1)) return false;  // it is always 0
   switch (function.vars[var].kind) {
     case VarKind::kDim:
     case VarKind::kScalar: return false;

@@ -100,8 +100,8 @@ void declare_mdspan(Sema& sema, const ast::MdspanDeclStmt& stmt, Span span) {
       const auto count = static_cast<std::int64_t>(shape.elements.size());
       if (rank && *rank != count) {
         (void)sema.diags
-            .report<diag::IndexCount>(sema.ast[stmt.shape].span, stmt.name.text, *rank, count,
-                                      "extents are")
+            .report<diag::IndexCount>(sema.ast[stmt.shape].span, stmt.name.text, *rank, "extents",
+                                      count)
             .help("write `mdspan<{}>`, or leave the number out", count)
             .emit();
       }

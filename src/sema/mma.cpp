@@ -318,8 +318,10 @@ void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
   Tile* a = find_operand(sema, stmt.a, mma.a);
   Tile* b = find_operand(sema, stmt.b, mma.b);
   if (c == nullptr || a == nullptr || b == nullptr) {
-    // The mistake is reported; do not also call the accumulator unused.
-    if (c != nullptr && !c->first_use.valid()) c->first_use = stmt.acc.span;
+    // The mistake is reported; do not also call the other tiles unused.
+    for (Tile* tile : {c, a, b}) {
+      if (tile != nullptr && !tile->first_use.valid()) tile->first_use = stmt.acc.span;
+    }
     return;
   }
   if (!check_same_unit(sema, *c, stmt.acc.span)) return;

@@ -317,6 +317,8 @@ void analyse_in_one_block(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId
                           std::size_t index, Span span) {
   const Place outer = sema.place;
   const ir::OpId launch = open_parallel(sema, ir::Level::kBlock, span);
+  std::get<ir::Parallel>(sema.function.ops[launch].data).vars = {
+      add_var(sema, "block", ir::VarKind::kParallel, 1, span)};
   sema.place = {true, ir::Level::kBlock, launch, launch, {}};
   const ir::RegionId body = in_region(sema, [&] { analyse_groups(sema, stmt, id, index); });
   auto& parallel = std::get<ir::Parallel>(sema.function.ops[launch].data);

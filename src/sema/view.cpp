@@ -32,8 +32,7 @@ struct ViewBuilder {
   [[nodiscard]] bool check_count(std::size_t count, std::string_view noun, Span where) const {
     if (count == rank()) return true;
     (void)sema.diags
-        .report<diag::IndexCount>(where, view_name(sema, base), rank(), count,
-                                  format("{} {}", noun, count == 1 ? "is" : "are"))
+        .report<diag::IndexCount>(where, view_name(sema, base), rank(), noun, count)
         .help("give one for each of the {} dimension(s), `_` for a whole one", rank())
         .emit();
     return false;

@@ -9,8 +9,8 @@ namespace {
 // Into an f32 accumulator tensor cores align all terms of a block to the largest, truncate them a
 // few guard bits below its mantissa, add exactly, and truncate the sum to 24 bits. With one guard
 // bit each of 8 products loses less than 2^-24 and the sum less than 2^-23 of the largest
-// magnitude: that is Ampere as published (blocks of 8 products, one guard bit). Hopper is within
-// it: on an H200, one m16n8k16 keeps a 2^-25 beside 1 and drops a 2^-26 (two guard bits), and the
+// magnitude: that is our model of Ampere (blocks of 8 products, one guard bit; not measured here).
+// Hopper is within it: on an H200, one m16n8k16 keeps a 2^-25 beside 1 and drops a 2^-26 (two guard bits), and the
 // worst error found by products just under those was 2.2 * 2^-22 of the sum of magnitudes.
 constexpr double truncation_roundoff(int k) {
   constexpr int kBlock = 8;

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import diagnostics_doc  # noqa: E402
 import tree  # noqa: E402
 
 EXAMPLE_TIMEOUT_S = 300
@@ -128,6 +129,12 @@ def internal_links_resolve(_kiln):
     return problems
 
 
+def diagnostics_document_is_current(kiln):
+    if diagnostics_doc.is_current(kiln):
+        return []
+    return [f"{diagnostics_doc.DOCUMENT}: out of date, run `./dev docs`"]
+
+
 CHECKS = (
     ids_are_unique,
     every_diagnostic_is_tested,
@@ -135,6 +142,7 @@ CHECKS = (
     every_golden_file_has_a_run_line,
     document_examples_run,
     internal_links_resolve,
+    diagnostics_document_is_current,
 )
 
 

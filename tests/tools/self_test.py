@@ -7,7 +7,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import cpp  # noqa: E402
+import diagnostics_doc  # noqa: E402
 import size  # noqa: E402
+import tree  # noqa: E402
 
 SAMPLE = r"""
 #include <x>
@@ -84,6 +86,43 @@ class Size(unittest.TestCase):
         self.assertIn("lower it from 84", self.judge(80, 84, 84)[0])
         self.assertIn("no longer needed", self.judge(70, 84, 84)[0])
         self.assertIn("may only shrink", self.judge(84, 84, 80)[0])
+
+
+RENDERED = """\
+warning[lossy]: a
+  --> x.co:1:1
+
+error[unknown-name]: unknown name `y`
+  --> x.co:2:7
+   |
+ 2 |   x = y;
+   |       ^
+
+2 errors
+"""
+
+
+class DiagnosticsDoc(unittest.TestCase):
+    ROW = tree.CatalogueRow(Path("c.def"), 1, "UnknownName", "unknown-name", "error", "unknown `{}`")
+
+    def test_expectations_are_taken_out(self):
+        text = "// RUN: kiln check %s\n  x = y;\n//    ^ error[unknown-name]: no\n//    = help: z\n// kept\n"
+        self.assertEqual(diagnostics_doc.without_expectations(text), "  x = y;\n// kept\n")
+
+    def test_finds_the_block_of_a_row(self):
+        block = diagnostics_doc.block_of(RENDERED, self.ROW)
+        self.assertTrue(block.startswith("error[unknown-name]: unknown name `y`\n"))
+        self.assertTrue(block.endswith("   |       ^\n"))
+        self.assertEqual(diagnostics_doc.block_of(RENDERED.replace("error[", "note["), self.ROW), "")
+
+    def test_smallest_program_first(self):
+        long, short, other = Path("long.co"), Path("short.co"), Path("other.co")
+        expects = "//  ^ error[unknown-name]: no\n"
+        tests = {long: "x = y; // more\n" + expects, short: "x;\n" + 9 * expects, other: "x;\n"}
+        self.assertEqual(diagnostics_doc.candidates(self.ROW, tests), [short, long])
+
+    def test_a_row_without_an_example_shows_its_message(self):
+        self.assertIn("error[unknown-name]: unknown `...`", diagnostics_doc.section(self.ROW, None))
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ struct VectorIn {
     if (valid == kElements) {
       move_vector<W>(shared, global);
     } else {
+#pragma unroll 1
       for (int e = 0; e < kElements; ++e) shared[e] = e < valid ? global[e] : zero<T>();
     }
   }
@@ -72,6 +73,7 @@ struct VectorOut {
     if (valid == kElements) {
       move_vector<W>(global, shared);
     } else {
+#pragma unroll 1
       for (int e = 0; e < valid; ++e) global[e] = shared[e];
     }
   }

@@ -1,0 +1,151 @@
+// The `kiln` program: reads the command line, calls the driver, gives its exit code. Nothing else.
+//
+//   kiln run matmul.co --arch sm_80 --shape M=64,N=48,K=80
+//
+// The only place where exceptions may pass: CLI11 throws them for a wrong command line.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+
+#include "driver/commands.h"
+
+namespace {
+
+using kiln::driver::Console;
+using kiln::driver::Exit;
+
+// All commands' options, and which command was chosen.
+struct Cli {
+  CLI::App app{"kiln: a compiler, a simulator and a kernel library for tensor-core programs",
+               "kiln"};
+  kiln::driver::CheckOptions check;
+  kiln::driver::RunOptions run;
+  kiln::driver::EmitCommandOptions emit;
+  kiln::driver::IrOptions ir;
+  kiln::driver::AtomsOptions atoms;
+  kiln::driver::MapOptions map;
+};
+
+CLI::Option* repeated(CLI::App* command, const char* names, std::vector<std::string>& target,
+                      const char* help) {
+  return command->add_option(names, target, help)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_program(CLI::App* command, kiln::driver::ProgramOptions& options) {
+  command->add_option("FILE", options.file, "the .co file")->required();
+  command->add_option("--arch", options.arch,
+                      "sm_80, sm_86, sm_89 or sm_90a (default: this machine's GPU, else sm_90a)");
+  repeated(command, "-D", options.defines, "define a macro")->type_name("NAME=VALUE");
+}
+
+void add_check(Cli& cli) {
+  CLI::App* command = cli.app.add_subcommand("check", "find every mistake in a program");
+  add_program(command, cli.check.program);
+  command->add_flag("--json", cli.check.json, "print the diagnostics as one JSON array");
+  command->footer("example: kiln check matmul.co --arch sm_80");
+}
+
+void add_run(Cli& cli) {
+  CLI::App* command = cli.app.add_subcommand("run", "run a kernel and check its results");
+  kiln::driver::RunOptions& run = cli.run;
+  add_program(command, run.program);
+  command->add_option("--kernel", run.kernel, "which kernel, when the file has several");
+  command->add_option("--on", run.on, "auto, sim, gpu or reference")->capture_default_str();
+  repeated(command, "--shape", run.shapes, "dimensions and scalars: M=512,N=512,K=256");
+  repeated(command, "--in", run.inputs, "an input from a .npy file")->type_name("NAME=FILE");
+  repeated(command, "--out", run.outputs, "write an output to a .npy file")->type_name("NAME=FILE");
+  command->add_option("--fill", run.fill, "other inputs: normal, integers, ones or adversarial")
+      ->capture_default_str();
+  command->add_option("--seed", run.seed, "of the fill")->capture_default_str();
+  command->add_option("--expect", run.expect, "also compare with an einsum, evaluated in fp64");
+  command->add_option("--schedules", run.schedules, "orders of execution the simulator tries")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_flag("--json", run.json, "print the report as one JSON object");
+  command->footer(
+      "example: kiln run matmul.co --arch sm_80 --shape M=64,N=48,K=80 \\\n"
+      "             --expect 'output[m,n] = lhs[m,k] * rhs[n,k]'");
+}
+
+void add_emit_and_ir(Cli& cli) {
+  CLI::App* emit = cli.app.add_subcommand("emit", "print the CUDA of a program");
+  add_program(emit, cli.emit.program);
+  emit->add_option("-o", cli.emit.output, "write to this file");
+  emit->footer("example: kiln emit matmul.co --arch sm_80 -o matmul.cu");
+  CLI::App* ir = cli.app.add_subcommand("ir", "print the tile IR of a program");
+  add_program(ir, cli.ir.program);
+  ir->add_option("--after", cli.ir.after,
+                 "a pass, `sema` for before them or `all` (default: after the last)");
+  ir->footer("example: kiln ir matmul.co --after select-atoms");
+}
+
+void add_atoms_and_map(Cli& cli) {
+  CLI::App* atoms = cli.app.add_subcommand("atoms", "list the matrix instructions");
+  atoms->add_option("--arch", cli.atoms.arch, "only those of this architecture");
+  atoms->add_flag("--json", cli.atoms.json, "print one JSON array");
+  atoms->footer("example: kiln atoms --arch sm_80");
+  CLI::App* map = cli.app.add_subcommand("map", "show which thread owns which element");
+  map->add_option("ATOM", cli.map.atom, "a matrix instruction, as `kiln atoms` lists it")
+      ->required();
+  map->add_option("--operand", cli.map.operand, "A, B or C")->capture_default_str();
+  map->add_option("--format", cli.map.format, "text or json (svg, html, latex: not yet)")
+      ->capture_default_str();
+  map->add_option("-o", cli.map.output, "write to this file");
+  map->footer("example: kiln map m16n8k16.f32.f16 --operand C");
+}
+
+void add_later(Cli& cli, const char* name) {
+  CLI::App* command = cli.app.add_subcommand(name, "not available yet");
+  command->allow_extras();
+}
+
+void build(Cli& cli) {
+  cli.app.set_version_flag("--version", "kiln " KILN_VERSION);
+  cli.app.require_subcommand(1);
+  cli.app.footer("kiln COMMAND --help explains a command.");
+  add_check(cli);
+  add_run(cli);
+  add_emit_and_ir(cli);
+  add_atoms_and_map(cli);
+  for (const char* name : {"explain", "bench", "tune"}) add_later(cli, name);
+}
+
+Exit dispatch(const Cli& cli, Console& console) {
+  const std::string name = cli.app.get_subcommands().front()->get_name();
+  if (name == "check") return kiln::driver::check(cli.check, console);
+  if (name == "run") return kiln::driver::run(cli.run, console);
+  if (name == "emit") return kiln::driver::emit(cli.emit, console);
+  if (name == "ir") return kiln::driver::ir(cli.ir, console);
+  if (name == "atoms") return kiln::driver::atoms(cli.atoms, console);
+  if (name == "map") return kiln::driver::map(cli.map, console);
+  return kiln::driver::not_available("`kiln " + name + "`", console);
+}
+
+bool colour_on(int descriptor) {
+  return isatty(descriptor) != 0 && std::getenv("NO_COLOR") == nullptr;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Cli cli;
+  build(cli);
+  try {
+    cli.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return cli.app.exit(error);  // --help, --version
+    std::cerr << "error: " << error.what() << " (see `kiln --help`)\n";
+    return static_cast<int>(Exit::kUsage);
+  }
+  Console console{std::cout, std::cerr, colour_on(STDOUT_FILENO), colour_on(STDERR_FILENO)};
+  const Exit exit = dispatch(cli, console);
+  if (!std::cout.flush()) {
+    std::cerr << "error: cannot write to the standard output\n";
+    return static_cast<int>(Exit::kEnvironment);
+  }
+  return static_cast<int>(exit);
+}

@@ -1,0 +1,367 @@
+#include "driver/bind.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace kiln::driver {
+
+namespace {
+
+constexpr std::int64_t kExtentMax = (std::int64_t{1} << 31) - 1;
+constexpr std::int64_t kTensorBytesMax = std::int64_t{1} << 40;
+
+// A value of one variable and the option that gave it.
+struct Known {
+  bool set = false;
+  std::int64_t value = 0;
+  std::string by;
+};
+
+struct Binder {
+  const ir::Function& function;
+  BindOptions options;
+  Diagnostics& diags;
+  std::vector<Known> vars;
+  ir::Arguments arguments;
+  std::optional<Unexpected<Reported>> failure;
+
+  Binder(const ir::Function& f, BindOptions o, Diagnostics& d)
+      : function(f), options(std::move(o)), diags(d), vars(f.vars.size()) {
+    arguments.params.resize(f.params.size());
+  }
+
+  void take_shapes();
+  void take_scalar(const ir::Param& param, std::size_t index, const Assignment& assignment);
+  void take_inputs();
+  void take_input(const InputFile& input, const ir::Param& param);
+  void know(ir::VarId var, std::int64_t value, const std::string& by);
+  void require_all();
+  void make_tensors();
+  void check_memory();
+  void load_input(const InputFile& input, std::size_t param);
+  void fill_tensors();
+
+  [[nodiscard]] std::vector<std::int64_t> shape_of(const ir::ViewType& type) const {
+    std::vector<std::int64_t> out;
+    for (const ir::Expr& extent : type.shape) out.push_back(extent.evaluate(arguments.vars));
+    return out;
+  }
+  [[nodiscard]] const ir::ViewType* view_of(std::size_t param) const {
+    return std::get_if<ir::ViewType>(&function.type(function.params[param].value));
+  }
+  [[nodiscard]] DType scalar_type(const ir::Param& param) const {
+    const auto* type = std::get_if<ir::ScalarType>(&function.type(param.value));
+    return type != nullptr ? type->dtype : DType::kS32;
+  }
+  [[nodiscard]] std::vector<std::string> names(bool tensors) const;
+};
+
+std::optional<std::int64_t> parse_integer(const std::string& text) {
+  const bool digits = !text.empty() && (text[0] == '-' || (text[0] >= '0' && text[0] <= '9'));
+  char* end = nullptr;
+  errno = 0;
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  if (!digits || *end != '\0' || errno != 0) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_number(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || *end != '\0') return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> Binder::names(bool tensors) const {
+  std::vector<std::string> out;
+  for (const ir::Var& var : function.vars) {
+    if (!tensors && (var.kind == ir::VarKind::kDim || var.kind == ir::VarKind::kScalar)) {
+      out.push_back(var.name);
+    }
+  }
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    if (tensors == (view_of(i) != nullptr)) out.push_back(function.params[i].name);
+  }
+  return out;
+}
+
+void Binder::know(ir::VarId var, std::int64_t value, const std::string& by) {
+  Known& known = vars[var.index];
+  const ir::Var& row = function.vars[var];
+  if (known.set && known.value != value) {
+    failure =
+        diags.report<diag::ShapeConflict>({}, row.name, known.value, known.by, value, by).emit();
+    return;
+  }
+  if (row.kind == ir::VarKind::kDim && (value < 1 || value > kExtentMax)) {
+    failure = diags.report<diag::ShapeRange>({}, row.name, value, 1, kExtentMax).emit();
+  }
+  known = {true, value, by};
+}
+
+void Binder::take_scalar(const ir::Param& param, std::size_t index, const Assignment& assignment) {
+  const DType dtype = scalar_type(param);
+  const auto number = parse_number(assignment.value);
+  const std::string text = assignment.name + "=" + assignment.value;
+  if (!number) {
+    failure = diags.report<diag::OptionForm>({}, "--shape", text, "NAME=NUMBER").emit();
+    return;
+  }
+  if (!param.var.valid()) {
+    arguments.params[index].scalar = round_to(dtype, *number);
+    return;
+  }
+  const auto integer = parse_integer(assignment.value);
+  if (!integer || round_to(dtype, *number) != *number) {
+    const double low = info(dtype).kind == NumberKind::kSigned ? -info(dtype).max - 1 : 0;
+    failure =
+        diags.report<diag::ShapeRange>({}, assignment.name, assignment.value, low, info(dtype).max)
+            .emit();
+    return;
+  }
+  know(param.var, *integer, "`--shape`");
+}
+
+void Binder::take_shapes() {
+  for (const Assignment& assignment : options.shapes) {
+    bool found = false;
+    for (std::size_t i = 0; i < function.params.size(); ++i) {
+      const ir::Param& param = function.params[i];
+      if (param.name != assignment.name || view_of(i) != nullptr) continue;
+      take_scalar(param, i, assignment);
+      found = true;
+    }
+    for (std::uint32_t v = 0; v < function.vars.size() && !found; ++v) {
+      const ir::Var& var = function.vars[ir::VarId{v}];
+      if (var.name != assignment.name || var.kind != ir::VarKind::kDim) continue;
+      found = true;
+      const auto value = parse_integer(assignment.value);
+      if (value) {
+        know(ir::VarId{v}, *value, "`--shape`");
+        continue;
+      }
+      failure =
+          diags.report<diag::ShapeRange>({}, var.name, assignment.value, 1, kExtentMax).emit();
+    }
+    if (found) continue;
+    failure = diags.report<diag::ShapeUnknown>({}, function.name, assignment.name)
+                  .help_if(did_you_mean(assignment.name, names(false)))
+                  .emit();
+  }
+}
+
+void Binder::take_input(const InputFile& input, const ir::Param& param) {
+  const ir::ViewType& type = function.view_type(param.value);
+  const std::vector<std::int64_t>& shape = input.array.tensor.shape;
+  if (!as_dtype({Tensor{input.array.tensor.dtype, {}, {}}, input.array.descr, input.array.opaque,
+                 input.array.is_void},
+                type.dtype)) {
+    failure = diags
+                  .report<diag::InputType>(
+                      {}, input.path,
+                      format("{} (`{}`)", name(input.array.tensor.dtype), input.array.descr),
+                      param.name, name(type.dtype))
+                  .emit();
+    return;
+  }
+  const std::string expected =
+      "[" + join(type.shape, ", ", [&](const ir::Expr& e) { return function.text(e); }) + "]";
+  bool fits = shape.size() == type.shape.size();
+  for (std::size_t d = 0; d < shape.size() && fits; ++d) {
+    const auto constant = type.shape[d].constant();
+    fits = !constant || *constant == shape[d];
+  }
+  if (!fits) {
+    failure =
+        diags.report<diag::InputShape>({}, input.path, shape_text(shape), param.name, expected)
+            .emit();
+    return;
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (const auto var = type.shape[d].as_var()) {
+      know(*var, shape[d], format("`--in {}`", param.name));
+    }
+  }
+}
+
+void Binder::take_inputs() {
+  for (const InputFile& input : options.inputs) {
+    bool found = false;
+    for (std::size_t i = 0; i < function.params.size(); ++i) {
+      if (function.params[i].name != input.param || view_of(i) == nullptr) continue;
+      take_input(input, function.params[i]);
+      found = true;
+    }
+    if (found) continue;
+    failure = diags.report<diag::ParameterUnknown>({}, function.name, input.param)
+                  .help_if(did_you_mean(input.param, names(true)))
+                  .emit();
+  }
+}
+
+void Binder::require_all() {
+  for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
+    const ir::Var& var = function.vars[ir::VarId{v}];
+    if (vars[v].set || var.kind != ir::VarKind::kDim) continue;
+    failure =
+        diags.report<diag::ShapeMissing>(var.span, var.name, function.name)
+            .help("give it with `--shape {}=...` or with an `--in` file that has it", var.name)
+            .emit();
+  }
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    const ir::Param& param = function.params[i];
+    if (view_of(i) != nullptr || !param.value.valid()) continue;
+    const bool set = param.var.valid()
+                         ? vars[param.var.index].set
+                         : std::any_of(options.shapes.begin(), options.shapes.end(),
+                                       [&](const Assignment& a) { return a.name == param.name; });
+    if (set) continue;
+    failure = diags.report<diag::ScalarMissing>(param.span, param.name, function.name)
+                  .help("give it with `--shape {}=...`", param.name)
+                  .emit();
+  }
+}
+
+void Binder::make_tensors() {
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    const ir::ViewType* type = view_of(i);
+    if (type == nullptr) continue;
+    const std::vector<std::int64_t> shape = shape_of(*type);
+    if (!elements_fit(type->dtype, shape)) {
+      failure =
+          diags
+              .report<diag::ShapeOverflow>(function.params[i].span, function.params[i].name,
+                                           name(type->dtype), shape_text(shape), kTensorBytesMax)
+              .help("choose smaller extents")
+              .emit();
+      continue;
+    }
+    arguments.params[i].tensor = Tensor{type->dtype, shape, {}};
+  }
+}
+
+// The run holds each tensor once; the reference interpreter holds every element as fp64, and value,
+// bound and result of what is written.
+void Binder::check_memory() {
+  if (failure || options.memory_bytes_max == 0) return;
+  constexpr double kReferenceBytes = 8;
+  constexpr double kOutputBytes = 32;
+  double needed = 0;
+  for (const ir::Arguments::Value& value : arguments.params) {
+    const auto elements =
+        static_cast<double>(value.tensor.shape.empty() ? 0 : value.tensor.elements());
+    needed += elements * (2 * size_bytes(value.tensor.dtype) + kReferenceBytes);
+  }
+  for (const std::size_t param : ir::written_params(function)) {
+    needed += static_cast<double>(arguments.params[param].tensor.elements()) * kOutputBytes;
+  }
+  if (needed <= static_cast<double>(options.memory_bytes_max)) return;
+  failure = diags
+                .report<diag::TensorsTooLarge>({}, static_cast<std::uint64_t>(needed),
+                                               options.memory_bytes_max)
+                .help("choose smaller extents")
+                .emit();
+}
+
+void Binder::fill_tensors() {
+  const std::vector<std::size_t> read = ir::read_params(function);
+  const auto is_read = [&](std::size_t i) {
+    return std::find(read.begin(), read.end(), i) != read.end();
+  };
+  FillOptions fill{.fill = options.fill, .seed = options.seed, .ordinal = 0, .longest = 1};
+  for (const ir::Arguments::Value& value : arguments.params) {
+    for (const std::int64_t extent : value.tensor.shape) {
+      fill.longest = std::max(fill.longest, extent);
+    }
+  }
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    if (view_of(i) == nullptr) continue;
+    Tensor& tensor = arguments.params[i].tensor;
+    const auto input =
+        std::find_if(options.inputs.begin(), options.inputs.end(),
+                     [&](const auto& f) { return f.param == function.params[i].name; });
+    if (input != options.inputs.end()) {
+      load_input(*input, i);
+      continue;
+    }
+    tensor = Tensor::zeros(tensor.dtype, tensor.shape);
+    fill.ordinal = i;
+    if (is_read(i)) {
+      fill_tensor(tensor, fill);
+    } else {
+      std::fill(tensor.bytes.begin(), tensor.bytes.end(), std::byte{0xff});
+    }
+  }
+}
+
+void Binder::load_input(const InputFile& input, std::size_t param) {
+  Tensor& tensor = arguments.params[param].tensor;
+  if (input.array.tensor.shape != tensor.shape) {
+    failure = diags
+                  .report<diag::InputShape>({}, input.path, shape_text(input.array.tensor.shape),
+                                            function.params[param].name, shape_text(tensor.shape))
+                  .emit();
+    return;
+  }
+  auto converted = as_dtype(input.array, tensor.dtype);
+  KILN_CHECK(converted.has_value(), "`{}` was checked before", input.path);
+  tensor = std::move(*converted);
+}
+
+std::string_view relation_text(ir::Relation relation) {
+  switch (relation) {
+    case ir::Relation::kEqual: return "==";
+    case ir::Relation::kLessEqual: return "<=";
+    case ir::Relation::kDivides: return "divides";
+  }
+  return "";
+}
+
+bool holds(std::int64_t left, ir::Relation relation, std::int64_t right) {
+  switch (relation) {
+    case ir::Relation::kEqual: return left == right;
+    case ir::Relation::kLessEqual: return left <= right;
+    case ir::Relation::kDivides: return left != 0 && right % left == 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options, Diagnostics& diags) {
+  Binder binder(function, std::move(options), diags);
+  binder.take_shapes();
+  binder.take_inputs();
+  if (!binder.failure) binder.require_all();
+  binder.arguments.vars.resize(function.vars.size());
+  for (std::size_t v = 0; v < function.vars.size(); ++v) {
+    binder.arguments.vars[v] = binder.vars[v].value;
+  }
+  if (!binder.failure) binder.make_tensors();
+  if (!binder.failure) binder.check_memory();
+  if (!binder.failure) binder.fill_tensors();
+  if (binder.failure) return *binder.failure;
+  return std::move(binder.arguments);
+}
+
+Checked<void> check_entry(const ir::Function& function, const ir::Arguments& arguments,
+                          Diagnostics& diags) {
+  std::optional<Unexpected<Reported>> failure;
+  for (const ir::EntryCheck& check : function.checks) {
+    const std::int64_t left = check.left.evaluate(arguments.vars);
+    const std::int64_t right = check.right.evaluate(arguments.vars);
+    if (holds(left, check.relation, right)) continue;
+    failure = diags
+                  .report<diag::EntryCheckFailed>(check.span, check.message, left,
+                                                  relation_text(check.relation), right)
+                  .note("it is checked when the kernel is called: `{}` {} `{}`",
+                        function.text(check.left), relation_text(check.relation),
+                        function.text(check.right))
+                  .emit();
+  }
+  if (failure) return *failure;
+  return {};
+}
+
+}  // namespace kiln::driver

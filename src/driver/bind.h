@@ -1,0 +1,44 @@
+// From the command line's shapes, files and fill to the arguments of one call.
+//
+//   kernel (global f16 [M, K] lhs, ...), --shape M=64,N=48 --in lhs=a.npy with a.npy of [64, 80]
+//   gives M = 64, N = 48, K = 80; lhs from the file, the other inputs filled.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "diag/diagnostics.h"
+#include "driver/assignments.h"
+#include "driver/fill.h"
+#include "driver/npy.h"
+#include "ir/arguments.h"
+
+namespace kiln::driver {
+
+struct InputFile {
+  std::string param;
+  std::string path;
+  NpyArray array;
+};
+
+struct BindOptions {
+  std::vector<Assignment> shapes = {};
+  std::vector<InputFile> inputs = {};
+  Fill fill = Fill::kNormal;
+  std::uint64_t seed = 0;
+  // What a run may hold at once; 0: no limit.
+  std::uint64_t memory_bytes_max = 0;
+};
+
+// Every dimension and scalar gets a value, every tensor its contents: from the file, filled, or (a
+// tensor that is only written) bytes of 0xFF, NaN for floats: an element nobody writes is seen.
+// Reports every missing value, a dimension with two values, values and sizes out of range, unknown
+// names, and files of the wrong type or shape.
+[[nodiscard]] Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options,
+                                          Diagnostics& diags);
+
+// The function's entry checks with these values; every one that fails is reported.
+[[nodiscard]] Checked<void> check_entry(const ir::Function& function,
+                                        const ir::Arguments& arguments, Diagnostics& diags);
+
+}  // namespace kiln::driver

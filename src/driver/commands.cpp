@@ -1,0 +1,131 @@
+#include "driver/commands.h"
+
+#include <algorithm>
+
+#include "diag/render.h"
+#include "driver/program.h"
+#include "emit/cuda/emit.h"
+#include "ir/print.h"
+#include "target/map.h"
+
+namespace kiln::driver {
+
+namespace {
+
+constexpr std::string_view kBeforePasses = "sema";
+constexpr std::string_view kAllPasses = "all";
+
+std::string pass_names() {
+  return join(passes::pipeline(), ", ",
+              [](const passes::Pass& pass) { return std::string(pass.name); });
+}
+
+bool is_pass(std::string_view name) {
+  const auto all = passes::pipeline();
+  return name == kBeforePasses || name == kAllPasses ||
+         std::any_of(all.begin(), all.end(), [&](const auto& pass) { return pass.name == name; });
+}
+
+// A usage mistake that stands alone: reports it and ends the command.
+template <class D, class... Args>
+Exit usage(Console& console, Args&&... args) {
+  Diagnostics diags;
+  diags.report<D>({}, std::forward<Args>(args)...).emit();
+  show(console, diags, {});
+  return Exit::kUsage;
+}
+
+std::string known_atoms() {
+  return join(target::all_mmas(), ", ", [](const auto& mma) { return std::string(mma.name); });
+}
+
+}  // namespace
+
+Exit check(const CheckOptions& options, Console& console) {
+  Program program;
+  const Exit exit = compile(options.program, {}, program, console);
+  if (options.json && exit != Exit::kEnvironment && exit != Exit::kUsage) {
+    console.out << render_json(program.diags, program.sources);
+    return exit;
+  }
+  show(console, program.diags, program.sources);
+  if (exit == Exit::kFine) {
+    const std::size_t count = program.tile.functions.size();
+    console.out << format("{}: fine for {} ({} kernel{})\n", options.program.file,
+                          program.arch->name, count, count == 1 ? "" : "s");
+  }
+  return exit;
+}
+
+Exit emit(const EmitCommandOptions& options, Console& console) {
+  Program program;
+  const Exit exit = compile(options.program, {}, program, console);
+  show_briefly(console, program.diags, program.sources);
+  if (exit != Exit::kFine) return exit;
+  emit::EmitOptions how;
+  if (!options.output.empty()) how.file_name = options.output;
+  return write_text(console, options.output, emit::emit(program.decided, program.sources, how));
+}
+
+Exit ir(const IrOptions& options, Console& console) {
+  if (!options.after.empty() && !is_pass(options.after)) {
+    return usage<diag::OptionChoice>(console, "--after", options.after,
+                                     format("{}, {}, {}", kBeforePasses, pass_names(), kAllPasses));
+  }
+  const bool all = options.after == kAllPasses;
+  const bool before = options.after == kBeforePasses;
+  std::string text;
+  CompileOptions how;
+  if (!all && !before) how.pipeline.stop_after = options.after;
+  how.pipeline.after_each = [&](std::string_view pass, const ir::Module& module) {
+    if (all) text += format("// after {}\n", pass) + ir::print(module);
+  };
+  Program program;
+  const Exit exit = compile(options.program, how, program, console);
+  show_briefly(console, program.diags, program.sources);
+  if (exit != Exit::kFine) return exit;
+  if (all) text = format("// after {}\n", kBeforePasses) + ir::print(program.tile) + text;
+  if (!all) text = ir::print(before ? program.tile : program.decided);
+  return write_text(console, "", text);
+}
+
+Exit atoms(const AtomsOptions& options, Console& console) {
+  const target::Arch* arch = nullptr;
+  if (!options.arch.empty()) {
+    arch = target::find_arch(options.arch);
+    if (arch == nullptr) {
+      return usage<diag::OptionChoice>(console, "--arch", options.arch, target::arch_names());
+    }
+  }
+  console.out << (options.json ? target::atoms_json(arch) : target::atoms_text(arch));
+  return Exit::kFine;
+}
+
+Exit map(const MapOptions& options, Console& console) {
+  const target::Mma* mma = target::find_mma(options.atom);
+  if (mma == nullptr) {
+    return usage<diag::OptionChoice>(console, "map", options.atom, known_atoms());
+  }
+  const auto operand = target::operand_from_name(options.operand);
+  if (!operand) {
+    return usage<diag::OptionChoice>(console, "--operand", options.operand, "A, B, C");
+  }
+  if (options.format == "text") {
+    return write_text(console, options.output, target::map_text(*mma, *operand));
+  }
+  if (options.format == "json") {
+    return write_text(console, options.output, target::map_json(*mma, *operand));
+  }
+  const std::string_view later[] = {"svg", "html", "latex"};
+  if (std::find(std::begin(later), std::end(later), options.format) != std::end(later)) {
+    return not_available(format("`--format {}`", options.format), console);
+  }
+  return usage<diag::OptionChoice>(console, "--format", options.format,
+                                   "text, svg, html, latex, json");
+}
+
+Exit not_available(std::string_view command, Console& console) {
+  return usage<diag::NotAvailable>(console, command);
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,32 @@
+// The commands of `kiln`, without the command-line parser: options in, exit code out.
+//
+//   const Exit exit = check({.program = {.file = "matmul.co", .arch = "sm_80"}}, console);
+#pragma once
+
+#include "driver/console.h"
+#include "driver/options.h"
+
+namespace kiln::driver {
+
+// Every mistake of the file. --json: one array on `out`, nothing on `err`.
+[[nodiscard]] Exit check(const CheckOptions& options, Console& console);
+
+// Runs one kernel and compares its outputs with the reference (run.cpp).
+[[nodiscard]] Exit run(const RunOptions& options, Console& console);
+
+// The CUDA text.
+[[nodiscard]] Exit emit(const EmitCommandOptions& options, Console& console);
+
+// The tile IR after a pass; "all": after each; "sema": before the first.
+[[nodiscard]] Exit ir(const IrOptions& options, Console& console);
+
+// The table of matrix instructions.
+[[nodiscard]] Exit atoms(const AtomsOptions& options, Console& console);
+
+// Who owns which element of an operand.
+[[nodiscard]] Exit map(const MapOptions& options, Console& console);
+
+// A command that the design has and this version has not.
+[[nodiscard]] Exit not_available(std::string_view command, Console& console);
+
+}  // namespace kiln::driver

@@ -1,0 +1,36 @@
+#include "driver/console.h"
+
+#include "diag/render.h"
+#include "support/file.h"
+
+namespace kiln::driver {
+
+Unexpected<Exit> environment_failed(Console& console, const Error& error) {
+  console.err << "error: " << error.text() << "\n";
+  return Unexpected{Exit::kEnvironment};
+}
+
+void show(Console& console, const Diagnostics& diags, const Sources& sources) {
+  console.err << render_all(diags, sources, {.colour = console.colour_err});
+}
+
+void show_briefly(Console& console, const Diagnostics& diags, const Sources& sources) {
+  if (diags.has_errors()) return show(console, diags, sources);
+  Diagnostics warnings;
+  for (const Diagnostic& diagnostic : diags.all()) {
+    if (diagnostic.severity == Severity::kWarning) warnings.add(diagnostic);
+  }
+  show(console, warnings, sources);
+}
+
+Exit write_text(Console& console, const std::string& path, std::string_view text) {
+  if (path.empty()) {
+    console.out << text;
+    return Exit::kFine;
+  }
+  const Result<void> written = write_file(path, text);
+  if (written) return Exit::kFine;
+  return environment_failed(console, written.error()).error;
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,45 @@
+// Where a command writes, and how it ends.
+#pragma once
+
+#include <ostream>
+
+#include "diag/diagnostics.h"
+#include "support/result.h"
+#include "support/source.h"
+
+namespace kiln::driver {
+
+// Exit codes; scripts depend on them (design.md 11).
+enum class Exit : std::uint8_t {
+  kFine = 0,
+  kWrong = 1,        // the program is wrong, or a result is outside its bound
+  kUsage = 2,        // the command line is wrong
+  kEnvironment = 3,  // no GPU, no NVRTC, an unreadable file
+};
+
+// Results go to `out`, diagnostics to `err`; nothing else writes.
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  bool colour_out = false;
+  bool colour_err = false;
+};
+
+// What a stage gives: its value, or how the command ends. The reason is in the diagnostics or has
+// been written already.
+template <class T>
+using Stage = Result<T, Exit>;
+
+// Writes the world's failure to `err`.
+Unexpected<Exit> environment_failed(Console& console, const Error& error);
+
+// Writes all diagnostics to `err`.
+void show(Console& console, const Diagnostics& diags, const Sources& sources);
+
+// The same without notes when there is no error: for commands whose business is something else.
+void show_briefly(Console& console, const Diagnostics& diags, const Sources& sources);
+
+// Writes a command's text to the file `path`, or to `out` when the path is empty.
+[[nodiscard]] Exit write_text(Console& console, const std::string& path, std::string_view text);
+
+}  // namespace kiln::driver

@@ -1,0 +1,164 @@
+#include "driver/fill.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "support/check.h"
+
+namespace kiln::driver {
+
+namespace {
+
+// SplitMix64 (Steele, Lea, Flood 2014): a counter, mixed. Good enough for test data, and ours.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+
+  std::uint64_t bits() {
+    state_ += 0x9e3779b97f4a7c15;
+    std::uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }  // [0, 1)
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(n));
+  }
+  // Box-Muller; one of the pair is enough here.
+  double normal() {
+    const double radius = std::sqrt(-2 * std::log(1 - uniform()));
+    const double value = radius * std::cos(2 * std::numbers::pi * uniform());
+    // Rounded to f32 at once, so that the last digit of a library's log cannot show.
+    return static_cast<double>(static_cast<float>(value));
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+bool is_unsigned(DType dtype) { return info(dtype).kind == NumberKind::kUnsigned; }
+
+double normal_value(DType dtype, Random& random) {
+  const double value = random.normal();
+  if (is_float(dtype)) return value;
+  // Two standard deviations reach the edge of the narrowest types.
+  return std::nearbyint(std::clamp(2 * value, -info(dtype).max, info(dtype).max));
+}
+
+// With a contraction of `longest` products the sum of magnitudes stays below 2048, the largest
+// count an f16 accumulator holds exactly: always while 4 * longest < 2048; beyond that because
+// zeros thin out the products to 1000 on average, and 2048 is 30 standard deviations away.
+double integer_value(DType dtype, Random& random, std::int64_t longest) {
+  constexpr double kProducts = 1000;
+  double value = 0;
+  if (4 * longest < 2048) {
+    value = static_cast<double>(random.below(5) - 2);
+  } else if (random.uniform() < std::sqrt(kProducts / static_cast<double>(longest))) {
+    value = random.below(2) == 0 ? 1 : -1;
+  }
+  if (dtype == DType::kBool) return value != 0 ? 1 : 0;
+  if (is_unsigned(dtype) || info(dtype).max < 2) value = std::fabs(value);
+  return std::min(value, info(dtype).max);
+}
+
+struct Adversary {
+  DType dtype;
+  double largest;  // longest * largest^2 stays below half of the largest f16
+  bool repeats;    // pairs (x, x) instead of (x, -x)
+};
+
+// `previous` is the left neighbour within the pair, for the odd elements.
+double adversarial_value(const Adversary& adversary, Random& random, bool second, double previous) {
+  const DType dtype = adversary.dtype;
+  if (!is_float(dtype)) {
+    const double edge = std::min(info(dtype).max, 127.0);
+    const double choices[] = {0, 1, edge, is_unsigned(dtype) ? edge : -edge};
+    return choices[random.below(4)];
+  }
+  const double sign = random.below(2) == 0 ? 1 : -1;
+  const double least_normal = std::exp2(1 - info(dtype).bias);
+  switch (random.below(8)) {
+    case 0: return sign * 0.0;
+    case 1: return sign * smallest(dtype) * static_cast<double>(1 + random.below(15));
+    case 2: return sign * least_normal;
+    case 3: return sign * (least_normal - smallest(dtype));
+    case 4: return sign * (1 + 2 * roundoff(dtype)) * std::min(adversary.largest, 1.0);
+    default: break;
+  }
+  if (second && std::isfinite(previous)) return adversary.repeats ? previous : -previous;
+  return sign * adversary.largest * (0.5 + 0.5 * random.uniform());
+}
+
+// One infinity and one NaN in tensors large enough that most of the result survives them.
+void place_specials(Tensor& tensor, Random& random) {
+  constexpr std::int64_t kExtentMin = 4;
+  const bool large = std::all_of(tensor.shape.begin(), tensor.shape.end(),
+                                 [](std::int64_t extent) { return extent >= kExtentMin; });
+  if (!large || tensor.elements() < 64 || !is_float(tensor.dtype)) return;
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto anywhere = [&] { return static_cast<std::size_t>(random.below(tensor.elements())); };
+  const std::size_t at = anywhere();
+  if (info(tensor.dtype).ieee) tensor.set(at, random.below(2) == 0 ? inf : -inf);
+  const std::size_t nan_at = anywhere();
+  if (nan_at == at) return;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  if (std::isnan(decode(tensor.dtype, encode(tensor.dtype, nan)))) tensor.set(nan_at, nan);
+}
+
+void fill_adversarial(Tensor& tensor, Random& random, const FillOptions& options) {
+  const double longest = static_cast<double>(std::max<std::int64_t>(options.longest, 1));
+  const double largest = std::min(std::sqrt(32000 / longest), info(tensor.dtype).max / 2);
+  const Adversary adversary{tensor.dtype, largest, options.ordinal % 2 == 1};
+  const std::int64_t row =
+      tensor.shape.empty() ? 1 : std::max<std::int64_t>(tensor.shape.back(), 1);
+  double previous = 0;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const bool second = (i % row) % 2 == 1;
+    previous = round_to(tensor.dtype, adversarial_value(adversary, random, second, previous));
+    tensor.set(static_cast<std::size_t>(i), previous);
+  }
+  place_specials(tensor, random);
+}
+
+void fill_integers(Tensor& tensor, Random& random, std::int64_t longest) {
+  bool all_zero = true;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const double value = integer_value(tensor.dtype, random, longest);
+    all_zero = all_zero && value == 0;
+    tensor.set(static_cast<std::size_t>(i), value);
+  }
+  if (all_zero && tensor.elements() > 0) tensor.set(0, 1);
+}
+
+}  // namespace
+
+std::optional<Fill> fill_from_name(std::string_view name) {
+  if (name == "normal") return Fill::kNormal;
+  if (name == "integers") return Fill::kIntegers;
+  if (name == "ones") return Fill::kOnes;
+  if (name == "adversarial") return Fill::kAdversarial;
+  return std::nullopt;
+}
+
+std::string_view fill_names() { return "normal, integers, ones, adversarial"; }
+
+void fill_tensor(Tensor& tensor, const FillOptions& options) {
+  Random mixer(options.seed * 0x9e3779b97f4a7c15 + options.ordinal);
+  Random random(mixer.bits());
+  const auto elements = static_cast<std::size_t>(tensor.elements());
+  switch (options.fill) {
+    case Fill::kNormal:
+      for (std::size_t i = 0; i < elements; ++i) tensor.set(i, normal_value(tensor.dtype, random));
+      return;
+    case Fill::kIntegers: return fill_integers(tensor, random, options.longest);
+    case Fill::kOnes:
+      for (std::size_t i = 0; i < elements; ++i) tensor.set(i, 1);
+      return;
+    case Fill::kAdversarial: return fill_adversarial(tensor, random, options);
+  }
+}
+
+}  // namespace kiln::driver

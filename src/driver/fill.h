@@ -1,0 +1,40 @@
+// Inputs made up for a run: the same on every machine for the same seed.
+//
+//   normal       independent standard normal values
+//   integers     small integers whose contractions every accumulator holds exactly, so that the
+//                bound of the result is 0 and a lost tile cannot hide
+//   ones         1 everywhere
+//   adversarial  pairs whose products cancel, subnormals, signed zeros, values at the edges of the
+//                type, one infinity and one NaN; nothing overflows an f16 accumulator
+//
+// A tensor's infinity and NaN are single elements, so each spoils one row or one column of a
+// product and no more.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "support/tensor.h"
+
+namespace kiln::driver {
+
+enum class Fill : std::uint8_t { kNormal, kIntegers, kOnes, kAdversarial };
+
+[[nodiscard]] std::optional<Fill> fill_from_name(std::string_view name);
+[[nodiscard]] std::string_view fill_names();  // "normal, integers, ones, adversarial"
+
+struct FillOptions {
+  Fill fill = Fill::kNormal;
+  std::uint64_t seed = 0;
+  // The parameter's number: each gets its own values, and in adversarial pairs the odd parameters
+  // repeat what the even ones negate.
+  std::size_t ordinal = 0;
+  // The largest extent of any tensor: no contraction is longer.
+  std::int64_t longest = 1;
+};
+
+// Overwrites every element.
+void fill_tensor(Tensor& tensor, const FillOptions& options);
+
+}  // namespace kiln::driver

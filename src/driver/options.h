@@ -1,0 +1,59 @@
+// What the command line says, one struct for each command, as text still: the commands parse and
+// refuse. Empty means "not given".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kiln::driver {
+
+// What every command that reads a `.co` file takes.
+struct ProgramOptions {
+  std::string file = {};
+  std::string arch = {};                  // --arch sm_80
+  std::vector<std::string> defines = {};  // -D NAME=VALUE
+};
+
+struct CheckOptions {
+  ProgramOptions program = {};
+  bool json = false;
+};
+
+struct RunOptions {
+  ProgramOptions program = {};
+  std::string kernel = {};
+  std::string on = "auto";
+  std::vector<std::string> shapes = {};   // --shape M=512,N=512
+  std::vector<std::string> inputs = {};   // --in lhs=a.npy
+  std::vector<std::string> outputs = {};  // --out output=c.npy
+  std::string fill = "normal";
+  std::uint64_t seed = 0;
+  std::string expect = {};
+  int schedules = 1;
+  bool json = false;
+};
+
+struct EmitCommandOptions {
+  ProgramOptions program = {};
+  std::string output = {};  // -o
+};
+
+struct IrOptions {
+  ProgramOptions program = {};
+  std::string after = {};  // a pass's name, "all" or empty: the last
+};
+
+struct AtomsOptions {
+  std::string arch = {};  // empty: all
+  bool json = false;
+};
+
+struct MapOptions {
+  std::string atom = {};
+  std::string operand = "C";
+  std::string format = "text";
+  std::string output = {};
+};
+
+}  // namespace kiln::driver

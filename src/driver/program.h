@@ -1,0 +1,43 @@
+// A `.co` file, read and compiled as far as a command needs.
+//
+//   auto program = compile(options, Depth::kDecided, console);
+//   program->tile.functions[0]      what the reference interpreter runs
+//   program->decided.functions[0]   what the simulator and the emitter read; same OpIds
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "driver/console.h"
+#include "driver/options.h"
+#include "ir/module.h"
+#include "passes/pipeline.h"
+
+namespace kiln::driver {
+
+struct Program {
+  const target::Arch* arch = nullptr;
+  Sources sources;
+  Diagnostics diags;  // of the program: warnings when it compiled
+  ir::Module tile;
+  ir::Module decided;
+};
+
+struct CompileOptions {
+  passes::PipelineOptions pipeline;
+};
+
+// The row named by `--arch`; for an empty name that of the machine's GPU, else sm_90a. An unknown
+// name is reported.
+[[nodiscard]] Checked<const target::Arch*> choose_arch(const std::string& name, Diagnostics& diags);
+
+// Reads, parses, analyses and decides. `program` holds sources and diagnostics also when this fails
+// (so that they can be shown); nothing is written but the world's failures.
+[[nodiscard]] Exit compile(const ProgramOptions& options, const CompileOptions& how,
+                           Program& program, Console& console);
+
+// The function called `name`, or the only one when the name is empty; reported otherwise.
+[[nodiscard]] Checked<std::size_t> choose_kernel(const Program& program, const std::string& file,
+                                                 const std::string& name, Diagnostics& diags);
+
+}  // namespace kiln::driver

@@ -1,0 +1,197 @@
+#include "driver/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "target/mma.h"
+
+namespace kiln::driver {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using sim::ReportKind;
+
+// JSON has no infinity.
+double finite(double value) { return std::min(value, std::numeric_limits<double>::max()); }
+
+Json counted(const Execution& execution, ReportKind kind) {
+  if (!execution.sim) return nullptr;
+  return execution.sim->count(kind);
+}
+
+Json atoms_of(const Execution& execution) {
+  if (!execution.sim) return nullptr;
+  Json out = Json::object();
+  for (const auto& [name, count] : execution.sim->counters.instructions) {
+    if (target::find_mma(name) != nullptr) out[name] = count;
+  }
+  return out;
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return format("{:.1f} us", seconds * 1e6);
+  if (seconds < 1) return format("{:.2f} ms", seconds * 1e3);
+  return format("{:.2f} s", seconds);
+}
+
+std::string worst_text(const reference::Comparison& comparison) {
+  if (std::isinf(comparison.worst)) return "not equal where it must be";
+  return format("worst error {:.3g} of its bound", comparison.worst);
+}
+
+DiagId id_of(ReportKind kind) {
+  switch (kind) {
+    case ReportKind::kRace: return DiagId::kRace;
+    case ReportKind::kDeadlock: return DiagId::kDeadlock;
+    case ReportKind::kDivergence: return DiagId::kDivergence;
+    case ReportKind::kUninitialised: return DiagId::kUninitialisedRead;
+    case ReportKind::kOutOfBounds: return DiagId::kOutOfBounds;
+    case ReportKind::kMisaligned: return DiagId::kMisaligned;
+    case ReportKind::kSharedLimit: return DiagId::kSharedLimit;
+    case ReportKind::kAssertion: return DiagId::kAssertFailed;
+    case ReportKind::kDivisionByZero: return DiagId::kRunDivisionByZero;
+  }
+  KILN_UNREACHABLE("report kind {}", static_cast<int>(kind));
+}
+
+void add_report(const sim::Report& report, Diagnostics& diags) {
+  Diagnostic out{.id = id_of(report.kind),
+                 .severity = Severity::kError,
+                 .span = report.accesses.empty() ? Span{} : report.accesses.back().span,
+                 .message = report.message,
+                 .labels = {},
+                 .notes = {},
+                 .help = {}};
+  for (const sim::Access& access : report.accesses) {
+    out.labels.push_back({access.span, access.what});
+  }
+  if (!report.missing.empty()) out.notes.push_back(report.missing);
+  if (report.count > 1) out.notes.push_back(format("seen {} times", report.count));
+  if (report.schedule_seed != 0) {
+    out.notes.push_back(format("found by schedule {}; `--schedules {}` finds it again",
+                               report.schedule_seed, report.schedule_seed + 1));
+  }
+  diags.add(std::move(out));
+}
+
+void add_outside(const OutputReport& output, Span span, Diagnostics& diags) {
+  const reference::Comparison& comparison = output.comparison;
+  auto builder =
+      diags.report<diag::ResultOutside>(span, output.name, comparison.outside, comparison.elements);
+  if (comparison.first) {
+    const reference::Mismatch& first = *comparison.first;
+    std::move(builder)
+        .note("the first is {}: expected {:.9g}, allowed error {:.3g}, got {:.9g}",
+              shape_text(first.coordinates), first.expected, first.bound, first.actual)
+        .emit();
+    return;
+  }
+  std::move(builder).emit();
+}
+
+}  // namespace
+
+std::string report_json(const RunReport& report, const Execution& execution) {
+  Json shape = Json::object();
+  for (const auto& [name, value] : report.shape) shape[name] = value;
+  Json outputs = Json::array();
+  for (const OutputReport& output : report.outputs) {
+    outputs.push_back({{"name", output.name},
+                       {"elements", output.comparison.elements},
+                       {"outside", output.comparison.outside},
+                       {"worst", finite(output.comparison.worst)}});
+  }
+  Json conflicts = nullptr;
+  if (execution.sim) conflicts = execution.sim->counters.bank_conflicts;
+  Json out = {{"kernel", report.kernel},
+              {"arch", report.arch},
+              {"on", name(execution.place)},
+              {"shape", shape},
+              {"seconds", execution.seconds},
+              {"outputs", outputs},
+              {"races", counted(execution, ReportKind::kRace)},
+              {"deadlocks", counted(execution, ReportKind::kDeadlock)},
+              {"uninitialised", counted(execution, ReportKind::kUninitialised)},
+              {"out_of_bounds", counted(execution, ReportKind::kOutOfBounds)},
+              {"bank_conflicts", conflicts},
+              {"instructions", atoms_of(execution)}};
+  if (execution.gpu) {
+    out["emit_seconds"] = execution.gpu->emit_seconds;
+    out["compile_seconds"] = execution.gpu->compile_seconds;
+    out["load_seconds"] = execution.gpu->load_seconds;
+    out["kernel_seconds"] = execution.gpu->kernel_seconds;
+  }
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string report_text(const RunReport& report, const Execution& execution,
+                        const reference::Outcome& reference) {
+  const std::string shape = join(report.shape, " ", [](const auto& entry) {
+    return format("{}={}", entry.first, entry.second);
+  });
+  std::string out =
+      format("{} on {} ({}){}{}: {}\n", report.kernel, name(execution.place), report.arch,
+             shape.empty() ? "" : ", ", shape, time_text(execution.seconds));
+  for (const OutputReport& output : report.outputs) {
+    const reference::Comparison& comparison = output.comparison;
+    out += format("  {}: {} of {} elements outside the bound, {}\n", output.name,
+                  comparison.outside, comparison.elements, worst_text(comparison));
+    if (comparison.unbounded != 0) {
+      out += format("  {}: {} elements have no bound and were not compared\n", output.name,
+                    comparison.unbounded);
+    }
+  }
+  if (reference.open_branches != 0) {
+    out += format("  {} branches depend on rounding\n", reference.open_branches);
+  }
+  if (execution.sim) {
+    const sim::Outcome& sim = *execution.sim;
+    out += format("  {} races, {} deadlocks, {} uninitialised reads, {} out of bounds\n",
+                  sim.count(ReportKind::kRace), sim.count(ReportKind::kDeadlock),
+                  sim.count(ReportKind::kUninitialised), sim.count(ReportKind::kOutOfBounds));
+    const std::string counts = join(sim.counters.instructions, ", ", [](const auto& entry) {
+      return format("{} {}", entry.second, entry.first);
+    });
+    out += format("  {} blocks, {} bank conflicts; {}\n", sim.blocks, sim.counters.bank_conflicts,
+                  counts);
+  }
+  if (execution.gpu) {
+    out += format("  emit {}, compile {}, load {}, kernel {}\n",
+                  time_text(execution.gpu->emit_seconds), time_text(execution.gpu->compile_seconds),
+                  time_text(execution.gpu->load_seconds), time_text(execution.gpu->kernel_seconds));
+  }
+  return out;
+}
+
+void report_findings(const ir::Function& function, const RunReport& report,
+                     const Execution& execution, const reference::Outcome& reference,
+                     Diagnostics& diags) {
+  if (execution.sim) {
+    for (const sim::Report& finding : execution.sim->reports) add_report(finding, diags);
+  }
+  for (const std::string& name : execution.overrun) {
+    diags
+        .report<diag::OutOfBounds>(function.span,
+                                   format("a kernel wrote outside of the memory of `{}`", name))
+        .emit();
+  }
+  if (reference.failed_assert && !(execution.sim && execution.sim->count(ReportKind::kAssertion))) {
+    diags
+        .report<diag::AssertFailed>(function.ops[reference.failed_assert->op].span,
+                                    reference.failed_assert->message)
+        .emit();
+  }
+  for (const OutputReport& output : report.outputs) {
+    if (output.comparison.outside == 0) continue;
+    Span span = function.span;
+    for (const ir::Param& param : function.params) {
+      if (param.name == output.name) span = param.span;
+    }
+    add_outside(output, span, diags);
+  }
+}
+
+}  // namespace kiln::driver

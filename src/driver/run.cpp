@@ -1,0 +1,254 @@
+// `kiln run`: compile, bind, run, compare, report.
+#include <algorithm>
+#include <chrono>
+
+#include "driver/bind.h"
+#include "driver/commands.h"
+#include "driver/machine.h"
+#include "driver/report.h"
+#include "reference/einsum.h"
+
+namespace kiln::driver {
+
+namespace {
+
+// The command line, parsed; nothing has been read yet.
+struct Request {
+  BindOptions bind;
+  std::vector<Assignment> inputs;   // parameter = path
+  std::vector<Assignment> outputs;  // output = path
+};
+
+Checked<Request> parse_request(const RunOptions& options, Diagnostics& diags) {
+  Request request;
+  const auto fill = fill_from_name(options.fill);
+  if (!fill) {
+    return diags.report<diag::OptionChoice>({}, "--fill", options.fill, fill_names()).emit();
+  }
+  request.bind.fill = *fill;
+  request.bind.seed = options.seed;
+  request.bind.memory_bytes_max = memory_bytes();
+  auto shapes = parse_assignments("--shape", options.shapes, ListForm::kCommaSeparated, diags);
+  if (!shapes) return Unexpected{shapes.error()};
+  request.bind.shapes = std::move(*shapes);
+  auto inputs = parse_assignments("--in", options.inputs, ListForm::kSingle, diags);
+  if (!inputs) return Unexpected{inputs.error()};
+  request.inputs = std::move(*inputs);
+  auto outputs = parse_assignments("--out", options.outputs, ListForm::kSingle, diags);
+  if (!outputs) return Unexpected{outputs.error()};
+  request.outputs = std::move(*outputs);
+  return request;
+}
+
+// The name of what the function returns; empty when it returns nothing.
+std::string returned_name(const ir::Function& function) {
+  std::string name;
+  ir::walk(function, function.body, [&](ir::OpId id) {
+    const auto* op = std::get_if<ir::Return>(&function.ops[id].data);
+    if (op != nullptr && op->value.valid()) name = function.values[op->value].name;
+  });
+  return name;
+}
+
+std::vector<std::string> output_names(const ir::Function& function) {
+  std::vector<std::string> names;
+  for (const std::size_t param : ir::written_params(function)) {
+    names.push_back(function.params[param].name);
+  }
+  if (const std::string returned = returned_name(function); !returned.empty()) {
+    names.push_back(returned);
+  }
+  return names;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Checked<bool> check_output_names(const ir::Function& function, const Request& request,
+                                 Diagnostics& diags) {
+  const std::vector<std::string> names = output_names(function);
+  for (const Assignment& output : request.outputs) {
+    if (contains(names, output.name)) continue;
+    return diags.report<diag::OutputUnknown>({}, function.name, output.name)
+        .help_if(did_you_mean(output.name, names))
+        .emit();
+  }
+  return true;
+}
+
+// Each product's accumulation as the decided instruction has it.
+reference::Numerics numerics_of(const ir::Function& decided) {
+  return [&decided](ir::OpId id) {
+    const auto* mma = std::get_if<ir::Mma>(&decided.ops[id].data);
+    KILN_CHECK(mma != nullptr && mma->atom != nullptr, "operation {} has no instruction", id.index);
+    return reference::Accumulation{mma->atom->acc_roundoff, mma->atom->shape.k};
+  };
+}
+
+// The kernel's weakest instruction; plain f32 arithmetic when it has none.
+reference::EinsumNumerics weakest(const ir::Function& decided) {
+  reference::EinsumNumerics out;
+  ir::walk(decided, decided.body, [&](ir::OpId id) {
+    const auto* mma = std::get_if<ir::Mma>(&decided.ops[id].data);
+    if (mma == nullptr || mma->atom == nullptr) return;
+    if (mma->atom->acc_roundoff < out.accumulation.roundoff) return;
+    out.accumulation = {mma->atom->acc_roundoff, mma->atom->shape.k};
+    out.accumulator = mma->atom->acc;
+  });
+  return out;
+}
+
+// `--expect`, read and evaluated on the inputs. No value when it was not given.
+Checked<std::optional<reference::Output>> expected_output(const ir::Function& function,
+                                                          const RunOptions& options,
+                                                          const ir::Arguments& arguments,
+                                                          Program& program) {
+  if (options.expect.empty()) return std::optional<reference::Output>{};
+  const auto einsum = reference::parse_einsum(options.expect, program.sources, program.diags);
+  if (!einsum) return Unexpected{einsum.error()};
+  std::vector<reference::Named> tensors;
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    if (!std::holds_alternative<ir::ViewType>(function.type(function.params[i].value))) continue;
+    tensors.push_back({function.params[i].name, &arguments.params[i].tensor});
+  }
+  const std::vector<std::string> outputs = output_names(function);
+  const bool known = std::any_of(tensors.begin(), tensors.end(), [&](const auto& named) {
+    return named.name == einsum->output.name;
+  });
+  if (known && !contains(outputs, einsum->output.name)) {
+    return program.diags
+        .report<diag::ExpectOutput>(einsum->output.span, function.name, einsum->output.name)
+        .help("it writes {}",
+              join(outputs, ", ", [](const auto& name) { return format("`{}`", name); }))
+        .emit();
+  }
+  auto output = reference::evaluate(*einsum, tensors, weakest(function), program.diags);
+  if (!output) return Unexpected{output.error()};
+  return std::optional(std::move(*output));
+}
+
+// The launch limits that depend on the shape.
+Checked<bool> check_grids(const ir::Function& function, const ir::Arguments& arguments,
+                          const target::Arch& arch, Diagnostics& diags) {
+  const std::int64_t limits[] = {arch.grid_x_max, arch.grid_y_max, arch.grid_z_max};
+  for (const ir::OpId id : ir::launches(function)) {
+    const auto& launch = std::get<ir::Parallel>(function.ops[id].data);
+    for (std::size_t axis = 0; axis < launch.vars.size() && axis < std::size(limits); ++axis) {
+      const std::int64_t blocks = function.vars[launch.vars[axis]].extent.evaluate(arguments.vars);
+      if (blocks <= limits[axis]) continue;
+      return diags
+          .report<diag::GridTooLarge>(function.ops[id].span, axis, blocks, arch.name, limits[axis])
+          .emit();
+    }
+  }
+  return true;
+}
+
+Stage<std::vector<InputFile>> read_inputs(const std::vector<Assignment>& inputs, Console& console) {
+  std::vector<InputFile> out;
+  for (const Assignment& input : inputs) {
+    auto array = read_npy(input.value);
+    if (!array) return environment_failed(console, array.error());
+    out.push_back({input.name, input.value, std::move(*array)});
+  }
+  return out;
+}
+
+// What the outputs should be: by the interpreter, and by `--expect` where it was given.
+struct Oracle {
+  reference::Outcome outcome;
+  std::optional<reference::Output> expected;
+};
+
+RunReport make_report(const Program& program, const ir::Function& function,
+                      const Execution& execution, const Oracle& oracle) {
+  RunReport report{
+      .kernel = function.name, .arch = std::string(program.arch->name), .shape = {}, .outputs = {}};
+  for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
+    const ir::Var& var = function.vars[ir::VarId{v}];
+    if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
+    report.shape.emplace_back(var.name, execution.arguments.vars[v]);
+  }
+  for (const reference::Output& output : oracle.outcome.outputs) {
+    std::vector<const reference::Output*> statements = {&output};
+    const std::optional<reference::Output>& expected = oracle.expected;
+    if (expected && expected->name == output.name) statements.push_back(&*expected);
+    report.outputs.push_back(
+        {output.name, reference::compare(statements, result_of(execution.arguments, output))});
+  }
+  return report;
+}
+
+Exit write_outputs(const Request& request, const reference::Outcome& outcome,
+                   const Execution& execution, Console& console) {
+  for (const Assignment& wanted : request.outputs) {
+    for (const reference::Output& output : outcome.outputs) {
+      if (output.name != wanted.name) continue;
+      const Result<void> written = write_npy(wanted.value, result_of(execution.arguments, output));
+      if (!written) return environment_failed(console, written.error()).error;
+    }
+  }
+  return Exit::kFine;
+}
+
+// Compares, reports and writes what a run gave.
+Exit finish(const RunOptions& options, const Request& request, const ir::Function& function,
+            const Execution& execution, const Oracle& oracle, Program& program, Console& console) {
+  const RunReport report = make_report(program, function, execution, oracle);
+  report_findings(function, report, execution, oracle.outcome, program.diags);
+  console.out << (options.json ? report_json(report, execution)
+                               : report_text(report, execution, oracle.outcome));
+  const Exit written = write_outputs(request, oracle.outcome, execution, console);
+  if (written != Exit::kFine) return written;
+  return program.diags.has_errors() ? Exit::kWrong : Exit::kFine;
+}
+
+// Everything after the program compiled. Diagnostics go to program.diags.
+Exit run_kernel(const RunOptions& options, Request& request, Program& program, Console& console) {
+  const auto place = place_from_name(options.on, *program.arch);
+  if (!place) {
+    program.diags.report<diag::OptionChoice>({}, "--on", options.on, kPlaceNames).emit();
+    return Exit::kUsage;
+  }
+  const auto kernel = choose_kernel(program, options.program.file, options.kernel, program.diags);
+  if (!kernel) return Exit::kUsage;
+  const ir::Function& decided = program.decided.functions[*kernel];
+  if (!check_output_names(decided, request, program.diags)) return Exit::kUsage;
+  auto inputs = read_inputs(request.inputs, console);
+  if (!inputs) return inputs.error();
+  request.bind.inputs = std::move(*inputs);
+  const auto arguments = bind(decided, std::move(request.bind), program.diags);
+  if (!arguments) return Exit::kUsage;
+  if (!check_entry(decided, *arguments, program.diags)) return Exit::kWrong;
+  if (!check_grids(decided, *arguments, *program.arch, program.diags)) return Exit::kWrong;
+  const auto expected = expected_output(decided, options, *arguments, program);
+  if (!expected) return Exit::kUsage;
+
+  const ir::Function& tile = program.tile.functions[*kernel];
+  const auto begin = std::chrono::steady_clock::now();
+  const Oracle oracle{reference::interpret(tile, *arguments, numerics_of(decided)), *expected};
+  const std::chrono::duration<double> interpreting = std::chrono::steady_clock::now() - begin;
+  auto execution =
+      execute(program, {.place = *place, .function = *kernel, .schedules = options.schedules},
+              *arguments, oracle.outcome);
+  if (!execution) return environment_failed(console, execution.error()).error;
+  if (*place == Place::kReference) execution->seconds = interpreting.count();
+  return finish(options, request, decided, *execution, oracle, program, console);
+}
+
+}  // namespace
+
+Exit run(const RunOptions& options, Console& console) {
+  Program program;
+  auto request = parse_request(options, program.diags);
+  Exit exit = Exit::kUsage;
+  if (request) {
+    exit = compile(options.program, {}, program, console);
+    if (exit == Exit::kFine) exit = run_kernel(options, *request, program, console);
+  }
+  show_briefly(console, program.diags, program.sources);
+  return exit;
+}
+
+}  // namespace kiln::driver

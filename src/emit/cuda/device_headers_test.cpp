@@ -1,0 +1,52 @@
+#include "emit/cuda/device_headers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "support/file.h"
+#include "target/copy.h"
+
+namespace kiln::emit {
+namespace {
+
+const std::string kFolder = KILN_DEVICE_HEADERS;
+
+TEST(DeviceHeadersTest, EmbeddedTextIsTheFiles) {
+  ASSERT_FALSE(device_headers().empty());
+  for (const DeviceHeader& header : device_headers()) {
+    const std::string name = header.name;
+    const std::string folder = "kiln/device/";
+    ASSERT_TRUE(name.starts_with(folder)) << name;
+    const auto file = read_file(kFolder + "/" + name.substr(folder.size()));
+    ASSERT_TRUE(file) << file.error().text();
+    EXPECT_EQ(header.text, *file) << name;
+  }
+}
+
+TEST(DeviceHeadersTest, NoHeaderIsMissing) {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    files += entry.path().extension() == ".cuh" ? 1 : 0;
+  }
+  EXPECT_EQ(files, device_headers().size());
+}
+
+// The table of copy instructions and memory.cuh spell cp.async alike.
+TEST(DeviceHeadersTest, AsynchronousCopiesAreSpelledAsInTheTable) {
+  const auto memory = std::ranges::find_if(device_headers(), [](const DeviceHeader& header) {
+    return std::string_view(header.name) == "kiln/device/memory.cuh";
+  });
+  ASSERT_NE(memory, device_headers().end());
+  int rows = 0;
+  for (const target::Copy& copy : target::all_copies()) {
+    if (copy.kind != target::CopyKind::kAsync) continue;
+    ++rows;
+    EXPECT_NE(std::string_view(memory->text).find(copy.ptx), std::string_view::npos) << copy.name;
+  }
+  EXPECT_EQ(rows, 3);
+}
+
+}  // namespace
+}  // namespace kiln::emit

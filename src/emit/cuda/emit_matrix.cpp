@@ -1,0 +1,205 @@
+// Fragments: filling, loading, multiplying, storing.
+#include <algorithm>
+
+#include "emit/cuda/emit_op.h"
+#include "emit/cuda/instruction.h"
+#include "emit/cuda/lane_map.h"
+#include "target/fragment.h"
+
+namespace kiln::emit {
+
+using ir::Expr;
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+target::Operand operand_of(ir::Role role) {
+  switch (role) {
+    case ir::Role::kA: return target::Operand::kA;
+    case ir::Role::kB: return target::Operand::kB;
+    case ir::Role::kC: return target::Operand::kC;
+    case ir::Role::kMetadata: break;
+  }
+  KILN_UNREACHABLE("a fragment of metadata");
+}
+
+// Whether the program wrote an operand with its contraction running down its rows.
+bool is_transposed(const ir::Function& function, ValueId frag) {
+  return std::ranges::any_of(function.ops, [&](const Op& op) {
+    const auto* mma = std::get_if<ir::Mma>(&op.data);
+    if (mma == nullptr) return false;
+    return (mma->a == frag && mma->a_major == ir::Major::kCol) ||
+           (mma->b == frag && mma->b_major == ir::Major::kCol);
+  });
+}
+
+// The registers of one fragment value.
+struct Registers {
+  target::Fragment fragment;
+  DType dtype;
+  RegisterType type;
+
+  [[nodiscard]] int per(int values) const { return values * info(dtype).bits / type.bits; }
+  [[nodiscard]] int count() const { return per(fragment.values); }
+};
+
+Registers registers_of(const ir::Function& function, ValueId frag) {
+  const auto* alloc = function.def_as<ir::Alloc>(frag);
+  KILN_CHECK(alloc != nullptr && alloc->atom != nullptr, "fragment `{}` has no instruction",
+             function.values[frag].name);
+  const ir::FragType& type = function.frag_type(frag);
+  const target::Operand operand = operand_of(type.role);
+  const bool transposed = is_transposed(function, frag);
+  const auto rows = static_cast<int>(transposed ? type.cols : type.rows);
+  const auto cols = static_cast<int>(transposed ? type.rows : type.cols);
+  const DType dtype = dtype_of(*alloc->atom, operand);
+  return {.fragment = target::fragment_layout(*alloc->atom, operand, rows, cols),
+          .dtype = dtype,
+          .type = register_type(dtype)};
+}
+
+}  // namespace
+
+void declare_fragment(Kernel& kernel, ValueId frag, const ir::Alloc& alloc) {
+  const Registers registers = registers_of(kernel.function, frag);
+  kernel.out.line(format("{} {}[{}];", registers.type.type, kernel.name(frag), registers.count()));
+  if (alloc.initial.valid()) {
+    kernel.requirements.headers.insert("fragment.cuh");
+    kernel.out.line(
+        format("kiln::fill({}, {});", kernel.name(frag), scalar(kernel, alloc.initial).text));
+  }
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::Fill& fill) {
+  kernel.requirements.headers.insert("fragment.cuh");
+  kernel.out.line(
+      format("kiln::fill({}, {});", kernel.name(fill.frag), scalar(kernel, fill.value).text));
+}
+
+namespace {
+
+// One line for each issue: lane l gives the address of row l % 8 of its matrix.
+void emit_matrix_load(Kernel& kernel, const ir::Load& load, const ir::ResolvedView& view) {
+  const target::Copy& instruction = *load.instruction;
+  kernel.requirements.require(instruction);
+  kernel.requirements.headers.insert("memory.cuh");
+  constexpr int kMatrixRows = 8;
+  const auto lanes = static_cast<std::int64_t>(size(instruction.address_map));
+  const Expr lane = lanes < 32 ? mod(kernel.use_lane(), Expr(lanes)) : kernel.use_lane();
+  const PlaceExpr row = place_of(instruction.address_map, kMatrixRows, lane);
+  const auto pairs = static_cast<std::size_t>(2 * instruction.matrices);
+  KILN_CHECK(!load.matrices.empty() && load.matrices.size() % pairs == 0,
+             "{} numbers for matrices, {} an issue", load.matrices.size(), pairs);
+  for (std::size_t first = 0; first < load.matrices.size(); first += pairs) {
+    const PlaceExpr matrix = matrix_place(std::span(load.matrices).subspan(first, pairs), row.col);
+    kernel.out.call(wrapper_name(instruction),
+                    {format("&{}[{}]", kernel.name(load.frag), first / 2),
+                     "&" + element(kernel, view, {matrix.row + row.row, matrix.col})});
+  }
+}
+
+// A fragment's values between registers and a window, run by run: one run is `length` consecutive
+// elements of the window's rows.
+struct Runs {
+  const char* function;  // of fragment.cuh
+  ValueId frag;
+  ValueId view;
+  bool transposed;  // the window's rows are the fragment's columns
+  std::int64_t length;
+  const std::vector<std::int64_t>& guarded;
+};
+
+// How many elements of the run that starts at `index` lie inside the window; "" when all do.
+std::string run_count(Kernel& kernel, const Runs& runs, const ir::ResolvedView& view,
+                      const std::vector<Expr>& index) {
+  const bool rows_guarded = std::ranges::find(runs.guarded, 0) != runs.guarded.end();
+  const bool cols_guarded = std::ranges::find(runs.guarded, 1) != runs.guarded.end();
+  const std::string row_inside = rows_guarded ? inside(kernel, view, index, {0}) : "";
+  std::string left = format("{}", runs.length);
+  if (cols_guarded) {
+    const std::size_t d = view.dropped + 1;
+    Expr limit = view.limits[d][0];
+    for (const Expr& other : view.limits[d]) limit = min(limit, other);
+    left = kernel.text(limit - view.origin[d] - index[1]);
+  }
+  if (!row_inside.empty()) return format("{} ? {} : 0", row_inside, left);
+  return cols_guarded ? left : "";
+}
+
+void emit_runs(Kernel& kernel, const Runs& runs) {
+  kernel.requirements.headers.insert("fragment.cuh");
+  const ir::ResolvedView view = ir::resolve_view(kernel.function, runs.view);
+  const Registers registers = registers_of(kernel.function, runs.frag);
+  const target::Fragment& fragment = registers.fragment;
+  const Expr first_value = Expr(runs.length) * Expr::var(kernel.counter);
+  const PlaceExpr of_lane = place_of(mode(fragment.tv, 0), fragment.rows, kernel.use_lane());
+  const PlaceExpr of_value = place_of(mode(fragment.tv, 1), fragment.rows, first_value);
+  std::vector<Expr> index = {of_lane.row + of_value.row, of_lane.col + of_value.col};
+  if (runs.transposed) std::swap(index[0], index[1]);
+  const std::string count = run_count(kernel, runs, view, index);
+  const std::string& i = kernel.name(kernel.counter);
+  std::vector<std::string> arguments = {kernel.name(runs.frag), kernel.text(first_value),
+                                        "&" + element(kernel, view, index)};
+  if (!count.empty()) arguments.push_back(count);
+  kernel.out.line("#pragma unroll");
+  kernel.out.open(
+      format("for (int {} = 0; {} < {}; ++{}) {{", i, i, fragment.values / runs.length, i));
+  kernel.out.call(
+      format("kiln::{}<{}, {}>", runs.function, runs.length, type_name(registers.dtype)),
+      arguments);
+  kernel.out.close();
+}
+
+}  // namespace
+
+void emit_op(Kernel& kernel, const Op&, const ir::Load& load) {
+  if (load.instruction != nullptr) {
+    return emit_matrix_load(kernel, load, ir::resolve_view(kernel.function, load.view));
+  }
+  emit_runs(kernel, {.function = "load_run",
+                     .frag = load.frag,
+                     .view = load.view,
+                     .transposed = is_transposed(kernel.function, load.frag),
+                     .length = load.element_run,
+                     .guarded = load.guarded});
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::Store& store) {
+  emit_runs(kernel, {.function = "store_run",
+                     .frag = store.frag,
+                     .view = store.view,
+                     .transposed = store.transposed,
+                     .length = store.element_run,
+                     .guarded = store.guarded});
+}
+
+namespace {
+
+std::string atom_registers(Kernel& kernel, ValueId frag, const Registers& registers,
+                           std::int64_t rep_row, std::int64_t rep_col) {
+  const int value =
+      target::first_value(registers.fragment, static_cast<int>(rep_row), static_cast<int>(rep_col));
+  return format("&{}[{}]", kernel.name(frag), registers.per(value));
+}
+
+}  // namespace
+
+// One call for each repetition of the instruction, contraction innermost.
+void emit_op(Kernel& kernel, const Op&, const ir::Mma& mma) {
+  kernel.requirements.require(*mma.atom);
+  const Registers a = registers_of(kernel.function, mma.a);
+  const Registers b = registers_of(kernel.function, mma.b);
+  const Registers c = registers_of(kernel.function, mma.c);
+  for (std::int64_t m = 0; m < mma.repeats[0]; ++m) {
+    for (std::int64_t n = 0; n < mma.repeats[1]; ++n) {
+      for (std::int64_t k = 0; k < mma.repeats[2]; ++k) {
+        kernel.out.line(format(
+            "{}({}, {}, {});", wrapper_name(*mma.atom), atom_registers(kernel, mma.c, c, m, n),
+            atom_registers(kernel, mma.a, a, m, k), atom_registers(kernel, mma.b, b, n, k)));
+      }
+    }
+  }
+}
+
+}  // namespace kiln::emit

@@ -1,0 +1,249 @@
+// Buffers, copies and element writes.
+#include <algorithm>
+
+#include "emit/cuda/emit_op.h"
+
+namespace kiln::emit {
+
+using ir::Expr;
+using ir::Op;
+using ir::ViewType;
+
+namespace {
+
+// `each` is a statement for element kernel.counter of a buffer of `count` elements.
+void element_loop(Kernel& kernel, const Expr& first, const std::string& step, const Expr& count,
+                  const std::string& each) {
+  const std::string& i = kernel.name(kernel.counter);
+  kernel.out.open(format("for (int {} = {}; {} < {}; {}) {{", i, kernel.text(first), i,
+                         bracketed(kernel.spelled(count), Binding::kShift), step));
+  kernel.out.line(each);
+  kernel.out.close();
+}
+
+Expr elements(const std::vector<Expr>& shape) {
+  Expr product = 1;
+  for (const Expr& extent : shape) product = product * extent;
+  return product;
+}
+
+// Starts every element of a new buffer with one value. A shared one is filled by the whole block.
+void fill_buffer(Kernel& kernel, const Op& op, const ir::Alloc& alloc) {
+  const ViewType& view = kernel.function.view_type(op.result);
+  const Expr i = Expr::var(kernel.counter);
+  const std::string target = kernel.element(op.result, unflatten(view.shape, i));
+  const std::string each = format("{} = {};", target, scalar(kernel, alloc.initial).text);
+  const std::string& name = kernel.name(kernel.counter);
+  if (view.space == ir::Space::kShared) {
+    element_loop(kernel, kernel.use_thread(), format("{} += blockDim.x", name),
+                 elements(view.shape), each);
+  } else {
+    kernel.out.line("#pragma unroll");
+    element_loop(kernel, Expr(0), "++" + name, elements(view.shape), each);
+  }
+}
+
+void declare_view(Kernel& kernel, const Op& op, const ir::Alloc& alloc) {
+  const ViewType& view = kernel.function.view_type(op.result);
+  const TileShape shape = tile_shape(view);
+  const std::string type = type_name(view.dtype);
+  const std::string& name = kernel.name(op.result);
+  switch (view.space) {
+    case ir::Space::kShared:
+      kernel.requirements.headers.insert("tile.cuh");
+      kernel.out.line(format("const kiln::Tile<{}, {}, {}{}> {}(smem + {});", type, shape.rows,
+                             shape.cols, alloc.swizzle == 0 ? "" : format(", {}", alloc.swizzle),
+                             name, alloc.offset));
+      break;
+    case ir::Space::kLocal:
+      kernel.out.line(format("{} {}[{}];", type, name, shape.rows * shape.cols));
+      break;
+    case ir::Space::kGlobal: KILN_UNREACHABLE("a global buffer allocated inside a kernel");
+  }
+  if (alloc.initial.valid()) fill_buffer(kernel, op, alloc);
+}
+
+}  // namespace
+
+void emit_op(Kernel& kernel, const Op& op, const ir::Alloc& alloc) {
+  const ir::Type& type = kernel.function.type(op.result);
+  if (std::holds_alternative<ir::FragType>(type)) {
+    declare_fragment(kernel, op.result, alloc);
+  } else if (const auto* cell = std::get_if<ir::CellType>(&type)) {
+    const std::string initial =
+        alloc.initial.valid() ? format(" = {}", scalar(kernel, alloc.initial).text) : "";
+    kernel.out.line(format("{} {}{};", type_name(cell->dtype), kernel.name(op.result), initial));
+  } else {
+    declare_view(kernel, op, alloc);
+  }
+}
+
+void emit_op(Kernel&, const Op&, const ir::Subview&) {}  // spelled by whoever uses it
+
+void emit_op(Kernel& kernel, const Op&, const ir::Write& write) {
+  const ir::ResolvedView view = ir::resolve_view(kernel.function, write.view);
+  const std::string target = element(kernel, view, write.index);
+  kernel.out.line(format("{} = {};", target, scalar(kernel, write.value).text));
+}
+
+namespace {
+
+// Both sides of a copy, followed to their buffers.
+struct CopySides {
+  const ViewType& src_type;
+  const ViewType& dst_type;
+  ir::ResolvedView src;
+  ir::ResolvedView dst;
+  std::vector<std::int64_t> src_guarded;
+  std::vector<std::int64_t> dst_guarded;
+};
+
+// Where one side is smaller than the other, its own extent is one more limit.
+void limit_smaller(const ViewType& small, const ViewType& large, ir::ResolvedView& view,
+                   std::vector<std::int64_t>& guarded) {
+  for (std::size_t d = 0; d < small.shape.size(); ++d) {
+    if (small.shape[d] == large.shape[d]) continue;
+    const std::size_t root_dim = view.dropped + d;
+    view.limits[root_dim].push_back(view.origin[root_dim] + small.shape[d]);
+    const auto dim = static_cast<std::int64_t>(d);
+    if (std::ranges::find(guarded, dim) == guarded.end()) guarded.push_back(dim);
+  }
+  std::ranges::sort(guarded);
+}
+
+CopySides copy_sides(const ir::Function& function, const ir::Copy& copy) {
+  CopySides sides{.src_type = function.view_type(copy.src),
+                  .dst_type = function.view_type(copy.dst),
+                  .src = ir::resolve_view(function, copy.src),
+                  .dst = ir::resolve_view(function, copy.dst),
+                  .src_guarded = {},
+                  .dst_guarded = {}};
+  const bool into_global = sides.dst_type.space == ir::Space::kGlobal;
+  (into_global ? sides.dst_guarded : sides.src_guarded) = copy.guarded;
+  limit_smaller(sides.src_type, sides.dst_type, sides.src, sides.src_guarded);
+  limit_smaller(sides.dst_type, sides.src_type, sides.dst, sides.dst_guarded);
+  return sides;
+}
+
+// The kiln::Tile, or the part of one, that a window onto shared memory is.
+std::string tile_text(Kernel& kernel, const ir::ResolvedView& view, const ViewType& type) {
+  const ViewType& root = kernel.function.view_type(view.root);
+  const bool whole = view.dropped == 0 && root.shape == type.shape &&
+                     std::ranges::all_of(view.origin, [](const Expr& e) { return e.is(0); });
+  if (whole) return kernel.name(view.root);
+  const TileShape shape = tile_shape(type);
+  const std::vector<Expr> extents(root.shape.begin(), root.shape.end() - 1);
+  const std::vector<Expr> leading(view.origin.begin(), view.origin.end() - 1);
+  return format("kiln::part<{}, {}>({}, {}, {})", shape.rows, shape.cols, kernel.name(view.root),
+                kernel.text(flat_index(extents, leading)), kernel.text(view.origin.back()));
+}
+
+// The rows of a window of a tile follow each other in the tile when all dimensions between its
+// first and its last are whole.
+bool rows_follow(Kernel& kernel, const ir::ResolvedView& view, const ViewType& type) {
+  const ViewType& root = kernel.function.view_type(view.root);
+  for (std::size_t d = 1; d + 1 < type.shape.size(); ++d) {
+    if (!(type.shape[d] == root.shape[view.dropped + d])) return false;
+  }
+  return true;
+}
+
+std::string window_text(Kernel& kernel, const ir::ResolvedView& view,
+                        const std::vector<std::int64_t>& guarded) {
+  kernel.requirements.headers.insert("window.cuh");
+  const ViewType& root = kernel.function.view_type(view.root);
+  std::vector<Expr> limits = root.shape;
+  for (const std::int64_t dim : guarded) {
+    const std::size_t d = view.dropped + static_cast<std::size_t>(dim);
+    for (const Expr& limit : view.limits[d]) limits[d] = min(limits[d], limit);
+  }
+  return format("kiln::window({}, {}, {}{})", kernel.name(view.root), kernel.braced(root.shape),
+                kernel.braced(view.origin),
+                limits == root.shape ? "" : ", " + kernel.braced(limits));
+}
+
+template <class T>
+std::string list(const std::vector<T>& items) {
+  return join(items, ", ", [](const T& item) { return format("{}", item); });
+}
+
+// The threads of the copy, seen from one of them.
+Expr thread_of(Kernel& kernel, const ir::Copy& copy) { return kernel.thread_in(copy.unit); }
+
+// A call of one of the functions of copy.cuh; the tile is the shared side.
+void emit_vectors(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
+  const bool out = sides.dst_type.space == ir::Space::kGlobal;
+  const ViewType& tile_type = out ? sides.src_type : sides.dst_type;
+  const ir::ResolvedView& tile = out ? sides.src : sides.dst;
+  const auto& guarded = out ? sides.dst_guarded : sides.src_guarded;
+  const std::string window = window_text(kernel, out ? sides.dst : sides.src, guarded);
+  const std::string shape =
+      tile_type.shape.size() == 2
+          ? ""
+          : format(", kiln::Shape<{}>", join(tile_type.shape, ", ", [&](const Expr& extent) {
+                     return kernel.text(extent);
+                   }));
+  kernel.requirements.headers.insert("copy.cuh");
+  const char* function = out                                       ? "copy_out"
+                         : copy.engine == ir::CopyEngine::kCpAsync ? "copy_async"
+                                                                   : "copy_in";
+  const std::string tile_name = tile_text(kernel, tile, tile_type);
+  kernel.out.call(
+      format("kiln::{}<{}, kiln::Guarded<{}>, kiln::Widths<{}>{}>", function, copy.threads,
+             list(guarded), list(copy.widths), shape),
+      {out ? window : tile_name, out ? tile_name : window, kernel.text(thread_of(kernel, copy))});
+}
+
+// Element by element: the form that every pair of memories and every shape has.
+void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
+  const std::vector<Expr>& shape = sides.dst_type.shape;
+  const std::vector<Expr> index = unflatten(shape, Expr::var(kernel.counter));
+  const std::string src = element(kernel, sides.src, index);
+  const std::string dst = element(kernel, sides.dst, index);
+  const std::string readable = inside(kernel, sides.src, index, sides.src_guarded);
+  const std::string writable = inside(kernel, sides.dst, index, sides.dst_guarded);
+  std::string each = readable.empty() ? format("{} = {};", dst, src)
+                                      : format("{} = {} ? {} : kiln::zero<{}>();", dst, readable,
+                                               src, type_name(sides.dst_type.dtype));
+  if (!writable.empty()) each = format("if ({}) {}", writable, each);
+  const std::string& i = kernel.name(kernel.counter);
+  if (copy.engine == ir::CopyEngine::kPerThread) {
+    if (elements(shape).constant()) kernel.out.line("#pragma unroll");
+    element_loop(kernel, Expr(0), "++" + i, elements(shape), each);
+  } else {
+    const std::string step =
+        copy.threads == 0 ? std::string("blockDim.x") : format("{}", copy.threads);
+    element_loop(kernel, thread_of(kernel, copy), format("{} += {}", i, step), elements(shape),
+                 each);
+  }
+  if (copy.engine == ir::CopyEngine::kCpAsync) {
+    // Waits count groups: this copy is one of them, though nothing of it is still under way.
+    kernel.requirements.headers.insert("memory.cuh");
+    kernel.out.line("kiln::cp_async_commit();");
+  }
+}
+
+// Whether copy.cuh has this copy: between global and shared memory, whose rows follow each other,
+// and with every element of the destination coming from the source.
+bool is_vector_copy(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
+  if (copy.engine == ir::CopyEngine::kPerThread) return false;
+  if (sides.src_type.space == ir::Space::kGlobal && sides.dst_type.space == ir::Space::kShared) {
+    return rows_follow(kernel, sides.dst, sides.dst_type);
+  }
+  return sides.src_type.space == ir::Space::kShared && sides.dst_type.space == ir::Space::kGlobal &&
+         sides.src_type.shape == sides.dst_type.shape &&
+         rows_follow(kernel, sides.src, sides.src_type);
+}
+
+}  // namespace
+
+void emit_op(Kernel& kernel, const Op&, const ir::Copy& copy) {
+  const CopySides sides = copy_sides(kernel.function, copy);
+  if (is_vector_copy(kernel, copy, sides)) {
+    emit_vectors(kernel, copy, sides);
+  } else {
+    emit_elements(kernel, copy, sides);
+  }
+}
+
+}  // namespace kiln::emit

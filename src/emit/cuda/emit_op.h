@@ -1,0 +1,52 @@
+// One function per operation kind, found by overload from the kind's own struct. Each appends the
+// operation's C++ to kernel.out; pure scalar operations are spelled by scalar() where they are
+// used.
+#pragma once
+
+#include "emit/cuda/kernel.h"
+
+namespace kiln::emit {
+
+// All live operations of a region, in order.
+void emit_region(Kernel& kernel, ir::RegionId region);
+
+// A scalar value as an expression: its name, or the spelling of its operation where it was inlined.
+[[nodiscard]] Spelled scalar(Kernel& kernel, ir::ValueId value);
+
+// Structure.
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Parallel& parallel);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::For& loop);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::If& branch);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Once& once);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Return& ret);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Barrier& barrier);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::CopyWait& wait);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::NoOp& none);
+// Memory.
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Alloc& alloc);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Subview& subview);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Copy& copy);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Write& write);
+// Matrix unit.
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Fill& fill);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Load& load);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Mma& mma);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Store& store);
+// Scalars with a statement of their own.
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Bind& bind);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Set& set);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Assert& assertion);
+// Scalars that are expressions: a statement only when their value gets a name.
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Read& read);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Const& constant);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Index& index);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Unary& unary);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Binary& binary);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Cast& cast);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Choose& choose);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Get& get);
+
+// Declares the C++ array of a fragment.
+void declare_fragment(Kernel& kernel, ir::ValueId frag, const ir::Alloc& alloc);
+
+}  // namespace kiln::emit

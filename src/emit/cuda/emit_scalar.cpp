@@ -1,0 +1,188 @@
+// Scalars: expressions, cells and assertions.
+#include <array>
+
+#include "emit/cuda/emit_op.h"
+
+namespace kiln::emit {
+
+using ir::BinaryKind;
+using ir::Op;
+using ir::UnaryKind;
+using ir::ValueId;
+
+namespace {
+
+DType scalar_dtype(const Kernel& kernel, ValueId value) {
+  const ir::Type& type = kernel.function.type(value);
+  if (const auto* cell = std::get_if<ir::CellType>(&type)) return cell->dtype;
+  const auto* scalar = std::get_if<ir::ScalarType>(&type);
+  KILN_CHECK(scalar != nullptr, "`{}` is no scalar", kernel.function.values[value].name);
+  return scalar->dtype;
+}
+
+// How C++ writes a binary operation: an operator, or a function where `binding` is kPrimary.
+struct BinarySpelling {
+  BinaryKind kind;
+  const char* sign;
+  Binding binding;
+  bool gives_bool = false;
+};
+constexpr BinarySpelling kBinary[] = {
+    {BinaryKind::kAdd, "+", Binding::kSum},
+    {BinaryKind::kSub, "-", Binding::kSum},
+    {BinaryKind::kMul, "*", Binding::kProduct},
+    {BinaryKind::kDiv, "/", Binding::kProduct},
+    {BinaryKind::kRem, "%", Binding::kProduct},
+    {BinaryKind::kAnd, "&", Binding::kBitAnd},
+    {BinaryKind::kOr, "|", Binding::kBitOr},
+    {BinaryKind::kXor, "^", Binding::kBitXor},
+    {BinaryKind::kShl, "<<", Binding::kShift},
+    {BinaryKind::kShr, ">>", Binding::kShift},
+    {BinaryKind::kMin, "kiln::min", Binding::kPrimary},
+    {BinaryKind::kMax, "kiln::max", Binding::kPrimary},
+    {BinaryKind::kEq, "==", Binding::kEquality, true},
+    {BinaryKind::kNe, "!=", Binding::kEquality, true},
+    {BinaryKind::kLt, "<", Binding::kRelation, true},
+    {BinaryKind::kLe, "<=", Binding::kRelation, true},
+    {BinaryKind::kGt, ">", Binding::kRelation, true},
+    {BinaryKind::kGe, ">=", Binding::kRelation, true},
+    {BinaryKind::kLogicalAnd, "&&", Binding::kLogicalAnd, true},
+    {BinaryKind::kLogicalOr, "||", Binding::kLogicalOr, true},
+};
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < std::size(kBinary); ++i) {
+    if (kBinary[i].kind != static_cast<BinaryKind>(i)) return false;
+  }
+  return std::size(kBinary) == static_cast<std::size_t>(BinaryKind::kLogicalOr) + 1;
+}
+static_assert(in_order());
+
+constexpr std::array<const char*, 3> kUnarySigns = {"-", "!", "~"};
+static_assert(static_cast<int>(UnaryKind::kBitNot) == 2);
+
+Binding tighter(Binding binding) { return static_cast<Binding>(static_cast<int>(binding) + 1); }
+
+// C++ computes in int what is narrower: back to the type.
+Spelled narrowed(DType dtype, Spelled spelled) {
+  if (is_float(dtype) || info(dtype).bits >= 32) return spelled;
+  return {format("{}({})", type_name(dtype), spelled.text)};
+}
+
+Spelled spell_op(Kernel& kernel, const Op&, const ir::Read& read) {
+  return {element(kernel, ir::resolve_view(kernel.function, read.view), read.index)};
+}
+Spelled spell_op(Kernel& kernel, const Op& op, const ir::Const& constant) {
+  return literal(scalar_dtype(kernel, op.result), constant.value);
+}
+Spelled spell_op(Kernel& kernel, const Op& op, const ir::Index& index) {
+  const DType dtype = scalar_dtype(kernel, op.result);
+  if (dtype == DType::kS32) return kernel.spelled(index.expr);
+  return {format("{}({})", type_name(dtype), kernel.text(index.expr))};
+}
+Spelled spell_op(Kernel& kernel, const Op& op, const ir::Unary& unary) {
+  const std::string sign = kUnarySigns[static_cast<std::size_t>(unary.kind)];
+  Spelled operand = scalar(kernel, unary.operand);
+  // Nested signs would run together: --x.
+  if (operand.binding == Binding::kUnary) operand = {format("({})", operand.text)};
+  return narrowed(scalar_dtype(kernel, op.result),
+                  {sign + bracketed(operand, Binding::kUnary), Binding::kUnary});
+}
+Spelled spell_op(Kernel& kernel, const Op& op, const ir::Binary& binary) {
+  const BinarySpelling& row = kBinary[static_cast<std::size_t>(binary.kind)];
+  const Spelled left = scalar(kernel, binary.left);
+  const Spelled right = scalar(kernel, binary.right);
+  const DType dtype = scalar_dtype(kernel, op.result);
+  if (row.binding == Binding::kPrimary) {
+    kernel.requirements.headers.insert("math.cuh");
+    return {format("{}({}, {})", row.sign, left.text, right.text)};
+  }
+  if (binary.kind == BinaryKind::kRem && is_float(dtype)) {
+    return {format("fmod({}, {})", left.text, right.text)};
+  }
+  const Spelled out{format("{} {} {}", bracketed(left, row.binding), row.sign,
+                           bracketed(right, tighter(row.binding))),
+                    row.binding};
+  return row.gives_bool ? out : narrowed(dtype, out);
+}
+Spelled spell_op(Kernel& kernel, const Op& op, const ir::Cast& cast) {
+  return {format("{}({})", type_name(scalar_dtype(kernel, op.result)),
+                 scalar(kernel, cast.operand).text)};
+}
+Spelled spell_op(Kernel& kernel, const Op&, const ir::Choose& choose) {
+  return {format("{} ? {} : {}", bracketed(scalar(kernel, choose.condition), Binding::kLogicalOr),
+                 bracketed(scalar(kernel, choose.if_true), Binding::kLogicalOr),
+                 bracketed(scalar(kernel, choose.if_false), Binding::kLogicalOr)),
+          Binding::kTernary};
+}
+Spelled spell_op(Kernel& kernel, const Op&, const ir::Get& get) { return {kernel.name(get.cell)}; }
+
+template <class Data>
+Spelled spell_op(Kernel&, const Op& op, const Data&) {
+  KILN_UNREACHABLE("`{}` has no value to spell", ir::mnemonic(op.kind()));
+}
+
+// The variable that holds an integer parameter, if `value` is one.
+ir::VarId parameter_var(const ir::Function& function, ValueId value) {
+  for (const ir::Param& param : function.params) {
+    if (param.value == value) return param.var;
+  }
+  return {};
+}
+
+template <class Data>
+void name_value(Kernel& kernel, const Op& op, const Data& data) {
+  kernel.out.line(format("const {} {} = {};", type_name(scalar_dtype(kernel, op.result)),
+                         kernel.name(op.result), spell_op(kernel, op, data).text));
+}
+
+}  // namespace
+
+Spelled scalar(Kernel& kernel, ValueId value) {
+  const ir::OpId def = kernel.function.values[value].def;
+  const ir::VarId var = parameter_var(kernel.function, value);
+  if (var.valid()) return {kernel.name(var)};
+  if (!def.valid()) return {kernel.name(value)};
+  const Op& op = kernel.function.ops[def];
+  const ir::OpKind kind = op.kind();
+  const bool again =
+      !kernel.uses.inside[def.index] && (kind == ir::OpKind::kConst || kind == ir::OpKind::kIndex);
+  if (!kernel.inlined[value.index] && !again) return {kernel.name(value)};
+  return std::visit([&](const auto& data) { return spell_op(kernel, op, data); }, op.data);
+}
+
+void emit_op(Kernel& kernel, const Op& op, const ir::Read& read) { name_value(kernel, op, read); }
+void emit_op(Kernel& kernel, const Op& op, const ir::Const& constant) {
+  name_value(kernel, op, constant);
+}
+void emit_op(Kernel& kernel, const Op& op, const ir::Index& index) {
+  name_value(kernel, op, index);
+}
+void emit_op(Kernel& kernel, const Op& op, const ir::Unary& unary) {
+  name_value(kernel, op, unary);
+}
+void emit_op(Kernel& kernel, const Op& op, const ir::Binary& binary) {
+  name_value(kernel, op, binary);
+}
+void emit_op(Kernel& kernel, const Op& op, const ir::Cast& cast) { name_value(kernel, op, cast); }
+void emit_op(Kernel& kernel, const Op& op, const ir::Choose& choose) {
+  name_value(kernel, op, choose);
+}
+void emit_op(Kernel& kernel, const Op& op, const ir::Get& get) { name_value(kernel, op, get); }
+
+void emit_op(Kernel& kernel, const Op&, const ir::Bind& bind) {
+  const bool wide = info(scalar_dtype(kernel, bind.value)).bits > 32;
+  kernel.out.line(format("const {} {} = {};", wide ? "kiln::s64" : "int", kernel.name(bind.var),
+                         scalar(kernel, bind.value).text));
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::Set& set) {
+  kernel.out.line(format("{} = {};", kernel.name(set.cell), scalar(kernel, set.value).text));
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::Assert& assertion) {
+  kernel.requirements.headers.insert("assert.cuh");
+  kernel.out.line(format("kiln::check({}, {});", scalar(kernel, assertion.condition).text,
+                         quoted(assertion.message)));
+}
+
+}  // namespace kiln::emit

@@ -1,0 +1,94 @@
+// Parallel levels, loops, branches and barriers.
+#include "emit/cuda/emit_op.h"
+
+namespace kiln::emit {
+
+using ir::Expr;
+using ir::Op;
+
+void emit_region(Kernel& kernel, ir::RegionId region) {
+  for (const ir::OpId id : kernel.function.regions[region].ops) {
+    if (!kernel.uses.live_ops[id.index]) continue;
+    const Op& op = kernel.function.ops[id];
+    if (op.result.valid() && kernel.inlined[op.result.index]) continue;
+    if (op.kind() == ir::OpKind::kSubview) continue;
+    if (op.span.valid()) kernel.out.at(kernel.sources.place(op.span));
+    std::visit([&](const auto& data) { emit_op(kernel, op, data); }, op.data);
+  }
+}
+
+// The last axis varies fastest over the instances; the first one is what remains.
+void emit_op(Kernel& kernel, const Op&, const ir::Parallel& parallel) {
+  Expr instance = floor_div(kernel.thread_in(kernel.unit), Expr(parallel.unit));
+  std::vector<std::string> declarations;
+  for (std::size_t axis = parallel.vars.size(); axis-- > 0;) {
+    const ir::VarId var = parallel.vars[axis];
+    const Expr& extent = kernel.function.vars[var].extent;
+    Expr value = axis == 0 ? instance : mod(instance, extent);
+    if (extent.is(1)) value = 0;
+    if (kernel.uses.vars[var.index]) {
+      declarations.push_back(format("const int {} = {};", kernel.name(var), kernel.text(value)));
+    }
+    instance = floor_div(instance, extent);
+  }
+  kernel.out.open("{");
+  for (auto text = declarations.rbegin(); text != declarations.rend(); ++text) {
+    kernel.out.line(*text);
+  }
+  const std::int64_t outer = kernel.unit;
+  kernel.unit = parallel.unit;
+  emit_region(kernel, parallel.body);
+  kernel.unit = outer;
+  kernel.out.close();
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::For& loop) {
+  const std::string& var = kernel.name(loop.var);
+  if (loop.unroll > 0) kernel.out.line(format("#pragma unroll {}", loop.unroll));
+  kernel.out.open(format("for (int {} = {}; {} < {}; {}) {{", var, kernel.text(loop.lower), var,
+                         bracketed(kernel.spelled(loop.upper), Binding::kShift),
+                         loop.step == 1 ? "++" + var : format("{} += {}", var, loop.step)));
+  emit_region(kernel, loop.body);
+  kernel.out.close();
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::If& branch) {
+  kernel.out.open(format("if ({}) {{", scalar(kernel, branch.condition).text));
+  emit_region(kernel, branch.then_body);
+  if (branch.else_body.valid()) {
+    kernel.out.between("} else {");
+    emit_region(kernel, branch.else_body);
+  }
+  kernel.out.close();
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::Once& once) {
+  const Spelled number = kernel.spelled(kernel.thread_in(kernel.unit));
+  kernel.out.open(format("if ({} == 0) {{", bracketed(number, Binding::kEquality)));
+  emit_region(kernel, once.body);
+  kernel.out.close();
+}
+
+void emit_op(Kernel&, const Op&, const ir::Return&) {
+  KILN_UNREACHABLE("a return inside a kernel");
+}
+
+void emit_op(Kernel&, const Op&, const ir::NoOp&) {}
+
+void emit_op(Kernel& kernel, const Op&, const ir::Barrier& barrier) {
+  kernel.requirements.headers.insert("barrier.cuh");
+  switch (barrier.level) {
+    case ir::Level::kBlock: return kernel.out.line("kiln::barrier_block();");
+    case ir::Level::kGroup4: return kernel.out.line("kiln::barrier_group4();");
+    case ir::Level::kGroup: return kernel.out.line("kiln::barrier_group();");
+    case ir::Level::kThread: break;
+  }
+  KILN_UNREACHABLE("a barrier of one thread");
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::CopyWait& wait) {
+  kernel.requirements.headers.insert("memory.cuh");
+  kernel.out.line(format("kiln::cp_async_wait<{}>();", wait.pending));
+}
+
+}  // namespace kiln::emit

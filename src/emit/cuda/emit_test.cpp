@@ -1,0 +1,150 @@
+#include "emit/cuda/emit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "emit/cuda/launch_plan.h"
+#include "ir/print.h"
+#include "support/file.h"
+
+namespace kiln::emit {
+namespace {
+
+struct Sample {
+  Sources sources;
+  ir::Module module;
+};
+
+Sample load(const std::string& name) {
+  Sample sample;
+  Diagnostics diags;
+  const auto text = read_file(std::string(KILN_EMIT_TESTDATA) + "/" + name);
+  KILN_CHECK(text.has_value(), "{}", text.error().text());
+  const FileId file = sample.sources.add(name, *text);
+  auto module = ir::parse(sample.sources, file, diags);
+  KILN_CHECK(module.has_value(), "{}", diags.all().empty() ? "" : diags.all()[0].message);
+  sample.module = std::move(*module);
+  return sample;
+}
+
+std::string emitted(const std::string& name, const EmitOptions& options = {}) {
+  const Sample sample = load(name);
+  return emit(sample.module, sample.sources, options);
+}
+
+testing::AssertionResult has(const std::string& text, std::string_view part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "no\n  " << part << "\nin\n" << text;
+}
+
+TEST(EmitTest, OneWarpMatmul) {
+  const std::string text = emitted("one_warp.kir");
+  EXPECT_LT(std::ranges::count(text, '\n'), 120);
+  EXPECT_TRUE(has(text, "// Made by kiln " KILN_VERSION " for sm_90a from one_warp.kir"));
+  EXPECT_TRUE(has(text,
+                  "extern \"C\" __global__ void __launch_bounds__(32)\n"
+                  "matmul_wmma(const kiln::f16* lhs, const kiln::f16* rhs, kiln::f16* output, "));
+  EXPECT_TRUE(has(text, "const int block_m = blockIdx.x;\n"));
+  EXPECT_TRUE(has(text, "const int block_n = blockIdx.y;\n"));
+  EXPECT_TRUE(has(text, "kiln::Tile<kiln::f16, 16, 16> output_s(smem + 0);"));
+  EXPECT_TRUE(has(text, "kiln::Tile<kiln::f16, 16, 16, 32> lhs_load_s(smem + 1024);"));
+  EXPECT_TRUE(has(text, "for (int iv_k = 0; iv_k < kiln::cdiv(K, 16); ++iv_k) {"));
+  EXPECT_TRUE(has(text,
+                  "kiln::copy_async<32, kiln::Guarded<0, 1>, kiln::Widths<16, 8, 4, 2>>(\n"
+                  "          lhs_load_s, kiln::window(lhs, {M, K}, {16 * block_m, 16 * iv_k}), "
+                  "lane);"));
+  EXPECT_TRUE(has(text, "kiln::cp_async_wait<0>();"));
+  EXPECT_TRUE(has(text, "unsigned ma[4];"));
+  EXPECT_TRUE(has(text, "mma_m16n8k16_f16_f16(&mc[0], &ma[0], &mb[0]);\n"));
+  EXPECT_TRUE(has(text, "mma_m16n8k16_f16_f16(&mc[2], &ma[0], &mb[2]);\n"));
+  EXPECT_TRUE(has(text,
+                  "&output_s.at(16 * warp_m + lane / 4 + 8 * (i % 2), "
+                  "16 * warp_n + 8 * (i / 2) + 2 * (lane % 4)));"));
+  EXPECT_TRUE(has(text, "matmul_wmma<<<grid, 32, 1536, stream>>>(lhs, rhs, output, M, K, N);"));
+}
+
+TEST(EmitTest, WrappersComeFromTheRows) {
+  const std::string text = emitted("one_warp.kir");
+  const target::Mma* mma = target::find_mma("m16n8k16.f16.f16");
+  ASSERT_NE(mma, nullptr);
+  EXPECT_TRUE(has(text, std::string(mma->ptx) +
+                            " \"\n      \"{%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};\"\n"));
+  EXPECT_TRUE(has(text, ": \"+r\"(c[0]), \"+r\"(c[1])\n"));
+  const std::string f32 = emitted("memories.kir");
+  EXPECT_TRUE(has(f32, "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"));
+  EXPECT_TRUE(has(f32, "\"+f\"(c[3])"));
+  EXPECT_TRUE(has(f32, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"));
+}
+
+TEST(EmitTest, ScalarsAreExpressions) {
+  const std::string text = emitted("scalars.kir");
+  EXPECT_TRUE(has(text, "float sum = 0.1"));
+  EXPECT_TRUE(has(text, "const bool small = 128 * b + t < N;"));
+  EXPECT_TRUE(has(text, "tile.at(0, t) = a * x[128 * b + t];"));
+  EXPECT_TRUE(has(text, "sum = sum + tile.at(0, kiln::mod(t + j - n, 128));"));
+  EXPECT_TRUE(has(text, "const int picked = (t / 2 & 3) * 2;"));
+  EXPECT_TRUE(has(text, "kiln::f16(total - (total - pick))"));
+  EXPECT_TRUE(has(text, "kiln::check(total >= pick, \"the sum is \\\"small\\\"\");"));
+  EXPECT_TRUE(has(text, "#pragma unroll 4\n"));
+  EXPECT_TRUE(has(text, "    } else {\n"));
+}
+
+TEST(EmitTest, EveryMemoryHasItsCopy) {
+  const std::string text = emitted("memories.kir");
+  EXPECT_TRUE(
+      has(text, "kiln::part<32, 64>(ring, 32, 0), kiln::window(src, {P, M, K}, {p, 32 * m, 0})"));
+  EXPECT_TRUE(has(text, "kiln::Shape<2, 32, 64>>("));
+  EXPECT_TRUE(has(text, "kiln::bf16 mine[8];"));
+  EXPECT_TRUE(has(text, "fresh.at(i / 4, i % 4) = 1.0f;"));
+  EXPECT_TRUE(has(text, "if (lane == 0) {"));
+  EXPECT_TRUE(has(text, "cudaFuncAttributeMaxDynamicSharedMemorySize, 73728);"));
+}
+
+TEST(EmitTest, TheTextIsTheSameEveryTime) {
+  for (const char* name : {"one_warp.kir", "scalars.kir", "memories.kir"}) {
+    EXPECT_EQ(emitted(name), emitted(name));
+  }
+}
+
+TEST(EmitTest, LinesPointAtTheSource) {
+  const Sample sample = load("one_warp.kir");
+  const std::string text = emit(sample.module, sample.sources);
+  // Follow the directives like a compiler: the line presumed for the fill is the fill's.
+  std::int64_t line = 0;
+  std::int64_t found = -1;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    const std::string row = text.substr(at, end - at);
+    at = end + 1;
+    ++line;
+    if (row.starts_with("#line ")) line = std::stoll(row.substr(6)) - 1;
+    if (row.find("kiln::fill(mc") != std::string::npos) found = line;
+    if (row.find("launch_matmul_wmma") != std::string::npos) {
+      EXPECT_EQ(line,
+                std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    }
+  }
+  const std::string_view source = sample.sources.text(FileId{0});
+  EXPECT_EQ(found, sample.sources.line_of(
+                       FileId{0}, static_cast<std::uint32_t>(source.find("fill frag=%mc"))));
+  EXPECT_EQ(emitted("one_warp.kir", {.line_directives = false}).find("#line"), std::string::npos);
+}
+
+TEST(LaunchPlanTest, SlotsFollowTheParameters) {
+  const Sample sample = load("scalars.kir");
+  const auto plans = plan_launches(sample.module, sample.module.functions[0]);
+  ASSERT_EQ(plans.size(), 1u);
+  std::vector<std::string> names;
+  for (const ParamSlot& slot : plans[0].slots) names.push_back(slot.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"x", "y", "a", "n", "N"}));
+  EXPECT_EQ(plans[0].slots[0].kind, SlotKind::kParam);
+  EXPECT_FALSE(plans[0].slots[0].written);
+  EXPECT_TRUE(plans[0].slots[1].written);
+  EXPECT_EQ(plans[0].slots[2].kind, SlotKind::kScalar);
+  EXPECT_EQ(plans[0].slots[3].kind, SlotKind::kVar);
+  EXPECT_EQ(plans[0].shared_bytes, 512);
+}
+
+}  // namespace
+}  // namespace kiln::emit

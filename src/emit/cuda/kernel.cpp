@@ -1,0 +1,186 @@
+#include "emit/cuda/kernel.h"
+
+#include <algorithm>
+
+namespace kiln::emit {
+
+using ir::Expr;
+using ir::ValueId;
+using ir::VarId;
+
+namespace {
+
+// Rows are few: a list in order of their names keeps the text independent of addresses.
+template <class Row>
+void insert_by_name(std::vector<const Row*>& rows, const Row& row) {
+  const auto at =
+      std::ranges::lower_bound(rows, row.name, {}, [](const Row* r) { return r->name; });
+  if (at == rows.end() || *at != &row) rows.insert(at, &row);
+}
+
+constexpr int kWarp = 32;
+
+}  // namespace
+
+void Requirements::require(const target::Mma& mma) { insert_by_name(mmas, mma); }
+void Requirements::require(const target::Copy& copy) { insert_by_name(copies, copy); }
+
+Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sources& sources,
+               Requirements& requirements, bool line_directives)
+    : function(function),
+      plan(plan),
+      sources(sources),
+      requirements(requirements),
+      uses(kernel_uses(function, plan.op)),
+      inlined(
+          inlined_values(function, std::get<ir::Parallel>(function.ops[plan.op].data).body, uses)),
+      out(line_directives),
+      value_names(function.values.size()),
+      var_names(function.vars.size()) {
+  NameTable names;
+  names.claim(plan.kernel_name);
+  for (const ParamSlot& slot : plan.slots) {
+    (slot.var.valid() ? var_names[slot.var.index] : value_names[slot.value.index]) =
+        names.claim(slot.name);
+  }
+  for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
+    if (var_names[v].empty()) var_names[v] = names.claim(function.vars[VarId{v}].name);
+  }
+  for (std::uint32_t v = 0; v < function.values.size(); ++v) {
+    if (value_names[v].empty()) value_names[v] = names.claim(function.values[ValueId{v}].name);
+  }
+  const auto own = [&](std::string_view wanted) {
+    var_names.push_back(names.claim(wanted));
+    return VarId{static_cast<std::uint32_t>(var_names.size() - 1)};
+  };
+  thread = own("thread");
+  lane = own("lane");
+  counter = own("i");
+}
+
+Expr Kernel::use_thread() {
+  needs_thread = true;
+  return Expr::var(thread);
+}
+
+Expr Kernel::use_lane() {
+  needs_lane = true;
+  return Expr::var(lane);
+}
+
+Expr Kernel::thread_in(std::int64_t unit_threads) {
+  if (unit_threads == 0) return use_thread();
+  if (unit_threads == kWarp) return use_lane();
+  return mod(use_thread(), Expr(unit_threads));
+}
+
+Spelled Kernel::spelled(const Expr& expr) {
+  const VarFacts facts{
+      .name = [&](VarId var) { return var_names[var.index]; },
+      .never_negative =
+          [&](VarId var) {
+            if (var.index >= function.vars.size()) return true;
+            const ir::VarKind kind = function.vars[var].kind;
+            return kind == ir::VarKind::kDim || kind == ir::VarKind::kParallel ||
+                   kind == ir::VarKind::kLoop;
+          },
+  };
+  Spelled out = spell(expr, facts);
+  if (out.text.find("kiln::") != std::string::npos) requirements.headers.insert("math.cuh");
+  return out;
+}
+
+std::string Kernel::braced(const std::vector<Expr>& exprs) {
+  const auto wide = [&](VarId var) {
+    return std::ranges::any_of(plan.slots,
+                               [&](const ParamSlot& slot) {
+                                 return slot.var == var && info(slot.dtype).bits > 32;
+                               }) ||
+           (var.index < function.vars.size() && function.vars[var].kind == ir::VarKind::kBound);
+  };
+  return format("{{{}}}", join(exprs, ", ", [&](const Expr& expr) {
+                  std::vector<VarId> used;
+                  expr.collect_vars(used);
+                  return std::ranges::any_of(used, wide) ? format("int({})", text(expr))
+                                                         : text(expr);
+                }));
+}
+
+Expr flat_index(const std::vector<Expr>& shape, const std::vector<Expr>& index) {
+  Expr flat = 0;
+  for (std::size_t d = 0; d < shape.size(); ++d) flat = flat * shape[d] + index[d];
+  return flat;
+}
+
+std::vector<Expr> unflatten(const std::vector<Expr>& shape, const Expr& flat) {
+  std::vector<Expr> index(shape.size(), Expr(0));
+  Expr below = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const Expr rest = below.is(1) ? flat : floor_div(flat, below);
+    index[d] = d == 0 ? rest : mod(rest, shape[d]);
+    if (shape[d].is(1)) index[d] = 0;
+    below = below * shape[d];
+  }
+  return index;
+}
+
+TileShape tile_shape(const ir::ViewType& view) {
+  TileShape out;
+  for (std::size_t d = 0; d < view.shape.size(); ++d) {
+    const auto extent = view.shape[d].constant();
+    KILN_CHECK(extent.has_value(), "dimension {} of a tile in shared or local memory varies", d);
+    (d + 1 == view.shape.size() ? out.cols : out.rows) *= *extent;
+  }
+  return out;
+}
+
+std::string Kernel::element(ValueId root, const std::vector<Expr>& index) {
+  const ir::ViewType& view = function.view_type(root);
+  switch (view.space) {
+    case ir::Space::kLocal:
+      return format("{}[{}]", name(root), text(flat_index(view.shape, index)));
+    case ir::Space::kShared: {
+      const std::vector<Expr> leading(index.begin(), index.end() - 1);
+      const std::vector<Expr> extents(view.shape.begin(), view.shape.end() - 1);
+      return format("{}.at({}, {})", name(root), text(flat_index(extents, leading)),
+                    text(index.back()));
+    }
+    case ir::Space::kGlobal: break;
+  }
+  if (index.size() == 1) return format("{}[{}]", name(root), text(index[0]));
+  requirements.headers.insert("window.cuh");
+  return format("kiln::at({}, {}, {})", name(root), braced(view.shape), braced(index));
+}
+
+namespace {
+
+// The coordinates of the whole buffer that `index` of the window means.
+std::vector<Expr> root_index(const ir::ResolvedView& view, const std::vector<Expr>& index) {
+  std::vector<Expr> out = view.origin;
+  for (std::size_t d = 0; d < index.size(); ++d) {
+    out[view.dropped + d] = out[view.dropped + d] + index[d];
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string element(Kernel& kernel, const ir::ResolvedView& view, const std::vector<Expr>& index) {
+  return kernel.element(view.root, root_index(view, index));
+}
+
+std::string inside(Kernel& kernel, const ir::ResolvedView& view, const std::vector<Expr>& index,
+                   const std::vector<std::int64_t>& guarded) {
+  const std::vector<Expr> whole = root_index(view, index);
+  std::vector<std::string> tests;
+  for (const std::int64_t dim : guarded) {
+    const std::size_t d = view.dropped + static_cast<std::size_t>(dim);
+    for (const Expr& limit : view.limits[d]) {
+      tests.push_back(format("{} < {}", bracketed(kernel.spelled(whole[d]), Binding::kShift),
+                             bracketed(kernel.spelled(limit), Binding::kShift)));
+    }
+  }
+  return join(tests, " && ", [](const std::string& test) { return test; });
+}
+
+}  // namespace kiln::emit

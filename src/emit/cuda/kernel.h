@@ -1,0 +1,92 @@
+// One kernel while it is being written: names, what surrounds the current operation, and the
+// spelling of views and scalars. The functions that emit operations (emit_op.h) take it first.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emit/cuda/launch_plan.h"
+#include "emit/cuda/names.h"
+#include "emit/cuda/spell.h"
+#include "emit/cuda/uses.h"
+#include "emit/cuda/writer.h"
+#include "ir/module.h"
+
+namespace kiln::emit {
+
+// What the kernels of a file need at its top.
+struct Requirements {
+  std::set<std::string> headers;  // "copy.cuh"
+  std::vector<const target::Mma*> mmas;
+  std::vector<const target::Copy*> copies;
+
+  void require(const target::Mma& mma);
+  void require(const target::Copy& copy);
+};
+
+struct Kernel {
+  Kernel(const ir::Function& function, const LaunchPlan& plan, const Sources& sources,
+         Requirements& requirements, bool line_directives);
+
+  const ir::Function& function;
+  const LaunchPlan& plan;
+  const Sources& sources;
+  Requirements& requirements;
+  KernelUses uses;
+  std::vector<bool> inlined;  // by ValueId
+  Writer out;
+
+  std::vector<std::string> value_names;  // by ValueId
+  std::vector<std::string> var_names;    // by VarId, then those of the three below
+  ir::VarId thread;                      // threadIdx.x
+  ir::VarId lane;                        // thread % 32
+  ir::VarId counter;                     // of a loop the emitter writes itself
+  bool needs_thread = false;
+  bool needs_lane = false;
+
+  std::int64_t unit = 0;  // threads of the instance the current operation runs in; 0: the block
+
+  // The thread's and the lane's number as an expression; the kernel then declares them.
+  ir::Expr use_thread();
+  ir::Expr use_lane();
+  // The thread's number inside a unit of so many threads (0: the block).
+  ir::Expr thread_in(std::int64_t unit_threads);
+
+  [[nodiscard]] Spelled spelled(const ir::Expr& expr);
+  [[nodiscard]] std::string text(const ir::Expr& expr) { return spelled(expr).text; }
+  // An integer list "{M, K}", every element an int.
+  [[nodiscard]] std::string braced(const std::vector<ir::Expr>& exprs);
+  [[nodiscard]] const std::string& name(ir::ValueId value) const {
+    return value_names[value.index];
+  }
+  [[nodiscard]] const std::string& name(ir::VarId var) const { return var_names[var.index]; }
+
+  // Element `index` (one expression per dimension) of a whole buffer.
+  [[nodiscard]] std::string element(ir::ValueId root, const std::vector<ir::Expr>& index);
+};
+
+// The same element of a window of that buffer: `index` has the window's rank.
+[[nodiscard]] std::string element(Kernel& kernel, const ir::ResolvedView& view,
+                                  const std::vector<ir::Expr>& index);
+
+// "row < M && col < K" over the window's guarded dimensions; "" when nothing needs comparing.
+[[nodiscard]] std::string inside(Kernel& kernel, const ir::ResolvedView& view,
+                                 const std::vector<ir::Expr>& index,
+                                 const std::vector<std::int64_t>& guarded);
+
+// The element number in a dense row-major array of this shape.
+[[nodiscard]] ir::Expr flat_index(const std::vector<ir::Expr>& shape,
+                                  const std::vector<ir::Expr>& index);
+// Its inverse, for constant or symbolic extents.
+[[nodiscard]] std::vector<ir::Expr> unflatten(const std::vector<ir::Expr>& shape,
+                                              const ir::Expr& flat);
+
+// The rows and the row length of a shared tile of this shape; extents must be constant.
+struct TileShape {
+  std::int64_t rows = 1;
+  std::int64_t cols = 1;
+};
+[[nodiscard]] TileShape tile_shape(const ir::ViewType& view);
+
+}  // namespace kiln::emit

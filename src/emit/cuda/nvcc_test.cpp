@@ -1,0 +1,54 @@
+// Every sample, for every architecture, through nvcc with all warnings as errors.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "emit/cuda/emit.h"
+#include "ir/print.h"
+#include "support/file.h"
+
+namespace kiln::emit {
+namespace {
+
+struct Case {
+  const char* sample;
+  const char* arch;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.sample << " for " << c.arch; }
+
+class NvccTest : public testing::TestWithParam<Case> {};
+
+TEST_P(NvccTest, CompilesWithoutWarnings) {
+  const std::string sample = GetParam().sample;
+  Sources sources;
+  Diagnostics diags;
+  const auto text = read_file(std::string(KILN_EMIT_TESTDATA) + "/" + sample + ".kir");
+  ASSERT_TRUE(text) << text.error().text();
+  auto module = ir::parse(sources, sources.add(sample + ".kir", *text), diags);
+  ASSERT_TRUE(module);
+  module->arch = target::find_arch(GetParam().arch);
+  ASSERT_NE(module->arch, nullptr);
+
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("kiln_nvcc_" + sample + GetParam().arch);
+  std::filesystem::create_directories(folder);
+  const std::string source = (folder / "kernel.cu").string();
+  ASSERT_TRUE(write_file(source, emit(*module, sources)));
+  const std::string command =
+      format("'{}' -std=c++17 -gencode=arch={},code={} -Werror all-warnings -I'{}' -c -o '{}' '{}'",
+             KILN_NVCC, module->arch->compute, module->arch->name, KILN_INCLUDE,
+             (folder / "kernel.o").string(), source);
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  if (!HasFailure()) std::filesystem::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, NvccTest,
+                         testing::Values(Case{"one_warp", "sm_80"}, Case{"one_warp", "sm_86"},
+                                         Case{"one_warp", "sm_90a"}, Case{"scalars", "sm_80"},
+                                         Case{"scalars", "sm_86"}, Case{"scalars", "sm_90a"},
+                                         Case{"memories", "sm_80"}, Case{"memories", "sm_86"},
+                                         Case{"memories", "sm_90a"}));
+
+}  // namespace
+}  // namespace kiln::emit

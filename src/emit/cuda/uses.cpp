@@ -1,0 +1,258 @@
+#include "emit/cuda/uses.h"
+
+#include <algorithm>
+
+#include "ir/reflect.h"
+
+namespace kiln::emit {
+
+using ir::Expr;
+using ir::Function;
+using ir::Op;
+using ir::OpId;
+using ir::OpKind;
+using ir::RegionId;
+using ir::ValueId;
+using ir::VarId;
+
+bool is_pure(OpKind kind) {
+  switch (kind) {
+    case OpKind::kConst:
+    case OpKind::kIndex:
+    case OpKind::kUnary:
+    case OpKind::kBinary:
+    case OpKind::kCast:
+    case OpKind::kChoose: return true;
+    case OpKind::kParallel:
+    case OpKind::kFor:
+    case OpKind::kIf:
+    case OpKind::kOnce:
+    case OpKind::kReturn:
+    case OpKind::kAlloc:
+    case OpKind::kSubview:
+    case OpKind::kCopy:
+    case OpKind::kCopyWait:
+    case OpKind::kBarrier:
+    case OpKind::kRead:
+    case OpKind::kWrite:
+    case OpKind::kFill:
+    case OpKind::kLoad:
+    case OpKind::kMma:
+    case OpKind::kStore:
+    case OpKind::kBind:
+    case OpKind::kGet:
+    case OpKind::kSet:
+    case OpKind::kAssert: break;
+  }
+  return false;
+}
+
+namespace {
+
+bool is_read(OpKind kind) { return kind == OpKind::kRead || kind == OpKind::kGet; }
+
+// The view an operation writes, if any.
+ValueId written_view(const Op& op) {
+  if (const auto* write = std::get_if<ir::Write>(&op.data)) return write->view;
+  if (const auto* copy = std::get_if<ir::Copy>(&op.data)) return copy->dst;
+  if (const auto* store = std::get_if<ir::Store>(&op.data)) return store->view;
+  return {};
+}
+
+class Marker {
+ public:
+  Marker(const Function& function, OpId launch) : function_(function) {
+    out_.live_ops.resize(function.ops.size());
+    out_.inside.resize(function.ops.size());
+    out_.vars.resize(function.vars.size());
+    out_.value_uses.resize(function.values.size());
+    out_.written_roots.resize(function.values.size());
+    binds_.resize(function.vars.size());
+    inner_vars_.resize(function.vars.size());
+    inside_ = collect(launch);
+  }
+
+  KernelUses run() {
+    for (const OpId id : inside_) {
+      if (is_root(function_.ops[id])) mark(id);
+    }
+    for (std::uint32_t v = 0; v < function_.vars.size(); ++v) {
+      if (out_.vars[v] && !inner_vars_[v]) out_.outer_vars.push_back(VarId{v});
+    }
+    for (std::uint32_t v = 0; v < function_.values.size(); ++v) {
+      if (is_captured(ValueId{v})) out_.outer_values.push_back(ValueId{v});
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::vector<OpId> collect(OpId launch) {
+    const auto& parallel = std::get<ir::Parallel>(function_.ops[launch].data);
+    for (const VarId var : parallel.vars) inner_vars_[var.index] = true;
+    std::vector<OpId> ops;
+    ir::walk(function_, parallel.body, [&](OpId id) {
+      ops.push_back(id);
+      out_.inside[id.index] = true;
+      const Op& op = function_.ops[id];
+      if (const auto* inner = std::get_if<ir::Parallel>(&op.data)) {
+        for (const VarId var : inner->vars) inner_vars_[var.index] = true;
+      }
+      if (const auto* loop = std::get_if<ir::For>(&op.data)) inner_vars_[loop->var.index] = true;
+      if (const auto* bind = std::get_if<ir::Bind>(&op.data)) {
+        inner_vars_[bind->var.index] = true;
+        binds_[bind->var.index] = id;
+      }
+      if (const auto* get = std::get_if<ir::Get>(&op.data)) cells_read_.push_back(get->cell);
+    });
+    return ops;
+  }
+
+  // Operations that must be there whoever uses them.
+  bool is_root(const Op& op) const {
+    if (const auto* set = std::get_if<ir::Set>(&op.data)) {
+      return std::ranges::find(cells_read_, set->cell) != cells_read_.end();
+    }
+    return !op.result.valid() && op.kind() != OpKind::kBind;
+  }
+
+  void mark(OpId id) {
+    if (out_.live_ops[id.index]) return;
+    out_.live_ops[id.index] = true;
+    const Op& op = function_.ops[id];
+    ir::for_each_expr(op, [&](const Expr& expr) { mark(expr); });
+    ir::for_each_operand(op, [&](std::string_view, ValueId value) {
+      if (value.valid()) mark(value);
+    });
+    if (op.result.valid()) mark_shape(op.result);
+    if (const auto* inner = std::get_if<ir::Parallel>(&op.data)) {
+      // The outermost extent is never printed: nothing is taken modulo it.
+      for (std::size_t i = 1; i < inner->vars.size(); ++i) {
+        mark(function_.vars[inner->vars[i]].extent);
+      }
+    }
+    const ValueId written = written_view(op);
+    if (written.valid()) {
+      out_.written_roots[ir::resolve_view(function_, written).root.index] = true;
+    }
+  }
+
+  void mark(ValueId value) {
+    ++out_.value_uses[value.index];
+    mark_shape(value);
+    const OpId def = function_.values[value].def;
+    if (def.valid() && comes_along(def)) mark(def);
+    for (const ir::Param& param : function_.params) {
+      if (param.value == value && param.var.valid()) mark(Expr::var(param.var));
+    }
+  }
+
+  // Host values that are spelled again inside the kernel instead of being passed.
+  bool comes_along(OpId def) const {
+    if (out_.inside[def.index]) return true;
+    const OpKind kind = function_.ops[def].kind();
+    return kind == OpKind::kSubview || kind == OpKind::kConst || kind == OpKind::kIndex;
+  }
+
+  void mark_shape(ValueId value) {
+    const auto* view = std::get_if<ir::ViewType>(&function_.type(value));
+    if (view == nullptr) return;
+    for (const Expr& extent : view->shape) mark(extent);
+  }
+
+  void mark(const Expr& expr) {
+    std::vector<VarId> used;
+    expr.collect_vars(used);
+    for (const VarId var : used) {
+      out_.vars[var.index] = true;
+      if (binds_[var.index].valid()) mark(binds_[var.index]);
+    }
+  }
+
+  bool is_captured(ValueId value) const {
+    if (out_.value_uses[value.index] == 0) return false;
+    for (const ir::Param& param : function_.params) {
+      if (param.value == value) return !param.var.valid();
+    }
+    const OpId def = function_.values[value].def;
+    return def.valid() && !comes_along(def);
+  }
+
+  const Function& function_;
+  KernelUses out_;
+  std::vector<OpId> inside_;
+  std::vector<OpId> binds_;  // by VarId: the Bind inside the kernel
+  std::vector<bool> inner_vars_;
+  std::vector<ValueId> cells_read_;
+};
+
+// Decides, backwards through one region, where each scalar is spelled: `printed_at_` is the
+// position of the statement whose text holds it.
+class Inliner {
+ public:
+  Inliner(const Function& function, const KernelUses& uses) : function_(function), uses_(uses) {
+    inlined_.resize(function.values.size());
+    user_position_.resize(function.values.size(), -1);
+  }
+
+  void visit(RegionId region) {
+    const std::vector<OpId>& ops = function_.regions[region].ops;
+    for (auto at = static_cast<std::ptrdiff_t>(ops.size()) - 1; at >= 0; --at) {
+      const OpId id = ops[static_cast<std::size_t>(at)];
+      if (uses_.live_ops[id.index]) place(ops, at);
+    }
+    for (const OpId id : ops) {
+      for (const RegionId inner : ir::regions_of(function_.ops[id])) visit(inner);
+    }
+  }
+
+  std::vector<bool> take() { return std::move(inlined_); }
+
+ private:
+  void place(const std::vector<OpId>& ops, std::ptrdiff_t at) {
+    const Op& op = function_.ops[ops[static_cast<std::size_t>(at)]];
+    std::ptrdiff_t printed = at;
+    if (op.result.valid() && may_move(op, ops, at)) {
+      inlined_[op.result.index] = true;
+      printed = user_position_[op.result.index];
+    }
+    ir::for_each_operand(op, [&](std::string_view, ValueId value) {
+      if (value.valid()) user_position_[value.index] = printed;
+    });
+  }
+
+  bool may_move(const Op& op, const std::vector<OpId>& ops, std::ptrdiff_t at) const {
+    if (op.kind() == OpKind::kConst) return true;
+    if (const auto* index = std::get_if<ir::Index>(&op.data)) {
+      if (index->expr.constant() || index->expr.as_var()) return true;
+    }
+    if (!is_pure(op.kind()) && !is_read(op.kind())) return false;
+    if (uses_.value_uses[op.result.index] != 1) return false;
+    const std::ptrdiff_t user = user_position_[op.result.index];
+    if (user < at) return false;  // used in another region
+    if (is_pure(op.kind())) return true;
+    return std::all_of(ops.begin() + at + 1, ops.begin() + user, [&](OpId between) {
+      const OpKind kind = function_.ops[between].kind();
+      return is_pure(kind) || is_read(kind) || kind == OpKind::kSubview;
+    });
+  }
+
+  const Function& function_;
+  const KernelUses& uses_;
+  std::vector<bool> inlined_;
+  // By ValueId: where in the region now visited its user is printed; -1 when not there.
+  std::vector<std::ptrdiff_t> user_position_;
+};
+
+}  // namespace
+
+KernelUses kernel_uses(const Function& function, OpId launch) {
+  return Marker(function, launch).run();
+}
+
+std::vector<bool> inlined_values(const Function& function, RegionId body, const KernelUses& uses) {
+  Inliner inliner(function, uses);
+  inliner.visit(body);
+  return inliner.take();
+}
+
+}  // namespace kiln::emit

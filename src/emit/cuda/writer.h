@@ -1,0 +1,41 @@
+// Lines of C++ with indentation, and #line directives where the compiler's count would go astray.
+//
+//   writer.at({"a.co", 7, 1});  writer.line("x = 1;");  writer.line("y = 2;");  writer.at({"a.co",
+//   9, 1}); #line 7 "a.co" x = 1; y = 2;            (counted as line 8; so line 9 needs no
+//   directive)
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/source.h"
+
+namespace kiln::emit {
+
+class Writer {
+ public:
+  explicit Writer(bool line_directives) : line_directives_(line_directives) {}
+
+  // The following lines come from this place of the user's source.
+  void at(const Place& place);
+  void line(std::string_view text);
+  // A call as a statement, its arguments on further lines where one is too short.
+  void call(std::string_view function, const std::vector<std::string>& arguments);
+  // A line that ends in an opening brace, and the brace that closes it.
+  void open(std::string_view text);
+  void close(std::string_view text = "}");
+  // A line that closes one block and opens the next: "} else {".
+  void between(std::string_view text);
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  int depth_ = 0;
+  bool line_directives_;
+  std::string file_;        // as the compiler presumes it
+  std::int64_t line_ = -1;  // of the next line
+};
+
+}  // namespace kiln::emit

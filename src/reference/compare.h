@@ -1,0 +1,42 @@
+// Is a result right? Each element of a tensor against its expected value and its bound.
+//
+//   expected 3.5 +- 0.01, actual 3.506    inside, worst 0.6
+//   expected 12 +- 0,     actual 12       inside, worst 0
+//   expected 12 +- 0,     actual 13       outside, worst infinity
+//   expected nan,         actual inf      outside
+//   expected 65503 +- 40 in f16, actual inf   inside: the value may round past the largest f16
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reference/interpreter.h"
+#include "support/tensor.h"
+
+namespace kiln::reference {
+
+struct Mismatch {
+  std::vector<std::int64_t> coordinates;
+  double expected = 0;
+  double bound = 0;
+  double actual = 0;
+};
+
+struct Comparison {
+  std::int64_t elements = 0;
+  std::int64_t outside = 0;
+  std::int64_t unbounded = 0;  // nothing could be expected there: never counted as outside
+  double worst = 0;            // the largest error over its bound
+  std::optional<Mismatch> first;
+};
+
+// `actual` must have the output's shape and type (KILN_CHECK).
+[[nodiscard]] Comparison compare(const Output& expected, const Tensor& actual);
+// Against several statements of the same output: an element must be inside each of the bounds.
+[[nodiscard]] Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual);
+
+// What a machine that makes no error would give: the expected values in the output's type.
+[[nodiscard]] Tensor rounded(const Output& output);
+
+}  // namespace kiln::reference

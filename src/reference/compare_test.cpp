@@ -1,0 +1,85 @@
+#include "reference/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace kiln::reference {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// One element of f16.
+Comparison one(double expected, double bound, double actual) {
+  const Output output{.name = "y",
+                      .param = 0,
+                      .dtype = DType::kF16,
+                      .shape = {1},
+                      .expected = {expected},
+                      .bound = {bound}};
+  Tensor tensor = Tensor::zeros(DType::kF16, {1});
+  tensor.set(0, actual);
+  return compare(output, tensor);
+}
+
+TEST(Compare, WorstIsTheErrorOverTheBound) {
+  EXPECT_EQ(one(3.5, 0.5, 3.75).worst, 0.5);
+  EXPECT_EQ(one(3.5, 0.5, 3.75).outside, 0);
+  EXPECT_EQ(one(3.5, 0.5, 4.0).outside, 0);
+  EXPECT_EQ(one(3.5, 0.5, 4.25).outside, 1);
+  EXPECT_EQ(one(3.5, 0.5, 4.25).worst, 1.5);
+}
+
+TEST(Compare, BoundZeroMeansEqual) {
+  EXPECT_EQ(one(12, 0, 12).worst, 0);
+  EXPECT_EQ(one(12, 0, 13).worst, kInf);
+  EXPECT_EQ(one(0, 0, -0.0).outside, 0);
+  // 0.1 is no f16; the exact expectation is the f16 nearest to it.
+  EXPECT_EQ(one(0.1, 0, round_to(DType::kF16, 0.1)).outside, 0);
+}
+
+TEST(Compare, NanAndInfinityMustBeTheSame) {
+  EXPECT_EQ(one(kNan, 0, kNan).outside, 0);
+  EXPECT_EQ(one(kNan, 0, 1).outside, 1);
+  EXPECT_EQ(one(1, 100, kNan).outside, 1);
+  EXPECT_EQ(one(kInf, 0, kInf).outside, 0);
+  EXPECT_EQ(one(kInf, 0, -kInf).outside, 1);
+  EXPECT_EQ(one(kInf, 0, 65504).outside, 1);
+}
+
+TEST(Compare, ValueNearTheEdgeMayBecomeInfinityOfItsSign) {
+  EXPECT_EQ(one(65500, 40, kInf).outside, 0);
+  EXPECT_EQ(one(65500, 40, -kInf).outside, 1);
+  EXPECT_EQ(one(65500, 40, 65504).outside, 0);
+  EXPECT_EQ(one(60000, 40, kInf).outside, 1);
+}
+
+TEST(Compare, UnboundedElementsAreCounted) {
+  const Comparison comparison = one(1, kInf, 5);
+  EXPECT_EQ(comparison.outside, 0);
+  EXPECT_EQ(comparison.unbounded, 1);
+}
+
+TEST(Compare, FirstMismatchHasItsCoordinates) {
+  const Output output{.name = "y",
+                      .param = 0,
+                      .dtype = DType::kF32,
+                      .shape = {2, 3},
+                      .expected = {0, 1, 2, 3, 4, 5},
+                      .bound = {0, 0, 0, 0, 0, 0}};
+  Tensor tensor = rounded(output);
+  EXPECT_EQ(compare(output, tensor).outside, 0);
+  tensor.set(4, 40);
+  tensor.set(5, 50);
+  const Comparison comparison = compare(output, tensor);
+  EXPECT_EQ(comparison.outside, 2);
+  ASSERT_TRUE(comparison.first.has_value());
+  EXPECT_EQ(comparison.first->coordinates, (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(comparison.first->expected, 4);
+  EXPECT_EQ(comparison.first->actual, 40);
+}
+
+}  // namespace
+}  // namespace kiln::reference

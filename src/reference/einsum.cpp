@@ -1,0 +1,300 @@
+#include "reference/einsum.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "reference/number.h"
+
+namespace kiln::reference {
+
+namespace {
+
+bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// A hand-written reader of `name[i,j] = factor * factor ...`.
+class Reader {
+ public:
+  Reader(std::string_view text, FileId file, Diagnostics& diags)
+      : text_(text), file_(file), diags_(diags) {}
+
+  Checked<Einsum> einsum() {
+    Einsum out;
+    auto output = term();
+    if (!output) return Unexpected{output.error()};
+    out.output = std::move(*output);
+    if (!accept('=')) return expected("`=` after the output");
+    do {
+      skip_space();
+      if (at_ < text_.size() && (is_digit(text_[at_]) || text_[at_] == '-' || text_[at_] == '.')) {
+        auto factor = number();
+        if (!factor) return Unexpected{factor.error()};
+        out.scale *= *factor;
+        continue;
+      }
+      auto factor = term();
+      if (!factor) return Unexpected{factor.error()};
+      out.factors.push_back(std::move(*factor));
+    } while (accept('*'));
+    skip_space();
+    if (at_ != text_.size()) return expected("`*` or the end");
+    return out;
+  }
+
+ private:
+  void skip_space() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+  }
+  bool accept(char c) {
+    skip_space();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  [[nodiscard]] Span here() const {
+    const auto begin = static_cast<std::uint32_t>(at_);
+    return {file_, begin, begin + 1};
+  }
+  Unexpected<Reported> expected(std::string_view what) {
+    const std::string seen = at_ < text_.size() ? format("`{}`", text_[at_]) : "the end";
+    return diags_.report<diag::ExpectSyntax>(here(), seen, what)
+        .help("write it like `output[m,n] = lhs[m,k] * rhs[n,k]`")
+        .emit();
+  }
+  Checked<double> number() {
+    const std::string rest(text_.substr(at_, 64));
+    char* end = nullptr;
+    const double value = std::strtod(rest.c_str(), &end);
+    if (end == rest.c_str()) return expected("a number");
+    at_ += static_cast<std::size_t>(end - rest.c_str());
+    return value;
+  }
+  Checked<std::string> name(Span& span) {
+    skip_space();
+    const std::size_t begin = at_;
+    if (at_ >= text_.size() || !is_name_start(text_[at_])) return expected("a name");
+    while (at_ < text_.size() && (is_name_start(text_[at_]) || is_digit(text_[at_]))) ++at_;
+    span = {file_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(at_)};
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+  Checked<EinsumTerm> term() {
+    EinsumTerm out;
+    auto tensor = name(out.span);
+    if (!tensor) return Unexpected{tensor.error()};
+    out.name = std::move(*tensor);
+    if (!accept('[')) return expected(format("`[` after `{}`", out.name));
+    do {
+      Span span;
+      auto index = name(span);
+      if (!index) return Unexpected{index.error()};
+      out.indices.push_back(std::move(*index));
+      out.index_spans.push_back(span);
+    } while (accept(','));
+    if (!accept(']')) return expected("`,` or `]`");
+    return out;
+  }
+
+  std::string_view text_;
+  FileId file_;
+  Diagnostics& diags_;
+  std::size_t at_ = 0;
+};
+
+// One loop index: its extent and where it was first used.
+struct LoopIndex {
+  std::string name;
+  std::int64_t extent = 0;
+  Span span;
+  std::string tensor;
+};
+
+struct Factor {
+  std::vector<double> values;
+  std::vector<std::int64_t> stride;  // by loop index
+};
+
+struct Plan {
+  std::vector<LoopIndex> loops;  // the output's, then the summed ones
+  std::size_t output_rank = 0;
+  std::vector<Factor> factors;
+  bool integral = true;
+};
+
+const Tensor* find(const std::vector<Named>& tensors, const std::string& name) {
+  for (const Named& named : tensors) {
+    if (named.name == name) return named.tensor;
+  }
+  return nullptr;
+}
+
+Checked<const Tensor*> resolve(const EinsumTerm& term, const std::vector<Named>& tensors,
+                               Diagnostics& diags) {
+  const Tensor* tensor = find(tensors, term.name);
+  if (tensor == nullptr) {
+    std::vector<std::string> names;
+    for (const Named& named : tensors) names.push_back(named.name);
+    const std::string guess = did_you_mean(term.name, names);
+    const std::string all = join(names, ", ", [](const auto& n) { return format("`{}`", n); });
+    return diags.report<diag::ExpectUnknownName>(term.span, term.name)
+        .help_if(guess.empty() ? format("the tensors are {}", all) : guess)
+        .emit();
+  }
+  if (tensor->shape.size() != term.indices.size()) {
+    return diags
+        .report<diag::ExpectRank>(term.span, term.name, tensor->shape.size(), term.indices.size())
+        .label(term.span, "its shape is {}", shape_text(tensor->shape))
+        .emit();
+  }
+  return tensor;
+}
+
+// Adds the term's indices to the loops; every use of an index must have one extent.
+Checked<std::vector<std::int64_t>> bind(const EinsumTerm& term, const Tensor& tensor, Plan& plan,
+                                        Diagnostics& diags) {
+  std::vector<std::int64_t> strides(plan.loops.size());
+  std::int64_t stride = tensor.elements();
+  for (std::size_t d = 0; d < term.indices.size(); ++d) {
+    const std::int64_t extent = tensor.shape[d];
+    stride = extent == 0 ? 0 : stride / extent;
+    auto loop = std::find_if(plan.loops.begin(), plan.loops.end(),
+                             [&](const LoopIndex& l) { return l.name == term.indices[d]; });
+    if (loop == plan.loops.end()) {
+      plan.loops.push_back({term.indices[d], extent, term.index_spans[d], term.name});
+      loop = plan.loops.end() - 1;
+    } else if (loop->extent != extent) {
+      return diags
+          .report<diag::ExpectExtent>(term.index_spans[d], loop->name, loop->extent, loop->tensor,
+                                      extent, term.name)
+          .label(loop->span, "{} in `{}`", loop->extent, loop->tensor)
+          .label(term.index_spans[d], "{} in `{}`", extent, term.name)
+          .emit();
+    }
+    strides.resize(plan.loops.size());
+    strides[static_cast<std::size_t>(loop - plan.loops.begin())] += stride;
+  }
+  return strides;
+}
+
+Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
+                        Diagnostics& diags) {
+  Plan plan;
+  const auto output = resolve(einsum.output, tensors, diags);
+  if (!output) return Unexpected{output.error()};
+  for (std::size_t d = 0; d < einsum.output.indices.size(); ++d) {
+    for (std::size_t e = 0; e < d; ++e) {
+      if (einsum.output.indices[d] != einsum.output.indices[e]) continue;
+      return diags
+          .report<diag::ExpectRepeatedIndex>(einsum.output.index_spans[d], einsum.output.indices[d])
+          .emit();
+    }
+  }
+  if (const auto strides = bind(einsum.output, **output, plan, diags); !strides) {
+    return Unexpected{strides.error()};
+  }
+  plan.output_rank = plan.loops.size();
+  for (const EinsumTerm& term : einsum.factors) {
+    const auto tensor = resolve(term, tensors, diags);
+    if (!tensor) return Unexpected{tensor.error()};
+    auto strides = bind(term, **tensor, plan, diags);
+    if (!strides) return Unexpected{strides.error()};
+    Factor factor{{}, std::move(*strides)};
+    for (std::size_t i = 0; i < static_cast<std::size_t>((*tensor)->elements()); ++i) {
+      const double value = (*tensor)->get(i);
+      plan.integral = plan.integral && std::isfinite(value) && std::trunc(value) == value;
+      factor.values.push_back(value);
+    }
+    plan.factors.push_back(std::move(factor));
+  }
+  plan.integral = plan.integral && std::trunc(einsum.scale) == einsum.scale;
+  for (Factor& factor : plan.factors) factor.stride.resize(plan.loops.size());
+  return plan;
+}
+
+struct Sum {
+  double value = 0;
+  double magnitude = 0;  // of the finite products
+};
+
+// Advances the odometer over loops [begin, end); false after the last combination.
+bool advance(const Plan& plan, std::size_t begin, std::size_t end, std::vector<std::int64_t>& index,
+             std::vector<std::int64_t>& offsets) {
+  for (std::size_t l = end; l-- > begin;) {
+    const bool wraps = ++index[l] == plan.loops[l].extent;
+    const std::int64_t moved = wraps ? 1 - plan.loops[l].extent : 1;
+    for (std::size_t f = 0; f < plan.factors.size(); ++f) {
+      offsets[f] += moved * plan.factors[f].stride[l];
+    }
+    if (!wraps) return true;
+    index[l] = 0;
+  }
+  return false;
+}
+
+Sum contract(const Plan& plan, double scale, std::vector<std::int64_t>& index,
+             std::vector<std::int64_t> offsets) {
+  Sum sum;
+  do {
+    double product = scale;
+    for (std::size_t f = 0; f < plan.factors.size(); ++f) {
+      product *= plan.factors[f].values[static_cast<std::size_t>(offsets[f])];
+    }
+    sum.value += product;
+    if (std::isfinite(product)) sum.magnitude += std::fabs(product);
+  } while (advance(plan, plan.output_rank, plan.loops.size(), index, offsets));
+  return sum;
+}
+
+// Value and bound of one output element.
+Number bounded(const Plan& plan, const Sum& sum, double length, const EinsumNumerics& numerics,
+               DType dtype) {
+  const double u = numerics.accumulation.roundoff;
+  if (sum.magnitude > info(numerics.accumulator).max) return {sum.value, kUnbounded};
+  if (!std::isfinite(sum.value)) return {sum.value, 0};
+  const double exact_limit =
+      std::min(std::exp2(info(numerics.accumulator).mantissa_bits + 1), u > 0 ? 1 / u : kUnbounded);
+  const bool exact = plan.integral && sum.magnitude <= exact_limit;
+  // A third factor is multiplied before it is added: one more rounding each.
+  const double further = plan.factors.size() > 2 ? static_cast<double>(plan.factors.size() - 2) : 0;
+  const double steps =
+      std::ceil(length / static_cast<double>(numerics.accumulation.depth)) + 2 + further;
+  const double error = exact ? 0 : steps * (u * sum.magnitude + smallest(numerics.accumulator));
+  return convert({sum.value, error}, DType::kF64, dtype);
+}
+
+}  // namespace
+
+Checked<Einsum> parse_einsum(const std::string& text, Sources& sources, Diagnostics& diags) {
+  const FileId file = sources.add("--expect", text);
+  return Reader(sources.text(file), file, diags).einsum();
+}
+
+Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors,
+                         const EinsumNumerics& numerics, Diagnostics& diags) {
+  const auto plan = make_plan(einsum, tensors, diags);
+  if (!plan) return Unexpected{plan.error()};
+  const Tensor& target = *find(tensors, einsum.output.name);
+  Output output{.name = einsum.output.name,
+                .param = std::nullopt,
+                .dtype = target.dtype,
+                .shape = target.shape,
+                .expected = {},
+                .bound = {}};
+  double length = 1;
+  for (std::size_t l = plan->output_rank; l < plan->loops.size(); ++l) {
+    length *= static_cast<double>(plan->loops[l].extent);
+  }
+  const std::int64_t elements = target.elements();
+  std::vector<std::int64_t> index(plan->loops.size());
+  std::vector<std::int64_t> offsets(plan->factors.size());
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const Sum sum = length == 0 ? Sum{} : contract(*plan, einsum.scale, index, offsets);
+    const Number number = bounded(*plan, sum, length, numerics, target.dtype);
+    output.expected.push_back(number.value);
+    output.bound.push_back(number.error);
+    advance(*plan, 0, plan->output_rank, index, offsets);
+  }
+  return output;
+}
+
+}  // namespace kiln::reference

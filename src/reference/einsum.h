@@ -1,0 +1,55 @@
+// `--expect`: the user's own statement of what an output should be, as one contraction.
+//
+//   output[m,n] = lhs[m,k] * rhs[n,k]        sums over k, which is not on the left
+//   y[i] = 2 * x[i]                          numbers may be factors
+//
+// The right side is evaluated in fp64 from the inputs; the bound of each element is
+//   (K/k + 2) * u * sum |product| + roundoff(output) * |value|
+// with K the product of the summed extents. Sums of integers that the accumulator holds exactly
+// have bound 0.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "diag/diagnostics.h"
+#include "reference/interpreter.h"
+#include "support/tensor.h"
+
+namespace kiln::reference {
+
+struct EinsumTerm {
+  std::string name;
+  Span span;
+  std::vector<std::string> indices;
+  std::vector<Span> index_spans;
+};
+
+struct Einsum {
+  EinsumTerm output;
+  std::vector<EinsumTerm> factors;
+  double scale = 1;  // the product of the numeric factors
+};
+
+// Reads one statement; spans point into the text, which is added to `sources` as "--expect".
+[[nodiscard]] Checked<Einsum> parse_einsum(const std::string& text, Sources& sources,
+                                           Diagnostics& diags);
+
+// A tensor the statement may name.
+struct Named {
+  std::string name;
+  const Tensor* tensor = nullptr;
+};
+
+// How the kernel adds: its weakest matrix instruction.
+struct EinsumNumerics {
+  Accumulation accumulation{.roundoff = 0x1p-24, .depth = 1};
+  DType accumulator = DType::kF32;
+};
+
+// Checks names, ranks and extents against the tensors, then evaluates. The output must be one of
+// `tensors` (its contents are not read).
+[[nodiscard]] Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors,
+                                       const EinsumNumerics& numerics, Diagnostics& diags);
+
+}  // namespace kiln::reference

@@ -1,0 +1,332 @@
+#include "reference/interpreter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/machine.h"
+
+namespace kiln::reference {
+
+namespace {
+
+using Vars = std::vector<std::int64_t>;
+
+// The child's instances: each of the parent's, times the extents, the last axis fastest.
+Frame split_frame(const Frame& parent, const std::vector<ir::VarId>& vars,
+                  const std::vector<std::int64_t>& extents) {
+  std::int64_t each = 1;
+  for (std::int64_t extent : extents) each *= std::max<std::int64_t>(extent, 0);
+  Frame child;
+  for (std::size_t i = 0; i < parent.count(); ++i) {
+    for (std::int64_t n = 0; n < each; ++n) {
+      Vars values = parent.vars[i];
+      std::int64_t rest = n;
+      for (std::size_t axis = vars.size(); axis-- > 0;) {
+        values[vars[axis].index] = rest % extents[axis];
+        rest /= extents[axis];
+      }
+      child.vars.push_back(std::move(values));
+      child.active.push_back(parent.active[i]);
+    }
+  }
+  return child;
+}
+
+bool any(const std::vector<std::uint8_t>& mask) {
+  return std::any_of(mask.begin(), mask.end(), [](std::uint8_t active) { return active != 0; });
+}
+
+}  // namespace
+
+SlotRange slots_of(std::size_t slots, std::size_t instance, std::size_t instances) {
+  const std::size_t first = instance * slots / instances;
+  return {first, std::max<std::size_t>(slots / instances, 1)};
+}
+
+Machine::Machine(const ir::Function& function, const ir::Arguments& arguments,
+                 const Numerics& numerics)
+    : function_(function),
+      arguments_(arguments),
+      numerics_(numerics),
+      memories_(function.values.size()),
+      fragments_(function.values.size()),
+      scalars_(function.values.size()),
+      views_(function.values.size()) {}
+
+Outcome Machine::run() {
+  Frame host;
+  host.vars.push_back(arguments_.vars);
+  host.vars[0].resize(function_.vars.size());
+  host.active.push_back(1);
+  load_parameters();
+  run_region(function_.body, host);
+  collect_outputs();
+  return std::move(outcome_);
+}
+
+void Machine::load_parameters() {
+  for (std::size_t i = 0; i < function_.params.size(); ++i) {
+    const ir::Param& param = function_.params[i];
+    if (!param.value.valid()) continue;
+    const std::size_t slot = param.value.index;
+    const ir::Arguments::Value& argument = arguments_.params[i];
+    if (const auto* view = std::get_if<ir::ViewType>(&function_.type(param.value))) {
+      const Tensor& tensor = argument.tensor;
+      KILN_CHECK(tensor.shape == extents(*view, arguments_.vars), "argument `{}` has shape {}",
+                 param.name, shape_text(tensor.shape));
+      memories_[slot].create(view->dtype, tensor.shape, 1, Number{});
+      for (std::size_t e = 0; e < memories_[slot].elements; ++e) {
+        memories_[slot].values[e] = tensor.get(e);
+      }
+    } else if (param.var.valid()) {
+      scalars_[slot] = {Number{static_cast<double>(arguments_.vars[param.var.index]), 0}};
+    } else {
+      scalars_[slot] = {Number{argument.scalar, 0}};
+    }
+  }
+}
+
+void Machine::add_output(ir::ValueId value, std::optional<std::size_t> param) {
+  Output output;
+  output.param = param;
+  output.name = param ? function_.params[*param].name : function_.values[value].name;
+  const ir::Type& type = function_.type(value);
+  if (std::holds_alternative<ir::ViewType>(type)) {
+    const Memory& memory = memories_[value.index];
+    output.dtype = memory.dtype;
+    output.shape = memory.shape;
+    output.expected = memory.values;
+    output.bound = memory.errors.empty() ? std::vector<double>(memory.elements) : memory.errors;
+  } else if (!scalars_[value.index].empty()) {
+    const auto* scalar_type = std::get_if<ir::ScalarType>(&type);
+    const Number number = scalars_[value.index][0];
+    output.dtype = scalar_type != nullptr ? scalar_type->dtype : DType::kF32;
+    output.expected = {number.value};
+    output.bound = {number.error};
+  }
+  outcome_.outputs.push_back(std::move(output));
+}
+
+void Machine::collect_outputs() {
+  std::vector<Output> returned = std::move(outcome_.outputs);
+  outcome_.outputs.clear();
+  for (const std::size_t param : ir::written_params(function_)) {
+    add_output(function_.params[param].value, param);
+  }
+  for (Output& output : returned) outcome_.outputs.push_back(std::move(output));
+}
+
+void Machine::run_region(ir::RegionId region, Frame& frame) {
+  for (const ir::OpId id : function_.regions[region].ops) {
+    if (returned_) return;
+    run_op(id, frame);
+  }
+}
+
+void Machine::run_op(ir::OpId id, Frame& frame) {
+  const ir::Op& op = function_.ops[id];
+  switch (op.kind()) {
+    case ir::OpKind::kParallel: return run(std::get<ir::Parallel>(op.data), frame);
+    case ir::OpKind::kFor: return run(std::get<ir::For>(op.data), frame);
+    case ir::OpKind::kIf: return run(std::get<ir::If>(op.data), frame);
+    // The elected thread's effects are those of its instance.
+    case ir::OpKind::kOnce: return run_region(std::get<ir::Once>(op.data).body, frame);
+    case ir::OpKind::kReturn: {
+      const ir::ValueId value = std::get<ir::Return>(op.data).value;
+      if (value.valid()) add_output(value, std::nullopt);
+      returned_ = true;
+      return;
+    }
+    case ir::OpKind::kAlloc: return run(std::get<ir::Alloc>(op.data), op.result, frame);
+    case ir::OpKind::kCopy: return run(std::get<ir::Copy>(op.data), frame);
+    case ir::OpKind::kWrite: return run(std::get<ir::Write>(op.data), frame);
+    case ir::OpKind::kFill: return run(std::get<ir::Fill>(op.data), frame);
+    case ir::OpKind::kLoad: return run(std::get<ir::Load>(op.data), frame);
+    case ir::OpKind::kMma: return run(std::get<ir::Mma>(op.data), id, frame);
+    case ir::OpKind::kStore: return run(std::get<ir::Store>(op.data), frame);
+    case ir::OpKind::kSet: return set_cell(std::get<ir::Set>(op.data), frame);
+    case ir::OpKind::kAssert: return run(std::get<ir::Assert>(op.data), id, frame);
+    case ir::OpKind::kSubview:   // windows are evaluated where they are used
+    case ir::OpKind::kCopyWait:  // everything happens in order
+    case ir::OpKind::kBarrier: return;
+    case ir::OpKind::kBind: {
+      const ir::Bind& bind = std::get<ir::Bind>(op.data);
+      for (std::size_t i = 0; i < frame.count(); ++i) {
+        if (frame.active[i] == 0) continue;
+        const double value = scalar(bind.value, frame, i).value;
+        frame.vars[i][bind.var.index] =
+            std::fabs(value) < 0x1p62 ? static_cast<std::int64_t>(value) : 0;
+      }
+      return;
+    }
+    case ir::OpKind::kRead:
+    case ir::OpKind::kConst:
+    case ir::OpKind::kIndex:
+    case ir::OpKind::kUnary:
+    case ir::OpKind::kBinary:
+    case ir::OpKind::kCast:
+    case ir::OpKind::kChoose:
+    case ir::OpKind::kGet: return run_scalar(op, frame);
+  }
+}
+
+void Machine::run(const ir::Parallel& op, Frame& frame) {
+  if (op.level == ir::Level::kBlock) return run_launch(op, frame);
+  std::vector<std::int64_t> extents;
+  for (const ir::VarId var : op.vars) {
+    extents.push_back(function_.vars[var].extent.evaluate(frame.vars[0]));
+  }
+  Frame child = split_frame(frame, op.vars, extents);
+  if (child.count() != 0 && any(child.active)) run_region(op.body, child);
+}
+
+// Blocks one after another; nothing a block has of its own outlives it.
+void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
+  std::vector<ir::ValueId> own;
+  ir::walk(function_, op.body, [&](ir::OpId id) {
+    if (function_.ops[id].kind() == ir::OpKind::kAlloc) own.push_back(function_.ops[id].result);
+  });
+  std::vector<std::int64_t> extents;
+  for (const ir::VarId var : op.vars) {
+    extents.push_back(function_.vars[var].extent.evaluate(frame.vars[0]));
+  }
+  const Frame blocks = split_frame(frame, op.vars, extents);
+  for (const Vars& vars : blocks.vars) {
+    for (const ir::ValueId value : own) {
+      memories_[value.index].live = false;
+      fragments_[value.index].slots.clear();
+      scalars_[value.index].clear();
+    }
+    Frame block{{vars}, {1}};
+    run_region(op.body, block);
+  }
+}
+
+void Machine::run(const ir::For& op, Frame& frame) {
+  const std::vector<std::uint8_t> outer = frame.active;
+  const std::size_t count = frame.count();
+  std::vector<std::int64_t> next(count);
+  std::vector<std::int64_t> upper(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    next[i] = op.lower.evaluate(frame.vars[i]);
+    upper[i] = op.upper.evaluate(frame.vars[i]);
+  }
+  while (true) {
+    for (std::size_t i = 0; i < count; ++i) {
+      frame.active[i] = outer[i] != 0 && next[i] < upper[i] ? 1 : 0;
+      frame.vars[i][op.var.index] = next[i];
+      next[i] += op.step;
+    }
+    if (!any(frame.active)) break;
+    run_region(op.body, frame);
+  }
+  frame.active = outer;
+}
+
+std::vector<std::uint8_t> Machine::conditions(ir::ValueId value, const Frame& frame) {
+  std::vector<std::uint8_t> out(frame.count());
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const Number number = scalar(value, frame, i);
+    out[i] = number.value != 0 ? 1 : 0;
+    if (number.error > 0) ++outcome_.open_branches;
+  }
+  return out;
+}
+
+void Machine::run(const ir::If& op, Frame& frame) {
+  const std::vector<std::uint8_t> outer = frame.active;
+  const std::vector<std::uint8_t> taken = conditions(op.condition, frame);
+  frame.active = taken;
+  if (any(frame.active)) run_region(op.then_body, frame);
+  if (op.else_body.valid()) {
+    for (std::size_t i = 0; i < outer.size(); ++i) {
+      frame.active[i] = outer[i] != 0 && taken[i] == 0 ? 1 : 0;
+    }
+    if (any(frame.active)) run_region(op.else_body, frame);
+  }
+  frame.active = outer;
+}
+
+void Machine::run(const ir::Assert& op, ir::OpId id, Frame& frame) {
+  const std::vector<std::uint8_t> held = conditions(op.condition, frame);
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    if (frame.active[i] != 0 && held[i] == 0 && !outcome_.failed_assert) {
+      outcome_.failed_assert = FailedAssert{id, op.message};
+    }
+  }
+}
+
+Number Machine::scalar(ir::ValueId value, const Frame& frame, std::size_t instance) const {
+  const std::vector<Number>& slots = scalars_[value.index];
+  if (slots.empty()) return unknown();
+  return slots[slots_of(slots.size(), instance, frame.count()).first];
+}
+
+void Machine::run_scalar(const ir::Op& op, Frame& frame) {
+  std::vector<Number>& slots = scalars_[op.result.index];
+  if (slots.size() != frame.count()) slots.assign(frame.count(), unknown());
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] != 0) slots[i] = compute(op, frame, i);
+  }
+}
+
+Number Machine::compute(const ir::Op& op, const Frame& frame, std::size_t instance) {
+  const auto dtype_of = [&](ir::ValueId value) {
+    const auto* type = std::get_if<ir::ScalarType>(&function_.type(value));
+    return type != nullptr ? type->dtype : DType::kF32;
+  };
+  const auto get = [&](ir::ValueId value) { return scalar(value, frame, instance); };
+  const DType dtype = dtype_of(op.result);
+  if (const auto* read_op = std::get_if<ir::Read>(&op.data)) return read(*read_op, frame, instance);
+  if (const auto* constant = std::get_if<ir::Const>(&op.data)) {
+    return {round_to(dtype, constant->value), 0};
+  }
+  if (const auto* index = std::get_if<ir::Index>(&op.data)) {
+    return convert({static_cast<double>(index->expr.evaluate(frame.vars[instance])), 0},
+                   DType::kS64, dtype);
+  }
+  if (const auto* unary = std::get_if<ir::Unary>(&op.data)) {
+    return apply(unary->kind, dtype, get(unary->operand));
+  }
+  if (const auto* binary = std::get_if<ir::Binary>(&op.data)) {
+    return apply(binary->kind, dtype_of(binary->left), get(binary->left), get(binary->right));
+  }
+  if (const auto* cast = std::get_if<ir::Cast>(&op.data)) {
+    return convert(get(cast->operand), dtype_of(cast->operand), dtype);
+  }
+  if (const auto* pick = std::get_if<ir::Choose>(&op.data)) {
+    return choose(get(pick->condition), get(pick->if_true), get(pick->if_false));
+  }
+  if (const auto* cell = std::get_if<ir::Get>(&op.data)) return get(cell->cell);
+  KILN_UNREACHABLE("`{}` has no scalar result", ir::mnemonic(op.kind()));
+}
+
+void Machine::set_cell(const ir::Set& op, Frame& frame) {
+  std::vector<Number>& slots = scalars_[op.cell.index];
+  const std::size_t count = frame.count();
+  if (slots.size() < count) {
+    std::vector<Number> grown(count, unknown());
+    for (std::size_t i = 0; i < count && !slots.empty(); ++i) {
+      grown[i] = slots[i * slots.size() / count];
+    }
+    slots = std::move(grown);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (frame.active[i] == 0) continue;
+    const SlotRange range = slots_of(slots.size(), i, count);
+    const Number number = scalar(op.value, frame, i);
+    for (std::size_t s = 0; s < range.count; ++s) slots[range.first + s] = number;
+  }
+}
+
+Numerics f32_numerics() {
+  return [](ir::OpId) { return Accumulation{.roundoff = 0x1p-23, .depth = 1}; };
+}
+
+Outcome interpret(const ir::Function& function, const ir::Arguments& arguments,
+                  const Numerics& numerics) {
+  return Machine(function, arguments, numerics).run();
+}
+
+}  // namespace kiln::reference

@@ -1,0 +1,69 @@
+// The reference interpreter: runs the undecided tile IR in fp64 and says, for every element of
+// every output, what it should be and how far a correct machine may be from it.
+//
+//   Outcome outcome = interpret(function, arguments, numerics);
+//   outcome.outputs[0].expected[i], outcome.outputs[0].bound[i]
+//
+// It knows no hardware: a fragment is a matrix, a barrier is nothing, a copy moves elements. All
+// instances of a parallel level advance together, one operation at a time; blocks run one after
+// another. Decided attributes are never read.
+//
+// The bound is the program's own (running error analysis). A contraction gives
+//   (K/k + 2) * u * sum |a||b| + the error of the operands
+// with u the roundoff and k the depth of the instruction that will do it, which is all that the
+// caller must supply (Numerics). Sums of integers that the accumulator holds exactly have error 0,
+// so a lost tile of integers cannot hide.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/arguments.h"
+#include "ir/module.h"
+
+namespace kiln::reference {
+
+// How a matrix instruction adds: `roundoff` is the largest relative error of one accumulation,
+// `depth` how many products it adds at once (the k of its shape).
+struct Accumulation {
+  double roundoff = 0;
+  std::int64_t depth = 1;
+};
+
+// Asked once for each Mma operation of the function.
+using Numerics = std::function<Accumulation(ir::OpId)>;
+
+// One f32 rounding for each product: right, and loose, when nothing is known of the hardware.
+[[nodiscard]] Numerics f32_numerics();
+
+struct Output {
+  std::string name;
+  std::optional<std::size_t> param;  // none: the function's returned value
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> shape;
+  // By element, row-major. An infinite bound: nothing can be expected there (see Number).
+  std::vector<double> expected;
+  std::vector<double> bound;
+};
+
+struct FailedAssert {
+  ir::OpId op;
+  std::string message;
+};
+
+struct Outcome {
+  std::vector<Output> outputs;  // written parameters in order, then the returned value
+  std::optional<FailedAssert> failed_assert;
+  std::size_t open_branches = 0;     // conditions that rounding could turn either way
+  std::size_t outside_accesses = 0;  // element accesses outside their buffer
+};
+
+// Runs the whole function. The arguments are only read; tensors must have the shapes that the
+// parameters' types have under `arguments.vars` (KILN_CHECK). Costs about 1 ns a multiply-add.
+[[nodiscard]] Outcome interpret(const ir::Function& function, const ir::Arguments& arguments,
+                                const Numerics& numerics);
+
+}  // namespace kiln::reference

@@ -1,0 +1,143 @@
+// The reference interpreter's state: memories, fragments, scalars, and the instances that run.
+// Internal to this folder.
+//
+// Slots. A value is kept once for each instance of the level where it is defined. With S slots in a
+// block and N instances at the level that runs now, instance i sees the slots
+// [i*S/N, (i+1)*S/N) when N <= S, and slot i*S/N when N > S; writing in the latter case first
+// splits the slots into N. So an accumulator that a block filled once becomes one accumulator for
+// each of the groups that use it, and keeps its contents from one entry of the groups to the next.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "reference/interpreter.h"
+#include "reference/number.h"
+
+namespace kiln::reference {
+
+inline constexpr std::size_t kRankMax = 8;
+
+struct SlotRange {
+  std::size_t first = 0;
+  std::size_t count = 1;
+};
+[[nodiscard]] SlotRange slots_of(std::size_t slots, std::size_t instance, std::size_t instances);
+
+// A root view: `slots` copies of one dense row-major array.
+struct Memory {
+  bool live = false;
+  bool split = false;  // local memory: one slot for each instance
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> shape;
+  std::array<std::int64_t, kRankMax> stride{};
+  std::size_t elements = 0;
+  std::size_t slots = 0;
+  std::vector<double> values;
+  std::vector<double> errors;  // empty while all are 0
+
+  void create(DType type, std::vector<std::int64_t> extents, std::size_t slot_count,
+              Number initial);
+  [[nodiscard]] Number get(std::size_t slot, std::size_t element) const;
+  void set(std::size_t slot, std::size_t element, Number number);
+  void grow(std::size_t slot_count);  // see "Slots"
+};
+
+// A window evaluated for one instance: coordinate c of root dimension d is inside while
+// 0 <= origin[d] + c < limit[d].
+struct Window {
+  Memory* memory = nullptr;
+  std::size_t rank = 0;     // of the root
+  std::size_t dropped = 0;  // leading root dimensions that the view does not have
+  std::array<std::int64_t, kRankMax> origin{};
+  std::array<std::int64_t, kRankMax> limit{};
+  std::array<std::int64_t, kRankMax> shape{};  // of the view: rank - dropped entries
+
+  // The element's index in the memory, or none when it is outside. `index` has rank - dropped
+  // entries.
+  [[nodiscard]] std::optional<std::size_t> element(const std::int64_t* index) const;
+};
+
+// A fragment: for each slot a rows x cols matrix of running sums.
+struct Fragments {
+  struct Slot {
+    std::vector<double> value;
+    std::vector<double> magnitude;  // sum of |a||b| so far, of the finite terms
+    std::vector<double> error;      // what operands and the initial value brought along
+    std::int64_t steps = 0;         // accumulations since the last fill or load
+    std::int64_t products = 0;      // per element, since then
+    double roundoff = 0;            // the largest of the instructions used
+    bool integral = false;          // every term is an integer
+    bool clean = false;             // every error is 0
+  };
+  ir::FragType type;
+  std::vector<Slot> slots;
+
+  void grow(std::size_t slot_count);
+  // Element `index` as a number of the fragment's type: the bound of design.md 6.
+  [[nodiscard]] Number get(const Slot& slot, std::size_t index) const;
+};
+
+// The instances of the level that runs now.
+struct Frame {
+  std::vector<std::vector<std::int64_t>> vars;  // by instance, then by VarId
+  std::vector<std::uint8_t> active;             // by instance
+
+  [[nodiscard]] std::size_t count() const { return vars.size(); }
+};
+
+class Machine {
+ public:
+  Machine(const ir::Function& function, const ir::Arguments& arguments, const Numerics& numerics);
+  [[nodiscard]] Outcome run();
+
+ private:
+  using Coordinates = std::array<std::int64_t, kRankMax>;
+
+  void load_parameters();
+  void collect_outputs();
+  void add_output(ir::ValueId value, std::optional<std::size_t> param);
+
+  // interpreter.cpp: structure and scalars
+  void run_region(ir::RegionId region, Frame& frame);
+  void run_op(ir::OpId id, Frame& frame);
+  void run(const ir::Parallel& op, Frame& frame);
+  void run(const ir::For& op, Frame& frame);
+  void run(const ir::If& op, Frame& frame);
+  void run(const ir::Assert& op, ir::OpId id, Frame& frame);
+  void run_launch(const ir::Parallel& op, Frame& frame);
+  void run_scalar(const ir::Op& op, Frame& frame);
+  [[nodiscard]] Number compute(const ir::Op& op, const Frame& frame, std::size_t instance);
+  [[nodiscard]] Number scalar(ir::ValueId value, const Frame& frame, std::size_t instance) const;
+  void set_cell(const ir::Set& op, Frame& frame);
+  [[nodiscard]] std::vector<std::uint8_t> conditions(ir::ValueId value, const Frame& frame);
+
+  // tiles.cpp: memory and the matrix unit
+  void run(const ir::Alloc& op, ir::ValueId result, Frame& frame);
+  void run(const ir::Copy& op, Frame& frame);
+  void run(const ir::Write& op, Frame& frame);
+  void run(const ir::Fill& op, Frame& frame);
+  void run(const ir::Load& op, Frame& frame);
+  void run(const ir::Mma& op, ir::OpId id, Frame& frame);
+  void run(const ir::Store& op, Frame& frame);
+  [[nodiscard]] Number read(const ir::Read& op, const Frame& frame, std::size_t instance);
+  void copy_tile(const Window& from, std::size_t from_slot, const Window& to, SlotRange to_slots);
+  [[nodiscard]] Window window(ir::ValueId view, const std::vector<std::int64_t>& vars);
+  [[nodiscard]] std::vector<std::int64_t> extents(const ir::ViewType& type,
+                                                  const std::vector<std::int64_t>& vars) const;
+  // The slots of a local memory that the instance sees, split for writing where needed.
+  [[nodiscard]] SlotRange writable(Memory& memory, std::size_t instance, const Frame& frame) const;
+
+  const ir::Function& function_;
+  const ir::Arguments& arguments_;
+  const Numerics& numerics_;
+  Outcome outcome_;
+  bool returned_ = false;
+  // By ValueId.
+  std::vector<Memory> memories_;
+  std::vector<Fragments> fragments_;
+  std::vector<std::vector<Number>> scalars_;  // scalars and cells
+  std::vector<std::optional<ir::ResolvedView>> views_;
+};
+
+}  // namespace kiln::reference

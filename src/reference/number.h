@@ -1,0 +1,47 @@
+// Number: a value in fp64 and how far the machine's value may lie from it.
+//
+// Every scalar of the reference interpreter is a pair (value, error) with the promise
+//   |what a correct machine computes - value| <= error.
+//
+//   f32 x = 0.1f                    value 0.1f exactly,        error 0
+//   f32 y = x * 3.0f                value 0.1f * 3 (in fp64),  error 2^-24 * |y| + 2^-150
+//   f32 z = x * 2.0f                value 2 * 0.1f,            error 0: the result is an f32
+//
+// The value is not rounded where an error is kept: a machine may fuse a product into the sum that
+// follows. error = infinity says that nothing is known (an uninitialised read, a division by a
+// number that may be 0, an accumulator that may overflow on the way).
+#pragma once
+
+#include <limits>
+
+#include "ir/op.h"
+#include "support/dtype.h"
+
+namespace kiln::reference {
+
+inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+
+struct Number {
+  double value = 0;
+  double error = 0;
+
+  friend bool operator==(const Number&, const Number&) = default;
+};
+
+// A value nothing is known about.
+[[nodiscard]] Number unknown();
+
+// The number after a conversion of type to `to`, rounding to nearest even once: exactly that
+// where the number is exact, else one more rounding error. Floats to integers truncate; integers
+// wrap into narrower ones.
+[[nodiscard]] Number convert(Number number, DType from, DType to);
+
+// One arithmetic operation in `dtype`. Comparisons give a bool whose error is 1 where the operands'
+// errors leave the answer open. Integers wrap.
+[[nodiscard]] Number apply(ir::BinaryKind kind, DType dtype, Number left, Number right);
+[[nodiscard]] Number apply(ir::UnaryKind kind, DType dtype, Number operand);
+
+// if_true or if_false; where the condition is open, the error covers both.
+[[nodiscard]] Number choose(Number condition, Number if_true, Number if_false);
+
+}  // namespace kiln::reference

@@ -1,0 +1,437 @@
+// Memory and matrix operations of the reference interpreter (see machine.h).
+#include <algorithm>
+#include <cmath>
+
+#include "reference/machine.h"
+
+namespace kiln::reference {
+
+namespace {
+
+constexpr double kFp64Roundoff = 0x1p-53;
+
+// One a*b term added to an element: the slow, careful way, for operands that carry errors or are
+// not finite.
+struct Term {
+  double product = 0;
+  double magnitude = 0;
+  double error = 0;
+};
+
+Term term_of(Number a, Number b) {
+  Term term{a.value * b.value, 0, 0};
+  if (std::isfinite(term.product)) term.magnitude = std::fabs(term.product);
+  if (a.error > 0 || b.error > 0) {
+    term.error = std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error;
+    if (std::isnan(term.error)) term.error = kUnbounded;
+    if (std::isfinite(term.error)) term.magnitude += term.error;
+  }
+  return term;
+}
+
+bool all_integers(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](double v) { return std::isfinite(v) && std::trunc(v) == v; });
+}
+
+// Where a contraction's operand has its elements: value[outer * outer_stride + k * k_stride].
+struct Operand {
+  const Fragments::Slot& slot;
+  std::size_t outer = 0;
+  std::size_t depth = 0;
+  std::size_t outer_stride = 0;
+  std::size_t k_stride = 0;
+};
+
+Operand operand_of(const Fragments& fragments, const Fragments::Slot& slot, ir::Major major) {
+  const auto rows = static_cast<std::size_t>(fragments.type.rows);
+  const auto cols = static_cast<std::size_t>(fragments.type.cols);
+  if (major == ir::Major::kRow) return {slot, rows, cols, cols, 1};
+  return {slot, cols, rows, 1, cols};
+}
+
+// One element's dot product where every operand is exact: the fast loop.
+bool add_exact(Fragments::Slot& c, std::size_t at, const Operand& a, std::size_t m,
+               const Operand& b, std::size_t n) {
+  const double* x = a.slot.value.data() + m * a.outer_stride;
+  const double* y = b.slot.value.data() + n * b.outer_stride;
+  double sum = 0;
+  double magnitude = 0;
+  for (std::size_t k = 0; k < a.depth; ++k) {
+    const double product = x[k * a.k_stride] * y[k * b.k_stride];
+    sum += product;
+    magnitude += std::fabs(product);
+  }
+  if (!std::isfinite(magnitude)) return false;
+  c.value[at] += sum;
+  c.magnitude[at] += magnitude;
+  return true;
+}
+
+void add_careful(Fragments::Slot& c, std::size_t at, const Operand& a, std::size_t m,
+                 const Operand& b, std::size_t n) {
+  for (std::size_t k = 0; k < a.depth; ++k) {
+    const std::size_t i = m * a.outer_stride + k * a.k_stride;
+    const std::size_t j = n * b.outer_stride + k * b.k_stride;
+    const Term term =
+        term_of({a.slot.value[i], a.slot.error[i]}, {b.slot.value[j], b.slot.error[j]});
+    c.value[at] += term.product;
+    c.magnitude[at] += term.magnitude;
+    c.error[at] += term.error;
+    if (term.error > 0) c.clean = false;
+  }
+}
+
+void multiply(Fragments::Slot& c, const Operand& a, const Operand& b) {
+  KILN_CHECK(a.depth == b.depth, "a contraction of {} with {}", a.depth, b.depth);
+  const bool clean = a.slot.clean && b.slot.clean;
+  for (std::size_t m = 0; m < a.outer; ++m) {
+    for (std::size_t n = 0; n < b.outer; ++n) {
+      const std::size_t at = m * b.outer + n;
+      if (!clean || !add_exact(c, at, a, m, b, n)) add_careful(c, at, a, m, b, n);
+    }
+  }
+  c.integral = c.integral && a.slot.integral && b.slot.integral;
+  c.products += static_cast<std::int64_t>(a.depth);
+}
+
+// Starts the slot's sums anew from numbers given by `element(index)`.
+template <class Element>
+void restart(Fragments::Slot& slot, std::size_t count, Element&& element) {
+  slot = Fragments::Slot{};
+  slot.value.resize(count);
+  slot.magnitude.resize(count);
+  slot.error.resize(count);
+  slot.clean = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Number number = element(i);
+    slot.value[i] = number.value;
+    slot.magnitude[i] = std::isfinite(number.value) ? std::fabs(number.value) : 0;
+    slot.error[i] = number.error;
+    slot.clean = slot.clean && number.error == 0;
+  }
+  slot.integral = all_integers(slot.value);
+}
+
+}  // namespace
+
+void Memory::create(DType type, std::vector<std::int64_t> extents, std::size_t slot_count,
+                    Number initial) {
+  KILN_CHECK(extents.size() <= kRankMax, "rank {}", extents.size());
+  live = true;
+  dtype = type;
+  shape = std::move(extents);
+  elements = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    stride[d] = static_cast<std::int64_t>(elements);
+    elements *= static_cast<std::size_t>(std::max<std::int64_t>(shape[d], 0));
+  }
+  slots = slot_count;
+  values.assign(elements * slots, initial.value);
+  errors.clear();
+  if (initial.error != 0) errors.assign(elements * slots, initial.error);
+}
+
+Number Memory::get(std::size_t slot, std::size_t element) const {
+  const std::size_t at = slot * elements + element;
+  return {values[at], errors.empty() ? 0.0 : errors[at]};
+}
+
+void Memory::set(std::size_t slot, std::size_t element, Number number) {
+  const std::size_t at = slot * elements + element;
+  values[at] = number.value;
+  if (errors.empty() && number.error != 0) errors.assign(values.size(), 0.0);
+  if (!errors.empty()) errors[at] = number.error;
+}
+
+void Memory::grow(std::size_t slot_count) {
+  auto spread = [&](std::vector<double>& data) {
+    if (data.empty()) return;
+    std::vector<double> out;
+    out.reserve(elements * slot_count);
+    for (std::size_t s = 0; s < slot_count; ++s) {
+      const auto begin =
+          data.begin() + static_cast<std::ptrdiff_t>(s * slots / slot_count * elements);
+      out.insert(out.end(), begin, begin + static_cast<std::ptrdiff_t>(elements));
+    }
+    data = std::move(out);
+  };
+  spread(values);
+  spread(errors);
+  slots = slot_count;
+}
+
+std::optional<std::size_t> Window::element(const std::int64_t* index) const {
+  std::int64_t at = 0;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t coordinate = origin[d] + (d < dropped ? 0 : index[d - dropped]);
+    if (coordinate < 0 || coordinate >= limit[d]) return std::nullopt;
+    at += coordinate * memory->stride[d];
+  }
+  return static_cast<std::size_t>(at);
+}
+
+void Fragments::grow(std::size_t slot_count) {
+  if (slots.empty()) {
+    const auto count = static_cast<std::size_t>(type.rows * type.cols);
+    slots.resize(slot_count);
+    for (Slot& slot : slots) restart(slot, count, [](std::size_t) { return unknown(); });
+    return;
+  }
+  std::vector<Slot> grown;
+  for (std::size_t s = 0; s < slot_count; ++s) {
+    grown.push_back(slots[s * slots.size() / slot_count]);
+  }
+  slots = std::move(grown);
+}
+
+Number Fragments::get(const Slot& slot, std::size_t index) const {
+  const double value = slot.value[index];
+  const double magnitude = slot.magnitude[index];
+  const double error = slot.error[index];
+  if (slot.steps == 0) return {value, error};
+  // A partial sum may have overflowed in some order of the additions: nothing can be promised.
+  if (magnitude > info(type.dtype).max || error == kUnbounded) return {value, kUnbounded};
+  if (!std::isfinite(value)) return {value, 0};
+  const double u = slot.roundoff;
+  const double exact_limit =
+      std::min(std::exp2(info(type.dtype).mantissa_bits + 1), u > 0 ? 1 / u : kUnbounded);
+  if (!is_float(type.dtype)) return {value, error};
+  if (error == 0 && slot.integral && magnitude <= exact_limit) return {value, 0};
+  const auto steps = static_cast<double>(slot.steps);
+  const double ours = static_cast<double>(slot.products) * kFp64Roundoff * magnitude;
+  return {value, (steps + 2) * (u * magnitude + smallest(type.dtype)) + ours + error};
+}
+
+std::vector<std::int64_t> Machine::extents(const ir::ViewType& type,
+                                           const std::vector<std::int64_t>& vars) const {
+  std::vector<std::int64_t> out;
+  for (const ir::Expr& extent : type.shape) out.push_back(extent.evaluate(vars));
+  return out;
+}
+
+Window Machine::window(ir::ValueId view, const std::vector<std::int64_t>& vars) {
+  std::optional<ir::ResolvedView>& resolved = views_[view.index];
+  if (!resolved) resolved = ir::resolve_view(function_, view);
+  Window out;
+  out.memory = &memories_[resolved->root.index];
+  KILN_CHECK(out.memory->live, "`{}` is used before it exists", function_.values[view].name);
+  out.rank = resolved->origin.size();
+  out.dropped = resolved->dropped;
+  for (std::size_t d = 0; d < out.rank; ++d) {
+    out.origin[d] = resolved->origin[d].evaluate(vars);
+    out.limit[d] = out.memory->shape[d];
+    for (const ir::Expr& limit : resolved->limits[d]) {
+      out.limit[d] = std::min(out.limit[d], limit.evaluate(vars));
+    }
+  }
+  const ir::ViewType& type = function_.view_type(view);
+  for (std::size_t d = 0; d < type.shape.size(); ++d) out.shape[d] = type.shape[d].evaluate(vars);
+  return out;
+}
+
+SlotRange Machine::writable(Memory& memory, std::size_t instance, const Frame& frame) const {
+  if (!memory.split) return {0, 1};
+  if (memory.slots < frame.count()) memory.grow(frame.count());
+  return slots_of(memory.slots, instance, frame.count());
+}
+
+void Machine::run(const ir::Alloc& op, ir::ValueId result, Frame& frame) {
+  const ir::Type& type = function_.type(result);
+  const std::size_t count = frame.count();
+  auto initial_of = [&](std::size_t i) { return scalar(op.initial, frame, i); };
+  if (const auto* frag = std::get_if<ir::FragType>(&type)) {
+    fragments_[result.index].type = *frag;
+    return;
+  }
+  if (std::holds_alternative<ir::CellType>(type)) {
+    std::vector<Number>& slots = scalars_[result.index];
+    if (slots.size() < count) slots.resize(count, unknown());
+    for (std::size_t i = 0; i < count && op.initial.valid(); ++i) {
+      if (frame.active[i] == 0) continue;
+      const SlotRange range = slots_of(slots.size(), i, count);
+      std::fill_n(slots.begin() + static_cast<std::ptrdiff_t>(range.first), range.count,
+                  initial_of(i));
+    }
+    return;
+  }
+  const ir::ViewType& view = function_.view_type(result);
+  Memory& memory = memories_[result.index];
+  if (!memory.live) {
+    memory.split = view.space == ir::Space::kLocal;
+    // A fresh device buffer is garbage until it is written.
+    memory.create(view.dtype, extents(view, frame.vars[0]), memory.split ? count : 1, unknown());
+  }
+  for (std::size_t i = 0; i < count && op.initial.valid(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const SlotRange range = writable(memory, i, frame);
+    for (std::size_t s = range.first; s < range.first + range.count; ++s) {
+      for (std::size_t e = 0; e < memory.elements; ++e) memory.set(s, e, initial_of(i));
+    }
+  }
+}
+
+void Machine::copy_tile(const Window& from, std::size_t from_slot, const Window& to,
+                        SlotRange to_slots) {
+  const std::size_t rank = to.rank - to.dropped;
+  Coordinates at{};
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (to.shape[d] <= 0) return;
+  }
+  while (true) {
+    bool inside = true;
+    for (std::size_t d = 0; d < rank; ++d) inside = inside && at[d] < from.shape[d];
+    const auto source = inside ? from.element(at.data()) : std::nullopt;
+    const Number number = source ? from.memory->get(from_slot, *source) : Number{};
+    if (const auto target = to.element(at.data())) {
+      for (std::size_t s = 0; s < to_slots.count; ++s) {
+        to.memory->set(to_slots.first + s, *target, number);
+      }
+    }
+    std::size_t d = rank;
+    while (d > 0 && ++at[d - 1] == to.shape[d - 1]) at[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+void Machine::run(const ir::Copy& op, Frame& frame) {
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const Window to = window(op.dst, frame.vars[i]);
+    const SlotRange to_slots = writable(*to.memory, i, frame);
+    const Window from = window(op.src, frame.vars[i]);
+    const std::size_t from_slot =
+        from.memory->split ? slots_of(from.memory->slots, i, frame.count()).first : 0;
+    copy_tile(from, from_slot, to, to_slots);
+  }
+}
+
+Number Machine::read(const ir::Read& op, const Frame& frame, std::size_t instance) {
+  const std::vector<std::int64_t>& vars = frame.vars[instance];
+  const Window from = window(op.view, vars);
+  Coordinates index{};
+  for (std::size_t d = 0; d < op.index.size(); ++d) index[d] = op.index[d].evaluate(vars);
+  const auto element = from.element(index.data());
+  if (!element) {
+    ++outcome_.outside_accesses;
+    return unknown();
+  }
+  const Memory& memory = *from.memory;
+  const std::size_t slot = memory.split ? slots_of(memory.slots, instance, frame.count()).first : 0;
+  return memory.get(slot, *element);
+}
+
+void Machine::run(const ir::Write& op, Frame& frame) {
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const Window to = window(op.view, frame.vars[i]);
+    Coordinates index{};
+    for (std::size_t d = 0; d < op.index.size(); ++d) {
+      index[d] = op.index[d].evaluate(frame.vars[i]);
+    }
+    const auto element = to.element(index.data());
+    if (!element) {
+      ++outcome_.outside_accesses;
+      continue;
+    }
+    const Number number = scalar(op.value, frame, i);
+    const SlotRange range = writable(*to.memory, i, frame);
+    for (std::size_t s = 0; s < range.count; ++s) {
+      to.memory->set(range.first + s, *element, number);
+    }
+  }
+}
+
+void Machine::run(const ir::Fill& op, Frame& frame) {
+  Fragments& fragments = fragments_[op.frag.index];
+  if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
+  const auto elements = static_cast<std::size_t>(fragments.type.rows * fragments.type.cols);
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const Number number = scalar(op.value, frame, i);
+    const SlotRange range = slots_of(fragments.slots.size(), i, frame.count());
+    for (std::size_t s = 0; s < range.count; ++s) {
+      restart(fragments.slots[range.first + s], elements, [&](std::size_t) { return number; });
+    }
+  }
+}
+
+void Machine::run(const ir::Load& op, Frame& frame) {
+  Fragments& fragments = fragments_[op.frag.index];
+  if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
+  const std::int64_t cols = fragments.type.cols;
+  const auto elements = static_cast<std::size_t>(fragments.type.rows * cols);
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const Window from = window(op.view, frame.vars[i]);
+    const std::size_t slot =
+        from.memory->split ? slots_of(from.memory->slots, i, frame.count()).first : 0;
+    auto element = [&](std::size_t at) {
+      const Coordinates index{static_cast<std::int64_t>(at) / cols,
+                              static_cast<std::int64_t>(at) % cols};
+      const auto place = from.element(index.data());
+      return place ? from.memory->get(slot, *place) : Number{};
+    };
+    const SlotRange range = slots_of(fragments.slots.size(), i, frame.count());
+    for (std::size_t s = 0; s < range.count; ++s) {
+      restart(fragments.slots[range.first + s], elements, element);
+    }
+  }
+}
+
+void Machine::run(const ir::Mma& op, ir::OpId id, Frame& frame) {
+  Fragments& c = fragments_[op.c.index];
+  Fragments& a = fragments_[op.a.index];
+  Fragments& b = fragments_[op.b.index];
+  const Accumulation numerics = numerics_(id);
+  const std::size_t count = frame.count();
+  for (Fragments* fragments : {&a, &b, &c}) {
+    if (fragments->slots.size() < count) fragments->grow(count);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (frame.active[i] == 0) continue;
+    const Operand left =
+        operand_of(a, a.slots[slots_of(a.slots.size(), i, count).first], op.a_major);
+    const Operand right =
+        operand_of(b, b.slots[slots_of(b.slots.size(), i, count).first], op.b_major);
+    KILN_CHECK(left.outer * right.outer == static_cast<std::size_t>(c.type.rows * c.type.cols),
+               "a product of {}x{} into {}x{}", left.outer, right.outer, c.type.rows, c.type.cols);
+    const std::int64_t depth = std::max<std::int64_t>(numerics.depth, 1);
+    const SlotRange range = slots_of(c.slots.size(), i, count);
+    for (std::size_t s = range.first; s < range.first + range.count; ++s) {
+      multiply(c.slots[s], left, right);
+      c.slots[s].steps += (static_cast<std::int64_t>(left.depth) + depth - 1) / depth;
+      c.slots[s].roundoff = std::max(c.slots[s].roundoff, numerics.roundoff);
+    }
+  }
+}
+
+void Machine::run(const ir::Store& op, Frame& frame) {
+  Fragments& fragments = fragments_[op.frag.index];
+  if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
+  const std::int64_t rows = fragments.type.rows;
+  const std::int64_t cols = fragments.type.cols;
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const Window to = window(op.view, frame.vars[i]);
+    const SlotRange targets = writable(*to.memory, i, frame);
+    const Fragments::Slot& slot =
+        fragments.slots[slots_of(fragments.slots.size(), i, frame.count()).first];
+    for (std::int64_t at = 0; at < rows * cols; ++at) {
+      const std::int64_t row = at / cols;
+      const std::int64_t col = at % cols;
+      const Coordinates index = op.transposed ? Coordinates{col, row} : Coordinates{row, col};
+      // A view smaller than the tile takes only its own elements.
+      if (index[0] >= to.shape[0] || index[1] >= to.shape[1]) continue;
+      const auto element = to.element(index.data());
+      if (!element) continue;
+      const Number number = convert(fragments.get(slot, static_cast<std::size_t>(at)),
+                                    fragments.type.dtype, to.memory->dtype);
+      for (std::size_t s = 0; s < targets.count; ++s) {
+        to.memory->set(targets.first + s, *element, number);
+      }
+    }
+  }
+}
+
+}  // namespace kiln::reference

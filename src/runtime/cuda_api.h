@@ -1,0 +1,74 @@
+// The entry points of the CUDA driver that kiln calls, with our own declarations: no CUDA header is
+// needed to build. Names, versions and numbers are those of the driver's stable binary interface.
+#pragma once
+
+#include <cstddef>
+
+#include "support/result.h"
+
+namespace kiln::runtime::cuda {
+
+using Status = int;  // CUresult; 0 is success
+using Device = int;
+using DevicePtr = unsigned long long;
+using Context = struct ContextTag*;
+using ModuleHandle = struct ModuleTag*;
+using FunctionHandle = struct FunctionTag*;
+using Stream = struct StreamTag*;
+using EventHandle = struct EventTag*;
+
+inline constexpr Status kSuccess = 0;
+// CUdevice_attribute and CUfunction_attribute.
+inline constexpr int kComputeCapabilityMajor = 75;
+inline constexpr int kComputeCapabilityMinor = 76;
+inline constexpr int kMaxDynamicSharedBytes = 8;
+
+// KILN_CUDA(member, symbol, parameters)
+#define KILN_CUDA_FUNCTIONS(KILN_CUDA)                                                           \
+  KILN_CUDA(init, "cuInit", (unsigned flags))                                                    \
+  KILN_CUDA(device_count, "cuDeviceGetCount", (int* count))                                      \
+  KILN_CUDA(device_get, "cuDeviceGet", (Device * device, int ordinal))                           \
+  KILN_CUDA(device_name, "cuDeviceGetName", (char* name, int length, Device device))             \
+  KILN_CUDA(device_attribute, "cuDeviceGetAttribute", (int* value, int which, Device device))    \
+  KILN_CUDA(context_retain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))      \
+  KILN_CUDA(context_release, "cuDevicePrimaryCtxRelease_v2", (Device device))                    \
+  KILN_CUDA(context_set, "cuCtxSetCurrent", (Context context))                                   \
+  KILN_CUDA(context_synchronize, "cuCtxSynchronize", ())                                         \
+  KILN_CUDA(memory_alloc, "cuMemAlloc_v2", (DevicePtr * pointer, std::size_t bytes))             \
+  KILN_CUDA(memory_free, "cuMemFree_v2", (DevicePtr pointer))                                    \
+  KILN_CUDA(copy_in, "cuMemcpyHtoD_v2", (DevicePtr to, const void* from, std::size_t bytes))     \
+  KILN_CUDA(copy_out, "cuMemcpyDtoH_v2", (void* to, DevicePtr from, std::size_t bytes))          \
+  KILN_CUDA(set_bytes, "cuMemsetD8_v2", (DevicePtr to, unsigned char byte, std::size_t count))   \
+  KILN_CUDA(module_load, "cuModuleLoadData", (ModuleHandle * module, const void* image))         \
+  KILN_CUDA(module_unload, "cuModuleUnload", (ModuleHandle module))                              \
+  KILN_CUDA(module_function, "cuModuleGetFunction",                                              \
+            (FunctionHandle * function, ModuleHandle module, const char* name))                  \
+  KILN_CUDA(function_set, "cuFuncSetAttribute", (FunctionHandle function, int which, int value)) \
+  KILN_CUDA(launch, "cuLaunchKernel",                                                            \
+            (FunctionHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,         \
+             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,        \
+             Stream stream, void** parameters, void** extra))                                    \
+  KILN_CUDA(event_create, "cuEventCreate", (EventHandle * event, unsigned flags))                \
+  KILN_CUDA(event_destroy, "cuEventDestroy_v2", (EventHandle event))                             \
+  KILN_CUDA(event_record, "cuEventRecord", (EventHandle event, Stream stream))                   \
+  KILN_CUDA(event_synchronize, "cuEventSynchronize", (EventHandle event))                        \
+  KILN_CUDA(event_elapsed, "cuEventElapsedTime",                                                 \
+            (float* milliseconds, EventHandle start, EventHandle end))                           \
+  KILN_CUDA(error_name, "cuGetErrorName", (Status status, const char** name))                    \
+  KILN_CUDA(error_text, "cuGetErrorString", (Status status, const char** text))
+
+struct Api {
+#define KILN_CUDA(member, symbol, parameters) Status(*member) parameters = nullptr;
+  KILN_CUDA_FUNCTIONS(KILN_CUDA)
+#undef KILN_CUDA
+
+  // Nothing when `status` is success, else an error with the driver's name for it:
+  // "cannot load `matmul`: CUDA_ERROR_INVALID_IMAGE (device kernel image is invalid)".
+  [[nodiscard]] Result<void> check(Status status, const char* what,
+                                   const std::string& subject = {}) const;
+};
+
+// Opens libcuda.so.1 and finds all of them. Errors: no driver on this machine, or one too old.
+[[nodiscard]] Result<Api> open_api();
+
+}  // namespace kiln::runtime::cuda

@@ -1,0 +1,206 @@
+#include "runtime/host_program.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::runtime {
+
+using ir::BinaryKind;
+using ir::OpId;
+
+namespace {
+
+DType scalar_dtype(const ir::Function& function, ir::ValueId value) {
+  const ir::Type& type = function.type(value);
+  if (const auto* cell = std::get_if<ir::CellType>(&type)) return cell->dtype;
+  const auto* scalar = std::get_if<ir::ScalarType>(&type);
+  KILN_CHECK(scalar != nullptr, "`%{}` of `@{}` is no scalar", function.values[value].name,
+             function.name);
+  return scalar->dtype;
+}
+
+// Integers wrap as they do in the kernel, floats round.
+double as_dtype(DType dtype, double value) {
+  if (!is_integer(dtype) || std::fabs(value) >= 0x1p53) return round_to(dtype, value);
+  const auto bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
+  return decode(dtype, bits);
+}
+
+double quotient(DType dtype, double left, double right) {
+  return is_float(dtype) ? left / right : right == 0 ? 0 : std::trunc(left / right);
+}
+
+std::int64_t whole(double value) { return static_cast<std::int64_t>(value); }
+
+double apply_bits(BinaryKind kind, std::int64_t left, std::int64_t right) {
+  const auto a = static_cast<std::uint64_t>(left);
+  const auto places = static_cast<unsigned>(right) & 63U;
+  if (kind == BinaryKind::kAnd) return static_cast<double>(left & right);
+  if (kind == BinaryKind::kOr) return static_cast<double>(left | right);
+  if (kind == BinaryKind::kXor) return static_cast<double>(left ^ right);
+  if (kind == BinaryKind::kShl) return static_cast<double>(static_cast<std::int64_t>(a << places));
+  return static_cast<double>(left >> places);
+}
+
+double apply(BinaryKind kind, DType dtype, double left, double right) {
+  switch (kind) {
+    case BinaryKind::kAdd: return left + right;
+    case BinaryKind::kSub: return left - right;
+    case BinaryKind::kMul: return left * right;
+    case BinaryKind::kDiv: return quotient(dtype, left, right);
+    case BinaryKind::kRem: return right == 0 ? 0 : std::fmod(left, right);
+    case BinaryKind::kMin: return std::min(left, right);
+    case BinaryKind::kMax: return std::max(left, right);
+    case BinaryKind::kEq: return left == right ? 1 : 0;
+    case BinaryKind::kNe: return left != right ? 1 : 0;
+    case BinaryKind::kLt: return left < right ? 1 : 0;
+    case BinaryKind::kLe: return left <= right ? 1 : 0;
+    case BinaryKind::kGt: return left > right ? 1 : 0;
+    case BinaryKind::kGe: return left >= right ? 1 : 0;
+    case BinaryKind::kLogicalAnd: return left != 0 && right != 0 ? 1 : 0;
+    case BinaryKind::kLogicalOr: return left != 0 || right != 0 ? 1 : 0;
+    case BinaryKind::kAnd:
+    case BinaryKind::kOr:
+    case BinaryKind::kXor:
+    case BinaryKind::kShl:
+    case BinaryKind::kShr: return apply_bits(kind, whole(left), whole(right));
+  }
+  return 0;
+}
+
+double apply(ir::UnaryKind kind, double operand) {
+  switch (kind) {
+    case ir::UnaryKind::kNegate: return -operand;
+    case ir::UnaryKind::kNot: return operand == 0 ? 1 : 0;
+    case ir::UnaryKind::kBitNot: return static_cast<double>(~whole(operand));
+  }
+  return 0;
+}
+
+}  // namespace
+
+HostProgram::HostProgram(const ir::Function& function, const ir::Arguments& arguments)
+    : function_(function), arguments_(arguments) {}
+
+Result<void> HostProgram::run(const Hooks& hooks) {
+  hooks_ = &hooks;
+  vars_ = arguments_.vars;
+  vars_.resize(function_.vars.size());
+  scalars_.assign(function_.values.size(), 0);
+  returned_ = {};
+  stopped_ = false;
+  for (std::size_t i = 0; i < function_.params.size(); ++i) {
+    const ir::Param& param = function_.params[i];
+    scalars_[param.value.index] = param.var.valid() ? static_cast<double>(vars_[param.var.index])
+                                                    : arguments_.params[i].scalar;
+  }
+  return region(function_.body);
+}
+
+Result<void> HostProgram::region(ir::RegionId region) {
+  for (const OpId id : function_.regions[region].ops) {
+    if (stopped_) return {};
+    if (auto done = step(id); !done) return done;
+  }
+  return {};
+}
+
+Result<void> HostProgram::step(OpId id) {
+  return std::visit([&](const auto& op) { return run_op(id, op); }, function_.ops[id].data);
+}
+
+void HostProgram::set(OpId id, double value) {
+  const ir::ValueId result = function_.ops[id].result;
+  scalars_[result.index] = as_dtype(scalar_dtype(function_, result), value);
+}
+
+Result<void> HostProgram::run_op(OpId id, const ir::Parallel&) { return hooks_->launch(id); }
+
+Result<void> HostProgram::run_op(OpId, const ir::For& op) {
+  const std::int64_t upper = op.upper.evaluate(vars_);
+  for (std::int64_t i = op.lower.evaluate(vars_); i < upper && !stopped_; i += op.step) {
+    vars_[op.var.index] = i;
+    if (auto done = region(op.body); !done) return done;
+  }
+  return {};
+}
+
+Result<void> HostProgram::run_op(OpId, const ir::If& op) {
+  if (scalar(op.condition) != 0) return region(op.then_body);
+  return op.else_body.valid() ? region(op.else_body) : Result<void>{};
+}
+
+Result<void> HostProgram::run_op(OpId, const ir::Return& op) {
+  returned_ = op.value;
+  stopped_ = true;
+  return {};
+}
+
+Result<void> HostProgram::run_op(OpId id, const ir::Alloc& op) {
+  const ir::ValueId result = function_.ops[id].result;
+  std::optional<double> initial;
+  if (op.initial.valid()) initial = scalar(op.initial);
+  const auto* view = std::get_if<ir::ViewType>(&function_.type(result));
+  if (view == nullptr) {
+    if (std::holds_alternative<ir::CellType>(function_.type(result))) set(id, initial.value_or(0));
+    return {};
+  }
+  std::vector<std::int64_t> shape;
+  for (const ir::Expr& extent : view->shape) shape.push_back(extent.evaluate(vars_));
+  return hooks_->allocate(result, shape, initial);
+}
+
+Result<void> HostProgram::run_op(OpId, const ir::Subview&) { return {}; }
+
+Result<void> HostProgram::run_op(OpId id, const ir::Const& op) {
+  set(id, op.value);
+  return {};
+}
+Result<void> HostProgram::run_op(OpId id, const ir::Index& op) {
+  set(id, static_cast<double>(op.expr.evaluate(vars_)));
+  return {};
+}
+Result<void> HostProgram::run_op(OpId, const ir::Bind& op) {
+  vars_[op.var.index] = whole(scalar(op.value));
+  return {};
+}
+Result<void> HostProgram::run_op(OpId id, const ir::Unary& op) {
+  set(id, apply(op.kind, scalar(op.operand)));
+  return {};
+}
+Result<void> HostProgram::run_op(OpId id, const ir::Binary& op) {
+  const DType dtype = scalar_dtype(function_, op.left);
+  set(id, apply(op.kind, dtype, scalar(op.left), scalar(op.right)));
+  return {};
+}
+Result<void> HostProgram::run_op(OpId id, const ir::Cast& op) {
+  set(id, is_integer(scalar_dtype(function_, function_.ops[id].result))
+              ? std::trunc(scalar(op.operand))
+              : scalar(op.operand));
+  return {};
+}
+Result<void> HostProgram::run_op(OpId id, const ir::Choose& op) {
+  set(id, scalar(scalar(op.condition) != 0 ? op.if_true : op.if_false));
+  return {};
+}
+Result<void> HostProgram::run_op(OpId id, const ir::Get& op) {
+  set(id, scalar(op.cell));
+  return {};
+}
+Result<void> HostProgram::run_op(OpId, const ir::Set& op) {
+  scalars_[op.cell.index] = as_dtype(scalar_dtype(function_, op.cell), scalar(op.value));
+  return {};
+}
+Result<void> HostProgram::run_op(OpId, const ir::Assert& op) {
+  if (scalar(op.condition) != 0) return {};
+  return Unexpected{Error{"an assertion fails in", function_.name, op.message}};
+}
+
+template <class Data>
+Result<void> HostProgram::run_op(OpId id, const Data&) {
+  return Unexpected{
+      Error{"a GPU run has no host side for", function_.name,
+            format("`{}` outside of a kernel", ir::mnemonic(function_.ops[id].kind()))}};
+}
+
+}  // namespace kiln::runtime

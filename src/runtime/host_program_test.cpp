@@ -1,0 +1,103 @@
+#include "runtime/host_program.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/print.h"
+
+namespace kiln::runtime {
+namespace {
+
+constexpr const char* kText = R"(module arch=sm_80 form=decided
+
+func @host(global %x: view<f32, global, [M]>, %scale: f32, %steps: s32 as steps) {
+  var M: dim
+  var steps: scalar
+  var i: loop < steps
+  var twice: bound
+  var b: parallel < cdiv(M, 64)
+  %four = const value=4 : s32
+  %m = index expr=cdiv(M, 64) : s32
+  %product = binary kind=mul left=%four right=%m : s32
+  bind var=twice value=%product
+  %half = const value=0.5 : f32
+  %tmp = alloc name="tmp" initial=%half : view<f32, global, [M + twice]>
+  %total = alloc name="total" initial=%scale : cell<f32>
+  for var=i upper=steps body={
+    %old = get cell=%total : f32
+    %new = binary kind=mul left=%old right=%half : f32
+    set cell=%total value=%new
+    parallel level=block vars=[b] threads=64 name="step" body={
+    }
+  }
+  return value=%tmp
+}
+)";
+
+struct Program {
+  Program() {
+    Diagnostics diags;
+    auto parsed = ir::parse(sources, sources.add("host.kir", kText), diags);
+    KILN_CHECK(parsed.has_value(), "{}", diags.all().empty() ? "" : diags.all()[0].message);
+    module = std::move(*parsed);
+    const ir::Function& function = module.functions[0];
+    arguments.vars.resize(function.vars.size());
+    arguments.vars[0] = 100;  // M
+    arguments.vars[1] = 3;    // steps
+    arguments.params.resize(function.params.size());
+    arguments.params[1].scalar = 16;
+  }
+  Sources sources;
+  ir::Module module;
+  ir::Arguments arguments;
+};
+
+TEST(HostProgramTest, ScalarsBuffersAndLaunchesComeInOrder) {
+  Program program;
+  const ir::Function& function = program.module.functions[0];
+  HostProgram host(function, program.arguments);
+  std::vector<std::string> events;
+  const HostProgram::Hooks hooks{
+      .allocate =
+          [&](ir::ValueId value, const std::vector<std::int64_t>& shape,
+              std::optional<double> initial) {
+            events.push_back(format("{} [{}] = {}", function.values[value].name, shape.at(0),
+                                    initial.value_or(-1)));
+            return Result<void>{};
+          },
+      .launch =
+          [&](ir::OpId op) {
+            const auto& launch = std::get<ir::Parallel>(function.ops[op].data);
+            events.push_back(format("{} twice={}", launch.name, host.vars().at(3)));
+            return Result<void>{};
+          }};
+  ASSERT_TRUE(host.run(hooks));
+  EXPECT_EQ(events, (std::vector<std::string>{"tmp [108] = 0.5", "step twice=8", "step twice=8",
+                                              "step twice=8"}));
+  ASSERT_TRUE(host.returned().valid());
+  EXPECT_EQ(function.values[host.returned()].name, "tmp");
+  for (std::uint32_t v = 0; v < function.values.size(); ++v) {
+    if (function.values[ir::ValueId{v}].name == "total") {
+      EXPECT_EQ(host.scalar(ir::ValueId{v}), 2.0);
+    }
+  }
+}
+
+TEST(HostProgramTest, AHooksErrorEndsTheRun) {
+  Program program;
+  HostProgram host(program.module.functions[0], program.arguments);
+  int launches = 0;
+  const HostProgram::Hooks hooks{
+      .allocate = [](ir::ValueId, const std::vector<std::int64_t>&,
+                     std::optional<double>) { return Result<void>{}; },
+      .launch = [&](ir::OpId) -> Result<void> {
+        ++launches;
+        return Unexpected{Error{"cannot launch", "step", "said the test"}};
+      }};
+  const auto ran = host.run(hooks);
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().reason, "said the test");
+  EXPECT_EQ(launches, 1);
+}
+
+}  // namespace
+}  // namespace kiln::runtime

@@ -1,0 +1,142 @@
+#include "runtime/nvrtc.h"
+
+#include <cstdlib>
+#include <vector>
+
+#include "emit/cuda/device_headers.h"
+#include "runtime/library.h"
+
+namespace kiln::runtime {
+
+namespace {
+
+using Status = int;  // nvrtcResult; 0 is success
+using Program = struct ProgramTag*;
+
+// KILN_NVRTC(member, symbol, parameters): NVRTC's stable binary interface.
+#define KILN_NVRTC_FUNCTIONS(KILN_NVRTC)                                                 \
+  KILN_NVRTC(version, "nvrtcVersion", (int* major, int* minor))                          \
+  KILN_NVRTC(create, "nvrtcCreateProgram",                                               \
+             (Program * program, const char* text, const char* name, int header_count,   \
+              const char* const* header_texts, const char* const* header_names))         \
+  KILN_NVRTC(destroy, "nvrtcDestroyProgram", (Program * program))                        \
+  KILN_NVRTC(compile, "nvrtcCompileProgram",                                             \
+             (Program program, int option_count, const char* const* options))            \
+  KILN_NVRTC(log_size, "nvrtcGetProgramLogSize", (Program program, std::size_t * bytes)) \
+  KILN_NVRTC(log, "nvrtcGetProgramLog", (Program program, char* text))                   \
+  KILN_NVRTC(cubin_size, "nvrtcGetCUBINSize", (Program program, std::size_t * bytes))    \
+  KILN_NVRTC(cubin, "nvrtcGetCUBIN", (Program program, char* bytes))
+
+struct Api {
+#define KILN_NVRTC(member, symbol, parameters) Status(*member) parameters = nullptr;
+  KILN_NVRTC_FUNCTIONS(KILN_NVRTC)
+#undef KILN_NVRTC
+  const char* (*error_text)(Status status) = nullptr;
+
+  [[nodiscard]] Result<void> check(Status status, const std::string& subject) const {
+    if (status == 0) return {};
+    return Unexpected{Error{"cannot compile", subject, error_text(status)}};
+  }
+};
+
+// Where toolkits and Python wheels put it.
+std::vector<std::string> library_names() {
+  std::vector<std::string> names = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
+                                    "libnvrtc.so.11.2"};
+  const char* home = std::getenv("CUDA_HOME");
+  if (home != nullptr && *home != '\0') names.push_back(format("{}/lib64/libnvrtc.so*", home));
+  names.emplace_back("/usr/local/cuda/lib64/libnvrtc.so*");
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const char* root = std::getenv(variable);
+    if (root == nullptr || *root == '\0') continue;
+    for (const char* folder : {"cuda_nvrtc", "cu13"}) {
+      names.push_back(
+          format("{}/lib/python3*/site-packages/nvidia/{}/lib/libnvrtc.so*", root, folder));
+    }
+  }
+  for (const char* root : {"/usr/local", "/usr"}) {
+    names.push_back(format("{}/lib/python3*/*-packages/nvidia/*/lib/libnvrtc.so*", root));
+  }
+  return names;
+}
+
+Result<Api> open_api() {
+  const Result<Library> library = Library::open("NVRTC", library_names());
+  if (!library) return Unexpected{library.error()};
+  Api api;
+#define KILN_NVRTC(member, name, parameters)                       \
+  {                                                                \
+    const Result<void*> address = library->symbol(name);           \
+    if (!address) return Unexpected{address.error()};              \
+    api.member = reinterpret_cast<decltype(api.member)>(*address); \
+  }
+  KILN_NVRTC_FUNCTIONS(KILN_NVRTC)
+#undef KILN_NVRTC
+  const Result<void*> address = library->symbol("nvrtcGetErrorString");
+  if (!address) return Unexpected{address.error()};
+  api.error_text = reinterpret_cast<decltype(api.error_text)>(*address);
+  return api;
+}
+
+std::string program_log(const Api& api, Program program) {
+  std::size_t bytes = 0;
+  if (api.log_size(program, &bytes) != 0 || bytes <= 1) return {};
+  std::string log(bytes, '\0');
+  if (api.log(program, log.data()) != 0) return {};
+  log.resize(bytes - 1);  // without the closing zero
+  return log;
+}
+
+Result<Cubin> compile_program(const Api& api, Program program, const target::Arch& arch,
+                              const std::string& file_name) {
+  const std::string arch_option = format("--gpu-architecture={}", arch.name);
+  const char* options[] = {arch_option.c_str(), "--std=c++17"};
+  const Status status = api.compile(program, static_cast<int>(std::size(options)), options);
+  Cubin out;
+  out.log = program_log(api, program);
+  if (status != 0) {
+    const std::string reason = out.log.empty() ? api.error_text(status) : out.log;
+    return Unexpected{Error{"cannot compile", file_name, reason}};
+  }
+  std::size_t bytes = 0;
+  if (auto sized = api.check(api.cubin_size(program, &bytes), file_name); !sized) {
+    return Unexpected{sized.error()};
+  }
+  out.bytes.resize(bytes);
+  if (auto got = api.check(api.cubin(program, out.bytes.data()), file_name); !got) {
+    return Unexpected{got.error()};
+  }
+  int major = 0;
+  int minor = 0;
+  if (api.version(&major, &minor) == 0) out.version = format("{}.{}", major, minor);
+  return out;
+}
+
+}  // namespace
+
+Result<void> find_nvrtc() {
+  const Result<Api> api = open_api();
+  if (!api) return Unexpected{api.error()};
+  return {};
+}
+
+Result<Cubin> compile(const std::string& text, const target::Arch& arch,
+                      const std::string& file_name) {
+  const Result<Api> api = open_api();
+  if (!api) return Unexpected{api.error()};
+  std::vector<const char*> names;
+  std::vector<const char*> texts;
+  for (const emit::DeviceHeader& header : emit::device_headers()) {
+    names.push_back(header.name);
+    texts.push_back(header.text);
+  }
+  Program program = nullptr;
+  const Status created = api->create(&program, text.c_str(), file_name.c_str(),
+                                     static_cast<int>(names.size()), texts.data(), names.data());
+  if (auto made = api->check(created, file_name); !made) return Unexpected{made.error()};
+  Result<Cubin> out = compile_program(*api, program, arch, file_name);
+  api->destroy(&program);
+  return out;
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,57 @@
+#include "runtime/nvrtc.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/print.h"
+#include "runtime/run.h"
+#include "support/file.h"
+
+namespace kiln::runtime {
+namespace {
+
+class NvrtcTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const auto found = find_nvrtc();
+    if (!found) GTEST_SKIP() << "not tested: " << found.error().text();
+  }
+};
+
+TEST_P(NvrtcTest, SamplesCompileForEveryArch) {
+  for (const target::Arch& arch : target::all_archs()) {
+    Sources sources;
+    Diagnostics diags;
+    const std::string name = GetParam();
+    const auto text = read_file(std::string(KILN_EMIT_TESTDATA) + "/" + name);
+    ASSERT_TRUE(text) << text.error().text();
+    auto module = ir::parse(sources, sources.add(name, *text), diags);
+    ASSERT_TRUE(module);
+    module->arch = &arch;
+    const Result<Cubin> cubin = compile_to_cubin_only(*module, sources);
+    ASSERT_TRUE(cubin) << cubin.error().text();
+    EXPECT_TRUE(
+        cubin->bytes.starts_with("\x7f"
+                                 "ELF"))
+        << arch.name;
+    EXPECT_EQ(cubin->log, "") << arch.name;
+    EXPECT_NE(cubin->version, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, NvrtcTest,
+                         testing::Values("one_warp.kir", "scalars.kir", "memories.kir"));
+
+TEST(NvrtcErrorTest, TheLogIsTheReason) {
+  if (const auto found = find_nvrtc(); !found) {
+    GTEST_SKIP() << "not tested: " << found.error().text();
+  }
+  const auto cubin = compile("#line 12 \"a.co\"\nint f() { return nothing; }\n",
+                             *target::find_arch("sm_80"), "a.cu");
+  ASSERT_FALSE(cubin);
+  EXPECT_EQ(cubin.error().subject, "a.cu");
+  EXPECT_NE(cubin.error().reason.find("a.co(12)"), std::string::npos) << cubin.error().reason;
+  EXPECT_NE(cubin.error().reason.find("\"nothing\" is undefined"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln::runtime

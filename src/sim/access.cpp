@@ -1,0 +1,229 @@
+#include "sim/access.h"
+
+#include <algorithm>
+
+namespace kiln::sim {
+
+namespace {
+
+std::string missing_edge(const Warp& warp, const Conflict& conflict) {
+  switch (conflict.kind) {
+    case ConflictKind::kUninitialised: return "";
+    case ConflictKind::kInFlight: return "the asynchronous copy has not been waited for";
+    case ConflictKind::kOtherBlock: return "nothing orders the blocks of one launch";
+    case ConflictKind::kUnordered: break;
+  }
+  return conflict.warp == warp.index ? "no group or block barrier between them"
+                                     : "no block barrier between them";
+}
+
+// The block whose accesses carry the clock.
+std::string block_text(const Machine& machine, Clock clock) {
+  const auto& starts = machine.block_starts;
+  const auto after = std::upper_bound(
+      starts.begin(), starts.end(), clock,
+      [](Clock value, const Machine::BlockStart& start) { return value < start.clock; });
+  return after == starts.begin() ? "" : format(" of block {}", (after - 1)->block);
+}
+
+std::string other_text(const Machine& machine, const Conflict& conflict,
+                       const std::string& element) {
+  std::string out = format("{} of {} by ", conflict.other_wrote ? "write" : "read", element);
+  if (conflict.thread != Conflict::kSeveral) {
+    out += thread_text(conflict.warp, conflict.thread % kLanes);
+  } else {
+    out += conflict.kind == ConflictKind::kOtherBlock ? "a thread" :
+           format("several threads of warp {}", conflict.warp);
+  }
+  if (conflict.kind == ConflictKind::kOtherBlock) out += block_text(machine, conflict.clock);
+  return out;
+}
+
+void report_uninitialised(Machine& machine, const Warp& warp, std::uint32_t lane,
+                          const Buffer& buffer, std::int64_t address) {
+  const ir::OpId op = machine.program.code[warp.pc].op;
+  Report* report = machine.reporter.open(ReportKind::kUninitialised, op);
+  if (report == nullptr) return;
+  const std::string element = buffer.element_text(address);
+  report->message = format("`{}` is read before anything is written to it", element);
+  report->accesses = {{machine.span(warp.pc),
+                       format("read of {} by {}", element, thread_text(warp.index, lane))}};
+}
+
+void report_conflict(Machine& machine, const Warp& warp, std::uint32_t lane, const Buffer& buffer,
+                     const Conflict& conflict, bool writes) {
+  const auto address = static_cast<std::int64_t>(conflict.address);
+  if (conflict.kind == ConflictKind::kUninitialised) {
+    report_uninitialised(machine, warp, lane, buffer, address);
+    return;
+  }
+  const auto& code = machine.program.code;
+  Report* report = machine.reporter.open(ReportKind::kRace, code[conflict.instruction].op,
+                                         code[warp.pc].op);
+  if (report == nullptr) return;
+  const std::string element = buffer.element_text(address);
+  report->message = format("race on `{}`: {} after a {} that nothing orders before it", element,
+                           writes ? "a write" : "a read", conflict.other_wrote ? "write" : "read");
+  report->accesses = {{machine.span(conflict.instruction), other_text(machine, conflict, element)},
+                      {machine.span(warp.pc),
+                       format("{} of {} by {}", writes ? "write" : "read", element,
+                              thread_text(warp.index, lane))}};
+  if (conflict.kind == ConflictKind::kOtherBlock) {
+    report->accesses.back().what +=
+        block_text(machine, warp.seen[warp.index]);
+  }
+  report->missing = missing_edge(warp, conflict);
+}
+
+Actor actor_of(const Warp& warp, std::uint32_t lane) {
+  return {.thread = static_cast<std::uint16_t>(warp.index * kLanes + lane),
+          .instruction = static_cast<std::uint16_t>(warp.pc),
+          .warp = warp.index,
+          .clock = warp.seen[warp.index],
+          .seen = warp.seen};
+}
+
+std::size_t local_place(const Machine& machine, std::uint32_t lane, std::int64_t address) {
+  return static_cast<std::size_t>(std::int64_t{lane} * machine.program.local_bytes + address);
+}
+
+void note_local_read(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
+                     std::int64_t address, std::int64_t bytes) {
+  for (std::int64_t i = 0; i < bytes; ++i) {
+    if (warp.local_set[local_place(machine, lane, address + i)]) continue;
+    report_uninitialised(machine, warp, lane, buffer, address + i);
+    return;
+  }
+}
+
+}  // namespace
+
+std::string thread_text(std::uint32_t warp, std::uint32_t lane) {
+  return format("thread {} (warp {})", warp * kLanes + lane, warp);
+}
+
+std::byte* bytes_at(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
+                    std::int64_t address) {
+  switch (buffer.space) {
+    case ir::Space::kGlobal: return buffer.data + address;
+    case ir::Space::kShared: return machine.shared.data() + address;
+    case ir::Space::kLocal: return warp.local.data() + local_place(machine, lane, address);
+  }
+  return nullptr;
+}
+
+void note_read(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
+               std::int64_t address, std::int64_t bytes) {
+  if (!machine.checks) return;
+  if (buffer.space == ir::Space::kLocal) {
+    note_local_read(machine, warp, lane, buffer, address, bytes);
+    return;
+  }
+  Shadow* shadow =
+      buffer.space == ir::Space::kShared ? machine.shared_shadow : buffer.shadow;
+  if (shadow == nullptr || machine.era == nullptr) return;
+  shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
+               actor_of(warp, lane), [&](const Conflict& conflict) {
+                 report_conflict(machine, warp, lane, buffer, conflict, false);
+               });
+}
+
+void note_write(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
+                std::int64_t address, std::int64_t bytes, bool in_flight) {
+  if (!machine.checks) return;
+  if (buffer.space == ir::Space::kLocal) {
+    for (std::int64_t i = 0; i < bytes; ++i) {
+      warp.local_set[local_place(machine, lane, address + i)] = true;
+    }
+    return;
+  }
+  Shadow* shadow =
+      buffer.space == ir::Space::kShared ? machine.shared_shadow : buffer.shadow;
+  if (shadow == nullptr || machine.era == nullptr) return;
+  shadow->write(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
+                actor_of(warp, lane), in_flight, [&](const Conflict& conflict) {
+                  report_conflict(machine, warp, lane, buffer, conflict, true);
+                });
+}
+
+void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string message,
+               std::string what) {
+  Report* report = machine.reporter.open(kind, machine.program.code[warp.pc].op);
+  if (report == nullptr) return;
+  report->message = std::move(message);
+  report->accesses = {{machine.span(warp.pc), std::move(what)}};
+}
+
+void report_out_of_bounds(Machine& machine, const Warp& warp, std::uint32_t lane,
+                          const Buffer& buffer, const Coordinates& at, std::size_t dim,
+                          std::int64_t limit, bool writes) {
+  const std::string element = buffer.element_text(at);
+  report_at(machine, warp, ReportKind::kOutOfBounds,
+            format("`{}` is outside: dimension {} is {}, which is {}", element, dim, at[dim],
+                   at[dim] < 0 ? std::string("negative") : format("not below {}", limit)),
+            format("{} of {} by {}", writes ? "write" : "read", element,
+                   thread_text(warp.index, lane)));
+}
+
+bool check_aligned(Machine& machine, const Warp& warp, std::uint32_t lane, const Buffer& buffer,
+                   std::int64_t address, std::int64_t bytes, bool writes) {
+  if (address % bytes == 0) return true;
+  const std::string element = buffer.element_text(address);
+  report_at(machine, warp, ReportKind::kMisaligned,
+            format("an access of {} bytes at byte {} of `{}`, which is no multiple of {}", bytes,
+                   address, buffer.name, bytes),
+            format("{} of {} bytes from {} on by {}", writes ? "write" : "read", bytes, element,
+                   thread_text(warp.index, lane)));
+  return false;
+}
+
+void check_whole(Machine& machine, const Warp& warp) {
+  if (warp.whole()) return;
+  const std::string_view what =
+      ir::mnemonic(machine.function.ops[machine.program.code[warp.pc].op].kind());
+  report_at(machine, warp, ReportKind::kDivergence,
+            format("`{}` needs all threads of warp {}, and {} of {} reach it together", what,
+                   warp.index, __builtin_popcount(warp.mask), __builtin_popcount(warp.exists)),
+            format("{} in warp {}", what, warp.index));
+}
+
+Coordinates extents_of(const View& view, const Warp& warp, std::uint32_t lane) {
+  Coordinates out = {};
+  for (std::size_t d = 0; d < view.rank; ++d) {
+    out[d] = view.shape[d].evaluate(warp.vars.data(), lane);
+  }
+  return out;
+}
+
+std::int64_t reachable(Machine& machine, Warp& warp, std::uint32_t lane, const Reach& reach,
+                       const Coordinates& at, std::int64_t count) {
+  const Buffer& buffer = *reach.view.buffer;
+  std::int64_t reached = count;
+  for (std::size_t d = 0; d < buffer.rank; ++d) {
+    const bool pinned = d < reach.view.dropped;
+    const std::size_t dim = pinned ? 0 : d - reach.view.dropped;
+    const std::int64_t index = pinned ? 0 : at[dim];
+    const std::int64_t place = reach.window.origin[d] + index;
+    const std::int64_t own = pinned ? 1 : reach.own[dim];
+    const bool global = buffer.space == ir::Space::kGlobal;
+    const bool guarded = !pinned && ((reach.guarded >> dim) & 1U) != 0;
+    const std::int64_t run = !pinned && dim + 1 == reach.view.rank ? count : 1;
+    const std::int64_t inside = std::min(reach.window.limit[d] - place, own - index);
+    if (place >= 0 && inside >= run) continue;
+    // A shared or local view smaller than the other side is cut short without a guard.
+    const bool hard = reach.window.limit[d] - place < std::min(run, own - index) || global;
+    if (place < 0 || (hard && !guarded)) {
+      Coordinates bad = root_coordinates(reach.view, reach.window, at);
+      if (place >= 0) bad[d] += std::max<std::int64_t>(inside, 0);
+      report_out_of_bounds(machine, warp, lane, buffer, bad, d,
+                           std::min(reach.window.limit[d], reach.window.origin[d] + own),
+                           reach.writes);
+      if (place < 0) return 0;
+    }
+    reached = run == 1 ? 0 : std::clamp<std::int64_t>(inside, 0, reached);
+    if (reached == 0) return 0;
+  }
+  return reached;
+}
+
+}  // namespace kiln::sim

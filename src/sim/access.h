@@ -1,0 +1,56 @@
+// Touching memory: where the bytes are, whether the touch is legal, and who is told when it is not.
+#pragma once
+
+#include "sim/machine.h"
+
+namespace kiln::sim {
+
+// The bytes at an address of the buffer's space, for the lane.
+[[nodiscard]] std::byte* bytes_at(Machine& machine, Warp& warp, std::uint32_t lane,
+                                  const Buffer& buffer, std::int64_t address);
+
+// Notes an access in the shadow and reports what it clashes with. `in_flight`: by an asynchronous
+// copy that has not been waited for.
+void note_read(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
+               std::int64_t address, std::int64_t bytes);
+void note_write(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
+                std::int64_t address, std::int64_t bytes, bool in_flight = false);
+
+// How many of `count` consecutive elements of a tile, from index `at` on (by the view's dimension),
+// may be touched. The last dimension cuts the run short, any other one drops it. An element outside
+// a dimension that `guarded` does not have is reported. `own`: the view's extents.
+struct Reach {
+  const View& view;
+  const Window& window;
+  const Coordinates& own;
+  std::uint32_t guarded = 0;
+  bool writes = false;
+};
+[[nodiscard]] std::int64_t reachable(Machine& machine, Warp& warp, std::uint32_t lane,
+                                     const Reach& reach, const Coordinates& at,
+                                     std::int64_t count);
+
+// The root coordinate of an element of the view.
+[[nodiscard]] inline Coordinates root_coordinates(const View& view, const Window& window,
+                                                  const Coordinates& at) {
+  Coordinates out = window.origin;
+  for (std::size_t d = 0; d < view.rank; ++d) out[view.dropped + d] += at[d];
+  return out;
+}
+
+[[nodiscard]] Coordinates extents_of(const View& view, const Warp& warp, std::uint32_t lane);
+
+void report_out_of_bounds(Machine& machine, const Warp& warp, std::uint32_t lane,
+                          const Buffer& buffer, const Coordinates& at, std::size_t dim,
+                          std::int64_t limit, bool writes);
+// Reports when the address is no multiple of the bytes; true when it is one.
+bool check_aligned(Machine& machine, const Warp& warp, std::uint32_t lane, const Buffer& buffer,
+                   std::int64_t address, std::int64_t bytes, bool writes);
+// Reports when the operation needs all lanes of the warp and has not got them.
+void check_whole(Machine& machine, const Warp& warp);
+void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string message,
+               std::string what);
+
+[[nodiscard]] std::string thread_text(std::uint32_t warp, std::uint32_t lane);
+
+}  // namespace kiln::sim

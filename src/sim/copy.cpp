@@ -1,0 +1,298 @@
+// Copies, as planned: vectors of one width, dealt out to the threads of the unit in turn.
+//
+//   a 16x16 f16 tile by 32 threads, width 16: 32 vectors, thread t moves row t / 2, half t % 2;
+//   width 2 (K is odd): 256 vectors in 8 steps, each of them a request of 32 lanes
+#include <algorithm>
+#include <cstring>
+
+#include "sim/access.h"
+
+namespace kiln::sim {
+
+namespace {
+
+constexpr std::int64_t kVectorMax = 16;
+constexpr std::int64_t kAsyncLeast = 4;  // narrower vectors go through registers
+
+// One side as a lane sees it.
+struct Side {
+  Window window;
+  Coordinates own = {};
+};
+
+struct Sides {
+  Side src;
+  Side dst;
+};
+
+struct Shape {
+  std::int64_t width = 0;     // bytes of a vector
+  std::int64_t elements = 0;  // of a vector
+  std::int64_t per_row = 0;   // vectors of a tile row
+  std::int64_t vectors = 0;
+};
+
+Sides sides_of(const CopyPlan& plan, const Warp& warp, std::uint32_t lane) {
+  const std::int64_t* vars = warp.vars.data();
+  return {{plan.src.window(vars, lane), extents_of(plan.src, warp, lane)},
+          {plan.dst.window(vars, lane), extents_of(plan.dst, warp, lane)}};
+}
+
+// Whether vectors of `width` bytes are aligned wherever the tile's vectors begin.
+bool aligned(const View& view, const Window& window, std::int64_t width) {
+  const Buffer& buffer = *view.buffer;
+  std::int64_t first = 0;
+  for (std::size_t d = 0; d < buffer.rank; ++d) first += window.origin[d] * buffer.strides[d];
+  if (first * buffer.size % width != 0) return false;
+  for (std::size_t d = view.dropped; d + 1 < buffer.rank; ++d) {
+    if (buffer.strides[d] * buffer.size % width != 0) return false;
+  }
+  return true;
+}
+
+std::int64_t chosen_width(const CopyPlan& plan, const Sides& sides) {
+  const bool from_global = plan.src.buffer->space == ir::Space::kGlobal;
+  const bool to_global = plan.dst.buffer->space == ir::Space::kGlobal;
+  for (const std::int64_t width : plan.widths) {
+    if (width == plan.widths.back()) break;
+    if (from_global && !aligned(plan.src, sides.src.window, width)) continue;
+    if (to_global && !aligned(plan.dst, sides.dst.window, width)) continue;
+    return width;
+  }
+  return plan.widths.back();
+}
+
+Shape shape_of(const CopyPlan& plan, const Sides& sides) {
+  const View& tile = plan.tile_is_dst ? plan.dst : plan.src;
+  const Coordinates& extents = plan.tile_is_dst ? sides.dst.own : sides.src.own;
+  Shape out;
+  out.width = chosen_width(plan, sides);
+  out.elements = std::max<std::int64_t>(out.width / tile.buffer->size, 1);
+  const std::int64_t cols = tile.rank == 0 ? 1 : extents[tile.rank - 1];
+  KILN_CHECK(cols % out.elements == 0, "rows of {} elements in vectors of {}", cols, out.elements);
+  out.per_row = cols / out.elements;
+  out.vectors = out.per_row;
+  for (std::size_t d = 0; d + 1 < tile.rank; ++d) out.vectors *= extents[d];
+  return out;
+}
+
+class Mover {
+ public:
+  Mover(Machine& machine, Warp& warp, const CopyPlan& plan, const Shape& shape, AsyncGroup* group)
+      : machine_(machine),
+        warp_(warp),
+        plan_(plan),
+        shape_(shape),
+        group_(group),
+        src_(*plan.src.buffer),
+        dst_(*plan.dst.buffer) {}
+
+  // Vector number `vector` of the tile, by this lane.
+  void move(std::uint32_t lane, const Sides& sides, std::int64_t vector) {
+    const View& tile = plan_.tile_is_dst ? plan_.dst : plan_.src;
+    const Coordinates& extents = plan_.tile_is_dst ? sides.dst.own : sides.src.own;
+    Coordinates at = {};
+    std::int64_t row = vector / shape_.per_row;
+    if (tile.rank > 0) at[tile.rank - 1] = vector % shape_.per_row * shape_.elements;
+    for (std::size_t d = tile.rank; d-- > 1;) {
+      at[d - 1] = d == 1 ? row : row % extents[d - 1];
+      row /= extents[d - 1];
+    }
+    const std::int64_t written =
+        reachable(machine_, warp_, lane,
+                  {plan_.dst, sides.dst.window, sides.dst.own, guards(dst_), true}, at,
+                  shape_.elements);
+    if (written == 0) return;
+    const std::int64_t read =
+        reachable(machine_, warp_, lane,
+                  {plan_.src, sides.src.window, sides.src.own, guards(src_), false}, at, written);
+    const Coordinates to = root_coordinates(plan_.dst, sides.dst.window, at);
+    const Coordinates from = root_coordinates(plan_.src, sides.src.window, at);
+    if (!vector_fits(lane, from, to, read)) {
+      move_elements(lane, from, to, read, written);
+      return;
+    }
+    // Only a place inside has an address.
+    const std::int64_t source = read == 0 ? 0 : src_.address(from);
+    move_run(lane, source, dst_.address(to), read * src_.size, written * dst_.size);
+  }
+
+ private:
+  std::uint32_t guards(const Buffer& buffer) const {
+    return buffer.space == ir::Space::kGlobal ? plan_.guarded : 0;
+  }
+
+  // The addresses allow one access of the whole width; reports those that do not.
+  bool vector_fits(std::uint32_t lane, const Coordinates& from, const Coordinates& to,
+                   std::int64_t read) {
+    const bool to_fits = check_aligned(machine_, warp_, lane, dst_, dst_.address(to),
+                                       shape_.width, true);
+    return (read == 0 || check_aligned(machine_, warp_, lane, src_, src_.address(from),
+                                       shape_.width, false)) && to_fits;
+  }
+
+  // What a misaligned vector means, element by element.
+  void move_elements(std::uint32_t lane, Coordinates from, Coordinates to, std::int64_t read,
+                     std::int64_t written) {
+    for (std::int64_t e = 0; e < written; ++e) {
+      const std::int64_t source = e < read ? src_.address(from) : 0;
+      move_run(lane, source, dst_.address(to), e < read ? src_.size : 0, dst_.size);
+      ++from[src_.rank - 1];
+      ++to[dst_.rank - 1];
+    }
+  }
+
+  void move_run(std::uint32_t lane, std::int64_t from, std::int64_t to, std::int64_t read,
+                std::int64_t written) {
+    const bool async = group_ != nullptr && written >= kAsyncLeast;
+    const std::byte* source = nullptr;
+    if (read > 0) {
+      note_read(machine_, warp_, lane, src_, from, read);
+      source = bytes_at(machine_, warp_, lane, src_, from);
+      request(src_).add(from);
+      count(src_, read, false);
+    }
+    note_write(machine_, warp_, lane, dst_, to, written, async);
+    if (src_.space != dst_.space || read == 0) request(dst_).add(to);
+    count(dst_, written, true);
+    if (async) {
+      group_->vectors.push_back({source, to, static_cast<std::uint8_t>(written),
+                                 static_cast<std::uint8_t>(read),
+                                 static_cast<std::uint8_t>(lane)});
+      return;
+    }
+    std::byte* target = bytes_at(machine_, warp_, lane, dst_, to);
+    if (read > 0) std::memmove(target, source, static_cast<std::size_t>(read));
+    std::memset(target + read, 0, static_cast<std::size_t>(written - read));
+  }
+
+  Request& request(const Buffer& buffer) {
+    return buffer.space == ir::Space::kGlobal ? machine_.global_request : machine_.shared_request;
+  }
+
+  void count(const Buffer& buffer, std::int64_t bytes, bool writes) {
+    Tally& tally = machine_.tally;
+    if (buffer.space == ir::Space::kGlobal) {
+      writes ? tally.wrote_global(bytes) : tally.read_global(bytes);
+    } else if (buffer.space == ir::Space::kShared) {
+      writes ? tally.wrote_shared(bytes) : tally.read_shared(bytes);
+    }
+  }
+
+  Machine& machine_;
+  Warp& warp_;
+  const CopyPlan& plan_;
+  const Shape& shape_;
+  AsyncGroup* group_;
+  const Buffer& src_;
+  const Buffer& dst_;
+};
+
+// The requests of one step have been gathered.
+void count_step(Machine& machine, const CopyPlan& plan, const Shape& shape, bool async) {
+  const ir::Space from = plan.src.buffer->space;
+  const ir::Space to = plan.dst.buffer->space;
+  Request& global = machine.global_request;
+  Request& shared = machine.shared_request;
+  if (async) {
+    // The instruction is one, whichever lanes only fill with zeros.
+    Tally& tally = machine.tally;
+    if (shared.count > 0) tally.issue(Issue::kAsyncCopy, shape.width);
+    tally.sectors(global, shape.width);
+    tally.shared_wavefronts(shared, shape.width);
+    return;
+  }
+  if (from == ir::Space::kGlobal) machine.tally.global(Issue::kLoadGlobal, global, shape.width);
+  if (to == ir::Space::kGlobal) machine.tally.global(Issue::kStoreGlobal, global, shape.width);
+  if (from == ir::Space::kShared) machine.tally.shared(Issue::kLoadShared, shared, shape.width);
+  if (to == ir::Space::kShared && from != to) {
+    machine.tally.shared(Issue::kStoreShared, shared, shape.width);
+  }
+}
+
+void move_all(Machine& machine, Warp& warp, const CopyPlan& plan, AsyncGroup* group) {
+  const bool uniform = plan.src.uniform && plan.dst.uniform;
+  Sides sides = sides_of(plan, warp, warp.first_lane());
+  const Shape shape = shape_of(plan, sides);
+  Mover mover(machine, warp, plan, shape, group);
+  const bool async = group != nullptr && shape.width >= kAsyncLeast;
+  const std::uint32_t unit = plan.unit == 0 ? machine.program.threads : plan.unit;
+  for (std::int64_t step = 0; step * plan.threads < shape.vectors; ++step) {
+    machine.global_request.clear();
+    machine.shared_request.clear();
+    for_each_lane(warp.mask, [&](std::uint32_t lane) {
+      const std::uint32_t thread = (warp.index * kLanes + lane) % unit;
+      const std::int64_t vector = step * plan.threads + thread;
+      if (thread >= plan.threads || vector >= shape.vectors) return;
+      if (!uniform) sides = sides_of(plan, warp, lane);
+      mover.move(lane, sides, vector);
+    });
+    count_step(machine, plan, shape, async);
+  }
+}
+
+void land_data(Machine& machine, const AsyncVector& vector) {
+  std::byte* target = machine.shared.data() + vector.address;
+  if (vector.valid > 0) std::memcpy(target, vector.source, vector.valid);
+  std::memset(target + vector.valid, 0, static_cast<std::size_t>(vector.bytes - vector.valid));
+}
+
+// The group's copies by `lanes` have been waited for.
+void land(Machine& machine, Warp& warp, AsyncGroup& group, std::uint32_t lanes) {
+  for (AsyncVector& vector : group.vectors) {
+    if (((lanes >> vector.lane) & 1U) == 0) continue;
+    land_data(machine, vector);
+    if (machine.shared_shadow == nullptr) continue;
+    const Actor actor{.thread = static_cast<std::uint16_t>(warp.index * kLanes + vector.lane),
+                      .instruction = group.instruction,
+                      .warp = warp.index,
+                      .clock = warp.seen[warp.index],
+                      .seen = warp.seen};
+    machine.shared_shadow->land(static_cast<std::size_t>(vector.address), vector.bytes, actor);
+  }
+  group.lanes &= ~lanes;
+}
+
+}  // namespace
+
+void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan) {
+  if (plan.unit != 1) check_whole(machine, warp);
+  if (plan.engine != ir::CopyEngine::kCpAsync) {
+    move_all(machine, warp, plan, nullptr);
+    return;
+  }
+  AsyncGroup group;
+  group.lanes = warp.mask;
+  group.instruction = static_cast<std::uint16_t>(warp.pc);
+  if (!warp.spare.empty()) {
+    group.vectors = std::move(warp.spare.back());
+    warp.spare.pop_back();
+  }
+  move_all(machine, warp, plan, &group);
+  // Landing early changes the bytes, not the order: nobody may look before the wait.
+  if (machine.random && machine.next_random() % 2 == 0) {
+    for (const AsyncVector& vector : group.vectors) land_data(machine, vector);
+  }
+  warp.groups.push_back(std::move(group));
+}
+
+void execute_copy_wait(Machine& machine, Warp& warp, std::int64_t pending) {
+  machine.tally.issue(Issue::kWait);
+  std::array<std::int64_t, kLanes> younger = {};
+  for (std::size_t i = warp.groups.size(); i-- > 0;) {
+    AsyncGroup& group = warp.groups[i];
+    std::uint32_t done = 0;
+    for_each_lane(group.lanes & warp.mask, [&](std::uint32_t lane) {
+      if (younger[lane]++ >= pending) done |= 1U << lane;
+    });
+    if (done != 0) land(machine, warp, group, done);
+  }
+  std::erase_if(warp.groups, [&](AsyncGroup& group) {
+    if (group.lanes != 0) return false;
+    group.vectors.clear();
+    warp.spare.push_back(std::move(group.vectors));
+    return true;
+  });
+}
+
+}  // namespace kiln::sim

@@ -1,0 +1,214 @@
+#include "sim/flatten.h"
+
+namespace kiln::sim {
+
+Flattener::Flattener(const ir::Function& function, const HostState& host, Tally& tally,
+                     bool on_host)
+    : function_(function),
+      host_(host),
+      tally_(tally),
+      on_host_(on_host),
+      facts_(host.facts),
+      uniform_(function.values.size(), true),
+      fragment_of_(function.values.size(), InitialisePlan::kNone),
+      buffer_of_(function.values.size(), nullptr),
+      units_{1} {
+  for (std::size_t i = 0; i < host.globals.size(); ++i) buffer_of_[i] = host.globals[i];
+  program_.vars = function.vars.size();
+  program_.values = function.values.size();
+}
+
+void Flattener::block(std::uint32_t threads, std::int64_t shared_bytes) {
+  program_.threads = threads;
+  program_.shared_bytes = shared_bytes;
+  units_ = {threads};
+}
+
+std::uint32_t Flattener::here() const { return static_cast<std::uint32_t>(program_.code.size()); }
+
+std::size_t Flattener::emit(Code code, std::size_t plan) {
+  program_.code.push_back(
+      {.code = code, .plan = static_cast<std::uint32_t>(plan), .target = 0, .op = current_});
+  // Shadow entries keep an instruction's number in 16 bits.
+  KILN_CHECK(program_.code.size() < 0xffff, "a launch of {} instructions", program_.code.size());
+  return program_.code.size() - 1;
+}
+
+void Flattener::region(ir::RegionId id) {
+  for (const ir::OpId op_id : function_.regions[id].ops) {
+    current_ = op_id;
+    std::visit([&](const auto& data) { op(data); }, function_.ops[op_id].data);
+  }
+}
+
+void Flattener::op(const ir::Parallel& data) {
+  if (data.level == ir::Level::kBlock) {
+    emit(Code::kLaunch, current_.index);
+    return;
+  }
+  EnterPlan plan;
+  plan.unit = static_cast<std::uint32_t>(data.unit);
+  plan.enclosing = units_.back();
+  for (const ir::VarId var : data.vars) {
+    plan.axes.push_back({var.index, IndexExpr(function_.vars[var].extent, facts_)});
+    facts_.uniform[var.index] = data.unit % kLanes == 0;
+  }
+  emit_plan(Code::kEnter, program_.enters, std::move(plan));
+  units_.push_back(static_cast<std::uint32_t>(data.unit));
+  region(data.body);
+  units_.pop_back();
+}
+
+void Flattener::op(const ir::For& data) {
+  LoopPlan plan{.var = data.var.index,
+                .lower = IndexExpr(data.lower, facts_),
+                .upper = IndexExpr(data.upper, facts_),
+                .step = data.step};
+  facts_.uniform[data.var.index] = plan.lower.uniform();
+  program_.loops.push_back(std::move(plan));
+  const std::size_t number = program_.loops.size() - 1;
+  const std::size_t loop = emit(Code::kLoop, number);
+  const ir::OpId id = current_;
+  region(data.body);
+  current_ = id;
+  const std::size_t next = emit(Code::kNext, number);
+  program_.code[next].target = static_cast<std::uint32_t>(loop) + 1;
+  program_.code[loop].target = here();
+}
+
+void Flattener::op(const ir::If& data) {
+  const ir::OpId id = current_;
+  const std::size_t branch = emit(Code::kIf, data.condition.index);
+  region(data.then_body);
+  current_ = id;
+  const std::size_t otherwise = emit(Code::kElse, 0);
+  program_.code[branch].target = static_cast<std::uint32_t>(otherwise);
+  if (data.else_body.valid()) region(data.else_body);
+  current_ = id;
+  program_.code[otherwise].target = here();
+  emit(Code::kEnd, 0);
+}
+
+void Flattener::op(const ir::Once& data) {
+  program_.onces.push_back(units_.back());
+  const ir::OpId id = current_;
+  const std::size_t once = emit(Code::kOnce, program_.onces.size() - 1);
+  region(data.body);
+  current_ = id;
+  program_.code[once].target = here();
+  emit(Code::kEnd, 0);
+}
+
+void Flattener::op(const ir::Return& data) {
+  emit_plan(Code::kReturn, program_.returns, ir::ValueId(data.value));
+}
+
+DType Flattener::dtype(ir::ValueId value) const {
+  const ir::Type& type = function_.type(value);
+  if (const auto* scalar = std::get_if<ir::ScalarType>(&type)) return scalar->dtype;
+  if (const auto* cell = std::get_if<ir::CellType>(&type)) return cell->dtype;
+  KILN_UNREACHABLE("`%{}` is no scalar", function_.values[value].name);
+}
+
+void Flattener::scalar(ScalarPlan plan, std::initializer_list<ir::ValueId> operands) {
+  plan.kind = function_.ops[current_].kind();
+  plan.type = dtype(result());
+  plan.result = result().index;
+  plan.uniform = true;
+  std::uint32_t* slots[] = {&plan.a, &plan.b, &plan.c};
+  std::size_t i = 0;
+  for (const ir::ValueId operand : operands) {
+    *slots[i++] = operand.index;
+    plan.operand = dtype(operand);
+    plan.uniform = plan.uniform && uniform(operand);
+  }
+  uniform_[result().index] = plan.uniform;
+  emit_plan(Code::kScalar, program_.scalars, std::move(plan));
+}
+
+void Flattener::op(const ir::Const& data) {
+  ScalarPlan plan;
+  if (is_float(dtype(result()))) {
+    plan.constant.f = round_to(dtype(result()), data.value);
+  } else {
+    plan.constant.i = static_cast<std::int64_t>(data.value);
+  }
+  scalar(plan, {});
+}
+
+void Flattener::op(const ir::Unary& data) {
+  ScalarPlan plan;
+  plan.unary = data.kind;
+  scalar(plan, {data.operand});
+}
+
+void Flattener::op(const ir::Binary& data) {
+  ScalarPlan plan;
+  plan.binary = data.kind;
+  scalar(plan, {data.left, data.right});
+}
+
+void Flattener::op(const ir::Cast& data) { scalar({}, {data.operand}); }
+
+void Flattener::op(const ir::Choose& data) {
+  scalar({}, {data.condition, data.if_true, data.if_false});
+}
+
+void Flattener::op(const ir::Index& data) {
+  IndexPlan plan{.expr = IndexExpr(data.expr, facts_),
+                 .type = dtype(result()),
+                 .result = result().index};
+  uniform_[plan.result] = plan.expr.uniform();
+  emit_plan(Code::kIndex, program_.indices, std::move(plan));
+}
+
+void Flattener::op(const ir::Bind& data) {
+  facts_.uniform[data.var.index] = uniform(data.value);
+  emit_plan(Code::kBind, program_.binds, BindPlan{data.var.index, data.value.index});
+}
+
+// What a cell holds may depend on the lanes that set it.
+void Flattener::op(const ir::Get& data) {
+  uniform_[result().index] = false;
+  emit_plan(Code::kCell, program_.cells, CellPlan{data.cell.index, result().index, false});
+}
+
+void Flattener::op(const ir::Set& data) {
+  emit_plan(Code::kCell, program_.cells, CellPlan{data.cell.index, data.value.index, true});
+}
+
+void Flattener::op(const ir::Assert& data) {
+  emit_plan(Code::kAssert, program_.asserts, AssertPlan{data.condition.index, data.message});
+}
+
+void Flattener::op(const ir::CopyWait& data) {
+  emit_plan(Code::kCopyWait, program_.waits, std::int64_t{data.pending});
+}
+
+void Flattener::op(const ir::Barrier& data) {
+  emit_plan(Code::kBarrier, program_.barriers, ir::Level{data.level});
+}
+
+void Flattener::set_axes(const ir::Parallel& launch) {
+  for (const ir::VarId var : launch.vars) facts_.uniform[var.index] = true;
+}
+
+Program flatten_launch(const ir::Function& function, ir::OpId launch, std::uint32_t threads,
+                       const HostState& host, Tally& tally) {
+  const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
+  Flattener flattener(function, host, tally, false);
+  flattener.block(threads, data.shared_bytes);
+  flattener.set_axes(data);
+  flattener.region(data.body);
+  flattener.stop();
+  return flattener.take();
+}
+
+Program flatten_host(const ir::Function& function, const HostState& host, Tally& tally) {
+  Flattener flattener(function, host, tally, true);
+  flattener.region(function.body);
+  flattener.stop();
+  return flattener.take();
+}
+
+}  // namespace kiln::sim

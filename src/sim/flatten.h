@@ -1,0 +1,87 @@
+// The flattener's state, shared by its files: control flow (flatten.cpp), memory operations
+// (flatten_memory.cpp) and matrix operations (flatten_matrix.cpp).
+#pragma once
+
+#include "sim/program.h"
+
+namespace kiln::sim {
+
+class Flattener {
+ public:
+  Flattener(const ir::Function& function, const HostState& host, Tally& tally, bool on_host);
+
+  Program take() { return std::move(program_); }
+  void block(std::uint32_t threads, std::int64_t shared_bytes);
+  void set_axes(const ir::Parallel& launch);
+  void region(ir::RegionId id);
+  void stop() { emit(Code::kStop, 0); }
+
+ private:
+  // One for each kind of operation.
+  void op(const ir::Parallel& data);
+  void op(const ir::For& data);
+  void op(const ir::If& data);
+  void op(const ir::Once& data);
+  void op(const ir::Return& data);
+  void op(const ir::Alloc& data);
+  void op(const ir::Subview&) {}  // a view costs nothing: see make_view
+  void op(const ir::Copy& data);
+  void op(const ir::CopyWait& data);
+  void op(const ir::Barrier& data);
+  void op(const ir::Read& data);
+  void op(const ir::Write& data);
+  void op(const ir::Fill& data);
+  void op(const ir::Load& data);
+  void op(const ir::Mma& data);
+  void op(const ir::Store& data);
+  void op(const ir::Const& data);
+  void op(const ir::Index& data);
+  void op(const ir::Bind& data);
+  void op(const ir::Unary& data);
+  void op(const ir::Binary& data);
+  void op(const ir::Cast& data);
+  void op(const ir::Choose& data);
+  void op(const ir::Get& data);
+  void op(const ir::Set& data);
+  void op(const ir::Assert& data);
+  void op(const ir::NoOp&) {}
+
+  std::size_t emit(Code code, std::size_t plan);
+  // Later instructions of the code begin here.
+  [[nodiscard]] std::uint32_t here() const;
+  template <class Plan>
+  void emit_plan(Code code, std::vector<Plan>& plans, Plan plan) {
+    plans.push_back(std::move(plan));
+    emit(code, plans.size() - 1);
+  }
+
+  [[nodiscard]] DType dtype(ir::ValueId value) const;
+  [[nodiscard]] ir::ValueId result() const { return function_.ops[current_].result; }
+  [[nodiscard]] bool uniform(ir::ValueId value) const { return uniform_[value.index]; }
+  void scalar(ScalarPlan plan, std::initializer_list<ir::ValueId> operands);
+
+  [[nodiscard]] View view(ir::ValueId value);
+  void element(ir::ValueId view_id, const std::vector<ir::Expr>& index, ir::ValueId value,
+               bool writes);
+  void allocate(const ir::Alloc& data, const ir::ViewType& type, InitialisePlan& plan);
+
+  [[nodiscard]] std::uint32_t fragment(ir::ValueId value);
+  [[nodiscard]] target::Fragment registers(const FragmentPlan& plan, bool swapped) const;
+  void plain_places(TilePlan& plan, bool swapped) const;
+
+  const ir::Function& function_;
+  const HostState& host_;
+  Tally& tally_;
+  bool on_host_;
+  VarFacts facts_;
+  std::vector<bool> uniform_;                // by ValueId
+  std::vector<std::uint32_t> fragment_of_;   // by ValueId
+  std::vector<const Buffer*> buffer_of_;     // by ValueId
+  std::vector<std::uint32_t> units_;         // threads of the enclosing units, innermost last
+  ir::OpId current_;
+  Program program_;
+};
+
+[[nodiscard]] std::uint32_t guard_mask(const std::vector<std::int64_t>& guarded);
+
+}  // namespace kiln::sim

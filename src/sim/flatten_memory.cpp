@@ -1,0 +1,113 @@
+#include "sim/flatten.h"
+
+namespace kiln::sim {
+
+std::uint32_t guard_mask(const std::vector<std::int64_t>& guarded) {
+  std::uint32_t mask = 0;
+  for (const std::int64_t dim : guarded) {
+    KILN_CHECK(dim >= 0 && dim < static_cast<std::int64_t>(kRankMax), "guarded dimension {}", dim);
+    mask |= 1U << dim;
+  }
+  return mask;
+}
+
+View Flattener::view(ir::ValueId value) {
+  ir::ValueId root = value;
+  while (const auto* window = function_.def_as<ir::Subview>(root)) root = window->base;
+  const Buffer* buffer = buffer_of_[root.index];
+  KILN_CHECK(buffer != nullptr, "`%{}` has no memory here", function_.values[root].name);
+  return make_view(function_, value, *buffer, facts_);
+}
+
+void Flattener::allocate(const ir::Alloc& data, const ir::ViewType& type, InitialisePlan& plan) {
+  std::vector<std::int64_t> extents;
+  for (const ir::Expr& extent : type.shape) {
+    extents.push_back(IndexExpr(extent, facts_).evaluate(nullptr, 0));
+  }
+  const std::string& name = data.name.empty() ? function_.values[result()].name : data.name;
+  Buffer buffer = make_buffer(name, type, extents);
+  if (type.space == ir::Space::kShared) {
+    KILN_CHECK(data.offset >= 0, "`{}` has no address", name);
+    buffer.offset = data.offset;
+    buffer.layout.swizzle = data.swizzle;
+  } else {
+    buffer.offset = program_.local_bytes;
+    program_.local_bytes += (buffer.bytes + 15) / 16 * 16;
+  }
+  program_.buffers.push_back(std::move(buffer));
+  plan.buffer = &program_.buffers.back();
+  buffer_of_[result().index] = plan.buffer;
+}
+
+void Flattener::op(const ir::Alloc& data) {
+  const ir::Type& type = function_.type(result());
+  InitialisePlan plan;
+  if (data.initial.valid()) plan.initial = data.initial.index;
+  if (const auto* view_type = std::get_if<ir::ViewType>(&type)) {
+    if (view_type->space == ir::Space::kGlobal) {
+      KILN_CHECK(on_host_, "global memory is allocated inside a launch");
+      plan.buffer = buffer_of_[result().index];
+    } else {
+      allocate(data, *view_type, plan);
+    }
+  } else if (const auto* frag = std::get_if<ir::FragType>(&type)) {
+    KILN_CHECK(data.atom != nullptr, "fragment `{}` has no instruction", data.name);
+    FragmentPlan made{.name = data.name.empty() ? function_.values[result()].name : data.name,
+                      .dtype = frag->dtype,
+                      .offset = program_.fragment_doubles,
+                      .values = static_cast<std::uint32_t>(frag->rows * frag->cols) / kLanes,
+                      .atom = data.atom,
+                      .role = frag->role,
+                      .rows = frag->rows,
+                      .cols = frag->cols};
+    KILN_CHECK(data.atom->lanes == static_cast<int>(kLanes), "{} runs in {} lanes",
+               data.atom->name, data.atom->lanes);
+    program_.fragment_doubles += made.values * kLanes;
+    program_.fragments.push_back(std::move(made));
+    plan.fragment = static_cast<std::uint32_t>(program_.fragments.size() - 1);
+    fragment_of_[result().index] = plan.fragment;
+  } else {
+    plan.cell = result().index;
+    uniform_[plan.cell] = false;
+  }
+  emit_plan(Code::kInitialise, program_.initialisations, std::move(plan));
+}
+
+void Flattener::op(const ir::Copy& data) {
+  CopyPlan plan;
+  plan.src = view(data.src);
+  plan.dst = view(data.dst);
+  plan.tile_is_dst = plan.dst.buffer->space != ir::Space::kGlobal;
+  plan.unit = static_cast<std::uint32_t>(data.unit);
+  plan.threads = static_cast<std::uint32_t>(data.threads);
+  if (plan.threads == 0) plan.threads = plan.unit == 0 ? program_.threads : plan.unit;
+  const bool alone = data.engine == ir::CopyEngine::kPerThread ||
+                     plan.dst.buffer->space == ir::Space::kLocal || plan.unit == 1;
+  if (alone) plan.unit = plan.threads = 1;
+  plan.engine = data.engine;
+  plan.widths = data.widths;
+  if (plan.widths.empty() || data.engine == ir::CopyEngine::kPerThread) {
+    plan.widths = {plan.dst.buffer->size};
+  }
+  plan.guarded = guard_mask(data.guarded);
+  emit_plan(Code::kCopy, program_.copies, std::move(plan));
+}
+
+void Flattener::element(ir::ValueId view_id, const std::vector<ir::Expr>& index, ir::ValueId value,
+                        bool writes) {
+  ElementPlan plan;
+  plan.view = view(view_id);
+  for (const ir::Expr& expr : index) plan.index.emplace_back(expr, facts_);
+  plan.value = value.index;
+  plan.writes = writes;
+  emit_plan(Code::kElement, program_.elements, std::move(plan));
+}
+
+void Flattener::op(const ir::Read& data) {
+  uniform_[result().index] = false;
+  element(data.view, data.index, result(), false);
+}
+
+void Flattener::op(const ir::Write& data) { element(data.view, data.index, data.value, true); }
+
+}  // namespace kiln::sim

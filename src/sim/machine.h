@@ -1,0 +1,144 @@
+// The state of a running block: its warps, its shared memory and its clocks.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sim/program.h"
+#include "sim/report.h"
+#include "sim/shadow.h"
+#include "sim/tally.h"
+
+namespace kiln::sim {
+
+enum class WarpState : std::uint8_t { kReady, kWaiting, kFinished };
+
+// One vector of an asynchronous copy on its way to shared memory.
+struct AsyncVector {
+  const std::byte* source = nullptr;
+  std::int64_t address = 0;  // in shared memory
+  std::uint8_t bytes = 0;
+  std::uint8_t valid = 0;    // the rest become zero
+  std::uint8_t lane = 0;
+};
+// What the lanes of a warp committed together.
+struct AsyncGroup {
+  std::uint32_t lanes = 0;  // whose copies have not been waited for
+  std::uint16_t instruction = 0;
+  std::vector<AsyncVector> vectors;
+};
+
+// The masks to go back to at the end of an `if`, `once` or loop.
+struct Frame {
+  std::uint32_t around = 0;     // active before it
+  std::uint32_t otherwise = 0;  // of an if: the lanes of the else branch
+};
+
+struct Warp {
+  std::uint32_t index = 0;
+  std::uint32_t exists = 0;  // lanes that have a thread
+  std::uint32_t mask = 0;    // active ones
+  std::uint32_t pc = 0;
+  WarpState state = WarpState::kReady;
+  ir::Level waits_for = ir::Level::kBlock;  // kWaiting
+  Clock* seen = nullptr;                    // one clock for each warp of the block
+  std::vector<Frame> frames;
+  std::vector<std::int64_t> vars;        // var * 32 + lane
+  std::vector<Scalar> values;            // value * 32 + lane
+  std::vector<std::int64_t> loop_upper;  // loop * 32 + lane
+  std::vector<std::uint32_t> cell_set;   // by value: lanes that have one
+  std::vector<double> registers;         // see FragmentPlan
+  std::vector<bool> fragment_set;
+  std::vector<std::byte> local;          // lane * local_bytes + address
+  std::vector<bool> local_set;
+  std::vector<AsyncGroup> groups;        // oldest first
+  std::vector<std::vector<AsyncVector>> spare;  // for groups to come, so that none is allocated twice
+
+  [[nodiscard]] Scalar& value(std::uint32_t id, std::uint32_t lane) {
+    return values[std::size_t{id} * kLanes + lane];
+  }
+  [[nodiscard]] std::int64_t& var(std::uint32_t id, std::uint32_t lane) {
+    return vars[std::size_t{id} * kLanes + lane];
+  }
+  [[nodiscard]] std::uint32_t first_lane() const {
+    return mask == 0 ? 0 : static_cast<std::uint32_t>(__builtin_ctz(mask));
+  }
+  [[nodiscard]] bool whole() const { return mask == exists; }
+};
+
+// Calls `visit(lane)` for each set bit.
+template <class Visit>
+void for_each_lane(std::uint32_t mask, Visit&& visit) {
+  for (; mask != 0; mask &= mask - 1) visit(static_cast<std::uint32_t>(__builtin_ctz(mask)));
+}
+
+struct Machine {
+  Machine(const ir::Function& f, const Program& p, Reporter& r, Tally& t, bool c)
+      : function(f), program(p), reporter(r), tally(t), checks(c) {}
+
+  const ir::Function& function;
+  const Program& program;
+  Reporter& reporter;
+  Tally& tally;
+  bool checks;
+
+  // Schedules. Zero: warps in turn, copies land when waited for.
+  std::uint64_t random_state = 0;
+  bool random = false;
+
+  // The block.
+  std::int64_t block = 0;            // its number in the grid, x fastest
+  std::vector<std::byte> shared;
+  Shadow* shared_shadow = nullptr;
+  std::vector<Warp> warps;
+  std::vector<Clock> clocks;         // warp * warps + other warp
+  Era* era = nullptr;
+  struct BlockStart {
+    Clock clock;
+    std::int64_t block;
+  };
+  std::vector<BlockStart> block_starts;  // of the launch's blocks so far
+  std::vector<Clock> joined;         // scratch, as all below
+  Request global_request;
+  Request shared_request;
+  std::vector<double> a_scratch;
+  std::vector<double> b_scratch;
+  std::vector<double> c_scratch;
+
+  [[nodiscard]] std::uint64_t next_random() {  // splitmix64
+    std::uint64_t z = (random_state += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+  }
+  [[nodiscard]] Span span(std::size_t instruction) const {
+    return function.ops[program.code[instruction].op].span;
+  }
+};
+
+// --- what instructions do; one function for each code, in the file named
+
+void execute_scalar(Machine& machine, Warp& warp, const ScalarPlan& plan);   // scalar.cpp
+void execute_index(Machine& machine, Warp& warp, const IndexPlan& plan);
+void execute_bind(Machine& machine, Warp& warp, const BindPlan& plan);
+void execute_cell(Machine& machine, Warp& warp, const CellPlan& plan);
+void execute_assert(Machine& machine, Warp& warp, const AssertPlan& plan);
+void execute_initialise(Machine& machine, Warp& warp, const InitialisePlan& plan);  // element.cpp
+void execute_element(Machine& machine, Warp& warp, const ElementPlan& plan);
+void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan);       // copy.cpp
+void execute_copy_wait(Machine& machine, Warp& warp, std::int64_t pending);
+void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan);       // matrix.cpp
+void execute_load(Machine& machine, Warp& warp, const TilePlan& plan);
+void execute_mma(Machine& machine, Warp& warp, const MmaPlan& plan);
+void execute_store(Machine& machine, Warp& warp, const TilePlan& plan);
+
+// Runs the warp until it blocks, finishes, or (random schedules) has touched memory. Host code stops
+// at a launch or return, with the program counter past it.                     warp.cpp
+void run_warp(Machine& machine, Warp& warp);
+
+// Readies warps for a block: `host` has the values of captured scalars. scheduler.cpp
+void start_block(Machine& machine, const Warp& host);
+// Runs all warps to their end, or reports a deadlock.
+void run_block(Machine& machine);
+
+}  // namespace kiln::sim

@@ -1,0 +1,223 @@
+// Matrix operations: fragments go to and from memory by their instructions' maps, and multiply.
+//
+// ldmatrix: lane l gives the address of row l % 8 of matrix l / 8, 16 bytes of shared memory; the
+// instruction's result map says which lane receives which of the elements. A wrong list of matrices
+// or a wrong layout gives wrong numbers, as on a GPU.
+#include <algorithm>
+#include <span>
+
+#include "sim/access.h"
+#include "sim/scalar.h"
+
+namespace kiln::sim {
+
+namespace {
+
+constexpr std::uint32_t kMatrixRows = 8;
+constexpr std::uint32_t kRowBytes = 16;
+constexpr std::uint32_t kMatrixElements = 64;
+constexpr std::uint32_t kMatricesMax = 4;
+
+// A tile's place for the whole warp.
+struct Tile {
+  Window window;
+  Coordinates own = {};
+};
+
+Tile tile_of(const TilePlan& plan, const Warp& warp) {
+  const std::uint32_t lane = warp.first_lane();
+  return {plan.view.window(warp.vars.data(), lane), extents_of(plan.view, warp, lane)};
+}
+
+void load_numbers(DType dtype, const std::byte* from, std::uint32_t count, double* to) {
+  const auto size = static_cast<std::size_t>(size_bytes(dtype));
+  for (std::uint32_t i = 0; i < count; ++i) to[i] = load_number(dtype, from + i * size);
+}
+
+// Row `lane` of an issue; nothing when the row is outside.
+const std::byte* matrix_row(Machine& machine, Warp& warp, const TilePlan& plan, const Tile& tile,
+                            std::uint32_t first_matrix, std::uint32_t lane) {
+  const auto row = static_cast<std::uint32_t>(plan.instruction->address_map(Index{lane}));
+  const Place& place = plan.places[first_matrix + row / kMatrixRows];
+  const Coordinates at = {place.row + std::int64_t{row % kMatrixRows}, place.col};
+  const Buffer& buffer = *plan.view.buffer;
+  const std::int64_t elements = kRowBytes / buffer.size;
+  const std::int64_t inside =
+      reachable(machine, warp, lane, {plan.view, tile.window, tile.own, 0, false}, at, elements);
+  if (inside < elements) return nullptr;
+  const std::int64_t address = buffer.address(root_coordinates(plan.view, tile.window, at));
+  check_aligned(machine, warp, lane, buffer, address, kRowBytes, false);
+  note_read(machine, warp, lane, buffer, address, kRowBytes);
+  machine.shared_request.add(address);
+  // Hardware drops the low bits of the address.
+  return bytes_at(machine, warp, lane, buffer, address / kRowBytes * kRowBytes);
+}
+
+void load_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
+  const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
+  KILN_CHECK(size_bytes(fragment.dtype) == 2, "ldmatrix into a fragment of {}",
+             name(fragment.dtype));
+  const Tile tile = tile_of(plan, warp);
+  const auto each = static_cast<std::uint32_t>(plan.instruction->matrices);
+  const std::uint32_t values = 2 * each;
+  for (std::uint32_t first = 0; first + each <= plan.places.size(); first += each) {
+    std::array<double, kMatricesMax * kMatrixElements> elements = {};
+    machine.shared_request.clear();
+    for (std::uint32_t lane = 0; lane < each * kMatrixRows; ++lane) {
+      const std::byte* bytes = matrix_row(machine, warp, plan, tile, first, lane);
+      if (bytes != nullptr) load_numbers(fragment.dtype, bytes, 8, &elements[lane * 8]);
+    }
+    machine.tally.issue(plan.interned, 1);
+    machine.tally.shared_wavefronts(machine.shared_request, kRowBytes);
+    machine.tally.read_shared(machine.shared_request.count * std::int64_t{kRowBytes});
+    double* registers = &warp.registers[fragment.offset + 2 * first];
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+      for (std::uint32_t value = 0; value < values; ++value) {
+        // row + 8 * column + 64 * matrix; `elements` has the columns of a row together.
+        const std::uint32_t at = plan.result[lane * values + value];
+        const std::uint32_t row = at / kMatrixElements * kMatrixRows + at % kMatrixRows;
+        registers[lane * fragment.values + value] =
+            elements[row * 8 + at % kMatrixElements / kMatrixRows];
+      }
+    }
+  }
+}
+
+// One lane's run of a plain load or store; `registers` are the run's.
+void move_run(Machine& machine, Warp& warp, const TilePlan& plan, const Tile& tile,
+              std::uint32_t lane, const Place& place, double* registers, bool writes) {
+  const Buffer& buffer = *plan.view.buffer;
+  const Coordinates at = {place.row, place.col};
+  const std::int64_t reached = reachable(
+      machine, warp, lane, {plan.view, tile.window, tile.own, plan.guarded, writes}, at, plan.run);
+  if (!writes) std::fill(registers + reached, registers + plan.run, 0.0);
+  if (reached == 0) return;
+  const std::int64_t address = buffer.address(root_coordinates(plan.view, tile.window, at));
+  const std::int64_t bytes = reached * buffer.size;
+  if (reached == plan.run) check_aligned(machine, warp, lane, buffer, address, bytes, writes);
+  std::byte* memory = bytes_at(machine, warp, lane, buffer, address);
+  (buffer.space == ir::Space::kGlobal ? machine.global_request : machine.shared_request)
+      .add(address);
+  if (writes) {
+    note_write(machine, warp, lane, buffer, address, bytes);
+    for (std::int64_t e = 0; e < reached; ++e) {
+      store_number(buffer.dtype, memory + e * buffer.size, registers[e]);
+    }
+  } else {
+    note_read(machine, warp, lane, buffer, address, bytes);
+    load_numbers(buffer.dtype, memory, static_cast<std::uint32_t>(reached), registers);
+  }
+}
+
+void count_run(Machine& machine, const TilePlan& plan, bool writes) {
+  const Buffer& buffer = *plan.view.buffer;
+  const std::int64_t bytes = plan.run * buffer.size;
+  Tally& tally = machine.tally;
+  if (buffer.space == ir::Space::kGlobal) {
+    const std::int64_t moved = bytes * machine.global_request.count;
+    tally.global(writes ? Issue::kStoreGlobal : Issue::kLoadGlobal, machine.global_request, bytes);
+    writes ? tally.wrote_global(moved) : tally.read_global(moved);
+  } else {
+    const std::int64_t moved = bytes * machine.shared_request.count;
+    tally.shared(writes ? Issue::kStoreShared : Issue::kLoadShared, machine.shared_request, bytes);
+    writes ? tally.wrote_shared(moved) : tally.read_shared(moved);
+  }
+}
+
+void move_tile(Machine& machine, Warp& warp, const TilePlan& plan, bool writes) {
+  const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
+  const Tile tile = tile_of(plan, warp);
+  for (std::uint32_t value = 0; value < fragment.values; value += plan.run) {
+    machine.global_request.clear();
+    machine.shared_request.clear();
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+      double* registers = &warp.registers[fragment.offset + lane * fragment.values + value];
+      move_run(machine, warp, plan, tile, lane, plan.places[std::size_t{value} * kLanes + lane],
+               registers, writes);
+    }
+    count_run(machine, plan, writes);
+  }
+}
+
+void check_filled(Machine& machine, const Warp& warp, std::uint32_t fragment) {
+  if (!machine.checks || warp.fragment_set[fragment]) return;
+  const std::string& fragment_name = machine.program.fragments[fragment].name;
+  report_at(machine, warp, ReportKind::kUninitialised,
+            format("`{}` is used before it is filled or loaded", fragment_name),
+            format("use of {} by warp {}", fragment_name, warp.index));
+}
+
+// An instruction's values of one operand, out of those of a fragment.
+std::span<const double> gather(const Warp& warp, const FragmentPlan& fragment, std::uint32_t first,
+                               std::uint32_t values, std::vector<double>& scratch) {
+  const double* registers = &warp.registers[fragment.offset];
+  if (values == fragment.values) return {registers, std::size_t{values} * kLanes};
+  scratch.resize(std::size_t{values} * kLanes);
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    std::copy_n(registers + lane * fragment.values + first, values,
+                scratch.begin() + lane * values);
+  }
+  return scratch;
+}
+
+}  // namespace
+
+void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan) {
+  check_whole(machine, warp);
+  const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    std::fill_n(warp.registers.begin() + fragment.offset + lane * fragment.values, fragment.values,
+                as_number(fragment.dtype, warp.value(plan.value, lane)));
+  }
+  warp.fragment_set[plan.fragment] = true;
+}
+
+void execute_load(Machine& machine, Warp& warp, const TilePlan& plan) {
+  check_whole(machine, warp);
+  if (plan.instruction != nullptr) {
+    load_matrices(machine, warp, plan);
+  } else {
+    move_tile(machine, warp, plan, false);
+  }
+  warp.fragment_set[plan.fragment] = true;
+}
+
+void execute_store(Machine& machine, Warp& warp, const TilePlan& plan) {
+  check_whole(machine, warp);
+  check_filled(machine, warp, plan.fragment);
+  move_tile(machine, warp, plan, true);
+}
+
+void execute_mma(Machine& machine, Warp& warp, const MmaPlan& plan) {
+  check_whole(machine, warp);
+  for (const std::uint32_t fragment : {plan.a, plan.b, plan.c}) {
+    check_filled(machine, warp, fragment);
+  }
+  const auto& fragments = machine.program.fragments;
+  const target::Mma& atom = plan.executor->mma();
+  const auto values = [&](target::Operand operand) {
+    return static_cast<std::uint32_t>(values_of(atom, operand));
+  };
+  const std::uint32_t c_values = values(target::Operand::kC);
+  const FragmentPlan& c = fragments[plan.c];
+  for (const MmaPlan::Step& step : plan.steps) {
+    const auto a = gather(warp, fragments[plan.a], step.a, values(target::Operand::kA),
+                          machine.a_scratch);
+    const auto b = gather(warp, fragments[plan.b], step.b, values(target::Operand::kB),
+                          machine.b_scratch);
+    machine.c_scratch.resize(std::size_t{c_values} * kLanes);
+    double* registers = &warp.registers[c.offset];
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+      std::copy_n(registers + lane * c.values + step.c, c_values,
+                  machine.c_scratch.begin() + lane * c_values);
+    }
+    plan.executor->run(a, b, machine.c_scratch);
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+      std::copy_n(machine.c_scratch.begin() + lane * c_values, c_values,
+                  registers + lane * c.values + step.c);
+    }
+  }
+  machine.tally.issue(plan.interned, static_cast<std::int64_t>(plan.steps.size()));
+}
+
+}  // namespace kiln::sim

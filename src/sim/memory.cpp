@@ -1,0 +1,134 @@
+#include "sim/memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "support/tensor.h"
+
+namespace kiln::sim {
+
+Buffer make_buffer(const std::string& name, const ir::ViewType& type,
+                   const std::vector<std::int64_t>& extents) {
+  KILN_CHECK(extents.size() <= kRankMax, "`{}` has rank {}", name, extents.size());
+  Buffer out;
+  out.name = name;
+  out.space = type.space;
+  out.dtype = type.dtype;
+  out.size = size_bytes(type.dtype);
+  out.rank = extents.size();
+  std::int64_t elements = 1;
+  for (std::size_t d = extents.size(); d-- > 0;) {
+    out.extents[d] = extents[d];
+    out.strides[d] = elements;
+    elements *= extents[d];
+  }
+  out.bytes = elements * out.size;
+  const std::int64_t cols = out.rank == 0 ? 1 : out.extents[out.rank - 1];
+  out.layout = {.rows = cols == 0 ? 0 : elements / cols, .pitch = cols * out.size, .swizzle = 0};
+  return out;
+}
+
+std::string Buffer::element_text(const Coordinates& at) const {
+  return name + shape_text({at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rank)});
+}
+
+std::string Buffer::element_text(std::int64_t wanted) const {
+  Coordinates at = {};
+  for (std::int64_t element = 0; element < bytes / size; ++element) {
+    std::int64_t rest = element;
+    for (std::size_t d = 0; d < rank; ++d) {
+      at[d] = rest / strides[d];
+      rest %= strides[d];
+    }
+    const std::int64_t begin = address(at);
+    if (wanted >= begin && wanted < begin + size) return element_text(at);
+  }
+  return name;
+}
+
+View make_view(const ir::Function& function, ir::ValueId view, const Buffer& root,
+               const VarFacts& facts) {
+  const ir::ResolvedView resolved = ir::resolve_view(function, view);
+  const ir::ViewType& type = function.view_type(view);
+  View out;
+  out.buffer = &root;
+  out.rank = type.shape.size();
+  out.dropped = resolved.dropped;
+  for (std::size_t d = 0; d < root.rank; ++d) {
+    out.origin[d] = IndexExpr(resolved.origin[d], facts);
+    out.uniform = out.uniform && out.origin[d].uniform();
+    out.limit[d] = root.extents[d];
+    for (const ir::Expr& limit : resolved.limits[d]) {
+      IndexExpr expr(limit, facts);
+      out.uniform = out.uniform && expr.uniform();
+      if (expr.constant()) {
+        out.limit[d] = std::min(out.limit[d], expr.evaluate(nullptr, 0));
+      } else {
+        out.limits.push_back({d, std::move(expr)});
+      }
+    }
+  }
+  for (std::size_t d = 0; d < out.rank; ++d) {
+    out.shape[d] = IndexExpr(type.shape[d], facts);
+    out.uniform = out.uniform && out.shape[d].uniform();
+  }
+  return out;
+}
+
+Window View::window(const std::int64_t* vars, std::uint32_t lane) const {
+  Window out;
+  for (std::size_t d = 0; d < buffer->rank; ++d) {
+    out.origin[d] = origin[d].evaluate(vars, lane);
+    out.limit[d] = limit[d];
+  }
+  for (const Limit& other : limits) {
+    out.limit[other.dim] = std::min(out.limit[other.dim], other.expr.evaluate(vars, lane));
+  }
+  return out;
+}
+
+namespace {
+
+// Exact for all 65536 patterns: shifting the exponent field by the difference of the biases scales
+// normal and subnormal numbers alike; infinities and NaNs are put back by hand.
+double decode_f16(std::uint16_t bits) {
+  const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fffU) << 13;
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
+  if ((bits & 0x7c00U) == 0x7c00U) {
+    return static_cast<double>(std::bit_cast<float>(sign | 0x7f800000U | magnitude));
+  }
+  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112F;
+  return static_cast<double>(std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(scaled)));
+}
+
+template <class T>
+T load_as(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+double load_number(DType dtype, const std::byte* at) {
+  if (dtype == DType::kF16) return decode_f16(load_as<std::uint16_t>(at));
+  if (dtype == DType::kF32) return static_cast<double>(load_as<float>(at));
+  if (dtype == DType::kBF16) {
+    const std::uint32_t bits = std::uint32_t{load_as<std::uint16_t>(at)} << 16;
+    return static_cast<double>(std::bit_cast<float>(bits));
+  }
+  return load_element(dtype, at, 0);
+}
+
+void store_number(DType dtype, std::byte* at, double value) {
+  if (dtype == DType::kF32) {
+    const auto narrow = static_cast<float>(value);
+    std::memcpy(at, &narrow, sizeof(narrow));
+    return;
+  }
+  store_element(dtype, at, 0, value);
+}
+
+}  // namespace kiln::sim

@@ -1,0 +1,98 @@
+// Buffers and views: where an element is, and whether it is inside the program.
+//
+//   view %t = subview lhs[16*i, 16*k] of lhs[40, 64]:   root coordinate of t[1, 2] with i = 2, k = 0
+//   is (33, 2), inside since 33 < 40 and 2 < 64; its address is (33 * 64 + 2) * 2 bytes
+//
+// An address counts bytes inside its space: of the block's shared memory, of one lane's local memory,
+// or of one global buffer, whose base is aligned as a GPU allocator would.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "ir/shared_layout.h"
+#include "sim/index_expr.h"
+#include "sim/shadow.h"
+
+namespace kiln::sim {
+
+inline constexpr std::size_t kRankMax = 8;
+using Coordinates = std::array<std::int64_t, kRankMax>;
+
+// One allocation or view parameter.
+struct Buffer {
+  std::string name;
+  ir::Space space = ir::Space::kGlobal;
+  DType dtype = DType::kF32;
+  std::int64_t size = 4;  // bytes of an element
+  std::size_t rank = 0;
+  Coordinates extents = {};
+  Coordinates strides = {};  // in elements; row-major
+  std::int64_t bytes = 0;
+  std::byte* data = nullptr;   // global
+  Shadow* shadow = nullptr;    // global and shared; null where nothing can go wrong
+  std::int64_t offset = 0;     // shared and local: address of element 0
+  ir::SharedShape layout = {};  // shared
+
+  // The element must be inside.
+  [[nodiscard]] std::int64_t address(const Coordinates& at) const {
+    std::int64_t row = 0;  // in elements, of the first element of the row
+    for (std::size_t d = 0; d + 1 < rank; ++d) row += at[d] * strides[d];
+    const std::int64_t col = rank == 0 ? 0 : at[rank - 1];
+    if (space != ir::Space::kShared || layout.swizzle == 0) return offset + (row + col) * size;
+    return offset + ir::shared_offset(layout, row * size / layout.pitch, col * size);
+  }
+
+  // "output_s[3, 4]", the element whose bytes include `address`; slow.
+  [[nodiscard]] std::string element_text(std::int64_t address) const;
+  [[nodiscard]] std::string element_text(const Coordinates& at) const;
+};
+
+// A buffer of the type, without memory. Extents are evaluated with the known variables.
+[[nodiscard]] Buffer make_buffer(const std::string& name, const ir::ViewType& type,
+                                 const std::vector<std::int64_t>& extents);
+
+// Where a view lies at this moment, by root dimension: it is inside while coordinate < limit.
+struct Window {
+  Coordinates origin = {};
+  Coordinates limit = {};
+};
+
+// A view, ready to be evaluated.
+struct View {
+  const Buffer* buffer = nullptr;
+  std::size_t rank = 0;
+  std::size_t dropped = 0;  // root dimension of the view's dimension 0
+  std::array<IndexExpr, kRankMax> origin;  // by root dimension
+  std::array<IndexExpr, kRankMax> shape;   // by the view's dimension
+  Coordinates limit = {};                  // by root dimension: the least constant limit
+  struct Limit {
+    std::size_t dim;
+    IndexExpr expr;
+  };
+  std::vector<Limit> limits;  // the others
+  bool uniform = true;        // a warp's active lanes agree
+
+  [[nodiscard]] Window window(const std::int64_t* vars, std::uint32_t lane) const;
+};
+
+[[nodiscard]] View make_view(const ir::Function& function, ir::ValueId view, const Buffer& root,
+                             const VarFacts& facts);
+
+// The first root dimension in which the coordinate is outside, or nothing.
+[[nodiscard]] inline std::size_t outside(const Buffer& buffer, const Window& window,
+                                         const Coordinates& at) {
+  for (std::size_t d = 0; d < buffer.rank; ++d) {
+    if (at[d] < 0 || at[d] >= window.limit[d]) return d;
+  }
+  return kRankMax;
+}
+
+// Elements as numbers. Quick for the types that tensor cores eat.
+[[nodiscard]] double load_number(DType dtype, const std::byte* at);
+void store_number(DType dtype, std::byte* at, double value);
+
+}  // namespace kiln::sim

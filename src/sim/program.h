@@ -1,0 +1,226 @@
+// A launch as straight code: the structured operations flattened once, with everything the host
+// knows folded in. A warp is then a program counter and registers, and can stop at any instruction.
+//
+//   for k < K { copy ...; barrier }   =>   0 loop (exit to 4)
+//                                          1 copy
+//                                          2 barrier
+//                                          3 next (back to 1)
+//
+// Divergence is a mask of lanes: `if` and `loop` push the mask and the end pops it.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "ir/arguments.h"
+#include "sim/memory.h"
+#include "sim/tally.h"
+#include "target/execute.h"
+#include "target/fragment.h"
+
+namespace kiln::sim {
+
+enum class Code : std::uint8_t {
+  kScalar,
+  kIndex,
+  kBind,
+  kCell,
+  kInitialise,
+  kElement,
+  kCopy,
+  kCopyWait,
+  kBarrier,
+  kFill,
+  kLoad,
+  kMma,
+  kStore,
+  kAssert,
+  kEnter,     // an inner parallel level
+  kIf,
+  kElse,
+  kEnd,       // of if and once
+  kOnce,
+  kLoop,
+  kNext,
+  kLaunch,    // host code only
+  kReturn,    // host code only
+  kStop,
+};
+
+struct Instruction {
+  Code code = Code::kStop;
+  std::uint32_t plan = 0;    // index in the plans of its code
+  std::uint32_t target = 0;  // kIf, kElse, kOnce, kLoop: where to go with no lane left; kNext: back
+  ir::OpId op;
+};
+
+// A register's content: integers and bools as `i` (u64 by its bits), floats as `f`.
+union Scalar {
+  std::int64_t i;
+  double f;
+};
+
+// Registers are numbered by ValueId, variables by VarId.
+struct ScalarPlan {
+  ir::OpKind kind = ir::OpKind::kConst;
+  ir::UnaryKind unary = ir::UnaryKind::kNegate;
+  ir::BinaryKind binary = ir::BinaryKind::kAdd;
+  DType type = DType::kF32;     // of the result
+  DType operand = DType::kF32;  // of the operands (kChoose: of the two choices)
+  std::uint32_t result = 0;
+  std::uint32_t a = 0;
+  std::uint32_t b = 0;
+  std::uint32_t c = 0;
+  Scalar constant = {0};
+  bool uniform = false;
+};
+struct IndexPlan {
+  IndexExpr expr;
+  DType type = DType::kS32;
+  std::uint32_t result = 0;
+};
+struct BindPlan {
+  std::uint32_t var = 0;
+  std::uint32_t value = 0;
+};
+struct CellPlan {
+  std::uint32_t cell = 0;
+  std::uint32_t value = 0;  // the result of a get, the operand of a set
+  bool sets = false;
+};
+// What executing an Alloc does to its contents.
+struct InitialisePlan {
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  const Buffer* buffer = nullptr;      // shared and local
+  std::uint32_t fragment = kNone;
+  std::uint32_t cell = kNone;
+  std::uint32_t initial = kNone;       // the register with the value; kNone: uninitialised
+};
+struct ElementPlan {
+  View view;
+  std::vector<IndexExpr> index;
+  std::uint32_t value = 0;
+  bool writes = false;
+};
+struct CopyPlan {
+  View src;
+  View dst;
+  std::uint32_t unit = 0;     // threads that take part, 0 for the block
+  std::uint32_t threads = 0;  // by which vectors are dealt out
+  ir::CopyEngine engine = ir::CopyEngine::kVector;
+  std::vector<std::int64_t> widths;
+  std::uint32_t guarded = 0;  // bit d: dimension d of the tile
+  bool tile_is_dst = true;    // whose shape is the tile's
+};
+// A fragment's registers in each warp: double at offset + lane * values + value.
+struct FragmentPlan {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::uint32_t offset = 0;
+  std::uint32_t values = 0;
+  const target::Mma* atom = nullptr;
+  ir::Role role = ir::Role::kC;
+  std::int64_t rows = 0;  // of the fragment type, i.e. of the view
+  std::int64_t cols = 0;
+};
+struct Place {
+  std::int32_t row = 0;
+  std::int32_t col = 0;
+};
+struct FillPlan {
+  std::uint32_t fragment = 0;
+  std::uint32_t value = 0;
+};
+// Load and Store. `places[value * 32 + lane]` is the element in the view of each register; with a
+// matrix instruction `places[matrix]` is where the matrix begins.
+struct TilePlan {
+  View view;
+  std::uint32_t fragment = 0;
+  const target::Copy* instruction = nullptr;
+  std::size_t interned = 0;  // name of the instruction in the tally
+  std::vector<Place> places;
+  std::vector<std::uint16_t> result;  // [lane * values + value]: row + 8 * column + 64 * matrix
+  std::uint32_t run = 1;
+  std::uint32_t guarded = 0;
+};
+struct MmaPlan {
+  std::uint32_t a = 0;
+  std::uint32_t b = 0;
+  std::uint32_t c = 0;
+  const target::MmaExecutor* executor = nullptr;
+  std::size_t interned = 0;
+  struct Step {  // first value of the atom in each fragment
+    std::uint32_t a;
+    std::uint32_t b;
+    std::uint32_t c;
+  };
+  std::vector<Step> steps;
+};
+struct AssertPlan {
+  std::uint32_t condition = 0;
+  std::string message;
+};
+struct EnterPlan {
+  struct Axis {
+    std::uint32_t var;
+    IndexExpr extent;
+  };
+  std::vector<Axis> axes;
+  std::uint32_t unit = 1;
+  std::uint32_t enclosing = 1;  // threads of the unit around it
+};
+struct LoopPlan {
+  std::uint32_t var = 0;
+  IndexExpr lower;
+  IndexExpr upper;
+  std::int64_t step = 1;
+};
+
+struct Program {
+  std::vector<Instruction> code;
+  std::vector<ScalarPlan> scalars;
+  std::vector<IndexPlan> indices;
+  std::vector<BindPlan> binds;
+  std::vector<CellPlan> cells;
+  std::vector<InitialisePlan> initialisations;
+  std::vector<ElementPlan> elements;
+  std::vector<CopyPlan> copies;
+  std::vector<std::int64_t> waits;  // pending groups
+  std::vector<ir::Level> barriers;
+  std::vector<FillPlan> fills;
+  std::vector<TilePlan> tiles;
+  std::vector<MmaPlan> mmas;
+  std::vector<AssertPlan> asserts;
+  std::vector<EnterPlan> enters;
+  std::vector<std::uint32_t> onces;  // threads of the enclosing unit
+  std::vector<LoopPlan> loops;
+  std::vector<ir::ValueId> returns;
+
+  std::vector<FragmentPlan> fragments;
+  std::uint32_t fragment_doubles = 0;
+  std::deque<Buffer> buffers;  // shared and local ones; addresses stay
+  std::deque<target::MmaExecutor> executors;
+  std::int64_t shared_bytes = 0;
+  std::int64_t local_bytes = 0;  // of one lane
+  std::uint32_t threads = 1;     // of a block
+  std::size_t vars = 0;
+  std::size_t values = 0;
+
+  [[nodiscard]] std::uint32_t warps() const { return (threads + kLanes - 1) / kLanes; }
+};
+
+// What the host knows when it reaches the code.
+struct HostState {
+  VarFacts facts;
+  std::vector<Buffer*> globals;  // by ValueId: parameters and allocations; null for other values
+};
+
+// Flattens the body of a launch of `threads` threads a block.
+[[nodiscard]] Program flatten_launch(const ir::Function& function, ir::OpId launch,
+                                     std::uint32_t threads, const HostState& host, Tally& tally);
+// Flattens the host part of the function: one lane, launches are single instructions.
+[[nodiscard]] Program flatten_host(const ir::Function& function, const HostState& host,
+                                   Tally& tally);
+
+}  // namespace kiln::sim

@@ -1,0 +1,349 @@
+#include "sim/run.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+
+#include "sim/scalar.h"
+
+namespace kiln::sim {
+
+namespace {
+
+// Shared memory starts as NaNs of every float type, so that what nobody wrote shows in the result.
+constexpr std::byte kGarbage{0xff};
+constexpr std::uint32_t kThreadsMax = 1024;
+
+ir::ValueId root_of(const ir::Function& function, ir::ValueId view) {
+  while (const auto* window = function.def_as<ir::Subview>(view)) view = window->base;
+  return view;
+}
+
+// By ValueId: the roots that a launch reads and writes.
+struct Touched {
+  std::vector<bool> read;
+  std::vector<bool> written;
+};
+
+Touched touched_by(const ir::Function& function, ir::RegionId body) {
+  Touched out{std::vector<bool>(function.values.size()), std::vector<bool>(function.values.size())};
+  const auto mark = [&](std::vector<bool>& set, ir::ValueId view) {
+    set[root_of(function, view).index] = true;
+  };
+  ir::walk(function, body, [&](ir::OpId id) {
+    const ir::OpData& data = function.ops[id].data;
+    if (const auto* copy = std::get_if<ir::Copy>(&data)) {
+      mark(out.read, copy->src);
+      mark(out.written, copy->dst);
+    }
+    if (const auto* read = std::get_if<ir::Read>(&data)) mark(out.read, read->view);
+    if (const auto* write = std::get_if<ir::Write>(&data)) mark(out.written, write->view);
+    if (const auto* load = std::get_if<ir::Load>(&data)) mark(out.read, load->view);
+    if (const auto* store = std::get_if<ir::Store>(&data)) mark(out.written, store->view);
+  });
+  return out;
+}
+
+unsigned bits_of_size(std::int64_t size) {
+  return static_cast<unsigned>(std::countr_zero(static_cast<std::uint64_t>(size)));
+}
+
+// The least element of the block's shared buffers: no access is smaller.
+unsigned shared_granule(const Program& program) {
+  unsigned bits = 4;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.space == ir::Space::kShared) bits = std::min(bits, bits_of_size(buffer.size));
+  }
+  return bits;
+}
+
+}  // namespace
+
+Run::Run(const ir::Module& module, const ir::Function& function, ir::Arguments& arguments,
+         const Options& options, std::uint64_t seed, Reporter& reporter)
+    : module_(module),
+      function_(function),
+      arguments_(arguments),
+      options_(options),
+      seed_(seed),
+      reporter_(reporter),
+      globals_(function.values.size()) {
+  VarFacts& facts = host_.facts;
+  facts.known.resize(function.vars.size());
+  facts.values = arguments.vars;
+  facts.values.resize(function.vars.size());
+  facts.uniform.resize(function.vars.size());
+  std::size_t i = 0;
+  for (const ir::Var& var : function.vars) {
+    facts.known[i++] = var.kind == ir::VarKind::kDim || var.kind == ir::VarKind::kScalar;
+  }
+  host_.globals.resize(function.values.size());
+}
+
+void Run::add_global(ir::ValueId value, Tensor& tensor, const std::string& name,
+                     bool initialised) {
+  auto global = std::make_unique<Global>();
+  global->buffer = make_buffer(name, function_.view_type(value), tensor.shape);
+  global->buffer.data = tensor.bytes.data();
+  global->initialised = initialised;
+  host_.globals[value.index] = &global->buffer;
+  globals_[value.index] = std::move(global);
+}
+
+std::optional<Error> Run::bind_params() {
+  if (arguments_.params.size() != function_.params.size()) {
+    return Error{format("{} arguments for {} parameters", arguments_.params.size(),
+                        function_.params.size()),
+                 function_.name, ""};
+  }
+  for (std::size_t i = 0; i < function_.params.size(); ++i) {
+    const ir::Param& param = function_.params[i];
+    const auto* type = std::get_if<ir::ViewType>(&function_.type(param.value));
+    if (type == nullptr) continue;
+    Tensor& tensor = arguments_.params[i].tensor;
+    std::vector<std::int64_t> shape;
+    for (const ir::Expr& extent : type->shape) {
+      shape.push_back(extent.evaluate(host_.facts.values));
+    }
+    if (tensor.dtype != type->dtype || tensor.shape != shape) {
+      return Error{format("the argument is {} of {}, the parameter {} of {}",
+                          shape_text(tensor.shape), kiln::name(tensor.dtype), shape_text(shape),
+                          kiln::name(type->dtype)),
+                   param.name, ""};
+    }
+    add_global(param.value, tensor, param.name, true);
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> Run::allocate(ir::ValueId value, const ir::Alloc& alloc) {
+  const ir::ViewType& type = function_.view_type(value);
+  const std::string& name = alloc.name.empty() ? function_.values[value].name : alloc.name;
+  std::vector<std::int64_t> shape;
+  for (const ir::Expr& extent : type.shape) {
+    const IndexExpr known(extent, host_.facts);
+    if (!known.constant()) {
+      return Error{format("extent {} is not known before the function runs",
+                          function_.text(extent)), name, ""};
+    }
+    shape.push_back(known.evaluate(nullptr, 0));
+  }
+  const bool negative = std::any_of(shape.begin(), shape.end(), [](auto e) { return e < 0; });
+  if (negative || !elements_fit(type.dtype, shape)) {
+    return Error{format("a buffer of {} cannot be allocated", shape_text(shape)), name, ""};
+  }
+  Tensor tensor = Tensor::zeros(type.dtype, shape);
+  add_global(value, tensor, name, alloc.initial.valid());
+  globals_[value.index]->owned = std::move(tensor);  // its bytes stay where they are
+  return std::nullopt;
+}
+
+std::optional<Error> Run::allocate_globals(ir::RegionId region) {
+  std::optional<Error> error;
+  ir::walk(function_, region, [&](ir::OpId id) {
+    const ir::Op& op = function_.ops[id];
+    const auto* alloc = std::get_if<ir::Alloc>(&op.data);
+    if (alloc == nullptr || error) return;
+    const auto* type = std::get_if<ir::ViewType>(&function_.type(op.result));
+    if (type == nullptr || type->space != ir::Space::kGlobal) return;
+    error = allocate(op.result, *alloc);
+  });
+  return error;
+}
+
+void Run::note_host_vars(ir::RegionId region) {
+  for (const ir::OpId id : function_.regions[region].ops) {
+    const ir::Op& op = function_.ops[id];
+    if (const auto* loop = std::get_if<ir::For>(&op.data)) host_vars_.push_back(loop->var);
+    if (const auto* bind = std::get_if<ir::Bind>(&op.data)) host_vars_.push_back(bind->var);
+    if (op.kind() == ir::OpKind::kParallel) continue;
+    for (const ir::RegionId inner : ir::regions_of(op)) note_host_vars(inner);
+  }
+}
+
+void Run::read_host_vars(const Warp& host) {
+  for (const ir::VarId var : host_vars_) {
+    host_.facts.known[var.index] = true;
+    host_.facts.values[var.index] = host.vars[std::size_t{var.index} * kLanes];
+  }
+}
+
+Warp Run::host_warp(const Program& program) const {
+  Warp host;
+  host.exists = host.mask = 1;
+  host.vars.resize(program.vars * kLanes);
+  for (std::size_t v = 0; v < program.vars; ++v) {
+    if (host_.facts.known[v]) host.vars[v * kLanes] = host_.facts.values[v];
+  }
+  host.values.resize(program.values * kLanes);
+  host.cell_set.resize(program.values);
+  host.loop_upper.resize(program.loops.size() * kLanes);
+  for (std::size_t i = 0; i < function_.params.size(); ++i) {
+    const ir::Param& param = function_.params[i];
+    const auto* type = std::get_if<ir::ScalarType>(&function_.type(param.value));
+    if (type == nullptr) continue;
+    Scalar& value = host.value(param.value.index, 0);
+    if (param.var.valid()) {
+      value.i = host_.facts.values[param.var.index];
+    } else if (is_float(type->dtype)) {
+      value.f = round_to(type->dtype, arguments_.params[i].scalar);
+    } else {
+      value.i = static_cast<std::int64_t>(arguments_.params[i].scalar);
+    }
+  }
+  return host;
+}
+
+std::optional<Error> Run::execute() {
+  if (auto error = bind_params()) return error;
+  if (auto error = allocate_globals(function_.body)) return error;
+  note_host_vars(function_.body);
+  const Program program = flatten_host(function_, host_, tally_);
+  Tally host_tally;
+  Machine machine(function_, program, reporter_, host_tally, options_.checks);
+  Warp host = host_warp(program);
+  const HostState entry = host_;
+  while (true) {
+    run_warp(machine, host);
+    if (host.state == WarpState::kFinished) return std::nullopt;
+    const Instruction& at = program.code[host.pc - 1];
+    if (at.code == Code::kReturn) {
+      finish(program.returns[at.plan], host);
+      return std::nullopt;
+    }
+    read_host_vars(host);
+    if (auto error = launch(at.op, host)) return error;
+    host_.facts = entry.facts;
+  }
+}
+
+void Run::finish(ir::ValueId value, const Warp& host) {
+  if (!value.valid()) return;
+  if (const auto* type = std::get_if<ir::ScalarType>(&function_.type(value))) {
+    arguments_.returned.scalar =
+        as_number(type->dtype, host.values[std::size_t{value.index} * kLanes]);
+    return;
+  }
+  const ir::ValueId root = root_of(function_, value);
+  const Global& global = *globals_[root.index];
+  Tensor out = Tensor::zeros(global.buffer.dtype, {global.buffer.extents.begin(),
+                                                   global.buffer.extents.begin() +
+                                                       static_cast<std::ptrdiff_t>(
+                                                           global.buffer.rank)});
+  std::copy_n(global.buffer.data, global.buffer.bytes, out.bytes.begin());
+  arguments_.returned.tensor = std::move(out);
+}
+
+// Shadows only what the launch can get wrong: buffers it writes, and those nobody has filled.
+void Run::track_globals(ir::RegionId body, std::uint32_t warps) {
+  const Touched touched = touched_by(function_, body);
+  for (std::size_t v = 0; v < globals_.size(); ++v) {
+    if (globals_[v] == nullptr) continue;
+    Global& global = *globals_[v];
+    global.buffer.shadow = nullptr;
+    const bool relevant = touched.written[v] || (touched.read[v] && !global.initialised);
+    if (!options_.checks || !relevant) continue;
+    if (global.shadow == nullptr) {
+      global.shadow = std::make_unique<Shadow>(static_cast<std::size_t>(global.buffer.bytes),
+                                               bits_of_size(global.buffer.size), false,
+                                               global.initialised);
+    }
+    global.shadow->begin_launch(&era_, warps, touched.read[v] && touched.written[v]);
+    global.buffer.shadow = global.shadow.get();
+  }
+}
+
+std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
+  const auto& data = std::get<ir::Parallel>(function_.ops[op].data);
+  const std::int64_t threads = data.threads.evaluate(host_.facts.values);
+  if (threads < 1 || threads > kThreadsMax) {
+    return Error{format("a block of {} threads, there may be 1 to {}", threads, kThreadsMax),
+                 data.name, ""};
+  }
+  const Program program =
+      flatten_launch(function_, op, static_cast<std::uint32_t>(threads), host_, tally_);
+  track_globals(data.body, program.warps());
+  const int limit = module_.arch == nullptr ? 0 : module_.arch->smem_per_block_max;
+  if (limit != 0 && program.shared_bytes > limit) {
+    Report* report = reporter_.open(ReportKind::kSharedLimit, op);
+    if (report != nullptr) {
+      report->message = format("a block needs {} bytes of shared memory, {} has {}",
+                               program.shared_bytes, module_.arch->name, limit);
+      report->accesses = {{function_.ops[op].span, format("launch of {}", data.name)}};
+    }
+  }
+  Machine machine(function_, program, reporter_, tally_, options_.checks);
+  machine.random = seed_ != 0;
+  machine.random_state = seed_ + 0x100000001ULL * launches_++;
+  std::size_t shared = static_cast<std::size_t>(program.shared_bytes);
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.space != ir::Space::kShared) continue;
+    shared = std::max(shared, static_cast<std::size_t>(buffer.offset + buffer.bytes));
+  }
+  machine.shared.assign(shared, kGarbage);
+  Shadow shadow(options_.checks ? shared : 0, shared_granule(program), true, false);
+  shadow.begin_launch(&era_, program.warps(), true);
+  machine.shared_shadow = options_.checks ? &shadow : nullptr;
+  machine.era = &era_;
+  run_blocks(data, machine, host);
+  return std::nullopt;
+}
+
+void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host) {
+  std::array<std::int64_t, 3> grid = {1, 1, 1};
+  KILN_CHECK(data.vars.size() <= grid.size(), "{} axes", data.vars.size());
+  for (std::size_t axis = 0; axis < data.vars.size(); ++axis) {
+    const std::int64_t extent =
+        function_.vars[data.vars[axis]].extent.evaluate(host_.facts.values);
+    grid[axis] = std::max<std::int64_t>(extent, 0);
+  }
+  const std::int64_t blocks = grid[0] * grid[1] * grid[2];
+  std::vector<std::int64_t> order(static_cast<std::size_t>(blocks));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+  for (std::size_t i = order.size(); machine.random && i > 1; --i) {
+    std::swap(order[i - 1], order[machine.next_random() % i]);
+  }
+  // Clocks go on from the last launch, whose accesses all come before.
+  Clock latest = era_.block_start;
+  for (const Clock clock : clocks_) latest = std::max(latest, clock);
+  era_.launch_start = era_.block_start = latest + 1;
+  for (const std::int64_t block : order) {
+    machine.block = block;
+    start_block(machine, host);
+    const std::int64_t at[] = {block % grid[0], block / grid[0] % grid[1],
+                               block / grid[0] / grid[1]};
+    for (Warp& warp : machine.warps) {
+      for (std::size_t axis = 0; axis < data.vars.size(); ++axis) {
+        std::fill_n(&warp.var(data.vars[axis].index, 0), kLanes, at[axis]);
+      }
+    }
+    run_block(machine);
+  }
+  clocks_ = machine.clocks;
+  blocks_ += blocks;
+}
+
+Result<Outcome> run(const ir::Module& module, const ir::Function& function,
+                    ir::Arguments& arguments, const Options& options) {
+  KILN_CHECK(module.form == ir::Form::kDecided, "`@{}` is simulated before all is decided",
+             function.name);
+  const auto begin = std::chrono::steady_clock::now();
+  Outcome outcome;
+  Reporter reporter(options, outcome);
+  const std::int64_t schedules = std::max<std::int64_t>(options.schedules, 1);
+  const ir::Arguments original = schedules > 1 ? arguments : ir::Arguments{};
+  for (std::int64_t schedule = 0; schedule < schedules; ++schedule) {
+    const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(schedule);
+    reporter.begin_schedule(seed);
+    ir::Arguments copy = schedule == 0 ? ir::Arguments{} : original;
+    Run one(module, function, schedule == 0 ? arguments : copy, options, seed, reporter);
+    if (auto error = one.execute()) return Unexpected{*std::move(error)};
+    if (schedule == 0) outcome.counters = one.counters();
+    outcome.blocks += one.blocks();
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  outcome.seconds = elapsed.count();
+  return outcome;
+}
+
+}  // namespace kiln::sim

@@ -1,0 +1,58 @@
+// One schedule of a whole function: its global memory, its host part and its launches.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "sim/machine.h"
+
+namespace kiln::sim {
+
+class Run {
+ public:
+  Run(const ir::Module& module, const ir::Function& function, ir::Arguments& arguments,
+      const Options& options, std::uint64_t seed, Reporter& reporter);
+
+  // Errors as sim::run.
+  [[nodiscard]] std::optional<Error> execute();
+
+  [[nodiscard]] Counters counters() const { return tally_.counters(); }
+  [[nodiscard]] std::int64_t blocks() const { return blocks_; }
+
+ private:
+  struct Global {  // one buffer of global memory
+    Buffer buffer;
+    std::unique_ptr<Shadow> shadow;
+    Tensor owned;              // of an allocation
+    bool initialised = true;
+  };
+
+  [[nodiscard]] std::optional<Error> bind_params();
+  [[nodiscard]] std::optional<Error> allocate(ir::ValueId value, const ir::Alloc& alloc);
+  [[nodiscard]] std::optional<Error> allocate_globals(ir::RegionId region);
+  void add_global(ir::ValueId value, Tensor& tensor, const std::string& name, bool initialised);
+  void note_host_vars(ir::RegionId region);
+  void read_host_vars(const Warp& host);
+  [[nodiscard]] Warp host_warp(const Program& program) const;
+  [[nodiscard]] std::optional<Error> launch(ir::OpId op, const Warp& host);
+  void track_globals(ir::RegionId body, std::uint32_t warps);
+  void run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host);
+  void finish(ir::ValueId value, const Warp& host);
+
+  const ir::Module& module_;
+  const ir::Function& function_;
+  ir::Arguments& arguments_;
+  const Options& options_;
+  std::uint64_t seed_;
+  Reporter& reporter_;
+  Tally tally_;
+  HostState host_;
+  std::vector<ir::VarId> host_vars_;  // set by the host part
+  std::vector<std::unique_ptr<Global>> globals_;
+  Era era_;
+  std::vector<Clock> clocks_;
+  std::int64_t blocks_ = 0;
+  std::uint64_t launches_ = 0;
+};
+
+}  // namespace kiln::sim

@@ -1,0 +1,272 @@
+#include "sim/scalar.h"
+
+#include <cmath>
+#include <limits>
+
+#include "sim/access.h"
+
+namespace kiln::sim {
+
+namespace {
+
+Scalar of(std::int64_t value) {
+  Scalar out;
+  out.i = value;
+  return out;
+}
+
+Scalar of(double value) {
+  Scalar out;
+  out.f = value;
+  return out;
+}
+
+std::uint64_t bits_of(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+
+double round_float(DType type, double value) {
+  if (type == DType::kF32) return static_cast<double>(static_cast<float>(value));
+  return round_to(type, value);
+}
+
+std::optional<Scalar> apply_float(ir::BinaryKind kind, DType type, double a, double b) {
+  using enum ir::BinaryKind;
+  switch (kind) {
+    case kAdd: return of(round_float(type, a + b));
+    case kSub: return of(round_float(type, a - b));
+    case kMul: return of(round_float(type, a * b));
+    case kDiv: return of(round_float(type, a / b));
+    case kRem: return of(round_float(type, std::fmod(a, b)));
+    case kMin: return of(std::fmin(a, b));
+    case kMax: return of(std::fmax(a, b));
+    case kEq: return of(std::int64_t{a == b});
+    case kNe: return of(std::int64_t{a != b});
+    case kLt: return of(std::int64_t{a < b});
+    case kLe: return of(std::int64_t{a <= b});
+    case kGt: return of(std::int64_t{a > b});
+    case kGe: return of(std::int64_t{a >= b});
+    case kAnd:
+    case kOr:
+    case kXor:
+    case kShl:
+    case kShr:
+    case kLogicalAnd:
+    case kLogicalOr: break;
+  }
+  KILN_UNREACHABLE("no such operation on {}", name(type));
+}
+
+// A shift by the width or more leaves nothing but the sign.
+std::int64_t shift(ir::BinaryKind kind, bool is_unsigned, int width, std::int64_t a,
+                   std::int64_t count) {
+  const bool far = count < 0 || count >= width;
+  if (kind == ir::BinaryKind::kShl) {
+    return far ? 0 : static_cast<std::int64_t>(bits_of(a) << count);
+  }
+  if (is_unsigned) return far ? 0 : static_cast<std::int64_t>(bits_of(a) >> count);
+  return a >> (far ? 63 : count);
+}
+
+// The least s64 divided by -1 wraps.
+std::optional<std::int64_t> divide(bool rest, bool is_unsigned, std::int64_t a, std::int64_t b) {
+  if (b == 0) return std::nullopt;
+  if (is_unsigned) {
+    return static_cast<std::int64_t>(rest ? bits_of(a) % bits_of(b) : bits_of(a) / bits_of(b));
+  }
+  if (b == -1) return rest ? 0 : static_cast<std::int64_t>(-bits_of(a));
+  return rest ? a % b : a / b;
+}
+
+bool less(bool is_unsigned, std::int64_t a, std::int64_t b) {
+  return is_unsigned ? bits_of(a) < bits_of(b) : a < b;
+}
+
+std::optional<std::int64_t> apply_integer(ir::BinaryKind kind, DType type, std::int64_t a,
+                                          std::int64_t b) {
+  using enum ir::BinaryKind;
+  const bool is_unsigned = info(type).kind == NumberKind::kUnsigned;
+  switch (kind) {
+    case kAdd: return static_cast<std::int64_t>(bits_of(a) + bits_of(b));
+    case kSub: return static_cast<std::int64_t>(bits_of(a) - bits_of(b));
+    case kMul: return static_cast<std::int64_t>(bits_of(a) * bits_of(b));
+    case kDiv: return divide(false, is_unsigned, a, b);
+    case kRem: return divide(true, is_unsigned, a, b);
+    case kAnd: return a & b;
+    case kOr: return a | b;
+    case kXor: return a ^ b;
+    case kShl:
+    case kShr: return shift(kind, is_unsigned, info(type).bits, a, b);
+    case kMin: return less(is_unsigned, b, a) ? b : a;
+    case kMax: return less(is_unsigned, a, b) ? b : a;
+    case kEq: return a == b;
+    case kNe: return a != b;
+    case kLt: return less(is_unsigned, a, b);
+    case kLe: return !less(is_unsigned, b, a);
+    case kGt: return less(is_unsigned, b, a);
+    case kGe: return !less(is_unsigned, a, b);
+    case kLogicalAnd: return a != 0 && b != 0;
+    case kLogicalOr: return a != 0 || b != 0;
+  }
+  return 0;
+}
+
+bool is_comparison(ir::BinaryKind kind) {
+  return kind >= ir::BinaryKind::kEq && kind <= ir::BinaryKind::kGe;
+}
+
+std::int64_t truncate(DType to, double value) {
+  const double saturated = round_to(to, value);
+  if (saturated >= 0x1p63) {
+    return info(to).kind == NumberKind::kUnsigned && saturated < 0x1p64
+               ? static_cast<std::int64_t>(static_cast<std::uint64_t>(saturated))
+           : info(to).kind == NumberKind::kUnsigned ? -1
+                                                    : std::numeric_limits<std::int64_t>::max();
+  }
+  return static_cast<std::int64_t>(saturated);
+}
+
+Scalar evaluate(Machine& machine, Warp& warp, const ScalarPlan& plan, std::uint32_t lane) {
+  const Scalar a = warp.value(plan.a, lane);
+  switch (plan.kind) {
+    case ir::OpKind::kConst: return plan.constant;
+    case ir::OpKind::kUnary: return apply(plan.unary, plan.operand, a);
+    case ir::OpKind::kCast: return convert(plan.operand, plan.type, a);
+    case ir::OpKind::kChoose: return a.i != 0 ? warp.value(plan.b, lane) : warp.value(plan.c, lane);
+    case ir::OpKind::kBinary: {
+      const auto out = apply(plan.binary, plan.operand, a, warp.value(plan.b, lane));
+      if (out) return *out;
+      report_at(machine, warp, ReportKind::kDivisionByZero, "an integer is divided by zero",
+                format("division by {}", thread_text(warp.index, lane)));
+      return of(std::int64_t{0});
+    }
+    case ir::OpKind::kParallel:
+    case ir::OpKind::kFor:
+    case ir::OpKind::kIf:
+    case ir::OpKind::kOnce:
+    case ir::OpKind::kReturn:
+    case ir::OpKind::kAlloc:
+    case ir::OpKind::kSubview:
+    case ir::OpKind::kCopy:
+    case ir::OpKind::kCopyWait:
+    case ir::OpKind::kBarrier:
+    case ir::OpKind::kRead:
+    case ir::OpKind::kWrite:
+    case ir::OpKind::kFill:
+    case ir::OpKind::kLoad:
+    case ir::OpKind::kMma:
+    case ir::OpKind::kStore:
+    case ir::OpKind::kIndex:
+    case ir::OpKind::kBind:
+    case ir::OpKind::kGet:
+    case ir::OpKind::kSet:
+    case ir::OpKind::kAssert: break;
+  }
+  KILN_UNREACHABLE("`{}` computes no scalar", ir::mnemonic(plan.kind));
+}
+
+// Calls `compute(lane)` for the active lanes, or once for all when they agree.
+template <class Compute>
+void for_lanes(Warp& warp, bool uniform, Scalar* out, Compute&& compute) {
+  if (!uniform) {
+    for_each_lane(warp.mask, [&](std::uint32_t lane) { out[lane] = compute(lane); });
+    return;
+  }
+  const Scalar value = compute(warp.first_lane());
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) out[lane] = value;
+}
+
+}  // namespace
+
+std::int64_t wrap(DType type, std::int64_t value) {
+  const DTypeInfo& row = info(type);
+  if (row.kind == NumberKind::kBool) return value != 0;
+  if (row.bits >= 64) return value;
+  const int spare = 64 - row.bits;
+  const std::uint64_t top = bits_of(value) << spare;
+  return row.kind == NumberKind::kUnsigned ? static_cast<std::int64_t>(top >> spare)
+                                           : static_cast<std::int64_t>(top) >> spare;
+}
+
+double as_number(DType type, Scalar value) {
+  if (is_float(type)) return value.f;
+  if (info(type).kind == NumberKind::kUnsigned) return static_cast<double>(bits_of(value.i));
+  return static_cast<double>(value.i);
+}
+
+std::optional<Scalar> apply(ir::BinaryKind kind, DType type, Scalar left, Scalar right) {
+  if (is_float(type)) return apply_float(kind, type, left.f, right.f);
+  const auto out = apply_integer(kind, type, left.i, right.i);
+  if (!out) return std::nullopt;
+  return of(is_comparison(kind) ? *out : wrap(type, *out));
+}
+
+Scalar apply(ir::UnaryKind kind, DType type, Scalar operand) {
+  switch (kind) {
+    case ir::UnaryKind::kNegate:
+      if (is_float(type)) return of(-operand.f);
+      return of(wrap(type, static_cast<std::int64_t>(-bits_of(operand.i))));
+    case ir::UnaryKind::kNot: return of(std::int64_t{operand.i == 0});
+    case ir::UnaryKind::kBitNot: return of(wrap(type, ~operand.i));
+  }
+  return operand;
+}
+
+Scalar convert(DType from, DType to, Scalar value) {
+  if (is_float(from) && is_float(to)) return of(round_float(to, value.f));
+  if (is_float(from)) {
+    if (to == DType::kBool) return of(std::int64_t{value.f != 0});
+    return of(truncate(to, value.f));
+  }
+  if (!is_float(to)) return of(wrap(to, value.i));
+  // Straight to f32: by way of double a 64-bit integer would be rounded twice.
+  if (to == DType::kF32) {
+    return of(info(from).kind == NumberKind::kUnsigned
+                  ? static_cast<double>(static_cast<float>(bits_of(value.i)))
+                  : static_cast<double>(static_cast<float>(value.i)));
+  }
+  return of(round_float(to, as_number(from, value)));
+}
+
+void execute_scalar(Machine& machine, Warp& warp, const ScalarPlan& plan) {
+  for_lanes(warp, plan.uniform, &warp.value(plan.result, 0),
+            [&](std::uint32_t lane) { return evaluate(machine, warp, plan, lane); });
+}
+
+void execute_index(Machine&, Warp& warp, const IndexPlan& plan) {
+  for_lanes(warp, plan.expr.uniform(), &warp.value(plan.result, 0), [&](std::uint32_t lane) {
+    return of(wrap(plan.type, plan.expr.evaluate(warp.vars.data(), lane)));
+  });
+}
+
+void execute_bind(Machine&, Warp& warp, const BindPlan& plan) {
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    warp.var(plan.var, lane) = warp.value(plan.value, lane).i;
+  });
+}
+
+void execute_cell(Machine& machine, Warp& warp, const CellPlan& plan) {
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    const std::uint32_t bit = 1U << lane;
+    if (plan.sets) {
+      warp.value(plan.cell, lane) = warp.value(plan.value, lane);
+      warp.cell_set[plan.cell] |= bit;
+      return;
+    }
+    if (machine.checks && (warp.cell_set[plan.cell] & bit) == 0) {
+      const std::string& cell = machine.function.values[ir::ValueId{plan.cell}].name;
+      report_at(machine, warp, ReportKind::kUninitialised,
+                format("`{}` is read before it has a value", cell),
+                format("read of {} by {}", cell, thread_text(warp.index, lane)));
+    }
+    warp.value(plan.value, lane) = warp.value(plan.cell, lane);
+  });
+}
+
+void execute_assert(Machine& machine, Warp& warp, const AssertPlan& plan) {
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    if (warp.value(plan.condition, lane).i != 0) return;
+    report_at(machine, warp, ReportKind::kAssertion, plan.message,
+              format("assertion fails in {}", thread_text(warp.index, lane)));
+  });
+}
+
+}  // namespace kiln::sim

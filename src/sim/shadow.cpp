@@ -1,0 +1,66 @@
+#include "sim/shadow.h"
+
+namespace kiln::sim {
+
+void Shadow::begin_launch(const Era* era, std::uint32_t warps, bool remember_reads) {
+  era_ = era;
+  warps_ = warps;
+  slots_ = remember_reads ? warps + (per_block_ ? 0U : 1U) : 0U;
+  readers_.assign(writers_.size() * slots_, {});
+}
+
+void Shadow::land(std::size_t address, std::size_t bytes, const Actor& actor) {
+  const std::size_t last = (address + bytes - 1) >> granule_bits_;
+  for (std::size_t g = address >> granule_bits_; g <= last; ++g) {
+    Writer& writer = writers_[g];
+    if (writer.thread != (actor.thread | kInFlight)) continue;
+    writer.thread = actor.thread;
+    writer.clock = actor.clock;
+  }
+}
+
+bool Shadow::blame_writer(std::size_t granule, Conflict& conflict) const {
+  const Writer& writer = writers_[granule];
+  conflict.address = granule << granule_bits_;
+  conflict.other_wrote = true;
+  conflict.thread = static_cast<std::uint16_t>(writer.thread & ~kInFlight);
+  conflict.warp = conflict.thread / 32;
+  conflict.instruction = writer.instruction;
+  conflict.clock = writer.clock;
+  if (writer.clock < (per_block_ ? era_->block_start : era_->launch_start)) {
+    conflict.kind = ConflictKind::kUninitialised;
+  } else if (writer.clock < era_->block_start) {
+    conflict.kind = ConflictKind::kOtherBlock;
+  } else if ((writer.thread & kInFlight) != 0) {
+    conflict.kind = ConflictKind::kInFlight;
+  } else {
+    conflict.kind = ConflictKind::kUnordered;
+  }
+  return false;
+}
+
+bool Shadow::follows_reads(std::size_t granule, const Actor& actor, Conflict& conflict) const {
+  const Clock oldest = per_block_ ? era_->block_start : era_->launch_start;
+  for (std::size_t slot = 0; slot < slots_; ++slot) {
+    const Reader& reader = readers_[granule * slots_ + slot];
+    if (reader.clock < oldest) continue;
+    const bool other_block = reader.clock < era_->block_start;
+    if (!other_block) {
+      if (actor.seen[slot] > reader.clock) continue;
+      if (slot == actor.warp && reader.lane == actor.thread % 32) continue;
+    }
+    conflict.kind = other_block ? ConflictKind::kOtherBlock : ConflictKind::kUnordered;
+    conflict.address = granule << granule_bits_;
+    conflict.other_wrote = false;
+    conflict.warp = static_cast<std::uint32_t>(slot);
+    conflict.thread = other_block || reader.lane == kAllLanes
+                          ? Conflict::kSeveral
+                          : static_cast<std::uint16_t>(slot * 32 + reader.lane);
+    conflict.instruction = reader.instruction;
+    conflict.clock = reader.clock;
+    return false;
+  }
+  return true;
+}
+
+}  // namespace kiln::sim

@@ -1,0 +1,169 @@
+// Shadow memory: for every granule of bytes, who wrote it last and who has read it since.
+//
+// Order is kept by vector clocks, one clock for each warp. A warp's clock counts the barriers it has
+// left; `seen[w]` of a warp is the clock of warp w that it has synchronised with. An access under
+// clock c of warp w happens before a later one exactly if the later thread is the same thread or its
+// warp has seen[w] > c. Lanes of one warp are different threads: only a barrier orders them.
+//
+//   thread 0 writes x at clock 7 of warp 0;  thread 32 reads x with seen[0] == 7   -> race
+//   the same with a block barrier between:   thread 32 has seen[0] == 8            -> ordered
+//
+// Clocks never go back, not even from one thread block to the next, so nothing has to be cleared: an
+// entry older than Era::block_start belongs to an earlier block, one older than Era::launch_start to
+// an earlier launch. A granule is a power of two of bytes such that every access covers whole ones.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace kiln::sim {
+
+using Clock = std::uint32_t;
+
+struct Era {
+  Clock launch_start = 1;
+  Clock block_start = 1;
+};
+
+// Who accesses. `seen` has one clock for each warp of the block.
+struct Actor {
+  std::uint16_t thread = 0;
+  std::uint16_t instruction = 0;
+  std::uint32_t warp = 0;
+  Clock clock = 0;
+  const Clock* seen = nullptr;
+};
+
+enum class ConflictKind : std::uint8_t { kUninitialised, kUnordered, kInFlight, kOtherBlock };
+
+// What an access clashed with.
+struct Conflict {
+  static constexpr std::uint16_t kSeveral = 0xffff;
+
+  ConflictKind kind = ConflictKind::kUnordered;
+  std::size_t address = 0;     // of the first byte of the granule
+  bool other_wrote = false;
+  std::uint16_t thread = 0;    // of the earlier access; kSeveral: several lanes of `warp`
+  std::uint32_t warp = 0;
+  std::uint16_t instruction = 0;
+  Clock clock = 0;
+};
+
+class Shadow {
+ public:
+  // Memory of `bytes` bytes in granules of 1 << `granule_bits`. `per_block`: it lives as long as a
+  // block, and is uninitialised at each block's start; else `initialised` says how it begins.
+  Shadow(std::size_t bytes, unsigned granule_bits, bool per_block, bool initialised)
+      : granule_bits_(granule_bits),
+        per_block_(per_block),
+        initialised_(initialised),
+        writers_((bytes >> granule_bits) + 1) {}
+
+  // Before each launch. Reads need to be remembered only where the launch also writes.
+  void begin_launch(const Era* era, std::uint32_t warps, bool remember_reads);
+
+  // `found(const Conflict&)` is called at most once for each access.
+  template <class Found>
+  void read(std::size_t address, std::size_t bytes, const Actor& actor, Found&& found) {
+    bool quiet = false;
+    const std::size_t last = (address + bytes - 1) >> granule_bits_;
+    for (std::size_t g = address >> granule_bits_; g <= last; ++g) {
+      Conflict conflict;
+      if (!quiet && !read_follows(g, actor, conflict)) {
+        found(conflict);
+        quiet = true;
+      }
+      if (slots_ != 0) note_read(&readers_[g * slots_], actor);
+    }
+  }
+
+  // `in_flight`: an asynchronous copy, which nobody may touch until its thread has waited for it.
+  template <class Found>
+  void write(std::size_t address, std::size_t bytes, const Actor& actor, bool in_flight,
+             Found&& found) {
+    bool quiet = false;
+    const std::size_t last = (address + bytes - 1) >> granule_bits_;
+    const auto thread = static_cast<std::uint16_t>(actor.thread | (in_flight ? kInFlight : 0));
+    for (std::size_t g = address >> granule_bits_; g <= last; ++g) {
+      Conflict conflict;
+      if (!quiet && !write_follows(g, actor, conflict)) {
+        found(conflict);
+        quiet = true;
+      }
+      writers_[g] = {actor.clock, thread, actor.instruction};
+    }
+  }
+
+  // The thread's asynchronous writes to the range have landed: from now on they count as its own.
+  void land(std::size_t address, std::size_t bytes, const Actor& actor);
+
+ private:
+  static constexpr std::uint16_t kInFlight = 0x8000;
+  static constexpr std::uint16_t kAllLanes = 0xff;
+
+  struct Writer {
+    Clock clock = 0;
+    std::uint16_t thread = 0;
+    std::uint16_t instruction = 0;
+  };
+  struct Reader {  // the latest reads by one warp
+    Clock clock = 0;
+    std::uint16_t lane = 0;
+    std::uint16_t instruction = 0;
+  };
+
+  bool read_follows(std::size_t granule, const Actor& actor, Conflict& conflict) const {
+    const Writer& writer = writers_[granule];
+    if (writer.clock >= era_->block_start) {
+      if (writer.thread == actor.thread) return true;
+      if ((writer.thread & kInFlight) == 0 && actor.seen[writer.thread / 32] > writer.clock) {
+        return true;
+      }
+      return blame_writer(granule, conflict);
+    }
+    if (!per_block_ && writer.clock < era_->launch_start && (initialised_ || writer.clock != 0)) {
+      return true;
+    }
+    return blame_writer(granule, conflict);
+  }
+
+  bool write_follows(std::size_t granule, const Actor& actor, Conflict& conflict) const {
+    const Writer& writer = writers_[granule];
+    if (writer.clock >= era_->block_start) {
+      const bool landed = (writer.thread & kInFlight) == 0;
+      if (writer.thread != actor.thread &&
+          !(landed && actor.seen[writer.thread / 32] > writer.clock)) {
+        return blame_writer(granule, conflict);
+      }
+    } else if (!per_block_ && writer.clock >= era_->launch_start) {
+      return blame_writer(granule, conflict);
+    }
+    return slots_ == 0 || follows_reads(granule, actor, conflict);
+  }
+
+  void note_read(Reader* slots, const Actor& actor) const {
+    Reader& reader = slots[actor.warp];
+    const auto lane = static_cast<std::uint16_t>(actor.thread % 32);
+    if (reader.clock == actor.clock) {
+      if (reader.lane != lane) reader.lane = kAllLanes;
+      return;
+    }
+    const bool other_block = reader.clock >= era_->launch_start && reader.clock < era_->block_start;
+    if (!per_block_ && other_block) slots[slots_ - 1] = reader;
+    reader = {actor.clock, lane, actor.instruction};
+  }
+
+  bool blame_writer(std::size_t granule, Conflict& conflict) const;  // always false
+  bool follows_reads(std::size_t granule, const Actor& actor, Conflict& conflict) const;
+
+  unsigned granule_bits_;
+  bool per_block_;
+  bool initialised_;
+  const Era* era_ = nullptr;
+  std::uint32_t warps_ = 0;
+  std::size_t slots_ = 0;  // readers of one granule: one for each warp, one for all earlier blocks
+  std::vector<Writer> writers_;
+  std::vector<Reader> readers_;
+};
+
+}  // namespace kiln::sim

@@ -1,0 +1,96 @@
+// The simulator: runs a decided function on the CPU at the fidelity of the programming model.
+//
+//   sim::Options options;
+//   options.schedules = 4;                      // schedule 0 and three random interleavings
+//   Result<sim::Outcome> outcome = sim::run(module, function, arguments, options);
+//   outcome->count(sim::ReportKind::kRace)      // 0 for a program whose barriers suffice
+//   arguments.params[2].tensor                  // the output, as schedule 0 computed it
+//
+// Shared memory is bytes at real, swizzled addresses; fragments live in lanes' registers by their
+// instructions' maps; every byte that can be written has a shadow that knows who touched it last and
+// under which vector clock, so that a missing barrier is found in any order of execution.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/arguments.h"
+#include "ir/module.h"
+#include "support/result.h"
+
+namespace kiln::sim {
+
+struct Options {
+  // How many orders of execution are tried. Schedule number i has the seed `seed + i`. Seed 0 runs
+  // warps in turn, each to its next blocking point, and lands asynchronous copies as late as
+  // possible; any other seed switches warps at random at every memory operation and lands copies at
+  // random times. The same seed gives the same run.
+  std::int64_t schedules = 1;
+  std::uint64_t seed = 0;
+  std::size_t reports_max = 20;  // distinct ones kept; the others are only counted
+  bool checks = true;            // false: no shadow memory, hence no races and no uninitialised reads
+};
+
+enum class ReportKind : std::uint8_t {
+  kRace,
+  kDeadlock,
+  kDivergence,      // a collective operation reached by part of its threads
+  kUninitialised,
+  kOutOfBounds,
+  kMisaligned,
+  kSharedLimit,
+  kAssertion,
+  kDivisionByZero,
+};
+[[nodiscard]] std::string_view name(ReportKind kind);  // "out-of-bounds"
+
+struct Access {
+  Span span;
+  std::string what;  // "write of output_s[3, 4] by thread 17 (warp 0)"
+};
+
+struct Report {
+  ReportKind kind = ReportKind::kRace;
+  std::string message;
+  std::vector<Access> accesses;  // the places concerned; of a race two, the later one last
+  std::string missing;           // of a race, the missing edge: "no block barrier between them"
+  std::uint64_t schedule_seed = 0;  // Options::seed that replays it in one schedule
+  std::int64_t count = 0;           // how often it was seen
+};
+
+// What one run (the first schedule) did.
+struct Counters {
+  // Warp-wide issues by name: "m16n8k16.f16.f16", "ldmatrix.x4", "cp.async.16", "ld.global.2",
+  // "st.shared.4", "barrier.block", "cp.async.wait"...
+  std::map<std::string, std::int64_t> instructions;
+  std::int64_t bank_conflicts = 0;  // shared memory wavefronts beyond one for each phase
+  std::int64_t bytes_global_read = 0;
+  std::int64_t bytes_global_written = 0;
+  std::int64_t bytes_shared_read = 0;
+  std::int64_t bytes_shared_written = 0;
+  std::int64_t requests_global = 0;  // warp-wide accesses
+  std::int64_t sectors_global = 0;   // distinct 32-byte sectors of each request, summed
+};
+
+struct Outcome {
+  std::vector<Report> reports;
+  std::int64_t reports_dropped = 0;  // sightings of reports past reports_max
+  Counters counters;
+  double seconds = 0;
+  std::int64_t blocks = 0;  // thread blocks run, in all schedules
+
+  // Distinct reports of the kind.
+  [[nodiscard]] std::int64_t count(ReportKind kind) const;
+};
+
+// Runs the host part of `function`: allocations, every launch in order, the return value. The module
+// must have Form::kDecided and the caller has evaluated Function::checks and the grid limits. Tensors
+// of `arguments` are updated in place and `returned` is filled, both from the first schedule.
+// Errors: a global buffer too large to allocate, arguments that do not fit the parameters.
+Result<Outcome> run(const ir::Module& module, const ir::Function& function,
+                    ir::Arguments& arguments, const Options& options);
+
+}  // namespace kiln::sim

@@ -1,0 +1,79 @@
+// Counting what a GPU would have done: issues, wavefronts of shared memory, sectors of global memory.
+//
+// One request is what a warp sends at once: the address of each taking part lane, all of one width.
+//   32 lanes x 16 bytes, rows of a 16x16 f16 tile without swizzle: quarter warps of 8 lanes, each
+//   8 * 16 = 128 consecutive bytes                                   -> 4 phases, no conflict
+//   ldmatrix of 8 rows with a pitch of 32 bytes: banks 0-3, 8-11, 16-19, 24-27, then again
+//                                                                    -> 1 extra wavefront a matrix
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/index_expr.h"
+#include "sim/sim.h"
+
+namespace kiln::sim {
+
+enum class Issue : std::uint8_t {
+  kLoadGlobal,
+  kStoreGlobal,
+  kLoadShared,
+  kStoreShared,
+  kAsyncCopy,
+  kBarrierBlock,
+  kBarrierGroup4,
+  kBarrierGroup,
+  kWait,
+};
+inline constexpr std::size_t kIssues = 9;
+
+// The addresses of one request.
+struct Request {
+  std::array<std::int64_t, kLanes> address;
+  std::uint32_t count = 0;
+
+  void clear() { count = 0; }
+  void add(std::int64_t at) { address[count++] = at; }
+};
+
+class Tally {
+ public:
+  void issue(Issue what, std::int64_t bytes = 1);
+  // A request of `bytes` bytes a lane.
+  // Those without lanes are not issued.
+  void global(Issue what, const Request& request, std::int64_t bytes);
+  void shared(Issue what, const Request& request, std::int64_t bytes);
+  // The shared memory side of an instruction counted elsewhere: `ldmatrix` rows, `cp.async`.
+  void shared_wavefronts(const Request& request, std::int64_t bytes);
+  // The global side of `cp.async`.
+  void sectors(const Request& request, std::int64_t bytes);
+  void read_shared(std::int64_t bytes) { counters_.bytes_shared_read += bytes; }
+  void wrote_shared(std::int64_t bytes) { counters_.bytes_shared_written += bytes; }
+  void read_global(std::int64_t bytes) { counters_.bytes_global_read += bytes; }
+  void wrote_global(std::int64_t bytes) { counters_.bytes_global_written += bytes; }
+
+  // A number for the named instruction, and one or more issues of it.
+  std::size_t intern(std::string_view instruction);
+  void issue(std::size_t interned, std::int64_t times) { named_[interned].count += times; }
+
+  [[nodiscard]] Counters counters() const;
+
+ private:
+  static constexpr std::size_t kWidths = 5;  // 1, 2, 4, 8, 16 bytes
+  struct Named {
+    std::string name;
+    std::int64_t count = 0;
+  };
+  Counters counters_;
+  std::array<std::array<std::int64_t, kWidths>, kIssues> fixed_ = {};
+  std::vector<Named> named_;
+};
+
+// Extra wavefronts of one phase: `words` are 4-byte words; equal words are served together.
+[[nodiscard]] std::int64_t phase_conflicts(const std::int64_t* words, std::uint32_t count);
+
+}  // namespace kiln::sim

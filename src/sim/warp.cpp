@@ -1,0 +1,186 @@
+// One warp's interpreter: fetches instructions and keeps the masks of divergent control flow.
+#include "sim/access.h"
+
+namespace kiln::sim {
+
+namespace {
+
+void enter(Warp& warp, const EnterPlan& plan) {
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    const std::uint32_t thread = (warp.index * kLanes + lane) % plan.enclosing;
+    std::int64_t instance = thread / plan.unit;
+    for (auto axis = plan.axes.rbegin(); axis != plan.axes.rend(); ++axis) {
+      const std::int64_t extent = axis->extent.evaluate(warp.vars.data(), lane);
+      const bool outermost = axis + 1 == plan.axes.rend();
+      warp.var(axis->var, lane) = outermost || extent == 0 ? instance : instance % extent;
+      if (extent != 0) instance /= extent;
+    }
+  }
+}
+
+// Keeps the lanes whose variable is below the upper bound; false when none is left.
+bool keep_looping(Warp& warp, const LoopPlan& plan, std::uint32_t number) {
+  const std::int64_t* upper = &warp.loop_upper[std::size_t{number} * kLanes];
+  std::uint32_t stay = 0;
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    if (warp.var(plan.var, lane) < upper[lane]) stay |= 1U << lane;
+  });
+  warp.mask = stay;
+  return stay != 0;
+}
+
+void leave_frame(Warp& warp) {
+  warp.mask = warp.frames.back().around;
+  warp.frames.pop_back();
+}
+
+// The instruction's target when it jumps, else the next one.
+std::uint32_t loop(Warp& warp, const LoopPlan& plan, const Instruction& at) {
+  warp.frames.push_back({warp.mask, 0});
+  std::int64_t* upper = &warp.loop_upper[std::size_t{at.plan} * kLanes];
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    upper[lane] = plan.upper.evaluate(warp.vars.data(), lane);
+    warp.var(plan.var, lane) = plan.lower.evaluate(warp.vars.data(), lane);
+  });
+  if (keep_looping(warp, plan, at.plan)) return warp.pc + 1;
+  leave_frame(warp);
+  return at.target;
+}
+
+std::uint32_t next(Warp& warp, const LoopPlan& plan, const Instruction& at) {
+  for_each_lane(warp.mask, [&](std::uint32_t lane) { warp.var(plan.var, lane) += plan.step; });
+  if (keep_looping(warp, plan, at.plan)) return at.target;
+  leave_frame(warp);
+  return warp.pc + 1;
+}
+
+std::uint32_t branch(Warp& warp, const Instruction& at) {
+  std::uint32_t taken = 0;
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    if (warp.value(at.plan, lane).i != 0) taken |= 1U << lane;
+  });
+  warp.frames.push_back({warp.mask, warp.mask & ~taken});
+  warp.mask = taken;
+  return taken != 0 ? warp.pc + 1 : at.target;
+}
+
+std::uint32_t otherwise(Warp& warp, const Instruction& at) {
+  warp.mask = warp.frames.back().otherwise;
+  return warp.mask != 0 ? warp.pc + 1 : at.target;
+}
+
+std::uint32_t once(Warp& warp, std::uint32_t unit, const Instruction& at) {
+  warp.frames.push_back({warp.mask, 0});
+  std::uint32_t elected = 0;
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    if ((warp.index * kLanes + lane) % unit == 0) elected |= 1U << lane;
+  });
+  warp.mask = elected;
+  return elected != 0 ? warp.pc + 1 : at.target;
+}
+
+// Control flow: the next program counter.
+std::uint32_t jump(const Program& program, Warp& warp, const Instruction& at) {
+  switch (at.code) {
+    case Code::kLoop: return loop(warp, program.loops[at.plan], at);
+    case Code::kNext: return next(warp, program.loops[at.plan], at);
+    case Code::kIf: return branch(warp, at);
+    case Code::kElse: return otherwise(warp, at);
+    case Code::kOnce: return once(warp, program.onces[at.plan], at);
+    case Code::kEnd: leave_frame(warp); return warp.pc + 1;
+    case Code::kEnter: enter(warp, program.enters[at.plan]); return warp.pc + 1;
+    case Code::kScalar:
+    case Code::kIndex:
+    case Code::kBind:
+    case Code::kCell:
+    case Code::kInitialise:
+    case Code::kElement:
+    case Code::kCopy:
+    case Code::kCopyWait:
+    case Code::kBarrier:
+    case Code::kFill:
+    case Code::kLoad:
+    case Code::kMma:
+    case Code::kStore:
+    case Code::kAssert:
+    case Code::kLaunch:
+    case Code::kReturn:
+    case Code::kStop: break;
+  }
+  KILN_UNREACHABLE("instruction {} is no jump", warp.pc);
+}
+
+enum class After : std::uint8_t { kNext, kTouchedMemory, kStop, kJump };
+
+After reach_barrier(Machine& machine, Warp& warp, ir::Level level) {
+  check_whole(machine, warp);
+  if (level == ir::Level::kGroup) {
+    machine.tally.issue(Issue::kBarrierGroup);
+    ++warp.seen[warp.index];
+    return After::kTouchedMemory;
+  }
+  machine.tally.issue(level == ir::Level::kBlock ? Issue::kBarrierBlock : Issue::kBarrierGroup4);
+  warp.state = WarpState::kWaiting;
+  warp.waits_for = level;
+  return After::kStop;
+}
+
+After execute(Machine& machine, Warp& warp, const Instruction& at) {
+  const Program& program = machine.program;
+  switch (at.code) {
+    case Code::kScalar: execute_scalar(machine, warp, program.scalars[at.plan]); break;
+    case Code::kIndex: execute_index(machine, warp, program.indices[at.plan]); break;
+    case Code::kBind: execute_bind(machine, warp, program.binds[at.plan]); break;
+    case Code::kCell: execute_cell(machine, warp, program.cells[at.plan]); break;
+    case Code::kAssert: execute_assert(machine, warp, program.asserts[at.plan]); break;
+    case Code::kFill: execute_fill(machine, warp, program.fills[at.plan]); break;
+    case Code::kMma: execute_mma(machine, warp, program.mmas[at.plan]); break;
+    case Code::kInitialise:
+      execute_initialise(machine, warp, program.initialisations[at.plan]);
+      return After::kTouchedMemory;
+    case Code::kElement:
+      execute_element(machine, warp, program.elements[at.plan]);
+      return After::kTouchedMemory;
+    case Code::kCopy:
+      execute_copy(machine, warp, program.copies[at.plan]);
+      return After::kTouchedMemory;
+    case Code::kCopyWait:
+      execute_copy_wait(machine, warp, program.waits[at.plan]);
+      return After::kTouchedMemory;
+    case Code::kLoad:
+      execute_load(machine, warp, program.tiles[at.plan]);
+      return After::kTouchedMemory;
+    case Code::kStore:
+      execute_store(machine, warp, program.tiles[at.plan]);
+      return After::kTouchedMemory;
+    case Code::kBarrier: return reach_barrier(machine, warp, program.barriers[at.plan]);
+    case Code::kLaunch:
+    case Code::kReturn: return After::kStop;
+    case Code::kStop: warp.state = WarpState::kFinished; return After::kStop;
+    case Code::kIf:
+    case Code::kElse:
+    case Code::kEnd:
+    case Code::kOnce:
+    case Code::kLoop:
+    case Code::kNext:
+    case Code::kEnter: return After::kJump;
+  }
+  return After::kNext;
+}
+
+}  // namespace
+
+void run_warp(Machine& machine, Warp& warp) {
+  while (true) {
+    const Instruction& at = machine.program.code[warp.pc];
+    const After after = execute(machine, warp, at);
+    if (after == After::kJump) {
+      warp.pc = jump(machine.program, warp, at);
+      continue;
+    }
+    ++warp.pc;
+    if (after == After::kStop || (after == After::kTouchedMemory && machine.random)) return;
+  }
+}
+
+}  // namespace kiln::sim

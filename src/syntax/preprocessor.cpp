@@ -1,0 +1,314 @@
+#include "syntax/preprocessor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "syntax/condition.h"
+
+namespace kiln::syntax {
+
+namespace {
+
+constexpr std::string_view kDirectives[] = {"define", "undef",   "if",   "ifdef",
+                                            "ifndef", "elif",    "else", "endif",
+                                            "error",  "include", "line", "pragma"};
+
+std::string_view directive_word(std::string_view text, std::size_t at) {
+  std::size_t begin = at + 1;
+  while (begin < text.size() && (text[begin] == ' ' || text[begin] == '\t')) ++begin;
+  return text.substr(begin, skip_name(text, begin) - begin);
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (is_blank(text.front()) || text.front() == '\n')) text.remove_prefix(1);
+  while (!text.empty() && (is_blank(text.back()) || text.back() == '\n')) text.remove_suffix(1);
+  return text;
+}
+
+// First byte at or after `at` that is neither blank nor in a block comment.
+std::size_t skip_blanks(std::string_view text, std::size_t at) {
+  while (at < text.size()) {
+    if (is_blank(text[at])) {
+      ++at;
+    } else if (text.substr(at, 2) == "/*") {
+      at = skip_comment(text, at).end;
+    } else {
+      return at;
+    }
+  }
+  return at;
+}
+
+}  // namespace
+
+std::size_t logical_line_end(std::string_view text, std::size_t at) {
+  while (at < text.size() && text[at] != '\n') {
+    if (const std::size_t continuation = continuation_length(text, at); continuation != 0) {
+      at += continuation;
+    } else if (starts_comment(text, at)) {
+      at = skip_comment(text, at).end;
+    } else if (starts_raw_string(text, at) && !(at > 0 && is_name_char(text[at - 1])) &&
+               skip_raw_string(text, at).closed) {
+      at = skip_raw_string(text, at).end;
+    } else if (text[at] == '"') {
+      const Skip string = skip_string(text, at);
+      at = string.closed ? string.end : at + 1;
+    } else {
+      ++at;
+    }
+  }
+  return at;
+}
+
+bool Preprocessor::is_directive(std::string_view text, std::size_t at) {
+  const std::string_view word = directive_word(text, at);
+  return std::find(std::begin(kDirectives), std::end(kDirectives), word) != std::end(kDirectives);
+}
+
+Preprocessor::Line Preprocessor::read_line(FileId file, std::size_t at) const {
+  const std::string_view text = sources_.text(file);
+  Line line;
+  line.word = directive_word(text, at);
+  line.begin = static_cast<std::size_t>(line.word.data() - text.data()) + line.word.size();
+  line.end = logical_line_end(text, line.begin);
+  line.span = {file, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(line.begin)};
+  return line;
+}
+
+std::string_view Preprocessor::rest(FileId file, const Line& line) const {
+  return trimmed(sources_.text(file).substr(line.begin, line.end - line.begin));
+}
+
+void Preprocessor::predefine(FileId file) {
+  const std::string_view text = sources_.text(file);
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const Line line = read_line(file, at);
+    Outcome unused;
+    handle_live(file, line, unused);
+    at = line.end + 1;
+  }
+}
+
+Preprocessor::Outcome Preprocessor::directive(std::size_t at) {
+  const Line line = read_line(file_, at);
+  Outcome outcome{.next = line.end, .pragma = std::nullopt};
+  if (!handle_conditional(line)) handle_live(file_, line, outcome);
+  if (!live()) outcome.next = skip_dead(line.end);
+  return outcome;
+}
+
+// From the end of a line on, passes over dead text, line by line: it need not be made of tokens.
+std::size_t Preprocessor::skip_dead(std::size_t at) {
+  const std::string_view text = sources_.text(file_);
+  while (at < text.size()) {
+    const std::size_t begin = skip_blanks(text, at + (text[at] == '\n' ? 1 : 0));
+    const bool is_hash = begin < text.size() && text[begin] == '#';
+    if (!is_hash || !is_directive(text, begin)) {
+      at = logical_line_end(text, begin);
+      continue;
+    }
+    const Line line = read_line(file_, begin);
+    at = line.end;
+    handle_conditional(line);
+    if (live()) return at;
+  }
+  return at;
+}
+
+// False when the directive is none of the conditional ones.
+bool Preprocessor::handle_conditional(const Line& line) {
+  if (line.word == "if" || line.word == "ifdef" || line.word == "ifndef") {
+    handle_if(line);
+  } else if (line.word == "elif") {
+    handle_elif(line);
+  } else if (line.word == "else") {
+    handle_else(line);
+  } else if (line.word == "endif") {
+    if (conditionals_.empty()) {
+      diags_.report<diag::ElseWithoutIf>(line.span, "#endif", "#if").emit();
+    } else {
+      conditionals_.pop_back();
+    }
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Preprocessor::handle_if(const Line& line) {
+  Conditional entry;
+  entry.span = line.span;
+  entry.word = line.word;
+  entry.outer_live = live();
+  if (entry.outer_live) {
+    entry.live = line.word == "if" ? condition(line) : is_defined(line) == (line.word == "ifdef");
+  }
+  entry.taken = entry.live || !entry.outer_live;
+  conditionals_.push_back(entry);
+}
+
+void Preprocessor::handle_elif(const Line& line) {
+  if (conditionals_.empty()) {
+    diags_.report<diag::ElseWithoutIf>(line.span, "#elif", "#if").emit();
+    return;
+  }
+  Conditional& entry = conditionals_.back();
+  if (entry.else_span.valid()) {
+    diags_.report<diag::ElseAfterElse>(line.span, line.word)
+        .label(entry.else_span, "the `#else`")
+        .emit();
+  }
+  entry.live = !entry.taken && condition(line);
+  entry.taken = entry.taken || entry.live;
+}
+
+void Preprocessor::handle_else(const Line& line) {
+  if (conditionals_.empty()) {
+    diags_.report<diag::ElseWithoutIf>(line.span, "#else", "#if").emit();
+    return;
+  }
+  Conditional& entry = conditionals_.back();
+  if (entry.else_span.valid()) {
+    diags_.report<diag::ElseAfterElse>(line.span, line.word)
+        .label(entry.else_span, "the `#else`")
+        .emit();
+  }
+  entry.else_span = line.span;
+  entry.live = !entry.taken;
+  entry.taken = true;
+}
+
+void Preprocessor::handle_live(FileId file, const Line& line, Outcome& outcome) {
+  if (line.word == "define") {
+    define(file, line);
+  } else if (line.word == "undef") {
+    undefine(file, line);
+  } else if (line.word == "error") {
+    stopped_ = true;
+    diags_.report<diag::ErrorDirective>(line.span, rest(file, line)).emit();
+  } else if (line.word == "line") {
+    line_directive(line);
+  } else if (line.word == "pragma") {
+    const std::string_view text = rest(file, line);
+    if (text != "croq" && !text.starts_with("croq ") && !text.starts_with("croq\t")) return;
+    const auto begin = static_cast<std::uint32_t>(text.data() - sources_.text(file).data());
+    Token token;
+    token.kind = TokenKind::kPragma;
+    token.line_start = true;
+    token.text = text;
+    token.span = {file, begin, begin + static_cast<std::uint32_t>(text.size())};
+    outcome.pragma = token;
+  }
+}
+
+// Reads `a, b)` after the `(` that touches the macro's name.
+bool Preprocessor::read_params(Lexer& lexer, Macro& macro) {
+  macro.function_like = true;
+  Token token = lexer.next();
+  if (token.kind == TokenKind::kRightParen) return true;
+  while (token.kind == TokenKind::kIdentifier) {
+    macro.params.emplace_back(token.text);
+    token = lexer.next();
+    if (token.kind == TokenKind::kRightParen) return true;
+    if (token.kind != TokenKind::kComma) break;
+    token = lexer.next();
+  }
+  macro.unsupported = token.kind == TokenKind::kDot ? "it takes a variable number of arguments"
+                                                    : "its parameters are not a list of names";
+  return false;
+}
+
+void Preprocessor::define(FileId file, const Line& line) {
+  Lexer lexer(sources_, file, line.begin, line.end, nullptr);
+  const Token name = lexer.next();
+  if (name.kind != TokenKind::kIdentifier) {
+    diags_.report<diag::DirectiveMalformed>(line.span, "define", "a name to define").emit();
+    return;
+  }
+  Macro macro;
+  macro.name = name.text;
+  macro.definition = name.span;
+  const std::string_view text = sources_.text(file);
+  if (lexer.position() < line.end && text[lexer.position()] == '(') {
+    static_cast<void>(lexer.next());
+    read_params(lexer, macro);
+  }
+  macro.body_span = {file, static_cast<std::uint32_t>(lexer.position()),
+                     static_cast<std::uint32_t>(line.end)};
+  macros_.define(std::move(macro));
+}
+
+void Preprocessor::undefine(FileId file, const Line& line) {
+  Lexer lexer(sources_, file, line.begin, line.end, nullptr);
+  const Token name = lexer.next();
+  if (name.kind == TokenKind::kIdentifier) {
+    macros_.undefine(name.text);
+  } else {
+    diags_.report<diag::DirectiveMalformed>(line.span, "undef", "a name to forget").emit();
+  }
+}
+
+void Preprocessor::line_directive(const Line& line) {
+  Lexer lexer(sources_, file_, line.begin, line.end, nullptr);
+  const Token number = lexer.next();
+  const auto value = number.kind == TokenKind::kInteger ? integer_value(number.text) : std::nullopt;
+  if (!value || *value > 0x7fffffff) {
+    diags_.report<diag::DirectiveMalformed>(line.span, "line", "a line number").emit();
+    return;
+  }
+  const Token name = lexer.next();
+  std::string file;
+  if (name.kind == TokenKind::kString) file = string_value(name.text, nullptr);
+  const std::int64_t physical = sources_.line_of(file_, static_cast<std::uint32_t>(line.end));
+  sources_.presume(file_, physical, static_cast<std::int64_t>(*value), std::move(file));
+}
+
+bool Preprocessor::is_defined(const Line& line) {
+  Lexer lexer(sources_, file_, line.begin, line.end, nullptr);
+  const Token name = lexer.next();
+  if (name.kind == TokenKind::kIdentifier) return macros_.find(name.text) != nullptr;
+  diags_.report<diag::DirectiveMalformed>(line.span, line.word, "a name to ask for").emit();
+  return false;
+}
+
+bool Preprocessor::condition(const Line& line) {
+  Lexer lexer(sources_, file_, line.begin, line.end, nullptr);
+  std::vector<Token> tokens;
+  bool after_defined = false;  // in `defined X` and `defined(X)`, X is not expanded
+  for (Token token = lexer.next(); token.kind != TokenKind::kEnd; token = lexer.next()) {
+    if (token.kind == TokenKind::kIdentifier && after_defined) {
+      const bool paren = tokens.back().kind == TokenKind::kLeftParen;
+      if (paren) tokens.pop_back();
+      tokens.back().kind = TokenKind::kInteger;
+      tokens.back().text = macros_.find(token.text) != nullptr ? "1" : "0";
+      if (paren) token = lexer.next();
+      after_defined = false;
+      if (paren && token.kind != TokenKind::kRightParen) tokens.push_back(token);
+      continue;
+    }
+    after_defined =
+        token.text == "defined" || (after_defined && token.kind == TokenKind::kLeftParen);
+    tokens.push_back(token);
+  }
+  std::size_t at = 0;
+  std::size_t budget = Expander::kTokensMax;
+  Expander expander(
+      sources_, macros_, diags_, [&]() { return at < tokens.size() ? tokens[at++] : Token(); },
+      nullptr, &budget);
+  std::vector<Token> expanded;
+  for (Token token = expander.next(); token.kind != TokenKind::kEnd; token = expander.next()) {
+    expanded.push_back(token);
+  }
+  if (expander.failed()) return false;
+  return evaluate_condition(expanded, line.word, line.span, diags_).value_or(0) != 0;
+}
+
+void Preprocessor::finish() {
+  if (stopped_) return;
+  for (const Conditional& entry : conditionals_) {
+    diags_.report<diag::EndifMissing>(entry.span, entry.word).emit();
+  }
+}
+
+}  // namespace kiln::syntax

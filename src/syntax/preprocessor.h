@@ -1,0 +1,91 @@
+// Preprocessor directives: which text is live, which macros exist.
+//
+//   #if ROWS % 16 != 0
+//   #error "ROWS must be a multiple of 16"
+//   #endif
+//
+// A directive is a `#` that comes first on its line, before one of the directive words; `#x` with
+// any other name is an expression. Directives work everywhere in a file, macros are only expanded
+// by whoever reads a tile function (macros.h). Includes are left to the C++ compiler.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "diag/diagnostics.h"
+#include "support/source.h"
+#include "syntax/lexer.h"
+#include "syntax/macros.h"
+#include "syntax/token.h"
+
+namespace kiln::syntax {
+
+class Preprocessor {
+ public:
+  Preprocessor(Sources& sources, FileId file, Diagnostics& diags)
+      : sources_(sources), file_(file), diags_(diags) {}
+
+  // Handles every directive of `file`, which holds nothing else: the command line's definitions.
+  void predefine(FileId file);
+
+  // True when a directive's `#` stands at `at`; the caller knows that it is first on its line.
+  [[nodiscard]] static bool is_directive(std::string_view text, std::size_t at);
+
+  struct Outcome {
+    std::size_t next = 0;         // where live text goes on; the end of the file if it does not
+    std::optional<Token> pragma;  // the line, when it was a `#pragma croq`
+  };
+  [[nodiscard]] Outcome directive(std::size_t at);
+
+  // At the end of the file: reports every `#if` still open.
+  void finish();
+
+  // An `#error` was reached: nothing after it is worth reading.
+  [[nodiscard]] bool stopped() const { return stopped_; }
+  [[nodiscard]] MacroTable& macros() { return macros_; }
+
+ private:
+  struct Conditional {
+    Span span;               // "#ifdef"
+    std::string_view word;   // "ifdef"
+    bool outer_live = true;  // the text around it is live
+    bool taken = false;      // some branch was live
+    bool live = false;       // this branch is
+    Span else_span;          // of the `#else`, once seen
+  };
+  struct Line {
+    std::string_view word;  // "define"
+    Span span;              // "#define"
+    std::size_t begin = 0;  // of what follows the word
+    std::size_t end = 0;    // of the logical line
+  };
+
+  [[nodiscard]] bool live() const { return conditionals_.empty() || conditionals_.back().live; }
+  [[nodiscard]] Line read_line(FileId file, std::size_t at) const;
+  [[nodiscard]] std::string_view rest(FileId file, const Line& line) const;
+  [[nodiscard]] std::size_t skip_dead(std::size_t at);
+  bool handle_conditional(const Line& line);
+  void handle_if(const Line& line);
+  void handle_elif(const Line& line);
+  void handle_else(const Line& line);
+  void handle_live(FileId file, const Line& line, Outcome& outcome);
+  void define(FileId file, const Line& line);
+  bool read_params(Lexer& lexer, Macro& macro);
+  void undefine(FileId file, const Line& line);
+  void line_directive(const Line& line);
+  bool condition(const Line& line);
+  bool is_defined(const Line& line);
+
+  Sources& sources_;
+  FileId file_;
+  Diagnostics& diags_;
+  MacroTable macros_;
+  std::vector<Conditional> conditionals_;
+  bool stopped_ = false;
+};
+
+// The end of the logical line at `at`: past continuations, multi-line comments and raw strings.
+[[nodiscard]] std::size_t logical_line_end(std::string_view text, std::size_t at);
+
+}  // namespace kiln::syntax

@@ -1,0 +1,442 @@
+#include "syntax/regions.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "syntax/lexer.h"
+
+namespace kiln::syntax {
+
+namespace {
+
+// One step through text that is not ours to read: only braces, names and `;` matter.
+struct Unit {
+  enum class Kind { kEnd, kName, kOpen, kClose, kSemicolon, kEqual, kDirective, kOther };
+  Kind kind = Kind::kEnd;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  bool first_on_line = false;
+};
+
+// Remembers open braces, and which of them was probably never closed: the first one whose `}`
+// would stand further left than the line it opened on.
+class BraceStack {
+ public:
+  explicit BraceStack(const Sources& sources) : sources_(sources) {}
+
+  void open(Span brace) { open_.push_back(brace); }
+  // False when there is nothing to close.
+  bool close(Span brace, bool first_on_line) {
+    if (open_.empty()) return false;
+    if (first_on_line && !suspect_ && indent(brace) < indent(open_.back())) suspect_ = open_.back();
+    open_.pop_back();
+    return true;
+  }
+  [[nodiscard]] std::size_t depth() const { return open_.size(); }
+  [[nodiscard]] Span unclosed() const { return suspect_.value_or(open_.back()); }
+
+ private:
+  std::size_t indent(Span brace) const {
+    const std::string_view line =
+        sources_.line_text(brace.file, sources_.line_of(brace.file, brace.begin));
+    return std::min(line.find_first_not_of(" \t"), line.size());
+  }
+
+  const Sources& sources_;
+  std::vector<Span> open_;
+  std::optional<Span> suspect_;
+};
+
+class Splitter {
+ public:
+  Splitter(const Sources& sources, FileId file, Preprocessor& preprocessor, Diagnostics& diags)
+      : sources_(sources),
+        file_(file),
+        text_(sources.text(file)),
+        preprocessor_(preprocessor),
+        diags_(diags) {
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
+    host_begin_ = at_;
+  }
+
+  SplitFile run() {
+    while (step()) {
+    }
+    end_host(text_.size());
+    preprocessor_.finish();
+    drop_bare_directives();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] Span span(std::size_t begin, std::size_t end) const {
+    return {file_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
+  }
+
+  Unit unit();
+  bool skip_space_or_comment();
+  Unit take(Unit::Kind kind, std::size_t length);
+  Unit take_name();
+  bool step();
+  bool step_name(const Unit& name);
+  void host_brace(const Unit& brace);
+  void start_declaration(const Unit& first);
+  void end_host(std::size_t end);
+  void drop_bare_directives();
+  void read_device(std::size_t begin);
+  void read_kernel(std::size_t begin);
+  void read_tile(std::size_t begin);
+  void check_specifiers(std::size_t co);
+  void add(TextRegion region, std::size_t end);
+  void report_unclosed(const BraceStack& braces, std::size_t end);
+  Token raw_token(Lexer& lexer);
+  bool begins_other_region(const Token& token, const TileText& tile) const;
+  void close_tile(TileText& tile, const BraceStack& braces);
+
+  const Sources& sources_;
+  FileId file_;
+  std::string_view text_;
+  Preprocessor& preprocessor_;
+  Diagnostics& diags_;
+  SplitFile out_;
+  std::size_t at_ = 0;
+  bool line_start_ = true;
+  // The host text under way.
+  std::size_t host_begin_ = 0;
+  bool host_has_text_ = false;  // something besides directives
+  bool host_has_directives_ = false;
+  bool text_before_declaration_ = false;
+  std::vector<bool> bare_;                  // per region: host text of directives only
+  std::size_t depth_ = 0;                   // braces open in host text
+  std::optional<std::size_t> declaration_;  // where the current top-level declaration began
+  bool extra_brace_known_ = false;
+};
+
+// ---- Stepping through host and device text ----
+
+bool Splitter::skip_space_or_comment() {
+  if (text_[at_] == '\n') {
+    line_start_ = true;
+    ++at_;
+    return true;
+  }
+  if (is_blank(text_[at_])) {
+    ++at_;
+    return true;
+  }
+  if (const std::size_t continuation = continuation_length(text_, at_); continuation != 0) {
+    at_ += continuation;
+    return true;
+  }
+  if (!starts_comment(text_, at_)) return false;
+  const Skip comment = skip_comment(text_, at_);
+  if (!comment.closed) {
+    diags_.report<diag::UnterminatedComment>(span(at_, at_ + 2)).help("close it with `*/`").emit();
+  }
+  at_ = comment.end;
+  return true;
+}
+
+Unit Splitter::take(Unit::Kind kind, std::size_t length) {
+  const Unit unit{kind, at_, at_ + length, line_start_};
+  at_ += length;
+  line_start_ = false;
+  return unit;
+}
+
+// A name or a number, with the string it may be the prefix of (`R"(...)"`) and the separators of
+// `1'000`.
+Unit Splitter::take_name() {
+  const bool number = is_digit(text_[at_]);
+  std::size_t end = skip_name(text_, at_);
+  while (number && end + 1 < text_.size() && text_[end] == '\'' && is_name_char(text_[end + 1])) {
+    end = skip_name(text_, end + 1);
+  }
+  if (!number && end < text_.size() && text_[end] == '"' && text_[end - 1] == 'R') {
+    const Skip raw = skip_raw_string(text_, end - 1);
+    if (raw.closed) return take(Unit::Kind::kOther, raw.end - at_);
+  }
+  return take(number ? Unit::Kind::kOther : Unit::Kind::kName, end - at_);
+}
+
+Unit Splitter::unit() {
+  while (at_ < text_.size() && skip_space_or_comment()) {
+  }
+  if (at_ >= text_.size() || preprocessor_.stopped()) return {Unit::Kind::kEnd, at_, at_, false};
+  const char c = text_[at_];
+  if (c == '#' && line_start_ && Preprocessor::is_directive(text_, at_)) {
+    const std::size_t begin = at_;
+    Preprocessor::Outcome outcome = preprocessor_.directive(at_);
+    if (outcome.pragma) out_.pragmas.push_back(*outcome.pragma);
+    at_ = outcome.next;
+    return {Unit::Kind::kDirective, begin, at_, true};
+  }
+  if (is_name_char(c)) return take_name();
+  switch (c) {
+    case '{': return take(Unit::Kind::kOpen, 1);
+    case '}': return take(Unit::Kind::kClose, 1);
+    case ';': return take(Unit::Kind::kSemicolon, 1);
+    case '=': return take(Unit::Kind::kEqual, 1);
+    case '"':
+    case '\'': return take(Unit::Kind::kOther, skip_string(text_, at_).end - at_);
+    default: return take(Unit::Kind::kOther, 1);
+  }
+}
+
+// ---- Host text ----
+
+bool Splitter::step() {
+  const Unit next = unit();
+  switch (next.kind) {
+    case Unit::Kind::kEnd: return false;
+    case Unit::Kind::kDirective:
+      host_has_directives_ = true;
+      if (depth_ == 0) declaration_.reset();
+      return true;
+    case Unit::Kind::kName: return step_name(next);
+    case Unit::Kind::kOpen:
+    case Unit::Kind::kClose: host_brace(next); return true;
+    case Unit::Kind::kSemicolon:
+      host_has_text_ = true;
+      if (depth_ == 0) declaration_.reset();
+      return true;
+    case Unit::Kind::kEqual:
+    case Unit::Kind::kOther: start_declaration(next); return true;
+  }
+  KILN_UNREACHABLE("unit kind {}", static_cast<int>(next.kind));
+}
+
+void Splitter::start_declaration(const Unit& first) {
+  if (depth_ == 0 && !declaration_) {
+    declaration_ = first.begin;
+    text_before_declaration_ = host_has_text_;
+  }
+  host_has_text_ = true;
+}
+
+void Splitter::host_brace(const Unit& brace) {
+  start_declaration(brace);
+  if (brace.kind == Unit::Kind::kOpen) {
+    ++depth_;
+    return;
+  }
+  if (depth_ > 0) {
+    --depth_;
+  } else if (!extra_brace_known_) {
+    extra_brace_known_ = true;
+    diags_.report<diag::ExtraBrace>(span(brace.begin, brace.end))
+        .help("remove it, or add the `{{` it should close")
+        .emit();
+  }
+  if (depth_ == 0) declaration_.reset();
+}
+
+bool Splitter::step_name(const Unit& name) {
+  const std::string_view word = text_.substr(name.begin, name.end - name.begin);
+  const bool device = word == "__device__" || word == "__co_device__";
+  if (word == "__co__") {
+    check_specifiers(name.begin);
+    end_host(name.begin);
+    read_tile(name.begin);
+  } else if (word == "__cok__") {
+    end_host(name.begin);
+    read_kernel(name.begin);
+  } else if (device && depth_ == 0) {
+    const std::size_t begin = declaration_.value_or(name.begin);
+    end_host(begin);
+    read_device(begin);
+  } else {
+    start_declaration(name);
+  }
+  return true;
+}
+
+// Closes the host region under way, which ends before `end`.
+void Splitter::end_host(std::size_t end) {
+  if (declaration_ && *declaration_ == end) host_has_text_ = text_before_declaration_;
+  if (host_has_text_ || host_has_directives_) {
+    out_.regions.emplace_back(ast::HostText{span(host_begin_, end)});
+    bare_.push_back(!host_has_text_);
+  }
+  host_has_text_ = false;
+  host_has_directives_ = false;
+  declaration_.reset();
+}
+
+void Splitter::add(TextRegion region, std::size_t end) {
+  out_.regions.push_back(std::move(region));
+  bare_.push_back(false);
+  at_ = end;
+  host_begin_ = end;
+  line_start_ = false;
+}
+
+void Splitter::drop_bare_directives() {
+  bool only_tiles = true;
+  for (std::size_t i = 0; i < out_.regions.size(); ++i) {
+    only_tiles = only_tiles && (bare_[i] || std::holds_alternative<TileText>(out_.regions[i]));
+  }
+  if (!only_tiles) return;
+  std::vector<TextRegion> kept;
+  for (std::size_t i = 0; i < out_.regions.size(); ++i) {
+    if (!bare_[i]) kept.push_back(std::move(out_.regions[i]));
+  }
+  out_.regions = std::move(kept);
+}
+
+// ---- Device text and kernel blocks ----
+
+void Splitter::report_unclosed(const BraceStack& braces, std::size_t end) {
+  if (preprocessor_.stopped()) return;
+  diags_.report<diag::MissingBrace>(braces.unclosed())
+      .label(span(end, end), "it is still open here")
+      .help("add the missing `}}`")
+      .emit();
+}
+
+// A declaration ends with its `;`, or with the `}` of its body.
+void Splitter::read_device(std::size_t begin) {
+  BraceStack braces(sources_);
+  bool initialiser = false;
+  std::size_t end = at_;
+  while (true) {
+    const Unit next = unit();
+    if (next.kind == Unit::Kind::kEnd) break;
+    end = next.end;
+    if (next.kind == Unit::Kind::kEqual && braces.depth() == 0) initialiser = true;
+    if (next.kind == Unit::Kind::kOpen) braces.open(span(next.begin, next.end));
+    if (next.kind == Unit::Kind::kSemicolon && braces.depth() == 0) break;
+    if (next.kind != Unit::Kind::kClose) continue;
+    braces.close(span(next.begin, next.end), next.first_on_line);
+    if (braces.depth() == 0 && !initialiser) break;
+  }
+  if (braces.depth() > 0) report_unclosed(braces, end);
+  const std::size_t after = text_.find_first_not_of(" \t\r\n", end);
+  if (after != std::string_view::npos && text_[after] == ';') end = after + 1;
+  add(ast::DeviceText{span(begin, end)}, end);
+}
+
+void Splitter::read_kernel(std::size_t begin) {
+  BraceStack braces(sources_);
+  std::size_t content = at_;
+  std::size_t content_end = at_;
+  std::size_t end = at_;
+  while (true) {
+    const Unit next = unit();
+    if (next.kind == Unit::Kind::kEnd) break;
+    if (braces.depth() == 0 && next.kind != Unit::Kind::kOpen) {
+      const std::string_view seen = text_.substr(next.begin, next.end - next.begin);
+      diags_
+          .report<diag::UnexpectedToken>(span(next.begin, next.end), "`{` after `__cok__`",
+                                         format("`{}`", seen))
+          .emit();
+      end = next.begin;
+      break;
+    }
+    if (next.kind == Unit::Kind::kOpen) {
+      if (braces.depth() == 0) content = next.end;
+      braces.open(span(next.begin, next.end));
+    }
+    content_end = next.begin;
+    end = next.end;
+    if (next.kind == Unit::Kind::kClose)
+      braces.close(span(next.begin, next.end), next.first_on_line);
+    if (braces.depth() == 0) break;
+  }
+  if (braces.depth() > 0) report_unclosed(braces, end);
+  content_end = std::max(content, content_end);
+  add(ast::KernelBlock{span(begin, end), span(content, content_end)}, end);
+}
+
+// ---- Tile functions ----
+
+void Splitter::check_specifiers(std::size_t co) {
+  if (!declaration_ || depth_ > 0) return;
+  const std::size_t end = skip_name(text_, *declaration_);
+  const Span first = span(*declaration_, std::max(end, *declaration_ + 1));
+  const std::string_view before = text_.substr(*declaration_, co - *declaration_);
+  const auto newline = before.find('\n');
+  const std::string_view shown = newline == std::string_view::npos ? before : sources_.text(first);
+  const std::size_t size = shown.find_last_not_of(" \t\r") + 1;
+  diags_.report<diag::TileFunctionSpecifier>(first, shown.substr(0, size))
+      .help("a tile function begins with `__co__`")
+      .emit();
+}
+
+Token Splitter::raw_token(Lexer& lexer) {
+  while (lexer.at_line_start_hash() && Preprocessor::is_directive(text_, lexer.position())) {
+    const Preprocessor::Outcome outcome = preprocessor_.directive(lexer.position());
+    lexer.jump(preprocessor_.stopped() ? text_.size() : outcome.next);
+    if (outcome.pragma) return *outcome.pragma;
+  }
+  return lexer.next();
+}
+
+// Tile functions never nest, so the begin of another region means that a `}` is missing.
+bool Splitter::begins_other_region(const Token& token, const TileText& tile) const {
+  if (token.kind != TokenKind::kIdentifier || token.definition.valid()) return false;
+  if (token.word == Word::kCo || token.word == Word::kCok || token.word == Word::kCoDevice) {
+    return true;
+  }
+  const bool main = token.text == "main" && !tile.tokens.empty() &&
+                    tile.tokens.back().text == "int" && tile.tokens.back().line_start;
+  return main || token.text == "__device__" || token.text == "__global__";
+}
+
+void Splitter::read_tile(std::size_t begin) {
+  TileText tile;
+  Lexer lexer(sources_, file_, begin, text_.size(), &diags_);
+  tile.tokens.push_back(lexer.next());
+  std::size_t budget = Expander::kTokensMax;
+  Expander expander(
+      sources_, preprocessor_.macros(), diags_, [&]() { return raw_token(lexer); },
+      &out_.expansions, &budget);
+  BraceStack braces(sources_);
+  std::size_t end = begin;
+  while (true) {
+    const Token token = expander.next();
+    if (token.kind == TokenKind::kEnd || begins_other_region(token, tile)) {
+      if (token.text == "main") tile.tokens.pop_back();
+      end = token.text == "main" ? tile.tokens.back().span.end : token.span.begin;
+      break;
+    }
+    tile.tokens.push_back(token);
+    end = token.span.end;
+    if (token.kind == TokenKind::kLeftBrace) braces.open(token.span);
+    if (token.kind == TokenKind::kRightBrace) {
+      if (!braces.close(token.span, token.line_start) || braces.depth() == 0) break;
+    }
+    if (token.kind == TokenKind::kSemicolon && braces.depth() == 0) {
+      extra_brace_known_ = true;  // its body, if any, looks like stray host text
+      break;
+    }
+  }
+  tile.span = span(begin, std::max(begin, end));
+  tile.unreadable = expander.failed() || preprocessor_.stopped();
+  close_tile(tile, braces);
+  add(std::move(tile), end);
+}
+
+void Splitter::close_tile(TileText& tile, const BraceStack& braces) {
+  const Span end = span(tile.span.end, tile.span.end);
+  if (braces.depth() > 0 && !tile.unreadable) report_unclosed(braces, tile.span.end);
+  Token token;
+  token.span = end;
+  token.line_start = true;
+  token.kind = TokenKind::kRightBrace;
+  token.text = "}";
+  tile.tokens.insert(tile.tokens.end(), braces.depth(), token);
+  token.kind = TokenKind::kEnd;
+  token.text = {};
+  tile.tokens.push_back(token);
+}
+
+}  // namespace
+
+SplitFile split_regions(const Sources& sources, FileId file, Preprocessor& preprocessor,
+                        Diagnostics& diags) {
+  return Splitter(sources, file, preprocessor, diags).run();
+}
+
+}  // namespace kiln::syntax

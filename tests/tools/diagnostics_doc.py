@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Writes docs/diagnostics.md: one section for each row of the catalogue, with a real example.
+
+    tests/tools/diagnostics_doc.py --kiln build/release/bin/kiln [--check]
+
+The example of an id is the smallest golden test that expects it: its program without the
+expectations, the command of its RUN line, and what kiln prints for it. Nothing is written by hand,
+so nothing can be out of date; --check only says whether the file is.
+"""
+
+import argparse
+import dataclasses
+import re
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+import commands  # noqa: E402
+import tree  # noqa: E402
+from golden_file import GoldenError, parse, section_texts  # noqa: E402
+
+DOCUMENT = Path("docs/diagnostics.md")
+SOURCE_LINES_MAX = 16  # a longer program is not shown: the message quotes the lines that matter
+COLUMNS_MAX = 110
+GROUPS = {
+    "catalogue_syntax.def": "Reading the text",
+    "catalogue_sema.def": "What the program means",
+    "catalogue_ir.def": "Reading IR text",
+    "catalogue_run.def": "The command line, and what a run found",
+}
+INTRODUCTION = """\
+# Diagnostics
+
+Every message of `kiln` has an id in brackets: `error[unknown-name]: ...`. The id is stable and the
+text may change, so scripts should match on ids (`kiln check --json` prints them). An error makes the
+exit code 1, or 2 when it is about the command line; a warning or a note does not change it.
+
+A message names the narrowest piece of the program that is wrong and underlines it with `^`. Lines
+under `-` are other places that matter. `= help:` is a way out that is legal.
+
+This file is generated from the catalogue (`src/diag/catalogue_*.def`) and the golden tests. To change
+it, change those and run `./dev docs`.
+"""
+
+_EXPECTATION = re.compile(
+    r"^// (?:RUN|EXIT|STYLE|CHECK|CHECK-NOT|OUT|ERR|DIAG|HELP):(?: |$)"
+    r"|^//(?: @\d+)? *\^+ (?:error|warning|note)\[[a-z0-9-]+\]: "
+    r"|^// *= help: "
+)
+_TITLE = re.compile(r"^(error|warning|note)\[([a-z0-9-]+)\]: ")
+
+
+@dataclasses.dataclass
+class Example:
+    path: Path  # of the test
+    run: str  # "kiln check fail_name.co --arch sm_80"
+    source: str  # the program; "" when it is too long or not text
+    shown: str  # what kiln prints
+
+
+def without_expectations(text):
+    """The program of a golden test alone."""
+    lines = [line for line in text.split("\n") if not _EXPECTATION.match(line)]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def block_of(shown, row):
+    """The diagnostic of this row in rendered text, or ''."""
+    lines = shown.split("\n")
+    for begin, line in enumerate(lines):
+        match = _TITLE.match(line)
+        if match and (match[1], match[2]) == (row.severity, row.id):
+            end = begin
+            while end < len(lines) and lines[end]:
+                end += 1
+            return "\n".join(lines[begin:end]) + "\n"
+    return ""
+
+
+def mentions(text, row):
+    return f"{row.severity}[{row.id}]" in text or f'"id": "{row.id}"' in text
+
+
+def candidates(row, tests):
+    """The golden tests that expect the row, smallest program first."""
+    found = [path for path, text in tests.items() if mentions(text, row)]
+    return sorted(found, key=lambda path: (len(without_expectations(tests[path])), str(path)))
+
+
+def _is_plain(source):
+    lines = source.rstrip("\n").split("\n")
+    fits = len(lines) <= SOURCE_LINES_MAX and all(len(line) <= COLUMNS_MAX for line in lines)
+    return fits and source.isascii() and source.replace("\n", "").isprintable()
+
+
+def _outcome(file, name, folder, scratch, kiln):
+    runs = [run.replace(" --json", "") for run in file.runs]
+    plain = dataclasses.replace(file, runs=runs, style="rendered")
+    return commands.run_all(plain, kiln, name, folder, scratch, tree.ROOT)
+
+
+def example_from(path, row, kiln):
+    """The example that one test gives, or None."""
+    text = (tree.ROOT / path).read_bytes().decode("latin-1")
+    file = parse(path.name, text)
+    with tempfile.TemporaryDirectory(prefix="kiln-docs-") as scratch:
+        folder = Path(scratch) / "program"
+        folder.mkdir()
+        programs = {name: without_expectations(part) for name, part in section_texts(file)}
+        for name, program in programs.items():
+            (folder / name).write_bytes(program.encode("latin-1"))
+        shown = block_of(_outcome(file, path.name, folder, scratch, kiln).err, row)
+        if not shown:  # it needs its neighbours, or its expectations are part of the mistake
+            programs = {}
+            folder = tree.ROOT / path.parent
+            shown = block_of(_outcome(file, path.name, folder, scratch, kiln).err, row)
+    if not shown or not shown.isascii():
+        return None
+    source = programs.get(path.name, "") if len(programs) == 1 else ""
+    run = next((r for r in file.runs if "%s" in r), file.runs[0])
+    run = run.replace("%s", path.name).replace(" --json", "")
+    return Example(path, run, source if _is_plain(source) else "", shown)
+
+
+def example_of(row, tests, kiln):
+    for path in candidates(row, tests):
+        try:
+            example = example_from(path, row, kiln)
+        except GoldenError:  # the golden runner will say so, and better
+            continue
+        if example:
+            return example
+    return None
+
+
+def section(row, example):
+    out = [f"### {row.id}", ""]
+    if example is None:
+        message = re.sub(r"\{[^{}]*\}", "...", row.message.replace("{{", "\0").replace("}}", "\1"))
+        message = message.replace("\0", "{").replace("\1", "}").replace('\\"', '"')
+        return out + ["```", f"{row.severity}[{row.id}]: {message}", "```", ""]
+    if example.source:
+        out += ["```c++", example.source.rstrip("\n"), "```", ""]
+    link = f"../{example.path.as_posix()}"
+    out += [f"`{example.run}` ([test]({link})) prints", ""]
+    return out + ["```", example.shown.rstrip("\n"), "```", ""]
+
+
+def golden_tests():
+    """{path: text} of every golden test."""
+    kept = (p for p in tree.files(".co", ".kir") if {"testdata", "e2e"}.intersection(p.parts))
+    return {p: tree.text(p) for p in kept if p.name[0] != "_" and "// RUN: kiln " in tree.text(p)}
+
+
+def document(kiln):
+    """The text that docs/diagnostics.md should have."""
+    tests = golden_tests()
+    rows = tree.catalogue()
+    with ThreadPoolExecutor() as pool:
+        examples = list(pool.map(lambda row: example_of(row, tests, kiln), rows))
+    out = [INTRODUCTION]
+    for file_name, title in GROUPS.items():
+        mine = [(r, e) for r, e in zip(rows, examples) if r.path.name == file_name]
+        out += [f"## {title}", ""]
+        out += [", ".join(f"[{row.id}](#{row.id})" for row, _ in mine), ""]
+        for row, example in mine:
+            out += section(row, example)
+    return "\n".join(line.rstrip() for line in "\n".join(out).rstrip("\n").split("\n")) + "\n"
+
+
+def is_current(kiln):
+    path = tree.ROOT / DOCUMENT
+    return path.exists() and path.read_text(encoding="utf-8") == document(kiln)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kiln", required=True, help="the binary that gives the examples")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if out of date")
+    options = parser.parse_args()
+    kiln = str(Path(options.kiln).resolve())
+    if options.check:
+        current = is_current(kiln)
+        print(f"{DOCUMENT}: {'up to date' if current else 'out of date, run `./dev docs`'}")
+        return 0 if current else 1
+    (tree.ROOT / DOCUMENT).write_text(document(kiln), encoding="utf-8")
+    print(f"wrote {DOCUMENT}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
