@@ -94,13 +94,25 @@ std::size_t window_begin(std::string_view line, const Mark& mark) {
   return column < kColumnsMax / 2 ? 0 : column - kColumnsMax / 2;
 }
 
-void append_mark(std::string& out, const Mark& mark, const Sources& sources, std::size_t gutter,
-                 bool repeat_line, std::int64_t shown_line, const Painter& painter) {
-  const std::string_view line = sources.line_text(mark.file, mark.line);
+// What every line of one diagnostic's snippets shares.
+struct Canvas {
+  const Sources& sources;
+  const Painter& painter;
+  std::size_t gutter;  // width of the line numbers
+
+  [[nodiscard]] std::int64_t shown_line(const Mark& mark) const {
+    return sources.place(mark.file, sources.line_begin(mark.file, mark.line)).line;
+  }
+};
+
+void append_mark(std::string& out, const Canvas& canvas, const Mark& mark, bool repeat_line) {
+  const Painter& painter = canvas.painter;
+  const std::size_t gutter = canvas.gutter;
+  const std::string_view line = canvas.sources.line_text(mark.file, mark.line);
   const std::size_t begin = std::min(window_begin(line, mark), line.size());
   const std::string_view window = line.substr(begin, kColumnsMax);
   if (!repeat_line) {
-    out += painter.paint("\x1b[1;34m", format("{:>{}} |", shown_line, gutter));
+    out += painter.paint("\x1b[1;34m", format("{:>{}} |", canvas.shown_line(mark), gutter));
     out += format(" {}\n", printable(window));
   }
   const auto column = std::min(static_cast<std::size_t>(mark.column) - begin, window.size());
@@ -118,12 +130,11 @@ void append_snippets(std::string& out, const Diagnostic& diagnostic, const Sourc
                      const Painter& painter) {
   const std::vector<Mark> marks = marks_of(diagnostic, sources);
   const Place place = sources.place(diagnostic.span);
-  auto shown = [&](const Mark& mark) {
-    return sources.place(mark.file, sources.line_begin(mark.file, mark.line)).line;
-  };
+  Canvas canvas{sources, painter, 0};
   std::int64_t largest = 1;
-  for (const Mark& mark : marks) largest = std::max(largest, shown(mark));
-  const std::size_t gutter = format("{}", largest).size() + 1;
+  for (const Mark& mark : marks) largest = std::max(largest, canvas.shown_line(mark));
+  canvas.gutter = format("{}", largest).size() + 1;
+  const std::size_t gutter = canvas.gutter;
   const std::string bar = painter.paint("\x1b[1;34m", format("{:>{}} |", "", gutter));
   out += painter.paint("\x1b[1;34m", format("{:>{}}-->", "", gutter));
   out += format(" {}:{}:{}\n{}\n", place.file, place.line, place.column, bar);
@@ -134,7 +145,7 @@ void append_snippets(std::string& out, const Diagnostic& diagnostic, const Sourc
       out += format("{:>{}}::: {}\n", "", gutter, sources.place(mark.file, 0).file);
     }
     const bool repeat = previous != nullptr && same_file && previous->line == mark.line;
-    append_mark(out, mark, sources, gutter, repeat, shown(mark), painter);
+    append_mark(out, canvas, mark, repeat);
     previous = &mark;
   }
   if (!diagnostic.notes.empty() || !diagnostic.help.empty()) out += bar + "\n";

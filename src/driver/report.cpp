@@ -37,6 +37,11 @@ std::string time_text(double seconds) {
   return format("{:.2f} s", seconds);
 }
 
+// NaN has no sign worth showing.
+std::string number_text(double value) {
+  return std::isnan(value) ? "nan" : format("{:.9g}", value);
+}
+
 std::string worst_text(const reference::Comparison& comparison) {
   if (std::isinf(comparison.worst)) return "not equal where it must be";
   return format("worst error {:.3g} of its bound", comparison.worst);
@@ -84,8 +89,9 @@ void add_outside(const OutputReport& output, Span span, Diagnostics& diags) {
   if (comparison.first) {
     const reference::Mismatch& first = *comparison.first;
     std::move(builder)
-        .note("the first is {}: expected {:.9g}, allowed error {:.3g}, got {:.9g}",
-              shape_text(first.coordinates), first.expected, first.bound, first.actual)
+        .note("the first is {}: expected {}, allowed error {:.3g}, got {}",
+              shape_text(first.coordinates), number_text(first.expected), first.bound,
+              number_text(first.actual))
         .emit();
     return;
   }

@@ -192,16 +192,11 @@ Exit write_outputs(const Request& request, const reference::Outcome& outcome,
   return Exit::kFine;
 }
 
-// Compares, reports and writes what a run gave.
-Exit finish(const RunOptions& options, const Request& request, const ir::Function& function,
-            const Execution& execution, const Oracle& oracle, Program& program, Console& console) {
-  const RunReport report = make_report(program, function, execution, oracle);
-  report_findings(function, report, execution, oracle.outcome, program.diags);
+// The report, in words or as JSON.
+void tell(const RunOptions& options, const RunReport& report, const Execution& execution,
+          const Oracle& oracle, Console& console) {
   console.out << (options.json ? report_json(report, execution)
                                : report_text(report, execution, oracle.outcome));
-  const Exit written = write_outputs(request, oracle.outcome, execution, console);
-  if (written != Exit::kFine) return written;
-  return program.diags.has_errors() ? Exit::kWrong : Exit::kFine;
 }
 
 // Everything after the program compiled. Diagnostics go to program.diags.
@@ -234,7 +229,13 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
               *arguments, oracle.outcome);
   if (!execution) return environment_failed(console, execution.error()).error;
   if (*place == Place::kReference) execution->seconds = interpreting.count();
-  return finish(options, request, decided, *execution, oracle, program, console);
+
+  const RunReport report = make_report(program, decided, *execution, oracle);
+  report_findings(decided, report, *execution, oracle.outcome, program.diags);
+  tell(options, report, *execution, oracle, console);
+  const Exit written = write_outputs(request, oracle.outcome, *execution, console);
+  if (written != Exit::kFine) return written;
+  return program.diags.has_errors() ? Exit::kWrong : Exit::kFine;
 }
 
 }  // namespace

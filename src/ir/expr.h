@@ -61,8 +61,7 @@ class Expr {
   // `values[id.index]` is the variable's value. Errors: none (a zero divisor gives 0).
   [[nodiscard]] std::int64_t evaluate(const std::vector<std::int64_t>& values) const;
   // Replaces variables; `replacement` returns nullopt for those that stay.
-  [[nodiscard]] Expr substitute(
-      const std::function<std::optional<Expr>(VarId)>& replacement) const;
+  [[nodiscard]] Expr substitute(const std::function<std::optional<Expr>(VarId)>& replacement) const;
 
   // The largest d such that every value of the expression is a multiple of d, as far as the
   // coefficients tell (0 for the expression 0): 16*n + 8 gives 8.

@@ -1,8 +1,8 @@
 // Module, Function and their tables: the tile IR as data.
 //
-// A function is one `__co__` function. Its body is host code (allocations, Index arithmetic, Return)
-// with Parallel(kBlock) operations, each one kernel launch. Inside a launch the operations run in every
-// thread of the block, as a GPU's would, except where an operation says otherwise.
+// A function is one `__co__` function. Its body is host code (allocations, Index arithmetic,
+// Return) with Parallel(kBlock) operations, each one kernel launch. Inside a launch the operations
+// run in every thread of the block, as a GPU's would, except where an operation says otherwise.
 #pragma once
 
 #include <string>
@@ -24,14 +24,14 @@ enum class VarKind : std::uint8_t {
 struct Var {
   std::string name;  // unique in the function
   VarKind kind = VarKind::kDim;
-  Expr extent = 0;   // exclusive upper bound; 0 when unknown (kDim, kScalar, kBound)
+  Expr extent = 0;  // exclusive upper bound; 0 when unknown (kDim, kScalar, kBound)
   Span span;
 };
 
 struct Value {
   std::string name;  // unique in the function, the user's where there is one
   Type type;
-  OpId def;          // invalid for parameters
+  OpId def;  // invalid for parameters
 };
 
 struct Region {
@@ -41,9 +41,9 @@ struct Region {
 struct Param {
   std::string name;
   Span span;
-  ValueId value;          // a view or a scalar
-  VarId var;              // integer scalars: the variable that holds it; else invalid
-  bool is_global = false; // `global`: a device pointer. Otherwise host memory, copied in and out
+  ValueId value;           // a view or a scalar
+  VarId var;               // integer scalars: the variable that holds it; else invalid
+  bool is_global = false;  // `global`: a device pointer. Otherwise host memory, copied in and out
   bool is_reference = false;  // `&`: copied back
 };
 
@@ -92,13 +92,14 @@ struct Module {
 };
 
 // Where a view's elements are, followed through its subviews to the root (a parameter or an Alloc).
-// Root dimension d of element (i...) is origin[d] + i[...]; the element is inside the program while,
-// for every d, that coordinate is < each of limits[d] (the root's own extent is always among them).
+// Root dimension d of element (i...) is origin[d] + i[...]; the element is inside the program
+// while, for every d, that coordinate is < each of limits[d] (the root's own extent is always among
+// them).
 struct ResolvedView {
   ValueId root;
-  std::vector<Expr> origin;              // one per root dimension
-  std::vector<std::vector<Expr>> limits; // one list per root dimension
-  std::size_t dropped = 0;               // leading root dimensions the view does not have
+  std::vector<Expr> origin;               // one per root dimension
+  std::vector<std::vector<Expr>> limits;  // one list per root dimension
+  std::size_t dropped = 0;                // leading root dimensions the view does not have
 };
 [[nodiscard]] ResolvedView resolve_view(const Function& function, ValueId view);
 

@@ -34,32 +34,48 @@ using RegionId = Id<RegionTag>;
 enum class Level : std::uint8_t { kBlock, kGroup4, kGroup, kThread };
 enum class Major : std::uint8_t { kRow, kCol };
 
-// How a copy moves its bytes. The widest vector of `widths` whose alignment holds at run time is used
-// (see Copy); kElement is the fallback that always works.
+// How a copy moves its bytes. The widest vector of `widths` whose alignment holds at run time is
+// used (see Copy); kElement is the fallback that always works.
 enum class CopyEngine : std::uint8_t { kUndecided, kCpAsync, kVector, kPerThread };
 
 enum class UnaryKind : std::uint8_t { kNegate, kNot, kBitNot };
 enum class BinaryKind : std::uint8_t {
-  kAdd, kSub, kMul, kDiv, kRem, kAnd, kOr, kXor, kShl, kShr,
-  kMin, kMax,
-  kEq, kNe, kLt, kLe, kGt, kGe,      // result bool
-  kLogicalAnd, kLogicalOr,           // operands and result bool; both sides are evaluated
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kRem,
+  kAnd,
+  kOr,
+  kXor,
+  kShl,
+  kShr,
+  kMin,
+  kMax,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,  // result bool
+  kLogicalAnd,
+  kLogicalOr,  // operands and result bool; both sides are evaluated
 };
 
 // --- structure
 
-// All instances of `body` may run at once. `vars` are the axes, outermost first; their extents are in
-// the function's Var table. kBlock is the kernel launch: axis i is blockIdx.x/.y/.z.
-// An inner level splits the enclosing unit's threads into instances of `unit` consecutive threads:
-// with t the thread's number inside the enclosing unit, instance = t / unit, and the last axis
-// varies fastest. An inner parallel whose instances need fewer threads than the enclosing unit has is
-// not built (sema refuses it).
+// All instances of `body` may run at once. `vars` are the axes, outermost first; their extents are
+// in the function's Var table. kBlock is the kernel launch: axis i is blockIdx.x/.y/.z. An inner
+// level splits the enclosing unit's threads into instances of `unit` consecutive threads: with t
+// the thread's number inside the enclosing unit, instance = t / unit, and the last axis varies
+// fastest. An inner parallel whose instances need fewer threads than the enclosing unit has is not
+// built (sema refuses it).
 struct Parallel {
   Level level = Level::kBlock;
   std::vector<VarId> vars;
-  std::int64_t unit = 0;    // threads of one instance: 1, 32, 128; 0 for kBlock
-  Expr threads = 0;         // kBlock: threads of the block (may be symbolic at thread level)
-  std::string name;         // kBlock: the kernel's name
+  std::int64_t unit = 0;  // threads of one instance: 1, 32, 128; 0 for kBlock
+  Expr threads = 0;       // kBlock: threads of the block (may be symbolic at thread level)
+  std::string name;       // kBlock: the kernel's name
   RegionId body;
   // decided
   std::int64_t shared_bytes = 0;  // kBlock: shared memory of the block
@@ -106,30 +122,29 @@ struct Return {
 
 // --- memory
 
-// The result's type says what: a view in global (host part), shared (one per block) or local (one per
-// thread) memory, a fragment (one per MMA unit) or a cell (one per thread).
+// The result's type says what: a view in global (host part), shared (one per block) or local (one
+// per thread) memory, a fragment (one per MMA unit) or a cell (one per thread).
 struct Alloc {
-  std::string name = {};    // the user's; "" for a copy's anonymous buffer
-  ValueId initial = {};     // every element starts as this scalar; invalid: uninitialised
+  std::string name = {};             // the user's; "" for a copy's anonymous buffer
+  ValueId initial = {};              // every element starts as this scalar; invalid: uninitialised
   std::int64_t swizzle_wanted = -1;  // shared: the program's `.swiz`, in bytes; -1: no wish
   // decided, shared views only: byte address of element 0 and the swizzle of the tile. The tile is
-  // dense row-major; a tile row wider than the swizzle is split into column panels of `swizzle` bytes
-  // (see ir/shared_layout.h).
+  // dense row-major; a tile row wider than the swizzle is split into column panels of `swizzle`
+  // bytes (see ir/shared_layout.h).
   std::int64_t offset = -1;
   std::int64_t swizzle = 0;
   // decided, fragments only: the instruction whose register layout it has.
   const target::Mma* atom = nullptr;
   static void fields(auto& s, auto&& v) {
     v("name", s.name), v("initial", s.initial), v("swizzle_wanted", s.swizzle_wanted),
-        v("offset", s.offset), v("swizzle", s.swizzle),
-        v("atom", s.atom);
+        v("offset", s.offset), v("swizzle", s.swizzle), v("atom", s.atom);
   }
 };
 
 // A window onto `base`: element (i...) of the result is element (origin + i...) of the base. The
 // first `drop` dimensions of the base are pinned at their origin and do not appear in the result.
-// Elements that fall outside the base are outside the program: reads of them through copies are zero,
-// writes are suppressed, element access is an error.
+// Elements that fall outside the base are outside the program: reads of them through copies are
+// zero, writes are suppressed, element access is an error.
 struct Subview {
   ValueId base;
   std::vector<Expr> origin;  // one per dimension of the base
@@ -141,7 +156,8 @@ struct Subview {
 
 // Copies src to dst, same rank. Elements of src outside its base read as 0; elements of dst outside
 // its base are not written; where src is smaller than dst the rest of dst becomes 0. All threads of
-// the enclosing `unit` take part (0: the whole block); with a local dst each thread copies for itself.
+// the enclosing `unit` take part (0: the whole block); with a local dst each thread copies for
+// itself.
 struct Copy {
   ValueId src;
   ValueId dst;
@@ -156,9 +172,8 @@ struct Copy {
   std::vector<std::int64_t> widths = {};
   std::vector<std::int64_t> guarded = {};  // dimensions of the tile, of whichever side is global
   static void fields(auto& s, auto&& v) {
-    v("src", s.src), v("dst", s.dst), v("unit", s.unit), v("async", s.async),
-        v("engine", s.engine), v("threads", s.threads), v("widths", s.widths),
-        v("guarded", s.guarded);
+    v("src", s.src), v("dst", s.dst), v("unit", s.unit), v("async", s.async), v("engine", s.engine),
+        v("threads", s.threads), v("widths", s.widths), v("guarded", s.guarded);
   }
 };
 
@@ -199,11 +214,11 @@ struct Fill {
 
 struct Load {
   ValueId frag;
-  ValueId view;  // constant shape, rank 2
+  ValueId view;               // constant shape, rank 2
   Major major = Major::kRow;  // kRow: the view's last dimension is the contraction, kCol: its first
-  // decided. With ldmatrix, `matrices` lists the (row, column) of each 8x8 matrix in register order,
-  // and every issue of the instruction takes as many of them as it has. Null: one plain load of
-  // `element_run` consecutive elements per register group.
+  // decided. With ldmatrix, `matrices` lists the (row, column) of each 8x8 matrix in register
+  // order, and every issue of the instruction takes as many of them as it has. Null: one plain load
+  // of `element_run` consecutive elements per register group.
   const target::Copy* instruction = nullptr;
   std::vector<std::int64_t> matrices = {};
   std::int64_t element_run = 0;
@@ -299,9 +314,7 @@ struct Set {
 struct Assert {
   ValueId condition;
   std::string message;
-  static void fields(auto& s, auto&& v) {
-    v("condition", s.condition), v("message", s.message);
-  }
+  static void fields(auto& s, auto&& v) { v("condition", s.condition), v("message", s.message); }
 };
 
 // In the order of op.def, so that the variant's index is the OpKind.

@@ -35,12 +35,13 @@ std::int64_t bytes_of(const ir::ViewType& type) {
 }
 
 Unexpected<Reported> report_limit(const ir::Module& module, const ir::Function& function,
-                                  ir::OpId launch, std::int64_t bytes,
-                                  const std::vector<ir::OpId>& allocs, Diagnostics& diags) {
+                                  ir::OpId launch, const std::vector<ir::OpId>& allocs,
+                                  Diagnostics& diags) {
   const ir::Op& op = function.ops[launch];
-  auto builder = diags.report<diag::SharedMemoryLimit>(
-      op.span, std::get<ir::Parallel>(op.data).name, bytes, module.arch->name,
-      module.arch->smem_per_block_max);
+  const std::int64_t bytes = std::get<ir::Parallel>(op.data).shared_bytes;
+  auto builder =
+      diags.report<diag::SharedMemoryLimit>(op.span, std::get<ir::Parallel>(op.data).name, bytes,
+                                            module.arch->name, module.arch->smem_per_block_max);
   for (ir::OpId id : allocs) {
     const ir::Op& alloc = function.ops[id];
     builder = std::move(builder).label(alloc.span, "{} bytes",
@@ -69,16 +70,15 @@ Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId
     auto& alloc = std::get<ir::Alloc>(op.data);
     const ir::ViewType& type = function.view_type(op.result);
     const std::int64_t row = type.shape.back().constant().value_or(0) * size_bytes(type.dtype);
-    alloc.swizzle = alloc.swizzle_wanted >= 0      ? alloc.swizzle_wanted
+    alloc.swizzle = alloc.swizzle_wanted >= 0          ? alloc.swizzle_wanted
                     : for_matrices.contains(op.result) ? target::widest_swizzle(row).bytes
                                                        : 0;
-    alloc.offset =
-        align_up(end, alloc.swizzle > 0 ? ir::kSwizzledAlignment : ir::kSharedAlignment);
+    alloc.offset = align_up(end, alloc.swizzle > 0 ? ir::kSwizzledAlignment : ir::kSharedAlignment);
     end = alloc.offset + bytes_of(type);
   }
   parallel.shared_bytes = end;
   if (end > module.arch->smem_per_block_max) {
-    return report_limit(module, function, launch, end, allocs, diags);
+    return report_limit(module, function, launch, allocs, diags);
   }
   return true;
 }

@@ -3,9 +3,9 @@
 //   %a = alloc : view<f16, shared, [16, 16]>   =>   alloc offset=0 swizzle=32
 //
 // A buffer that the matrix unit reads or writes gets the widest swizzle its rows allow, so that the
-// eight rows of a matrix lie in different banks; the program's own `.swiz` comes first. Buffers do not
-// share memory yet. Runs after select-atoms (it asks which buffers feed the matrix unit) and before
-// plan-copies (vector widths depend on the layout). Establishes Form::kLaidOut.
+// eight rows of a matrix lie in different banks; the program's own `.swiz` comes first. Buffers do
+// not share memory yet. Runs after select-atoms (it asks which buffers feed the matrix unit) and
+// before plan-copies (vector widths depend on the layout). Establishes Form::kLaidOut.
 //
 // Errors: shared-memory-limit.
 #pragma once

@@ -56,8 +56,8 @@ class Placer {
     return state;
   }
 
-  // The accesses that must be ordered before operation `id` starts. A divergent `if` is one operation:
-  // no barrier may stand inside it.
+  // The accesses that must be ordered before operation `id` starts. A divergent `if` is one
+  // operation: no barrier may stand inside it.
   State accesses_at(ir::OpId id) {
     const ir::Op& op = function_.ops[id];
     if (const auto* branch = std::get_if<ir::If>(&op.data)) {
@@ -170,7 +170,8 @@ class Placer {
     ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(index), id);
   }
 
-  std::size_t insert_barrier(ir::RegionId region, std::size_t index, const State& state, Span span) {
+  std::size_t insert_barrier(ir::RegionId region, std::size_t index, const State& state,
+                             Span span) {
     const ir::Level level = one_warp_ ? ir::Level::kGroup : ir::Level::kBlock;
     insert_op(region, index, ir::Barrier{level, true}, span);
     if (!in_flight(state)) return 1;

@@ -75,9 +75,9 @@ void plan_copy(const ir::Module& module, const ir::Function& function, std::int6
   } else {
     copy.widths = widths_of(src, dst);
     const bool has_async =
-        to_shared && target::widest_copy(*module.arch, target::CopyKind::kAsync,
-                                         target::Space::kGlobal, target::Space::kShared,
-                                         copy.widths[0], copy.widths[0]) != nullptr;
+        to_shared &&
+        target::widest_copy(*module.arch, target::CopyKind::kAsync, target::Space::kGlobal,
+                            target::Space::kShared, copy.widths[0], copy.widths[0]) != nullptr;
     copy.engine = has_async ? ir::CopyEngine::kCpAsync : ir::CopyEngine::kVector;
   }
   copy.guarded = guarded_dimensions(function, src);
@@ -111,8 +111,8 @@ target::Fragment fragment_of(const ir::Function& function, const ir::Load& load)
                                  static_cast<int>(row ? type.cols : type.rows));
 }
 
-// The 8x8 matrices, in register order, that `instruction` would have to fetch so that every lane gets
-// its elements; empty when its result map does not give them.
+// The 8x8 matrices, in register order, that `instruction` would have to fetch so that every lane
+// gets its elements; empty when its result map does not give them.
 std::vector<std::int64_t> matrices_for(const target::Fragment& fragment, ir::Major major,
                                        const target::Copy& instruction) {
   constexpr int kPerMatrix = 2;  // 16-bit values of one lane in one matrix
@@ -122,8 +122,7 @@ std::vector<std::int64_t> matrices_for(const target::Fragment& fragment, ir::Maj
     for (int lane = 0; lane < fragment.lanes; ++lane) {
       for (int half = 0; half < kPerMatrix; ++half) {
         const Place place = place_in_view(fragment, major, lane, value + half);
-        const auto element = static_cast<int>(
-            instruction.result_map(lane + fragment.lanes * half));
+        const auto element = static_cast<int>(instruction.result_map(lane + fragment.lanes * half));
         const Place given{element % 8, element / 8 % 8};
         if (place.row - base.row != given.row || place.col - base.col != given.col) return {};
       }
@@ -163,9 +162,8 @@ void plan_load(const ir::Module& module, const ir::Function& function, ir::Load&
 std::int64_t store_run(const ir::Function& function, const ir::Store& store, const Side& side) {
   const ir::FragType& type = function.frag_type(store.frag);
   const auto* alloc = function.def_as<ir::Alloc>(store.frag);
-  const target::Fragment fragment =
-      target::fragment_layout(*alloc->atom, target::Operand::kC, static_cast<int>(type.rows),
-                              static_cast<int>(type.cols));
+  const target::Fragment fragment = target::fragment_layout(
+      *alloc->atom, target::Operand::kC, static_cast<int>(type.rows), static_cast<int>(type.cols));
   for (int lane = 0; lane < fragment.lanes; ++lane) {
     for (int value = 0; value + 1 < fragment.values; value += 2) {
       const target::Element first = target::element_of(fragment, lane, value);

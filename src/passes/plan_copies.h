@@ -4,9 +4,9 @@
 //   copy src=%view dst=%tile   =>   engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
 //   load frag=%ma view=%v      =>   instruction=ldmatrix.x4 matrices=[0, 0, 8, 0, 0, 8, 8, 8]
 //
-// A dimension is guarded unless the tile provably lies inside its base. Runs after assign-layouts (a
-// swizzled row keeps 16 bytes together, no more) and before place-barriers (asynchronous copies need a
-// wait, others do not). Establishes Form::kPlanned.
+// A dimension is guarded unless the tile provably lies inside its base. Runs after assign-layouts
+// (a swizzled row keeps 16 bytes together, no more) and before place-barriers (asynchronous copies
+// need a wait, others do not). Establishes Form::kPlanned.
 #pragma once
 
 #include "diag/diagnostics.h"

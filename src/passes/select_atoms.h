@@ -1,10 +1,12 @@
-// Chooses the hardware instruction of every `mma`, and with it the register layout of its fragments.
+// Chooses the hardware instruction of every `mma`, and with it the register layout of its
+// fragments.
 //
 //   mma c=%mc a=%ma b=%mb          (16x16x16 of f16 into f16)
 //     =>  mma c=%mc a=%ma b=%mb atom=m16n8k16.f16.f16 repeats=[1, 2, 1]
 //
-// Runs first: every later decision (shared layouts, ldmatrix, barriers) follows from what the matrix
-// unit wants. Sema has already refused tiles that no instruction serves. Establishes Form::kAtoms.
+// Runs first: every later decision (shared layouts, ldmatrix, barriers) follows from what the
+// matrix unit wants. Sema has already refused tiles that no instruction serves. Establishes
+// Form::kAtoms.
 #pragma once
 
 #include "diag/diagnostics.h"

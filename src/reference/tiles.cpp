@@ -50,15 +50,22 @@ Operand operand_of(const Fragments& fragments, const Fragments::Slot& slot, ir::
   return {slot, cols, rows, 1, cols};
 }
 
-// One element's dot product where every operand is exact: the fast loop.
-bool add_exact(Fragments::Slot& c, std::size_t at, const Operand& a, std::size_t m,
-               const Operand& b, std::size_t n) {
-  const double* x = a.slot.value.data() + m * a.outer_stride;
-  const double* y = b.slot.value.data() + n * b.outer_stride;
+// One element's dot product: row m of A with row n of B (whichever way they lie).
+struct Product {
+  const Operand& a;
+  std::size_t m;
+  const Operand& b;
+  std::size_t n;
+};
+
+// Where every operand is exact: the fast loop. False, and nothing done, for infinities and NaNs.
+bool add_exact(Fragments::Slot& c, std::size_t at, const Product& p) {
+  const double* x = p.a.slot.value.data() + p.m * p.a.outer_stride;
+  const double* y = p.b.slot.value.data() + p.n * p.b.outer_stride;
   double sum = 0;
   double magnitude = 0;
-  for (std::size_t k = 0; k < a.depth; ++k) {
-    const double product = x[k * a.k_stride] * y[k * b.k_stride];
+  for (std::size_t k = 0; k < p.a.depth; ++k) {
+    const double product = x[k * p.a.k_stride] * y[k * p.b.k_stride];
     sum += product;
     magnitude += std::fabs(product);
   }
@@ -68,13 +75,12 @@ bool add_exact(Fragments::Slot& c, std::size_t at, const Operand& a, std::size_t
   return true;
 }
 
-void add_careful(Fragments::Slot& c, std::size_t at, const Operand& a, std::size_t m,
-                 const Operand& b, std::size_t n) {
-  for (std::size_t k = 0; k < a.depth; ++k) {
-    const std::size_t i = m * a.outer_stride + k * a.k_stride;
-    const std::size_t j = n * b.outer_stride + k * b.k_stride;
+void add_careful(Fragments::Slot& c, std::size_t at, const Product& p) {
+  for (std::size_t k = 0; k < p.a.depth; ++k) {
+    const std::size_t i = p.m * p.a.outer_stride + k * p.a.k_stride;
+    const std::size_t j = p.n * p.b.outer_stride + k * p.b.k_stride;
     const Term term =
-        term_of({a.slot.value[i], a.slot.error[i]}, {b.slot.value[j], b.slot.error[j]});
+        term_of({p.a.slot.value[i], p.a.slot.error[i]}, {p.b.slot.value[j], p.b.slot.error[j]});
     c.value[at] += term.product;
     c.magnitude[at] += term.magnitude;
     c.error[at] += term.error;
@@ -87,8 +93,9 @@ void multiply(Fragments::Slot& c, const Operand& a, const Operand& b) {
   const bool clean = a.slot.clean && b.slot.clean;
   for (std::size_t m = 0; m < a.outer; ++m) {
     for (std::size_t n = 0; n < b.outer; ++n) {
+      const Product product{a, m, b, n};
       const std::size_t at = m * b.outer + n;
-      if (!clean || !add_exact(c, at, a, m, b, n)) add_careful(c, at, a, m, b, n);
+      if (!clean || !add_exact(c, at, product)) add_careful(c, at, product);
     }
   }
   c.integral = c.integral && a.slot.integral && b.slot.integral;

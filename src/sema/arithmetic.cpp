@@ -1,7 +1,7 @@
 // Arithmetic and conversions (language: types and values, expressions).
 //
-// Integers that are known as an Expr stay one: `16 * b + t` costs no operation. Everything else becomes
-// scalar operations in the promoted type.
+// Integers that are known as an Expr stay one: `16 * b + t` costs no operation. Everything else
+// becomes scalar operations in the promoted type.
 #include <cmath>
 
 #include "ir/prove.h"
@@ -116,8 +116,7 @@ std::optional<Operand> combine_exprs(Sema& sema, ir::BinaryKind kind, const Oper
 Operand compose(Sema& sema, const Operand& left, const Operand& right, Span span) {
   for (const Operand* side : {&left, &right}) {
     if (side->kind == Operand::Kind::kInt && side->integer.bound) continue;
-    (void)sema.diags
-        .report<diag::BoundMissing>(side->span, sema.sources.text(side->span), "`#`")
+    (void)sema.diags.report<diag::BoundMissing>(side->span, sema.sources.text(side->span), "`#`")
         .help("both sides of `#` must be variables of `parallel`, `with` or `foreach`")
         .emit();
     return {};
@@ -129,7 +128,8 @@ Operand compose(Sema& sema, const Operand& left, const Operand& right, Span span
 }
 
 // x #+ n and its kin: the value stays, the bound changes.
-Operand rebound(Sema& sema, ast::BinaryOp op, const Operand& left, const Operand& right, Span span) {
+Operand rebound(Sema& sema, ast::BinaryOp op, const Operand& left, const Operand& right,
+                Span span) {
   const auto n = right.kind == Operand::Kind::kInt ? right.integer.value.constant() : std::nullopt;
   if (left.kind != Operand::Kind::kInt || !left.integer.bound || !n) {
     const Operand& culprit = n ? left : right;
@@ -189,7 +189,8 @@ Operand combine_lists(Sema& sema, ast::BinaryOp op, Span op_span, const Operand&
 
 bool represents(DType dtype, double number) { return round_to(dtype, number) == number; }
 
-// Converting without loss: to a wider type of the same kind, or an integer to a float that holds it.
+// Converting without loss: to a wider type of the same kind, or an integer to a float that holds
+// it.
 bool is_lossless(DType from, DType to) {
   if (from == to || from == DType::kBool) return true;
   const DTypeInfo& a = info(from);
@@ -212,17 +213,16 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
     return std::nullopt;
   }
   const ir::ScalarType type{dtype};
-  const auto constant =
-      operand.kind == Operand::Kind::kFloat ? std::optional(operand.number)
-      : operand.kind == Operand::Kind::kInt && operand.integer.value.constant()
-          ? std::optional(static_cast<double>(*operand.integer.value.constant()))
-          : std::nullopt;
+  const auto constant = operand.kind == Operand::Kind::kFloat ? std::optional(operand.number)
+                        : operand.kind == Operand::Kind::kInt && operand.integer.value.constant()
+                            ? std::optional(static_cast<double>(*operand.integer.value.constant()))
+                            : std::nullopt;
   const bool lossless = constant ? represents(dtype, *constant) || std::isnan(*constant)
                                  : is_lossless(operand.dtype, dtype);
   const bool float_literal_to_float = operand.kind == Operand::Kind::kFloat && is_float(dtype);
   if (warn && !lossless && !(constant && float_literal_to_float)) {
-    (void)sema.diags.report<diag::LossyConversion>(span, describe(operand, sema.function),
-                                                   name(dtype))
+    (void)sema.diags
+        .report<diag::LossyConversion>(span, describe(operand, sema.function), name(dtype))
         .help("`__to<{}>({})` says that this is meant", name(dtype), sema.sources.text(span))
         .emit();
   }
@@ -231,9 +231,9 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
     return emit_value(sema, ir::Const{round_to(dtype, *constant)}, span, type);
   }
   if (operand.kind == Operand::Kind::kInt) {
-    const ir::ValueId index =
-        emit_value(sema, ir::Index{operand.integer.value}, span,
-                   ir::ScalarType{is_integer(dtype) && size_bytes(dtype) == 8 ? dtype : DType::kS32});
+    const ir::ValueId index = emit_value(
+        sema, ir::Index{operand.integer.value}, span,
+        ir::ScalarType{is_integer(dtype) && size_bytes(dtype) == 8 ? dtype : DType::kS32});
     const DType index_type = std::get<ir::ScalarType>(sema.function.type(index)).dtype;
     if (index_type == dtype) return index;
     return emit_value(sema, ir::Cast{index}, span, type);
@@ -276,12 +276,10 @@ std::optional<ir::ValueId> convert_explicitly(Sema& sema, const Operand& operand
 std::optional<ir::ValueId> convert_to_bool(Sema& sema, const Operand& operand) {
   if (operand.is_error()) return std::nullopt;
   if (operand.kind == Operand::Kind::kScalar && operand.dtype == DType::kBool) return operand.id;
-  const bool integer =
-      operand.kind == Operand::Kind::kInt ||
-      (operand.kind == Operand::Kind::kScalar && is_integer(operand.dtype));
+  const bool integer = operand.kind == Operand::Kind::kInt ||
+                       (operand.kind == Operand::Kind::kScalar && is_integer(operand.dtype));
   if (!integer) {
-    (void)sema.diags
-        .report<diag::ConditionNotBool>(operand.span, describe(operand, sema.function))
+    (void)sema.diags.report<diag::ConditionNotBool>(operand.span, describe(operand, sema.function))
         .help("compare it: `{} != 0`", sema.sources.text(operand.span))
         .emit();
     return std::nullopt;
@@ -297,8 +295,9 @@ std::optional<ir::ValueId> convert_to_bool(Sema& sema, const Operand& operand) {
 
 namespace {
 
-Operand combine_scalars(Sema& sema, ast::BinaryOp op, ir::BinaryKind kind, Span op_span,
-                        const Operand& left, const Operand& right) {
+Operand combine_scalars(Sema& sema, ast::BinaryOp op, Span op_span, const Operand& left,
+                        const Operand& right) {
+  const ir::BinaryKind kind = *kind_of(op);
   const Span span = cover(left.span, right.span);
   Operand error;
   error.span = span;
@@ -360,7 +359,7 @@ Operand combine(Sema& sema, ast::BinaryOp op, Span op_span, Operand left, Operan
   if (left.kind == Operand::Kind::kInt && right.kind == Operand::Kind::kInt) {
     if (auto folded = combine_exprs(sema, *kind, left, right, span)) return *folded;
   }
-  return combine_scalars(sema, op, *kind, op_span, left, right);
+  return combine_scalars(sema, op, op_span, left, right);
 }
 
 }  // namespace kiln::sema

@@ -72,9 +72,10 @@ std::optional<Loop> ranged_loop(Sema& sema, const ast::ForeachItem& item) {
     const bool is_axis = symbol->kind == Symbol::Kind::kParallel;
     (void)sema.diags
         .report<diag::LoopNotBounded>(item.variable.span, item.variable.text,
-                                      is_axis ? "it is an axis of a `parallel`, all of whose values "
-                                                "run at once"
-                                              : "it was not declared by `with`")
+                                      is_axis
+                                          ? "it is an axis of a `parallel`, all of whose values "
+                                            "run at once"
+                                          : "it was not declared by `with`")
         .help("`foreach i in [n]` declares a loop variable")
         .emit();
     return std::nullopt;
@@ -103,26 +104,35 @@ std::optional<Loop> ranged_loop(Sema& sema, const ast::ForeachItem& item) {
   return loop;
 }
 
-void run_loops(Sema& sema, const std::vector<Loop>& loops, std::size_t index,
-               const ast::ForeachStmt& stmt, std::int64_t unroll, Span span) {
-  if (index == loops.size()) {
-    analyse_body(sema, stmt.body);
+// `foreach a, b body`: the loops, outermost first.
+struct LoopNest {
+  std::vector<Loop> loops;
+  std::int64_t unroll;
+  ast::StmtId body;
+  Span span;
+};
+
+void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
+  if (index == nest.loops.size()) {
+    analyse_body(sema, nest.body);
     return;
   }
-  const Loop& loop = loops[index];
+  const Loop& loop = nest.loops[index];
   const ir::VarId var =
       add_var(sema, loop.name.text, ir::VarKind::kLoop, loop.upper, loop.name.span);
-  const ir::OpId op = emit(sema, ir::For{var, loop.lower, loop.upper, loop.step, unroll, {}}, span);
+  const ir::OpId op =
+      emit(sema, ir::For{var, loop.lower, loop.upper, loop.step, nest.unroll, {}}, nest.span);
   const ir::RegionId body = in_region(sema, [&] {
     Symbol symbol{Symbol::Kind::kOperand, make_int(ir::Expr::var(var), loop.name.span), {}};
     symbol.operand.integer.bound = loop.bound;
     declare(sema, loop.name, std::move(symbol));
-    run_loops(sema, loops, index + 1, stmt, unroll, span);
+    run_loops(sema, nest, index + 1);
   });
   std::get<ir::For>(sema.function.ops[op].data).body = body;
 }
 
-std::int64_t unroll_factor(Sema& sema, const ast::ForeachStmt& stmt, const std::vector<Loop>& loops) {
+std::int64_t unroll_factor(Sema& sema, const ast::ForeachStmt& stmt,
+                           const std::vector<Loop>& loops) {
   std::int64_t unroll = 0;
   for (const ast::LoopSuffix& suffix : stmt.suffixes) {
     if (suffix.kind == ast::LoopSuffix::Kind::kVectorize) {
@@ -180,7 +190,8 @@ void analyse_foreach(Sema& sema, const ast::ForeachStmt& stmt, Span span) {
     sema.scopes.pop();
     return;
   }
-  run_loops(sema, loops, 0, stmt, unroll_factor(sema, stmt, loops), span);
+  const std::int64_t unroll = unroll_factor(sema, stmt, loops);
+  run_loops(sema, {std::move(loops), unroll, stmt.body, span}, 0);
 }
 
 void analyse_with(Sema& sema, const ast::WithStmt& stmt) {
@@ -215,7 +226,8 @@ void analyse_if(Sema& sema, const ast::IfStmt& stmt, Span span) {
   const Operand condition = evaluate(sema, stmt.condition);
   const auto flag = convert_to_bool(sema, condition);
   const Place outer = sema.place;
-  if (flag && ir::value_varies_in_block(sema.function, *flag)) sema.place.divergent_if = condition.span;
+  if (flag && ir::value_varies_in_block(sema.function, *flag))
+    sema.place.divergent_if = condition.span;
   const ir::OpId op = emit(sema, ir::If{flag.value_or(ir::ValueId{}), {}, {}}, span);
   const ir::RegionId then_body = in_region(sema, [&] { analyse_statement(sema, stmt.then_body); });
   ir::RegionId else_body;

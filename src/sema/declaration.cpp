@@ -39,7 +39,7 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
   const bool fixed_kind = stmt.is_int || stmt.type == DType::kBool;
   const bool is_cell = stmt.is_mutable || (stmt.type && !fixed_kind);
   if (!item.init.valid() && !is_cell) {
-    (void)sema.diags.report<diag::Uninitialised>(item.name.span, item.name.text)
+    (void)sema.diags.report<diag::UninitialisedDeclaration>(item.name.span, item.name.text)
         .help("`int {} = ...;`, or `mutable int {};` to set it later", item.name.text,
               item.name.text)
         .emit();
@@ -52,7 +52,8 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
     return;
   }
   const DType dtype = stmt.type.value_or(value.dtype);
-  if (!is_cell && value.kind == Operand::Kind::kInt && (dtype == DType::kBool) == (value.dtype == DType::kBool)) {
+  if (!is_cell && value.kind == Operand::Kind::kInt &&
+      (dtype == DType::kBool) == (value.dtype == DType::kBool)) {
     declare(sema, item.name, {Symbol::Kind::kOperand, value, {}});
     return;
   }
@@ -73,9 +74,9 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
     declare(sema, item.name, {});
     return;
   }
-  const ir::ValueId cell =
-      emit_value(sema, ir::Alloc{.name = item.name.text, .initial = initial.value_or(ir::ValueId{})},
-                 item.span, ir::CellType{dtype}, item.name.text);
+  const ir::ValueId cell = emit_value(
+      sema, ir::Alloc{.name = item.name.text, .initial = initial.value_or(ir::ValueId{})},
+      item.span, ir::CellType{dtype}, item.name.text);
   declare(sema, item.name, {Symbol::Kind::kCell, make_scalar(cell, dtype, item.span), {}});
 }
 
@@ -107,8 +108,7 @@ void declare_mdspan(Sema& sema, const ast::MdspanDeclStmt& stmt, Span span) {
       }
     }
   } else if (!shape.is_error()) {
-    (void)sema.diags
-        .report<diag::NotAValue>(span, stmt.name.text, describe(shape, sema.function))
+    (void)sema.diags.report<diag::NotAValue>(span, stmt.name.text, describe(shape, sema.function))
         .help("an mdspan is declared with `: [extent, ...]`")
         .emit();
   }
@@ -121,8 +121,7 @@ void declare_ituple(Sema& sema, const ast::ItupleDeclStmt& stmt, Span span) {
   if (value.kind == Operand::Kind::kTuple) {
     symbol.operand = value;
   } else if (!value.is_error()) {
-    (void)sema.diags
-        .report<diag::NotAValue>(span, stmt.name.text, describe(value, sema.function))
+    (void)sema.diags.report<diag::NotAValue>(span, stmt.name.text, describe(value, sema.function))
         .help("an ituple is declared with `= {{value, ...}}`")
         .emit();
   }
@@ -235,8 +234,10 @@ void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt
     if (!index || value.is_error()) return;
     const DType dtype = sema.function.view_type(base.id).dtype;
     if (stmt.op != ast::AssignOp::kSet) {
-      const ir::ValueId old = emit_value(sema, ir::Read{base.id, *index}, span, ir::ScalarType{dtype});
-      value = combine(sema, operator_of(stmt.op), stmt.op_span, make_scalar(old, dtype, span), value);
+      const ir::ValueId old =
+          emit_value(sema, ir::Read{base.id, *index}, span, ir::ScalarType{dtype});
+      value =
+          combine(sema, operator_of(stmt.op), stmt.op_span, make_scalar(old, dtype, span), value);
     }
     value.span = sema.ast[stmt.value].span;
     if (const auto converted = convert(sema, value, dtype)) {

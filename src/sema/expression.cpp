@@ -110,22 +110,16 @@ struct Evaluator {
     auto index = element_index(sema, base.id, e.indices, span);
     if (!index) return error_operand(span);
     const DType dtype = sema.function.view_type(base.id).dtype;
-    const ir::ValueId value = emit_value(sema, ir::Read{base.id, std::move(*index)}, span,
-                                         ir::ScalarType{dtype});
+    const ir::ValueId value =
+        emit_value(sema, ir::Read{base.id, std::move(*index)}, span, ir::ScalarType{dtype});
     return make_scalar(value, dtype, span);
   }
   Operand operator()(const ast::ElementExpr& e) const { return element(e); }
-  Operand operator()(const ast::SubscriptExpr& e) const {
-    return subscript_array(sema, e, span);
-  }
+  Operand operator()(const ast::SubscriptExpr& e) const { return subscript_array(sema, e, span); }
   Operand operator()(const ast::DerivedIndexExpr& e) const { return evaluate(sema, e.index); }
   Operand operator()(const ast::ViewExpr& e) const { return apply_view_ops(sema, e, span); }
-  Operand operator()(const ast::ShapeExpr& e) const {
-    return list(e.items, Operand::Kind::kShape);
-  }
-  Operand operator()(const ast::TupleExpr& e) const {
-    return list(e.items, Operand::Kind::kTuple);
-  }
+  Operand operator()(const ast::ShapeExpr& e) const { return list(e.items, Operand::Kind::kShape); }
+  Operand operator()(const ast::TupleExpr& e) const { return list(e.items, Operand::Kind::kTuple); }
   Operand operator()(const ast::MeasureExpr& e) const { return measure(e); }
   Operand operator()(const ast::CastExpr& e) const {
     if (!e.type) return refused("a cast to a C++ type");
@@ -217,8 +211,8 @@ Operand Evaluator::unary(const ast::UnaryExpr& e) const {
       const Operand operand = evaluate(sema, e.operand);
       if (operand.is_error()) return operand;
       const bool is_not = e.op == ast::UnaryOp::kNot;
-      const auto value = is_not ? convert_to_bool(sema, operand)
-                                : convert(sema, operand, operand.dtype);
+      const auto value =
+          is_not ? convert_to_bool(sema, operand) : convert(sema, operand, operand.dtype);
       if (!value) return error_operand(span);
       const DType dtype = is_not ? DType::kBool : operand.dtype;
       if (!is_not && !is_integer(dtype)) {
@@ -229,8 +223,8 @@ Operand Evaluator::unary(const ast::UnaryExpr& e) const {
         return error_operand(span);
       }
       const auto kind = is_not ? ir::UnaryKind::kNot : ir::UnaryKind::kBitNot;
-      return make_scalar(
-          emit_value(sema, ir::Unary{kind, *value}, span, ir::ScalarType{dtype}), dtype, span);
+      return make_scalar(emit_value(sema, ir::Unary{kind, *value}, span, ir::ScalarType{dtype}),
+                         dtype, span);
     }
   }
   return error_operand(span);
@@ -244,8 +238,7 @@ Operand Evaluator::step(const ast::UnaryExpr& e, ast::BinaryOp op) const {
   if (before.is_error()) return before;
   if (symbol == nullptr || symbol->kind != Symbol::Kind::kCell) {
     (void)sema.diags
-        .report<diag::ImmutableAssigned>(before.span, sema.sources.text(before.span),
-                                         "immutable")
+        .report<diag::ImmutableAssigned>(before.span, sema.sources.text(before.span), "immutable")
         .help("declare it `mutable int`")
         .emit();
     return error_operand(span);
@@ -256,8 +249,7 @@ Operand Evaluator::step(const ast::UnaryExpr& e, ast::BinaryOp op) const {
   const auto value = convert(sema, after, dtype);
   if (!value) return error_operand(span);
   emit(sema, ir::Set{cell, *value}, span);
-  const bool prefix =
-      e.op == ast::UnaryOp::kPreIncrement || e.op == ast::UnaryOp::kPreDecrement;
+  const bool prefix = e.op == ast::UnaryOp::kPreIncrement || e.op == ast::UnaryOp::kPreDecrement;
   return prefix ? make_scalar(*value, dtype, span) : before;
 }
 
@@ -282,9 +274,9 @@ Operand Evaluator::conditional(const ast::ConditionalExpr& e) const {
   const auto if_true = convert(sema, left, dtype);
   const auto if_false = convert(sema, right, dtype);
   if (!if_true || !if_false) return error_operand(span);
-  return make_scalar(emit_value(sema, ir::Choose{*flag, *if_true, *if_false}, span,
-                                ir::ScalarType{dtype}),
-                     dtype, span);
+  return make_scalar(
+      emit_value(sema, ir::Choose{*flag, *if_true, *if_false}, span, ir::ScalarType{dtype}), dtype,
+      span);
 }
 
 Operand Evaluator::member(const ast::MemberExpr& e) const {
@@ -397,15 +389,16 @@ Operand Evaluator::call(const ast::CallExpr& e) const {
     const auto b = convert(sema, right, dtype);
     if (!a || !b) return error_operand(span);
     const auto kind = is_max ? ir::BinaryKind::kMax : ir::BinaryKind::kMin;
-    return make_scalar(
-        emit_value(sema, ir::Binary{kind, *a, *b}, span, ir::ScalarType{dtype}), dtype, span);
+    return make_scalar(emit_value(sema, ir::Binary{kind, *a, *b}, span, ir::ScalarType{dtype}),
+                       dtype, span);
   }
   const bool is_integer_function = e.builtin == ast::Builtin::kCdiv ||
                                    e.builtin == ast::Builtin::kAlignUp ||
                                    e.builtin == ast::Builtin::kAlignDown;
   if (!is_integer_function) return refused(format("`{}`", e.name.text));
   const auto a = evaluate_index(sema, e.args[0], format("the first argument of `{}`", e.name.text));
-  const auto b = evaluate_index(sema, e.args[1], format("the second argument of `{}`", e.name.text));
+  const auto b =
+      evaluate_index(sema, e.args[1], format("the second argument of `{}`", e.name.text));
   if (!a || !b) return error_operand(span);
   const auto divisor = b->value.constant();
   if (divisor && *divisor <= 0) {
@@ -446,8 +439,7 @@ std::optional<Element> to_index(Sema& sema, const Operand& operand, std::string_
     emit(sema, ir::Bind{var, operand.id}, operand.span);
     return Element{ir::Expr::var(var), std::nullopt};
   }
-  (void)sema.diags
-      .report<diag::NotAnInteger>(operand.span, what, describe(operand, sema.function))
+  (void)sema.diags.report<diag::NotAnInteger>(operand.span, what, describe(operand, sema.function))
       .emit();
   return std::nullopt;
 }
@@ -456,8 +448,7 @@ std::optional<Element> evaluate_index(Sema& sema, ast::ExprId id, std::string_vi
   return to_index(sema, evaluate(sema, id), what);
 }
 
-std::optional<std::vector<IndexItem>> evaluate_list(Sema& sema,
-                                                    const std::vector<ast::ExprId>& ids,
+std::optional<std::vector<IndexItem>> evaluate_list(Sema& sema, const std::vector<ast::ExprId>& ids,
                                                     std::string_view what) {
   std::vector<IndexItem> out;
   bool failed = false;

@@ -1,8 +1,8 @@
 // The four steps: `mma.fill`, `mma.load`, `mma.row.row`, `mma.store`.
 //
-// A register tile is declared without a shape. The `mma` that uses it tells: rows and columns come from
-// the operands' views, the accumulator's type from the fill or else from A. So Alloc and Fill are
-// emitted with placeholders and patched here when the first `mma` is seen.
+// A register tile is declared without a shape. The `mma` that uses it tells: rows and columns come
+// from the operands' views, the accumulator's type from the fill or else from A. So Alloc and Fill
+// are emitted with placeholders and patched here when the first `mma` is seen.
 #include "sema/expression.h"
 #include "sema/statement.h"
 #include "sema/view.h"
@@ -54,12 +54,11 @@ Tile* find_tile(Sema& sema, const ast::FragRef& ref, bool accumulator, ir::Value
   const bool is_tile = symbol->kind == Symbol::Kind::kTile;
   const bool is_accumulator = symbol->kind == Symbol::Kind::kAccumulator;
   (void)sema.diags
-      .report<diag::MmaNotFragment>(
-          ref.span, ref.name.text,
-          is_tile          ? std::string("an operand tile")
-          : is_accumulator ? std::string("an accumulator")
-                           : describe(symbol->operand, sema.function),
-          accumulator ? "an accumulator" : "a tile loaded by `mma.load`")
+      .report<diag::MmaNotFragment>(ref.span, ref.name.text,
+                                    is_tile          ? std::string("an operand tile")
+                                    : is_accumulator ? std::string("an accumulator")
+                                                     : describe(symbol->operand, sema.function),
+                                    accumulator ? "an accumulator" : "a tile loaded by `mma.load`")
       .label(symbol->span, "declared here")
       .help("{}", accumulator ? "declare it with `name = mma.fill.f32 0.0f;`"
                               : "load it first: `name = mma.load view;`")
@@ -74,9 +73,9 @@ std::optional<ir::ValueId> fill_value(Sema& sema, Tile& tile, const Operand& val
   const auto any = convert_explicitly(sema, value, value.dtype);
   if (!any) return std::nullopt;
   const auto* literal = sema.function.def_as<ir::Const>(*any);
-  const ir::ValueId patched =
-      literal != nullptr ? *any
-                         : emit_value(sema, ir::Cast{*any}, value.span, ir::ScalarType{value.dtype});
+  const ir::ValueId patched = literal != nullptr ? *any
+                                                 : emit_value(sema, ir::Cast{*any}, value.span,
+                                                              ir::ScalarType{value.dtype});
   tile.fill_values.push_back(patched);
   return patched;
 }
@@ -110,7 +109,8 @@ ir::Major major_of(ast::Major major) {
 std::string legal_text(const Sema& sema, DType a, DType b) {
   const auto legal = target::legal_requests(sema.arch, target::Scope::kWarp, a, b);
   if (legal.empty()) {
-    return format("`{}` multiplies no {} and {} tiles in one warp", sema.arch.name, name(a), name(b));
+    return format("`{}` multiplies no {} and {} tiles in one warp", sema.arch.name, name(a),
+                  name(b));
   }
   return format("`{}` offers {} for {}", sema.arch.name,
                 join(legal, ", ",
@@ -121,8 +121,16 @@ std::string legal_text(const Sema& sema, DType a, DType b) {
                 name(a));
 }
 
-void report_no_instruction(Sema& sema, const ast::MmaExecStmt& stmt, const Tile& acc,
-                           target::MmaShape shape, DType a, DType b, DType acc_type) {
+// What one `mma` statement asks of the hardware.
+struct Request {
+  target::MmaShape shape;
+  DType a;
+  DType b;
+  DType acc;
+};
+
+void report_no_instruction(Sema& sema, Span span, const Tile& acc, const Request& request) {
+  const auto& [shape, a, b, acc_type] = request;
   const auto nearest =
       target::nearest_request(sema.arch, target::Scope::kWarp, a, b, acc_type, shape);
   std::string help;
@@ -135,16 +143,24 @@ void report_no_instruction(Sema& sema, const ast::MmaExecStmt& stmt, const Tile&
     if (nearest->acc != acc_type) help += format(" and accumulate in {}", name(nearest->acc));
   }
   (void)sema.diags
-      .report<diag::MmaNoInstruction>(stmt.word_span, sema.arch.name, shape.m, shape.n, shape.k,
-                                      name(a), name(b), name(acc_type))
-      .label(stmt.word_span, "{}", legal_text(sema, a, b))
+      .report<diag::MmaNoInstruction>(span, sema.arch.name, shape.m, shape.n, shape.k, name(a),
+                                      name(b), name(acc_type))
+      .label(span, "{}", legal_text(sema, a, b))
       .label(acc.span, "the accumulator is {}", name(acc_type))
       .help_if(std::move(help))
       .emit();
 }
 
 // Fixes an operand's role, or reports that it already has another.
-bool assign_role(Sema& sema, Tile& tile, ir::ValueId id, ir::Role role, ir::Major major, Span span) {
+struct OperandUse {
+  ir::ValueId id;
+  ir::Role role;
+  ir::Major major;
+  Span span;
+};
+
+bool assign_role(Sema& sema, Tile& tile, const OperandUse& use) {
+  const auto& [id, role, major, span] = use;
   auto& type = std::get<ir::FragType>(sema.function.values[id].type);
   constexpr std::string_view kNames[] = {"A", "B"};
   const auto spell = [&](ir::Role r, ir::Major m) {
@@ -327,8 +343,8 @@ void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
   if (!check_same_unit(sema, *c, stmt.acc.span)) return;
   const Span a_span = sema.ast[stmt.a].span;
   const Span b_span = sema.ast[stmt.b].span;
-  if (!assign_role(sema, *a, mma.a, ir::Role::kA, mma.a_major, a_span) ||
-      !assign_role(sema, *b, mma.b, ir::Role::kB, mma.b_major, b_span)) {
+  if (!assign_role(sema, *a, {mma.a, ir::Role::kA, mma.a_major, a_span}) ||
+      !assign_role(sema, *b, {mma.b, ir::Role::kB, mma.b_major, b_span})) {
     return;
   }
   const ir::FragType& a_type = sema.function.frag_type(mma.a);
@@ -337,8 +353,7 @@ void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
   const Extents b_extents = extents_of(b_type, mma.b_major);
   if (a_extents.contraction != b_extents.contraction) {
     (void)sema.diags
-        .report<diag::MmaContraction>(stmt.word_span, a_extents.contraction,
-                                      b_extents.contraction)
+        .report<diag::MmaContraction>(stmt.word_span, a_extents.contraction, b_extents.contraction)
         .label(a_span, "`{}` is {}x{}", a->name, a_type.rows, a_type.cols)
         .label(b_span, "`{}` is {}x{}", b->name, b_type.rows, b_type.cols)
         .help("`row` contracts the last dimension of a view, `col` the first")
@@ -351,7 +366,7 @@ void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
   const DType acc_type = c->dtype.value_or(a_type.dtype);
   if (target::find_mma(sema.arch, target::Scope::kWarp, a_type.dtype, b_type.dtype, acc_type,
                        shape) == nullptr) {
-    report_no_instruction(sema, stmt, *c, shape, a_type.dtype, b_type.dtype, acc_type);
+    report_no_instruction(sema, stmt.word_span, *c, {shape, a_type.dtype, b_type.dtype, acc_type});
     c->first_use = c->first_use.valid() ? c->first_use : stmt.acc.span;
     return;
   }

@@ -91,8 +91,8 @@ std::string_view level_name(ir::Level level) {
 }
 
 // `=> shared`: a dense buffer of the source's shape, named by the statement's handle only.
-std::optional<ir::ValueId> allocate_target(Sema& sema, const ast::MoveStmt& stmt, ir::ValueId source,
-                                           Span span) {
+std::optional<ir::ValueId> allocate_target(Sema& sema, const ast::MoveStmt& stmt,
+                                           ir::ValueId source, Span span) {
   if (stmt.target_storage == ast::Storage::kGlobal) {
     (void)sema.diags.report<diag::CopyDirection>(stmt.target_span, "dma.copy", "any", "new global")
         .help("declare the global buffer in front of the `parallel` and copy to it")
@@ -111,12 +111,11 @@ std::optional<ir::ValueId> allocate_target(Sema& sema, const ast::MoveStmt& stmt
         .emit();
     return std::nullopt;
   }
-  return emit_value(sema, ir::Alloc{.name = stmt.handle.text}, span, type,
-                    stmt.handle.text);
+  return emit_value(sema, ir::Alloc{.name = stmt.handle.text}, span, type, stmt.handle.text);
 }
 
-// Brings both sides to one shape: the constant one. The other is widened, so that what it lacks reads
-// as zero or is not written. False after a report.
+// Brings both sides to one shape: the constant one. The other is widened, so that what it lacks
+// reads as zero or is not written. False after a report.
 bool fit_shapes(Sema& sema, ir::ValueId& source, ir::ValueId& target, Span source_span,
                 Span target_span) {
   const std::vector<ir::Expr> from = sema.function.view_type(source).shape;
@@ -244,8 +243,8 @@ void analyse_move(Sema& sema, const ast::MoveStmt& stmt, Span span) {
   const Operand target = stmt.target.valid() ? evaluate_view(sema, stmt.target) : Operand{};
   if (source.is_error() || (stmt.target.valid() && target.is_error())) return fail();
   ir::ValueId from = source.id;
-  const auto to = stmt.target.valid() ? std::optional(target.id)
-                                      : allocate_target(sema, stmt, from, span);
+  const auto to =
+      stmt.target.valid() ? std::optional(target.id) : allocate_target(sema, stmt, from, span);
   if (!to) return fail();
   ir::ValueId dst = *to;
   const Span target_span = stmt.target.valid() ? target.span : stmt.target_span;

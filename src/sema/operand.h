@@ -9,8 +9,8 @@
 
 namespace kiln::sema {
 
-// `cdiv(D, T)` as it was written: chunking dimension D by it gives chunks of T, also when T does not
-// divide D (the folded number alone would not tell).
+// `cdiv(D, T)` as it was written: chunking dimension D by it gives chunks of T, also when T does
+// not divide D (the folded number alone would not tell).
 struct CDivParts {
   ir::Expr dividend;
   ir::Expr divisor;

@@ -207,8 +207,8 @@ void set_block_threads(Sema& sema, const ir::Expr& total, Span span) {
         .help("use at most {} threads, and more blocks", limit)
         .emit();
   } else if (!ir::always_less_equal(sema.function, total, limit)) {
-    sema.function.checks.push_back({total, ir::Relation::kLessEqual, limit,
-                                    "the block has too many threads", span});
+    sema.function.checks.push_back(
+        {total, ir::Relation::kLessEqual, limit, "the block has too many threads", span});
   }
 }
 
@@ -269,9 +269,9 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
 
 // The body of one level, with its axes declared.
 ir::RegionId analyse_level_body(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id,
-                                std::size_t index, const std::vector<Axis>& axes,
-                                std::vector<ir::VarId>& vars) {
+                                std::size_t index, const std::vector<Axis>& axes) {
   return in_region(sema, [&] {
+    std::vector<ir::VarId> vars;
     Operand tuple;
     tuple.kind = Operand::Kind::kTuple;
     for (const Axis& axis : axes) {
@@ -301,13 +301,13 @@ ir::OpId open_parallel(Sema& sema, ir::Level level, Span span) {
   parallel.level = level;
   parallel.unit = unit_of(level);
   if (level == ir::Level::kBlock) {
-    const auto earlier = std::count_if(
-        sema.function.ops.begin(), sema.function.ops.end(), [](const ir::Op& op) {
+    const auto earlier =
+        std::count_if(sema.function.ops.begin(), sema.function.ops.end(), [](const ir::Op& op) {
           const auto* other = std::get_if<ir::Parallel>(&op.data);
           return other != nullptr && other->level == ir::Level::kBlock;
         });
-    parallel.name = earlier == 0 ? sema.function.name
-                                 : format("{}_{}", sema.function.name, earlier + 1);
+    parallel.name =
+        earlier == 0 ? sema.function.name : format("{}_{}", sema.function.name, earlier + 1);
   }
   return emit(sema, std::move(parallel), span);
 }
@@ -356,8 +356,7 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
   const ir::OpId op = open_parallel(sema, level, span);
   const ir::OpId launch = level == ir::Level::kBlock && !outer.in_kernel ? op : outer.launch;
   sema.place = {true, level, op, launch, outer.divergent_if};
-  std::vector<ir::VarId> vars;
-  const ir::RegionId body = analyse_level_body(sema, stmt, id, index, *axes, vars);
+  const ir::RegionId body = analyse_level_body(sema, stmt, id, index, *axes);
   auto& parallel = std::get<ir::Parallel>(sema.function.ops[op].data);
   parallel.body = body;
   if (level == ir::Level::kBlock && !sema.threads_from.contains(op)) parallel.threads = 1;

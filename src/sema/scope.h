@@ -13,12 +13,12 @@ namespace kiln::sema {
 // copied to the use.
 struct Symbol {
   enum class Kind : std::uint8_t {
-    kOperand,    // immutable: `operand`
-    kCell,       // mutable scalar: `operand.id` is the cell, `operand.dtype` its type
-    kWith,       // declared by `with`, not iterated yet: `operand.integer` is 0 with its bound
-    kParallel,   // an axis of a parallel (cannot be iterated or assigned)
+    kOperand,   // immutable: `operand`
+    kCell,      // mutable scalar: `operand.id` is the cell, `operand.dtype` its type
+    kWith,      // declared by `with`, not iterated yet: `operand.integer` is 0 with its bound
+    kParallel,  // an axis of a parallel (cannot be iterated or assigned)
     kAccumulator,
-    kTile,       // loaded by mma.load
+    kTile,  // loaded by mma.load
   };
   Kind kind = Kind::kOperand;
   Operand operand;

@@ -13,7 +13,9 @@ namespace {
 std::optional<ir::Expr> parameter_extent(Sema& sema, const ast::Dim& dim, const std::string& param,
                                          std::size_t index) {
   switch (dim.kind) {
-    case ast::Dim::Kind::kUnbounded: refuse(sema, dim.span, "the unbounded dimension `??`"); return {};
+    case ast::Dim::Kind::kUnbounded:
+      refuse(sema, dim.span, "the unbounded dimension `??`");
+      return {};
     case ast::Dim::Kind::kAnonymous:
       return ir::Expr::var(
           add_var(sema, format("{}_{}", param, index), ir::VarKind::kDim, 0, dim.span));
@@ -40,8 +42,7 @@ std::optional<ir::ViewType> spanned_type(Sema& sema, DType dtype, const ast::Sha
     constexpr std::int64_t kRankMax = 8;
     if (!rank) return {};
     if (*rank < 1 || *rank > kRankMax) {
-      (void)sema.diags
-          .report<diag::IndexOutOfRange>(shape.span, "rank", *rank, 0, kRankMax + 1)
+      (void)sema.diags.report<diag::IndexOutOfRange>(shape.span, "rank", *rank, 0, kRankMax + 1)
           .help("a buffer has 1 to {} dimensions", kRankMax)
           .emit();
       return {};
@@ -64,11 +65,12 @@ void analyse_scalar_param(Sema& sema, const ast::Param& param, ir::Param out) {
         .help("return the value, or pass a buffer of one element")
         .emit();
   }
-  out.value = sema.function.values.push(
-      {unique_name(sema, out.name), ir::ScalarType{dtype}, ir::OpId{}});
+  out.value =
+      sema.function.values.push({unique_name(sema, out.name), ir::ScalarType{dtype}, ir::OpId{}});
   Operand operand = make_scalar(out.value, dtype, name.span);
   if (is_integer(dtype)) {
-    out.var = add_var(sema, out.name, ir::VarKind::kScalar, 0, name.span);
+    // The variable carries the parameter's own name: it is what the caller binds.
+    out.var = sema.function.vars.push({out.name, ir::VarKind::kScalar, 0, name.span});
     operand = make_int(ir::Expr::var(out.var), name.span);
     operand.dtype = dtype;
   }
@@ -173,9 +175,15 @@ void refuse_region(const ast::Region& region, Diagnostics& diags) {
   struct Visitor {
     Diagnostics& diags;
     void operator()(const ast::TileFunction&) const {}
-    void operator()(const ast::HostText& text) const { refuse(text.span, "host code in a `.co` file"); }
-    void operator()(const ast::DeviceText& text) const { refuse(text.span, "a `__device__` function"); }
-    void operator()(const ast::KernelBlock& block) const { refuse(block.span, "a `__cok__` block"); }
+    void operator()(const ast::HostText& text) const {
+      refuse(text.span, "host code in a `.co` file");
+    }
+    void operator()(const ast::DeviceText& text) const {
+      refuse(text.span, "a `__device__` function");
+    }
+    void operator()(const ast::KernelBlock& block) const {
+      refuse(block.span, "a `__cok__` block");
+    }
     void refuse(Span span, std::string_view what) const {
       const Span start{span.file, span.begin, std::min(span.end, span.begin + 1)};
       (void)diags.report<diag::NotSupportedYet>(start, what)

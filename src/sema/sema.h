@@ -1,8 +1,9 @@
 // Semantic analysis: syntax tree -> tile IR.
 //
-// Resolves names, infers the levels of `parallel`, types expressions, proves what can be proved about
-// shapes, infers the tiles of accumulators backwards from the `mma` that uses them, and refuses what
-// is wrong or has no meaning yet. All independent mistakes of a file are reported in one run.
+// Resolves names, infers the levels of `parallel`, types expressions, proves what can be proved
+// about shapes, infers the tiles of accumulators backwards from the `mma` that uses them, and
+// refuses what is wrong or has no meaning yet. All independent mistakes of a file are reported in
+// one run.
 #pragma once
 
 #include "diag/diagnostics.h"

@@ -57,7 +57,8 @@ bool check_collective(Sema& sema, Span span, std::string_view what) {
   if (!sema.place.divergent_if.valid()) return true;
   (void)sema.diags.report<diag::CollectiveDivergent>(span, what)
       .label(sema.place.divergent_if, "this condition differs between threads")
-      .help("move the statement out of the `if`, or make the condition depend on block indices only")
+      .help(
+          "move the statement out of the `if`, or make the condition depend on block indices only")
       .emit();
   return false;
 }

@@ -21,14 +21,14 @@ struct Place {
   ir::Level level = ir::Level::kBlock;  // of the innermost `parallel`
   ir::OpId parallel;                    // that Parallel
   ir::OpId launch;                      // the Parallel at kBlock around it
-  Span divergent_if;                    // the innermost `if` whose condition differs between threads
+  Span divergent_if;  // the innermost `if` whose condition differs between threads
 };
 
 // A register tile: what is known so far, patched when the `mma` that uses it is seen.
 struct Tile {
   std::string name;
-  Span span;                 // of the name where it was declared
-  ir::OpId parallel;         // the level it was declared at
+  Span span;          // of the name where it was declared
+  ir::OpId parallel;  // the level it was declared at
   bool is_accumulator = false;
   // Accumulators: the type, when `mma.fill.T` gave it, and the values to convert to it.
   std::optional<DType> dtype;
@@ -37,7 +37,7 @@ struct Tile {
   // Operands: the load, and whose operand it is.
   ir::OpId load;
   ir::Major major = ir::Major::kRow;
-  Span first_use;            // of the first `mma`; invalid while unused
+  Span first_use;  // of the first `mma`; invalid while unused
 };
 
 // The one wish a shared buffer can have, and who wished it first.
@@ -56,8 +56,8 @@ struct Sema {
   Scopes scopes;
   std::vector<ir::RegionId> regions;  // where operations go: the innermost is last
   Place place;
-  std::map<ir::ValueId, Tile> tiles;  // by fragment
-  std::map<ir::ValueId, SwizzleWish> swizzles;  // by shared allocation
+  std::map<ir::ValueId, Tile> tiles;                                // by fragment
+  std::map<ir::ValueId, SwizzleWish> swizzles;                      // by shared allocation
   std::map<std::pair<ast::StmtId, std::size_t>, ir::Level> levels;  // of each group of a `parallel`
   std::map<ir::OpId, Span> threads_from;  // by launch: the `parallel` that set the thread count
   std::map<std::string, int> names_used;
@@ -75,7 +75,8 @@ ir::OpId emit(Sema& sema, ir::OpData data, Span span);
 ir::ValueId emit_value(Sema& sema, ir::OpData data, Span span, ir::Type type,
                        const std::string& name = "");
 
-ir::VarId add_var(Sema& sema, const std::string& name, ir::VarKind kind, ir::Expr extent, Span span);
+ir::VarId add_var(Sema& sema, const std::string& name, ir::VarKind kind, ir::Expr extent,
+                  Span span);
 
 // Runs `body` with a new region as the insertion point and a new scope; gives the region.
 template <class Body>

@@ -85,7 +85,8 @@ void StatementVisitor::operator()(const ast::ReturnStmt& s) const {
   if (!s.value.valid()) {
     if (sema.declared_result) {
       (void)sema.diags
-          .report<diag::ReturnType>(span, function, type_text(sema, *sema.declared_result), "nothing")
+          .report<diag::ReturnType>(span, function, type_text(sema, *sema.declared_result),
+                                    "nothing")
           .emit();
     }
     emit(sema, ir::Return{}, span);
@@ -105,8 +106,8 @@ void StatementVisitor::operator()(const ast::ReturnStmt& s) const {
         .emit();
     return;
   }
-  if (sema.declared_result && !(sema.declared_result->dtype == type.dtype &&
-                                sema.declared_result->shape == type.shape)) {
+  if (sema.declared_result &&
+      !(sema.declared_result->dtype == type.dtype && sema.declared_result->shape == type.shape)) {
     (void)sema.diags
         .report<diag::ReturnType>(where, function, type_text(sema, *sema.declared_result),
                                   type_text(sema, type))

@@ -31,8 +31,7 @@ struct ViewBuilder {
 
   [[nodiscard]] bool check_count(std::size_t count, std::string_view noun, Span where) const {
     if (count == rank()) return true;
-    (void)sema.diags
-        .report<diag::IndexCount>(where, view_name(sema, base), rank(), noun, count)
+    (void)sema.diags.report<diag::IndexCount>(where, view_name(sema, base), rank(), noun, count)
         .help("give one for each of the {} dimension(s), `_` for a whole one", rank())
         .emit();
     return false;
@@ -48,8 +47,8 @@ struct ViewBuilder {
     base = emit_value(sema, std::move(subview), span, std::move(result));
   }
 
-  // Reports when the window lies outside for every value its index takes, or, for constants, for the
-  // largest one. `tiles` counts how many there are.
+  // Reports when the window lies outside for every value its index takes, or, for constants, for
+  // the largest one. `tiles` counts how many there are.
   [[nodiscard]] bool check_origin(const Window& window, std::size_t dimension, Span where,
                                   std::string_view noun, const ir::Expr& index) const {
     const ir::Expr& extent = type().shape[dimension];
@@ -99,7 +98,8 @@ std::optional<Window> ViewBuilder::chunk_of(std::size_t dimension, const Element
   if (count && whole) {
     if (*whole % *count == 0) return Window{index.value * (*whole / *count), *whole / *count};
     (void)sema.diags.report<diag::ChunkIndivisible>(where, dimension, *whole, *count)
-        .help("bound the index by `cdiv({}, tile)`, or use `.subspan(tile...).at(index...)`", *whole)
+        .help("bound the index by `cdiv({}, tile)`, or use `.subspan(tile...).at(index...)`",
+              *whole)
         .emit();
     return std::nullopt;
   }
@@ -192,7 +192,8 @@ bool ViewBuilder::subspan(const ast::ViewOp& op) {
   const auto indices = evaluate_list(sema, op.origin, "a tile index");
   const auto steps = evaluate_list(sema, op.steps, "a step");
   if (!indices || !steps) return false;
-  if (!op.origin.empty() && !check_count(indices->size(), "tile indices", op.origin_span)) return false;
+  if (!op.origin.empty() && !check_count(indices->size(), "tile indices", op.origin_span))
+    return false;
   if (!op.steps.empty() && !check_count(steps->size(), "steps", op.steps_span)) return false;
   std::vector<Window> windows;
   for (std::size_t d = 0; d < rank(); ++d) {
@@ -214,7 +215,8 @@ bool ViewBuilder::modspan(const ast::ViewOp& op) {
   const auto items = evaluate_list(sema, op.args, "an extent of the view");
   const auto indices = evaluate_list(sema, op.origin, "a tile index");
   if (!items || !indices || !check_count(items->size(), "extents", op.span)) return false;
-  if (!op.origin.empty() && !check_count(indices->size(), "tile indices", op.origin_span)) return false;
+  if (!op.origin.empty() && !check_count(indices->size(), "tile indices", op.origin_span))
+    return false;
   std::vector<Window> windows;
   for (std::size_t d = 0; d < rank(); ++d) {
     const ir::Expr& whole = type().shape[d];
@@ -344,11 +346,14 @@ Operand subscript_array(Sema& sema, const ast::SubscriptExpr& subscript, Span sp
       continue;
     }
     const IndexItem& item = (*items)[d];
-    const auto least = item.element ? ir::minimum(sema.function, item.element->value) : std::nullopt;
-    const auto most = item.element ? ir::upper_bound(sema.function, item.element->value) : std::nullopt;
+    const auto least =
+        item.element ? ir::minimum(sema.function, item.element->value) : std::nullopt;
+    const auto most =
+        item.element ? ir::upper_bound(sema.function, item.element->value) : std::nullopt;
     const auto extent = type.shape[d].constant();
     const auto largest = most ? most->constant() : std::nullopt;
-    if (!item.element || (extent && ((least && *least >= *extent) || (largest && *largest >= *extent)))) {
+    if (!item.element ||
+        (extent && ((least && *least >= *extent) || (largest && *largest >= *extent)))) {
       (void)sema.diags
           .report<diag::IndexOutOfRange>(item.span, "subscript",
                                          item.element ? text(sema, item.element->value) : "_", d,

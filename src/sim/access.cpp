@@ -32,8 +32,9 @@ std::string other_text(const Machine& machine, const Conflict& conflict,
   if (conflict.thread != Conflict::kSeveral) {
     out += thread_text(conflict.warp, conflict.thread % kLanes);
   } else {
-    out += conflict.kind == ConflictKind::kOtherBlock ? "a thread" :
-           format("several threads of warp {}", conflict.warp);
+    out += conflict.kind == ConflictKind::kOtherBlock
+               ? "a thread"
+               : format("several threads of warp {}", conflict.warp);
   }
   if (conflict.kind == ConflictKind::kOtherBlock) out += block_text(machine, conflict.clock);
   return out;
@@ -46,8 +47,8 @@ void report_uninitialised(Machine& machine, const Warp& warp, std::uint32_t lane
   if (report == nullptr) return;
   const std::string element = buffer.element_text(address);
   report->message = format("`{}` is read before anything is written to it", element);
-  report->accesses = {{machine.span(warp.pc),
-                       format("read of {} by {}", element, thread_text(warp.index, lane))}};
+  report->accesses = {
+      {machine.span(warp.pc), format("read of {} by {}", element, thread_text(warp.index, lane))}};
 }
 
 void report_conflict(Machine& machine, const Warp& warp, std::uint32_t lane, const Buffer& buffer,
@@ -58,19 +59,17 @@ void report_conflict(Machine& machine, const Warp& warp, std::uint32_t lane, con
     return;
   }
   const auto& code = machine.program.code;
-  Report* report = machine.reporter.open(ReportKind::kRace, code[conflict.instruction].op,
-                                         code[warp.pc].op);
+  Report* report =
+      machine.reporter.open(ReportKind::kRace, code[conflict.instruction].op, code[warp.pc].op);
   if (report == nullptr) return;
   const std::string element = buffer.element_text(address);
   report->message = format("race on `{}`: {} after a {} that nothing orders before it", element,
                            writes ? "a write" : "a read", conflict.other_wrote ? "write" : "read");
   report->accesses = {{machine.span(conflict.instruction), other_text(machine, conflict, element)},
-                      {machine.span(warp.pc),
-                       format("{} of {} by {}", writes ? "write" : "read", element,
-                              thread_text(warp.index, lane))}};
+                      {machine.span(warp.pc), format("{} of {} by {}", writes ? "write" : "read",
+                                                     element, thread_text(warp.index, lane))}};
   if (conflict.kind == ConflictKind::kOtherBlock) {
-    report->accesses.back().what +=
-        block_text(machine, warp.seen[warp.index]);
+    report->accesses.back().what += block_text(machine, warp.seen[warp.index]);
   }
   report->missing = missing_edge(warp, conflict);
 }
@@ -119,8 +118,7 @@ void note_read(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& b
     note_local_read(machine, warp, lane, buffer, address, bytes);
     return;
   }
-  Shadow* shadow =
-      buffer.space == ir::Space::kShared ? machine.shared_shadow : buffer.shadow;
+  Shadow* shadow = buffer.space == ir::Space::kShared ? machine.shared_shadow : buffer.shadow;
   if (shadow == nullptr || machine.era == nullptr) return;
   shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
                actor_of(warp, lane), [&](const Conflict& conflict) {
@@ -137,8 +135,7 @@ void note_write(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& 
     }
     return;
   }
-  Shadow* shadow =
-      buffer.space == ir::Space::kShared ? machine.shared_shadow : buffer.shadow;
+  Shadow* shadow = buffer.space == ir::Space::kShared ? machine.shared_shadow : buffer.shadow;
   if (shadow == nullptr || machine.era == nullptr) return;
   shadow->write(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
                 actor_of(warp, lane), in_flight, [&](const Conflict& conflict) {
@@ -158,11 +155,11 @@ void report_out_of_bounds(Machine& machine, const Warp& warp, std::uint32_t lane
                           const Buffer& buffer, const Coordinates& at, std::size_t dim,
                           std::int64_t limit, bool writes) {
   const std::string element = buffer.element_text(at);
-  report_at(machine, warp, ReportKind::kOutOfBounds,
-            format("`{}` is outside: dimension {} is {}, which is {}", element, dim, at[dim],
-                   at[dim] < 0 ? std::string("negative") : format("not below {}", limit)),
-            format("{} of {} by {}", writes ? "write" : "read", element,
-                   thread_text(warp.index, lane)));
+  report_at(
+      machine, warp, ReportKind::kOutOfBounds,
+      format("`{}` is outside: dimension {} is {}, which is {}", element, dim, at[dim],
+             at[dim] < 0 ? std::string("negative") : format("not below {}", limit)),
+      format("{} of {} by {}", writes ? "write" : "read", element, thread_text(warp.index, lane)));
 }
 
 bool check_aligned(Machine& machine, const Warp& warp, std::uint32_t lane, const Buffer& buffer,

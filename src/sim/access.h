@@ -27,8 +27,7 @@ struct Reach {
   bool writes = false;
 };
 [[nodiscard]] std::int64_t reachable(Machine& machine, Warp& warp, std::uint32_t lane,
-                                     const Reach& reach, const Coordinates& at,
-                                     std::int64_t count);
+                                     const Reach& reach, const Coordinates& at, std::int64_t count);
 
 // The root coordinate of an element of the view.
 [[nodiscard]] inline Coordinates root_coordinates(const View& view, const Window& window,

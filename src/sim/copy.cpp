@@ -98,10 +98,9 @@ class Mover {
       at[d - 1] = d == 1 ? row : row % extents[d - 1];
       row /= extents[d - 1];
     }
-    const std::int64_t written =
-        reachable(machine_, warp_, lane,
-                  {plan_.dst, sides.dst.window, sides.dst.own, guards(dst_), true}, at,
-                  shape_.elements);
+    const std::int64_t written = reachable(
+        machine_, warp_, lane, {plan_.dst, sides.dst.window, sides.dst.own, guards(dst_), true}, at,
+        shape_.elements);
     if (written == 0) return;
     const std::int64_t read =
         reachable(machine_, warp_, lane,
@@ -114,6 +113,7 @@ class Mover {
     }
     // Only a place inside has an address.
     const std::int64_t source = read == 0 ? 0 : src_.address(from);
+    gather(source, dst_.address(to), read > 0);
     move_run(lane, source, dst_.address(to), read * src_.size, written * dst_.size);
   }
 
@@ -125,15 +125,17 @@ class Mover {
   // The addresses allow one access of the whole width; reports those that do not.
   bool vector_fits(std::uint32_t lane, const Coordinates& from, const Coordinates& to,
                    std::int64_t read) {
-    const bool to_fits = check_aligned(machine_, warp_, lane, dst_, dst_.address(to),
-                                       shape_.width, true);
-    return (read == 0 || check_aligned(machine_, warp_, lane, src_, src_.address(from),
-                                       shape_.width, false)) && to_fits;
+    const bool to_fits =
+        check_aligned(machine_, warp_, lane, dst_, dst_.address(to), shape_.width, true);
+    return (read == 0 ||
+            check_aligned(machine_, warp_, lane, src_, src_.address(from), shape_.width, false)) &&
+           to_fits;
   }
 
   // What a misaligned vector means, element by element.
   void move_elements(std::uint32_t lane, Coordinates from, Coordinates to, std::int64_t read,
                      std::int64_t written) {
+    gather(read > 0 ? src_.address(from) : 0, dst_.address(to), read > 0);
     for (std::int64_t e = 0; e < written; ++e) {
       const std::int64_t source = e < read ? src_.address(from) : 0;
       move_run(lane, source, dst_.address(to), e < read ? src_.size : 0, dst_.size);
@@ -149,16 +151,13 @@ class Mover {
     if (read > 0) {
       note_read(machine_, warp_, lane, src_, from, read);
       source = bytes_at(machine_, warp_, lane, src_, from);
-      request(src_).add(from);
       count(src_, read, false);
     }
     note_write(machine_, warp_, lane, dst_, to, written, async);
-    if (src_.space != dst_.space || read == 0) request(dst_).add(to);
     count(dst_, written, true);
     if (async) {
       group_->vectors.push_back({source, to, static_cast<std::uint8_t>(written),
-                                 static_cast<std::uint8_t>(read),
-                                 static_cast<std::uint8_t>(lane)});
+                                 static_cast<std::uint8_t>(read), static_cast<std::uint8_t>(lane)});
       return;
     }
     std::byte* target = bytes_at(machine_, warp_, lane, dst_, to);
@@ -166,8 +165,18 @@ class Mover {
     std::memset(target + read, 0, static_cast<std::size_t>(written - read));
   }
 
-  Request& request(const Buffer& buffer) {
-    return buffer.space == ir::Space::kGlobal ? machine_.global_request : machine_.shared_request;
+  // This lane's part of the step's requests. Between two shared tiles only the load is followed.
+  void gather(std::int64_t from, std::int64_t to, bool reads) {
+    if (reads) add_request(src_, from);
+    if (src_.space != dst_.space || !reads) add_request(dst_, to);
+  }
+
+  void add_request(const Buffer& buffer, std::int64_t address) {
+    switch (buffer.space) {
+      case ir::Space::kGlobal: machine_.global_request.add(address); return;
+      case ir::Space::kShared: machine_.shared_request.add(address); return;
+      case ir::Space::kLocal: return;
+    }
   }
 
   void count(const Buffer& buffer, std::int64_t bytes, bool writes) {

@@ -74,8 +74,8 @@ void initialise_fragment(Machine& machine, Warp& warp, const InitialisePlan& pla
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
     const Scalar value = warp.value(plan.initial, lane);
     const double number = is_float(fragment.dtype) ? value.f : static_cast<double>(value.i);
-    std::fill_n(warp.registers.begin() + fragment.offset + lane * fragment.values,
-                fragment.values, number);
+    std::fill_n(warp.registers.begin() + fragment.offset + lane * fragment.values, fragment.values,
+                number);
   }
 }
 
@@ -83,9 +83,9 @@ void initialise_local(Machine& machine, Warp& warp, const InitialisePlan& plan,
                       std::uint32_t lane) {
   const Buffer& buffer = *plan.buffer;
   const bool filled = plan.initial != InitialisePlan::kNone;
-  const auto begin = warp.local_set.begin() +
-                     static_cast<std::ptrdiff_t>(std::int64_t{lane} * machine.program.local_bytes +
-                                                 buffer.offset);
+  const auto begin =
+      warp.local_set.begin() +
+      static_cast<std::ptrdiff_t>(std::int64_t{lane} * machine.program.local_bytes + buffer.offset);
   std::fill(begin, begin + static_cast<std::ptrdiff_t>(buffer.bytes), filled);
   if (!filled) return;
   for (std::int64_t at = buffer.offset; at < buffer.offset + buffer.bytes; at += buffer.size) {
@@ -112,8 +112,7 @@ void initialise_global(Machine& machine, Warp& warp, const InitialisePlan& plan)
   if (plan.initial == InitialisePlan::kNone || plan.buffer == nullptr) return;
   const Buffer& buffer = *plan.buffer;
   for (std::int64_t at = 0; at < buffer.bytes; at += buffer.size) {
-    store_scalar(buffer.dtype, bytes_at(machine, warp, 0, buffer, at),
-                 warp.value(plan.initial, 0));
+    store_scalar(buffer.dtype, bytes_at(machine, warp, 0, buffer, at), warp.value(plan.initial, 0));
   }
 }
 
@@ -123,8 +122,7 @@ void execute_element(Machine& machine, Warp& warp, const ElementPlan& plan) {
   const Buffer& buffer = *plan.view.buffer;
   machine.global_request.clear();
   machine.shared_request.clear();
-  for_each_lane(warp.mask,
-                [&](std::uint32_t lane) { access_element(machine, warp, plan, lane); });
+  for_each_lane(warp.mask, [&](std::uint32_t lane) { access_element(machine, warp, plan, lane); });
   const std::int64_t bytes = buffer.size;
   switch (buffer.space) {
     case ir::Space::kLocal: break;
@@ -163,14 +161,12 @@ void execute_initialise(Machine& machine, Warp& warp, const InitialisePlan& plan
   switch (plan.buffer->space) {
     case ir::Space::kGlobal: initialise_global(machine, warp, plan); return;
     case ir::Space::kShared:
-      for_each_lane(warp.mask, [&](std::uint32_t lane) {
-        initialise_shared(machine, warp, plan, lane);
-      });
+      for_each_lane(warp.mask,
+                    [&](std::uint32_t lane) { initialise_shared(machine, warp, plan, lane); });
       return;
     case ir::Space::kLocal:
-      for_each_lane(warp.mask, [&](std::uint32_t lane) {
-        initialise_local(machine, warp, plan, lane);
-      });
+      for_each_lane(warp.mask,
+                    [&](std::uint32_t lane) { initialise_local(machine, warp, plan, lane); });
       return;
   }
 }

@@ -155,9 +155,8 @@ void Flattener::op(const ir::Choose& data) {
 }
 
 void Flattener::op(const ir::Index& data) {
-  IndexPlan plan{.expr = IndexExpr(data.expr, facts_),
-                 .type = dtype(result()),
-                 .result = result().index};
+  IndexPlan plan{
+      .expr = IndexExpr(data.expr, facts_), .type = dtype(result()), .result = result().index};
   uniform_[plan.result] = plan.expr.uniform();
   emit_plan(Code::kIndex, program_.indices, std::move(plan));
 }

@@ -74,10 +74,10 @@ class Flattener {
   Tally& tally_;
   bool on_host_;
   VarFacts facts_;
-  std::vector<bool> uniform_;                // by ValueId
-  std::vector<std::uint32_t> fragment_of_;   // by ValueId
-  std::vector<const Buffer*> buffer_of_;     // by ValueId
-  std::vector<std::uint32_t> units_;         // threads of the enclosing units, innermost last
+  std::vector<bool> uniform_;               // by ValueId
+  std::vector<std::uint32_t> fragment_of_;  // by ValueId
+  std::vector<const Buffer*> buffer_of_;    // by ValueId
+  std::vector<std::uint32_t> units_;        // threads of the enclosing units, innermost last
   ir::OpId current_;
   Program program_;
 };

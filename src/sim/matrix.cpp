@@ -61,7 +61,7 @@ void load_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
   const auto each = static_cast<std::uint32_t>(plan.instruction->matrices);
   const std::uint32_t values = 2 * each;
   for (std::uint32_t first = 0; first + each <= plan.places.size(); first += each) {
-    std::array<double, kMatricesMax * kMatrixElements> elements = {};
+    std::array<double, kMatricesMax* kMatrixElements> elements = {};
     machine.shared_request.clear();
     for (std::uint32_t lane = 0; lane < each * kMatrixRows; ++lane) {
       const std::byte* bytes = matrix_row(machine, warp, plan, tile, first, lane);
@@ -201,10 +201,10 @@ void execute_mma(Machine& machine, Warp& warp, const MmaPlan& plan) {
   const std::uint32_t c_values = values(target::Operand::kC);
   const FragmentPlan& c = fragments[plan.c];
   for (const MmaPlan::Step& step : plan.steps) {
-    const auto a = gather(warp, fragments[plan.a], step.a, values(target::Operand::kA),
-                          machine.a_scratch);
-    const auto b = gather(warp, fragments[plan.b], step.b, values(target::Operand::kB),
-                          machine.b_scratch);
+    const auto a =
+        gather(warp, fragments[plan.a], step.a, values(target::Operand::kA), machine.a_scratch);
+    const auto b =
+        gather(warp, fragments[plan.b], step.b, values(target::Operand::kB), machine.b_scratch);
     machine.c_scratch.resize(std::size_t{c_values} * kLanes);
     double* registers = &warp.registers[c.offset];
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {

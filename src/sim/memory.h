@@ -1,10 +1,10 @@
 // Buffers and views: where an element is, and whether it is inside the program.
 //
-//   view %t = subview lhs[16*i, 16*k] of lhs[40, 64]:   root coordinate of t[1, 2] with i = 2, k = 0
-//   is (33, 2), inside since 33 < 40 and 2 < 64; its address is (33 * 64 + 2) * 2 bytes
+//   view %t = subview lhs[16*i, 16*k] of lhs[40, 64]:   root coordinate of t[1, 2] with i = 2, k =
+//   0 is (33, 2), inside since 33 < 40 and 2 < 64; its address is (33 * 64 + 2) * 2 bytes
 //
-// An address counts bytes inside its space: of the block's shared memory, of one lane's local memory,
-// or of one global buffer, whose base is aligned as a GPU allocator would.
+// An address counts bytes inside its space: of the block's shared memory, of one lane's local
+// memory, or of one global buffer, whose base is aligned as a GPU allocator would.
 #pragma once
 
 #include <array>
@@ -32,9 +32,9 @@ struct Buffer {
   Coordinates extents = {};
   Coordinates strides = {};  // in elements; row-major
   std::int64_t bytes = 0;
-  std::byte* data = nullptr;   // global
-  Shadow* shadow = nullptr;    // global and shared; null where nothing can go wrong
-  std::int64_t offset = 0;     // shared and local: address of element 0
+  std::byte* data = nullptr;    // global
+  Shadow* shadow = nullptr;     // global and shared; null where nothing can go wrong
+  std::int64_t offset = 0;      // shared and local: address of element 0
   ir::SharedShape layout = {};  // shared
 
   // The element must be inside.
@@ -65,7 +65,7 @@ struct Window {
 struct View {
   const Buffer* buffer = nullptr;
   std::size_t rank = 0;
-  std::size_t dropped = 0;  // root dimension of the view's dimension 0
+  std::size_t dropped = 0;                 // root dimension of the view's dimension 0
   std::array<IndexExpr, kRankMax> origin;  // by root dimension
   std::array<IndexExpr, kRankMax> shape;   // by the view's dimension
   Coordinates limit = {};                  // by root dimension: the least constant limit

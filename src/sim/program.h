@@ -36,15 +36,15 @@ enum class Code : std::uint8_t {
   kMma,
   kStore,
   kAssert,
-  kEnter,     // an inner parallel level
+  kEnter,  // an inner parallel level
   kIf,
   kElse,
-  kEnd,       // of if and once
+  kEnd,  // of if and once
   kOnce,
   kLoop,
   kNext,
-  kLaunch,    // host code only
-  kReturn,    // host code only
+  kLaunch,  // host code only
+  kReturn,  // host code only
   kStop,
 };
 
@@ -92,10 +92,10 @@ struct CellPlan {
 // What executing an Alloc does to its contents.
 struct InitialisePlan {
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  const Buffer* buffer = nullptr;      // shared and local
+  const Buffer* buffer = nullptr;  // shared and local
   std::uint32_t fragment = kNone;
   std::uint32_t cell = kNone;
-  std::uint32_t initial = kNone;       // the register with the value; kNone: uninitialised
+  std::uint32_t initial = kNone;  // the register with the value; kNone: uninitialised
 };
 struct ElementPlan {
   View view;

@@ -80,8 +80,7 @@ Run::Run(const ir::Module& module, const ir::Function& function, ir::Arguments& 
   host_.globals.resize(function.values.size());
 }
 
-void Run::add_global(ir::ValueId value, Tensor& tensor, const std::string& name,
-                     bool initialised) {
+void Run::add_global(ir::ValueId value, Tensor& tensor, const std::string& name, bool initialised) {
   auto global = std::make_unique<Global>();
   global->buffer = make_buffer(name, function_.view_type(value), tensor.shape);
   global->buffer.data = tensor.bytes.data();
@@ -92,9 +91,9 @@ void Run::add_global(ir::ValueId value, Tensor& tensor, const std::string& name,
 
 std::optional<Error> Run::bind_params() {
   if (arguments_.params.size() != function_.params.size()) {
-    return Error{format("{} arguments for {} parameters", arguments_.params.size(),
-                        function_.params.size()),
-                 function_.name, ""};
+    return Error{
+        format("{} arguments for {} parameters", arguments_.params.size(), function_.params.size()),
+        function_.name, ""};
   }
   for (std::size_t i = 0; i < function_.params.size(); ++i) {
     const ir::Param& param = function_.params[i];
@@ -106,10 +105,10 @@ std::optional<Error> Run::bind_params() {
       shape.push_back(extent.evaluate(host_.facts.values));
     }
     if (tensor.dtype != type->dtype || tensor.shape != shape) {
-      return Error{format("the argument is {} of {}, the parameter {} of {}",
-                          shape_text(tensor.shape), kiln::name(tensor.dtype), shape_text(shape),
-                          kiln::name(type->dtype)),
-                   param.name, ""};
+      return Error{
+          format("the argument is {} of {}, the parameter {} of {}", shape_text(tensor.shape),
+                 kiln::name(tensor.dtype), shape_text(shape), kiln::name(type->dtype)),
+          param.name, ""};
     }
     add_global(param.value, tensor, param.name, true);
   }
@@ -123,8 +122,9 @@ std::optional<Error> Run::allocate(ir::ValueId value, const ir::Alloc& alloc) {
   for (const ir::Expr& extent : type.shape) {
     const IndexExpr known(extent, host_.facts);
     if (!known.constant()) {
-      return Error{format("extent {} is not known before the function runs",
-                          function_.text(extent)), name, ""};
+      return Error{
+          format("extent {} is not known before the function runs", function_.text(extent)), name,
+          ""};
     }
     shape.push_back(known.evaluate(nullptr, 0));
   }
@@ -226,10 +226,10 @@ void Run::finish(ir::ValueId value, const Warp& host) {
   }
   const ir::ValueId root = root_of(function_, value);
   const Global& global = *globals_[root.index];
-  Tensor out = Tensor::zeros(global.buffer.dtype, {global.buffer.extents.begin(),
-                                                   global.buffer.extents.begin() +
-                                                       static_cast<std::ptrdiff_t>(
-                                                           global.buffer.rank)});
+  Tensor out = Tensor::zeros(
+      global.buffer.dtype,
+      {global.buffer.extents.begin(),
+       global.buffer.extents.begin() + static_cast<std::ptrdiff_t>(global.buffer.rank)});
   std::copy_n(global.buffer.data, global.buffer.bytes, out.bytes.begin());
   arguments_.returned.tensor = std::move(out);
 }
@@ -244,9 +244,9 @@ void Run::track_globals(ir::RegionId body, std::uint32_t warps) {
     const bool relevant = touched.written[v] || (touched.read[v] && !global.initialised);
     if (!options_.checks || !relevant) continue;
     if (global.shadow == nullptr) {
-      global.shadow = std::make_unique<Shadow>(static_cast<std::size_t>(global.buffer.bytes),
-                                               bits_of_size(global.buffer.size), false,
-                                               global.initialised);
+      global.shadow =
+          std::make_unique<Shadow>(static_cast<std::size_t>(global.buffer.bytes),
+                                   bits_of_size(global.buffer.size), false, global.initialised);
     }
     global.shadow->begin_launch(&era_, warps, touched.read[v] && touched.written[v]);
     global.buffer.shadow = global.shadow.get();
@@ -293,8 +293,7 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
   std::array<std::int64_t, 3> grid = {1, 1, 1};
   KILN_CHECK(data.vars.size() <= grid.size(), "{} axes", data.vars.size());
   for (std::size_t axis = 0; axis < data.vars.size(); ++axis) {
-    const std::int64_t extent =
-        function_.vars[data.vars[axis]].extent.evaluate(host_.facts.values);
+    const std::int64_t extent = function_.vars[data.vars[axis]].extent.evaluate(host_.facts.values);
     grid[axis] = std::max<std::int64_t>(extent, 0);
   }
   const std::int64_t blocks = grid[0] * grid[1] * grid[2];

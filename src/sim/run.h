@@ -23,7 +23,7 @@ class Run {
   struct Global {  // one buffer of global memory
     Buffer buffer;
     std::unique_ptr<Shadow> shadow;
-    Tensor owned;              // of an allocation
+    Tensor owned;  // of an allocation
     bool initialised = true;
   };
 

@@ -1,7 +1,8 @@
 // The scheduler: picks who runs, releases barriers, and notices when nobody can run.
 //
-// Schedule 0 takes warps in turn, each to its next barrier. Other schedules pick at random and switch
-// at every memory operation; the random numbers come from the seed alone, so a run can be repeated.
+// Schedule 0 takes warps in turn, each to its next barrier. Other schedules pick at random and
+// switch at every memory operation; the random numbers come from the seed alone, so a run can be
+// repeated.
 #include <algorithm>
 
 #include "sim/access.h"
@@ -73,12 +74,10 @@ std::string_view level_text(ir::Level level) {
 }
 
 void report_deadlock(Machine& machine) {
-  const auto waiting = std::find_if(machine.warps.begin(), machine.warps.end(), [](const Warp& w) {
-    return w.state == WarpState::kWaiting;
-  });
+  const auto waiting = std::find_if(machine.warps.begin(), machine.warps.end(),
+                                    [](const Warp& w) { return w.state == WarpState::kWaiting; });
   const std::size_t first = waiting->pc - 1;
-  Report* report =
-      machine.reporter.open(ReportKind::kDeadlock, machine.program.code[first].op);
+  Report* report = machine.reporter.open(ReportKind::kDeadlock, machine.program.code[first].op);
   if (report == nullptr) return;
   std::size_t finished = 0;
   for (const Warp& warp : machine.warps) {
@@ -137,9 +136,8 @@ void run_block(Machine& machine) {
     run_warp(machine, machine.warps[at]);
     try_release(machine, at);
   }
-  const bool all_done = std::all_of(machine.warps.begin(), machine.warps.end(), [](const Warp& w) {
-    return w.state == WarpState::kFinished;
-  });
+  const bool all_done = std::all_of(machine.warps.begin(), machine.warps.end(),
+                                    [](const Warp& w) { return w.state == WarpState::kFinished; });
   if (!all_done) report_deadlock(machine);
 }
 

@@ -1,16 +1,17 @@
 // Shadow memory: for every granule of bytes, who wrote it last and who has read it since.
 //
-// Order is kept by vector clocks, one clock for each warp. A warp's clock counts the barriers it has
-// left; `seen[w]` of a warp is the clock of warp w that it has synchronised with. An access under
-// clock c of warp w happens before a later one exactly if the later thread is the same thread or its
-// warp has seen[w] > c. Lanes of one warp are different threads: only a barrier orders them.
+// Order is kept by vector clocks, one clock for each warp. A warp's clock counts the barriers it
+// has left; `seen[w]` of a warp is the clock of warp w that it has synchronised with. An access
+// under clock c of warp w happens before a later one exactly if the later thread is the same thread
+// or its warp has seen[w] > c. Lanes of one warp are different threads: only a barrier orders them.
 //
 //   thread 0 writes x at clock 7 of warp 0;  thread 32 reads x with seen[0] == 7   -> race
 //   the same with a block barrier between:   thread 32 has seen[0] == 8            -> ordered
 //
-// Clocks never go back, not even from one thread block to the next, so nothing has to be cleared: an
-// entry older than Era::block_start belongs to an earlier block, one older than Era::launch_start to
-// an earlier launch. A granule is a power of two of bytes such that every access covers whole ones.
+// Clocks never go back, not even from one thread block to the next, so nothing has to be cleared:
+// an entry older than Era::block_start belongs to an earlier block, one older than
+// Era::launch_start to an earlier launch. A granule is a power of two of bytes such that every
+// access covers whole ones.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +42,9 @@ struct Conflict {
   static constexpr std::uint16_t kSeveral = 0xffff;
 
   ConflictKind kind = ConflictKind::kUnordered;
-  std::size_t address = 0;     // of the first byte of the granule
+  std::size_t address = 0;  // of the first byte of the granule
   bool other_wrote = false;
-  std::uint16_t thread = 0;    // of the earlier access; kSeveral: several lanes of `warp`
+  std::uint16_t thread = 0;  // of the earlier access; kSeveral: several lanes of `warp`
   std::uint32_t warp = 0;
   std::uint16_t instruction = 0;
   Clock clock = 0;

@@ -1,0 +1,207 @@
+// The shadow alone: which pairs of accesses it calls ordered.
+#include "sim/shadow.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace kiln::sim {
+
+namespace {
+
+constexpr std::uint32_t kWarps = 3;
+
+// Three warps and their clocks; barriers by hand.
+class Threads {
+ public:
+  explicit Threads(bool per_block, bool initialised = true)
+      : shadow_(64, 1, per_block, initialised) {
+    shadow_.begin_launch(&era_, kWarps, true);
+    next_block();
+  }
+
+  std::optional<Conflict> read(std::uint32_t thread, std::size_t at, std::size_t bytes = 2) {
+    std::optional<Conflict> out;
+    shadow_.read(at, bytes, actor(thread), [&](const Conflict& conflict) { out = conflict; });
+    return out;
+  }
+  std::optional<Conflict> write(std::uint32_t thread, std::size_t at, std::size_t bytes = 2,
+                                bool in_flight = false) {
+    std::optional<Conflict> out;
+    shadow_.write(at, bytes, actor(thread), in_flight,
+                  [&](const Conflict& conflict) { out = conflict; });
+    return out;
+  }
+  void land(std::uint32_t thread, std::size_t at, std::size_t bytes = 2) {
+    shadow_.land(at, bytes, actor(thread));
+  }
+  void warp_barrier(std::uint32_t warp) { ++seen_[warp][warp]; }
+  void barrier(std::uint32_t first, std::uint32_t second) {
+    ++seen_[first][first];
+    ++seen_[second][second];
+    for (std::uint32_t w = 0; w < kWarps; ++w) {
+      seen_[first][w] = seen_[second][w] = std::max(seen_[first][w], seen_[second][w]);
+    }
+  }
+  void next_block() {
+    Clock latest = era_.block_start;
+    for (const auto& row : seen_)
+      latest = std::max(latest, *std::max_element(row.begin(), row.end()));
+    era_.block_start = latest + 1;
+    for (auto& row : seen_) row.fill(era_.block_start);
+  }
+  void next_launch() {
+    next_block();
+    era_.launch_start = era_.block_start;
+    shadow_.begin_launch(&era_, kWarps, true);
+  }
+
+ private:
+  Actor actor(std::uint32_t thread) const {
+    const std::uint32_t warp = thread / 32;
+    return {static_cast<std::uint16_t>(thread), 5, warp, seen_[warp][warp], seen_[warp].data()};
+  }
+
+  Era era_;
+  std::array<std::array<Clock, kWarps>, kWarps> seen_ = {};
+  Shadow shadow_;
+};
+
+TEST(Shadow, AThreadFollowsItself) {
+  Threads t(true);
+  EXPECT_FALSE(t.write(3, 0));
+  EXPECT_FALSE(t.read(3, 0));
+  EXPECT_FALSE(t.write(3, 0));
+}
+
+TEST(Shadow, LanesOfOneWarpAreNotOrdered) {
+  Threads t(true);
+  EXPECT_FALSE(t.write(3, 0));
+  ASSERT_TRUE(t.read(4, 0));
+  t.warp_barrier(0);
+  EXPECT_FALSE(t.read(5, 0));
+  const auto conflict = t.write(6, 0);
+  ASSERT_TRUE(conflict);
+  EXPECT_FALSE(conflict->other_wrote);
+  EXPECT_EQ(conflict->thread, 5);
+}
+
+TEST(Shadow, ABarrierOrdersItsWarpsOnly) {
+  Threads t(true);
+  EXPECT_FALSE(t.write(0, 0));
+  t.barrier(0, 1);
+  EXPECT_FALSE(t.read(32, 0));
+  const auto conflict = t.read(64, 0);
+  ASSERT_TRUE(conflict);
+  EXPECT_EQ(conflict->kind, ConflictKind::kUnordered);
+  EXPECT_EQ(conflict->thread, 0);
+}
+
+TEST(Shadow, OrderIsTransitive) {
+  Threads t(true);
+  EXPECT_FALSE(t.write(0, 0));
+  t.barrier(0, 1);
+  t.barrier(1, 2);
+  EXPECT_FALSE(t.read(64, 0));
+  EXPECT_FALSE(t.write(64, 0));
+}
+
+TEST(Shadow, AWarpBarrierAloneTellsOtherWarpsNothing) {
+  Threads t(true);
+  EXPECT_FALSE(t.write(0, 0));
+  t.warp_barrier(0);
+  t.warp_barrier(1);
+  EXPECT_TRUE(t.read(32, 0));
+}
+
+// Each of two reading warps is remembered, whoever read last.
+TEST(Shadow, NoReaderIsForgotten) {
+  Threads t(true);
+  EXPECT_FALSE(t.write(0, 0));
+  t.barrier(0, 1);
+  t.barrier(0, 2);
+  EXPECT_FALSE(t.read(40, 0));
+  EXPECT_FALSE(t.read(70, 0));
+  t.barrier(0, 2);
+  const auto conflict = t.write(0, 0);
+  ASSERT_TRUE(conflict);
+  EXPECT_EQ(conflict->thread, 40);
+}
+
+TEST(Shadow, SeveralReadersOfOneWarpIncludeTheWriterItself) {
+  Threads t(true);
+  EXPECT_FALSE(t.write(0, 0));
+  t.warp_barrier(0);
+  EXPECT_FALSE(t.read(1, 0));
+  EXPECT_FALSE(t.read(2, 0));
+  const auto conflict = t.write(2, 0);
+  ASSERT_TRUE(conflict) << "thread 1 has read it too";
+  EXPECT_EQ(conflict->thread, Conflict::kSeveral);
+}
+
+TEST(Shadow, OneAccessCoversSeveralGranules) {
+  Threads t(true);
+  EXPECT_FALSE(t.write(0, 0, 16));
+  t.warp_barrier(0);
+  EXPECT_FALSE(t.write(1, 6, 2));
+  const auto conflict = t.read(0, 0, 16);
+  ASSERT_TRUE(conflict);
+  EXPECT_EQ(conflict->address, 6U);
+  EXPECT_FALSE(t.read(0, 8, 8));
+}
+
+TEST(Shadow, BytesInFlightBelongToNobody) {
+  Threads t(true);
+  EXPECT_FALSE(t.write(0, 0, 4, true));
+  EXPECT_EQ(t.read(0, 0)->kind, ConflictKind::kInFlight);
+  t.warp_barrier(0);
+  EXPECT_EQ(t.read(1, 0)->kind, ConflictKind::kInFlight) << "a barrier is no wait";
+  t.land(0, 0, 2);
+  EXPECT_FALSE(t.read(0, 0));
+  EXPECT_EQ(t.read(1, 0)->kind, ConflictKind::kUnordered) << "a wait is no barrier";
+  t.warp_barrier(0);
+  EXPECT_FALSE(t.read(1, 0));
+  EXPECT_EQ(t.write(1, 2)->kind, ConflictKind::kInFlight) << "bytes 2 and 3 have not landed";
+}
+
+TEST(Shadow, MemoryOfABlockStartsUninitialised) {
+  Threads t(true);
+  EXPECT_EQ(t.read(0, 0)->kind, ConflictKind::kUninitialised);
+  EXPECT_FALSE(t.write(0, 2));
+  t.next_block();
+  EXPECT_EQ(t.read(0, 2)->kind, ConflictKind::kUninitialised);
+  EXPECT_FALSE(t.write(0, 2)) << "the last block's writes are gone";
+}
+
+TEST(Shadow, BlocksOfOneLaunchAreNotOrdered) {
+  Threads t(false);
+  EXPECT_FALSE(t.read(0, 0)) << "filled by the host";
+  EXPECT_FALSE(t.write(0, 2));
+  t.next_block();
+  EXPECT_EQ(t.write(0, 0)->kind, ConflictKind::kOtherBlock) << "read by the other block";
+  EXPECT_EQ(t.read(0, 2)->kind, ConflictKind::kOtherBlock);
+  EXPECT_EQ(t.write(0, 2)->kind, ConflictKind::kOtherBlock);
+}
+
+TEST(Shadow, ReadsByEarlierBlocksOutliveThoseOfThisOne) {
+  Threads t(false);
+  EXPECT_FALSE(t.read(0, 0));
+  t.next_block();
+  EXPECT_FALSE(t.read(0, 0));
+  EXPECT_EQ(t.write(0, 0)->kind, ConflictKind::kOtherBlock);
+}
+
+TEST(Shadow, LaunchesAreOrdered) {
+  Threads t(false, false);
+  EXPECT_EQ(t.read(0, 0)->kind, ConflictKind::kUninitialised);
+  EXPECT_FALSE(t.write(0, 2));
+  t.next_launch();
+  EXPECT_FALSE(t.read(40, 2));
+  EXPECT_EQ(t.read(40, 4)->kind, ConflictKind::kUninitialised);
+}
+
+}  // namespace
+
+}  // namespace kiln::sim

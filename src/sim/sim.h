@@ -7,8 +7,8 @@
 //   arguments.params[2].tensor                  // the output, as schedule 0 computed it
 //
 // Shared memory is bytes at real, swizzled addresses; fragments live in lanes' registers by their
-// instructions' maps; every byte that can be written has a shadow that knows who touched it last and
-// under which vector clock, so that a missing barrier is found in any order of execution.
+// instructions' maps; every byte that can be written has a shadow that knows who touched it last
+// and under which vector clock, so that a missing barrier is found in any order of execution.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,13 @@ struct Options {
   std::int64_t schedules = 1;
   std::uint64_t seed = 0;
   std::size_t reports_max = 20;  // distinct ones kept; the others are only counted
-  bool checks = true;            // false: no shadow memory, hence no races and no uninitialised reads
+  bool checks = true;  // false: no shadow memory, hence no races and no uninitialised reads
 };
 
 enum class ReportKind : std::uint8_t {
   kRace,
   kDeadlock,
-  kDivergence,      // a collective operation reached by part of its threads
+  kDivergence,  // a collective operation reached by part of its threads
   kUninitialised,
   kOutOfBounds,
   kMisaligned,
@@ -55,8 +55,8 @@ struct Access {
 struct Report {
   ReportKind kind = ReportKind::kRace;
   std::string message;
-  std::vector<Access> accesses;  // the places concerned; of a race two, the later one last
-  std::string missing;           // of a race, the missing edge: "no block barrier between them"
+  std::vector<Access> accesses;     // the places concerned; of a race two, the later one last
+  std::string missing;              // of a race, the missing edge: "no block barrier between them"
   std::uint64_t schedule_seed = 0;  // Options::seed that replays it in one schedule
   std::int64_t count = 0;           // how often it was seen
 };
@@ -86,10 +86,11 @@ struct Outcome {
   [[nodiscard]] std::int64_t count(ReportKind kind) const;
 };
 
-// Runs the host part of `function`: allocations, every launch in order, the return value. The module
-// must have Form::kDecided and the caller has evaluated Function::checks and the grid limits. Tensors
-// of `arguments` are updated in place and `returned` is filled, both from the first schedule.
-// Errors: a global buffer too large to allocate, arguments that do not fit the parameters.
+// Runs the host part of `function`: allocations, every launch in order, the return value. The
+// module must have Form::kDecided and the caller has evaluated Function::checks and the grid
+// limits. Tensors of `arguments` are updated in place and `returned` is filled, both from the first
+// schedule. Errors: a global buffer too large to allocate, arguments that do not fit the
+// parameters.
 Result<Outcome> run(const ir::Module& module, const ir::Function& function,
                     ir::Arguments& arguments, const Options& options);
 

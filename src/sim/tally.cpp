@@ -51,9 +51,7 @@ constexpr std::string_view kIssueNames[kIssues] = {
     "ld.global",     "st.global",      "ld.shared",     "st.shared",    "cp.async",
     "barrier.block", "barrier.group4", "barrier.group", "cp.async.wait"};
 
-bool has_width(std::size_t issue) {
-  return issue <= static_cast<std::size_t>(Issue::kAsyncCopy);
-}
+bool has_width(std::size_t issue) { return issue <= static_cast<std::size_t>(Issue::kAsyncCopy); }
 
 }  // namespace
 

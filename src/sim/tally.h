@@ -1,4 +1,5 @@
-// Counting what a GPU would have done: issues, wavefronts of shared memory, sectors of global memory.
+// Counting what a GPU would have done: issues, wavefronts of shared memory, sectors of global
+// memory.
 //
 // One request is what a warp sends at once: the address of each taking part lane, all of one width.
 //   32 lanes x 16 bytes, rows of a 16x16 f16 tile without swizzle: quarter warps of 8 lanes, each
@@ -15,6 +16,7 @@
 
 #include "sim/index_expr.h"
 #include "sim/sim.h"
+#include "support/check.h"
 
 namespace kiln::sim {
 
@@ -37,7 +39,10 @@ struct Request {
   std::uint32_t count = 0;
 
   void clear() { count = 0; }
-  void add(std::int64_t at) { address[count++] = at; }
+  void add(std::int64_t at) {
+    KILN_CHECK(count < kLanes, "a request of more than {} lanes", count);
+    address[count++] = at;
+  }
 };
 
 class Tally {

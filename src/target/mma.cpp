@@ -10,8 +10,9 @@ namespace {
 // few guard bits below its mantissa, add exactly, and truncate the sum to 24 bits. With one guard
 // bit each of 8 products loses less than 2^-24 and the sum less than 2^-23 of the largest
 // magnitude: that is our model of Ampere (blocks of 8 products, one guard bit; not measured here).
-// Hopper is within it: on an H200, one m16n8k16 keeps a 2^-25 beside 1 and drops a 2^-26 (two guard bits), and the
-// worst error found by products just under those was 2.2 * 2^-22 of the sum of magnitudes.
+// Hopper is within it: on an H200, one m16n8k16 keeps a 2^-25 beside 1 and drops a 2^-26 (two guard
+// bits), and the worst error found by products just under those was 2.2 * 2^-22 of the sum of
+// magnitudes.
 constexpr double truncation_roundoff(int k) {
   constexpr int kBlock = 8;
   return k / kBlock * (0x1p-23 + kBlock * 0x1p-24);

@@ -24,7 +24,7 @@ EXAMPLE_TIMEOUT_S = 300
 _MENTION = re.compile(r"^//.*?\b(error|warning|note)\[([a-z0-9-]+)\]", re.M)
 _SCRIPT_MENTION = re.compile(r"\b(error|warning|note)\[([a-z0-9-]+)\]")
 _JSON_MENTION = re.compile(r'^// (?:OUT|CHECK): .*"id": "([a-z0-9-]+)"', re.M)
-_FENCE = re.compile(r"^```(.*)\n(.*?)^```", re.M | re.S)
+_FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 

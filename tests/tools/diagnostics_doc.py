@@ -96,32 +96,38 @@ def _is_plain(source):
     return fits and source.isascii() and source.replace("\n", "").isprintable()
 
 
-def _outcome(file, name, folder, scratch, kiln):
-    runs = [run.replace(" --json", "") for run in file.runs]
-    plain = dataclasses.replace(file, runs=runs, style="rendered")
-    return commands.run_all(plain, kiln, name, folder, scratch, tree.ROOT)
+def _first_shown(file, folder, row, kiln):
+    """(RUN line, the diagnostic) of the first command that gives it, or None."""
+    with tempfile.TemporaryDirectory(prefix="kiln-docs-") as scratch:
+        for run in file.runs:
+            run = run.replace(" --json", "")
+            one = dataclasses.replace(file, runs=[run], style="rendered")
+            outcome = commands.run_all(one, kiln, file.name, folder, scratch, tree.ROOT)
+            if shown := block_of(outcome.err, row):
+                return run, shown
+    return None
+
+
+def _for_readers(text, name):
+    """A command or its output with the golden runner's names spelled out."""
+    return text.replace("%s", name).replace("%t", "$OUT").replace("%R/", "")
 
 
 def example_from(path, row, kiln):
     """The example that one test gives, or None."""
-    text = (tree.ROOT / path).read_bytes().decode("latin-1")
-    file = parse(path.name, text)
-    with tempfile.TemporaryDirectory(prefix="kiln-docs-") as scratch:
-        folder = Path(scratch) / "program"
-        folder.mkdir()
-        programs = {name: without_expectations(part) for name, part in section_texts(file)}
+    file = parse(path.name, (tree.ROOT / path).read_bytes().decode("latin-1"))
+    programs = {name: without_expectations(part) for name, part in section_texts(file)}
+    with tempfile.TemporaryDirectory(prefix="kiln-docs-") as folder:
         for name, program in programs.items():
-            (folder / name).write_bytes(program.encode("latin-1"))
-        shown = block_of(_outcome(file, path.name, folder, scratch, kiln).err, row)
-        if not shown:  # it needs its neighbours, or its expectations are part of the mistake
-            programs = {}
-            folder = tree.ROOT / path.parent
-            shown = block_of(_outcome(file, path.name, folder, scratch, kiln).err, row)
-    if not shown or not shown.isascii():
+            (Path(folder) / name).write_bytes(program.encode("latin-1"))
+        found = _first_shown(file, folder, row, kiln)
+    if found is None:  # it needs its neighbours, or its expectations are part of the mistake
+        programs = {}
+        found = _first_shown(file, tree.ROOT / path.parent, row, kiln)
+    if found is None or not found[1].isascii():
         return None
     source = programs.get(path.name, "") if len(programs) == 1 else ""
-    run = next((r for r in file.runs if "%s" in r), file.runs[0])
-    run = run.replace("%s", path.name).replace(" --json", "")
+    run, shown = (_for_readers(text, path.name) for text in found)
     return Example(path, run, source if _is_plain(source) else "", shown)
 
 

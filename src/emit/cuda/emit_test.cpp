@@ -6,6 +6,7 @@
 
 #include "emit/cuda/launch_plan.h"
 #include "ir/print.h"
+#include "ir/verify.h"
 #include "support/file.h"
 
 namespace kiln::emit {
@@ -25,6 +26,8 @@ Sample load(const std::string& name) {
   auto module = ir::parse(sample.sources, file, diags);
   KILN_CHECK(module.has_value(), "{}", diags.all().empty() ? "" : diags.all()[0].message);
   sample.module = std::move(*module);
+  const std::vector<std::string> mistakes = ir::verify(sample.module);
+  KILN_CHECK(mistakes.empty(), "{}", mistakes[0]);
   return sample;
 }
 
