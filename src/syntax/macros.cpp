@@ -8,11 +8,16 @@
 namespace kiln::syntax {
 
 void MacroTable::define(Macro macro) {
+  const Macro* known = find(macro.name);
+  if (known != nullptr && known->pinned && !macro.pinned) return;
   macros_.push_back(std::move(macro));
   by_name_[macros_.back().name] = &macros_.back();
 }
 
-void MacroTable::undefine(std::string_view name) { by_name_.erase(std::string(name)); }
+void MacroTable::undefine(std::string_view name) {
+  const Macro* known = find(name);
+  if (known != nullptr && !known->pinned) by_name_.erase(std::string(name));
+}
 
 Macro* MacroTable::find(std::string_view name) {
   const auto found = by_name_.find(std::string(name));

@@ -34,6 +34,8 @@ struct Macro {
   bool lexed = false;
   std::vector<Token> body;
   bool active = false;  // being expanded now
+  // From the command line: a `#define` or `#undef` of the same name in the file changes nothing.
+  bool pinned = false;
 };
 
 class MacroTable {

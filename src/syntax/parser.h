@@ -18,7 +18,8 @@
 
 namespace kiln {
 
-// A macro defined on the command line. `-D N=4` is {"N", "4"}; `-D F` is {"F", "1"}.
+// A macro defined on the command line. `-D N=4` is {"N", "4"}; `-D F` is {"F", "1"}. It beats every
+// `#define` and `#undef` of its name in the file, so that a tile extent can be varied from outside.
 struct Definition {
   std::string name;
   std::string text;

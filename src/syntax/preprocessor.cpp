@@ -229,6 +229,7 @@ void Preprocessor::define(FileId file, const Line& line) {
   Macro macro;
   macro.name = name.text;
   macro.definition = name.span;
+  macro.pinned = file != file_;  // the only other file holds the command line's definitions
   const std::string_view text = sources_.text(file);
   if (lexer.position() < line.end && text[lexer.position()] == '(') {
     static_cast<void>(lexer.next());

@@ -56,6 +56,13 @@ TEST(Macros, CommandLineDefinitions) {
             "1");
 }
 
+TEST(Macros, CommandLineBeatsTheFile) {
+  EXPECT_EQ(value("#define N 16\n", "N", {.definitions = {{"N", "32"}}}), "32");
+  EXPECT_EQ(value("#undef N\n", "N", {.definitions = {{"N", "32"}}}), "32");
+  EXPECT_EQ(value("#define N 16\n#define N 8\n", "N"), "8");
+  EXPECT_EQ(value("", "N", {.definitions = {{"N", "32"}, {"N", "64"}}}), "64");
+}
+
 TEST(Macros, DiagnosticsPointAtTheUse) {
   Sources sources;
   Diagnostics diags;

@@ -35,14 +35,14 @@ INTRODUCTION = """\
 # Diagnostics
 
 Every message of `kiln` has an id in brackets: `error[unknown-name]: ...`. The id is stable and the
-text may change, so scripts should match on ids (`kiln check --json` prints them). An error makes the
-exit code 1, or 2 when it is about the command line; a warning or a note does not change it.
+text may change, so scripts should match on ids (`kiln check --json` prints them). An error makes
+the exit code 1, or 2 when it is about the command line; a warning or a note does not change it.
 
 A message names the narrowest piece of the program that is wrong and underlines it with `^`. Lines
 under `-` are other places that matter. `= help:` is a way out that is legal.
 
-This file is generated from the catalogue (`src/diag/catalogue_*.def`) and the golden tests. To change
-it, change those and run `./dev docs`.
+This file is generated from the catalogue (`src/diag/catalogue_*.def`) and the golden tests. To
+change it, change those and run `./dev docs`.
 """
 
 _EXPECTATION = re.compile(
@@ -185,7 +185,7 @@ def is_current(kiln):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kiln", required=True, help="the binary that gives the examples")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if out of date")
+    parser.add_argument("--check", action="store_true", help="change nothing; 1 if out of date")
     options = parser.parse_args()
     kiln = str(Path(options.kiln).resolve())
     if options.check:

@@ -103,17 +103,19 @@ error[unknown-name]: unknown name `y`
 
 
 class DiagnosticsDoc(unittest.TestCase):
-    ROW = tree.CatalogueRow(Path("c.def"), 1, "UnknownName", "unknown-name", "error", "unknown `{}`")
+    ROW = tree.CatalogueRow(Path("c.def"), 1, "UnknownName", "unknown-name", "error", "no `{}`")
 
     def test_expectations_are_taken_out(self):
-        text = "// RUN: kiln check %s\n  x = y;\n//    ^ error[unknown-name]: no\n//    = help: z\n// kept\n"
+        expected = "//    ^ error[unknown-name]: no\n//    = help: z\n"
+        text = "// RUN: kiln check %s\n  x = y;\n" + expected + "// kept\n"
         self.assertEqual(diagnostics_doc.without_expectations(text), "  x = y;\n// kept\n")
 
     def test_finds_the_block_of_a_row(self):
         block = diagnostics_doc.block_of(RENDERED, self.ROW)
         self.assertTrue(block.startswith("error[unknown-name]: unknown name `y`\n"))
         self.assertTrue(block.endswith("   |       ^\n"))
-        self.assertEqual(diagnostics_doc.block_of(RENDERED.replace("error[", "note["), self.ROW), "")
+        other = RENDERED.replace("error[", "note[")
+        self.assertEqual(diagnostics_doc.block_of(other, self.ROW), "")
 
     def test_smallest_program_first(self):
         long, short, other = Path("long.co"), Path("short.co"), Path("other.co")
@@ -122,7 +124,7 @@ class DiagnosticsDoc(unittest.TestCase):
         self.assertEqual(diagnostics_doc.candidates(self.ROW, tests), [short, long])
 
     def test_a_row_without_an_example_shows_its_message(self):
-        self.assertIn("error[unknown-name]: unknown `...`", diagnostics_doc.section(self.ROW, None))
+        self.assertIn("error[unknown-name]: no `...`", diagnostics_doc.section(self.ROW, None))
 
 
 if __name__ == "__main__":
