@@ -40,34 +40,34 @@ std::string other_text(const Machine& machine, const Conflict& conflict,
   return out;
 }
 
-void report_uninitialised(Machine& machine, const Warp& warp, std::uint32_t lane,
-                          const Buffer& buffer, std::int64_t address) {
-  const ir::OpId op = machine.program.code[warp.pc].op;
-  Report* report = machine.reporter.open(ReportKind::kUninitialised, op);
+void report_uninitialised(const Touch& touch, std::int64_t address) {
+  const Machine& machine = touch.machine;
+  const std::uint32_t pc = touch.warp.pc;
+  Report* report = machine.reporter.open(ReportKind::kUninitialised, machine.program.code[pc].op);
   if (report == nullptr) return;
-  const std::string element = buffer.element_text(address);
+  const std::string element = touch.buffer.element_text(address);
   report->message = format("`{}` is read before anything is written to it", element);
-  report->accesses = {
-      {machine.span(warp.pc), format("read of {} by {}", element, thread_text(warp.index, lane))}};
+  report->accesses = {{machine.span(pc), format("read of {} {}", element, touch.by())}};
 }
 
-void report_conflict(Machine& machine, const Warp& warp, std::uint32_t lane, const Buffer& buffer,
-                     const Conflict& conflict, bool writes) {
+void report_conflict(const Touch& touch, const Conflict& conflict, bool writes) {
   const auto address = static_cast<std::int64_t>(conflict.address);
   if (conflict.kind == ConflictKind::kUninitialised) {
-    report_uninitialised(machine, warp, lane, buffer, address);
+    report_uninitialised(touch, address);
     return;
   }
+  const Machine& machine = touch.machine;
+  const Warp& warp = touch.warp;
   const auto& code = machine.program.code;
   Report* report =
       machine.reporter.open(ReportKind::kRace, code[conflict.instruction].op, code[warp.pc].op);
   if (report == nullptr) return;
-  const std::string element = buffer.element_text(address);
+  const std::string element = touch.buffer.element_text(address);
   report->message = format("race on `{}`: {} after a {} that nothing orders before it", element,
                            writes ? "a write" : "a read", conflict.other_wrote ? "write" : "read");
   report->accesses = {{machine.span(conflict.instruction), other_text(machine, conflict, element)},
-                      {machine.span(warp.pc), format("{} of {} by {}", writes ? "write" : "read",
-                                                     element, thread_text(warp.index, lane))}};
+                      {machine.span(warp.pc),
+                       format("{} of {} {}", writes ? "write" : "read", element, touch.by())}};
   if (conflict.kind == ConflictKind::kOtherBlock) {
     report->accesses.back().what += block_text(machine, warp.seen[warp.index]);
   }
@@ -82,17 +82,24 @@ Actor actor_of(const Warp& warp, std::uint32_t lane) {
           .seen = warp.seen};
 }
 
-std::size_t local_place(const Machine& machine, std::uint32_t lane, std::int64_t address) {
-  return static_cast<std::size_t>(std::int64_t{lane} * machine.program.local_bytes + address);
+std::size_t local_place(const Touch& touch, std::int64_t address) {
+  return static_cast<std::size_t>(std::int64_t{touch.lane} * touch.machine.program.local_bytes +
+                                  address);
 }
 
-void note_local_read(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
-                     std::int64_t address, std::int64_t bytes) {
+void note_local_read(const Touch& touch, std::int64_t address, std::int64_t bytes) {
   for (std::int64_t i = 0; i < bytes; ++i) {
-    if (warp.local_set[local_place(machine, lane, address + i)]) continue;
-    report_uninitialised(machine, warp, lane, buffer, address + i);
+    if (touch.warp.local_set[local_place(touch, address + i)]) continue;
+    report_uninitialised(touch, address + i);
     return;
   }
+}
+
+// Null where nothing is watched: without checks, in host code, in memory that cannot go wrong.
+Shadow* shadow_of(const Touch& touch) {
+  if (touch.machine.era == nullptr) return nullptr;
+  return touch.buffer.space == ir::Space::kShared ? touch.machine.shared_shadow
+                                                  : touch.buffer.shadow;
 }
 
 }  // namespace
@@ -101,46 +108,43 @@ std::string thread_text(std::uint32_t warp, std::uint32_t lane) {
   return format("thread {} (warp {})", warp * kLanes + lane, warp);
 }
 
-std::byte* bytes_at(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
-                    std::int64_t address) {
-  switch (buffer.space) {
-    case ir::Space::kGlobal: return buffer.data + address;
-    case ir::Space::kShared: return machine.shared.data() + address;
-    case ir::Space::kLocal: return warp.local.data() + local_place(machine, lane, address);
+std::string Touch::by() const { return "by " + thread_text(warp.index, lane); }
+
+std::byte* bytes_at(const Touch& touch, std::int64_t address) {
+  switch (touch.buffer.space) {
+    case ir::Space::kGlobal: return touch.buffer.data + address;
+    case ir::Space::kShared: return touch.machine.shared.data() + address;
+    case ir::Space::kLocal: return touch.warp.local.data() + local_place(touch, address);
   }
   return nullptr;
 }
 
-void note_read(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
-               std::int64_t address, std::int64_t bytes) {
-  if (!machine.checks) return;
-  if (buffer.space == ir::Space::kLocal) {
-    note_local_read(machine, warp, lane, buffer, address, bytes);
+void note_read(const Touch& touch, std::int64_t address, std::int64_t bytes) {
+  if (!touch.machine.checks) return;
+  if (touch.buffer.space == ir::Space::kLocal) {
+    note_local_read(touch, address, bytes);
     return;
   }
-  Shadow* shadow = buffer.space == ir::Space::kShared ? machine.shared_shadow : buffer.shadow;
-  if (shadow == nullptr || machine.era == nullptr) return;
+  Shadow* shadow = shadow_of(touch);
+  if (shadow == nullptr) return;
   shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
-               actor_of(warp, lane), [&](const Conflict& conflict) {
-                 report_conflict(machine, warp, lane, buffer, conflict, false);
-               });
+               actor_of(touch.warp, touch.lane),
+               [&](const Conflict& conflict) { report_conflict(touch, conflict, false); });
 }
 
-void note_write(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
-                std::int64_t address, std::int64_t bytes, bool in_flight) {
-  if (!machine.checks) return;
-  if (buffer.space == ir::Space::kLocal) {
+void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bool in_flight) {
+  if (!touch.machine.checks) return;
+  if (touch.buffer.space == ir::Space::kLocal) {
     for (std::int64_t i = 0; i < bytes; ++i) {
-      warp.local_set[local_place(machine, lane, address + i)] = true;
+      touch.warp.local_set[local_place(touch, address + i)] = true;
     }
     return;
   }
-  Shadow* shadow = buffer.space == ir::Space::kShared ? machine.shared_shadow : buffer.shadow;
-  if (shadow == nullptr || machine.era == nullptr) return;
+  Shadow* shadow = shadow_of(touch);
+  if (shadow == nullptr) return;
   shadow->write(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
-                actor_of(warp, lane), in_flight, [&](const Conflict& conflict) {
-                  report_conflict(machine, warp, lane, buffer, conflict, true);
-                });
+                actor_of(touch.warp, touch.lane), in_flight,
+                [&](const Conflict& conflict) { report_conflict(touch, conflict, true); });
 }
 
 void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string message,
@@ -151,26 +155,23 @@ void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string 
   report->accesses = {{machine.span(warp.pc), std::move(what)}};
 }
 
-void report_out_of_bounds(Machine& machine, const Warp& warp, std::uint32_t lane,
-                          const Buffer& buffer, const Coordinates& at, std::size_t dim,
-                          std::int64_t limit, bool writes) {
-  const std::string element = buffer.element_text(at);
-  report_at(
-      machine, warp, ReportKind::kOutOfBounds,
-      format("`{}` is outside: dimension {} is {}, which is {}", element, dim, at[dim],
-             at[dim] < 0 ? std::string("negative") : format("not below {}", limit)),
-      format("{} of {} by {}", writes ? "write" : "read", element, thread_text(warp.index, lane)));
+void report_out_of_bounds(const Touch& touch, const Outside& outside, bool writes) {
+  const std::string element = touch.buffer.element_text(outside.at);
+  const std::int64_t place = outside.at[outside.dim];
+  report_at(touch.machine, touch.warp, ReportKind::kOutOfBounds,
+            format("`{}` is outside: dimension {} is {}, which is {}", element, outside.dim, place,
+                   place < 0 ? std::string("negative") : format("not below {}", outside.limit)),
+            format("{} of {} {}", writes ? "write" : "read", element, touch.by()));
 }
 
-bool check_aligned(Machine& machine, const Warp& warp, std::uint32_t lane, const Buffer& buffer,
-                   std::int64_t address, std::int64_t bytes, bool writes) {
+bool check_aligned(const Touch& touch, std::int64_t address, std::int64_t bytes, bool writes) {
   if (address % bytes == 0) return true;
-  const std::string element = buffer.element_text(address);
-  report_at(machine, warp, ReportKind::kMisaligned,
+  const std::string element = touch.buffer.element_text(address);
+  report_at(touch.machine, touch.warp, ReportKind::kMisaligned,
             format("an access of {} bytes at byte {} of `{}`, which is no multiple of {}", bytes,
-                   address, buffer.name, bytes),
-            format("{} of {} bytes from {} on by {}", writes ? "write" : "read", bytes, element,
-                   thread_text(warp.index, lane)));
+                   address, touch.buffer.name, bytes),
+            format("{} of {} bytes from {} on {}", writes ? "write" : "read", bytes, element,
+                   touch.by()));
   return false;
 }
 
@@ -192,9 +193,9 @@ Coordinates extents_of(const View& view, const Warp& warp, std::uint32_t lane) {
   return out;
 }
 
-std::int64_t reachable(Machine& machine, Warp& warp, std::uint32_t lane, const Reach& reach,
-                       const Coordinates& at, std::int64_t count) {
-  const Buffer& buffer = *reach.view.buffer;
+std::int64_t reachable(const Touch& touch, const Reach& reach, const Coordinates& at,
+                       std::int64_t count) {
+  const Buffer& buffer = touch.buffer;
   std::int64_t reached = count;
   for (std::size_t d = 0; d < buffer.rank; ++d) {
     const bool pinned = d < reach.view.dropped;
@@ -212,9 +213,8 @@ std::int64_t reachable(Machine& machine, Warp& warp, std::uint32_t lane, const R
     if (place < 0 || (hard && !guarded)) {
       Coordinates bad = root_coordinates(reach.view, reach.window, at);
       if (place >= 0) bad[d] += std::max<std::int64_t>(inside, 0);
-      report_out_of_bounds(machine, warp, lane, buffer, bad, d,
-                           std::min(reach.window.limit[d], reach.window.origin[d] + own),
-                           reach.writes);
+      const std::int64_t limit = std::min(reach.window.limit[d], reach.window.origin[d] + own);
+      report_out_of_bounds(touch, {bad, d, limit}, reach.writes);
       if (place < 0) return 0;
     }
     reached = run == 1 ? 0 : std::clamp<std::int64_t>(inside, 0, reached);

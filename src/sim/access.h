@@ -5,16 +5,24 @@
 
 namespace kiln::sim {
 
-// The bytes at an address of the buffer's space, for the lane.
-[[nodiscard]] std::byte* bytes_at(Machine& machine, Warp& warp, std::uint32_t lane,
-                                  const Buffer& buffer, std::int64_t address);
+// Whose access to what: a lane of a warp and a buffer.
+struct Touch {
+  Machine& machine;
+  Warp& warp;
+  std::uint32_t lane;
+  const Buffer& buffer;
+
+  [[nodiscard]] std::string by() const;  // "by thread 17 (warp 0)"
+};
+
+// The bytes at an address of the buffer's space.
+[[nodiscard]] std::byte* bytes_at(const Touch& touch, std::int64_t address);
 
 // Notes an access in the shadow and reports what it clashes with. `in_flight`: by an asynchronous
 // copy that has not been waited for.
-void note_read(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
-               std::int64_t address, std::int64_t bytes);
-void note_write(Machine& machine, Warp& warp, std::uint32_t lane, const Buffer& buffer,
-                std::int64_t address, std::int64_t bytes, bool in_flight = false);
+void note_read(const Touch& touch, std::int64_t address, std::int64_t bytes);
+void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes,
+                bool in_flight = false);
 
 // How many of `count` consecutive elements of a tile, from index `at` on (by the view's dimension),
 // may be touched. The last dimension cuts the run short, any other one drops it. An element outside
@@ -26,8 +34,8 @@ struct Reach {
   std::uint32_t guarded = 0;
   bool writes = false;
 };
-[[nodiscard]] std::int64_t reachable(Machine& machine, Warp& warp, std::uint32_t lane,
-                                     const Reach& reach, const Coordinates& at, std::int64_t count);
+[[nodiscard]] std::int64_t reachable(const Touch& touch, const Reach& reach, const Coordinates& at,
+                                     std::int64_t count);
 
 // The root coordinate of an element of the view.
 [[nodiscard]] inline Coordinates root_coordinates(const View& view, const Window& window,
@@ -39,12 +47,15 @@ struct Reach {
 
 [[nodiscard]] Coordinates extents_of(const View& view, const Warp& warp, std::uint32_t lane);
 
-void report_out_of_bounds(Machine& machine, const Warp& warp, std::uint32_t lane,
-                          const Buffer& buffer, const Coordinates& at, std::size_t dim,
-                          std::int64_t limit, bool writes);
+// Root coordinate `at` is not below the limit of dimension `dim`, or is negative there.
+struct Outside {
+  Coordinates at = {};
+  std::size_t dim = 0;
+  std::int64_t limit = 0;
+};
+void report_out_of_bounds(const Touch& touch, const Outside& outside, bool writes);
 // Reports when the address is no multiple of the bytes; true when it is one.
-bool check_aligned(Machine& machine, const Warp& warp, std::uint32_t lane, const Buffer& buffer,
-                   std::int64_t address, std::int64_t bytes, bool writes);
+bool check_aligned(const Touch& touch, std::int64_t address, std::int64_t bytes, bool writes);
 // Reports when the operation needs all lanes of the warp and has not got them.
 void check_whole(Machine& machine, const Warp& warp);
 void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string message,

@@ -99,11 +99,11 @@ class Mover {
       row /= extents[d - 1];
     }
     const std::int64_t written = reachable(
-        machine_, warp_, lane, {plan_.dst, sides.dst.window, sides.dst.own, guards(dst_), true}, at,
-        shape_.elements);
+        {machine_, warp_, lane, dst_},
+        {plan_.dst, sides.dst.window, sides.dst.own, guards(dst_), true}, at, shape_.elements);
     if (written == 0) return;
     const std::int64_t read =
-        reachable(machine_, warp_, lane,
+        reachable({machine_, warp_, lane, src_},
                   {plan_.src, sides.src.window, sides.src.own, guards(src_), false}, at, written);
     const Coordinates to = root_coordinates(plan_.dst, sides.dst.window, at);
     const Coordinates from = root_coordinates(plan_.src, sides.src.window, at);
@@ -126,9 +126,9 @@ class Mover {
   bool vector_fits(std::uint32_t lane, const Coordinates& from, const Coordinates& to,
                    std::int64_t read) {
     const bool to_fits =
-        check_aligned(machine_, warp_, lane, dst_, dst_.address(to), shape_.width, true);
-    return (read == 0 ||
-            check_aligned(machine_, warp_, lane, src_, src_.address(from), shape_.width, false)) &&
+        check_aligned({machine_, warp_, lane, dst_}, dst_.address(to), shape_.width, true);
+    return (read == 0 || check_aligned({machine_, warp_, lane, src_}, src_.address(from),
+                                       shape_.width, false)) &&
            to_fits;
   }
 
@@ -149,18 +149,18 @@ class Mover {
     const bool async = group_ != nullptr && written >= kAsyncLeast;
     const std::byte* source = nullptr;
     if (read > 0) {
-      note_read(machine_, warp_, lane, src_, from, read);
-      source = bytes_at(machine_, warp_, lane, src_, from);
+      note_read({machine_, warp_, lane, src_}, from, read);
+      source = bytes_at({machine_, warp_, lane, src_}, from);
       count(src_, read, false);
     }
-    note_write(machine_, warp_, lane, dst_, to, written, async);
+    note_write({machine_, warp_, lane, dst_}, to, written, async);
     count(dst_, written, true);
     if (async) {
       group_->vectors.push_back({source, to, static_cast<std::uint8_t>(written),
                                  static_cast<std::uint8_t>(read), static_cast<std::uint8_t>(lane)});
       return;
     }
-    std::byte* target = bytes_at(machine_, warp_, lane, dst_, to);
+    std::byte* target = bytes_at({machine_, warp_, lane, dst_}, to);
     if (read > 0) std::memmove(target, source, static_cast<std::size_t>(read));
     std::memset(target + read, 0, static_cast<std::size_t>(written - read));
   }

@@ -34,6 +34,7 @@ void store_scalar(DType dtype, std::byte* at, Scalar value) {
 void access_element(Machine& machine, Warp& warp, const ElementPlan& plan, std::uint32_t lane) {
   const View& view = plan.view;
   const Buffer& buffer = *view.buffer;
+  const Touch touch{machine, warp, lane, buffer};
   Coordinates at = {};
   const Window window = view.window(warp.vars.data(), lane);
   const Coordinates own = extents_of(view, warp, lane);
@@ -49,19 +50,19 @@ void access_element(Machine& machine, Warp& warp, const ElementPlan& plan, std::
     if (root[d] >= 0 && root[d] < window.limit[d] && in_view) continue;
     const std::int64_t limit =
         pinned ? window.limit[d] : std::min(window.limit[d], window.origin[d] + own[dim]);
-    report_out_of_bounds(machine, warp, lane, buffer, root, d, limit, plan.writes);
+    report_out_of_bounds(touch, {root, d, limit}, plan.writes);
     if (!plan.writes) value.i = 0;  // the bits of 0.0 as well
     return;
   }
   const std::int64_t address = buffer.address(root);
-  std::byte* bytes = bytes_at(machine, warp, lane, buffer, address);
+  std::byte* bytes = bytes_at(touch, address);
   (buffer.space == ir::Space::kGlobal ? machine.global_request : machine.shared_request)
       .add(address);
   if (plan.writes) {
-    note_write(machine, warp, lane, buffer, address, buffer.size);
+    note_write(touch, address, buffer.size);
     store_scalar(buffer.dtype, bytes, value);
   } else {
-    note_read(machine, warp, lane, buffer, address, buffer.size);
+    note_read(touch, address, buffer.size);
     value = load_scalar(buffer.dtype, bytes);
   }
 }
@@ -82,6 +83,7 @@ void initialise_fragment(Machine& machine, Warp& warp, const InitialisePlan& pla
 void initialise_local(Machine& machine, Warp& warp, const InitialisePlan& plan,
                       std::uint32_t lane) {
   const Buffer& buffer = *plan.buffer;
+  const Touch touch{machine, warp, lane, buffer};
   const bool filled = plan.initial != InitialisePlan::kNone;
   const auto begin =
       warp.local_set.begin() +
@@ -89,8 +91,7 @@ void initialise_local(Machine& machine, Warp& warp, const InitialisePlan& plan,
   std::fill(begin, begin + static_cast<std::ptrdiff_t>(buffer.bytes), filled);
   if (!filled) return;
   for (std::int64_t at = buffer.offset; at < buffer.offset + buffer.bytes; at += buffer.size) {
-    store_scalar(buffer.dtype, bytes_at(machine, warp, lane, buffer, at),
-                 warp.value(plan.initial, lane));
+    store_scalar(buffer.dtype, bytes_at(touch, at), warp.value(plan.initial, lane));
   }
 }
 
@@ -99,20 +100,21 @@ void initialise_shared(Machine& machine, Warp& warp, const InitialisePlan& plan,
                        std::uint32_t lane) {
   if (plan.initial == InitialisePlan::kNone) return;
   const Buffer& buffer = *plan.buffer;
+  const Touch touch{machine, warp, lane, buffer};
   const std::int64_t elements = buffer.bytes / buffer.size;
   for (std::int64_t i = warp.index * kLanes + lane; i < elements; i += machine.program.threads) {
     const std::int64_t address = buffer.offset + i * buffer.size;
-    note_write(machine, warp, lane, buffer, address, buffer.size);
-    store_scalar(buffer.dtype, bytes_at(machine, warp, lane, buffer, address),
-                 warp.value(plan.initial, lane));
+    note_write(touch, address, buffer.size);
+    store_scalar(buffer.dtype, bytes_at(touch, address), warp.value(plan.initial, lane));
   }
 }
 
 void initialise_global(Machine& machine, Warp& warp, const InitialisePlan& plan) {
   if (plan.initial == InitialisePlan::kNone || plan.buffer == nullptr) return;
   const Buffer& buffer = *plan.buffer;
+  const Touch touch{machine, warp, 0, buffer};
   for (std::int64_t at = 0; at < buffer.bytes; at += buffer.size) {
-    store_scalar(buffer.dtype, bytes_at(machine, warp, 0, buffer, at), warp.value(plan.initial, 0));
+    store_scalar(buffer.dtype, bytes_at(touch, at), warp.value(plan.initial, 0));
   }
 }
 

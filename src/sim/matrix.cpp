@@ -18,15 +18,16 @@ constexpr std::uint32_t kRowBytes = 16;
 constexpr std::uint32_t kMatrixElements = 64;
 constexpr std::uint32_t kMatricesMax = 4;
 
-// A tile's place for the whole warp.
+// A tile's place, which is one for the whole warp.
 struct Tile {
+  const TilePlan& plan;
   Window window;
   Coordinates own = {};
 };
 
 Tile tile_of(const TilePlan& plan, const Warp& warp) {
   const std::uint32_t lane = warp.first_lane();
-  return {plan.view.window(warp.vars.data(), lane), extents_of(plan.view, warp, lane)};
+  return {plan, plan.view.window(warp.vars.data(), lane), extents_of(plan.view, warp, lane)};
 }
 
 void load_numbers(DType dtype, const std::byte* from, std::uint32_t count, double* to) {
@@ -34,23 +35,22 @@ void load_numbers(DType dtype, const std::byte* from, std::uint32_t count, doubl
   for (std::uint32_t i = 0; i < count; ++i) to[i] = load_number(dtype, from + i * size);
 }
 
-// Row `lane` of an issue; nothing when the row is outside.
-const std::byte* matrix_row(Machine& machine, Warp& warp, const TilePlan& plan, const Tile& tile,
-                            std::uint32_t first_matrix, std::uint32_t lane) {
-  const auto row = static_cast<std::uint32_t>(plan.instruction->address_map(Index{lane}));
+// The row whose address the lane gives; nothing when it is outside.
+const std::byte* matrix_row(const Touch& touch, const Tile& tile, std::uint32_t first_matrix) {
+  const TilePlan& plan = tile.plan;
+  const auto row = static_cast<std::uint32_t>(plan.instruction->address_map(Index{touch.lane}));
   const Place& place = plan.places[first_matrix + row / kMatrixRows];
   const Coordinates at = {place.row + std::int64_t{row % kMatrixRows}, place.col};
-  const Buffer& buffer = *plan.view.buffer;
-  const std::int64_t elements = kRowBytes / buffer.size;
+  const std::int64_t elements = kRowBytes / touch.buffer.size;
   const std::int64_t inside =
-      reachable(machine, warp, lane, {plan.view, tile.window, tile.own, 0, false}, at, elements);
+      reachable(touch, {plan.view, tile.window, tile.own, 0, false}, at, elements);
   if (inside < elements) return nullptr;
-  const std::int64_t address = buffer.address(root_coordinates(plan.view, tile.window, at));
-  check_aligned(machine, warp, lane, buffer, address, kRowBytes, false);
-  note_read(machine, warp, lane, buffer, address, kRowBytes);
-  machine.shared_request.add(address);
+  const std::int64_t address = touch.buffer.address(root_coordinates(plan.view, tile.window, at));
+  check_aligned(touch, address, kRowBytes, false);
+  note_read(touch, address, kRowBytes);
+  touch.machine.shared_request.add(address);
   // Hardware drops the low bits of the address.
-  return bytes_at(machine, warp, lane, buffer, address / kRowBytes * kRowBytes);
+  return bytes_at(touch, address / kRowBytes * kRowBytes);
 }
 
 void load_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
@@ -64,7 +64,7 @@ void load_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
     std::array<double, kMatricesMax* kMatrixElements> elements = {};
     machine.shared_request.clear();
     for (std::uint32_t lane = 0; lane < each * kMatrixRows; ++lane) {
-      const std::byte* bytes = matrix_row(machine, warp, plan, tile, first, lane);
+      const std::byte* bytes = matrix_row({machine, warp, lane, *plan.view.buffer}, tile, first);
       if (bytes != nullptr) load_numbers(fragment.dtype, bytes, 8, &elements[lane * 8]);
     }
     machine.tally.issue(plan.interned, 1);
@@ -84,27 +84,28 @@ void load_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
 }
 
 // One lane's run of a plain load or store; `registers` are the run's.
-void move_run(Machine& machine, Warp& warp, const TilePlan& plan, const Tile& tile,
-              std::uint32_t lane, const Place& place, double* registers, bool writes) {
-  const Buffer& buffer = *plan.view.buffer;
+void move_run(const Touch& touch, const Tile& tile, const Place& place, double* registers,
+              bool writes) {
+  const TilePlan& plan = tile.plan;
+  const Buffer& buffer = touch.buffer;
   const Coordinates at = {place.row, place.col};
-  const std::int64_t reached = reachable(
-      machine, warp, lane, {plan.view, tile.window, tile.own, plan.guarded, writes}, at, plan.run);
+  const std::int64_t reached =
+      reachable(touch, {plan.view, tile.window, tile.own, plan.guarded, writes}, at, plan.run);
   if (!writes) std::fill(registers + reached, registers + plan.run, 0.0);
   if (reached == 0) return;
   const std::int64_t address = buffer.address(root_coordinates(plan.view, tile.window, at));
   const std::int64_t bytes = reached * buffer.size;
-  if (reached == plan.run) check_aligned(machine, warp, lane, buffer, address, bytes, writes);
-  std::byte* memory = bytes_at(machine, warp, lane, buffer, address);
-  (buffer.space == ir::Space::kGlobal ? machine.global_request : machine.shared_request)
-      .add(address);
+  if (reached == plan.run) check_aligned(touch, address, bytes, writes);
+  std::byte* memory = bytes_at(touch, address);
+  const bool global = buffer.space == ir::Space::kGlobal;
+  (global ? touch.machine.global_request : touch.machine.shared_request).add(address);
   if (writes) {
-    note_write(machine, warp, lane, buffer, address, bytes);
+    note_write(touch, address, bytes);
     for (std::int64_t e = 0; e < reached; ++e) {
       store_number(buffer.dtype, memory + e * buffer.size, registers[e]);
     }
   } else {
-    note_read(machine, warp, lane, buffer, address, bytes);
+    note_read(touch, address, bytes);
     load_numbers(buffer.dtype, memory, static_cast<std::uint32_t>(reached), registers);
   }
 }
@@ -132,8 +133,8 @@ void move_tile(Machine& machine, Warp& warp, const TilePlan& plan, bool writes) 
     machine.shared_request.clear();
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       double* registers = &warp.registers[fragment.offset + lane * fragment.values + value];
-      move_run(machine, warp, plan, tile, lane, plan.places[std::size_t{value} * kLanes + lane],
-               registers, writes);
+      move_run({machine, warp, lane, *plan.view.buffer}, tile,
+               plan.places[std::size_t{value} * kLanes + lane], registers, writes);
     }
     count_run(machine, plan, writes);
   }

@@ -59,25 +59,24 @@ unsigned shared_granule(const Program& program) {
 
 }  // namespace
 
-Run::Run(const ir::Module& module, const ir::Function& function, ir::Arguments& arguments,
-         const Options& options, std::uint64_t seed, Reporter& reporter)
-    : module_(module),
-      function_(function),
+Run::Run(const Setting& setting, ir::Arguments& arguments, Reporter& reporter)
+    : module_(setting.module),
+      function_(setting.function),
       arguments_(arguments),
-      options_(options),
-      seed_(seed),
+      options_(setting.options),
+      seed_(setting.seed),
       reporter_(reporter),
-      globals_(function.values.size()) {
+      globals_(setting.function.values.size()) {
   VarFacts& facts = host_.facts;
-  facts.known.resize(function.vars.size());
+  facts.known.resize(function_.vars.size());
   facts.values = arguments.vars;
-  facts.values.resize(function.vars.size());
-  facts.uniform.resize(function.vars.size());
+  facts.values.resize(function_.vars.size());
+  facts.uniform.resize(function_.vars.size());
   std::size_t i = 0;
-  for (const ir::Var& var : function.vars) {
+  for (const ir::Var& var : function_.vars) {
     facts.known[i++] = var.kind == ir::VarKind::kDim || var.kind == ir::VarKind::kScalar;
   }
-  host_.globals.resize(function.values.size());
+  host_.globals.resize(function_.values.size());
 }
 
 void Run::add_global(ir::ValueId value, Tensor& tensor, const std::string& name, bool initialised) {
@@ -335,7 +334,7 @@ Result<Outcome> run(const ir::Module& module, const ir::Function& function,
     const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(schedule);
     reporter.begin_schedule(seed);
     ir::Arguments copy = schedule == 0 ? ir::Arguments{} : original;
-    Run one(module, function, schedule == 0 ? arguments : copy, options, seed, reporter);
+    Run one({module, function, options, seed}, schedule == 0 ? arguments : copy, reporter);
     if (auto error = one.execute()) return Unexpected{*std::move(error)};
     if (schedule == 0) outcome.counters = one.counters();
     outcome.blocks += one.blocks();

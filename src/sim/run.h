@@ -10,8 +10,13 @@ namespace kiln::sim {
 
 class Run {
  public:
-  Run(const ir::Module& module, const ir::Function& function, ir::Arguments& arguments,
-      const Options& options, std::uint64_t seed, Reporter& reporter);
+  struct Setting {
+    const ir::Module& module;
+    const ir::Function& function;
+    const Options& options;
+    std::uint64_t seed = 0;
+  };
+  Run(const Setting& setting, ir::Arguments& arguments, Reporter& reporter);
 
   // Errors as sim::run.
   [[nodiscard]] std::optional<Error> execute();
