@@ -131,9 +131,24 @@ bool colour_on(int descriptor) {
 
 }  // namespace
 
+// A first word that is no command, said so by name; "" when it is one, or an option.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const std::string word = argv[1];
+  if (std::find(names.begin(), names.end(), word) != names.end()) return "";
+  const std::string guess = kiln::did_you_mean(word, names);
+  return kiln::format("`{}` is no command of kiln{}", word, guess.empty() ? "" : ", " + guess);
+}
+
 int main(int argc, char** argv) {
   Cli cli;
   build(cli);
+  if (const std::string mistake = unknown_command(cli.app, argc, argv); !mistake.empty()) {
+    std::cerr << "error: " << mistake << " (see `kiln --help`)\n";
+    return static_cast<int>(Exit::kUsage);
+  }
   try {
     cli.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -2,6 +2,8 @@
 
 #include "driver/assignments.h"
 #include "driver/machine.h"
+#include "ir/print.h"
+#include "ir/verify.h"
 #include "sema/sema.h"
 #include "support/file.h"
 #include "syntax/parser.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::size_t kSourceBytesMax = std::size_t{1} << 26;
 constexpr std::string_view kDefaultArch = "sm_90a";
+constexpr std::string_view kIrSuffix = ".kir";
 
 Checked<bool> analyse(Program& program, FileId file, const ParseOptions& options,
                       const CompileOptions& how) {
@@ -19,6 +22,21 @@ Checked<bool> analyse(Program& program, FileId file, const ParseOptions& options
   auto module = sema::analyse(tree, *program.arch, program.sources, program.diags);
   if (!module) return Unexpected{module.error()};
   program.tile = std::move(*module);
+  program.decided = program.tile;
+  return passes::run_pipeline(program.decided, program.diags, how.pipeline);
+}
+
+// IR text, as `kiln ir` prints it: read, checked against the IR's rules, and decided from where it
+// stands. It names its own architecture.
+Checked<bool> read_ir(Program& program, FileId file, const CompileOptions& how) {
+  auto module = ir::parse(program.sources, file, program.diags);
+  if (!module) return Unexpected{module.error()};
+  for (const std::string& mistake : ir::verify(*module)) {
+    program.diags.report<diag::IrInvalid>({file, 0, 0}, mistake).emit();
+  }
+  if (program.diags.has_errors()) return program.diags.failed();
+  program.tile = std::move(*module);
+  program.arch = program.tile.arch;
   program.decided = program.tile;
   return passes::run_pipeline(program.decided, program.diags, how.pipeline);
 }
@@ -45,7 +63,9 @@ Exit compile(const ProgramOptions& options, const CompileOptions& how, Program& 
   auto text = read_file(options.file, kSourceBytesMax);
   if (!text) return environment_failed(console, text.error()).error;
   const FileId file = program.sources.add(options.file, std::move(*text));
-  const auto done = analyse(program, file, {.definitions = std::move(*definitions)}, how);
+  const auto done = options.file.ends_with(kIrSuffix)
+                        ? read_ir(program, file, how)
+                        : analyse(program, file, {.definitions = std::move(*definitions)}, how);
   return done && !program.diags.has_errors() ? Exit::kFine : Exit::kWrong;
 }
 

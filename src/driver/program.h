@@ -1,4 +1,4 @@
-// A `.co` file, read and compiled as far as a command needs.
+// A `.co` file (or IR text, `.kir`), read and compiled as far as a command needs.
 //
 //   auto program = compile(options, Depth::kDecided, console);
 //   program->tile.functions[0]      what the reference interpreter runs

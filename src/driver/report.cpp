@@ -55,7 +55,6 @@ DiagId id_of(ReportKind kind) {
     case ReportKind::kUninitialised: return DiagId::kUninitialisedRead;
     case ReportKind::kOutOfBounds: return DiagId::kOutOfBounds;
     case ReportKind::kMisaligned: return DiagId::kMisaligned;
-    case ReportKind::kSharedLimit: return DiagId::kSharedLimit;
     case ReportKind::kAssertion: return DiagId::kAssertFailed;
     case ReportKind::kDivisionByZero: return DiagId::kRunDivisionByZero;
   }

@@ -128,23 +128,6 @@ Checked<std::optional<reference::Output>> expected_output(const ir::Function& fu
   return std::optional(std::move(*output));
 }
 
-// The launch limits that depend on the shape.
-Checked<bool> check_grids(const ir::Function& function, const ir::Arguments& arguments,
-                          const target::Arch& arch, Diagnostics& diags) {
-  const std::int64_t limits[] = {arch.grid_x_max, arch.grid_y_max, arch.grid_z_max};
-  for (const ir::OpId id : ir::launches(function)) {
-    const auto& launch = std::get<ir::Parallel>(function.ops[id].data);
-    for (std::size_t axis = 0; axis < launch.vars.size() && axis < std::size(limits); ++axis) {
-      const std::int64_t blocks = function.vars[launch.vars[axis]].extent.evaluate(arguments.vars);
-      if (blocks <= limits[axis]) continue;
-      return diags
-          .report<diag::GridTooLarge>(function.ops[id].span, axis, blocks, arch.name, limits[axis])
-          .emit();
-    }
-  }
-  return true;
-}
-
 Stage<std::vector<InputFile>> read_inputs(const std::vector<Assignment>& inputs, Console& console) {
   std::vector<InputFile> out;
   for (const Assignment& input : inputs) {
@@ -216,7 +199,6 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
   const auto arguments = bind(decided, std::move(request.bind), program.diags);
   if (!arguments) return Exit::kUsage;
   if (!check_entry(decided, *arguments, program.diags)) return Exit::kWrong;
-  if (!check_grids(decided, *arguments, *program.arch, program.diags)) return Exit::kWrong;
   const auto expected = expected_output(decided, options, *arguments, program);
   if (!expected) return Exit::kUsage;
 

@@ -32,6 +32,7 @@ std::span<const Pass> pipeline() { return kPipeline; }
 Checked<bool> run_pipeline(ir::Module& module, Diagnostics& diags, const PipelineOptions& options) {
   verify_after(module, "sema");
   for (const Pass& pass : kPipeline) {
+    if (pass.establishes <= module.form) continue;  // IR text may come half decided
     if (auto done = pass.run(module, diags); !done) return done;
     module.form = pass.establishes;
     verify_after(module, pass.name);

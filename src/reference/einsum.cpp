@@ -251,8 +251,7 @@ Number bounded(const Plan& plan, const Sum& sum, double length, const EinsumNume
   const double u = numerics.accumulation.roundoff;
   if (sum.magnitude > info(numerics.accumulator).max) return {sum.value, kUnbounded};
   if (!std::isfinite(sum.value)) return {sum.value, 0};
-  const double exact_limit =
-      std::min(std::exp2(info(numerics.accumulator).mantissa_bits + 1), u > 0 ? 1 / u : kUnbounded);
+  const double exact_limit = integers_exact_up_to(numerics.accumulator);
   const bool exact = plan.integral && sum.magnitude <= exact_limit;
   // A third factor is multiplied before it is added: one more rounding each.
   const double further = plan.factors.size() > 2 ? static_cast<double>(plan.factors.size() - 2) : 0;

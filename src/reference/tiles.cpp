@@ -201,8 +201,7 @@ Number Fragments::get(const Slot& slot, std::size_t index) const {
   if (magnitude > info(type.dtype).max || error == kUnbounded) return {value, kUnbounded};
   if (!std::isfinite(value)) return {value, 0};
   const double u = slot.roundoff;
-  const double exact_limit =
-      std::min(std::exp2(info(type.dtype).mantissa_bits + 1), u > 0 ? 1 / u : kUnbounded);
+  const double exact_limit = integers_exact_up_to(type.dtype);
   if (!is_float(type.dtype)) return {value, error};
   if (error == 0 && slot.integral && magnitude <= exact_limit) return {value, 0};
   const auto steps = static_cast<double>(slot.steps);

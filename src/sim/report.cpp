@@ -10,7 +10,6 @@ std::string_view name(ReportKind kind) {
     case ReportKind::kUninitialised: return "uninitialised";
     case ReportKind::kOutOfBounds: return "out-of-bounds";
     case ReportKind::kMisaligned: return "misaligned";
-    case ReportKind::kSharedLimit: return "shared-limit";
     case ReportKind::kAssertion: return "assertion";
     case ReportKind::kDivisionByZero: return "division-by-zero";
   }

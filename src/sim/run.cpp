@@ -264,12 +264,9 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   track_globals(data.body, program.warps());
   const int limit = module_.arch == nullptr ? 0 : module_.arch->smem_per_block_max;
   if (limit != 0 && program.shared_bytes > limit) {
-    Report* report = reporter_.open(ReportKind::kSharedLimit, op);
-    if (report != nullptr) {
-      report->message = format("a block needs {} bytes of shared memory, {} has {}",
-                               program.shared_bytes, module_.arch->name, limit);
-      report->accesses = {{function_.ops[op].span, format("launch of {}", data.name)}};
-    }
+    return Error{format("a block of {} bytes of shared memory, {} has {}", program.shared_bytes,
+                        module_.arch->name, limit),
+                 data.name, ""};
   }
   Machine machine(function_, program, reporter_, tally_, options_.checks);
   machine.random = seed_ != 0;

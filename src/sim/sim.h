@@ -41,7 +41,6 @@ enum class ReportKind : std::uint8_t {
   kUninitialised,
   kOutOfBounds,
   kMisaligned,
-  kSharedLimit,
   kAssertion,
   kDivisionByZero,
 };

@@ -66,8 +66,11 @@ class Kernel {
     }
   }
 
+  Result<Outcome> try_run(Options options = {}) {
+    return sim::run(module_, module_.functions[0], arguments, options);
+  }
   Outcome run(Options options = {}) {
-    Result<Outcome> outcome = sim::run(module_, module_.functions[0], arguments, options);
+    Result<Outcome> outcome = try_run(options);
     EXPECT_TRUE(outcome.has_value()) << (outcome ? "" : outcome.error().text());
     return outcome ? *outcome : Outcome{};
   }

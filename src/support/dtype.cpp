@@ -163,6 +163,10 @@ double roundoff(DType dtype) {
   return is_float(dtype) ? std::exp2(-(info(dtype).mantissa_bits + 1)) : 0.0;
 }
 
+double integers_exact_up_to(DType dtype) {
+  return is_float(dtype) ? std::exp2(info(dtype).mantissa_bits + 1) : info(dtype).max;
+}
+
 double smallest(DType dtype) {
   if (!is_float(dtype)) return 1.0;
   const DTypeInfo& row = info(dtype);

@@ -76,6 +76,8 @@ struct DTypeInfo {
 
 // Largest relative error of rounding a real number to this type; 0 for integers.
 [[nodiscard]] double roundoff(DType dtype);
+// Every integer of at most this magnitude is a value of the float type: 2048 for f16.
+[[nodiscard]] double integers_exact_up_to(DType dtype);
 // Smallest positive (subnormal) value of a float type: below it the error is absolute, not
 // relative.
 [[nodiscard]] double smallest(DType dtype);

@@ -3,11 +3,11 @@
 
     KILN=build/release/bin/kiln tests/e2e/sweep_test.py
 
-The matrix product is run for every M, N and K in 1, 5, ... 33, with three fills, with one warp and with
-four warps per block. A run must find nothing: no element outside its bound, no race, exit code 0. Kernels
-that are wrong on purpose show that the sweep would notice. A binary that takes longer than SLOW_S for
-one small run (one with sanitizers does) gets a tenth of the shapes; KILN_SWEEP=all or =sample decides
-it by hand.
+The matrix product is run for every M, N and K in 1, 5, ... 33, with three fills, with one warp and
+with four warps per block. A run must find nothing: no element outside its bound, no race, exit code
+0. Kernels that are wrong on purpose show that the sweep would notice. A binary that takes longer
+than SLOW_S for one small run (one with sanitizers does) gets a tenth of the shapes; KILN_SWEEP=all
+or KILN_SWEEP=sample decides it by hand.
 """
 
 import itertools
@@ -89,7 +89,8 @@ class Sweep(unittest.TestCase):
         with ThreadPoolExecutor(JOBS) as pool:
             mistakes = [m for m in pool.map(lambda argv: mistake_of(argv, output), chosen) if m]
         part = "a sample" if self.sample else "all"
-        print(f"{what}: {len(chosen)} of {len(cases)} runs ({part}), {len(mistakes)} wrong", flush=True)
+        counts = f"{len(chosen)} of {len(cases)} runs ({part}), {len(mistakes)} wrong"
+        print(f"{what}: {counts}", flush=True)
         self.assertFalse(mistakes, "\n".join(mistakes[:3]))
 
     def matmul(self, what, kernel, defines=()):
