@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
+#include "diag/diagnostics.h"
 #include "driver/commands.h"
+#include "support/format.h"
 
 namespace {
 
@@ -129,8 +132,6 @@ bool colour_on(int descriptor) {
   return isatty(descriptor) != 0 && std::getenv("NO_COLOR") == nullptr;
 }
 
-}  // namespace
-
 // A first word that is no command, said so by name; "" when it is one, or an option.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
@@ -141,6 +142,8 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   const std::string guess = kiln::did_you_mean(word, names);
   return kiln::format("`{}` is no command of kiln{}", word, guess.empty() ? "" : ", " + guess);
 }
+
+}  // namespace
 
 int main(int argc, char** argv) {
   Cli cli;

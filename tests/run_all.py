@@ -4,9 +4,9 @@
     tests/run_all.py --debug build/dev [--release build/release] [FILTER]
 
 Layers: unit tests (ctest, sanitized), sweeps (ctest, release), the golden runner's own test, golden
-tests (sanitized), tests/e2e/*_test.py (sanitized, the binary in $KILN), meta tests, and nvcc when it
-is on the PATH. Prints each command before running
-it. The last line is `N passed, N failed`; the exit code is 0 only if all of it passed.
+tests (sanitized), tests/e2e/*_test.py (the sanitized binary in $KILN, the release one in
+$KILN_RELEASE when there is one), meta tests, and nvcc when it is on the PATH. Prints each command
+before running it. The last line is `N passed, N failed`; the exit code is 0 only if all of it passed.
 """
 
 import argparse
@@ -99,9 +99,12 @@ def run_layers(options):
     if not options.filter:
         yield python_unittest(tests / "golden" / "self_test.py")
         yield python_unittest(tests / "tools" / "self_test.py")
+    binaries = {"KILN": kiln[1]}
+    if release:
+        binaries["KILN_RELEASE"] = str(release / "bin" / "kiln")
     for path in sorted((ROOT / tests / "e2e").glob("*_test.py")):
         if options.filter in path.name:
-            yield python_unittest(path.relative_to(ROOT), {"KILN": kiln[1]})
+            yield python_unittest(path.relative_to(ROOT), binaries)
     golden = [sys.executable, str(tests / "golden" / "run.py"), *kiln, *keep]
     yield script(golden, debug / "results" / "golden.json")
     meta = [sys.executable, str(tests / "meta" / "run.py"), *kiln, *keep]

@@ -33,6 +33,14 @@ bool is_identifier(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || digit(c); });
 }
 
+std::string name_help(const std::string& seen, const std::vector<std::string>& legal,
+                      std::string_view lead) {
+  if (legal.empty()) return "";
+  if (std::string guess = did_you_mean(seen, legal); !guess.empty()) return guess;
+  return format("{} {}", lead,
+                join(legal, ", ", [](const auto& name) { return format("`{}`", name); }));
+}
+
 Checked<std::vector<Assignment>> parse_assignments(const std::string& option,
                                                    const std::vector<std::string>& texts,
                                                    ListForm form, Diagnostics& diags) {

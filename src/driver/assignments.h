@@ -31,4 +31,9 @@ enum class ListForm : std::uint8_t { kSingle, kCommaSeparated };
 
 [[nodiscard]] bool is_identifier(std::string_view text);
 
+// Help for an unknown name: the legal one that looks like it, else all after `lead` ("it has `M`,
+// `N`"). "" when there is none.
+[[nodiscard]] std::string name_help(const std::string& seen, const std::vector<std::string>& legal,
+                                    std::string_view lead);
+
 }  // namespace kiln::driver

@@ -33,6 +33,7 @@ struct Binder {
 
   void take_shapes();
   void take_scalar(const ir::Param& param, std::size_t index, const Assignment& assignment);
+  void take_dimension(ir::VarId var, const Assignment& assignment);
   void take_inputs();
   void take_input(const InputFile& input, const ir::Param& param);
   void know(ir::VarId var, std::int64_t value, const std::string& by);
@@ -54,8 +55,14 @@ struct Binder {
     const auto* type = std::get_if<ir::ScalarType>(&function.type(param.value));
     return type != nullptr ? type->dtype : DType::kS32;
   }
-  [[nodiscard]] std::vector<std::string> names(bool tensors) const;
+  [[nodiscard]] std::vector<std::string> shape_names() const;
 };
+
+// Digits, maybe with a sign: perhaps too many for any type.
+bool is_whole_number(const std::string& text) {
+  const std::size_t begin = !text.empty() && text[0] == '-' ? 1 : 0;
+  return text.size() > begin && text.find_first_not_of("0123456789", begin) == std::string::npos;
+}
 
 std::optional<std::int64_t> parse_integer(const std::string& text) {
   const bool digits = !text.empty() && (text[0] == '-' || (text[0] >= '0' && text[0] <= '9'));
@@ -73,15 +80,14 @@ std::optional<double> parse_number(const std::string& text) {
   return value;
 }
 
-std::vector<std::string> Binder::names(bool tensors) const {
+// What `--shape` may name: dimensions, then scalar parameters.
+std::vector<std::string> Binder::shape_names() const {
   std::vector<std::string> out;
   for (const ir::Var& var : function.vars) {
-    if (!tensors && (var.kind == ir::VarKind::kDim || var.kind == ir::VarKind::kScalar)) {
-      out.push_back(var.name);
-    }
+    if (var.kind == ir::VarKind::kDim) out.push_back(var.name);
   }
   for (std::size_t i = 0; i < function.params.size(); ++i) {
-    if (tensors == (view_of(i) != nullptr)) out.push_back(function.params[i].name);
+    if (view_of(i) == nullptr) out.push_back(function.params[i].name);
   }
   return out;
 }
@@ -112,6 +118,10 @@ void Binder::take_scalar(const ir::Param& param, std::size_t index, const Assign
     arguments.params[index].scalar = round_to(dtype, *number);
     return;
   }
+  if (!is_whole_number(assignment.value)) {
+    failure = diags.report<diag::OptionForm>({}, "--shape", text, "NAME=WHOLE_NUMBER").emit();
+    return;
+  }
   const auto integer = parse_integer(assignment.value);
   if (!integer || round_to(dtype, *number) != *number) {
     const double low = info(dtype).kind == NumberKind::kSigned ? -info(dtype).max - 1 : 0;
@@ -121,6 +131,20 @@ void Binder::take_scalar(const ir::Param& param, std::size_t index, const Assign
     return;
   }
   know(param.var, *integer, "`--shape`");
+}
+
+void Binder::take_dimension(ir::VarId var, const Assignment& assignment) {
+  const std::string& text = assignment.value;
+  if (const auto value = parse_integer(text)) {
+    know(var, *value, "`--shape`");
+  } else if (is_whole_number(text)) {
+    failure = diags.report<diag::ShapeRange>({}, assignment.name, text, 1, kExtentMax).emit();
+  } else {
+    failure = diags
+                  .report<diag::OptionForm>({}, "--shape", assignment.name + "=" + text,
+                                            "NAME=WHOLE_NUMBER")
+                  .emit();
+  }
 }
 
 void Binder::take_shapes() {
@@ -136,17 +160,11 @@ void Binder::take_shapes() {
       const ir::Var& var = function.vars[ir::VarId{v}];
       if (var.name != assignment.name || var.kind != ir::VarKind::kDim) continue;
       found = true;
-      const auto value = parse_integer(assignment.value);
-      if (value) {
-        know(ir::VarId{v}, *value, "`--shape`");
-        continue;
-      }
-      failure =
-          diags.report<diag::ShapeRange>({}, var.name, assignment.value, 1, kExtentMax).emit();
+      take_dimension(ir::VarId{v}, assignment);
     }
     if (found) continue;
     failure = diags.report<diag::ShapeUnknown>({}, function.name, assignment.name)
-                  .help_if(did_you_mean(assignment.name, names(false)))
+                  .help_if(name_help(assignment.name, shape_names(), "it has"))
                   .emit();
   }
 }
@@ -187,16 +205,15 @@ void Binder::take_input(const InputFile& input, const ir::Param& param) {
 
 void Binder::take_inputs() {
   for (const InputFile& input : options.inputs) {
-    bool found = false;
+    const auto reported = check_input_name(function, input.param, diags);
+    if (!reported) {
+      failure = Unexpected{reported.error()};
+      continue;
+    }
     for (std::size_t i = 0; i < function.params.size(); ++i) {
       if (function.params[i].name != input.param || view_of(i) == nullptr) continue;
       take_input(input, function.params[i]);
-      found = true;
     }
-    if (found) continue;
-    failure = diags.report<diag::ParameterUnknown>({}, function.name, input.param)
-                  .help_if(did_you_mean(input.param, names(true)))
-                  .emit();
   }
 }
 
@@ -309,11 +326,22 @@ void Binder::load_input(const InputFile& input, std::size_t param) {
   tensor = std::move(*converted);
 }
 
-std::string_view relation_text(ir::Relation relation) {
+// How the two sides break the relation.
+std::string broken_text(const std::string& left, ir::Relation relation, const std::string& right) {
   switch (relation) {
-    case ir::Relation::kEqual: return "==";
-    case ir::Relation::kLessEqual: return "<=";
-    case ir::Relation::kDivides: return "divides";
+    case ir::Relation::kEqual: return format("{} and {} differ", left, right);
+    case ir::Relation::kLessEqual: return format("{} is larger than {}", left, right);
+    case ir::Relation::kDivides: return format("{} is not a multiple of {}", right, left);
+  }
+  return "";
+}
+
+// What the relation asks for.
+std::string demand_text(const std::string& left, ir::Relation relation, const std::string& right) {
+  switch (relation) {
+    case ir::Relation::kEqual: return format("`{}` must be equal to `{}`", left, right);
+    case ir::Relation::kLessEqual: return format("`{}` must be at most `{}`", left, right);
+    case ir::Relation::kDivides: return format("`{}` must be a multiple of `{}`", right, left);
   }
   return "";
 }
@@ -345,6 +373,19 @@ Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options, D
   return std::move(binder.arguments);
 }
 
+Checked<void> check_input_name(const ir::Function& function, const std::string& name,
+                               Diagnostics& diags) {
+  std::vector<std::string> tensors;
+  for (const ir::Param& param : function.params) {
+    if (!std::holds_alternative<ir::ViewType>(function.type(param.value))) continue;
+    if (param.name == name) return {};
+    tensors.push_back(param.name);
+  }
+  return diags.report<diag::ParameterUnknown>({}, function.name, name)
+      .help_if(name_help(name, tensors, "it has"))
+      .emit();
+}
+
 Checked<void> check_entry(const ir::Function& function, const ir::Arguments& arguments,
                           Diagnostics& diags) {
   std::optional<Unexpected<Reported>> failure;
@@ -353,11 +394,12 @@ Checked<void> check_entry(const ir::Function& function, const ir::Arguments& arg
     const std::int64_t right = check.right.evaluate(arguments.vars);
     if (holds(left, check.relation, right)) continue;
     failure = diags
-                  .report<diag::EntryCheckFailed>(check.span, check.message, left,
-                                                  relation_text(check.relation), right)
-                  .note("it is checked when the kernel is called: `{}` {} `{}`",
-                        function.text(check.left), relation_text(check.relation),
-                        function.text(check.right))
+                  .report<diag::EntryCheckFailed>(
+                      check.span, check.message,
+                      broken_text(std::to_string(left), check.relation, std::to_string(right)))
+                  .note("this is checked when the kernel is called: {}",
+                        demand_text(function.text(check.left), check.relation,
+                                    function.text(check.right)))
                   .emit();
   }
   if (failure) return *failure;

@@ -37,6 +37,10 @@ struct BindOptions {
 [[nodiscard]] Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options,
                                           Diagnostics& diags);
 
+// Reports a name that no tensor parameter has.
+[[nodiscard]] Checked<void> check_input_name(const ir::Function& function, const std::string& name,
+                                             Diagnostics& diags);
+
 // The function's entry checks with these values; every one that fails is reported.
 [[nodiscard]] Checked<void> check_entry(const ir::Function& function,
                                         const ir::Arguments& arguments, Diagnostics& diags);

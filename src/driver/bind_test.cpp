@@ -110,7 +110,9 @@ TEST(Bind, ValuesOutOfRange) {
   EXPECT_EQ(with_shapes({{"M", "0"}}).ids(), (Ids{"shape-range"}));
   EXPECT_EQ(with_shapes({{"M", "2147483648"}}).ids(), (Ids{"shape-range"}));
   EXPECT_EQ(with_shapes({{"M", "99999999999999999999"}}).ids(), (Ids{"shape-range"}));
-  EXPECT_EQ(with_shapes({{"M", "ten"}}).ids(), (Ids{"shape-range"}));
+  EXPECT_EQ(with_shapes({{"M", "ten"}}).ids(), (Ids{"option-form"}));
+  EXPECT_EQ(with_shapes({{"M", "1.5"}}).ids(), (Ids{"option-form"}));
+  EXPECT_EQ(with_shapes({{"n", "1.5"}}).ids(), (Ids{"option-form"}));
   EXPECT_EQ(with_shapes({{"n", "2147483648"}}).ids(), (Ids{"shape-range"}));
   EXPECT_EQ(with_shapes({{"n", "1.5"}}).ids(), (Ids{"shape-range"}));
   EXPECT_EQ(with_shapes({{"s", "x"}}).ids(), (Ids{"option-form"}));
@@ -159,10 +161,45 @@ TEST(CheckEntry, FailureHasBothNumbers) {
   ASSERT_TRUE(b.arguments.has_value());
   EXPECT_FALSE(check_entry(f, *b.arguments, b.diags).has_value());
   EXPECT_EQ(b.ids(), (Ids{"entry-check-failed"}));
-  EXPECT_EQ(b.diags.all()[0].message, "rows of `x`: 16 divides 3 does not hold");
+  EXPECT_EQ(b.diags.all()[0].message, "rows of `x`: 3 is not a multiple of 16");
   b.arguments->vars[0] = 32;
   b.diags = {};
   EXPECT_TRUE(check_entry(f, *b.arguments, b.diags).has_value());
+}
+
+TEST(Bind, EntryChecksSayWhatIsWrongWithTheNumbers) {
+  ir::Function f = kernel();
+  const Bound b = bound({.shapes = kShapes, .inputs = {}}, f);
+  ASSERT_TRUE(b.arguments.has_value());
+  const Expr m = Expr::var(ir::VarId{0});
+  const std::vector<std::pair<ir::Relation, std::string>> cases = {
+      {ir::Relation::kEqual, "f: 3 and 2 differ"},
+      {ir::Relation::kLessEqual, "f: 3 is larger than 2"},
+      {ir::Relation::kDivides, "f: 2 is not a multiple of 3"},
+  };
+  for (const auto& [relation, text] : cases) {
+    f.checks = {{.left = m, .relation = relation, .right = 2, .message = "f", .span = {}}};
+    Diagnostics diags;
+    EXPECT_FALSE(check_entry(f, *b.arguments, diags).has_value());
+    ASSERT_EQ(diags.all().size(), 1U);
+    EXPECT_EQ(diags.all()[0].message, text);
+  }
+}
+
+TEST(Bind, InputNamesAreThoseOfTensors) {
+  const ir::Function f = kernel();
+  Diagnostics diags;
+  EXPECT_TRUE(check_input_name(f, "y", diags).has_value());
+  EXPECT_FALSE(check_input_name(f, "n", diags).has_value());  // a scalar
+  EXPECT_FALSE(check_input_name(f, "weights", diags).has_value());
+  ASSERT_EQ(diags.all().size(), 2U);
+  EXPECT_EQ(diags.all()[1].help, "it has `x`, `y`");
+}
+
+TEST(Assignments, NameHelpGuessesOrLists) {
+  EXPECT_EQ(name_help("lsh", {"lhs", "rhs"}, "it has"), "did you mean `lhs`?");
+  EXPECT_EQ(name_help("weights", {"M", "N"}, "it has"), "it has `M`, `N`");
+  EXPECT_EQ(name_help("weights", {}, "it has"), "");
 }
 
 TEST(Assignments, FormsAndMistakes) {

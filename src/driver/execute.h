@@ -44,6 +44,9 @@ struct ExecuteOptions {
   std::int64_t schedules = 1;
 };
 
+// Whether the machine has the place; the reason when it has not (gpu.cpp).
+[[nodiscard]] Result<void> find_place(Place place);
+
 // The GPU part of `execute` (gpu.cpp).
 [[nodiscard]] Result<Execution> run_on_gpu(const Program& program, const ExecuteOptions& options,
                                            ir::Arguments arguments);

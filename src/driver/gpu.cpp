@@ -1,7 +1,16 @@
+#include "runtime/gpu.h"
 #include "driver/execute.h"
 #include "runtime/run.h"
 
 namespace kiln::driver {
+
+Result<void> find_place(Place place) {
+  if (place != Place::kGpu) return {};
+  const Result<runtime::Gpu> gpu = runtime::Gpu::open();
+  if (gpu) return {};
+  return Unexpected{
+      Error{"no GPU that kiln can use (`--on sim` runs without one)", {}, gpu.error().text()}};
+}
 
 Result<Execution> run_on_gpu(const Program& program, const ExecuteOptions& options,
                              ir::Arguments arguments) {

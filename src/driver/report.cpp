@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "reference/outputs.h"
 #include "target/mma.h"
 
 namespace kiln::driver {
@@ -35,6 +36,12 @@ std::string time_text(double seconds) {
   if (seconds < 1e-3) return format("{:.1f} us", seconds * 1e6);
   if (seconds < 1) return format("{:.2f} ms", seconds * 1e3);
   return format("{:.2f} s", seconds);
+}
+
+// "1 race", "2 races".
+std::string amount(std::int64_t count, std::string_view one, std::string_view many = {}) {
+  if (count == 1) return format("1 {}", one);
+  return many.empty() ? format("{} {}s", count, one) : format("{} {}", count, many);
 }
 
 // NaN has no sign worth showing.
@@ -73,6 +80,7 @@ void add_report(const sim::Report& report, Diagnostics& diags) {
     out.labels.push_back({access.span, access.what});
   }
   if (!report.missing.empty()) out.notes.push_back(report.missing);
+  out.help = report.help;
   if (report.count > 1) out.notes.push_back(format("seen {} times", report.count));
   if (report.schedule_seed != 0) {
     out.notes.push_back(format("found by schedule {}; `--schedules {}` finds it again",
@@ -81,10 +89,21 @@ void add_report(const sim::Report& report, Diagnostics& diags) {
   diags.add(std::move(out));
 }
 
+// Where the output is declared; the function when that has no place.
+Span span_of(const ir::Function& function, const std::string& output) {
+  for (const reference::OutputSlot& slot : reference::output_slots(function)) {
+    if (slot.name != output) continue;
+    const ir::OpId def = function.values[slot.value].def;
+    if (slot.param) return function.params[*slot.param].span;
+    if (def.valid()) return function.ops[def].span;
+  }
+  return function.span;
+}
+
 void add_outside(const OutputReport& output, Span span, Diagnostics& diags) {
   const reference::Comparison& comparison = output.comparison;
-  auto builder =
-      diags.report<diag::ResultOutside>(span, output.name, comparison.outside, comparison.elements);
+  auto builder = diags.report<diag::ResultOutside>(span, output.name, comparison.outside,
+                                                   amount(comparison.elements, "element"));
   if (comparison.first) {
     const reference::Mismatch& first = *comparison.first;
     std::move(builder)
@@ -142,26 +161,28 @@ std::string report_text(const RunReport& report, const Execution& execution,
              shape.empty() ? "" : ", ", shape, time_text(execution.seconds));
   for (const OutputReport& output : report.outputs) {
     const reference::Comparison& comparison = output.comparison;
-    out += format("  {}: {} of {} elements outside the bound, {}\n", output.name,
-                  comparison.outside, comparison.elements, worst_text(comparison));
+    out += format("  {}: {} of {} outside the bound, {}\n", output.name, comparison.outside,
+                  amount(comparison.elements, "element"), worst_text(comparison));
     if (comparison.unbounded != 0) {
-      out += format("  {}: {} elements have no bound and were not compared\n", output.name,
+      out += format("  {}: {} of them not compared, for want of a bound\n", output.name,
                     comparison.unbounded);
     }
   }
   if (reference.open_branches != 0) {
-    out += format("  {} branches depend on rounding\n", reference.open_branches);
+    out += format("  {} decided by rounding\n",
+                  amount(static_cast<std::int64_t>(reference.open_branches), "branch", "branches"));
   }
   if (execution.sim) {
     const sim::Outcome& sim = *execution.sim;
-    out += format("  {} races, {} deadlocks, {} uninitialised reads, {} out of bounds\n",
-                  sim.count(ReportKind::kRace), sim.count(ReportKind::kDeadlock),
-                  sim.count(ReportKind::kUninitialised), sim.count(ReportKind::kOutOfBounds));
+    out += format("  {}, {}, {}, {} out of bounds\n", amount(sim.count(ReportKind::kRace), "race"),
+                  amount(sim.count(ReportKind::kDeadlock), "deadlock"),
+                  amount(sim.count(ReportKind::kUninitialised), "uninitialised read"),
+                  sim.count(ReportKind::kOutOfBounds));
     const std::string counts = join(sim.counters.instructions, ", ", [](const auto& entry) {
       return format("{} {}", entry.second, entry.first);
     });
-    out += format("  {} blocks, {} bank conflicts; {}\n", sim.blocks, sim.counters.bank_conflicts,
-                  counts);
+    out += format("  {}, {}; {}\n", amount(sim.blocks, "block"),
+                  amount(sim.counters.bank_conflicts, "bank conflict"), counts);
   }
   if (execution.gpu) {
     out += format("  emit {}, compile {}, load {}, kernel {}\n",
@@ -191,11 +212,7 @@ void report_findings(const ir::Function& function, const RunReport& report,
   }
   for (const OutputReport& output : report.outputs) {
     if (output.comparison.outside == 0) continue;
-    Span span = function.span;
-    for (const ir::Param& param : function.params) {
-      if (param.name == output.name) span = param.span;
-    }
-    add_outside(output, span, diags);
+    add_outside(output, span_of(function, output.name), diags);
   }
 }
 

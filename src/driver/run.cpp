@@ -7,6 +7,7 @@
 #include "driver/machine.h"
 #include "driver/report.h"
 #include "reference/einsum.h"
+#include "reference/outputs.h"
 
 namespace kiln::driver {
 
@@ -40,39 +41,41 @@ Checked<Request> parse_request(const RunOptions& options, Diagnostics& diags) {
   return request;
 }
 
-// The name of what the function returns; empty when it returns nothing.
-std::string returned_name(const ir::Function& function) {
-  std::string name;
-  ir::walk(function, function.body, [&](ir::OpId id) {
-    const auto* op = std::get_if<ir::Return>(&function.ops[id].data);
-    if (op != nullptr && op->value.valid()) name = function.values[op->value].name;
-  });
-  return name;
-}
-
 std::vector<std::string> output_names(const ir::Function& function) {
   std::vector<std::string> names;
-  for (const std::size_t param : ir::written_params(function)) {
-    names.push_back(function.params[param].name);
-  }
-  if (const std::string returned = returned_name(function); !returned.empty()) {
-    names.push_back(returned);
+  for (const reference::OutputSlot& slot : reference::output_slots(function)) {
+    names.push_back(slot.name);
   }
   return names;
+}
+
+// How to name an output instead of `name`, which is none.
+std::string output_help(const ir::Function& function, const std::string& name) {
+  for (const std::size_t written : ir::written_params(function)) {
+    if (function.params[written].name != name) continue;
+    return format("a host parameter is copied back only when it is declared with `&`: `& {}`",
+                  name);
+  }
+  return name_help(name, output_names(function), "it gives back");
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Checked<bool> check_output_names(const ir::Function& function, const Request& request,
-                                 Diagnostics& diags) {
+// The names that `--in` and `--out` give.
+Checked<bool> check_names(const ir::Function& function, const Request& request,
+                          Diagnostics& diags) {
   const std::vector<std::string> names = output_names(function);
   for (const Assignment& output : request.outputs) {
     if (contains(names, output.name)) continue;
     return diags.report<diag::OutputUnknown>({}, function.name, output.name)
-        .help_if(did_you_mean(output.name, names))
+        .help_if(output_help(function, output.name))
         .emit();
+  }
+  for (const Assignment& input : request.inputs) {
+    const auto known = check_input_name(function, input.name, diags);
+    if (!known) return Unexpected{known.error()};
   }
   return true;
 }
@@ -112,6 +115,18 @@ Checked<std::optional<reference::Output>> expected_output(const ir::Function& fu
     if (!std::holds_alternative<ir::ViewType>(function.type(function.params[i].value))) continue;
     tensors.push_back({function.params[i].name, &arguments.params[i].tensor});
   }
+  Tensor returned;
+  for (const reference::OutputSlot& slot : reference::output_slots(function)) {
+    const auto* view = std::get_if<ir::ViewType>(&function.type(slot.value));
+    const bool listed = std::any_of(tensors.begin(), tensors.end(),
+                                    [&](const auto& named) { return named.name == slot.name; });
+    if (listed || view == nullptr) continue;
+    returned = Tensor{view->dtype, {}, {}};
+    for (const ir::Expr& extent : view->shape) {
+      returned.shape.push_back(extent.evaluate(arguments.vars));
+    }
+    tensors.push_back({slot.name, &returned, false});
+  }
   const std::vector<std::string> outputs = output_names(function);
   const bool known = std::any_of(tensors.begin(), tensors.end(), [&](const auto& named) {
     return named.name == einsum->output.name;
@@ -119,8 +134,7 @@ Checked<std::optional<reference::Output>> expected_output(const ir::Function& fu
   if (known && !contains(outputs, einsum->output.name)) {
     return program.diags
         .report<diag::ExpectOutput>(einsum->output.span, function.name, einsum->output.name)
-        .help("it writes {}",
-              join(outputs, ", ", [](const auto& name) { return format("`{}`", name); }))
+        .help_if(output_help(function, einsum->output.name))
         .emit();
   }
   auto output = reference::evaluate(*einsum, tensors, weakest(function), program.diags);
@@ -136,6 +150,16 @@ Stage<std::vector<InputFile>> read_inputs(const std::vector<Assignment>& inputs,
     out.push_back({input.name, input.value, std::move(*array)});
   }
   return out;
+}
+
+Stage<ir::Arguments> bind_arguments(const ir::Function& function, Request& request,
+                                    Diagnostics& diags, Console& console) {
+  auto inputs = read_inputs(request.inputs, console);
+  if (!inputs) return Unexpected{inputs.error()};
+  request.bind.inputs = std::move(*inputs);
+  auto arguments = bind(function, std::move(request.bind), diags);
+  if (!arguments) return Unexpected{Exit::kUsage};
+  return std::move(*arguments);
 }
 
 // What the outputs should be: by the interpreter, and by `--expect` where it was given.
@@ -192,12 +216,13 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
   const auto kernel = choose_kernel(program, options.program.file, options.kernel, program.diags);
   if (!kernel) return Exit::kUsage;
   const ir::Function& decided = program.decided.functions[*kernel];
-  if (!check_output_names(decided, request, program.diags)) return Exit::kUsage;
-  auto inputs = read_inputs(request.inputs, console);
-  if (!inputs) return inputs.error();
-  request.bind.inputs = std::move(*inputs);
-  const auto arguments = bind(decided, std::move(request.bind), program.diags);
-  if (!arguments) return Exit::kUsage;
+  if (!check_names(decided, request, program.diags)) return Exit::kUsage;
+  // Before inputs are filled and the reference runs, which can take minutes.
+  if (const auto found = find_place(*place); !found) {
+    return environment_failed(console, found.error()).error;
+  }
+  const auto arguments = bind_arguments(decided, request, program.diags, console);
+  if (!arguments) return arguments.error();
   if (!check_entry(decided, *arguments, program.diags)) return Exit::kWrong;
   const auto expected = expected_output(decided, options, *arguments, program);
   if (!expected) return Exit::kUsage;

@@ -166,14 +166,19 @@ struct Copy {
   // decided. Vector number i of the tile (row-major, `width` bytes each) is moved by thread
   // i % threads in its step i / threads. A width w may be used when the row pitch and the base
   // address of the *global* side are multiples of w bytes; widths are listed widest first and the
-  // last one always works. A guarded dimension is compared with its limit at run time.
+  // last one always works. A guarded dimension is compared with its limit at run time. The tile is
+  // the destination, or the source where the destination is global; the other side is the far one.
+  // Vectors straddle limits of global memory only: with a guard on a shared or local side the copy
+  // moves single elements, not asynchronously.
   CopyEngine engine = CopyEngine::kUndecided;
   std::int64_t threads = 0;
   std::vector<std::int64_t> widths = {};
-  std::vector<std::int64_t> guarded = {};  // dimensions of the tile, of whichever side is global
+  std::vector<std::int64_t> guarded = {};       // dimensions that may leave the far side's base
+  std::vector<std::int64_t> tile_guarded = {};  // dimensions that may leave the tile's own base
   static void fields(auto& s, auto&& v) {
     v("src", s.src), v("dst", s.dst), v("unit", s.unit), v("async", s.async), v("engine", s.engine),
-        v("threads", s.threads), v("widths", s.widths), v("guarded", s.guarded);
+        v("threads", s.threads), v("widths", s.widths), v("guarded", s.guarded),
+        v("tile_guarded", s.tile_guarded);
   }
 };
 

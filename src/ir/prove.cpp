@@ -1,5 +1,7 @@
 #include "ir/prove.h"
 
+#include <algorithm>
+
 namespace kiln::ir {
 
 namespace {
@@ -146,68 +148,85 @@ bool always_divisible(const Expr& expr, std::int64_t divisor) {
   return !expr.overflowed() && expr.known_divisor() % divisor == 0;
 }
 
-bool varies_in_block(const Function& function, VarId var) {
-  if (function.vars[var].extent.is(1)) return false;  // it is always 0
-  switch (function.vars[var].kind) {
-    case VarKind::kDim:
-    case VarKind::kScalar: return false;
-    case VarKind::kBound: return true;
-    case VarKind::kParallel:
-    case VarKind::kLoop: break;
-  }
-  // An axis of the launch itself, and a loop over uniform bounds, are the same for every thread.
-  for (const Op& op : function.ops) {
-    if (const auto* parallel = std::get_if<Parallel>(&op.data)) {
-      for (VarId axis : parallel->vars) {
-        if (axis == var) return parallel->level != Level::kBlock;
-      }
-    }
-    if (const auto* loop = std::get_if<For>(&op.data); loop != nullptr && loop->var == var) {
-      std::vector<VarId> used;
-      loop->lower.collect_vars(used);
-      loop->upper.collect_vars(used);
-      for (VarId other : used) {
-        if (varies_in_block(function, other)) return true;
-      }
-      return false;
-    }
-  }
-  return true;
-}
-
 namespace {
 
-bool expr_varies(const Function& function, const Expr& expr) {
+bool expr_varies(const Function& function, const Expr& expr, Level unit) {
   std::vector<VarId> vars;
   expr.collect_vars(vars);
   for (VarId var : vars) {
-    if (varies_in_block(function, var)) return true;
+    if (varies_in(function, var, unit)) return true;
   }
+  return false;
+}
+
+bool any_varies(const Function& function, const std::vector<Expr>& exprs, Level unit) {
+  for (const Expr& expr : exprs) {
+    if (expr_varies(function, expr, unit)) return true;
+  }
+  return false;
+}
+
+// How the operation that declares or sets a variable makes it vary; false for all others.
+struct Declaration {
+  const Function& function;
+  VarId var;
+  Level unit;
+
+  bool operator()(const Parallel& op) const { return op.level > unit; }
+  bool operator()(const For& op) const {
+    return expr_varies(function, op.lower, unit) || expr_varies(function, op.upper, unit);
+  }
+  bool operator()(const Bind& op) const { return value_varies_in(function, op.value, unit); }
+  bool operator()(const auto&) const { return true; }
+};
+
+bool declares(const Op& op, VarId var) {
+  if (const auto* parallel = std::get_if<Parallel>(&op.data)) {
+    return std::find(parallel->vars.begin(), parallel->vars.end(), var) != parallel->vars.end();
+  }
+  if (const auto* loop = std::get_if<For>(&op.data)) return loop->var == var;
+  if (const auto* bind = std::get_if<Bind>(&op.data)) return bind->var == var;
   return false;
 }
 
 struct Variation {
   const Function& function;
-  [[nodiscard]] bool of(ValueId value) const { return value_varies_in_block(function, value); }
+  Level unit;
+  [[nodiscard]] bool of(ValueId value) const { return value_varies_in(function, value, unit); }
 
   bool operator()(const Const&) const { return false; }
-  bool operator()(const Index& op) const { return expr_varies(function, op.expr); }
+  bool operator()(const Index& op) const { return expr_varies(function, op.expr, unit); }
   bool operator()(const Unary& op) const { return of(op.operand); }
   bool operator()(const Binary& op) const { return of(op.left) || of(op.right); }
   bool operator()(const Cast& op) const { return of(op.operand); }
   bool operator()(const Choose& op) const {
     return of(op.condition) || of(op.if_true) || of(op.if_false);
   }
-  // Memory and cells: nothing is proved about what they hold.
+  bool operator()(const Read& op) const {
+    const ResolvedView view = resolve_view(function, op.view);
+    const bool per_thread = function.view_type(view.root).space == Space::kLocal;
+    return per_thread || any_varies(function, op.index, unit) ||
+           any_varies(function, view.origin, unit);
+  }
   bool operator()(const auto&) const { return true; }
 };
 
 }  // namespace
 
-bool value_varies_in_block(const Function& function, ValueId value) {
+bool varies_in(const Function& function, VarId var, Level unit) {
+  const Var& declared = function.vars[var];
+  if (declared.kind == VarKind::kDim || declared.kind == VarKind::kScalar) return false;
+  if (declared.extent.is(1)) return false;  // it is always 0
+  for (const Op& op : function.ops) {
+    if (declares(op, var)) return std::visit(Declaration{function, var, unit}, op.data);
+  }
+  return true;
+}
+
+bool value_varies_in(const Function& function, ValueId value, Level unit) {
   const OpId def = function.values[value].def;
   if (!def.valid()) return false;  // a parameter
-  return std::visit(Variation{function}, function.ops[def].data);
+  return std::visit(Variation{function, unit}, function.ops[def].data);
 }
 
 }  // namespace kiln::ir

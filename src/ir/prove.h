@@ -19,9 +19,11 @@ namespace kiln::ir {
 // True when every value of `expr` is a multiple of `divisor` (> 0).
 [[nodiscard]] bool always_divisible(const Expr& expr, std::int64_t divisor);
 
-// True when the variable can differ between threads of one block.
-[[nodiscard]] bool varies_in_block(const Function& function, VarId var);
-// The same for a scalar value. What memory and cells hold is assumed to differ.
-[[nodiscard]] bool value_varies_in_block(const Function& function, ValueId value);
+// True when the variable can differ between threads of one unit: of a block (kBlock), a warpgroup
+// (kGroup4) or a warp (kGroup).
+[[nodiscard]] bool varies_in(const Function& function, VarId var, Level unit);
+// The same for a scalar value. What a cell holds is assumed to differ; what all threads read at one
+// place of memory does not.
+[[nodiscard]] bool value_varies_in(const Function& function, ValueId value, Level unit);
 
 }  // namespace kiln::ir

@@ -76,6 +76,10 @@ func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scal
     %x_row = subview base=%x origin=[n - 1, 128*b] drop=1 : view<f32, global, [128]>
     copy src=%x_row dst=%s engine=vector threads=128 widths=[16, 8, 4] guarded=[0]
     barrier level=block
+    %s_end = subview base=%s origin=[126] : view<f32, shared, [4]>
+    %s_edge = subview base=%s origin=[b + 120] : view<f32, shared, [4]>
+    copy src=%s_edge dst=%s_end engine=vector threads=128 widths=[4] guarded=[0] tile_guarded=[0]
+    barrier level=block
     once body={
       %one = const value=1 : f32
       write view=%s index=[0] value=%one

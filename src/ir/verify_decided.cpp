@@ -235,13 +235,31 @@ void guards_are_dimensions(const Module&, const Function& f, Mistakes& mistakes)
   };
   walk(f, f.body, [&](OpId id) {
     const Op& op = f.ops[id];
-    if (const auto* copy = std::get_if<Copy>(&op.data)) look(id, copy->guarded, tile_of(f, *copy));
+    if (const auto* copy = std::get_if<Copy>(&op.data)) {
+      look(id, copy->guarded, tile_of(f, *copy));
+      look(id, copy->tile_guarded, tile_of(f, *copy));
+    }
     if (const auto* load = std::get_if<Load>(&op.data)) {
       look(id, load->guarded, type_as<ViewType>(f, load->view));
     }
     if (const auto* store = std::get_if<Store>(&op.data)) {
       look(id, store->guarded, type_as<ViewType>(f, store->view));
     }
+  });
+}
+
+// Vectors may straddle a limit of global memory, where the engines cut them, but of no other.
+void guarded_tiles_move_by_element(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const ViewType* src = type_as<ViewType>(f, copy.src);
+    const ViewType* dst = type_as<ViewType>(f, copy.dst);
+    if (src == nullptr || dst == nullptr || copy.widths.empty()) return;
+    const bool far_is_global = src->space == Space::kGlobal || dst->space == Space::kGlobal;
+    if (copy.tile_guarded.empty() && (far_is_global || copy.guarded.empty())) return;
+    const bool by_element = copy.widths[0] == size_bytes(dst->dtype);
+    if (by_element && copy.engine != CopyEngine::kCpAsync) return;
+    complain(mistakes, f, id, "a guarded shared or local side, and vectors of {} bytes",
+             copy.widths[0]);
   });
 }
 
@@ -405,6 +423,7 @@ constexpr Rule kRules[] = {
     {"copy-widths-descend", Form::kPlanned, copy_widths_descend},
     {"copy-widths-divide-rows", Form::kPlanned, copy_widths_divide_rows},
     {"guards-are-dimensions", Form::kPlanned, guards_are_dimensions},
+    {"guarded-tiles-move-by-element", Form::kPlanned, guarded_tiles_move_by_element},
     {"loads-are-planned", Form::kPlanned, loads_are_planned},
     {"load-instructions-fit", Form::kPlanned, load_instructions_fit},
     {"load-matrices-cover-the-tile", Form::kPlanned, load_matrices_cover_the_tile},

@@ -44,8 +44,8 @@ Unexpected<Reported> report_limit(const ir::Module& module, const ir::Function& 
                                             module.arch->name, module.arch->smem_per_block_max);
   for (ir::OpId id : allocs) {
     const ir::Op& alloc = function.ops[id];
-    builder = std::move(builder).label(alloc.span, "{} bytes",
-                                       bytes_of(function.view_type(alloc.result)));
+    static_cast<void>(std::move(builder).label(alloc.span, "{} bytes",
+                                               bytes_of(function.view_type(alloc.result))));
   }
   return std::move(builder)
       .help("take {} bytes away: smaller tiles, or fewer stages",

@@ -184,7 +184,9 @@ class Placer {
     insert_op(region, function_.regions[region].ops.size(), ir::CopyWait{}, span);
   }
 
-  bool is_divergent(ir::ValueId value) const { return ir::value_varies_in_block(function_, value); }
+  bool is_divergent(ir::ValueId value) const {
+    return ir::value_varies_in(function_, value, ir::Level::kBlock);
+  }
 
   ir::Function& function_;
   bool one_warp_;

@@ -60,6 +60,21 @@ std::vector<std::int64_t> widths_of(const Side& a, const Side& b) {
   return out;
 }
 
+// Which dimensions of both sides need a guard. The tile is the destination unless that is global.
+void plan_guards(const ir::Function& function, const Side& src, const Side& dst, ir::Copy& copy) {
+  const bool tile_is_dst = dst.root.space != ir::Space::kGlobal;
+  copy.guarded = guarded_dimensions(function, tile_is_dst ? src : dst);
+  copy.tile_guarded = guarded_dimensions(function, tile_is_dst ? dst : src);
+}
+
+// Whether the copy must not use vectors. One that straddles a limit is cut at run time, but only
+// where the limit is one of global memory: elsewhere it would touch the neighbour's bytes.
+bool moves_by_element(const Side& src, const Side& dst, const ir::Copy& copy) {
+  const bool far_is_global =
+      src.root.space == ir::Space::kGlobal || dst.root.space == ir::Space::kGlobal;
+  return !copy.tile_guarded.empty() || (!far_is_global && !copy.guarded.empty());
+}
+
 void plan_copy(const ir::Module& module, const ir::Function& function, std::int64_t block_threads,
                ir::Copy& copy) {
   const Side src = side_of(function, copy.src);
@@ -68,9 +83,13 @@ void plan_copy(const ir::Module& module, const ir::Function& function, std::int6
   const bool to_shared =
       src.root.space == ir::Space::kGlobal && dst.root.space == ir::Space::kShared;
   copy.threads = copy.unit > 0 ? copy.unit : block_threads;
+  plan_guards(function, src, dst, copy);
   if (local) {
     copy.engine = ir::CopyEngine::kPerThread;
     copy.threads = 1;
+    copy.widths = {size_bytes(src.root.dtype)};
+  } else if (moves_by_element(src, dst, copy)) {
+    copy.engine = ir::CopyEngine::kVector;
     copy.widths = {size_bytes(src.root.dtype)};
   } else {
     copy.widths = widths_of(src, dst);
@@ -80,13 +99,6 @@ void plan_copy(const ir::Module& module, const ir::Function& function, std::int6
                             target::Space::kShared, copy.widths[0], copy.widths[0]) != nullptr;
     copy.engine = has_async ? ir::CopyEngine::kCpAsync : ir::CopyEngine::kVector;
   }
-  copy.guarded = guarded_dimensions(function, src);
-  for (std::int64_t d : guarded_dimensions(function, dst)) {
-    if (std::find(copy.guarded.begin(), copy.guarded.end(), d) == copy.guarded.end()) {
-      copy.guarded.push_back(d);
-    }
-  }
-  std::sort(copy.guarded.begin(), copy.guarded.end());
 }
 
 struct Place {

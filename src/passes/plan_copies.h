@@ -2,9 +2,12 @@
 // fragment, the runs of every store, and which dimensions need a guard.
 //
 //   copy src=%view dst=%tile   =>   engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+//   copy src=%view dst=%end    =>   engine=vector threads=32 widths=[4] tile_guarded=[0]
 //   load frag=%ma view=%v      =>   instruction=ldmatrix.x4 matrices=[0, 0, 8, 0, 0, 8, 8, 8]
 //
-// A dimension is guarded unless the tile provably lies inside its base. Runs after assign-layouts
+// A dimension is guarded unless the tile provably lies inside its base, for each side by itself. A
+// copy with a guard on a shared or local side moves single elements: only limits of global memory
+// cut vectors. Runs after assign-layouts
 // (a swizzled row keeps 16 bytes together, no more) and before place-barriers (asynchronous copies
 // need a wait, others do not). Establishes Form::kPlanned.
 #pragma once

@@ -121,17 +121,19 @@ struct Plan {
   bool integral = true;
 };
 
-const Tensor* find(const std::vector<Named>& tensors, const std::string& name) {
+const Named* find(const std::vector<Named>& tensors, const std::string& name) {
   for (const Named& named : tensors) {
-    if (named.name == name) return named.tensor;
+    if (named.name == name) return &named;
   }
   return nullptr;
 }
 
-Checked<const Tensor*> resolve(const EinsumTerm& term, const std::vector<Named>& tensors,
+enum class Side : std::uint8_t { kLeft, kRight };
+
+Checked<const Tensor*> resolve(Side side, const EinsumTerm& term, const std::vector<Named>& tensors,
                                Diagnostics& diags) {
-  const Tensor* tensor = find(tensors, term.name);
-  if (tensor == nullptr) {
+  const Named* found = find(tensors, term.name);
+  if (found == nullptr) {
     std::vector<std::string> names;
     for (const Named& named : tensors) names.push_back(named.name);
     const std::string guess = did_you_mean(term.name, names);
@@ -140,6 +142,12 @@ Checked<const Tensor*> resolve(const EinsumTerm& term, const std::vector<Named>&
         .help_if(guess.empty() ? format("the tensors are {}", all) : guess)
         .emit();
   }
+  if (side == Side::kRight && !found->has_contents) {
+    return diags.report<diag::ExpectReadsResult>(term.span, term.name)
+        .help("state it by what the kernel is given")
+        .emit();
+  }
+  const Tensor* tensor = found->tensor;
   if (tensor->shape.size() != term.indices.size()) {
     return diags
         .report<diag::ExpectRank>(term.span, term.name, tensor->shape.size(), term.indices.size())
@@ -179,7 +187,7 @@ Checked<std::vector<std::int64_t>> bind(const EinsumTerm& term, const Tensor& te
 Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
                         Diagnostics& diags) {
   Plan plan;
-  const auto output = resolve(einsum.output, tensors, diags);
+  const auto output = resolve(Side::kLeft, einsum.output, tensors, diags);
   if (!output) return Unexpected{output.error()};
   for (std::size_t d = 0; d < einsum.output.indices.size(); ++d) {
     for (std::size_t e = 0; e < d; ++e) {
@@ -194,7 +202,7 @@ Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
   }
   plan.output_rank = plan.loops.size();
   for (const EinsumTerm& term : einsum.factors) {
-    const auto tensor = resolve(term, tensors, diags);
+    const auto tensor = resolve(Side::kRight, term, tensors, diags);
     if (!tensor) return Unexpected{tensor.error()};
     auto strides = bind(term, **tensor, plan, diags);
     if (!strides) return Unexpected{strides.error()};
@@ -272,7 +280,7 @@ Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors
                          const EinsumNumerics& numerics, Diagnostics& diags) {
   const auto plan = make_plan(einsum, tensors, diags);
   if (!plan) return Unexpected{plan.error()};
-  const Tensor& target = *find(tensors, einsum.output.name);
+  const Tensor& target = *find(tensors, einsum.output.name)->tensor;
   Output output{.name = einsum.output.name,
                 .param = std::nullopt,
                 .dtype = target.dtype,

@@ -39,6 +39,7 @@ struct Einsum {
 struct Named {
   std::string name;
   const Tensor* tensor = nullptr;
+  bool has_contents = true;  // false: the kernel makes it, so it may stand on the left only
 };
 
 // How the kernel adds: its weakest matrix instruction.

@@ -93,6 +93,15 @@ TEST_F(EinsumTest, AccumulatorThatMayOverflowIsUnbounded) {
   EXPECT_EQ(output->bound[4], 0);
 }
 
+TEST_F(EinsumTest, WhatTheKernelMakesStandsOnTheLeftOnly) {
+  const Tensor made{DType::kF32, {2}, {}};
+  run_.tensors.push_back({"made", &made, false});
+  EXPECT_EQ(run_.mistake("made[m] = 2 * made[m]"), "expect-reads-result");
+  const auto output = run_("made[m] = lhs[m,k]");
+  ASSERT_TRUE(output.has_value());
+  EXPECT_EQ(output->expected.size(), 2U);
+}
+
 TEST_F(EinsumTest, MistakesAreNamed) {
   EXPECT_EQ(run_.mistake(""), "expect-syntax");
   EXPECT_EQ(run_.mistake("output[m,n]"), "expect-syntax");

@@ -86,10 +86,11 @@ void Machine::load_parameters() {
   }
 }
 
-void Machine::add_output(ir::ValueId value, std::optional<std::size_t> param) {
+void Machine::add_output(const OutputSlot& slot) {
+  const ir::ValueId value = slot.value;
   Output output;
-  output.param = param;
-  output.name = param ? function_.params[*param].name : function_.values[value].name;
+  output.param = slot.param;
+  output.name = slot.name;
   const ir::Type& type = function_.type(value);
   if (std::holds_alternative<ir::ViewType>(type)) {
     const Memory& memory = memories_[value.index];
@@ -108,12 +109,9 @@ void Machine::add_output(ir::ValueId value, std::optional<std::size_t> param) {
 }
 
 void Machine::collect_outputs() {
-  std::vector<Output> returned = std::move(outcome_.outputs);
-  outcome_.outputs.clear();
-  for (const std::size_t param : ir::written_params(function_)) {
-    add_output(function_.params[param].value, param);
+  for (const OutputSlot& slot : output_slots(function_)) {
+    if (slot.param || returned_) add_output(slot);
   }
-  for (Output& output : returned) outcome_.outputs.push_back(std::move(output));
 }
 
 void Machine::run_region(ir::RegionId region, Frame& frame) {
@@ -131,12 +129,7 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kIf: return run(std::get<ir::If>(op.data), frame);
     // The elected thread's effects are those of its instance.
     case ir::OpKind::kOnce: return run_region(std::get<ir::Once>(op.data).body, frame);
-    case ir::OpKind::kReturn: {
-      const ir::ValueId value = std::get<ir::Return>(op.data).value;
-      if (value.valid()) add_output(value, std::nullopt);
-      returned_ = true;
-      return;
-    }
+    case ir::OpKind::kReturn: returned_ = true; return;
     case ir::OpKind::kAlloc: return run(std::get<ir::Alloc>(op.data), op.result, frame);
     case ir::OpKind::kCopy: return run(std::get<ir::Copy>(op.data), frame);
     case ir::OpKind::kWrite: return run(std::get<ir::Write>(op.data), frame);

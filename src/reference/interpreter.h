@@ -55,7 +55,7 @@ struct FailedAssert {
 };
 
 struct Outcome {
-  std::vector<Output> outputs;  // written parameters in order, then the returned value
+  std::vector<Output> outputs;  // in the order of output_slots (outputs.h)
   std::optional<FailedAssert> failed_assert;
   std::size_t open_branches = 0;     // conditions that rounding could turn either way
   std::size_t outside_accesses = 0;  // element accesses outside their buffer

@@ -13,6 +13,7 @@
 
 #include "reference/interpreter.h"
 #include "reference/number.h"
+#include "reference/outputs.h"
 
 namespace kiln::reference {
 
@@ -96,7 +97,7 @@ class Machine {
 
   void load_parameters();
   void collect_outputs();
-  void add_output(ir::ValueId value, std::optional<std::size_t> param);
+  void add_output(const OutputSlot& slot);
 
   // interpreter.cpp: structure and scalars
   void run_region(ir::RegionId region, Frame& frame);

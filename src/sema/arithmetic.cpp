@@ -203,6 +203,15 @@ bool is_lossless(DType from, DType to) {
   return a.kind == NumberKind::kUnsigned && a.bits < b.bits;
 }
 
+std::string range_text(DType dtype) {
+  const DTypeInfo& row = info(dtype);
+  if (row.kind == NumberKind::kFloat) {
+    return format("{} keeps {} significant bits", row.name, row.mantissa_bits + 1);
+  }
+  const double low = row.kind == NumberKind::kSigned ? -row.max - 1 : 0;
+  return format("{} holds integers from {} to {}", row.name, low, row.max);
+}
+
 std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType dtype, bool warn) {
   const Span span = operand.span;
   if (operand.is_error()) return std::nullopt;
@@ -221,8 +230,12 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
                                  : is_lossless(operand.dtype, dtype);
   const bool float_literal_to_float = operand.kind == Operand::Kind::kFloat && is_float(dtype);
   if (warn && !lossless && !(constant && float_literal_to_float)) {
+    const std::string written(sema.sources.text(span));
     (void)sema.diags
-        .report<diag::LossyConversion>(span, describe(operand, sema.function), name(dtype))
+        .report<diag::LossyConversion>(
+            span, constant ? format("`{}`", written) : describe(operand, sema.function),
+            name(dtype))
+        .label(span, "{}", range_text(dtype))
         .help("`__to<{}>({})` says that this is meant", name(dtype), sema.sources.text(span))
         .emit();
   }
@@ -279,8 +292,9 @@ std::optional<ir::ValueId> convert_to_bool(Sema& sema, const Operand& operand) {
   const bool integer = operand.kind == Operand::Kind::kInt ||
                        (operand.kind == Operand::Kind::kScalar && is_integer(operand.dtype));
   if (!integer) {
+    const std::string written(sema.sources.text(operand.span));
     (void)sema.diags.report<diag::ConditionNotBool>(operand.span, describe(operand, sema.function))
-        .help("compare it: `{} != 0`", sema.sources.text(operand.span))
+        .help_if(operand.is_number() ? format("compare it: `{} != 0`", written) : "")
         .emit();
     return std::nullopt;
   }

@@ -35,7 +35,7 @@ std::optional<std::vector<Loop>> declared_loops(Sema& sema, const ast::WithItem&
     }
   }
   std::vector<ast::Name> names = item.elements;
-  if (names.empty()) names.assign(extents.size() == 1 ? 1 : 0, item.name);
+  if (names.empty()) names = {item.name};
   if (names.size() != extents.size()) {
     (void)sema.diags.report<diag::ParallelBounds>(item.span, names.size(), extents.size())
         .help("give one bound for each variable")
@@ -122,6 +122,9 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
       add_var(sema, loop.name.text, ir::VarKind::kLoop, loop.upper, loop.name.span);
   const ir::OpId op =
       emit(sema, ir::For{var, loop.lower, loop.upper, loop.step, nest.unroll, {}}, nest.span);
+  const Place outer = sema.place;
+  note_divergence(sema, loop.name.span,
+                  [&](ir::Level unit) { return ir::varies_in(sema.function, var, unit); });
   const ir::RegionId body = in_region(sema, [&] {
     Symbol symbol{Symbol::Kind::kOperand, make_int(ir::Expr::var(var), loop.name.span), {}};
     symbol.operand.integer.bound = loop.bound;
@@ -129,6 +132,7 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
     run_loops(sema, nest, index + 1);
   });
   std::get<ir::For>(sema.function.ops[op].data).body = body;
+  sema.place = outer;
 }
 
 std::int64_t unroll_factor(Sema& sema, const ast::ForeachStmt& stmt,
@@ -226,8 +230,11 @@ void analyse_if(Sema& sema, const ast::IfStmt& stmt, Span span) {
   const Operand condition = evaluate(sema, stmt.condition);
   const auto flag = convert_to_bool(sema, condition);
   const Place outer = sema.place;
-  if (flag && ir::value_varies_in_block(sema.function, *flag))
-    sema.place.divergent_if = condition.span;
+  if (flag) {
+    note_divergence(sema, condition.span, [&](ir::Level unit) {
+      return ir::value_varies_in(sema.function, *flag, unit);
+    });
+  }
   const ir::OpId op = emit(sema, ir::If{flag.value_or(ir::ValueId{}), {}, {}}, span);
   const ir::RegionId then_body = in_region(sema, [&] { analyse_statement(sema, stmt.then_body); });
   ir::RegionId else_body;
@@ -250,9 +257,8 @@ void analyse_sync(Sema& sema, const ast::SyncStmt& stmt, Span span) {
     refuse(sema, span, word);
     return;
   }
-  if (!check_collective(sema, span, word)) return;
-  const bool warp_only = stmt.kind == ast::SyncKind::kLocal;
-  emit(sema, ir::Barrier{warp_only ? ir::Level::kGroup : ir::Level::kBlock, false}, span);
+  const ir::Level unit = stmt.kind == ast::SyncKind::kLocal ? ir::Level::kGroup : ir::Level::kBlock;
+  if (check_collective(sema, span, word, unit)) emit(sema, ir::Barrier{unit, false}, span);
 }
 
 void analyse_assert(Sema& sema, const ast::AssertStmt& stmt, Span span) {

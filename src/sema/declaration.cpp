@@ -2,6 +2,7 @@
 #include "sema/expression.h"
 #include "sema/statement.h"
 #include "sema/view.h"
+#include "support/tensor.h"
 
 namespace kiln::sema {
 
@@ -29,6 +30,28 @@ void declare_from(Sema& sema, const ast::Name& name, const Operand& value) {
     return;
   }
   declare(sema, name, std::move(symbol));
+}
+
+bool is_assigned(const Sema& sema, const std::string& name) {
+  for (const ast::Stmt& stmt : sema.ast.stmts) {
+    const auto* assignment = std::get_if<ast::AssignStmt>(&stmt.node);
+    const auto* target =
+        assignment == nullptr ? nullptr : sema.ast.as<ast::NameExpr>(assignment->target);
+    if (target != nullptr && target->name == name) return true;
+  }
+  return false;
+}
+
+// `f32 scale = 2.0f;` in the host part: a value the kernels take along, as long as nobody changes
+// it.
+void declare_host_scalar(Sema& sema, const ast::Declarator& item,
+                         std::optional<ir::ValueId> initial, DType dtype) {
+  if (!initial || is_assigned(sema, item.name.text)) {
+    refuse(sema, item.span, "a mutable scalar in the host part");
+    declare(sema, item.name, {});
+    return;
+  }
+  declare(sema, item.name, {Symbol::Kind::kOperand, make_scalar(*initial, dtype, item.span), {}});
 }
 
 void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Declarator& item) {
@@ -70,8 +93,7 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
     return;
   }
   if (!sema.place.in_kernel) {
-    refuse(sema, item.span, "a mutable scalar in the host part");
-    declare(sema, item.name, {});
+    declare_host_scalar(sema, item, initial, dtype);
     return;
   }
   const ir::ValueId cell = emit_value(
@@ -81,6 +103,18 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
 }
 
 }  // namespace
+
+void declare_mutable_params(Sema& sema) {
+  for (const ir::Param& param : sema.function.params) {
+    const auto* type = std::get_if<ir::ScalarType>(&sema.function.type(param.value));
+    if (type == nullptr || param.var.valid() || !is_assigned(sema, param.name)) continue;
+    const DType dtype = type->dtype;
+    const ir::ValueId cell = emit_value(sema, ir::Alloc{.name = param.name, .initial = param.value},
+                                        param.span, ir::CellType{dtype}, param.name);
+    sema.scopes.declare(param.name,
+                        {Symbol::Kind::kCell, make_scalar(cell, dtype, param.span), param.span});
+  }
+}
 
 void declare_scalars(Sema& sema, const ast::ScalarDeclStmt& stmt) {
   if (stmt.storage != ast::Storage::kNone) {
@@ -144,6 +178,13 @@ bool check_placement(Sema& sema, const ast::BufferDeclStmt& stmt, ir::Space spac
   return false;
 }
 
+// False when the constant extents alone make more than 2^40 bytes.
+bool fits_in_memory(const ir::ViewType& type) {
+  std::vector<std::int64_t> shape;
+  for (const ir::Expr& extent : type.shape) shape.push_back(extent.constant().value_or(1));
+  return elements_fit(type.dtype, shape);
+}
+
 void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Declarator& item,
                     ir::Space space, const std::vector<Element>& shape) {
   ir::ViewType type{stmt.type, space, {}};
@@ -169,6 +210,14 @@ void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Decl
     if (space == ir::Space::kGlobal) refuse(sema, item.span, "initialising a global buffer");
     const auto value = convert(sema, evaluate(sema, item.init), stmt.type);
     alloc.initial = value.value_or(ir::ValueId{});
+  }
+  if (!fits_in_memory(type)) {
+    (void)sema.diags
+        .report<diag::ExtentOverflow>(item.name.span, format("the size of `{}`", item.name.text))
+        .help("a buffer may have at most 2^40 bytes")
+        .emit();
+    declare(sema, item.name, {});
+    return;
   }
   const ir::ValueId id = emit_value(sema, alloc, item.span, type, item.name.text);
   Operand operand;
@@ -225,7 +274,8 @@ ast::BinaryOp operator_of(ast::AssignOp op) {
 
 // An element store. Outside the innermost level one elected thread does it.
 void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt& stmt, Span span) {
-  if (!check_in_kernel(sema, span, "an element assignment")) return;
+  const Span written = sema.ast[stmt.target].span;
+  if (!check_in_kernel(sema, written, "an element assignment")) return;
   const auto body = [&] {
     const Operand base = evaluate_view(sema, target.base);
     Operand value = evaluate(sema, stmt.value);
@@ -317,7 +367,10 @@ void assign(Sema& sema, const ast::AssignStmt& stmt, Span span) {
   (void)sema.diags
       .report<diag::ImmutableAssigned>(target_span, target->name, immutable_kind(*symbol))
       .label(symbol->span, "declared here")
-      .help("declare it `mutable int {} = ...;` to change it later", target->name)
+      .help_if(symbol->kind == Symbol::Kind::kOperand &&
+                       symbol->operand.kind == Operand::Kind::kInt && !symbol->operand.integer.bound
+                   ? format("declare a variable of its own: `mutable int next = {};`", target->name)
+                   : "")
       .emit();
 }
 

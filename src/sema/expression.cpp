@@ -105,6 +105,7 @@ struct Evaluator {
   Operand operator()(const ast::ConditionalExpr& e) const { return conditional(e); }
   Operand operator()(const ast::MemberExpr& e) const { return member(e); }
   Operand operator()(const ast::AtExpr& e) const {
+    if (!check_in_kernel(sema, span, "an element read")) return error_operand(span);
     const Operand base = evaluate_view(sema, e.base);
     if (base.is_error()) return error_operand(span);
     auto index = element_index(sema, base.id, e.indices, span);
@@ -401,7 +402,14 @@ Operand Evaluator::call(const ast::CallExpr& e) const {
       evaluate_index(sema, e.args[1], format("the second argument of `{}`", e.name.text));
   if (!a || !b) return error_operand(span);
   const auto divisor = b->value.constant();
-  if (divisor && *divisor <= 0) {
+  if (divisor && *divisor == 0) {
+    (void)sema.diags
+        .report<diag::ConstantDivisionByZero>(sema.ast[e.args[1]].span,
+                                              sema.sources.text(sema.ast[e.args[0]].span))
+        .emit();
+    return error_operand(span);
+  }
+  if (divisor && *divisor < 0) {
     (void)sema.diags
         .report<diag::ExtentNotPositive>(sema.ast[e.args[1]].span, "the divisor", *divisor)
         .emit();

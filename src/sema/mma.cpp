@@ -11,10 +11,32 @@ namespace kiln::sema {
 
 namespace {
 
+// A mistake with these tiles has been reported: nothing more is said about them.
+void mark_broken(std::initializer_list<Tile*> tiles) {
+  for (Tile* tile : tiles) {
+    if (tile != nullptr) tile->broken = true;
+  }
+}
+
+// The same for the tiles that a refused statement names.
+void mark_named_broken(Sema& sema, const ast::MmaExecStmt& stmt) {
+  std::vector<std::string> names = {stmt.acc.name.text};
+  for (ast::ExprId operand : {stmt.a, stmt.b}) {
+    if (const auto* named = sema.ast.as<ast::NameExpr>(operand)) names.push_back(named->name);
+  }
+  for (const std::string& name : names) {
+    const Symbol* symbol = sema.scopes.find(name);
+    const auto tile = symbol == nullptr ? sema.tiles.end() : sema.tiles.find(symbol->operand.id);
+    if (tile != sema.tiles.end()) tile->second.broken = true;
+  }
+}
+
 // MMA statements run per warp. False after a report when this is no place for one.
 bool check_unit(Sema& sema, Span word_span) {
   const std::string word(sema.sources.text(word_span));
-  if (!check_collective(sema, word_span, format("`{}`", word))) return false;
+  const ir::Level unit =
+      sema.place.level == ir::Level::kGroup ? ir::Level::kGroup : ir::Level::kBlock;
+  if (!check_collective(sema, word_span, format("`{}`", word), unit)) return false;
   switch (sema.place.level) {
     case ir::Level::kGroup: return true;
     case ir::Level::kThread:
@@ -23,6 +45,7 @@ bool check_unit(Sema& sema, Span word_span) {
           .emit();
       return false;
     case ir::Level::kGroup4:
+      if (!sema.arch.has_warpgroup) return false;  // the level itself has been refused
       refuse(sema, word_span, format("`{}` under `: group-4` (WGMMA)", word));
       return false;
     case ir::Level::kBlock:
@@ -109,8 +132,8 @@ ir::Major major_of(ast::Major major) {
 std::string legal_text(const Sema& sema, DType a, DType b) {
   const auto legal = target::legal_requests(sema.arch, target::Scope::kWarp, a, b);
   if (legal.empty()) {
-    return format("`{}` multiplies no {} and {} tiles in one warp", sema.arch.name, name(a),
-                  name(b));
+    return format("no row of kiln's tables takes {} and {} in one warp of `{}`", name(a), name(b),
+                  sema.arch.name);
   }
   return format("`{}` offers {} for {}", sema.arch.name,
                 join(legal, ", ",
@@ -133,7 +156,7 @@ void report_no_instruction(Sema& sema, Span span, const Tile& acc, const Request
   const auto& [shape, a, b, acc_type] = request;
   const auto nearest =
       target::nearest_request(sema.arch, target::Scope::kWarp, a, b, acc_type, shape);
-  std::string help;
+  std::string help = "f16 and bf16 tiles are what kiln multiplies so far";
   if (nearest && nearest->tile == shape) {
     help = format("accumulate in {}: `{} = mma.fill.{} 0.0f;`", name(nearest->acc), acc.name,
                   name(nearest->acc));
@@ -317,16 +340,21 @@ Tile* find_operand(Sema& sema, ast::ExprId expr, ir::ValueId& id) {
 }
 
 bool refuse_exec_forms(Sema& sema, const ast::MmaExecStmt& stmt) {
-  const std::string word(sema.sources.text(stmt.word_span));
-  const bool special = stmt.sparse || stmt.scaled || stmt.is_async || !stmt.attributes.empty();
-  if (special) refuse(sema, stmt.word_span, format("`{}`", word));
-  return special;
+  const std::string word = format("mma.{}.{}", spelling(stmt.a_major), spelling(stmt.b_major));
+  std::string form;
+  if (stmt.is_async) form = format("`{}.async`", word);
+  if (stmt.scaled) form = format("`{}.scale`", word);
+  if (stmt.sparse) form = format("`{}.sp`", word);
+  if (!stmt.attributes.empty()) form = format("an attribute on `{}`", word);
+  if (!form.empty()) refuse(sema, stmt.word_span, form);
+  return !form.empty();
 }
 
 }  // namespace
 
 void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
-  if (!check_unit(sema, stmt.word_span) || refuse_exec_forms(sema, stmt)) return;
+  const bool refused = !check_unit(sema, stmt.word_span) || refuse_exec_forms(sema, stmt);
+  if (refused) return mark_named_broken(sema, stmt);
   ir::Mma mma;
   mma.a_major = major_of(stmt.a_major);
   mma.b_major = major_of(stmt.b_major);
@@ -334,18 +362,15 @@ void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
   Tile* a = find_operand(sema, stmt.a, mma.a);
   Tile* b = find_operand(sema, stmt.b, mma.b);
   if (c == nullptr || a == nullptr || b == nullptr) {
-    // The mistake is reported; do not also call the other tiles unused.
-    for (Tile* tile : {c, a, b}) {
-      if (tile != nullptr && !tile->first_use.valid()) tile->first_use = stmt.acc.span;
-    }
+    mark_broken({c, a, b});
     return;
   }
-  if (!check_same_unit(sema, *c, stmt.acc.span)) return;
+  if (!check_same_unit(sema, *c, stmt.acc.span)) return mark_broken({c, a, b});
   const Span a_span = sema.ast[stmt.a].span;
   const Span b_span = sema.ast[stmt.b].span;
   if (!assign_role(sema, *a, {mma.a, ir::Role::kA, mma.a_major, a_span}) ||
       !assign_role(sema, *b, {mma.b, ir::Role::kB, mma.b_major, b_span})) {
-    return;
+    return mark_broken({c, a, b});
   }
   const ir::FragType& a_type = sema.function.frag_type(mma.a);
   const ir::FragType& b_type = sema.function.frag_type(mma.b);
@@ -358,8 +383,7 @@ void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
         .label(b_span, "`{}` is {}x{}", b->name, b_type.rows, b_type.cols)
         .help("`row` contracts the last dimension of a view, `col` the first")
         .emit();
-    c->first_use = c->first_use.valid() ? c->first_use : stmt.acc.span;
-    return;
+    return mark_broken({c, a, b});
   }
   const target::MmaShape shape{static_cast<int>(a_extents.free), static_cast<int>(b_extents.free),
                                static_cast<int>(a_extents.contraction)};
@@ -367,31 +391,28 @@ void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
   if (target::find_mma(sema.arch, target::Scope::kWarp, a_type.dtype, b_type.dtype, acc_type,
                        shape) == nullptr) {
     report_no_instruction(sema, stmt.word_span, *c, {shape, a_type.dtype, b_type.dtype, acc_type});
-    c->first_use = c->first_use.valid() ? c->first_use : stmt.acc.span;
-    return;
+    return mark_broken({c, a, b});
   }
   const ir::FragType wanted{ir::Role::kC, acc_type, shape.m, shape.n};
   if (assign_shape(sema, *c, mma.c, wanted, stmt.acc.span)) emit(sema, std::move(mma), span);
 }
 
 void analyse_store(Sema& sema, const ast::MmaStoreStmt& stmt, Span span) {
-  if (!check_unit(sema, stmt.word_span)) return;
-  if (stmt.masked || stmt.is_async) {
-    refuse(sema, stmt.word_span, format("`{}`", sema.sources.text(stmt.word_span)));
-    return;
-  }
   ir::ValueId id;
   Tile* tile = find_tile(sema, stmt.acc, true, id);
   if (tile != nullptr) tile->stored = true;
+  if (!check_unit(sema, stmt.word_span)) return mark_broken({tile});
+  if (stmt.masked || stmt.is_async) {
+    refuse(sema, stmt.word_span, stmt.masked ? "`mma.store.mask`" : "`mma.store.async`");
+    return;
+  }
+  if (tile != nullptr && tile->broken) return;
   const Operand target = evaluate_view(sema, stmt.target);
   if (tile == nullptr || target.is_error() || !check_same_unit(sema, *tile, stmt.acc.span)) return;
   const ir::FragType& type = sema.function.frag_type(id);
   if (type.rows == 0) {
-    if (!tile->first_use.valid()) {
-      refuse(sema, stmt.acc.span, "storing an accumulator before its first `mma`");
-      tile->first_use = stmt.acc.span;
-    }
-    return;
+    refuse(sema, stmt.acc.span, "storing an accumulator before its first `mma`");
+    return mark_broken({tile});
   }
   const std::vector<ir::Expr> shape = sema.function.view_type(target.id).shape;
   if (shape.size() != 2) {
@@ -419,6 +440,7 @@ void analyse_store(Sema& sema, const ast::MmaStoreStmt& stmt, Span span) {
 
 void check_tiles(Sema& sema) {
   for (const auto& [id, tile] : sema.tiles) {
+    if (tile.broken) continue;
     if (!tile.first_use.valid()) {
       (void)sema.diags.report<diag::MmaUnused>(tile.span, tile.name)
           .help("{}", tile.is_accumulator ? "accumulate into it with `mma.row.row`, or remove it"

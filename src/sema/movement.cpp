@@ -44,10 +44,13 @@ bool refuse_forms(Sema& sema, const ast::MoveStmt& stmt) {
     refuse(sema, stmt.sparse->span, "`.sp` on a copy");
     return true;
   }
-  const bool hinted = stmt.promote.valid() || stmt.multicast ||
-                      stmt.eviction != ast::Eviction::kNone || stmt.after.valid();
-  if (hinted) refuse(sema, stmt.word_span, "this modifier of a copy");
-  return hinted;
+  std::string hint;
+  if (stmt.promote.valid()) hint = "`.promote`";
+  if (stmt.multicast) hint = "`.multicast`";
+  if (stmt.eviction != ast::Eviction::kNone) hint = format("`.{}`", spelling(stmt.eviction));
+  if (stmt.after.valid()) hint = "`after`";
+  if (!hint.empty()) refuse(sema, stmt.word_span, format("{} on a copy", hint));
+  return !hint.empty();
 }
 
 // The finest level whose index the view's place depends on; kBlock when on none.
@@ -57,7 +60,7 @@ ir::Level level_of(const Sema& sema, ir::ValueId view) {
   std::vector<ir::VarId> vars;
   for (const ir::Expr& origin : resolved.origin) origin.collect_vars(vars);
   for (ir::VarId var : vars) {
-    if (!ir::varies_in_block(sema.function, var)) continue;
+    if (!ir::varies_in(sema.function, var, ir::Level::kBlock)) continue;
     ir::Level here = ir::Level::kThread;
     for (const ir::Op& op : sema.function.ops) {
       const auto* parallel = std::get_if<ir::Parallel>(&op.data);
@@ -94,7 +97,8 @@ std::string_view level_name(ir::Level level) {
 std::optional<ir::ValueId> allocate_target(Sema& sema, const ast::MoveStmt& stmt,
                                            ir::ValueId source, Span span) {
   if (stmt.target_storage == ast::Storage::kGlobal) {
-    (void)sema.diags.report<diag::CopyDirection>(stmt.target_span, "dma.copy", "any", "new global")
+    (void)sema.diags
+        .report<diag::CopyDirection>(stmt.target_span, "dma.copy", "any", "newly allocated global")
         .help("declare the global buffer in front of the `parallel` and copy to it")
         .emit();
     return std::nullopt;
@@ -189,12 +193,14 @@ std::optional<std::int64_t> swizzle_bytes(Sema& sema, const std::optional<ast::S
   if (!swizzle || !swizzle->bytes.valid()) return -1;
   const auto number = evaluate_constant(sema, swizzle->bytes, "the swizzle");
   if (!number) return std::nullopt;
+  const bool literal = sema.ast.as<ast::IntExpr>(swizzle->bytes) != nullptr;
   // Modes 0 to 3 stand for none, 32, 64 and 128 bytes.
   constexpr std::int64_t kModes[] = {0, 32, 64, 128};
   if (*number >= 0 && *number <= 3) return kModes[*number];
   for (std::int64_t bytes : kModes) {
     if (bytes == *number) return bytes;
   }
+  if (literal) return std::nullopt;  // the parser has said so
   (void)sema.diags.report<diag::SwizzleNumber>(swizzle->span, *number)
       .help("swizzles are 32, 64 and 128 bytes wide, 0 is none")
       .emit();
@@ -232,7 +238,7 @@ void wish_swizzle(Sema& sema, ir::ValueId view, std::int64_t bytes, Span span) {
 void analyse_move(Sema& sema, const ast::MoveStmt& stmt, Span span) {
   const auto fail = [&] { declare(sema, stmt.handle, {}); };
   const std::string word(sema.sources.text(stmt.word_span));
-  if (refuse_forms(sema, stmt) || !check_collective(sema, stmt.word_span, format("`{}`", word))) {
+  if (refuse_forms(sema, stmt) || !check_in_kernel(sema, stmt.word_span, format("`{}`", word))) {
     return fail();
   }
   const Operand source = evaluate_view(sema, stmt.source);
@@ -262,9 +268,14 @@ void analyse_move(Sema& sema, const ast::MoveStmt& stmt, Span span) {
   if (dst_type.space == ir::Space::kLocal) level = ir::Level::kThread;
   if (level != ir::Level::kBlock && dst_type.space == ir::Space::kShared &&
       level_of(sema, dst) == ir::Level::kBlock) {
-    (void)sema.diags.report<diag::CopyInnerShared>(span, level_name(level))
+    (void)sema.diags.report<diag::CopyInnerShared>(stmt.word_span, level_name(level))
         .help("copy the whole block's tile once, or to a part of it chosen by the same index")
         .emit();
+  }
+  const ir::Level unit = level == ir::Level::kGroup4 ? ir::Level::kBlock : level;
+  if (unit != ir::Level::kThread &&
+      !check_collective(sema, stmt.word_span, format("`{}`", word), unit)) {
+    return fail();
   }
   emit(sema, ir::Copy{from, dst, threads_of(level), false, ir::CopyEngine::kUndecided, 0, {}, {}},
        span);

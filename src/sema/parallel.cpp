@@ -108,6 +108,15 @@ void infer_levels(Sema& sema, ast::StmtId id, std::size_t outer, std::size_t tot
   }
 }
 
+bool known_at_launch(const Sema& sema, const ir::Expr& expr) {
+  std::vector<ir::VarId> vars;
+  expr.collect_vars(vars);
+  return std::all_of(vars.begin(), vars.end(), [&](ir::VarId var) {
+    const ir::VarKind kind = sema.function.vars[var].kind;
+    return kind == ir::VarKind::kDim || kind == ir::VarKind::kScalar;
+  });
+}
+
 struct Axis {
   ast::Name name;
   Bound bound;
@@ -137,10 +146,18 @@ std::optional<std::vector<Axis>> axes_of(Sema& sema, const ast::ParallelGroup& g
       (void)sema.diags.report<diag::WildcardMisplaced>(item.span).emit();
       return std::nullopt;
     }
-    const auto constant = item.element->value.constant();
+    const ir::Expr& bound = item.element->value;
+    const auto constant = bound.constant();
     if (constant && *constant <= 0) {
       (void)sema.diags
           .report<diag::ExtentNotPositive>(item.span, "the bound of a `parallel`", *constant)
+          .emit();
+      return std::nullopt;
+    }
+    if (!known_at_launch(sema, bound)) {
+      (void)sema.diags.report<diag::BoundNotKnown>(item.span, text(sema, bound))
+          .help(
+              "use constants, dimensions and integer parameters: every block has the same threads")
           .emit();
       return std::nullopt;
     }
@@ -182,6 +199,13 @@ void check_grid(Sema& sema, const std::vector<Axis>& axes) {
                                       axes[i].span});
     }
     if (ir::always_less_equal(sema.function, extent, limits[i])) continue;
+    if (const auto blocks = extent.constant()) {
+      (void)sema.diags
+          .report<diag::GridTooLarge>(axes[i].span, i, *blocks, sema.arch.name, limits[i])
+          .help("axis 0 may have {} blocks: put the long axis first", limits[0])
+          .emit();
+      continue;
+    }
     sema.function.checks.push_back({extent, ir::Relation::kLessEqual, limits[i],
                                     format("axis {} of the grid is too long", i), axes[i].span});
   }
@@ -271,6 +295,7 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
 ir::RegionId analyse_level_body(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id,
                                 std::size_t index, const std::vector<Axis>& axes) {
   return in_region(sema, [&] {
+    if (sema.place.parallel == sema.place.launch) declare_mutable_params(sema);
     std::vector<ir::VarId> vars;
     Operand tuple;
     tuple.kind = Operand::Kind::kTuple;
@@ -319,8 +344,11 @@ void analyse_in_one_block(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId
   const ir::OpId launch = open_parallel(sema, ir::Level::kBlock, span);
   std::get<ir::Parallel>(sema.function.ops[launch].data).vars = {
       add_var(sema, "block", ir::VarKind::kParallel, 1, span)};
-  sema.place = {true, ir::Level::kBlock, launch, launch, {}};
-  const ir::RegionId body = in_region(sema, [&] { analyse_groups(sema, stmt, id, index); });
+  sema.place = {true, ir::Level::kBlock, launch, launch, {}, {}};
+  const ir::RegionId body = in_region(sema, [&] {
+    declare_mutable_params(sema);
+    analyse_groups(sema, stmt, id, index);
+  });
   auto& parallel = std::get<ir::Parallel>(sema.function.ops[launch].data);
   parallel.body = body;
   if (!sema.threads_from.contains(launch)) parallel.threads = 1;
@@ -339,6 +367,9 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
   auto axes = axes_of(sema, group);
   if (axes) note_written_bounds(sema, group, *axes);
   const bool level_fits = check_level(sema, group, level);
+  const bool other_target =
+      group.level == ast::Level::kDevice || group.level == ast::Level::kCluster;
+  if (other_target) return;  // refused: what stands inside would only be misjudged
   const Place outer = sema.place;
   if (axes && level_fits) {
     if (level == ir::Level::kBlock) {
@@ -355,7 +386,7 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
   }
   const ir::OpId op = open_parallel(sema, level, span);
   const ir::OpId launch = level == ir::Level::kBlock && !outer.in_kernel ? op : outer.launch;
-  sema.place = {true, level, op, launch, outer.divergent_if};
+  sema.place = {true, level, op, launch, outer.divergent_in_block, outer.divergent_in_warp};
   const ir::RegionId body = analyse_level_body(sema, stmt, id, index, *axes);
   auto& parallel = std::get<ir::Parallel>(sema.function.ops[op].data);
   parallel.body = body;
@@ -367,7 +398,10 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
 
 void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, Span span) {
   if (!stmt.attributes.empty()) refuse(sema, stmt.attributes[0].span, "an attribute on `parallel`");
-  if (stmt.stream.valid()) refuse(sema, stmt.stream.span, "a launch on a stream");
+  const Symbol* stream = sema.scopes.find(stmt.stream.text);
+  const bool stream_refused = stream != nullptr && stream->operand.is_error();
+  if (stmt.stream.valid() && !stream_refused)
+    refuse(sema, stmt.stream.span, "a launch on a stream");
   if (stmt.is_async && sema.place.in_kernel) {
     (void)sema.diags.report<diag::ParallelNestedAsync>(stmt.async_span)
         .help("remove `.async` here")

@@ -1,7 +1,9 @@
 #include "sema/sema.h"
 
+#include <algorithm>
 #include <map>
 
+#include "ir/arguments.h"
 #include "sema/expression.h"
 #include "sema/statement.h"
 
@@ -42,9 +44,7 @@ std::optional<ir::ViewType> spanned_type(Sema& sema, DType dtype, const ast::Sha
     constexpr std::int64_t kRankMax = 8;
     if (!rank) return {};
     if (*rank < 1 || *rank > kRankMax) {
-      (void)sema.diags.report<diag::IndexOutOfRange>(shape.span, "rank", *rank, 0, kRankMax + 1)
-          .help("a buffer has 1 to {} dimensions", kRankMax)
-          .emit();
+      (void)sema.diags.report<diag::RankRange>(shape.span, *rank, kRankMax).emit();
       return {};
     }
     dims.assign(static_cast<std::size_t>(*rank), {ast::Dim::Kind::kAnonymous, {}, shape.span});
@@ -128,6 +128,24 @@ void analyse_result(Sema& sema, const ast::TileFunction& function) {
   }
   if (result.kind == ast::ReturnType::Kind::kScalar) {
     refuse(sema, result.span, "returning a scalar");
+    sema.returns_scalar = true;
+  }
+  sema.returns_nothing = result.kind == ast::ReturnType::Kind::kVoid;
+}
+
+// Host memory that the kernel writes but nobody copies back.
+void warn_of_lost_writes(const ir::Function& function, Diagnostics& diags) {
+  for (std::size_t index : ir::written_params(function)) {
+    const ir::Param& param = function.params[index];
+    const bool returned =
+        std::any_of(function.ops.begin(), function.ops.end(), [&](const ir::Op& op) {
+          const auto* result = std::get_if<ir::Return>(&op.data);
+          return result != nullptr && result->value == param.value;
+        });
+    if (param.is_global || param.is_reference || returned) continue;
+    (void)diags.report<diag::HostParamWritten>(param.span, param.name)
+        .help("write `&` before the name, or make it `global`")
+        .emit();
   }
 }
 
@@ -151,6 +169,8 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
             .threads_from = {},
             .names_used = {},
             .declared_result = {},
+            .returns_nothing = false,
+            .returns_scalar = false,
             .returned = false};
   function.body = in_region(sema, [&] {
     for (std::size_t i = 0; i < tile_function.params.size(); ++i) {
@@ -167,6 +187,7 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
         .help("end with `return buffer;`, or declare it `__co__ void`")
         .emit();
   }
+  if (!diags.has_errors()) warn_of_lost_writes(function, diags);
   return function;
 }
 

@@ -43,7 +43,7 @@ void declare(Sema& sema, const ast::Name& name, Symbol symbol) {
   if (const Symbol* earlier = sema.scopes.find_here(name.text)) {
     (void)sema.diags.report<diag::RedeclaredName>(name.span, name.text)
         .label(earlier->span, "declared here first")
-        .help("choose another name, or assign without a type if you meant the first one")
+        .help("choose another name")
         .emit();
   }
   symbol.span = name.span;
@@ -52,13 +52,15 @@ void declare(Sema& sema, const ast::Name& name, Symbol symbol) {
 
 std::string text(const Sema& sema, const ir::Expr& expr) { return sema.function.text(expr); }
 
-bool check_collective(Sema& sema, Span span, std::string_view what) {
+bool check_collective(Sema& sema, Span span, std::string_view what, ir::Level unit) {
   if (!check_in_kernel(sema, span, what)) return false;
-  if (!sema.place.divergent_if.valid()) return true;
-  (void)sema.diags.report<diag::CollectiveDivergent>(span, what)
-      .label(sema.place.divergent_if, "this condition differs between threads")
-      .help(
-          "move the statement out of the `if`, or make the condition depend on block indices only")
+  const bool block = unit == ir::Level::kBlock;
+  const Span where = block ? sema.place.divergent_in_block : sema.place.divergent_in_warp;
+  if (!where.valid()) return true;
+  const std::string_view name = block ? "block" : "warp";
+  (void)sema.diags.report<diag::CollectiveDivergent>(span, what, name)
+      .label(where, "this differs between the threads of a {}", name)
+      .help("move the statement out, or make this the same for all threads of the {}", name)
       .emit();
   return false;
 }

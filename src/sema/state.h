@@ -21,7 +21,9 @@ struct Place {
   ir::Level level = ir::Level::kBlock;  // of the innermost `parallel`
   ir::OpId parallel;                    // that Parallel
   ir::OpId launch;                      // the Parallel at kBlock around it
-  Span divergent_if;  // the innermost `if` whose condition differs between threads
+  // The innermost `if` or loop that only some threads of a block, of a warp, may go through.
+  Span divergent_in_block;
+  Span divergent_in_warp;
 };
 
 // A register tile: what is known so far, patched when the `mma` that uses it is seen.
@@ -34,6 +36,7 @@ struct Tile {
   std::optional<DType> dtype;
   std::vector<ir::ValueId> fill_values;
   bool stored = false;
+  bool broken = false;  // a mistake with it has been reported: say no more
   // Operands: the load, and whose operand it is.
   ir::OpId load;
   ir::Major major = ir::Major::kRow;
@@ -62,6 +65,8 @@ struct Sema {
   std::map<ir::OpId, Span> threads_from;  // by launch: the `parallel` that set the thread count
   std::map<std::string, int> names_used;
   std::optional<ir::ViewType> declared_result;
+  bool returns_nothing = false;  // declared `void`
+  bool returns_scalar = false;
   bool returned = false;
 };
 
@@ -101,8 +106,14 @@ void declare(Sema& sema, const ast::Name& name, Symbol symbol);
 // Text of an Expr with the user's names, for messages.
 [[nodiscard]] std::string text(const Sema& sema, const ir::Expr& expr);
 
-// Reports collective-divergent when the statement stands in a divergent `if`.
-[[nodiscard]] bool check_collective(Sema& sema, Span span, std::string_view what);
+// Reports collective-divergent when not all threads of the unit (a block or a warp) get there.
+[[nodiscard]] bool check_collective(Sema& sema, Span span, std::string_view what, ir::Level unit);
+// From here on control flow differs between threads wherever `varies(unit)` says so.
+template <class Varies>
+void note_divergence(Sema& sema, Span span, Varies&& varies) {
+  if (varies(ir::Level::kBlock)) sema.place.divergent_in_block = span;
+  if (varies(ir::Level::kGroup)) sema.place.divergent_in_warp = span;
+}
 // Reports outside-parallel when it stands in the host part.
 [[nodiscard]] bool check_in_kernel(Sema& sema, Span span, std::string_view what);
 

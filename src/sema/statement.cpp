@@ -53,7 +53,7 @@ struct StatementVisitor {
   void operator()(const ast::CppStmt&) const { refused("`__cpp__`"); }
   void operator()(const ast::AsmStmt&) const { refused("inline assembly"); }
   void operator()(const ast::AssertStmt& s) const { analyse_assert(sema, s, span); }
-  void operator()(const ast::PrintStmt&) const { refused("`print`"); }
+  void operator()(const ast::PrintStmt& s) const { refused(s.newline ? "`println`" : "`print`"); }
   void operator()(const ast::PragmaStmt&) const { refused("`#pragma croq intrinsic`"); }
   void operator()(const ast::ParallelStmt& s) const { analyse_parallel(sema, s, id, span); }
   void operator()(const ast::WithStmt& s) const { analyse_with(sema, s); }
@@ -95,6 +95,14 @@ void StatementVisitor::operator()(const ast::ReturnStmt& s) const {
   const Operand value = evaluate(sema, s.value);
   if (value.is_error()) return;
   const Span where = sema.ast[s.value].span;
+  if (sema.returns_nothing) {
+    (void)sema.diags
+        .report<diag::ReturnType>(where, function, "nothing", describe(value, sema.function))
+        .help("declare the function `__co__ auto {}(...)`, or write `return;`", function)
+        .emit();
+    return;
+  }
+  if (value.is_number() && sema.returns_scalar) return;  // refused at the signature
   if (value.kind != Operand::Kind::kView) {
     refuse(sema, where, format("returning {}", describe(value, sema.function)));
     return;

@@ -11,6 +11,8 @@ void analyse_body(Sema& sema, ast::StmtId id);
 
 // declaration.cpp
 void declare_scalars(Sema& sema, const ast::ScalarDeclStmt& stmt);
+// Floating parameters that the function assigns to: each thread of the launch has its own copy.
+void declare_mutable_params(Sema& sema);
 void declare_mdspan(Sema& sema, const ast::MdspanDeclStmt& stmt, Span span);
 void declare_ituple(Sema& sema, const ast::ItupleDeclStmt& stmt, Span span);
 void declare_buffers(Sema& sema, const ast::BufferDeclStmt& stmt, Span span);

@@ -21,6 +21,15 @@ struct Window {
   ir::Expr extent;
 };
 
+// The largest index that still starts inside, as far as constants tell.
+std::string last_index_text(const Window& window, std::int64_t limit, std::string_view noun) {
+  if (noun == "offset") return format("offsets of this dimension go from 0 to {}", limit - 1);
+  const auto extent = window.extent.constant();
+  if (!extent || *extent < 1) return "";
+  return format("tile indices count tiles of {} elements: the last one here is {}", *extent,
+                (limit - 1) / *extent);
+}
+
 struct ViewBuilder {
   Sema& sema;
   ir::ValueId base;
@@ -32,7 +41,8 @@ struct ViewBuilder {
   [[nodiscard]] bool check_count(std::size_t count, std::string_view noun, Span where) const {
     if (count == rank()) return true;
     (void)sema.diags.report<diag::IndexCount>(where, view_name(sema, base), rank(), noun, count)
-        .help("give one for each of the {} dimension(s), `_` for a whole one", rank())
+        .help("give one for each of the {} dimension(s){}", rank(),
+              noun == "indices" ? "" : ", `_` for a whole one")
         .emit();
     return false;
   }
@@ -57,12 +67,8 @@ struct ViewBuilder {
     if (!limit || !least || *least < *limit) return true;
     (void)sema.diags
         .report<diag::IndexOutOfRange>(where, noun, text(sema, index), dimension, *limit)
-        .label(where, "this tile starts at element {}", text(sema, window.origin))
-        .help("tile indices count tiles of {} elements: the last one here is {}",
-              text(sema, window.extent),
-              window.extent.constant() && *window.extent.constant() > 0
-                  ? (*limit - 1) / *window.extent.constant()
-                  : 0)
+        .label(where, "this starts at element {}", text(sema, window.origin))
+        .help_if(last_index_text(window, *limit, noun))
         .emit();
     return false;
   }
@@ -292,6 +298,8 @@ Operand evaluate_view(Sema& sema, ast::ExprId id) {
     (void)sema.diags.report<diag::ArraySubscripts>(out.span, written, out.array_rank, 0)
         .help("pick one buffer: `{}[0]`", written)
         .emit();
+  } else if (out.kind == Operand::Kind::kWildcard) {
+    (void)sema.diags.report<diag::WildcardMisplaced>(out.span).emit();
   } else if (out.kind == Operand::Kind::kFragment) {
     refuse(sema, out.span, format("element access of the register tile `{}`", written));
   } else {
@@ -320,8 +328,8 @@ Operand subscript_array(Sema& sema, const ast::SubscriptExpr& subscript, Span sp
       refuse(sema, span, "a shape derived from another");
     } else {
       (void)sema.diags
-          .report<diag::ArraySubscripts>(span, sema.sources.text(base.span), 0,
-                                         subscript.items.size())
+          .report<diag::NotAnArray>(span, sema.sources.text(base.span),
+                                    describe(base, sema.function))
           .help("elements are read with `.at(...)`")
           .emit();
     }

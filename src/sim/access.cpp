@@ -17,6 +17,16 @@ std::string missing_edge(const Warp& warp, const Conflict& conflict) {
                                      : "no block barrier between them";
 }
 
+// What would order two accesses of one block to shared memory, when it may stand there.
+std::string ordering_help(const Touch& touch, const Conflict& conflict) {
+  const auto& code = touch.machine.program.code;
+  const bool fits = conflict.kind == ConflictKind::kUnordered &&
+                    touch.buffer.space == ir::Space::kShared &&
+                    block_barrier_fits(touch.machine.function, code[conflict.instruction].op,
+                                       code[touch.warp.pc].op);
+  return fits ? "put `sync.shared;` between them" : "";
+}
+
 // The block whose accesses carry the clock.
 std::string block_text(const Machine& machine, Clock clock) {
   const auto& starts = machine.block_starts;
@@ -65,13 +75,14 @@ void report_conflict(const Touch& touch, const Conflict& conflict, bool writes) 
   const std::string element = touch.buffer.element_text(address);
   report->message = format("race on `{}`: {} after a {} that nothing orders before it", element,
                            writes ? "a write" : "a read", conflict.other_wrote ? "write" : "read");
-  report->accesses = {{machine.span(conflict.instruction), other_text(machine, conflict, element)},
-                      {machine.span(warp.pc),
-                       format("{} of {} {}", writes ? "write" : "read", element, touch.by())}};
-  if (conflict.kind == ConflictKind::kOtherBlock) {
-    report->accesses.back().what += block_text(machine, warp.seen[warp.index]);
-  }
+  report->accesses = {
+      {machine.span(conflict.instruction), other_text(machine, conflict, element)},
+      {machine.span(warp.pc), format("{} of {} by {}", writes ? "write" : "read", element,
+                                     conflict.kind == ConflictKind::kOtherBlock
+                                         ? thread_of_block_text(machine, warp, touch.lane)
+                                         : thread_text(warp.index, touch.lane))}};
   report->missing = missing_edge(warp, conflict);
+  report->help = ordering_help(touch, conflict);
 }
 
 Actor actor_of(const Warp& warp, std::uint32_t lane) {
@@ -108,7 +119,12 @@ std::string thread_text(std::uint32_t warp, std::uint32_t lane) {
   return format("thread {} (warp {})", warp * kLanes + lane, warp);
 }
 
-std::string Touch::by() const { return "by " + thread_text(warp.index, lane); }
+std::string thread_of_block_text(const Machine& machine, const Warp& warp, std::uint32_t lane) {
+  if (machine.era == nullptr) return "the host";
+  return format("{} of block {}", thread_text(warp.index, lane), machine.block);
+}
+
+std::string Touch::by() const { return "by " + thread_of_block_text(machine, warp, lane); }
 
 std::byte* bytes_at(const Touch& touch, std::int64_t address) {
   switch (touch.buffer.space) {

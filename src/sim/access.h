@@ -12,7 +12,7 @@ struct Touch {
   std::uint32_t lane;
   const Buffer& buffer;
 
-  [[nodiscard]] std::string by() const;  // "by thread 17 (warp 0)"
+  [[nodiscard]] std::string by() const;  // "by thread 17 (warp 0) of block 3"
 };
 
 // The bytes at an address of the buffer's space.
@@ -62,5 +62,8 @@ void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string 
                std::string what);
 
 [[nodiscard]] std::string thread_text(std::uint32_t warp, std::uint32_t lane);
+// "thread 17 (warp 0) of block 3", or "the host".
+[[nodiscard]] std::string thread_of_block_text(const Machine& machine, const Warp& warp,
+                                               std::uint32_t lane);
 
 }  // namespace kiln::sim

@@ -100,11 +100,11 @@ class Mover {
     }
     const std::int64_t written = reachable(
         {machine_, warp_, lane, dst_},
-        {plan_.dst, sides.dst.window, sides.dst.own, guards(dst_), true}, at, shape_.elements);
+        {plan_.dst, sides.dst.window, sides.dst.own, plan_.dst_guarded, true}, at, shape_.elements);
     if (written == 0) return;
-    const std::int64_t read =
-        reachable({machine_, warp_, lane, src_},
-                  {plan_.src, sides.src.window, sides.src.own, guards(src_), false}, at, written);
+    const std::int64_t read = reachable(
+        {machine_, warp_, lane, src_},
+        {plan_.src, sides.src.window, sides.src.own, plan_.src_guarded, false}, at, written);
     const Coordinates to = root_coordinates(plan_.dst, sides.dst.window, at);
     const Coordinates from = root_coordinates(plan_.src, sides.src.window, at);
     if (!vector_fits(lane, from, to, read)) {
@@ -118,10 +118,6 @@ class Mover {
   }
 
  private:
-  std::uint32_t guards(const Buffer& buffer) const {
-    return buffer.space == ir::Space::kGlobal ? plan_.guarded : 0;
-  }
-
   // The addresses allow one access of the whole width; reports those that do not.
   bool vector_fits(std::uint32_t lane, const Coordinates& from, const Coordinates& to,
                    std::int64_t read) {

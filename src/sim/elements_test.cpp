@@ -50,7 +50,7 @@ TEST(Elements, WithoutItsGuardItLeavesTheArray) {
   EXPECT_EQ(outcome.reports[0].message,
             "`x[97]` is outside: dimension 0 is 97, which is not below 97");
   EXPECT_EQ(outcome.reports[0].count, 95);
-  EXPECT_EQ(outcome.reports[0].accesses[0].what, "read of x[97] by thread 1 (warp 0)");
+  EXPECT_EQ(outcome.reports[0].accesses[0].what, "read of x[97] by thread 1 (warp 0) of block 3");
   EXPECT_EQ(kernel.line(outcome.reports[1].accesses[0]).substr(0, 14), "write view=%y ");
 }
 
@@ -159,7 +159,7 @@ TEST(Elements, ABarrierThatOneWarpSkipsIsADeadlock) {
       std::find_if(outcome.reports.begin(), outcome.reports.end(),
                    [](const Report& r) { return r.kind == ReportKind::kDeadlock; });
   EXPECT_EQ(deadlock->message,
-            "deadlock: 1 of 2 warps wait at a barrier that the others never reach");
+            "deadlock: 1 of 2 warps waits at a barrier that the other never reaches");
   ASSERT_EQ(deadlock->accesses.size(), 1U);
   EXPECT_EQ(kernel.line(deadlock->accesses[0]), "barrier level=block");
   EXPECT_EQ(deadlock->accesses[0].what, "warp 0 waits at a block barrier");
@@ -261,7 +261,7 @@ TEST(Elements, ReturnedMemoryThatIsReadBeforeItIsWritten) {
   kernel.bind({{"N", 8}, {"limit", 1}});
   const Outcome outcome = kernel.run();
   ASSERT_EQ(outcome.count(ReportKind::kUninitialised), 1) << text_of(outcome);
-  EXPECT_EQ(outcome.reports[0].accesses[0].what, "read of r[0, 0] by thread 0 (warp 0)");
+  EXPECT_EQ(outcome.reports[0].accesses[0].what, "read of r[0, 0] by thread 0 (warp 0) of block 0");
 }
 
 // One elected thread writes, a host loop launches again and again.
@@ -397,6 +397,53 @@ TEST(Copies, AWindowThatLeavesItsBufferIsReported) {
   EXPECT_EQ(outcome.count(ReportKind::kOutOfBounds), 1) << text_of(outcome);
   EXPECT_EQ(outcome.reports[0].message,
             "`s[8, 0]` is outside: dimension 0 is 8, which is not below 8");
+}
+
+// A tile that reaches past the end of a shared buffer, as destination and as source.
+constexpr const char* kEdges = R"(module arch=sm_80 form=decided
+
+func @edges(global %x: view<f32, global, [3]>, global %y: view<f32, global, [16]>) {
+  var b: parallel < 1
+  var t: parallel < 32
+  parallel level=block vars=[b] threads=32 name="edges" shared_bytes=128 body={
+    %one = const value=1 : f32
+    %s = alloc name="s" initial=%one offset=0 : view<f32, shared, [8]>
+    %after = alloc name="after" initial=%one offset=32 : view<f32, shared, [8]>
+    barrier level=group
+    %head = subview base=%x origin=[0] : view<f32, global, [4]>
+    %tail = subview base=%s origin=[6] : view<f32, shared, [4]>
+    copy src=%head dst=%tail engine=vector threads=32 widths=[4] guarded=[0] tile_guarded=[0]
+    barrier level=group
+    %wide = subview base=%s origin=[5] : view<f32, shared, [8]>
+    %low = subview base=%y origin=[0] : view<f32, global, [8]>
+    copy src=%wide dst=%low engine=vector threads=32 widths=[4] tile_guarded=[0]
+    copy src=%wide dst=%after engine=vector threads=32 widths=[4] guarded=[0]
+    barrier level=group
+    %high = subview base=%y origin=[8] : view<f32, global, [8]>
+    copy src=%after dst=%high engine=vector threads=32 widths=[16, 8, 4]
+  }
+}
+)";
+
+TEST(Copies, GuardedSharedSidesReadZeroAndAreNotWritten) {
+  Kernel kernel(kEdges);
+  kernel.bind({});
+  kernel.fill_ramp(0);
+  EXPECT_EQ(text_of(kernel.run({.schedules = 3})), "");
+  const Tensor& x = kernel.tensor(0);
+  const double wanted[] = {1, x.get(0), x.get(1), 0, 0, 0, 0, 0};
+  for (std::size_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(kernel.tensor(1).get(i), wanted[i % 8]) << "element " << i;
+  }
+}
+
+TEST(Copies, AnUnguardedSharedSideIsReported) {
+  Kernel kernel(replaced(kEdges, "guarded=[0] tile_guarded=[0]", "guarded=[0]"));
+  kernel.bind({});
+  const Outcome outcome = kernel.run();
+  EXPECT_EQ(outcome.count(ReportKind::kOutOfBounds), 1) << text_of(outcome);
+  EXPECT_EQ(outcome.reports[0].message,
+            "`s[8]` is outside: dimension 0 is 8, which is not below 8");
 }
 
 TEST(Arguments, OfTheWrongShapeAreRefused) {

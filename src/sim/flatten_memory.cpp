@@ -89,7 +89,8 @@ void Flattener::op(const ir::Copy& data) {
   if (plan.widths.empty() || data.engine == ir::CopyEngine::kPerThread) {
     plan.widths = {plan.dst.buffer->size};
   }
-  plan.guarded = guard_mask(data.guarded);
+  plan.src_guarded = guard_mask(plan.tile_is_dst ? data.guarded : data.tile_guarded);
+  plan.dst_guarded = guard_mask(plan.tile_is_dst ? data.tile_guarded : data.guarded);
   emit_plan(Code::kCopy, program_.copies, std::move(plan));
 }
 

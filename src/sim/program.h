@@ -110,8 +110,9 @@ struct CopyPlan {
   std::uint32_t threads = 0;  // by which vectors are dealt out
   ir::CopyEngine engine = ir::CopyEngine::kVector;
   std::vector<std::int64_t> widths;
-  std::uint32_t guarded = 0;  // bit d: dimension d of the tile
-  bool tile_is_dst = true;    // whose shape is the tile's
+  std::uint32_t src_guarded = 0;  // bit d: dimension d may leave the source's base
+  std::uint32_t dst_guarded = 0;
+  bool tile_is_dst = true;  // whose shape is the tile's
 };
 // A fragment's registers in each warp: double at offset + lane * values + value.
 struct FragmentPlan {

@@ -1,6 +1,44 @@
 #include "sim/report.h"
 
+#include <algorithm>
+
+#include "ir/prove.h"
+
 namespace kiln::sim {
+
+namespace {
+
+// A region and what stands in it on the way to some operation.
+struct Step {
+  ir::RegionId region;
+  ir::OpId op;
+};
+
+// From `region` down to the operation; empty when it is not in there.
+std::vector<Step> path_to(const ir::Function& function, ir::RegionId region, ir::OpId wanted) {
+  for (const ir::OpId op : function.regions[region].ops) {
+    if (op == wanted) return {{region, op}};
+    for (const ir::RegionId inner : ir::regions_of(function.ops[op])) {
+      std::vector<Step> path = path_to(function, inner, wanted);
+      if (path.empty()) continue;
+      path.insert(path.begin(), {region, op});
+      return path;
+    }
+  }
+  return {};
+}
+
+// Whether all threads of the block enter the operation's regions alike.
+bool entered_together(const ir::Function& function, const ir::Op& op) {
+  if (op.kind() == ir::OpKind::kOnce) return false;
+  if (const auto* branch = std::get_if<ir::If>(&op.data)) {
+    return !ir::value_varies_in(function, branch->condition, ir::Level::kBlock);
+  }
+  const auto* loop = std::get_if<ir::For>(&op.data);
+  return loop == nullptr || !ir::varies_in(function, loop->var, ir::Level::kBlock);
+}
+
+}  // namespace
 
 std::string_view name(ReportKind kind) {
   switch (kind) {
@@ -20,6 +58,17 @@ std::int64_t Outcome::count(ReportKind kind) const {
   std::int64_t out = 0;
   for (const Report& report : reports) out += report.kind == kind ? 1 : 0;
   return out;
+}
+
+bool block_barrier_fits(const ir::Function& function, ir::OpId first, ir::OpId second) {
+  const std::vector<Step> to_first = path_to(function, function.body, first);
+  const std::vector<Step> to_second = path_to(function, function.body, second);
+  const std::size_t depth = std::min(to_first.size(), to_second.size());
+  for (std::size_t i = 0; i < depth; ++i) {
+    if (to_first[i].op != to_second[i].op) return to_first[i].region == to_second[i].region;
+    if (!entered_together(function, function.ops[to_first[i].op])) return false;
+  }
+  return false;
 }
 
 Report* Reporter::open(ReportKind kind, ir::OpId first, ir::OpId second) {

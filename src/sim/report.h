@@ -42,4 +42,9 @@ class Reporter {
   std::unordered_map<Key, std::size_t, Hash> places_;  // index in the outcome's reports
 };
 
+// Whether a block barrier may stand between two operations of a kernel: they are distinct, and what
+// encloses both is reached by all threads of the block alike.
+[[nodiscard]] bool block_barrier_fits(const ir::Function& function, ir::OpId first,
+                                      ir::OpId second);
+
 }  // namespace kiln::sim

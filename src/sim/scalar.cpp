@@ -135,7 +135,7 @@ Scalar evaluate(Machine& machine, Warp& warp, const ScalarPlan& plan, std::uint3
       const auto out = apply(plan.binary, plan.operand, a, warp.value(plan.b, lane));
       if (out) return *out;
       report_at(machine, warp, ReportKind::kDivisionByZero, "an integer is divided by zero",
-                format("division by {}", thread_text(warp.index, lane)));
+                format("division by {}", thread_of_block_text(machine, warp, lane)));
       return of(std::int64_t{0});
     }
     case ir::OpKind::kParallel:
@@ -265,7 +265,8 @@ void execute_assert(Machine& machine, Warp& warp, const AssertPlan& plan) {
   for_each_lane(warp.mask, [&](std::uint32_t lane) {
     if (warp.value(plan.condition, lane).i != 0) return;
     report_at(machine, warp, ReportKind::kAssertion, plan.message,
-              format("assertion fails in {}", thread_text(warp.index, lane)));
+              format("assertion fails {} {}", machine.era == nullptr ? "on" : "in",
+                     thread_of_block_text(machine, warp, lane)));
   });
 }
 

@@ -89,10 +89,13 @@ void report_deadlock(Machine& machine) {
         {machine.span(warp.pc - 1),
          format("warp {} waits at a {}", warp.index, level_text(warp.waits_for))});
   }
-  report->message = format("deadlock: {} of {} warps wait at a barrier that the others never reach",
-                           machine.warps.size() - finished, machine.warps.size());
+  const std::size_t stuck = machine.warps.size() - finished;
+  report->message = format("deadlock: {} of {} {} at a barrier that {} never reach{}", stuck,
+                           machine.warps.size(), stuck == 1 ? "warps waits" : "warps wait",
+                           finished == 1 ? "the other" : "the others", finished == 1 ? "es" : "");
   report->missing = finished == 0 ? "the warps wait at barriers of different levels"
-                                  : format("{} warps have finished without it", finished);
+                                  : format("{} {} finished without it", finished,
+                                           finished == 1 ? "warp has" : "warps have");
 }
 
 // The next warp to run, from `from` on; or none.

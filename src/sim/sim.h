@@ -56,6 +56,7 @@ struct Report {
   std::string message;
   std::vector<Access> accesses;     // the places concerned; of a race two, the later one last
   std::string missing;              // of a race, the missing edge: "no block barrier between them"
+  std::string help;                 // one way out, legal where the accesses stand; may be empty
   std::uint64_t schedule_seed = 0;  // Options::seed that replays it in one schedule
   std::int64_t count = 0;           // how often it was seen
 };

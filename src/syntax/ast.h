@@ -575,7 +575,9 @@ struct TileFunction {
   ReturnType result;
   Name name;
   std::vector<Param> params;
-  StmtId body;  // a BlockStmt; invalid when the function could not be read
+  StmtId body;  // a BlockStmt; invalid when the function or its signature could not be read
+  // A mistake was reported in its text: names may be missing, so doubts are not worth a report.
+  bool has_syntax_errors = false;
   Span signature_span;
   Span span;  // `__co__` to `}`
 };

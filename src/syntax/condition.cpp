@@ -41,14 +41,28 @@ std::int64_t compare(TokenKind op, std::int64_t a, std::int64_t b) {
   return a >= b;
 }
 
-// Any operator but && and || and a division by zero.
+// True when `a op b` is no value of 64 bits.
+bool overflows(TokenKind op, std::int64_t a, std::int64_t b) {
+  std::int64_t unused = 0;
+  if (op == TokenKind::kPlus) return __builtin_add_overflow(a, b, &unused);
+  if (op == TokenKind::kMinus) return __builtin_sub_overflow(a, b, &unused);
+  if (op == TokenKind::kStar) return __builtin_mul_overflow(a, b, &unused);
+  if (op == TokenKind::kSlash || op == TokenKind::kPercent) {
+    return a == std::numeric_limits<std::int64_t>::min() && b == -1;
+  }
+  const bool shifts = op == TokenKind::kShiftLeft || op == TokenKind::kShiftRight;
+  return shifts && (b < 0 || b > 63);
+}
+
+// Any operator but && and ||; never a division by zero. An overflow wraps.
 std::int64_t compute(TokenKind op, std::int64_t a, std::int64_t b) {
-  const bool overflows = a == std::numeric_limits<std::int64_t>::min() && b == -1;
+  const bool divides = op == TokenKind::kSlash || op == TokenKind::kPercent;
+  if (divides && overflows(op, a, b)) return op == TokenKind::kSlash ? a : 0;
   if (op == TokenKind::kPlus) return wrapped(bits(a) + bits(b));
   if (op == TokenKind::kMinus) return wrapped(bits(a) - bits(b));
   if (op == TokenKind::kStar) return wrapped(bits(a) * bits(b));
-  if (op == TokenKind::kSlash) return overflows ? a : a / b;
-  if (op == TokenKind::kPercent) return overflows ? 0 : a % b;
+  if (op == TokenKind::kSlash) return a / b;
+  if (op == TokenKind::kPercent) return a % b;
   if (op == TokenKind::kShiftLeft) return wrapped(bits(a) << (bits(b) & 63));
   if (op == TokenKind::kShiftRight) return a >> (bits(b) & 63);
   if (op == TokenKind::kOr) return a | b;
@@ -65,7 +79,11 @@ class Evaluator {
 
   std::optional<std::int64_t> run() {
     const std::int64_t value = conditional(true);
-    if (!failed_ && peek().kind != TokenKind::kEnd) malformed("an operator is missing");
+    if (!failed_ && peek().kind == TokenKind::kEqual) {
+      malformed("`=` compares nothing", "compare with `==`");
+    } else if (!failed_ && peek().kind != TokenKind::kEnd) {
+      malformed("an operator is missing");
+    }
     if (failed_) return std::nullopt;
     return value;
   }
@@ -80,11 +98,15 @@ class Evaluator {
     ++at_;
     return true;
   }
-  void malformed(std::string_view why) {
+  void malformed(std::string_view why, std::string_view help = "") {
+    malformed_at(peek().kind == TokenKind::kEnd ? line_ : peek().span, why, help);
+  }
+  void malformed_at(Span span, std::string_view why, std::string_view help = "") {
     if (failed_) return;
     failed_ = true;
-    const Span span = peek().kind == TokenKind::kEnd ? line_ : peek().span;
-    diags_.report<diag::ConditionMalformed>(span, directive_, why).emit();
+    diags_.report<diag::ConditionMalformed>(span, directive_, why)
+        .help_if(std::string(help))
+        .emit();
   }
 
   // `live` is false where the value is not needed: 0 && 1 / 0 is no mistake.
@@ -119,7 +141,12 @@ class Evaluator {
     if (op.kind == TokenKind::kAndAnd) return left != 0 && right != 0;
     if (op.kind == TokenKind::kOrOr) return left != 0 || right != 0;
     const bool divides = op.kind == TokenKind::kSlash || op.kind == TokenKind::kPercent;
-    if (!divides || right != 0) return compute(op.kind, left, right);
+    if (!divides || right != 0) {
+      if (live && overflows(op.kind, left, right)) {
+        malformed_at(op.span, format("`{}` gives no 64-bit integer here", op.text));
+      }
+      return compute(op.kind, left, right);
+    }
     if (live && !failed_) {
       failed_ = true;
       diags_.report<diag::ConditionDivisionByZero>(op.span, op.text, directive_).emit();
@@ -153,7 +180,7 @@ class Evaluator {
       return value;
     }
     if (accept(TokenKind::kInteger)) {
-      return wrapped(integer_value(token.text).value_or(0));
+      return integer(token);
     }
     if (accept(TokenKind::kIdentifier)) {
       if (peek().kind == TokenKind::kLeftParen) skip_call();
@@ -161,6 +188,22 @@ class Evaluator {
     }
     malformed(token.kind == TokenKind::kEnd ? "it ends too early" : "a value is missing");
     return 0;
+  }
+
+  std::int64_t integer(const Token& token) {
+    const auto value = integer_value(token.text);
+    if (token.text == "0x" || token.text == "0X") {
+      malformed_at(token.span, "`0x` lacks its digits");
+    } else if (!value && !failed_) {
+      failed_ = true;
+      constexpr std::size_t kShownMax = 24;
+      const bool is_long = token.text.size() > kShownMax;
+      const std::string shown = format("{}{}", token.text.substr(0, kShownMax), is_long ? "..." : "");
+      diags_.report<diag::IntegerTooLarge>(token.span, shown)
+          .help("the largest integer is {}", std::numeric_limits<std::uint64_t>::max())
+          .emit();
+    }
+    return wrapped(value.value_or(0));
   }
 
   // `__has_include(<x>)` and the like: questions for the C++ compiler, unknown here, hence 0.

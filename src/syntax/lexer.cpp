@@ -76,6 +76,17 @@ bool is_integer_suffix(std::string_view suffix) {
   return std::find(std::begin(kSuffixes), std::end(kSuffixes), lower) != std::end(kSuffixes);
 }
 
+// The end of `group-4x`, which is one mistake and not a subtraction; `end` itself for all else.
+std::size_t malformed_group_end(std::string_view text, std::size_t end) {
+  if (at_or_nul(text, end) != '-' || !is_digit(at_or_nul(text, end + 1))) return end;
+  std::size_t suffix = end + 1;
+  while (is_digit(at_or_nul(text, suffix))) ++suffix;
+  const std::size_t after = skip_name(text, suffix);
+  const bool number = text[end + 1] == '0' || at_or_nul(text, after) == '.' ||
+                      is_integer_suffix(text.substr(suffix, after - suffix));
+  return number ? end : after;
+}
+
 }  // namespace
 
 std::size_t continuation_length(std::string_view text, std::size_t at) {
@@ -191,6 +202,7 @@ void Lexer::jump(std::size_t position) {
 
 void Lexer::skip_one_comment() {
   const Skip comment = skip_comment(text_, position_);
+  swallowed_rest_ = swallowed_rest_ || !comment.closed;
   if (!comment.closed && diags_ != nullptr) {
     const auto begin = static_cast<std::uint32_t>(position_);
     diags_->report<diag::UnterminatedComment>({file_, begin, begin + 2})
@@ -256,14 +268,16 @@ Token Lexer::name() {
   if (text == "group" && text_.substr(end, 2) == "-4" && !is_name_char(at_or_nul(text_, end + 2))) {
     return take(TokenKind::kGroup4, end + 2);
   }
+  if (text == "group") end = malformed_group_end(text_, end);
   Token token = take(TokenKind::kIdentifier, end);
-  token.word = word_from_text(text);
+  if (end - token.span.begin == text.size()) token.word = word_from_text(text);
   return token;
 }
 
 Token Lexer::string() {
   const bool raw = starts_raw_string(text_, position_);
   const Skip skip = raw ? skip_raw_string(text_, position_) : skip_string(text_, position_);
+  swallowed_rest_ = swallowed_rest_ || (raw && !skip.closed);
   const Token token = take(skip.closed ? TokenKind::kString : TokenKind::kUnknown, skip.end);
   if (!skip.closed && diags_ != nullptr) {
     const std::uint32_t length = raw ? 2 : 1;
@@ -331,7 +345,11 @@ void Lexer::check_integer(const Token& token) {
     ++digits;
   }
   const std::string_view suffix = token.text.substr(digits);
-  if (!is_integer_suffix(suffix) || (hex && digits == 2)) {
+  if (hex && digits == 2) {
+    diags_->report<diag::IntegerDigits>(token.span, shortened(token.text))
+        .help("write at least one of `0` to `9` and `a` to `f`")
+        .emit();
+  } else if (!is_integer_suffix(suffix)) {
     diags_->report<diag::NumberSuffix>(token.span, suffix)
         .help("an integer may end in `u`, `l`, `ll` or `ul`, `ull`")
         .emit();

@@ -59,6 +59,8 @@ class Lexer {
 
   [[nodiscard]] std::size_t position() const { return position_; }
   void jump(std::size_t position);  // to the start of a line
+  // A comment or a raw string without an end has swallowed the rest of the text.
+  [[nodiscard]] bool swallowed_rest() const { return swallowed_rest_; }
 
  private:
   void skip_space();
@@ -77,6 +79,7 @@ class Lexer {
   std::size_t position_;
   bool line_start_;
   bool space_before_ = false;
+  bool swallowed_rest_ = false;
   int errors_left_ = 20;  // a file of rubbish deserves no more
 };
 

@@ -74,15 +74,19 @@ Token Expander::next() {
   }
 }
 
+// Reports a macro that a tile function cannot use.
+bool Expander::refuse(const Token& name, const Macro& macro) {
+  if (macro.unsupported.empty()) return false;
+  diags_.report<diag::MacroUnsupported>(name.span, macro.name, macro.unsupported)
+      .label(macro.definition, "`{}` is defined here", macro.name)
+      .emit();
+  fail();
+  return true;
+}
+
 // Replaces the use of `macro` at `name` by a frame of its tokens. False when `name` stays as it is.
 bool Expander::expand(const Token& name, Macro& macro) {
-  if (!macro.unsupported.empty()) {
-    diags_.report<diag::MacroUnsupported>(name.span, macro.name, macro.unsupported)
-        .label(macro.definition, "`{}` is defined here", macro.name)
-        .emit();
-    fail();
-    return false;
-  }
+  if (refuse(name, macro)) return false;
   Span use = name.span;
   Arguments arguments;
   if (macro.function_like) {
@@ -95,6 +99,7 @@ bool Expander::expand(const Token& name, Macro& macro) {
     if (!collect(name, macro, arguments, use)) return false;
   }
   lex_body(macro);
+  if (refuse(name, macro)) return false;
   return substitute(name, macro, arguments, use);
 }
 
@@ -103,6 +108,7 @@ void Expander::lex_body(Macro& macro) {
   macro.lexed = true;
   Lexer lexer(sources_, macro.body_span.file, macro.body_span.begin, macro.body_span.end, &diags_);
   for (Token token = lexer.next(); token.kind != TokenKind::kEnd; token = lexer.next()) {
+    if (token.kind == TokenKind::kHashHash) macro.unsupported = "it pastes tokens with `##`";
     token.definition = token.span;
     macro.body.push_back(token);
   }
@@ -146,7 +152,7 @@ bool Expander::check_count(const Token& name, const Macro& macro, Arguments& arg
   const bool none = arguments.size() == 1 && arguments.front().empty();
   if (arguments.size() == wanted || (wanted == 0 && none)) return true;
   const std::size_t got = none ? 0 : arguments.size();
-  diags_.report<diag::MacroArguments>(name.span, macro.name, wanted, got)
+  diags_.report<diag::MacroArguments>(name.span, macro.name, counted(wanted, "argument"), got)
       .label(macro.definition, "`{}` is defined here", macro.name)
       .emit();
   Token unknown = name;  // already reported: the parser passes over it in silence

@@ -78,6 +78,7 @@ class Expander {
   Token read();
   void unread(Token token);
   bool expand(const Token& name, Macro& macro);
+  bool refuse(const Token& name, const Macro& macro);
   void lex_body(Macro& macro);
   bool collect(const Token& name, const Macro& macro, Arguments& arguments, Span& use);
   bool check_count(const Token& name, const Macro& macro, Arguments& arguments);

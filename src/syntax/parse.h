@@ -170,6 +170,9 @@ class Parser {
   StmtId name_statement();
   StmtId simple_word_statement(const Token& first);
   bool misspelt_statement();
+  StmtId foreign_loop();
+  StmtId nested_function();
+  bool skip_group(TokenKind opener, TokenKind closer);
   [[nodiscard]] std::string statement_suggestion() const;
   StmtId assignment(const Token& first, ExprId target);
   StmtId named_operation(const Token& first, ExprId target);
@@ -209,6 +212,7 @@ class Parser {
   ast::WithItem with_item();
   StmtId foreach ();
   ast::ForeachItem foreach_item();
+  [[nodiscard]] bool in_is_missing() const;
   void foreach_range(ast::ForeachItem& item);
   ast::LoopSuffix loop_suffix();
   StmtId while_loop();
@@ -224,6 +228,7 @@ class Parser {
   bool modifier(ast::MoveStmt& move, const Operation& operation);
   void eviction(ast::MoveStmt& move, ast::Eviction eviction, Span span);
   void source_and_target(ast::MoveStmt& move);
+  void fail_reversed(const ast::BinaryExpr& reversed);
   ast::Swizzle swizzle(const Token& dot);
   ast::Sparsity sparsity(const Token& dot);
   void promote(ast::MoveStmt& move);
@@ -260,7 +265,7 @@ class Parser {
   bool panic_ = false;                  // in a statement that is already known to be wrong
   bool done_ = false;                   // too deep or too many errors: nothing more is read
   bool header_ = false;                 // in the head of a statement with a body
-  bool broken_head_ = false;            // of this statement: reported, its body still read
+  bool broken_head_ = false;            // of this statement: reported, the rest still read
   int open_groups_ = 0;                 // brackets opened and not yet closed in this statement
   Word misspelt_ = Word::kNone;         // what the current token was meant to be
   std::vector<std::uint16_t> heights_;  // of the expressions, by id

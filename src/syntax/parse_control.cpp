@@ -144,7 +144,9 @@ std::optional<ast::Level> Parser::level() {
   if (accept(Word::kBlock)) return ast::Level::kBlock;
   if (accept(Word::kCluster)) return ast::Level::kCluster;
   if (accept(Word::kDevice)) return ast::Level::kDevice;
-  if (at(TokenKind::kIdentifier)) {
+  if (token.text.starts_with("group-")) {
+    fail<diag::GroupSuffix>(token.span, "a warpgroup is `group-4`", token.text);
+  } else if (at(TokenKind::kIdentifier)) {
     fail<diag::UnknownLevel>(
         token.span,
         did_you_mean(token.text, {"block", "group-4", "group", "thread", "cluster", "device"}),
@@ -210,9 +212,18 @@ ast::ForeachItem Parser::foreach_item() {
       item.variable = name("a loop variable");
     }
     if (ok() && at(TokenKind::kLeftParen)) foreach_range(item);
+    if (in_is_missing()) unexpected("`in`");
   }
   item.span = since(first);
   return item;
+}
+
+// After the variable of a foreach: what stands here can only be the bounds of a declaration.
+bool Parser::in_is_missing() const {
+  if (!ok() || peek().line_start) return false;
+  if (at(TokenKind::kInteger)) return true;
+  if (at(TokenKind::kLeftBracket)) return !at(TokenKind::kLeftBracket, 1);
+  return at_name() && peek().word == Word::kNone && at(TokenKind::kLeftBrace, 1);
 }
 
 // (low:high:step), where `::` is two colons.

@@ -103,14 +103,13 @@ bool Parser::close(TokenKind kind, const Token& opener) {
     return true;
   }
   if (can_report()) {
-    diags_
-        .report<diag::UnclosedBracket>(peek().span,
-                                       kind == TokenKind::kRightParen     ? ")"
-                                       : kind == TokenKind::kRightBracket ? "]"
-                                       : kind == TokenKind::kRightBrace   ? "}"
-                                                                          : ">",
-                                       opener.text, found())
+    const std::string_view closer = kind == TokenKind::kRightParen     ? ")"
+                                    : kind == TokenKind::kRightBracket ? "]"
+                                    : kind == TokenKind::kRightBrace   ? "}"
+                                                                       : ">";
+    diags_.report<diag::UnclosedBracket>(peek().span, closer, opener.text, found())
         .label(opener.span, "opened here")
+        .help("close it with `{}`", closer)
         .emit();
   }
   panic_ = true;
@@ -234,7 +233,8 @@ ast::Name Parser::name(std::string_view what) {
     return {};
   }
   if (is_reserved(token.text)) {
-    fail<diag::ReservedName>(token.span, "", token.text);
+    fail<diag::ReservedName>(token.span, format("choose another name, such as `my_{}`", token.text),
+                             token.text);
     return {};
   }
   advance();

@@ -335,7 +335,8 @@ ast::ExprId Parser::select() {
   const Token& first = advance();
   std::vector<ExprId> operands = bracketed_list(TokenKind::kLeftParen);
   if (ok() && operands.size() < 2) {
-    fail<diag::SelectOperands>(since(first), "", operands.size());
+    fail<diag::SelectOperands>(since(first), "as in `select(n % 2, first, second)`",
+                               counted(operands.size(), "operand"));
   }
   ast::SelectExpr select;
   if (!operands.empty()) {
@@ -386,7 +387,8 @@ ast::ExprId Parser::builtin_call(ast::Builtin builtin) {
   const int count = static_cast<int>(call.args.size());
   if (ok() && (count < row.args_min || count > row.args_max)) {
     // The call is complete: reported without a panic, so that the statement is read on.
-    diags_.report<diag::BuiltinArguments>(first.span, first.text, row.args_min, count).emit();
+    diags_.report<diag::BuiltinArguments>(first.span, first.text, counted(static_cast<std::size_t>(row.args_min), "argument"), count)
+        .emit();
     return expr(ast::ErrorExpr{}, since(first));
   }
   return expr(std::move(call), since(first));

@@ -5,6 +5,7 @@ namespace kiln::syntax {
 
 ast::TileFunction Parser::function() {
   const Token& first = peek();
+  const std::size_t errors_before = diags_.error_count();
   ast::TileFunction function;
   advance();  // __co__
   return_type(function.result);
@@ -15,14 +16,16 @@ ast::TileFunction Parser::function() {
     fail<diag::TileFunctionWithoutBody>(function.name.span, "give it a body: it cannot be declared",
                                         function.name.text);
   } else if (panic_ && !done_) {
-    // A broken signature does not hide the mistakes of the body.
+    // A broken signature does not hide the mistakes of the body, but its names are not known: the
+    // body is read and given up.
     while (!at(TokenKind::kEnd) && !at(TokenKind::kLeftBrace)) advance();
     panic_ = false;
     open_groups_ = 0;
-    if (at(TokenKind::kLeftBrace)) function.body = block();
+    if (at(TokenKind::kLeftBrace)) block();
   } else {
     function.body = at(TokenKind::kLeftBrace) ? block() : (unexpected("`{`"), StmtId());
   }
+  function.has_syntax_errors = diags_.error_count() != errors_before;
   function.span = tree_.file.valid() ? cover(first.span, last_span()) : first.span;
   return function;
 }

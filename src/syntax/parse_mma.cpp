@@ -5,6 +5,24 @@
 
 namespace kiln::syntax {
 
+namespace {
+
+// How `operation` is written with all its operands: "mma.row.row acc, a, b".
+std::string operands_form(std::string_view operation) {
+  const auto has = [&](std::string_view part) {
+    return operation.find(part) != std::string_view::npos;
+  };
+  const std::string head(operation);
+  if (operation == "mma.load") return "a = mma.load view";
+  if (has(".store")) return head + (has(".mask") ? " acc, view, rows, columns" : " acc, view");
+  if (has(".fill")) return head + " acc, value";
+  if (operation == "mma.scale") return head + " acc, a_scale, b_scale";
+  return head + " acc, a, b" + (has(".sp") ? ", metadata" : "") +
+         (has(".scale") ? ", a_scale, b_scale" : "");
+}
+
+}  // namespace
+
 // At the word `mma`; `target` is what stood before `=`, if anything.
 ast::StmtId Parser::mma(const Token& first, ExprId target) {
   const Token& word = advance();
@@ -48,9 +66,10 @@ std::vector<ast::ExprId> Parser::operands(const Operation& operation, std::size_
     } while (accept(TokenKind::kComma));
   }
   if (ok() && (out.size() < fewest || out.size() > most)) {
-    const std::string wanted =
-        fewest == most ? format("{}", fewest) : format("{} to {}", fewest, most);
-    fail<diag::MmaOperands>(operation.span, "", operation.text, wanted, out.size());
+    const std::string wanted = fewest == most ? counted(fewest, "operand")
+                                              : format("{} to {} operands", fewest, most);
+    fail<diag::MmaOperands>(operation.span, format("write `{}`", operands_form(operation.text)),
+                            operation.text, wanted, out.size());
   }
   return ok() ? out : std::vector<ExprId>(most);
 }
@@ -260,7 +279,10 @@ ast::StmtId Parser::reduce(ast::ReduceOp op) {
   close(TokenKind::kRightParen, opener);
   const auto dimension = literal_value(node.dimension);
   if (ok() && dimension && *dimension != 1) {
-    diags_.report<diag::ReduceDimension>(span_of(node.dimension), spelling(op), *dimension).emit();
+    diags_.report<diag::ReduceDimension>(span_of(node.dimension), spelling(op), *dimension)
+        .help("write `{}(target, source, 1)`", spelling(op))
+        .emit();
+    broken_head_ = true;
   }
   expect_semicolon();
   return stmt(std::move(node), first);

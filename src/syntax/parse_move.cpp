@@ -23,7 +23,9 @@ ast::StmtId Parser::move(const Token& first, Name handle) {
   Operation operation{std::string(spelling(node.engine)), engine.span};
   if (accept_member(Word::kAny)) {
     if (!node.handle.valid()) {
-      fail<diag::HandleMissing>(since(engine), "", operation.text + ".any");
+      fail<diag::HandleMissing>(since(engine),
+                                format("name it, as in `f = {}.any;`", operation.text),
+                                operation.text + ".any");
     }
     expect_semicolon();
     return stmt(ast::PlaceholderStmt{node.handle, node.engine}, first);
@@ -40,6 +42,7 @@ ast::StmtId Parser::move(const Token& first, Name handle) {
         .report<diag::HandleMissing>(cover(engine.span, node.async_span), operation.text + ".async")
         .help("name it, as in `f = {}.async ...`, and `wait f`", operation.text)
         .emit();
+    broken_head_ = true;
   }
   expect_semicolon();
   return stmt(std::move(node), first);
@@ -112,7 +115,10 @@ void Parser::transp_config(ast::MoveStmt& move) {
     fits = fits && *value < seen.size() && !seen[*value];
     if (fits) seen[*value] = true;
   }
-  if (!fits) fail<diag::TranspConfig>(move.permutation_span, "", spelling(move.engine));
+  if (fits) return;
+  fail<diag::TranspConfig>(move.permutation_span,
+                           "list every dimension once, as in `.transp<1, 0>`",
+                           spelling(move.engine));
 }
 
 // ---- Modifiers ----
@@ -126,6 +132,7 @@ ast::Swizzle Parser::swizzle(const Token& dot) {
       diags_.report<diag::SwizzleNumber>(span_of(swizzle.bytes), *value)
           .help("a swizzle is 32, 64 or 128 bytes wide, or 0 for none")
           .emit();
+      broken_head_ = true;
     }
   }
   swizzle.span = cover(dot.span, last_span());
@@ -153,6 +160,7 @@ void Parser::promote(ast::MoveStmt& move) {
     diags_.report<diag::PromoteNumber>(span_of(move.promote), *value)
         .help("the cache is promoted by 64, 128 or 256 bytes")
         .emit();
+    broken_head_ = true;
   }
 }
 
@@ -208,6 +216,15 @@ bool Parser::modifier(ast::MoveStmt& move, const Operation& operation) {
   return ok();
 }
 
+// dma.copy b <= a;
+void Parser::fail_reversed(const ast::BinaryExpr& reversed) {
+  const auto written = [&](ExprId id) { return sources_.text(span_of(id)); };
+  const std::string help =
+      format("data moves to the right: write `{} => {}`", written(reversed.right),
+             written(reversed.left));
+  fail<diag::UnexpectedToken>(reversed.op_span, help, "`=>`", "`<=`");
+}
+
 void Parser::source_and_target(ast::MoveStmt& move) {
   move.source = expression();
   if (!ok()) return;
@@ -222,6 +239,11 @@ void Parser::source_and_target(ast::MoveStmt& move) {
       const Span span = cover(span_of(shorter.base), shorter.ops.back().span);
       move.source = expr(std::move(shorter), span);
     }
+  }
+  const auto* reversed = tree_.as<ast::BinaryExpr>(move.source);
+  if (reversed != nullptr && reversed->op == ast::BinaryOp::kLessEqual && !at(TokenKind::kArrow)) {
+    fail_reversed(*reversed);
+    return;
   }
   expect(TokenKind::kArrow);
   const Token& target = peek();

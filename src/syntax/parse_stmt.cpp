@@ -39,6 +39,11 @@ std::optional<ast::AssignOp> assign_op(TokenKind kind) {
   return std::nullopt;
 }
 
+std::string rotate_help(bool is_swap, std::size_t count) {
+  if (count > 2) return "use `rotate` for more than two";
+  return is_swap ? "as in `swap f, g;`" : "as in `rotate(f, g, h);`";
+}
+
 }  // namespace
 
 ast::StmtId Parser::block() {
@@ -104,6 +109,8 @@ ast::StmtId Parser::statement_here() {
   if (at(TokenKind::kPragma)) return pragma_statement();
   if (at(TokenKind::kLeftBracket) && at(TokenKind::kLeftBracket, 1)) return attributed();
   if (at(TokenKind::kIdentifier)) {
+    if (at(Word::kCo)) return nested_function();
+    if (first.text == "for" && at(TokenKind::kLeftParen, 1)) return foreign_loop();
     if (misspelt_statement()) return stmt(ast::ErrorStmt{}, first);
     const Word word = misspelt_ != Word::kNone ? misspelt_ : first.word;
     const StmtId id = word_statement(word);
@@ -222,6 +229,43 @@ bool Parser::misspelt_statement() {
   return true;
 }
 
+// Passes over `( ... )` or `{ ... }`, or stops at the end. False when there is none here.
+bool Parser::skip_group(TokenKind opener, TokenKind closer) {
+  if (!at(opener)) return false;
+  int depth = 0;
+  do {
+    if (at(opener)) ++depth;
+    if (at(closer)) --depth;
+    advance();
+  } while (depth > 0 && !at(TokenKind::kEnd));
+  return true;
+}
+
+// for (int i = 0; i < 8; i++) body
+ast::StmtId Parser::foreign_loop() {
+  const Token& first = advance();
+  header_ = true;
+  fail<diag::UnknownStatement>(first.span, "a loop is written `foreach i in [8]`", first.text);
+  skip_group(TokenKind::kLeftParen, TokenKind::kRightParen);
+  body();
+  return stmt(ast::ErrorStmt{}, first);
+}
+
+// `__co__ void g(...) {...}` where a statement should stand: passed over as a whole.
+ast::StmtId Parser::nested_function() {
+  const Token& first = advance();
+  diags_.report<diag::TileFunctionNested>(first.span)
+      .help("close the braces of the outer function before it")
+      .emit();
+  while (!at(TokenKind::kEnd) && !at(TokenKind::kSemicolon) && !at(TokenKind::kLeftBrace) &&
+         !at(TokenKind::kRightBrace)) {
+    advance();
+  }
+  if (!skip_group(TokenKind::kLeftBrace, TokenKind::kRightBrace)) accept(TokenKind::kSemicolon);
+  broken_head_ = true;
+  return stmt(ast::ErrorStmt{}, first);
+}
+
 // ---- Statements that begin with a name ----
 
 ast::StmtId Parser::name_statement() {
@@ -291,9 +335,11 @@ ast::StmtId Parser::rotate() {
   if (parens) close(TokenKind::kRightParen, opener);
   const std::size_t count = node.names.size();
   if (ok() && (count < 2 || (node.is_swap && count > 2))) {
-    diags_.report<diag::RotateOperands>(first.span, word, node.is_swap ? "2" : "2 or more", count)
-        .help_if(count > 2 ? "use `rotate` for more than two" : "")
+    const std::string_view wanted = node.is_swap ? "2 names" : "2 or more names";
+    diags_.report<diag::RotateOperands>(first.span, word, wanted, count)
+        .help_if(rotate_help(node.is_swap, count))
         .emit();
+    broken_head_ = true;
   }
   expect_semicolon();
   return stmt(std::move(node), first);

@@ -114,7 +114,11 @@ ast::ExprId Parser::attach(ExprId base, Word word, const Token& dot) {
     const std::string_view wanted = word == Word::kStep   ? "`.subspan(...)`"
                                     : word == Word::kFrom ? "`.view(...)`"
                                                           : "a view operation";
-    fail<diag::MemberPosition>(cover(dot.span, token.span), "", token.text, wanted);
+    const std::string_view example = word == Word::kStep   ? "x.subspan(8, 8).step(4, 4).at(i, j)"
+                                     : word == Word::kFrom ? "x.view(8, 8).from(i, j)"
+                                                           : "x.subspan(8, 8).stride(2, 2)";
+    fail<diag::MemberPosition>(cover(dot.span, token.span), format("as in `{}`", example),
+                               token.text, wanted);
     return base;
   }
   auto args = bracketed_list(TokenKind::kLeftParen);
@@ -171,7 +175,8 @@ ast::ExprId Parser::view_op(ExprId base, ast::ViewOpKind kind, const Token& dot)
     const auto before = view == nullptr ? ViewOpKind::kZeroFill : view->ops.back().kind;
     if (before != ViewOpKind::kSubspan && before != ViewOpKind::kSpanAs &&
         before != ViewOpKind::kView) {
-      fail<diag::MemberPosition>(op.span, "", "sqz", "`.subspan`, `.span_as` or `.view`");
+      fail<diag::MemberPosition>(op.span, "as in `x.subspan(1, 8).at(i, j).sqz()`", "sqz",
+                                 "`.subspan`, `.span_as` or `.view`");
       return base;
     }
   }

@@ -57,6 +57,7 @@ ast::Ast parse_file(Sources& sources, FileId file, const ParseOptions& options,
       ast::TileFunction function;
       if (!tile->unreadable) function = syntax::Parser(sources, *tile, tree, diags).function();
       function.span = tile->span;
+      function.has_syntax_errors = function.has_syntax_errors || tile->has_errors;
       tree.regions.emplace_back(std::move(function));
     } else if (const auto* host = std::get_if<ast::HostText>(&region)) {
       tree.regions.emplace_back(*host);

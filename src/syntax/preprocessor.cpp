@@ -13,6 +13,10 @@ constexpr std::string_view kDirectives[] = {"define", "undef",   "if",   "ifdef"
                                             "ifndef", "elif",    "else", "endif",
                                             "error",  "include", "line", "pragma"};
 
+// Directives of C++ and its compilers that mean nothing here: text of the host.
+constexpr std::string_view kHostDirectives[] = {"warning",  "ident", "sccs",    "import",
+                                                "include_next", "embed", "assert", "unassert"};
+
 std::string_view directive_word(std::string_view text, std::size_t at) {
   std::size_t begin = at + 1;
   while (begin < text.size() && (text[begin] == ' ' || text[begin] == '\t')) ++begin;
@@ -65,6 +69,14 @@ bool Preprocessor::is_directive(std::string_view text, std::size_t at) {
   return std::find(std::begin(kDirectives), std::end(kDirectives), word) != std::end(kDirectives);
 }
 
+bool Preprocessor::is_unknown_directive(std::size_t at) const {
+  const std::string_view text = sources_.text(file_);
+  const std::string_view word = directive_word(text, at);
+  if (word.empty() || !is_name_start(word[0]) || is_directive(text, at)) return false;
+  return std::find(std::begin(kHostDirectives), std::end(kHostDirectives), word) ==
+         std::end(kHostDirectives);
+}
+
 Preprocessor::Line Preprocessor::read_line(FileId file, std::size_t at) const {
   const std::string_view text = sources_.text(file);
   Line line;
@@ -93,7 +105,15 @@ void Preprocessor::predefine(FileId file) {
 Preprocessor::Outcome Preprocessor::directive(std::size_t at) {
   const Line line = read_line(file_, at);
   Outcome outcome{.next = line.end, .pragma = std::nullopt};
-  if (!handle_conditional(line)) handle_live(file_, line, outcome);
+  if (is_unknown_directive(at)) {
+    std::vector<std::string> known(std::begin(kDirectives), std::end(kDirectives));
+    known.emplace_back("warning");
+    diags_.report<diag::UnknownDirective>(line.span, line.word)
+        .help_if(did_you_mean(line.word, known))
+        .emit();
+  } else if (!handle_conditional(line)) {
+    handle_live(file_, line, outcome);
+  }
   if (!live()) outcome.next = skip_dead(line.end);
   return outcome;
 }
@@ -254,11 +274,19 @@ void Preprocessor::line_directive(const Line& line) {
   Lexer lexer(sources_, file_, line.begin, line.end, nullptr);
   const Token number = lexer.next();
   const auto value = number.kind == TokenKind::kInteger ? integer_value(number.text) : std::nullopt;
-  if (!value || *value > 0x7fffffff) {
-    diags_.report<diag::DirectiveMalformed>(line.span, "line", "a line number").emit();
+  if (!value || *value == 0 || *value > 0x7fffffff) {
+    diags_.report<diag::DirectiveMalformed>(line.span, "line", "a line number from 1 on")
+        .help("as in `#line 12` or `#line 12 \"gemm.co\"`")
+        .emit();
     return;
   }
   const Token name = lexer.next();
+  if (name.kind != TokenKind::kString && name.kind != TokenKind::kEnd) {
+    diags_.report<diag::DirectiveMalformed>(line.span, "line", "a file name in double quotes")
+        .help("as in `#line 12 \"gemm.co\"`")
+        .emit();
+    return;
+  }
   std::string file;
   if (name.kind == TokenKind::kString) file = string_value(name.text, nullptr);
   const std::int64_t physical = sources_.line_of(file_, static_cast<std::uint32_t>(line.end));
@@ -273,25 +301,44 @@ bool Preprocessor::is_defined(const Line& line) {
   return false;
 }
 
-bool Preprocessor::condition(const Line& line) {
-  Lexer lexer(sources_, file_, line.begin, line.end, nullptr);
-  std::vector<Token> tokens;
-  bool after_defined = false;  // in `defined X` and `defined(X)`, X is not expanded
-  for (Token token = lexer.next(); token.kind != TokenKind::kEnd; token = lexer.next()) {
-    if (token.kind == TokenKind::kIdentifier && after_defined) {
-      const bool paren = tokens.back().kind == TokenKind::kLeftParen;
-      if (paren) tokens.pop_back();
-      tokens.back().kind = TokenKind::kInteger;
-      tokens.back().text = macros_.find(token.text) != nullptr ? "1" : "0";
-      if (paren) token = lexer.next();
-      after_defined = false;
-      if (paren && token.kind != TokenKind::kRightParen) tokens.push_back(token);
-      continue;
-    }
-    after_defined =
-        token.text == "defined" || (after_defined && token.kind == TokenKind::kLeftParen);
-    tokens.push_back(token);
+// After `defined`: `X` or `(X)`, which is not expanded. The word becomes 1 or 0.
+bool Preprocessor::read_defined(Lexer& lexer, const Line& line, Token word,
+                                std::vector<Token>& tokens) {
+  Token name = lexer.next();
+  const bool paren = name.kind == TokenKind::kLeftParen;
+  if (paren) name = lexer.next();
+  const bool named = name.kind == TokenKind::kIdentifier;
+  if (!named || (paren && lexer.next().kind != TokenKind::kRightParen)) {
+    diags_
+        .report<diag::ConditionMalformed>(
+            word.span, line.word,
+            named ? "`defined(` lacks its `)`" : "`defined` needs the name of a macro")
+        .help("write `defined(NAME)`")
+        .emit();
+    return false;
   }
+  word.kind = TokenKind::kInteger;
+  word.text = macros_.find(name.text) != nullptr ? "1" : "0";
+  tokens.push_back(word);
+  return true;
+}
+
+// The tokens of a condition before expansion. False after a reported mistake.
+bool Preprocessor::read_condition(const Line& line, std::vector<Token>& tokens) {
+  Lexer lexer(sources_, file_, line.begin, line.end, nullptr);
+  for (Token token = lexer.next(); token.kind != TokenKind::kEnd; token = lexer.next()) {
+    if (token.text != "defined") {
+      tokens.push_back(token);
+    } else if (!read_defined(lexer, line, token, tokens)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Preprocessor::condition(const Line& line) {
+  std::vector<Token> tokens;
+  if (!read_condition(line, tokens)) return false;
   std::size_t at = 0;
   std::size_t budget = Expander::kTokensMax;
   Expander expander(

@@ -32,6 +32,9 @@ class Preprocessor {
   // True when a directive's `#` stands at `at`; the caller knows that it is first on its line.
   [[nodiscard]] static bool is_directive(std::string_view text, std::size_t at);
 
+  // True when what looks like a directive at `at` is neither one of ours nor one of C++.
+  [[nodiscard]] bool is_unknown_directive(std::size_t at) const;
+
   struct Outcome {
     std::size_t next = 0;         // where live text goes on; the end of the file if it does not
     std::optional<Token> pragma;  // the line, when it was a `#pragma croq`
@@ -76,6 +79,8 @@ class Preprocessor {
   void line_directive(const Line& line);
   bool condition(const Line& line);
   bool is_defined(const Line& line);
+  bool read_condition(const Line& line, std::vector<Token>& tokens);
+  bool read_defined(Lexer& lexer, const Line& line, Token word, std::vector<Token>& tokens);
 
   Sources& sources_;
   FileId file_;

@@ -33,6 +33,8 @@ class BraceStack {
     open_.pop_back();
     return true;
   }
+  // The last brace opened is not to be closed.
+  void forget() { open_.pop_back(); }
   [[nodiscard]] std::size_t depth() const { return open_.size(); }
   [[nodiscard]] Span unclosed() const { return suspect_.value_or(open_.back()); }
 
@@ -48,6 +50,20 @@ class BraceStack {
   std::optional<Span> suspect_;
 };
 
+// At the `by` or `in` of `parallel {p by` and its like, whose `}` is missing: the parser reports
+// it, and the brace opens no block.
+bool ends_name_list(const std::vector<Token>& tokens) {
+  const Word last = tokens.back().word;
+  if (last != Word::kBy && last != Word::kIn) return false;
+  std::size_t i = tokens.size() - 1;
+  while (i > 0 && (tokens[i].kind == TokenKind::kIdentifier || tokens[i].kind == TokenKind::kComma))
+    --i;
+  if (i == 0 || tokens[i].kind != TokenKind::kLeftBrace) return false;
+  const Word before = tokens[i - 1].word;
+  return before == Word::kParallel || before == Word::kForeach || before == Word::kWith ||
+         before == Word::kApply;
+}
+
 class Splitter {
  public:
   Splitter(const Sources& sources, FileId file, Preprocessor& preprocessor, Diagnostics& diags)
@@ -57,7 +73,6 @@ class Splitter {
         preprocessor_(preprocessor),
         diags_(diags) {
     if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
-    host_begin_ = at_;
   }
 
   SplitFile run() {
@@ -81,17 +96,19 @@ class Splitter {
   bool step();
   bool step_name(const Unit& name);
   void host_brace(const Unit& brace);
+  void extra_brace(const Unit& brace);
   void start_declaration(const Unit& first);
   void end_host(std::size_t end);
   void drop_bare_directives();
   void read_device(std::size_t begin);
   void read_kernel(std::size_t begin);
   void read_tile(std::size_t begin);
-  void check_specifiers(std::size_t co);
+  bool check_specifiers(std::size_t co);
   void add(TextRegion region, std::size_t end);
   void report_unclosed(const BraceStack& braces, std::size_t end);
   Token raw_token(Lexer& lexer);
   bool begins_other_region(const Token& token, const TileText& tile) const;
+  bool nests(const Token& co, const TileText& tile) const;
   void close_tile(TileText& tile, const BraceStack& braces);
 
   const Sources& sources_;
@@ -103,7 +120,7 @@ class Splitter {
   std::size_t at_ = 0;
   bool line_start_ = true;
   // The host text under way.
-  std::size_t host_begin_ = 0;
+  std::optional<std::size_t> host_begin_;  // of its first token or directive
   bool host_has_text_ = false;  // something besides directives
   bool host_has_directives_ = false;
   bool text_before_declaration_ = false;
@@ -111,6 +128,8 @@ class Splitter {
   std::size_t depth_ = 0;                   // braces open in host text
   std::optional<std::size_t> declaration_;  // where the current top-level declaration began
   bool extra_brace_known_ = false;
+  bool swallowed_rest_ = false;  // a comment has no end: no brace can follow
+  bool after_statement_ = true;  // the last raw token of a tile function ends a statement
 };
 
 // ---- Stepping through host and device text ----
@@ -132,6 +151,7 @@ bool Splitter::skip_space_or_comment() {
   if (!starts_comment(text_, at_)) return false;
   const Skip comment = skip_comment(text_, at_);
   if (!comment.closed) {
+    swallowed_rest_ = true;
     diags_.report<diag::UnterminatedComment>(span(at_, at_ + 2)).help("close it with `*/`").emit();
   }
   at_ = comment.end;
@@ -165,7 +185,8 @@ Unit Splitter::unit() {
   }
   if (at_ >= text_.size() || preprocessor_.stopped()) return {Unit::Kind::kEnd, at_, at_, false};
   const char c = text_[at_];
-  if (c == '#' && line_start_ && Preprocessor::is_directive(text_, at_)) {
+  if (c == '#' && line_start_ &&
+      (Preprocessor::is_directive(text_, at_) || preprocessor_.is_unknown_directive(at_))) {
     const std::size_t begin = at_;
     Preprocessor::Outcome outcome = preprocessor_.directive(at_);
     if (outcome.pragma) out_.pragmas.push_back(*outcome.pragma);
@@ -192,13 +213,14 @@ bool Splitter::step() {
     case Unit::Kind::kEnd: return false;
     case Unit::Kind::kDirective:
       host_has_directives_ = true;
+      if (!host_begin_) host_begin_ = next.begin;
       if (depth_ == 0) declaration_.reset();
       return true;
     case Unit::Kind::kName: return step_name(next);
     case Unit::Kind::kOpen:
     case Unit::Kind::kClose: host_brace(next); return true;
     case Unit::Kind::kSemicolon:
-      host_has_text_ = true;
+      start_declaration(next);
       if (depth_ == 0) declaration_.reset();
       return true;
     case Unit::Kind::kEqual:
@@ -208,6 +230,7 @@ bool Splitter::step() {
 }
 
 void Splitter::start_declaration(const Unit& first) {
+  if (!host_begin_) host_begin_ = first.begin;
   if (depth_ == 0 && !declaration_) {
     declaration_ = first.begin;
     text_before_declaration_ = host_has_text_;
@@ -216,28 +239,42 @@ void Splitter::start_declaration(const Unit& first) {
 }
 
 void Splitter::host_brace(const Unit& brace) {
-  start_declaration(brace);
   if (brace.kind == Unit::Kind::kOpen) {
+    start_declaration(brace);
     ++depth_;
     return;
   }
   if (depth_ > 0) {
     --depth_;
-  } else if (!extra_brace_known_) {
+    if (depth_ == 0) declaration_.reset();
+  } else {
+    extra_brace(brace);
+  }
+}
+
+// A `}` too many. What stands before it, after a tile function, was probably part of that function:
+// it is no host text.
+void Splitter::extra_brace(const Unit& brace) {
+  if (!extra_brace_known_) {
     extra_brace_known_ = true;
     diags_.report<diag::ExtraBrace>(span(brace.begin, brace.end))
         .help("remove it, or add the `{{` it should close")
         .emit();
   }
-  if (depth_ == 0) declaration_.reset();
+  declaration_.reset();
+  const bool after_tile =
+      !out_.regions.empty() && std::holds_alternative<TileText>(out_.regions.back());
+  if (!after_tile) return;
+  host_has_text_ = false;
+  host_begin_.reset();
 }
 
 bool Splitter::step_name(const Unit& name) {
   const std::string_view word = text_.substr(name.begin, name.end - name.begin);
   const bool device = word == "__device__" || word == "__co_device__";
   if (word == "__co__") {
-    check_specifiers(name.begin);
-    end_host(name.begin);
+    const bool refused = check_specifiers(name.begin);
+    end_host(refused ? *declaration_ : name.begin);
     read_tile(name.begin);
   } else if (word == "__cok__") {
     end_host(name.begin);
@@ -256,11 +293,12 @@ bool Splitter::step_name(const Unit& name) {
 void Splitter::end_host(std::size_t end) {
   if (declaration_ && *declaration_ == end) host_has_text_ = text_before_declaration_;
   if (host_has_text_ || host_has_directives_) {
-    out_.regions.emplace_back(ast::HostText{span(host_begin_, end)});
+    out_.regions.emplace_back(ast::HostText{span(host_begin_.value_or(end), end)});
     bare_.push_back(!host_has_text_);
   }
   host_has_text_ = false;
   host_has_directives_ = false;
+  host_begin_.reset();
   declaration_.reset();
 }
 
@@ -268,7 +306,6 @@ void Splitter::add(TextRegion region, std::size_t end) {
   out_.regions.push_back(std::move(region));
   bare_.push_back(false);
   at_ = end;
-  host_begin_ = end;
   line_start_ = false;
 }
 
@@ -288,7 +325,7 @@ void Splitter::drop_bare_directives() {
 // ---- Device text and kernel blocks ----
 
 void Splitter::report_unclosed(const BraceStack& braces, std::size_t end) {
-  if (preprocessor_.stopped()) return;
+  if (preprocessor_.stopped() || swallowed_rest_) return;
   diags_.report<diag::MissingBrace>(braces.unclosed())
       .label(span(end, end), "it is still open here")
       .help("add the missing `}}`")
@@ -351,8 +388,9 @@ void Splitter::read_kernel(std::size_t begin) {
 
 // ---- Tile functions ----
 
-void Splitter::check_specifiers(std::size_t co) {
-  if (!declaration_ || depth_ > 0) return;
+// Reports words before `__co__`; true when there are any.
+bool Splitter::check_specifiers(std::size_t co) {
+  if (!declaration_ || depth_ > 0) return false;
   const std::size_t end = skip_name(text_, *declaration_);
   const Span first = span(*declaration_, std::max(end, *declaration_ + 1));
   const std::string_view before = text_.substr(*declaration_, co - *declaration_);
@@ -362,21 +400,40 @@ void Splitter::check_specifiers(std::size_t co) {
   diags_.report<diag::TileFunctionSpecifier>(first, shown.substr(0, size))
       .help("a tile function begins with `__co__`")
       .emit();
+  return true;
 }
 
 Token Splitter::raw_token(Lexer& lexer) {
-  while (lexer.at_line_start_hash() && Preprocessor::is_directive(text_, lexer.position())) {
+  while (lexer.at_line_start_hash()) {
+    // `#` is an operator too: at the begin of a line it may go on with the statement above.
+    const std::size_t hash = lexer.position();
+    const bool known = Preprocessor::is_directive(text_, hash);
+    if (!known && !(after_statement_ && preprocessor_.is_unknown_directive(hash))) break;
     const Preprocessor::Outcome outcome = preprocessor_.directive(lexer.position());
     lexer.jump(preprocessor_.stopped() ? text_.size() : outcome.next);
     if (outcome.pragma) return *outcome.pragma;
   }
-  return lexer.next();
+  const Token token = lexer.next();
+  after_statement_ = token.kind == TokenKind::kSemicolon || token.kind == TokenKind::kLeftBrace ||
+                     token.kind == TokenKind::kRightBrace;
+  return token;
 }
 
-// Tile functions never nest, so the begin of another region means that a `}` is missing.
+// `__co__` further right than the function around it: not the next function after a missing `}`.
+bool Splitter::nests(const Token& co, const TileText& tile) const {
+  if (!co.line_start) return true;
+  const auto column = [&](const Token& token) {
+    return token.span.begin - sources_.line_begin(file_, sources_.line_of(file_, token.span.begin));
+  };
+  return column(co) > column(tile.tokens.front());
+}
+
+// The begin of another region means that a `}` is missing, unless it is clearly nested, which the
+// parser reports.
 bool Splitter::begins_other_region(const Token& token, const TileText& tile) const {
   if (token.kind != TokenKind::kIdentifier || token.definition.valid()) return false;
-  if (token.word == Word::kCo || token.word == Word::kCok || token.word == Word::kCoDevice) {
+  if (token.word == Word::kCo) return !nests(token, tile);
+  if (token.word == Word::kCok || token.word == Word::kCoDevice) {
     return true;
   }
   const bool main = token.text == "main" && !tile.tokens.empty() &&
@@ -393,6 +450,8 @@ void Splitter::read_tile(std::size_t begin) {
       sources_, preprocessor_.macros(), diags_, [&]() { return raw_token(lexer); },
       &out_.expansions, &budget);
   BraceStack braces(sources_);
+  const std::size_t errors_before = diags_.error_count();
+  after_statement_ = false;
   std::size_t end = begin;
   while (true) {
     const Token token = expander.next();
@@ -404,6 +463,7 @@ void Splitter::read_tile(std::size_t begin) {
     tile.tokens.push_back(token);
     end = token.span.end;
     if (token.kind == TokenKind::kLeftBrace) braces.open(token.span);
+    if (ends_name_list(tile.tokens)) braces.forget();
     if (token.kind == TokenKind::kRightBrace) {
       if (!braces.close(token.span, token.line_start) || braces.depth() == 0) break;
     }
@@ -414,7 +474,9 @@ void Splitter::read_tile(std::size_t begin) {
   }
   tile.span = span(begin, std::max(begin, end));
   tile.unreadable = expander.failed() || preprocessor_.stopped();
+  swallowed_rest_ = lexer.swallowed_rest();
   close_tile(tile, braces);
+  tile.has_errors = diags_.error_count() != errors_before;
   add(std::move(tile), end);
 }
 

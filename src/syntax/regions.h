@@ -27,6 +27,7 @@ struct TileText {
   std::vector<Token> tokens;  // from `__co__` on, ended by kEnd
   Span span;
   bool unreadable = false;  // a macro failed: the tokens mean nothing
+  bool has_errors = false;  // a mistake in it has been reported
 };
 using TextRegion = std::variant<TileText, ast::HostText, ast::DeviceText, ast::KernelBlock>;
 

@@ -53,6 +53,10 @@ Word word_from_text(std::string_view text) {
   return found == words_by_text().end() ? Word::kNone : found->second.word;
 }
 
+std::string counted(std::size_t count, std::string_view noun) {
+  return format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 bool is_reserved(std::string_view text) {
   const auto found = words_by_text().find(text);
   if (found != words_by_text().end()) return found->second.reserved;

@@ -46,6 +46,8 @@ struct Token {
 [[nodiscard]] std::string_view spelling(TokenKind kind);  // "`;`", "a name", "an integer"...
 [[nodiscard]] std::string_view spelling(Word word);
 [[nodiscard]] Word word_from_text(std::string_view text);
+// "1 argument", "2 arguments".
+[[nodiscard]] std::string counted(std::size_t count, std::string_view noun);
 // True for words and element types that can never be names.
 [[nodiscard]] bool is_reserved(std::string_view text);
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -296,9 +297,16 @@ class Options(Hostile):
         self.run_refused(["--frobnicate"], WRONG_USAGE, "error", "--frobnicate")
         self.run_refused(["--seed", "x"], WRONG_USAGE, "error", "--seed", "x")
         self.run_refused(["--schedules", "0"], WRONG_USAGE, "error", "--schedules", "0", "1000000")
-        self.refused(["frobnicate", "m.co"], WRONG_USAGE, "error")
+        self.refused(["frobnicate", "m.co"], WRONG_USAGE, "error", "`frobnicate`")
+        guess = "did you mean `check`?"
+        self.refused(["chekc", "m.co"], WRONG_USAGE, "error", "`chekc`", guess)
         self.refused([], WRONG_USAGE, "error")
         self.refused(["run"], WRONG_USAGE, "error", "FILE")
+
+    def test_a_gpu_that_is_not_there_is_missed_before_any_work(self):
+        argv = ["run", "m.co", "--arch", "sm_80", "--on", "gpu", "--shape", "M=4096,N=4096,K=4096"]
+        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""}):
+            self.refused(argv, WRONG_WORLD, "error", "GPU")
 
     def test_expectations_that_cannot_be_read(self):
         cases = (
@@ -362,6 +370,8 @@ class Inputs(Hostile):
         base = [*RUN, "--shape", "M=16,N=16,K=16"]
         self.write("x.npy", npy())
         unknown = base + ["--in", "left=x.npy"]
+        self.refused(unknown, WRONG_USAGE, "error[parameter-unknown]", "`left`")
+        unknown = base + ["--in", "left=none.npy"]
         self.refused(unknown, WRONG_USAGE, "error[parameter-unknown]", "`left`")
         self.refused(base + ["--in", "lhs"], WRONG_USAGE, "error[option-form]", "`--in lhs`")
         for path in ("none.npy", ".", "m.co/x.npy"):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Runs kernels at many shapes on the simulator and holds every result against an einsum.
 
-    KILN=build/release/bin/kiln tests/e2e/sweep_test.py
+    KILN=build/dev/bin/kiln KILN_RELEASE=build/release/bin/kiln tests/e2e/sweep_test.py
 
 The matrix product is run for every M, N and K in 1, 5, ... 33, with three fills, with one warp and
 with four warps per block. A run must find nothing: no element outside its bound, no race, exit code
-0. Kernels that are wrong on purpose show that the sweep would notice. A binary that takes longer
-than SLOW_S for one small run (one with sanitizers does) gets a tenth of the shapes; KILN_SWEEP=all
-or KILN_SWEEP=sample decides it by hand.
+0. Kernels that are wrong on purpose show that the sweep would notice. KILN_RELEASE runs all shapes;
+KILN, which has sanitizers and is slower, every SAMPLE-th. With KILN alone it runs all of them if it
+is fast (SLOW_S for one small run). KILN_SWEEP=all or KILN_SWEEP=sample decides for both.
 """
 
 import itertools
@@ -24,13 +24,14 @@ EXAMPLE = ROOT / "examples" / "matmul_wmma.co"
 ORIGINAL = ROOT.parent / "shared" / "seeds" / "ch4_wmma.co"
 KERNELS = Path(__file__).resolve().parent / "testdata"
 KILN = os.environ.get("KILN", str(ROOT / "build" / "release" / "bin" / "kiln"))
+RELEASE = os.environ.get("KILN_RELEASE", "")
 
 EXTENTS = range(1, 34, 4)
 FILLS = ("normal", "integers", "adversarial")
 PRODUCT = "output[m,n] = lhs[m,k] * rhs[n,k]"
 FOUR_WARPS = [f"-DTILE_{axis}=32" for axis in "MNK"]
 COUNTS = ("races", "deadlocks", "uninitialised", "out_of_bounds")
-JOBS = 2
+JOBS = os.cpu_count() or 2
 SLOW_S = 0.03
 SAMPLE = 10
 TIMEOUT_S = 60
@@ -78,17 +79,29 @@ def sampled(cases):
     return cases[::SAMPLE] + ([] if len(cases) % SAMPLE == 1 else cases[-1:])
 
 
+def plan():
+    """Pairs of a binary and whether it gets a sample of the cases only."""
+    choice = os.environ.get("KILN_SWEEP", "")
+    if choice:
+        return [(kiln, choice == "sample") for kiln in (KILN, RELEASE) if kiln]
+    return [(KILN, True), (RELEASE, False)] if RELEASE else [(KILN, is_slow())]
+
+
 class Sweep(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        choice = os.environ.get("KILN_SWEEP", "")
-        cls.sample = choice == "sample" or (choice != "all" and is_slow())
+        cls.plan = plan()
 
     def sweep(self, what, cases, output):
-        chosen = sampled(cases) if self.sample else cases
+        for kiln, sample in self.plan:
+            with self.subTest(kiln):
+                self.sweep_binary(what, [[kiln, *argv[1:]] for argv in cases], output, sample)
+
+    def sweep_binary(self, what, cases, output, sample):
+        chosen = sampled(cases) if sample else cases
         with ThreadPoolExecutor(JOBS) as pool:
             mistakes = [m for m in pool.map(lambda argv: mistake_of(argv, output), chosen) if m]
-        part = "a sample" if self.sample else "all"
+        part = "a sample" if sample else "all"
         counts = f"{len(chosen)} of {len(cases)} runs ({part}), {len(mistakes)} wrong"
         print(f"{what}: {counts}", flush=True)
         self.assertFalse(mistakes, "\n".join(mistakes[:3]))

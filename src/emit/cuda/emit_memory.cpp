@@ -118,8 +118,9 @@ CopySides copy_sides(const ir::Function& function, const ir::Copy& copy) {
                   .dst = ir::resolve_view(function, copy.dst),
                   .src_guarded = {},
                   .dst_guarded = {}};
-  const bool into_global = sides.dst_type.space == ir::Space::kGlobal;
-  (into_global ? sides.dst_guarded : sides.src_guarded) = copy.guarded;
+  const bool tile_is_dst = sides.dst_type.space != ir::Space::kGlobal;
+  sides.src_guarded = tile_is_dst ? copy.guarded : copy.tile_guarded;
+  sides.dst_guarded = tile_is_dst ? copy.tile_guarded : copy.guarded;
   limit_smaller(sides.src_type, sides.dst_type, sides.src, sides.src_guarded);
   limit_smaller(sides.dst_type, sides.src_type, sides.dst, sides.dst_guarded);
   return sides;
@@ -223,10 +224,11 @@ void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides)
   }
 }
 
-// Whether copy.cuh has this copy: between global and shared memory, whose rows follow each other,
-// and with every element of the destination coming from the source.
+// Whether copy.cuh has this copy: between global and shared memory, whose rows follow each other
+// and end nowhere inside the tile, and with every element of the destination coming from the
+// source.
 bool is_vector_copy(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
-  if (copy.engine == ir::CopyEngine::kPerThread) return false;
+  if (copy.engine == ir::CopyEngine::kPerThread || !copy.tile_guarded.empty()) return false;
   if (sides.src_type.space == ir::Space::kGlobal && sides.dst_type.space == ir::Space::kShared) {
     return rows_follow(kernel, sides.dst, sides.dst_type);
   }

@@ -104,8 +104,18 @@ TEST(EmitTest, EveryMemoryHasItsCopy) {
   EXPECT_TRUE(has(text, "cudaFuncAttributeMaxDynamicSharedMemorySize, 73728);"));
 }
 
+TEST(EmitTest, GuardedTilesMoveByElement) {
+  const std::string text = emitted("edges.kir");
+  EXPECT_TRUE(has(text, "if (i + 6 < 8) s.at(0, i + 6) = i < 3 ? x[i] : kiln::zero<float>();"));
+  EXPECT_TRUE(has(text, "s.at(0, i) = i < 3 ? few.at(0, i) : kiln::zero<float>();"));
+  EXPECT_TRUE(has(text, "for (int i = thread; i < 32; i += 32) {"));
+  // Only the copy that stays inside on its shared side is one of vectors.
+  EXPECT_TRUE(has(text, "few, kiln::window(x, {3}, {0}), thread);"));
+  EXPECT_EQ(text.find("kiln::part"), std::string::npos);
+}
+
 TEST(EmitTest, TheTextIsTheSameEveryTime) {
-  for (const char* name : {"one_warp.kir", "scalars.kir", "memories.kir"}) {
+  for (const char* name : {"edges.kir", "one_warp.kir", "scalars.kir", "memories.kir"}) {
     EXPECT_EQ(emitted(name), emitted(name));
   }
 }

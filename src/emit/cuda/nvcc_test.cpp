@@ -48,7 +48,8 @@ INSTANTIATE_TEST_SUITE_P(Samples, NvccTest,
                                          Case{"one_warp", "sm_90a"}, Case{"scalars", "sm_80"},
                                          Case{"scalars", "sm_86"}, Case{"scalars", "sm_90a"},
                                          Case{"memories", "sm_80"}, Case{"memories", "sm_86"},
-                                         Case{"memories", "sm_90a"}));
+                                         Case{"memories", "sm_90a"}, Case{"edges", "sm_80"},
+                                         Case{"edges", "sm_86"}, Case{"edges", "sm_90a"}));
 
 }  // namespace
 }  // namespace kiln::emit
