@@ -9,6 +9,10 @@ namespace {
 
 constexpr std::size_t kColumnsMax = 160;  // of a source line that is shown
 constexpr std::int64_t kTabWidth = 4;
+constexpr std::size_t kWordMax = 200;  // bytes of a message without a blank
+constexpr std::size_t kWordKept = 80;
+constexpr std::size_t kTextMax = 2000;  // bytes of a message
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string_view severity_text(Severity severity) {
   switch (severity) {
@@ -38,15 +42,6 @@ struct Mark {
   std::string text;
 };
 
-Mark mark_of(const Sources& sources, Span span, bool primary, std::string text) {
-  const std::int64_t line = sources.line_of(span.file, span.begin);
-  const std::int64_t column = span.begin - sources.line_begin(span.file, line);
-  const auto line_width = static_cast<std::int64_t>(sources.line_text(span.file, line).size());
-  const std::int64_t room = std::max<std::int64_t>(line_width - column, 1);
-  const std::int64_t width = std::clamp<std::int64_t>(span.end - span.begin, 1, room);
-  return {span.file, line, column, width, primary, std::move(text)};
-}
-
 // Bytes that would disturb a terminal are shown as '?', tabs as spaces.
 std::string printable(std::string_view text) {
   std::string out;
@@ -61,7 +56,79 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::size_t shown_width(std::string_view text) { return printable(text).size(); }
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// Columns that `text` takes on a terminal: one per character, not per byte of UTF-8.
+std::size_t shown_width(std::string_view text) {
+  const std::string shown = printable(text);
+  return static_cast<std::size_t>(
+      std::count_if(shown.begin(), shown.end(), [](char c) { return !continues_character(c); }));
+}
+
+// The last place at or before `at` where a character begins.
+std::size_t character_begin(std::string_view text, std::size_t at) {
+  while (at > 0 && at < text.size() && continues_character(text[at])) --at;
+  return std::min(at, text.size());
+}
+
+bool is_word_end(char c) { return c == '`' || c == ',' || c == ')' || c == ';' || c == ':'; }
+
+// A word too long to be read is cut, but not the "`," that follows a name.
+void append_word(std::string& out, std::string_view word) {
+  if (word.size() <= kWordMax) {
+    out += word;
+    return;
+  }
+  std::size_t tail = word.size();
+  while (word.size() - tail < 3 && is_word_end(word[tail - 1])) --tail;
+  out += word.substr(0, character_begin(word, kWordKept));
+  out += "...";
+  out += word.substr(tail);
+}
+
+// A message may quote the program, in which a name has any length.
+std::string shortened(std::string_view text) {
+  std::string out;
+  while (!text.empty() && out.size() < kTextMax) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    append_word(out, text.substr(0, end));
+    const std::size_t next = std::min(text.find_first_not_of(' ', end), text.size());
+    out += text.substr(end, std::min(next - end, kWordMax));
+    text.remove_prefix(next);
+  }
+  return text.empty() ? out : out + "...";
+}
+
+// A byte order mark takes no column.
+std::uint32_t mark_size(const Sources& sources, FileId file, std::int64_t line) {
+  const bool marked = line == 1 && sources.text(file).starts_with(kByteOrderMark);
+  return marked ? static_cast<std::uint32_t>(kByteOrderMark.size()) : 0;
+}
+
+Place place_of(const Sources& sources, Span span) {
+  Place place = sources.place(span);
+  const std::int64_t line = sources.line_of(span.file, span.begin);
+  const std::int64_t skipped = mark_size(sources, span.file, line);
+  place.column = std::max<std::int64_t>(place.column - skipped, 1);
+  return place;
+}
+
+std::string_view line_without_mark(const Sources& sources, FileId file, std::int64_t line) {
+  const std::string_view text = sources.line_text(file, line);
+  return text.substr(std::min<std::size_t>(text.size(), mark_size(sources, file, line)));
+}
+
+Mark mark_of(const Sources& sources, Span span, bool primary, std::string text) {
+  const std::int64_t line = sources.line_of(span.file, span.begin);
+  const std::int64_t line_begin =
+      sources.line_begin(span.file, line) + mark_size(sources, span.file, line);
+  const std::int64_t column = std::max<std::int64_t>(span.begin - line_begin, 0);
+  const auto line_width =
+      static_cast<std::int64_t>(line_without_mark(sources, span.file, line).size());
+  const std::int64_t room = std::max<std::int64_t>(line_width - column, 1);
+  const std::int64_t width = std::clamp<std::int64_t>(span.end - span.begin, 1, room);
+  return {span.file, line, column, width, primary, std::move(text)};
+}
 
 std::vector<Mark> marks_of(const Diagnostic& diagnostic, const Sources& sources) {
   std::vector<Mark> marks;
@@ -108,19 +175,21 @@ struct Canvas {
 void append_mark(std::string& out, const Canvas& canvas, const Mark& mark, bool repeat_line) {
   const Painter& painter = canvas.painter;
   const std::size_t gutter = canvas.gutter;
-  const std::string_view line = canvas.sources.line_text(mark.file, mark.line);
-  const std::size_t begin = std::min(window_begin(line, mark), line.size());
-  const std::string_view window = line.substr(begin, kColumnsMax);
+  const std::string_view line = line_without_mark(canvas.sources, mark.file, mark.line);
+  const std::size_t begin = character_begin(line, window_begin(line, mark));
+  const std::size_t end = character_begin(line, std::min(begin + kColumnsMax, line.size()));
+  const std::string_view window = line.substr(begin, end - begin);
   if (!repeat_line) {
     out += painter.paint("\x1b[1;34m", format("{:>{}} |", canvas.shown_line(mark), gutter));
     out += format(" {}\n", printable(window));
   }
   const auto column = std::min(static_cast<std::size_t>(mark.column) - begin, window.size());
   const std::size_t indent = shown_width(window.substr(0, column));
-  const std::size_t room = window.size() > column ? window.size() - column : 1;
-  const std::size_t width = std::min(static_cast<std::size_t>(mark.width), room);
+  const std::size_t width =
+      shown_width(window.substr(column, static_cast<std::size_t>(mark.width)));
   const std::string underline(std::max<std::size_t>(width, 1), mark.primary ? '^' : '-');
-  const std::string text = mark.text.empty() ? underline : format("{} {}", underline, mark.text);
+  const std::string text =
+      mark.text.empty() ? underline : format("{} {}", underline, shortened(mark.text));
   out += painter.paint("\x1b[1;34m", format("{:>{}} |", "", gutter));
   out += format(" {}{}\n", std::string(indent, ' '),
                 painter.paint(mark.primary ? painter.accent : "\x1b[1;34m", text));
@@ -129,7 +198,7 @@ void append_mark(std::string& out, const Canvas& canvas, const Mark& mark, bool 
 void append_snippets(std::string& out, const Diagnostic& diagnostic, const Sources& sources,
                      const Painter& painter) {
   const std::vector<Mark> marks = marks_of(diagnostic, sources);
-  const Place place = sources.place(diagnostic.span);
+  const Place place = place_of(sources, diagnostic.span);
   Canvas canvas{sources, painter, 0};
   std::int64_t largest = 1;
   for (const Mark& mark : marks) largest = std::max(largest, canvas.shown_line(mark));
@@ -163,10 +232,10 @@ std::string render(const Diagnostic& diagnostic, const Sources& sources,
   std::string out =
       painter.paint(painter.accent,
                     format("{}[{}]", severity_text(diagnostic.severity), info(diagnostic.id).name));
-  out += format(": {}\n", printable(diagnostic.message));
+  out += format(": {}\n", printable(shortened(diagnostic.message)));
   if (diagnostic.span.valid()) append_snippets(out, diagnostic, sources, painter);
-  for (const std::string& note : diagnostic.notes) out += format("  = note: {}\n", note);
-  if (!diagnostic.help.empty()) out += format("  = help: {}\n", diagnostic.help);
+  for (const std::string& note : diagnostic.notes) out += format("  = note: {}\n", shortened(note));
+  if (!diagnostic.help.empty()) out += format("  = help: {}\n", shortened(diagnostic.help));
   return out;
 }
 
@@ -192,14 +261,14 @@ std::string render_all(const Diagnostics& diagnostics, const Sources& sources,
 std::string render_json(const Diagnostics& diagnostics, const Sources& sources) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Diagnostic& diagnostic : diagnostics.all()) {
-    const Place place = diagnostic.span.valid() ? sources.place(diagnostic.span) : Place{"", 0, 0};
+    const Place place = diagnostic.span.valid() ? place_of(sources, diagnostic.span) : Place{"", 0, 0};
     rows.push_back({{"id", info(diagnostic.id).name},
                     {"severity", severity_text(diagnostic.severity)},
                     {"file", place.file},
                     {"line", place.line},
                     {"column", place.column},
-                    {"message", diagnostic.message},
-                    {"help", diagnostic.help}});
+                    {"message", shortened(diagnostic.message)},
+                    {"help", shortened(diagnostic.help)}});
   }
   return rows.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -114,7 +114,6 @@ TEST(Bind, ValuesOutOfRange) {
   EXPECT_EQ(with_shapes({{"M", "1.5"}}).ids(), (Ids{"option-form"}));
   EXPECT_EQ(with_shapes({{"n", "1.5"}}).ids(), (Ids{"option-form"}));
   EXPECT_EQ(with_shapes({{"n", "2147483648"}}).ids(), (Ids{"shape-range"}));
-  EXPECT_EQ(with_shapes({{"n", "1.5"}}).ids(), (Ids{"shape-range"}));
   EXPECT_EQ(with_shapes({{"s", "x"}}).ids(), (Ids{"option-form"}));
 }
 

@@ -53,8 +53,7 @@ std::vector<std::string> output_names(const ir::Function& function) {
 std::string output_help(const ir::Function& function, const std::string& name) {
   for (const std::size_t written : ir::written_params(function)) {
     if (function.params[written].name != name) continue;
-    return format("a host parameter is copied back only when it is declared with `&`: `& {}`",
-                  name);
+    return "a host parameter is copied back only when it is declared with `&`";
   }
   return name_help(name, output_names(function), "it gives back");
 }

@@ -411,7 +411,9 @@ void analyse_store(Sema& sema, const ast::MmaStoreStmt& stmt, Span span) {
   if (tile == nullptr || target.is_error() || !check_same_unit(sema, *tile, stmt.acc.span)) return;
   const ir::FragType& type = sema.function.frag_type(id);
   if (type.rows == 0) {
-    refuse(sema, stmt.acc.span, "storing an accumulator before its first `mma`");
+    if (!sema.has_syntax_errors) {
+      refuse(sema, stmt.acc.span, "storing an accumulator before its first `mma`");
+    }
     return mark_broken({tile});
   }
   const std::vector<ir::Expr> shape = sema.function.view_type(target.id).shape;

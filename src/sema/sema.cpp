@@ -171,6 +171,7 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
             .declared_result = {},
             .returns_nothing = false,
             .returns_scalar = false,
+            .has_syntax_errors = tile_function.has_syntax_errors,
             .returned = false};
   function.body = in_region(sema, [&] {
     for (std::size_t i = 0; i < tile_function.params.size(); ++i) {
@@ -179,9 +180,11 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
     analyse_result(sema, tile_function);
     analyse_body(sema, tile_function.body);
   });
-  check_tiles(sema);
+  // Where statements could not be read, what looks unused may be used there.
+  if (!tile_function.has_syntax_errors) check_tiles(sema);
   const bool needs_return = tile_function.result.kind == ast::ReturnType::Kind::kSpanned;
-  if (needs_return && !sema.returned && tile_function.body.valid()) {
+  if (needs_return && !tile_function.has_syntax_errors && !sema.returned &&
+      tile_function.body.valid()) {
     const std::string type(sources.text(tile_function.result.span));
     (void)diags.report<diag::ReturnMissing>(tile_function.name.span, function.name, type)
         .help("end with `return buffer;`, or declare it `__co__ void`")

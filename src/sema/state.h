@@ -67,6 +67,7 @@ struct Sema {
   std::optional<ir::ViewType> declared_result;
   bool returns_nothing = false;  // declared `void`
   bool returns_scalar = false;
+  bool has_syntax_errors = false;  // some statements are missing from the tree
   bool returned = false;
 };
 

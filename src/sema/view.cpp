@@ -47,14 +47,19 @@ struct ViewBuilder {
     return false;
   }
 
-  void apply(const std::vector<Window>& windows) {
+  [[nodiscard]] bool apply(const std::vector<Window>& windows) {
     ir::ViewType result{type().dtype, type().space, {}};
     ir::Subview subview{base, {}, 0};
     for (const Window& window : windows) {
+      if (window.origin.overflowed() || window.extent.overflowed()) {
+        (void)sema.diags.report<diag::ExtentOverflow>(span, "the place of this view").emit();
+        return false;
+      }
       result.shape.push_back(window.extent);
       subview.origin.push_back(window.origin);
     }
     base = emit_value(sema, std::move(subview), span, std::move(result));
+    return true;
   }
 
   // Reports when the window lies outside for every value its index takes, or, for constants, for
@@ -133,8 +138,7 @@ bool ViewBuilder::chunkat(const ast::ViewOp& op) {
     }
     windows.push_back(*window);
   }
-  apply(windows);
-  return true;
+  return apply(windows);
 }
 
 bool ViewBuilder::chunk(const ast::ViewOp& op) {
@@ -159,8 +163,7 @@ bool ViewBuilder::chunk(const ast::ViewOp& op) {
     }
     windows.push_back(*window);
   }
-  apply(windows);
-  return true;
+  return apply(windows);
 }
 
 // The extents listed in a subspan or view, `_` being the whole dimension.
@@ -212,8 +215,7 @@ bool ViewBuilder::subspan(const ast::ViewOp& op) {
     if (!check_origin(window, d, where, "tile index", index)) return false;
     windows.push_back(window);
   }
-  apply(windows);
-  return true;
+  return apply(windows);
 }
 
 // The remainder tile: what is left over by tiles of the listed extents.
@@ -236,8 +238,7 @@ bool ViewBuilder::modspan(const ast::ViewOp& op) {
     if (!indices->empty() && (*indices)[d].element) index = (*indices)[d].element->value;
     windows.push_back({index * tile, divides ? ir::Expr(1) : ir::mod(whole, tile)});
   }
-  apply(windows);
-  return true;
+  return apply(windows);
 }
 
 bool ViewBuilder::window(const ast::ViewOp& op) {
@@ -255,8 +256,7 @@ bool ViewBuilder::window(const ast::ViewOp& op) {
     if (!check_origin(window, d, where, "offset", offset)) return false;
     windows.push_back(window);
   }
-  apply(windows);
-  return true;
+  return apply(windows);
 }
 
 bool ViewBuilder::run(const ast::ViewOp& op) {
@@ -405,6 +405,10 @@ std::optional<std::vector<ir::Expr>> element_index(Sema& sema, ir::ValueId view,
     }
     const ir::Expr& index = item.element->value;
     const ir::Expr& extent = sema.function.view_type(view).shape[d];
+    if (index.overflowed()) {
+      (void)sema.diags.report<diag::ExtentOverflow>(item.span, "this index").emit();
+      return std::nullopt;
+    }
     const auto constant = index.constant();
     const auto limit = extent.constant();
     const auto least = ir::minimum(sema.function, index - extent);

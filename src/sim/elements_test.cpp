@@ -50,7 +50,7 @@ TEST(Elements, WithoutItsGuardItLeavesTheArray) {
   EXPECT_EQ(outcome.reports[0].message,
             "`x[97]` is outside: dimension 0 is 97, which is not below 97");
   EXPECT_EQ(outcome.reports[0].count, 95);
-  EXPECT_EQ(outcome.reports[0].accesses[0].what, "read of x[97] by thread 1 (warp 0) of block 3");
+  EXPECT_EQ(outcome.reports[0].accesses[0].what, "read of x[97] by thread 1 (warp 0) of block 1");
   EXPECT_EQ(kernel.line(outcome.reports[1].accesses[0]).substr(0, 14), "write view=%y ");
 }
 

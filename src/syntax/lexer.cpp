@@ -132,10 +132,14 @@ Skip skip_string(std::string_view text, std::size_t at) {
   return {std::min(i, text.size()), false};
 }
 
-Skip skip_raw_string(std::string_view text, std::size_t at) {
+bool opens_raw_string(std::string_view text, std::size_t at) {
   constexpr std::size_t kTagMax = 16;
+  return text.substr(at + 2, kTagMax + 1).find('(') != std::string_view::npos;
+}
+
+Skip skip_raw_string(std::string_view text, std::size_t at) {
+  if (!opens_raw_string(text, at)) return {text.size(), false};
   const std::size_t open = text.find('(', at + 2);
-  if (open == std::string_view::npos || open - at - 2 > kTagMax) return {text.size(), false};
   std::string close = ")";
   close += text.substr(at + 2, open - at - 2);
   close += '"';
@@ -160,7 +164,7 @@ std::optional<std::size_t> find_binary_byte(std::string_view text) {
     }
     if (starts_raw_string(text, i) && (i == 0 || !is_name_char(text[i - 1]))) {
       const Skip raw = skip_raw_string(text, i);
-      const std::size_t end = raw.closed ? raw.end : i + 2;
+      const std::size_t end = raw.closed || opens_raw_string(text, i) ? raw.end : i + 2;
       for (; i < end; ++i) {
         if (const std::size_t n = utf8_length(text, i); n == 0)
           return i;

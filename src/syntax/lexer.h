@@ -45,6 +45,9 @@ struct Skip {
 // The first byte that makes this no text: a NUL, or one that is not UTF-8 outside comments.
 [[nodiscard]] std::optional<std::size_t> find_binary_byte(std::string_view text);
 
+// True when `R"` at `at` is followed by a short tag and a `(`.
+[[nodiscard]] bool opens_raw_string(std::string_view text, std::size_t at);
+
 class Lexer {
  public:
   // Lexes bytes [begin, end) of `file`. With `diags` null, mistakes only give kUnknown tokens.

@@ -32,6 +32,9 @@ const std::vector<Mistake>& mistakes() {
       {"integer-too-large", in_function("x = 18446744073709551616;")},
       {"integer-leading-zero", in_function("x = 007;")},
       {"float-digits", in_function("x = 1.;")},
+      {"integer-digits", in_function("x = 0x;")},
+      {"integer-digits", in_function("x = 0xg;")},
+      {"number-suffix", in_function("x = 0x1g;")},
       {"number-suffix", in_function("x = 12xy;")},
       {"else-without-if", in_function("else x = 1;")},
       {"else-without-if", "#endif\n"},
@@ -40,11 +43,25 @@ const std::vector<Mistake>& mistakes() {
       {"else-after-else", "#if 0\n#else\n#else\n#endif\n"},
       {"endif-missing", "#ifdef X\n"},
       {"condition-malformed", "#if 1 +\n#endif\n"},
+      {"condition-malformed", "#if defined\n#endif\n"},
+      {"condition-malformed", "#if defined(4)\n#endif\n"},
+      {"condition-malformed", "#if defined(N\n#endif\n"},
+      {"condition-malformed", "#if 1 << 99\n#endif\n"},
+      {"condition-malformed", "#if 9223372036854775807 + 1 > 0\n#endif\n"},
+      {"condition-malformed", "#define N 4\n#if N = 4\n#endif\n"},
+      {"condition-malformed", "#if 0x\n#endif\n"},
+      {"integer-too-large", "#if 99999999999999999999 > 4\n#endif\n"},
+      {"directive-malformed", "#line 0\n"},
+      {"directive-malformed", "#line 3 \"a.co\n"},
+      {"unknown-directive", "#defi N 4\n__co__ void f() {}\n"},
+      {"unknown-directive", "__co__ void f() {\n#warn about nothing\n  x = 1;\n}\n"},
+      {"unknown-directive", "#elifdef N\n"},
       {"condition-division-by-zero", "#if 1 / 0\n#endif\n"},
       {"error-directive", "#error no tiles\n"},
       {"directive-malformed", "#define\n"},
       {"macro-arguments", "#define TWICE(a) a * 2\n" + in_function("x = TWICE(1, 2);")},
       {"macro-unterminated", "#define TWICE(a) a * 2\n" + in_function("x = TWICE(1;")},
+      {"macro-unsupported", "#define GLUE(a, b) a##b\n" + in_function("x = GLUE(1, 2);")},
       {"macro-unsupported", "#define LOG(...) 0\n" + in_function("x = LOG(1);")},
       {"macro-too-large",
        "#define A B B B B B B B B\n#define B C C C C C C C C\n"
@@ -54,11 +71,28 @@ const std::vector<Mistake>& mistakes() {
            in_function("x = A 1;")},
       {"tile-function-specifier", "inline __co__ void f() {}\n"},
       {"tile-function-without-body", "__co__ void f();\n"},
+      {"tile-function-specifier", "extern \"C\" __co__ void f() {}\n"},
       {"missing-brace", "__co__ void f() {\n"},
+      {"tile-function-nested", in_function("__co__ void g(global f16 [M] a) { y = 2; }")},
+      {"tile-function-nested", in_function("parallel p by 2 {\n __co__ void g() {}\n x = 1; }")},
+      {"unterminated-comment", "__co__ void f() {\n  x = 1; /* open\n}\n"},
+      {"unterminated-comment", "__device__ int f() { /* open\n}\n"},
+      {"unterminated-comment", "__cok__ { /* open\n}\n"},
       {"extra-brace", "__co__ void f() {}\n}\n"},
       {"unclosed-bracket", in_function("x = (1 + 2;")},
+      {"unclosed-bracket", in_function("parallel {p by M : block {\n    x = 1;\n  }")},
+      {"unclosed-bracket", in_function("foreach {p, q in [4, 4] {\n    x = 1;\n  }")},
+      {"unclosed-bracket", "__co__ void f(global f16 [M a) {\n  x = 1;\n}\n"},
       {"missing-semicolon", in_function("x = 1\n  y = 2;")},
       {"unexpected-token", in_function("x = * 2;")},
+      {"unexpected-token", in_function("foreach k [K] {\n    x = k;\n  }")},
+      {"unexpected-token", in_function("foreach k 8 {\n    x = k;\n  }")},
+      {"unexpected-token", in_function("foreach k K {\n    x = k;\n  }")},
+      {"unexpected-token", in_function("dma.copy a <= b;")},
+      {"unexpected-token", "__co__ f(global f16 [M] a) {\n  x = 1;\n}\n"},
+      {"unexpected-token", "__co__ void (global f16 [M] a) {\n  x = 1;\n}\n"},
+      {"unknown-statement", in_function("for (int i = 0; i < 3; i++) {\n    x = i;\n  }")},
+      {"unknown-statement", in_function("for (int i = 0; i < 3; i++) x = i;")},
       {"unknown-statement", in_function("parralel p by 2 : block {}")},
       {"unknown-statement", in_function("frobnicate x;")},
       {"reserved-name", in_function("int if = 3;")},
@@ -68,6 +102,7 @@ const std::vector<Mistake>& mistakes() {
       {"unknown-member", in_function("h = dma.cpoy a => shared;")},
       {"unknown-level", in_function("parallel p by 2 : blok {}")},
       {"group-suffix", in_function("parallel p by 2 : group-8 {}")},
+      {"group-suffix", in_function("parallel p by 2 : group-4x {}")},
       {"unknown-attribute", in_function("[[launch_bound(1)]] parallel p by 2 {}")},
       {"unknown-pragma", "#pragma croq speed\n"},
       {"builtin-arguments", in_function("x = cdiv(M);")},
@@ -93,6 +128,7 @@ const std::vector<Mistake>& mistakes() {
       {"mma-majors", in_function("mma.row mc, ma, mb;")},
       {"mma-operands", in_function("mma.row.row mc, ma;")},
       {"rotate-operands", in_function("swap(f, g, h);")},
+      {"rotate-operands", in_function("rotate(f);")},
       {"select-operands", in_function("x = select(n);")},
       {"reduce-dimension", in_function("reduce_max(p, s, 0);")},
       {"asm-goto", in_function("__asm__ goto (\"\");")},
@@ -148,6 +184,124 @@ TEST(Mistakes, EveryRowOfTheCatalogueIsHere) {
   for (const Mistake& mistake : mistakes()) tested.insert(mistake.id);
   for (const Mistake& mistake : built_mistakes()) tested.insert(mistake.id);
   for (const char* id : kIds) EXPECT_TRUE(tested.contains(id)) << id;
+}
+
+struct Parsed {
+  Sources sources;
+  Diagnostics diags;
+  ast::Ast tree;
+
+  explicit Parsed(std::string text, const char* name = "t.co") {
+    const FileId file = sources.add(name, std::move(text));
+    tree = parse_file(sources, file, {}, diags);
+  }
+  [[nodiscard]] const ast::TileFunction& function(std::size_t i) const {
+    return *std::get_if<ast::TileFunction>(&tree.regions.at(i));
+  }
+};
+
+TEST(Mistakes, AWrongFormLeavesNoStatement) {
+  for (const char* text :
+       {"swap f, g, h;", "rotate(f);", "dma.copy.async a => b;", "reduce_max(p, s, 0);",
+        "tma.load.promote<32> a => b;", "h = dma.copy.swiz<48> a => shared;",
+        "dma.pad<{1}, {1}> a => b;", "dma.transp<1, 1> a => b;",
+        "foreach k [K] {\n x = k;\n }", "for (int i = 0; i < 3; i++) { x = i; }"}) {
+    const Parsed parsed(in_function(text));
+    const ast::TileFunction& f = parsed.function(0);
+    const auto* block = parsed.tree.as<ast::BlockStmt>(f.body);
+    ASSERT_NE(block, nullptr) << text;
+    ASSERT_EQ(block->body.size(), 1U) << text;
+    EXPECT_NE(parsed.tree.as<ast::ErrorStmt>(block->body[0]), nullptr) << text;
+    EXPECT_TRUE(f.has_syntax_errors) << text;
+  }
+}
+
+TEST(Mistakes, ABrokenSignatureLeavesNoBody) {
+  for (const char* text : {"__co__ f(f32 [M] a) { x = 1; }", "__co__ void (f32 [M] a) { x = 1; }",
+                           "__co__ void f(f32 [M a) { x = 1; }"}) {
+    const Parsed parsed(std::string(text) + "\n__co__ void g() { y = 2; }\n");
+    EXPECT_EQ(parsed.diags.error_count(), 1U) << text;
+    EXPECT_FALSE(parsed.function(0).body.valid()) << text;
+    EXPECT_TRUE(parsed.function(0).has_syntax_errors) << text;
+    EXPECT_TRUE(parsed.function(1).body.valid()) << text;
+    EXPECT_FALSE(parsed.function(1).has_syntax_errors) << text;
+  }
+}
+
+TEST(Mistakes, AMistakeOfTheLexerMarksTheFunctionToo) {
+  EXPECT_TRUE(Parsed(in_function("x = 1 @;")).function(0).has_syntax_errors);
+  EXPECT_TRUE(Parsed("__co__ void f() {\n").function(0).has_syntax_errors);
+}
+
+TEST(Mistakes, NoHostTextIsMadeOfTheWordsOfAMistake) {
+  for (const char* text :
+       {"inline __co__ void f() {}\n", "extern \"C\" __co__ void f() {}\n",
+        "__co__ void f() {}\n}\n", "// why\ninline __co__ void f() {}\n",
+        "__co__ void f() { x = 1; }\n  y = 2;\n}\n"}) {
+    EXPECT_EQ(Parsed(text).tree.regions.size(), 1U) << text;
+  }
+  const Parsed parsed("// text\n\nint a;\n__co__ void f() {}\n  // more\nint b;\n");
+  const auto text_of = [&](std::size_t i) {
+    return parsed.sources.text(std::get_if<ast::HostText>(&parsed.tree.regions.at(i))->span);
+  };
+  EXPECT_EQ(text_of(0), "int a;\n");
+  EXPECT_EQ(text_of(2), "int b;\n");
+}
+
+TEST(Mistakes, DirectivesOfCppAndTheShapeOperatorAreNoUnknownDirectives) {
+  for (const char* text : {"#warning old\nint a;\n", "#ident \"x\"\nint a;\n", "#\nint a;\n",
+                           "#if 0\n#defi\n#endif\nint a;\n",
+                           "__co__ void f() { s = x\n#y; }\n"}) {
+    const Parsed parsed(text);
+    EXPECT_FALSE(parsed.diags.has_errors()) << render_all(parsed.diags, parsed.sources);
+  }
+}
+
+std::string rendered(std::string text) {
+  const Parsed parsed(std::move(text));
+  return render_all(parsed.diags, parsed.sources);
+}
+
+void expect_part(const std::string& whole, const std::string& part) {
+  EXPECT_NE(whole.find(part), std::string::npos) << part << "\n" << whole.substr(0, 4000);
+}
+
+TEST(Mistakes, HelpsNameAWayOut) {
+  expect_part(rendered(in_function("dma.copy a <= b;")), "write `b => a`");
+  expect_part(rendered("#define N 4\n#if N = 4\n#endif\n"), "compare with `==`");
+  expect_part(rendered("#defi N 4\n"), "did you mean `define`?");
+  expect_part(rendered(in_function("mma.row.row mc, ma;")), "write `mma.row.row acc, a, b`");
+  expect_part(rendered(in_function("dma.any;")), "`f = dma.any;`");
+  expect_part(rendered(in_function("int if = 3;")), "`my_if`");
+  expect_part(rendered(in_function("dma.transp<1, 1> a => b;")), "`.transp<1, 0>`");
+  expect_part(rendered(in_function("x = (1 + 2;")), "close it with `)`");
+  expect_part(rendered(in_function("x = select(n);")), "got 1 operand\n");
+  expect_part(rendered("#define ONE(a) a\n" + in_function("x = ONE(1, 2);")),
+              "takes 1 argument, got 2");
+}
+
+TEST(Rendering, CaretsStandInColumnsOfCharacters) {
+  const std::string out = rendered("__co__ void f() { /* \u00e9\u20ac */ int n = * 2; }\n");
+  expect_part(out, " 1 | __co__ void f() { /* \u00e9\u20ac */ int n = * 2; }\n   |" +
+                       std::string(36, ' ') + "^\n");
+  expect_part(rendered("__co__ void f() { x = \u00e9\u00e9; }\n"),
+              "   |" + std::string(23, ' ') + "^^\n");
+}
+
+TEST(Rendering, AByteOrderMarkTakesNoColumn) {
+  const std::string out = rendered("\xEF\xBB\xBF" + std::string("__co__ void f() { x = ; }\n"));
+  expect_part(out, "t.co:1:23\n");
+  expect_part(out, " 1 | __co__ void f() { x = ; }\n   |" + std::string(23, ' ') + "^");
+}
+
+TEST(Rendering, LongNamesAreCut) {
+  const std::string name(100'000, 'n');
+  const std::string text = in_function(name + " x;");
+  const Parsed parsed(text);
+  const std::string out = render_all(parsed.diags, parsed.sources);
+  EXPECT_LT(out.size(), 1000U);
+  expect_part(out, "nnn...` begins no statement");
+  EXPECT_LT(render_json(parsed.diags, parsed.sources).size(), 1000U);
 }
 
 }  // namespace

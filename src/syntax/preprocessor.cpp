@@ -29,6 +29,18 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// "did you mean `define`?" for a misspelt or a cut directive.
+std::string directive_suggestion(std::string_view word) {
+  std::vector<std::string> known(std::begin(kDirectives), std::end(kDirectives));
+  known.emplace_back("warning");
+  constexpr std::size_t kPrefixMin = 3;
+  for (const std::string& candidate : known) {
+    const bool cut = word.size() >= kPrefixMin && candidate.starts_with(word);
+    if (cut) return did_you_mean(candidate, {candidate});
+  }
+  return did_you_mean(word, known);
+}
+
 // First byte at or after `at` that is neither blank nor in a block comment.
 std::size_t skip_blanks(std::string_view text, std::size_t at) {
   while (at < text.size()) {
@@ -106,10 +118,8 @@ Preprocessor::Outcome Preprocessor::directive(std::size_t at) {
   const Line line = read_line(file_, at);
   Outcome outcome{.next = line.end, .pragma = std::nullopt};
   if (is_unknown_directive(at)) {
-    std::vector<std::string> known(std::begin(kDirectives), std::end(kDirectives));
-    known.emplace_back("warning");
     diags_.report<diag::UnknownDirective>(line.span, line.word)
-        .help_if(did_you_mean(line.word, known))
+        .help_if(directive_suggestion(line.word))
         .emit();
   } else if (!handle_conditional(line)) {
     handle_live(file_, line, outcome);

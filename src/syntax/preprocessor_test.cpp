@@ -149,7 +149,7 @@ TEST(Regions, InOrderAndComplete) {
                     "int main() { f(); }\n"
                     "__cok__ { int x; }\n"),
             "<#include <a>\n><template <int W>\n__device__ float twice(float v) { return v + v; }>"
-            "<__co__ void f() {}><\nint main() { f(); }\n><__cok__ { int x; }>");
+            "<__co__ void f() {}><int main() { f(); }\n><__cok__ { int x; }>");
 }
 
 TEST(Regions, CommentsAndStringsHideBracesAndWords) {
@@ -166,7 +166,7 @@ TEST(Regions, DirectivesAloneAreNoRegionInAFileOfTileFunctions) {
 
 TEST(Regions, DeviceDeclarationsAndMembers) {
   EXPECT_EQ(regions("__device__ int t[2] = {1, 2};\nstruct S { __device__ int g(); };\n"),
-            "<__device__ int t[2] = {1, 2};><\nstruct S { __device__ int g(); };\n>");
+            "<__device__ int t[2] = {1, 2};><struct S { __device__ int g(); };\n>");
 }
 
 }  // namespace

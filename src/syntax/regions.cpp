@@ -55,9 +55,13 @@ class BraceStack {
 bool ends_name_list(const std::vector<Token>& tokens) {
   const Word last = tokens.back().word;
   if (last != Word::kBy && last != Word::kIn) return false;
+  constexpr std::size_t kNamesMax = 64;
   std::size_t i = tokens.size() - 1;
-  while (i > 0 && (tokens[i].kind == TokenKind::kIdentifier || tokens[i].kind == TokenKind::kComma))
+  const std::size_t stop = i > kNamesMax ? i - kNamesMax : 0;
+  while (i > stop &&
+         (tokens[i].kind == TokenKind::kIdentifier || tokens[i].kind == TokenKind::kComma)) {
     --i;
+  }
   if (i == 0 || tokens[i].kind != TokenKind::kLeftBrace) return false;
   const Word before = tokens[i - 1].word;
   return before == Word::kParallel || before == Word::kForeach || before == Word::kWith ||
@@ -176,6 +180,13 @@ Unit Splitter::take_name() {
   if (!number && end < text_.size() && text_[end] == '"' && text_[end - 1] == 'R') {
     const Skip raw = skip_raw_string(text_, end - 1);
     if (raw.closed) return take(Unit::Kind::kOther, raw.end - at_);
+    if (opens_raw_string(text_, end - 1)) {
+      swallowed_rest_ = true;
+      diags_.report<diag::UnterminatedString>(span(end - 1, end + 1))
+          .help("close it with `)\"`")
+          .emit();
+      return take(Unit::Kind::kOther, raw.end - at_);
+    }
   }
   return take(number ? Unit::Kind::kOther : Unit::Kind::kName, end - at_);
 }

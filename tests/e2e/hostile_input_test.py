@@ -269,10 +269,14 @@ class Options(Hostile):
         self.run_refused([], WRONG_USAGE, "error[shape-unknown]", "`Q`", shape=unknown)
 
     def test_extents_that_are_no_extents(self):
-        for value in ("99999999999", "9" * 40, "-1", "0", "2147483648", "sixteen", "1.5", "0x10"):
+        for value in ("99999999999", "9" * 40, "-1", "0", "2147483648"):
             texts = ["`M`", value, "1 to 2147483647"]
             shape = f"M={value},N=16,K=16"
             self.run_refused([], WRONG_USAGE, "error[shape-range]", *texts, shape=shape)
+        for value in ("sixteen", "1.5", "0x10", "+16", "-"):
+            texts = [f"`--shape M={value}`", "NAME=WHOLE_NUMBER"]
+            shape = f"M={value},N=16,K=16"
+            self.run_refused([], WRONG_USAGE, "error[option-form]", *texts, shape=shape)
 
     def test_tensors_that_no_machine_holds(self):
         most = 2147483647
