@@ -261,7 +261,8 @@ std::string render_all(const Diagnostics& diagnostics, const Sources& sources,
 std::string render_json(const Diagnostics& diagnostics, const Sources& sources) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Diagnostic& diagnostic : diagnostics.all()) {
-    const Place place = diagnostic.span.valid() ? place_of(sources, diagnostic.span) : Place{"", 0, 0};
+    const Place place =
+        diagnostic.span.valid() ? place_of(sources, diagnostic.span) : Place{"", 0, 0};
     rows.push_back({{"id", info(diagnostic.id).name},
                     {"severity", severity_text(diagnostic.severity)},
                     {"file", place.file},

@@ -151,7 +151,9 @@ bool fit_shapes(Sema& sema, ir::ValueId& source, ir::ValueId& target, Span sourc
     }
   }
   if (!differ) return true;
-  if (to_chip) {
+  const bool fixed_target = std::all_of(
+      to.begin(), to.end(), [](const ir::Expr& extent) { return extent.constant().has_value(); });
+  if (to_chip || fixed_target) {
     source = widen_view(sema, source, to, source_span);
   } else {
     target = widen_view(sema, target, from, target_span);

@@ -347,7 +347,7 @@ func @copies(global %x: view<f16, global, [rows, 24]>, global %y: view<f16, glob
     barrier level=block
     %left = subview base=%s origin=[0, 0] : view<f16, shared, [8, 8]>
     %right = subview base=%y origin=[0, 8] : view<f16, global, [8, 8]>
-    copy src=%left dst=%right engine=vector threads=32 widths=[16] 
+    copy src=%left dst=%right engine=vector threads=32 widths=[16]
     parallel level=thread vars=[t] unit=1 body={
       %l = alloc name="l" : view<f16, local, [8]>
       %row = subview base=%s origin=[mod(t, 8), 8] drop=1 : view<f16, shared, [8]>

@@ -198,7 +198,8 @@ class Evaluator {
       failed_ = true;
       constexpr std::size_t kShownMax = 24;
       const bool is_long = token.text.size() > kShownMax;
-      const std::string shown = format("{}{}", token.text.substr(0, kShownMax), is_long ? "..." : "");
+      const std::string shown =
+          format("{}{}", token.text.substr(0, kShownMax), is_long ? "..." : "");
       diags_.report<diag::IntegerTooLarge>(token.span, shown)
           .help("the largest integer is {}", std::numeric_limits<std::uint64_t>::max())
           .emit();

@@ -204,8 +204,8 @@ TEST(Mistakes, AWrongFormLeavesNoStatement) {
   for (const char* text :
        {"swap f, g, h;", "rotate(f);", "dma.copy.async a => b;", "reduce_max(p, s, 0);",
         "tma.load.promote<32> a => b;", "h = dma.copy.swiz<48> a => shared;",
-        "dma.pad<{1}, {1}> a => b;", "dma.transp<1, 1> a => b;",
-        "foreach k [K] {\n x = k;\n }", "for (int i = 0; i < 3; i++) { x = i; }"}) {
+        "dma.pad<{1}, {1}> a => b;", "dma.transp<1, 1> a => b;", "foreach k [K] {\n x = k;\n }",
+        "for (int i = 0; i < 3; i++) { x = i; }"}) {
     const Parsed parsed(in_function(text));
     const ast::TileFunction& f = parsed.function(0);
     const auto* block = parsed.tree.as<ast::BlockStmt>(f.body);
@@ -234,10 +234,9 @@ TEST(Mistakes, AMistakeOfTheLexerMarksTheFunctionToo) {
 }
 
 TEST(Mistakes, NoHostTextIsMadeOfTheWordsOfAMistake) {
-  for (const char* text :
-       {"inline __co__ void f() {}\n", "extern \"C\" __co__ void f() {}\n",
-        "__co__ void f() {}\n}\n", "// why\ninline __co__ void f() {}\n",
-        "__co__ void f() { x = 1; }\n  y = 2;\n}\n"}) {
+  for (const char* text : {"inline __co__ void f() {}\n", "extern \"C\" __co__ void f() {}\n",
+                           "__co__ void f() {}\n}\n", "// why\ninline __co__ void f() {}\n",
+                           "__co__ void f() { x = 1; }\n  y = 2;\n}\n"}) {
     EXPECT_EQ(Parsed(text).tree.regions.size(), 1U) << text;
   }
   const Parsed parsed("// text\n\nint a;\n__co__ void f() {}\n  // more\nint b;\n");
@@ -250,8 +249,7 @@ TEST(Mistakes, NoHostTextIsMadeOfTheWordsOfAMistake) {
 
 TEST(Mistakes, DirectivesOfCppAndTheShapeOperatorAreNoUnknownDirectives) {
   for (const char* text : {"#warning old\nint a;\n", "#ident \"x\"\nint a;\n", "#\nint a;\n",
-                           "#if 0\n#defi\n#endif\nint a;\n",
-                           "__co__ void f() { s = x\n#y; }\n"}) {
+                           "#if 0\n#defi\n#endif\nint a;\n", "__co__ void f() { s = x\n#y; }\n"}) {
     const Parsed parsed(text);
     EXPECT_FALSE(parsed.diags.has_errors()) << render_all(parsed.diags, parsed.sources);
   }

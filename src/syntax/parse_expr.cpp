@@ -387,7 +387,10 @@ ast::ExprId Parser::builtin_call(ast::Builtin builtin) {
   const int count = static_cast<int>(call.args.size());
   if (ok() && (count < row.args_min || count > row.args_max)) {
     // The call is complete: reported without a panic, so that the statement is read on.
-    diags_.report<diag::BuiltinArguments>(first.span, first.text, counted(static_cast<std::size_t>(row.args_min), "argument"), count)
+    diags_
+        .report<diag::BuiltinArguments>(first.span, first.text,
+                                        counted(static_cast<std::size_t>(row.args_min), "argument"),
+                                        count)
         .emit();
     return expr(ast::ErrorExpr{}, since(first));
   }

@@ -66,8 +66,8 @@ std::vector<ast::ExprId> Parser::operands(const Operation& operation, std::size_
     } while (accept(TokenKind::kComma));
   }
   if (ok() && (out.size() < fewest || out.size() > most)) {
-    const std::string wanted = fewest == most ? counted(fewest, "operand")
-                                              : format("{} to {} operands", fewest, most);
+    const std::string wanted =
+        fewest == most ? counted(fewest, "operand") : format("{} to {} operands", fewest, most);
     fail<diag::MmaOperands>(operation.span, format("write `{}`", operands_form(operation.text)),
                             operation.text, wanted, out.size());
   }

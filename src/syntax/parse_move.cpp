@@ -219,9 +219,8 @@ bool Parser::modifier(ast::MoveStmt& move, const Operation& operation) {
 // dma.copy b <= a;
 void Parser::fail_reversed(const ast::BinaryExpr& reversed) {
   const auto written = [&](ExprId id) { return sources_.text(span_of(id)); };
-  const std::string help =
-      format("data moves to the right: write `{} => {}`", written(reversed.right),
-             written(reversed.left));
+  const std::string help = format("data moves to the right: write `{} => {}`",
+                                  written(reversed.right), written(reversed.left));
   fail<diag::UnexpectedToken>(reversed.op_span, help, "`=>`", "`<=`");
 }
 

@@ -14,7 +14,7 @@ constexpr std::string_view kDirectives[] = {"define", "undef",   "if",   "ifdef"
                                             "error",  "include", "line", "pragma"};
 
 // Directives of C++ and its compilers that mean nothing here: text of the host.
-constexpr std::string_view kHostDirectives[] = {"warning",  "ident", "sccs",    "import",
+constexpr std::string_view kHostDirectives[] = {"warning",      "ident", "sccs",   "import",
                                                 "include_next", "embed", "assert", "unassert"};
 
 std::string_view directive_word(std::string_view text, std::size_t at) {
@@ -32,7 +32,6 @@ std::string_view trimmed(std::string_view text) {
 // "did you mean `define`?" for a misspelt or a cut directive.
 std::string directive_suggestion(std::string_view word) {
   std::vector<std::string> known(std::begin(kDirectives), std::end(kDirectives));
-  known.emplace_back("warning");
   constexpr std::size_t kPrefixMin = 3;
   for (const std::string& candidate : known) {
     const bool cut = word.size() >= kPrefixMin && candidate.starts_with(word);

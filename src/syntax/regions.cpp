@@ -125,7 +125,7 @@ class Splitter {
   bool line_start_ = true;
   // The host text under way.
   std::optional<std::size_t> host_begin_;  // of its first token or directive
-  bool host_has_text_ = false;  // something besides directives
+  bool host_has_text_ = false;             // something besides directives
   bool host_has_directives_ = false;
   bool text_before_declaration_ = false;
   std::vector<bool> bare_;                  // per region: host text of directives only
