@@ -43,7 +43,11 @@ Execution interpreted(ir::Arguments arguments, const reference::Outcome& referen
 }  // namespace
 
 std::optional<Place> place_from_name(std::string_view name, const target::Arch& arch) {
-  if (name == "auto") return machine_arch() == &arch ? Place::kGpu : Place::kSim;
+  if (name == "auto") {
+    const target::Arch* machine = machine_arch();
+    const bool runs_it = machine != nullptr && machine->capability >= arch.capability;
+    return runs_it ? Place::kGpu : Place::kSim;
+  }
   if (name == "sim") return Place::kSim;
   if (name == "gpu") return Place::kGpu;
   if (name == "reference") return Place::kReference;

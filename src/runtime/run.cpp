@@ -251,7 +251,8 @@ Result<GpuOutcome> run_on_gpu(const ir::Module& module, const ir::Function& func
                               const GpuOptions& options) {
   Result<Gpu> gpu = Gpu::open();
   if (!gpu) return Unexpected{gpu.error()};
-  if (module.arch != &gpu->arch()) {
+  // What was decided for an older architecture is compiled for the one at hand: instructions stay.
+  if (module.arch->capability > gpu->arch().capability) {
     return Unexpected{
         Error{"cannot run on", gpu->name(),
               format("the kernel is for {}, the GPU is {}", module.arch->name, gpu->arch().name)}};
@@ -265,7 +266,7 @@ Result<GpuOutcome> run_on_gpu(const ir::Module& module, const ir::Function& func
   outcome.emit_seconds = seconds_since(start);
 
   start = Clock::now();
-  const Result<Cubin> cubin = compile(text, *module.arch, file_name);
+  const Result<Cubin> cubin = compile(text, gpu->arch(), file_name);
   if (!cubin) return Unexpected{cubin.error()};
   outcome.compile_seconds = seconds_since(start);
   outcome.nvrtc_version = cubin->version;

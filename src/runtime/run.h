@@ -39,7 +39,7 @@ struct GpuOutcome {
 // `arguments` must fit the function: a tensor of the right type and shape for every view, every
 // dimension set, every entry check passed. Outputs that the function only writes are filled with
 // 0xFF bytes first, so that an element nobody wrote is seen. Errors: no GPU or NVRTC; the module is
-// for another architecture than the GPU's; anything the driver reports.
+// for a newer architecture than the GPU's; anything the driver reports.
 [[nodiscard]] Result<GpuOutcome> run_on_gpu(const ir::Module& module, const ir::Function& function,
                                             const Sources& sources, ir::Arguments& arguments,
                                             const GpuOptions& options);
