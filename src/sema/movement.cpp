@@ -136,16 +136,14 @@ bool fit_shapes(Sema& sema, ir::ValueId& source, ir::ValueId& target, Span sourc
       (void)sema.diags.report<diag::CopyShape>(target_span, d, *a, *b)
           .label(source_span, "{} elements in dimension {}", *a, d)
           .label(target_span, "{} elements", *b)
-          .help("make both {} elements", *a < *b ? *b : *a)
+          .help("make both {} elements", *a)
           .emit();
       return false;
     }
     // A run-time extent that may exceed the tile: checked at entry where launch values decide it.
-    const ir::Expr& tile = to_chip ? to[d] : from[d];
-    const ir::Expr& other = to_chip ? from[d] : to[d];
-    if (to_chip && !ir::always_less_equal(sema.function, other, tile)) {
-      if (const auto most = ir::upper_bound(sema.function, other)) {
-        sema.function.checks.push_back({*most, ir::Relation::kLessEqual, tile,
+    if (to_chip && !ir::always_less_equal(sema.function, from[d], to[d])) {
+      if (const auto most = ir::upper_bound(sema.function, from[d])) {
+        sema.function.checks.push_back({*most, ir::Relation::kLessEqual, to[d],
                                         format("dimension {} of the copied tile", d), source_span});
       }
     }

@@ -396,7 +396,7 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
 
 }  // namespace
 
-void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, Span span) {
+void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
   if (!stmt.attributes.empty()) refuse(sema, stmt.attributes[0].span, "an attribute on `parallel`");
   const Symbol* stream = sema.scopes.find(stmt.stream.text);
   const bool stream_refused = stream != nullptr && stream->operand.is_error();
@@ -421,7 +421,6 @@ void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id,
     infer_levels(sema, id, 0, depth);
   }
   if (stmt.groups.empty()) return;
-  (void)span;
   sema.scopes.push();
   analyse_groups(sema, stmt, id, 0);
   sema.scopes.pop();

@@ -55,7 +55,7 @@ struct StatementVisitor {
   void operator()(const ast::AssertStmt& s) const { analyse_assert(sema, s, span); }
   void operator()(const ast::PrintStmt& s) const { refused(s.newline ? "`println`" : "`print`"); }
   void operator()(const ast::PragmaStmt&) const { refused("`#pragma croq intrinsic`"); }
-  void operator()(const ast::ParallelStmt& s) const { analyse_parallel(sema, s, id, span); }
+  void operator()(const ast::ParallelStmt& s) const { analyse_parallel(sema, s, id); }
   void operator()(const ast::WithStmt& s) const { analyse_with(sema, s); }
   void operator()(const ast::ForeachStmt& s) const { analyse_foreach(sema, s, span); }
   void operator()(const ast::WhileStmt&) const { refused("`while`"); }

@@ -19,7 +19,7 @@ void declare_buffers(Sema& sema, const ast::BufferDeclStmt& stmt, Span span);
 void assign(Sema& sema, const ast::AssignStmt& stmt, Span span);
 
 // parallel.cpp
-void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, Span span);
+void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id);
 
 // control.cpp
 void analyse_foreach(Sema& sema, const ast::ForeachStmt& stmt, Span span);
