@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compiles with nvcc what `kiln emit` writes for every golden test that emits.
+"""Compiles with nvcc what `kiln emit` writes, the examples in CUDA, and each device header alone.
 
     tests/nvcc/run.py --kiln build/release/bin/kiln [--results FILE] [FILTER]
 
 Needs nvcc on the PATH. A golden file takes part when it has a line `// RUN: kiln emit ...` and is
-meant to succeed; the architecture is the one on that line.
+meant to succeed; the architecture is the one on that line. Examples are compiled for
+each of ARCHES, headers for the first, and there a warning is an error.
 """
 
 import argparse
@@ -16,25 +17,41 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import tree  # noqa: E402
 
 DEFAULT_ARCH = "sm_90a"
+ARCHES = ("sm_80", "sm_90a")
 TIMEOUT_S = 300
 _RUN = re.compile(r"^// RUN: (kiln emit .*)$", re.M)
 
 
-def cases(name_filter):
-    """[(path, RUN line)]."""
+def emit_cases(kiln, name_filter):
+    """[(name, what compiles it)] of the golden files."""
     found = []
     for path in tree.files(".co", ".kir"):
         if path.name.startswith("fail_") or name_filter not in str(path):
             continue
         if "testdata" in path.parts or "e2e" in path.parts:
-            found += [(path, run) for run in _RUN.findall(tree.text(path))]
+            runs = _RUN.findall(tree.text(path))
+            found += [(path, partial(compile_emitted, kiln, path, run)) for run in runs]
     return found
+
+
+def source_cases(name_filter):
+    """The same of examples/*.cu and include/kiln/device/*.cuh."""
+    examples = [path for path in tree.files(".cu") if path.parts[0] == "examples"]
+    headers = [path for path in tree.files(".cuh") if path.parts[:2] == ("include", "kiln")]
+    found = [(path, arch) for path in examples for arch in ARCHES]
+    found += [(path, ARCHES[0]) for path in headers]
+    return [
+        (f"{path} for {arch}", partial(compile_source, path, arch))
+        for path, arch in found
+        if name_filter in str(path)
+    ]
 
 
 def _run(argv, folder):
@@ -53,7 +70,19 @@ def _run(argv, folder):
     return "" if done.returncode == 0 else f"{shlex.join(argv)}\n{done.stderr[-3000:]}"
 
 
-def compile_case(kiln, path, run):
+def compile_source(path, arch):
+    """'' when the program, or a program of that header alone, compiles without a warning."""
+    with tempfile.TemporaryDirectory(prefix="kiln-nvcc-") as scratch:
+        source = tree.ROOT / path
+        if path.suffix == ".cuh":
+            source = Path(scratch) / "header.cu"
+            source.write_text(f"#include <{path.relative_to('include')}>\n", encoding="utf-8")
+        nvcc = ["nvcc", "-std=c++20", f"-arch={arch}", "-Werror", "all-warnings"]
+        nvcc += ["-I", str(tree.ROOT / "include"), "-c", "-o", str(Path(scratch) / "program.o")]
+        return _run([*nvcc, str(source)], scratch)
+
+
+def compile_emitted(kiln, path, run):
     """'' when the emitted file compiles, else what is wrong."""
     with tempfile.TemporaryDirectory(prefix="kiln-nvcc-") as scratch:
         cuda = str(Path(scratch) / "kernel.cu")
@@ -78,12 +107,12 @@ def main():
     parser.add_argument("filter", nargs="?", default="")
     options = parser.parse_args()
     kiln = str(Path(options.kiln).resolve())
-    found = cases(options.filter)
+    found = emit_cases(kiln, options.filter) + source_cases(options.filter)
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        problems = list(pool.map(lambda case: compile_case(kiln, *case), found))
-    for (path, _), problem in zip(found, problems):
+        problems = list(pool.map(lambda case: case[1](), found))
+    for (name, _), problem in zip(found, problems):
         if problem:
-            print(f"FAIL {path}\n{problem}\n")
+            print(f"FAIL {name}\n{problem}\n")
     failed = sum(bool(problem) for problem in problems)
     print(f"nvcc: {len(found) - failed} passed, {failed} failed")
     if options.results:

@@ -4,9 +4,17 @@
 //   float y = x;                  exact
 //   kiln::f16 z = x * x + x;      each operation rounded to f16 on its own
 //
+// Host code can make and read them too, by the same rounding, so that a program fills its inputs
+// with the type its kernel takes.
+//
+// tf32 is an f32 whose low 13 bits are zero, rounded to nearest, ties away from zero. The two 8-bit
+// types have the language's names; their conversions are the same on every architecture.
+//
 // f16 and bf16 are storage types: arithmetic goes through f32, whose 24 bits are enough that
 // rounding twice gives the correctly rounded sum, difference, product and quotient.
 #pragma once
+
+#define KILN_TYPES_HD __host__ __device__ inline
 
 namespace kiln {
 
@@ -26,18 +34,121 @@ struct opaque8 {
   u8 bits;
 };
 
+namespace detail {
+
+// What the host does instead of cvt.rn.f16.f32: round to nearest even by integer arithmetic.
+template <class To, class From>
+KILN_TYPES_HD To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From), "the same bits");
+  return __builtin_bit_cast(To, from);
+}
+// `value` >> `shift`, to nearest even.
+KILN_TYPES_HD u32 shift_to_nearest(u32 value, int shift) {
+  if (shift > 31) return 0;
+  const u32 half = (1u << shift) >> 1;
+  const u32 rest = value & ((1u << shift) - 1);
+  const u32 whole = value >> shift;
+  return whole + (rest > half || (rest == half && (whole & 1u) != 0) ? 1u : 0u);
+}
+KILN_TYPES_HD u16 f16_from_f32(float value) {
+  const u32 bits = bits_as<u32>(value);
+  const u32 sign = bits >> 16 & 0x8000u;
+  const int exponent = static_cast<int>(bits >> 23 & 0xffu) - 127;
+  const u32 fraction = bits & 0x7fffffu;
+  if (exponent == 128) return static_cast<u16>(sign | 0x7c00u | (fraction != 0 ? 0x3ffu : 0u));
+  if (exponent > 15) return static_cast<u16>(sign | 0x7c00u);
+  // Normal numbers drop 13 bits; below 2^-14 the leading 1 is written out and shifted further.
+  u32 magnitude = 0;
+  if (exponent >= -14) {
+    magnitude = shift_to_nearest(static_cast<u32>(exponent + 15) << 23 | fraction, 13);
+  } else if (exponent >= -25) {
+    magnitude = shift_to_nearest(0x800000u | fraction, -1 - exponent);
+  }
+  return static_cast<u16>(sign | magnitude);
+}
+KILN_TYPES_HD float f32_from_f16(u16 bits) {
+  const u32 sign = static_cast<u32>(bits & 0x8000u) << 16;
+  const u32 exponent = bits >> 10 & 0x1fu;
+  const u32 fraction = bits & 0x3ffu;
+  if (exponent == 31) return bits_as<float>(sign | 0x7f800000u | fraction << 13);
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  return bits_as<float>(sign | (exponent + 112) << 23 | fraction << 13);
+}
+KILN_TYPES_HD u16 bf16_from_f32(float value) {
+  const u32 bits = bits_as<u32>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
+  return static_cast<u16>(shift_to_nearest(bits, 16));
+}
+
+// An odd last bit where bits were lost: rounding that again to at most 22 bits gives what one
+// rounding of the double would.
+KILN_TYPES_HD float f32_to_odd(double value) {
+  const float nearest = static_cast<float>(value);
+  const double back = static_cast<double>(nearest);
+  const u32 bits = bits_as<u32>(nearest);
+  if (back == value || value != value || (bits & 0x7fffffffu) == 0x7f800000u) return nearest;
+  // Towards zero, then to odd.
+  const bool beyond = (value < 0) ? back < value : back > value;
+  return bits_as<float>((bits - (beyond ? 1u : 0u)) | 1u);
+}
+KILN_TYPES_HD u32 tf32_from_f32(float value) {
+  const u32 bits = bits_as<u32>(value);
+  return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffe000u : (bits + 0x1000u) & 0xffffe000u;
+}
+// An 8-bit float of `kMantissa` bits; past the largest it is `past`, a NaN is 0x7f.
+template <int kMantissa>
+KILN_TYPES_HD u8 f8_from_f32(float value, u32 largest, u32 past) {
+  constexpr int kBias = kMantissa == 3 ? 7 : 15;
+  const u32 bits = bits_as<u32>(value);
+  const u32 sign = bits >> 24 & 0x80u;
+  const int exponent = static_cast<int>(bits >> 23 & 0xffu) - 127;
+  const u32 fraction = bits & 0x7fffffu;
+  if (exponent == 128 && fraction != 0) return static_cast<u8>(0x7fu);
+  if (exponent > 15) return static_cast<u8>(sign | past);
+  u32 magnitude = 0;
+  if (exponent > -kBias) {
+    magnitude =
+        shift_to_nearest(static_cast<u32>(exponent + kBias) << 23 | fraction, 23 - kMantissa);
+  } else {
+    magnitude = shift_to_nearest(0x800000u | fraction, 24 - kMantissa - kBias - exponent);
+  }
+  return static_cast<u8>(sign | (magnitude > largest ? past : magnitude));
+}
+
+}  // namespace detail
+
 struct f16 {
   u16 bits;
 
   f16() = default;
-  __device__ explicit f16(float value) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); }
-  __device__ explicit f16(double value) { asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(value)); }
+  KILN_TYPES_HD explicit f16(float value) {
+#if defined(__CUDA_ARCH__)
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
+    bits = detail::f16_from_f32(value);
+#endif
+  }
+  // One rounding on the device; on the host through f32, which may round twice.
+  KILN_TYPES_HD explicit f16(double value) {
+#if defined(__CUDA_ARCH__)
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(value));
+#else
+    bits = detail::f16_from_f32(static_cast<float>(value));
+#endif
+  }
   template <class T>
-  __device__ explicit f16(T value) : f16(static_cast<float>(value)) {}
-  __device__ operator float() const {
+  KILN_TYPES_HD explicit f16(T value) : f16(static_cast<float>(value)) {}
+  KILN_TYPES_HD operator float() const {
+#if defined(__CUDA_ARCH__)
     float value;
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
     return value;
+#else
+    return detail::f32_from_f16(bits);
+#endif
   }
 };
 
@@ -45,12 +156,75 @@ struct bf16 {
   u16 bits;
 
   bf16() = default;
-  __device__ explicit bf16(float value) {
+  KILN_TYPES_HD explicit bf16(float value) {
+#if defined(__CUDA_ARCH__)
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
+    bits = detail::bf16_from_f32(value);
+#endif
   }
+  KILN_TYPES_HD explicit bf16(double value) : bf16(detail::f32_to_odd(value)) {}
+  KILN_TYPES_HD explicit bf16(int value) : bf16(static_cast<double>(value)) {}
   template <class T>
-  __device__ explicit bf16(T value) : bf16(static_cast<float>(value)) {}
-  __device__ operator float() const { return __uint_as_float(static_cast<u32>(bits) << 16); }
+  KILN_TYPES_HD explicit bf16(T value) : bf16(static_cast<float>(value)) {}
+  KILN_TYPES_HD operator float() const {
+    return detail::bits_as<float>(static_cast<u32>(bits) << 16);
+  }
+};
+
+struct tf32 {
+  u32 bits;
+
+  tf32() = default;
+  KILN_TYPES_HD explicit tf32(float value) {
+#if defined(__CUDA_ARCH__)
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+#else
+    bits = detail::tf32_from_f32(value);
+#endif
+  }
+  KILN_TYPES_HD explicit tf32(double value) : tf32(detail::f32_to_odd(value)) {}
+  KILN_TYPES_HD explicit tf32(int value) : tf32(static_cast<double>(value)) {}
+  template <class T>
+  KILN_TYPES_HD explicit tf32(T value) : tf32(static_cast<float>(value)) {}
+  KILN_TYPES_HD operator float() const { return detail::bits_as<float>(bits & 0xffffe000u); }
+};
+
+// No infinity: what is past 448 becomes 448.
+struct f8_e4m3 {
+  u8 bits;
+
+  f8_e4m3() = default;
+  KILN_TYPES_HD explicit f8_e4m3(float value) : bits(detail::f8_from_f32<3>(value, 0x7eu, 0x7eu)) {}
+  KILN_TYPES_HD explicit f8_e4m3(double value) : f8_e4m3(detail::f32_to_odd(value)) {}
+  KILN_TYPES_HD explicit f8_e4m3(int value) : f8_e4m3(static_cast<double>(value)) {}
+  template <class T>
+  KILN_TYPES_HD explicit f8_e4m3(T value) : f8_e4m3(static_cast<float>(value)) {}
+  // As an f16 of 2^-8 of it, whose exponent is one bit longer.
+  KILN_TYPES_HD operator float() const {
+    const u32 magnitude = bits & 0x7fu;
+    f16 scaled;
+    scaled.bits = static_cast<u16>((bits & 0x80u) << 8 | magnitude << 7);
+    return magnitude == 0x7fu ? detail::bits_as<float>(0x7fffffffu)
+                              : static_cast<float>(scaled) * 256.0f;
+  }
+};
+
+// The upper byte of an f16.
+struct f8_e5m2 {
+  u8 bits;
+
+  f8_e5m2() = default;
+  KILN_TYPES_HD explicit f8_e5m2(float value) : bits(detail::f8_from_f32<2>(value, 0x7bu, 0x7cu)) {}
+  KILN_TYPES_HD explicit f8_e5m2(double value) : f8_e5m2(detail::f32_to_odd(value)) {}
+  KILN_TYPES_HD explicit f8_e5m2(int value) : f8_e5m2(static_cast<double>(value)) {}
+  template <class T>
+  KILN_TYPES_HD explicit f8_e5m2(T value) : f8_e5m2(static_cast<float>(value)) {}
+  KILN_TYPES_HD operator float() const {
+    f16 wide;
+    wide.bits = static_cast<u16>(bits << 8);
+    return static_cast<float>(wide);
+  }
 };
 
 #define KILN_ROUNDED_OPERATOR(Type, op)                          \
@@ -65,16 +239,31 @@ KILN_ROUNDED_OPERATOR(bf16, +)
 KILN_ROUNDED_OPERATOR(bf16, -)
 KILN_ROUNDED_OPERATOR(bf16, *)
 KILN_ROUNDED_OPERATOR(bf16, /)
+KILN_ROUNDED_OPERATOR(tf32, +)
+KILN_ROUNDED_OPERATOR(tf32, -)
+KILN_ROUNDED_OPERATOR(tf32, *)
+KILN_ROUNDED_OPERATOR(tf32, /)
+KILN_ROUNDED_OPERATOR(f8_e4m3, +)
+KILN_ROUNDED_OPERATOR(f8_e4m3, -)
+KILN_ROUNDED_OPERATOR(f8_e4m3, *)
+KILN_ROUNDED_OPERATOR(f8_e4m3, /)
+KILN_ROUNDED_OPERATOR(f8_e5m2, +)
+KILN_ROUNDED_OPERATOR(f8_e5m2, -)
+KILN_ROUNDED_OPERATOR(f8_e5m2, *)
+KILN_ROUNDED_OPERATOR(f8_e5m2, /)
 #undef KILN_ROUNDED_OPERATOR
 
-__device__ inline f16 operator-(f16 a) {
-  a.bits = static_cast<u16>(a.bits ^ 0x8000u);
-  return a;
-}
-__device__ inline bf16 operator-(bf16 a) {
-  a.bits = static_cast<u16>(a.bits ^ 0x8000u);
-  return a;
-}
+#define KILN_NEGATION(Type, sign)                          \
+  __device__ inline Type operator-(Type a) {               \
+    a.bits = static_cast<decltype(a.bits)>(a.bits ^ sign); \
+    return a;                                              \
+  }
+KILN_NEGATION(f16, 0x8000u)
+KILN_NEGATION(bf16, 0x8000u)
+KILN_NEGATION(tf32, 0x80000000u)
+KILN_NEGATION(f8_e4m3, 0x80u)
+KILN_NEGATION(f8_e5m2, 0x80u)
+#undef KILN_NEGATION
 
 // The element whose bytes are all zero.
 template <class T>

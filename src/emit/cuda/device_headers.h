@@ -1,6 +1,7 @@
-// The device headers (include/kiln/device/*.cuh) as text, so that NVRTC needs no files.
+// The headers that device code may include (kiln/layout.h, kiln/device/*.cuh and their parts) as
+// text, so that NVRTC needs no files.
 //
-//   device_headers()[0].name == "kiln/device/assert.cuh"
+//   device_headers()[0].name == "kiln/layout.h"
 #pragma once
 
 #include <span>
@@ -12,7 +13,7 @@ struct DeviceHeader {
   const char* text;
 };
 
-// All of them, by name.
+// All of them.
 [[nodiscard]] std::span<const DeviceHeader> device_headers();
 
 }  // namespace kiln::emit

@@ -1,0 +1,339 @@
+// The atoms: one struct for each matrix instruction, matrix load and asynchronous copy that
+// kiln knows. Generated from src/target by `./dev docs`; not edited by hand.
+// clang-format off
+//
+// A map sends (lane, value) to an element of the operand's tile, row + rows * column, where A is
+// (M, K), B is (N, K) and C is (M, N). `kiln map m16n8k16.f32.f16` draws it.
+#pragma once
+
+#include "kiln/device/memory.cuh"
+#include "kiln/device/types.cuh"
+#include "kiln/layout/value.h"
+
+namespace kiln::atom {
+
+// m16n8k16.f32.f16: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k16_f32_f16(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k16_f32_f16 {
+  enum : int { kM = 16, kN = 8, kK = 16, kLanes = 32 };
+  using A = f16;
+  using RegisterA = unsigned;
+  using B = f16;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
+  // ((4,8),(2,2,2)):((32,1),(16,8,128))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 2, 2, 2}, {32, 1, 16, 8, 128}, {2, 0, 1, 0, 0}, {0, 1, 0, 0, 2}, 5};
+  }
+  // ((4,8),(2,2)):((16,1),(8,64))
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 2, 2}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k16_f32_f16(c, a, b);
+  }
+};
+
+// m16n8k16.f16.f16: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k16_f16_f16(unsigned* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "
+      "{%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k16_f16_f16 {
+  enum : int { kM = 16, kN = 8, kK = 16, kLanes = 32 };
+  using A = f16;
+  using RegisterA = unsigned;
+  using B = f16;
+  using RegisterB = unsigned;
+  using C = f16;
+  using RegisterC = unsigned;
+  // ((4,8),(2,2,2)):((32,1),(16,8,128))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 2, 2, 2}, {32, 1, 16, 8, 128}, {2, 0, 1, 0, 0}, {0, 1, 0, 0, 2}, 5};
+  }
+  // ((4,8),(2,2)):((16,1),(8,64))
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 2, 2}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k16_f16_f16(c, a, b);
+  }
+};
+
+// m16n8k16.f32.bf16: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k16_f32_bf16(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k16_f32_bf16 {
+  enum : int { kM = 16, kN = 8, kK = 16, kLanes = 32 };
+  using A = bf16;
+  using RegisterA = unsigned;
+  using B = bf16;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
+  // ((4,8),(2,2,2)):((32,1),(16,8,128))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 2, 2, 2}, {32, 1, 16, 8, 128}, {2, 0, 1, 0, 0}, {0, 1, 0, 0, 2}, 5};
+  }
+  // ((4,8),(2,2)):((16,1),(8,64))
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 2, 2}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k16_f32_bf16(c, a, b);
+  }
+};
+
+// m16n8k8.f32.f16: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k8_f32_f16(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+struct m16n8k8_f32_f16 {
+  enum : int { kM = 16, kN = 8, kK = 8, kLanes = 32 };
+  using A = f16;
+  using RegisterA = unsigned;
+  using B = f16;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),2):((16,1),8)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k8_f32_f16(c, a, b);
+  }
+};
+
+// m16n8k8.f16.f16: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k8_f16_f16(unsigned* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 "
+      "{%0, %1}, {%2, %3}, {%4}, {%0, %1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+struct m16n8k8_f16_f16 {
+  enum : int { kM = 16, kN = 8, kK = 8, kLanes = 32 };
+  using A = f16;
+  using RegisterA = unsigned;
+  using B = f16;
+  using RegisterB = unsigned;
+  using C = f16;
+  using RegisterC = unsigned;
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),2):((16,1),8)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k8_f16_f16(c, a, b);
+  }
+};
+
+// m16n8k8.f32.bf16: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k8_f32_bf16(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+struct m16n8k8_f32_bf16 {
+  enum : int { kM = 16, kN = 8, kK = 8, kLanes = 32 };
+  using A = bf16;
+  using RegisterA = unsigned;
+  using B = bf16;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),2):((16,1),8)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k8_f32_bf16(c, a, b);
+  }
+};
+
+namespace detail {
+// ldmatrix.x1: 1 8x8 matrix of 16-bit elements; each lane gives the address of one row.
+__device__ inline void ldmatrix_x1(unsigned* to, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+               : "=r"(to[0])
+               : "r"(kiln::shared_address(row))
+               : "memory");
+}
+}  // namespace detail
+struct ldmatrix_x1 {
+  enum : int { kBytes = 4, kMatrices = 1 };
+  // ((4,8),2):((16,1),8)
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  __device__ static void load(unsigned* to, const void* row) { detail::ldmatrix_x1(to, row); }
+};
+
+namespace detail {
+// ldmatrix.x2: 2 8x8 matrices of 16-bit elements; each lane gives the address of one row.
+__device__ inline void ldmatrix_x2(unsigned* to, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(to[0]), "=r"(to[1])
+               : "r"(kiln::shared_address(row))
+               : "memory");
+}
+}  // namespace detail
+struct ldmatrix_x2 {
+  enum : int { kBytes = 8, kMatrices = 2 };
+  // ((4,8),(2,2)):((16,1),(8,64))
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2, 2}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void load(unsigned* to, const void* row) { detail::ldmatrix_x2(to, row); }
+};
+
+namespace detail {
+// ldmatrix.x4: 4 8x8 matrices of 16-bit elements; each lane gives the address of one row.
+__device__ inline void ldmatrix_x4(unsigned* to, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(kiln::shared_address(row))
+               : "memory");
+}
+}  // namespace detail
+struct ldmatrix_x4 {
+  enum : int { kBytes = 16, kMatrices = 4 };
+  // ((4,8),(2,4)):((16,1),(8,64))
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2, 4}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void load(unsigned* to, const void* row) { detail::ldmatrix_x4(to, row); }
+};
+
+namespace detail {
+// ldmatrix.x1.trans: 1 8x8 matrix of 16-bit elements, each transposed; each lane gives the address of one row.
+__device__ inline void ldmatrix_x1_trans(unsigned* to, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+               : "=r"(to[0])
+               : "r"(kiln::shared_address(row))
+               : "memory");
+}
+}  // namespace detail
+struct ldmatrix_x1_trans {
+  enum : int { kBytes = 4, kMatrices = 1 };
+  // ((4,8),2):((2,8),1)
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2}, {2, 8, 1}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  __device__ static void load(unsigned* to, const void* row) { detail::ldmatrix_x1_trans(to, row); }
+};
+
+namespace detail {
+// ldmatrix.x2.trans: 2 8x8 matrices of 16-bit elements, each transposed; each lane gives the address of one row.
+__device__ inline void ldmatrix_x2_trans(unsigned* to, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(to[0]), "=r"(to[1])
+               : "r"(kiln::shared_address(row))
+               : "memory");
+}
+}  // namespace detail
+struct ldmatrix_x2_trans {
+  enum : int { kBytes = 8, kMatrices = 2 };
+  // ((4,8),(2,2)):((2,8),(1,64))
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2, 2}, {2, 8, 1, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void load(unsigned* to, const void* row) { detail::ldmatrix_x2_trans(to, row); }
+};
+
+namespace detail {
+// ldmatrix.x4.trans: 4 8x8 matrices of 16-bit elements, each transposed; each lane gives the address of one row.
+__device__ inline void ldmatrix_x4_trans(unsigned* to, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(kiln::shared_address(row))
+               : "memory");
+}
+}  // namespace detail
+struct ldmatrix_x4_trans {
+  enum : int { kBytes = 16, kMatrices = 4 };
+  // ((4,8),(2,4)):((2,8),(1,64))
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2, 4}, {2, 8, 1, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void load(unsigned* to, const void* row) { detail::ldmatrix_x4_trans(to, row); }
+};
+
+// cp.async.cg.shared.global, 16 bytes a lane
+struct cp_async_16 {
+  enum : int { kBytes = 16 };
+  __device__ static void start(void* shared, const void* global, int valid) {
+    cp_async<16>(shared, global, valid);
+  }
+};
+
+// cp.async.ca.shared.global, 8 bytes a lane
+struct cp_async_8 {
+  enum : int { kBytes = 8 };
+  __device__ static void start(void* shared, const void* global, int valid) {
+    cp_async<8>(shared, global, valid);
+  }
+};
+
+// cp.async.ca.shared.global, 4 bytes a lane
+struct cp_async_4 {
+  enum : int { kBytes = 4 };
+  __device__ static void start(void* shared, const void* global, int valid) {
+    cp_async<4>(shared, global, valid);
+  }
+};
+
+}  // namespace kiln::atom

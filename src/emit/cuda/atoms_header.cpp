@@ -1,0 +1,118 @@
+#include "emit/cuda/atoms_header.h"
+
+#include <span>
+
+#include "emit/cuda/instruction.h"
+#include "emit/cuda/names.h"
+#include "layout/print.h"
+#include "support/format.h"
+#include "target/copy.h"
+#include "target/mma.h"
+
+namespace kiln::emit {
+
+namespace {
+
+constexpr std::string_view kOpening =
+    "// The atoms: one struct for each matrix instruction, matrix load and asynchronous copy that\n"
+    "// kiln knows. Generated from src/target by `./dev docs`; not edited by hand.\n"
+    "// clang-format off\n"
+    "//\n"
+    "// A map sends (lane, value) to an element of the operand's tile, row + rows * column, where "
+    "A is\n"
+    "// (M, K), B is (N, K) and C is (M, N). `kiln map m16n8k16.f32.f16` draws it.\n"
+    "#pragma once\n"
+    "\n"
+    "#include \"kiln/device/memory.cuh\"\n"
+    "#include \"kiln/device/types.cuh\"\n"
+    "#include \"kiln/layout/value.h\"\n"
+    "\n"
+    "namespace kiln::atom {\n";
+
+// The layout's members in braces: a literal would be parsed anew by every compilation.
+std::string initialiser(const Layout& layout) {
+  const auto list = [&](const auto& numbers) {
+    return "{" +
+           join(std::span(numbers, static_cast<std::size_t>(layout.leaves)), ", ",
+                [](auto number) { return format("{}", static_cast<Index>(number)); }) +
+           "}";
+  };
+  return format("{{{}, {}, {}, {}, {}}}", list(layout.extents), list(layout.strides),
+                list(layout.opens), list(layout.closes), layout.leaves);
+}
+
+std::string map_function(std::string_view name, const Layout& map) {
+  return format(
+      "  // {}\n  __host__ __device__ static constexpr Layout {}() {{\n    return {};\n  }}\n",
+      to_text(map), name, initialiser(map));
+}
+
+std::string map_line(const target::Mma& row, target::Operand operand) {
+  const std::string_view letter = target::name(operand);
+  return map_function(format("map_{}", letter == "A"   ? "a"
+                                       : letter == "B" ? "b"
+                                                       : "c"),
+                      map_of(row, operand));
+}
+
+std::string type_line(const target::Mma& row, target::Operand operand) {
+  const DType dtype = dtype_of(row, operand);
+  return format("  using {} = {};\n  using Register{} = {};\n", target::name(operand), name(dtype),
+                target::name(operand), register_type(dtype).type);
+}
+
+std::string atom(const target::Mma& row) {
+  std::string out = format("\n{}struct {} {{\n", wrapper(row), legal_name(row.name));
+  out += format("  enum : int {{ kM = {}, kN = {}, kK = {}, kLanes = {} }};\n", row.shape.m,
+                row.shape.n, row.shape.k, row.lanes);
+  constexpr target::Operand kOperands[] = {target::Operand::kA, target::Operand::kB,
+                                           target::Operand::kC};
+  for (const target::Operand operand : kOperands) out += type_line(row, operand);
+  for (const target::Operand operand : kOperands) out += map_line(row, operand);
+  out += format(
+      "  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {{\n"
+      "    {}(c, a, b);\n"
+      "  }}\n"
+      "}};\n",
+      wrapper_name(row));
+  return out;
+}
+
+// A matrix load's wrapper has the atom's name, so it goes into a namespace of its own.
+std::string matrix_atom(const target::Copy& row) {
+  return format(
+      "\nnamespace detail {{\n{}}}  // namespace detail\n"
+      "struct {} {{\n"
+      "  enum : int {{ kBytes = {}, kMatrices = {} }};\n"
+      "{}"
+      "  __device__ static void load(unsigned* to, const void* row) {{ detail::{}(to, row); }}\n"
+      "}};\n",
+      wrapper(row), wrapper_name(row), row.bytes, row.matrices,
+      map_function("result_map", row.result_map), wrapper_name(row));
+}
+
+std::string async_atom(const target::Copy& row) {
+  return format(
+      "\n// {}, {} bytes a lane\n"
+      "struct {} {{\n"
+      "  enum : int {{ kBytes = {} }};\n"
+      "  __device__ static void start(void* shared, const void* global, int valid) {{\n"
+      "    cp_async<{}>(shared, global, valid);\n"
+      "  }}\n"
+      "}};\n",
+      row.ptx, row.bytes, legal_name(row.name), row.bytes, row.bytes);
+}
+
+}  // namespace
+
+std::string atoms_header() {
+  std::string out(kOpening);
+  for (const target::Mma& row : target::all_mmas()) out += atom(row);
+  for (const target::Copy& row : target::all_copies()) {
+    if (row.kind == target::CopyKind::kMatrix) out += matrix_atom(row);
+    if (row.kind == target::CopyKind::kAsync) out += async_atom(row);
+  }
+  return out + "\n}  // namespace kiln::atom\n";
+}
+
+}  // namespace kiln::emit

@@ -1,0 +1,28 @@
+// A has 128 rows, four repeats of 32, and C has 64, two repeats.
+// ERROR: a_and_c_differ_in_m<4, 2>
+#include <kiln/device/mma.cuh>
+
+using namespace kiln;
+
+#ifdef GOOD
+constexpr Layout kTileA = "(64,32):(32,1)"_layout;
+#else
+constexpr Layout kTileA = "(128,32):(32,1)"_layout;
+#endif
+
+__global__ void kernel(float* out) {
+  __shared__ __align__(16) f16 memory[128 * 64];
+  auto sA = make_tensor<"(64,32):(32,1)"_layout>(make_smem_ptr(memory));
+  auto sB = make_tensor<"(64,32):(32,1)"_layout>(make_smem_ptr(memory + 64 * 32));
+  auto gC = make_tensor<"(64,64):(64,1)"_layout>(make_gmem_ptr(out));
+  auto mma = make_tiled_mma<atom::m16n8k16_f32_f16, "(2,2)"_layout>();
+  auto mine = mma.get_thread_slice(static_cast<int>(threadIdx.x));
+  auto tCrB = mine.partition_fragment_B(sB);
+  auto accumulators = mine.partition_fragment_C(gC);
+  clear(tCrB);
+  clear(accumulators);
+  auto tCrA = mine.partition_fragment_A(make_tensor<kTileA>(make_smem_ptr(memory)));
+  clear(tCrA);
+  gemm(mma, tCrA, tCrB, accumulators);
+  copy(accumulators, mine.partition_C(gC));
+}
