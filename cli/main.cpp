@@ -86,19 +86,40 @@ void add_emit_and_ir(Cli& cli) {
   ir->footer("example: kiln ir matmul.co --after select-atoms");
 }
 
+void add_map(Cli& cli) {
+  kiln::driver::MapOptions& map = cli.map;
+  CLI::App* command = cli.app.add_subcommand(
+      "map", "draw which thread owns which element, and what lies in which bank");
+  command->add_option("ATOM", map.atom, "a matrix instruction, an `ldmatrix`, or a layout")
+      ->required();
+  command->add_option("--operand", map.operand, "A, B or C (default: all three)");
+  command->add_option("--format", map.format, "text, svg, html, latex or json")
+      ->capture_default_str();
+  command->add_option("-o", map.output, "write to this file");
+  command->add_flag("--table", map.table, "a row for each thread, a column for each value");
+  command->add_option("--tile", map.tile, "the layout is (lane, value) -> element of this tile")
+      ->type_name("ROWSxCOLS");
+  command->add_option("--smem", map.smem, "where the operand's tile lies in shared memory")
+      ->type_name("LAYOUT");
+  command->add_option("--swizzle", map.swizzle,
+                      "of byte addresses: 32, 64, 128 or BITS,BASE,SHIFT");
+  command->add_option("--dtype", map.dtype, "of an element, or its bytes (default: f16)");
+  command->add_flag("--banks", map.banks, "show the bank of each element");
+  command
+      ->add_option("--access", map.access, "lane (and vector element) -> element, or ldmatrix.x4")
+      ->type_name("LAYOUT");
+  command->footer(
+      "examples: kiln map m16n8k16.f32.f16 --operand C\n"
+      "          kiln map m16n8k16.f32.f16 --format html -o atom.html\n"
+      "          kiln map '(8,8):(8,1)' --dtype 16 --swizzle 128 --access 8:1");
+}
+
 void add_atoms_and_map(Cli& cli) {
   CLI::App* atoms = cli.app.add_subcommand("atoms", "list the matrix instructions");
   atoms->add_option("--arch", cli.atoms.arch, "only those of this architecture");
   atoms->add_flag("--json", cli.atoms.json, "print one JSON array");
   atoms->footer("example: kiln atoms --arch sm_80");
-  CLI::App* map = cli.app.add_subcommand("map", "show which thread owns which element");
-  map->add_option("ATOM", cli.map.atom, "a matrix instruction, as `kiln atoms` lists it")
-      ->required();
-  map->add_option("--operand", cli.map.operand, "A, B or C")->capture_default_str();
-  map->add_option("--format", cli.map.format, "text or json (svg, html, latex: not yet)")
-      ->capture_default_str();
-  map->add_option("-o", cli.map.output, "write to this file");
-  map->footer("example: kiln map m16n8k16.f32.f16 --operand C");
+  add_map(cli);
 }
 
 void add_later(Cli& cli, const char* name) {

@@ -6,7 +6,7 @@
 #include "driver/program.h"
 #include "emit/cuda/emit.h"
 #include "ir/print.h"
-#include "target/map.h"
+#include "target/atoms.h"
 
 namespace kiln::driver {
 
@@ -33,10 +33,6 @@ Exit usage(Console& console, Args&&... args) {
   diags.report<D>({}, std::forward<Args>(args)...).emit();
   show(console, diags, {});
   return Exit::kUsage;
-}
-
-std::string known_atoms() {
-  return join(target::all_mmas(), ", ", [](const auto& mma) { return std::string(mma.name); });
 }
 
 }  // namespace
@@ -99,29 +95,6 @@ Exit atoms(const AtomsOptions& options, Console& console) {
   }
   console.out << (options.json ? target::atoms_json(arch) : target::atoms_text(arch));
   return Exit::kFine;
-}
-
-Exit map(const MapOptions& options, Console& console) {
-  const target::Mma* mma = target::find_mma(options.atom);
-  if (mma == nullptr) {
-    return usage<diag::OptionChoice>(console, "map", options.atom, known_atoms());
-  }
-  const auto operand = target::operand_from_name(options.operand);
-  if (!operand) {
-    return usage<diag::OptionChoice>(console, "--operand", options.operand, "A, B, C");
-  }
-  if (options.format == "text") {
-    return write_text(console, options.output, target::map_text(*mma, *operand));
-  }
-  if (options.format == "json") {
-    return write_text(console, options.output, target::map_json(*mma, *operand));
-  }
-  const std::string_view later[] = {"svg", "html", "latex"};
-  if (std::find(std::begin(later), std::end(later), options.format) != std::end(later)) {
-    return not_available(format("`--format {}`", options.format), console);
-  }
-  return usage<diag::OptionChoice>(console, "--format", options.format,
-                                   "text, svg, html, latex, json");
 }
 
 Exit not_available(std::string_view command, Console& console) {

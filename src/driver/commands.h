@@ -23,7 +23,7 @@ namespace kiln::driver {
 // The table of matrix instructions.
 [[nodiscard]] Exit atoms(const AtomsOptions& options, Console& console);
 
-// Who owns which element of an operand.
+// Who owns which element, and what lies in which bank, as a picture (map_command.cpp).
 [[nodiscard]] Exit map(const MapOptions& options, Console& console);
 
 // A command that the design has and this version has not.

@@ -274,8 +274,14 @@ TEST_F(DriverTest, AtomsAndMaps) {
   EXPECT_EQ(json().at("operand"), "A");
   EXPECT_EQ(call(map, {.atom = "m1n1k1"}), Exit::kUsage);
   EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .operand = "D"}), Exit::kUsage);
-  EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .format = "svg"}), Exit::kUsage);
-  EXPECT_TRUE(err_has("not available yet"));
+  for (const char* format : {"text", "svg", "html", "latex", "json"}) {
+    EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .format = format}), Exit::kFine) << format;
+    EXPECT_EQ(call(map, {.atom = "ldmatrix.x4.trans", .format = format}), Exit::kFine) << format;
+    EXPECT_EQ(call(map, {.atom = "(8,8):(8,1)", .format = format, .swizzle = "128"}), Exit::kFine);
+  }
+  EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .format = "png"}), Exit::kUsage);
+  EXPECT_EQ(call(map, {.atom = "(8,8):(8)"}), Exit::kUsage);
+  EXPECT_EQ(call(map, {.atom = "(8,8):(8,1)", .output = path("no/a.svg")}), Exit::kEnvironment);
 }
 
 }  // namespace

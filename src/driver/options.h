@@ -50,9 +50,16 @@ struct AtomsOptions {
 };
 
 struct MapOptions {
-  std::string atom = {};
-  std::string operand = "C";
+  std::string atom = {};     // a matrix instruction, an `ldmatrix` or a layout
+  std::string operand = {};  // empty: all three
   std::string format = "text";
+  std::string tile = {};     // --tile 16x8
+  std::string smem = {};     // --smem LAYOUT
+  std::string swizzle = {};  // --swizzle 128 or 3,4,3
+  std::string dtype = {};    // --dtype f16, or a number of bytes
+  std::string access = {};   // --access LAYOUT or ldmatrix.x4
+  bool banks = false;
+  bool table = false;
   std::string output = {};
 };
 

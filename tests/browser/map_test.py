@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+"""Opens the pages of `kiln map` in a headless browser and reads them.
+
+    tests/browser/map_test.py --kiln build/release/bin/kiln [--results FILE] [FILTER]
+
+Needs Chromium (Debian package `chromium`; any Chromium or Chrome, or the one in $CHROMIUM, will do).
+Without one the test says so and passes, unless CI=true. It uses no driver: the page's own script runs,
+then `--dump-dom` prints the document as it stands. Cells are picked through the address
+(page.html#T05) and by real events that a script appended to the page sends.
+
+What a thread owns is written down here from the PTX ISA ("Matrix Fragments for mma.m16n8k16"), with
+lane = 4 * g + t, not taken from kiln.
+
+Also, without a browser: every atom, operand and format is drawn, twice the same; SVG is well-formed
+with one cell for each element.
+"""
+
+import argparse
+import html.parser
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+PAGE_BYTES_MAX = 200_000  # of a page of up to CELLS cells; a larger one may grow in proportion
+CELLS = 1024
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+SVG = "{http://www.w3.org/2000/svg}"
+ATOM = "m16n8k16.f32.f16"
+
+
+def a_elements(lane):
+    g, t = divmod(lane, 4)
+    return {(g + 8 * (i // 2 % 2), 2 * t + i % 2 + 8 * (i // 4)): i for i in range(8)}
+
+
+def b_elements(lane):  # (n, k)
+    g, t = divmod(lane, 4)
+    return {(g, 2 * t + i % 2 + 8 * (i // 2)): i for i in range(4)}
+
+
+def c_elements(lane):
+    g, t = divmod(lane, 4)
+    return {(g + 8 * (r // 2), 2 * t + r % 2): r for r in range(4)}
+
+
+class Page(html.parser.HTMLParser):
+    """The tables of a page: {caption: [(drawn row, drawn column, classes, attributes, text)]}."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables = {}
+        self.network = []
+        self.headers = 0
+        self.attributes = {}  # of the elements with an id, and of the body
+        self._table = self._row = self._cell = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.network += [v for k, v in attrs.items() if k in ("src", "href") or "//" in (v or "")]
+        if "id" in attrs or tag == "body":
+            self.attributes[attrs.get("id", "body")] = attrs
+        if tag == "table":
+            self._table = self.tables.setdefault(attrs["aria-label"], [])
+            self._row = -2
+        elif tag == "tr" and self._table is not None:
+            self._row, self._column = self._row + 1, 0
+        elif tag == "th":
+            self.headers += attrs.get("scope") in ("row", "col")
+        elif tag == "td" and self._row is not None and self._row >= 0:
+            classes = (attrs.get("class") or "").split()
+            self._cell = [self._row, self._column, classes, attrs, ""]
+            self._table.append(self._cell)
+            self._column += 1
+
+    def handle_data(self, data):
+        if self._cell is not None:
+            self._cell[4] += data
+
+    def handle_endtag(self, tag):
+        if tag == "td":
+            self._cell = None
+
+    def table(self, word):
+        """The first table whose name contains `word`."""
+        return next(cells for name, cells in self.tables.items() if word in name)
+
+    def picked(self, word):
+        """{(drawn row, drawn column): text} of the picked cells."""
+        return {(r, c): text for r, c, classes, _, text in self.table(word) if "on" in classes}
+
+
+class Browser:
+    def __init__(self, program, scratch):
+        self.program = program
+        self.scratch = Path(scratch)
+
+    def open(self, text, fragment="", script=""):
+        """The page after its script, and then `script`, has run."""
+        path = self.scratch / "page.html"
+        appended = f"<script>{script}</script>" if script else ""
+        path.write_text(text.replace("</body>", f"{appended}</body>"), encoding="utf-8")
+        argv = [self.program, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+        argv += ["--disable-dev-shm-usage", "--virtual-time-budget=2000"]
+        argv += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={self.scratch / 'profile'}"]
+        argv.append(path.as_uri() + fragment)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode != 0 or "<table" not in done.stdout:
+            raise AssertionError(f"the browser gave no page:\n{done.stderr[-2000:]}")
+        return Page(done.stdout)
+
+
+def kiln_map(kiln, *words):
+    done = subprocess.run(
+        [str(kiln), "map", *words], capture_output=True, text=True, timeout=60, check=False
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"kiln map {' '.join(words)}: exit {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def expect(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+def expect_thread(page, lane):
+    """Exactly the lane's elements of A, B (drawn k x n) and C are picked, with the right values."""
+    name = f"T{lane:02}"
+    transposed = {(k, n): value for (n, k), value in b_elements(lane).items()}
+    for word, elements in (
+        ("operand A", a_elements(lane)),
+        ("operand B", transposed),
+        ("operand C", c_elements(lane)),
+    ):
+        wanted = {place: f"{name}{value}" for place, value in elements.items()}
+        found = page.picked(word)
+        expect(found == wanted, f"{word} of {name}: picked {found}, wanted {wanted}")
+
+
+# In the browser. Each takes the browser and the path of kiln.
+
+
+def fragment_picks_a_thread(browser, kiln):
+    text = kiln_map(kiln, ATOM, "--format", "html")
+    for lane in (0, 5, 31):
+        page = browser.open(text, f"#T{lane:02}")
+        expect_thread(page, lane)
+        expect("picking" in page.attributes["body"].get("class", ""), "the page is not `picking`")
+        expect("hidden" not in page.attributes["picked"], "the panel stays hidden")
+
+
+def without_a_fragment_nothing_is_picked(browser, kiln):
+    page = browser.open(kiln_map(kiln, ATOM, "--format", "html"))
+    expect(not page.picked("operand C"), "cells are picked")
+    expect("hidden" in page.attributes["picked"], "the panel shows")
+    cells = {(r, c): (text, attrs["title"]) for r, c, _, attrs, text in page.table("operand C")}
+    expect(len(cells) == 128, f"{len(cells)} cells of C")
+    wanted = ("T053", "row 9, col 3, lane 5, value 3, register 3")
+    expect(cells[9, 3] == wanted, f"C[9][3] says {cells[9, 3]}, wanted {wanted}")
+
+
+def click_picks_and_clicking_again_lets_go(browser, kiln):
+    text = kiln_map(kiln, ATOM, "--format", "html")
+    cell = "document.querySelectorAll('figure')[2].querySelectorAll('tbody tr')[9].cells[4]"
+    expect_thread(browser.open(text, script=f"{cell}.click()"), 5)
+    page = browser.open(text, script=f"{cell}.click(); {cell}.click()")
+    expect(not page.picked("operand C"), "still picked after the second click")
+
+
+def search_box_finds_a_thread(browser, kiln):
+    text = kiln_map(kiln, ATOM, "--format", "html")
+    typed = (
+        "const box = document.getElementById('owner'); box.value = '{}';"
+        "box.dispatchEvent(new Event('input', {{bubbles: true}}));"
+    )
+    for query in ("17", "T17", "t17"):
+        expect_thread(browser.open(text, script=typed.format(query)), 17)
+    page = browser.open(text, script=typed.format("T32"))
+    expect(not page.picked("operand C"), "a thread that is not there was picked")
+    expect(page.attributes["owner"].get("aria-invalid") == "true", "T32 is not marked invalid")
+
+
+def escape_key_lets_go(browser, kiln):
+    script = "document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))"
+    page = browser.open(kiln_map(kiln, ATOM, "--format", "html"), "#T05", script)
+    expect(not page.picked("operand A"), "still picked after Escape")
+
+
+def bank_picks_its_elements(browser, kiln):
+    """Unswizzled, bank 4 is chunk 1 of every 128-byte row; swizzled, chunk 1 ^ row."""
+    for swizzle, column in (("none", lambda row: 1), ("128", lambda row: 1 ^ row)):
+        words = ["(8,8):(8,1)", "--dtype", "16", "--swizzle", swizzle, "--access", "8:1"]
+        page = browser.open(kiln_map(kiln, *words, "--format", "html"), "#b04")
+        found = set(page.picked("8 x 8"))
+        expect(found == {(row, column(row)) for row in range(8)}, f"swizzle {swizzle}: {found}")
+        conflicts = sum("x" in classes for _, _, classes, _, _ in page.table("8 x 8"))
+        expect(conflicts == (8 if swizzle == "none" else 0), f"{conflicts} cells in conflict")
+
+
+def table_of_a_thread_is_picked_too(browser, kiln):
+    page = browser.open(kiln_map(kiln, ATOM, "--format", "html"), "#T09")
+    found = page.picked("operand C: 16 x 8 of f32, 4 values a lane; ")
+    wanted = {(9, r): f"{row},{col}" for (row, col), r in c_elements(9).items()}
+    expect(found == wanted, f"the table picks {found}, wanted {wanted}")
+
+
+IN_BROWSER = (
+    fragment_picks_a_thread,
+    without_a_fragment_nothing_is_picked,
+    click_picks_and_clicking_again_lets_go,
+    search_box_finds_a_thread,
+    escape_key_lets_go,
+    bank_picks_its_elements,
+    table_of_a_thread_is_picked_too,
+)
+
+
+# Without one. Each takes the path of kiln.
+
+
+def subjects(kiln):
+    """Words of `kiln map` and the cells they draw: every atom and operand, copies, layouts."""
+    argv = [str(kiln), "atoms", "--json"]
+    atoms = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+    for atom in atoms:
+        counts = [x["rows"] * x["cols"] for x in (atom["operands"][o] for o in "ABC")]
+        for operand, count in zip("ABC", counts):
+            yield [atom["name"], "--operand", operand], count
+            yield [atom["name"], "--operand", operand, "--table"], count
+            yield [atom["name"], "--operand", operand, "--banks"], count
+        yield [atom["name"]], sum(counts)
+    for copy, trans in itertools.product((1, 2, 4), ("", ".trans")):
+        yield [f"ldmatrix.x{copy}{trans}"], 64 * copy
+    yield ["(4,(2,2)):(4,(2,1))"], 16
+    yield ["((4,8),2):((16,1),8)", "--tile", "8x8"], 64
+    yield ["(16,16):(64,1)", "--swizzle", "128", "--access", "ldmatrix.x4"], 256
+    yield ["3:-1"], 3
+
+
+def well_formed_svg(text, cells):
+    root = xml.fromstring(text)
+    drawn = [g for g in root.iter(f"{SVG}g") if g.find(f"{SVG}title") is not None]
+    expect(len(drawn) == cells, f"{len(drawn)} cells in the SVG, wanted {cells}")
+    expect(root.find(f"{SVG}title").text, "no title")
+    width, height = float(root.get("width")), float(root.get("height"))
+    for rect in root.iter(f"{SVG}rect"):
+        right = float(rect.get("x")) + float(rect.get("width"))
+        bottom = float(rect.get("y")) + float(rect.get("height"))
+        expect(right <= width and bottom <= height, f"a box ends at {right}, {bottom}, off the page")
+    expect("//" not in text.replace("http://www.w3.org/2000/svg", ""), "an address in the SVG")
+
+
+def self_contained_html(text, cells):
+    page = Page(text)
+    first = sum(len(table) for name, table in page.tables.items() if "of each thread" not in name)
+    again = sum(len(table) for name, table in page.tables.items() if "of each thread" in name)
+    expect(cells in (first, again), f"{first} and {again} cells in the HTML, wanted {cells}")
+    expect(not page.network, f"the page names other files: {page.network}")
+    expect(page.headers > 0 and "@import" not in text and "url(" not in text, "not self-contained")
+    size = len(text.encode())
+    limit = PAGE_BYTES_MAX * max(1, (first + again) / CELLS)
+    expect(size <= limit, f"{size} bytes, at most {limit:.0f}")
+
+
+def balanced_latex(text, cells):
+    body = re.sub(r"\\[{}\\]", "", text)
+    expect(body.count("{") == body.count("}"), "braces do not balance")
+    count = len(re.findall(r"^\\cell\{", text, re.M))
+    expect(count == cells, f"{count} cells in the LaTeX, wanted {cells}")
+    used = set(re.findall(r"\{(c\d+)\}", text.split("\\begin{document}")[1]))
+    defined = set(re.findall(r"\\definecolor\{(c\d+)\}", text))
+    expect(used <= defined, f"colours without a definition: {used - defined}")
+    expect(text.startswith("%") and text.rstrip().endswith("\\end{document}"), "not a document")
+
+
+def complete_json(text, cells):
+    parsed = json.loads(text)
+    lists = [v for v in parsed.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
+    grids = lists[0] if lists else [parsed]
+    count = sum(len(line) for grid in grids for line in grid["elements"])
+    expect(count == cells, f"{count} cells in the JSON, wanted {cells}")
+
+
+def some_text(text, _cells):
+    expect(text.strip() and all(line == line.rstrip() for line in text.split("\n")), "stray spaces")
+
+
+FORMATS = {
+    "svg": well_formed_svg,
+    "html": self_contained_html,
+    "latex": balanced_latex,
+    "json": complete_json,
+    "text": some_text,
+}
+
+
+def every_subject_in(name):
+    def check(kiln):
+        for words, cells in subjects(kiln):
+            argv = [*words[1:], "--format", name, "--", words[0]]
+            text = kiln_map(kiln, *argv)
+            try:
+                FORMATS[name](text, cells)
+            except AssertionError as error:
+                raise AssertionError(f"{' '.join(words)}: {error}") from None
+            expect(text == kiln_map(kiln, *argv), f"{' '.join(words)}: two runs differ")
+
+    check.__name__ = f"every_subject_in_{name}"
+    return check
+
+
+ALONE = tuple(every_subject_in(name) for name in FORMATS)
+
+
+def find_browser():
+    names = [os.environ["CHROMIUM"]] if os.environ.get("CHROMIUM") else BROWSERS
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+def attempt(check, *arguments):
+    """Whether the check passes; prints why not."""
+    try:
+        check(*arguments)
+    except (AssertionError, OSError, subprocess.SubprocessError, xml.ParseError, ValueError) as error:
+        print(f"FAIL {check.__name__}\n  {error}")
+        return False
+    return True
+
+
+def run(kiln, name_filter):
+    """[whether each check passed]."""
+    results = [attempt(check, kiln) for check in ALONE if name_filter in check.__name__]
+    wanted = [check for check in IN_BROWSER if name_filter in check.__name__]
+    program = find_browser()
+    if wanted and program is None:
+        print("map_test: no Chromium here: the pages are not opened (install `chromium`)")
+        must = os.environ.get("CI") == "true"
+        return results + [False] * len(wanted) if must else results
+    with tempfile.TemporaryDirectory(prefix="kiln-browser-") as scratch:
+        browser = Browser(program, scratch)
+        return results + [attempt(check, browser, kiln) for check in wanted]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kiln", type=Path, required=True, help="the binary under test")
+    parser.add_argument("--results", type=Path, help="write {passed, failed} here")
+    parser.add_argument("filter", nargs="?", default="", metavar="FILTER")
+    options = parser.parse_args()
+    results = run(options.kiln.resolve(), options.filter)
+    counts = {"passed": sum(results), "failed": len(results) - sum(results)}
+    print(f"browser: {counts['passed']} passed, {counts['failed']} failed")
+    if options.results:
+        options.results.write_text(json.dumps(counts), encoding="utf-8")
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
