@@ -5,7 +5,8 @@
 
 Layers: unit tests (ctest, sanitized), sweeps (ctest, release), the golden runner's own test, golden
 tests (sanitized), tests/e2e/*_test.py (the sanitized binary in $KILN, the release one in
-$KILN_RELEASE when there is one), meta tests, and nvcc when it is on the PATH. Prints each command
+$KILN_RELEASE when there is one), the layout algebra against pycute, pages in a browser, meta tests,
+and where nvcc is on the PATH what must compile and what must not. Prints each command
 before running it. The last line is `N passed, N failed`; the exit code is 0 only if all of it passed.
 """
 
@@ -97,8 +98,8 @@ def run_layers(options):
     if release:
         yield ctest(release, ["-L", "sweep"], options.filter)
     if not options.filter:
-        yield python_unittest(tests / "golden" / "self_test.py")
-        yield python_unittest(tests / "tools" / "self_test.py")
+        for folder in ("api", "golden", "seeds", "tools"):
+            yield python_unittest(tests / folder / "self_test.py")
     binaries = {"KILN": kiln[1]}
     if release:
         binaries["KILN_RELEASE"] = str(release / "bin" / "kiln")
@@ -109,10 +110,29 @@ def run_layers(options):
     yield script(golden, debug / "results" / "golden.json")
     meta = [sys.executable, str(tests / "meta" / "run.py"), *kiln, *keep]
     yield script(meta, debug / "results" / "meta.json")
-    if release and shutil.which("nvcc"):
-        nvcc = [sys.executable, str(tests / "nvcc" / "run.py")]
-        nvcc += ["--kiln", str(release / "bin" / "kiln"), *keep]
-        yield script(nvcc, debug / "results" / "nvcc.json")
+    browser = [sys.executable, str(tests / "browser" / "map_test.py"), *kiln, *keep]
+    yield script(browser, debug / "results" / "browser.json")
+    if release:
+        yield from run_release_layers(release, debug / "results", keep)
+
+
+def run_release_layers(release, results, keep):
+    """What takes the release build, or a compiler only."""
+    tests = Path("tests")
+    if not keep or "pycute" in keep[0]:
+        pycute = [sys.executable, str(tests / "api" / "pycute_test.py")]
+        pycute += ["--program", str(release / "tests" / "api" / "layout_cases")]
+        yield script(pycute, results / "pycute.json")
+    if not shutil.which("nvcc"):
+        print("skipped: tests/nvcc, tests/must_not_compile and tests/seeds need nvcc", flush=True)
+        return
+    nvcc = [sys.executable, str(tests / "nvcc" / "run.py")]
+    nvcc += ["--kiln", str(release / "bin" / "kiln"), *keep]
+    yield script(nvcc, results / "nvcc.json")
+    must_not = [sys.executable, str(tests / "must_not_compile" / "run.py"), *keep]
+    yield script(must_not, results / "must_not_compile.json")
+    if not keep or "seeds" in keep[0]:
+        yield script([sys.executable, str(tests / "seeds" / "run.py")], results / "seeds.json")
 
 
 def main():
