@@ -68,6 +68,7 @@ def main():
     parser.add_argument("--kernel", required=True, help="the kernel, with its template arguments")
     parser.add_argument("--arch", required=True)
     parser.add_argument("--library", type=Path, action="append", default=[])
+    parser.add_argument("--option", action="append", default=[], help="one more, for NVRTC")
     parser.add_argument("-I", dest="include", action="append", default=[])
     options = parser.parse_args()
     start = time.perf_counter()
@@ -76,7 +77,7 @@ def main():
         print("no libnvrtc here", file=sys.stderr)
         return 3
     loaded, loaded_cpu = time.perf_counter(), time.process_time()
-    words = ["-std=c++20", f"-arch={options.arch}"]
+    words = ["-std=c++20", f"-arch={options.arch}", *options.option]
     program = Program(library, options.file, options.kernel)
     cubin = program.compile(words + [f"-I{folder}" for folder in options.include])
     done, done_cpu = time.perf_counter(), time.process_time()

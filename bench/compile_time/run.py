@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How long the device library takes to compile, beside the same programs on CuTe.
 
-    bench/compile_time/run.py [--repeats 3] [--json FILE] [--check] [--cute FOLDER] [FILTER]
+    bench/compile_time/run.py [--repeats 3] [--ptxas-level 3] [--json FILE] [--check]
+                              [--cute FOLDER] [FILTER]
 
 Every case is compiled once in each repeat, in turn, so that a slow minute of the machine slows
 both sides of a ratio; the table gives medians, and the ratio is the median of the ratios of each
@@ -35,7 +36,7 @@ sys.path.insert(0, str(ROOT / "tests" / "seeds"))
 import programs  # noqa: E402
 
 TIMEOUT_S = 900
-NVRTC_KERNEL = "gemm_kernel<Staged>"  # of examples/global_gemm.cu
+NVRTC_STEPS = ("Plain", "Pipelined", "Staged")  # of examples/global_gemm.cu
 # The same package, and the same folder, as for tests/api/pycute_test.py.
 REQUIREMENTS = ROOT / "tests" / "api" / "requirements.txt"
 PACKAGES = ROOT / "build" / "python" / "pycute"
@@ -53,6 +54,7 @@ class Case:
     compiler: str  # "nvcc" or "nvrtc"
     arch: str
     source: Path
+    kernel: str = ""  # NVRTC only: which one of the file
     wall: list = field(default_factory=list)
     cpu: list = field(default_factory=list)
 
@@ -95,8 +97,10 @@ def cases(scratch):
     found = [
         Case("global_gemm", "kiln", "nvcc", "sm_80", gemm),
         Case("global_gemm", "cute", "nvcc", "sm_80", HERE / "global_gemm_cute.cu"),
-        Case("global_gemm", "kiln", "nvrtc", "sm_80", gemm),
-        Case("global_gemm", "kiln", "nvrtc", "sm_90a", gemm),
+        *[
+            Case(f"global_gemm {step}", "kiln", "nvrtc", "sm_90a", gemm, f"gemm_kernel<{step}>")
+            for step in NVRTC_STEPS
+        ],
         Case("hello_mma", "kiln", "nvcc", "sm_80", ROOT / "examples" / "hello_mma.cu"),
     ]
     folder = programs.seeds_folder(os.environ, ROOT)
@@ -119,16 +123,17 @@ def toolkit_folders(kind):
     return [root / name for name in below if (root / name).is_dir()]
 
 
-def command(case, cute, scratch):
+def command(case, cute, scratch, ptxas_level):
     if case.compiler == "nvrtc":
         argv = [sys.executable, str(HERE / "nvrtc.py"), str(case.source)]
-        argv += ["--kernel", NVRTC_KERNEL, "--arch", case.arch]
+        argv += ["--kernel", case.kernel, "--arch", case.arch]
         for folder in toolkit_folders("library"):
             argv += ["--library", str(folder)]
         for folder in [ROOT / "include", *toolkit_folders("include")]:
             argv += ["-I", str(folder)]
-        return argv
+        return [*argv, f"--option=--ptxas-options=-O{ptxas_level}"]
     argv = ["nvcc", "-std=c++20", f"-arch={case.arch}", "-o", str(scratch / "program")]
+    argv += ["-Xptxas", f"-O{ptxas_level}"]
     if case.library == "cute":
         argv += ["--expt-relaxed-constexpr", "-I", str(cute)]
     else:
@@ -232,10 +237,10 @@ def missed_limits(records):
     """What --check has to say against global_gemm's figures."""
     missed = []
     for row in records:
-        if row["case"] != "global_gemm" or row["library"] != "kiln":
+        if not row["case"].startswith("global_gemm") or row["library"] != "kiln":
             continue
         most = NVCC_SECONDS_MOST if row["compiler"] == "nvcc" else NVRTC_SECONDS_MOST
-        what = f"global_gemm with {row['compiler']} for {row['arch']}"
+        what = f"{row['case']} with {row['compiler']} for {row['arch']}"
         if row["median_s"] >= most:
             missed.append(f"{what}: {row['median_s']:.2f} s, wanted under {most} s")
         if row.get("cute_over_ours", RATIO_LEAST) < RATIO_LEAST:
@@ -246,6 +251,7 @@ def missed_limits(records):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--ptxas-level", type=int, default=3, help="of optimisation, both sides")
     parser.add_argument("--json", type=Path, help="write one line for each case here")
     parser.add_argument("--check", action="store_true", help="fail where a limit is missed")
     parser.add_argument("--cute", type=Path, help="the folder that holds CuTe's headers")
@@ -263,10 +269,10 @@ def main():
             stop(2, f"no case matches `{options.filter}`")
         for _ in range(options.repeats):
             for case in found:
-                measure(case, command(case, cute, scratch))
+                measure(case, command(case, cute, scratch, options.ptxas_level))
     records = [record(case) for case in found]
     add_ratios(found, records)
-    where = surroundings(cute)
+    where = {**surroundings(cute), "ptxas_level": options.ptxas_level}
     print_table(records, where)
     if options.json:
         lines = [json.dumps({**where, **numbers}) + "\n" for numbers in records]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compiles with nvcc what `kiln emit` writes, the examples in CUDA, and each device header alone.
+"""Compiles with nvcc what `kiln emit` writes, the CUDA programs, and each device header alone.
 
     tests/nvcc/run.py --kiln build/release/bin/kiln [--results FILE] [FILTER]
 
 Needs nvcc on the PATH. A golden file takes part when it has a line `// RUN: kiln emit ...` and is
-meant to succeed; the architecture is the one on that line. Examples are compiled for
-each of ARCHES, headers for the first, and there a warning is an error.
+meant to succeed; the architecture is the one on that line. Examples are compiled for each of
+ARCHES, the programs of tests/gpu and headers for the first, and there a warning is an error.
 """
 
 import argparse
@@ -42,11 +42,12 @@ def emit_cases(kiln, name_filter):
 
 
 def source_cases(name_filter):
-    """The same of examples/*.cu and include/kiln/device/*.cuh."""
+    """The same of examples/*.cu, tests/gpu/*.cu and include/kiln/device/*.cuh."""
     examples = [path for path in tree.files(".cu") if path.parts[0] == "examples"]
+    on_gpu = [path for path in tree.files(".cu") if path.parts[:2] == ("tests", "gpu")]
     headers = [path for path in tree.files(".cuh") if path.parts[:2] == ("include", "kiln")]
     found = [(path, arch) for path in examples for arch in ARCHES]
-    found += [(path, ARCHES[0]) for path in headers]
+    found += [(path, ARCHES[0]) for path in [*on_gpu, *headers]]
     return [
         (f"{path} for {arch}", partial(compile_source, path, arch))
         for path, arch in found
