@@ -79,25 +79,34 @@ Checked<bool> check_names(const ir::Function& function, const Request& request,
   return true;
 }
 
+reference::Accumulation accumulation_of(const target::Mma& atom) {
+  return {
+      .roundoff = atom.acc_roundoff, .depth = atom.shape.k, .exact_integers = atom.exact_integers};
+}
+
 // Each product's accumulation as the decided instruction has it.
 reference::Numerics numerics_of(const ir::Function& decided) {
   return [&decided](ir::OpId id) {
     const auto* mma = std::get_if<ir::Mma>(&decided.ops[id].data);
     KILN_CHECK(mma != nullptr && mma->atom != nullptr, "operation {} has no instruction", id.index);
-    return reference::Accumulation{mma->atom->acc_roundoff, mma->atom->shape.k};
+    return accumulation_of(*mma->atom);
   };
 }
 
 // The kernel's weakest instruction; plain f32 arithmetic when it has none.
 reference::EinsumNumerics weakest(const ir::Function& decided) {
   reference::EinsumNumerics out;
+  const target::Mma* weakest = nullptr;
   ir::walk(decided, decided.body, [&](ir::OpId id) {
     const auto* mma = std::get_if<ir::Mma>(&decided.ops[id].data);
     if (mma == nullptr || mma->atom == nullptr) return;
-    if (mma->atom->acc_roundoff < out.accumulation.roundoff) return;
-    out.accumulation = {mma->atom->acc_roundoff, mma->atom->shape.k};
-    out.accumulator = mma->atom->acc;
+    if (weakest == nullptr || mma->atom->acc_roundoff > weakest->acc_roundoff) weakest = mma->atom;
   });
+  if (weakest == nullptr) return out;
+  out.accumulation = accumulation_of(*weakest);
+  out.accumulator = weakest->acc;
+  // Operands of one type are held as they are.
+  if (weakest->a == weakest->b) out.operand = weakest->a;
   return out;
 }
 

@@ -22,7 +22,7 @@ struct TileMap {
   target::TileExtents tile;
   std::string row_name;
   std::string col_name;
-  int per_register = 0;  // values of one 32-bit register; 0: values are not in registers
+  int bits = 0;  // of a value in 32-bit registers; 0: values are not in registers
 
   [[nodiscard]] int lanes() const { return static_cast<int>(size(tv, 0)); }
   [[nodiscard]] int values() const { return static_cast<int>(size(tv) / size(tv, 0)); }
@@ -34,8 +34,10 @@ struct TileMap {
 void add_owner_facts(const TileMap& map, int lane, int value, Cell& cell) {
   cell.facts.push_back({"lane", lane});
   cell.facts.push_back({"value", value});
-  if (map.per_register == 0) return;
-  cell.facts.push_back({"register", lane < 0 ? -1 : value / map.per_register});
+  if (map.bits == 0) return;
+  constexpr int kRegisterBits = 32;
+  // The first of them where a value takes two.
+  cell.facts.push_back({"register", lane < 0 ? -1 : value * map.bits / kRegisterBits});
 }
 
 void give(const TileMap& map, int lane, int value, Cell& cell) {
@@ -143,8 +145,7 @@ struct Page {
 TileMap operand_map(const target::Mma& mma, Operand operand) {
   const AxisNames names = axis_names(operand);
   return {target::map_of(mma, operand), target::extents(mma.shape, operand), std::string(names.row),
-          std::string(names.col),
-          target::values_of(mma, operand) / target::registers_of(mma, operand)};
+          std::string(names.col), info(dtype_of(mma, operand)).bits};
 }
 
 // A left of C, B above it; the tables below, in order.
@@ -219,7 +220,7 @@ Picture matrix_load_picture(const target::Copy& copy, const OwnershipOptions& op
   picture.properties = {{"copy", std::string(copy.name)}, {"layout", layout}};
   const Page page{picture, options};
   for (int matrix = 0; matrix < copy.matrices; ++matrix) {
-    TileMap map{copy.result_map, {kMatrix, kMatrix * copy.matrices}, "row", "col", 2};
+    TileMap map{copy.result_map, {kMatrix, kMatrix * copy.matrices}, "row", "col", 16};
     // The whole map on matrices side by side, and the part of it that is this one.
     Grid whole = tile_grid(map, false);
     Grid grid = make_grid("row", kMatrix, "col", kMatrix);

@@ -288,7 +288,7 @@ void load_instructions_fit(const Module& module, const Function& f, Mistakes& mi
   });
 }
 
-// Each 8x8 matrix of 16-bit elements is two numbers of the list, and each lies inside the tile.
+// Each matrix, 8 rows of 16 bytes, is two numbers of the list, and each lies inside the tile.
 void load_matrices_cover_the_tile(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Load>(f, [&](const Load& load, OpId id) {
     const FragType* frag = type_as<FragType>(f, load.frag);
@@ -303,12 +303,14 @@ void load_matrices_cover_the_tile(const Module&, const Function& f, Mistakes& mi
                frag->cols);
       return;
     }
+    const std::int64_t across = 16 / size_bytes(frag->dtype);
     std::set<std::pair<std::int64_t, std::int64_t>> seen;
     for (std::size_t i = 0; i + 1 < load.matrices.size(); i += 2) {
       const std::int64_t row = load.matrices[i];
       const std::int64_t col = load.matrices[i + 1];
-      const bool inside = row >= 0 && col >= 0 && row <= frag->rows - 8 && col <= frag->cols - 8;
-      if (inside && row % 8 == 0 && col % 8 == 0 && seen.insert({row, col}).second) continue;
+      const bool inside =
+          row >= 0 && col >= 0 && row <= frag->rows - 8 && col <= frag->cols - across;
+      if (inside && row % 8 == 0 && col % across == 0 && seen.insert({row, col}).second) continue;
       complain(mistakes, f, id, "the matrix at ({}, {}) is outside or there twice", row, col);
     }
   });

@@ -10,6 +10,7 @@ namespace kiln::passes {
 namespace {
 
 constexpr std::int64_t kVectorMax = 16;
+constexpr int kRegisterBytes = 4;
 
 // One end of a transfer.
 struct Side {
@@ -123,19 +124,28 @@ target::Fragment fragment_of(const ir::Function& function, const ir::Load& load)
                                  static_cast<int>(row ? type.cols : type.rows));
 }
 
-// The 8x8 matrices, in register order, that `instruction` would have to fetch so that every lane
-// gets its elements; empty when its result map does not give them.
-std::vector<std::int64_t> matrices_for(const target::Fragment& fragment, ir::Major major,
+// Where an element of a lane's register lies in the 8 rows of 16 bytes that one matrix is: a
+// matrix load moves pairs of bytes, whatever elements they are or are part of.
+Place place_in_matrix(const target::Copy& instruction, int lane, int element, int size) {
+  constexpr int kPair = 2;
+  const int byte = element * size;
+  const auto pair =
+      static_cast<int>(instruction.result_map(lane + 32 * (byte / kPair)));  // row + 8 * column
+  return {pair % 8, (pair / 8 % 8 * kPair + byte % kPair) / size};
+}
+
+// The matrices, in register order, that `instruction` would have to fetch so that every lane
+// gets its elements of `size` bytes; empty when its result map does not give them.
+std::vector<std::int64_t> matrices_for(const target::Fragment& fragment, ir::Major major, int size,
                                        const target::Copy& instruction) {
-  constexpr int kPerMatrix = 2;  // 16-bit values of one lane in one matrix
+  const int each = kRegisterBytes / size;  // values of one lane in one matrix
   std::vector<std::int64_t> out;
-  for (int value = 0; value < fragment.values; value += kPerMatrix) {
+  for (int value = 0; value < fragment.values; value += each) {
     const Place base = place_in_view(fragment, major, 0, value);
     for (int lane = 0; lane < fragment.lanes; ++lane) {
-      for (int half = 0; half < kPerMatrix; ++half) {
-        const Place place = place_in_view(fragment, major, lane, value + half);
-        const auto element = static_cast<int>(instruction.result_map(lane + fragment.lanes * half));
-        const Place given{element % 8, element / 8 % 8};
+      for (int element = 0; element < each; ++element) {
+        const Place place = place_in_view(fragment, major, lane, value + element);
+        const Place given = place_in_matrix(instruction, lane, element, size);
         if (place.row - base.row != given.row || place.col - base.col != given.col) return {};
       }
     }
@@ -151,16 +161,19 @@ void plan_load(const ir::Module& module, const ir::Function& function, ir::Load&
   const Side side = side_of(function, load.view);
   const target::Fragment fragment = fragment_of(function, load);
   load.guarded = guarded_dimensions(function, side);
+  const int size = size_bytes(side.root.dtype);
+  // What is converted on the way goes through plain loads.
+  const bool as_it_is = function.frag_type(load.frag).dtype == side.root.dtype;
   const bool matrix_ready = side.root.space == ir::Space::kShared && load.guarded.empty() &&
-                            size_bytes(side.root.dtype) == 2 && rows_are_aligned(side);
-  const int count = fragment.values / 2;
+                            as_it_is && size <= kRegisterBytes && rows_are_aligned(side);
+  const int count = fragment.values * size / kRegisterBytes;
   for (int matrices = 4; matrix_ready && matrices >= 1; matrices /= 2) {
     if (count % matrices != 0) continue;
     for (bool transposed : {false, true}) {
       const target::Copy* instruction =
           target::find_matrix_load(*module.arch, matrices, transposed);
       if (instruction == nullptr) continue;
-      auto places = matrices_for(fragment, load.major, *instruction);
+      auto places = matrices_for(fragment, load.major, size, *instruction);
       if (places.empty()) continue;
       load.instruction = instruction;
       load.matrices = std::move(places);

@@ -11,19 +11,47 @@ void set_atom(ir::Function& function, ir::ValueId frag, const target::Mma* atom)
   if (alloc->atom == nullptr) alloc->atom = atom;
 }
 
-void select(const target::Arch& arch, ir::Function& function, ir::Mma& mma) {
+// M, N and K as the operands have them.
+target::MmaShape request_of(const ir::Function& function, const ir::Mma& mma) {
   const ir::FragType& a = function.frag_type(mma.a);
   const ir::FragType& b = function.frag_type(mma.b);
-  const ir::FragType& c = function.frag_type(mma.c);
-  const std::int64_t k = mma.a_major == ir::Major::kRow ? a.cols : a.rows;
-  const target::MmaShape shape{static_cast<int>(c.rows), static_cast<int>(c.cols),
-                               static_cast<int>(k)};
+  const bool a_row = mma.a_major == ir::Major::kRow;
+  const bool b_row = mma.b_major == ir::Major::kRow;
+  return {static_cast<int>(a_row ? a.rows : a.cols), static_cast<int>(b_row ? b.rows : b.cols),
+          static_cast<int>(a_row ? a.cols : a.rows)};
+}
+
+// Computes c^T = b * a^T instead of c = a * b: operands change places, the accumulator its rows
+// with its columns, and what is stored is transposed.
+void exchange(ir::Function& function, ir::Mma& mma) {
+  const auto type_of = [&](ir::ValueId frag) -> ir::FragType& {
+    return std::get<ir::FragType>(function.values[frag].type);
+  };
+  std::swap(mma.a, mma.b);
+  std::swap(mma.a_major, mma.b_major);
+  type_of(mma.a).role = ir::Role::kA;
+  type_of(mma.b).role = ir::Role::kB;
+  ir::FragType& c = type_of(mma.c);
+  // Another `mma` on the same accumulator has turned it already.
+  if (c.rows == request_of(function, mma).m) return;
+  std::swap(c.rows, c.cols);
+  for (ir::Op& op : function.ops) {
+    auto* store = std::get_if<ir::Store>(&op.data);
+    if (store != nullptr && store->frag == mma.c) store->transposed = !store->transposed;
+  }
+}
+
+void select(const target::Arch& arch, ir::Function& function, ir::Mma& mma) {
+  const target::MmaShape shape = request_of(function, mma);
   const target::Mma* atom =
-      target::find_mma(arch, target::Scope::kWarp, a.dtype, b.dtype, c.dtype, shape);
+      target::find_mma(arch, target::Scope::kWarp, function.frag_type(mma.a).dtype,
+                       function.frag_type(mma.b).dtype, function.frag_type(mma.c).dtype, shape);
   KILN_CHECK(atom != nullptr, "no instruction for a {}x{}x{} mma that sema let through", shape.m,
              shape.n, shape.k);
   mma.atom = atom;
-  mma.repeats = {shape.m / atom->shape.m, shape.n / atom->shape.n, shape.k / atom->shape.k};
+  if (target::serves_exchanged(*atom, shape)) exchange(function, mma);
+  const target::MmaShape tile = request_of(function, mma);
+  mma.repeats = {tile.m / atom->shape.m, tile.n / atom->shape.n, tile.k / atom->shape.k};
   for (ir::ValueId frag : {mma.a, mma.b, mma.c}) set_atom(function, frag, atom);
 }
 

@@ -4,6 +4,12 @@
 //   mma c=%mc a=%ma b=%mb          (16x16x16 of f16 into f16)
 //     =>  mma c=%mc a=%ma b=%mb atom=m16n8k16.f16.f16 repeats=[1, 2, 1]
 //
+// A request that the instruction serves with A and B exchanged (8x32x16) is turned around here, so
+// that nothing later has to know:
+//
+//   mma c=%mc a=%ma b=%mb, store frag=%mc
+//     =>  mma c=%mc a=%mb b=%ma, store frag=%mc transposed      %mc is 32x8 from now on
+//
 // Runs first: every later decision (shared layouts, ldmatrix, barriers) follows from what the
 // matrix unit wants. Sema has already refused tiles that no instruction serves. Establishes
 // Form::kAtoms.

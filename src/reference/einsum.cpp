@@ -119,6 +119,10 @@ struct Plan {
   std::size_t output_rank = 0;
   std::vector<Factor> factors;
   bool integral = true;
+  double largest = 0;  // magnitude of a factor's value
+  // What rounding the factors costs a product: relative to it, and where they are subnormal.
+  double operand_error = 0;
+  double operand_floor = 0;
 };
 
 const Named* find(const std::vector<Named>& tensors, const std::string& name) {
@@ -185,7 +189,7 @@ Checked<std::vector<std::int64_t>> bind(const EinsumTerm& term, const Tensor& te
 }
 
 Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
-                        Diagnostics& diags) {
+                        const EinsumNumerics& numerics, Diagnostics& diags) {
   Plan plan;
   const auto output = resolve(Side::kLeft, einsum.output, tensors, diags);
   if (!output) return Unexpected{output.error()};
@@ -207,10 +211,20 @@ Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
     auto strides = bind(term, **tensor, plan, diags);
     if (!strides) return Unexpected{strides.error()};
     Factor factor{{}, std::move(*strides)};
+    bool held = true;  // by the operands' type
     for (std::size_t i = 0; i < static_cast<std::size_t>((*tensor)->elements()); ++i) {
       const double value = (*tensor)->get(i);
       plan.integral = plan.integral && std::isfinite(value) && std::trunc(value) == value;
+      held = held && (!numerics.operand || !std::isfinite(value) ||
+                      round_to(*numerics.operand, value) == value);
       factor.values.push_back(value);
+    }
+    for (const double value : factor.values) {
+      if (std::isfinite(value)) plan.largest = std::max(plan.largest, std::fabs(value));
+    }
+    if (!held) {
+      plan.operand_error += roundoff(*numerics.operand) * (1 + plan.operand_error);
+      plan.operand_floor += smallest(*numerics.operand);
     }
     plan.factors.push_back(std::move(factor));
   }
@@ -258,14 +272,21 @@ Number bounded(const Plan& plan, const Sum& sum, double length, const EinsumNume
                DType dtype) {
   const double u = numerics.accumulation.roundoff;
   if (sum.magnitude > info(numerics.accumulator).max) return {sum.value, kUnbounded};
-  if (!std::isfinite(sum.value)) return {sum.value, 0};
-  const double exact_limit = integers_exact_up_to(numerics.accumulator);
-  const bool exact = plan.integral && sum.magnitude <= exact_limit;
+  // A factor that is rounded to 0 makes a NaN of its infinite partner.
+  if (!std::isfinite(sum.value)) return {sum.value, plan.operand_error > 0 ? kUnbounded : 0};
+  const double exact_limit =
+      std::min(numerics.accumulation.exact_integers, integers_exact_up_to(numerics.accumulator));
+  const bool exact = !is_float(numerics.accumulator) ||
+                     (plan.integral && plan.operand_error == 0 && sum.magnitude <= exact_limit);
   // A third factor is multiplied before it is added: one more rounding each.
   const double further = plan.factors.size() > 2 ? static_cast<double>(plan.factors.size() - 2) : 0;
   const double steps =
       std::ceil(length / static_cast<double>(numerics.accumulation.depth)) + 2 + further;
-  const double error = exact ? 0 : steps * (u * sum.magnitude + smallest(numerics.accumulator));
+  // Our own sum is in fp64, one rounding for each product and each sum.
+  const double relative = steps * u + plan.operand_error + 2 * length * 0x1p-53;
+  const double floor = steps * smallest(numerics.accumulator) +
+                       length * plan.operand_floor * std::max(plan.largest, 1.0);
+  const double error = exact ? 0 : relative * sum.magnitude + floor;
   return convert({sum.value, error}, DType::kF64, dtype);
 }
 
@@ -278,7 +299,7 @@ Checked<Einsum> parse_einsum(const std::string& text, Sources& sources, Diagnost
 
 Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors,
                          const EinsumNumerics& numerics, Diagnostics& diags) {
-  const auto plan = make_plan(einsum, tensors, diags);
+  const auto plan = make_plan(einsum, tensors, numerics, diags);
   if (!plan) return Unexpected{plan.error()};
   const Tensor& target = *find(tensors, einsum.output.name)->tensor;
   Output output{.name = einsum.output.name,

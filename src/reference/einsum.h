@@ -6,9 +6,10 @@
 // The right side is evaluated in fp64 from the inputs; the bound of each element is
 //   (K/k + 2) * u * sum |product| + roundoff(output) * |value|
 // with K the product of the summed extents. Sums of integers that the accumulator holds exactly
-// have bound 0.
+// have bound 0. Factors that the operands' type does not hold bring its roundoff along.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ struct Named {
 struct EinsumNumerics {
   Accumulation accumulation{.roundoff = 0x1p-24, .depth = 1};
   DType accumulator = DType::kF32;
+  // What the operands are rounded to before they are multiplied: tf32 for f32.
+  std::optional<DType> operand = std::nullopt;
 };
 
 // Checks names, ranks and extents against the tensors, then evaluates. The output must be one of

@@ -72,6 +72,35 @@ TEST_F(EinsumTest, BoundFollowsTheFormula) {
   EXPECT_GE(output->bound[0], formula);
 }
 
+TEST_F(EinsumTest, FactorsThatAreRoundedBringTheirRoundoff) {
+  const EinsumNumerics numerics{{.roundoff = 0x1p-23, .depth = 16}, DType::kF32, DType::kTF32};
+  lhs_ = Tensor::zeros(DType::kF32, {2, 3});
+  output_ = Tensor::zeros(DType::kF32, {2, 4});
+  for (std::size_t i = 0; i < 6; ++i) lhs_.set(i, static_cast<double>(i + 1));
+  const auto exact = run_("output[m,n] = lhs[m,k] * rhs[n,k]", numerics);
+  ASSERT_TRUE(exact.has_value());
+  for (const double bound : exact->bound) EXPECT_EQ(bound, 0);  // small integers are values of tf32
+  lhs_.set(0, 1 + 0x1p-12);
+  const auto output = run_("output[m,n] = lhs[m,k] * rhs[n,k]", numerics);
+  ASSERT_TRUE(output.has_value());
+  double magnitude = 0;
+  for (std::size_t k = 0; k < 3; ++k) magnitude += std::fabs(lhs_.get(k) * rhs_.get(k));
+  EXPECT_GE(output->bound[0], 0x1p-11 * magnitude);
+  EXPECT_LE(output->bound[0], 0x1.1p-11 * magnitude);
+}
+
+TEST_F(EinsumTest, IntegersAreExactOnlyAsFarAsTheInstructionIs) {
+  Accumulation few{.roundoff = 0x1p-8, .depth = 32, .exact_integers = 4};
+  const auto narrow = run_("output[m,n] = lhs[m,k] * rhs[n,k]", {few, DType::kF32});
+  ASSERT_TRUE(narrow.has_value());
+  EXPECT_GT(narrow->bound[7], 0);  // 4 * 4 + 5 * 5 + 6 * 6
+  few.exact_integers = 77;
+  EXPECT_EQ(run_("output[m,n] = lhs[m,k] * rhs[n,k]", {few, DType::kF32})->bound[7], 0);
+  // An integer accumulator rounds nothing, whatever the instruction says.
+  few.exact_integers = 4;
+  EXPECT_EQ(run_("output[m,n] = lhs[m,k] * rhs[n,k]", {few, DType::kS32})->bound[7], 0);
+}
+
 TEST_F(EinsumTest, FactorsBroadcastsAndTraces) {
   const auto scaled = run_("v[m] = 0.5 * lhs[m,k] * rhs[m,k]");
   EXPECT_FALSE(scaled.has_value());  // m is 2 in one and 4 in the other

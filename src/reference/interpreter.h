@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ namespace kiln::reference {
 struct Accumulation {
   double roundoff = 0;
   std::int64_t depth = 1;
+  // Sums of integers are exact while their magnitudes add up to no more than this, and to no more
+  // than the accumulator's type holds.
+  double exact_integers = std::numeric_limits<double>::infinity();
 };
 
 // Asked once for each Mma operation of the function.

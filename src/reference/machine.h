@@ -63,13 +63,14 @@ struct Window {
 struct Fragments {
   struct Slot {
     std::vector<double> value;
-    std::vector<double> magnitude;  // sum of |a||b| so far, of the finite terms
-    std::vector<double> error;      // what operands and the initial value brought along
-    std::int64_t steps = 0;         // accumulations since the last fill or load
-    std::int64_t products = 0;      // per element, since then
-    double roundoff = 0;            // the largest of the instructions used
-    bool integral = false;          // every term is an integer
-    bool clean = false;             // every error is 0
+    std::vector<double> magnitude;       // sum of |a||b| so far, of the finite terms
+    std::vector<double> error;           // what operands and the initial value brought along
+    std::int64_t steps = 0;              // accumulations since the last fill or load
+    std::int64_t products = 0;           // per element, since then
+    double roundoff = 0;                 // the largest of the instructions used
+    double exact_integers = kUnbounded;  // the least of theirs
+    bool integral = false;               // every term is an integer
+    bool clean = false;                  // every error is 0
   };
   ir::FragType type;
   std::vector<Slot> slots;

@@ -201,7 +201,7 @@ Number Fragments::get(const Slot& slot, std::size_t index) const {
   if (magnitude > info(type.dtype).max || error == kUnbounded) return {value, kUnbounded};
   if (!std::isfinite(value)) return {value, 0};
   const double u = slot.roundoff;
-  const double exact_limit = integers_exact_up_to(type.dtype);
+  const double exact_limit = std::min(slot.exact_integers, integers_exact_up_to(type.dtype));
   if (!is_float(type.dtype)) return {value, error};
   if (error == 0 && slot.integral && magnitude <= exact_limit) return {value, 0};
   const auto steps = static_cast<double>(slot.steps);
@@ -376,7 +376,8 @@ void Machine::run(const ir::Load& op, Frame& frame) {
       const Coordinates index{static_cast<std::int64_t>(at) / cols,
                               static_cast<std::int64_t>(at) % cols};
       const auto place = from.element(index.data());
-      return place ? from.memory->get(slot, *place) : Number{};
+      if (!place) return Number{};
+      return convert(from.memory->get(slot, *place), from.memory->dtype, fragments.type.dtype);
     };
     const SlotRange range = slots_of(fragments.slots.size(), i, frame.count());
     for (std::size_t s = 0; s < range.count; ++s) {
@@ -408,6 +409,7 @@ void Machine::run(const ir::Mma& op, ir::OpId id, Frame& frame) {
       multiply(c.slots[s], left, right);
       c.slots[s].steps += (static_cast<std::int64_t>(left.depth) + depth - 1) / depth;
       c.slots[s].roundoff = std::max(c.slots[s].roundoff, numerics.roundoff);
+      c.slots[s].exact_integers = std::min(c.slots[s].exact_integers, numerics.exact_integers);
     }
   }
 }

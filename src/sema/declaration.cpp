@@ -244,7 +244,7 @@ void declare_buffers(Sema& sema, const ast::BufferDeclStmt& stmt, Span span) {
   const ir::Space space = space_of(stmt.storage);
   const bool placed = check_placement(sema, stmt, space, span);
   if (is_sub_byte(stmt.type)) {
-    refuse(sema, stmt.type_span, format("a buffer of {}", name(stmt.type)));
+    refuse_sub_byte(sema, stmt.type_span, stmt.type);
     for (const ast::Declarator& item : stmt.declarators) declare(sema, item.name, {});
     return;
   }

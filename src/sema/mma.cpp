@@ -128,11 +128,17 @@ ir::Major major_of(ast::Major major) {
   return major == ast::Major::kRow ? ir::Major::kRow : ir::Major::kCol;
 }
 
+// The element type of the view an operand was loaded from: f32 where its tile is tf32.
+DType loaded_type(const Sema& sema, const Tile& tile) {
+  const auto& load = std::get<ir::Load>(sema.function.ops[tile.load].data);
+  return sema.function.view_type(load.view).dtype;
+}
+
 // What the types and shapes could have been instead.
 std::string legal_text(const Sema& sema, DType a, DType b) {
   const auto legal = target::legal_requests(sema.arch, target::Scope::kWarp, a, b);
   if (legal.empty()) {
-    return format("no row of kiln's tables takes {} and {} in one warp of `{}`", name(a), name(b),
+    return format("no instruction takes {} and {} in one warp of `{}`", name(a), name(b),
                   sema.arch.name);
   }
   return format("`{}` offers {} for {}", sema.arch.name,
@@ -152,14 +158,34 @@ struct Request {
   DType acc;
 };
 
+// What to write instead of operands that no instruction of this architecture takes.
+std::string other_types_text(DType a, DType b) {
+  if (const target::Arch* oldest = target::oldest_arch(target::Scope::kWarp, a, b)) {
+    const std::string types =
+        a == b ? format("{} is", name(a)) : format("{} and {} are", name(a), name(b));
+    return format("{} multiplied from `{}` on: use `--arch {}`", types, oldest->name, oldest->name);
+  }
+  const auto has = [&](DType dtype) {
+    return target::oldest_arch(target::Scope::kWarp, dtype, dtype) != nullptr;
+  };
+  if (has(a) && has(b)) return format("load both operands as {} or both as {}", name(a), name(b));
+  constexpr std::string_view kAll = "f16, bf16, f32 (as tf32), f64, s8, u8, f8_e4m3 and f8_e5m2";
+  return format("one warp multiplies {}", kAll);
+}
+
+// `mc = mma.fill.s32 0;`
+std::string fill_text(const Tile& acc, DType dtype) {
+  const std::string_view zero = is_float(dtype) ? (dtype == DType::kF64 ? "0.0" : "0.0f") : "0";
+  return format("`{} = mma.fill.{} {};`", acc.name, name(dtype), zero);
+}
+
 void report_no_instruction(Sema& sema, Span span, const Tile& acc, const Request& request) {
   const auto& [shape, a, b, acc_type] = request;
   const auto nearest =
       target::nearest_request(sema.arch, target::Scope::kWarp, a, b, acc_type, shape);
-  std::string help = "f16 and bf16 tiles are what kiln multiplies so far";
+  std::string help = other_types_text(a, b);
   if (nearest && nearest->tile == shape) {
-    help = format("accumulate in {}: `{} = mma.fill.{} 0.0f;`", name(nearest->acc), acc.name,
-                  name(nearest->acc));
+    help = format("accumulate in {}: {}", name(nearest->acc), fill_text(acc, nearest->acc));
   } else if (nearest) {
     help = format("use tiles of {}x{}x{} (M x N x K)", nearest->tile.m, nearest->tile.n,
                   nearest->tile.k);
@@ -387,12 +413,20 @@ void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
   }
   const target::MmaShape shape{static_cast<int>(a_extents.free), static_cast<int>(b_extents.free),
                                static_cast<int>(a_extents.contraction)};
-  const DType acc_type = c->dtype.value_or(a_type.dtype);
-  if (target::find_mma(sema.arch, target::Scope::kWarp, a_type.dtype, b_type.dtype, acc_type,
-                       shape) == nullptr) {
-    report_no_instruction(sema, stmt.word_span, *c, {shape, a_type.dtype, b_type.dtype, acc_type});
+  const Request request{shape, loaded_type(sema, *a), loaded_type(sema, *b),
+                        c->dtype.value_or(loaded_type(sema, *a))};
+  // The buffers of such elements have been refused.
+  if (is_sub_byte(request.a) || is_sub_byte(request.b)) return mark_broken({c, a, b});
+  const DType acc_type = request.acc;
+  const target::Mma* row =
+      target::find_mma(sema.arch, target::Scope::kWarp, request.a, request.b, acc_type, shape);
+  if (row == nullptr) {
+    report_no_instruction(sema, stmt.word_span, *c, request);
     return mark_broken({c, a, b});
   }
+  // f32 becomes tf32 on the way into the registers.
+  std::get<ir::FragType>(sema.function.values[mma.a].type).dtype = row->a;
+  std::get<ir::FragType>(sema.function.values[mma.b].type).dtype = row->b;
   const ir::FragType wanted{ir::Role::kC, acc_type, shape.m, shape.n};
   if (assign_shape(sema, *c, mma.c, wanted, stmt.acc.span)) emit(sema, std::move(mma), span);
 }

@@ -81,7 +81,7 @@ void analyse_scalar_param(Sema& sema, const ast::Param& param, ir::Param out) {
 void analyse_spanned_param(Sema& sema, const ast::Param& param, ir::Param out) {
   const auto type = spanned_type(sema, param.type.dtype, param.type.shape, out.name);
   if (is_sub_byte(param.type.dtype)) {
-    refuse(sema, param.type.span, format("a buffer of {}", name(param.type.dtype)));
+    refuse_sub_byte(sema, param.type.span, param.type.dtype);
   }
   if (param.reference && out.is_global) {
     (void)sema.diags.report<diag::ParamReference>(param.reference_span, "a `global` parameter")

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint32_t kMatrixRows = 8;
 constexpr std::uint32_t kRowBytes = 16;
-constexpr std::uint32_t kMatrixElements = 64;
+constexpr std::uint32_t kMatrixPairs = 64;  // of bytes
+constexpr std::uint32_t kRegisterBytes = 4;
 constexpr std::uint32_t kMatricesMax = 4;
 
 // A tile's place, which is one for the whole warp.
@@ -33,6 +34,22 @@ Tile tile_of(const TilePlan& plan, const Warp& warp) {
 void load_numbers(DType dtype, const std::byte* from, std::uint32_t count, double* to) {
   const auto size = static_cast<std::size_t>(size_bytes(dtype));
   for (std::uint32_t i = 0; i < count; ++i) to[i] = load_number(dtype, from + i * size);
+}
+
+// From memory into registers: f32 becomes tf32.
+void load_registers(DType memory, DType registers, const std::byte* from, std::uint32_t count,
+                    double* to) {
+  load_numbers(memory, from, count, to);
+  if (memory == registers) return;
+  for (std::uint32_t i = 0; i < count; ++i) to[i] = round_to(registers, to[i]);
+}
+
+// From a register into memory: rounded once; integers wrap into narrower ones.
+void store_register(DType registers, DType memory, double value, std::byte* to) {
+  if (is_integer(registers) && is_integer(memory)) {
+    value = static_cast<double>(wrap(memory, static_cast<std::int64_t>(value)));
+  }
+  store_number(memory, to, value);
 }
 
 // The row whose address the lane gives; nothing when it is outside.
@@ -53,32 +70,35 @@ const std::byte* matrix_row(const Touch& touch, const Tile& tile, std::uint32_t 
   return bytes_at(touch, address / kRowBytes * kRowBytes);
 }
 
+// Pairs of bytes change places; what they are elements of is the fragment's affair.
 void load_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
   const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
-  KILN_CHECK(size_bytes(fragment.dtype) == 2, "ldmatrix into a fragment of {}",
-             name(fragment.dtype));
+  const auto size = static_cast<std::uint32_t>(size_bytes(fragment.dtype));
+  KILN_CHECK(size <= kRegisterBytes, "ldmatrix into a fragment of {}", name(fragment.dtype));
   const Tile tile = tile_of(plan, warp);
   const auto each = static_cast<std::uint32_t>(plan.instruction->matrices);
-  const std::uint32_t values = 2 * each;
+  const std::uint32_t values = each * kRegisterBytes / size;
   for (std::uint32_t first = 0; first + each <= plan.places.size(); first += each) {
-    std::array<double, kMatricesMax* kMatrixElements> elements = {};
+    std::array<std::byte, kMatricesMax* kMatrixRows* kRowBytes> rows = {};
     machine.shared_request.clear();
     for (std::uint32_t lane = 0; lane < each * kMatrixRows; ++lane) {
       const std::byte* bytes = matrix_row({machine, warp, lane, *plan.view.buffer}, tile, first);
-      if (bytes != nullptr) load_numbers(fragment.dtype, bytes, 8, &elements[lane * 8]);
+      if (bytes != nullptr) std::copy_n(bytes, kRowBytes, &rows[lane * kRowBytes]);
     }
     machine.tally.issue(plan.interned, 1);
     machine.tally.shared_wavefronts(machine.shared_request, kRowBytes);
     machine.tally.read_shared(machine.shared_request.count * std::int64_t{kRowBytes});
-    double* registers = &warp.registers[fragment.offset + 2 * first];
+    double* registers = &warp.registers[fragment.offset + first * kRegisterBytes / size];
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-      for (std::uint32_t value = 0; value < values; ++value) {
-        // row + 8 * column + 64 * matrix; `elements` has the columns of a row together.
-        const std::uint32_t at = plan.result[lane * values + value];
-        const std::uint32_t row = at / kMatrixElements * kMatrixRows + at % kMatrixRows;
-        registers[lane * fragment.values + value] =
-            elements[row * 8 + at % kMatrixElements / kMatrixRows];
+      std::array<std::byte, kMatricesMax * kRegisterBytes> received;
+      for (std::uint32_t pair = 0; pair < 2 * each; ++pair) {
+        // row + 8 * column + 64 * matrix; `rows` has the columns of a row together.
+        const std::uint32_t at = plan.result[lane * 2 * each + pair];
+        const std::uint32_t row = at / kMatrixPairs * kMatrixRows + at % kMatrixRows;
+        const std::uint32_t column = at % kMatrixPairs / kMatrixRows;
+        std::copy_n(&rows[row * kRowBytes + 2 * column], 2, &received[2 * pair]);
       }
+      load_numbers(fragment.dtype, received.data(), values, registers + lane * fragment.values);
     }
   }
 }
@@ -88,6 +108,7 @@ void move_run(const Touch& touch, const Tile& tile, const Place& place, double* 
               bool writes) {
   const TilePlan& plan = tile.plan;
   const Buffer& buffer = touch.buffer;
+  const DType dtype = touch.machine.program.fragments[plan.fragment].dtype;
   const Coordinates at = {place.row, place.col};
   const std::int64_t reached =
       reachable(touch, {plan.view, tile.window, tile.own, plan.guarded, writes}, at, plan.run);
@@ -102,11 +123,11 @@ void move_run(const Touch& touch, const Tile& tile, const Place& place, double* 
   if (writes) {
     note_write(touch, address, bytes);
     for (std::int64_t e = 0; e < reached; ++e) {
-      store_number(buffer.dtype, memory + e * buffer.size, registers[e]);
+      store_register(dtype, buffer.dtype, registers[e], memory + e * buffer.size);
     }
   } else {
     note_read(touch, address, bytes);
-    load_numbers(buffer.dtype, memory, static_cast<std::uint32_t>(reached), registers);
+    load_registers(buffer.dtype, dtype, memory, static_cast<std::uint32_t>(reached), registers);
   }
 }
 

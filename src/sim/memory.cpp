@@ -119,6 +119,9 @@ double load_number(DType dtype, const std::byte* at) {
     const std::uint32_t bits = std::uint32_t{load_as<std::uint16_t>(at)} << 16;
     return static_cast<double>(std::bit_cast<float>(bits));
   }
+  if (dtype == DType::kF64) return load_as<double>(at);
+  if (dtype == DType::kS8) return load_as<std::int8_t>(at);
+  if (dtype == DType::kU8) return load_as<std::uint8_t>(at);
   return load_element(dtype, at, 0);
 }
 

@@ -63,7 +63,9 @@ double round_small(const DTypeInfo& row, double value) {
   std::frexp(value, &exponent);  // value = m * 2^exponent, 0.5 <= |m| < 1
   const int least = 1 - row.bias;
   const int unit = std::max(exponent - 1, least) - row.mantissa_bits;
-  const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit);
+  const double scaled = std::ldexp(value, -unit);
+  const double whole = row.dtype == DType::kTF32 ? std::round(scaled) : std::nearbyint(scaled);
+  const double rounded = std::ldexp(whole, unit);
   if (std::fabs(rounded) <= row.max) return rounded;
   return row.ieee ? std::copysign(kInf, value) : std::copysign(row.max, value);
 }

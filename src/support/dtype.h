@@ -82,8 +82,9 @@ struct DTypeInfo {
 // relative.
 [[nodiscard]] double smallest(DType dtype);
 
-// Rounds to nearest even; overflow gives infinity where the type has one, else its largest value
-// (e4m3: NaN for infinities); integers saturate, truncating towards zero.
+// Rounds to nearest even (tf32: ties away from zero, as cvt.rna.tf32.f32 does); overflow gives
+// infinity where the type has one, else its largest value (e4m3: NaN for infinities); integers
+// saturate, truncating towards zero.
 [[nodiscard]] double round_to(DType dtype, double value);
 
 // The element's stored bits (in the low size_bytes of the result), from and to a double.

@@ -51,6 +51,8 @@ struct Arch {
   int sms;
   double clock_ghz;
   int mma_macs_per_sm_cycle;  // 16-bit dense multiply-adds, all of the SM's tensor cores together
+  int mma_f64_macs_per_sm_cycle;
+  int mma_fp8_macs_per_sm_cycle;  // by `mma.sync`; 0: it has none
   double dram_gb_per_s;
   std::int64_t l2_bytes;
 };

@@ -28,6 +28,7 @@ std::vector<std::string> tile_texts(const Mma& mma) {
   for (const MmaShape& tile : mma.tiles) {
     if (tile != MmaShape{}) out.push_back(tile_text(tile));
   }
+  if (mma.exchanged != MmaShape{}) out.push_back(tile_text(mma.exchanged));
   return out;
 }
 
@@ -55,7 +56,7 @@ std::string atoms_text(const Arch* arch) {
                      std::string(name(mma->acc)), format("sm_{}", mma->min_arch),
                      format("{} {} {}", values_of(*mma, Operand::kA), values_of(*mma, Operand::kB),
                             values_of(*mma, Operand::kC)),
-                     format("{}", arch == nullptr ? mma->issue_cycles : issue_cycles(*mma, *arch)),
+                     format("{}", arch == nullptr ? issue_cycles(*mma) : issue_cycles(*mma, *arch)),
                      join(tile_texts(*mma), ", ", [](const std::string& text) { return text; })});
   }
   return align_columns(lines);
@@ -73,7 +74,7 @@ std::string atoms_json(const Arch* arch) {
          {"min_arch", mma->min_arch},
          {"ptx", mma->ptx},
          {"tiles", tile_texts(*mma)},
-         {"issue_cycles", arch == nullptr ? mma->issue_cycles : issue_cycles(*mma, *arch)},
+         {"issue_cycles", arch == nullptr ? issue_cycles(*mma) : issue_cycles(*mma, *arch)},
          {"acc_roundoff", mma->acc_roundoff},
          {"operands",
           {{"A", operand_json(*mma, Operand::kA)},

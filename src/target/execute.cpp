@@ -12,7 +12,7 @@ namespace kiln::target {
 namespace {
 
 constexpr int kNBlock = 8;  // every row's n is a multiple of it: the inner loop has a fixed length
-constexpr std::size_t kElementsMax = 16 * 16;  // of one operand's tile, in any row of the table
+constexpr std::size_t kElementsMax = 16 * 32;  // of one operand's tile, in any row of the table
 
 // A map as a list over (lane, value): row_stride * row + col_stride * col of its element.
 std::vector<std::uint16_t> places(const Mma& mma, Operand operand, int row_stride, int col_stride) {
@@ -36,7 +36,9 @@ void scatter(std::span<const double> values, const std::vector<std::uint16_t>& p
   for (std::size_t i = 0; i < places.size(); ++i) tile[places[i]] = values[i];
 }
 
-// c[m][n] += sum over k of a[m][k] * b[k][n], for one block of n; the old c comes first.
+// c[m][n] += sum over k of a[m][k] * b[k][n], for one block of n; the old c comes first. Products
+// of all types but f64 are exact in double.
+template <bool kFused>
 void multiply_block(const MmaShape& shape, const double* a, const double* b, double* c) {
   for (int m = 0; m < shape.m; ++m) {
     std::array<double, kNBlock> sum;
@@ -44,7 +46,10 @@ void multiply_block(const MmaShape& shape, const double* a, const double* b, dou
     for (int k = 0; k < shape.k; ++k) {
       const double factor = a[m * shape.k + k];
       const double* row = b + k * shape.n;
-      for (int n = 0; n < kNBlock; ++n) sum[static_cast<std::size_t>(n)] += factor * row[n];
+      for (int n = 0; n < kNBlock; ++n) {
+        double& to = sum[static_cast<std::size_t>(n)];
+        to = kFused ? std::fma(factor, row[n], to) : to + factor * row[n];
+      }
     }
     for (int n = 0; n < kNBlock; ++n) c[m * shape.n + n] = sum[static_cast<std::size_t>(n)];
   }
@@ -85,6 +90,8 @@ namespace {
 double round_accumulator(DType acc, double value) {
   if (acc == DType::kF32) return round_towards_zero_f32(value);
   if (acc == DType::kF16) return round_to_nearest_f16(value);
+  // An exact sum of at most 33 numbers of 32 bits.
+  if (acc == DType::kS32) return static_cast<std::int32_t>(static_cast<std::int64_t>(value));
   return round_to(acc, value);
 }
 
@@ -112,10 +119,11 @@ void MmaExecutor::run(std::span<const double> a, std::span<const double> b,
   scatter(a, a_places_, a_tile.data());
   scatter(b, b_places_, b_tile.data());
   scatter(c, c_places_, c_tile.data());
-  for (int n = 0; n < mma_->shape.n; n += kNBlock) {
-    multiply_block(mma_->shape, a_tile.data(), b_tile.data() + n, c_tile.data() + n);
-  }
   const DType acc = mma_->acc;
+  const auto multiply = acc == DType::kF64 ? multiply_block<true> : multiply_block<false>;
+  for (int n = 0; n < mma_->shape.n; n += kNBlock) {
+    multiply(mma_->shape, a_tile.data(), b_tile.data() + n, c_tile.data() + n);
+  }
   for (std::size_t i = 0; i < c.size(); ++i) {
     c[i] = round_accumulator(acc, c_tile[c_places_[i]]);
   }

@@ -5,7 +5,8 @@
 // Registers of all lanes lie as values[lane * values_of(mma, operand) + value]; every value is
 // already a value of its type. The numeric model of one instruction:
 //   - products are exact; each sum of `k` products and the old accumulator is taken in double;
-//   - the sum is rounded once: into f32 towards zero, as tensor cores do, into f16 to nearest even.
+//   - the sum is rounded once: into f32 towards zero, as tensor cores do, into f16 to nearest even;
+//   - integers wrap around at 32 bits; f64 is a chain of fused multiply-adds, each rounded.
 // So its error is below 2^-23 (f32) or 2^-11 (f16) of the sum of the magnitudes, less than the
 // row's acc_roundoff allows the hardware, which truncates the terms before it adds them: results
 // agree to that bound and not bit by bit. Sums past the largest f32 or f16 give infinity on both.

@@ -2,140 +2,362 @@
 
 #include <cmath>
 
+#include "support/check.h"
+
 namespace kiln::target {
 
 namespace {
 
+// --- numbers: what one instruction may lose, relative to the sum of the magnitudes
+//
 // Into an f32 accumulator tensor cores align all terms of a block to the largest, truncate them a
 // few guard bits below its mantissa, add exactly, and truncate the sum to 24 bits. With one guard
-// bit each of 8 products loses less than 2^-24 and the sum less than 2^-23 of the largest
-// magnitude: that is our model of Ampere (blocks of 8 products, one guard bit; not measured here).
-// Hopper is within it: on an H200, one m16n8k16 keeps a 2^-25 beside 1 and drops a 2^-26 (two guard
-// bits), and the worst error found by products just under those was 2.2 * 2^-22 of the sum of
-// magnitudes.
-constexpr double truncation_roundoff(int k) {
-  constexpr int kBlock = 8;
-  return k / kBlock * (0x1p-23 + kBlock * 0x1p-24);
+// bit each of the block's products loses less than 2^-24 and the sum less than 2^-23 of the largest
+// magnitude: that is our model of Ampere (not measured here), with blocks of 8 products of 16-bit
+// types and of 4 of tf32. Hopper is within it: on an H200, one m16n8k16 keeps a 2^-25 beside 1 and
+// drops a 2^-26 (two guard bits), and the worst error found by products just under those was
+// 2.2 * 2^-22 of the sum of magnitudes.
+constexpr double truncation_roundoff(int k, int block) {
+  return k / block * (0x1p-23 + block * 0x1p-24);
 }
 
 // An f16 accumulator is rounded to 11 bits after each instruction; one unit, not half of one,
 // because the hardware does not promise nearest.
 constexpr double kRoundoffF16 = 0x1p-10;
 
-// The fragments of PTX ISA "Matrix Fragments for mma.m16n8k16" (16-bit types) and ".m16n8k8": with
-// lane = 4 * g + t, a lane holds pairs of neighbouring k (A, B) or n (C), in rows g and g + 8.
-constexpr Layout kA16x16 = "((4,8),(2,2,2)):((32,1),(16,8,128))"_layout;
-constexpr Layout kA16x8 = "((4,8),(2,2)):((32,1),(16,8))"_layout;
-constexpr Layout kB8x16 = "((4,8),(2,2)):((16,1),(8,64))"_layout;
-constexpr Layout kB8x8 = "((4,8),2):((16,1),8)"_layout;
+// The FP8 units of sm_89 align products and accumulator to the largest and keep 13 bits below its
+// leading one: each of the k products, the accumulator and the sum lose up to 2^-13 of it. sm_90
+// has no such unit for `mma.sync`: it converts to f16, exactly, and is far within this.
+// (Into f16 since PTX 8.7, CUDA 12.8.)
+constexpr double kFp8Unit = 0x1p-13;
+constexpr double fp8_roundoff(int k) { return (k + 2) * kFp8Unit; }
+// With no magnitude above 2^13 nothing of an integer lies below those 13 bits.
+constexpr double kFp8ExactIntegers = 0x1p13;
+
+// f64 rounds to nearest after each multiply-add of the chain of k.
+constexpr double f64_roundoff(int k) { return (k + 1) * 0x1p-53; }
+
+// --- shapes
+//
+// The fragments of PTX ISA, "Matrix Fragments for mma.m...". With lane = 4 * g + t, w the elements
+// of one 32-bit register (1 for f64): a lane holds runs of w neighbouring k, at w * t and every
+// 4 * w, in rows g and g + 8 of A and in row g of B; of C, neighbouring pairs of n in those rows.
+// Named by rows x K and w.
+constexpr Layout kA16x4w1 = "((4,8),2):((16,1),8)"_layout;
+constexpr Layout kA16x8w1 = "((4,8),(2,2)):((16,1),(8,64))"_layout;
+constexpr Layout kA16x16w1 = "((4,8),(2,4)):((16,1),(8,64))"_layout;
+constexpr Layout kA16x8w2 = "((4,8),(2,2)):((32,1),(16,8))"_layout;
+constexpr Layout kA16x16w2 = "((4,8),(2,2,2)):((32,1),(16,8,128))"_layout;
+constexpr Layout kA16x16w4 = "((4,8),(4,2)):((64,1),(16,8))"_layout;
+constexpr Layout kA16x32w4 = "((4,8),(4,2,2)):((64,1),(16,8,256))"_layout;
+// Eight rows: B always, A of the m8n8 shapes.
+constexpr Layout k8x4w1 = "((4,8),1):((8,1),0)"_layout;
+constexpr Layout k8x8w1 = "((4,8),2):((8,1),32)"_layout;
+constexpr Layout k8x16w1 = "((4,8),4):((8,1),32)"_layout;
+constexpr Layout k8x8w2 = "((4,8),2):((16,1),8)"_layout;
+constexpr Layout k8x16w2 = "((4,8),(2,2)):((16,1),(8,64))"_layout;
+constexpr Layout k8x16w4 = "((4,8),4):((32,1),8)"_layout;
+constexpr Layout k8x32w4 = "((4,8),(4,2)):((32,1),(8,128))"_layout;
+constexpr Layout kC8x8 = "((4,8),2):((16,1),8)"_layout;
 constexpr Layout kC16x8 = "((4,8),(2,2)):((32,1),(16,8))"_layout;
 
 // Language requests, section 14.4: the instruction's own shape and the WMMA shapes it tiles.
-// 8x32x16 is missing on purpose: 8 rows need the roles of A and B exchanged.
-constexpr std::array<MmaShape, Mma::kTilesMax> kTilesK16 = {
-    {{16, 16, 16}, {32, 8, 16}, {16, 8, 16}}};
-constexpr std::array<MmaShape, Mma::kTilesMax> kTilesK8 = {{{16, 8, 8}}};
+using Tiles = std::array<MmaShape, Mma::kTilesMax>;
+constexpr Tiles kWmmaTiles = {{{16, 16, 16}, {32, 8, 16}, {16, 8, 16}}};
 
-constexpr Mma kMmas[] = {
-    {.name = "m16n8k16.f32.f16",
-     .shape = {.m = 16, .n = 8, .k = 16},
-     .a = DType::kF16,
-     .b = DType::kF16,
-     .acc = DType::kF32,
-     .scope = Scope::kWarp,
-     .lanes = 32,
-     .min_arch = 80,
-     .a_map = kA16x16,
-     .b_map = kB8x16,
-     .c_map = kC16x8,
-     .ptx = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
-     .tiles = kTilesK16,
-     .issue_cycles = 8,
-     .acc_roundoff = truncation_roundoff(16)},
-    {.name = "m16n8k16.f16.f16",
-     .shape = {.m = 16, .n = 8, .k = 16},
-     .a = DType::kF16,
-     .b = DType::kF16,
-     .acc = DType::kF16,
-     .scope = Scope::kWarp,
-     .lanes = 32,
-     .min_arch = 80,
-     .a_map = kA16x16,
-     .b_map = kB8x16,
-     .c_map = kC16x8,
-     .ptx = "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
-     .tiles = kTilesK16,
-     .issue_cycles = 8,
-     .acc_roundoff = kRoundoffF16},
-    {.name = "m16n8k16.f32.bf16",
-     .shape = {.m = 16, .n = 8, .k = 16},
-     .a = DType::kBF16,
-     .b = DType::kBF16,
-     .acc = DType::kF32,
-     .scope = Scope::kWarp,
-     .lanes = 32,
-     .min_arch = 80,
-     .a_map = kA16x16,
-     .b_map = kB8x16,
-     .c_map = kC16x8,
-     .ptx = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
-     .tiles = kTilesK16,
-     .issue_cycles = 8,
-     .acc_roundoff = truncation_roundoff(16)},
-    {.name = "m16n8k8.f32.f16",
-     .shape = {.m = 16, .n = 8, .k = 8},
-     .a = DType::kF16,
-     .b = DType::kF16,
-     .acc = DType::kF32,
-     .scope = Scope::kWarp,
-     .lanes = 32,
-     .min_arch = 80,
-     .a_map = kA16x8,
-     .b_map = kB8x8,
-     .c_map = kC16x8,
-     .ptx = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
-     .tiles = kTilesK8,
-     .issue_cycles = 4,
-     .acc_roundoff = truncation_roundoff(8)},
-    {.name = "m16n8k8.f16.f16",
-     .shape = {.m = 16, .n = 8, .k = 8},
-     .a = DType::kF16,
-     .b = DType::kF16,
-     .acc = DType::kF16,
-     .scope = Scope::kWarp,
-     .lanes = 32,
-     .min_arch = 80,
-     .a_map = kA16x8,
-     .b_map = kB8x8,
-     .c_map = kC16x8,
-     .ptx = "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16",
-     .tiles = kTilesK8,
-     .issue_cycles = 4,
-     .acc_roundoff = kRoundoffF16},
-    {.name = "m16n8k8.f32.bf16",
-     .shape = {.m = 16, .n = 8, .k = 8},
-     .a = DType::kBF16,
-     .b = DType::kBF16,
-     .acc = DType::kF32,
-     .scope = Scope::kWarp,
-     .lanes = 32,
-     .min_arch = 80,
-     .a_map = kA16x8,
-     .b_map = kB8x8,
-     .c_map = kC16x8,
-     .ptx = "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32",
-     .tiles = kTilesK8,
-     .issue_cycles = 4,
-     .acc_roundoff = truncation_roundoff(8)},
+// --- families: one entry for all rows that differ in their types alone
+
+struct Family {
+  MmaShape shape;
+  std::array<DType, 2> operands;  // every pair of them when `mixed`, else each with itself
+  bool mixed = false;
+  std::array<DType, 2> accs;  // the two are the same where there is one
+  int min_arch = 80;
+  Layout a_map;
+  Layout b_map;
+  Layout c_map;
+  Tiles tiles;
+  MmaShape exchanged = {};
+  double roundoff;  // into f32, f64 or s32
+  double roundoff_f16 = kRoundoffF16;
+  double exact_integers = 0;  // 0: as the accumulator's type holds them
 };
 
+constexpr std::array<DType, 2> kF16F16 = {DType::kF16, DType::kF16};
+constexpr std::array<DType, 2> kBF16BF16 = {DType::kBF16, DType::kBF16};
+constexpr std::array<DType, 2> kTF32TF32 = {DType::kTF32, DType::kTF32};
+constexpr std::array<DType, 2> kF64F64 = {DType::kF64, DType::kF64};
+constexpr std::array<DType, 2> kS8U8 = {DType::kS8, DType::kU8};
+constexpr std::array<DType, 2> kFp8s = {DType::kE4M3, DType::kE5M2};
+constexpr std::array<DType, 2> kF32F16 = {DType::kF32, DType::kF16};
+constexpr std::array<DType, 2> kF32F32 = {DType::kF32, DType::kF32};
+constexpr std::array<DType, 2> kS32S32 = {DType::kS32, DType::kS32};
+
+constexpr Family kFamilies[] = {
+    {.shape = {16, 8, 16},
+     .operands = kF16F16,
+     .accs = kF32F16,
+     .a_map = kA16x16w2,
+     .b_map = k8x16w2,
+     .c_map = kC16x8,
+     .tiles = kWmmaTiles,
+     .exchanged = {8, 32, 16},
+     .roundoff = truncation_roundoff(16, 8)},
+    {.shape = {16, 8, 16},
+     .operands = kBF16BF16,
+     .accs = kF32F32,
+     .a_map = kA16x16w2,
+     .b_map = k8x16w2,
+     .c_map = kC16x8,
+     .tiles = kWmmaTiles,
+     .exchanged = {8, 32, 16},
+     .roundoff = truncation_roundoff(16, 8)},
+    {.shape = {16, 8, 8},
+     .operands = kF16F16,
+     .accs = kF32F16,
+     .a_map = kA16x8w2,
+     .b_map = k8x8w2,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 8}}},
+     .roundoff = truncation_roundoff(8, 8)},
+    {.shape = {16, 8, 8},
+     .operands = kBF16BF16,
+     .accs = kF32F32,
+     .a_map = kA16x8w2,
+     .b_map = k8x8w2,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 8}}},
+     .roundoff = truncation_roundoff(8, 8)},
+    {.shape = {16, 8, 8},
+     .operands = kTF32TF32,
+     .accs = kF32F32,
+     .a_map = kA16x8w1,
+     .b_map = k8x8w1,
+     .c_map = kC16x8,
+     .tiles = {{{16, 16, 8}, {16, 8, 8}}},
+     .roundoff = truncation_roundoff(8, 4)},
+    {.shape = {16, 8, 4},
+     .operands = kTF32TF32,
+     .accs = kF32F32,
+     .a_map = kA16x4w1,
+     .b_map = k8x4w1,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 4}}},
+     .roundoff = truncation_roundoff(4, 4)},
+    // Integers without .satfinite: sums are exact modulo 2^32.
+    {.shape = {16, 8, 32},
+     .operands = kS8U8,
+     .mixed = true,
+     .accs = kS32S32,
+     .a_map = kA16x32w4,
+     .b_map = k8x32w4,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 32}}},
+     .roundoff = 0},
+    {.shape = {16, 8, 16},
+     .operands = kS8U8,
+     .mixed = true,
+     .accs = kS32S32,
+     .a_map = kA16x16w4,
+     .b_map = k8x16w4,
+     .c_map = kC16x8,
+     .tiles = kWmmaTiles,
+     .roundoff = 0},
+    {.shape = {8, 8, 16},
+     .operands = kS8U8,
+     .mixed = true,
+     .accs = kS32S32,
+     .a_map = k8x16w4,
+     .b_map = k8x16w4,
+     .c_map = kC8x8,
+     .tiles = {{{8, 32, 16}, {8, 8, 16}}},
+     .roundoff = 0},
+    {.shape = {16, 8, 32},
+     .operands = kFp8s,
+     .mixed = true,
+     .accs = kF32F16,
+     .min_arch = 89,
+     .a_map = kA16x32w4,
+     .b_map = k8x32w4,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 32}}},
+     .roundoff = fp8_roundoff(32),
+     .roundoff_f16 = fp8_roundoff(32) + kRoundoffF16,
+     .exact_integers = kFp8ExactIntegers},
+    {.shape = {8, 8, 4},
+     .operands = kF64F64,
+     .accs = kF64F64,
+     .a_map = k8x4w1,
+     .b_map = k8x4w1,
+     .c_map = kC8x8,
+     .tiles = {{{8, 8, 4}}},
+     .roundoff = f64_roundoff(4)},
+    {.shape = {16, 8, 4},
+     .operands = kF64F64,
+     .accs = kF64F64,
+     .min_arch = 90,
+     .a_map = kA16x4w1,
+     .b_map = k8x4w1,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 4}}},
+     .roundoff = f64_roundoff(4)},
+    {.shape = {16, 8, 8},
+     .operands = kF64F64,
+     .accs = kF64F64,
+     .min_arch = 90,
+     .a_map = kA16x8w1,
+     .b_map = k8x8w1,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 8}}},
+     .roundoff = f64_roundoff(8)},
+    {.shape = {16, 8, 16},
+     .operands = kF64F64,
+     .accs = kF64F64,
+     .min_arch = 90,
+     .a_map = kA16x16w1,
+     .b_map = k8x16w1,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 16}}},
+     .roundoff = f64_roundoff(16)},
+};
+
+// --- rows: the families, type by type
+
+// A type as PTX and the rows' names spell it, and the integers its sums hold exactly.
+struct PtxType {
+  DType dtype;
+  std::string_view name;
+  double exact_integers = 0;  // accumulators only
+};
+constexpr PtxType kPtxTypes[] = {
+    {DType::kF64, "f64", 0x1p53}, {DType::kF32, "f32", 0x1p24}, {DType::kF16, "f16", 0x1p11},
+    {DType::kS32, "s32", 0x1p31}, {DType::kTF32, "tf32"},       {DType::kBF16, "bf16"},
+    {DType::kE4M3, "e4m3"},       {DType::kE5M2, "e5m2"},       {DType::kS8, "s8"},
+    {DType::kU8, "u8"},
+};
+constexpr const PtxType& ptx_type(DType dtype) {
+  for (const PtxType& type : kPtxTypes) {
+    if (type.dtype == dtype) return type;
+  }
+  return kPtxTypes[0];  // rows_are_consistent finds the wrong name
+}
+
+// Calls `row(family, a, b, acc)` for each row.
+template <class Row>
+constexpr void for_each_row(Row&& row) {
+  for (const Family& family : kFamilies) {
+    const int types = family.operands[0] == family.operands[1] ? 1 : 2;
+    const int accs = family.accs[0] == family.accs[1] ? 1 : 2;
+    for (int a = 0; a < types; ++a) {
+      for (int b = family.mixed ? 0 : a; b < (family.mixed ? types : a + 1); ++b) {
+        for (int c = 0; c < accs; ++c) {
+          row(family, family.operands[static_cast<std::size_t>(a)],
+              family.operands[static_cast<std::size_t>(b)],
+              family.accs[static_cast<std::size_t>(c)]);
+        }
+      }
+    }
+  }
+}
+
+constexpr std::size_t kRows = [] {
+  std::size_t rows = 0;
+  for_each_row([&](const Family&, DType, DType, DType) { ++rows; });
+  return rows;
+}();
+
+struct Text {
+  std::array<char, 64> chars = {};
+  std::size_t size = 0;
+
+  constexpr Text& add(std::string_view text) {
+    for (const char c : text) chars[size++] = c;
+    return *this;
+  }
+  constexpr Text& add(int number) {
+    if (number >= 10) add(number / 10);
+    chars[size++] = static_cast<char>('0' + number % 10);
+    return *this;
+  }
+  constexpr Text& add(MmaShape shape) {
+    return add("m").add(shape.m).add("n").add(shape.n).add("k").add(shape.k);
+  }
+  [[nodiscard]] constexpr std::string_view view() const { return {chars.data(), size}; }
+};
+
+struct RowText {
+  Text name;
+  Text ptx;
+};
+
+constexpr RowText text_of(const Family& family, DType a, DType b, DType acc) {
+  const std::string_view left = ptx_type(a).name;
+  const std::string_view right = ptx_type(b).name;
+  const std::string_view sum = ptx_type(acc).name;
+  RowText out;
+  out.name.add(family.shape).add(".").add(sum).add(".").add(left);
+  if (a != b) out.name.add(".").add(right);
+  out.ptx.add("mma.sync.aligned.").add(family.shape).add(".row.col.").add(sum).add(".");
+  out.ptx.add(left).add(".").add(right).add(".").add(sum);
+  return out;
+}
+
+constexpr std::array<RowText, kRows> kTexts = [] {
+  std::array<RowText, kRows> out;
+  std::size_t row = 0;
+  for_each_row([&](const Family& family, DType a, DType b, DType acc) {
+    out[row++] = text_of(family, a, b, acc);
+  });
+  return out;
+}();
+
+constexpr double exact_integers(const Family& family, DType acc) {
+  const double of_type = ptx_type(acc).exact_integers;
+  if (family.exact_integers == 0 || family.exact_integers > of_type) return of_type;
+  return family.exact_integers;
+}
+
+constexpr std::array<Mma, kRows> kMmas = [] {
+  std::array<Mma, kRows> out;
+  std::size_t row = 0;
+  for_each_row([&](const Family& family, DType a, DType b, DType acc) {
+    out[row] = {.name = kTexts[row].name.view(),
+                .shape = family.shape,
+                .a = a,
+                .b = b,
+                .acc = acc,
+                .scope = Scope::kWarp,
+                .lanes = 32,
+                .min_arch = family.min_arch,
+                .a_map = family.a_map,
+                .b_map = family.b_map,
+                .c_map = family.c_map,
+                .ptx = kTexts[row].ptx.view(),
+                .tiles = family.tiles,
+                .exchanged = family.exchanged,
+                .acc_roundoff = acc == DType::kF16 ? family.roundoff_f16 : family.roundoff,
+                .exact_integers = exact_integers(family, acc)};
+    ++row;
+  });
+  return out;
+}();
+
 // A map is a bijection of lanes x values onto the tile.
-constexpr bool map_is_consistent(const Mma& row, Operand operand) {
-  const Layout& map = map_of(row, operand);
-  const TileExtents tile = extents(row.shape, operand);
-  if (rank(map) != 2 || size(map, 0) != row.lanes) return false;
+constexpr bool map_is_consistent(const Layout& map, TileExtents tile) {
+  constexpr int kLanes = 32;
+  if (rank(map) != 2 || size(map, 0) != kLanes) return false;
   return size(map) == Index{tile.rows} * tile.cols && is_bijective(map);
 }
+
+consteval bool families_are_consistent() {
+  for (const Family& family : kFamilies) {
+    if (!map_is_consistent(family.a_map, extents(family.shape, Operand::kA))) return false;
+    if (!map_is_consistent(family.b_map, extents(family.shape, Operand::kB))) return false;
+    if (!map_is_consistent(family.c_map, extents(family.shape, Operand::kC))) return false;
+  }
+  return true;
+}
+static_assert(families_are_consistent());
 
 constexpr bool tiles_are_consistent(const Mma& row) {
   bool ended = false;
@@ -145,10 +367,12 @@ constexpr bool tiles_are_consistent(const Mma& row) {
     if (tile.m % row.shape.m != 0 || tile.n % row.shape.n != 0) return false;
     if (!ended && tile.k != row.shape.k) return false;
   }
-  return row.tiles[0] != MmaShape{};
+  const bool divides = row.exchanged.n % row.shape.m == 0 && row.exchanged.m % row.shape.n == 0;
+  return row.tiles[0] != MmaShape{} && divides;
 }
 
 constexpr bool serves(const Mma& row, MmaShape tile) {
+  if (row.exchanged == tile && tile != MmaShape{}) return true;
   for (const MmaShape& mine : row.tiles) {
     if (mine == tile && tile != MmaShape{}) return true;
   }
@@ -162,20 +386,15 @@ constexpr bool rows_clash(const Mma& x, const Mma& y) {
   for (const MmaShape& tile : x.tiles) {
     if (serves(y, tile)) return true;
   }
-  return false;
+  return x.exchanged != MmaShape{} && serves(y, x.exchanged);
 }
-
-// sm_80 does 256 16-bit multiply-adds a cycle in each tensor core.
-constexpr int kMacsPerCycle = 256;
 
 consteval bool rows_are_consistent(std::span<const Mma> rows) {
   for (const Mma& row : rows) {
-    for (const Operand operand : {Operand::kA, Operand::kB, Operand::kC}) {
-      if (!map_is_consistent(row, operand)) return false;
-    }
     if (!tiles_are_consistent(row)) return false;
-    if (row.issue_cycles * kMacsPerCycle != row.shape.m * row.shape.n * row.shape.k) return false;
-    if (row.acc_roundoff < 0x1p-23) return false;  // no better than one rounding to f32
+    // Exact, or no better than the rounding of f64.
+    if (row.acc_roundoff != 0 && row.acc_roundoff < 0x1p-53) return false;
+    if (row.exact_integers < 1 || (row.exchanged != MmaShape{} && row.a != row.b)) return false;
     for (const Mma& other : rows) {
       if (&other != &row && rows_clash(row, other)) return false;
     }
@@ -185,7 +404,16 @@ consteval bool rows_are_consistent(std::span<const Mma> rows) {
 static_assert(rows_are_consistent(kMmas));
 
 bool has_types(const Mma& row, const Arch& arch, Scope scope, DType a, DType b) {
-  return row.min_arch <= arch.capability && row.scope == scope && row.a == a && row.b == b;
+  return row.min_arch <= arch.capability && row.scope == scope && row.a == operand_type(a) &&
+         row.b == operand_type(b);
+}
+
+// Multiply-adds a cycle of all the SM's tensor cores together on operands of this type.
+int macs_per_sm_cycle(const Arch& arch, DType operand) {
+  if (operand == DType::kF64) return arch.mma_f64_macs_per_sm_cycle;
+  if (operand == DType::kE4M3 || operand == DType::kE5M2) return arch.mma_fp8_macs_per_sm_cycle;
+  // Half as wide, twice as many; tf32 goes by the 32 bits it takes.
+  return arch.mma_macs_per_sm_cycle * 16 / info(operand).bits;
 }
 
 double distance(MmaShape x, MmaShape y) {
@@ -213,6 +441,17 @@ const Mma* find_mma(const Arch& arch, Scope scope, DType a, DType b, DType acc, 
   return nullptr;
 }
 
+bool serves_exchanged(const Mma& mma, MmaShape tile) {
+  return tile != MmaShape{} && mma.exchanged == tile;
+}
+
+const Arch* oldest_arch(Scope scope, DType a, DType b) {
+  for (const Arch& arch : all_archs()) {
+    if (!legal_requests(arch, scope, a, b).empty()) return &arch;
+  }
+  return nullptr;
+}
+
 std::vector<MmaRequest> legal_requests(const Arch& arch, Scope scope, DType a, DType b) {
   std::vector<MmaRequest> out;
   for (const Mma& row : kMmas) {
@@ -220,6 +459,7 @@ std::vector<MmaRequest> legal_requests(const Arch& arch, Scope scope, DType a, D
     for (const MmaShape& tile : row.tiles) {
       if (tile != MmaShape{}) out.push_back({row.acc, tile});
     }
+    if (row.exchanged != MmaShape{}) out.push_back({row.acc, row.exchanged});
   }
   return out;
 }
@@ -245,8 +485,17 @@ int registers_of(const Mma& mma, Operand operand) {
 
 int issue_cycles(const Mma& mma, const Arch& arch) {
   constexpr int kTensorCores = 4;  // of one SM, on every architecture of the table
-  const int rate = arch.mma_macs_per_sm_cycle / kTensorCores;
-  return (mma.issue_cycles * kMacsPerCycle + rate - 1) / rate;
+  const int macs = mma.shape.m * mma.shape.n * mma.shape.k * kTensorCores;
+  const int rate = macs_per_sm_cycle(arch, mma.a);
+  KILN_CHECK(rate > 0, "{} does not run on {}", mma.name, arch.name);
+  return (macs + rate - 1) / rate;
+}
+
+int issue_cycles(const Mma& mma) {
+  for (const Arch& arch : all_archs()) {
+    if (mma.min_arch <= arch.capability) return issue_cycles(mma, arch);
+  }
+  KILN_UNREACHABLE("no architecture has {}", mma.name);
 }
 
 std::string_view name(Scope scope) {

@@ -1,14 +1,18 @@
 // Matrix instructions: one row each, and the two questions sema and the selecting pass ask of them.
 //
-// A row's name is <shape>.<accumulator>.<operands>: `m16n8k16.f32.f16`. Its maps send
-// (lane, value) to an element of the operand's tile, first mode fastest:
+// A row's name is <shape>.<accumulator>.<operands>: `m16n8k16.f32.f16`, with both operands' types
+// where they differ, `m16n8k32.s32.s8.u8`. Its maps send (lane, value) to an element of the
+// operand's tile, first mode fastest:
 //
 //   c_map = ((4,8),(2,2)):((32,1),(16,8)) on the tile C(M=16, N=8)
 //   lane 5 = (1,1), value 1 = (1,0):  32 + 1 + 16 = 49 = row 1 + 16 * column 3
 //
 // The tile of A is (M, K), of B (N, K), of C (M, N); element index = row + rows * column. A value
-// is one element; two 16-bit values share one 32-bit register, the even one in the low half. The
-// simulator executes the maps, the emitter spells `ptx`, `kiln map` draws them.
+// is one element; four 8-bit or two 16-bit values share one 32-bit register, the first in the low
+// bits, and a 64-bit value takes two. The simulator executes the maps, the emitter spells `ptx`,
+// `kiln map` draws them.
+//
+// Operands of f32 in the language are used as tf32: rounded when they are loaded (operand_type).
 #pragma once
 
 #include <array>
@@ -55,12 +59,14 @@ struct Mma {
   // The language's tile requests (one `mma` statement) that this row serves, by repeating it over M
   // and N. A request is served by one row for given types. Unused entries are zero.
   std::array<MmaShape, kTilesMax> tiles;
-  // Cycles one tensor core (of an SM's four) is busy with it at the rate of sm_80. See
-  // issue_cycles.
-  int issue_cycles;
+  // The request it serves with A and B exchanged, as C^T = B * A^T. Zero: none.
+  MmaShape exchanged;
   // Largest error of one instruction on any architecture from min_arch on, relative to the sum of
-  // the magnitudes of its products and its accumulator: the `u` of the numeric bound.
+  // the magnitudes of its products and its accumulator: the `u` of the numeric bound. 0: exact, as
+  // integers are, whose sums wrap around.
   double acc_roundoff;
+  // Sums of integers are exact while their magnitudes add up to no more than this.
+  double exact_integers;
 };
 
 // All rows.
@@ -72,6 +78,18 @@ struct Mma {
 // The row that serves the tile request `tile` of these types on this architecture, or null.
 [[nodiscard]] const Mma* find_mma(const Arch& arch, Scope scope, DType a, DType b, DType acc,
                                   MmaShape tile);
+
+// The element type an instruction gets for an operand that the language has as `dtype`: tf32 for
+// f32, itself otherwise. find_mma and its like take either.
+[[nodiscard]] constexpr DType operand_type(DType dtype) {
+  return dtype == DType::kF32 ? DType::kTF32 : dtype;
+}
+
+// Whether the row serves the request by exchanging A and B.
+[[nodiscard]] bool serves_exchanged(const Mma& mma, MmaShape tile);
+
+// The oldest architecture with an instruction for these operand types at that scope, or null.
+[[nodiscard]] const Arch* oldest_arch(Scope scope, DType a, DType b);
 
 struct MmaRequest {
   DType acc;
@@ -130,9 +148,11 @@ struct TileExtents {
 // 32-bit registers of the operand each lane holds: 4 for A of m16n8k16.
 [[nodiscard]] int registers_of(const Mma& mma, Operand operand);
 
-// Cycles one tensor core of `arch` is busy with one instruction: the row's cycles, scaled by the
-// architecture's rate and rounded up.
+// Cycles one tensor core (of an SM's four) of `arch` is busy with one instruction: its
+// multiply-adds by the architecture's rate for the operands' type, rounded up.
 [[nodiscard]] int issue_cycles(const Mma& mma, const Arch& arch);
+// The same on the oldest architecture that has the instruction.
+[[nodiscard]] int issue_cycles(const Mma& mma);
 
 [[nodiscard]] std::string_view name(Scope scope);      // "group", as the language spells it
 [[nodiscard]] std::string_view name(Operand operand);  // "A"

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/format.h"
@@ -13,24 +15,43 @@ namespace {
 const Arch& sm80() { return *find_arch("sm_80"); }
 
 // The PTX ISA's formulas for one element of a fragment, written out by hand: g = lane / 4,
-// t = lane % 4. They hold for the rows of depth 8 as well, which have the first half of the values.
+// t = lane % 4, and w the elements of one register (1 for f64).
 struct Place {
   int row;
   int col;
 };
-Place ptx_a(int lane, int i) {
-  return {lane / 4 + 8 * ((i / 2) % 2), 2 * (lane % 4) + i % 2 + 8 * (i / 4)};
+Place ptx_a(const Mma& row, int w, int lane, int i) {
+  const int halves = row.shape.m / 8;  // rows g alone, or g and g + 8
+  return {lane / 4 + 8 * (i / w % halves), w * (lane % 4) + i % w + 4 * w * (i / w / halves)};
 }
-Place ptx_b(int lane, int i) { return {lane / 4, 2 * (lane % 4) + i % 2 + 8 * (i / 2)}; }
+Place ptx_b(int w, int lane, int i) { return {lane / 4, w * (lane % 4) + i % w + 4 * w * (i / w)}; }
 Place ptx_c(int lane, int r) { return {lane / 4 + 8 * (r / 2), 2 * (lane % 4) + r % 2}; }
 
-Place ptx_place(Operand operand, int lane, int value) {
+Place ptx_place(const Mma& row, Operand operand, int lane, int value) {
+  const int w = std::max(1, 32 / info(row.a).bits);
   switch (operand) {
-    case Operand::kA: return ptx_a(lane, value);
-    case Operand::kB: return ptx_b(lane, value);
+    case Operand::kA: return ptx_a(row, w, lane, value);
+    case Operand::kB: return ptx_b(w, lane, value);
     case Operand::kC: break;
   }
   return ptx_c(lane, value);
+}
+
+// The formulas themselves, against figures of the manual read off by hand.
+TEST(Mmas, FormulasAgreeWithFiguresOfThePtxManual) {
+  const auto a = [](std::string_view name, int lane, int i) {
+    const Place place = ptx_place(*find_mma(name), Operand::kA, lane, i);
+    return std::pair(place.row, place.col);
+  };
+  using At = std::pair<int, int>;
+  EXPECT_EQ(a("m16n8k16.f32.f16", 6, 5), At(1, 13));  // T6: {a4,a5} at row 1, columns 12, 13
+  EXPECT_EQ(a("m16n8k8.f32.tf32", 6, 1), At(9, 2));   // a1 below a0
+  EXPECT_EQ(a("m16n8k8.f32.tf32", 6, 2), At(1, 6));   // a2 four columns on
+  EXPECT_EQ(a("m16n8k32.s32.s8", 6, 7), At(9, 11));   // a4..a7 in row g + 8
+  EXPECT_EQ(a("m16n8k32.s32.s8", 6, 8), At(1, 24));   // a8.. sixteen columns on
+  EXPECT_EQ(a("m8n8k16.s32.u8", 31, 3), At(7, 15));
+  EXPECT_EQ(a("m16n8k16.f64.f64", 6, 5), At(9, 10));
+  EXPECT_EQ(a("m8n8k4.f64.f64", 6, 0), At(1, 2));
 }
 
 TEST(Mmas, MapsAreThoseOfThePtxManual) {
@@ -39,7 +60,7 @@ TEST(Mmas, MapsAreThoseOfThePtxManual) {
       const TileExtents tile = extents(row.shape, operand);
       for (int lane = 0; lane < row.lanes; ++lane) {
         for (int value = 0; value < values_of(row, operand); ++value) {
-          const Place place = ptx_place(operand, lane, value);
+          const Place place = ptx_place(row, operand, lane, value);
           ASSERT_EQ(map_of(row, operand)(lane, value), place.row + tile.rows * place.col)
               << row.name << " " << name(operand) << " lane " << lane << " value " << value;
         }
@@ -65,14 +86,26 @@ TEST(Mmas, MapsReachEachElementOnce) {
 
 // The spelling says the same as the columns.
 TEST(Mmas, NameAndPtxAgreeWithTheColumns) {
+  const auto ptx = [](DType dtype) {
+    const std::string_view spelled = name(dtype);
+    return std::string(spelled.starts_with("f8_") ? spelled.substr(3) : spelled);
+  };
   for (const Mma& row : all_mmas()) {
     const std::string shape = format("m{}n{}k{}", row.shape.m, row.shape.n, row.shape.k);
-    EXPECT_EQ(row.name, format("{}.{}.{}", shape, name(row.acc), name(row.a)));
+    const std::string types = row.a == row.b ? ptx(row.a) : ptx(row.a) + "." + ptx(row.b);
+    EXPECT_EQ(row.name, format("{}.{}.{}", shape, name(row.acc), types));
     EXPECT_EQ(row.ptx, format("mma.sync.aligned.{}.row.col.{}.{}.{}.{}", shape, name(row.acc),
-                              name(row.a), name(row.b), name(row.acc)));
+                              ptx(row.a), ptx(row.b), name(row.acc)));
     EXPECT_EQ(find_mma(row.name), &row);
   }
   EXPECT_EQ(find_mma("m16n8k16.f32"), nullptr);
+}
+
+// 14 families: 2 + 1 + 2 + 1 of 16 bits, 2 of tf32, 3 x 4 of integers, 4 x 2 of FP8, 4 of f64.
+TEST(Mmas, FamiliesMakeARowForEachCombinationOfTypes) {
+  EXPECT_EQ(all_mmas().size(), 32U);
+  EXPECT_NE(find_mma("m16n8k32.s32.u8.s8"), nullptr);
+  EXPECT_NE(find_mma("m16n8k32.f16.e5m2.e4m3"), nullptr);
 }
 
 TEST(Mmas, RegistersHoldTwoHalves) {
@@ -84,9 +117,24 @@ TEST(Mmas, RegistersHoldTwoHalves) {
   EXPECT_EQ(registers_of(*find_mma("m16n8k8.f16.f16"), Operand::kC), 2);
 }
 
+TEST(Mmas, RegistersHoldFourBytesAndDoublesTakeTwo) {
+  const Mma& s8 = *find_mma("m16n8k32.s32.s8.u8");
+  EXPECT_EQ(registers_of(s8, Operand::kA), 4);
+  EXPECT_EQ(registers_of(s8, Operand::kB), 2);
+  EXPECT_EQ(registers_of(s8, Operand::kC), 4);
+  EXPECT_EQ(registers_of(*find_mma("m16n8k8.f32.tf32"), Operand::kA), 4);
+  EXPECT_EQ(registers_of(*find_mma("m16n8k32.f16.e4m3"), Operand::kC), 2);
+  EXPECT_EQ(registers_of(*find_mma("m8n8k4.f64.f64"), Operand::kA), 2);
+  EXPECT_EQ(registers_of(*find_mma("m8n8k4.f64.f64"), Operand::kC), 4);
+}
+
 TEST(MmaRequests, EachIsServedByTheRowThatListsIt) {
   for (const Arch& arch : all_archs()) {
     for (const Mma& row : all_mmas()) {
+      if (row.min_arch > arch.capability) {
+        EXPECT_EQ(find_mma(arch, row.scope, row.a, row.b, row.acc, row.tiles[0]), nullptr);
+        continue;
+      }
       for (const MmaShape& tile : row.tiles) {
         if (tile == MmaShape{}) continue;
         EXPECT_EQ(find_mma(arch, row.scope, row.a, row.b, row.acc, tile), &row);
@@ -108,6 +156,19 @@ TEST(MmaRequests, FollowTheLanguagesTable) {
   EXPECT_EQ(served(DType::kF16, DType::kF32, {16, 16, 15}), "");
   EXPECT_EQ(served(DType::kF16, DType::kF32, {0, 0, 0}), "");
   EXPECT_EQ(served(DType::kF32, DType::kF32, {16, 16, 16}), "");
+  EXPECT_EQ(served(DType::kF32, DType::kF32, {16, 16, 8}), "m16n8k8.f32.tf32");
+  EXPECT_EQ(served(DType::kTF32, DType::kF32, {16, 8, 4}), "m16n8k4.f32.tf32");
+  EXPECT_EQ(served(DType::kS8, DType::kS32, {16, 16, 16}), "m16n8k16.s32.s8");
+  EXPECT_EQ(served(DType::kU8, DType::kS32, {8, 32, 16}), "m8n8k16.s32.u8");
+  EXPECT_EQ(served(DType::kF64, DType::kF64, {8, 8, 4}), "m8n8k4.f64.f64");
+  EXPECT_EQ(served(DType::kF64, DType::kF64, {16, 8, 16}), "");   // from sm_90
+  EXPECT_EQ(served(DType::kE4M3, DType::kF32, {16, 8, 32}), "");  // from sm_89
+  EXPECT_EQ(served(DType::kS4, DType::kS32, {16, 8, 32}), "");
+  EXPECT_EQ(served(DType::kBin1, DType::kS32, {8, 8, 128}), "");
+  EXPECT_EQ(served(DType::kF16, DType::kF16, {8, 32, 16}), "m16n8k16.f16.f16");
+  EXPECT_TRUE(serves_exchanged(*find_mma("m16n8k16.f16.f16"), {8, 32, 16}));
+  EXPECT_FALSE(serves_exchanged(*find_mma("m16n8k16.f16.f16"), {32, 8, 16}));
+  EXPECT_FALSE(serves_exchanged(*find_mma("m8n8k16.s32.u8"), {8, 32, 16}));
   EXPECT_EQ(
       find_mma(sm80(), Scope::kWarpgroup, DType::kF16, DType::kF16, DType::kF32, {16, 16, 16}),
       nullptr);
@@ -119,6 +180,7 @@ TEST(MmaRequests, ListWhatIsLegalAndTheNearest) {
   const std::vector<MmaRequest> expected = {{DType::kF32, {16, 16, 16}},
                                             {DType::kF32, {32, 8, 16}},
                                             {DType::kF32, {16, 8, 16}},
+                                            {DType::kF32, {8, 32, 16}},
                                             {DType::kF32, {16, 8, 8}}};
   EXPECT_EQ(bf16, expected);
   EXPECT_TRUE(legal_requests(sm80(), Scope::kWarp, DType::kF16, DType::kBF16).empty());
@@ -131,7 +193,20 @@ TEST(MmaRequests, ListWhatIsLegalAndTheNearest) {
   EXPECT_EQ(nearest(DType::kF16, DType::kF32, {16, 8, 7}), (MmaRequest{DType::kF32, {16, 8, 8}}));
   EXPECT_EQ(nearest(DType::kBF16, DType::kBF16, {16, 16, 16}),
             (MmaRequest{DType::kF32, {16, 16, 16}}));
-  EXPECT_FALSE(nearest(DType::kF64, DType::kF64, {16, 16, 16}).has_value());
+  EXPECT_EQ(nearest(DType::kF64, DType::kF64, {16, 8, 4}), (MmaRequest{DType::kF64, {8, 8, 4}}));
+  EXPECT_EQ(nearest(DType::kS8, DType::kS8, {16, 8, 32}), (MmaRequest{DType::kS32, {16, 8, 32}}));
+  EXPECT_FALSE(nearest(DType::kS4, DType::kS32, {16, 16, 16}).has_value());
+}
+
+TEST(MmaRequests, KnowTheOldestArchitectureOfATypePair) {
+  const auto oldest = [](DType a, DType b) -> std::string_view {
+    const Arch* arch = oldest_arch(Scope::kWarp, a, b);
+    return arch == nullptr ? "" : arch->name;
+  };
+  EXPECT_EQ(oldest(DType::kS8, DType::kU8), "sm_80");
+  EXPECT_EQ(oldest(DType::kE5M2, DType::kE4M3), "sm_89");
+  EXPECT_EQ(oldest(DType::kS4, DType::kS4), "");
+  EXPECT_EQ(oldest(DType::kF16, DType::kBF16), "");
 }
 
 TEST(Mmas, CyclesScaleWithTheArchitecturesRate) {
@@ -139,6 +214,23 @@ TEST(Mmas, CyclesScaleWithTheArchitecturesRate) {
   EXPECT_EQ(issue_cycles(row, sm80()), 8);
   EXPECT_EQ(issue_cycles(row, *find_arch("sm_89")), 16);
   EXPECT_EQ(issue_cycles(row, *find_arch("sm_90a")), 4);
+  EXPECT_EQ(issue_cycles(row), 8);
+  EXPECT_EQ(issue_cycles(*find_mma("m16n8k32.s32.s8"), sm80()), 8);
+  EXPECT_EQ(issue_cycles(*find_mma("m16n8k8.f32.tf32"), sm80()), 8);
+  EXPECT_EQ(issue_cycles(*find_mma("m8n8k4.f64.f64"), sm80()), 16);
+  EXPECT_EQ(issue_cycles(*find_mma("m16n8k16.f64.f64")), 64);
+  EXPECT_EQ(issue_cycles(*find_mma("m16n8k32.f32.e4m3")), 16);
+  EXPECT_EQ(issue_cycles(*find_mma("m16n8k32.f32.e4m3"), *find_arch("sm_90a")), 8);
+}
+
+// Each row can be issued wherever it exists.
+TEST(Mmas, EveryRowHasARateOnEveryArchitectureThatHasIt) {
+  for (const Arch& arch : all_archs()) {
+    for (const Mma& row : all_mmas()) {
+      if (row.min_arch > arch.capability) continue;
+      EXPECT_GE(issue_cycles(row, arch), 1) << row.name;
+    }
+  }
 }
 
 TEST(Mmas, OperandNamesGoBothWays) {

@@ -12,21 +12,10 @@
 
 namespace kiln::atom {
 
-// m16n8k16.f32.f16: c += a * b, by the lanes of one group together.
-__device__ inline void mma_m16n8k16_f32_f16(float* c, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-struct m16n8k16_f32_f16 {
+namespace detail {
+
+struct Fragments16x8x16w2 {
   enum : int { kM = 16, kN = 8, kK = 16, kLanes = 32 };
-  using A = f16;
-  using RegisterA = unsigned;
-  using B = f16;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
   // ((4,8),(2,2,2)):((32,1),(16,8,128))
   __host__ __device__ static constexpr Layout map_a() {
     return {{4, 8, 2, 2, 2}, {32, 1, 16, 8, 128}, {2, 0, 1, 0, 0}, {0, 1, 0, 0, 2}, 5};
@@ -39,6 +28,144 @@ struct m16n8k16_f32_f16 {
   __host__ __device__ static constexpr Layout map_c() {
     return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
   }
+};
+struct Fragments16x8x8w2 {
+  enum : int { kM = 16, kN = 8, kK = 8, kLanes = 32 };
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),2):((16,1),8)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+};
+struct Fragments16x8x8w1 {
+  enum : int { kM = 16, kN = 8, kK = 8, kLanes = 32 };
+  // ((4,8),(2,2)):((16,1),(8,64))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 2, 2}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),2):((8,1),32)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 2}, {8, 1, 32}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+};
+struct Fragments16x8x4w1 {
+  enum : int { kM = 16, kN = 8, kK = 4, kLanes = 32 };
+  // ((4,8),2):((16,1),8)
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),1):((8,1),0)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 1}, {8, 1, 0}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+};
+struct Fragments16x8x32w4 {
+  enum : int { kM = 16, kN = 8, kK = 32, kLanes = 32 };
+  // ((4,8),(4,2,2)):((64,1),(16,8,256))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 4, 2, 2}, {64, 1, 16, 8, 256}, {2, 0, 1, 0, 0}, {0, 1, 0, 0, 2}, 5};
+  }
+  // ((4,8),(4,2)):((32,1),(8,128))
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 4, 2}, {32, 1, 8, 128}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+};
+struct Fragments16x8x16w4 {
+  enum : int { kM = 16, kN = 8, kK = 16, kLanes = 32 };
+  // ((4,8),(4,2)):((64,1),(16,8))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 4, 2}, {64, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),4):((32,1),8)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 4}, {32, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+};
+struct Fragments8x8x16w4 {
+  enum : int { kM = 8, kN = 8, kK = 16, kLanes = 32 };
+  // ((4,8),4):((32,1),8)
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 4}, {32, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),4):((32,1),8)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 4}, {32, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),2):((16,1),8)
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+};
+struct Fragments8x8x4w1 {
+  enum : int { kM = 8, kN = 8, kK = 4, kLanes = 32 };
+  // ((4,8),1):((8,1),0)
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 1}, {8, 1, 0}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),1):((8,1),0)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 1}, {8, 1, 0}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),2):((16,1),8)
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+};
+struct Fragments16x8x16w1 {
+  enum : int { kM = 16, kN = 8, kK = 16, kLanes = 32 };
+  // ((4,8),(2,4)):((16,1),(8,64))
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 8, 2, 4}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  // ((4,8),4):((8,1),32)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 8, 4}, {8, 1, 32}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  // ((4,8),(2,2)):((32,1),(16,8))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+};
+
+}  // namespace detail
+
+// m16n8k16.f32.f16: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k16_f32_f16(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k16_f32_f16 : detail::Fragments16x8x16w2 {
+  using A = f16;
+  using RegisterA = unsigned;
+  using B = f16;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_f32_f16(c, a, b);
   }
@@ -51,26 +178,13 @@ __device__ inline void mma_m16n8k16_f16_f16(unsigned* c, const unsigned* a, cons
       : "+r"(c[0]), "+r"(c[1])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-struct m16n8k16_f16_f16 {
-  enum : int { kM = 16, kN = 8, kK = 16, kLanes = 32 };
+struct m16n8k16_f16_f16 : detail::Fragments16x8x16w2 {
   using A = f16;
   using RegisterA = unsigned;
   using B = f16;
   using RegisterB = unsigned;
   using C = f16;
   using RegisterC = unsigned;
-  // ((4,8),(2,2,2)):((32,1),(16,8,128))
-  __host__ __device__ static constexpr Layout map_a() {
-    return {{4, 8, 2, 2, 2}, {32, 1, 16, 8, 128}, {2, 0, 1, 0, 0}, {0, 1, 0, 0, 2}, 5};
-  }
-  // ((4,8),(2,2)):((16,1),(8,64))
-  __host__ __device__ static constexpr Layout map_b() {
-    return {{4, 8, 2, 2}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
-  }
-  // ((4,8),(2,2)):((32,1),(16,8))
-  __host__ __device__ static constexpr Layout map_c() {
-    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
-  }
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_f16_f16(c, a, b);
   }
@@ -83,26 +197,13 @@ __device__ inline void mma_m16n8k16_f32_bf16(float* c, const unsigned* a, const 
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-struct m16n8k16_f32_bf16 {
-  enum : int { kM = 16, kN = 8, kK = 16, kLanes = 32 };
+struct m16n8k16_f32_bf16 : detail::Fragments16x8x16w2 {
   using A = bf16;
   using RegisterA = unsigned;
   using B = bf16;
   using RegisterB = unsigned;
   using C = f32;
   using RegisterC = float;
-  // ((4,8),(2,2,2)):((32,1),(16,8,128))
-  __host__ __device__ static constexpr Layout map_a() {
-    return {{4, 8, 2, 2, 2}, {32, 1, 16, 8, 128}, {2, 0, 1, 0, 0}, {0, 1, 0, 0, 2}, 5};
-  }
-  // ((4,8),(2,2)):((16,1),(8,64))
-  __host__ __device__ static constexpr Layout map_b() {
-    return {{4, 8, 2, 2}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
-  }
-  // ((4,8),(2,2)):((32,1),(16,8))
-  __host__ __device__ static constexpr Layout map_c() {
-    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
-  }
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_f32_bf16(c, a, b);
   }
@@ -115,26 +216,13 @@ __device__ inline void mma_m16n8k8_f32_f16(float* c, const unsigned* a, const un
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
-struct m16n8k8_f32_f16 {
-  enum : int { kM = 16, kN = 8, kK = 8, kLanes = 32 };
+struct m16n8k8_f32_f16 : detail::Fragments16x8x8w2 {
   using A = f16;
   using RegisterA = unsigned;
   using B = f16;
   using RegisterB = unsigned;
   using C = f32;
   using RegisterC = float;
-  // ((4,8),(2,2)):((32,1),(16,8))
-  __host__ __device__ static constexpr Layout map_a() {
-    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
-  }
-  // ((4,8),2):((16,1),8)
-  __host__ __device__ static constexpr Layout map_b() {
-    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
-  }
-  // ((4,8),(2,2)):((32,1),(16,8))
-  __host__ __device__ static constexpr Layout map_c() {
-    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
-  }
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k8_f32_f16(c, a, b);
   }
@@ -147,26 +235,13 @@ __device__ inline void mma_m16n8k8_f16_f16(unsigned* c, const unsigned* a, const
       : "+r"(c[0]), "+r"(c[1])
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
-struct m16n8k8_f16_f16 {
-  enum : int { kM = 16, kN = 8, kK = 8, kLanes = 32 };
+struct m16n8k8_f16_f16 : detail::Fragments16x8x8w2 {
   using A = f16;
   using RegisterA = unsigned;
   using B = f16;
   using RegisterB = unsigned;
   using C = f16;
   using RegisterC = unsigned;
-  // ((4,8),(2,2)):((32,1),(16,8))
-  __host__ __device__ static constexpr Layout map_a() {
-    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
-  }
-  // ((4,8),2):((16,1),8)
-  __host__ __device__ static constexpr Layout map_b() {
-    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
-  }
-  // ((4,8),(2,2)):((32,1),(16,8))
-  __host__ __device__ static constexpr Layout map_c() {
-    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
-  }
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k8_f16_f16(c, a, b);
   }
@@ -179,28 +254,509 @@ __device__ inline void mma_m16n8k8_f32_bf16(float* c, const unsigned* a, const u
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
-struct m16n8k8_f32_bf16 {
-  enum : int { kM = 16, kN = 8, kK = 8, kLanes = 32 };
+struct m16n8k8_f32_bf16 : detail::Fragments16x8x8w2 {
   using A = bf16;
   using RegisterA = unsigned;
   using B = bf16;
   using RegisterB = unsigned;
   using C = f32;
   using RegisterC = float;
-  // ((4,8),(2,2)):((32,1),(16,8))
-  __host__ __device__ static constexpr Layout map_a() {
-    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
-  }
-  // ((4,8),2):((16,1),8)
-  __host__ __device__ static constexpr Layout map_b() {
-    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
-  }
-  // ((4,8),(2,2)):((32,1),(16,8))
-  __host__ __device__ static constexpr Layout map_c() {
-    return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
-  }
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k8_f32_bf16(c, a, b);
+  }
+};
+
+// m16n8k8.f32.tf32: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k8_f32_tf32(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k8_f32_tf32 : detail::Fragments16x8x8w1 {
+  using A = tf32;
+  using RegisterA = unsigned;
+  using B = tf32;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k8_f32_tf32(c, a, b);
+  }
+};
+
+// m16n8k4.f32.tf32: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k4_f32_tf32(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+struct m16n8k4_f32_tf32 : detail::Fragments16x8x4w1 {
+  using A = tf32;
+  using RegisterA = unsigned;
+  using B = tf32;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k4_f32_tf32(c, a, b);
+  }
+};
+
+// m16n8k32.s32.s8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_s32_s8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_s32_s8 : detail::Fragments16x8x32w4 {
+  using A = s8;
+  using RegisterA = unsigned;
+  using B = s8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_s32_s8(c, a, b);
+  }
+};
+
+// m16n8k32.s32.s8.u8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_s32_s8_u8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_s32_s8_u8 : detail::Fragments16x8x32w4 {
+  using A = s8;
+  using RegisterA = unsigned;
+  using B = u8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_s32_s8_u8(c, a, b);
+  }
+};
+
+// m16n8k32.s32.u8.s8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_s32_u8_s8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_s32_u8_s8 : detail::Fragments16x8x32w4 {
+  using A = u8;
+  using RegisterA = unsigned;
+  using B = s8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_s32_u8_s8(c, a, b);
+  }
+};
+
+// m16n8k32.s32.u8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_s32_u8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_s32_u8 : detail::Fragments16x8x32w4 {
+  using A = u8;
+  using RegisterA = unsigned;
+  using B = u8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_s32_u8(c, a, b);
+  }
+};
+
+// m16n8k16.s32.s8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k16_s32_s8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+struct m16n8k16_s32_s8 : detail::Fragments16x8x16w4 {
+  using A = s8;
+  using RegisterA = unsigned;
+  using B = s8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k16_s32_s8(c, a, b);
+  }
+};
+
+// m16n8k16.s32.s8.u8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k16_s32_s8_u8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.u8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+struct m16n8k16_s32_s8_u8 : detail::Fragments16x8x16w4 {
+  using A = s8;
+  using RegisterA = unsigned;
+  using B = u8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k16_s32_s8_u8(c, a, b);
+  }
+};
+
+// m16n8k16.s32.u8.s8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k16_s32_u8_s8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+struct m16n8k16_s32_u8_s8 : detail::Fragments16x8x16w4 {
+  using A = u8;
+  using RegisterA = unsigned;
+  using B = s8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k16_s32_u8_s8(c, a, b);
+  }
+};
+
+// m16n8k16.s32.u8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k16_s32_u8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+struct m16n8k16_s32_u8 : detail::Fragments16x8x16w4 {
+  using A = u8;
+  using RegisterA = unsigned;
+  using B = u8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k16_s32_u8(c, a, b);
+  }
+};
+
+// m8n8k16.s32.s8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m8n8k16_s32_s8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 "
+      "{%0, %1}, {%2}, {%3}, {%0, %1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a[0]), "r"(b[0]));
+}
+struct m8n8k16_s32_s8 : detail::Fragments8x8x16w4 {
+  using A = s8;
+  using RegisterA = unsigned;
+  using B = s8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m8n8k16_s32_s8(c, a, b);
+  }
+};
+
+// m8n8k16.s32.s8.u8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m8n8k16_s32_s8_u8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32 "
+      "{%0, %1}, {%2}, {%3}, {%0, %1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a[0]), "r"(b[0]));
+}
+struct m8n8k16_s32_s8_u8 : detail::Fragments8x8x16w4 {
+  using A = s8;
+  using RegisterA = unsigned;
+  using B = u8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m8n8k16_s32_s8_u8(c, a, b);
+  }
+};
+
+// m8n8k16.s32.u8.s8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m8n8k16_s32_u8_s8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 "
+      "{%0, %1}, {%2}, {%3}, {%0, %1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a[0]), "r"(b[0]));
+}
+struct m8n8k16_s32_u8_s8 : detail::Fragments8x8x16w4 {
+  using A = u8;
+  using RegisterA = unsigned;
+  using B = s8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m8n8k16_s32_u8_s8(c, a, b);
+  }
+};
+
+// m8n8k16.s32.u8: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m8n8k16_s32_u8(int* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 "
+      "{%0, %1}, {%2}, {%3}, {%0, %1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a[0]), "r"(b[0]));
+}
+struct m8n8k16_s32_u8 : detail::Fragments8x8x16w4 {
+  using A = u8;
+  using RegisterA = unsigned;
+  using B = u8;
+  using RegisterB = unsigned;
+  using C = s32;
+  using RegisterC = int;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m8n8k16_s32_u8(c, a, b);
+  }
+};
+
+// m16n8k32.f32.e4m3: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_f32_e4m3(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_f32_e4m3 : detail::Fragments16x8x32w4 {
+  using A = f8_e4m3;
+  using RegisterA = unsigned;
+  using B = f8_e4m3;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_f32_e4m3(c, a, b);
+  }
+};
+
+// m16n8k32.f16.e4m3: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_f16_e4m3(unsigned* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16 "
+      "{%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_f16_e4m3 : detail::Fragments16x8x32w4 {
+  using A = f8_e4m3;
+  using RegisterA = unsigned;
+  using B = f8_e4m3;
+  using RegisterB = unsigned;
+  using C = f16;
+  using RegisterC = unsigned;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_f16_e4m3(c, a, b);
+  }
+};
+
+// m16n8k32.f32.e4m3.e5m2: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_f32_e4m3_e5m2(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_f32_e4m3_e5m2 : detail::Fragments16x8x32w4 {
+  using A = f8_e4m3;
+  using RegisterA = unsigned;
+  using B = f8_e5m2;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_f32_e4m3_e5m2(c, a, b);
+  }
+};
+
+// m16n8k32.f16.e4m3.e5m2: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_f16_e4m3_e5m2(unsigned* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16 "
+      "{%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_f16_e4m3_e5m2 : detail::Fragments16x8x32w4 {
+  using A = f8_e4m3;
+  using RegisterA = unsigned;
+  using B = f8_e5m2;
+  using RegisterB = unsigned;
+  using C = f16;
+  using RegisterC = unsigned;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_f16_e4m3_e5m2(c, a, b);
+  }
+};
+
+// m16n8k32.f32.e5m2.e4m3: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_f32_e5m2_e4m3(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_f32_e5m2_e4m3 : detail::Fragments16x8x32w4 {
+  using A = f8_e5m2;
+  using RegisterA = unsigned;
+  using B = f8_e4m3;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_f32_e5m2_e4m3(c, a, b);
+  }
+};
+
+// m16n8k32.f16.e5m2.e4m3: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_f16_e5m2_e4m3(unsigned* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.f16.e5m2.e4m3.f16 "
+      "{%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_f16_e5m2_e4m3 : detail::Fragments16x8x32w4 {
+  using A = f8_e5m2;
+  using RegisterA = unsigned;
+  using B = f8_e4m3;
+  using RegisterB = unsigned;
+  using C = f16;
+  using RegisterC = unsigned;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_f16_e5m2_e4m3(c, a, b);
+  }
+};
+
+// m16n8k32.f32.e5m2: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_f32_e5m2(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_f32_e5m2 : detail::Fragments16x8x32w4 {
+  using A = f8_e5m2;
+  using RegisterA = unsigned;
+  using B = f8_e5m2;
+  using RegisterB = unsigned;
+  using C = f32;
+  using RegisterC = float;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_f32_e5m2(c, a, b);
+  }
+};
+
+// m16n8k32.f16.e5m2: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k32_f16_e5m2(unsigned* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m16n8k32.row.col.f16.e5m2.e5m2.f16 "
+      "{%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+struct m16n8k32_f16_e5m2 : detail::Fragments16x8x32w4 {
+  using A = f8_e5m2;
+  using RegisterA = unsigned;
+  using B = f8_e5m2;
+  using RegisterB = unsigned;
+  using C = f16;
+  using RegisterC = unsigned;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k32_f16_e5m2(c, a, b);
+  }
+};
+
+// m8n8k4.f64.f64: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m8n8k4_f64_f64(double* c, const double* a, const double* b) {
+  asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
+      "{%0, %1}, {%2}, {%3}, {%0, %1};"
+      : "+d"(c[0]), "+d"(c[1])
+      : "d"(a[0]), "d"(b[0]));
+}
+struct m8n8k4_f64_f64 : detail::Fragments8x8x4w1 {
+  using A = f64;
+  using RegisterA = double;
+  using B = f64;
+  using RegisterB = double;
+  using C = f64;
+  using RegisterC = double;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m8n8k4_f64_f64(c, a, b);
+  }
+};
+
+// m16n8k4.f64.f64: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k4_f64_f64(double* c, const double* a, const double* b) {
+  asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a[0]), "d"(a[1]), "d"(b[0]));
+}
+struct m16n8k4_f64_f64 : detail::Fragments16x8x4w1 {
+  using A = f64;
+  using RegisterA = double;
+  using B = f64;
+  using RegisterB = double;
+  using C = f64;
+  using RegisterC = double;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k4_f64_f64(c, a, b);
+  }
+};
+
+// m16n8k8.f64.f64: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k8_f64_f64(double* c, const double* a, const double* b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+}
+struct m16n8k8_f64_f64 : detail::Fragments16x8x8w1 {
+  using A = f64;
+  using RegisterA = double;
+  using B = f64;
+  using RegisterB = double;
+  using C = f64;
+  using RegisterC = double;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k8_f64_f64(c, a, b);
+  }
+};
+
+// m16n8k16.f64.f64: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m16n8k16_f64_f64(double* c, const double* a, const double* b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+}
+struct m16n8k16_f64_f64 : detail::Fragments16x8x16w1 {
+  using A = f64;
+  using RegisterA = double;
+  using B = f64;
+  using RegisterB = double;
+  using C = f64;
+  using RegisterC = double;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m16n8k16_f64_f64(c, a, b);
   }
 };
 

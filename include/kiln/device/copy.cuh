@@ -37,22 +37,6 @@ struct Shape {
 namespace detail {
 
 // How one vector of W bytes moves; `valid` of its elements lie inside the window.
-struct AsyncIn {
-  template <int W, class T>
-  __device__ static void move(T* shared, const T* global, int valid) {
-    if constexpr (W >= 4) {
-      cp_async<W>(shared, global, valid * static_cast<int>(sizeof(T)));
-    } else {
-      static_assert(W == sizeof(T), "below 4 bytes only whole elements move");
-      if (valid > 0) {
-        move_vector<W>(shared, global);
-      } else {
-        zero_vector<W>(shared);
-      }
-    }
-  }
-};
-
 struct VectorIn {
   template <int W, class T>
   __device__ static void move(T* shared, const T* global, int valid) {
@@ -62,6 +46,18 @@ struct VectorIn {
     } else {
 #pragma unroll 1
       for (int e = 0; e < kElements; ++e) shared[e] = e < valid ? global[e] : zero<T>();
+    }
+  }
+};
+
+// cp.async moves 4 bytes at least.
+struct AsyncIn {
+  template <int W, class T>
+  __device__ static void move(T* shared, const T* global, int valid) {
+    if constexpr (W >= 4) {
+      cp_async<W>(shared, global, valid * static_cast<int>(sizeof(T)));
+    } else {
+      VectorIn::move<W>(shared, global, valid);
     }
   }
 };

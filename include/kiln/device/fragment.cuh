@@ -12,27 +12,42 @@
 
 namespace kiln {
 
-// Element `i`: two 16-bit ones share a register, the even one in its low half.
+namespace detail {
+
+// The element's bits in the low ones of a register.
+template <class T>
+__device__ inline u32 low_bits(T value) {
+  if constexpr (sizeof(T) == 1) return bits_as<u8>(value);
+  if constexpr (sizeof(T) == 2) return bits_as<u16>(value);
+  if constexpr (sizeof(T) == 4) return bits_as<u32>(value);
+}
+
+}  // namespace detail
+
+// Element `i`: four of 8 bits or two of 16 share a register, the first in its low bits.
 template <class T, class Register, int N>
 __device__ inline T element(const Register (&registers)[N], int i) {
   if constexpr (sizeof(T) == sizeof(Register)) {
-    return registers[i];
+    return detail::bits_as<T>(registers[i]);
   } else {
-    static_assert(sizeof(T) == 2 && sizeof(Register) == 4, "16-bit elements, 32-bit registers");
-    T out;
-    out.bits = static_cast<u16>(registers[i / 2] >> (i % 2 * 16));
-    return out;
+    static_assert(sizeof(T) < 4 && sizeof(Register) == 4, "narrow elements, 32-bit registers");
+    constexpr int kEach = 4 / static_cast<int>(sizeof(T));
+    const u32 bits = registers[i / kEach] >> (i % kEach * (32 / kEach));
+    if constexpr (sizeof(T) == 1) return detail::bits_as<T>(static_cast<u8>(bits));
+    if constexpr (sizeof(T) == 2) return detail::bits_as<T>(static_cast<u16>(bits));
   }
 }
 
 template <class T, class Register, int N>
 __device__ inline void set_element(Register (&registers)[N], int i, T value) {
   if constexpr (sizeof(T) == sizeof(Register)) {
-    registers[i] = value;
+    registers[i] = detail::bits_as<Register>(value);
   } else {
-    static_assert(sizeof(T) == 2 && sizeof(Register) == 4, "16-bit elements, 32-bit registers");
-    const u32 keep = i % 2 == 0 ? 0xffff0000u : 0x0000ffffu;
-    registers[i / 2] = (registers[i / 2] & keep) | (static_cast<u32>(value.bits) << (i % 2 * 16));
+    static_assert(sizeof(T) < 4 && sizeof(Register) == 4, "narrow elements, 32-bit registers");
+    constexpr int kEach = 4 / static_cast<int>(sizeof(T));
+    const int shift = i % kEach * (32 / kEach);
+    const u32 keep = ~((0xffffffffu >> (32 - 32 / kEach)) << shift);
+    registers[i / kEach] = (registers[i / kEach] & keep) | (detail::low_bits(value) << shift);
   }
 }
 
@@ -42,10 +57,10 @@ __device__ inline void fill(Register (&registers)[N], T value) {
 #pragma unroll
   for (int r = 0; r < N; ++r) {
     if constexpr (sizeof(T) == sizeof(Register)) {
-      registers[r] = value;
+      registers[r] = detail::bits_as<Register>(value);
     } else {
       static_assert(sizeof(T) == 2 && sizeof(Register) == 4, "16-bit elements, 32-bit registers");
-      registers[r] = static_cast<u32>(value.bits) * 0x10001u;
+      registers[r] = detail::low_bits(value) * 0x10001u;
     }
   }
 }
@@ -79,19 +94,22 @@ __device__ inline void store_run(const Register (&registers)[N], int first, To* 
   }
 }
 
-// Reads Run consecutive elements of type T; those from the `count`th on become zero.
-template <int Run, class T, class Register, int N>
-__device__ inline void load_run(Register (&registers)[N], int first, const T* from,
+// Reads Run consecutive elements, converted to type T; those from the `count`th on become zero.
+// `from` must be a multiple of Run elements when all are read.
+template <int Run, class T, class Register, int N, class From>
+__device__ inline void load_run(Register (&registers)[N], int first, const From* from,
                                 int count = Run) {
-  detail::Pack<T, Run> pack;
+  detail::Pack<From, Run> pack;
   if (count >= Run) {
-    pack = *reinterpret_cast<const detail::Pack<T, Run>*>(from);
+    pack = *reinterpret_cast<const detail::Pack<From, Run>*>(from);
   } else {
 #pragma unroll
-    for (int e = 0; e < Run; ++e) pack.elements[e] = e < count ? from[e] : zero<T>();
+    for (int e = 0; e < Run; ++e) pack.elements[e] = e < count ? from[e] : zero<From>();
   }
 #pragma unroll
-  for (int e = 0; e < Run; ++e) set_element(registers, first + e, pack.elements[e]);
+  for (int e = 0; e < Run; ++e) {
+    set_element(registers, first + e, static_cast<T>(pack.elements[e]));
+  }
 }
 
 }  // namespace kiln

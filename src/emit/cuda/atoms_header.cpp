@@ -2,6 +2,9 @@
 
 #include <span>
 
+#include <algorithm>
+#include <vector>
+
 #include "emit/cuda/instruction.h"
 #include "emit/cuda/names.h"
 #include "layout/print.h"
@@ -28,6 +31,9 @@ constexpr std::string_view kOpening =
     "#include \"kiln/layout/value.h\"\n"
     "\n"
     "namespace kiln::atom {\n";
+
+constexpr target::Operand kOperands[] = {target::Operand::kA, target::Operand::kB,
+                                         target::Operand::kC};
 
 // The layout's members in braces: a literal would be parsed anew by every compilation.
 std::string initialiser(const Layout& layout) {
@@ -61,14 +67,37 @@ std::string type_line(const target::Mma& row, target::Operand operand) {
                 target::name(operand), register_type(dtype).type);
 }
 
-std::string atom(const target::Mma& row) {
-  std::string out = format("\n{}struct {} {{\n", wrapper(row), legal_name(row.name));
-  out += format("  enum : int {{ kM = {}, kN = {}, kK = {}, kLanes = {} }};\n", row.shape.m,
-                row.shape.n, row.shape.k, row.lanes);
-  constexpr target::Operand kOperands[] = {target::Operand::kA, target::Operand::kB,
-                                           target::Operand::kC};
-  for (const target::Operand operand : kOperands) out += type_line(row, operand);
+// The shape and the maps, which rows of types of the same width share: evaluated once for all.
+std::string fragments_name(const target::Mma& row) {
+  return format("Fragments{}x{}x{}w{}", row.shape.m, row.shape.n, row.shape.k,
+                std::max(1, 32 / info(row.a).bits));
+}
+
+std::string fragments(const target::Mma& row) {
+  std::string out = format(
+      "struct {} {{\n"
+      "  enum : int {{ kM = {}, kN = {}, kK = {}, kLanes = {} }};\n",
+      fragments_name(row), row.shape.m, row.shape.n, row.shape.k, row.lanes);
   for (const target::Operand operand : kOperands) out += map_line(row, operand);
+  return out + "};\n";
+}
+
+std::string all_fragments() {
+  std::vector<std::string> seen;
+  std::string out = "\nnamespace detail {\n\n";
+  for (const target::Mma& row : target::all_mmas()) {
+    const std::string text = fragments(row);
+    if (std::ranges::find(seen, text) != seen.end()) continue;
+    out += text;
+    seen.push_back(text);
+  }
+  return out + "\n}  // namespace detail\n";
+}
+
+std::string atom(const target::Mma& row) {
+  std::string out = format("\n{}struct {} : detail::{} {{\n", wrapper(row), legal_name(row.name),
+                           fragments_name(row));
+  for (const target::Operand operand : kOperands) out += type_line(row, operand);
   out += format(
       "  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {{\n"
       "    {}(c, a, b);\n"
@@ -107,6 +136,7 @@ std::string async_atom(const target::Copy& row) {
 
 std::string atoms_header() {
   std::string out(kOpening);
+  out += all_fragments();
   for (const target::Mma& row : target::all_mmas()) out += atom(row);
   for (const target::Copy& row : target::all_copies()) {
     if (row.kind == target::CopyKind::kMatrix) out += matrix_atom(row);

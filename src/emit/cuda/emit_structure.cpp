@@ -1,4 +1,6 @@
 // Parallel levels, loops, branches and barriers.
+#include <algorithm>
+
 #include "emit/cuda/emit_op.h"
 
 namespace kiln::emit {
@@ -19,7 +21,12 @@ void emit_region(Kernel& kernel, ir::RegionId region) {
 
 // The last axis varies fastest over the instances; the first one is what remains.
 void emit_op(Kernel& kernel, const Op&, const ir::Parallel& parallel) {
-  Expr instance = floor_div(kernel.thread_in(kernel.unit), Expr(parallel.unit));
+  const bool counts = std::ranges::any_of(parallel.vars, [&](ir::VarId var) {
+    return kernel.uses.vars[var.index] && !kernel.function.vars[var].extent.is(1);
+  });
+  // Without that the kernel need not know its threads' numbers.
+  Expr instance = 0;
+  if (counts) instance = floor_div(kernel.thread_in(kernel.unit), Expr(parallel.unit));
   std::vector<std::string> declarations;
   for (std::size_t axis = parallel.vars.size(); axis-- > 0;) {
     const ir::VarId var = parallel.vars[axis];

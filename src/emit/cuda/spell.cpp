@@ -20,11 +20,13 @@ std::string type_name(DType dtype) {
   switch (dtype) {
     case DType::kF64: return "double";
     case DType::kF32: return "float";
-    case DType::kTF32: return "float";
     case DType::kS32: return "int";
     case DType::kBool: return "bool";
+    case DType::kTF32:
     case DType::kF16:
     case DType::kBF16:
+    case DType::kE4M3:
+    case DType::kE5M2:
     case DType::kS64:
     case DType::kU64:
     case DType::kU32:
@@ -32,8 +34,6 @@ std::string type_name(DType dtype) {
     case DType::kU16:
     case DType::kS8:
     case DType::kU8: return format("kiln::{}", name(dtype));
-    case DType::kE4M3:
-    case DType::kE5M2:
     case DType::kUE4M3:
     case DType::kUE8M0:
     case DType::kE2M3:

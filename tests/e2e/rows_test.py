@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Every row of the instruction table from its program to its result, without a GPU.
+
+    KILN=build/dev/bin/kiln KILN_RELEASE=build/release/bin/kiln tests/e2e/rows_test.py
+
+tests/gpu/rows.py makes a program for each row, tile request and suffix. Here the simulator runs them for every
+architecture, and where nvcc is on the PATH it compiles what kiln emits for each row on the oldest architecture
+that has it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = ROOT / "tests" / "gpu" / "rows.py"
+KILN = os.environ.get("KILN_RELEASE") or os.environ.get("KILN", str(ROOT / "build/release/bin/kiln"))
+TIMEOUT_S = 600
+# Rows by the oldest architecture that has them; a text is part of a row's name.
+NEWEST = {
+    "sm_80": ["f16.f16", "f32.f16", "bf16", "tf32", ".s8", ".u8", "m8n8k4.f64"],
+    "sm_89": [".e4m3", ".e5m2"],
+    "sm_90a": ["m16n8k4.f64", "m16n8k8.f64", "m16n8k16.f64"],
+}
+
+
+def sweep(*arguments):
+    done = subprocess.run(
+        [sys.executable, str(ROWS), *arguments],
+        env={**os.environ, "KILN": KILN},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+class Rows(unittest.TestCase):
+    def expect_rows(self, count, *arguments):
+        code, text = sweep(*arguments)
+        self.assertEqual(code, 0, text[-3000:])
+        self.assertEqual(text.splitlines()[-1], f"rows passed {count}, failed 0")
+
+    def test_each_row_multiplies_in_the_simulator(self):
+        for arch, count in (("sm_80", 21), ("sm_86", 21), ("sm_89", 29), ("sm_90a", 32)):
+            with self.subTest(arch):
+                self.expect_rows(count, "--on", "sim", "--arch", arch)
+
+    def test_a_wrong_program_is_noticed(self):
+        """The same sweep over programs that leave out the last step of K."""
+        wrong = ROWS.read_text(encoding="utf-8").replace("foreach k in [cdiv(K, {k})]", "foreach k in [K / {k}]")
+        self.assertNotEqual(wrong, ROWS.read_text(encoding="utf-8"))
+        script = "import sys; exec(compile(sys.stdin.read(), 'rows.py', 'exec'), {'__name__': '__main__', '__file__': %r})"
+        done = subprocess.run(
+            [sys.executable, "-c", script % str(ROWS), "--on", "sim", "m16n8k8.f32.tf32"],
+            input=wrong,
+            env={**os.environ, "KILN": KILN},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "rows passed 0, failed 1")
+
+    @unittest.skipUnless(shutil.which("nvcc"), "needs nvcc")
+    def test_what_is_emitted_for_each_row_compiles(self):
+        for (arch, texts), count in zip(NEWEST.items(), (21, 8, 3)):
+            with self.subTest(arch):
+                self.expect_rows(count, "--on", "nvcc", "--arch", arch, *texts)
+
+
+if __name__ == "__main__":
+    unittest.main()
