@@ -23,15 +23,6 @@ namespace kiln {
 
 namespace detail {
 
-KILN_HD constexpr Layout modes_from(const Layout& layout, int first) {
-  LayoutBuilder out;
-  const int modes = rank(layout);
-  for (int i = first; i < modes; ++i) {
-    out.append(mode(layout, i), i == first ? 1 : 0, i == modes - 1 ? 1 : 0);
-  }
-  return out.done();
-}
-
 // The modes whose bit is set in `keep`, as a tuple.
 KILN_HD constexpr Layout kept_modes(const Layout& layout, unsigned keep) {
   LayoutBuilder out;
