@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "sim/tally.h"
 #include "support/check.h"
 #include "support/format.h"
 
@@ -130,8 +129,8 @@ Checked<Access> access_from_matrix_load(const Memory& memory, const target::Copy
 }
 
 std::vector<Phase> phases(const Access& access) {
-  const int words_each = std::max(access.bytes / kBankBytes, 1);
-  const auto step = static_cast<std::size_t>(kBanks / words_each);
+  const auto step = static_cast<std::size_t>(sim::lanes_in_phase(access.bytes));
+  const int words_each = kBanks / sim::lanes_in_phase(access.bytes);
   std::vector<Phase> out;
   for (std::size_t first = 0; first < access.lanes.size(); first += step) {
     Phase phase{.first = first, .count = std::min(step, access.lanes.size() - first)};

@@ -14,12 +14,13 @@
 
 #include "diag/diagnostics.h"
 #include "kiln/layout.h"
+#include "sim/tally.h"
 #include "target/copy.h"
 
 namespace kiln::explain {
 
-inline constexpr int kBanks = 32;
-inline constexpr int kBankBytes = 4;
+using sim::kBankBytes;
+using sim::kBanks;
 
 // A tile in shared memory. `layout` sends (row, column...) to an element's number.
 struct Memory {

@@ -7,10 +7,7 @@ namespace kiln::sim {
 
 namespace {
 
-constexpr std::int64_t kBanks = 32;
-constexpr std::int64_t kWordBytes = 4;
 constexpr std::int64_t kSectorBytes = 32;
-constexpr std::int64_t kPhaseBytes = kBanks * kWordBytes;
 
 std::size_t width_index(std::int64_t bytes) {
   if (bytes < 1 || bytes > 16) return 0;
@@ -66,15 +63,14 @@ std::int64_t phase_conflicts(const std::int64_t* words, std::uint32_t count) {
 }
 
 void Tally::shared_wavefronts(const Request& request, std::int64_t bytes) {
-  // 128 bytes a phase: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.
-  const std::int64_t words_each = std::max<std::int64_t>(bytes / kWordBytes, 1);
-  const auto lanes = static_cast<std::uint32_t>(kBanks / words_each);
-  std::array<std::int64_t, kPhaseBytes / kWordBytes> words;
+  const auto lanes = static_cast<std::uint32_t>(lanes_in_phase(bytes));
+  const std::int64_t words_each = kBanks / lanes_in_phase(bytes);
+  std::array<std::int64_t, kBanks> words;
   for (std::uint32_t begin = 0; begin < request.count; begin += lanes) {
     std::uint32_t count = 0;
     for (std::uint32_t i = begin; i < std::min(begin + lanes, request.count); ++i) {
       for (std::int64_t w = 0; w < words_each; ++w) {
-        words[count++] = request.address[i] / kWordBytes + w;
+        words[count++] = request.address[i] / kBankBytes + w;
       }
     }
     counters_.bank_conflicts += phase_conflicts(words.data(), count);

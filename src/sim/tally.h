@@ -78,6 +78,16 @@ class Tally {
   std::vector<Named> named_;
 };
 
+// Shared memory: word w of 4 bytes lies in bank w % 32, and each bank serves one word at a time.
+inline constexpr int kBanks = 32;
+inline constexpr int kBankBytes = 4;
+
+// The lanes of a warp whose accesses of `bytes` each (1 to 16, a power of two) are served together,
+// 128 bytes at most: 32 of up to 4 bytes, 16 of 8, 8 of 16.
+[[nodiscard]] constexpr int lanes_in_phase(std::int64_t bytes) {
+  return bytes <= kBankBytes ? kBanks : static_cast<int>(kBanks * kBankBytes / bytes);
+}
+
 // Extra wavefronts of one phase: `words` are 4-byte words; equal words are served together.
 [[nodiscard]] std::int64_t phase_conflicts(const std::int64_t* words, std::uint32_t count);
 

@@ -18,7 +18,7 @@ constexpr DTypeInfo kInfos[] = {
     {DType::kF64, "f64", NumberKind::kFloat, 64, std::numeric_limits<double>::max(), 11, 52, 1023,
      true},
     {DType::kF32, "f32", NumberKind::kFloat, 32, 3.4028234663852886e38, 8, 23, 127, true},
-    {DType::kTF32, "tf32", NumberKind::kFloat, 32, 3.4011621342146535e38, 8, 10, 127, true},
+    {DType::kTF32, "tf32", NumberKind::kFloat, 32, 3.4011621342146535e38, 8, 10, 127, true, true},
     {DType::kF16, "f16", NumberKind::kFloat, 16, 65504.0, 5, 10, 15, true},
     {DType::kBF16, "bf16", NumberKind::kFloat, 16, 3.3895313892515355e38, 8, 7, 127, true},
     {DType::kE4M3, "f8_e4m3", NumberKind::kFloat, 8, 448.0, 4, 3, 7, false},
@@ -64,7 +64,7 @@ double round_small(const DTypeInfo& row, double value) {
   const int least = 1 - row.bias;
   const int unit = std::max(exponent - 1, least) - row.mantissa_bits;
   const double scaled = std::ldexp(value, -unit);
-  const double whole = row.dtype == DType::kTF32 ? std::round(scaled) : std::nearbyint(scaled);
+  const double whole = row.ties_away ? std::round(scaled) : std::nearbyint(scaled);
   const double rounded = std::ldexp(whole, unit);
   if (std::fabs(rounded) <= row.max) return rounded;
   return row.ieee ? std::copysign(kInf, value) : std::copysign(row.max, value);

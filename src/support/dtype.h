@@ -59,6 +59,7 @@ struct DTypeInfo {
   int mantissa_bits = 0;
   int bias = 0;
   bool ieee = false;
+  bool ties_away = false;  // rounding to nearest: ties go away from zero, not to even
 };
 
 [[nodiscard]] const DTypeInfo& info(DType dtype);
@@ -82,7 +83,7 @@ struct DTypeInfo {
 // relative.
 [[nodiscard]] double smallest(DType dtype);
 
-// Rounds to nearest even (tf32: ties away from zero, as cvt.rna.tf32.f32 does); overflow gives
+// Rounds to nearest even (tf32: ties away, as cvt.rna.tf32.f32 does); overflow gives
 // infinity where the type has one, else its largest value (e4m3: NaN for infinities); integers
 // saturate, truncating towards zero.
 [[nodiscard]] double round_to(DType dtype, double value);

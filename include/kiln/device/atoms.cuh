@@ -160,12 +160,8 @@ __device__ inline void mma_m16n8k16_f32_f16(float* c, const unsigned* a, const u
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k16_f32_f16 : detail::Fragments16x8x16w2 {
-  using A = f16;
-  using RegisterA = unsigned;
-  using B = f16;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
+  using A = f16; using B = f16; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_f32_f16(c, a, b);
   }
@@ -179,12 +175,8 @@ __device__ inline void mma_m16n8k16_f16_f16(unsigned* c, const unsigned* a, cons
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k16_f16_f16 : detail::Fragments16x8x16w2 {
-  using A = f16;
-  using RegisterA = unsigned;
-  using B = f16;
-  using RegisterB = unsigned;
-  using C = f16;
-  using RegisterC = unsigned;
+  using A = f16; using B = f16; using C = f16;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = unsigned;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_f16_f16(c, a, b);
   }
@@ -198,12 +190,8 @@ __device__ inline void mma_m16n8k16_f32_bf16(float* c, const unsigned* a, const 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k16_f32_bf16 : detail::Fragments16x8x16w2 {
-  using A = bf16;
-  using RegisterA = unsigned;
-  using B = bf16;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
+  using A = bf16; using B = bf16; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_f32_bf16(c, a, b);
   }
@@ -217,12 +205,8 @@ __device__ inline void mma_m16n8k8_f32_f16(float* c, const unsigned* a, const un
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 struct m16n8k8_f32_f16 : detail::Fragments16x8x8w2 {
-  using A = f16;
-  using RegisterA = unsigned;
-  using B = f16;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
+  using A = f16; using B = f16; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k8_f32_f16(c, a, b);
   }
@@ -236,12 +220,8 @@ __device__ inline void mma_m16n8k8_f16_f16(unsigned* c, const unsigned* a, const
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 struct m16n8k8_f16_f16 : detail::Fragments16x8x8w2 {
-  using A = f16;
-  using RegisterA = unsigned;
-  using B = f16;
-  using RegisterB = unsigned;
-  using C = f16;
-  using RegisterC = unsigned;
+  using A = f16; using B = f16; using C = f16;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = unsigned;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k8_f16_f16(c, a, b);
   }
@@ -255,12 +235,8 @@ __device__ inline void mma_m16n8k8_f32_bf16(float* c, const unsigned* a, const u
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 struct m16n8k8_f32_bf16 : detail::Fragments16x8x8w2 {
-  using A = bf16;
-  using RegisterA = unsigned;
-  using B = bf16;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
+  using A = bf16; using B = bf16; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k8_f32_bf16(c, a, b);
   }
@@ -274,12 +250,8 @@ __device__ inline void mma_m16n8k8_f32_tf32(float* c, const unsigned* a, const u
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k8_f32_tf32 : detail::Fragments16x8x8w1 {
-  using A = tf32;
-  using RegisterA = unsigned;
-  using B = tf32;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
+  using A = tf32; using B = tf32; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k8_f32_tf32(c, a, b);
   }
@@ -293,12 +265,8 @@ __device__ inline void mma_m16n8k4_f32_tf32(float* c, const unsigned* a, const u
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 struct m16n8k4_f32_tf32 : detail::Fragments16x8x4w1 {
-  using A = tf32;
-  using RegisterA = unsigned;
-  using B = tf32;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
+  using A = tf32; using B = tf32; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k4_f32_tf32(c, a, b);
   }
@@ -312,12 +280,8 @@ __device__ inline void mma_m16n8k32_s32_s8(int* c, const unsigned* a, const unsi
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_s32_s8 : detail::Fragments16x8x32w4 {
-  using A = s8;
-  using RegisterA = unsigned;
-  using B = s8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = s8; using B = s8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_s32_s8(c, a, b);
   }
@@ -331,12 +295,8 @@ __device__ inline void mma_m16n8k32_s32_s8_u8(int* c, const unsigned* a, const u
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_s32_s8_u8 : detail::Fragments16x8x32w4 {
-  using A = s8;
-  using RegisterA = unsigned;
-  using B = u8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = s8; using B = u8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_s32_s8_u8(c, a, b);
   }
@@ -350,12 +310,8 @@ __device__ inline void mma_m16n8k32_s32_u8_s8(int* c, const unsigned* a, const u
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_s32_u8_s8 : detail::Fragments16x8x32w4 {
-  using A = u8;
-  using RegisterA = unsigned;
-  using B = s8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = u8; using B = s8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_s32_u8_s8(c, a, b);
   }
@@ -369,12 +325,8 @@ __device__ inline void mma_m16n8k32_s32_u8(int* c, const unsigned* a, const unsi
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_s32_u8 : detail::Fragments16x8x32w4 {
-  using A = u8;
-  using RegisterA = unsigned;
-  using B = u8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = u8; using B = u8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_s32_u8(c, a, b);
   }
@@ -388,12 +340,8 @@ __device__ inline void mma_m16n8k16_s32_s8(int* c, const unsigned* a, const unsi
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 struct m16n8k16_s32_s8 : detail::Fragments16x8x16w4 {
-  using A = s8;
-  using RegisterA = unsigned;
-  using B = s8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = s8; using B = s8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_s32_s8(c, a, b);
   }
@@ -407,12 +355,8 @@ __device__ inline void mma_m16n8k16_s32_s8_u8(int* c, const unsigned* a, const u
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 struct m16n8k16_s32_s8_u8 : detail::Fragments16x8x16w4 {
-  using A = s8;
-  using RegisterA = unsigned;
-  using B = u8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = s8; using B = u8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_s32_s8_u8(c, a, b);
   }
@@ -426,12 +370,8 @@ __device__ inline void mma_m16n8k16_s32_u8_s8(int* c, const unsigned* a, const u
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 struct m16n8k16_s32_u8_s8 : detail::Fragments16x8x16w4 {
-  using A = u8;
-  using RegisterA = unsigned;
-  using B = s8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = u8; using B = s8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_s32_u8_s8(c, a, b);
   }
@@ -445,12 +385,8 @@ __device__ inline void mma_m16n8k16_s32_u8(int* c, const unsigned* a, const unsi
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 struct m16n8k16_s32_u8 : detail::Fragments16x8x16w4 {
-  using A = u8;
-  using RegisterA = unsigned;
-  using B = u8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = u8; using B = u8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_s32_u8(c, a, b);
   }
@@ -464,12 +400,8 @@ __device__ inline void mma_m8n8k16_s32_s8(int* c, const unsigned* a, const unsig
       : "r"(a[0]), "r"(b[0]));
 }
 struct m8n8k16_s32_s8 : detail::Fragments8x8x16w4 {
-  using A = s8;
-  using RegisterA = unsigned;
-  using B = s8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = s8; using B = s8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m8n8k16_s32_s8(c, a, b);
   }
@@ -483,12 +415,8 @@ __device__ inline void mma_m8n8k16_s32_s8_u8(int* c, const unsigned* a, const un
       : "r"(a[0]), "r"(b[0]));
 }
 struct m8n8k16_s32_s8_u8 : detail::Fragments8x8x16w4 {
-  using A = s8;
-  using RegisterA = unsigned;
-  using B = u8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = s8; using B = u8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m8n8k16_s32_s8_u8(c, a, b);
   }
@@ -502,12 +430,8 @@ __device__ inline void mma_m8n8k16_s32_u8_s8(int* c, const unsigned* a, const un
       : "r"(a[0]), "r"(b[0]));
 }
 struct m8n8k16_s32_u8_s8 : detail::Fragments8x8x16w4 {
-  using A = u8;
-  using RegisterA = unsigned;
-  using B = s8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = u8; using B = s8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m8n8k16_s32_u8_s8(c, a, b);
   }
@@ -521,12 +445,8 @@ __device__ inline void mma_m8n8k16_s32_u8(int* c, const unsigned* a, const unsig
       : "r"(a[0]), "r"(b[0]));
 }
 struct m8n8k16_s32_u8 : detail::Fragments8x8x16w4 {
-  using A = u8;
-  using RegisterA = unsigned;
-  using B = u8;
-  using RegisterB = unsigned;
-  using C = s32;
-  using RegisterC = int;
+  using A = u8; using B = u8; using C = s32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = int;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m8n8k16_s32_u8(c, a, b);
   }
@@ -540,12 +460,8 @@ __device__ inline void mma_m16n8k32_f32_e4m3(float* c, const unsigned* a, const 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_f32_e4m3 : detail::Fragments16x8x32w4 {
-  using A = f8_e4m3;
-  using RegisterA = unsigned;
-  using B = f8_e4m3;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
+  using A = f8_e4m3; using B = f8_e4m3; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_f32_e4m3(c, a, b);
   }
@@ -559,12 +475,8 @@ __device__ inline void mma_m16n8k32_f16_e4m3(unsigned* c, const unsigned* a, con
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_f16_e4m3 : detail::Fragments16x8x32w4 {
-  using A = f8_e4m3;
-  using RegisterA = unsigned;
-  using B = f8_e4m3;
-  using RegisterB = unsigned;
-  using C = f16;
-  using RegisterC = unsigned;
+  using A = f8_e4m3; using B = f8_e4m3; using C = f16;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = unsigned;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_f16_e4m3(c, a, b);
   }
@@ -578,12 +490,8 @@ __device__ inline void mma_m16n8k32_f32_e4m3_e5m2(float* c, const unsigned* a, c
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_f32_e4m3_e5m2 : detail::Fragments16x8x32w4 {
-  using A = f8_e4m3;
-  using RegisterA = unsigned;
-  using B = f8_e5m2;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
+  using A = f8_e4m3; using B = f8_e5m2; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_f32_e4m3_e5m2(c, a, b);
   }
@@ -597,12 +505,8 @@ __device__ inline void mma_m16n8k32_f16_e4m3_e5m2(unsigned* c, const unsigned* a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_f16_e4m3_e5m2 : detail::Fragments16x8x32w4 {
-  using A = f8_e4m3;
-  using RegisterA = unsigned;
-  using B = f8_e5m2;
-  using RegisterB = unsigned;
-  using C = f16;
-  using RegisterC = unsigned;
+  using A = f8_e4m3; using B = f8_e5m2; using C = f16;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = unsigned;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_f16_e4m3_e5m2(c, a, b);
   }
@@ -616,12 +520,8 @@ __device__ inline void mma_m16n8k32_f32_e5m2_e4m3(float* c, const unsigned* a, c
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_f32_e5m2_e4m3 : detail::Fragments16x8x32w4 {
-  using A = f8_e5m2;
-  using RegisterA = unsigned;
-  using B = f8_e4m3;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
+  using A = f8_e5m2; using B = f8_e4m3; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_f32_e5m2_e4m3(c, a, b);
   }
@@ -635,12 +535,8 @@ __device__ inline void mma_m16n8k32_f16_e5m2_e4m3(unsigned* c, const unsigned* a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_f16_e5m2_e4m3 : detail::Fragments16x8x32w4 {
-  using A = f8_e5m2;
-  using RegisterA = unsigned;
-  using B = f8_e4m3;
-  using RegisterB = unsigned;
-  using C = f16;
-  using RegisterC = unsigned;
+  using A = f8_e5m2; using B = f8_e4m3; using C = f16;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = unsigned;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_f16_e5m2_e4m3(c, a, b);
   }
@@ -654,12 +550,8 @@ __device__ inline void mma_m16n8k32_f32_e5m2(float* c, const unsigned* a, const 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_f32_e5m2 : detail::Fragments16x8x32w4 {
-  using A = f8_e5m2;
-  using RegisterA = unsigned;
-  using B = f8_e5m2;
-  using RegisterB = unsigned;
-  using C = f32;
-  using RegisterC = float;
+  using A = f8_e5m2; using B = f8_e5m2; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_f32_e5m2(c, a, b);
   }
@@ -673,12 +565,8 @@ __device__ inline void mma_m16n8k32_f16_e5m2(unsigned* c, const unsigned* a, con
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 struct m16n8k32_f16_e5m2 : detail::Fragments16x8x32w4 {
-  using A = f8_e5m2;
-  using RegisterA = unsigned;
-  using B = f8_e5m2;
-  using RegisterB = unsigned;
-  using C = f16;
-  using RegisterC = unsigned;
+  using A = f8_e5m2; using B = f8_e5m2; using C = f16;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = unsigned;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k32_f16_e5m2(c, a, b);
   }
@@ -692,12 +580,8 @@ __device__ inline void mma_m8n8k4_f64_f64(double* c, const double* a, const doub
       : "d"(a[0]), "d"(b[0]));
 }
 struct m8n8k4_f64_f64 : detail::Fragments8x8x4w1 {
-  using A = f64;
-  using RegisterA = double;
-  using B = f64;
-  using RegisterB = double;
-  using C = f64;
-  using RegisterC = double;
+  using A = f64; using B = f64; using C = f64;
+  using RegisterA = double; using RegisterB = double; using RegisterC = double;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m8n8k4_f64_f64(c, a, b);
   }
@@ -711,12 +595,8 @@ __device__ inline void mma_m16n8k4_f64_f64(double* c, const double* a, const dou
       : "d"(a[0]), "d"(a[1]), "d"(b[0]));
 }
 struct m16n8k4_f64_f64 : detail::Fragments16x8x4w1 {
-  using A = f64;
-  using RegisterA = double;
-  using B = f64;
-  using RegisterB = double;
-  using C = f64;
-  using RegisterC = double;
+  using A = f64; using B = f64; using C = f64;
+  using RegisterA = double; using RegisterB = double; using RegisterC = double;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k4_f64_f64(c, a, b);
   }
@@ -730,12 +610,8 @@ __device__ inline void mma_m16n8k8_f64_f64(double* c, const double* a, const dou
       : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
 }
 struct m16n8k8_f64_f64 : detail::Fragments16x8x8w1 {
-  using A = f64;
-  using RegisterA = double;
-  using B = f64;
-  using RegisterB = double;
-  using C = f64;
-  using RegisterC = double;
+  using A = f64; using B = f64; using C = f64;
+  using RegisterA = double; using RegisterB = double; using RegisterC = double;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k8_f64_f64(c, a, b);
   }
@@ -749,12 +625,8 @@ __device__ inline void mma_m16n8k16_f64_f64(double* c, const double* a, const do
       : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
 }
 struct m16n8k16_f64_f64 : detail::Fragments16x8x16w1 {
-  using A = f64;
-  using RegisterA = double;
-  using B = f64;
-  using RegisterB = double;
-  using C = f64;
-  using RegisterC = double;
+  using A = f64; using B = f64; using C = f64;
+  using RegisterA = double; using RegisterB = double; using RegisterC = double;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k16_f64_f64(c, a, b);
   }

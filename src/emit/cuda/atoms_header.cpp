@@ -1,8 +1,7 @@
 #include "emit/cuda/atoms_header.h"
 
-#include <span>
-
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "emit/cuda/instruction.h"
@@ -32,9 +31,6 @@ constexpr std::string_view kOpening =
     "\n"
     "namespace kiln::atom {\n";
 
-constexpr target::Operand kOperands[] = {target::Operand::kA, target::Operand::kB,
-                                         target::Operand::kC};
-
 // The layout's members in braces: a literal would be parsed anew by every compilation.
 std::string initialiser(const Layout& layout) {
   const auto list = [&](const auto& numbers) {
@@ -53,18 +49,13 @@ std::string map_function(std::string_view name, const Layout& map) {
       to_text(map), name, initialiser(map));
 }
 
-std::string map_line(const target::Mma& row, target::Operand operand) {
-  const std::string_view letter = target::name(operand);
-  return map_function(format("map_{}", letter == "A"   ? "a"
-                                       : letter == "B" ? "b"
-                                                       : "c"),
-                      map_of(row, operand));
-}
-
-std::string type_line(const target::Mma& row, target::Operand operand) {
-  const DType dtype = dtype_of(row, operand);
-  return format("  using {} = {};\n  using Register{} = {};\n", target::name(operand), name(dtype),
-                target::name(operand), register_type(dtype).type);
+// The element types of A, B and C, and the registers that hold them.
+std::string type_lines(const target::Mma& row) {
+  return format(
+      "  using A = {}; using B = {}; using C = {};\n"
+      "  using RegisterA = {}; using RegisterB = {}; using RegisterC = {};\n",
+      name(row.a), name(row.b), name(row.acc), register_type(row.a).type, register_type(row.b).type,
+      register_type(row.acc).type);
 }
 
 // The shape and the maps, which rows of types of the same width share: evaluated once for all.
@@ -78,7 +69,9 @@ std::string fragments(const target::Mma& row) {
       "struct {} {{\n"
       "  enum : int {{ kM = {}, kN = {}, kK = {}, kLanes = {} }};\n",
       fragments_name(row), row.shape.m, row.shape.n, row.shape.k, row.lanes);
-  for (const target::Operand operand : kOperands) out += map_line(row, operand);
+  out += map_function("map_a", row.a_map);
+  out += map_function("map_b", row.b_map);
+  out += map_function("map_c", row.c_map);
   return out + "};\n";
 }
 
@@ -97,7 +90,7 @@ std::string all_fragments() {
 std::string atom(const target::Mma& row) {
   std::string out = format("\n{}struct {} : detail::{} {{\n", wrapper(row), legal_name(row.name),
                            fragments_name(row));
-  for (const target::Operand operand : kOperands) out += type_line(row, operand);
+  out += type_lines(row);
   out += format(
       "  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {{\n"
       "    {}(c, a, b);\n"
