@@ -29,6 +29,8 @@ struct Cli {
   kiln::driver::IrOptions ir;
   kiln::driver::AtomsOptions atoms;
   kiln::driver::MapOptions map;
+  kiln::driver::PruneOptions prune;
+  kiln::driver::ExplainOptions explain;
 };
 
 CLI::Option* repeated(CLI::App* command, const char* names, std::vector<std::string>& target,
@@ -122,6 +124,35 @@ void add_atoms_and_map(Cli& cli) {
   add_map(cli);
 }
 
+void add_prune(Cli& cli) {
+  kiln::driver::PruneOptions& prune = cli.prune;
+  CLI::App* command =
+      cli.app.add_subcommand("prune", "make a matrix 2:4 sparse, and split it for the hardware");
+  command->add_option("FILE", prune.file, "the matrix [M, K], a .npy file")->required();
+  command->add_option("-o", prune.packed, "write what is kept, [M, K/2]")->required();
+  command->add_option("--metadata", prune.metadata, "write where it stood")->required();
+  command->add_option("--form", prune.form, "of the metadata: u8 or u32")->capture_default_str();
+  command->add_option("--dense", prune.dense, "write the pruned matrix, [M, K]");
+  command->add_option("--type", prune.type,
+                      "what the file's bits are: f16, bf16, f32, tf32, f8_e4m3, f8_e5m2, s8 or u8");
+  command->add_flag("--no-prune", prune.keep, "refuse a matrix that is not 2:4 sparse already");
+  command->footer("example: kiln prune w.npy -o packed.npy --metadata meta.npy --dense pruned.npy");
+}
+
+void add_explain(Cli& cli) {
+  kiln::driver::ExplainOptions& explain = cli.explain;
+  CLI::App* command = cli.app.add_subcommand(
+      "explain", "say what a kernel costs on a GPU: instructions, memory, occupancy, times");
+  add_program(command, explain.program);
+  command->add_option("--kernel", explain.kernel, "which kernel, when the file has several");
+  repeated(command, "--shape", explain.shapes,
+           "dimensions and scalars: M=512,N=512,K=256 (default: a few full tiles)");
+  command->add_flag("--json", explain.json, "print one JSON object");
+  command->add_flag("--html", explain.html, "not available yet");
+  command->add_option("-o", explain.output, "write to this file");
+  command->footer("example: kiln explain matmul.co --arch sm_80 --shape M=4096,N=4096,K=4096");
+}
+
 void add_later(Cli& cli, const char* name) {
   CLI::App* command = cli.app.add_subcommand(name, "not available yet");
   command->allow_extras();
@@ -135,7 +166,9 @@ void build(Cli& cli) {
   add_run(cli);
   add_emit_and_ir(cli);
   add_atoms_and_map(cli);
-  for (const char* name : {"explain", "bench", "tune"}) add_later(cli, name);
+  add_prune(cli);
+  add_explain(cli);
+  for (const char* name : {"bench", "tune"}) add_later(cli, name);
 }
 
 Exit dispatch(const Cli& cli, Console& console) {
@@ -146,6 +179,8 @@ Exit dispatch(const Cli& cli, Console& console) {
   if (name == "ir") return kiln::driver::ir(cli.ir, console);
   if (name == "atoms") return kiln::driver::atoms(cli.atoms, console);
   if (name == "map") return kiln::driver::map(cli.map, console);
+  if (name == "prune") return kiln::driver::prune(cli.prune, console);
+  if (name == "explain") return kiln::driver::explain(cli.explain, console);
   return kiln::driver::not_available("`kiln " + name + "`", console);
 }
 

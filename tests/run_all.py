@@ -110,6 +110,8 @@ def run_layers(options):
     yield script(golden, debug / "results" / "golden.json")
     meta = [sys.executable, str(tests / "meta" / "run.py"), *kiln, *keep]
     yield script(meta, debug / "results" / "meta.json")
+    mistakes = [sys.executable, str(tests / "mistakes" / "run.py"), *kiln, *keep]
+    yield script(mistakes, debug / "results" / "mistakes.json")
     browser = [sys.executable, str(tests / "browser" / "map_test.py"), *kiln, *keep]
     yield script(browser, debug / "results" / "browser.json")
     if release:

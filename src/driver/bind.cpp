@@ -221,10 +221,10 @@ void Binder::require_all() {
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
     if (vars[v].set || var.kind != ir::VarKind::kDim) continue;
-    failure =
-        diags.report<diag::ShapeMissing>(var.span, var.name, function.name)
-            .help("give it with `--shape {}=...` or with an `--in` file that has it", var.name)
-            .emit();
+    const std::string file = options.use == Use::kRun ? " or with an `--in` file that has it" : "";
+    failure = diags.report<diag::ShapeMissing>(var.span, var.name, function.name)
+                  .help("give it with `--shape {}=...`{}", var.name, file)
+                  .emit();
   }
   for (std::size_t i = 0; i < function.params.size(); ++i) {
     const ir::Param& param = function.params[i];
@@ -258,19 +258,22 @@ void Binder::make_tensors() {
   }
 }
 
-// The run holds each tensor once; the reference interpreter holds every element as fp64, and value,
-// bound and result of what is written.
+// The run holds each tensor once; where it is compared, a copy, and the reference interpreter holds
+// every element as fp64, and value, bound and result of what is written.
 void Binder::check_memory() {
   if (failure || options.memory_bytes_max == 0) return;
+  const bool compared = options.use == Use::kRun;
   constexpr double kReferenceBytes = 8;
   constexpr double kOutputBytes = 32;
   double needed = 0;
   for (const ir::Arguments::Value& value : arguments.params) {
     const auto elements =
         static_cast<double>(value.tensor.shape.empty() ? 0 : value.tensor.elements());
-    needed += elements * (2 * size_bytes(value.tensor.dtype) + kReferenceBytes);
+    const double size = size_bytes(value.tensor.dtype);
+    needed += elements * (compared ? 2 * size + kReferenceBytes : size);
   }
   for (const std::size_t param : ir::written_params(function)) {
+    if (!compared) break;
     needed += static_cast<double>(arguments.params[param].tensor.elements()) * kOutputBytes;
   }
   if (needed <= static_cast<double>(options.memory_bytes_max)) return;

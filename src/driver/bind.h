@@ -21,6 +21,12 @@ struct InputFile {
   NpyArray array;
 };
 
+// What the arguments are for.
+enum class Use : std::uint8_t {
+  kRun,    // run and compared with the reference; inputs may come from `--in`
+  kCount,  // run in the simulator alone
+};
+
 struct BindOptions {
   std::vector<Assignment> shapes = {};
   std::vector<InputFile> inputs = {};
@@ -28,6 +34,7 @@ struct BindOptions {
   std::uint64_t seed = 0;
   // What a run may hold at once; 0: no limit.
   std::uint64_t memory_bytes_max = 0;
+  Use use = Use::kRun;
 };
 
 // Every dimension and scalar gets a value, every tensor its contents: from the file, filled, or (a

@@ -26,6 +26,12 @@ namespace kiln::driver {
 // Who owns which element, and what lies in which bank, as a picture (map_command.cpp).
 [[nodiscard]] Exit map(const MapOptions& options, Console& console);
 
+// A matrix for the sparse instructions: pruned, packed, with metadata (prune_command.cpp).
+[[nodiscard]] Exit prune(const PruneOptions& options, Console& console);
+
+// What a kernel costs on a GPU: instructions, memory, occupancy, times (explain_command.cpp).
+[[nodiscard]] Exit explain(const ExplainOptions& options, Console& console);
+
 // A command that the design has and this version has not.
 [[nodiscard]] Exit not_available(std::string_view command, Console& console);
 

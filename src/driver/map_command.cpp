@@ -67,7 +67,7 @@ bool asks_for_memory(const MapOptions& options) {
 Checked<Picture> operand_memory(MapReader& reader, const MapOptions& options,
                                 const target::Mma& mma, target::Operand operand,
                                 Diagnostics& diags) {
-  const target::TileExtents tile = target::extents(mma.shape, operand);
+  const target::TileExtents tile = target::extents(mma, operand);
   const explain::AxisNames names = explain::axis_names(operand);
   explain::Memory memory;
   memory.row_name = names.row;
@@ -95,6 +95,14 @@ Checked<Picture> operand_memory(MapReader& reader, const MapOptions& options,
                         memory);
 }
 
+Checked<Picture> ownership_picture(const target::Mma& mma, std::optional<target::Operand> operand,
+                                   const explain::OwnershipOptions& how, Diagnostics& diags) {
+  if (!operand || target::has_map(mma, *operand)) return explain::atom_picture(mma, operand, how);
+  return diags.report<diag::MapOperandInShared>({}, target::name(*operand), mma.name)
+      .help("A and C have maps: `--operand A`, `--operand C`")
+      .emit();
+}
+
 Checked<Picture> atom_picture(MapReader& reader, const MapOptions& options, const target::Mma& mma,
                               const explain::OwnershipOptions& how, Diagnostics& diags) {
   const MapSubject subject =
@@ -102,7 +110,7 @@ Checked<Picture> atom_picture(MapReader& reader, const MapOptions& options, cons
   if (const auto used = reader.refuse_unused(subject); !used) return Unexpected{used.error()};
   const auto operand = reader.operand();
   if (!operand) return Unexpected{operand.error()};
-  if (subject == MapSubject::kOperands) return explain::atom_picture(mma, *operand, how);
+  if (subject == MapSubject::kOperands) return ownership_picture(mma, *operand, how, diags);
   if (*operand) return operand_memory(reader, options, mma, **operand, diags);
   const std::string_view asked = !options.access.empty()    ? "--access"
                                  : !options.swizzle.empty() ? "--swizzle"
@@ -159,15 +167,30 @@ Checked<Picture> copy_picture(MapReader& reader, const target::Copy& copy,
       .emit();
 }
 
+// "m64nNk16.f32.f16" for all rows that differ in N alone.
+std::string family_name(const target::Mma& mma) {
+  std::string out(mma.name);
+  if (!mma.reads_shared) return out;
+  const std::string exact = format("n{}k", mma.shape.n);
+  return out.replace(out.find(exact), exact.size(), "nNk");
+}
+
 Unexpected<Reported> unknown_atom(const std::string& text, Diagnostics& diags) {
   std::vector<std::string> names;
-  for (const target::Mma& mma : target::all_mmas()) names.emplace_back(mma.name);
+  std::vector<std::string> listed;
+  for (const target::Mma& mma : target::all_mmas()) {
+    names.emplace_back(mma.name);
+    std::string family = family_name(mma);
+    if (listed.empty() || listed.back() != family) listed.push_back(std::move(family));
+  }
   for (const target::Copy& copy : target::all_copies()) {
-    if (copy.result_map.valid()) names.emplace_back(copy.name);
+    if (!copy.result_map.valid()) continue;
+    names.emplace_back(copy.name);
+    listed.emplace_back(copy.name);
   }
   const std::string guess = did_you_mean(text, names);
   const auto same = [](const std::string& name) { return name; };
-  return diags.report<diag::OptionChoice>({}, "map", text, join(names, ", ", same))
+  return diags.report<diag::OptionChoice>({}, "map", text, join(listed, ", ", same))
       .help_if(guess.empty() ? "or give a layout, as in `kiln map '(8,8):(8,1)'`" : guess)
       .emit();
 }

@@ -63,4 +63,23 @@ struct MapOptions {
   std::string output = {};
 };
 
+struct PruneOptions {
+  std::string file = {};
+  std::string packed = {};    // -o
+  std::string metadata = {};  // --metadata
+  std::string dense = {};     // --dense; empty: not written
+  std::string form = "u8";    // of the metadata: u8 or u32
+  std::string type = {};      // empty: as the file says
+  bool keep = false;          // --no-prune: the matrix is 2:4 already
+};
+
+struct ExplainOptions {
+  ProgramOptions program = {};
+  std::string kernel = {};
+  std::vector<std::string> shapes = {};  // empty: a few full tiles
+  bool json = false;
+  bool html = false;        // not available yet
+  std::string output = {};  // -o
+};
+
 }  // namespace kiln::driver

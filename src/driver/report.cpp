@@ -100,8 +100,26 @@ Span span_of(const ir::Function& function, const std::string& output) {
   return function.span;
 }
 
+// Elements that nobody wrote: wrong where `--expect` has a value for them, else worth a look.
+void add_unwritten(const OutputReport& output, Span span, Diagnostics& diags) {
+  if (output.unwritten == 0) return;
+  const std::string elements = amount(output.comparison.elements, "element");
+  const std::string first = shape_text(output.first_unwritten);
+  if (output.comparison.outside_unwritten == 0) {
+    if (diags.has_errors()) return;  // a run that went wrong stores less than it should
+    diags.report<diag::OutputUnwritten>(span, output.name, output.unwritten, elements, first)
+        .emit();
+    return;
+  }
+  diags.report<diag::ResultUnwritten>(span, output.name, output.unwritten, elements, first)
+      .note("{} of them differ from what is expected", output.comparison.outside_unwritten)
+      .help("let the grid, the loops and the conditions around the store reach every element")
+      .emit();
+}
+
 void add_outside(const OutputReport& output, Span span, Diagnostics& diags) {
   const reference::Comparison& comparison = output.comparison;
+  if (comparison.outside == comparison.outside_unwritten) return;
   auto builder = diags.report<diag::ResultOutside>(span, output.name, comparison.outside,
                                                    amount(comparison.elements, "element"));
   if (comparison.first) {
@@ -126,7 +144,8 @@ std::string report_json(const RunReport& report, const Execution& execution) {
     outputs.push_back({{"name", output.name},
                        {"elements", output.comparison.elements},
                        {"outside", output.comparison.outside},
-                       {"worst", finite(output.comparison.worst)}});
+                       {"worst", finite(output.comparison.worst)},
+                       {"unwritten", execution.sim ? Json(output.unwritten) : Json(nullptr)}});
   }
   Json conflicts = nullptr;
   if (execution.sim) conflicts = execution.sim->counters.bank_conflicts;
@@ -192,12 +211,14 @@ std::string report_text(const RunReport& report, const Execution& execution,
   return out;
 }
 
+void report_findings(const sim::Outcome& outcome, Diagnostics& diags) {
+  for (const sim::Report& finding : outcome.reports) add_report(finding, diags);
+}
+
 void report_findings(const ir::Function& function, const RunReport& report,
                      const Execution& execution, const reference::Outcome& reference,
                      Diagnostics& diags) {
-  if (execution.sim) {
-    for (const sim::Report& finding : execution.sim->reports) add_report(finding, diags);
-  }
+  if (execution.sim) report_findings(*execution.sim, diags);
   for (const std::string& name : execution.overrun) {
     diags
         .report<diag::OutOfBounds>(function.span,
@@ -211,8 +232,9 @@ void report_findings(const ir::Function& function, const RunReport& report,
         .emit();
   }
   for (const OutputReport& output : report.outputs) {
-    if (output.comparison.outside == 0) continue;
-    add_outside(output, span_of(function, output.name), diags);
+    const Span span = span_of(function, output.name);
+    add_unwritten(output, span, diags);
+    add_outside(output, span, diags);
   }
 }
 

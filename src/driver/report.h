@@ -12,6 +12,8 @@ namespace kiln::driver {
 struct OutputReport {
   std::string name;
   reference::Comparison comparison;
+  std::int64_t unwritten = 0;  // elements that the simulated kernel did not write
+  std::vector<std::int64_t> first_unwritten = {};  // coordinates
 };
 
 struct RunReport {
@@ -28,7 +30,10 @@ struct RunReport {
 [[nodiscard]] std::string report_text(const RunReport& report, const Execution& execution,
                                       const reference::Outcome& reference);
 
-// The simulator's findings, results outside their bound and failed assertions as diagnostics.
+// The simulator's findings as diagnostics.
+void report_findings(const sim::Outcome& outcome, Diagnostics& diags);
+
+// The same of a run, results outside their bound and failed assertions.
 void report_findings(const ir::Function& function, const RunReport& report,
                      const Execution& execution, const reference::Outcome& reference,
                      Diagnostics& diags);

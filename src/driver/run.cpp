@@ -8,6 +8,7 @@
 #include "driver/report.h"
 #include "reference/einsum.h"
 #include "reference/outputs.h"
+#include "sema/coverage.h"
 
 namespace kiln::driver {
 
@@ -80,8 +81,9 @@ Checked<bool> check_names(const ir::Function& function, const Request& request,
 }
 
 reference::Accumulation accumulation_of(const target::Mma& atom) {
-  return {
-      .roundoff = atom.acc_roundoff, .depth = atom.shape.k, .exact_integers = atom.exact_integers};
+  return {.roundoff = atom.acc_roundoff,
+          .depth = extents(atom, target::Operand::kA).cols,
+          .exact_integers = atom.exact_integers};
 }
 
 // Each product's accumulation as the decided instruction has it.
@@ -107,6 +109,7 @@ reference::EinsumNumerics weakest(const ir::Function& decided) {
   out.accumulator = weakest->acc;
   // Operands of one type are held as they are.
   if (weakest->a == weakest->b) out.operand = weakest->a;
+  out.cut_off = weakest->reads_shared;
   return out;
 }
 
@@ -176,6 +179,24 @@ struct Oracle {
   std::optional<reference::Output> expected;
 };
 
+const sim::Unwritten* unwritten_of(const Execution& execution, const reference::Output& output) {
+  if (!execution.sim || !output.param) return nullptr;
+  for (const sim::Unwritten& found : execution.sim->unwritten) {
+    if (found.param == *output.param) return &found;
+  }
+  return nullptr;
+}
+
+// Where the first of the marked elements is.
+std::vector<std::int64_t> first_coordinates(const std::vector<bool>& marked,
+                                            const std::vector<std::int64_t>& shape) {
+  const auto first = std::find(marked.begin(), marked.end(), true);
+  std::int64_t rest = first - marked.begin();
+  std::vector<std::int64_t> at(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0; rest /= shape[d]) at[d] = rest % shape[d];
+  return at;
+}
+
 RunReport make_report(const Program& program, const ir::Function& function,
                       const Execution& execution, const Oracle& oracle) {
   RunReport report{
@@ -189,8 +210,16 @@ RunReport make_report(const Program& program, const ir::Function& function,
     std::vector<const reference::Output*> statements = {&output};
     const std::optional<reference::Output>& expected = oracle.expected;
     if (expected && expected->name == output.name) statements.push_back(&*expected);
-    report.outputs.push_back(
-        {output.name, reference::compare(statements, result_of(execution.arguments, output))});
+    const sim::Unwritten* unwritten = unwritten_of(execution, output);
+    OutputReport entry{.name = output.name, .comparison = {}};
+    entry.comparison =
+        reference::compare(statements, result_of(execution.arguments, output),
+                           unwritten == nullptr ? std::vector<bool>{} : unwritten->elements);
+    if (unwritten != nullptr) {
+      entry.unwritten = unwritten->count;
+      entry.first_unwritten = first_coordinates(unwritten->elements, output.shape);
+    }
+    report.outputs.push_back(std::move(entry));
   }
   return report;
 }
@@ -232,6 +261,7 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
   const auto arguments = bind_arguments(decided, request, program.diags, console);
   if (!arguments) return arguments.error();
   if (!check_entry(decided, *arguments, program.diags)) return Exit::kWrong;
+  sema::check_coverage(program.tile.functions[*kernel], arguments->vars, program.diags);
   const auto expected = expected_output(decided, options, *arguments, program);
   if (!expected) return Exit::kUsage;
 

@@ -144,7 +144,7 @@ struct Page {
 
 TileMap operand_map(const target::Mma& mma, Operand operand) {
   const AxisNames names = axis_names(operand);
-  return {target::map_of(mma, operand), target::extents(mma.shape, operand), std::string(names.row),
+  return {target::map_of(mma, operand), target::extents(mma, operand), std::string(names.row),
           std::string(names.col), info(dtype_of(mma, operand)).bits};
 }
 
@@ -159,7 +159,7 @@ Place operand_place(Operand operand) {
 }
 
 std::vector<Property> operand_properties(const target::Mma& mma, Operand operand) {
-  const target::TileExtents tile = target::extents(mma.shape, operand);
+  const target::TileExtents tile = target::extents(mma, operand);
   return {{"atom", std::string(mma.name)},
           {"operand", std::string(target::name(operand))},
           {"dtype", std::string(name(target::dtype_of(mma, operand)))},
@@ -172,9 +172,24 @@ std::vector<Property> operand_properties(const target::Mma& mma, Operand operand
 }
 
 std::string operand_title(const target::Mma& mma, Operand operand) {
-  const target::TileExtents tile = target::extents(mma.shape, operand);
+  const target::TileExtents tile = target::extents(mma, operand);
   return format("operand {}: {} x {} of {}, {} values a lane", target::name(operand), tile.rows,
                 tile.cols, name(target::dtype_of(mma, operand)), target::values_of(mma, operand));
+}
+
+// Of an operand that no lane holds.
+std::string in_shared_text(const target::Mma& mma, Operand operand) {
+  const target::TileExtents tile = target::extents(mma.shape, operand);
+  return format("operand {}: {} x {} of {}, read from shared memory where it lies",
+                target::name(operand), tile.rows, tile.cols, name(target::dtype_of(mma, operand)));
+}
+
+// Below the last grid that everybody sees.
+void add_note(Picture& picture, std::string text) {
+  const auto shown = std::find_if(picture.grids.rbegin(), picture.grids.rend(),
+                                  [](const Grid& grid) { return !grid.secondary; });
+  Grid& grid = shown == picture.grids.rend() ? picture.grids.back() : *shown;
+  grid.notes.push_back(std::move(text));
 }
 
 }  // namespace
@@ -190,6 +205,8 @@ AxisNames axis_names(Operand operand) {
 
 Picture atom_picture(const target::Mma& mma, std::optional<Operand> operand,
                      const OwnershipOptions& options) {
+  KILN_CHECK(!operand || target::has_map(mma, *operand), "{} has no map of {}", mma.name,
+             target::name(*operand));
   Picture picture{.title = std::string(mma.name)};
   picture.owners.count = mma.lanes;
   picture.legend = thread_legend(mma.lanes);
@@ -200,9 +217,11 @@ Picture atom_picture(const target::Mma& mma, std::optional<Operand> operand,
   } else {
     picture.properties = {{"atom", std::string(mma.name)}};
     for (const Operand each : {Operand::kA, Operand::kB, Operand::kC}) {
+      if (!target::has_map(mma, each)) continue;
       page.add(operand_map(mma, each), operand_title(mma, each), operand_properties(mma, each),
                operand_place(each), options.side_by_side && each == Operand::kB);
     }
+    if (!target::has_map(mma, Operand::kB)) add_note(picture, in_shared_text(mma, Operand::kB));
   }
   if (picture.grids.size() > 1) picture.list_name = "operands";
   return picture;

@@ -22,7 +22,7 @@ struct OwnershipOptions {
   bool tables = false;  // a row for each thread, a column for each value
 };
 
-// One operand; all three for none.
+// One operand, which has a map (KILN_CHECK); for none all that have one.
 [[nodiscard]] Picture atom_picture(const target::Mma& mma, std::optional<target::Operand> operand,
                                    const OwnershipOptions& options);
 

@@ -80,6 +80,13 @@ void walk(const Function& function, RegionId region, const std::function<void(Op
   }
 }
 
+bool is_read_in_place(const Function& function, const Load& load) {
+  const Alloc* alloc = function.def_as<Alloc>(load.frag);
+  if (alloc == nullptr || alloc->atom == nullptr || !alloc->atom->reads_shared) return false;
+  const Role role = function.frag_type(load.frag).role;
+  return role == Role::kB || (role == Role::kA && !load.to_registers);
+}
+
 std::vector<OpId> launches(const Function& function) {
   std::vector<OpId> out;
   walk(function, function.body, [&](OpId id) {

@@ -110,6 +110,10 @@ void walk(const Function& function, RegionId region, const std::function<void(Op
 // The regions of an operation, in order (then, else).
 [[nodiscard]] std::vector<RegionId> regions_of(const Op& op);
 
+// Whether the load moves nothing: its tile is an operand that a warpgroup's instruction reads from
+// shared memory. Known from Form::kAtoms on.
+[[nodiscard]] bool is_read_in_place(const Function& function, const Load& load);
+
 // All kernel launches (Parallel at kBlock) of the function, in order.
 [[nodiscard]] std::vector<OpId> launches(const Function& function);
 

@@ -130,7 +130,7 @@ struct Alloc {
   std::int64_t swizzle_wanted = -1;  // shared: the program's `.swiz`, in bytes; -1: no wish
   // decided, shared views only: byte address of element 0 and the swizzle of the tile. The tile is
   // dense row-major; a tile row wider than the swizzle is split into column panels of `swizzle`
-  // bytes (see ir/shared_layout.h).
+  // bytes (see ir/shared_layout.h); 16 has panels and no XOR.
   std::int64_t offset = -1;
   std::int64_t swizzle = 0;
   // decided, fragments only: the instruction whose register layout it has.
@@ -221,16 +221,24 @@ struct Load {
   ValueId frag;
   ValueId view;               // constant shape, rank 2
   Major major = Major::kRow;  // kRow: the view's last dimension is the contraction, kCol: its first
+  bool to_registers = false;  // the program asked for it (`mma.load.frag`)
   // decided. With ldmatrix, `matrices` lists the (row, column) of each 8x8 matrix in register
   // order, and every issue of the instruction takes as many of them as it has. Null: one plain load
-  // of `element_run` consecutive elements per register group.
+  // of `element_run` consecutive elements per register group. With `in_shared` nothing moves: the
+  // fragment stands for the view's place in shared memory, as a matrix descriptor with these
+  // distances in bytes (target/descriptor.h), which the `mma` reads.
   const target::Copy* instruction = nullptr;
   std::vector<std::int64_t> matrices = {};
   std::int64_t element_run = 0;
   std::vector<std::int64_t> guarded = {};  // as in Copy; outside the limits a plain load gives 0
+  bool in_shared = false;
+  std::int64_t leading = 0;
+  std::int64_t stride = 0;
   static void fields(auto& s, auto&& v) {
-    v("frag", s.frag), v("view", s.view), v("major", s.major), v("instruction", s.instruction),
-        v("matrices", s.matrices), v("element_run", s.element_run), v("guarded", s.guarded);
+    v("frag", s.frag), v("view", s.view), v("major", s.major), v("to_registers", s.to_registers),
+        v("instruction", s.instruction), v("matrices", s.matrices), v("element_run", s.element_run),
+        v("guarded", s.guarded), v("in_shared", s.in_shared), v("leading", s.leading),
+        v("stride", s.stride);
   }
 };
 
@@ -240,15 +248,61 @@ struct Mma {
   ValueId c;
   ValueId a;
   ValueId b;
+  ValueId metadata = {};  // valid: A holds the kept half of K, and this says which (`.sp`)
   Major a_major = Major::kRow;
   Major b_major = Major::kRow;
-  // decided: the instruction, and how often it is repeated along M, N and K.
+  Level unit = Level::kGroup;  // who executes it together: kGroup or kGroup4
+  // decided: the instruction, and how often it is repeated along M, N and K; for an operand in
+  // shared memory, by repetition along K, the bytes from the descriptor's start to its tile.
   const target::Mma* atom = nullptr;
   std::vector<std::int64_t> repeats = {};
+  std::vector<std::int64_t> a_steps = {};
+  std::vector<std::int64_t> b_steps = {};
   static void fields(auto& s, auto&& v) {
-    v("c", s.c), v("a", s.a), v("b", s.b), v("a_major", s.a_major), v("b_major", s.b_major),
-        v("atom", s.atom), v("repeats", s.repeats);
+    v("c", s.c), v("a", s.a), v("b", s.b), v("metadata", s.metadata), v("a_major", s.a_major),
+        v("b_major", s.b_major), v("unit", s.unit), v("atom", s.atom), v("repeats", s.repeats),
+        v("a_steps", s.a_steps), v("b_steps", s.b_steps);
   }
+};
+
+// c += factors[m] * factor * partial, element by element in the registers of two accumulators of
+// one shape; both factors are f32, and their product is rounded to it.
+struct Scale {
+  ValueId c;
+  ValueId partial;
+  ValueId factors;  // a view [M, 1] or [1, M]; elements outside it count as 0
+  ValueId factor;   // a scalar
+  // decided
+  std::vector<std::int64_t> guarded = {};  // of the factors, as in Copy
+  static void fields(auto& s, auto&& v) {
+    v("c", s.c), v("partial", s.partial), v("factors", s.factors), v("factor", s.factor),
+        v("guarded", s.guarded);
+  }
+};
+
+// The registers that the following asynchronous instructions use have their values.
+struct MmaFence {
+  static void fields(auto&, auto&&) {}
+};
+
+// Closes the group of the asynchronous matrix instructions issued since the last one. `stated`: the
+// program wrote it.
+struct MmaCommit {
+  bool stated = false;
+  static void fields(auto& s, auto&& v) { v("stated", s.stated); }
+};
+
+// All but the `pending` youngest groups have finished: operands are read, accumulators written.
+struct MmaWait {
+  std::int64_t pending = 0;
+  bool stated = false;
+  static void fields(auto& s, auto&& v) { v("pending", s.pending), v("stated", s.stated); }
+};
+
+// What this thread wrote or saw written to shared memory is there for instructions that read it
+// asynchronously.
+struct ProxyFence {
+  static void fields(auto&, auto&&) {}
 };
 
 // Writes the accumulator to the view, converting to its element type (round to nearest).
@@ -256,11 +310,12 @@ struct Store {
   ValueId frag;
   ValueId view;
   bool transposed = false;  // view[n, m] = C[m, n]
+  bool masked = false;      // the program says which part is written: the view's limits
   // decided: consecutive elements one store writes, and the guarded dimensions as in Copy.
   std::int64_t element_run = 0;
   std::vector<std::int64_t> guarded = {};
   static void fields(auto& s, auto&& v) {
-    v("frag", s.frag), v("view", s.view), v("transposed", s.transposed),
+    v("frag", s.frag), v("view", s.view), v("transposed", s.transposed), v("masked", s.masked),
         v("element_run", s.element_run), v("guarded", s.guarded);
   }
 };

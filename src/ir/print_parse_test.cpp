@@ -15,11 +15,12 @@ namespace {
 TEST(PrintParse, SamplesComeBackByteForByte) {
   EXPECT_EQ(print(parsed(kMatmul)), kMatmul);
   EXPECT_EQ(print(parsed(kElements)), kElements);
+  EXPECT_EQ(print(parsed(kProducts)), kProducts);
 }
 
 TEST(PrintParse, TheSamplesHoldEveryOperation) {
   std::set<OpKind> seen;
-  for (const char* text : {kMatmul, kElements}) {
+  for (const char* text : {kMatmul, kElements, kProducts}) {
     const Module module = parsed(text);
     for (const Op& op : module.functions[0].ops) seen.insert(op.kind());
   }
@@ -31,19 +32,24 @@ TEST(PrintParse, TheSamplesHoldEveryOperation) {
 TEST(PrintParse, AFreshOperationPrintsItsEnumeratorsOnly) {
   const std::string text =
       "module form=tile\n\nfunc @f() {\n  barrier level=block\n  unary kind=negate\n  mma "
-      "a_major=row b_major=row\n  copy\n}\n";
+      "a_major=row b_major=row unit=group\n  copy\n}\n";
   EXPECT_EQ(print(parsed(text)), text);
 }
 
 TEST(PrintParse, EveryEnumeratorComesBack) {
-  const auto line = [](std::string_view before, std::string_view name) {
-    const std::string text = format("module form=tile\n\nfunc @f() {{\n  {}{}\n}}\n", before, name);
+  const auto line = [](std::string_view before, std::string_view name,
+                       std::string_view after = "") {
+    const std::string text =
+        format("module form=tile\n\nfunc @f() {{\n  {}{}{}\n}}\n", before, name, after);
     EXPECT_EQ(print(parsed(text)), text);
   };
   for (const auto& row : enum_names<BinaryKind>()) line("binary kind=", row.name);
   for (const auto& row : enum_names<UnaryKind>()) line("unary kind=", row.name);
   for (const auto& row : enum_names<Level>()) line("barrier level=", row.name);
-  for (const auto& row : enum_names<Major>()) line("mma a_major=row b_major=", row.name);
+  for (const auto& row : enum_names<Major>()) {
+    line("mma a_major=row b_major=", row.name, " unit=group");
+  }
+  for (const auto& row : enum_names<Level>()) line("mma a_major=row b_major=row unit=", row.name);
   for (const auto& row : enum_names<Form>()) {
     const std::string text = format("module form={}\n", row.name);
     EXPECT_EQ(print(parsed(text)), text);
@@ -194,13 +200,14 @@ TEST(Parse, MutatedTextNeverCrashes) {
                                           ":",      "*",  "%mc",  "%s",    "none", "K",     "t",
                                           "level=", "//", "0",    "-1",    "f32",  "view<", "var ",
                                           "cdiv(",  "\\", "\xff", "b"};
+  constexpr const char* kSamples[] = {kMatmul, kElements, kProducts};
   std::mt19937 random(20240611);
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
   int accepted = 0;
   for (int round = 0; round < 3000; ++round) {
-    std::string text = round % 2 == 0 ? kMatmul : kElements;
+    std::string text = kSamples[below(std::size(kSamples))];
     const std::size_t edits = 1 + below(2);
     for (std::size_t i = 0; i < edits; ++i) {
       const std::size_t at = below(text.size());

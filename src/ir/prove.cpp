@@ -112,6 +112,33 @@ std::optional<std::int64_t> least(const Function& function, const Atom& atom) {
   return {};
 }
 
+// A multiple of `expr` made no larger by replacing quotients by constants with what bounds them:
+//   x <= t * cdiv(x, t) <= x + t - 1        x - t + 1 <= t * floordiv(x, t) <= x
+// so 16 * cdiv(n, 16) - n gives 16 * n - 16 * n, which shows that it is never negative.
+Expr without_quotients(Expr expr) {
+  constexpr int kQuotientsMax = 8;
+  for (int i = 0; i < kQuotientsMax; ++i) {
+    const Term* found = nullptr;
+    for (const Term& term : expr.terms()) {
+      if (term.atoms.size() != 1) continue;
+      const Atom& atom = term.atoms[0];
+      const bool quotient = atom.kind == AtomKind::kCDiv || atom.kind == AtomKind::kFloorDiv;
+      if (quotient && atom.right->constant().value_or(0) > 0) found = &term;
+    }
+    if (found == nullptr) return expr;
+    const Atom atom = found->atoms[0];
+    const std::int64_t divisor = *atom.right->constant();
+    const Expr coefficient(found->coefficient);
+    const bool rises = found->coefficient > 0;
+    Expr bound = *atom.left;  // of divisor * quotient, from the side that the sign asks for
+    if (atom.kind == AtomKind::kCDiv && !rises) bound = bound + (divisor - 1);
+    if (atom.kind == AtomKind::kFloorDiv && rises) bound = bound - (divisor - 1);
+    const Expr quotient = make_atom(atom.kind, *atom.left, *atom.right);
+    expr = (expr - coefficient * quotient) * divisor + coefficient * bound;
+  }
+  return expr;
+}
+
 }  // namespace
 
 std::optional<Expr> upper_bound(const Function& function, const Expr& expr) {
@@ -140,8 +167,11 @@ bool always_less_equal(const Function& function, const Expr& left, const Expr& r
   if (direct && *direct >= 0) return true;
   const auto slack = bound(function, right - left, false);
   if (!slack) return false;
-  const auto least_slack = minimum(function, *slack);
-  return least_slack && *least_slack >= 0;
+  for (const Expr& least : {*slack, without_quotients(*slack)}) {
+    const auto value = minimum(function, least);
+    if (value && *value >= 0) return true;
+  }
+  return false;
 }
 
 bool always_divisible(const Expr& expr, std::int64_t divisor) {

@@ -94,6 +94,20 @@ TEST(AlwaysLessEqual, ProvesTilesInsideConstantBuffers) {
   EXPECT_FALSE(always_less_equal(f, v("s"), v("s") - 1));
 }
 
+TEST(AlwaysLessEqual, QuotientsByConstantsAreBoundedByWhatTheyDivide) {
+  const Function& f = sample();
+  const Expr n = v("N");
+  EXPECT_TRUE(always_less_equal(f, n, 16 * cdiv(n, 16)));
+  EXPECT_TRUE(always_less_equal(f, 16 * cdiv(n, 16), n + 15));
+  EXPECT_FALSE(always_less_equal(f, 16 * cdiv(n, 16), n + 14));
+  EXPECT_TRUE(always_less_equal(f, 16 * floor_div(n, 16), n));
+  EXPECT_FALSE(always_less_equal(f, n, 16 * floor_div(n, 16) + 14));
+  EXPECT_TRUE(always_less_equal(f, n, 16 * floor_div(n, 16) + 15));
+  EXPECT_TRUE(always_less_equal(f, n, 16 * cdiv(n, 32) + 16 * cdiv(n, 32)));
+  EXPECT_FALSE(always_less_equal(f, n, 16 * cdiv(n, 32)));
+  EXPECT_TRUE(always_less_equal(f, 8 * cdiv(n, 16), n + 7)) << "8 * cdiv(n, 16) <= (n + 15) / 2";
+}
+
 TEST(AlwaysLessEqual, NothingIsProvedOfAnOverflow) {
   const Expr huge = Expr(INT64_MAX) + 1;
   EXPECT_FALSE(always_less_equal(sample(), huge, 5));

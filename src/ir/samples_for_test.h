@@ -1,5 +1,5 @@
-// Two modules that tests print, parse, break and resolve: every operation occurs in one of them,
-// both are in the decided form and both break no rule.
+// Three modules that tests print, parse, break and resolve: every operation occurs in one of them,
+// all are in the decided form and none breaks a rule.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ func @matmul_wmma(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16,
         %b_view = subview base=%rhs_load_s origin=[16*warp_n, 0] : view<f16, shared, [16, 16]>
         %mb = alloc name="mb" atom=m16n8k16.f16.f16 : frag<B, f16, 16x16>
         load frag=%mb view=%b_view major=row instruction=ldmatrix.x4 matrices=[0, 0, 0, 8, 8, 0, 8, 8]
-        mma c=%mc a=%ma b=%mb a_major=row b_major=row atom=m16n8k16.f16.f16 repeats=[1, 2, 1]
+        mma c=%mc a=%ma b=%mb a_major=row b_major=row unit=group atom=m16n8k16.f16.f16 repeats=[1, 2, 1]
         barrier level=group inferred
       }
       %c_view = subview base=%output_s origin=[16*warp_m, 16*warp_n] : view<f16, shared, [16, 16]>
@@ -115,6 +115,55 @@ func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scal
     }
   }
   return value=%r
+}
+)";
+
+// The K loop of a warpgroup's products, A from registers and B where it lies, as the passes leave
+// it.
+inline constexpr const char* kProducts = R"(module arch=sm_90a form=decided
+
+func @product(global %a: view<f16, global, [M, K]>, global %b: view<f16, global, [N, K]>, global %c: view<f32, global, [M, N]>, global %f: view<f32, global, [M, 1]>) {
+  var M: dim
+  var K: dim
+  var N: dim
+  var i: parallel < cdiv(M, 64)
+  var j: parallel < cdiv(N, 32)
+  var w: parallel < 1
+  var k: loop < cdiv(K, 64)
+  parallel level=block vars=[i, j] threads=128 name="product" shared_bytes=12288 body={
+    %a_s = alloc name="a_s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
+    %b_s = alloc name="b_s" offset=8192 swizzle=128 : view<f16, shared, [32, 64]>
+    %acc = alloc name="acc" atom=m64n32k16.f32.f16 : frag<C, f32, 64x32>
+    %zero = const : f32
+    fill frag=%acc value=%zero
+    %part = alloc name="part" atom=m64n32k16.f32.f16 : frag<C, f32, 64x32>
+    fill frag=%part value=%zero
+    parallel level=group4 vars=[w] unit=128 body={
+      for var=k upper=cdiv(K, 64) body={
+        barrier level=block inferred
+        %a_tile = subview base=%a origin=[64*i, 64*k] : view<f16, global, [64, 64]>
+        copy src=%a_tile dst=%a_s engine=cp_async threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
+        %b_tile = subview base=%b origin=[32*j, 64*k] : view<f16, global, [32, 64]>
+        copy src=%b_tile dst=%b_s engine=cp_async threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy_wait
+        proxy_fence
+        barrier level=block inferred
+        %x = alloc name="x" atom=m64n32k16.f32.f16 : frag<A, f16, 64x64>
+        load frag=%x view=%a_s major=row to_registers element_run=1
+        %y = alloc name="y" atom=m64n32k16.f32.f16 : frag<B, f16, 32x64>
+        load frag=%y view=%b_s major=row in_shared stride=1024
+        mma_fence
+        mma c=%part a=%x b=%y a_major=row b_major=row unit=group4 atom=m64n32k16.f32.f16 repeats=[1, 1, 4] b_steps=[0, 32, 64, 96]
+        mma_commit stated
+        mma_wait pending=1 stated
+        mma_wait
+      }
+      %factors = subview base=%f origin=[64*i, 0] : view<f32, global, [64, 1]>
+      scale c=%acc partial=%part factors=%factors factor=%zero guarded=[0]
+      %c_tile = subview base=%c origin=[64*i, 32*j] : view<f32, global, [64, 32]>
+      store frag=%acc view=%c_tile element_run=1 guarded=[0, 1]
+    }
+  }
 }
 )";
 

@@ -5,6 +5,8 @@
 // stored whole before the next, and inside a panel the 16-byte chunk number is XORed with address
 // bits from 7 up (the pattern of Hopper's tensor maps; PTX ISA, "Tensor swizzling modes"):
 //
+// Panels of 16 bytes are not XORed.
+//
 //   16x16 f16, swizzle 32:   row 4, byte 0  ->  4*32 = 128  ->  128 ^ 16 = 144
 #pragma once
 
@@ -15,7 +17,7 @@ namespace kiln::ir {
 struct SharedShape {
   std::int64_t rows = 0;
   std::int64_t pitch = 0;    // bytes of one row
-  std::int64_t swizzle = 0;  // 0, 32, 64 or 128; divides `pitch` when not 0
+  std::int64_t swizzle = 0;  // 0, 16, 32, 64 or 128; divides `pitch` when not 0
 };
 
 [[nodiscard]] constexpr std::int64_t shared_offset(const SharedShape& shape, std::int64_t row,

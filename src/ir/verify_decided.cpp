@@ -28,6 +28,8 @@ void mma_atoms_fit(const Module& module, const Function& f, Mistakes& mistakes) 
     for (const auto& [value, dtype] : operands) {
       const FragType* frag = type_as<FragType>(f, value);
       if (frag == nullptr || frag->dtype == dtype) continue;
+      const bool cut_off = mma.atom->reads_shared && target::operand_type(frag->dtype) == dtype;
+      if (cut_off && frag->role != Role::kC) continue;
       complain(mistakes, f, id, "`%{}` is {}, the instruction takes {}", f.values[value].name,
                name(frag->dtype), name(dtype));
     }
@@ -36,10 +38,10 @@ void mma_atoms_fit(const Module& module, const Function& f, Mistakes& mistakes) 
 
 void repeats_make_the_tile(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
-    const FragType* a = type_as<FragType>(f, mma.a);
+    const FragType* b = type_as<FragType>(f, mma.b);
     const FragType* c = type_as<FragType>(f, mma.c);
-    if (mma.atom == nullptr || a == nullptr || c == nullptr) return;
-    const std::int64_t tile[] = {c->rows, c->cols, mma.a_major == Major::kRow ? a->cols : a->rows};
+    if (mma.atom == nullptr || b == nullptr || c == nullptr) return;
+    const std::int64_t tile[] = {c->rows, c->cols, mma.b_major == Major::kRow ? b->cols : b->rows};
     const std::int64_t shape[] = {mma.atom->shape.m, mma.atom->shape.n, mma.atom->shape.k};
     if (mma.repeats.size() != 3) {
       complain(mistakes, f, id, "{} repeats, there are 3 axes", mma.repeats.size());
@@ -55,7 +57,10 @@ void repeats_make_the_tile(const Module&, const Function& f, Mistakes& mistakes)
 
 void fragments_share_the_atom(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
-    for (const ValueId value : {mma.c, mma.a, mma.b}) {
+    if (mma.atom != nullptr && mma.atom->sparse != mma.metadata.valid()) {
+      complain(mistakes, f, id, "{} metadata", mma.atom->sparse ? "without" : "has");
+    }
+    for (const ValueId value : {mma.c, mma.a, mma.b, mma.metadata}) {
       const Alloc* alloc = value.valid() ? f.def_as<Alloc>(value) : nullptr;
       if (mma.atom == nullptr || alloc == nullptr || alloc->atom == mma.atom) continue;
       complain(mistakes, f, id, "`%{}` has the registers of {}", f.values[value].name,
@@ -110,7 +115,8 @@ void shared_buffers_are_aligned(const Module&, const Function& f, Mistakes& mist
 void swizzles_fit_the_rows(const Module&, const Function& f, Mistakes& mistakes) {
   for (const SharedTile& tile : shared_tiles(f, f.body)) {
     const std::int64_t swizzle = tile.alloc->swizzle;
-    const bool known = swizzle == 0 || swizzle == 32 || swizzle == 64 || swizzle == 128;
+    const bool known =
+        swizzle == 0 || swizzle == 16 || swizzle == 32 || swizzle == 64 || swizzle == 128;
     if (!known) {
       complain(mistakes, f, tile.op, "no swizzle of {} bytes", swizzle);
     } else if (swizzle != 0 && tile.pitch % swizzle != 0) {
@@ -265,10 +271,50 @@ void guarded_tiles_move_by_element(const Module&, const Function& f, Mistakes& m
 
 void loads_are_planned(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Load>(f, [&](const Load& load, OpId id) {
-    const bool plain = load.element_run >= 1;
-    if ((load.instruction != nullptr) != plain) return;
-    complain(mistakes, f, id, "{} an instruction and a run of {} elements",
-             load.instruction == nullptr ? "without" : "both", load.element_run);
+    const int ways = (load.instruction != nullptr ? 1 : 0) + (load.element_run >= 1 ? 1 : 0) +
+                     (load.in_shared ? 1 : 0);
+    if (ways == 1) return;
+    complain(mistakes, f, id, "{} of an instruction, runs of elements and a descriptor", ways);
+  });
+}
+
+// A descriptor's distances are what its 14 bits hold, in units of 16 bytes.
+void descriptors_fit(const Module&, const Function& f, Mistakes& mistakes) {
+  constexpr std::int64_t kUnit = 16;
+  constexpr std::int64_t kLimit = (1 << 14) * kUnit;
+  for_each_op<Load>(f, [&](const Load& load, OpId id) {
+    if (!load.in_shared) return;
+    const ViewType* view = type_as<ViewType>(f, load.view);
+    if (view != nullptr && view->space != Space::kShared) {
+      complain(mistakes, f, id, "a descriptor of memory that is not shared");
+    }
+    for (const std::int64_t distance : {load.leading, load.stride}) {
+      if (distance >= 0 && distance < kLimit && distance % kUnit == 0) continue;
+      complain(mistakes, f, id, "a descriptor cannot hold a distance of {} bytes", distance);
+    }
+  });
+}
+
+// Operands in shared memory have a step for each repetition along K.
+void mma_steps_are_given(const Module&, const Function& f, Mistakes& mistakes) {
+  std::set<ValueId> in_shared;
+  for_each_op<Load>(f, [&](const Load& load, OpId) {
+    if (load.in_shared) in_shared.insert(load.frag);
+  });
+  for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
+    if (mma.atom == nullptr || mma.repeats.size() != 3) return;
+    const std::pair<ValueId, const std::vector<std::int64_t>*> operands[] = {{mma.a, &mma.a_steps},
+                                                                             {mma.b, &mma.b_steps}};
+    for (const auto& [value, steps] : operands) {
+      const bool shared = in_shared.contains(value);
+      const auto wanted = static_cast<std::size_t>(shared ? mma.repeats[2] : 0);
+      if (steps->size() == wanted && shared <= mma.atom->reads_shared) continue;
+      complain(mistakes, f, id, "`%{}` has {} steps along K, {} repetitions", f.values[value].name,
+               steps->size(), mma.repeats[2]);
+    }
+    if (mma.atom->reads_shared && !in_shared.contains(mma.b)) {
+      complain(mistakes, f, id, "`%{}` is not in shared memory", f.values[mma.b].name);
+    }
   });
 }
 
@@ -345,9 +391,11 @@ ValueId shared_buffer(const Function& f, ValueId view) {
   return type != nullptr && type->space == Space::kShared ? buffer_of(f, view) : ValueId{};
 }
 
-// The shared buffer that an operation reads in whole tiles.
+// The shared buffer that an operation reads in whole tiles. (An `mma` reads where its operands'
+// loads say.)
 ValueId tile_read(const Function& f, const Op& op) {
-  if (const auto* load = std::get_if<Load>(&op.data)) return shared_buffer(f, load->view);
+  const auto* load = std::get_if<Load>(&op.data);
+  if (load != nullptr && !load->in_shared) return shared_buffer(f, load->view);
   if (const auto* copy = std::get_if<Copy>(&op.data)) return shared_buffer(f, copy->src);
   return {};
 }
@@ -427,6 +475,8 @@ constexpr Rule kRules[] = {
     {"guards-are-dimensions", Form::kPlanned, guards_are_dimensions},
     {"guarded-tiles-move-by-element", Form::kPlanned, guarded_tiles_move_by_element},
     {"loads-are-planned", Form::kPlanned, loads_are_planned},
+    {"descriptors-fit", Form::kPlanned, descriptors_fit},
+    {"mma-steps-are-given", Form::kPlanned, mma_steps_are_given},
     {"load-instructions-fit", Form::kPlanned, load_instructions_fit},
     {"load-matrices-cover-the-tile", Form::kPlanned, load_matrices_cover_the_tile},
     {"stores-are-planned", Form::kPlanned, stores_are_planned},

@@ -237,7 +237,7 @@ void stores_fit(const Module&, const Function& f, Mistakes& mistakes) {
 void mma_roles_agree(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
     const std::pair<ValueId, Role> operands[] = {
-        {mma.c, Role::kC}, {mma.a, Role::kA}, {mma.b, Role::kB}};
+        {mma.c, Role::kC}, {mma.a, Role::kA}, {mma.b, Role::kB}, {mma.metadata, Role::kMetadata}};
     for (const auto& [value, role] : operands) {
       const FragType* frag = type_as<FragType>(f, value);
       if (!value.valid() || (frag != nullptr && frag->role == role)) continue;
@@ -257,9 +257,29 @@ void mma_shapes_agree(const Module&, const Function& f, Mistakes& mistakes) {
     const auto same = [&](std::string_view axis, std::int64_t left, std::int64_t right) {
       if (left != right) complain(mistakes, f, id, "{} is {} and {}", axis, left, right);
     };
-    same("K", a_row ? a->cols : a->rows, b_row ? b->cols : b->rows);
+    const std::int64_t kept = mma.metadata.valid() ? 2 : 1;
+    same("K", kept * (a_row ? a->cols : a->rows), b_row ? b->cols : b->rows);
     same("M", a_row ? a->rows : a->cols, c->rows);
     same("N", b_row ? b->rows : b->cols, c->cols);
+  });
+}
+
+void scales_fit(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Scale>(f, [&](const Scale& scale, OpId id) {
+    const FragType* c = type_as<FragType>(f, scale.c);
+    const FragType* partial = type_as<FragType>(f, scale.partial);
+    const ViewType* factors = type_as<ViewType>(f, scale.factors);
+    if (c == nullptr || partial == nullptr || c->role != Role::kC || !(*c == *partial)) {
+      complain(mistakes, f, id, "scales no two accumulators of one shape");
+      return;
+    }
+    if (c->dtype != DType::kF32) complain(mistakes, f, id, "accumulates in {}", name(c->dtype));
+    const bool fits = factors != nullptr && factors->dtype == DType::kF32 &&
+                      (has_shape(*factors, c->rows, 1) || has_shape(*factors, 1, c->rows));
+    if (!fits) complain(mistakes, f, id, "has no factor for each of {} rows", c->rows);
+    if (scale.factor.valid() && !is_scalar_of(f, scale.factor, DType::kF32)) {
+      complain(mistakes, f, id, "`%{}` is no f32", f.values[scale.factor].name);
+    }
   });
 }
 
@@ -292,6 +312,7 @@ constexpr Rule kRules[] = {
     {"fills-agree", Form::kTile, fills_agree},
     {"loads-fit", Form::kTile, loads_fit},
     {"stores-fit", Form::kTile, stores_fit},
+    {"scales-fit", Form::kTile, scales_fit},
     {"mma-roles-agree", Form::kTile, mma_roles_agree},
     {"mma-shapes-agree", Form::kTile, mma_shapes_agree},
     {"load-majors-agree", Form::kAtoms, load_majors_agree},

@@ -57,7 +57,8 @@ void params_are_values(const Module&, const Function& f, Mistakes& mistakes) {
 
 bool may_be_missing(OpKind kind, std::string_view key) {
   return (kind == OpKind::kReturn && key == "value") ||
-         (kind == OpKind::kAlloc && key == "initial") || (kind == OpKind::kIf && key == "else");
+         (kind == OpKind::kAlloc && key == "initial") || (kind == OpKind::kIf && key == "else") ||
+         (kind == OpKind::kMma && key == "metadata");
 }
 
 void operands_are_given(const Module&, const Function& f, Mistakes& mistakes) {
@@ -120,6 +121,11 @@ bool has_result(OpKind kind) {
     case OpKind::kLoad:
     case OpKind::kMma:
     case OpKind::kStore:
+    case OpKind::kScale:
+    case OpKind::kMmaFence:
+    case OpKind::kMmaCommit:
+    case OpKind::kMmaWait:
+    case OpKind::kProxyFence:
     case OpKind::kBind:
     case OpKind::kSet:
     case OpKind::kAssert: return false;
@@ -338,7 +344,11 @@ bool is_collective(const Op& op) {
     case OpKind::kFill:
     case OpKind::kLoad:
     case OpKind::kMma:
-    case OpKind::kStore: return true;
+    case OpKind::kStore:
+    case OpKind::kScale:
+    case OpKind::kMmaFence:
+    case OpKind::kMmaCommit:
+    case OpKind::kMmaWait: return true;
     case OpKind::kCopy: return std::get<Copy>(op.data).unit != 1;
     case OpKind::kFor:
     case OpKind::kIf:
@@ -347,6 +357,7 @@ bool is_collective(const Op& op) {
     case OpKind::kAlloc:
     case OpKind::kSubview:
     case OpKind::kCopyWait:
+    case OpKind::kProxyFence:
     case OpKind::kRead:
     case OpKind::kWrite:
     case OpKind::kConst:
@@ -378,7 +389,8 @@ void collectives_are_launched(const Module&, const Function& f, Mistakes& mistak
   for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
     const Op& op = f.ops[id];
     const bool device_only = is_collective(op) || op.kind() == OpKind::kCopy ||
-                             op.kind() == OpKind::kCopyWait || op.kind() == OpKind::kOnce;
+                             op.kind() == OpKind::kCopyWait || op.kind() == OpKind::kProxyFence ||
+                             op.kind() == OpKind::kOnce;
     if (!device_only || op.kind() == OpKind::kParallel) return;
     if (innermost_parallel(f, enclosing) == nullptr) complain(mistakes, f, id, "outside a launch");
   });

@@ -37,6 +37,9 @@ constexpr Edit kEdits[] = {
     {"barriers-have-a-unit", kMatmul, "barrier level=group", "barrier level=thread"},
     {"once-runs-alone", kElements, "write view=%s index=[0] value=%one", "barrier level=block"},
     {"collectives-are-launched", kElements, "  return value=%r", "  copy_wait\n  return value=%r"},
+    {"collectives-are-launched", kElements, "  return value=%r",
+     "  proxy_fence\n  return value=%r"},
+    {"once-runs-alone", kElements, "write view=%s index=[0] value=%one", "mma_commit"},
     // memory
     {"allocs-are-in-place", kElements, "name=\"r\" : view<f32, global, [N]>",
      "name=\"r\" : view<f32, local, [4]>"},
@@ -55,6 +58,9 @@ constexpr Edit kEdits[] = {
      "origin=[16*warp_m, 0] : view<f16, shared, [16, 8]>"},
     {"stores-fit", kMatmul, "16*warp_n] : view<f16, shared, [16, 16]>",
      "16*warp_n] : view<f16, shared, [8, 16]>"},
+    {"scales-fit", kProducts, "origin=[64*i, 0] : view<f32, global, [64, 1]>",
+     "origin=[64*i, 0] : view<f32, global, [32, 1]>"},
+    {"scales-fit", kProducts, "factors=%factors", "factors=%a_s"},
     {"mma-roles-agree", kMatmul, "a=%ma b=%mb", "a=%mb b=%ma"},
     {"load-majors-agree", kMatmul, "view=%a_view major=row", "view=%a_view major=col"},
     // scalars
@@ -73,6 +79,7 @@ constexpr Edit kEdits[] = {
     {"binds-are-integers", kElements, "bind var=k value=%at", "bind var=k value=%v"},
     // decided
     {"mmas-have-atoms", kMatmul, "atom=m16n8k16.f16.f16 repeats", "repeats"},
+    {"mma-atoms-fit", kProducts, "atom=m64n32k16.f32.f16", "atom=m64n32k16.f32.bf16"},
     {"mma-atoms-fit", kMatmul, "atom=m16n8k16.f16.f16", "atom=m16n8k16.f32.f16"},
     {"repeats-make-the-tile", kMatmul, "repeats=[1, 2, 1]", "repeats=[1, 1, 1]"},
     {"fragments-share-the-atom", kMatmul, "name=\"ma\" atom=m16n8k16.f16.f16", "name=\"ma\""},
@@ -103,11 +110,20 @@ constexpr Edit kEdits[] = {
      "instruction=ld.shared.4 matrices=[0, 0, 8"},
     {"load-matrices-cover-the-tile", kMatmul, "8, 0, 0, 8, 8, 8]", "8, 0, 0, 8, 0, 8]"},
     {"load-matrices-cover-the-tile", kMatmul, "8, 0, 0, 8, 8, 8]", "8, 0]"},
+    {"loads-are-planned", kProducts, "in_shared", "in_shared element_run=1"},
+    {"descriptors-fit", kProducts, "stride=1024", "stride=1032"},
+    {"descriptors-fit", kProducts, "stride=1024", "leading=262144 stride=1024"},
+    {"descriptors-fit", kProducts, "load frag=%y view=%b_s", "load frag=%y view=%b_tile"},
+    {"mma-steps-are-given", kProducts, " b_steps=[0, 32, 64, 96]", ""},
+    {"mma-steps-are-given", kProducts, "b_steps=[0, 32, 64, 96]", "b_steps=[0, 32]"},
+    {"mma-steps-are-given", kProducts, "b_steps", "a_steps=[0, 32, 64, 96] b_steps"},
+    {"mma-steps-are-given", kProducts, "in_shared stride=1024", "element_run=1"},
     {"stores-are-planned", kMatmul, " element_run=2", ""},
     {"waits-count-up", kMatmul, "copy_wait", "copy_wait pending=-1"},
     {"async-copies-are-awaited", kMatmul, "copy_wait", "barrier level=group"},
     {"shared-reads-are-behind-barriers", kMatmul, "barrier level=block inferred", ""},
     {"shared-reads-are-behind-barriers", kMatmul, "barrier level=group inferred", ""},
+    {"shared-reads-are-behind-barriers", kProducts, "barrier level=block inferred", ""},
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -136,7 +152,7 @@ void expect_only(const Module& module, std::string_view rule) {
 }
 
 TEST(Verify, TheSamplesBreakNoRuleInAnyForm) {
-  for (const char* sample : {kMatmul, kElements}) {
+  for (const char* sample : {kMatmul, kElements, kProducts}) {
     Module module = parsed(sample);
     EXPECT_EQ(verify(module), std::vector<std::string>{});
     module.form = Form::kTile;

@@ -1,36 +1,41 @@
 #include "passes/place_barriers.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "ir/prove.h"
+#include "ir/reflect.h"
 
 namespace kiln::passes {
 
 namespace {
 
-// One access to a shared buffer since the last barrier.
+// One access since the last barrier: to a shared buffer, or to the registers of a fragment by an
+// asynchronous product.
 struct Access {
   ir::ValueId root;
   bool writes = false;
   bool collective = false;
   bool in_flight = false;  // an asynchronous write that nobody has waited for
+  bool product = false;    // by an asynchronous product that nobody has waited for
   int nest = 0;            // which entry of which inner `parallel` it stood in; 0: none
+
+  friend bool operator==(const Access&, const Access&) = default;
 };
 
 using State = std::vector<Access>;
 
-void add(State& state, const Access& access) {
-  const bool known = std::any_of(state.begin(), state.end(), [&](const Access& a) {
-    return a.root == access.root && a.writes == access.writes &&
-           a.collective == access.collective && a.in_flight == access.in_flight &&
-           a.nest == access.nest;
-  });
-  if (!known) state.push_back(access);
+State merge(State a, const State& b) {
+  for (const Access& access : b) {
+    if (std::find(a.begin(), a.end(), access) == a.end()) a.push_back(access);
+  }
+  return a;
 }
 
-State merge(State a, const State& b) {
-  for (const Access& access : b) add(a, access);
-  return a;
+bool is_asynchronous(const ir::Op& op) {
+  const auto* mma = std::get_if<ir::Mma>(&op.data);
+  return mma != nullptr && mma->atom != nullptr && mma->atom->asynchronous;
 }
 
 class Placer {
@@ -38,14 +43,30 @@ class Placer {
   Placer(ir::Function& function, bool one_warp) : function_(function), one_warp_(one_warp) {}
 
   void run(ir::RegionId body) {
+    ir::walk(function_, body, [&](ir::OpId id) { look(function_.ops[id]); });
     State state = place(body, {});
     if (in_flight(state)) append_wait(body);
   }
 
  private:
+  // What is asked about the whole kernel before anything is placed.
+  void look(const ir::Op& op) {
+    const auto* wait = std::get_if<ir::MmaWait>(&op.data);
+    program_waits_ = program_waits_ || (wait != nullptr && wait->stated);
+    const auto* load = std::get_if<ir::Load>(&op.data);
+    if (load == nullptr || !load->in_shared) return;
+    tile_of_[load->frag] = ir::resolve_view(function_, load->view).root;
+    read_in_place_.insert(tile_of_[load->frag]);
+  }
+
   State place(ir::RegionId region, State state) {
     for (std::size_t i = 0; i < function_.regions[region].ops.size(); ++i) {
       const ir::OpId id = function_.regions[region].ops[i];
+      if (touches_products(id, state)) {
+        insert_op(region, i, ir::MmaWait{}, function_.ops[id].span);
+        ++i;
+        state = waited(std::move(state));
+      }
       const State wanted = accesses_at(id);
       if (needs_barrier(state, wanted)) {
         i += insert_barrier(region, i, state, function_.ops[id].span);
@@ -54,6 +75,41 @@ class Placer {
       state = enter(id, region, i, std::move(state));
     }
     return state;
+  }
+
+  bool is_fragment(ir::ValueId value) const {
+    return std::holds_alternative<ir::FragType>(function_.type(value));
+  }
+
+  // This unit's products are done: its registers are free, and what they read in shared memory has
+  // been read, which other threads do not know yet.
+  State waited(State state) const {
+    std::erase_if(state, [&](const Access& a) { return a.product && is_fragment(a.root); });
+    for (Access& access : state) access.product = false;
+    return state;
+  }
+
+  // Whether the operation, or for a loop any inside it, uses registers that a product in flight
+  // uses too. Further products on the same accumulator follow each other in order.
+  bool touches_products(ir::OpId id, const State& state) const {
+    const ir::Op& op = function_.ops[id];
+    if (const auto* loop = std::get_if<ir::For>(&op.data)) {
+      bool inside = false;
+      ir::walk(function_, loop->body,
+               [&](ir::OpId inner) { inside = inside || touches_products(inner, state); });
+      return inside;
+    }
+    const auto* load = std::get_if<ir::Load>(&op.data);
+    const bool in_place = load != nullptr && load->in_shared;
+    if (program_waits_ || in_place || op.kind() == ir::OpKind::kMma) return false;
+    bool found = false;
+    ir::for_each_operand(op, [&](std::string_view, ir::ValueId value) {
+      found = found || (value.valid() && is_fragment(value) &&
+                        std::any_of(state.begin(), state.end(), [&](const Access& access) {
+                          return access.product && access.root == value;
+                        }));
+    });
+    return found;
   }
 
   // The accesses that must be ordered before operation `id` starts. A divergent `if` is one
@@ -74,7 +130,8 @@ class Placer {
     const ir::OpData data = function_.ops[id].data;
     if (const auto* loop = std::get_if<ir::For>(&data)) {
       const State once = place(loop->body, state);
-      const State again = place(loop->body, merge(state, leave(once)));
+      State again = place(loop->body, merge(state, leave(once)));
+      if (wait_at_the_end(loop->body)) again = waited(std::move(again));
       const auto trips = ir::minimum(function_, loop->upper - loop->lower);
       const bool always_runs = trips && *trips >= 1;
       return always_runs ? again : merge(std::move(state), again);
@@ -91,6 +148,9 @@ class Placer {
       const State taken = place(branch->then_body, state);
       return merge(taken, branch->else_body.valid() ? place(branch->else_body, state) : state);
     }
+    if (const auto* wait = std::get_if<ir::MmaWait>(&data)) {
+      return wait->pending == 0 ? waited(std::move(state)) : state;
+    }
     if (std::holds_alternative<ir::Once>(data)) return merge(std::move(state), all_accesses(id));
     if (const auto* barrier = std::get_if<ir::Barrier>(&data)) {
       if (!barrier->inferred && in_flight(state)) {
@@ -103,6 +163,23 @@ class Placer {
     return merge(std::move(state), own_accesses(function_.ops[id], false));
   }
 
+  // A wait at the head of a body is for the products of the trip before: it moves to the end, so
+  // that registers of products in flight do not cross the loop's edge (ptxas would serialise them).
+  // True when there was one.
+  bool wait_at_the_end(ir::RegionId body) {
+    std::vector<ir::OpId>& ops = function_.regions[body].ops;
+    const auto first = std::find_if(ops.begin(), ops.end(), [&](ir::OpId id) {
+      const ir::OpKind kind = function_.ops[id].kind();
+      return kind != ir::OpKind::kSubview && kind != ir::OpKind::kIndex &&
+             kind != ir::OpKind::kAlloc;
+    });
+    if (first == ops.end()) return false;
+    const auto* wait = std::get_if<ir::MmaWait>(&function_.ops[*first].data);
+    if (wait == nullptr || wait->stated) return false;
+    std::rotate(first, first + 1, ops.end());
+    return true;
+  }
+
   // Accesses of the last trip belong to no current entry of a `parallel` inside the loop.
   State leave(State state) const {
     for (Access& access : state) {
@@ -111,20 +188,43 @@ class Placer {
     return state;
   }
 
+  // What an asynchronous product reads in shared memory, and its registers.
+  State product_accesses(const ir::Mma& mma) const {
+    State out;
+    for (const ir::ValueId frag : {mma.a, mma.b, mma.c, mma.metadata}) {
+      if (!frag.valid()) continue;
+      const auto tile = tile_of_.find(frag);
+      const ir::ValueId root = tile == tile_of_.end() ? frag : tile->second;
+      out.push_back({.root = root,
+                     .writes = frag == mma.c,
+                     .collective = true,
+                     .product = true,
+                     .nest = nest_});
+    }
+    return out;
+  }
+
   State own_accesses(const ir::Op& op, bool elected) const {
     State out;
     const auto touch = [&](ir::ValueId view, bool writes, bool collective, bool async) {
       const ir::ValueId root = ir::resolve_view(function_, view).root;
       if (function_.view_type(root).space != ir::Space::kShared) return;
-      out.push_back({root, writes, collective || elected, async, nest_});
+      out.push_back({.root = root,
+                     .writes = writes,
+                     .collective = collective || elected,
+                     .in_flight = async,
+                     .nest = nest_});
     };
+    if (is_asynchronous(op)) return product_accesses(std::get<ir::Mma>(op.data));
     if (const auto* copy = std::get_if<ir::Copy>(&op.data)) {
       touch(copy->src, false, true, false);
       touch(copy->dst, true, true, copy->engine == ir::CopyEngine::kCpAsync);
     } else if (const auto* load = std::get_if<ir::Load>(&op.data)) {
-      touch(load->view, false, true, false);
+      if (!load->in_shared) touch(load->view, false, true, false);
     } else if (const auto* store = std::get_if<ir::Store>(&op.data)) {
       touch(store->view, true, true, false);
+    } else if (const auto* scale = std::get_if<ir::Scale>(&op.data)) {
+      touch(scale->factors, false, true, false);
     } else if (const auto* read = std::get_if<ir::Read>(&op.data)) {
       touch(read->view, false, false, false);
     } else if (const auto* write = std::get_if<ir::Write>(&op.data)) {
@@ -149,10 +249,10 @@ class Placer {
     return out;
   }
 
-  static bool needs_barrier(const State& before, const State& now) {
+  bool needs_barrier(const State& before, const State& now) const {
     for (const Access& a : before) {
       for (const Access& b : now) {
-        const bool conflict = a.root == b.root && (a.writes || b.writes);
+        const bool conflict = !is_fragment(a.root) && a.root == b.root && (a.writes || b.writes);
         const bool ordered_by_language = a.collective || b.collective || a.nest != b.nest;
         if (conflict && ordered_by_language) return true;
       }
@@ -170,13 +270,23 @@ class Placer {
     ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(index), id);
   }
 
+  // Puts what the barrier needs in front of it: products done with what they read, copies landed,
+  // and what threads wrote visible to products.
   std::size_t insert_barrier(ir::RegionId region, std::size_t index, const State& state,
                              Span span) {
     const ir::Level level = one_warp_ ? ir::Level::kGroup : ir::Level::kBlock;
-    insert_op(region, index, ir::Barrier{level, true}, span);
-    if (!in_flight(state)) return 1;
-    insert_op(region, index, ir::CopyWait{}, span);
-    return 2;
+    std::vector<ir::OpData> ops;
+    const bool products = std::any_of(state.begin(), state.end(),
+                                      [](const Access& access) { return access.product; });
+    if (products && !program_waits_) ops.emplace_back(ir::MmaWait{});
+    if (in_flight(state)) ops.emplace_back(ir::CopyWait{});
+    const bool unproxied = std::any_of(state.begin(), state.end(), [&](const Access& access) {
+      return access.writes && read_in_place_.contains(access.root);
+    });
+    if (unproxied) ops.emplace_back(ir::ProxyFence{});
+    ops.emplace_back(ir::Barrier{level, true});
+    for (std::size_t i = 0; i < ops.size(); ++i) insert_op(region, index + i, ops[i], span);
+    return ops.size();
   }
 
   void append_wait(ir::RegionId region) {
@@ -190,9 +300,133 @@ class Placer {
 
   ir::Function& function_;
   bool one_warp_;
+  bool program_waits_ = false;                  // for products, by itself
+  std::map<ir::ValueId, ir::ValueId> tile_of_;  // fragment read in place -> its buffer
+  std::set<ir::ValueId> read_in_place_;         // buffers
   int nest_ = 0;
   int nests_ = 0;
 };
+
+// --- groups of asynchronous products
+
+// Puts a fence before and a commit behind each run of asynchronous products, where nothing else
+// stands between them.
+class Grouper {
+ public:
+  explicit Grouper(ir::Function& function) : function_(function) {}
+
+  void run(ir::RegionId region) {
+    const std::vector<ir::OpId> ops = function_.regions[region].ops;
+    std::vector<ir::OpId> out;
+    std::size_t end_of_run = 0;  // in `out`: behind the last product of an open run
+    const auto close = [&] {
+      if (end_of_run != 0 && !program_commits_) insert(out, end_of_run, ir::MmaCommit{});
+      end_of_run = 0;
+    };
+    for (const ir::OpId id : ops) {
+      const Kind kind = kind_of(id);
+      if (kind == Kind::kOther) close();
+      if (kind == Kind::kProducts && end_of_run == 0) insert(out, out.size(), ir::MmaFence{}, id);
+      out.push_back(id);
+      if (kind == Kind::kProducts) end_of_run = out.size();
+      if (kind != Kind::kOther) continue;
+      for (const ir::RegionId inner : ir::regions_of(function_.ops[id])) run(inner);
+    }
+    close();
+    function_.regions[region].ops = std::move(out);
+  }
+
+  void look(ir::RegionId body) {
+    ir::walk(function_, body, [&](ir::OpId id) {
+      const auto* commit = std::get_if<ir::MmaCommit>(&function_.ops[id].data);
+      program_commits_ = program_commits_ || commit != nullptr;
+    });
+  }
+
+ private:
+  enum class Kind : std::uint8_t { kProducts, kNeutral, kOther };
+
+  Kind kind_of(ir::OpId id) const {
+    const ir::Op& op = function_.ops[id];
+    if (is_asynchronous(op)) return Kind::kProducts;
+    if (const auto* load = std::get_if<ir::Load>(&op.data)) {
+      return load->in_shared ? Kind::kNeutral : Kind::kOther;
+    }
+    const bool nested = op.kind() == ir::OpKind::kFor || op.kind() == ir::OpKind::kParallel;
+    if (!nested) return is_neutral(op) ? Kind::kNeutral : Kind::kOther;
+    bool products = false;
+    for (const ir::RegionId region : ir::regions_of(op)) {
+      for (const ir::OpId inner : function_.regions[region].ops) {
+        const Kind kind = kind_of(inner);
+        if (kind == Kind::kOther) return Kind::kOther;
+        products = products || kind == Kind::kProducts;
+      }
+    }
+    return products ? Kind::kProducts : Kind::kNeutral;
+  }
+
+  // Computes indices, or declares what costs nothing.
+  bool is_neutral(const ir::Op& op) const {
+    switch (op.kind()) {
+      case ir::OpKind::kSubview:
+      case ir::OpKind::kConst:
+      case ir::OpKind::kIndex:
+      case ir::OpKind::kBind:
+      case ir::OpKind::kUnary:
+      case ir::OpKind::kBinary:
+      case ir::OpKind::kCast:
+      case ir::OpKind::kChoose: return true;
+      case ir::OpKind::kAlloc:
+        return std::holds_alternative<ir::FragType>(function_.type(op.result));
+      case ir::OpKind::kParallel:
+      case ir::OpKind::kFor:
+      case ir::OpKind::kIf:
+      case ir::OpKind::kOnce:
+      case ir::OpKind::kReturn:
+      case ir::OpKind::kCopy:
+      case ir::OpKind::kCopyWait:
+      case ir::OpKind::kBarrier:
+      case ir::OpKind::kRead:
+      case ir::OpKind::kWrite:
+      case ir::OpKind::kFill:
+      case ir::OpKind::kLoad:
+      case ir::OpKind::kMma:
+      case ir::OpKind::kStore:
+      case ir::OpKind::kScale:
+      case ir::OpKind::kMmaFence:
+      case ir::OpKind::kMmaCommit:
+      case ir::OpKind::kMmaWait:
+      case ir::OpKind::kProxyFence:
+      case ir::OpKind::kGet:
+      case ir::OpKind::kSet:
+      case ir::OpKind::kAssert: return false;
+    }
+    return false;
+  }
+
+  void insert(std::vector<ir::OpId>& ops, std::size_t at, ir::OpData data, ir::OpId beside = {}) {
+    const ir::OpId neighbour = beside.valid() ? beside : ops[at - 1];
+    const Span span = function_.ops[neighbour].span;
+    const ir::OpId id = function_.ops.push({span, std::move(data), {}});
+    ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(at), id);
+  }
+
+  ir::Function& function_;
+  bool program_commits_ = false;
+};
+
+// `mma.commit` alone promises that all operands have been read; only `mma.wait` says otherwise.
+void spell_out_commits(ir::Function& function, ir::RegionId body) {
+  bool stated_waits = false;
+  std::vector<ir::OpId> commits;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* wait = std::get_if<ir::MmaWait>(&function.ops[id].data);
+    stated_waits = stated_waits || (wait != nullptr && wait->stated);
+    if (function.ops[id].kind() == ir::OpKind::kMmaCommit) commits.push_back(id);
+  });
+  if (stated_waits) return;
+  for (const ir::OpId id : commits) function.ops[id].data = ir::MmaWait{};
+}
 
 }  // namespace
 
@@ -203,7 +437,11 @@ Checked<bool> place_barriers(ir::Module& module, Diagnostics&) {
       const auto threads = parallel.threads.constant();
       const bool one_warp = threads && *threads <= module.arch->warp_size;
       const ir::RegionId body = parallel.body;
+      spell_out_commits(function, body);
       Placer(function, one_warp).run(body);
+      Grouper grouper(function);
+      grouper.look(body);
+      grouper.run(body);
     }
   }
   return true;

@@ -9,6 +9,16 @@
 // serves all accesses before it, so the two copies above share theirs. Loops are gone through
 // twice: what the end of the body leaves behind meets the beginning of the next trip.
 //
+// Asynchronous products read shared memory after their statement. Before a barrier that lets others
+// overwrite what they read, and before anything that touches their registers, stands a wait; memory
+// written by threads goes through a proxy fence, and a barrier, before they read it. Neighbouring
+// products are issued together, between one fence and one commit:
+//
+//   for k { mma }; copy => a_s     =>   mma_fence, for k { mma }, mma_commit, mma_wait, barrier,
+//   copy
+//
+// A program that waits by itself (`mma.wait`, futures) gets no waits for products.
+//
 // Runs last: it must see which copies are asynchronous. Establishes Form::kDecided.
 #pragma once
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "target/descriptor.h"
 #include "target/fragment.h"
 
 namespace kiln::passes {
@@ -157,10 +158,57 @@ std::vector<std::int64_t> matrices_for(const target::Fragment& fragment, ir::Maj
 
 bool rows_are_aligned(const Side& side) { return may_use_width(side, kVectorMax); }
 
+// Bytes from one panel of the shared buffer to the next: all of its rows.
+std::int64_t panel_bytes(const Side& side, const ir::Alloc& alloc) {
+  std::int64_t bytes = alloc.swizzle;
+  for (std::size_t d = 0; d + 1 < side.root.shape.size(); ++d) {
+    bytes *= side.root.shape[d].constant().value_or(0);
+  }
+  return bytes;
+}
+
+// A tile that stays in shared memory: the distances of its descriptor.
+void plan_in_place(const ir::Function& function, const Side& side, ir::Load& load) {
+  const auto& alloc = *function.def_as<ir::Alloc>(side.view.root);
+  load.in_shared = true;
+  load.stride = target::kDescriptorRows * alloc.swizzle;
+  // Operands whose rows are K's go on in the next panel; the K of others only where there is no
+  // XOR.
+  constexpr std::int64_t kPlainPanel = 16;
+  const bool goes_on = load.major == ir::Major::kCol || alloc.swizzle == kPlainPanel;
+  load.leading = goes_on ? panel_bytes(side, alloc) : 0;
+}
+
+// Bytes from a descriptor's start to the tile of each repetition along K.
+std::vector<std::int64_t> steps_of(const ir::Function& function, ir::ValueId frag,
+                                   const ir::Load& load, const ir::Mma& mma) {
+  const Side side = side_of(function, load.view);
+  const auto& alloc = *function.def_as<ir::Alloc>(side.view.root);
+  const bool is_a = function.frag_type(frag).role == ir::Role::kA;
+  const std::int64_t k_extent =
+      extents(*mma.atom, is_a ? target::Operand::kA : target::Operand::kB).cols;
+  const std::int64_t k_bytes = k_extent * size_bytes(function.frag_type(frag).dtype);
+  std::vector<std::int64_t> out;
+  for (std::int64_t k = 0; k < mma.repeats[2]; ++k) {
+    if (load.major == ir::Major::kCol) {
+      out.push_back(k * k_extent * alloc.swizzle);
+    } else {
+      const std::int64_t byte = k * k_bytes;
+      out.push_back(byte / alloc.swizzle * panel_bytes(side, alloc) + byte % alloc.swizzle);
+    }
+  }
+  return out;
+}
+
 void plan_load(const ir::Module& module, const ir::Function& function, ir::Load& load) {
   const Side side = side_of(function, load.view);
-  const target::Fragment fragment = fragment_of(function, load);
+  if (ir::is_read_in_place(function, load)) return plan_in_place(function, side, load);
   load.guarded = guarded_dimensions(function, side);
+  if (function.frag_type(load.frag).role == ir::Role::kMetadata) {
+    load.element_run = 1;
+    return;
+  }
+  const target::Fragment fragment = fragment_of(function, load);
   const int size = size_bytes(side.root.dtype);
   // What is converted on the way goes through plain loads.
   const bool as_it_is = function.frag_type(load.frag).dtype == side.root.dtype;
@@ -181,6 +229,15 @@ void plan_load(const ir::Module& module, const ir::Function& function, ir::Load&
     }
   }
   load.element_run = 1;
+}
+
+void plan_steps(const ir::Function& function, ir::Mma& mma) {
+  for (const ir::Op& op : function.ops) {
+    const auto* load = std::get_if<ir::Load>(&op.data);
+    if (load == nullptr || !ir::is_read_in_place(function, *load)) continue;
+    if (load->frag == mma.a) mma.a_steps = steps_of(function, mma.a, *load, mma);
+    if (load->frag == mma.b) mma.b_steps = steps_of(function, mma.b, *load, mma);
+  }
 }
 
 // Consecutive values of a lane that are consecutive in a row of the destination.
@@ -219,6 +276,10 @@ Checked<bool> plan_copies(ir::Module& module, Diagnostics&) {
         if (auto* copy = std::get_if<ir::Copy>(&data)) plan_copy(module, function, threads, *copy);
         if (auto* load = std::get_if<ir::Load>(&data)) plan_load(module, function, *load);
         if (auto* store = std::get_if<ir::Store>(&data)) plan_store(function, *store);
+        if (auto* scale = std::get_if<ir::Scale>(&data)) {
+          scale->guarded = guarded_dimensions(function, side_of(function, scale->factors));
+        }
+        if (auto* mma = std::get_if<ir::Mma>(&data)) plan_steps(function, *mma);
       });
     }
   }

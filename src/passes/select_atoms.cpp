@@ -18,7 +18,7 @@ target::MmaShape request_of(const ir::Function& function, const ir::Mma& mma) {
   const bool a_row = mma.a_major == ir::Major::kRow;
   const bool b_row = mma.b_major == ir::Major::kRow;
   return {static_cast<int>(a_row ? a.rows : a.cols), static_cast<int>(b_row ? b.rows : b.cols),
-          static_cast<int>(a_row ? a.cols : a.rows)};
+          static_cast<int>(b_row ? b.cols : b.rows)};
 }
 
 // Computes c^T = b * a^T instead of c = a * b: operands change places, the accumulator its rows
@@ -41,18 +41,38 @@ void exchange(ir::Function& function, ir::Mma& mma) {
   }
 }
 
+target::Scope scope_of(ir::Level unit) {
+  return unit == ir::Level::kGroup4 ? target::Scope::kWarpgroup : target::Scope::kWarp;
+}
+
 void select(const target::Arch& arch, ir::Function& function, ir::Mma& mma) {
   const target::MmaShape shape = request_of(function, mma);
-  const target::Mma* atom =
-      target::find_mma(arch, target::Scope::kWarp, function.frag_type(mma.a).dtype,
-                       function.frag_type(mma.b).dtype, function.frag_type(mma.c).dtype, shape);
+  const target::Mma* atom = target::find_mma(
+      arch, scope_of(mma.unit), function.frag_type(mma.a).dtype, function.frag_type(mma.b).dtype,
+      function.frag_type(mma.c).dtype, shape, mma.metadata.valid());
   KILN_CHECK(atom != nullptr, "no instruction for a {}x{}x{} mma that sema let through", shape.m,
              shape.n, shape.k);
   mma.atom = atom;
   if (target::serves_exchanged(*atom, shape)) exchange(function, mma);
   const target::MmaShape tile = request_of(function, mma);
   mma.repeats = {tile.m / atom->shape.m, tile.n / atom->shape.n, tile.k / atom->shape.k};
-  for (ir::ValueId frag : {mma.a, mma.b, mma.c}) set_atom(function, frag, atom);
+  for (ir::ValueId frag : {mma.a, mma.b, mma.c, mma.metadata}) {
+    if (frag.valid()) set_atom(function, frag, atom);
+  }
+}
+
+// Where no product is asynchronous, `mma.commit` and `mma.wait` have nothing to close or wait for.
+void drop_idle_waits(ir::Function& function) {
+  for (const ir::Op& op : function.ops) {
+    const auto* mma = std::get_if<ir::Mma>(&op.data);
+    if (mma != nullptr && mma->atom->asynchronous) return;
+  }
+  for (ir::Region& region : function.regions) {
+    std::erase_if(region.ops, [&](ir::OpId id) {
+      const ir::OpKind kind = function.ops[id].kind();
+      return kind == ir::OpKind::kMmaCommit || kind == ir::OpKind::kMmaWait;
+    });
+  }
 }
 
 }  // namespace
@@ -62,6 +82,13 @@ Checked<bool> select_atoms(ir::Module& module, Diagnostics&) {
     for (ir::Op& op : function.ops) {
       if (auto* mma = std::get_if<ir::Mma>(&op.data)) select(*module.arch, function, *mma);
     }
+    for (const ir::Op& op : function.ops) {
+      // Both accumulators have the registers of the products that the partial one sums.
+      const auto* scale = std::get_if<ir::Scale>(&op.data);
+      if (scale == nullptr) continue;
+      set_atom(function, scale->c, function.def_as<ir::Alloc>(scale->partial)->atom);
+    }
+    drop_idle_waits(function);
   }
   return true;
 }

@@ -10,6 +10,8 @@
 //   mma c=%mc a=%ma b=%mb, store frag=%mc
 //     =>  mma c=%mc a=%mb b=%ma, store frag=%mc transposed      %mc is 32x8 from now on
 //
+// `mma.commit` and `mma.wait` disappear where all products are synchronous.
+//
 // Runs first: every later decision (shared layouts, ldmatrix, barriers) follows from what the
 // matrix unit wants. Sema has already refused tiles that no instruction serves. Establishes
 // Form::kAtoms.

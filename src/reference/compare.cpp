@@ -41,7 +41,8 @@ Comparison compare(const Output& expected, const Tensor& actual) {
   return compare(std::vector<const Output*>{&expected}, actual);
 }
 
-Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual) {
+Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual,
+                   const std::vector<bool>& unwritten) {
   for (const Output* output : expected) {
     KILN_CHECK(output->dtype == actual.dtype && output->shape == actual.shape,
                "`{}` is {} {}, not {} {}", output->name, name(actual.dtype),
@@ -68,7 +69,10 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
     if (!bounded) ++out.unbounded;
     out.worst = std::max(out.worst, error);
     if (!(error > 1)) continue;
-    if (out.outside++ == 0) {
+    const bool missed = i < unwritten.size() && unwritten[i];
+    const bool first = out.outside == out.outside_unwritten && !missed;
+    out.outside_unwritten += missed;
+    if (out.outside++ == 0 || first) {
       worst.coordinates = coordinates_of(i, actual.shape);
       out.first = std::move(worst);
     }

@@ -26,15 +26,18 @@ struct Mismatch {
 struct Comparison {
   std::int64_t elements = 0;
   std::int64_t outside = 0;
-  std::int64_t unbounded = 0;  // nothing could be expected there: never counted as outside
-  double worst = 0;            // the largest error over its bound
-  std::optional<Mismatch> first;
+  std::int64_t outside_unwritten = 0;  // those of them that the kernel did not write
+  std::int64_t unbounded = 0;          // nothing could be expected there: never counted as outside
+  double worst = 0;                    // the largest error over its bound
+  std::optional<Mismatch> first;       // of those outside, preferably one that was written
 };
 
 // `actual` must have the output's shape and type (KILN_CHECK).
 [[nodiscard]] Comparison compare(const Output& expected, const Tensor& actual);
 // Against several statements of the same output: an element must be inside each of the bounds.
-[[nodiscard]] Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual);
+// `unwritten`: by element, row-major; none when nothing is known of it.
+[[nodiscard]] Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual,
+                                 const std::vector<bool>& unwritten = {});
 
 // What a machine that makes no error would give: the expected values in the output's type.
 [[nodiscard]] Tensor rounded(const Output& output);

@@ -81,5 +81,23 @@ TEST(Compare, FirstMismatchHasItsCoordinates) {
   EXPECT_EQ(comparison.first->actual, 40);
 }
 
+TEST(Compare, UnwrittenElementsAreCountedApart) {
+  const Output output{.name = "y",
+                      .param = 0,
+                      .dtype = DType::kF32,
+                      .shape = {4},
+                      .expected = {1, 2, 3, 4},
+                      .bound = {0, 0, 0, 0}};
+  Tensor tensor = rounded(output);
+  tensor.set(0, 10);
+  tensor.set(2, 30);
+  const Comparison comparison = compare({&output}, tensor, {true, true, false, false});
+  EXPECT_EQ(comparison.outside, 2);
+  EXPECT_EQ(comparison.outside_unwritten, 1) << "element 1 is unwritten, but right";
+  ASSERT_TRUE(comparison.first.has_value());
+  EXPECT_EQ(comparison.first->coordinates, (std::vector<std::int64_t>{2}));
+  EXPECT_EQ(compare({&output}, tensor, {true, true, true, true}).outside_unwritten, 2);
+}
+
 }  // namespace
 }  // namespace kiln::reference

@@ -223,7 +223,8 @@ Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
       if (std::isfinite(value)) plan.largest = std::max(plan.largest, std::fabs(value));
     }
     if (!held) {
-      plan.operand_error += roundoff(*numerics.operand) * (1 + plan.operand_error);
+      const double each = roundoff(*numerics.operand) * (numerics.cut_off ? 2 : 1);
+      plan.operand_error += each * (1 + plan.operand_error);
       plan.operand_floor += smallest(*numerics.operand);
     }
     plan.factors.push_back(std::move(factor));

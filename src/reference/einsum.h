@@ -49,6 +49,7 @@ struct EinsumNumerics {
   DType accumulator = DType::kF32;
   // What the operands are rounded to before they are multiplied: tf32 for f32.
   std::optional<DType> operand = std::nullopt;
+  bool cut_off = false;  // not rounded but cut: twice the error
 };
 
 // Checks names, ranks and extents against the tensors, then evaluates. The output must be one of

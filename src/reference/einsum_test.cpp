@@ -89,6 +89,21 @@ TEST_F(EinsumTest, FactorsThatAreRoundedBringTheirRoundoff) {
   EXPECT_LE(output->bound[0], 0x1.1p-11 * magnitude);
 }
 
+// Operands that are read in place are cut, which is twice as far off as rounding.
+TEST_F(EinsumTest, FactorsThatAreCutBringTwiceTheirRoundoff) {
+  lhs_ = Tensor::zeros(DType::kF32, {2, 3});
+  output_ = Tensor::zeros(DType::kF32, {2, 4});
+  for (std::size_t i = 0; i < 6; ++i) lhs_.set(i, static_cast<double>(i + 1) + 0x1p-12);
+  double magnitude = 0;
+  for (std::size_t k = 0; k < 3; ++k) magnitude += std::fabs(lhs_.get(k) * rhs_.get(k));
+  EinsumNumerics numerics{{.roundoff = 0x1p-23, .depth = 16}, DType::kF32, DType::kTF32};
+  numerics.cut_off = true;
+  const auto output = run_("output[m,n] = lhs[m,k] * rhs[n,k]", numerics);
+  ASSERT_TRUE(output.has_value());
+  EXPECT_GE(output->bound[0], 0x1p-10 * magnitude);
+  EXPECT_LE(output->bound[0], 0x1.1p-10 * magnitude);
+}
+
 TEST_F(EinsumTest, IntegersAreExactOnlyAsFarAsTheInstructionIs) {
   Accumulation few{.roundoff = 0x1p-8, .depth = 32, .exact_integers = 4};
   const auto narrow = run_("output[m,n] = lhs[m,k] * rhs[n,k]", {few, DType::kF32});

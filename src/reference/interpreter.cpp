@@ -137,10 +137,15 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kLoad: return run(std::get<ir::Load>(op.data), frame);
     case ir::OpKind::kMma: return run(std::get<ir::Mma>(op.data), id, frame);
     case ir::OpKind::kStore: return run(std::get<ir::Store>(op.data), frame);
+    case ir::OpKind::kScale: return run(std::get<ir::Scale>(op.data), frame);
     case ir::OpKind::kSet: return set_cell(std::get<ir::Set>(op.data), frame);
     case ir::OpKind::kAssert: return run(std::get<ir::Assert>(op.data), id, frame);
     case ir::OpKind::kSubview:   // windows are evaluated where they are used
     case ir::OpKind::kCopyWait:  // everything happens in order
+    case ir::OpKind::kMmaFence:
+    case ir::OpKind::kMmaCommit:
+    case ir::OpKind::kMmaWait:
+    case ir::OpKind::kProxyFence:
     case ir::OpKind::kBarrier: return;
     case ir::OpKind::kBind: {
       const ir::Bind& bind = std::get<ir::Bind>(op.data);

@@ -73,6 +73,7 @@ struct Fragments {
     bool clean = false;                  // every error is 0
   };
   ir::FragType type;
+  bool narrow_words = false;  // metadata in words: of 8-bit elements
   std::vector<Slot> slots;
 
   void grow(std::size_t slot_count);
@@ -122,6 +123,7 @@ class Machine {
   void run(const ir::Load& op, Frame& frame);
   void run(const ir::Mma& op, ir::OpId id, Frame& frame);
   void run(const ir::Store& op, Frame& frame);
+  void run(const ir::Scale& op, Frame& frame);
   [[nodiscard]] Number read(const ir::Read& op, const Frame& frame, std::size_t instance);
   void copy_tile(const Window& from, std::size_t from_slot, const Window& to, SlotRange to_slots);
   [[nodiscard]] Window window(ir::ValueId view, const std::vector<std::int64_t>& vars);

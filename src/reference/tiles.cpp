@@ -4,6 +4,8 @@
 
 #include "reference/machine.h"
 
+#include "kiln/sparse.h"
+
 namespace kiln::reference {
 
 namespace {
@@ -88,16 +90,64 @@ void add_careful(Fragments::Slot& c, std::size_t at, const Product& p) {
   }
 }
 
-void multiply(Fragments::Slot& c, const Operand& a, const Operand& b) {
-  KILN_CHECK(a.depth == b.depth, "a contraction of {} with {}", a.depth, b.depth);
+// Row m of the product.
+void multiply_row(Fragments::Slot& c, const Operand& a, std::size_t m, const Operand& b) {
   const bool clean = a.slot.clean && b.slot.clean;
-  for (std::size_t m = 0; m < a.outer; ++m) {
-    for (std::size_t n = 0; n < b.outer; ++n) {
-      const Product product{a, m, b, n};
-      const std::size_t at = m * b.outer + n;
-      if (!clean || !add_exact(c, at, product)) add_careful(c, at, product);
+  for (std::size_t n = 0; n < b.outer; ++n) {
+    const Product product{a, m, b, n};
+    const std::size_t at = m * b.outer + n;
+    if (!clean || !add_exact(c, at, product)) add_careful(c, at, product);
+  }
+}
+
+// The dense columns of the elements that a row of a sparse A keeps, `stored` of them.
+std::vector<std::size_t> kept_columns(const Fragments& metadata, const Fragments::Slot& slot,
+                                      std::size_t row, std::size_t stored, bool wide) {
+  const auto pattern = wide ? sparse::Pattern::k1of2 : sparse::Pattern::k2of4;
+  const auto kept = static_cast<std::size_t>(sparse::kept_of_group(pattern));
+  const auto group_size = static_cast<std::size_t>(sparse::group_size(pattern));
+  const auto rows = static_cast<std::size_t>(metadata.type.rows);
+  const auto cols = static_cast<std::size_t>(metadata.type.cols);
+  std::vector<std::uint8_t> bytes(slot.value.begin(), slot.value.end());
+  std::size_t bytes_a_row = cols;
+  if (metadata.type.dtype == DType::kU32) {
+    const std::vector<std::uint32_t> words(slot.value.begin(), slot.value.end());
+    bytes_a_row = 4 * cols;
+    bytes.assign(rows * bytes_a_row, 0);
+    const auto how = metadata.narrow_words ? sparse::Words::kRows : sparse::Words::kRowPairs;
+    const auto extent = [](std::size_t count) { return static_cast<std::int64_t>(count); };
+    (void)sparse::unpack_words({bytes.data(), extent(rows), extent(bytes_a_row)}, how,
+                               words.data());
+  }
+  std::vector<std::size_t> out;
+  for (std::size_t s = 0; s < stored; ++s) {
+    const std::size_t group = s / kept;
+    const unsigned nibble = bytes[row * bytes_a_row + group / 2] >> (group % 2 * 4) & 0xfU;
+    const sparse::Kept places = sparse::kept_of(nibble, pattern);
+    const int place = s % kept == 0 ? places.first : places.second;
+    out.push_back(group * group_size + static_cast<std::size_t>(place));
+  }
+  return out;
+}
+
+// What of B a row of a sparse A meets: for each n, its elements at the kept columns.
+Fragments::Slot gather_columns(const Operand& b, const std::vector<std::size_t>& columns) {
+  Fragments::Slot out;
+  out.clean = b.slot.clean;
+  out.integral = b.slot.integral;
+  for (std::size_t n = 0; n < b.outer; ++n) {
+    for (const std::size_t k : columns) {
+      const std::size_t at = n * b.outer_stride + k * b.k_stride;
+      out.value.push_back(b.slot.value[at]);
+      out.error.push_back(b.slot.error[at]);
     }
   }
+  return out;
+}
+
+void multiply(Fragments::Slot& c, const Operand& a, const Operand& b) {
+  KILN_CHECK(a.depth == b.depth, "a contraction of {} with {}", a.depth, b.depth);
+  for (std::size_t m = 0; m < a.outer; ++m) multiply_row(c, a, m, b);
   c.integral = c.integral && a.slot.integral && b.slot.integral;
   c.products += static_cast<std::int64_t>(a.depth);
 }
@@ -364,6 +414,8 @@ void Machine::run(const ir::Fill& op, Frame& frame) {
 
 void Machine::run(const ir::Load& op, Frame& frame) {
   Fragments& fragments = fragments_[op.frag.index];
+  // Operands that stay f32 are read in place.
+  const bool cut_off = fragments.type.role != ir::Role::kC && fragments.type.dtype == DType::kF32;
   if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
   const std::int64_t cols = fragments.type.cols;
   const auto elements = static_cast<std::size_t>(fragments.type.rows * cols);
@@ -377,7 +429,10 @@ void Machine::run(const ir::Load& op, Frame& frame) {
                               static_cast<std::int64_t>(at) % cols};
       const auto place = from.element(index.data());
       if (!place) return Number{};
-      return convert(from.memory->get(slot, *place), from.memory->dtype, fragments.type.dtype);
+      Number number =
+          convert(from.memory->get(slot, *place), from.memory->dtype, fragments.type.dtype);
+      if (cut_off) number.value = cut_to_tf32(number.value);
+      return number;
     };
     const SlotRange range = slots_of(fragments.slots.size(), i, frame.count());
     for (std::size_t s = 0; s < range.count; ++s) {
@@ -385,6 +440,21 @@ void Machine::run(const ir::Load& op, Frame& frame) {
     }
   }
 }
+
+namespace {
+
+void multiply_sparse(Fragments::Slot& c, const Operand& a, const Operand& b,
+                     const Fragments& metadata, const Fragments::Slot& slot, bool wide) {
+  KILN_CHECK(2 * a.depth == b.depth, "a sparse contraction of {} with {}", a.depth, b.depth);
+  for (std::size_t m = 0; m < a.outer; ++m) {
+    const Fragments::Slot met = gather_columns(b, kept_columns(metadata, slot, m, a.depth, wide));
+    multiply_row(c, a, m, {met, b.outer, a.depth, a.depth, 1});
+  }
+  c.integral = c.integral && a.slot.integral && b.slot.integral;
+  c.products += static_cast<std::int64_t>(a.depth);
+}
+
+}  // namespace
 
 void Machine::run(const ir::Mma& op, ir::OpId id, Frame& frame) {
   Fragments& c = fragments_[op.c.index];
@@ -406,7 +476,15 @@ void Machine::run(const ir::Mma& op, ir::OpId id, Frame& frame) {
     const std::int64_t depth = std::max<std::int64_t>(numerics.depth, 1);
     const SlotRange range = slots_of(c.slots.size(), i, count);
     for (std::size_t s = range.first; s < range.first + range.count; ++s) {
-      multiply(c.slots[s], left, right);
+      if (op.metadata.valid()) {
+        Fragments& metadata = fragments_[op.metadata.index];
+        metadata.narrow_words = info(a.type.dtype).bits == 8;
+        const std::size_t slot = slots_of(metadata.slots.size(), i, count).first;
+        const bool wide = info(a.type.dtype).bits == 32;
+        multiply_sparse(c.slots[s], left, right, metadata, metadata.slots[slot], wide);
+      } else {
+        multiply(c.slots[s], left, right);
+      }
       c.slots[s].steps += (static_cast<std::int64_t>(left.depth) + depth - 1) / depth;
       c.slots[s].roundoff = std::max(c.slots[s].roundoff, numerics.roundoff);
       c.slots[s].exact_integers = std::min(c.slots[s].exact_integers, numerics.exact_integers);
@@ -439,6 +517,50 @@ void Machine::run(const ir::Store& op, Frame& frame) {
         to.memory->set(targets.first + s, *element, number);
       }
     }
+  }
+}
+
+// Two roundings in f32: of the product of the factors, and of the multiply-add.
+void Machine::run(const ir::Scale& op, Frame& frame) {
+  constexpr double kRoundoff = 0x1p-24;
+  Fragments& c = fragments_[op.c.index];
+  Fragments& partial = fragments_[op.partial.index];
+  const std::size_t count = frame.count();
+  for (Fragments* fragments : {&c, &partial}) {
+    if (fragments->slots.size() < count) fragments->grow(count);
+  }
+  const std::int64_t cols = c.type.cols;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (frame.active[i] == 0) continue;
+    const Window from = window(op.factors, frame.vars[i]);
+    const std::size_t memory_slot =
+        from.memory->split ? slots_of(from.memory->slots, i, count).first : 0;
+    const Number scalar_factor = scalar(op.factor, frame, i);
+    Fragments::Slot& sums = c.slots[slots_of(c.slots.size(), i, count).first];
+    const Fragments::Slot& parts = partial.slots[slots_of(partial.slots.size(), i, count).first];
+    for (std::int64_t at = 0; at < c.type.rows * cols; ++at) {
+      const std::int64_t row = at / cols;
+      const bool upright = from.shape[1] == 1;
+      const Coordinates index = upright ? Coordinates{row, 0} : Coordinates{0, row};
+      const auto place = from.element(index.data());
+      const Number factor = place ? from.memory->get(memory_slot, *place) : Number{};
+      const Number part = partial.get(parts, static_cast<std::size_t>(at));
+      const double scale = factor.value * scalar_factor.value;
+      const double product = scale * part.value;
+      const auto element = static_cast<std::size_t>(at);
+      sums.value[element] += product;
+      sums.magnitude[element] += std::fabs(product);
+      sums.error[element] += std::fabs(scale) * part.error + kRoundoff * std::fabs(product) +
+                             (std::fabs(factor.value) * scalar_factor.error +
+                              std::fabs(scalar_factor.value) * factor.error) *
+                                 std::fabs(part.value);
+    }
+    ++sums.steps;
+    sums.products += parts.products;
+    sums.roundoff = std::max(sums.roundoff, kRoundoff);
+    sums.exact_integers = std::min({sums.exact_integers, parts.exact_integers, 0x1p24});
+    sums.clean = false;
+    sums.integral = false;
   }
 }
 

@@ -322,6 +322,7 @@ std::string_view immutable_kind(const Symbol& symbol) {
     case Symbol::Kind::kParallel: return "an axis of a `parallel`";
     case Symbol::Kind::kAccumulator:
     case Symbol::Kind::kTile: return "a register tile";
+    case Symbol::Kind::kMmaFuture: return "the future of an `mma`";
     case Symbol::Kind::kOperand:
     case Symbol::Kind::kCell:
     case Symbol::Kind::kWith: break;

@@ -355,9 +355,17 @@ void analyse_in_one_block(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId
   sema.place = outer;
 }
 
+// As what the body of a refused level is judged, so that only the level is reported: a block inside
+// of a block as a group, a group inside of a warpgroup as that warpgroup.
+ir::Level level_after_refusal(ir::Level level, const Place& outer) {
+  if (level == ir::Level::kBlock) return ir::Level::kGroup;
+  const bool inside = outer.in_kernel && outer.level == ir::Level::kGroup4;
+  return inside && level == ir::Level::kGroup ? ir::Level::kGroup4 : level;
+}
+
 void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, std::size_t index) {
   const ast::ParallelGroup& group = stmt.groups[index];
-  const ir::Level level = sema.levels[{id, index}];
+  ir::Level level = sema.levels[{id, index}];
   const Span span = index == 0 ? stmt.word_span : group.span;
   if (!sema.place.in_kernel && level != ir::Level::kBlock && group.level != ast::Level::kDevice &&
       group.level != ast::Level::kCluster) {
@@ -384,6 +392,7 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
       axes->push_back({group.names[i], {1, std::nullopt}, group.names[i].span});
     }
   }
+  if (!level_fits) level = level_after_refusal(level, outer);
   const ir::OpId op = open_parallel(sema, level, span);
   const ir::OpId launch = level == ir::Level::kBlock && !outer.in_kernel ? op : outer.launch;
   sema.place = {true, level, op, launch, outer.divergent_in_block, outer.divergent_in_warp};

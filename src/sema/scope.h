@@ -18,7 +18,8 @@ struct Symbol {
     kWith,      // declared by `with`, not iterated yet: `operand.integer` is 0 with its bound
     kParallel,  // an axis of a parallel (cannot be iterated or assigned)
     kAccumulator,
-    kTile,  // loaded by mma.load
+    kTile,       // loaded by mma.load
+    kMmaFuture,  // of `mma.row.row.async`
   };
   Kind kind = Kind::kOperand;
   Operand operand;

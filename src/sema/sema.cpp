@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ir/arguments.h"
+#include "sema/coverage.h"
 #include "sema/expression.h"
 #include "sema/statement.h"
 
@@ -190,7 +191,10 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
         .help("end with `return buffer;`, or declare it `__co__ void`")
         .emit();
   }
-  if (!diags.has_errors()) warn_of_lost_writes(function, diags);
+  if (diags.has_errors()) return function;
+  warn_of_lost_writes(function, diags);
+  check_products(function, diags);
+  if (!diags.has_errors()) check_coverage(function, diags);
   return function;
 }
 

@@ -31,11 +31,15 @@ struct Tile {
   std::string name;
   Span span;          // of the name where it was declared
   ir::OpId parallel;  // the level it was declared at
+  // Who holds it, a warp or a warpgroup; of an accumulator of a block, its first `mma` says.
+  std::optional<ir::Level> unit;
   bool is_accumulator = false;
+  bool is_partial = false;  // an accumulator of the compiler's, for `mma.scale`
   // Accumulators: the type, when `mma.fill.T` gave it, and the values to convert to it.
   std::optional<DType> dtype;
   std::vector<ir::ValueId> fill_values;
   bool stored = false;
+  Span stored_early;    // of the first store in front of every `mma`
   bool broken = false;  // a mistake with it has been reported: say no more
   // Operands: the load, and whose operand it is.
   ir::OpId load;
@@ -49,6 +53,12 @@ struct SwizzleWish {
   Span span;
 };
 
+// Where the products of an accumulator go that a later `mma.scale` of the same block scales.
+struct Partial {
+  ir::ValueId sum;
+  std::size_t scales_left = 0;  // in the block
+};
+
 struct Sema {
   const ast::Ast& ast;
   const target::Arch& arch;
@@ -59,8 +69,10 @@ struct Sema {
   Scopes scopes;
   std::vector<ir::RegionId> regions;  // where operations go: the innermost is last
   Place place;
-  std::map<ir::ValueId, Tile> tiles;                                // by fragment
-  std::map<ir::ValueId, SwizzleWish> swizzles;                      // by shared allocation
+  std::map<ir::ValueId, Tile> tiles;               // by fragment
+  std::map<std::string, std::size_t> scaled = {};  // in the innermost block: how often, by name
+  std::map<ir::ValueId, Partial> partials = {};    // by accumulator, where one is collecting now
+  std::map<ir::ValueId, SwizzleWish> swizzles;     // by shared allocation
   std::map<std::pair<ast::StmtId, std::size_t>, ir::Level> levels;  // of each group of a `parallel`
   std::map<ir::OpId, Span> threads_from;  // by launch: the `parallel` that set the thread count
   std::map<std::string, int> names_used;

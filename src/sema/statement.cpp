@@ -31,20 +31,15 @@ struct StatementVisitor {
   void operator()(const ast::MmaFillStmt& s) const { analyse_fill(sema, s, span); }
   void operator()(const ast::MmaLoadStmt& s) const { analyse_load(sema, s, span); }
   void operator()(const ast::MmaExecStmt& s) const { analyse_exec(sema, s, span); }
-  void operator()(const ast::MmaScaleStmt&) const { refused("`mma.scale`"); }
+  void operator()(const ast::MmaScaleStmt& s) const { analyse_scale(sema, s, span); }
   void operator()(const ast::MmaStoreStmt& s) const { analyse_store(sema, s, span); }
-  // Products of warp instructions are complete when the statement ends: there is nothing in flight.
-  void operator()(const ast::MmaCommitStmt&) const {
-    (void)check_in_kernel(sema, span, "`mma.commit`");
-  }
-  void operator()(const ast::MmaWaitStmt&) const {
-    (void)check_in_kernel(sema, span, "`mma.wait`");
-  }
+  void operator()(const ast::MmaCommitStmt&) const { analyse_commit(sema, span); }
+  void operator()(const ast::MmaWaitStmt& s) const { analyse_mma_wait(sema, s, span); }
   void operator()(const ast::ApplyStmt&) const { refused("`apply`"); }
   void operator()(const ast::ReduceStmt&) const { refused("a reduction of a fragment"); }
   void operator()(const ast::AllReduceStmt&) const { refused("`all_reduce_sum`"); }
   void operator()(const ast::FragCopyStmt&) const { refused("`copy` of fragments"); }
-  void operator()(const ast::WaitStmt&) const { refused("`wait`"); }
+  void operator()(const ast::WaitStmt& s) const { analyse_wait(sema, s, span); }
   void operator()(const ast::TriggerStmt&) const { refused("`trigger`"); }
   void operator()(const ast::RotateStmt& s) const { refused(s.is_swap ? "`swap`" : "`rotate`"); }
   void operator()(const ast::ReturnStmt& s) const;
@@ -138,7 +133,9 @@ void analyse_body(Sema& sema, ast::StmtId id) {
   if (!id.valid()) return;
   sema.scopes.push();
   if (const auto* block = sema.ast.as<ast::BlockStmt>(id)) {
+    ScaledBlock outer = enter_scaled(sema, block->body);
     for (ast::StmtId inner : block->body) analyse_statement(sema, inner);
+    leave_scaled(sema, std::move(outer));
   } else {
     analyse_statement(sema, id);
   }

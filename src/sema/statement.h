@@ -42,6 +42,17 @@ void analyse_fill(Sema& sema, const ast::MmaFillStmt& stmt, Span span);
 void analyse_load(Sema& sema, const ast::MmaLoadStmt& stmt, Span span);
 void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span);
 void analyse_store(Sema& sema, const ast::MmaStoreStmt& stmt, Span span);
+void analyse_scale(Sema& sema, const ast::MmaScaleStmt& stmt, Span span);
+// Prepares for the `mma.scale` statements of a block; `leave_scaled` takes back what it gives.
+struct ScaledBlock {
+  std::map<std::string, std::size_t> scaled;
+  std::map<ir::ValueId, Partial> partials;
+};
+[[nodiscard]] ScaledBlock enter_scaled(Sema& sema, const std::vector<ast::StmtId>& body);
+void leave_scaled(Sema& sema, ScaledBlock outer);
+void analyse_commit(Sema& sema, Span span);
+void analyse_mma_wait(Sema& sema, const ast::MmaWaitStmt& stmt, Span span);
+void analyse_wait(Sema& sema, const ast::WaitStmt& stmt, Span span);
 // Reports register tiles whose shape stayed unknown and accumulators nobody stores.
 void check_tiles(Sema& sema);
 

@@ -6,7 +6,15 @@ namespace kiln::sim {
 
 namespace {
 
-std::string missing_edge(const Warp& warp, const Conflict& conflict) {
+// The earlier access was by an asynchronous product.
+bool is_product(const Machine& machine, const Conflict& conflict) {
+  return conflict.kind == ConflictKind::kUnordered && conflict.warp >= machine.warps.size();
+}
+
+std::string missing_edge(const Machine& machine, const Warp& warp, const Conflict& conflict) {
+  if (is_product(machine, conflict)) {
+    return "no wait for the product (`mma.wait<0>`) with a barrier behind it between them";
+  }
   switch (conflict.kind) {
     case ConflictKind::kUninitialised: return "";
     case ConflictKind::kInFlight: return "the asynchronous copy has not been waited for";
@@ -20,6 +28,7 @@ std::string missing_edge(const Warp& warp, const Conflict& conflict) {
 // What would order two accesses of one block to shared memory, when it may stand there.
 std::string ordering_help(const Touch& touch, const Conflict& conflict) {
   const auto& code = touch.machine.program.code;
+  if (is_product(touch.machine, conflict)) return "";
   const bool fits = conflict.kind == ConflictKind::kUnordered &&
                     touch.buffer.space == ir::Space::kShared &&
                     block_barrier_fits(touch.machine.function, code[conflict.instruction].op,
@@ -39,6 +48,10 @@ std::string block_text(const Machine& machine, Clock clock) {
 std::string other_text(const Machine& machine, const Conflict& conflict,
                        const std::string& element) {
   std::string out = format("{} of {} by ", conflict.other_wrote ? "write" : "read", element);
+  if (is_product(machine, conflict)) {
+    return out +
+           format("a product of warp {}, still in flight", conflict.warp - machine.warps.size());
+  }
   if (conflict.thread != Conflict::kSeveral) {
     out += thread_text(conflict.warp, conflict.thread % kLanes);
   } else {
@@ -60,7 +73,22 @@ void report_uninitialised(const Touch& touch, std::int64_t address) {
   report->accesses = {{machine.span(pc), format("read of {} {}", element, touch.by())}};
 }
 
-void report_conflict(const Touch& touch, const Conflict& conflict, bool writes) {
+// What accesses now, and what is missing when the program says better than the clocks.
+struct Access {
+  bool writes = false;
+  bool by_product = false;
+  std::string_view missing = {};
+};
+
+std::string actor_text(const Touch& touch, const Conflict& conflict, const Access& access) {
+  if (access.by_product) return format("a product of warp {}", touch.warp.index);
+  return conflict.kind == ConflictKind::kOtherBlock
+             ? thread_of_block_text(touch.machine, touch.warp, touch.lane)
+             : thread_text(touch.warp.index, touch.lane);
+}
+
+void report_conflict(const Touch& touch, const Conflict& conflict, const Access& access) {
+  const bool writes = access.writes;
   const auto address = static_cast<std::int64_t>(conflict.address);
   if (conflict.kind == ConflictKind::kUninitialised) {
     report_uninitialised(touch, address);
@@ -78,11 +106,10 @@ void report_conflict(const Touch& touch, const Conflict& conflict, bool writes) 
   report->accesses = {
       {machine.span(conflict.instruction), other_text(machine, conflict, element)},
       {machine.span(warp.pc), format("{} of {} by {}", writes ? "write" : "read", element,
-                                     conflict.kind == ConflictKind::kOtherBlock
-                                         ? thread_of_block_text(machine, warp, touch.lane)
-                                         : thread_text(warp.index, touch.lane))}};
-  report->missing = missing_edge(warp, conflict);
-  report->help = ordering_help(touch, conflict);
+                                     actor_text(touch, conflict, access))}};
+  report->missing =
+      access.missing.empty() ? missing_edge(machine, warp, conflict) : std::string(access.missing);
+  if (access.missing.empty()) report->help = ordering_help(touch, conflict);
 }
 
 Actor actor_of(const Warp& warp, std::uint32_t lane) {
@@ -145,7 +172,7 @@ void note_read(const Touch& touch, std::int64_t address, std::int64_t bytes) {
   if (shadow == nullptr) return;
   shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
                actor_of(touch.warp, touch.lane),
-               [&](const Conflict& conflict) { report_conflict(touch, conflict, false); });
+               [&](const Conflict& conflict) { report_conflict(touch, conflict, {}); });
 }
 
 void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bool in_flight) {
@@ -159,8 +186,34 @@ void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bo
   Shadow* shadow = shadow_of(touch);
   if (shadow == nullptr) return;
   shadow->write(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
-                actor_of(touch.warp, touch.lane), in_flight,
-                [&](const Conflict& conflict) { report_conflict(touch, conflict, true); });
+                actor_of(touch.warp, touch.lane), in_flight, [&](const Conflict& conflict) {
+                  report_conflict(touch, conflict, {.writes = true});
+                });
+}
+
+void note_product_read(const Touch& touch, std::int64_t address, std::int64_t bytes) {
+  Shadow* shadow = shadow_of(touch);
+  if (!touch.machine.checks || shadow == nullptr) return;
+  const Warp& warp = touch.warp;
+  // No thread: also this warp's own writes must have been fenced.
+  constexpr std::uint16_t kNoThread = 0x7f00;
+  const auto agent = static_cast<std::uint32_t>(touch.machine.warps.size()) + warp.index;
+  const Actor actor{.thread = kNoThread,
+                    .instruction = static_cast<std::uint16_t>(warp.pc),
+                    .warp = agent,
+                    .clock = warp.group_clock,
+                    .seen = warp.fenced};
+  shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
+               [&](const Conflict& conflict) {
+                 const bool seen =
+                     conflict.kind == ConflictKind::kUnordered &&
+                     (conflict.warp == warp.index || warp.seen[conflict.warp] > conflict.clock);
+                 report_conflict(touch, conflict,
+                                 {.by_product = true,
+                                  .missing = seen ? "no proxy fence between them: products read "
+                                                    "shared memory past the threads' view of it"
+                                                  : ""});
+               });
 }
 
 void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string message,

@@ -24,6 +24,10 @@ void note_read(const Touch& touch, std::int64_t address, std::int64_t bytes);
 void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes,
                 bool in_flight = false);
 
+// Notes a read of shared memory by a product of the warp that is in flight from now on. `missing`
+// of a report names a proxy fence where only that is missing.
+void note_product_read(const Touch& touch, std::int64_t address, std::int64_t bytes);
+
 // How many of `count` consecutive elements of a tile, from index `at` on (by the view's dimension),
 // may be touched. The last dimension cuts the run short, any other one drops it. An element outside
 // a dimension that `guarded` does not have is reported. `own`: the view's extents.

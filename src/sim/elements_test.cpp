@@ -42,6 +42,22 @@ TEST(Elements, AGuardedKernelIsRightAndQuiet) {
   }
 }
 
+TEST(Elements, WhatNobodyWroteIsKnown) {
+  Kernel all(kTwice);
+  all.bind({{"N", 97}});
+  EXPECT_TRUE(all.run().unwritten.empty());
+
+  Kernel kernel(replaced(kTwice, "%n = index expr=N", "%n = index expr=N - 3"));
+  kernel.bind({{"N", 97}});
+  const Outcome outcome = kernel.run({.schedules = 2});
+  ASSERT_EQ(outcome.unwritten.size(), 1U);
+  EXPECT_EQ(outcome.unwritten[0].param, 1U);
+  EXPECT_EQ(outcome.unwritten[0].count, 3);
+  EXPECT_FALSE(outcome.unwritten[0].elements[93]);
+  EXPECT_TRUE(outcome.unwritten[0].elements[94]);
+  EXPECT_TRUE(kernel.run({.checks = false}).unwritten.empty()) << "nothing was recorded";
+}
+
 TEST(Elements, WithoutItsGuardItLeavesTheArray) {
   Kernel kernel(replaced(kTwice, "kind=lt left=%at right=%n", "kind=ge left=%at right=%at"));
   kernel.bind({{"N", 97}});

@@ -12,6 +12,7 @@ Flattener::Flattener(const ir::Function& function, const HostState& host, Tally&
       uniform_(function.values.size(), true),
       fragment_of_(function.values.size(), InitialisePlan::kNone),
       buffer_of_(function.values.size(), nullptr),
+      tile_of_(function.values.size(), nullptr),
       units_{1} {
   for (std::size_t i = 0; i < host.globals.size(); ++i) buffer_of_[i] = host.globals[i];
   program_.vars = function.vars.size();
@@ -182,6 +183,11 @@ void Flattener::op(const ir::Assert& data) {
 
 void Flattener::op(const ir::CopyWait& data) {
   emit_plan(Code::kCopyWait, program_.waits, std::int64_t{data.pending});
+}
+
+void Flattener::op(const ir::MmaWait& data) {
+  program_.waits.push_back(data.pending);
+  emit(Code::kMmaWait, program_.waits.size() - 1);
 }
 
 void Flattener::op(const ir::Barrier& data) {

@@ -34,6 +34,11 @@ class Flattener {
   void op(const ir::Load& data);
   void op(const ir::Mma& data);
   void op(const ir::Store& data);
+  void op(const ir::Scale& data);
+  void op(const ir::MmaFence&) { emit(Code::kMmaFence, 0); }
+  void op(const ir::MmaCommit&) { emit(Code::kMmaCommit, 0); }
+  void op(const ir::MmaWait& data);
+  void op(const ir::ProxyFence&) { emit(Code::kProxyFence, 0); }
   void op(const ir::Const& data);
   void op(const ir::Index& data);
   void op(const ir::Bind& data);
@@ -66,6 +71,11 @@ class Flattener {
   void allocate(const ir::Alloc& data, const ir::ViewType& type, InitialisePlan& plan);
 
   [[nodiscard]] std::uint32_t fragment(ir::ValueId value);
+  const target::MmaExecutor* executor(const target::Mma& atom);
+  void load_metadata(const ir::Load& data);
+  void product(const ir::Mma& data);
+  [[nodiscard]] ProductOperand operand(ir::ValueId frag, ir::Major major,
+                                       const std::vector<std::int64_t>& steps);
   [[nodiscard]] target::Fragment registers(const FragmentPlan& plan, bool swapped) const;
   void plain_places(TilePlan& plan, bool swapped) const;
 
@@ -77,6 +87,7 @@ class Flattener {
   std::vector<bool> uniform_;               // by ValueId
   std::vector<std::uint32_t> fragment_of_;  // by ValueId
   std::vector<const Buffer*> buffer_of_;    // by ValueId
+  std::vector<const Buffer*> tile_of_;      // by ValueId: of fragments read in place
   std::vector<std::uint32_t> units_;        // threads of the enclosing units, innermost last
   ir::OpId current_;
   Program program_;

@@ -36,12 +36,12 @@ void Flattener::plain_places(TilePlan& plan, bool swapped) const {
   // A transposed store swaps the view, not the fragment, whose type keeps its own rows and columns.
   const bool accumulator = fragment.role == ir::Role::kC;
   const target::Fragment map = registers(fragment, swapped && !accumulator);
-  plan.places.resize(std::size_t{fragment.values} * kLanes);
+  plan.lanes = static_cast<std::uint32_t>(map.lanes);
+  plan.places.reserve(std::size_t{fragment.values} * plan.lanes);
   for (int value = 0; value < static_cast<int>(fragment.values); ++value) {
-    for (int lane = 0; lane < static_cast<int>(kLanes); ++lane) {
+    for (int lane = 0; lane < map.lanes; ++lane) {
       const target::Element at = element_of(map, lane, value);
-      plan.places[static_cast<std::size_t>(value) * kLanes + static_cast<std::size_t>(lane)] =
-          swapped ? Place{at.col, at.row} : Place{at.row, at.col};
+      plan.places.push_back(swapped ? Place{at.col, at.row} : Place{at.row, at.col});
     }
   }
 }
@@ -50,7 +50,42 @@ void Flattener::op(const ir::Fill& data) {
   emit_plan(Code::kFill, program_.fills, FillPlan{fragment(data.frag), data.value.index});
 }
 
+void Flattener::load_metadata(const ir::Load& data) {
+  MetadataPlan plan;
+  plan.view = view(data.view);
+  plan.fragment = fragment(data.frag);
+  const FragmentPlan& registers = program_.fragments[plan.fragment];
+  const target::SparseMetadata& metadata = target::metadata_of(*registers.atom);
+  plan.lanes = static_cast<std::uint32_t>(registers.atom->lanes);
+  plan.guarded = guard_mask(data.guarded);
+  const bool words = registers.dtype == DType::kU32;
+  plan.parts = words ? 1 : 4;
+  const Layout word_of = target::word_map(metadata);
+  const auto lanes = static_cast<int>(plan.lanes);
+  for (int k = 0; k < static_cast<int>(registers.values); ++k) {
+    for (int lane = 0; lane < lanes; ++lane) {
+      const int supplier = target::supplier_loaded_by(metadata, lane);
+      for (int part = 0; part < static_cast<int>(plan.parts); ++part) {
+        const auto index =
+            static_cast<std::int32_t>(words ? word_of(supplier) : metadata.map(supplier, 2 * part));
+        const std::int32_t row = index % metadata.m;
+        const std::int32_t col = index / metadata.m;
+        plan.places.push_back(words ? Place{row, col + k * target::words_of_step(metadata)}
+                                    : Place{row, (col + k * groups_of_row(metadata)) / 2});
+      }
+    }
+  }
+  emit_plan(Code::kLoadMetadata, program_.metadata, std::move(plan));
+}
+
 void Flattener::op(const ir::Load& data) {
+  if (data.in_shared) {
+    DescribePlan plan{view(data.view), fragment(data.frag), data.leading, data.stride};
+    tile_of_[data.frag.index] = plan.view.buffer;
+    emit_plan(Code::kDescribe, program_.descriptions, std::move(plan));
+    return;
+  }
+  if (function_.frag_type(data.frag).role == ir::Role::kMetadata) return load_metadata(data);
   TilePlan plan;
   plan.view = view(data.view);
   plan.fragment = fragment(data.frag);
@@ -86,16 +121,65 @@ void Flattener::op(const ir::Store& data) {
   emit_plan(Code::kStore, program_.tiles, std::move(plan));
 }
 
+void Flattener::op(const ir::Scale& data) {
+  ScalePlan plan;
+  plan.c = fragment(data.c);
+  plan.partial = fragment(data.partial);
+  plan.factor = data.factor.index;
+  plan.factors = view(data.factors);
+  plan.upright = function_.view_type(data.factors).shape[1].is(1);
+  plan.guarded = guard_mask(data.guarded);
+  const FragmentPlan& c = program_.fragments[plan.c];
+  const target::Fragment map = registers(c, false);
+  plan.lanes = static_cast<std::uint32_t>(map.lanes);
+  for (int value = 0; value < static_cast<int>(c.values); ++value) {
+    for (int lane = 0; lane < map.lanes; ++lane) {
+      plan.rows.push_back(element_of(map, lane, value).row);
+    }
+  }
+  emit_plan(Code::kScale, program_.scales, std::move(plan));
+}
+
+const target::MmaExecutor* Flattener::executor(const target::Mma& atom) {
+  for (const target::MmaExecutor& made : program_.executors) {
+    if (&made.mma() == &atom) return &made;
+  }
+  return &program_.executors.emplace_back(atom);
+}
+
+ProductOperand Flattener::operand(ir::ValueId frag, ir::Major major,
+                                  const std::vector<std::int64_t>& steps) {
+  ProductOperand out{.fragment = fragment(frag),
+                     .buffer = tile_of_[frag.index],
+                     .dtype = function_.frag_type(frag).dtype,
+                     .k_rows = major == ir::Major::kCol,
+                     .steps = steps};
+  if (out.buffer != nullptr) out.dtype = out.buffer->dtype;
+  return out;
+}
+
+void Flattener::product(const ir::Mma& data) {
+  KILN_CHECK(data.repeats.size() == 3 && data.repeats[0] == 1 && data.repeats[1] == 1,
+             "{} is repeated along M or N", data.atom->name);
+  ProductPlan plan{.a = operand(data.a, data.a_major, data.a_steps),
+                   .b = operand(data.b, data.b_major, data.b_steps),
+                   .c = fragment(data.c),
+                   .metadata = data.metadata.valid() ? fragment(data.metadata) : MmaPlan::kNone,
+                   .repeats = static_cast<std::uint32_t>(data.repeats[2]),
+                   .executor = executor(*data.atom),
+                   .interned = tally_.intern(data.atom->name)};
+  emit_plan(Code::kProduct, program_.products, std::move(plan));
+}
+
 void Flattener::op(const ir::Mma& data) {
+  if (data.atom->asynchronous) return product(data);
   MmaPlan plan;
   plan.a = fragment(data.a);
   plan.b = fragment(data.b);
   plan.c = fragment(data.c);
+  if (data.metadata.valid()) plan.metadata = fragment(data.metadata);
   plan.interned = tally_.intern(data.atom->name);
-  for (const target::MmaExecutor& executor : program_.executors) {
-    if (&executor.mma() == data.atom) plan.executor = &executor;
-  }
-  if (plan.executor == nullptr) plan.executor = &program_.executors.emplace_back(*data.atom);
+  plan.executor = executor(*data.atom);
   const target::Fragment a = registers(program_.fragments[plan.a], data.a_major == ir::Major::kCol);
   const target::Fragment b = registers(program_.fragments[plan.b], data.b_major == ir::Major::kCol);
   const target::Fragment c = registers(program_.fragments[plan.c], false);

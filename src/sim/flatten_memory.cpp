@@ -55,13 +55,18 @@ void Flattener::op(const ir::Alloc& data) {
     FragmentPlan made{.name = data.name.empty() ? function_.values[result()].name : data.name,
                       .dtype = frag->dtype,
                       .offset = program_.fragment_doubles,
-                      .values = static_cast<std::uint32_t>(frag->rows * frag->cols) / kLanes,
+                      .values = static_cast<std::uint32_t>(frag->rows * frag->cols) /
+                                static_cast<std::uint32_t>(data.atom->lanes),
                       .atom = data.atom,
                       .role = frag->role,
                       .rows = frag->rows,
                       .cols = frag->cols};
-    KILN_CHECK(data.atom->lanes == static_cast<int>(kLanes), "{} runs in {} lanes", data.atom->name,
-               data.atom->lanes);
+    if (frag->role == ir::Role::kMetadata) {
+      const target::SparseMetadata& metadata = target::metadata_of(*data.atom);
+      const int each = frag->dtype == DType::kU32 ? target::words_of_step(metadata)
+                                                  : groups_of_row(metadata) / 2;
+      made.values = static_cast<std::uint32_t>(frag->cols / each);
+    }
     program_.fragment_doubles += made.values * kLanes;
     program_.fragments.push_back(std::move(made));
     plan.fragment = static_cast<std::uint32_t>(program_.fragments.size() - 1);

@@ -1,13 +1,16 @@
 // The state of a running block: its warps, its shared memory and its clocks.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "sim/program.h"
 #include "sim/report.h"
 #include "sim/shadow.h"
 #include "sim/tally.h"
+#include "target/descriptor.h"
 
 namespace kiln::sim {
 
@@ -28,6 +31,17 @@ struct AsyncGroup {
   std::vector<AsyncVector> vectors;
 };
 
+// An asynchronous mma between its issue and the wait for it, as one warp sees it: its share reads
+// the operands at some moment in between.
+struct Product {
+  std::uint32_t plan = 0;
+  std::uint32_t instruction = 0;
+  std::uint32_t group = 0;
+  bool done = false;
+  target::MatrixDescriptor a;
+  target::MatrixDescriptor b;
+};
+
 // The masks to go back to at the end of an `if`, `once` or loop.
 struct Frame {
   std::uint32_t around = 0;     // active before it
@@ -41,7 +55,10 @@ struct Warp {
   std::uint32_t pc = 0;
   WarpState state = WarpState::kReady;
   ir::Level waits_for = ir::Level::kBlock;  // kWaiting
-  Clock* seen = nullptr;                    // one clock for each warp of the block
+  Clock* seen = nullptr;    // one clock for each warp of the block, then one for its products
+  Clock* fenced = nullptr;  // by warp: which of its writes products may read
+  std::uint32_t group = 0;  // of products, open now
+  Clock group_clock = 0;    // under which it reads
   std::vector<Frame> frames;
   std::vector<std::int64_t> vars;        // var * 32 + lane
   std::vector<Scalar> values;            // value * 32 + lane
@@ -49,7 +66,10 @@ struct Warp {
   std::vector<std::uint32_t> cell_set;   // by value: lanes that have one
   std::vector<double> registers;         // see FragmentPlan
   std::vector<bool> fragment_set;
-  std::vector<std::byte> local;  // lane * local_bytes + address
+  std::vector<bool> unfenced;  // by fragment: registers changed since the last fence
+  std::vector<target::MatrixDescriptor> descriptors;  // by fragment, of those read in place
+  std::vector<Product> products;                      // in flight, oldest first
+  std::vector<std::byte> local;                       // lane * local_bytes + address
   std::vector<bool> local_set;
   std::vector<AsyncGroup> groups;  // oldest first
   std::vector<std::vector<AsyncVector>>
@@ -92,7 +112,8 @@ struct Machine {
   std::vector<std::byte> shared;
   Shadow* shared_shadow = nullptr;
   std::vector<Warp> warps;
-  std::vector<Clock> clocks;  // warp * warps + other warp
+  std::vector<Clock> clocks;  // warp * clocks_each() + (other warp | warps + its products)
+  std::vector<Clock> fences;  // warp * warps + other warp
   Era* era = nullptr;
   struct BlockStart {
     Clock clock;
@@ -106,6 +127,8 @@ struct Machine {
   std::vector<double> b_scratch;
   std::vector<double> c_scratch;
 
+  // Clocks that each warp keeps: one for each warp, one for the products of each.
+  [[nodiscard]] std::size_t clocks_each() const { return 2 * warps.size(); }
   [[nodiscard]] std::uint64_t next_random() {  // splitmix64
     std::uint64_t z = (random_state += 0x9e3779b97f4a7c15ULL);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -132,6 +155,25 @@ void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan);  // matri
 void execute_load(Machine& machine, Warp& warp, const TilePlan& plan);
 void execute_mma(Machine& machine, Warp& warp, const MmaPlan& plan);
 void execute_store(Machine& machine, Warp& warp, const TilePlan& plan);
+void execute_load_metadata(Machine& machine, Warp& warp, const MetadataPlan& plan);
+void execute_scale(Machine& machine, Warp& warp, const ScalePlan& plan);
+void execute_describe(Machine& machine, Warp& warp, const DescribePlan& plan);  // product.cpp
+void execute_product(Machine& machine, Warp& warp, std::uint32_t plan);
+void execute_mma_fence(Machine& machine, Warp& warp);
+void execute_mma_commit(Machine& machine, Warp& warp);
+void execute_mma_wait(Machine& machine, Warp& warp, std::int64_t pending);
+void execute_proxy_fence(Machine& machine, Warp& warp);
+// Reports illegal metadata for elements that are not zero (PTX ISA: the result is undefined).
+// `elements`: A's of the instruction, as MmaExecutor::run_warp takes them.
+void check_metadata(Machine& machine, const Warp& warp, const target::MmaExecutor& executor,
+                    std::span<const double> elements, std::span<const std::uint32_t> metadata);
+// The warp's registers of metadata for repetition `k`.
+[[nodiscard]] std::array<std::uint32_t, kLanes> metadata_registers(const Machine& machine,
+                                                                   const Warp& warp,
+                                                                   std::uint32_t fragment,
+                                                                   std::uint32_t k);
+// Reports when a product in flight uses the fragment's registers.
+void check_idle(Machine& machine, const Warp& warp, std::uint32_t fragment);
 
 // Runs the warp until it blocks, finishes, or (random schedules) has touched memory. Host code
 // stops at a launch or return, with the program counter past it.                     warp.cpp

@@ -4,6 +4,7 @@
 // instruction's result map says which lane receives which of the elements. A wrong list of matrices
 // or a wrong layout gives wrong numbers, as on a GPU.
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "sim/access.h"
@@ -149,16 +150,23 @@ void count_run(Machine& machine, const TilePlan& plan, bool writes) {
 void move_tile(Machine& machine, Warp& warp, const TilePlan& plan, bool writes) {
   const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
   const Tile tile = tile_of(plan, warp);
+  const std::uint32_t first_lane = warp.index * kLanes % plan.lanes;
   for (std::uint32_t value = 0; value < fragment.values; value += plan.run) {
     machine.global_request.clear();
     machine.shared_request.clear();
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       double* registers = &warp.registers[fragment.offset + lane * fragment.values + value];
       move_run({machine, warp, lane, *plan.view.buffer}, tile,
-               plan.places[std::size_t{value} * kLanes + lane], registers, writes);
+               plan.places[std::size_t{value} * plan.lanes + first_lane + lane], registers, writes);
     }
     count_run(machine, plan, writes);
   }
+}
+
+// Registers are about to be written, or read outside an mma.
+void touch_registers(Machine& machine, Warp& warp, std::uint32_t fragment) {
+  check_idle(machine, warp, fragment);
+  warp.unfenced[fragment] = true;
 }
 
 void check_filled(Machine& machine, const Warp& warp, std::uint32_t fragment) {
@@ -186,6 +194,7 @@ std::span<const double> gather(const Warp& warp, const FragmentPlan& fragment, s
 
 void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan) {
   check_whole(machine, warp);
+  touch_registers(machine, warp, plan.fragment);
   const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
     std::fill_n(warp.registers.begin() + fragment.offset + lane * fragment.values, fragment.values,
@@ -196,6 +205,7 @@ void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan) {
 
 void execute_load(Machine& machine, Warp& warp, const TilePlan& plan) {
   check_whole(machine, warp);
+  touch_registers(machine, warp, plan.fragment);
   if (plan.instruction != nullptr) {
     load_matrices(machine, warp, plan);
   } else {
@@ -207,11 +217,97 @@ void execute_load(Machine& machine, Warp& warp, const TilePlan& plan) {
 void execute_store(Machine& machine, Warp& warp, const TilePlan& plan) {
   check_whole(machine, warp);
   check_filled(machine, warp, plan.fragment);
+  check_idle(machine, warp, plan.fragment);
   move_tile(machine, warp, plan, true);
+}
+
+void execute_load_metadata(Machine& machine, Warp& warp, const MetadataPlan& plan) {
+  check_whole(machine, warp);
+  touch_registers(machine, warp, plan.fragment);
+  const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
+  const Window window = plan.view.window(warp.vars.data(), warp.first_lane());
+  const Coordinates own = extents_of(plan.view, warp, warp.first_lane());
+  const std::uint32_t first_lane = warp.index * kLanes % plan.lanes;
+  const Buffer& buffer = *plan.view.buffer;
+  const auto bits = static_cast<unsigned>(8 * buffer.size);
+  for (std::uint32_t k = 0; k < fragment.values; ++k) {
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+      std::uint32_t word = 0;
+      for (std::uint32_t part = 0; part < plan.parts; ++part) {
+        const Touch touch{machine, warp, lane, buffer};
+        const std::size_t row = std::size_t{k} * plan.lanes + first_lane + lane;
+        const Place& place = plan.places[row * plan.parts + part];
+        const Coordinates at = {place.row, place.col};
+        if (reachable(touch, {plan.view, window, own, plan.guarded, false}, at, 1) == 0) continue;
+        const std::int64_t address = buffer.address(root_coordinates(plan.view, window, at));
+        note_read(touch, address, buffer.size);
+        const auto value =
+            static_cast<std::uint32_t>(load_number(buffer.dtype, bytes_at(touch, address)));
+        word |= value << (bits * part);
+      }
+      warp.registers[fragment.offset + lane * fragment.values + k] = word;
+    }
+  }
+  warp.fragment_set[plan.fragment] = true;
+}
+
+void execute_scale(Machine& machine, Warp& warp, const ScalePlan& plan) {
+  check_whole(machine, warp);
+  for (const std::uint32_t fragment : {plan.c, plan.partial}) {
+    check_filled(machine, warp, fragment);
+    check_idle(machine, warp, fragment);
+  }
+  warp.unfenced[plan.c] = true;
+  const FragmentPlan& c = machine.program.fragments[plan.c];
+  const FragmentPlan& partial = machine.program.fragments[plan.partial];
+  const Window window = plan.factors.window(warp.vars.data(), warp.first_lane());
+  const Coordinates own = extents_of(plan.factors, warp, warp.first_lane());
+  const Buffer& buffer = *plan.factors.buffer;
+  const std::uint32_t first_lane = warp.index * kLanes % plan.lanes;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    const Touch touch{machine, warp, lane, buffer};
+    for (std::uint32_t value = 0; value < c.values; ++value) {
+      const std::int64_t row = plan.rows[std::size_t{value} * plan.lanes + first_lane + lane];
+      const Coordinates at = plan.upright ? Coordinates{row, 0} : Coordinates{0, row};
+      double factor = 0;
+      if (reachable(touch, {plan.factors, window, own, plan.guarded, false}, at, 1) == 1) {
+        const std::int64_t address = buffer.address(root_coordinates(plan.factors, window, at));
+        note_read(touch, address, buffer.size);
+        factor = load_number(buffer.dtype, bytes_at(touch, address));
+      }
+      const double scale = round_to(DType::kF32, factor * warp.value(plan.factor, lane).f);
+      double& sum = warp.registers[c.offset + lane * c.values + value];
+      const double part = warp.registers[partial.offset + lane * partial.values + value];
+      sum = round_to(DType::kF32, std::fma(scale, part, sum));
+    }
+  }
+}
+
+std::array<std::uint32_t, kLanes> metadata_registers(const Machine& machine, const Warp& warp,
+                                                     std::uint32_t fragment, std::uint32_t k) {
+  const FragmentPlan& plan = machine.program.fragments[fragment];
+  std::array<std::uint32_t, kLanes> out;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    out[lane] = static_cast<std::uint32_t>(warp.registers[plan.offset + lane * plan.values + k]);
+  }
+  return out;
+}
+
+void check_metadata(Machine& machine, const Warp& warp, const target::MmaExecutor& executor,
+                    std::span<const double> elements, std::span<const std::uint32_t> metadata) {
+  if (!machine.checks) return;
+  const int row = executor.row_with_illegal_metadata(elements, metadata);
+  if (row < 0) return;
+  report_at(machine, warp, ReportKind::kUninitialised,
+            format("metadata of row {} of the tile's 16 names no two places of a group for "
+                   "elements that are not zero",
+                   row),
+            format("sparse product of warp {}", warp.index));
 }
 
 void execute_mma(Machine& machine, Warp& warp, const MmaPlan& plan) {
   check_whole(machine, warp);
+  if (plan.metadata != MmaPlan::kNone) check_filled(machine, warp, plan.metadata);
   for (const std::uint32_t fragment : {plan.a, plan.b, plan.c}) {
     check_filled(machine, warp, fragment);
   }
@@ -233,7 +329,16 @@ void execute_mma(Machine& machine, Warp& warp, const MmaPlan& plan) {
       std::copy_n(registers + lane * c.values + step.c, c_values,
                   machine.c_scratch.begin() + lane * c_values);
     }
-    plan.executor->run(a, b, machine.c_scratch);
+    if (plan.metadata == MmaPlan::kNone) {
+      plan.executor->run(a, b, machine.c_scratch);
+    } else {
+      const auto metadata = metadata_registers(machine, warp, plan.metadata, 0);
+      std::vector<double> tile(a.size());
+      const std::span<const std::uint16_t> places = plan.executor->a_places();
+      for (std::size_t i = 0; i < a.size(); ++i) tile[places[i]] = a[i];
+      check_metadata(machine, warp, *plan.executor, tile, metadata);
+      plan.executor->run_sparse(a, b, machine.c_scratch, metadata);
+    }
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       std::copy_n(machine.c_scratch.begin() + lane * c_values, c_values,
                   registers + lane * c.values + step.c);

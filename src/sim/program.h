@@ -33,8 +33,16 @@ enum class Code : std::uint8_t {
   kBarrier,
   kFill,
   kLoad,
+  kDescribe,  // a load that moves nothing
+  kLoadMetadata,
   kMma,
+  kProduct,  // an asynchronous mma
+  kMmaFence,
+  kMmaCommit,
+  kMmaWait,
+  kProxyFence,
   kStore,
+  kScale,
   kAssert,
   kEnter,  // an inner parallel level
   kIf,
@@ -114,7 +122,8 @@ struct CopyPlan {
   std::uint32_t dst_guarded = 0;
   bool tile_is_dst = true;  // whose shape is the tile's
 };
-// A fragment's registers in each warp: double at offset + lane * values + value.
+// A fragment's registers in each warp: double at offset + lane * values + value. A tile that is
+// read in place has none.
 struct FragmentPlan {
   std::string name;
   DType dtype = DType::kF32;
@@ -133,11 +142,13 @@ struct FillPlan {
   std::uint32_t fragment = 0;
   std::uint32_t value = 0;
 };
-// Load and Store. `places[value * 32 + lane]` is the element in the view of each register; with a
-// matrix instruction `places[matrix]` is where the matrix begins.
+// Load and Store. `places[value * lanes + lane]` is the element in the view of each register, by
+// the lane's number in the unit; with a matrix instruction `places[matrix]` is where the matrix
+// begins.
 struct TilePlan {
   View view;
   std::uint32_t fragment = 0;
+  std::uint32_t lanes = kLanes;  // of the unit: 32 or 128
   const target::Copy* instruction = nullptr;
   std::size_t interned = 0;  // name of the instruction in the tally
   std::vector<Place> places;
@@ -146,9 +157,11 @@ struct TilePlan {
   std::uint32_t guarded = 0;
 };
 struct MmaPlan {
+  static constexpr std::uint32_t kNone = UINT32_MAX;
   std::uint32_t a = 0;
   std::uint32_t b = 0;
   std::uint32_t c = 0;
+  std::uint32_t metadata = kNone;  // of a sparse instruction
   const target::MmaExecutor* executor = nullptr;
   std::size_t interned = 0;
   struct Step {  // first value of the atom in each fragment
@@ -157,6 +170,51 @@ struct MmaPlan {
     std::uint32_t c;
   };
   std::vector<Step> steps;
+};
+// Metadata of a sparse operand: a register for each repetition along K, made of four bytes or one
+// word. places[(repetition * lanes + lane) * parts + part], by the lane's number in the unit.
+struct MetadataPlan {
+  View view;
+  std::uint32_t fragment = 0;
+  std::uint32_t lanes = kLanes;
+  std::uint32_t parts = 4;  // 1: words
+  std::uint32_t guarded = 0;
+  std::vector<Place> places;
+};
+// A tile read in place: where it begins, and the distances of its descriptor.
+struct DescribePlan {
+  View view;
+  std::uint32_t fragment = 0;
+  std::int64_t leading = 0;
+  std::int64_t stride = 0;
+};
+// One operand of an asynchronous mma.
+struct ProductOperand {
+  std::uint32_t fragment = 0;
+  const Buffer* buffer = nullptr;   // where it is read in place; null: in registers
+  DType dtype = DType::kF16;        // of its elements in memory
+  bool k_rows = false;              // the rows of its tile are K's
+  std::vector<std::int64_t> steps;  // bytes, by repetition along K
+};
+struct ProductPlan {
+  ProductOperand a;
+  ProductOperand b;
+  std::uint32_t c = 0;
+  std::uint32_t metadata = MmaPlan::kNone;
+  std::uint32_t repeats = 1;  // along K
+  const target::MmaExecutor* executor = nullptr;
+  std::size_t interned = 0;
+};
+// rows[value * lanes + lane]: the row of the register in the tile.
+struct ScalePlan {
+  std::uint32_t c = 0;
+  std::uint32_t partial = 0;
+  std::uint32_t factor = 0;  // the register of the scalar
+  View factors;
+  bool upright = true;  // [M, 1]
+  std::uint32_t guarded = 0;
+  std::uint32_t lanes = kLanes;
+  std::vector<std::int32_t> rows;
 };
 struct AssertPlan {
   std::uint32_t condition = 0;
@@ -187,11 +245,15 @@ struct Program {
   std::vector<InitialisePlan> initialisations;
   std::vector<ElementPlan> elements;
   std::vector<CopyPlan> copies;
-  std::vector<std::int64_t> waits;  // pending groups
+  std::vector<std::int64_t> waits;  // pending groups, of copies or of products
   std::vector<ir::Level> barriers;
   std::vector<FillPlan> fills;
   std::vector<TilePlan> tiles;
   std::vector<MmaPlan> mmas;
+  std::vector<DescribePlan> descriptions;
+  std::vector<MetadataPlan> metadata;
+  std::vector<ScalePlan> scales;
+  std::vector<ProductPlan> products;
   std::vector<AssertPlan> asserts;
   std::vector<EnterPlan> enters;
   std::vector<std::uint32_t> onces;  // threads of the enclosing unit

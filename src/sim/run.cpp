@@ -39,6 +39,7 @@ Touched touched_by(const ir::Function& function, ir::RegionId body) {
     if (const auto* read = std::get_if<ir::Read>(&data)) mark(out.read, read->view);
     if (const auto* write = std::get_if<ir::Write>(&data)) mark(out.written, write->view);
     if (const auto* load = std::get_if<ir::Load>(&data)) mark(out.read, load->view);
+    if (const auto* scale = std::get_if<ir::Scale>(&data)) mark(out.read, scale->factors);
     if (const auto* store = std::get_if<ir::Store>(&data)) mark(out.written, store->view);
   });
   return out;
@@ -55,6 +56,40 @@ unsigned shared_granule(const Program& program) {
     if (buffer.space == ir::Space::kShared) bits = std::min(bits, bits_of_size(buffer.size));
   }
   return bits;
+}
+
+using Grid = std::array<std::int64_t, 3>;  // x, y, z
+
+// A block to run, and how many it counts for.
+struct ChosenBlock {
+  Grid at = {};
+  std::int64_t weight = 1;
+};
+
+// One coordinate of the grid, and how many it stands for.
+struct Sample {
+  std::int64_t at = 0;
+  std::int64_t weight = 1;
+};
+
+std::vector<Sample> samples_of(std::int64_t extent, bool representative) {
+  if (representative && extent > 3) return {{0, 1}, {extent / 2, extent - 2}, {extent - 1, 1}};
+  std::vector<Sample> out;
+  for (std::int64_t at = 0; at < extent; ++at) out.push_back({at, 1});
+  return out;
+}
+
+// x fastest.
+std::vector<ChosenBlock> choose_blocks(const Grid& grid, bool representative) {
+  std::vector<ChosenBlock> out;
+  for (const Sample& z : samples_of(grid[2], representative)) {
+    for (const Sample& y : samples_of(grid[1], representative)) {
+      for (const Sample& x : samples_of(grid[0], representative)) {
+        out.push_back({{x.at, y.at, z.at}, x.weight * y.weight * z.weight});
+      }
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -270,7 +305,7 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   }
   Machine machine(function_, program, reporter_, tally_, options_.checks);
   machine.random = seed_ != 0;
-  machine.random_state = seed_ + 0x100000001ULL * launches_++;
+  machine.random_state = seed_ + 0x100000001ULL * launched_.size();
   std::size_t shared = static_cast<std::size_t>(program.shared_bytes);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.space != ir::Space::kShared) continue;
@@ -278,50 +313,99 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   }
   machine.shared.assign(shared, kGarbage);
   Shadow shadow(options_.checks ? shared : 0, shared_granule(program), true, false);
-  shadow.begin_launch(&era_, program.warps(), true);
+  shadow.begin_launch(&era_, program.warps() * (program.products.empty() ? 1 : 2), true);
   machine.shared_shadow = options_.checks ? &shadow : nullptr;
   machine.era = &era_;
+  launched_.push_back({.op = op, .threads = threads, .blocks = 0, .blocks_run = 0});
   run_blocks(data, machine, host);
   return std::nullopt;
 }
 
+// For one block. Schedule 0 runs warps in turn from the first on, each to its next blocking point,
+// so the warp that counts something is the first one that is ready, from the last one that counted
+// on. Its program counter is at the instruction that it executes.
+void Run::attribute_counts(const Machine& machine) {
+  const auto running = [&machine, last = std::size_t{0}]() mutable {
+    const std::size_t warps = machine.warps.size();
+    std::size_t passed = 0;
+    while (machine.warps[last % warps].state != WarpState::kReady) {
+      KILN_CHECK(++passed < warps, "something is counted while no warp of {} runs", warps);
+      ++last;
+    }
+    last %= warps;
+    return std::size_t{machine.program.code[machine.warps[last].pc].op.index};
+  };
+  tally_.attribute(running, function_.ops.size());
+}
+
 void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host) {
-  std::array<std::int64_t, 3> grid = {1, 1, 1};
+  Grid grid = {1, 1, 1};
   KILN_CHECK(data.vars.size() <= grid.size(), "{} axes", data.vars.size());
   for (std::size_t axis = 0; axis < data.vars.size(); ++axis) {
     const std::int64_t extent = function_.vars[data.vars[axis]].extent.evaluate(host_.facts.values);
     grid[axis] = std::max<std::int64_t>(extent, 0);
   }
-  const std::int64_t blocks = grid[0] * grid[1] * grid[2];
-  std::vector<std::int64_t> order(static_cast<std::size_t>(blocks));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
-  for (std::size_t i = order.size(); machine.random && i > 1; --i) {
-    std::swap(order[i - 1], order[machine.next_random() % i]);
+  std::vector<ChosenBlock> chosen = choose_blocks(grid, options_.representative_blocks);
+  for (std::size_t i = chosen.size(); machine.random && i > 1; --i) {
+    std::swap(chosen[i - 1], chosen[machine.next_random() % i]);
   }
   // Clocks go on from the last launch, whose accesses all come before.
   Clock latest = era_.block_start;
   for (const Clock clock : clocks_) latest = std::max(latest, clock);
   era_.launch_start = era_.block_start = latest + 1;
-  for (const std::int64_t block : order) {
-    machine.block = block;
+  for (const ChosenBlock& block : chosen) {
+    machine.block = (block.at[2] * grid[1] + block.at[1]) * grid[0] + block.at[0];
     start_block(machine, host);
-    const std::int64_t at[] = {block % grid[0], block / grid[0] % grid[1],
-                               block / grid[0] / grid[1]};
     for (Warp& warp : machine.warps) {
       for (std::size_t axis = 0; axis < data.vars.size(); ++axis) {
-        std::fill_n(&warp.var(data.vars[axis].index, 0), kLanes, at[axis]);
+        std::fill_n(&warp.var(data.vars[axis].index, 0), kLanes, block.at[axis]);
       }
     }
+    tally_.weigh(block.weight);
+    if (options_.by_operation) attribute_counts(machine);
     run_block(machine);
   }
+  tally_.weigh(1);
+  tally_.attribute({}, 1);
   clocks_ = machine.clocks;
-  blocks_ += blocks;
+  const auto blocks_run = static_cast<std::int64_t>(chosen.size());
+  launched_.back().blocks = grid[0] * grid[1] * grid[2];
+  launched_.back().blocks_run = blocks_run;
+  blocks_ += blocks_run;
+}
+
+void Run::report(Outcome& outcome) const {
+  outcome.counters = tally_.counters();
+  if (options_.by_operation) {
+    outcome.by_operation = tally_.by_account();
+    outcome.by_operation.resize(function_.ops.size());  // nothing may have been launched
+  }
+  outcome.launches = launched_;
+}
+
+std::vector<Unwritten> Run::unwritten() const {
+  std::vector<Unwritten> out;
+  for (const std::size_t param : ir::written_params(function_)) {
+    const auto& global = globals_[function_.params[param].value.index];
+    if (global == nullptr || global->shadow == nullptr) continue;
+    const auto size = static_cast<std::size_t>(global->buffer.size);
+    Unwritten found{param, 0,
+                    std::vector<bool>(static_cast<std::size_t>(global->buffer.bytes) / size)};
+    for (std::size_t i = 0; i < found.elements.size(); ++i) {
+      found.elements[i] = !global->shadow->written(i * size);
+      found.count += found.elements[i];
+    }
+    if (found.count != 0) out.push_back(std::move(found));
+  }
+  return out;
 }
 
 Result<Outcome> run(const ir::Module& module, const ir::Function& function,
                     ir::Arguments& arguments, const Options& options) {
   KILN_CHECK(module.form == ir::Form::kDecided, "`@{}` is simulated before all is decided",
              function.name);
+  KILN_CHECK(!options.by_operation || (options.schedules <= 1 && options.seed == 0),
+             "counts by operation need schedule 0, alone");
   const auto begin = std::chrono::steady_clock::now();
   Outcome outcome;
   Reporter reporter(options, outcome);
@@ -333,7 +417,10 @@ Result<Outcome> run(const ir::Module& module, const ir::Function& function,
     ir::Arguments copy = schedule == 0 ? ir::Arguments{} : original;
     Run one({module, function, options, seed}, schedule == 0 ? arguments : copy, reporter);
     if (auto error = one.execute()) return Unexpected{*std::move(error)};
-    if (schedule == 0) outcome.counters = one.counters();
+    if (schedule == 0) {
+      one.report(outcome);
+      outcome.unwritten = one.unwritten();
+    }
     outcome.blocks += one.blocks();
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;

@@ -21,8 +21,11 @@ class Run {
   // Errors as sim::run.
   [[nodiscard]] std::optional<Error> execute();
 
-  [[nodiscard]] Counters counters() const { return tally_.counters(); }
+  // What was counted and launched, into the outcome.
+  void report(Outcome& outcome) const;
   [[nodiscard]] std::int64_t blocks() const { return blocks_; }
+  // Of each written parameter the elements that were not; none without shadow memory.
+  [[nodiscard]] std::vector<Unwritten> unwritten() const;
 
  private:
   struct Global {  // one buffer of global memory
@@ -42,6 +45,7 @@ class Run {
   [[nodiscard]] std::optional<Error> launch(ir::OpId op, const Warp& host);
   void track_globals(ir::RegionId body, std::uint32_t warps);
   void run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host);
+  void attribute_counts(const Machine& machine);
   void finish(ir::ValueId value, const Warp& host);
 
   const ir::Module& module_;
@@ -57,7 +61,7 @@ class Run {
   Era era_;
   std::vector<Clock> clocks_;
   std::int64_t blocks_ = 0;
-  std::uint64_t launches_ = 0;
+  std::vector<Launched> launched_;
 };
 
 }  // namespace kiln::sim

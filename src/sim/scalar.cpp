@@ -154,6 +154,11 @@ Scalar evaluate(Machine& machine, Warp& warp, const ScalarPlan& plan, std::uint3
     case ir::OpKind::kLoad:
     case ir::OpKind::kMma:
     case ir::OpKind::kStore:
+    case ir::OpKind::kScale:
+    case ir::OpKind::kMmaFence:
+    case ir::OpKind::kMmaCommit:
+    case ir::OpKind::kMmaWait:
+    case ir::OpKind::kProxyFence:
     case ir::OpKind::kIndex:
     case ir::OpKind::kBind:
     case ir::OpKind::kGet:

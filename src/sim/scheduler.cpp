@@ -28,6 +28,10 @@ void reset_warp(const Program& program, const Warp& host, Warp& warp) {
   warp.loop_upper.resize(program.loops.size() * kLanes);
   warp.registers.resize(program.fragment_doubles);
   warp.fragment_set.assign(program.fragments.size(), false);
+  warp.unfenced.assign(program.fragments.size(), false);
+  warp.descriptors.resize(program.fragments.size());
+  warp.products.clear();
+  warp.group = 0;
   warp.local.resize(static_cast<std::size_t>(program.local_bytes) * kLanes);
   warp.local_set.assign(warp.local.size(), false);
 }
@@ -43,18 +47,23 @@ std::pair<std::size_t, std::size_t> unit_of(const Machine& machine, std::size_t 
 
 // Every warp of the unit has seen what every other has done.
 void synchronise(Machine& machine, std::size_t begin, std::size_t end) {
-  const std::size_t warps = machine.warps.size();
   std::vector<Clock>& joined = machine.joined;
-  joined.assign(warps, 0);
+  const auto join = [&](Clock* Warp::*clocks, std::size_t count) {
+    joined.assign(count, 0);
+    for (std::size_t w = begin; w < end; ++w) {
+      const Clock* mine = machine.warps[w].*clocks;
+      for (std::size_t i = 0; i < count; ++i) joined[i] = std::max(joined[i], mine[i]);
+    }
+    for (std::size_t w = begin; w < end; ++w) {
+      std::copy(joined.begin(), joined.end(), machine.warps[w].*clocks);
+    }
+  };
   for (std::size_t w = begin; w < end; ++w) {
-    Clock* seen = machine.warps[w].seen;
-    ++seen[w];
-    for (std::size_t i = 0; i < warps; ++i) joined[i] = std::max(joined[i], seen[i]);
-  }
-  for (std::size_t w = begin; w < end; ++w) {
-    std::copy(joined.begin(), joined.end(), machine.warps[w].seen);
+    ++machine.warps[w].seen[w];
     machine.warps[w].state = WarpState::kReady;
   }
+  join(&Warp::seen, machine.clocks_each());
+  join(&Warp::fenced, machine.warps.size());
 }
 
 // Releases the barrier that `index` has reached, if all others of its unit are there.
@@ -118,15 +127,18 @@ void start_block(Machine& machine, const Warp& host) {
   for (const Clock clock : machine.clocks) latest = std::max(latest, clock);
   machine.era->block_start = latest + 1;
   machine.block_starts.push_back({latest + 1, machine.block});
-  machine.clocks.assign(warps * warps, latest + 1);
   machine.warps.resize(warps);
+  machine.clocks.assign(warps * machine.clocks_each(), latest + 1);
+  machine.fences.assign(warps * warps, latest + 1);
   for (std::size_t w = 0; w < warps; ++w) {
     Warp& warp = machine.warps[w];
     warp.index = static_cast<std::uint32_t>(w);
     const std::uint32_t lanes =
         std::min(kLanes, program.threads - static_cast<std::uint32_t>(w) * kLanes);
     warp.exists = lanes == kLanes ? ~0U : (1U << lanes) - 1;
-    warp.seen = &machine.clocks[w * warps];
+    warp.seen = &machine.clocks[w * machine.clocks_each()];
+    warp.fenced = &machine.fences[w * warps];
+    warp.group_clock = latest + 1;
     reset_warp(program, host, warp);
   }
 }
@@ -138,6 +150,11 @@ void run_block(Machine& machine) {
     if (at == machine.warps.size()) break;
     run_warp(machine, machine.warps[at]);
     try_release(machine, at);
+  }
+  // The next block's clocks must be later than those of products nobody waited for.
+  for (Warp& warp : machine.warps) {
+    Clock& products = warp.seen[machine.warps.size() + warp.index];
+    products = std::max(products, warp.group_clock);
   }
   const bool all_done = std::all_of(machine.warps.begin(), machine.warps.end(),
                                     [](const Warp& w) { return w.state == WarpState::kFinished; });

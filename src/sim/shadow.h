@@ -98,6 +98,11 @@ class Shadow {
   // The thread's asynchronous writes to the range have landed: from now on they count as its own.
   void land(std::size_t address, std::size_t bytes, const Actor& actor);
 
+  // Whether any launch has written the byte.
+  [[nodiscard]] bool written(std::size_t address) const {
+    return writers_[address >> granule_bits_].clock != 0;
+  }
+
  private:
   static constexpr std::uint16_t kInFlight = 0x8000;
   static constexpr std::uint16_t kAllLanes = 0xff;

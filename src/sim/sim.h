@@ -32,6 +32,11 @@ struct Options {
   std::uint64_t seed = 0;
   std::size_t reports_max = 20;  // distinct ones kept; the others are only counted
   bool checks = true;  // false: no shadow memory, hence no races and no uninitialised reads
+  // For cost models. `by_operation` needs seed 0 and one schedule.
+  bool by_operation = false;  // fill Outcome::by_operation
+  // Run three blocks of each grid axis that has more than three: the first, the middle one, which
+  // counts for all between the ends, and the last. Outputs are then incomplete.
+  bool representative_blocks = false;
 };
 
 enum class ReportKind : std::uint8_t {
@@ -66,19 +71,41 @@ struct Counters {
   // Warp-wide issues by name: "m16n8k16.f16.f16", "ldmatrix.x4", "cp.async.16", "ld.global.2",
   // "st.shared.4", "barrier.block", "cp.async.wait"...
   std::map<std::string, std::int64_t> instructions;
-  std::int64_t bank_conflicts = 0;  // shared memory wavefronts beyond one for each phase
+  std::int64_t bank_conflicts = 0;     // shared memory wavefronts beyond one for each phase
+  std::int64_t wavefronts_shared = 0;  // of requests and `ldmatrix`, with the conflicts
+  std::int64_t requests_shared = 0;    // warp-wide accesses
   std::int64_t bytes_global_read = 0;
   std::int64_t bytes_global_written = 0;
   std::int64_t bytes_shared_read = 0;
   std::int64_t bytes_shared_written = 0;
   std::int64_t requests_global = 0;  // warp-wide accesses
   std::int64_t sectors_global = 0;   // distinct 32-byte sectors of each request, summed
+
+  void add(const Counters& other);
+};
+
+// One execution of a launch.
+struct Launched {
+  ir::OpId op;
+  std::int64_t threads = 0;  // of a block
+  std::int64_t blocks = 0;   // of the grid
+  std::int64_t blocks_run = 0;
+};
+
+// Elements of an output that no operation has written.
+struct Unwritten {
+  std::size_t param = 0;
+  std::int64_t count = 0;
+  std::vector<bool> elements;  // row-major
 };
 
 struct Outcome {
   std::vector<Report> reports;
   std::int64_t reports_dropped = 0;  // sightings of reports past reports_max
   Counters counters;
+  std::vector<Counters> by_operation;  // by OpId, their sum is `counters`; empty unless asked for
+  std::vector<Launched> launches;      // of the first schedule, in order
+  std::vector<Unwritten> unwritten;    // of the parameters that the function writes; schedule 0
   double seconds = 0;
   std::int64_t blocks = 0;  // thread blocks run, in all schedules
 

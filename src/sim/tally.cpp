@@ -66,6 +66,8 @@ void Tally::shared_wavefronts(const Request& request, std::int64_t bytes) {
   const auto lanes = static_cast<std::uint32_t>(lanes_in_phase(bytes));
   const std::int64_t words_each = kBanks / lanes_in_phase(bytes);
   std::array<std::int64_t, kBanks> words;
+  std::int64_t phases = 0;
+  std::int64_t conflicts = 0;
   for (std::uint32_t begin = 0; begin < request.count; begin += lanes) {
     std::uint32_t count = 0;
     for (std::uint32_t i = begin; i < std::min(begin + lanes, request.count); ++i) {
@@ -73,18 +75,31 @@ void Tally::shared_wavefronts(const Request& request, std::int64_t bytes) {
         words[count++] = request.address[i] / kBankBytes + w;
       }
     }
-    counters_.bank_conflicts += phase_conflicts(words.data(), count);
+    ++phases;
+    conflicts += phase_conflicts(words.data(), count);
   }
+  if (phases == 0) return;
+  Counters& counters = here();
+  counters.requests_shared += weight_;
+  counters.wavefronts_shared += weight_ * (phases + conflicts);
+  counters.bank_conflicts += weight_ * conflicts;
 }
 
 void Tally::sectors(const Request& request, std::int64_t bytes) {
   if (request.count == 0) return;
-  ++counters_.requests_global;
-  counters_.sectors_global += distinct_sectors(request, bytes);
+  Counters& counters = here();
+  counters.requests_global += weight_;
+  counters.sectors_global += weight_ * distinct_sectors(request, bytes);
 }
 
 void Tally::issue(Issue what, std::int64_t bytes) {
-  ++fixed_[static_cast<std::size_t>(what)][width_index(bytes)];
+  account().fixed[static_cast<std::size_t>(what)][width_index(bytes)] += weight_;
+}
+
+void Tally::issue(std::size_t interned, std::int64_t times) {
+  std::vector<std::int64_t>& named = account().named;
+  if (named.size() <= interned) named.resize(names_.size());
+  named[interned] += weight_ * times;
 }
 
 void Tally::global(Issue what, const Request& request, std::int64_t bytes) {
@@ -100,27 +115,56 @@ void Tally::shared(Issue what, const Request& request, std::int64_t bytes) {
 }
 
 std::size_t Tally::intern(std::string_view instruction) {
-  for (std::size_t i = 0; i < named_.size(); ++i) {
-    if (named_[i].name == instruction) return i;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (names_[i] == instruction) return i;
   }
-  named_.push_back({std::string(instruction), 0});
-  return named_.size() - 1;
+  names_.emplace_back(instruction);
+  return names_.size() - 1;
 }
 
-Counters Tally::counters() const {
-  Counters out = counters_;
-  for (const Named& named : named_) {
-    if (named.count != 0) out.instructions[named.name] += named.count;
+void Tally::attribute(Where where, std::size_t accounts) {
+  where_ = std::move(where);
+  accounts_.resize(std::max(accounts_.size(), accounts));
+}
+
+void Tally::add_to(Counters& out, const Account& account) const {
+  out.add(account.counters);
+  for (std::size_t i = 0; i < account.named.size(); ++i) {
+    if (account.named[i] != 0) out.instructions[names_[i]] += account.named[i];
   }
   for (std::size_t issue = 0; issue < kIssues; ++issue) {
     for (std::size_t width = 0; width < kWidths; ++width) {
-      if (fixed_[issue][width] == 0) continue;
+      if (account.fixed[issue][width] == 0) continue;
       std::string key(kIssueNames[issue]);
       if (has_width(issue)) key += "." + std::to_string(1 << width);
-      out.instructions[key] += fixed_[issue][width];
+      out.instructions[key] += account.fixed[issue][width];
     }
   }
+}
+
+Counters Tally::counters() const {
+  Counters out;
+  for (const Account& account : accounts_) add_to(out, account);
   return out;
+}
+
+std::vector<Counters> Tally::by_account() const {
+  std::vector<Counters> out(accounts_.size());
+  for (std::size_t i = 0; i < accounts_.size(); ++i) add_to(out[i], accounts_[i]);
+  return out;
+}
+
+void Counters::add(const Counters& other) {
+  for (const auto& [name, count] : other.instructions) instructions[name] += count;
+  bank_conflicts += other.bank_conflicts;
+  wavefronts_shared += other.wavefronts_shared;
+  requests_shared += other.requests_shared;
+  bytes_global_read += other.bytes_global_read;
+  bytes_global_written += other.bytes_global_written;
+  bytes_shared_read += other.bytes_shared_read;
+  bytes_shared_written += other.bytes_shared_written;
+  requests_global += other.requests_global;
+  sectors_global += other.sectors_global;
 }
 
 }  // namespace kiln::sim

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,26 +57,41 @@ class Tally {
   void shared_wavefronts(const Request& request, std::int64_t bytes);
   // The global side of `cp.async`.
   void sectors(const Request& request, std::int64_t bytes);
-  void read_shared(std::int64_t bytes) { counters_.bytes_shared_read += bytes; }
-  void wrote_shared(std::int64_t bytes) { counters_.bytes_shared_written += bytes; }
-  void read_global(std::int64_t bytes) { counters_.bytes_global_read += bytes; }
-  void wrote_global(std::int64_t bytes) { counters_.bytes_global_written += bytes; }
+  void read_shared(std::int64_t bytes) { here().bytes_shared_read += weight_ * bytes; }
+  void wrote_shared(std::int64_t bytes) { here().bytes_shared_written += weight_ * bytes; }
+  void read_global(std::int64_t bytes) { here().bytes_global_read += weight_ * bytes; }
+  void wrote_global(std::int64_t bytes) { here().bytes_global_written += weight_ * bytes; }
 
   // A number for the named instruction, and one or more issues of it.
   std::size_t intern(std::string_view instruction);
-  void issue(std::size_t interned, std::int64_t times) { named_[interned].count += times; }
+  void issue(std::size_t interned, std::int64_t times);
 
-  [[nodiscard]] Counters counters() const;
+  // From here on counts belong to the account (less than `accounts`) that `where` names when they
+  // are made. Without this there is one account. An empty `where`: to the first.
+  using Where = std::function<std::size_t()>;
+  void attribute(Where where, std::size_t accounts);
+  // From here on everything counts this many times.
+  void weigh(std::int64_t weight) { weight_ = weight; }
+
+  [[nodiscard]] Counters counters() const;  // of all accounts
+  [[nodiscard]] std::vector<Counters> by_account() const;
 
  private:
   static constexpr std::size_t kWidths = 5;  // 1, 2, 4, 8, 16 bytes
-  struct Named {
-    std::string name;
-    std::int64_t count = 0;
+  struct Account {
+    Counters counters;  // but for the instructions
+    std::array<std::array<std::int64_t, kWidths>, kIssues> fixed = {};
+    std::vector<std::int64_t> named;  // by interned number; may be shorter
   };
-  Counters counters_;
-  std::array<std::array<std::int64_t, kWidths>, kIssues> fixed_ = {};
-  std::vector<Named> named_;
+
+  [[nodiscard]] Account& account() { return accounts_[where_ ? where_() : 0]; }
+  [[nodiscard]] Counters& here() { return account().counters; }
+  void add_to(Counters& out, const Account& account) const;
+
+  std::vector<Account> accounts_{1};
+  Where where_;
+  std::int64_t weight_ = 1;
+  std::vector<std::string> names_;  // by interned number
 };
 
 // Shared memory: word w of 4 bytes lies in bank w % 32, and each bank serves one word at a time.

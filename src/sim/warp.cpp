@@ -100,8 +100,16 @@ std::uint32_t jump(const Program& program, Warp& warp, const Instruction& at) {
     case Code::kBarrier:
     case Code::kFill:
     case Code::kLoad:
+    case Code::kDescribe:
+    case Code::kLoadMetadata:
     case Code::kMma:
+    case Code::kProduct:
+    case Code::kMmaFence:
+    case Code::kMmaCommit:
+    case Code::kMmaWait:
+    case Code::kProxyFence:
     case Code::kStore:
+    case Code::kScale:
     case Code::kAssert:
     case Code::kLaunch:
     case Code::kReturn:
@@ -135,6 +143,17 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
     case Code::kAssert: execute_assert(machine, warp, program.asserts[at.plan]); break;
     case Code::kFill: execute_fill(machine, warp, program.fills[at.plan]); break;
     case Code::kMma: execute_mma(machine, warp, program.mmas[at.plan]); break;
+    case Code::kLoadMetadata:
+      execute_load_metadata(machine, warp, program.metadata[at.plan]);
+      return After::kTouchedMemory;
+    case Code::kDescribe: execute_describe(machine, warp, program.descriptions[at.plan]); break;
+    case Code::kMmaFence: execute_mma_fence(machine, warp); break;
+    case Code::kMmaCommit: execute_mma_commit(machine, warp); break;
+    case Code::kProxyFence: execute_proxy_fence(machine, warp); break;
+    case Code::kProduct: execute_product(machine, warp, at.plan); return After::kTouchedMemory;
+    case Code::kMmaWait:
+      execute_mma_wait(machine, warp, program.waits[at.plan]);
+      return After::kTouchedMemory;
     case Code::kInitialise:
       execute_initialise(machine, warp, program.initialisations[at.plan]);
       return After::kTouchedMemory;
@@ -149,6 +168,9 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
       return After::kTouchedMemory;
     case Code::kLoad:
       execute_load(machine, warp, program.tiles[at.plan]);
+      return After::kTouchedMemory;
+    case Code::kScale:
+      execute_scale(machine, warp, program.scales[at.plan]);
       return After::kTouchedMemory;
     case Code::kStore:
       execute_store(machine, warp, program.tiles[at.plan]);

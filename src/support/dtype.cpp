@@ -189,6 +189,12 @@ double round_to(DType dtype, double value) {
   return round_small(row, value);
 }
 
+double cut_to_tf32(double value) {
+  constexpr std::uint32_t kKept = ~((1U << 13) - 1);
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  return static_cast<double>(std::bit_cast<float>(bits & kKept));
+}
+
 std::uint64_t encode(DType dtype, double value) {
   const DTypeInfo& row = info(dtype);
   switch (row.kind) {

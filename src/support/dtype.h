@@ -88,6 +88,10 @@ struct DTypeInfo {
 // saturate, truncating towards zero.
 [[nodiscard]] double round_to(DType dtype, double value);
 
+// An f32 without what tf32 has no bits for: where tensor cores read f32 in place they ignore the
+// low 13 bits.
+[[nodiscard]] double cut_to_tf32(double value);
+
 // The element's stored bits (in the low size_bytes of the result), from and to a double.
 [[nodiscard]] std::uint64_t encode(DType dtype, double value);
 [[nodiscard]] double decode(DType dtype, std::uint64_t bits);

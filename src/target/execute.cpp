@@ -12,16 +12,17 @@ namespace kiln::target {
 namespace {
 
 constexpr int kNBlock = 8;  // every row's n is a multiple of it: the inner loop has a fixed length
-constexpr std::size_t kElementsMax = 16 * 32;  // of one operand's tile, in any row of the table
+constexpr std::size_t kElementsMax = 16 * 32;  // of an operand's tile where lanes hold them all
+constexpr int kWarpLanes = 32;
 
-// A map as a list over (lane, value): row_stride * row + col_stride * col of its element.
+// A map as a list over (lane, value) of a warp: row_stride * row + col_stride * col of its element.
 std::vector<std::uint16_t> places(const Mma& mma, Operand operand, int row_stride, int col_stride) {
   const Layout& map = map_of(mma, operand);
-  const TileExtents tile = extents(mma.shape, operand);
+  const TileExtents tile = extents(mma, operand);
   const int values = values_of(mma, operand);
   std::vector<std::uint16_t> out;
-  out.reserve(static_cast<std::size_t>(mma.lanes) * static_cast<std::size_t>(values));
-  for (int lane = 0; lane < mma.lanes; ++lane) {
+  out.reserve(static_cast<std::size_t>(kWarpLanes) * static_cast<std::size_t>(values));
+  for (int lane = 0; lane < kWarpLanes; ++lane) {
     for (int value = 0; value < values; ++value) {
       const auto index = static_cast<int>(map(lane, value));
       const int place = index % tile.rows * row_stride + index / tile.rows * col_stride;
@@ -99,13 +100,82 @@ double round_accumulator(DType acc, double value) {
 
 MmaExecutor::MmaExecutor(const Mma& mma)
     : mma_(&mma),
-      a_places_(places(mma, Operand::kA, mma.shape.k, 1)),
-      b_places_(places(mma, Operand::kB, 1, mma.shape.n)),
+      a_places_(places(mma, Operand::kA, extents(mma, Operand::kA).cols, 1)),
+      b_places_(has_map(mma, Operand::kB) ? places(mma, Operand::kB, 1, mma.shape.n)
+                                          : std::vector<std::uint16_t>{}),
       c_places_(places(mma, Operand::kC, mma.shape.n, 1)) {
   KILN_CHECK(mma.shape.n % kNBlock == 0, "{} has n = {}", mma.name, mma.shape.n);
   for (const auto* list : {&a_places_, &b_places_, &c_places_}) {
-    KILN_CHECK(list->size() <= kElementsMax, "{} has a tile of {}", mma.name, list->size());
+    KILN_CHECK(mma.reads_shared || list->size() <= kElementsMax, "{} has a tile of {}", mma.name,
+               list->size());
   }
+  if (!mma.sparse) return;
+  metadata_ = &metadata_of(mma);
+  for (int row = 0; row < kWarpRows; ++row) {
+    for (int group = 0; group < groups_of_row(*metadata_); ++group) {
+      nibbles_.push_back(metadata_source(*metadata_, 0, {row, group}));
+      KILN_CHECK(nibbles_.back().lane < kWarpLanes, "{}: row {} is another warp's", mma.name, row);
+    }
+  }
+}
+
+unsigned MmaExecutor::nibble_of(int row, int group, std::span<const std::uint32_t> metadata) const {
+  const int groups = groups_of_row(*metadata_);
+  const MetadataSource& at = nibbles_[static_cast<std::size_t>(row * groups + group)];
+  return metadata[static_cast<std::size_t>(at.lane)] >> (4 * at.nibble) & 0xfU;
+}
+
+// As multiply_block, over the stored elements alone: what they skip is not multiplied.
+void MmaExecutor::multiply_sparse(const double* a, const double* b, double* c,
+                                  std::span<const std::uint32_t> metadata) const {
+  const int stored = extents(*mma_, Operand::kA).cols;
+  const int kept = sparse::kept_of_group(pattern_of(*metadata_));
+  const int n_extent = mma_->shape.n;
+  for (int m = 0; m < kWarpRows; ++m) {
+    double* sums = c + m * n_extent;
+    for (int s = 0; s < stored; ++s) {
+      const unsigned nibble = nibble_of(m, s / kept, metadata);
+      const double factor = a[m * stored + s];
+      const double* row = b + dense_column(*metadata_, s, nibble) * n_extent;
+      for (int n = 0; n < n_extent; ++n) sums[n] += factor * row[n];
+    }
+  }
+}
+
+int MmaExecutor::row_with_illegal_metadata(std::span<const double> a,
+                                           std::span<const std::uint32_t> metadata) const {
+  const sparse::Pattern pattern = pattern_of(*metadata_);
+  const int stored = extents(*mma_, Operand::kA).cols;
+  const int kept = sparse::kept_of_group(pattern);
+  for (int i = 0; i < kWarpRows * stored; ++i) {
+    const int row = i / stored;
+    const bool legal = sparse::is_legal(nibble_of(row, i % stored / kept, metadata), pattern);
+    if (!legal && a[static_cast<std::size_t>(i)] != 0) return row;
+  }
+  return -1;
+}
+
+void MmaExecutor::run_sparse(std::span<const double> a, std::span<const double> b,
+                             std::span<double> c, std::span<const std::uint32_t> metadata) const {
+  KILN_CHECK(mma_->sparse && metadata.size() == kWarpLanes && a.size() == a_places_.size() &&
+                 b.size() == b_places_.size() && c.size() == c_places_.size(),
+             "{} on {}, {} and {} values", mma_->name, a.size(), b.size(), c.size());
+  std::array<double, kElementsMax> a_tile;
+  std::array<double, kElementsMax> b_tile;
+  std::array<double, kElementsMax> c_tile;
+  scatter(a, a_places_, a_tile.data());
+  scatter(b, b_places_, b_tile.data());
+  scatter(c, c_places_, c_tile.data());
+  multiply_sparse(a_tile.data(), b_tile.data(), c_tile.data(), metadata);
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    c[i] = round_accumulator(mma_->acc, c_tile[c_places_[i]]);
+  }
+}
+
+void MmaExecutor::multiply(int rows, const double* a, const double* b, double* c) const {
+  const auto multiply = mma_->acc == DType::kF64 ? multiply_block<true> : multiply_block<false>;
+  const MmaShape shape = {rows, mma_->shape.n, mma_->shape.k};
+  for (int n = 0; n < shape.n; n += kNBlock) multiply(shape, a, b + n, c + n);
 }
 
 void MmaExecutor::run(std::span<const double> a, std::span<const double> b,
@@ -119,13 +189,30 @@ void MmaExecutor::run(std::span<const double> a, std::span<const double> b,
   scatter(a, a_places_, a_tile.data());
   scatter(b, b_places_, b_tile.data());
   scatter(c, c_places_, c_tile.data());
-  const DType acc = mma_->acc;
-  const auto multiply = acc == DType::kF64 ? multiply_block<true> : multiply_block<false>;
-  for (int n = 0; n < mma_->shape.n; n += kNBlock) {
-    multiply(mma_->shape, a_tile.data(), b_tile.data() + n, c_tile.data() + n);
+  multiply(mma_->shape.m, a_tile.data(), b_tile.data(), c_tile.data());
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    c[i] = round_accumulator(mma_->acc, c_tile[c_places_[i]]);
+  }
+}
+
+void MmaExecutor::run_warp(std::span<const double> a, std::span<const double> b,
+                           std::span<double> c, std::span<const std::uint32_t> metadata) const {
+  const TileExtents b_tile = extents(*mma_, Operand::kB);
+  const auto a_size = static_cast<std::size_t>(kWarpRows * extents(*mma_, Operand::kA).cols);
+  KILN_CHECK(mma_->reads_shared && a.size() == a_size &&
+                 b.size() == static_cast<std::size_t>(b_tile.rows * b_tile.cols) &&
+                 c.size() == c_places_.size(),
+             "{} on {}, {} and {} values", mma_->name, a.size(), b.size(), c.size());
+  constexpr std::size_t kRowMax = 256;  // the largest N
+  std::array<double, kWarpRows * kRowMax> c_tile;
+  scatter(c, c_places_, c_tile.data());
+  if (mma_->sparse) {
+    multiply_sparse(a.data(), b.data(), c_tile.data(), metadata);
+  } else {
+    multiply(kWarpRows, a.data(), b.data(), c_tile.data());
   }
   for (std::size_t i = 0; i < c.size(); ++i) {
-    c[i] = round_accumulator(acc, c_tile[c_places_[i]]);
+    c[i] = round_accumulator(mma_->acc, c_tile[c_places_[i]]);
   }
 }
 
@@ -133,7 +220,9 @@ void execute_mma(const Mma& mma, std::span<const double> a, std::span<const doub
                  std::span<double> c) {
   static const std::vector<MmaExecutor> kExecutors = [] {
     std::vector<MmaExecutor> out;
-    for (const Mma& row : all_mmas()) out.emplace_back(row);
+    for (const Mma& row : all_mmas()) {
+      if (!row.reads_shared && !row.sparse) out.emplace_back(row);
+    }
     return out;
   }();
   for (const MmaExecutor& executor : kExecutors) {

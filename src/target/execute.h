@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "target/mma.h"
+#include "target/sparse.h"
 
 namespace kiln::target {
 
@@ -28,17 +29,45 @@ class MmaExecutor {
   // c += a * b. The spans hold lanes * values_of(operand) values (KILN_CHECK).
   void run(std::span<const double> a, std::span<const double> b, std::span<double> c) const;
 
+  // One warp's share of a row that reads_shared, kWarpRows of its 64 rows: `a` is the tile as
+  // m * K + k, `b` as k * N + n, `c` the warp's registers (32 * values_of).
+  // Of a sparse row `a` has the stored elements and `metadata` the warp's registers of metadata,
+  // with selector 0.
+  static constexpr int kWarpRows = 16;
+  void run_warp(std::span<const double> a, std::span<const double> b, std::span<double> c,
+                std::span<const std::uint32_t> metadata = {}) const;
+
+  // c += a * b on a sparse row whose operands lie in registers.
+  void run_sparse(std::span<const double> a, std::span<const double> b, std::span<double> c,
+                  std::span<const std::uint32_t> metadata) const;
+
+  // The first of the warp's 16 rows with an illegal nibble for stored elements of which one is not
+  // zero (zeros disturb nothing, wherever they are said to be); none: -1.
+  [[nodiscard]] int row_with_illegal_metadata(std::span<const double> a,
+                                              std::span<const std::uint32_t> metadata) const;
+  // Where the warp's registers of A have their elements in `a`: [lane * values + value].
+  [[nodiscard]] std::span<const std::uint16_t> a_places() const { return a_places_; }
+
   [[nodiscard]] const Mma& mma() const { return *mma_; }
 
  private:
+  void multiply(int rows, const double* a, const double* b, double* c) const;
+  void multiply_sparse(const double* a, const double* b, double* c,
+                       std::span<const std::uint32_t> metadata) const;
+  [[nodiscard]] unsigned nibble_of(int row, int group,
+                                   std::span<const std::uint32_t> metadata) const;
+
   const Mma* mma_;
+  // Of the first 32 lanes.
   std::vector<std::uint16_t> a_places_;  // m * K + k
   std::vector<std::uint16_t> b_places_;  // k * N + n: the inner loop runs over n
   std::vector<std::uint16_t> c_places_;  // m * N + n
+  const SparseMetadata* metadata_ = nullptr;
+  std::vector<MetadataSource> nibbles_;  // row * groups + group, of 16 rows
 };
 
-// c += a * b on a row of all_mmas(); its executor is made on the first call and kept. Safe from
-// several threads.
+// c += a * b on a row of all_mmas() whose operands lie in registers; its executor is made on the
+// first call and kept. Safe from several threads.
 void execute_mma(const Mma& mma, std::span<const double> a, std::span<const double> b,
                  std::span<double> c);
 

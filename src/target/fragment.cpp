@@ -6,7 +6,7 @@
 namespace kiln::target {
 
 Fragment fragment_layout(const Mma& mma, Operand operand, int tile_rows, int tile_cols) {
-  const TileExtents atom = extents(mma.shape, operand);
+  const TileExtents atom = extents(mma, operand);
   KILN_CHECK(
       tile_rows > 0 && tile_cols > 0 && tile_rows % atom.rows == 0 && tile_cols % atom.cols == 0,
       "operand {} of {} on a {}x{} tile, which is no multiple of {}x{}", name(operand), mma.name,

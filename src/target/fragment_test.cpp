@@ -10,7 +10,7 @@ namespace {
 // Every element of the tile is where the atom's own map puts it within the atom that covers it.
 void expect_tiled(const Mma& mma, Operand operand, int rows, int cols) {
   const Fragment fragment = fragment_layout(mma, operand, rows, cols);
-  const TileExtents atom = extents(mma.shape, operand);
+  const TileExtents atom = extents(mma, operand);
   const int atom_values = values_of(mma, operand);
   ASSERT_EQ(fragment.values * mma.lanes, rows * cols);
   for (int lane = 0; lane < mma.lanes; ++lane) {
@@ -28,12 +28,20 @@ void expect_tiled(const Mma& mma, Operand operand, int rows, int cols) {
   }
 }
 
+// Of rows that differ in N alone, the narrowest and the widest.
+bool is_outermost(const Mma& row) {
+  return !row.reads_shared || row.shape.n == 8 || row.shape.n == 256;
+}
+
 TEST(Fragments, RepeatTheAtomForEveryRowAndRequest) {
   for (const Mma& row : all_mmas()) {
+    if (!is_outermost(row)) continue;
     for (const MmaShape& tile : row.tiles) {
       if (tile == MmaShape{}) continue;
       for (const Operand operand : {Operand::kA, Operand::kB, Operand::kC}) {
-        const TileExtents whole = extents(tile, operand);
+        if (!has_map(row, operand)) continue;
+        TileExtents whole = extents(tile, operand);
+        if (row.sparse && operand == Operand::kA) whole.cols /= 2;
         expect_tiled(row, operand, whole.rows, whole.cols);
       }
     }
@@ -61,6 +69,26 @@ TEST(Fragments, AccumulatorAgreesWithTheLanguagesFormula) {
       ASSERT_EQ(owner_of(fragment, i, j), expected) << i << ", " << j;
     }
   }
+}
+
+// The same formula for one of a warpgroup, whose warps have 16 rows each.
+TEST(Fragments, AccumulatorOfAWarpgroupAgreesWithTheLanguagesFormula) {
+  const Fragment fragment = fragment_layout(*find_mma("m64n24k16.f32.f16"), Operand::kC, 64, 24);
+  ASSERT_EQ(fragment.lanes, 128);
+  for (int i = 0; i < 64; ++i) {
+    for (int j = 0; j < 24; ++j) {
+      const Owner expected = {i / 16 * 32 + (i % 8) * 4 + (j % 8) / 2,
+                              (j / 8) * 4 + ((i % 16) / 8) * 2 + j % 2};
+      ASSERT_EQ(owner_of(fragment, i, j), expected) << i << ", " << j;
+    }
+  }
+}
+
+// A of several instructions along K, as `mma.load.frag` holds it.
+TEST(Fragments, OperandOfAWarpgroupRepeatsAlongK) {
+  expect_tiled(*find_mma("m64n8k16.f32.f16"), Operand::kA, 64, 48);
+  expect_tiled(*find_mma("m64n8k8.f32.tf32"), Operand::kA, 64, 16);
+  expect_tiled(*find_mma("m64n8k32.s32.s8"), Operand::kA, 64, 64);
 }
 
 TEST(FragmentsDeathTest, RefuseATileThatIsNoMultiple) {

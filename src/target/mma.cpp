@@ -58,8 +58,20 @@ constexpr Layout k8x8w2 = "((4,8),2):((16,1),8)"_layout;
 constexpr Layout k8x16w2 = "((4,8),(2,2)):((16,1),(8,64))"_layout;
 constexpr Layout k8x16w4 = "((4,8),4):((32,1),8)"_layout;
 constexpr Layout k8x32w4 = "((4,8),(4,2)):((32,1),(8,128))"_layout;
+// B of the sparse shapes: twice the K.
+constexpr Layout k8x32w2 = "((4,8),(2,4)):((16,1),(8,64))"_layout;
+constexpr Layout k8x64w4 = "((4,8),(4,4)):((32,1),(8,128))"_layout;
 constexpr Layout kC8x8 = "((4,8),2):((16,1),8)"_layout;
 constexpr Layout kC16x8 = "((4,8),(2,2)):((32,1),(16,8))"_layout;
+// wgmma (PTX ISA, "Register Fragments for wgmma.mma_async.m64n...": warp w of four has rows 16 * w
+// to 16 * w + 15, arranged as in the 16-row shapes.
+constexpr Layout kA64x8w1 = "((4,8,4),(2,2)):((64,1,16),(8,256))"_layout;
+constexpr Layout kA64x16w2 = "((4,8,4),(2,2,2)):((128,1,16),(64,8,512))"_layout;
+constexpr Layout kA64x32w4 = "((4,8,4),(4,2,2)):((256,1,16),(64,8,1024))"_layout;
+constexpr Layout c64(int n) {
+  return make_layout("(4,8,4):(128,1,16)"_layout,
+                     make_layout(make_layout(2, 64), make_layout(2, 8), make_layout(n / 8, 512)));
+}
 
 // Language requests, section 14.4: the instruction's own shape and the WMMA shapes it tiles.
 using Tiles = std::array<MmaShape, Mma::kTilesMax>;
@@ -74,10 +86,15 @@ struct Family {
   std::array<DType, 2> accs;  // the two are the same where there is one
   int min_arch = 80;
   Layout a_map;
-  Layout b_map;
-  Layout c_map;
-  Tiles tiles;
+  Layout b_map = {};
+  Layout c_map = {};
+  Tiles tiles = {};
   MmaShape exchanged = {};
+  // wgmma: rows for N from shape.n to n_last in steps of 8, of 16 above n_coarse.
+  int n_last = 0;
+  int n_coarse = 256;
+  bool transposes = false;
+  bool sparse = false;
   double roundoff;  // into f32, f64 or s32
   double roundoff_f16 = kRoundoffF16;
   double exact_integers = 0;  // 0: as the accumulator's type holds them
@@ -219,6 +236,186 @@ constexpr Family kFamilies[] = {
      .c_map = kC16x8,
      .tiles = {{{16, 8, 16}}},
      .roundoff = f64_roundoff(16)},
+    // wgmma. K is 32 bytes; only 16-bit types have a bit for the other major in their statement.
+    {.shape = {64, 8, 16},
+     .operands = kF16F16,
+     .accs = kF32F16,
+     .min_arch = 90,
+     .a_map = kA64x16w2,
+     .n_last = 256,
+     .transposes = true,
+     .roundoff = truncation_roundoff(16, 8)},
+    {.shape = {64, 8, 16},
+     .operands = kBF16BF16,
+     .accs = kF32F32,
+     .min_arch = 90,
+     .a_map = kA64x16w2,
+     .n_last = 256,
+     .transposes = true,
+     .roundoff = truncation_roundoff(16, 8)},
+    {.shape = {64, 8, 8},
+     .operands = kTF32TF32,
+     .accs = kF32F32,
+     .min_arch = 90,
+     .a_map = kA64x8w1,
+     .n_last = 256,
+     .roundoff = truncation_roundoff(8, 4)},
+    {.shape = {64, 8, 32},
+     .operands = kFp8s,
+     .mixed = true,
+     .accs = kF32F16,
+     .min_arch = 90,
+     .a_map = kA64x32w4,
+     .n_last = 256,
+     .roundoff = fp8_roundoff(32),
+     .roundoff_f16 = fp8_roundoff(32) + kRoundoffF16,
+     .exact_integers = kFp8ExactIntegers},
+    {.shape = {64, 8, 32},
+     .operands = kS8U8,
+     .mixed = true,
+     .accs = kS32S32,
+     .min_arch = 90,
+     .a_map = kA64x32w4,
+     .n_last = 256,
+     .n_coarse = 32,
+     .roundoff = 0},
+    // mma.sp: A holds the kept half of K, as the dense instruction of that K has it.
+    {.shape = {16, 8, 32},
+     .operands = kF16F16,
+     .accs = kF32F16,
+     .a_map = kA16x16w2,
+     .b_map = k8x32w2,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 32}}},
+     .sparse = true,
+     .roundoff = truncation_roundoff(16, 8)},
+    {.shape = {16, 8, 16},
+     .operands = kF16F16,
+     .accs = kF32F16,
+     .a_map = kA16x8w2,
+     .b_map = k8x16w2,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 16}}},
+     .sparse = true,
+     .roundoff = truncation_roundoff(8, 8)},
+    {.shape = {16, 8, 32},
+     .operands = kBF16BF16,
+     .accs = kF32F32,
+     .a_map = kA16x16w2,
+     .b_map = k8x32w2,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 32}}},
+     .sparse = true,
+     .roundoff = truncation_roundoff(16, 8)},
+    {.shape = {16, 8, 16},
+     .operands = kBF16BF16,
+     .accs = kF32F32,
+     .a_map = kA16x8w2,
+     .b_map = k8x16w2,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 16}}},
+     .sparse = true,
+     .roundoff = truncation_roundoff(8, 8)},
+    {.shape = {16, 8, 16},
+     .operands = kTF32TF32,
+     .accs = kF32F32,
+     .a_map = kA16x8w1,
+     .b_map = k8x16w1,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 16}}},
+     .sparse = true,
+     .roundoff = truncation_roundoff(8, 4)},
+    {.shape = {16, 8, 8},
+     .operands = kTF32TF32,
+     .accs = kF32F32,
+     .a_map = kA16x4w1,
+     .b_map = k8x8w1,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 8}}},
+     .sparse = true,
+     .roundoff = truncation_roundoff(4, 4)},
+    {.shape = {16, 8, 64},
+     .operands = kS8U8,
+     .mixed = true,
+     .accs = kS32S32,
+     .a_map = kA16x32w4,
+     .b_map = k8x64w4,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 64}}},
+     .sparse = true,
+     .roundoff = 0},
+    {.shape = {16, 8, 32},
+     .operands = kS8U8,
+     .mixed = true,
+     .accs = kS32S32,
+     .a_map = kA16x16w4,
+     .b_map = k8x32w4,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 32}}},
+     .sparse = true,
+     .roundoff = 0},
+    // (ptxas has no f16 accumulator here.)
+    {.shape = {16, 8, 64},
+     .operands = kFp8s,
+     .mixed = true,
+     .accs = kF32F16,
+     .min_arch = 89,
+     .a_map = kA16x32w4,
+     .b_map = k8x64w4,
+     .c_map = kC16x8,
+     .tiles = {{{16, 8, 64}}},
+     .sparse = true,
+     .roundoff = fp8_roundoff(32),
+     .roundoff_f16 = fp8_roundoff(32) + kRoundoffF16,
+     .exact_integers = kFp8ExactIntegers},
+    // wgmma with sparse A: 32 bytes of it, 64 of B.
+    {.shape = {64, 8, 32},
+     .operands = kF16F16,
+     .accs = kF32F16,
+     .min_arch = 90,
+     .a_map = kA64x16w2,
+     .n_last = 256,
+     .transposes = true,
+     .sparse = true,
+     .roundoff = truncation_roundoff(16, 8)},
+    {.shape = {64, 8, 32},
+     .operands = kBF16BF16,
+     .accs = kF32F32,
+     .min_arch = 90,
+     .a_map = kA64x16w2,
+     .n_last = 256,
+     .transposes = true,
+     .sparse = true,
+     .roundoff = truncation_roundoff(16, 8)},
+    {.shape = {64, 8, 16},
+     .operands = kTF32TF32,
+     .accs = kF32F32,
+     .min_arch = 90,
+     .a_map = kA64x8w1,
+     .n_last = 256,
+     .sparse = true,
+     .roundoff = truncation_roundoff(8, 4)},
+    {.shape = {64, 8, 64},
+     .operands = kFp8s,
+     .mixed = true,
+     .accs = kF32F16,
+     .min_arch = 90,
+     .a_map = kA64x32w4,
+     .n_last = 256,
+     .sparse = true,
+     .roundoff = fp8_roundoff(32),
+     .roundoff_f16 = fp8_roundoff(32) + kRoundoffF16,
+     .exact_integers = kFp8ExactIntegers},
+    {.shape = {64, 8, 64},
+     .operands = kS8U8,
+     .mixed = true,
+     .accs = kS32S32,
+     .min_arch = 90,
+     .a_map = kA64x32w4,
+     .n_last = 256,
+     .n_coarse = 32,
+     .sparse = true,
+     .roundoff = 0},
 };
 
 // --- rows: the families, type by type
@@ -242,32 +439,47 @@ constexpr const PtxType& ptx_type(DType dtype) {
   return kPtxTypes[0];  // rows_are_consistent finds the wrong name
 }
 
-// Calls `row(family, a, b, acc)` for each row.
+struct Types {
+  DType a;
+  DType b;
+  DType acc;
+};
+
+// Calls `row(types)` for each combination of the family.
 template <class Row>
-constexpr void for_each_row(Row&& row) {
-  for (const Family& family : kFamilies) {
-    const int types = family.operands[0] == family.operands[1] ? 1 : 2;
-    const int accs = family.accs[0] == family.accs[1] ? 1 : 2;
-    for (int a = 0; a < types; ++a) {
-      for (int b = family.mixed ? 0 : a; b < (family.mixed ? types : a + 1); ++b) {
-        for (int c = 0; c < accs; ++c) {
-          row(family, family.operands[static_cast<std::size_t>(a)],
-              family.operands[static_cast<std::size_t>(b)],
-              family.accs[static_cast<std::size_t>(c)]);
-        }
+constexpr void for_each_types(const Family& family, Row&& row) {
+  const std::size_t types = family.operands[0] == family.operands[1] ? 1 : 2;
+  const std::size_t accs = family.accs[0] == family.accs[1] ? 1 : 2;
+  for (std::size_t a = 0; a < types; ++a) {
+    for (std::size_t b = family.mixed ? 0 : a; b < (family.mixed ? types : a + 1); ++b) {
+      for (std::size_t c = 0; c < accs; ++c) {
+        row(Types{family.operands[a], family.operands[b], family.accs[c]});
       }
     }
   }
 }
 
+// Calls `row(family, shape, types)` for each row.
+template <class Row>
+constexpr void for_each_row(Row&& row) {
+  for (const Family& family : kFamilies) {
+    for_each_types(family, [&](const Types& types) {
+      const int last = family.n_last == 0 ? family.shape.n : family.n_last;
+      for (int n = family.shape.n; n <= last; n += n < family.n_coarse ? 8 : 16) {
+        row(family, MmaShape{family.shape.m, n, family.shape.k}, types);
+      }
+    });
+  }
+}
+
 constexpr std::size_t kRows = [] {
   std::size_t rows = 0;
-  for_each_row([&](const Family&, DType, DType, DType) { ++rows; });
+  for_each_row([&](const Family&, MmaShape, const Types&) { ++rows; });
   return rows;
 }();
 
 struct Text {
-  std::array<char, 64> chars = {};
+  std::array<char, 72> chars = {};
   std::size_t size = 0;
 
   constexpr Text& add(std::string_view text) {
@@ -290,14 +502,25 @@ struct RowText {
   Text ptx;
 };
 
-constexpr RowText text_of(const Family& family, DType a, DType b, DType acc) {
-  const std::string_view left = ptx_type(a).name;
-  const std::string_view right = ptx_type(b).name;
-  const std::string_view sum = ptx_type(acc).name;
+constexpr RowText text_of(const Family& family, MmaShape shape, const Types& types) {
+  const std::string_view left = ptx_type(types.a).name;
+  const std::string_view right = ptx_type(types.b).name;
+  const std::string_view sum = ptx_type(types.acc).name;
   RowText out;
-  out.name.add(family.shape).add(".").add(sum).add(".").add(left);
-  if (a != b) out.name.add(".").add(right);
-  out.ptx.add("mma.sync.aligned.").add(family.shape).add(".row.col.").add(sum).add(".");
+  out.name.add(shape).add(".").add(sum).add(".").add(left);
+  if (types.a != types.b) out.name.add(".").add(right);
+  if (family.sparse) out.name.add(".sp");
+  if (family.n_last != 0) {
+    out.ptx.add("wgmma.mma_async.").add(family.sparse ? "sp." : "").add("sync.aligned.");
+    out.ptx.add(shape).add(".").add(sum).add(".").add(left).add(".").add(right);
+    return out;
+  }
+  out.ptx.add(family.sparse ? "mma.sp::ordered_metadata." : "mma.")
+      .add("sync.aligned.")
+      .add(shape)
+      .add(".row.col.")
+      .add(sum)
+      .add(".");
   out.ptx.add(left).add(".").add(right).add(".").add(sum);
   return out;
 }
@@ -305,8 +528,8 @@ constexpr RowText text_of(const Family& family, DType a, DType b, DType acc) {
 constexpr std::array<RowText, kRows> kTexts = [] {
   std::array<RowText, kRows> out;
   std::size_t row = 0;
-  for_each_row([&](const Family& family, DType a, DType b, DType acc) {
-    out[row++] = text_of(family, a, b, acc);
+  for_each_row([&](const Family& family, MmaShape shape, const Types& types) {
+    out[row++] = text_of(family, shape, types);
   });
   return out;
 }();
@@ -320,44 +543,56 @@ constexpr double exact_integers(const Family& family, DType acc) {
 constexpr std::array<Mma, kRows> kMmas = [] {
   std::array<Mma, kRows> out;
   std::size_t row = 0;
-  for_each_row([&](const Family& family, DType a, DType b, DType acc) {
+  for_each_row([&](const Family& family, MmaShape shape, const Types& types) {
+    const bool warpgroup = family.n_last != 0;
     out[row] = {.name = kTexts[row].name.view(),
-                .shape = family.shape,
-                .a = a,
-                .b = b,
-                .acc = acc,
-                .scope = Scope::kWarp,
-                .lanes = 32,
+                .shape = shape,
+                .a = types.a,
+                .b = types.b,
+                .acc = types.acc,
+                .scope = warpgroup ? Scope::kWarpgroup : Scope::kWarp,
+                .lanes = warpgroup ? 128 : 32,
                 .min_arch = family.min_arch,
                 .a_map = family.a_map,
                 .b_map = family.b_map,
-                .c_map = family.c_map,
+                .c_map = warpgroup ? c64(shape.n) : family.c_map,
                 .ptx = kTexts[row].ptx.view(),
-                .tiles = family.tiles,
+                .tiles = warpgroup ? Tiles{{shape}} : family.tiles,
                 .exchanged = family.exchanged,
-                .acc_roundoff = acc == DType::kF16 ? family.roundoff_f16 : family.roundoff,
-                .exact_integers = exact_integers(family, acc)};
+                .acc_roundoff = types.acc == DType::kF16 ? family.roundoff_f16 : family.roundoff,
+                .exact_integers = exact_integers(family, types.acc),
+                .reads_shared = warpgroup,
+                .transposes = family.transposes,
+                .asynchronous = warpgroup,
+                .splits_k = warpgroup,
+                .sparse = family.sparse};
     ++row;
   });
   return out;
 }();
 
 // A map is a bijection of lanes x values onto the tile.
-constexpr bool map_is_consistent(const Layout& map, TileExtents tile) {
-  constexpr int kLanes = 32;
-  if (rank(map) != 2 || size(map, 0) != kLanes) return false;
+constexpr bool map_is_consistent(const Mma& row, Operand operand) {
+  const Layout& map = map_of(row, operand);
+  const TileExtents tile = extents(row, operand);
+  if (rank(map) != 2 || size(map, 0) != row.lanes) return false;
   return size(map) == Index{tile.rows} * tile.cols && is_bijective(map);
 }
 
-consteval bool families_are_consistent() {
-  for (const Family& family : kFamilies) {
-    if (!map_is_consistent(family.a_map, extents(family.shape, Operand::kA))) return false;
-    if (!map_is_consistent(family.b_map, extents(family.shape, Operand::kB))) return false;
-    if (!map_is_consistent(family.c_map, extents(family.shape, Operand::kC))) return false;
+// Rows of one family that differ in N alone are consistent when the first one is: a test goes
+// through all of them.
+constexpr bool stands_for_family(const Mma& row) { return !row.reads_shared || row.shape.n == 8; }
+
+consteval bool maps_are_consistent(std::span<const Mma> rows) {
+  for (const Mma& row : rows) {
+    if (!stands_for_family(row)) continue;
+    for (const Operand operand : {Operand::kA, Operand::kB, Operand::kC}) {
+      if (has_map(row, operand) && !map_is_consistent(row, operand)) return false;
+    }
   }
   return true;
 }
-static_assert(families_are_consistent());
+static_assert(maps_are_consistent(kMmas));
 
 constexpr bool tiles_are_consistent(const Mma& row) {
   bool ended = false;
@@ -374,7 +609,8 @@ constexpr bool tiles_are_consistent(const Mma& row) {
 constexpr bool serves(const Mma& row, MmaShape tile) {
   if (row.exchanged == tile && tile != MmaShape{}) return true;
   for (const MmaShape& mine : row.tiles) {
-    if (mine == tile && tile != MmaShape{}) return true;
+    if (tile == MmaShape{} || mine.m != tile.m || mine.n != tile.n) continue;
+    if (mine.k == tile.k || (row.splits_k && tile.k > 0 && tile.k % mine.k == 0)) return true;
   }
   return false;
 }
@@ -382,7 +618,8 @@ constexpr bool serves(const Mma& row, MmaShape tile) {
 // Two rows must not share a name, nor serve the same request of the same types and scope.
 constexpr bool rows_clash(const Mma& x, const Mma& y) {
   if (x.name == y.name) return true;
-  if (x.a != y.a || x.b != y.b || x.acc != y.acc || x.scope != y.scope) return false;
+  if (x.a != y.a || x.b != y.b || x.acc != y.acc) return false;
+  if (x.scope != y.scope || x.sparse != y.sparse) return false;
   for (const MmaShape& tile : x.tiles) {
     if (serves(y, tile)) return true;
   }
@@ -395,23 +632,26 @@ consteval bool rows_are_consistent(std::span<const Mma> rows) {
     // Exact, or no better than the rounding of f64.
     if (row.acc_roundoff != 0 && row.acc_roundoff < 0x1p-53) return false;
     if (row.exact_integers < 1 || (row.exchanged != MmaShape{} && row.a != row.b)) return false;
+    if (!stands_for_family(row)) continue;
     for (const Mma& other : rows) {
-      if (&other != &row && rows_clash(row, other)) return false;
+      if (&other != &row && stands_for_family(other) && rows_clash(row, other)) return false;
     }
   }
   return true;
 }
 static_assert(rows_are_consistent(kMmas));
 
-bool has_types(const Mma& row, const Arch& arch, Scope scope, DType a, DType b) {
-  return row.min_arch <= arch.capability && row.scope == scope && row.a == operand_type(a) &&
-         row.b == operand_type(b);
+bool has_types(const Mma& row, const Arch& arch, Scope scope, DType a, DType b, bool sparse) {
+  return row.sparse == sparse && row.min_arch <= arch.capability && row.scope == scope &&
+         row.a == operand_type(a) && row.b == operand_type(b);
 }
 
-// Multiply-adds a cycle of all the SM's tensor cores together on operands of this type.
-int macs_per_sm_cycle(const Arch& arch, DType operand) {
+// Multiply-adds a cycle of all the SM's tensor cores together.
+int macs_per_sm_cycle(const Arch& arch, const Mma& mma) {
+  const DType operand = mma.a;
+  const bool fp8 = operand == DType::kE4M3 || operand == DType::kE5M2;
   if (operand == DType::kF64) return arch.mma_f64_macs_per_sm_cycle;
-  if (operand == DType::kE4M3 || operand == DType::kE5M2) return arch.mma_fp8_macs_per_sm_cycle;
+  if (fp8 && mma.scope == Scope::kWarp) return arch.mma_fp8_macs_per_sm_cycle;
   // Half as wide, twice as many; tf32 goes by the 32 bits it takes.
   return arch.mma_macs_per_sm_cycle * 16 / info(operand).bits;
 }
@@ -434,9 +674,11 @@ const Mma* find_mma(std::string_view name) {
   return nullptr;
 }
 
-const Mma* find_mma(const Arch& arch, Scope scope, DType a, DType b, DType acc, MmaShape tile) {
+const Mma* find_mma(const Arch& arch, Scope scope, DType a, DType b, DType acc, MmaShape tile,
+                    bool sparse) {
   for (const Mma& row : kMmas) {
-    if (has_types(row, arch, scope, a, b) && row.acc == acc && serves(row, tile)) return &row;
+    if (has_types(row, arch, scope, a, b, sparse) && row.acc == acc && serves(row, tile))
+      return &row;
   }
   return nullptr;
 }
@@ -445,17 +687,18 @@ bool serves_exchanged(const Mma& mma, MmaShape tile) {
   return tile != MmaShape{} && mma.exchanged == tile;
 }
 
-const Arch* oldest_arch(Scope scope, DType a, DType b) {
+const Arch* oldest_arch(Scope scope, DType a, DType b, bool sparse) {
   for (const Arch& arch : all_archs()) {
-    if (!legal_requests(arch, scope, a, b).empty()) return &arch;
+    if (!legal_requests(arch, scope, a, b, sparse).empty()) return &arch;
   }
   return nullptr;
 }
 
-std::vector<MmaRequest> legal_requests(const Arch& arch, Scope scope, DType a, DType b) {
+std::vector<MmaRequest> legal_requests(const Arch& arch, Scope scope, DType a, DType b,
+                                       bool sparse) {
   std::vector<MmaRequest> out;
   for (const Mma& row : kMmas) {
-    if (!has_types(row, arch, scope, a, b)) continue;
+    if (!has_types(row, arch, scope, a, b, sparse)) continue;
     for (const MmaShape& tile : row.tiles) {
       if (tile != MmaShape{}) out.push_back({row.acc, tile});
     }
@@ -465,11 +708,11 @@ std::vector<MmaRequest> legal_requests(const Arch& arch, Scope scope, DType a, D
 }
 
 std::optional<MmaRequest> nearest_request(const Arch& arch, Scope scope, DType a, DType b,
-                                          DType acc, MmaShape tile) {
+                                          DType acc, MmaShape tile, bool sparse) {
   constexpr double kOtherAccumulator = 1000;  // outweighs any distance of shapes
   std::optional<MmaRequest> best;
   double best_distance = 0;
-  for (const MmaRequest& request : legal_requests(arch, scope, a, b)) {
+  for (const MmaRequest& request : legal_requests(arch, scope, a, b, sparse)) {
     const double here = distance(request.tile, tile) + (request.acc == acc ? 0 : kOtherAccumulator);
     if (best.has_value() && here >= best_distance) continue;
     best = request;
@@ -485,8 +728,10 @@ int registers_of(const Mma& mma, Operand operand) {
 
 int issue_cycles(const Mma& mma, const Arch& arch) {
   constexpr int kTensorCores = 4;  // of one SM, on every architecture of the table
-  const int macs = mma.shape.m * mma.shape.n * mma.shape.k * kTensorCores;
-  const int rate = macs_per_sm_cycle(arch, mma.a);
+  const int at_once = mma.scope == Scope::kWarpgroup ? kTensorCores : 1;
+  const int depth = extents(mma, Operand::kA).cols;  // zeros of a sparse A are skipped
+  const int macs = mma.shape.m * mma.shape.n * depth * kTensorCores / at_once;
+  const int rate = macs_per_sm_cycle(arch, mma);
   KILN_CHECK(rate > 0, "{} does not run on {}", mma.name, arch.name);
   return (macs + rate - 1) / rate;
 }

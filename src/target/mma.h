@@ -1,7 +1,8 @@
 // Matrix instructions: one row each, and the two questions sema and the selecting pass ask of them.
 //
 // A row's name is <shape>.<accumulator>.<operands>: `m16n8k16.f32.f16`, with both operands' types
-// where they differ, `m16n8k32.s32.s8.u8`. Its maps send (lane, value) to an element of the
+// where they differ, `m16n8k32.s32.s8.u8`. Rows of m64 are `wgmma`, of a warpgroup's 128 threads;
+// all others are `mma.sync`, of a warp. A row's maps send (lane, value) to an element of the
 // operand's tile, first mode fastest:
 //
 //   c_map = ((4,8),(2,2)):((32,1),(16,8)) on the tile C(M=16, N=8)
@@ -12,7 +13,8 @@
 // bits, and a 64-bit value takes two. The simulator executes the maps, the emitter spells `ptx`,
 // `kiln map` draws them.
 //
-// Operands of f32 in the language are used as tf32: rounded when they are loaded (operand_type).
+// Operands of f32 in the language are used as tf32 (operand_type): rounded when they are loaded
+// into registers, cut off where the instruction reads them from shared memory.
 #pragma once
 
 #include <array>
@@ -67,6 +69,18 @@ struct Mma {
   double acc_roundoff;
   // Sums of integers are exact while their magnitudes add up to no more than this.
   double exact_integers;
+  // B comes from shared memory through a matrix descriptor (target/descriptor.h) and has no
+  // b_map; A comes from there too, or from registers by a_map.
+  bool reads_shared = false;
+  // Operands in shared memory may have their contraction down the rows (`col`), not along them.
+  bool transposes = false;
+  // It goes on after the statement: issued behind a fence, committed and waited for in groups.
+  bool asynchronous = false;
+  // A request may be any multiple of the instruction along K.
+  bool splits_k = false;
+  // A is 2:4 sparse (tf32: 1:2): its operand holds the kept half of K, and another register says
+  // which (target/sparse.h). shape.k is the dense K.
+  bool sparse = false;
 };
 
 // All rows.
@@ -77,7 +91,7 @@ struct Mma {
 
 // The row that serves the tile request `tile` of these types on this architecture, or null.
 [[nodiscard]] const Mma* find_mma(const Arch& arch, Scope scope, DType a, DType b, DType acc,
-                                  MmaShape tile);
+                                  MmaShape tile, bool sparse = false);
 
 // The element type an instruction gets for an operand that the language has as `dtype`: tf32 for
 // f32, itself otherwise. find_mma and its like take either.
@@ -89,7 +103,7 @@ struct Mma {
 [[nodiscard]] bool serves_exchanged(const Mma& mma, MmaShape tile);
 
 // The oldest architecture with an instruction for these operand types at that scope, or null.
-[[nodiscard]] const Arch* oldest_arch(Scope scope, DType a, DType b);
+[[nodiscard]] const Arch* oldest_arch(Scope scope, DType a, DType b, bool sparse = false);
 
 struct MmaRequest {
   DType acc;
@@ -100,11 +114,12 @@ struct MmaRequest {
 // Every request that is legal for these operand types, in table order. Empty: the types have no
 // instruction at that scope.
 [[nodiscard]] std::vector<MmaRequest> legal_requests(const Arch& arch, Scope scope, DType a,
-                                                     DType b);
+                                                     DType b, bool sparse = false);
 // The legal request closest to a wrong one: the same accumulator if any has it, then the smallest
 // sum of the distances |log2| of the three extents. Empty when nothing is legal.
 [[nodiscard]] std::optional<MmaRequest> nearest_request(const Arch& arch, Scope scope, DType a,
-                                                        DType b, DType acc, MmaShape tile);
+                                                        DType b, DType acc, MmaShape tile,
+                                                        bool sparse = false);
 
 // Extents of an operand's tile in the row: rows x columns, as in the opening comment.
 struct TileExtents {
@@ -120,6 +135,13 @@ struct TileExtents {
     case Operand::kC: return {shape.m, shape.n};
   }
   return {};
+}
+
+// Of what the instruction's operand holds: half of K for A where it is sparse.
+[[nodiscard]] constexpr TileExtents extents(const Mma& mma, Operand operand) {
+  TileExtents out = extents(mma.shape, operand);
+  if (mma.sparse && operand == Operand::kA) out.cols /= 2;
+  return out;
 }
 
 [[nodiscard]] constexpr const Layout& map_of(const Mma& mma, Operand operand) {
@@ -140,16 +162,22 @@ struct TileExtents {
   return mma.acc;
 }
 
-// Values (elements) of the operand each lane holds: 8 for A of m16n8k16.
+// Whether lanes can hold the operand at all.
+[[nodiscard]] constexpr bool has_map(const Mma& mma, Operand operand) {
+  return operand != Operand::kB || !mma.reads_shared;
+}
+
+// Values (elements) of the operand each lane holds: 8 for A of m16n8k16, 0 without a map.
 [[nodiscard]] constexpr int values_of(const Mma& mma, Operand operand) {
-  return static_cast<int>(size(map_of(mma, operand), 1));
+  return has_map(mma, operand) ? static_cast<int>(size(map_of(mma, operand), 1)) : 0;
 }
 
 // 32-bit registers of the operand each lane holds: 4 for A of m16n8k16.
 [[nodiscard]] int registers_of(const Mma& mma, Operand operand);
 
-// Cycles one tensor core (of an SM's four) of `arch` is busy with one instruction: its
-// multiply-adds by the architecture's rate for the operands' type, rounded up.
+// Cycles a tensor core (of an SM's four) of `arch` is busy with one instruction, of which a
+// warpgroup's keeps all four busy: its multiply-adds by the architecture's rate for the operands'
+// type, rounded up.
 [[nodiscard]] int issue_cycles(const Mma& mma, const Arch& arch);
 // The same on the oldest architecture that has the instruction.
 [[nodiscard]] int issue_cycles(const Mma& mma);

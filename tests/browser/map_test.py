@@ -227,16 +227,24 @@ IN_BROWSER = (
 
 
 def subjects(kiln):
-    """Words of `kiln map` and the cells they draw: every atom and operand, copies, layouts."""
+    """Words of `kiln map` and the cells they draw: every atom and operand (one of those that differ in N
+    alone), copies, layouts. An operand that is read from shared memory has banks and no owners."""
     argv = [str(kiln), "atoms", "--json"]
     atoms = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
     for atom in atoms:
-        counts = [x["rows"] * x["cols"] for x in (atom["operands"][o] for o in "ABC")]
-        for operand, count in zip("ABC", counts):
+        if atom["reads_shared"] and "n24k" not in atom["name"]:
+            continue
+        owned = 0
+        for operand in "ABC":
+            facts = atom["operands"][operand]
+            count = facts["rows"] * facts["cols"]
+            yield [atom["name"], "--operand", operand, "--banks"], count
+            if not facts["layout"]:
+                continue
+            owned += count
             yield [atom["name"], "--operand", operand], count
             yield [atom["name"], "--operand", operand, "--table"], count
-            yield [atom["name"], "--operand", operand, "--banks"], count
-        yield [atom["name"]], sum(counts)
+        yield [atom["name"]], owned
     for copy, trans in itertools.product((1, 2, 4), ("", ".trans")):
         yield [f"ldmatrix.x{copy}{trans}"], 64 * copy
     yield ["(4,(2,2)):(4,(2,1))"], 16

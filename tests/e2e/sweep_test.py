@@ -8,11 +8,15 @@ with four warps per block. A run must find nothing: no element outside its bound
 0. Kernels that are wrong on purpose show that the sweep would notice. KILN_RELEASE runs all shapes;
 KILN, which has sanitizers and is slower, every SAMPLE-th. With KILN alone it runs all of them if it
 is fast (SLOW_S for one small run). KILN_SWEEP=all or KILN_SWEEP=sample decides for both.
+
+The three kernels of chapter 4 are run for every M, N and K in EDGES, those around the edges of their
+tiles: all of them, some minutes a kernel, with KILN_SWEEP=all; else a tenth, the same in each run.
 """
 
 import itertools
 import json
 import os
+import random
 import subprocess
 import time
 import unittest
@@ -20,13 +24,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples" / "matmul_wmma.co"
-ORIGINAL = ROOT.parent / "shared" / "seeds" / "ch4_wmma.co"
+EXAMPLES = ROOT / "examples"
+SEEDS = ROOT.parent / "shared" / "seeds"
+EXAMPLE = EXAMPLES / "matmul_wmma.co"
+ORIGINAL = SEEDS / "ch4_wmma.co"
 KERNELS = Path(__file__).resolve().parent / "testdata"
 KILN = os.environ.get("KILN", str(ROOT / "build" / "release" / "bin" / "kiln"))
 RELEASE = os.environ.get("KILN_RELEASE", "")
 
 EXTENTS = range(1, 34, 4)
+EDGES = (1, 7, 15, 16, 17, 31, 63, 64, 65, 127, 128, 129)
+EDGES_SEED = 4
 FILLS = ("normal", "integers", "adversarial")
 PRODUCT = "output[m,n] = lhs[m,k] * rhs[n,k]"
 FOUR_WARPS = [f"-DTILE_{axis}=32" for axis in "MNK"]
@@ -37,9 +45,9 @@ SAMPLE = 10
 TIMEOUT_S = 60
 
 
-def command(kernel, shape, options=()):
+def command(kernel, shape, options=(), arch="sm_80"):
     sizes = ",".join(f"{name}={size}" for name, size in shape.items())
-    argv = [KILN, "run", str(kernel), "--arch", "sm_80", "--on", "sim", "--json"]
+    argv = [KILN, "run", str(kernel), "--arch", arch, "--on", "sim", "--json"]
     return argv + ["--shape", sizes, *options]
 
 
@@ -155,6 +163,40 @@ class Sweep(unittest.TestCase):
         self.elementwise("host_reference_matches_an_einsum.co", "y", options)
 
 
+class Chapter4(unittest.TestCase):
+    """Every M, N and K in EDGES, or a tenth of them, each with one fill."""
+
+    def sweep(self, kernel, arch):
+        chance = random.Random(EDGES_SEED)
+        cases = []
+        for sizes in itertools.product(EDGES, repeat=3):
+            options = ["--fill", chance.choice(FILLS), "--expect", PRODUCT]
+            cases.append([RELEASE or KILN, *command(kernel, dict(zip("MNK", sizes)), options, arch)[1:]])
+        complete = os.environ.get("KILN_SWEEP", "") == "all"
+        chosen = cases if complete else chance.sample(cases, len(cases) // SAMPLE)
+        start = time.perf_counter()
+        with ThreadPoolExecutor(JOBS) as pool:
+            mistakes = [m for m in pool.map(lambda argv: mistake_of(argv, "output"), chosen) if m]
+        took = f"{time.perf_counter() - start:.0f} s"
+        print(f"{kernel.name}: {len(chosen)} of {len(cases)} shapes, {len(mistakes)} wrong, {took}", flush=True)
+        self.assertFalse(mistakes, "\n".join(mistakes[:3]))
+
+    def test_one_warp(self):
+        self.sweep(EXAMPLE, "sm_80")
+
+    def test_one_warpgroup(self):
+        self.sweep(EXAMPLES / "matmul_wgmma.co", "sm_90a")
+
+    def test_two_warpgroups(self):
+        self.sweep(EXAMPLES / "matmul_wgmma_2group.co", "sm_90a")
+
+    @unittest.skipUnless(SEEDS.exists(), "the original kernels are not beside this repository")
+    def test_original_texts(self):
+        for name, arch in (("wmma", "sm_80"), ("wgmma", "sm_90a"), ("wgmma_2group", "sm_90a")):
+            with self.subTest(name):
+                self.sweep(SEEDS / f"ch4_{name}.co", arch)
+
+
 class NegativeControl(unittest.TestCase):
     """What the sweep would look like if something were wrong."""
 
@@ -176,8 +218,8 @@ class NegativeControl(unittest.TestCase):
         self.assertGreater(self.outside(command(EXAMPLE, dict(M=16, N=16, K=16), options)), 0)
 
     def test_short_k_loop_is_found_by_the_einsum_only(self):
-        kernel = KERNELS / "fail_k_loop_one_tile_short.co"
-        shape = dict(M=20, N=20, K=40)
+        kernel = KERNELS / "fail_k_loop_as_short_as_a_parameter_says.co"
+        shape = dict(M=20, N=20, K=40, steps=2)
         self.assertEqual(mistake_of(command(kernel, shape), "output"), "")
         for fill in FILLS:
             options = ["--fill", fill, "--expect", PRODUCT]

@@ -4,8 +4,9 @@
     tests/nvcc/run.py --kiln build/release/bin/kiln [--results FILE] [FILTER]
 
 Needs nvcc on the PATH. A golden file takes part when it has a line `// RUN: kiln emit ...` and is
-meant to succeed; the architecture is the one on that line. Examples are compiled for each of
-ARCHES, the programs of tests/gpu and headers for the first, and there a warning is an error.
+meant to succeed, and each kernel of examples/ does; the architecture is the one on that line. CUDA
+examples are compiled for each of ARCHES, the programs of tests/gpu and headers for the first, and
+there a warning is an error. Nowhere may ptxas say that it serialises a warpgroup's products.
 """
 
 import argparse
@@ -27,6 +28,8 @@ DEFAULT_ARCH = "sm_90a"
 ARCHES = ("sm_80", "sm_90a")
 TIMEOUT_S = 300
 _RUN = re.compile(r"^// RUN: (kiln emit .*)$", re.M)
+# ptxas waits for each product by itself (it says so, as C7510 to C7520).
+_SERIALISED = re.compile(r"\(C75[12]\d\)")
 
 
 def emit_cases(kiln, name_filter):
@@ -35,9 +38,12 @@ def emit_cases(kiln, name_filter):
     for path in tree.files(".co", ".kir"):
         if path.name.startswith("fail_") or name_filter not in str(path):
             continue
+        runs = []
         if "testdata" in path.parts or "e2e" in path.parts:
             runs = _RUN.findall(tree.text(path))
-            found += [(path, partial(compile_emitted, kiln, path, run)) for run in runs]
+        if path.parts[0] == "examples":
+            runs = ["kiln emit %s"]
+        found += [(path, partial(compile_emitted, kiln, path, run)) for run in runs]
     return found
 
 
@@ -68,7 +74,8 @@ def _run(argv, folder):
         )
     except subprocess.TimeoutExpired:
         return f"no answer in {TIMEOUT_S} s: {shlex.join(argv)}"
-    return "" if done.returncode == 0 else f"{shlex.join(argv)}\n{done.stderr[-3000:]}"
+    wrong = done.returncode != 0 or _SERIALISED.search(done.stdout + done.stderr)
+    return f"{shlex.join(argv)}\n{(done.stdout + done.stderr)[-3000:]}" if wrong else ""
 
 
 def compile_source(path, arch):

@@ -51,6 +51,11 @@ __device__ inline void set_element(Register (&registers)[N], int i, T value) {
   }
 }
 
+// Four bytes as a register, the first in its low bits.
+__device__ inline u32 pack_bytes(u32 b0, u32 b1, u32 b2, u32 b3) {
+  return b0 | b1 << 8 | b2 << 16 | b3 << 24;
+}
+
 // Sets every element.
 template <class T, class Register, int N>
 __device__ inline void fill(Register (&registers)[N], T value) {

@@ -5,8 +5,8 @@
 //
 // Without a swizzle rows are dense. With one of 32, 64 or 128 bytes a row is cut into panels of
 // that many bytes, each panel stored whole (all rows) before the next; inside it the number of a
-// 16-byte chunk is XORed with address bits 7 and up. The base must then be a multiple of 1024
-// bytes.
+// 16-byte chunk is XORed with address bits 7 and up. Panels of 16 bytes have nothing to XOR. The
+// base must then be a multiple of 1024 bytes.
 #pragma once
 
 namespace kiln {
@@ -16,21 +16,30 @@ struct Tile {
   using Element = T;
   static constexpr int kRows = Rows;
   static constexpr int kCols = Cols;
-  static_assert(Swizzle == 0 || Swizzle == 32 || Swizzle == 64 || Swizzle == 128,
+  static constexpr int kSwizzle = Swizzle;
+  static_assert(Swizzle == 0 || Swizzle == 16 || Swizzle == 32 || Swizzle == 64 || Swizzle == 128,
                 "no such swizzle");
 
   unsigned char* base;
 
   __device__ explicit Tile(unsigned char* bytes) : base(bytes) {}
 
-  // Bytes from the base to an element.
-  __device__ static int offset(int row, int col) {
+  // Bytes from the base to where an element would be without the XOR.
+  __device__ static int plain_offset(int row, int col) {
     constexpr int kSize = static_cast<int>(sizeof(T));
     if constexpr (Swizzle == 0) {
       return (row * Cols + col) * kSize;
     } else {
       const int byte = col * kSize;
-      const int plain = byte / Swizzle * (Rows * Swizzle) + row * Swizzle + byte % Swizzle;
+      return byte / Swizzle * (Rows * Swizzle) + row * Swizzle + byte % Swizzle;
+    }
+  }
+  // Bytes from the base to an element.
+  __device__ static int offset(int row, int col) {
+    const int plain = plain_offset(row, col);
+    if constexpr (Swizzle == 0) {
+      return plain;
+    } else {
       return plain ^ (((plain >> 7) & (Swizzle / 16 - 1)) << 4);
     }
   }

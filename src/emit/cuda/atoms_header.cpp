@@ -79,6 +79,7 @@ std::string all_fragments() {
   std::vector<std::string> seen;
   std::string out = "\nnamespace detail {\n\n";
   for (const target::Mma& row : target::all_mmas()) {
+    if (row.reads_shared || row.sparse) continue;  // the library has neither
     const std::string text = fragments(row);
     if (std::ranges::find(seen, text) != seen.end()) continue;
     out += text;
@@ -130,7 +131,9 @@ std::string async_atom(const target::Copy& row) {
 std::string atoms_header() {
   std::string out(kOpening);
   out += all_fragments();
-  for (const target::Mma& row : target::all_mmas()) out += atom(row);
+  for (const target::Mma& row : target::all_mmas()) {
+    if (!row.reads_shared && !row.sparse) out += atom(row);
+  }
   for (const target::Copy& row : target::all_copies()) {
     if (row.kind == target::CopyKind::kMatrix) out += matrix_atom(row);
     if (row.kind == target::CopyKind::kAsync) out += async_atom(row);

@@ -18,10 +18,12 @@ TEST(AtomsHeader, TheCommittedFileIsUpToDate) {
   EXPECT_EQ(text.str(), atoms_header()) << "please run ./dev docs";
 }
 
-TEST(AtomsHeader, HasEveryMatrixInstruction) {
+// Those of warpgroups take descriptors, sparse ones metadata: the library makes neither.
+TEST(AtomsHeader, HasEveryDenseMatrixInstructionOfAWarp) {
   const std::string text = atoms_header();
   for (const target::Mma& row : target::all_mmas()) {
-    EXPECT_NE(text.find(row.ptx), std::string::npos) << row.name;
+    const bool wanted = !row.reads_shared && !row.sparse;
+    EXPECT_EQ(text.find(row.ptx) != std::string::npos, wanted) << row.name;
   }
 }
 

@@ -4,7 +4,9 @@
 #include "emit/cuda/emit_op.h"
 #include "emit/cuda/instruction.h"
 #include "emit/cuda/lane_map.h"
+#include "target/descriptor.h"
 #include "target/fragment.h"
+#include "target/sparse.h"
 
 namespace kiln::emit {
 
@@ -44,11 +46,23 @@ struct Registers {
   [[nodiscard]] int count() const { return per(fragment.values); }
 };
 
+// A register for each repetition along K.
+Registers metadata_registers(const target::Mma& atom, const ir::FragType& type) {
+  const target::SparseMetadata& metadata = target::metadata_of(atom);
+  const int each =
+      type.dtype == DType::kU32 ? target::words_of_step(metadata) : groups_of_row(metadata) / 2;
+  Registers out{.fragment = {}, .dtype = DType::kU32, .type = register_type(DType::kU32)};
+  out.fragment.lanes = atom.lanes;
+  out.fragment.values = static_cast<int>(type.cols) / each;
+  return out;
+}
+
 Registers registers_of(const ir::Function& function, ValueId frag) {
   const auto* alloc = function.def_as<ir::Alloc>(frag);
   KILN_CHECK(alloc != nullptr && alloc->atom != nullptr, "fragment `{}` has no instruction",
              function.values[frag].name);
   const ir::FragType& type = function.frag_type(frag);
+  if (type.role == ir::Role::kMetadata) return metadata_registers(*alloc->atom, type);
   const target::Operand operand = operand_of(type.role);
   const bool transposed = is_transposed(function, frag);
   const auto rows = static_cast<int>(transposed ? type.cols : type.rows);
@@ -59,9 +73,19 @@ Registers registers_of(const ir::Function& function, ValueId frag) {
           .type = register_type(dtype)};
 }
 
+// The load that says where a tile read in place is; null for registers.
+const ir::Load* placed_by(const ir::Function& function, ValueId frag) {
+  for (const Op& op : function.ops) {
+    const auto* load = std::get_if<ir::Load>(&op.data);
+    if (load != nullptr && load->frag == frag && load->in_shared) return load;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void declare_fragment(Kernel& kernel, ValueId frag, const ir::Alloc& alloc) {
+  if (placed_by(kernel.function, frag) != nullptr) return;  // declared by its load
   const Registers registers = registers_of(kernel.function, frag);
   kernel.out.line(format("{} {}[{}];", registers.type.type, kernel.name(frag), registers.count()));
   if (alloc.initial.valid()) {
@@ -133,7 +157,8 @@ void emit_runs(Kernel& kernel, const Runs& runs) {
   const Registers registers = registers_of(kernel.function, runs.frag);
   const target::Fragment& fragment = registers.fragment;
   const Expr first_value = Expr(runs.length) * Expr::var(kernel.counter);
-  const PlaceExpr of_lane = place_of(mode(fragment.tv, 0), fragment.rows, kernel.use_lane());
+  const PlaceExpr of_lane =
+      place_of(mode(fragment.tv, 0), fragment.rows, kernel.thread_in(fragment.lanes));
   const PlaceExpr of_value = place_of(mode(fragment.tv, 1), fragment.rows, first_value);
   std::vector<Expr> index = {of_lane.row + of_value.row, of_lane.col + of_value.col};
   if (runs.transposed) std::swap(index[0], index[1]);
@@ -153,7 +178,74 @@ void emit_runs(Kernel& kernel, const Runs& runs) {
 
 }  // namespace
 
+namespace {
+
+void emit_descriptor(Kernel& kernel, const ir::Load& load) {
+  kernel.requirements.headers.insert("wgmma.cuh");
+  const ir::ResolvedView view = ir::resolve_view(kernel.function, load.view);
+  const ir::ViewType& root = kernel.function.view_type(view.root);
+  const std::vector<Expr> extents(root.shape.begin(), root.shape.end() - 1);
+  const std::vector<Expr> leading(view.origin.begin(), view.origin.end() - 1);
+  const auto& alloc = *kernel.function.def_as<ir::Alloc>(view.root);
+  const auto distances = target::encoded_distances(
+      {.leading = load.leading, .stride = load.stride, .swizzle = alloc.swizzle},
+      load.major == ir::Major::kCol);
+  kernel.out.line(format("const kiln::u64 {} = kiln::matrix_descriptor<{}, {}>({}, {}, {});",
+                         kernel.name(load.frag), distances.leading, distances.stride,
+                         kernel.name(view.root), kernel.text(flat_index(extents, leading)),
+                         kernel.text(view.origin.back())));
+}
+
+}  // namespace
+
+namespace {
+
+// One part of a lane's metadata: a byte of four, or the word; 0 outside the window's limits.
+std::string metadata_part(Kernel& kernel, const ir::Load& load, const PlaceExpr& place) {
+  const ir::ResolvedView view = ir::resolve_view(kernel.function, load.view);
+  const std::vector<Expr> index = {place.row, place.col};
+  const std::string part = element(kernel, view, index);
+  const std::string limits = inside(kernel, view, index, load.guarded);
+  return limits.empty() ? part : format("{} ? {} : 0", limits, part);
+}
+
+void emit_metadata_load(Kernel& kernel, const ir::Load& load) {
+  const ir::FragType& type = kernel.function.frag_type(load.frag);
+  const target::Mma& atom = *kernel.function.def_as<ir::Alloc>(load.frag)->atom;
+  const target::SparseMetadata& metadata = target::metadata_of(atom);
+  const Registers registers = registers_of(kernel.function, load.frag);
+  const Expr lane = kernel.thread_in(atom.lanes);
+  const Expr supplier = Expr(metadata.suppliers) * floor_div(lane, Expr(4)) +
+                        mod(mod(lane, Expr(4)), Expr(metadata.suppliers));
+  const bool words = type.dtype == DType::kU32;
+  for (int k = 0; k < registers.fragment.values; ++k) {
+    const std::string target = format("{}[{}]", kernel.name(load.frag), k);
+    if (words) {
+      PlaceExpr place = place_of(target::word_map(metadata), metadata.m, supplier);
+      place.col = place.col + Expr(k * target::words_of_step(metadata));
+      kernel.out.line(format("{} = {};", target, metadata_part(kernel, load, place)));
+      continue;
+    }
+    kernel.requirements.headers.insert("fragment.cuh");
+    std::vector<std::string> bytes;
+    for (int part = 0; part < 4; ++part) {
+      const PlaceExpr of_lane = place_of(mode(metadata.map, 0), metadata.m, supplier);
+      const PlaceExpr of_nibble = place_of(mode(metadata.map, 1), metadata.m, Expr(2 * part));
+      const Expr group = of_lane.col + of_nibble.col + Expr(k * groups_of_row(metadata));
+      bytes.push_back(
+          metadata_part(kernel, load, {of_lane.row + of_nibble.row, floor_div(group, Expr(2))}));
+    }
+    kernel.out.call(format("{} = kiln::pack_bytes", target), bytes);
+  }
+}
+
+}  // namespace
+
 void emit_op(Kernel& kernel, const Op&, const ir::Load& load) {
+  if (load.in_shared) return emit_descriptor(kernel, load);
+  if (kernel.function.frag_type(load.frag).role == ir::Role::kMetadata) {
+    return emit_metadata_load(kernel, load);
+  }
   if (load.instruction != nullptr) {
     return emit_matrix_load(kernel, load, ir::resolve_view(kernel.function, load.view));
   }
@@ -174,6 +266,31 @@ void emit_op(Kernel& kernel, const Op&, const ir::Store& store) {
                      .guarded = store.guarded});
 }
 
+// Both accumulators have the same registers: one multiply-add each, by its row's factor.
+void emit_op(Kernel& kernel, const Op&, const ir::Scale& scale) {
+  const ir::ResolvedView view = ir::resolve_view(kernel.function, scale.factors);
+  const bool upright = kernel.function.view_type(scale.factors).shape[1].is(1);
+  const Registers registers = registers_of(kernel.function, scale.c);
+  const target::Fragment& fragment = registers.fragment;
+  const Expr value = Expr::var(kernel.counter);
+  const PlaceExpr of_lane =
+      place_of(mode(fragment.tv, 0), fragment.rows, kernel.thread_in(fragment.lanes));
+  const PlaceExpr of_value = place_of(mode(fragment.tv, 1), fragment.rows, value);
+  const Expr row = of_lane.row + of_value.row;
+  const std::vector<Expr> index = upright ? std::vector{row, Expr(0)} : std::vector{Expr(0), row};
+  const std::string factor = element(kernel, view, index);
+  const std::string limits = inside(kernel, view, index, scale.guarded);
+  const std::string& i = kernel.name(kernel.counter);
+  const std::string sum = format("{}[{}]", kernel.name(scale.c), i);
+  kernel.out.line("#pragma unroll");
+  kernel.out.open(format("for (int {} = 0; {} < {}; ++{}) {{", i, i, fragment.values, i));
+  kernel.out.line(format("{} = fmaf({} * {}, {}[{}], {});", sum,
+                         limits.empty() ? factor : format("({} ? {} : 0.0f)", limits, factor),
+                         bracketed(scalar(kernel, scale.factor), Binding::kProduct),
+                         kernel.name(scale.partial), i, sum));
+  kernel.out.close();
+}
+
 namespace {
 
 std::string atom_registers(Kernel& kernel, ValueId frag, const Registers& registers,
@@ -185,8 +302,45 @@ std::string atom_registers(Kernel& kernel, ValueId frag, const Registers& regist
 
 }  // namespace
 
+namespace {
+
+// A descriptor counts in units of 16 bytes.
+std::string moved_descriptor(Kernel& kernel, ValueId frag, std::int64_t bytes) {
+  return bytes == 0 ? kernel.name(frag) : format("{} + {}", kernel.name(frag), bytes / 16);
+}
+
+// One call for each repetition along K.
+void emit_product(Kernel& kernel, const ir::Mma& mma) {
+  const bool a_registers = mma.a_steps.empty();
+  const auto col = [](ir::Major major) { return major == ir::Major::kCol ? 1 : 0; };
+  std::string function =
+      a_registers ? wrapper_name_with_registers(*mma.atom) : wrapper_name(*mma.atom);
+  if (a_registers) {
+    kernel.requirements.require_with_registers(*mma.atom);
+  } else {
+    kernel.requirements.require(*mma.atom);
+  }
+  if (mma.atom->transposes) {
+    function += a_registers ? format("<{}>", col(mma.b_major))
+                            : format("<{}, {}>", col(mma.a_major), col(mma.b_major));
+  }
+  for (std::size_t k = 0; k < static_cast<std::size_t>(mma.repeats[2]); ++k) {
+    const std::string a = a_registers
+                              ? atom_registers(kernel, mma.a, registers_of(kernel.function, mma.a),
+                                               0, static_cast<std::int64_t>(k))
+                              : moved_descriptor(kernel, mma.a, mma.a_steps[k]);
+    const std::string metadata =
+        mma.metadata.valid() ? format(", {}[{}]", kernel.name(mma.metadata), k) : "";
+    kernel.out.line(format("{}({}, {}, {}{});", function, kernel.name(mma.c), a,
+                           moved_descriptor(kernel, mma.b, mma.b_steps[k]), metadata));
+  }
+}
+
+}  // namespace
+
 // One call for each repetition of the instruction, contraction innermost.
 void emit_op(Kernel& kernel, const Op&, const ir::Mma& mma) {
+  if (mma.atom->reads_shared) return emit_product(kernel, mma);
   kernel.requirements.require(*mma.atom);
   const Registers a = registers_of(kernel.function, mma.a);
   const Registers b = registers_of(kernel.function, mma.b);
@@ -194,9 +348,12 @@ void emit_op(Kernel& kernel, const Op&, const ir::Mma& mma) {
   for (std::int64_t m = 0; m < mma.repeats[0]; ++m) {
     for (std::int64_t n = 0; n < mma.repeats[1]; ++n) {
       for (std::int64_t k = 0; k < mma.repeats[2]; ++k) {
-        kernel.out.line(format(
-            "{}({}, {}, {});", wrapper_name(*mma.atom), atom_registers(kernel, mma.c, c, m, n),
-            atom_registers(kernel, mma.a, a, m, k), atom_registers(kernel, mma.b, b, n, k)));
+        const std::string metadata =
+            mma.metadata.valid() ? format(", {}[{}]", kernel.name(mma.metadata), k) : "";
+        kernel.out.line(format("{}({}, {}, {}{});", wrapper_name(*mma.atom),
+                               atom_registers(kernel, mma.c, c, m, n),
+                               atom_registers(kernel, mma.a, a, m, k),
+                               atom_registers(kernel, mma.b, b, n, k), metadata));
       }
     }
   }

@@ -21,6 +21,10 @@ void emit_op(Kernel& kernel, const ir::Op& op, const ir::Once& once);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Return& ret);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Barrier& barrier);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::CopyWait& wait);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::MmaFence& fence);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::MmaCommit& commit);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::MmaWait& wait);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::ProxyFence& fence);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::NoOp& none);
 // Memory.
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Alloc& alloc);
@@ -32,6 +36,7 @@ void emit_op(Kernel& kernel, const ir::Op& op, const ir::Fill& fill);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Load& load);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Mma& mma);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Store& store);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Scale& scale);
 // Scalars with a statement of their own.
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Bind& bind);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Set& set);

@@ -98,4 +98,29 @@ void emit_op(Kernel& kernel, const Op&, const ir::CopyWait& wait) {
   kernel.out.line(format("kiln::cp_async_wait<{}>();", wait.pending));
 }
 
+namespace {
+
+void wgmma_line(Kernel& kernel, std::string line) {
+  kernel.requirements.headers.insert("wgmma.cuh");
+  kernel.out.line(std::move(line));
+}
+
+}  // namespace
+
+void emit_op(Kernel& kernel, const Op&, const ir::MmaFence&) {
+  wgmma_line(kernel, "kiln::wgmma_fence();");
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::MmaCommit&) {
+  wgmma_line(kernel, "kiln::wgmma_commit();");
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::MmaWait& wait) {
+  wgmma_line(kernel, format("kiln::wgmma_wait<{}>();", wait.pending));
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::ProxyFence&) {
+  wgmma_line(kernel, "kiln::fence_async_proxy();");
+}
+
 }  // namespace kiln::emit

@@ -104,6 +104,24 @@ TEST(EmitTest, EveryMemoryHasItsCopy) {
   EXPECT_TRUE(has(text, "cudaFuncAttributeMaxDynamicSharedMemorySize, 73728);"));
 }
 
+// The header of descriptors comes with products alone, and a wrapper for each form that is used.
+TEST(EmitTest, ProductsBringTheirHeaderAndWrappers) {
+  const std::string both = emitted("two_warpgroups.kir");
+  EXPECT_TRUE(has(both, "#include \"kiln/device/wgmma.cuh\""));
+  EXPECT_EQ(both.find("_registers("), std::string::npos);
+  const std::string registers = emitted("operand_in_registers.kir");
+  EXPECT_TRUE(has(registers, "m64n24k16_f32_f16_registers<0>(mc, &ma[4], mb + 2);"));
+  EXPECT_EQ(registers.find("kiln::u64 a,"), std::string::npos);
+  EXPECT_EQ(emitted("one_warp.kir").find("wgmma"), std::string::npos);
+}
+
+// A thread of a warpgroup finds its place by its number among 128.
+TEST(EmitTest, AccumulatorsOfWarpgroupsAreStoredByThread) {
+  EXPECT_TRUE(has(emitted("two_warpgroups.kir"),
+                  "&output_s.at(64 * p_1 + 16 * (thread % 128 / 32) + 8 * (i % 2) + "
+                  "thread % 128 / 4 % 8, 8 * (i / 2) + 2 * (thread % 128 % 4))"));
+}
+
 TEST(EmitTest, GuardedTilesMoveByElement) {
   const std::string text = emitted("edges.kir");
   EXPECT_TRUE(has(text, "if (i + 6 < 8) s.at(0, i + 6) = i < 3 ? x[i] : kiln::zero<float>();"));
@@ -115,7 +133,8 @@ TEST(EmitTest, GuardedTilesMoveByElement) {
 }
 
 TEST(EmitTest, TheTextIsTheSameEveryTime) {
-  for (const char* name : {"edges.kir", "one_warp.kir", "scalars.kir", "memories.kir"}) {
+  for (const char* name : {"edges.kir", "one_warp.kir", "scalars.kir", "memories.kir",
+                           "two_warpgroups.kir", "operand_in_registers.kir"}) {
     EXPECT_EQ(emitted(name), emitted(name));
   }
 }

@@ -23,6 +23,9 @@ constexpr int kWarp = 32;
 }  // namespace
 
 void Requirements::require(const target::Mma& mma) { insert_by_name(mmas, mma); }
+void Requirements::require_with_registers(const target::Mma& mma) {
+  insert_by_name(register_mmas, mma);
+}
 void Requirements::require(const target::Copy& copy) { insert_by_name(copies, copy); }
 
 Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sources& sources,

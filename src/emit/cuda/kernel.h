@@ -19,9 +19,11 @@ namespace kiln::emit {
 struct Requirements {
   std::set<std::string> headers;  // "copy.cuh"
   std::vector<const target::Mma*> mmas;
+  std::vector<const target::Mma*> register_mmas;  // that read shared memory, with A in registers
   std::vector<const target::Copy*> copies;
 
   void require(const target::Mma& mma);
+  void require_with_registers(const target::Mma& mma);
   void require(const target::Copy& copy);
 };
 

@@ -49,7 +49,10 @@ INSTANTIATE_TEST_SUITE_P(Samples, NvccTest,
                                          Case{"scalars", "sm_86"}, Case{"scalars", "sm_90a"},
                                          Case{"memories", "sm_80"}, Case{"memories", "sm_86"},
                                          Case{"memories", "sm_90a"}, Case{"edges", "sm_80"},
-                                         Case{"edges", "sm_86"}, Case{"edges", "sm_90a"}));
+                                         Case{"edges", "sm_86"}, Case{"edges", "sm_90a"},
+                                         Case{"two_warpgroups", "sm_90a"},
+                                         Case{"operand_in_registers", "sm_90a"},
+                                         Case{"operands_of_both_columns", "sm_90a"}));
 
 }  // namespace
 }  // namespace kiln::emit

@@ -151,10 +151,13 @@ TEST(LaneMapTest, PlacesAreThoseOfTheMap) {
   const Expr lane = kM;
   const Expr value = kK;
   for (const target::Mma& mma : target::all_mmas()) {
+    // Of rows that differ in N alone, one is enough.
+    if (mma.reads_shared && mma.shape.n != 24) continue;
     for (const target::Operand operand :
          {target::Operand::kA, target::Operand::kB, target::Operand::kC}) {
+      if (!has_map(mma, operand)) continue;
       const Layout& map = map_of(mma, operand);
-      const int rows = extents(mma.shape, operand).rows;
+      const int rows = extents(mma, operand).rows;
       const PlaceExpr of_lane = place_of(mode(map, 0), rows, lane);
       const PlaceExpr of_value = place_of(mode(map, 1), rows, value);
       for (std::int64_t l = 0; l < mma.lanes; ++l) {

@@ -39,6 +39,11 @@ bool is_pure(OpKind kind) {
     case OpKind::kLoad:
     case OpKind::kMma:
     case OpKind::kStore:
+    case OpKind::kScale:
+    case OpKind::kMmaFence:
+    case OpKind::kMmaCommit:
+    case OpKind::kMmaWait:
+    case OpKind::kProxyFence:
     case OpKind::kBind:
     case OpKind::kGet:
     case OpKind::kSet:

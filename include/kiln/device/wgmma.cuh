@@ -1,0 +1,53 @@
+// What surrounds a warpgroup's matrix instructions (wgmma, sm_90a): descriptors of tiles in shared
+// memory, fences, groups.
+//
+//   const kiln::u64 a = kiln::matrix_descriptor<0, 1024>(tile, 64 * p, 0);
+//   kiln::wgmma_fence();                    // registers are ready
+//   mma_m64n64k16_f32_f16(c, a, b);         // and more; they run on
+//   kiln::wgmma_commit();
+//   kiln::wgmma_wait<0>();                  // c is there, a and b have been read
+//
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
+#pragma once
+
+#include "kiln/device/memory.cuh"
+#include "kiln/device/tile.cuh"
+
+namespace kiln {
+
+// The descriptor of the part of a tile in panels that begins at (row, col), with the leading and
+// the stride byte offset that the instruction wants. The address is taken before the swizzle, which
+// the instruction applies itself.
+template <int Leading, int Stride, class T, int Rows, int Cols, int Swizzle>
+__device__ inline u64 matrix_descriptor(const Tile<T, Rows, Cols, Swizzle>& tile, int row,
+                                        int col) {
+  static_assert(Swizzle != 0, "a tile read in place lies in panels");
+  constexpr u64 kMode = Swizzle == 128 ? 1 : Swizzle == 64 ? 2 : Swizzle == 32 ? 3 : 0;
+  constexpr u64 kFixed =
+      kMode << 62 | static_cast<u64>(Stride >> 4) << 32 | static_cast<u64>(Leading >> 4) << 16;
+  const u32 address =
+      shared_address(tile.base) + Tile<T, Rows, Cols, Swizzle>::plain_offset(row, col);
+  return kFixed | (address >> 4 & 0x3fff);
+}
+
+// This thread's writes to registers come before the next instructions that use them.
+__device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+// Closes a group of instructions.
+__device__ inline void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// Waits until all but the `Pending` youngest groups have finished.
+template <int Pending>
+__device__ inline void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
+
+// What this thread wrote to shared memory, or saw written, is there for instructions that read it
+// past the threads' view: wgmma, bulk copies.
+__device__ inline void fence_async_proxy() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+}  // namespace kiln

@@ -1,0 +1,120 @@
+// `kiln explain`: compile, choose a shape, count in the simulator, work out the rest, print.
+#include "driver/bind.h"
+#include "driver/commands.h"
+#include "driver/machine.h"
+#include "driver/report.h"
+#include "explain/cost_print.h"
+#include "explain/full_tiles.h"
+
+namespace kiln::driver {
+
+namespace {
+
+// All blocks are counted when that is no more work than this, else some that stand for the others.
+// Work is flops of matrix instructions; the simulator does about 10^9 a second.
+constexpr double kWorkMax = 5e8;
+constexpr double kWorkOfRequest = 300;
+
+double work_of(const sim::Counters& counts) {
+  double work =
+      kWorkOfRequest * static_cast<double>(counts.requests_global + counts.requests_shared);
+  for (const auto& [name, count] : counts.instructions) {
+    const target::Mma* atom = target::find_mma(name);
+    if (atom == nullptr) continue;
+    const target::MmaShape& shape = atom->shape;
+    work += 2.0 * shape.m * shape.n * shape.k * static_cast<double>(count);
+  }
+  return work;
+}
+
+// A few full tiles, as `--shape` would say it.
+std::vector<Assignment> assumed_shapes(const ir::Function& function) {
+  const std::vector<std::int64_t> values = explain::full_tiles(function);
+  std::vector<Assignment> out;
+  for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
+    const ir::Var& var = function.vars[ir::VarId{v}];
+    if (var.kind != ir::VarKind::kDim) continue;
+    out.push_back({var.name, format("{}", values[v])});
+  }
+  for (const ir::Param& param : function.params) {
+    if (!std::holds_alternative<ir::ScalarType>(function.type(param.value))) continue;
+    out.push_back({param.name, format("{}", param.var.valid() ? values[param.var.index] : 1)});
+  }
+  return out;
+}
+
+// Every input is 1: what is counted depends on no data but where the program branches on some.
+Stage<ir::Arguments> bind_ones(const ir::Function& function, const std::vector<Assignment>& shapes,
+                               Diagnostics& diags) {
+  BindOptions how;
+  how.shapes = shapes;
+  how.fill = Fill::kOnes;
+  how.memory_bytes_max = memory_bytes();
+  how.use = Use::kCount;
+  auto arguments = bind(function, std::move(how), diags);
+  if (!arguments) return Unexpected{Exit::kUsage};
+  if (!check_entry(function, *arguments, diags)) return Unexpected{Exit::kWrong};
+  return std::move(*arguments);
+}
+
+Stage<sim::Outcome> count(const Program& program, const ir::Function& function,
+                          ir::Arguments& arguments, bool all_blocks, Console& console) {
+  sim::Options how;
+  how.checks = false;
+  how.by_operation = true;
+  how.representative_blocks = !all_blocks;
+  auto outcome = sim::run(program.decided, function, arguments, how);
+  if (!outcome) return environment_failed(console, outcome.error());
+  return std::move(*outcome);
+}
+
+bool counted_all(const sim::Outcome& outcome) {
+  for (const sim::Launched& launched : outcome.launches) {
+    if (launched.blocks_run != launched.blocks) return false;
+  }
+  return true;
+}
+
+Exit explain_function(const ExplainOptions& options, const std::vector<Assignment>& given,
+                      Program& program, Console& console) {
+  const auto kernel = choose_kernel(program, options.program.file, options.kernel, program.diags);
+  if (!kernel) return Exit::kUsage;
+  const ir::Function& function = program.decided.functions[*kernel];
+  const std::vector<Assignment> shapes = given.empty() ? assumed_shapes(function) : given;
+  auto arguments = bind_ones(function, shapes, program.diags);
+  if (!arguments) return arguments.error();
+  auto outcome = count(program, function, *arguments, false, console);
+  if (!outcome) return outcome.error();
+  if (!counted_all(*outcome) && work_of(outcome->counters) <= kWorkMax) {
+    arguments = bind_ones(function, shapes, program.diags);
+    if (!arguments) return arguments.error();
+    outcome = count(program, function, *arguments, true, console);
+    if (!outcome) return outcome.error();
+  }
+  report_findings(*outcome, program.diags);
+  if (program.diags.has_errors()) return Exit::kWrong;
+  explain::Explanation explanation =
+      explain::explain_kernel(program.decided, function, *arguments, *outcome);
+  explanation.shape_assumed = given.empty() && !explanation.shape.empty();
+  return write_text(console, options.output,
+                    options.json ? explain::to_json(explanation, program.sources)
+                                 : explain::to_text(explanation, program.sources));
+}
+
+}  // namespace
+
+Exit explain(const ExplainOptions& options, Console& console) {
+  if (options.html) return not_available("`kiln explain --html`", console);
+  Program program;
+  const auto shapes =
+      parse_assignments("--shape", options.shapes, ListForm::kCommaSeparated, program.diags);
+  Exit exit = Exit::kUsage;
+  if (shapes) {
+    exit = compile(options.program, {}, program, console);
+    if (exit == Exit::kFine) exit = explain_function(options, *shapes, program, console);
+  }
+  show_briefly(console, program.diags, program.sources);
+  return exit;
+}
+
+}  // namespace kiln::driver

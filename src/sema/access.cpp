@@ -1,0 +1,238 @@
+#include "sema/access.h"
+
+#include <algorithm>
+
+#include "ir/prove.h"
+#include "ir/reflect.h"
+
+namespace kiln::sema {
+
+namespace {
+
+struct Collector {
+  const ir::Function& function;
+  std::vector<TileAccess>& out;
+  int branches = 0;
+  ir::OpId op = {};
+
+  void add(ir::ValueId view, bool writes, bool is_tile, const std::vector<ir::Expr>& index) {
+    TileAccess access{op,      view,         ir::resolve_view(function, view), {}, writes,
+                      is_tile, branches != 0};
+    access.extents.assign(access.at.origin.size(), ir::Expr(1));
+    const std::vector<ir::Expr>& shape = function.view_type(view).shape;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const std::size_t root = access.at.dropped + d;
+      if (is_tile) access.extents[root] = shape[d];
+      if (!is_tile) access.at.origin[root] = access.at.origin[root] + index[d];
+    }
+    out.push_back(std::move(access));
+  }
+
+  void operator()(const ir::Copy& copy) {
+    add(copy.src, false, true, {});
+    add(copy.dst, true, true, {});
+  }
+  void operator()(const ir::Load& load) { add(load.view, false, true, {}); }
+  void operator()(const ir::Store& store) {
+    add(store.view, true, true, {});
+    out.back().anywhere = store.masked;  // what it leaves out is the program's choice
+  }
+  void operator()(const ir::Scale& scale) { add(scale.factors, false, true, {}); }
+  void operator()(const ir::Read& read) { add(read.view, false, false, read.index); }
+  void operator()(const ir::Write& write) { add(write.view, true, false, write.index); }
+  // Windows and returned buffers touch nothing inside of a kernel.
+  void operator()(const ir::Subview&) {}
+  void operator()(const ir::Return&) {}
+  void operator()(const auto&) {
+    ir::for_each_operand(function.ops[op], [&](std::string_view, ir::ValueId value) {
+      if (!value.valid() || !std::holds_alternative<ir::ViewType>(function.type(value))) return;
+      for (const bool writes : {false, true}) {
+        add(value, writes, true, {});
+        out.back().anywhere = true;
+      }
+    });
+  }
+
+  void walk(ir::RegionId region) {
+    for (const ir::OpId id : function.regions[region].ops) {
+      const ir::Op& here = function.ops[id];
+      op = id;
+      std::visit(*this, here.data);
+      const bool branch = here.kind() == ir::OpKind::kIf;
+      branches += branch;
+      for (const ir::RegionId inner : ir::regions_of(here)) walk(inner);
+      branches -= branch;
+    }
+  }
+};
+
+ir::Expr product_of(const std::vector<ir::Atom>& atoms) {
+  ir::Expr product(1);
+  for (const ir::Atom& atom : atoms) {
+    product = product * (atom.kind == ir::AtomKind::kVar
+                             ? ir::Expr::var(atom.var)
+                             : ir::make_atom(atom.kind, *atom.left, *atom.right));
+  }
+  return product;
+}
+
+enum class Slope : std::uint8_t { kNone, kRises, kFalls, kUnknown };
+
+// How an expression changes with a variable; kUnknown inside of quotients and the like.
+Slope slope_of(const ir::Function& function, const ir::Expr& expr, ir::VarId var) {
+  Slope slope = Slope::kNone;
+  for (const ir::Term& term : expr.terms()) {
+    std::size_t own = 0;
+    for (const ir::Atom& atom : term.atoms) {
+      if (atom.kind == ir::AtomKind::kVar && atom.var == var) {
+        ++own;
+        continue;
+      }
+      if (atom.kind == ir::AtomKind::kVar) continue;
+      if (atom.left->uses(var) || atom.right->uses(var)) return Slope::kUnknown;
+    }
+    if (own == 0) continue;
+    const auto factor = ir::minimum(function, product_of(term.atoms));
+    if (own > 1 || !factor) return Slope::kUnknown;
+    const Slope here = term.coefficient > 0 ? Slope::kRises : Slope::kFalls;
+    if (slope != Slope::kNone && slope != here) return Slope::kUnknown;
+    slope = here;
+  }
+  return slope;
+}
+
+}  // namespace
+
+std::vector<TileAccess> accesses_of(const ir::Function& function) {
+  std::vector<TileAccess> out;
+  Collector{function, out}.walk(function.body);
+  return out;
+}
+
+std::map<ir::OpId, std::vector<ir::OpId>> loops_around(const ir::Function& function) {
+  std::map<ir::OpId, std::vector<ir::OpId>> around;
+  ir::walk(function, function.body, [&](ir::OpId id) {
+    const ir::Op& op = function.ops[id];
+    std::vector<ir::OpId> inside = around[id];
+    if (op.kind() == ir::OpKind::kFor) inside.push_back(id);
+    for (const ir::RegionId region : ir::regions_of(op)) {
+      for (const ir::OpId inner : function.regions[region].ops) around[inner] = inside;
+    }
+  });
+  return around;
+}
+
+Span view_span(const ir::Function& function, const TileAccess& access) {
+  const ir::OpId def = function.values[access.view].def;
+  const bool is_window = def.valid() && function.ops[def].kind() == ir::OpKind::kSubview;
+  return is_window ? function.ops[def].span : function.ops[access.op].span;
+}
+
+std::string root_name(const ir::Function& function, ir::ValueId root) {
+  const auto* alloc = function.def_as<ir::Alloc>(root);
+  if (alloc == nullptr) return function.values[root].name;
+  return alloc->name.empty() ? "the copied tile" : alloc->name;
+}
+
+namespace {
+
+bool same_extents(const ir::Function& function, const ir::Parallel& a, const ir::Parallel& b) {
+  return std::equal(
+      a.vars.begin(), a.vars.end(), b.vars.begin(), b.vars.end(),
+      [&](ir::VarId x, ir::VarId y) { return function.vars[x].extent == function.vars[y].extent; });
+}
+
+}  // namespace
+
+Ranges::Ranges(const ir::Function& function) : function_(function) {
+  std::vector<const ir::Parallel*> inner;
+  for (const ir::Op& op : function.ops) {
+    if (const auto* loop = std::get_if<ir::For>(&op.data)) {
+      ranges_[loop->var] = {loop->lower, loop->upper - 1, loop->step == 1};
+    }
+    const auto* parallel = std::get_if<ir::Parallel>(&op.data);
+    if (parallel == nullptr) continue;
+    for (const ir::VarId var : parallel->vars) ranges_[var] = {0, function.vars[var].extent - 1};
+    const auto twin = std::find_if(inner.begin(), inner.end(), [&](const ir::Parallel* other) {
+      return other->level == parallel->level && same_extents(function, *other, *parallel);
+    });
+    if (parallel->level == ir::Level::kBlock) continue;
+    units_.insert(parallel->vars.begin(), parallel->vars.end());
+    for (std::size_t i = 0; twin != inner.end() && i < parallel->vars.size(); ++i) {
+      same_[parallel->vars[i]] = (*twin)->vars[i];
+    }
+    inner.push_back(parallel);
+  }
+}
+
+std::optional<Extreme> Ranges::largest(const ir::Expr& expr) const { return extreme(expr, true); }
+std::optional<Extreme> Ranges::least(const ir::Expr& expr) const { return extreme(expr, false); }
+
+std::optional<Extreme> Ranges::largest_along(const ir::Expr& expr, ir::VarId var) const {
+  ir::Expr line = expr;
+  for (const ir::VarId other : stepping(expr)) {
+    if (other == var) continue;
+    if (slope_of(function_, line, other) != Slope::kRises) return std::nullopt;
+    line = line.substitute([&](ir::VarId id) {
+      return id == other ? std::optional(ranges_.at(id).first) : std::nullopt;
+    });
+  }
+  return extreme(std::move(line), true);
+}
+
+std::vector<ir::VarId> Ranges::stepping(const ir::Expr& expr) const {
+  std::vector<ir::VarId> vars;
+  expr.collect_vars(vars);
+  std::erase_if(vars, [&](ir::VarId var) { return !ranges_.contains(var); });
+  return vars;
+}
+
+std::vector<ir::VarId> Ranges::moving(const ir::Expr& expr) const {
+  std::vector<ir::VarId> vars = stepping(expr);
+  std::erase_if(vars, [&](ir::VarId var) { return function_.vars[var].extent.is(1); });
+  for (ir::VarId& var : vars) {
+    if (const auto twin = same_.find(var); twin != same_.end()) var = twin->second;
+  }
+  return vars;
+}
+
+std::optional<Extreme> Ranges::extreme(ir::Expr expr, bool upper) const {
+  bool attained = true;
+  // Bounds of inner variables depend on outer ones only, which were declared before them.
+  for (auto vars = stepping(expr); !vars.empty(); vars = stepping(expr)) {
+    const ir::VarId var = *std::max_element(
+        vars.begin(), vars.end(), [](ir::VarId a, ir::VarId b) { return a.index < b.index; });
+    const Slope slope = slope_of(function_, expr, var);
+    if (slope == Slope::kUnknown) {
+      if (upper) {
+        const auto bound = ir::upper_bound(function_, expr);
+        return bound ? std::optional(Extreme{*bound, false}) : std::nullopt;
+      }
+      const auto bound = ir::minimum(function_, expr);
+      return bound ? std::optional(Extreme{ir::Expr(*bound), false}) : std::nullopt;
+    }
+    const Range& range = ranges_.at(var);
+    const bool last = (slope == Slope::kRises) == upper;
+    attained = attained && (range.dense || !last);
+    const ir::Expr value = last ? range.last : range.first;
+    expr = expr.substitute(
+        [&](ir::VarId id) { return id == var ? std::optional(value) : std::nullopt; });
+  }
+  std::vector<ir::VarId> vars;
+  expr.collect_vars(vars);
+  const bool known = std::none_of(vars.begin(), vars.end(), [&](ir::VarId var) {
+    return function_.vars[var].kind == ir::VarKind::kBound;
+  });
+  if (!known || expr.overflowed()) return std::nullopt;
+  return Extreme{std::move(expr), attained};
+}
+
+std::int64_t coefficient_of(const ir::Expr& expr, ir::VarId var) {
+  for (const ir::Term& term : expr.terms()) {
+    const bool alone = term.atoms.size() == 1 && term.atoms[0].kind == ir::AtomKind::kVar;
+    if (alone && term.atoms[0].var == var) return term.coefficient;
+  }
+  return 0;
+}
+
+}  // namespace kiln::sema

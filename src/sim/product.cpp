@@ -1,0 +1,288 @@
+// Asynchronous products: a warpgroup's matrix instructions, which read shared memory through
+// descriptors some time between their issue and the wait for them.
+//
+//   describe a_s, b_s;  fence;  issue;  commit;  ...;  wait<0>
+//
+// Each of the four warps runs its own share: 16 rows of A with all of B. In schedule 0 a product
+// reads at the wait, so that whoever overwrites an operand too early spoils the result; in other
+// schedules at random at the issue or at the wait. The shadow is told at the issue: the read counts
+// as one by the warp's products, whose clock others see only once the warp has waited for the
+// group.
+#include <algorithm>
+
+#include "sim/access.h"
+
+namespace kiln::sim {
+
+namespace {
+
+constexpr std::int64_t kChunkBytes = 16;  // consecutive in memory, whatever the swizzle
+constexpr std::uint32_t kWarpsPerUnit = 4;
+
+// The extent of one instruction's tile of an operand in memory: rows, and bytes along them.
+struct TileBytes {
+  std::int64_t first_row = 0;
+  std::int64_t rows = 0;
+  std::int64_t first_byte = 0;
+  std::int64_t bytes = 0;
+};
+
+// The warp's part of the operand: `outer` elements of M or N from `first` on, and K.
+TileBytes tile_bytes(const ProductOperand& operand, std::int64_t first, std::int64_t outer,
+                     std::int64_t k) {
+  const std::int64_t size = size_bytes(operand.dtype);
+  if (operand.k_rows) return {0, k, first * size, outer * size};
+  return {first, outer, 0, k * size};
+}
+
+// Calls `visit(row, byte, address)` for each 16 bytes of the tile.
+template <class Visit>
+void for_each_chunk(const target::MatrixDescriptor& at, const TileBytes& tile, Visit&& visit) {
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    for (std::int64_t byte = 0; byte < tile.bytes; byte += kChunkBytes) {
+      visit(row, byte, address_of(at, tile.first_row + row, tile.first_byte + byte));
+    }
+  }
+}
+
+// Whether the chunk lies in the block's shared memory; reports when it does not.
+bool check_inside(Machine& machine, const Warp& warp, std::int64_t address) {
+  const auto end = static_cast<std::int64_t>(machine.shared.size());
+  if (address >= 0 && address + kChunkBytes <= end) return true;
+  report_at(machine, warp, ReportKind::kOutOfBounds,
+            format("a product reads byte {} of {} bytes of shared memory", address, end),
+            format("read by a product of warp {}", warp.index));
+  return false;
+}
+
+// The operand's elements: place(outer, k) = outer * outer_stride + k * k_stride in `out`.
+struct Strides {
+  std::int64_t outer = 0;
+  std::int64_t k = 0;
+};
+
+void read_operand(const Machine& machine, const ProductOperand& operand,
+                  const target::MatrixDescriptor& at, const TileBytes& tile, Strides strides,
+                  double* out) {
+  const std::int64_t size = size_bytes(operand.dtype);
+  const std::int64_t along = operand.k_rows ? strides.outer : strides.k;
+  const std::int64_t across = operand.k_rows ? strides.k : strides.outer;
+  const bool cut_off = operand.dtype == DType::kF32;
+  for_each_chunk(at, tile, [&](std::int64_t row, std::int64_t byte, std::int64_t address) {
+    if (address < 0 || address + kChunkBytes > static_cast<std::int64_t>(machine.shared.size())) {
+      return;  // reported at the issue
+    }
+    const std::byte* from = machine.shared.data() + address;
+    double* to = out + row * across + byte / size * along;
+    for (std::int64_t i = 0; i < kChunkBytes / size; ++i) {
+      const double value = load_number(operand.dtype, from + i * size);
+      to[i * along] = cut_off ? cut_to_tf32(value) : value;
+    }
+  });
+}
+
+target::MatrixDescriptor moved(target::MatrixDescriptor at, std::int64_t bytes) {
+  at.start += bytes;
+  return at;
+}
+
+std::int64_t first_row(const Warp& warp) {
+  return warp.index % kWarpsPerUnit * target::MmaExecutor::kWarpRows;
+}
+
+// A from registers: those of repetition `k` of the fragment.
+void gather_operand(const Warp& warp, const FragmentPlan& fragment, const ProductPlan& plan,
+                    std::uint32_t k, double* out) {
+  const std::span<const std::uint16_t> places = plan.executor->a_places();
+  const std::size_t each = places.size() / kLanes;
+  const double* registers = &warp.registers[fragment.offset];
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    for (std::size_t value = 0; value < each; ++value) {
+      out[places[lane * each + value]] = registers[lane * fragment.values + k * each + value];
+    }
+  }
+}
+
+void multiply(Machine& machine, Warp& warp, const Product& product) {
+  const ProductPlan& plan = machine.program.products[product.plan];
+  const target::MmaShape shape = plan.executor->mma().shape;
+  const int a_cols = extents(plan.executor->mma(), target::Operand::kA).cols;
+  constexpr int kRows = target::MmaExecutor::kWarpRows;
+  machine.a_scratch.assign(static_cast<std::size_t>(kRows) * static_cast<std::size_t>(a_cols), 0);
+  machine.b_scratch.assign(static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(shape.k),
+                           0);
+  const FragmentPlan& c = machine.program.fragments[plan.c];
+  const std::span<double> registers(&warp.registers[c.offset], std::size_t{c.values} * kLanes);
+  for (std::uint32_t k = 0; k < plan.repeats; ++k) {
+    if (plan.a.buffer == nullptr) {
+      gather_operand(warp, machine.program.fragments[plan.a.fragment], plan, k,
+                     machine.a_scratch.data());
+    } else {
+      read_operand(machine, plan.a, moved(product.a, plan.a.steps[k]),
+                   tile_bytes(plan.a, first_row(warp), kRows, a_cols), {a_cols, 1},
+                   machine.a_scratch.data());
+    }
+    read_operand(machine, plan.b, moved(product.b, plan.b.steps[k]),
+                 tile_bytes(plan.b, 0, shape.n, shape.k), {1, shape.n}, machine.b_scratch.data());
+    if (plan.metadata == MmaPlan::kNone) {
+      plan.executor->run_warp(machine.a_scratch, machine.b_scratch, registers);
+      continue;
+    }
+    const auto metadata = metadata_registers(machine, warp, plan.metadata, k);
+    check_metadata(machine, warp, *plan.executor, machine.a_scratch, metadata);
+    plan.executor->run_warp(machine.a_scratch, machine.b_scratch, registers, metadata);
+  }
+}
+
+void note_operand(Machine& machine, Warp& warp, const ProductOperand& operand,
+                  const target::MatrixDescriptor& at, const TileBytes& tile) {
+  if (!machine.checks || operand.buffer == nullptr) return;
+  const Touch touch{machine, warp, warp.first_lane(), *operand.buffer};
+  for (const std::int64_t step : operand.steps) {
+    for_each_chunk(moved(at, step), tile, [&](std::int64_t, std::int64_t, std::int64_t address) {
+      if (!check_inside(machine, warp, address)) return;
+      note_product_read(touch, address, kChunkBytes);
+    });
+  }
+}
+
+void check_fenced(Machine& machine, const Warp& warp, std::uint32_t fragment) {
+  if (!machine.checks || !warp.unfenced[fragment]) return;
+  const std::string& name = machine.program.fragments[fragment].name;
+  report_at(
+      machine, warp, ReportKind::kRace,
+      format("a product uses the registers of `{}`, which changed since the last fence", name),
+      format("product of warp {}", warp.index));
+}
+
+void check_set(Machine& machine, const Warp& warp, std::uint32_t fragment) {
+  if (!machine.checks || warp.fragment_set[fragment]) return;
+  const std::string& name = machine.program.fragments[fragment].name;
+  report_at(machine, warp, ReportKind::kUninitialised,
+            format("`{}` is used before it is filled or loaded", name),
+            format("use of {} by warp {}", name, warp.index));
+}
+
+}  // namespace
+
+void execute_describe(Machine& machine, Warp& warp, const DescribePlan& plan) {
+  check_whole(machine, warp);
+  const std::uint32_t lane = warp.first_lane();
+  const Window window = plan.view.window(warp.vars.data(), lane);
+  const Coordinates own = extents_of(plan.view, warp, lane);
+  const Buffer& buffer = *plan.view.buffer;
+  for (std::size_t d = 0; d < plan.view.rank; ++d) {
+    const std::size_t dim = d + plan.view.dropped;
+    if (window.origin[dim] >= 0 && window.origin[dim] + own[d] <= window.limit[dim]) continue;
+    Coordinates bad = window.origin;
+    bad[dim] = window.origin[dim] < 0 ? window.origin[dim] : window.limit[dim];
+    report_out_of_bounds({machine, warp, lane, buffer}, {bad, dim, window.limit[dim]}, false);
+    return;
+  }
+  std::int64_t row = 0;
+  for (std::size_t d = 0; d + 1 < buffer.rank; ++d) row += window.origin[d] * buffer.strides[d];
+  row = row * buffer.size / buffer.layout.pitch;
+  const std::int64_t byte = window.origin[buffer.rank - 1] * buffer.size;
+  const std::int64_t swizzle = buffer.layout.swizzle;
+  KILN_CHECK(swizzle > 0, "`{}` is read in place without a swizzle", buffer.name);
+  warp.descriptors[plan.fragment] = {
+      .start =
+          buffer.offset + (byte / swizzle * buffer.layout.rows + row) * swizzle + byte % swizzle,
+      .leading = plan.leading,
+      .stride = plan.stride,
+      .swizzle = swizzle};
+  warp.fragment_set[plan.fragment] = true;
+}
+
+void execute_product(Machine& machine, Warp& warp, std::uint32_t number) {
+  check_whole(machine, warp);
+  const ProductPlan& plan = machine.program.products[number];
+  for (const std::uint32_t fragment : {plan.a.fragment, plan.b.fragment, plan.c}) {
+    check_set(machine, warp, fragment);
+  }
+  // A tile that nobody placed is nowhere.
+  if (!warp.fragment_set[plan.a.fragment] || !warp.fragment_set[plan.b.fragment]) return;
+  check_fenced(machine, warp, plan.c);
+  if (plan.metadata != MmaPlan::kNone) {
+    check_set(machine, warp, plan.metadata);
+    check_fenced(machine, warp, plan.metadata);
+  }
+  if (plan.a.buffer == nullptr) check_fenced(machine, warp, plan.a.fragment);
+  Product product{.plan = number,
+                  .instruction = warp.pc,
+                  .group = warp.group,
+                  .done = false,
+                  .a = warp.descriptors[plan.a.fragment],
+                  .b = warp.descriptors[plan.b.fragment]};
+  const target::MmaShape shape = plan.executor->mma().shape;
+  const int a_cols = extents(plan.executor->mma(), target::Operand::kA).cols;
+  note_operand(machine, warp, plan.a, product.a,
+               tile_bytes(plan.a, first_row(warp), target::MmaExecutor::kWarpRows, a_cols));
+  note_operand(machine, warp, plan.b, product.b, tile_bytes(plan.b, 0, shape.n, shape.k));
+  // Products of one warp finish in order.
+  const bool first = warp.products.empty() || warp.products.back().done;
+  if (first && machine.random && machine.next_random() % 2 == 0) {
+    multiply(machine, warp, product);
+    product.done = true;
+  }
+  warp.products.push_back(product);
+  // The instruction is the warpgroup's.
+  if (warp.index % kWarpsPerUnit == 0) machine.tally.issue(plan.interned, plan.repeats);
+}
+
+void execute_mma_fence(Machine& machine, Warp& warp) {
+  check_whole(machine, warp);
+  warp.unfenced.assign(warp.unfenced.size(), false);
+}
+
+void execute_mma_commit(Machine& machine, Warp& warp) {
+  check_whole(machine, warp);
+  ++warp.group;
+  ++warp.group_clock;
+}
+
+void execute_mma_wait(Machine& machine, Warp& warp, std::int64_t pending) {
+  check_whole(machine, warp);
+  machine.tally.issue(Issue::kWait);
+  const std::int64_t done = std::int64_t{warp.group} - pending;  // groups before this one
+  for (Product& product : warp.products) {
+    if (product.group >= done) break;
+    if (!product.done) multiply(machine, warp, product);
+    product.done = true;
+  }
+  std::erase_if(warp.products, [&](const Product& p) { return p.done && p.group < done; });
+  if (done <= 0) return;
+  Clock& seen = warp.seen[machine.warps.size() + warp.index];
+  seen = std::max(seen, warp.group_clock - static_cast<Clock>(pending));
+}
+
+void execute_proxy_fence(Machine& machine, Warp& warp) {
+  ++warp.seen[warp.index];
+  for (std::size_t w = 0; w < machine.warps.size(); ++w) {
+    warp.fenced[w] = std::max(warp.fenced[w], warp.seen[w]);
+  }
+}
+
+void check_idle(Machine& machine, const Warp& warp, std::uint32_t fragment) {
+  if (!machine.checks) return;
+  for (const Product& product : warp.products) {
+    const ProductPlan& plan = machine.program.products[product.plan];
+    const bool a =
+        (plan.a.buffer == nullptr && plan.a.fragment == fragment) || plan.metadata == fragment;
+    if (!a && plan.c != fragment) continue;
+    Report* report =
+        machine.reporter.open(ReportKind::kRace, machine.program.code[product.instruction].op,
+                              machine.program.code[warp.pc].op);
+    if (report == nullptr) return;
+    const std::string& name = machine.program.fragments[fragment].name;
+    report->message =
+        format("race on the registers of `{}`: a product that uses them is still in flight", name);
+    report->accesses = {
+        {machine.span(product.instruction), format("product of warp {}", warp.index)},
+        {machine.span(warp.pc), format("use of {} by warp {}", name, warp.index)}};
+    report->missing = "no wait for the product (`mma.wait<0>`) between them";
+    return;
+  }
+}
+
+}  // namespace kiln::sim

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""What `kiln explain` says, against the simulator and against ptxas.
+
+    KILN=build/dev/bin/kiln KILN_RELEASE=build/release/bin/kiln tests/e2e/explain_test.py
+
+Its counts must be those of `kiln run --on sim --json`, exactly, whenever all blocks were counted. Where nvcc is
+on the PATH, shared memory must be what the compiled kernel is launched with, exactly, and registers must be
+within a quarter of what ptxas takes. A kernel without matrix instructions needs so few that the unit in which
+a GPU gives them out is allowed as well.
+"""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+KILN = os.environ.get("KILN_RELEASE") or os.environ.get("KILN", str(ROOT / "build/release/bin/kiln"))
+MATMUL = ROOT / "examples" / "matmul_wmma.co"
+SEED = ROOT.parent / "shared" / "seeds" / "ch4_wmma.co"
+TESTDATA = ROOT / "tests" / "e2e" / "testdata"
+ARCHES = ("sm_80", "sm_90a")
+TIMEOUT_S = 300
+REGISTERS_OFF = 0.25
+REGISTERS_UNIT = 8
+# Tiles of a block: M, N, K.
+TILES = [(16, 16, 16), (32, 32, 16), (32, 32, 32), (64, 32, 16), (64, 64, 32), (64, 64, 64), (128, 64, 32), (64, 64, 128)]
+SHAPES = [(64, 64, 64), (50, 37, 70), (129, 65, 33), (1, 1, 1)]
+# Rows of the instruction table, each with all suffixes from shared and from global memory.
+ROWS = [
+    ("sm_80", "m16n8k16.f32.bf16", (16, 16, 16), ("bf16", "bf16")),
+    ("sm_80", "m16n8k16.f16.f16", (32, 8, 16), ("f16", "f16")),
+    ("sm_80", "m16n8k8.f32.tf32", (16, 16, 8), ("f32", "f32")),
+    ("sm_80", "m16n8k32.s32.s8", (16, 8, 32), ("s8", "s8")),
+    ("sm_80", "m8n8k4.f64.f64", (8, 8, 4), ("f64", "f64")),
+    ("sm_90a", "m16n8k32.f32.e4m3", (16, 8, 32), ("f8_e4m3", "f8_e4m3")),
+    ("sm_90a", "m16n8k16.f64.f64", (16, 8, 16), ("f64", "f64")),
+]
+
+
+def kiln(*arguments):
+    done = subprocess.run(
+        [KILN, *map(str, arguments)], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"kiln {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def tile_options(tile):
+    values = zip(("TILE_M", "TILE_N", "TILE_K"), tile)
+    return [text for name, value in values for text in ("-D", f"{name}={value}")]
+
+
+def rows_module():
+    sys.path.insert(0, str(ROOT / "tests" / "gpu"))
+    import rows  # noqa: PLC0415
+
+    return rows
+
+
+class Counts(unittest.TestCase):
+    def expect_same(self, *arguments):
+        told = json.loads(kiln("explain", *arguments, "--json"))
+        ran = json.loads(kiln("run", *arguments, "--on", "sim", "--json"))
+        for launch in told["launches"]:
+            self.assertEqual(launch["blocks_counted"], launch["blocks"])
+        for key in ("kernel", "arch", "shape", "bank_conflicts", "instructions"):
+            self.assertEqual(told[key], ran[key], f"{key} of {arguments}")
+        return told
+
+    def test_counts_are_those_of_the_simulator(self):
+        for tile, shape in itertools.product(TILES[:4], SHAPES):
+            dims = ",".join(f"{name}={value}" for name, value in zip("MNK", shape))
+            with self.subTest(tile=tile, shape=dims):
+                told = self.expect_same(MATMUL, "--arch", "sm_80", *tile_options(tile), "--shape", dims)
+                launch = told["launches"][0]
+                self.assertEqual(
+                    sum(row["shared"]["bank_conflicts"] for row in launch["accesses"] if row["shared"]),
+                    told["bank_conflicts"],
+                )
+                self.assertEqual(
+                    {row["atom"]: row["issues"] for row in launch["instructions"]}, told["instructions"]
+                )
+
+    def test_conflicts_of_an_unswizzled_tile_are_those_of_the_simulator(self):
+        """Without the swizzles that kiln chose, which IR text can say."""
+        with tempfile.TemporaryDirectory(prefix="kiln-explain-") as scratch:
+            path = Path(scratch) / "plain.kir"
+            text = kiln("ir", MATMUL, "--arch", "sm_80", *tile_options((64, 32, 64)))
+            self.assertIn(" swizzle=128", text)
+            path.write_text(text.replace(" swizzle=128", ""), encoding="utf-8")
+            told = self.expect_same(path, "--arch", "sm_80", "--shape", "M=70,N=40,K=80")
+            self.assertGreater(told["bank_conflicts"], 0)
+
+    def test_few_blocks_stand_for_many(self):
+        """A block of the sampled grid counts as the same block of a whole one does."""
+        small = json.loads(kiln("explain", MATMUL, "--arch", "sm_80", "--shape", "M=330,N=330,K=70", "--json"))
+        large = json.loads(kiln("explain", MATMUL, "--arch", "sm_80", "--shape", "M=33002,N=3306,K=70", "--json"))
+        self.assertEqual(small["launches"][0]["blocks_counted"], 21 * 21)
+        self.assertEqual(large["launches"][0]["blocks_counted"], 9)
+        per_block = [told["launches"][0]["instructions"][0]["issues_per_block"] for told in (small, large)]
+        self.assertEqual(*per_block)
+
+
+class Compiled:
+    """ptxas on what kiln emits: registers by kernel, and the shared memory of each launch."""
+
+    def __init__(self, path, arch, options, scratch):
+        cuda = Path(scratch) / f"{abs(hash((path, arch, *options)))}.cu"
+        kiln("emit", path, "--arch", arch, *options, "-o", cuda)
+        nvcc = ["nvcc", "-std=c++17", f"-arch={arch}", "-I", str(ROOT / "include"), "-cubin", "-Xptxas", "-v"]
+        done = subprocess.run(
+            [*nvcc, "-o", str(cuda.with_suffix(".cubin")), str(cuda)],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
+        names = re.findall(r"Compiling entry function '(\w+)'", done.stderr)
+        uses = re.findall(r"Used (\d+) registers([^\n]*)", done.stderr)
+        self.registers = {name: int(use[0]) for name, use in zip(names, uses)}
+        fixed = {name: re.search(r"(\d+) bytes smem", use[1]) for name, use in zip(names, uses)}
+        asked = dict(re.findall(r"(\w+)<<<grid, [^,]+, (\d+), stream>>>", cuda.read_text(encoding="utf-8")))
+        self.shared = {
+            name: int(asked[name]) + (int(found[1]) if found else 0) for name, found in fixed.items()
+        }
+        self.told = json.loads(kiln("explain", path, "--arch", arch, *options, "--json"))
+
+
+@unittest.skipUnless(shutil.which("nvcc"), "needs nvcc")
+class AgainstPtxas(unittest.TestCase):
+    def expect_close(self, cases):
+        with tempfile.TemporaryDirectory(prefix="kiln-explain-") as scratch:
+            with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+                compiled = list(pool.map(lambda case: Compiled(*case, scratch), cases))
+        for case, program in zip(cases, compiled):
+            self.assertTrue(program.told["launches"])
+            for launch in program.told["launches"]:
+                with self.subTest(program=case, kernel=launch["name"]):
+                    self.expect_launch(launch, program)
+
+    def expect_launch(self, launch, program):
+        name = launch["name"]
+        self.assertEqual(launch["shared_memory"]["bytes"], program.shared[name])
+        estimate, actual = launch["registers"]["total"], program.registers[name]
+        allowed = REGISTERS_OFF * actual
+        if not launch["instructions"]:
+            allowed = max(allowed, REGISTERS_UNIT)
+        self.assertLessEqual(abs(estimate - actual), allowed, f"{estimate} estimated, {actual} taken")
+
+    def test_tile_sizes(self):
+        self.expect_close([(MATMUL, arch, tile_options(tile)) for tile in TILES for arch in ARCHES])
+
+    @unittest.skipUnless(SEED.exists(), "needs the seed documents")
+    def test_seed(self):
+        sizes = [text for name in "MNK" for text in ("-D", f"MMA_{name}=16")]
+        self.expect_close([(SEED, arch, sizes) for arch in ARCHES])
+
+    def test_kernels_of_the_end_to_end_tests(self):
+        paths = [path for path in sorted(TESTDATA.glob("*.co")) if not path.name.startswith("fail_")]
+        self.expect_close([(path, "sm_80", []) for path in paths])
+
+    def test_types_suffixes_and_operands_from_global_memory(self):
+        rows = rows_module()
+        with tempfile.TemporaryDirectory(prefix="kiln-explain-") as scratch:
+            cases = []
+            for (arch, name, tile, dtypes), source in itertools.product(ROWS, rows.SOURCES):
+                path = Path(scratch) / f"{name}.{source}.co"
+                path.write_text(rows.program({"acc": name.split(".")[1]}, tile, source, dtypes), encoding="utf-8")
+                cases.append((path, arch, []))
+            self.expect_close(cases)
+
+
+if __name__ == "__main__":
+    unittest.main()

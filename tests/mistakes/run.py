@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Each program in this folder has one mistake, and must be refused for exactly that.
+
+    tests/mistakes/run.py --kiln build/dev/bin/kiln [--results FILE] [FILTER]...
+
+A program is a right kernel of base/ with one line changed, and a `// mistake:` comment on that line:
+
+    // one_warp.co: error[loop-short] on line 10 by: kiln check %s --arch sm_80
+    // reversed.co: error[race] on line 6, then result-outside by: kiln run %s --arch sm_80 --shape N=200
+
+is its first line: the kernel it was made from, what is found first and where, the ids of what follows
+from it, and the command. The command must exit with 1 and say nothing else; the first id may be repeated
+on other lines. The kernels of base/ must run without a finding by the command of their own first line, so
+that the mistake is the only one.
+
+pending/ holds programs for what is still being built; `--folder tests/mistakes/pending` runs them.
+"""
+
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+TIMEOUT_S = 120
+MARK = "// mistake: "
+_BASE = re.compile(r"// BASE: kiln (run .*)")
+_MISTAKE = re.compile(
+    r"// (?P<base>\w+\.co): error\[(?P<id>[a-z0-9-]+)\] on line (?P<line>\d+)"
+    r"(?:, then (?P<then>[a-z0-9-, ]+))? by: kiln (?P<command>(?:check|run) .*)"
+)
+_TITLE = re.compile(r"^(error|warning)\[([a-z0-9-]+)\]: (.*)\n +--> [^\n]*?:(\d+):\d+$", re.M)
+_ANY_TITLE = re.compile(r"^(error|warning)\[", re.M)
+
+
+@dataclass(frozen=True)
+class Done:
+    exit: int
+    found: list  # (severity, id, line)
+    text: str
+
+
+def execute(kiln, command, path):
+    argv = [kiln] + [str(path) if word == "%s" else word for word in shlex.split(command)]
+    done = subprocess.run(
+        argv,
+        env=dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    found = [(severity, name, int(line)) for severity, name, _, line in _TITLE.findall(done.stderr)]
+    # A finding without a place counts as well.
+    found += [("error", "without-a-place", 0)] * (len(_ANY_TITLE.findall(done.stderr)) - len(found))
+    return Done(done.returncode, found, done.stderr)
+
+
+def base_problem(kiln, path):
+    """'' when the kernel runs without a finding, else what is wrong."""
+    head = _BASE.fullmatch(path.read_text(encoding="utf-8").split("\n")[0])
+    if not head:
+        return "the first line is not `// BASE: kiln run ...`"
+    done = execute(kiln, head[1], path)
+    return "" if (done.exit, done.found) == (0, []) else f"exit {done.exit}\n{done.text}"
+
+
+def changed_lines(text, base):
+    """The numbers of the lines, after the first, that differ from the kernel's."""
+    ours, theirs = text.split("\n"), base.split("\n")
+    if len(ours) != len(theirs):
+        return []
+    pairs = zip(ours, theirs)
+    return [number for number, (a, b) in enumerate(pairs, 1) if a != b and number > 1]
+
+
+def mistake_problem(kiln, path):
+    """'' when the program is refused for its one mistake, else what is wrong."""
+    text = path.read_text(encoding="utf-8")
+    head = _MISTAKE.fullmatch(text.split("\n")[0])
+    if not head:
+        return "the first line is not `// kernel.co: error[id] on line N by: kiln ...`"
+    base = (path.parent / "base" / head["base"]).read_text(encoding="utf-8")
+    marked = [number for number, line in enumerate(text.split("\n"), 1) if MARK in line]
+    changed = changed_lines(text, base)
+    if len(changed) != 1 or marked != changed:
+        return f"lines {changed} differ from {head['base']}, lines {marked} are marked: one line must"
+    done = execute(kiln, head["command"], path)
+    first = ("error", head["id"], int(head["line"]))
+    followers = set(head["then"].split(", ")) if head["then"] else set()
+    rest = {(severity, name) for severity, name, _ in done.found[1:]} - {("error", head["id"])}
+    if done.exit == 1 and done.found[:1] == [first] and rest == {("error", name) for name in followers}:
+        return ""
+    return f"wanted {first} then {sorted(followers)}, found {done.found} and exit {done.exit}\n{done.text}"
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kiln", required=True, help="the binary under test")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="the programs")
+    parser.add_argument("--results", type=Path, help="write {passed, failed} here")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("filters", nargs="*", metavar="FILTER")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    kiln = str(Path(options.kiln).resolve())
+    folder = options.folder.resolve()
+    jobs = [(base_problem, path) for path in sorted(folder.glob("base/*.co"))]
+    jobs += [(mistake_problem, path) for path in sorted(folder.glob("*.co"))]
+    jobs = [job for job in jobs if not options.filters or any(f in job[1].name for f in options.filters)]
+    failed = 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for (_, path), problem in zip(jobs, pool.map(lambda job: job[0](kiln, job[1]), jobs)):
+            if problem:
+                failed += 1
+                print(f"FAIL {path.relative_to(folder)}\n{problem}\n")
+    print(f"mistakes: {len(jobs) - failed} passed, {failed} failed")
+    if options.results:
+        counts = {"passed": len(jobs) - failed, "failed": failed}
+        options.results.write_text(json.dumps(counts), encoding="utf-8")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
