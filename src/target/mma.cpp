@@ -358,7 +358,7 @@ constexpr Family kFamilies[] = {
     {.shape = {16, 8, 64},
      .operands = kFp8s,
      .mixed = true,
-     .accs = kF32F16,
+     .accs = kF32F32,
      .min_arch = 89,
      .a_map = kA16x32w4,
      .b_map = k8x64w4,
@@ -366,7 +366,6 @@ constexpr Family kFamilies[] = {
      .tiles = {{{16, 8, 64}}},
      .sparse = true,
      .roundoff = fp8_roundoff(32),
-     .roundoff_f16 = fp8_roundoff(32) + kRoundoffF16,
      .exact_integers = kFp8ExactIntegers},
     // wgmma with sparse A: 32 bytes of it, 64 of B.
     {.shape = {64, 8, 32},

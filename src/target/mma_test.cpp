@@ -160,7 +160,7 @@ TEST(Mmas, FamiliesMakeARowForEachCombinationOfTypesAndEachN) {
         all_mmas(), [&](const Mma& row) { return row.scope == scope && row.sparse == sparse; });
   };
   EXPECT_EQ(count(Scope::kWarp, false), 32);
-  EXPECT_EQ(count(Scope::kWarp, true), 24);
+  EXPECT_EQ(count(Scope::kWarp, true), 20);
   for (const bool sparse : {false, true}) {
     EXPECT_EQ(count(Scope::kWarpgroup, sparse), 12 * 32 + 4 * 18);
   }
