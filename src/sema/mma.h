@@ -1,0 +1,39 @@
+// Register tiles: what the statements of the `mma` family share. Internal to this folder.
+#pragma once
+
+#include "sema/operand.h"
+#include "sema/state.h"
+
+namespace kiln::sema {
+
+// What a statement of the family needs of its place: loads and products belong to one warp or
+// warpgroup; fills and stores may also stand in a block, for all of them.
+enum class Where : std::uint8_t { kUnit, kUnitOrBlock };
+// False after a report when this is no place for the statement.
+[[nodiscard]] bool check_place(Sema& sema, Span word_span, Where where);
+
+// A mistake with these tiles has been reported: nothing more is said about them. Null ones are
+// skipped.
+void mark_broken(std::initializer_list<Tile*> tiles);
+
+// The tile a reference names, or null after a report.
+[[nodiscard]] Tile* find_tile(Sema& sema, const ast::FragRef& ref, bool accumulator,
+                              ir::ValueId& id);
+
+// An accumulator of a block belongs to each warp or warpgroup that uses it; all other tiles to the
+// body they are declared in. False after a report when the statement stands elsewhere.
+[[nodiscard]] bool check_same_unit(Sema& sema, Tile& tile, Span span);
+
+// The view that a register tile is loaded from: constant and of rank 2. Nothing after a report.
+[[nodiscard]] std::optional<Operand> tile_view(Sema& sema, ast::ExprId expr);
+// Declares a tile loaded from the view. It is operand A until an `mma` says otherwise.
+ir::ValueId load_tile(Sema& sema, const ast::Name& name, const Operand& source, bool to_registers);
+
+// The accumulator's type is known: values that fill it are converted to it.
+void resolve_fills(Sema& sema, Tile& tile, DType dtype);
+// Zeroes the tile's registers.
+void fill_zero(Sema& sema, ir::ValueId id, Tile& tile, Span span);
+// The sum that products on the accumulator go to from here on, until it is scaled.
+ir::ValueId open_partial(Sema& sema, ir::ValueId acc, Span span);
+
+}  // namespace kiln::sema
