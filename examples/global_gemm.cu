@@ -291,6 +291,8 @@ static void launch(const Problem& p) {
   check(cudaGetLastError(), "gemm_kernel");
 }
 
+using Launch = void (*)(const Problem&);
+
 // Counts elements further from the product in double than the instructions may be: (K/16 + 2) times
 // their roundoff of the sum of magnitudes (docs/numbers.md). An element never written is NaN.
 __global__ void count_wrong(Problem p, unsigned long long* wrong) {
@@ -309,11 +311,10 @@ __global__ void count_wrong(Problem p, unsigned long long* wrong) {
   if (!(fabs(double(p.c[std::size_t(m) * p.n + n]) - sum) <= bound)) atomicAdd(wrong, 1ull);
 }
 
-template <class Options>
-static unsigned long long verify(const Problem& p) {
+static unsigned long long verify(Launch launch, const Problem& p) {
   const std::size_t bytes = std::size_t(p.m) * p.n * sizeof(float);
   check(cudaMemset(p.c, 0xff, bytes), "poison");  // NaN everywhere
-  launch<Options>(p);
+  launch(p);
   unsigned long long* wrong = allocate<unsigned long long>(1);
   check(cudaMemset(wrong, 0, sizeof *wrong), "verification");
   count_wrong<<<dim3((p.n + 127) / 128, p.m), 128>>>(p, wrong);
@@ -324,8 +325,7 @@ static unsigned long long verify(const Problem& p) {
 }
 
 // The median over batches of the time of one launch, in milliseconds.
-template <class Options>
-static float time_launch(const Problem& p) {
+static float time_launch(Launch launch, const Problem& p) {
   cudaEvent_t start, stop;
   check(cudaEventCreate(&start), "event");
   check(cudaEventCreate(&stop), "event");
@@ -333,7 +333,7 @@ static float time_launch(const Problem& p) {
   float times[kBatches];
   for (int batch = -2; batch < kBatches; ++batch) {  // two to warm up
     check(cudaEventRecord(start), "event");
-    for (int i = 0; i < kLaunches; ++i) launch<Options>(p);
+    for (int i = 0; i < kLaunches; ++i) launch(p);
     check(cudaEventRecord(stop), "event");
     check(cudaEventSynchronize(stop), "gemm_kernel");
     float ms = 0;
@@ -350,10 +350,9 @@ static float time_launch(const Problem& p) {
 }
 
 // Checks and times one step; returns whether it was right.
-template <class Options>
-static bool report(const char* step, const Problem& p) {
-  const unsigned long long wrong = verify<Options>(p);
-  const float ms = time_launch<Options>(p);
+static bool report(const char* step, Launch launch, const Problem& p) {
+  const unsigned long long wrong = verify(launch, p);
+  const float ms = time_launch(launch, p);
   const double flops = 2.0 * p.m * p.n * p.k;
   std::printf("%-10s %9.4f ms  %7.2f TFLOP/s  %llu elements wrong: %s\n", step, ms,
               flops / (ms * 1e-3) / 1e12, wrong, wrong == 0 ? "PASS" : "FAIL");
@@ -362,8 +361,8 @@ static bool report(const char* step, const Problem& p) {
 
 // Copies of 16 bytes where rows, K elements apart, allow it, else of single elements.
 static bool report_guarded(const Problem& p) {
-  if (p.k % 8 == 0) return report<Guarded<16>>("Guarded 16", p);
-  return report<Guarded<2>>("Guarded 2", p);
+  if (p.k % 8 == 0) return report("Guarded 16", launch<Guarded<16>>, p);
+  return report("Guarded 2", launch<Guarded<2>>, p);
 }
 
 static int extent(const char* text) {
@@ -388,8 +387,8 @@ int main(int argc, char** argv) {
 
   bool right = true;
   if (p.m % kBlockM == 0 && p.n % kBlockN == 0 && p.k % kBlockK == 0) {
-    right &= report<Plain>("Plain", p);
-    right &= report<Staged>("Staged", p);
+    right &= report("Plain", launch<Plain>, p);
+    right &= report("Staged", launch<Staged>, p);
   }
   right &= report_guarded(p);
   cudaFree(p.a);
