@@ -227,13 +227,16 @@ IN_BROWSER = (
 
 
 def subjects(kiln):
-    """Words of `kiln map` and the cells they draw: every atom and operand (one of those that differ in N
-    alone), copies, layouts. An operand that is read from shared memory has banks and no owners."""
+    """Words of `kiln map` and the cells they draw: every atom and operand (one of those that differ in N or in
+    types of one width alone), copies, layouts. An operand that is read from shared memory has banks and no owners."""
     argv = [str(kiln), "atoms", "--json"]
     atoms = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+    seen = set()
     for atom in atoms:
-        if atom["reads_shared"] and "n24k" not in atom["name"]:
+        maps = tuple((facts["layout"], facts["rows"], facts["registers"]) for facts in atom["operands"].values())
+        if (atom["reads_shared"] and "n24k" not in atom["name"]) or maps in seen:
             continue
+        seen.add(maps)
         owned = 0
         for operand in "ABC":
             facts = atom["operands"][operand]
