@@ -153,9 +153,9 @@ class Placer {
     }
     if (std::holds_alternative<ir::Once>(data)) return merge(std::move(state), all_accesses(id));
     if (const auto* barrier = std::get_if<ir::Barrier>(&data)) {
-      if (!barrier->inferred && in_flight(state)) {
-        insert_op(region, index, ir::CopyWait{}, function_.ops[id].span);
-        ++index;
+      if (!barrier->inferred) {
+        index +=
+            insert_ops(region, index, missing_before(region, index, state), function_.ops[id].span);
       }
       const bool whole_block = barrier->level == ir::Level::kBlock || one_warp_;
       return whole_block ? State{} : state;
@@ -270,11 +270,9 @@ class Placer {
     ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(index), id);
   }
 
-  // Puts what the barrier needs in front of it: products done with what they read, copies landed,
-  // and what threads wrote visible to products.
-  std::size_t insert_barrier(ir::RegionId region, std::size_t index, const State& state,
-                             Span span) {
-    const ir::Level level = one_warp_ ? ir::Level::kGroup : ir::Level::kBlock;
+  // What a barrier needs in front of it: products done with what they read, copies landed, and what
+  // threads wrote visible to products.
+  std::vector<ir::OpData> before_barrier(const State& state) const {
     std::vector<ir::OpData> ops;
     const bool products = std::any_of(state.begin(), state.end(),
                                       [](const Access& access) { return access.product; });
@@ -284,9 +282,37 @@ class Placer {
       return access.writes && read_in_place_.contains(access.root);
     });
     if (unproxied) ops.emplace_back(ir::ProxyFence{});
-    ops.emplace_back(ir::Barrier{level, true});
+    return ops;
+  }
+
+  // Of that, what does not stand in front of the program's own barrier yet: a loop's body is gone
+  // through twice.
+  std::vector<ir::OpData> missing_before(ir::RegionId region, std::size_t index,
+                                         const State& state) const {
+    std::vector<ir::OpData> ops = before_barrier(state);
+    const std::vector<ir::OpId>& around = function_.regions[region].ops;
+    constexpr std::size_t kMost = 3;
+    for (std::size_t i = index; i > 0 && index - i < kMost; --i) {
+      const ir::OpKind kind = function_.ops[around[i - 1]].kind();
+      std::erase_if(ops, [&](const ir::OpData& data) {
+        return static_cast<ir::OpKind>(data.index()) == kind;
+      });
+    }
+    return ops;
+  }
+
+  std::size_t insert_ops(ir::RegionId region, std::size_t index, const std::vector<ir::OpData>& ops,
+                         Span span) {
     for (std::size_t i = 0; i < ops.size(); ++i) insert_op(region, index + i, ops[i], span);
     return ops.size();
+  }
+
+  std::size_t insert_barrier(ir::RegionId region, std::size_t index, const State& state,
+                             Span span) {
+    const ir::Level level = one_warp_ ? ir::Level::kGroup : ir::Level::kBlock;
+    std::vector<ir::OpData> ops = before_barrier(state);
+    ops.emplace_back(ir::Barrier{level, true});
+    return insert_ops(region, index, ops, span);
   }
 
   void append_wait(ir::RegionId region) {

@@ -13,7 +13,7 @@ from it, and the command. The command must exit with 1 and say nothing else; the
 on other lines. The kernels of base/ must run without a finding by the command of their own first line, so
 that the mistake is the only one.
 
-pending/ holds programs for what is still being built; `--folder tests/mistakes/pending` runs them.
+`--folder` runs another folder of the same form.
 """
 
 import argparse
