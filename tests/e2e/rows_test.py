@@ -56,7 +56,7 @@ class Rows(unittest.TestCase):
         for arch, count in (("sm_80", 37), ("sm_86", 37), ("sm_89", 49)):
             with self.subTest(arch):
                 self.expect_rows(count, "--on", "sim", "--arch", arch)
-        self.expect_rows(56, "--on", "sim", "--arch", "sm_90a", *OF_WARPS)
+        self.expect_rows(52, "--on", "sim", "--arch", "sm_90a", *OF_WARPS)
 
     def test_each_row_of_a_warpgroup_multiplies_in_the_simulator(self):
         count = OF_WARPGROUPS if ALL else 2 * 16 * len(SOME_N)
