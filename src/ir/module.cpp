@@ -68,6 +68,8 @@ std::vector<RegionId> regions_of(const Op& op) {
   if (const auto* parallel = std::get_if<Parallel>(&op.data)) all = {parallel->body};
   if (const auto* loop = std::get_if<For>(&op.data)) all = {loop->body};
   if (const auto* once = std::get_if<Once>(&op.data)) all = {once->body};
+  if (const auto* loop = std::get_if<Loop>(&op.data)) all = {loop->body};
+  if (const auto* some = std::get_if<Inthreads>(&op.data)) all = {some->body};
   if (const auto* branch = std::get_if<If>(&op.data)) all = {branch->then_body, branch->else_body};
   std::erase_if(all, [](RegionId region) { return !region.valid(); });
   return all;

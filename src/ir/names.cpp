@@ -28,12 +28,26 @@ constexpr EnumName<Major> kMajorNames[] = {
 static_assert(in_order(kMajorNames));
 
 constexpr EnumName<CopyEngine> kCopyEngineNames[] = {
-    {CopyEngine::kUndecided, "undecided"},
-    {CopyEngine::kCpAsync, "cp_async"},
-    {CopyEngine::kVector, "vector"},
-    {CopyEngine::kPerThread, "per_thread"},
+    {CopyEngine::kUndecided, "undecided"}, {CopyEngine::kCpAsync, "cp_async"},
+    {CopyEngine::kVector, "vector"},       {CopyEngine::kPerThread, "per_thread"},
+    {CopyEngine::kBulk, "bulk"},
 };
 static_assert(in_order(kCopyEngineNames));
+
+constexpr EnumName<Eviction> kEvictionNames[] = {
+    {Eviction::kNormal, "normal"},
+    {Eviction::kFirst, "first"},
+    {Eviction::kLast, "last"},
+};
+static_assert(in_order(kEvictionNames));
+
+constexpr EnumName<Arrival> kArrivalNames[] = {
+    {Arrival::kUndecided, "undecided"},
+    {Arrival::kThread, "thread"},
+    {Arrival::kWarp, "warp"},
+    {Arrival::kElected, "elected"},
+};
+static_assert(in_order(kArrivalNames));
 
 constexpr EnumName<UnaryKind> kUnaryKindNames[] = {
     {UnaryKind::kNegate, "negate"},
@@ -130,6 +144,14 @@ std::span<const EnumName<Major>> enum_names() {
 template <>
 std::span<const EnumName<CopyEngine>> enum_names() {
   return kCopyEngineNames;
+}
+template <>
+std::span<const EnumName<Eviction>> enum_names() {
+  return kEvictionNames;
+}
+template <>
+std::span<const EnumName<Arrival>> enum_names() {
+  return kArrivalNames;
 }
 template <>
 std::span<const EnumName<UnaryKind>> enum_names() {

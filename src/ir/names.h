@@ -27,6 +27,10 @@ std::span<const EnumName<Major>> enum_names();
 template <>
 std::span<const EnumName<CopyEngine>> enum_names();
 template <>
+std::span<const EnumName<Eviction>> enum_names();
+template <>
+std::span<const EnumName<Arrival>> enum_names();
+template <>
 std::span<const EnumName<UnaryKind>> enum_names();
 template <>
 std::span<const EnumName<BinaryKind>> enum_names();

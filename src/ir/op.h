@@ -36,7 +36,15 @@ enum class Major : std::uint8_t { kRow, kCol };
 
 // How a copy moves its bytes. The widest vector of `widths` whose alignment holds at run time is
 // used (see Copy); kElement is the fallback that always works.
-enum class CopyEngine : std::uint8_t { kUndecided, kCpAsync, kVector, kPerThread };
+// kBulk: one elected thread has the hardware move boxes (a tensor map's).
+enum class CopyEngine : std::uint8_t { kUndecided, kCpAsync, kVector, kPerThread, kBulk };
+
+// A hint to the second-level cache about the lines a bulk copy touches.
+enum class Eviction : std::uint8_t { kNormal, kFirst, kLast };
+
+// Which threads arrive at an event for a trigger: each that executes it, one of each warp behind
+// the whole warp, or one of each unit.
+enum class Arrival : std::uint8_t { kUndecided, kThread, kWarp, kElected };
 
 enum class UnaryKind : std::uint8_t { kNegate, kNot, kBitNot };
 enum class BinaryKind : std::uint8_t {
@@ -76,12 +84,17 @@ struct Parallel {
   std::int64_t unit = 0;  // threads of one instance: 1, 32, 128; 0 for kBlock
   Expr threads = 0;       // kBlock: threads of the block (may be symbolic at thread level)
   std::string name;       // kBlock: the kernel's name
+  // kBlock: the block's place in its cluster, one variable for each axis of the grid that clusters
+  // extend along: variable i is the block's coordinate on axis i modulo the variable's extent (a
+  // constant). Empty: no clusters.
+  std::vector<VarId> cluster = {};
   RegionId body;
   // decided
   std::int64_t shared_bytes = 0;  // kBlock: shared memory of the block
   static void fields(auto& s, auto&& v) {
     v("level", s.level), v("vars", s.vars), v("unit", s.unit), v("threads", s.threads),
-        v("name", s.name), v("shared_bytes", s.shared_bytes), v("body", s.body);
+        v("name", s.name), v("cluster", s.cluster), v("shared_bytes", s.shared_bytes),
+        v("body", s.body);
   }
 };
 
@@ -120,6 +133,40 @@ struct Return {
   static void fields(auto& s, auto&& v) { v("value", s.value); }
 };
 
+// Runs the body again and again in each thread until it breaks.
+struct Loop {
+  RegionId body;
+  static void fields(auto& s, auto&& v) { v("body", s.body); }
+};
+// Leaves the innermost For or Loop; goes on with its next trip; leaves the kernel.
+struct Break {
+  static void fields(auto&, auto&&) {}
+};
+struct Continue {
+  static void fields(auto&, auto&&) {}
+};
+struct Yield {
+  static void fields(auto&, auto&&) {}
+};
+
+// `inthreads`: the threads `first` .. `first` + `threads` - 1 of the block run the body, the others
+// go past it. Collective operations inside are collective over these threads. `async`: an
+// independent program beside those of the other regions; without it sema puts a barrier behind.
+struct Inthreads {
+  std::int64_t first = 0;
+  std::int64_t threads = 0;
+  bool async = false;
+  RegionId body;
+  // decided: the named barrier of the region (1 to 15); 0: it needs none. `single`: everything in
+  // it is done by one thread of it, so that only that one runs it.
+  std::int64_t barrier = 0;
+  bool single = false;
+  static void fields(auto& s, auto&& v) {
+    v("first", s.first), v("threads", s.threads), v("async", s.async), v("barrier", s.barrier),
+        v("single", s.single), v("body", s.body);
+  }
+};
+
 // --- memory
 
 // The result's type says what: a view in global (host part), shared (one per block) or local (one
@@ -154,6 +201,18 @@ struct Subview {
   }
 };
 
+// Another view of a whole buffer's memory, with a shape of its own (its type's): element (i...) is
+// element offset + sum of i * strides of the buffer, counted in row-major order. Empty strides:
+// row-major in the new shape. It is a root like an Alloc; resolve_view stops at it.
+struct Alias {
+  ValueId base;  // a parameter or an Alloc; a shared one has rows of the same length, or no swizzle
+  Expr offset = 0;
+  std::vector<Expr> strides = {};
+  static void fields(auto& s, auto&& v) {
+    v("base", s.base), v("offset", s.offset), v("strides", s.strides);
+  }
+};
+
 // Copies src to dst, same rank. Elements of src outside its base read as 0; elements of dst outside
 // its base are not written; where src is smaller than dst the rest of dst becomes 0. All threads of
 // the enclosing `unit` take part (0: the whole block); with a local dst each thread copies for
@@ -163,6 +222,17 @@ struct Copy {
   ValueId dst;
   std::int64_t unit = 0;
   bool async = false;  // the program waits by itself
+  bool bulk = false;   // `tma`: the hardware moves the tile, started by one thread of the unit
+  // Bulk copies to shared memory complete an event of theirs, whose bytes count: slot `slot` of
+  // `event`. Other asynchronous copies have a `future`, or count for the next trigger of `event`.
+  ValueId event = {};
+  Expr slot = 0;
+  ValueId future = {};
+  // Dimension k of dst is dimension permutation[k] of src; empty: k.
+  std::vector<std::int64_t> permutation = {};
+  bool multicast = false;  // bulk: to the same place in every block of the cluster
+  Eviction eviction = Eviction::kNormal;
+  std::int64_t promotion = 0;  // bulk: bytes of second-level cache lines to fetch at once; 0: none
   // decided. Vector number i of the tile (row-major, `width` bytes each) is moved by thread
   // i % threads in its step i / threads. A width w may be used when the row pitch and the base
   // address of the *global* side are multiples of w bytes; widths are listed widest first and the
@@ -175,10 +245,21 @@ struct Copy {
   std::vector<std::int64_t> widths = {};
   std::vector<std::int64_t> guarded = {};       // dimensions that may leave the far side's base
   std::vector<std::int64_t> tile_guarded = {};  // dimensions that may leave the tile's own base
+  // Of the block's threads the first that takes part; `threads` follow from there (unit 0).
+  std::int64_t first = 0;
+  // kBulk: elements of one box by dimension of the shared side; boxes tile it in row-major order.
+  // Each box is one instruction. With `multicast` in a cluster of n blocks, box b is sent by the
+  // block whose rank is b modulo n. `announces`: the copy itself tells its event how many bytes to
+  // expect; else a trigger does (Trigger::bytes).
+  std::vector<std::int64_t> box = {};
+  bool announces = false;
   static void fields(auto& s, auto&& v) {
-    v("src", s.src), v("dst", s.dst), v("unit", s.unit), v("async", s.async), v("engine", s.engine),
-        v("threads", s.threads), v("widths", s.widths), v("guarded", s.guarded),
-        v("tile_guarded", s.tile_guarded);
+    v("src", s.src), v("dst", s.dst), v("unit", s.unit), v("async", s.async), v("bulk", s.bulk),
+        v("event", s.event), v("slot", s.slot), v("future", s.future),
+        v("permutation", s.permutation), v("multicast", s.multicast), v("eviction", s.eviction),
+        v("promotion", s.promotion), v("engine", s.engine), v("threads", s.threads),
+        v("widths", s.widths), v("guarded", s.guarded), v("tile_guarded", s.tile_guarded),
+        v("first", s.first), v("box", s.box), v("announces", s.announces);
   }
 };
 
@@ -189,10 +270,19 @@ struct CopyWait {
 };
 
 // All threads of the unit wait for each other, and see each other's memory. kThread is illegal.
+// Inside an `inthreads` region kBlock means its threads: then `id` is the region's named barrier
+// and `threads` says how many.
 struct Barrier {
   Level level = Level::kBlock;
   bool inferred = false;  // inserted by place-barriers, not written by the user
-  static void fields(auto& s, auto&& v) { v("level", s.level), v("inferred", s.inferred); }
+  bool cluster = false;   // of all blocks of the cluster
+  // decided
+  std::int64_t id = 0;
+  std::int64_t threads = 0;  // 0: all of the level's
+  static void fields(auto& s, auto&& v) {
+    v("level", s.level), v("inferred", s.inferred), v("cluster", s.cluster), v("id", s.id),
+        v("threads", s.threads);
+  }
 };
 
 struct Read {
@@ -207,6 +297,104 @@ struct Write {
   static void fields(auto& s, auto&& v) {
     v("view", s.view), v("index", s.index), v("value", s.value);
   }
+};
+
+// Writes the scalar to every element of the view; all threads of the unit take part (0: the block,
+// or the `inthreads` region).
+struct Splat {
+  ValueId view;
+  ValueId value;
+  std::int64_t unit = 0;
+  // decided, as in Copy
+  std::int64_t threads = 0;
+  std::int64_t first = 0;
+  std::vector<std::int64_t> guarded = {};
+  static void fields(auto& s, auto&& v) {
+    v("view", s.view), v("value", s.value), v("unit", s.unit), v("threads", s.threads),
+        v("first", s.first), v("guarded", s.guarded);
+  }
+};
+
+// --- meeting
+
+// A row of events (its type says how many), one row for each block. Each slot counts generations:
+// generation g is complete once all its arrivals have happened and all its bytes have landed.
+// `ready`: generation 0 is complete from the start. On the hardware a slot is an mbarrier, whose
+// phase p is generation p, or p + 1 of one that starts ready.
+struct Event {
+  std::string name = {};
+  bool ready = false;
+  std::int64_t stated = 0;  // `event<n>`: arrivals of a generation; 0: inferred
+  // decided: arrivals of a generation, and the address of slot 0 (8 bytes each)
+  std::int64_t arrivals = 0;
+  std::int64_t offset = -1;
+  static void fields(auto& s, auto&& v) {
+    v("name", s.name), v("ready", s.ready), v("stated", s.stated), v("arrivals", s.arrivals),
+        v("offset", s.offset);
+  }
+};
+
+// The threads that execute it have finished what they did before: completes the slot's generation
+// once all triggering threads have come. `cluster`: on the copies of every block of the cluster.
+struct Trigger {
+  ValueId event;
+  Expr slot = 0;
+  bool cluster = false;
+  // decided. `unit`: kElected arrives once for each unit of so many threads (0: all that execute
+  // it). `bytes`: the arrival announces so many bytes of bulk copies.
+  Arrival arrival = Arrival::kUndecided;
+  std::int64_t unit = 0;
+  std::int64_t bytes = 0;
+  static void fields(auto& s, auto&& v) {
+    v("event", s.event), v("slot", s.slot), v("cluster", s.cluster), v("arrival", s.arrival),
+        v("unit", s.unit), v("bytes", s.bytes);
+  }
+};
+
+// Waits until a generation of the slot is complete. `tracked`: the generation after the one this
+// thread waited for last on this slot, from 0; else `generation`.
+struct EventWait {
+  ValueId event;
+  Expr slot = 0;
+  bool tracked = true;
+  Expr generation = 0;
+  static void fields(auto& s, auto&& v) {
+    v("event", s.event), v("slot", s.slot), v("tracked", s.tracked), v("generation", s.generation);
+  }
+};
+
+// A name for copies that threads issue asynchronously (cp.async), in the order they are issued.
+// FutureWait: the last copy issued under the name (as it stands after exchanges) has landed, and
+// all threads of the unit see it. place-barriers replaces it by copy_wait and barrier and drops
+// exchanges: from Form::kDecided on there are neither.
+struct Future {
+  std::string name = {};
+  static void fields(auto& s, auto&& v) { v("name", s.name); }
+};
+struct FutureWait {
+  ValueId future;
+  static void fields(auto& s, auto&& v) { v("future", s.future); }
+};
+// The two names change places.
+struct Exchange {
+  ValueId first;
+  ValueId second;
+  static void fields(auto& s, auto&& v) { v("first", s.first), v("second", s.second); }
+};
+
+// All but the `pending` youngest bulk copies to global memory that this thread started have
+// finished reading shared memory, or (`landed`) are visible in global memory. Each copy is a group.
+struct BulkWait {
+  std::int64_t pending = 0;
+  bool landed = false;
+  static void fields(auto& s, auto&& v) { v("pending", s.pending), v("landed", s.landed); }
+};
+
+// `setmaxnreg`: each thread of the warpgroup has `count` registers from here on.
+struct Registers {
+  std::int64_t count = 0;
+  bool increases = false;
+  static void fields(auto& s, auto&& v) { v("count", s.count), v("increases", s.increases); }
 };
 
 // --- matrix unit

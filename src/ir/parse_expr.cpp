@@ -114,6 +114,16 @@ bool Parser::type(Type& out) {
   }
   if (accept("view")) return view_type(out);
   if (accept("frag")) return frag_type(out);
+  if (accept("event")) {
+    EventType event;
+    if (!expect("<") || !value(event.slots) || !expect(">")) return false;
+    out = event;
+    return true;
+  }
+  if (accept("future")) {
+    out = FutureType{};
+    return true;
+  }
   ScalarType scalar;
   if (!dtype(scalar.dtype)) return false;
   out = scalar;

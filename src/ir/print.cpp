@@ -101,11 +101,18 @@ class Printer {
       return format("frag<{}, {}, {}x{}>", name_of(frag->role), name(frag->dtype), frag->rows,
                     frag->cols);
     }
+    if (const auto* event = std::get_if<EventType>(&t)) return format("event<{}>", event->slots);
+    if (std::holds_alternative<FutureType>(t)) return "future";
     return "none";
   }
 
-  // Fields equal to those of a new operation are left out. Enumerators are shown all the same, but
-  // for `undecided`: a reader should not have to know that `add` is the first of its kind.
+  // Enumerations whose first enumerator says nothing.
+  template <class T>
+  static constexpr bool is_quiet =
+      std::is_same_v<T, CopyEngine> || std::is_same_v<T, Eviction> || std::is_same_v<T, Arrival>;
+
+  // Fields equal to those of a new operation are left out. Other enumerators are shown all the
+  // same: a reader should not have to know that `add` is the first of its kind.
   template <class T>
   std::string changed_attributes(const T& data) const {
     T fresh;
@@ -113,7 +120,7 @@ class Printer {
     std::size_t i = 0;
     T::fields(fresh, [&](std::string_view, const auto& field) {
       using Field = std::remove_cvref_t<decltype(field)>;
-      if (std::is_enum_v<Field> && !std::is_same_v<Field, CopyEngine>) before[i].clear();
+      if (std::is_enum_v<Field> && !is_quiet<Field>) before[i].clear();
       ++i;
     });
     const std::vector<std::string> now = attributes(data);

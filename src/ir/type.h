@@ -4,6 +4,8 @@
 //   cell<s32>                          a mutable scalar (one per thread)
 //   view<f16, shared, [16, K]>         a region of memory, extents possibly symbolic
 //   frag<A, f16, 16x16>                a register tile of one MMA unit
+//   event<4>                           4 events of a block, counted by generation
+//   future                             a copy on its way, under the name it has at the moment
 #pragma once
 
 #include <cstdint>
@@ -45,6 +47,15 @@ struct FragType {
   friend bool operator==(const FragType&, const FragType&) = default;
 };
 
-using Type = std::variant<NoType, ScalarType, CellType, ViewType, FragType>;
+// An array of events flattens into one row of slots; a single event has one.
+struct EventType {
+  std::int64_t slots = 1;
+  friend bool operator==(EventType, EventType) = default;
+};
+struct FutureType {
+  friend bool operator==(FutureType, FutureType) = default;
+};
+
+using Type = std::variant<NoType, ScalarType, CellType, ViewType, FragType, EventType, FutureType>;
 
 }  // namespace kiln::ir

@@ -58,6 +58,7 @@ void params_are_values(const Module&, const Function& f, Mistakes& mistakes) {
 bool may_be_missing(OpKind kind, std::string_view key) {
   return (kind == OpKind::kReturn && key == "value") ||
          (kind == OpKind::kAlloc && key == "initial") || (kind == OpKind::kIf && key == "else") ||
+         (kind == OpKind::kCopy && (key == "event" || key == "future")) ||
          (kind == OpKind::kMma && key == "metadata");
 }
 
@@ -100,6 +101,9 @@ bool has_result(OpKind kind) {
   switch (kind) {
     case OpKind::kAlloc:
     case OpKind::kSubview:
+    case OpKind::kAlias:
+    case OpKind::kEvent:
+    case OpKind::kFuture:
     case OpKind::kRead:
     case OpKind::kConst:
     case OpKind::kIndex:
@@ -113,6 +117,18 @@ bool has_result(OpKind kind) {
     case OpKind::kIf:
     case OpKind::kOnce:
     case OpKind::kReturn:
+    case OpKind::kLoop:
+    case OpKind::kBreak:
+    case OpKind::kContinue:
+    case OpKind::kYield:
+    case OpKind::kInthreads:
+    case OpKind::kSplat:
+    case OpKind::kTrigger:
+    case OpKind::kEventWait:
+    case OpKind::kFutureWait:
+    case OpKind::kExchange:
+    case OpKind::kBulkWait:
+    case OpKind::kRegisters:
     case OpKind::kCopy:
     case OpKind::kCopyWait:
     case OpKind::kBarrier:
@@ -146,7 +162,11 @@ void results_are_defined(const Module&, const Function& f, Mistakes& mistakes) {
 
 // Variables that an operation makes usable in its own region, or from itself on (Bind).
 std::vector<VarId> vars_set_by(const Op& op) {
-  if (const auto* parallel = std::get_if<Parallel>(&op.data)) return parallel->vars;
+  if (const auto* parallel = std::get_if<Parallel>(&op.data)) {
+    std::vector<VarId> vars = parallel->vars;
+    vars.insert(vars.end(), parallel->cluster.begin(), parallel->cluster.end());
+    return vars;
+  }
   if (const auto* loop = std::get_if<For>(&op.data)) return {loop->var};
   if (const auto* bind = std::get_if<Bind>(&op.data)) return {bind->var};
   return {};
@@ -348,14 +368,29 @@ bool is_collective(const Op& op) {
     case OpKind::kScale:
     case OpKind::kMmaFence:
     case OpKind::kMmaCommit:
-    case OpKind::kMmaWait: return true;
+    case OpKind::kMmaWait:
+    case OpKind::kInthreads:
+    case OpKind::kTrigger:
+    case OpKind::kBulkWait:
+    case OpKind::kRegisters: return true;
     case OpKind::kCopy: return std::get<Copy>(op.data).unit != 1;
+    case OpKind::kSplat: return std::get<Splat>(op.data).unit != 1;
     case OpKind::kFor:
     case OpKind::kIf:
     case OpKind::kOnce:
     case OpKind::kReturn:
     case OpKind::kAlloc:
     case OpKind::kSubview:
+    case OpKind::kAlias:
+    case OpKind::kLoop:
+    case OpKind::kBreak:
+    case OpKind::kContinue:
+    case OpKind::kYield:
+    case OpKind::kEvent:
+    case OpKind::kEventWait:
+    case OpKind::kFuture:
+    case OpKind::kFutureWait:
+    case OpKind::kExchange:
     case OpKind::kCopyWait:
     case OpKind::kProxyFence:
     case OpKind::kRead:
@@ -390,7 +425,9 @@ void collectives_are_launched(const Module&, const Function& f, Mistakes& mistak
     const Op& op = f.ops[id];
     const bool device_only = is_collective(op) || op.kind() == OpKind::kCopy ||
                              op.kind() == OpKind::kCopyWait || op.kind() == OpKind::kProxyFence ||
-                             op.kind() == OpKind::kOnce;
+                             op.kind() == OpKind::kOnce || op.kind() == OpKind::kEvent ||
+                             op.kind() == OpKind::kEventWait || op.kind() == OpKind::kFutureWait ||
+                             op.kind() == OpKind::kSplat;
     if (!device_only || op.kind() == OpKind::kParallel) return;
     if (innermost_parallel(f, enclosing) == nullptr) complain(mistakes, f, id, "outside a launch");
   });

@@ -395,6 +395,7 @@ class Grouper {
   bool is_neutral(const ir::Op& op) const {
     switch (op.kind()) {
       case ir::OpKind::kSubview:
+      case ir::OpKind::kAlias:
       case ir::OpKind::kConst:
       case ir::OpKind::kIndex:
       case ir::OpKind::kBind:
@@ -409,6 +410,20 @@ class Grouper {
       case ir::OpKind::kIf:
       case ir::OpKind::kOnce:
       case ir::OpKind::kReturn:
+      case ir::OpKind::kLoop:
+      case ir::OpKind::kBreak:
+      case ir::OpKind::kContinue:
+      case ir::OpKind::kYield:
+      case ir::OpKind::kInthreads:
+      case ir::OpKind::kSplat:
+      case ir::OpKind::kTrigger:
+      case ir::OpKind::kEventWait:
+      case ir::OpKind::kFutureWait:
+      case ir::OpKind::kExchange:
+      case ir::OpKind::kBulkWait:
+      case ir::OpKind::kRegisters:
+      case ir::OpKind::kEvent:
+      case ir::OpKind::kFuture:
       case ir::OpKind::kCopy:
       case ir::OpKind::kCopyWait:
       case ir::OpKind::kBarrier:

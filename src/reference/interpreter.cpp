@@ -140,6 +140,21 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kScale: return run(std::get<ir::Scale>(op.data), frame);
     case ir::OpKind::kSet: return set_cell(std::get<ir::Set>(op.data), frame);
     case ir::OpKind::kAssert: return run(std::get<ir::Assert>(op.data), id, frame);
+    case ir::OpKind::kLoop:
+    case ir::OpKind::kBreak:
+    case ir::OpKind::kContinue:
+    case ir::OpKind::kYield:
+    case ir::OpKind::kInthreads:
+    case ir::OpKind::kAlias:
+    case ir::OpKind::kSplat:
+    case ir::OpKind::kEvent:
+    case ir::OpKind::kTrigger:
+    case ir::OpKind::kEventWait: KILN_UNREACHABLE("`{}`", ir::mnemonic(op.kind()));
+    case ir::OpKind::kFuture:  // everything happens in order
+    case ir::OpKind::kFutureWait:
+    case ir::OpKind::kExchange:
+    case ir::OpKind::kBulkWait:
+    case ir::OpKind::kRegisters:
     case ir::OpKind::kSubview:   // windows are evaluated where they are used
     case ir::OpKind::kCopyWait:  // everything happens in order
     case ir::OpKind::kMmaFence:

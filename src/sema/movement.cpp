@@ -277,8 +277,7 @@ void analyse_move(Sema& sema, const ast::MoveStmt& stmt, Span span) {
       !check_collective(sema, stmt.word_span, format("`{}`", word), unit)) {
     return fail();
   }
-  emit(sema, ir::Copy{from, dst, threads_of(level), false, ir::CopyEngine::kUndecided, 0, {}, {}},
-       span);
+  emit(sema, ir::Copy{.src = from, .dst = dst, .unit = threads_of(level)}, span);
   Operand handle;
   handle.kind = Operand::Kind::kView;
   handle.span = span;

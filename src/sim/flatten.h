@@ -50,6 +50,22 @@ class Flattener {
   void op(const ir::Set& data);
   void op(const ir::Assert& data);
   void op(const ir::NoOp&) {}
+  // What the rest of the pipeline does not make yet.
+  void op(const ir::Loop&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Break&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Continue&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Yield&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Inthreads&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Alias&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Splat&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Event&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Trigger&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::EventWait&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Future&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::FutureWait&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Exchange&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::BulkWait&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Registers&) { KILN_UNREACHABLE("not simulated"); }
 
   std::size_t emit(Code code, std::size_t plan);
   // Later instructions of the code begin here.

@@ -139,6 +139,21 @@ Scalar evaluate(Machine& machine, Warp& warp, const ScalarPlan& plan, std::uint3
       return of(std::int64_t{0});
     }
     case ir::OpKind::kParallel:
+    case ir::OpKind::kLoop:
+    case ir::OpKind::kBreak:
+    case ir::OpKind::kContinue:
+    case ir::OpKind::kYield:
+    case ir::OpKind::kInthreads:
+    case ir::OpKind::kAlias:
+    case ir::OpKind::kSplat:
+    case ir::OpKind::kEvent:
+    case ir::OpKind::kTrigger:
+    case ir::OpKind::kEventWait:
+    case ir::OpKind::kFuture:
+    case ir::OpKind::kFutureWait:
+    case ir::OpKind::kExchange:
+    case ir::OpKind::kBulkWait:
+    case ir::OpKind::kRegisters:
     case ir::OpKind::kFor:
     case ir::OpKind::kIf:
     case ir::OpKind::kOnce:

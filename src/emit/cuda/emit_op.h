@@ -51,6 +51,37 @@ void emit_op(Kernel& kernel, const ir::Op& op, const ir::Cast& cast);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Choose& choose);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Get& get);
 
+// What the rest of the pipeline does not make yet.
+inline void emit_op(Kernel&, const ir::Op&, const ir::Loop&) { KILN_UNREACHABLE("not emitted"); }
+inline void emit_op(Kernel&, const ir::Op&, const ir::Break&) { KILN_UNREACHABLE("not emitted"); }
+inline void emit_op(Kernel&, const ir::Op&, const ir::Continue&) {
+  KILN_UNREACHABLE("not emitted");
+}
+inline void emit_op(Kernel&, const ir::Op&, const ir::Yield&) { KILN_UNREACHABLE("not emitted"); }
+inline void emit_op(Kernel&, const ir::Op&, const ir::Inthreads&) {
+  KILN_UNREACHABLE("not emitted");
+}
+inline void emit_op(Kernel&, const ir::Op&, const ir::Alias&) { KILN_UNREACHABLE("not emitted"); }
+inline void emit_op(Kernel&, const ir::Op&, const ir::Splat&) { KILN_UNREACHABLE("not emitted"); }
+inline void emit_op(Kernel&, const ir::Op&, const ir::Event&) { KILN_UNREACHABLE("not emitted"); }
+inline void emit_op(Kernel&, const ir::Op&, const ir::Trigger&) { KILN_UNREACHABLE("not emitted"); }
+inline void emit_op(Kernel&, const ir::Op&, const ir::EventWait&) {
+  KILN_UNREACHABLE("not emitted");
+}
+inline void emit_op(Kernel&, const ir::Op&, const ir::Future&) { KILN_UNREACHABLE("not emitted"); }
+inline void emit_op(Kernel&, const ir::Op&, const ir::FutureWait&) {
+  KILN_UNREACHABLE("not emitted");
+}
+inline void emit_op(Kernel&, const ir::Op&, const ir::Exchange&) {
+  KILN_UNREACHABLE("not emitted");
+}
+inline void emit_op(Kernel&, const ir::Op&, const ir::BulkWait&) {
+  KILN_UNREACHABLE("not emitted");
+}
+inline void emit_op(Kernel&, const ir::Op&, const ir::Registers&) {
+  KILN_UNREACHABLE("not emitted");
+}
+
 // Declares the C++ array of a fragment.
 void declare_fragment(Kernel& kernel, ir::ValueId frag, const ir::Alloc& alloc);
 

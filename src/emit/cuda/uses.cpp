@@ -28,6 +28,21 @@ bool is_pure(OpKind kind) {
     case OpKind::kIf:
     case OpKind::kOnce:
     case OpKind::kReturn:
+    case OpKind::kLoop:
+    case OpKind::kBreak:
+    case OpKind::kContinue:
+    case OpKind::kYield:
+    case OpKind::kInthreads:
+    case OpKind::kSplat:
+    case OpKind::kTrigger:
+    case OpKind::kEventWait:
+    case OpKind::kFutureWait:
+    case OpKind::kExchange:
+    case OpKind::kBulkWait:
+    case OpKind::kRegisters:
+    case OpKind::kAlias:
+    case OpKind::kEvent:
+    case OpKind::kFuture:
     case OpKind::kAlloc:
     case OpKind::kSubview:
     case OpKind::kCopy:
