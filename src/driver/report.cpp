@@ -64,6 +64,8 @@ DiagId id_of(ReportKind kind) {
     case ReportKind::kMisaligned: return DiagId::kMisaligned;
     case ReportKind::kAssertion: return DiagId::kAssertFailed;
     case ReportKind::kDivisionByZero: return DiagId::kRunDivisionByZero;
+    case ReportKind::kOverrun: return DiagId::kPhaseOverrun;
+    case ReportKind::kUnfinished: return DiagId::kUnfinishedAtExit;
   }
   KILN_UNREACHABLE("report kind {}", static_cast<int>(kind));
 }

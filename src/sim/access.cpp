@@ -6,14 +6,23 @@ namespace kiln::sim {
 
 namespace {
 
-// The earlier access was by an asynchronous product.
-bool is_product(const Machine& machine, const Conflict& conflict) {
-  return conflict.kind == ConflictKind::kUnordered && conflict.warp >= machine.warps.size();
+// The earlier access was by an asynchronous instruction rather than a thread.
+bool is_asynchronous(const Machine& machine, const Conflict& conflict) {
+  return conflict.kind == ConflictKind::kUnordered &&
+         (machine.agents.is_slot(conflict.agent) || machine.agents.kind(conflict.agent) != 0);
 }
 
 std::string missing_edge(const Machine& machine, const Warp& warp, const Conflict& conflict) {
-  if (is_product(machine, conflict)) {
-    return "no wait for the product (`mma.wait<0>`) with a barrier behind it between them";
+  if (is_asynchronous(machine, conflict)) {
+    const Agents& agents = machine.agents;
+    if (agents.is_slot(conflict.agent)) {
+      const std::uint32_t slot = (conflict.agent - agents.slot(0, 0)) % agents.slots;
+      return format("no wait for that generation of {} between them", slot_text(machine, slot));
+    }
+    return agents.kind(conflict.agent) == 1
+               ? "no wait for the product (`mma.wait<0>`) with a barrier or a trigger behind it "
+                 "between them"
+               : "no wait for the bulk store with a barrier behind it between them";
   }
   switch (conflict.kind) {
     case ConflictKind::kUninitialised: return "";
@@ -21,14 +30,14 @@ std::string missing_edge(const Machine& machine, const Warp& warp, const Conflic
     case ConflictKind::kOtherBlock: return "nothing orders the blocks of one launch";
     case ConflictKind::kUnordered: break;
   }
-  return conflict.warp == warp.index ? "no group or block barrier between them"
-                                     : "no block barrier between them";
+  return conflict.agent == warp.agent ? "no group or block barrier between them"
+                                      : "no block barrier between them";
 }
 
 // What would order two accesses of one block to shared memory, when it may stand there.
 std::string ordering_help(const Touch& touch, const Conflict& conflict) {
   const auto& code = touch.machine.program.code;
-  if (is_product(touch.machine, conflict)) return "";
+  if (is_asynchronous(touch.machine, conflict)) return "";
   const bool fits = conflict.kind == ConflictKind::kUnordered &&
                     touch.buffer.space == ir::Space::kShared &&
                     block_barrier_fits(touch.machine.function, code[conflict.instruction].op,
@@ -48,16 +57,13 @@ std::string block_text(const Machine& machine, Clock clock) {
 std::string other_text(const Machine& machine, const Conflict& conflict,
                        const std::string& element) {
   std::string out = format("{} of {} by ", conflict.other_wrote ? "write" : "read", element);
-  if (is_product(machine, conflict)) {
-    return out +
-           format("a product of warp {}, still in flight", conflict.warp - machine.warps.size());
-  }
+  if (is_asynchronous(machine, conflict)) return out + agent_text(machine, conflict.agent);
   if (conflict.thread != Conflict::kSeveral) {
-    out += thread_text(conflict.warp, conflict.thread % kLanes);
+    out += thread_text(conflict.agent % machine.agents.each(), conflict.thread % kLanes);
   } else {
     out += conflict.kind == ConflictKind::kOtherBlock
                ? "a thread"
-               : format("several threads of warp {}", conflict.warp);
+               : format("several threads of {}", agent_text(machine, conflict.agent));
   }
   if (conflict.kind == ConflictKind::kOtherBlock) out += block_text(machine, conflict.clock);
   return out;
@@ -76,12 +82,12 @@ void report_uninitialised(const Touch& touch, std::int64_t address) {
 // What accesses now, and what is missing when the program says better than the clocks.
 struct Access {
   bool writes = false;
-  bool by_product = false;
+  std::string_view by = {};  // an asynchronous instruction: "a product"
   std::string_view missing = {};
 };
 
 std::string actor_text(const Touch& touch, const Conflict& conflict, const Access& access) {
-  if (access.by_product) return format("a product of warp {}", touch.warp.index);
+  if (!access.by.empty()) return format("{} of warp {}", access.by, touch.warp.index);
   return conflict.kind == ConflictKind::kOtherBlock
              ? thread_of_block_text(touch.machine, touch.warp, touch.lane)
              : thread_text(touch.warp.index, touch.lane);
@@ -113,10 +119,10 @@ void report_conflict(const Touch& touch, const Conflict& conflict, const Access&
 }
 
 Actor actor_of(const Warp& warp, std::uint32_t lane) {
-  return {.thread = static_cast<std::uint16_t>(warp.index * kLanes + lane),
+  return {.thread = static_cast<std::uint16_t>(warp.agent * kLanes + lane),
           .instruction = static_cast<std::uint16_t>(warp.pc),
-          .warp = warp.index,
-          .clock = warp.seen[warp.index],
+          .agent = warp.agent,
+          .clock = warp.seen[warp.agent],
           .seen = warp.seen};
 }
 
@@ -136,9 +142,14 @@ void note_local_read(const Touch& touch, std::int64_t address, std::int64_t byte
 // Null where nothing is watched: without checks, in host code, in memory that cannot go wrong.
 Shadow* shadow_of(const Touch& touch) {
   if (touch.machine.era == nullptr) return nullptr;
-  return touch.buffer.space == ir::Space::kShared ? touch.machine.shared_shadow
-                                                  : touch.buffer.shadow;
+  if (touch.buffer.space != ir::Space::kShared) return touch.buffer.shadow;
+  return touch.machine.shared_shadows.empty()
+             ? nullptr
+             : touch.machine.shared_shadows[touch.warp.block].get();
 }
+
+// Asynchronous instructions are no thread: also the warp's own writes must have been fenced.
+constexpr std::uint16_t kNoThread = 0x7f00;
 
 }  // namespace
 
@@ -148,7 +159,19 @@ std::string thread_text(std::uint32_t warp, std::uint32_t lane) {
 
 std::string thread_of_block_text(const Machine& machine, const Warp& warp, std::uint32_t lane) {
   if (machine.era == nullptr) return "the host";
-  return format("{} of block {}", thread_text(warp.index, lane), machine.block);
+  return format("{} of block {}", thread_text(warp.index, lane), machine.block_numbers[warp.block]);
+}
+
+std::string agent_text(const Machine& machine, std::uint32_t agent) {
+  const Agents& agents = machine.agents;
+  if (agents.is_slot(agent)) return "a bulk copy, still on its way";
+  const std::uint32_t block = agent / agents.each();
+  const std::string warp =
+      format("warp {}{}", agent % agents.warps,
+             agents.blocks == 1 ? "" : format(" of block {}", machine.block_numbers[block]));
+  constexpr std::string_view kWhat[] = {"", "a product of ", "a bulk store of "};
+  const std::uint32_t kind = agents.kind(agent);
+  return format("{}{}{}", kWhat[kind], warp, kind == 0 ? "" : ", still in flight");
 }
 
 std::string Touch::by() const { return "by " + thread_of_block_text(machine, warp, lane); }
@@ -156,7 +179,7 @@ std::string Touch::by() const { return "by " + thread_of_block_text(machine, war
 std::byte* bytes_at(const Touch& touch, std::int64_t address) {
   switch (touch.buffer.space) {
     case ir::Space::kGlobal: return touch.buffer.data + address;
-    case ir::Space::kShared: return touch.machine.shared.data() + address;
+    case ir::Space::kShared: return touch.machine.shared[touch.warp.block].data() + address;
     case ir::Space::kLocal: return touch.warp.local.data() + local_place(touch, address);
   }
   return nullptr;
@@ -191,29 +214,48 @@ void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bo
                 });
 }
 
-void note_product_read(const Touch& touch, std::int64_t address, std::int64_t bytes) {
+void note_async_read(const Touch& touch, Asynchronous by, std::int64_t address,
+                     std::int64_t bytes) {
   Shadow* shadow = shadow_of(touch);
   if (!touch.machine.checks || shadow == nullptr) return;
   const Warp& warp = touch.warp;
-  // No thread: also this warp's own writes must have been fenced.
-  constexpr std::uint16_t kNoThread = 0x7f00;
-  const auto agent = static_cast<std::uint32_t>(touch.machine.warps.size()) + warp.index;
-  const Actor actor{.thread = kNoThread,
-                    .instruction = static_cast<std::uint16_t>(warp.pc),
-                    .warp = agent,
-                    .clock = warp.group_clock,
-                    .seen = warp.fenced};
+  const bool product = by == Asynchronous::kProduct;
+  const Actor actor{
+      .thread = kNoThread,
+      .instruction = static_cast<std::uint16_t>(warp.pc),
+      .agent = warp.agent + static_cast<std::uint32_t>(by) * touch.machine.agents.warps,
+      .clock = product ? warp.group_clock : warp.bulk_clock,
+      .seen = warp.fenced};
   shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
                [&](const Conflict& conflict) {
                  const bool seen =
                      conflict.kind == ConflictKind::kUnordered &&
-                     (conflict.warp == warp.index || warp.seen[conflict.warp] > conflict.clock);
-                 report_conflict(touch, conflict,
-                                 {.by_product = true,
-                                  .missing = seen ? "no proxy fence between them: products read "
-                                                    "shared memory past the threads' view of it"
-                                                  : ""});
+                     (conflict.agent == warp.agent || warp.seen[conflict.agent] > conflict.clock);
+                 report_conflict(
+                     touch, conflict,
+                     {.by = product ? "a product" : "a bulk store",
+                      .missing = seen ? "no proxy fence between them: asynchronous instructions "
+                                        "read shared memory past the threads' view of it"
+                                      : ""});
                });
+}
+
+void note_bulk_write(const Touch& touch, std::uint32_t block, std::uint32_t slot,
+                     std::int64_t address, std::int64_t bytes) {
+  Machine& machine = touch.machine;
+  if (!machine.checks || machine.shared_shadows.empty()) return;
+  const std::uint32_t agent = machine.agents.slot(block, slot);
+  const Actor actor{
+      .thread = static_cast<std::uint16_t>(agent * kLanes),
+      .instruction = static_cast<std::uint16_t>(touch.warp.pc),
+      .agent = agent,
+      .clock = machine.era->block_start + static_cast<Clock>(machine.slot(block, slot).completed),
+      .seen = touch.warp.seen};
+  machine.shared_shadows[block]->write(
+      static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor, false,
+      [&](const Conflict& conflict) {
+        report_conflict(touch, conflict, {.writes = true, .by = "a bulk copy"});
+      });
 }
 
 void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string message,

@@ -24,9 +24,14 @@ void note_read(const Touch& touch, std::int64_t address, std::int64_t bytes);
 void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes,
                 bool in_flight = false);
 
-// Notes a read of shared memory by a product of the warp that is in flight from now on. `missing`
-// of a report names a proxy fence where only that is missing.
-void note_product_read(const Touch& touch, std::int64_t address, std::int64_t bytes);
+// Notes a read of shared memory that an asynchronous instruction of the warp makes from now on: by
+// its products or its bulk stores. A report names a proxy fence where only that is missing.
+enum class Asynchronous : std::uint8_t { kProduct = 1, kBulkStore = 2 };  // Agents::kind
+void note_async_read(const Touch& touch, Asynchronous by, std::int64_t address, std::int64_t bytes);
+// Notes a write of a block's shared memory by a bulk copy that the warp starts and the slot
+// completes.
+void note_bulk_write(const Touch& touch, std::uint32_t block, std::uint32_t slot,
+                     std::int64_t address, std::int64_t bytes);
 
 // How many of `count` consecutive elements of a tile, from index `at` on (by the view's dimension),
 // may be touched. The last dimension cuts the run short, any other one drops it. An element outside
@@ -66,6 +71,8 @@ void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string 
                std::string what);
 
 [[nodiscard]] std::string thread_text(std::uint32_t warp, std::uint32_t lane);
+// "thread 17 (warp 0)", of another block of the cluster with its rank.
+[[nodiscard]] std::string agent_text(const Machine& machine, std::uint32_t agent);
 // "thread 17 (warp 0) of block 3", or "the host".
 [[nodiscard]] std::string thread_of_block_text(const Machine& machine, const Warp& warp,
                                                std::uint32_t lane);

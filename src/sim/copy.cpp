@@ -226,7 +226,7 @@ void move_all(Machine& machine, Warp& warp, const CopyPlan& plan, AsyncGroup* gr
     machine.global_request.clear();
     machine.shared_request.clear();
     for_each_lane(warp.mask, [&](std::uint32_t lane) {
-      const std::uint32_t thread = (warp.index * kLanes + lane) % unit;
+      const std::uint32_t thread = (warp.index * kLanes + lane - plan.first) % unit;
       const std::int64_t vector = step * plan.threads + thread;
       if (thread >= plan.threads || vector >= shape.vectors) return;
       if (!uniform) sides = sides_of(plan, warp, lane);
@@ -236,8 +236,8 @@ void move_all(Machine& machine, Warp& warp, const CopyPlan& plan, AsyncGroup* gr
   }
 }
 
-void land_data(Machine& machine, const AsyncVector& vector) {
-  std::byte* target = machine.shared.data() + vector.address;
+void land_data(Machine& machine, const Warp& warp, const AsyncVector& vector) {
+  std::byte* target = machine.shared[warp.block].data() + vector.address;
   if (vector.valid > 0) std::memcpy(target, vector.source, vector.valid);
   std::memset(target + vector.valid, 0, static_cast<std::size_t>(vector.bytes - vector.valid));
 }
@@ -246,14 +246,15 @@ void land_data(Machine& machine, const AsyncVector& vector) {
 void land(Machine& machine, Warp& warp, AsyncGroup& group, std::uint32_t lanes) {
   for (AsyncVector& vector : group.vectors) {
     if (((lanes >> vector.lane) & 1U) == 0) continue;
-    land_data(machine, vector);
-    if (machine.shared_shadow == nullptr) continue;
-    const Actor actor{.thread = static_cast<std::uint16_t>(warp.index * kLanes + vector.lane),
+    land_data(machine, warp, vector);
+    if (machine.shared_shadows.empty()) continue;
+    const Actor actor{.thread = static_cast<std::uint16_t>(warp.agent * kLanes + vector.lane),
                       .instruction = group.instruction,
-                      .warp = warp.index,
-                      .clock = warp.seen[warp.index],
+                      .agent = warp.agent,
+                      .clock = warp.seen[warp.agent],
                       .seen = warp.seen};
-    machine.shared_shadow->land(static_cast<std::size_t>(vector.address), vector.bytes, actor);
+    machine.shared_shadows[warp.block]->land(static_cast<std::size_t>(vector.address), vector.bytes,
+                                             actor);
   }
   group.lanes &= ~lanes;
 }
@@ -276,7 +277,7 @@ void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan) {
   move_all(machine, warp, plan, &group);
   // Landing early changes the bytes, not the order: nobody may look before the wait.
   if (machine.random && machine.next_random() % 2 == 0) {
-    for (const AsyncVector& vector : group.vectors) land_data(machine, vector);
+    for (const AsyncVector& vector : group.vectors) land_data(machine, warp, vector);
   }
   warp.groups.push_back(std::move(group));
 }

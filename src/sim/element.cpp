@@ -102,7 +102,8 @@ void initialise_shared(Machine& machine, Warp& warp, const InitialisePlan& plan,
   const Buffer& buffer = *plan.buffer;
   const Touch touch{machine, warp, lane, buffer};
   const std::int64_t elements = buffer.bytes / buffer.size;
-  for (std::int64_t i = warp.index * kLanes + lane; i < elements; i += machine.program.threads) {
+  const std::int64_t first = std::int64_t{warp.index * kLanes + lane} - plan.who.first;
+  for (std::int64_t i = first; i < elements; i += plan.who.threads) {
     const std::int64_t address = buffer.offset + i * buffer.size;
     note_write(touch, address, buffer.size);
     store_scalar(buffer.dtype, bytes_at(touch, address), warp.value(plan.initial, lane));

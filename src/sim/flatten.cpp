@@ -19,10 +19,16 @@ Flattener::Flattener(const ir::Function& function, const HostState& host, Tally&
   program_.values = function.values.size();
 }
 
-void Flattener::block(std::uint32_t threads, std::int64_t shared_bytes) {
+void Flattener::block(const ir::Parallel& launch, std::uint32_t threads) {
   program_.threads = threads;
-  program_.shared_bytes = shared_bytes;
+  program_.shared_bytes = launch.shared_bytes;
+  for (const ir::VarId var : launch.cluster) {
+    program_.blocks *=
+        static_cast<std::uint32_t>(function_.vars[var].extent.constant().value_or(1));
+  }
   units_ = {threads};
+  region_ = {0, threads};
+  event_of_.assign(function_.values.size(), UINT32_MAX);
 }
 
 std::uint32_t Flattener::here() const { return static_cast<std::uint32_t>(program_.code.size()); }
@@ -191,18 +197,23 @@ void Flattener::op(const ir::MmaWait& data) {
 }
 
 void Flattener::op(const ir::Barrier& data) {
-  emit_plan(Code::kBarrier, program_.barriers, ir::Level{data.level});
+  emit_plan(Code::kBarrier, program_.barriers,
+            BarrierPlan{.level = data.level,
+                        .cluster = data.cluster,
+                        .id = static_cast<std::uint32_t>(data.id),
+                        .threads = static_cast<std::uint32_t>(data.threads)});
 }
 
 void Flattener::set_axes(const ir::Parallel& launch) {
   for (const ir::VarId var : launch.vars) facts_.uniform[var.index] = true;
+  for (const ir::VarId var : launch.cluster) facts_.uniform[var.index] = true;
 }
 
 Program flatten_launch(const ir::Function& function, ir::OpId launch, std::uint32_t threads,
                        const HostState& host, Tally& tally) {
   const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
   Flattener flattener(function, host, tally, false);
-  flattener.block(threads, data.shared_bytes);
+  flattener.block(data, threads);
   flattener.set_axes(data);
   flattener.region(data.body);
   flattener.stop();

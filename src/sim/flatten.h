@@ -11,7 +11,7 @@ class Flattener {
   Flattener(const ir::Function& function, const HostState& host, Tally& tally, bool on_host);
 
   Program take() { return std::move(program_); }
-  void block(std::uint32_t threads, std::int64_t shared_bytes);
+  void block(const ir::Parallel& launch, std::uint32_t threads);
   void set_axes(const ir::Parallel& launch);
   void region(ir::RegionId id);
   void stop() { emit(Code::kStop, 0); }
@@ -55,17 +55,18 @@ class Flattener {
   void op(const ir::Break&) { KILN_UNREACHABLE("not simulated"); }
   void op(const ir::Continue&) { KILN_UNREACHABLE("not simulated"); }
   void op(const ir::Yield&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::Inthreads&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Inthreads& data);
   void op(const ir::Alias&) { KILN_UNREACHABLE("not simulated"); }
   void op(const ir::Splat&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::Event&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::Trigger&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::EventWait&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::Future&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::FutureWait&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::Exchange&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::BulkWait&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::Registers&) { KILN_UNREACHABLE("not simulated"); }
+  void op(const ir::Event& data);
+  void op(const ir::Trigger& data);
+  void op(const ir::EventWait& data);
+  // Gone once everything is decided.
+  void op(const ir::Future&) {}
+  void op(const ir::FutureWait&) {}
+  void op(const ir::Exchange&) {}
+  void op(const ir::BulkWait& data);
+  void op(const ir::Registers&) { emit(Code::kRegisters, 0); }
 
   std::size_t emit(Code code, std::size_t plan);
   // Later instructions of the code begin here.
@@ -90,6 +91,7 @@ class Flattener {
   const target::MmaExecutor* executor(const target::Mma& atom);
   void load_metadata(const ir::Load& data);
   void product(const ir::Mma& data);
+  void bulk_copy(const ir::Copy& data);
   [[nodiscard]] ProductOperand operand(ir::ValueId frag, ir::Major major,
                                        const std::vector<std::int64_t>& steps);
   [[nodiscard]] target::Fragment registers(const FragmentPlan& plan, bool swapped) const;
@@ -105,6 +107,8 @@ class Flattener {
   std::vector<const Buffer*> buffer_of_;    // by ValueId
   std::vector<const Buffer*> tile_of_;      // by ValueId: of fragments read in place
   std::vector<std::uint32_t> units_;        // threads of the enclosing units, innermost last
+  Participants region_;                     // the innermost `inthreads` region's, or the block's
+  std::vector<std::uint32_t> event_of_;     // by ValueId
   ir::OpId current_;
   Program program_;
 };

@@ -43,6 +43,7 @@ void Flattener::op(const ir::Alloc& data) {
   const ir::Type& type = function_.type(result());
   InitialisePlan plan;
   if (data.initial.valid()) plan.initial = data.initial.index;
+  plan.who = region_;
   if (const auto* view_type = std::get_if<ir::ViewType>(&type)) {
     if (view_type->space == ir::Space::kGlobal) {
       KILN_CHECK(on_host_, "global memory is allocated inside a launch");
@@ -79,13 +80,15 @@ void Flattener::op(const ir::Alloc& data) {
 }
 
 void Flattener::op(const ir::Copy& data) {
+  if (data.engine == ir::CopyEngine::kBulk) return bulk_copy(data);
   CopyPlan plan;
   plan.src = view(data.src);
   plan.dst = view(data.dst);
   plan.tile_is_dst = plan.dst.buffer->space != ir::Space::kGlobal;
   plan.unit = static_cast<std::uint32_t>(data.unit);
   plan.threads = static_cast<std::uint32_t>(data.threads);
-  if (plan.threads == 0) plan.threads = plan.unit == 0 ? program_.threads : plan.unit;
+  if (plan.threads == 0) plan.threads = plan.unit == 0 ? region_.threads : plan.unit;
+  plan.first = plan.unit == 0 ? static_cast<std::uint32_t>(data.first) : 0;
   const bool alone = data.engine == ir::CopyEngine::kPerThread ||
                      plan.dst.buffer->space == ir::Space::kLocal || plan.unit == 1;
   if (alone) plan.unit = plan.threads = 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,6 +24,32 @@ struct AsyncVector {
   std::uint8_t bytes = 0;
   std::uint8_t valid = 0;  // the rest become zero
   std::uint8_t lane = 0;
+};
+// A box of a bulk copy on its way, in either direction. What it writes is settled when it lands.
+struct BulkBox {
+  std::uint32_t plan = 0;
+  std::uint32_t box = 0;
+  Coordinates origin = {};      // of the global window, by the buffer's dimension
+  std::int64_t shared_row = 0;  // of the shared window, in the buffer
+  std::int64_t shared_byte = 0;
+  std::uint32_t block = 0;  // of the cluster: whose shared memory
+  std::uint32_t slot = 0;   // a load: of that block's events
+  std::uint32_t warp = 0;   // a store: who started it
+  std::int64_t group = 0;   // a store: its number among the warp's
+};
+// One slot of an event: an mbarrier.
+struct EventSlot {
+  std::int64_t completed = 0;  // generations (hardware phases) so far
+  std::int64_t pending = 0;    // arrivals that the current one lacks
+  std::int64_t bytes = 0;      // announced and not landed; may be below 0 for a while
+  // What the arrivals of the current generation have seen, and what those of all earlier ones had.
+  std::vector<Clock> gathering;
+  std::vector<Clock> gathering_fenced;
+  std::vector<Clock> released;
+  std::vector<Clock> released_fenced;
+  // By warp of the cluster: the last generation it has passed, plus 1, and its clock then.
+  std::vector<std::int64_t> passed;
+  std::vector<Clock> passed_at;
 };
 // What the lanes of a warp committed together.
 struct AsyncGroup {
@@ -48,17 +75,25 @@ struct Frame {
   std::uint32_t otherwise = 0;  // of an if: the lanes of the else branch
 };
 
+enum class Waiting : std::uint8_t { kBarrier, kEvent };
+
 struct Warp {
-  std::uint32_t index = 0;
+  std::uint32_t index = 0;   // in its block
+  std::uint32_t block = 0;   // in its cluster
+  std::uint32_t number = 0;  // in the cluster
+  std::uint32_t agent = 0;
   std::uint32_t exists = 0;  // lanes that have a thread
   std::uint32_t mask = 0;    // active ones
   std::uint32_t pc = 0;
   WarpState state = WarpState::kReady;
-  ir::Level waits_for = ir::Level::kBlock;  // kWaiting
-  Clock* seen = nullptr;    // one clock for each warp of the block, then one for its products
-  Clock* fenced = nullptr;  // by warp: which of its writes products may read
-  std::uint32_t group = 0;  // of products, open now
-  Clock group_clock = 0;    // under which it reads
+  Waiting waits = Waiting::kBarrier;  // kWaiting: for what
+  BarrierPlan barrier;                // kBarrier
+  std::uint32_t slot = 0;             // kEvent: of its block's
+  std::int64_t phase = 0;             // kEvent: how many must have completed
+  Clock* seen = nullptr;              // by agent
+  Clock* fenced = nullptr;            // by agent: which of its writes products may read
+  std::uint32_t group = 0;            // of products, open now
+  Clock group_clock = 0;              // under which it reads
   std::vector<Frame> frames;
   std::vector<std::int64_t> vars;        // var * 32 + lane
   std::vector<Scalar> values;            // value * 32 + lane
@@ -71,7 +106,10 @@ struct Warp {
   std::vector<Product> products;                      // in flight, oldest first
   std::vector<std::byte> local;                       // lane * local_bytes + address
   std::vector<bool> local_set;
-  std::vector<AsyncGroup> groups;  // oldest first
+  std::vector<AsyncGroup> groups;     // oldest first
+  std::vector<std::int64_t> awaited;  // by slot: generations that tracked waits have passed
+  std::int64_t bulk_groups = 0;       // stores started
+  Clock bulk_clock = 0;               // under which the next one reads
   std::vector<std::vector<AsyncVector>>
       spare;  // for groups to come, so that none is allocated twice
 
@@ -108,27 +146,31 @@ struct Machine {
   bool random = false;
 
   // The block.
-  std::int64_t block = 0;  // its number in the grid, x fastest
-  std::vector<std::byte> shared;
-  Shadow* shared_shadow = nullptr;
-  std::vector<Warp> warps;
-  std::vector<Clock> clocks;  // warp * clocks_each() + (other warp | warps + its products)
-  std::vector<Clock> fences;  // warp * warps + other warp
+  Agents agents;
+  std::vector<std::vector<std::byte>> shared;           // by block of the cluster
+  std::vector<std::unique_ptr<Shadow>> shared_shadows;  // the same; none without checks
+  std::vector<Warp> warps;                              // of the cluster, block after block
+  std::vector<Clock> clocks;                            // warp * agents.count() + agent
+  std::vector<Clock> fences;                            // the same
+  std::vector<EventSlot> slots;                         // block * agents.slots + slot
+  std::deque<BulkBox> boxes;                            // on their way, oldest first
   Era* era = nullptr;
   struct BlockStart {
     Clock clock;
     std::int64_t block;
   };
-  std::vector<BlockStart> block_starts;  // of the launch's blocks so far
-  std::vector<Clock> joined;             // scratch, as all below
+  std::vector<BlockStart> block_starts;     // of the launch's blocks so far
+  std::vector<std::int64_t> block_numbers;  // by block of the cluster: its number in the grid
+  std::vector<Clock> joined;                // scratch, as all below
   Request global_request;
   Request shared_request;
   std::vector<double> a_scratch;
   std::vector<double> b_scratch;
   std::vector<double> c_scratch;
 
-  // Clocks that each warp keeps: one for each warp, one for the products of each.
-  [[nodiscard]] std::size_t clocks_each() const { return 2 * warps.size(); }
+  [[nodiscard]] EventSlot& slot(std::uint32_t block, std::uint32_t slot) {
+    return slots[std::size_t{block} * agents.slots + slot];
+  }
   [[nodiscard]] std::uint64_t next_random() {  // splitmix64
     std::uint64_t z = (random_state += 0x9e3779b97f4a7c15ULL);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -163,6 +205,26 @@ void execute_mma_fence(Machine& machine, Warp& warp);
 void execute_mma_commit(Machine& machine, Warp& warp);
 void execute_mma_wait(Machine& machine, Warp& warp, std::int64_t pending);
 void execute_proxy_fence(Machine& machine, Warp& warp);
+void execute_trigger(Machine& machine, Warp& warp, const TriggerPlan& plan);  // event.cpp
+// Whether the warp may go on; else it waits, and comes back to the instruction.
+[[nodiscard]] bool execute_event_wait(Machine& machine, Warp& warp, const EventWaitPlan& plan);
+// Completes the slot's generation if nothing is missing, and wakes who waits for it.
+void settle(Machine& machine, std::uint32_t block, std::uint32_t slot);
+void start_events(Machine& machine);
+// What the block leaves behind at its end: generations begun, copies nobody waited for.
+void check_events_at_end(Machine& machine);
+// "`full[1]`", and what its current generation lacks.
+[[nodiscard]] std::string slot_text(const Machine& machine, std::uint32_t slot);
+[[nodiscard]] std::string lacks_text(const Machine& machine, std::uint32_t block,
+                                     std::uint32_t slot);
+void execute_bulk_copy(Machine& machine, Warp& warp, std::uint32_t plan);  // bulk.cpp
+void execute_bulk_wait(Machine& machine, Warp& warp, const BulkWaitPlan& plan);
+// Lands box number `index` of those on their way.
+void land_box(Machine& machine, std::size_t index);
+// Of a warp's active lanes those that are elected: the first participant, or the first of each
+// unit.
+[[nodiscard]] std::uint32_t elected_lanes(const Warp& warp, const Participants& who,
+                                          std::uint32_t unit);
 // Reports illegal metadata for elements that are not zero (PTX ISA: the result is undefined).
 // `elements`: A's of the instruction, as MmaExecutor::run_warp takes them.
 void check_metadata(Machine& machine, const Warp& warp, const target::MmaExecutor& executor,

@@ -47,7 +47,7 @@ void for_each_chunk(const target::MatrixDescriptor& at, const TileBytes& tile, V
 
 // Whether the chunk lies in the block's shared memory; reports when it does not.
 bool check_inside(Machine& machine, const Warp& warp, std::int64_t address) {
-  const auto end = static_cast<std::int64_t>(machine.shared.size());
+  const auto end = static_cast<std::int64_t>(machine.shared[warp.block].size());
   if (address >= 0 && address + kChunkBytes <= end) return true;
   report_at(machine, warp, ReportKind::kOutOfBounds,
             format("a product reads byte {} of {} bytes of shared memory", address, end),
@@ -61,7 +61,7 @@ struct Strides {
   std::int64_t k = 0;
 };
 
-void read_operand(const Machine& machine, const ProductOperand& operand,
+void read_operand(std::span<const std::byte> shared, const ProductOperand& operand,
                   const target::MatrixDescriptor& at, const TileBytes& tile, Strides strides,
                   double* out) {
   const std::int64_t size = size_bytes(operand.dtype);
@@ -69,10 +69,10 @@ void read_operand(const Machine& machine, const ProductOperand& operand,
   const std::int64_t across = operand.k_rows ? strides.k : strides.outer;
   const bool cut_off = operand.dtype == DType::kF32;
   for_each_chunk(at, tile, [&](std::int64_t row, std::int64_t byte, std::int64_t address) {
-    if (address < 0 || address + kChunkBytes > static_cast<std::int64_t>(machine.shared.size())) {
+    if (address < 0 || address + kChunkBytes > static_cast<std::int64_t>(shared.size())) {
       return;  // reported at the issue
     }
-    const std::byte* from = machine.shared.data() + address;
+    const std::byte* from = shared.data() + address;
     double* to = out + row * across + byte / size * along;
     for (std::int64_t i = 0; i < kChunkBytes / size; ++i) {
       const double value = load_number(operand.dtype, from + i * size);
@@ -118,11 +118,11 @@ void multiply(Machine& machine, Warp& warp, const Product& product) {
       gather_operand(warp, machine.program.fragments[plan.a.fragment], plan, k,
                      machine.a_scratch.data());
     } else {
-      read_operand(machine, plan.a, moved(product.a, plan.a.steps[k]),
+      read_operand(machine.shared[warp.block], plan.a, moved(product.a, plan.a.steps[k]),
                    tile_bytes(plan.a, first_row(warp), kRows, a_cols), {a_cols, 1},
                    machine.a_scratch.data());
     }
-    read_operand(machine, plan.b, moved(product.b, plan.b.steps[k]),
+    read_operand(machine.shared[warp.block], plan.b, moved(product.b, plan.b.steps[k]),
                  tile_bytes(plan.b, 0, shape.n, shape.k), {1, shape.n}, machine.b_scratch.data());
     if (plan.metadata == MmaPlan::kNone) {
       plan.executor->run_warp(machine.a_scratch, machine.b_scratch, registers);
@@ -141,7 +141,7 @@ void note_operand(Machine& machine, Warp& warp, const ProductOperand& operand,
   for (const std::int64_t step : operand.steps) {
     for_each_chunk(moved(at, step), tile, [&](std::int64_t, std::int64_t, std::int64_t address) {
       if (!check_inside(machine, warp, address)) return;
-      note_product_read(touch, address, kChunkBytes);
+      note_async_read(touch, Asynchronous::kProduct, address, kChunkBytes);
     });
   }
 }
@@ -252,14 +252,14 @@ void execute_mma_wait(Machine& machine, Warp& warp, std::int64_t pending) {
   }
   std::erase_if(warp.products, [&](const Product& p) { return p.done && p.group < done; });
   if (done <= 0) return;
-  Clock& seen = warp.seen[machine.warps.size() + warp.index];
+  Clock& seen = warp.seen[warp.agent + machine.agents.warps];
   seen = std::max(seen, warp.group_clock - static_cast<Clock>(pending));
 }
 
 void execute_proxy_fence(Machine& machine, Warp& warp) {
-  ++warp.seen[warp.index];
-  for (std::size_t w = 0; w < machine.warps.size(); ++w) {
-    warp.fenced[w] = std::max(warp.fenced[w], warp.seen[w]);
+  ++warp.seen[warp.agent];
+  for (std::size_t a = 0; a < machine.agents.count(); ++a) {
+    warp.fenced[a] = std::max(warp.fenced[a], warp.seen[a]);
   }
 }
 

@@ -41,6 +41,11 @@ enum class Code : std::uint8_t {
   kMmaCommit,
   kMmaWait,
   kProxyFence,
+  kTrigger,
+  kEventWait,
+  kBulkCopy,
+  kBulkWait,
+  kRegisters,
   kStore,
   kScale,
   kAssert,
@@ -49,6 +54,7 @@ enum class Code : std::uint8_t {
   kElse,
   kEnd,  // of if and once
   kOnce,
+  kInthreads,
   kLoop,
   kNext,
   kLaunch,  // host code only
@@ -58,8 +64,9 @@ enum class Code : std::uint8_t {
 
 struct Instruction {
   Code code = Code::kStop;
-  std::uint32_t plan = 0;    // index in the plans of its code
-  std::uint32_t target = 0;  // kIf, kElse, kOnce, kLoop: where to go with no lane left; kNext: back
+  std::uint32_t plan = 0;  // index in the plans of its code
+  // kIf, kElse, kOnce, kInthreads, kLoop: where to go with no lane left; kNext: back
+  std::uint32_t target = 0;
   ir::OpId op;
 };
 
@@ -97,6 +104,11 @@ struct CellPlan {
   std::uint32_t value = 0;  // the result of a get, the operand of a set
   bool sets = false;
 };
+// Consecutive threads of a block.
+struct Participants {
+  std::uint32_t first = 0;
+  std::uint32_t threads = 0;
+};
 // What executing an Alloc does to its contents.
 struct InitialisePlan {
   static constexpr std::uint32_t kNone = UINT32_MAX;
@@ -104,6 +116,7 @@ struct InitialisePlan {
   std::uint32_t fragment = kNone;
   std::uint32_t cell = kNone;
   std::uint32_t initial = kNone;  // the register with the value; kNone: uninitialised
+  Participants who;               // shared
 };
 struct ElementPlan {
   View view;
@@ -114,7 +127,8 @@ struct ElementPlan {
 struct CopyPlan {
   View src;
   View dst;
-  std::uint32_t unit = 0;     // threads that take part, 0 for the block
+  std::uint32_t unit = 0;  // threads that take part, 0: all from `first` on
+  std::uint32_t first = 0;
   std::uint32_t threads = 0;  // by which vectors are dealt out
   ir::CopyEngine engine = ir::CopyEngine::kVector;
   std::vector<std::int64_t> widths;
@@ -216,6 +230,58 @@ struct ScalePlan {
   std::uint32_t lanes = kLanes;
   std::vector<std::int32_t> rows;
 };
+// `slot` is counted in the event's row.
+struct TriggerPlan {
+  std::uint32_t event = 0;
+  IndexExpr slot;
+  bool cluster = false;
+  ir::Arrival arrival = ir::Arrival::kThread;
+  std::uint32_t unit = 0;
+  std::int64_t bytes = 0;
+  Participants who;
+};
+struct EventWaitPlan {
+  std::uint32_t event = 0;
+  IndexExpr slot;
+  bool tracked = true;
+  IndexExpr generation;
+};
+struct EventPlan {
+  std::string name;
+  std::uint32_t first_slot = 0;  // in the block's slots
+  std::uint32_t slots = 1;
+  bool ready = false;
+  std::int64_t arrivals = 1;
+  ir::OpId op;
+};
+// A copy by tensor map: boxes, each an instruction of one thread.
+struct BulkPlan {
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  View global;
+  View shared;
+  bool loads = true;               // from global to shared memory
+  Coordinates extents = {};        // of the tensor map: by the buffer's dimension
+  std::int64_t swizzle = 0;        // of the tensor map, in bytes
+  std::vector<Coordinates> boxes;  // where each begins in the shared view
+  Coordinates box = {};            // extents, by the view's dimension
+  std::uint32_t unit = 0;
+  Participants who;
+  std::uint32_t event = kNone;
+  IndexExpr slot;
+  bool announces = false;
+  bool multicast = false;
+  std::size_t interned = 0;
+  ir::OpId op;
+};
+struct BarrierPlan {
+  ir::Level level = ir::Level::kBlock;
+  bool cluster = false;
+  std::uint32_t id = 0;
+  std::uint32_t threads = 0;  // 0: all of the level's
+};
+struct BulkWaitPlan {
+  std::int64_t pending = 0;
+};
 struct AssertPlan {
   std::uint32_t condition = 0;
   std::string message;
@@ -246,7 +312,13 @@ struct Program {
   std::vector<ElementPlan> elements;
   std::vector<CopyPlan> copies;
   std::vector<std::int64_t> waits;  // pending groups, of copies or of products
-  std::vector<ir::Level> barriers;
+  std::vector<BarrierPlan> barriers;
+  std::vector<TriggerPlan> triggers;
+  std::vector<EventWaitPlan> event_waits;
+  std::vector<EventPlan> events;
+  std::vector<BulkPlan> bulk_copies;
+  std::vector<BulkWaitPlan> bulk_waits;
+  std::vector<Participants> regions;
   std::vector<FillPlan> fills;
   std::vector<TilePlan> tiles;
   std::vector<MmaPlan> mmas;
@@ -265,6 +337,8 @@ struct Program {
   std::deque<Buffer> buffers;  // shared and local ones; addresses stay
   std::deque<target::MmaExecutor> executors;
   std::int64_t shared_bytes = 0;
+  std::uint32_t slots = 0;       // of a block's events
+  std::uint32_t blocks = 1;      // of a cluster
   std::int64_t local_bytes = 0;  // of one lane
   std::uint32_t threads = 1;     // of a block
   std::size_t vars = 0;

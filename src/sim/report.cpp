@@ -50,6 +50,8 @@ std::string_view name(ReportKind kind) {
     case ReportKind::kMisaligned: return "misaligned";
     case ReportKind::kAssertion: return "assertion";
     case ReportKind::kDivisionByZero: return "division-by-zero";
+    case ReportKind::kOverrun: return "phase-overrun";
+    case ReportKind::kUnfinished: return "unfinished";
   }
   return "";
 }

@@ -58,6 +58,15 @@ unsigned shared_granule(const Program& program) {
   return bits;
 }
 
+// Of a block's agents those that read its shared memory, in the order of Agents: warps, then their
+// products, then their bulk stores.
+std::uint32_t readers_each(const Program& program) {
+  const bool stores = std::any_of(program.bulk_copies.begin(), program.bulk_copies.end(),
+                                  [](const BulkPlan& plan) { return !plan.loads; });
+  if (stores) return 3 * program.warps();
+  return program.products.empty() ? program.warps() : 2 * program.warps();
+}
+
 using Grid = std::array<std::int64_t, 3>;  // x, y, z
 
 // A block to run, and how many it counts for.
@@ -269,7 +278,7 @@ void Run::finish(ir::ValueId value, const Warp& host) {
 }
 
 // Shadows only what the launch can get wrong: buffers it writes, and those nobody has filled.
-void Run::track_globals(ir::RegionId body, std::uint32_t warps) {
+void Run::track_globals(ir::RegionId body, const Agents& agents) {
   const Touched touched = touched_by(function_, body);
   for (std::size_t v = 0; v < globals_.size(); ++v) {
     if (globals_[v] == nullptr) continue;
@@ -282,7 +291,10 @@ void Run::track_globals(ir::RegionId body, std::uint32_t warps) {
           std::make_unique<Shadow>(static_cast<std::size_t>(global.buffer.bytes),
                                    bits_of_size(global.buffer.size), false, global.initialised);
     }
-    global.shadow->begin_launch(&era_, warps, touched.read[v] && touched.written[v]);
+    const bool both = touched.read[v] && touched.written[v];
+    global.shadow->begin_launch(
+        &era_,
+        {.all = agents, .first = 0, .blocks = agents.blocks, .agents = both ? agents.warps : 0});
     global.buffer.shadow = global.shadow.get();
   }
 }
@@ -296,7 +308,14 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   }
   const Program program =
       flatten_launch(function_, op, static_cast<std::uint32_t>(threads), host_, tally_);
-  track_globals(data.body, program.warps());
+  const Agents agents{.blocks = program.blocks, .warps = program.warps(), .slots = program.slots};
+  constexpr std::uint32_t kAgentsMax = 1000;  // threads of agents are numbered in 15 bits
+  if (agents.count() > kAgentsMax) {
+    return Error{format("a cluster of {} blocks of {} threads with {} events, too many to simulate",
+                        agents.blocks, threads, agents.slots),
+                 data.name, ""};
+  }
+  track_globals(data.body, agents);
   const int limit = module_.arch == nullptr ? 0 : module_.arch->smem_per_block_max;
   if (limit != 0 && program.shared_bytes > limit) {
     return Error{format("a block of {} bytes of shared memory, {} has {}", program.shared_bytes,
@@ -306,15 +325,19 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   Machine machine(function_, program, reporter_, tally_, options_.checks);
   machine.random = seed_ != 0;
   machine.random_state = seed_ + 0x100000001ULL * launched_.size();
+  machine.agents = agents;
   std::size_t shared = static_cast<std::size_t>(program.shared_bytes);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.space != ir::Space::kShared) continue;
     shared = std::max(shared, static_cast<std::size_t>(buffer.offset + buffer.bytes));
   }
-  machine.shared.assign(shared, kGarbage);
-  Shadow shadow(options_.checks ? shared : 0, shared_granule(program), true, false);
-  shadow.begin_launch(&era_, program.warps() * (program.products.empty() ? 1 : 2), true);
-  machine.shared_shadow = options_.checks ? &shadow : nullptr;
+  machine.shared.assign(agents.blocks, std::vector<std::byte>(shared, kGarbage));
+  for (std::uint32_t block = 0; options_.checks && block < agents.blocks; ++block) {
+    auto shadow = std::make_unique<Shadow>(shared, shared_granule(program), true, false);
+    shadow->begin_launch(
+        &era_, {.all = agents, .first = block, .blocks = 1, .agents = readers_each(program)});
+    machine.shared_shadows.push_back(std::move(shadow));
+  }
   machine.era = &era_;
   launched_.push_back({.op = op, .threads = threads, .blocks = 0, .blocks_run = 0});
   run_blocks(data, machine, host);
@@ -345,7 +368,13 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
     const std::int64_t extent = function_.vars[data.vars[axis]].extent.evaluate(host_.facts.values);
     grid[axis] = std::max<std::int64_t>(extent, 0);
   }
-  std::vector<ChosenBlock> chosen = choose_blocks(grid, options_.representative_blocks);
+  Grid cluster = {1, 1, 1};  // blocks of a cluster, which run together
+  Grid clusters = grid;
+  for (std::size_t axis = 0; axis < data.cluster.size(); ++axis) {
+    cluster[axis] = function_.vars[data.cluster[axis]].extent.constant().value_or(1);
+    clusters[axis] = grid[axis] / cluster[axis];  // an entry check says that it divides
+  }
+  std::vector<ChosenBlock> chosen = choose_blocks(clusters, options_.representative_blocks);
   for (std::size_t i = chosen.size(); machine.random && i > 1; --i) {
     std::swap(chosen[i - 1], chosen[machine.next_random() % i]);
   }
@@ -354,11 +383,25 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
   for (const Clock clock : clocks_) latest = std::max(latest, clock);
   era_.launch_start = era_.block_start = latest + 1;
   for (const ChosenBlock& block : chosen) {
-    machine.block = (block.at[2] * grid[1] + block.at[1]) * grid[0] + block.at[0];
+    std::vector<Grid> ranks;  // the places of the cluster's blocks in it, x fastest
+    for (std::int64_t rank = 0; rank < cluster[0] * cluster[1] * cluster[2]; ++rank) {
+      ranks.push_back(
+          {rank % cluster[0], rank / cluster[0] % cluster[1], rank / (cluster[0] * cluster[1])});
+    }
+    machine.block_numbers.clear();
+    for (const Grid& rank : ranks) {
+      const auto at = [&](std::size_t axis) { return block.at[axis] * cluster[axis] + rank[axis]; };
+      machine.block_numbers.push_back((at(2) * grid[1] + at(1)) * grid[0] + at(0));
+    }
     start_block(machine, host);
     for (Warp& warp : machine.warps) {
+      const Grid& rank = ranks[warp.block];
       for (std::size_t axis = 0; axis < data.vars.size(); ++axis) {
-        std::fill_n(&warp.var(data.vars[axis].index, 0), kLanes, block.at[axis]);
+        std::fill_n(&warp.var(data.vars[axis].index, 0), kLanes,
+                    block.at[axis] * cluster[axis] + rank[axis]);
+      }
+      for (std::size_t axis = 0; axis < data.cluster.size(); ++axis) {
+        std::fill_n(&warp.var(data.cluster[axis].index, 0), kLanes, rank[axis]);
       }
     }
     tally_.weigh(block.weight);
@@ -368,7 +411,8 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
   tally_.weigh(1);
   tally_.attribute({}, 1);
   clocks_ = machine.clocks;
-  const auto blocks_run = static_cast<std::int64_t>(chosen.size());
+  const auto blocks_run =
+      static_cast<std::int64_t>(chosen.size()) * cluster[0] * cluster[1] * cluster[2];
   launched_.back().blocks = grid[0] * grid[1] * grid[2];
   launched_.back().blocks_run = blocks_run;
   blocks_ += blocks_run;

@@ -43,7 +43,7 @@ class Run {
   void read_host_vars(const Warp& host);
   [[nodiscard]] Warp host_warp(const Program& program) const;
   [[nodiscard]] std::optional<Error> launch(ir::OpId op, const Warp& host);
-  void track_globals(ir::RegionId body, std::uint32_t warps);
+  void track_globals(ir::RegionId body, const Agents& agents);
   void run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host);
   void attribute_counts(const Machine& machine);
   void finish(ir::ValueId value, const Warp& host);

@@ -32,79 +32,146 @@ void reset_warp(const Program& program, const Warp& host, Warp& warp) {
   warp.descriptors.resize(program.fragments.size());
   warp.products.clear();
   warp.group = 0;
+  warp.bulk_groups = 0;
   warp.local.resize(static_cast<std::size_t>(program.local_bytes) * kLanes);
   warp.local_set.assign(warp.local.size(), false);
 }
 
-// The warps that a barrier of this level holds together with `index`.
-std::pair<std::size_t, std::size_t> unit_of(const Machine& machine, std::size_t index,
-                                            ir::Level level) {
-  constexpr std::size_t kGroup4Warps = 4;
-  if (level != ir::Level::kGroup4) return {0, machine.warps.size()};
-  const std::size_t begin = index / kGroup4Warps * kGroup4Warps;
-  return {begin, std::min(begin + kGroup4Warps, machine.warps.size())};
+// Whether a barrier holds the two warps together.
+bool share(const Warp& a, const Warp& b, const BarrierPlan& barrier) {
+  constexpr std::uint32_t kGroup4Warps = 4;
+  if (barrier.cluster) return true;
+  if (a.block != b.block) return false;
+  return barrier.level != ir::Level::kGroup4 || a.index / kGroup4Warps == b.index / kGroup4Warps;
 }
 
-// Every warp of the unit has seen what every other has done.
-void synchronise(Machine& machine, std::size_t begin, std::size_t end) {
+bool waits_at(const Warp& warp, const BarrierPlan& barrier) {
+  return warp.state == WarpState::kWaiting && warp.waits == Waiting::kBarrier &&
+         warp.barrier.level == barrier.level && warp.barrier.cluster == barrier.cluster &&
+         warp.barrier.id == barrier.id;
+}
+
+// Every warp of the list has seen what every other has done.
+void synchronise(Machine& machine, const std::vector<std::uint32_t>& together) {
   std::vector<Clock>& joined = machine.joined;
-  const auto join = [&](Clock* Warp::*clocks, std::size_t count) {
+  const std::size_t count = machine.agents.count();
+  const auto join = [&](Clock* Warp::*clocks) {
     joined.assign(count, 0);
-    for (std::size_t w = begin; w < end; ++w) {
+    for (const std::uint32_t w : together) {
       const Clock* mine = machine.warps[w].*clocks;
       for (std::size_t i = 0; i < count; ++i) joined[i] = std::max(joined[i], mine[i]);
     }
-    for (std::size_t w = begin; w < end; ++w) {
+    for (const std::uint32_t w : together) {
       std::copy(joined.begin(), joined.end(), machine.warps[w].*clocks);
     }
   };
-  for (std::size_t w = begin; w < end; ++w) {
-    ++machine.warps[w].seen[w];
-    machine.warps[w].state = WarpState::kReady;
+  for (const std::uint32_t w : together) {
+    Warp& warp = machine.warps[w];
+    ++warp.seen[warp.agent];
+    warp.state = WarpState::kReady;
   }
-  join(&Warp::seen, machine.clocks_each());
-  join(&Warp::fenced, machine.warps.size());
+  join(&Warp::seen);
+  join(&Warp::fenced);
 }
 
-// Releases the barrier that `index` has reached, if all others of its unit are there.
-void try_release(Machine& machine, std::size_t index) {
-  const Warp& warp = machine.warps[index];
-  if (warp.state != WarpState::kWaiting) return;
-  const auto [begin, end] = unit_of(machine, index, warp.waits_for);
-  for (std::size_t w = begin; w < end; ++w) {
-    const Warp& other = machine.warps[w];
-    if (other.state != WarpState::kWaiting || other.waits_for != warp.waits_for) return;
+// Releases the barrier that the warp has reached, if all others it holds are there.
+void try_release(Machine& machine, const Warp& warp) {
+  if (warp.state != WarpState::kWaiting || warp.waits != Waiting::kBarrier) return;
+  const BarrierPlan barrier = warp.barrier;
+  std::vector<std::uint32_t> there;
+  bool all = true;
+  for (const Warp& other : machine.warps) {
+    if (!share(warp, other, barrier)) continue;
+    if (waits_at(other, barrier)) {
+      there.push_back(other.number);
+    } else {
+      all = false;
+    }
   }
-  synchronise(machine, begin, end);
+  // A named barrier counts who comes; any other waits for everybody.
+  const bool complete =
+      barrier.threads == 0 ? all : there.size() * kLanes >= std::size_t{barrier.threads};
+  if (complete) synchronise(machine, there);
 }
 
-std::string_view level_text(ir::Level level) {
-  return level == ir::Level::kGroup4 ? "group-4 barrier" : "block barrier";
+std::string barrier_text(const BarrierPlan& barrier) {
+  if (barrier.cluster) return "cluster barrier";
+  if (barrier.threads != 0) return format("barrier of {} threads", barrier.threads);
+  return barrier.level == ir::Level::kGroup4 ? "group-4 barrier" : "block barrier";
+}
+
+std::string waits_text(const Machine& machine, const Warp& warp) {
+  const std::string who = format(
+      "warp {}{}", warp.index,
+      machine.agents.blocks == 1 ? "" : format(" of block {}", machine.block_numbers[warp.block]));
+  if (warp.waits == Waiting::kBarrier) {
+    return format("{} waits at a {}", who, barrier_text(warp.barrier));
+  }
+  return format("{} waits: {}", who, lacks_text(machine, warp.block, warp.slot));
+}
+
+// The triggers of the event whose slot the warp waits for: what would have freed it.
+void blame_triggers(const Machine& machine, const Warp& warp, Report& report) {
+  for (const Instruction& at : machine.program.code) {
+    if (at.code != Code::kTrigger) continue;
+    const EventPlan& event = machine.program.events[machine.program.triggers[at.plan].event];
+    if (warp.slot < event.first_slot || warp.slot >= event.first_slot + event.slots) continue;
+    report.accesses.push_back({machine.function.ops[at.op].span,
+                               format("a trigger here would free warp {}", warp.index)});
+  }
 }
 
 void report_deadlock(Machine& machine) {
-  const auto waiting = std::find_if(machine.warps.begin(), machine.warps.end(),
-                                    [](const Warp& w) { return w.state == WarpState::kWaiting; });
-  const std::size_t first = waiting->pc - 1;
-  Report* report = machine.reporter.open(ReportKind::kDeadlock, machine.program.code[first].op);
+  const auto stuck_at = [](const Warp& w) { return w.state == WarpState::kWaiting; };
+  const auto waiting = std::find_if(machine.warps.begin(), machine.warps.end(), stuck_at);
+  const bool for_event = waiting->waits == Waiting::kEvent;
+  const auto op_of = [&](const Warp& warp) {
+    return machine.program.code[warp.waits == Waiting::kEvent ? warp.pc : warp.pc - 1].op;
+  };
+  Report* report = machine.reporter.open(ReportKind::kDeadlock, op_of(*waiting));
   if (report == nullptr) return;
   std::size_t finished = 0;
+  std::size_t stuck = 0;
+  std::vector<ir::OpId> named;
+  bool events = false;
   for (const Warp& warp : machine.warps) {
-    if (warp.state == WarpState::kFinished) {
-      ++finished;
-      continue;
-    }
-    report->accesses.push_back(
-        {machine.span(warp.pc - 1),
-         format("warp {} waits at a {}", warp.index, level_text(warp.waits_for))});
+    finished += warp.state == WarpState::kFinished ? 1 : 0;
+    if (warp.state != WarpState::kWaiting) continue;
+    ++stuck;
+    events = events || warp.waits == Waiting::kEvent;
+    // One line for each place: the first warp speaks for the others.
+    const ir::OpId op = op_of(warp);
+    if (std::find(named.begin(), named.end(), op) != named.end() && events) continue;
+    named.push_back(op);
+    report->accesses.push_back({machine.function.ops[op].span, waits_text(machine, warp)});
   }
-  const std::size_t stuck = machine.warps.size() - finished;
+  if (events) {
+    report->message = format("deadlock: {} of {} {} for each other", stuck, machine.warps.size(),
+                             stuck == 1 ? "warps waits" : "warps wait");
+    if (!for_event) return;
+    report->missing = lacks_text(machine, waiting->block, waiting->slot);
+    blame_triggers(machine, *waiting, *report);
+    return;
+  }
   report->message = format("deadlock: {} of {} {} at a barrier that {} never reach{}", stuck,
                            machine.warps.size(), stuck == 1 ? "warps waits" : "warps wait",
                            finished == 1 ? "the other" : "the others", finished == 1 ? "es" : "");
   report->missing = finished == 0 ? "the warps wait at barriers of different levels"
                                   : format("{} {} finished without it", finished,
                                            finished == 1 ? "warp has" : "warps have");
+}
+
+// Copies that are on their way when all warps have finished: nobody waits for them.
+void report_unfinished_copies(Machine& machine) {
+  if (!machine.checks) return;
+  for (const BulkBox& box : machine.boxes) {
+    const BulkPlan& plan = machine.program.bulk_copies[box.plan];
+    Report* report = machine.reporter.open(ReportKind::kUnfinished, plan.op);
+    if (report == nullptr) continue;
+    report->message = format("the block ends while a bulk {} of `{}` is on its way",
+                             plan.loads ? "load" : "store", plan.shared.buffer->name);
+    report->accesses = {{machine.function.ops[plan.op].span, "started here, and never waited for"}};
+  }
 }
 
 // The next warp to run, from `from` on; or none.
@@ -126,39 +193,63 @@ void start_block(Machine& machine, const Warp& host) {
   Clock latest = machine.era->block_start;
   for (const Clock clock : machine.clocks) latest = std::max(latest, clock);
   machine.era->block_start = latest + 1;
-  machine.block_starts.push_back({latest + 1, machine.block});
-  machine.warps.resize(warps);
-  machine.clocks.assign(warps * machine.clocks_each(), latest + 1);
-  machine.fences.assign(warps * warps, latest + 1);
-  for (std::size_t w = 0; w < warps; ++w) {
+  machine.block_starts.push_back({latest + 1, machine.block_numbers[0]});
+  const std::size_t agents = machine.agents.count();
+  machine.warps.resize(warps * machine.agents.blocks);
+  machine.clocks.assign(machine.warps.size() * agents, latest + 1);
+  machine.fences.assign(machine.warps.size() * agents, latest + 1);
+  for (std::uint32_t w = 0; w < machine.warps.size(); ++w) {
     Warp& warp = machine.warps[w];
-    warp.index = static_cast<std::uint32_t>(w);
-    const std::uint32_t lanes =
-        std::min(kLanes, program.threads - static_cast<std::uint32_t>(w) * kLanes);
+    warp.number = w;
+    warp.block = w / static_cast<std::uint32_t>(warps);
+    warp.index = w % static_cast<std::uint32_t>(warps);
+    warp.agent = machine.agents.warp(warp.block, warp.index);
+    const std::uint32_t lanes = std::min(kLanes, program.threads - warp.index * kLanes);
     warp.exists = lanes == kLanes ? ~0U : (1U << lanes) - 1;
-    warp.seen = &machine.clocks[w * machine.clocks_each()];
-    warp.fenced = &machine.fences[w * warps];
-    warp.group_clock = latest + 1;
+    warp.seen = &machine.clocks[w * agents];
+    warp.fenced = &machine.fences[w * agents];
+    warp.group_clock = warp.bulk_clock = latest + 1;
     reset_warp(program, host, warp);
   }
+  start_events(machine);
 }
 
 void run_block(Machine& machine) {
   std::size_t at = 0;
   while (true) {
+    if (machine.random && !machine.boxes.empty() && machine.next_random() % 4 == 0) {
+      land_box(machine, machine.next_random() % machine.boxes.size());
+    }
     at = pick(machine, at);
-    if (at == machine.warps.size()) break;
-    run_warp(machine, machine.warps[at]);
-    try_release(machine, at);
+    if (at < machine.warps.size()) {
+      run_warp(machine, machine.warps[at]);
+      try_release(machine, machine.warps[at]);
+      continue;
+    }
+    at = 0;
+    const bool loads = std::any_of(machine.warps.begin(), machine.warps.end(), [](const Warp& w) {
+      return w.state == WarpState::kWaiting && w.waits == Waiting::kEvent;
+    });
+    if (!loads || machine.boxes.empty()) break;
+    land_box(machine, 0);
   }
-  // The next block's clocks must be later than those of products nobody waited for.
+  // The next block's clocks must be later than those of what nobody waited for.
   for (Warp& warp : machine.warps) {
-    Clock& products = warp.seen[machine.warps.size() + warp.index];
-    products = std::max(products, warp.group_clock);
+    Clock& products = warp.seen[warp.agent + machine.agents.warps];
+    products = std::max(products, std::max(warp.group_clock, warp.bulk_clock));
+    for (const EventSlot& slot : machine.slots) {
+      products = std::max(products, machine.era->block_start + static_cast<Clock>(slot.completed));
+    }
   }
   const bool all_done = std::all_of(machine.warps.begin(), machine.warps.end(),
                                     [](const Warp& w) { return w.state == WarpState::kFinished; });
-  if (!all_done) report_deadlock(machine);
+  if (!all_done) {
+    report_deadlock(machine);
+  } else {
+    report_unfinished_copies(machine);
+    check_events_at_end(machine);
+  }
+  while (!machine.boxes.empty()) land_box(machine, 0);
 }
 
 }  // namespace kiln::sim

@@ -2,10 +2,11 @@
 
 namespace kiln::sim {
 
-void Shadow::begin_launch(const Era* era, std::uint32_t warps, bool remember_reads) {
+void Shadow::begin_launch(const Era* era, const Readers& readers) {
   era_ = era;
-  warps_ = warps;
-  slots_ = remember_reads ? warps + (per_block_ ? 0U : 1U) : 0U;
+  readers_of_ = readers;
+  const std::size_t agents = std::size_t{readers.blocks} * readers.agents;
+  slots_ = agents == 0 ? 0 : agents + (per_block_ ? 0 : 1);
   readers_.assign(writers_.size() * slots_, {});
 }
 
@@ -24,7 +25,7 @@ bool Shadow::blame_writer(std::size_t granule, Conflict& conflict) const {
   conflict.address = granule << granule_bits_;
   conflict.other_wrote = true;
   conflict.thread = static_cast<std::uint16_t>(writer.thread & ~kInFlight);
-  conflict.warp = conflict.thread / 32;
+  conflict.agent = conflict.thread / 32;
   conflict.instruction = writer.instruction;
   conflict.clock = writer.clock;
   if (writer.clock < (per_block_ ? era_->block_start : era_->launch_start)) {
@@ -45,17 +46,18 @@ bool Shadow::follows_reads(std::size_t granule, const Actor& actor, Conflict& co
     const Reader& reader = readers_[granule * slots_ + slot];
     if (reader.clock < oldest) continue;
     const bool other_block = reader.clock < era_->block_start;
+    const std::uint32_t agent = other_block ? 0 : agent_of(static_cast<std::uint32_t>(slot));
     if (!other_block) {
-      if (actor.seen[slot] > reader.clock) continue;
-      if (slot == actor.warp && reader.lane == actor.thread % 32) continue;
+      if (actor.seen[agent] > reader.clock) continue;
+      if (agent == actor.agent && reader.lane == actor.thread % 32) continue;
     }
     conflict.kind = other_block ? ConflictKind::kOtherBlock : ConflictKind::kUnordered;
     conflict.address = granule << granule_bits_;
     conflict.other_wrote = false;
-    conflict.warp = static_cast<std::uint32_t>(slot);
+    conflict.agent = agent;
     conflict.thread = other_block || reader.lane == kAllLanes
                           ? Conflict::kSeveral
-                          : static_cast<std::uint16_t>(slot * 32 + reader.lane);
+                          : static_cast<std::uint16_t>(agent * 32 + reader.lane);
     conflict.instruction = reader.instruction;
     conflict.clock = reader.clock;
     return false;

@@ -1,9 +1,11 @@
 // Shadow memory: for every granule of bytes, who wrote it last and who has read it since.
 //
-// Order is kept by vector clocks, one clock for each warp. A warp's clock counts the barriers it
-// has left; `seen[w]` of a warp is the clock of warp w that it has synchronised with. An access
-// under clock c of warp w happens before a later one exactly if the later thread is the same thread
-// or its warp has seen[w] > c. Lanes of one warp are different threads: only a barrier orders them.
+// Order is kept by vector clocks, one clock for each agent: a warp, the products of a warp, its
+// bulk stores, or the bulk copies that complete one slot of an event (Agents). A warp's clock
+// counts the barriers it has left and the events it has triggered; `seen[a]` of a warp is the clock
+// of agent a that it has synchronised with. An access under clock c of agent a happens before a
+// later one exactly if the later thread is the same thread or its warp has seen[a] > c. Lanes of
+// one warp are different threads: only a barrier orders them.
 //
 //   thread 0 writes x at clock 7 of warp 0;  thread 32 reads x with seen[0] == 7   -> race
 //   the same with a block barrier between:   thread 32 has seen[0] == 8            -> ordered
@@ -26,11 +28,32 @@ struct Era {
   Clock block_start = 1;
 };
 
-// Who accesses. `seen` has one clock for each warp of the block.
+// The agents of the blocks that run together (one, or a cluster's), block after block, the slots of
+// events last.
+struct Agents {
+  std::uint32_t blocks = 1;
+  std::uint32_t warps = 1;  // of a block
+  std::uint32_t slots = 0;  // of a block's events
+
+  static constexpr std::uint32_t kKinds = 3;  // warp, products, bulk stores
+  [[nodiscard]] std::uint32_t each() const { return kKinds * warps; }
+  [[nodiscard]] std::uint32_t count() const { return blocks * (each() + slots); }
+  [[nodiscard]] std::uint32_t warp(std::uint32_t block, std::uint32_t warp) const {
+    return block * each() + warp;
+  }
+  [[nodiscard]] std::uint32_t slot(std::uint32_t block, std::uint32_t slot) const {
+    return blocks * each() + block * slots + slot;
+  }
+  [[nodiscard]] bool is_slot(std::uint32_t agent) const { return agent >= blocks * each(); }
+  // 0: a warp itself, 1: its products, 2: its bulk stores. Not for slots.
+  [[nodiscard]] std::uint32_t kind(std::uint32_t agent) const { return agent % each() / warps; }
+};
+
+// Who accesses. `seen` has one clock for each agent.
 struct Actor {
-  std::uint16_t thread = 0;
+  std::uint16_t thread = 0;  // agent * 32 + lane
   std::uint16_t instruction = 0;
-  std::uint32_t warp = 0;
+  std::uint32_t agent = 0;
   Clock clock = 0;
   const Clock* seen = nullptr;
 };
@@ -44,8 +67,8 @@ struct Conflict {
   ConflictKind kind = ConflictKind::kUnordered;
   std::size_t address = 0;  // of the first byte of the granule
   bool other_wrote = false;
-  std::uint16_t thread = 0;  // of the earlier access; kSeveral: several lanes of `warp`
-  std::uint32_t warp = 0;
+  std::uint16_t thread = 0;  // of the earlier access; kSeveral: several lanes of `agent`
+  std::uint32_t agent = 0;
   std::uint16_t instruction = 0;
   Clock clock = 0;
 };
@@ -60,8 +83,16 @@ class Shadow {
         initialised_(initialised),
         writers_((bytes >> granule_bits) + 1) {}
 
-  // Before each launch. Reads need to be remembered only where the launch also writes.
-  void begin_launch(const Era* era, std::uint32_t warps, bool remember_reads);
+  // Whose reads are remembered apart: of `blocks` blocks from number `first` on, the first `agents`
+  // ones of each.
+  struct Readers {
+    Agents all;
+    std::uint32_t first = 0;
+    std::uint32_t blocks = 1;
+    std::uint32_t agents = 0;
+  };
+  // Before each launch. Without readers no read is remembered, as where the launch never writes.
+  void begin_launch(const Era* era, const Readers& readers);
 
   // `found(const Conflict&)` is called at most once for each access.
   template <class Found>
@@ -112,7 +143,7 @@ class Shadow {
     std::uint16_t thread = 0;
     std::uint16_t instruction = 0;
   };
-  struct Reader {  // the latest reads by one warp
+  struct Reader {  // the latest reads by one agent
     Clock clock = 0;
     std::uint16_t lane = 0;
     std::uint16_t instruction = 0;
@@ -148,7 +179,7 @@ class Shadow {
   }
 
   void note_read(Reader* slots, const Actor& actor) const {
-    Reader& reader = slots[actor.warp];
+    Reader& reader = slots[slot_of(actor.agent)];
     const auto lane = static_cast<std::uint16_t>(actor.thread % 32);
     if (reader.clock == actor.clock) {
       if (reader.lane != lane) reader.lane = kAllLanes;
@@ -162,12 +193,21 @@ class Shadow {
   bool blame_writer(std::size_t granule, Conflict& conflict) const;  // always false
   bool follows_reads(std::size_t granule, const Actor& actor, Conflict& conflict) const;
 
+  [[nodiscard]] std::uint32_t slot_of(std::uint32_t agent) const {
+    const std::uint32_t each = readers_of_.all.each();
+    return (agent / each - readers_of_.first) * readers_of_.agents + agent % each;
+  }
+  [[nodiscard]] std::uint32_t agent_of(std::uint32_t slot) const {
+    return (slot / readers_of_.agents + readers_of_.first) * readers_of_.all.each() +
+           slot % readers_of_.agents;
+  }
+
   unsigned granule_bits_;
   bool per_block_;
   bool initialised_;
   const Era* era_ = nullptr;
-  std::uint32_t warps_ = 0;
-  std::size_t slots_ = 0;  // readers of one granule: one for each warp, one for all earlier blocks
+  Readers readers_of_;
+  std::size_t slots_ = 0;  // readers of one granule: by agent, then one for all earlier blocks
   std::vector<Writer> writers_;
   std::vector<Reader> readers_;
 };

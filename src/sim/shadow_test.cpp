@@ -12,13 +12,15 @@ namespace kiln::sim {
 namespace {
 
 constexpr std::uint32_t kWarps = 3;
+constexpr Agents kAgents{.blocks = 1, .warps = kWarps, .slots = 0};
+constexpr Shadow::Readers kReaders{.all = kAgents, .first = 0, .blocks = 1, .agents = kWarps};
 
 // Three warps and their clocks; barriers by hand.
 class Threads {
  public:
   explicit Threads(bool per_block, bool initialised = true)
       : shadow_(64, 1, per_block, initialised) {
-    shadow_.begin_launch(&era_, kWarps, true);
+    shadow_.begin_launch(&era_, kReaders);
     next_block();
   }
 
@@ -55,7 +57,7 @@ class Threads {
   void next_launch() {
     next_block();
     era_.launch_start = era_.block_start;
-    shadow_.begin_launch(&era_, kWarps, true);
+    shadow_.begin_launch(&era_, kReaders);
   }
 
  private:
@@ -65,7 +67,7 @@ class Threads {
   }
 
   Era era_;
-  std::array<std::array<Clock, kWarps>, kWarps> seen_ = {};
+  std::array<std::array<Clock, kAgents.count()>, kWarps> seen_ = {};
   Shadow shadow_;
 };
 

@@ -48,6 +48,8 @@ enum class ReportKind : std::uint8_t {
   kMisaligned,
   kAssertion,
   kDivisionByZero,
+  kOverrun,     // an event whose phases run ahead of a waiter, or that gets too many arrivals
+  kUnfinished,  // what a block begins and never ends: a copy on its way, a generation half arrived
 };
 [[nodiscard]] std::string_view name(ReportKind kind);  // "out-of-bounds"
 

@@ -45,8 +45,9 @@ std::int64_t slow_phase_conflicts(const std::int64_t* words, std::uint32_t count
 }
 
 constexpr std::string_view kIssueNames[kIssues] = {
-    "ld.global",     "st.global",      "ld.shared",     "st.shared",    "cp.async",
-    "barrier.block", "barrier.group4", "barrier.group", "cp.async.wait"};
+    "ld.global",     "st.global",     "ld.shared",      "st.shared",
+    "cp.async",      "barrier.block", "barrier.group4", "barrier.group",
+    "cp.async.wait", "event.trigger", "event.wait"};
 
 bool has_width(std::size_t issue) { return issue <= static_cast<std::size_t>(Issue::kAsyncCopy); }
 
@@ -60,6 +61,14 @@ std::int64_t phase_conflicts(const std::int64_t* words, std::uint32_t count) {
     busy |= bank;
   }
   return 0;
+}
+
+void Tally::bulk(bool loads, std::int64_t global_bytes, std::int64_t sectors,
+                 std::int64_t shared_bytes) {
+  loads ? read_global(global_bytes) : wrote_global(global_bytes);
+  loads ? wrote_shared(shared_bytes) : read_shared(shared_bytes);
+  here().requests_global += weight_;
+  here().sectors_global += weight_ * sectors;
 }
 
 void Tally::shared_wavefronts(const Request& request, std::int64_t bytes) {

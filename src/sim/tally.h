@@ -31,8 +31,10 @@ enum class Issue : std::uint8_t {
   kBarrierGroup4,
   kBarrierGroup,
   kWait,
+  kArrive,
+  kEventWait,
 };
-inline constexpr std::size_t kIssues = 9;
+inline constexpr std::size_t kIssues = 11;
 
 // The addresses of one request.
 struct Request {
@@ -61,6 +63,8 @@ class Tally {
   void wrote_shared(std::int64_t bytes) { here().bytes_shared_written += weight_ * bytes; }
   void read_global(std::int64_t bytes) { here().bytes_global_read += weight_ * bytes; }
   void wrote_global(std::int64_t bytes) { here().bytes_global_written += weight_ * bytes; }
+  // A box of a bulk copy: bytes and sectors of global memory, bytes of shared memory.
+  void bulk(bool loads, std::int64_t global_bytes, std::int64_t sectors, std::int64_t shared_bytes);
 
   // A number for the named instruction, and one or more issues of it.
   std::size_t intern(std::string_view instruction);

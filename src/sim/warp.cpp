@@ -79,6 +79,17 @@ std::uint32_t once(Warp& warp, std::uint32_t unit, const Instruction& at) {
   return elected != 0 ? warp.pc + 1 : at.target;
 }
 
+// Keeps the lanes of the region's threads.
+std::uint32_t inthreads(Warp& warp, const Participants& who, const Instruction& at) {
+  warp.frames.push_back({warp.mask, 0});
+  std::uint32_t inside = 0;
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    if (warp.index * kLanes + lane - who.first < who.threads) inside |= 1U << lane;
+  });
+  warp.mask = inside;
+  return inside != 0 ? warp.pc + 1 : at.target;
+}
+
 // Control flow: the next program counter.
 std::uint32_t jump(const Program& program, Warp& warp, const Instruction& at) {
   switch (at.code) {
@@ -87,6 +98,7 @@ std::uint32_t jump(const Program& program, Warp& warp, const Instruction& at) {
     case Code::kIf: return branch(warp, at);
     case Code::kElse: return otherwise(warp, at);
     case Code::kOnce: return once(warp, program.onces[at.plan], at);
+    case Code::kInthreads: return inthreads(warp, program.regions[at.plan], at);
     case Code::kEnd: leave_frame(warp); return warp.pc + 1;
     case Code::kEnter: enter(warp, program.enters[at.plan]); return warp.pc + 1;
     case Code::kScalar:
@@ -108,6 +120,11 @@ std::uint32_t jump(const Program& program, Warp& warp, const Instruction& at) {
     case Code::kMmaCommit:
     case Code::kMmaWait:
     case Code::kProxyFence:
+    case Code::kTrigger:
+    case Code::kEventWait:
+    case Code::kBulkCopy:
+    case Code::kBulkWait:
+    case Code::kRegisters:
     case Code::kStore:
     case Code::kScale:
     case Code::kAssert:
@@ -118,18 +135,21 @@ std::uint32_t jump(const Program& program, Warp& warp, const Instruction& at) {
   KILN_UNREACHABLE("instruction {} is no jump", warp.pc);
 }
 
-enum class After : std::uint8_t { kNext, kTouchedMemory, kStop, kJump };
+// kAgain: the warp waits, and comes back to the instruction.
+enum class After : std::uint8_t { kNext, kTouchedMemory, kStop, kJump, kAgain };
 
-After reach_barrier(Machine& machine, Warp& warp, ir::Level level) {
+After reach_barrier(Machine& machine, Warp& warp, const BarrierPlan& plan) {
   check_whole(machine, warp);
-  if (level == ir::Level::kGroup) {
+  if (plan.level == ir::Level::kGroup) {
     machine.tally.issue(Issue::kBarrierGroup);
-    ++warp.seen[warp.index];
+    ++warp.seen[warp.agent];
     return After::kTouchedMemory;
   }
-  machine.tally.issue(level == ir::Level::kBlock ? Issue::kBarrierBlock : Issue::kBarrierGroup4);
+  machine.tally.issue(plan.level == ir::Level::kBlock ? Issue::kBarrierBlock
+                                                      : Issue::kBarrierGroup4);
   warp.state = WarpState::kWaiting;
-  warp.waits_for = level;
+  warp.waits = Waiting::kBarrier;
+  warp.barrier = plan;
   return After::kStop;
 }
 
@@ -176,6 +196,17 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
       execute_store(machine, warp, program.tiles[at.plan]);
       return After::kTouchedMemory;
     case Code::kBarrier: return reach_barrier(machine, warp, program.barriers[at.plan]);
+    case Code::kTrigger:
+      execute_trigger(machine, warp, program.triggers[at.plan]);
+      return After::kTouchedMemory;
+    case Code::kEventWait:
+      return execute_event_wait(machine, warp, program.event_waits[at.plan]) ? After::kTouchedMemory
+                                                                             : After::kAgain;
+    case Code::kBulkCopy: execute_bulk_copy(machine, warp, at.plan); return After::kTouchedMemory;
+    case Code::kBulkWait:
+      execute_bulk_wait(machine, warp, program.bulk_waits[at.plan]);
+      return After::kTouchedMemory;
+    case Code::kRegisters: check_whole(machine, warp); break;
     case Code::kLaunch:
     case Code::kReturn: return After::kStop;
     case Code::kStop: warp.state = WarpState::kFinished; return After::kStop;
@@ -183,6 +214,7 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
     case Code::kElse:
     case Code::kEnd:
     case Code::kOnce:
+    case Code::kInthreads:
     case Code::kLoop:
     case Code::kNext:
     case Code::kEnter: return After::kJump;
@@ -200,6 +232,7 @@ void run_warp(Machine& machine, Warp& warp) {
       warp.pc = jump(machine.program, warp, at);
       continue;
     }
+    if (after == After::kAgain) return;
     ++warp.pc;
     if (after == After::kStop || (after == After::kTouchedMemory && machine.random)) return;
   }

@@ -1,0 +1,252 @@
+// Bulk copies by tensor map: boxes that one thread starts and the hardware moves.
+//
+//   copy bulk lhs[m*128, k*64] => a[s], box [64, 64]:  two boxes of 8192 bytes, each written to
+//   shared memory row after row (128 bytes), XORed by the map's swizzle, whatever the buffer's
+//   layout says: a wrong plan puts elements in wrong places here as on the GPU.
+//
+// Outside the map's extents loads give zeros and stores write nothing; bytes count all the same. In
+// schedule 0 a box lands as late as possible: a load when nobody else can run, a store when it is
+// waited for; in other schedules at random. The shadow is told at the start: a load writes as the
+// agent of its event's slot, whose clock others see only once they have waited for the generation.
+#include <algorithm>
+#include <cstring>
+
+#include "sim/access.h"
+
+namespace kiln::sim {
+
+namespace {
+
+constexpr std::int64_t kChunkBytes = 16;
+constexpr std::int64_t kLeastSwizzle = 32;
+constexpr std::int64_t kSharedAlignment = 128;
+constexpr std::int64_t kSectorBytes = 32;
+
+std::int64_t rows_of(const BulkPlan& plan) {
+  std::int64_t rows = 1;
+  for (std::size_t d = 0; d + 1 < plan.shared.rank; ++d) rows *= plan.box[d];
+  return rows;
+}
+std::int64_t row_bytes(const BulkPlan& plan) {
+  return plan.box[plan.shared.rank - 1] * plan.shared.buffer->size;
+}
+
+// Where byte `byte` of row `row` of the box lies, as the hardware writes it.
+std::int64_t address_in_box(const BulkPlan& plan, std::int64_t start, std::int64_t row,
+                            std::int64_t byte) {
+  const std::int64_t plain = start + row * row_bytes(plan) + byte;
+  if (plan.swizzle < kLeastSwizzle) return plain;
+  return plain ^ (((plain >> 7) & (plan.swizzle / kChunkBytes - 1)) << 4);
+}
+
+// The address that the instruction is given: of the box's first element before the XOR.
+std::int64_t start_of(const BulkPlan& plan, const BulkBox& box) {
+  const Buffer& buffer = *plan.shared.buffer;
+  const ir::SharedShape& layout = buffer.layout;
+  if (layout.swizzle == 0) return buffer.offset + box.shared_row * layout.pitch + box.shared_byte;
+  return buffer.offset +
+         (box.shared_byte / layout.swizzle * layout.rows + box.shared_row) * layout.swizzle +
+         box.shared_byte % layout.swizzle;
+}
+
+// Calls `visit(row, inside, from)` for each row of the box: its elements of the global buffer begin
+// at coordinates `from`, and `inside` of them lie in the map's extents, none of them skipped.
+template <class Visit>
+void for_each_row(const BulkPlan& plan, const BulkBox& box, Visit&& visit) {
+  const Buffer& global = *plan.global.buffer;
+  const std::size_t last = plan.shared.rank - 1;
+  for (std::int64_t row = 0; row < rows_of(plan); ++row) {
+    Coordinates at = box.origin;
+    std::int64_t rest = row;
+    for (std::size_t d = last; d-- > 0;) {
+      at[plan.global.dropped + d] += rest % plan.box[d];
+      rest /= plan.box[d];
+    }
+    std::int64_t inside = plan.box[last];
+    const std::size_t inner = global.rank - 1;
+    for (std::size_t d = 0; d < inner; ++d) {
+      if (at[d] < 0 || at[d] >= plan.extents[d]) inside = 0;
+    }
+    inside = std::clamp<std::int64_t>(plan.extents[inner] - at[inner], 0, inside);
+    // Tiles begin at or behind the edge; one in front of it would be cut at its start.
+    if (at[inner] < 0) inside = 0;
+    visit(row, inside, at);
+  }
+}
+
+std::byte* shared_at(Machine& machine, const BulkBox& box, std::int64_t address) {
+  return machine.shared[box.block].data() + address;
+}
+
+// Moves a row between memories in runs that the XOR keeps together.
+void move_row(Machine& machine, const BulkPlan& plan, const BulkBox& box, std::int64_t row,
+              std::int64_t inside, std::byte* global) {
+  const std::int64_t start = start_of(plan, box);
+  const std::int64_t valid = inside * plan.global.buffer->size;
+  for (std::int64_t byte = 0; byte < row_bytes(plan); byte += kChunkBytes) {
+    const std::int64_t here = std::min(kChunkBytes, row_bytes(plan) - byte);
+    const std::int64_t some = std::clamp<std::int64_t>(valid - byte, 0, here);
+    std::byte* shared = shared_at(machine, box, address_in_box(plan, start, row, byte));
+    if (!plan.loads) {
+      if (some > 0) std::memcpy(global + byte, shared, static_cast<std::size_t>(some));
+      continue;
+    }
+    if (some > 0) std::memcpy(shared, global + byte, static_cast<std::size_t>(some));
+    std::memset(shared + some, 0, static_cast<std::size_t>(here - some));
+  }
+}
+
+// Tells the shadows, and counts.
+void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& plan,
+              const BulkBox& box) {
+  const Buffer& global = *plan.global.buffer;
+  const Touch shared_touch{machine, warp, lane, *plan.shared.buffer};
+  const Touch global_touch{machine, warp, lane, global};
+  const std::int64_t start = start_of(plan, box);
+  std::int64_t sectors = 0;
+  std::int64_t bytes = 0;
+  for_each_row(plan, box, [&](std::int64_t row, std::int64_t inside, const Coordinates& at) {
+    for (std::int64_t byte = 0; machine.checks && byte < row_bytes(plan); byte += kChunkBytes) {
+      const std::int64_t address = address_in_box(plan, start, row, byte);
+      const std::int64_t here = std::min(kChunkBytes, row_bytes(plan) - byte);
+      if (plan.loads) {
+        note_bulk_write(shared_touch, box.block, box.slot, address, here);
+      } else {
+        note_async_read(shared_touch, Asynchronous::kBulkStore, address, here);
+      }
+    }
+    if (inside == 0) return;
+    const std::int64_t address = global.address(at);
+    const std::int64_t run = inside * global.size;
+    plan.loads ? note_read(global_touch, address, run) : note_write(global_touch, address, run);
+    bytes += run;
+    sectors += (address + run - 1) / kSectorBytes - address / kSectorBytes + 1;
+  });
+  machine.tally.bulk(plan.loads, bytes, sectors, rows_of(plan) * row_bytes(plan));
+}
+
+// Whether the box lies in its shared buffer, where the hardware takes it.
+bool check_place(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& plan,
+                 const BulkBox& box) {
+  const Buffer& buffer = *plan.shared.buffer;
+  const Touch touch{machine, warp, lane, buffer};
+  const std::int64_t start = start_of(plan, box);
+  const std::int64_t end = start + rows_of(plan) * row_bytes(plan);
+  if (box.shared_row < 0 || box.shared_byte < 0 || start < buffer.offset ||
+      end > buffer.offset + buffer.bytes) {
+    report_at(machine, warp, ReportKind::kOutOfBounds,
+              format("a bulk copy of {} bytes at byte {} of `{}`, which has {}", end - start,
+                     start - buffer.offset, buffer.name, buffer.bytes),
+              format("bulk copy by {}", thread_of_block_text(machine, warp, lane)));
+    return false;
+  }
+  return check_aligned(touch, start, plan.swizzle >= kLeastSwizzle ? kSharedAlignment : kChunkBytes,
+                       plan.loads);
+}
+
+BulkBox box_of(const BulkPlan& plan, const Warp& warp, std::uint32_t lane, std::uint32_t number) {
+  const Window global = plan.global.window(warp.vars.data(), lane);
+  const Window shared = plan.shared.window(warp.vars.data(), lane);
+  const Buffer& buffer = *plan.shared.buffer;
+  const Coordinates& begin = plan.boxes[number];
+  BulkBox box{.box = number, .origin = global.origin, .block = warp.block, .warp = warp.number};
+  for (std::size_t d = 0; d < plan.shared.rank; ++d) {
+    box.origin[plan.global.dropped + d] += begin[d];
+  }
+  Coordinates at = shared.origin;
+  for (std::size_t d = 0; d < plan.shared.rank; ++d) at[plan.shared.dropped + d] += begin[d];
+  std::int64_t row = 0;
+  for (std::size_t d = 0; d + 1 < buffer.rank; ++d) row += at[d] * buffer.strides[d];
+  box.shared_row = row * buffer.size / buffer.layout.pitch;
+  box.shared_byte = at[buffer.rank - 1] * buffer.size;
+  return box;
+}
+
+void start_load(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& plan,
+                BulkBox box) {
+  for (std::uint32_t block = 0; block < machine.agents.blocks; ++block) {
+    if (!plan.multicast && block != warp.block) continue;
+    box.block = block;
+    note_box(machine, warp, lane, plan, box);
+    machine.boxes.push_back(box);
+  }
+}
+
+void start_boxes(Machine& machine, Warp& warp, std::uint32_t lane, std::uint32_t number) {
+  const BulkPlan& plan = machine.program.bulk_copies[number];
+  std::uint32_t slot = 0;
+  if (plan.event != BulkPlan::kNone) {
+    const EventPlan& event = machine.program.events[plan.event];
+    const std::int64_t at = plan.slot.evaluate(warp.vars.data(), lane);
+    if (at < 0 || at >= event.slots) {
+      report_at(machine, warp, ReportKind::kOutOfBounds,
+                format("`{}[{}]` is outside: there are {} slots", event.name, at, event.slots),
+                format("bulk copy by warp {}", warp.index));
+      return;
+    }
+    slot = event.first_slot + static_cast<std::uint32_t>(at);
+    if (plan.announces) {
+      machine.slot(warp.block, slot).bytes +=
+          static_cast<std::int64_t>(plan.boxes.size()) * rows_of(plan) * row_bytes(plan);
+    }
+  }
+  for (std::uint32_t b = 0; b < plan.boxes.size(); ++b) {
+    if (plan.multicast && b % machine.agents.blocks != warp.block) continue;
+    BulkBox box = box_of(plan, warp, lane, b);
+    box.plan = number;
+    box.slot = slot;
+    box.group = warp.bulk_groups;
+    if (!check_place(machine, warp, lane, plan, box)) continue;
+    machine.tally.issue(plan.interned, 1);
+    if (plan.loads) {
+      start_load(machine, warp, lane, plan, box);
+      continue;
+    }
+    note_box(machine, warp, lane, plan, box);
+    machine.boxes.push_back(box);
+  }
+  if (plan.loads) return;
+  ++warp.bulk_groups;
+  ++warp.bulk_clock;
+}
+
+}  // namespace
+
+void execute_bulk_copy(Machine& machine, Warp& warp, std::uint32_t number) {
+  const BulkPlan& plan = machine.program.bulk_copies[number];
+  for_each_lane(elected_lanes(warp, plan.who, plan.unit),
+                [&](std::uint32_t lane) { start_boxes(machine, warp, lane, number); });
+}
+
+void land_box(Machine& machine, std::size_t index) {
+  const BulkBox box = machine.boxes[index];
+  machine.boxes.erase(machine.boxes.begin() + static_cast<std::ptrdiff_t>(index));
+  const BulkPlan& plan = machine.program.bulk_copies[box.plan];
+  const Buffer& global = *plan.global.buffer;
+  for_each_row(plan, box, [&](std::int64_t row, std::int64_t inside, const Coordinates& at) {
+    std::byte* place = inside == 0 ? nullptr : global.data + global.address(at);
+    move_row(machine, plan, box, row, inside, place);
+  });
+  if (!plan.loads || plan.event == BulkPlan::kNone) return;
+  machine.slot(box.block, box.slot).bytes -= rows_of(plan) * row_bytes(plan);
+  settle(machine, box.block, box.slot);
+}
+
+void execute_bulk_wait(Machine& machine, Warp& warp, const BulkWaitPlan& plan) {
+  machine.tally.issue(Issue::kWait);
+  const std::int64_t done = warp.bulk_groups - plan.pending;
+  for (std::size_t i = 0; i < machine.boxes.size();) {
+    const BulkBox& box = machine.boxes[i];
+    const bool store = !machine.program.bulk_copies[box.plan].loads;
+    if (store && box.warp == warp.number && box.group < done) {
+      land_box(machine, i);
+    } else {
+      ++i;
+    }
+  }
+  if (done <= 0) return;
+  Clock& seen = warp.seen[warp.agent + 2 * machine.agents.warps];
+  seen = std::max(seen, warp.bulk_clock - static_cast<Clock>(plan.pending));
+}
+
+}  // namespace kiln::sim

@@ -1,0 +1,231 @@
+// Events: mbarriers with phases, arrivals and bytes.
+//
+//   generation 0 of full[1]: arrive (announcing 8192 bytes), 4096 land, 4096 land  -> complete
+//
+// A slot completes a phase when no arrival is missing and as many bytes have landed as were
+// announced. Whoever arrives passes on what it has seen; whoever waits takes over what was seen by
+// those who arrived. The hardware tells two phases apart, no more: a slot must not complete another
+// one before everybody has passed the wait for the last. That is checked by the clocks when a phase
+// completes, so that it is found in every schedule: the arrivals must have seen each waiter pass.
+#include <algorithm>
+
+#include "sim/access.h"
+
+namespace kiln::sim {
+
+namespace {
+
+void join(std::vector<Clock>& into, const Clock* clocks) {
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], clocks[i]);
+}
+
+const EventPlan& event_of(const Machine& machine, std::uint32_t slot) {
+  for (const EventPlan& event : machine.program.events) {
+    if (slot >= event.first_slot && slot < event.first_slot + event.slots) return event;
+  }
+  KILN_UNREACHABLE("slot {} belongs to no event", slot);
+}
+
+void report_overrun(Machine& machine, std::uint32_t slot, const Warp& late) {
+  const EventPlan& event = event_of(machine, slot);
+  Report* report = machine.reporter.open(ReportKind::kOverrun, event.op);
+  if (report == nullptr) return;
+  report->message = format(
+      "phase overrun: {} completes another generation while warp {} may still wait for the last",
+      slot_text(machine, slot), late.index);
+  report->accesses = {{machine.function.ops[event.op].span, "the event"}};
+  report->missing = "nothing orders the trigger after that warp's wait";
+}
+
+// Everybody who has passed the wait for the last phase is known to have done so.
+void check_passed(Machine& machine, std::uint32_t block, std::uint32_t slot) {
+  const EventSlot& state = machine.slot(block, slot);
+  for (const Warp& warp : machine.warps) {
+    if (warp.block != block || state.passed[warp.number] != state.completed) continue;
+    if (state.gathering[warp.agent] > state.passed_at[warp.number]) continue;
+    report_overrun(machine, slot, warp);
+  }
+}
+
+void wake(Machine& machine, std::uint32_t block, std::uint32_t slot) {
+  for (Warp& warp : machine.warps) {
+    const bool waits = warp.state == WarpState::kWaiting && warp.waits == Waiting::kEvent &&
+                       warp.block == block && warp.slot == slot;
+    if (waits && machine.slot(block, slot).completed >= warp.phase) warp.state = WarpState::kReady;
+  }
+}
+
+// The slot within the block's, or none after a report.
+std::optional<std::uint32_t> slot_of(Machine& machine, const Warp& warp, std::uint32_t event,
+                                     const IndexExpr& expr) {
+  const EventPlan& plan = machine.program.events[event];
+  const std::int64_t slot = expr.evaluate(warp.vars.data(), warp.first_lane());
+  if (slot >= 0 && slot < plan.slots) return plan.first_slot + static_cast<std::uint32_t>(slot);
+  report_at(machine, warp, ReportKind::kOutOfBounds,
+            format("`{}[{}]` is outside: there are {} slots", plan.name, slot, plan.slots),
+            format("slot {} by warp {}", slot, warp.index));
+  return std::nullopt;
+}
+
+void arrive(Machine& machine, const Warp& warp, std::uint32_t block, std::uint32_t slot,
+            std::int64_t count) {
+  EventSlot& state = machine.slot(block, slot);
+  join(state.gathering, warp.seen);
+  join(state.gathering_fenced, warp.fenced);
+  state.pending -= count;
+  if (state.pending < 0) {
+    report_at(machine, warp, ReportKind::kOverrun,
+              format("{} gets more arrivals than a generation of it has ({})",
+                     slot_text(machine, slot), event_of(machine, slot).arrivals),
+              format("trigger by warp {}", warp.index));
+    state.pending = 0;
+  }
+  settle(machine, block, slot);
+}
+
+std::int64_t arrivals_of(const Warp& warp, const TriggerPlan& plan) {
+  switch (plan.arrival) {
+    case ir::Arrival::kWarp: return 1;
+    case ir::Arrival::kElected: return __builtin_popcount(elected_lanes(warp, plan.who, plan.unit));
+    case ir::Arrival::kThread:
+    case ir::Arrival::kUndecided: break;
+  }
+  return __builtin_popcount(warp.mask);
+}
+
+}  // namespace
+
+std::uint32_t elected_lanes(const Warp& warp, const Participants& who, std::uint32_t unit) {
+  std::uint32_t elected = 0;
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    const std::uint32_t thread = warp.index * kLanes + lane;
+    const bool first = unit == 0 ? thread == who.first : thread % unit == 0;
+    if (first) elected |= 1U << lane;
+  });
+  return elected;
+}
+
+std::string slot_text(const Machine& machine, std::uint32_t slot) {
+  const EventPlan& event = event_of(machine, slot);
+  if (event.name.empty()) return "the copy's own event";
+  return event.slots == 1 ? format("`{}`", event.name)
+                          : format("`{}[{}]`", event.name, slot - event.first_slot);
+}
+
+std::string lacks_text(const Machine& machine, std::uint32_t block, std::uint32_t slot) {
+  const EventSlot& state = machine.slots[std::size_t{block} * machine.agents.slots + slot];
+  const EventPlan& event = event_of(machine, slot);
+  const std::int64_t generation = state.completed + (event.ready ? 1 : 0);
+  std::string out =
+      format("generation {} of {} lacks {} of {} arrival{}", generation, slot_text(machine, slot),
+             state.pending, event.arrivals, event.arrivals == 1 ? "" : "s");
+  if (state.bytes != 0) out += format(" and {} bytes", state.bytes);
+  return out;
+}
+
+void start_events(Machine& machine) {
+  machine.slots.resize(std::size_t{machine.agents.blocks} * machine.agents.slots);
+  machine.boxes.clear();
+  for (std::size_t i = 0; i < machine.slots.size(); ++i) {
+    EventSlot& state = machine.slots[i];
+    const auto slot = static_cast<std::uint32_t>(i % machine.agents.slots);
+    state = {};
+    state.pending = event_of(machine, slot).arrivals;
+    for (auto* clocks :
+         {&state.gathering, &state.gathering_fenced, &state.released, &state.released_fenced}) {
+      clocks->assign(machine.agents.count(), 0);
+    }
+    state.passed.assign(machine.warps.size(), -1);
+    state.passed_at.assign(machine.warps.size(), 0);
+  }
+  for (Warp& warp : machine.warps) warp.awaited.assign(machine.agents.slots, 0);
+}
+
+void settle(Machine& machine, std::uint32_t block, std::uint32_t slot) {
+  EventSlot& state = machine.slot(block, slot);
+  while (state.pending == 0 && state.bytes == 0) {
+    if (machine.checks) check_passed(machine, block, slot);
+    ++state.completed;
+    join(state.released, state.gathering.data());
+    join(state.released_fenced, state.gathering_fenced.data());
+    const std::uint32_t agent = machine.agents.slot(block, slot);
+    state.released[agent] = state.released_fenced[agent] =
+        machine.era->block_start + static_cast<Clock>(state.completed);
+    std::fill(state.gathering.begin(), state.gathering.end(), 0);
+    std::fill(state.gathering_fenced.begin(), state.gathering_fenced.end(), 0);
+    state.pending = event_of(machine, slot).arrivals;
+    wake(machine, block, slot);
+  }
+}
+
+void execute_trigger(Machine& machine, Warp& warp, const TriggerPlan& plan) {
+  if (plan.arrival == ir::Arrival::kWarp) check_whole(machine, warp);
+  const std::int64_t count = arrivals_of(warp, plan);
+  if (count == 0) return;
+  const auto slot = slot_of(machine, warp, plan.event, plan.slot);
+  if (!slot) return;
+  machine.tally.issue(Issue::kArrive);
+  ++warp.seen[warp.agent];
+  machine.slot(warp.block, *slot).bytes += plan.bytes;
+  if (!plan.cluster) {
+    arrive(machine, warp, warp.block, *slot, count);
+    return;
+  }
+  for (std::uint32_t block = 0; block < machine.agents.blocks; ++block) {
+    arrive(machine, warp, block, *slot, count);
+  }
+}
+
+bool execute_event_wait(Machine& machine, Warp& warp, const EventWaitPlan& plan) {
+  const auto found = slot_of(machine, warp, plan.event, plan.slot);
+  if (!found) return true;
+  const std::uint32_t slot = *found;
+  const EventPlan& event = machine.program.events[plan.event];
+  EventSlot& state = machine.slot(warp.block, slot);
+  const std::int64_t generation =
+      plan.tracked ? warp.awaited[slot]
+                   : plan.generation.evaluate(warp.vars.data(), warp.first_lane());
+  const std::int64_t phases = generation + (event.ready ? 0 : 1);
+  if (state.completed < phases) {
+    warp.waits = Waiting::kEvent;
+    warp.slot = slot;
+    warp.phase = phases;
+    warp.state = WarpState::kWaiting;
+    return false;
+  }
+  if (state.completed > phases) {
+    report_at(machine, warp, ReportKind::kOverrun,
+              format("phase overrun: {} has completed {} generations when warp {} waits for "
+                     "generation {}, so that the hardware's phase bit means another one",
+                     slot_text(machine, slot), state.completed + (event.ready ? 1 : 0), warp.index,
+                     generation),
+              format("wait by warp {}", warp.index));
+  }
+  machine.tally.issue(Issue::kEventWait);
+  ++warp.awaited[slot];
+  for (std::size_t a = 0; a < machine.agents.count(); ++a) {
+    warp.seen[a] = std::max(warp.seen[a], state.released[a]);
+    warp.fenced[a] = std::max(warp.fenced[a], state.released_fenced[a]);
+  }
+  state.passed[warp.number] = phases;
+  state.passed_at[warp.number] = warp.seen[warp.agent];
+  return true;
+}
+
+void check_events_at_end(Machine& machine) {
+  if (!machine.checks) return;
+  for (std::uint32_t block = 0; block < machine.agents.blocks; ++block) {
+    for (std::uint32_t slot = 0; slot < machine.agents.slots; ++slot) {
+      const EventSlot& state = machine.slot(block, slot);
+      const EventPlan& event = event_of(machine, slot);
+      if (state.pending == event.arrivals && state.bytes == 0) continue;
+      Report* report = machine.reporter.open(ReportKind::kUnfinished, event.op);
+      if (report == nullptr) continue;
+      report->message =
+          format("the block ends with a generation begun: {}", lacks_text(machine, block, slot));
+      report->accesses = {{machine.function.ops[event.op].span, "the event"}};
+    }
+  }
+}
+
+}  // namespace kiln::sim
