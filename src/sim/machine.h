@@ -112,8 +112,9 @@ struct Machine {
   std::vector<std::byte> shared;
   Shadow* shared_shadow = nullptr;
   std::vector<Warp> warps;
-  std::vector<Clock> clocks;  // warp * clocks_each() + (other warp | warps + its products)
-  std::vector<Clock> fences;  // warp * warps + other warp
+  const Warp* running = nullptr;  // by run_warp; its program counter is at what it executes
+  std::vector<Clock> clocks;      // warp * clocks_each() + (other warp | warps + its products)
+  std::vector<Clock> fences;      // warp * warps + other warp
   Era* era = nullptr;
   struct BlockStart {
     Clock clock;
