@@ -173,6 +173,8 @@ void check_metadata(Machine& machine, const Warp& warp, const target::MmaExecuto
                                                                    const Warp& warp,
                                                                    std::uint32_t fragment,
                                                                    std::uint32_t k);
+// Reports a fragment without values.
+void check_filled(Machine& machine, const Warp& warp, std::uint32_t fragment);
 // Reports when a product in flight uses the fragment's registers.
 void check_idle(Machine& machine, const Warp& warp, std::uint32_t fragment);
 
