@@ -408,41 +408,11 @@ class Grouper {
 
   // Computes indices, or declares what costs nothing.
   bool is_neutral(const ir::Op& op) const {
-    switch (op.kind()) {
-      case ir::OpKind::kSubview:
-      case ir::OpKind::kConst:
-      case ir::OpKind::kIndex:
-      case ir::OpKind::kBind:
-      case ir::OpKind::kUnary:
-      case ir::OpKind::kBinary:
-      case ir::OpKind::kCast:
-      case ir::OpKind::kChoose: return true;
-      case ir::OpKind::kAlloc:
-        return std::holds_alternative<ir::FragType>(function_.type(op.result));
-      case ir::OpKind::kParallel:
-      case ir::OpKind::kFor:
-      case ir::OpKind::kIf:
-      case ir::OpKind::kOnce:
-      case ir::OpKind::kReturn:
-      case ir::OpKind::kCopy:
-      case ir::OpKind::kCopyWait:
-      case ir::OpKind::kBarrier:
-      case ir::OpKind::kRead:
-      case ir::OpKind::kWrite:
-      case ir::OpKind::kFill:
-      case ir::OpKind::kLoad:
-      case ir::OpKind::kMma:
-      case ir::OpKind::kStore:
-      case ir::OpKind::kScale:
-      case ir::OpKind::kMmaFence:
-      case ir::OpKind::kMmaCommit:
-      case ir::OpKind::kMmaWait:
-      case ir::OpKind::kProxyFence:
-      case ir::OpKind::kGet:
-      case ir::OpKind::kSet:
-      case ir::OpKind::kAssert: return false;
+    const ir::OpKind kind = op.kind();
+    if (kind == ir::OpKind::kAlloc) {
+      return std::holds_alternative<ir::FragType>(function_.type(op.result));
     }
-    return false;
+    return ir::is_pure(kind) || kind == ir::OpKind::kSubview || kind == ir::OpKind::kBind;
   }
 
   void insert(std::vector<ir::OpId>& ops, std::size_t at, ir::OpData data, ir::OpId beside = {}) {
