@@ -173,10 +173,6 @@ void emit_runs(Kernel& kernel, const Runs& runs) {
   kernel.out.close();
 }
 
-}  // namespace
-
-namespace {
-
 void emit_descriptor(Kernel& kernel, const ir::Load& load) {
   kernel.requirements.headers.insert("wgmma.cuh");
   const ir::ResolvedView view = ir::resolve_view(kernel.function, load.view);
@@ -192,10 +188,6 @@ void emit_descriptor(Kernel& kernel, const ir::Load& load) {
                          kernel.name(view.root), kernel.text(flat_index(extents, leading)),
                          kernel.text(view.origin.back())));
 }
-
-}  // namespace
-
-namespace {
 
 // One part of a lane's metadata: a byte of four, or the word; 0 outside the window's limits.
 std::string metadata_part(Kernel& kernel, const ir::Load& load, const PlaceExpr& place) {
@@ -290,10 +282,6 @@ std::string atom_registers(Kernel& kernel, ValueId frag, const Registers& regist
       target::first_value(registers.fragment, static_cast<int>(rep_row), static_cast<int>(rep_col));
   return format("&{}[{}]", kernel.name(frag), registers.per(value));
 }
-
-}  // namespace
-
-namespace {
 
 // A descriptor counts in units of 16 bytes.
 std::string moved_descriptor(Kernel& kernel, ValueId frag, std::int64_t bytes) {
