@@ -590,4 +590,7 @@ struct Op {
 
 [[nodiscard]] std::string_view mnemonic(OpKind kind);
 
+// Whether the result is computed from operands alone.
+[[nodiscard]] bool is_pure(OpKind kind);
+
 }  // namespace kiln::ir

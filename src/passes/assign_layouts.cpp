@@ -72,8 +72,7 @@ bool is_addressable(const PlacedTile& tile, std::int64_t swizzle, std::int64_t s
   const bool at_eighth = dims >= 2 && tile.slab_rows % target::kDescriptorRows == 0 &&
                          ir::always_divisible(tile.view.origin[dims - 2], target::kDescriptorRows);
   // An instruction's K does not leave a panel that is XORed.
-  constexpr std::int64_t kPlainPanel = 16;
-  if (!at_eighth || (swizzle != kPlainPanel && swizzle < tile.k_bytes)) return false;
+  if (!at_eighth || (swizzle != target::kPlainPanel && swizzle < tile.k_bytes)) return false;
   const std::int64_t at =
       tile.row_bytes < swizzle && swizzle % tile.row_bytes == 0 ? tile.row_bytes : swizzle;
   return at % size == 0 && ir::always_divisible(tile.view.origin[dims - 1], at / size);
@@ -88,7 +87,7 @@ bool all_addressable(const std::vector<PlacedTile>& tiles, std::int64_t swizzle,
 // The widest swizzle that divides the buffer's rows and allows every tile; 0: none does.
 std::int64_t swizzle_for(const std::vector<PlacedTile>& tiles, std::int64_t row,
                          std::int64_t size) {
-  for (const std::int64_t swizzle : {128, 64, 32, 16}) {
+  for (const std::int64_t swizzle : target::kPanels) {
     if (row % swizzle == 0 && all_addressable(tiles, swizzle, size)) return swizzle;
   }
   return 0;
@@ -116,8 +115,9 @@ Checked<std::int64_t> place_tiles(const ir::Function& function, ir::OpId alloc,
   if (wanted > 0 && all_addressable(tiles, wanted, size)) return wanted;
   return diags.report<diag::MmaSwizzleUnaddressable>(where, function.values[op.result].name, wanted)
       .label(op.span, "the buffer")
-      .help("{}", best == 16 ? std::string("leave `.swiz` out: the tile fits no swizzle")
-                             : format("use `.swiz<{}>`, or leave `.swiz` out", best))
+      .help("{}", best == target::kPlainPanel
+                      ? std::string("leave `.swiz` out: the tile fits no swizzle")
+                      : format("use `.swiz<{}>`, or leave `.swiz` out", best))
       .emit();
 }
 

@@ -67,8 +67,7 @@ class Placer {
         ++i;
         state = waited(std::move(state));
       }
-      const State wanted = accesses_at(id);
-      if (needs_barrier(state, wanted)) {
+      if (!diverged_ && needs_barrier(state, accesses_at(id))) {
         i += insert_barrier(region, i, state, function_.ops[id].span);
         state.clear();
       }
@@ -89,19 +88,29 @@ class Placer {
     return state;
   }
 
-  // Whether the operation, or for a loop any inside it, uses registers that a product in flight
-  // uses too. Further products on the same accumulator follow each other in order.
+  // Whether the operation, or for a loop or a branch any inside it, uses registers that a product
+  // in flight uses too. The wait then stands in front of the whole: with a wait on one path only,
+  // ptxas runs all products of the kernel one after the other. A `parallel` is entered by all, and
+  // gets the wait inside.
   bool touches_products(ir::OpId id, const State& state) const {
+    if (program_waits_) return false;
     const ir::Op& op = function_.ops[id];
-    if (const auto* loop = std::get_if<ir::For>(&op.data)) {
-      bool inside = false;
-      ir::walk(function_, loop->body,
-               [&](ir::OpId inner) { inside = inside || touches_products(inner, state); });
-      return inside;
+    bool found = uses_products(op, state);
+    if (op.kind() == ir::OpKind::kParallel) return found;
+    for (const ir::RegionId region : ir::regions_of(op)) {
+      ir::walk(function_, region, [&](ir::OpId inner) {
+        found = found || uses_products(function_.ops[inner], state);
+      });
     }
+    return found;
+  }
+
+  // The same of the operation alone. Further products on the same accumulator follow each other in
+  // order.
+  bool uses_products(const ir::Op& op, const State& state) const {
     const auto* load = std::get_if<ir::Load>(&op.data);
     const bool in_place = load != nullptr && load->in_shared;
-    if (program_waits_ || in_place || op.kind() == ir::OpKind::kMma) return false;
+    if (in_place || op.kind() == ir::OpKind::kMma) return false;
     bool found = false;
     ir::for_each_operand(op, [&](std::string_view, ir::ValueId value) {
       found = found || (value.valid() && is_fragment(value) &&
@@ -113,7 +122,7 @@ class Placer {
   }
 
   // The accesses that must be ordered before operation `id` starts. A divergent `if` is one
-  // operation: no barrier may stand inside it.
+  // operation: no barrier may stand inside it, but waits for its own products may.
   State accesses_at(ir::OpId id) {
     const ir::Op& op = function_.ops[id];
     if (const auto* branch = std::get_if<ir::If>(&op.data)) {
@@ -143,11 +152,7 @@ class Placer {
       nest_ = outer;
       return after;
     }
-    if (const auto* branch = std::get_if<ir::If>(&data)) {
-      if (is_divergent(branch->condition)) return merge(std::move(state), all_accesses(id));
-      const State taken = place(branch->then_body, state);
-      return merge(taken, branch->else_body.valid() ? place(branch->else_body, state) : state);
-    }
+    if (const auto* branch = std::get_if<ir::If>(&data)) return enter_if(*branch, state);
     if (const auto* wait = std::get_if<ir::MmaWait>(&data)) {
       return wait->pending == 0 ? waited(std::move(state)) : state;
     }
@@ -161,6 +166,15 @@ class Placer {
       return whole_block ? State{} : state;
     }
     return merge(std::move(state), own_accesses(function_.ops[id], false));
+  }
+
+  State enter_if(const ir::If& branch, const State& state) {
+    const bool outer = diverged_;
+    diverged_ = outer || is_divergent(branch.condition);
+    State taken = place(branch.then_body, state);
+    const State other = branch.else_body.valid() ? place(branch.else_body, state) : state;
+    diverged_ = outer;
+    return merge(std::move(taken), other);
   }
 
   // A wait at the head of a body is for the products of the trip before: it moves to the end, so
@@ -329,6 +343,7 @@ class Placer {
   bool program_waits_ = false;                  // for products, by itself
   std::map<ir::ValueId, ir::ValueId> tile_of_;  // fragment read in place -> its buffer
   std::set<ir::ValueId> read_in_place_;         // buffers
+  bool diverged_ = false;                       // inside an `if` that not all threads enter
   int nest_ = 0;
   int nests_ = 0;
 };
@@ -393,56 +408,12 @@ class Grouper {
 
   // Computes indices, or declares what costs nothing.
   bool is_neutral(const ir::Op& op) const {
-    switch (op.kind()) {
-      case ir::OpKind::kSubview:
-      case ir::OpKind::kAlias:
-      case ir::OpKind::kConst:
-      case ir::OpKind::kIndex:
-      case ir::OpKind::kBind:
-      case ir::OpKind::kUnary:
-      case ir::OpKind::kBinary:
-      case ir::OpKind::kCast:
-      case ir::OpKind::kChoose: return true;
-      case ir::OpKind::kAlloc:
-        return std::holds_alternative<ir::FragType>(function_.type(op.result));
-      case ir::OpKind::kParallel:
-      case ir::OpKind::kFor:
-      case ir::OpKind::kIf:
-      case ir::OpKind::kOnce:
-      case ir::OpKind::kReturn:
-      case ir::OpKind::kLoop:
-      case ir::OpKind::kBreak:
-      case ir::OpKind::kContinue:
-      case ir::OpKind::kYield:
-      case ir::OpKind::kInthreads:
-      case ir::OpKind::kSplat:
-      case ir::OpKind::kTrigger:
-      case ir::OpKind::kEventWait:
-      case ir::OpKind::kFutureWait:
-      case ir::OpKind::kExchange:
-      case ir::OpKind::kBulkWait:
-      case ir::OpKind::kRegisters:
-      case ir::OpKind::kEvent:
-      case ir::OpKind::kFuture:
-      case ir::OpKind::kCopy:
-      case ir::OpKind::kCopyWait:
-      case ir::OpKind::kBarrier:
-      case ir::OpKind::kRead:
-      case ir::OpKind::kWrite:
-      case ir::OpKind::kFill:
-      case ir::OpKind::kLoad:
-      case ir::OpKind::kMma:
-      case ir::OpKind::kStore:
-      case ir::OpKind::kScale:
-      case ir::OpKind::kMmaFence:
-      case ir::OpKind::kMmaCommit:
-      case ir::OpKind::kMmaWait:
-      case ir::OpKind::kProxyFence:
-      case ir::OpKind::kGet:
-      case ir::OpKind::kSet:
-      case ir::OpKind::kAssert: return false;
+    const ir::OpKind kind = op.kind();
+    if (kind == ir::OpKind::kAlloc) {
+      return std::holds_alternative<ir::FragType>(function_.type(op.result));
     }
-    return false;
+    return ir::is_pure(kind) || kind == ir::OpKind::kSubview || kind == ir::OpKind::kAlias ||
+           kind == ir::OpKind::kBind;
   }
 
   void insert(std::vector<ir::OpId>& ops, std::size_t at, ir::OpData data, ir::OpId beside = {}) {

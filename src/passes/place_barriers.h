@@ -17,6 +17,10 @@
 //   for k { mma }; copy => a_s     =>   mma_fence, for k { mma }, mma_commit, mma_wait, barrier,
 //   copy
 //
+// What a loop or an `if` does to registers of products from before it waits once, in front of it.
+// Products issued under an `if` that only part of the block enters are waited for inside it, as a
+// barrier can not stand there.
+//
 // A program that waits by itself (`mma.wait`, futures) gets no waits for products.
 //
 // Runs last: it must see which copies are asynchronous. Establishes Form::kDecided.

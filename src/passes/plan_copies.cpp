@@ -174,8 +174,7 @@ void plan_in_place(const ir::Function& function, const Side& side, ir::Load& loa
   load.stride = target::kDescriptorRows * alloc.swizzle;
   // Operands whose rows are K's go on in the next panel; the K of others only where there is no
   // XOR.
-  constexpr std::int64_t kPlainPanel = 16;
-  const bool goes_on = load.major == ir::Major::kCol || alloc.swizzle == kPlainPanel;
+  const bool goes_on = load.major == ir::Major::kCol || alloc.swizzle == target::kPlainPanel;
   load.leading = goes_on ? panel_bytes(side, alloc) : 0;
 }
 

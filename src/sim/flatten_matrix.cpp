@@ -55,23 +55,15 @@ void Flattener::load_metadata(const ir::Load& data) {
   plan.view = view(data.view);
   plan.fragment = fragment(data.frag);
   const FragmentPlan& registers = program_.fragments[plan.fragment];
-  const target::SparseMetadata& metadata = target::metadata_of(*registers.atom);
+  const target::MetadataLoad load = target::metadata_load(*registers.atom, registers.dtype);
   plan.lanes = static_cast<std::uint32_t>(registers.atom->lanes);
   plan.guarded = guard_mask(data.guarded);
-  const bool words = registers.dtype == DType::kU32;
-  plan.parts = words ? 1 : 4;
-  const Layout word_of = target::word_map(metadata);
-  const auto lanes = static_cast<int>(plan.lanes);
+  plan.parts = static_cast<std::uint32_t>(load.parts);
   for (int k = 0; k < static_cast<int>(registers.values); ++k) {
-    for (int lane = 0; lane < lanes; ++lane) {
-      const int supplier = target::supplier_loaded_by(metadata, lane);
-      for (int part = 0; part < static_cast<int>(plan.parts); ++part) {
-        const auto index =
-            static_cast<std::int32_t>(words ? word_of(supplier) : metadata.map(supplier, 2 * part));
-        const std::int32_t row = index % metadata.m;
-        const std::int32_t col = index / metadata.m;
-        plan.places.push_back(words ? Place{row, col + k * target::words_of_step(metadata)}
-                                    : Place{row, (col + k * groups_of_row(metadata)) / 2});
+    for (int lane = 0; lane < registers.atom->lanes; ++lane) {
+      for (int part = 0; part < load.parts; ++part) {
+        const auto index = static_cast<std::int32_t>(load.map(lane, part));
+        plan.places.push_back({index % load.rows, index / load.rows + k * load.columns});
       }
     }
   }

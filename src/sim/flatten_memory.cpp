@@ -63,10 +63,8 @@ void Flattener::op(const ir::Alloc& data) {
                       .rows = frag->rows,
                       .cols = frag->cols};
     if (frag->role == ir::Role::kMetadata) {
-      const target::SparseMetadata& metadata = target::metadata_of(*data.atom);
-      const int each = frag->dtype == DType::kU32 ? target::words_of_step(metadata)
-                                                  : groups_of_row(metadata) / 2;
-      made.values = static_cast<std::uint32_t>(frag->cols / each);
+      made.values = static_cast<std::uint32_t>(
+          target::metadata_registers(*data.atom, frag->dtype, frag->cols));
     }
     program_.fragment_doubles += made.values * kLanes;
     program_.fragments.push_back(std::move(made));

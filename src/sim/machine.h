@@ -150,10 +150,11 @@ struct Machine {
   std::vector<std::vector<std::byte>> shared;           // by block of the cluster
   std::vector<std::unique_ptr<Shadow>> shared_shadows;  // the same; none without checks
   std::vector<Warp> warps;                              // of the cluster, block after block
-  std::vector<Clock> clocks;                            // warp * agents.count() + agent
-  std::vector<Clock> fences;                            // the same
-  std::vector<EventSlot> slots;                         // block * agents.slots + slot
-  std::deque<BulkBox> boxes;                            // on their way, oldest first
+  const Warp* running = nullptr;  // by run_warp; its counter is at what it executes
+  std::vector<Clock> clocks;      // warp * agents.count() + agent
+  std::vector<Clock> fences;      // the same
+  std::vector<EventSlot> slots;   // block * agents.slots + slot
+  std::deque<BulkBox> boxes;      // on their way, oldest first
   Era* era = nullptr;
   struct BlockStart {
     Clock clock;
@@ -234,6 +235,8 @@ void check_metadata(Machine& machine, const Warp& warp, const target::MmaExecuto
                                                                    const Warp& warp,
                                                                    std::uint32_t fragment,
                                                                    std::uint32_t k);
+// Reports a fragment without values.
+void check_filled(Machine& machine, const Warp& warp, std::uint32_t fragment);
 // Reports when a product in flight uses the fragment's registers.
 void check_idle(Machine& machine, const Warp& warp, std::uint32_t fragment);
 

@@ -169,14 +169,6 @@ void touch_registers(Machine& machine, Warp& warp, std::uint32_t fragment) {
   warp.unfenced[fragment] = true;
 }
 
-void check_filled(Machine& machine, const Warp& warp, std::uint32_t fragment) {
-  if (!machine.checks || warp.fragment_set[fragment]) return;
-  const std::string& fragment_name = machine.program.fragments[fragment].name;
-  report_at(machine, warp, ReportKind::kUninitialised,
-            format("`{}` is used before it is filled or loaded", fragment_name),
-            format("use of {} by warp {}", fragment_name, warp.index));
-}
-
 // An instruction's values of one operand, out of those of a fragment.
 std::span<const double> gather(const Warp& warp, const FragmentPlan& fragment, std::uint32_t first,
                                std::uint32_t values, std::vector<double>& scratch) {
@@ -281,6 +273,14 @@ void execute_scale(Machine& machine, Warp& warp, const ScalePlan& plan) {
       sum = round_to(DType::kF32, std::fma(scale, part, sum));
     }
   }
+}
+
+void check_filled(Machine& machine, const Warp& warp, std::uint32_t fragment) {
+  if (!machine.checks || warp.fragment_set[fragment]) return;
+  const std::string& fragment_name = machine.program.fragments[fragment].name;
+  report_at(machine, warp, ReportKind::kUninitialised,
+            format("`{}` is used before it is filled or loaded", fragment_name),
+            format("use of {} by warp {}", fragment_name, warp.index));
 }
 
 std::array<std::uint32_t, kLanes> metadata_registers(const Machine& machine, const Warp& warp,

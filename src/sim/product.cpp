@@ -45,12 +45,18 @@ void for_each_chunk(const target::MatrixDescriptor& at, const TileBytes& tile, V
   }
 }
 
-// Whether the chunk lies in the block's shared memory; reports when it does not.
+// Whether the chunk lies in the block's shared memory.
+bool is_inside(std::span<const std::byte> shared, std::int64_t address) {
+  return address >= 0 && address + kChunkBytes <= static_cast<std::int64_t>(shared.size());
+}
+
+// The same; reports when it does not.
 bool check_inside(Machine& machine, const Warp& warp, std::int64_t address) {
-  const auto end = static_cast<std::int64_t>(machine.shared[warp.block].size());
-  if (address >= 0 && address + kChunkBytes <= end) return true;
+  const std::span<const std::byte> shared(machine.shared[warp.block]);
+  if (is_inside(shared, address)) return true;
   report_at(machine, warp, ReportKind::kOutOfBounds,
-            format("a product reads byte {} of {} bytes of shared memory", address, end),
+            format("a product reads byte {} of {} bytes of shared memory", address,
+                   machine.shared.size()),
             format("read by a product of warp {}", warp.index));
   return false;
 }
@@ -69,9 +75,7 @@ void read_operand(std::span<const std::byte> shared, const ProductOperand& opera
   const std::int64_t across = operand.k_rows ? strides.k : strides.outer;
   const bool cut_off = operand.dtype == DType::kF32;
   for_each_chunk(at, tile, [&](std::int64_t row, std::int64_t byte, std::int64_t address) {
-    if (address < 0 || address + kChunkBytes > static_cast<std::int64_t>(shared.size())) {
-      return;  // reported at the issue
-    }
+    if (!is_inside(shared, address)) return;  // reported at the issue
     const std::byte* from = shared.data() + address;
     double* to = out + row * across + byte / size * along;
     for (std::int64_t i = 0; i < kChunkBytes / size; ++i) {
@@ -155,14 +159,6 @@ void check_fenced(Machine& machine, const Warp& warp, std::uint32_t fragment) {
       format("product of warp {}", warp.index));
 }
 
-void check_set(Machine& machine, const Warp& warp, std::uint32_t fragment) {
-  if (!machine.checks || warp.fragment_set[fragment]) return;
-  const std::string& name = machine.program.fragments[fragment].name;
-  report_at(machine, warp, ReportKind::kUninitialised,
-            format("`{}` is used before it is filled or loaded", name),
-            format("use of {} by warp {}", name, warp.index));
-}
-
 }  // namespace
 
 void execute_describe(Machine& machine, Warp& warp, const DescribePlan& plan) {
@@ -198,13 +194,13 @@ void execute_product(Machine& machine, Warp& warp, std::uint32_t number) {
   check_whole(machine, warp);
   const ProductPlan& plan = machine.program.products[number];
   for (const std::uint32_t fragment : {plan.a.fragment, plan.b.fragment, plan.c}) {
-    check_set(machine, warp, fragment);
+    check_filled(machine, warp, fragment);
   }
   // A tile that nobody placed is nowhere.
   if (!warp.fragment_set[plan.a.fragment] || !warp.fragment_set[plan.b.fragment]) return;
   check_fenced(machine, warp, plan.c);
   if (plan.metadata != MmaPlan::kNone) {
-    check_set(machine, warp, plan.metadata);
+    check_filled(machine, warp, plan.metadata);
     check_fenced(machine, warp, plan.metadata);
   }
   if (plan.a.buffer == nullptr) check_fenced(machine, warp, plan.a.fragment);

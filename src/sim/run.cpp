@@ -344,19 +344,12 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   return std::nullopt;
 }
 
-// For one block. Schedule 0 runs warps in turn from the first on, each to its next blocking point,
-// so the warp that counts something is the first one that is ready, from the last one that counted
-// on. Its program counter is at the instruction that it executes.
+// What is counted belongs to the operation whose instruction the running warp executes.
 void Run::attribute_counts(const Machine& machine) {
-  const auto running = [&machine, last = std::size_t{0}]() mutable {
-    const std::size_t warps = machine.warps.size();
-    std::size_t passed = 0;
-    while (machine.warps[last % warps].state != WarpState::kReady) {
-      KILN_CHECK(++passed < warps, "something is counted while no warp of {} runs", warps);
-      ++last;
-    }
-    last %= warps;
-    return std::size_t{machine.program.code[machine.warps[last].pc].op.index};
+  const auto running = [&machine] {
+    KILN_CHECK(machine.running != nullptr, "something is counted while none of {} warps runs",
+               machine.warps.size());
+    return std::size_t{machine.program.code[machine.running->pc].op.index};
   };
   tally_.attribute(running, function_.ops.size());
 }

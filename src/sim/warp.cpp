@@ -225,7 +225,9 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
 }  // namespace
 
 void run_warp(Machine& machine, Warp& warp) {
-  while (true) {
+  machine.running = &warp;
+  bool stops = false;
+  while (!stops) {
     const Instruction& at = machine.program.code[warp.pc];
     const After after = execute(machine, warp, at);
     if (after == After::kJump) {
@@ -234,8 +236,9 @@ void run_warp(Machine& machine, Warp& warp) {
     }
     if (after == After::kAgain) return;
     ++warp.pc;
-    if (after == After::kStop || (after == After::kTouchedMemory && machine.random)) return;
+    stops = after == After::kStop || (after == After::kTouchedMemory && machine.random);
   }
+  machine.running = nullptr;
 }
 
 }  // namespace kiln::sim

@@ -25,8 +25,11 @@ struct MatrixDescriptor {
   std::int64_t start = 0;    // byte address in shared memory before the XOR
   std::int64_t leading = 0;  // bytes from panel to panel
   std::int64_t stride = 0;   // bytes from 8 rows to the next 8
-  std::int64_t swizzle = 0;  // bytes of a panel: 16, 32, 64 or 128
+  std::int64_t swizzle = 0;  // bytes of a panel: one of kPanels
 };
+
+inline constexpr std::int64_t kPlainPanel = 16;                        // not XORed
+inline constexpr std::int64_t kPanels[] = {128, 64, 32, kPlainPanel};  // widest first
 
 inline constexpr int kDescriptorRows = 8;  // that repeat the pattern
 
@@ -51,7 +54,7 @@ struct EncodedDistances {
 };
 [[nodiscard]] constexpr EncodedDistances encoded_distances(const MatrixDescriptor& at,
                                                            bool mn_major) {
-  const bool exchanged = mn_major && at.swizzle == 16;
+  const bool exchanged = mn_major && at.swizzle == kPlainPanel;
   return exchanged ? EncodedDistances{at.stride, at.leading}
                    : EncodedDistances{at.leading, at.stride};
 }

@@ -150,16 +150,23 @@ struct MetadataSource {
 // The metadata of a sparse row.
 [[nodiscard]] const SparseMetadata& metadata_of(const Mma& mma);
 
-// The supplier whose register a lane loads with selector 0. Lanes that are not read load a
-// neighbour's.
-[[nodiscard]] constexpr int supplier_loaded_by(const SparseMetadata& metadata, int lane) {
-  return lane / 4 * metadata.suppliers + lane % 4 % metadata.suppliers;
-}
+// How lanes load their registers with selector 0 from metadata in memory: bytes (kU8, `u8 [M,
+// K/8]`, at 1:2 [M, K/4]) or prepacked words (kU32, as metadata_word has them). Each step of K is a
+// register, put together from its parts, the lowest bits first. Lanes that are not read load what a
+// neighbour does.
+//
+//   mma.sp.m16n8k32.b16, bytes:   ((2,2,8),(2,2)):((32,0,1),(16,8)), 4 columns
+//   lane 5 = (1,0,1), part 3 = (1,1):   32 + 1 + 16 + 8 = 57   = row 9 + 16 * column 3
+struct MetadataLoad {
+  Layout map;       // (lane, part) -> row + rows * column, in the first step
+  int rows = 0;     // of the instruction
+  int parts = 0;    // of a register
+  int columns = 0;  // from step to step
+};
+[[nodiscard]] MetadataLoad metadata_load(const Mma& mma, DType dtype);
 
-// supplier -> row + m * column of its word in prepacked metadata of the instruction's tile, as
-// metadata_word gives it for step 0. A further step of K is words_of_step columns on.
-[[nodiscard]] Layout word_map(const SparseMetadata& metadata);
-[[nodiscard]] int words_of_step(const SparseMetadata& metadata);
+// A lane's registers for metadata of so many columns.
+[[nodiscard]] int metadata_registers(const Mma& mma, DType dtype, std::int64_t columns);
 
 // The register of a lane from the tile's bytes (`u8 [M, K/8]`, at 1:2 [M, K/4], by rows without
 // gaps); 0 for a lane that is not read.

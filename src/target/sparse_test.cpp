@@ -174,6 +174,42 @@ TEST(SparseMetadata, PrepackedWordsAreTheRegisters) {
   }
 }
 
+// Each lane that is read loads its own bytes or word; the others load what one of these does.
+void expect_own_parts(const Mma& mma, DType dtype) {
+  constexpr int kStep = 3;
+  const SparseMetadata& row = metadata_of(mma);
+  const MetadataLoad load = metadata_load(mma, dtype);
+  EXPECT_EQ(size(load.map), lanes_of(row) * load.parts) << mma.name;
+  EXPECT_EQ(metadata_registers(mma, dtype, kStep * load.columns), kStep) << mma.name;
+  std::set<Index> first_parts;
+  for (int lane = 0; lane < lanes_of(row); ++lane) {
+    first_parts.insert(load.map(lane, 0));
+    for (int part = 0; part < load.parts; ++part) {
+      const auto group = metadata_group(row, 0, lane, 2 * part);
+      if (!group) continue;
+      const WordPlace byte = {group->row, (group->group + kStep * groups_of_row(row)) / 2};
+      const auto at = static_cast<int>(load.map(lane, part));
+      const WordPlace place = {at % load.rows, at / load.rows + kStep * load.columns};
+      ASSERT_EQ(place, load.parts == 1 ? metadata_word(row, 0, lane, kStep).value() : byte)
+          << mma.name << " lane " << lane << " part " << part;
+    }
+  }
+  EXPECT_EQ(static_cast<Index>(first_parts.size()), size(row.map, 0)) << mma.name;
+}
+
+TEST(SparseMetadata, LanesLoadTheirRegisters) {
+  int loads = 0;
+  for (const Mma& mma : all_mmas()) {
+    if (!mma.sparse) continue;
+    expect_own_parts(mma, DType::kU8);
+    ++loads;
+    if (groups_of_row(metadata_of(mma)) < kNibblesOfRegister) continue;  // a word is two steps
+    expect_own_parts(mma, DType::kU32);
+    ++loads;
+  }
+  EXPECT_GT(loads, 0);
+}
+
 TEST(SparseMetadata, DenseColumnsAreThoseThatExpandFills) {
   for (const SparseMetadata& row : all_sparse_metadata()) {
     const sparse::Pattern pattern = pattern_of(row);

@@ -77,33 +77,29 @@ class Counts(unittest.TestCase):
             self.assertEqual(told[key], ran[key], f"{key} of {arguments}")
         return told
 
+    def expect_sums(self, *arguments):
+        """The same, and the rows of the one launch add up to the kernel's counts."""
+        told = self.expect_same(*arguments)
+        launch = told["launches"][0]
+        self.assertEqual(
+            sum(row["shared"]["bank_conflicts"] for row in launch["accesses"] if row["shared"]),
+            told["bank_conflicts"],
+        )
+        self.assertEqual(
+            {row["atom"]: row["issues"] for row in launch["instructions"]}, told["instructions"]
+        )
+
     def test_counts_are_those_of_the_simulator(self):
         for tile, shape in itertools.product(TILES[:4], SHAPES):
             dims = ",".join(f"{name}={value}" for name, value in zip("MNK", shape))
             with self.subTest(tile=tile, shape=dims):
-                told = self.expect_same(MATMUL, "--arch", "sm_80", *tile_options(tile), "--shape", dims)
-                launch = told["launches"][0]
-                self.assertEqual(
-                    sum(row["shared"]["bank_conflicts"] for row in launch["accesses"] if row["shared"]),
-                    told["bank_conflicts"],
-                )
-                self.assertEqual(
-                    {row["atom"]: row["issues"] for row in launch["instructions"]}, told["instructions"]
-                )
+                self.expect_sums(MATMUL, "--arch", "sm_80", *tile_options(tile), "--shape", dims)
 
     def test_counts_of_warpgroups_are_those_of_the_simulator(self):
         for kernel, shape in itertools.product(WARPGROUPS, SHAPES):
             dims = ",".join(f"{name}={value}" for name, value in zip("MNK", shape))
             with self.subTest(kernel=kernel.name, shape=dims):
-                told = self.expect_same(kernel, "--arch", "sm_90a", "--shape", dims)
-                launch = told["launches"][0]
-                self.assertEqual(
-                    sum(row["shared"]["bank_conflicts"] for row in launch["accesses"] if row["shared"]),
-                    told["bank_conflicts"],
-                )
-                self.assertEqual(
-                    {row["atom"]: row["issues"] for row in launch["instructions"]}, told["instructions"]
-                )
+                self.expect_sums(kernel, "--arch", "sm_90a", "--shape", dims)
 
     def test_conflicts_of_an_unswizzled_tile_are_those_of_the_simulator(self):
         """Without the swizzles that kiln chose, which IR text can say."""

@@ -7,16 +7,15 @@ Tests are the .co and .kir files under src/**/testdata/ and tests/e2e/; FILTER k
 contains it. The format is in CONTRIBUTING.md.
 """
 
-import argparse
 import difflib
-import json
-import os
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import cases  # noqa: E402
 from commands import run_all  # noqa: E402
 from golden_file import GoldenError, check_failures, parse, rendition, section_texts  # noqa: E402
 
@@ -87,33 +86,21 @@ def bless(path, kiln):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--kiln", required=True, help="the binary under test")
+    parser = cases.parser(__doc__.split("\n")[0])
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree with the tests")
     parser.add_argument("--bless", action="store_true", help="rewrite expectations")
-    parser.add_argument("--results", type=Path, help="write {passed, failed} here")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
-    parser.add_argument("filters", nargs="*", metavar="FILTER")
     return parser.parse_args()
 
 
 def main():
     options = arguments()
-    kiln = str(Path(options.kiln).resolve())
-    paths = discover(options.root.resolve(), options.filters)
+    root = options.root.resolve()
     work = bless if options.bless else verify
-    failed = 0
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for path, problem in zip(paths, pool.map(lambda p: work(p, kiln), paths)):
-            if problem:
-                failed += 1
-                print(f"FAIL {path.relative_to(options.root.resolve())}\n{problem}\n")
-    print(f"golden: {len(paths) - failed} passed, {failed} failed")
+    paths = discover(root, options.filters)
+    tests = [(path.relative_to(root), partial(work, path, options.kiln)) for path in paths]
+    failed = cases.run("golden", tests, options)
     if failed and not options.bless:
         print("golden: if the change is wanted, run `./dev bless` and review `git diff`")
-    if options.results:
-        counts = {"passed": len(paths) - failed, "failed": failed}
-        options.results.write_text(json.dumps(counts), encoding="utf-8")
     return 1 if failed else 0
 
 

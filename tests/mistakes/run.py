@@ -16,16 +16,17 @@ that the mistake is the only one.
 `--folder` runs another folder of the same form.
 """
 
-import argparse
-import json
 import os
 import re
 import shlex
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import cases  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent
 TIMEOUT_S = 120
@@ -102,33 +103,22 @@ def mistake_problem(kiln, path):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--kiln", required=True, help="the binary under test")
+    parser = cases.parser(__doc__.split("\n")[0])
     parser.add_argument("--folder", type=Path, default=FOLDER, help="the programs")
-    parser.add_argument("--results", type=Path, help="write {passed, failed} here")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
-    parser.add_argument("filters", nargs="*", metavar="FILTER")
     return parser.parse_args()
 
 
 def main():
     options = arguments()
-    kiln = str(Path(options.kiln).resolve())
     folder = options.folder.resolve()
     jobs = [(base_problem, path) for path in sorted(folder.glob("base/*.co"))]
     jobs += [(mistake_problem, path) for path in sorted(folder.glob("*.co"))]
-    jobs = [job for job in jobs if not options.filters or any(f in job[1].name for f in options.filters)]
-    failed = 0
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for (_, path), problem in zip(jobs, pool.map(lambda job: job[0](kiln, job[1]), jobs)):
-            if problem:
-                failed += 1
-                print(f"FAIL {path.relative_to(folder)}\n{problem}\n")
-    print(f"mistakes: {len(jobs) - failed} passed, {failed} failed")
-    if options.results:
-        counts = {"passed": len(jobs) - failed, "failed": failed}
-        options.results.write_text(json.dumps(counts), encoding="utf-8")
-    return 1 if failed else 0
+    tests = [
+        (path.relative_to(folder), partial(problem, options.kiln, path))
+        for problem, path in jobs
+        if not options.filters or any(f in path.name for f in options.filters)
+    ]
+    return 1 if cases.run("mistakes", tests, options) else 0
 
 
 if __name__ == "__main__":

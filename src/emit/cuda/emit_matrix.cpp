@@ -48,12 +48,9 @@ struct Registers {
 
 // A register for each repetition along K.
 Registers metadata_registers(const target::Mma& atom, const ir::FragType& type) {
-  const target::SparseMetadata& metadata = target::metadata_of(atom);
-  const int each =
-      type.dtype == DType::kU32 ? target::words_of_step(metadata) : groups_of_row(metadata) / 2;
   Registers out{.fragment = {}, .dtype = DType::kU32, .type = register_type(DType::kU32)};
   out.fragment.lanes = atom.lanes;
-  out.fragment.values = static_cast<int>(type.cols) / each;
+  out.fragment.values = target::metadata_registers(atom, type.dtype, type.cols);
   return out;
 }
 
@@ -176,10 +173,6 @@ void emit_runs(Kernel& kernel, const Runs& runs) {
   kernel.out.close();
 }
 
-}  // namespace
-
-namespace {
-
 void emit_descriptor(Kernel& kernel, const ir::Load& load) {
   kernel.requirements.headers.insert("wgmma.cuh");
   const ir::ResolvedView view = ir::resolve_view(kernel.function, load.view);
@@ -196,10 +189,6 @@ void emit_descriptor(Kernel& kernel, const ir::Load& load) {
                          kernel.text(view.origin.back())));
 }
 
-}  // namespace
-
-namespace {
-
 // One part of a lane's metadata: a byte of four, or the word; 0 outside the window's limits.
 std::string metadata_part(Kernel& kernel, const ir::Load& load, const PlaceExpr& place) {
   const ir::ResolvedView view = ir::resolve_view(kernel.function, load.view);
@@ -212,30 +201,24 @@ std::string metadata_part(Kernel& kernel, const ir::Load& load, const PlaceExpr&
 void emit_metadata_load(Kernel& kernel, const ir::Load& load) {
   const ir::FragType& type = kernel.function.frag_type(load.frag);
   const target::Mma& atom = *kernel.function.def_as<ir::Alloc>(load.frag)->atom;
-  const target::SparseMetadata& metadata = target::metadata_of(atom);
+  const target::MetadataLoad from = target::metadata_load(atom, type.dtype);
   const Registers registers = registers_of(kernel.function, load.frag);
-  const Expr lane = kernel.thread_in(atom.lanes);
-  const Expr supplier = Expr(metadata.suppliers) * floor_div(lane, Expr(4)) +
-                        mod(mod(lane, Expr(4)), Expr(metadata.suppliers));
-  const bool words = type.dtype == DType::kU32;
+  const PlaceExpr of_lane = place_of(mode(from.map, 0), from.rows, kernel.thread_in(atom.lanes));
   for (int k = 0; k < registers.fragment.values; ++k) {
+    std::vector<std::string> parts;
+    for (int part = 0; part < from.parts; ++part) {
+      const PlaceExpr of_part = place_of(mode(from.map, 1), from.rows, Expr(part));
+      parts.push_back(metadata_part(
+          kernel, load,
+          {of_lane.row + of_part.row, of_lane.col + of_part.col + Expr(k * from.columns)}));
+    }
     const std::string target = format("{}[{}]", kernel.name(load.frag), k);
-    if (words) {
-      PlaceExpr place = place_of(target::word_map(metadata), metadata.m, supplier);
-      place.col = place.col + Expr(k * target::words_of_step(metadata));
-      kernel.out.line(format("{} = {};", target, metadata_part(kernel, load, place)));
+    if (from.parts == 1) {
+      kernel.out.line(format("{} = {};", target, parts[0]));
       continue;
     }
     kernel.requirements.headers.insert("fragment.cuh");
-    std::vector<std::string> bytes;
-    for (int part = 0; part < 4; ++part) {
-      const PlaceExpr of_lane = place_of(mode(metadata.map, 0), metadata.m, supplier);
-      const PlaceExpr of_nibble = place_of(mode(metadata.map, 1), metadata.m, Expr(2 * part));
-      const Expr group = of_lane.col + of_nibble.col + Expr(k * groups_of_row(metadata));
-      bytes.push_back(
-          metadata_part(kernel, load, {of_lane.row + of_nibble.row, floor_div(group, Expr(2))}));
-    }
-    kernel.out.call(format("{} = kiln::pack_bytes", target), bytes);
+    kernel.out.call(format("{} = kiln::pack_bytes", target), parts);
   }
 }
 
@@ -299,10 +282,6 @@ std::string atom_registers(Kernel& kernel, ValueId frag, const Registers& regist
       target::first_value(registers.fragment, static_cast<int>(rep_row), static_cast<int>(rep_col));
   return format("&{}[{}]", kernel.name(frag), registers.per(value));
 }
-
-}  // namespace
-
-namespace {
 
 // A descriptor counts in units of 16 bytes.
 std::string moved_descriptor(Kernel& kernel, ValueId frag, std::int64_t bytes) {

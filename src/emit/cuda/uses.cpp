@@ -15,58 +15,6 @@ using ir::RegionId;
 using ir::ValueId;
 using ir::VarId;
 
-bool is_pure(OpKind kind) {
-  switch (kind) {
-    case OpKind::kConst:
-    case OpKind::kIndex:
-    case OpKind::kUnary:
-    case OpKind::kBinary:
-    case OpKind::kCast:
-    case OpKind::kChoose: return true;
-    case OpKind::kParallel:
-    case OpKind::kFor:
-    case OpKind::kIf:
-    case OpKind::kOnce:
-    case OpKind::kReturn:
-    case OpKind::kLoop:
-    case OpKind::kBreak:
-    case OpKind::kContinue:
-    case OpKind::kYield:
-    case OpKind::kInthreads:
-    case OpKind::kSplat:
-    case OpKind::kTrigger:
-    case OpKind::kEventWait:
-    case OpKind::kFutureWait:
-    case OpKind::kExchange:
-    case OpKind::kBulkWait:
-    case OpKind::kRegisters:
-    case OpKind::kAlias:
-    case OpKind::kEvent:
-    case OpKind::kFuture:
-    case OpKind::kAlloc:
-    case OpKind::kSubview:
-    case OpKind::kCopy:
-    case OpKind::kCopyWait:
-    case OpKind::kBarrier:
-    case OpKind::kRead:
-    case OpKind::kWrite:
-    case OpKind::kFill:
-    case OpKind::kLoad:
-    case OpKind::kMma:
-    case OpKind::kStore:
-    case OpKind::kScale:
-    case OpKind::kMmaFence:
-    case OpKind::kMmaCommit:
-    case OpKind::kMmaWait:
-    case OpKind::kProxyFence:
-    case OpKind::kBind:
-    case OpKind::kGet:
-    case OpKind::kSet:
-    case OpKind::kAssert: break;
-  }
-  return false;
-}
-
 namespace {
 
 bool is_read(OpKind kind) { return kind == OpKind::kRead || kind == OpKind::kGet; }
@@ -245,14 +193,14 @@ class Inliner {
     if (const auto* index = std::get_if<ir::Index>(&op.data)) {
       if (index->expr.constant() || index->expr.as_var()) return true;
     }
-    if (!is_pure(op.kind()) && !is_read(op.kind())) return false;
+    if (!ir::is_pure(op.kind()) && !is_read(op.kind())) return false;
     if (uses_.value_uses[op.result.index] != 1) return false;
     const std::ptrdiff_t user = user_position_[op.result.index];
     if (user < at) return false;  // used in another region
-    if (is_pure(op.kind())) return true;
+    if (ir::is_pure(op.kind())) return true;
     return std::all_of(ops.begin() + at + 1, ops.begin() + user, [&](OpId between) {
       const OpKind kind = function_.ops[between].kind();
-      return is_pure(kind) || is_read(kind) || kind == OpKind::kSubview;
+      return ir::is_pure(kind) || is_read(kind) || kind == OpKind::kSubview;
     });
   }
 

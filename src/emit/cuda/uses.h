@@ -25,7 +25,4 @@ struct KernelUses {
 [[nodiscard]] std::vector<bool> inlined_values(const ir::Function& function, ir::RegionId body,
                                                const KernelUses& uses);
 
-// Computed from operands alone.
-[[nodiscard]] bool is_pure(ir::OpKind kind);
-
 }  // namespace kiln::emit
