@@ -59,8 +59,9 @@ struct EntryCheck {
   Span span;
 };
 
-// How much has been decided; each pass establishes the next.
-enum class Form : std::uint8_t { kTile, kAtoms, kLaidOut, kPlanned, kSynchronised, kDecided };
+// How much has been decided; each pass establishes the next. kMet: events know their arrivals,
+// triggers and bulk copies the bytes they announce.
+enum class Form : std::uint8_t { kTile, kAtoms, kLaidOut, kPlanned, kMet, kSynchronised, kDecided };
 
 struct Function {
   std::string name;

@@ -109,11 +109,8 @@ constexpr EnumName<Relation> kRelationNames[] = {
 static_assert(in_order(kRelationNames));
 
 constexpr EnumName<Form> kFormNames[] = {
-    {Form::kTile, "tile"},
-    {Form::kAtoms, "atoms"},
-    {Form::kLaidOut, "laid_out"},
-    {Form::kPlanned, "planned"},
-    {Form::kSynchronised, "synchronised"},
+    {Form::kTile, "tile"},       {Form::kAtoms, "atoms"}, {Form::kLaidOut, "laid_out"},
+    {Form::kPlanned, "planned"}, {Form::kMet, "met"},     {Form::kSynchronised, "synchronised"},
     {Form::kDecided, "decided"},
 };
 static_assert(in_order(kFormNames));

@@ -199,6 +199,7 @@ bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 void copy_widths_descend(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    if (copy.engine == CopyEngine::kBulk) return;
     if (copy.widths.empty()) complain(mistakes, f, id, "no widths");
     for (std::size_t i = 0; i < copy.widths.size(); ++i) {
       const std::int64_t width = copy.widths[i];

@@ -6,6 +6,7 @@
 
 #include "ir/prove.h"
 #include "ir/shared_layout.h"
+#include "passes/bulk_box.h"
 #include "target/descriptor.h"
 #include "target/swizzle.h"
 
@@ -19,10 +20,10 @@ std::set<ir::ValueId> matrix_buffers(const ir::Function& function, ir::RegionId 
   ir::walk(function, body, [&](ir::OpId id) {
     const ir::OpData& data = function.ops[id].data;
     if (const auto* load = std::get_if<ir::Load>(&data)) {
-      out.insert(ir::resolve_view(function, load->view).root);
+      out.insert(storage_of_root(function, ir::resolve_view(function, load->view).root));
     }
     if (const auto* store = std::get_if<ir::Store>(&data)) {
-      out.insert(ir::resolve_view(function, store->view).root);
+      out.insert(storage_of_root(function, ir::resolve_view(function, store->view).root));
     }
   });
   return out;
@@ -84,23 +85,62 @@ bool all_addressable(const std::vector<PlacedTile>& tiles, std::int64_t swizzle,
                      [&](const PlacedTile& tile) { return is_addressable(tile, swizzle, size); });
 }
 
-// The widest swizzle that divides the buffer's rows and allows every tile; 0: none does.
-std::int64_t swizzle_for(const std::vector<PlacedTile>& tiles, std::int64_t row,
-                         std::int64_t size) {
+// --- buffers that bulk copies touch
+
+// By shared buffer.
+using BulkCopies = std::map<ir::ValueId, std::vector<ir::OpId>>;
+
+BulkCopies bulk_copies(const ir::Function& function, ir::RegionId body) {
+  BulkCopies out;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* copy = std::get_if<ir::Copy>(&function.ops[id].data);
+    if (copy == nullptr || !copy->bulk) return;
+    const ir::ValueId root = ir::resolve_view(function, shared_side(function, *copy)).root;
+    out[storage_of_root(function, root)].push_back(id);
+  });
+  return out;
+}
+
+// Whether the hardware has boxes for all of them when their buffer has the swizzle.
+bool all_have_boxes(const ir::Function& function, const std::vector<ir::OpId>& copies,
+                    std::int64_t swizzle) {
+  return std::all_of(copies.begin(), copies.end(), [&](ir::OpId id) {
+    const auto& copy = std::get<ir::Copy>(function.ops[id].data);
+    return plan_box(function, copy, swizzle).problem == BoxProblem::kNone;
+  });
+}
+
+// The widest swizzle that divides the buffer's rows and allows every tile, and every bulk copy
+// where one does; 0: none allows the tiles.
+std::int64_t swizzle_for(const ir::Function& function, const std::vector<PlacedTile>& tiles,
+                         const std::vector<ir::OpId>& copies, std::int64_t row, std::int64_t size) {
+  std::int64_t widest = 0;
   for (const std::int64_t swizzle : target::kPanels) {
-    if (row % swizzle == 0 && all_addressable(tiles, swizzle, size)) return swizzle;
+    if (row % swizzle != 0 || !all_addressable(tiles, swizzle, size)) continue;
+    if (all_have_boxes(function, copies, swizzle)) return swizzle;
+    widest = std::max(widest, swizzle);
   }
-  return 0;
+  return widest;
+}
+
+// The widest swizzle up to `widest` with which every bulk copy has boxes; `widest` if none.
+std::int64_t swizzle_with_boxes(const ir::Function& function, const std::vector<ir::OpId>& copies,
+                                std::int64_t widest) {
+  for (const std::int64_t swizzle : {128, 64, 32, 0}) {
+    if (swizzle <= widest && all_have_boxes(function, copies, swizzle)) return swizzle;
+  }
+  return widest;
 }
 
 // Chooses the swizzle of a buffer read in place, or checks the program's.
 Checked<std::int64_t> place_tiles(const ir::Function& function, ir::OpId alloc,
-                                  const std::vector<PlacedTile>& tiles, Diagnostics& diags) {
+                                  const std::vector<PlacedTile>& tiles,
+                                  const std::vector<ir::OpId>& copies, Diagnostics& diags) {
   const ir::Op& op = function.ops[alloc];
   const ir::ViewType& type = function.view_type(op.result);
   const std::int64_t size = size_bytes(type.dtype);
   const std::int64_t row = type.shape.back().constant().value_or(0) * size;
-  const std::int64_t best = swizzle_for(tiles, row, size);
+  const std::int64_t best = swizzle_for(function, tiles, copies, row, size);
   const std::int64_t wanted = std::get<ir::Alloc>(op.data).swizzle_wanted;
   const Span where = function.ops[tiles[0].load].span;
   if (best == 0) {
@@ -131,11 +171,77 @@ std::int64_t bytes_of(const ir::ViewType& type) {
   return bytes;
 }
 
+// --- addresses
+
+// The shared buffers and the events of a launch.
+struct Residents {
+  std::vector<ir::OpId> buffers;
+  std::vector<ir::OpId> events;
+};
+
+Residents residents_of(const ir::Function& function, ir::RegionId body) {
+  Residents out;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const ir::Op& op = function.ops[id];
+    if (op.kind() == ir::OpKind::kEvent) out.events.push_back(id);
+    if (!std::holds_alternative<ir::Alloc>(op.data)) return;
+    const auto* type = std::get_if<ir::ViewType>(&function.type(op.result));
+    if (type != nullptr && type->space == ir::Space::kShared) out.buffers.push_back(id);
+  });
+  return out;
+}
+
+// The buffers that are rings of the same number of stages, if there are any.
+struct Rings {
+  std::vector<ir::OpId> buffers;
+  std::int64_t stages = 0;
+  std::int64_t stage_bytes = 0;  // of one stage of each
+};
+
+// Arrays have their subscript in front of the rows and columns of a tile.
+Rings rings_of(const ir::Function& function, const std::vector<ir::OpId>& buffers) {
+  constexpr std::size_t kTileRank = 2;
+  std::map<std::int64_t, Rings> by_stages;
+  for (const ir::OpId id : buffers) {
+    const ir::ViewType& type = function.view_type(function.ops[id].result);
+    const std::int64_t stages = type.shape[0].constant().value_or(1);
+    if (type.shape.size() <= kTileRank || stages < 2) continue;
+    Rings& rings = by_stages[stages];
+    rings.buffers.push_back(id);
+    rings.stages = stages;
+    rings.stage_bytes += bytes_of(type) / stages;
+  }
+  Rings largest;
+  for (auto& [stages, rings] : by_stages) {
+    if (rings.stages * rings.stage_bytes > largest.stages * largest.stage_bytes) largest = rings;
+  }
+  return largest;
+}
+
+// "use at most 3 stages of `a` and `b`, which have 4 (3 fit)", or how much is too much.
+std::string limit_help(const ir::Function& function, const Rings& rings, std::int64_t excess,
+                       std::int64_t limit) {
+  const std::int64_t too_many =
+      rings.stages == 0 ? 0 : (excess + rings.stage_bytes - 1) / rings.stage_bytes;
+  const std::int64_t fit = rings.stages - too_many;
+  if (rings.stages == 0 || fit < 1) {
+    return format("take {} bytes away: smaller tiles, or fewer stages", excess);
+  }
+  std::string names;
+  for (const ir::OpId id : rings.buffers) {
+    if (!names.empty()) names += id == rings.buffers.back() ? " and " : ", ";
+    names += format("`{}`", function.values[function.ops[id].result].name);
+  }
+  return format("use at most {} stages of {} instead of {}: {} fit in {} bytes", fit, names,
+                rings.stages, fit, limit);
+}
+
 Unexpected<Reported> report_limit(const ir::Module& module, const ir::Function& function,
                                   ir::OpId launch, const std::vector<ir::OpId>& allocs,
                                   Diagnostics& diags) {
   const ir::Op& op = function.ops[launch];
   const std::int64_t bytes = std::get<ir::Parallel>(op.data).shared_bytes;
+  const std::int64_t limit = module.arch->smem_per_block_max;
   auto builder =
       diags.report<diag::SharedMemoryLimit>(op.span, std::get<ir::Parallel>(op.data).name, bytes,
                                             module.arch->name, module.arch->smem_per_block_max);
@@ -145,45 +251,64 @@ Unexpected<Reported> report_limit(const ir::Module& module, const ir::Function& 
                                                bytes_of(function.view_type(alloc.result))));
   }
   return std::move(builder)
-      .help("take {} bytes away: smaller tiles, or fewer stages",
-            bytes - module.arch->smem_per_block_max)
+      .help("{}", limit_help(function, rings_of(function, allocs), bytes - limit, limit))
       .emit();
 }
 
+// What is known of a launch's buffers before they are laid out.
+struct Uses {
+  std::set<ir::ValueId> matrices;  // what the matrix unit loads and stores
+  PlacedTiles in_place;
+  BulkCopies bulk;
+};
+
+Checked<std::int64_t> choose_swizzle(const ir::Function& function, ir::OpId id, const Uses& uses,
+                                     Diagnostics& diags) {
+  const ir::Op& op = function.ops[id];
+  const ir::ViewType& type = function.view_type(op.result);
+  const auto bulk = uses.bulk.find(op.result);
+  const std::vector<ir::OpId> copies =
+      bulk == uses.bulk.end() ? std::vector<ir::OpId>{} : bulk->second;
+  if (const auto tiles = uses.in_place.find(op.result); tiles != uses.in_place.end()) {
+    return place_tiles(function, id, tiles->second, copies, diags);
+  }
+  const auto& alloc = std::get<ir::Alloc>(op.data);
+  if (alloc.swizzle_wanted >= 0) return alloc.swizzle_wanted;
+  if (!uses.matrices.contains(op.result)) return 0;
+  const std::int64_t row = type.shape.back().constant().value_or(0) * size_bytes(type.dtype);
+  return swizzle_with_boxes(function, copies, target::widest_swizzle(row).bytes);
+}
+
+constexpr std::int64_t kSlotBytes = 8;  // of an event
+
+// Buffers in the program's order, then events.
 Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId launch,
                       Diagnostics& diags) {
   auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
-  const std::set<ir::ValueId> for_matrices = matrix_buffers(function, parallel.body);
-  std::vector<ir::OpId> allocs;
-  ir::walk(function, parallel.body, [&](ir::OpId id) {
-    const ir::Op& op = function.ops[id];
-    if (!std::holds_alternative<ir::Alloc>(op.data)) return;
-    const auto* type = std::get_if<ir::ViewType>(&function.type(op.result));
-    if (type != nullptr && type->space == ir::Space::kShared) allocs.push_back(id);
-  });
-  const PlacedTiles placed = tiles_read_in_place(function, parallel.body);
+  const Residents residents = residents_of(function, parallel.body);
+  const Uses uses{.matrices = matrix_buffers(function, parallel.body),
+                  .in_place = tiles_read_in_place(function, parallel.body),
+                  .bulk = bulk_copies(function, parallel.body)};
   std::int64_t end = 0;
   bool failed = false;
-  for (ir::OpId id : allocs) {
-    ir::Op& op = function.ops[id];
-    auto& alloc = std::get<ir::Alloc>(op.data);
-    const ir::ViewType& type = function.view_type(op.result);
-    const std::int64_t row = type.shape.back().constant().value_or(0) * size_bytes(type.dtype);
-    alloc.swizzle = alloc.swizzle_wanted >= 0          ? alloc.swizzle_wanted
-                    : for_matrices.contains(op.result) ? target::widest_swizzle(row).bytes
-                                                       : 0;
-    if (const auto tiles = placed.find(op.result); tiles != placed.end()) {
-      const auto swizzle = place_tiles(function, id, tiles->second, diags);
-      failed = failed || !swizzle;
-      if (swizzle) alloc.swizzle = *swizzle;
-    }
+  for (ir::OpId id : residents.buffers) {
+    auto& alloc = std::get<ir::Alloc>(function.ops[id].data);
+    const auto swizzle = choose_swizzle(function, id, uses, diags);
+    failed = failed || !swizzle;
+    alloc.swizzle = swizzle ? *swizzle : 0;
     alloc.offset = align_up(end, alloc.swizzle > 0 ? ir::kSwizzledAlignment : ir::kSharedAlignment);
-    end = alloc.offset + bytes_of(type);
+    end = alloc.offset + bytes_of(function.view_type(function.ops[id].result));
+  }
+  for (ir::OpId id : residents.events) {
+    auto& event = std::get<ir::Event>(function.ops[id].data);
+    event.offset = align_up(end, kSlotBytes);
+    end = event.offset +
+          kSlotBytes * std::get<ir::EventType>(function.type(function.ops[id].result)).slots;
   }
   parallel.shared_bytes = end;
   if (failed) return diags.failed();
   if (end > module.arch->smem_per_block_max) {
-    return report_limit(module, function, launch, allocs, diags);
+    return report_limit(module, function, launch, residents.buffers, diags);
   }
   return true;
 }

@@ -5,7 +5,9 @@
 // A buffer that the matrix unit reads or writes gets the widest swizzle its rows allow, so that the
 // eight rows of a matrix lie in different banks; the program's own `.swiz` comes first. A buffer
 // that a warpgroup reads in place must have one that every tile read can be described with
-// (target/descriptor.h). Buffers do not share memory yet. Runs after select-atoms (it asks which
+// (target/descriptor.h). One that bulk copies touch gets a swizzle with which they have boxes
+// (passes/bulk_box.h), if there is one. Buffers do not share memory yet. Behind them stand the
+// events, 8 bytes a slot. Runs after select-atoms (it asks which
 // buffers feed the matrix unit) and before plan-copies (vector widths depend on the layout).
 // Establishes Form::kLaidOut.
 //

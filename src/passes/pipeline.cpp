@@ -5,6 +5,7 @@
 #include "passes/assign_layouts.h"
 #include "passes/place_barriers.h"
 #include "passes/plan_copies.h"
+#include "passes/plan_events.h"
 #include "passes/select_atoms.h"
 
 namespace kiln::passes {
@@ -16,6 +17,7 @@ constexpr Pass kPipeline[] = {
     {"select-atoms", select_atoms, ir::Form::kAtoms},
     {"assign-layouts", assign_layouts, ir::Form::kLaidOut},
     {"plan-copies", plan_copies, ir::Form::kPlanned},
+    {"plan-events", plan_events, ir::Form::kMet},
     {"place-barriers", place_barriers, ir::Form::kDecided},
 };
 

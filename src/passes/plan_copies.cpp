@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "passes/bulk_box.h"
 #include "target/descriptor.h"
 #include "target/fragment.h"
 
@@ -62,11 +63,30 @@ std::vector<std::int64_t> widths_of(const Side& a, const Side& b) {
   return out;
 }
 
-// Which dimensions of both sides need a guard. The tile is the destination unless that is global.
+// Whether the far side may be smaller than the tile along the tile's dimension d.
+bool may_end_first(const ir::Function& function, const Side& tile, const Side& far,
+                   const ir::Copy& copy, std::size_t d) {
+  std::size_t there = d;
+  if (!copy.permutation.empty()) there = static_cast<std::size_t>(copy.permutation[d]);
+  return !ir::always_less_equal(function, tile.shape[d], far.shape[there]);
+}
+
+// Which dimensions of both sides need a guard, each in its own side's numbering. The tile is the
+// destination unless that is global.
 void plan_guards(const ir::Function& function, const Side& src, const Side& dst, ir::Copy& copy) {
   const bool tile_is_dst = dst.root.space != ir::Space::kGlobal;
   copy.guarded = guarded_dimensions(function, tile_is_dst ? src : dst);
   copy.tile_guarded = guarded_dimensions(function, tile_is_dst ? dst : src);
+  if (!tile_is_dst) return;
+  for (std::size_t d = 0; d < dst.shape.size(); ++d) {
+    if (!may_end_first(function, dst, src, copy, d)) continue;
+    const auto there =
+        copy.permutation.empty() ? static_cast<std::int64_t>(d) : copy.permutation[d];
+    if (std::count(copy.guarded.begin(), copy.guarded.end(), there) == 0) {
+      copy.guarded.push_back(there);
+    }
+  }
+  std::sort(copy.guarded.begin(), copy.guarded.end());
 }
 
 // Whether the copy must not use vectors. One that straddles a limit is cut at run time, but only
@@ -74,21 +94,32 @@ void plan_guards(const ir::Function& function, const Side& src, const Side& dst,
 bool moves_by_element(const Side& src, const Side& dst, const ir::Copy& copy) {
   const bool far_is_global =
       src.root.space == ir::Space::kGlobal || dst.root.space == ir::Space::kGlobal;
-  return !copy.tile_guarded.empty() || (!far_is_global && !copy.guarded.empty());
+  const bool permuted = !copy.permutation.empty() &&
+                        !std::is_sorted(copy.permutation.begin(), copy.permutation.end());
+  return permuted || !copy.tile_guarded.empty() || (!far_is_global && !copy.guarded.empty());
 }
 
-void plan_copy(const ir::Module& module, const ir::Function& function, std::int64_t block_threads,
+// The threads that run an operation together: those of the innermost `inthreads` region, or the
+// block's.
+struct Team {
+  std::int64_t first = 0;
+  std::int64_t threads = 0;
+};
+
+void plan_copy(const ir::Module& module, const ir::Function& function, const Team& team,
                ir::Copy& copy) {
   const Side src = side_of(function, copy.src);
   const Side dst = side_of(function, copy.dst);
   const bool local = src.root.space == ir::Space::kLocal || dst.root.space == ir::Space::kLocal;
   const bool to_shared =
       src.root.space == ir::Space::kGlobal && dst.root.space == ir::Space::kShared;
-  copy.threads = copy.unit > 0 ? copy.unit : block_threads;
+  copy.threads = copy.unit > 0 ? copy.unit : team.threads;
+  copy.first = copy.unit > 0 ? 0 : team.first;
   plan_guards(function, src, dst, copy);
   if (local) {
     copy.engine = ir::CopyEngine::kPerThread;
     copy.threads = 1;
+    copy.first = 0;
     copy.widths = {size_bytes(src.root.dtype)};
   } else if (moves_by_element(src, dst, copy)) {
     copy.engine = ir::CopyEngine::kVector;
@@ -101,6 +132,108 @@ void plan_copy(const ir::Module& module, const ir::Function& function, std::int6
                             target::Space::kShared, copy.widths[0], copy.widths[0]) != nullptr;
     copy.engine = has_async ? ir::CopyEngine::kCpAsync : ir::CopyEngine::kVector;
   }
+}
+
+// --- bulk copies
+
+bool known_at_launch(const ir::Function& function, const ir::Expr& expr) {
+  std::vector<ir::VarId> vars;
+  expr.collect_vars(vars);
+  return std::all_of(vars.begin(), vars.end(), [&](ir::VarId var) {
+    const ir::VarKind kind = function.vars[var].kind;
+    return kind == ir::VarKind::kDim || kind == ir::VarKind::kScalar;
+  });
+}
+
+// A limit that the tile may reach and a tensor map cannot have, or null.
+const ir::Expr* unknown_limit(const ir::Function& function, const Side& global,
+                              const std::vector<ir::Expr>& tile) {
+  for (std::size_t d = 0; d < tile.size(); ++d) {
+    const std::size_t root = d + global.view.dropped;
+    const ir::Expr end = global.view.origin[root] + tile[d];
+    for (const ir::Expr& limit : global.view.limits[root]) {
+      if (known_at_launch(function, limit)) continue;
+      if (!ir::always_less_equal(function, end, limit)) return &limit;
+    }
+  }
+  return nullptr;
+}
+
+Unexpected<Reported> report_box(const ir::Function& function, Span where, const ir::Copy& copy,
+                                const BoxPlan& plan, Diagnostics& diags) {
+  const ir::ValueId shared = ir::resolve_view(function, shared_side(function, copy)).root;
+  const ir::ValueId global = ir::resolve_view(function, global_side(function, copy)).root;
+  const std::string& buffer = function.values[shared].name;
+  const std::int64_t size = size_bytes(function.view_type(shared).dtype);
+  switch (plan.problem) {
+    case BoxProblem::kNone: break;
+    case BoxProblem::kRank:
+      return diags
+          .report<diag::TmaBoxRank>(where, function.values[global].name, plan.seen, plan.wanted)
+          .help("use `dma.copy`, or give `{}` {} dimensions", function.values[global].name,
+                plan.wanted)
+          .emit();
+    case BoxProblem::kInnerBytes:
+      return diags.report<diag::TmaBoxRow>(where, plan.seen, plan.wanted)
+          .help("make the rows {} elements ({} bytes) long, or use `dma.copy`",
+                (plan.seen / plan.wanted + 1) * plan.wanted / size,
+                (plan.seen / plan.wanted + 1) * plan.wanted)
+          .emit();
+    case BoxProblem::kPanels:
+      return diags.report<diag::TmaBoxPanels>(where, plan.seen, buffer, plan.wanted)
+          .help(
+              "move whole panels: rows of a multiple of {} elements that begin at one, or "
+              "`dma.copy`",
+              plan.wanted / size)
+          .emit();
+    case BoxProblem::kStart:
+      return diags.report<diag::TmaBoxStart>(where, buffer, plan.seen, plan.wanted)
+          .help(
+              "let the tile begin, and its rows go on, at multiples of {} bytes ({} elements), or "
+              "use `dma.copy`",
+              plan.wanted, plan.wanted / size)
+          .emit();
+    case BoxProblem::kRun:
+      return diags.report<diag::TmaBoxRun>(where, plan.seen, buffer, plan.wanted)
+          .help("move whole rows of {} bytes, give the tile a buffer of its own, or use `dma.copy`",
+                plan.wanted)
+          .emit();
+  }
+  return diags.failed();
+}
+
+Checked<bool> plan_bulk(const ir::Function& function, const Team& team, Span where, ir::Copy& copy,
+                        Diagnostics& diags) {
+  copy.engine = ir::CopyEngine::kBulk;
+  copy.threads = copy.unit > 0 ? copy.unit : team.threads;
+  copy.first = copy.unit > 0 ? 0 : team.first;
+  const ir::ResolvedView shared = ir::resolve_view(function, shared_side(function, copy));
+  const auto* alloc = function.def_as<ir::Alloc>(storage_of_root(function, shared.root));
+  KILN_CHECK(alloc != nullptr, "a bulk copy of `%{}`, which is no buffer",
+             function.values[shared.root].name);
+  const Side global = side_of(function, global_side(function, copy));
+  const std::vector<ir::Expr>& tile = function.view_type(shared_side(function, copy)).shape;
+  if (const ir::Expr* limit = unknown_limit(function, global, tile)) {
+    return diags
+        .report<diag::TmaExtentUnknown>(where, function.text(*limit),
+                                        function.values[global.view.root].name)
+        .help("use `dma.copy`, which compares each element with it")
+        .emit();
+  }
+  BoxPlan plan = plan_box(function, copy, alloc->swizzle);
+  if (plan.problem != BoxProblem::kNone) return report_box(function, where, copy, plan, diags);
+  copy.box = std::move(plan.box);
+  return true;
+}
+
+void plan_splat(const ir::Function& function, const Team& team, ir::Splat& splat) {
+  const Side side = side_of(function, splat.view);
+  const bool local = side.root.space == ir::Space::kLocal;
+  const bool whole_team = splat.unit == 0 && !local;
+  splat.threads = local ? 1 : splat.unit;
+  if (whole_team) splat.threads = team.threads;
+  splat.first = whole_team ? team.first : 0;
+  splat.guarded = guarded_dimensions(function, side);
 }
 
 struct Place {
@@ -263,25 +396,51 @@ void plan_store(const ir::Function& function, ir::Store& store) {
   store.element_run = store_run(function, store, side);
 }
 
-}  // namespace
+// Plans the operations of one launch, each with the team that runs it.
+struct LaunchPlanner {
+  ir::Module& module;
+  ir::Function& function;
+  Diagnostics& diags;
+  bool failed = false;
 
-Checked<bool> plan_copies(ir::Module& module, Diagnostics&) {
-  for (ir::Function& function : module.functions) {
-    for (ir::OpId launch : ir::launches(function)) {
-      const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
-      const std::int64_t threads = parallel.threads.constant().value_or(0);
-      ir::walk(function, parallel.body, [&](ir::OpId id) {
-        ir::OpData& data = function.ops[id].data;
-        if (auto* copy = std::get_if<ir::Copy>(&data)) plan_copy(module, function, threads, *copy);
-        if (auto* load = std::get_if<ir::Load>(&data)) plan_load(module, function, *load);
-        if (auto* store = std::get_if<ir::Store>(&data)) plan_store(function, *store);
-        if (auto* scale = std::get_if<ir::Scale>(&data)) {
-          scale->guarded = guarded_dimensions(function, side_of(function, scale->factors));
-        }
-        if (auto* mma = std::get_if<ir::Mma>(&data)) plan_steps(function, *mma);
-      });
+  void plan(ir::OpId id, const Team& team) {
+    ir::Op& op = function.ops[id];
+    if (auto* copy = std::get_if<ir::Copy>(&op.data)) {
+      if (!copy->bulk) return plan_copy(module, function, team, *copy);
+      if (!plan_bulk(function, team, op.span, *copy, diags)) failed = true;
+    }
+    if (auto* splat = std::get_if<ir::Splat>(&op.data)) plan_splat(function, team, *splat);
+    if (auto* load = std::get_if<ir::Load>(&op.data)) plan_load(module, function, *load);
+    if (auto* store = std::get_if<ir::Store>(&op.data)) plan_store(function, *store);
+    if (auto* scale = std::get_if<ir::Scale>(&op.data)) {
+      scale->guarded = guarded_dimensions(function, side_of(function, scale->factors));
+    }
+    if (auto* mma = std::get_if<ir::Mma>(&op.data)) plan_steps(function, *mma);
+  }
+
+  void plan_region(ir::RegionId region, const Team& team) {
+    for (const ir::OpId id : function.regions[region].ops) {
+      plan(id, team);
+      const auto* some = std::get_if<ir::Inthreads>(&function.ops[id].data);
+      const Team inside = some == nullptr ? team : Team{some->first, some->threads};
+      for (const ir::RegionId inner : ir::regions_of(function.ops[id])) plan_region(inner, inside);
     }
   }
+};
+
+}  // namespace
+
+Checked<bool> plan_copies(ir::Module& module, Diagnostics& diags) {
+  bool failed = false;
+  for (ir::Function& function : module.functions) {
+    for (const ir::OpId launch : ir::launches(function)) {
+      const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
+      LaunchPlanner planner{module, function, diags};
+      planner.plan_region(parallel.body, {0, parallel.threads.constant().value_or(0)});
+      failed = failed || planner.failed;
+    }
+  }
+  if (failed) return diags.failed();
   return true;
 }
 

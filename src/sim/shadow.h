@@ -36,8 +36,8 @@ struct Agents {
   std::uint32_t slots = 0;  // of a block's events
 
   static constexpr std::uint32_t kKinds = 3;  // warp, products, bulk stores
-  [[nodiscard]] std::uint32_t each() const { return kKinds * warps; }
-  [[nodiscard]] std::uint32_t count() const { return blocks * (each() + slots); }
+  [[nodiscard]] constexpr std::uint32_t each() const { return kKinds * warps; }
+  [[nodiscard]] constexpr std::uint32_t count() const { return blocks * (each() + slots); }
   [[nodiscard]] std::uint32_t warp(std::uint32_t block, std::uint32_t warp) const {
     return block * each() + warp;
   }

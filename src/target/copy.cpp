@@ -53,6 +53,41 @@ constexpr Copy matrix(std::string_view name, int matrices, bool transposed, std:
           .result_map = result_map};
 }
 
+// The same, the other way.
+constexpr Copy matrix_store(std::string_view name, int matrices, bool transposed,
+                            std::string_view ptx, const Layout& address_map,
+                            const Layout& result_map) {
+  Copy row = matrix(name, matrices, transposed, ptx, address_map, result_map);
+  row.kind = CopyKind::kMatrixStore;
+  row.from = Space::kRegister;
+  row.to = Space::kShared;
+  row.min_arch = 90;
+  return row;
+}
+
+// The multiprocessor's part is to hand one instruction on. A box begins at a multiple of 128 bytes
+// of shared memory.
+constexpr Copy bulk(std::string_view name, Space from, Space to, int rank, std::string_view ptx) {
+  return {.name = name,
+          .kind = CopyKind::kBulk,
+          .from = from,
+          .to = to,
+          .bytes = 0,
+          .alignment = 128,
+          .min_arch = 90,
+          .ptx = ptx,
+          .issue_cycles = 1,
+          .zero_fill = to == Space::kShared,
+          .rank = rank,
+          .completes = to == Space::kShared};
+}
+
+constexpr Copy multicast(std::string_view name, int rank, std::string_view ptx) {
+  Copy row = bulk(name, Space::kGlobal, Space::kShared, rank, ptx);
+  row.multicast = true;
+  return row;
+}
+
 constexpr Space kReg = Space::kRegister;
 constexpr Space kSmem = Space::kShared;
 constexpr Space kGmem = Space::kGlobal;
@@ -97,20 +132,83 @@ constexpr Copy kCopies[] = {
     vector("st.shared.4", kReg, kSmem, 4, "st.shared.u32"),
     vector("st.shared.2", kReg, kSmem, 2, "st.shared.u16"),
     vector("st.shared.1", kReg, kSmem, 1, "st.shared.u8"),
+
+    // PTX ISA, "stmatrix": lane 4 * r + c / 2 gives elements c and c + 1 of row r; .trans: of
+    // column r.
+    matrix_store("stmatrix.x1", 1, false, "stmatrix.sync.aligned.m8n8.x1.shared.b16", "8:1"_layout,
+                 "((4,8),2):((16,1),8)"_layout),
+    matrix_store("stmatrix.x2", 2, false, "stmatrix.sync.aligned.m8n8.x2.shared.b16", "16:1"_layout,
+                 "((4,8),(2,2)):((16,1),(8,64))"_layout),
+    matrix_store("stmatrix.x4", 4, false, "stmatrix.sync.aligned.m8n8.x4.shared.b16", "32:1"_layout,
+                 "((4,8),(2,4)):((16,1),(8,64))"_layout),
+    matrix_store("stmatrix.x1.trans", 1, true, "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
+                 "8:1"_layout, "((4,8),2):((2,8),1)"_layout),
+    matrix_store("stmatrix.x2.trans", 2, true, "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
+                 "16:1"_layout, "((4,8),(2,2)):((2,8),(1,64))"_layout),
+    matrix_store("stmatrix.x4.trans", 4, true, "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+                 "32:1"_layout, "((4,8),(2,4)):((2,8),(1,64))"_layout),
+
+    // PTX ISA, "cp.async.bulk.tensor".
+    bulk("bulk.load.1d", kGmem, kSmem, 1,
+         "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"),
+    bulk("bulk.load.2d", kGmem, kSmem, 2,
+         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"),
+    bulk("bulk.load.3d", kGmem, kSmem, 3,
+         "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"),
+    bulk("bulk.load.4d", kGmem, kSmem, 4,
+         "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"),
+    bulk("bulk.load.5d", kGmem, kSmem, 5,
+         "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"),
+    multicast("bulk.multicast.1d", 1,
+              "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes."
+              "multicast::cluster"),
+    multicast("bulk.multicast.2d", 2,
+              "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes."
+              "multicast::cluster"),
+    multicast("bulk.multicast.3d", 3,
+              "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes."
+              "multicast::cluster"),
+    multicast("bulk.multicast.4d", 4,
+              "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes."
+              "multicast::cluster"),
+    multicast("bulk.multicast.5d", 5,
+              "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes."
+              "multicast::cluster"),
+    bulk("bulk.store.1d", kSmem, kGmem, 1,
+         "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group"),
+    bulk("bulk.store.2d", kSmem, kGmem, 2,
+         "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"),
+    bulk("bulk.store.3d", kSmem, kGmem, 3,
+         "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group"),
+    bulk("bulk.store.4d", kSmem, kGmem, 4,
+         "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group"),
+    bulk("bulk.store.5d", kSmem, kGmem, 5,
+         "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group"),
 };
 
+constexpr bool moves_matrices(const Copy& row) {
+  return row.kind == CopyKind::kMatrix || row.kind == CopyKind::kMatrixStore;
+}
+
 constexpr bool matrix_is_consistent(const Copy& row) {
-  if (row.kind != CopyKind::kMatrix) return !row.result_map.valid() && row.matrices == 0;
+  if (!moves_matrices(row)) return !row.result_map.valid() && row.matrices == 0;
   constexpr Index kElements = 64;
   if (size(row.address_map) != 8 * row.matrices || !is_bijective(row.address_map)) return false;
   if (size(row.result_map) != kElements * row.matrices) return false;
   return size(row.result_map, 0) == kWarp && is_bijective(row.result_map);
 }
 
+constexpr bool bulk_is_consistent(const Copy& row) {
+  if (row.kind != CopyKind::kBulk) return row.rank == 0 && !row.multicast && !row.completes;
+  const bool loads = row.to == Space::kShared;
+  return row.rank >= 1 && row.rank <= 5 && row.completes == loads && (loads || !row.multicast);
+}
+
 consteval bool rows_are_consistent(std::span<const Copy> rows) {
   for (const Copy& row : rows) {
-    if (!matrix_is_consistent(row)) return false;
-    if (row.kind != CopyKind::kMatrix && row.alignment != row.bytes) return false;
+    if (!matrix_is_consistent(row) || !bulk_is_consistent(row)) return false;
+    const bool by_lane = !moves_matrices(row) && row.kind != CopyKind::kBulk;
+    if (by_lane && row.alignment != row.bytes) return false;
     for (const Copy& other : rows) {
       if (&other != &row && other.name == row.name) return false;
     }
@@ -160,11 +258,29 @@ const Copy* find_matrix_load(const Arch& arch, int matrices, bool transposed) {
   return nullptr;
 }
 
+const Copy* find_matrix_store(const Arch& arch, int matrices, bool transposed) {
+  for (const Copy& row : kCopies) {
+    if (!goes(row, arch, CopyKind::kMatrixStore, kReg, kSmem)) continue;
+    if (row.matrices == matrices && row.transposed == transposed) return &row;
+  }
+  return nullptr;
+}
+
+const Copy* find_bulk_copy(const Arch& arch, Space from, Space to, int rank, bool multicast) {
+  for (const Copy& row : kCopies) {
+    if (!goes(row, arch, CopyKind::kBulk, from, to)) continue;
+    if (row.rank == rank && row.multicast == multicast) return &row;
+  }
+  return nullptr;
+}
+
 std::string_view name(CopyKind kind) {
   switch (kind) {
     case CopyKind::kVector: return "vector";
     case CopyKind::kAsync: return "async";
     case CopyKind::kMatrix: return "matrix";
+    case CopyKind::kMatrixStore: return "matrix store";
+    case CopyKind::kBulk: return "bulk";
   }
   return "";
 }

@@ -3,11 +3,14 @@
 //   find_copy(arch, CopyKind::kAsync, Space::kGlobal, Space::kShared, 16)->ptx
 //       == "cp.async.cg.shared.global"
 //
-// `ldmatrix` rows carry two maps. With `matrices` 8x8 matrices of 16-bit elements, numbered in the
-// order of the lanes that give their row addresses:
+// `ldmatrix` and `stmatrix` rows carry two maps. With `matrices` 8x8 matrices of 16-bit elements,
+// numbered in the order of the lanes that give their row addresses:
 //   address_map: lane -> row + 8 * matrix       (lanes past its size give no address)
 //   result_map: (lane, value) -> row + 8 * column + 64 * matrix
-// where a value is one 16-bit half of a register, the low half first, two to a register.
+// where a value is one 16-bit half of a register, the low half first, two to a register. For
+// `stmatrix` the result map says what the registers hold.
+//
+// Bulk rows move boxes of a tensor map's buffer; one thread issues them for all.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +24,11 @@
 namespace kiln::target {
 
 enum class CopyKind : std::uint8_t {
-  kVector,  // one load or store of each lane's own
-  kAsync,   // global to shared past the registers, waited for by group
-  kMatrix,  // 8x8 matrices, by a whole warp together
+  kVector,       // one load or store of each lane's own
+  kAsync,        // global to shared past the registers, waited for by group
+  kMatrix,       // 8x8 matrices, by a whole warp together
+  kMatrixStore,  // the same from registers to shared memory
+  kBulk,         // a box between global and shared memory, started by one thread
 };
 
 enum class Space : std::uint8_t { kRegister, kShared, kGlobal };
@@ -33,7 +38,7 @@ struct Copy {
   CopyKind kind;
   Space from;
   Space to;
-  int bytes;      // each lane moves (kMatrix: receives)
+  int bytes;      // each lane moves (kMatrix: receives); kBulk: 0, the box says
   int alignment;  // bytes; of each address
   int min_arch;
   std::string_view ptx;
@@ -41,10 +46,13 @@ struct Copy {
   // bank conflicts and with coalesced addresses.
   int issue_cycles;
   bool zero_fill = false;   // takes a source size; the rest of the bytes become zero
-  int matrices = 0;         // kMatrix only, as all below
+  int matrices = 0;         // kMatrix and kMatrixStore only, as all to result_map
   bool transposed = false;  // each matrix arrives transposed
   Layout address_map = {};
   Layout result_map = {};
+  int rank = 0;            // kBulk only, as all below: dimensions of the tensor map
+  bool multicast = false;  // to the same place in several blocks of the cluster
+  bool completes = false;  // counts bytes at an mbarrier; else the issuer's bulk groups
 };
 
 // All rows.
@@ -63,6 +71,13 @@ struct Copy {
 
 // The `ldmatrix` of 1, 2 or 4 matrices, or null.
 [[nodiscard]] const Copy* find_matrix_load(const Arch& arch, int matrices, bool transposed);
+
+// The `stmatrix` of 1, 2 or 4 matrices, or null.
+[[nodiscard]] const Copy* find_matrix_store(const Arch& arch, int matrices, bool transposed);
+
+// The bulk copy in this direction through a tensor map of `rank` dimensions, or null.
+[[nodiscard]] const Copy* find_bulk_copy(const Arch& arch, Space from, Space to, int rank,
+                                         bool multicast);
 
 [[nodiscard]] std::string_view name(CopyKind kind);
 [[nodiscard]] std::string_view name(Space space);

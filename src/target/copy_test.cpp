@@ -10,26 +10,41 @@ namespace kiln::target {
 namespace {
 
 const Arch& sm80() { return *find_arch("sm_80"); }
+const Arch& sm90() { return *find_arch("sm_90a"); }
+
+// By what it does.
+const Copy* found(const Copy& row) {
+  switch (row.kind) {
+    case CopyKind::kMatrix: return find_matrix_load(sm90(), row.matrices, row.transposed);
+    case CopyKind::kMatrixStore: return find_matrix_store(sm90(), row.matrices, row.transposed);
+    case CopyKind::kBulk: return find_bulk_copy(sm90(), row.from, row.to, row.rank, row.multicast);
+    case CopyKind::kVector:
+    case CopyKind::kAsync: return find_copy(sm90(), row.kind, row.from, row.to, row.bytes);
+  }
+  return nullptr;
+}
 
 TEST(Copies, EveryRowIsFoundByNameAndByWhatItDoes) {
   for (const Copy& row : all_copies()) {
     EXPECT_EQ(find_copy(row.name), &row);
-    if (row.kind == CopyKind::kMatrix) {
-      EXPECT_EQ(find_matrix_load(sm80(), row.matrices, row.transposed), &row);
-    } else {
-      EXPECT_EQ(find_copy(sm80(), row.kind, row.from, row.to, row.bytes), &row);
-    }
+    EXPECT_EQ(found(row), &row);
   }
   EXPECT_EQ(find_copy("cp.async.12"), nullptr);
   EXPECT_EQ(find_copy(sm80(), CopyKind::kAsync, Space::kShared, Space::kGlobal, 16), nullptr);
   EXPECT_EQ(find_matrix_load(sm80(), 3, false), nullptr);
+  EXPECT_NE(find_matrix_load(sm80(), 4, true), nullptr);
+  EXPECT_EQ(find_matrix_store(sm80(), 4, false), nullptr);
+  EXPECT_EQ(find_bulk_copy(sm80(), Space::kGlobal, Space::kShared, 2, false), nullptr);
+  EXPECT_EQ(find_bulk_copy(sm90(), Space::kGlobal, Space::kShared, 6, false), nullptr);
+  EXPECT_EQ(find_bulk_copy(sm90(), Space::kShared, Space::kGlobal, 2, true), nullptr);
 }
 
-// PTX ISA: without .trans, lane 4 * r + c / 2 receives elements c and c + 1 of row r; with it, of
-// column r.
-TEST(MatrixLoads, MapsAreThoseOfThePtxManual) {
+// PTX ISA: without .trans, lane 4 * r + c / 2 receives (or gives) elements c and c + 1 of row r;
+// with it, of column r.
+TEST(Matrices, MapsAreThoseOfThePtxManual) {
   for (const Copy& row : all_copies()) {
-    if (row.kind != CopyKind::kMatrix) continue;
+    const bool stores = row.kind == CopyKind::kMatrixStore;
+    if (row.kind != CopyKind::kMatrix && !stores) continue;
     for (int lane = 0; lane < 32; ++lane) {
       for (int value = 0; value < 2 * row.matrices; ++value) {
         const int along = 2 * (lane % 4) + value % 2;
@@ -40,8 +55,21 @@ TEST(MatrixLoads, MapsAreThoseOfThePtxManual) {
       }
     }
     for (int lane = 0; lane < 8 * row.matrices; ++lane) EXPECT_EQ(row.address_map(lane), lane);
-    EXPECT_EQ(row.ptx, format("ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16", row.matrices,
-                              row.transposed ? ".trans" : ""));
+    EXPECT_EQ(row.ptx, format("{}matrix.sync.aligned.m8n8.x{}{}.shared.b16", stores ? "st" : "ld",
+                              row.matrices, row.transposed ? ".trans" : ""));
+  }
+}
+
+TEST(BulkCopies, SpellRankDirectionAndCompletion) {
+  for (const Copy& row : all_copies()) {
+    if (row.kind != CopyKind::kBulk) continue;
+    const bool loads = row.to == Space::kShared;
+    const std::string_view way = loads ? "shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                                       : "global.shared::cta.tile.bulk_group";
+    EXPECT_EQ(row.ptx, format("cp.async.bulk.tensor.{}d.{}{}", row.rank, way,
+                              row.multicast ? ".multicast::cluster" : ""));
+    EXPECT_EQ(row.completes, loads);
+    EXPECT_EQ(row.zero_fill, loads);
   }
 }
 

@@ -29,6 +29,7 @@ GROUPS = {
     "catalogue_syntax.def": "Reading the text",
     "catalogue_sema.def": "What the program means",
     "catalogue_ir.def": "Reading IR text",
+    "catalogue_plan.def": "How the hardware would do it",
     "catalogue_run.def": "The command line, and what a run found",
 }
 INTRODUCTION = """\

@@ -1,0 +1,317 @@
+#include "passes/plan_events.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/prove.h"
+#include "passes/bulk_box.h"
+#include "passes/single_thread.h"
+
+namespace kiln::passes {
+
+namespace {
+
+constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kWarpgroup = 128;
+constexpr std::int64_t kEventBytesMax = (1 << 20) - 1;
+
+// How control comes to an operation.
+struct Way {
+  ThreadSet threads;
+  bool divides = false;     // through an `if` that some of the threads may not take
+  bool loses_step = false;  // in a loop that some may leave, or go round, before others
+};
+
+// An operation in the list of its region.
+struct Standing {
+  ir::OpId op;
+  ir::RegionId region;
+  std::size_t position = 0;
+  Way way;
+};
+
+// All that is done to one event.
+struct Meeting {
+  std::vector<Standing> triggers;
+  std::vector<Standing> copies;  // bulk ones
+};
+
+// The smallest unit that the threads are all in.
+ir::Level unit_of(const ThreadSet& set) {
+  const auto in_one = [&](std::int64_t unit) {
+    return set.threads > 0 && set.first / unit == (set.first + set.threads - 1) / unit;
+  };
+  if (in_one(kWarp)) return ir::Level::kGroup;
+  return in_one(kWarpgroup) ? ir::Level::kGroup4 : ir::Level::kBlock;
+}
+
+bool differs(const ir::Function& function, ir::ValueId value, const ThreadSet& set) {
+  return set.threads != 1 && ir::value_varies_in(function, value, unit_of(set));
+}
+
+bool expr_differs(const ir::Function& function, const ir::Expr& expr, const ThreadSet& set) {
+  std::vector<ir::VarId> vars;
+  expr.collect_vars(vars);
+  return set.threads != 1 && std::any_of(vars.begin(), vars.end(), [&](ir::VarId var) {
+           return ir::varies_in(function, var, unit_of(set));
+         });
+}
+
+bool changes_flow(const ir::Function& function, ir::OpId branch) {
+  bool found = false;
+  for (const ir::RegionId part : ir::regions_of(function.ops[branch])) {
+    ir::walk(function, part, [&](ir::OpId id) {
+      const ir::OpKind kind = function.ops[id].kind();
+      found = found || kind == ir::OpKind::kBreak || kind == ir::OpKind::kContinue ||
+              kind == ir::OpKind::kYield;
+    });
+  }
+  return found;
+}
+
+// Whether threads of the set may leave the loop's body, or end its trip, at different times.
+bool body_loses_step(const ir::Function& function, ir::RegionId body, const ThreadSet& set) {
+  bool found = false;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* branch = std::get_if<ir::If>(&function.ops[id].data);
+    if (branch == nullptr || found) return;
+    found = differs(function, branch->condition, set) && changes_flow(function, id);
+  });
+  return found;
+}
+
+Way way_into(const ir::Function& function, ir::OpId id, Way way) {
+  const ir::OpData& data = function.ops[id].data;
+  if (const auto* branch = std::get_if<ir::If>(&data)) {
+    way.divides = way.divides || differs(function, branch->condition, way.threads);
+  }
+  if (const auto* loop = std::get_if<ir::For>(&data)) {
+    way.loses_step = way.loses_step || expr_differs(function, loop->lower, way.threads) ||
+                     expr_differs(function, loop->upper, way.threads) ||
+                     body_loses_step(function, loop->body, way.threads);
+  }
+  if (const auto* loop = std::get_if<ir::Loop>(&data)) {
+    way.loses_step = way.loses_step || body_loses_step(function, loop->body, way.threads);
+  }
+  if (const auto* some = std::get_if<ir::Inthreads>(&data)) {
+    way.threads = {some->first, some->threads};
+  }
+  return way;
+}
+
+// Decides the events of one launch.
+class EventPlanner {
+ public:
+  EventPlanner(ir::Function& function, ir::OpId launch, Diagnostics& diags)
+      : function_(function), diags_(diags), launch_(launch) {
+    const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
+    for (const ir::VarId var : parallel.cluster) {
+      blocks_ *= function.vars[var].extent.constant().value_or(1);
+    }
+    collect(parallel.body, {.threads = {0, parallel.threads.constant().value_or(0)}});
+  }
+
+  // False after an error.
+  bool run() {
+    for (const ir::OpId event : events_) plan(event);
+    announce_rest();
+    plan_single_regions(function_, launch_);
+    return !failed_;
+  }
+
+ private:
+  template <class T>
+  T& as(ir::OpId id) {
+    return std::get<T>(function_.ops[id].data);
+  }
+
+  void collect(ir::RegionId region, const Way& way) {
+    const std::vector<ir::OpId>& ops = function_.regions[region].ops;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const ir::Op& op = function_.ops[ops[i]];
+      const Standing here{ops[i], region, i, way};
+      if (op.kind() == ir::OpKind::kEvent) events_.push_back(ops[i]);
+      if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
+        meetings_[trigger->event].triggers.push_back(here);
+      }
+      const auto* copy = std::get_if<ir::Copy>(&op.data);
+      if (copy != nullptr && copy->bulk && copy->event.valid()) {
+        meetings_[copy->event].copies.push_back(here);
+      }
+      const Way inside = way_into(function_, ops[i], way);
+      for (const ir::RegionId inner : ir::regions_of(op)) collect(inner, inside);
+    }
+  }
+
+  // What one set of threads contributes to a generation.
+  struct Share {
+    ir::Arrival arrival = ir::Arrival::kThread;
+    std::int64_t unit = 0;
+    std::int64_t arrivals = 0;
+    std::int64_t threads = 0;  // that arrive, or for which one arrives
+    bool known = true;
+  };
+
+  // The unit that the set's bulk copies have in common.
+  std::optional<std::int64_t> elected_unit(const Meeting& meeting, const ThreadSet& set) {
+    std::optional<std::int64_t> unit;
+    for (const Standing& copy : meeting.copies) {
+      if (copy.way.threads != set) continue;
+      std::int64_t its = as<ir::Copy>(copy.op).unit;
+      if (its >= set.threads && set.threads > 0) its = 0;
+      unit = !unit || *unit == its ? its : 0;
+    }
+    return unit;
+  }
+
+  Share share_of(const Meeting& meeting, const ThreadSet& set) {
+    Share share;
+    bool divides = false;
+    bool loses_step = set.first % kWarp != 0 || set.threads % kWarp != 0;
+    bool cluster = false;
+    for (const Standing& trigger : meeting.triggers) {
+      if (trigger.way.threads != set) continue;
+      divides = divides || trigger.way.divides;
+      loses_step = loses_step || trigger.way.loses_step;
+      cluster = cluster || as<ir::Trigger>(trigger.op).cluster;
+    }
+    if (const auto unit = elected_unit(meeting, set)) {
+      share.arrival = ir::Arrival::kElected;
+      share.unit = *unit;
+      share.arrivals = *unit == 0 ? 1 : set.threads / *unit;
+      share.threads = share.arrivals;
+    } else {
+      share.known = !divides && set.threads > 0;
+      const bool by_warp = !divides && !loses_step;
+      share.arrival = by_warp ? ir::Arrival::kWarp : ir::Arrival::kThread;
+      share.arrivals = by_warp ? set.threads / kWarp : set.threads;
+      share.threads = set.threads;
+    }
+    share.arrivals *= cluster ? blocks_ : 1;
+    share.threads *= cluster ? blocks_ : 1;
+    return share;
+  }
+
+  void plan(ir::OpId id) {
+    const ir::ValueId value = function_.ops[id].result;
+    const Meeting& meeting = meetings_[value];
+    std::map<ThreadSet, Share> shares;
+    Share sum{.arrivals = 0, .threads = 0};
+    for (const Standing& trigger : meeting.triggers) {
+      const auto [at, added] = shares.try_emplace(trigger.way.threads);
+      if (!added) continue;
+      at->second = share_of(meeting, trigger.way.threads);
+      sum.arrivals += at->second.arrivals;
+      sum.threads += at->second.threads;
+      sum.known = sum.known && at->second.known;
+    }
+    const bool stated = use_stated(id, meeting, sum);
+    for (const Standing& at : meeting.triggers) {
+      auto& trigger = as<ir::Trigger>(at.op);
+      const Share& share = shares[at.way.threads];
+      trigger.arrival = share.arrival;
+      trigger.unit = share.unit;
+      if (stated && share.arrival == ir::Arrival::kWarp) trigger.arrival = ir::Arrival::kThread;
+      if (share.arrival == ir::Arrival::kElected && !trigger.cluster) announce(at, trigger);
+    }
+  }
+
+  // Sets the event's arrivals. True when the program's number stands against what was inferred.
+  bool use_stated(ir::OpId id, const Meeting& meeting, const Share& sum) {
+    auto& event = as<ir::Event>(id);
+    const ir::Op& op = function_.ops[id];
+    const std::string& name = event.name.empty() ? function_.values[op.result].name : event.name;
+    event.arrivals = std::max<std::int64_t>(sum.arrivals, 1);
+    if (!sum.known && event.stated == 0) {
+      report_unknown(op, name, meeting);
+      return false;
+    }
+    const bool agrees = event.stated == sum.threads || event.stated == sum.arrivals;
+    if (event.stated == 0 || (sum.known && agrees)) return false;
+    event.arrivals = event.stated;
+    if (sum.known && !meeting.triggers.empty()) {
+      static_cast<void>(
+          diags_.report<diag::EventArrivalsStated>(op.span, name, event.stated, sum.threads)
+              .label(function_.ops[meeting.triggers[0].op].span, "a trigger")
+              .help("leave out `<{}>`, or write `event<{}>`", event.stated, sum.threads)
+              .emit());
+    }
+    return true;
+  }
+
+  void report_unknown(const ir::Op& event, const std::string& name, const Meeting& meeting) {
+    failed_ = true;
+    for (const Standing& at : meeting.triggers) {
+      if (!at.way.divides && at.way.threads.threads > 0) continue;
+      static_cast<void>(
+          diags_.report<diag::EventArrivalsUnknown>(function_.ops[at.op].span, name)
+              .label(event.span, "the event")
+              .help("say how many trigger each generation: `event<n> {}`, or move the trigger "
+                    "out of the condition",
+                    name)
+              .emit());
+      return;
+    }
+  }
+
+  // The copies in front of the trigger, back to the last one on the same slot.
+  void announce(const Standing& at, ir::Trigger& trigger) {
+    const std::vector<ir::OpId>& ops = function_.regions[at.region].ops;
+    for (std::size_t i = at.position; i-- > 0;) {
+      const auto* other = std::get_if<ir::Trigger>(&function_.ops[ops[i]].data);
+      if (other != nullptr && other->event == trigger.event && other->slot == trigger.slot) break;
+      const auto* copy = std::get_if<ir::Copy>(&function_.ops[ops[i]].data);
+      const bool counts = copy != nullptr && copy->bulk && copy->event == trigger.event &&
+                          copy->slot == trigger.slot && announced_.insert(ops[i]).second;
+      if (counts) trigger.bytes += bytes_of(*copy);
+    }
+    if (trigger.bytes <= kEventBytesMax) return;
+    failed_ = true;
+    static_cast<void>(diags_
+                          .report<diag::EventBytesLimit>(function_.ops[at.op].span, trigger.bytes,
+                                                         function_.values[trigger.event].name,
+                                                         kEventBytesMax)
+                          .help("trigger in between, or spread the copies over several events")
+                          .emit());
+  }
+
+  std::int64_t bytes_of(const ir::Copy& copy) {
+    const ir::ViewType& tile = function_.view_type(shared_side(function_, copy));
+    std::int64_t bytes = size_bytes(tile.dtype);
+    for (const ir::Expr& extent : tile.shape) bytes *= extent.constant().value_or(0);
+    return bytes;
+  }
+
+  void announce_rest() {
+    for (auto& [event, meeting] : meetings_) {
+      for (const Standing& copy : meeting.copies) {
+        as<ir::Copy>(copy.op).announces = !announced_.contains(copy.op);
+      }
+    }
+  }
+
+  ir::Function& function_;
+  Diagnostics& diags_;
+  ir::OpId launch_;
+  std::int64_t blocks_ = 1;  // of a cluster
+  std::vector<ir::OpId> events_;
+  std::map<ir::ValueId, Meeting> meetings_;
+  std::set<ir::OpId> announced_;  // copies whose bytes a trigger announces
+  bool failed_ = false;
+};
+
+}  // namespace
+
+Checked<bool> plan_events(ir::Module& module, Diagnostics& diags) {
+  bool failed = false;
+  for (ir::Function& function : module.functions) {
+    for (const ir::OpId launch : ir::launches(function)) {
+      failed = !EventPlanner(function, launch, diags).run() || failed;
+    }
+  }
+  if (failed) return diags.failed();
+  return true;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,205 @@
+#include "passes/single_thread.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace kiln::passes {
+
+namespace {
+
+// Where a walk stands: an operation in the list of a region.
+struct Step {
+  ir::RegionId region;
+  std::size_t position = 0;
+};
+
+bool overlap(const ThreadSet& a, const ThreadSet& b) {
+  if (a.threads == 0 || b.threads == 0) return true;
+  return a.first < b.first + b.threads && b.first < a.first + a.threads;
+}
+
+ThreadSet threads_of(const ir::Inthreads& region) { return {region.first, region.threads}; }
+
+// An operation that only computes the thread's own scalars or names memory.
+bool is_scalar(const ir::Op& op) {
+  switch (op.kind()) {
+    case ir::OpKind::kSubview:
+    case ir::OpKind::kAlias:
+    case ir::OpKind::kEvent:
+    case ir::OpKind::kFuture:
+    case ir::OpKind::kConst:
+    case ir::OpKind::kIndex:
+    case ir::OpKind::kBind:
+    case ir::OpKind::kUnary:
+    case ir::OpKind::kBinary:
+    case ir::OpKind::kCast:
+    case ir::OpKind::kChoose:
+    case ir::OpKind::kGet: return true;
+    case ir::OpKind::kAlloc: return !std::get<ir::Alloc>(op.data).initial.valid();
+    case ir::OpKind::kParallel:
+    case ir::OpKind::kFor:
+    case ir::OpKind::kIf:
+    case ir::OpKind::kOnce:
+    case ir::OpKind::kReturn:
+    case ir::OpKind::kLoop:
+    case ir::OpKind::kBreak:
+    case ir::OpKind::kContinue:
+    case ir::OpKind::kYield:
+    case ir::OpKind::kInthreads:
+    case ir::OpKind::kCopy:
+    case ir::OpKind::kCopyWait:
+    case ir::OpKind::kBarrier:
+    case ir::OpKind::kRead:
+    case ir::OpKind::kWrite:
+    case ir::OpKind::kSplat:
+    case ir::OpKind::kTrigger:
+    case ir::OpKind::kEventWait:
+    case ir::OpKind::kFutureWait:
+    case ir::OpKind::kExchange:
+    case ir::OpKind::kBulkWait:
+    case ir::OpKind::kRegisters:
+    case ir::OpKind::kFill:
+    case ir::OpKind::kLoad:
+    case ir::OpKind::kMma:
+    case ir::OpKind::kScale:
+    case ir::OpKind::kMmaFence:
+    case ir::OpKind::kMmaCommit:
+    case ir::OpKind::kMmaWait:
+    case ir::OpKind::kProxyFence:
+    case ir::OpKind::kStore:
+    case ir::OpKind::kSet:
+    case ir::OpKind::kAssert: return false;
+  }
+  return false;
+}
+
+// Looks at the regions of one launch.
+class SingleRegions {
+ public:
+  SingleRegions(ir::Function& function, ir::OpId launch) : function_(function) {
+    const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
+    body_ = parallel.body;
+    collect_waits(body_, {0, parallel.threads.constant().value_or(0)});
+  }
+
+  void run() {
+    std::vector<Step> path;
+    visit(body_, path);
+  }
+
+ private:
+  struct Wait {
+    ir::OpId op;
+    ThreadSet threads;
+  };
+
+  void collect_waits(ir::RegionId region, const ThreadSet& set) {
+    for (const ir::OpId id : function_.regions[region].ops) {
+      const ir::Op& op = function_.ops[id];
+      if (op.kind() == ir::OpKind::kEventWait) waits_.push_back({id, set});
+      const auto* some = std::get_if<ir::Inthreads>(&op.data);
+      for (const ir::RegionId inner : ir::regions_of(op)) {
+        collect_waits(inner, some == nullptr ? set : threads_of(*some));
+      }
+    }
+  }
+
+  void visit(ir::RegionId region, std::vector<Step>& path) {
+    const std::vector<ir::OpId> ops = function_.regions[region].ops;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      path.push_back({region, i});
+      auto* some = std::get_if<ir::Inthreads>(&function_.ops[ops[i]].data);
+      if (some != nullptr) {
+        some->single = only_starts_transfers(*some) && waits_alone(*some) && is_last(*some, path);
+      }
+      for (const ir::RegionId inner : ir::regions_of(function_.ops[ops[i]])) visit(inner, path);
+      path.pop_back();
+    }
+  }
+
+  bool is_inside(const ir::Inthreads& region, ir::OpId wanted) {
+    bool found = false;
+    ir::walk(function_, region.body, [&](ir::OpId id) { found = found || id == wanted; });
+    return found;
+  }
+
+  bool is_elected_business(const ir::Inthreads& region, const ir::Op& op) {
+    if (const auto* copy = std::get_if<ir::Copy>(&op.data)) {
+      return copy->bulk && (copy->unit == 0 || copy->unit >= region.threads);
+    }
+    if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
+      return trigger->arrival == ir::Arrival::kElected && trigger->unit == 0;
+    }
+    if (const auto* set = std::get_if<ir::Set>(&op.data)) {
+      return is_inside(region, function_.values[set->cell].def);
+    }
+    if (op.kind() == ir::OpKind::kAlloc) {
+      return std::holds_alternative<ir::CellType>(function_.type(op.result));
+    }
+    constexpr ir::OpKind kFine[] = {
+        ir::OpKind::kFor,      ir::OpKind::kIf,   ir::OpKind::kLoop,      ir::OpKind::kBreak,
+        ir::OpKind::kContinue, ir::OpKind::kRead, ir::OpKind::kEventWait, ir::OpKind::kBulkWait};
+    return is_scalar(op) ||
+           std::find(std::begin(kFine), std::end(kFine), op.kind()) != std::end(kFine);
+  }
+
+  bool only_starts_transfers(const ir::Inthreads& region) {
+    bool only = true;
+    bool starts = false;
+    ir::walk(function_, region.body, [&](ir::OpId id) {
+      const ir::Op& op = function_.ops[id];
+      only = only && is_elected_business(region, op);
+      starts = starts || op.kind() == ir::OpKind::kCopy || op.kind() == ir::OpKind::kTrigger;
+    });
+    return only && starts;
+  }
+
+  // Whether no other thread of the region counts generations of its events elsewhere.
+  bool waits_alone(const ir::Inthreads& region) {
+    std::vector<ir::ValueId> inside;
+    for (const Wait& wait : waits_) {
+      if (!is_inside(region, wait.op)) continue;
+      inside.push_back(std::get<ir::EventWait>(function_.ops[wait.op].data).event);
+    }
+    return std::none_of(waits_.begin(), waits_.end(), [&](const Wait& wait) {
+      const ir::ValueId event = std::get<ir::EventWait>(function_.ops[wait.op].data).event;
+      return std::count(inside.begin(), inside.end(), event) != 0 && !is_inside(region, wait.op) &&
+             overlap(wait.threads, threads_of(region));
+    });
+  }
+
+  // Whether the region's threads have nothing to do behind it that could need what it waited for:
+  // only scalars and other threads' regions follow, up to the end or to a barrier of the block.
+  bool is_last(const ir::Inthreads& region, const std::vector<Step>& path) {
+    for (std::size_t level = path.size(); level-- > 0;) {
+      const std::vector<ir::OpId>& ops = function_.regions[path[level].region].ops;
+      for (std::size_t i = path[level].position + 1; i < ops.size(); ++i) {
+        const ir::Op& op = function_.ops[ops[i]];
+        const auto* barrier = std::get_if<ir::Barrier>(&op.data);
+        if (barrier != nullptr && barrier->level == ir::Level::kBlock) return true;
+        const auto* other = std::get_if<ir::Inthreads>(&op.data);
+        const bool elsewhere = other != nullptr && !overlap(threads_of(*other), threads_of(region));
+        if (!elsewhere && !is_scalar(op)) return false;
+      }
+      if (level > 0 && repeats(path[level - 1])) return false;
+    }
+    return true;
+  }
+
+  bool repeats(const Step& step) {
+    const ir::OpKind kind = function_.ops[function_.regions[step.region].ops[step.position]].kind();
+    return kind == ir::OpKind::kFor || kind == ir::OpKind::kLoop;
+  }
+
+  ir::Function& function_;
+  ir::RegionId body_;
+  std::vector<Wait> waits_;
+};
+
+}  // namespace
+
+void plan_single_regions(ir::Function& function, ir::OpId launch) {
+  SingleRegions(function, launch).run();
+}
+
+}  // namespace kiln::passes
