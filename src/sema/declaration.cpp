@@ -323,6 +323,7 @@ std::string_view immutable_kind(const Symbol& symbol) {
     case Symbol::Kind::kAccumulator:
     case Symbol::Kind::kTile: return "a register tile";
     case Symbol::Kind::kMmaFuture: return "the future of an `mma`";
+    case Symbol::Kind::kHandle: return "the name of a copy";
     case Symbol::Kind::kOperand:
     case Symbol::Kind::kCell:
     case Symbol::Kind::kWith: break;
