@@ -32,6 +32,7 @@ struct Collector {
     add(copy.src, false, true, {});
     add(copy.dst, true, true, {});
   }
+  void operator()(const ir::Splat& splat) { add(splat.view, true, true, {}); }
   void operator()(const ir::Load& load) { add(load.view, false, true, {}); }
   void operator()(const ir::Store& store) {
     add(store.view, true, true, {});

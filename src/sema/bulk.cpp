@@ -99,9 +99,19 @@ bool check_limits(Sema& sema, const Transfer& transfer, const ir::ResolvedView& 
     for (const ir::Expr& limit : global.limits[root]) {
       if (known_at_launch(sema.function, limit)) continue;
       if (ir::always_less_equal(sema.function, end, limit)) continue;
+      const ir::Expr there = limit - global.origin[root];
+      if (there.constant()) {
+        (void)sema.diags
+            .report<diag::CopyShape>(transfer.stmt.word_span, d, text(sema, there),
+                                     text(sema, shape[d]))
+            .help("give both sides {} elements, or use `dma.copy`, which fills up with zeros",
+                  text(sema, there))
+            .emit();
+        return false;
+      }
       (void)sema.diags
           .report<diag::TmaExtents>(transfer.stmt.word_span, transfer.word,
-                                    text(sema, limit - global.origin[root]))
+                                    text(sema, there))
           .help("use `dma.copy` for tiles whose extents the kernel computes")
           .emit();
       return false;

@@ -169,7 +169,8 @@ Operand Evaluator::named(const std::string& name) const {
     sema.scopes.declare(name, {Symbol::Kind::kOperand, error_operand(span), span});
     return error_operand(span);
   }
-  if (symbol->kind == Symbol::Kind::kHandle) return use_handle(sema, *symbol, span);
+  const bool is_future = symbol->kind == Symbol::Kind::kMmaFuture;
+  if (symbol->kind == Symbol::Kind::kHandle || is_future) return use_handle(sema, *symbol, span);
   Operand out = symbol->operand;
   out.span = span;
   if (symbol->kind == Symbol::Kind::kCell && !out.is_error()) {

@@ -35,6 +35,10 @@ void check_handles(const Sema& sema);
 
 // Gives the handle a place in the array of its group, if it has one.
 void join_rotation(Sema& sema, std::size_t handle, Span span);
+// The buffer of a declaration whose name a `select` lists: its place in their array. Nothing when it
+// needs no such place.
+[[nodiscard]] std::optional<ir::ValueId> selected_buffer(Sema& sema, const std::string& name,
+                                                         const ir::ViewType& type, Span span);
 // The handle's buffer as it stands here. Nothing after a report.
 [[nodiscard]] std::optional<ir::ValueId> rotating_buffer(Sema& sema, const Handle& handle,
                                                          Span span);

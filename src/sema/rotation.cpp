@@ -26,11 +26,30 @@ ir::ViewType buffer_type(const Sema& sema, const Rotation& rotation) {
   return type;
 }
 
+void set_type(Sema& sema, Rotation& rotation, const ir::ViewType& type) {
+  ir::ViewType whole = type;
+  whole.shape.insert(whole.shape.begin(), static_cast<std::int64_t>(rotation.names));
+  sema.function.values[rotation.array].type = whole;
+  rotation.typed = true;
+}
+
+// The rotation of a declared buffer that shares an array with others.
+std::optional<std::size_t> rotation_of_buffer(const Sema& sema, const std::string& name) {
+  const Symbol* symbol = sema.scopes.find(name);
+  if (symbol == nullptr || symbol->operand.kind != Operand::Kind::kView) return std::nullopt;
+  const auto* window = sema.function.def_as<ir::Subview>(symbol->operand.id);
+  for (std::size_t i = 0; window != nullptr && i < sema.rotations.size(); ++i) {
+    if (sema.rotations[i].array == window->base) return i;
+  }
+  return std::nullopt;
+}
+
 // The rotation that a name of the same group, still in scope, has already begun.
 std::optional<std::size_t> begun(Sema& sema, const std::vector<std::string>& group) {
   for (const std::string& name : group) {
     const Handle* other = find_handle(sema, name);
     if (other != nullptr && other->rotates) return other->rotation;
+    if (const auto rotation = rotation_of_buffer(sema, name)) return rotation;
   }
   return std::nullopt;
 }
@@ -67,6 +86,23 @@ void join_rotation(Sema& sema, std::size_t number, Span span) {
                            ir::CellType{DType::kS32}, wanted);
 }
 
+std::optional<ir::ValueId> selected_buffer(Sema& sema, const std::string& name,
+                                           const ir::ViewType& type, Span span) {
+  const auto planned = sema.plan.group.find(name);
+  if (planned == sema.plan.group.end() || sema.plan.exchanges[planned->second]) return std::nullopt;
+  const std::vector<std::string>& names = sema.plan.groups[planned->second];
+  if (names.size() < 2) return std::nullopt;
+  const auto earlier = begun(sema, names);
+  const std::size_t number = earlier ? *earlier : begin_rotation(sema, planned->second, span);
+  Rotation& rotation = sema.rotations[number];
+  if (!rotation.typed) set_type(sema, rotation, type);
+  if (!(buffer_type(sema, rotation) == type)) return std::nullopt;
+  ir::Subview subview{
+      rotation.array, {std::find(names.begin(), names.end(), name) - names.begin()}, 1};
+  subview.origin.resize(type.shape.size() + 1, ir::Expr(0));
+  return emit_value(sema, std::move(subview), span, type);
+}
+
 ir::Expr rotating_slot(Sema& sema, const Handle& handle, Span span) {
   const Rotation& rotation = sema.rotations[handle.rotation];
   if (!rotation.exchanges) return handle.position;
@@ -96,10 +132,7 @@ std::optional<ir::ValueId> rotating_buffer(Sema& sema, const Handle& handle, Spa
 bool type_rotation(Sema& sema, const Handle& handle, const ir::ViewType& type, Span span) {
   Rotation& rotation = sema.rotations[handle.rotation];
   if (!rotation.typed) {
-    ir::ViewType whole = type;
-    whole.shape.insert(whole.shape.begin(), static_cast<std::int64_t>(rotation.names));
-    sema.function.values[rotation.array].type = whole;
-    rotation.typed = true;
+    set_type(sema, rotation, type);
     return true;
   }
   const ir::ViewType there = buffer_type(sema, rotation);
@@ -116,6 +149,13 @@ bool type_rotation(Sema& sema, const Handle& handle, const ir::ViewType& type, S
 }
 
 Operand use_handle(Sema& sema, const Symbol& symbol, Span span) {
+  if (symbol.kind == Symbol::Kind::kMmaFuture) {
+    (void)sema.diags
+        .report<diag::ViewBase>(span, sema.sources.text(span), "the future of an `mma`")
+        .help("`wait` takes it; the result is in the accumulator")
+        .emit();
+    return {};
+  }
   Operand out = symbol.operand;
   out.span = span;
   if (out.is_error() || !sema.handles[symbol.handle].rotates) return out;
