@@ -118,6 +118,13 @@ bool comes_here(const Sema& sema, ir::RegionId region) {
   return std::find(sema.regions.begin(), sema.regions.end(), region) != sema.regions.end();
 }
 
+void report_early(Sema& sema, const Handle& handle, Span span) {
+  (void)sema.diags.report<diag::PlaceholderEarly>(span, handle.name)
+      .label(handle.span, "a placeholder")
+      .help("start a copy first: `{} = dma.copy.async source => shared;`", handle.name)
+      .emit();
+}
+
 bool check_wait(Sema& sema, Handle& handle, Span span) {
   if (handle.kind == Handle::Kind::kSynchronous) {
     (void)sema.diags.report<diag::FutureSynchronous>(span, handle.name)
@@ -127,10 +134,7 @@ bool check_wait(Sema& sema, Handle& handle, Span span) {
     return false;
   }
   if (handle.kind == Handle::Kind::kPlaceholder && !handle.used) {
-    (void)sema.diags.report<diag::PlaceholderEarly>(span, handle.name)
-        .label(handle.span, "a placeholder")
-        .help("start a copy first: `{} = dma.copy.async source => shared;`", handle.name)
-        .emit();
+    report_early(sema, handle, span);
     return false;
   }
   if (!handle.completes.empty()) {
@@ -163,6 +167,7 @@ void wait_for_handle(Sema& sema, std::size_t number, Span span) {
   }
   const bool is_bulk = handle.rotates ? sema.rotations[handle.rotation].event.valid()
                                       : kind == Handle::Kind::kLoad;
+  if (!is_bulk && !handle.future.valid()) return report_early(sema, handle, span);
   if (!is_bulk) {
     emit(sema, ir::FutureWait{handle.future}, span);
     return;
@@ -340,7 +345,8 @@ void analyse_rotate(Sema& sema, const ast::RotateStmt& stmt, Span span) {
 
 void check_handles(const Sema& sema) {
   for (const Handle& handle : sema.handles) {
-    if (handle.kind == Handle::Kind::kPlaceholder && !handle.used) {
+    const bool typed = handle.rotates && sema.rotations[handle.rotation].typed;
+    if (handle.kind == Handle::Kind::kPlaceholder && (!handle.used || !typed)) {
       (void)sema.diags.report<diag::PlaceholderUnused>(handle.span, handle.name)
           .help("give it a copy, `swap` it with one, or remove it")
           .emit();
