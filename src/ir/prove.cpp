@@ -48,7 +48,9 @@ Range range_of(const Function& function, const Atom& atom) {
           const auto high = bound(function, var.extent - 1, true);
           return {Expr(0), high};
         }
-        case VarKind::kBound: return {};
+        case VarKind::kBound:
+          if (var.extent.is(0)) return {};
+          return {Expr(0), bound(function, var.extent - 1, true)};
       }
       return {};
     }
@@ -89,9 +91,10 @@ Range range_of(const Function& function, const Atom& atom) {
 std::optional<std::int64_t> least(const Function& function, const Atom& atom) {
   switch (atom.kind) {
     case AtomKind::kVar: {
-      const VarKind kind = function.vars[atom.var].kind;
-      if (kind == VarKind::kDim) return 1;
-      if (kind == VarKind::kParallel || kind == VarKind::kLoop) return 0;
+      const Var& var = function.vars[atom.var];
+      if (var.kind == VarKind::kDim) return 1;
+      const bool counts = var.kind == VarKind::kParallel || var.kind == VarKind::kLoop;
+      if (counts || (var.kind == VarKind::kBound && !var.extent.is(0))) return 0;
       return {};
     }
     case AtomKind::kCDiv:
@@ -212,7 +215,10 @@ struct Declaration {
 
 bool declares(const Op& op, VarId var) {
   if (const auto* parallel = std::get_if<Parallel>(&op.data)) {
-    return std::find(parallel->vars.begin(), parallel->vars.end(), var) != parallel->vars.end();
+    const auto& own = parallel->vars;
+    const auto& cluster = parallel->cluster;
+    return std::find(own.begin(), own.end(), var) != own.end() ||
+           std::find(cluster.begin(), cluster.end(), var) != cluster.end();
   }
   if (const auto* loop = std::get_if<For>(&op.data)) return loop->var == var;
   if (const auto* bind = std::get_if<Bind>(&op.data)) return bind->var == var;

@@ -1,5 +1,6 @@
 // What can be proved about an Expr from the ranges of its variables: a parallel or loop variable v
-// has 0 <= v < extent, a dimension is at least 1, a scalar parameter can be anything.
+// has 0 <= v < extent, and so has a bound one that has an extent; a dimension is at least 1, a scalar
+// parameter can be anything.
 #pragma once
 
 #include "ir/module.h"

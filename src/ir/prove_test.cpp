@@ -7,7 +7,8 @@ namespace kiln::ir {
 namespace {
 
 // A function with a dimension N, a scalar s, a block axis b < cdiv(N, 16), a group axis w < 4, a
-// thread axis t < 32, a loop i < 8 and one of a run-time length, and bound integers of each kind.
+// thread axis t < 32, a loop i < 8 and one of a run-time length, and bound integers of each kind, one
+// of which has an extent.
 const Function& sample() {
   static const Module module = parsed(R"(module arch=sm_80 form=tile
 
@@ -23,6 +24,7 @@ func @f(global %x: view<s32, global, [N, 64]>, %s: s32 as s) {
   var at_b: bound
   var at_t: bound
   var half: bound
+  var slot: bound < 3
   parallel level=block vars=[b, one] threads=128 name="f" body={
     %ib = index expr=b : s32
     %two = const value=2 : s32
@@ -30,6 +32,8 @@ func @f(global %x: view<s32, global, [N, 64]>, %s: s32 as s) {
     bind var=half value=%hb
     %rb = read view=%x index=[b, 0] : s32
     bind var=at_b value=%rb
+    %rs = read view=%x index=[b, 1] : s32
+    bind var=slot value=%rs
     parallel level=group vars=[w] unit=32 body={
       %iw = index expr=w : s32
       parallel level=thread vars=[t] unit=1 body={
@@ -74,6 +78,14 @@ TEST(UpperBound, ReplacesEachVariableByItsWorstValue) {
   EXPECT_EQ(upper(min(v("i"), v("at_t"))), "7");
   EXPECT_EQ(upper(v("at_t")), "none");
   EXPECT_EQ(upper(v("w") * v("s")), "none") << "s may be negative";
+}
+
+TEST(UpperBound, ABoundVariableWithAnExtentStaysBelowIt) {
+  EXPECT_EQ(upper(64 * v("slot")), "128");
+  EXPECT_EQ(minimum(sample(), v("slot") + 1), 1);
+  EXPECT_EQ(minimum(sample(), v("at_b") + 1), std::nullopt);
+  EXPECT_TRUE(always_less_equal(sample(), v("slot") + 1, 3));
+  EXPECT_FALSE(always_less_equal(sample(), v("slot") + 1, 2));
 }
 
 TEST(Minimum, ADimensionIsAtLeastOne) {

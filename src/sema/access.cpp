@@ -32,6 +32,7 @@ struct Collector {
     add(copy.src, false, true, {});
     add(copy.dst, true, true, {});
   }
+  void operator()(const ir::Splat& splat) { add(splat.view, true, true, {}); }
   void operator()(const ir::Load& load) { add(load.view, false, true, {}); }
   void operator()(const ir::Store& store) {
     add(store.view, true, true, {});
@@ -153,6 +154,7 @@ Ranges::Ranges(const ir::Function& function) : function_(function) {
     const auto* parallel = std::get_if<ir::Parallel>(&op.data);
     if (parallel == nullptr) continue;
     for (const ir::VarId var : parallel->vars) ranges_[var] = {0, function.vars[var].extent - 1};
+    for (const ir::VarId var : parallel->cluster) ranges_[var] = {0, function.vars[var].extent - 1};
     const auto twin = std::find_if(inner.begin(), inner.end(), [&](const ir::Parallel* other) {
       return other->level == parallel->level && same_extents(function, *other, *parallel);
     });

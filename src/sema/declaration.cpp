@@ -1,5 +1,6 @@
 // Declarations and assignments.
 #include "sema/expression.h"
+#include "sema/future.h"
 #include "sema/statement.h"
 #include "sema/view.h"
 #include "support/tensor.h"
@@ -219,7 +220,11 @@ void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Decl
     declare(sema, item.name, {});
     return;
   }
-  const ir::ValueId id = emit_value(sema, alloc, item.span, type, item.name.text);
+  const bool may_share = space == ir::Space::kShared && stages->empty() && !item.init.valid();
+  const auto shared_place =
+      may_share ? selected_buffer(sema, item.name.text, type, item.span) : std::nullopt;
+  const ir::ValueId id =
+      shared_place ? *shared_place : emit_value(sema, alloc, item.span, type, item.name.text);
   Operand operand;
   operand.kind = stages->empty() ? Operand::Kind::kView : Operand::Kind::kArray;
   operand.span = item.span;
@@ -323,6 +328,7 @@ std::string_view immutable_kind(const Symbol& symbol) {
     case Symbol::Kind::kAccumulator:
     case Symbol::Kind::kTile: return "a register tile";
     case Symbol::Kind::kMmaFuture: return "the future of an `mma`";
+    case Symbol::Kind::kHandle: return "the name of a copy";
     case Symbol::Kind::kOperand:
     case Symbol::Kind::kCell:
     case Symbol::Kind::kWith: break;

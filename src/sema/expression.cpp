@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/prove.h"
+#include "sema/future.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -19,6 +20,7 @@ std::string describe(const Operand& operand, const ir::Function& function) {
       return format("a buffer of {}", name(function.view_type(operand.id).dtype));
     case Operand::Kind::kArray: return "an array of buffers";
     case Operand::Kind::kFragment: return "a register tile";
+    case Operand::Kind::kEvent: return "an event";
     case Operand::Kind::kString: return "a string";
     case Operand::Kind::kWildcard: return "`_`";
   }
@@ -132,7 +134,7 @@ struct Evaluator {
   Operand operator()(const ast::DeviceCallExpr& e) const {
     return refused(format("`call {}`", e.name.text));
   }
-  Operand operator()(const ast::SelectExpr&) const { return refused("`select`"); }
+  Operand operator()(const ast::SelectExpr& e) const { return evaluate_select(sema, e, span); }
 
   Operand refused(std::string_view construct) const {
     refuse(sema, span, construct);
@@ -167,6 +169,8 @@ Operand Evaluator::named(const std::string& name) const {
     sema.scopes.declare(name, {Symbol::Kind::kOperand, error_operand(span), span});
     return error_operand(span);
   }
+  const bool is_future = symbol->kind == Symbol::Kind::kMmaFuture;
+  if (symbol->kind == Symbol::Kind::kHandle || is_future) return use_handle(sema, *symbol, span);
   Operand out = symbol->operand;
   out.span = span;
   if (symbol->kind == Symbol::Kind::kCell && !out.is_error()) {

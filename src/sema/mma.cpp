@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "sema/expression.h"
+#include "sema/inthreads.h"
 #include "sema/statement.h"
 #include "sema/view.h"
 
@@ -22,10 +23,11 @@ void mark_broken(std::initializer_list<Tile*> tiles) {
 
 bool check_place(Sema& sema, Span word_span, Where where) {
   const std::string word(sema.sources.text(word_span));
-  const ir::Level level = sema.place.level;
+  const ir::Level level = sema.place.unit.level;
   const bool in_unit = level == ir::Level::kGroup || level == ir::Level::kGroup4;
   const ir::Level unit = in_unit ? ir::Level::kGroup : ir::Level::kBlock;
   if (!check_collective(sema, word_span, format("`{}`", word), unit)) return false;
+  if (level == ir::Level::kGroup4 && !check_whole_warpgroups(sema, word_span, word)) return false;
   if (in_unit) return level == ir::Level::kGroup || sema.arch.has_warpgroup;  // else refused before
   if (level == ir::Level::kBlock && where == Where::kUnitOrBlock) return true;
   (void)sema.diags
@@ -102,11 +104,12 @@ void resolve_fills(Sema& sema, Tile& tile, DType dtype) {
 }
 
 bool check_same_unit(Sema& sema, Tile& tile, Span span) {
+  const Unit& unit = sema.place.unit;
   const bool of_block = tile.parallel == sema.place.launch;
-  const bool in_block = sema.place.parallel == sema.place.launch;
-  const auto matches = [&] { return !tile.unit || in_block || *tile.unit == sema.place.level; };
-  if (tile.parallel == sema.place.parallel || (of_block && matches())) {
-    if (!tile.unit && !in_block) tile.unit = sema.place.level;
+  const bool in_block = unit.parallel == sema.place.launch;
+  const auto matches = [&] { return !tile.unit || in_block || *tile.unit == unit.level; };
+  if (tile.parallel == unit.parallel || (of_block && matches())) {
+    if (!tile.unit && !in_block) tile.unit = unit.level;
     return true;
   }
   (void)sema.diags.report<diag::MmaUnitChanged>(span, tile.name)
@@ -138,13 +141,14 @@ Instances instances_at(const Sema& sema, const Tile& tile, ir::ValueId view) {
   const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
   const std::int64_t unit = tile.unit == ir::Level::kGroup4 ? kWarpgroup : kWarp;
   Instances out;
-  if (sema.place.parallel == sema.place.launch) {
+  if (const auto region = enclosing_region(sema); region && region->threads == unit) return out;
+  if (sema.place.unit.parallel == sema.place.launch) {
     out.count = launch.threads.constant().value_or(unit) / unit;
     out.told_apart = out.count.is(1);
     return out;
   }
   const ir::ResolvedView resolved = ir::resolve_view(sema.function, view);
-  const auto& parallel = std::get<ir::Parallel>(sema.function.ops[sema.place.parallel].data);
+  const auto& parallel = std::get<ir::Parallel>(sema.function.ops[sema.place.unit.parallel].data);
   for (const ir::VarId var : parallel.vars) {
     const ir::Expr& extent = sema.function.vars[var].extent;
     out.count = out.count * extent;
@@ -186,8 +190,8 @@ ir::ValueId open_partial(Sema& sema, ir::ValueId acc, Span span) {
   Tile tile;
   tile.name = of.name;
   tile.span = of.span;
-  tile.parallel = sema.place.parallel;
-  if (sema.place.level != ir::Level::kBlock) tile.unit = sema.place.level;
+  tile.parallel = sema.place.unit.parallel;
+  if (sema.place.unit.level != ir::Level::kBlock) tile.unit = sema.place.unit.level;
   tile.is_accumulator = true;
   tile.stored = true;  // it is added to the accumulator
   tile.is_partial = true;
@@ -262,8 +266,8 @@ void analyse_fill(Sema& sema, const ast::MmaFillStmt& stmt, Span span) {
   Tile tile;
   tile.name = name;
   tile.span = stmt.target.name.span;
-  tile.parallel = sema.place.parallel;
-  if (sema.place.level != ir::Level::kBlock) tile.unit = sema.place.level;
+  tile.parallel = sema.place.unit.parallel;
+  if (sema.place.unit.level != ir::Level::kBlock) tile.unit = sema.place.unit.level;
   tile.is_accumulator = true;
   tile.dtype = stmt.type;
   if (const auto converted = fill_value(sema, tile, value)) {
@@ -310,8 +314,8 @@ ir::ValueId load_tile(Sema& sema, const ast::Name& name, const Operand& source, 
   Tile tile;
   tile.name = text;
   tile.span = name.span;
-  tile.parallel = sema.place.parallel;
-  tile.unit = sema.place.level;
+  tile.parallel = sema.place.unit.parallel;
+  tile.unit = sema.place.unit.level;
   tile.load = emit(sema, ir::Load{.frag = id, .view = source.id, .to_registers = to_registers},
                    source.span);
   sema.tiles.emplace(id, std::move(tile));
@@ -425,19 +429,6 @@ void analyse_mma_wait(Sema& sema, const ast::MmaWaitStmt& stmt, Span span) {
     return;
   }
   emit(sema, ir::MmaWait{*groups, true}, span);
-}
-
-void analyse_wait(Sema& sema, const ast::WaitStmt& stmt, Span span) {
-  for (ast::ExprId ref : stmt.refs) {
-    const auto* named = sema.ast.as<ast::NameExpr>(ref);
-    const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
-    if (symbol == nullptr || symbol->kind != Symbol::Kind::kMmaFuture) {
-      if (symbol == nullptr || !symbol->operand.is_error()) refuse(sema, span, "`wait`");
-      return;
-    }
-  }
-  if (!check_collective(sema, span, "`wait`", ir::Level::kGroup)) return;
-  emit(sema, ir::MmaWait{0, true}, span);
 }
 
 void check_tiles(Sema& sema) {

@@ -189,7 +189,7 @@ Tile* find_operand(Sema& sema, ast::ExprId expr, ir::ValueId& id) {
       named == nullptr || (symbol != nullptr && symbol->operand.kind == Operand::Kind::kView);
   if (!is_view) return find_tile(sema, {{named->name, span}, {}, span}, false, id);
   if (sema.ast.as<ast::ErrorExpr>(expr) != nullptr) return nullptr;
-  if (sema.place.level == ir::Level::kGroup4) {
+  if (sema.place.unit.level == ir::Level::kGroup4) {
     const std::optional<Operand> source = tile_view(sema, expr);
     if (!source) return nullptr;
     id = load_tile(sema, {std::string(sema.sources.text(span)), span}, *source, false);
@@ -457,7 +457,7 @@ void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
   product.b_span = sema.ast[stmt.b].span;
   product.mma.a_major = major_of(stmt.a_major);
   product.mma.b_major = major_of(stmt.b_major);
-  product.mma.unit = sema.place.level;
+  product.mma.unit = sema.place.unit.level;
   const bool found = find_tiles(sema, product);
   const std::optional<Request> request = found ? request_of(sema, product) : std::nullopt;
   if (!request || !find_instruction(sema, product, *request)) {

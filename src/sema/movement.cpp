@@ -1,14 +1,16 @@
-// `dma` statements: copies between memories (language: data movement).
+// `dma` and `tma` statements: copies between memories (language: data movement). What `tma` adds is
+// in bulk.cpp.
 #include <algorithm>
 
 #include "ir/prove.h"
 #include "sema/expression.h"
+#include "sema/future.h"
+#include "sema/inthreads.h"
+#include "sema/move.h"
 #include "sema/statement.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
-
-namespace {
 
 std::string_view space_name(ir::Space space) {
   switch (space) {
@@ -19,38 +21,52 @@ std::string_view space_name(ir::Space space) {
   return "";
 }
 
-// Forms of the statement that have no meaning yet. True when one was refused.
-bool refuse_forms(Sema& sema, const ast::MoveStmt& stmt) {
-  const std::string word(sema.sources.text(stmt.word_span));
-  if (stmt.engine == ast::Engine::kTma) {
-    if (!sema.arch.has_tma) {
-      (void)sema.diags.report<diag::TmaUnsupported>(stmt.word_span, sema.arch.name)
-          .help("use `dma.copy`, or --arch sm_90a")
-          .emit();
-    } else {
-      refuse(sema, stmt.word_span, format("`{}`", word));
-    }
-    return true;
-  }
-  if (stmt.op != ast::MoveOp::kCopy) {
-    refuse(sema, stmt.word_span, format("`{}`", word));
-    return true;
-  }
-  if (stmt.is_async || stmt.event.valid()) {
-    refuse(sema, stmt.async_span, "`.async` on a copy");
-    return true;
-  }
+namespace {
+
+// Modifiers that mean something to the bulk engine only.
+bool check_dma_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
+  std::string hint;
+  if (stmt.promote.valid()) hint = ".promote";
+  if (stmt.multicast) hint = ".multicast";
+  if (stmt.eviction != ast::Eviction::kNone) hint = format(".{}", spelling(stmt.eviction));
+  if (hint.empty()) return true;
+  (void)sema.diags.report<diag::TmaModifier>(stmt.word_span, hint, format("`{}`", word))
+      .help("leave it out, or use `tma.load`")
+      .emit();
+  return false;
+}
+
+bool check_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
   if (stmt.sparse) {
     refuse(sema, stmt.sparse->span, "`.sp` on a copy");
-    return true;
+    return false;
   }
-  std::string hint;
-  if (stmt.promote.valid()) hint = "`.promote`";
-  if (stmt.multicast) hint = "`.multicast`";
-  if (stmt.eviction != ast::Eviction::kNone) hint = format("`.{}`", spelling(stmt.eviction));
-  if (stmt.after.valid()) hint = "`after`";
-  if (!hint.empty()) refuse(sema, stmt.word_span, format("{} on a copy", hint));
-  return !hint.empty();
+  if (stmt.is_async && (stmt.op == ast::MoveOp::kPad || stmt.op == ast::MoveOp::kTransp)) {
+    refuse(sema, stmt.async_span, format("`.async` on `{}`", word));
+    return false;
+  }
+  if (stmt.is_async && !stmt.event.valid() && !stmt.handle.valid()) {
+    (void)sema.diags.report<diag::FutureUnnamed>(stmt.async_span, format("{}.async", word))
+        .help("name it and wait for it: `f = {}.async ...; wait f;`", word)
+        .emit();
+    return false;
+  }
+  if (stmt.engine == ast::Engine::kTma) return check_bulk_forms(sema, stmt, word);
+  return check_dma_forms(sema, stmt, word);
+}
+
+// Whether the variable is the number of a rotating buffer, the same for all threads that name it.
+bool numbers_buffer(const Sema& sema, ir::VarId var) {
+  const auto binds = std::find_if(
+      sema.function.ops.begin(), sema.function.ops.end(), [&](const ir::Op& op) {
+        const auto* bind = std::get_if<ir::Bind>(&op.data);
+        return bind != nullptr && bind->var == var;
+      });
+  if (binds == sema.function.ops.end()) return false;
+  const auto* get = sema.function.def_as<ir::Get>(std::get<ir::Bind>(binds->data).value);
+  return get != nullptr &&
+         std::any_of(sema.handles.begin(), sema.handles.end(),
+                     [&](const Handle& handle) { return handle.cell == get->cell; });
 }
 
 // The finest level whose index the view's place depends on; kBlock when on none.
@@ -60,6 +76,7 @@ ir::Level level_of(const Sema& sema, ir::ValueId view) {
   std::vector<ir::VarId> vars;
   for (const ir::Expr& origin : resolved.origin) origin.collect_vars(vars);
   for (ir::VarId var : vars) {
+    if (numbers_buffer(sema, var)) continue;
     if (!ir::varies_in(sema.function, var, ir::Level::kBlock)) continue;
     ir::Level here = ir::Level::kThread;
     for (const ir::Op& op : sema.function.ops) {
@@ -93,18 +110,19 @@ std::string_view level_name(ir::Level level) {
   return "";
 }
 
-// `=> shared`: a dense buffer of the source's shape, named by the statement's handle only.
-std::optional<ir::ValueId> allocate_target(Sema& sema, const ast::MoveStmt& stmt,
-                                           ir::ValueId source, Span span) {
+// `=> shared`: a dense buffer of the copied tile's shape, named by the statement's handle only.
+std::optional<ir::ValueId> allocate_target(Sema& sema, const Transfer& transfer,
+                                           ir::ViewType type) {
+  const ast::MoveStmt& stmt = transfer.stmt;
   if (stmt.target_storage == ast::Storage::kGlobal) {
     (void)sema.diags
-        .report<diag::CopyDirection>(stmt.target_span, "dma.copy", "any", "newly allocated global")
+        .report<diag::CopyDirection>(stmt.target_span, transfer.word, "any",
+                                     "newly allocated global")
         .help("declare the global buffer in front of the `parallel` and copy to it")
         .emit();
     return std::nullopt;
   }
   const bool shared = stmt.target_storage == ast::Storage::kShared;
-  ir::ViewType type = sema.function.view_type(source);
   type.space = shared ? ir::Space::kShared : ir::Space::kLocal;
   for (const ir::Expr& extent : type.shape) {
     if (extent.constant()) continue;
@@ -115,14 +133,35 @@ std::optional<ir::ValueId> allocate_target(Sema& sema, const ast::MoveStmt& stmt
         .emit();
     return std::nullopt;
   }
-  return emit_value(sema, ir::Alloc{.name = stmt.handle.text}, span, type, stmt.handle.text);
+  const bool rotates = transfer.handle && sema.handles[*transfer.handle].rotates;
+  if (!rotates) {
+    return emit_value(sema, ir::Alloc{.name = stmt.handle.text}, transfer.span, type,
+                      stmt.handle.text);
+  }
+  const Handle handle = sema.handles[*transfer.handle];
+  if (!type_rotation(sema, handle, type, stmt.word_span)) return std::nullopt;
+  return rotating_buffer(sema, handle, transfer.span);
+}
+
+// The shape that the source has at the destination, and back.
+std::vector<ir::Expr> permuted(std::vector<ir::Expr> shape, const std::vector<std::int64_t>& by) {
+  const std::vector<ir::Expr> from = shape;
+  for (std::size_t k = 0; k < by.size(); ++k) shape[k] = from[static_cast<std::size_t>(by[k])];
+  return shape;
+}
+std::vector<ir::Expr> unpermuted(std::vector<ir::Expr> shape, const std::vector<std::int64_t>& by) {
+  const std::vector<ir::Expr> to = shape;
+  for (std::size_t k = 0; k < by.size(); ++k) shape[static_cast<std::size_t>(by[k])] = to[k];
+  return shape;
 }
 
 // Brings both sides to one shape: the constant one. The other is widened, so that what it lacks
 // reads as zero or is not written. False after a report.
-bool fit_shapes(Sema& sema, ir::ValueId& source, ir::ValueId& target, Span source_span,
-                Span target_span) {
-  const std::vector<ir::Expr> from = sema.function.view_type(source).shape;
+bool fit_shapes(Sema& sema, ir::Copy& copy, Span source_span, Span target_span) {
+  ir::ValueId& source = copy.src;
+  ir::ValueId& target = copy.dst;
+  const std::vector<ir::Expr> from =
+      permuted(sema.function.view_type(source).shape, copy.permutation);
   const std::vector<ir::Expr> to = sema.function.view_type(target).shape;
   const bool to_chip = sema.function.view_type(target).space != ir::Space::kGlobal;
   bool differ = false;
@@ -152,7 +191,7 @@ bool fit_shapes(Sema& sema, ir::ValueId& source, ir::ValueId& target, Span sourc
   const bool fixed_target = std::all_of(
       to.begin(), to.end(), [](const ir::Expr& extent) { return extent.constant().has_value(); });
   if (to_chip || fixed_target) {
-    source = widen_view(sema, source, to, source_span);
+    source = widen_view(sema, source, unpermuted(to, copy.permutation), source_span);
   } else {
     target = widen_view(sema, target, from, target_span);
   }
@@ -235,54 +274,193 @@ void wish_swizzle(Sema& sema, ir::ValueId view, std::int64_t bytes, Span span) {
   std::get<ir::Alloc>(sema.function.ops[def].data).swizzle_wanted = bytes;
 }
 
-void analyse_move(Sema& sema, const ast::MoveStmt& stmt, Span span) {
-  const auto fail = [&] { declare(sema, stmt.handle, {}); };
-  const std::string word(sema.sources.text(stmt.word_span));
-  if (refuse_forms(sema, stmt) || !check_in_kernel(sema, stmt.word_span, format("`{}`", word))) {
-    return fail();
+namespace {
+
+// The destination of a padded copy has exactly the padded shape.
+bool check_padded(Sema& sema, const ir::ViewType& tile, const ir::ViewType& dst, Span span) {
+  for (std::size_t d = 0; d < tile.shape.size(); ++d) {
+    if (tile.shape[d] == dst.shape[d]) continue;
+    (void)sema.diags
+        .report<diag::CopyShape>(span, d, text(sema, tile.shape[d]), text(sema, dst.shape[d]))
+        .label(span, "padding included")
+        .help("make both {} elements", text(sema, tile.shape[d]))
+        .emit();
+    return false;
   }
-  const Operand source = evaluate_view(sema, stmt.source);
-  if (sema.ast.as<ast::SelectExpr>(stmt.target) != nullptr) {
-    refuse(sema, sema.ast[stmt.target].span, "`select`");
-    return fail();
+  return true;
+}
+
+// Names that change places have buffers of their own, not declared ones.
+bool check_named_target(Sema& sema, const ast::MoveStmt& stmt) {
+  const auto planned = sema.plan.group.find(stmt.handle.text);
+  if (!stmt.target.valid() || planned == sema.plan.group.end()) return true;
+  if (!sema.plan.exchanges[planned->second]) return true;
+  refuse(sema, stmt.handle.span, "`swap` or `rotate` of copies to declared buffers");
+  return false;
+}
+
+// Who copies: the finest level that one of the places depends on; in a region of the very threads
+// of one such unit, all of the region.
+void place_copy(Sema& sema, Transfer& transfer) {
+  ir::Copy& copy = transfer.copy;
+  transfer.level = std::max(level_of(sema, copy.src), level_of(sema, copy.dst));
+  const bool local = sema.function.view_type(copy.dst).space == ir::Space::kLocal;
+  if (local) transfer.level = ir::Level::kThread;
+  const auto region = enclosing_region(sema);
+  if (region && !local && region->threads == threads_of(transfer.level)) {
+    transfer.level = ir::Level::kBlock;
   }
-  const Operand target = stmt.target.valid() ? evaluate_view(sema, stmt.target) : Operand{};
-  if (source.is_error() || (stmt.target.valid() && target.is_error())) return fail();
-  ir::ValueId from = source.id;
-  const auto to =
-      stmt.target.valid() ? std::optional(target.id) : allocate_target(sema, stmt, from, span);
-  if (!to) return fail();
-  ir::ValueId dst = *to;
-  const Span target_span = stmt.target.valid() ? target.span : stmt.target_span;
-  const ir::ViewType dst_type = sema.function.view_type(dst);
-  if (!check_direction(sema, stmt, sema.function.view_type(from), dst_type, target_span) ||
-      !fit_shapes(sema, from, dst, source.span, target_span)) {
-    return fail();
-  }
-  const auto bytes = swizzle_bytes(sema, stmt.swizzle);
-  if (bytes && stmt.swizzle) {
-    wish_swizzle(sema, dst, *bytes, stmt.swizzle->span);
-    wish_swizzle(sema, from, *bytes, stmt.swizzle->span);
-  }
-  ir::Level level = std::max(level_of(sema, from), level_of(sema, dst));
-  if (dst_type.space == ir::Space::kLocal) level = ir::Level::kThread;
-  if (level != ir::Level::kBlock && dst_type.space == ir::Space::kShared &&
-      level_of(sema, dst) == ir::Level::kBlock) {
-    (void)sema.diags.report<diag::CopyInnerShared>(stmt.word_span, level_name(level))
+  copy.unit = threads_of(transfer.level);
+}
+
+bool check_place(Sema& sema, const Transfer& transfer) {
+  const ir::Level level = transfer.level;
+  const bool into_shared =
+      sema.function.view_type(transfer.copy.dst).space == ir::Space::kShared;
+  if (level != ir::Level::kBlock && into_shared &&
+      level_of(sema, transfer.copy.dst) == ir::Level::kBlock) {
+    (void)sema.diags.report<diag::CopyInnerShared>(transfer.stmt.word_span, level_name(level))
         .help("copy the whole block's tile once, or to a part of it chosen by the same index")
         .emit();
   }
   const ir::Level unit = level == ir::Level::kGroup4 ? ir::Level::kBlock : level;
-  if (unit != ir::Level::kThread &&
-      !check_collective(sema, stmt.word_span, format("`{}`", word), unit)) {
+  return unit == ir::Level::kThread ||
+         check_collective(sema, transfer.stmt.word_span, format("`{}`", transfer.word), unit);
+}
+
+// An asynchronous copy by the threads themselves.
+void emit_issued(Sema& sema, Transfer transfer) {
+  ir::Copy& copy = transfer.copy;
+  copy.async = true;
+  const std::string& name = transfer.stmt.handle.text;
+  const bool named = transfer.handle.has_value();
+  if (named && !copy.event.valid() && !sema.plan.completes.contains(name)) {
+    Handle& handle = sema.handles[*transfer.handle];
+    if (!handle.future.valid()) {
+      handle.future = emit_value(sema, ir::Future{.name = name}, transfer.span, ir::FutureType{}, name);
+    }
+    copy.future = handle.future;
+  }
+  const ir::OpId op = emit(sema, copy, transfer.span);
+  if (named) add_copy(sema, *transfer.handle, Handle::Kind::kIssued, op);
+}
+
+bool check_async(Sema& sema, const Transfer& transfer) {
+  const ir::Space from = sema.function.view_type(transfer.copy.src).space;
+  const ir::Space to = sema.function.view_type(transfer.copy.dst).space;
+  if (from == ir::Space::kGlobal && to == ir::Space::kShared) return true;
+  (void)sema.diags
+      .report<diag::CopyAsyncDirection>(transfer.stmt.async_span, transfer.word, space_name(from),
+                                        space_name(to))
+      .help("leave `.async` out: only copies from global to shared memory go on by themselves")
+      .emit();
+  return false;
+}
+
+// `.async<e>`: the copy completes an event.
+bool tie_to_event(Sema& sema, Transfer& transfer) {
+  const ast::MoveStmt& stmt = transfer.stmt;
+  if (!stmt.event.valid()) return true;
+  const auto ref = slot_ref(sema, stmt.event, "`.async<...>`");
+  if (!ref) return false;
+  transfer.copy.event = ref->event;
+  transfer.copy.slot = ref->slot;
+  if (transfer.handle) sema.handles[*transfer.handle].completes = sema.events.at(ref->event).name;
+  return true;
+}
+
+void emit_transfer(Sema& sema, Transfer transfer) {
+  if (transfer.handle && !transfer.stmt.is_async) {
+    sema.handles[*transfer.handle].kind = Handle::Kind::kSynchronous;
+  }
+  if (transfer.stmt.engine == ast::Engine::kTma) return emit_bulk(sema, std::move(transfer));
+  if (transfer.stmt.is_async) return emit_issued(sema, std::move(transfer));
+  emit(sema, transfer.copy, transfer.span);
+}
+
+// The two sides of the statement, brought to one shape; false after a report.
+bool join_sides(Sema& sema, Transfer& transfer) {
+  const ast::MoveStmt& stmt = transfer.stmt;
+  const Operand source = evaluate_view(sema, stmt.source);
+  const Operand target = stmt.target.valid() ? evaluate_view(sema, stmt.target) : Operand{};
+  if (source.is_error() || (stmt.target.valid() && target.is_error())) return false;
+  ir::ViewType tile = sema.function.view_type(source.id);
+  const auto permutation = permutation_of(sema, stmt, tile.shape.size());
+  std::optional<Padding> padding;
+  if (stmt.pad) padding = padding_of(sema, stmt, tile.shape.size());
+  if (!permutation || (stmt.pad && !padding)) return false;
+  tile.shape = permuted(tile.shape, *permutation);
+  for (std::size_t d = 0; padding && d < tile.shape.size(); ++d) {
+    tile.shape[d] = tile.shape[d] + (padding->low[d] + padding->high[d]);
+  }
+  transfer.copy.src = source.id;
+  transfer.copy.permutation = *permutation;
+  const auto to =
+      stmt.target.valid() ? std::optional(target.id) : allocate_target(sema, transfer, tile);
+  if (!to) return false;
+  transfer.copy.dst = *to;
+  transfer.whole = *to;
+  const Span target_span = stmt.target.valid() ? target.span : stmt.target_span;
+  const ir::ViewType dst_type = sema.function.view_type(*to);
+  if (!check_direction(sema, stmt, sema.function.view_type(source.id), dst_type, target_span)) {
+    return false;
+  }
+  if (padding) {
+    place_copy(sema, transfer);
+    const auto window = check_padded(sema, tile, dst_type, target_span)
+                            ? fill_border(sema, transfer, *padding)
+                            : std::nullopt;
+    if (!window) return false;
+    transfer.copy.dst = *window;
+  }
+  return fit_shapes(sema, transfer.copy, source.span, target_span);
+}
+
+void take_swizzle(Sema& sema, const Transfer& transfer) {
+  const auto bytes = swizzle_bytes(sema, transfer.stmt.swizzle);
+  if (!bytes || !transfer.stmt.swizzle) return;
+  wish_swizzle(sema, transfer.copy.dst, *bytes, transfer.stmt.swizzle->span);
+  wish_swizzle(sema, transfer.copy.src, *bytes, transfer.stmt.swizzle->span);
+}
+
+// Everything up to the copy itself; false after a report.
+bool prepare(Sema& sema, Transfer& transfer) {
+  if (!join_sides(sema, transfer)) return false;
+  const ast::MoveStmt& stmt = transfer.stmt;
+  const bool bulk = stmt.engine == ast::Engine::kTma;
+  if (stmt.is_async && !bulk && !check_async(sema, transfer)) return false;
+  if (bulk && !check_bulk(sema, transfer)) return false;
+  take_swizzle(sema, transfer);
+  place_copy(sema, transfer);
+  return check_place(sema, transfer) && tie_to_event(sema, transfer);
+}
+
+}  // namespace
+
+void analyse_move(Sema& sema, const ast::MoveStmt& stmt, Span span) {
+  const auto fail = [&] {
+    if (find_handle(sema, stmt.handle.text) == nullptr) declare(sema, stmt.handle, {});
+  };
+  const std::string word(sema.sources.text(stmt.word_span));
+  if (!check_in_kernel(sema, stmt.word_span, format("`{}`", word)) ||
+      !check_forms(sema, stmt, word)) {
     return fail();
   }
-  emit(sema, ir::Copy{.src = from, .dst = dst, .unit = threads_of(level)}, span);
-  Operand handle;
-  handle.kind = Operand::Kind::kView;
-  handle.span = span;
-  handle.id = *to;
-  declare(sema, stmt.handle, {Symbol::Kind::kOperand, handle, {}});
+  Transfer transfer{.stmt = stmt, .span = span, .word = word, .copy = {}};
+  if (stmt.after.valid()) wait_before(sema, stmt.after, span);
+  if (stmt.handle.valid()) {
+    transfer.handle = open_handle(sema, stmt.handle);
+    Handle& handle = sema.handles[*transfer.handle];
+    const bool fresh = !handle.is_placeholder && handle.copies.empty();
+    if (fresh) handle.kind = Handle::Kind::kSynchronous;  // until its copy is there
+    if (!stmt.target.valid() && !handle.rotates) join_rotation(sema, *transfer.handle, span);
+    if (!check_named_target(sema, stmt)) return fail();
+  }
+  if (!prepare(sema, transfer)) return fail();
+  const std::optional<std::size_t> handle = transfer.handle;
+  const ir::ValueId buffer = transfer.whole;
+  emit_transfer(sema, std::move(transfer));
+  if (handle) declare_handle(sema, *handle, stmt.handle, buffer);
 }
 
 }  // namespace kiln::sema

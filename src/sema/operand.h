@@ -39,6 +39,7 @@ struct Operand {
     kView,      // a buffer or a view of one (`id`)
     kArray,     // an array of buffers, not subscripted yet (`id`, `array_rank`)
     kFragment,  // a register tile (`id`)
+    kEvent,     // an event or an array of them (`id`)
     kString,
     kWildcard,
   };

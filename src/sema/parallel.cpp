@@ -74,6 +74,13 @@ void collect_inner(const ast::Ast& ast, ast::StmtId id, std::vector<ast::StmtId>
   if (id.valid()) std::visit(InnerParallels{ast, id, out}, ast[id].node);
 }
 
+// Groups that number threads or blocks; a cluster only says which blocks belong together.
+std::size_t counted_groups(const ast::ParallelStmt& stmt) {
+  return static_cast<std::size_t>(std::count_if(
+      stmt.groups.begin(), stmt.groups.end(),
+      [](const ast::ParallelGroup& group) { return group.level != ast::Level::kCluster; }));
+}
+
 // Levels of nesting below and including the statement's first group.
 std::size_t nest_depth(const ast::Ast& ast, ast::StmtId id) {
   const auto* stmt = ast.as<ast::ParallelStmt>(id);
@@ -81,7 +88,7 @@ std::size_t nest_depth(const ast::Ast& ast, ast::StmtId id) {
   collect_inner(ast, stmt->body, inner);
   std::size_t below = 0;
   for (ast::StmtId child : inner) below = std::max(below, nest_depth(ast, child));
-  return below + stmt->groups.size();
+  return below + counted_groups(*stmt);
 }
 
 // Levels by height above the innermost one, for a nest without annotations.
@@ -94,17 +101,21 @@ void infer_levels(Sema& sema, ast::StmtId id, std::size_t outer, std::size_t tot
   collect_inner(sema.ast, stmt->body, inner);
   std::size_t below = 0;
   for (ast::StmtId child : inner) below = std::max(below, nest_depth(sema.ast, child));
+  const std::size_t counted = counted_groups(*stmt);
+  std::size_t position = 0;
   for (std::size_t i = 0; i < stmt->groups.size(); ++i) {
     const ast::ParallelGroup& group = stmt->groups[i];
-    const std::size_t height = below + stmt->groups.size() - 1 - i;
+    if (group.level == ast::Level::kCluster) continue;
+    const std::size_t height = below + counted - 1 - position;
     const LevelRow* written = group.level ? row_of(*group.level) : nullptr;
     ir::Level level = kByHeight[std::min<std::size_t>(height, 3)];
-    if (outer + i == 0 && total >= 2) level = ir::Level::kBlock;
+    if (outer + position == 0 && total >= 2) level = ir::Level::kBlock;
     if (written != nullptr) level = written->level;
     sema.levels[{id, i}] = level;
+    ++position;
   }
   for (ast::StmtId child : inner) {
-    infer_levels(sema, child, outer + stmt->groups.size(), total);
+    infer_levels(sema, child, outer + counted, total);
   }
 }
 
@@ -256,14 +267,8 @@ void check_threads(Sema& sema, const ast::ParallelGroup& group, const std::vecto
 
 bool check_level(Sema& sema, const ast::ParallelGroup& group, ir::Level level) {
   const Span where = group.level_span.valid() ? group.level_span : group.span;
-  if (group.level == ast::Level::kDevice || group.level == ast::Level::kCluster) {
-    if (group.level == ast::Level::kCluster && !sema.arch.has_cluster) {
-      (void)sema.diags.report<diag::LevelUnsupported>(where, sema.arch.name, "cluster")
-          .help("clusters exist from sm_90a on")
-          .emit();
-    } else {
-      refuse(sema, where, format("`: {}`", spelling(*group.level)));
-    }
+  if (group.level == ast::Level::kDevice) {
+    refuse(sema, where, format("`: {}`", spelling(*group.level)));
     return false;
   }
   if (level == ir::Level::kGroup4 && !sema.arch.has_warpgroup) {
@@ -295,7 +300,10 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
 ir::RegionId analyse_level_body(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id,
                                 std::size_t index, const std::vector<Axis>& axes) {
   return in_region(sema, [&] {
-    if (sema.place.parallel == sema.place.launch) declare_mutable_params(sema);
+    if (sema.place.parallel == sema.place.launch) {
+      sema.launch_body = sema.regions.back();
+      declare_mutable_params(sema);
+    }
     std::vector<ir::VarId> vars;
     Operand tuple;
     tuple.kind = Operand::Kind::kTuple;
@@ -344,8 +352,11 @@ void analyse_in_one_block(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId
   const ir::OpId launch = open_parallel(sema, ir::Level::kBlock, span);
   std::get<ir::Parallel>(sema.function.ops[launch].data).vars = {
       add_var(sema, "block", ir::VarKind::kParallel, 1, span)};
-  sema.place = {true, ir::Level::kBlock, launch, launch, {}, {}};
+  sema.place = {.in_kernel = true, .level = ir::Level::kBlock, .parallel = launch, .launch = launch,
+                .divergent_in_block = {}, .divergent_in_warp = {},
+                .unit = {ir::Level::kBlock, launch}};
   const ir::RegionId body = in_region(sema, [&] {
+    sema.launch_body = sema.regions.back();
     declare_mutable_params(sema);
     analyse_groups(sema, stmt, id, index);
   });
@@ -363,21 +374,110 @@ ir::Level level_after_refusal(ir::Level level, const Place& outer) {
   return inside && level == ir::Level::kGroup ? ir::Level::kGroup4 : level;
 }
 
+// Declares the axes of a cluster; the launch inside takes them.
+void declare_cluster(Sema& sema, const ast::ParallelGroup& group, const std::vector<Axis>& axes) {
+  Operand tuple;
+  tuple.kind = Operand::Kind::kTuple;
+  for (const Axis& axis : axes) {
+    const ir::VarId var = add_var(sema, axis.name.valid() ? axis.name.text : "c",
+                                  ir::VarKind::kParallel, axis.bound.extent, axis.name.span);
+    sema.cluster.push_back(var);
+    Symbol symbol{Symbol::Kind::kParallel, make_int(ir::Expr::var(var), axis.name.span), {}};
+    symbol.operand.integer.bound = axis.bound;
+    tuple.elements.push_back(symbol.operand.integer);
+    declare(sema, axis.name, std::move(symbol));
+  }
+  declare(sema, group.tuple, {Symbol::Kind::kParallel, tuple, {}});
+}
+
+// A cluster has a constant number of blocks, few enough for the hardware.
+bool check_cluster(Sema& sema, const ast::ParallelGroup& group, const std::vector<Axis>& axes) {
+  const Span where = group.level_span.valid() ? group.level_span : group.span;
+  if (sema.place.in_kernel) {
+    (void)sema.diags.report<diag::LevelOrder>(where, "cluster", spelling_of(sema.place.level))
+        .help("a cluster is a group of blocks: put it around the `: block`")
+        .emit();
+    return false;
+  }
+  if (!sema.arch.has_cluster) {
+    (void)sema.diags.report<diag::LevelUnsupported>(where, sema.arch.name, "cluster")
+        .help("clusters exist from sm_90a on")
+        .emit();
+    return false;
+  }
+  std::int64_t blocks = 1;
+  for (const Axis& axis : axes) {
+    const auto extent = axis.bound.extent.constant();
+    if (!extent) {
+      (void)sema.diags
+          .report<diag::ExtentNotConstant>(axis.span, "a cluster", text(sema, axis.bound.extent))
+          .help("its size is fixed when the kernel is compiled")
+          .emit();
+      return false;
+    }
+    blocks = std::min<std::int64_t>(blocks * *extent, 1 << 20);
+  }
+  constexpr std::int64_t kBlocksMax = 8;  // CUDA: the size every device supports
+  if (blocks <= kBlocksMax) return true;
+  (void)sema.diags.report<diag::ClusterSize>(group.span, blocks, sema.arch.name, kBlocksMax)
+      .help("use at most {} blocks", kBlocksMax)
+      .emit();
+  return false;
+}
+
+void analyse_cluster(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, std::size_t index) {
+  const ast::ParallelGroup& group = stmt.groups[index];
+  const auto axes = axes_of(sema, group);
+  if (!axes || !check_cluster(sema, group, *axes)) return;
+  const std::vector<ir::VarId> outer = sema.cluster;
+  declare_cluster(sema, group, *axes);
+  if (index + 1 < stmt.groups.size()) {
+    analyse_groups(sema, stmt, id, index + 1);
+  } else {
+    analyse_body(sema, stmt.body);
+  }
+  sema.cluster = outer;
+}
+
+// The launch consists of the clusters around it: they must fill its grid.
+void join_cluster(Sema& sema, ir::OpId launch, const std::vector<Axis>& axes, Span span) {
+  if (sema.cluster.empty()) return;
+  if (sema.cluster.size() > axes.size()) {
+    (void)sema.diags.report<diag::ClusterAxes>(span, sema.cluster.size(), axes.size())
+        .help("give the cluster one bound for each axis of the grid")
+        .emit();
+    return;
+  }
+  for (std::size_t i = 0; i < sema.cluster.size(); ++i) {
+    const ir::Expr& blocks = axes[i].bound.extent;
+    const std::int64_t extent = sema.function.vars[sema.cluster[i]].extent.constant().value_or(1);
+    if (ir::always_divisible(blocks, extent)) continue;
+    const std::string message = format("axis {} of the grid does not divide into clusters", i);
+    if (const auto constant = blocks.constant()) {
+      (void)sema.diags.report<diag::ClusterGrid>(axes[i].span, i, *constant, extent)
+          .help("make it a multiple of {}: {}", extent, (*constant / extent + 1) * extent)
+          .emit();
+      continue;
+    }
+    sema.function.checks.push_back({extent, ir::Relation::kDivides, blocks, message, axes[i].span});
+  }
+  std::get<ir::Parallel>(sema.function.ops[launch].data).cluster = sema.cluster;
+  sema.cluster.clear();
+}
+
 void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, std::size_t index) {
   const ast::ParallelGroup& group = stmt.groups[index];
   ir::Level level = sema.levels[{id, index}];
   const Span span = index == 0 ? stmt.word_span : group.span;
-  if (!sema.place.in_kernel && level != ir::Level::kBlock && group.level != ast::Level::kDevice &&
-      group.level != ast::Level::kCluster) {
+  if (group.level == ast::Level::kCluster) return analyse_cluster(sema, stmt, id, index);
+  if (!sema.place.in_kernel && level != ir::Level::kBlock && group.level != ast::Level::kDevice) {
     analyse_in_one_block(sema, stmt, id, index, span);
     return;
   }
   auto axes = axes_of(sema, group);
   if (axes) note_written_bounds(sema, group, *axes);
   const bool level_fits = check_level(sema, group, level);
-  const bool other_target =
-      group.level == ast::Level::kDevice || group.level == ast::Level::kCluster;
-  if (other_target) return;  // refused: what stands inside would only be misjudged
+  if (group.level == ast::Level::kDevice) return;  // what stands inside would only be misjudged
   const Place outer = sema.place;
   if (axes && level_fits) {
     if (level == ir::Level::kBlock) {
@@ -395,7 +495,13 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
   if (!level_fits) level = level_after_refusal(level, outer);
   const ir::OpId op = open_parallel(sema, level, span);
   const ir::OpId launch = level == ir::Level::kBlock && !outer.in_kernel ? op : outer.launch;
-  sema.place = {true, level, op, launch, outer.divergent_in_block, outer.divergent_in_warp};
+  sema.place.in_kernel = true;
+  sema.place.level = level;
+  sema.place.parallel = op;
+  sema.place.launch = launch;
+  sema.place.unit = {level, op};
+  if (level != ir::Level::kBlock) sema.place.nest.push_back(op);
+  if (level == ir::Level::kBlock && !outer.in_kernel) join_cluster(sema, op, *axes, span);
   const ir::RegionId body = analyse_level_body(sema, stmt, id, index, *axes);
   auto& parallel = std::get<ir::Parallel>(sema.function.ops[op].data);
   parallel.body = body;
@@ -406,6 +512,14 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
 }  // namespace
 
 void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
+  if (sema.place.inthreads.valid()) {
+    const Span region = sema.function.ops[sema.place.inthreads].span;
+    (void)sema.diags.report<diag::InthreadsParallel>(stmt.word_span)
+        .label(region, "the region")
+        .help("put the `parallel` around the `inthreads`")
+        .emit();
+    return;
+  }
   if (!stmt.attributes.empty()) refuse(sema, stmt.attributes[0].span, "an attribute on `parallel`");
   const Symbol* stream = sema.scopes.find(stmt.stream.text);
   const bool stream_refused = stream != nullptr && stream->operand.is_error();
@@ -415,9 +529,7 @@ void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id)
     (void)sema.diags.report<diag::ParallelNestedAsync>(stmt.async_span)
         .help("remove `.async` here")
         .emit();
-  } else if (stmt.is_async) {
-    refuse(sema, stmt.async_span, "`parallel.async`");
-  }
+  }  // else: the host waits at the end of the function, for this launch as for all others
   if (!sema.place.in_kernel) {
     constexpr std::size_t kLevelsMax = 4;
     const std::size_t depth = nest_depth(sema.ast, id);

@@ -80,8 +80,10 @@ std::vector<const TileAccess*> Products::accesses_to(ir::ValueId root, bool writ
   return out;
 }
 
+// A copy that keeps the order of dimensions.
 bool Products::is_copy(const TileAccess& access) const {
-  return std::holds_alternative<ir::Copy>(function_.ops[access.op].data);
+  const auto* copy = std::get_if<ir::Copy>(&function_.ops[access.op].data);
+  return copy != nullptr && copy->permutation.empty();
 }
 
 const TileAccess* Products::load_of(ir::ValueId frag) const {

@@ -20,10 +20,12 @@ struct Symbol {
     kAccumulator,
     kTile,       // loaded by mma.load
     kMmaFuture,  // of `mma.row.row.async`
+    kHandle,     // of a copy: number `handle` of the function; `operand` is its buffer
   };
   Kind kind = Kind::kOperand;
   Operand operand;
   Span span;
+  std::size_t handle = 0;
 };
 
 class Scopes {

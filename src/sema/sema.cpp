@@ -5,7 +5,9 @@
 
 #include "ir/arguments.h"
 #include "sema/coverage.h"
+#include "sema/event.h"
 #include "sema/expression.h"
+#include "sema/future.h"
 #include "sema/statement.h"
 
 namespace kiln::sema {
@@ -174,6 +176,7 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
             .returns_scalar = false,
             .has_syntax_errors = tile_function.has_syntax_errors,
             .returned = false};
+  sema.plan = plan_names(ast, tile_function.span);
   function.body = in_region(sema, [&] {
     for (std::size_t i = 0; i < tile_function.params.size(); ++i) {
       analyse_param(sema, tile_function.params[i], i);
@@ -182,7 +185,11 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
     analyse_body(sema, tile_function.body);
   });
   // Where statements could not be read, what looks unused may be used there.
-  if (!tile_function.has_syntax_errors) check_tiles(sema);
+  if (!tile_function.has_syntax_errors) {
+    check_tiles(sema);
+    check_events(sema);
+    check_handles(sema);
+  }
   const bool needs_return = tile_function.result.kind == ast::ReturnType::Kind::kSpanned;
   if (needs_return && !tile_function.has_syntax_errors && !sema.returned &&
       tile_function.body.valid()) {

@@ -15,6 +15,12 @@
 
 namespace kiln::sema {
 
+// The warp or warpgroup that `mma` statements belong to, or a coarser level without one.
+struct Unit {
+  ir::Level level = ir::Level::kBlock;
+  ir::OpId parallel = {};  // or the `inthreads` region whose threads it is
+};
+
 // Where the statement being analysed stands.
 struct Place {
   bool in_kernel = false;
@@ -22,8 +28,69 @@ struct Place {
   ir::OpId parallel;                    // that Parallel
   ir::OpId launch;                      // the Parallel at kBlock around it
   // The innermost `if` or loop that only some threads of a block, of a warp, may go through.
+  // An `inthreads` region starts anew: all its threads go through it.
   Span divergent_in_block;
   Span divergent_in_warp;
+  // As level and parallel; in an `inthreads` region at thread level, of the unit around it.
+  Unit unit = {};
+  std::vector<ir::OpId> nest = {};  // the parallels inside of the launch, outermost first
+  ir::OpId inthreads = {};          // the innermost region
+};
+
+// What is known of an event, for the checks at the end of the function.
+struct EventInfo {
+  std::string name;
+  Span span;
+  std::vector<std::int64_t> extents;  // of the array; empty: a single event
+  bool ready = false;
+  Span waited;     // first
+  Span triggered;  // first
+};
+
+// Names of copies that `swap`, `rotate` or `select` connect share one array of buffers. Each name
+// holds the number of its buffer, in a cell when names change places.
+struct Rotation {
+  std::size_t names = 0;    // and buffers
+  bool exchanges = false;   // else the numbers are fixed
+  ir::ValueId array;        // [names, shape...]; the first copy says which shape
+  bool typed = false;
+  ir::ValueId event = {};   // of bulk copies that are waited for by name: a slot for each buffer
+  bool waited = false;      // under one of its names
+};
+
+// A name that a copy gave, or that waits for one (`dma.any`).
+struct Handle {
+  enum class Kind : std::uint8_t {
+    kPlaceholder,
+    kSynchronous,
+    kIssued,  // asynchronous, by the threads (cp.async)
+    kLoad,    // asynchronous and bulk, to shared memory
+    kStore,   // asynchronous and bulk, to global memory
+  };
+  std::string name;
+  Span span;
+  Kind kind = Kind::kPlaceholder;
+  bool is_placeholder = false;  // began as one
+  bool rotates = false;
+  std::size_t rotation = 0;     // its Rotation, if it rotates
+  std::int64_t position = 0;    // the buffer it starts with
+  ir::ValueId cell = {};        // the buffer it has, if names are exchanged
+  ir::ValueId future = {};      // kIssued
+  ir::ValueId event = {};       // kLoad, waited for by name: of its own
+  std::string completes = {};   // the event it completes instead
+  std::vector<ir::OpId> copies = {};
+  std::vector<ir::RegionId> regions = {};  // where they stand
+  bool used = false;                       // as an operand of `swap` or `rotate`
+  Span waited = {};
+  ir::RegionId waited_in = {};
+};
+
+// What the text of a function says about names before they are declared.
+struct NamePlan {
+  std::map<std::string, std::size_t> group = {};        // names that share buffers
+  std::vector<std::vector<std::string>> groups = {};
+  std::vector<bool> exchanges = {};                     // by group
+  std::map<std::string, std::string> completes = {};    // `trigger e after f`: f -> "e"
 };
 
 // A register tile: what is known so far, patched when the `mma` that uses it is seen.
@@ -73,6 +140,12 @@ struct Sema {
   std::map<std::string, std::size_t> scaled = {};  // in the innermost block: how often, by name
   std::map<ir::ValueId, Partial> partials = {};    // by accumulator, where one is collecting now
   std::map<ir::ValueId, SwizzleWish> swizzles;     // by shared allocation
+  std::map<ir::ValueId, EventInfo> events = {};
+  NamePlan plan = {};
+  std::vector<Handle> handles = {};
+  std::vector<Rotation> rotations = {};
+  ir::RegionId launch_body = {};
+  std::vector<ir::VarId> cluster = {};  // the axes of the `parallel : cluster` around the launch
   std::map<std::pair<ast::StmtId, std::size_t>, ir::Level> levels;  // of each group of a `parallel`
   std::map<ir::OpId, Span> threads_from;  // by launch: the `parallel` that set the thread count
   std::map<std::string, int> names_used;

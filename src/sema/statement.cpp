@@ -20,14 +20,11 @@ struct StatementVisitor {
   void operator()(const ast::ItupleDeclStmt& s) const { declare_ituple(sema, s, span); }
   void operator()(const ast::BufferDeclStmt& s) const { declare_buffers(sema, s, span); }
   void operator()(const ast::FragDeclStmt&) const { refused("`frag`"); }
-  void operator()(const ast::EventDeclStmt&) const { refused("`event`"); }
+  void operator()(const ast::EventDeclStmt& s) const { declare_events(sema, s, span); }
   void operator()(const ast::AssignStmt& s) const { assign(sema, s, span); }
   void operator()(const ast::ExprStmt& s) const { (void)evaluate(sema, s.value); }
   void operator()(const ast::MoveStmt& s) const { analyse_move(sema, s, span); }
-  void operator()(const ast::PlaceholderStmt& s) const {
-    refused("`.any`");
-    declare(sema, s.name, {});
-  }
+  void operator()(const ast::PlaceholderStmt& s) const { declare_placeholder(sema, s, span); }
   void operator()(const ast::MmaFillStmt& s) const { analyse_fill(sema, s, span); }
   void operator()(const ast::MmaLoadStmt& s) const { analyse_load(sema, s, span); }
   void operator()(const ast::MmaExecStmt& s) const { analyse_exec(sema, s, span); }
@@ -40,11 +37,11 @@ struct StatementVisitor {
   void operator()(const ast::AllReduceStmt&) const { refused("`all_reduce_sum`"); }
   void operator()(const ast::FragCopyStmt&) const { refused("`copy` of fragments"); }
   void operator()(const ast::WaitStmt& s) const { analyse_wait(sema, s, span); }
-  void operator()(const ast::TriggerStmt&) const { refused("`trigger`"); }
-  void operator()(const ast::RotateStmt& s) const { refused(s.is_swap ? "`swap`" : "`rotate`"); }
+  void operator()(const ast::TriggerStmt& s) const { analyse_trigger(sema, s, span); }
+  void operator()(const ast::RotateStmt& s) const { analyse_rotate(sema, s, span); }
   void operator()(const ast::ReturnStmt& s) const;
   void operator()(const ast::SyncStmt& s) const { analyse_sync(sema, s, span); }
-  void operator()(const ast::CallStmt&) const { refused("`call`"); }
+  void operator()(const ast::CallStmt& s) const { analyse_call(sema, s, span); }
   void operator()(const ast::CppStmt&) const { refused("`__cpp__`"); }
   void operator()(const ast::AsmStmt&) const { refused("inline assembly"); }
   void operator()(const ast::AssertStmt& s) const { analyse_assert(sema, s, span); }
@@ -55,7 +52,7 @@ struct StatementVisitor {
   void operator()(const ast::ForeachStmt& s) const { analyse_foreach(sema, s, span); }
   void operator()(const ast::WhileStmt&) const { refused("`while`"); }
   void operator()(const ast::IfStmt& s) const { analyse_if(sema, s, span); }
-  void operator()(const ast::InthreadsStmt&) const { refused("`inthreads`"); }
+  void operator()(const ast::InthreadsStmt& s) const { analyse_inthreads(sema, s, span); }
   void operator()(const ast::BreakStmt&) const { refused("`break`"); }
   void operator()(const ast::ContinueStmt&) const { refused("`continue`"); }
   void operator()(const ast::YieldStmt&) const { refused("`yield`"); }

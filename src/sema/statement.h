@@ -37,6 +37,21 @@ void analyse_move(Sema& sema, const ast::MoveStmt& stmt, Span span);
 // not fit its rows.
 void wish_swizzle(Sema& sema, ir::ValueId view, std::int64_t bytes, Span span);
 
+// inthreads.cpp
+void analyse_inthreads(Sema& sema, const ast::InthreadsStmt& stmt, Span span);
+
+// event.cpp
+void declare_events(Sema& sema, const ast::EventDeclStmt& stmt, Span span);
+void analyse_trigger(Sema& sema, const ast::TriggerStmt& stmt, Span span);
+
+// future.cpp
+void declare_placeholder(Sema& sema, const ast::PlaceholderStmt& stmt, Span span);
+void analyse_wait(Sema& sema, const ast::WaitStmt& stmt, Span span);
+void analyse_rotate(Sema& sema, const ast::RotateStmt& stmt, Span span);
+
+// device_call.cpp
+void analyse_call(Sema& sema, const ast::CallStmt& stmt, Span span);
+
 // mma.cpp
 void analyse_fill(Sema& sema, const ast::MmaFillStmt& stmt, Span span);
 void analyse_load(Sema& sema, const ast::MmaLoadStmt& stmt, Span span);
@@ -52,7 +67,6 @@ struct ScaledBlock {
 void leave_scaled(Sema& sema, ScaledBlock outer);
 void analyse_commit(Sema& sema, Span span);
 void analyse_mma_wait(Sema& sema, const ast::MmaWaitStmt& stmt, Span span);
-void analyse_wait(Sema& sema, const ast::WaitStmt& stmt, Span span);
 // Reports register tiles whose shape stayed unknown and accumulators nobody stores.
 void check_tiles(Sema& sema);
 

@@ -1,0 +1,263 @@
+// `tma` statements: what the hardware asks of the tile, and what completes the copy.
+//
+//   tma.load src => s;                 copy bulk event=%landed; trigger %landed; event_wait %landed
+//   tma.load.async<full[i]> src => s;  copy bulk async event=%full slot=i
+//   f = tma.load.async src => shared;  copy bulk async event=%landed; trigger %landed
+//   tma.copy s => dst;                 copy bulk; bulk_wait
+//
+// An event that the program does not name is one of the compiler's own.
+#include <algorithm>
+
+#include "ir/prove.h"
+#include "sema/event.h"
+#include "sema/expression.h"
+#include "sema/future.h"
+#include "sema/inthreads.h"
+#include "sema/move.h"
+#include "sema/view.h"
+
+namespace kiln::sema {
+
+namespace {
+
+constexpr std::int64_t kAlignment = 16;  // bytes, of rows and of the distance between them
+constexpr std::size_t kRankMax = 5;
+
+bool known_at_launch(const ir::Function& function, const ir::Expr& expr) {
+  std::vector<ir::VarId> vars;
+  expr.collect_vars(vars);
+  return std::all_of(vars.begin(), vars.end(), [&](ir::VarId var) {
+    const ir::VarKind kind = function.vars[var].kind;
+    return kind == ir::VarKind::kDim || kind == ir::VarKind::kScalar;
+  });
+}
+
+bool is_load(const Sema& sema, const ir::Copy& copy) {
+  return sema.function.view_type(copy.dst).space == ir::Space::kShared;
+}
+
+// The multiple of 16 bytes nearest below or above, in elements.
+std::string nearest_text(std::int64_t bytes, std::int64_t size) {
+  const std::int64_t below = bytes / kAlignment * kAlignment;
+  const std::int64_t above = below + kAlignment;
+  if (below == 0) return format("{} elements", above / size);
+  return format("{} or {} elements", below / size, above / size);
+}
+
+bool check_inner(Sema& sema, const Transfer& transfer) {
+  const ir::Copy& copy = transfer.copy;
+  const ir::ViewType& tile =
+      sema.function.view_type(is_load(sema, copy) ? copy.dst : copy.src);
+  const std::int64_t size = size_bytes(tile.dtype);
+  const auto inner = tile.shape.back().constant();
+  if (!inner) {
+    (void)sema.diags
+        .report<diag::ExtentNotConstant>(transfer.span, "the tile to copy",
+                                         text(sema, tile.shape.back()))
+        .help("take a tile of constant extents with `.subspan(...).at(...)`")
+        .emit();
+    return false;
+  }
+  if (*inner * size % kAlignment == 0) return true;
+  (void)sema.diags
+      .report<diag::TmaInner>(transfer.stmt.word_span, *inner * size, transfer.word, kAlignment)
+      .help("make the rows {} long, or use `dma.copy`", nearest_text(*inner * size, size))
+      .emit();
+  return false;
+}
+
+// Rows of the global buffer must start at multiples of 16 bytes: proved, or checked at entry.
+bool check_pitch(Sema& sema, const Transfer& transfer, const ir::ResolvedView& global) {
+  const ir::ViewType& root = sema.function.view_type(global.root);
+  if (root.shape.size() < 2) return true;
+  const std::int64_t size = size_bytes(root.dtype);
+  const std::int64_t elements = kAlignment / std::min(size, kAlignment);
+  const ir::Expr& pitch = root.shape.back();
+  if (ir::always_divisible(pitch, elements)) return true;
+  if (const auto constant = pitch.constant()) {
+    (void)sema.diags
+        .report<diag::TmaPitch>(transfer.stmt.word_span, view_name(sema, global.root),
+                                *constant * size, transfer.word, kAlignment)
+        .help("give its rows {}, or use `dma.copy`", nearest_text(*constant * size, size))
+        .emit();
+    return false;
+  }
+  sema.function.checks.push_back(
+      {elements, ir::Relation::kDivides, pitch,
+       format("rows of `{}` must be multiples of {} bytes for `{}`", view_name(sema, global.root),
+              kAlignment, transfer.word),
+       transfer.stmt.word_span});
+  return true;
+}
+
+// What the tile may not leave must be an extent that the host knows.
+bool check_limits(Sema& sema, const Transfer& transfer, const ir::ResolvedView& global,
+                  const std::vector<ir::Expr>& shape) {
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::size_t root = global.dropped + d;
+    const ir::Expr end = global.origin[root] + shape[d];
+    for (const ir::Expr& limit : global.limits[root]) {
+      if (known_at_launch(sema.function, limit)) continue;
+      if (ir::always_less_equal(sema.function, end, limit)) continue;
+      const ir::Expr there = limit - global.origin[root];
+      if (there.constant()) {
+        (void)sema.diags
+            .report<diag::CopyShape>(transfer.stmt.word_span, d, text(sema, there),
+                                     text(sema, shape[d]))
+            .help("give both sides {} elements, or use `dma.copy`, which fills up with zeros",
+                  text(sema, there))
+            .emit();
+        return false;
+      }
+      (void)sema.diags
+          .report<diag::TmaExtents>(transfer.stmt.word_span, transfer.word,
+                                    text(sema, there))
+          .help("use `dma.copy` for tiles whose extents the kernel computes")
+          .emit();
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool check_bulk_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
+  if (!sema.arch.has_tma) {
+    (void)sema.diags.report<diag::TmaUnsupported>(stmt.word_span, sema.arch.name)
+        .help("use `dma.copy`, or --arch sm_90a")
+        .emit();
+    return false;
+  }
+  if (stmt.op == ast::MoveOp::kPad || stmt.op == ast::MoveOp::kTransp) {
+    refuse(sema, stmt.word_span, format("`{}`", word));
+    return false;
+  }
+  const bool evicts = stmt.eviction != ast::Eviction::kNone;
+  if (evicts && (stmt.multicast || stmt.op == ast::MoveOp::kCopy)) {
+    (void)sema.diags
+        .report<diag::TmaModifier>(stmt.word_span, format(".{}", spelling(stmt.eviction)),
+                                   stmt.multicast ? std::string_view("`.multicast`")
+                                                  : std::string_view("`tma.copy`"))
+        .help("{}", stmt.multicast ? "leave one of them out" : "use `tma.load`")
+        .emit();
+    return false;
+  }
+  const auto& cluster = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data).cluster;
+  if (!stmt.multicast || !cluster.empty()) return true;
+  (void)sema.diags.report<diag::ClusterMissing>(stmt.word_span, "`.multicast`")
+      .help("put a `parallel ... : cluster` around the block, or leave `.multicast` out")
+      .emit();
+  return false;
+}
+
+bool check_bulk(Sema& sema, const Transfer& transfer) {
+  const ir::Copy& copy = transfer.copy;
+  const ir::ViewType& from = sema.function.view_type(copy.src);
+  const ir::ViewType& to = sema.function.view_type(copy.dst);
+  const bool load = from.space == ir::Space::kGlobal && to.space == ir::Space::kShared;
+  const bool store = from.space == ir::Space::kShared && to.space == ir::Space::kGlobal;
+  if (!load && !store) {
+    (void)sema.diags
+        .report<diag::CopyDirection>(transfer.stmt.word_span, transfer.word, space_name(from.space),
+                                     space_name(to.space))
+        .help("`tma` copies between global and shared memory: use `dma.copy`")
+        .emit();
+    return false;
+  }
+  if (store && transfer.stmt.multicast) {
+    (void)sema.diags
+        .report<diag::TmaModifier>(transfer.stmt.word_span, ".multicast", "a copy to global memory")
+        .help("leave `.multicast` out")
+        .emit();
+    return false;
+  }
+  if (from.shape.empty() || from.shape.size() > kRankMax) {
+    (void)sema.diags
+        .report<diag::TmaRank>(transfer.stmt.word_span, transfer.word, kRankMax, from.shape.size())
+        .help("copy slices of rank {}, or use `dma.copy`", kRankMax)
+        .emit();
+    return false;
+  }
+  const ir::ResolvedView global = ir::resolve_view(sema.function, load ? copy.src : copy.dst);
+  return check_inner(sema, transfer) && check_pitch(sema, transfer, global) &&
+         check_limits(sema, transfer, global, load ? to.shape : from.shape);
+}
+
+namespace {
+
+// A copy of each warp or warpgroup needs an event of its own, which only the program can give.
+bool check_one_copy(Sema& sema, const Transfer& transfer) {
+  if (transfer.copy.unit == 0) return true;
+  refuse(sema, transfer.stmt.word_span,
+         format("`{}` of a tile for each warpgroup, warp or thread without `.async<event>`",
+                transfer.word));
+  return false;
+}
+
+void emit_store(Sema& sema, const Transfer& transfer) {
+  const ir::OpId op = emit(sema, transfer.copy, transfer.span);
+  if (!transfer.stmt.is_async) {
+    emit(sema, ir::BulkWait{}, transfer.span);
+  } else if (transfer.handle) {
+    add_copy(sema, *transfer.handle, Handle::Kind::kStore, op);
+  }
+}
+
+// The event and slot that a load waited for by name completes.
+void own_event(Sema& sema, Transfer& transfer) {
+  Handle& handle = sema.handles[*transfer.handle];
+  if (!handle.rotates) {
+    handle.event = hidden_event(sema, 1, transfer.span);
+    transfer.copy.event = handle.event;
+    return;
+  }
+  Rotation& rotation = sema.rotations[handle.rotation];
+  if (!rotation.event.valid()) {
+    rotation.event = hidden_event(sema, static_cast<std::int64_t>(rotation.names), transfer.span);
+  }
+  transfer.copy.event = rotation.event;
+  // The buffer that the copy goes to has the same number.
+  transfer.copy.slot = sema.function.def_as<ir::Subview>(transfer.copy.dst)->origin[0];
+}
+
+void emit_named_load(Sema& sema, Transfer transfer) {
+  const auto tied = sema.plan.completes.find(transfer.stmt.handle.text);
+  const bool completes = tied != sema.plan.completes.end();
+  if (!completes) {
+    if (!check_one_copy(sema, transfer)) return;
+    own_event(sema, transfer);
+  }
+  const ir::OpId op = emit(sema, transfer.copy, transfer.span);
+  add_copy(sema, *transfer.handle, Handle::Kind::kLoad, op);
+  if (completes) return;
+  emit(sema, ir::Trigger{.event = transfer.copy.event, .slot = transfer.copy.slot}, transfer.span);
+}
+
+}  // namespace
+
+void emit_bulk(Sema& sema, Transfer transfer) {
+  ir::Copy& copy = transfer.copy;
+  const ast::MoveStmt& stmt = transfer.stmt;
+  copy.bulk = true;
+  copy.async = stmt.is_async;
+  copy.multicast = stmt.multicast;
+  if (stmt.eviction == ast::Eviction::kFirst) copy.eviction = ir::Eviction::kFirst;
+  if (stmt.eviction == ast::Eviction::kLast) copy.eviction = ir::Eviction::kLast;
+  if (stmt.promote.valid()) {
+    copy.promotion = evaluate_constant(sema, stmt.promote, "the promotion").value_or(0);
+  }
+  if (!is_load(sema, copy)) return emit_store(sema, transfer);
+  if (copy.event.valid()) {
+    emit(sema, copy, transfer.span);
+    return;
+  }
+  if (stmt.is_async) return emit_named_load(sema, std::move(transfer));
+  if (!check_one_copy(sema, transfer)) return;
+  copy.event = hidden_event(sema, 1, transfer.span);
+  emit(sema, copy, transfer.span);
+  emit(sema, ir::Trigger{.event = copy.event}, transfer.span);
+  emit(sema, ir::EventWait{.event = copy.event}, transfer.span);
+}
+
+}  // namespace kiln::sema

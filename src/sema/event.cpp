@@ -1,0 +1,365 @@
+// Events: declarations, `trigger`, and `wait` for one.
+//
+//   shared event full[4], empty[4] = ready;   ->  %full = event : event<4>
+//   wait full[s];                             ->  event_wait event=%full slot=s
+//   wait empty.at(n);                         ->  event_wait slot=n mod 4 generation=n floordiv 4
+//   trigger empty;                            ->  for slot in 4 { trigger event=%empty slot=slot }
+//
+// Arrays of several dimensions are one row of slots, the last dimension fastest.
+#include "sema/event.h"
+
+#include <algorithm>
+
+#include "ir/prove.h"
+#include "sema/expression.h"
+#include "sema/future.h"
+#include "sema/statement.h"
+
+namespace kiln::sema {
+
+namespace {
+
+constexpr std::int64_t kArrivalsMax = (1 << 20) - 1;  // PTX: mbarrier.init's count
+constexpr std::int64_t kSlotsMax = 1024;
+
+const Symbol* event_symbol(const Sema& sema, ast::ExprId id) {
+  const auto* named = sema.ast.as<ast::NameExpr>(id);
+  const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
+  const bool is_event = symbol != nullptr && symbol->operand.kind == Operand::Kind::kEvent;
+  return is_event ? symbol : nullptr;
+}
+
+// The expression without its subscripts, which are collected outermost first.
+ast::ExprId peel(const Sema& sema, ast::ExprId id, std::vector<ast::ExprId>& items) {
+  while (const auto* subscript = sema.ast.as<ast::SubscriptExpr>(id)) {
+    items.insert(items.begin(), subscript->items.begin(), subscript->items.end());
+    id = subscript->base;
+  }
+  return id;
+}
+
+// What an expression that should be an event is instead; reports it.
+void report_no_event(Sema& sema, ast::ExprId id, std::string_view what) {
+  const Span span = sema.ast[id].span;
+  const auto* named = sema.ast.as<ast::NameExpr>(id);
+  if (named != nullptr && sema.scopes.find(named->name) == nullptr) {
+    (void)sema.diags.report<diag::UnknownName>(span, named->name)
+        .help_if(did_you_mean(named->name, sema.scopes.names()))
+        .emit();
+    return;
+  }
+  const Operand operand = evaluate(sema, id);
+  if (operand.is_error()) return;
+  (void)sema.diags
+      .report<diag::NotAnEvent>(span, sema.sources.text(span), describe(operand, sema.function),
+                                what)
+      .help("declare one in the block: `shared event name;`")
+      .emit();
+}
+
+// Reports a subscript that is outside for every value, or for the largest one.
+bool check_slot(Sema& sema, const Element& index, Span span, std::size_t dimension,
+                const EventInfo& info) {
+  const std::int64_t extent = info.extents[dimension];
+  const auto least = ir::minimum(sema.function, index.value);
+  const auto most = ir::upper_bound(sema.function, index.value);
+  const auto largest = most ? most->constant() : std::nullopt;
+  const auto constant = index.value.constant();
+  const bool outside = (constant && *constant < 0) || (least && *least >= extent) ||
+                       (largest && *largest >= extent);
+  if (!outside) return true;
+  (void)sema.diags
+      .report<diag::EventSlot>(span, text(sema, constant ? index.value : ir::Expr(largest.value_or(extent))),
+                               dimension, info.name, extent)
+      .help("subscripts go from 0 to {}", extent - 1)
+      .emit();
+  return false;
+}
+
+std::optional<EventRef> subscripted(Sema& sema, const EventInfo& info, EventRef ref,
+                                    const std::vector<ast::ExprId>& items) {
+  const auto indices = evaluate_list(sema, items, "the subscript of an event");
+  if (!indices) return std::nullopt;
+  if (indices->size() > info.extents.size()) {
+    (void)sema.diags
+        .report<diag::EventSubscripts>(ref.span, info.name, info.extents.size(), indices->size())
+        .help("`{}` is declared with {}", info.name,
+              join(info.extents, "", [](std::int64_t extent) { return format("[{}]", extent); }))
+        .emit();
+    return std::nullopt;
+  }
+  ref.count = 1;
+  for (std::size_t d = 0; d < info.extents.size(); ++d) {
+    ref.slot = ref.slot * info.extents[d];
+    if (d >= indices->size()) {
+      ref.count *= info.extents[d];
+      continue;
+    }
+    const IndexItem& item = (*indices)[d];
+    if (!item.element) {
+      (void)sema.diags.report<diag::WildcardMisplaced>(item.span).emit();
+      return std::nullopt;
+    }
+    if (!check_slot(sema, *item.element, item.span, d, info)) return std::nullopt;
+    ref.slot = ref.slot + item.element->value;
+  }
+  return ref;
+}
+
+bool steps(const ast::UnaryExpr& unary) {
+  return unary.op == ast::UnaryOp::kPreIncrement || unary.op == ast::UnaryOp::kPostIncrement ||
+         unary.op == ast::UnaryOp::kPreDecrement || unary.op == ast::UnaryOp::kPostDecrement;
+}
+
+// A `n++` below the top of the argument; invalid when there is none.
+ast::ExprId inner_step(const ast::Ast& ast, ast::ExprId id) {
+  const auto* binary = ast.as<ast::BinaryExpr>(id);
+  if (binary == nullptr) return {};
+  for (const ast::ExprId side : {binary->left, binary->right}) {
+    const auto* unary = ast.as<ast::UnaryExpr>(side);
+    if (unary != nullptr && steps(*unary)) return side;
+    if (const ast::ExprId deeper = inner_step(ast, side); deeper.valid()) return deeper;
+  }
+  return {};
+}
+
+std::optional<EventRef> counted(Sema& sema, const EventInfo& info, EventRef ref,
+                                const ast::AtExpr& at) {
+  if (info.extents.size() != 1) {
+    (void)sema.diags.report<diag::EventAt>(at.at_span, info.name, info.extents.size())
+        .help("{}", info.extents.empty() ? format("write `{}` alone", info.name)
+                                         : format("pick one with `{}[i][j]`", info.name))
+        .emit();
+    return std::nullopt;
+  }
+  if (at.indices.size() != 1) {
+    (void)sema.diags.report<diag::EventAtCount>(at.at_span, at.indices.size())
+        .help("count over all slots: `{}.at(n)`", info.name)
+        .emit();
+    return std::nullopt;
+  }
+  if (const ast::ExprId step = inner_step(sema.ast, at.indices[0]); step.valid()) {
+    const Span span = sema.ast[step].span;
+    (void)sema.diags.report<diag::EventAtStep>(span, sema.sources.text(span))
+        .help("step in a statement of its own")
+        .emit();
+    return std::nullopt;
+  }
+  const auto number = evaluate_index(sema, at.indices[0], "the argument of `.at`");
+  if (!number) return std::nullopt;
+  ref.slot = ir::mod(number->value, info.extents[0]);
+  ref.generation = ir::floor_div(number->value, info.extents[0]);
+  ref.count = 1;
+  return ref;
+}
+
+// Runs `act` for each slot that the reference names.
+template <class Act>
+void for_each_slot(Sema& sema, const EventRef& ref, Span span, Act&& act) {
+  if (ref.count == 1) {
+    act(ref.slot);
+    return;
+  }
+  const ir::VarId var = add_var(sema, "slot", ir::VarKind::kLoop, ref.count, span);
+  const ir::OpId loop = emit(sema, ir::For{var, 0, ref.count, 1, 0, {}}, span);
+  const ir::RegionId body = in_region(sema, [&] { act(ref.slot + ir::Expr::var(var)); });
+  std::get<ir::For>(sema.function.ops[loop].data).body = body;
+}
+
+void note_first(Span& first, Span here) {
+  if (!first.valid()) first = here;
+}
+
+bool check_event_placement(Sema& sema, const ast::EventDeclStmt& stmt, Span span) {
+  const Span where = stmt.storage_span.valid() ? stmt.storage_span : span;
+  const bool on_host = !sema.place.in_kernel;
+  const bool shared = stmt.storage == ast::Storage::kShared || stmt.storage == ast::Storage::kNone;
+  const bool global = stmt.storage == ast::Storage::kGlobal;
+  std::string_view place;
+  if (shared && on_host) place = "outside `parallel`";
+  if (global && !on_host) place = "inside `parallel`";
+  if (sema.place.inthreads.valid()) place = "inside `inthreads`";
+  if (!place.empty()) {
+    (void)sema.diags
+        .report<diag::EventPlacement>(where, global ? "global" : "shared", place)
+        .help("declare it `shared` in the body of the block, in front of the `inthreads` regions")
+        .emit();
+    return false;
+  }
+  if (shared) return true;
+  refuse(sema, where, format("a `{}` event", spelling(stmt.storage)));
+  return false;
+}
+
+// The extents of one declared event; nothing after a report.
+std::optional<std::vector<std::int64_t>> extents_of(Sema& sema, const ast::Declarator& item) {
+  const auto extents = evaluate_extents(sema, item.extents, format("the extent of `{}`", item.name.text));
+  if (!extents) return std::nullopt;
+  std::vector<std::int64_t> out;
+  std::int64_t slots = 1;
+  for (const Element& extent : *extents) {
+    const auto constant = extent.value.constant();
+    if (!constant) {
+      (void)sema.diags
+          .report<diag::ExtentNotConstant>(item.span, format("`{}`", item.name.text),
+                                           text(sema, extent.value))
+          .help("an array of events needs constant extents")
+          .emit();
+      return std::nullopt;
+    }
+    out.push_back(*constant);
+    slots = *constant > kSlotsMax ? kSlotsMax + 1 : slots * *constant;
+    if (slots > kSlotsMax) {
+      (void)sema.diags.report<diag::RankRange>(item.span, slots, kSlotsMax).emit();
+      return std::nullopt;
+    }
+  }
+  return out;
+}
+
+void declare_event(Sema& sema, const ast::EventDeclStmt::Item& item, std::int64_t arrivals) {
+  const ast::Name& name = item.declarator.name;
+  const auto extents = extents_of(sema, item.declarator);
+  if (!extents) {
+    declare(sema, name, {});
+    return;
+  }
+  std::int64_t slots = 1;
+  for (const std::int64_t extent : *extents) slots *= extent;
+  Operand operand;
+  operand.kind = Operand::Kind::kEvent;
+  operand.span = name.span;
+  operand.id = emit_value(sema, ir::Event{.name = name.text, .ready = item.ready, .stated = arrivals},
+                          item.declarator.span, ir::EventType{slots}, name.text);
+  sema.events[operand.id] = {name.text, name.span, *extents, item.ready, {}, {}};
+  declare(sema, name, {Symbol::Kind::kOperand, operand, {}});
+}
+
+}  // namespace
+
+bool names_event(const Sema& sema, ast::ExprId id) {
+  std::vector<ast::ExprId> items;
+  if (const auto* at = sema.ast.as<ast::AtExpr>(id)) id = at->base;
+  return event_symbol(sema, peel(sema, id, items)) != nullptr;
+}
+
+std::optional<EventRef> event_ref(Sema& sema, ast::ExprId id, std::string_view what) {
+  const auto* at = sema.ast.as<ast::AtExpr>(id);
+  std::vector<ast::ExprId> items;
+  const ast::ExprId base = peel(sema, at != nullptr ? at->base : id, items);
+  const Symbol* symbol = event_symbol(sema, base);
+  if (symbol == nullptr) {
+    report_no_event(sema, base, what);
+    return std::nullopt;
+  }
+  const EventRef ref{symbol->operand.id, 0, 1, std::nullopt, sema.ast[id].span};
+  const EventInfo info = sema.events.at(ref.event);
+  if (at != nullptr && items.empty()) return counted(sema, info, ref, *at);
+  if (at == nullptr) return subscripted(sema, info, ref, items);
+  (void)sema.diags.report<diag::EventAt>(at->at_span, info.name, 0)
+      .help("write `{}.at(n)` or `{}[s]`", info.name, info.name)
+      .emit();
+  return std::nullopt;
+}
+
+std::optional<EventRef> slot_ref(Sema& sema, ast::ExprId id, std::string_view what) {
+  auto ref = event_ref(sema, id, what);
+  if (!ref || ref->count == 1) return ref;
+  const EventInfo& info = sema.events.at(ref->event);
+  (void)sema.diags.report<diag::EventSubscripts>(ref->span, info.name, info.extents.size(), 0)
+      .help("pick one: `{}[0]`", info.name)
+      .emit();
+  return std::nullopt;
+}
+
+ir::ValueId hidden_event(Sema& sema, std::int64_t slots, Span span) {
+  // One row for the block however often the statement runs: it stands in front of everything.
+  const ir::ValueId event =
+      emit_value(sema, ir::Event{}, span, ir::EventType{slots}, "landed");
+  auto& here = sema.function.regions[sema.regions.back()].ops;
+  const ir::OpId op = here.back();
+  here.pop_back();
+  auto& launch = sema.function.regions[sema.launch_body].ops;
+  launch.insert(launch.begin(), op);
+  return event;
+}
+
+void wait_for_event(Sema& sema, ast::ExprId id, Span span) {
+  const auto ref = event_ref(sema, id, "`wait`");
+  if (!ref) return;
+  note_first(sema.events.at(ref->event).waited, span);
+  for_each_slot(sema, *ref, span, [&](const ir::Expr& slot) {
+    emit(sema,
+         ir::EventWait{.event = ref->event,
+                       .slot = slot,
+                       .tracked = !ref->generation,
+                       .generation = ref->generation.value_or(ir::Expr(0))},
+         span);
+  });
+}
+
+void declare_events(Sema& sema, const ast::EventDeclStmt& stmt, Span span) {
+  const bool placed = check_event_placement(sema, stmt, span);
+  std::int64_t arrivals = 0;
+  if (stmt.threads.valid()) {
+    const auto stated = evaluate_constant(sema, stmt.threads, "the number of arrivals");
+    arrivals = stated.value_or(0);
+    if (stated && (*stated < 1 || *stated > kArrivalsMax)) {
+      const auto& first = stmt.items.front().declarator.name.text;
+      (void)sema.diags
+          .report<diag::EventArrivals>(sema.ast[stmt.threads].span, first, *stated, kArrivalsMax)
+          .help("leave `<...>` out: kiln counts the threads that trigger it")
+          .emit();
+      arrivals = 0;
+    }
+  }
+  for (const ast::EventDeclStmt::Item& item : stmt.items) {
+    if (placed) {
+      declare_event(sema, item, arrivals);
+    } else {
+      declare(sema, item.declarator.name, {});
+    }
+  }
+}
+
+void analyse_trigger(Sema& sema, const ast::TriggerStmt& stmt, Span span) {
+  if (!check_in_kernel(sema, span, "`trigger`")) return;
+  if (stmt.cluster && std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data).cluster.empty()) {
+    (void)sema.diags.report<diag::ClusterMissing>(span, "`trigger.cluster`")
+        .help("put a `parallel ... : cluster` around the block, or write `trigger`")
+        .emit();
+    return;
+  }
+  if (stmt.refs.size() > 1 && !stmt.after.empty()) {
+    refuse(sema, span, "`trigger ... after` with several events");
+    return;
+  }
+  for (const ast::ExprId id : stmt.refs) {
+    const auto ref = stmt.after.empty() ? event_ref(sema, id, "`trigger`")
+                                        : slot_ref(sema, id, "`trigger ... after`");
+    if (!ref) continue;
+    note_first(sema.events.at(ref->event).triggered, span);
+    if (!stmt.after.empty()) tie_handles(sema, stmt.after, *ref);
+    for_each_slot(sema, *ref, span, [&](const ir::Expr& slot) {
+      emit(sema, ir::Trigger{.event = ref->event, .slot = slot, .cluster = stmt.cluster}, span);
+    });
+  }
+}
+
+void check_events(const Sema& sema) {
+  for (const auto& [id, event] : sema.events) {
+    if (event.waited.valid() && !event.triggered.valid() && !event.ready) {
+      (void)sema.diags.report<diag::EventNeverTriggered>(event.waited, event.name)
+          .label(event.span, "declared here")
+          .help("`trigger {};` where what it stands for is done", event.name)
+          .emit();
+    } else if (event.triggered.valid() && !event.waited.valid()) {
+      (void)sema.diags.report<diag::EventNeverWaited>(event.triggered, event.name)
+          .label(event.span, "declared here")
+          .help("`wait {};` in front of what depends on it", event.name)
+          .emit();
+    }
+  }
+}
+
+}  // namespace kiln::sema

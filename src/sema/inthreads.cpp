@@ -1,0 +1,301 @@
+// `inthreads`: which threads of the block a predicate chooses.
+//
+//   parallel wg by 3 : group-4 {
+//     inthreads.async (wg == 0) { ... }     ->  inthreads first=0 threads=128 async
+//     inthreads.async (wg >= 1) { ... }     ->  inthreads first=128 threads=256 async
+//
+// The predicate is evaluated for every thread number of the block: it may ask about indices of
+// parallels inside of the block only, which are functions of that number.
+#include "sema/inthreads.h"
+
+#include <algorithm>
+
+#include "ir/reflect.h"
+#include "sema/expression.h"
+#include "sema/statement.h"
+
+namespace kiln::sema {
+
+namespace {
+
+constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kWarpgroup = 128;
+
+bool is_comparison(ir::BinaryKind kind) {
+  return kind >= ir::BinaryKind::kEq && kind <= ir::BinaryKind::kGe;
+}
+
+// The predicate as operations, and what its parts depend on.
+class Predicate {
+ public:
+  Predicate(const Sema& sema, std::int64_t block_threads)
+      : function_(sema.function),
+        nest_(sema.place.nest),
+        block_threads_(block_threads),
+        values_(sema.function.vars.size()) {}
+
+  // Why the value chooses no threads; empty when it does.
+  [[nodiscard]] std::string problem(ir::ValueId value) const;
+  // Whether an operation in it is none of those that can be evaluated here.
+  [[nodiscard]] bool is_run_time(ir::ValueId value) const;
+  [[nodiscard]] bool holds(std::int64_t thread, ir::ValueId value);
+
+ private:
+  [[nodiscard]] const ir::OpData& data(ir::ValueId value) const {
+    return function_.ops[function_.values[value].def].data;
+  }
+  [[nodiscard]] bool is_unit(ir::VarId var) const;
+  // The thread indices that the value depends on.
+  [[nodiscard]] std::vector<ir::VarId> units_in(ir::ValueId value) const;
+  void set_thread(std::int64_t thread);
+  [[nodiscard]] std::int64_t evaluate(ir::ValueId value) const;
+  [[nodiscard]] std::int64_t evaluate(const ir::Binary& op) const;
+
+  const ir::Function& function_;
+  const std::vector<ir::OpId>& nest_;
+  std::int64_t block_threads_;
+  std::vector<std::int64_t> values_;  // of the variables, for one thread
+};
+
+bool Predicate::is_unit(ir::VarId var) const {
+  return std::any_of(nest_.begin(), nest_.end(), [&](ir::OpId id) {
+    const auto& vars = std::get<ir::Parallel>(function_.ops[id].data).vars;
+    return std::find(vars.begin(), vars.end(), var) != vars.end();
+  });
+}
+
+std::vector<ir::VarId> Predicate::units_in(ir::ValueId value) const {
+  std::vector<ir::VarId> out;
+  const ir::Op& op = function_.ops[function_.values[value].def];
+  if (const auto* index = std::get_if<ir::Index>(&op.data)) index->expr.collect_vars(out);
+  ir::for_each_operand(op, [&](std::string_view, ir::ValueId operand) {
+    const auto inner = units_in(operand);
+    out.insert(out.end(), inner.begin(), inner.end());
+  });
+  std::erase_if(out, [&](ir::VarId var) { return !is_unit(var); });
+  return out;
+}
+
+bool Predicate::is_run_time(ir::ValueId value) const {
+  if (!function_.values[value].def.valid()) return true;  // a parameter
+  if (std::holds_alternative<ir::Const>(data(value))) return false;
+  if (const auto* index = std::get_if<ir::Index>(&data(value))) {
+    std::vector<ir::VarId> vars;
+    index->expr.collect_vars(vars);
+    return std::any_of(vars.begin(), vars.end(), [&](ir::VarId var) { return !is_unit(var); });
+  }
+  if (const auto* op = std::get_if<ir::Unary>(&data(value))) return is_run_time(op->operand);
+  if (const auto* op = std::get_if<ir::Cast>(&data(value))) return is_run_time(op->operand);
+  if (const auto* op = std::get_if<ir::Binary>(&data(value))) {
+    return is_run_time(op->left) || is_run_time(op->right);
+  }
+  return true;
+}
+
+std::string Predicate::problem(ir::ValueId value) const {
+  if (const auto* op = std::get_if<ir::Unary>(&data(value)); op != nullptr) {
+    return problem(op->operand);
+  }
+  const auto* op = std::get_if<ir::Binary>(&data(value));
+  if (op == nullptr) return "it is the same for all threads";
+  if (!is_comparison(op->kind)) {
+    const std::string left = problem(op->left);
+    return left.empty() ? problem(op->right) : left;
+  }
+  const bool left = !units_in(op->left).empty();
+  const bool right = !units_in(op->right).empty();
+  if (left && right) return "it compares two thread indices with each other";
+  if (!left && !right) return "a part of it is the same for all threads";
+  return "";
+}
+
+// An instance's number counts its axes, the last one fastest.
+void Predicate::set_thread(std::int64_t thread) {
+  std::int64_t around = block_threads_;
+  for (const ir::OpId id : nest_) {
+    const auto& parallel = std::get<ir::Parallel>(function_.ops[id].data);
+    std::int64_t instance = thread % around / parallel.unit;
+    for (auto var = parallel.vars.rbegin(); var != parallel.vars.rend(); ++var) {
+      const std::int64_t extent = function_.vars[*var].extent.constant().value_or(1);
+      values_[var->index] = instance % extent;
+      instance /= extent;
+    }
+    around = parallel.unit;
+  }
+}
+
+bool Predicate::holds(std::int64_t thread, ir::ValueId value) {
+  set_thread(thread);
+  return evaluate(value) != 0;
+}
+
+std::int64_t Predicate::evaluate(const ir::Binary& op) const {
+  const std::int64_t a = evaluate(op.left);
+  const std::int64_t b = evaluate(op.right);
+  switch (op.kind) {
+    case ir::BinaryKind::kAdd: return a + b;
+    case ir::BinaryKind::kSub: return a - b;
+    case ir::BinaryKind::kMul: return a * b;
+    case ir::BinaryKind::kDiv: return b == 0 ? 0 : a / b;
+    case ir::BinaryKind::kRem: return b == 0 ? 0 : a % b;
+    case ir::BinaryKind::kAnd: return a & b;
+    case ir::BinaryKind::kOr: return a | b;
+    case ir::BinaryKind::kXor: return a ^ b;
+    case ir::BinaryKind::kShl: return b < 0 || b > 31 ? 0 : a << b;
+    case ir::BinaryKind::kShr: return b < 0 || b > 31 ? 0 : a >> b;
+    case ir::BinaryKind::kMin: return std::min(a, b);
+    case ir::BinaryKind::kMax: return std::max(a, b);
+    case ir::BinaryKind::kEq: return a == b;
+    case ir::BinaryKind::kNe: return a != b;
+    case ir::BinaryKind::kLt: return a < b;
+    case ir::BinaryKind::kLe: return a <= b;
+    case ir::BinaryKind::kGt: return a > b;
+    case ir::BinaryKind::kGe: return a >= b;
+    case ir::BinaryKind::kLogicalAnd: return a != 0 && b != 0;
+    case ir::BinaryKind::kLogicalOr: return a != 0 || b != 0;
+  }
+  return 0;
+}
+
+std::int64_t Predicate::evaluate(ir::ValueId value) const {
+  if (const auto* op = std::get_if<ir::Const>(&data(value))) {
+    return static_cast<std::int64_t>(op->value);
+  }
+  if (const auto* op = std::get_if<ir::Index>(&data(value))) return op->expr.evaluate(values_);
+  if (const auto* op = std::get_if<ir::Cast>(&data(value))) return evaluate(op->operand);
+  if (const auto* op = std::get_if<ir::Binary>(&data(value))) return evaluate(*op);
+  const auto& op = std::get<ir::Unary>(data(value));
+  const std::int64_t operand = evaluate(op.operand);
+  if (op.kind == ir::UnaryKind::kNot) return operand == 0 ? 1 : 0;
+  return op.kind == ir::UnaryKind::kNegate ? -operand : ~operand;
+}
+
+void report_predicate(Sema& sema, Span span, std::string_view why) {
+  (void)sema.diags.report<diag::InthreadsPredicate>(span, sema.sources.text(span), why)
+      .help("compare an index of a `parallel` inside of the block with a number; `if` takes other conditions")
+      .emit();
+}
+
+// The threads for which the value holds, among `outer`.
+std::optional<ThreadRun> run_of(Sema& sema, Predicate& predicate, ir::ValueId value, Span span,
+                                ThreadRun outer) {
+  std::vector<ThreadRun> runs;
+  for (std::int64_t t = outer.first; t < outer.first + outer.threads; ++t) {
+    if (!predicate.holds(t, value)) continue;
+    if (runs.empty() || runs.back().first + runs.back().threads != t) runs.push_back({t, 0});
+    ++runs.back().threads;
+  }
+  if (runs.empty()) {
+    report_predicate(sema, span, format("none of the {} threads fulfils it", outer.threads));
+    return std::nullopt;
+  }
+  if (runs[0].threads == outer.threads) {
+    report_predicate(sema, span, format("all {} threads fulfil it", outer.threads));
+    return std::nullopt;
+  }
+  if (runs.size() == 1) return runs[0];
+  (void)sema.diags
+      .report<diag::InthreadsRuns>(span, runs[0].first, runs[0].first + runs[0].threads - 1,
+                                   runs[1].first, runs[1].first + runs[1].threads - 1)
+      .help("write one `inthreads` for each run of threads")
+      .emit();
+  return std::nullopt;
+}
+
+// Evaluates the predicate; its operations are taken back, for nothing reads them.
+std::optional<ThreadRun> threads_of(Sema& sema, ast::ExprId condition, ThreadRun outer,
+                                    std::int64_t block_threads) {
+  auto& ops = sema.function.regions[sema.regions.back()].ops;
+  const std::size_t before = ops.size();
+  const Operand operand = evaluate(sema, condition);
+  const Span span = sema.ast[condition].span;
+  if (operand.is_error()) return std::nullopt;
+  if (operand.dtype != DType::kBool || !operand.is_number()) {
+    report_predicate(sema, span, format("it is {}", describe(operand, sema.function)));
+    return std::nullopt;
+  }
+  const auto value = convert_to_bool(sema, operand);
+  if (!value) return std::nullopt;
+  sema.function.regions[sema.regions.back()].ops.resize(before);
+  Predicate predicate(sema, block_threads);
+  if (const std::string why = predicate.problem(*value); !why.empty()) {
+    report_predicate(sema, span, why);
+    return std::nullopt;
+  }
+  if (predicate.is_run_time(*value)) {
+    refuse(sema, span, "an `inthreads` predicate with numbers known only at run time");
+    return std::nullopt;
+  }
+  return run_of(sema, predicate, *value, span, outer);
+}
+
+// The unit that `mma` statements in the region belong to.
+Unit unit_of(const Sema& sema, ir::OpId region, ThreadRun run) {
+  if (sema.place.level != ir::Level::kThread) return sema.place.unit;
+  for (auto id = sema.place.nest.rbegin(); id != sema.place.nest.rend(); ++id) {
+    const ir::Level level = std::get<ir::Parallel>(sema.function.ops[*id].data).level;
+    if (level != ir::Level::kThread) return {level, *id};
+  }
+  if (run.threads == kWarp && run.first % kWarp == 0) return {ir::Level::kGroup, region};
+  const bool warpgroup = run.threads == kWarpgroup && run.first % kWarpgroup == 0;
+  if (warpgroup && sema.arch.has_warpgroup) return {ir::Level::kGroup4, region};
+  return sema.place.unit;
+}
+
+}  // namespace
+
+std::optional<ThreadRun> enclosing_region(const Sema& sema) {
+  if (!sema.place.inthreads.valid()) return std::nullopt;
+  const auto& region = std::get<ir::Inthreads>(sema.function.ops[sema.place.inthreads].data);
+  return ThreadRun{region.first, region.threads};
+}
+
+bool check_whole_warpgroups(Sema& sema, Span span, std::string_view what) {
+  const auto run = enclosing_region(sema);
+  if (!run || (run->first % kWarpgroup == 0 && run->threads % kWarpgroup == 0)) return true;
+  (void)sema.diags
+      .report<diag::WarpgroupPartial>(span, format("`{}`", what), run->first,
+                                      run->first + run->threads - 1)
+      .label(sema.function.ops[sema.place.inthreads].span, "the region")
+      .help("choose {} threads in a row, from a multiple of {} on", kWarpgroup, kWarpgroup)
+      .emit();
+  return false;
+}
+
+void analyse_inthreads(Sema& sema, const ast::InthreadsStmt& stmt, Span span) {
+  const std::string_view word = stmt.is_async ? "`inthreads.async`" : "`inthreads`";
+  if (!check_collective(sema, stmt.word_span, word, ir::Level::kBlock)) return;
+  if (stmt.is_async && sema.place.inthreads.valid()) {
+    (void)sema.diags.report<diag::InthreadsNestedAsync>(stmt.word_span)
+        .label(sema.function.ops[sema.place.inthreads].span, "inside of this one")
+        .help("leave out `.async`, or write the regions beside each other")
+        .emit();
+  }
+  const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
+  const auto block_threads = launch.threads.constant();
+  if (!block_threads) {
+    refuse(sema, stmt.word_span, "`inthreads` in a block whose threads are counted at run time");
+    return;
+  }
+  const ThreadRun all = enclosing_region(sema).value_or(ThreadRun{0, *block_threads});
+  // After a mistake the body is looked at as if all threads ran it.
+  const ThreadRun run = threads_of(sema, stmt.condition, all, *block_threads).value_or(all);
+  const Place outer = sema.place;
+  const ir::OpId op = emit(sema,
+                           ir::Inthreads{.first = run.first,
+                                         .threads = run.threads,
+                                         .async = stmt.is_async,
+                                         .body = {}},
+                           stmt.word_span);
+  const bool whole_warps = run.first % kWarp == 0 && run.threads % kWarp == 0;
+  sema.place.unit = unit_of(sema, op, run);
+  sema.place.inthreads = op;
+  sema.place.divergent_in_block = {};
+  sema.place.divergent_in_warp = whole_warps ? Span{} : stmt.word_span;
+  const ir::RegionId body = in_region(sema, [&] { analyse_statement(sema, stmt.body); });
+  std::get<ir::Inthreads>(sema.function.ops[op].data).body = body;
+  sema.place = outer;
+  if (!stmt.is_async) emit(sema, ir::Barrier{.level = ir::Level::kBlock}, span);
+}
+
+}  // namespace kiln::sema
