@@ -189,7 +189,7 @@ void async_copies_go_to_shared(const Module&, const Function& f, Mistakes& mista
 
 void copies_have_threads(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
-    const bool alone = copy.engine == CopyEngine::kPerThread;
+    const bool alone = copy.engine == CopyEngine::kPerThread || copy.engine == CopyEngine::kBulk;
     if (copy.engine == CopyEngine::kUndecided || alone || copy.threads >= 1) return;
     complain(mistakes, f, id, "{} threads", copy.threads);
   });
@@ -199,8 +199,9 @@ bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 void copy_widths_descend(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
-    if (copy.engine == CopyEngine::kBulk) return;
-    if (copy.widths.empty()) complain(mistakes, f, id, "no widths");
+    if (copy.widths.empty() != (copy.engine == CopyEngine::kBulk)) {
+      complain(mistakes, f, id, "{} widths", copy.widths.empty() ? "no" : "has");
+    }
     for (std::size_t i = 0; i < copy.widths.size(); ++i) {
       const std::int64_t width = copy.widths[i];
       if (!is_power_of_two(width) || width > 16) {
@@ -369,94 +370,6 @@ void stores_are_planned(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
-// --- from kSynchronised: waits and barriers
-
-void waits_count_up(const Module&, const Function& f, Mistakes& mistakes) {
-  for_each_op<CopyWait>(f, [&](const CopyWait& wait, OpId id) {
-    if (wait.pending < 0) complain(mistakes, f, id, "{} copies cannot be pending", wait.pending);
-  });
-}
-
-// The buffer behind a view, whether or not its windows fit.
-ValueId buffer_of(const Function& f, ValueId view) {
-  while (view.valid()) {
-    const Subview* window = f.def_as<Subview>(view);
-    if (window == nullptr) break;
-    view = window->base;
-  }
-  return view;
-}
-
-ValueId shared_buffer(const Function& f, ValueId view) {
-  const ViewType* type = type_as<ViewType>(f, view);
-  return type != nullptr && type->space == Space::kShared ? buffer_of(f, view) : ValueId{};
-}
-
-// The shared buffer that an operation reads in whole tiles. (An `mma` reads where its operands'
-// loads say.)
-ValueId tile_read(const Function& f, const Op& op) {
-  const auto* load = std::get_if<Load>(&op.data);
-  if (load != nullptr && !load->in_shared) return shared_buffer(f, load->view);
-  if (const auto* copy = std::get_if<Copy>(&op.data)) return shared_buffer(f, copy->src);
-  return {};
-}
-
-using Buffers = std::set<ValueId>;
-
-// Walks the operations in program order with the set of buffers that must not be read yet. The two
-// branches of an If start alike and their sets unite; a loop's body is seen once, which finds what
-// is missing inside one trip.
-template <class Step>
-void follow(const Function& f, RegionId region, Buffers& unready, const Step& step) {
-  for (const OpId id : f.regions[region].ops) {
-    step(id, unready);
-    Buffers after;
-    const std::vector<RegionId> inner = regions_of(f.ops[id]);
-    for (const RegionId part : inner) {
-      Buffers branch = unready;
-      follow(f, part, branch, step);
-      after.insert(branch.begin(), branch.end());
-    }
-    const bool may_skip = f.ops[id].kind() == OpKind::kIf && inner.size() == 1;
-    if (may_skip) after.insert(unready.begin(), unready.end());
-    if (!inner.empty()) unready = std::move(after);
-  }
-}
-
-void async_copies_are_awaited(const Module&, const Function& f, Mistakes& mistakes) {
-  Buffers in_flight;
-  follow(f, f.body, in_flight, [&](OpId id, Buffers& unready) {
-    const Op& op = f.ops[id];
-    const ValueId read = tile_read(f, op);
-    if (read.valid() && unready.contains(read)) {
-      complain(mistakes, f, id, "`%{}` may still be on its way", f.values[read].name);
-    }
-    if (op.kind() == OpKind::kCopyWait) unready.clear();
-    const Copy* copy = std::get_if<Copy>(&op.data);
-    if (copy == nullptr || copy->engine != CopyEngine::kCpAsync) return;
-    const ValueId written = shared_buffer(f, copy->dst);
-    if (written.valid()) unready.insert(written);
-  });
-}
-
-void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes& mistakes) {
-  Buffers written;
-  follow(f, f.body, written, [&](OpId id, Buffers& unready) {
-    const Op& op = f.ops[id];
-    const ValueId read = tile_read(f, op);
-    if (read.valid() && unready.contains(read)) {
-      complain(mistakes, f, id, "no barrier since `%{}` was written", f.values[read].name);
-    }
-    if (op.kind() == OpKind::kBarrier) unready.clear();
-    const Copy* copy = std::get_if<Copy>(&op.data);
-    const Store* store = std::get_if<Store>(&op.data);
-    ValueId target;
-    if (copy != nullptr && copy->unit != 1) target = shared_buffer(f, copy->dst);
-    if (store != nullptr) target = shared_buffer(f, store->view);
-    if (target.valid()) unready.insert(target);
-  });
-}
-
 constexpr Rule kRules[] = {
     {"mmas-have-atoms", Form::kAtoms, mmas_have_atoms},
     {"mma-atoms-fit", Form::kAtoms, mma_atoms_fit},
@@ -481,9 +394,6 @@ constexpr Rule kRules[] = {
     {"load-instructions-fit", Form::kPlanned, load_instructions_fit},
     {"load-matrices-cover-the-tile", Form::kPlanned, load_matrices_cover_the_tile},
     {"stores-are-planned", Form::kPlanned, stores_are_planned},
-    {"waits-count-up", Form::kSynchronised, waits_count_up},
-    {"async-copies-are-awaited", Form::kSynchronised, async_copies_are_awaited},
-    {"shared-reads-are-behind-barriers", Form::kSynchronised, shared_reads_are_behind_barriers},
 };
 
 }  // namespace

@@ -1,0 +1,225 @@
+// Rules of waiting and meeting in the decided form: barriers, asynchronous copies, events.
+#include <map>
+#include <set>
+
+#include "ir/rules.h"
+
+namespace kiln::ir {
+
+namespace {
+
+constexpr std::int64_t kEventBytes = 8;
+constexpr std::int64_t kNamedBarriers = 15;
+constexpr std::int64_t kWarp = 32;
+
+void waits_count_up(const Module&, const Function& f, Mistakes& mistakes) {
+  const auto look = [&](OpId id, std::int64_t pending) {
+    if (pending < 0) complain(mistakes, f, id, "{} copies cannot be pending", pending);
+  };
+  for_each_op<CopyWait>(f, [&](const CopyWait& wait, OpId id) { look(id, wait.pending); });
+  for_each_op<BulkWait>(f, [&](const BulkWait& wait, OpId id) { look(id, wait.pending); });
+}
+
+// The buffer behind a view, whether or not its windows fit.
+ValueId buffer_of(const Function& f, ValueId view) {
+  while (view.valid()) {
+    const Subview* window = f.def_as<Subview>(view);
+    if (window == nullptr) break;
+    view = window->base;
+  }
+  return view;
+}
+
+ValueId shared_buffer(const Function& f, ValueId view) {
+  const ViewType* type = type_as<ViewType>(f, view);
+  return type != nullptr && type->space == Space::kShared ? buffer_of(f, view) : ValueId{};
+}
+
+// The shared buffer that an operation reads in whole tiles. (An `mma` reads where its operands'
+// loads say.)
+ValueId tile_read(const Function& f, const Op& op) {
+  const auto* load = std::get_if<Load>(&op.data);
+  if (load != nullptr && !load->in_shared) return shared_buffer(f, load->view);
+  if (const auto* copy = std::get_if<Copy>(&op.data)) return shared_buffer(f, copy->src);
+  return {};
+}
+
+// What was written and must not be read yet: the buffer, the `inthreads` region that wrote it
+// (none: the block), and how many asynchronous copies are younger.
+using Region = const Inthreads*;
+using Writes = std::map<std::pair<ValueId, Region>, std::int64_t>;
+
+// Whether the region's threads must not read the buffer. What another region wrote is the program's
+// business: events order regions.
+bool is_unready(const Writes& writes, ValueId buffer, Region reader) {
+  return std::any_of(writes.begin(), writes.end(), [&](const auto& entry) {
+    const auto& [written, writer] = entry.first;
+    return written == buffer && (reader == nullptr || writer == nullptr || writer == reader);
+  });
+}
+
+void take_more(Writes& writes, const Writes& more) {
+  for (const auto& [key, younger] : more) {
+    const auto [there, added] = writes.emplace(key, younger);
+    if (!added) there->second = std::min(there->second, younger);
+  }
+}
+
+// Walks the operations in program order with what must not be read yet. The two branches of an If
+// start alike and their sets unite; a loop's body is seen once, which finds what is missing inside
+// one trip. Regions of `inthreads` do not see what another one did.
+template <class Step>
+void follow(const Function& f, RegionId region, Region threads, Writes& unready, const Step& step) {
+  for (const OpId id : f.regions[region].ops) {
+    step(id, threads, unready);
+    const Op& op = f.ops[id];
+    const Inthreads* some = std::get_if<Inthreads>(&op.data);
+    Writes after;
+    const std::vector<RegionId> inner = regions_of(op);
+    for (const RegionId part : inner) {
+      Writes branch = unready;
+      follow(f, part, some == nullptr ? threads : some, branch, step);
+      take_more(after, branch);
+    }
+    const bool may_skip = op.kind() == OpKind::kIf && inner.size() == 1;
+    if (may_skip || some != nullptr) take_more(after, unready);
+    if (!inner.empty()) unready = std::move(after);
+  }
+}
+
+void async_copies_are_awaited(const Module&, const Function& f, Mistakes& mistakes) {
+  Writes in_flight;
+  follow(f, f.body, nullptr, in_flight, [&](OpId id, Region threads, Writes& unready) {
+    const Op& op = f.ops[id];
+    const ValueId read = tile_read(f, op);
+    if (read.valid() && is_unready(unready, read, threads)) {
+      complain(mistakes, f, id, "`%{}` may still be on its way", f.values[read].name);
+    }
+    if (const auto* wait = std::get_if<CopyWait>(&op.data)) {
+      std::erase_if(unready, [&](const auto& entry) { return entry.second >= wait->pending; });
+    }
+    const Copy* copy = std::get_if<Copy>(&op.data);
+    if (copy == nullptr || copy->engine != CopyEngine::kCpAsync) return;
+    for (auto& [key, younger] : unready) ++younger;
+    const ValueId written = shared_buffer(f, copy->dst);
+    if (written.valid() && !copy->async) unready[{written, threads}] = 0;
+  });
+}
+
+bool has_one_thread(Region threads) {
+  return threads != nullptr && (threads->single || threads->threads == 1);
+}
+
+// The buffer that the threads of a unit write together, and that is read behind a barrier.
+ValueId written_together(const Function& f, const Op& op) {
+  const Copy* copy = std::get_if<Copy>(&op.data);
+  const Splat* splat = std::get_if<Splat>(&op.data);
+  const Store* store = std::get_if<Store>(&op.data);
+  if (copy != nullptr && copy->unit != 1 && !copy->async && !copy->bulk) {
+    return shared_buffer(f, copy->dst);
+  }
+  if (splat != nullptr && splat->unit != 1) return shared_buffer(f, splat->view);
+  return store == nullptr ? ValueId{} : shared_buffer(f, store->view);
+}
+
+void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes& mistakes) {
+  Writes written;
+  follow(f, f.body, nullptr, written, [&](OpId id, Region threads, Writes& unready) {
+    const Op& op = f.ops[id];
+    const ValueId read = tile_read(f, op);
+    if (read.valid() && is_unready(unready, read, threads)) {
+      complain(mistakes, f, id, "no barrier since `%{}` was written", f.values[read].name);
+    }
+    if (op.kind() == OpKind::kBarrier) {
+      std::erase_if(unready, [&](const auto& entry) {
+        return threads == nullptr || entry.first.second == threads;
+      });
+    }
+    const ValueId target = written_together(f, op);
+    if (target.valid() && !has_one_thread(threads)) unready[{target, threads}] = 0;
+  });
+}
+
+// Calls `visit(OpId, the region around it or null)` for each operation.
+template <class Visit>
+void for_each_in_region(const Function& f, Visit&& visit) {
+  for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
+    Region around = nullptr;
+    for (const OpId outer : enclosing) {
+      const Inthreads* some = std::get_if<Inthreads>(&f.ops[outer].data);
+      if (some != nullptr) around = some;
+    }
+    visit(id, around);
+  });
+}
+
+void regions_are_not_nested(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_in_region(f, [&](OpId id, Region around) {
+    const Inthreads* some = std::get_if<Inthreads>(&f.ops[id].data);
+    if (some == nullptr) return;
+    if (around != nullptr) complain(mistakes, f, id, "a region inside a region");
+    if (some->first >= 0 && some->threads >= 1) return;
+    complain(mistakes, f, id, "{} threads from {} on", some->threads, some->first);
+  });
+}
+
+// A region's barrier is one of the block's 15 named ones and has whole warps.
+void named_barriers_fit(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_in_region(f, [&](OpId id, Region around) {
+    const Barrier* barrier = std::get_if<Barrier>(&f.ops[id].data);
+    if (barrier == nullptr || barrier->level != Level::kBlock || barrier->cluster) return;
+    if (around == nullptr) {
+      if (barrier->id != 0) complain(mistakes, f, id, "number {} outside a region", barrier->id);
+      return;
+    }
+    const bool numbered = barrier->id >= 1 && barrier->id <= kNamedBarriers;
+    if (!numbered || barrier->id != around->barrier) {
+      complain(mistakes, f, id, "number {} in a region of number {}", barrier->id, around->barrier);
+    }
+    if (barrier->threads == around->threads && barrier->threads % kWarp == 0) return;
+    complain(mistakes, f, id, "{} threads in a region of {}", barrier->threads, around->threads);
+  });
+}
+
+void events_are_placed(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Event>(f, [&](const Event& event, OpId id) {
+    if (event.arrivals < 1) complain(mistakes, f, id, "{} arrivals", event.arrivals);
+    if (event.offset >= 0 && event.offset % kEventBytes == 0) return;
+    complain(mistakes, f, id, "address {} is no multiple of {}", event.offset, kEventBytes);
+  });
+}
+
+void triggers_have_arrivals(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Trigger>(f, [&](const Trigger& trigger, OpId id) {
+    if (trigger.arrival == Arrival::kUndecided) complain(mistakes, f, id, "nobody arrives");
+    if (trigger.bytes < 0) complain(mistakes, f, id, "{} bytes", trigger.bytes);
+    if (trigger.bytes == 0 || trigger.arrival == Arrival::kElected) return;
+    complain(mistakes, f, id, "bytes are announced by one thread");
+  });
+}
+
+void futures_are_counted(const Module&, const Function& f, Mistakes& mistakes) {
+  walk(f, f.body, [&](OpId id) {
+    const OpKind kind = f.ops[id].kind();
+    const bool left =
+        kind == OpKind::kFuture || kind == OpKind::kFutureWait || kind == OpKind::kExchange;
+    if (left) complain(mistakes, f, id, "names of copies are gone by now");
+  });
+}
+
+constexpr Rule kRules[] = {
+    {"regions-are-not-nested", Form::kTile, regions_are_not_nested},
+    {"waits-count-up", Form::kDecided, waits_count_up},
+    {"async-copies-are-awaited", Form::kDecided, async_copies_are_awaited},
+    {"shared-reads-are-behind-barriers", Form::kDecided, shared_reads_are_behind_barriers},
+    {"named-barriers-fit", Form::kDecided, named_barriers_fit},
+    {"events-are-placed", Form::kDecided, events_are_placed},
+    {"triggers-have-arrivals", Form::kDecided, triggers_have_arrivals},
+    {"futures-are-counted", Form::kDecided, futures_are_counted},
+};
+
+}  // namespace
+
+std::span<const Rule> meeting_rules() { return kRules; }
+
+}  // namespace kiln::ir

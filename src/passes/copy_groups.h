@@ -1,0 +1,18 @@
+// Counts asynchronous copies (cp.async). Each copy is a group; a wait can only say how many of the
+// youngest may still be on their way.
+//
+//   %f = future; copy future=%f; copy; future_wait %f   =>   copy; copy; copy_wait pending=1
+//
+// For each name whose copy may be on its way, the least number of younger groups on any path to
+// here is known: waiting until no more than so many are left waits for the copy, whatever happened.
+// Loops are followed until nothing changes; `exchange` swaps two names.
+#pragma once
+
+#include "ir/module.h"
+
+namespace kiln::passes {
+
+// Turns the marks of Placer and the program's `future_wait` into counts; futures and exchanges go.
+void count_copies(ir::Function& function, ir::RegionId body);
+
+}  // namespace kiln::passes

@@ -1,0 +1,180 @@
+#include "passes/kernel_facts.h"
+
+#include <algorithm>
+
+#include "ir/reflect.h"
+
+namespace kiln::passes {
+
+namespace {
+
+// The buffer behind a view, through aliases too.
+ir::ValueId root_of(const ir::Function& function, ir::ValueId view) {
+  ir::ValueId root = ir::resolve_view(function, view).root;
+  while (const auto* alias = function.def_as<ir::Alias>(root)) {
+    root = ir::resolve_view(function, alias->base).root;
+  }
+  return root;
+}
+
+}  // namespace
+
+void unite(Accesses& accesses, const Accesses& more) {
+  for (const Access& access : more) {
+    if (std::find(accesses.begin(), accesses.end(), access) == accesses.end()) {
+      accesses.push_back(access);
+    }
+  }
+}
+
+bool conflict(const Access& before, const Access& now) {
+  if (before.root != now.root || !(before.writes || now.writes)) return false;
+  if (before.is_awaited_by_program()) return false;
+  if (before.bulk && now.bulk) return false;  // one thread starts both
+  if (before.handed && now.writes) return false;
+  return before.collective || now.collective || before.nest != now.nest;
+}
+
+bool is_asynchronous(const ir::Op& op) {
+  const auto* mma = std::get_if<ir::Mma>(&op.data);
+  return mma != nullptr && mma->atom != nullptr && mma->atom->asynchronous;
+}
+
+ir::ValueId label_of(const ir::Copy& copy) {
+  return copy.future.valid() ? copy.future : copy.event;
+}
+
+KernelFacts::KernelFacts(const ir::Function& function, ir::RegionId body) : function_(function) {
+  look(body, kBlockTeam);
+}
+
+void KernelFacts::look(ir::RegionId region, int team) {
+  for (const ir::OpId id : function_.regions[region].ops) {
+    const ir::Op& op = function_.ops[id];
+    look_at(op, team);
+    int inner = team;
+    if (const auto* some = std::get_if<ir::Inthreads>(&op.data)) {
+      inner = team_of(*some);
+      if (inner == kBlockTeam) {
+        inner = static_cast<int>(teams_.size());
+        teams_.push_back({some->first, some->threads, some->single});
+      }
+      teams_[static_cast<std::size_t>(inner)].single &= some->single;
+    }
+    for (const ir::RegionId part : ir::regions_of(op)) look(part, inner);
+  }
+}
+
+void KernelFacts::look_at(const ir::Op& op, int team) {
+  const auto* wait = std::get_if<ir::MmaWait>(&op.data);
+  program_waits_ = program_waits_ || (wait != nullptr && wait->stated);
+  const auto* load = std::get_if<ir::Load>(&op.data);
+  if (load != nullptr && load->in_shared) {
+    const ir::ValueId root = root_of(function_, load->view);
+    tile_of_[load->frag] = root;
+    asynchronous_.insert(root);
+    users_[root].insert(team);
+  }
+  for (const Access& access : own(op)) {
+    if (is_fragment(access.root)) continue;
+    users_[access.root].insert(team);
+    if (access.bulk) asynchronous_.insert(access.root);
+  }
+}
+
+int KernelFacts::team_of(const ir::Inthreads& region) const {
+  for (std::size_t i = 1; i < teams_.size(); ++i) {
+    if (teams_[i].first == region.first && teams_[i].threads == region.threads) {
+      return static_cast<int>(i);
+    }
+  }
+  return kBlockTeam;
+}
+
+bool KernelFacts::is_handed_over(ir::ValueId root) const {
+  const auto users = users_.find(root);
+  return users != users_.end() && users->second.size() > 1;
+}
+
+bool KernelFacts::is_fragment(ir::ValueId value) const {
+  return std::holds_alternative<ir::FragType>(function_.type(value));
+}
+
+// What an asynchronous product reads in shared memory, and its registers.
+Accesses KernelFacts::of_product(const ir::Mma& mma) const {
+  Accesses out;
+  for (const ir::ValueId frag : {mma.a, mma.b, mma.c, mma.metadata}) {
+    if (!frag.valid()) continue;
+    const auto tile = tile_of_.find(frag);
+    Access access;
+    access.root = tile == tile_of_.end() ? frag : tile->second;
+    access.writes = frag == mma.c;
+    access.collective = true;
+    access.product = true;
+    out.push_back(access);
+  }
+  return out;
+}
+
+void KernelFacts::touch(Accesses& out, ir::ValueId view, bool writes, bool collective) const {
+  const ir::ValueId root = root_of(function_, view);
+  if (function_.view_type(root).space != ir::Space::kShared) return;
+  Access access;
+  access.root = root;
+  access.writes = writes;
+  access.collective = collective;
+  out.push_back(access);
+}
+
+Accesses KernelFacts::of_copy(const ir::Copy& copy) const {
+  Accesses out;
+  touch(out, copy.src, false, true);
+  touch(out, copy.dst, true, true);
+  for (Access& access : out) {
+    access.bulk = copy.bulk;
+    access.in_flight = access.writes && copy.engine == ir::CopyEngine::kCpAsync;
+    if (access.in_flight) access.label = label_of(copy);
+  }
+  return out;
+}
+
+Accesses KernelFacts::own(const ir::Op& op) const {
+  if (is_asynchronous(op)) return of_product(std::get<ir::Mma>(op.data));
+  if (const auto* copy = std::get_if<ir::Copy>(&op.data)) return of_copy(*copy);
+  Accesses out;
+  if (const auto* load = std::get_if<ir::Load>(&op.data)) {
+    if (!load->in_shared) touch(out, load->view, false, true);
+  } else if (const auto* store = std::get_if<ir::Store>(&op.data)) {
+    touch(out, store->view, true, true);
+  } else if (const auto* scale = std::get_if<ir::Scale>(&op.data)) {
+    touch(out, scale->factors, false, true);
+  } else if (const auto* splat = std::get_if<ir::Splat>(&op.data)) {
+    touch(out, splat->view, true, true);
+  } else if (const auto* read = std::get_if<ir::Read>(&op.data)) {
+    touch(out, read->view, false, false);
+  } else if (const auto* write = std::get_if<ir::Write>(&op.data)) {
+    touch(out, write->view, true, false);
+  } else if (const auto* alloc = std::get_if<ir::Alloc>(&op.data)) {
+    const auto* type = std::get_if<ir::ViewType>(&function_.type(op.result));
+    if (type != nullptr && alloc->initial.valid()) touch(out, op.result, true, true);
+  }
+  return out;
+}
+
+void KernelFacts::add_all(Accesses& out, const ir::Op& op, bool elected) const {
+  Accesses some = own(op);
+  for (Access& access : some) access.collective = access.collective || elected;
+  unite(out, some);
+  const bool once = elected || op.kind() == ir::OpKind::kOnce;
+  for (const ir::RegionId region : ir::regions_of(op)) {
+    for (const ir::OpId id : function_.regions[region].ops) add_all(out, function_.ops[id], once);
+  }
+}
+
+Accesses KernelFacts::all(const ir::Op& op) const {
+  Accesses out;
+  add_all(out, op, false);
+  return out;
+}
+
+}  // namespace kiln::passes

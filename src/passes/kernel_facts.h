@@ -1,0 +1,108 @@
+// What is asked about a whole kernel before barriers are placed in it, and what each of its
+// operations touches.
+//
+//   copy src=%x dst=%s engine=cp_async   =>   {root %s, writes, collective, in_flight}
+//   copy src=%x dst=%s bulk              =>   {root %s, writes, collective, bulk}
+//   mma a=%a (which lies in %s)          =>   {root %s, collective, product}, {root %c, ...}
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace kiln::passes {
+
+// Threads that run a program of their own: those of an `inthreads` region, or the block.
+struct Team {
+  std::int64_t first = 0;
+  std::int64_t threads = 0;  // 0: the block's
+  bool single = false;       // one thread does all of it
+
+  [[nodiscard]] bool is_alone() const { return single || threads == 1; }
+  // Whether it lies in one warp, or in one warpgroup.
+  [[nodiscard]] bool is_in_one(std::int64_t unit) const {
+    return threads != 0 && first / unit == (first + threads - 1) / unit;
+  }
+};
+
+// Regions of the same threads are one team: each thread goes through them in order.
+constexpr int kBlockTeam = 0;
+
+// One access since the last barrier: to a shared buffer, or to the registers of a fragment by an
+// asynchronous product.
+struct Access {
+  ir::ValueId root;
+  bool writes = false;
+  bool collective = false;
+  bool in_flight = false;  // an asynchronous write that nobody has waited for
+  ir::ValueId label = {};  // in flight: the future or event whose wait the program has; else any
+  bool product = false;    // by an asynchronous product that nobody has waited for
+  bool bulk = false;       // by the hardware, started by one thread
+  bool fenced = false;     // a write that asynchronous readers see
+  bool released = false;   // its team has triggered an event since
+  bool handed = false;     // and waited for one: other teams may have had the buffer
+  int team = kBlockTeam;
+  int nest = 0;  // which entry of which inner `parallel` it stood in; 0: none
+
+  // Whether only the program knows when it ends: no barrier waits for it.
+  [[nodiscard]] bool is_awaited_by_program() const { return in_flight && label.valid(); }
+  friend bool operator==(const Access&, const Access&) = default;
+};
+
+using Accesses = std::vector<Access>;
+
+// Adds those of `more` that are not there yet.
+void unite(Accesses& accesses, const Accesses& more);
+
+// Whether a thread of a barrier must wait between `before` and `now`.
+[[nodiscard]] bool conflict(const Access& before, const Access& now);
+
+class KernelFacts {
+ public:
+  KernelFacts(const ir::Function& function, ir::RegionId body);
+
+  // The program waits for its products by itself.
+  [[nodiscard]] bool program_waits() const { return program_waits_; }
+  [[nodiscard]] const Team& team(int index) const {
+    return teams_[static_cast<std::size_t>(index)];
+  }
+  [[nodiscard]] int team_of(const ir::Inthreads& region) const;
+  // Whether products or bulk copies touch the buffer, so that they must see what threads write.
+  [[nodiscard]] bool is_read_asynchronously(ir::ValueId root) const {
+    return asynchronous_.contains(root);
+  }
+  // Whether more than one team uses the buffer: then events say who has it.
+  [[nodiscard]] bool is_handed_over(ir::ValueId root) const;
+
+  // What the operation itself touches, without the regions inside it.
+  [[nodiscard]] Accesses own(const ir::Op& op) const;
+  // What the operation and everything inside it touches.
+  [[nodiscard]] Accesses all(const ir::Op& op) const;
+  [[nodiscard]] bool is_fragment(ir::ValueId value) const;
+
+ private:
+  void look(ir::RegionId region, int team);
+  void look_at(const ir::Op& op, int team);
+  [[nodiscard]] Accesses of_product(const ir::Mma& mma) const;
+  [[nodiscard]] Accesses of_copy(const ir::Copy& copy) const;
+  void touch(Accesses& out, ir::ValueId view, bool writes, bool collective) const;
+  void add_all(Accesses& out, const ir::Op& op, bool elected) const;
+
+  const ir::Function& function_;
+  bool program_waits_ = false;
+  std::vector<Team> teams_ = {Team{}};
+  std::map<ir::ValueId, ir::ValueId> tile_of_;  // fragment read in place -> its buffer
+  std::set<ir::ValueId> asynchronous_;          // buffers
+  std::map<ir::ValueId, std::set<int>> users_;  // buffer -> teams
+};
+
+// Issues an instruction that works on after its statement: a warpgroup's product.
+[[nodiscard]] bool is_asynchronous(const ir::Op& op);
+
+// What the program waits for when it waits for the copy: its future, the event it counts for, or,
+// invalid, nothing by itself.
+[[nodiscard]] ir::ValueId label_of(const ir::Copy& copy);
+
+}  // namespace kiln::passes

@@ -1,0 +1,97 @@
+#include "passes/named_barriers.h"
+
+#include <map>
+
+#include "passes/kernel_facts.h"
+
+namespace kiln::passes {
+
+namespace {
+
+constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kNamedMax = 15;  // a block has 16, and number 0 is its own
+
+class Numberer {
+ public:
+  Numberer(ir::Function& function, Diagnostics& diags) : function_(function), diags_(diags) {}
+
+  Checked<bool> run(ir::RegionId body) {
+    std::vector<ir::OpId> regions;
+    ir::walk(function_, body, [&](ir::OpId id) {
+      if (function_.ops[id].kind() == ir::OpKind::kInthreads) regions.push_back(id);
+    });
+    for (const ir::OpId id : regions) number(id);
+    if (failed_) return diags_.failed();
+    return true;
+  }
+
+ private:
+  void number(ir::OpId region) {
+    auto& some = std::get<ir::Inthreads>(function_.ops[region].data);
+    const Team team{some.first, some.threads, some.single};
+    if (team.is_alone()) return drop(some.body);
+    std::vector<ir::OpId> barriers;
+    ir::walk(function_, some.body, [&](ir::OpId id) {
+      const auto* barrier = std::get_if<ir::Barrier>(&function_.ops[id].data);
+      const bool of_region = barrier != nullptr && barrier->level == ir::Level::kBlock;
+      if (of_region && !barrier->cluster) barriers.push_back(id);
+    });
+    if (barriers.empty()) return;
+    const bool in_one_warp = team.is_in_one(kWarp);
+    if (!in_one_warp) some.barrier = named(function_.ops[barriers[0]].span, team);
+    for (const ir::OpId id : barriers) {
+      auto& barrier = std::get<ir::Barrier>(function_.ops[id].data);
+      barrier.level = in_one_warp ? ir::Level::kGroup : ir::Level::kBlock;
+      barrier.id = some.barrier;
+      barrier.threads = in_one_warp && team.threads == kWarp ? 0 : team.threads;
+    }
+  }
+
+  // One thread has nobody to wait for.
+  void drop(ir::RegionId region) {
+    std::vector<ir::OpId>& ops = function_.regions[region].ops;
+    std::erase_if(ops, [&](ir::OpId id) {
+      const auto* barrier = std::get_if<ir::Barrier>(&function_.ops[id].data);
+      return barrier != nullptr && !barrier->cluster;
+    });
+    for (const ir::OpId id : ops) {
+      for (const ir::RegionId inner : ir::regions_of(function_.ops[id])) drop(inner);
+    }
+  }
+
+  std::int64_t named(Span span, const Team& team) {
+    if (team.first % kWarp != 0 || team.threads % kWarp != 0) {
+      failed_ = true;
+      (void)diags_
+          .report<diag::NotAvailable>(span,
+                                      format("a barrier of threads {} to {}, which are no whole "
+                                             "warps,",
+                                             team.first, team.first + team.threads - 1))
+          .emit();
+      return 0;
+    }
+    const auto [entry, added] = ids_.emplace(std::pair{team.first, team.threads},
+                                             static_cast<std::int64_t>(ids_.size()) + 1);
+    if (added && entry->second > kNamedMax) {
+      failed_ = true;
+      (void)diags_
+          .report<diag::NotAvailable>(
+              span, format("a barrier in more than {} `inthreads` regions of a block", kNamedMax))
+          .emit();
+    }
+    return entry->second;
+  }
+
+  ir::Function& function_;
+  Diagnostics& diags_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> ids_;  // of (first, threads)
+  bool failed_ = false;
+};
+
+}  // namespace
+
+Checked<bool> number_barriers(ir::Function& function, ir::RegionId body, Diagnostics& diags) {
+  return Numberer(function, diags).run(body);
+}
+
+}  // namespace kiln::passes

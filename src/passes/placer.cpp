@@ -1,0 +1,464 @@
+#include "passes/placer.h"
+
+#include <algorithm>
+
+#include "ir/prove.h"
+#include "ir/reflect.h"
+
+namespace kiln::passes {
+
+namespace {
+
+constexpr int kPassesMax = 8;  // a loop's state only grows, and has few accesses to grow by
+constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kWarpgroup = 128;
+
+bool contains(const ir::Function& function, const ir::Op& op, ir::OpKind kind) {
+  bool found = false;
+  for (const ir::RegionId region : ir::regions_of(op)) {
+    ir::walk(function, region,
+             [&](ir::OpId id) { found = found || function.ops[id].kind() == kind; });
+  }
+  return found;
+}
+
+// What all threads of the block do together, where code stands that follows regions.
+bool is_collective(const ir::Op& op) {
+  if (const auto* copy = std::get_if<ir::Copy>(&op.data)) return copy->unit != 1;
+  if (const auto* splat = std::get_if<ir::Splat>(&op.data)) return splat->unit != 1;
+  return op.kind() == ir::OpKind::kStore;
+}
+
+// Stands between regions without keeping them apart.
+bool is_quiet(const ir::Op& op) {
+  return ir::regions_of(op).empty() && op.kind() != ir::OpKind::kBarrier &&
+         op.kind() != ir::OpKind::kTrigger && op.kind() != ir::OpKind::kEventWait;
+}
+
+bool always_runs(const ir::Function& function, const ir::For& loop) {
+  const auto trips = ir::minimum(function, loop.upper - loop.lower);
+  return trips && *trips >= 1;
+}
+
+}  // namespace
+
+bool Placer::State::copies_in_flight() const {
+  return std::any_of(accesses.begin(), accesses.end(),
+                     [](const Access& a) { return a.in_flight && !a.label.valid(); });
+}
+
+bool Placer::State::has_products() const {
+  return std::any_of(accesses.begin(), accesses.end(), [](const Access& a) { return a.product; });
+}
+
+Placer::Placer(ir::Function& function, ir::RegionId body, bool one_warp)
+    : function_(function), body_(body), one_warp_(one_warp), facts_(function, body) {}
+
+void Placer::run() {
+  const State state = place(body_, {});
+  if (state.copies_in_flight()) append(body_, ir::CopyWait{});
+}
+
+Placer::State Placer::place(ir::RegionId region, State state) {
+  for (std::size_t i = 0; i < function_.regions[region].ops.size() && state.reachable; ++i) {
+    const ir::OpId id = function_.regions[region].ops[i];
+    if (touches_products(id, state)) {
+      i += insert(region, i, {ir::MmaWait{}});
+      state = waited(std::move(state));
+    }
+    if (!diverged_ && needs_order(region, i, state)) {
+      std::vector<ir::OpData> ops = waits(state);
+      if (!team().is_alone()) ops.emplace_back(barrier());
+      i += insert(region, i, ops);
+      state = behind_barrier(fenced(landed(waited(std::move(state)), {})));
+    }
+    state = enter(id, region, i, std::move(state));
+  }
+  return state;
+}
+
+// --- how a state changes
+
+Placer::State Placer::merge(State a, const State& b) {
+  if (!b.reachable) return a;
+  if (!a.reachable) return b;
+  unite(a.accesses, b.accesses);
+  a.unjoined = a.unjoined || b.unjoined;
+  return a;
+}
+
+Accesses Placer::stamped(Accesses accesses) const {
+  for (Access& access : accesses) {
+    access.team = team_;
+    access.nest = nest_;
+  }
+  return accesses;
+}
+
+// A bulk copy to shared memory is over when the program has waited for its event.
+Placer::State Placer::with(State state, const Accesses& more) const {
+  Accesses kept = stamped(more);
+  std::erase_if(kept, [](const Access& a) { return a.bulk && a.writes; });
+  unite(state.accesses, kept);
+  return state;
+}
+
+// This unit's products are done: its registers are free, and what they read in shared memory has
+// been read, which other threads do not know yet.
+Placer::State Placer::waited(State state) const {
+  std::erase_if(state.accesses,
+                [&](const Access& a) { return a.product && facts_.is_fragment(a.root); });
+  for (Access& access : state.accesses) access.product = false;
+  return state;
+}
+
+// This thread's copies of that name have come; other threads do not know yet.
+Placer::State Placer::landed(State state, ir::ValueId label) {
+  for (Access& access : state.accesses) {
+    if (!access.in_flight || access.label != label) continue;
+    access.in_flight = false;
+    access.label = {};
+  }
+  return state;
+}
+
+Placer::State Placer::fenced(State state) {
+  for (Access& access : state.accesses) {
+    access.fenced = access.fenced || (access.writes && !access.in_flight);
+  }
+  return state;
+}
+
+Placer::State Placer::behind_barrier(State state) {
+  std::erase_if(state.accesses, [](const Access& a) { return !a.is_awaited_by_program(); });
+  state.unjoined = false;
+  return state;
+}
+
+// Accesses of the last trip belong to no current entry of a `parallel` inside the loop.
+Placer::State Placer::left(State state) const {
+  for (Access& access : state.accesses) {
+    if (access.nest > nest_) access.nest = -1;
+  }
+  return state;
+}
+
+// --- what an operation needs
+
+// Whether the operation, or any inside a loop, branch or region, uses registers that a product in
+// flight uses too. The wait then stands in front of the whole: with a wait on one path only, ptxas
+// runs all products of the kernel one after the other. A `parallel` is entered by all, and gets the
+// wait inside.
+bool Placer::touches_products(ir::OpId id, const State& state) const {
+  if (facts_.program_waits() || !state.has_products()) return false;
+  const ir::Op& op = function_.ops[id];
+  const bool enters = op.kind() == ir::OpKind::kParallel;
+  if (enters || ir::regions_of(op).empty()) return uses_products(op, state);
+  bool inside = op.kind() == ir::OpKind::kIf && contains(function_, op, ir::OpKind::kTrigger);
+  for (const ir::RegionId region : ir::regions_of(op)) {
+    ir::walk(function_, region, [&](ir::OpId inner) {
+      inside = inside || uses_products(function_.ops[inner], state);
+    });
+  }
+  return inside;
+}
+
+// Further products on the same accumulator follow each other in order.
+bool Placer::uses_products(const ir::Op& op, const State& state) const {
+  const auto* load = std::get_if<ir::Load>(&op.data);
+  const bool in_place = load != nullptr && load->in_shared;
+  if (in_place || op.kind() == ir::OpKind::kMma) return false;
+  bool found = false;
+  ir::for_each_operand(op, [&](std::string_view, ir::ValueId value) {
+    found = found || (value.valid() && facts_.is_fragment(value) &&
+                      std::any_of(state.accesses.begin(), state.accesses.end(),
+                                  [&](const Access& a) { return a.product && a.root == value; }));
+  });
+  return found;
+}
+
+// The accesses that must be ordered before the operation starts. A divergent `if` is one operation:
+// no barrier may stand inside it. A loop waits once in front of it for what came before, not again
+// in every trip.
+Accesses Placer::wanted(const ir::Op& op) const {
+  const auto* branch = std::get_if<ir::If>(&op.data);
+  const bool as_one = op.kind() == ir::OpKind::kFor || op.kind() == ir::OpKind::kLoop ||
+                      op.kind() == ir::OpKind::kOnce ||
+                      (branch != nullptr && is_divergent(branch->condition));
+  return stamped(as_one ? facts_.all(op) : facts_.own(op));
+}
+
+// What the `inthreads` regions from here on touch: one barrier in front of the first serves all.
+Accesses Placer::of_regions(ir::RegionId region, std::size_t index) const {
+  const std::vector<ir::OpId>& ops = function_.regions[region].ops;
+  Accesses out;
+  for (std::size_t i = index; i < ops.size(); ++i) {
+    const ir::Op& op = function_.ops[ops[i]];
+    if (op.kind() != ir::OpKind::kInthreads && !is_quiet(op)) break;
+    if (op.kind() != ir::OpKind::kInthreads && !facts_.own(op).empty()) break;
+    if (op.kind() == ir::OpKind::kInthreads) unite(out, facts_.all(op));
+  }
+  for (Access& access : out) access.nest = nests_ + 1;  // none that there was
+  return out;
+}
+
+bool Placer::needs_order(ir::RegionId region, std::size_t index, const State& state) const {
+  const ir::Op& op = function_.ops[function_.regions[region].ops[index]];
+  const bool regions = op.kind() == ir::OpKind::kInthreads;
+  if (state.unjoined && team_ == kBlockTeam && is_collective(op)) return true;
+  const Accesses now = regions ? of_regions(region, index) : wanted(op);
+  for (const Access& a : state.accesses) {
+    if (regions && a.team != kBlockTeam) continue;  // events order regions
+    for (const Access& b : now) {
+      if (!facts_.is_fragment(a.root) && conflict(a, b)) return true;
+    }
+  }
+  return false;
+}
+
+bool Placer::is_unfenced(const Access& access) const {
+  return access.writes && !access.bulk && !access.fenced && !access.is_awaited_by_program() &&
+         facts_.is_read_asynchronously(access.root);
+}
+
+bool Placer::is_divergent(ir::ValueId value) const {
+  ir::Level unit = ir::Level::kBlock;
+  if (team().is_in_one(kWarpgroup)) unit = ir::Level::kGroup4;
+  if (team().is_in_one(kWarp)) unit = ir::Level::kGroup;
+  return ir::value_varies_in(function_, value, unit);
+}
+
+bool Placer::is_whole_team(const ir::Barrier& barrier) const {
+  if (barrier.level == ir::Level::kBlock) return true;
+  const bool in_warpgroup = team().is_in_one(kWarpgroup);
+  if (barrier.level == ir::Level::kGroup4 && in_warpgroup) return true;
+  return one_warp_ || team().is_in_one(kWarp);
+}
+
+// An event that sema made for a bulk copy of its own means nothing but that copy.
+bool Placer::is_hidden(ir::ValueId event) const {
+  const auto* made = function_.def_as<ir::Event>(event);
+  return made != nullptr && made->name.empty();
+}
+
+// --- what is put in front of it
+
+// What a barrier needs in front of it: products done with what they read, copies landed, and what
+// threads wrote visible to products and bulk copies.
+std::vector<ir::OpData> Placer::waits(const State& state) const {
+  std::vector<ir::OpData> ops;
+  if (state.has_products() && !facts_.program_waits()) ops.emplace_back(ir::MmaWait{});
+  if (state.copies_in_flight()) ops.emplace_back(ir::CopyWait{});
+  const bool unfenced = std::any_of(state.accesses.begin(), state.accesses.end(),
+                                    [&](const Access& a) { return is_unfenced(a); });
+  if (unfenced) ops.emplace_back(ir::ProxyFence{});
+  return ops;
+}
+
+// As in front of a barrier; the copies that count for the event have come too. One thread that
+// arrives for all must know that the others are done.
+std::vector<ir::OpData> Placer::before_trigger(const ir::Trigger& trigger,
+                                               const State& state) const {
+  if (is_hidden(trigger.event)) return {};
+  std::vector<ir::OpData> ops;
+  const bool counted =
+      std::any_of(state.accesses.begin(), state.accesses.end(),
+                  [&](const Access& a) { return a.in_flight && a.label == trigger.event; });
+  const State after = counted ? landed(state, trigger.event) : state;
+  if (counted) ops.emplace_back(ir::FutureWait{trigger.event});
+  for (ir::OpData& data : waits(after)) ops.push_back(std::move(data));
+  const bool others = std::any_of(
+      after.accesses.begin(), after.accesses.end(),
+      [](const Access& a) { return !a.bulk && !a.handed && !a.is_awaited_by_program(); });
+  const bool meets =
+      trigger.arrival == ir::Arrival::kElected && others && !team().is_alone() && !diverged_;
+  if (meets) ops.emplace_back(barrier());
+  return ops;
+}
+
+ir::Barrier Placer::barrier() const {
+  const bool warp = one_warp_ && team_ == kBlockTeam;
+  return {warp ? ir::Level::kGroup : ir::Level::kBlock, true};
+}
+
+std::size_t Placer::insert(ir::RegionId region, std::size_t index,
+                           const std::vector<ir::OpData>& ops) {
+  std::vector<ir::OpId>& there = function_.regions[region].ops;
+  const Span span = function_.ops[there[index]].span;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const ir::OpId id = function_.ops.push({span, ops[i], {}});
+    there.insert(there.begin() + static_cast<std::ptrdiff_t>(index + i), id);
+  }
+  return ops.size();
+}
+
+void Placer::append(ir::RegionId region, ir::OpData data) {
+  std::vector<ir::OpId>& ops = function_.regions[region].ops;
+  const Span span = function_.ops[ops.back()].span;
+  ops.push_back(function_.ops.push({span, std::move(data), {}}));
+}
+
+// A wait at the head of a body is for the products of the trip before: it moves to the end, so that
+// registers of products in flight do not cross the loop's edge (ptxas would serialise them). True
+// when there was one.
+bool Placer::wait_at_the_end(ir::RegionId body) {
+  std::vector<ir::OpId>& ops = function_.regions[body].ops;
+  const auto first = std::find_if(ops.begin(), ops.end(), [&](ir::OpId id) {
+    const ir::OpKind kind = function_.ops[id].kind();
+    return kind != ir::OpKind::kSubview && kind != ir::OpKind::kIndex && kind != ir::OpKind::kAlloc;
+  });
+  if (first == ops.end()) return false;
+  const auto* wait = std::get_if<ir::MmaWait>(&function_.ops[*first].data);
+  if (wait == nullptr || wait->stated) return false;
+  std::rotate(first, first + 1, ops.end());
+  return true;
+}
+
+// --- going through
+
+Placer::State Placer::enter(ir::OpId id, ir::RegionId region, std::size_t& index, State state) {
+  // A copy of the fields: inserting operations moves the arrays.
+  const ir::Op op = function_.ops[id];
+  if (const auto* loop = std::get_if<ir::For>(&op.data)) {
+    State after = enter_loop(loop->body, state, true);
+    return always_runs(function_, *loop) ? after : merge(std::move(state), after);
+  }
+  if (const auto* loop = std::get_if<ir::Loop>(&op.data)) {
+    return enter_loop(loop->body, state, false);
+  }
+  if (const auto* parallel = std::get_if<ir::Parallel>(&op.data)) {
+    const int outer = nest_;
+    nest_ = ++nests_;
+    State after = place(parallel->body, std::move(state));
+    nest_ = outer;
+    return after;
+  }
+  if (const auto* some = std::get_if<ir::Inthreads>(&op.data)) {
+    return enter_inthreads(*some, std::move(state));
+  }
+  if (const auto* branch = std::get_if<ir::If>(&op.data)) {
+    return enter_if(*branch, state);
+  }
+  if (op.kind() == ir::OpKind::kOnce) return with(std::move(state), facts_.all(op));
+  if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
+    const std::vector<ir::OpData> ops = before_trigger(*trigger, state);
+    index += insert(region, index, ops);
+    for (const ir::OpData& data : ops) state = enter_meeting({op.span, data, {}}, std::move(state));
+  }
+  const auto* barrier = std::get_if<ir::Barrier>(&op.data);
+  if (barrier != nullptr && !barrier->inferred) {
+    const std::vector<ir::OpData> ops = waits(state);
+    index += insert(region, index, ops);
+    for (const ir::OpData& data : ops) state = enter_meeting({op.span, data, {}}, std::move(state));
+  }
+  return enter_meeting(op, std::move(state));
+}
+
+// Waits, fences and barriers; everything else is what it touches.
+Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
+  if (const auto* wait = std::get_if<ir::MmaWait>(&op.data)) {
+    return wait->pending == 0 ? waited(std::move(state)) : state;
+  }
+  if (op.kind() == ir::OpKind::kCopyWait) return landed(std::move(state), {});
+  if (op.kind() == ir::OpKind::kProxyFence) return fenced(std::move(state));
+  if (const auto* wait = std::get_if<ir::FutureWait>(&op.data)) {
+    return landed(std::move(state), wait->future);
+  }
+  if (const auto* barrier = std::get_if<ir::Barrier>(&op.data)) {
+    return is_whole_team(*barrier) ? behind_barrier(std::move(state)) : state;
+  }
+  if (const auto* names = std::get_if<ir::Exchange>(&op.data)) {
+    for (Access& access : state.accesses) {
+      if (access.label == names->first) {
+        access.label = names->second;
+      } else if (access.label == names->second) {
+        access.label = names->first;
+      }
+    }
+  }
+  if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
+    if (is_hidden(trigger->event)) return state;
+    for (Access& access : state.accesses) access.released = !access.is_awaited_by_program();
+  }
+  if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) {
+    if (is_hidden(wait->event) || team_ == kBlockTeam) return state;
+    for (Access& access : state.accesses) {
+      access.handed = access.released && facts_.is_handed_over(access.root);
+    }
+  }
+  const bool leaves = op.kind() == ir::OpKind::kBreak || op.kind() == ir::OpKind::kContinue;
+  if (leaves && !exits_.empty()) {
+    State& exit = op.kind() == ir::OpKind::kBreak ? exits_.back().breaks : exits_.back().continues;
+    exit = merge(exit, state);
+  }
+  if (leaves || op.kind() == ir::OpKind::kYield) state.reachable = false;
+  return with(std::move(state), facts_.own(op));
+}
+
+// What the end of the body leaves behind meets its beginning, until that brings nothing new.
+Placer::State Placer::enter_loop(ir::RegionId body, const State& state, bool leaves_at_end) {
+  State in = state;
+  State out;
+  State breaks;
+  for (int pass = 0; pass < kPassesMax; ++pass) {
+    exits_.emplace_back();
+    out = place(body, in);
+    out = merge(std::move(out), exits_.back().continues);
+    breaks = exits_.back().breaks;
+    exits_.pop_back();
+    const State next = merge(in, left(out));
+    const bool grew = next.accesses.size() > in.accesses.size() || next.unjoined != in.unjoined;
+    if (!grew && pass > 0) break;
+    in = next;
+  }
+  bool jumps = breaks.reachable;
+  ir::walk(function_, body, [&](ir::OpId id) {
+    const ir::OpKind kind = function_.ops[id].kind();
+    jumps = jumps || kind == ir::OpKind::kContinue || kind == ir::OpKind::kBreak;
+  });
+  if (!jumps && wait_at_the_end(body)) out = waited(std::move(out));
+  if (!leaves_at_end && breaks.reachable) return breaks;
+  return merge(std::move(out), breaks);
+}
+
+// The region starts with what its own threads left behind; a barrier in front of it has ordered the
+// block's accesses.
+Placer::State Placer::enter_inthreads(const ir::Inthreads& op, State state) {
+  const int outer_team = team_;
+  const int outer_nest = nest_;
+  team_ = facts_.team_of(op);
+  nest_ = ++nests_;
+  State inner;
+  for (const Access& access : state.accesses) {
+    if (access.team == team_) inner.accesses.push_back(access);
+  }
+  std::erase_if(state.accesses, [&](const Access& a) { return a.team == team_; });
+  inner = place(op.body, std::move(inner));
+  const bool empty = function_.regions[op.body].ops.empty();
+  if (!empty && inner.has_products() && !facts_.program_waits()) {
+    append(op.body, ir::MmaWait{});
+    inner = waited(std::move(inner));
+  }
+  if (!empty && inner.copies_in_flight()) {
+    append(op.body, ir::CopyWait{});
+    inner = landed(std::move(inner), {});
+  }
+  team_ = outer_team;
+  nest_ = outer_nest;
+  if (inner.reachable) unite(state.accesses, inner.accesses);
+  state.unjoined = state.unjoined || op.async;
+  return state;
+}
+
+// Where not all threads go the same way no barrier may stand, but waits for the branch's own
+// products and copies may.
+Placer::State Placer::enter_if(const ir::If& op, const State& state) {
+  const bool outer = diverged_;
+  diverged_ = outer || is_divergent(op.condition);
+  State taken = place(op.then_body, state);
+  const State other = op.else_body.valid() ? place(op.else_body, state) : state;
+  diverged_ = outer;
+  return merge(std::move(taken), other);
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,82 @@
+// Puts barriers, fences and waits in front of the operations that need them: one thread team after
+// the other goes through the program with what it did since its last barrier.
+//
+// Waits for asynchronous copies come as marks that CopyGroups counts afterwards: `copy_wait` means
+// the copies that the program does not wait for itself, `future_wait` those of a future or event.
+#pragma once
+
+#include <vector>
+
+#include "ir/module.h"
+#include "passes/kernel_facts.h"
+
+namespace kiln::passes {
+
+class Placer {
+ public:
+  // `one_warp`: the block is no larger than a warp.
+  Placer(ir::Function& function, ir::RegionId body, bool one_warp);
+  void run();
+
+ private:
+  struct State {
+    Accesses accesses;
+    bool reachable = true;
+    bool unjoined = false;  // asynchronous regions run beside this
+
+    [[nodiscard]] bool copies_in_flight() const;
+    [[nodiscard]] bool has_products() const;
+  };
+  // Where a loop's body is left in the middle.
+  struct Exits {
+    State breaks{{}, false};
+    State continues{{}, false};
+  };
+
+  State place(ir::RegionId region, State state);
+  State enter(ir::OpId id, ir::RegionId region, std::size_t& index, State state);
+  State enter_loop(ir::RegionId body, const State& state, bool leaves_at_end);
+  State enter_inthreads(const ir::Inthreads& op, State state);
+  State enter_if(const ir::If& op, const State& state);
+  State enter_meeting(const ir::Op& op, State state);
+
+  [[nodiscard]] static State merge(State a, const State& b);
+  [[nodiscard]] State with(State state, const Accesses& more) const;
+  [[nodiscard]] Accesses stamped(Accesses accesses) const;
+  [[nodiscard]] State waited(State state) const;
+  [[nodiscard]] static State landed(State state, ir::ValueId label);
+  [[nodiscard]] static State fenced(State state);
+  [[nodiscard]] static State behind_barrier(State state);
+  [[nodiscard]] State left(State state) const;
+
+  [[nodiscard]] bool touches_products(ir::OpId id, const State& state) const;
+  [[nodiscard]] bool uses_products(const ir::Op& op, const State& state) const;
+  [[nodiscard]] bool needs_order(ir::RegionId region, std::size_t index, const State& state) const;
+  [[nodiscard]] Accesses of_regions(ir::RegionId region, std::size_t index) const;
+  [[nodiscard]] Accesses wanted(const ir::Op& op) const;
+  [[nodiscard]] bool is_unfenced(const Access& access) const;
+  [[nodiscard]] bool is_divergent(ir::ValueId value) const;
+  [[nodiscard]] bool is_whole_team(const ir::Barrier& barrier) const;
+  [[nodiscard]] bool is_hidden(ir::ValueId event) const;
+  [[nodiscard]] const Team& team() const { return facts_.team(team_); }
+
+  [[nodiscard]] std::vector<ir::OpData> waits(const State& state) const;
+  [[nodiscard]] std::vector<ir::OpData> before_trigger(const ir::Trigger& trigger,
+                                                       const State& state) const;
+  [[nodiscard]] ir::Barrier barrier() const;
+  std::size_t insert(ir::RegionId region, std::size_t index, const std::vector<ir::OpData>& ops);
+  void append(ir::RegionId region, ir::OpData data);
+  bool wait_at_the_end(ir::RegionId body);
+
+  ir::Function& function_;
+  ir::RegionId body_;
+  bool one_warp_;
+  KernelFacts facts_;
+  int team_ = kBlockTeam;
+  int nest_ = 0;
+  int nests_ = 0;
+  std::vector<Exits> exits_;
+  bool diverged_ = false;  // inside an `if` that not all threads of the team enter
+};
+
+}  // namespace kiln::passes
