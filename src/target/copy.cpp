@@ -53,11 +53,8 @@ constexpr Copy matrix(std::string_view name, int matrices, bool transposed, std:
           .result_map = result_map};
 }
 
-// The same, the other way.
-constexpr Copy matrix_store(std::string_view name, int matrices, bool transposed,
-                            std::string_view ptx, const Layout& address_map,
-                            const Layout& result_map) {
-  Copy row = matrix(name, matrices, transposed, ptx, address_map, result_map);
+// The same matrices the other way.
+constexpr Copy stored(Copy row) {
   row.kind = CopyKind::kMatrixStore;
   row.from = Space::kRegister;
   row.to = Space::kShared;
@@ -135,18 +132,18 @@ constexpr Copy kCopies[] = {
 
     // PTX ISA, "stmatrix": lane 4 * r + c / 2 gives elements c and c + 1 of row r; .trans: of
     // column r.
-    matrix_store("stmatrix.x1", 1, false, "stmatrix.sync.aligned.m8n8.x1.shared.b16", "8:1"_layout,
-                 "((4,8),2):((16,1),8)"_layout),
-    matrix_store("stmatrix.x2", 2, false, "stmatrix.sync.aligned.m8n8.x2.shared.b16", "16:1"_layout,
-                 "((4,8),(2,2)):((16,1),(8,64))"_layout),
-    matrix_store("stmatrix.x4", 4, false, "stmatrix.sync.aligned.m8n8.x4.shared.b16", "32:1"_layout,
-                 "((4,8),(2,4)):((16,1),(8,64))"_layout),
-    matrix_store("stmatrix.x1.trans", 1, true, "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
-                 "8:1"_layout, "((4,8),2):((2,8),1)"_layout),
-    matrix_store("stmatrix.x2.trans", 2, true, "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
-                 "16:1"_layout, "((4,8),(2,2)):((2,8),(1,64))"_layout),
-    matrix_store("stmatrix.x4.trans", 4, true, "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
-                 "32:1"_layout, "((4,8),(2,4)):((2,8),(1,64))"_layout),
+    stored(matrix("stmatrix.x1", 1, false, "stmatrix.sync.aligned.m8n8.x1.shared.b16", "8:1"_layout,
+                  "((4,8),2):((16,1),8)"_layout)),
+    stored(matrix("stmatrix.x2", 2, false, "stmatrix.sync.aligned.m8n8.x2.shared.b16",
+                  "16:1"_layout, "((4,8),(2,2)):((16,1),(8,64))"_layout)),
+    stored(matrix("stmatrix.x4", 4, false, "stmatrix.sync.aligned.m8n8.x4.shared.b16",
+                  "32:1"_layout, "((4,8),(2,4)):((16,1),(8,64))"_layout)),
+    stored(matrix("stmatrix.x1.trans", 1, true, "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
+                  "8:1"_layout, "((4,8),2):((2,8),1)"_layout)),
+    stored(matrix("stmatrix.x2.trans", 2, true, "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
+                  "16:1"_layout, "((4,8),(2,2)):((2,8),(1,64))"_layout)),
+    stored(matrix("stmatrix.x4.trans", 4, true, "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+                  "32:1"_layout, "((4,8),(2,4)):((2,8),(1,64))"_layout)),
 
     // PTX ISA, "cp.async.bulk.tensor".
     bulk("bulk.load.1d", kGmem, kSmem, 1,
