@@ -138,8 +138,8 @@ bool Parser::attribute(OpId id, std::vector<std::string_view>& seen) {
 template <class T>
 bool Parser::field_value(T& out) {
   if constexpr (std::is_same_v<T, bool>) {
-    out = true;  // the bare word
-    return true;
+    out = !accept("=");  // the bare word
+    return out || expect("false");
   } else {
     return expect("=") && value(out);
   }

@@ -126,7 +126,9 @@ class Printer {
     const std::vector<std::string> now = attributes(data);
     std::string out;
     for (std::size_t k = 0; k < now.size(); ++k) {
-      if (now[k] != before[k]) out += now[k];
+      if (now[k] == before[k]) continue;
+      // A flag that is set of itself.
+      out += now[k].empty() ? format("{}=false", before[k]) : now[k];
     }
     return out;
   }

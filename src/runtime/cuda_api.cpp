@@ -27,6 +27,11 @@ Result<Api> open_api() {
   }
   KILN_CUDA_FUNCTIONS(KILN_CUDA)
 #undef KILN_CUDA
+#define KILN_CUDA(member, name, parameters)                \
+  if (const Result<void*> address = library->symbol(name)) \
+    api.member = reinterpret_cast<decltype(api.member)>(*address);
+  KILN_CUDA_NEWER_FUNCTIONS(KILN_CUDA)
+#undef KILN_CUDA
   return api;
 }
 

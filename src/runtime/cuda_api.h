@@ -2,7 +2,10 @@
 // needed to build. Names, versions and numbers are those of the driver's stable binary interface.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 
 #include "support/result.h"
 
@@ -22,6 +25,22 @@ inline constexpr Status kSuccess = 0;
 inline constexpr int kComputeCapabilityMajor = 75;
 inline constexpr int kComputeCapabilityMinor = 76;
 inline constexpr int kMaxDynamicSharedBytes = 8;
+
+// CUtensorMap: 128 bytes that the driver fills in and the hardware reads.
+struct alignas(64) TensorMap {
+  std::array<std::byte, 128> bytes{};
+};
+inline constexpr std::size_t kMapRankMax = 5;
+// CUtensorMapDataType, -Interleave, -Swizzle and -L2promotion (by bytes), -FloatOOBfill.
+inline constexpr int kMapU8 = 0;
+inline constexpr int kMapU16 = 1;
+inline constexpr int kMapU32 = 2;
+inline constexpr int kMapU64 = 4;
+inline constexpr int kMapNotInterleaved = 0;
+inline constexpr std::pair<std::int64_t, int> kMapSwizzles[] = {{0, 0}, {32, 1}, {64, 2}, {128, 3}};
+inline constexpr std::pair<std::int64_t, int> kMapPromotions[] = {
+    {0, 0}, {64, 1}, {128, 2}, {256, 3}};
+inline constexpr int kMapZerosOutside = 0;
 
 // KILN_CUDA(member, symbol, parameters)
 #define KILN_CUDA_FUNCTIONS(KILN_CUDA)                                                           \
@@ -57,9 +76,17 @@ inline constexpr int kMaxDynamicSharedBytes = 8;
   KILN_CUDA(error_name, "cuGetErrorName", (Status status, const char** name))                    \
   KILN_CUDA(error_text, "cuGetErrorString", (Status status, const char** text))
 
+// Those that drivers before version 12 lack: null there.
+#define KILN_CUDA_NEWER_FUNCTIONS(KILN_CUDA)                                                       \
+  KILN_CUDA(tensor_map_encode, "cuTensorMapEncodeTiled",                                           \
+            (TensorMap * map, int type, unsigned rank, DevicePtr address,                          \
+             const std::uint64_t* extents, const std::uint64_t* pitches, const std::uint32_t* box, \
+             const std::uint32_t* steps, int interleave, int swizzle, int promotion, int outside))
+
 struct Api {
 #define KILN_CUDA(member, symbol, parameters) Status(*member) parameters = nullptr;
   KILN_CUDA_FUNCTIONS(KILN_CUDA)
+  KILN_CUDA_NEWER_FUNCTIONS(KILN_CUDA)
 #undef KILN_CUDA
 
   // Nothing when `status` is success, else an error with the driver's name for it:

@@ -195,6 +195,10 @@ Result<DeviceEvent> Gpu::event() {
   return DeviceEvent(session_, handle);
 }
 
+Result<void> Gpu::tensor_map(const TensorMapRequest& request, cuda::TensorMap& map) const {
+  return encode_tensor_map(session_->api, request, map);
+}
+
 Result<void> Gpu::synchronize() {
   return session_->api.check(session_->api.context_synchronize(), "a kernel failed");
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/cuda_api.h"
+#include "runtime/tensor_map.h"
 #include "support/result.h"
 #include "target/arch.h"
 
@@ -115,6 +116,9 @@ class Gpu {
   [[nodiscard]] Result<DeviceBuffer> allocate(std::size_t bytes);
   [[nodiscard]] Result<DeviceModule> load(const std::string& cubin);
   [[nodiscard]] Result<DeviceEvent> event();
+  // Fills in `map`; see encode_tensor_map.
+  [[nodiscard]] Result<void> tensor_map(const TensorMapRequest& request,
+                                        cuda::TensorMap& map) const;
   // Waits for everything started; reports what failed on the way.
   [[nodiscard]] Result<void> synchronize();
 

@@ -52,6 +52,7 @@ class Run {
                         std::optional<double> initial);
   Result<void> launch(ir::OpId op);
   Result<Launch> sized(const emit::LaunchPlan& plan) const;
+  Result<std::vector<cuda::TensorMap>> maps_of(const emit::LaunchPlan& plan) const;
   std::array<std::byte, kValueBytes> slot_value(const emit::ParamSlot& slot) const;
   Result<void> copy_out_returned();
 
@@ -119,10 +120,32 @@ std::array<std::byte, kValueBytes> Run::slot_value(const emit::ParamSlot& slot) 
       bits = static_cast<std::uint64_t>(host_.vars()[slot.var.index]);
       break;
     case emit::SlotKind::kScalar: bits = encode(slot.dtype, host_.scalar(slot.value)); break;
+    case emit::SlotKind::kMap: KILN_UNREACHABLE("a tensor map as a number");
   }
   std::array<std::byte, kValueBytes> bytes{};
   std::memcpy(bytes.data(), &bits, kValueBytes);
   return bytes;
+}
+
+// Each buffer's map, as the buffer is now.
+Result<std::vector<cuda::TensorMap>> Run::maps_of(const emit::LaunchPlan& plan) const {
+  std::vector<cuda::TensorMap> maps;
+  for (const emit::MapPlan& each : plan.maps) {
+    const Buffer& buffer = buffers_.at(each.map.root.index);
+    TensorMapRequest request{.name = each.array.name,
+                             .dtype = buffer.dtype,
+                             .address = buffer.memory.address(),
+                             .shape = buffer.shape,
+                             .box = each.map.box,
+                             .swizzle = each.map.swizzle,
+                             .promotion = each.map.promotion};
+    for (const ir::Expr& extent : each.map.extents) {
+      request.extents.push_back(extent.evaluate(host_.vars()));
+    }
+    auto made = gpu_.tensor_map(request, maps.emplace_back());
+    if (!made) return Unexpected{made.error()};
+  }
+  return maps;
 }
 
 // Grid and block, compared with what the device takes.
@@ -139,6 +162,12 @@ Result<Launch> Run::sized(const emit::LaunchPlan& plan) const {
       return Unexpected{Error{"cannot launch", plan.kernel_name,
                               format("{} blocks along {}, {} allows 1 to {}", blocks, kAxes[axis],
                                      arch.name, most[axis])}};
+    }
+    const std::int64_t together = plan.cluster.empty() ? 1 : plan.cluster[axis];
+    if (blocks % together != 0) {
+      return Unexpected{Error{"cannot launch", plan.kernel_name,
+                              format("{} blocks along {} are no multiple of the cluster's {}",
+                                     blocks, kAxes[axis], together)}};
     }
     launch.grid[axis] = static_cast<unsigned>(blocks);
   }
@@ -167,9 +196,15 @@ Result<void> Run::launch(ir::OpId op) {
   }
   Result<Launch> launch = sized(*plan);
   if (!launch) return Unexpected{launch.error()};
+  Result<std::vector<cuda::TensorMap>> maps = maps_of(*plan);
+  if (!maps) return Unexpected{maps.error()};
   std::vector<std::array<std::byte, kValueBytes>> values;
-  for (const emit::ParamSlot& slot : plan->slots) values.push_back(slot_value(slot));
-  for (auto& value : values) launch->parameters.push_back(value.data());
+  values.reserve(plan->slots.size());  // parameters point into it
+  for (const emit::ParamSlot& slot : plan->slots) {
+    const bool map = slot.kind == emit::SlotKind::kMap;
+    if (!map) values.push_back(slot_value(slot));
+    launch->parameters.push_back(map ? (*maps)[slot.map].bytes.data() : values.back().data());
+  }
   ++launches_;
   return kernels_.launch(*launch);
 }

@@ -13,4 +13,11 @@ __device__ inline void barrier_group4() {
   asm volatile("bar.sync %0, 128;" ::"r"(static_cast<int>(threadIdx.x) / 128 + 1) : "memory");
 }
 
+// So many threads, a multiple of 32, at one of the barriers 1 to 15. PTX ISA, "bar / barrier".
+template <int Id, int Threads>
+__device__ inline void barrier_threads() {
+  static_assert(Id >= 1 && Id <= 15 && Threads >= 32 && Threads % 32 == 0, "no such barrier");
+  asm volatile("bar.sync %0, %1;" ::"n"(Id), "n"(Threads) : "memory");
+}
+
 }  // namespace kiln

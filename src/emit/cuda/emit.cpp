@@ -4,23 +4,14 @@
 
 #include "emit/cuda/emit_op.h"
 #include "emit/cuda/instruction.h"
+#include "emit/cuda/launcher.h"
 
 namespace kiln::emit {
 
 namespace {
 
-std::string parameter_text(const ParamSlot& slot) {
-  const bool pointer = slot.kind == SlotKind::kParam || slot.kind == SlotKind::kAlloc;
-  return format("{}{}{} {}", pointer && !slot.written ? "const " : "", type_name(slot.dtype),
-                pointer ? "*" : "", slot.name);
-}
-
-std::string parameters_text(const std::vector<ParamSlot>& slots) {
-  return join(slots, ", ", parameter_text);
-}
-
 // The kernel's first lines, known only after its body was written.
-std::vector<std::string> opening_lines(const Kernel& kernel) {
+std::vector<std::string> opening_lines(Kernel& kernel) {
   const auto& parallel = std::get<ir::Parallel>(kernel.function.ops[kernel.plan.op].data);
   std::vector<std::string> lines;
   if (kernel.plan.shared_bytes > 0) {
@@ -32,17 +23,38 @@ std::vector<std::string> opening_lines(const Kernel& kernel) {
     if (!kernel.uses.vars[var.index]) continue;
     lines.push_back(format("const int {} = blockIdx.{};", kernel.name(var), kAxes[axis]));
   }
+  for (std::size_t axis = 0; axis < parallel.cluster.size(); ++axis) {
+    const ir::VarId var = parallel.cluster[axis];
+    if (!kernel.uses.vars[var.index]) continue;
+    lines.push_back(format("const int {} = blockIdx.{} % {};", kernel.name(var), kAxes[axis],
+                           kernel.plan.cluster[axis]));
+  }
   const std::string& thread = kernel.name(kernel.thread);
   if (kernel.needs_thread) lines.push_back(format("const int {} = threadIdx.x;", thread));
   if (kernel.needs_lane) {
     lines.push_back(format("const int {} = threadIdx.x % 32;", kernel.name(kernel.lane)));
   }
+  for (std::string& line : meeting_opening(kernel)) lines.push_back(std::move(line));
   return lines;
 }
 
-std::string launch_bounds(const LaunchPlan& plan, const target::Arch& arch) {
-  return format("__launch_bounds__({})",
-                plan.threads.constant().value_or(std::int64_t{arch.threads_per_block_max}));
+// Threads whose registers change in number need to know how many there are at the start.
+std::string attributes_text(const Kernel& kernel, const target::Arch& arch) {
+  const LaunchPlan& plan = kernel.plan;
+  bool changes = false;
+  for (std::uint32_t i = 0; i < kernel.function.ops.size(); ++i) {
+    const bool here = kernel.uses.inside[i];
+    changes =
+        changes || (here && kernel.function.ops[ir::OpId{i}].kind() == ir::OpKind::kRegisters);
+  }
+  std::string out =
+      format("__launch_bounds__({}{})",
+             plan.threads.constant().value_or(std::int64_t{arch.threads_per_block_max}),
+             changes ? ", 1" : "");
+  if (plan.cluster.empty()) return out;
+  std::vector<std::int64_t> blocks = plan.cluster;
+  blocks.resize(3, 1);
+  return out + format(" __cluster_dims__({}, {}, {})", blocks[0], blocks[1], blocks[2]);
 }
 
 std::string kernel_text(Kernel& kernel, const target::Arch& arch) {
@@ -50,53 +62,13 @@ std::string kernel_text(Kernel& kernel, const target::Arch& arch) {
   const auto& parallel = std::get<ir::Parallel>(op.data);
   kernel.out.open("");
   emit_region(kernel, parallel.body);
+  for (const std::string& line : meeting_closing(kernel)) kernel.out.line(line);
   std::string out =
-      format("extern \"C\" __global__ void {}\n{}({}) {{\n", launch_bounds(kernel.plan, arch),
+      format("extern \"C\" __global__ void {}\n{}({}) {{\n", attributes_text(kernel, arch),
              kernel.plan.kernel_name, parameters_text(kernel.plan.slots));
   for (const std::string& line : opening_lines(kernel)) out += format("  {}\n", line);
   out += std::string_view(kernel.out.text()).substr(1);  // without the line of the opening
   return out + "}\n";
-}
-
-// Host variables that only the grid needs stand behind the kernel's own parameters.
-std::vector<ParamSlot> launcher_slots(const ir::Function& function, const LaunchPlan& plan) {
-  std::vector<ir::VarId> used;
-  for (const ir::Expr& extent : plan.grid) extent.collect_vars(used);
-  plan.threads.collect_vars(used);
-  std::vector<ParamSlot> slots = plan.slots;
-  NameTable names;
-  for (const ParamSlot& slot : slots) names.claim(slot.name);
-  for (const ir::VarId var : used) {
-    if (std::ranges::any_of(slots, [&](const ParamSlot& slot) { return slot.var == var; }))
-      continue;
-    slots.push_back({.name = names.claim(function.vars[var].name), .var = var});
-  }
-  return slots;
-}
-
-// The host function that launches one kernel the way its plan says.
-std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
-                          const target::Arch& arch) {
-  const std::vector<ParamSlot> slots = launcher_slots(function, plan);
-  const VarFacts facts{
-      .name = [&](ir::VarId var) { return std::ranges::find(slots, var, &ParamSlot::var)->name; },
-      .never_negative = [](ir::VarId) { return false; },
-  };
-  const auto text = [&](const ir::Expr& expr) { return spell(expr, facts).text; };
-  std::string out = format("cudaError_t launch_{}(\n    {}{}cudaStream_t stream = nullptr) {{\n",
-                           plan.kernel_name, parameters_text(slots), slots.empty() ? "" : ", ");
-  if (plan.shared_bytes > arch.smem_static_max) {
-    out += format(
-        "  const cudaError_t status = cudaFuncSetAttribute(\n"
-        "      {}, cudaFuncAttributeMaxDynamicSharedMemorySize, {});\n"
-        "  if (status != cudaSuccess) return status;\n",
-        plan.kernel_name, plan.shared_bytes);
-  }
-  out += format("  const dim3 grid({});\n", join(plan.grid, ", ", text));
-  out += format("  {}<<<grid, {}, {}, stream>>>({});\n", plan.kernel_name, text(plan.threads),
-                plan.shared_bytes,
-                join(plan.slots, ", ", [](const ParamSlot& slot) { return slot.name; }));
-  return out + "  return cudaGetLastError();\n}\n";
 }
 
 std::string source_name(const ir::Module& module, const Sources& sources) {

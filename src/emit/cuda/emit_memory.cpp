@@ -169,7 +169,10 @@ std::string list(const std::vector<T>& items) {
 }
 
 // The threads of the copy, seen from one of them.
-Expr thread_of(Kernel& kernel, const ir::Copy& copy) { return kernel.thread_in(copy.unit); }
+Expr thread_of(Kernel& kernel, const ir::Copy& copy) {
+  const Expr thread = kernel.thread_in(copy.unit);
+  return copy.unit == 0 ? thread - Expr(copy.first) : thread;
+}
 
 // A call of one of the functions of copy.cuh; the tile is the shared side.
 void emit_vectors(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
@@ -240,6 +243,7 @@ bool is_vector_copy(Kernel& kernel, const ir::Copy& copy, const CopySides& sides
 }  // namespace
 
 void emit_op(Kernel& kernel, const Op&, const ir::Copy& copy) {
+  if (copy.engine == ir::CopyEngine::kBulk) return emit_bulk_copy(kernel, copy);
   const CopySides sides = copy_sides(kernel.function, copy);
   if (is_vector_copy(kernel, copy, sides)) {
     emit_vectors(kernel, copy, sides);

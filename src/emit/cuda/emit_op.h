@@ -26,6 +26,13 @@ void emit_op(Kernel& kernel, const ir::Op& op, const ir::MmaCommit& commit);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::MmaWait& wait);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::ProxyFence& fence);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::NoOp& none);
+// Meeting.
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Event& event);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Trigger& trigger);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::EventWait& wait);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Inthreads& inthreads);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Registers& registers);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::BulkWait& wait);
 // Memory.
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Alloc& alloc);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Subview& subview);
@@ -58,16 +65,8 @@ inline void emit_op(Kernel&, const ir::Op&, const ir::Continue&) {
   KILN_UNREACHABLE("not emitted");
 }
 inline void emit_op(Kernel&, const ir::Op&, const ir::Yield&) { KILN_UNREACHABLE("not emitted"); }
-inline void emit_op(Kernel&, const ir::Op&, const ir::Inthreads&) {
-  KILN_UNREACHABLE("not emitted");
-}
 inline void emit_op(Kernel&, const ir::Op&, const ir::Alias&) { KILN_UNREACHABLE("not emitted"); }
 inline void emit_op(Kernel&, const ir::Op&, const ir::Splat&) { KILN_UNREACHABLE("not emitted"); }
-inline void emit_op(Kernel&, const ir::Op&, const ir::Event&) { KILN_UNREACHABLE("not emitted"); }
-inline void emit_op(Kernel&, const ir::Op&, const ir::Trigger&) { KILN_UNREACHABLE("not emitted"); }
-inline void emit_op(Kernel&, const ir::Op&, const ir::EventWait&) {
-  KILN_UNREACHABLE("not emitted");
-}
 inline void emit_op(Kernel&, const ir::Op&, const ir::Future&) { KILN_UNREACHABLE("not emitted"); }
 inline void emit_op(Kernel&, const ir::Op&, const ir::FutureWait&) {
   KILN_UNREACHABLE("not emitted");
@@ -75,12 +74,22 @@ inline void emit_op(Kernel&, const ir::Op&, const ir::FutureWait&) {
 inline void emit_op(Kernel&, const ir::Op&, const ir::Exchange&) {
   KILN_UNREACHABLE("not emitted");
 }
-inline void emit_op(Kernel&, const ir::Op&, const ir::BulkWait&) {
-  KILN_UNREACHABLE("not emitted");
-}
-inline void emit_op(Kernel&, const ir::Op&, const ir::Registers&) {
-  KILN_UNREACHABLE("not emitted");
-}
+
+// A bulk copy: the boxes, started by one thread.
+void emit_bulk_copy(Kernel& kernel, const ir::Copy& copy);
+
+// `inthreads` regions that follow each other, as one chain of branches: a warpgroup may change the
+// number of its registers only in a branch of its own.
+void emit_inthreads(Kernel& kernel, const std::vector<const ir::Op*>& siblings);
+
+// The condition that holds in one thread of each unit of so many threads (0: of all that are here);
+// "" where only one is here anyway.
+[[nodiscard]] std::string elected(Kernel& kernel, std::int64_t unit);
+
+// What stands at the kernel's start and end for its events, maps and clusters: lines without
+// indentation.
+[[nodiscard]] std::vector<std::string> meeting_opening(Kernel& kernel);
+[[nodiscard]] std::vector<std::string> meeting_closing(Kernel& kernel);
 
 // Declares the C++ array of a fragment.
 void declare_fragment(Kernel& kernel, ir::ValueId frag, const ir::Alloc& alloc);

@@ -8,12 +8,34 @@ namespace kiln::emit {
 using ir::Expr;
 using ir::Op;
 
-void emit_region(Kernel& kernel, ir::RegionId region) {
+namespace {
+
+// The operations of a region that have text of their own.
+std::vector<const Op*> spelled_ops(const Kernel& kernel, ir::RegionId region) {
+  std::vector<const Op*> out;
   for (const ir::OpId id : kernel.function.regions[region].ops) {
-    if (!kernel.uses.live_ops[id.index]) continue;
     const Op& op = kernel.function.ops[id];
-    if (op.result.valid() && kernel.inlined[op.result.index]) continue;
-    if (op.kind() == ir::OpKind::kSubview) continue;
+    const bool inlined = op.result.valid() && kernel.inlined[op.result.index];
+    const bool silent = op.kind() == ir::OpKind::kSubview || op.kind() == ir::OpKind::kEvent;
+    if (kernel.uses.live_ops[id.index] && !inlined && !silent) out.push_back(&op);
+  }
+  return out;
+}
+
+}  // namespace
+
+void emit_region(Kernel& kernel, ir::RegionId region) {
+  const std::vector<const Op*> ops = spelled_ops(kernel, region);
+  std::vector<const Op*> siblings;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Op& op = *ops[i];
+    if (op.kind() == ir::OpKind::kInthreads) {
+      siblings.push_back(&op);
+      const bool last = i + 1 == ops.size() || ops[i + 1]->kind() != ir::OpKind::kInthreads;
+      if (last) emit_inthreads(kernel, siblings);
+      if (last) siblings.clear();
+      continue;
+    }
     if (op.span.valid()) kernel.out.at(kernel.sources.place(op.span));
     std::visit([&](const auto& data) { emit_op(kernel, op, data); }, op.data);
   }
@@ -83,7 +105,14 @@ void emit_op(Kernel&, const Op&, const ir::Return&) {
 void emit_op(Kernel&, const Op&, const ir::NoOp&) {}
 
 void emit_op(Kernel& kernel, const Op&, const ir::Barrier& barrier) {
+  if (barrier.cluster) {
+    kernel.requirements.headers.insert("cluster.cuh");
+    return kernel.out.line("kiln::barrier_cluster();");
+  }
   kernel.requirements.headers.insert("barrier.cuh");
+  if (barrier.id != 0) {
+    return kernel.out.line(format("kiln::barrier_threads<{}, {}>();", barrier.id, barrier.threads));
+  }
   switch (barrier.level) {
     case ir::Level::kBlock: return kernel.out.line("kiln::barrier_block();");
     case ir::Level::kGroup4: return kernel.out.line("kiln::barrier_group4();");

@@ -31,6 +31,26 @@ Sample load(const std::string& name) {
   return sample;
 }
 
+// The text of a kernel with this body, of `threads` threads in clusters of 2.
+std::string emitted_body(int threads, const std::string& body) {
+  Sample sample;
+  Diagnostics diags;
+  const std::string text = format(
+      "module arch=sm_90a form=decided\n"
+      "func @f(global %x: view<f16, global, [N, N]>, global %y: view<f32, global, [N]>) {{\n"
+      "  var N: dim\n  var b: parallel < 2*N\n  var c: parallel < 2\n"
+      "  parallel level=block vars=[b] threads={} name=\"f\" cluster=[c] shared_bytes=65536 "
+      "body={{\n"
+      "    %s = alloc name=\"s\" offset=0 swizzle=32 : view<f16, shared, [64, 256]>\n"
+      "    %e = event name=\"e\" arrivals=3 offset=40960 : event<2>\n"
+      "    %zero = const : f32\n{}\n  }}\n}}\n",
+      threads, body);
+  const FileId file = sample.sources.add("body.kir", text);
+  auto module = ir::parse(sample.sources, file, diags);
+  KILN_CHECK(module.has_value(), "{}", diags.all().empty() ? "" : diags.all()[0].message);
+  return emit(*module, sample.sources, {.line_directives = false});
+}
+
 std::string emitted(const std::string& name, const EmitOptions& options = {}) {
   const Sample sample = load(name);
   return emit(sample.module, sample.sources, options);
@@ -134,7 +154,8 @@ TEST(EmitTest, GuardedTilesMoveByElement) {
 
 TEST(EmitTest, TheTextIsTheSameEveryTime) {
   for (const char* name : {"edges.kir", "one_warp.kir", "scalars.kir", "memories.kir",
-                           "two_warpgroups.kir", "operand_in_registers.kir"}) {
+                           "two_warpgroups.kir", "operand_in_registers.kir", "bulk_pipeline.kir",
+                           "cluster_multicast.kir", "producer_consumer.kir"}) {
     EXPECT_EQ(emitted(name), emitted(name));
   }
 }
@@ -161,6 +182,81 @@ TEST(EmitTest, LinesPointAtTheSource) {
   EXPECT_EQ(found, sample.sources.line_of(
                        FileId{0}, static_cast<std::uint32_t>(source.find("fill frag=%mc"))));
   EXPECT_EQ(emitted("one_warp.kir", {.line_directives = false}).find("#line"), std::string::npos);
+}
+
+std::string region(int first, int threads, const std::string& more) {
+  return format(
+      "    inthreads first={} threads={} async{} body={{\n      trigger event=%e "
+      "arrival=thread\n    }}\n",
+      first, threads, more);
+}
+
+TEST(EmitTest, RegionsWithoutCommonThreadsAreOneChain) {
+  const std::string three =
+      emitted_body(384, region(128, 128, "") + region(0, 128, "") + region(256, 128, ""));
+  EXPECT_TRUE(has(three, "  if (thread >= 128 && thread < 256) {\n"));
+  EXPECT_TRUE(has(three, "  } else if (thread < 128) {\n"));
+  EXPECT_TRUE(has(three, "  } else {\n"));
+  // The threads between 0 and 128 belong to the first region, though one alone runs it.
+  const std::string one = emitted_body(256, region(0, 128, " single") + region(128, 128, ""));
+  EXPECT_TRUE(has(one, "  if (thread == 0) {\n"));
+  EXPECT_TRUE(has(one, "  } else if (thread >= 128) {\n"));
+  // These meet: both run.
+  const std::string two = emitted_body(256, region(0, 128, "") + region(64, 128, ""));
+  EXPECT_TRUE(has(two, "  }\n  if (thread >= 64 && thread < 192) {\n"));
+  EXPECT_TRUE(has(emitted_body(128, region(0, 128, "")), "  {\n    kiln::mbarrier_arrive(e);\n"));
+}
+
+TEST(EmitTest, TriggersArriveAsDecided) {
+  const std::string text = emitted_body(256,
+                                        "    trigger event=%e slot=1 arrival=elected unit=32\n"
+                                        "    trigger event=%e cluster arrival=thread\n"
+                                        "    trigger event=%e cluster arrival=elected bytes=64\n");
+  EXPECT_TRUE(has(text, "  if (lane == 0) kiln::mbarrier_arrive(e + 1);\n"));
+  EXPECT_TRUE(has(text, "  kiln::mbarrier_arrive_cluster<2>(e);\n"));
+  EXPECT_TRUE(has(text,
+                  "  if (thread == 0) {\n    kiln::mbarrier_expect(e, 64);\n"
+                  "    kiln::mbarrier_arrive_cluster<2>(e);\n  }\n"));
+}
+
+std::string bulk_copy(const std::string& more) {
+  return "    %t = subview base=%x origin=[64*b, 0] : view<f16, global, [64, 256]>\n"
+         "    copy src=%t dst=%s bulk event=%e engine=bulk threads=1 widths=[16] " +
+         more + "\n    trigger event=%e arrival=elected bytes=32768\n";
+}
+
+TEST(EmitTest, ManyBoxesAreALoop) {
+  EXPECT_TRUE(has(emitted_body(128, bulk_copy("box=[64, 16]")),
+                  "    for (int i = 0; i < 16; ++i) {\n"
+                  "      kiln::bulk_load(kiln::box(s, 0, 16 * i), x_map, e, {16 * i, 64 * b});\n"));
+  EXPECT_TRUE(has(emitted_body(128, bulk_copy("box=[32, 16] multicast eviction=first")),
+                  "    for (int i = rank; i < 32; i += 2) {\n"
+                  "      kiln::bulk_load_multicast<2, kiln::Eviction::kFirst>(\n"
+                  "          kiln::box(s, 32 * (i / 16), 16 * (i % 16)),"));
+  EXPECT_TRUE(
+      has(emitted_body(128, bulk_copy("box=[64, 256] multicast")),
+          "    if (rank < 1) {\n"
+          "      kiln::bulk_load_multicast<2>(kiln::box(s, 0, 0), x_map, e, {0, 64 * b});"));
+}
+
+// A buffer that bulk copies alone touch is no parameter; its extents are known on the host.
+TEST(LaunchPlanTest, BuffersOfBulkCopiesAreMaps) {
+  const Sample sample = load("bulk_pipeline.kir");
+  const auto plans = plan_launches(sample.module, sample.module.functions[0]);
+  ASSERT_EQ(plans.size(), 1u);
+  std::vector<std::string> names;
+  for (const ParamSlot& slot : plans[0].slots) names.push_back(slot.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"lhs_map", "rhs_map", "output_map", "K"}));
+  ASSERT_EQ(plans[0].maps.size(), 3u);
+  EXPECT_EQ(plans[0].slots[2].map, 2u);
+  EXPECT_EQ(plans[0].maps[2].array.name, "output");
+  EXPECT_TRUE(plans[0].maps[2].array.written);
+  EXPECT_EQ(plans[0].maps[1].map.box, (std::vector<std::int64_t>{128, 64}));
+  EXPECT_EQ(plans[0].cluster_blocks(), 1);
+  const Sample clusters = load("cluster_multicast.kir");
+  const auto plan = plan_launches(clusters.module, clusters.module.functions[0])[0];
+  EXPECT_EQ(plan.cluster, (std::vector<std::int64_t>{2, 1}));
+  EXPECT_EQ(plan.cluster_blocks(), 2);
 }
 
 TEST(LaunchPlanTest, SlotsFollowTheParameters) {

@@ -43,6 +43,10 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
   NameTable names;
   names.claim(plan.kernel_name);
   for (const ParamSlot& slot : plan.slots) {
+    if (slot.kind == SlotKind::kMap) {
+      names.claim(slot.name);
+      continue;
+    }
     (slot.var.valid() ? var_names[slot.var.index] : value_names[slot.value.index]) =
         names.claim(slot.name);
   }
@@ -59,6 +63,14 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
   thread = own("thread");
   lane = own("lane");
   counter = own("i");
+  rank = own("rank");
+  phase_names.resize(function.values.size());
+  for (const ir::Op& op : function.ops) {
+    const auto* wait = std::get_if<ir::EventWait>(&op.data);
+    if (wait == nullptr || !wait->tracked) continue;
+    std::string& phase = phase_names[wait->event.index];
+    if (phase.empty()) phase = names.claim(name(wait->event) + "_phase");
+  }
 }
 
 Expr Kernel::use_thread() {
@@ -69,6 +81,11 @@ Expr Kernel::use_thread() {
 Expr Kernel::use_lane() {
   needs_lane = true;
   return Expr::var(lane);
+}
+
+Expr Kernel::use_rank() {
+  needs_rank = true;
+  return Expr::var(rank);
 }
 
 Expr Kernel::thread_in(std::int64_t unit_threads) {
@@ -84,8 +101,9 @@ Spelled Kernel::spelled(const Expr& expr) {
           [&](VarId var) {
             if (var.index >= function.vars.size()) return true;
             const ir::VarKind kind = function.vars[var].kind;
+            const bool bounded = !function.vars[var].extent.is(0);  // then from 0 on
             return kind == ir::VarKind::kDim || kind == ir::VarKind::kParallel ||
-                   kind == ir::VarKind::kLoop;
+                   kind == ir::VarKind::kLoop || (kind == ir::VarKind::kBound && bounded);
           },
   };
   Spelled out = spell(expr, facts);

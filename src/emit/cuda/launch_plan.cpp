@@ -4,6 +4,7 @@
 
 #include "emit/cuda/names.h"
 #include "emit/cuda/uses.h"
+#include "support/format.h"
 
 namespace kiln::emit {
 
@@ -60,9 +61,38 @@ ParamSlot var_slot(const Function& function, VarId var) {
           .var = var};
 }
 
-// Parameters in the user's order, then buffers and scalars of the host part, then dimensions.
-std::vector<ParamSlot> slots_of(const Function& function, const KernelUses& uses) {
+ParamSlot buffer_slot(const Function& function, const KernelUses& uses, ValueId buffer) {
+  ParamSlot slot = value_slot(function, uses, buffer);
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    if (function.params[i].value != buffer) continue;
+    slot.kind = SlotKind::kParam;
+    slot.name = function.params[i].name;
+    slot.param = i;
+  }
+  return slot;
+}
+
+// The maps of the kernel's bulk copies, in the order of their first uses.
+std::vector<MapPlan> maps_of(const Function& function, const KernelUses& uses) {
+  std::vector<MapPlan> maps;
+  for (const ir::OpId id : uses.bulk_copies) {
+    ir::TensorMap map = ir::tensor_map_of(function, std::get<ir::Copy>(function.ops[id].data));
+    if (std::ranges::find(maps, map, &MapPlan::map) != maps.end()) continue;
+    ParamSlot array = buffer_slot(function, uses, map.root);
+    maps.push_back({.map = std::move(map), .array = std::move(array)});
+  }
+  return maps;
+}
+
+// Maps, then parameters in the user's order, then buffers and scalars of the host part, then
+// dimensions.
+std::vector<ParamSlot> slots_of(const Function& function, const KernelUses& uses,
+                                const std::vector<MapPlan>& maps) {
   std::vector<ParamSlot> slots;
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    slots.push_back(
+        {.kind = SlotKind::kMap, .name = format("{}_map", maps[i].array.name), .map = i});
+  }
   std::vector<ValueId> given;
   std::vector<VarId> given_vars;
   for (std::size_t i = 0; i < function.params.size(); ++i) {
@@ -91,16 +121,29 @@ std::vector<ParamSlot> slots_of(const Function& function, const KernelUses& uses
 
 LaunchPlan plan_launch(const Function& function, ir::OpId launch) {
   const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
+  const KernelUses uses = kernel_uses(function, launch);
+  std::vector<MapPlan> maps = maps_of(function, uses);
   LaunchPlan plan{.op = launch,
                   .kernel_name = parallel.name.empty() ? function.name : parallel.name,
-                  .slots = slots_of(function, kernel_uses(function, launch)),
+                  .slots = slots_of(function, uses, maps),
+                  .maps = std::move(maps),
                   .threads = parallel.threads,
                   .shared_bytes = parallel.shared_bytes};
   for (const VarId var : parallel.vars) plan.grid.push_back(function.vars[var].extent);
+  for (const VarId var : parallel.cluster) {
+    plan.cluster.push_back(function.vars[var].extent.constant().value_or(1));
+  }
+  if (!plan.cluster.empty()) plan.cluster.resize(plan.grid.size(), 1);
   return plan;
 }
 
 }  // namespace
+
+std::int64_t LaunchPlan::cluster_blocks() const {
+  std::int64_t blocks = 1;
+  for (const std::int64_t extent : cluster) blocks *= extent;
+  return blocks;
+}
 
 std::vector<LaunchPlan> plan_launches(const ir::Module& module, const Function& function) {
   NameTable kernel_names;

@@ -43,16 +43,17 @@ TEST_P(NvccTest, CompilesWithoutWarnings) {
   if (!HasFailure()) std::filesystem::remove_all(folder);
 }
 
-INSTANTIATE_TEST_SUITE_P(Samples, NvccTest,
-                         testing::Values(Case{"one_warp", "sm_80"}, Case{"one_warp", "sm_86"},
-                                         Case{"one_warp", "sm_90a"}, Case{"scalars", "sm_80"},
-                                         Case{"scalars", "sm_86"}, Case{"scalars", "sm_90a"},
-                                         Case{"memories", "sm_80"}, Case{"memories", "sm_86"},
-                                         Case{"memories", "sm_90a"}, Case{"edges", "sm_80"},
-                                         Case{"edges", "sm_86"}, Case{"edges", "sm_90a"},
-                                         Case{"two_warpgroups", "sm_90a"},
-                                         Case{"operand_in_registers", "sm_90a"},
-                                         Case{"operands_of_both_columns", "sm_90a"}));
+INSTANTIATE_TEST_SUITE_P(
+    Samples, NvccTest,
+    testing::Values(Case{"one_warp", "sm_80"}, Case{"one_warp", "sm_86"},
+                    Case{"one_warp", "sm_90a"}, Case{"scalars", "sm_80"}, Case{"scalars", "sm_86"},
+                    Case{"scalars", "sm_90a"}, Case{"memories", "sm_80"}, Case{"memories", "sm_86"},
+                    Case{"memories", "sm_90a"}, Case{"edges", "sm_80"}, Case{"edges", "sm_86"},
+                    Case{"edges", "sm_90a"}, Case{"two_warpgroups", "sm_90a"},
+                    Case{"operand_in_registers", "sm_90a"},
+                    Case{"operands_of_both_columns", "sm_90a"}, Case{"bulk_pipeline", "sm_90a"},
+                    Case{"cluster_multicast", "sm_90a"}, Case{"producer_consumer", "sm_80"},
+                    Case{"producer_consumer", "sm_90a"}));
 
 }  // namespace
 }  // namespace kiln::emit

@@ -19,6 +19,13 @@ namespace {
 
 bool is_read(OpKind kind) { return kind == OpKind::kRead || kind == OpKind::kGet; }
 
+// The side of a bulk copy that the kernel sees through a tensor map; invalid of other operations.
+ValueId mapped_view(const Function& function, const Op& op) {
+  const auto* copy = std::get_if<ir::Copy>(&op.data);
+  if (copy == nullptr || copy->engine != ir::CopyEngine::kBulk) return {};
+  return function.view_type(copy->dst).space == ir::Space::kGlobal ? copy->dst : copy->src;
+}
+
 // The view an operation writes, if any.
 ValueId written_view(const Op& op) {
   if (const auto* write = std::get_if<ir::Write>(&op.data)) return write->view;
@@ -44,6 +51,10 @@ class Marker {
     for (const OpId id : inside_) {
       if (is_root(function_.ops[id])) mark(id);
     }
+    for (const OpId id : inside_) {
+      const bool bulk = mapped_view(function_, function_.ops[id]).valid();
+      if (bulk) out_.bulk_copies.push_back(id);
+    }
     for (std::uint32_t v = 0; v < function_.vars.size(); ++v) {
       if (out_.vars[v] && !inner_vars_[v]) out_.outer_vars.push_back(VarId{v});
     }
@@ -57,6 +68,7 @@ class Marker {
   std::vector<OpId> collect(OpId launch) {
     const auto& parallel = std::get<ir::Parallel>(function_.ops[launch].data);
     for (const VarId var : parallel.vars) inner_vars_[var.index] = true;
+    for (const VarId var : parallel.cluster) inner_vars_[var.index] = true;
     std::vector<OpId> ops;
     ir::walk(function_, parallel.body, [&](OpId id) {
       ops.push_back(id);
@@ -88,8 +100,10 @@ class Marker {
     out_.live_ops[id.index] = true;
     const Op& op = function_.ops[id];
     ir::for_each_expr(op, [&](const Expr& expr) { mark(expr); });
+    const ValueId mapped = mapped_view(function_, op);
+    if (mapped.valid()) mark_origin(mapped);
     ir::for_each_operand(op, [&](std::string_view, ValueId value) {
-      if (value.valid()) mark(value);
+      if (value.valid() && value != mapped) mark(value);
     });
     if (op.result.valid()) mark_shape(op.result);
     if (const auto* inner = std::get_if<ir::Parallel>(&op.data)) {
@@ -112,6 +126,11 @@ class Marker {
     for (const ir::Param& param : function_.params) {
       if (param.value == value && param.var.valid()) mark(Expr::var(param.var));
     }
+  }
+
+  // Of a window behind a tensor map only the coordinates are spelled.
+  void mark_origin(ValueId view) {
+    for (const Expr& coordinate : ir::resolve_view(function_, view).origin) mark(coordinate);
   }
 
   // Host values that are spelled again inside the kernel instead of being passed.

@@ -15,6 +15,7 @@ struct KernelUses {
   std::vector<bool> vars;             // by VarId: some live operation's text may name it
   std::vector<int> value_uses;        // by ValueId: operands of live operations that name it
   std::vector<bool> written_roots;    // by ValueId: roots of views that live operations write
+  std::vector<ir::OpId> bulk_copies;  // live, in program order
   std::vector<ir::VarId> outer_vars;  // used, defined outside, in order of their ids
   std::vector<ir::ValueId> outer_values;  // roots of views and scalars from outside, likewise
 };

@@ -1,0 +1,244 @@
+// Events, regions of threads and clusters.
+#include <algorithm>
+
+#include "emit/cuda/emit_op.h"
+
+namespace kiln::emit {
+
+using ir::Expr;
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+constexpr std::int64_t kSlotsOfWord = 32;
+
+std::int64_t slots_of(const ir::Function& function, ValueId event) {
+  const auto* type = std::get_if<ir::EventType>(&function.type(event));
+  KILN_CHECK(type != nullptr, "`{}` is no event", function.values[event].name);
+  return type->slots;
+}
+
+const ir::Event& event_of(const ir::Function& function, ValueId event) {
+  const auto* made = function.def_as<ir::Event>(event);
+  KILN_CHECK(made != nullptr, "`{}` is no event", function.values[event].name);
+  return *made;
+}
+
+// Whether blocks signal it to each other.
+bool crosses_blocks(const ir::Function& function, ValueId event) {
+  return std::ranges::any_of(function.ops, [&](const Op& op) {
+    const auto* trigger = std::get_if<ir::Trigger>(&op.data);
+    return trigger != nullptr && trigger->event == event && trigger->cluster;
+  });
+}
+
+std::vector<ValueId> live_events(const Kernel& kernel) {
+  std::vector<ValueId> events;
+  for (std::uint32_t i = 0; i < kernel.function.ops.size(); ++i) {
+    const Op& op = kernel.function.ops[ir::OpId{i}];
+    const bool here = kernel.uses.inside[i] && kernel.uses.live_ops[i];
+    if (here && op.kind() == ir::OpKind::kEvent) events.push_back(op.result);
+  }
+  return events;
+}
+
+// The parity of the first phase that is waited for. Generation 0 of an event that starts ready is
+// the one before phase 0: its parity is 1, and no waiting comes of it.
+std::string phase_line(const Kernel& kernel, ValueId event) {
+  const std::string& name = kernel.phase_names[event.index];
+  const char* first = event_of(kernel.function, event).ready ? "~0u" : "0u";
+  const std::int64_t slots = slots_of(kernel.function, event);
+  if (slots <= kSlotsOfWord) return format("unsigned {} = {};", name, first);
+  const auto words = static_cast<std::size_t>((slots + kSlotsOfWord - 1) / kSlotsOfWord);
+  return format("unsigned {}[{}] = {{{}}};", name, words,
+                join(std::vector<const char*>(words, first), ", ",
+                     [](const char* text) { return std::string(text); }));
+}
+
+}  // namespace
+
+std::vector<std::string> meeting_opening(Kernel& kernel) {
+  std::vector<std::string> lines;
+  std::vector<std::string> makes;
+  if (kernel.needs_rank) {
+    kernel.requirements.headers.insert("cluster.cuh");
+    lines.push_back(format("const int {} = kiln::cluster_rank();", kernel.name(kernel.rank)));
+  }
+  for (const ParamSlot& slot : kernel.plan.slots) {
+    if (slot.kind == SlotKind::kMap) makes.push_back(format("kiln::prefetch_map({});", slot.name));
+  }
+  const std::vector<ValueId> events = live_events(kernel);
+  for (const ValueId event : events) {
+    const ir::Event& made = event_of(kernel.function, event);
+    const std::string& name = kernel.name(event);
+    lines.push_back(
+        format("kiln::mbarrier* const {} = kiln::events(smem + {});", name, made.offset));
+    if (!kernel.phase_names[event.index].empty()) lines.push_back(phase_line(kernel, event));
+    makes.push_back(format("kiln::mbarrier_init<{}>({}, {});", slots_of(kernel.function, event),
+                           name, made.arrivals));
+  }
+  if (!events.empty()) makes.emplace_back("kiln::mbarrier_init_fence();");
+  if (makes.empty()) return lines;
+  lines.emplace_back("if (threadIdx.x == 0) {");
+  for (const std::string& make : makes) lines.push_back("  " + make);
+  lines.emplace_back("}");
+  if (events.empty()) return lines;
+  kernel.requirements.headers.insert("mbarrier.cuh");
+  const bool cluster = kernel.plan.cluster_blocks() > 1;
+  kernel.requirements.headers.insert(cluster ? "cluster.cuh" : "barrier.cuh");
+  lines.emplace_back(cluster ? "kiln::barrier_cluster();" : "kiln::barrier_block();");
+  return lines;
+}
+
+// A block that has left has no shared memory for the others to signal.
+std::vector<std::string> meeting_closing(Kernel& kernel) {
+  if (kernel.plan.cluster_blocks() == 1 || live_events(kernel).empty()) return {};
+  return {"kiln::barrier_cluster();"};
+}
+
+std::string elected(Kernel& kernel, std::int64_t unit) {
+  if (unit == 1 || (kernel.region != nullptr && kernel.region->single)) return "";
+  const std::int64_t first = unit == 0 && kernel.region != nullptr ? kernel.region->first : 0;
+  return format("{} == {}", bracketed(kernel.spelled(kernel.thread_in(unit)), Binding::kEquality),
+                first);
+}
+
+void emit_op(Kernel&, const Op&, const ir::Event&) {}  // made at the kernel's start
+
+namespace {
+
+std::string slot_text(Kernel& kernel, ValueId event, const Expr& slot) {
+  if (slot.is(0)) return kernel.name(event);
+  return format("{} + {}", kernel.name(event), bracketed(kernel.spelled(slot), Binding::kSum));
+}
+
+// The call that arrives, without its event.
+std::string arrival_text(const Kernel& kernel, const ir::Trigger& trigger) {
+  const bool warp = trigger.arrival == ir::Arrival::kWarp;
+  const char* suffix = warp ? "_warp" : "";
+  if (!trigger.cluster) return format("kiln::mbarrier_arrive{}", suffix);
+  return format("kiln::mbarrier_arrive_cluster{}<{}>", suffix, kernel.plan.cluster_blocks());
+}
+
+// What each arriving thread does.
+std::vector<std::string> trigger_lines(Kernel& kernel, const ir::Trigger& trigger) {
+  const std::string event = slot_text(kernel, trigger.event, trigger.slot);
+  if (trigger.bytes == 0) return {format("{}({});", arrival_text(kernel, trigger), event)};
+  if (!trigger.cluster) {
+    return {format("kiln::mbarrier_arrive_expect({}, {});", event, trigger.bytes)};
+  }
+  return {format("kiln::mbarrier_expect({}, {});", event, trigger.bytes),
+          format("{}({});", arrival_text(kernel, trigger), event)};
+}
+
+}  // namespace
+
+void emit_op(Kernel& kernel, const Op&, const ir::Trigger& trigger) {
+  kernel.requirements.headers.insert("mbarrier.cuh");
+  KILN_CHECK(trigger.bytes == 0 || trigger.arrival == ir::Arrival::kElected,
+             "{} bytes announced by more than one thread", trigger.bytes);
+  const bool one = trigger.arrival == ir::Arrival::kElected;
+  const std::string condition = one ? elected(kernel, trigger.unit) : "";
+  const std::vector<std::string> lines = trigger_lines(kernel, trigger);
+  if (condition.empty()) {
+    for (const std::string& line : lines) kernel.out.line(line);
+  } else if (lines.size() == 1) {
+    kernel.out.line(format("if ({}) {}", condition, lines[0]));
+  } else {
+    kernel.out.open(format("if ({}) {{", condition));
+    for (const std::string& line : lines) kernel.out.line(line);
+    kernel.out.close();
+  }
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::EventWait& wait) {
+  kernel.requirements.headers.insert("mbarrier.cuh");
+  const char* scope = crosses_blocks(kernel.function, wait.event) ? "<true>" : "";
+  if (wait.tracked) {
+    kernel.out.line(format("kiln::mbarrier_wait_next{}({}, {}, {});", scope,
+                           kernel.name(wait.event), kernel.text(wait.slot),
+                           kernel.phase_names[wait.event.index]));
+    return;
+  }
+  const bool ready = event_of(kernel.function, wait.event).ready;
+  const Expr phase = ready ? wait.generation + Expr(1) : wait.generation;
+  kernel.out.line(format("kiln::mbarrier_wait{}({}, {} & 1);", scope,
+                         slot_text(kernel, wait.event, wait.slot),
+                         bracketed(kernel.spelled(phase), Binding::kProduct)));
+}
+
+namespace {
+
+// The condition of one of the siblings, behind those that `before` threads run; "" when all threads
+// that remain run it.
+std::string region_condition(Kernel& kernel, const ir::Inthreads& region, std::int64_t before) {
+  const std::int64_t end = region.first + region.threads;
+  const std::int64_t all = kernel.plan.threads.constant().value_or(end + 1);
+  if (!region.single && before + region.threads == all) return "";
+  const std::string thread = kernel.text(kernel.use_thread());
+  if (region.single || region.threads == 1) return format("{} == {}", thread, region.first);
+  if (region.first == 0) return format("{} < {}", thread, end);
+  if (end == all) return format("{} >= {}", thread, region.first);
+  return format("{} >= {} && {} < {}", thread, region.first, thread, end);
+}
+
+// Chained regions have no thread in common.
+std::size_t apart(const std::vector<const Op*>& regions, std::size_t from) {
+  std::size_t count = 1;
+  for (; from + count < regions.size(); ++count) {
+    const auto& next = std::get<ir::Inthreads>(regions[from + count]->data);
+    for (std::size_t i = from; i < from + count; ++i) {
+      const auto& one = std::get<ir::Inthreads>(regions[i]->data);
+      const bool meets =
+          one.first < next.first + next.threads && next.first < one.first + one.threads;
+      if (meets) return count;
+    }
+  }
+  return count;
+}
+
+void emit_body(Kernel& kernel, const ir::Inthreads& region) {
+  const ir::Inthreads* outer = kernel.region;
+  kernel.region = &region;
+  emit_region(kernel, region.body);
+  kernel.region = outer;
+}
+
+void emit_chain(Kernel& kernel, std::span<const Op* const> regions) {
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const auto& region = std::get<ir::Inthreads>(regions[i]->data);
+    const std::string condition = region_condition(kernel, region, before);
+    if (regions[i]->span.valid()) kernel.out.at(kernel.sources.place(regions[i]->span));
+    const std::string test = condition.empty() ? "" : format("if ({}) ", condition);
+    if (i == 0) {
+      kernel.out.open(test + "{");
+    } else {
+      kernel.out.between(format("}} else {}{{", test));
+    }
+    emit_body(kernel, region);
+    before += region.single ? 1 : region.threads;
+  }
+  kernel.out.close();
+}
+
+}  // namespace
+
+void emit_inthreads(Kernel& kernel, const std::vector<const Op*>& siblings) {
+  for (std::size_t i = 0; i < siblings.size();) {
+    const std::size_t count = apart(siblings, i);
+    emit_chain(kernel, std::span(siblings).subspan(i, count));
+    i += count;
+  }
+}
+
+void emit_op(Kernel& kernel, const Op& op, const ir::Inthreads&) { emit_inthreads(kernel, {&op}); }
+
+void emit_op(Kernel& kernel, const Op&, const ir::Registers& registers) {
+  kernel.requirements.headers.insert("registers.cuh");
+  kernel.out.line(
+      format("kiln::{}_registers<{}>();", registers.increases ? "more" : "fewer", registers.count));
+}
+
+}  // namespace kiln::emit

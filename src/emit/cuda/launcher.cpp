@@ -1,0 +1,138 @@
+#include "emit/cuda/launcher.h"
+
+#include <algorithm>
+
+#include "emit/cuda/names.h"
+#include "emit/cuda/spell.h"
+#include "support/format.h"
+
+namespace kiln::emit {
+
+namespace {
+
+bool is_pointer(const ParamSlot& slot) {
+  return slot.kind == SlotKind::kParam || slot.kind == SlotKind::kAlloc;
+}
+
+std::string parameter_text(const ParamSlot& slot) {
+  if (slot.kind == SlotKind::kMap) {
+    return format("const __grid_constant__ kiln::TensorMap {}", slot.name);
+  }
+  return format("{}{}{} {}", is_pointer(slot) && !slot.written ? "const " : "",
+                type_name(slot.dtype), is_pointer(slot) ? "*" : "", slot.name);
+}
+
+// A map's buffer stands where the user's order has it, or behind the parameters.
+void add_array(std::vector<ParamSlot>& slots, const ParamSlot& array) {
+  if (std::ranges::find(slots, array.value, &ParamSlot::value) != slots.end()) return;
+  const auto at = std::ranges::find_if(slots, [&](const ParamSlot& slot) {
+    return slot.kind != SlotKind::kParam ||
+           (array.kind == SlotKind::kParam && slot.param > array.param);
+  });
+  slots.insert(at, array);
+}
+
+std::vector<ir::VarId> host_vars(const ir::Function& function, const LaunchPlan& plan) {
+  std::vector<ir::VarId> used;
+  for (const ir::Expr& extent : plan.grid) extent.collect_vars(used);
+  plan.threads.collect_vars(used);
+  for (const MapPlan& map : plan.maps) {
+    for (const ir::Expr& extent : map.map.extents) extent.collect_vars(used);
+    for (const ir::Expr& extent : function.view_type(map.map.root).shape) {
+      extent.collect_vars(used);
+    }
+  }
+  return used;
+}
+
+// What the kernel takes, but arrays instead of their maps; what only the grid or the maps need
+// stands behind.
+std::vector<ParamSlot> launcher_slots(const ir::Function& function, const LaunchPlan& plan) {
+  std::vector<ParamSlot> slots;
+  std::ranges::copy_if(plan.slots, std::back_inserter(slots),
+                       [](const ParamSlot& slot) { return slot.kind != SlotKind::kMap; });
+  for (const MapPlan& map : plan.maps) add_array(slots, map.array);
+  NameTable names;
+  for (const ParamSlot& slot : plan.slots) names.claim(slot.name);
+  for (ParamSlot& slot : slots) {
+    const bool passed =
+        std::ranges::find(plan.slots, slot.name, &ParamSlot::name) != plan.slots.end();
+    if (!passed) slot.name = names.claim(slot.name);
+  }
+  for (const ir::VarId var : host_vars(function, plan)) {
+    if (std::ranges::find(slots, var, &ParamSlot::var) != slots.end()) continue;
+    slots.push_back({.name = names.claim(function.vars[var].name), .var = var});
+  }
+  return slots;
+}
+
+// Variables by the names of the launcher's parameters.
+class Speller {
+ public:
+  explicit Speller(const std::vector<ParamSlot>& slots)
+      : facts_{.name =
+                   [&slots](ir::VarId var) {
+                     return std::ranges::find(slots, var, &ParamSlot::var)->name;
+                   },
+               .never_negative = [](ir::VarId) { return false; }} {}
+
+  [[nodiscard]] std::string text(const ir::Expr& expr) const { return spell(expr, facts_).text; }
+  [[nodiscard]] std::string list(const std::vector<ir::Expr>& exprs) const {
+    return join(exprs, ", ", [&](const ir::Expr& expr) { return text(expr); });
+  }
+
+ private:
+  VarFacts facts_;
+};
+
+// Makes the map of one slot.
+std::string map_text(const ir::Function& function, const MapPlan& plan, const std::string& name,
+                     const std::vector<ParamSlot>& slots) {
+  const Speller speller(slots);
+  const ir::TensorMap& map = plan.map;
+  const std::string& array = std::ranges::find(slots, map.root, &ParamSlot::value)->name;
+  const std::string box =
+      join(map.box, ", ", [](std::int64_t extent) { return format("{}", extent); });
+  return format(
+      "  kiln::TensorMap {};\n"
+      "  status = kiln::make_tensor_map(\n"
+      "      {}, {}, kiln::MapShape<{}>{{{{{}}}, {{{}}}, {{{}}}}}, kiln::MapPattern{{{}, {}}});\n"
+      "  if (status != cudaSuccess) return status;\n",
+      name, name, array, map.box.size(), speller.list(function.view_type(map.root).shape),
+      speller.list(map.extents), box, map.swizzle, map.promotion);
+}
+
+}  // namespace
+
+std::string parameters_text(const std::vector<ParamSlot>& slots) {
+  return join(slots, ", ", parameter_text);
+}
+
+std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
+                          const target::Arch& arch) {
+  const std::vector<ParamSlot> slots = launcher_slots(function, plan);
+  const Speller speller(slots);
+  std::string out = format("cudaError_t launch_{}(\n    {}{}cudaStream_t stream = nullptr) {{\n",
+                           plan.kernel_name, parameters_text(slots), slots.empty() ? "" : ", ");
+  const bool much = plan.shared_bytes > arch.smem_static_max;
+  if (much || !plan.maps.empty()) out += "  cudaError_t status = cudaSuccess;\n";
+  if (much) {
+    out += format(
+        "  status = cudaFuncSetAttribute(\n"
+        "      {}, cudaFuncAttributeMaxDynamicSharedMemorySize, {});\n"
+        "  if (status != cudaSuccess) return status;\n",
+        plan.kernel_name, plan.shared_bytes);
+  }
+  for (const ParamSlot& slot : plan.slots) {
+    if (slot.kind == SlotKind::kMap) {
+      out += map_text(function, plan.maps[slot.map], slot.name, slots);
+    }
+  }
+  out += format("  const dim3 grid({});\n", speller.list(plan.grid));
+  out += format("  {}<<<grid, {}, {}, stream>>>({});\n", plan.kernel_name,
+                speller.text(plan.threads), plan.shared_bytes,
+                join(plan.slots, ", ", [](const ParamSlot& slot) { return slot.name; }));
+  return out + "  return cudaGetLastError();\n}\n";
+}
+
+}  // namespace kiln::emit
