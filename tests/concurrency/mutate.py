@@ -295,8 +295,10 @@ def early_store(source):
 
 
 def wait_twice(source):
+    """A generation is skipped. (To wait twice for a generation that is named, as `e.at(n)`, is no mistake.)"""
     for s in source.of("wait"):
-        if any(True for _ in source.references(s, source.events)):
+        references = list(source.references(s, source.events))
+        if references and not any(index and not index[2] for *_, index in references):
             yield Edit(s.start, ((s.end, s.end, " " + source.text[s.start : s.end]),))
 
 
@@ -353,12 +355,13 @@ def wrong_choice(source):
 
 
 def wrong_generation(source):
-    """The right slot, a generation too late."""
+    """The right slot, a generation too late or too early."""
     for s in source.of("wait"):
         for name, _, _, index in source.references(s, source.events):
             if index and not index[2]:
                 old = source.text[index[0] : index[1]]
                 yield _replace(index[0], index[1], f"{old} + {source.events[name].slots}")
+                yield _replace(index[0], index[1], f"{old} - {source.events[name].slots}")
 
 
 def wrong_count(source):
@@ -533,18 +536,23 @@ def _apply(text, edit):
     return text
 
 
+def _plain(text):
+    """The text without what makes no difference: comments, blanks, empty statements."""
+    return re.sub(r"(?<=[;{}]);+", "", re.sub(r"\s", "", statements.blank(text)))
+
+
 def mutants(kernel, arrivals):
     """All mutants of a kernel, each text once. `arrivals` by event, as the compiler counted them."""
     text = kernel.text
     source = Source(text, arrivals)
-    seen, names = {text}, {}
+    seen, names = {_plain(text)}, {}
     for operator in OPERATORS:
         word = operator.__name__.replace("_", "-")
         for edit in operator(source):
             changed = _apply(text, edit)
-            if changed in seen:
+            if _plain(changed) in seen:
                 continue
-            seen.add(changed)
+            seen.add(_plain(changed))
             name = f"{kernel.name}:{text.count(chr(10), 0, edit.at) + 1}:{word}"
             names[name] = names.get(name, 0) + 1
             yield Mutant(name if names[name] == 1 else f"{name}:{names[name]}", word, changed)
