@@ -5,8 +5,8 @@
 
 Layers: unit tests (ctest, sanitized), sweeps (ctest, release), the golden runner's own test, golden
 tests (sanitized), tests/e2e/*_test.py (the sanitized binary in $KILN, the release one in
-$KILN_RELEASE when there is one), the layout algebra against pycute, pages in a browser, meta tests,
-and where nvcc is on the PATH what must compile and what must not. Prints each command
+$KILN_RELEASE when there is one), programs with one mistake, kernels that synchronise and a sample of
+their mutants, the layout algebra against pycute, pages in a browser, meta tests, and where nvcc is on the PATH what must compile and what must not. Prints each command
 before running it. The last line is `N passed, N failed`; the exit code is 0 only if all of it passed.
 """
 
@@ -112,6 +112,9 @@ def run_layers(options):
     yield script(meta, debug / "results" / "meta.json")
     mistakes = [sys.executable, str(tests / "mistakes" / "run.py"), *kiln, *keep]
     yield script(mistakes, debug / "results" / "mistakes.json")
+    fast = ["--kiln", str(release / "bin" / "kiln")] if release else kiln
+    concurrency = [sys.executable, str(tests / "concurrency" / "run.py"), *fast, *keep]
+    yield script(concurrency, debug / "results" / "concurrency.json")
     browser = [sys.executable, str(tests / "browser" / "map_test.py"), *kiln, *keep]
     yield script(browser, debug / "results" / "browser.json")
     if release:

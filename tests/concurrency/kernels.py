@@ -1,0 +1,99 @@
+"""The kernels of the concurrency tests: what is run, and how.
+
+A file of kernels/ says so in its first line:
+
+    // KERNEL: sm_90a; M=64,N=64,K=192; M=70,N=50,K=72; expect output[m,n] = lhs[m,k] * rhs[n,k]
+
+the architecture, the shapes, and a formula of what it computes (without one the reference interpreter
+says). In examples/ each `kiln run ... --schedules N` of the opening comment is one run.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+TIMEOUT_S = 120
+_TITLE = re.compile(r"^(error|warning)\[([a-z0-9-]+)\]", re.M)
+_COMMAND = re.compile(r"^//   kiln run examples/\S+ (.*(?:\n//       .*)*)", re.M)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    name: str
+    path: Path
+    arch: str
+    runs: tuple  # the arguments of each run, without the architecture
+
+    @property
+    def text(self):
+        return self.path.read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Done:
+    exit: int  # None: it took too long
+    found: list  # (severity, id), in the order of the text
+    result: dict  # of --json; {} when there is none
+    text: str  # standard error
+    output: str = ""
+
+
+def _of_header(path):
+    head = path.read_text(encoding="utf-8").split("\n")[0]
+    if not head.startswith("// KERNEL: "):
+        raise ValueError(f"{path.name}: the first line is not `// KERNEL: arch; shape; ...`")
+    arch, *rest = [part.strip() for part in head[len("// KERNEL: ") :].split(";")]
+    expect = [part[len("expect ") :] for part in rest if part.startswith("expect ")]
+    more = ("--expect", expect[0]) if expect else ()
+    shapes = [part for part in rest if not part.startswith("expect ")]
+    return Kernel(path.stem, path, arch, tuple(("--shape", shape) + more for shape in shapes))
+
+
+def _of_example(path):
+    runs = []
+    for found in _COMMAND.finditer(path.read_text(encoding="utf-8")):
+        words = shlex.split(found[1].replace("\n//", " "))
+        if "--schedules" not in words:
+            continue
+        options = dict(zip(words[::2], words[1::2]))
+        del options["--schedules"]
+        arch = options.pop("--arch")
+        runs.append(tuple(word for pair in options.items() for word in pair))
+    return Kernel(path.stem, path, arch, tuple(runs)) if runs else None
+
+
+def all_kernels(filters=()):
+    found = [_of_header(path) for path in sorted((HERE / "kernels").glob("*.co"))]
+    found += [_of_example(path) for path in sorted((ROOT / "examples").glob("*.co"))]
+    found = [kernel for kernel in found if kernel]
+    return [k for k in found if not filters or any(f in k.name for f in filters)]
+
+
+def execute(kiln, argv, timeout=TIMEOUT_S):
+    try:
+        done = subprocess.run(
+            [kiln, *argv],
+            cwd=ROOT,
+            env=dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1"),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Done(None, [], {}, f"not done within {timeout} s")
+    result = json.loads(done.stdout) if "--json" in argv and done.stdout.startswith("{") else {}
+    return Done(done.returncode, _TITLE.findall(done.stderr), result, done.stderr, done.stdout)
+
+
+def run_arguments(kernel, path, run, schedules, more=()):
+    argv = ["run", str(path), "--arch", kernel.arch, "--on", "sim", *run]
+    return argv + ["--schedules", str(schedules), "--json", *more]

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Kernels that synchronise: the right ones are found right, each with one mistake is found wrong.
+
+    tests/concurrency/run.py --kiln build/release/bin/kiln [--all] [--only correct|mutants] [FILTER]...
+
+`correct`: each kernel (kernels.py says which), for each of its shapes and several fills, in so many
+schedules: exit 0, nothing reported, no element outside its bound.
+
+`mutants`: each kernel with one mistake of synchronisation (mutate.py says which), `kiln check`, then its
+runs in 20 schedules. It is refused, or reported, or its results are wrong; what survives is named in
+survivors.txt with the reason, and nothing else is named there. A mutant that compiles to the same program
+as its kernel is no mistake and does not count.
+
+Without `--all` a few schedules and a fixed sample of the mutants. With it also: at least 200 mutants,
+98 % of them found.
+"""
+
+import argparse
+import collections
+import json
+import re
+import sys
+import tempfile
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import kernels
+import mutate
+
+FILLS = ("normal", "integers", "adversarial")
+MUTANT_SCHEDULES = 20
+SAMPLE = 12  # of so many mutants one is in the sample
+# Being refused for one of these says nothing about the mistake.
+NO_MISTAKE = ("not-supported-yet", "not-available", "unexpected-token", "missing-semicolon", "ir-syntax")
+LEAST_MUTANTS, LEAST_SHARE = 200, 0.98
+SURVIVORS = kernels.HERE / "survivors.txt"
+JOBS = 2
+
+
+# ---- correct kernels ----
+
+
+def wrong_with(done):
+    """'' when nothing was found, else what."""
+    if done.exit != 0 or done.found or not done.result:
+        return f"exit {done.exit}, {done.found}\n{done.text}"
+    counts = {key: done.result[key] for key in ("races", "deadlocks", "uninitialised", "out_of_bounds")}
+    for output in done.result["outputs"]:
+        counts.update({f"{output['name']}: {key}": output[key] for key in ("outside", "unwritten")})
+    bad = {key: count for key, count in counts.items() if count != 0}
+    return f"{bad}" if bad else ""
+
+
+def correct(kiln, kernel, run, fill, schedules):
+    argv = kernels.run_arguments(kernel, kernel.path, run, schedules, ("--fill", fill))
+    problem = wrong_with(kernels.execute(kiln, argv, timeout=60 + 10 * schedules))
+    return f"FAIL {kernel.name} {' '.join(run)} --fill {fill}\n{problem}" if problem else ""
+
+
+def run_correct(kiln, chosen, everything, pool):
+    """The number that passed, and the texts of those that did not."""
+    schedules, fills = (100, FILLS) if everything else (3, FILLS[:1])
+    jobs = [(kernel, run, fill) for kernel in chosen for run in kernel.runs for fill in fills]
+    problems = pool.map(lambda job: correct(kiln, *job, schedules), jobs)
+    failed = [problem for problem in problems if problem]
+    return len(jobs) - len(failed), failed
+
+
+# ---- mutants ----
+
+
+@dataclass(frozen=True)
+class Verdict:
+    name: str
+    operator: str
+    outcome: str  # `check`, `reported`, `wrong numbers`, `same program`, `survived` or `broken`
+    detail: str
+
+
+def program_of(kiln, kernel, path):
+    """The IR after all passes; '' when there is none."""
+    done = kernels.execute(kiln, ["ir", str(path), "--arch", kernel.arch])
+    return done.output if done.exit == 0 else ""
+
+
+def same_program(program, other):
+    """Whether two programs differ at most in what says where an operation comes from."""
+    plain = lambda text: re.sub(r" (?:inferred|stated)\b", "", text)
+    return plain(program) == plain(other)
+
+
+def arrivals_of(program):
+    """By event: how many arrivals the compiler counted."""
+    events = re.findall(r'event name="(\w+)"[^\n]*\barrivals=(\d+)', program)
+    return {name: int(count) for name, count in events}
+
+
+def classify_run(done):
+    """(outcome, detail) of a run that found something; None when it found nothing."""
+    ids = [name for severity, name in done.found if severity == "error"]
+    if done.exit == 1 and ids:
+        numbers = ids[0].startswith("result-outside")
+        return ("wrong numbers" if numbers else "reported", ids[0])
+    if done.exit != 0:
+        return ("broken", f"exit {done.exit}\n{done.text[-2000:]}")
+    return None
+
+
+def judge(kiln, kernel, mutant, folder, original):
+    path = Path(folder) / (mutant.name.replace(":", ".") + mutant.suffix)
+    path.write_text(mutant.text, encoding="utf-8")
+    verdict = lambda outcome, detail="": Verdict(mutant.name, mutant.operator, outcome, detail)
+    checked = kernels.execute(kiln, ["check", str(path), "--arch", kernel.arch])
+    if checked.exit != 0:
+        refused = [name for severity, name in checked.found if severity == "error"]
+        ours = checked.exit == 1 and refused and refused[0] not in NO_MISTAKE
+        return verdict("check", refused[0]) if ours else verdict("broken", checked.text)
+    if same_program(program_of(kiln, kernel, path), original):
+        return verdict("same program")
+    for run in kernel.runs:
+        argv = kernels.run_arguments(kernel, path, run, MUTANT_SCHEDULES)
+        found = classify_run(kernels.execute(kiln, argv))
+        if found:
+            return verdict(*found)
+    return verdict("survived")
+
+
+def listed_survivors():
+    lines = SURVIVORS.read_text(encoding="utf-8").split("\n")
+    return dict(line.split(" ", 1) for line in lines if line and not line.startswith("#"))
+
+
+def sampled(name):
+    return zlib.crc32(name.encode()) % SAMPLE == 0
+
+
+def all_mutants(chosen, programs, everything):
+    for kernel in chosen:
+        program = programs[kernel.name]
+        made = [*mutate.mutants(kernel, arrivals_of(program)), *mutate.program_mutants(kernel, program)]
+        for mutant in made:
+            if everything or sampled(mutant.name):
+                yield kernel, mutant
+
+
+def mutant_problems(verdicts, everything, whole):
+    """What is wrong with the outcome of the suite, as texts."""
+    listed = listed_survivors()
+    problems = [f"BROKEN {v.name}: {v.detail}" for v in verdicts if v.outcome == "broken"]
+    survivors = {v.name for v in verdicts if v.outcome == "survived"}
+    problems += [f"SURVIVED {name}, which survivors.txt does not name" for name in sorted(survivors - set(listed))]
+    judged = {v.name for v in verdicts}
+    problems += [
+        f"{name} is named in survivors.txt and did not survive"
+        for name in sorted(set(listed) & judged - survivors)
+    ]
+    if not (everything and whole):
+        return problems
+    problems += [f"{name} is named in survivors.txt and is no mutant" for name in sorted(set(listed) - judged)]
+    mistakes = [v for v in verdicts if v.outcome != "same program"]
+    found = [v for v in mistakes if v.outcome in ("check", "reported", "wrong numbers")]
+    if len(mistakes) < LEAST_MUTANTS or len(found) < LEAST_SHARE * len(mistakes):
+        problems.append(f"{len(found)} of {len(mistakes)} mutants found")
+    return problems
+
+
+def print_table(verdicts):
+    outcomes = ("check", "reported", "wrong numbers", "survived", "same program", "broken")
+    rows = collections.defaultdict(collections.Counter)
+    for v in verdicts:
+        rows[v.operator][v.outcome] += 1
+        rows["all"][v.outcome] += 1
+    print(f"{'mistake':24}" + "".join(f"{outcome:>15}" for outcome in outcomes))
+    for operator in sorted(rows, key=lambda name: (name == "all", name)):
+        print(f"{operator:24}" + "".join(f"{rows[operator][outcome]:15}" for outcome in outcomes))
+    kinds = collections.Counter(v.detail for v in verdicts if v.outcome in ("check", "reported"))
+    print("reported as: " + ", ".join(f"{name} {count}" for name, count in kinds.most_common()))
+
+
+def run_mutants(kiln, chosen, options, pool):
+    programs = {kernel.name: program_of(kiln, kernel, kernel.path) for kernel in chosen}
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = list(all_mutants(chosen, programs, options.all))
+        verdicts = list(pool.map(lambda job: judge(kiln, *job, folder, programs[job[0].name]), jobs))
+    if verdicts:
+        print_table(verdicts)
+    if options.verdicts:
+        rows = [vars(v) for v in verdicts]
+        options.verdicts.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    failed = mutant_problems(verdicts, options.all, not options.filters)
+    return max(len(verdicts) - len(failed), 0), failed
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kiln", required=True, help="the binary under test")
+    parser.add_argument("--all", action="store_true", help="100 schedules, all fills, all mutants")
+    parser.add_argument("--only", choices=("correct", "mutants"))
+    parser.add_argument("--results", type=Path, help="write {passed, failed} here")
+    parser.add_argument("--verdicts", type=Path, help="write what became of each mutant here")
+    parser.add_argument("filters", nargs="*", metavar="FILTER", help="part of a kernel's name")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    kiln = str(Path(options.kiln).resolve())
+    chosen = kernels.all_kernels(options.filters)
+    passed, failed = 0, []
+    with ThreadPoolExecutor(JOBS) as pool:
+        if options.only != "mutants":
+            passed, failed = run_correct(kiln, chosen, options.all, pool)
+        if options.only != "correct":
+            more, problems = run_mutants(kiln, chosen, options, pool)
+            passed, failed = passed + more, failed + problems
+    for problem in failed:
+        print(problem)
+    print(f"concurrency: {passed} passed, {len(failed)} failed")
+    if options.results:
+        counts = {"passed": passed, "failed": len(failed)}
+        options.results.write_text(json.dumps(counts), encoding="utf-8")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
