@@ -84,6 +84,7 @@ Placer::State Placer::merge(State a, const State& b) {
   if (!a.reachable) return b;
   unite(a.accesses, b.accesses);
   a.unjoined = a.unjoined || b.unjoined;
+  a.waited = a.waited || b.waited;
   return a;
 }
 
@@ -132,6 +133,7 @@ Placer::State Placer::fenced(State state) {
 Placer::State Placer::behind_barrier(State state) {
   std::erase_if(state.accesses, [](const Access& a) { return !a.is_awaited_by_program(); });
   state.unjoined = false;
+  state.waited = false;
   return state;
 }
 
@@ -256,7 +258,8 @@ std::vector<ir::OpData> Placer::waits(const State& state) const {
 }
 
 // As in front of a barrier; the copies that count for the event have come too. One thread that
-// arrives for all must know that the others are done.
+// arrives for all must know that the others are done, also with waiting: an event must not go on
+// while one of them still waits for its last generation.
 std::vector<ir::OpData> Placer::before_trigger(const ir::Trigger& trigger,
                                                const State& state) const {
   if (is_hidden(trigger.event)) return {};
@@ -270,8 +273,8 @@ std::vector<ir::OpData> Placer::before_trigger(const ir::Trigger& trigger,
   const bool others = std::any_of(
       after.accesses.begin(), after.accesses.end(),
       [](const Access& a) { return !a.bulk && !a.handed && !a.is_awaited_by_program(); });
-  const bool meets =
-      trigger.arrival == ir::Arrival::kElected && others && !team().is_alone() && !diverged_;
+  const bool meets = trigger.arrival == ir::Arrival::kElected && (others || after.waited) &&
+                     !team().is_alone() && !diverged_;
   if (meets) ops.emplace_back(barrier());
   return ops;
 }
@@ -380,6 +383,7 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
     if (is_hidden(trigger->event)) return state;
     for (Access& access : state.accesses) access.released = !access.is_awaited_by_program();
   }
+  state.waited = state.waited || op.kind() == ir::OpKind::kEventWait;
   if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) {
     if (is_hidden(wait->event) || team_ == kBlockTeam) return state;
     for (Access& access : state.accesses) {
@@ -407,7 +411,8 @@ Placer::State Placer::enter_loop(ir::RegionId body, const State& state, bool lea
     breaks = exits_.back().breaks;
     exits_.pop_back();
     const State next = merge(in, left(out));
-    const bool grew = next.accesses.size() > in.accesses.size() || next.unjoined != in.unjoined;
+    const bool grew = next.accesses.size() > in.accesses.size() || next.unjoined != in.unjoined ||
+                      next.waited != in.waited;
     if (!grew && pass > 0) break;
     in = next;
   }

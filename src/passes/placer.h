@@ -23,6 +23,7 @@ class Placer {
     Accesses accesses;
     bool reachable = true;
     bool unjoined = false;  // asynchronous regions run beside this
+    bool waited = false;    // threads have waited for events since the last barrier
 
     [[nodiscard]] bool copies_in_flight() const;
     [[nodiscard]] bool has_products() const;

@@ -83,6 +83,7 @@ class SingleRegions {
   }
 
   void run() {
+    split_registers(body_);
     std::vector<Step> path;
     visit(body_, path);
   }
@@ -104,13 +105,40 @@ class SingleRegions {
     }
   }
 
+  // A region that begins by setting registers, which all its threads do, and goes on with what one
+  // can do alone, becomes two.
+  void split_registers(ir::RegionId region) {
+    for (std::size_t i = 0; i < function_.regions[region].ops.size(); ++i) {
+      const ir::OpId id = function_.regions[region].ops[i];
+      for (const ir::RegionId inner : ir::regions_of(function_.ops[id])) split_registers(inner);
+      const auto* some = std::get_if<ir::Inthreads>(&function_.ops[id].data);
+      if (some == nullptr) continue;
+      const std::vector<ir::OpId>& body = function_.regions[some->body].ops;
+      const auto rest = std::find_if(body.begin(), body.end(), [&](ir::OpId inner) {
+        return function_.ops[inner].kind() != ir::OpKind::kRegisters;
+      });
+      if (rest == body.begin() || !only_starts_transfers({rest, body.end()}, *some)) continue;
+      const std::vector<ir::OpId> leading(body.begin(), rest);
+      ir::Inthreads before = *some;
+      const Span span = function_.ops[leading[0]].span;
+      std::vector<ir::OpId>& left = function_.regions[some->body].ops;
+      left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(leading.size()));
+      before.body = function_.regions.push({leading});
+      const ir::OpId made = function_.ops.push({span, std::move(before), {}});
+      std::vector<ir::OpId>& around = function_.regions[region].ops;
+      around.insert(around.begin() + static_cast<std::ptrdiff_t>(i), made);
+      ++i;
+    }
+  }
+
   void visit(ir::RegionId region, std::vector<Step>& path) {
     const std::vector<ir::OpId> ops = function_.regions[region].ops;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       path.push_back({region, i});
       auto* some = std::get_if<ir::Inthreads>(&function_.ops[ops[i]].data);
       if (some != nullptr) {
-        some->single = only_starts_transfers(*some) && waits_alone(*some) && is_last(*some, path);
+        some->single = only_starts_transfers(function_.regions[some->body].ops, *some) &&
+                       waits_alone(*some) && is_last(*some, path);
       }
       for (const ir::RegionId inner : ir::regions_of(function_.ops[ops[i]])) visit(inner, path);
       path.pop_back();
@@ -143,14 +171,21 @@ class SingleRegions {
            std::find(std::begin(kFine), std::end(kFine), op.kind()) != std::end(kFine);
   }
 
-  bool only_starts_transfers(const ir::Inthreads& region) {
+  // Whether the operations, of the region's body, are the business of one thread.
+  bool only_starts_transfers(const std::vector<ir::OpId>& ops, const ir::Inthreads& region) {
     bool only = true;
     bool starts = false;
-    ir::walk(function_, region.body, [&](ir::OpId id) {
+    const auto look = [&](ir::OpId id) {
       const ir::Op& op = function_.ops[id];
       only = only && is_elected_business(region, op);
       starts = starts || op.kind() == ir::OpKind::kCopy || op.kind() == ir::OpKind::kTrigger;
-    });
+    };
+    for (const ir::OpId id : ops) {
+      look(id);
+      for (const ir::RegionId inner : ir::regions_of(function_.ops[id])) {
+        ir::walk(function_, inner, look);
+      }
+    }
     return only && starts;
   }
 

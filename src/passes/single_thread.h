@@ -3,6 +3,7 @@
 //   inthreads { for k { event_wait; copy bulk; trigger arrival=elected } }     =>   single
 //   inthreads { event_wait; load; mma; trigger arrival=warp }                        all of them
 //
+// Registers that the whole region sets at its beginning become a region of their own in front.
 // The region's only effects are waits for events, bulk copies and elected triggers: those are the
 // business of its first thread anyway. The other threads then do not wait, so nothing that they do
 // behind the region may need what it waited for.
