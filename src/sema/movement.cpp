@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/inthreads.h"
@@ -55,28 +56,30 @@ bool check_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
   return check_dma_forms(sema, stmt, word);
 }
 
-// Whether the variable is the number of a rotating buffer, the same for all threads that name it.
-bool numbers_buffer(const Sema& sema, ir::VarId var) {
-  const auto binds = std::find_if(
-      sema.function.ops.begin(), sema.function.ops.end(), [&](const ir::Op& op) {
-        const auto* bind = std::get_if<ir::Bind>(&op.data);
-        return bind != nullptr && bind->var == var;
-      });
-  if (binds == sema.function.ops.end()) return false;
-  const auto* get = sema.function.def_as<ir::Get>(std::get<ir::Bind>(binds->data).value);
-  return get != nullptr &&
-         std::any_of(sema.handles.begin(), sema.handles.end(),
-                     [&](const Handle& handle) { return handle.cell == get->cell; });
+// Whether the cell holds the number of a rotating buffer, the same for all threads that name it.
+bool numbers_buffer(const Sema& sema, ir::ValueId cell) {
+  return std::any_of(sema.handles.begin(), sema.handles.end(),
+                     [&](const Handle& handle) { return handle.cell == cell; });
+}
+
+// A mutable scalar is each thread's own, unless all values assigned to it are the same for all.
+bool varies(const Sema& sema, ir::ValueId cell) {
+  return std::any_of(sema.function.ops.begin(), sema.function.ops.end(), [&](const ir::Op& op) {
+    const auto* get = std::get_if<ir::Get>(&op.data);
+    return get != nullptr && get->cell == cell &&
+           ir::value_varies_in(sema.function, op.result, ir::Level::kBlock);
+  });
 }
 
 // The finest level whose index the view's place depends on; kBlock when on none.
 ir::Level level_of(const Sema& sema, ir::ValueId view) {
-  ir::Level level = ir::Level::kBlock;
-  const ir::ResolvedView resolved = ir::resolve_view(sema.function, view);
-  std::vector<ir::VarId> vars;
-  for (const ir::Expr& origin : resolved.origin) origin.collect_vars(vars);
-  for (ir::VarId var : vars) {
-    if (numbers_buffer(sema, var)) continue;
+  const Dependence depends =
+      dependence_of(sema.function, ir::resolve_view(sema.function, view).origin);
+  ir::Level level = depends.per_thread ? ir::Level::kThread : ir::Level::kBlock;
+  for (const ir::ValueId cell : depends.cells) {
+    if (!numbers_buffer(sema, cell) && varies(sema, cell)) level = ir::Level::kThread;
+  }
+  for (const ir::VarId var : depends.vars) {
     if (!ir::varies_in(sema.function, var, ir::Level::kBlock)) continue;
     ir::Level here = ir::Level::kThread;
     for (const ir::Op& op : sema.function.ops) {

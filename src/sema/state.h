@@ -43,8 +43,9 @@ struct EventInfo {
   Span span;
   std::vector<std::int64_t> extents;  // of the array; empty: a single event
   bool ready = false;
-  Span waited;     // first
-  Span triggered;  // first
+  Span waited;          // first
+  Span triggered;       // first
+  bool broken = false;  // a mistake with it has been reported: say no more
 };
 
 // Names of copies that `swap`, `rotate` or `select` connect share one array of buffers. Each name
