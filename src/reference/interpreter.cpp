@@ -106,6 +106,7 @@ void Machine::add_output(const OutputSlot& slot) {
     output.expected = {number.value};
     output.bound = {number.error};
   }
+  if (!outcome_.stuck_at.empty()) output.bound.assign(output.expected.size(), kUnbounded);
   outcome_.outputs.push_back(std::move(output));
 }
 
