@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "ir/strides.h"
 #include "sema/expression.h"
 #include "sema/statement.h"
 #include "sema/view.h"
@@ -209,7 +210,8 @@ std::optional<std::int64_t> swizzle_bytes(Sema& sema, const std::optional<ast::S
 
 void wish_swizzle(Sema& sema, ir::ValueId view, std::int64_t bytes, Span span) {
   if (bytes < 0) return;
-  const ir::ValueId root = ir::resolve_view(sema.function, view).root;
+  const ir::ValueId root =
+      ir::storage_of(sema.function, ir::resolve_view(sema.function, view).root);
   const ir::ViewType& type = sema.function.view_type(root);
   const ir::OpId def = sema.function.values[root].def;
   if (type.space != ir::Space::kShared || !def.valid()) return;

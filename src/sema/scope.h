@@ -24,6 +24,9 @@ struct Symbol {
   Kind kind = Kind::kOperand;
   Operand operand;
   Span span;
+  // kWith: a tuple's elements by name, and the variables that step together with it.
+  std::vector<std::string> parts = {};
+  std::vector<std::string> tied = {};
 };
 
 class Scopes {

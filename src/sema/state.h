@@ -26,6 +26,19 @@ struct Place {
   Span divergent_in_warp;
 };
 
+// Where some threads of a unit, and not all, leave what stands behind. Invalid: nowhere.
+struct Leaving {
+  Span in_block;
+  Span in_warp;
+};
+
+// A `foreach` or `while` around the statement being analysed.
+struct OpenLoop {
+  ir::OpId parallel;  // the level it stands in: `break` cannot cross a level
+  Leaving leaving = {};
+  bool is_left = false;  // something inside leaves it
+};
+
 // A register tile: what is known so far, patched when the `mma` that uses it is seen.
 struct Tile {
   std::string name;
@@ -76,6 +89,9 @@ struct Sema {
   std::map<std::pair<ast::StmtId, std::size_t>, ir::Level> levels;  // of each group of a `parallel`
   std::map<ir::OpId, Span> threads_from;  // by launch: the `parallel` that set the thread count
   std::map<std::string, int> names_used;
+  std::vector<OpenLoop> loops = {};  // innermost last
+  ir::OpId yielding = {};            // the launch that `yielded` is about
+  Leaving yielded = {};
   std::optional<ir::ViewType> declared_result;
   bool returns_nothing = false;  // declared `void`
   bool returns_scalar = false;

@@ -45,10 +45,22 @@ std::string launch_bounds(const LaunchPlan& plan, const target::Arch& arch) {
                 plan.threads.constant().value_or(std::int64_t{arch.threads_per_block_max}));
 }
 
+// Aliases that the host part made are spelled again.
+void emit_outer_aliases(Kernel& kernel) {
+  for (std::uint32_t i = 0; i < kernel.function.ops.size(); ++i) {
+    const ir::Op& op = kernel.function.ops[ir::OpId{i}];
+    const auto* alias = std::get_if<ir::Alias>(&op.data);
+    if (alias != nullptr && kernel.uses.live_ops[i] && !kernel.uses.inside[i]) {
+      emit_op(kernel, op, *alias);
+    }
+  }
+}
+
 std::string kernel_text(Kernel& kernel, const target::Arch& arch) {
   const ir::Op& op = kernel.function.ops[kernel.plan.op];
   const auto& parallel = std::get<ir::Parallel>(op.data);
   kernel.out.open("");
+  emit_outer_aliases(kernel);
   emit_region(kernel, parallel.body);
   std::string out =
       format("extern \"C\" __global__ void {}\n{}({}) {{\n", launch_bounds(kernel.plan, arch),
