@@ -6,6 +6,7 @@
 
 #include "ir/prove.h"
 #include "ir/shared_layout.h"
+#include "ir/strides.h"
 #include "target/descriptor.h"
 #include "target/swizzle.h"
 
@@ -13,16 +14,32 @@ namespace kiln::passes {
 
 namespace {
 
+ir::ValueId buffer_of(const ir::Function& function, ir::ValueId view) {
+  return ir::storage_of(function, ir::resolve_view(function, view).root);
+}
+
+// The shared buffers that have other shapes with rows of another length: they are not swizzled.
+std::set<ir::ValueId> reshaped_buffers(const ir::Function& function, ir::RegionId body) {
+  std::set<ir::ValueId> out;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* alias = std::get_if<ir::Alias>(&function.ops[id].data);
+    if (alias == nullptr) return;
+    const ir::Expr& row = function.view_type(function.ops[id].result).shape.back();
+    if (!(row == function.view_type(alias->base).shape.back())) out.insert(alias->base);
+  });
+  return out;
+}
+
 // The shared buffers that `load` and `store` touch.
 std::set<ir::ValueId> matrix_buffers(const ir::Function& function, ir::RegionId body) {
   std::set<ir::ValueId> out;
   ir::walk(function, body, [&](ir::OpId id) {
     const ir::OpData& data = function.ops[id].data;
     if (const auto* load = std::get_if<ir::Load>(&data)) {
-      out.insert(ir::resolve_view(function, load->view).root);
+      out.insert(buffer_of(function, load->view));
     }
     if (const auto* store = std::get_if<ir::Store>(&data)) {
-      out.insert(ir::resolve_view(function, store->view).root);
+      out.insert(buffer_of(function, store->view));
     }
   });
   return out;
@@ -57,10 +74,10 @@ PlacedTiles tiles_read_in_place(const ir::Function& function, ir::RegionId body)
     const ir::ViewType& type = function.view_type(load->view);
     const ir::ResolvedView view = ir::resolve_view(function, load->view);
     const std::vector<ir::Expr>& root = function.view_type(view.root).shape;
-    out[view.root].push_back({id, view,
-                              type.shape.back().constant().value_or(0) * size_bytes(type.dtype),
-                              k_bytes_of(function, *load),
-                              root.size() > 2 ? root[root.size() - 2].constant().value_or(1) : 0});
+    out[ir::storage_of(function, view.root)].push_back(
+        {id, view, type.shape.back().constant().value_or(0) * size_bytes(type.dtype),
+         k_bytes_of(function, *load),
+         root.size() > 2 ? root[root.size() - 2].constant().value_or(1) : 0});
   });
   return out;
 }
@@ -161,6 +178,7 @@ Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId
     const auto* type = std::get_if<ir::ViewType>(&function.type(op.result));
     if (type != nullptr && type->space == ir::Space::kShared) allocs.push_back(id);
   });
+  const std::set<ir::ValueId> reshaped = reshaped_buffers(function, parallel.body);
   const PlacedTiles placed = tiles_read_in_place(function, parallel.body);
   std::int64_t end = 0;
   bool failed = false;
@@ -170,6 +188,7 @@ Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId
     const ir::ViewType& type = function.view_type(op.result);
     const std::int64_t row = type.shape.back().constant().value_or(0) * size_bytes(type.dtype);
     alloc.swizzle = alloc.swizzle_wanted >= 0          ? alloc.swizzle_wanted
+                    : reshaped.contains(op.result)     ? 0
                     : for_matrices.contains(op.result) ? target::widest_swizzle(row).bytes
                                                        : 0;
     if (const auto tiles = placed.find(op.result); tiles != placed.end()) {

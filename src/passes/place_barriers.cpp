@@ -6,6 +6,7 @@
 
 #include "ir/prove.h"
 #include "ir/reflect.h"
+#include "ir/strides.h"
 
 namespace kiln::passes {
 
@@ -55,7 +56,7 @@ class Placer {
     program_waits_ = program_waits_ || (wait != nullptr && wait->stated);
     const auto* load = std::get_if<ir::Load>(&op.data);
     if (load == nullptr || !load->in_shared) return;
-    tile_of_[load->frag] = ir::resolve_view(function_, load->view).root;
+    tile_of_[load->frag] = ir::storage_of(function_, ir::resolve_view(function_, load->view).root);
     read_in_place_.insert(tile_of_[load->frag]);
   }
 
@@ -120,8 +121,9 @@ class Placer {
       return is_divergent(branch->condition) ? all_accesses(id) : State{};
     }
     // A loop waits once in front of it for what came before, not again in every trip.
-    const bool as_one =
-        std::holds_alternative<ir::Once>(op.data) || std::holds_alternative<ir::For>(op.data);
+    const bool as_one = std::holds_alternative<ir::Once>(op.data) ||
+                        std::holds_alternative<ir::For>(op.data) ||
+                        std::holds_alternative<ir::Loop>(op.data);
     return as_one ? all_accesses(id) : own_accesses(op, false);
   }
 
@@ -135,6 +137,11 @@ class Placer {
       const auto trips = ir::minimum(function_, loop->upper - loop->lower);
       const bool always_runs = trips && *trips >= 1;
       return always_runs ? again : merge(std::move(state), again);
+    }
+    if (const auto* loop = std::get_if<ir::Loop>(&data)) {
+      const State once = place(loop->body, state);
+      const State again = place(loop->body, merge(state, leave(once)));
+      return merge(std::move(state), again);
     }
     if (const auto* parallel = std::get_if<ir::Parallel>(&data)) {
       const int outer = nest_;
@@ -207,7 +214,7 @@ class Placer {
   State own_accesses(const ir::Op& op, bool elected) const {
     State out;
     const auto touch = [&](ir::ValueId view, bool writes, bool collective, bool async) {
-      const ir::ValueId root = ir::resolve_view(function_, view).root;
+      const ir::ValueId root = ir::storage_of(function_, ir::resolve_view(function_, view).root);
       if (function_.view_type(root).space != ir::Space::kShared) return;
       out.push_back({.root = root,
                      .writes = writes,
@@ -229,6 +236,8 @@ class Placer {
       touch(read->view, false, false, false);
     } else if (const auto* write = std::get_if<ir::Write>(&op.data)) {
       touch(write->view, true, false, false);
+    } else if (const auto* splat = std::get_if<ir::Splat>(&op.data)) {
+      touch(splat->view, true, true, false);
     } else if (const auto* alloc = std::get_if<ir::Alloc>(&op.data)) {
       const auto* type = std::get_if<ir::ViewType>(&function_.type(op.result));
       if (type != nullptr && alloc->initial.valid()) touch(op.result, true, true, false);

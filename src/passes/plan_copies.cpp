@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "ir/strides.h"
 #include "target/descriptor.h"
 #include "target/fragment.h"
 
@@ -18,11 +19,22 @@ struct Side {
   ir::ResolvedView view;
   ir::ViewType root;
   std::vector<ir::Expr> shape;  // of the view
+  // What must be divisible for rows to be aligned: the distances between them, and where an alias
+  // begins. Rows whose elements do not follow each other allow no vectors.
+  std::vector<ir::Expr> pitches;
 };
 
 Side side_of(const ir::Function& function, ir::ValueId view) {
-  Side side{ir::resolve_view(function, view), {}, function.view_type(view).shape};
+  Side side{ir::resolve_view(function, view), {}, function.view_type(view).shape, {}};
   side.root = function.view_type(side.view.root);
+  side.pitches = ir::root_strides(function, side.view.root);
+  if (ir::rows_are_dense(function, side.view.root)) {
+    side.pitches.pop_back();
+  } else {
+    side.pitches.assign(1, ir::Expr(1));
+  }
+  const ir::Expr offset = ir::root_offset(function, side.view.root);
+  if (!offset.is(0)) side.pitches.push_back(offset);
   return side;
 }
 
@@ -49,8 +61,9 @@ bool may_use_width(const Side& side, std::int64_t width) {
   if (!row || *row * size % width != 0 || width < size) return false;
   const std::int64_t elements = width / size;
   if (!ir::always_divisible(side.view.origin.back(), elements)) return false;
-  const auto pitch = side.root.shape.back().constant();
-  return side.root.shape.size() == 1 || !pitch || *pitch % elements == 0;
+  return std::all_of(side.pitches.begin(), side.pitches.end(), [&](const ir::Expr& pitch) {
+    return !pitch.constant() || ir::always_divisible(pitch, elements);
+  });
 }
 
 std::vector<std::int64_t> widths_of(const Side& a, const Side& b) {
@@ -90,7 +103,7 @@ void plan_copy(const ir::Module& module, const ir::Function& function, std::int6
     copy.engine = ir::CopyEngine::kPerThread;
     copy.threads = 1;
     copy.widths = {size_bytes(src.root.dtype)};
-  } else if (moves_by_element(src, dst, copy)) {
+  } else if (moves_by_element(src, dst, copy) || !copy.permutation.empty()) {
     copy.engine = ir::CopyEngine::kVector;
     copy.widths = {size_bytes(src.root.dtype)};
   } else {
@@ -101,6 +114,11 @@ void plan_copy(const ir::Module& module, const ir::Function& function, std::int6
                             target::Space::kShared, copy.widths[0], copy.widths[0]) != nullptr;
     copy.engine = has_async ? ir::CopyEngine::kCpAsync : ir::CopyEngine::kVector;
   }
+}
+
+void plan_splat(const ir::Function& function, std::int64_t block_threads, ir::Splat& splat) {
+  splat.threads = splat.unit > 0 ? splat.unit : block_threads;
+  splat.guarded = guarded_dimensions(function, side_of(function, splat.view));
 }
 
 struct Place {
@@ -169,7 +187,7 @@ std::int64_t panel_bytes(const Side& side, const ir::Alloc& alloc) {
 
 // A tile that stays in shared memory: the distances of its descriptor.
 void plan_in_place(const ir::Function& function, const Side& side, ir::Load& load) {
-  const auto& alloc = *function.def_as<ir::Alloc>(side.view.root);
+  const auto& alloc = *function.def_as<ir::Alloc>(ir::storage_of(function, side.view.root));
   load.in_shared = true;
   load.stride = target::kDescriptorRows * alloc.swizzle;
   // Operands whose rows are K's go on in the next panel; the K of others only where there is no
@@ -183,7 +201,7 @@ void plan_in_place(const ir::Function& function, const Side& side, ir::Load& loa
 std::vector<std::int64_t> steps_of(const ir::Function& function, ir::ValueId frag,
                                    const ir::Load& load, const ir::Mma& mma) {
   const Side side = side_of(function, load.view);
-  const auto& alloc = *function.def_as<ir::Alloc>(side.view.root);
+  const auto& alloc = *function.def_as<ir::Alloc>(ir::storage_of(function, side.view.root));
   const bool is_a = function.frag_type(frag).role == ir::Role::kA;
   const std::int64_t k_extent =
       extents(*mma.atom, is_a ? target::Operand::kA : target::Operand::kB).cols;
@@ -253,7 +271,9 @@ std::int64_t store_run(const ir::Function& function, const ir::Store& store, con
       if (next.row != first.row || next.col != first.col + 1 || first.col % 2 != 0) return 1;
     }
   }
-  const bool pitch_known = side.root.shape.back().constant().has_value();
+  const bool pitch_known =
+      std::all_of(side.pitches.begin(), side.pitches.end(),
+                  [](const ir::Expr& pitch) { return pitch.constant().has_value(); });
   const bool aligned = may_use_width(side, 2 * size_bytes(side.root.dtype));
   return !store.transposed && pitch_known && aligned && store.guarded.empty() ? 2 : 1;
 }
@@ -274,6 +294,7 @@ Checked<bool> plan_copies(ir::Module& module, Diagnostics&) {
       ir::walk(function, parallel.body, [&](ir::OpId id) {
         ir::OpData& data = function.ops[id].data;
         if (auto* copy = std::get_if<ir::Copy>(&data)) plan_copy(module, function, threads, *copy);
+        if (auto* splat = std::get_if<ir::Splat>(&data)) plan_splat(function, threads, *splat);
         if (auto* load = std::get_if<ir::Load>(&data)) plan_load(module, function, *load);
         if (auto* store = std::get_if<ir::Store>(&data)) plan_store(function, *store);
         if (auto* scale = std::get_if<ir::Scale>(&data)) {
