@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "ir/strides.h"
 #include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/future.h"
@@ -251,7 +252,8 @@ std::optional<std::int64_t> swizzle_bytes(Sema& sema, const std::optional<ast::S
 
 void wish_swizzle(Sema& sema, ir::ValueId view, std::int64_t bytes, Span span) {
   if (bytes < 0) return;
-  const ir::ValueId root = ir::resolve_view(sema.function, view).root;
+  const ir::ValueId root =
+      ir::storage_of(sema.function, ir::resolve_view(sema.function, view).root);
   const ir::ViewType& type = sema.function.view_type(root);
   const ir::OpId def = sema.function.values[root].def;
   if (type.space != ir::Space::kShared || !def.valid()) return;
@@ -318,8 +320,7 @@ void place_copy(Sema& sema, Transfer& transfer) {
 
 bool check_place(Sema& sema, const Transfer& transfer) {
   const ir::Level level = transfer.level;
-  const bool into_shared =
-      sema.function.view_type(transfer.copy.dst).space == ir::Space::kShared;
+  const bool into_shared = sema.function.view_type(transfer.copy.dst).space == ir::Space::kShared;
   if (level != ir::Level::kBlock && into_shared &&
       level_of(sema, transfer.copy.dst) == ir::Level::kBlock) {
     (void)sema.diags.report<diag::CopyInnerShared>(transfer.stmt.word_span, level_name(level))
@@ -340,7 +341,8 @@ void emit_issued(Sema& sema, Transfer transfer) {
   if (named && !copy.event.valid() && !sema.plan.completes.contains(name)) {
     Handle& handle = sema.handles[*transfer.handle];
     if (!handle.future.valid()) {
-      handle.future = emit_value(sema, ir::Future{.name = name}, transfer.span, ir::FutureType{}, name);
+      handle.future =
+          emit_value(sema, ir::Future{.name = name}, transfer.span, ir::FutureType{}, name);
     }
     copy.future = handle.future;
   }
