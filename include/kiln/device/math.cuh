@@ -22,11 +22,11 @@ __host__ __device__ constexpr auto mod(A a, B b) -> decltype(a + b) {
 
 // The smaller and the larger of two numbers of one type or of two integer types.
 template <class A, class B>
-__host__ __device__ constexpr auto min(A a, B b) -> decltype(true ? a : b) {
+__host__ __device__ constexpr auto min(A a, B b) -> decltype(true ? A() : B()) {
   return b < a ? b : a;
 }
 template <class A, class B>
-__host__ __device__ constexpr auto max(A a, B b) -> decltype(true ? a : b) {
+__host__ __device__ constexpr auto max(A a, B b) -> decltype(true ? A() : B()) {
   return a < b ? b : a;
 }
 
