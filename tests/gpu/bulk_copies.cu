@@ -56,12 +56,17 @@ template <int Rank>
 struct Corner {
   int at[Rank];  // innermost first
 };
+template <int Rank>
+struct Move {
+  Corner<Rank> from;
+  Corner<Rank> to;
+};
 
-// Loads the box at `from`, shows it, and stores it at `to`.
+// Loads a box, shows it, and stores it.
 template <int Rank, Eviction E>
 __global__ void move_box(const __grid_constant__ TensorMap in,
-                         const __grid_constant__ TensorMap out, Corner<Rank> from, Corner<Rank> to,
-                         float* seen, int count) {
+                         const __grid_constant__ TensorMap out, Move<Rank> move, float* seen,
+                         int count) {
   __shared__ __align__(1024) unsigned char bytes[8192];
   __shared__ mbarrier landed;
   const Tile<float, 1, 2048> tile(bytes);
@@ -71,7 +76,7 @@ __global__ void move_box(const __grid_constant__ TensorMap in,
   }
   barrier_block();
   if (threadIdx.x == 0) {
-    bulk_load<E>(box(tile, 0, 0), in, &landed, from.at);
+    bulk_load<E>(box(tile, 0, 0), in, &landed, move.from.at);
     mbarrier_arrive_expect(&landed, static_cast<unsigned>(count) * 4);
   }
   mbarrier_wait(&landed, 0);
@@ -82,7 +87,7 @@ __global__ void move_box(const __grid_constant__ TensorMap in,
   fence_async_proxy();
   barrier_block();
   if (threadIdx.x == 0) {
-    bulk_store<E>(out, to.at, box(tile, 0, 0));
+    bulk_store<E>(out, move.to.at, box(tile, 0, 0));
     bulk_commit();
     bulk_wait<0>();
   }
@@ -133,7 +138,7 @@ static int wrong_after(const Corner<Rank>& from, const Corner<Rank>& to) {
   TensorMap out_map;
   must(make_tensor_map(in_map, in.data, boxes.shape, MapPattern{0, 128}));
   must(make_tensor_map(out_map, out.data, boxes.shape, MapPattern{0, 0}));
-  move_box<Rank, E><<<1, 32>>>(in_map, out_map, from, to, seen.data, boxes.count);
+  move_box<Rank, E><<<1, 32>>>(in_map, out_map, {from, to}, seen.data, boxes.count);
   must(cudaDeviceSynchronize());
   std::vector<float> wanted(values.size(), -1);
   int wrong = 0;

@@ -98,10 +98,19 @@ std::vector<std::string> meeting_closing(Kernel& kernel) {
 }
 
 std::string elected(Kernel& kernel, std::int64_t unit) {
-  if (unit == 1 || (kernel.region != nullptr && kernel.region->single)) return "";
+  const bool alone = kernel.region != nullptr && kernel.region->single;
+  if (unit == 1 || alone || kernel.elected_here) return "";
   const std::int64_t first = unit == 0 && kernel.region != nullptr ? kernel.region->first : 0;
   return format("{} == {}", bracketed(kernel.spelled(kernel.thread_in(unit)), Binding::kEquality),
                 first);
+}
+
+std::string election(Kernel& kernel, const Op& op) {
+  const auto* copy = std::get_if<ir::Copy>(&op.data);
+  if (copy != nullptr && copy->engine == ir::CopyEngine::kBulk) return elected(kernel, copy->unit);
+  const auto* trigger = std::get_if<ir::Trigger>(&op.data);
+  const bool one = trigger != nullptr && trigger->arrival == ir::Arrival::kElected;
+  return one ? elected(kernel, trigger->unit) : "";
 }
 
 void emit_op(Kernel&, const Op&, const ir::Event&) {}  // made at the kernel's start
@@ -183,17 +192,16 @@ std::string region_condition(Kernel& kernel, const ir::Inthreads& region, std::i
   return format("{} >= {} && {} < {}", thread, region.first, thread, end);
 }
 
-// Chained regions have no thread in common.
-std::size_t apart(const std::vector<const Op*>& regions, std::size_t from) {
+// How many of the first regions have no thread in common: those are chained.
+std::size_t apart(std::span<const Op* const> regions) {
   std::size_t count = 1;
-  for (; from + count < regions.size(); ++count) {
-    const auto& next = std::get<ir::Inthreads>(regions[from + count]->data);
-    for (std::size_t i = from; i < from + count; ++i) {
-      const auto& one = std::get<ir::Inthreads>(regions[i]->data);
-      const bool meets =
-          one.first < next.first + next.threads && next.first < one.first + one.threads;
-      if (meets) return count;
-    }
+  for (; count < regions.size(); ++count) {
+    const auto& next = std::get<ir::Inthreads>(regions[count]->data);
+    const bool meets = std::ranges::any_of(regions.first(count), [&](const Op* op) {
+      const auto& one = std::get<ir::Inthreads>(op->data);
+      return one.first < next.first + next.threads && next.first < one.first + one.threads;
+    });
+    if (meets) break;
   }
   return count;
 }
@@ -225,15 +233,18 @@ void emit_chain(Kernel& kernel, std::span<const Op* const> regions) {
 
 }  // namespace
 
-void emit_inthreads(Kernel& kernel, const std::vector<const Op*>& siblings) {
-  for (std::size_t i = 0; i < siblings.size();) {
-    const std::size_t count = apart(siblings, i);
-    emit_chain(kernel, std::span(siblings).subspan(i, count));
-    i += count;
+void emit_inthreads(Kernel& kernel, std::span<const Op* const> siblings) {
+  while (!siblings.empty()) {
+    const std::size_t count = apart(siblings);
+    emit_chain(kernel, siblings.first(count));
+    siblings = siblings.subspan(count);
   }
 }
 
-void emit_op(Kernel& kernel, const Op& op, const ir::Inthreads&) { emit_inthreads(kernel, {&op}); }
+void emit_op(Kernel& kernel, const Op& op, const ir::Inthreads&) {
+  const Op* alone = &op;
+  emit_inthreads(kernel, {&alone, 1});
+}
 
 void emit_op(Kernel& kernel, const Op&, const ir::Registers& registers) {
   kernel.requirements.headers.insert("registers.cuh");

@@ -3,6 +3,8 @@
 // used.
 #pragma once
 
+#include <span>
+
 #include "emit/cuda/kernel.h"
 
 namespace kiln::emit {
@@ -78,11 +80,13 @@ void emit_bulk_copy(Kernel& kernel, const ir::Copy& copy);
 
 // `inthreads` regions that follow each other, as one chain of branches: a warpgroup may change the
 // number of its registers only in a branch of its own.
-void emit_inthreads(Kernel& kernel, const std::vector<const ir::Op*>& siblings);
+void emit_inthreads(Kernel& kernel, std::span<const ir::Op* const> siblings);
 
 // The condition that holds in one thread of each unit of so many threads (0: of all that are here);
 // "" where only one is here anyway.
 [[nodiscard]] std::string elected(Kernel& kernel, std::int64_t unit);
+// The same where one thread does all of the operation; "" for other operations.
+[[nodiscard]] std::string election(Kernel& kernel, const ir::Op& op);
 
 // What stands at the kernel's start and end for its events, maps and clusters: lines without
 // indentation.

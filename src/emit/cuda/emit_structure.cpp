@@ -23,23 +23,47 @@ std::vector<const Op*> spelled_ops(const Kernel& kernel, ir::RegionId region, ir
   return out;
 }
 
+void emit_single(Kernel& kernel, const Op& op) {
+  if (op.span.valid()) kernel.out.at(kernel.sources.place(op.span));
+  std::visit([&](const auto& data) { emit_op(kernel, op, data); }, op.data);
+}
+
+// Under one condition what one thread alone does, operation after operation.
+void emit_elected(Kernel& kernel, std::span<const Op* const> ops, const std::string& condition) {
+  if (ops[0]->span.valid()) kernel.out.at(kernel.sources.place(ops[0]->span));
+  kernel.out.open(format("if ({}) {{", condition));
+  kernel.elected_here = true;
+  for (const Op* op : ops) emit_single(kernel, *op);
+  kernel.elected_here = false;
+  kernel.out.close();
+}
+
+// The operations that are spelled together with the first one; returns how many.
+std::size_t emit_run(Kernel& kernel, std::span<const Op* const> ops) {
+  const bool chain = ops[0]->kind() == ir::OpKind::kInthreads;
+  const std::string condition = election(kernel, *ops[0]);
+  std::size_t count = 1;
+  for (; count < ops.size(); ++count) {
+    const Op& next = *ops[count];
+    const bool follows = chain ? next.kind() == ir::OpKind::kInthreads
+                               : !condition.empty() && election(kernel, next) == condition;
+    if (!follows) break;
+  }
+  if (chain) {
+    emit_inthreads(kernel, ops.first(count));
+  } else if (count > 1) {
+    emit_elected(kernel, ops.first(count), condition);
+  } else {
+    emit_single(kernel, *ops[0]);
+  }
+  return count;
+}
+
 }  // namespace
 
 void emit_region(Kernel& kernel, ir::RegionId region, ir::OpId skipped) {
   const std::vector<const Op*> ops = spelled_ops(kernel, region, skipped);
-  std::vector<const Op*> siblings;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    const Op& op = *ops[i];
-    if (op.kind() == ir::OpKind::kInthreads) {
-      siblings.push_back(&op);
-      const bool last = i + 1 == ops.size() || ops[i + 1]->kind() != ir::OpKind::kInthreads;
-      if (last) emit_inthreads(kernel, siblings);
-      if (last) siblings.clear();
-      continue;
-    }
-    if (op.span.valid()) kernel.out.at(kernel.sources.place(op.span));
-    std::visit([&](const auto& data) { emit_op(kernel, op, data); }, op.data);
-  }
+  for (std::size_t i = 0; i < ops.size();) i += emit_run(kernel, std::span(ops).subspan(i));
 }
 
 // The last axis varies fastest over the instances; the first one is what remains.

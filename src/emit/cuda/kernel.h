@@ -52,6 +52,7 @@ struct Kernel {
 
   std::int64_t unit = 0;  // threads of the instance the current operation runs in; 0: the block
   const ir::Inthreads* region = nullptr;  // the innermost one that the operation stands in
+  bool elected_here = false;              // the text stands under the condition of elected()
 
   // The thread's, the lane's and the block's number as an expression; the kernel then declares
   // them.
