@@ -183,6 +183,7 @@ func @ring(global %x: view<f32, global, [N, 64]>, global %y: view<f32, global, [
     splat view=%flat value=%zero threads=128
     %full = event name="full" arrivals=1 offset=1024 : event<2>
     %free = event name="free" ready stated=64 arrivals=64 offset=768 : event<2>
+    barrier level=block inferred
     inthreads threads=32 async single body={
       registers count=40
       for var=i upper=N body={

@@ -20,12 +20,13 @@ void waits_count_up(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<BulkWait>(f, [&](const BulkWait& wait, OpId id) { look(id, wait.pending); });
 }
 
-// The buffer behind a view, whether or not its windows fit.
+// The buffer behind a view, through aliases too, whether or not its windows fit.
 ValueId buffer_of(const Function& f, ValueId view) {
   while (view.valid()) {
     const Subview* window = f.def_as<Subview>(view);
-    if (window == nullptr) break;
-    view = window->base;
+    const Alias* alias = f.def_as<Alias>(view);
+    if (window == nullptr && alias == nullptr) break;
+    view = window != nullptr ? window->base : alias->base;
   }
   return view;
 }

@@ -59,6 +59,7 @@ struct Ring {
   ir::ValueId empty;
   ir::ValueId x;
   ir::ValueId y;
+  ir::ValueId ring;
   std::int64_t slots = 2;
 
   ir::ValueId event(const std::string& name, bool ready) {
@@ -93,28 +94,40 @@ struct Ring {
     b.copy(b.view(from, {from_row, 0}, {1, kElements}), b.view(to, {to_row, 0}, {1, kElements}));
   }
 
+  void fill(const ir::Expr& n) {
+    wait(empty, n);
+    move(x, ring, n, ir::mod(n, slots), true);
+    trigger(full, n);
+  }
+  void drain(const ir::Expr& n) {
+    wait(full, n);
+    move(ring, y, n, ir::mod(n, slots), false);
+    trigger(empty, n);
+  }
+
   // `credits`: how many tiles the second region gives back.
   void build(bool ready, const ir::Expr& credits) {
+    build_block(ready, [&] {
+      region(0, [&] { b.loop(kTiles, [&](const ir::Expr& n) { fill(n); }); });
+      region(32, [&] { b.loop(credits, [&](const ir::Expr& n) { drain(n); }); });
+    });
+  }
+  void build_around(const ir::Expr& tiles) {
+    build_block(true, [&] {
+      b.loop(tiles, [&](const ir::Expr& n) {
+        region(0, [&] { fill(n); });
+        region(32, [&] { drain(n); });
+      });
+    });
+  }
+  void build_block(bool ready, const std::function<void()>& body) {
     x = b.param("x", DType::kF32, {kTiles, kElements});
     y = b.param("y", DType::kF32, {kTiles, kElements});
     b.parallel(ir::Level::kBlock, {{"b", 1}}, [&](const Builder::Vars&) {
-      const ir::ValueId ring = b.buffer(ir::Space::kShared, DType::kF32, {slots, kElements});
+      ring = b.buffer(ir::Space::kShared, DType::kF32, {slots, kElements});
       full = event("full", false);
       empty = event("empty", ready);
-      region(0, [&] {
-        b.loop(kTiles, [&](const ir::Expr& n) {
-          wait(empty, n);
-          move(x, ring, n, ir::mod(n, slots), true);
-          trigger(full, n);
-        });
-      });
-      region(32, [&] {
-        b.loop(credits, [&](const ir::Expr& n) {
-          wait(full, n);
-          move(ring, y, n, ir::mod(n, slots), false);
-          trigger(empty, n);
-        });
-      });
+      body();
     });
     for (ir::Op& op : b.function.ops) {
       if (auto* launch = std::get_if<ir::Parallel>(&op.data)) launch->threads = 64;
@@ -145,6 +158,50 @@ TEST(Regions, ARingOfTwoHandsOverAllTiles) {
     for (std::size_t i = 0; i < output.expected.size(); ++i) {
       EXPECT_EQ(output.expected[i], static_cast<double>(i + 1)) << output.name;
     }
+  }
+}
+
+// The same, with the loop around the regions: each trip's go on from those of the trip before.
+TEST(Regions, ARegionFollowsItselfInALoop) {
+  Ring ring;
+  ring.build_around(kTiles);
+  const Outcome outcome = ring.run();
+  EXPECT_TRUE(outcome.stuck_at.empty());
+  for (const Output& output : outcome.outputs) {
+    for (std::size_t i = 0; i < output.expected.size(); ++i) {
+      EXPECT_EQ(output.expected[i], static_cast<double>(i + 1)) << output.name;
+    }
+  }
+}
+
+// Of two warps only the second is in the region; what stands behind it runs in both.
+TEST(Regions, OnlyInstancesWithThreadsInItRunARegion) {
+  for (const bool async : {false, true}) {
+    Builder b("halves");
+    const ir::ValueId y = b.param("y", DType::kF32, {2, 2});
+    b.parallel(ir::Level::kBlock, {{"b", 1}}, [&](const Builder::Vars&) {
+      b.parallel(ir::Level::kGroup, {{"w", 2}}, [&](const Builder::Vars& w) {
+        ir::Inthreads made;
+        made.first = 32;
+        made.threads = 32;
+        made.async = async;
+        made.body = b.region([&] { b.op(ir::Write{y, {w[0], 0}, b.constant(DType::kF32, 3)}); });
+        b.op(made);
+        b.op(ir::Write{y, {w[0], 1}, b.constant(DType::kF32, 4)});
+      });
+    });
+    for (ir::Op& op : b.function.ops) {
+      auto* launch = std::get_if<ir::Parallel>(&op.data);
+      if (launch != nullptr && launch->level == ir::Level::kBlock) launch->threads = 64;
+    }
+    ir::Arguments arguments;
+    ir::Arguments::Value value;
+    value.tensor = Tensor::zeros(DType::kF32, {2, 2});
+    arguments.params.push_back(value);
+    arguments.vars.resize(b.function.vars.size());
+    const Outcome outcome = interpret(b.function, arguments, f32_numerics());
+    ASSERT_EQ(outcome.outputs.size(), 1u);
+    EXPECT_EQ(outcome.outputs[0].expected, (std::vector<double>{0, 4, 3, 4}));
   }
 }
 
