@@ -16,11 +16,13 @@ TEST(PrintParse, SamplesComeBackByteForByte) {
   EXPECT_EQ(print(parsed(kMatmul)), kMatmul);
   EXPECT_EQ(print(parsed(kElements)), kElements);
   EXPECT_EQ(print(parsed(kProducts)), kProducts);
+  EXPECT_EQ(print(parsed(kRing)), kRing);
+  EXPECT_EQ(print(parsed(kNames)), kNames);
 }
 
 TEST(PrintParse, TheSamplesHoldEveryOperation) {
   std::set<OpKind> seen;
-  for (const char* text : {kMatmul, kElements, kProducts}) {
+  for (const char* text : {kMatmul, kElements, kProducts, kRing, kNames}) {
     const Module module = parsed(text);
     for (const Op& op : module.functions[0].ops) seen.insert(op.kind());
   }

@@ -1,5 +1,5 @@
-// Three modules that tests print, parse, break and resolve: every operation occurs in one of them,
-// all are in the decided form and none breaks a rule.
+// Modules that tests print, parse, break and resolve: every operation occurs in one of them, all
+// but kNames are in the decided form and none breaks a rule.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -163,6 +163,79 @@ func @product(global %a: view<f16, global, [M, K]>, global %b: view<f16, global,
       %c_tile = subview base=%c origin=[64*i, 32*j] : view<f32, global, [64, 32]>
       store frag=%acc view=%c_tile element_run=1 guarded=[0, 1]
     }
+  }
+}
+)";
+
+// Two `inthreads` regions that hand tiles to each other through events, as the passes leave them.
+inline constexpr const char* kRing = R"(module arch=sm_90a form=decided
+
+func @ring(global %x: view<f32, global, [N, 64]>, global %y: view<f32, global, [N, 64]>) {
+  var N: dim
+  var b: parallel < 1
+  var i: loop < N
+  var k: loop < N
+  parallel level=block vars=[b] threads=128 name="ring" shared_bytes=1040 body={
+    %s = alloc name="s" offset=0 : view<f32, shared, [2, 64]>
+    %flat = alias base=%s : view<f32, shared, [128]>
+    %out = alloc name="out" offset=512 : view<f32, shared, [64]>
+    %zero = const : f32
+    splat view=%flat value=%zero threads=128
+    %full = event name="full" arrivals=1 offset=1024 : event<2>
+    %free = event name="free" ready stated=64 arrivals=64 offset=768 : event<2>
+    inthreads threads=32 async single body={
+      registers count=40
+      for var=i upper=N body={
+        event_wait event=%free slot=mod(i, 2)
+        %from = subview base=%x origin=[i, 0] drop=1 : view<f32, global, [64]>
+        %to = subview base=%s origin=[mod(i, 2), 0] drop=1 : view<f32, shared, [64]>
+        copy src=%from dst=%to async bulk event=%full slot=mod(i, 2) eviction=first promotion=128 engine=bulk box=[64]
+        trigger event=%full slot=mod(i, 2) arrival=elected bytes=256
+        continue
+      }
+      yield
+    }
+    inthreads first=64 threads=64 async barrier=1 body={
+      %n = alloc name="n" initial=%zero : cell<f32>
+      loop body={
+        %had = get cell=%n : f32
+        %done = binary kind=gt left=%had right=%zero : bool
+        if condition=%done then={
+          break
+        }
+        set cell=%n value=%had
+      }
+      for var=k upper=N body={
+        event_wait event=%full slot=mod(k, 2) generation=floordiv(k, 2)
+        barrier level=block inferred id=1 threads=64
+        %tile = subview base=%s origin=[mod(k, 2), 0] drop=1 : view<f32, shared, [64]>
+        copy src=%tile dst=%out engine=vector threads=64 widths=[16, 8, 4] first=64
+        proxy_fence
+        barrier level=block inferred id=1 threads=64
+        %row = subview base=%y origin=[k, 0] drop=1 : view<f32, global, [64]>
+        copy src=%out dst=%row bulk engine=bulk box=[64]
+        bulk_wait
+        trigger event=%free slot=mod(k, 2) arrival=thread
+      }
+      bulk_wait landed
+    }
+  }
+}
+)";
+
+// Copies with names, as sema leaves them: the decided form has none.
+inline constexpr const char* kNames = R"(module arch=sm_80 form=tile
+
+func @names(global %x: view<f32, global, [64]>, global %y: view<f32, global, [64]>) {
+  var b: parallel < 1
+  parallel level=block vars=[b] threads=64 name="names" body={
+    %s = alloc name="s" : view<f32, shared, [64]>
+    %f = future name="f" : future
+    %g = future name="g" : future
+    copy src=%x dst=%s async future=%f
+    exchange first=%f second=%g
+    future_wait future=%g
+    copy src=%s dst=%y
   }
 }
 )";

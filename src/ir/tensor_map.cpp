@@ -39,7 +39,8 @@ TensorMap tensor_map_of(const Function& function, const Copy& copy) {
   TensorMap map{.root = global.root, .extents = launch_limits(function, global), .box = {}};
   map.box.assign(global.dropped, 1);
   map.box.insert(map.box.end(), copy.box.begin(), copy.box.end());
-  const auto* alloc = function.def_as<Alloc>(shared.root);
+  const auto* alias = function.def_as<Alias>(shared.root);
+  const auto* alloc = function.def_as<Alloc>(alias == nullptr ? shared.root : alias->base);
   if (alloc != nullptr && alloc->swizzle >= kLeastSwizzle) map.swizzle = alloc->swizzle;
   map.promotion = copy.promotion;
   return map;

@@ -124,6 +124,20 @@ constexpr Edit kEdits[] = {
     {"shared-reads-are-behind-barriers", kMatmul, "barrier level=block inferred", ""},
     {"shared-reads-are-behind-barriers", kMatmul, "barrier level=group inferred", ""},
     {"shared-reads-are-behind-barriers", kProducts, "barrier level=block inferred", ""},
+    {"shared-reads-are-behind-barriers", kRing, "barrier level=block inferred id=1 threads=64", ""},
+    {"async-copies-are-awaited", kMatmul, "copy_wait", "copy_wait pending=1"},
+    {"copy-widths-descend", kRing, "engine=bulk box", "engine=bulk widths=[16] box"},
+    {"waits-count-up", kRing, "bulk_wait landed", "bulk_wait pending=-1"},
+    {"regions-are-not-nested", kRing, "registers count=40", "inthreads threads=32 body={\n}"},
+    {"regions-are-not-nested", kRing, "inthreads threads=32", "inthreads threads=0"},
+    {"named-barriers-fit", kRing, "inferred id=1", "inferred id=2"},
+    {"named-barriers-fit", kRing, "id=1 threads=64", "id=1 threads=48"},
+    {"named-barriers-fit", kMatmul, "level=block inferred", "level=block inferred id=3"},
+    {"events-are-placed", kRing, " arrivals=64", ""},
+    {"events-are-placed", kRing, "offset=1024", "offset=1028"},
+    {"triggers-have-arrivals", kRing, " arrival=thread", ""},
+    {"triggers-have-arrivals", kRing, "arrival=elected", "arrival=warp"},
+    {"futures-are-counted", kRing, "registers count=40", "%f = future : future"},
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -152,7 +166,7 @@ void expect_only(const Module& module, std::string_view rule) {
 }
 
 TEST(Verify, TheSamplesBreakNoRuleInAnyForm) {
-  for (const char* sample : {kMatmul, kElements, kProducts}) {
+  for (const char* sample : {kMatmul, kElements, kProducts, kRing}) {
     Module module = parsed(sample);
     EXPECT_EQ(verify(module), std::vector<std::string>{});
     module.form = Form::kTile;
@@ -256,7 +270,7 @@ TEST(Verify, EveryRuleIsBrokenByATest) {
 
 TEST(Verify, BranchesOfAnIfDoNotWaitForEachOther) {
   const std::string text =
-      "module form=synchronised\nfunc @f(global %x: view<f32, global, [64]>) {\n"
+      "module form=decided\nfunc @f(global %x: view<f32, global, [64]>) {\n"
       "var b: parallel < 1\n"
       "parallel level=block vars=[b] threads=32 shared_bytes=256 body={\n"
       "%s = alloc offset=0 : view<f32, shared, [64]>\n%yes = const value=1 : bool\n"

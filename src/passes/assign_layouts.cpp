@@ -37,6 +37,7 @@ struct PlacedTile {
   std::int64_t row_bytes = 0;  // of the tile
   std::int64_t k_bytes = 0;    // of one instruction along the tile's rows; 0: they are K's
   std::int64_t slab_rows = 0;  // of the buffer, in each of its leading dimensions' slabs
+  ir::Expr first_row = 0;      // of the buffer: where an alias begins in it
 };
 
 // By shared buffer.
@@ -58,10 +59,14 @@ PlacedTiles tiles_read_in_place(const ir::Function& function, ir::RegionId body)
     const ir::ViewType& type = function.view_type(load->view);
     const ir::ResolvedView view = ir::resolve_view(function, load->view);
     const std::vector<ir::Expr>& root = function.view_type(view.root).shape;
-    out[view.root].push_back({id, view,
-                              type.shape.back().constant().value_or(0) * size_bytes(type.dtype),
-                              k_bytes_of(function, *load),
-                              root.size() > 2 ? root[root.size() - 2].constant().value_or(1) : 0});
+    const auto* alias = function.def_as<ir::Alias>(view.root);
+    out[storage_of_root(function, view.root)].push_back(
+        {.load = id,
+         .view = view,
+         .row_bytes = type.shape.back().constant().value_or(0) * size_bytes(type.dtype),
+         .k_bytes = k_bytes_of(function, *load),
+         .slab_rows = root.size() > 2 ? root[root.size() - 2].constant().value_or(1) : 0,
+         .first_row = alias == nullptr ? ir::Expr(0) : ir::floor_div(alias->offset, root.back())});
   });
   return out;
 }
@@ -70,8 +75,10 @@ PlacedTiles tiles_read_in_place(const ir::Function& function, ir::RegionId body)
 // or so that the tile's rows stay inside the panel.
 bool is_addressable(const PlacedTile& tile, std::int64_t swizzle, std::int64_t size) {
   const std::size_t dims = tile.view.origin.size();
-  const bool at_eighth = dims >= 2 && tile.slab_rows % target::kDescriptorRows == 0 &&
-                         ir::always_divisible(tile.view.origin[dims - 2], target::kDescriptorRows);
+  const bool at_eighth =
+      dims >= 2 && tile.slab_rows % target::kDescriptorRows == 0 &&
+      ir::always_divisible(tile.view.origin[dims - 2], target::kDescriptorRows) &&
+      ir::always_divisible(tile.first_row, target::kDescriptorRows);
   // An instruction's K does not leave a panel that is XORed.
   if (!at_eighth || (swizzle != target::kPlainPanel && swizzle < tile.k_bytes)) return false;
   const std::int64_t at =

@@ -18,12 +18,24 @@ constexpr int kRegisterBytes = 4;
 struct Side {
   ir::ResolvedView view;
   ir::ViewType root;
-  std::vector<ir::Expr> shape;  // of the view
+  std::vector<ir::Expr> shape;        // of the view
+  const ir::Alias* alias = nullptr;   // that the root is, if it is one
+  const ir::Alloc* buffer = nullptr;  // that the elements are in, if the kernel made it
+  std::int64_t buffer_elements = 0;
 };
 
 Side side_of(const ir::Function& function, ir::ValueId view) {
-  Side side{ir::resolve_view(function, view), {}, function.view_type(view).shape};
+  Side side{.view = ir::resolve_view(function, view),
+            .root = {},
+            .shape = function.view_type(view).shape};
   side.root = function.view_type(side.view.root);
+  side.alias = function.def_as<ir::Alias>(side.view.root);
+  const ir::ValueId storage = storage_of_root(function, side.view.root);
+  side.buffer = function.def_as<ir::Alloc>(storage);
+  side.buffer_elements = 1;
+  for (const ir::Expr& extent : function.view_type(storage).shape) {
+    side.buffer_elements *= extent.constant().value_or(0);
+  }
   return side;
 }
 
@@ -42,6 +54,18 @@ std::vector<std::int64_t> guarded_dimensions(const ir::Function& function, const
   return out;
 }
 
+// The same for what an alias says: where it begins, and the strides it states.
+bool alias_allows(const ir::Alias& alias, std::int64_t elements) {
+  if (!ir::always_divisible(alias.offset, elements)) return false;
+  for (std::size_t d = 0; d < alias.strides.size(); ++d) {
+    const auto stride = alias.strides[d].constant();
+    const bool last = d + 1 == alias.strides.size();
+    if (last && elements > 1 && stride != 1) return false;
+    if (!last && stride && *stride % elements != 0) return false;
+  }
+  return true;
+}
+
 // True when every row of the tile starts at a multiple of `width` bytes, as far as is known before
 // the launch. Pitches of global memory are only known then, and are checked there.
 bool may_use_width(const Side& side, std::int64_t width) {
@@ -50,6 +74,7 @@ bool may_use_width(const Side& side, std::int64_t width) {
   if (!row || *row * size % width != 0 || width < size) return false;
   const std::int64_t elements = width / size;
   if (!ir::always_divisible(side.view.origin.back(), elements)) return false;
+  if (side.alias != nullptr && !alias_allows(*side.alias, elements)) return false;
   const auto pitch = side.root.shape.back().constant();
   return side.root.shape.size() == 1 || !pitch || *pitch % elements == 0;
 }
@@ -292,30 +317,27 @@ std::vector<std::int64_t> matrices_for(const target::Fragment& fragment, ir::Maj
 bool rows_are_aligned(const Side& side) { return may_use_width(side, kVectorMax); }
 
 // Bytes from one panel of the shared buffer to the next: all of its rows.
-std::int64_t panel_bytes(const Side& side, const ir::Alloc& alloc) {
-  std::int64_t bytes = alloc.swizzle;
-  for (std::size_t d = 0; d + 1 < side.root.shape.size(); ++d) {
-    bytes *= side.root.shape[d].constant().value_or(0);
-  }
-  return bytes;
+std::int64_t panel_bytes(const Side& side) {
+  const std::int64_t row = side.root.shape.back().constant().value_or(1);
+  return side.buffer->swizzle * (side.buffer_elements / row);
 }
 
 // A tile that stays in shared memory: the distances of its descriptor.
-void plan_in_place(const ir::Function& function, const Side& side, ir::Load& load) {
-  const auto& alloc = *function.def_as<ir::Alloc>(side.view.root);
+void plan_in_place(const Side& side, ir::Load& load) {
   load.in_shared = true;
-  load.stride = target::kDescriptorRows * alloc.swizzle;
+  load.stride = target::kDescriptorRows * side.buffer->swizzle;
   // Operands whose rows are K's go on in the next panel; the K of others only where there is no
   // XOR.
-  const bool goes_on = load.major == ir::Major::kCol || alloc.swizzle == target::kPlainPanel;
-  load.leading = goes_on ? panel_bytes(side, alloc) : 0;
+  const bool goes_on =
+      load.major == ir::Major::kCol || side.buffer->swizzle == target::kPlainPanel;
+  load.leading = goes_on ? panel_bytes(side) : 0;
 }
 
 // Bytes from a descriptor's start to the tile of each repetition along K.
 std::vector<std::int64_t> steps_of(const ir::Function& function, ir::ValueId frag,
                                    const ir::Load& load, const ir::Mma& mma) {
   const Side side = side_of(function, load.view);
-  const auto& alloc = *function.def_as<ir::Alloc>(side.view.root);
+  const std::int64_t swizzle = side.buffer->swizzle;
   const bool is_a = function.frag_type(frag).role == ir::Role::kA;
   const std::int64_t k_extent =
       extents(*mma.atom, is_a ? target::Operand::kA : target::Operand::kB).cols;
@@ -323,10 +345,10 @@ std::vector<std::int64_t> steps_of(const ir::Function& function, ir::ValueId fra
   std::vector<std::int64_t> out;
   for (std::int64_t k = 0; k < mma.repeats[2]; ++k) {
     if (load.major == ir::Major::kCol) {
-      out.push_back(k * k_extent * alloc.swizzle);
+      out.push_back(k * k_extent * swizzle);
     } else {
       const std::int64_t byte = k * k_bytes;
-      out.push_back(byte / alloc.swizzle * panel_bytes(side, alloc) + byte % alloc.swizzle);
+      out.push_back(byte / swizzle * panel_bytes(side) + byte % swizzle);
     }
   }
   return out;
@@ -334,7 +356,7 @@ std::vector<std::int64_t> steps_of(const ir::Function& function, ir::ValueId fra
 
 void plan_load(const ir::Module& module, const ir::Function& function, ir::Load& load) {
   const Side side = side_of(function, load.view);
-  if (ir::is_read_in_place(function, load)) return plan_in_place(function, side, load);
+  if (ir::is_read_in_place(function, load)) return plan_in_place(side, load);
   load.guarded = guarded_dimensions(function, side);
   if (function.frag_type(load.frag).role == ir::Role::kMetadata) {
     load.element_run = 1;

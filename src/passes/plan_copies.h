@@ -4,12 +4,20 @@
 //   copy src=%view dst=%tile   =>   engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
 //   copy src=%view dst=%end    =>   engine=vector threads=32 widths=[4] tile_guarded=[0]
 //   load frag=%ma view=%v      =>   instruction=ldmatrix.x4 matrices=[0, 0, 8, 0, 0, 8, 8, 8]
+//   copy src=%v dst=%t bulk    =>   engine=bulk threads=128 box=[128, 64]
+//
+// Inside an `inthreads` region what the block would do is done by the region's threads. A copy that
+// permutes dimensions moves single elements. Bulk copies have no guards: the hardware clips boxes
+// by limits that are known at the launch (passes/bulk_box.h says which boxes there are).
 //
 // A dimension is guarded unless the tile provably lies inside its base, for each side by itself. A
 // copy with a guard on a shared or local side moves single elements: only limits of global memory
 // cut vectors. Runs after assign-layouts
 // (a swizzled row keeps 16 bytes together, no more) and before place-barriers (asynchronous copies
 // need a wait, others do not). Establishes Form::kPlanned.
+//
+// Errors: tma-box-rank, tma-box-row, tma-box-panels, tma-box-start, tma-box-run,
+// tma-extent-unknown.
 #pragma once
 
 #include "diag/diagnostics.h"

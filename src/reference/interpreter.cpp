@@ -51,7 +51,8 @@ Machine::Machine(const ir::Function& function, const ir::Arguments& arguments,
       memories_(function.values.size()),
       fragments_(function.values.size()),
       scalars_(function.values.size()),
-      views_(function.values.size()) {}
+      views_(function.values.size()),
+      regions_(function) {}
 
 Outcome Machine::run() {
   Frame host;
@@ -117,6 +118,7 @@ void Machine::collect_outputs() {
 void Machine::run_region(ir::RegionId region, Frame& frame) {
   for (const ir::OpId id : function_.regions[region].ops) {
     if (returned_) return;
+    join_before(id);
     run_op(id, frame);
   }
 }
@@ -144,12 +146,12 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kBreak:
     case ir::OpKind::kContinue:
     case ir::OpKind::kYield:
-    case ir::OpKind::kInthreads:
     case ir::OpKind::kAlias:
-    case ir::OpKind::kSplat:
+    case ir::OpKind::kSplat: KILN_UNREACHABLE("`{}`", ir::mnemonic(op.kind()));
+    case ir::OpKind::kInthreads: return run(std::get<ir::Inthreads>(op.data), frame);
+    case ir::OpKind::kTrigger: return run(std::get<ir::Trigger>(op.data), frame);
+    case ir::OpKind::kEventWait: return run(std::get<ir::EventWait>(op.data), id, frame);
     case ir::OpKind::kEvent:
-    case ir::OpKind::kTrigger:
-    case ir::OpKind::kEventWait: KILN_UNREACHABLE("`{}`", ir::mnemonic(op.kind()));
     case ir::OpKind::kFuture:  // everything happens in order
     case ir::OpKind::kFutureWait:
     case ir::OpKind::kExchange:
@@ -211,7 +213,9 @@ void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
       scalars_[value.index].clear();
     }
     Frame block{{vars}, {1}};
+    regions_.begin_block(op.body, op.threads.evaluate(vars));
     run_region(op.body, block);
+    regions_.join();
   }
 }
 

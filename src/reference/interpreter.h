@@ -61,6 +61,9 @@ struct FailedAssert {
 struct Outcome {
   std::vector<Output> outputs;  // in the order of output_slots (outputs.h)
   std::optional<FailedAssert> failed_assert;
+  // Not empty: everybody waited for events here and nobody could go on, so the run ended early and
+  // says nothing about the outputs.
+  std::vector<ir::OpId> stuck_at;
   std::size_t open_branches = 0;     // conditions that rounding could turn either way
   std::size_t outside_accesses = 0;  // element accesses outside their buffer
 };

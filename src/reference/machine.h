@@ -9,11 +9,13 @@
 #pragma once
 
 #include <array>
+#include <set>
 #include <vector>
 
 #include "reference/interpreter.h"
 #include "reference/number.h"
 #include "reference/outputs.h"
+#include "reference/regions.h"
 
 namespace kiln::reference {
 
@@ -115,6 +117,14 @@ class Machine {
   void set_cell(const ir::Set& op, Frame& frame);
   [[nodiscard]] std::vector<std::uint8_t> conditions(ir::ValueId value, const Frame& frame);
 
+  // meeting.cpp: regions and events
+  void run(const ir::Inthreads& op, Frame& frame);
+  void run(const ir::Trigger& op, Frame& frame);
+  void run(const ir::EventWait& op, ir::OpId id, Frame& frame);
+  void join_before(ir::OpId id);
+  [[nodiscard]] Frame masked(const ir::Inthreads& op, const Frame& frame) const;
+  [[nodiscard]] std::set<std::int64_t> slots(const ir::Expr& slot, const Frame& frame) const;
+
   // tiles.cpp: memory and the matrix unit
   void run(const ir::Alloc& op, ir::ValueId result, Frame& frame);
   void run(const ir::Copy& op, Frame& frame);
@@ -142,6 +152,7 @@ class Machine {
   std::vector<Fragments> fragments_;
   std::vector<std::vector<Number>> scalars_;  // scalars and cells
   std::vector<std::optional<ir::ResolvedView>> views_;
+  Regions regions_;  // last: its flows use all of the above
 };
 
 }  // namespace kiln::reference
