@@ -189,6 +189,10 @@ std::string report_text(const RunReport& report, const Execution& execution,
                     comparison.unbounded);
     }
   }
+  if (!reference.stuck_at.empty()) {
+    out += format("  the reference cannot finish: {} for events that never come\n",
+                  amount(static_cast<std::int64_t>(reference.stuck_at.size()), "wait", "waits"));
+  }
   if (reference.open_branches != 0) {
     out += format("  {} decided by rounding\n",
                   amount(static_cast<std::int64_t>(reference.open_branches), "branch", "branches"));

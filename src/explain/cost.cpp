@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/strides.h"
 #include "support/format.h"
 
 namespace kiln::explain {
@@ -20,7 +21,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 ValueId root_of(const Function& function, ValueId view) {
   while (const auto* window = function.def_as<ir::Subview>(view)) view = window->base;
-  return view;
+  return ir::storage_of(function, view);
 }
 
 std::string buffer_name(const Function& function, ValueId view) {
@@ -41,6 +42,7 @@ Touched touched_by(const ir::Op& op) {
   if (const auto* load = std::get_if<ir::Load>(&op.data)) return {load->view, {}};
   if (const auto* write = std::get_if<ir::Write>(&op.data)) return {{}, write->view};
   if (const auto* store = std::get_if<ir::Store>(&op.data)) return {{}, store->view};
+  if (const auto* splat = std::get_if<ir::Splat>(&op.data)) return {{}, splat->view};
   return {};
 }
 

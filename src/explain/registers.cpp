@@ -82,7 +82,9 @@ class Lifetimes {
       order_.push_back(id);
       const std::size_t begin = order_.size();
       for (const RegionId inner : ir::regions_of(function_.ops[id])) number(inner);
-      if (function_.ops[id].kind() == ir::OpKind::kFor) loops_.push_back({begin, order_.size()});
+      const ir::OpKind kind = function_.ops[id].kind();
+      const bool is_loop = kind == ir::OpKind::kFor || kind == ir::OpKind::kLoop;
+      if (is_loop) loops_.push_back({begin, order_.size()});
     }
   }
 

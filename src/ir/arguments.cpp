@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/reflect.h"
+#include "ir/strides.h"
 
 namespace kiln::ir {
 
@@ -12,12 +13,13 @@ std::vector<ValueId> writes_of(const Op& op) {
   if (const auto* copy = std::get_if<Copy>(&op.data)) return {copy->dst};
   if (const auto* write = std::get_if<Write>(&op.data)) return {write->view};
   if (const auto* store = std::get_if<Store>(&op.data)) return {store->view};
+  if (const auto* splat = std::get_if<Splat>(&op.data)) return {splat->view};
   return {};
 }
 
 // A window alone reads nothing, and what is written is not thereby read.
 std::vector<ValueId> reads_of(const Op& op) {
-  if (op.kind() == OpKind::kSubview) return {};
+  if (op.kind() == OpKind::kSubview || op.kind() == OpKind::kAlias) return {};
   if (const auto* copy = std::get_if<Copy>(&op.data)) return {copy->src};
   std::vector<ValueId> reads;
   for_each_operand(op, [&](std::string_view, ValueId value) {
@@ -33,7 +35,9 @@ std::vector<bool> roots(const Function& function, std::vector<ValueId> (*values_
   walk(function, function.body, [&](OpId id) {
     for (const ValueId value : values_of(function.ops[id])) {
       const bool is_view = std::holds_alternative<ViewType>(function.type(value));
-      found[is_view ? resolve_view(function, value).root.index : value.index] = true;
+      const ValueId root =
+          is_view ? storage_of(function, resolve_view(function, value).root) : value;
+      found[root.index] = true;
     }
   });
   return found;

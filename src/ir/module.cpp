@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/strides.h"
+
 namespace kiln::ir {
 
 std::string Function::text(const Expr& expr) const {
@@ -61,6 +63,30 @@ ResolvedView resolve_view(const Function& function, ValueId view) {
     enter(function, **window, at);
   }
   return at;
+}
+
+ValueId storage_of(const Function& function, ValueId root) {
+  const Alias* alias = function.def_as<Alias>(root);
+  return alias == nullptr ? root : alias->base;
+}
+
+std::vector<Expr> root_strides(const Function& function, ValueId root) {
+  const Alias* alias = function.def_as<Alias>(root);
+  if (alias != nullptr && !alias->strides.empty()) return alias->strides;
+  const std::vector<Expr>& shape = function.view_type(root).shape;
+  std::vector<Expr> strides(shape.size(), Expr(1));
+  for (std::size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+Expr root_offset(const Function& function, ValueId root) {
+  const Alias* alias = function.def_as<Alias>(root);
+  return alias == nullptr ? Expr(0) : alias->offset;
+}
+
+bool rows_are_dense(const Function& function, ValueId root) {
+  const std::vector<Expr> strides = root_strides(function, root);
+  return strides.empty() || strides.back().is(1);
 }
 
 std::vector<RegionId> regions_of(const Op& op) {

@@ -38,6 +38,18 @@ TEST(PrintParse, AFreshOperationPrintsItsEnumeratorsOnly) {
   EXPECT_EQ(print(parsed(text)), text);
 }
 
+TEST(PrintParse, AFlagThatIsSetOfItselfComesBack) {
+  for (const char* line : {"event_wait", "event_wait tracked=false slot=1 generation=2"}) {
+    const std::string text = format("module form=tile\n\nfunc @f() {{\n  {}\n}}\n", line);
+    const Module module = parsed(text);
+    const auto& wait = std::get<EventWait>(module.functions[0].ops[OpId{0}].data);
+    EXPECT_EQ(wait.tracked, text.find("tracked") == std::string::npos);
+    EXPECT_EQ(parsed(print(module)).functions[0].ops.size(), 1u);
+    EXPECT_NE(print(module).find(wait.tracked ? "event_wait\n" : "tracked=false"),
+              std::string::npos);
+  }
+}
+
 TEST(PrintParse, EveryEnumeratorComesBack) {
   const auto line = [](std::string_view before, std::string_view name,
                        std::string_view after = "") {

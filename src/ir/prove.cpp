@@ -183,34 +183,55 @@ bool always_divisible(const Expr& expr, std::int64_t divisor) {
 
 namespace {
 
-bool expr_varies(const Function& function, const Expr& expr, Level unit) {
-  std::vector<VarId> vars;
-  expr.collect_vars(vars);
-  for (VarId var : vars) {
-    if (varies_in(function, var, unit)) return true;
-  }
-  return false;
-}
+// Answers for one unit. Cells are assumed not to vary until an assignment says otherwise, so that a
+// counter that is only ever increased by a constant does not.
+class Variation {
+ public:
+  Variation(const Function& function, Level unit) : function_(function), unit_(unit) {}
 
-bool any_varies(const Function& function, const std::vector<Expr>& exprs, Level unit) {
-  for (const Expr& expr : exprs) {
-    if (expr_varies(function, expr, unit)) return true;
-  }
-  return false;
-}
+  [[nodiscard]] bool var(VarId id);
+  [[nodiscard]] bool value(ValueId id);
+  [[nodiscard]] bool control(OpId id);
 
-// How the operation that declares or sets a variable makes it vary; false for all others.
-struct Declaration {
-  const Function& function;
-  VarId var;
-  Level unit;
-
-  bool operator()(const Parallel& op) const { return op.level > unit; }
-  bool operator()(const For& op) const {
-    return expr_varies(function, op.lower, unit) || expr_varies(function, op.upper, unit);
+  bool operator()(const Const&) { return false; }
+  bool operator()(const Index& op) { return expr(op.expr); }
+  bool operator()(const Unary& op) { return value(op.operand); }
+  bool operator()(const Binary& op) { return value(op.left) || value(op.right); }
+  bool operator()(const Cast& op) { return value(op.operand); }
+  bool operator()(const Choose& op) {
+    return value(op.condition) || value(op.if_true) || value(op.if_false);
   }
-  bool operator()(const Bind& op) const { return value_varies_in(function, op.value, unit); }
-  bool operator()(const auto&) const { return true; }
+  bool operator()(const Read& op) {
+    const ResolvedView view = resolve_view(function_, op.view);
+    const bool per_thread = function_.view_type(view.root).space == Space::kLocal;
+    return per_thread || any(op.index) || any(view.origin);
+  }
+  bool operator()(const Get& op) { return cell(op.cell); }
+  // How the operation that declares or sets a variable makes it vary.
+  bool operator()(const Parallel& op) { return op.level > unit_; }
+  bool operator()(const For& op) { return expr(op.lower) || expr(op.upper); }
+  bool operator()(const Bind& op) { return value(op.value); }
+  bool operator()(const auto&) { return true; }
+
+ private:
+  [[nodiscard]] bool expr(const Expr& expression) {
+    std::vector<VarId> vars;
+    expression.collect_vars(vars);
+    return std::any_of(vars.begin(), vars.end(), [&](VarId id) { return var(id); });
+  }
+  [[nodiscard]] bool any(const std::vector<Expr>& exprs) {
+    return std::any_of(exprs.begin(), exprs.end(), [&](const Expr& e) { return expr(e); });
+  }
+  [[nodiscard]] bool cell(ValueId id);
+  [[nodiscard]] bool reached_apart(OpId set, OpId alloc);
+  [[nodiscard]] bool leaves_apart(OpId jump, OpId loop);
+  void find_owners();
+
+  const Function& function_;
+  Level unit_;
+  std::vector<ValueId> assumed_;  // cells
+  // By OpId: the operation around it. Regions that are still being built have no owner.
+  std::vector<OpId> owner_;
 };
 
 bool declares(const Op& op, VarId var) {
@@ -225,44 +246,107 @@ bool declares(const Op& op, VarId var) {
   return false;
 }
 
-struct Variation {
-  const Function& function;
-  Level unit;
-  [[nodiscard]] bool of(ValueId value) const { return value_varies_in(function, value, unit); }
-
-  bool operator()(const Const&) const { return false; }
-  bool operator()(const Index& op) const { return expr_varies(function, op.expr, unit); }
-  bool operator()(const Unary& op) const { return of(op.operand); }
-  bool operator()(const Binary& op) const { return of(op.left) || of(op.right); }
-  bool operator()(const Cast& op) const { return of(op.operand); }
-  bool operator()(const Choose& op) const {
-    return of(op.condition) || of(op.if_true) || of(op.if_false);
-  }
-  bool operator()(const Read& op) const {
-    const ResolvedView view = resolve_view(function, op.view);
-    const bool per_thread = function.view_type(view.root).space == Space::kLocal;
-    return per_thread || any_varies(function, op.index, unit) ||
-           any_varies(function, view.origin, unit);
-  }
-  bool operator()(const auto&) const { return true; }
-};
-
-}  // namespace
-
-bool varies_in(const Function& function, VarId var, Level unit) {
-  const Var& declared = function.vars[var];
+bool Variation::var(VarId id) {
+  const Var& declared = function_.vars[id];
   if (declared.kind == VarKind::kDim || declared.kind == VarKind::kScalar) return false;
   if (declared.extent.is(1)) return false;  // it is always 0
-  for (const Op& op : function.ops) {
-    if (declares(op, var)) return std::visit(Declaration{function, var, unit}, op.data);
+  for (const Op& op : function_.ops) {
+    if (declares(op, id)) return std::visit(*this, op.data);
   }
   return true;
 }
 
-bool value_varies_in(const Function& function, ValueId value, Level unit) {
-  const OpId def = function.values[value].def;
+bool Variation::value(ValueId id) {
+  const OpId def = function_.values[id].def;
   if (!def.valid()) return false;  // a parameter
-  return std::visit(Variation{function, unit}, function.ops[def].data);
+  return std::visit(*this, function_.ops[def].data);
+}
+
+bool Variation::cell(ValueId id) {
+  if (std::find(assumed_.begin(), assumed_.end(), id) != assumed_.end()) return false;
+  assumed_.push_back(id);
+  const Alloc* alloc = function_.def_as<Alloc>(id);
+  if (alloc == nullptr || (alloc->initial.valid() && value(alloc->initial))) return true;
+  for (std::uint32_t i = 0; i < function_.ops.size(); ++i) {
+    const auto* set = std::get_if<Set>(&function_.ops[OpId{i}].data);
+    if (set == nullptr || set->cell != id) continue;
+    if (value(set->value) || reached_apart(OpId{i}, function_.values[id].def)) return true;
+  }
+  return false;
+}
+
+void Variation::find_owners() {
+  owner_.resize(function_.ops.size());
+  for (std::uint32_t i = 0; i < function_.ops.size(); ++i) {
+    for (const RegionId region : regions_of(function_.ops[OpId{i}])) {
+      for (const OpId inner : function_.regions[region].ops) owner_[inner.index] = OpId{i};
+    }
+  }
+}
+
+// Whether some threads of the unit get to the assignment and others do not, or not as often; of
+// those threads that have the cell.
+bool Variation::reached_apart(OpId set, OpId alloc) {
+  if (owner_.empty()) find_owners();
+  const OpId end = owner_[alloc.index];
+  for (OpId at = owner_[set.index]; at.valid() && at != end; at = owner_[at.index]) {
+    if (control(at)) return true;
+  }
+  return false;
+}
+
+// Whether what leaves the loop, or a trip of it, does so for some threads of the unit only.
+bool Variation::leaves_apart(OpId jump, OpId loop) {
+  const bool of_kernel = function_.ops[jump].kind() == OpKind::kYield;
+  bool apart = false;
+  for (OpId at = owner_[jump.index]; at != loop; at = owner_[at.index]) {
+    if (!at.valid()) return false;
+    const OpKind kind = function_.ops[at].kind();
+    const bool is_loop = kind == OpKind::kFor || kind == OpKind::kLoop;
+    if (is_loop && !of_kernel) return false;  // that loop's
+    if (kind == OpKind::kIf) apart = apart || control(at);
+    if (const auto* inner = std::get_if<For>(&function_.ops[at].data)) {
+      apart = apart || (*this)(*inner);
+    }
+  }
+  return apart;
+}
+
+bool Variation::control(OpId id) {
+  if (owner_.empty()) find_owners();
+  const OpData& data = function_.ops[id].data;
+  if (const auto* branch = std::get_if<If>(&data)) {
+    return branch->condition.valid() && value(branch->condition);
+  }
+  if (std::holds_alternative<Once>(data)) return true;
+  if (std::holds_alternative<Inthreads>(data)) return true;
+  const auto* counted = std::get_if<For>(&data);
+  if (counted == nullptr && !std::holds_alternative<Loop>(data)) return false;
+  if (counted != nullptr && (*this)(*counted)) return true;
+  bool apart = false;
+  for (const RegionId body : regions_of(function_.ops[id])) {
+    walk(function_, body, [&](OpId inner) {
+      const OpKind kind = function_.ops[inner].kind();
+      const bool leaves =
+          kind == OpKind::kBreak || kind == OpKind::kContinue || kind == OpKind::kYield;
+      if (leaves && !apart) apart = leaves_apart(inner, id);
+    });
+  }
+  return apart;
+}
+
+}  // namespace
+
+bool varies_in(const Function& function, VarId var, Level unit) {
+  return Variation(function, unit).var(var);
+}
+
+bool value_varies_in(const Function& function, ValueId value, Level unit) {
+  return Variation(function, unit).value(value);
+}
+
+bool control_varies_in(const Function& function, OpId op, Level unit) {
+  return Variation(function, unit).control(op);
 }
 
 }  // namespace kiln::ir

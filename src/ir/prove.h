@@ -1,6 +1,6 @@
 // What can be proved about an Expr from the ranges of its variables: a parallel or loop variable v
-// has 0 <= v < extent, and so has a bound one that has an extent; a dimension is at least 1, a scalar
-// parameter can be anything.
+// has 0 <= v < extent, and so has a bound one that has an extent; a dimension is at least 1, a
+// scalar parameter can be anything.
 #pragma once
 
 #include "ir/module.h"
@@ -23,8 +23,11 @@ namespace kiln::ir {
 // True when the variable can differ between threads of one unit: of a block (kBlock), a warpgroup
 // (kGroup4) or a warp (kGroup).
 [[nodiscard]] bool varies_in(const Function& function, VarId var, Level unit);
-// The same for a scalar value. What a cell holds is assumed to differ; what all threads read at one
-// place of memory does not.
+// The same for a scalar value. What all threads read at one place of memory does not differ; what a
+// cell holds does when some assignment's value does, or threads may reach it without the others.
 [[nodiscard]] bool value_varies_in(const Function& function, ValueId value, Level unit);
+// True when threads of the unit may go different ways at the operation: at an `if` by its
+// condition, in a loop by its bounds or because some of them leave it or a trip of it early.
+[[nodiscard]] bool control_varies_in(const Function& function, OpId op, Level unit);
 
 }  // namespace kiln::ir

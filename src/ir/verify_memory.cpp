@@ -1,6 +1,7 @@
 // Rules of memory and of the matrix unit: element types, ranks and shapes, before anything is
 // decided.
 #include <map>
+#include <numeric>
 
 #include "ir/names.h"
 #include "ir/rules.h"
@@ -110,6 +111,86 @@ void subviews_fit(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// An alias is another shape of a whole buffer: of a parameter or an allocation itself.
+void aliases_have_buffers(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Alias>(f, [&](const Alias& alias, OpId id) {
+    const ViewType* base = type_as<ViewType>(f, alias.base);
+    const ViewType* result = type_as<ViewType>(f, f.ops[id].result);
+    if (base == nullptr || result == nullptr) {
+      complain(mistakes, f, id, "an alias needs a buffer and gives a view");
+      return;
+    }
+    if (f.values[alias.base].def.valid() && f.def_as<Alloc>(alias.base) == nullptr) {
+      complain(mistakes, f, id, "`%{}` is no whole buffer", f.values[alias.base].name);
+    }
+    if (base->dtype != result->dtype || base->space != result->space) {
+      complain(mistakes, f, id, "{} {} as {} {}", name_of(base->space), name(base->dtype),
+               name_of(result->space), name(result->dtype));
+    }
+    if (!alias.strides.empty() && alias.strides.size() != result->shape.size()) {
+      complain(mistakes, f, id, "{} strides for {} dimensions", alias.strides.size(),
+               result->shape.size());
+    }
+    const bool plain = alias.strides.empty() && alias.offset.is(0);
+    if (!plain && base->space != Space::kGlobal) {
+      complain(mistakes, f, id, "strides or an offset in {} memory", name_of(base->space));
+    }
+  });
+}
+
+// Without strides of its own, what it reaches ends where the buffer does.
+void aliases_stay_inside(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Alias>(f, [&](const Alias& alias, OpId id) {
+    const ViewType* base = type_as<ViewType>(f, alias.base);
+    const ViewType* result = type_as<ViewType>(f, f.ops[id].result);
+    if (base == nullptr || result == nullptr) return;
+    const auto there = constant_shape(*base);
+    const auto wanted = constant_shape(*result);
+    if (!alias.strides.empty() || !alias.offset.constant() || !there || !wanted) return;
+    if (!positive_and_small(base->dtype, *there) || !positive_and_small(base->dtype, *wanted)) {
+      return;
+    }
+    const auto count = [](const std::vector<std::int64_t>& shape) {
+      return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+    };
+    const std::int64_t end = *alias.offset.constant() + count(*wanted);
+    if (end > count(*there)) {
+      complain(mistakes, f, id, "reaches element {} of {}", end - 1, count(*there));
+    }
+  });
+}
+
+void splats_fill_views(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Splat>(f, [&](const Splat& splat, OpId id) {
+    const ViewType* view = type_as<ViewType>(f, splat.view);
+    if (!splat.view.valid()) return;
+    if (view == nullptr) {
+      complain(mistakes, f, id, "`%{}` is no view", f.values[splat.view].name);
+      return;
+    }
+    if (splat.value.valid() && !is_scalar_of(f, splat.value, view->dtype)) {
+      complain(mistakes, f, id, "`%{}` is no {}", f.values[splat.value].name, name(view->dtype));
+    }
+    if (view->space == Space::kLocal && splat.unit != 1) {
+      complain(mistakes, f, id, "local memory belongs to one thread");
+    }
+  });
+}
+
+void permutations_permute(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const ViewType* dst = type_as<ViewType>(f, copy.dst);
+    if (copy.permutation.empty() || dst == nullptr) return;
+    std::vector<std::int64_t> sorted = copy.permutation;
+    std::sort(sorted.begin(), sorted.end());
+    bool is_permutation = sorted.size() == dst->shape.size();
+    for (std::size_t d = 0; d < sorted.size(); ++d) {
+      is_permutation = is_permutation && sorted[d] == static_cast<std::int64_t>(d);
+    }
+    if (!is_permutation) complain(mistakes, f, id, "no permutation of its dimensions");
+  });
+}
+
 void copies_join_views(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
     const ViewType* src = type_as<ViewType>(f, copy.src);
@@ -138,12 +219,16 @@ void copy_dtypes_agree(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+bool is_unit(std::int64_t threads) {
+  return threads == 0 || threads == 1 || threads == 32 || threads == 128;
+}
+
 void copy_units_are_known(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
-    for (const std::int64_t unit : {0, 1, 32, 128}) {
-      if (copy.unit == unit) return;
-    }
-    complain(mistakes, f, id, "no unit has {} threads", copy.unit);
+    if (!is_unit(copy.unit)) complain(mistakes, f, id, "no unit has {} threads", copy.unit);
+  });
+  for_each_op<Splat>(f, [&](const Splat& splat, OpId id) {
+    if (!is_unit(splat.unit)) complain(mistakes, f, id, "no unit has {} threads", splat.unit);
   });
 }
 
@@ -303,6 +388,10 @@ constexpr Rule kRules[] = {
     {"allocs-have-sizes", Form::kTile, allocs_have_sizes},
     {"initial-values-agree", Form::kTile, initial_values_agree},
     {"subviews-fit", Form::kTile, subviews_fit},
+    {"aliases-have-buffers", Form::kTile, aliases_have_buffers},
+    {"aliases-stay-inside", Form::kTile, aliases_stay_inside},
+    {"splats-fill-views", Form::kTile, splats_fill_views},
+    {"permutations-permute", Form::kTile, permutations_permute},
     {"copies-join-views", Form::kTile, copies_join_views},
     {"copy-ranks-agree", Form::kTile, copy_ranks_agree},
     {"copy-dtypes-agree", Form::kTile, copy_dtypes_agree},

@@ -342,6 +342,45 @@ void conditions_are_bool(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// `break` and `continue` act on the loop around them, and leave no level of threads for it.
+void jumps_have_a_loop(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
+    const OpKind kind = f.ops[id].kind();
+    if (kind != OpKind::kBreak && kind != OpKind::kContinue) return;
+    for (auto around = enclosing.rbegin(); around != enclosing.rend(); ++around) {
+      const OpKind outer = f.ops[*around].kind();
+      if (outer == OpKind::kFor || outer == OpKind::kLoop) return;
+      if (outer != OpKind::kIf) break;
+    }
+    complain(mistakes, f, id, "in no loop of its level");
+  });
+}
+
+// One elected thread alone cannot leave the kernel.
+void yields_are_launched(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
+    if (f.ops[id].kind() != OpKind::kYield) return;
+    const bool elected = std::any_of(enclosing.begin(), enclosing.end(), [&](OpId around) {
+      return f.ops[around].kind() == OpKind::kOnce;
+    });
+    if (elected) complain(mistakes, f, id, "by one thread of the unit");
+    if (innermost_parallel(f, enclosing) == nullptr) complain(mistakes, f, id, "outside a launch");
+  });
+}
+
+// Nothing else ends it.
+void loops_can_end(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Loop>(f, [&](const Loop& loop, OpId id) {
+    if (!loop.body.valid()) return;
+    bool ends = false;
+    walk(f, loop.body, [&](OpId inner) {
+      const OpKind kind = f.ops[inner].kind();
+      ends = ends || kind == OpKind::kBreak || kind == OpKind::kYield;
+    });
+    if (!ends) complain(mistakes, f, id, "nothing leaves it");
+  });
+}
+
 void returns_are_on_the_host(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
     if (f.ops[id].kind() != OpKind::kReturn) return;
@@ -449,6 +488,9 @@ constexpr Rule kRules[] = {
     {"parallel-units-fill", Form::kTile, parallel_units_fill},
     {"loops-step-up", Form::kTile, loops_step_up},
     {"conditions-are-bool", Form::kTile, conditions_are_bool},
+    {"jumps-have-a-loop", Form::kTile, jumps_have_a_loop},
+    {"yields-are-launched", Form::kTile, yields_are_launched},
+    {"loops-can-end", Form::kTile, loops_can_end},
     {"returns-are-on-the-host", Form::kTile, returns_are_on_the_host},
     {"barriers-have-a-unit", Form::kTile, barriers_have_a_unit},
     {"once-runs-alone", Form::kTile, once_runs_alone},

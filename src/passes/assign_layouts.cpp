@@ -6,6 +6,7 @@
 
 #include "ir/prove.h"
 #include "ir/shared_layout.h"
+#include "ir/strides.h"
 #include "passes/bulk_box.h"
 #include "target/descriptor.h"
 #include "target/swizzle.h"
@@ -14,16 +15,28 @@ namespace kiln::passes {
 
 namespace {
 
+// The shared buffers that have other shapes with rows of another length: they are not swizzled.
+std::set<ir::ValueId> reshaped_buffers(const ir::Function& function, ir::RegionId body) {
+  std::set<ir::ValueId> out;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* alias = std::get_if<ir::Alias>(&function.ops[id].data);
+    if (alias == nullptr) return;
+    const ir::Expr& row = function.view_type(function.ops[id].result).shape.back();
+    if (!(row == function.view_type(alias->base).shape.back())) out.insert(alias->base);
+  });
+  return out;
+}
+
 // The shared buffers that `load` and `store` touch.
 std::set<ir::ValueId> matrix_buffers(const ir::Function& function, ir::RegionId body) {
   std::set<ir::ValueId> out;
   ir::walk(function, body, [&](ir::OpId id) {
     const ir::OpData& data = function.ops[id].data;
     if (const auto* load = std::get_if<ir::Load>(&data)) {
-      out.insert(storage_of_root(function, ir::resolve_view(function, load->view).root));
+      out.insert(ir::storage_of(function, ir::resolve_view(function, load->view).root));
     }
     if (const auto* store = std::get_if<ir::Store>(&data)) {
-      out.insert(storage_of_root(function, ir::resolve_view(function, store->view).root));
+      out.insert(ir::storage_of(function, ir::resolve_view(function, store->view).root));
     }
   });
   return out;
@@ -60,7 +73,7 @@ PlacedTiles tiles_read_in_place(const ir::Function& function, ir::RegionId body)
     const ir::ResolvedView view = ir::resolve_view(function, load->view);
     const std::vector<ir::Expr>& root = function.view_type(view.root).shape;
     const auto* alias = function.def_as<ir::Alias>(view.root);
-    out[storage_of_root(function, view.root)].push_back(
+    out[ir::storage_of(function, view.root)].push_back(
         {.load = id,
          .view = view,
          .row_bytes = type.shape.back().constant().value_or(0) * size_bytes(type.dtype),
@@ -103,7 +116,7 @@ BulkCopies bulk_copies(const ir::Function& function, ir::RegionId body) {
     const auto* copy = std::get_if<ir::Copy>(&function.ops[id].data);
     if (copy == nullptr || !copy->bulk) return;
     const ir::ValueId root = ir::resolve_view(function, shared_side(function, *copy)).root;
-    out[storage_of_root(function, root)].push_back(id);
+    out[ir::storage_of(function, root)].push_back(id);
   });
   return out;
 }
@@ -265,6 +278,7 @@ Unexpected<Reported> report_limit(const ir::Module& module, const ir::Function& 
 // What is known of a launch's buffers before they are laid out.
 struct Uses {
   std::set<ir::ValueId> matrices;  // what the matrix unit loads and stores
+  std::set<ir::ValueId> reshaped;
   PlacedTiles in_place;
   BulkCopies bulk;
 };
@@ -281,7 +295,7 @@ Checked<std::int64_t> choose_swizzle(const ir::Function& function, ir::OpId id, 
   }
   const auto& alloc = std::get<ir::Alloc>(op.data);
   if (alloc.swizzle_wanted >= 0) return alloc.swizzle_wanted;
-  if (!uses.matrices.contains(op.result)) return 0;
+  if (!uses.matrices.contains(op.result) || uses.reshaped.contains(op.result)) return 0;
   const std::int64_t row = type.shape.back().constant().value_or(0) * size_bytes(type.dtype);
   return swizzle_with_boxes(function, copies, target::widest_swizzle(row).bytes);
 }
@@ -294,6 +308,7 @@ Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId
   auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
   const Residents residents = residents_of(function, parallel.body);
   const Uses uses{.matrices = matrix_buffers(function, parallel.body),
+                  .reshaped = reshaped_buffers(function, parallel.body),
                   .in_place = tiles_read_in_place(function, parallel.body),
                   .bulk = bulk_copies(function, parallel.body)};
   std::int64_t end = 0;

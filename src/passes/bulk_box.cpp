@@ -179,11 +179,6 @@ ir::ValueId global_side(const ir::Function& function, const ir::Copy& copy) {
   return function.view_type(copy.dst).space == ir::Space::kGlobal ? copy.dst : copy.src;
 }
 
-ir::ValueId storage_of_root(const ir::Function& function, ir::ValueId root) {
-  const auto* alias = function.def_as<ir::Alias>(root);
-  return alias == nullptr ? root : alias->base;
-}
-
 BoxPlan plan_box(const ir::Function& function, const ir::Copy& copy, std::int64_t swizzle) {
   const Tile tile = tile_of(function, shared_side(function, copy), swizzle);
   const auto rank = static_cast<std::int64_t>(

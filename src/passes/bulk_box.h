@@ -45,7 +45,4 @@ inline constexpr std::int64_t kBoxUnit = 16;        // bytes, of a box's rows
 [[nodiscard]] ir::ValueId shared_side(const ir::Function& function, const ir::Copy& copy);
 [[nodiscard]] ir::ValueId global_side(const ir::Function& function, const ir::Copy& copy);
 
-// The buffer that the elements of a root are in.
-[[nodiscard]] ir::ValueId storage_of_root(const ir::Function& function, ir::ValueId root);
-
 }  // namespace kiln::passes

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/reflect.h"
+#include "ir/strides.h"
 
 namespace kiln::passes {
 
@@ -10,11 +11,7 @@ namespace {
 
 // The buffer behind a view, through aliases too.
 ir::ValueId root_of(const ir::Function& function, ir::ValueId view) {
-  ir::ValueId root = ir::resolve_view(function, view).root;
-  while (const auto* alias = function.def_as<ir::Alias>(root)) {
-    root = ir::resolve_view(function, alias->base).root;
-  }
-  return root;
+  return ir::storage_of(function, ir::resolve_view(function, view).root);
 }
 
 }  // namespace

@@ -23,7 +23,20 @@
 //
 // A program that waits by itself (`mma.wait`, futures) gets no waits for products.
 //
-// Runs last: it must see which copies are asynchronous. Establishes Form::kDecided.
+// An `inthreads` region is a program of its own: barriers inside are its threads' (a named barrier,
+// the warp's, or none for one thread). One barrier in front of neighbouring regions orders what the
+// block did before; behind asynchronous ones the block meets before it does anything together.
+// What regions do to each other is ordered by events, so in front of a trigger stands what would
+// stand in front of a barrier: waits for products and copies, and the fence. Waiting for an event
+// needs nothing.
+//
+//   copy => b[s]; trigger full[s]     =>   copy, copy_wait, proxy_fence, trigger
+//
+// Copies with a name are waited for where the program says; `copy_wait` counts the younger ones
+// that may still be on their way (copy_groups.h).
+//
+// Runs last: it must see which copies are asynchronous and who arrives at events. Establishes
+// Form::kDecided.
 #pragma once
 
 #include "diag/diagnostics.h"

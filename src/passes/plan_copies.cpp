@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "ir/strides.h"
 #include "passes/bulk_box.h"
 #include "target/descriptor.h"
 #include "target/fragment.h"
@@ -18,8 +19,10 @@ constexpr int kRegisterBytes = 4;
 struct Side {
   ir::ResolvedView view;
   ir::ViewType root;
-  std::vector<ir::Expr> shape;        // of the view
-  const ir::Alias* alias = nullptr;   // that the root is, if it is one
+  std::vector<ir::Expr> shape;  // of the view
+  // What must be divisible for rows to be aligned: the distances between them, and where an alias
+  // begins. Rows whose elements do not follow each other allow no vectors.
+  std::vector<ir::Expr> pitches;
   const ir::Alloc* buffer = nullptr;  // that the elements are in, if the kernel made it
   std::int64_t buffer_elements = 0;
 };
@@ -27,10 +30,18 @@ struct Side {
 Side side_of(const ir::Function& function, ir::ValueId view) {
   Side side{.view = ir::resolve_view(function, view),
             .root = {},
-            .shape = function.view_type(view).shape};
+            .shape = function.view_type(view).shape,
+            .pitches = {}};
   side.root = function.view_type(side.view.root);
-  side.alias = function.def_as<ir::Alias>(side.view.root);
-  const ir::ValueId storage = storage_of_root(function, side.view.root);
+  side.pitches = ir::root_strides(function, side.view.root);
+  if (ir::rows_are_dense(function, side.view.root)) {
+    side.pitches.pop_back();
+  } else {
+    side.pitches.assign(1, ir::Expr(1));
+  }
+  const ir::Expr offset = ir::root_offset(function, side.view.root);
+  if (!offset.is(0)) side.pitches.push_back(offset);
+  const ir::ValueId storage = ir::storage_of(function, side.view.root);
   side.buffer = function.def_as<ir::Alloc>(storage);
   side.buffer_elements = 1;
   for (const ir::Expr& extent : function.view_type(storage).shape) {
@@ -54,18 +65,6 @@ std::vector<std::int64_t> guarded_dimensions(const ir::Function& function, const
   return out;
 }
 
-// The same for what an alias says: where it begins, and the strides it states.
-bool alias_allows(const ir::Alias& alias, std::int64_t elements) {
-  if (!ir::always_divisible(alias.offset, elements)) return false;
-  for (std::size_t d = 0; d < alias.strides.size(); ++d) {
-    const auto stride = alias.strides[d].constant();
-    const bool last = d + 1 == alias.strides.size();
-    if (last && elements > 1 && stride != 1) return false;
-    if (!last && stride && *stride % elements != 0) return false;
-  }
-  return true;
-}
-
 // True when every row of the tile starts at a multiple of `width` bytes, as far as is known before
 // the launch. Pitches of global memory are only known then, and are checked there.
 bool may_use_width(const Side& side, std::int64_t width) {
@@ -74,9 +73,9 @@ bool may_use_width(const Side& side, std::int64_t width) {
   if (!row || *row * size % width != 0 || width < size) return false;
   const std::int64_t elements = width / size;
   if (!ir::always_divisible(side.view.origin.back(), elements)) return false;
-  if (side.alias != nullptr && !alias_allows(*side.alias, elements)) return false;
-  const auto pitch = side.root.shape.back().constant();
-  return side.root.shape.size() == 1 || !pitch || *pitch % elements == 0;
+  return std::all_of(side.pitches.begin(), side.pitches.end(), [&](const ir::Expr& pitch) {
+    return !pitch.constant() || ir::always_divisible(pitch, elements);
+  });
 }
 
 std::vector<std::int64_t> widths_of(const Side& a, const Side& b) {
@@ -233,7 +232,7 @@ Checked<bool> plan_bulk(const ir::Function& function, const Team& team, Span whe
   copy.threads = copy.unit > 0 ? copy.unit : team.threads;
   copy.first = copy.unit > 0 ? 0 : team.first;
   const ir::ResolvedView shared = ir::resolve_view(function, shared_side(function, copy));
-  const auto* alloc = function.def_as<ir::Alloc>(storage_of_root(function, shared.root));
+  const auto* alloc = function.def_as<ir::Alloc>(ir::storage_of(function, shared.root));
   KILN_CHECK(alloc != nullptr, "a bulk copy of `%{}`, which is no buffer",
              function.values[shared.root].name);
   const Side global = side_of(function, global_side(function, copy));
@@ -328,8 +327,7 @@ void plan_in_place(const Side& side, ir::Load& load) {
   load.stride = target::kDescriptorRows * side.buffer->swizzle;
   // Operands whose rows are K's go on in the next panel; the K of others only where there is no
   // XOR.
-  const bool goes_on =
-      load.major == ir::Major::kCol || side.buffer->swizzle == target::kPlainPanel;
+  const bool goes_on = load.major == ir::Major::kCol || side.buffer->swizzle == target::kPlainPanel;
   load.leading = goes_on ? panel_bytes(side) : 0;
 }
 
@@ -407,7 +405,9 @@ std::int64_t store_run(const ir::Function& function, const ir::Store& store, con
       if (next.row != first.row || next.col != first.col + 1 || first.col % 2 != 0) return 1;
     }
   }
-  const bool pitch_known = side.root.shape.back().constant().has_value();
+  const bool pitch_known =
+      std::all_of(side.pitches.begin(), side.pitches.end(),
+                  [](const ir::Expr& pitch) { return pitch.constant().has_value(); });
   const bool aligned = may_use_width(side, 2 * size_bytes(side.root.dtype));
   return !store.transposed && pitch_known && aligned && store.guarded.empty() ? 2 : 1;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "reference/machine.h"
 
@@ -34,6 +35,13 @@ Frame split_frame(const Frame& parent, const std::vector<ir::VarId>& vars,
 
 bool any(const std::vector<std::uint8_t>& mask) {
   return std::any_of(mask.begin(), mask.end(), [](std::uint8_t active) { return active != 0; });
+}
+
+// Those that left only the last trip of the loop take part in the next one.
+void end_trip(Frame& frame) {
+  for (Frame::Out& out : frame.out) {
+    if (out == Frame::Out::kOfTrip) out = Frame::Out::kNo;
+  }
 }
 
 }  // namespace
@@ -106,6 +114,7 @@ void Machine::add_output(const OutputSlot& slot) {
     output.expected = {number.value};
     output.bound = {number.error};
   }
+  if (!outcome_.stuck_at.empty()) output.bound.assign(output.expected.size(), kUnbounded);
   outcome_.outputs.push_back(std::move(output));
 }
 
@@ -117,7 +126,7 @@ void Machine::collect_outputs() {
 
 void Machine::run_region(ir::RegionId region, Frame& frame) {
   for (const ir::OpId id : function_.regions[region].ops) {
-    if (returned_) return;
+    if (returned_ || !any(frame.active)) return;
     join_before(id);
     run_op(id, frame);
   }
@@ -142,12 +151,11 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kScale: return run(std::get<ir::Scale>(op.data), frame);
     case ir::OpKind::kSet: return set_cell(std::get<ir::Set>(op.data), frame);
     case ir::OpKind::kAssert: return run(std::get<ir::Assert>(op.data), id, frame);
-    case ir::OpKind::kLoop:
-    case ir::OpKind::kBreak:
-    case ir::OpKind::kContinue:
-    case ir::OpKind::kYield:
-    case ir::OpKind::kAlias:
-    case ir::OpKind::kSplat: KILN_UNREACHABLE("`{}`", ir::mnemonic(op.kind()));
+    case ir::OpKind::kLoop: return run(std::get<ir::Loop>(op.data), id, frame);
+    case ir::OpKind::kBreak: return leave(Frame::Out::kOfLoop, frame);
+    case ir::OpKind::kContinue: return leave(Frame::Out::kOfTrip, frame);
+    case ir::OpKind::kYield: return yield(frame);
+    case ir::OpKind::kSplat: return run(std::get<ir::Splat>(op.data), frame);
     case ir::OpKind::kInthreads: return run(std::get<ir::Inthreads>(op.data), frame);
     case ir::OpKind::kTrigger: return run(std::get<ir::Trigger>(op.data), frame);
     case ir::OpKind::kEventWait: return run(std::get<ir::EventWait>(op.data), id, frame);
@@ -157,6 +165,7 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kExchange:
     case ir::OpKind::kBulkWait:
     case ir::OpKind::kRegisters:
+    case ir::OpKind::kAlias:
     case ir::OpKind::kSubview:   // windows are evaluated where they are used
     case ir::OpKind::kCopyWait:  // everything happens in order
     case ir::OpKind::kMmaFence:
@@ -192,7 +201,9 @@ void Machine::run(const ir::Parallel& op, Frame& frame) {
     extents.push_back(function_.vars[var].extent.evaluate(frame.vars[0]));
   }
   Frame child = split_frame(frame, op.vars, extents);
+  child.active = remaining(child.active, child);
   if (child.count() != 0 && any(child.active)) run_region(op.body, child);
+  frame.active = remaining(frame.active, frame);
 }
 
 // Blocks one after another; nothing a block has of its own outlives it.
@@ -212,6 +223,7 @@ void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
       fragments_[value.index].slots.clear();
       scalars_[value.index].clear();
     }
+    yielded_.clear();
     Frame block{{vars}, {1}};
     regions_.begin_block(op.body, op.threads.evaluate(vars));
     run_region(op.body, block);
@@ -228,16 +240,81 @@ void Machine::run(const ir::For& op, Frame& frame) {
     next[i] = op.lower.evaluate(frame.vars[i]);
     upper[i] = op.upper.evaluate(frame.vars[i]);
   }
-  while (true) {
+  const std::vector<Frame::Out> out = std::exchange(frame.out, {});
+  while (!returned_) {
+    end_trip(frame);
+    frame.active = remaining(outer, frame);
     for (std::size_t i = 0; i < count; ++i) {
-      frame.active[i] = outer[i] != 0 && next[i] < upper[i] ? 1 : 0;
+      if (next[i] >= upper[i]) frame.active[i] = 0;
       frame.vars[i][op.var.index] = next[i];
       next[i] += op.step;
     }
     if (!any(frame.active)) break;
     run_region(op.body, frame);
   }
-  frame.active = outer;
+  frame.out = out;
+  frame.active = remaining(outer, frame);
+}
+
+void Machine::run(const ir::Loop& op, ir::OpId id, Frame& frame) {
+  // More than any program that ends needs.
+  constexpr std::int64_t kTripsMax = 4'000'000;
+  const std::vector<std::uint8_t> outer = frame.active;
+  const std::vector<Frame::Out> out = std::exchange(frame.out, {});
+  for (std::int64_t trip = 0; !returned_; ++trip) {
+    end_trip(frame);
+    frame.active = remaining(outer, frame);
+    if (!any(frame.active)) break;
+    if (trip == kTripsMax) {
+      outcome_.failed_assert = FailedAssert{id, "the loop ends"};
+      break;
+    }
+    run_region(op.body, frame);
+  }
+  frame.out = out;
+  frame.active = remaining(outer, frame);
+}
+
+void Machine::leave(Frame::Out how, Frame& frame) {
+  frame.out.resize(frame.count());
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] != 0) frame.out[i] = how;
+  }
+  frame.active.assign(frame.count(), 0);
+}
+
+void Machine::yield(Frame& frame) {
+  if (yielded_.size() < frame.count()) {
+    std::vector<std::uint8_t> grown(frame.count());
+    for (std::size_t i = 0; i < grown.size() && !yielded_.empty(); ++i) {
+      grown[i] = yielded_[i * yielded_.size() / grown.size()];
+    }
+    yielded_ = std::move(grown);
+  }
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const SlotRange range = slots_of(yielded_.size(), i, frame.count());
+    std::fill_n(yielded_.begin() + static_cast<std::ptrdiff_t>(range.first), range.count, 1);
+  }
+  frame.active.assign(frame.count(), 0);
+}
+
+std::vector<std::uint8_t> Machine::remaining(const std::vector<std::uint8_t>& wanted,
+                                             const Frame& frame) const {
+  std::vector<std::uint8_t> active = wanted;
+  for (std::size_t i = 0; i < frame.out.size(); ++i) {
+    if (frame.out[i] != Frame::Out::kNo) active[i] = 0;
+  }
+  for (std::size_t i = 0; i < active.size() && !yielded_.empty(); ++i) {
+    const SlotRange range = slots_of(yielded_.size(), i, active.size());
+    const auto begin = yielded_.begin() + static_cast<std::ptrdiff_t>(range.first);
+    // An instance of several threads goes on while one of them does.
+    if (std::all_of(begin, begin + static_cast<std::ptrdiff_t>(range.count),
+                    [](std::uint8_t gone) { return gone != 0; })) {
+      active[i] = 0;
+    }
+  }
+  return active;
 }
 
 std::vector<std::uint8_t> Machine::conditions(ir::ValueId value, const Frame& frame) {
@@ -262,7 +339,7 @@ void Machine::run(const ir::If& op, Frame& frame) {
     }
     if (any(frame.active)) run_region(op.else_body, frame);
   }
-  frame.active = outer;
+  frame.active = remaining(outer, frame);
 }
 
 void Machine::run(const ir::Assert& op, ir::OpId id, Frame& frame) {

@@ -50,6 +50,8 @@ struct Memory {
 // 0 <= origin[d] + c < limit[d].
 struct Window {
   Memory* memory = nullptr;
+  std::int64_t offset = 0;  // of the root in the memory, in elements
+  std::array<std::int64_t, kRankMax> stride{};
   std::size_t rank = 0;     // of the root
   std::size_t dropped = 0;  // leading root dimensions that the view does not have
   std::array<std::int64_t, kRankMax> origin{};
@@ -57,7 +59,7 @@ struct Window {
   std::array<std::int64_t, kRankMax> shape{};  // of the view: rank - dropped entries
 
   // The element's index in the memory, or none when it is outside. `index` has rank - dropped
-  // entries.
+  // entries. An alias with strides of its own may also miss the memory.
   [[nodiscard]] std::optional<std::size_t> element(const std::int64_t* index) const;
 };
 
@@ -87,6 +89,9 @@ struct Fragments {
 struct Frame {
   std::vector<std::vector<std::int64_t>> vars;  // by instance, then by VarId
   std::vector<std::uint8_t> active;             // by instance
+  // By instance: out of the innermost loop's trip, or of the loop. Empty: nobody.
+  enum class Out : std::uint8_t { kNo, kOfTrip, kOfLoop };
+  std::vector<Out> out = {};
 
   [[nodiscard]] std::size_t count() const { return vars.size(); }
 };
@@ -109,6 +114,12 @@ class Machine {
   void run(const ir::Parallel& op, Frame& frame);
   void run(const ir::For& op, Frame& frame);
   void run(const ir::If& op, Frame& frame);
+  void run(const ir::Loop& op, ir::OpId id, Frame& frame);
+  void leave(Frame::Out how, Frame& frame);
+  void yield(Frame& frame);
+  // Which of `wanted` are still on their way through the loops around them and the kernel.
+  [[nodiscard]] std::vector<std::uint8_t> remaining(const std::vector<std::uint8_t>& wanted,
+                                                    const Frame& frame) const;
   void run(const ir::Assert& op, ir::OpId id, Frame& frame);
   void run_launch(const ir::Parallel& op, Frame& frame);
   void run_scalar(const ir::Op& op, Frame& frame);
@@ -129,13 +140,20 @@ class Machine {
   void run(const ir::Alloc& op, ir::ValueId result, Frame& frame);
   void run(const ir::Copy& op, Frame& frame);
   void run(const ir::Write& op, Frame& frame);
+  void run(const ir::Splat& op, Frame& frame);
   void run(const ir::Fill& op, Frame& frame);
   void run(const ir::Load& op, Frame& frame);
   void run(const ir::Mma& op, ir::OpId id, Frame& frame);
   void run(const ir::Store& op, Frame& frame);
   void run(const ir::Scale& op, Frame& frame);
   [[nodiscard]] Number read(const ir::Read& op, const Frame& frame, std::size_t instance);
-  void copy_tile(const Window& from, std::size_t from_slot, const Window& to, SlotRange to_slots);
+  struct Sides {
+    Window from;
+    std::size_t from_slot = 0;
+    Window to;
+    SlotRange to_slots;
+  };
+  void copy_tile(const Sides& sides, const std::vector<std::int64_t>& permutation);
   [[nodiscard]] Window window(ir::ValueId view, const std::vector<std::int64_t>& vars);
   [[nodiscard]] std::vector<std::int64_t> extents(const ir::ViewType& type,
                                                   const std::vector<std::int64_t>& vars) const;
@@ -147,6 +165,7 @@ class Machine {
   const Numerics& numerics_;
   Outcome outcome_;
   bool returned_ = false;
+  std::vector<std::uint8_t> yielded_;  // by instance of the finest level that has; empty: nobody
   // By ValueId.
   std::vector<Memory> memories_;
   std::vector<Fragments> fragments_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/arguments.h"
+#include "ir/strides.h"
 
 namespace kiln::reference {
 
@@ -18,7 +19,7 @@ ir::ValueId returned_value(const ir::Function& function) {
     if (op != nullptr && op->value.valid()) value = op->value;
   });
   if (!value.valid() || !std::holds_alternative<ir::ViewType>(function.type(value))) return value;
-  return ir::resolve_view(function, value).root;
+  return ir::storage_of(function, ir::resolve_view(function, value).root);
 }
 
 std::string name_of(const ir::Function& function, ir::ValueId value) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "reference/interpreter.h"
 #include "reference/test_builder.h"
 
@@ -155,6 +157,9 @@ TEST(Regions, WithoutTheFirstCreditsBothWaitForEver) {
     EXPECT_EQ(ring.b.function.ops[id].kind(), ir::OpKind::kEventWait);
   }
   EXPECT_NE(outcome.stuck_at[0], outcome.stuck_at[1]);
+  for (const Output& output : outcome.outputs) {
+    for (const double bound : output.bound) EXPECT_TRUE(std::isinf(bound));
+  }
 }
 
 TEST(Regions, OneCreditTooFewStopsTheFirstRegion) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/strides.h"
 #include "reference/machine.h"
 
 #include "kiln/sparse.h"
@@ -219,12 +220,13 @@ void Memory::grow(std::size_t slot_count) {
 }
 
 std::optional<std::size_t> Window::element(const std::int64_t* index) const {
-  std::int64_t at = 0;
+  std::int64_t at = offset;
   for (std::size_t d = 0; d < rank; ++d) {
     const std::int64_t coordinate = origin[d] + (d < dropped ? 0 : index[d - dropped]);
     if (coordinate < 0 || coordinate >= limit[d]) return std::nullopt;
-    at += coordinate * memory->stride[d];
+    at += coordinate * stride[d];
   }
+  if (at < 0 || at >= static_cast<std::int64_t>(memory->elements)) return std::nullopt;
   return static_cast<std::size_t>(at);
 }
 
@@ -270,13 +272,20 @@ Window Machine::window(ir::ValueId view, const std::vector<std::int64_t>& vars) 
   std::optional<ir::ResolvedView>& resolved = views_[view.index];
   if (!resolved) resolved = ir::resolve_view(function_, view);
   Window out;
-  out.memory = &memories_[resolved->root.index];
+  const ir::ValueId root = resolved->root;
+  out.memory = &memories_[ir::storage_of(function_, root).index];
   KILN_CHECK(out.memory->live, "`{}` is used before it exists", function_.values[view].name);
   out.rank = resolved->origin.size();
   out.dropped = resolved->dropped;
+  out.stride = out.memory->stride;
+  const bool is_alias = function_.def_as<ir::Alias>(root) != nullptr;
+  if (is_alias) out.offset = ir::root_offset(function_, root).evaluate(vars);
+  const std::vector<ir::Expr> strides =
+      is_alias ? ir::root_strides(function_, root) : std::vector<ir::Expr>{};
+  for (std::size_t d = 0; d < strides.size(); ++d) out.stride[d] = strides[d].evaluate(vars);
   for (std::size_t d = 0; d < out.rank; ++d) {
     out.origin[d] = resolved->origin[d].evaluate(vars);
-    out.limit[d] = out.memory->shape[d];
+    out.limit[d] = INT64_MAX;
     for (const ir::Expr& limit : resolved->limits[d]) {
       out.limit[d] = std::min(out.limit[d], limit.evaluate(vars));
     }
@@ -327,21 +336,26 @@ void Machine::run(const ir::Alloc& op, ir::ValueId result, Frame& frame) {
   }
 }
 
-void Machine::copy_tile(const Window& from, std::size_t from_slot, const Window& to,
-                        SlotRange to_slots) {
+void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& permutation) {
+  const Window& from = sides.from;
+  const Window& to = sides.to;
   const std::size_t rank = to.rank - to.dropped;
   Coordinates at{};
   for (std::size_t d = 0; d < rank; ++d) {
     if (to.shape[d] <= 0) return;
   }
   while (true) {
+    Coordinates there = at;
+    for (std::size_t d = 0; d < permutation.size(); ++d) {
+      there[static_cast<std::size_t>(permutation[d])] = at[d];
+    }
     bool inside = true;
-    for (std::size_t d = 0; d < rank; ++d) inside = inside && at[d] < from.shape[d];
-    const auto source = inside ? from.element(at.data()) : std::nullopt;
-    const Number number = source ? from.memory->get(from_slot, *source) : Number{};
+    for (std::size_t d = 0; d < rank; ++d) inside = inside && there[d] < from.shape[d];
+    const auto source = inside ? from.element(there.data()) : std::nullopt;
+    const Number number = source ? from.memory->get(sides.from_slot, *source) : Number{};
     if (const auto target = to.element(at.data())) {
-      for (std::size_t s = 0; s < to_slots.count; ++s) {
-        to.memory->set(to_slots.first + s, *target, number);
+      for (std::size_t s = 0; s < sides.to_slots.count; ++s) {
+        to.memory->set(sides.to_slots.first + s, *target, number);
       }
     }
     std::size_t d = rank;
@@ -353,12 +367,35 @@ void Machine::copy_tile(const Window& from, std::size_t from_slot, const Window&
 void Machine::run(const ir::Copy& op, Frame& frame) {
   for (std::size_t i = 0; i < frame.count(); ++i) {
     if (frame.active[i] == 0) continue;
-    const Window to = window(op.dst, frame.vars[i]);
-    const SlotRange to_slots = writable(*to.memory, i, frame);
-    const Window from = window(op.src, frame.vars[i]);
-    const std::size_t from_slot =
-        from.memory->split ? slots_of(from.memory->slots, i, frame.count()).first : 0;
-    copy_tile(from, from_slot, to, to_slots);
+    Sides sides;
+    sides.to = window(op.dst, frame.vars[i]);
+    sides.to_slots = writable(*sides.to.memory, i, frame);
+    sides.from = window(op.src, frame.vars[i]);
+    if (sides.from.memory->split) {
+      sides.from_slot = slots_of(sides.from.memory->slots, i, frame.count()).first;
+    }
+    copy_tile(sides, op.permutation);
+  }
+}
+
+void Machine::run(const ir::Splat& op, Frame& frame) {
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const Window to = window(op.view, frame.vars[i]);
+    const SlotRange slots = writable(*to.memory, i, frame);
+    const Number number = scalar(op.value, frame, i);
+    const std::size_t rank = to.rank - to.dropped;
+    std::int64_t elements = 1;
+    for (std::size_t d = 0; d < rank; ++d) elements *= std::max<std::int64_t>(to.shape[d], 0);
+    for (std::int64_t e = 0; e < elements; ++e) {
+      Coordinates at{};
+      std::int64_t rest = e;
+      for (std::size_t d = rank; d-- > 0; rest /= to.shape[d]) at[d] = rest % to.shape[d];
+      const auto element = to.element(at.data());
+      for (std::size_t s = 0; element && s < slots.count; ++s) {
+        to.memory->set(slots.first + s, *element, number);
+      }
+    }
   }
 }
 

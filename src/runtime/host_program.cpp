@@ -151,6 +151,7 @@ Result<void> HostProgram::run_op(OpId id, const ir::Alloc& op) {
 }
 
 Result<void> HostProgram::run_op(OpId, const ir::Subview&) { return {}; }
+Result<void> HostProgram::run_op(OpId, const ir::Alias&) { return {}; }
 
 Result<void> HostProgram::run_op(OpId id, const ir::Const& op) {
   set(id, op.value);

@@ -48,6 +48,7 @@ class HostProgram {
   Result<void> run_op(ir::OpId id, const ir::Return& op);
   Result<void> run_op(ir::OpId id, const ir::Alloc& op);
   Result<void> run_op(ir::OpId id, const ir::Subview& op);
+  Result<void> run_op(ir::OpId id, const ir::Alias& op);
   Result<void> run_op(ir::OpId id, const ir::Const& op);
   Result<void> run_op(ir::OpId id, const ir::Index& op);
   Result<void> run_op(ir::OpId id, const ir::Bind& op);

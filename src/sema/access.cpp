@@ -4,6 +4,7 @@
 
 #include "ir/prove.h"
 #include "ir/reflect.h"
+#include "ir/strides.h"
 
 namespace kiln::sema {
 
@@ -25,24 +26,35 @@ struct Collector {
       if (is_tile) access.extents[root] = shape[d];
       if (!is_tile) access.at.origin[root] = access.at.origin[root] + index[d];
     }
+    if (function.def_as<ir::Alias>(access.at.root) != nullptr) reshape(access);
     out.push_back(std::move(access));
+  }
+
+  void reshape(TileAccess& access) const {
+    ir::Expr place = ir::root_offset(function, access.at.root);
+    for (const ir::Expr& origin : access.at.origin) place = place + origin;
+    access.at = ir::resolve_view(function, ir::storage_of(function, access.at.root));
+    access.extents = function.view_type(access.at.root).shape;
+    if (!access.at.origin.empty()) access.at.origin[0] = place;
+    access.reshaped = access.anywhere = true;
   }
 
   void operator()(const ir::Copy& copy) {
     add(copy.src, false, true, {});
     add(copy.dst, true, true, {});
   }
-  void operator()(const ir::Splat& splat) { add(splat.view, true, true, {}); }
   void operator()(const ir::Load& load) { add(load.view, false, true, {}); }
   void operator()(const ir::Store& store) {
     add(store.view, true, true, {});
-    out.back().anywhere = store.masked;  // what it leaves out is the program's choice
+    out.back().anywhere |= store.masked;  // what it leaves out is the program's choice
   }
   void operator()(const ir::Scale& scale) { add(scale.factors, false, true, {}); }
   void operator()(const ir::Read& read) { add(read.view, false, false, read.index); }
   void operator()(const ir::Write& write) { add(write.view, true, false, write.index); }
+  void operator()(const ir::Splat& splat) { add(splat.view, true, true, {}); }
   // Windows and returned buffers touch nothing inside of a kernel.
   void operator()(const ir::Subview&) {}
+  void operator()(const ir::Alias&) {}
   void operator()(const ir::Return&) {}
   void operator()(const auto&) {
     ir::for_each_operand(function.ops[op], [&](std::string_view, ir::ValueId value) {
@@ -59,11 +71,24 @@ struct Collector {
       const ir::Op& here = function.ops[id];
       op = id;
       std::visit(*this, here.data);
-      const bool branch = here.kind() == ir::OpKind::kIf;
+      const bool branch = here.kind() == ir::OpKind::kIf || may_end_early(here);
       branches += branch;
       for (const ir::RegionId inner : ir::regions_of(here)) walk(inner);
       branches -= branch;
     }
+  }
+
+  // A loop that something leaves, or a region behind a `yield`.
+  [[nodiscard]] bool may_end_early(const ir::Op& here) const {
+    bool found = here.kind() == ir::OpKind::kLoop;
+    for (const ir::RegionId region : ir::regions_of(here)) {
+      ir::walk(function, region, [&](ir::OpId id) {
+        const ir::OpKind kind = function.ops[id].kind();
+        const bool of_loop = kind == ir::OpKind::kBreak || kind == ir::OpKind::kContinue;
+        found = found || kind == ir::OpKind::kYield || (of_loop && here.kind() == ir::OpKind::kFor);
+      });
+    }
+    return found;
   }
 };
 
@@ -130,6 +155,7 @@ Span view_span(const ir::Function& function, const TileAccess& access) {
 }
 
 std::string root_name(const ir::Function& function, ir::ValueId root) {
+  root = ir::storage_of(function, root);
   const auto* alloc = function.def_as<ir::Alloc>(root);
   if (alloc == nullptr) return function.values[root].name;
   return alloc->name.empty() ? "the copied tile" : alloc->name;

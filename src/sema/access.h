@@ -20,7 +20,10 @@ struct TileAccess {
   bool writes = false;
   bool is_tile = false;      // of a copy, load or store; else a single element
   bool conditional = false;  // under an `if`
-  bool anywhere = false;     // of an operation that is not understood here: all elements, both ways
+  // Through another shape of the buffer: `at` has the dimensions of the buffer itself, and its
+  // origin says no more than which variables the place depends on.
+  bool reshaped = false;
+  bool anywhere = false;  // of an operation that is not understood here: all elements, both ways
 };
 
 // All uses in the order of the program; a copy reads, then writes.

@@ -82,11 +82,15 @@ bool check_pitch(Sema& sema, const Transfer& transfer, const ir::ResolvedView& g
         .emit();
     return false;
   }
-  sema.function.checks.push_back(
-      {elements, ir::Relation::kDivides, pitch,
-       format("rows of `{}` must be multiples of {} bytes for `{}`", view_name(sema, global.root),
-              kAlignment, transfer.word),
-       transfer.stmt.word_span});
+  const std::string message =
+      format("rows of `{}` must be multiples of {} bytes for `{}`", view_name(sema, global.root),
+             kAlignment, transfer.word);
+  auto& checks = sema.function.checks;
+  const bool there = std::any_of(checks.begin(), checks.end(), [&](const ir::EntryCheck& check) {
+    return check.message == message;
+  });
+  if (there) return true;
+  checks.push_back({elements, ir::Relation::kDivides, pitch, message, transfer.stmt.word_span});
   return true;
 }
 

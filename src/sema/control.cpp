@@ -1,4 +1,4 @@
-// `foreach`, `with`, `if`, `sync` and `assert`.
+// `foreach`, `with`, `while`, `if`, what leaves them, `sync` and `assert`.
 #include "ir/prove.h"
 #include "sema/expression.h"
 #include "sema/statement.h"
@@ -7,6 +7,12 @@ namespace kiln::sema {
 
 namespace {
 
+// A variable that steps together with another one.
+struct Tied {
+  ast::Name name;
+  Bound bound;
+};
+
 // One level of iteration: a name, its bound, and the range it runs through.
 struct Loop {
   ast::Name name;
@@ -14,6 +20,22 @@ struct Loop {
   ir::Expr lower = 0;
   ir::Expr upper = 0;
   std::int64_t step = 1;
+  std::vector<Tied> tied = {};  // have its value as well
+};
+
+// A name for several of the variables together.
+struct TupleName {
+  ast::Name name;
+  std::vector<std::string> parts;
+};
+
+// `foreach a, b body`: the loops, outermost first.
+struct LoopNest {
+  std::vector<Loop> loops = {};
+  std::vector<TupleName> tuples = {};
+  std::int64_t unroll = 0;
+  ast::StmtId body = {};
+  Span span = {};
 };
 
 // The bounds a with-item declares, one per element name (or one for a plain name).
@@ -58,30 +80,54 @@ std::optional<std::vector<Loop>> declared_loops(Sema& sema, const ast::WithItem&
   return loops;
 }
 
-// `v(lo:hi:step)` on a variable that `with` declared.
-std::optional<Loop> ranged_loop(Sema& sema, const ast::ForeachItem& item) {
-  const Symbol* symbol = sema.scopes.find(item.variable.text);
+// The symbol of a name that `with` declared; null after a report.
+const Symbol* with_symbol(Sema& sema, const ast::Name& name) {
+  const Symbol* symbol = sema.scopes.find(name.text);
   if (symbol == nullptr) {
-    (void)sema.diags.report<diag::UnknownName>(item.variable.span, item.variable.text)
-        .help("declare and iterate at once: `foreach {} in [8]`", item.variable.text)
+    (void)sema.diags.report<diag::UnknownName>(name.span, name.text)
+        .help("declare and iterate at once: `foreach {} in [8]`", name.text)
         .emit();
-    return std::nullopt;
+    return nullptr;
   }
-  if (symbol->operand.is_error()) return std::nullopt;
-  if (symbol->kind != Symbol::Kind::kWith) {
-    const bool is_axis = symbol->kind == Symbol::Kind::kParallel;
-    (void)sema.diags
-        .report<diag::LoopNotBounded>(item.variable.span, item.variable.text,
-                                      is_axis
-                                          ? "it is an axis of a `parallel`, all of whose values "
-                                            "run at once"
-                                          : "it was not declared by `with`")
-        .help("`foreach i in [n]` declares a loop variable")
-        .emit();
-    return std::nullopt;
+  if (symbol->operand.is_error()) return nullptr;
+  if (symbol->kind == Symbol::Kind::kWith) return symbol;
+  const bool is_axis = symbol->kind == Symbol::Kind::kParallel;
+  (void)sema.diags
+      .report<diag::LoopNotBounded>(name.span, name.text,
+                                    is_axis ? "it is an axis of a `parallel`, all of whose values "
+                                              "run at once"
+                                            : "it was not declared by `with`")
+      .help("`foreach i in [n]` declares a loop variable")
+      .emit();
+  return nullptr;
+}
+
+// The loop of a variable over its whole bound, with the variables tied to it.
+Loop whole_loop(Sema& sema, const Symbol& symbol, const ast::Name& name) {
+  const Bound& bound = *symbol.operand.integer.bound;
+  Loop loop{name, bound, 0, bound.extent, 1};
+  for (const std::string& other : symbol.tied) {
+    const Symbol* tied = sema.scopes.find(other);
+    if (tied == nullptr || !tied->operand.integer.bound) continue;
+    loop.tied.push_back({{other, name.span}, *tied->operand.integer.bound});
   }
-  const Bound bound = *symbol->operand.integer.bound;
-  Loop loop{item.local.valid() ? item.local : item.variable, bound, 0, bound.extent, 1};
+  return loop;
+}
+
+// `foreach t` of a tuple that `with` declared: its elements, outermost first.
+void add_tuple(Sema& sema, const Symbol& tuple, const ast::Name& name, LoopNest& nest) {
+  for (const std::string& part : tuple.parts) {
+    const Symbol* symbol = sema.scopes.find(part);
+    if (symbol == nullptr || symbol->operand.is_error()) continue;
+    nest.loops.push_back(whole_loop(sema, *symbol, {part, name.span}));
+  }
+  nest.tuples.push_back({name, tuple.parts});
+}
+
+// `v(lo:hi:step)` on a variable that `with` declared.
+std::optional<Loop> ranged_loop(Sema& sema, const Symbol& symbol, const ast::ForeachItem& item) {
+  Loop loop = whole_loop(sema, symbol, item.local.valid() ? item.local : item.variable);
+  const Bound bound = loop.bound;
   if (item.low.valid()) {
     const auto low = evaluate_index(sema, item.low, "the start of the range");
     if (!low) return std::nullopt;
@@ -104,17 +150,24 @@ std::optional<Loop> ranged_loop(Sema& sema, const ast::ForeachItem& item) {
   return loop;
 }
 
-// `foreach a, b body`: the loops, outermost first.
-struct LoopNest {
-  std::vector<Loop> loops;
-  std::int64_t unroll;
-  ast::StmtId body;
-  Span span;
-};
+// The name of a tuple whose elements have values by now.
+void declare_tuple(Sema& sema, const TupleName& tuple) {
+  Operand operand;
+  operand.kind = Operand::Kind::kTuple;
+  operand.span = tuple.name.span;
+  for (const std::string& part : tuple.parts) {
+    const Symbol* symbol = sema.scopes.find(part);
+    if (symbol != nullptr) operand.elements.push_back(symbol->operand.integer);
+  }
+  declare(sema, tuple.name, {Symbol::Kind::kOperand, operand, {}});
+}
 
 void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
   if (index == nest.loops.size()) {
+    sema.scopes.push();
+    for (const TupleName& tuple : nest.tuples) declare_tuple(sema, tuple);
     analyse_body(sema, nest.body);
+    sema.scopes.pop();
     return;
   }
   const Loop& loop = nest.loops[index];
@@ -125,12 +178,19 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
   const Place outer = sema.place;
   note_divergence(sema, loop.name.span,
                   [&](ir::Level unit) { return ir::varies_in(sema.function, var, unit); });
+  sema.loops.push_back({sema.place.parallel});
   const ir::RegionId body = in_region(sema, [&] {
     Symbol symbol{Symbol::Kind::kOperand, make_int(ir::Expr::var(var), loop.name.span), {}};
     symbol.operand.integer.bound = loop.bound;
+    for (const Tied& tied : loop.tied) {
+      Symbol other = symbol;
+      other.operand.integer.bound = tied.bound;
+      declare(sema, tied.name, std::move(other));
+    }
     declare(sema, loop.name, std::move(symbol));
     run_loops(sema, nest, index + 1);
   });
+  sema.loops.pop_back();
   std::get<ir::For>(sema.function.ops[op].data).body = body;
   sema.place = outer;
 }
@@ -143,13 +203,13 @@ std::int64_t unroll_factor(Sema& sema, const ast::ForeachStmt& stmt,
       refuse(sema, suffix.span, "`vectorize`");
       continue;
     }
+    const auto extent = loops.empty() ? std::nullopt : loops.back().bound.extent.constant();
     if (!suffix.factor.valid()) {
-      unroll = -1;  // the whole loop
+      unroll = extent.value_or(0);  // the whole loop
       continue;
     }
     const auto factor = evaluate_constant(sema, suffix.factor, "the unroll factor");
     if (!factor) continue;
-    const auto extent = loops.empty() ? std::nullopt : loops.back().bound.extent.constant();
     if (*factor < 1 || (extent && *factor > *extent)) {
       (void)sema.diags
           .report<diag::UnrollFactor>(suffix.span, *factor,
@@ -164,24 +224,45 @@ std::int64_t unroll_factor(Sema& sema, const ast::ForeachStmt& stmt,
 
 }  // namespace
 
-void analyse_foreach(Sema& sema, const ast::ForeachStmt& stmt, Span span) {
-  if (!sema.place.in_kernel) {
-    refuse(sema, span, "`foreach` in the host part of a tile function");
-    return;
-  }
-  std::vector<Loop> loops;
-  bool failed = false;
-  for (const ast::ForeachItem& item : stmt.items) {
-    if (item.declares) {
-      auto declared = declared_loops(sema, *item.declares);
-      failed = failed || !declared;
-      if (declared) loops.insert(loops.end(), declared->begin(), declared->end());
-    } else {
-      auto ranged = ranged_loop(sema, item);
-      failed = failed || !ranged;
-      if (ranged) loops.push_back(*ranged);
+namespace {
+
+// Adds the loops of one item; false after a report.
+bool add_item(Sema& sema, const ast::ForeachItem& item, LoopNest& nest) {
+  if (item.declares) {
+    auto declared = declared_loops(sema, *item.declares);
+    if (!declared) return false;
+    const std::size_t first = nest.loops.size();
+    nest.loops.insert(nest.loops.end(), declared->begin(), declared->end());
+    if (item.declares->elements.empty() || !item.declares->name.valid()) return true;
+    TupleName tuple{item.declares->name, {}};
+    for (std::size_t i = first; i < nest.loops.size(); ++i) {
+      tuple.parts.push_back(nest.loops[i].name.text);
     }
+    nest.tuples.push_back(std::move(tuple));
+    return true;
   }
+  const Symbol* symbol = with_symbol(sema, item.variable);
+  if (symbol == nullptr) return false;
+  const bool is_tuple = symbol->operand.kind == Operand::Kind::kTuple;
+  if (is_tuple && (item.ranged || item.local.valid())) {
+    refuse(sema, item.span, "a range of a tuple");
+    return false;
+  }
+  if (is_tuple) {
+    add_tuple(sema, Symbol(*symbol), item.variable, nest);
+    return true;
+  }
+  auto ranged = ranged_loop(sema, Symbol(*symbol), item);
+  if (ranged) nest.loops.push_back(std::move(*ranged));
+  return ranged.has_value();
+}
+
+}  // namespace
+
+void analyse_foreach(Sema& sema, const ast::ForeachStmt& stmt, Span span) {
+  LoopNest nest{.body = stmt.body, .span = span};
+  bool failed = false;
+  for (const ast::ForeachItem& item : stmt.items) failed = !add_item(sema, item, nest) || failed;
   if (failed) {
     // Look at the body all the same, with the names declared as unknown quantities.
     sema.scopes.push();
@@ -190,43 +271,176 @@ void analyse_foreach(Sema& sema, const ast::ForeachStmt& stmt, Span span) {
       for (const ast::Name& name : item.declares->elements) declare(sema, name, {});
       declare(sema, item.declares->name, {});
     }
+    sema.loops.push_back({sema.place.parallel});
     analyse_body(sema, stmt.body);
+    sema.loops.pop_back();
     sema.scopes.pop();
     return;
   }
-  const std::int64_t unroll = unroll_factor(sema, stmt, loops);
-  run_loops(sema, {std::move(loops), unroll, stmt.body, span}, 0);
+  nest.unroll = unroll_factor(sema, stmt, nest.loops);
+  run_loops(sema, nest, 0);
 }
 
-void analyse_with(Sema& sema, const ast::WithStmt& stmt) {
-  if (!stmt.ties.empty()) refuse(sema, stmt.ties[0].left.span, "`where x <-> y`");
-  sema.scopes.push();
-  for (const ast::WithItem& item : stmt.items) {
-    const auto loops = declared_loops(sema, item);
-    if (!loops) {
-      for (const ast::Name& name : item.elements) declare(sema, name, {});
-      declare(sema, item.name, {});
-      continue;
-    }
-    Operand tuple;
-    tuple.kind = Operand::Kind::kTuple;
-    for (const Loop& loop : *loops) {
-      Symbol symbol{Symbol::Kind::kWith, make_int(0, loop.name.span), {}};
-      symbol.operand.integer.bound = loop.bound;
-      tuple.elements.push_back(symbol.operand.integer);
-      declare(sema, loop.name, std::move(symbol));
-    }
-    if (!item.elements.empty()) declare(sema, item.name, {Symbol::Kind::kOperand, tuple, {}});
+namespace {
+
+// `where x <-> y`: each of the two steps with the other.
+void tie(Sema& sema, const ast::Tie& tie) {
+  for (const ast::Name& name : {tie.left, tie.right}) {
+    const Symbol* symbol = sema.scopes.find_here(name.text);
+    if (symbol != nullptr && symbol->operand.is_error()) return;
+    if (symbol != nullptr && symbol->operand.integer.bound) continue;
+    (void)sema.diags.report<diag::TieUnknown>(name.span, name.text)
+        .help("tie two variables that stand before `where`")
+        .emit();
+    return;
   }
+  Symbol left = *sema.scopes.find_here(tie.left.text);
+  Symbol right = *sema.scopes.find_here(tie.right.text);
+  const ir::Expr& a = left.operand.integer.bound->extent;
+  const ir::Expr& b = right.operand.integer.bound->extent;
+  if (!(a == b) && a.constant() && b.constant()) {
+    (void)sema.diags
+        .report<diag::TieBounds>(cover(tie.left.span, tie.right.span), tie.left.text,
+                                 tie.right.text, text(sema, a), text(sema, b))
+        .help("give both the same bound")
+        .emit();
+    return;
+  }
+  if (!(a == b)) {
+    sema.function.checks.push_back(
+        {a, ir::Relation::kEqual, b,
+         format("the bounds of `{}` and `{}`, which step together", tie.left.text, tie.right.text),
+         tie.left.span});
+  }
+  left.tied.push_back(tie.right.text);
+  right.tied.push_back(tie.left.text);
+  sema.scopes.declare(tie.left.text, std::move(left));
+  sema.scopes.declare(tie.right.text, std::move(right));
+}
+
+void declare_item(Sema& sema, const ast::WithItem& item) {
+  const auto loops = declared_loops(sema, item);
+  if (!loops) {
+    for (const ast::Name& name : item.elements) declare(sema, name, {});
+    declare(sema, item.name, {});
+    return;
+  }
+  Symbol tuple{Symbol::Kind::kWith, {}, {}};
+  tuple.operand.kind = Operand::Kind::kTuple;
+  for (const Loop& loop : *loops) {
+    Symbol symbol{Symbol::Kind::kWith, make_int(0, loop.name.span), {}};
+    symbol.operand.integer.bound = loop.bound;
+    tuple.operand.elements.push_back(symbol.operand.integer);
+    tuple.parts.push_back(loop.name.text);
+    declare(sema, loop.name, std::move(symbol));
+  }
+  if (!item.elements.empty()) declare(sema, item.name, std::move(tuple));
+}
+
+}  // namespace
+
+void analyse_with(Sema& sema, const ast::WithStmt& stmt) {
+  sema.scopes.push();
+  for (const ast::WithItem& item : stmt.items) declare_item(sema, item);
+  for (const ast::Tie& each : stmt.ties) tie(sema, each);
   analyse_body(sema, stmt.body);
   sema.scopes.pop();
 }
 
-void analyse_if(Sema& sema, const ast::IfStmt& stmt, Span span) {
-  if (!sema.place.in_kernel) {
-    refuse(sema, span, "`if` in the host part of a tile function");
+namespace {
+
+// From here to the end of the innermost loop (or of the kernel), the threads that got here are
+// missing.
+void note_leaving(Sema& sema, Jump jump) {
+  const auto add = [&](Leaving& leaving) {
+    if (!leaving.in_block.valid()) leaving.in_block = sema.place.divergent_in_block;
+    if (!leaving.in_warp.valid()) leaving.in_warp = sema.place.divergent_in_warp;
+  };
+  if (jump == Jump::kYield) {
+    if (sema.yielding != sema.place.launch) sema.yielded = {};
+    sema.yielding = sema.place.launch;
+    add(sema.yielded);
+    for (OpenLoop& loop : sema.loops) loop.is_left = true;
     return;
   }
+  add(sema.loops.back().leaving);
+  sema.loops.back().is_left = sema.loops.back().is_left || jump == Jump::kBreak;
+}
+
+// Leaves the loop where `goes_on` is false.
+void leave_unless(Sema& sema, ir::ValueId goes_on, Span span) {
+  const Place outer = sema.place;
+  note_divergence(sema, span, [&](ir::Level unit) {
+    return ir::value_varies_in(sema.function, goes_on, unit);
+  });
+  const ir::ValueId ends =
+      emit_value(sema, ir::Unary{ir::UnaryKind::kNot, goes_on}, span, ir::ScalarType{DType::kBool});
+  const ir::OpId branch = emit(sema, ir::If{ends, {}, {}}, span);
+  const ir::RegionId then_body = in_region(sema, [&] { emit(sema, ir::Break{}, span); });
+  std::get<ir::If>(sema.function.ops[branch].data).then_body = then_body;
+  note_leaving(sema, Jump::kBreak);
+  sema.place = outer;
+}
+
+}  // namespace
+
+void analyse_while(Sema& sema, const ast::WhileStmt& stmt, Span span) {
+  if (!sema.place.in_kernel) {
+    refuse(sema, span, "`while` in the host part of a tile function");
+    return;
+  }
+  const ir::OpId op = emit(sema, ir::Loop{}, span);
+  sema.loops.push_back({sema.place.parallel});
+  bool always = false;
+  const ir::RegionId body = in_region(sema, [&] {
+    const Operand condition = evaluate(sema, stmt.condition);
+    const bool folded =
+        condition.kind == Operand::Kind::kInt && condition.integer.value.constant().has_value();
+    always = folded && !condition.integer.value.is(0);
+    const auto flag = always ? std::nullopt : convert_to_bool(sema, condition);
+    if (flag) leave_unless(sema, *flag, condition.span);
+    always = always || condition.is_error() || !flag;
+    analyse_body(sema, stmt.body);
+    if (folded && always && !sema.loops.back().is_left && !sema.has_syntax_errors) {
+      (void)sema.diags.report<diag::LoopEndless>(condition.span)
+          .help("leave it with `break`, or give it a condition that ends it")
+          .emit();
+    }
+  });
+  sema.loops.pop_back();
+  std::get<ir::Loop>(sema.function.ops[op].data).body = body;
+}
+
+void analyse_jump(Sema& sema, Jump jump, Span span) {
+  if (jump == Jump::kYield) {
+    if (!check_in_kernel(sema, span, "`yield`")) return;
+    note_leaving(sema, jump);
+    emit(sema, ir::Yield{}, span);
+    return;
+  }
+  const bool is_break = jump == Jump::kBreak;
+  const bool inside = !sema.loops.empty();
+  if (!inside || sema.loops.back().parallel != sema.place.parallel || !sema.place.in_kernel) {
+    if (inside && !sema.place.in_kernel) {
+      refuse(sema, span, "leaving a loop in the host part of a tile function");
+      return;
+    }
+    (void)sema.diags.report<diag::JumpOutsideLoop>(span, is_break ? "break" : "continue")
+        .help_if(inside ? "a `parallel` inside of a loop cannot leave the loop: put the `if` and "
+                          "the `break` around it"
+                        : "")
+        .emit();
+    return;
+  }
+  note_leaving(sema, jump);
+  if (is_break) {
+    emit(sema, ir::Break{}, span);
+  } else {
+    emit(sema, ir::Continue{}, span);
+  }
+}
+
+void analyse_if(Sema& sema, const ast::IfStmt& stmt, Span span) {
   const Operand condition = evaluate(sema, stmt.condition);
   const auto flag = convert_to_bool(sema, condition);
   const Place outer = sema.place;
@@ -267,10 +481,6 @@ void analyse_assert(Sema& sema, const ast::AssertStmt& stmt, Span span) {
   if (condition.kind == Operand::Kind::kInt && condition.integer.value.constant()) {
     if (!condition.integer.value.is(0)) return;
     (void)sema.diags.report<diag::AssertFalse>(condition.span, stmt.message).emit();
-    return;
-  }
-  if (!sema.place.in_kernel) {
-    refuse(sema, span, "an `assert` on run-time values in the host part");
     return;
   }
   if (const auto flag = convert_to_bool(sema, condition)) {

@@ -231,7 +231,7 @@ void declare_event(Sema& sema, const ast::EventDeclStmt::Item& item, std::int64_
   operand.span = name.span;
   operand.id = emit_value(sema, ir::Event{.name = name.text, .ready = item.ready, .stated = arrivals},
                           item.declarator.span, ir::EventType{slots}, name.text);
-  sema.events[operand.id] = {name.text, name.span, *extents, item.ready, {}, {}};
+  sema.events[operand.id] = {name.text, name.span, *extents, item.ready, {}, {}, false};
   declare(sema, name, {Symbol::Kind::kOperand, operand, {}});
 }
 
@@ -254,18 +254,25 @@ std::optional<EventRef> event_ref(Sema& sema, ast::ExprId id, std::string_view w
   }
   const EventRef ref{symbol->operand.id, 0, 1, std::nullopt, sema.ast[id].span};
   const EventInfo info = sema.events.at(ref.event);
-  if (at != nullptr && items.empty()) return counted(sema, info, ref, *at);
-  if (at == nullptr) return subscripted(sema, info, ref, items);
-  (void)sema.diags.report<diag::EventAt>(at->at_span, info.name, 0)
-      .help("write `{}.at(n)` or `{}[s]`", info.name, info.name)
-      .emit();
-  return std::nullopt;
+  std::optional<EventRef> out;
+  if (at == nullptr) {
+    out = subscripted(sema, info, ref, items);
+  } else if (items.empty()) {
+    out = counted(sema, info, ref, *at);
+  } else {
+    (void)sema.diags.report<diag::EventAt>(at->at_span, info.name, 0)
+        .help("write `{}.at(n)` or `{}[s]`", info.name, info.name)
+        .emit();
+  }
+  if (!out) sema.events.at(ref.event).broken = true;
+  return out;
 }
 
 std::optional<EventRef> slot_ref(Sema& sema, ast::ExprId id, std::string_view what) {
   auto ref = event_ref(sema, id, what);
   if (!ref || ref->count == 1) return ref;
-  const EventInfo& info = sema.events.at(ref->event);
+  EventInfo& info = sema.events.at(ref->event);
+  info.broken = true;
   (void)sema.diags.report<diag::EventSubscripts>(ref->span, info.name, info.extents.size(), 0)
       .help("pick one: `{}[0]`", info.name)
       .emit();
@@ -332,12 +339,16 @@ void analyse_trigger(Sema& sema, const ast::TriggerStmt& stmt, Span span) {
   }
   if (stmt.refs.size() > 1 && !stmt.after.empty()) {
     refuse(sema, span, "`trigger ... after` with several events");
-    return;
+    for (const ast::ExprId id : stmt.refs) (void)event_ref(sema, id, "`trigger`");
+    return forgive_handles(sema, stmt.after);
   }
   for (const ast::ExprId id : stmt.refs) {
     const auto ref = stmt.after.empty() ? event_ref(sema, id, "`trigger`")
                                         : slot_ref(sema, id, "`trigger ... after`");
-    if (!ref) continue;
+    if (!ref) {
+      forgive_handles(sema, stmt.after);
+      continue;
+    }
     note_first(sema.events.at(ref->event).triggered, span);
     if (!stmt.after.empty()) tie_handles(sema, stmt.after, *ref);
     for_each_slot(sema, *ref, span, [&](const ir::Expr& slot) {
@@ -348,6 +359,7 @@ void analyse_trigger(Sema& sema, const ast::TriggerStmt& stmt, Span span) {
 
 void check_events(const Sema& sema) {
   for (const auto& [id, event] : sema.events) {
+    if (event.broken) continue;
     if (event.waited.valid() && !event.triggered.valid() && !event.ready) {
       (void)sema.diags.report<diag::EventNeverTriggered>(event.waited, event.name)
           .label(event.span, "declared here")

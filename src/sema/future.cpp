@@ -137,11 +137,15 @@ bool check_wait(Sema& sema, Handle& handle, Span span) {
     report_early(sema, handle, span);
     return false;
   }
-  if (!handle.completes.empty()) {
-    (void)sema.diags.report<diag::FutureOfEvent>(span, handle.name, handle.completes)
+  const auto planned = sema.plan.completes.find(handle.name);
+  const bool tied_later = planned != sema.plan.completes.end();
+  if (!handle.completes.empty() || tied_later) {
+    const std::string event = handle.completes.empty() ? planned->second : handle.completes;
+    (void)sema.diags.report<diag::FutureOfEvent>(span, handle.name, event)
         .label(handle.span, "the copy")
-        .help("`wait {};` instead", handle.completes)
+        .help("`wait {};` instead", event)
         .emit();
+    handle.waited = span;
     return false;
   }
   if (!handle.rotates && handle.waited.valid() && comes_here(sema, handle.waited_in)) {
@@ -274,6 +278,13 @@ void tie_handles(Sema& sema, const std::vector<ast::Name>& names, const EventRef
     }
     handle->completes = sema.events.at(ref.event).name;
     tie_handle(sema, *handle, name, ref);
+  }
+}
+
+void forgive_handles(Sema& sema, const std::vector<ast::Name>& names) {
+  for (const ast::Name& name : names) {
+    Handle* handle = find_handle(sema, name.text);
+    if (handle != nullptr) handle->waited = name.span;
   }
 }
 

@@ -26,6 +26,9 @@ void add_copy(Sema& sema, std::size_t handle, Handle::Kind kind, ir::OpId copy);
 // `trigger e after f, g`: their copies complete the event.
 void tie_handles(Sema& sema, const std::vector<ast::Name>& names, const EventRef& ref);
 
+// After a mistake with their event: nothing more is said about them.
+void forgive_handles(Sema& sema, const std::vector<ast::Name>& names);
+
 // `after f` of a copy: waits for `f`.
 void wait_before(Sema& sema, const ast::Name& name, Span span);
 

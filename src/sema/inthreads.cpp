@@ -66,6 +66,7 @@ bool Predicate::is_unit(ir::VarId var) const {
 
 std::vector<ir::VarId> Predicate::units_in(ir::ValueId value) const {
   std::vector<ir::VarId> out;
+  if (!value.valid() || !function_.values[value].def.valid()) return out;
   const ir::Op& op = function_.ops[function_.values[value].def];
   if (const auto* index = std::get_if<ir::Index>(&op.data)) index->expr.collect_vars(out);
   ir::for_each_operand(op, [&](std::string_view, ir::ValueId operand) {
@@ -93,6 +94,7 @@ bool Predicate::is_run_time(ir::ValueId value) const {
 }
 
 std::string Predicate::problem(ir::ValueId value) const {
+  if (!function_.values[value].def.valid()) return "it is the same for all threads";
   if (const auto* op = std::get_if<ir::Unary>(&data(value)); op != nullptr) {
     return problem(op->operand);
   }

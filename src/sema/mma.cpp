@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/inthreads.h"
 #include "sema/statement.h"
@@ -128,12 +129,6 @@ struct Instances {
   bool told_apart = true;  // by the view
 };
 
-bool depends_on(const ir::ResolvedView& view, ir::VarId var) {
-  std::vector<ir::VarId> used;
-  for (const ir::Expr& origin : view.origin) origin.collect_vars(used);
-  return std::find(used.begin(), used.end(), var) != used.end();
-}
-
 // How many warps or warpgroups store to the view, and whether each has a place of its own.
 Instances instances_at(const Sema& sema, const Tile& tile, ir::ValueId view) {
   constexpr std::int64_t kWarp = 32;
@@ -147,12 +142,13 @@ Instances instances_at(const Sema& sema, const Tile& tile, ir::ValueId view) {
     out.told_apart = out.count.is(1);
     return out;
   }
-  const ir::ResolvedView resolved = ir::resolve_view(sema.function, view);
+  const Dependence place =
+      dependence_of(sema.function, ir::resolve_view(sema.function, view).origin);
   const auto& parallel = std::get<ir::Parallel>(sema.function.ops[sema.place.unit.parallel].data);
   for (const ir::VarId var : parallel.vars) {
     const ir::Expr& extent = sema.function.vars[var].extent;
     out.count = out.count * extent;
-    if (!extent.is(1) && !depends_on(resolved, var)) out.told_apart = false;
+    if (!extent.is(1) && !place.vars.contains(var)) out.told_apart = false;
   }
   return out;
 }

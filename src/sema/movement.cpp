@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "ir/strides.h"
+#include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/inthreads.h"
@@ -55,28 +57,30 @@ bool check_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
   return check_dma_forms(sema, stmt, word);
 }
 
-// Whether the variable is the number of a rotating buffer, the same for all threads that name it.
-bool numbers_buffer(const Sema& sema, ir::VarId var) {
-  const auto binds = std::find_if(
-      sema.function.ops.begin(), sema.function.ops.end(), [&](const ir::Op& op) {
-        const auto* bind = std::get_if<ir::Bind>(&op.data);
-        return bind != nullptr && bind->var == var;
-      });
-  if (binds == sema.function.ops.end()) return false;
-  const auto* get = sema.function.def_as<ir::Get>(std::get<ir::Bind>(binds->data).value);
-  return get != nullptr &&
-         std::any_of(sema.handles.begin(), sema.handles.end(),
-                     [&](const Handle& handle) { return handle.cell == get->cell; });
+// Whether the cell holds the number of a rotating buffer, the same for all threads that name it.
+bool numbers_buffer(const Sema& sema, ir::ValueId cell) {
+  return std::any_of(sema.handles.begin(), sema.handles.end(),
+                     [&](const Handle& handle) { return handle.cell == cell; });
+}
+
+// A mutable scalar is each thread's own, unless all values assigned to it are the same for all.
+bool varies(const Sema& sema, ir::ValueId cell) {
+  return std::any_of(sema.function.ops.begin(), sema.function.ops.end(), [&](const ir::Op& op) {
+    const auto* get = std::get_if<ir::Get>(&op.data);
+    return get != nullptr && get->cell == cell &&
+           ir::value_varies_in(sema.function, op.result, ir::Level::kBlock);
+  });
 }
 
 // The finest level whose index the view's place depends on; kBlock when on none.
 ir::Level level_of(const Sema& sema, ir::ValueId view) {
-  ir::Level level = ir::Level::kBlock;
-  const ir::ResolvedView resolved = ir::resolve_view(sema.function, view);
-  std::vector<ir::VarId> vars;
-  for (const ir::Expr& origin : resolved.origin) origin.collect_vars(vars);
-  for (ir::VarId var : vars) {
-    if (numbers_buffer(sema, var)) continue;
+  const Dependence depends =
+      dependence_of(sema.function, ir::resolve_view(sema.function, view).origin);
+  ir::Level level = depends.per_thread ? ir::Level::kThread : ir::Level::kBlock;
+  for (const ir::ValueId cell : depends.cells) {
+    if (!numbers_buffer(sema, cell) && varies(sema, cell)) level = ir::Level::kThread;
+  }
+  for (const ir::VarId var : depends.vars) {
     if (!ir::varies_in(sema.function, var, ir::Level::kBlock)) continue;
     ir::Level here = ir::Level::kThread;
     for (const ir::Op& op : sema.function.ops) {
@@ -248,7 +252,8 @@ std::optional<std::int64_t> swizzle_bytes(Sema& sema, const std::optional<ast::S
 
 void wish_swizzle(Sema& sema, ir::ValueId view, std::int64_t bytes, Span span) {
   if (bytes < 0) return;
-  const ir::ValueId root = ir::resolve_view(sema.function, view).root;
+  const ir::ValueId root =
+      ir::storage_of(sema.function, ir::resolve_view(sema.function, view).root);
   const ir::ViewType& type = sema.function.view_type(root);
   const ir::OpId def = sema.function.values[root].def;
   if (type.space != ir::Space::kShared || !def.valid()) return;
@@ -315,8 +320,7 @@ void place_copy(Sema& sema, Transfer& transfer) {
 
 bool check_place(Sema& sema, const Transfer& transfer) {
   const ir::Level level = transfer.level;
-  const bool into_shared =
-      sema.function.view_type(transfer.copy.dst).space == ir::Space::kShared;
+  const bool into_shared = sema.function.view_type(transfer.copy.dst).space == ir::Space::kShared;
   if (level != ir::Level::kBlock && into_shared &&
       level_of(sema, transfer.copy.dst) == ir::Level::kBlock) {
     (void)sema.diags.report<diag::CopyInnerShared>(transfer.stmt.word_span, level_name(level))
@@ -337,7 +341,8 @@ void emit_issued(Sema& sema, Transfer transfer) {
   if (named && !copy.event.valid() && !sema.plan.completes.contains(name)) {
     Handle& handle = sema.handles[*transfer.handle];
     if (!handle.future.valid()) {
-      handle.future = emit_value(sema, ir::Future{.name = name}, transfer.span, ir::FutureType{}, name);
+      handle.future =
+          emit_value(sema, ir::Future{.name = name}, transfer.span, ir::FutureType{}, name);
     }
     copy.future = handle.future;
   }

@@ -119,6 +119,9 @@ const TileAccess* Products::copy_out_of(const TileAccess& store) const {
 // is shared memory, `copy` is the copy's use of the same buffer and `far` its other end.
 std::optional<Side> Products::side_of(const TileAccess* tile, const TileAccess* copy,
                                       const TileAccess* far, std::size_t side) const {
+  for (const TileAccess* access : {tile, copy, far}) {
+    if (access != nullptr && access->reshaped) return std::nullopt;
+  }
   std::size_t dimension = tile->at.dropped + side;
   ir::Expr first = tile->at.origin[dimension];
   if (function_.view_type(tile->at.root).space == ir::Space::kShared) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/view.h"
@@ -109,6 +110,9 @@ ir::Expr rotating_slot(Sema& sema, const Handle& handle, Span span) {
   const auto count = static_cast<std::int64_t>(rotation.names);
   const ir::ValueId number =
       emit_value(sema, ir::Get{handle.cell}, span, ir::ScalarType{DType::kS32});
+  if (const auto earlier = bound_before(sema.function, sema.regions.back(), number)) {
+    return ir::Expr::var(*earlier);
+  }
   const ir::VarId var = add_var(sema, handle.name, ir::VarKind::kBound, count, span);
   emit(sema, ir::Bind{var, number}, span);
   return ir::Expr::var(var);

@@ -26,6 +26,9 @@ struct Symbol {
   Operand operand;
   Span span;
   std::size_t handle = 0;
+  // kWith: a tuple's elements by name, and the variables that step together with it.
+  std::vector<std::string> parts = {};
+  std::vector<std::string> tied = {};
 };
 
 class Scopes {

@@ -61,10 +61,27 @@ void declare(Sema& sema, const ast::Name& name, Symbol symbol) {
 
 std::string text(const Sema& sema, const ir::Expr& expr) { return sema.function.text(expr); }
 
+namespace {
+
+// Why not all threads of the unit get here; invalid when they do, as far as is known.
+Span divergence(const Sema& sema, bool block) {
+  const Span here = block ? sema.place.divergent_in_block : sema.place.divergent_in_warp;
+  if (here.valid()) return here;
+  const auto of = [block](const Leaving& leaving) {
+    return block ? leaving.in_block : leaving.in_warp;
+  };
+  for (const OpenLoop& loop : sema.loops) {
+    if (of(loop.leaving).valid()) return of(loop.leaving);
+  }
+  return sema.yielding == sema.place.launch ? of(sema.yielded) : Span{};
+}
+
+}  // namespace
+
 bool check_collective(Sema& sema, Span span, std::string_view what, ir::Level unit) {
   if (!check_in_kernel(sema, span, what)) return false;
   const bool block = unit == ir::Level::kBlock;
-  const Span where = block ? sema.place.divergent_in_block : sema.place.divergent_in_warp;
+  const Span where = divergence(sema, block);
   if (!where.valid()) return true;
   const std::string_view name = block ? "block" : "warp";
   (void)sema.diags.report<diag::CollectiveDivergent>(span, what, name)

@@ -43,19 +43,20 @@ struct EventInfo {
   Span span;
   std::vector<std::int64_t> extents;  // of the array; empty: a single event
   bool ready = false;
-  Span waited;     // first
-  Span triggered;  // first
+  Span waited;          // first
+  Span triggered;       // first
+  bool broken = false;  // a mistake with it has been reported: say no more
 };
 
 // Names of copies that `swap`, `rotate` or `select` connect share one array of buffers. Each name
 // holds the number of its buffer, in a cell when names change places.
 struct Rotation {
-  std::size_t names = 0;    // and buffers
-  bool exchanges = false;   // else the numbers are fixed
-  ir::ValueId array;        // [names, shape...]; the first copy says which shape
+  std::size_t names = 0;   // and buffers
+  bool exchanges = false;  // else the numbers are fixed
+  ir::ValueId array;       // [names, shape...]; the first copy says which shape
   bool typed = false;
-  ir::ValueId event = {};   // of bulk copies that are waited for by name: a slot for each buffer
-  bool waited = false;      // under one of its names
+  ir::ValueId event = {};  // of bulk copies that are waited for by name: a slot for each buffer
+  bool waited = false;     // under one of its names
 };
 
 // A name that a copy gave, or that waits for one (`dma.any`).
@@ -72,12 +73,12 @@ struct Handle {
   Kind kind = Kind::kPlaceholder;
   bool is_placeholder = false;  // began as one
   bool rotates = false;
-  std::size_t rotation = 0;     // its Rotation, if it rotates
-  std::int64_t position = 0;    // the buffer it starts with
-  ir::ValueId cell = {};        // the buffer it has, if names are exchanged
-  ir::ValueId future = {};      // kIssued
-  ir::ValueId event = {};       // kLoad, waited for by name: of its own
-  std::string completes = {};   // the event it completes instead
+  std::size_t rotation = 0;    // its Rotation, if it rotates
+  std::int64_t position = 0;   // the buffer it starts with
+  ir::ValueId cell = {};       // the buffer it has, if names are exchanged
+  ir::ValueId future = {};     // kIssued
+  ir::ValueId event = {};      // kLoad, waited for by name: of its own
+  std::string completes = {};  // the event it completes instead
   std::vector<ir::OpId> copies = {};
   std::vector<ir::RegionId> regions = {};  // where they stand
   bool used = false;                       // as an operand of `swap` or `rotate`
@@ -87,10 +88,23 @@ struct Handle {
 
 // What the text of a function says about names before they are declared.
 struct NamePlan {
-  std::map<std::string, std::size_t> group = {};        // names that share buffers
+  std::map<std::string, std::size_t> group = {};  // names that share buffers
   std::vector<std::vector<std::string>> groups = {};
-  std::vector<bool> exchanges = {};                     // by group
-  std::map<std::string, std::string> completes = {};    // `trigger e after f`: f -> "e"
+  std::vector<bool> exchanges = {};                   // by group
+  std::map<std::string, std::string> completes = {};  // `trigger e after f`: f -> "e"
+};
+
+// Where some threads of a unit, and not all, leave what stands behind. Invalid: nowhere.
+struct Leaving {
+  Span in_block;
+  Span in_warp;
+};
+
+// A `foreach` or `while` around the statement being analysed.
+struct OpenLoop {
+  ir::OpId parallel;  // the level it stands in: `break` cannot cross a level
+  Leaving leaving = {};
+  bool is_left = false;  // something inside leaves it
 };
 
 // A register tile: what is known so far, patched when the `mma` that uses it is seen.
@@ -149,6 +163,9 @@ struct Sema {
   std::map<std::pair<ast::StmtId, std::size_t>, ir::Level> levels;  // of each group of a `parallel`
   std::map<ir::OpId, Span> threads_from;  // by launch: the `parallel` that set the thread count
   std::map<std::string, int> names_used;
+  std::vector<OpenLoop> loops = {};  // innermost last
+  ir::OpId yielding = {};            // the launch that `yielded` is about
+  Leaving yielded = {};
   std::optional<ir::ViewType> declared_result;
   bool returns_nothing = false;  // declared `void`
   bool returns_scalar = false;

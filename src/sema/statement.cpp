@@ -50,12 +50,12 @@ struct StatementVisitor {
   void operator()(const ast::ParallelStmt& s) const { analyse_parallel(sema, s, id); }
   void operator()(const ast::WithStmt& s) const { analyse_with(sema, s); }
   void operator()(const ast::ForeachStmt& s) const { analyse_foreach(sema, s, span); }
-  void operator()(const ast::WhileStmt&) const { refused("`while`"); }
+  void operator()(const ast::WhileStmt& s) const { analyse_while(sema, s, span); }
   void operator()(const ast::IfStmt& s) const { analyse_if(sema, s, span); }
   void operator()(const ast::InthreadsStmt& s) const { analyse_inthreads(sema, s, span); }
-  void operator()(const ast::BreakStmt&) const { refused("`break`"); }
-  void operator()(const ast::ContinueStmt&) const { refused("`continue`"); }
-  void operator()(const ast::YieldStmt&) const { refused("`yield`"); }
+  void operator()(const ast::BreakStmt&) const { analyse_jump(sema, Jump::kBreak, span); }
+  void operator()(const ast::ContinueStmt&) const { analyse_jump(sema, Jump::kContinue, span); }
+  void operator()(const ast::YieldStmt&) const { analyse_jump(sema, Jump::kYield, span); }
 
   void refused(std::string_view construct) const { refuse(sema, span, construct); }
 };
@@ -100,7 +100,8 @@ void StatementVisitor::operator()(const ast::ReturnStmt& s) const {
     return;
   }
   const ir::ViewType& type = sema.function.view_type(value.id);
-  if (sema.function.def_as<ir::Subview>(value.id) != nullptr) {
+  if (sema.function.def_as<ir::Subview>(value.id) != nullptr ||
+      sema.function.def_as<ir::Alias>(value.id) != nullptr) {
     (void)sema.diags.report<diag::ReturnType>(where, function, "a whole buffer", "a view of one")
         .help("return the buffer itself")
         .emit();

@@ -24,6 +24,9 @@ void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id)
 // control.cpp
 void analyse_foreach(Sema& sema, const ast::ForeachStmt& stmt, Span span);
 void analyse_with(Sema& sema, const ast::WithStmt& stmt);
+void analyse_while(Sema& sema, const ast::WhileStmt& stmt, Span span);
+enum class Jump : std::uint8_t { kBreak, kContinue, kYield };
+void analyse_jump(Sema& sema, Jump jump, Span span);
 void analyse_if(Sema& sema, const ast::IfStmt& stmt, Span span);
 void analyse_sync(Sema& sema, const ast::SyncStmt& stmt, Span span);
 void analyse_assert(Sema& sema, const ast::AssertStmt& stmt, Span span);

@@ -1,7 +1,9 @@
 #include "sema/view.h"
 
 #include "ir/prove.h"
+#include "ir/strides.h"
 #include "sema/expression.h"
+#include "sema/reshape.h"
 
 namespace kiln::sema {
 
@@ -86,6 +88,9 @@ struct ViewBuilder {
   [[nodiscard]] std::optional<std::vector<ir::Expr>> extents(const ast::ViewOp& op);
   [[nodiscard]] std::optional<Window> chunk_of(std::size_t dimension, const Element& index,
                                                Span where) const;
+  [[nodiscard]] bool span_as(const ast::ViewOp& op);
+  [[nodiscard]] bool squeeze(const ast::ViewOp& op);
+  [[nodiscard]] bool strided(const ast::ViewOp& op, const std::vector<Window>& windows);
   [[nodiscard]] bool run(const ast::ViewOp& op);
 };
 
@@ -184,7 +189,8 @@ std::optional<std::vector<ir::Expr>> ViewBuilder::extents(const ast::ViewOp& op)
           .emit();
       return std::nullopt;
     }
-    if (extent && whole && *extent > *whole) {
+    // With strides of its own a dimension may reach into others.
+    if (extent && whole && *extent > *whole && op.strides.empty()) {
       (void)sema.diags.report<diag::SubspanTooLarge>(item.span, *extent, d, *whole)
           .help("at most {} here, or `_` for the whole dimension", *whole)
           .emit();
@@ -215,7 +221,7 @@ bool ViewBuilder::subspan(const ast::ViewOp& op) {
     if (!check_origin(window, d, where, "tile index", index)) return false;
     windows.push_back(window);
   }
-  return apply(windows);
+  return op.strides.empty() ? apply(windows) : strided(op, windows);
 }
 
 // The remainder tile: what is left over by tiles of the listed extents.
@@ -233,10 +239,17 @@ bool ViewBuilder::modspan(const ast::ViewOp& op) {
       continue;
     }
     const ir::Expr& tile = (*items)[d].element->value;
-    const bool divides = ir::mod(whole, tile).is(0);
+    if (tile.constant() && *tile.constant() < 1) {
+      (void)sema.diags
+          .report<diag::ExtentNotPositive>((*items)[d].span, "the extent of a view",
+                                           *tile.constant())
+          .emit();
+      return false;
+    }
     ir::Expr index = ir::floor_div(whole, tile);
     if (!indices->empty() && (*indices)[d].element) index = (*indices)[d].element->value;
-    windows.push_back({index * tile, divides ? ir::Expr(1) : ir::mod(whole, tile)});
+    // One element, outside, where nothing is left over.
+    windows.push_back({index * tile, ir::max(ir::mod(whole, tile), 1)});
   }
   return apply(windows);
 }
@@ -256,12 +269,55 @@ bool ViewBuilder::window(const ast::ViewOp& op) {
     if (!check_origin(window, d, where, "offset", offset)) return false;
     windows.push_back(window);
   }
-  return apply(windows);
+  return op.strides.empty() ? apply(windows) : strided(op, windows);
+}
+
+// Windows whose elements are as far apart as the list says, each in elements.
+bool ViewBuilder::strided(const ast::ViewOp& op, const std::vector<Window>& windows) {
+  const auto items = evaluate_list(sema, op.strides, "a stride");
+  if (!items || !check_count(items->size(), "strides", op.span)) return false;
+  const std::vector<ir::Expr> inherited =
+      ir::root_strides(sema.function, ir::resolve_view(sema.function, base).root);
+  StridedWindow window;
+  bool changed = false;
+  for (std::size_t d = 0; d < rank(); ++d) {
+    const IndexItem& item = (*items)[d];
+    const ir::Expr& own = inherited[inherited.size() - rank() + d];
+    window.strides.push_back(item.element ? item.element->value : own);
+    window.origin.push_back(windows[d].origin);
+    window.shape.push_back(windows[d].extent);
+    changed = changed || !(window.strides[d] == own);
+    const auto constant = window.strides[d].constant();
+    if (!constant || *constant > 0) continue;
+    (void)sema.diags.report<diag::ExtentNotPositive>(item.span, "a stride", *constant).emit();
+    return false;
+  }
+  if (!changed) return apply(windows);
+  const auto made = restride(sema, base, window, op.span);
+  if (made) base = *made;
+  return made.has_value();
+}
+
+bool ViewBuilder::span_as(const ast::ViewOp& op) {
+  const auto extents = evaluate_extents(sema, op.args, "an extent of the view");
+  if (!extents) return false;
+  std::vector<ir::Expr> shape;
+  for (const Element& extent : *extents) shape.push_back(extent.value);
+  const auto made = sema::span_as(sema, base, shape, op.span);
+  if (made) base = *made;
+  return made.has_value();
+}
+
+// The parser has seen to it that the operation before says the shape.
+bool ViewBuilder::squeeze(const ast::ViewOp& op) {
+  const auto made = sema::squeeze(sema, base, op.span);
+  if (made) base = *made;
+  return made.has_value();
 }
 
 bool ViewBuilder::run(const ast::ViewOp& op) {
   const std::string word = format("`.{}`", spelling(op.kind));
-  if (!op.strides.empty()) {
+  if (!op.strides.empty() && op.kind == ast::ViewOpKind::kModspan) {
     refuse(sema, op.span, format("{} with explicit strides", word));
     return false;
   }
@@ -272,8 +328,8 @@ bool ViewBuilder::run(const ast::ViewOp& op) {
     case ast::ViewOpKind::kModspan: return modspan(op);
     case ast::ViewOpKind::kView: return window(op);
     case ast::ViewOpKind::kZeroFill: return true;  // on-chip destinations are always zero-filled
-    case ast::ViewOpKind::kSpanAs:
-    case ast::ViewOpKind::kSqueeze:
+    case ast::ViewOpKind::kSpanAs: return span_as(op);
+    case ast::ViewOpKind::kSqueeze: return squeeze(op);
     case ast::ViewOpKind::kMap:
     case ast::ViewOpKind::kRemap: break;
   }
@@ -284,10 +340,11 @@ bool ViewBuilder::run(const ast::ViewOp& op) {
 }  // namespace
 
 std::string view_name(const Sema& sema, ir::ValueId view) {
-  const ir::ResolvedView resolved = ir::resolve_view(sema.function, view);
-  const auto* alloc = sema.function.def_as<ir::Alloc>(resolved.root);
+  const ir::ValueId buffer =
+      ir::storage_of(sema.function, ir::resolve_view(sema.function, view).root);
+  const auto* alloc = sema.function.def_as<ir::Alloc>(buffer);
   if (alloc != nullptr) return alloc->name.empty() ? "the copied tile" : alloc->name;
-  return sema.function.values[resolved.root].name;
+  return sema.function.values[buffer].name;
 }
 
 Operand evaluate_view(Sema& sema, ast::ExprId id) {

@@ -142,7 +142,9 @@ void note_local_read(const Touch& touch, std::int64_t address, std::int64_t byte
 // Null where nothing is watched: without checks, in host code, in memory that cannot go wrong.
 Shadow* shadow_of(const Touch& touch) {
   if (touch.machine.era == nullptr) return nullptr;
-  if (touch.buffer.space != ir::Space::kShared) return touch.buffer.shadow;
+  // An alias was made before its buffer's shadow.
+  const Buffer& whole = touch.buffer.memory == nullptr ? touch.buffer : *touch.buffer.memory;
+  if (whole.space != ir::Space::kShared) return whole.shadow;
   return touch.machine.shared_shadows.empty()
              ? nullptr
              : touch.machine.shared_shadows[touch.warp.block].get();
@@ -304,6 +306,28 @@ Coordinates extents_of(const View& view, const Warp& warp, std::uint32_t lane) {
   return out;
 }
 
+bool check_held(const Touch& touch, const Coordinates& root, std::int64_t bytes, bool writes) {
+  const Buffer& buffer = touch.buffer;
+  const std::int64_t address = buffer.address(root);
+  if (buffer.holds(address, bytes)) return true;
+  report_at(touch.machine, touch.warp, ReportKind::kOutOfBounds,
+            format("`{}` is outside: with the strides of this view it is element {} of {}",
+                   buffer.element_text(root), (address - buffer.memory->offset) / buffer.size,
+                   buffer.memory->bytes / buffer.size),
+            format("{} {}", writes ? "write" : "read", touch.by()));
+  return false;
+}
+
+namespace {
+
+// Whether the memory behind an alias has the elements, whatever its strides say.
+bool holds_run(const Touch& touch, const Reach& reach, const Coordinates& at, std::int64_t count) {
+  const Coordinates root = root_coordinates(reach.view, reach.window, at);
+  return check_held(touch, root, count * touch.buffer.size, reach.writes);
+}
+
+}  // namespace
+
 std::int64_t reachable(const Touch& touch, const Reach& reach, const Coordinates& at,
                        std::int64_t count) {
   const Buffer& buffer = touch.buffer;
@@ -331,7 +355,7 @@ std::int64_t reachable(const Touch& touch, const Reach& reach, const Coordinates
     reached = run == 1 ? 0 : std::clamp<std::int64_t>(inside, 0, reached);
     if (reached == 0) return 0;
   }
-  return reached;
+  return buffer.memory == nullptr || holds_run(touch, reach, at, reached) ? reached : 0;
 }
 
 }  // namespace kiln::sim

@@ -63,6 +63,10 @@ struct Outside {
   std::int64_t limit = 0;
 };
 void report_out_of_bounds(const Touch& touch, const Outside& outside, bool writes);
+// Of an alias: reports when the bytes from its element `root` on are not in its memory; true when
+// they are.
+[[nodiscard]] bool check_held(const Touch& touch, const Coordinates& root, std::int64_t bytes,
+                              bool writes);
 // Reports when the address is no multiple of the bytes; true when it is one.
 bool check_aligned(const Touch& touch, std::int64_t address, std::int64_t bytes, bool writes);
 // Reports when the operation needs all lanes of the warp and has not got them.

@@ -43,7 +43,7 @@ bool aligned(const View& view, const Window& window, std::int64_t width) {
   const Buffer& buffer = *view.buffer;
   std::int64_t first = 0;
   for (std::size_t d = 0; d < buffer.rank; ++d) first += window.origin[d] * buffer.strides[d];
-  if (first * buffer.size % width != 0) return false;
+  if ((first * buffer.size + buffer.offset) % width != 0) return false;
   for (std::size_t d = view.dropped; d + 1 < buffer.rank; ++d) {
     if (buffer.strides[d] * buffer.size % width != 0) return false;
   }
@@ -98,15 +98,18 @@ class Mover {
       at[d - 1] = d == 1 ? row : row % extents[d - 1];
       row /= extents[d - 1];
     }
-    const std::int64_t written = reachable(
-        {machine_, warp_, lane, dst_},
-        {plan_.dst, sides.dst.window, sides.dst.own, plan_.dst_guarded, true}, at, shape_.elements);
+    const Coordinates dst_at = plan_.tile_is_dst ? at : permuted(at);
+    const Coordinates src_at = plan_.tile_is_dst ? permuted(at) : at;
+    const std::int64_t written =
+        reachable({machine_, warp_, lane, dst_},
+                  {plan_.dst, sides.dst.window, sides.dst.own, plan_.dst_guarded, true}, dst_at,
+                  shape_.elements);
     if (written == 0) return;
     const std::int64_t read = reachable(
         {machine_, warp_, lane, src_},
-        {plan_.src, sides.src.window, sides.src.own, plan_.src_guarded, false}, at, written);
-    const Coordinates to = root_coordinates(plan_.dst, sides.dst.window, at);
-    const Coordinates from = root_coordinates(plan_.src, sides.src.window, at);
+        {plan_.src, sides.src.window, sides.src.own, plan_.src_guarded, false}, src_at, written);
+    const Coordinates to = root_coordinates(plan_.dst, sides.dst.window, dst_at);
+    const Coordinates from = root_coordinates(plan_.src, sides.src.window, src_at);
     if (!vector_fits(lane, from, to, read)) {
       move_elements(lane, from, to, read, written);
       return;
@@ -118,6 +121,16 @@ class Mover {
   }
 
  private:
+  // The other side's index of the tile's element.
+  Coordinates permuted(const Coordinates& at) const {
+    Coordinates out = at;
+    for (std::size_t d = 0; d < plan_.permutation.size(); ++d) {
+      const auto of_src = static_cast<std::size_t>(plan_.permutation[d]);
+      plan_.tile_is_dst ? out[of_src] = at[d] : out[d] = at[of_src];
+    }
+    return out;
+  }
+
   // The addresses allow one access of the whole width; reports those that do not.
   bool vector_fits(std::uint32_t lane, const Coordinates& from, const Coordinates& to,
                    std::int64_t read) {

@@ -1,12 +1,12 @@
 // Reads and writes of single elements, one by each lane, and the contents of new allocations.
+#include "sim/element.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "sim/access.h"
 
 namespace kiln::sim {
-
-namespace {
 
 Scalar load_scalar(DType dtype, const std::byte* at) {
   Scalar out = {0};
@@ -31,6 +31,8 @@ void store_scalar(DType dtype, std::byte* at, Scalar value) {
   std::memcpy(at, &bits, static_cast<std::size_t>(size_bytes(dtype)));
 }
 
+namespace {
+
 void access_element(Machine& machine, Warp& warp, const ElementPlan& plan, std::uint32_t lane) {
   const View& view = plan.view;
   const Buffer& buffer = *view.buffer;
@@ -52,6 +54,10 @@ void access_element(Machine& machine, Warp& warp, const ElementPlan& plan, std::
         pinned ? window.limit[d] : std::min(window.limit[d], window.origin[d] + own[dim]);
     report_out_of_bounds(touch, {root, d, limit}, plan.writes);
     if (!plan.writes) value.i = 0;  // the bits of 0.0 as well
+    return;
+  }
+  if (buffer.memory != nullptr && !check_held(touch, root, buffer.size, plan.writes)) {
+    if (!plan.writes) value.i = 0;
     return;
   }
   const std::int64_t address = buffer.address(root);

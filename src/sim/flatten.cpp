@@ -76,32 +76,87 @@ void Flattener::op(const ir::For& data) {
   const std::size_t number = program_.loops.size() - 1;
   const std::size_t loop = emit(Code::kLoop, number);
   const ir::OpId id = current_;
+  begin_body(true);
   region(data.body);
   current_ = id;
+  end_body();
   const std::size_t next = emit(Code::kNext, number);
   program_.code[next].target = static_cast<std::uint32_t>(loop) + 1;
+  rejoin();
   program_.code[loop].target = here();
+}
+
+void Flattener::op(const ir::Loop& data) {
+  const ir::OpId id = current_;
+  const std::size_t loop = emit(Code::kForever, 0);
+  begin_body(true);
+  region(data.body);
+  current_ = id;
+  end_body();
+  const std::size_t repeat = emit(Code::kRepeat, 0);
+  program_.code[repeat].target = static_cast<std::uint32_t>(loop) + 1;
+  rejoin();
+}
+
+void Flattener::begin_body(bool is_loop) { bodies_.push_back({.is_loop = is_loop}); }
+
+void Flattener::end_body() {
+  for (const std::size_t from : bodies_.back().to_end) program_.code[from].target = here();
+  bodies_.pop_back();
+}
+
+void Flattener::rejoin() {
+  bool is_left = false;
+  for (const ir::RegionId body : ir::regions_of(function_.ops[current_])) {
+    ir::walk(function_, body, [&](ir::OpId id) {
+      const ir::OpKind kind = function_.ops[id].kind();
+      is_left = is_left || kind == ir::OpKind::kBreak || kind == ir::OpKind::kContinue ||
+                kind == ir::OpKind::kYield;
+    });
+  }
+  if (is_left) bodies_.back().to_end.push_back(emit(Code::kRejoin, 0));
+}
+
+void Flattener::leave(Leave how) {
+  LeavePlan plan{.how = how};
+  for (auto body = bodies_.rbegin(); body != bodies_.rend() && !body->is_loop; ++body) {
+    ++plan.frames;
+  }
+  program_.leaves.push_back(plan);
+  bodies_.back().to_end.push_back(emit(Code::kLeave, program_.leaves.size() - 1));
+}
+
+void Flattener::stop() {
+  end_body();
+  emit(Code::kStop, 0);
 }
 
 void Flattener::op(const ir::If& data) {
   const ir::OpId id = current_;
   const std::size_t branch = emit(Code::kIf, data.condition.index);
+  begin_body(false);
   region(data.then_body);
   current_ = id;
+  end_body();
   const std::size_t otherwise = emit(Code::kElse, 0);
   program_.code[branch].target = static_cast<std::uint32_t>(otherwise);
+  begin_body(false);
   if (data.else_body.valid()) region(data.else_body);
   current_ = id;
+  end_body();
   program_.code[otherwise].target = here();
   emit(Code::kEnd, 0);
+  rejoin();
 }
 
 void Flattener::op(const ir::Once& data) {
   program_.onces.push_back(units_.back());
   const ir::OpId id = current_;
   const std::size_t once = emit(Code::kOnce, program_.onces.size() - 1);
+  begin_body(false);
   region(data.body);
   current_ = id;
+  end_body();
   program_.code[once].target = here();
   emit(Code::kEnd, 0);
 }

@@ -14,7 +14,7 @@ class Flattener {
   void block(const ir::Parallel& launch, std::uint32_t threads);
   void set_axes(const ir::Parallel& launch);
   void region(ir::RegionId id);
-  void stop() { emit(Code::kStop, 0); }
+  void stop();
 
  private:
   // One for each kind of operation.
@@ -23,8 +23,14 @@ class Flattener {
   void op(const ir::If& data);
   void op(const ir::Once& data);
   void op(const ir::Return& data);
+  void op(const ir::Loop& data);
+  void op(const ir::Break&) { leave(Leave::kBreak); }
+  void op(const ir::Continue&) { leave(Leave::kContinue); }
+  void op(const ir::Yield&) { leave(Leave::kYield); }
   void op(const ir::Alloc& data);
   void op(const ir::Subview&) {}  // a view costs nothing: see make_view
+  void op(const ir::Alias&) {}    // likewise
+  void op(const ir::Splat& data);
   void op(const ir::Copy& data);
   void op(const ir::CopyWait& data);
   void op(const ir::Barrier& data);
@@ -51,13 +57,7 @@ class Flattener {
   void op(const ir::Assert& data);
   void op(const ir::NoOp&) {}
   // What the rest of the pipeline does not make yet.
-  void op(const ir::Loop&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::Break&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::Continue&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::Yield&) { KILN_UNREACHABLE("not simulated"); }
   void op(const ir::Inthreads& data);
-  void op(const ir::Alias&) { KILN_UNREACHABLE("not simulated"); }
-  void op(const ir::Splat&) { KILN_UNREACHABLE("not simulated"); }
   void op(const ir::Event& data);
   void op(const ir::Trigger& data);
   void op(const ir::EventWait& data);
@@ -68,6 +68,13 @@ class Flattener {
   void op(const ir::BulkWait& data);
   void op(const ir::Registers&) { emit(Code::kRegisters, 0); }
 
+  // A construct that pushes a mask: from begin_body on, what leaves its body goes to the next
+  // instruction when no lane is left; end_body says that this is it. `rejoin` behind the end goes
+  // on outside only where a lane has come back.
+  void begin_body(bool is_loop);
+  void end_body();
+  void rejoin();
+  void leave(Leave how);
   std::size_t emit(Code code, std::size_t plan);
   // Later instructions of the code begin here.
   [[nodiscard]] std::uint32_t here() const;
@@ -110,6 +117,12 @@ class Flattener {
   Participants region_;                     // the innermost `inthreads` region's, or the block's
   std::vector<std::uint32_t> event_of_;     // by ValueId
   ir::OpId current_;
+  // The bodies around the current operation: instructions that go to a body's end.
+  struct Body {
+    bool is_loop = false;
+    std::vector<std::size_t> to_end = {};
+  };
+  std::vector<Body> bodies_ = {Body{}};
   Program program_;
 };
 

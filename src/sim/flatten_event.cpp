@@ -10,10 +10,13 @@ void Flattener::op(const ir::Inthreads& data) {
   program_.regions.push_back({region_.first, data.single ? 1 : region_.threads});
   const ir::OpId id = current_;
   const std::size_t begin = emit(Code::kInthreads, program_.regions.size() - 1);
+  begin_body(false);
   region(data.body);
   current_ = id;
+  end_body();
   program_.code[begin].target = here();
   emit(Code::kEnd, 0);
+  rejoin();
   region_ = outer;
 }
 

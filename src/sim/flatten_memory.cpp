@@ -14,6 +14,13 @@ std::uint32_t guard_mask(const std::vector<std::int64_t>& guarded) {
 View Flattener::view(ir::ValueId value) {
   ir::ValueId root = value;
   while (const auto* window = function_.def_as<ir::Subview>(root)) root = window->base;
+  const auto* alias = function_.def_as<ir::Alias>(root);
+  if (alias != nullptr && buffer_of_[root.index] == nullptr) {
+    const Buffer* base = buffer_of_[alias->base.index];
+    KILN_CHECK(base != nullptr, "`%{}` has no memory here", function_.values[alias->base].name);
+    program_.aliases.push_back(make_alias(function_, root, *base, facts_));
+    buffer_of_[root.index] = &program_.aliases.back();
+  }
   const Buffer* buffer = buffer_of_[root.index];
   KILN_CHECK(buffer != nullptr, "`%{}` has no memory here", function_.values[root].name);
   return make_view(function_, value, *buffer, facts_);
@@ -95,9 +102,22 @@ void Flattener::op(const ir::Copy& data) {
   if (plan.widths.empty() || data.engine == ir::CopyEngine::kPerThread) {
     plan.widths = {plan.dst.buffer->size};
   }
+  plan.permutation = data.permutation;
   plan.src_guarded = guard_mask(plan.tile_is_dst ? data.guarded : data.tile_guarded);
   plan.dst_guarded = guard_mask(plan.tile_is_dst ? data.tile_guarded : data.guarded);
   emit_plan(Code::kCopy, program_.copies, std::move(plan));
+}
+
+void Flattener::op(const ir::Splat& data) {
+  SplatPlan plan;
+  plan.view = view(data.view);
+  plan.value = data.value.index;
+  plan.unit = static_cast<std::uint32_t>(data.unit);
+  plan.threads = static_cast<std::uint32_t>(data.threads);
+  if (plan.threads == 0) plan.threads = plan.unit == 0 ? program_.threads : plan.unit;
+  plan.first = static_cast<std::uint32_t>(data.first);
+  plan.guarded = guard_mask(data.guarded);
+  emit_plan(Code::kSplat, program_.splats, std::move(plan));
 }
 
 void Flattener::element(ir::ValueId view_id, const std::vector<ir::Expr>& index, ir::ValueId value,

@@ -72,7 +72,8 @@ struct Product {
 // The masks to go back to at the end of an `if`, `once` or loop.
 struct Frame {
   std::uint32_t around = 0;     // active before it
-  std::uint32_t otherwise = 0;  // of an if: the lanes of the else branch
+  std::uint32_t otherwise = 0;  // of an if: the lanes of the else branch; of a loop: those that
+                                // are done with the trip
 };
 
 enum class Waiting : std::uint8_t { kBarrier, kEvent };
@@ -98,6 +99,7 @@ struct Warp {
   std::vector<std::int64_t> vars;        // var * 32 + lane
   std::vector<Scalar> values;            // value * 32 + lane
   std::vector<std::int64_t> loop_upper;  // loop * 32 + lane
+  std::uint64_t trips = 0;               // of loops without a count
   std::vector<std::uint32_t> cell_set;   // by value: lanes that have one
   std::vector<double> registers;         // see FragmentPlan
   std::vector<bool> fragment_set;
@@ -194,7 +196,8 @@ void execute_initialise(Machine& machine, Warp& warp, const InitialisePlan& plan
 void execute_element(Machine& machine, Warp& warp, const ElementPlan& plan);
 void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan);  // copy.cpp
 void execute_copy_wait(Machine& machine, Warp& warp, std::int64_t pending);
-void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan);  // matrix.cpp
+void execute_splat(Machine& machine, Warp& warp, const SplatPlan& plan);  // splat.cpp
+void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan);    // matrix.cpp
 void execute_load(Machine& machine, Warp& warp, const TilePlan& plan);
 void execute_mma(Machine& machine, Warp& warp, const MmaPlan& plan);
 void execute_store(Machine& machine, Warp& warp, const TilePlan& plan);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ir/strides.h"
 #include "support/tensor.h"
 
 namespace kiln::sim {
@@ -30,11 +31,50 @@ Buffer make_buffer(const std::string& name, const ir::ViewType& type,
   return out;
 }
 
+Buffer make_alias(const ir::Function& function, ir::ValueId alias, const Buffer& base,
+                  const VarFacts& facts) {
+  const ir::ViewType& type = function.view_type(alias);
+  const auto known = [&](const ir::Expr& expr) {
+    const IndexExpr index(expr, facts);
+    return index.constant() ? std::optional(index.evaluate(nullptr, 0)) : std::nullopt;
+  };
+  const auto offset = known(ir::root_offset(function, alias));
+  const std::vector<ir::Expr> strides = ir::root_strides(function, alias);
+  Buffer out = base;
+  out.memory = &base;
+  out.pinned = !offset;
+  out.rank = 0;
+  if (out.pinned) {
+    out.extents[0] = base.bytes / base.size;
+    out.strides[0] = 1;
+    out.rank = 1;
+  }
+  out.offset += offset.value_or(0) * base.size;
+  KILN_CHECK(out.rank + strides.size() <= kRankMax, "`{}` has rank {}", base.name, strides.size());
+  for (std::size_t d = 0; d < strides.size(); ++d, ++out.rank) {
+    const auto stride = known(strides[d]);
+    KILN_CHECK(stride.has_value(), "stride {} of a view of `{}` varies", d, base.name);
+    // What varies is a limit of the view.
+    out.extents[out.rank] = known(type.shape[d]).value_or(INT64_MAX);
+    out.strides[out.rank] = *stride;
+  }
+  return out;
+}
+
 std::string Buffer::element_text(const Coordinates& at) const {
+  if (memory != nullptr) {
+    bool inside = true;
+    for (std::size_t d = 0; d < rank; ++d) inside = inside && at[d] >= 0 && at[d] < extents[d];
+    const std::int64_t place = inside ? address(at) : -1;
+    if (holds(place, size)) return memory->element_text(place);
+    const auto first = at.begin() + (pinned ? 1 : 0);
+    return name + shape_text({first, at.begin() + static_cast<std::ptrdiff_t>(rank)});
+  }
   return name + shape_text({at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rank)});
 }
 
 std::string Buffer::element_text(std::int64_t wanted) const {
+  if (memory != nullptr) return memory->element_text(wanted);
   Coordinates at = {};
   for (std::int64_t element = 0; element < bytes / size; ++element) {
     std::int64_t rest = element;
@@ -55,12 +95,18 @@ View make_view(const ir::Function& function, ir::ValueId view, const Buffer& roo
   View out;
   out.buffer = &root;
   out.rank = type.shape.size();
-  out.dropped = resolved.dropped;
-  for (std::size_t d = 0; d < root.rank; ++d) {
-    out.origin[d] = IndexExpr(resolved.origin[d], facts);
+  const std::size_t pinned = root.pinned ? 1 : 0;
+  out.dropped = resolved.dropped + pinned;
+  if (root.pinned) {
+    out.origin[0] = IndexExpr(ir::root_offset(function, resolved.root), facts);
+    out.limit[0] = root.extents[0];
+    out.uniform = out.origin[0].uniform();
+  }
+  for (std::size_t d = pinned; d < root.rank; ++d) {
+    out.origin[d] = IndexExpr(resolved.origin[d - pinned], facts);
     out.uniform = out.uniform && out.origin[d].uniform();
     out.limit[d] = root.extents[d];
-    for (const ir::Expr& limit : resolved.limits[d]) {
+    for (const ir::Expr& limit : resolved.limits[d - pinned]) {
       IndexExpr expr(limit, facts);
       out.uniform = out.uniform && expr.uniform();
       if (expr.constant()) {

@@ -3,6 +3,9 @@
 //   view %t = subview lhs[16*i, 16*k] of lhs[40, 64]:   root coordinate of t[1, 2] with i = 2, k =
 //   0 is (33, 2), inside since 33 < 40 and 2 < 64; its address is (33 * 64 + 2) * 2 bytes
 //
+// An alias is a buffer with a shape and strides of its own in another one's memory. Where it begins
+// may differ between threads: then its first dimension is that place, pinned in each of its views.
+//
 // An address counts bytes inside its space: of the block's shared memory, of one lane's local
 // memory, or of one global buffer, whose base is aligned as a GPU allocator would.
 #pragma once
@@ -30,20 +33,28 @@ struct Buffer {
   std::int64_t size = 4;  // bytes of an element
   std::size_t rank = 0;
   Coordinates extents = {};
-  Coordinates strides = {};  // in elements; row-major
+  Coordinates strides = {};  // in elements; row-major, of an alias any
   std::int64_t bytes = 0;
-  std::byte* data = nullptr;    // global
-  Shadow* shadow = nullptr;     // global and shared; null where nothing can go wrong
-  std::int64_t offset = 0;      // shared and local: address of element 0
-  ir::SharedShape layout = {};  // shared
+  std::byte* data = nullptr;       // global
+  Shadow* shadow = nullptr;        // global and shared; null where nothing can go wrong
+  std::int64_t offset = 0;         // shared and local: address of element 0
+  ir::SharedShape layout = {};     // shared
+  const Buffer* memory = nullptr;  // of an alias: whose memory it is
+  bool pinned = false;             // of an alias: dimension 0 is where it begins
 
   // The element must be inside.
   [[nodiscard]] std::int64_t address(const Coordinates& at) const {
     std::int64_t row = 0;  // in elements, of the first element of the row
     for (std::size_t d = 0; d + 1 < rank; ++d) row += at[d] * strides[d];
-    const std::int64_t col = rank == 0 ? 0 : at[rank - 1];
+    const std::int64_t col = rank == 0 ? 0 : at[rank - 1] * strides[rank - 1];
     if (space != ir::Space::kShared || layout.swizzle == 0) return offset + (row + col) * size;
     return offset + ir::shared_offset(layout, row * size / layout.pitch, col * size);
+  }
+
+  // Whether so many bytes from the address on are bytes of it (of an alias's memory).
+  [[nodiscard]] bool holds(std::int64_t address, std::int64_t count) const {
+    const Buffer& whole = memory == nullptr ? *this : *memory;
+    return address >= whole.offset && count <= whole.offset + whole.bytes - address;
   }
 
   // "output_s[3, 4]", the element whose bytes include `address`; slow.
@@ -54,6 +65,10 @@ struct Buffer {
 // A buffer of the type, without memory. Extents are evaluated with the known variables.
 [[nodiscard]] Buffer make_buffer(const std::string& name, const ir::ViewType& type,
                                  const std::vector<std::int64_t>& extents);
+
+// The buffer of an Alias in the memory of `base`.
+[[nodiscard]] Buffer make_alias(const ir::Function& function, ir::ValueId alias, const Buffer& base,
+                                const VarFacts& facts);
 
 // Where a view lies at this moment, by root dimension: it is inside while coordinate < limit.
 struct Window {

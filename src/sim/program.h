@@ -6,7 +6,9 @@
 //                                          2 barrier
 //                                          3 next (back to 1)
 //
-// Divergence is a mask of lanes: `if` and `loop` push the mask and the end pops it.
+// Divergence is a mask of lanes: `if` and `loop` push the mask and the end pops it. `break` takes
+// the lanes that get there out of the masks pushed since the loop's; no instruction runs without a
+// lane.
 #pragma once
 
 #include <deque>
@@ -30,6 +32,7 @@ enum class Code : std::uint8_t {
   kElement,
   kCopy,
   kCopyWait,
+  kSplat,
   kBarrier,
   kFill,
   kLoad,
@@ -57,15 +60,20 @@ enum class Code : std::uint8_t {
   kInthreads,
   kLoop,
   kNext,
-  kLaunch,  // host code only
-  kReturn,  // host code only
+  kForever,  // a loop that only what leaves it ends
+  kRepeat,   // its end: back, while lanes are left
+  kLeave,    // break, continue, yield
+  kRejoin,   // behind what lanes may have left for good: on, unless all of them have
+  kLaunch,   // host code only
+  kReturn,   // host code only
   kStop,
 };
 
 struct Instruction {
   Code code = Code::kStop;
   std::uint32_t plan = 0;  // index in the plans of its code
-  // kIf, kElse, kOnce, kInthreads, kLoop: where to go with no lane left; kNext: back
+  // kIf, kElse, kOnce, kInthreads, kLoop, kLeave, kRejoin: where to go with no lane left; kNext,
+  // kRepeat: back.
   std::uint32_t target = 0;
   ir::OpId op;
 };
@@ -134,7 +142,17 @@ struct CopyPlan {
   std::vector<std::int64_t> widths;
   std::uint32_t src_guarded = 0;  // bit d: dimension d may leave the source's base
   std::uint32_t dst_guarded = 0;
-  bool tile_is_dst = true;  // whose shape is the tile's
+  bool tile_is_dst = true;                     // whose shape is the tile's
+  std::vector<std::int64_t> permutation = {};  // as in ir::Copy; vectors are single elements then
+};
+// Element i is written by thread i % threads of the unit.
+struct SplatPlan {
+  View view;
+  std::uint32_t value = 0;
+  std::uint32_t unit = 0;  // 0: the block
+  std::uint32_t threads = 0;
+  std::uint32_t first = 0;  // thread of the unit
+  std::uint32_t guarded = 0;
 };
 // A fragment's registers in each warp: double at offset + lane * values + value. A tile that is
 // read in place has none.
@@ -302,6 +320,12 @@ struct LoopPlan {
   std::int64_t step = 1;
 };
 
+enum class Leave : std::uint8_t { kBreak, kContinue, kYield };
+struct LeavePlan {
+  Leave how = Leave::kBreak;
+  std::uint32_t frames = 0;  // pushed since the loop's; kYield: unused
+};
+
 struct Program {
   std::vector<Instruction> code;
   std::vector<ScalarPlan> scalars;
@@ -311,6 +335,7 @@ struct Program {
   std::vector<InitialisePlan> initialisations;
   std::vector<ElementPlan> elements;
   std::vector<CopyPlan> copies;
+  std::vector<SplatPlan> splats;
   std::vector<std::int64_t> waits;  // pending groups, of copies or of products
   std::vector<BarrierPlan> barriers;
   std::vector<TriggerPlan> triggers;
@@ -330,11 +355,13 @@ struct Program {
   std::vector<EnterPlan> enters;
   std::vector<std::uint32_t> onces;  // threads of the enclosing unit
   std::vector<LoopPlan> loops;
+  std::vector<LeavePlan> leaves;
   std::vector<ir::ValueId> returns;
 
   std::vector<FragmentPlan> fragments;
   std::uint32_t fragment_doubles = 0;
   std::deque<Buffer> buffers;  // shared and local ones; addresses stay
+  std::deque<Buffer> aliases;  // of those and of global ones
   std::deque<target::MmaExecutor> executors;
   std::int64_t shared_bytes = 0;
   std::uint32_t slots = 0;       // of a block's events

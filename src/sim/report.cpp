@@ -29,13 +29,8 @@ std::vector<Step> path_to(const ir::Function& function, ir::RegionId region, ir:
 }
 
 // Whether all threads of the block enter the operation's regions alike.
-bool entered_together(const ir::Function& function, const ir::Op& op) {
-  if (op.kind() == ir::OpKind::kOnce) return false;
-  if (const auto* branch = std::get_if<ir::If>(&op.data)) {
-    return !ir::value_varies_in(function, branch->condition, ir::Level::kBlock);
-  }
-  const auto* loop = std::get_if<ir::For>(&op.data);
-  return loop == nullptr || !ir::varies_in(function, loop->var, ir::Level::kBlock);
+bool entered_together(const ir::Function& function, ir::OpId op) {
+  return !ir::control_varies_in(function, op, ir::Level::kBlock);
 }
 
 }  // namespace
@@ -68,7 +63,7 @@ bool block_barrier_fits(const ir::Function& function, ir::OpId first, ir::OpId s
   const std::size_t depth = std::min(to_first.size(), to_second.size());
   for (std::size_t i = 0; i < depth; ++i) {
     if (to_first[i].op != to_second[i].op) return to_first[i].region == to_second[i].region;
-    if (!entered_together(function, function.ops[to_first[i].op])) return false;
+    if (!entered_together(function, to_first[i].op)) return false;
   }
   return false;
 }

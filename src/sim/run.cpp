@@ -4,6 +4,7 @@
 #include <bit>
 #include <chrono>
 
+#include "ir/strides.h"
 #include "sim/scalar.h"
 
 namespace kiln::sim {
@@ -16,7 +17,7 @@ constexpr std::uint32_t kThreadsMax = 1024;
 
 ir::ValueId root_of(const ir::Function& function, ir::ValueId view) {
   while (const auto* window = function.def_as<ir::Subview>(view)) view = window->base;
-  return view;
+  return ir::storage_of(function, view);
 }
 
 // By ValueId: the roots that a launch reads and writes.
@@ -38,6 +39,7 @@ Touched touched_by(const ir::Function& function, ir::RegionId body) {
     }
     if (const auto* read = std::get_if<ir::Read>(&data)) mark(out.read, read->view);
     if (const auto* write = std::get_if<ir::Write>(&data)) mark(out.written, write->view);
+    if (const auto* splat = std::get_if<ir::Splat>(&data)) mark(out.written, splat->view);
     if (const auto* load = std::get_if<ir::Load>(&data)) mark(out.read, load->view);
     if (const auto* scale = std::get_if<ir::Scale>(&data)) mark(out.read, scale->factors);
     if (const auto* store = std::get_if<ir::Store>(&data)) mark(out.written, store->view);

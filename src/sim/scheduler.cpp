@@ -16,6 +16,7 @@ void reset_warp(const Program& program, const Warp& host, Warp& warp) {
   warp.mask = warp.exists;
   warp.state = WarpState::kReady;
   warp.frames.clear();
+  warp.trips = 0;
   warp.groups.clear();
   warp.vars.resize(program.vars * kLanes);
   warp.values.resize(program.values * kLanes);

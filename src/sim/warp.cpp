@@ -1,9 +1,14 @@
 // One warp's interpreter: fetches instructions and keeps the masks of divergent control flow.
+#include <utility>
+
 #include "sim/access.h"
 
 namespace kiln::sim {
 
 namespace {
+
+// More than any program that ends needs: a loop that nothing ends would never be reported.
+constexpr std::uint64_t kTripsMax = 4'000'000;
 
 void enter(Warp& warp, const EnterPlan& plan) {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -48,10 +53,37 @@ std::uint32_t loop(Warp& warp, const LoopPlan& plan, const Instruction& at) {
 }
 
 std::uint32_t next(Warp& warp, const LoopPlan& plan, const Instruction& at) {
+  warp.mask |= std::exchange(warp.frames.back().otherwise, 0);
   for_each_lane(warp.mask, [&](std::uint32_t lane) { warp.var(plan.var, lane) += plan.step; });
   if (keep_looping(warp, plan, at.plan)) return at.target;
   leave_frame(warp);
   return warp.pc + 1;
+}
+
+std::uint32_t repeat(Machine& machine, Warp& warp, const Instruction& at) {
+  warp.mask |= std::exchange(warp.frames.back().otherwise, 0);
+  if (warp.mask != 0 && ++warp.trips > kTripsMax) {
+    report_at(machine, warp, ReportKind::kDeadlock,
+              format("a loop that does not end: warp {} has made {} trips", warp.index, kTripsMax),
+              format("the loop, in {}", thread_of_block_text(machine, warp, warp.first_lane())));
+    warp.mask = 0;
+  }
+  if (warp.mask != 0) return at.target;
+  leave_frame(warp);
+  return warp.pc + 1;
+}
+
+// Takes the lanes that are here out of what stands around, up to the loop or the kernel.
+std::uint32_t leave(Warp& warp, const LeavePlan& plan, const Instruction& at) {
+  const std::size_t depth = warp.frames.size();
+  const std::size_t frames = plan.how == Leave::kYield ? depth : plan.frames;
+  for (std::size_t i = depth - frames; i < depth; ++i) {
+    warp.frames[i].around &= ~warp.mask;
+    warp.frames[i].otherwise &= ~warp.mask;
+  }
+  if (plan.how == Leave::kContinue) warp.frames[depth - frames - 1].otherwise |= warp.mask;
+  warp.mask = 0;
+  return at.target;
 }
 
 std::uint32_t branch(Warp& warp, const Instruction& at) {
@@ -91,12 +123,17 @@ std::uint32_t inthreads(Warp& warp, const Participants& who, const Instruction& 
 }
 
 // Control flow: the next program counter.
-std::uint32_t jump(const Program& program, Warp& warp, const Instruction& at) {
+std::uint32_t jump(Machine& machine, Warp& warp, const Instruction& at) {
+  const Program& program = machine.program;
   switch (at.code) {
     case Code::kLoop: return loop(warp, program.loops[at.plan], at);
     case Code::kNext: return next(warp, program.loops[at.plan], at);
     case Code::kIf: return branch(warp, at);
     case Code::kElse: return otherwise(warp, at);
+    case Code::kForever: warp.frames.push_back({warp.mask, 0}); return warp.pc + 1;
+    case Code::kRepeat: return repeat(machine, warp, at);
+    case Code::kLeave: return leave(warp, program.leaves[at.plan], at);
+    case Code::kRejoin: return warp.mask != 0 ? warp.pc + 1 : at.target;
     case Code::kOnce: return once(warp, program.onces[at.plan], at);
     case Code::kInthreads: return inthreads(warp, program.regions[at.plan], at);
     case Code::kEnd: leave_frame(warp); return warp.pc + 1;
@@ -109,6 +146,7 @@ std::uint32_t jump(const Program& program, Warp& warp, const Instruction& at) {
     case Code::kElement:
     case Code::kCopy:
     case Code::kCopyWait:
+    case Code::kSplat:
     case Code::kBarrier:
     case Code::kFill:
     case Code::kLoad:
@@ -186,6 +224,9 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
     case Code::kCopyWait:
       execute_copy_wait(machine, warp, program.waits[at.plan]);
       return After::kTouchedMemory;
+    case Code::kSplat:
+      execute_splat(machine, warp, program.splats[at.plan]);
+      return After::kTouchedMemory;
     case Code::kLoad:
       execute_load(machine, warp, program.tiles[at.plan]);
       return After::kTouchedMemory;
@@ -217,6 +258,10 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
     case Code::kInthreads:
     case Code::kLoop:
     case Code::kNext:
+    case Code::kForever:
+    case Code::kRepeat:
+    case Code::kLeave:
+    case Code::kRejoin:
     case Code::kEnter: return After::kJump;
   }
   return After::kNext;
@@ -231,7 +276,7 @@ void run_warp(Machine& machine, Warp& warp) {
     const Instruction& at = machine.program.code[warp.pc];
     const After after = execute(machine, warp, at);
     if (after == After::kJump) {
-      warp.pc = jump(machine.program, warp, at);
+      warp.pc = jump(machine, warp, at);
       continue;
     }
     if (after == After::kAgain) return;

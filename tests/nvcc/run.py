@@ -54,13 +54,18 @@ def source_cases(name_filter):
     headers = [path for path in tree.files(".cuh") if path.parts[:2] == ("include", "kiln")]
     found = [(path, arch) for path in examples for arch in ARCHES]
     found += [(path, ARCHES[0]) for path in headers]
-    # The one with wgmma is for sm_90a.
-    found += [(path, ARCHES["wgmma" in (tree.ROOT / path).read_text(encoding="utf-8")]) for path in on_gpu]
+    found += [(path, ARCHES[needs_hopper(path)]) for path in on_gpu]
     return [
         (f"{path} for {arch}", partial(compile_source, path, arch))
         for path, arch in found
         if name_filter in str(path)
     ]
+
+
+def needs_hopper(path):
+    """Whether the program is one for sm_90a: it multiplies by warpgroups or copies in bulk."""
+    text = (tree.ROOT / path).read_text(encoding="utf-8")
+    return "wgmma" in text or "tma.cuh" in text
 
 
 def _run(argv, folder):

@@ -36,6 +36,31 @@ __device__ inline Window<T, R> window(T* array, const int (&shape)[R], const int
   return window(array, shape, origin, shape);
 }
 
+// The same in an array with any distances between its elements, in which `limits` say where it
+// ends.
+template <class T, int R>
+__device__ inline Window<T, R> strided_window(T* array, const int (&strides)[R],
+                                              const int (&origin)[R], const int (&limits)[R]) {
+  Window<T, R> out;
+  out.first = array;
+#pragma unroll
+  for (int d = 0; d < R; ++d) {
+    out.stride[d] = strides[d];
+    out.first += static_cast<long long>(origin[d]) * strides[d];
+    out.left[d] = limits[d] - origin[d];
+  }
+  return out;
+}
+
+// Element `index` of an array with any distances between its elements.
+template <class T, int R>
+__device__ inline T& strided_at(T* array, const int (&strides)[R], const int (&index)[R]) {
+  long long offset = 0;
+#pragma unroll
+  for (int d = 0; d < R; ++d) offset += static_cast<long long>(index[d]) * strides[d];
+  return array[offset];
+}
+
 // Element `index` of a dense row-major array.
 template <class T, int R>
 __device__ inline T& at(T* array, const int (&shape)[R], const int (&index)[R]) {

@@ -57,10 +57,22 @@ std::string attributes_text(const Kernel& kernel, const target::Arch& arch) {
   return out + format(" __cluster_dims__({}, {}, {})", blocks[0], blocks[1], blocks[2]);
 }
 
+// Aliases that the host part made are spelled again.
+void emit_outer_aliases(Kernel& kernel) {
+  for (std::uint32_t i = 0; i < kernel.function.ops.size(); ++i) {
+    const ir::Op& op = kernel.function.ops[ir::OpId{i}];
+    const auto* alias = std::get_if<ir::Alias>(&op.data);
+    if (alias != nullptr && kernel.uses.live_ops[i] && !kernel.uses.inside[i]) {
+      emit_op(kernel, op, *alias);
+    }
+  }
+}
+
 std::string kernel_text(Kernel& kernel, const target::Arch& arch) {
   const ir::Op& op = kernel.function.ops[kernel.plan.op];
   const auto& parallel = std::get<ir::Parallel>(op.data);
   kernel.out.open("");
+  emit_outer_aliases(kernel);
   emit_region(kernel, parallel.body);
   for (const std::string& line : meeting_closing(kernel)) kernel.out.line(line);
   std::string out =

@@ -4,6 +4,7 @@
 #include "emit/cuda/emit_op.h"
 #include "emit/cuda/instruction.h"
 #include "emit/cuda/lane_map.h"
+#include "ir/strides.h"
 #include "target/descriptor.h"
 #include "target/fragment.h"
 #include "target/sparse.h"
@@ -179,7 +180,8 @@ void emit_descriptor(Kernel& kernel, const ir::Load& load) {
   const ir::ViewType& root = kernel.function.view_type(view.root);
   const std::vector<Expr> extents(root.shape.begin(), root.shape.end() - 1);
   const std::vector<Expr> leading(view.origin.begin(), view.origin.end() - 1);
-  const auto& alloc = *kernel.function.def_as<ir::Alloc>(view.root);
+  const auto& alloc =
+      *kernel.function.def_as<ir::Alloc>(ir::storage_of(kernel.function, view.root));
   const auto distances = target::encoded_distances(
       {.leading = load.leading, .stride = load.stride, .swizzle = alloc.swizzle},
       load.major == ir::Major::kCol);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "emit/cuda/emit_op.h"
+#include "ir/strides.h"
 
 namespace kiln::emit {
 
@@ -43,6 +44,13 @@ void fill_buffer(Kernel& kernel, const Op& op, const ir::Alloc& alloc) {
   }
 }
 
+std::string tile_declaration(DType dtype, const TileShape& shape, const ir::Alloc& alloc,
+                             const std::string& name) {
+  return format("const kiln::Tile<{}, {}, {}{}> {}(smem + {});", type_name(dtype), shape.rows,
+                shape.cols, alloc.swizzle == 0 ? "" : format(", {}", alloc.swizzle), name,
+                alloc.offset);
+}
+
 void declare_view(Kernel& kernel, const Op& op, const ir::Alloc& alloc) {
   const ViewType& view = kernel.function.view_type(op.result);
   const TileShape shape = tile_shape(view);
@@ -51,9 +59,7 @@ void declare_view(Kernel& kernel, const Op& op, const ir::Alloc& alloc) {
   switch (view.space) {
     case ir::Space::kShared:
       kernel.requirements.headers.insert("tile.cuh");
-      kernel.out.line(format("const kiln::Tile<{}, {}, {}{}> {}(smem + {});", type, shape.rows,
-                             shape.cols, alloc.swizzle == 0 ? "" : format(", {}", alloc.swizzle),
-                             name, alloc.offset));
+      kernel.out.line(tile_declaration(view.dtype, shape, alloc, name));
       break;
     case ir::Space::kLocal:
       kernel.out.line(format("{} {}[{}];", type, name, shape.rows * shape.cols));
@@ -80,6 +86,26 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Alloc& alloc) {
 
 void emit_op(Kernel&, const Op&, const ir::Subview&) {}  // spelled by whoever uses it
 
+void emit_op(Kernel& kernel, const Op& op, const ir::Alias& alias) {
+  const ViewType& view = kernel.function.view_type(op.result);
+  const std::string& name = kernel.name(op.result);
+  const std::string& base = kernel.name(alias.base);
+  if (view.space != ir::Space::kShared) {
+    const bool constant =
+        view.space == ir::Space::kGlobal && !kernel.uses.written_roots[op.result.index];
+    kernel.out.line(format("{}{}* const {} = {}{};", constant ? "const " : "",
+                           type_name(view.dtype), name, base,
+                           alias.offset.is(0) ? "" : " + " + kernel.wide_text(alias.offset)));
+    return;
+  }
+  kernel.requirements.headers.insert("tile.cuh");
+  const auto& alloc = *kernel.function.def_as<ir::Alloc>(alias.base);
+  TileShape shape = tile_shape(view);
+  // The panels of a swizzled tile have all of its rows.
+  if (alloc.swizzle != 0) shape.rows = tile_shape(kernel.function.view_type(alias.base)).rows;
+  kernel.out.line(tile_declaration(view.dtype, shape, alloc, name));
+}
+
 void emit_op(Kernel& kernel, const Op&, const ir::Write& write) {
   const ir::ResolvedView view = ir::resolve_view(kernel.function, write.view);
   const std::string target = element(kernel, view, write.index);
@@ -98,11 +124,12 @@ struct CopySides {
   std::vector<std::int64_t> dst_guarded;
 };
 
-// Where one side is smaller than the other, its own extent is one more limit.
-void limit_smaller(const ViewType& small, const ViewType& large, ir::ResolvedView& view,
+// Where one side is smaller than the other, its own extent is one more limit. `large`: the other
+// side's extents in the order of this side's dimensions.
+void limit_smaller(const ViewType& small, const std::vector<Expr>& large, ir::ResolvedView& view,
                    std::vector<std::int64_t>& guarded) {
   for (std::size_t d = 0; d < small.shape.size(); ++d) {
-    if (small.shape[d] == large.shape[d]) continue;
+    if (small.shape[d] == large[d]) continue;
     const std::size_t root_dim = view.dropped + d;
     view.limits[root_dim].push_back(view.origin[root_dim] + small.shape[d]);
     const auto dim = static_cast<std::int64_t>(d);
@@ -121,8 +148,15 @@ CopySides copy_sides(const ir::Function& function, const ir::Copy& copy) {
   const bool tile_is_dst = sides.dst_type.space != ir::Space::kGlobal;
   sides.src_guarded = tile_is_dst ? copy.guarded : copy.tile_guarded;
   sides.dst_guarded = tile_is_dst ? copy.tile_guarded : copy.guarded;
-  limit_smaller(sides.src_type, sides.dst_type, sides.src, sides.src_guarded);
-  limit_smaller(sides.dst_type, sides.src_type, sides.dst, sides.dst_guarded);
+  std::vector<Expr> dst_shape = sides.dst_type.shape;
+  std::vector<Expr> src_shape = sides.src_type.shape;
+  for (std::size_t d = 0; d < copy.permutation.size(); ++d) {
+    const auto of_src = static_cast<std::size_t>(copy.permutation[d]);
+    dst_shape[of_src] = sides.dst_type.shape[d];
+    src_shape[d] = sides.src_type.shape[of_src];
+  }
+  limit_smaller(sides.src_type, dst_shape, sides.src, sides.src_guarded);
+  limit_smaller(sides.dst_type, src_shape, sides.dst, sides.dst_guarded);
   return sides;
 }
 
@@ -157,6 +191,11 @@ std::string window_text(Kernel& kernel, const ir::ResolvedView& view,
   for (const std::int64_t dim : guarded) {
     const std::size_t d = view.dropped + static_cast<std::size_t>(dim);
     for (const Expr& limit : view.limits[d]) limits[d] = min(limits[d], limit);
+  }
+  const auto* alias = kernel.function.def_as<ir::Alias>(view.root);
+  if (alias != nullptr && !alias->strides.empty()) {
+    return format("kiln::strided_window({}, {}, {}, {})", kernel.name(view.root),
+                  kernel.braced(alias->strides), kernel.braced(view.origin), kernel.braced(limits));
   }
   return format("kiln::window({}, {}, {}{})", kernel.name(view.root), kernel.braced(root.shape),
                 kernel.braced(view.origin),
@@ -202,9 +241,13 @@ void emit_vectors(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) 
 void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
   const std::vector<Expr>& shape = sides.dst_type.shape;
   const std::vector<Expr> index = unflatten(shape, Expr::var(kernel.counter));
-  const std::string src = element(kernel, sides.src, index);
+  std::vector<Expr> from = index;
+  for (std::size_t d = 0; d < copy.permutation.size(); ++d) {
+    from[static_cast<std::size_t>(copy.permutation[d])] = index[d];
+  }
+  const std::string src = element(kernel, sides.src, from);
   const std::string dst = element(kernel, sides.dst, index);
-  const std::string readable = inside(kernel, sides.src, index, sides.src_guarded);
+  const std::string readable = inside(kernel, sides.src, from, sides.src_guarded);
   const std::string writable = inside(kernel, sides.dst, index, sides.dst_guarded);
   std::string each = readable.empty() ? format("{} = {};", dst, src)
                                       : format("{} = {} ? {} : kiln::zero<{}>();", dst, readable,
@@ -232,6 +275,10 @@ void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides)
 // source.
 bool is_vector_copy(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
   if (copy.engine == ir::CopyEngine::kPerThread || !copy.tile_guarded.empty()) return false;
+  if (!copy.permutation.empty() || !ir::rows_are_dense(kernel.function, sides.src.root) ||
+      !ir::rows_are_dense(kernel.function, sides.dst.root)) {
+    return false;
+  }
   if (sides.src_type.space == ir::Space::kGlobal && sides.dst_type.space == ir::Space::kShared) {
     return rows_follow(kernel, sides.dst, sides.dst_type);
   }
@@ -241,6 +288,27 @@ bool is_vector_copy(Kernel& kernel, const ir::Copy& copy, const CopySides& sides
 }
 
 }  // namespace
+
+void emit_op(Kernel& kernel, const Op&, const ir::Splat& splat) {
+  const ViewType& type = kernel.function.view_type(splat.view);
+  const ir::ResolvedView view = ir::resolve_view(kernel.function, splat.view);
+  const std::vector<Expr> index = unflatten(type.shape, Expr::var(kernel.counter));
+  const std::string target = element(kernel, view, index);
+  const std::string writable = inside(kernel, view, index, splat.guarded);
+  const std::string each =
+      format("{}{} = {};", writable.empty() ? std::string() : format("if ({}) ", writable), target,
+             scalar(kernel, splat.value).text);
+  const std::string& i = kernel.name(kernel.counter);
+  if (splat.unit == 1) {
+    if (elements(type.shape).constant()) kernel.out.line("#pragma unroll");
+    element_loop(kernel, Expr(0), "++" + i, elements(type.shape), each);
+    return;
+  }
+  const std::string step =
+      splat.threads == 0 ? std::string("blockDim.x") : format("{}", splat.threads);
+  element_loop(kernel, kernel.thread_in(splat.unit) - Expr(splat.first),
+               format("{} += {}", i, step), elements(type.shape), each);
+}
 
 void emit_op(Kernel& kernel, const Op&, const ir::Copy& copy) {
   if (copy.engine == ir::CopyEngine::kBulk) return emit_bulk_copy(kernel, copy);

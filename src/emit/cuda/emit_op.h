@@ -7,8 +7,8 @@
 
 namespace kiln::emit {
 
-// All live operations of a region, in order.
-void emit_region(Kernel& kernel, ir::RegionId region);
+// All live operations of a region, in order, but for one where `skipped` is valid.
+void emit_region(Kernel& kernel, ir::RegionId region, ir::OpId skipped = {});
 
 // A scalar value as an expression: its name, or the spelling of its operation where it was inlined.
 [[nodiscard]] Spelled scalar(Kernel& kernel, ir::ValueId value);
@@ -19,6 +19,10 @@ void emit_op(Kernel& kernel, const ir::Op& op, const ir::For& loop);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::If& branch);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Once& once);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Return& ret);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Loop& loop);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Break& jump);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Continue& jump);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Yield& jump);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Barrier& barrier);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::CopyWait& wait);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::MmaFence& fence);
@@ -36,7 +40,9 @@ void emit_op(Kernel& kernel, const ir::Op& op, const ir::BulkWait& wait);
 // Memory.
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Alloc& alloc);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Subview& subview);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Alias& alias);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Copy& copy);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Splat& splat);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Write& write);
 // Matrix unit.
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Fill& fill);
@@ -59,14 +65,6 @@ void emit_op(Kernel& kernel, const ir::Op& op, const ir::Choose& choose);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Get& get);
 
 // What the rest of the pipeline does not make yet.
-inline void emit_op(Kernel&, const ir::Op&, const ir::Loop&) { KILN_UNREACHABLE("not emitted"); }
-inline void emit_op(Kernel&, const ir::Op&, const ir::Break&) { KILN_UNREACHABLE("not emitted"); }
-inline void emit_op(Kernel&, const ir::Op&, const ir::Continue&) {
-  KILN_UNREACHABLE("not emitted");
-}
-inline void emit_op(Kernel&, const ir::Op&, const ir::Yield&) { KILN_UNREACHABLE("not emitted"); }
-inline void emit_op(Kernel&, const ir::Op&, const ir::Alias&) { KILN_UNREACHABLE("not emitted"); }
-inline void emit_op(Kernel&, const ir::Op&, const ir::Splat&) { KILN_UNREACHABLE("not emitted"); }
 inline void emit_op(Kernel&, const ir::Op&, const ir::Future&) { KILN_UNREACHABLE("not emitted"); }
 inline void emit_op(Kernel&, const ir::Op&, const ir::FutureWait&) {
   KILN_UNREACHABLE("not emitted");

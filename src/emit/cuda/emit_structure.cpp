@@ -10,10 +10,11 @@ using ir::Op;
 
 namespace {
 
-// The operations of a region that have text of their own.
-std::vector<const Op*> spelled_ops(const Kernel& kernel, ir::RegionId region) {
+// The operations of a region that have text of their own, but for one.
+std::vector<const Op*> spelled_ops(const Kernel& kernel, ir::RegionId region, ir::OpId skipped) {
   std::vector<const Op*> out;
   for (const ir::OpId id : kernel.function.regions[region].ops) {
+    if (id == skipped) continue;
     const Op& op = kernel.function.ops[id];
     const bool inlined = op.result.valid() && kernel.inlined[op.result.index];
     const bool silent = op.kind() == ir::OpKind::kSubview || op.kind() == ir::OpKind::kEvent;
@@ -24,8 +25,8 @@ std::vector<const Op*> spelled_ops(const Kernel& kernel, ir::RegionId region) {
 
 }  // namespace
 
-void emit_region(Kernel& kernel, ir::RegionId region) {
-  const std::vector<const Op*> ops = spelled_ops(kernel, region);
+void emit_region(Kernel& kernel, ir::RegionId region, ir::OpId skipped) {
+  const std::vector<const Op*> ops = spelled_ops(kernel, region, skipped);
   std::vector<const Op*> siblings;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Op& op = *ops[i];
@@ -97,6 +98,45 @@ void emit_op(Kernel& kernel, const Op&, const ir::Once& once) {
   emit_region(kernel, once.body);
   kernel.out.close();
 }
+
+namespace {
+
+// The loop's first statement, where it leaves the loop unless something is true that needs no
+// statement of its own.
+struct LoopTest {
+  ir::OpId branch;
+  ir::ValueId goes_on;
+};
+LoopTest test_of(const Kernel& kernel, const ir::Loop& loop) {
+  for (const ir::OpId id : kernel.function.regions[loop.body].ops) {
+    const Op& op = kernel.function.ops[id];
+    if (!kernel.uses.live_ops[id.index]) continue;
+    if (op.result.valid() && kernel.inlined[op.result.index]) continue;
+    const auto* branch = std::get_if<ir::If>(&op.data);
+    if (branch == nullptr || branch->else_body.valid()) return {};
+    const std::vector<ir::OpId>& ops = kernel.function.regions[branch->then_body].ops;
+    const bool leaves = ops.size() == 1 && kernel.function.ops[ops[0]].kind() == ir::OpKind::kBreak;
+    const auto* ends = kernel.function.def_as<ir::Unary>(branch->condition);
+    const bool negated = ends != nullptr && ends->kind == ir::UnaryKind::kNot &&
+                         kernel.inlined[branch->condition.index];
+    return leaves && negated ? LoopTest{id, ends->operand} : LoopTest{};
+  }
+  return {};
+}
+
+}  // namespace
+
+void emit_op(Kernel& kernel, const Op&, const ir::Loop& loop) {
+  const LoopTest test = test_of(kernel, loop);
+  const bool tested = test.branch.valid();
+  kernel.out.open(format("while ({}) {{", tested ? scalar(kernel, test.goes_on).text : "true"));
+  emit_region(kernel, loop.body, test.branch);
+  kernel.out.close();
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::Break&) { kernel.out.line("break;"); }
+void emit_op(Kernel& kernel, const Op&, const ir::Continue&) { kernel.out.line("continue;"); }
+void emit_op(Kernel& kernel, const Op&, const ir::Yield&) { kernel.out.line("return;"); }
 
 void emit_op(Kernel&, const Op&, const ir::Return&) {
   KILN_UNREACHABLE("a return inside a kernel");

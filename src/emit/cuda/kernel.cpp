@@ -111,6 +111,23 @@ Spelled Kernel::spelled(const Expr& expr) {
   return out;
 }
 
+std::string Kernel::wide_text(const Expr& expr) {
+  if (expr.constant()) return text(expr);
+  // Each product by itself, so that none is computed in 32 bits.
+  std::vector<std::string> terms;
+  for (const ir::Term& term : expr.terms()) {
+    std::string product = format("{}LL", term.coefficient);
+    for (const ir::Atom& atom : term.atoms) {
+      const Expr next = atom.kind == ir::AtomKind::kVar
+                            ? Expr::var(atom.var)
+                            : ir::make_atom(atom.kind, *atom.left, *atom.right);
+      product += " * " + bracketed(spelled(next), Binding::kUnary);
+    }
+    terms.push_back(std::move(product));
+  }
+  return format("({})", join(terms, " + ", [](const std::string& term) { return term; }));
+}
+
 std::string Kernel::braced(const std::vector<Expr>& exprs) {
   const auto wide = [&](VarId var) {
     return std::ranges::any_of(plan.slots,
@@ -168,9 +185,15 @@ std::string Kernel::element(ValueId root, const std::vector<Expr>& index) {
     }
     case ir::Space::kGlobal: break;
   }
-  if (index.size() == 1) return format("{}[{}]", name(root), text(index[0]));
+  const auto* alias = function.def_as<ir::Alias>(root);
+  const bool strided = alias != nullptr && !alias->strides.empty();
+  if (index.size() == 1) {
+    const Expr place = strided ? index[0] * alias->strides[0] : index[0];
+    return format("{}[{}]", name(root), text(place));
+  }
   requirements.headers.insert("window.cuh");
-  return format("kiln::at({}, {}, {})", name(root), braced(view.shape), braced(index));
+  return format("kiln::{}({}, {}, {})", strided ? "strided_at" : "at", name(root),
+                braced(strided ? alias->strides : view.shape), braced(index));
 }
 
 namespace {

@@ -63,6 +63,8 @@ struct Kernel {
 
   [[nodiscard]] Spelled spelled(const ir::Expr& expr);
   [[nodiscard]] std::string text(const ir::Expr& expr) { return spelled(expr).text; }
+  // The same computed in 64 bits: a distance between elements.
+  [[nodiscard]] std::string wide_text(const ir::Expr& expr);
   // An integer list "{M, K}", every element an int.
   [[nodiscard]] std::string braced(const std::vector<ir::Expr>& exprs);
   [[nodiscard]] const std::string& name(ir::ValueId value) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/reflect.h"
+#include "ir/strides.h"
 
 namespace kiln::emit {
 
@@ -31,6 +32,7 @@ ValueId written_view(const Op& op) {
   if (const auto* write = std::get_if<ir::Write>(&op.data)) return write->view;
   if (const auto* copy = std::get_if<ir::Copy>(&op.data)) return copy->dst;
   if (const auto* store = std::get_if<ir::Store>(&op.data)) return store->view;
+  if (const auto* splat = std::get_if<ir::Splat>(&op.data)) return splat->view;
   return {};
 }
 
@@ -114,7 +116,9 @@ class Marker {
     }
     const ValueId written = written_view(op);
     if (written.valid()) {
-      out_.written_roots[ir::resolve_view(function_, written).root.index] = true;
+      const ValueId root = ir::resolve_view(function_, written).root;
+      out_.written_roots[root.index] = true;
+      out_.written_roots[ir::storage_of(function_, root).index] = true;
     }
   }
 
@@ -137,7 +141,8 @@ class Marker {
   bool comes_along(OpId def) const {
     if (out_.inside[def.index]) return true;
     const OpKind kind = function_.ops[def].kind();
-    return kind == OpKind::kSubview || kind == OpKind::kConst || kind == OpKind::kIndex;
+    return kind == OpKind::kSubview || kind == OpKind::kAlias || kind == OpKind::kConst ||
+           kind == OpKind::kIndex;
   }
 
   void mark_shape(ValueId value) {
@@ -219,7 +224,8 @@ class Inliner {
     if (ir::is_pure(op.kind())) return true;
     return std::all_of(ops.begin() + at + 1, ops.begin() + user, [&](OpId between) {
       const OpKind kind = function_.ops[between].kind();
-      return ir::is_pure(kind) || is_read(kind) || kind == OpKind::kSubview;
+      return ir::is_pure(kind) || is_read(kind) || kind == OpKind::kSubview ||
+             kind == OpKind::kAlias;
     });
   }
 

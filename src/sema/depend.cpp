@@ -1,0 +1,124 @@
+#include "sema/depend.h"
+
+#include "ir/reflect.h"
+
+namespace kiln::sema {
+
+namespace {
+
+class Collector {
+ public:
+  explicit Collector(const ir::Function& function) : function_(function) {}
+
+  void expr(const ir::Expr& expr) {
+    std::vector<ir::VarId> vars;
+    expr.collect_vars(vars);
+    for (const ir::VarId var : vars) variable(var);
+  }
+  [[nodiscard]] Dependence take() { return std::move(out_); }
+
+ private:
+  void variable(ir::VarId var) {
+    if (function_.vars[var].kind != ir::VarKind::kBound) {
+      out_.vars.insert(var);
+      return;
+    }
+    if (!bound_.insert(var).second) return;
+    for (const ir::Op& op : function_.ops) {
+      const auto* bind = std::get_if<ir::Bind>(&op.data);
+      if (bind != nullptr && bind->var == var) value(bind->value);
+    }
+  }
+  void value(ir::ValueId id) {
+    if (!id.valid() || !function_.values[id].def.valid()) return;
+    const ir::Op& op = function_.ops[function_.values[id].def];
+    if (const auto* get = std::get_if<ir::Get>(&op.data)) {
+      out_.cells.insert(get->cell);
+      return;
+    }
+    if (const auto* read = std::get_if<ir::Read>(&op.data)) {
+      const ir::ResolvedView view = ir::resolve_view(function_, read->view);
+      out_.per_thread |= function_.view_type(view.root).space == ir::Space::kLocal;
+      for (const ir::Expr& origin : view.origin) expr(origin);
+      for (const ir::Expr& index : read->index) expr(index);
+      return;
+    }
+    ir::for_each_expr(op, [&](const ir::Expr& inner) { expr(inner); });
+    ir::for_each_operand(op, [&](std::string_view, ir::ValueId operand) { value(operand); });
+  }
+
+  const ir::Function& function_;
+  Dependence out_;
+  std::set<ir::VarId> bound_;
+};
+
+}  // namespace
+
+Dependence dependence_of(const ir::Function& function, const std::vector<ir::Expr>& exprs) {
+  Collector collector(function);
+  for (const ir::Expr& expr : exprs) collector.expr(expr);
+  return collector.take();
+}
+
+namespace {
+
+// Whether two values are computed alike, from the same cells without an assignment between.
+class Comparison {
+ public:
+  explicit Comparison(const ir::Function& function) : function_(function) {}
+
+  [[nodiscard]] bool same(ir::ValueId a, ir::ValueId b) const {
+    if (a == b) return true;
+    if (!a.valid() || !b.valid() || !(function_.type(a) == function_.type(b))) return false;
+    const ir::OpId first = function_.values[a].def;
+    const ir::OpId second = function_.values[b].def;
+    if (!first.valid() || !second.valid()) return false;
+    const ir::OpData& left = function_.ops[first].data;
+    const ir::OpData& right = function_.ops[second].data;
+    if (left.index() != right.index()) return false;
+    if (const auto* get = std::get_if<ir::Get>(&left)) {
+      return get->cell == std::get<ir::Get>(right).cell && !is_set(get->cell, first, second);
+    }
+    if (const auto* constant = std::get_if<ir::Const>(&left)) {
+      return constant->value == std::get<ir::Const>(right).value;
+    }
+    if (const auto* index = std::get_if<ir::Index>(&left)) {
+      return index->expr == std::get<ir::Index>(right).expr;
+    }
+    if (const auto* cast = std::get_if<ir::Cast>(&left)) {
+      return same(cast->operand, std::get<ir::Cast>(right).operand);
+    }
+    const auto* binary = std::get_if<ir::Binary>(&left);
+    if (binary == nullptr) return false;
+    const auto& other = std::get<ir::Binary>(right);
+    return binary->kind == other.kind && same(binary->left, other.left) &&
+           same(binary->right, other.right);
+  }
+
+ private:
+  // Operations are numbered in the order of the program while it is read.
+  [[nodiscard]] bool is_set(ir::ValueId cell, ir::OpId from, ir::OpId to) const {
+    for (std::uint32_t i = from.index + 1; i < to.index; ++i) {
+      const auto* set = std::get_if<ir::Set>(&function_.ops[ir::OpId{i}].data);
+      if (set != nullptr && set->cell == cell) return true;
+    }
+    return false;
+  }
+
+  const ir::Function& function_;
+};
+
+}  // namespace
+
+std::optional<ir::VarId> bound_before(const ir::Function& function, ir::RegionId region,
+                                      ir::ValueId value) {
+  const Comparison comparison(function);
+  const std::vector<ir::OpId>& ops = function.regions[region].ops;
+  for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+    const auto* bind = std::get_if<ir::Bind>(&function.ops[*op].data);
+    if (bind != nullptr && comparison.same(bind->value, value)) return bind->var;
+  }
+  return std::nullopt;
+}
+
+}  // namespace kiln::sema
