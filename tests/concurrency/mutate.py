@@ -137,11 +137,17 @@ def _operands(source, s, word):
 
 
 def _drop_operand(source, s, word):
+    """Without the statement if it names one thing, else without each. Threads' own copies land in their order:
+    a wait for the youngest is a wait for all, so of those the last is left out."""
     operands = _operands(source, s, word)
     if len(operands) == 1:
         yield _drop(s)
         return
+    events = list(source.references(s, source.events))
+    in_order = not events and not re.search(r"\btma\.", source.clean)
     for index, (start, end) in enumerate(operands):
+        if in_order and index + 1 < len(operands):
+            continue
         if index == 0:
             yield _replace(start, operands[1][0], "")
         else:
@@ -149,9 +155,10 @@ def _drop_operand(source, s, word):
 
 
 def _uses_before(source, s):
-    """The last statement in front of it that does something with memory."""
+    """The last statement in front of it that does something with shared memory (a warp's product does not)."""
     for one in reversed(source.before(s)):
-        if one.kind in _USES + ("foreach", "other", "if"):
+        in_registers = one.kind == "product" and "group-4" not in source.clean
+        if one.kind in _USES + ("foreach", "other", "if") and not in_registers:
             return one
     return None
 
@@ -174,7 +181,9 @@ def drop_barrier(source):
 
 
 def drop_commit(source):
-    yield from map(_drop, source.of("commit"))
+    """Where the program waits by itself; elsewhere the compiler waits, with `mma.commit` or without."""
+    if source.of("mma_wait"):
+        yield from map(_drop, source.of("commit"))
 
 
 def drop_product_wait(source):
@@ -268,8 +277,8 @@ def early_barrier(source):
 
 
 def early_commit(source):
-    """A group is closed before its products."""
-    for s in source.of("commit"):
+    """A group is closed before its products, where the program waits by itself."""
+    for s in source.of("commit") if source.of("mma_wait") else []:
         before = [one for one in source.before(s) if one.kind in ("foreach", "product")]
         if before:
             yield _move(source, s, before[-1].start)
@@ -334,8 +343,10 @@ def _shifted(source, s, names, by):
 
 def wrong_slot(source):
     """The next slot of an event, where it is waited for, triggered or bound to a copy."""
+    bootstraps = [s for s, *_ in _bootstraps(source)]  # in another order, all the same
     for s in source.of("wait", "trigger", "copy"):
-        yield from _shifted(source, s, source.events, 1)
+        if s not in bootstraps:
+            yield from _shifted(source, s, source.events, 1)
 
 
 def wrong_stage(source):
@@ -576,6 +587,8 @@ def program_mutants(kernel, program):
     lines = program.split("\n")
     for word, pattern in _INFERRED.items():
         places = [n for n, line in enumerate(lines) if re.match(r"\s*" + pattern, line)]
+        # Of waits behind each other the last, for the fewest copies, is the one that counts.
+        places = [n for n in places if "wait" not in word or lines[n].split()[0] not in lines[n + 1].split()[:1]]
         for count, place in enumerate(places, 1):
             text = "\n".join(lines[:place] + lines[place + 1 :])
             yield Mutant(f"{kernel.name}:ir:{word}:{count}", word, text, ".kir")

@@ -15,7 +15,7 @@ _LEVEL = re.compile(r":\s*(?:block|cluster|group-4|group|thread)\b")
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
 
 
-@dataclass
+@dataclass(eq=False)
 class Statement:
     kind: str  # a word: wait, trigger, sync, copy, event, shared, swap, ..., or foreach, if, ...
     start: int
