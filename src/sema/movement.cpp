@@ -318,8 +318,7 @@ void place_copy(Sema& sema, Transfer& transfer) {
 
 bool check_place(Sema& sema, const Transfer& transfer) {
   const ir::Level level = transfer.level;
-  const bool into_shared =
-      sema.function.view_type(transfer.copy.dst).space == ir::Space::kShared;
+  const bool into_shared = sema.function.view_type(transfer.copy.dst).space == ir::Space::kShared;
   if (level != ir::Level::kBlock && into_shared &&
       level_of(sema, transfer.copy.dst) == ir::Level::kBlock) {
     (void)sema.diags.report<diag::CopyInnerShared>(transfer.stmt.word_span, level_name(level))
@@ -340,7 +339,8 @@ void emit_issued(Sema& sema, Transfer transfer) {
   if (named && !copy.event.valid() && !sema.plan.completes.contains(name)) {
     Handle& handle = sema.handles[*transfer.handle];
     if (!handle.future.valid()) {
-      handle.future = emit_value(sema, ir::Future{.name = name}, transfer.span, ir::FutureType{}, name);
+      handle.future =
+          emit_value(sema, ir::Future{.name = name}, transfer.span, ir::FutureType{}, name);
     }
     copy.future = handle.future;
   }

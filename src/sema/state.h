@@ -51,12 +51,12 @@ struct EventInfo {
 // Names of copies that `swap`, `rotate` or `select` connect share one array of buffers. Each name
 // holds the number of its buffer, in a cell when names change places.
 struct Rotation {
-  std::size_t names = 0;    // and buffers
-  bool exchanges = false;   // else the numbers are fixed
-  ir::ValueId array;        // [names, shape...]; the first copy says which shape
+  std::size_t names = 0;   // and buffers
+  bool exchanges = false;  // else the numbers are fixed
+  ir::ValueId array;       // [names, shape...]; the first copy says which shape
   bool typed = false;
-  ir::ValueId event = {};   // of bulk copies that are waited for by name: a slot for each buffer
-  bool waited = false;      // under one of its names
+  ir::ValueId event = {};  // of bulk copies that are waited for by name: a slot for each buffer
+  bool waited = false;     // under one of its names
 };
 
 // A name that a copy gave, or that waits for one (`dma.any`).
@@ -73,12 +73,12 @@ struct Handle {
   Kind kind = Kind::kPlaceholder;
   bool is_placeholder = false;  // began as one
   bool rotates = false;
-  std::size_t rotation = 0;     // its Rotation, if it rotates
-  std::int64_t position = 0;    // the buffer it starts with
-  ir::ValueId cell = {};        // the buffer it has, if names are exchanged
-  ir::ValueId future = {};      // kIssued
-  ir::ValueId event = {};       // kLoad, waited for by name: of its own
-  std::string completes = {};   // the event it completes instead
+  std::size_t rotation = 0;    // its Rotation, if it rotates
+  std::int64_t position = 0;   // the buffer it starts with
+  ir::ValueId cell = {};       // the buffer it has, if names are exchanged
+  ir::ValueId future = {};     // kIssued
+  ir::ValueId event = {};      // kLoad, waited for by name: of its own
+  std::string completes = {};  // the event it completes instead
   std::vector<ir::OpId> copies = {};
   std::vector<ir::RegionId> regions = {};  // where they stand
   bool used = false;                       // as an operand of `swap` or `rotate`
@@ -88,10 +88,10 @@ struct Handle {
 
 // What the text of a function says about names before they are declared.
 struct NamePlan {
-  std::map<std::string, std::size_t> group = {};        // names that share buffers
+  std::map<std::string, std::size_t> group = {};  // names that share buffers
   std::vector<std::vector<std::string>> groups = {};
-  std::vector<bool> exchanges = {};                     // by group
-  std::map<std::string, std::string> completes = {};    // `trigger e after f`: f -> "e"
+  std::vector<bool> exchanges = {};                   // by group
+  std::map<std::string, std::string> completes = {};  // `trigger e after f`: f -> "e"
 };
 
 // A register tile: what is known so far, patched when the `mma` that uses it is seen.
