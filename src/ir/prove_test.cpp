@@ -7,8 +7,8 @@ namespace kiln::ir {
 namespace {
 
 // A function with a dimension N, a scalar s, a block axis b < cdiv(N, 16), a group axis w < 4, a
-// thread axis t < 32, a loop i < 8 and one of a run-time length, and bound integers of each kind, one
-// of which has an extent.
+// thread axis t < 32, a loop i < 8 and one of a run-time length, and bound integers of each kind,
+// one of which has an extent.
 const Function& sample() {
   static const Module module = parsed(R"(module arch=sm_80 form=tile
 

@@ -46,8 +46,7 @@ std::string nearest_text(std::int64_t bytes, std::int64_t size) {
 
 bool check_inner(Sema& sema, const Transfer& transfer) {
   const ir::Copy& copy = transfer.copy;
-  const ir::ViewType& tile =
-      sema.function.view_type(is_load(sema, copy) ? copy.dst : copy.src);
+  const ir::ViewType& tile = sema.function.view_type(is_load(sema, copy) ? copy.dst : copy.src);
   const std::int64_t size = size_bytes(tile.dtype);
   const auto inner = tile.shape.back().constant();
   if (!inner) {
@@ -82,9 +81,8 @@ bool check_pitch(Sema& sema, const Transfer& transfer, const ir::ResolvedView& g
         .emit();
     return false;
   }
-  const std::string message =
-      format("rows of `{}` must be multiples of {} bytes for `{}`", view_name(sema, global.root),
-             kAlignment, transfer.word);
+  const std::string message = format("rows of `{}` must be multiples of {} bytes for `{}`",
+                                     view_name(sema, global.root), kAlignment, transfer.word);
   auto& checks = sema.function.checks;
   const bool there = std::any_of(checks.begin(), checks.end(), [&](const ir::EntryCheck& check) {
     return check.message == message;
@@ -114,8 +112,7 @@ bool check_limits(Sema& sema, const Transfer& transfer, const ir::ResolvedView& 
         return false;
       }
       (void)sema.diags
-          .report<diag::TmaExtents>(transfer.stmt.word_span, transfer.word,
-                                    text(sema, there))
+          .report<diag::TmaExtents>(transfer.stmt.word_span, transfer.word, text(sema, there))
           .help("use `dma.copy` for tiles whose extents the kernel computes")
           .emit();
       return false;
@@ -140,9 +137,9 @@ bool check_bulk_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view wo
   const bool evicts = stmt.eviction != ast::Eviction::kNone;
   if (evicts && (stmt.multicast || stmt.op == ast::MoveOp::kCopy)) {
     (void)sema.diags
-        .report<diag::TmaModifier>(stmt.word_span, format(".{}", spelling(stmt.eviction)),
-                                   stmt.multicast ? std::string_view("`.multicast`")
-                                                  : std::string_view("`tma.copy`"))
+        .report<diag::TmaModifier>(
+            stmt.word_span, format(".{}", spelling(stmt.eviction)),
+            stmt.multicast ? std::string_view("`.multicast`") : std::string_view("`tma.copy`"))
         .help("{}", stmt.multicast ? "leave one of them out" : "use `tma.load`")
         .emit();
     return false;

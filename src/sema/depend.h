@@ -10,9 +10,9 @@
 namespace kiln::sema {
 
 struct Dependence {
-  std::set<ir::VarId> vars;       // of loops, parallels and the launch
-  std::set<ir::ValueId> cells;    // mutable scalars that were read
-  bool per_thread = false;        // on something else of each thread, such as local memory
+  std::set<ir::VarId> vars;     // of loops, parallels and the launch
+  std::set<ir::ValueId> cells;  // mutable scalars that were read
+  bool per_thread = false;      // on something else of each thread, such as local memory
 };
 
 [[nodiscard]] Dependence dependence_of(const ir::Function& function,

@@ -65,12 +65,13 @@ bool check_slot(Sema& sema, const Element& index, Span span, std::size_t dimensi
   const auto most = ir::upper_bound(sema.function, index.value);
   const auto largest = most ? most->constant() : std::nullopt;
   const auto constant = index.value.constant();
-  const bool outside = (constant && *constant < 0) || (least && *least >= extent) ||
-                       (largest && *largest >= extent);
+  const bool outside =
+      (constant && *constant < 0) || (least && *least >= extent) || (largest && *largest >= extent);
   if (!outside) return true;
   (void)sema.diags
-      .report<diag::EventSlot>(span, text(sema, constant ? index.value : ir::Expr(largest.value_or(extent))),
-                               dimension, info.name, extent)
+      .report<diag::EventSlot>(
+          span, text(sema, constant ? index.value : ir::Expr(largest.value_or(extent))), dimension,
+          info.name, extent)
       .help("subscripts go from 0 to {}", extent - 1)
       .emit();
   return false;
@@ -180,8 +181,7 @@ bool check_event_placement(Sema& sema, const ast::EventDeclStmt& stmt, Span span
   if (global && !on_host) place = "inside `parallel`";
   if (sema.place.inthreads.valid()) place = "inside `inthreads`";
   if (!place.empty()) {
-    (void)sema.diags
-        .report<diag::EventPlacement>(where, global ? "global" : "shared", place)
+    (void)sema.diags.report<diag::EventPlacement>(where, global ? "global" : "shared", place)
         .help("declare it `shared` in the body of the block, in front of the `inthreads` regions")
         .emit();
     return false;
@@ -193,7 +193,8 @@ bool check_event_placement(Sema& sema, const ast::EventDeclStmt& stmt, Span span
 
 // The extents of one declared event; nothing after a report.
 std::optional<std::vector<std::int64_t>> extents_of(Sema& sema, const ast::Declarator& item) {
-  const auto extents = evaluate_extents(sema, item.extents, format("the extent of `{}`", item.name.text));
+  const auto extents =
+      evaluate_extents(sema, item.extents, format("the extent of `{}`", item.name.text));
   if (!extents) return std::nullopt;
   std::vector<std::int64_t> out;
   std::int64_t slots = 1;
@@ -229,8 +230,9 @@ void declare_event(Sema& sema, const ast::EventDeclStmt::Item& item, std::int64_
   Operand operand;
   operand.kind = Operand::Kind::kEvent;
   operand.span = name.span;
-  operand.id = emit_value(sema, ir::Event{.name = name.text, .ready = item.ready, .stated = arrivals},
-                          item.declarator.span, ir::EventType{slots}, name.text);
+  operand.id =
+      emit_value(sema, ir::Event{.name = name.text, .ready = item.ready, .stated = arrivals},
+                 item.declarator.span, ir::EventType{slots}, name.text);
   sema.events[operand.id] = {name.text, name.span, *extents, item.ready, {}, {}, false};
   declare(sema, name, {Symbol::Kind::kOperand, operand, {}});
 }
@@ -281,8 +283,7 @@ std::optional<EventRef> slot_ref(Sema& sema, ast::ExprId id, std::string_view wh
 
 ir::ValueId hidden_event(Sema& sema, std::int64_t slots, Span span) {
   // One row for the block however often the statement runs: it stands in front of everything.
-  const ir::ValueId event =
-      emit_value(sema, ir::Event{}, span, ir::EventType{slots}, "landed");
+  const ir::ValueId event = emit_value(sema, ir::Event{}, span, ir::EventType{slots}, "landed");
   auto& here = sema.function.regions[sema.regions.back()].ops;
   const ir::OpId op = here.back();
   here.pop_back();
@@ -331,7 +332,8 @@ void declare_events(Sema& sema, const ast::EventDeclStmt& stmt, Span span) {
 
 void analyse_trigger(Sema& sema, const ast::TriggerStmt& stmt, Span span) {
   if (!check_in_kernel(sema, span, "`trigger`")) return;
-  if (stmt.cluster && std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data).cluster.empty()) {
+  if (stmt.cluster &&
+      std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data).cluster.empty()) {
     (void)sema.diags.report<diag::ClusterMissing>(span, "`trigger.cluster`")
         .help("put a `parallel ... : cluster` around the block, or write `trigger`")
         .emit();

@@ -107,8 +107,7 @@ void declare_placeholder(Sema& sema, const ast::PlaceholderStmt& stmt, Span span
     sema.handles[number].future =
         emit_value(sema, ir::Future{.name = name}, span, ir::FutureType{}, name);
   }
-  declare_handle(sema, number, stmt.name,
-                 sema.rotations[sema.handles[number].rotation].array);
+  declare_handle(sema, number, stmt.name, sema.rotations[sema.handles[number].rotation].array);
 }
 
 namespace {
@@ -169,8 +168,8 @@ void wait_for_handle(Sema& sema, std::size_t number, Span span) {
     emit(sema, ir::BulkWait{}, span);
     return;
   }
-  const bool is_bulk = handle.rotates ? sema.rotations[handle.rotation].event.valid()
-                                      : kind == Handle::Kind::kLoad;
+  const bool is_bulk =
+      handle.rotates ? sema.rotations[handle.rotation].event.valid() : kind == Handle::Kind::kLoad;
   if (!is_bulk && !handle.future.valid()) return report_early(sema, handle, span);
   if (!is_bulk) {
     emit(sema, ir::FutureWait{handle.future}, span);
@@ -189,8 +188,8 @@ void analyse_wait(Sema& sema, const ast::WaitStmt& stmt, Span span) {
   for (const ast::ExprId ref : stmt.refs) {
     const auto* named = sema.ast.as<ast::NameExpr>(ref);
     const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
-    const bool reported = symbol != nullptr && symbol->kind == Symbol::Kind::kOperand &&
-                          symbol->operand.is_error();
+    const bool reported =
+        symbol != nullptr && symbol->kind == Symbol::Kind::kOperand && symbol->operand.is_error();
     if (reported) continue;
     if (symbol != nullptr && symbol->kind == Symbol::Kind::kMmaFuture) {
       if (!check_collective(sema, span, "`wait`", ir::Level::kGroup)) continue;
@@ -255,7 +254,8 @@ void tie_handle(Sema& sema, Handle& handle, const ast::Name& name, const EventRe
     copy.slot = ref.slot;
     if (visible_at(sema, ref.slot, handle.copies[i])) continue;
     if (move_here(sema, handle.copies[i], handle.regions[i])) continue;
-    refuse(sema, name.span, "a copy that completes an event whose slot is computed behind it, elsewhere,");
+    refuse(sema, name.span,
+           "a copy that completes an event whose slot is computed behind it, elsewhere,");
   }
 }
 
@@ -312,8 +312,8 @@ bool check_rotated(Sema& sema, const ast::RotateStmt& stmt) {
           .emit();
       return false;
     }
-    const bool known = first.kind != Handle::Kind::kPlaceholder &&
-                       other.kind != Handle::Kind::kPlaceholder;
+    const bool known =
+        first.kind != Handle::Kind::kPlaceholder && other.kind != Handle::Kind::kPlaceholder;
     if (!known || other.kind == first.kind) continue;
     (void)sema.diags
         .report<diag::RotationKinds>(name.span, first.name, other.name, kind_text(first.kind),
@@ -329,8 +329,8 @@ bool check_rotated(Sema& sema, const ast::RotateStmt& stmt) {
 void exchange_cells(Sema& sema, const std::vector<std::size_t>& handles, Span span) {
   std::vector<ir::ValueId> numbers;
   for (const std::size_t handle : handles) {
-    numbers.push_back(emit_value(sema, ir::Get{sema.handles[handle].cell}, span,
-                                 ir::ScalarType{DType::kS32}));
+    numbers.push_back(
+        emit_value(sema, ir::Get{sema.handles[handle].cell}, span, ir::ScalarType{DType::kS32}));
   }
   for (std::size_t i = 0; i < handles.size(); ++i) {
     emit(sema, ir::Set{sema.handles[handles[i]].cell, numbers[(i + 1) % handles.size()]}, span);

@@ -1,4 +1,5 @@
-// Names of copies: futures, placeholders, and the buffers that names share. Internal to this folder.
+// Names of copies: futures, placeholders, and the buffers that names share. Internal to this
+// folder.
 #pragma once
 
 #include <optional>
@@ -38,8 +39,8 @@ void check_handles(const Sema& sema);
 
 // Gives the handle a place in the array of its group, if it has one.
 void join_rotation(Sema& sema, std::size_t handle, Span span);
-// The buffer of a declaration whose name a `select` lists: its place in their array. Nothing when it
-// needs no such place.
+// The buffer of a declaration whose name a `select` lists: its place in their array. Nothing when
+// it needs no such place.
 [[nodiscard]] std::optional<ir::ValueId> selected_buffer(Sema& sema, const std::string& name,
                                                          const ir::ViewType& type, Span span);
 // The handle's buffer as it stands here. Nothing after a report.

@@ -174,7 +174,9 @@ std::int64_t Predicate::evaluate(ir::ValueId value) const {
 
 void report_predicate(Sema& sema, Span span, std::string_view why) {
   (void)sema.diags.report<diag::InthreadsPredicate>(span, sema.sources.text(span), why)
-      .help("compare an index of a `parallel` inside of the block with a number; `if` takes other conditions")
+      .help(
+          "compare an index of a `parallel` inside of the block with a number; `if` takes other "
+          "conditions")
       .emit();
 }
 
@@ -283,12 +285,10 @@ void analyse_inthreads(Sema& sema, const ast::InthreadsStmt& stmt, Span span) {
   // After a mistake the body is looked at as if all threads ran it.
   const ThreadRun run = threads_of(sema, stmt.condition, all, *block_threads).value_or(all);
   const Place outer = sema.place;
-  const ir::OpId op = emit(sema,
-                           ir::Inthreads{.first = run.first,
-                                         .threads = run.threads,
-                                         .async = stmt.is_async,
-                                         .body = {}},
-                           stmt.word_span);
+  const ir::OpId op = emit(
+      sema,
+      ir::Inthreads{.first = run.first, .threads = run.threads, .async = stmt.is_async, .body = {}},
+      stmt.word_span);
   const bool whole_warps = run.first % kWarp == 0 && run.threads % kWarp == 0;
   sema.place.unit = unit_of(sema, op, run);
   sema.place.inthreads = op;

@@ -90,7 +90,8 @@ class Planner {
 NamePlan plan_names(const ast::Ast& ast, Span function) {
   Planner planner(ast);
   for (const ast::Stmt& stmt : ast.stmts) {
-    if (inside(stmt.span, function)) std::visit([&](const auto& node) { planner(node); }, stmt.node);
+    if (inside(stmt.span, function))
+      std::visit([&](const auto& node) { planner(node); }, stmt.node);
   }
   for (const ast::Expr& expr : ast.exprs) {
     const auto* select = std::get_if<ast::SelectExpr>(&expr.node);

@@ -352,8 +352,12 @@ void analyse_in_one_block(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId
   const ir::OpId launch = open_parallel(sema, ir::Level::kBlock, span);
   std::get<ir::Parallel>(sema.function.ops[launch].data).vars = {
       add_var(sema, "block", ir::VarKind::kParallel, 1, span)};
-  sema.place = {.in_kernel = true, .level = ir::Level::kBlock, .parallel = launch, .launch = launch,
-                .divergent_in_block = {}, .divergent_in_warp = {},
+  sema.place = {.in_kernel = true,
+                .level = ir::Level::kBlock,
+                .parallel = launch,
+                .launch = launch,
+                .divergent_in_block = {},
+                .divergent_in_warp = {},
                 .unit = {ir::Level::kBlock, launch}};
   const ir::RegionId body = in_region(sema, [&] {
     sema.launch_body = sema.regions.back();

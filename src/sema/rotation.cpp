@@ -141,9 +141,8 @@ bool type_rotation(Sema& sema, const Handle& handle, const ir::ViewType& type, S
   }
   const ir::ViewType there = buffer_type(sema, rotation);
   if (there == type) return true;
-  const std::string other = std::get<ir::Alloc>(
-                                sema.function.ops[sema.function.values[rotation.array].def].data)
-                                .name;
+  const std::string other =
+      std::get<ir::Alloc>(sema.function.ops[sema.function.values[rotation.array].def].data).name;
   (void)sema.diags
       .report<diag::RotationKinds>(span, handle.name, other, type_text(sema, type),
                                    type_text(sema, there))
@@ -154,8 +153,7 @@ bool type_rotation(Sema& sema, const Handle& handle, const ir::ViewType& type, S
 
 Operand use_handle(Sema& sema, const Symbol& symbol, Span span) {
   if (symbol.kind == Symbol::Kind::kMmaFuture) {
-    (void)sema.diags
-        .report<diag::ViewBase>(span, sema.sources.text(span), "the future of an `mma`")
+    (void)sema.diags.report<diag::ViewBase>(span, sema.sources.text(span), "the future of an `mma`")
         .help("`wait` takes it; the result is in the accumulator")
         .emit();
     return {};
@@ -203,8 +201,7 @@ ir::Expr chosen_slot(Sema& sema, const ir::Expr& index, const std::vector<Choice
     const ir::ValueId here = emit_value(sema, ir::Index{choices[i].slot}, span, number);
     if (flag) slot = emit_value(sema, ir::Choose{*flag, here, slot}, span, number);
   }
-  const ir::Expr count =
-      sema.function.view_type(choices[0].base).shape[0];
+  const ir::Expr count = sema.function.view_type(choices[0].base).shape[0];
   const ir::VarId var = add_var(sema, "chosen", ir::VarKind::kBound, count, span);
   emit(sema, ir::Bind{var, slot}, span);
   return ir::Expr::var(var);
@@ -259,7 +256,8 @@ Operand evaluate_select(Sema& sema, const ast::SelectExpr& select, Span span) {
     if (view.is_error()) return {};
     const auto choice = choice_of(sema, view.id);
     if (!choice || (!choices.empty() && choice->base != choices[0].base)) {
-      refuse(sema, view.span, "a `select` between anything but buffers of one array or names of copies");
+      refuse(sema, view.span,
+             "a `select` between anything but buffers of one array or names of copies");
       return {};
     }
     if (!choices.empty() &&

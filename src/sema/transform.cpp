@@ -34,7 +34,8 @@ std::optional<std::vector<std::int64_t>> permutation_of(Sema& sema, const ast::M
                                                         std::size_t rank) {
   if (stmt.op != ast::MoveOp::kTransp) return std::vector<std::int64_t>{};
   auto out = constants(sema, stmt.permutation, "a dimension of the permutation");
-  if (!out || !check_count(sema, stmt.permutation_span, ".transp", rank, out->size(), "dimensions")) {
+  if (!out ||
+      !check_count(sema, stmt.permutation_span, ".transp", rank, out->size(), "dimensions")) {
     return std::nullopt;
   }
   std::vector<bool> seen(rank);
@@ -70,7 +71,8 @@ std::optional<Padding> padding_of(Sema& sema, const ast::MoveStmt& stmt, std::si
       return std::nullopt;
     }
   }
-  const bool between = std::any_of(middle->begin(), middle->end(), [](std::int64_t n) { return n != 0; });
+  const bool between =
+      std::any_of(middle->begin(), middle->end(), [](std::int64_t n) { return n != 0; });
   if (!between) return Padding{*low, *high};
   refuse(sema, span, "padding between elements");
   return std::nullopt;
