@@ -69,7 +69,9 @@ class Placer {
         state = waited(std::move(state));
       }
       const State wanted = accesses_at(id);
-      if (needs_barrier(state, wanted)) {
+      // Behind it not all threads of the block are there to wait for each other.
+      const bool last_chance = !state.empty() && some_threads_yield(id);
+      if (needs_barrier(state, wanted) || last_chance) {
         i += insert_barrier(region, i, state, function_.ops[id].span);
         state.clear();
       }
@@ -327,6 +329,16 @@ class Placer {
   void append_wait(ir::RegionId region) {
     const Span span = function_.ops[function_.regions[region].ops.back()].span;
     insert_op(region, function_.regions[region].ops.size(), ir::CopyWait{}, span);
+  }
+
+  bool some_threads_yield(ir::OpId id) const {
+    bool yields = false;
+    for (const ir::RegionId region : ir::regions_of(function_.ops[id])) {
+      ir::walk(function_, region, [&](ir::OpId inner) {
+        yields = yields || function_.ops[inner].kind() == ir::OpKind::kYield;
+      });
+    }
+    return yields && ir::control_varies_in(function_, id, ir::Level::kBlock);
   }
 
   bool is_divergent(ir::ValueId value) const {
