@@ -258,7 +258,7 @@ void Machine::run(const ir::For& op, Frame& frame) {
 
 void Machine::run(const ir::Loop& op, ir::OpId id, Frame& frame) {
   // More than any program that ends needs.
-  constexpr std::int64_t kTripsMax = 4'000'000;
+  constexpr std::int64_t kTripsMax = 1'000'000;
   const std::vector<std::uint8_t> outer = frame.active;
   const std::vector<Frame::Out> out = std::exchange(frame.out, {});
   for (std::int64_t trip = 0; !returned_; ++trip) {

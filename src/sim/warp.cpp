@@ -8,7 +8,7 @@ namespace kiln::sim {
 namespace {
 
 // More than any program that ends needs: a loop that nothing ends would never be reported.
-constexpr std::uint64_t kTripsMax = 4'000'000;
+constexpr std::uint64_t kTripsMax = 1'000'000;
 
 void enter(Warp& warp, const EnterPlan& plan) {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
