@@ -208,6 +208,11 @@ bool Placer::needs_order(ir::RegionId region, std::size_t index, const State& st
   const ir::Op& op = function_.ops[function_.regions[region].ops[index]];
   const bool regions = op.kind() == ir::OpKind::kInthreads;
   if (state.unjoined && team_ == kBlockTeam && is_collective(op)) return true;
+  // Behind it not all threads are there to wait for each other.
+  const bool some_yield =
+      contains(function_, op, ir::OpKind::kYield) &&
+      ir::control_varies_in(function_, function_.regions[region].ops[index], ir::Level::kBlock);
+  if (some_yield && !state.accesses.empty()) return true;
   const Accesses now = regions ? of_regions(region, index) : wanted(op);
   for (const Access& a : state.accesses) {
     if (regions && a.team != kBlockTeam) continue;  // events order regions
