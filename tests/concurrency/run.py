@@ -31,7 +31,7 @@ import mutate
 
 FILLS = ("normal", "integers", "adversarial")
 MUTANT_SCHEDULES = 20
-SAMPLE = 12  # of so many mutants one is in the sample
+SAMPLE = 24  # of so many mutants one is in the sample
 # Being refused for one of these says nothing about the mistake.
 NO_MISTAKE = ("not-supported-yet", "not-available", "unexpected-token", "missing-semicolon", "ir-syntax")
 LEAST_MUTANTS, LEAST_SHARE = 200, 0.98
