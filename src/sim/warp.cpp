@@ -1,5 +1,6 @@
 // One warp's interpreter: fetches instructions and keeps the masks of divergent control flow.
 #include "sim/access.h"
+#include "sim/tracer.h"
 
 namespace kiln::sim {
 
@@ -229,7 +230,9 @@ void run_warp(Machine& machine, Warp& warp) {
   bool stops = false;
   while (!stops) {
     const Instruction& at = machine.program.code[warp.pc];
+    if (machine.tracer != nullptr) machine.tracer->begin(warp, at);
     const After after = execute(machine, warp, at);
+    if (machine.tracer != nullptr) machine.tracer->end(after != After::kAgain);
     if (after == After::kJump) {
       warp.pc = jump(machine.program, warp, at);
       continue;
