@@ -147,8 +147,11 @@ void add_explain(Cli& cli) {
   command->add_option("--kernel", explain.kernel, "which kernel, when the file has several");
   repeated(command, "--shape", explain.shapes,
            "dimensions and scalars: M=512,N=512,K=256 (default: a few full tiles)");
-  command->add_flag("--json", explain.json, "print one JSON object");
-  command->add_flag("--html", explain.html, "not available yet");
+  CLI::Option* json = command->add_flag("--json", explain.json, "print one JSON object");
+  command
+      ->add_flag("--html", explain.html,
+                 "print one page: when a block does what, what it costs, who holds what")
+      ->excludes(json);
   command->add_option("-o", explain.output, "write to this file");
   command->footer("example: kiln explain matmul.co --arch sm_80 --shape M=4096,N=4096,K=4096");
 }

@@ -5,6 +5,7 @@
 #include "driver/report.h"
 #include "explain/cost_print.h"
 #include "explain/full_tiles.h"
+#include "explain/kernel_page.h"
 
 namespace kiln::driver {
 
@@ -62,6 +63,7 @@ Stage<sim::Outcome> count(const Program& program, const ir::Function& function,
   sim::Options how;
   how.checks = false;
   how.by_operation = true;
+  how.trace = true;
   how.representative_blocks = !all_blocks;
   auto outcome = sim::run(program.decided, function, arguments, how);
   if (!outcome) return environment_failed(console, outcome.error());
@@ -73,6 +75,17 @@ bool counted_all(const sim::Outcome& outcome) {
     if (launched.blocks_run != launched.blocks) return false;
   }
   return true;
+}
+
+std::string printed(const ExplainOptions& options, const explain::Explanation& explanation,
+                    const ir::Function& function, const sim::Outcome& outcome,
+                    const Sources& sources) {
+  if (options.html) {
+    const auto blocks = explain::view_blocks(explanation, function, outcome);
+    return explain::to_html({explanation, blocks, function, sources});
+  }
+  return options.json ? explain::to_json(explanation, sources)
+                      : explain::to_text(explanation, sources);
 }
 
 Exit explain_function(const ExplainOptions& options, const std::vector<Assignment>& given,
@@ -97,14 +110,12 @@ Exit explain_function(const ExplainOptions& options, const std::vector<Assignmen
       explain::explain_kernel(program.decided, function, *arguments, *outcome);
   explanation.shape_assumed = given.empty() && !explanation.shape.empty();
   return write_text(console, options.output,
-                    options.json ? explain::to_json(explanation, program.sources)
-                                 : explain::to_text(explanation, program.sources));
+                    printed(options, explanation, function, *outcome, program.sources));
 }
 
 }  // namespace
 
 Exit explain(const ExplainOptions& options, Console& console) {
-  if (options.html) return not_available("`kiln explain --html`", console);
   Program program;
   const auto shapes =
       parse_assignments("--shape", options.shapes, ListForm::kCommaSeparated, program.diags);

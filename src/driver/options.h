@@ -78,7 +78,7 @@ struct ExplainOptions {
   std::string kernel = {};
   std::vector<std::string> shapes = {};  // empty: a few full tiles
   bool json = false;
-  bool html = false;        // not available yet
+  bool html = false;
   std::string output = {};  // -o
 };
 

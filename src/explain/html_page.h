@@ -25,7 +25,7 @@ input[aria-invalid=true]{border-color:#d1242f;outline-color:#d1242f}
   color:var(--soft);font-size:12px}
 .legend span{display:inline-block;width:14px;height:14px;margin-right:.4rem;vertical-align:-2px;
   border-radius:3px}
-main{display:grid;gap:1.5rem 2rem;justify-content:start;align-items:start;overflow-x:auto;
+.grids{display:grid;gap:1.5rem 2rem;justify-content:start;align-items:start;overflow-x:auto;
   padding-bottom:.5rem}
 figure{margin:0}
 figcaption,summary{font-weight:600;margin-bottom:.35rem}
@@ -55,7 +55,7 @@ td.on{font-weight:700;z-index:1;box-shadow:0 0 0 2px var(--page),0 0 0 4px var(-
 #picked dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:.4rem 0 0}
 #picked dt{font-weight:600}
 #picked dd{margin:0;font-family:ui-monospace,Menlo,Consolas,monospace}
-@media (max-width:60rem){main{display:block}figure{margin-bottom:1.5rem;overflow-x:auto;padding:4px}#picked dl{display:block}}
+@media (max-width:60rem){.grids{display:block}figure{margin-bottom:1.5rem;overflow-x:auto;padding:4px}#picked dl{display:block}}
 @media print{form,#picked{display:none}td{print-color-adjust:exact}}
 )css";
 

@@ -1,4 +1,5 @@
 #include "explain/html_page.h"
+#include "explain/html_parts.h"
 #include "explain/page.h"
 #include "explain/palette.h"
 #include "explain/print.h"
@@ -79,7 +80,32 @@ std::string legend_html(const Picture& picture) {
   return out + "</ul>\n";
 }
 
-std::string search_html(const OwnerNames& owners) {
+// Grids that repeat others fold away below.
+std::string grids_html(const Picture& picture, std::string_view element) {
+  std::string main;
+  std::string folded;
+  const bool only = picture.grids.front().secondary;  // then nothing is above to repeat
+  for (const Grid& grid : picture.grids) {
+    const bool fold = grid.secondary && !only;
+    (fold ? folded : main) += fold ? details_html(picture, grid) : figure_html(picture, grid);
+  }
+  if (!folded.empty()) folded = "<section class=\"tables\">\n" + folded + "</section>\n";
+  return format("<{0} class=\"grids\">\n{1}</{0}>\n{2}", element, main, folded);
+}
+
+}  // namespace
+
+std::string page_head(const std::string& title) {
+  std::string out = format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>{}</title>\n<style>\n",
+      escape_xml(title));
+  out += kPageStyle;
+  return out + colour_rules();
+}
+
+std::string search_form(const OwnerNames& owners) {
   const std::string range =
       owners.count == 0 ? "" : format("{0}00 to {0}{1:02}", owners.prefix, owners.count - 1);
   return format(
@@ -89,36 +115,30 @@ std::string search_html(const OwnerNames& owners) {
       owners.word == "index" ? "n" : "", owners.word, range);
 }
 
-// Grids that repeat others fold away below.
-std::string grids_html(const Picture& picture) {
-  std::string main;
-  std::string folded;
-  const bool only = picture.grids.front().secondary;  // then nothing is above to repeat
-  for (const Grid& grid : picture.grids) {
-    const bool fold = grid.secondary && !only;
-    (fold ? folded : main) += fold ? details_html(picture, grid) : figure_html(picture, grid);
-  }
-  if (!folded.empty()) folded = "<section class=\"tables\">\n" + folded + "</section>\n";
-  return "<main>\n" + main + "</main>\n" + folded;
+std::string picture_html(const Picture& picture, std::string_view element) {
+  return legend_html(picture) + grids_html(picture, element);
 }
 
-}  // namespace
+std::string attribute_text(const std::string& text) {
+  std::string out;
+  for (const char c : escape_xml(text)) {
+    if (c == '\n') {
+      out += "&#10;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
 
 std::string to_html(const Picture& picture) {
   const std::string title = escape_xml(picture.title);
-  std::string out = format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{}</title>\n<style>\n",
-      title);
-  out += kPageStyle;
-  out += colour_rules();
+  std::string out = page_head(picture.title);
   out +=
       format("\n</style>\n</head>\n<body data-word=\"{}\" data-prefix=\"{}\" data-count=\"{}\">\n",
              picture.owners.word, picture.owners.prefix, picture.owners.count);
-  out += format("<header>\n<h1>{}</h1>\n{}</header>\n", title, search_html(picture.owners));
-  out += legend_html(picture);
-  out += grids_html(picture);
+  out += format("<header>\n<h1>{}</h1>\n{}</header>\n", title, search_form(picture.owners));
+  out += picture_html(picture, "main");
   out += "<aside id=\"picked\" aria-live=\"polite\" hidden></aside>\n<script>\n";
   out += kPageScript;
   return out + "</script>\n</body>\n</html>\n";

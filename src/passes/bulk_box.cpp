@@ -169,6 +169,23 @@ BoxPlan largest_box(const Tile& tile, std::int64_t row_unit, bool row_is_fixed) 
   return first;
 }
 
+// Smaller boxes, so that `senders` blocks have as many each; the plan itself where none work.
+BoxPlan dealt_out(const Tile& tile, BoxPlan plan, std::int64_t senders) {
+  if (plan.problem != BoxProblem::kNone) return plan;
+  std::int64_t boxes = 1;
+  for (std::size_t d = 0; d < plan.box.size(); ++d) boxes *= tile.shape[d] / plan.box[d];
+  const std::int64_t parts = senders / std::gcd(senders, boxes);
+  if (parts == 1) return plan;
+  for (std::size_t d = 0; d + 1 < plan.box.size(); ++d) {
+    if (plan.box[d] % parts != 0) continue;
+    std::vector<std::int64_t> box = plan.box;
+    box[d] /= parts;
+    BoxPlan smaller = try_box(tile, box);
+    if (smaller.problem == BoxProblem::kNone) return smaller;
+  }
+  return plan;
+}
+
 }  // namespace
 
 ir::ValueId shared_side(const ir::Function& function, const ir::Copy& copy) {
@@ -179,18 +196,21 @@ ir::ValueId global_side(const ir::Function& function, const ir::Copy& copy) {
   return function.view_type(copy.dst).space == ir::Space::kGlobal ? copy.dst : copy.src;
 }
 
-BoxPlan plan_box(const ir::Function& function, const ir::Copy& copy, std::int64_t swizzle) {
+BoxPlan plan_box(const ir::Function& function, const ir::Copy& copy, std::int64_t swizzle,
+                 std::int64_t senders) {
   const Tile tile = tile_of(function, shared_side(function, copy), swizzle);
   const auto rank = static_cast<std::int64_t>(
       ir::resolve_view(function, global_side(function, copy)).origin.size());
   if (rank > kBoxRankMax) return failed(BoxProblem::kRank, rank, kBoxRankMax);
   const std::int64_t row_bytes = tile.shape.back() * tile.size;
   if (row_bytes % kBoxUnit != 0) return failed(BoxProblem::kInnerBytes, row_bytes, kBoxUnit);
-  if (swizzle == 0) return largest_box(tile, kBoxUnit / tile.size, false);
+  if (swizzle == 0) {
+    return dealt_out(tile, largest_box(tile, kBoxUnit / tile.size, false), senders);
+  }
   if (row_bytes % swizzle != 0 || !ir::always_divisible(tile.byte, swizzle)) {
     return failed(BoxProblem::kPanels, row_bytes, swizzle);
   }
-  return largest_box(tile, swizzle / tile.size, true);
+  return dealt_out(tile, largest_box(tile, swizzle / tile.size, true), senders);
 }
 
 }  // namespace kiln::passes

@@ -38,8 +38,10 @@ inline constexpr std::int64_t kBoxAlignment = 128;  // bytes, of the place in sh
 inline constexpr std::int64_t kBoxUnit = 16;        // bytes, of a box's rows
 
 // The largest boxes that tile the shared side of a bulk copy when its buffer has `swizzle` (bytes).
+// `senders`: the blocks of a cluster that send a box each in turn; the boxes are then as many as
+// all of them can share, where rows allow it.
 [[nodiscard]] BoxPlan plan_box(const ir::Function& function, const ir::Copy& copy,
-                               std::int64_t swizzle);
+                               std::int64_t swizzle, std::int64_t senders = 1);
 
 // The view of a copy that is in shared memory, and the one that is in global memory.
 [[nodiscard]] ir::ValueId shared_side(const ir::Function& function, const ir::Copy& copy);

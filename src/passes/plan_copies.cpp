@@ -128,6 +128,7 @@ bool moves_by_element(const Side& src, const Side& dst, const ir::Copy& copy) {
 struct Team {
   std::int64_t first = 0;
   std::int64_t threads = 0;
+  std::int64_t blocks = 1;  // of the cluster
 };
 
 void plan_copy(const ir::Module& module, const ir::Function& function, const Team& team,
@@ -244,7 +245,7 @@ Checked<bool> plan_bulk(const ir::Function& function, const Team& team, Span whe
         .help("use `dma.copy`, which compares each element with it")
         .emit();
   }
-  BoxPlan plan = plan_box(function, copy, alloc->swizzle);
+  BoxPlan plan = plan_box(function, copy, alloc->swizzle, copy.multicast ? team.blocks : 1);
   if (plan.problem != BoxProblem::kNone) return report_box(function, where, copy, plan, diags);
   copy.box = std::move(plan.box);
   return true;
@@ -444,7 +445,7 @@ struct LaunchPlanner {
     for (const ir::OpId id : function.regions[region].ops) {
       plan(id, team);
       const auto* some = std::get_if<ir::Inthreads>(&function.ops[id].data);
-      const Team inside = some == nullptr ? team : Team{some->first, some->threads};
+      const Team inside = some == nullptr ? team : Team{some->first, some->threads, team.blocks};
       for (const ir::RegionId inner : ir::regions_of(function.ops[id])) plan_region(inner, inside);
     }
   }
@@ -457,8 +458,12 @@ Checked<bool> plan_copies(ir::Module& module, Diagnostics& diags) {
   for (ir::Function& function : module.functions) {
     for (const ir::OpId launch : ir::launches(function)) {
       const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
+      std::int64_t blocks = 1;
+      for (const ir::VarId var : parallel.cluster) {
+        blocks *= function.vars[var].extent.constant().value_or(1);
+      }
       LaunchPlanner planner{module, function, diags};
-      planner.plan_region(parallel.body, {0, parallel.threads.constant().value_or(0)});
+      planner.plan_region(parallel.body, {0, parallel.threads.constant().value_or(0), blocks});
       failed = failed || planner.failed;
     }
   }

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "sim/access.h"
+#include "sim/tracer.h"
 
 namespace kiln::sim {
 
@@ -185,6 +186,7 @@ void start_boxes(Machine& machine, Warp& warp, std::uint32_t lane, std::uint32_t
       return;
     }
     slot = event.first_slot + static_cast<std::uint32_t>(at);
+    if (machine.tracer != nullptr) machine.tracer->starts_load(slot);
     if (plan.announces) {
       machine.slot(warp.block, slot).bytes +=
           static_cast<std::int64_t>(plan.boxes.size()) * rows_of(plan) * row_bytes(plan);
@@ -196,6 +198,7 @@ void start_boxes(Machine& machine, Warp& warp, std::uint32_t lane, std::uint32_t
     box.plan = number;
     box.slot = slot;
     box.group = warp.bulk_groups;
+    if (machine.tracer != nullptr) box.entry = machine.tracer->current();
     if (!check_place(machine, warp, lane, plan, box)) continue;
     machine.tally.issue(plan.interned, 1);
     if (plan.loads) {
@@ -228,7 +231,11 @@ void land_box(Machine& machine, std::size_t index) {
     move_row(machine, plan, box, row, inside, place);
   });
   if (!plan.loads || plan.event == BulkPlan::kNone) return;
-  machine.slot(box.block, box.slot).bytes -= rows_of(plan) * row_bytes(plan);
+  EventSlot& state = machine.slot(box.block, box.slot);
+  if (machine.tracer != nullptr) {
+    machine.tracer->lands(box.entry, box.block, box.slot, state.completed);
+  }
+  state.bytes -= rows_of(plan) * row_bytes(plan);
   settle(machine, box.block, box.slot);
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "sim/access.h"
+#include "sim/tracer.h"
 
 namespace kiln::sim {
 
@@ -70,6 +71,7 @@ std::optional<std::uint32_t> slot_of(Machine& machine, const Warp& warp, std::ui
 void arrive(Machine& machine, const Warp& warp, std::uint32_t block, std::uint32_t slot,
             std::int64_t count) {
   EventSlot& state = machine.slot(block, slot);
+  if (machine.tracer != nullptr) machine.tracer->arrives(block, slot, state.completed);
   join(state.gathering, warp.seen);
   join(state.gathering_fenced, warp.fenced);
   state.pending -= count;
@@ -202,6 +204,7 @@ bool execute_event_wait(Machine& machine, Warp& warp, const EventWaitPlan& plan)
               format("wait by warp {}", warp.index));
   }
   machine.tally.issue(Issue::kEventWait);
+  if (machine.tracer != nullptr) machine.tracer->waits(slot, phases);
   ++warp.awaited[slot];
   for (std::size_t a = 0; a < machine.agents.count(); ++a) {
     warp.seen[a] = std::max(warp.seen[a], state.released[a]);

@@ -32,10 +32,11 @@ struct BulkBox {
   Coordinates origin = {};      // of the global window, by the buffer's dimension
   std::int64_t shared_row = 0;  // of the shared window, in the buffer
   std::int64_t shared_byte = 0;
-  std::uint32_t block = 0;  // of the cluster: whose shared memory
-  std::uint32_t slot = 0;   // a load: of that block's events
-  std::uint32_t warp = 0;   // a store: who started it
-  std::int64_t group = 0;   // a store: its number among the warp's
+  std::uint32_t block = 0;                  // of the cluster: whose shared memory
+  std::uint32_t slot = 0;                   // a load: of that block's events
+  std::uint32_t warp = 0;                   // a store: who started it
+  std::int64_t group = 0;                   // a store: its number among the warp's
+  std::uint32_t entry = TraceEntry::kNone;  // of the trace, that started it
 };
 // One slot of an event: an mbarrier.
 struct EventSlot {
@@ -133,6 +134,8 @@ void for_each_lane(std::uint32_t mask, Visit&& visit) {
   for (; mask != 0; mask &= mask - 1) visit(static_cast<std::uint32_t>(__builtin_ctz(mask)));
 }
 
+class Tracer;
+
 struct Machine {
   Machine(const ir::Function& f, const Program& p, Reporter& r, Tally& t, bool c)
       : function(f), program(p), reporter(r), tally(t), checks(c) {}
@@ -152,6 +155,7 @@ struct Machine {
   std::vector<std::vector<std::byte>> shared;           // by block of the cluster
   std::vector<std::unique_ptr<Shadow>> shared_shadows;  // the same; none without checks
   std::vector<Warp> warps;                              // of the cluster, block after block
+  Tracer* tracer = nullptr;                             // of the block; usually none
   const Warp* running = nullptr;  // by run_warp; its counter is at what it executes
   std::vector<Clock> clocks;      // warp * agents.count() + agent
   std::vector<Clock> fences;      // the same

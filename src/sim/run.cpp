@@ -6,6 +6,7 @@
 
 #include "ir/strides.h"
 #include "sim/scalar.h"
+#include "sim/tracer.h"
 
 namespace kiln::sim {
 
@@ -356,6 +357,16 @@ void Run::attribute_counts(const Machine& machine) {
   tally_.attribute(running, function_.ops.size());
 }
 
+// The middle block of a grid stands for the others: it has no edge where any has none.
+bool Run::is_traced(ir::OpId launch, const Grid& at, const Grid& grid) const {
+  if (!options_.trace) return false;
+  for (std::size_t axis = 0; axis < grid.size(); ++axis) {
+    if (at[axis] != grid[axis] / 2) return false;
+  }
+  return std::none_of(traces_.begin(), traces_.end(),
+                      [&](const BlockTrace& trace) { return trace.launch == launch; });
+}
+
 void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host) {
   Grid grid = {1, 1, 1};
   KILN_CHECK(data.vars.size() <= grid.size(), "{} axes", data.vars.size());
@@ -401,7 +412,13 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
     }
     tally_.weigh(block.weight);
     if (options_.by_operation) attribute_counts(machine);
+    std::optional<Tracer> tracer;
+    if (is_traced(launched_.back().op, block.at, clusters)) {
+      traces_.emplace_back().launch = launched_.back().op;
+      machine.tracer = &tracer.emplace(machine, traces_.back());
+    }
     run_block(machine);
+    machine.tracer = nullptr;
   }
   tally_.weigh(1);
   tally_.attribute({}, 1);
@@ -420,6 +437,7 @@ void Run::report(Outcome& outcome) const {
     outcome.by_operation.resize(function_.ops.size());  // nothing may have been launched
   }
   outcome.launches = launched_;
+  outcome.traces = traces_;
 }
 
 std::vector<Unwritten> Run::unwritten() const {
@@ -445,6 +463,8 @@ Result<Outcome> run(const ir::Module& module, const ir::Function& function,
              function.name);
   KILN_CHECK(!options.by_operation || (options.schedules <= 1 && options.seed == 0),
              "counts by operation need schedule 0, alone");
+  KILN_CHECK(!options.trace || (options.schedules <= 1 && options.seed == 0),
+             "a trace needs schedule 0, alone");
   const auto begin = std::chrono::steady_clock::now();
   Outcome outcome;
   Reporter reporter(options, outcome);

@@ -46,6 +46,8 @@ class Run {
   void track_globals(ir::RegionId body, const Agents& agents);
   void run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host);
   void attribute_counts(const Machine& machine);
+  [[nodiscard]] bool is_traced(ir::OpId launch, const std::array<std::int64_t, 3>& at,
+                               const std::array<std::int64_t, 3>& grid) const;
   void finish(ir::ValueId value, const Warp& host);
 
   const ir::Module& module_;
@@ -62,6 +64,7 @@ class Run {
   std::vector<Clock> clocks_;
   std::int64_t blocks_ = 0;
   std::vector<Launched> launched_;
+  std::vector<BlockTrace> traces_;
 };
 
 }  // namespace kiln::sim

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sim/access.h"
+#include "sim/tracer.h"
 
 namespace kiln::sim {
 
@@ -73,6 +74,7 @@ void synchronise(Machine& machine, const std::vector<std::uint32_t>& together) {
   }
   join(&Warp::seen);
   join(&Warp::fenced);
+  if (machine.tracer != nullptr) machine.tracer->meet(together);
 }
 
 // Releases the barrier that the warp has reached, if all others it holds are there.

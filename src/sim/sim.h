@@ -19,6 +19,7 @@
 
 #include "ir/arguments.h"
 #include "ir/module.h"
+#include "sim/trace.h"
 #include "support/result.h"
 
 namespace kiln::sim {
@@ -37,6 +38,7 @@ struct Options {
   // Run three blocks of each grid axis that has more than three: the first, the middle one, which
   // counts for all between the ends, and the last. Outputs are then incomplete.
   bool representative_blocks = false;
+  bool trace = false;  // fill Outcome::traces; needs seed 0 and one schedule
 };
 
 enum class ReportKind : std::uint8_t {
@@ -108,6 +110,7 @@ struct Outcome {
   std::vector<Counters> by_operation;  // by OpId, their sum is `counters`; empty unless asked for
   std::vector<Launched> launches;      // of the first schedule, in order
   std::vector<Unwritten> unwritten;    // of the parameters that the function writes; schedule 0
+  std::vector<BlockTrace> traces;      // of each launch the middle block (cluster), the first time
   double seconds = 0;
   std::int64_t blocks = 0;  // thread blocks run, in all schedules
 

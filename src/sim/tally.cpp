@@ -71,6 +71,12 @@ void Tally::bulk(bool loads, std::int64_t global_bytes, std::int64_t sectors,
   here().sectors_global += weight_ * sectors;
 }
 
+Traffic Tally::traffic() {
+  const Counters& counters = here();
+  return {counters.bytes_global_read, counters.bytes_global_written, counters.wavefronts_shared,
+          counters.requests_global + counters.requests_shared};
+}
+
 void Tally::shared_wavefronts(const Request& request, std::int64_t bytes) {
   const auto lanes = static_cast<std::uint32_t>(lanes_in_phase(bytes));
   const std::int64_t words_each = kBanks / lanes_in_phase(bytes);

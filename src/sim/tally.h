@@ -48,6 +48,14 @@ struct Request {
   }
 };
 
+// What has been counted so far for one operation.
+struct Traffic {
+  std::int64_t bytes_read = 0;  // of global memory
+  std::int64_t bytes_written = 0;
+  std::int64_t wavefronts = 0;
+  std::int64_t requests = 0;
+};
+
 class Tally {
  public:
   void issue(Issue what, std::int64_t bytes = 1);
@@ -76,6 +84,9 @@ class Tally {
   void attribute(Where where, std::size_t accounts);
   // From here on everything counts this many times.
   void weigh(std::int64_t weight) { weight_ = weight; }
+  [[nodiscard]] std::int64_t weight() const { return weight_; }
+  // Of the account of here and now, weighed.
+  [[nodiscard]] Traffic traffic();
 
   [[nodiscard]] Counters counters() const;  // of all accounts
   [[nodiscard]] std::vector<Counters> by_account() const;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "sim/access.h"
+#include "sim/tracer.h"
 
 namespace kiln::sim {
 
@@ -274,7 +275,9 @@ void run_warp(Machine& machine, Warp& warp) {
   bool stops = false;
   while (!stops) {
     const Instruction& at = machine.program.code[warp.pc];
+    if (machine.tracer != nullptr) machine.tracer->begin(warp, at);
     const After after = execute(machine, warp, at);
+    if (machine.tracer != nullptr) machine.tracer->end(after != After::kAgain);
     if (after == After::kJump) {
       warp.pc = jump(machine, warp, at);
       continue;

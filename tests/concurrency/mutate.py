@@ -271,9 +271,9 @@ def first_trigger(source):
 def early_barrier(source):
     """A barrier in front of what it should stand behind."""
     for s in source.of("sync"):
-        before = source.before(s)
-        if before:
-            yield _move(source, s, before[-1].start)
+        last = _uses_before(source, s)
+        if last:
+            yield _move(source, s, last.start)
 
 
 def early_commit(source):
@@ -332,12 +332,15 @@ def add_ready(source):
 
 
 def _shifted(source, s, names, by):
-    """Index plus `by`; of `[...]` modulo the extent."""
+    """The index moved by so many; of `[...]` modulo the extent."""
     for name, start, end, index in source.references(s, names):
         if index is None or not names[name].slots:
             continue
         old = source.text[index[0] : index[1]]
-        new = f"({old} + {by}) % ({names[name].slots})" if index[2] else f"{old} + {by}"
+        if index[2]:
+            new = f"({old} + {by}) % ({names[name].slots})"
+        else:  # a wait for the next one in line would wait for this one as well
+            new = f"{old} - {by}" if s.kind == "wait" else f"{old} + {by}"
         yield _replace(index[0], index[1], new)
 
 

@@ -31,7 +31,7 @@ import mutate
 
 FILLS = ("normal", "integers", "adversarial")
 MUTANT_SCHEDULES = 20
-SAMPLE = 12  # of so many mutants one is in the sample
+SAMPLE = 24  # of so many mutants one is in the sample
 # Being refused for one of these says nothing about the mistake.
 NO_MISTAKE = ("not-supported-yet", "not-available", "unexpected-token", "missing-semicolon", "ir-syntax")
 LEAST_MUTANTS, LEAST_SHARE = 200, 0.98
@@ -98,14 +98,15 @@ def arrivals_of(program):
 
 
 def classify_run(done):
-    """(outcome, detail) of a run that found something; None when it found nothing."""
-    ids = [name for severity, name in done.found if severity == "error"]
-    if done.exit == 1 and ids:
-        numbers = ids[0].startswith("result-outside")
-        return ("wrong numbers" if numbers else "reported", ids[0])
-    if done.exit != 0:
+    """(outcome, detail) of a run that found something; None when it found nothing. A kernel that is right has
+    no warning, so one is a report as well."""
+    if done.exit not in (0, 1) or (done.exit == 1 and not done.found):
         return ("broken", f"exit {done.exit}\n{done.text[-2000:]}")
-    return None
+    ids = sorted(done.found, key=lambda one: one[0] != "error")
+    if not ids:
+        return None
+    numbers = ids[0][1] == "result-outside"
+    return ("wrong numbers" if numbers else "reported", ids[0][1])
 
 
 def judge(kiln, kernel, mutant, folder, original):

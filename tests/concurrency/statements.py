@@ -82,6 +82,7 @@ def _kind(text):
         ("commit", r"mma\.commit"),
         ("mma_wait", r"mma\.wait"),
         ("store", r"mma\.store"),
+        ("scale", r"mma\.scale"),
         ("any", r"\w+\s*=\s*(?:dma|tma)\.any"),
         ("copy", r"(?:\w+\s*=\s*)?(?:dma|tma)\."),
         ("swap", r"swap\b"),
