@@ -83,8 +83,7 @@ __device__ inline void mbarrier_arrive_cluster(mbarrier* event) {
   for (int rank = 0; rank < Blocks; ++rank) {
     asm volatile(
         "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
-        "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(
-            shared_address(event)),
+        "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(shared_address(event)),
         "r"(rank)
         : "memory");
   }
@@ -104,7 +103,7 @@ __device__ inline bool is_complete(u32 address, u32 parity) {
 #if __CUDA_ARCH__ >= 900
   if constexpr (Cluster) {
     asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
         "selp.u32 %0, 1, 0, p; }"
         : "=r"(done)
         : "r"(address), "r"(parity)
