@@ -50,28 +50,36 @@ std::int64_t start_of(const BulkPlan& plan, const BulkBox& box) {
          box.shared_byte % layout.swizzle;
 }
 
-// Calls `visit(row, inside, from)` for each row of the box: its elements of the global buffer begin
-// at coordinates `from`, and `inside` of them lie in the map's extents, none of them skipped.
+// What a row of the box has of the global buffer: `inside` elements from `at` on, `before` elements
+// behind the row's start; the others are outside the map's extents.
+struct RowPart {
+  std::int64_t row = 0;
+  std::int64_t before = 0;
+  std::int64_t inside = 0;
+  Coordinates at = {};
+};
+
+// Calls `visit(const RowPart&)` for each row of the box.
 template <class Visit>
 void for_each_row(const BulkPlan& plan, const BulkBox& box, Visit&& visit) {
-  const Buffer& global = *plan.global.buffer;
   const std::size_t last = plan.shared.rank - 1;
+  const std::size_t inner = plan.global.buffer->rank - 1;
   for (std::int64_t row = 0; row < rows_of(plan); ++row) {
-    Coordinates at = box.origin;
+    RowPart part{.row = row, .at = box.origin};
     std::int64_t rest = row;
     for (std::size_t d = last; d-- > 0;) {
-      at[plan.global.dropped + d] += rest % plan.box[d];
+      part.at[plan.global.dropped + d] += rest % plan.box[d];
       rest /= plan.box[d];
     }
-    std::int64_t inside = plan.box[last];
-    const std::size_t inner = global.rank - 1;
+    const std::int64_t begin = std::max<std::int64_t>(part.at[inner], 0);
+    const std::int64_t end = std::min(part.at[inner] + plan.box[last], plan.extents[inner]);
+    part.inside = std::max<std::int64_t>(end - begin, 0);
     for (std::size_t d = 0; d < inner; ++d) {
-      if (at[d] < 0 || at[d] >= plan.extents[d]) inside = 0;
+      if (part.at[d] < 0 || part.at[d] >= plan.extents[d]) part.inside = 0;
     }
-    inside = std::clamp<std::int64_t>(plan.extents[inner] - at[inner], 0, inside);
-    // Tiles begin at or behind the edge; one in front of it would be cut at its start.
-    if (at[inner] < 0) inside = 0;
-    visit(row, inside, at);
+    part.before = begin - part.at[inner];
+    part.at[inner] = begin;
+    visit(part);
   }
 }
 
@@ -79,21 +87,23 @@ std::byte* shared_at(Machine& machine, const BulkBox& box, std::int64_t address)
   return machine.shared[box.block].data() + address;
 }
 
-// Moves a row between memories in runs that the XOR keeps together.
-void move_row(Machine& machine, const BulkPlan& plan, const BulkBox& box, std::int64_t row,
-              std::int64_t inside, std::byte* global) {
+// Moves a row between memories in runs that the XOR keeps together. `global` is where the part that
+// is inside begins.
+void move_row(Machine& machine, const BulkPlan& plan, const BulkBox& box, const RowPart& part,
+              std::byte* global) {
   const std::int64_t start = start_of(plan, box);
-  const std::int64_t valid = inside * plan.global.buffer->size;
+  const std::int64_t first = part.before * plan.global.buffer->size;
+  const std::int64_t end = first + part.inside * plan.global.buffer->size;
   for (std::int64_t byte = 0; byte < row_bytes(plan); byte += kChunkBytes) {
     const std::int64_t here = std::min(kChunkBytes, row_bytes(plan) - byte);
-    const std::int64_t some = std::clamp<std::int64_t>(valid - byte, 0, here);
-    std::byte* shared = shared_at(machine, box, address_in_box(plan, start, row, byte));
-    if (!plan.loads) {
-      if (some > 0) std::memcpy(global + byte, shared, static_cast<std::size_t>(some));
-      continue;
-    }
-    if (some > 0) std::memcpy(shared, global + byte, static_cast<std::size_t>(some));
-    std::memset(shared + some, 0, static_cast<std::size_t>(here - some));
+    const std::int64_t from = std::clamp<std::int64_t>(first - byte, 0, here);
+    const std::int64_t some = std::clamp<std::int64_t>(end - byte, from, here) - from;
+    std::byte* shared = shared_at(machine, box, address_in_box(plan, start, part.row, byte));
+    if (plan.loads) std::memset(shared, 0, static_cast<std::size_t>(here));
+    if (some <= 0) continue;
+    std::byte* outside = global + (byte + from - first);
+    std::memcpy(plan.loads ? shared + from : outside, plan.loads ? outside : shared + from,
+                static_cast<std::size_t>(some));
   }
 }
 
@@ -106,9 +116,9 @@ void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& 
   const std::int64_t start = start_of(plan, box);
   std::int64_t sectors = 0;
   std::int64_t bytes = 0;
-  for_each_row(plan, box, [&](std::int64_t row, std::int64_t inside, const Coordinates& at) {
+  for_each_row(plan, box, [&](const RowPart& part) {
     for (std::int64_t byte = 0; machine.checks && byte < row_bytes(plan); byte += kChunkBytes) {
-      const std::int64_t address = address_in_box(plan, start, row, byte);
+      const std::int64_t address = address_in_box(plan, start, part.row, byte);
       const std::int64_t here = std::min(kChunkBytes, row_bytes(plan) - byte);
       if (plan.loads) {
         note_bulk_write(shared_touch, box.block, box.slot, address, here);
@@ -116,9 +126,9 @@ void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& 
         note_async_read(shared_touch, Asynchronous::kBulkStore, address, here);
       }
     }
-    if (inside == 0) return;
-    const std::int64_t address = global.address(at);
-    const std::int64_t run = inside * global.size;
+    if (part.inside == 0) return;
+    const std::int64_t address = global.address(part.at);
+    const std::int64_t run = part.inside * global.size;
     plan.loads ? note_read(global_touch, address, run) : note_write(global_touch, address, run);
     bytes += run;
     sectors += (address + run - 1) / kSectorBytes - address / kSectorBytes + 1;
@@ -226,9 +236,9 @@ void land_box(Machine& machine, std::size_t index) {
   machine.boxes.erase(machine.boxes.begin() + static_cast<std::ptrdiff_t>(index));
   const BulkPlan& plan = machine.program.bulk_copies[box.plan];
   const Buffer& global = *plan.global.buffer;
-  for_each_row(plan, box, [&](std::int64_t row, std::int64_t inside, const Coordinates& at) {
-    std::byte* place = inside == 0 ? nullptr : global.data + global.address(at);
-    move_row(machine, plan, box, row, inside, place);
+  for_each_row(plan, box, [&](const RowPart& part) {
+    std::byte* place = part.inside == 0 ? nullptr : global.data + global.address(part.at);
+    move_row(machine, plan, box, part, place);
   });
   if (!plan.loads || plan.event == BulkPlan::kNone) return;
   EventSlot& state = machine.slot(box.block, box.slot);
