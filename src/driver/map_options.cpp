@@ -40,7 +40,7 @@ std::string_view described(MapSubject subject) {
   switch (subject) {
     case MapSubject::kOperands: return "a matrix instruction";
     case MapSubject::kOperandMemory: return "an operand in shared memory";
-    case MapSubject::kMatrixLoad: return "an `ldmatrix`";
+    case MapSubject::kMatrixLoad: return "an `ldmatrix` or `stmatrix`";
     case MapSubject::kTile: return "a layout of threads over a tile";
     case MapSubject::kMemory: break;
   }

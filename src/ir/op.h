@@ -411,12 +411,14 @@ struct Load {
   Major major = Major::kRow;  // kRow: the view's last dimension is the contraction, kCol: its first
   bool to_registers = false;  // the program asked for it (`mma.load.frag`)
   // decided. With ldmatrix, `matrices` lists the (row, column) of each 8x8 matrix in register
-  // order, and every issue of the instruction takes as many of them as it has. Null: one plain load
-  // of `element_run` consecutive elements per register group. With `in_shared` nothing moves: the
-  // fragment stands for the view's place in shared memory, as a matrix descriptor with these
-  // distances in bytes (target/descriptor.h), which the `mma` reads.
+  // order, and every issue of the instruction takes as many of them as it has; those of a
+  // warpgroup are its first warp's, and each further warp's lie `warp_step` (rows, columns) on.
+  // Null: one plain load of `element_run` consecutive elements per register group. With `in_shared`
+  // nothing moves: the fragment stands for the view's place in shared memory, as a matrix
+  // descriptor with these distances in bytes (target/descriptor.h), which the `mma` reads.
   const target::Copy* instruction = nullptr;
   std::vector<std::int64_t> matrices = {};
+  std::vector<std::int64_t> warp_step = {};
   std::int64_t element_run = 0;
   std::vector<std::int64_t> guarded = {};  // as in Copy; outside the limits a plain load gives 0
   bool in_shared = false;
@@ -424,9 +426,9 @@ struct Load {
   std::int64_t stride = 0;
   static void fields(auto& s, auto&& v) {
     v("frag", s.frag), v("view", s.view), v("major", s.major), v("to_registers", s.to_registers),
-        v("instruction", s.instruction), v("matrices", s.matrices), v("element_run", s.element_run),
-        v("guarded", s.guarded), v("in_shared", s.in_shared), v("leading", s.leading),
-        v("stride", s.stride);
+        v("instruction", s.instruction), v("matrices", s.matrices), v("warp_step", s.warp_step),
+        v("element_run", s.element_run), v("guarded", s.guarded), v("in_shared", s.in_shared),
+        v("leading", s.leading), v("stride", s.stride);
   }
 };
 
@@ -499,11 +501,16 @@ struct Store {
   ValueId view;
   bool transposed = false;  // view[n, m] = C[m, n]
   bool masked = false;      // the program says which part is written: the view's limits
-  // decided: consecutive elements one store writes, and the guarded dimensions as in Copy.
+  // decided. With stmatrix, `matrices` and `warp_step` are as in Load; null: plain stores of
+  // `element_run` consecutive elements. The guarded dimensions are as in Copy.
+  const target::Copy* instruction = nullptr;
+  std::vector<std::int64_t> matrices = {};
+  std::vector<std::int64_t> warp_step = {};
   std::int64_t element_run = 0;
   std::vector<std::int64_t> guarded = {};
   static void fields(auto& s, auto&& v) {
     v("frag", s.frag), v("view", s.view), v("transposed", s.transposed), v("masked", s.masked),
+        v("instruction", s.instruction), v("matrices", s.matrices), v("warp_step", s.warp_step),
         v("element_run", s.element_run), v("guarded", s.guarded);
   }
 };

@@ -118,6 +118,24 @@ func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scal
 }
 )";
 
+// A warpgroup's accumulator, stored as matrices.
+inline constexpr const char* kStores = R"(module arch=sm_90a form=decided
+
+func @stores() {
+  var b: parallel < 1
+  var w: parallel < 1
+  parallel level=block vars=[b] threads=128 name="stores" shared_bytes=2048 body={
+    %s = alloc name="s" offset=0 swizzle=32 : view<f16, shared, [64, 16]>
+    parallel level=group4 vars=[w] unit=128 body={
+      %zero = const : f32
+      %c = alloc name="c" atom=m64n16k16.f32.f16 : frag<C, f32, 64x16>
+      fill frag=%c value=%zero
+      store frag=%c view=%s instruction=stmatrix.x4 matrices=[0, 0, 8, 0, 0, 8, 8, 8] warp_step=[16, 0]
+    }
+  }
+}
+)";
+
 // The K loop of a warpgroup's products, A from registers and B where it lies, as the passes leave
 // it.
 inline constexpr const char* kProducts = R"(module arch=sm_90a form=decided

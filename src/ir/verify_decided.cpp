@@ -336,37 +336,103 @@ void load_instructions_fit(const Module& module, const Function& f, Mistakes& mi
   });
 }
 
-// Each matrix, 8 rows of 16 bytes, is two numbers of the list, and each lies inside the tile.
+void store_instructions_fit(const Module& module, const Function& f, Mistakes& mistakes) {
+  for_each_op<Store>(f, [&](const Store& store, OpId id) {
+    if (store.instruction == nullptr) return;
+    const ViewType* view = type_as<ViewType>(f, store.view);
+    const FragType* frag = type_as<FragType>(f, store.frag);
+    if (store.instruction->kind != target::CopyKind::kMatrixStore) {
+      complain(mistakes, f, id, "`{}` stores no matrices", store.instruction->name);
+    }
+    if (module.arch != nullptr && module.arch->capability < store.instruction->min_arch) {
+      complain(mistakes, f, id, "{} has no such instruction", module.arch->name);
+    }
+    if (!store.guarded.empty()) complain(mistakes, f, id, "matrices are stored whole");
+    if (view == nullptr || frag == nullptr) return;
+    if (view->space != Space::kShared) complain(mistakes, f, id, "matrices go to shared memory");
+    const bool as_it_is = frag->dtype == view->dtype || frag->dtype == DType::kF32;
+    if ((view->dtype == DType::kF16 || view->dtype == DType::kBF16) && as_it_is) return;
+    complain(mistakes, f, id, "no matrices of {} are made of {}", name(view->dtype),
+             name(frag->dtype));
+  });
+}
+
+// A tile in memory that a matrix instruction moves, as its list of matrices has it.
+struct MatrixTile {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t size = 1;   // bytes of an element
+  std::int64_t warps = 1;  // that move it together
+};
+
+std::int64_t warps_of(const Function& f, ValueId frag) {
+  const auto* alloc = f.def_as<Alloc>(frag);
+  return alloc == nullptr || alloc->atom == nullptr ? 1 : alloc->atom->lanes / 32;
+}
+
+// Each matrix, 8 rows of 16 bytes, is two numbers of the list, and each lies inside the tile, with
+// those of all warps covering it.
+template <class Move>
+void matrices_cover(const Function& f, const Move& move, const MatrixTile& tile, OpId id,
+                    Mistakes& mistakes) {
+  if (move.instruction == nullptr || move.instruction->matrices < 1) return;
+  if (tile.rows < 1 || tile.cols < 1 || tile.rows > INT16_MAX || tile.cols > INT16_MAX) return;
+  const std::int64_t bytes = tile.rows * tile.cols * tile.size;
+  const std::int64_t needed = bytes / (128 * tile.warps);
+  const auto given = static_cast<std::int64_t>(move.matrices.size());
+  if (bytes % (128 * tile.warps) != 0 || given != 2 * needed ||
+      needed % move.instruction->matrices != 0) {
+    complain(mistakes, f, id, "{} matrices in a tile of {}x{}", given / 2, tile.rows, tile.cols);
+    return;
+  }
+  if (move.warp_step.size() != (tile.warps > 1 ? 2U : 0U)) {
+    complain(mistakes, f, id, "{} warps, a step of {} numbers", tile.warps, move.warp_step.size());
+    return;
+  }
+  const std::int64_t across = 16 / tile.size;
+  std::set<std::pair<std::int64_t, std::int64_t>> seen;
+  for (std::int64_t i = 0; i < needed * tile.warps; ++i) {
+    const auto at = static_cast<std::size_t>(2 * (i % needed));
+    const std::int64_t warp = i / needed;
+    const std::int64_t row = move.matrices[at] + (warp > 0 ? warp * move.warp_step[0] : 0);
+    const std::int64_t col = move.matrices[at + 1] + (warp > 0 ? warp * move.warp_step[1] : 0);
+    const bool inside = row >= 0 && col >= 0 && row <= tile.rows - 8 && col <= tile.cols - across;
+    if (inside && row % 8 == 0 && col % across == 0 && seen.insert({row, col}).second) continue;
+    complain(mistakes, f, id, "the matrix at ({}, {}) is outside or there twice", row, col);
+  }
+}
+
 void load_matrices_cover_the_tile(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Load>(f, [&](const Load& load, OpId id) {
     const FragType* frag = type_as<FragType>(f, load.frag);
-    if (load.instruction == nullptr || load.instruction->matrices < 1 || frag == nullptr) return;
-    if (frag->rows < 1 || frag->cols < 1 || frag->rows > INT16_MAX || frag->cols > INT16_MAX)
-      return;
-    const std::int64_t bytes = frag->rows * frag->cols * size_bytes(frag->dtype);
-    const std::int64_t needed = bytes / 128;
-    const auto given = static_cast<std::int64_t>(load.matrices.size());
-    if (bytes % 128 != 0 || given != 2 * needed || needed % load.instruction->matrices != 0) {
-      complain(mistakes, f, id, "{} matrices in a tile of {}x{}", given / 2, frag->rows,
-               frag->cols);
-      return;
-    }
-    const std::int64_t across = 16 / size_bytes(frag->dtype);
-    std::set<std::pair<std::int64_t, std::int64_t>> seen;
-    for (std::size_t i = 0; i + 1 < load.matrices.size(); i += 2) {
-      const std::int64_t row = load.matrices[i];
-      const std::int64_t col = load.matrices[i + 1];
-      const bool inside =
-          row >= 0 && col >= 0 && row <= frag->rows - 8 && col <= frag->cols - across;
-      if (inside && row % 8 == 0 && col % across == 0 && seen.insert({row, col}).second) continue;
-      complain(mistakes, f, id, "the matrix at ({}, {}) is outside or there twice", row, col);
-    }
+    if (frag == nullptr) return;
+    matrices_cover(f, load,
+                   {.rows = frag->rows,
+                    .cols = frag->cols,
+                    .size = size_bytes(frag->dtype),
+                    .warps = warps_of(f, load.frag)},
+                   id, mistakes);
+  });
+}
+
+void store_matrices_cover_the_tile(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Store>(f, [&](const Store& store, OpId id) {
+    const FragType* frag = type_as<FragType>(f, store.frag);
+    const ViewType* view = type_as<ViewType>(f, store.view);
+    if (frag == nullptr || view == nullptr) return;
+    matrices_cover(f, store,
+                   {.rows = store.transposed ? frag->cols : frag->rows,
+                    .cols = store.transposed ? frag->rows : frag->cols,
+                    .size = size_bytes(view->dtype),
+                    .warps = warps_of(f, store.frag)},
+                   id, mistakes);
   });
 }
 
 void stores_are_planned(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Store>(f, [&](const Store& store, OpId id) {
-    if (store.element_run < 1) complain(mistakes, f, id, "no run of elements is chosen");
+    if ((store.instruction != nullptr) != (store.element_run >= 1)) return;
+    complain(mistakes, f, id, "neither or both of an instruction and runs of elements");
   });
 }
 
@@ -394,6 +460,8 @@ constexpr Rule kRules[] = {
     {"load-instructions-fit", Form::kPlanned, load_instructions_fit},
     {"load-matrices-cover-the-tile", Form::kPlanned, load_matrices_cover_the_tile},
     {"stores-are-planned", Form::kPlanned, stores_are_planned},
+    {"store-instructions-fit", Form::kPlanned, store_instructions_fit},
+    {"store-matrices-cover-the-tile", Form::kPlanned, store_matrices_cover_the_tile},
 };
 
 }  // namespace

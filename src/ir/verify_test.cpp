@@ -119,6 +119,14 @@ constexpr Edit kEdits[] = {
     {"mma-steps-are-given", kProducts, "b_steps", "a_steps=[0, 32, 64, 96] b_steps"},
     {"mma-steps-are-given", kProducts, "in_shared stride=1024", "element_run=1"},
     {"stores-are-planned", kMatmul, " element_run=2", ""},
+    {"stores-are-planned", kStores, "warp_step=[16, 0]\n", "warp_step=[16, 0] element_run=1\n"},
+    {"store-instructions-fit", kStores, "instruction=stmatrix", "instruction=ldmatrix"},
+    {"store-instructions-fit", kStores, "arch=sm_90a", "arch=sm_80"},
+    {"store-instructions-fit", kStores, "[16, 0]\n", "[16, 0] guarded=[0]\n"},
+    {"store-matrices-cover-the-tile", kStores, "0, 8, 8, 8]", "0, 8, 8, 9]"},
+    {"store-matrices-cover-the-tile", kStores, ", 0, 8, 8, 8]", "]"},
+    {"store-matrices-cover-the-tile", kStores, "[16, 0]", "[8, 0]"},
+    {"store-matrices-cover-the-tile", kStores, " warp_step=[16, 0]", ""},
     {"waits-count-up", kMatmul, "copy_wait", "copy_wait pending=-1"},
     {"async-copies-are-awaited", kMatmul, "copy_wait", "barrier level=group"},
     {"shared-reads-are-behind-barriers", kMatmul, "barrier level=block inferred", ""},
@@ -166,7 +174,7 @@ void expect_only(const Module& module, std::string_view rule) {
 }
 
 TEST(Verify, TheSamplesBreakNoRuleInAnyForm) {
-  for (const char* sample : {kMatmul, kElements, kProducts, kRing}) {
+  for (const char* sample : {kMatmul, kElements, kProducts, kRing, kStores}) {
     Module module = parsed(sample);
     EXPECT_EQ(verify(module), std::vector<std::string>{});
     module.form = Form::kTile;

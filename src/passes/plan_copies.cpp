@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kVectorMax = 16;
 constexpr int kRegisterBytes = 4;
+constexpr int kWarp = 32;
 
 // One end of a transfer.
 struct Side {
@@ -257,21 +258,36 @@ struct Place {
   int col = 0;
 };
 
-// Where an element of a fragment lies in the view it is loaded from. The tile of A is (M, K), of B
-// (N, K); under `col` the view has the contraction first.
-Place place_in_view(const target::Fragment& fragment, ir::Major major, int lane, int value) {
-  const target::Element e = target::element_of(fragment, lane, value);
-  return major == ir::Major::kRow ? Place{e.row, e.col} : Place{e.col, e.row};
-}
+// The registers that a view's elements go to or come from. The tile of A is (M, K), of B (N, K), of
+// C (M, N); `swapped`: the view's rows are its columns, as under `col`, which has the contraction
+// first, and under `.transp`.
+struct InView {
+  target::Fragment fragment;
+  bool swapped = false;
 
-target::Fragment fragment_of(const ir::Function& function, const ir::Load& load) {
+  [[nodiscard]] Place operator()(int lane, int value) const {
+    const target::Element e = target::element_of(fragment, lane, value);
+    return swapped ? Place{e.col, e.row} : Place{e.row, e.col};
+  }
+};
+
+InView registers_of(const ir::Function& function, const ir::Load& load) {
   const ir::FragType& type = function.frag_type(load.frag);
   const auto* alloc = function.def_as<ir::Alloc>(load.frag);
   const auto operand = type.role == ir::Role::kA ? target::Operand::kA : target::Operand::kB;
   const bool row = load.major == ir::Major::kRow;
-  return target::fragment_layout(*alloc->atom, operand,
-                                 static_cast<int>(row ? type.rows : type.cols),
-                                 static_cast<int>(row ? type.cols : type.rows));
+  return {
+      target::fragment_layout(*alloc->atom, operand, static_cast<int>(row ? type.rows : type.cols),
+                              static_cast<int>(row ? type.cols : type.rows)),
+      !row};
+}
+
+InView registers_of(const ir::Function& function, const ir::Store& store) {
+  const ir::FragType& type = function.frag_type(store.frag);
+  const auto* alloc = function.def_as<ir::Alloc>(store.frag);
+  return {target::fragment_layout(*alloc->atom, target::Operand::kC, static_cast<int>(type.rows),
+                                  static_cast<int>(type.cols)),
+          store.transposed};
 }
 
 // Where an element of a lane's register lies in the 8 rows of 16 bytes that one matrix is: a
@@ -280,29 +296,65 @@ Place place_in_matrix(const target::Copy& instruction, int lane, int element, in
   constexpr int kPair = 2;
   const int byte = element * size;
   const auto pair =
-      static_cast<int>(instruction.result_map(lane + 32 * (byte / kPair)));  // row + 8 * column
+      static_cast<int>(instruction.result_map(lane + kWarp * (byte / kPair)));  // row + 8 * column
   return {pair % 8, (pair / 8 % 8 * kPair + byte % kPair) / size};
 }
 
-// The matrices, in register order, that `instruction` would have to fetch so that every lane
-// gets its elements of `size` bytes; empty when its result map does not give them.
-std::vector<std::int64_t> matrices_for(const target::Fragment& fragment, ir::Major major, int size,
+// From one warp of the registers' unit to the next.
+Place step_of_warps(const InView& registers) {
+  if (registers.fragment.lanes == kWarp) return {};
+  const Place first = registers(0, 0);
+  const Place second = registers(kWarp, 0);
+  return {second.row - first.row, second.col - first.col};
+}
+
+// The first warp's matrices, in register order, that `instruction` would have to move so that
+// every lane's elements of `size` bytes come or go, all other warps' lying `step` further; empty
+// when its result map does not give them.
+std::vector<std::int64_t> matrices_for(const InView& registers, Place step, int size,
                                        const target::Copy& instruction) {
   const int each = kRegisterBytes / size;  // values of one lane in one matrix
   std::vector<std::int64_t> out;
-  for (int value = 0; value < fragment.values; value += each) {
-    const Place base = place_in_view(fragment, major, 0, value);
-    for (int lane = 0; lane < fragment.lanes; ++lane) {
+  for (int value = 0; value < registers.fragment.values; value += each) {
+    const Place base = registers(0, value);
+    for (int lane = 0; lane < registers.fragment.lanes; ++lane) {
+      const Place matrix = {base.row + lane / kWarp * step.row, base.col + lane / kWarp * step.col};
       for (int element = 0; element < each; ++element) {
-        const Place place = place_in_view(fragment, major, lane, value + element);
-        const Place given = place_in_matrix(instruction, lane, element, size);
-        if (place.row - base.row != given.row || place.col - base.col != given.col) return {};
+        const Place place = registers(lane, value + element);
+        const Place given = place_in_matrix(instruction, lane % kWarp, element, size);
+        if (place.row - matrix.row != given.row || place.col - matrix.col != given.col) return {};
       }
     }
     out.push_back(base.row);
     out.push_back(base.col);
   }
   return out;
+}
+
+// A row of the table, or null when the architecture has none: find_matrix_load and _store.
+using FindMatrices = const target::Copy* (*)(const target::Arch&, int matrices, bool transposed);
+
+// Decides the instruction of a load or a store whose elements of `size` bytes it can move, the
+// widest first. False: none can.
+template <class Op>
+bool plan_matrices(const target::Arch& arch, FindMatrices find, const InView& registers, int size,
+                   Op& op) {
+  const Place step = step_of_warps(registers);
+  const int count = registers.fragment.values * size / kRegisterBytes;
+  for (int matrices = 4; matrices >= 1; matrices /= 2) {
+    if (count % matrices != 0) continue;
+    for (bool transposed : {false, true}) {
+      const target::Copy* instruction = find(arch, matrices, transposed);
+      if (instruction == nullptr) continue;
+      auto places = matrices_for(registers, step, size, *instruction);
+      if (places.empty()) continue;
+      op.instruction = instruction;
+      op.matrices = std::move(places);
+      if (registers.fragment.lanes > kWarp) op.warp_step = {step.row, step.col};
+      return true;
+    }
+  }
+  return false;
 }
 
 bool rows_are_aligned(const Side& side) { return may_use_width(side, kVectorMax); }
@@ -352,27 +404,14 @@ void plan_load(const ir::Module& module, const ir::Function& function, ir::Load&
     load.element_run = 1;
     return;
   }
-  const target::Fragment fragment = fragment_of(function, load);
   const int size = size_bytes(side.root.dtype);
   // What is converted on the way goes through plain loads.
   const bool as_it_is = function.frag_type(load.frag).dtype == side.root.dtype;
   const bool matrix_ready = side.root.space == ir::Space::kShared && load.guarded.empty() &&
                             as_it_is && size <= kRegisterBytes && rows_are_aligned(side);
-  const int count = fragment.values * size / kRegisterBytes;
-  for (int matrices = 4; matrix_ready && matrices >= 1; matrices /= 2) {
-    if (count % matrices != 0) continue;
-    for (bool transposed : {false, true}) {
-      const target::Copy* instruction =
-          target::find_matrix_load(*module.arch, matrices, transposed);
-      if (instruction == nullptr) continue;
-      auto places = matrices_for(fragment, load.major, size, *instruction);
-      if (places.empty()) continue;
-      load.instruction = instruction;
-      load.matrices = std::move(places);
-      return;
-    }
-  }
-  load.element_run = 1;
+  const bool planned = matrix_ready && plan_matrices(*module.arch, target::find_matrix_load,
+                                                     registers_of(function, load), size, load);
+  if (!planned) load.element_run = 1;
 }
 
 void plan_steps(const ir::Function& function, ir::Mma& mma) {
@@ -386,10 +425,7 @@ void plan_steps(const ir::Function& function, ir::Mma& mma) {
 
 // Consecutive values of a lane that are consecutive in a row of the destination.
 std::int64_t store_run(const ir::Function& function, const ir::Store& store, const Side& side) {
-  const ir::FragType& type = function.frag_type(store.frag);
-  const auto* alloc = function.def_as<ir::Alloc>(store.frag);
-  const target::Fragment fragment = target::fragment_layout(
-      *alloc->atom, target::Operand::kC, static_cast<int>(type.rows), static_cast<int>(type.cols));
+  const target::Fragment fragment = registers_of(function, store).fragment;
   for (int lane = 0; lane < fragment.lanes; ++lane) {
     for (int value = 0; value + 1 < fragment.values; value += 2) {
       const target::Element first = target::element_of(fragment, lane, value);
@@ -404,10 +440,22 @@ std::int64_t store_run(const ir::Function& function, const ir::Store& store, con
   return !store.transposed && pitch_known && aligned && store.guarded.empty() ? 2 : 1;
 }
 
-void plan_store(const ir::Function& function, ir::Store& store) {
+// Whether matrices of 16-bit elements can be made of an accumulator: as it is, or rounded from f32.
+bool makes_matrices(DType registers, DType memory) {
+  return (memory == DType::kF16 || memory == DType::kBF16) &&
+         (registers == memory || registers == DType::kF32);
+}
+
+void plan_store(const ir::Module& module, const ir::Function& function, ir::Store& store) {
   const Side side = side_of(function, store.view);
   store.guarded = guarded_dimensions(function, side);
-  store.element_run = store_run(function, store, side);
+  const bool matrix_ready = side.root.space == ir::Space::kShared && store.guarded.empty() &&
+                            makes_matrices(function.frag_type(store.frag).dtype, side.root.dtype) &&
+                            rows_are_aligned(side);
+  const bool planned = matrix_ready && plan_matrices(*module.arch, target::find_matrix_store,
+                                                     registers_of(function, store),
+                                                     size_bytes(side.root.dtype), store);
+  if (!planned) store.element_run = store_run(function, store, side);
 }
 
 // Plans the operations of one launch, each with the team that runs it.
@@ -425,7 +473,7 @@ struct LaunchPlanner {
     }
     if (auto* splat = std::get_if<ir::Splat>(&op.data)) plan_splat(function, team, *splat);
     if (auto* load = std::get_if<ir::Load>(&op.data)) plan_load(module, function, *load);
-    if (auto* store = std::get_if<ir::Store>(&op.data)) plan_store(function, *store);
+    if (auto* store = std::get_if<ir::Store>(&op.data)) plan_store(module, function, *store);
     if (auto* scale = std::get_if<ir::Scale>(&op.data)) {
       scale->guarded = guarded_dimensions(function, side_of(function, scale->factors));
     }

@@ -103,6 +103,8 @@ class Flattener {
                                        const std::vector<std::int64_t>& steps);
   [[nodiscard]] target::Fragment registers(const FragmentPlan& plan, bool swapped) const;
   void plain_places(TilePlan& plan, bool swapped) const;
+  template <class Move>
+  void matrix_places(TilePlan& plan, const Move& data);
 
   const ir::Function& function_;
   const HostState& host_;

@@ -70,6 +70,28 @@ void Flattener::load_metadata(const ir::Load& data) {
   emit_plan(Code::kLoadMetadata, program_.metadata, std::move(plan));
 }
 
+// The parts of a load's or a store's plan that are of its matrix instruction.
+template <class Move>
+void Flattener::matrix_places(TilePlan& plan, const Move& data) {
+  plan.interned = tally_.intern(data.instruction->name);
+  plan.lanes = static_cast<std::uint32_t>(program_.fragments[plan.fragment].atom->lanes);
+  for (std::size_t i = 0; i + 1 < data.matrices.size(); i += 2) {
+    plan.places.push_back({static_cast<std::int32_t>(data.matrices[i]),
+                           static_cast<std::int32_t>(data.matrices[i + 1])});
+  }
+  if (!data.warp_step.empty()) {
+    plan.warp_step = {static_cast<std::int32_t>(data.warp_step[0]),
+                      static_cast<std::int32_t>(data.warp_step[1])};
+  }
+  const auto values = 2 * data.instruction->matrices;
+  for (int lane = 0; lane < static_cast<int>(kLanes); ++lane) {
+    for (int value = 0; value < values; ++value) {
+      const Index at = data.instruction->result_map(lane, value);
+      plan.result.push_back(static_cast<std::uint16_t>(at));
+    }
+  }
+}
+
 void Flattener::op(const ir::Load& data) {
   if (data.in_shared) {
     DescribePlan plan{view(data.view), fragment(data.frag), data.leading, data.stride};
@@ -87,18 +109,7 @@ void Flattener::op(const ir::Load& data) {
   if (data.instruction == nullptr) {
     plain_places(plan, data.major == ir::Major::kCol);
   } else {
-    plan.interned = tally_.intern(data.instruction->name);
-    for (std::size_t i = 0; i + 1 < data.matrices.size(); i += 2) {
-      plan.places.push_back({static_cast<std::int32_t>(data.matrices[i]),
-                             static_cast<std::int32_t>(data.matrices[i + 1])});
-    }
-    const auto values = 2 * data.instruction->matrices;
-    for (int lane = 0; lane < static_cast<int>(kLanes); ++lane) {
-      for (int value = 0; value < values; ++value) {
-        const Index at = data.instruction->result_map(lane, value);
-        plan.result.push_back(static_cast<std::uint16_t>(at));
-      }
-    }
+    matrix_places(plan, data);
   }
   emit_plan(Code::kLoad, program_.tiles, std::move(plan));
 }
@@ -109,7 +120,12 @@ void Flattener::op(const ir::Store& data) {
   plan.fragment = fragment(data.frag);
   plan.guarded = guard_mask(data.guarded);
   plan.run = static_cast<std::uint32_t>(std::max<std::int64_t>(data.element_run, 1));
-  plain_places(plan, data.transposed);
+  plan.instruction = data.instruction;
+  if (data.instruction == nullptr) {
+    plain_places(plan, data.transposed);
+  } else {
+    matrix_places(plan, data);
+  }
   emit_plan(Code::kStore, program_.tiles, std::move(plan));
 }
 

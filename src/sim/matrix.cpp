@@ -1,8 +1,8 @@
 // Matrix operations: fragments go to and from memory by their instructions' maps, and multiply.
 //
 // ldmatrix: lane l gives the address of row l % 8 of matrix l / 8, 16 bytes of shared memory; the
-// instruction's result map says which lane receives which of the elements. A wrong list of matrices
-// or a wrong layout gives wrong numbers, as on a GPU.
+// instruction's result map says which lane receives which of the elements. stmatrix is the same the
+// other way. A wrong list of matrices or a wrong layout gives wrong numbers, as on a GPU.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -54,22 +54,40 @@ void store_register(DType registers, DType memory, double value, std::byte* to) 
 }
 
 // The row whose address the lane gives; nothing when it is outside.
-const std::byte* matrix_row(const Touch& touch, const Tile& tile, std::uint32_t first_matrix) {
+std::byte* matrix_row(const Touch& touch, const Tile& tile, std::uint32_t first_matrix,
+                      bool writes) {
   const TilePlan& plan = tile.plan;
   const auto row = static_cast<std::uint32_t>(plan.instruction->address_map(Index{touch.lane}));
   const Place& place = plan.places[first_matrix + row / kMatrixRows];
-  const Coordinates at = {place.row + std::int64_t{row % kMatrixRows}, place.col};
+  const std::int64_t warp = touch.warp.index * kLanes % plan.lanes / kLanes;
+  const Coordinates at = {place.row + warp * plan.warp_step.row + row % kMatrixRows,
+                          place.col + warp * plan.warp_step.col};
   const std::int64_t elements = kRowBytes / touch.buffer.size;
   const std::int64_t inside =
-      reachable(touch, {plan.view, tile.window, tile.own, 0, false}, at, elements);
+      reachable(touch, {plan.view, tile.window, tile.own, 0, writes}, at, elements);
   if (inside < elements) return nullptr;
   const std::int64_t address = touch.buffer.address(root_coordinates(plan.view, tile.window, at));
-  check_aligned(touch, address, kRowBytes, false);
-  note_read(touch, address, kRowBytes);
+  check_aligned(touch, address, kRowBytes, writes);
+  if (writes) {
+    note_write(touch, address, kRowBytes);
+  } else {
+    note_read(touch, address, kRowBytes);
+  }
   touch.machine.shared_request.add(address);
   // Hardware drops the low bits of the address.
   return bytes_at(touch, address / kRowBytes * kRowBytes);
 }
+
+// Where a lane's pair of bytes lies in the rows of one issue's matrices.
+std::uint32_t byte_of_pair(const TilePlan& plan, std::uint32_t lane, std::uint32_t pair) {
+  // row + 8 * column + 64 * matrix; the columns of a row are together.
+  const std::uint32_t at =
+      plan.result[lane * 2 * static_cast<std::uint32_t>(plan.instruction->matrices) + pair];
+  const std::uint32_t row = at / kMatrixPairs * kMatrixRows + at % kMatrixRows;
+  return row * kRowBytes + 2 * (at % kMatrixPairs / kMatrixRows);
+}
+
+using MatrixBytes = std::array<std::byte, kMatricesMax * kMatrixRows * kRowBytes>;
 
 // Pairs of bytes change places; what they are elements of is the fragment's affair.
 void load_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
@@ -80,10 +98,11 @@ void load_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
   const auto each = static_cast<std::uint32_t>(plan.instruction->matrices);
   const std::uint32_t values = each * kRegisterBytes / size;
   for (std::uint32_t first = 0; first + each <= plan.places.size(); first += each) {
-    std::array<std::byte, kMatricesMax* kMatrixRows* kRowBytes> rows = {};
+    MatrixBytes rows = {};
     machine.shared_request.clear();
     for (std::uint32_t lane = 0; lane < each * kMatrixRows; ++lane) {
-      const std::byte* bytes = matrix_row({machine, warp, lane, *plan.view.buffer}, tile, first);
+      const std::byte* bytes =
+          matrix_row({machine, warp, lane, *plan.view.buffer}, tile, first, false);
       if (bytes != nullptr) std::copy_n(bytes, kRowBytes, &rows[lane * kRowBytes]);
     }
     machine.tally.issue(plan.interned, 1);
@@ -93,14 +112,37 @@ void load_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       std::array<std::byte, kMatricesMax * kRegisterBytes> received;
       for (std::uint32_t pair = 0; pair < 2 * each; ++pair) {
-        // row + 8 * column + 64 * matrix; `rows` has the columns of a row together.
-        const std::uint32_t at = plan.result[lane * 2 * each + pair];
-        const std::uint32_t row = at / kMatrixPairs * kMatrixRows + at % kMatrixRows;
-        const std::uint32_t column = at % kMatrixPairs / kMatrixRows;
-        std::copy_n(&rows[row * kRowBytes + 2 * column], 2, &received[2 * pair]);
+        std::copy_n(&rows[byte_of_pair(plan, lane, pair)], 2, &received[2 * pair]);
       }
       load_numbers(fragment.dtype, received.data(), values, registers + lane * fragment.values);
     }
+  }
+}
+
+// Elements of 16 bits: each is one of the pairs of bytes.
+void store_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
+  const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
+  const Buffer& buffer = *plan.view.buffer;
+  KILN_CHECK(buffer.size == 2, "stmatrix of elements of {} bytes", buffer.size);
+  const Tile tile = tile_of(plan, warp);
+  const auto each = static_cast<std::uint32_t>(plan.instruction->matrices);
+  for (std::uint32_t first = 0; first + each <= plan.places.size(); first += each) {
+    MatrixBytes rows = {};
+    const double* registers = &warp.registers[fragment.offset + 2 * first];
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+      for (std::uint32_t pair = 0; pair < 2 * each; ++pair) {
+        store_register(fragment.dtype, buffer.dtype, registers[lane * fragment.values + pair],
+                       &rows[byte_of_pair(plan, lane, pair)]);
+      }
+    }
+    machine.shared_request.clear();
+    for (std::uint32_t lane = 0; lane < each * kMatrixRows; ++lane) {
+      std::byte* bytes = matrix_row({machine, warp, lane, buffer}, tile, first, true);
+      if (bytes != nullptr) std::copy_n(&rows[lane * kRowBytes], kRowBytes, bytes);
+    }
+    machine.tally.issue(plan.interned, 1);
+    machine.tally.shared_wavefronts(machine.shared_request, kRowBytes);
+    machine.tally.wrote_shared(machine.shared_request.count * std::int64_t{kRowBytes});
   }
 }
 
@@ -210,7 +252,11 @@ void execute_store(Machine& machine, Warp& warp, const TilePlan& plan) {
   check_whole(machine, warp);
   check_filled(machine, warp, plan.fragment);
   check_idle(machine, warp, plan.fragment);
-  move_tile(machine, warp, plan, true);
+  if (plan.instruction != nullptr) {
+    store_matrices(machine, warp, plan);
+  } else {
+    move_tile(machine, warp, plan, true);
+  }
 }
 
 void execute_load_metadata(Machine& machine, Warp& warp, const MetadataPlan& plan) {

@@ -203,6 +203,63 @@ TEST(Products, AreCountedOncePerWarpgroupAndRepetition) {
   EXPECT_EQ(registers.run().counters.instructions.at("m64n24k16.f32.f16"), 2 * 4);
 }
 
+// The matrices of one warp's 16 rows of a tile with `cols` columns, in register order.
+std::string by_matrices(const char* instruction, int cols) {
+  std::string list;
+  for (int col = 0; col < cols; col += 8) {
+    list += format("{}0, {}, 8, {}", col == 0 ? "" : ", ", col, col);
+  }
+  return format("instruction={} matrices=[{}] warp_step=[16, 0]", instruction, list);
+}
+
+// What two kernels write is the same bit for bit, and the second counts `instruction` so often.
+void expect_same(const std::string& plain, const std::string& matrices, const char* instruction,
+                 std::int64_t times) {
+  Kernel one(plain);
+  Kernel other(matrices);
+  for (Kernel* kernel : {&one, &other}) {
+    kernel->bind({{"M", 120}, {"N", 70}, {"K", 64}});
+    kernel->fill_integers(0, 1, 100);
+    kernel->fill_integers(1, 2, 33);
+  }
+  EXPECT_EQ(text_of(one.run()), "");
+  const Outcome outcome = other.run();
+  EXPECT_EQ(text_of(outcome), "");
+  EXPECT_EQ(outcome.counters.instructions.at(instruction), times);
+  EXPECT_EQ(one.tensor(2).bytes, other.tensor(2).bytes);
+}
+
+// Sums of up to 64 * 3300 are rounded to f16 on the way out.
+TEST(Products, StoresOfMatricesWriteWhatStoresOfElementsDo) {
+  const std::string matrices = replaced(kTwoGroups, "view=%c_view element_run=2",
+                                        "view=%c_view " + by_matrices("stmatrix.x4", 64));
+  // 2 blocks of 8 warps, 16 matrices each.
+  expect_same(kTwoGroups, matrices, "stmatrix.x4", 2 * 8 * 4);
+  Kernel swizzled(matrices);
+  bind_matmul(swizzled, 128, 64, 64);
+  EXPECT_EQ(swizzled.run().counters.bank_conflicts, 0);
+  // Without a swizzle the 8 rows of a matrix, 128 bytes apart, meet the same banks.
+  Kernel linear(replaced(matrices, "offset=24576 swizzle=128", "offset=24576"));
+  bind_matmul(linear, 128, 64, 64);
+  EXPECT_EQ(linear.run().counters.bank_conflicts, 8 * 16 * 7);
+  EXPECT_EQ(wrong_in(linear), 0);
+}
+
+TEST(Products, LoadsOfMatricesReadWhatLoadsOfElementsDo) {
+  const std::string matrices = replaced(kFromRegisters, "to_registers element_run=1",
+                                        "to_registers " + by_matrices("ldmatrix.x4", 64));
+  // 2 x 3 blocks of 4 warps, 16 matrices each.
+  expect_same(kFromRegisters, matrices, "ldmatrix.x4", 6 * 4 * 4);
+}
+
+TEST(Products, AMatrixStoredOutsideIsReported) {
+  Kernel moved(replaced(replaced(kTwoGroups, "view=%c_view element_run=2",
+                                 "view=%c_view " + by_matrices("stmatrix.x4", 64)),
+                        "origin=[64*p_1, 0]", "origin=[64*p_1 + 8, 0]"));
+  bind_matmul(moved, 128, 64, 64);
+  EXPECT_GE(moved.run().count(ReportKind::kOutOfBounds), 1);
+}
+
 // --- every edge that can be missing
 
 // What is wrong with the kernel in one schedule, without repetitions: "kind: message / missing".

@@ -176,7 +176,7 @@ struct FillPlan {
 };
 // Load and Store. `places[value * lanes + lane]` is the element in the view of each register, by
 // the lane's number in the unit; with a matrix instruction `places[matrix]` is where the matrix
-// begins.
+// begins that the unit's first warp moves, and that of each further warp is `warp_step` on.
 struct TilePlan {
   View view;
   std::uint32_t fragment = 0;
@@ -184,6 +184,7 @@ struct TilePlan {
   const target::Copy* instruction = nullptr;
   std::size_t interned = 0;  // name of the instruction in the tally
   std::vector<Place> places;
+  Place warp_step;
   std::vector<std::uint16_t> result;  // [lane * values + value]: row + 8 * column + 64 * matrix
   std::uint32_t run = 1;
   std::uint32_t guarded = 0;

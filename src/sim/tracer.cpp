@@ -70,6 +70,7 @@ bool Tracer::describe(const Warp& warp, const Instruction& at, TraceEntry& entry
     case Code::kScale: entry.kind = TraceKind::kLoad; return true;
     case Code::kStore: entry.kind = TraceKind::kStore; return true;
     case Code::kElement: entry.kind = TraceKind::kElement; return true;
+    case Code::kSplat: entry.kind = TraceKind::kCopy; return true;
     case Code::kTrigger: entry.kind = TraceKind::kTrigger; return true;
     case Code::kEventWait: entry.kind = TraceKind::kEventWait; return true;
     case Code::kBarrier: entry.kind = TraceKind::kBarrier; return true;
@@ -93,6 +94,10 @@ bool Tracer::describe(const Warp& warp, const Instruction& at, TraceEntry& entry
     case Code::kInthreads:
     case Code::kLoop:
     case Code::kNext:
+    case Code::kForever:
+    case Code::kRepeat:
+    case Code::kLeave:
+    case Code::kRejoin:
     case Code::kLaunch:
     case Code::kReturn:
     case Code::kStop: break;

@@ -1,5 +1,5 @@
-// The atoms: one struct for each matrix instruction, matrix load and asynchronous copy that
-// kiln knows. Generated from src/target by `./dev docs`; not edited by hand.
+// The atoms: one struct for each matrix instruction, matrix load or store and asynchronous
+// copy that kiln knows. Generated from src/target by `./dev docs`; not edited by hand.
 // clang-format off
 //
 // A map sends (lane, value) to an element of the operand's tile, row + rows * column, where A is
@@ -762,6 +762,114 @@ struct cp_async_4 {
   __device__ static void start(void* shared, const void* global, int valid) {
     cp_async<4>(shared, global, valid);
   }
+};
+
+namespace detail {
+// stmatrix.x1: 1 8x8 matrix of 16-bit elements; each lane gives the address of one row.
+__device__ inline void stmatrix_x1(void* row, const unsigned* from) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};"
+               :
+               : "r"(kiln::shared_address(row)), "r"(from[0])
+               : "memory");
+}
+}  // namespace detail
+struct stmatrix_x1 {
+  enum : int { kBytes = 4, kMatrices = 1 };
+  // ((4,8),2):((16,1),8)
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2}, {16, 1, 8}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  __device__ static void store(void* row, const unsigned* from) { detail::stmatrix_x1(row, from); }
+};
+
+namespace detail {
+// stmatrix.x2: 2 8x8 matrices of 16-bit elements; each lane gives the address of one row.
+__device__ inline void stmatrix_x2(void* row, const unsigned* from) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"
+               :
+               : "r"(kiln::shared_address(row)), "r"(from[0]), "r"(from[1])
+               : "memory");
+}
+}  // namespace detail
+struct stmatrix_x2 {
+  enum : int { kBytes = 8, kMatrices = 2 };
+  // ((4,8),(2,2)):((16,1),(8,64))
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2, 2}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void store(void* row, const unsigned* from) { detail::stmatrix_x2(row, from); }
+};
+
+namespace detail {
+// stmatrix.x4: 4 8x8 matrices of 16-bit elements; each lane gives the address of one row.
+__device__ inline void stmatrix_x4(void* row, const unsigned* from) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(kiln::shared_address(row)), "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
+               : "memory");
+}
+}  // namespace detail
+struct stmatrix_x4 {
+  enum : int { kBytes = 16, kMatrices = 4 };
+  // ((4,8),(2,4)):((16,1),(8,64))
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2, 4}, {16, 1, 8, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void store(void* row, const unsigned* from) { detail::stmatrix_x4(row, from); }
+};
+
+namespace detail {
+// stmatrix.x1.trans: 1 8x8 matrix of 16-bit elements, each transposed; each lane gives the address of one row.
+__device__ inline void stmatrix_x1_trans(void* row, const unsigned* from) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};"
+               :
+               : "r"(kiln::shared_address(row)), "r"(from[0])
+               : "memory");
+}
+}  // namespace detail
+struct stmatrix_x1_trans {
+  enum : int { kBytes = 4, kMatrices = 1 };
+  // ((4,8),2):((2,8),1)
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2}, {2, 8, 1}, {2, 0, 0}, {0, 1, 1}, 3};
+  }
+  __device__ static void store(void* row, const unsigned* from) { detail::stmatrix_x1_trans(row, from); }
+};
+
+namespace detail {
+// stmatrix.x2.trans: 2 8x8 matrices of 16-bit elements, each transposed; each lane gives the address of one row.
+__device__ inline void stmatrix_x2_trans(void* row, const unsigned* from) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};"
+               :
+               : "r"(kiln::shared_address(row)), "r"(from[0]), "r"(from[1])
+               : "memory");
+}
+}  // namespace detail
+struct stmatrix_x2_trans {
+  enum : int { kBytes = 8, kMatrices = 2 };
+  // ((4,8),(2,2)):((2,8),(1,64))
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2, 2}, {2, 8, 1, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void store(void* row, const unsigned* from) { detail::stmatrix_x2_trans(row, from); }
+};
+
+namespace detail {
+// stmatrix.x4.trans: 4 8x8 matrices of 16-bit elements, each transposed; each lane gives the address of one row.
+__device__ inline void stmatrix_x4_trans(void* row, const unsigned* from) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(kiln::shared_address(row)), "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
+               : "memory");
+}
+}  // namespace detail
+struct stmatrix_x4_trans {
+  enum : int { kBytes = 16, kMatrices = 4 };
+  // ((4,8),(2,4)):((2,8),(1,64))
+  __host__ __device__ static constexpr Layout result_map() {
+    return {{4, 8, 2, 4}, {2, 8, 1, 64}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
+  }
+  __device__ static void store(void* row, const unsigned* from) { detail::stmatrix_x4_trans(row, from); }
 };
 
 }  // namespace kiln::atom

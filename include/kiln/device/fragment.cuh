@@ -99,6 +99,26 @@ __device__ inline void store_run(const Register (&registers)[N], int first, To* 
   }
 }
 
+// Elements of 16 bits, two to a register.
+template <int Count>
+struct Packed {
+  u32 registers[Count];
+};
+
+// 2 * Count elements from `first` on, of type T, converted to `To`: what a matrix store takes.
+template <int Count, class To, class T, class Register, int N>
+__device__ inline Packed<Count> packed(const Register (&registers)[N], int first) {
+  static_assert(sizeof(To) == 2, "16-bit elements");
+  Packed<Count> out;
+#pragma unroll
+  for (int r = 0; r < Count; ++r) {
+    const u32 low = detail::low_bits(static_cast<To>(element<T>(registers, first + 2 * r)));
+    const u32 high = detail::low_bits(static_cast<To>(element<T>(registers, first + 2 * r + 1)));
+    out.registers[r] = low | high << 16;
+  }
+  return out;
+}
+
 // Reads Run consecutive elements, converted to type T; those from the `count`th on become zero.
 // `from` must be a multiple of Run elements when all are read.
 template <int Run, class T, class Register, int N, class From>

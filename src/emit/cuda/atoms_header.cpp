@@ -16,8 +16,8 @@ namespace kiln::emit {
 namespace {
 
 constexpr std::string_view kOpening =
-    "// The atoms: one struct for each matrix instruction, matrix load and asynchronous copy that\n"
-    "// kiln knows. Generated from src/target by `./dev docs`; not edited by hand.\n"
+    "// The atoms: one struct for each matrix instruction, matrix load or store and asynchronous\n"
+    "// copy that kiln knows. Generated from src/target by `./dev docs`; not edited by hand.\n"
     "// clang-format off\n"
     "//\n"
     "// A map sends (lane, value) to an element of the operand's tile, row + rows * column, where "
@@ -101,17 +101,21 @@ std::string atom(const target::Mma& row) {
   return out;
 }
 
-// A matrix load's wrapper has the atom's name, so it goes into a namespace of its own.
+// A matrix load's or store's wrapper has the atom's name, so it goes into a namespace of its own.
 std::string matrix_atom(const target::Copy& row) {
+  const bool stores = row.kind == target::CopyKind::kMatrixStore;
+  const std::string_view parameters =
+      stores ? "void* row, const unsigned* from" : "unsigned* to, const void* row";
   return format(
       "\nnamespace detail {{\n{}}}  // namespace detail\n"
       "struct {} {{\n"
       "  enum : int {{ kBytes = {}, kMatrices = {} }};\n"
       "{}"
-      "  __device__ static void load(unsigned* to, const void* row) {{ detail::{}(to, row); }}\n"
+      "  __device__ static void {}({}) {{ detail::{}({}); }}\n"
       "}};\n",
       wrapper(row), wrapper_name(row), row.bytes, row.matrices,
-      map_function("result_map", row.result_map), wrapper_name(row));
+      map_function("result_map", row.result_map), stores ? "store" : "load", parameters,
+      wrapper_name(row), stores ? "row, from" : "to, row");
 }
 
 std::string async_atom(const target::Copy& row) {
@@ -135,7 +139,7 @@ std::string atoms_header() {
     if (!row.reads_shared && !row.sparse) out += atom(row);
   }
   for (const target::Copy& row : target::all_copies()) {
-    if (row.kind == target::CopyKind::kMatrix) out += matrix_atom(row);
+    if (row.matrices > 0) out += matrix_atom(row);
     if (row.kind == target::CopyKind::kAsync) out += async_atom(row);
   }
   return out + "\n}  // namespace kiln::atom\n";

@@ -101,23 +101,64 @@ void emit_op(Kernel& kernel, const Op&, const ir::Fill& fill) {
 
 namespace {
 
-// One line for each issue: lane l gives the address of row l % 8 of its matrix.
-void emit_matrix_load(Kernel& kernel, const ir::Load& load, const ir::ResolvedView& view) {
-  const target::Copy& instruction = *load.instruction;
+constexpr int kMatrixRows = 8;
+constexpr int kWarp = 32;
+
+// One issue of a matrix instruction: its first matrix, which is the number of the first register,
+// and the address that the lane gives; lane l gives that of row l % 8 of its matrix.
+struct MatrixIssue {
+  std::size_t first = 0;
+  std::string row;
+};
+
+template <class Move>
+std::vector<MatrixIssue> matrix_issues(Kernel& kernel, const Move& move) {
+  const target::Copy& instruction = *move.instruction;
   kernel.requirements.require(instruction);
   kernel.requirements.headers.insert("memory.cuh");
-  constexpr int kMatrixRows = 8;
+  const ir::ResolvedView view = ir::resolve_view(kernel.function, move.view);
   const auto lanes = static_cast<std::int64_t>(size(instruction.address_map));
-  const Expr lane = lanes < 32 ? mod(kernel.use_lane(), Expr(lanes)) : kernel.use_lane();
+  const Expr lane = lanes < kWarp ? mod(kernel.use_lane(), Expr(lanes)) : kernel.use_lane();
   const PlaceExpr row = place_of(instruction.address_map, kMatrixRows, lane);
+  PlaceExpr of_warp;
+  if (!move.warp_step.empty()) {
+    const int threads = registers_of(kernel.function, move.frag).fragment.lanes;
+    const Expr warp = floor_div(kernel.thread_in(threads), Expr(kWarp));
+    of_warp = {warp * Expr(move.warp_step[0]), warp * Expr(move.warp_step[1])};
+  }
   const auto pairs = static_cast<std::size_t>(2 * instruction.matrices);
-  KILN_CHECK(!load.matrices.empty() && load.matrices.size() % pairs == 0,
-             "{} numbers for matrices, {} an issue", load.matrices.size(), pairs);
-  for (std::size_t first = 0; first < load.matrices.size(); first += pairs) {
-    const PlaceExpr matrix = matrix_place(std::span(load.matrices).subspan(first, pairs), row.col);
-    kernel.out.call(wrapper_name(instruction),
-                    {format("&{}[{}]", kernel.name(load.frag), first / 2),
-                     "&" + element(kernel, view, {matrix.row + row.row, matrix.col})});
+  KILN_CHECK(!move.matrices.empty() && move.matrices.size() % pairs == 0,
+             "{} numbers for matrices, {} an issue", move.matrices.size(), pairs);
+  std::vector<MatrixIssue> out;
+  for (std::size_t first = 0; first < move.matrices.size(); first += pairs) {
+    const PlaceExpr matrix = matrix_place(std::span(move.matrices).subspan(first, pairs), row.col);
+    const std::string at =
+        element(kernel, view, {of_warp.row + matrix.row + row.row, of_warp.col + matrix.col});
+    out.push_back({.first = first / 2, .row = "&" + at});
+  }
+  return out;
+}
+
+void emit_matrix_load(Kernel& kernel, const ir::Load& load) {
+  for (const MatrixIssue& issue : matrix_issues(kernel, load)) {
+    kernel.out.call(wrapper_name(*load.instruction),
+                    {format("&{}[{}]", kernel.name(load.frag), issue.first), issue.row});
+  }
+}
+
+// Registers go as they are where they hold the elements of memory, else are made of those.
+void emit_matrix_store(Kernel& kernel, const ir::Store& store) {
+  const DType memory = kernel.function.view_type(store.view).dtype;
+  const DType registers = registers_of(kernel.function, store.frag).dtype;
+  const std::string& frag = kernel.name(store.frag);
+  for (const MatrixIssue& issue : matrix_issues(kernel, store)) {
+    std::string from = format("&{}[{}]", frag, issue.first);
+    if (registers != memory) {
+      kernel.requirements.headers.insert("fragment.cuh");
+      from = format("kiln::packed<{}, {}, {}>({}, {}).registers", store.instruction->matrices,
+                    type_name(memory), type_name(registers), frag, 2 * issue.first);
+    }
+    kernel.out.call(wrapper_name(*store.instruction), {issue.row, from});
   }
 }
 
@@ -232,7 +273,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Load& load) {
     return emit_metadata_load(kernel, load);
   }
   if (load.instruction != nullptr) {
-    return emit_matrix_load(kernel, load, ir::resolve_view(kernel.function, load.view));
+    return emit_matrix_load(kernel, load);
   }
   emit_runs(kernel, {.function = "load_run",
                      .frag = load.frag,
@@ -243,6 +284,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Load& load) {
 }
 
 void emit_op(Kernel& kernel, const Op&, const ir::Store& store) {
+  if (store.instruction != nullptr) return emit_matrix_store(kernel, store);
   emit_runs(kernel, {.function = "store_run",
                      .frag = store.frag,
                      .view = store.view,

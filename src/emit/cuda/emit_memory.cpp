@@ -270,11 +270,16 @@ void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides)
   }
 }
 
-// Whether copy.cuh has this copy: between global and shared memory, whose rows follow each other
-// and end nowhere inside the tile, and with every element of the destination coming from the
-// source.
+// Whether copy.cuh has this copy: between global and shared memory, whose extents are constant,
+// whose rows follow each other and end nowhere inside the tile, and with every element of the
+// destination coming from the source.
 bool is_vector_copy(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
   if (copy.engine == ir::CopyEngine::kPerThread || !copy.tile_guarded.empty()) return false;
+  const ViewType& tile =
+      sides.dst_type.space == ir::Space::kGlobal ? sides.src_type : sides.dst_type;
+  if (!std::ranges::all_of(tile.shape, [](const Expr& e) { return e.constant().has_value(); })) {
+    return false;
+  }
   if (!copy.permutation.empty() || !ir::rows_are_dense(kernel.function, sides.src.root) ||
       !ir::rows_are_dense(kernel.function, sides.dst.root)) {
     return false;

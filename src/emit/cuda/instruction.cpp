@@ -161,17 +161,30 @@ std::string wrapper(const target::Mma& mma) {
 }
 
 std::string wrapper(const target::Copy& copy) {
-  return format(
-      "// {}: {} 8x8 {} of 16-bit elements{}; each lane gives the address of one row.\n"
-      "__device__ inline void {}(unsigned* to, const void* row) {{\n"
-      "  asm volatile(\"{} {}, [%{}];\"\n"
-      "               : {}\n"
-      "               : \"r\"(kiln::shared_address(row))\n"
-      "               : \"memory\");\n"
-      "}}\n",
-      copy.name, copy.matrices, copy.matrices == 1 ? "matrix" : "matrices",
-      copy.transposed ? ", each transposed" : "", wrapper_name(copy), copy.ptx,
-      numbered(0, copy.matrices), copy.matrices, constraints(operands("to", copy.matrices, "=r")));
+  const std::string comment =
+      format("// {}: {} 8x8 {} of 16-bit elements{}; each lane gives the address of one row.\n",
+             copy.name, copy.matrices, copy.matrices == 1 ? "matrix" : "matrices",
+             copy.transposed ? ", each transposed" : "");
+  if (copy.kind == target::CopyKind::kMatrixStore) {
+    return comment + format(
+                         "__device__ inline void {}(void* row, const unsigned* from) {{\n"
+                         "  asm volatile(\"{} [%0], {};\"\n"
+                         "               :\n"
+                         "               : \"r\"(kiln::shared_address(row)), {}\n"
+                         "               : \"memory\");\n"
+                         "}}\n",
+                         wrapper_name(copy), copy.ptx, numbered(1, copy.matrices),
+                         constraints(operands("from", copy.matrices, "r")));
+  }
+  return comment + format(
+                       "__device__ inline void {}(unsigned* to, const void* row) {{\n"
+                       "  asm volatile(\"{} {}, [%{}];\"\n"
+                       "               : {}\n"
+                       "               : \"r\"(kiln::shared_address(row))\n"
+                       "               : \"memory\");\n"
+                       "}}\n",
+                       wrapper_name(copy), copy.ptx, numbered(0, copy.matrices), copy.matrices,
+                       constraints(operands("to", copy.matrices, "=r")));
 }
 
 }  // namespace kiln::emit

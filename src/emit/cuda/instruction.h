@@ -29,8 +29,8 @@ struct RegisterType {
 // The name of the wrapper of a row that reads_shared, for A in registers.
 [[nodiscard]] std::string wrapper_name_with_registers(const target::Mma& mma);
 
-// Its definition, with a comment. A row that reads_shared takes descriptors. Only matrix loads have
-// one among the copies.
+// Its definition, with a comment. A row that reads_shared takes descriptors. Only matrix loads and
+// stores have one among the copies.
 [[nodiscard]] std::string wrapper(const target::Mma& mma);
 [[nodiscard]] std::string wrapper_with_registers(const target::Mma& mma);
 [[nodiscard]] std::string wrapper(const target::Copy& copy);
