@@ -115,8 +115,9 @@ def run_layers(options):
     fast = ["--kiln", str(release / "bin" / "kiln")] if release else kiln
     concurrency = [sys.executable, str(tests / "concurrency" / "run.py"), *fast, *keep]
     yield script(concurrency, debug / "results" / "concurrency.json")
-    browser = [sys.executable, str(tests / "browser" / "map_test.py"), *kiln, *keep]
-    yield script(browser, debug / "results" / "browser.json")
+    for page in ("map", "timeline"):
+        browser = [sys.executable, str(tests / "browser" / f"{page}_test.py"), *kiln, *keep]
+        yield script(browser, debug / "results" / f"browser_{page}.json")
     if release:
         yield from run_release_layers(release, debug / "results", keep)
 

@@ -80,8 +80,8 @@ class Printer {
     std::string out =
         format("<section aria-label=\"timeline of {0}\">\n<h2>When a block of {0} does what</h2>\n",
                escape_xml(launch.name));
-    out += format("<p>Block {} of {}, alone on its SM: {} cycles. ", view.block, launch.blocks,
-                  view.cycles);
+    out += format("<p>Block {} (from 0) of {}, alone on its SM: {} cycles of a model. ", view.block,
+                  launch.blocks, view.cycles);
     out +=
         "What is done, in which order, and who waits for whom was counted in the simulator; the "
         "cycles are a model, not a measurement: products by the tensor cores' rate, loads by "

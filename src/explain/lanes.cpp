@@ -287,16 +287,16 @@ class Viewer {
     }
   }
 
-  // Asynchronous copies by threads: executions of one statement that are on their way.
+  // Asynchronous copies by threads to one buffer: executions of statements that are on their way.
   void add_copy_depths(const Lane& lane, BlockView& out) const {
-    std::map<std::uint32_t, std::vector<Slice>> by_op;
+    std::map<std::string, std::vector<Slice>> by_buffer;
     for (const Slice& slice : lane.running) {
-      if (slice.kind == SliceKind::kFlight) by_op[slice.ops[0].index].push_back(slice);
+      if (slice.kind != SliceKind::kFlight) continue;
+      const auto& copy = std::get<ir::Copy>(function_.ops[slice.ops[0]].data);
+      by_buffer[buffer_name(copy.dst)].push_back(slice);
     }
-    for (const auto& [op, slices] : by_op) {
-      const auto& copy = std::get<ir::Copy>(function_.ops[ir::OpId{op}].data);
-      out.depths.push_back(
-          depth_of(format("copies to {} by {}", buffer_name(copy.dst), lane.name), 0, slices));
+    for (const auto& [buffer, slices] : by_buffer) {
+      out.depths.push_back(depth_of(format("copies to {} by {}", buffer, lane.name), 0, slices));
     }
   }
 

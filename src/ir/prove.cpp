@@ -144,6 +144,15 @@ Expr without_quotients(Expr expr) {
 
 }  // namespace
 
+bool known_at_launch(const Function& function, const Expr& expr) {
+  std::vector<VarId> vars;
+  expr.collect_vars(vars);
+  return std::all_of(vars.begin(), vars.end(), [&](VarId var) {
+    const VarKind kind = function.vars[var].kind;
+    return kind == VarKind::kDim || kind == VarKind::kScalar;
+  });
+}
+
 std::optional<Expr> upper_bound(const Function& function, const Expr& expr) {
   return bound(function, expr, true);
 }

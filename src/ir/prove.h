@@ -7,6 +7,9 @@
 
 namespace kiln::ir {
 
+// True when the value is the same in the whole launch: it is made of dimensions and parameters.
+[[nodiscard]] bool known_at_launch(const Function& function, const Expr& expr);
+
 // An upper bound of `expr` in launch-time values only (parallel and loop variables replaced by the
 // largest or smallest value they take); nullopt when there is none.
 [[nodiscard]] std::optional<Expr> upper_bound(const Function& function, const Expr& expr);

@@ -1,19 +1,10 @@
 #include "ir/tensor_map.h"
 
-#include <algorithm>
+#include "ir/prove.h"
 
 namespace kiln::ir {
 
 namespace {
-
-bool known_at_launch(const Function& function, const Expr& expr) {
-  std::vector<VarId> vars;
-  expr.collect_vars(vars);
-  return std::all_of(vars.begin(), vars.end(), [&](VarId var) {
-    const VarKind kind = function.vars[var].kind;
-    return kind == VarKind::kDim || kind == VarKind::kScalar;
-  });
-}
 
 // Panels of 16 bytes are stored one after another as they are.
 constexpr std::int64_t kLeastSwizzle = 32;

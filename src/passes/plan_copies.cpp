@@ -162,15 +162,6 @@ void plan_copy(const ir::Module& module, const ir::Function& function, const Tea
 
 // --- bulk copies
 
-bool known_at_launch(const ir::Function& function, const ir::Expr& expr) {
-  std::vector<ir::VarId> vars;
-  expr.collect_vars(vars);
-  return std::all_of(vars.begin(), vars.end(), [&](ir::VarId var) {
-    const ir::VarKind kind = function.vars[var].kind;
-    return kind == ir::VarKind::kDim || kind == ir::VarKind::kScalar;
-  });
-}
-
 // A limit that the tile may reach and a tensor map cannot have, or null.
 const ir::Expr* unknown_limit(const ir::Function& function, const Side& global,
                               const std::vector<ir::Expr>& tile) {
@@ -178,7 +169,7 @@ const ir::Expr* unknown_limit(const ir::Function& function, const Side& global,
     const std::size_t root = d + global.view.dropped;
     const ir::Expr end = global.view.origin[root] + tile[d];
     for (const ir::Expr& limit : global.view.limits[root]) {
-      if (known_at_launch(function, limit)) continue;
+      if (ir::known_at_launch(function, limit)) continue;
       if (!ir::always_less_equal(function, end, limit)) return &limit;
     }
   }

@@ -22,55 +22,11 @@ ThreadSet threads_of(const ir::Inthreads& region) { return {region.first, region
 
 // An operation that only computes the thread's own scalars or names memory.
 bool is_scalar(const ir::Op& op) {
-  switch (op.kind()) {
-    case ir::OpKind::kSubview:
-    case ir::OpKind::kAlias:
-    case ir::OpKind::kEvent:
-    case ir::OpKind::kFuture:
-    case ir::OpKind::kConst:
-    case ir::OpKind::kIndex:
-    case ir::OpKind::kBind:
-    case ir::OpKind::kUnary:
-    case ir::OpKind::kBinary:
-    case ir::OpKind::kCast:
-    case ir::OpKind::kChoose:
-    case ir::OpKind::kGet: return true;
-    case ir::OpKind::kAlloc: return !std::get<ir::Alloc>(op.data).initial.valid();
-    case ir::OpKind::kParallel:
-    case ir::OpKind::kFor:
-    case ir::OpKind::kIf:
-    case ir::OpKind::kOnce:
-    case ir::OpKind::kReturn:
-    case ir::OpKind::kLoop:
-    case ir::OpKind::kBreak:
-    case ir::OpKind::kContinue:
-    case ir::OpKind::kYield:
-    case ir::OpKind::kInthreads:
-    case ir::OpKind::kCopy:
-    case ir::OpKind::kCopyWait:
-    case ir::OpKind::kBarrier:
-    case ir::OpKind::kRead:
-    case ir::OpKind::kWrite:
-    case ir::OpKind::kSplat:
-    case ir::OpKind::kTrigger:
-    case ir::OpKind::kEventWait:
-    case ir::OpKind::kFutureWait:
-    case ir::OpKind::kExchange:
-    case ir::OpKind::kBulkWait:
-    case ir::OpKind::kRegisters:
-    case ir::OpKind::kFill:
-    case ir::OpKind::kLoad:
-    case ir::OpKind::kMma:
-    case ir::OpKind::kScale:
-    case ir::OpKind::kMmaFence:
-    case ir::OpKind::kMmaCommit:
-    case ir::OpKind::kMmaWait:
-    case ir::OpKind::kProxyFence:
-    case ir::OpKind::kStore:
-    case ir::OpKind::kSet:
-    case ir::OpKind::kAssert: return false;
-  }
-  return false;
+  if (const auto* alloc = std::get_if<ir::Alloc>(&op.data)) return !alloc->initial.valid();
+  constexpr ir::OpKind kNames[] = {ir::OpKind::kSubview, ir::OpKind::kAlias, ir::OpKind::kEvent,
+                                   ir::OpKind::kFuture,  ir::OpKind::kBind,  ir::OpKind::kGet};
+  return ir::is_pure(op.kind()) ||
+         std::find(std::begin(kNames), std::end(kNames), op.kind()) != std::end(kNames);
 }
 
 // Looks at the regions of one launch.

@@ -23,15 +23,6 @@ namespace {
 constexpr std::int64_t kAlignment = 16;  // bytes, of rows and of the distance between them
 constexpr std::size_t kRankMax = 5;
 
-bool known_at_launch(const ir::Function& function, const ir::Expr& expr) {
-  std::vector<ir::VarId> vars;
-  expr.collect_vars(vars);
-  return std::all_of(vars.begin(), vars.end(), [&](ir::VarId var) {
-    const ir::VarKind kind = function.vars[var].kind;
-    return kind == ir::VarKind::kDim || kind == ir::VarKind::kScalar;
-  });
-}
-
 bool is_load(const Sema& sema, const ir::Copy& copy) {
   return sema.function.view_type(copy.dst).space == ir::Space::kShared;
 }
@@ -99,7 +90,7 @@ bool check_limits(Sema& sema, const Transfer& transfer, const ir::ResolvedView& 
     const std::size_t root = global.dropped + d;
     const ir::Expr end = global.origin[root] + shape[d];
     for (const ir::Expr& limit : global.limits[root]) {
-      if (known_at_launch(sema.function, limit)) continue;
+      if (ir::known_at_launch(sema.function, limit)) continue;
       if (ir::always_less_equal(sema.function, end, limit)) continue;
       const ir::Expr there = limit - global.origin[root];
       if (there.constant()) {

@@ -178,7 +178,7 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
   const Place outer = sema.place;
   note_divergence(sema, loop.name.span,
                   [&](ir::Level unit) { return ir::varies_in(sema.function, var, unit); });
-  sema.loops.push_back({sema.place.parallel});
+  sema.loops.push_back({sema.place.parallel, sema.place.inthreads});
   const ir::RegionId body = in_region(sema, [&] {
     Symbol symbol{Symbol::Kind::kOperand, make_int(ir::Expr::var(var), loop.name.span), {}};
     symbol.operand.integer.bound = loop.bound;
@@ -271,7 +271,7 @@ void analyse_foreach(Sema& sema, const ast::ForeachStmt& stmt, Span span) {
       for (const ast::Name& name : item.declares->elements) declare(sema, name, {});
       declare(sema, item.declares->name, {});
     }
-    sema.loops.push_back({sema.place.parallel});
+    sema.loops.push_back({sema.place.parallel, sema.place.inthreads});
     analyse_body(sema, stmt.body);
     sema.loops.pop_back();
     sema.scopes.pop();
@@ -390,7 +390,7 @@ void analyse_while(Sema& sema, const ast::WhileStmt& stmt, Span span) {
     return;
   }
   const ir::OpId op = emit(sema, ir::Loop{}, span);
-  sema.loops.push_back({sema.place.parallel});
+  sema.loops.push_back({sema.place.parallel, sema.place.inthreads});
   bool always = false;
   const ir::RegionId body = in_region(sema, [&] {
     const Operand condition = evaluate(sema, stmt.condition);
@@ -411,6 +411,21 @@ void analyse_while(Sema& sema, const ast::WhileStmt& stmt, Span span) {
   std::get<ir::Loop>(sema.function.ops[op].data).body = body;
 }
 
+namespace {
+
+// What helps a jump that cannot reach its loop.
+std::string way_out(bool crosses_level, bool crosses_region) {
+  if (crosses_level) {
+    return "a `parallel` inside of a loop cannot leave the loop: put the `if` and the `break` "
+           "around it";
+  }
+  if (!crosses_region) return "";
+  return "an `inthreads` region inside of a loop cannot leave the loop: put the loop inside of the "
+         "region";
+}
+
+}  // namespace
+
 void analyse_jump(Sema& sema, Jump jump, Span span) {
   if (jump == Jump::kYield) {
     if (!check_in_kernel(sema, span, "`yield`")) return;
@@ -420,15 +435,15 @@ void analyse_jump(Sema& sema, Jump jump, Span span) {
   }
   const bool is_break = jump == Jump::kBreak;
   const bool inside = !sema.loops.empty();
-  if (!inside || sema.loops.back().parallel != sema.place.parallel || !sema.place.in_kernel) {
+  const bool crosses_region = inside && sema.loops.back().inthreads != sema.place.inthreads;
+  const bool crosses_level = inside && sema.loops.back().parallel != sema.place.parallel;
+  if (!inside || crosses_region || crosses_level || !sema.place.in_kernel) {
     if (inside && !sema.place.in_kernel) {
       refuse(sema, span, "leaving a loop in the host part of a tile function");
       return;
     }
     (void)sema.diags.report<diag::JumpOutsideLoop>(span, is_break ? "break" : "continue")
-        .help_if(inside ? "a `parallel` inside of a loop cannot leave the loop: put the `if` and "
-                          "the `break` around it"
-                        : "")
+        .help_if(way_out(crosses_level, crosses_region))
         .emit();
     return;
   }

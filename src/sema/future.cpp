@@ -305,11 +305,7 @@ bool check_rotated(Sema& sema, const ast::RotateStmt& stmt) {
   for (const ast::Name& name : stmt.names) {
     const Handle& other = *find_handle(sema, name.text);
     if (other.rotation != first.rotation) {
-      (void)sema.diags.report<diag::RotationScope>(name.span, first.name, name.text)
-          .label(first.span, "`{}`", first.name)
-          .label(other.span, "`{}`", other.name)
-          .help("declare both in front of the loop: `{} = dma.any;`", name.text)
-          .emit();
+      refuse(sema, name.span, format("changing places with `{}` of another scope", first.name));
       return false;
     }
     const bool known =

@@ -246,6 +246,16 @@ Unit unit_of(const Sema& sema, ir::OpId region, ThreadRun run) {
   return sema.place.unit;
 }
 
+// Where threads of the region leave the kernel, the block has not all of them behind it.
+void note_yield_inside(Sema& sema, ir::OpId region, Span span) {
+  bool yields = false;
+  ir::walk(sema.function, std::get<ir::Inthreads>(sema.function.ops[region].data).body,
+           [&](ir::OpId id) {
+             yields = yields || sema.function.ops[id].kind() == ir::OpKind::kYield;
+           });
+  if (yields && !sema.yielded.in_block.valid()) sema.yielded.in_block = span;
+}
+
 }  // namespace
 
 std::optional<ThreadRun> enclosing_region(const Sema& sema) {
@@ -297,6 +307,7 @@ void analyse_inthreads(Sema& sema, const ast::InthreadsStmt& stmt, Span span) {
   const ir::RegionId body = in_region(sema, [&] { analyse_statement(sema, stmt.body); });
   std::get<ir::Inthreads>(sema.function.ops[op].data).body = body;
   sema.place = outer;
+  note_yield_inside(sema, op, stmt.word_span);
   if (!stmt.is_async) emit(sema, ir::Barrier{.level = ir::Level::kBlock}, span);
 }
 

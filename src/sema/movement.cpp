@@ -47,12 +47,6 @@ bool check_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
     refuse(sema, stmt.async_span, format("`.async` on `{}`", word));
     return false;
   }
-  if (stmt.is_async && !stmt.event.valid() && !stmt.handle.valid()) {
-    (void)sema.diags.report<diag::FutureUnnamed>(stmt.async_span, format("{}.async", word))
-        .help("name it and wait for it: `f = {}.async ...; wait f;`", word)
-        .emit();
-    return false;
-  }
   if (stmt.engine == ast::Engine::kTma) return check_bulk_forms(sema, stmt, word);
   return check_dma_forms(sema, stmt, word);
 }

@@ -119,15 +119,6 @@ void infer_levels(Sema& sema, ast::StmtId id, std::size_t outer, std::size_t tot
   }
 }
 
-bool known_at_launch(const Sema& sema, const ir::Expr& expr) {
-  std::vector<ir::VarId> vars;
-  expr.collect_vars(vars);
-  return std::all_of(vars.begin(), vars.end(), [&](ir::VarId var) {
-    const ir::VarKind kind = sema.function.vars[var].kind;
-    return kind == ir::VarKind::kDim || kind == ir::VarKind::kScalar;
-  });
-}
-
 struct Axis {
   ast::Name name;
   Bound bound;
@@ -165,7 +156,7 @@ std::optional<std::vector<Axis>> axes_of(Sema& sema, const ast::ParallelGroup& g
           .emit();
       return std::nullopt;
     }
-    if (!known_at_launch(sema, bound)) {
+    if (!ir::known_at_launch(sema.function, bound)) {
       (void)sema.diags.report<diag::BoundNotKnown>(item.span, text(sema, bound))
           .help(
               "use constants, dimensions and integer parameters: every block has the same threads")

@@ -1,7 +1,5 @@
 #include "sema/reshape.h"
 
-#include <algorithm>
-
 #include "ir/prove.h"
 #include "ir/strides.h"
 #include "sema/view.h"
@@ -9,16 +7,6 @@
 namespace kiln::sema {
 
 namespace {
-
-// Known when the function is entered.
-bool known_at_launch(const ir::Function& function, const ir::Expr& expr) {
-  std::vector<ir::VarId> vars;
-  expr.collect_vars(vars);
-  return std::all_of(vars.begin(), vars.end(), [&](ir::VarId var) {
-    const ir::VarKind kind = function.vars[var].kind;
-    return kind == ir::VarKind::kDim || kind == ir::VarKind::kScalar;
-  });
-}
 
 ir::Expr product(const std::vector<ir::Expr>& extents) {
   ir::Expr out = 1;
@@ -72,7 +60,7 @@ ir::ValueId emit_alias(Sema& sema, const Spread& spread, ir::Alias alias,
 
 bool check_known(Sema& sema, const std::vector<ir::Expr>& strides, Span span) {
   for (const ir::Expr& stride : strides) {
-    if (known_at_launch(sema.function, stride)) continue;
+    if (ir::known_at_launch(sema.function, stride)) continue;
     refuse(sema, span,
            format("a distance of `{}` elements, which varies inside of the kernel,",
                   text(sema, stride)));
@@ -89,7 +77,7 @@ bool check_count(Sema& sema, const ir::Expr& made, const ir::Expr& there, Span s
         .emit();
     return false;
   }
-  if (known_at_launch(sema.function, made) && known_at_launch(sema.function, there)) {
+  if (ir::known_at_launch(sema.function, made) && ir::known_at_launch(sema.function, there)) {
     sema.function.checks.push_back(
         {made, ir::Relation::kEqual, there, "`.span_as` keeps the number of elements", span});
     return true;

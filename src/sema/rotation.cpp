@@ -255,19 +255,13 @@ Operand evaluate_select(Sema& sema, const ast::SelectExpr& select, Span span) {
     const Operand view = evaluate_view(sema, id);
     if (view.is_error()) return {};
     const auto choice = choice_of(sema, view.id);
-    if (!choice || (!choices.empty() && choice->base != choices[0].base)) {
+    const auto fits = [&] {
+      return choice->base == choices[0].base &&
+             sema.function.view_type(view.id) == sema.function.view_type(out.id);
+    };
+    if (!choice || (!choices.empty() && !fits())) {
       refuse(sema, view.span,
              "a `select` between anything but buffers of one array or names of copies");
-      return {};
-    }
-    if (!choices.empty() &&
-        !(sema.function.view_type(view.id) == sema.function.view_type(out.id))) {
-      (void)sema.diags
-          .report<diag::SelectKinds>(view.span, choices.size(),
-                                     type_text(sema, sema.function.view_type(view.id)),
-                                     type_text(sema, sema.function.view_type(out.id)))
-          .help("give all choices one shape and type")
-          .emit();
       return {};
     }
     if (choices.empty()) out = view;

@@ -102,7 +102,8 @@ struct Leaving {
 
 // A `foreach` or `while` around the statement being analysed.
 struct OpenLoop {
-  ir::OpId parallel;  // the level it stands in: `break` cannot cross a level
+  ir::OpId parallel;   // the level it stands in: `break` cannot cross a level
+  ir::OpId inthreads;  // and the region: nor can it leave one
   Leaving leaving = {};
   bool is_left = false;  // something inside leaves it
 };

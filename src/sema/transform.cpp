@@ -19,10 +19,15 @@ std::optional<std::vector<std::int64_t>> constants(Sema& sema, const std::vector
   return out;
 }
 
-bool check_count(Sema& sema, Span span, std::string_view word, std::size_t rank, std::size_t count,
-                 std::string_view noun) {
+// What a copy's word has one of for each dimension.
+struct Counted {
+  std::string_view word;
+  std::string_view noun;
+};
+
+bool check_count(Sema& sema, Span span, const Counted& what, std::size_t rank, std::size_t count) {
   if (count == rank) return true;
-  (void)sema.diags.report<diag::MoveConfigCount>(span, word, rank, count, noun)
+  (void)sema.diags.report<diag::MoveConfigCount>(span, what.word, rank, count, what.noun)
       .help("give one for each of the {} dimension(s)", rank)
       .emit();
   return false;
@@ -35,7 +40,7 @@ std::optional<std::vector<std::int64_t>> permutation_of(Sema& sema, const ast::M
   if (stmt.op != ast::MoveOp::kTransp) return std::vector<std::int64_t>{};
   auto out = constants(sema, stmt.permutation, "a dimension of the permutation");
   if (!out ||
-      !check_count(sema, stmt.permutation_span, ".transp", rank, out->size(), "dimensions")) {
+      !check_count(sema, stmt.permutation_span, {".transp", "dimensions"}, rank, out->size())) {
     return std::nullopt;
   }
   std::vector<bool> seen(rank);
@@ -62,7 +67,7 @@ std::optional<Padding> padding_of(Sema& sema, const ast::MoveStmt& stmt, std::si
   const auto middle = constants(sema, stmt.pad->middle, "the padding");
   if (!low || !high || !middle) return std::nullopt;
   for (const auto* list : {&*low, &*high, &*middle}) {
-    if (!check_count(sema, span, ".pad", rank, list->size(), "amounts")) return std::nullopt;
+    if (!check_count(sema, span, {".pad", "amounts"}, rank, list->size())) return std::nullopt;
     for (std::size_t d = 0; d < rank; ++d) {
       if ((*list)[d] >= 0) continue;
       (void)sema.diags.report<diag::PadNegative>(span, d, (*list)[d])

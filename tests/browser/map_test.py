@@ -55,6 +55,7 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
+        self.text = text
         self.tables = {}
         self.network = []
         self.headers = 0

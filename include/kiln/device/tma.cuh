@@ -53,20 +53,22 @@ __device__ inline u64 cache_policy() {
                "l"(map), "r"(event), "h"(blocks), "l"(policy), __VA_ARGS__                       \
                : "memory")
 #define KILN_BULK_LOAD_FORMS(rank, list, ...)                                                  \
-  if constexpr (Multicast && Cached) {                                                         \
+  if constexpr (Multicast && kCached) {                                                        \
     KILN_BULK_LOAD(rank, list, ".multicast::cluster.L2::cache_hint", ", %3, %4", __VA_ARGS__); \
   } else if constexpr (Multicast) {                                                            \
     KILN_BULK_LOAD(rank, list, ".multicast::cluster", ", %3", __VA_ARGS__);                    \
-  } else if constexpr (Cached) {                                                               \
+  } else if constexpr (kCached) {                                                              \
     KILN_BULK_LOAD(rank, list, ".L2::cache_hint", ", %4", __VA_ARGS__);                        \
   } else {                                                                                     \
     KILN_BULK_LOAD(rank, list, "", "", __VA_ARGS__);                                           \
   }
 
 // PTX ISA, "cp.async.bulk.tensor".
-template <bool Multicast, bool Cached, int Rank>
-__device__ inline void load_box(u32 shared, const TensorMap* map, u32 event, u16 blocks, u64 policy,
+template <bool Multicast, Eviction E, int Rank>
+__device__ inline void load_box(u32 shared, const TensorMap* map, u32 event, u16 blocks,
                                 const int (&at)[Rank]) {
+  constexpr bool kCached = E != Eviction::kNormal;
+  const u64 policy = cache_policy<E>();
   static_assert(Rank >= 1 && Rank <= 5, "a tensor map has 1 to 5 dimensions");
   if constexpr (Rank == 1) {
     KILN_BULK_LOAD_FORMS(1, "%5", "r"(at[0]))
@@ -122,8 +124,7 @@ __device__ inline void store_box(const TensorMap* map, const int (&at)[Rank], u3
 template <Eviction E = Eviction::kNormal, int Rank>
 __device__ inline void bulk_load(u32 shared, const TensorMap& map, mbarrier* event,
                                  const int (&at)[Rank]) {
-  detail::load_box<false, E != Eviction::kNormal>(shared, &map, shared_address(event), 0,
-                                                  detail::cache_policy<E>(), at);
+  detail::load_box<false, E>(shared, &map, shared_address(event), 0, at);
 }
 
 // To the same place in each of the first `Blocks` blocks of the cluster; the event's copy there
@@ -132,9 +133,8 @@ template <int Blocks, Eviction E = Eviction::kNormal, int Rank>
 __device__ inline void bulk_load_multicast(u32 shared, const TensorMap& map, mbarrier* event,
                                            const int (&at)[Rank]) {
   static_assert(Blocks >= 1 && Blocks <= 16, "a cluster has 1 to 16 blocks");
-  detail::load_box<true, E != Eviction::kNormal>(shared, &map, shared_address(event),
-                                                 static_cast<u16>((1u << Blocks) - 1),
-                                                 detail::cache_policy<E>(), at);
+  detail::load_box<true, E>(shared, &map, shared_address(event),
+                            static_cast<u16>((1u << Blocks) - 1), at);
 }
 
 // Starts storing a box. Shared memory written by threads needs fence_async_proxy() before.

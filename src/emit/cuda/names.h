@@ -14,6 +14,9 @@ namespace kiln::emit {
 // `name` as an identifier of CUDA C++ that is no keyword and no name the emitted text uses itself.
 [[nodiscard]] std::string legal_name(std::string_view name);
 
+// The same for a kernel: nor one of the C library, whose functions have C linkage as kernels do.
+[[nodiscard]] std::string kernel_name(std::string_view name);
+
 class NameTable {
  public:
   // A legal name like `wanted` that nobody has claimed before.
