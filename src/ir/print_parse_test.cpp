@@ -145,9 +145,10 @@ std::string mistake_in_body(const std::string& body) {
 
 TEST(Parse, NamesWhatItExpected) {
   EXPECT_EQ(mistake_in(""), "IR text: expected `module`, found the end of the text");
-  EXPECT_EQ(mistake_in("module form=tiles"),
-            "IR text: expected one of `tile`, `atoms`, `laid_out`, `planned`, `synchronised`, "
-            "`decided`, found `tiles`");
+  EXPECT_EQ(
+      mistake_in("module form=tiles"),
+      "IR text: expected one of `tile`, `atoms`, `laid_out`, `planned`, `met`, `synchronised`, "
+      "`decided`, found `tiles`");
   EXPECT_EQ(mistake_in("module arch=sm_1 form=tile"),
             "IR text: unknown architecture `sm_1`, known are sm_80, sm_86, sm_89, sm_90a");
   EXPECT_EQ(mistake_in("module form=tile func"),

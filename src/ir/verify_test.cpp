@@ -146,6 +146,14 @@ constexpr Edit kEdits[] = {
     {"triggers-have-arrivals", kRing, " arrival=thread", ""},
     {"triggers-have-arrivals", kRing, "arrival=elected", "arrival=warp"},
     {"futures-are-counted", kRing, "registers count=40", "%f = future : future"},
+    {"jumps-have-a-loop", kRing, "registers count=40", "break"},
+    {"yields-are-launched", kRing, "registers count=40", "once body={\nyield\n}"},
+    {"loops-can-end", kRing, "          break\n", "          continue\n"},
+    {"aliases-have-buffers", kRing, "alias base=%s", "alias base=%s strides=[1]"},
+    {"aliases-stay-inside", kRing, "alias base=%s : view<f32, shared, [128]>",
+     "alias base=%s : view<f32, shared, [256]>"},
+    {"splats-fill-views", kRing, "splat view=%flat value=%zero", "splat view=%zero value=%zero"},
+    {"permutations-permute", kMatmul, "engine=cp_async", "permutation=[0, 0] engine=cp_async"},
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
