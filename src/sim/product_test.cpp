@@ -284,7 +284,7 @@ using Found = std::vector<std::string>;
 constexpr std::uint64_t kSeeds[] = {0, 1, 2, 3};
 
 constexpr const char* kNoWait =
-    "no wait for the product (`mma.wait<0>`) with a barrier behind it between them";
+    "no wait for the product (`mma.wait<0>`) with a barrier or a trigger behind it between them";
 constexpr const char* kNoBarrier = "no block barrier between them";
 
 std::string race(const char* buffer, const char* what, const char* missing) {
