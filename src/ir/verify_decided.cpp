@@ -55,14 +55,27 @@ void repeats_make_the_tile(const Module&, const Function& f, Mistakes& mistakes)
   });
 }
 
+// Instructions that differ in another operand only, as in the type they add up in.
+bool have_same_registers(const target::Mma& one, const target::Mma& other,
+                         target::Operand operand) {
+  return &one == &other || (one.lanes == other.lanes && one.reads_shared == other.reads_shared &&
+                            one.sparse == other.sparse && one.shape.k == other.shape.k &&
+                            map_of(one, operand) == map_of(other, operand));
+}
+
 void fragments_share_the_atom(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
     if (mma.atom != nullptr && mma.atom->sparse != mma.metadata.valid()) {
       complain(mistakes, f, id, "{} metadata", mma.atom->sparse ? "without" : "has");
     }
-    for (const ValueId value : {mma.c, mma.a, mma.b, mma.metadata}) {
+    const std::pair<ValueId, target::Operand> operands[] = {{mma.c, target::Operand::kC},
+                                                            {mma.a, target::Operand::kA},
+                                                            {mma.b, target::Operand::kB},
+                                                            {mma.metadata, target::Operand::kA}};
+    for (const auto& [value, operand] : operands) {
       const Alloc* alloc = value.valid() ? f.def_as<Alloc>(value) : nullptr;
-      if (mma.atom == nullptr || alloc == nullptr || alloc->atom == mma.atom) continue;
+      if (mma.atom == nullptr || alloc == nullptr) continue;
+      if (alloc->atom != nullptr && have_same_registers(*alloc->atom, *mma.atom, operand)) continue;
       complain(mistakes, f, id, "`%{}` has the registers of {}", f.values[value].name,
                alloc->atom == nullptr ? "no instruction" : alloc->atom->name);
     }

@@ -334,9 +334,9 @@ TEST(Products, AMissingFenceIsFoundOnTheAccumulator) {
 }
 
 TEST(Products, AMissingProxyFenceIsFoundBehindTheBarrier) {
-  const Found wanted = operand_races(
-      "a read after a write",
-      "no proxy fence between them: products read shared memory past the threads' view of it");
+  const Found wanted = operand_races("a read after a write",
+                                     "no proxy fence between them: asynchronous instructions read "
+                                     "shared memory past the threads' view of it");
   for (const std::uint64_t seed : kSeeds) {
     EXPECT_EQ(found(without_line(kTwoGroups, "proxy_fence"), seed), wanted) << seed;
   }
