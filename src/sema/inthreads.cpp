@@ -249,10 +249,9 @@ Unit unit_of(const Sema& sema, ir::OpId region, ThreadRun run) {
 // Where threads of the region leave the kernel, the block has not all of them behind it.
 void note_yield_inside(Sema& sema, ir::OpId region, Span span) {
   bool yields = false;
-  ir::walk(sema.function, std::get<ir::Inthreads>(sema.function.ops[region].data).body,
-           [&](ir::OpId id) {
-             yields = yields || sema.function.ops[id].kind() == ir::OpKind::kYield;
-           });
+  ir::walk(
+      sema.function, std::get<ir::Inthreads>(sema.function.ops[region].data).body,
+      [&](ir::OpId id) { yields = yields || sema.function.ops[id].kind() == ir::OpKind::kYield; });
   if (yields && !sema.yielded.in_block.valid()) sema.yielded.in_block = span;
 }
 

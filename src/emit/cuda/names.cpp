@@ -123,8 +123,8 @@ constexpr std::string_view kReserved[] = {
 };
 static_assert(std::is_sorted(std::begin(kReserved), std::end(kReserved)));
 
-// Functions of the C library and of CUDA with C linkage, those for `float` and `long double` without
-// their letter. A kernel has C linkage, too, and cannot share their names. Sorted.
+// Functions of the C library and of CUDA with C linkage, those for `float` and `long double`
+// without their letter. A kernel has C linkage, too, and cannot share their names. Sorted.
 constexpr std::string_view kLibrary[] = {
     "abort",
     "abs",
