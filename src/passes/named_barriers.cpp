@@ -21,6 +21,12 @@ class Numberer {
       if (function_.ops[id].kind() == ir::OpKind::kInthreads) regions.push_back(id);
     });
     for (const ir::OpId id : regions) number(id);
+    if (std::ssize(ids_) > kNamedMax) {
+      (void)diags_.report<diag::NamedBarrierCount>(one_more_, ids_.size(), kNamedMax)
+          .help("let regions of one warp or one thread do what needs no more, or join regions")
+          .emit();
+      failed_ = true;
+    }
     if (failed_) return diags_.failed();
     return true;
   }
@@ -60,30 +66,27 @@ class Numberer {
   }
 
   std::int64_t named(Span span, const Team& team) {
-    if (team.first % kWarp != 0 || team.threads % kWarp != 0) {
-      failed_ = true;
-      (void)diags_
-          .report<diag::NotAvailable>(span,
-                                      format("a barrier of threads {} to {}, which are no whole "
-                                             "warps,",
-                                             team.first, team.first + team.threads - 1))
-          .emit();
-      return 0;
-    }
+    if (team.first % kWarp != 0 || team.threads % kWarp != 0) report_part(span, team);
     const auto [entry, added] = ids_.emplace(std::pair{team.first, team.threads},
                                              static_cast<std::int64_t>(ids_.size()) + 1);
-    if (added && entry->second > kNamedMax) {
-      failed_ = true;
-      (void)diags_
-          .report<diag::NotAvailable>(
-              span, format("a barrier in more than {} `inthreads` regions of a block", kNamedMax))
-          .emit();
-    }
+    if (added && entry->second == kNamedMax + 1) one_more_ = span;
     return entry->second;
+  }
+
+  void report_part(Span span, const Team& team) {
+    failed_ = true;
+    const std::int64_t first = team.first / kWarp * kWarp;
+    const std::int64_t end = (team.first + team.threads + kWarp - 1) / kWarp * kWarp;
+    (void)diags_
+        .report<diag::NamedBarrierThreads>(span, team.first, team.first + team.threads - 1, kWarp)
+        .help("threads {} to {} are whole warps: let the region begin and end there", first,
+              end - 1)
+        .emit();
   }
 
   ir::Function& function_;
   Diagnostics& diags_;
+  Span one_more_ = {};  // the first barrier that has no number left
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> ids_;  // of (first, threads)
   bool failed_ = false;
 };

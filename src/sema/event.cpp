@@ -209,13 +209,13 @@ std::optional<std::vector<std::int64_t>> extents_of(Sema& sema, const ast::Decla
       return std::nullopt;
     }
     out.push_back(*constant);
-    slots = *constant > kSlotsMax ? kSlotsMax + 1 : slots * *constant;
-    if (slots > kSlotsMax) {
-      (void)sema.diags.report<diag::RankRange>(item.span, slots, kSlotsMax).emit();
-      return std::nullopt;
-    }
+    slots = *constant > INT64_MAX / slots ? INT64_MAX : slots * *constant;
   }
-  return out;
+  if (slots <= kSlotsMax) return out;
+  (void)sema.diags.report<diag::EventCount>(item.span, item.name.text, slots, kSlotsMax)
+      .help("a stage of a pipeline needs one or two: use at most {}", kSlotsMax)
+      .emit();
+  return std::nullopt;
 }
 
 void declare_event(Sema& sema, const ast::EventDeclStmt::Item& item, std::int64_t arrivals) {

@@ -5,6 +5,7 @@
 #include "ir/prove.h"
 #include "sema/depend.h"
 #include "sema/future.h"
+#include "sema/lazy.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -99,13 +100,17 @@ struct Evaluator {
   Operand operator()(const ast::TypeExpr&) const { return refused("a type as a value"); }
   Operand operator()(const ast::UnaryExpr& e) const { return unary(e); }
   Operand operator()(const ast::BinaryExpr& e) const {
+    const bool logical = e.op == ast::BinaryOp::kAnd || e.op == ast::BinaryOp::kOr;
+    if (logical) return evaluate_logical(sema, e, span);
     Operand left = evaluate(sema, e.left);
     Operand right = evaluate(sema, e.right);
     Operand out = combine(sema, e.op, e.op_span, std::move(left), std::move(right));
     out.span = span;
     return out;
   }
-  Operand operator()(const ast::ConditionalExpr& e) const { return conditional(e); }
+  Operand operator()(const ast::ConditionalExpr& e) const {
+    return evaluate_conditional(sema, e, span);
+  }
   Operand operator()(const ast::MemberExpr& e) const { return member(e); }
   Operand operator()(const ast::AtExpr& e) const {
     if (!check_in_kernel(sema, span, "an element read")) return error_operand(span);
@@ -144,7 +149,6 @@ struct Evaluator {
   Operand named(const std::string& name) const;
   Operand unary(const ast::UnaryExpr& e) const;
   Operand step(const ast::UnaryExpr& e, ast::BinaryOp op) const;
-  Operand conditional(const ast::ConditionalExpr& e) const;
   Operand member(const ast::MemberExpr& e) const;
   Operand element(const ast::ElementExpr& e) const;
   Operand list(const std::vector<ast::ExprId>& items, Operand::Kind kind) const;
@@ -257,32 +261,6 @@ Operand Evaluator::step(const ast::UnaryExpr& e, ast::BinaryOp op) const {
   emit(sema, ir::Set{cell, *value}, span);
   const bool prefix = e.op == ast::UnaryOp::kPreIncrement || e.op == ast::UnaryOp::kPreDecrement;
   return prefix ? make_scalar(*value, dtype, span) : before;
-}
-
-Operand Evaluator::conditional(const ast::ConditionalExpr& e) const {
-  const Operand condition = evaluate(sema, e.condition);
-  const Operand left = evaluate(sema, e.then_value);
-  const Operand right = evaluate(sema, e.else_value);
-  if (condition.is_error() || left.is_error() || right.is_error()) return error_operand(span);
-  if (condition.kind == Operand::Kind::kInt && condition.integer.value.constant()) {
-    return condition.integer.value.is(0) ? right : left;
-  }
-  const auto flag = convert_to_bool(sema, condition);
-  if (!flag) return error_operand(span);
-  if (!left.is_number() || !right.is_number()) {
-    (void)sema.diags
-        .report<diag::OperandTypes>(span, "?:", describe(left, sema.function),
-                                    describe(right, sema.function))
-        .emit();
-    return error_operand(span);
-  }
-  const DType dtype = promote(left, right);
-  const auto if_true = convert(sema, left, dtype);
-  const auto if_false = convert(sema, right, dtype);
-  if (!if_true || !if_false) return error_operand(span);
-  return make_scalar(
-      emit_value(sema, ir::Choose{*flag, *if_true, *if_false}, span, ir::ScalarType{dtype}), dtype,
-      span);
 }
 
 Operand Evaluator::member(const ast::MemberExpr& e) const {

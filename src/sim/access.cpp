@@ -288,13 +288,37 @@ bool check_aligned(const Touch& touch, std::int64_t address, std::int64_t bytes,
   return false;
 }
 
+namespace {
+
+// The lanes of the warp that run an operation of these regions. Only asked where some do not.
+std::uint32_t expected_lanes(const Machine& machine, const Warp& warp, ir::OpId op) {
+  std::uint32_t lanes = warp.exists;
+  for (const ir::Op& each : machine.function.ops) {
+    const auto* region = std::get_if<ir::Inthreads>(&each.data);
+    if (region == nullptr) continue;
+    bool inside = false;
+    ir::walk(machine.function, region->body, [&](ir::OpId id) { inside = inside || id == op; });
+    if (!inside) continue;
+    for_each_lane(warp.exists, [&](std::uint32_t lane) {
+      const std::int64_t thread = std::int64_t{warp.index} * kLanes + lane;
+      const bool is_in = thread >= region->first && thread < region->first + region->threads;
+      if (!is_in) lanes &= ~(1U << lane);
+    });
+  }
+  return lanes;
+}
+
+}  // namespace
+
 void check_whole(Machine& machine, const Warp& warp) {
   if (warp.whole()) return;
-  const std::string_view what =
-      ir::mnemonic(machine.function.ops[machine.program.code[warp.pc].op].kind());
+  const ir::OpId op = machine.program.code[warp.pc].op;
+  const std::uint32_t expected = expected_lanes(machine, warp, op);
+  if (warp.mask == expected) return;
+  const std::string_view what = ir::mnemonic(machine.function.ops[op].kind());
   report_at(machine, warp, ReportKind::kDivergence,
             format("`{}` needs all threads of warp {}, and {} of {} reach it together", what,
-                   warp.index, __builtin_popcount(warp.mask), __builtin_popcount(warp.exists)),
+                   warp.index, __builtin_popcount(warp.mask), __builtin_popcount(expected)),
             format("{} in warp {}", what, warp.index));
 }
 

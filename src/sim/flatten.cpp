@@ -150,7 +150,8 @@ void Flattener::op(const ir::If& data) {
 }
 
 void Flattener::op(const ir::Once& data) {
-  program_.onces.push_back(units_.back());
+  const bool in_block = units_.size() == 1;
+  program_.onces.push_back({units_.back(), in_block ? region_.first : 0});
   const ir::OpId id = current_;
   const std::size_t once = emit(Code::kOnce, program_.onces.size() - 1);
   begin_body(false);

@@ -327,6 +327,12 @@ struct LeavePlan {
   std::uint32_t frames = 0;  // pushed since the loop's; kYield: unused
 };
 
+// One thread of each unit: the one whose number in it is `first`.
+struct OncePlan {
+  std::uint32_t unit = 0;
+  std::uint32_t first = 0;
+};
+
 struct Program {
   std::vector<Instruction> code;
   std::vector<ScalarPlan> scalars;
@@ -354,7 +360,7 @@ struct Program {
   std::vector<ProductPlan> products;
   std::vector<AssertPlan> asserts;
   std::vector<EnterPlan> enters;
-  std::vector<std::uint32_t> onces;  // threads of the enclosing unit
+  std::vector<OncePlan> onces;
   std::vector<LoopPlan> loops;
   std::vector<LeavePlan> leaves;
   std::vector<ir::ValueId> returns;

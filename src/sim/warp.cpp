@@ -102,11 +102,11 @@ std::uint32_t otherwise(Warp& warp, const Instruction& at) {
   return warp.mask != 0 ? warp.pc + 1 : at.target;
 }
 
-std::uint32_t once(Warp& warp, std::uint32_t unit, const Instruction& at) {
+std::uint32_t once(Warp& warp, const OncePlan& plan, const Instruction& at) {
   warp.frames.push_back({warp.mask, 0});
   std::uint32_t elected = 0;
   for_each_lane(warp.mask, [&](std::uint32_t lane) {
-    if ((warp.index * kLanes + lane) % unit == 0) elected |= 1U << lane;
+    if ((warp.index * kLanes + lane) % plan.unit == plan.first) elected |= 1U << lane;
   });
   warp.mask = elected;
   return elected != 0 ? warp.pc + 1 : at.target;

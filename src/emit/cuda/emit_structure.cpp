@@ -10,6 +10,8 @@ using ir::Op;
 
 namespace {
 
+constexpr std::int64_t kWarp = 32;
+
 // The operations of a region that have text of their own, but for one.
 std::vector<const Op*> spelled_ops(const Kernel& kernel, ir::RegionId region, ir::OpId skipped) {
   std::vector<const Op*> out;
@@ -118,7 +120,9 @@ void emit_op(Kernel& kernel, const Op&, const ir::If& branch) {
 
 void emit_op(Kernel& kernel, const Op&, const ir::Once& once) {
   const Spelled number = kernel.spelled(kernel.thread_in(kernel.unit));
-  kernel.out.open(format("if ({} == 0) {{", bracketed(number, Binding::kEquality)));
+  const bool of_region = kernel.unit == 0 && kernel.region != nullptr;
+  kernel.out.open(format("if ({} == {}) {{", bracketed(number, Binding::kEquality),
+                         of_region ? kernel.region->first : 0));
   emit_region(kernel, once.body);
   kernel.out.close();
 }
@@ -160,13 +164,26 @@ void emit_op(Kernel& kernel, const Op&, const ir::Loop& loop) {
 
 void emit_op(Kernel& kernel, const Op&, const ir::Break&) { kernel.out.line("break;"); }
 void emit_op(Kernel& kernel, const Op&, const ir::Continue&) { kernel.out.line("continue;"); }
-void emit_op(Kernel& kernel, const Op&, const ir::Yield&) { kernel.out.line("return;"); }
+void emit_op(Kernel& kernel, const Op&, const ir::Yield&) {
+  for (const std::string& line : meeting_closing(kernel)) kernel.out.line(line);
+  kernel.out.line("return;");
+}
 
 void emit_op(Kernel&, const Op&, const ir::Return&) {
   KILN_UNREACHABLE("a return inside a kernel");
 }
 
 void emit_op(Kernel&, const Op&, const ir::NoOp&) {}
+
+namespace {
+
+// Of the whole warp, or of the lanes of a region that is a part of one.
+std::string warp_barrier(const Kernel& kernel, const ir::Barrier& barrier) {
+  if (barrier.threads == 0 || kernel.region == nullptr) return "kiln::barrier_group();";
+  return format("kiln::barrier_lanes<{}, {}>();", kernel.region->first % kWarp, barrier.threads);
+}
+
+}  // namespace
 
 void emit_op(Kernel& kernel, const Op&, const ir::Barrier& barrier) {
   if (barrier.cluster) {
@@ -180,7 +197,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Barrier& barrier) {
   switch (barrier.level) {
     case ir::Level::kBlock: return kernel.out.line("kiln::barrier_block();");
     case ir::Level::kGroup4: return kernel.out.line("kiln::barrier_group4();");
-    case ir::Level::kGroup: return kernel.out.line("kiln::barrier_group();");
+    case ir::Level::kGroup: return kernel.out.line(warp_barrier(kernel, barrier));
     case ir::Level::kThread: break;
   }
   KILN_UNREACHABLE("a barrier of one thread");
