@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "ir/reflect.h"
 
@@ -20,10 +21,16 @@ constexpr std::int64_t kByteBits = 8;
 // Allowances, in registers of a thread, fitted to ptxas of CUDA 13.0 on sm_80 and sm_90a over the
 // kernels that tests/e2e/explain_test.py compiles. Every kernel:
 constexpr double kBase = 10;
-// A guarded copy in a loop keeps offsets and limits from one iteration to the next: for the copy
-// with the most steps, more where the rows it reads move with the loop.
-constexpr double kGuardedCopy = 7;
-constexpr double kGuardedStep = 7;
+// Descriptors of operands in shared memory: those of the two operands, and what they are made from.
+constexpr double kDescriptors = 12;
+// The place and the phase of events that are waited for.
+constexpr double kEventWait = 4;
+// A guarded copy in a loop keeps the offset and the limit of each row from one iteration to the
+// next, for every width that is unrolled whole (each is compiled); more where the rows it reads
+// move with the loop. From so many rows on ptxas computes them again instead.
+constexpr double kGuardedCopy = 2;
+constexpr double kGuardedStep = 5;
+constexpr std::int64_t kKeptStepsMax = 24;
 constexpr double kMovingRows = 14;
 constexpr double kMovingStep = 1;
 // A run of a fragment stored to global memory beside such a copy.
@@ -128,21 +135,29 @@ class Addresses {
       if (const auto* copy = std::get_if<ir::Copy>(&op.data)) add(*copy);
       if (const auto* load = std::get_if<ir::Load>(&op.data)) add(*load);
       if (const auto* store = std::get_if<ir::Store>(&op.data)) add(*store);
+      if (const auto* mma = std::get_if<ir::Mma>(&op.data)) {
+        descriptors_ = descriptors_ || mma->unit == ir::Level::kGroup4;
+      }
+      waits_ = waits_ || op.kind() == ir::OpKind::kEventWait;
       const bool element = op.kind() == ir::OpKind::kRead || op.kind() == ir::OpKind::kWrite;
       if (element && !loops_.empty()) in_loops_ += kElement;
+      // Other threads run an asynchronous region, see estimate_registers.
+      const auto* role = std::get_if<ir::Inthreads>(&op.data);
+      if (role != nullptr && role->async) continue;
       for (const RegionId inner : ir::regions_of(op)) region(inner);
       if (loop != nullptr) loops_.pop_back();
     }
   }
 
   [[nodiscard]] int total() const {
-    double loops = in_loops_ + (guarded_load_ ? kGuardedLoad : 0);
-    if (guarded_steps_ > 0) {
-      const double steps = static_cast<double>(guarded_steps_);
+    double loops = in_loops_ + (guarded_load_ ? kGuardedLoad : 0) +
+                   (descriptors_ ? kDescriptors : 0) + (waits_ ? kEventWait : 0);
+    if (!kept_.empty()) {
+      const double steps = static_cast<double>(kept_steps());
       loops += kGuardedCopy + kGuardedStep * steps + kGlobalStore * stores_;
       if (moving_rows_) loops += kMovingRows + kMovingStep * steps;
     }
-    return static_cast<int>(std::lround(std::max(loops, outside_)));
+    return static_cast<int>(std::lround(std::max(loops, outside_in_ + outside_out_)));
   }
 
  private:
@@ -150,11 +165,13 @@ class Addresses {
     const bool to_global = function_.view_type(copy.dst).space == ir::Space::kGlobal;
     const std::int64_t steps = steps_of(copy, to_global ? copy.src : copy.dst);
     if (loops_.empty()) {
-      outside_ += kStep * static_cast<double>(steps);
+      // One after the other, so that the largest of each direction counts.
+      double& outside = to_global ? outside_out_ : outside_in_;
+      outside = std::max(outside, kStep * static_cast<double>(steps));
     } else if (copy.guarded.empty()) {
       in_loops_ += kStep * static_cast<double>(steps);
     } else {
-      guarded_steps_ = std::max(guarded_steps_, steps);
+      keep(copy, to_global);
       moving_rows_ = moving_rows_ || rows_move(to_global ? copy.dst : copy.src);
     }
   }
@@ -183,11 +200,54 @@ class Addresses {
     return static_cast<double>(ceil_div(type.rows * type.cols, lane));
   }
 
-  // The most steps that are unrolled for any width the copy may take.
-  [[nodiscard]] std::int64_t steps_of(const ir::Copy& copy, ValueId tile) const {
+  // Copies of one direction whose tiles have rows of one length, by the same threads, go through
+  // the same rows: what is kept for one serves the others.
+  struct Kept {
+    bool to_global = false;
+    std::int64_t row_bytes = 0;
+    std::int64_t threads = 0;
+    std::int64_t width = 0;  // 0: no width is unrolled whole
+
+    [[nodiscard]] auto operator<=>(const Kept&) const = default;
+  };
+
+  void keep(const ir::Copy& copy, bool to_global) {
+    const ValueId tile = to_global ? copy.src : copy.dst;
+    const ir::ViewType& type = function_.view_type(tile);
+    const std::int64_t cols = type.shape.empty() ? 1 : type.shape.back().constant().value_or(0);
+    Kept key{.to_global = to_global,
+             .row_bytes = cols * size_bytes(type.dtype),
+             .threads = copy.threads,
+             .width = 0};
+    for (const std::int64_t width : copy.widths) {
+      if (width < kWidthMin || copy.threads == 0) continue;
+      const std::int64_t steps = ceil_div(bytes_of(tile), width * copy.threads);
+      const bool whole = steps <= kUnrollMax;
+      key.width = whole ? width : 0;
+      std::int64_t& kept = kept_[key];
+      kept = std::max(kept, whole ? steps : kUnrollLong);
+    }
+    if (copy.widths.empty() || copy.widths.front() < kWidthMin) kept_.try_emplace(key, 1);
+  }
+
+  // Steps that are unrolled in part count where none is unrolled whole.
+  [[nodiscard]] std::int64_t kept_steps() const {
+    std::int64_t whole = 0;
+    std::int64_t part = 0;
+    for (const auto& [key, steps] : kept_) (key.width == 0 ? part : whole) += steps;
+    return std::min(std::max(whole, part), kKeptStepsMax);
+  }
+
+  [[nodiscard]] std::int64_t bytes_of(ValueId tile) const {
     const ir::ViewType& type = function_.view_type(tile);
     std::int64_t bytes = size_bytes(type.dtype);
     for (const ir::Expr& extent : type.shape) bytes *= extent.constant().value_or(0);
+    return bytes;
+  }
+
+  // The most steps that are unrolled for any width the copy may take.
+  [[nodiscard]] std::int64_t steps_of(const ir::Copy& copy, ValueId tile) const {
+    const std::int64_t bytes = bytes_of(tile);
     std::int64_t steps = 1;
     for (const std::int64_t width : copy.widths) {
       if (width < kWidthMin || copy.threads == 0) continue;
@@ -211,8 +271,11 @@ class Addresses {
   const Function& function_;
   std::vector<ir::VarId> loops_;  // around the operation
   double in_loops_ = 0;
-  double outside_ = 0;
-  std::int64_t guarded_steps_ = 0;
+  double outside_in_ = 0;  // copies outside loops, from and to global memory
+  double outside_out_ = 0;
+  std::map<Kept, std::int64_t> kept_;  // steps
+  bool descriptors_ = false;
+  bool waits_ = false;
   bool moving_rows_ = false;
   bool guarded_load_ = false;
   double stores_ = 0;
@@ -258,28 +321,70 @@ int registers_max(const target::Arch& arch, std::int64_t threads) {
   return std::min(arch.registers_per_thread_max, share / unit * unit);
 }
 
+// The bodies of the asynchronous regions: of each thread's registers only one of them has use.
+std::vector<RegionId> roles_in(const Function& function, RegionId body) {
+  std::vector<RegionId> out;
+  ir::walk(function, body, [&](OpId id) {
+    const auto* role = std::get_if<ir::Inthreads>(&function.ops[id].data);
+    if (role != nullptr && role->async) out.push_back(role->body);
+  });
+  return out;
+}
+
+// Where warpgroups are given registers, ptxas takes all that the largest gets, or that the block's
+// threads may start with. 0: none are given.
+int registers_set(const Function& function, RegionId body) {
+  std::int64_t most = 0;
+  ir::walk(function, body, [&](OpId id) {
+    const auto* set = std::get_if<ir::Registers>(&function.ops[id].data);
+    if (set != nullptr) most = std::max(most, set->count);
+  });
+  return static_cast<int>(most);
+}
+
+// Of one program of a thread. `lives`: it has fragments and locals of its own; a launch that only
+// starts asynchronous regions leaves them to these.
+RegisterEstimate estimate_region(const Function& function, RegionId body, bool lives) {
+  RegisterEstimate out;
+  if (lives) {
+    const Lifetimes lifetimes(function, body);
+    std::vector<int> fragments(function.values.size());
+    std::vector<int> locals(function.values.size());
+    for (std::uint32_t v = 0; v < function.values.size(); ++v) {
+      const ValueId value{v};
+      const bool fragment = std::holds_alternative<ir::FragType>(function.type(value));
+      fragments[v] = fragment ? fragment_registers(function, value) : 0;
+      locals[v] = local_registers(function, value);
+    }
+    out.fragments = lifetimes.peak(fragments);
+    out.locals = lifetimes.peak(locals);
+  }
+  Addresses addresses(function);
+  addresses.region(body);
+  out.addresses = addresses.total();
+  out.wanted = out.fragments + out.locals + out.addresses;
+  return out;
+}
+
 }  // namespace
 
 RegisterEstimate estimate_registers(const target::Arch& arch, const Function& function, OpId launch,
                                     std::int64_t threads) {
   const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
-  const Lifetimes lifetimes(function, data.body);
-  std::vector<int> fragments(function.values.size());
-  std::vector<int> locals(function.values.size());
-  for (std::uint32_t v = 0; v < function.values.size(); ++v) {
-    const ValueId value{v};
-    const bool fragment = std::holds_alternative<ir::FragType>(function.type(value));
-    fragments[v] = fragment ? fragment_registers(function, value) : 0;
-    locals[v] = local_registers(function, value);
+  const std::vector<RegionId> roles = roles_in(function, data.body);
+  RegisterEstimate out = estimate_region(function, data.body, roles.empty());
+  RegisterEstimate largest;
+  for (const RegionId role : roles) {
+    const RegisterEstimate inside = estimate_region(function, role, true);
+    if (inside.wanted > largest.wanted) largest = inside;
   }
-  Addresses addresses(function);
-  addresses.region(data.body);
-  RegisterEstimate out;
-  out.fragments = lifetimes.peak(fragments);
-  out.locals = lifetimes.peak(locals);
-  out.addresses = addresses.total() + static_cast<int>(kBase);
+  out.fragments += largest.fragments;
+  out.locals += largest.locals;
+  out.addresses += largest.addresses + static_cast<int>(kBase);
   out.wanted = out.fragments + out.locals + out.addresses;
-  out.total = std::min(out.wanted, registers_max(arch, threads));
+  const int limit = registers_max(arch, threads);
+  const int shared_out = registers_set(function, data.body);
+  out.total = shared_out > 0 ? std::min(shared_out, limit) : std::min(out.wanted, limit);
   return out;
 }
 
