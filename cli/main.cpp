@@ -31,6 +31,7 @@ struct Cli {
   kiln::driver::MapOptions map;
   kiln::driver::PruneOptions prune;
   kiln::driver::ExplainOptions explain;
+  kiln::driver::BenchOptions bench;
 };
 
 CLI::Option* repeated(CLI::App* command, const char* names, std::vector<std::string>& target,
@@ -156,6 +157,24 @@ void add_explain(Cli& cli) {
   command->footer("example: kiln explain matmul.co --arch sm_80 --shape M=4096,N=4096,K=4096");
 }
 
+void add_bench(Cli& cli) {
+  kiln::driver::BenchOptions& bench = cli.bench;
+  CLI::App* command = cli.app.add_subcommand(
+      "bench", "measure a kernel on the GPU, beside the vendor's library in the same process");
+  add_program(command, bench.program);
+  command->add_option("--kernel", bench.kernel, "which kernel, when the file has several");
+  repeated(command, "--shape", bench.shapes, "one problem: M=4096,N=4096,K=4096; may be repeated");
+  command->add_option("--expect", bench.expect, "what it computes, as an einsum");
+  command->add_option("--seed", bench.seed, "of the inputs")->capture_default_str();
+  command->add_option("--repeats", bench.repeats, "batches of each")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--json", bench.json, "write a JSON line for each problem to this file");
+  command->footer(
+      "example: kiln bench matmul.co --shape M=4096,N=4096,K=4096 --shape M=64,N=7168,K=2048 \\\n"
+      "             --expect 'output[m,n] = lhs[m,k] * rhs[n,k]' --json results.jsonl");
+}
+
 void add_later(Cli& cli, const char* name) {
   CLI::App* command = cli.app.add_subcommand(name, "not available yet");
   command->allow_extras();
@@ -171,7 +190,8 @@ void build(Cli& cli) {
   add_atoms_and_map(cli);
   add_prune(cli);
   add_explain(cli);
-  for (const char* name : {"bench", "tune"}) add_later(cli, name);
+  add_bench(cli);
+  add_later(cli, "tune");
 }
 
 Exit dispatch(const Cli& cli, Console& console) {
@@ -184,6 +204,7 @@ Exit dispatch(const Cli& cli, Console& console) {
   if (name == "map") return kiln::driver::map(cli.map, console);
   if (name == "prune") return kiln::driver::prune(cli.prune, console);
   if (name == "explain") return kiln::driver::explain(cli.explain, console);
+  if (name == "bench") return kiln::driver::bench(cli.bench, console);
   return kiln::driver::not_available("`kiln " + name + "`", console);
 }
 
@@ -218,7 +239,11 @@ int main(int argc, char** argv) {
     std::cerr << "error: " << error.what() << " (see `kiln --help`)\n";
     return static_cast<int>(Exit::kUsage);
   }
-  Console console{std::cout, std::cerr, colour_on(STDOUT_FILENO), colour_on(STDERR_FILENO)};
+  Console console{.out = std::cout,
+                  .err = std::cerr,
+                  .colour_out = colour_on(STDOUT_FILENO),
+                  .colour_err = colour_on(STDERR_FILENO),
+                  .progress = isatty(STDERR_FILENO) != 0};
   const Exit exit = dispatch(cli, console);
   if (!std::cout.flush()) {
     std::cerr << "error: cannot write to the standard output\n";

@@ -371,7 +371,7 @@ Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options, D
   }
   if (!binder.failure) binder.make_tensors();
   if (!binder.failure) binder.check_memory();
-  if (!binder.failure) binder.fill_tensors();
+  if (!binder.failure && binder.options.use != Use::kBench) binder.fill_tensors();
   if (binder.failure) return *binder.failure;
   return std::move(binder.arguments);
 }

@@ -25,6 +25,7 @@ struct InputFile {
 enum class Use : std::uint8_t {
   kRun,    // run and compared with the reference; inputs may come from `--in`
   kCount,  // run in the simulator alone
+  kBench,  // measured: tensors get their types and shapes, and no contents
 };
 
 struct BindOptions {

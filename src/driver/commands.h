@@ -32,6 +32,9 @@ namespace kiln::driver {
 // What a kernel costs on a GPU: instructions, memory, occupancy, times (explain_command.cpp).
 [[nodiscard]] Exit explain(const ExplainOptions& options, Console& console);
 
+// Measures a kernel, beside the vendor's library where that does the same (bench_command.cpp).
+[[nodiscard]] Exit bench(const BenchOptions& options, Console& console);
+
 // A command that the design has and this version has not.
 [[nodiscard]] Exit not_available(std::string_view command, Console& console);
 

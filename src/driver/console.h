@@ -23,6 +23,7 @@ struct Console {
   std::ostream& err;
   bool colour_out = false;
   bool colour_err = false;
+  bool progress = false;  // `err` is a terminal: what is being done may be shown and overwritten
 };
 
 // What a stage gives: its value, or how the command ends. The reason is in the diagnostics or has

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "driver/commands.h"
+#include "driver/machine.h"
 #include "driver/npy.h"
 #include "support/file.h"
 
@@ -103,6 +104,19 @@ TEST_F(DriverTest, CheckJsonIsAnArrayOnTheStandardOutput) {
   for (const char* key : {"id", "severity", "file", "line", "column", "message", "help"}) {
     EXPECT_TRUE(json().at(0).contains(key)) << key;
   }
+}
+
+TEST_F(DriverTest, BenchWithoutAGpuExitsWithThreeAndWritesNothing) {
+  if (machine_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
+  const std::string json_file = path("bench.jsonl");
+  EXPECT_EQ(call(bench, {.program = {file("matmul.co", kMatmul), "sm_80", {}},
+                         .shapes = {"M=64,N=64,K=64"},
+                         .expect = kExpect,
+                         .json = json_file}),
+            Exit::kEnvironment);
+  EXPECT_TRUE(err_has("error: no GPU that kiln can use"));
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_FALSE(std::filesystem::exists(json_file));
 }
 
 TEST_F(DriverTest, WrongCommandLinesExitWithTwo) {

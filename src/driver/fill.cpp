@@ -1,9 +1,13 @@
 #include "driver/fill.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
+#include <thread>
+#include <vector>
 
 #include "support/check.h"
 
@@ -159,6 +163,28 @@ void fill_tensor(Tensor& tensor, const FillOptions& options) {
       return;
     case Fill::kAdversarial: return fill_adversarial(tensor, random, options);
   }
+}
+
+void fill_tensor_in_parts(Tensor& tensor, const FillOptions& options) {
+  constexpr std::int64_t kPart = std::int64_t{1} << 18;  // elements
+  constexpr std::uint64_t kStride = 0xd1342543de82ef95;  // seeds of parts lie far from each other
+  const std::int64_t elements = tensor.elements();
+  const auto size = static_cast<std::size_t>(size_bytes(tensor.dtype));
+  std::atomic<std::int64_t> next = 0;
+  const auto work = [&] {
+    for (std::int64_t part = next++; part * kPart < elements; part = next++) {
+      const std::int64_t begin = part * kPart;
+      Tensor piece = Tensor::zeros(tensor.dtype, {std::min(kPart, elements - begin)});
+      FillOptions own = options;
+      own.seed += static_cast<std::uint64_t>(part) * kStride;
+      fill_tensor(piece, own);
+      std::memcpy(tensor.bytes.data() + static_cast<std::size_t>(begin) * size, piece.bytes.data(),
+                  piece.bytes.size());
+    }
+  };
+  std::vector<std::jthread> others;
+  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) others.emplace_back(work);
+  work();
 }
 
 }  // namespace kiln::driver

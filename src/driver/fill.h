@@ -37,4 +37,8 @@ struct FillOptions {
 // Overwrites every element.
 void fill_tensor(Tensor& tensor, const FillOptions& options);
 
+// The same kind of values, made in parts by all cores; the same on every machine too, but not those
+// of fill_tensor.
+void fill_tensor_in_parts(Tensor& tensor, const FillOptions& options);
+
 }  // namespace kiln::driver

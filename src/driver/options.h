@@ -82,4 +82,14 @@ struct ExplainOptions {
   std::string output = {};  // -o
 };
 
+struct BenchOptions {
+  ProgramOptions program = {};
+  std::string kernel = {};
+  std::vector<std::string> shapes = {};  // each is one problem
+  std::string expect = {};
+  std::uint64_t seed = 0;
+  int repeats = 9;
+  std::string json = {};  // a file
+};
+
 }  // namespace kiln::driver

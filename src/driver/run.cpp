@@ -4,6 +4,7 @@
 
 #include "driver/bind.h"
 #include "driver/commands.h"
+#include "driver/expect.h"
 #include "driver/machine.h"
 #include "driver/report.h"
 #include "reference/einsum.h"
@@ -42,23 +43,6 @@ Checked<Request> parse_request(const RunOptions& options, Diagnostics& diags) {
   return request;
 }
 
-std::vector<std::string> output_names(const ir::Function& function) {
-  std::vector<std::string> names;
-  for (const reference::OutputSlot& slot : reference::output_slots(function)) {
-    names.push_back(slot.name);
-  }
-  return names;
-}
-
-// How to name an output instead of `name`, which is none.
-std::string output_help(const ir::Function& function, const std::string& name) {
-  for (const std::size_t written : ir::written_params(function)) {
-    if (function.params[written].name != name) continue;
-    return "a host parameter is copied back only when it is declared with `&`";
-  }
-  return name_help(name, output_names(function), "it gives back");
-}
-
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -80,12 +64,6 @@ Checked<bool> check_names(const ir::Function& function, const Request& request,
   return true;
 }
 
-reference::Accumulation accumulation_of(const target::Mma& atom) {
-  return {.roundoff = atom.acc_roundoff,
-          .depth = extents(atom, target::Operand::kA).cols,
-          .exact_integers = atom.exact_integers};
-}
-
 // Each product's accumulation as the decided instruction has it.
 reference::Numerics numerics_of(const ir::Function& decided) {
   return [&decided](ir::OpId id) {
@@ -93,24 +71,6 @@ reference::Numerics numerics_of(const ir::Function& decided) {
     KILN_CHECK(mma != nullptr && mma->atom != nullptr, "operation {} has no instruction", id.index);
     return accumulation_of(*mma->atom);
   };
-}
-
-// The kernel's weakest instruction; plain f32 arithmetic when it has none.
-reference::EinsumNumerics weakest(const ir::Function& decided) {
-  reference::EinsumNumerics out;
-  const target::Mma* weakest = nullptr;
-  ir::walk(decided, decided.body, [&](ir::OpId id) {
-    const auto* mma = std::get_if<ir::Mma>(&decided.ops[id].data);
-    if (mma == nullptr || mma->atom == nullptr) return;
-    if (weakest == nullptr || mma->atom->acc_roundoff > weakest->acc_roundoff) weakest = mma->atom;
-  });
-  if (weakest == nullptr) return out;
-  out.accumulation = accumulation_of(*weakest);
-  out.accumulator = weakest->acc;
-  // Operands of one type are held as they are.
-  if (weakest->a == weakest->b) out.operand = weakest->a;
-  out.cut_off = weakest->reads_shared;
-  return out;
 }
 
 // `--expect`, read and evaluated on the inputs. No value when it was not given.
@@ -121,32 +81,10 @@ Checked<std::optional<reference::Output>> expected_output(const ir::Function& fu
   if (options.expect.empty()) return std::optional<reference::Output>{};
   const auto einsum = reference::parse_einsum(options.expect, program.sources, program.diags);
   if (!einsum) return Unexpected{einsum.error()};
-  std::vector<reference::Named> tensors;
-  for (std::size_t i = 0; i < function.params.size(); ++i) {
-    if (!std::holds_alternative<ir::ViewType>(function.type(function.params[i].value))) continue;
-    tensors.push_back({function.params[i].name, &arguments.params[i].tensor});
-  }
   Tensor returned;
-  for (const reference::OutputSlot& slot : reference::output_slots(function)) {
-    const auto* view = std::get_if<ir::ViewType>(&function.type(slot.value));
-    const bool listed = std::any_of(tensors.begin(), tensors.end(),
-                                    [&](const auto& named) { return named.name == slot.name; });
-    if (listed || view == nullptr) continue;
-    returned = Tensor{view->dtype, {}, {}};
-    for (const ir::Expr& extent : view->shape) {
-      returned.shape.push_back(extent.evaluate(arguments.vars));
-    }
-    tensors.push_back({slot.name, &returned, false});
-  }
-  const std::vector<std::string> outputs = output_names(function);
-  const bool known = std::any_of(tensors.begin(), tensors.end(), [&](const auto& named) {
-    return named.name == einsum->output.name;
-  });
-  if (known && !contains(outputs, einsum->output.name)) {
-    return program.diags
-        .report<diag::ExpectOutput>(einsum->output.span, function.name, einsum->output.name)
-        .help_if(output_help(function, einsum->output.name))
-        .emit();
+  const std::vector<reference::Named> tensors = named_tensors(function, arguments, returned);
+  if (const auto fits = check_output(function, *einsum, tensors, program.diags); !fits) {
+    return Unexpected{fits.error()};
   }
   auto output = reference::evaluate(*einsum, tensors, weakest(function), program.diags);
   if (!output) return Unexpected{output.error()};

@@ -31,6 +31,9 @@ constexpr double kEventWait = 4;
 constexpr double kGuardedCopy = 2;
 constexpr double kGuardedStep = 5;
 constexpr std::int64_t kKeptStepsMax = 24;
+// In kernels of warps that are no regions: the copy with the most steps.
+constexpr double kWarpCopy = 7;
+constexpr double kWarpStep = 7;
 constexpr double kMovingRows = 14;
 constexpr double kMovingStep = 1;
 // A run of a fragment stored to global memory beside such a copy.
@@ -125,7 +128,9 @@ class Lifetimes {
 // Addresses of memory accesses: of those in loops and of those outside.
 class Addresses {
  public:
-  explicit Addresses(const Function& function) : function_(function) {}
+  // `in_region`: of an asynchronous region rather than of the whole block.
+  Addresses(const Function& function, bool in_region)
+      : function_(function), in_region_(in_region) {}
 
   void region(RegionId id) {
     for (const OpId op_id : function_.regions[id].ops) {
@@ -153,8 +158,11 @@ class Addresses {
     double loops = in_loops_ + (guarded_load_ ? kGuardedLoad : 0) +
                    (descriptors_ ? kDescriptors : 0) + (waits_ ? kEventWait : 0);
     if (!kept_.empty()) {
-      const double steps = static_cast<double>(kept_steps());
-      loops += kGuardedCopy + kGuardedStep * steps + kGlobalStore * stores_;
+      // Beside descriptors ptxas keeps what it computes again where warps hold their operands.
+      const double steps = static_cast<double>(descriptors_ || in_region_ ? kept_steps() : most_);
+      const bool few = !descriptors_ && !in_region_;
+      loops += (few ? kWarpCopy : kGuardedCopy) + (few ? kWarpStep : kGuardedStep) * steps +
+               kGlobalStore * stores_;
       if (moving_rows_) loops += kMovingRows + kMovingStep * steps;
     }
     return static_cast<int>(std::lround(std::max(loops, outside_in_ + outside_out_)));
@@ -213,6 +221,7 @@ class Addresses {
 
   void keep(const ir::Copy& copy, bool to_global) {
     const ValueId tile = to_global ? copy.src : copy.dst;
+    most_ = std::max(most_, steps_of(copy, tile));
     const ir::ViewType& type = function_.view_type(tile);
     const std::int64_t cols = type.shape.empty() ? 1 : type.shape.back().constant().value_or(0);
     Kept key{.to_global = to_global,
@@ -269,11 +278,13 @@ class Addresses {
   }
 
   const Function& function_;
+  bool in_region_;
   std::vector<ir::VarId> loops_;  // around the operation
   double in_loops_ = 0;
   double outside_in_ = 0;  // copies outside loops, from and to global memory
   double outside_out_ = 0;
   std::map<Kept, std::int64_t> kept_;  // steps
+  std::int64_t most_ = 0;              // steps of one copy
   bool descriptors_ = false;
   bool waits_ = false;
   bool moving_rows_ = false;
@@ -344,7 +355,8 @@ int registers_set(const Function& function, RegionId body) {
 
 // Of one program of a thread. `lives`: it has fragments and locals of its own; a launch that only
 // starts asynchronous regions leaves them to these.
-RegisterEstimate estimate_region(const Function& function, RegionId body, bool lives) {
+RegisterEstimate estimate_region(const Function& function, RegionId body, bool lives,
+                                 bool in_region) {
   RegisterEstimate out;
   if (lives) {
     const Lifetimes lifetimes(function, body);
@@ -359,7 +371,7 @@ RegisterEstimate estimate_region(const Function& function, RegionId body, bool l
     out.fragments = lifetimes.peak(fragments);
     out.locals = lifetimes.peak(locals);
   }
-  Addresses addresses(function);
+  Addresses addresses(function, in_region);
   addresses.region(body);
   out.addresses = addresses.total();
   out.wanted = out.fragments + out.locals + out.addresses;
@@ -372,10 +384,10 @@ RegisterEstimate estimate_registers(const target::Arch& arch, const Function& fu
                                     std::int64_t threads) {
   const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
   const std::vector<RegionId> roles = roles_in(function, data.body);
-  RegisterEstimate out = estimate_region(function, data.body, roles.empty());
+  RegisterEstimate out = estimate_region(function, data.body, roles.empty(), false);
   RegisterEstimate largest;
   for (const RegionId role : roles) {
-    const RegisterEstimate inside = estimate_region(function, role, true);
+    const RegisterEstimate inside = estimate_region(function, role, true, true);
     if (inside.wanted > largest.wanted) largest = inside;
   }
   out.fragments += largest.fragments;

@@ -188,8 +188,9 @@ Checked<std::vector<std::int64_t>> bind(const EinsumTerm& term, const Tensor& te
   return strides;
 }
 
-Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
-                        const EinsumNumerics& numerics, Diagnostics& diags) {
+// Everything but the factors' contents.
+Checked<Plan> bind_terms(const Einsum& einsum, const std::vector<Named>& tensors,
+                         Diagnostics& diags) {
   Plan plan;
   const auto output = resolve(Side::kLeft, einsum.output, tensors, diags);
   if (!output) return Unexpected{output.error()};
@@ -210,27 +211,43 @@ Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
     if (!tensor) return Unexpected{tensor.error()};
     auto strides = bind(term, **tensor, plan, diags);
     if (!strides) return Unexpected{strides.error()};
-    Factor factor{{}, std::move(*strides)};
-    bool held = true;  // by the operands' type
-    for (std::size_t i = 0; i < static_cast<std::size_t>((*tensor)->elements()); ++i) {
-      const double value = (*tensor)->get(i);
-      plan.integral = plan.integral && std::isfinite(value) && std::trunc(value) == value;
-      held = held && (!numerics.operand || !std::isfinite(value) ||
-                      round_to(*numerics.operand, value) == value);
-      factor.values.push_back(value);
-    }
-    for (const double value : factor.values) {
-      if (std::isfinite(value)) plan.largest = std::max(plan.largest, std::fabs(value));
-    }
-    if (!held) {
-      const double each = roundoff(*numerics.operand) * (numerics.cut_off ? 2 : 1);
-      plan.operand_error += each * (1 + plan.operand_error);
-      plan.operand_floor += smallest(*numerics.operand);
-    }
-    plan.factors.push_back(std::move(factor));
+    plan.factors.push_back({{}, std::move(*strides)});
   }
-  plan.integral = plan.integral && std::trunc(einsum.scale) == einsum.scale;
   for (Factor& factor : plan.factors) factor.stride.resize(plan.loops.size());
+  return plan;
+}
+
+// One factor is rounded to the operands' type before it is multiplied.
+void add_operand_error(Plan& plan, const EinsumNumerics& numerics) {
+  const double each = roundoff(*numerics.operand) * (numerics.cut_off ? 2 : 1);
+  plan.operand_error += each * (1 + plan.operand_error);
+  plan.operand_floor += smallest(*numerics.operand);
+}
+
+void read_factor(const Tensor& tensor, const EinsumNumerics& numerics, Factor& factor, Plan& plan) {
+  bool held = true;  // by the operands' type
+  for (std::size_t i = 0; i < static_cast<std::size_t>(tensor.elements()); ++i) {
+    const double value = tensor.get(i);
+    plan.integral = plan.integral && std::isfinite(value) && std::trunc(value) == value;
+    held = held && (!numerics.operand || !std::isfinite(value) ||
+                    round_to(*numerics.operand, value) == value);
+    factor.values.push_back(value);
+  }
+  for (const double value : factor.values) {
+    if (std::isfinite(value)) plan.largest = std::max(plan.largest, std::fabs(value));
+  }
+  if (!held) add_operand_error(plan, numerics);
+}
+
+Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
+                        const EinsumNumerics& numerics, Diagnostics& diags) {
+  auto plan = bind_terms(einsum, tensors, diags);
+  if (!plan) return plan;
+  for (std::size_t i = 0; i < einsum.factors.size(); ++i) {
+    const Tensor& tensor = *find(tensors, einsum.factors[i].name)->tensor;
+    read_factor(tensor, numerics, plan->factors[i], *plan);
+  }
+  plan->integral = plan->integral && std::trunc(einsum.scale) == einsum.scale;
   return plan;
 }
 
@@ -296,6 +313,24 @@ Number bounded(const Plan& plan, const Sum& sum, double length, const EinsumNume
 Checked<Einsum> parse_einsum(const std::string& text, Sources& sources, Diagnostics& diags) {
   const FileId file = sources.add("--expect", text);
   return Reader(sources.text(file), file, diags).einsum();
+}
+
+Checked<void> check(const Einsum& einsum, const std::vector<Named>& tensors, Diagnostics& diags) {
+  const auto plan = bind_terms(einsum, tensors, diags);
+  if (!plan) return Unexpected{plan.error()};
+  return {};
+}
+
+double product_bound(const ProductSum& sum, const EinsumNumerics& numerics, DType factors,
+                     DType output) {
+  Plan plan;
+  plan.integral = false;
+  plan.largest = sum.largest;
+  const bool held = !numerics.operand || *numerics.operand == factors;
+  for (int factor = 0; factor < 2 && !held; ++factor) add_operand_error(plan, numerics);
+  return bounded(plan, {.value = sum.value, .magnitude = sum.magnitude}, sum.length, numerics,
+                 output)
+      .error;
 }
 
 Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors,

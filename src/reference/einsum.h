@@ -52,6 +52,24 @@ struct EinsumNumerics {
   bool cut_off = false;  // not rounded but cut: twice the error
 };
 
+// Checks names, ranks and extents against the tensors, whose contents are not read.
+[[nodiscard]] Checked<void> check(const Einsum& einsum, const std::vector<Named>& tensors,
+                                  Diagnostics& diags);
+
+// A sum of `length` products of two factors, seen from outside: magnitudes of products add up to at
+// most `magnitude`, no factor is larger than `largest`.
+struct ProductSum {
+  double value = 0;
+  double magnitude = 0;
+  double length = 0;
+  double largest = 0;
+};
+
+// How far such a sum, rounded to `output`, may be from its value: never less than what `evaluate`
+// gives for the element. `factors` is the factors' type.
+[[nodiscard]] double product_bound(const ProductSum& sum, const EinsumNumerics& numerics,
+                                   DType factors, DType output);
+
 // Checks names, ranks and extents against the tensors, then evaluates. The output must be one of
 // `tensors` (its contents are not read).
 [[nodiscard]] Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors,

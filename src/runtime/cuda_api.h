@@ -22,6 +22,7 @@ using EventHandle = struct EventTag*;
 
 inline constexpr Status kSuccess = 0;
 // CUdevice_attribute and CUfunction_attribute.
+inline constexpr int kClockKilohertz = 13;
 inline constexpr int kComputeCapabilityMajor = 75;
 inline constexpr int kComputeCapabilityMinor = 76;
 inline constexpr int kMaxDynamicSharedBytes = 8;
@@ -45,6 +46,7 @@ inline constexpr int kMapZerosOutside = 0;
 // KILN_CUDA(member, symbol, parameters)
 #define KILN_CUDA_FUNCTIONS(KILN_CUDA)                                                           \
   KILN_CUDA(init, "cuInit", (unsigned flags))                                                    \
+  KILN_CUDA(driver_version, "cuDriverGetVersion", (int* version))                                \
   KILN_CUDA(device_count, "cuDeviceGetCount", (int* count))                                      \
   KILN_CUDA(device_get, "cuDeviceGet", (Device * device, int ordinal))                           \
   KILN_CUDA(device_name, "cuDeviceGetName", (char* name, int length, Device device))             \

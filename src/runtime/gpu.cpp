@@ -76,20 +76,24 @@ DeviceModule::~DeviceModule() {
   if (handle_ != nullptr) session_->api.module_unload(handle_);
 }
 
-Result<void> DeviceModule::launch(const Launch& launch) const {
+Result<void> DeviceModule::prepare(Launch& launch) const {
   const cuda::Api& api = session_->api;
-  cuda::FunctionHandle function = nullptr;
-  auto found = api.check(api.module_function(&function, handle_, launch.kernel.c_str()),
+  auto found = api.check(api.module_function(&launch.function, handle_, launch.kernel.c_str()),
                          "cannot find the kernel", launch.kernel);
   if (!found) return found;
-  auto allowed = api.check(api.function_set(function, cuda::kMaxDynamicSharedBytes,
-                                            static_cast<int>(launch.shared_bytes)),
-                           "cannot give shared memory to the kernel", launch.kernel);
-  if (!allowed) return allowed;
-  std::vector<void*> parameters = launch.parameters;
+  return api.check(api.function_set(launch.function, cuda::kMaxDynamicSharedBytes,
+                                    static_cast<int>(launch.shared_bytes)),
+                   "cannot give shared memory to the kernel", launch.kernel);
+}
+
+Result<void> DeviceModule::launch(const Launch& launch) const {
+  KILN_CHECK(launch.function != nullptr, "`{}` is not prepared", launch.kernel);
+  const cuda::Api& api = session_->api;
+  // The driver reads the array of addresses and does not write to it.
+  auto** parameters = const_cast<void**>(launch.parameters.data());
   return api.check(
-      api.launch(function, launch.grid[0], launch.grid[1], launch.grid[2], launch.threads, 1, 1,
-                 launch.shared_bytes, nullptr, parameters.data(), nullptr),
+      api.launch(launch.function, launch.grid[0], launch.grid[1], launch.grid[2], launch.threads, 1,
+                 1, launch.shared_bytes, nullptr, parameters, nullptr),
       "cannot launch the kernel", launch.kernel);
 }
 
@@ -165,6 +169,19 @@ Result<void> Gpu::identify() {
   return Unexpected{
       Error{"kiln has no architecture for the GPU", name_,
             format("compute capability {}.{}; kiln knows {}", major, minor, target::arch_names())}};
+}
+
+int Gpu::clock_mhz() const {
+  int kilohertz = 0;
+  const cuda::Status status =
+      session_->api.device_attribute(&kilohertz, cuda::kClockKilohertz, session_->device);
+  return status == cuda::kSuccess ? kilohertz / 1000 : 0;
+}
+
+std::string Gpu::driver_cuda() const {
+  int version = 0;
+  if (session_->api.driver_version(&version) != cuda::kSuccess) return {};
+  return format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 Result<DeviceBuffer> Gpu::allocate(std::size_t bytes) {

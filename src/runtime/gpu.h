@@ -61,6 +61,7 @@ class DeviceBuffer {
 
 struct Launch {
   std::string kernel;
+  cuda::FunctionHandle function = nullptr;  // of the kernel, once prepared
   unsigned grid[3] = {1, 1, 1};
   unsigned threads = 1;
   unsigned shared_bytes = 0;
@@ -73,7 +74,9 @@ class DeviceModule {
   DeviceModule& operator=(DeviceModule&& other) noexcept;
   ~DeviceModule();
 
-  // Starts the kernel; does not wait for it.
+  // Finds the kernel and lets it have its shared memory: once, however often it is launched.
+  [[nodiscard]] Result<void> prepare(Launch& launch) const;
+  // Starts a prepared kernel; does not wait for it.
   [[nodiscard]] Result<void> launch(const Launch& launch) const;
 
  private:
@@ -112,6 +115,10 @@ class Gpu {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] int capability() const { return capability_; }  // 90 for 9.0
   [[nodiscard]] const target::Arch& arch() const { return *arch_; }
+  // The clock it may reach; 0 when the driver does not say.
+  [[nodiscard]] int clock_mhz() const;
+  // The newest CUDA its driver serves: "13.0".
+  [[nodiscard]] std::string driver_cuda() const;
 
   [[nodiscard]] Result<DeviceBuffer> allocate(std::size_t bytes);
   [[nodiscard]] Result<DeviceModule> load(const std::string& cubin);

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <glob.h>
 
+#include <cstdlib>
+
 namespace kiln::runtime {
 
 namespace {
@@ -33,6 +35,27 @@ Result<Library> Library::open(const std::string& what, const std::vector<std::st
     }
   }
   return Unexpected{Error{"cannot open", what, reason}};
+}
+
+std::vector<std::string> file_names(const CudaLibrary& library) {
+  const std::string file = format("lib{}.so", library.name);
+  std::vector<std::string> names = {file};
+  for (const std::string& version : library.versions) names.push_back(file + "." + version);
+  const char* home = std::getenv("CUDA_HOME");
+  if (home != nullptr && *home != '\0') names.push_back(format("{}/lib64/{}*", home, file));
+  names.push_back(format("/usr/local/cuda/lib64/{}*", file));
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const char* root = std::getenv(variable);
+    if (root == nullptr || *root == '\0') continue;
+    for (const std::string& folder : {library.wheel, std::string("cu13")}) {
+      names.push_back(
+          format("{}/lib/python3*/site-packages/nvidia/{}/lib/{}*", root, folder, file));
+    }
+  }
+  for (const char* root : {"/usr/local", "/usr"}) {
+    names.push_back(format("{}/lib/python3*/*-packages/nvidia/*/lib/{}*", root, file));
+  }
+  return names;
 }
 
 Result<void*> Library::symbol(const char* name) const {

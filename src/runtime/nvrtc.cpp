@@ -1,6 +1,5 @@
 #include "runtime/nvrtc.h"
 
-#include <cstdlib>
 #include <vector>
 
 #include "emit/cuda/device_headers.h"
@@ -39,29 +38,10 @@ struct Api {
   }
 };
 
-// Where toolkits and Python wheels put it.
-std::vector<std::string> library_names() {
-  std::vector<std::string> names = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
-                                    "libnvrtc.so.11.2"};
-  const char* home = std::getenv("CUDA_HOME");
-  if (home != nullptr && *home != '\0') names.push_back(format("{}/lib64/libnvrtc.so*", home));
-  names.emplace_back("/usr/local/cuda/lib64/libnvrtc.so*");
-  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const char* root = std::getenv(variable);
-    if (root == nullptr || *root == '\0') continue;
-    for (const char* folder : {"cuda_nvrtc", "cu13"}) {
-      names.push_back(
-          format("{}/lib/python3*/site-packages/nvidia/{}/lib/libnvrtc.so*", root, folder));
-    }
-  }
-  for (const char* root : {"/usr/local", "/usr"}) {
-    names.push_back(format("{}/lib/python3*/*-packages/nvidia/*/lib/libnvrtc.so*", root));
-  }
-  return names;
-}
-
 Result<Api> open_api() {
-  const Result<Library> library = Library::open("NVRTC", library_names());
+  const Result<Library> library = Library::open(
+      "NVRTC",
+      file_names({.name = "nvrtc", .versions = {"13", "12", "11.2"}, .wheel = "cuda_nvrtc"}));
   if (!library) return Unexpected{library.error()};
   Api api;
 #define KILN_NVRTC(member, name, parameters)                       \

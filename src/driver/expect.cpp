@@ -1,0 +1,82 @@
+#include "driver/expect.h"
+
+#include <algorithm>
+
+#include "driver/assignments.h"
+#include "reference/outputs.h"
+
+namespace kiln::driver {
+
+std::vector<std::string> output_names(const ir::Function& function) {
+  std::vector<std::string> names;
+  for (const reference::OutputSlot& slot : reference::output_slots(function)) {
+    names.push_back(slot.name);
+  }
+  return names;
+}
+
+std::string output_help(const ir::Function& function, const std::string& name) {
+  for (const std::size_t written : ir::written_params(function)) {
+    if (function.params[written].name != name) continue;
+    return "a host parameter is copied back only when it is declared with `&`";
+  }
+  return name_help(name, output_names(function), "it gives back");
+}
+
+reference::Accumulation accumulation_of(const target::Mma& atom) {
+  return {.roundoff = atom.acc_roundoff,
+          .depth = extents(atom, target::Operand::kA).cols,
+          .exact_integers = atom.exact_integers};
+}
+
+reference::EinsumNumerics weakest(const ir::Function& decided) {
+  reference::EinsumNumerics out;
+  const target::Mma* weakest = nullptr;
+  ir::walk(decided, decided.body, [&](ir::OpId id) {
+    const auto* mma = std::get_if<ir::Mma>(&decided.ops[id].data);
+    if (mma == nullptr || mma->atom == nullptr) return;
+    if (weakest == nullptr || mma->atom->acc_roundoff > weakest->acc_roundoff) weakest = mma->atom;
+  });
+  if (weakest == nullptr) return out;
+  out.accumulation = accumulation_of(*weakest);
+  out.accumulator = weakest->acc;
+  // Operands of one type are held as they are.
+  if (weakest->a == weakest->b) out.operand = weakest->a;
+  out.cut_off = weakest->reads_shared;
+  return out;
+}
+
+std::vector<reference::Named> named_tensors(const ir::Function& function,
+                                            const ir::Arguments& arguments, Tensor& returned) {
+  std::vector<reference::Named> tensors;
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    if (!std::holds_alternative<ir::ViewType>(function.type(function.params[i].value))) continue;
+    tensors.push_back({function.params[i].name, &arguments.params[i].tensor});
+  }
+  for (const reference::OutputSlot& slot : reference::output_slots(function)) {
+    const auto* view = std::get_if<ir::ViewType>(&function.type(slot.value));
+    const bool listed = std::any_of(tensors.begin(), tensors.end(),
+                                    [&](const auto& named) { return named.name == slot.name; });
+    if (listed || view == nullptr) continue;
+    returned = Tensor{view->dtype, {}, {}};
+    for (const ir::Expr& extent : view->shape) {
+      returned.shape.push_back(extent.evaluate(arguments.vars));
+    }
+    tensors.push_back({slot.name, &returned, false});
+  }
+  return tensors;
+}
+
+Checked<void> check_output(const ir::Function& function, const reference::Einsum& einsum,
+                           const std::vector<reference::Named>& tensors, Diagnostics& diags) {
+  const std::vector<std::string> outputs = output_names(function);
+  const std::string& name = einsum.output.name;
+  const bool known = std::any_of(tensors.begin(), tensors.end(),
+                                 [&](const auto& named) { return named.name == name; });
+  if (!known || std::find(outputs.begin(), outputs.end(), name) != outputs.end()) return {};
+  return diags.report<diag::ExpectOutput>(einsum.output.span, function.name, name)
+      .help_if(output_help(function, name))
+      .emit();
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,37 @@
+// What `--expect` is held against: the kernel's tensors by their names, what it gives back, and how
+// it adds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/arguments.h"
+#include "reference/einsum.h"
+#include "target/mma.h"
+
+namespace kiln::driver {
+
+// What the kernel gives back.
+[[nodiscard]] std::vector<std::string> output_names(const ir::Function& function);
+
+// How to name an output instead of `name`, which is none.
+[[nodiscard]] std::string output_help(const ir::Function& function, const std::string& name);
+
+[[nodiscard]] reference::Accumulation accumulation_of(const target::Mma& atom);
+
+// Of the kernel's weakest instruction; plain f32 arithmetic when it has none.
+[[nodiscard]] reference::EinsumNumerics weakest(const ir::Function& decided);
+
+// The tensors that a statement may name. The function's returned buffer, where it has one that is
+// no parameter, becomes `returned`, without contents. Both must outlive the list.
+[[nodiscard]] std::vector<reference::Named> named_tensors(const ir::Function& function,
+                                                          const ir::Arguments& arguments,
+                                                          Tensor& returned);
+
+// Reports a statement about a tensor that the kernel has and does not give back.
+[[nodiscard]] Checked<void> check_output(const ir::Function& function,
+                                         const reference::Einsum& einsum,
+                                         const std::vector<reference::Named>& tensors,
+                                         Diagnostics& diags);
+
+}  // namespace kiln::driver

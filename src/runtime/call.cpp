@@ -1,0 +1,284 @@
+#include "runtime/call.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "emit/cuda/emit.h"
+#include "runtime/nvrtc.h"
+
+namespace kiln::runtime {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+constexpr unsigned char kPoison = 0xff;
+
+template <class T>
+bool contains(const std::vector<T>& items, const T& item) {
+  return std::ranges::find(items, item) != items.end();
+}
+
+std::size_t tensor_bytes(DType dtype, const std::vector<std::int64_t>& shape) {
+  return static_cast<std::size_t>(Tensor{dtype, shape, {}}.elements() * size_bytes(dtype));
+}
+
+}  // namespace
+
+std::string file_name_of(const ir::Function& function) { return format("{}.cu", function.name); }
+
+Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module, const ir::Function& function,
+                             const Sources& sources) {
+  // What was decided for an older architecture is compiled for the one at hand: instructions stay.
+  if (module.arch->capability > gpu.arch().capability) {
+    return Unexpected{
+        Error{"cannot run on", gpu.name(),
+              format("the kernel is for {}, the GPU is {}", module.arch->name, gpu.arch().name)}};
+  }
+  const std::string file_name = file_name_of(function);
+  Clock::time_point start = Clock::now();
+  const std::string text = emit::emit(module, sources, {.file_name = file_name});
+  const double emit_seconds = seconds_since(start);
+
+  start = Clock::now();
+  const Result<Cubin> cubin = compile(text, gpu.arch(), file_name);
+  if (!cubin) return Unexpected{cubin.error()};
+  const double compile_seconds = seconds_since(start);
+
+  start = Clock::now();
+  Result<DeviceModule> loaded = gpu.load(cubin->bytes);
+  if (!loaded) return Unexpected{loaded.error()};
+  return Kernels{.module = std::move(*loaded),
+                 .nvrtc_version = cubin->version,
+                 .emit_seconds = emit_seconds,
+                 .compile_seconds = compile_seconds,
+                 .load_seconds = seconds_since(start)};
+}
+
+Call::Call(Gpu& gpu, const DeviceModule& kernels, const ir::Module& module,
+           const ir::Function& function, const ir::Arguments& arguments)
+    : gpu_(gpu),
+      kernels_(kernels),
+      function_(function),
+      arguments_(arguments),
+      plans_(emit::plan_launches(module, function)),
+      host_(function, arguments) {}
+
+Result<void> Call::copy_in() {
+  const std::vector<std::size_t> read = ir::read_params(function_);
+  const std::vector<std::size_t> written = ir::written_params(function_);
+  for (std::size_t i = 0; i < function_.params.size(); ++i) {
+    const ir::ValueId value = function_.params[i].value;
+    if (!std::holds_alternative<ir::ViewType>(function_.type(value))) continue;
+    const Tensor& tensor = arguments_.params[i].tensor;
+    Result<DeviceBuffer> memory = gpu_.allocate(tensor_bytes(tensor.dtype, tensor.shape));
+    if (!memory) return Unexpected{memory.error()};
+    const bool only_written = contains(written, i) && !contains(read, i);
+    auto filled = only_written ? memory->fill(kPoison) : memory->copy_in(tensor.bytes);
+    if (!filled) return filled;
+    buffers_[value.index] =
+        std::make_shared<Buffer>(Buffer{std::move(*memory), tensor.dtype, tensor.shape});
+  }
+  return {};
+}
+
+Result<void> Call::allocate(ir::ValueId value, const std::vector<std::int64_t>& shape,
+                            std::optional<double> initial) {
+  const DType dtype = function_.view_type(value).dtype;
+  if (!elements_fit(dtype, shape)) {
+    return Unexpected{Error{"cannot allocate", function_.values[value].name,
+                            format("a shape of {}", shape_text(shape))}};
+  }
+  std::shared_ptr<Buffer>& held = buffers_[value.index];
+  if (!held || held->shape != shape) {
+    Result<DeviceBuffer> memory = gpu_.allocate(tensor_bytes(dtype, shape));
+    if (!memory) return Unexpected{memory.error()};
+    if (held) retired_.push_back(held);
+    held = std::make_shared<Buffer>(Buffer{std::move(*memory), dtype, shape});
+  }
+  Fill fill{.buffer = held, .bytes = {}};
+  if (initial) {
+    Tensor tensor = Tensor::zeros(dtype, shape);
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+      tensor.set(static_cast<std::size_t>(i), *initial);
+    }
+    fill.bytes = std::move(tensor.bytes);
+  }
+  steps_.emplace_back(std::move(fill));
+  return {};
+}
+
+Call::ValueBytes Call::slot_value(const emit::ParamSlot& slot) const {
+  std::uint64_t bits = 0;
+  switch (slot.kind) {
+    case emit::SlotKind::kParam:
+    case emit::SlotKind::kAlloc: bits = buffers_.at(slot.value.index)->memory.address(); break;
+    case emit::SlotKind::kVar:
+      bits = static_cast<std::uint64_t>(host_.vars()[slot.var.index]);
+      break;
+    case emit::SlotKind::kScalar: bits = encode(slot.dtype, host_.scalar(slot.value)); break;
+    case emit::SlotKind::kMap: KILN_UNREACHABLE("a tensor map as a number");
+  }
+  ValueBytes bytes{};
+  std::memcpy(bytes.data(), &bits, kValueBytes);
+  return bytes;
+}
+
+// Each buffer's map, as the buffer is now.
+Result<std::vector<cuda::TensorMap>> Call::maps_of(const emit::LaunchPlan& plan) const {
+  std::vector<cuda::TensorMap> maps;
+  for (const emit::MapPlan& each : plan.maps) {
+    const Buffer& buffer = *buffers_.at(each.map.root.index);
+    TensorMapRequest request{.name = each.array.name,
+                             .dtype = buffer.dtype,
+                             .address = buffer.memory.address(),
+                             .shape = buffer.shape,
+                             .box = each.map.box,
+                             .swizzle = each.map.swizzle,
+                             .promotion = each.map.promotion};
+    for (const ir::Expr& extent : each.map.extents) {
+      request.extents.push_back(extent.evaluate(host_.vars()));
+    }
+    auto made = gpu_.tensor_map(request, maps.emplace_back());
+    if (!made) return Unexpected{made.error()};
+  }
+  return maps;
+}
+
+// Grid and block, compared with what the device takes.
+Result<Launch> Call::sized(const emit::LaunchPlan& plan) const {
+  const target::Arch& arch = gpu_.arch();
+  const std::int64_t most[] = {arch.grid_x_max, arch.grid_y_max, arch.grid_z_max};
+  constexpr const char* kAxes = "xyz";
+  Launch launch{.kernel = plan.kernel_name,
+                .shared_bytes = static_cast<unsigned>(plan.shared_bytes),
+                .parameters = {}};
+  for (std::size_t axis = 0; axis < plan.grid.size(); ++axis) {
+    const std::int64_t blocks = plan.grid[axis].evaluate(host_.vars());
+    if (blocks < 1 || blocks > most[axis]) {
+      return Unexpected{Error{"cannot launch", plan.kernel_name,
+                              format("{} blocks along {}, {} allows 1 to {}", blocks, kAxes[axis],
+                                     arch.name, most[axis])}};
+    }
+    const std::int64_t together = plan.cluster.empty() ? 1 : plan.cluster[axis];
+    if (blocks % together != 0) {
+      return Unexpected{Error{"cannot launch", plan.kernel_name,
+                              format("{} blocks along {} are no multiple of the cluster's {}",
+                                     blocks, kAxes[axis], together)}};
+    }
+    launch.grid[axis] = static_cast<unsigned>(blocks);
+  }
+  const std::int64_t threads = plan.threads.evaluate(host_.vars());
+  if (threads < 1 || threads > arch.threads_per_block_max) {
+    return Unexpected{Error{"cannot launch", plan.kernel_name,
+                            format("{} threads in a block, {} allows 1 to {}", threads, arch.name,
+                                   arch.threads_per_block_max)}};
+  }
+  launch.threads = static_cast<unsigned>(threads);
+  return launch;
+}
+
+Result<void> Call::prepare_launch(ir::OpId op) {
+  const auto plan = std::ranges::find(plans_, op, &emit::LaunchPlan::op);
+  KILN_CHECK(plan != plans_.end(), "operation {} has no launch plan", op.index);
+  for (const emit::ParamSlot& slot : plan->slots) {
+    // Kernels compute coordinates in 32 bits; a little room is left for tiles that overhang.
+    constexpr std::int64_t kMost = INT32_MAX - (1 << 20);
+    if (slot.kind != emit::SlotKind::kVar || info(slot.dtype).bits > 32) continue;
+    const std::int64_t value = host_.vars()[slot.var.index];
+    if (value > kMost || value < -kMost) {
+      return Unexpected{Error{"cannot launch", plan->kernel_name,
+                              format("{} is {}, at most {} is possible", slot.name, value, kMost)}};
+    }
+  }
+  Result<Launch> launch = sized(*plan);
+  if (!launch) return Unexpected{launch.error()};
+  Result<std::vector<cuda::TensorMap>> maps = maps_of(*plan);
+  if (!maps) return Unexpected{maps.error()};
+  Prepared prepared{.launch = std::move(*launch), .values = {}, .maps = std::move(*maps)};
+  prepared.values.reserve(plan->slots.size());  // parameters point into it
+  for (const emit::ParamSlot& slot : plan->slots) {
+    const bool map = slot.kind == emit::SlotKind::kMap;
+    if (!map) prepared.values.push_back(slot_value(slot));
+    prepared.launch.parameters.push_back(map ? prepared.maps[slot.map].bytes.data()
+                                             : prepared.values.back().data());
+  }
+  if (auto found = kernels_.prepare(prepared.launch); !found) return found;
+  steps_.emplace_back(std::move(prepared));
+  ++launches_;
+  return {};
+}
+
+Result<void> Call::prepare() {
+  const HostProgram::Hooks hooks{
+      .allocate = [&](ir::ValueId value, const std::vector<std::int64_t>& shape,
+                      std::optional<double> initial) { return allocate(value, shape, initial); },
+      .launch = [&](ir::OpId op) { return prepare_launch(op); }};
+  steps_.clear();
+  retired_.clear();
+  launches_ = 0;
+  started_ = false;
+  return host_.run(hooks);
+}
+
+Result<void> Call::take(const Prepared& step) { return kernels_.launch(step.launch); }
+
+Result<void> Call::take(const Fill& step) {
+  DeviceBuffer& memory = step.buffer->memory;
+  if (step.bytes.empty()) return started_ ? Result<void>{} : memory.fill(kPoison);
+  const std::byte first = step.bytes.front();
+  const bool alike = std::ranges::all_of(step.bytes, [&](std::byte b) { return b == first; });
+  return alike ? memory.fill(static_cast<unsigned char>(first)) : memory.copy_in(step.bytes);
+}
+
+Result<void> Call::start() {
+  for (const Step& step : steps_) {
+    auto done = std::visit([&](const auto& each) { return take(each); }, step);
+    if (!done) return done;
+  }
+  started_ = true;
+  return {};
+}
+
+const DeviceBuffer* Call::buffer(ir::ValueId value) const {
+  const auto found = buffers_.find(value.index);
+  return found == buffers_.end() ? nullptr : &found->second->memory;
+}
+
+Result<void> Call::copy_out(ir::Arguments& to) const {
+  for (const std::size_t i : ir::written_params(function_)) {
+    const auto found = buffers_.find(function_.params[i].value.index);
+    if (found == buffers_.end()) continue;
+    auto copied = found->second->memory.copy_out(to.params[i].tensor.bytes);
+    if (!copied) return copied;
+  }
+  return copy_out_returned(to);
+}
+
+Result<void> Call::copy_out_returned(ir::Arguments& to) const {
+  const ir::ValueId value = host_.returned();
+  if (!value.valid()) return {};
+  const auto found = buffers_.find(value.index);
+  if (found == buffers_.end()) {
+    to.returned.scalar = host_.scalar(value);
+    return {};
+  }
+  to.returned.tensor = Tensor::zeros(found->second->dtype, found->second->shape);
+  return found->second->memory.copy_out(to.returned.tensor.bytes);
+}
+
+Result<std::vector<std::string>> Call::overrun() const {
+  std::vector<std::string> names;
+  for (const auto& [value, buffer] : buffers_) {
+    const Result<bool> intact = buffer->memory.zones_intact();
+    if (!intact) return Unexpected{intact.error()};
+    if (!*intact) names.push_back(function_.values[ir::ValueId{value}].name);
+  }
+  return names;
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,113 @@
+// A call of a function on the GPU: worked out once, started as often as wanted.
+//
+//   Result<Kernels> kernels = load_kernels(gpu, module, function, sources);
+//   Call call(gpu, kernels->module, module, function, arguments);
+//   call.copy_in();  call.prepare();      buffers, tensor maps, parameters, grids
+//   call.start();    call.start();        nothing but the launches
+//   gpu.synchronize();  call.copy_out(arguments);
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "emit/cuda/launch_plan.h"
+#include "ir/arguments.h"
+#include "ir/module.h"
+#include "runtime/gpu.h"
+#include "runtime/host_program.h"
+#include "support/source.h"
+
+namespace kiln::runtime {
+
+// A module's kernels, on the GPU.
+struct Kernels {
+  DeviceModule module;
+  std::string nvrtc_version;
+  double emit_seconds = 0;
+  double compile_seconds = 0;
+  double load_seconds = 0;
+};
+
+// The name under which a function's CUDA is compiled.
+[[nodiscard]] std::string file_name_of(const ir::Function& function);
+
+// Errors: no NVRTC; the module is for a newer architecture than the GPU's; what the driver says.
+[[nodiscard]] Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module,
+                                           const ir::Function& function, const Sources& sources);
+
+class Call {
+ public:
+  // All of them must outlive the call. Of `arguments`, tensors are read by copy_in() alone.
+  Call(Gpu& gpu, const DeviceModule& kernels, const ir::Module& module,
+       const ir::Function& function, const ir::Arguments& arguments);
+
+  // Makes the parameters' buffers. Those that are only written hold 0xFF bytes, and their tensors
+  // need a type and a shape alone.
+  [[nodiscard]] Result<void> copy_in();
+  // Runs the host part for its launches, which begin with start().
+  [[nodiscard]] Result<void> prepare();
+  // Everything once, in order; does not wait. Buffers of the host part that have no initial value
+  // hold 0xFF bytes the first time.
+  [[nodiscard]] Result<void> start();
+  // What the function writes and returns. Tensors of written parameters must have their bytes.
+  [[nodiscard]] Result<void> copy_out(ir::Arguments& to) const;
+  // Buffers around which a kernel wrote outside of its memory.
+  [[nodiscard]] Result<std::vector<std::string>> overrun() const;
+
+  [[nodiscard]] std::int64_t launches() const { return launches_; }  // of one start()
+  // Of a parameter or a buffer of the host part; null when there is none.
+  [[nodiscard]] const DeviceBuffer* buffer(ir::ValueId value) const;
+  // After prepare(): what the function returns; invalid when nothing.
+  [[nodiscard]] ir::ValueId returned() const { return host_.returned(); }
+
+ private:
+  static constexpr std::size_t kValueBytes = 8;  // of the largest kernel parameter
+  using ValueBytes = std::array<std::byte, kValueBytes>;
+
+  struct Buffer {
+    DeviceBuffer memory;
+    DType dtype = DType::kF32;
+    std::vector<std::int64_t> shape;
+  };
+  // A launch, and what its parameters point to.
+  struct Prepared {
+    Launch launch;
+    std::vector<ValueBytes> values;
+    std::vector<cuda::TensorMap> maps;
+  };
+  // A buffer of the host part comes into being; without bytes it has no initial value.
+  struct Fill {
+    std::shared_ptr<Buffer> buffer;
+    std::vector<std::byte> bytes;
+  };
+  using Step = std::variant<Prepared, Fill>;
+
+  Result<void> allocate(ir::ValueId value, const std::vector<std::int64_t>& shape,
+                        std::optional<double> initial);
+  Result<void> prepare_launch(ir::OpId op);
+  Result<Launch> sized(const emit::LaunchPlan& plan) const;
+  Result<std::vector<cuda::TensorMap>> maps_of(const emit::LaunchPlan& plan) const;
+  ValueBytes slot_value(const emit::ParamSlot& slot) const;
+  Result<void> take(const Prepared& step);
+  Result<void> take(const Fill& step);
+  Result<void> copy_out_returned(ir::Arguments& to) const;
+
+  Gpu& gpu_;
+  const DeviceModule& kernels_;
+  const ir::Function& function_;
+  const ir::Arguments& arguments_;
+  std::vector<emit::LaunchPlan> plans_;
+  HostProgram host_;
+  std::map<std::uint32_t, std::shared_ptr<Buffer>> buffers_;  // by index of the root's ValueId
+  std::vector<std::shared_ptr<Buffer>> retired_;  // of another shape; launches still use them
+  std::vector<Step> steps_;
+  std::int64_t launches_ = 0;
+  bool started_ = false;
+};
+
+}  // namespace kiln::runtime
