@@ -283,6 +283,9 @@ void analyse_inthreads(Sema& sema, const ast::InthreadsStmt& stmt, Span span) {
         .label(sema.function.ops[sema.place.inthreads].span, "inside of this one")
         .help("leave out `.async`, or write the regions beside each other")
         .emit();
+  } else if (sema.place.inthreads.valid()) {
+    refuse(sema, stmt.word_span, "`inthreads` inside another one");
+    return;
   }
   const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
   const auto block_threads = launch.threads.constant();
