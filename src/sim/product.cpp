@@ -55,8 +55,7 @@ bool check_inside(Machine& machine, const Warp& warp, std::int64_t address) {
   const std::span<const std::byte> shared(machine.shared[warp.block]);
   if (is_inside(shared, address)) return true;
   report_at(machine, warp, ReportKind::kOutOfBounds,
-            format("a product reads byte {} of {} bytes of shared memory", address,
-                   shared.size()),
+            format("a product reads byte {} of {} bytes of shared memory", address, shared.size()),
             format("read by a product of warp {}", warp.index));
   return false;
 }
