@@ -151,8 +151,20 @@ bool check_place(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPla
               format("bulk copy by {}", thread_of_block_text(machine, warp, lane)));
     return false;
   }
-  return check_aligned(touch, start, plan.swizzle >= kLeastSwizzle ? kSharedAlignment : kChunkBytes,
-                       plan.loads);
+  if (!check_aligned(touch, start, plan.swizzle >= kLeastSwizzle ? kSharedAlignment : kChunkBytes,
+                     plan.loads)) {
+    return false;
+  }
+  // Between multiples of 16 bytes of a row no box begins: there the hardware stops with "illegal
+  // instruction". Reported and moved all the same, so that nobody waits in vain.
+  const Buffer& global = *plan.global.buffer;
+  const std::int64_t first = box.origin[global.rank - 1] * global.size;
+  if (first % kChunkBytes == 0) return true;
+  report_at(machine, warp, ReportKind::kMisaligned,
+            format("a bulk copy begins at byte {} of the rows of `{}`, which is no multiple of {}",
+                   first, global.name, kChunkBytes),
+            format("bulk copy by {}", thread_of_block_text(machine, warp, lane)));
+  return true;
 }
 
 BulkBox box_of(const BulkPlan& plan, const Warp& warp, std::uint32_t lane, std::uint32_t number) {

@@ -158,7 +158,7 @@ TEST(Boxes, OfEverySwizzleMoveTheirBytes) {
 
 TEST(Boxes, AreClippedAtEachEdge) {
   for (const std::int64_t row : {-20, -16, -5, 0, 7, 20, 24}) {
-    for (const std::int64_t column : {-80, -64, -17, 0, 3, 30, 40}) {
+    for (const std::int64_t column : {-80, -64, -16, 0, 8, 32, 40}) {
       expect_moved({.extents = {24, 40},
                     .origin = {row, column},
                     .tile = {16, 64},
@@ -170,8 +170,22 @@ TEST(Boxes, AreClippedAtEachEdge) {
     expect_moved(
         {.extents = {3, 10, 24}, .origin = {plane, 5, 16}, .tile = {2, 8, 16}, .box = {2, 8, 16}});
   }
-  for (const std::int64_t at : {-70, -3, 90, 100}) {
+  for (const std::int64_t at : {-72, -8, 88, 104}) {
     expect_moved({.extents = {100}, .origin = {at}, .tile = {64}, .box = {64}});
+  }
+}
+
+TEST(Boxes, BeginAtMultiplesOf16BytesOfARow) {
+  for (const bool loads : {true, false}) {
+    for (const std::int64_t column : {-1, 3, 20}) {
+      const Box box{.extents = {24, 40}, .origin = {0, column}, .tile = {8, 8}, .box = {8, 8}};
+      Kernel kernel(box_kernel(box, loads));
+      kernel.bind({});
+      fill_distinct(kernel.tensor(loads ? 0 : 1));
+      const Outcome outcome = kernel.run({});
+      EXPECT_EQ(outcome.count(ReportKind::kMisaligned), 1) << text_of(outcome);
+      EXPECT_EQ(outcome.count(ReportKind::kDeadlock), 0) << text_of(outcome);
+    }
   }
 }
 
