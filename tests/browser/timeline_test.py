@@ -3,25 +3,22 @@
 
     tests/browser/timeline_test.py --kiln build/release/bin/kiln [--results FILE] [FILTER]
 
-Needs Chromium, as map_test.py, whose browser it uses; without one it says so and passes, unless CI=true.
+Needs Chromium, as map_test.py; without one it says so and passes, unless CI=true.
 
 The page is that of examples/matmul_1p2c.co, where one warp loads and two groups of four multiply. A script
 appended to the page measures every slice where the browser drew it; what overlaps is decided by those places,
 not by the numbers that kiln printed. How many stages there may be is read from the example.
 """
 
-import argparse
 import html
 import itertools
 import json
-import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from map_test import Browser, Page, attempt, expect, find_browser
+from browser import Page, expect, main
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "matmul_1p2c.co"
@@ -238,33 +235,5 @@ def two_runs_are_the_same(kiln):
 ALONE = (two_runs_are_the_same,)
 
 
-def run(kiln, name_filter):
-    """[whether each check passed]."""
-    results = [attempt(check, kiln) for check in ALONE if name_filter in check.__name__]
-    wanted = [check for check in IN_BROWSER if name_filter in check.__name__]
-    program = find_browser()
-    if wanted and program is None:
-        print("timeline_test: no Chromium here: the pages are not opened (install `chromium`)")
-        must = os.environ.get("CI") == "true"
-        return results + [False] * len(wanted) if must else results
-    with tempfile.TemporaryDirectory(prefix="kiln-browser-") as scratch:
-        browser = Browser(program, scratch)
-        return results + [attempt(check, browser, kiln) for check in wanted]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--kiln", type=Path, required=True, help="the binary under test")
-    parser.add_argument("--results", type=Path, help="write {passed, failed} here")
-    parser.add_argument("filter", nargs="?", default="", metavar="FILTER")
-    options = parser.parse_args()
-    results = run(options.kiln.resolve(), options.filter)
-    counts = {"passed": sum(results), "failed": len(results) - sum(results)}
-    print(f"browser, timelines: {counts['passed']} passed, {counts['failed']} failed")
-    if options.results:
-        options.results.write_text(json.dumps(counts), encoding="utf-8")
-    return 1 if counts["failed"] else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, ALONE, IN_BROWSER))
