@@ -213,7 +213,7 @@ ScaledBlock enter_scaled(Sema& sema, const std::vector<ast::StmtId>& body) {
   std::map<std::string, Span> first;
   for (ast::StmtId id : body) {
     const auto* scale = sema.ast.as<ast::MmaScaleStmt>(id);
-    if (scale == nullptr || !scale->acc.subscripts.empty()) continue;
+    if (scale == nullptr || scale->source || !scale->acc.subscripts.empty()) continue;
     ++sema.scaled[scale->acc.name.text];
     first.try_emplace(scale->acc.name.text, scale->word_span);
   }

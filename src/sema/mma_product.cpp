@@ -292,6 +292,11 @@ void declare_future(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
   declare(sema, stmt.future, {Symbol::Kind::kMmaFuture, {}, {}});
 }
 
+struct OperandTile {
+  ir::ValueId id;
+  Tile& tile;
+};
+
 struct ScaleRequest {
   ir::ValueId acc;
   ir::ValueId partial;
@@ -446,6 +451,24 @@ void add_product(Sema& sema, Product& product, const Request& request, Span span
   if (stmt.is_async) declare_future(sema, stmt, span);
 }
 
+// mma.scale acc, source, ...: an accumulator of the program's own is added, scaled.
+void scale_source(Sema& sema, const ast::MmaScaleStmt& stmt, const OperandTile& acc, Span span) {
+  ir::ValueId id;
+  Tile* source = find_tile(sema, *stmt.source, true, id);
+  if (source == nullptr || source->broken) return mark_broken({&acc.tile, source});
+  if (!check_same_unit(sema, *source, stmt.source->span)) return;
+  source->stored = true;
+  if (!source->first_use.valid()) {
+    (void)sema.diags.report<diag::MmaScaleNothing>(stmt.word_span, source->name)
+        .help("write its products in front of `mma.scale`")
+        .emit();
+    return mark_broken({&acc.tile, source});
+  }
+  const ir::FragType type = sema.function.frag_type(id);
+  if (!assign_shape(sema, acc.tile, acc.id, type, stmt.acc.span)) return;
+  add_scaled(sema, {acc.id, id, stmt.a_scale, stmt.b_scale, stmt.acc.span}, span);
+}
+
 }  // namespace
 
 void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
@@ -473,6 +496,7 @@ void analyse_scale(Sema& sema, const ast::MmaScaleStmt& stmt, Span span) {
     return mark_broken({tile});
   }
   if (tile->broken || !check_same_unit(sema, *tile, stmt.acc.span)) return;
+  if (stmt.source) return scale_source(sema, stmt, {id, *tile}, span);
   const auto found = sema.partials.find(id);
   const bool used =
       found != sema.partials.end() && sema.tiles.at(found->second.sum).first_use.valid();

@@ -391,6 +391,7 @@ struct MmaExecStmt {
 };
 struct MmaScaleStmt {
   FragRef acc;
+  std::optional<FragRef> source;  // mma.scale acc, source, a_scale, b_scale
   ExprId a_scale;
   ExprId b_scale;
   Span word_span;

@@ -16,7 +16,7 @@ std::string operands_form(std::string_view operation) {
   if (operation == "mma.load") return "a = mma.load view";
   if (has(".store")) return head + (has(".mask") ? " acc, view, rows, columns" : " acc, view");
   if (has(".fill")) return head + " acc, value";
-  if (operation == "mma.scale") return head + " acc, a_scale, b_scale";
+  if (operation == "mma.scale") return head + " acc, a_scale, b_scale";  // or acc, source, ...
   return head + " acc, a, b" + (has(".sp") ? ", metadata" : "") +
          (has(".scale") ? ", a_scale, b_scale" : "");
 }
@@ -204,10 +204,11 @@ ast::StmtId Parser::mma_scale(const Token& first) {
   accept_member(Word::kScale);
   ast::MmaScaleStmt node;
   node.word_span = cover(word, last_span());
-  const auto values = operands({"mma.scale", node.word_span}, 3, 3);
+  const auto values = operands({"mma.scale", node.word_span}, 3, 4);
   node.acc = to_frag_ref(values[0]);
-  node.a_scale = values[1];
-  node.b_scale = values[2];
+  if (ok() && values.size() == 4) node.source = to_frag_ref(values[1]);
+  node.a_scale = values[values.size() - 2];
+  node.b_scale = values[values.size() - 1];
   expect_semicolon();
   return stmt(std::move(node), first);
 }

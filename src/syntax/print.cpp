@@ -326,7 +326,12 @@ class Printer {
         .end();
   }
   std::string show(const MmaScaleStmt& s) const {
-    return Form("mma.scale").add(frag(s.acc)).add(expr(s.a_scale)).add(expr(s.b_scale)).end();
+    return Form("mma.scale")
+        .add(frag(s.acc))
+        .add(s.source ? frag(*s.source) : "")
+        .add(expr(s.a_scale))
+        .add(expr(s.b_scale))
+        .end();
   }
   std::string show(const MmaStoreStmt& s) const {
     return Form("mma.store")

@@ -34,6 +34,9 @@ std::vector<std::string> opening_lines(Kernel& kernel) {
   if (kernel.needs_lane) {
     lines.push_back(format("const int {} = threadIdx.x % 32;", kernel.name(kernel.lane)));
   }
+  if (kernel.needs_warp) {
+    lines.push_back(format("const int {} = kiln::warp_index();", kernel.name(kernel.warp)));
+  }
   for (std::string& line : meeting_opening(kernel)) lines.push_back(std::move(line));
   return lines;
 }

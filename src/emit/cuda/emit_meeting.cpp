@@ -12,6 +12,7 @@ using ir::ValueId;
 namespace {
 
 constexpr std::int64_t kSlotsOfWord = 32;
+constexpr std::int64_t kWarp = 32;
 
 std::int64_t slots_of(const ir::Function& function, ValueId event) {
   const auto* type = std::get_if<ir::EventType>(&function.type(event));
@@ -97,10 +98,31 @@ std::vector<std::string> meeting_closing(Kernel& kernel) {
   return {"kiln::barrier_cluster();"};
 }
 
+namespace {
+
+bool is_whole_warps(std::int64_t threads) { return threads > 0 && threads % kWarp == 0; }
+
+// One lane of the first warp of each unit, or of the region's or block's first warp; "" when these
+// are not made of whole warps.
+std::string elected_lane(Kernel& kernel, std::int64_t unit, std::int64_t first) {
+  const std::int64_t block = kernel.plan.threads.constant().value_or(1);
+  const std::int64_t all = kernel.region != nullptr ? kernel.region->threads : block;
+  if (!is_whole_warps(block) || !is_whole_warps(all) || first % kWarp != 0) return "";
+  if (unit != 0 && !is_whole_warps(unit)) return "";
+  kernel.requirements.headers.insert("warp.cuh");
+  if (unit == kWarp || all == kWarp) return "kiln::elect()";
+  const Expr warp = unit == 0 ? kernel.use_warp() : mod(kernel.use_warp(), Expr(unit / kWarp));
+  return format("{} == {} && kiln::elect()", bracketed(kernel.spelled(warp), Binding::kEquality),
+                first / kWarp);
+}
+
+}  // namespace
+
 std::string elected(Kernel& kernel, std::int64_t unit) {
   const bool alone = kernel.region != nullptr && kernel.region->single;
   if (unit == 1 || alone || kernel.elected_here) return "";
   const std::int64_t first = unit == 0 && kernel.region != nullptr ? kernel.region->first : 0;
+  if (std::string lane = elected_lane(kernel, unit, first); !lane.empty()) return lane;
   return format("{} == {}", bracketed(kernel.spelled(kernel.thread_in(unit)), Binding::kEquality),
                 first);
 }
@@ -179,12 +201,25 @@ void emit_op(Kernel& kernel, const Op&, const ir::EventWait& wait) {
 
 namespace {
 
+bool is_whole_warps(const ir::Inthreads& region) {
+  return region.first % kWarp == 0 && is_whole_warps(region.threads);
+}
+
 // The condition of one of the siblings, behind those that `before` threads run; "" when all threads
-// that remain run it.
+// that remain run it. Of a region that one thread runs, whole warps come, and emit_body elects one.
 std::string region_condition(Kernel& kernel, const ir::Inthreads& region, std::int64_t before) {
-  const std::int64_t end = region.first + region.threads;
-  const std::int64_t all = kernel.plan.threads.constant().value_or(end + 1);
+  std::int64_t end = region.first + region.threads;
+  std::int64_t all = kernel.plan.threads.constant().value_or(end + 1);
   if (!region.single && before + region.threads == all) return "";
+  if (is_whole_warps(region)) {
+    const std::string warp = kernel.text(kernel.use_warp());
+    const std::int64_t first = region.first / kWarp;
+    end /= kWarp;
+    if (region.single || end == first + 1) return format("{} == {}", warp, first);
+    if (first == 0) return format("{} < {}", warp, end);
+    if (end * kWarp == all) return format("{} >= {}", warp, first);
+    return format("{} >= {} && {} < {}", warp, first, warp, end);
+  }
   const std::string thread = kernel.text(kernel.use_thread());
   if (region.single || region.threads == 1) return format("{} == {}", thread, region.first);
   if (region.first == 0) return format("{} < {}", thread, end);
@@ -208,9 +243,12 @@ std::size_t apart(std::span<const Op* const> regions) {
 
 void emit_body(Kernel& kernel, const ir::Inthreads& region) {
   const ir::Inthreads* outer = kernel.region;
+  const bool elects = region.single && is_whole_warps(region);
+  if (elects) kernel.out.open("if (kiln::elect()) {");
   kernel.region = &region;
   emit_region(kernel, region.body);
   kernel.region = outer;
+  if (elects) kernel.out.close();
 }
 
 void emit_chain(Kernel& kernel, std::span<const Op* const> regions) {

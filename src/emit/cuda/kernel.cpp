@@ -62,6 +62,7 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
   };
   thread = own("thread");
   lane = own("lane");
+  warp = own("warp");
   counter = own("i");
   rank = own("rank");
   phase_names.resize(function.values.size());
@@ -81,6 +82,12 @@ Expr Kernel::use_thread() {
 Expr Kernel::use_lane() {
   needs_lane = true;
   return Expr::var(lane);
+}
+
+Expr Kernel::use_warp() {
+  needs_warp = true;
+  requirements.headers.insert("warp.cuh");
+  return Expr::var(warp);
 }
 
 Expr Kernel::use_rank() {

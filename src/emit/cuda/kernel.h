@@ -43,21 +43,24 @@ struct Kernel {
   std::vector<std::string> var_names;    // by VarId, then those of the four below
   ir::VarId thread;                      // threadIdx.x
   ir::VarId lane;                        // thread % 32
+  ir::VarId warp;                        // thread / 32, uniform
   ir::VarId counter;                     // of a loop the emitter writes itself
   ir::VarId rank;                        // of the block in its cluster
   std::vector<std::string> phase_names;  // by ValueId: the parities of events waited for in turn
   bool needs_thread = false;
   bool needs_lane = false;
+  bool needs_warp = false;
   bool needs_rank = false;
 
   std::int64_t unit = 0;  // threads of the instance the current operation runs in; 0: the block
   const ir::Inthreads* region = nullptr;  // the innermost one that the operation stands in
   bool elected_here = false;              // the text stands under the condition of elected()
 
-  // The thread's, the lane's and the block's number as an expression; the kernel then declares
-  // them.
+  // The thread's, the lane's, the warp's and the block's number as an expression; the kernel then
+  // declares them.
   ir::Expr use_thread();
   ir::Expr use_lane();
+  ir::Expr use_warp();
   ir::Expr use_rank();
   // The thread's number inside a unit of so many threads (0: the block).
   ir::Expr thread_in(std::int64_t unit_threads);
