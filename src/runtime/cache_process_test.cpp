@@ -92,6 +92,22 @@ TEST_F(CacheTest, ProcessesEvictWhatOthersRead) {
   EXPECT_GE(cache().usage().value().entries, 1);
 }
 
+TEST_F(CacheTest, ProcessesClearWhatOthersClear) {
+  std::vector<pid_t> children;
+  for (unsigned seed = 0; seed < kProcesses; ++seed) {
+    children.push_back(start([&] {
+      bool right = true;
+      for (unsigned i = 0; right && i < 30; ++i) {
+        right = use(cache(), 100 * seed + i, 5, 12) && cache().clear();
+      }
+      return right;
+    }));
+  }
+  for (const pid_t child : children) EXPECT_TRUE(was_right(status_of(child)));
+  EXPECT_TRUE(cache().clear());
+  EXPECT_EQ(files(), 0U);
+}
+
 TEST_F(CacheTest, KilledProcessesLeaveNothingWrong) {
   std::mt19937 random(7);
   for (int round = 0; round < 20; ++round) {

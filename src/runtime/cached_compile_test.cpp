@@ -1,5 +1,6 @@
 #include "runtime/cached_compile.h"
 
+#include <map>
 #include <set>
 
 #include "runtime/cache_test_support.h"
@@ -99,22 +100,50 @@ TEST_F(CachedCompileTest, ItIsCompiledAnewWhereAskedTo) {
   EXPECT_TRUE(compiled("1").cached);
 }
 
-// All entries, one after the other and all at once: which NVRTC there is is an entry too.
+// The entry that says which NVRTC there is, as a key. It is the smaller one of two.
+Digest toolkit_key(const std::string& folder) {
+  std::map<std::uintmax_t, std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names[entry.file_size()] = entry.path().stem().string();
+  }
+  EXPECT_EQ(names.size(), 2U);
+  const std::string& hex = names.begin()->second;
+  return {.high = std::stoull(hex.substr(0, 16), nullptr, 16),
+          .low = std::stoull(hex.substr(16), nullptr, 16)};
+}
+
 TEST_F(CachedCompileTest, DamagedEntriesHeal) {
   EXPECT_FALSE(compiled("1").cached);
+  const std::string toolkit = path_of(toolkit_key(folder()));
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder())) {
     paths.push_back(entry.path().string());
   }
-  ASSERT_EQ(paths.size(), 2U);
   for (const auto& damaged : {std::vector{paths[0]}, std::vector{paths[1]}, paths}) {
     for (const std::string& path : damaged) {
       std::string bytes = read_file(path).value();
       bytes.back() = static_cast<char>(bytes.back() ^ 1);
       ASSERT_TRUE(write_file(path, bytes));
     }
-    static_cast<void>(compiled("1"));
+    EXPECT_EQ(compiled("1").cached, damaged == std::vector{toolkit});
     EXPECT_TRUE(compiled("1").cached);
+  }
+}
+
+// The library's file is not what it was when its version was kept.
+TEST_F(CachedCompileTest, AnotherNvrtcIsNoticed) {
+  static_cast<void>(compiled("1"));
+  const Digest key = toolkit_key(folder());
+  const std::string kept = cache().find(key).value();
+  const std::string path = kept.substr(kept.rfind('\n') + 1);
+  EXPECT_EQ(path, find_nvrtc().value().path);
+  ASSERT_TRUE(cache().store(key, "9.9\n5 0.000000000\n" + path));
+  ASSERT_TRUE(cache().store(compile_key(request("1"), "9.9 5"), "another's kernel"));
+  EXPECT_TRUE(compiled("1").cached);
+  EXPECT_EQ(cache().find(key), kept);
+  for (const char* strange : {"", "9.9", "9.9\n", "9.9\n\n", "9.9\n\nnowhere"}) {
+    ASSERT_TRUE(cache().store(key, strange));
+    EXPECT_TRUE(compiled("1").cached) << strange;
   }
 }
 
