@@ -32,6 +32,7 @@ struct Cli {
   kiln::driver::PruneOptions prune;
   kiln::driver::ExplainOptions explain;
   kiln::driver::BenchOptions bench;
+  kiln::driver::CacheOptions cache;
 };
 
 CLI::Option* repeated(CLI::App* command, const char* names, std::vector<std::string>& target,
@@ -175,6 +176,16 @@ void add_bench(Cli& cli) {
       "             --expect 'output[m,n] = lhs[m,k] * rhs[n,k]' --json results.jsonl");
 }
 
+void add_cache(Cli& cli) {
+  CLI::App* command = cli.app.add_subcommand("cache", "the compile cache of kernels for the GPU");
+  command->require_subcommand(1);
+  CLI::App* warm = command->add_subcommand("warm", "compile a program into it; needs no GPU");
+  add_program(warm, cli.cache.program);
+  warm->footer("example: kiln cache warm matmul.co --arch sm_90a");
+  command->add_subcommand("info", "print its folder, its size and its limit");
+  command->add_subcommand("clear", "remove all of its entries");
+}
+
 void add_later(Cli& cli, const char* name) {
   CLI::App* command = cli.app.add_subcommand(name, "not available yet");
   command->allow_extras();
@@ -191,7 +202,14 @@ void build(Cli& cli) {
   add_prune(cli);
   add_explain(cli);
   add_bench(cli);
+  add_cache(cli);
   add_later(cli, "tune");
+}
+
+Exit dispatch_cache(const Cli& cli, Console& console) {
+  const std::string name = cli.app.get_subcommand("cache")->get_subcommands().front()->get_name();
+  if (name == "warm") return kiln::driver::cache_warm(cli.cache, console);
+  return name == "info" ? kiln::driver::cache_info(console) : kiln::driver::cache_clear(console);
 }
 
 Exit dispatch(const Cli& cli, Console& console) {
@@ -205,6 +223,7 @@ Exit dispatch(const Cli& cli, Console& console) {
   if (name == "prune") return kiln::driver::prune(cli.prune, console);
   if (name == "explain") return kiln::driver::explain(cli.explain, console);
   if (name == "bench") return kiln::driver::bench(cli.bench, console);
+  if (name == "cache") return dispatch_cache(cli, console);
   return kiln::driver::not_available("`kiln " + name + "`", console);
 }
 

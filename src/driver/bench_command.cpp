@@ -107,7 +107,8 @@ Stage<void> prepare(Bench& bench) {
 // The GPU, and the kernels on it.
 struct Device {
   runtime::Gpu gpu;
-  runtime::Kernels kernels;
+  runtime::Kernels kernels;            // compiled, whatever the cache has
+  std::optional<double> warm_seconds;  // of finding the same in the cache and loading it
 };
 
 // One problem's buffers, several times over.
@@ -359,7 +360,10 @@ std::string row_json(const Device& device, const Bench& bench, const Problem& pr
     out["baseline_seconds"] = summary.theirs;
   }
   out["repeats"] = row.ours.size();
-  out["compile_seconds"] = device.kernels.emit_seconds + device.kernels.compile_seconds;
+  const runtime::Kernels& kernels = device.kernels;
+  out["compile_seconds"] = kernels.emit_seconds + kernels.compile_seconds + kernels.load_seconds;
+  out["warm_load_seconds"] = or_null(device.warm_seconds);
+  out["cached"] = kernels.cached;
   out["arch"] = bench.program.arch->name;
   out["device"] = device.gpu.name();
   out["clock_mhz"] = device.gpu.clock_mhz();
@@ -398,15 +402,29 @@ Result<std::string> run_problem(Device& device, const Bench& bench, Problem& pro
   return row_json(device, bench, problem, *row);
 }
 
+// From the CUDA text to the loaded module by way of the cache; none when that does not have it.
+Result<std::optional<double>> warm_load(runtime::Gpu& gpu, const Bench& bench,
+                                        const runtime::Kernels& kernels) {
+  show_cache_note(bench.console, kernels.cache_note);
+  if (!kernels.kept) return std::optional<double>();
+  const auto again =
+      runtime::load_kernels(gpu, bench.program.decided, bench.function(), bench.program.sources);
+  if (!again) return Unexpected{again.error()};
+  if (!again->cached) return std::optional<double>();
+  return std::optional(again->compile_seconds + again->load_seconds);
+}
+
 Result<Device> open_device(const Bench& bench) {
   auto gpu = runtime::Gpu::open();
   if (!gpu) return Unexpected{Error{"no GPU that kiln can use", {}, gpu.error().text()}};
   bench.progress("compiling");
-  auto kernels =
-      runtime::load_kernels(*gpu, bench.program.decided, bench.function(), bench.program.sources);
+  auto kernels = runtime::load_kernels(*gpu, bench.program.decided, bench.function(),
+                                       bench.program.sources, runtime::CacheUse::kStoreOnly);
   bench.progress("");
   if (!kernels) return Unexpected{kernels.error()};
-  return Device{.gpu = std::move(*gpu), .kernels = std::move(*kernels)};
+  const auto warm = warm_load(*gpu, bench, *kernels);
+  if (!warm) return Unexpected{warm.error()};
+  return Device{.gpu = std::move(*gpu), .kernels = std::move(*kernels), .warm_seconds = *warm};
 }
 
 Exit run_all(Bench& bench) {

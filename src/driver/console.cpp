@@ -23,6 +23,10 @@ void show_briefly(Console& console, const Diagnostics& diags, const Sources& sou
   show(console, warnings, sources);
 }
 
+void show_cache_note(Console& console, const std::string& reason) {
+  if (!reason.empty()) console.err << "note: nothing is kept for the next run: " << reason << "\n";
+}
+
 Exit write_text(Console& console, const std::string& path, std::string_view text) {
   if (path.empty()) {
     console.out << text;

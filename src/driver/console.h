@@ -40,6 +40,9 @@ void show(Console& console, const Diagnostics& diags, const Sources& sources);
 // The same without notes when there is no error: for commands whose business is something else.
 void show_briefly(Console& console, const Diagnostics& diags, const Sources& sources);
 
+// Writes to `err` why the compile cache could not be used; nothing for an empty reason.
+void show_cache_note(Console& console, const std::string& reason);
+
 // Writes a command's text to the file `path`, or to `out` when the path is empty.
 [[nodiscard]] Exit write_text(Console& console, const std::string& path, std::string_view text);
 

@@ -27,6 +27,8 @@ struct GpuTimes {
   double compile_seconds = 0;
   double load_seconds = 0;
   double kernel_seconds = 0;
+  bool cached = false;     // the kernels were found in the compile cache
+  std::string cache_note;  // why it could not keep them; usually empty
 };
 
 struct Execution {

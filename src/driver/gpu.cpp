@@ -26,7 +26,9 @@ Result<Execution> run_on_gpu(const Program& program, const ExecuteOptions& optio
   execution.gpu = GpuTimes{.emit_seconds = outcome->emit_seconds,
                            .compile_seconds = outcome->compile_seconds,
                            .load_seconds = outcome->load_seconds,
-                           .kernel_seconds = outcome->kernel_seconds};
+                           .kernel_seconds = outcome->kernel_seconds,
+                           .cached = outcome->cached,
+                           .cache_note = outcome->cache_note};
   execution.overrun = std::move(outcome->overrun);
   return execution;
 }

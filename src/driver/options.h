@@ -92,4 +92,8 @@ struct BenchOptions {
   std::string json = {};  // a file
 };
 
+struct CacheOptions {
+  ProgramOptions program = {};  // of `kiln cache warm`
+};
+
 }  // namespace kiln::driver

@@ -168,6 +168,7 @@ std::string report_json(const RunReport& report, const Execution& execution) {
     out["compile_seconds"] = execution.gpu->compile_seconds;
     out["load_seconds"] = execution.gpu->load_seconds;
     out["kernel_seconds"] = execution.gpu->kernel_seconds;
+    out["cached"] = execution.gpu->cached;
   }
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -210,9 +211,10 @@ std::string report_text(const RunReport& report, const Execution& execution,
                   amount(sim.counters.bank_conflicts, "bank conflict"), counts);
   }
   if (execution.gpu) {
-    out += format("  emit {}, compile {}, load {}, kernel {}\n",
-                  time_text(execution.gpu->emit_seconds), time_text(execution.gpu->compile_seconds),
-                  time_text(execution.gpu->load_seconds), time_text(execution.gpu->kernel_seconds));
+    const GpuTimes& gpu = *execution.gpu;
+    out += format("  emit {}, {} {}, load {}, kernel {}\n", time_text(gpu.emit_seconds),
+                  gpu.cached ? "from the cache" : "compile", time_text(gpu.compile_seconds),
+                  time_text(gpu.load_seconds), time_text(gpu.kernel_seconds));
   }
   return out;
 }

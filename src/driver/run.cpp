@@ -211,6 +211,7 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
       execute(program, {.place = *place, .function = *kernel, .schedules = options.schedules},
               *arguments, oracle.outcome);
   if (!execution) return environment_failed(console, execution.error()).error;
+  if (execution->gpu) show_cache_note(console, execution->gpu->cache_note);
   if (*place == Place::kReference) execution->seconds = interpreting.count();
 
   const RunReport report = make_report(program, decided, *execution, oracle);

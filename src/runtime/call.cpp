@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "emit/cuda/emit.h"
-#include "runtime/nvrtc.h"
 
 namespace kiln::runtime {
 
@@ -31,8 +30,16 @@ std::size_t tensor_bytes(DType dtype, const std::vector<std::int64_t>& shape) {
 
 std::string file_name_of(const ir::Function& function) { return format("{}.cu", function.name); }
 
+Result<Compiled> warm_kernels(const ir::Module& module, const ir::Function& function,
+                              const Sources& sources, const Cache& cache) {
+  const std::string file_name = file_name_of(function);
+  std::string text = emit::emit(module, sources, {.file_name = file_name});
+  return compile_cached(compile_request(std::move(text), *module.arch, file_name), cache,
+                        CacheUse::kFindAndStore);
+}
+
 Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module, const ir::Function& function,
-                             const Sources& sources) {
+                             const Sources& sources, CacheUse use) {
   // What was decided for an older architecture is compiled for the one at hand: instructions stay.
   if (module.arch->capability > gpu.arch().capability) {
     return Unexpected{
@@ -41,22 +48,28 @@ Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module, const ir::Funct
   }
   const std::string file_name = file_name_of(function);
   Clock::time_point start = Clock::now();
-  const std::string text = emit::emit(module, sources, {.file_name = file_name});
+  std::string text = emit::emit(module, sources, {.file_name = file_name});
   const double emit_seconds = seconds_since(start);
 
   start = Clock::now();
-  const Result<Cubin> cubin = compile(text, gpu.arch(), file_name);
-  if (!cubin) return Unexpected{cubin.error()};
+  const Result<CacheSettings> settings = cache_settings();
+  if (!settings) return Unexpected{settings.error()};
+  const Result<Compiled> compiled = compile_cached(
+      compile_request(std::move(text), gpu.arch(), file_name), Cache(*settings), use);
+  if (!compiled) return Unexpected{compiled.error()};
   const double compile_seconds = seconds_since(start);
 
   start = Clock::now();
-  Result<DeviceModule> loaded = gpu.load(cubin->bytes);
+  Result<DeviceModule> loaded = gpu.load(compiled->cubin.bytes);
   if (!loaded) return Unexpected{loaded.error()};
   return Kernels{.module = std::move(*loaded),
-                 .nvrtc_version = cubin->version,
+                 .nvrtc_version = compiled->cubin.version,
                  .emit_seconds = emit_seconds,
                  .compile_seconds = compile_seconds,
-                 .load_seconds = seconds_since(start)};
+                 .load_seconds = seconds_since(start),
+                 .cached = compiled->cached,
+                 .kept = compiled->kept,
+                 .cache_note = compiled->note};
 }
 
 Call::Call(Gpu& gpu, const DeviceModule& kernels, const ir::Module& module,

@@ -18,6 +18,7 @@
 #include "emit/cuda/launch_plan.h"
 #include "ir/arguments.h"
 #include "ir/module.h"
+#include "runtime/cached_compile.h"
 #include "runtime/gpu.h"
 #include "runtime/host_program.h"
 #include "support/source.h"
@@ -29,16 +30,27 @@ struct Kernels {
   DeviceModule module;
   std::string nvrtc_version;
   double emit_seconds = 0;
-  double compile_seconds = 0;
+  double compile_seconds = 0;  // or of finding them in the cache
   double load_seconds = 0;
+  bool cached = false;     // they were found in the compile cache
+  bool kept = false;       // the cache has them now
+  std::string cache_note;  // why it could not keep them; usually empty
 };
 
 // The name under which a function's CUDA is compiled.
 [[nodiscard]] std::string file_name_of(const ir::Function& function);
 
-// Errors: no NVRTC; the module is for a newer architecture than the GPU's; what the driver says.
+// Through the compile cache, as the environment has it (cache_settings). Errors: no NVRTC; the
+// module is for a newer architecture than the GPU's; what the driver says; what cache_settings
+// says.
 [[nodiscard]] Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module,
-                                           const ir::Function& function, const Sources& sources);
+                                           const ir::Function& function, const Sources& sources,
+                                           CacheUse use = CacheUse::kFindAndStore);
+
+// What load_kernels would compile on a GPU of the module's architecture, into the cache; needs no
+// GPU. Errors: no NVRTC.
+[[nodiscard]] Result<Compiled> warm_kernels(const ir::Module& module, const ir::Function& function,
+                                            const Sources& sources, const Cache& cache);
 
 class Call {
  public:

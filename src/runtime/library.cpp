@@ -2,8 +2,12 @@
 
 #include <dlfcn.h>
 #include <glob.h>
+#include <link.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 namespace kiln::runtime {
 
@@ -56,6 +60,36 @@ std::vector<std::string> file_names(const CudaLibrary& library) {
     names.push_back(format("{}/lib/python3*/*-packages/nvidia/*/lib/{}*", root, file));
   }
   return names;
+}
+
+std::string file_state(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return {};
+  return format("{} {}.{:09}", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
+
+std::string search_state(const std::vector<std::string>& names) {
+  const char* folders = std::getenv("LD_LIBRARY_PATH");
+  std::string text = folders == nullptr ? "" : folders;
+  std::string_view rest = text;
+  std::string states = "\n";
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    states += file_state(std::string(rest.substr(0, end))) + "\n";
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  text += states + file_state("/etc/ld.so.cache");
+  for (const std::string& pattern : names) {
+    for (const std::string& name : expanded(pattern)) {
+      text += format("\n{} {}", name, file_state(name));
+    }
+  }
+  return text;
+}
+
+std::string Library::path() const {
+  const link_map* map = nullptr;
+  return dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "";
 }
 
 Result<void*> Library::symbol(const char* name) const {

@@ -22,6 +22,8 @@ class Library {
   // Errors: the library has no such symbol (it is too old).
   [[nodiscard]] Result<void*> symbol(const char* name) const;
   [[nodiscard]] const std::string& name() const { return name_; }
+  // The file it was opened from; empty when the loader does not say.
+  [[nodiscard]] std::string path() const;
 
  private:
   Library(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
@@ -36,5 +38,13 @@ struct CudaLibrary {
   std::string wheel;                  // "cuda_nvrtc": the folder of its own wheel
 };
 [[nodiscard]] std::vector<std::string> file_names(const CudaLibrary& library);
+
+// Size and time of change of a file, as text; empty when there is none.
+[[nodiscard]] std::string file_state(const std::string& path);
+
+// A text that becomes another when Library::open(names) may find another file: what the loader goes
+// by, and the files that the names stand for. Costs some tens of microseconds, and opens no
+// library.
+[[nodiscard]] std::string search_state(const std::vector<std::string>& names);
 
 }  // namespace kiln::runtime

@@ -1,8 +1,5 @@
 #include "runtime/nvrtc.h"
 
-#include <vector>
-
-#include "emit/cuda/device_headers.h"
 #include "runtime/library.h"
 
 namespace kiln::runtime {
@@ -31,7 +28,14 @@ struct Api {
   KILN_NVRTC_FUNCTIONS(KILN_NVRTC)
 #undef KILN_NVRTC
   const char* (*error_text)(Status status) = nullptr;
+  std::string path;  // of the library
 
+  // "13.0"; empty when it does not say.
+  [[nodiscard]] std::string version_text() const {
+    int major = 0;
+    int minor = 0;
+    return version(&major, &minor) == 0 ? format("{}.{}", major, minor) : "";
+  }
   [[nodiscard]] Result<void> check(Status status, const std::string& subject) const {
     if (status == 0) return {};
     return Unexpected{Error{"cannot compile", subject, error_text(status)}};
@@ -39,11 +43,10 @@ struct Api {
 };
 
 Result<Api> open_api() {
-  const Result<Library> library = Library::open(
-      "NVRTC",
-      file_names({.name = "nvrtc", .versions = {"13", "12", "11.2"}, .wheel = "cuda_nvrtc"}));
+  const Result<Library> library = Library::open("NVRTC", nvrtc_names());
   if (!library) return Unexpected{library.error()};
   Api api;
+  api.path = library->path();
 #define KILN_NVRTC(member, name, parameters)                       \
   {                                                                \
     const Result<void*> address = library->symbol(name);           \
@@ -67,11 +70,11 @@ std::string program_log(const Api& api, Program program) {
   return log;
 }
 
-Result<Cubin> compile_program(const Api& api, Program program, const target::Arch& arch,
-                              const std::string& file_name) {
-  const std::string arch_option = format("--gpu-architecture={}", arch.name);
-  const char* options[] = {arch_option.c_str(), "--std=c++17"};
-  const Status status = api.compile(program, static_cast<int>(std::size(options)), options);
+Result<Cubin> compile_program(const Api& api, Program program, const CompileRequest& request) {
+  const std::string& file_name = request.file_name;
+  std::vector<const char*> options;
+  for (const std::string& option : request.options) options.push_back(option.c_str());
+  const Status status = api.compile(program, static_cast<int>(options.size()), options.data());
   Cubin out;
   out.log = program_log(api, program);
   if (status != 0) {
@@ -86,35 +89,43 @@ Result<Cubin> compile_program(const Api& api, Program program, const target::Arc
   if (auto got = api.check(api.cubin(program, out.bytes.data()), file_name); !got) {
     return Unexpected{got.error()};
   }
-  int major = 0;
-  int minor = 0;
-  if (api.version(&major, &minor) == 0) out.version = format("{}.{}", major, minor);
+  out.version = api.version_text();
   return out;
 }
 
 }  // namespace
 
-Result<void> find_nvrtc() {
-  const Result<Api> api = open_api();
-  if (!api) return Unexpected{api.error()};
-  return {};
+std::vector<std::string> nvrtc_names() {
+  return file_names({.name = "nvrtc", .versions = {"13", "12", "11.2"}, .wheel = "cuda_nvrtc"});
 }
 
-Result<Cubin> compile(const std::string& text, const target::Arch& arch,
-                      const std::string& file_name) {
+Result<NvrtcFile> find_nvrtc() {
+  const Result<Api> api = open_api();
+  if (!api) return Unexpected{api.error()};
+  return NvrtcFile{.version = api->version_text(), .path = api->path};
+}
+
+CompileRequest compile_request(std::string text, const target::Arch& arch, std::string file_name) {
+  return {.text = std::move(text),
+          .file_name = std::move(file_name),
+          .options = {format("--gpu-architecture={}", arch.name), "--std=c++17"},
+          .headers = emit::device_headers()};
+}
+
+Result<Cubin> compile(const CompileRequest& request) {
   const Result<Api> api = open_api();
   if (!api) return Unexpected{api.error()};
   std::vector<const char*> names;
   std::vector<const char*> texts;
-  for (const emit::DeviceHeader& header : emit::device_headers()) {
+  for (const emit::DeviceHeader& header : request.headers) {
     names.push_back(header.name);
     texts.push_back(header.text);
   }
   Program program = nullptr;
-  const Status created = api->create(&program, text.c_str(), file_name.c_str(),
+  const Status created = api->create(&program, request.text.c_str(), request.file_name.c_str(),
                                      static_cast<int>(names.size()), texts.data(), names.data());
-  if (auto made = api->check(created, file_name); !made) return Unexpected{made.error()};
-  Result<Cubin> out = compile_program(*api, program, arch, file_name);
+  if (auto made = api->check(created, request.file_name); !made) return Unexpected{made.error()};
+  Result<Cubin> out = compile_program(*api, program, request);
   api->destroy(&program);
   return out;
 }

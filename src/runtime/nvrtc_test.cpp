@@ -55,8 +55,8 @@ TEST(NvrtcErrorTest, TheLogIsTheReason) {
   if (const auto found = find_nvrtc(); !found) {
     GTEST_SKIP() << "not tested: " << found.error().text();
   }
-  const auto cubin = compile("#line 12 \"a.co\"\nint f() { return nothing; }\n",
-                             *target::find_arch("sm_80"), "a.cu");
+  const auto cubin = compile(compile_request("#line 12 \"a.co\"\nint f() { return nothing; }\n",
+                                             *target::find_arch("sm_80"), "a.cu"));
   ASSERT_FALSE(cubin);
   EXPECT_EQ(cubin.error().subject, "a.cu");
   EXPECT_NE(cubin.error().reason.find("a.co(12)"), std::string::npos) << cubin.error().reason;

@@ -40,7 +40,7 @@ Result<Cubin> compile_to_cubin_only(const ir::Module& module, const Sources& sou
   const std::string file_name =
       module.functions.empty() ? "kernel.cu" : file_name_of(module.functions[0]);
   const std::string text = emit::emit(module, sources, {.file_name = file_name});
-  return compile(text, *module.arch, file_name);
+  return compile(compile_request(text, *module.arch, file_name));
 }
 
 Result<GpuOutcome> run_on_gpu(const ir::Module& module, const ir::Function& function,
@@ -57,6 +57,8 @@ Result<GpuOutcome> run_on_gpu(const ir::Module& module, const ir::Function& func
   outcome.emit_seconds = kernels->emit_seconds;
   outcome.compile_seconds = kernels->compile_seconds;
   outcome.load_seconds = kernels->load_seconds;
+  outcome.cached = kernels->cached;
+  outcome.cache_note = kernels->cache_note;
 
   Call call(*gpu, kernels->module, module, function, arguments);
   if (auto copied = call.copy_in(); !copied) return Unexpected{copied.error()};

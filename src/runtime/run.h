@@ -29,6 +29,8 @@ struct GpuOutcome {
   double emit_seconds = 0;
   double compile_seconds = 0;
   double load_seconds = 0;
+  bool cached = false;     // see Kernels
+  std::string cache_note;  // see Kernels
   // All launches of one run: the median of the repetitions, or the first run's when there are none.
   double kernel_seconds = 0;
   std::int64_t launches = 0;  // of the first run
