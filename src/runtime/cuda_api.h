@@ -50,6 +50,7 @@ inline constexpr int kMapZerosOutside = 0;
   KILN_CUDA(device_count, "cuDeviceGetCount", (int* count))                                      \
   KILN_CUDA(device_get, "cuDeviceGet", (Device * device, int ordinal))                           \
   KILN_CUDA(device_name, "cuDeviceGetName", (char* name, int length, Device device))             \
+  KILN_CUDA(device_bus, "cuDeviceGetPCIBusId", (char* text, int length, Device device))          \
   KILN_CUDA(device_attribute, "cuDeviceGetAttribute", (int* value, int which, Device device))    \
   KILN_CUDA(context_retain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))      \
   KILN_CUDA(context_release, "cuDevicePrimaryCtxRelease_v2", (Device device))                    \

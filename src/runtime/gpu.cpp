@@ -178,6 +178,13 @@ int Gpu::clock_mhz() const {
   return status == cuda::kSuccess ? kilohertz / 1000 : 0;
 }
 
+std::string Gpu::bus_id() const {
+  std::array<char, 32> text{};
+  const cuda::Status status = session_->api.device_bus(
+      text.data(), static_cast<int>(text.size()), session_->device);
+  return status == cuda::kSuccess ? text.data() : std::string();
+}
+
 std::string Gpu::driver_cuda() const {
   int version = 0;
   if (session_->api.driver_version(&version) != cuda::kSuccess) return {};

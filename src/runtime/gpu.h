@@ -117,6 +117,8 @@ class Gpu {
   [[nodiscard]] const target::Arch& arch() const { return *arch_; }
   // The clock it may reach; 0 when the driver does not say.
   [[nodiscard]] int clock_mhz() const;
+  // Where it is on the machine's bus, "0000:3b:00.0"; empty when the driver does not say.
+  [[nodiscard]] std::string bus_id() const;
   // The newest CUDA its driver serves: "13.0".
   [[nodiscard]] std::string driver_cuda() const;
 
