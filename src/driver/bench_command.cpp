@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/bench_check.h"
+#include "driver/bench_suite.h"
 #include "driver/bind.h"
 #include "driver/commands.h"
 #include "driver/expect.h"
@@ -18,8 +19,6 @@
 namespace kiln::driver {
 
 namespace {
-
-constexpr std::string_view kSuites[] = {"dense", "llm", "small", "fp8", "sparse", "ragged"};
 
 // One problem: what `--shape` and `--expect` say together.
 struct Problem {
@@ -435,10 +434,7 @@ Exit run_all(Bench& bench) {
 }  // namespace
 
 Exit bench(const BenchOptions& options, Console& console) {
-  if (std::find(std::begin(kSuites), std::end(kSuites), options.program.file) !=
-      std::end(kSuites)) {
-    return not_available(format("`kiln bench {}`", options.program.file), console);
-  }
+  if (is_suite(options.program.file)) return bench_suite(options, console);
   Program program;
   Exit exit = compile(options.program, {}, program, console);
   if (exit == Exit::kFine) {

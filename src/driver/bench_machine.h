@@ -10,8 +10,8 @@ namespace kiln::driver {
 [[nodiscard]] BenchMachine machine_of(const runtime::Gpu& gpu, std::string arch,
                                       std::string toolkit);
 
-// Appends to the file in one write, so that whoever is stopped leaves whole lines. Without a text it
-// only finds out whether it could. Errors: the file cannot be opened or written.
+// Appends to the file in one write, so that whoever is stopped leaves whole lines. Without a text
+// it only finds out whether it could. Errors: the file cannot be opened or written.
 [[nodiscard]] Result<void> append_to_file(const std::string& path, std::string_view text);
 
 }  // namespace kiln::driver

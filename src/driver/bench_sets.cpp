@@ -151,9 +151,8 @@ gemm::Operands SuiteSets::operands(std::size_t set) const {
 std::vector<runtime::ProductBuffers> SuiteSets::vendor() const {
   std::vector<runtime::ProductBuffers> out;
   for (const Set& set : sets_) {
-    out.push_back({.a = set.address("a"),
-                   .b = set.address("b"),
-                   .c = set.address("the baseline's c")});
+    out.push_back(
+        {.a = set.address("a"), .b = set.address("b"), .c = set.address("the baseline's c")});
   }
   return out;
 }

@@ -33,8 +33,7 @@ class SuiteSets {
   [[nodiscard]] std::vector<runtime::ProductBuffers> vendor() const;
 
   // New inputs for one set: integers, scales that are powers of two; results hold NaNs again.
-  [[nodiscard]] Result<void> fill_exactly(BenchDevice& device, std::size_t set,
-                                          std::uint64_t seed);
+  [[nodiscard]] Result<void> fill_exactly(BenchDevice& device, std::size_t set, std::uint64_t seed);
   // What is to be checked of one set; `with_vendor`: its result is there.
   [[nodiscard]] CheckRequest request(std::size_t set, bool with_vendor) const;
   // The names of buffers around which something was written.

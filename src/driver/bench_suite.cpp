@@ -152,8 +152,7 @@ void report_outside(Diagnostics& diags, const SuiteCase& problem,
                     const reference::Comparison& found, std::string_view by) {
   if (found.outside == 0) return;
   const reference::Mismatch& first = *found.first;
-  diags
-      .report<diag::ResultOutside>({}, "c", found.outside, format("{} elements", found.elements))
+  diags.report<diag::ResultOutside>({}, "c", found.outside, format("{} elements", found.elements))
       .note("{}, {}", shape_of(problem), types_of(problem))
       .note("the first is {}: {} has {}, allowed error {:.3g}, got {}",
             shape_text(first.coordinates), by, first.expected, first.bound, first.actual)
@@ -181,8 +180,7 @@ Result<double> check_set(SuiteBench& bench, const Contest& contest, bool exact,
   if (!found) return Unexpected{found.error()};
   report_outside(diags, contest.problem, found->sums, exact ? "exactly, fp64" : "fp64");
   report_outside(diags, contest.problem, found->whole,
-                 request.vendor == 0 ? "any finite value will do, as"
-                                     : contest.vendor->library());
+                 request.vendor == 0 ? "any finite value will do, as" : contest.vendor->library());
   return std::max(found->sums.worst, found->whole.worst);
 }
 
@@ -221,8 +219,7 @@ Result<std::optional<BenchRow>> run_case(SuiteBench& bench, const SuiteCase& pro
   };
   const auto wanted = problem_of(problem);
   if (!wanted) return without_kernel(wanted.error());
-  const auto choice =
-      gemm::choose(*wanted, bench.gpu.arch(), bench.gpu.multiprocessors());
+  const auto choice = gemm::choose(*wanted, bench.gpu.arch(), bench.gpu.multiprocessors());
   if (!choice) return without_kernel(choice.error());
   auto contest = prepare(bench, problem, *wanted, *choice);
   if (!contest) return Unexpected{contest.error()};

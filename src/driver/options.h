@@ -85,8 +85,9 @@ struct ExplainOptions {
 struct BenchOptions {
   ProgramOptions program = {};  // its file may be a suite's name
   std::string kernel = {};
-  std::vector<std::string> shapes = {};  // of a file: each is one problem; of a suite: which to keep
-  std::string only = {};                 // of a suite: text that a problem's line must have
+  std::vector<std::string> shapes =
+      {};                 // of a file: each is one problem; of a suite: which to keep
+  std::string only = {};  // of a suite: text that a problem's line must have
   std::string expect = {};
   std::uint64_t seed = 0;
   int repeats = 9;

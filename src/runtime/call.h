@@ -20,6 +20,7 @@
 #include "ir/module.h"
 #include "runtime/gpu.h"
 #include "runtime/host_program.h"
+#include "runtime/launch.h"
 #include "support/source.h"
 
 namespace kiln::runtime {
@@ -66,7 +67,6 @@ class Call {
   [[nodiscard]] ir::ValueId returned() const { return host_.returned(); }
 
  private:
-  static constexpr std::size_t kValueBytes = 8;  // of the largest kernel parameter
   using ValueBytes = std::array<std::byte, kValueBytes>;
 
   struct Buffer {
@@ -90,7 +90,6 @@ class Call {
   Result<void> allocate(ir::ValueId value, const std::vector<std::int64_t>& shape,
                         std::optional<double> initial);
   Result<void> prepare_launch(ir::OpId op);
-  Result<Launch> sized(const emit::LaunchPlan& plan) const;
   Result<std::vector<cuda::TensorMap>> maps_of(const emit::LaunchPlan& plan) const;
   ValueBytes slot_value(const emit::ParamSlot& slot) const;
   Result<void> take(const Prepared& step);

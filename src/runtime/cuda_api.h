@@ -23,6 +23,7 @@ using EventHandle = struct EventTag*;
 inline constexpr Status kSuccess = 0;
 // CUdevice_attribute and CUfunction_attribute.
 inline constexpr int kClockKilohertz = 13;
+inline constexpr int kMultiprocessors = 16;
 inline constexpr int kComputeCapabilityMajor = 75;
 inline constexpr int kComputeCapabilityMinor = 76;
 inline constexpr int kMaxDynamicSharedBytes = 8;
@@ -55,6 +56,10 @@ inline constexpr int kMapZerosOutside = 0;
   KILN_CUDA(context_retain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))      \
   KILN_CUDA(context_release, "cuDevicePrimaryCtxRelease_v2", (Device device))                    \
   KILN_CUDA(context_set, "cuCtxSetCurrent", (Context context))                                   \
+  KILN_CUDA(context_current, "cuCtxGetCurrent", (Context * context))                             \
+  KILN_CUDA(context_device, "cuCtxGetDevice", (Device * device))                                 \
+  KILN_CUDA(context_push, "cuCtxPushCurrent_v2", (Context context))                              \
+  KILN_CUDA(context_pop, "cuCtxPopCurrent_v2", (Context * context))                              \
   KILN_CUDA(context_synchronize, "cuCtxSynchronize", ())                                         \
   KILN_CUDA(memory_alloc, "cuMemAlloc_v2", (DevicePtr * pointer, std::size_t bytes))             \
   KILN_CUDA(memory_free, "cuMemFree_v2", (DevicePtr pointer))                                    \

@@ -41,7 +41,8 @@ struct ClockSamples {
 };
 
 // Of the samples' medians.
-[[nodiscard]] ClockSamples medians(const std::vector<double>& mhz, const std::vector<double>& watts);
+[[nodiscard]] ClockSamples medians(const std::vector<double>& mhz,
+                                   const std::vector<double>& watts);
 
 class ClockSampler {
  public:
