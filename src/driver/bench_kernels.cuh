@@ -243,7 +243,9 @@ KILN_BENCH_KERNEL kiln_check(Product product, Output c, Part part, Report* repor
       sums.rows[r] = row_at(part, place);
     }
     sum_up(sums, product, column);
-    for (int r = 0; r < kRows && begin + r < part.row_count; ++r) {
+    // A fixed number of turns, so that the sums stay in registers.
+    for (int r = 0; r < kRows; ++r) {
+      if (begin + r >= part.row_count) continue;
       const Index at = sums.rows[r] * part.row_step + column * part.column_step;
       const unsigned bits = load_bits(c.data, at, c.format.bytes);
       const double room = room_of(product.bound, sums.values[r], sums.magnitudes[r]);

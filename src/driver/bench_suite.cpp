@@ -5,12 +5,11 @@
 #include "driver/assignments.h"
 #include "driver/bench_check.h"
 #include "driver/bench_machine.h"
+#include "driver/bench_measure.h"
 #include "driver/bench_row.h"
 #include "driver/bench_sets.h"
 #include "driver/expect.h"
 #include "gemm/plan.h"
-#include "runtime/bench.h"
-#include "runtime/nvml.h"
 
 namespace kiln::driver {
 
@@ -24,7 +23,6 @@ struct SuiteBench {
   Console& console;
   runtime::Gpu& gpu;
   BenchDevice device;
-  std::optional<runtime::Nvml> nvml;
   std::vector<BenchRow> rows = {};
   std::int64_t without_kernel = 0;
   bool wrong = false;   // a result was outside its bound
@@ -114,30 +112,16 @@ BenchRow row_of(const SuiteBench& bench, const Contest& contest) {
 
 Result<BenchRow> measure_contest(SuiteBench& bench, const Contest& contest) {
   bench.progress(format("{}: measuring", shape_of(contest.problem)));
-  std::vector<runtime::Start> contenders = {[&](std::size_t set) { return contest.start(set); }};
+  Contenders contenders = {[&](std::size_t set) { return contest.start(set); }};
   if (contest.vendor) {
     contenders.emplace_back([&](std::size_t set) { return contest.start_vendor(set); });
   }
-  runtime::ClockSampler sampler(bench.nvml);
-  const auto seconds = runtime::measure(bench.gpu, contenders,
-                                        {.sets = contest.sets.count(),
-                                         .repeats = bench.options.repeats,
-                                         .batch_seconds = bench.options.batch_seconds});
-  const runtime::ClockSamples clocks = sampler.stop();
-  if (!seconds) return Unexpected{seconds.error()};
   BenchRow row = row_of(bench, contest);
-  row.sm_mhz = clocks.sm_mhz;
-  row.power_watt = clocks.power_watt;
-  row.seconds = runtime::median((*seconds)[0]);
-  row.tflops = tflops_of(row, row.seconds);
-  row.repeats = bench.options.repeats;
+  auto measured = measure_row(bench.gpu, bench.options, contest.sets.count(), contenders, row);
+  if (!measured) return Unexpected{measured.error()};
   if (!contest.vendor) return row;
-  const runtime::Summary summary = runtime::summarise((*seconds)[0], (*seconds)[1]);
   row.baseline = contest.vendor->library();
-  row.baseline_seconds = summary.theirs;
-  row.baseline_tflops = tflops_of(row, summary.theirs);
-  row.ratio = summary.ratio;
-  row.spread = summary.spread;
+  // Ours leaves them in the tensor cores too.
   if (info(contest.problem.ab).bits == 8) row.baseline_sums = "fast";
   if (contest.problem.form == SuiteForm::kSparse) {
     row.dense_baseline = row.baseline;
@@ -258,13 +242,6 @@ Result<void> run_cases(SuiteBench& bench, const std::vector<SuiteCase>& cases) {
   return {};
 }
 
-std::optional<runtime::Nvml> find_nvml(const runtime::Gpu& gpu, Console& console) {
-  auto nvml = runtime::Nvml::open(gpu);
-  if (nvml) return *nvml;
-  console.err << "note: clocks are not sampled: " << nvml.error().text() << "\n";
-  return std::nullopt;
-}
-
 Result<SuiteBench> open_bench(const BenchOptions& options, Console& console, runtime::Gpu& gpu) {
   // Before anything is measured, so that a file that cannot be written costs nothing.
   if (!options.json.empty()) {
@@ -272,11 +249,8 @@ Result<SuiteBench> open_bench(const BenchOptions& options, Console& console, run
   }
   auto device = BenchDevice::open(gpu);
   if (!device) return Unexpected{device.error()};
-  return SuiteBench{.options = options,
-                    .console = console,
-                    .gpu = gpu,
-                    .device = std::move(*device),
-                    .nvml = find_nvml(gpu, console)};
+  return SuiteBench{
+      .options = options, .console = console, .gpu = gpu, .device = std::move(*device)};
 }
 
 bool keeps(const std::vector<Assignment>& shape, const SuiteCase& problem) {
