@@ -6,7 +6,45 @@
 
 namespace kiln::driver {
 
+namespace {
+
+std::string all_suites() {
+  return join(suite_names(), ", ", [](std::string_view name) { return std::string(name); });
+}
+
+// What is wrong before it is known what the command line's first word is.
+Checked<void> check_form(const BenchOptions& options, Diagnostics& diags) {
+  const std::string& file = options.program.file;
+  if (!options.plot.empty()) {
+    if (file.empty()) return {};
+    return diags.report<diag::BenchOptionUnused>({}, file, "`--plot`").emit();
+  }
+  if (file.empty()) {
+    return diags
+        .report<diag::OptionForm>({}, "kiln bench", "",
+                                  "`kiln bench SUITE` or `kiln bench FILE.co`")
+        .help("suites are {}", all_suites())
+        .emit();
+  }
+  if (!options.output.empty()) {
+    return diags.report<diag::BenchOptionUnused>({}, "-o", "a measurement").emit();
+  }
+  if (is_suite(file)) return {};
+  if (file.find_first_of("./") == std::string::npos) {
+    return diags.report<diag::OptionChoice>({}, "kiln bench", file, all_suites()).emit();
+  }
+  if (options.only.empty()) return {};
+  return diags.report<diag::BenchOptionUnused>({}, "--only", "a file").emit();
+}
+
+}  // namespace
+
 Exit bench(const BenchOptions& options, Console& console) {
+  Diagnostics diags;
+  if (!check_form(options, diags)) {
+    show(console, diags, {});
+    return Exit::kUsage;
+  }
   if (!options.plot.empty()) return bench_plot(options, console);
   if (is_suite(options.program.file)) return bench_suite(options, console);
   return bench_file(options, console);

@@ -6,12 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "driver/commit.h"
 #include "support/file.h"
 #include "support/format.h"
-
-#ifndef KILN_COMMIT
-#define KILN_COMMIT ""
-#endif
 
 namespace kiln::driver {
 
