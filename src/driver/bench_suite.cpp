@@ -10,11 +10,13 @@
 #include "driver/bench_sets.h"
 #include "driver/expect.h"
 #include "gemm/plan.h"
+#include "runtime/cusparselt.h"
 
 namespace kiln::driver {
 
 namespace {
 
+using runtime::SparseVendorProduct;
 using runtime::VendorProduct;
 
 // Everything that is the same for all problems.
@@ -46,7 +48,8 @@ struct Contest {
   std::unique_ptr<gemm::Plan> plan;
   SuiteSets sets;
   std::optional<runtime::DeviceBuffer> workspace = std::nullopt;
-  std::optional<VendorProduct> vendor = std::nullopt;
+  std::optional<VendorProduct> vendor = std::nullopt;        // the dense product
+  std::optional<SparseVendorProduct> sparse = std::nullopt;  // of a sparse problem
   std::vector<runtime::ProductBuffers> vendor_buffers = {};
 
   [[nodiscard]] Result<void> start(std::size_t set) const {
@@ -92,6 +95,13 @@ void find_vendor(SuiteBench& bench, Contest& contest) {
       VendorProduct::prepare(bench.gpu, product_of(contest.problem), contest.vendor_buffers);
   if (vendor) contest.vendor.emplace(std::move(*vendor));
   if (!vendor) bench.note(contest.problem, "no baseline: " + vendor.error().text());
+  if (contest.problem.form != SuiteForm::kSparse) return;
+  auto sparse =
+      SparseVendorProduct::prepare(bench.gpu, product_of(contest.problem), contest.vendor_buffers);
+  if (sparse) contest.sparse.emplace(std::move(*sparse));
+  if (!sparse) {
+    bench.note(contest.problem, "the baseline is the dense product: " + sparse.error().text());
+  }
 }
 
 BenchRow row_of(const SuiteBench& bench, const Contest& contest) {
@@ -113,20 +123,22 @@ BenchRow row_of(const SuiteBench& bench, const Contest& contest) {
 Result<BenchRow> measure_contest(SuiteBench& bench, const Contest& contest) {
   bench.progress(format("{}: measuring", shape_of(contest.problem)));
   Contenders contenders = {[&](std::size_t set) { return contest.start(set); }};
+  if (contest.sparse) {
+    contenders.emplace_back([&](std::size_t set) { return contest.sparse->start(set); });
+  }
   if (contest.vendor) {
     contenders.emplace_back([&](std::size_t set) { return contest.start_vendor(set); });
   }
   BenchRow row = row_of(bench, contest);
   auto measured = measure_row(bench.gpu, bench.options, contest.sets.count(), contenders, row);
   if (!measured) return Unexpected{measured.error()};
-  if (!contest.vendor) return row;
-  row.baseline = contest.vendor->library();
+  if (contest.vendor) row.baseline = contest.vendor->library();
   // Ours leaves them in the tensor cores too.
-  if (info(contest.problem.ab).bits == 8) row.baseline_sums = "fast";
-  if (contest.problem.form == SuiteForm::kSparse) {
-    row.dense_baseline = row.baseline;
-    row.dense_ratio = row.ratio;
-  }
+  if (contest.vendor && info(contest.problem.ab).bits == 8) row.baseline_sums = "fast";
+  if (contest.problem.form != SuiteForm::kSparse) return row;
+  row.dense_baseline = row.baseline;
+  if (contest.sparse) row.baseline = contest.sparse->library();
+  if (contest.vendor && !contest.sparse) row.dense_ratio = row.ratio;
   return row;
 }
 
