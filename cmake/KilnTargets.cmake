@@ -32,6 +32,9 @@ function(kiln_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC kiln_options ${ARG_DEPS})
   target_compile_options(${name} PRIVATE -fno-exceptions -fno-rtti)
+  # They are parts of a shared library too, which shows nothing but its public functions.
+  set_target_properties(${name} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
 
 # kiln_embed(OUTPUT FOLDER... FILES... INTERFACE... NAMESPACE... TYPE... FUNCTION...): makes a source

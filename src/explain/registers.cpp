@@ -196,7 +196,9 @@ class Addresses {
 
   void add(const ir::Store& store) {
     if (function_.view_type(store.view).space != ir::Space::kGlobal) return;
-    stores_ += runs(store.frag, store.element_run);
+    const double part = static_cast<double>(ir::stored_columns(function_, store)) /
+                        static_cast<double>(function_.frag_type(store.frag).cols);
+    stores_ += part * runs(store.frag, store.element_run);
   }
 
   // Accesses of one lane that move a fragment.

@@ -1,6 +1,7 @@
 #include "gemm/choice.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "gemm/kernel_row.h"
@@ -17,7 +18,7 @@ constexpr std::int64_t kInvariantRows = 4096;
 
 // What follows from the problem, and over it what was chosen.
 Choice with_defines(const KernelRow& row, const Problem& problem, int multiprocessors,
-                    const std::vector<std::pair<std::string, std::string>>& chosen) {
+                    const Defines& chosen) {
   Choice out{.kernel = std::string(row.name), .defines = chosen};
   for (auto& define : problem_defines(row, problem, multiprocessors)) {
     const bool given =
@@ -28,24 +29,25 @@ Choice with_defines(const KernelRow& row, const Problem& problem, int multiproce
   return out;
 }
 
+// The define SPLITS; 1 without one or where it is no number.
+int splits_of(const Defines& defines) {
+  for (const auto& [name, value] : defines) {
+    if (name == "SPLITS") return std::max(1, std::atoi(value.c_str()));
+  }
+  return 1;
+}
+
 std::optional<Choice> choose_tuned(const Problem& problem, const target::Arch& arch,
                                    int multiprocessors) {
   const TunedTable* table = shipped_table(arch);
   if (table == nullptr) return std::nullopt;
   for (const TunedEntry* entry : fitting(*table, problem)) {
     const KernelRow* row = kernel_row(entry->choice.kernel);
-    if (row == nullptr || !lacks(*row, problem, arch).empty()) continue;
-    return with_defines(*row, problem, multiprocessors, entry->choice.defines);
+    const Defines& defines = entry->choice.defines;
+    if (row == nullptr || !lacks(*row, splits_of(defines), problem, arch).empty()) continue;
+    return with_defines(*row, problem, multiprocessors, defines);
   }
   return std::nullopt;
-}
-
-std::vector<std::pair<std::string, std::string>> tiling_defines(const Tiling& tiling) {
-  return {{"SPLITS", std::to_string(tiling.splits)},
-          {"STAGES", std::to_string(tiling.stages)},
-          {"TILE_K", std::to_string(tiling.k)},
-          {"TILE_M", std::to_string(tiling.m)},
-          {"TILE_N", std::to_string(tiling.n)}};
 }
 
 // What decides in a batch-invariant problem: the same for every m.
@@ -57,28 +59,44 @@ Problem without_rows(Problem problem) {
   return problem;
 }
 
+struct Candidate {
+  const KernelRow* row = nullptr;
+  const Tiling* tiling = nullptr;
+  int splits = 1;
+  double seconds = 0;
+};
+
+// The candidates that a row offers for a problem.
+void add_candidates(const KernelRow& row, const Problem& problem, const target::Arch& arch,
+                    std::vector<Candidate>& out) {
+  for (const int splits : row.splits) {
+    if (!lacks(row, splits, problem, arch).empty()) continue;
+    for (const Tiling& tiling : row.tilings) {
+      if (size_bytes(problem.c) > tiling.c_bytes_max) continue;
+      if (!splits_evenly(problem, tiling, splits)) continue;
+      out.push_back({.row = &row, .tiling = &tiling, .splits = splits});
+    }
+  }
+}
+
 // Rows earlier in the table win where the model sees no difference.
 Result<Choice> choose_by_model(const Problem& problem, const target::Arch& arch,
                                int multiprocessors) {
-  const Problem modelled = problem.batch_invariant ? without_rows(problem) : problem;
-  std::optional<Choice> best;
-  double best_seconds = 0;
-  std::string reasons;
-  for (const KernelRow& row : kernel_rows()) {
-    const std::string missing = lacks(row, problem, arch);
-    if (!missing.empty()) {
-      reasons += format("{}{}: {}", reasons.empty() ? "" : "; ", row.name, missing);
-      continue;
-    }
-    for (const Tiling& tiling : row.tilings) {
-      const double seconds = modelled_seconds(modelled, tiling, arch, multiprocessors);
-      if (best && seconds >= best_seconds) continue;
-      best = with_defines(row, problem, multiprocessors, tiling_defines(tiling));
-      best_seconds = seconds;
-    }
+  std::vector<Candidate> candidates;
+  for (const KernelRow& row : kernel_rows()) add_candidates(row, problem, arch, candidates);
+  if (candidates.empty()) {
+    const std::string reasons = join(kernel_rows(), "; ", [&](const KernelRow& row) {
+      return format("{}: {}", row.name, lacks(row, 1, problem, arch));
+    });
+    return Unexpected{Error{"no kernel for", text(problem), reasons}};
   }
-  if (best) return std::move(*best);
-  return Unexpected{Error{"no kernel for", text(problem), reasons}};
+  const Problem modelled = problem.batch_invariant ? without_rows(problem) : problem;
+  for (Candidate& each : candidates) {
+    each.seconds = modelled_seconds(modelled, {*each.tiling, each.splits}, arch, multiprocessors);
+  }
+  const auto best = std::ranges::min_element(candidates, {}, &Candidate::seconds);
+  return with_defines(*best->row, problem, multiprocessors,
+                      tiling_defines(*best->tiling, best->splits));
 }
 
 }  // namespace

@@ -16,9 +16,12 @@
 
 namespace kiln::gemm {
 
+// Names and values of macros.
+using Defines = std::vector<std::pair<std::string, std::string>>;
+
 struct Choice {
-  std::string kernel;  // a file of kernels/, without `.co`
-  std::vector<std::pair<std::string, std::string>> defines = {};  // sorted by name
+  std::string kernel;    // a file of kernels/, without `.co`
+  Defines defines = {};  // sorted by name
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 

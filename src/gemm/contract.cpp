@@ -13,6 +13,7 @@ namespace kiln::gemm {
 namespace {
 
 constexpr std::string_view kBatch = "BATCH";
+constexpr std::int64_t kScaleBlock = 128;  // elements of K or N with one factor
 
 // A tensor by its name. Without `rows` and `cols` it may have any shape.
 struct TensorRow {
@@ -57,20 +58,23 @@ std::array<TensorRow, 8> Binder::rows() const {
           TensorRow{"c", Role::kC, "M", "N", "LDC"},
           TensorRow{"residual", Role::kResidual, "M", "N", "LDR"},
           TensorRow{"bias", Role::kBias, {}, "N", {}},
-          TensorRow{"scale_a", Role::kScaleA},
-          TensorRow{"scale_b", Role::kScaleB},
+          TensorRow{"a_scale", Role::kScaleA},
+          TensorRow{"b_scale", Role::kScaleB},
           TensorRow{"partial", Role::kWorkspace}};
 }
 
 std::optional<std::int64_t> Binder::dimension(std::string_view name) const {
-  const std::pair<std::string_view, std::int64_t> known[] = {{"M", problem.m},
-                                                             {"N", problem.n},
-                                                             {"K", problem.k},
-                                                             {kBatch, problem.batch},
-                                                             {"LDA", problem.a_spacing.row},
-                                                             {"LDB", problem.b_spacing.row},
-                                                             {"LDC", problem.c_spacing.row},
-                                                             {"LDR", problem.residual_spacing.row}};
+  const std::pair<std::string_view, std::int64_t> known[] = {
+      {"M", problem.m},
+      {"N", problem.n},
+      {"K", problem.k},
+      {kBatch, problem.batch},
+      {"KB", (problem.k + kScaleBlock - 1) / kScaleBlock},
+      {"NB", (problem.n + kScaleBlock - 1) / kScaleBlock},
+      {"LDA", problem.a_spacing.row},
+      {"LDB", problem.b_spacing.row},
+      {"LDC", problem.c_spacing.row},
+      {"LDR", problem.residual_spacing.row}};
   for (const auto& [each, value] : known) {
     if (each == name) return value;
   }
@@ -84,7 +88,8 @@ void Binder::bind_vars() {
     if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
     const auto value = dimension(var.name);
     if (!value) {
-      wrong(format("dimension `{}` is none of M, N, K, BATCH, LDA, LDB, LDC, LDR", var.name));
+      wrong(
+          format("dimension `{}` is none of M, N, K, KB, NB, BATCH, LDA, LDB, LDC, LDR", var.name));
     }
     contract.vars[v] = value.value_or(0);
     contract.batched = contract.batched || var.name == kBatch;

@@ -9,29 +9,66 @@ namespace kiln::gemm {
 
 namespace {
 
-constexpr TypeRow kHalves[] = {
-    {DType::kBF16, DType::kBF16, DType::kBF16, "bf16"},
-    {DType::kF16, DType::kF16, DType::kF16, "f16"},
+constexpr DType kFromBf16[] = {DType::kBF16, DType::kF32};
+constexpr DType kFromF16[] = {DType::kF16, DType::kF32};
+constexpr DType kFromF8[] = {DType::kBF16, DType::kF16, DType::kF32};
+constexpr DType kF32Only[] = {DType::kF32};
+constexpr DType kS32Only[] = {DType::kS32};
+constexpr TypeRow kEightBitFloats[] = {
+    {DType::kE4M3, DType::kF32, kFromF8},
+    {DType::kE5M2, DType::kF32, kFromF8},
+};
+constexpr TypeRow kAllTypes[] = {
+    {DType::kBF16, DType::kF32, kFromBf16}, {DType::kF16, DType::kF32, kFromF16},
+    {DType::kE4M3, DType::kF32, kFromF8},   {DType::kE5M2, DType::kF32, kFromF8},
+    {DType::kTF32, DType::kF32, kF32Only},  {DType::kS8, DType::kS32, kS32Only},
 };
 
 // As deep a ring as shared memory holds beside the tile of C.
-constexpr Tiling kSm90Tilings[] = {
-    {.m = 128, .n = 256, .k = 64, .stages = 3},
-    {.m = 128, .n = 192, .k = 64, .stages = 4},
-    {.m = 128, .n = 128, .k = 64, .stages = 6},
-    {.m = 128, .n = 64, .k = 64, .stages = 8},
+constexpr Tiling kLargeTilings[] = {
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=4", 2},
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3"},
+    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4"},
+    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=5"},
+    {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4"},
+    {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
 };
+// Two blocks fit onto a multiprocessor.
+constexpr Tiling kSkinnyTilings[] = {
+    {16, 64, 256, "TILE_M=16 STAGES=5"},
+    {32, 64, 256, "TILE_M=32 STAGES=4"},
+    {64, 64, 256, "TILE_M=64 STAGES=3"},
+    {128, 64, 256, "TILE_M=128 STAGES=2"},
+};
+constexpr Tiling kScaledTilings[] = {
+    {128, 128, 128, "WARPGROUPS=2 STAGES=5", 2},
+    {128, 128, 128, "WARPGROUPS=2 STAGES=4"},
+};
+constexpr int kWhole[] = {1};
+constexpr int kSplits[] = {1, 2, 4, 8, 16};
 
 constexpr KernelRow kRows[] = {
     {.name = "gemm_sm90",
      .min_arch = 90,
-     .types = kHalves,
-     .tilings = kSm90Tilings,
-     .along_k = true,
+     .types = kAllTypes,
+     .tilings = kLargeTilings,
+     .splits = kWhole,
      .alignment = 16,
-     .any_spacing = true,
-     .takes_epilogue = false,
-     .block_scales = false,
+     .persistent = true},
+    {.name = "gemm_skinny_sm90",
+     .min_arch = 90,
+     .types = kAllTypes,
+     .tilings = kSkinnyTilings,
+     .splits = kSplits,
+     .alignment = 16},
+    {.name = "gemm_block_scaled_sm90",
+     .min_arch = 90,
+     .types = kEightBitFloats,
+     .tilings = kScaledTilings,
+     .splits = kWhole,
+     .alignment = 16,
+     .m_unit = 4,
+     .block_scales = true,
      .persistent = true},
 };
 
@@ -66,9 +103,6 @@ std::string lacks_alignment(const KernelRow& row, const Problem& problem) {
       {"C", problem.c, problem.c_spacing, problem.n},
       {"the residual", problem.c, problem.residual_spacing, problem.n}};
   for (const Matrix& matrix : matrices) {
-    if (!row.any_spacing && matrix.spacing.row != matrix.cols) {
-      return format("rows of {} have gaps", matrix.name);
-    }
     if (matrix.spacing == Spacing{}) continue;  // there is no such operand
     // Kernels check their tensors' extents, whatever lies between the rows.
     const Spacing dense = {.row = matrix.cols, .batch = 0};
@@ -86,10 +120,13 @@ std::string upper(std::string_view text) {
   return out;
 }
 
-bool takes_types(const KernelRow& row, const Problem& problem) {
-  return std::ranges::any_of(row.types, [&](const TypeRow& types) {
-    return types.a == problem.a && types.b == problem.b && types.c == problem.c;
-  });
+// The row of the problem's types, or null.
+const TypeRow* types_of(const KernelRow& row, const Problem& problem) {
+  for (const TypeRow& types : row.types) {
+    if (types.ab != problem.a || types.ab != problem.b) continue;
+    if (std::ranges::find(types.c, problem.c) != types.c.end()) return &types;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -101,36 +138,53 @@ const KernelRow* kernel_row(std::string_view name) {
   return found == std::end(kRows) ? nullptr : &*found;
 }
 
-std::string lacks(const KernelRow& row, const Problem& problem, const target::Arch& arch) {
+std::string lacks(const KernelRow& row, int splits, const Problem& problem,
+                  const target::Arch& arch) {
   if (arch.capability < row.min_arch) return format("not for {}", arch.name);
-  if (!takes_types(row, problem)) return "other element types";
+  if (types_of(row, problem) == nullptr) return "other element types";
   if (row.along_k && !(problem.a_along_k && problem.b_along_k)) return "operands not along k";
-  if (!row.takes_epilogue && problem.epilogue != Epilogue{}) return "no epilogue";
-  if (row.block_scales != problem.block_scales) return "scale factors";
+  if (!row.epilogue && problem.epilogue != Epilogue{}) return "no epilogue";
+  if (row.block_scales != problem.block_scales) {
+    return row.block_scales ? "only with scale factors" : "no scale factors";
+  }
+  if (problem.m % row.m_unit != 0) return format("m is no multiple of {}", row.m_unit);
+  // Parts are added up by plain stores.
+  if (splits > 1 && problem.c_spacing.row != problem.n) return "rows of C have gaps";
   return lacks_alignment(row, problem);
 }
 
-std::vector<std::pair<std::string, std::string>> problem_defines(const KernelRow& row,
-                                                                 const Problem& problem,
-                                                                 int multiprocessors) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const TypeRow& types : row.types) {
-    if (types.a != problem.a || types.b != problem.b || types.c != problem.c) continue;
-    out.emplace_back("DTYPE", types.define);
-  }
-  if (row.persistent) out.emplace_back("BLOCKS", std::to_string(multiprocessors));
-  if (!row.along_k) {
-    out.emplace_back("A_ALONG_K", problem.a_along_k ? "1" : "0");
-    out.emplace_back("B_ALONG_K", problem.b_along_k ? "1" : "0");
-  }
+Defines problem_defines(const KernelRow& row, const Problem& problem, int multiprocessors) {
+  Defines out;
+  const auto add = [&](bool has, std::string name, std::string_view value) {
+    if (has) out.emplace_back(std::move(name), value);
+  };
+  const TypeRow* types = types_of(row, problem);
+  KILN_CHECK(types != nullptr, "{} for {}", row.name, text(problem));
+  add(true, "DTYPE", kiln::name(types->ab));
+  add(true, "OUT", kiln::name(problem.c));
+  add(types->sum != DType::kF32, "ACC", kiln::name(types->sum));
+  add(row.persistent, "BLOCKS", std::to_string(multiprocessors));
+  add(!row.along_k, "A_ALONG_K", problem.a_along_k ? "1" : "0");
+  add(!row.along_k, "B_ALONG_K", problem.b_along_k ? "1" : "0");
   const Epilogue& epilogue = problem.epilogue;
-  if (epilogue.has_alpha) out.emplace_back("ALPHA", "1");
-  if (epilogue.has_beta) out.emplace_back("BETA", "1");
-  if (epilogue.has_bias) out.emplace_back("BIAS", "1");
-  if (epilogue.has_residual) out.emplace_back("RESIDUAL", "1");
-  if (epilogue.activation != Activation::kNone) {
-    out.emplace_back(upper(name(epilogue.activation)), "1");
+  add(epilogue.has_alpha, "ALPHA", "1");
+  add(epilogue.has_beta, "BETA", "1");
+  add(epilogue.has_bias, "BIAS", "1");
+  add(epilogue.has_residual, "RESIDUAL", "1");
+  add(epilogue.activation != Activation::kNone, upper(name(epilogue.activation)), "1");
+  return out;
+}
+
+Defines tiling_defines(const Tiling& tiling, int splits) {
+  Defines out;
+  std::string_view rest = tiling.defines;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(' '));
+    const std::size_t equal = one.find('=');
+    out.emplace_back(one.substr(0, equal), one.substr(equal + 1));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
   }
+  if (splits > 1) out.emplace_back("SPLITS", std::to_string(splits));
   return out;
 }
 

@@ -24,17 +24,27 @@ double rate(const Problem& problem, const target::Arch& arch) {
   return static_cast<double>(arch.mma_macs_per_sm_cycle) * 2 / size_bytes(problem.a);
 }
 
-double tile_cycles(const Problem& problem, const Tiling& tiling, const target::Arch& arch) {
-  const std::int64_t steps = ceil_div(ceil_div(problem.k, tiling.splits), tiling.k);
-  const double products = static_cast<double>(tiling.m) * tiling.n * tiling.k / rate(problem, arch);
-  const double loads = (bytes_of(problem.a, tiling.m) + bytes_of(problem.b, tiling.n)) * tiling.k /
-                       kCacheBytesPerCycle;
+// Elements along K of a stage.
+std::int64_t stage(const Problem& problem, const Tiling& tiling) {
+  return tiling.k_bytes / size_bytes(problem.a);
+}
+
+// Rows beyond the last are multiplied, but not loaded.
+double tile_cycles(const Problem& problem, const Cut& cut, const target::Arch& arch) {
+  const Tiling& tiling = cut.tiling;
+  const std::int64_t depth = stage(problem, tiling);
+  const std::int64_t steps = ceil_div(ceil_div(problem.k, depth), cut.splits);
+  const double products =
+      static_cast<double>(tiling.m) * tiling.n * static_cast<double>(depth) / rate(problem, arch);
+  const std::int64_t rows =
+      std::min<std::int64_t>(tiling.m, problem.m) + std::min<std::int64_t>(tiling.n, problem.n);
+  const double loads = bytes_of(problem.a, rows * depth) / kCacheBytesPerCycle;
   return static_cast<double>(steps) * std::max(products, loads) + kTileCycles;
 }
 
 // Each operand once, and partial tiles there and back.
-double memory_seconds(const Problem& problem, const Tiling& tiling, const target::Arch& arch) {
-  const double partial = tiling.splits > 1 ? 2.0 * tiling.splits : 0;
+double memory_seconds(const Problem& problem, const Cut& cut, const target::Arch& arch) {
+  const double partial = cut.splits > 1 ? 2.0 * cut.splits : 0;
   const double bytes = bytes_of(problem.a, problem.m * problem.k) +
                        bytes_of(problem.b, problem.n * problem.k) +
                        bytes_of(problem.c, problem.m * problem.n) +
@@ -44,14 +54,19 @@ double memory_seconds(const Problem& problem, const Tiling& tiling, const target
 
 }  // namespace
 
-double modelled_seconds(const Problem& problem, const Tiling& tiling, const target::Arch& arch,
+bool splits_evenly(const Problem& problem, const Tiling& tiling, int splits) {
+  const std::int64_t steps = ceil_div(problem.k, stage(problem, tiling));
+  return (splits - 1) * ceil_div(steps, splits) < steps;
+}
+
+double modelled_seconds(const Problem& problem, const Cut& cut, const target::Arch& arch,
                         int multiprocessors) {
-  const std::int64_t tiles =
-      problem.batch * tiling.splits * ceil_div(problem.m, tiling.m) * ceil_div(problem.n, tiling.n);
+  const std::int64_t tiles = problem.batch * cut.splits * ceil_div(problem.m, cut.tiling.m) *
+                             ceil_div(problem.n, cut.tiling.n);
   const auto waves = static_cast<double>(ceil_div(tiles, multiprocessors));
   const double cycles =
-      waves * tile_cycles(problem, tiling, arch) + (tiling.splits > 1 ? kSplitCycles : 0);
-  return std::max(cycles / (arch.clock_ghz * 1e9), memory_seconds(problem, tiling, arch));
+      waves * tile_cycles(problem, cut, arch) + (cut.splits > 1 ? kSplitCycles : 0);
+  return std::max(cycles / (arch.clock_ghz * 1e9), memory_seconds(problem, cut, arch));
 }
 
 }  // namespace kiln::gemm

@@ -12,8 +12,17 @@
 
 namespace kiln::gemm {
 
+// A tiling, and how many blocks share a tile's K.
+struct Cut {
+  Tiling tiling;
+  int splits = 1;
+};
+
+// Whether every part of K has a step of its own.
+[[nodiscard]] bool splits_evenly(const Problem& problem, const Tiling& tiling, int splits);
+
 // Seconds of the problem cut this way. The problem is normalised.
-[[nodiscard]] double modelled_seconds(const Problem& problem, const Tiling& tiling,
+[[nodiscard]] double modelled_seconds(const Problem& problem, const Cut& cut,
                                       const target::Arch& arch, int multiprocessors);
 
 }  // namespace kiln::gemm

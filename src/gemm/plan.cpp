@@ -74,7 +74,7 @@ constexpr const char* kRoleNames[kRoleCount] = {"A",
 }  // namespace
 
 Plan::Plan(runtime::Gpu& gpu, const Problem& problem, Choice choice)
-    : gpu_(gpu), problem_(problem), choice_(std::move(choice)) {}
+    : gpu_(gpu), problem_(problem), choice_(std::move(choice)), kernel_text_(text(choice_)) {}
 
 Plan::~Plan() = default;
 
@@ -86,12 +86,18 @@ Result<std::unique_ptr<Plan>> Plan::prepare(runtime::Gpu& gpu, const Problem& pr
 
 Result<std::unique_ptr<Plan>> Plan::prepare(runtime::Gpu& gpu, const Problem& problem,
                                             const Choice& choice) {
+  auto program = compile(choice, gpu.arch());
+  if (!program) return Unexpected{program.error()};
+  return prepare(gpu, problem, choice, std::move(*program));
+}
+
+Result<std::unique_ptr<Plan>> Plan::prepare(runtime::Gpu& gpu, const Problem& problem,
+                                            const Choice& choice,
+                                            std::unique_ptr<Program> program) {
   const Result<Problem> whole = normalised(problem);
   if (!whole) return Unexpected{whole.error()};
   std::unique_ptr<Plan> plan(new Plan(gpu, *whole, choice));
-  auto program = compile(choice, gpu.arch());
-  if (!program) return Unexpected{program.error()};
-  plan->program_ = std::move(*program);
+  plan->program_ = std::move(program);
   auto recipe = make_recipe(*plan->program_, *whole, gpu.arch());
   if (!recipe) return Unexpected{recipe.error()};
   plan->recipe_ = std::move(*recipe);
@@ -178,7 +184,7 @@ Result<void> Plan::launch(std::size_t index, const Call& call) const {
 Result<void> Plan::start(const Operands& operands, DevicePtr workspace,
                          runtime::cuda::Stream stream) const {
   Call call{.addresses = {operands.a, operands.b, operands.c, operands.bias, operands.residual,
-                          operands.scale_a, operands.scale_b, workspace},
+                          operands.a_scale, operands.b_scale, workspace},
             .alpha = operands.alpha,
             .beta = operands.beta,
             .stream = stream};

@@ -22,12 +22,19 @@ class Plan {
   // With this kernel and these defines: what a tuner measures.
   static Result<std::unique_ptr<Plan>> prepare(runtime::Gpu& gpu, const Problem& problem,
                                                const Choice& choice);
+  // With a kernel that is no file of the library's, compiled for the GPU's architecture with the
+  // choice's defines.
+  static Result<std::unique_ptr<Plan>> prepare(runtime::Gpu& gpu, const Problem& problem,
+                                               const Choice& choice,
+                                               std::unique_ptr<Program> program);
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
   ~Plan();
 
   [[nodiscard]] const Problem& problem() const { return problem_; }  // normalised
   [[nodiscard]] const Choice& choice() const { return choice_; }
+  // As text(choice()).
+  [[nodiscard]] const std::string& kernel_text() const { return kernel_text_; }
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
   // Bytes of device memory that start() needs, at a multiple of 256; 0: none.
   [[nodiscard]] std::size_t workspace_bytes() const { return recipe_.workspace_bytes; }
@@ -56,6 +63,7 @@ class Plan {
   runtime::Gpu& gpu_;
   Problem problem_;
   Choice choice_;
+  std::string kernel_text_;
   std::unique_ptr<Program> program_;
   Recipe recipe_;
   std::optional<runtime::Kernels> kernels_;

@@ -51,7 +51,7 @@ struct Problem {
   // Along which index neighbours in memory lie: A is [m, k], else [k, m]; B is [n, k], else [k, n].
   bool a_along_k = true;
   bool b_along_k = true;
-  // A and B have scale factors: f32 [m, cdiv(k, 128)] and [cdiv(n, 128), cdiv(k, 128)].
+  // A and B have scale factors: f32 [cdiv(k, 128), m] and [cdiv(n, 128), cdiv(k, 128)].
   bool block_scales = false;
   Spacing a_spacing = {};
   Spacing b_spacing = {};
@@ -81,8 +81,8 @@ struct Operands {
   runtime::cuda::DevicePtr c = 0;  // read too when the problem has beta
   runtime::cuda::DevicePtr bias = 0;
   runtime::cuda::DevicePtr residual = 0;
-  runtime::cuda::DevicePtr scale_a = 0;
-  runtime::cuda::DevicePtr scale_b = 0;
+  runtime::cuda::DevicePtr a_scale = 0;
+  runtime::cuda::DevicePtr b_scale = 0;
   double alpha = 1;
   double beta = 0;
 };

@@ -200,6 +200,17 @@ Result<void> Cook::cook() {
 
 }  // namespace
 
+std::string workspace_mistake(const Recipe& recipe, runtime::cuda::DevicePtr address,
+                              std::size_t bytes) {
+  const std::size_t needed = recipe.workspace_bytes;
+  if (needed == 0) return {};
+  if (address == 0) return format("the workspace is null, {} bytes are needed", needed);
+  if (bytes < needed) return format("the workspace has {} bytes, {} are needed", bytes, needed);
+  const auto past = address % static_cast<runtime::cuda::DevicePtr>(kWorkspaceUnit);
+  if (past == 0) return {};
+  return format("the workspace begins {} bytes past a multiple of {}", past, kWorkspaceUnit);
+}
+
 Result<Recipe> make_recipe(const Program& program, const Problem& problem,
                            const target::Arch& arch) {
   const ir::Function& function = program.function();

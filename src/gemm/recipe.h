@@ -8,7 +8,8 @@
 //
 //   tensors  a [M, K], b [N, K], c [M, N], residual [M, N], each with BATCH in front or not, and
 //            LDA, LDB, LDC, LDR in the last place or not; a and b the other way round when the
-//            problem has them so; bias [N]; scale_a, scale_b and partial of any shape
+//            problem has them so; bias [N]; a_scale, b_scale and partial of any shape, in
+//            which KB and NB are blocks of 128 along k and n
 //   scalars  alpha, beta (f32), and integers called like a dimension
 //
 // `partial` and what the host part allocates lie in the workspace. A kernel without BATCH is
@@ -68,6 +69,10 @@ struct Recipe {
   std::vector<std::int64_t> repeat_bytes;
   std::vector<bool> used;  // by Role: the kernel has such a parameter
 };
+
+// What is wrong with a workspace at this address, of so many bytes; empty when it will do.
+[[nodiscard]] std::string workspace_mistake(const Recipe& recipe, runtime::cuda::DevicePtr address,
+                                            std::size_t bytes);
 
 // The problem is normalised. Errors: parameters or dimensions that do not follow the contract,
 // types other than the problem's, something the problem has and the kernel lacks (beta, bias, gaps

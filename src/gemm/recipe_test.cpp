@@ -21,9 +21,8 @@ Result<Recipe> recipe_of(const std::string& text, const Problem& problem) {
 
 Result<Recipe> shipped(const Problem& problem) {
   const auto whole = normalised(problem);
-  const auto choice = choose(problem, hopper(), 132);
-  if (!choice) return Unexpected{choice.error()};
-  const auto program = compile(*choice, hopper());
+  const Choice choice{.kernel = "gemm_sm90", .defines = {{"BLOCKS", "132"}, {"WARPGROUPS", "2"}}};
+  const auto program = compile(choice, hopper());
   if (!program) return Unexpected{program.error()};
   return make_recipe(**program, *whole, hopper());
 }
@@ -125,6 +124,17 @@ TEST(RecipeTest, PartsBuffersAndScalars) {
   EXPECT_EQ(betas, 1);
 }
 
+TEST(RecipeTest, AWorkspaceThatWillNotDo) {
+  Recipe recipe;
+  EXPECT_EQ(workspace_mistake(recipe, 0, 0), "");
+  recipe.workspace_bytes = 512;
+  EXPECT_EQ(workspace_mistake(recipe, 0, 512), "the workspace is null, 512 bytes are needed");
+  EXPECT_EQ(workspace_mistake(recipe, 4096, 511), "the workspace has 511 bytes, 512 are needed");
+  EXPECT_EQ(workspace_mistake(recipe, 4104, 512),
+            "the workspace begins 8 bytes past a multiple of 256");
+  EXPECT_EQ(workspace_mistake(recipe, 4096, 512), "");
+}
+
 std::string kernel(const std::string& params, const std::string& host = "") {
   return "__co__ void gemm(" + params + ") {\n" + host +
          "  parallel i by 4 : block { parallel t by 32 : thread { c.at(i, t) = a.at(i, t); } "
@@ -136,11 +146,11 @@ TEST(RecipeTest, ParametersThatAreNotInTheContract) {
   const Problem problem = dense(64, 64, 64);
   EXPECT_EQ(mistake(kernel(kAbc), problem), "none");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global f32 [M] sums"), problem),
-            "tensor `sums` is none of a, b, c, residual, bias, scale_a, scale_b, partial");
+            "tensor `sums` is none of a, b, c, residual, bias, a_scale, b_scale, partial");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", float gamma"), problem),
             "scalar `gamma` is neither alpha nor beta");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global f32 [Q] partial"), problem),
-            "dimension `Q` is none of M, N, K, BATCH, LDA, LDB, LDC, LDR");
+            "dimension `Q` is none of M, N, K, KB, NB, BATCH, LDA, LDB, LDC, LDR");
   EXPECT_EQ(mistake(kernel("global bf16 [M, K] a, global bf16 [M, N] c"), problem),
             "it has no tensor `b`, the problem has one");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global bf16 [N] bias"), problem),

@@ -57,8 +57,7 @@ TEST(TunedTest, BatchInvariantProblemsIgnoreEntriesForSomeRows) {
 TEST(TunedTest, TextReadsBack) {
   const auto table = parse_table(table_with(kEntries), "test");
   ASSERT_TRUE(table);
-  EXPECT_EQ(table->entries[4].choice.defines, (std::vector<std::pair<std::string, std::string>>{
-                                                  {"DTYPE", "half"}, {"TILE_N", "64"}}));
+  EXPECT_EQ(table->entries[4].choice.defines, (Defines{{"DTYPE", "half"}, {"TILE_N", "64"}}));
   EXPECT_EQ(table->entries[4].seconds, 0.5);
   const std::string text = table_text(*table);
   const auto again = parse_table(text, "again");

@@ -115,6 +115,13 @@ bool is_read_in_place(const Function& function, const Load& load) {
   return role == Role::kB || (role == Role::kA && !load.to_registers);
 }
 
+std::int64_t stored_columns(const Function& function, const Store& store) {
+  const auto columns = function.view_type(store.view).shape[store.transposed ? 0 : 1].constant();
+  KILN_CHECK(columns.has_value(), "`{}` is stored into a view without constant columns",
+             function.values[store.frag].name);
+  return *columns;
+}
+
 std::vector<OpId> launches(const Function& function) {
   std::vector<OpId> out;
   walk(function, function.body, [&](OpId id) {

@@ -115,6 +115,9 @@ void walk(const Function& function, RegionId region, const std::function<void(Op
 // shared memory. Known from Form::kAtoms on.
 [[nodiscard]] bool is_read_in_place(const Function& function, const Load& load);
 
+// How many of the accumulator's columns a store writes, from its first_column on.
+[[nodiscard]] std::int64_t stored_columns(const Function& function, const Store& store);
+
 // All kernel launches (Parallel at kBlock) of the function, in order.
 [[nodiscard]] std::vector<OpId> launches(const Function& function);
 

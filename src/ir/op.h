@@ -384,10 +384,14 @@ struct Exchange {
 
 // All but the `pending` youngest bulk copies to global memory that this thread started have
 // finished reading shared memory, or (`landed`) are visible in global memory. Each copy is a group.
+// An `inferred` one follows its copy, and place-barriers moves it to where the wait is needed.
 struct BulkWait {
   std::int64_t pending = 0;
   bool landed = false;
-  static void fields(auto& s, auto&& v) { v("pending", s.pending), v("landed", s.landed); }
+  bool inferred = false;
+  static void fields(auto& s, auto&& v) {
+    v("pending", s.pending), v("landed", s.landed), v("inferred", s.inferred);
+  }
 };
 
 // `setmaxnreg`: each thread of the warpgroup has `count` registers from here on.
@@ -499,6 +503,8 @@ struct ProxyFence {
 struct Store {
   ValueId frag;
   ValueId view;
+  // Columns first_column and on of C are stored, as many as the view has; with them all it is 0.
+  std::int64_t first_column = 0;
   bool transposed = false;  // view[n, m] = C[m, n]
   bool masked = false;      // the program says which part is written: the view's limits
   // decided. With stmatrix, `matrices` and `warp_step` are as in Load; null: plain stores of
@@ -509,9 +515,10 @@ struct Store {
   std::int64_t element_run = 0;
   std::vector<std::int64_t> guarded = {};
   static void fields(auto& s, auto&& v) {
-    v("frag", s.frag), v("view", s.view), v("transposed", s.transposed), v("masked", s.masked),
-        v("instruction", s.instruction), v("matrices", s.matrices), v("warp_step", s.warp_step),
-        v("element_run", s.element_run), v("guarded", s.guarded);
+    v("frag", s.frag), v("view", s.view), v("first_column", s.first_column),
+        v("transposed", s.transposed), v("masked", s.masked), v("instruction", s.instruction),
+        v("matrices", s.matrices), v("warp_step", s.warp_step), v("element_run", s.element_run),
+        v("guarded", s.guarded);
   }
 };
 

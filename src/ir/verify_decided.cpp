@@ -434,8 +434,8 @@ void store_matrices_cover_the_tile(const Module&, const Function& f, Mistakes& m
     const ViewType* view = type_as<ViewType>(f, store.view);
     if (frag == nullptr || view == nullptr) return;
     matrices_cover(f, store,
-                   {.rows = store.transposed ? frag->cols : frag->rows,
-                    .cols = store.transposed ? frag->rows : frag->cols,
+                   {.rows = store.transposed ? stored_columns(f, store) : frag->rows,
+                    .cols = store.transposed ? frag->rows : stored_columns(f, store),
                     .size = size_bytes(view->dtype),
                     .warps = warps_of(f, store.frag)},
                    id, mistakes);

@@ -312,10 +312,14 @@ void stores_fit(const Module&, const Function& f, Mistakes& mistakes) {
       complain(mistakes, f, id, "stores an accumulator into a view");
       return;
     }
-    const std::int64_t rows = store.transposed ? frag->cols : frag->rows;
-    const std::int64_t cols = store.transposed ? frag->rows : frag->cols;
-    if (has_shape(*view, rows, cols)) return;
-    complain(mistakes, f, id, "{}x{} into {}", rows, cols, shape_of(f, *view));
+    const std::size_t column_side = store.transposed ? 0 : 1;
+    const auto columns =
+        view->shape.size() == 2 ? view->shape[column_side].constant() : std::nullopt;
+    const bool is_part = columns && store.first_column >= 0 &&
+                         store.first_column + *columns <= frag->cols;
+    if (is_part && view->shape[1 - column_side].is(frag->rows)) return;
+    complain(mistakes, f, id, "{}x{} from column {} into {}", frag->rows, frag->cols,
+             store.first_column, shape_of(f, *view));
   });
 }
 

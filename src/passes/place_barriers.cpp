@@ -1,6 +1,7 @@
 #include "passes/place_barriers.h"
 
 #include "passes/copy_groups.h"
+#include "passes/delay_bulk_waits.h"
 #include "passes/grouper.h"
 #include "passes/named_barriers.h"
 #include "passes/placer.h"
@@ -34,6 +35,7 @@ Checked<bool> place_barriers(ir::Module& module, Diagnostics& diags) {
       const ir::RegionId body = parallel.body;
       spell_out_commits(function, body);
       Placer(function, body, one_warp).run();
+      delay_bulk_waits(function, body);
       count_copies(function, body);
       failed = !number_barriers(function, body, diags) || failed;
       group_products(function, body);

@@ -285,9 +285,14 @@ InView registers_of(const ir::Function& function, const ir::Load& load) {
 InView registers_of(const ir::Function& function, const ir::Store& store) {
   const ir::FragType& type = function.frag_type(store.frag);
   const auto* alloc = function.def_as<ir::Alloc>(store.frag);
-  return {target::fragment_layout(*alloc->atom, target::Operand::kC, static_cast<int>(type.rows),
-                                  static_cast<int>(type.cols)),
-          store.transposed};
+  const target::Fragment whole =
+      target::fragment_layout(*alloc->atom, target::Operand::kC, static_cast<int>(type.rows),
+                              static_cast<int>(type.cols));
+  const auto part = target::columns_of(whole, static_cast<int>(store.first_column),
+                                       static_cast<int>(ir::stored_columns(function, store)));
+  KILN_CHECK(part.has_value(), "columns from {} of `{}` are no run of registers",
+             store.first_column, function.values[store.frag].name);
+  return {part->fragment, store.transposed};
 }
 
 // Where an element of a lane's register lies in the 8 rows of 16 bytes that one matrix is: a

@@ -533,7 +533,7 @@ void Machine::run(const ir::Store& op, Frame& frame) {
   Fragments& fragments = fragments_[op.frag.index];
   if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
   const std::int64_t rows = fragments.type.rows;
-  const std::int64_t cols = fragments.type.cols;
+  const std::int64_t cols = ir::stored_columns(function_, op);
   for (std::size_t i = 0; i < frame.count(); ++i) {
     if (frame.active[i] == 0) continue;
     const Window to = window(op.view, frame.vars[i]);
@@ -548,7 +548,8 @@ void Machine::run(const ir::Store& op, Frame& frame) {
       if (index[0] >= to.shape[0] || index[1] >= to.shape[1]) continue;
       const auto element = to.element(index.data());
       if (!element) continue;
-      const Number number = convert(fragments.get(slot, static_cast<std::size_t>(at)),
+      const std::int64_t held = row * fragments.type.cols + col + op.first_column;
+      const Number number = convert(fragments.get(slot, static_cast<std::size_t>(held)),
                                     fragments.type.dtype, to.memory->dtype);
       for (std::size_t s = 0; s < targets.count; ++s) {
         to.memory->set(targets.first + s, *element, number);

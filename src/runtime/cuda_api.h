@@ -61,6 +61,7 @@ inline constexpr int kMapZerosOutside = 0;
   KILN_CUDA(context_push, "cuCtxPushCurrent_v2", (Context context))                              \
   KILN_CUDA(context_pop, "cuCtxPopCurrent_v2", (Context * context))                              \
   KILN_CUDA(context_synchronize, "cuCtxSynchronize", ())                                         \
+  KILN_CUDA(stream_is_capturing, "cuStreamIsCapturing", (Stream stream, int* status))            \
   KILN_CUDA(memory_alloc, "cuMemAlloc_v2", (DevicePtr * pointer, std::size_t bytes))             \
   KILN_CUDA(memory_free, "cuMemFree_v2", (DevicePtr pointer))                                    \
   KILN_CUDA(copy_in, "cuMemcpyHtoD_v2", (DevicePtr to, const void* from, std::size_t bytes))     \

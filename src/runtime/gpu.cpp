@@ -139,16 +139,6 @@ Result<double> DeviceEvent::seconds_since(const DeviceEvent& start) const {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-Result<int> Gpu::current() {
-  Result<cuda::Api> api = cuda::open_api();
-  if (!api) return Unexpected{api.error()};
-  if (auto started = api->check(api->init(0), "cannot start the CUDA driver"); !started) {
-    return Unexpected{started.error()};
-  }
-  cuda::Device device = 0;
-  return api->context_device(&device) == cuda::kSuccess ? device : 0;
-}
-
 Result<Gpu> Gpu::open(int ordinal) {
   Result<cuda::Api> api = cuda::open_api();
   if (!api) return Unexpected{api.error()};

@@ -133,9 +133,6 @@ class Gpu {
   // The machine's GPU of this number, the first by default; its primary context becomes the
   // thread's. Errors: no driver, no such device, or a device older than kiln's oldest architecture.
   static Result<Gpu> open(int ordinal = 0);
-  // The number of the device whose context is the calling thread's, 0 when it has none. Errors: no
-  // driver, or one that cannot start.
-  static Result<int> current();
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] int capability() const { return capability_; }  // 90 for 9.0

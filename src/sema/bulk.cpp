@@ -190,7 +190,7 @@ bool check_one_copy(Sema& sema, const Transfer& transfer) {
 void emit_store(Sema& sema, const Transfer& transfer) {
   const ir::OpId op = emit(sema, transfer.copy, transfer.span);
   if (!transfer.stmt.is_async) {
-    emit(sema, ir::BulkWait{}, transfer.span);
+    emit(sema, ir::BulkWait{.inferred = true}, transfer.span);
   } else if (transfer.handle) {
     add_copy(sema, *transfer.handle, Handle::Kind::kStore, op);
   }

@@ -358,6 +358,64 @@ std::optional<ir::ValueId> mask_view(Sema& sema, ir::ValueId view, const ast::Mm
   return widen_view(sema, view, std::move(shape), stmt.word_span);
 }
 
+struct Columns {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+// `mc.subspan(_, 64).at(_, 1)`: columns 64 to 127. Registers are chosen when compiling, so all of it
+// is constant; parts are made of whole matrices of 8 columns.
+class PartOfAccumulator {
+ public:
+  PartOfAccumulator(Sema& sema, const Tile& tile, const ir::FragType& type, ast::ExprId part)
+      : sema_(sema), tile_(tile), type_(type), part_(part) {}
+
+  std::optional<Columns> columns() {
+    const auto& view = std::get<ast::ViewExpr>(sema_.ast[part_].node);
+    const ast::ViewOp& op = view.ops.front();
+    const bool is_tile = view.ops.size() == 1 && op.kind == ast::ViewOpKind::kSubspan &&
+                         op.args.size() == 2 && op.origin.size() == 2 && op.strides.empty() &&
+                         op.steps.empty();
+    if (!is_tile) return fail("it is written `.subspan(_, columns).at(_, number)`");
+    if (tile_.unit != ir::Level::kGroup4) return fail("only a warpgroup's accumulator has parts");
+    const auto rows = value(op.args[0], type_.rows);
+    const auto row = value(op.origin[0], 0);
+    const auto count = value(op.args[1], type_.cols);
+    const auto number = value(op.origin[1], 0);
+    if (!rows || !row || !count || !number) return std::nullopt;
+    if (*rows != type_.rows || *row != 0) return fail(format("it has all {} rows", type_.rows));
+    if (*count < 1 || *count % kMatrixColumns != 0) {
+      return fail(format("{} columns are no multiple of {}", *count, kMatrixColumns));
+    }
+    if (*number < 0 || (*number + 1) * *count > type_.cols) {
+      return fail(format("columns {} to {} do not exist", *number * *count,
+                         (*number + 1) * *count - 1));
+    }
+    return Columns{*number * *count, *count};
+  }
+
+ private:
+  static constexpr std::int64_t kMatrixColumns = 8;
+
+  std::optional<std::int64_t> value(ast::ExprId id, std::int64_t of_wildcard) {
+    if (std::holds_alternative<ast::WildcardExpr>(sema_.ast[id].node)) return of_wildcard;
+    return evaluate_constant(sema_, id, "a part of an accumulator");
+  }
+
+  std::nullopt_t fail(const std::string& why) {
+    (void)sema_.diags
+        .report<diag::MmaStorePart>(sema_.ast[part_].span, tile_.name, type_.rows, type_.cols, why)
+        .help("`{}.subspan(_, 64).at(_, 1)` is its columns 64 to 127", tile_.name)
+        .emit();
+    return std::nullopt;
+  }
+
+  Sema& sema_;
+  const Tile& tile_;
+  const ir::FragType& type_;
+  ast::ExprId part_;
+};
+
 }  // namespace
 
 void analyse_store(Sema& sema, const ast::MmaStoreStmt& stmt, Span span) {
@@ -381,13 +439,16 @@ void analyse_store(Sema& sema, const ast::MmaStoreStmt& stmt, Span span) {
         .emit();
     return;
   }
+  std::optional<Columns> part = Columns{0, type.cols};
+  if (stmt.part.valid()) part = PartOfAccumulator(sema, *tile, type, stmt.part).columns();
+  if (!part) return;
   const std::vector<std::int64_t> extents =
-      stmt.transp ? std::vector{type.cols, type.rows} : std::vector{type.rows, type.cols};
+      stmt.transp ? std::vector{part->count, type.rows} : std::vector{type.rows, part->count};
   for (std::size_t d = 0; d < 2; ++d) {
     const auto extent = shape[d].constant();
     if (!extent || *extent <= extents[d]) continue;
     (void)sema.diags.report<diag::MmaStoreShape>(target.span, d, *extent, extents[d])
-        .label(stmt.acc.span, "`{}` is {}x{}", tile->name, type.rows, type.cols)
+        .label(stmt.acc.span, "`{}` is {}x{}", tile->name, type.rows, part->count)
         .help("store into `.subspan({}, {}).at(...)`", extents[0], extents[1])
         .emit();
     return;
@@ -402,7 +463,12 @@ void analyse_store(Sema& sema, const ast::MmaStoreStmt& stmt, Span span) {
   }
   if (!(sema.function.view_type(view).shape == wanted))
     view = widen_view(sema, view, wanted, target.span);
-  emit(sema, ir::Store{.frag = id, .view = view, .transposed = stmt.transp, .masked = stmt.masked},
+  emit(sema,
+       ir::Store{.frag = id,
+                 .view = view,
+                 .first_column = part->first,
+                 .transposed = stmt.transp,
+                 .masked = stmt.masked},
        span);
 }
 

@@ -102,7 +102,8 @@ class Flattener {
   [[nodiscard]] ProductOperand operand(ir::ValueId frag, ir::Major major,
                                        const std::vector<std::int64_t>& steps);
   [[nodiscard]] target::Fragment registers(const FragmentPlan& plan, bool swapped) const;
-  void plain_places(TilePlan& plan, bool swapped) const;
+  void plain_places(TilePlan& plan, const target::Fragment& map, bool swapped) const;
+  [[nodiscard]] target::FragmentColumns stored_part(const ir::Store& data) const;
   template <class Move>
   void matrix_places(TilePlan& plan, const Move& data);
 

@@ -31,19 +31,26 @@ target::Fragment Flattener::registers(const FragmentPlan& plan, bool swapped) co
 }
 
 // `swapped`: the view's rows are the map's columns.
-void Flattener::plain_places(TilePlan& plan, bool swapped) const {
-  const FragmentPlan& fragment = program_.fragments[plan.fragment];
-  // A transposed store swaps the view, not the fragment, whose type keeps its own rows and columns.
-  const bool accumulator = fragment.role == ir::Role::kC;
-  const target::Fragment map = registers(fragment, swapped && !accumulator);
+void Flattener::plain_places(TilePlan& plan, const target::Fragment& map, bool swapped) const {
   plan.lanes = static_cast<std::uint32_t>(map.lanes);
-  plan.places.reserve(std::size_t{fragment.values} * plan.lanes);
-  for (int value = 0; value < static_cast<int>(fragment.values); ++value) {
+  plan.places.reserve(static_cast<std::size_t>(map.values) * plan.lanes);
+  for (int value = 0; value < map.values; ++value) {
     for (int lane = 0; lane < map.lanes; ++lane) {
       const target::Element at = element_of(map, lane, value);
       plan.places.push_back(swapped ? Place{at.col, at.row} : Place{at.row, at.col});
     }
   }
+}
+
+// What of the accumulator's registers the store reads.
+target::FragmentColumns Flattener::stored_part(const ir::Store& data) const {
+  const FragmentPlan& fragment = program_.fragments[fragment_of_[data.frag.index]];
+  const auto columns = static_cast<int>(ir::stored_columns(function_, data));
+  const auto part = target::columns_of(registers(fragment, false),
+                                       static_cast<int>(data.first_column), columns);
+  KILN_CHECK(part.has_value(), "{} columns from {} are no run of registers", columns,
+             data.first_column);
+  return *part;
 }
 
 void Flattener::op(const ir::Fill& data) {
@@ -106,8 +113,11 @@ void Flattener::op(const ir::Load& data) {
   plan.guarded = guard_mask(data.guarded);
   plan.run = static_cast<std::uint32_t>(std::max<std::int64_t>(data.element_run, 1));
   plan.instruction = data.instruction;
+  const FragmentPlan& fragment = program_.fragments[plan.fragment];
+  plan.values = fragment.values;
   if (data.instruction == nullptr) {
-    plain_places(plan, data.major == ir::Major::kCol);
+    const bool swapped = data.major == ir::Major::kCol;
+    plain_places(plan, registers(fragment, swapped), swapped);
   } else {
     matrix_places(plan, data);
   }
@@ -121,8 +131,11 @@ void Flattener::op(const ir::Store& data) {
   plan.guarded = guard_mask(data.guarded);
   plan.run = static_cast<std::uint32_t>(std::max<std::int64_t>(data.element_run, 1));
   plan.instruction = data.instruction;
+  const target::FragmentColumns part = stored_part(data);
+  plan.first_value = static_cast<std::uint32_t>(part.first_value);
+  plan.values = static_cast<std::uint32_t>(part.fragment.values);
   if (data.instruction == nullptr) {
-    plain_places(plan, data.transposed);
+    plain_places(plan, part.fragment, data.transposed);
   } else {
     matrix_places(plan, data);
   }

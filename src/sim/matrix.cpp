@@ -128,7 +128,7 @@ void store_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
   const auto each = static_cast<std::uint32_t>(plan.instruction->matrices);
   for (std::uint32_t first = 0; first + each <= plan.places.size(); first += each) {
     MatrixBytes rows = {};
-    const double* registers = &warp.registers[fragment.offset + 2 * first];
+    const double* registers = &warp.registers[fragment.offset + plan.first_value + 2 * first];
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       for (std::uint32_t pair = 0; pair < 2 * each; ++pair) {
         store_register(fragment.dtype, buffer.dtype, registers[lane * fragment.values + pair],
@@ -193,11 +193,12 @@ void move_tile(Machine& machine, Warp& warp, const TilePlan& plan, bool writes) 
   const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
   const Tile tile = tile_of(plan, warp);
   const std::uint32_t first_lane = warp.index * kLanes % plan.lanes;
-  for (std::uint32_t value = 0; value < fragment.values; value += plan.run) {
+  for (std::uint32_t value = 0; value < plan.values; value += plan.run) {
     machine.global_request.clear();
     machine.shared_request.clear();
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-      double* registers = &warp.registers[fragment.offset + lane * fragment.values + value];
+      double* registers =
+          &warp.registers[fragment.offset + lane * fragment.values + plan.first_value + value];
       move_run({machine, warp, lane, *plan.view.buffer}, tile,
                plan.places[std::size_t{value} * plan.lanes + first_lane + lane], registers, writes);
     }

@@ -188,6 +188,9 @@ struct TilePlan {
   std::vector<std::uint16_t> result;  // [lane * values + value]: row + 8 * column + 64 * matrix
   std::uint32_t run = 1;
   std::uint32_t guarded = 0;
+  // Of the fragment's values, what is moved: all by default.
+  std::uint32_t first_value = 0;
+  std::uint32_t values = 0;
 };
 struct MmaPlan {
   static constexpr std::uint32_t kNone = UINT32_MAX;

@@ -400,6 +400,7 @@ struct MmaStoreStmt {
   bool is_async = false;
   bool masked = false;
   FragRef acc;
+  ExprId part;  // the whole of `mc.subspan(_, 64).at(_, 1)`; invalid: all of the accumulator
   ExprId target;
   ExprId rows;  // of .mask
   ExprId cols;

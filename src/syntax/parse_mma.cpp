@@ -232,7 +232,9 @@ ast::StmtId Parser::mma_store(const Token& first) {
   node.word_span = cover(word, last_span());
   const auto values = operands({node.masked ? "mma.store.mask" : "mma.store", node.word_span},
                                node.masked ? 3 : 2, node.masked ? 4 : 2);
-  node.acc = to_frag_ref(values[0]);
+  const auto* part = ok() ? tree_.as<ast::ViewExpr>(values[0]) : nullptr;
+  if (part != nullptr) node.part = values[0];
+  node.acc = to_frag_ref(part != nullptr ? part->base : values[0]);
   node.target = values[1];
   if (values.size() > 2) node.rows = values[2];
   if (values.size() > 3) node.cols = values[3];

@@ -333,7 +333,7 @@ class Printer {
         .flag(s.transp, "transp")
         .flag(s.is_async, "async")
         .flag(s.masked, "mask")
-        .add(frag(s.acc))
+        .add(s.part.valid() ? expr(s.part) : frag(s.acc))
         .add(expr(s.target))
         .add(optional(s.rows))
         .add(optional(s.cols))

@@ -37,6 +37,32 @@ Fragment fragment_layout(const Mma& mma, Operand operand, int tile_rows, int til
   return out;
 }
 
+std::optional<FragmentColumns> columns_of(const Fragment& whole, int first, int cols) {
+  if (first == 0 && cols == whole.cols) return FragmentColumns{whole, 0};
+  if (first < 0 || cols < 1 || first + cols > whole.cols || cols * whole.values % whole.cols != 0 ||
+      first * whole.values % whole.cols != 0) {
+    return std::nullopt;
+  }
+  const int values = cols * whole.values / whole.cols;
+  const int first_value = first * whole.values / whole.cols;
+  Fragment part = whole;
+  part.cols = cols;
+  part.values = values;
+  part.reps_cols = 1;
+  for (int value = 0; value < values; ++value) {
+    for (int lane = 0; lane < whole.lanes; ++lane) {
+      const Element there = element_of(whole, lane, first_value + value);
+      const Element here = element_of(whole, lane, value);
+      if (there.row != here.row || there.col - first != here.col || here.col >= cols) {
+        return std::nullopt;
+      }
+    }
+  }
+  part.tv = make_layout(mode(whole.tv, 0), composition(mode(whole.tv, 1), make_layout(values, 1)));
+  part.vt = right_inverse(part.tv);
+  return FragmentColumns{part, first_value};
+}
+
 Element element_of(const Fragment& fragment, int lane, int value) {
   KILN_CHECK(lane >= 0 && lane < fragment.lanes && value >= 0 && value < fragment.values,
              "lane {} of {}, value {} of {}", lane, fragment.lanes, value, fragment.values);

@@ -8,6 +8,8 @@
 // columns. Element index = row + rows * column.
 #pragma once
 
+#include <optional>
+
 #include "kiln/layout.h"
 #include "target/mma.h"
 
@@ -42,6 +44,14 @@ struct Owner {
 // row's atoms each way (KILN_CHECK); A is (M, K), B is (N, K), C is (M, N).
 [[nodiscard]] Fragment fragment_layout(const Mma& mma, Operand operand, int tile_rows,
                                        int tile_cols);
+
+// Columns first .. first + cols - 1 of a fragment, counted from 0 again, and which of the fragment's
+// values is their first. Nothing when they are not consecutive values of every lane.
+struct FragmentColumns {
+  Fragment fragment;
+  int first_value = 0;
+};
+[[nodiscard]] std::optional<FragmentColumns> columns_of(const Fragment& whole, int first, int cols);
 
 // The element that `value` of `lane` holds, and back. Arguments must be in range.
 [[nodiscard]] Element element_of(const Fragment& fragment, int lane, int value);

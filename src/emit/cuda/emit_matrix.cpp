@@ -146,17 +146,29 @@ void emit_matrix_load(Kernel& kernel, const ir::Load& load) {
   }
 }
 
+// The part of an accumulator that a store writes.
+target::FragmentColumns stored_part(const ir::Function& function, const ir::Store& store) {
+  const auto columns = static_cast<int>(ir::stored_columns(function, store));
+  const auto part = target::columns_of(registers_of(function, store.frag).fragment,
+                                       static_cast<int>(store.first_column), columns);
+  KILN_CHECK(part.has_value(), "{} columns from {} are no run of registers", columns,
+             store.first_column);
+  return *part;
+}
+
 // Registers go as they are where they hold the elements of memory, else are made of those.
 void emit_matrix_store(Kernel& kernel, const ir::Store& store) {
+  const Registers whole = registers_of(kernel.function, store.frag);
+  const int first_value = stored_part(kernel.function, store).first_value;
   const DType memory = kernel.function.view_type(store.view).dtype;
-  const DType registers = registers_of(kernel.function, store.frag).dtype;
   const std::string& frag = kernel.name(store.frag);
   for (const MatrixIssue& issue : matrix_issues(kernel, store)) {
-    std::string from = format("&{}[{}]", frag, issue.first);
-    if (registers != memory) {
+    const std::size_t first = issue.first + static_cast<std::size_t>(first_value) / 2;
+    std::string from = format("&{}[{}]", frag, first);
+    if (whole.dtype != memory) {
       kernel.requirements.headers.insert("fragment.cuh");
       from = format("kiln::packed<{}, {}, {}>({}, {}).registers", store.instruction->matrices,
-                    type_name(memory), type_name(registers), frag, 2 * issue.first);
+                    type_name(memory), type_name(whole.dtype), frag, 2 * first);
     }
     kernel.out.call(wrapper_name(*store.instruction), {issue.row, from});
   }
@@ -171,6 +183,7 @@ struct Runs {
   bool transposed;  // the window's rows are the fragment's columns
   std::int64_t length;
   const std::vector<std::int64_t>& guarded;
+  target::FragmentColumns part;  // what of the fragment is moved
 };
 
 // How many elements of the run that starts at `index` lie inside the window; "" when all do.
@@ -194,7 +207,7 @@ void emit_runs(Kernel& kernel, const Runs& runs) {
   kernel.requirements.headers.insert("fragment.cuh");
   const ir::ResolvedView view = ir::resolve_view(kernel.function, runs.view);
   const Registers registers = registers_of(kernel.function, runs.frag);
-  const target::Fragment& fragment = registers.fragment;
+  const target::Fragment& fragment = runs.part.fragment;
   const Expr first_value = Expr(runs.length) * Expr::var(kernel.counter);
   const PlaceExpr of_lane =
       place_of(mode(fragment.tv, 0), fragment.rows, kernel.thread_in(fragment.lanes));
@@ -203,7 +216,8 @@ void emit_runs(Kernel& kernel, const Runs& runs) {
   if (runs.transposed) std::swap(index[0], index[1]);
   const std::string count = run_count(kernel, runs, view, index);
   const std::string& i = kernel.name(kernel.counter);
-  std::vector<std::string> arguments = {kernel.name(runs.frag), kernel.text(first_value),
+  std::vector<std::string> arguments = {kernel.name(runs.frag),
+                                        kernel.text(first_value + Expr(runs.part.first_value)),
                                         "&" + element(kernel, view, index)};
   if (!count.empty()) arguments.push_back(count);
   kernel.out.line("#pragma unroll");
@@ -280,7 +294,8 @@ void emit_op(Kernel& kernel, const Op&, const ir::Load& load) {
                      .view = load.view,
                      .transposed = is_transposed(kernel.function, load.frag),
                      .length = load.element_run,
-                     .guarded = load.guarded});
+                     .guarded = load.guarded,
+                     .part = {registers_of(kernel.function, load.frag).fragment, 0}});
 }
 
 void emit_op(Kernel& kernel, const Op&, const ir::Store& store) {
@@ -290,7 +305,8 @@ void emit_op(Kernel& kernel, const Op&, const ir::Store& store) {
                      .view = store.view,
                      .transposed = store.transposed,
                      .length = store.element_run,
-                     .guarded = store.guarded});
+                     .guarded = store.guarded,
+                     .part = stored_part(kernel.function, store)});
 }
 
 // Both accumulators have the same registers: one multiply-add each, by its row's factor.

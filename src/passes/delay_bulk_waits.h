@@ -1,0 +1,22 @@
+// Lets bulk copies to global memory run on while the threads go on: the wait that sema put right
+// behind such a copy moves down to where somebody may touch what the copy reads.
+//
+//   copy bulk %c_s => %c; bulk_wait; ...; barrier; store => %c_s
+//   =>
+//   copy bulk %c_s => %c; ...; bulk_wait; barrier; store => %c_s
+//
+// That is in front of the next barrier (it is what tells other threads), of a write to the same
+// buffer, of a trigger when other regions use the buffer, and at the end of the region or the
+// kernel, whose shared memory must last. A loop takes the wait along to its next trip. Waits that
+// the program wrote stay where they are.
+//
+// Part of place-barriers, after the barriers stand.
+#pragma once
+
+#include "ir/module.h"
+
+namespace kiln::passes {
+
+void delay_bulk_waits(ir::Function& function, ir::RegionId body);
+
+}  // namespace kiln::passes
