@@ -162,18 +162,31 @@ void add_bench(Cli& cli) {
   kiln::driver::BenchOptions& bench = cli.bench;
   CLI::App* command = cli.app.add_subcommand(
       "bench", "measure a kernel on the GPU, beside the vendor's library in the same process");
-  add_program(command, bench.program);
-  command->add_option("--kernel", bench.kernel, "which kernel, when the file has several");
-  repeated(command, "--shape", bench.shapes, "one problem: M=4096,N=4096,K=4096; may be repeated");
-  command->add_option("--expect", bench.expect, "what it computes, as an einsum");
+  command->add_option("SUITE|FILE", bench.program.file,
+                      "dense, llm, small, fp8, sparse or ragged; or a .co file");
+  command->add_option("--arch", bench.program.arch, "of a file: sm_80, sm_86, sm_89 or sm_90a");
+  repeated(command, "-D", bench.program.defines, "of a file: define a macro")
+      ->type_name("NAME=VALUE");
+  command->add_option("--kernel", bench.kernel, "of a file: which kernel, when it has several");
+  repeated(command, "--shape", bench.shapes,
+           "of a file: one problem, M=4096,N=4096,K=4096; of a suite: the problems to keep");
+  command->add_option("--only", bench.only, "of a suite: keep the problems whose line has this");
+  command->add_option("--expect", bench.expect, "of a file: what it computes, as an einsum");
   command->add_option("--seed", bench.seed, "of the inputs")->capture_default_str();
   command->add_option("--repeats", bench.repeats, "batches of each")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--json", bench.json, "write a JSON line for each problem to this file");
+  command->add_option("--batch-seconds", bench.batch_seconds, "how long a batch is at least")
+      ->check(CLI::Range(1e-4, 10.0))
+      ->capture_default_str();
+  command->add_option("--json", bench.json, "append a JSON line for each problem to this file");
+  command->add_option("--plot", bench.plot, "draw the results of this file instead of measuring");
+  command->add_option("-o", bench.output, "of --plot: write to this file");
   command->footer(
-      "example: kiln bench matmul.co --shape M=4096,N=4096,K=4096 --shape M=64,N=7168,K=2048 \\\n"
-      "             --expect 'output[m,n] = lhs[m,k] * rhs[n,k]' --json results.jsonl");
+      "examples: kiln bench dense --json results.jsonl\n"
+      "          kiln bench --plot results.jsonl -o results.svg\n"
+      "          kiln bench matmul.co --shape M=4096,N=4096,K=4096 --shape M=64,N=7168,K=2048 \\\n"
+      "              --expect 'output[m,n] = lhs[m,k] * rhs[n,k]' --json results.jsonl");
 }
 
 void add_cache(Cli& cli) {

@@ -32,6 +32,24 @@ function(kiln_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC kiln_options ${ARG_DEPS})
   target_compile_options(${name} PRIVATE -fno-exceptions -fno-rtti)
+  # They are parts of a shared library too, which shows nothing but its public functions.
+  set_target_properties(${name} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
+# kiln_embed(OUTPUT FOLDER... FILES... INTERFACE... NAMESPACE... TYPE... FUNCTION...): makes a source
+# with the text of files; see embed_files.cmake.
+set(KILN_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/embed_files.cmake)
+function(kiln_embed output)
+  cmake_parse_arguments(ARG "" "FOLDER;INTERFACE;NAMESPACE;TYPE;FUNCTION" "FILES" ${ARGN})
+  list(TRANSFORM ARG_FILES PREPEND ${ARG_FOLDER}/ OUTPUT_VARIABLE paths)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DFOLDER=${ARG_FOLDER} "-DFILES=${ARG_FILES}"
+            -DINTERFACE=${ARG_INTERFACE} -DNAMESPACE=${ARG_NAMESPACE} -DTYPE=${ARG_TYPE}
+            -DFUNCTION=${ARG_FUNCTION} -P ${KILN_EMBED_SCRIPT}
+    DEPENDS ${paths} ${KILN_EMBED_SCRIPT}
+    VERBATIM)
 endfunction()
 
 function(kiln_test name)

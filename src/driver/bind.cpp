@@ -349,15 +349,6 @@ std::string demand_text(const std::string& left, ir::Relation relation, const st
   return "";
 }
 
-bool holds(std::int64_t left, ir::Relation relation, std::int64_t right) {
-  switch (relation) {
-    case ir::Relation::kEqual: return left == right;
-    case ir::Relation::kLessEqual: return left <= right;
-    case ir::Relation::kDivides: return left != 0 && right % left == 0;
-  }
-  return false;
-}
-
 }  // namespace
 
 Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options, Diagnostics& diags) {
@@ -393,9 +384,9 @@ Checked<void> check_entry(const ir::Function& function, const ir::Arguments& arg
                           Diagnostics& diags) {
   std::optional<Unexpected<Reported>> failure;
   for (const ir::EntryCheck& check : function.checks) {
+    if (ir::holds(check, arguments.vars)) continue;
     const std::int64_t left = check.left.evaluate(arguments.vars);
     const std::int64_t right = check.right.evaluate(arguments.vars);
-    if (holds(left, check.relation, right)) continue;
     failure = diags
                   .report<diag::EntryCheckFailed>(
                       check.span, check.message,

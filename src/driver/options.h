@@ -83,13 +83,18 @@ struct ExplainOptions {
 };
 
 struct BenchOptions {
-  ProgramOptions program = {};
+  ProgramOptions program = {};  // its file may be a suite's name
   std::string kernel = {};
-  std::vector<std::string> shapes = {};  // each is one problem
+  std::vector<std::string> shapes =
+      {};                 // of a file: each is one problem; of a suite: which to keep
+  std::string only = {};  // of a suite: text that a problem's line must have
   std::string expect = {};
   std::uint64_t seed = 0;
   int repeats = 9;
-  std::string json = {};  // a file
+  double batch_seconds = 0.02;
+  std::string json = {};    // a file to append to
+  std::string plot = {};    // a file of results to draw, instead of measuring
+  std::string output = {};  // -o, of the plot
 };
 
 struct CacheOptions {

@@ -77,4 +77,15 @@ std::vector<std::size_t> read_params(const Function& function) {
   return out;
 }
 
+bool holds(const EntryCheck& check, const std::vector<std::int64_t>& vars) {
+  const std::int64_t left = check.left.evaluate(vars);
+  const std::int64_t right = check.right.evaluate(vars);
+  switch (check.relation) {
+    case Relation::kEqual: return left == right;
+    case Relation::kLessEqual: return left <= right;
+    case Relation::kDivides: return left != 0 && right % left == 0;
+  }
+  return false;
+}
+
 }  // namespace kiln::ir

@@ -27,4 +27,7 @@ struct Arguments {
 // Those it reads.
 [[nodiscard]] std::vector<std::size_t> read_params(const Function& function);
 
+// Whether the check is met with these values of the variables, by VarId.
+[[nodiscard]] bool holds(const EntryCheck& check, const std::vector<std::int64_t>& vars);
+
 }  // namespace kiln::ir

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
+#include "runtime/nvml.h"
+
 #include "runtime/cublaslt_api.h"
 
 namespace kiln::runtime {
@@ -48,6 +52,39 @@ TEST(BenchTest, CublasLtHasEverythingThatIsCalled) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().text(),
             "cannot multiply `e5m2 * e5m2`: CUBLAS_STATUS_NOT_SUPPORTED (number 15)");
+}
+
+TEST(Clocks, MediansOfWhatWasSeen) {
+  const ClockSamples seen = medians({1980, 1700, 1755}, {});
+  EXPECT_EQ(seen.sm_mhz, 1755);
+  EXPECT_FALSE(seen.power_watt.has_value());
+}
+
+TEST(Clocks, WithoutTheLibraryNothingIsSampled) {
+  ClockSampler sampler(std::nullopt);
+  const ClockSamples seen = sampler.stop();
+  EXPECT_FALSE(seen.sm_mhz.has_value());
+  EXPECT_FALSE(seen.power_watt.has_value());
+}
+
+// Stands for the library: the clock falls by 10 MHz each time it is asked for.
+TEST(Clocks, AreSampledUntilItStops) {
+  static std::atomic<unsigned> asked = 0;
+  Nvml nvml;
+  nvml.clock = [](Nvml::Device, int which, unsigned* mhz) {
+    *mhz = which == 1 ? 2000 - 10 * asked++ : 0;
+    return 0;
+  };
+  nvml.power = [](Nvml::Device, unsigned* milliwatts) {
+    *milliwatts = 350500;
+    return 0;
+  };
+  ClockSampler sampler(nvml);
+  while (asked < 3) std::this_thread::yield();
+  const ClockSamples seen = sampler.stop();
+  const unsigned count = asked;
+  EXPECT_EQ(seen.sm_mhz, 2000 - 5.0 * (count - 1));
+  EXPECT_EQ(seen.power_watt, 350.5);
 }
 
 }  // namespace

@@ -72,6 +72,21 @@ Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module, const ir::Funct
                  .cache_note = compiled->note};
 }
 
+Result<LoadTimes> measure_loads(Gpu& gpu, const ir::Module& module, const ir::Function& function,
+                                const Sources& sources) {
+  const auto seconds = [](const Kernels& kernels) {
+    return kernels.emit_seconds + kernels.compile_seconds + kernels.load_seconds;
+  };
+  const auto cold = load_kernels(gpu, module, function, sources, CacheUse::kStoreOnly);
+  if (!cold) return Unexpected{cold.error()};
+  LoadTimes out{.cold = seconds(*cold), .warm = {}};
+  if (!cold->kept) return out;
+  const auto warm = load_kernels(gpu, module, function, sources);
+  if (!warm) return Unexpected{warm.error()};
+  if (warm->cached) out.warm = seconds(*warm);
+  return out;
+}
+
 Call::Call(Gpu& gpu, const DeviceModule& kernels, const ir::Module& module,
            const ir::Function& function, const ir::Arguments& arguments)
     : gpu_(gpu),
@@ -126,16 +141,9 @@ Result<void> Call::allocate(ir::ValueId value, const std::vector<std::int64_t>& 
 }
 
 Call::ValueBytes Call::slot_value(const emit::ParamSlot& slot) const {
-  std::uint64_t bits = 0;
-  switch (slot.kind) {
-    case emit::SlotKind::kParam:
-    case emit::SlotKind::kAlloc: bits = buffers_.at(slot.value.index)->memory.address(); break;
-    case emit::SlotKind::kVar:
-      bits = static_cast<std::uint64_t>(host_.vars()[slot.var.index]);
-      break;
-    case emit::SlotKind::kScalar: bits = encode(slot.dtype, host_.scalar(slot.value)); break;
-    case emit::SlotKind::kMap: KILN_UNREACHABLE("a tensor map as a number");
-  }
+  const bool pointer = slot.kind == emit::SlotKind::kParam || slot.kind == emit::SlotKind::kAlloc;
+  const std::uint64_t bits =
+      pointer ? buffers_.at(slot.value.index)->memory.address() : value_bits(slot, host_);
   ValueBytes bytes{};
   std::memcpy(bytes.data(), &bits, kValueBytes);
   return bytes;
@@ -146,69 +154,20 @@ Result<std::vector<cuda::TensorMap>> Call::maps_of(const emit::LaunchPlan& plan)
   std::vector<cuda::TensorMap> maps;
   for (const emit::MapPlan& each : plan.maps) {
     const Buffer& buffer = *buffers_.at(each.map.root.index);
-    TensorMapRequest request{.name = each.array.name,
-                             .dtype = buffer.dtype,
-                             .address = buffer.memory.address(),
-                             .shape = buffer.shape,
-                             .box = each.map.box,
-                             .swizzle = each.map.swizzle,
-                             .promotion = each.map.promotion};
-    for (const ir::Expr& extent : each.map.extents) {
-      request.extents.push_back(extent.evaluate(host_.vars()));
-    }
+    TensorMapRequest request = map_request(each, host_.vars());
+    request.dtype = buffer.dtype;
+    request.address = buffer.memory.address();
+    request.shape = buffer.shape;
     auto made = gpu_.tensor_map(request, maps.emplace_back());
     if (!made) return Unexpected{made.error()};
   }
   return maps;
 }
 
-// Grid and block, compared with what the device takes.
-Result<Launch> Call::sized(const emit::LaunchPlan& plan) const {
-  const target::Arch& arch = gpu_.arch();
-  const std::int64_t most[] = {arch.grid_x_max, arch.grid_y_max, arch.grid_z_max};
-  constexpr const char* kAxes = "xyz";
-  Launch launch{.kernel = plan.kernel_name,
-                .shared_bytes = static_cast<unsigned>(plan.shared_bytes),
-                .parameters = {}};
-  for (std::size_t axis = 0; axis < plan.grid.size(); ++axis) {
-    const std::int64_t blocks = plan.grid[axis].evaluate(host_.vars());
-    if (blocks < 1 || blocks > most[axis]) {
-      return Unexpected{Error{"cannot launch", plan.kernel_name,
-                              format("{} blocks along {}, {} allows 1 to {}", blocks, kAxes[axis],
-                                     arch.name, most[axis])}};
-    }
-    const std::int64_t together = plan.cluster.empty() ? 1 : plan.cluster[axis];
-    if (blocks % together != 0) {
-      return Unexpected{Error{"cannot launch", plan.kernel_name,
-                              format("{} blocks along {} are no multiple of the cluster's {}",
-                                     blocks, kAxes[axis], together)}};
-    }
-    launch.grid[axis] = static_cast<unsigned>(blocks);
-  }
-  const std::int64_t threads = plan.threads.evaluate(host_.vars());
-  if (threads < 1 || threads > arch.threads_per_block_max) {
-    return Unexpected{Error{"cannot launch", plan.kernel_name,
-                            format("{} threads in a block, {} allows 1 to {}", threads, arch.name,
-                                   arch.threads_per_block_max)}};
-  }
-  launch.threads = static_cast<unsigned>(threads);
-  return launch;
-}
-
 Result<void> Call::prepare_launch(ir::OpId op) {
   const auto plan = std::ranges::find(plans_, op, &emit::LaunchPlan::op);
   KILN_CHECK(plan != plans_.end(), "operation {} has no launch plan", op.index);
-  for (const emit::ParamSlot& slot : plan->slots) {
-    // Kernels compute coordinates in 32 bits; a little room is left for tiles that overhang.
-    constexpr std::int64_t kMost = INT32_MAX - (1 << 20);
-    if (slot.kind != emit::SlotKind::kVar || info(slot.dtype).bits > 32) continue;
-    const std::int64_t value = host_.vars()[slot.var.index];
-    if (value > kMost || value < -kMost) {
-      return Unexpected{Error{"cannot launch", plan->kernel_name,
-                              format("{} is {}, at most {} is possible", slot.name, value, kMost)}};
-    }
-  }
-  Result<Launch> launch = sized(*plan);
+  Result<Launch> launch = sized_launch(*plan, host_.vars(), gpu_.arch());
   if (!launch) return Unexpected{launch.error()};
   Result<std::vector<cuda::TensorMap>> maps = maps_of(*plan);
   if (!maps) return Unexpected{maps.error()};

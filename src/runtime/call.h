@@ -21,6 +21,7 @@
 #include "runtime/cached_compile.h"
 #include "runtime/gpu.h"
 #include "runtime/host_program.h"
+#include "runtime/launch.h"
 #include "support/source.h"
 
 namespace kiln::runtime {
@@ -46,6 +47,16 @@ struct Kernels {
 [[nodiscard]] Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module,
                                            const ir::Function& function, const Sources& sources,
                                            CacheUse use = CacheUse::kFindAndStore);
+
+// How long it takes until a module's kernels are on the GPU, from the decided program.
+struct LoadTimes {
+  double cold = 0;            // compiled, whatever the cache has: CUDA text, NVRTC, loading
+  std::optional<double> warm;  // found in the cache; none when that is off or cannot be written
+};
+
+// Errors: those of load_kernels.
+[[nodiscard]] Result<LoadTimes> measure_loads(Gpu& gpu, const ir::Module& module,
+                                              const ir::Function& function, const Sources& sources);
 
 // What load_kernels would compile on a GPU of the module's architecture, into the cache; needs no
 // GPU. Errors: no NVRTC.
@@ -78,7 +89,6 @@ class Call {
   [[nodiscard]] ir::ValueId returned() const { return host_.returned(); }
 
  private:
-  static constexpr std::size_t kValueBytes = 8;  // of the largest kernel parameter
   using ValueBytes = std::array<std::byte, kValueBytes>;
 
   struct Buffer {
@@ -102,7 +112,6 @@ class Call {
   Result<void> allocate(ir::ValueId value, const std::vector<std::int64_t>& shape,
                         std::optional<double> initial);
   Result<void> prepare_launch(ir::OpId op);
-  Result<Launch> sized(const emit::LaunchPlan& plan) const;
   Result<std::vector<cuda::TensorMap>> maps_of(const emit::LaunchPlan& plan) const;
   ValueBytes slot_value(const emit::ParamSlot& slot) const;
   Result<void> take(const Prepared& step);

@@ -46,6 +46,7 @@ constexpr int kAlgorithmsMax = 8;
 constexpr int kRounds = 2;  // of timing, for each algorithm
 constexpr double kRoundSeconds = 0.003;
 constexpr int kRoundLaunchesMax = 200;
+constexpr double kHopeless = 1.4;
 
 std::optional<int> data_type(DType dtype) {
   constexpr std::pair<DType, int> kTypes[] = {
@@ -92,7 +93,7 @@ struct VendorProduct::State {
   Result<double> seconds_of(Gpu& gpu, const cublaslt::Heuristic& how,
                             std::span<const ProductBuffers> buffers, int launches) const;
   Result<double> best_seconds(Gpu& gpu, const cublaslt::Heuristic& how,
-                              std::span<const ProductBuffers> buffers) const;
+                              std::span<const ProductBuffers> buffers, double to_beat) const;
 };
 
 VendorProduct::State::~State() {
@@ -182,15 +183,17 @@ Result<double> VendorProduct::State::seconds_of(Gpu& gpu, const cublaslt::Heuris
   return *seconds / launches;
 }
 
+// One that is far from `to_beat` at first sight is not looked at again.
 Result<double> VendorProduct::State::best_seconds(Gpu& gpu, const cublaslt::Heuristic& how,
-                                                  std::span<const ProductBuffers> buffers) const {
+                                                  std::span<const ProductBuffers> buffers,
+                                                  double to_beat) const {
   // The first launch loads the kernel.
   if (const auto loaded = seconds_of(gpu, how, buffers, 1); !loaded) return loaded;
-  const Result<double> rough = seconds_of(gpu, how, buffers, 3);
-  if (!rough) return rough;
+  const Result<double> rough = seconds_of(gpu, how, buffers, 2);
+  if (!rough || *rough > kHopeless * to_beat) return rough;
   const double wanted = kRoundSeconds / std::max(*rough, 1e-7);
-  const int launches = std::clamp(static_cast<int>(wanted), 3, kRoundLaunchesMax);
-  double best = std::numeric_limits<double>::infinity();
+  const int launches = std::clamp(static_cast<int>(wanted), 1, kRoundLaunchesMax);
+  double best = *rough;
   for (int round = 0; round < kRounds; ++round) {
     const Result<double> seconds = seconds_of(gpu, how, buffers, launches);
     if (!seconds) return seconds;
@@ -222,7 +225,7 @@ Result<void> VendorProduct::State::choose(Gpu& gpu, const MatrixProduct& product
   for (const cublaslt::Heuristic& each :
        std::span(proposed).first(static_cast<std::size_t>(count))) {
     if (each.status != cublaslt::kSuccess) continue;
-    const Result<double> seconds = best_seconds(gpu, each, buffers);
+    const Result<double> seconds = best_seconds(gpu, each, buffers, best);
     if (!seconds) refused = seconds.error();
     if (!seconds) continue;
     ++algorithms;

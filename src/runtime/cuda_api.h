@@ -23,6 +23,7 @@ using EventHandle = struct EventTag*;
 inline constexpr Status kSuccess = 0;
 // CUdevice_attribute and CUfunction_attribute.
 inline constexpr int kClockKilohertz = 13;
+inline constexpr int kMultiprocessors = 16;
 inline constexpr int kComputeCapabilityMajor = 75;
 inline constexpr int kComputeCapabilityMinor = 76;
 inline constexpr int kMaxDynamicSharedBytes = 8;
@@ -50,11 +51,17 @@ inline constexpr int kMapZerosOutside = 0;
   KILN_CUDA(device_count, "cuDeviceGetCount", (int* count))                                      \
   KILN_CUDA(device_get, "cuDeviceGet", (Device * device, int ordinal))                           \
   KILN_CUDA(device_name, "cuDeviceGetName", (char* name, int length, Device device))             \
+  KILN_CUDA(device_bus, "cuDeviceGetPCIBusId", (char* text, int length, Device device))          \
   KILN_CUDA(device_attribute, "cuDeviceGetAttribute", (int* value, int which, Device device))    \
   KILN_CUDA(context_retain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))      \
   KILN_CUDA(context_release, "cuDevicePrimaryCtxRelease_v2", (Device device))                    \
   KILN_CUDA(context_set, "cuCtxSetCurrent", (Context context))                                   \
+  KILN_CUDA(context_current, "cuCtxGetCurrent", (Context * context))                             \
+  KILN_CUDA(context_device, "cuCtxGetDevice", (Device * device))                                 \
+  KILN_CUDA(context_push, "cuCtxPushCurrent_v2", (Context context))                              \
+  KILN_CUDA(context_pop, "cuCtxPopCurrent_v2", (Context * context))                              \
   KILN_CUDA(context_synchronize, "cuCtxSynchronize", ())                                         \
+  KILN_CUDA(stream_is_capturing, "cuStreamIsCapturing", (Stream stream, int* status))            \
   KILN_CUDA(memory_alloc, "cuMemAlloc_v2", (DevicePtr * pointer, std::size_t bytes))             \
   KILN_CUDA(memory_free, "cuMemFree_v2", (DevicePtr pointer))                                    \
   KILN_CUDA(copy_in, "cuMemcpyHtoD_v2", (DevicePtr to, const void* from, std::size_t bytes))     \

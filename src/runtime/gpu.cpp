@@ -16,6 +16,19 @@ Session::~Session() {
   if (retained) api.context_release(device);
 }
 
+ContextScope::ContextScope(const Session& session) : session_(session) {
+  const cuda::Api& api = session.api;
+  cuda::Context current = nullptr;
+  if (api.context_current(&current) == cuda::kSuccess && current == session.context) return;
+  entered_ = api.check(api.context_push(session.context), "cannot use the GPU");
+  pushed_ = entered_.has_value();
+}
+
+ContextScope::~ContextScope() {
+  cuda::Context popped = nullptr;
+  if (pushed_) session_.api.context_pop(&popped);
+}
+
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
     : session_(std::move(other.session_)),
       base_(std::exchange(other.base_, 0)),
@@ -86,15 +99,21 @@ Result<void> DeviceModule::prepare(Launch& launch) const {
                    "cannot give shared memory to the kernel", launch.kernel);
 }
 
-Result<void> DeviceModule::launch(const Launch& launch) const {
+Result<void> DeviceModule::launch(const Launch& launch, cuda::Stream stream) const {
+  return this->launch(launch, launch.parameters, stream);
+}
+
+Result<void> DeviceModule::launch(const Launch& launch, std::span<void* const> parameters,
+                                  cuda::Stream stream) const {
   KILN_CHECK(launch.function != nullptr, "`{}` is not prepared", launch.kernel);
   const cuda::Api& api = session_->api;
   // The driver reads the array of addresses and does not write to it.
-  auto** parameters = const_cast<void**>(launch.parameters.data());
-  return api.check(
+  auto** addresses = const_cast<void**>(parameters.data());
+  const cuda::Status status =
       api.launch(launch.function, launch.grid[0], launch.grid[1], launch.grid[2], launch.threads, 1,
-                 1, launch.shared_bytes, nullptr, parameters, nullptr),
-      "cannot launch the kernel", launch.kernel);
+                 1, launch.shared_bytes, stream, addresses, nullptr);
+  if (status == cuda::kSuccess) return {};
+  return api.check(status, "cannot launch the kernel", launch.kernel);
 }
 
 DeviceEvent::DeviceEvent(DeviceEvent&& other) noexcept
@@ -120,7 +139,7 @@ Result<double> DeviceEvent::seconds_since(const DeviceEvent& start) const {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-Result<Gpu> Gpu::open() {
+Result<Gpu> Gpu::open(int ordinal) {
   Result<cuda::Api> api = cuda::open_api();
   if (!api) return Unexpected{api.error()};
   Gpu gpu;
@@ -134,13 +153,15 @@ Result<Gpu> Gpu::open() {
     return Unexpected{counted.error()};
   }
   if (count == 0) return Unexpected{Error{"no GPU on this machine", {}, {}}};
-  auto chosen = api->check(api->device_get(&gpu.session_->device, 0), "cannot use the GPU");
+  auto chosen = api->check(api->device_get(&gpu.session_->device, ordinal), "cannot use the GPU",
+                           format("number {}", ordinal));
   if (!chosen) return Unexpected{chosen.error()};
   if (auto known = gpu.identify(); !known) return Unexpected{known.error()};
   cuda::Context context = nullptr;
   auto retained = api->check(api->context_retain(&context, gpu.session_->device),
                              "cannot use the GPU", gpu.name_);
   if (!retained) return Unexpected{retained.error()};
+  gpu.session_->context = context;
   gpu.session_->retained = true;
   auto current = api->check(api->context_set(context), "cannot use the GPU", gpu.name_);
   if (!current) return Unexpected{current.error()};
@@ -176,6 +197,20 @@ int Gpu::clock_mhz() const {
   const cuda::Status status =
       session_->api.device_attribute(&kilohertz, cuda::kClockKilohertz, session_->device);
   return status == cuda::kSuccess ? kilohertz / 1000 : 0;
+}
+
+std::string Gpu::bus_id() const {
+  std::array<char, 32> text{};
+  const cuda::Status status =
+      session_->api.device_bus(text.data(), static_cast<int>(text.size()), session_->device);
+  return status == cuda::kSuccess ? text.data() : std::string();
+}
+
+int Gpu::multiprocessors() const {
+  int count = 0;
+  const cuda::Status status =
+      session_->api.device_attribute(&count, cuda::kMultiprocessors, session_->device);
+  return status == cuda::kSuccess ? count : arch_->sms;
 }
 
 std::string Gpu::driver_cuda() const {

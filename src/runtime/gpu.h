@@ -23,6 +23,7 @@ namespace kiln::runtime {
 struct Session {
   cuda::Api api;
   cuda::Device device = 0;
+  cuda::Context context = nullptr;
   bool retained = false;
 
   Session() = default;
@@ -59,6 +60,23 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
+// Makes the session's context the calling thread's for the length of a scope. Costs next to nothing
+// where it already is.
+class ContextScope {
+ public:
+  explicit ContextScope(const Session& session);
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  ~ContextScope();
+
+  [[nodiscard]] const Result<void>& entered() const { return entered_; }
+
+ private:
+  const Session& session_;
+  Result<void> entered_;
+  bool pushed_ = false;
+};
+
 struct Launch {
   std::string kernel;
   cuda::FunctionHandle function = nullptr;  // of the kernel, once prepared
@@ -76,8 +94,12 @@ class DeviceModule {
 
   // Finds the kernel and lets it have its shared memory: once, however often it is launched.
   [[nodiscard]] Result<void> prepare(Launch& launch) const;
-  // Starts a prepared kernel; does not wait for it.
-  [[nodiscard]] Result<void> launch(const Launch& launch) const;
+  // Starts a prepared kernel on the stream; does not wait for it. Null is the default stream.
+  [[nodiscard]] Result<void> launch(const Launch& launch, cuda::Stream stream = nullptr) const;
+  // With these parameters, the addresses of their values, instead of the launch's. Allocates
+  // nothing unless it fails.
+  [[nodiscard]] Result<void> launch(const Launch& launch, std::span<void* const> parameters,
+                                    cuda::Stream stream) const;
 
  private:
   friend class Gpu;
@@ -108,17 +130,22 @@ class DeviceEvent {
 
 class Gpu {
  public:
-  // The machine's first GPU. Errors: no driver, no device, or a device older than kiln's oldest
-  // architecture.
-  static Result<Gpu> open();
+  // The machine's GPU of this number, the first by default; its primary context becomes the
+  // thread's. Errors: no driver, no such device, or a device older than kiln's oldest architecture.
+  static Result<Gpu> open(int ordinal = 0);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] int capability() const { return capability_; }  // 90 for 9.0
   [[nodiscard]] const target::Arch& arch() const { return *arch_; }
   // The clock it may reach; 0 when the driver does not say.
   [[nodiscard]] int clock_mhz() const;
+  // Where it is on the machine's bus, "0000:3b:00.0"; empty when the driver does not say.
+  [[nodiscard]] std::string bus_id() const;
   // The newest CUDA its driver serves: "13.0".
   [[nodiscard]] std::string driver_cuda() const;
+
+  [[nodiscard]] int multiprocessors() const;
+  [[nodiscard]] const Session& session() const { return *session_; }
 
   [[nodiscard]] Result<DeviceBuffer> allocate(std::size_t bytes);
   [[nodiscard]] Result<DeviceModule> load(const std::string& cubin);

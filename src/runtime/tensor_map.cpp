@@ -34,8 +34,10 @@ int promotion_number(std::int64_t bytes) {
   KILN_UNREACHABLE("no such promotion of a tensor map");
 }
 
+constexpr const char* kCannotMap = "cannot copy boxes of";
+
 Error cannot_map(const TensorMapRequest& request, std::string reason) {
-  return {"cannot copy boxes of", request.name, std::move(reason)};
+  return {kCannotMap, request.name, std::move(reason)};
 }
 
 }  // namespace
@@ -66,7 +68,8 @@ Result<TensorMapArguments> tensor_map_arguments(const TensorMapRequest& request)
     out.extents[i] = static_cast<std::uint64_t>(request.extents[d]);
     out.box[i] = static_cast<std::uint32_t>(request.box[d]);
     if (d == 0) break;
-    pitch *= request.shape[d];
+    pitch = request.strides.empty() ? pitch * request.shape[d]
+                                    : request.strides[d - 1] * size_bytes(request.dtype);
     if (pitch % kUnit != 0 || pitch >= kPitchMax) {
       return Unexpected{cannot_map(
           request, format("dimension {} steps by {} bytes, `tma` takes multiples of {} below {}; "
@@ -78,21 +81,27 @@ Result<TensorMapArguments> tensor_map_arguments(const TensorMapRequest& request)
   return out;
 }
 
+Result<void> encode_tensor_map(const cuda::Api& api, const TensorMapArguments& arguments,
+                               const std::string& name, cuda::TensorMap& map) {
+  if (api.tensor_map_encode == nullptr) {
+    return Unexpected{
+        Error{kCannotMap, name,
+              "the CUDA driver has no cuTensorMapEncodeTiled, version 12 or later is needed"}};
+  }
+  constexpr std::array<std::uint32_t, cuda::kMapRankMax> kEveryElement = {1, 1, 1, 1, 1};
+  const cuda::Status status = api.tensor_map_encode(
+      &map, arguments.type, arguments.rank, arguments.address, arguments.extents.data(),
+      arguments.pitches.data(), arguments.box.data(), kEveryElement.data(),
+      cuda::kMapNotInterleaved, arguments.swizzle, arguments.promotion, cuda::kMapZerosOutside);
+  if (status == cuda::kSuccess) return {};
+  return api.check(status, kCannotMap, name);
+}
+
 Result<void> encode_tensor_map(const cuda::Api& api, const TensorMapRequest& request,
                                cuda::TensorMap& map) {
-  if (api.tensor_map_encode == nullptr) {
-    return Unexpected{cannot_map(
-        request, "the CUDA driver has no cuTensorMapEncodeTiled, version 12 or later is needed")};
-  }
   const Result<TensorMapArguments> arguments = tensor_map_arguments(request);
   if (!arguments) return Unexpected{arguments.error()};
-  constexpr std::array<std::uint32_t, cuda::kMapRankMax> kEveryElement = {1, 1, 1, 1, 1};
-  return api.check(
-      api.tensor_map_encode(&map, arguments->type, arguments->rank, arguments->address,
-                            arguments->extents.data(), arguments->pitches.data(),
-                            arguments->box.data(), kEveryElement.data(), cuda::kMapNotInterleaved,
-                            arguments->swizzle, arguments->promotion, cuda::kMapZerosOutside),
-      "cannot copy boxes of", request.name);
+  return encode_tensor_map(api, *arguments, request.name, map);
 }
 
 }  // namespace kiln::runtime

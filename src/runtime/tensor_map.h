@@ -25,12 +25,16 @@ struct TensorMapRequest {
   cuda::DevicePtr address = 0;
   std::vector<std::int64_t> shape = {};    // of the buffer
   std::vector<std::int64_t> extents = {};  // what boxes see of it
+  // Elements between neighbours along each dimension but the last; empty: those of `shape`, without
+  // gaps.
+  std::vector<std::int64_t> strides = {};
   std::vector<std::int64_t> box = {};
   std::int64_t swizzle = 0;    // bytes: 0, 32, 64 or 128
   std::int64_t promotion = 0;  // bytes: 0, 64, 128 or 256
 };
 
-// The call's arguments; innermost dimension first.
+// The call's arguments; innermost dimension first. Of another buffer of the same shape only the
+// address differs.
 struct TensorMapArguments {
   int type = 0;
   unsigned rank = 0;
@@ -45,6 +49,13 @@ struct TensorMapArguments {
 // Errors: what only the values at the launch decide, an address or a pitch that is no multiple of
 // 16 bytes, an extent or a pitch beyond what a map holds.
 [[nodiscard]] Result<TensorMapArguments> tensor_map_arguments(const TensorMapRequest& request);
+
+// Fills in `map` from arguments that tensor_map_arguments gave; `address` is a multiple of 16, and
+// `name` is of the buffer. Allocates nothing unless it fails. Errors: a driver older than tensor
+// maps, and what the driver says.
+[[nodiscard]] Result<void> encode_tensor_map(const cuda::Api& api,
+                                             const TensorMapArguments& arguments,
+                                             const std::string& name, cuda::TensorMap& map);
 
 // Fills in `map`. Errors: those, a driver older than tensor maps, and what the driver says.
 [[nodiscard]] Result<void> encode_tensor_map(const cuda::Api& api, const TensorMapRequest& request,

@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import diagnostics_doc  # noqa: E402
+import readme_numbers  # noqa: E402
 import tree  # noqa: E402
 
 EXAMPLE_TIMEOUT_S = 300
@@ -135,6 +136,12 @@ def diagnostics_document_is_current(kiln):
     return [f"{diagnostics_doc.DOCUMENT}: out of date, run `./dev docs`"]
 
 
+def readme_shows_the_results(_kiln):
+    if readme_numbers.is_current():
+        return []
+    return [f"{readme_numbers.DOCUMENT}: out of date, run `./dev docs`"]
+
+
 CHECKS = (
     ids_are_unique,
     every_diagnostic_is_tested,
@@ -143,6 +150,7 @@ CHECKS = (
     document_examples_run,
     internal_links_resolve,
     diagnostics_document_is_current,
+    readme_shows_the_results,
 )
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the tools that judge the code: they find what is there and nothing else."""
 
+import json
 import sys
 import unittest
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import cpp  # noqa: E402
 import diagnostics_doc  # noqa: E402
+import readme_numbers  # noqa: E402
 import size  # noqa: E402
 import tree  # noqa: E402
 
@@ -125,6 +127,51 @@ class DiagnosticsDoc(unittest.TestCase):
 
     def test_a_row_without_an_example_shows_its_message(self):
         self.assertIn("error[unknown-name]: no `...`", diagnostics_doc.section(self.ROW, None))
+
+
+def result(suite, shape, ratio, **others):
+    row = {"suite": suite, "shape": shape, "types": "f16", "ratio": ratio, "tflops": 100.0, **others}
+    return json.dumps(row) + "\n"
+
+
+class ReadmeNumbers(unittest.TestCase):
+    def test_a_row_for_each_suite_in_their_order(self):
+        text = result("llm", "M=16", 0.5) + result("dense", "M=1", 2.0) + result("dense", "M=2", 0.5)
+        lines = readme_numbers.table({"bench/results/all.jsonl": text})[2:]
+        self.assertEqual(len(lines), 2)
+        self.assertIn("`kiln bench dense`", lines[0])
+        self.assertIn("| 2 | 1.000 | 0.500 (M=2) | 100 |", lines[0])
+        self.assertIn("`kiln bench llm`", lines[1])
+
+    def test_of_a_problem_the_last_line_counts(self):
+        text = result("dense", "M=1", 0.5) + result("dense", "M=1", 1.25, device="H200")
+        line = readme_numbers.table({"a.jsonl": text})[2]
+        self.assertIn("| H200 | 1 | 1.250 | 1.250 (M=1) | 100 |", line)
+
+    def test_types_tell_problems_of_one_shape_apart(self):
+        text = result("dense", "M=1", 0.5) + result("dense", "M=1", 2.0, types="bf16")
+        self.assertIn("| 2 | 1.000 | 0.500 (M=1) |", readme_numbers.table({"a.jsonl": text})[2])
+
+    def test_problems_without_a_baseline_are_said(self):
+        text = result("fp8", "M=1", None) + result("fp8", "M=2", 0.9)
+        line = readme_numbers.table({"a.jsonl": text})[2]
+        self.assertIn("| 2, 1 with a baseline | 0.900 |", line)
+        line = readme_numbers.table({"a.jsonl": result("fp8", "M=1", None)})[2]
+        self.assertIn("| 1, 0 with a baseline | - | - | 100 |", line)
+
+    def test_only_what_is_between_the_markers_changes(self):
+        begin, end = readme_numbers.BEGIN, readme_numbers.END
+        text = f"above\n{begin}\nold\n{end}\nbelow\n"
+        changed = readme_numbers.replaced(text, ["new", "lines"])
+        self.assertEqual(changed, f"above\n{begin}\nnew\nlines\n{end}\nbelow\n")
+        self.assertEqual(readme_numbers.replaced(changed, ["new", "lines"]), changed)
+        with self.assertRaises(SystemExit):
+            readme_numbers.replaced("no markers\n", [])
+
+    def test_other_lines_are_refused(self):
+        for text in ("{", "[]", '{"kernel": "gemm"}', '{"suite": "dens"}'):
+            with self.assertRaises(SystemExit):
+                readme_numbers.read_rows(text, "a.jsonl")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,28 @@
+# What `cmake --install` puts where: the command, the library with its public headers, and a CMake
+# package for find_package(kiln).
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+# Headers alone, for other people's CUDA sources and the layout algebra.
+add_library(kiln_device INTERFACE)
+add_library(kiln::device ALIAS kiln_device)
+set_target_properties(kiln_device PROPERTIES EXPORT_NAME device)
+target_compile_features(kiln_device INTERFACE cxx_std_20)
+target_include_directories(kiln_device INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+install(TARGETS kiln RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS kiln_shared kiln_device EXPORT kilnTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
+install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION ${package_dir})
+configure_package_config_file(
+  ${CMAKE_CURRENT_LIST_DIR}/kilnConfig.cmake.in ${PROJECT_BINARY_DIR}/kilnConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(
+  ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/kilnConfig.cmake ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake
+  DESTINATION ${package_dir})

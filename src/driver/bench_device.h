@@ -1,0 +1,79 @@
+// The GPU's part of `kiln bench SUITE` besides the measured kernels: random inputs, and checks of
+// results that are too large for the CPU to see in a second.
+//
+//   Result<BenchDevice> device = BenchDevice::open(gpu);        compiles bench_kernels.cuh
+//   device->fill_normal(a, DType::kBF16, seed);
+//   device->check(request)->sums.outside == 0                   against fp64, and against the
+//   vendor
+#pragma once
+
+#include <optional>
+
+#include "driver/bench_sample.h"
+#include "reference/compare.h"
+#include "runtime/gpu.h"
+
+namespace kiln::driver {
+
+// What is checked. Addresses are in device memory; those of what there is not are 0.
+struct CheckRequest {
+  runtime::MatrixProduct product;
+  runtime::cuda::DevicePtr a = 0;
+  runtime::cuda::DevicePtr b = 0;
+  runtime::cuda::DevicePtr c = 0;        // ours
+  runtime::cuda::DevicePtr vendor = 0;   // the vendor's C
+  runtime::cuda::DevicePtr scale_a = 0;  // f32 [m, cdiv(k, 128)]
+  runtime::cuda::DevicePtr scale_b = 0;  // f32 [cdiv(n, 128), cdiv(k, 128)]
+  reference::EinsumNumerics ours = {};
+  reference::EinsumNumerics theirs = {};
+  bool exact = false;      // every sum is exact: only C's rounding is allowed for
+  std::uint64_t seed = 0;  // of the sample
+};
+
+struct ProductCheck {
+  reference::Comparison sums;   // the sample, or all of C, against fp64
+  reference::Comparison whole;  // all of C: finite, and against the vendor's when that is there
+};
+
+class BenchDevice {
+ public:
+  // `gpu` must outlive it. Errors: no NVRTC; what the driver says.
+  static Result<BenchDevice> open(runtime::Gpu& gpu);
+
+  // Standard normal values; integers whose sums of k products are exact. Nothing waits. Errors:
+  // what the driver says.
+  [[nodiscard]] Result<void> fill_normal(runtime::DeviceBuffer& to, DType dtype,
+                                         std::uint64_t seed);
+  [[nodiscard]] Result<void> fill_integers(runtime::DeviceBuffer& to, DType dtype, std::int64_t k,
+                                           std::uint64_t seed);
+  // f32 from 1/2 to 2; exact: 1 and 2 alone.
+  [[nodiscard]] Result<void> fill_scales(runtime::DeviceBuffer& to, bool exact, std::uint64_t seed);
+  // Legal 2:4 metadata in bytes (kiln/sparse.h), and the dense matrix of packed elements.
+  [[nodiscard]] Result<void> fill_metadata(runtime::DeviceBuffer& to, std::uint64_t seed);
+  [[nodiscard]] Result<void> expand(const runtime::DeviceBuffer& packed,
+                                    const runtime::DeviceBuffer& metadata,
+                                    runtime::DeviceBuffer& dense, DType dtype);
+
+  // Waits. The first element outside has its coordinates and values. Errors: what the driver says.
+  [[nodiscard]] Result<ProductCheck> check(const CheckRequest& request);
+
+ private:
+  BenchDevice(runtime::Gpu& gpu, runtime::DeviceModule module)
+      : gpu_(&gpu), module_(std::move(module)) {}
+  template <class... Values>
+  Result<void> start(const char* kernel, std::int64_t threads, Values... values);
+  template <class Start>
+  Result<bench::Report> reported(Start&& start);
+  Result<reference::Comparison> against_fp64(const CheckRequest& request,
+                                             const bench::Product& product);
+  Result<reference::Comparison> part_against_fp64(const CheckRequest& request,
+                                                  const bench::Product& product,
+                                                  const bench::Part& part);
+  Result<reference::Comparison> against_vendor(const CheckRequest& request,
+                                               const bench::Product& product);
+
+  runtime::Gpu* gpu_;
+  runtime::DeviceModule module_;
+};
+
+}  // namespace kiln::driver

@@ -1,0 +1,121 @@
+#include "driver/bench_file.h"
+
+#include "driver/bench_machine.h"
+#include "driver/bind.h"
+#include "driver/expect.h"
+#include "driver/machine.h"
+#include "sema/coverage.h"
+
+namespace kiln::driver {
+
+// Overwrites the line before; nothing when nobody watches.
+void FileBench::progress(const std::string& text) const {
+  if (console.progress) console.err << "\r\x1b[K" << text << std::flush;
+}
+
+Stage<void> FileBench::bind_problem(const std::vector<Assignment>& shapes, std::string text) {
+  BindOptions how;
+  how.shapes = shapes;
+  how.seed = options.seed;
+  how.memory_bytes_max = memory_bytes();
+  how.use = Use::kBench;
+  auto arguments = bind(function(), std::move(how), program.diags);
+  if (!arguments) return Unexpected{Exit::kUsage};
+  if (!check_entry(function(), *arguments, program.diags)) return Unexpected{Exit::kWrong};
+  sema::check_coverage(program.tile.functions[kernel], arguments->vars, program.diags);
+  FileProblem& problem = problems.emplace_back();
+  problem.shape = std::move(text);
+  problem.arguments = std::move(*arguments);
+  problem.tensors = named_tensors(function(), problem.arguments, problem.returned);
+  const bool fits = reference::check(einsum, problem.tensors, program.diags).has_value() &&
+                    check_output(function(), einsum, problem.tensors, program.diags).has_value();
+  if (!fits) return Unexpected{Exit::kUsage};
+  problem.product = matrix_product(einsum, problem.tensors);
+  return {};
+}
+
+namespace {
+
+// All mistakes of the command line are found here, before any GPU is needed.
+Stage<void> prepare(FileBench& bench) {
+  const auto kernel = choose_kernel(bench.program, bench.options.program.file, bench.options.kernel,
+                                    bench.program.diags);
+  if (!kernel) return Unexpected{Exit::kUsage};
+  bench.kernel = *kernel;
+  if (bench.options.expect.empty()) {
+    bench.program.diags.report<diag::OptionForm>({}, "--expect", "", "`c[m,n] = a[m,k] * b[n,k]`")
+        .help(
+            "it says what the kernel computes: results are checked by it, and the baseline is "
+            "found by it")
+        .emit();
+    return Unexpected{Exit::kUsage};
+  }
+  auto einsum =
+      reference::parse_einsum(bench.options.expect, bench.program.sources, bench.program.diags);
+  if (!einsum) return Unexpected{Exit::kUsage};
+  bench.einsum = std::move(*einsum);
+  std::vector<std::string> texts = bench.options.shapes;
+  if (texts.empty()) texts.emplace_back();  // reports what is missing
+  for (const std::string& text : texts) {
+    std::vector<Assignment> shapes;
+    if (!text.empty()) {
+      auto parsed =
+          parse_assignments("--shape", {text}, ListForm::kCommaSeparated, bench.program.diags);
+      if (!parsed) return Unexpected{Exit::kUsage};
+      shapes = std::move(*parsed);
+    }
+    const auto bound = bench.bind_problem(shapes, text);
+    if (!bound) return bound;
+  }
+  return {};
+}
+
+Result<FileDevice> open_device(const FileBench& bench) {
+  auto gpu = runtime::Gpu::open();
+  if (!gpu) return Unexpected{Error{"no GPU that kiln can use", {}, gpu.error().text()}};
+  bench.progress("compiling");
+  const auto loads =
+      runtime::measure_loads(*gpu, bench.program.decided, bench.function(), bench.program.sources);
+  if (!loads) return Unexpected{loads.error()};
+  auto kernels =
+      runtime::load_kernels(*gpu, bench.program.decided, bench.function(), bench.program.sources);
+  bench.progress("");
+  if (!kernels) return Unexpected{kernels.error()};
+  return FileDevice{.gpu = std::move(*gpu), .kernels = std::move(*kernels), .loads = *loads};
+}
+
+Exit run_all(FileBench& bench) {
+  auto device = open_device(bench);
+  if (!device) return environment_failed(bench.console, device.error()).error;
+  const std::string& path = bench.options.json;
+  for (FileProblem& problem : bench.problems) {
+    // Before each measurement, so that a file that cannot be written costs none.
+    auto written = path.empty() ? Result<void>() : append_to_file(path, "");
+    if (!written) return environment_failed(bench.console, written.error()).error;
+    const auto row = run_problem(*device, bench, problem);
+    bench.progress("");
+    if (!row) return environment_failed(bench.console, row.error()).error;
+    for (ir::Arguments::Value& value : problem.arguments.params) value.tensor.bytes = {};
+    if (!*row) continue;
+    bench.console.out << to_text(**row) << std::flush;
+    if (!path.empty()) written = append_to_file(path, to_json(**row));
+    if (!written) return environment_failed(bench.console, written.error()).error;
+  }
+  return bench.program.diags.has_errors() ? Exit::kWrong : Exit::kFine;
+}
+
+}  // namespace
+
+Exit bench_file(const BenchOptions& options, Console& console) {
+  Program program;
+  Exit exit = compile(options.program, {}, program, console);
+  if (exit == Exit::kFine) {
+    FileBench bench{.options = options, .program = program, .console = console};
+    const auto prepared = prepare(bench);
+    exit = prepared ? run_all(bench) : prepared.error();
+  }
+  show_briefly(console, program.diags, program.sources);
+  return exit;
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,99 @@
+// What the kernels of bench_kernels.cuh take: the same structs on the host and on the GPU.
+#pragma once
+
+namespace kiln::bench {
+
+using Index = long long;
+using Word = unsigned long long;
+constexpr long long kInfinity = 0x7ff0000000000000LL;  // as the bits of a double
+
+// How an element is stored: sign, exponent, mantissa. Its value is the f32 with the bits moved up
+// to f32's mantissa, times `up`: that brings the smaller exponent range to f32's, subnormals
+// included.
+struct Format {
+  int bytes;
+  int shift;            // 23 - bits of the mantissa
+  float up;             // 2^(127 - bias)
+  unsigned not_finite;  // magnitudes from here on are infinity or NaN
+};
+
+// A matrix [outer, k] as a factor: element (i, j) at i * outer_step + j * k_step. `scales` (none:
+// 0) has a factor for each block of scale_outer x scale_k elements, in rows of scale_row.
+struct Factor {
+  const void* data;
+  Format format;
+  Index outer_step;
+  Index k_step;
+  const float* scales;
+  Index scale_outer;
+  Index scale_k;
+  Index scale_row;
+};
+
+// How far a sum may be from its value: relative * (sum of magnitudes) + floor, and then it is
+// rounded to the type of C. No sum comes near the largest value of that type: inputs are standard
+// normal, or small integers.
+struct Bound {
+  double relative;
+  double floor;
+  double roundoff;
+  double smallest;  // half of the least positive value
+};
+
+// What was found; all of it is added to.
+struct Report {
+  Word elements;
+  Word outside;
+  Word first;       // the least index of an element outside: row * n + column of C
+  Word worst_bits;  // the largest error over its bound, as the bits of a double
+  double expected;  // these three when the kernel was asked for one element
+  double bound;
+  double actual;
+};
+
+// scale * sum over k of a * b, and how far off our machine may be.
+struct Product {
+  Factor a;
+  Factor b;
+  Index depth;
+  double scale;
+  Bound bound;
+};
+
+struct Output {
+  const void* data;
+  Format format;
+};
+
+// A part of C: rows rows[0 .. row_count), or from `row_begin` on when rows is 0, by the columns
+// from column_begin on. Element (row, column) of C is at row * row_step + column * column_step: for
+// chosen columns of all rows the factors change places.
+struct Part {
+  const Index* rows;
+  Index row_begin;
+  Index row_count;
+  Index column_begin;
+  Index column_count;
+  Index row_step;
+  Index column_step;
+};
+
+// Elements first .. first + count of C, which has rows of n.
+struct Stretch {
+  Index n;
+  Index first;
+  Index count;
+};
+
+// Another machine's C, or 0; the lengths of the factors' rows, and what their products are scaled
+// by.
+struct Other {
+  const void* data;
+  const double* a_norms;
+  const double* b_norms;
+  double scale;
+  Bound ours;
+  Bound theirs;
+};
+
+}  // namespace kiln::bench

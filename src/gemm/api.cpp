@@ -1,0 +1,203 @@
+// The functions of kiln/gemm.h, over the registry of plans.
+#define KILN_GEMM_C_ONLY
+#include "kiln/gemm.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "gemm/registry.h"
+#include "support/format.h"
+
+namespace {
+
+using kiln::DType;
+using kiln::Error;
+using kiln::format;
+using kiln::Result;
+using kiln::Unexpected;
+using kiln::gemm::Failure;
+using kiln::gemm::FailureKind;
+using kiln::gemm::Operands;
+using kiln::gemm::Plan;
+using kiln::gemm::Problem;
+using kiln::runtime::cuda::DevicePtr;
+
+constexpr int kUsualAlignment = 16;
+
+thread_local std::string last_error;
+
+kiln_status fail(kiln_status status, std::string text) {
+  last_error = std::move(text);
+  return status;
+}
+
+kiln_status fail(const Failure& failure) {
+  const std::pair<FailureKind, kiln_status> statuses[] = {
+      {FailureKind::kInvalid, KILN_INVALID},
+      {FailureKind::kUnsupported, KILN_UNSUPPORTED},
+      {FailureKind::kNoGpu, KILN_NO_GPU},
+      {FailureKind::kNoCompiler, KILN_NO_COMPILER},
+      {FailureKind::kDevice, KILN_DEVICE}};
+  const auto* found =
+      std::ranges::find(statuses, failure.kind, &std::pair<FailureKind, kiln_status>::first);
+  return fail(found->second, failure.error.text());
+}
+
+const DType* dtype_of(kiln_type type) {
+  static constexpr std::pair<kiln_type, DType> kTypes[] = {
+      {KILN_BF16, DType::kBF16}, {KILN_F16, DType::kF16},   {KILN_F32, DType::kF32},
+      {KILN_TF32, DType::kTF32}, {KILN_E4M3, DType::kE4M3}, {KILN_E5M2, DType::kE5M2},
+      {KILN_S8, DType::kS8},     {KILN_S32, DType::kS32}};
+  for (const auto& [each, dtype] : kTypes) {
+    if (each == type) return &dtype;
+  }
+  return nullptr;
+}
+
+constexpr std::uint32_t kAllFlags = 2 * KILN_GEMM_BATCH_INVARIANT - 1;
+
+Unexpected<Failure> invalid(std::string reason) {
+  return Unexpected{
+      Failure{FailureKind::kInvalid, Error{"not a matrix product:", {}, std::move(reason)}}};
+}
+
+Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
+  if (given == nullptr) return invalid("the problem is null");
+  const DType* a = dtype_of(given->type_a);
+  const DType* b = dtype_of(given->type_b);
+  const DType* c = dtype_of(given->type_c);
+  if (a == nullptr || b == nullptr || c == nullptr) {
+    return invalid(format("types {}, {} and {} of A, B and C: one is none of kiln_type",
+                          static_cast<int>(given->type_a), static_cast<int>(given->type_b),
+                          static_cast<int>(given->type_c)));
+  }
+  if ((given->flags & ~kAllFlags) != 0) return invalid(format("unknown flags {:#x}", given->flags));
+  if (given->activation < KILN_NO_ACTIVATION || given->activation > KILN_SILU) {
+    return invalid(format("activation {} is none", static_cast<int>(given->activation)));
+  }
+  const auto has = [&](std::uint32_t flag) { return (given->flags & flag) != 0; };
+  return Problem{.m = given->m,
+                 .n = given->n,
+                 .k = given->k,
+                 .a = *a,
+                 .b = *b,
+                 .c = *c,
+                 .a_along_k = !has(KILN_GEMM_A_ALONG_M),
+                 .b_along_k = !has(KILN_GEMM_B_ALONG_N),
+                 .block_scales = has(KILN_GEMM_BLOCK_SCALES),
+                 .a_spacing = {given->lda, given->stride_a},
+                 .b_spacing = {given->ldb, given->stride_b},
+                 .c_spacing = {given->ldc, given->stride_c},
+                 .residual_spacing = {given->ldr, given->stride_r},
+                 .batch = given->batch == 0 ? 1 : given->batch,
+                 .epilogue = {.has_alpha = has(KILN_GEMM_ALPHA),
+                              .has_beta = has(KILN_GEMM_BETA),
+                              .has_bias = has(KILN_GEMM_BIAS),
+                              .has_residual = has(KILN_GEMM_RESIDUAL),
+                              .activation = static_cast<kiln::gemm::Activation>(given->activation)},
+                 .batch_invariant = has(KILN_GEMM_BATCH_INVARIANT),
+                 .alignment = given->alignment == 0 ? kUsualAlignment : given->alignment};
+}
+
+DevicePtr address_of(const void* pointer) {
+  return static_cast<DevicePtr>(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
+Operands operands_of(const kiln_gemm_operands& given, const Problem& problem) {
+  Operands out{.a = address_of(given.a), .b = address_of(given.b), .c = address_of(given.c)};
+  const kiln::gemm::Epilogue& epilogue = problem.epilogue;
+  if (epilogue.has_bias) out.bias = address_of(given.bias);
+  if (epilogue.has_residual) out.residual = address_of(given.residual);
+  if (problem.block_scales) out.a_scale = address_of(given.a_scale);
+  if (problem.block_scales) out.b_scale = address_of(given.b_scale);
+  if (epilogue.has_alpha) out.alpha = static_cast<double>(given.alpha);
+  if (epilogue.has_beta) out.beta = static_cast<double>(given.beta);
+  return out;
+}
+
+// The largest power of two that divides all addresses, up to what the problem says.
+int alignment_of(const Operands& operands, int most) {
+  if (most <= 0 || !std::has_single_bit(static_cast<unsigned>(most))) return most;  // refused later
+  const auto together = operands.a | operands.b | operands.c | operands.bias | operands.residual |
+                        operands.a_scale | operands.b_scale | static_cast<unsigned>(most);
+  return 1 << std::countr_zero(together);
+}
+
+// A missing operand, in words; empty when all are there.
+std::string missing(const Operands& operands, const Problem& problem) {
+  if (operands.a == 0) return "A is null";
+  if (operands.b == 0) return "B is null";
+  if (operands.c == 0) return "C is null";
+  if (problem.epilogue.has_bias && operands.bias == 0) return "the bias is null";
+  if (problem.epilogue.has_residual && operands.residual == 0) return "the residual is null";
+  if (problem.block_scales && (operands.a_scale == 0 || operands.b_scale == 0)) {
+    return "a pointer to scale factors is null";
+  }
+  return {};
+}
+
+// The plan of a problem that may have to be compiled, which a captured stream does not stand.
+Result<const Plan*, Failure> ready_plan(const Problem& problem, kiln::runtime::cuda::Stream stream,
+                                        bool& captured) {
+  kiln::gemm::Registry& plans = kiln::gemm::registry();
+  auto found = plans.find(problem);
+  if (!found || *found != nullptr) return found;
+  const auto capturing = plans.is_capturing(stream);
+  captured = capturing && *capturing;
+  return captured ? found : plans.plan(problem);
+}
+
+}  // namespace
+
+extern "C" {
+
+kiln_status kiln_gemm_prepare(const kiln_gemm_problem* problem, size_t* workspace_bytes) {
+  const auto whole = problem_of(problem);
+  if (!whole) return fail(whole.error());
+  const auto plan = kiln::gemm::registry().plan(*whole);
+  if (!plan) return fail(plan.error());
+  if (workspace_bytes != nullptr) *workspace_bytes = (*plan)->workspace_bytes();
+  return KILN_OK;
+}
+
+kiln_status kiln_gemm_workspace(const kiln_gemm_problem* problem, size_t* bytes) {
+  if (bytes == nullptr) return fail(KILN_INVALID, "the result of kiln_gemm_workspace is null");
+  return kiln_gemm_prepare(problem, bytes);
+}
+
+kiln_status kiln_gemm(const kiln_gemm_problem* problem, const kiln_gemm_operands* operands,
+                      void* workspace, size_t workspace_bytes, void* cuda_stream) {
+  auto whole = problem_of(problem);
+  if (!whole) return fail(whole.error());
+  if (operands == nullptr) return fail(KILN_INVALID, "the operands are null");
+  const Operands given = operands_of(*operands, *whole);
+  if (std::string text = missing(given, *whole); !text.empty()) return fail(KILN_INVALID, text);
+  whole->alignment = alignment_of(given, whole->alignment);
+  const auto stream = static_cast<kiln::runtime::cuda::Stream>(cuda_stream);
+  bool captured = false;
+  const auto plan = ready_plan(*whole, stream, captured);
+  if (!plan) return fail(plan.error());
+  if (captured) {
+    return fail(KILN_NOT_PREPARED,
+                format("{} was not prepared before its stream was captured", text(*whole)));
+  }
+  const DevicePtr space = address_of(workspace);
+  std::string mistake = kiln::gemm::workspace_mistake((*plan)->recipe(), space, workspace_bytes);
+  if (!mistake.empty()) return fail(KILN_WORKSPACE, std::move(mistake));
+  const auto started = (*plan)->start(given, space, stream);
+  return started ? KILN_OK : fail(KILN_DEVICE, started.error().text());
+}
+
+const char* kiln_gemm_kernel(const kiln_gemm_problem* problem, kiln_status* status) {
+  const auto whole = problem_of(problem);
+  const auto plan = whole ? kiln::gemm::registry().plan(*whole)
+                          : Result<const Plan*, Failure>(Unexpected{whole.error()});
+  const kiln_status code = plan ? KILN_OK : fail(plan.error());
+  if (status != nullptr) *status = code;
+  return plan ? (*plan)->kernel_text().c_str() : nullptr;
+}
+
+const char* kiln_last_error(void) { return last_error.c_str(); }
+
+}  // extern "C"

@@ -1,0 +1,182 @@
+// Which kernel serves what: every candidate compiles, choices follow the model, and nothing depends
+// on m where it must not.
+#include "gemm/choice.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "gemm/kernel_row.h"
+#include "gemm/model.h"
+#include "gemm/program.h"
+#include "gemm/recipe.h"
+
+namespace kiln::gemm {
+namespace {
+
+const target::Arch& hopper() { return *target::find_arch("sm_90a"); }
+
+std::string define(const Choice& choice, const std::string& name) {
+  for (const auto& [each, value] : choice.defines) {
+    if (each == name) return value;
+  }
+  return "";
+}
+
+Choice chosen(const Problem& problem) {
+  const auto choice = choose(problem, hopper(), 132);
+  EXPECT_TRUE(choice) << choice.error().text();
+  return choice ? *choice : Choice{};
+}
+
+std::string refusal(const Problem& problem, const target::Arch& arch = hopper()) {
+  const auto choice = choose(problem, arch, 132);
+  return choice ? text(*choice) : choice.error().reason;
+}
+
+// Every tiling of the row, with and without parts, for one problem.
+void expect_tilings_compile(const KernelRow& row, const Problem& problem) {
+  for (const Tiling& tiling : row.tilings) {
+    if (size_bytes(problem.c) > tiling.c_bytes_max) continue;
+    for (const int splits : {row.splits.front(), row.splits.back()}) {
+      Choice choice{.kernel = std::string(row.name), .defines = tiling_defines(tiling, splits)};
+      for (auto& each : problem_defines(row, problem, 132)) choice.defines.push_back(each);
+      const auto program = compile(choice, hopper());
+      ASSERT_TRUE(program) << program.error().text();
+      const auto recipe = make_recipe(**program, problem, hopper());
+      EXPECT_TRUE(recipe) << recipe.error().text();
+    }
+  }
+}
+
+TEST(ChoiceTest, EveryTilingOfEveryRowCompilesForEveryType) {
+  for (const KernelRow& row : kernel_rows()) {
+    for (const TypeRow& types : row.types) {
+      for (const DType c : types.c) {
+        Problem problem{.m = 1024, .n = 1024, .k = 8192, .a = types.ab, .b = types.ab, .c = c};
+        problem.block_scales = row.block_scales;
+        expect_tilings_compile(row, *normalised(problem));
+      }
+    }
+  }
+}
+
+TEST(ChoiceTest, LargeProductsTakeLargeTilesAndFewTilesSmallOnes) {
+  const Choice large = chosen({.m = 8192, .n = 8192, .k = 8192});
+  EXPECT_EQ(text(large),
+            "gemm_sm90 -D BLOCKS=132 -D DTYPE=bf16 -D OUT=bf16 -D STAGES=4 -D TILE_N=256 "
+            "-D WARPGROUPS=2");
+  const Choice few = chosen({.m = 16, .n = 2112, .k = 7168});
+  EXPECT_EQ(few.kernel, "gemm_skinny_sm90");
+  EXPECT_EQ(define(few, "TILE_M"), "16");
+  EXPECT_GT(std::atoi(define(few, "SPLITS").c_str()), 1);
+}
+
+TEST(ChoiceTest, TypesFollowTheProblem) {
+  Problem problem{.m = 8192, .n = 8192, .k = 8192};
+  problem.a = problem.b = DType::kF16;
+  problem.c = DType::kF32;
+  Choice choice = chosen(problem);
+  EXPECT_EQ(define(choice, "DTYPE"), "f16");
+  EXPECT_EQ(define(choice, "OUT"), "f32");
+  EXPECT_EQ(define(choice, "STAGES"), "3");  // the tile of C leaves less room
+  EXPECT_EQ(define(choice, "ACC"), "");
+  problem.a = problem.b = DType::kS8;
+  problem.c = DType::kS32;
+  EXPECT_EQ(define(chosen(problem), "ACC"), "s32");
+}
+
+TEST(ChoiceTest, ScaleFactorsHaveAKernelOfTheirOwn) {
+  Problem problem{.m = 4096, .n = 7168, .k = 16384};
+  problem.a = problem.b = DType::kE4M3;
+  problem.block_scales = true;
+  EXPECT_EQ(chosen(problem).kernel, "gemm_block_scaled_sm90");
+  problem.m = 4095;
+  EXPECT_NE(refusal(problem).find("gemm_block_scaled_sm90: m is no multiple of 4"),
+            std::string::npos);
+}
+
+// Parts are added up by a launch that knows no gaps.
+TEST(ChoiceTest, RowsWithGapsAreNotSplit) {
+  Problem problem{.m = 16, .n = 2112, .k = 7168};
+  problem.c_spacing.row = 2176;
+  EXPECT_EQ(define(chosen(problem), "SPLITS"), "");
+}
+
+TEST(ChoiceTest, BatchInvariantChoicesDoNotDependOnM) {
+  std::set<std::string> choices;
+  std::set<std::string> free_choices;
+  for (std::int64_t m = 1; m <= 16384; m = m * 2 + 1) {
+    Problem problem{.m = m, .n = 7168, .k = 2048};
+    free_choices.insert(text(chosen(problem)));
+    problem.batch_invariant = true;
+    choices.insert(text(chosen(problem)));
+  }
+  EXPECT_EQ(choices.size(), 1U);
+  EXPECT_GT(free_choices.size(), 1U);
+}
+
+TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
+  const auto expect_reason = [](const Problem& problem, const std::string& reason) {
+    const std::string whole = "gemm_sm90: " + reason + "; gemm_skinny_sm90: " + reason + ";";
+    EXPECT_EQ(refusal(problem).substr(0, whole.size()), whole);
+  };
+  Problem problem{.m = 256, .n = 256, .k = 256};
+  problem.a = DType::kF64;
+  expect_reason(problem, "other element types");
+  expect_reason({.m = 256, .n = 256, .k = 255}, "A steps by 510 bytes, it needs multiples of 16");
+  problem = {.m = 256, .n = 256, .k = 256};
+  problem.c_spacing.row = 260;
+  expect_reason(problem, "C steps by 520 bytes, it needs multiples of 16");
+  expect_reason({.m = 256, .n = 256, .k = 256, .alignment = 8},
+                "operands lie at multiples of 8 bytes, it needs 16");
+  problem = {.m = 256, .n = 256, .k = 256};
+  problem.epilogue.has_bias = true;
+  expect_reason(problem, "no epilogue");
+  EXPECT_EQ(refusal({.m = 256, .n = 256, .k = 256}, *target::find_arch("sm_80")),
+            "gemm_sm90: not for sm_80; gemm_skinny_sm90: not for sm_80; "
+            "gemm_block_scaled_sm90: not for sm_80");
+}
+
+TEST(ChoiceTest, ProblemsThatAreNone) {
+  EXPECT_EQ(refusal({.m = 0, .n = 256, .k = 256}), "extents lie between 1 and 2147483647");
+  Problem problem{.m = 256, .n = 256, .k = 256};
+  problem.b_spacing.row = 255;
+  EXPECT_EQ(refusal(problem), "256 rows of B have 256 elements and lie 255 apart");
+  problem = {.m = 256, .n = 256, .k = 256, .batch = 2};
+  problem.c_spacing.batch = 256 * 256 - 8;
+  EXPECT_EQ(refusal(problem), "2 matrices C of 65536 elements lie 65528 apart");
+  EXPECT_EQ(refusal({.m = 256, .n = 256, .k = 256, .alignment = 12}), "an alignment of 12 bytes");
+}
+
+TEST(ModelTest, SplittingPaysOnlyWhereTilesAreFew) {
+  const Tiling tiling{.m = 128, .n = 128, .k_bytes = 128};
+  const auto seconds = [&](const Problem& problem, int splits) {
+    return modelled_seconds(problem, {tiling, splits}, hopper(), 132);
+  };
+  const Problem few{.m = 128, .n = 512, .k = 16384};
+  const Problem many{.m = 8192, .n = 8192, .k = 4096};
+  EXPECT_LT(seconds(few, 8), seconds(few, 1));
+  EXPECT_GT(seconds(many, 8), seconds(many, 1));
+}
+
+TEST(ModelTest, EveryPartHasAStep) {
+  const Tiling tiling{.m = 128, .n = 128, .k_bytes = 128};
+  const Problem problem{.m = 128, .n = 128, .k = 5 * 64};
+  EXPECT_TRUE(splits_evenly(problem, tiling, 1));
+  EXPECT_TRUE(splits_evenly(problem, tiling, 3));   // 2, 2 and 1 steps
+  EXPECT_FALSE(splits_evenly(problem, tiling, 4));  // 2, 2, 1 and none
+  EXPECT_TRUE(splits_evenly(problem, tiling, 5));
+}
+
+TEST(ModelTest, NoProductIsFasterThanMemoryOrTheMatrixUnits) {
+  const Cut cut{.tiling = {.m = 128, .n = 256, .k_bytes = 128}};
+  const double compute = modelled_seconds({.m = 8192, .n = 8192, .k = 8192}, cut, hopper(), 132);
+  EXPECT_GT(compute, 2.0 * 8192 * 8192 * 8192 / 989e12);
+  const double memory = modelled_seconds({.m = 16, .n = 65536, .k = 8192}, cut, hopper(), 132);
+  EXPECT_GT(memory, 65536.0 * 8192 * 2 / 4.8e12);
+}
+
+}  // namespace
+}  // namespace kiln::gemm

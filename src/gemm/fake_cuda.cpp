@@ -1,0 +1,94 @@
+#include "gemm/fake_cuda.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#define FAKE extern "C" __attribute__((visibility("default"))) int
+
+namespace {
+
+FakeCuda state;
+int primary_context;
+thread_local void* current;
+thread_local void* below;  // what was current before a push
+
+constexpr int kInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) FakeCuda* fake_cuda() { return &state; }
+
+FAKE cuInit(unsigned) { return 0; }
+FAKE cuDriverGetVersion(int* version) { return *version = 13000, 0; }
+FAKE cuDeviceGetCount(int* count) { return *count = 1, 0; }
+FAKE cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 0 ? 0 : 101; }
+FAKE cuDeviceGetName(char* name, int, int) { return std::strcpy(name, "a GPU of paper"), 0; }
+FAKE cuDeviceGetAttribute(int* value, int which, int) {
+  constexpr int kMultiprocessors = 16;
+  constexpr int kMajor = 75;
+  *value = which == kMultiprocessors ? 132 : which == kMajor ? 9 : 0;
+  return 0;
+}
+FAKE cuDevicePrimaryCtxRetain(void** context, int) { return *context = &primary_context, 0; }
+FAKE cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+FAKE cuCtxSetCurrent(void* context) { return current = context, 0; }
+FAKE cuCtxGetCurrent(void** context) { return *context = current, 0; }
+FAKE cuCtxGetDevice(int* device) { return *device = 0, current == nullptr ? kInvalidContext : 0; }
+FAKE cuCtxPushCurrent_v2(void* context) {
+  below = current;
+  current = context;
+  ++state.pushes;
+  ++state.contexts_held;
+  return 0;
+}
+FAKE cuCtxPopCurrent_v2(void** context) {
+  *context = current;
+  current = below;
+  --state.contexts_held;
+  return 0;
+}
+FAKE cuCtxSynchronize() { return ++state.synchronisations, 0; }
+FAKE cuStreamIsCapturing(void*, int* status) { return *status = state.capturing ? 1 : 0, 0; }
+FAKE cuMemAlloc_v2(unsigned long long* pointer, std::size_t bytes) {
+  ++state.allocations;
+  return *pointer = reinterpret_cast<std::uintptr_t>(std::malloc(bytes)), 0;
+}
+FAKE cuMemFree_v2(unsigned long long pointer) {
+  return std::free(reinterpret_cast<void*>(pointer)), 0;
+}
+FAKE cuMemcpyHtoD_v2(unsigned long long, const void*, std::size_t) { return 0; }
+FAKE cuMemcpyDtoH_v2(void*, unsigned long long, std::size_t) { return 0; }
+FAKE cuMemsetD8_v2(unsigned long long, unsigned char, std::size_t) { return 0; }
+FAKE cuModuleLoadData(void** module, const void*) {
+  ++state.modules;
+  return *module = &state, current == nullptr ? kInvalidContext : 0;
+}
+FAKE cuModuleUnload(void*) { return 0; }
+FAKE cuModuleGetFunction(void** function, void*, const char*) { return *function = &state, 0; }
+FAKE cuFuncSetAttribute(void*, int, int) { return 0; }
+FAKE cuLaunchKernel(void*, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned,
+                    unsigned, void* stream, void** parameters, void**) {
+  if (current == nullptr) return kInvalidContext;
+  ++state.launches;
+  if (auto* show = state.on_launch.load()) show({{x, y, z}, threads, stream, parameters});
+  return state.launch_status;
+}
+FAKE cuEventCreate(void** event, unsigned) { return *event = &state, 0; }
+FAKE cuEventDestroy_v2(void*) { return 0; }
+FAKE cuEventRecord(void*, void*) { return 0; }
+FAKE cuEventSynchronize(void*) { return ++state.synchronisations, 0; }
+FAKE cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 1, 0; }
+FAKE cuGetErrorName(int, const char** name) { return *name = "CUDA_ERROR_OF_PAPER", 0; }
+FAKE cuGetErrorString(int, const char** text) { return *text = "as the test asked", 0; }
+FAKE cuTensorMapEncodeTiled(void* map, int, unsigned, unsigned long long address,
+                            const std::uint64_t*, const std::uint64_t*, const std::uint32_t*,
+                            const std::uint32_t*, int, int, int, int) {
+  ++state.maps;
+  return std::memcpy(map, &address, sizeof address), 0;
+}
+// The compiler looks for a debugger through it.
+FAKE cuGetExportTable(const void** table, const void*) {
+  constexpr int kNotFound = 500;
+  return *table = nullptr, kNotFound;
+}

@@ -1,0 +1,28 @@
+// A CUDA driver for tests that computes nothing: it answers like one H200, counts what it is asked
+// for and shows each launch. Built as libcuda.so.1, beside the test that opens it.
+#pragma once
+
+#include <atomic>
+
+struct FakeLaunch {
+  unsigned grid[3];
+  unsigned threads;
+  void* stream;
+  void** parameters;
+};
+
+struct FakeCuda {
+  std::atomic<int> allocations;
+  std::atomic<int> synchronisations;
+  std::atomic<int> modules;  // loaded
+  std::atomic<int> maps;     // encoded; the first 8 bytes of a map are its address
+  std::atomic<int> launches;
+  std::atomic<int> pushes;         // of contexts
+  std::atomic<int> contexts_held;  // by threads that pushed one
+  std::atomic<bool> capturing;
+  std::atomic<int> launch_status;  // what a launch returns
+  // Called for each launch, in its thread.
+  std::atomic<void (*)(const FakeLaunch&)> on_launch;
+};
+
+extern "C" FakeCuda* fake_cuda();

@@ -1,0 +1,191 @@
+#include "gemm/kernel_row.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "support/format.h"
+
+namespace kiln::gemm {
+
+namespace {
+
+constexpr DType kFromBf16[] = {DType::kBF16, DType::kF32};
+constexpr DType kFromF16[] = {DType::kF16, DType::kF32};
+constexpr DType kFromF8[] = {DType::kBF16, DType::kF16, DType::kF32};
+constexpr DType kF32Only[] = {DType::kF32};
+constexpr DType kS32Only[] = {DType::kS32};
+constexpr TypeRow kEightBitFloats[] = {
+    {DType::kE4M3, DType::kF32, kFromF8},
+    {DType::kE5M2, DType::kF32, kFromF8},
+};
+constexpr TypeRow kAllTypes[] = {
+    {DType::kBF16, DType::kF32, kFromBf16}, {DType::kF16, DType::kF32, kFromF16},
+    {DType::kE4M3, DType::kF32, kFromF8},   {DType::kE5M2, DType::kF32, kFromF8},
+    {DType::kTF32, DType::kF32, kF32Only},  {DType::kS8, DType::kS32, kS32Only},
+};
+
+// As deep a ring as shared memory holds beside the tile of C.
+constexpr Tiling kLargeTilings[] = {
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=4", 2},
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3"},
+    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4"},
+    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=5"},
+    {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4"},
+    {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
+};
+// Two blocks fit onto a multiprocessor.
+constexpr Tiling kSkinnyTilings[] = {
+    {16, 64, 256, "TILE_M=16 STAGES=5"},
+    {32, 64, 256, "TILE_M=32 STAGES=4"},
+    {64, 64, 256, "TILE_M=64 STAGES=3"},
+    {128, 64, 256, "TILE_M=128 STAGES=2"},
+};
+constexpr Tiling kScaledTilings[] = {
+    {128, 128, 128, "WARPGROUPS=2 STAGES=5", 2},
+    {128, 128, 128, "WARPGROUPS=2 STAGES=4"},
+};
+constexpr int kWhole[] = {1};
+constexpr int kSplits[] = {1, 2, 4, 8, 16};
+
+constexpr KernelRow kRows[] = {
+    {.name = "gemm_sm90",
+     .min_arch = 90,
+     .types = kAllTypes,
+     .tilings = kLargeTilings,
+     .splits = kWhole,
+     .alignment = 16,
+     .persistent = true},
+    {.name = "gemm_skinny_sm90",
+     .min_arch = 90,
+     .types = kAllTypes,
+     .tilings = kSkinnyTilings,
+     .splits = kSplits,
+     .alignment = 16},
+    {.name = "gemm_block_scaled_sm90",
+     .min_arch = 90,
+     .types = kEightBitFloats,
+     .tilings = kScaledTilings,
+     .splits = kWhole,
+     .alignment = 16,
+     .m_unit = 4,
+     .block_scales = true,
+     .persistent = true},
+};
+
+// What a kernel needs of one matrix: bytes between rows and matrices.
+std::string unaligned(const KernelRow& row, const char* name, DType dtype, const Spacing& spacing) {
+  for (const std::int64_t elements : {spacing.row, spacing.batch}) {
+    const std::int64_t bytes = elements * size_bytes(dtype);
+    if (bytes % row.alignment == 0) continue;
+    return format("{} steps by {} bytes, it needs multiples of {}", name, bytes, row.alignment);
+  }
+  return {};
+}
+
+std::string lacks_alignment(const KernelRow& row, const Problem& problem) {
+  if (problem.alignment < row.alignment) {
+    return format("operands lie at multiples of {} bytes, it needs {}", problem.alignment,
+                  row.alignment);
+  }
+  if (problem.batch_invariant && !problem.a_along_k && row.alignment > size_bytes(problem.a)) {
+    return format("m is the length of A's rows, whose alignment to {} bytes may not decide here",
+                  row.alignment);
+  }
+  struct Matrix {
+    const char* name;
+    DType dtype;
+    const Spacing& spacing;
+    std::int64_t cols;
+  };
+  const Matrix matrices[] = {
+      {"A", problem.a, problem.a_spacing, problem.a_along_k ? problem.k : problem.m},
+      {"B", problem.b, problem.b_spacing, problem.b_along_k ? problem.k : problem.n},
+      {"C", problem.c, problem.c_spacing, problem.n},
+      {"the residual", problem.c, problem.residual_spacing, problem.n}};
+  for (const Matrix& matrix : matrices) {
+    if (matrix.spacing == Spacing{}) continue;  // there is no such operand
+    // Kernels check their tensors' extents, whatever lies between the rows.
+    const Spacing dense = {.row = matrix.cols, .batch = 0};
+    for (const Spacing& spacing : {dense, matrix.spacing}) {
+      std::string reason = unaligned(row, matrix.name, matrix.dtype, spacing);
+      if (!reason.empty()) return reason;
+    }
+  }
+  return {};
+}
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return out;
+}
+
+// The row of the problem's types, or null.
+const TypeRow* types_of(const KernelRow& row, const Problem& problem) {
+  for (const TypeRow& types : row.types) {
+    if (types.ab != problem.a || types.ab != problem.b) continue;
+    if (std::ranges::find(types.c, problem.c) != types.c.end()) return &types;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::span<const KernelRow> kernel_rows() { return kRows; }
+
+const KernelRow* kernel_row(std::string_view name) {
+  const auto found = std::ranges::find(kRows, name, &KernelRow::name);
+  return found == std::end(kRows) ? nullptr : &*found;
+}
+
+std::string lacks(const KernelRow& row, int splits, const Problem& problem,
+                  const target::Arch& arch) {
+  if (arch.capability < row.min_arch) return format("not for {}", arch.name);
+  if (types_of(row, problem) == nullptr) return "other element types";
+  if (row.along_k && !(problem.a_along_k && problem.b_along_k)) return "operands not along k";
+  if (!row.epilogue && problem.epilogue != Epilogue{}) return "no epilogue";
+  if (row.block_scales != problem.block_scales) {
+    return row.block_scales ? "only with scale factors" : "no scale factors";
+  }
+  if (problem.m % row.m_unit != 0) return format("m is no multiple of {}", row.m_unit);
+  // Parts are added up by plain stores.
+  if (splits > 1 && problem.c_spacing.row != problem.n) return "rows of C have gaps";
+  return lacks_alignment(row, problem);
+}
+
+Defines problem_defines(const KernelRow& row, const Problem& problem, int multiprocessors) {
+  Defines out;
+  const auto add = [&](bool has, std::string name, std::string_view value) {
+    if (has) out.emplace_back(std::move(name), value);
+  };
+  const TypeRow* types = types_of(row, problem);
+  KILN_CHECK(types != nullptr, "{} for {}", row.name, text(problem));
+  add(true, "DTYPE", kiln::name(types->ab));
+  add(true, "OUT", kiln::name(problem.c));
+  add(types->sum != DType::kF32, "ACC", kiln::name(types->sum));
+  add(row.persistent, "BLOCKS", std::to_string(multiprocessors));
+  add(!row.along_k, "A_ALONG_K", problem.a_along_k ? "1" : "0");
+  add(!row.along_k, "B_ALONG_K", problem.b_along_k ? "1" : "0");
+  const Epilogue& epilogue = problem.epilogue;
+  add(epilogue.has_alpha, "ALPHA", "1");
+  add(epilogue.has_beta, "BETA", "1");
+  add(epilogue.has_bias, "BIAS", "1");
+  add(epilogue.has_residual, "RESIDUAL", "1");
+  add(epilogue.activation != Activation::kNone, upper(name(epilogue.activation)), "1");
+  return out;
+}
+
+Defines tiling_defines(const Tiling& tiling, int splits) {
+  Defines out;
+  std::string_view rest = tiling.defines;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(' '));
+    const std::size_t equal = one.find('=');
+    out.emplace_back(one.substr(0, equal), one.substr(equal + 1));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+  }
+  if (splits > 1) out.emplace_back("SPLITS", std::to_string(splits));
+  return out;
+}
+
+}  // namespace kiln::gemm

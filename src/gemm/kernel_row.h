@@ -1,0 +1,64 @@
+// The kernels there are: one row each. What a kernel can do and how it may be varied is data; a new
+// kernel is a file in kernels/ and a row here.
+//
+//   gemm_sm90: operands of one type along k; tiles of 128 x 256 with STAGES=4, of 64 x 128, ...
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "gemm/choice.h"
+
+namespace kiln::gemm {
+
+// Types that a kernel takes: A and B of one, C of any in the list. `sum` is the define ACC.
+struct TypeRow {
+  DType ab;
+  DType sum;
+  std::span<const DType> c;
+};
+
+// One way to cut C, and the defines for it: "TILE_N=256 STAGES=4".
+struct Tiling {
+  int m = 0;
+  int n = 0;
+  int k_bytes = 0;  // of a stage, along K
+  std::string_view defines = {};
+  int c_bytes_max = 4;  // of C's elements: larger ones do not fit into shared memory
+};
+
+struct KernelRow {
+  std::string_view name;
+  int min_arch;                    // capability
+  std::span<const TypeRow> types;  // any of them
+  std::span<const Tiling> tilings;
+  std::span<const int>
+      splits;                 // of K, as the define SPLITS; parts are added up by a further launch
+  int alignment;              // bytes: addresses and rows are multiples of it
+  int m_unit = 1;             // m is a multiple of it
+  bool along_k = true;        // both operands lie along k; else any, by A_ALONG_K and B_ALONG_K
+  bool epilogue = false;      // takes alpha, beta, bias, residual and activations, each by a define
+  bool block_scales = false;  // is for exactly these problems
+  bool persistent = false;    // define BLOCKS: as many blocks as multiprocessors
+};
+
+[[nodiscard]] std::span<const KernelRow> kernel_rows();
+
+// The row of this name, or null.
+[[nodiscard]] const KernelRow* kernel_row(std::string_view name);
+
+// Nothing when the kernel, with K in so many parts, computes the problem on the architecture; else
+// what it lacks: "A steps by 510 bytes, it needs multiples of 16".
+[[nodiscard]] std::string lacks(const KernelRow& row, int splits, const Problem& problem,
+                                const target::Arch& arch);
+
+// The defines that follow from the problem: DTYPE, OUT and ACC; BLOCKS; A_ALONG_K and B_ALONG_K, 0
+// or 1, of a kernel that takes both; of what the epilogue has, ALPHA, BETA, BIAS, RESIDUAL, RELU,
+// GELU and SILU.
+[[nodiscard]] Defines problem_defines(const KernelRow& row, const Problem& problem,
+                                      int multiprocessors);
+
+// Those of a tiling, and SPLITS unless it is 1.
+[[nodiscard]] Defines tiling_defines(const Tiling& tiling, int splits);
+
+}  // namespace kiln::gemm

@@ -1,0 +1,72 @@
+#include "gemm/model.h"
+
+#include <algorithm>
+
+namespace kiln::gemm {
+
+namespace {
+
+// Measured on an H200 by varying tiles of the dense kernel; other parts are near enough to rank by.
+constexpr double kCacheBytesPerCycle = 48;  // from the second-level cache, of one multiprocessor
+constexpr double kTileCycles = 2500;        // the ring fills, the tile of C leaves
+constexpr double kSplitCycles = 3000;       // a further launch that adds partial tiles up
+constexpr double kMemoryShare = 0.85;       // of the memory's rate on paper
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+double bytes_of(DType dtype, std::int64_t elements) {
+  return static_cast<double>(size_bytes(dtype)) * static_cast<double>(elements);
+}
+
+// Multiply-adds of one multiprocessor in a cycle: the row is for 16-bit elements, and the rate
+// doubles when they halve.
+double rate(const Problem& problem, const target::Arch& arch) {
+  return static_cast<double>(arch.mma_macs_per_sm_cycle) * 2 / size_bytes(problem.a);
+}
+
+// Elements along K of a stage.
+std::int64_t stage(const Problem& problem, const Tiling& tiling) {
+  return tiling.k_bytes / size_bytes(problem.a);
+}
+
+// Rows beyond the last are multiplied, but not loaded.
+double tile_cycles(const Problem& problem, const Cut& cut, const target::Arch& arch) {
+  const Tiling& tiling = cut.tiling;
+  const std::int64_t depth = stage(problem, tiling);
+  const std::int64_t steps = ceil_div(ceil_div(problem.k, depth), cut.splits);
+  const double products =
+      static_cast<double>(tiling.m) * tiling.n * static_cast<double>(depth) / rate(problem, arch);
+  const std::int64_t rows =
+      std::min<std::int64_t>(tiling.m, problem.m) + std::min<std::int64_t>(tiling.n, problem.n);
+  const double loads = bytes_of(problem.a, rows * depth) / kCacheBytesPerCycle;
+  return static_cast<double>(steps) * std::max(products, loads) + kTileCycles;
+}
+
+// Each operand once, and partial tiles there and back.
+double memory_seconds(const Problem& problem, const Cut& cut, const target::Arch& arch) {
+  const double partial = cut.splits > 1 ? 2.0 * cut.splits : 0;
+  const double bytes = bytes_of(problem.a, problem.m * problem.k) +
+                       bytes_of(problem.b, problem.n * problem.k) +
+                       bytes_of(problem.c, problem.m * problem.n) +
+                       partial * bytes_of(DType::kF32, problem.m * problem.n);
+  return static_cast<double>(problem.batch) * bytes / (arch.dram_gb_per_s * 1e9 * kMemoryShare);
+}
+
+}  // namespace
+
+bool splits_evenly(const Problem& problem, const Tiling& tiling, int splits) {
+  const std::int64_t steps = ceil_div(problem.k, stage(problem, tiling));
+  return (splits - 1) * ceil_div(steps, splits) < steps;
+}
+
+double modelled_seconds(const Problem& problem, const Cut& cut, const target::Arch& arch,
+                        int multiprocessors) {
+  const std::int64_t tiles = problem.batch * cut.splits * ceil_div(problem.m, cut.tiling.m) *
+                             ceil_div(problem.n, cut.tiling.n);
+  const auto waves = static_cast<double>(ceil_div(tiles, multiprocessors));
+  const double cycles =
+      waves * tile_cycles(problem, cut, arch) + (cut.splits > 1 ? kSplitCycles : 0);
+  return std::max(cycles / (arch.clock_ghz * 1e9), memory_seconds(problem, cut, arch));
+}
+
+}  // namespace kiln::gemm

@@ -1,0 +1,28 @@
+// A static estimate of a kernel's time, for problems that nobody measured: a roofline of the matrix
+// units, the second-level cache and memory, with whole waves of tiles.
+//
+//   4096 x 4096 x 4096, tiles of 128 x 256, 132 multiprocessors:
+//     512 tiles, 4 waves; a tile takes 4096 / 64 steps of 1024 cycles, and 2500 cycles to begin and
+//     end
+//
+// It ranks tilings; it is no prediction.
+#pragma once
+
+#include "gemm/kernel_row.h"
+
+namespace kiln::gemm {
+
+// A tiling, and how many blocks share a tile's K.
+struct Cut {
+  Tiling tiling;
+  int splits = 1;
+};
+
+// Whether every part of K has a step of its own.
+[[nodiscard]] bool splits_evenly(const Problem& problem, const Tiling& tiling, int splits);
+
+// Seconds of the problem cut this way. The problem is normalised.
+[[nodiscard]] double modelled_seconds(const Problem& problem, const Cut& cut,
+                                      const target::Arch& arch, int multiprocessors);
+
+}  // namespace kiln::gemm

@@ -1,0 +1,208 @@
+#include "gemm/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "support/format.h"
+
+namespace kiln::gemm {
+
+using runtime::cuda::DevicePtr;
+
+// One start.
+struct Plan::Call {
+  std::array<DevicePtr, kRoleCount> addresses;  // by Role
+  double alpha = 1;
+  double beta = 0;
+  runtime::cuda::Stream stream = nullptr;
+  std::int64_t repeat = 0;
+
+  [[nodiscard]] DevicePtr address(const Pointer& pointer, const Recipe& recipe) const {
+    const auto role = static_cast<std::size_t>(pointer.role);
+    return addresses[role] +
+           static_cast<DevicePtr>(pointer.offset + repeat * recipe.repeat_bytes[role]);
+  }
+};
+
+// The maps of one launch as they were encoded for the last few operands. Encoding costs as much as
+// a launch; the lock is held for a copy.
+class Plan::MapCache {
+ public:
+  bool find(const Addresses& addresses, Maps& maps) {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_) {
+      if (!entry.used || entry.addresses != addresses) continue;
+      maps = entry.maps;
+      return true;
+    }
+    return false;
+  }
+
+  void add(const Addresses& addresses, const Maps& maps) {
+    const std::lock_guard lock(mutex_);
+    entries_[next_] = {.used = true, .addresses = addresses, .maps = maps};
+    next_ = (next_ + 1) % entries_.size();
+  }
+
+ private:
+  struct Entry {
+    bool used = false;
+    Addresses addresses = {};
+    Maps maps = {};
+  };
+  std::mutex mutex_;
+  std::array<Entry, 16> entries_;
+  std::size_t next_ = 0;  // the oldest
+};
+
+namespace {
+
+Error refused(std::string reason) {
+  return {"cannot start the matrix product", {}, std::move(reason)};
+}
+
+constexpr const char* kRoleNames[kRoleCount] = {"A",
+                                                "B",
+                                                "C",
+                                                "the bias",
+                                                "residual",
+                                                "the scale factors of A",
+                                                "the scale factors of B",
+                                                "the workspace"};
+
+}  // namespace
+
+Plan::Plan(runtime::Gpu& gpu, const Problem& problem, Choice choice)
+    : gpu_(gpu), problem_(problem), choice_(std::move(choice)), kernel_text_(text(choice_)) {}
+
+Plan::~Plan() = default;
+
+Result<std::unique_ptr<Plan>> Plan::prepare(runtime::Gpu& gpu, const Problem& problem) {
+  auto choice = choose(problem, gpu.arch(), gpu.multiprocessors());
+  if (!choice) return Unexpected{choice.error()};
+  return prepare(gpu, problem, *choice);
+}
+
+Result<std::unique_ptr<Plan>> Plan::prepare(runtime::Gpu& gpu, const Problem& problem,
+                                            const Choice& choice) {
+  auto program = compile(choice, gpu.arch());
+  if (!program) return Unexpected{program.error()};
+  return prepare(gpu, problem, choice, std::move(*program));
+}
+
+Result<std::unique_ptr<Plan>> Plan::prepare(runtime::Gpu& gpu, const Problem& problem,
+                                            const Choice& choice,
+                                            std::unique_ptr<Program> program) {
+  const Result<Problem> whole = normalised(problem);
+  if (!whole) return Unexpected{whole.error()};
+  std::unique_ptr<Plan> plan(new Plan(gpu, *whole, choice));
+  plan->program_ = std::move(program);
+  auto recipe = make_recipe(*plan->program_, *whole, gpu.arch());
+  if (!recipe) return Unexpected{recipe.error()};
+  plan->recipe_ = std::move(*recipe);
+  if (auto loaded = plan->load(); !loaded) return Unexpected{loaded.error()};
+  return plan;
+}
+
+Result<void> Plan::load() {
+  const runtime::ContextScope scope(gpu_.session());
+  if (!scope.entered()) return scope.entered();
+  auto kernels =
+      runtime::load_kernels(gpu_, program_->module, program_->function(), program_->sources);
+  if (!kernels) return Unexpected{kernels.error()};
+  kernels_.emplace(std::move(*kernels));
+  for (LaunchRecipe& each : recipe_.launches) {
+    maps_.push_back(std::make_unique<MapCache>());
+    if (auto found = kernels_->module.prepare(each.launch); !found) return found;
+  }
+  return {};
+}
+
+Result<runtime::LoadTimes> Plan::measure_loads() const {
+  const runtime::ContextScope scope(gpu_.session());
+  if (!scope.entered()) return Unexpected{scope.entered().error()};
+  return runtime::measure_loads(gpu_, program_->module, program_->function(), program_->sources);
+}
+
+Result<void> Plan::check(const Operands& operands, const Call& call) const {
+  for (std::size_t role = 0; role < kRoleCount; ++role) {
+    const DevicePtr address = call.addresses[role];
+    const bool workspace = role == static_cast<std::size_t>(Role::kWorkspace);
+    const bool used = workspace ? recipe_.workspace_bytes > 0 : recipe_.used[role];
+    if (!used) continue;
+    if (address == 0) return Unexpected{refused(format("{} is null", kRoleNames[role]))};
+    const auto unit = static_cast<DevicePtr>(workspace ? kWorkspaceUnit : problem_.alignment);
+    if (address % unit == 0) continue;
+    return Unexpected{
+        refused(format("{} is not at a multiple of {} bytes", kRoleNames[role], unit))};
+  }
+  const Epilogue& epilogue = problem_.epilogue;
+  if (!epilogue.has_alpha && operands.alpha != 1) {
+    return Unexpected{refused(format("alpha is {}, the problem has none", operands.alpha))};
+  }
+  if (!epilogue.has_beta && operands.beta != 0) {
+    return Unexpected{refused(format("beta is {}, the problem has none", operands.beta))};
+  }
+  return {};
+}
+
+Result<void> Plan::find_maps(std::size_t index, const Call& call, Maps& maps) const {
+  const LaunchRecipe& recipe = recipe_.launches[index];
+  if (recipe.maps.empty()) return {};
+  Addresses addresses = {};
+  for (std::size_t i = 0; i < recipe.maps.size(); ++i) {
+    addresses[i] = call.address(recipe.maps[i].pointer, recipe_);
+  }
+  if (maps_[index]->find(addresses, maps)) return {};
+  for (std::size_t i = 0; i < recipe.maps.size(); ++i) {
+    const MapRecipe& map = recipe.maps[i];
+    runtime::TensorMapArguments arguments = map.arguments;
+    arguments.address = addresses[i];
+    auto made = runtime::encode_tensor_map(gpu_.session().api, arguments, map.name, maps[i]);
+    if (!made) return made;
+  }
+  maps_[index]->add(addresses, maps);
+  return {};
+}
+
+Result<void> Plan::launch(std::size_t index, const Call& call) const {
+  const LaunchRecipe& recipe = recipe_.launches[index];
+  Maps maps;
+  if (auto found = find_maps(index, call, maps); !found) return found;
+  std::array<std::uint64_t, kSlotsMax> values;
+  std::array<void*, kSlotsMax> parameters;
+  for (std::size_t i = 0; i < recipe.slots.size(); ++i) {
+    const Slot& slot = recipe.slots[i];
+    parameters[i] = &values[i];
+    switch (slot.source) {
+      case SlotSource::kBits: values[i] = slot.bits; break;
+      case SlotSource::kPointer: values[i] = call.address(slot.pointer, recipe_); break;
+      case SlotSource::kAlpha: values[i] = encode(slot.dtype, call.alpha); break;
+      case SlotSource::kBeta: values[i] = encode(slot.dtype, call.beta); break;
+      case SlotSource::kMap: parameters[i] = maps[slot.map].bytes.data(); break;
+    }
+  }
+  return kernels_->module.launch(recipe.launch, std::span(parameters).first(recipe.slots.size()),
+                                 call.stream);
+}
+
+Result<void> Plan::start(const Operands& operands, DevicePtr workspace,
+                         runtime::cuda::Stream stream) const {
+  Call call{.addresses = {operands.a, operands.b, operands.c, operands.bias, operands.residual,
+                          operands.a_scale, operands.b_scale, workspace},
+            .alpha = operands.alpha,
+            .beta = operands.beta,
+            .stream = stream};
+  if (auto fits = check(operands, call); !fits) return fits;
+  const runtime::ContextScope scope(gpu_.session());
+  if (!scope.entered()) return scope.entered();
+  for (call.repeat = 0; call.repeat < recipe_.repeats; ++call.repeat) {
+    for (std::size_t i = 0; i < recipe_.launches.size(); ++i) {
+      if (auto done = launch(i, call); !done) return done;
+    }
+  }
+  return {};
+}
+
+}  // namespace kiln::gemm

@@ -1,0 +1,76 @@
+// A problem whose kernel is compiled, loaded and ready: starting it is nothing but launches.
+//
+//   Result<std::unique_ptr<Plan>> plan = Plan::prepare(gpu, problem);
+//   (*plan)->start({.a = ..., .b = ..., .c = ...}, workspace, stream);
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "gemm/choice.h"
+#include "gemm/recipe.h"
+#include "runtime/call.h"
+
+namespace kiln::gemm {
+
+class Plan {
+ public:
+  // Chooses and compiles. `gpu` must outlive the plan. Errors: those of choose(), compile() and
+  // make_recipe(); no NVRTC; what the driver says.
+  static Result<std::unique_ptr<Plan>> prepare(runtime::Gpu& gpu, const Problem& problem);
+  // With this kernel and these defines: what a tuner measures.
+  static Result<std::unique_ptr<Plan>> prepare(runtime::Gpu& gpu, const Problem& problem,
+                                               const Choice& choice);
+  // With a kernel that is no file of the library's, compiled for the GPU's architecture with the
+  // choice's defines.
+  static Result<std::unique_ptr<Plan>> prepare(runtime::Gpu& gpu, const Problem& problem,
+                                               const Choice& choice,
+                                               std::unique_ptr<Program> program);
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  ~Plan();
+
+  [[nodiscard]] const Problem& problem() const { return problem_; }  // normalised
+  [[nodiscard]] const Choice& choice() const { return choice_; }
+  // As text(choice()).
+  [[nodiscard]] const std::string& kernel_text() const { return kernel_text_; }
+  [[nodiscard]] const Recipe& recipe() const { return recipe_; }
+  // Bytes of device memory that start() needs, at a multiple of 256; 0: none.
+  [[nodiscard]] std::size_t workspace_bytes() const { return recipe_.workspace_bytes; }
+  // Seconds that preparing took: emitting, compiling, loading.
+  [[nodiscard]] const runtime::Kernels& kernels() const { return *kernels_; }
+
+  // Compiles once more, whatever the cache has, and finds it there. Errors: those of prepare().
+  [[nodiscard]] Result<runtime::LoadTimes> measure_loads() const;
+
+  // Starts everything once, in order, on the stream (null: the default one); does not wait. Neither
+  // allocates nor synchronises, may be captured in a graph, may be called from several threads at
+  // once; but calls that run at the same time need a workspace each. Errors: an operand that the
+  // problem has and that is null or not aligned, alpha or beta that the problem does not have, no
+  // workspace where one is needed; what the driver says.
+  [[nodiscard]] Result<void> start(const Operands& operands, runtime::cuda::DevicePtr workspace,
+                                   runtime::cuda::Stream stream) const;
+
+ private:
+  using Addresses = std::array<runtime::cuda::DevicePtr, kMapsMax>;
+  using Maps = std::array<runtime::cuda::TensorMap, kMapsMax>;
+  class MapCache;
+  struct Call;
+  Plan(runtime::Gpu& gpu, const Problem& problem, Choice choice);
+  Result<void> load();
+  [[nodiscard]] Result<void> check(const Operands& operands, const Call& call) const;
+  Result<void> find_maps(std::size_t index, const Call& call, Maps& maps) const;
+  Result<void> launch(std::size_t index, const Call& call) const;
+
+  runtime::Gpu& gpu_;
+  Problem problem_;
+  Choice choice_;
+  std::string kernel_text_;
+  std::unique_ptr<Program> program_;
+  Recipe recipe_;
+  std::optional<runtime::Kernels> kernels_;
+  std::vector<std::unique_ptr<MapCache>> maps_;  // by launch
+};
+
+}  // namespace kiln::gemm

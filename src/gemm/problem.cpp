@@ -1,0 +1,91 @@
+#include "gemm/problem.h"
+
+#include <span>
+
+namespace kiln::gemm {
+
+namespace {
+
+constexpr std::int64_t kExtentMax = (std::int64_t{1} << 31) - 1;
+constexpr std::int64_t kElementsMax = std::int64_t{1} << 40;  // of one operand
+constexpr int kAlignmentMax = 256;
+
+Error refused(const Problem& problem, std::string reason) {
+  return {"not a matrix product:", text(problem), std::move(reason)};
+}
+
+struct Matrix {
+  const char* name;
+  std::int64_t rows;  // of memory
+  std::int64_t cols;
+  Spacing& spacing;
+};
+
+Result<void> normalise(const Problem& problem, const Matrix& matrix) {
+  Spacing& spacing = matrix.spacing;
+  if (spacing.row == 0) spacing.row = matrix.cols;
+  if (spacing.row < matrix.cols || spacing.row > kElementsMax / matrix.rows) {
+    return Unexpected{refused(problem, format("{} rows of {} have {} elements and lie {} apart",
+                                              matrix.rows, matrix.name, matrix.cols, spacing.row))};
+  }
+  const std::int64_t whole = matrix.rows * spacing.row;
+  if (problem.batch == 1 || spacing.batch == 0) spacing.batch = whole;
+  if (spacing.batch < whole || spacing.batch > kElementsMax / problem.batch) {
+    return Unexpected{refused(problem, format("{} matrices {} of {} elements lie {} apart",
+                                              problem.batch, matrix.name, whole, spacing.batch))};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name(Activation activation) {
+  switch (activation) {
+    case Activation::kNone: return "none";
+    case Activation::kRelu: return "relu";
+    case Activation::kGelu: return "gelu";
+    case Activation::kSilu: return "silu";
+  }
+  return "";
+}
+
+std::string text(const Problem& problem) {
+  const auto matrix = [](DType dtype, std::int64_t rows, std::int64_t cols) {
+    return format("{}[{},{}]", kiln::name(dtype), rows, cols);
+  };
+  const std::int64_t m = problem.m;
+  const std::int64_t n = problem.n;
+  const std::int64_t k = problem.k;
+  std::string out =
+      format("{} * {} -> {}", problem.a_along_k ? matrix(problem.a, m, k) : matrix(problem.a, k, m),
+             problem.b_along_k ? matrix(problem.b, n, k) : matrix(problem.b, k, n),
+             matrix(problem.c, m, n));
+  if (problem.batch != 1) out += format(", {} times", problem.batch);
+  return out;
+}
+
+Result<Problem> normalised(const Problem& problem) {
+  Problem out = problem;
+  for (const std::int64_t extent : {problem.m, problem.n, problem.k, problem.batch}) {
+    if (extent >= 1 && extent <= kExtentMax) continue;
+    return Unexpected{refused(problem, format("extents lie between 1 and {}", kExtentMax))};
+  }
+  const int alignment = problem.alignment;
+  if (alignment < 1 || alignment > kAlignmentMax || (alignment & (alignment - 1)) != 0) {
+    return Unexpected{refused(problem, format("an alignment of {} bytes", alignment))};
+  }
+  const std::int64_t a_cols = problem.a_along_k ? problem.k : problem.m;
+  const std::int64_t b_cols = problem.b_along_k ? problem.k : problem.n;
+  if (!problem.epilogue.has_residual) out.residual_spacing = {};
+  const Matrix matrices[] = {
+      {"A", problem.a_along_k ? problem.m : problem.k, a_cols, out.a_spacing},
+      {"B", problem.b_along_k ? problem.n : problem.k, b_cols, out.b_spacing},
+      {"C", problem.m, problem.n, out.c_spacing},
+      {"the residual", problem.m, problem.n, out.residual_spacing}};
+  for (const Matrix& matrix : std::span(matrices).first(out.epilogue.has_residual ? 4 : 3)) {
+    if (auto fits = normalise(out, matrix); !fits) return Unexpected{fits.error()};
+  }
+  return out;
+}
+
+}  // namespace kiln::gemm

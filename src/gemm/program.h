@@ -1,0 +1,35 @@
+// A chosen kernel, compiled as far as no GPU is needed: text to decided IR.
+//
+//   Result<std::unique_ptr<Program>> program = compile({"gemm_sm90", {{"TILE_N", "256"}}}, arch);
+//   (*program)->function().name == "gemm"
+#pragma once
+
+#include <memory>
+
+#include "gemm/choice.h"
+#include "ir/module.h"
+#include "support/source.h"
+
+namespace kiln::gemm {
+
+struct Program {
+  Sources sources;
+  ir::Module module;  // decided
+  std::size_t index = 0;
+
+  [[nodiscard]] const ir::Function& function() const { return module.functions[index]; }
+};
+
+// The function of the kernel's file that is called `gemm`. Errors: no such kernel in the library;
+// the text with these defines does not compile (the reason holds the diagnostics); the file has no
+// function `gemm`.
+[[nodiscard]] Result<std::unique_ptr<Program>> compile(const Choice& choice,
+                                                       const target::Arch& arch);
+
+// The same of a text that is called `file`.
+[[nodiscard]] Result<std::unique_ptr<Program>> compile(const Choice& choice,
+                                                       const target::Arch& arch,
+                                                       const std::string& file,
+                                                       const std::string& text);
+
+}  // namespace kiln::gemm
