@@ -86,9 +86,6 @@ Result<Contest> prepare(SuiteBench& bench, const SuiteCase& problem, const gemm:
 
 // Where the vendor has no such product, a note says why.
 void find_vendor(SuiteBench& bench, Contest& contest) {
-  if (contest.problem.form == SuiteForm::kBlockScales) {
-    return bench.note(contest.problem, "no baseline: block scales are not measured there");
-  }
   bench.progress(format("{}: algorithms of cuBLASLt", shape_of(contest.problem)));
   contest.vendor_buffers = contest.sets.vendor();
   auto vendor =
@@ -133,8 +130,10 @@ Result<BenchRow> measure_contest(SuiteBench& bench, const Contest& contest) {
   auto measured = measure_row(bench.gpu, bench.options, contest.sets.count(), contenders, row);
   if (!measured) return Unexpected{measured.error()};
   if (contest.vendor) row.baseline = contest.vendor->library();
-  // Ours leaves them in the tensor cores too.
-  if (contest.vendor && info(contest.problem.ab).bits == 8) row.baseline_sums = "fast";
+  // As ours: left in the tensor cores, or taken out after each block to be scaled.
+  if (contest.vendor && info(contest.problem.ab).bits == 8) {
+    row.baseline_sums = contest.problem.form == SuiteForm::kBlockScales ? "full" : "fast";
+  }
   if (contest.problem.form != SuiteForm::kSparse) return row;
   row.dense_baseline = row.baseline;
   if (contest.sparse) row.baseline = contest.sparse->library();
