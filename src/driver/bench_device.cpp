@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
 
 #include "driver/bench_kernels_text.h"
 #include "runtime/nvrtc.h"
@@ -30,15 +29,15 @@ bench::Product product_of(const CheckRequest& request) {
                      .depth = how.k,
                      .scale = how.scale,
                      .bound = request.exact ? exact_bound(how) : bench_bound(request.ours, how)};
-  const bench::Index blocks = (how.k + kBlockScale - 1) / kBlockScale;
-  for (const auto& [factor, scales, outer] :
-       {std::tuple{&out.a, request.scale_a, bench::Index{1}},
-        std::tuple{&out.b, request.scale_b, bench::Index{kBlockScale}}}) {
-    factor->scales = pointer<const float>(scales);
-    factor->scale_outer = outer;
-    factor->scale_k = kBlockScale;
-    factor->scale_row = blocks;
-  }
+  out.a.scales = pointer<const float>(request.a_scale);
+  out.a.scale_k = kBlockScale;
+  out.a.scale_outer_step = 1;
+  out.a.scale_k_step = how.m;
+  out.b.scales = pointer<const float>(request.b_scale);
+  out.b.scale_outer = kBlockScale;
+  out.b.scale_k = kBlockScale;
+  out.b.scale_outer_step = (how.k + kBlockScale - 1) / kBlockScale;
+  out.b.scale_k_step = 1;
   return out;
 }
 

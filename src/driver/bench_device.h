@@ -22,8 +22,8 @@ struct CheckRequest {
   runtime::cuda::DevicePtr b = 0;
   runtime::cuda::DevicePtr c = 0;        // ours
   runtime::cuda::DevicePtr vendor = 0;   // the vendor's C
-  runtime::cuda::DevicePtr scale_a = 0;  // f32 [m, cdiv(k, 128)]
-  runtime::cuda::DevicePtr scale_b = 0;  // f32 [cdiv(n, 128), cdiv(k, 128)]
+  runtime::cuda::DevicePtr a_scale = 0;  // f32 [cdiv(k, 128), m]
+  runtime::cuda::DevicePtr b_scale = 0;  // f32 [cdiv(n, 128), cdiv(k, 128)]
   reference::EinsumNumerics ours = {};
   reference::EinsumNumerics theirs = {};
   bool exact = false;      // every sum is exact: only C's rounding is allowed for

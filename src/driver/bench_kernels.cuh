@@ -139,7 +139,8 @@ KILN_BENCH_CODE double element(const Factor& factor, Index outer, Index k) {
   const Index at = outer * factor.outer_step + k * factor.k_step;
   const double value = decoded(load_bits(factor.data, at, factor.format.bytes), factor.format);
   if (factor.scales == nullptr) return value;
-  const Index block = outer / factor.scale_outer * factor.scale_row + k / factor.scale_k;
+  const Index block = outer / factor.scale_outer * factor.scale_outer_step +
+                      k / factor.scale_k * factor.scale_k_step;
   return value * factor.scales[block];
 }
 

@@ -228,7 +228,7 @@ TEST_F(CheckTest, BlockScalesAreApplied) {
       double all = 0;
       for (std::int64_t block = 0; block < kK / 128; ++block) {
         all += sum(i, j, 128 * block, 128 * block + 128) *
-               a_scales[static_cast<std::size_t>(i * (kK / 128) + block)] *
+               a_scales[static_cast<std::size_t>(block * kM + i)] *
                b_scales[static_cast<std::size_t>(block)];
       }
       c_.set(at(i, j), all);
@@ -236,10 +236,11 @@ TEST_F(CheckTest, BlockScalesAreApplied) {
   }
   bench::Product product = this->product();
   EXPECT_GT(check(product, part_of_rows(how_, nullptr, kM)).outside, 1000U);
-  for (auto* factor : {&product.a, &product.b}) {
-    factor->scale_k = 128;
-    factor->scale_row = kK / 128;
-  }
+  product.a.scale_k = product.b.scale_k = 128;
+  product.a.scale_outer_step = 1;
+  product.a.scale_k_step = kM;
+  product.b.scale_outer_step = kK / 128;
+  product.b.scale_k_step = 1;
   product.a.scales = a_scales.data();
   product.b.scales = b_scales.data();
   product.b.scale_outer = 128;

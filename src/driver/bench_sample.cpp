@@ -59,7 +59,8 @@ bench::Factor factor_a(const runtime::MatrixProduct& product, const void* data) 
           .scales = nullptr,
           .scale_outer = 1,
           .scale_k = 1,
-          .scale_row = 0};
+          .scale_outer_step = 0,
+          .scale_k_step = 0};
 }
 
 bench::Factor factor_b(const runtime::MatrixProduct& product, const void* data) {
@@ -71,7 +72,8 @@ bench::Factor factor_b(const runtime::MatrixProduct& product, const void* data) 
           .scales = nullptr,
           .scale_outer = 1,
           .scale_k = 1,
-          .scale_row = 0};
+          .scale_outer_step = 0,
+          .scale_k_step = 0};
 }
 
 bench::Bound exact_bound(const runtime::MatrixProduct& product) {

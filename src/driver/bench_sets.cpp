@@ -25,8 +25,8 @@ std::vector<Wanted> wanted_of(const SuiteCase& problem) {
   std::vector<Wanted> out = {
       {"a", m * k, ab}, {"b", n * k, ab}, {"c", m * n, c}, {"the baseline's c", m * n, c}};
   if (form == SuiteForm::kBlockScales) {
-    out.push_back({"scale_a", m * blocks(k), DType::kF32});
-    out.push_back({"scale_b", blocks(n) * blocks(k), DType::kF32});
+    out.push_back({"a_scale", m * blocks(k), DType::kF32});
+    out.push_back({"b_scale", blocks(n) * blocks(k), DType::kF32});
   }
   if (form == SuiteForm::kSparse) {
     out.push_back({"packed", m * k / 2, ab});
@@ -44,6 +44,7 @@ runtime::MatrixProduct product_of(const SuiteCase& problem) {
           .a = problem.ab,
           .b = problem.ab,
           .c = problem.c,
+          .block_scales = problem.form == SuiteForm::kBlockScales,
           .scale = problem.form == SuiteForm::kTensorScales ? kTensorScale : 1};
 }
 
@@ -142,8 +143,8 @@ gemm::Operands SuiteSets::operands(std::size_t set) const {
   out.a = from.address("a");
   out.b = from.address("b");
   out.c = from.address("c");
-  out.scale_a = from.address("scale_a");
-  out.scale_b = from.address("scale_b");
+  out.a_scale = from.address("a_scale");
+  out.b_scale = from.address("b_scale");
   if (problem_.form == SuiteForm::kTensorScales) out.alpha = kTensorScale;
   return out;
 }
@@ -164,8 +165,8 @@ CheckRequest SuiteSets::request(std::size_t set, bool with_vendor) const {
           .b = from.address("b"),
           .c = from.address("c"),
           .vendor = with_vendor ? from.address("the baseline's c") : 0,
-          .scale_a = from.address("scale_a"),
-          .scale_b = from.address("scale_b")};
+          .a_scale = from.address("a_scale"),
+          .b_scale = from.address("b_scale")};
 }
 
 Result<std::vector<std::string>> SuiteSets::overrun() const {

@@ -47,6 +47,8 @@ struct Contest {
   const SuiteCase& problem;
   std::unique_ptr<gemm::Plan> plan;
   SuiteSets sets;
+  // Of each set, so that a launch looks nothing up.
+  std::vector<gemm::Operands> operands = {};
   std::optional<runtime::DeviceBuffer> workspace = std::nullopt;
   std::optional<VendorProduct> vendor = std::nullopt;        // the dense product
   std::optional<SparseVendorProduct> sparse = std::nullopt;  // of a sparse problem
@@ -54,7 +56,7 @@ struct Contest {
   runtime::LoadTimes loads = {};
 
   [[nodiscard]] Result<void> start(std::size_t set) const {
-    return plan->start(sets.operands(set), workspace ? workspace->address() : 0, nullptr);
+    return plan->start(operands[set], workspace ? workspace->address() : 0, nullptr);
   }
   [[nodiscard]] Result<void> start_vendor(std::size_t set) const {
     return vendor->start(vendor_buffers[set]);
@@ -74,6 +76,9 @@ Result<Contest> prepare(SuiteBench& bench, const SuiteCase& problem, const gemm:
   auto sets = SuiteSets::make(bench.gpu, bench.device, problem, bench.options.seed);
   if (!sets) return Unexpected{sets.error()};
   Contest out{.problem = problem, .plan = std::move(*plan), .sets = std::move(*sets), .loads = *loads};
+  for (std::size_t set = 0; set < out.sets.count(); ++set) {
+    out.operands.push_back(out.sets.operands(set));
+  }
   if (const std::size_t bytes = out.plan->workspace_bytes(); bytes > 0) {
     auto workspace = bench.gpu.allocate(bytes);
     if (!workspace) return Unexpected{workspace.error()};
@@ -89,9 +94,6 @@ Result<Contest> prepare(SuiteBench& bench, const SuiteCase& problem, const gemm:
 
 // Where the vendor has no such product, a note says why.
 void find_vendor(SuiteBench& bench, Contest& contest) {
-  if (contest.problem.form == SuiteForm::kBlockScales) {
-    return bench.note(contest.problem, "no baseline: block scales are not measured there");
-  }
   bench.progress(format("{}: algorithms of cuBLASLt", shape_of(contest.problem)));
   contest.vendor_buffers = contest.sets.vendor();
   auto vendor =
@@ -136,8 +138,10 @@ Result<BenchRow> measure_contest(SuiteBench& bench, const Contest& contest) {
   auto measured = measure_row(bench.gpu, bench.options, contest.sets.count(), contenders, row);
   if (!measured) return Unexpected{measured.error()};
   if (contest.vendor) row.baseline = contest.vendor->library();
-  // Ours leaves them in the tensor cores too.
-  if (contest.vendor && info(contest.problem.ab).bits == 8) row.baseline_sums = "fast";
+  // As ours: left in the tensor cores, or taken out after each block to be scaled.
+  if (contest.vendor && info(contest.problem.ab).bits == 8) {
+    row.baseline_sums = contest.problem.form == SuiteForm::kBlockScales ? "full" : "fast";
+  }
   if (contest.problem.form != SuiteForm::kSparse) return row;
   row.dense_baseline = row.baseline;
   if (contest.sparse) row.baseline = contest.sparse->library();
@@ -196,8 +200,13 @@ Result<double> check_contest(SuiteBench& bench, Contest& contest, Diagnostics& d
   }
   const auto exact = check_set(bench, contest, true, diags);
   if (!exact) return exact;
-  const auto overrun = contest.sets.overrun();
+  auto overrun = contest.sets.overrun();
   if (!overrun) return Unexpected{overrun.error()};
+  if (contest.workspace) {
+    const auto intact = contest.workspace->zones_intact();
+    if (!intact) return Unexpected{intact.error()};
+    if (!*intact) overrun->emplace_back("workspace");
+  }
   for (const std::string& name : *overrun) {
     diags
         .report<diag::OutOfBounds>({}, format("a kernel wrote outside of the memory of `{}`", name))
@@ -341,7 +350,8 @@ Exit bench_suite(const BenchOptions& options, Console& console) {
   }
   if (!ran) return environment_failed(console, ran.error()).error;
   if (bench->wrong) return Exit::kWrong;
-  return bench->failed ? Exit::kEnvironment : Exit::kFine;
+  if (bench->failed) return Exit::kEnvironment;
+  return bench->rows.empty() ? Exit::kUsage : Exit::kFine;
 }
 
 }  // namespace kiln::driver

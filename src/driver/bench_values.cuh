@@ -18,7 +18,8 @@ struct Format {
 };
 
 // A matrix [outer, k] as a factor: element (i, j) at i * outer_step + j * k_step. `scales` (none:
-// 0) has a factor for each block of scale_outer x scale_k elements, in rows of scale_row.
+// 0) has a factor for each block of scale_outer x scale_k elements; that of block (i, j) is at
+// i * scale_outer_step + j * scale_k_step.
 struct Factor {
   const void* data;
   Format format;
@@ -27,7 +28,8 @@ struct Factor {
   const float* scales;
   Index scale_outer;
   Index scale_k;
-  Index scale_row;
+  Index scale_outer_step;
+  Index scale_k_step;
 };
 
 // How far a sum may be from its value: relative * (sum of magnitudes) + floor, and then it is

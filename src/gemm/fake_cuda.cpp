@@ -6,6 +6,14 @@
 
 #define FAKE extern "C" __attribute__((visibility("default"))) int
 
+// The driver's own long lists.
+#define LAUNCH_PARAMETERS                                                                     \
+  (void*, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, \
+   void* stream, void** parameters, void**)
+#define MAP_PARAMETERS                                                         \
+  (void* map, int, unsigned, unsigned long long address, const std::uint64_t*, \
+   const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int, int, int)
+
 namespace {
 
 FakeCuda state;
@@ -67,8 +75,7 @@ FAKE cuModuleLoadData(void** module, const void*) {
 FAKE cuModuleUnload(void*) { return 0; }
 FAKE cuModuleGetFunction(void** function, void*, const char*) { return *function = &state, 0; }
 FAKE cuFuncSetAttribute(void*, int, int) { return 0; }
-FAKE cuLaunchKernel(void*, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned,
-                    unsigned, void* stream, void** parameters, void**) {
+FAKE cuLaunchKernel LAUNCH_PARAMETERS {
   if (current == nullptr) return kInvalidContext;
   ++state.launches;
   if (auto* show = state.on_launch.load()) show({{x, y, z}, threads, stream, parameters});
@@ -81,9 +88,7 @@ FAKE cuEventSynchronize(void*) { return ++state.synchronisations, 0; }
 FAKE cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 1, 0; }
 FAKE cuGetErrorName(int, const char** name) { return *name = "CUDA_ERROR_OF_PAPER", 0; }
 FAKE cuGetErrorString(int, const char** text) { return *text = "as the test asked", 0; }
-FAKE cuTensorMapEncodeTiled(void* map, int, unsigned, unsigned long long address,
-                            const std::uint64_t*, const std::uint64_t*, const std::uint32_t*,
-                            const std::uint32_t*, int, int, int, int) {
+FAKE cuTensorMapEncodeTiled MAP_PARAMETERS {
   ++state.maps;
   return std::memcpy(map, &address, sizeof address), 0;
 }

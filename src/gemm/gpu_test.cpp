@@ -166,11 +166,13 @@ class GpuGemmTest : public testing::Test {
   // With a workspace of its own where one is needed. Waits.
   kiln_status multiply(const kiln_gemm_problem& problem, const Matrices& matrices,
                        Stream stream = nullptr) {
+    const runtime::ContextScope scope(gpu_->session());
     std::size_t bytes = 0;
     const kiln_status status = kiln_gemm_workspace(&problem, &bytes);
     if (status != KILN_OK) return status;
     auto workspace = gpu_->allocate(bytes);
-    if (!workspace) return KILN_DEVICE;
+    // Memory is filled on the default stream, for which this one does not wait.
+    if (!workspace || !gpu_->synchronize()) return KILN_DEVICE;
     const kiln_gemm_operands operands = matrices.operands();
     const kiln_status started = kiln_gemm(
         &problem, &operands, reinterpret_cast<void*>(workspace->address()), bytes, stream);
@@ -266,6 +268,7 @@ TEST_F(GpuGemmTest, AGraphHoldsTheProduct) {
   for (unsigned seed : {5U, 6U}) {
     Matrices::fill_integers(matrices.a, seed);
     matrices.upload();
+    ASSERT_TRUE(gpu_->synchronize());
     ASSERT_EQ(driver_.graph_launch(exec, stream), 0);
     ASSERT_EQ(driver_.stream_synchronize(stream), 0);
     matrices.download();

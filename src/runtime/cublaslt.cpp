@@ -78,6 +78,7 @@ struct VendorProduct::State {
   cublaslt::Heuristic chosen;
   int algorithms = 0;
   float scale = 1;
+  bool scaled = false;  // by blocks
   std::string library;
 
   State() = default;
@@ -89,6 +90,7 @@ struct VendorProduct::State {
   Result<void> describe(const MatrixProduct& product);
   Result<void> choose(Gpu& gpu, const MatrixProduct& product,
                       std::span<const ProductBuffers> buffers);
+  Result<void> set_scales(const ProductBuffers& buffers) const;
   Result<void> start(const cublaslt::Heuristic& how, const ProductBuffers& buffers) const;
   Result<double> seconds_of(Gpu& gpu, const cublaslt::Heuristic& how,
                             std::span<const ProductBuffers> buffers, int launches) const;
@@ -143,9 +145,19 @@ Result<void> VendorProduct::State::describe(const MatrixProduct& product) {
   };
   set(cublaslt::kDescriptionTransA, product.b_along_k ? cublaslt::kTransposed : cublaslt::kAsItIs);
   set(cublaslt::kDescriptionTransB, product.a_along_k ? cublaslt::kAsItIs : cublaslt::kTransposed);
-  // Sums of 8-bit floats are left in the tensor cores, the faster of the two ways.
+  // Sums of 8-bit floats are left in the tensor cores, the faster of the two ways; between blocks
+  // with scales they cannot be.
   constexpr std::int8_t kYes = 1;
-  if (info(product.a).bits == 8) set(cublaslt::kDescriptionFastSums, kYes);
+  if (info(product.a).bits == 8 && !product.block_scales) set(cublaslt::kDescriptionFastSums, kYes);
+  scaled = product.block_scales;
+  // It wants rows of B's scales at multiples of 16 bytes, ours have no gaps.
+  if (scaled && product.k % 512 != 0) {
+    return Unexpected{Error{kWhat, types, "with block scales K is a multiple of 512"}};
+  }
+  if (scaled) {
+    set(cublaslt::kDescriptionScaleModeA, cublaslt::kScaleOfBlocks);
+    set(cublaslt::kDescriptionScaleModeB, cublaslt::kScaleOf128);
+  }
   lay_out(first, *b, product.b_along_k ? product.k : product.n,
           product.b_along_k ? product.n : product.k);
   lay_out(second, *a, product.a_along_k ? product.k : product.m,
@@ -155,9 +167,21 @@ Result<void> VendorProduct::State::describe(const MatrixProduct& product) {
   return done;
 }
 
+Result<void> VendorProduct::State::set_scales(const ProductBuffers& buffers) const {
+  if (!scaled) return {};
+  for (const auto& [which, address] : {std::pair{cublaslt::kDescriptionScaleA, buffers.b_scale},
+                                       std::pair{cublaslt::kDescriptionScaleB, buffers.a_scale}}) {
+    auto set = api.check(api.description_set(description, which, &address, sizeof address),
+                         "cannot scale a product of", library);
+    if (!set) return set;
+  }
+  return {};
+}
+
 Result<void> VendorProduct::State::start(const cublaslt::Heuristic& how,
                                          const ProductBuffers& buffers) const {
   const float none = 0;
+  if (auto set = set_scales(buffers); !set) return set;
   return api.check(api.matmul(handle, description, &scale, buffers.b, first, buffers.a, second,
                               &none, buffers.c, result, buffers.c, result, &how.algorithm,
                               workspace->address(), kWorkspaceBytes, nullptr),
@@ -214,6 +238,7 @@ Result<void> VendorProduct::State::choose(Gpu& gpu, const MatrixProduct& product
       api.preference_set(preference, cublaslt::kPreferenceWorkspaceMax, &bytes, sizeof bytes),
       kWhat, subject);
   if (!done) return done;
+  if (auto set = set_scales(buffers.front()); !set) return set;
   std::array<cublaslt::Heuristic, kAlgorithmsMax> proposed;
   int count = 0;
   done = api.check(api.heuristics(handle, description, first, second, result, result, preference,

@@ -26,6 +26,9 @@ struct MatrixProduct {
   // Along which index neighbours in memory lie: A is [m, k], else [k, m]; B is [n, k], else [k, n].
   bool a_along_k = true;
   bool b_along_k = true;
+  // Of 8-bit floats: f32 [cdiv(k, 128), m] for 1 x 128 of A, [cdiv(n, 128), cdiv(k, 128)] for 128 x
+  // 128 of B.
+  bool block_scales = false;
   double scale = 1;
 };
 
@@ -33,6 +36,8 @@ struct ProductBuffers {
   cuda::DevicePtr a = 0;
   cuda::DevicePtr b = 0;
   cuda::DevicePtr c = 0;
+  cuda::DevicePtr a_scale = 0;  // where the product has block scales
+  cuda::DevicePtr b_scale = 0;
 };
 
 class VendorProduct {
@@ -41,8 +46,9 @@ class VendorProduct {
   VendorProduct& operator=(VendorProduct&&) = delete;
   ~VendorProduct();
 
-  // Asks for algorithms, times each on `buffers` in turn (at least one) and keeps the fastest.
-  // Errors: no cuBLASLt on this machine; types or shapes it does not serve; what it reports.
+  // Block scales need version 12.9 and sm_90. Asks for algorithms, times each on `buffers` in turn
+  // (at least one) and keeps the fastest. Errors: no cuBLASLt on this machine; types or shapes it
+  // does not serve; what it reports.
   static Result<VendorProduct> prepare(Gpu& gpu, const MatrixProduct& product,
                                        std::span<const ProductBuffers> buffers);
 

@@ -46,10 +46,17 @@ inline constexpr int kComputeTF32 = 77;
 // cublasOperation_t.
 inline constexpr std::int32_t kAsItIs = 0;
 inline constexpr std::int32_t kTransposed = 1;
+// cublasLtMatmulMatrixScale_t.
+inline constexpr std::int32_t kScaleOf128 = 4;     // f32, one for 128 along k
+inline constexpr std::int32_t kScaleOfBlocks = 5;  // f32, one for 128 x 128
 // cublasLtMatmulDescAttributes_t and cublasLtMatmulPreferenceAttributes_t.
 inline constexpr int kDescriptionTransA = 3;       // int32_t
 inline constexpr int kDescriptionTransB = 4;       // int32_t
+inline constexpr int kDescriptionScaleA = 17;      // const void*, device memory
+inline constexpr int kDescriptionScaleB = 18;      // const void*, device memory
 inline constexpr int kDescriptionFastSums = 25;    // int8_t
+inline constexpr int kDescriptionScaleModeA = 31;  // int32_t
+inline constexpr int kDescriptionScaleModeB = 32;  // int32_t
 inline constexpr int kPreferenceWorkspaceMax = 1;  // uint64_t
 
 // KILN_LT(member, symbol, parameters)
