@@ -87,11 +87,11 @@ typedef struct kiln_gemm_problem {
   int64_t m;
   int64_t n;
   int64_t k;
-  kiln_type type_a;
-  kiln_type type_b;
-  kiln_type type_c;
+  int32_t type_a;  // a kiln_type, as are the others
+  int32_t type_b;
+  int32_t type_c;
   uint32_t flags;
-  kiln_activation activation;
+  int32_t activation;  // a kiln_activation
   // Bytes, a power of two: all operands' addresses are multiples of it. 0: 16.
   int32_t alignment;
   // From one row of memory to the next. 0: without gaps.

@@ -44,7 +44,7 @@ kiln_status fail(const Failure& failure) {
   return fail(found->second, failure.error.text());
 }
 
-const DType* dtype_of(kiln_type type) {
+const DType* dtype_of(std::int32_t type) {
   static constexpr std::pair<kiln_type, DType> kTypes[] = {
       {KILN_BF16, DType::kBF16}, {KILN_F16, DType::kF16},   {KILN_F32, DType::kF32},
       {KILN_TF32, DType::kTF32}, {KILN_E4M3, DType::kE4M3}, {KILN_E5M2, DType::kE5M2},
@@ -69,12 +69,11 @@ Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
   const DType* c = dtype_of(given->type_c);
   if (a == nullptr || b == nullptr || c == nullptr) {
     return invalid(format("types {}, {} and {} of A, B and C: one is none of kiln_type",
-                          static_cast<int>(given->type_a), static_cast<int>(given->type_b),
-                          static_cast<int>(given->type_c)));
+                          given->type_a, given->type_b, given->type_c));
   }
   if ((given->flags & ~kAllFlags) != 0) return invalid(format("unknown flags {:#x}", given->flags));
   if (given->activation < KILN_NO_ACTIVATION || given->activation > KILN_SILU) {
-    return invalid(format("activation {} is none", static_cast<int>(given->activation)));
+    return invalid(format("activation {} is none", given->activation));
   }
   const auto has = [&](std::uint32_t flag) { return (given->flags & flag) != 0; };
   return Problem{.m = given->m,

@@ -6,7 +6,7 @@ namespace kiln::gemm {
 
 namespace {
 
-// Measured on an H200 by varying tiles of the dense kernel; other parts are near enough to rank by.
+// Round figures, near those of an H200. They have to rank tilings, not to time them.
 constexpr double kCacheBytesPerCycle = 48;  // from the second-level cache, of one multiprocessor
 constexpr double kTileCycles = 2500;        // the ring fills, the tile of C leaves
 constexpr double kSplitCycles = 3000;       // a further launch that adds partial tiles up
