@@ -131,9 +131,9 @@ TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
   expect_reason(problem, "C steps by 520 bytes, it needs multiples of 16");
   expect_reason({.m = 256, .n = 256, .k = 256, .alignment = 8},
                 "operands lie at multiples of 8 bytes, it needs 16");
-  problem = {.m = 256, .n = 256, .k = 256};
+  problem = {.m = 256, .n = 256, .k = 256, .a = DType::kS8, .b = DType::kS8, .c = DType::kS32};
   problem.epilogue.has_bias = true;
-  expect_reason(problem, "no epilogue");
+  expect_reason(problem, "no epilogue on integer sums");
   EXPECT_EQ(refusal({.m = 256, .n = 256, .k = 256}, *target::find_arch("sm_80")),
             "gemm_sm90: not for sm_80; gemm_skinny_sm90: not for sm_80; "
             "gemm_block_scaled_sm90: not for sm_80");

@@ -54,13 +54,15 @@ constexpr KernelRow kRows[] = {
      .tilings = kLargeTilings,
      .splits = kWhole,
      .alignment = 16,
+     .epilogue = true,
      .persistent = true},
     {.name = "gemm_skinny_sm90",
      .min_arch = 90,
      .types = kAllTypes,
      .tilings = kSkinnyTilings,
      .splits = kSplits,
-     .alignment = 16},
+     .alignment = 16,
+     .epilogue = true},
     {.name = "gemm_block_scaled_sm90",
      .min_arch = 90,
      .types = kEightBitFloats,
@@ -143,7 +145,12 @@ std::string lacks(const KernelRow& row, int splits, const Problem& problem,
   if (arch.capability < row.min_arch) return format("not for {}", arch.name);
   if (types_of(row, problem) == nullptr) return "other element types";
   if (row.along_k && !(problem.a_along_k && problem.b_along_k)) return "operands not along k";
-  if (!row.epilogue && problem.epilogue != Epilogue{}) return "no epilogue";
+  const bool has_epilogue = problem.epilogue != Epilogue{};
+  if (!row.epilogue && has_epilogue) return "no epilogue";
+  const TypeRow* types = types_of(row, problem);
+  if (has_epilogue && types != nullptr && types->sum != DType::kF32) {
+    return "no epilogue on integer sums";
+  }
   if (row.block_scales != problem.block_scales) {
     return row.block_scales ? "only with scale factors" : "no scale factors";
   }
