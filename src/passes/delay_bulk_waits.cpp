@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/reflect.h"
+#include "ir/strides.h"
 #include "passes/kernel_facts.h"
 
 namespace kiln::passes {
@@ -14,18 +16,22 @@ using Read = std::set<ir::ValueId>;
 
 class Delayer {
  public:
-  Delayer(ir::Function& function, ir::RegionId body) : function_(function), facts_(function, body) {}
+  Delayer(ir::Function& function, ir::RegionId body) : function_(function), facts_(function, body) {
+    ir::walk(function, body, [&](ir::OpId id) { look(function.ops[id]); });
+  }
 
   // Waits moved out of `region`; what is still read behind it.
   Read flow(ir::RegionId region, Read read) {
     for (std::size_t i = 0; i < function_.regions[region].ops.size(); ++i) {
       const ir::OpId id = function_.regions[region].ops[i];
-      if (is_delayable(id)) {
+      if (is_inferred(id) && used_otherwise_.contains(root_of(copy(last_).dst))) {
+        std::get<ir::BulkWait>(function_.ops[id].data).landed = true;
+      } else if (is_inferred(id)) {
         std::vector<ir::OpId>& ops = function_.regions[region].ops;
         ops.erase(ops.begin() + static_cast<std::ptrdiff_t>(i));
         --i;
         delayed_.insert(last_);
-        read.insert(source_of(last_));
+        read.insert(root_of(copy(last_).src));
         continue;
       }
       if (!read.empty() && must_wait(function_.ops[id], read)) {
@@ -43,7 +49,19 @@ class Delayer {
   }
 
  private:
-  bool is_delayable(ir::OpId id) const {
+  void look(const ir::Op& op) {
+    const auto* copy = std::get_if<ir::Copy>(&op.data);
+    if (copy != nullptr && copy->bulk) {
+      if (is_global(copy->src)) used_otherwise_.insert(root_of(copy->src));
+      return;
+    }
+    if (op.result.valid() && is_view(op.result)) return;  // another name for a part
+    ir::for_each_operand(op, [&](std::string_view, ir::ValueId value) {
+      if (value.valid() && is_global(value)) used_otherwise_.insert(root_of(value));
+    });
+  }
+
+  bool is_inferred(ir::OpId id) const {
     const auto* wait = std::get_if<ir::BulkWait>(&function_.ops[id].data);
     return wait != nullptr && wait->inferred;
   }
@@ -68,7 +86,7 @@ class Delayer {
     const auto* wait = std::get_if<ir::BulkWait>(&op.data);
     if (wait != nullptr && wait->pending == 0) read.clear();
     if (op.kind() == ir::OpKind::kCopy) last_ = id;
-    if (delayed_.contains(id)) read.insert(source_of(id));
+    if (delayed_.contains(id)) read.insert(root_of(copy(id).src));
     if (const auto* loop = std::get_if<ir::For>(&op.data)) return go_round(loop->body, read);
     if (const auto* loop = std::get_if<ir::Loop>(&op.data)) return go_round(loop->body, read);
     if (const auto* branch = std::get_if<ir::If>(&op.data)) {
@@ -95,8 +113,18 @@ class Delayer {
     return end;
   }
 
-  [[nodiscard]] ir::ValueId source_of(ir::OpId copy) const {
-    return ir::resolve_view(function_, std::get<ir::Copy>(function_.ops[copy].data).src).root;
+  [[nodiscard]] const ir::Copy& copy(ir::OpId id) const {
+    return std::get<ir::Copy>(function_.ops[id].data);
+  }
+  [[nodiscard]] bool is_view(ir::ValueId value) const {
+    return std::holds_alternative<ir::ViewType>(function_.type(value));
+  }
+  [[nodiscard]] bool is_global(ir::ValueId value) const {
+    return is_view(value) && function_.view_type(value).space == ir::Space::kGlobal;
+  }
+  // The buffer behind a view, through aliases too.
+  [[nodiscard]] ir::ValueId root_of(ir::ValueId view) const {
+    return ir::storage_of(function_, ir::resolve_view(function_, view).root);
   }
 
   void insert_wait(ir::RegionId region, std::size_t index) {
@@ -108,8 +136,9 @@ class Delayer {
 
   ir::Function& function_;
   KernelFacts facts_;
-  ir::OpId last_;               // copy
-  std::set<ir::OpId> delayed_;  // copies whose wait was taken out
+  ir::OpId last_;                         // copy
+  std::set<ir::OpId> delayed_;            // copies whose wait was taken out
+  std::set<ir::ValueId> used_otherwise_;  // tensors that not only bulk stores touch
 };
 
 }  // namespace

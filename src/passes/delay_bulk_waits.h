@@ -8,7 +8,8 @@
 // That is in front of the next barrier (it is what tells other threads), of a write to the same
 // buffer, of a trigger when other regions use the buffer, and at the end of the region or the
 // kernel, whose shared memory must last. A loop takes the wait along to its next trip. Waits that
-// the program wrote stay where they are.
+// the program wrote stay where they are, and so do those of tensors that the kernel reads or writes
+// otherwise as well: these wait until the bytes have landed.
 //
 // Part of place-barriers, after the barriers stand.
 #pragma once

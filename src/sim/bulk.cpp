@@ -136,6 +136,29 @@ void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& 
   machine.tally.bulk(plan.loads, bytes, sectors, rows_of(plan) * row_bytes(plan));
 }
 
+// Between multiples of 16 bytes of a row no box begins, and none that is stored begins before its
+// rows: there the hardware stops with "illegal instruction". Reported and moved all the same, so
+// that nobody waits in vain.
+void check_first_byte(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& plan,
+                      const BulkBox& box) {
+  const Buffer& global = *plan.global.buffer;
+  const std::int64_t first = box.origin[global.rank - 1] * global.size;
+  const std::string who = format("bulk copy by {}", thread_of_block_text(machine, warp, lane));
+  if (first % kChunkBytes != 0) {
+    report_at(
+        machine, warp, ReportKind::kMisaligned,
+        format("a bulk copy begins at byte {} of the rows of `{}`, which is no multiple of {}",
+               first, global.name, kChunkBytes),
+        who);
+  }
+  if (first < 0 && !plan.loads) {
+    report_at(machine, warp, ReportKind::kOutOfBounds,
+              format("a bulk store begins {} bytes before the rows of `{}`: only a load may",
+                     -first, global.name),
+              who);
+  }
+}
+
 // Whether the box lies in its shared buffer, where the hardware takes it.
 bool check_place(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& plan,
                  const BulkBox& box) {
@@ -155,15 +178,7 @@ bool check_place(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPla
                      plan.loads)) {
     return false;
   }
-  // Between multiples of 16 bytes of a row no box begins: there the hardware stops with "illegal
-  // instruction". Reported and moved all the same, so that nobody waits in vain.
-  const Buffer& global = *plan.global.buffer;
-  const std::int64_t first = box.origin[global.rank - 1] * global.size;
-  if (first % kChunkBytes == 0) return true;
-  report_at(machine, warp, ReportKind::kMisaligned,
-            format("a bulk copy begins at byte {} of the rows of `{}`, which is no multiple of {}",
-                   first, global.name, kChunkBytes),
-            format("bulk copy by {}", thread_of_block_text(machine, warp, lane)));
+  check_first_byte(machine, warp, lane, plan, box);
   return true;
 }
 

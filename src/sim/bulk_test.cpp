@@ -121,9 +121,11 @@ std::int64_t wrong_in_store(const Box& box, std::uint64_t seed) {
   return wrong;
 }
 
+// A store may not begin before the rows.
 void expect_moved(const Box& box) {
   for (const std::uint64_t seed : {0U, 1U}) {
     EXPECT_EQ(wrong_in_load(box, seed), 0) << box_kernel(box, true);
+    if (box.origin.back() < 0) continue;
     EXPECT_EQ(wrong_in_store(box, seed), 0) << box_kernel(box, false);
   }
 }
@@ -187,6 +189,25 @@ TEST(Boxes, BeginAtMultiplesOf16BytesOfARow) {
       EXPECT_EQ(outcome.count(ReportKind::kDeadlock), 0) << text_of(outcome);
     }
   }
+}
+
+// Each box counts: of a tile of two, the second begins inside. Nothing outside is written.
+TEST(Boxes, OfStoresBeginInsideTheRows) {
+  for (const Shape& origin : {Shape{0, -16}, Shape{-4, -8}, Shape{30, -16}}) {
+    const Box box{
+        .extents = {24, 40}, .origin = origin, .tile = {8, 32}, .box = {8, 16}, .swizzle = 32};
+    EXPECT_EQ(wrong_in_load(box, 0), 0);
+    Kernel kernel(box_kernel(box, false));
+    kernel.bind({});
+    fill_distinct(kernel.tensor(1));
+    const Outcome outcome = kernel.run({});
+    ASSERT_EQ(outcome.reports.size(), 1U) << text_of(outcome);
+    EXPECT_EQ(outcome.reports[0].message,
+              format("a bulk store begins {} bytes before the rows of `x`: only a load may",
+                     -2 * origin[1]));
+  }
+  expect_moved(
+      {.extents = {24, 40}, .origin = {-4, 0}, .tile = {8, 32}, .box = {8, 16}, .swizzle = 32});
 }
 
 // The hardware writes rows of the box one after another, XORed: rows wider than the swizzle do not

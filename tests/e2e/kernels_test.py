@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+"""The kernels of the library in the simulator: shapes around every edge, in all variants.
+
+    KILN=build/dev/bin/kiln KILN_RELEASE=build/release/bin/kiln tests/e2e/kernels_test.py
+
+A run must find nothing: no element outside its bound or unwritten, no race, deadlock, uninitialised or
+out-of-bounds read, exit code 0; and no bank conflict where the results leave by `stmatrix`. What a kernel
+computes is said a second time: by a formula, or by a few lines of Python on numbers that come out exact.
+Kernels with one mistake show that this would notice. A sample of the cases, the same in each run; all of
+them, some minutes, with KILN_SWEEP=all.
+"""
+
+import itertools
+import json
+import os
+import random
+import struct
+import subprocess
+import tempfile
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "kernels"
+KILN = os.environ.get("KILN_RELEASE") or os.environ.get("KILN", str(ROOT / "build/release/bin/kiln"))
+ALL = os.environ.get("KILN_SWEEP", "") == "all"
+JOBS = os.cpu_count() or 2
+TIMEOUT_S = 300
+SAMPLE = 4  # of so many cases one is run; shares no divisor with the numbers of shapes and of fills
+FILLS = ("normal", "integers", "adversarial")
+COUNTS = ("races", "deadlocks", "uninitialised", "out_of_bounds")
+PRODUCT = "c[m,n] = a[m,k] * b[n,k]"
+BYTES = {"bf16": 2, "f16": 2, "f8_e4m3": 1, "f8_e5m2": 1, "f32": 4, "s8": 1, "s32": 4}
+ROW_UNIT = 16  # bytes of which a tensor's rows are multiples
+STAGE_BYTES = 128  # of a row of a stage
+
+
+@dataclass(frozen=True)
+class Case:
+    kernel: str  # a file of kernels/, or a path
+    shape: dict
+    defines: dict
+    options: tuple = ()
+    conflicts: bool = True  # bank conflicts may be
+
+    def argv(self):
+        sizes = ",".join(f"{name}={size}" for name, size in self.shape.items())
+        defines = [f"-D{name}={value}" for name, value in self.defines.items()]
+        path = KERNELS / f"{self.kernel}.co"
+        argv = [KILN, "run", str(path), "--arch", "sm_90a", "--on", "sim", "--json", "--shape", sizes]
+        return argv + defines + list(self.options)
+
+
+def execute(argv):
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def mistake_of(case):
+    """'' when the run found nothing wrong, else what it found."""
+    code, out, err = execute(case.argv())
+    if code != 0:
+        return f"exit {code}: {' '.join(case.argv())}\n{err}"
+    report = json.loads(out)
+    found = {name: report[name] for name in COUNTS if report[name] != 0}
+    for row in report["outputs"]:
+        found |= {f"{row['name']}: {key}": row[key] for key in ("outside", "unwritten") if row[key]}
+    if not case.conflicts and report["bank_conflicts"]:
+        found["bank_conflicts"] = report["bank_conflicts"]
+    return f"{found}: {' '.join(case.argv())}" if found else ""
+
+
+def up(value, unit):
+    return -(-value // unit) * unit
+
+
+def depth_of(dtype):
+    """Elements of K in a stage of 128 bytes."""
+    return STAGE_BYTES // BYTES[dtype]
+
+
+def shapes(tile_m, tile_n, stage, stages, units):
+    """M, N, K: whole, ragged in each, less than a tile, K within one stage and around the ring, and more
+    tiles than three blocks. `units` is what N and K are multiples of."""
+    unit_n, unit_k = units
+    edge_n, edge_k = up(tile_n - 1, unit_n) - unit_n, stage - unit_k
+    found = [
+        (tile_m, tile_n, stages * stage),
+        (tile_m + 3, tile_n + unit_n, (stages + 1) * stage + unit_k),
+        (5, unit_n, unit_k),
+        (tile_m - 1, edge_n, stage),
+        (2 * tile_m + 1, tile_n + edge_n, edge_k),
+        (5 * tile_m - 2, 2 * tile_n, 2 * stage + unit_k),
+        (tile_m, 3 * tile_n + unit_n, (stages - 1) * stage),
+    ]
+    return [dict(zip("MNK", sizes)) for sizes in found]
+
+
+# ---- the kernels' cases ----
+
+# (type, type of c, type of sums); only what has 16 bits leaves by stmatrix
+TYPES = (
+    ("bf16", "bf16", "f32"),
+    ("f16", "f32", "f32"),
+    ("f8_e4m3", "bf16", "f32"),
+    ("f8_e5m2", "f16", "f32"),
+    ("f32", "f32", "f32"),
+    ("s8", "s32", "s32"),
+)
+# (warpgroups, columns, stages)
+TILES = ((1, 64, 4), (1, 256, 3), (2, 96, 3), (2, 128, 4), (2, 176, 2), (2, 256, 2), (3, 128, 3), (3, 256, 2))
+# Every tile with the first type, every type with some tile.
+DENSE = [(tile, TYPES[0]) for tile in TILES] + list(zip(TILES[2:], TYPES[1:]))
+
+
+def units_of(dtype, out):
+    return ROW_UNIT // BYTES[out], ROW_UNIT // BYTES[dtype]
+
+
+def dense_cases():
+    for (warpgroups, tile_n, stages), (dtype, out, acc) in DENSE:
+        defines = dict(DTYPE=dtype, OUT=out, ACC=acc, WARPGROUPS=warpgroups, TILE_N=tile_n, STAGES=stages)
+        sizes = shapes(64 * warpgroups, tile_n, depth_of(dtype), stages, units_of(dtype, out))
+        for shape, more in zip(sizes, itertools.cycle((dict(BLOCKS=3), dict(BLOCKS=3, GROUP=2)))):
+            by_element = BYTES[out] != 2
+            yield Case("gemm_sm90", shape, {**defines, **more}, ("--expect", PRODUCT), by_element)
+
+
+# (rows of a, warpgroups, panels, splits, stages)
+SKINNY = (
+    (8, 1, 1, 1, 3),
+    (16, 1, 2, 1, 2),
+    (16, 2, 2, 3, 2),
+    (32, 1, 2, 9, 2),
+    (64, 2, 1, 3, 3),
+    (128, 1, 2, 1, 2),
+    (128, 1, 1, 9, 2),
+)
+
+
+def skinny_cases():
+    ways = [(way, TYPES[0]) for way in SKINNY] + list(zip(SKINNY, TYPES[1:]))
+    for (tile_m, warpgroups, panels, splits, stages), (dtype, out, acc) in ways:
+        defines = dict(DTYPE=dtype, OUT=out, ACC=acc, TILE_M=tile_m, WARPGROUPS=warpgroups)
+        defines |= dict(PANELS=panels, SPLITS=splits, STAGES=stages)
+        depth = depth_of(dtype) * panels
+        for shape in shapes(tile_m, 64 * warpgroups, depth, stages, units_of(dtype, out)):
+            yield Case("gemm_skinny_sm90", shape, defines, ("--expect", PRODUCT))
+
+
+def scaled_cases():
+    for dtype, warpgroups, stages in (("f8_e4m3", 2, 3), ("f8_e5m2", 2, 2), ("f8_e4m3", 3, 2)):
+        defines = dict(DTYPE=dtype, WARPGROUPS=warpgroups, STAGES=stages, BLOCKS=3)
+        for shape in shapes(64 * warpgroups, 128, 128, stages, (8, 16)):
+            blocks = dict(M=up(shape["M"], 4), KB=up(shape["K"], 128) // 128, NB=up(shape["N"], 128) // 128)
+            yield Case("gemm_block_scaled_sm90", shape | blocks, defines, (), False)
+
+
+def with_fills(cases):
+    for case, fill in zip(cases, itertools.cycle(FILLS)):
+        yield Case(case.kernel, case.shape, case.defines, (*case.options, "--fill", fill), case.conflicts)
+
+
+class Kernels(unittest.TestCase):
+    def sweep(self, what, cases, options=()):
+        cases = [Case(c.kernel, c.shape, c.defines, c.options + options, c.conflicts) for c in cases]
+        chosen = cases if ALL else cases[::SAMPLE]
+        with ThreadPoolExecutor(JOBS) as pool:
+            mistakes = [m for m in pool.map(mistake_of, chosen) if m]
+        print(f"{what}: {len(chosen)} of {len(cases)} runs, {len(mistakes)} wrong", flush=True)
+        self.assertFalse(mistakes, "\n".join(mistakes[:5]))
+
+    def test_dense(self):
+        self.sweep("gemm_sm90", with_fills(dense_cases()))
+
+    def test_skinny(self):
+        self.sweep("gemm_skinny_sm90", with_fills(skinny_cases()))
+
+    def test_block_scaled(self):
+        self.sweep("gemm_block_scaled_sm90", with_fills(scaled_cases()))
+
+    def test_other_orders_of_execution(self):
+        kinds = (dense_cases(), skinny_cases(), scaled_cases())
+        cases = [case for kind in kinds for case in list(kind)[1::13]]
+        self.sweep("8 schedules", cases, ("--schedules", "8"))
+
+
+# ---- numbers that come out exact ----
+
+# Of these every sum of products below is exact in f32.
+NUMBERS = {
+    "f16": {-2: 0xC000, -1: 0xBC00, 0: 0, 1: 0x3C00, 2: 0x4000},
+    "f8_e4m3": {-2: 0xC0, -1: 0xB8, 0: 0, 1: 0x38, 2: 0x40},
+}
+NPY_TYPES = {"f16": ("<f2", "H"), "f8_e4m3": ("|V1", "B"), "f32": ("<f4", "f"), "u32": ("<u4", "I")}
+HEADER = 10  # before a version 1 header's text
+
+
+def save(path, dtype, rows):
+    descr, code = NPY_TYPES[dtype]
+    values = [value for row in rows for value in row]
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({len(rows)}, {len(rows[0])}), }}"
+    header += " " * (-(len(header) + HEADER + 1) % 64) + "\n"
+    data = struct.pack(f"<{len(values)}{code}", *values)
+    path.write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header.encode() + data)
+
+
+def load(path, dtype, cols):
+    raw = path.read_bytes()
+    data = raw[HEADER + struct.unpack("<H", raw[8:HEADER])[0] :]
+    values = [value for (value,) in struct.iter_unpack("<" + NPY_TYPES[dtype][1], data)]
+    return [values[at : at + cols] for at in range(0, len(values), cols)]
+
+
+class OnFiles(unittest.TestCase):
+    """Inputs from files, results compared number by number."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="kiln-kernels-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        self.chance = random.Random(7)
+
+    def matrix(self, name, dtype, rows, cols):
+        """Random numbers, also in a file `name`.npy."""
+        numbers = [self.chance.choices(list(NUMBERS[dtype]), k=cols) for _ in range(rows)]
+        save(self.folder / f"{name}.npy", dtype, [[NUMBERS[dtype][v] for v in row] for row in numbers])
+        return numbers
+
+    def result(self, kernel, shape, defines, inputs, cols):
+        files = [f"--in={name}={self.folder / name}.npy" for name in inputs]
+        out = f"--out=c={self.folder / 'c'}.npy"
+        mistake = mistake_of(Case(kernel, shape, defines, (*files, out)))
+        self.assertFalse(mistake, mistake)
+        return load(self.folder / "c.npy", "f32", cols)
+
+    def scaled(self, sizes, defines, kernel="gemm_block_scaled_sm90"):
+        m, n, k = sizes
+        a, b = self.matrix("a", "f8_e4m3", m, k), self.matrix("b", "f8_e4m3", n, k)
+        blocks, panels = up(k, 128) // 128, up(n, 128) // 128
+        scale = lambda rows, cols: [self.chance.choices((0.5, 1.0, 2.0, -4.0), k=cols) for _ in range(rows)]
+        a_scale, b_scale = scale(blocks, m), scale(panels, blocks)
+        save(self.folder / "a_scale.npy", "f32", a_scale)
+        save(self.folder / "b_scale.npy", "f32", b_scale)
+        wanted = [[0.0] * n for _ in range(m)]
+        for (row, x), (col, y) in itertools.product(enumerate(a), enumerate(b)):
+            for block in range(blocks):
+                part = slice(128 * block, 128 * block + 128)
+                factor = a_scale[block][row] * b_scale[col // 128][block]
+                wanted[row][col] += factor * sum(map(int.__mul__, x[part], y[part]))
+        shape = dict(M=m, N=n, K=k, KB=blocks, NB=panels)
+        names = ("a", "a_scale", "b", "b_scale")
+        self.assertEqual(self.result(kernel, shape, defines, names, n), wanted)
+
+    def sparse(self, dtype, sizes, defines, kernel="gemm_sparse_sm90"):
+        """`kiln prune` makes the operand, its metadata, and the dense matrix that it stands for."""
+        m, n, k = sizes
+        self.matrix("a", dtype, m, k)
+        b = self.matrix("b", dtype, n, k)
+        files = [str(self.folder / f"{name}.npy") for name in ("a", "packed", "meta", "dense")]
+        outputs = ["-o", files[1], "--metadata", files[2], "--dense", files[3]]
+        code, _, err = execute([KILN, "prune", files[0], *outputs, "--type", dtype, "--form", "u32"])
+        self.assertEqual(code, 0, err)
+        numbers = {bits: number for number, bits in NUMBERS[dtype].items()}
+        dense = [[numbers[v] for v in row] for row in load(Path(files[3]), dtype, k)]
+        wanted = [[float(sum(map(int.__mul__, x, y))) for y in b] for x in dense]
+        words = len(load(Path(files[2]), "u32", 1)) // m
+        shape = dict(M=m, N=n, K=k, P=k // 2, W=words)
+        defines = dict(DTYPE=dtype, OUT="f32", BLOCKS=3, **defines)
+        names = ("packed", "meta", "b")
+        self.assertEqual(self.result(kernel, shape, defines, names, n), wanted)
+
+
+class Exact(OnFiles):
+    def test_block_scaled(self):
+        self.scaled((132, 136, 272), dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3))
+        self.scaled((196, 144, 128), dict(OUT="f32", WARPGROUPS=3, STAGES=2, BLOCKS=3))
+        if ALL:
+            self.scaled((260, 264, 656), dict(OUT="f32", WARPGROUPS=2, STAGES=3, BLOCKS=3, GROUP=2))
+
+    def test_sparse(self):
+        self.sparse("f16", (144, 72, 384), dict(TILE_N=64, STAGES=2))
+        self.sparse("f8_e4m3", (80, 104, 640), dict(TILE_N=96, STAGES=2))
+        self.sparse("f16", (16, 8, 128), dict(WARPGROUPS=3, TILE_N=128, STAGES=2))
+        if ALL:
+            self.sparse("f16", (272, 392, 512), dict(TILE_N=192, STAGES=2, GROUP=2))
+            self.sparse("f8_e4m3", (400, 136, 1152), dict(WARPGROUPS=3, TILE_N=64, STAGES=2))
+
+
+# ---- mistakes ----
+
+RING = (
+    ("wait full[stage];", "", "uninitialised-read"),
+    ("wait empty[stage];", "", "phase-overrun"),
+    ("trigger empty[stage];", "", "deadlock"),
+)
+PERSISTENT = (
+    ("stage = (round * steps + k) % STAGES;", "stage = k % STAGES;", "deadlock"),
+    ("rows = tiles_m - first < GROUP ? tiles_m - first : GROUP;", "rows = GROUP;", "unwritten"),
+)
+HALVES = (
+    ("tile_n * 2 + half)", "tile_n * 2)", "unwritten"),
+    ("tile_m * WARPGROUPS + w, tile_n", "tile_m * WARPGROUPS, tile_n", "race"),
+)
+# What is changed, and what is reported of it; "" where only the comparison of numbers finds it.
+MISTAKES = {
+    "gemm_sm90": (
+        *RING,
+        *PERSISTENT,
+        *HALVES,
+        ("mc.subspan(_, PART).at(_, half)", "mc.subspan(_, PART).at(_, 0)", "result-outside"),
+        ("TILE_K).at(w, 0)", "TILE_K).at(0, 0)", "result-outside"),
+    ),
+    "gemm_skinny_sm90": (
+        *RING,
+        (".at(tile_m, first + k)", ".at(tile_m, k)", "result-outside"),
+        ("foreach s in [SPLITS] sum", "foreach s in [SPLITS - 1] sum", "result-outside"),
+        ("tile_n * WARPGROUPS + w)", "tile_n * WARPGROUPS)", "race"),
+    ),
+    "gemm_block_scaled_sm90": (
+        *RING,
+        *PERSISTENT,
+        ("b_scale.at(tile_n, k)", "b_scale.at(0, k)", ""),
+        ("subspan(1, ROWS).at(0, w)", "subspan(1, ROWS).at(0, 0)", ""),
+    ),
+    "gemm_sparse_sm90": (
+        *RING,
+        *PERSISTENT,
+        *HALVES,
+        ("TILE_K / WORD_K).at(w, 0)", "TILE_K / WORD_K).at(0, 0)", ""),
+    ),
+}
+
+
+class NegativeControl(OnFiles):
+    """Each mistake is found."""
+
+    def broken(self, kernel, change):
+        """The path of the kernel with one text changed."""
+        text = (KERNELS / f"{kernel}.co").read_text(encoding="utf-8")
+        self.assertIn(change[0], text, kernel)
+        path = self.folder / f"{kernel}.co"
+        path.write_text(text.replace(change[0], change[1], 1), encoding="utf-8")
+        return path.with_suffix("")
+
+    def expect_found(self, change, case):
+        code, _, err = execute(case.argv())
+        self.assertEqual(code, 1, err)
+        self.assertIn(change[2], err)
+
+    def test_dense(self):
+        shape, defines = dict(M=330, N=136, K=264), dict(BLOCKS=3, TILE_N=128, STAGES=3, GROUP=2)
+        for change in MISTAKES["gemm_sm90"]:
+            with self.subTest(change):
+                path = self.broken("gemm_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
+
+    def test_skinny(self):
+        shape, defines = dict(M=20, N=136, K=1000), dict(SPLITS=2, STAGES=2, WARPGROUPS=2)
+        for change in MISTAKES["gemm_skinny_sm90"]:
+            with self.subTest(change):
+                path = self.broken("gemm_skinny_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
+
+    def compare(self, kernel, check):
+        for change in MISTAKES[kernel]:
+            with self.subTest(change):
+                with self.assertRaises(AssertionError) as found:
+                    check(self.broken(kernel, change))
+                self.assertIn(change[2] or "Lists differ", str(found.exception))
+
+    def test_block_scaled(self):
+        defines = dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3, GROUP=2)
+        self.compare("gemm_block_scaled_sm90", lambda path: self.scaled((260, 136, 272), defines, path))
+
+    def test_sparse(self):
+        defines = dict(TILE_N=64, STAGES=2, GROUP=2)
+        self.compare("gemm_sparse_sm90", lambda path: self.sparse("f16", (272, 72, 384), defines, path))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
