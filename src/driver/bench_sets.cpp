@@ -137,6 +137,13 @@ Result<void> SuiteSets::fill_exactly(BenchDevice& device, std::size_t set, std::
   return fill(device, sets_[set], true, seed);
 }
 
+Result<void> SuiteSets::clear_result(std::size_t set) {
+  for (Buffer& buffer : sets_[set].buffers) {
+    if (std::string_view(buffer.name) == "c") return buffer.memory.fill(0xff);
+  }
+  return {};
+}
+
 gemm::Operands SuiteSets::operands(std::size_t set) const {
   const Set& from = sets_[set];
   gemm::Operands out;
@@ -171,12 +178,20 @@ CheckRequest SuiteSets::request(std::size_t set, bool with_vendor) const {
 
 Result<std::vector<std::string>> SuiteSets::overrun() const {
   std::vector<std::string> names;
-  for (const Set& set : sets_) {
-    for (const Buffer& buffer : set.buffers) {
-      const auto intact = buffer.memory.zones_intact();
-      if (!intact) return Unexpected{intact.error()};
-      if (!*intact) names.emplace_back(buffer.name);
-    }
+  for (std::size_t set = 0; set < sets_.size(); ++set) {
+    const auto more = overrun(set);
+    if (!more) return more;
+    names.insert(names.end(), more->begin(), more->end());
+  }
+  return names;
+}
+
+Result<std::vector<std::string>> SuiteSets::overrun(std::size_t set) const {
+  std::vector<std::string> names;
+  for (const Buffer& buffer : sets_[set].buffers) {
+    const auto intact = buffer.memory.zones_intact();
+    if (!intact) return Unexpected{intact.error()};
+    if (!*intact) names.emplace_back(buffer.name);
   }
   return names;
 }

@@ -34,10 +34,13 @@ class SuiteSets {
 
   // New inputs for one set: integers, scales that are powers of two; results hold NaNs again.
   [[nodiscard]] Result<void> fill_exactly(BenchDevice& device, std::size_t set, std::uint64_t seed);
+  // The set's result holds NaNs again.
+  [[nodiscard]] Result<void> clear_result(std::size_t set);
   // What is to be checked of one set; `with_vendor`: its result is there.
   [[nodiscard]] CheckRequest request(std::size_t set, bool with_vendor) const;
-  // The names of buffers around which something was written.
+  // The names of buffers around which something was written: of all sets, or of one.
   [[nodiscard]] Result<std::vector<std::string>> overrun() const;
+  [[nodiscard]] Result<std::vector<std::string>> overrun(std::size_t set) const;
 
  private:
   struct Buffer {
