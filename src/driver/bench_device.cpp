@@ -116,6 +116,13 @@ Result<void> BenchDevice::fill_metadata(DeviceBuffer& to, std::uint64_t seed) {
   return start("kiln_fill_metadata", count, to.address(), count, bench::Word{seed});
 }
 
+Result<void> BenchDevice::pack_words(const DeviceBuffer& metadata, DeviceBuffer& words, DType dtype,
+                                     std::int64_t k) {
+  const auto count = static_cast<bench::Index>(words.bytes() / sizeof(std::uint32_t));
+  return start("kiln_pack_words", count, metadata.address(), words.address(), count,
+               bench::Index{k / 32}, size_bytes(dtype) == 1 ? 0 : 1);
+}
+
 Result<void> BenchDevice::expand(const DeviceBuffer& packed, const DeviceBuffer& metadata,
                                  DeviceBuffer& dense, DType dtype) {
   const auto groups = static_cast<bench::Index>(2 * metadata.bytes());

@@ -54,8 +54,11 @@ class BenchDevice {
                                            std::uint64_t seed);
   // f32 from 1/2 to 2; exact: 1 and 2 alone.
   [[nodiscard]] Result<void> fill_scales(runtime::DeviceBuffer& to, bool exact, std::uint64_t seed);
-  // Legal 2:4 metadata in bytes (kiln/sparse.h), and the dense matrix of packed elements.
+  // Legal 2:4 metadata in bytes (kiln/sparse.h), the words that kernels read, and the dense matrix
+  // of packed elements. A row of `k` elements of `dtype` has k / 8 bytes.
   [[nodiscard]] Result<void> fill_metadata(runtime::DeviceBuffer& to, std::uint64_t seed);
+  [[nodiscard]] Result<void> pack_words(const runtime::DeviceBuffer& metadata,
+                                        runtime::DeviceBuffer& words, DType dtype, std::int64_t k);
   [[nodiscard]] Result<void> expand(const runtime::DeviceBuffer& packed,
                                     const runtime::DeviceBuffer& metadata,
                                     runtime::DeviceBuffer& dense, DType dtype);

@@ -1,6 +1,9 @@
 #include "driver/bench_sets.h"
 
+#include <algorithm>
+
 #include "runtime/bench.h"
+#include "support/check.h"
 
 namespace kiln::driver {
 
@@ -31,6 +34,7 @@ std::vector<Wanted> wanted_of(const SuiteCase& problem) {
   if (form == SuiteForm::kSparse) {
     out.push_back({"packed", m * k / 2, ab});
     out.push_back({"metadata", m * k / 8, DType::kU8});
+    out.push_back({"words", m * k / 32, DType::kU32});
   }
   return out;
 }
@@ -48,10 +52,7 @@ runtime::MatrixProduct product_of(const SuiteCase& problem) {
           .scale = problem.form == SuiteForm::kTensorScales ? kTensorScale : 1};
 }
 
-Result<gemm::Problem> problem_of(const SuiteCase& problem) {
-  if (problem.form == SuiteForm::kSparse) {
-    return Unexpected{Error{"the library has no kernel for", types_of(problem), {}}};
-  }
+gemm::Problem problem_of(const SuiteCase& problem) {
   gemm::Problem out{.m = problem.m,
                     .n = problem.n,
                     .k = problem.k,
@@ -59,20 +60,20 @@ Result<gemm::Problem> problem_of(const SuiteCase& problem) {
                     .b = problem.ab,
                     .c = problem.c};
   out.block_scales = problem.form == SuiteForm::kBlockScales;
+  out.a_sparse = problem.form == SuiteForm::kSparse;
   out.epilogue.has_alpha = problem.form == SuiteForm::kTensorScales;
   return out;
 }
 
-const DeviceBuffer* SuiteSets::Set::find(std::string_view name) const {
-  for (const Buffer& buffer : buffers) {
-    if (buffer.name == name) return &buffer.memory;
-  }
-  return nullptr;
+DeviceBuffer& SuiteSets::Set::memory(std::string_view name) {
+  const auto found = std::ranges::find(buffers, name, &Buffer::name);
+  KILN_CHECK(found != buffers.end(), "no buffer `{}`", name);
+  return found->memory;
 }
 
 DevicePtr SuiteSets::Set::address(std::string_view name) const {
-  const DeviceBuffer* buffer = find(name);
-  return buffer == nullptr ? 0 : buffer->address();
+  const auto found = std::ranges::find(buffers, name, &Buffer::name);
+  return found == buffers.end() ? 0 : found->memory.address();
 }
 
 Result<SuiteSets> SuiteSets::make(runtime::Gpu& gpu, BenchDevice& device, const SuiteCase& problem,
@@ -104,7 +105,7 @@ Result<void> SuiteSets::add(runtime::Gpu& gpu, BenchDevice& device, std::uint64_
   return fill(device, set, false, seed);
 }
 
-// Each buffer gets values of its own.
+// Each buffer gets values of its own; "a" and "words" follow from those of a sparse problem.
 Result<void> SuiteSets::fill(BenchDevice& device, Set& set, bool exactly,
                              std::uint64_t seed) const {
   std::uint64_t own = 8 * seed;
@@ -123,14 +124,16 @@ Result<void> SuiteSets::fill(BenchDevice& device, Set& set, bool exactly,
       filled = buffer.memory.fill(0xff);
     } else if (name == "metadata") {
       filled = device.fill_metadata(buffer.memory, own);
-    } else if (name != "a") {
+    } else if (name != "a" && name != "words") {
       filled = device.fill_scales(buffer.memory, exactly, own);
     }
     if (!filled) return filled;
   }
   if (!sparse) return {};
-  DeviceBuffer& dense = set.buffers.front().memory;
-  return device.expand(*set.find("packed"), *set.find("metadata"), dense, problem_.ab);
+  const DeviceBuffer& metadata = set.memory("metadata");
+  auto packed = device.pack_words(metadata, set.memory("words"), problem_.ab, problem_.k);
+  if (!packed) return packed;
+  return device.expand(set.memory("packed"), metadata, set.memory("a"), problem_.ab);
 }
 
 Result<void> SuiteSets::fill_exactly(BenchDevice& device, std::size_t set, std::uint64_t seed) {
@@ -147,9 +150,11 @@ Result<void> SuiteSets::clear_result(std::size_t set) {
 gemm::Operands SuiteSets::operands(std::size_t set) const {
   const Set& from = sets_[set];
   gemm::Operands out;
-  out.a = from.address("a");
+  const bool sparse = problem_.form == SuiteForm::kSparse;
+  out.a = from.address(sparse ? "packed" : "a");
   out.b = from.address("b");
   out.c = from.address("c");
+  out.metadata = from.address("words");
   out.a_scale = from.address("a_scale");
   out.b_scale = from.address("b_scale");
   if (problem_.form == SuiteForm::kTensorScales) out.alpha = kTensorScale;

@@ -19,8 +19,8 @@ namespace kiln::driver {
 // What the vendor's library is asked for: the dense product.
 [[nodiscard]] runtime::MatrixProduct product_of(const SuiteCase& problem);
 
-// What our library is asked for. Errors: it has no such problems; the reason says which.
-[[nodiscard]] Result<gemm::Problem> problem_of(const SuiteCase& problem);
+// What our library is asked for.
+[[nodiscard]] gemm::Problem problem_of(const SuiteCase& problem);
 
 class SuiteSets {
  public:
@@ -44,13 +44,14 @@ class SuiteSets {
 
  private:
   struct Buffer {
-    const char* name;
+    std::string_view name;
     runtime::DeviceBuffer memory;
   };
   struct Set {
     std::deque<Buffer> buffers;
 
-    [[nodiscard]] const runtime::DeviceBuffer* find(std::string_view name) const;
+    [[nodiscard]] runtime::DeviceBuffer& memory(std::string_view name);  // there is one
+    // 0 where the problem has no such buffer.
     [[nodiscard]] runtime::cuda::DevicePtr address(std::string_view name) const;
   };
 

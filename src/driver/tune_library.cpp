@@ -176,8 +176,7 @@ Result<void> tune_case(Tuning& tuning, const SuiteCase& problem, const gemm::Pro
 
 void tune_cases(Tuning& tuning, const std::vector<SuiteCase>& cases) {
   for (const SuiteCase& problem : cases) {
-    const auto asked = problem_of(problem);
-    const auto wanted = asked ? gemm::normalised(*asked) : asked;
+    const auto wanted = gemm::normalised(problem_of(problem));
     if (!wanted) {
       tuning.note(problem, wanted.error().text());
       continue;

@@ -211,7 +211,7 @@ TEST_F(TuneLibrary, AFileThatIsNoTableIsLeftAlone) {
 // The default is among the candidates, so no entry makes anything slower.
 TEST_F(TuneLibrary, TheDefaultIsTheFirstCandidate) {
   for (const SuiteCase& problem : {kSquare, kFewRows, kTall}) {
-    const auto wanted = gemm::normalised(*problem_of(problem));
+    const auto wanted = gemm::normalised(problem_of(problem));
     const auto& arch = *target::find_arch("sm_90a");
     const auto candidates = candidates_of(*wanted, arch, 132, 24);
     ASSERT_TRUE(candidates);

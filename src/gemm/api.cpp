@@ -55,7 +55,7 @@ const DType* dtype_of(std::int32_t type) {
   return nullptr;
 }
 
-constexpr std::uint32_t kAllFlags = 2 * KILN_GEMM_BATCH_INVARIANT - 1;
+constexpr std::uint32_t kAllFlags = 2 * KILN_GEMM_A_SPARSE - 1;
 
 Unexpected<Failure> invalid(std::string reason) {
   return Unexpected{
@@ -85,6 +85,7 @@ Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
                  .a_along_k = !has(KILN_GEMM_A_ALONG_M),
                  .b_along_k = !has(KILN_GEMM_B_ALONG_N),
                  .block_scales = has(KILN_GEMM_BLOCK_SCALES),
+                 .a_sparse = has(KILN_GEMM_A_SPARSE),
                  .a_spacing = {given->lda, given->stride_a},
                  .b_spacing = {given->ldb, given->stride_b},
                  .c_spacing = {given->ldc, given->stride_c},
@@ -110,6 +111,7 @@ Operands operands_of(const kiln_gemm_operands& given, const Problem& problem) {
   if (epilogue.has_residual) out.residual = address_of(given.residual);
   if (problem.block_scales) out.a_scale = address_of(given.a_scale);
   if (problem.block_scales) out.b_scale = address_of(given.b_scale);
+  if (problem.a_sparse) out.metadata = address_of(given.metadata);
   if (epilogue.has_alpha) out.alpha = static_cast<double>(given.alpha);
   if (epilogue.has_beta) out.beta = static_cast<double>(given.beta);
   return out;
@@ -119,7 +121,8 @@ Operands operands_of(const kiln_gemm_operands& given, const Problem& problem) {
 int alignment_of(const Operands& operands, int most) {
   if (most <= 0 || !std::has_single_bit(static_cast<unsigned>(most))) return most;  // refused later
   const auto together = operands.a | operands.b | operands.c | operands.bias | operands.residual |
-                        operands.a_scale | operands.b_scale | static_cast<unsigned>(most);
+                        operands.a_scale | operands.b_scale | operands.metadata |
+                        static_cast<unsigned>(most);
   return 1 << std::countr_zero(together);
 }
 
@@ -133,6 +136,7 @@ std::string missing(const Operands& operands, const Problem& problem) {
   if (problem.block_scales && (operands.a_scale == 0 || operands.b_scale == 0)) {
     return "a pointer to scale factors is null";
   }
+  if (problem.a_sparse && operands.metadata == 0) return "the metadata are null";
   return {};
 }
 

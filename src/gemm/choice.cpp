@@ -72,7 +72,7 @@ void add_candidates(const KernelRow& row, const Problem& problem, const target::
   for (const int splits : row.splits) {
     if (!lacks(row, splits, problem, arch).empty()) continue;
     for (const Tiling& tiling : row.tilings) {
-      if (size_bytes(problem.c) > tiling.c_bytes_max) continue;
+      if (!fits(tiling, problem)) continue;
       if (!splits_evenly(problem, tiling, splits)) continue;
       out.push_back({.row = &row, .tiling = &tiling, .splits = splits});
     }

@@ -38,7 +38,7 @@ std::string refusal(const Problem& problem, const target::Arch& arch = hopper())
 // Every tiling of the row, with and without parts, for one problem.
 void expect_tilings_compile(const KernelRow& row, const Problem& problem) {
   for (const Tiling& tiling : row.tilings) {
-    if (size_bytes(problem.c) > tiling.c_bytes_max) continue;
+    if (!fits(tiling, problem)) continue;
     for (const int splits : {row.splits.front(), row.splits.back()}) {
       Choice choice{.kernel = std::string(row.name), .defines = tiling_defines(tiling, splits)};
       for (auto& each : problem_defines(row, problem, 132)) choice.defines.push_back(each);
@@ -56,6 +56,7 @@ TEST(ChoiceTest, EveryTilingOfEveryRowCompilesForEveryType) {
       for (const DType c : types.c) {
         Problem problem{.m = 1024, .n = 1024, .k = 8192, .a = types.ab, .b = types.ab, .c = c};
         problem.block_scales = row.block_scales;
+        problem.a_sparse = row.a_sparse;
         expect_tilings_compile(row, *normalised(problem));
       }
     }
@@ -97,6 +98,23 @@ TEST(ChoiceTest, ScaleFactorsHaveAKernelOfTheirOwn) {
             std::string::npos);
 }
 
+TEST(ChoiceTest, ASparseAHasAKernelOfItsOwn) {
+  Problem problem{.m = 8192, .n = 8192, .k = 8192};
+  problem.a = problem.b = problem.c = DType::kF16;
+  problem.a_sparse = true;
+  const Choice choice = chosen(problem);
+  EXPECT_EQ(choice.kernel, "gemm_sparse_sm90");
+  EXPECT_EQ(define(choice, "TILE_N"), "192");
+  problem.k = 8192 + 64;
+  EXPECT_NE(refusal(problem).find("gemm_sparse_sm90: k is no multiple of 128"), std::string::npos);
+  problem.k = 8192 + 16;
+  EXPECT_EQ(refusal(problem), "with a sparse A k is a multiple of 32, not 8208");
+  problem = {.m = 8192, .n = 8192, .k = 8192};
+  problem.a_sparse = true;
+  problem.a_along_k = false;
+  EXPECT_EQ(refusal(problem), "a sparse A lies along k");
+}
+
 // Parts are added up by a launch that knows no gaps.
 TEST(ChoiceTest, RowsWithGapsAreNotSplit) {
   Problem problem{.m = 16, .n = 2112, .k = 7168};
@@ -136,7 +154,7 @@ TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
   expect_reason(problem, "no epilogue on integer sums");
   EXPECT_EQ(refusal({.m = 256, .n = 256, .k = 256}, *target::find_arch("sm_80")),
             "gemm_sm90: not for sm_80; gemm_skinny_sm90: not for sm_80; "
-            "gemm_block_scaled_sm90: not for sm_80");
+            "gemm_block_scaled_sm90: not for sm_80; gemm_sparse_sm90: not for sm_80");
 }
 
 TEST(ChoiceTest, ProblemsThatAreNone) {
@@ -168,6 +186,14 @@ TEST(ModelTest, EveryPartHasAStep) {
   EXPECT_TRUE(splits_evenly(problem, tiling, 3));   // 2, 2 and 1 steps
   EXPECT_FALSE(splits_evenly(problem, tiling, 4));  // 2, 2, 1 and none
   EXPECT_TRUE(splits_evenly(problem, tiling, 5));
+}
+
+TEST(ModelTest, ASparseProductIsFaster) {
+  const Cut cut{.tiling = {.m = 128, .n = 192, .k_bytes = 256}};
+  Problem problem{.m = 8192, .n = 8192, .k = 8192};
+  const double whole = modelled_seconds(problem, cut, hopper(), 132);
+  problem.a_sparse = true;
+  EXPECT_LT(modelled_seconds(problem, cut, hopper(), 132), 0.85 * whole);
 }
 
 TEST(ModelTest, NoProductIsFasterThanMemoryOrTheMatrixUnits) {

@@ -18,6 +18,12 @@ constexpr TypeRow kEightBitFloats[] = {
     {DType::kE4M3, DType::kF32, kFromF8},
     {DType::kE5M2, DType::kF32, kFromF8},
 };
+constexpr TypeRow kSparseTypes[] = {
+    {DType::kBF16, DType::kF32, kFromBf16},
+    {DType::kF16, DType::kF32, kFromF16},
+    {DType::kE4M3, DType::kF32, kFromF8},
+    {DType::kE5M2, DType::kF32, kFromF8},
+};
 constexpr TypeRow kAllTypes[] = {
     {DType::kBF16, DType::kF32, kFromBf16}, {DType::kF16, DType::kF32, kFromF16},
     {DType::kE4M3, DType::kF32, kFromF8},   {DType::kE5M2, DType::kF32, kFromF8},
@@ -43,6 +49,14 @@ constexpr Tiling kSkinnyTilings[] = {
 constexpr Tiling kScaledTilings[] = {
     {128, 128, 128, "WARPGROUPS=2 STAGES=5", 2},
     {128, 128, 128, "WARPGROUPS=2 STAGES=4"},
+};
+// A stage has 128 bytes of what is kept of A, and 256 of B.
+constexpr Tiling kSparseTilings[] = {
+    {128, 192, 256, "WARPGROUPS=2 TILE_N=192 STAGES=3", 2, 2},
+    {128, 160, 256, "WARPGROUPS=2 TILE_N=160 STAGES=3", 2},
+    {192, 128, 256, "WARPGROUPS=3 TILE_N=128 STAGES=3", 2},
+    {128, 128, 256, "WARPGROUPS=2 TILE_N=128 STAGES=4", 2},
+    {128, 128, 256, "WARPGROUPS=2 TILE_N=128 STAGES=3"},
 };
 constexpr int kWhole[] = {1};
 constexpr int kSplits[] = {1, 2, 4, 8, 16};
@@ -72,6 +86,17 @@ constexpr KernelRow kRows[] = {
      .m_unit = 4,
      .block_scales = true,
      .persistent = true},
+    // Rows of metadata, K / 32 words, begin at multiples of 16 bytes too.
+    {.name = "gemm_sparse_sm90",
+     .min_arch = 90,
+     .types = kSparseTypes,
+     .tilings = kSparseTilings,
+     .splits = kWhole,
+     .alignment = 16,
+     .m_unit = 16,
+     .k_unit = 128,
+     .a_sparse = true,
+     .persistent = true},
 };
 
 // What a kernel needs of one matrix: bytes between rows and matrices.
@@ -99,8 +124,10 @@ std::string lacks_alignment(const KernelRow& row, const Problem& problem) {
     const Spacing& spacing;
     std::int64_t cols;
   };
+  const std::int64_t kept = problem.a_sparse ? problem.k / 2 : problem.k;
+  const std::int64_t a_cols = problem.a_along_k ? kept : problem.m;
   const Matrix matrices[] = {
-      {"A", problem.a, problem.a_spacing, problem.a_along_k ? problem.k : problem.m},
+      {"A", problem.a, problem.a_spacing, a_cols},
       {"B", problem.b, problem.b_spacing, problem.b_along_k ? problem.k : problem.n},
       {"C", problem.c, problem.c_spacing, problem.n},
       {"the residual", problem.c, problem.residual_spacing, problem.n}};
@@ -133,6 +160,11 @@ const TypeRow* types_of(const KernelRow& row, const Problem& problem) {
 
 }  // namespace
 
+bool fits(const Tiling& tiling, const Problem& problem) {
+  return size_bytes(problem.c) <= tiling.c_bytes_max &&
+         size_bytes(problem.a) >= tiling.ab_bytes_min;
+}
+
 std::span<const KernelRow> kernel_rows() { return kRows; }
 
 const KernelRow* kernel_row(std::string_view name) {
@@ -154,6 +186,8 @@ std::string lacks(const KernelRow& row, int splits, const Problem& problem,
   if (row.block_scales != problem.block_scales) {
     return row.block_scales ? "only with scale factors" : "no scale factors";
   }
+  if (row.a_sparse != problem.a_sparse) return row.a_sparse ? "only a sparse A" : "no sparse A";
+  if (problem.k % row.k_unit != 0) return format("k is no multiple of {}", row.k_unit);
   if (problem.m % row.m_unit != 0) return format("m is no multiple of {}", row.m_unit);
   // Parts are added up by plain stores.
   if (splits > 1 && problem.c_spacing.row != problem.n) return "rows of C have gaps";

@@ -19,9 +19,15 @@ double bytes_of(DType dtype, std::int64_t elements) {
 }
 
 // Multiply-adds of one multiprocessor in a cycle: the row is for 16-bit elements, and the rate
-// doubles when they halve.
+// doubles when they halve, or when half of them is zero.
 double rate(const Problem& problem, const target::Arch& arch) {
-  return static_cast<double>(arch.mma_macs_per_sm_cycle) * 2 / size_bytes(problem.a);
+  const int elements = problem.a_sparse ? 4 : 2;
+  return static_cast<double>(arch.mma_macs_per_sm_cycle) * elements / size_bytes(problem.a);
+}
+
+// So many rows of A; without metadata.
+double bytes_of_a(const Problem& problem, std::int64_t rows, std::int64_t depth) {
+  return bytes_of(problem.a, rows * depth) / (problem.a_sparse ? 2 : 1);
 }
 
 // Elements along K of a stage.
@@ -36,16 +42,17 @@ double tile_cycles(const Problem& problem, const Cut& cut, const target::Arch& a
   const std::int64_t steps = ceil_div(ceil_div(problem.k, depth), cut.splits);
   const double products =
       static_cast<double>(tiling.m) * tiling.n * static_cast<double>(depth) / rate(problem, arch);
-  const std::int64_t rows =
-      std::min<std::int64_t>(tiling.m, problem.m) + std::min<std::int64_t>(tiling.n, problem.n);
-  const double loads = bytes_of(problem.a, rows * depth) / kCacheBytesPerCycle;
+  const std::int64_t a_rows = std::min<std::int64_t>(tiling.m, problem.m);
+  const std::int64_t b_rows = std::min<std::int64_t>(tiling.n, problem.n);
+  const double bytes = bytes_of_a(problem, a_rows, depth) + bytes_of(problem.b, b_rows * depth);
+  const double loads = bytes / kCacheBytesPerCycle;
   return static_cast<double>(steps) * std::max(products, loads) + kTileCycles;
 }
 
 // Each operand once, and partial tiles there and back.
 double memory_seconds(const Problem& problem, const Cut& cut, const target::Arch& arch) {
   const double partial = cut.splits > 1 ? 2.0 * cut.splits : 0;
-  const double bytes = bytes_of(problem.a, problem.m * problem.k) +
+  const double bytes = bytes_of_a(problem, problem.m, problem.k) +
                        bytes_of(problem.b, problem.n * problem.k) +
                        bytes_of(problem.c, problem.m * problem.n) +
                        partial * bytes_of(DType::kF32, problem.m * problem.n);

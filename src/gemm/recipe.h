@@ -9,7 +9,8 @@
 //   tensors  a [M, K], b [N, K], c [M, N], residual [M, N], each with BATCH in front or not, and
 //            LDA, LDB, LDC, LDR in the last place or not; a and b the other way round when the
 //            problem has them so; bias [N]; a_scale, b_scale and partial of any shape, in
-//            which KB and NB are blocks of 128 along k and n
+//            which KB and NB are blocks of 128 along k and n; of a sparse A packed [M, P], P = K /
+//            2, in the place of a, and metadata [M, W], W = K / 32
 //   scalars  alpha, beta (f32), and integers called like a dimension
 //
 // `partial` and what the host part allocates lie in the workspace. A kernel without BATCH is
@@ -25,8 +26,18 @@
 
 namespace kiln::gemm {
 
-enum class Role : std::uint8_t { kA, kB, kC, kBias, kResidual, kScaleA, kScaleB, kWorkspace };
-inline constexpr std::size_t kRoleCount = 8;
+enum class Role : std::uint8_t {
+  kA,
+  kB,
+  kC,
+  kBias,
+  kResidual,
+  kScaleA,
+  kScaleB,
+  kMetadata,
+  kWorkspace
+};
+inline constexpr std::size_t kRoleCount = 9;
 
 // Where something lies: so many bytes after an operand or into the workspace.
 struct Pointer {
