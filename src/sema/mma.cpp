@@ -363,8 +363,8 @@ struct Columns {
   std::int64_t count = 0;
 };
 
-// `mc.subspan(_, 64).at(_, 1)`: columns 64 to 127. Registers are chosen when compiling, so all of it
-// is constant; parts are made of whole matrices of 8 columns.
+// `mc.subspan(_, 64).at(_, 1)`: columns 64 to 127. Registers are chosen when compiling, so all of
+// it is constant; parts are made of whole matrices of 8 columns.
 class PartOfAccumulator {
  public:
   PartOfAccumulator(Sema& sema, const Tile& tile, const ir::FragType& type, ast::ExprId part)
@@ -377,7 +377,7 @@ class PartOfAccumulator {
                          op.args.size() == 2 && op.origin.size() == 2 && op.strides.empty() &&
                          op.steps.empty();
     if (!is_tile) return fail("it is written `.subspan(_, columns).at(_, number)`");
-    if (tile_.unit != ir::Level::kGroup4) return fail("only a warpgroup's accumulator has parts");
+    if (tile_.unit != ir::Level::kGroup4) return fail("only a warpgroup's accumulator has them");
     const auto rows = value(op.args[0], type_.rows);
     const auto row = value(op.origin[0], 0);
     const auto count = value(op.args[1], type_.cols);
@@ -387,9 +387,9 @@ class PartOfAccumulator {
     if (*count < 1 || *count % kMatrixColumns != 0) {
       return fail(format("{} columns are no multiple of {}", *count, kMatrixColumns));
     }
-    if (*number < 0 || (*number + 1) * *count > type_.cols) {
-      return fail(format("columns {} to {} do not exist", *number * *count,
-                         (*number + 1) * *count - 1));
+    if (*number < 0 || *number >= type_.cols / *count) {
+      return fail(format("it has {} of {} columns, and no number {}", type_.cols / *count, *count,
+                         *number));
     }
     return Columns{*number * *count, *count};
   }
@@ -402,10 +402,22 @@ class PartOfAccumulator {
     return evaluate_constant(sema_, id, "a part of an accumulator");
   }
 
+  // A part that there is.
+  std::string example() const {
+    if (tile_.unit != ir::Level::kGroup4) {
+      return format("store all of it: `mma.store {}, ...`", tile_.name);
+    }
+    const std::int64_t half = type_.cols / 2;
+    const std::int64_t count = half % kMatrixColumns == 0 ? half : kMatrixColumns;
+    const std::int64_t number = type_.cols / count - 1;
+    return format("`{}.subspan(_, {}).at(_, {})` is its columns {} to {}", tile_.name, count,
+                  number, number * count, (number + 1) * count - 1);
+  }
+
   std::nullopt_t fail(const std::string& why) {
     (void)sema_.diags
         .report<diag::MmaStorePart>(sema_.ast[part_].span, tile_.name, type_.rows, type_.cols, why)
-        .help("`{}.subspan(_, 64).at(_, 1)` is its columns 64 to 127", tile_.name)
+        .help("{}", example())
         .emit();
     return std::nullopt;
   }

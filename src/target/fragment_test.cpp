@@ -91,6 +91,70 @@ TEST(Fragments, OperandOfAWarpgroupRepeatsAlongK) {
   expect_tiled(*find_mma("m64n8k32.s32.s8"), Operand::kA, 64, 64);
 }
 
+// Columns `first` to `first + cols` are the part's own, value by value, and found again.
+void expect_columns(const Fragment& whole, int first, int cols) {
+  const auto part = columns_of(whole, first, cols);
+  ASSERT_TRUE(part.has_value()) << whole.cols << ": " << first << ", " << cols;
+  const Fragment& fragment = part->fragment;
+  EXPECT_EQ(fragment.rows, whole.rows);
+  EXPECT_EQ(fragment.cols, cols);
+  ASSERT_EQ(fragment.values * whole.cols, whole.values * cols);
+  for (int lane = 0; lane < whole.lanes; ++lane) {
+    for (int value = 0; value < fragment.values; ++value) {
+      const Element there = element_of(whole, lane, part->first_value + value);
+      const Element here = element_of(fragment, lane, value);
+      ASSERT_EQ(there, (Element{here.row, here.col + first})) << first << ", " << cols;
+      ASSERT_EQ(owner_of(fragment, here.row, here.col), (Owner{lane, value}));
+    }
+  }
+}
+
+TEST(FragmentColumns, OfAWarpgroupsAccumulatorAreARunOfRegisters) {
+  for (const char* name : {"m64n8k16.f32.f16", "m64n24k16.f16.f16", "m64n96k32.s32.s8"}) {
+    const Mma& mma = *find_mma(name);
+    const Fragment whole = fragment_layout(mma, Operand::kC, 64, mma.shape.n);
+    for (int cols = 8; cols <= whole.cols; cols += 8) {
+      for (int first = 0; first + cols <= whole.cols; first += 8)
+        expect_columns(whole, first, cols);
+    }
+  }
+}
+
+TEST(FragmentColumns, HalvesOfTheWidestAccumulator) {
+  const Fragment whole = fragment_layout(*find_mma("m64n256k16.f32.bf16"), Operand::kC, 64, 256);
+  expect_columns(whole, 0, 256);
+  expect_columns(whole, 0, 128);
+  expect_columns(whole, 128, 128);
+  EXPECT_EQ(columns_of(whole, 128, 128)->first_value, 64);
+  EXPECT_EQ(columns_of(whole, 192, 64)->first_value, 96);
+}
+
+// Two atoms down the rows: their values come before the next columns'.
+TEST(FragmentColumns, OfAWarpsAccumulatorOfSeveralAtoms) {
+  const Fragment whole = fragment_layout(*find_mma("m16n8k16.f32.f16"), Operand::kC, 32, 24);
+  expect_columns(whole, 8, 16);
+  EXPECT_EQ(columns_of(whole, 8, 8)->first_value, 8);
+}
+
+TEST(FragmentColumns, AreNothingWhereLanesHoldNoRunOfThem) {
+  const Fragment whole = fragment_layout(*find_mma("m64n24k16.f32.f16"), Operand::kC, 64, 24);
+  EXPECT_FALSE(columns_of(whole, 0, 4).has_value()) << "half of a matrix";
+  EXPECT_FALSE(columns_of(whole, 0, 12).has_value());
+  EXPECT_FALSE(columns_of(whole, 4, 8).has_value()) << "between two matrices";
+  EXPECT_FALSE(columns_of(whole, 2, 8).has_value());
+  EXPECT_FALSE(columns_of(whole, 0, 1).has_value()) << "half a value";
+  EXPECT_FALSE(columns_of(whole, 1, 8).has_value());
+}
+
+TEST(FragmentColumns, AreNothingOutside) {
+  const Fragment whole = fragment_layout(*find_mma("m64n24k16.f32.f16"), Operand::kC, 64, 24);
+  EXPECT_FALSE(columns_of(whole, 24, 8).has_value());
+  EXPECT_FALSE(columns_of(whole, 16, 16).has_value());
+  EXPECT_FALSE(columns_of(whole, 0, 32).has_value());
+  EXPECT_FALSE(columns_of(whole, -8, 8).has_value());
+  EXPECT_FALSE(columns_of(whole, 8, 0).has_value());
+}
+
 TEST(FragmentsDeathTest, RefuseATileThatIsNoMultiple) {
   EXPECT_DEATH((void)fragment_layout(*find_mma("m16n8k16.f32.f16"), Operand::kC, 16, 12),
                "16x12 tile, which is no multiple of 16x8");
