@@ -456,8 +456,8 @@ void scale_source(Sema& sema, const ast::MmaScaleStmt& stmt, const OperandTile& 
   ir::ValueId id;
   Tile* source = find_tile(sema, *stmt.source, true, id);
   if (source == nullptr || source->broken) return mark_broken({&acc.tile, source});
-  if (!check_same_unit(sema, *source, stmt.source->span)) return;
   source->stored = true;
+  if (!check_same_unit(sema, *source, stmt.source->span)) return mark_broken({&acc.tile});
   if (!source->first_use.valid()) {
     (void)sema.diags.report<diag::MmaScaleNothing>(stmt.word_span, source->name)
         .help("write its products in front of `mma.scale`")

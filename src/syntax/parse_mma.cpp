@@ -16,7 +16,9 @@ std::string operands_form(std::string_view operation) {
   if (operation == "mma.load") return "a = mma.load view";
   if (has(".store")) return head + (has(".mask") ? " acc, view, rows, columns" : " acc, view");
   if (has(".fill")) return head + " acc, value";
-  if (operation == "mma.scale") return head + " acc, a_scale, b_scale";  // or acc, source, ...
+  if (operation == "mma.scale") {
+    return head + " acc, a_scale, b_scale` or `" + head + " acc, source, a_scale, b_scale";
+  }
   return head + " acc, a, b" + (has(".sp") ? ", metadata" : "") +
          (has(".scale") ? ", a_scale, b_scale" : "");
 }

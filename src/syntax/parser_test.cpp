@@ -165,6 +165,19 @@ TEST(Parser, EveryStatementForm) {
   for (const Form& form : kForms) EXPECT_EQ(statement(form.text), form.printed) << form.text;
 }
 
+TEST(Parser, FormsThatAreExtensions) {
+  static const Form kForms[] = {
+      {"mma.scale acc, part, sa.subspan(64, 1).at(bi, kb), sb.at(bj, kb);",
+       "(mma.scale acc part (view sa subspan(64 1).at(bi kb)) (at sb bj kb))"},
+      {"mma.scale acc, part[1], sa, 2.0f;", "(mma.scale acc part[1] sa 2f)"},
+      {"mma.store acc.subspan(_, 64).at(_, 1), ct;",
+       "(mma.store (view acc subspan(_ 64).at(_ 1)) ct)"},
+      {"mma.store.transp acc.subspan(_, 8).at(_, i), ct[0];",
+       "(mma.store transp (view acc subspan(_ 8).at(_ i)) (sub ct 0))"},
+  };
+  for (const Form& form : kForms) EXPECT_EQ(statement(form.text), form.printed) << form.text;
+}
+
 TEST(Parser, Precedence) {
   static const Form kForms[] = {
       {"x = a ? b : c ? d : e;", "(= x (? a b (? c d e)))"},
