@@ -50,7 +50,7 @@ TEST(BenchSuite, ProblemsAreTheLibrarys) {
 }
 
 TEST(BenchSuite, TheLibraryHasKernels) {
-  for (const char* suite : {"dense", "llm", "small", "sparse"}) {
+  for (const char* suite : {"dense", "llm", "small", "sparse", "ragged"}) {
     for (const SuiteCase& problem : cases_of(suite)) {
       const auto choice = gemm::choose(problem_of(problem), *target::find_arch("sm_90a"), 132);
       EXPECT_TRUE(choice.has_value()) << shape_of(problem) << ": " << choice.error().text();

@@ -35,6 +35,15 @@ std::string refusal(const Problem& problem, const target::Arch& arch = hopper())
   return choice ? text(*choice) : choice.error().reason;
 }
 
+// A problem of these types that the row is for.
+Problem problem_for(const KernelRow& row, DType ab, DType c) {
+  Problem problem{.m = 1024, .n = 1024, .k = 8192, .a = ab, .b = ab, .c = c};
+  problem.block_scales = row.block_scales;
+  problem.a_sparse = row.a_sparse;
+  if (row.pads) problem.n = problem.k = 1021;
+  return *normalised(problem);
+}
+
 // Every tiling of the row, with and without parts, for one problem.
 void expect_tilings_compile(const KernelRow& row, const Problem& problem) {
   for (const Tiling& tiling : row.tilings) {
@@ -54,10 +63,7 @@ TEST(ChoiceTest, EveryTilingOfEveryRowCompilesForEveryType) {
   for (const KernelRow& row : kernel_rows()) {
     for (const TypeRow& types : row.types) {
       for (const DType c : types.c) {
-        Problem problem{.m = 1024, .n = 1024, .k = 8192, .a = types.ab, .b = types.ab, .c = c};
-        problem.block_scales = row.block_scales;
-        problem.a_sparse = row.a_sparse;
-        expect_tilings_compile(row, *normalised(problem));
+        expect_tilings_compile(row, problem_for(row, types.ab, c));
       }
     }
   }
@@ -115,6 +121,34 @@ TEST(ChoiceTest, ASparseAHasAKernelOfItsOwn) {
   EXPECT_EQ(refusal(problem), "a sparse A lies along k");
 }
 
+TEST(ChoiceTest, OnlyWhatIsNotAlignedIsCopied) {
+  const auto pads = [](const Problem& problem) {
+    const Choice choice = chosen(problem);
+    if (choice.kernel != "gemm_ragged_sm90") return choice.kernel;
+    return define(choice, "PAD_A") + define(choice, "PAD_B") + define(choice, "PAD_C");
+  };
+  EXPECT_EQ(pads({.m = 4093, .n = 4099, .k = 4111}), "111");
+  EXPECT_EQ(pads({.m = 4093, .n = 4099, .k = 4096}), "001");
+  EXPECT_EQ(pads({.m = 4093, .n = 4096, .k = 4111}), "110");
+  EXPECT_EQ(pads({.m = 4093, .n = 4096, .k = 4096}), "gemm_sm90");
+  EXPECT_EQ(pads({.m = 4096, .n = 4096, .k = 4096, .alignment = 2}), "111");
+  Problem problem{.m = 4096, .n = 4096, .k = 4096};
+  problem.b_spacing.row = 4097;
+  EXPECT_EQ(pads(problem), "010");
+  EXPECT_EQ(refusal({.m = 4096, .n = 4096, .k = 4096, .alignment = 1})
+                .find("gemm_sm90: operands lie at multiples of 1 bytes, it needs 16"),
+            0U);
+}
+
+TEST(ModelTest, CopiesTakeTime) {
+  const Problem problem{.m = 4096, .n = 4096, .k = 4096};
+  Cut cut{.tiling = {.m = 128, .n = 256, .k_bytes = 128}};
+  const double without = modelled_seconds(problem, cut, hopper(), 132);
+  cut.copied_bytes = 4096 * 4096 * 2;
+  const double copy = modelled_seconds(problem, cut, hopper(), 132) - without;
+  EXPECT_GT(copy, 2.0 * 4096 * 4096 * 2 / 4.8e12);
+}
+
 // Parts are added up by a launch that knows no gaps.
 TEST(ChoiceTest, RowsWithGapsAreNotSplit) {
   Problem problem{.m = 16, .n = 2112, .k = 7168};
@@ -137,8 +171,10 @@ TEST(ChoiceTest, BatchInvariantChoicesDoNotDependOnM) {
 
 TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
   const auto expect_reason = [](const Problem& problem, const std::string& reason) {
-    const std::string whole = "gemm_sm90: " + reason + "; gemm_skinny_sm90: " + reason + ";";
-    EXPECT_EQ(refusal(problem).substr(0, whole.size()), whole);
+    const Problem whole = *normalised(problem);
+    for (const char* name : {"gemm_sm90", "gemm_skinny_sm90"}) {
+      EXPECT_EQ(lacks(*kernel_row(name), 1, whole, hopper()), reason);
+    }
   };
   Problem problem{.m = 256, .n = 256, .k = 256};
   problem.a = DType::kF64;
@@ -154,7 +190,8 @@ TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
   expect_reason(problem, "no epilogue on integer sums");
   EXPECT_EQ(refusal({.m = 256, .n = 256, .k = 256}, *target::find_arch("sm_80")),
             "gemm_sm90: not for sm_80; gemm_skinny_sm90: not for sm_80; "
-            "gemm_block_scaled_sm90: not for sm_80; gemm_sparse_sm90: not for sm_80");
+            "gemm_block_scaled_sm90: not for sm_80; gemm_ragged_sm90: not for sm_80; "
+            "gemm_sparse_sm90: not for sm_80");
 }
 
 TEST(ChoiceTest, ProblemsThatAreNone) {

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kBatch = "BATCH";
 constexpr std::int64_t kScaleBlock = 128;   // elements of K or N with one factor
+constexpr std::int64_t kLineBytes = 128;    // padded rows are so many times as long
 constexpr std::int64_t kMetadataWord = 32;  // elements of a sparse A
 
 // A tensor by its name. Without `rows` and `cols` it may have any shape.
@@ -43,13 +44,13 @@ struct Binder {
   void check_region(ir::RegionId region);
   void check_presence();
 
-  [[nodiscard]] std::array<TensorRow, 9> rows() const;
+  [[nodiscard]] std::array<TensorRow, 11> rows() const;
   [[nodiscard]] std::optional<std::int64_t> dimension(std::string_view name) const;
   [[nodiscard]] std::vector<std::int64_t> strides(Role role, const Bound& bound) const;
   [[nodiscard]] bool has(Role role) const;
 };
 
-std::array<TensorRow, 9> Binder::rows() const {
+std::array<TensorRow, 11> Binder::rows() const {
   TensorRow a = {"a", Role::kA, "M", "K", "LDA"};
   if (problem.a_sparse) a = {"packed", Role::kA, "M", "P", "LDA"};
   TensorRow b = {"b", Role::kB, "N", "K", "LDB"};
@@ -63,10 +64,13 @@ std::array<TensorRow, 9> Binder::rows() const {
           TensorRow{"a_scale", Role::kScaleA},
           TensorRow{"b_scale", Role::kScaleB},
           TensorRow{"metadata", Role::kMetadata, "M", "W", {}},
+          TensorRow{"a_pad", Role::kWorkspace, "M", "KP", {}},
+          TensorRow{"b_pad", Role::kWorkspace, "N", "KP", {}},
           TensorRow{"partial", Role::kWorkspace}};
 }
 
 std::optional<std::int64_t> Binder::dimension(std::string_view name) const {
+  const std::int64_t line = kLineBytes / size_bytes(problem.a);
   const std::pair<std::string_view, std::int64_t> known[] = {
       {"M", problem.m},
       {"N", problem.n},
@@ -74,6 +78,7 @@ std::optional<std::int64_t> Binder::dimension(std::string_view name) const {
       {kBatch, problem.batch},
       {"KB", (problem.k + kScaleBlock - 1) / kScaleBlock},
       {"NB", (problem.n + kScaleBlock - 1) / kScaleBlock},
+      {"KP", (problem.k + line - 1) / line * line},
       {"P", problem.k / 2},
       {"W", problem.k / kMetadataWord},
       {"LDA", problem.a_spacing.row},
@@ -93,7 +98,7 @@ void Binder::bind_vars() {
     if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
     const auto value = dimension(var.name);
     if (!value) {
-      wrong(format("dimension `{}` is none of M, N, K, KB, NB, P, W, BATCH, LDA, LDB, LDC, LDR",
+      wrong(format("dimension `{}` is none of M, N, K, KB, KP, NB, P, W, BATCH, LDA, LDB, LDC, LDR",
                    var.name));
     }
     contract.vars[v] = value.value_or(0);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <vector>
 
 #include "support/format.h"
 
@@ -86,6 +87,14 @@ constexpr KernelRow kRows[] = {
      .m_unit = 4,
      .block_scales = true,
      .persistent = true},
+    {.name = "gemm_ragged_sm90",
+     .min_arch = 90,
+     .types = kAllTypes,
+     .tilings = kLargeTilings,
+     .splits = kWhole,
+     .alignment = 16,
+     .pads = true,
+     .persistent = true},
     // Rows of metadata, K / 32 words, begin at multiples of 16 bytes too.
     {.name = "gemm_sparse_sm90",
      .min_arch = 90,
@@ -99,48 +108,55 @@ constexpr KernelRow kRows[] = {
      .persistent = true},
 };
 
-// What a kernel needs of one matrix: bytes between rows and matrices.
-std::string unaligned(const KernelRow& row, const char* name, DType dtype, const Spacing& spacing) {
-  for (const std::int64_t elements : {spacing.row, spacing.batch}) {
-    const std::int64_t bytes = elements * size_bytes(dtype);
-    if (bytes % row.alignment == 0) continue;
-    return format("{} steps by {} bytes, it needs multiples of {}", name, bytes, row.alignment);
+// One operand, as far as alignment goes.
+struct Matrix {
+  std::string_view name;
+  DType dtype;
+  const Spacing& spacing;
+  std::int64_t cols;
+  std::string_view pad;  // the define that says that it has rows of any alignment
+};
+
+std::vector<Matrix> matrices_of(const Problem& problem) {
+  const std::int64_t kept = problem.a_sparse ? problem.k / 2 : problem.k;
+  std::vector<Matrix> out = {
+      {"A", problem.a, problem.a_spacing, problem.a_along_k ? kept : problem.m, "PAD_A"},
+      {"B", problem.b, problem.b_spacing, problem.b_along_k ? problem.k : problem.n, "PAD_B"},
+      {"C", problem.c, problem.c_spacing, problem.n, "PAD_C"}};
+  if (problem.epilogue.has_residual) {
+    out.push_back({"the residual", problem.c, problem.residual_spacing, problem.n, "PAD_C"});
+  }
+  return out;
+}
+
+// What the matrix lacks: empty when it, its rows and those of the next product begin at multiples.
+std::string unaligned(const Matrix& matrix, const Problem& problem, int alignment) {
+  if (problem.alignment < alignment) {
+    return format("operands lie at multiples of {} bytes, it needs {}", problem.alignment,
+                  alignment);
+  }
+  // Kernels check their tensors' extents, whatever lies between the rows.
+  for (const std::int64_t elements : {matrix.cols, matrix.spacing.row, matrix.spacing.batch}) {
+    const std::int64_t bytes = elements * size_bytes(matrix.dtype);
+    if (bytes % alignment == 0) continue;
+    return format("{} steps by {} bytes, it needs multiples of {}", matrix.name, bytes, alignment);
   }
   return {};
 }
 
 std::string lacks_alignment(const KernelRow& row, const Problem& problem) {
-  if (problem.alignment < row.alignment) {
-    return format("operands lie at multiples of {} bytes, it needs {}", problem.alignment,
-                  row.alignment);
-  }
   if (problem.batch_invariant && !problem.a_along_k && row.alignment > size_bytes(problem.a)) {
     return format("m is the length of A's rows, whose alignment to {} bytes may not decide here",
                   row.alignment);
   }
-  struct Matrix {
-    const char* name;
-    DType dtype;
-    const Spacing& spacing;
-    std::int64_t cols;
-  };
-  const std::int64_t kept = problem.a_sparse ? problem.k / 2 : problem.k;
-  const std::int64_t a_cols = problem.a_along_k ? kept : problem.m;
-  const Matrix matrices[] = {
-      {"A", problem.a, problem.a_spacing, a_cols},
-      {"B", problem.b, problem.b_spacing, problem.b_along_k ? problem.k : problem.n},
-      {"C", problem.c, problem.c_spacing, problem.n},
-      {"the residual", problem.c, problem.residual_spacing, problem.n}};
-  for (const Matrix& matrix : matrices) {
-    if (matrix.spacing == Spacing{}) continue;  // there is no such operand
-    // Kernels check their tensors' extents, whatever lies between the rows.
-    const Spacing dense = {.row = matrix.cols, .batch = 0};
-    for (const Spacing& spacing : {dense, matrix.spacing}) {
-      std::string reason = unaligned(row, matrix.name, matrix.dtype, spacing);
-      if (!reason.empty()) return reason;
-    }
+  bool all_aligned = true;
+  for (const Matrix& matrix : matrices_of(problem)) {
+    std::string reason = unaligned(matrix, problem, row.alignment);
+    all_aligned = all_aligned && reason.empty();
+    if (row.pads) reason = unaligned(matrix, problem, size_bytes(matrix.dtype));
+    if (!reason.empty()) return reason;
   }
-  return {};
+  return row.pads && all_aligned ? "only where rows are not aligned" : "";
 }
 
 std::string upper(std::string_view text) {
@@ -205,6 +221,10 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
   add(true, "OUT", kiln::name(problem.c));
   add(types->sum != DType::kF32, "ACC", kiln::name(types->sum));
   add(row.persistent, "BLOCKS", std::to_string(multiprocessors));
+  for (const Matrix& matrix : matrices_of(problem)) {
+    add(row.pads, std::string(matrix.pad),
+        unaligned(matrix, problem, row.alignment).empty() ? "0" : "1");
+  }
   add(!row.along_k, "A_ALONG_K", problem.a_along_k ? "1" : "0");
   add(!row.along_k, "B_ALONG_K", problem.b_along_k ? "1" : "0");
   const Epilogue& epilogue = problem.epilogue;
@@ -214,6 +234,18 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
   add(epilogue.has_residual, "RESIDUAL", "1");
   add(epilogue.activation != Activation::kNone, upper(name(epilogue.activation)), "1");
   return out;
+}
+
+std::int64_t copied_bytes(const KernelRow& row, const Problem& problem) {
+  std::int64_t bytes = 0;
+  const std::pair<std::string_view, std::int64_t> copies[] = {
+      {"A", size_bytes(problem.a) * problem.m * problem.k},
+      {"B", size_bytes(problem.b) * problem.n * problem.k}};
+  for (const Matrix& matrix : matrices_of(problem)) {
+    if (!row.pads || unaligned(matrix, problem, row.alignment).empty()) continue;
+    for (const auto& [name, size] : copies) bytes += name == matrix.name ? size : 0;
+  }
+  return problem.batch * bytes;
 }
 
 Defines tiling_defines(const Tiling& tiling, int splits) {

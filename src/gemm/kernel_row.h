@@ -36,6 +36,8 @@ struct KernelRow {
   std::span<const int>
       splits;                 // of K, as the define SPLITS; parts are added up by a further launch
   int alignment;              // bytes: addresses and rows are multiples of it
+  bool pads = false;          // or not: is for exactly these problems, told by the define PAD_A for
+                              // A, PAD_B and PAD_C, 0 or 1; copies such an A and B first
   int m_unit = 1;             // m is a multiple of it
   int k_unit = 1;             // and k of this
   bool along_k = true;        // both operands lie along k; else any, by A_ALONG_K and B_ALONG_K
@@ -63,6 +65,9 @@ struct KernelRow {
 // GELU and SILU.
 [[nodiscard]] Defines problem_defines(const KernelRow& row, const Problem& problem,
                                       int multiprocessors);
+
+// Bytes of A and B that the kernel copies before it multiplies.
+[[nodiscard]] std::int64_t copied_bytes(const KernelRow& row, const Problem& problem);
 
 // Those of a tiling, and SPLITS unless it is 1.
 [[nodiscard]] Defines tiling_defines(const Tiling& tiling, int splits);

@@ -9,7 +9,7 @@ namespace {
 // Round figures, near those of an H200. They have to rank tilings, not to time them.
 constexpr double kCacheBytesPerCycle = 48;  // from the second-level cache, of one multiprocessor
 constexpr double kTileCycles = 2500;        // the ring fills, the tile of C leaves
-constexpr double kSplitCycles = 3000;       // a further launch that adds partial tiles up
+constexpr double kLaunchCycles = 3000;      // a further launch: adds partial tiles up, or copies
 constexpr double kMemoryShare = 0.85;       // of the memory's rate on paper
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -59,6 +59,13 @@ double memory_seconds(const Problem& problem, const Cut& cut, const target::Arch
   return static_cast<double>(problem.batch) * bytes / (arch.dram_gb_per_s * 1e9 * kMemoryShare);
 }
 
+// There and to the place with aligned rows.
+double copy_seconds(const Cut& cut, const target::Arch& arch) {
+  if (cut.copied_bytes == 0) return 0;
+  return kLaunchCycles / (arch.clock_ghz * 1e9) +
+         2.0 * static_cast<double>(cut.copied_bytes) / (arch.dram_gb_per_s * 1e9 * kMemoryShare);
+}
+
 }  // namespace
 
 bool splits_evenly(const Problem& problem, const Tiling& tiling, int splits) {
@@ -72,8 +79,10 @@ double modelled_seconds(const Problem& problem, const Cut& cut, const target::Ar
                              ceil_div(problem.n, cut.tiling.n);
   const auto waves = static_cast<double>(ceil_div(tiles, multiprocessors));
   const double cycles =
-      waves * tile_cycles(problem, cut, arch) + (cut.splits > 1 ? kSplitCycles : 0);
-  return std::max(cycles / (arch.clock_ghz * 1e9), memory_seconds(problem, cut, arch));
+      waves * tile_cycles(problem, cut, arch) + (cut.splits > 1 ? kLaunchCycles : 0);
+  const double product =
+      std::max(cycles / (arch.clock_ghz * 1e9), memory_seconds(problem, cut, arch));
+  return product + copy_seconds(cut, arch);
 }
 
 }  // namespace kiln::gemm

@@ -152,7 +152,7 @@ Slot Cook::slot_of(const emit::ParamSlot& slot) const {
 
 Result<MapRecipe> Cook::map_of(const emit::MapPlan& plan) const {
   const Buffer& buffer = *buffers[plan.map.root.index];
-  if (problem.alignment < kMapUnit) {
+  if (buffer.pointer.role != Role::kWorkspace && problem.alignment < kMapUnit) {
     return Unexpected{
         wrong(format("`{}` must begin at a multiple of {} bytes", plan.array.name, kMapUnit))};
   }
