@@ -2,6 +2,7 @@
 #include "driver/bench_suites.h"
 #include "driver/commands.h"
 #include "driver/tune_device.h"
+#include "driver/tune_file_device.h"
 
 namespace kiln::driver {
 
@@ -34,6 +35,26 @@ Checked<void> check_library_form(const TuneOptions& options, Diagnostics& diags)
       .emit();
 }
 
+Checked<void> check_file_form(const TuneOptions& options, Diagnostics& diags) {
+  const Given of_the_library[] = {{"--problem", !options.problems.empty()},
+                                  {"--only", !options.only.empty()},
+                                  {"--resume", options.resume},
+                                  {"-o", !options.output.empty()}};
+  if (auto fits = refuse(of_the_library, "a file", diags); !fits) return fits;
+  if (!options.over.empty()) return {};
+  return diags
+      .report<diag::OptionForm>({}, "--over", "", "NAME=FROM:TO, NAME=FROM:TO:STEP or NAME=A,B,C")
+      .help("it says which macros to vary")
+      .emit();
+}
+
+Exit tune_file_on_gpu(const TuneOptions& options, Console& console) {
+  Diagnostics diags;
+  if (check_file_form(options, diags)) return tune_file(options, open_tune_file_gpu, console);
+  show(console, diags, {});
+  return Exit::kUsage;
+}
+
 Exit tune_on_gpu(const TuneOptions& options, Console& console) {
   Diagnostics diags;
   if (!check_library_form(options, diags)) {
@@ -61,6 +82,8 @@ Exit tune(const TuneOptions& options, Console& console) {
                                   "`kiln tune FILE.co`, `kiln tune SUITE` or `kiln tune --problem`")
         .help("suites are {}", all_suites())
         .emit();
+  } else if (file.find_first_of("./") != std::string::npos) {
+    return tune_file_on_gpu(options, console);
   } else if (!file.empty() && !is_suite(file)) {
     diags.report<diag::OptionChoice>({}, "kiln tune", file, all_suites()).emit();
   } else {

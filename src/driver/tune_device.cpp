@@ -118,7 +118,7 @@ Result<void> GpuField::check_zones(const Entrant& entrant) const {
 
 Result<Verdict> GpuField::check(std::size_t candidate) {
   const Entrant& entrant = entrants_[candidate];
-  if (!entrant.plan) return Verdict{Verdict::Kind::kRefused, entrant.refusal};
+  if (!entrant.plan) return Verdict{.kind = Verdict::Kind::kRefused, .reason = entrant.refusal};
   if (auto cleared = sets_.clear_result(0); !cleared) return Unexpected{cleared.error()};
   if (auto done = run(entrant, operands_[0]); !done) {
     return Unexpected{Error{"cannot run", entrant.plan->kernel_text(), done.error().text()}};
@@ -127,14 +127,7 @@ Result<Verdict> GpuField::check(std::size_t candidate) {
   const bool first = !norms_.has_value();
   const auto found = compare(entrant);
   if (!found) return Unexpected{found.error()};
-  if (found->outside > 0) {
-    const reference::Mismatch& mismatch = *found->first;
-    return Verdict{
-        Verdict::Kind::kWrong,
-        format("{} of {} elements outside the bound; {} is {}, expected {} within {:.3g}",
-               found->outside, found->elements, shape_text(mismatch.coordinates), mismatch.actual,
-               mismatch.expected, mismatch.bound)};
-  }
+  if (found->outside > 0) return wrong(*found, first ? "fp64" : "the first right one");
   if (first) {
     if (auto kept = keep_result(entrant); !kept) return Unexpected{kept.error()};
   }

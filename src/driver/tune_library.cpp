@@ -57,15 +57,6 @@ Result<gemm::TunedTable> read_table(const std::string& path, const target::Arch&
       Error{"cannot add to", path, format("it is for {}, the GPU is {}", table->arch, arch.name)}};
 }
 
-std::string_view name(Verdict::Kind kind) {
-  switch (kind) {
-    case Verdict::Kind::kRight: return "right";
-    case Verdict::Kind::kRefused: return "refused";
-    case Verdict::Kind::kWrong: return "wrong";
-  }
-  return "";
-}
-
 // A line for each candidate.
 std::string json_of(const SuiteCase& problem, const std::vector<TuneCandidate>& candidates,
                     const TuneOutcome& outcome) {
@@ -129,10 +120,8 @@ void report_verdicts(Tuning& tuning, const SuiteCase& problem,
       first = format("{}: {}", which, verdict.reason);
     }
     if (verdict.kind != Verdict::Kind::kWrong) continue;
-    diags.report<diag::TuneWrong>({}, which)
-        .note("{}, {}", shape_of(problem), types_of(problem))
-        .note("{}", verdict.reason)
-        .emit();
+    report_wrong(verdict, "c", format("{}, {}, {}", which, shape_of(problem), types_of(problem)),
+                 diags);
   }
   if (refused > 0)
     tuning.note(problem, format("{} candidates refused, the first {}", refused, first));

@@ -152,11 +152,12 @@ TEST_F(TuneLibrary, AWrongCandidateIsReportedAndLosesHoweverFast) {
   Paper paper{.seconds = fastest("TILE_N", "176")};
   paper.verdict = [](const TuneCandidate& each) {
     if (define(each, "TILE_N") != "176") return Verdict{};
-    return Verdict{Verdict::Kind::kWrong, "7 of 9 elements outside the bound"};
+    return Verdict{Verdict::Kind::kWrong, "the first is [0, 0]", 7, 9};
   };
   EXPECT_EQ(run({kTall}, paper), Exit::kWrong);
-  EXPECT_NE(err_.find("error[tune-wrong]: `gemm_sm90 -D"), std::string::npos) << err_;
-  EXPECT_NE(err_.find("7 of 9 elements outside the bound"), std::string::npos) << err_;
+  EXPECT_NE(err_.find("error[result-outside]: `c by gemm_sm90 -D BLOCKS=132"), std::string::npos)
+      << err_;
+  EXPECT_NE(err_.find("bf16`: 7 of 9 elements outside the bound"), std::string::npos) << err_;
   ASSERT_EQ(table().entries.size(), 1U);
   EXPECT_EQ(table().entries[0].seconds, 5e-6);
 }
@@ -165,7 +166,7 @@ TEST_F(TuneLibrary, ARefusedCandidateIsANote) {
   Paper paper{.seconds = fastest("TILE_N", "176")};
   paper.verdict = [](const TuneCandidate& each) {
     if (define(each, "TILE_N") != "176") return Verdict{};
-    return Verdict{Verdict::Kind::kRefused, "too many registers"};
+    return Verdict{.kind = Verdict::Kind::kRefused, .reason = "too many registers"};
   };
   EXPECT_EQ(run({kTall}, paper), Exit::kFine);
   EXPECT_NE(err_.find("candidates refused, the first gemm_sm90 -D"), std::string::npos) << err_;
@@ -173,7 +174,9 @@ TEST_F(TuneLibrary, ARefusedCandidateIsANote) {
 
 TEST_F(TuneLibrary, WithoutARightCandidateThereIsNoEntry) {
   Paper paper{.seconds = fastest("TILE_N", "176")};
-  paper.verdict = [](const auto&) { return Verdict{Verdict::Kind::kRefused, "no"}; };
+  paper.verdict = [](const auto&) {
+    return Verdict{.kind = Verdict::Kind::kRefused, .reason = "no"};
+  };
   EXPECT_EQ(run({kTall}, paper), Exit::kEnvironment);
   EXPECT_NE(err_.find("no candidate could be measured"), std::string::npos) << err_;
   EXPECT_EQ(out_, table_ + ": 0 problems tuned, 0 entries\n");
@@ -259,7 +262,7 @@ TEST(TuneRounds, TheDefaultGoesOnBehindTheBest) {
    public:
     [[nodiscard]] std::size_t count() const override { return 6; }
     [[nodiscard]] Result<Verdict> check(std::size_t i) override {
-      return i == 5 ? Verdict{Verdict::Kind::kWrong, ""} : Verdict{};
+      return i == 5 ? Verdict{.kind = Verdict::Kind::kWrong} : Verdict{};
     }
     [[nodiscard]] Result<std::vector<std::vector<double>>> measure(
         std::span<const std::size_t> which, const TuneRound&) override {

@@ -21,9 +21,10 @@ Result<void> check_all(TuneField& field, TuneOutcome& out,
   return {};
 }
 
-// The best `keep` of those at the front stay there, and behind them the first candidate.
-std::size_t cut(std::span<std::size_t> order, std::size_t keep) {
+// The best `keep` stay at the front, and behind them the default.
+std::size_t cut(std::span<std::size_t> order, std::size_t keep, bool has_default) {
   if (keep >= order.size()) return order.size();
+  if (!has_default) return keep;
   const auto first = std::ranges::find(order, std::size_t{0});
   if (first == order.end() || first < order.begin() + static_cast<std::ptrdiff_t>(keep)) {
     return keep;
@@ -33,6 +34,34 @@ std::size_t cut(std::span<std::size_t> order, std::size_t keep) {
 }
 
 }  // namespace
+
+Verdict wrong(const reference::Comparison& found, std::string_view by) {
+  const reference::Mismatch& first = *found.first;
+  return {.kind = Verdict::Kind::kWrong,
+          .reason =
+              format("the first is {}: {} has {}, allowed error {:.3g}, got {}",
+                     shape_text(first.coordinates), by, first.expected, first.bound, first.actual),
+          .outside = found.outside,
+          .elements = found.elements};
+}
+
+std::string_view name(Verdict::Kind kind) {
+  switch (kind) {
+    case Verdict::Kind::kRight: return "right";
+    case Verdict::Kind::kRefused: return "refused";
+    case Verdict::Kind::kWrong: return "wrong";
+  }
+  return "";
+}
+
+void report_wrong(const Verdict& verdict, const std::string& output, std::string_view which,
+                  Diagnostics& diags) {
+  diags
+      .report<diag::ResultOutside>({}, format("{} by {}", output, which), verdict.outside,
+                                   format("{} elements", verdict.elements))
+      .note("{}", verdict.reason)
+      .emit();
+}
 
 Result<TuneOutcome> play_rounds(TuneField& field, std::span<const TuneRound> rounds,
                                 const std::function<void(const std::string&)>& progress) {
@@ -51,7 +80,7 @@ Result<TuneOutcome> play_rounds(TuneField& field, std::span<const TuneRound> rou
       ++score.rounds;
     }
     std::ranges::stable_sort(which, {}, [&](std::size_t i) { return out.scores[i].seconds; });
-    count = cut(which, rounds[round].keep);
+    count = cut(which, rounds[round].keep, field.has_default());
   }
   return out;
 }

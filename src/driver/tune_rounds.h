@@ -14,7 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "support/result.h"
+#include "diag/diagnostics.h"
+#include "reference/compare.h"
 
 namespace kiln::driver {
 
@@ -25,7 +26,9 @@ struct Verdict {
     kWrong,    // its result is not the product
   };
   Kind kind = Kind::kRight;
-  std::string reason = {};  // of the others
+  std::string reason = {};    // of the others
+  std::int64_t outside = 0;   // elements of a wrong result
+  std::int64_t elements = 0;  // of those that were looked at
 };
 
 struct TuneRound {
@@ -43,12 +46,19 @@ class TuneField {
   virtual ~TuneField() = default;
 
   [[nodiscard]] virtual std::size_t count() const = 0;
+  // Whether the first candidate is what there is now, which the others are compared with.
+  [[nodiscard]] virtual bool has_default() const { return true; }
   // Runs one candidate and looks at its result. Errors: what the driver says.
   [[nodiscard]] virtual Result<Verdict> check(std::size_t candidate) = 0;
   // Seconds of one launch: [i][repeat] of candidate which[i], all in turn. Errors: as above.
   [[nodiscard]] virtual Result<std::vector<std::vector<double>>> measure(
       std::span<const std::size_t> which, const TuneRound& round) = 0;
 };
+
+// A wrong one, with the first element outside and what that was held against.
+[[nodiscard]] Verdict wrong(const reference::Comparison& found, std::string_view by);
+
+[[nodiscard]] std::string_view name(Verdict::Kind kind);  // "right", "refused", "wrong"
 
 // What is known of one candidate.
 struct TuneScore {
@@ -62,10 +72,14 @@ struct TuneOutcome {
   std::vector<std::size_t> order;  // of those that were measured, the best first
 };
 
-// The first candidate is what the others are compared with, so it goes on whatever its time.
-// `progress` is told what is being done. Errors: the field's.
+// The default goes on whatever its time. `progress` is told what is being done. Errors: the
+// field's.
 [[nodiscard]] Result<TuneOutcome> play_rounds(
     TuneField& field, std::span<const TuneRound> rounds,
     const std::function<void(const std::string&)>& progress);
+
+// Reports a wrong verdict on the candidate `which`, by its output's name.
+void report_wrong(const Verdict& verdict, const std::string& output, std::string_view which,
+                  Diagnostics& diags);
 
 }  // namespace kiln::driver
