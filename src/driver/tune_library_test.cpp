@@ -77,7 +77,7 @@ std::function<double(const TuneCandidate&)> fastest(std::string name, std::strin
 
 constexpr SuiteCase kSquare{2048, 2048, 2048, DType::kBF16, DType::kBF16, SuiteForm::kPlain};
 constexpr SuiteCase kFewRows{16, 2112, 7168, DType::kBF16, DType::kBF16, SuiteForm::kPlain};
-constexpr SuiteCase kTall{4096, 2112, 7168, DType::kBF16, DType::kBF16, SuiteForm::kPlain};
+constexpr SuiteCase kTall{4224, 2112, 7168, DType::kBF16, DType::kBF16, SuiteForm::kPlain};
 
 // A table's file of its own, and what a run of the command said.
 class TuneLibrary : public testing::Test {
@@ -118,7 +118,7 @@ TEST_F(TuneLibrary, TheFastestCandidateGoesIntoTheTable) {
   ASSERT_EQ(found.entries.size(), 1U);
   const gemm::TunedEntry& entry = found.entries[0];
   EXPECT_EQ(entry.choice.kernel, "gemm_sm90");
-  EXPECT_EQ(entry.m, (gemm::Range{4096, 4096}));
+  EXPECT_EQ(entry.m, (gemm::Range{4224, 4224}));
   EXPECT_EQ(entry.seconds, 3e-6);
   // What follows from the problem is not in it.
   for (const auto& [name, value] : entry.choice.defines) {
@@ -191,7 +191,7 @@ TEST_F(TuneLibrary, ResumeKeepsWhatWasFoundAndGoesOn) {
   const std::string before = gemm::table_text(table());
 
   EXPECT_EQ(run(cases, {.seconds = fastest("WARPGROUPS", "1")}, true), Exit::kFine) << err_;
-  EXPECT_EQ(opened_, std::vector<std::string>{"M=4096,N=2112,K=7168"});
+  EXPECT_EQ(opened_, std::vector<std::string>{"M=4224,N=2112,K=7168"});
   EXPECT_NE(out_.find("1 problems tuned, 3 entries, 2 passed over"), std::string::npos) << out_;
   const std::string after = gemm::table_text(table());
   EXPECT_EQ(after.substr(0, before.size() - 4), before.substr(0, before.size() - 4));
@@ -250,7 +250,7 @@ TEST(TuneProblem, ASuiteAndMore) {
   Diagnostics diags;
   const auto cases = tuned_cases({.program = {.file = "llm"},
                                   .shapes = {"M=16"},
-                                  .problems = {"bf16,bf16,bf16 M=4096,N=2112,K=7168"}},
+                                  .problems = {"bf16,bf16,bf16 M=4224,N=2112,K=7168"}},
                                  diags);
   ASSERT_TRUE(cases);
   EXPECT_EQ(cases->size(), 7U);

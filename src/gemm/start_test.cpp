@@ -64,7 +64,7 @@ kiln_gemm_operands operands_at(std::uintptr_t base) {
 }
 
 // C of full tiles: one launch without workspace, whose first three parameters are maps.
-constexpr std::int64_t kExtent = 2048;
+constexpr std::int64_t kExtent = 2176;
 
 class StartTest : public testing::Test {
  protected:

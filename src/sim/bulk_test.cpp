@@ -1,5 +1,7 @@
 // Bulk copies: boxes of every rank and swizzle against plain loops, clipped at each edge, and what
 // a missing wait, fence, byte or arrival looks like.
+#include <algorithm>
+
 #include "sim/sim_test_support.h"
 
 namespace kiln::sim {
