@@ -261,7 +261,7 @@ class OnFiles(unittest.TestCase):
         m, n, k = sizes
         self.matrix("a", dtype, m, k)
         b = self.matrix("b", dtype, n, k)
-        files = [str(self.folder / f"{name}.npy") for name in ("a", "packed", "meta", "dense")]
+        files = [str(self.folder / f"{name}.npy") for name in ("a", "packed", "metadata", "dense")]
         outputs = ["-o", files[1], "--metadata", files[2], "--dense", files[3]]
         code, _, err = execute([KILN, "prune", files[0], *outputs, "--type", dtype, "--form", "u32"])
         self.assertEqual(code, 0, err)
@@ -271,7 +271,7 @@ class OnFiles(unittest.TestCase):
         words = len(load(Path(files[2]), "u32", 1)) // m
         shape = dict(M=m, N=n, K=k, P=k // 2, W=words)
         defines = dict(DTYPE=dtype, OUT="f32", BLOCKS=3, **defines)
-        names = ("packed", "meta", "b")
+        names = ("packed", "metadata", "b")
         self.assertEqual(self.result(kernel, shape, defines, names, n), wanted)
 
 
