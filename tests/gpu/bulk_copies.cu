@@ -159,7 +159,7 @@ static void run_rank() {
   Corner<Rank> inside{};
   Corner<Rank> past{};    // over the far edge of every dimension
   Corner<Rank> before{};  // over the near one
-  Corner<Rank> above{};   // over the near one of all but the innermost: a store begins inside its rows
+  Corner<Rank> above{};   // the same but for the innermost: a store begins inside its rows
   for (int d = 0; d < Rank; ++d) {
     // Rows of a box begin at multiples of 16 bytes.
     const int step = d == 0 ? 4 : 1;
