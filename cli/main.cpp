@@ -32,6 +32,7 @@ struct Cli {
   kiln::driver::PruneOptions prune;
   kiln::driver::ExplainOptions explain;
   kiln::driver::BenchOptions bench;
+  kiln::driver::TuneOptions tune;
   kiln::driver::CacheOptions cache;
 };
 
@@ -199,9 +200,34 @@ void add_cache(Cli& cli) {
   command->add_subcommand("clear", "remove all of its entries");
 }
 
-void add_later(Cli& cli, const char* name) {
-  CLI::App* command = cli.app.add_subcommand(name, "not available yet");
-  command->allow_extras();
+void add_tune(Cli& cli) {
+  kiln::driver::TuneOptions& tune = cli.tune;
+  CLI::App* command = cli.app.add_subcommand("tune", "search for the fastest macros, on the GPU");
+  command->add_option("SUITE|FILE", tune.program.file,
+                      "a .co file; or dense, llm, small, fp8 or ragged: the library's kernels");
+  command->add_option("--arch", tune.program.arch, "of a file: sm_80, sm_86, sm_89 or sm_90a");
+  repeated(command, "-D", tune.program.defines, "of a file: define a macro")
+      ->type_name("NAME=VALUE");
+  command->add_option("--kernel", tune.kernel, "of a file: which kernel, when it has several");
+  repeated(command, "--over", tune.over,
+           "of a file: a macro to vary, STAGES=2:6 or TILE_N=64:256:8")
+      ->type_name("NAME=VALUES");
+  command->add_option("--expect", tune.expect, "of a file: what it computes, as an einsum");
+  repeated(command, "--problem", tune.problems,
+           "of the library: one problem, 'bf16,bf16,bf16 M=4096,N=4096,K=4096'");
+  repeated(command, "--shape", tune.shapes,
+           "of a file: the problem, M=4096,N=4096,K=4096; of a suite: the problems to keep");
+  command->add_option("--only", tune.only, "of a suite: keep the problems whose line has this");
+  command->add_option("--keep", tune.keep, "how many candidates are measured, by the model's order")
+      ->check(CLI::Range(1, 10000));
+  command->add_option("--seed", tune.seed, "of the inputs")->capture_default_str();
+  command->add_flag("--resume", tune.resume, "of the library: pass over what the table has");
+  command->add_option("-o", tune.output, "of the library: the table to add to");
+  command->add_option("--json", tune.json, "append a JSON line for each candidate to this file");
+  command->footer(
+      "examples: kiln tune llm -o kernels/tuned/sm_90a.json --resume\n"
+      "          kiln tune matmul.co --shape M=4096,N=4096,K=4096 --over STAGES=2:6 \\\n"
+      "              --over TILE_N=64:256:8 --expect 'c[m,n] = a[m,k] * b[n,k]'");
 }
 
 void build(Cli& cli) {
@@ -215,8 +241,8 @@ void build(Cli& cli) {
   add_prune(cli);
   add_explain(cli);
   add_bench(cli);
+  add_tune(cli);
   add_cache(cli);
-  add_later(cli, "tune");
 }
 
 Exit dispatch_cache(const Cli& cli, Console& console) {
@@ -236,8 +262,8 @@ Exit dispatch(const Cli& cli, Console& console) {
   if (name == "prune") return kiln::driver::prune(cli.prune, console);
   if (name == "explain") return kiln::driver::explain(cli.explain, console);
   if (name == "bench") return kiln::driver::bench(cli.bench, console);
-  if (name == "cache") return dispatch_cache(cli, console);
-  return kiln::driver::not_available("`kiln " + name + "`", console);
+  if (name == "tune") return kiln::driver::tune(cli.tune, console);
+  return dispatch_cache(cli, console);
 }
 
 bool colour_on(int descriptor) {

@@ -78,7 +78,10 @@ enum {
   KILN_GEMM_RESIDUAL = 32,      // a matrix like C, of C's type
   KILN_GEMM_BLOCK_SCALES = 64,  // a_scale, b_scale: f32 factors of blocks of 128 along k, see below
   // Row i of C has the same bits for every m. Slower where a kernel made for this m is faster.
-  KILN_GEMM_BATCH_INVARIANT = 128
+  KILN_GEMM_BATCH_INVARIANT = 128,
+  // A is 2:4 sparse and lies along k: operands.a is what is kept, [m, k / 2], with lda from k / 2
+  // on, and operands.metadata says where from. k is a multiple of 32.
+  KILN_GEMM_A_SPARSE = 256
 };
 
 // What is computed. All that is 0 means the usual; m, n, k and the types are always given. Lengths
@@ -87,11 +90,11 @@ typedef struct kiln_gemm_problem {
   int64_t m;
   int64_t n;
   int64_t k;
-  kiln_type type_a;
-  kiln_type type_b;
-  kiln_type type_c;
+  int32_t type_a;  // a kiln_type, as are the others
+  int32_t type_b;
+  int32_t type_c;
   uint32_t flags;
-  kiln_activation activation;
+  int32_t activation;  // a kiln_activation
   // Bytes, a power of two: all operands' addresses are multiples of it. 0: 16.
   int32_t alignment;
   // From one row of memory to the next. 0: without gaps.
@@ -119,6 +122,10 @@ typedef struct kiln_gemm_operands {
   // With KILN_GEMM_BLOCK_SCALES: f32 [ceil(k / 128), m] and [ceil(n / 128), ceil(k / 128)].
   const void* a_scale;
   const void* b_scale;
+  // With KILN_GEMM_A_SPARSE: uint32_t [m, k / 32], as kiln::sparse::pack_words makes them
+  // (kiln/sparse.h; kRows for 8-bit types, else kRowPairs); of a batch one product's behind the
+  // other's.
+  const void* metadata;
   float alpha;
   float beta;
 } kiln_gemm_operands;

@@ -116,6 +116,13 @@ Result<void> BenchDevice::fill_metadata(DeviceBuffer& to, std::uint64_t seed) {
   return start("kiln_fill_metadata", count, to.address(), count, bench::Word{seed});
 }
 
+Result<void> BenchDevice::pack_words(const DeviceBuffer& metadata, DeviceBuffer& words, DType dtype,
+                                     std::int64_t k) {
+  const auto count = static_cast<bench::Index>(words.bytes() / sizeof(std::uint32_t));
+  return start("kiln_pack_words", count, metadata.address(), words.address(), count,
+               bench::Index{k / 32}, size_bytes(dtype) == 1 ? 0 : 1);
+}
+
 Result<void> BenchDevice::expand(const DeviceBuffer& packed, const DeviceBuffer& metadata,
                                  DeviceBuffer& dense, DType dtype) {
   const auto groups = static_cast<bench::Index>(2 * metadata.bytes());
@@ -160,9 +167,9 @@ Result<reference::Comparison> BenchDevice::part_against_fp64(const CheckRequest&
   return out;
 }
 
-Result<reference::Comparison> BenchDevice::against_fp64(const CheckRequest& request,
-                                                        const bench::Product& product) {
+Result<reference::Comparison> BenchDevice::check_sums(const CheckRequest& request) {
   const runtime::MatrixProduct& how = request.product;
+  const bench::Product product = product_of(request);
   const Sample sample = choose_sample(how, request.seed);
   if (sample.whole) return part_against_fp64(request, product, part_of_rows(how, nullptr, how.m));
   bench::Product turned = product;
@@ -184,10 +191,9 @@ Result<reference::Comparison> BenchDevice::against_fp64(const CheckRequest& requ
   return out;
 }
 
-Result<reference::Comparison> BenchDevice::against_vendor(const CheckRequest& request,
-                                                          const bench::Product& product) {
-  const runtime::MatrixProduct& how = request.product;
-  const auto norms = [&](const bench::Factor& factor, std::int64_t outer) -> Result<DeviceBuffer> {
+Result<FactorNorms> BenchDevice::norms(const CheckRequest& request) {
+  const bench::Product product = product_of(request);
+  const auto of = [&](const bench::Factor& factor, std::int64_t outer) -> Result<DeviceBuffer> {
     auto memory = gpu_->allocate(static_cast<std::size_t>(outer) * sizeof(double));
     if (!memory) return memory;
     auto started =
@@ -195,16 +201,24 @@ Result<reference::Comparison> BenchDevice::against_vendor(const CheckRequest& re
     if (!started) return Unexpected{started.error()};
     return memory;
   };
-  const auto a = norms(product.a, how.m);
+  auto a = of(product.a, request.product.m);
   if (!a) return Unexpected{a.error()};
-  const auto b = norms(product.b, how.n);
+  auto b = of(product.b, request.product.n);
   if (!b) return Unexpected{b.error()};
+  return FactorNorms{.a = std::move(*a), .b = std::move(*b)};
+}
+
+Result<reference::Comparison> BenchDevice::check_whole(const CheckRequest& request,
+                                                       const FactorNorms& norms) {
+  const runtime::MatrixProduct& how = request.product;
+  // What fp64 has been compared with whole needs no second judge, who is less exact.
+  const bool judged = choose_sample(how, request.seed).whole;
   const bench::Other other{
-      .data = pointer<const void>(request.vendor),
-      .a_norms = pointer<const double>(a->address()),
-      .b_norms = pointer<const double>(b->address()),
+      .data = pointer<const void>(judged ? 0 : request.vendor),
+      .a_norms = pointer<const double>(norms.a.address()),
+      .b_norms = pointer<const double>(norms.b.address()),
       .scale = how.scale,
-      .ours = product.bound,
+      .ours = product_of(request).bound,
       .theirs = request.exact ? exact_bound(how) : bench_bound(request.theirs, how)};
   const bench::Output c{pointer<const void>(request.c), bench_format(how.c)};
   const auto of = [&](const bench::Stretch& stretch) {
@@ -223,10 +237,11 @@ Result<reference::Comparison> BenchDevice::against_vendor(const CheckRequest& re
 }
 
 Result<ProductCheck> BenchDevice::check(const CheckRequest& request) {
-  const bench::Product product = product_of(request);
-  const auto sums = against_fp64(request, product);
+  const auto sums = check_sums(request);
   if (!sums) return Unexpected{sums.error()};
-  const auto whole = against_vendor(request, product);
+  const auto factors = norms(request);
+  if (!factors) return Unexpected{factors.error()};
+  const auto whole = check_whole(request, *factors);
   if (!whole) return Unexpected{whole.error()};
   return ProductCheck{.sums = *sums, .whole = *whole};
 }

@@ -35,6 +35,12 @@ struct ProductCheck {
   reference::Comparison whole;  // all of C: finite, and against the vendor's when that is there
 };
 
+// The Euclidean norms of A's rows and B's columns: what all results of one product are compared by.
+struct FactorNorms {
+  runtime::DeviceBuffer a;
+  runtime::DeviceBuffer b;
+};
+
 class BenchDevice {
  public:
   // `gpu` must outlive it. Errors: no NVRTC; what the driver says.
@@ -48,14 +54,22 @@ class BenchDevice {
                                            std::uint64_t seed);
   // f32 from 1/2 to 2; exact: 1 and 2 alone.
   [[nodiscard]] Result<void> fill_scales(runtime::DeviceBuffer& to, bool exact, std::uint64_t seed);
-  // Legal 2:4 metadata in bytes (kiln/sparse.h), and the dense matrix of packed elements.
+  // Legal 2:4 metadata in bytes (kiln/sparse.h), the words that kernels read, and the dense matrix
+  // of packed elements. A row of `k` elements of `dtype` has k / 8 bytes.
   [[nodiscard]] Result<void> fill_metadata(runtime::DeviceBuffer& to, std::uint64_t seed);
+  [[nodiscard]] Result<void> pack_words(const runtime::DeviceBuffer& metadata,
+                                        runtime::DeviceBuffer& words, DType dtype, std::int64_t k);
   [[nodiscard]] Result<void> expand(const runtime::DeviceBuffer& packed,
                                     const runtime::DeviceBuffer& metadata,
                                     runtime::DeviceBuffer& dense, DType dtype);
 
   // Waits. The first element outside has its coordinates and values. Errors: what the driver says.
   [[nodiscard]] Result<ProductCheck> check(const CheckRequest& request);
+  // The two halves of it, for those who compare many results of one product.
+  [[nodiscard]] Result<reference::Comparison> check_sums(const CheckRequest& request);
+  [[nodiscard]] Result<FactorNorms> norms(const CheckRequest& request);
+  [[nodiscard]] Result<reference::Comparison> check_whole(const CheckRequest& request,
+                                                          const FactorNorms& norms);
 
  private:
   BenchDevice(runtime::Gpu& gpu, runtime::DeviceModule module)
@@ -64,13 +78,9 @@ class BenchDevice {
   Result<void> start(const char* kernel, std::int64_t threads, Values... values);
   template <class Start>
   Result<bench::Report> reported(Start&& start);
-  Result<reference::Comparison> against_fp64(const CheckRequest& request,
-                                             const bench::Product& product);
   Result<reference::Comparison> part_against_fp64(const CheckRequest& request,
                                                   const bench::Product& product,
                                                   const bench::Part& part);
-  Result<reference::Comparison> against_vendor(const CheckRequest& request,
-                                               const bench::Product& product);
 
   runtime::Gpu* gpu_;
   runtime::DeviceModule module_;

@@ -135,6 +135,22 @@ KILN_BENCH_KERNEL kiln_expand(const void* packed, const unsigned char* metadata,
   }
 }
 
+// The words of those bytes, `words` a row (kiln/sparse.h: kRowPairs where `pairs`, else kRows).
+KILN_BENCH_KERNEL kiln_pack_words(const unsigned char* metadata, unsigned* packed, Index count,
+                                  Index words, int pairs) {
+  for (Index i = thread_index(); i < count; i += thread_count()) {
+    const Index row = i / words;
+    packed[i] = 0;
+    for (int half = 0; half < 2; ++half) {
+      const Index in_block = row % 16;
+      const Index from = pairs == 0 ? row : row - in_block + in_block / 2 + 8 * half;
+      const Index byte = pairs == 0 ? 2 * half : in_block % 2 * 2;
+      const unsigned char* two = metadata + (from * words + i % words) * 4 + byte;
+      packed[i] |= (two[0] | static_cast<unsigned>(two[1]) << 8) << 16 * half;
+    }
+  }
+}
+
 KILN_BENCH_CODE double element(const Factor& factor, Index outer, Index k) {
   const Index at = outer * factor.outer_step + k * factor.k_step;
   const double value = decoded(load_bits(factor.data, at, factor.format.bytes), factor.format);

@@ -5,6 +5,7 @@
 #include "driver/bench_kernels_cpu.h"
 #include "driver/bench_kernels_text.h"
 #include "driver/bench_sample.h"
+#include "kiln/sparse.h"
 #include "runtime/nvrtc.h"
 #include "sparse/sparse.h"
 #include "support/tensor.h"
@@ -309,11 +310,26 @@ TEST(BenchKernels, MetadataAreLegalAndExpandedAsTheLibraryDoes) {
   EXPECT_EQ(dense.bytes, expected->bytes);
 }
 
+TEST(BenchKernels, MetadataWordsAreThoseOfTheLibrary) {
+  std::vector<unsigned char> bytes(48 * 16);
+  bench::launch(kGrid, [&] { bench::kiln_fill_metadata(bytes.data(), 48 * 16, 5); });
+  const sparse::Matrix<const unsigned char> matrix{bytes.data(), 48, 16};
+  for (const sparse::Words form : {sparse::Words::kRowPairs, sparse::Words::kRows}) {
+    std::vector<std::uint32_t> expected(48 * 4);
+    ASSERT_FALSE(sparse::pack_words(matrix, form, expected.data()));
+    std::vector<unsigned> words(48 * 4, 1);
+    const int pairs = form == sparse::Words::kRowPairs ? 1 : 0;
+    bench::launch(kGrid,
+                  [&] { bench::kiln_pack_words(bytes.data(), words.data(), 192, 4, pairs); });
+    EXPECT_EQ(words, expected);
+  }
+}
+
 TEST(BenchKernels, CompileForEveryArchitecture) {
   if (!runtime::find_nvrtc()) GTEST_SKIP() << "not tested: no NVRTC on this machine";
   for (const char* arch : {"sm_80", "sm_90a"}) {
-    const auto cubin =
-        runtime::compile(bench_kernels_text(), *target::find_arch(arch), "bench_kernels.cu");
+    const auto cubin = runtime::compile(runtime::compile_request(
+        bench_kernels_text(), *target::find_arch(arch), "bench_kernels.cu"));
     ASSERT_TRUE(cubin.has_value()) << cubin.error().text();
     EXPECT_EQ(cubin->log, "");
   }

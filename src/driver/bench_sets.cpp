@@ -1,6 +1,9 @@
 #include "driver/bench_sets.h"
 
+#include <algorithm>
+
 #include "runtime/bench.h"
+#include "support/check.h"
 
 namespace kiln::driver {
 
@@ -31,6 +34,7 @@ std::vector<Wanted> wanted_of(const SuiteCase& problem) {
   if (form == SuiteForm::kSparse) {
     out.push_back({"packed", m * k / 2, ab});
     out.push_back({"metadata", m * k / 8, DType::kU8});
+    out.push_back({"words", m * k / 32, DType::kU32});
   }
   return out;
 }
@@ -48,10 +52,7 @@ runtime::MatrixProduct product_of(const SuiteCase& problem) {
           .scale = problem.form == SuiteForm::kTensorScales ? kTensorScale : 1};
 }
 
-Result<gemm::Problem> problem_of(const SuiteCase& problem) {
-  if (problem.form == SuiteForm::kSparse) {
-    return Unexpected{Error{"the library has no kernel for", types_of(problem), {}}};
-  }
+gemm::Problem problem_of(const SuiteCase& problem) {
   gemm::Problem out{.m = problem.m,
                     .n = problem.n,
                     .k = problem.k,
@@ -59,20 +60,20 @@ Result<gemm::Problem> problem_of(const SuiteCase& problem) {
                     .b = problem.ab,
                     .c = problem.c};
   out.block_scales = problem.form == SuiteForm::kBlockScales;
+  out.a_sparse = problem.form == SuiteForm::kSparse;
   out.epilogue.has_alpha = problem.form == SuiteForm::kTensorScales;
   return out;
 }
 
-const DeviceBuffer* SuiteSets::Set::find(std::string_view name) const {
-  for (const Buffer& buffer : buffers) {
-    if (buffer.name == name) return &buffer.memory;
-  }
-  return nullptr;
+DeviceBuffer& SuiteSets::Set::memory(std::string_view name) {
+  const auto found = std::ranges::find(buffers, name, &Buffer::name);
+  KILN_CHECK(found != buffers.end(), "no buffer `{}`", name);
+  return found->memory;
 }
 
 DevicePtr SuiteSets::Set::address(std::string_view name) const {
-  const DeviceBuffer* buffer = find(name);
-  return buffer == nullptr ? 0 : buffer->address();
+  const auto found = std::ranges::find(buffers, name, &Buffer::name);
+  return found == buffers.end() ? 0 : found->memory.address();
 }
 
 Result<SuiteSets> SuiteSets::make(runtime::Gpu& gpu, BenchDevice& device, const SuiteCase& problem,
@@ -104,7 +105,7 @@ Result<void> SuiteSets::add(runtime::Gpu& gpu, BenchDevice& device, std::uint64_
   return fill(device, set, false, seed);
 }
 
-// Each buffer gets values of its own.
+// Each buffer gets values of its own; "a" and "words" follow from those of a sparse problem.
 Result<void> SuiteSets::fill(BenchDevice& device, Set& set, bool exactly,
                              std::uint64_t seed) const {
   std::uint64_t own = 8 * seed;
@@ -123,26 +124,37 @@ Result<void> SuiteSets::fill(BenchDevice& device, Set& set, bool exactly,
       filled = buffer.memory.fill(0xff);
     } else if (name == "metadata") {
       filled = device.fill_metadata(buffer.memory, own);
-    } else if (name != "a") {
+    } else if (name != "a" && name != "words") {
       filled = device.fill_scales(buffer.memory, exactly, own);
     }
     if (!filled) return filled;
   }
   if (!sparse) return {};
-  DeviceBuffer& dense = set.buffers.front().memory;
-  return device.expand(*set.find("packed"), *set.find("metadata"), dense, problem_.ab);
+  const DeviceBuffer& metadata = set.memory("metadata");
+  auto packed = device.pack_words(metadata, set.memory("words"), problem_.ab, problem_.k);
+  if (!packed) return packed;
+  return device.expand(set.memory("packed"), metadata, set.memory("a"), problem_.ab);
 }
 
 Result<void> SuiteSets::fill_exactly(BenchDevice& device, std::size_t set, std::uint64_t seed) {
   return fill(device, sets_[set], true, seed);
 }
 
+Result<void> SuiteSets::clear_result(std::size_t set) {
+  for (Buffer& buffer : sets_[set].buffers) {
+    if (std::string_view(buffer.name) == "c") return buffer.memory.fill(0xff);
+  }
+  return {};
+}
+
 gemm::Operands SuiteSets::operands(std::size_t set) const {
   const Set& from = sets_[set];
   gemm::Operands out;
-  out.a = from.address("a");
+  const bool sparse = problem_.form == SuiteForm::kSparse;
+  out.a = from.address(sparse ? "packed" : "a");
   out.b = from.address("b");
   out.c = from.address("c");
+  out.metadata = from.address("words");
   out.a_scale = from.address("a_scale");
   out.b_scale = from.address("b_scale");
   if (problem_.form == SuiteForm::kTensorScales) out.alpha = kTensorScale;
@@ -171,12 +183,20 @@ CheckRequest SuiteSets::request(std::size_t set, bool with_vendor) const {
 
 Result<std::vector<std::string>> SuiteSets::overrun() const {
   std::vector<std::string> names;
-  for (const Set& set : sets_) {
-    for (const Buffer& buffer : set.buffers) {
-      const auto intact = buffer.memory.zones_intact();
-      if (!intact) return Unexpected{intact.error()};
-      if (!*intact) names.emplace_back(buffer.name);
-    }
+  for (std::size_t set = 0; set < sets_.size(); ++set) {
+    const auto more = overrun(set);
+    if (!more) return more;
+    names.insert(names.end(), more->begin(), more->end());
+  }
+  return names;
+}
+
+Result<std::vector<std::string>> SuiteSets::overrun(std::size_t set) const {
+  std::vector<std::string> names;
+  for (const Buffer& buffer : sets_[set].buffers) {
+    const auto intact = buffer.memory.zones_intact();
+    if (!intact) return Unexpected{intact.error()};
+    if (!*intact) names.emplace_back(buffer.name);
   }
   return names;
 }

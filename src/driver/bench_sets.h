@@ -19,8 +19,8 @@ namespace kiln::driver {
 // What the vendor's library is asked for: the dense product.
 [[nodiscard]] runtime::MatrixProduct product_of(const SuiteCase& problem);
 
-// What our library is asked for. Errors: it has no such problems; the reason says which.
-[[nodiscard]] Result<gemm::Problem> problem_of(const SuiteCase& problem);
+// What our library is asked for.
+[[nodiscard]] gemm::Problem problem_of(const SuiteCase& problem);
 
 class SuiteSets {
  public:
@@ -34,20 +34,24 @@ class SuiteSets {
 
   // New inputs for one set: integers, scales that are powers of two; results hold NaNs again.
   [[nodiscard]] Result<void> fill_exactly(BenchDevice& device, std::size_t set, std::uint64_t seed);
+  // The set's result holds NaNs again.
+  [[nodiscard]] Result<void> clear_result(std::size_t set);
   // What is to be checked of one set; `with_vendor`: its result is there.
   [[nodiscard]] CheckRequest request(std::size_t set, bool with_vendor) const;
-  // The names of buffers around which something was written.
+  // The names of buffers around which something was written: of all sets, or of one.
   [[nodiscard]] Result<std::vector<std::string>> overrun() const;
+  [[nodiscard]] Result<std::vector<std::string>> overrun(std::size_t set) const;
 
  private:
   struct Buffer {
-    const char* name;
+    std::string_view name;
     runtime::DeviceBuffer memory;
   };
   struct Set {
     std::deque<Buffer> buffers;
 
-    [[nodiscard]] const runtime::DeviceBuffer* find(std::string_view name) const;
+    [[nodiscard]] runtime::DeviceBuffer& memory(std::string_view name);  // there is one
+    // 0 where the problem has no such buffer.
     [[nodiscard]] runtime::cuda::DevicePtr address(std::string_view name) const;
   };
 

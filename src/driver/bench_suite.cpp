@@ -75,7 +75,8 @@ Result<Contest> prepare(SuiteBench& bench, const SuiteCase& problem, const gemm:
   bench.progress(format("{}: inputs", shape_of(problem)));
   auto sets = SuiteSets::make(bench.gpu, bench.device, problem, bench.options.seed);
   if (!sets) return Unexpected{sets.error()};
-  Contest out{.problem = problem, .plan = std::move(*plan), .sets = std::move(*sets), .loads = *loads};
+  Contest out{
+      .problem = problem, .plan = std::move(*plan), .sets = std::move(*sets), .loads = *loads};
   for (std::size_t set = 0; set < out.sets.count(); ++set) {
     out.operands.push_back(out.sets.operands(set));
   }
@@ -225,11 +226,10 @@ Result<std::optional<BenchRow>> run_case(SuiteBench& bench, const SuiteCase& pro
     ++bench.without_kernel;
     return std::optional<BenchRow>();
   };
-  const auto wanted = problem_of(problem);
-  if (!wanted) return without_kernel(wanted.error());
-  const auto choice = gemm::choose(*wanted, bench.gpu.arch(), bench.gpu.multiprocessors());
+  const gemm::Problem wanted = problem_of(problem);
+  const auto choice = gemm::choose(wanted, bench.gpu.arch(), bench.gpu.multiprocessors());
   if (!choice) return without_kernel(choice.error());
-  auto contest = prepare(bench, problem, *wanted, *choice);
+  auto contest = prepare(bench, problem, wanted, *choice);
   if (!contest) return Unexpected{contest.error()};
   find_vendor(bench, *contest);
   auto row = measure_contest(bench, *contest);

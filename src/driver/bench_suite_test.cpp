@@ -32,26 +32,27 @@ TEST(BenchSuite, OnlyAndShapeKeepProblems) {
 
 TEST(BenchSuite, ProblemsAreTheLibrarys) {
   const SuiteCase plain{64, 128, 256, DType::kBF16, DType::kBF16, SuiteForm::kPlain};
-  const auto problem = problem_of(plain);
-  ASSERT_TRUE(problem.has_value());
-  EXPECT_EQ(gemm::text(*problem), "bf16[64,256] * bf16[128,256] -> bf16[64,128]");
-  EXPECT_FALSE(problem->epilogue.has_alpha);
+  const gemm::Problem problem = problem_of(plain);
+  EXPECT_EQ(gemm::text(problem), "bf16[64,256] * bf16[128,256] -> bf16[64,128]");
+  EXPECT_FALSE(problem.epilogue.has_alpha);
   EXPECT_EQ(product_of(plain).scale, 1);
 
   SuiteCase scaled = plain;
   scaled.form = SuiteForm::kTensorScales;
-  EXPECT_TRUE(problem_of(scaled)->epilogue.has_alpha);
+  EXPECT_TRUE(problem_of(scaled).epilogue.has_alpha);
   EXPECT_EQ(product_of(scaled).scale, kTensorScale);
   scaled.form = SuiteForm::kBlockScales;
-  EXPECT_TRUE(problem_of(scaled)->block_scales);
-  EXPECT_FALSE(problem_of(scaled)->epilogue.has_alpha);
+  EXPECT_TRUE(problem_of(scaled).block_scales);
+  EXPECT_FALSE(problem_of(scaled).epilogue.has_alpha);
+  scaled.form = SuiteForm::kSparse;
+  EXPECT_TRUE(problem_of(scaled).a_sparse);
+  EXPECT_FALSE(problem_of(scaled).block_scales);
 }
 
-// The suites that the first kernel is for.
-TEST(BenchSuite, TheLibraryHasKernelsForDenseProducts) {
-  for (const char* suite : {"dense", "llm"}) {
+TEST(BenchSuite, TheLibraryHasKernels) {
+  for (const char* suite : {"dense", "llm", "small", "sparse", "ragged"}) {
     for (const SuiteCase& problem : cases_of(suite)) {
-      const auto choice = gemm::choose(*problem_of(problem), *target::find_arch("sm_90a"), 132);
+      const auto choice = gemm::choose(problem_of(problem), *target::find_arch("sm_90a"), 132);
       EXPECT_TRUE(choice.has_value()) << shape_of(problem) << ": " << choice.error().text();
     }
   }

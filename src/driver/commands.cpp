@@ -97,8 +97,4 @@ Exit atoms(const AtomsOptions& options, Console& console) {
   return Exit::kFine;
 }
 
-Exit not_available(std::string_view command, Console& console) {
-  return usage<diag::NotAvailable>(console, command);
-}
-
 }  // namespace kiln::driver

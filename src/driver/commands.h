@@ -35,12 +35,12 @@ namespace kiln::driver {
 // Measures a kernel, beside the vendor's library where that does the same (bench_command.cpp).
 [[nodiscard]] Exit bench(const BenchOptions& options, Console& console);
 
+// Searches for the fastest defines, of a file or of the library's kernels (tune_command.cpp).
+[[nodiscard]] Exit tune(const TuneOptions& options, Console& console);
+
 // The compile cache: kernels into it, what it is, nothing in it (cache_command.cpp).
 [[nodiscard]] Exit cache_warm(const CacheOptions& options, Console& console);
 [[nodiscard]] Exit cache_info(Console& console);
 [[nodiscard]] Exit cache_clear(Console& console);
-
-// A command that the design has and this version has not.
-[[nodiscard]] Exit not_available(std::string_view command, Console& console);
 
 }  // namespace kiln::driver

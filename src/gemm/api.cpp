@@ -44,7 +44,7 @@ kiln_status fail(const Failure& failure) {
   return fail(found->second, failure.error.text());
 }
 
-const DType* dtype_of(kiln_type type) {
+const DType* dtype_of(std::int32_t type) {
   static constexpr std::pair<kiln_type, DType> kTypes[] = {
       {KILN_BF16, DType::kBF16}, {KILN_F16, DType::kF16},   {KILN_F32, DType::kF32},
       {KILN_TF32, DType::kTF32}, {KILN_E4M3, DType::kE4M3}, {KILN_E5M2, DType::kE5M2},
@@ -55,7 +55,7 @@ const DType* dtype_of(kiln_type type) {
   return nullptr;
 }
 
-constexpr std::uint32_t kAllFlags = 2 * KILN_GEMM_BATCH_INVARIANT - 1;
+constexpr std::uint32_t kAllFlags = 2 * KILN_GEMM_A_SPARSE - 1;
 
 Unexpected<Failure> invalid(std::string reason) {
   return Unexpected{
@@ -69,12 +69,11 @@ Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
   const DType* c = dtype_of(given->type_c);
   if (a == nullptr || b == nullptr || c == nullptr) {
     return invalid(format("types {}, {} and {} of A, B and C: one is none of kiln_type",
-                          static_cast<int>(given->type_a), static_cast<int>(given->type_b),
-                          static_cast<int>(given->type_c)));
+                          given->type_a, given->type_b, given->type_c));
   }
   if ((given->flags & ~kAllFlags) != 0) return invalid(format("unknown flags {:#x}", given->flags));
   if (given->activation < KILN_NO_ACTIVATION || given->activation > KILN_SILU) {
-    return invalid(format("activation {} is none", static_cast<int>(given->activation)));
+    return invalid(format("activation {} is none", given->activation));
   }
   const auto has = [&](std::uint32_t flag) { return (given->flags & flag) != 0; };
   return Problem{.m = given->m,
@@ -86,6 +85,7 @@ Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
                  .a_along_k = !has(KILN_GEMM_A_ALONG_M),
                  .b_along_k = !has(KILN_GEMM_B_ALONG_N),
                  .block_scales = has(KILN_GEMM_BLOCK_SCALES),
+                 .a_sparse = has(KILN_GEMM_A_SPARSE),
                  .a_spacing = {given->lda, given->stride_a},
                  .b_spacing = {given->ldb, given->stride_b},
                  .c_spacing = {given->ldc, given->stride_c},
@@ -111,6 +111,7 @@ Operands operands_of(const kiln_gemm_operands& given, const Problem& problem) {
   if (epilogue.has_residual) out.residual = address_of(given.residual);
   if (problem.block_scales) out.a_scale = address_of(given.a_scale);
   if (problem.block_scales) out.b_scale = address_of(given.b_scale);
+  if (problem.a_sparse) out.metadata = address_of(given.metadata);
   if (epilogue.has_alpha) out.alpha = static_cast<double>(given.alpha);
   if (epilogue.has_beta) out.beta = static_cast<double>(given.beta);
   return out;
@@ -120,7 +121,8 @@ Operands operands_of(const kiln_gemm_operands& given, const Problem& problem) {
 int alignment_of(const Operands& operands, int most) {
   if (most <= 0 || !std::has_single_bit(static_cast<unsigned>(most))) return most;  // refused later
   const auto together = operands.a | operands.b | operands.c | operands.bias | operands.residual |
-                        operands.a_scale | operands.b_scale | static_cast<unsigned>(most);
+                        operands.a_scale | operands.b_scale | operands.metadata |
+                        static_cast<unsigned>(most);
   return 1 << std::countr_zero(together);
 }
 
@@ -134,6 +136,7 @@ std::string missing(const Operands& operands, const Problem& problem) {
   if (problem.block_scales && (operands.a_scale == 0 || operands.b_scale == 0)) {
     return "a pointer to scale factors is null";
   }
+  if (problem.a_sparse && operands.metadata == 0) return "the metadata are null";
   return {};
 }
 

@@ -72,7 +72,7 @@ void add_candidates(const KernelRow& row, const Problem& problem, const target::
   for (const int splits : row.splits) {
     if (!lacks(row, splits, problem, arch).empty()) continue;
     for (const Tiling& tiling : row.tilings) {
-      if (size_bytes(problem.c) > tiling.c_bytes_max) continue;
+      if (!fits(tiling, problem)) continue;
       if (!splits_evenly(problem, tiling, splits)) continue;
       out.push_back({.row = &row, .tiling = &tiling, .splits = splits});
     }
@@ -92,7 +92,8 @@ Result<Choice> choose_by_model(const Problem& problem, const target::Arch& arch,
   }
   const Problem modelled = problem.batch_invariant ? without_rows(problem) : problem;
   for (Candidate& each : candidates) {
-    each.seconds = modelled_seconds(modelled, {*each.tiling, each.splits}, arch, multiprocessors);
+    const Cut cut{*each.tiling, each.splits, copied_bytes(*each.row, modelled)};
+    each.seconds = modelled_seconds(modelled, cut, arch, multiprocessors);
   }
   const auto best = std::ranges::min_element(candidates, {}, &Candidate::seconds);
   return with_defines(*best->row, problem, multiprocessors,

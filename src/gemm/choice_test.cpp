@@ -35,10 +35,19 @@ std::string refusal(const Problem& problem, const target::Arch& arch = hopper())
   return choice ? text(*choice) : choice.error().reason;
 }
 
+// A problem of these types that the row is for.
+Problem problem_for(const KernelRow& row, DType ab, DType c) {
+  Problem problem{.m = 1024, .n = 1024, .k = 8192, .a = ab, .b = ab, .c = c};
+  problem.block_scales = row.block_scales;
+  problem.a_sparse = row.a_sparse;
+  if (row.pads) problem.n = problem.k = 1021;
+  return *normalised(problem);
+}
+
 // Every tiling of the row, with and without parts, for one problem.
 void expect_tilings_compile(const KernelRow& row, const Problem& problem) {
   for (const Tiling& tiling : row.tilings) {
-    if (size_bytes(problem.c) > tiling.c_bytes_max) continue;
+    if (!fits(tiling, problem)) continue;
     for (const int splits : {row.splits.front(), row.splits.back()}) {
       Choice choice{.kernel = std::string(row.name), .defines = tiling_defines(tiling, splits)};
       for (auto& each : problem_defines(row, problem, 132)) choice.defines.push_back(each);
@@ -54,9 +63,7 @@ TEST(ChoiceTest, EveryTilingOfEveryRowCompilesForEveryType) {
   for (const KernelRow& row : kernel_rows()) {
     for (const TypeRow& types : row.types) {
       for (const DType c : types.c) {
-        Problem problem{.m = 1024, .n = 1024, .k = 8192, .a = types.ab, .b = types.ab, .c = c};
-        problem.block_scales = row.block_scales;
-        expect_tilings_compile(row, *normalised(problem));
+        expect_tilings_compile(row, problem_for(row, types.ab, c));
       }
     }
   }
@@ -97,6 +104,51 @@ TEST(ChoiceTest, ScaleFactorsHaveAKernelOfTheirOwn) {
             std::string::npos);
 }
 
+TEST(ChoiceTest, ASparseAHasAKernelOfItsOwn) {
+  Problem problem{.m = 8192, .n = 8192, .k = 8192};
+  problem.a = problem.b = problem.c = DType::kF16;
+  problem.a_sparse = true;
+  const Choice choice = chosen(problem);
+  EXPECT_EQ(choice.kernel, "gemm_sparse_sm90");
+  EXPECT_EQ(define(choice, "TILE_N"), "192");
+  problem.k = 8192 + 64;
+  EXPECT_NE(refusal(problem).find("gemm_sparse_sm90: k is no multiple of 128"), std::string::npos);
+  problem.k = 8192 + 16;
+  EXPECT_EQ(refusal(problem), "with a sparse A k is a multiple of 32, not 8208");
+  problem = {.m = 8192, .n = 8192, .k = 8192};
+  problem.a_sparse = true;
+  problem.a_along_k = false;
+  EXPECT_EQ(refusal(problem), "a sparse A lies along k");
+}
+
+TEST(ChoiceTest, OnlyWhatIsNotAlignedIsCopied) {
+  const auto pads = [](const Problem& problem) {
+    const Choice choice = chosen(problem);
+    if (choice.kernel != "gemm_ragged_sm90") return choice.kernel;
+    return define(choice, "PAD_A") + define(choice, "PAD_B") + define(choice, "PAD_C");
+  };
+  EXPECT_EQ(pads({.m = 4093, .n = 4099, .k = 4111}), "111");
+  EXPECT_EQ(pads({.m = 4093, .n = 4099, .k = 4096}), "001");
+  EXPECT_EQ(pads({.m = 4093, .n = 4096, .k = 4111}), "110");
+  EXPECT_EQ(pads({.m = 4093, .n = 4096, .k = 4096}), "gemm_sm90");
+  EXPECT_EQ(pads({.m = 4096, .n = 4096, .k = 4096, .alignment = 2}), "111");
+  Problem problem{.m = 4096, .n = 4096, .k = 4096};
+  problem.b_spacing.row = 4097;
+  EXPECT_EQ(pads(problem), "010");
+  EXPECT_EQ(refusal({.m = 4096, .n = 4096, .k = 4096, .alignment = 1})
+                .find("gemm_sm90: operands lie at multiples of 1 bytes, it needs 16"),
+            0U);
+}
+
+TEST(ModelTest, CopiesTakeTime) {
+  const Problem problem{.m = 4096, .n = 4096, .k = 4096};
+  Cut cut{.tiling = {.m = 128, .n = 256, .k_bytes = 128}};
+  const double without = modelled_seconds(problem, cut, hopper(), 132);
+  cut.copied_bytes = 4096 * 4096 * 2;
+  const double copy = modelled_seconds(problem, cut, hopper(), 132) - without;
+  EXPECT_GT(copy, 2.0 * 4096 * 4096 * 2 / 4.8e12);
+}
+
 // Parts are added up by a launch that knows no gaps.
 TEST(ChoiceTest, RowsWithGapsAreNotSplit) {
   Problem problem{.m = 16, .n = 2112, .k = 7168};
@@ -119,8 +171,10 @@ TEST(ChoiceTest, BatchInvariantChoicesDoNotDependOnM) {
 
 TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
   const auto expect_reason = [](const Problem& problem, const std::string& reason) {
-    const std::string whole = "gemm_sm90: " + reason + "; gemm_skinny_sm90: " + reason + ";";
-    EXPECT_EQ(refusal(problem).substr(0, whole.size()), whole);
+    const Problem whole = *normalised(problem);
+    for (const char* name : {"gemm_sm90", "gemm_skinny_sm90"}) {
+      EXPECT_EQ(lacks(*kernel_row(name), 1, whole, hopper()), reason);
+    }
   };
   Problem problem{.m = 256, .n = 256, .k = 256};
   problem.a = DType::kF64;
@@ -131,12 +185,13 @@ TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
   expect_reason(problem, "C steps by 520 bytes, it needs multiples of 16");
   expect_reason({.m = 256, .n = 256, .k = 256, .alignment = 8},
                 "operands lie at multiples of 8 bytes, it needs 16");
-  problem = {.m = 256, .n = 256, .k = 256};
+  problem = {.m = 256, .n = 256, .k = 256, .a = DType::kS8, .b = DType::kS8, .c = DType::kS32};
   problem.epilogue.has_bias = true;
-  expect_reason(problem, "no epilogue");
+  expect_reason(problem, "no epilogue on integer sums");
   EXPECT_EQ(refusal({.m = 256, .n = 256, .k = 256}, *target::find_arch("sm_80")),
             "gemm_sm90: not for sm_80; gemm_skinny_sm90: not for sm_80; "
-            "gemm_block_scaled_sm90: not for sm_80");
+            "gemm_block_scaled_sm90: not for sm_80; gemm_ragged_sm90: not for sm_80; "
+            "gemm_sparse_sm90: not for sm_80");
 }
 
 TEST(ChoiceTest, ProblemsThatAreNone) {
@@ -168,6 +223,14 @@ TEST(ModelTest, EveryPartHasAStep) {
   EXPECT_TRUE(splits_evenly(problem, tiling, 3));   // 2, 2 and 1 steps
   EXPECT_FALSE(splits_evenly(problem, tiling, 4));  // 2, 2, 1 and none
   EXPECT_TRUE(splits_evenly(problem, tiling, 5));
+}
+
+TEST(ModelTest, ASparseProductIsFaster) {
+  const Cut cut{.tiling = {.m = 128, .n = 192, .k_bytes = 256}};
+  Problem problem{.m = 8192, .n = 8192, .k = 8192};
+  const double whole = modelled_seconds(problem, cut, hopper(), 132);
+  problem.a_sparse = true;
+  EXPECT_LT(modelled_seconds(problem, cut, hopper(), 132), 0.85 * whole);
 }
 
 TEST(ModelTest, NoProductIsFasterThanMemoryOrTheMatrixUnits) {

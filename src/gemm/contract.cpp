@@ -13,7 +13,9 @@ namespace kiln::gemm {
 namespace {
 
 constexpr std::string_view kBatch = "BATCH";
-constexpr std::int64_t kScaleBlock = 128;  // elements of K or N with one factor
+constexpr std::int64_t kScaleBlock = 128;   // elements of K or N with one factor
+constexpr std::int64_t kLineBytes = 128;    // padded rows are so many times as long
+constexpr std::int64_t kMetadataWord = 32;  // elements of a sparse A
 
 // A tensor by its name. Without `rows` and `cols` it may have any shape.
 struct TensorRow {
@@ -42,14 +44,15 @@ struct Binder {
   void check_region(ir::RegionId region);
   void check_presence();
 
-  [[nodiscard]] std::array<TensorRow, 8> rows() const;
+  [[nodiscard]] std::array<TensorRow, 11> rows() const;
   [[nodiscard]] std::optional<std::int64_t> dimension(std::string_view name) const;
   [[nodiscard]] std::vector<std::int64_t> strides(Role role, const Bound& bound) const;
   [[nodiscard]] bool has(Role role) const;
 };
 
-std::array<TensorRow, 8> Binder::rows() const {
+std::array<TensorRow, 11> Binder::rows() const {
   TensorRow a = {"a", Role::kA, "M", "K", "LDA"};
+  if (problem.a_sparse) a = {"packed", Role::kA, "M", "P", "LDA"};
   TensorRow b = {"b", Role::kB, "N", "K", "LDB"};
   if (!problem.a_along_k) std::swap(a.rows, a.cols);
   if (!problem.b_along_k) std::swap(b.rows, b.cols);
@@ -60,10 +63,14 @@ std::array<TensorRow, 8> Binder::rows() const {
           TensorRow{"bias", Role::kBias, {}, "N", {}},
           TensorRow{"a_scale", Role::kScaleA},
           TensorRow{"b_scale", Role::kScaleB},
+          TensorRow{"metadata", Role::kMetadata, "M", "W", {}},
+          TensorRow{"a_pad", Role::kWorkspace, "M", "KP", {}},
+          TensorRow{"b_pad", Role::kWorkspace, "N", "KP", {}},
           TensorRow{"partial", Role::kWorkspace}};
 }
 
 std::optional<std::int64_t> Binder::dimension(std::string_view name) const {
+  const std::int64_t line = kLineBytes / size_bytes(problem.a);
   const std::pair<std::string_view, std::int64_t> known[] = {
       {"M", problem.m},
       {"N", problem.n},
@@ -71,6 +78,9 @@ std::optional<std::int64_t> Binder::dimension(std::string_view name) const {
       {kBatch, problem.batch},
       {"KB", (problem.k + kScaleBlock - 1) / kScaleBlock},
       {"NB", (problem.n + kScaleBlock - 1) / kScaleBlock},
+      {"KP", (problem.k + line - 1) / line * line},
+      {"P", problem.k / 2},
+      {"W", problem.k / kMetadataWord},
       {"LDA", problem.a_spacing.row},
       {"LDB", problem.b_spacing.row},
       {"LDC", problem.c_spacing.row},
@@ -88,15 +98,15 @@ void Binder::bind_vars() {
     if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
     const auto value = dimension(var.name);
     if (!value) {
-      wrong(
-          format("dimension `{}` is none of M, N, K, KB, NB, BATCH, LDA, LDB, LDC, LDR", var.name));
+      wrong(format("dimension `{}` is none of M, N, K, KB, KP, NB, P, W, BATCH, LDA, LDB, LDC, LDR",
+                   var.name));
     }
     contract.vars[v] = value.value_or(0);
     contract.batched = contract.batched || var.name == kBatch;
   }
 }
 
-// Types of the problem; scale factors are f32, the workspace's elements any.
+// Types of the problem; scale factors are f32, metadata u32, the workspace's elements any.
 void Binder::check_type(const ir::Param& param, const TensorRow& row) {
   const DType dtype = function.view_type(param.value).dtype;
   DType wanted = problem.c;
@@ -104,6 +114,7 @@ void Binder::check_type(const ir::Param& param, const TensorRow& row) {
   if (row.role == Role::kA) wanted = problem.a;
   if (row.role == Role::kB) wanted = problem.b;
   if (row.role == Role::kScaleA || row.role == Role::kScaleB) wanted = DType::kF32;
+  if (row.role == Role::kMetadata) wanted = DType::kU32;
   if (dtype != wanted) {
     wrong(format("`{}` is of {}, the problem has {}", param.name, kiln::name(dtype),
                  kiln::name(wanted)));
@@ -213,7 +224,8 @@ void Binder::check_presence() {
                                           {Role::kBias, epilogue.has_bias},
                                           {Role::kResidual, epilogue.has_residual},
                                           {Role::kScaleA, problem.block_scales},
-                                          {Role::kScaleB, problem.block_scales}};
+                                          {Role::kScaleB, problem.block_scales},
+                                          {Role::kMetadata, problem.a_sparse}};
   const auto known = rows();
   for (const auto& [role, present] : wanted) {
     if (has(role) == present) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <vector>
 
 #include "support/format.h"
 
@@ -15,6 +16,12 @@ constexpr DType kFromF8[] = {DType::kBF16, DType::kF16, DType::kF32};
 constexpr DType kF32Only[] = {DType::kF32};
 constexpr DType kS32Only[] = {DType::kS32};
 constexpr TypeRow kEightBitFloats[] = {
+    {DType::kE4M3, DType::kF32, kFromF8},
+    {DType::kE5M2, DType::kF32, kFromF8},
+};
+constexpr TypeRow kSparseTypes[] = {
+    {DType::kBF16, DType::kF32, kFromBf16},
+    {DType::kF16, DType::kF32, kFromF16},
     {DType::kE4M3, DType::kF32, kFromF8},
     {DType::kE5M2, DType::kF32, kFromF8},
 };
@@ -44,6 +51,14 @@ constexpr Tiling kScaledTilings[] = {
     {128, 128, 128, "WARPGROUPS=2 STAGES=5", 2},
     {128, 128, 128, "WARPGROUPS=2 STAGES=4"},
 };
+// A stage has 128 bytes of what is kept of A, and 256 of B.
+constexpr Tiling kSparseTilings[] = {
+    {128, 192, 256, "WARPGROUPS=2 TILE_N=192 STAGES=3", 2, 2},
+    {128, 160, 256, "WARPGROUPS=2 TILE_N=160 STAGES=3", 2},
+    {192, 128, 256, "WARPGROUPS=3 TILE_N=128 STAGES=3", 2},
+    {128, 128, 256, "WARPGROUPS=2 TILE_N=128 STAGES=4", 2},
+    {128, 128, 256, "WARPGROUPS=2 TILE_N=128 STAGES=3"},
+};
 constexpr int kWhole[] = {1};
 constexpr int kSplits[] = {1, 2, 4, 8, 16};
 
@@ -54,13 +69,15 @@ constexpr KernelRow kRows[] = {
      .tilings = kLargeTilings,
      .splits = kWhole,
      .alignment = 16,
+     .epilogue = true,
      .persistent = true},
     {.name = "gemm_skinny_sm90",
      .min_arch = 90,
      .types = kAllTypes,
      .tilings = kSkinnyTilings,
      .splits = kSplits,
-     .alignment = 16},
+     .alignment = 16,
+     .epilogue = true},
     {.name = "gemm_block_scaled_sm90",
      .min_arch = 90,
      .types = kEightBitFloats,
@@ -70,48 +87,76 @@ constexpr KernelRow kRows[] = {
      .m_unit = 4,
      .block_scales = true,
      .persistent = true},
+    {.name = "gemm_ragged_sm90",
+     .min_arch = 90,
+     .types = kAllTypes,
+     .tilings = kLargeTilings,
+     .splits = kWhole,
+     .alignment = 16,
+     .pads = true,
+     .persistent = true},
+    // Rows of metadata, K / 32 words, begin at multiples of 16 bytes too.
+    {.name = "gemm_sparse_sm90",
+     .min_arch = 90,
+     .types = kSparseTypes,
+     .tilings = kSparseTilings,
+     .splits = kWhole,
+     .alignment = 16,
+     .m_unit = 16,
+     .k_unit = 128,
+     .a_sparse = true,
+     .persistent = true},
 };
 
-// What a kernel needs of one matrix: bytes between rows and matrices.
-std::string unaligned(const KernelRow& row, const char* name, DType dtype, const Spacing& spacing) {
-  for (const std::int64_t elements : {spacing.row, spacing.batch}) {
-    const std::int64_t bytes = elements * size_bytes(dtype);
-    if (bytes % row.alignment == 0) continue;
-    return format("{} steps by {} bytes, it needs multiples of {}", name, bytes, row.alignment);
+// One operand, as far as alignment goes.
+struct Matrix {
+  std::string_view name;
+  DType dtype;
+  const Spacing& spacing;
+  std::int64_t cols;
+  std::string_view pad;  // the define that says that it has rows of any alignment
+};
+
+std::vector<Matrix> matrices_of(const Problem& problem) {
+  const std::int64_t kept = problem.a_sparse ? problem.k / 2 : problem.k;
+  std::vector<Matrix> out = {
+      {"A", problem.a, problem.a_spacing, problem.a_along_k ? kept : problem.m, "PAD_A"},
+      {"B", problem.b, problem.b_spacing, problem.b_along_k ? problem.k : problem.n, "PAD_B"},
+      {"C", problem.c, problem.c_spacing, problem.n, "PAD_C"}};
+  if (problem.epilogue.has_residual) {
+    out.push_back({"the residual", problem.c, problem.residual_spacing, problem.n, "PAD_C"});
+  }
+  return out;
+}
+
+// What the matrix lacks: empty when it, its rows and those of the next product begin at multiples.
+std::string unaligned(const Matrix& matrix, const Problem& problem, int alignment) {
+  if (problem.alignment < alignment) {
+    return format("operands lie at multiples of {} bytes, it needs {}", problem.alignment,
+                  alignment);
+  }
+  // Kernels check their tensors' extents, whatever lies between the rows.
+  for (const std::int64_t elements : {matrix.cols, matrix.spacing.row, matrix.spacing.batch}) {
+    const std::int64_t bytes = elements * size_bytes(matrix.dtype);
+    if (bytes % alignment == 0) continue;
+    return format("{} steps by {} bytes, it needs multiples of {}", matrix.name, bytes, alignment);
   }
   return {};
 }
 
 std::string lacks_alignment(const KernelRow& row, const Problem& problem) {
-  if (problem.alignment < row.alignment) {
-    return format("operands lie at multiples of {} bytes, it needs {}", problem.alignment,
-                  row.alignment);
-  }
   if (problem.batch_invariant && !problem.a_along_k && row.alignment > size_bytes(problem.a)) {
     return format("m is the length of A's rows, whose alignment to {} bytes may not decide here",
                   row.alignment);
   }
-  struct Matrix {
-    const char* name;
-    DType dtype;
-    const Spacing& spacing;
-    std::int64_t cols;
-  };
-  const Matrix matrices[] = {
-      {"A", problem.a, problem.a_spacing, problem.a_along_k ? problem.k : problem.m},
-      {"B", problem.b, problem.b_spacing, problem.b_along_k ? problem.k : problem.n},
-      {"C", problem.c, problem.c_spacing, problem.n},
-      {"the residual", problem.c, problem.residual_spacing, problem.n}};
-  for (const Matrix& matrix : matrices) {
-    if (matrix.spacing == Spacing{}) continue;  // there is no such operand
-    // Kernels check their tensors' extents, whatever lies between the rows.
-    const Spacing dense = {.row = matrix.cols, .batch = 0};
-    for (const Spacing& spacing : {dense, matrix.spacing}) {
-      std::string reason = unaligned(row, matrix.name, matrix.dtype, spacing);
-      if (!reason.empty()) return reason;
-    }
+  bool all_aligned = true;
+  for (const Matrix& matrix : matrices_of(problem)) {
+    std::string reason = unaligned(matrix, problem, row.alignment);
+    all_aligned = all_aligned && reason.empty();
+    if (row.pads) reason = unaligned(matrix, problem, size_bytes(matrix.dtype));
+    if (!reason.empty()) return reason;
   }
-  return {};
+  return row.pads && all_aligned ? "only where rows are not aligned" : "";
 }
 
 std::string upper(std::string_view text) {
@@ -131,6 +176,11 @@ const TypeRow* types_of(const KernelRow& row, const Problem& problem) {
 
 }  // namespace
 
+bool fits(const Tiling& tiling, const Problem& problem) {
+  return size_bytes(problem.c) <= tiling.c_bytes_max &&
+         size_bytes(problem.a) >= tiling.ab_bytes_min;
+}
+
 std::span<const KernelRow> kernel_rows() { return kRows; }
 
 const KernelRow* kernel_row(std::string_view name) {
@@ -143,10 +193,17 @@ std::string lacks(const KernelRow& row, int splits, const Problem& problem,
   if (arch.capability < row.min_arch) return format("not for {}", arch.name);
   if (types_of(row, problem) == nullptr) return "other element types";
   if (row.along_k && !(problem.a_along_k && problem.b_along_k)) return "operands not along k";
-  if (!row.epilogue && problem.epilogue != Epilogue{}) return "no epilogue";
+  const bool has_epilogue = problem.epilogue != Epilogue{};
+  if (!row.epilogue && has_epilogue) return "no epilogue";
+  const TypeRow* types = types_of(row, problem);
+  if (has_epilogue && types != nullptr && types->sum != DType::kF32) {
+    return "no epilogue on integer sums";
+  }
   if (row.block_scales != problem.block_scales) {
     return row.block_scales ? "only with scale factors" : "no scale factors";
   }
+  if (row.a_sparse != problem.a_sparse) return row.a_sparse ? "only a sparse A" : "no sparse A";
+  if (problem.k % row.k_unit != 0) return format("k is no multiple of {}", row.k_unit);
   if (problem.m % row.m_unit != 0) return format("m is no multiple of {}", row.m_unit);
   // Parts are added up by plain stores.
   if (splits > 1 && problem.c_spacing.row != problem.n) return "rows of C have gaps";
@@ -164,6 +221,10 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
   add(true, "OUT", kiln::name(problem.c));
   add(types->sum != DType::kF32, "ACC", kiln::name(types->sum));
   add(row.persistent, "BLOCKS", std::to_string(multiprocessors));
+  for (const Matrix& matrix : matrices_of(problem)) {
+    add(row.pads, std::string(matrix.pad),
+        unaligned(matrix, problem, row.alignment).empty() ? "0" : "1");
+  }
   add(!row.along_k, "A_ALONG_K", problem.a_along_k ? "1" : "0");
   add(!row.along_k, "B_ALONG_K", problem.b_along_k ? "1" : "0");
   const Epilogue& epilogue = problem.epilogue;
@@ -173,6 +234,18 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
   add(epilogue.has_residual, "RESIDUAL", "1");
   add(epilogue.activation != Activation::kNone, upper(name(epilogue.activation)), "1");
   return out;
+}
+
+std::int64_t copied_bytes(const KernelRow& row, const Problem& problem) {
+  std::int64_t bytes = 0;
+  const std::pair<std::string_view, std::int64_t> copies[] = {
+      {"A", size_bytes(problem.a) * problem.m * problem.k},
+      {"B", size_bytes(problem.b) * problem.n * problem.k}};
+  for (const Matrix& matrix : matrices_of(problem)) {
+    if (!row.pads || unaligned(matrix, problem, row.alignment).empty()) continue;
+    for (const auto& [name, size] : copies) bytes += name == matrix.name ? size : 0;
+  }
+  return problem.batch * bytes;
 }
 
 Defines tiling_defines(const Tiling& tiling, int splits) {

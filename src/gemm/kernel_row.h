@@ -24,7 +24,8 @@ struct Tiling {
   int n = 0;
   int k_bytes = 0;  // of a stage, along K
   std::string_view defines = {};
-  int c_bytes_max = 4;  // of C's elements: larger ones do not fit into shared memory
+  int c_bytes_max = 4;   // of C's elements: larger ones do not fit into shared memory
+  int ab_bytes_min = 1;  // of A's: of smaller ones metadata take too much of it
 };
 
 struct KernelRow {
@@ -35,12 +36,19 @@ struct KernelRow {
   std::span<const int>
       splits;                 // of K, as the define SPLITS; parts are added up by a further launch
   int alignment;              // bytes: addresses and rows are multiples of it
+  bool pads = false;          // or not: is for exactly these problems, told by the define PAD_A for
+                              // A, PAD_B and PAD_C, 0 or 1; copies such an A and B first
   int m_unit = 1;             // m is a multiple of it
+  int k_unit = 1;             // and k of this
   bool along_k = true;        // both operands lie along k; else any, by A_ALONG_K and B_ALONG_K
   bool epilogue = false;      // takes alpha, beta, bias, residual and activations, each by a define
   bool block_scales = false;  // is for exactly these problems
+  bool a_sparse = false;      // and for these
   bool persistent = false;    // define BLOCKS: as many blocks as multiprocessors
 };
+
+// Whether such a tile of the problem fits into shared memory.
+[[nodiscard]] bool fits(const Tiling& tiling, const Problem& problem);
 
 [[nodiscard]] std::span<const KernelRow> kernel_rows();
 
@@ -57,6 +65,9 @@ struct KernelRow {
 // GELU and SILU.
 [[nodiscard]] Defines problem_defines(const KernelRow& row, const Problem& problem,
                                       int multiprocessors);
+
+// Bytes of A and B that the kernel copies before it multiplies.
+[[nodiscard]] std::int64_t copied_bytes(const KernelRow& row, const Problem& problem);
 
 // Those of a tiling, and SPLITS unless it is 1.
 [[nodiscard]] Defines tiling_defines(const Tiling& tiling, int splits);

@@ -6,10 +6,10 @@ namespace kiln::gemm {
 
 namespace {
 
-// Measured on an H200 by varying tiles of the dense kernel; other parts are near enough to rank by.
+// Round figures, near those of an H200. They have to rank tilings, not to time them.
 constexpr double kCacheBytesPerCycle = 48;  // from the second-level cache, of one multiprocessor
 constexpr double kTileCycles = 2500;        // the ring fills, the tile of C leaves
-constexpr double kSplitCycles = 3000;       // a further launch that adds partial tiles up
+constexpr double kLaunchCycles = 3000;      // a further launch: adds partial tiles up, or copies
 constexpr double kMemoryShare = 0.85;       // of the memory's rate on paper
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -19,9 +19,15 @@ double bytes_of(DType dtype, std::int64_t elements) {
 }
 
 // Multiply-adds of one multiprocessor in a cycle: the row is for 16-bit elements, and the rate
-// doubles when they halve.
+// doubles when they halve, or when half of them is zero.
 double rate(const Problem& problem, const target::Arch& arch) {
-  return static_cast<double>(arch.mma_macs_per_sm_cycle) * 2 / size_bytes(problem.a);
+  const int elements = problem.a_sparse ? 4 : 2;
+  return static_cast<double>(arch.mma_macs_per_sm_cycle) * elements / size_bytes(problem.a);
+}
+
+// So many rows of A; without metadata.
+double bytes_of_a(const Problem& problem, std::int64_t rows, std::int64_t depth) {
+  return bytes_of(problem.a, rows * depth) / (problem.a_sparse ? 2 : 1);
 }
 
 // Elements along K of a stage.
@@ -36,20 +42,28 @@ double tile_cycles(const Problem& problem, const Cut& cut, const target::Arch& a
   const std::int64_t steps = ceil_div(ceil_div(problem.k, depth), cut.splits);
   const double products =
       static_cast<double>(tiling.m) * tiling.n * static_cast<double>(depth) / rate(problem, arch);
-  const std::int64_t rows =
-      std::min<std::int64_t>(tiling.m, problem.m) + std::min<std::int64_t>(tiling.n, problem.n);
-  const double loads = bytes_of(problem.a, rows * depth) / kCacheBytesPerCycle;
+  const std::int64_t a_rows = std::min<std::int64_t>(tiling.m, problem.m);
+  const std::int64_t b_rows = std::min<std::int64_t>(tiling.n, problem.n);
+  const double bytes = bytes_of_a(problem, a_rows, depth) + bytes_of(problem.b, b_rows * depth);
+  const double loads = bytes / kCacheBytesPerCycle;
   return static_cast<double>(steps) * std::max(products, loads) + kTileCycles;
 }
 
 // Each operand once, and partial tiles there and back.
 double memory_seconds(const Problem& problem, const Cut& cut, const target::Arch& arch) {
   const double partial = cut.splits > 1 ? 2.0 * cut.splits : 0;
-  const double bytes = bytes_of(problem.a, problem.m * problem.k) +
+  const double bytes = bytes_of_a(problem, problem.m, problem.k) +
                        bytes_of(problem.b, problem.n * problem.k) +
                        bytes_of(problem.c, problem.m * problem.n) +
                        partial * bytes_of(DType::kF32, problem.m * problem.n);
   return static_cast<double>(problem.batch) * bytes / (arch.dram_gb_per_s * 1e9 * kMemoryShare);
+}
+
+// There and to the place with aligned rows.
+double copy_seconds(const Cut& cut, const target::Arch& arch) {
+  if (cut.copied_bytes == 0) return 0;
+  return kLaunchCycles / (arch.clock_ghz * 1e9) +
+         2.0 * static_cast<double>(cut.copied_bytes) / (arch.dram_gb_per_s * 1e9 * kMemoryShare);
 }
 
 }  // namespace
@@ -65,8 +79,10 @@ double modelled_seconds(const Problem& problem, const Cut& cut, const target::Ar
                              ceil_div(problem.n, cut.tiling.n);
   const auto waves = static_cast<double>(ceil_div(tiles, multiprocessors));
   const double cycles =
-      waves * tile_cycles(problem, cut, arch) + (cut.splits > 1 ? kSplitCycles : 0);
-  return std::max(cycles / (arch.clock_ghz * 1e9), memory_seconds(problem, cut, arch));
+      waves * tile_cycles(problem, cut, arch) + (cut.splits > 1 ? kLaunchCycles : 0);
+  const double product =
+      std::max(cycles / (arch.clock_ghz * 1e9), memory_seconds(problem, cut, arch));
+  return product + copy_seconds(cut, arch);
 }
 
 }  // namespace kiln::gemm

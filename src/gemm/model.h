@@ -12,10 +12,11 @@
 
 namespace kiln::gemm {
 
-// A tiling, and how many blocks share a tile's K.
+// A tiling, how many blocks share a tile's K, and what is copied to aligned rows before.
 struct Cut {
   Tiling tiling;
   int splits = 1;
+  std::int64_t copied_bytes = 0;  // of the operands, before
 };
 
 // Whether every part of K has a step of its own.

@@ -69,6 +69,7 @@ constexpr const char* kRoleNames[kRoleCount] = {"A",
                                                 "residual",
                                                 "the scale factors of A",
                                                 "the scale factors of B",
+                                                "the metadata of A",
                                                 "the workspace"};
 
 }  // namespace
@@ -190,7 +191,7 @@ Result<void> Plan::launch(std::size_t index, const Call& call) const {
 Result<void> Plan::start(const Operands& operands, DevicePtr workspace,
                          runtime::cuda::Stream stream) const {
   Call call{.addresses = {operands.a, operands.b, operands.c, operands.bias, operands.residual,
-                          operands.a_scale, operands.b_scale, workspace},
+                          operands.a_scale, operands.b_scale, operands.metadata, workspace},
             .alpha = operands.alpha,
             .beta = operands.beta,
             .stream = stream};

@@ -9,6 +9,7 @@ namespace {
 constexpr std::int64_t kExtentMax = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t kElementsMax = std::int64_t{1} << 40;  // of one operand
 constexpr int kAlignmentMax = 256;
+constexpr std::int64_t kMetadataWord = 32;  // elements of a sparse A
 
 Error refused(const Problem& problem, std::string reason) {
   return {"not a matrix product:", text(problem), std::move(reason)};
@@ -37,6 +38,14 @@ Result<void> normalise(const Problem& problem, const Matrix& matrix) {
   return {};
 }
 
+Result<void> check_sparse(const Problem& problem) {
+  if (!problem.a_sparse) return {};
+  if (!problem.a_along_k) return Unexpected{refused(problem, "a sparse A lies along k")};
+  if (problem.k % kMetadataWord == 0) return {};
+  return Unexpected{refused(
+      problem, format("with a sparse A k is a multiple of {}, not {}", kMetadataWord, problem.k))};
+}
+
 }  // namespace
 
 std::string_view name(Activation activation) {
@@ -60,6 +69,7 @@ std::string text(const Problem& problem) {
       format("{} * {} -> {}", problem.a_along_k ? matrix(problem.a, m, k) : matrix(problem.a, k, m),
              problem.b_along_k ? matrix(problem.b, n, k) : matrix(problem.b, k, n),
              matrix(problem.c, m, n));
+  if (problem.a_sparse) out += ", A sparse";
   if (problem.batch != 1) out += format(", {} times", problem.batch);
   return out;
 }
@@ -74,7 +84,9 @@ Result<Problem> normalised(const Problem& problem) {
   if (alignment < 1 || alignment > kAlignmentMax || (alignment & (alignment - 1)) != 0) {
     return Unexpected{refused(problem, format("an alignment of {} bytes", alignment))};
   }
-  const std::int64_t a_cols = problem.a_along_k ? problem.k : problem.m;
+  if (auto fits = check_sparse(problem); !fits) return Unexpected{fits.error()};
+  const std::int64_t kept = problem.a_sparse ? problem.k / 2 : problem.k;
+  const std::int64_t a_cols = problem.a_along_k ? kept : problem.m;
   const std::int64_t b_cols = problem.b_along_k ? problem.k : problem.n;
   if (!problem.epilogue.has_residual) out.residual_spacing = {};
   const Matrix matrices[] = {

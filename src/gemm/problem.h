@@ -53,6 +53,9 @@ struct Problem {
   bool b_along_k = true;
   // A and B have scale factors: f32 [cdiv(k, 128), m] and [cdiv(n, 128), cdiv(k, 128)].
   bool block_scales = false;
+  // A is 2:4 sparse: what is kept of it, [m, k / 2], and metadata, u32 [m, k / 32] in the words of
+  // kiln/sparse.h. Its spacing is that of what is kept.
+  bool a_sparse = false;
   Spacing a_spacing = {};
   Spacing b_spacing = {};
   Spacing c_spacing = {};
@@ -68,7 +71,7 @@ struct Problem {
 
 // The problem with every spacing written out, so that equal problems compare equal. Errors: an
 // extent below 1 or beyond 2^31 - 1, a spacing smaller than what it spaces, an alignment that is no
-// power of two.
+// power of two, a sparse A that does not lie along k or whose k is no multiple of 32.
 [[nodiscard]] Result<Problem> normalised(const Problem& problem);
 
 // "bf16[512,256] * bf16[128,256] -> bf16[512,128]", for messages.
@@ -76,13 +79,14 @@ struct Problem {
 
 // Addresses in device memory; of what the problem does not have, 0.
 struct Operands {
-  runtime::cuda::DevicePtr a = 0;
+  runtime::cuda::DevicePtr a = 0;  // of a sparse A what is kept
   runtime::cuda::DevicePtr b = 0;
   runtime::cuda::DevicePtr c = 0;  // read too when the problem has beta
   runtime::cuda::DevicePtr bias = 0;
   runtime::cuda::DevicePtr residual = 0;
   runtime::cuda::DevicePtr a_scale = 0;
   runtime::cuda::DevicePtr b_scale = 0;
+  runtime::cuda::DevicePtr metadata = 0;  // of a sparse A
   double alpha = 1;
   double beta = 0;
 };

@@ -13,6 +13,11 @@ constexpr int kMapUnit = 16;  // bytes; what a tensor map shows begins at a mult
 
 std::size_t index_of(Role role) { return static_cast<std::size_t>(role); }
 
+// Whether one product's lies behind the other's without a gap.
+bool lies_whole(Role role) {
+  return role == Role::kScaleA || role == Role::kScaleB || role == Role::kMetadata;
+}
+
 // A buffer that the launches see.
 struct Buffer {
   Pointer pointer;
@@ -109,7 +114,7 @@ void Cook::lay_out_params() {
     for (const auto& [role, elements] : spaced) {
       if (role == bound.role) recipe.repeat_bytes[index_of(role)] = elements * size_bytes(dtype);
     }
-    if (bound.role != Role::kScaleA && bound.role != Role::kScaleB) continue;
+    if (!lies_whole(bound.role)) continue;
     std::int64_t bytes = size_bytes(dtype);
     for (const std::int64_t extent : bound.shape) bytes *= extent;
     recipe.repeat_bytes[index_of(bound.role)] = bytes;
@@ -147,7 +152,7 @@ Slot Cook::slot_of(const emit::ParamSlot& slot) const {
 
 Result<MapRecipe> Cook::map_of(const emit::MapPlan& plan) const {
   const Buffer& buffer = *buffers[plan.map.root.index];
-  if (problem.alignment < kMapUnit) {
+  if (buffer.pointer.role != Role::kWorkspace && problem.alignment < kMapUnit) {
     return Unexpected{
         wrong(format("`{}` must begin at a multiple of {} bytes", plan.array.name, kMapUnit))};
   }

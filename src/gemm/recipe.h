@@ -9,12 +9,14 @@
 //   tensors  a [M, K], b [N, K], c [M, N], residual [M, N], each with BATCH in front or not, and
 //            LDA, LDB, LDC, LDR in the last place or not; a and b the other way round when the
 //            problem has them so; bias [N]; a_scale, b_scale and partial of any shape, in
-//            which KB and NB are blocks of 128 along k and n
+//            which KB and NB are blocks of 128 along k and n; of a sparse A packed [M, P] in the
+//            place of a, and metadata [M, W], with P = K / 2 and W = K / 32; a_pad [M, KP] and
+//            b_pad [N, KP], rows that a kernel has copied to whole lines of 128 bytes
 //   scalars  alpha, beta (f32), and integers called like a dimension
 //
-// `partial` and what the host part allocates lie in the workspace. A kernel without BATCH is
-// launched once for each product, one without the spacing's dimension sees gaps between rows
-// through its tensor maps alone.
+// `partial`, a_pad, b_pad and what the host part allocates lie in the workspace. A kernel without
+// BATCH is launched once for each product, one without the spacing's dimension sees gaps between
+// rows through its tensor maps alone.
 #pragma once
 
 #include <vector>
@@ -25,8 +27,18 @@
 
 namespace kiln::gemm {
 
-enum class Role : std::uint8_t { kA, kB, kC, kBias, kResidual, kScaleA, kScaleB, kWorkspace };
-inline constexpr std::size_t kRoleCount = 8;
+enum class Role : std::uint8_t {
+  kA,
+  kB,
+  kC,
+  kBias,
+  kResidual,
+  kScaleA,
+  kScaleB,
+  kMetadata,
+  kWorkspace
+};
+inline constexpr std::size_t kRoleCount = 9;
 
 // Where something lies: so many bytes after an operand or into the workspace.
 struct Pointer {

@@ -79,6 +79,46 @@ TEST(RecipeTest, AKernelWithoutBatchIsStartedForEachProduct) {
   EXPECT_EQ(recipe->repeat_bytes[2], 256 * 512 * 2);
 }
 
+TEST(RecipeTest, ASparseAIsWhatIsKeptAndMetadata) {
+  Problem problem = dense(256, 512, 1024);
+  problem.a = problem.b = problem.c = DType::kF16;
+  problem.a_sparse = true;
+  problem.batch = 2;
+  const auto whole = normalised(problem);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_EQ(whole->a_spacing.row, 512);
+  const auto program = compile({.kernel = "gemm_sparse_sm90"}, hopper());
+  ASSERT_TRUE(program) << program.error().text();
+  const auto recipe = make_recipe(**program, *whole, hopper());
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  ASSERT_EQ(recipe->launches.size(), 1U);
+  std::vector<Role> roles;
+  for (const MapRecipe& map : recipe->launches[0].maps) roles.push_back(map.pointer.role);
+  EXPECT_EQ(roles, (std::vector{Role::kA, Role::kMetadata, Role::kB, Role::kC}));
+  EXPECT_EQ(recipe->launches[0].maps[0].arguments.pitches[0], 1024U);
+  EXPECT_EQ(recipe->launches[0].maps[1].arguments.pitches[0], 128U);
+  EXPECT_EQ(recipe->repeat_bytes[static_cast<std::size_t>(Role::kMetadata)], 256 * 32 * 4);
+  EXPECT_EQ(recipe->repeat_bytes[static_cast<std::size_t>(Role::kA)], 256 * 512 * 2);
+}
+
+TEST(RecipeTest, RowsThatAreNotAlignedAreCopiedIntoTheWorkspace) {
+  Problem problem = dense(257, 263, 199);
+  problem.a_spacing.row = 211;
+  problem.alignment = 2;
+  const auto whole = normalised(problem);
+  const auto program = compile({.kernel = "gemm_ragged_sm90"}, hopper());
+  ASSERT_TRUE(program) << program.error().text();
+  const auto recipe = make_recipe(**program, *whole, hopper());
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  ASSERT_EQ(recipe->launches.size(), 3U);
+  // Rows of 256 elements.
+  EXPECT_EQ(recipe->workspace_bytes, (257U + 263U) * 512U);
+  ASSERT_EQ(recipe->launches[2].maps.size(), 2U);
+  EXPECT_EQ(recipe->launches[2].maps[0].pointer.role, Role::kWorkspace);
+  EXPECT_EQ(recipe->launches[2].maps[1].pointer.offset, 257 * 512);
+  EXPECT_EQ(recipe->launches[2].maps[1].arguments.pitches[0], 512U);
+}
+
 // A product in parts, a buffer of the host's, and a second launch that uses alpha, beta and bias.
 constexpr const char* kInParts = R"(
 __co__ void gemm(global bf16 [M, K] a, global bf16 [N, K] b, global bf16 [M, N] c,
@@ -146,11 +186,12 @@ TEST(RecipeTest, ParametersThatAreNotInTheContract) {
   const Problem problem = dense(64, 64, 64);
   EXPECT_EQ(mistake(kernel(kAbc), problem), "none");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global f32 [M] sums"), problem),
-            "tensor `sums` is none of a, b, c, residual, bias, a_scale, b_scale, partial");
+            "tensor `sums` is none of a, b, c, residual, bias, a_scale, b_scale, metadata, a_pad, "
+            "b_pad, partial");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", float gamma"), problem),
             "scalar `gamma` is neither alpha nor beta");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global f32 [Q] partial"), problem),
-            "dimension `Q` is none of M, N, K, KB, NB, BATCH, LDA, LDB, LDC, LDR");
+            "dimension `Q` is none of M, N, K, KB, KP, NB, P, W, BATCH, LDA, LDB, LDC, LDR");
   EXPECT_EQ(mistake(kernel("global bf16 [M, K] a, global bf16 [M, N] c"), problem),
             "it has no tensor `b`, the problem has one");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global bf16 [N] bias"), problem),

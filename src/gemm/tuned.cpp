@@ -181,6 +181,18 @@ bool fits(const TunedEntry& entry, const Problem& problem) {
   return entry.m.contains(problem.m) && entry.n.contains(problem.n) && entry.k.contains(problem.k);
 }
 
+bool has_scales(const TunedEntry& entry) {
+  const KernelRow* row = kernel_row(entry.choice.kernel);
+  return row != nullptr && row->block_scales;
+}
+
+bool same_box(const TunedEntry& left, const TunedEntry& right) {
+  const auto box = [](const TunedEntry& e) {
+    return std::tuple(e.a, e.b, e.c, e.a_along_k, e.b_along_k, e.m, e.n, e.k);
+  };
+  return box(left) == box(right);
+}
+
 Json json_of(const std::string& define) {
   const bool digits = !define.empty() && define.size() < 10 && define[0] != '0' &&
                       define.find_first_not_of("0123456789") == std::string::npos;
@@ -250,6 +262,31 @@ std::vector<const TunedEntry*> fitting(const TunedTable& table, const Problem& p
     return std::tuple(-exact(*left), size(*left)) < std::tuple(-exact(*right), size(*right));
   });
   return out;
+}
+
+void merge(TunedTable& table, TunedEntry entry) {
+  const auto found = std::ranges::find_if(table.entries, [&](const TunedEntry& each) {
+    return same_box(each, entry) && has_scales(each) == has_scales(entry);
+  });
+  if (found == table.entries.end()) {
+    table.entries.push_back(std::move(entry));
+  } else {
+    *found = std::move(entry);
+  }
+}
+
+bool has_entry(const TunedTable& table, const Problem& problem) {
+  const TunedEntry wanted{.a = problem.a,
+                          .b = problem.b,
+                          .c = problem.c,
+                          .a_along_k = problem.a_along_k,
+                          .b_along_k = problem.b_along_k,
+                          .m = {problem.m, problem.m},
+                          .n = {problem.n, problem.n},
+                          .k = {problem.k, problem.k}};
+  return std::ranges::any_of(table.entries, [&](const TunedEntry& each) {
+    return same_box(each, wanted) && has_scales(each) == problem.block_scales;
+  });
 }
 
 const TunedTable* shipped_table(const target::Arch& arch) {

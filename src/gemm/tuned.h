@@ -62,6 +62,13 @@ struct TunedTable {
 [[nodiscard]] std::vector<const TunedEntry*> fitting(const TunedTable& table,
                                                      const Problem& problem);
 
+// Puts an entry into the table: in the place of the one for the same problems, else behind the
+// others. Products with scale factors and without are different problems.
+void merge(TunedTable& table, TunedEntry entry);
+
+// Whether the table has an entry for exactly this problem's types and extents.
+[[nodiscard]] bool has_entry(const TunedTable& table, const Problem& problem);
+
 // The table that ships for this architecture, or null.
 [[nodiscard]] const TunedTable* shipped_table(const target::Arch& arch);
 

@@ -99,6 +99,37 @@ TEST(TunedTest, MistakesAreNamedByEntry) {
   EXPECT_EQ(with(R"("seconds": "1")"), "entry 0: `seconds` must be a number");
 }
 
+TEST(TunedTest, MergingReplacesTheEntryForTheSameProblemsAndKeepsTheOthers) {
+  auto table = *parse_table(table_with(kEntries), "test");
+  TunedEntry entry = table.entries[1];
+  entry.choice.kernel = "faster";
+  merge(table, entry);
+  ASSERT_EQ(table.entries.size(), 5U);
+  EXPECT_EQ(table.entries[1].choice.kernel, "faster");
+  EXPECT_EQ(table.entries[2].choice.kernel, "fewer_rows");
+  entry.m = {1, 127};
+  merge(table, entry);
+  ASSERT_EQ(table.entries.size(), 6U);
+  EXPECT_EQ(table.entries[5].m, (Range{1, 127}));
+  // The same extents and types, but another product.
+  entry.choice.kernel = "gemm_block_scaled_sm90";
+  merge(table, entry);
+  EXPECT_EQ(table.entries.size(), 7U);
+}
+
+TEST(TunedTest, AnEntryIsForExactlyItsProblem) {
+  const auto table =
+      *parse_table(table_with(R"({"types": ["f8_e4m3","f8_e4m3","bf16"], "m": 16, "n": 32, "k": 64,
+                     "kernel": "gemm_sm90"},
+                    {"types": ["bf16","bf16","bf16"], "kernel": "gemm_sm90"})"),
+                   "test");
+  Problem problem{.m = 16, .n = 32, .k = 64, .a = DType::kE4M3, .b = DType::kE4M3};
+  EXPECT_TRUE(has_entry(table, problem));
+  problem.block_scales = true;
+  EXPECT_FALSE(has_entry(table, problem));
+  EXPECT_FALSE(has_entry(table, {.m = 16, .n = 32, .k = 64}));  // a box is no exact entry
+}
+
 TEST(TunedTest, ShippedTablesNameKernelsThatExist) {
   int tables = 0;
   for (const target::Arch& arch : target::all_archs()) {

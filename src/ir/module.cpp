@@ -96,6 +96,7 @@ std::vector<RegionId> regions_of(const Op& op) {
   if (const auto* once = std::get_if<Once>(&op.data)) all = {once->body};
   if (const auto* loop = std::get_if<Loop>(&op.data)) all = {loop->body};
   if (const auto* some = std::get_if<Inthreads>(&op.data)) all = {some->body};
+  if (const auto* each = std::get_if<Apply>(&op.data)) all = {each->body};
   if (const auto* branch = std::get_if<If>(&op.data)) all = {branch->then_body, branch->else_body};
   std::erase_if(all, [](RegionId region) { return !region.valid(); });
   return all;

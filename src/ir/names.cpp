@@ -53,6 +53,12 @@ constexpr EnumName<UnaryKind> kUnaryKindNames[] = {
     {UnaryKind::kNegate, "negate"},
     {UnaryKind::kNot, "not"},
     {UnaryKind::kBitNot, "bit_not"},
+    {UnaryKind::kExp, "exp"},
+    {UnaryKind::kLog, "log"},
+    {UnaryKind::kTanh, "tanh"},
+    {UnaryKind::kErf, "erf"},
+    {UnaryKind::kSqrt, "sqrt"},
+    {UnaryKind::kRsqrt, "rsqrt"},
 };
 static_assert(in_order(kUnaryKindNames));
 

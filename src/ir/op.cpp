@@ -42,6 +42,9 @@ bool is_pure(OpKind kind) {
     case OpKind::kMma:
     case OpKind::kStore:
     case OpKind::kScale:
+    case OpKind::kApply:
+    case OpKind::kElement:
+    case OpKind::kSetElement:
     case OpKind::kMmaFence:
     case OpKind::kMmaCommit:
     case OpKind::kMmaWait:

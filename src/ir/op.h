@@ -46,7 +46,19 @@ enum class Eviction : std::uint8_t { kNormal, kFirst, kLast };
 // the whole warp, or one of each unit.
 enum class Arrival : std::uint8_t { kUndecided, kThread, kWarp, kElected };
 
-enum class UnaryKind : std::uint8_t { kNegate, kNot, kBitNot };
+enum class UnaryKind : std::uint8_t {
+  kNegate,
+  kNot,
+  kBitNot,
+  // of f32 and f64
+  kExp,
+  kLog,
+  kTanh,
+  kErf,
+  kSqrt,
+  kRsqrt,
+};
+[[nodiscard]] constexpr bool is_function(UnaryKind kind) { return kind >= UnaryKind::kExp; }
 enum class BinaryKind : std::uint8_t {
   kAdd,
   kSub,
@@ -520,6 +532,28 @@ struct Store {
         v("matrices", s.matrices), v("warp_step", s.warp_step), v("element_run", s.element_run),
         v("guarded", s.guarded);
   }
+};
+
+// For every element of an accumulator, in the thread that holds it: the body runs with `row` and
+// `col` set to the element's place. Nothing in it is collective, or writes memory.
+struct Apply {
+  ValueId frag;
+  VarId row;
+  VarId col;
+  RegionId body;
+  static void fields(auto& s, auto&& v) {
+    v("frag", s.frag), v("row", s.row), v("col", s.col), v("body", s.body);
+  }
+};
+// The element that the Apply around it is at: its value, and a new one for it.
+struct Element {
+  ValueId frag;
+  static void fields(auto& s, auto&& v) { v("frag", s.frag); }
+};
+struct SetElement {
+  ValueId frag;
+  ValueId value;
+  static void fields(auto& s, auto&& v) { v("frag", s.frag), v("value", s.value); }
 };
 
 // --- scalars

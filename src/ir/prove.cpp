@@ -251,6 +251,7 @@ bool declares(const Op& op, VarId var) {
            std::find(cluster.begin(), cluster.end(), var) != cluster.end();
   }
   if (const auto* loop = std::get_if<For>(&op.data)) return loop->var == var;
+  if (const auto* each = std::get_if<Apply>(&op.data)) return each->row == var || each->col == var;
   if (const auto* bind = std::get_if<Bind>(&op.data)) return bind->var == var;
   return false;
 }

@@ -148,6 +148,8 @@ func @product(global %a: view<f16, global, [M, K]>, global %b: view<f16, global,
   var j: parallel < cdiv(N, 32)
   var w: parallel < 1
   var k: loop < cdiv(K, 64)
+  var r: loop < 64
+  var q: loop < 32
   parallel level=block vars=[i, j] threads=128 name="product" shared_bytes=12288 body={
     %a_s = alloc name="a_s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
     %b_s = alloc name="b_s" offset=8192 swizzle=128 : view<f16, shared, [32, 64]>
@@ -178,6 +180,11 @@ func @product(global %a: view<f16, global, [M, K]>, global %b: view<f16, global,
       }
       %factors = subview base=%f origin=[64*i, 0] : view<f32, global, [64, 1]>
       scale c=%acc partial=%part factors=%factors factor=%zero guarded=[0]
+      apply frag=%acc row=r col=q body={
+        %sum = element frag=%acc : f32
+        %grown = unary kind=exp operand=%sum : f32
+        set_element frag=%acc value=%grown
+      }
       %c_tile = subview base=%c origin=[64*i, 32*j] : view<f32, global, [64, 32]>
       store frag=%acc view=%c_tile element_run=1 guarded=[0, 1]
     }

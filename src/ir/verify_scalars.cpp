@@ -66,6 +66,8 @@ void unary_types_agree(const Module&, const Function& f, Mistakes& mistakes) {
     if (result->dtype != expected || is_not(f, unary.operand, expected)) {
       complain(mistakes, f, id, "operand and result are {}", name(expected));
     }
+    const bool wide = result->dtype == DType::kF32 || result->dtype == DType::kF64;
+    if (is_function(unary.kind) && !wide) complain(mistakes, f, id, "a function of f32 or f64");
   });
 }
 

@@ -105,6 +105,7 @@ bool has_result(OpKind kind) {
     case OpKind::kEvent:
     case OpKind::kFuture:
     case OpKind::kRead:
+    case OpKind::kElement:
     case OpKind::kConst:
     case OpKind::kIndex:
     case OpKind::kUnary:
@@ -138,6 +139,8 @@ bool has_result(OpKind kind) {
     case OpKind::kMma:
     case OpKind::kStore:
     case OpKind::kScale:
+    case OpKind::kApply:
+    case OpKind::kSetElement:
     case OpKind::kMmaFence:
     case OpKind::kMmaCommit:
     case OpKind::kMmaWait:
@@ -168,13 +171,14 @@ std::vector<VarId> vars_set_by(const Op& op) {
     return vars;
   }
   if (const auto* loop = std::get_if<For>(&op.data)) return {loop->var};
+  if (const auto* each = std::get_if<Apply>(&op.data)) return {each->row, each->col};
   if (const auto* bind = std::get_if<Bind>(&op.data)) return {bind->var};
   return {};
 }
 
 VarKind kind_set_by(OpKind kind) {
   if (kind == OpKind::kParallel) return VarKind::kParallel;
-  return kind == OpKind::kFor ? VarKind::kLoop : VarKind::kBound;
+  return kind == OpKind::kFor || kind == OpKind::kApply ? VarKind::kLoop : VarKind::kBound;
 }
 
 void vars_are_in_scope(const Module&, const Function& f, Mistakes& mistakes) {
@@ -405,6 +409,7 @@ bool is_collective(const Op& op) {
     case OpKind::kMma:
     case OpKind::kStore:
     case OpKind::kScale:
+    case OpKind::kApply:
     case OpKind::kMmaFence:
     case OpKind::kMmaCommit:
     case OpKind::kMmaWait:
@@ -432,6 +437,8 @@ bool is_collective(const Op& op) {
     case OpKind::kExchange:
     case OpKind::kCopyWait:
     case OpKind::kProxyFence:
+    case OpKind::kElement:
+    case OpKind::kSetElement:
     case OpKind::kRead:
     case OpKind::kWrite:
     case OpKind::kConst:
@@ -472,6 +479,29 @@ void collectives_are_launched(const Module&, const Function& f, Mistakes& mistak
   });
 }
 
+// An element is of the accumulator that the `apply` around goes through, and nothing else in there
+// needs more than one thread or writes memory.
+void applies_go_element_by_element(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
+    const Apply* around = nullptr;
+    for (const OpId outer : enclosing) {
+      if (const auto* each = std::get_if<Apply>(&f.ops[outer].data)) around = each;
+    }
+    const Op& op = f.ops[id];
+    const auto* element = std::get_if<Element>(&op.data);
+    const auto* set = std::get_if<SetElement>(&op.data);
+    if (element != nullptr || set != nullptr) {
+      const ValueId frag = element != nullptr ? element->frag : set->frag;
+      if (around == nullptr || around->frag != frag) {
+        complain(mistakes, f, id, "in no `apply` of its accumulator");
+      }
+    } else if (around != nullptr && (is_collective(op) || op.kind() == OpKind::kWrite ||
+                                     op.kind() == OpKind::kCopy || op.kind() == OpKind::kOnce)) {
+      complain(mistakes, f, id, "inside an `apply`");
+    }
+  });
+}
+
 constexpr Rule kRules[] = {
     {"names-are-unique", Form::kTile, names_are_unique},
     {"params-are-values", Form::kTile, params_are_values},
@@ -495,6 +525,7 @@ constexpr Rule kRules[] = {
     {"barriers-have-a-unit", Form::kTile, barriers_have_a_unit},
     {"once-runs-alone", Form::kTile, once_runs_alone},
     {"collectives-are-launched", Form::kTile, collectives_are_launched},
+    {"applies-go-element-by-element", Form::kTile, applies_go_element_by_element},
 };
 
 }  // namespace

@@ -40,6 +40,10 @@ constexpr Edit kEdits[] = {
     {"collectives-are-launched", kElements, "  return value=%r",
      "  proxy_fence\n  return value=%r"},
     {"once-runs-alone", kElements, "write view=%s index=[0] value=%one", "mma_commit"},
+    {"applies-go-element-by-element", kProducts, "element frag=%acc : f32",
+     "element frag=%part : f32"},
+    {"applies-go-element-by-element", kProducts, "set_element frag=%acc value=%grown",
+     "mma_commit"},
     // memory
     {"allocs-are-in-place", kElements, "name=\"r\" : view<f32, global, [N]>",
      "name=\"r\" : view<f32, local, [4]>"},

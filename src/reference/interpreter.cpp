@@ -149,6 +149,8 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kMma: return run(std::get<ir::Mma>(op.data), id, frame);
     case ir::OpKind::kStore: return run(std::get<ir::Store>(op.data), frame);
     case ir::OpKind::kScale: return run(std::get<ir::Scale>(op.data), frame);
+    case ir::OpKind::kApply: return run(std::get<ir::Apply>(op.data), frame);
+    case ir::OpKind::kSetElement: return run(std::get<ir::SetElement>(op.data), frame);
     case ir::OpKind::kSet: return set_cell(std::get<ir::Set>(op.data), frame);
     case ir::OpKind::kAssert: return run(std::get<ir::Assert>(op.data), id, frame);
     case ir::OpKind::kLoop: return run(std::get<ir::Loop>(op.data), id, frame);
@@ -190,6 +192,7 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kBinary:
     case ir::OpKind::kCast:
     case ir::OpKind::kChoose:
+    case ir::OpKind::kElement:
     case ir::OpKind::kGet: return run_scalar(op, frame);
   }
 }
@@ -204,6 +207,17 @@ void Machine::run(const ir::Parallel& op, Frame& frame) {
   child.active = remaining(child.active, child);
   if (child.count() != 0 && any(child.active)) run_region(op.body, child);
   frame.active = remaining(frame.active, frame);
+}
+
+// Every element is an instance of its own. What is known of a sum becomes its value and its error
+// first, since the elements may go separate ways.
+void Machine::run(const ir::Apply& op, Frame& frame) {
+  Fragments& fragments = fragments_[op.frag.index];
+  if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
+  for (Fragments::Slot& slot : fragments.slots) fragments.settle(slot);
+  Frame child = split_frame(frame, {op.row, op.col}, {fragments.type.rows, fragments.type.cols});
+  child.active = remaining(child.active, child);
+  if (any(child.active)) run_region(op.body, child);
 }
 
 // Blocks one after another; nothing a block has of its own outlives it.
@@ -393,6 +407,9 @@ Number Machine::compute(const ir::Op& op, const Frame& frame, std::size_t instan
     return choose(get(pick->condition), get(pick->if_true), get(pick->if_false));
   }
   if (const auto* cell = std::get_if<ir::Get>(&op.data)) return get(cell->cell);
+  if (const auto* held = std::get_if<ir::Element>(&op.data)) {
+    return element(*held, frame, instance);
+  }
   KILN_UNREACHABLE("`{}` has no scalar result", ir::mnemonic(op.kind()));
 }
 

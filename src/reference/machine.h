@@ -83,6 +83,8 @@ struct Fragments {
   void grow(std::size_t slot_count);
   // Element `index` as a number of the fragment's type: the bound of design.md 6.
   [[nodiscard]] Number get(const Slot& slot, std::size_t index) const;
+  // The same numbers, as values and errors of their own.
+  void settle(Slot& slot) const;
 };
 
 // The instances of the level that runs now.
@@ -146,6 +148,14 @@ class Machine {
   void run(const ir::Mma& op, ir::OpId id, Frame& frame);
   void run(const ir::Store& op, Frame& frame);
   void run(const ir::Scale& op, Frame& frame);
+  void run(const ir::Apply& op, Frame& frame);
+  void run(const ir::SetElement& op, Frame& frame);
+  [[nodiscard]] Number element(const ir::Element& op, const Frame& frame, std::size_t instance);
+  struct HeldElement {
+    Fragments::Slot* slot;
+    std::size_t index;
+  };
+  [[nodiscard]] HeldElement held(ir::ValueId frag, const Frame& frame, std::size_t instance);
   [[nodiscard]] Number read(const ir::Read& op, const Frame& frame, std::size_t instance);
   struct Sides {
     Window from;

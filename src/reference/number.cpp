@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/functions.h"
+
 namespace kiln::reference {
 
 namespace {
@@ -200,6 +202,25 @@ Number apply(BinaryKind kind, DType dtype, Number left, Number right) {
   return is_float(dtype) ? floating(kind, dtype, left, right) : integer(kind, dtype, left, right);
 }
 
+namespace {
+
+// All of them are monotonic: the ends of the operand's interval bound the values in between.
+Number function(UnaryKind kind, DType dtype, Number operand) {
+  if (operand.error == kUnbounded) return unknown();
+  const double value = ir::value_of(kind, operand.value);
+  if (std::isnan(value) || std::isinf(value)) {
+    return operand.error == 0 ? Number{value, 0} : unknown();
+  }
+  const double low = ir::value_of(kind, operand.value - operand.error);
+  const double high = ir::value_of(kind, operand.value + operand.error);
+  const double spread = std::max(std::fabs(low - value), std::fabs(high - value));
+  // A unit in the last place is two roundings to nearest.
+  const double error = spread + 2 * ir::kFunctionUlps * rounding_error(dtype, value, 0);
+  return std::isnan(error) || std::isinf(error) ? unknown() : Number{value, error};
+}
+
+}  // namespace
+
 Number apply(UnaryKind kind, DType dtype, Number operand) {
   switch (kind) {
     case UnaryKind::kNegate:
@@ -208,6 +229,12 @@ Number apply(UnaryKind kind, DType dtype, Number operand) {
     case UnaryKind::kNot: return {operand.value == 0 ? 1.0 : 0.0, operand.error};
     case UnaryKind::kBitNot:
       return operand.error > 0 ? unknown() : Number{wrapped(dtype, ~bits_of(operand.value)), 0};
+    case UnaryKind::kExp:
+    case UnaryKind::kLog:
+    case UnaryKind::kTanh:
+    case UnaryKind::kErf:
+    case UnaryKind::kSqrt:
+    case UnaryKind::kRsqrt: return function(kind, dtype, operand);
   }
   return unknown();
 }

@@ -4,8 +4,12 @@
 
 #include <cmath>
 
+#include "ir/functions.h"
+
 namespace kiln::reference {
 namespace {
+
+using ir::UnaryKind;
 
 TEST(Number, IntegersWrapAndFloatsKeepTheirError) {
   const Number big{2147483647, 0};
@@ -25,6 +29,29 @@ TEST(Number, ConditionsThatRoundingCanTurnAreOpen) {
   EXPECT_EQ(open.error, 1);
   const Number picked = choose(open, {4, 0}, {6, 0.5});
   EXPECT_EQ(picked, (Number{4, 2.5}));
+}
+
+// What a machine may compute of any operand in the interval lies inside.
+TEST(Number, FunctionsCoverTheirOperandsInterval) {
+  const Number operand{0.5, 0.25};
+  for (const UnaryKind kind : {UnaryKind::kExp, UnaryKind::kLog, UnaryKind::kTanh, UnaryKind::kErf,
+                               UnaryKind::kSqrt, UnaryKind::kRsqrt}) {
+    const Number result = apply(kind, DType::kF32, operand);
+    for (const double x : {0.25, 0.4, 0.5, 0.6, 0.75}) {
+      EXPECT_LE(std::fabs(ir::value_of(kind, x) - result.value), result.error) << int(kind) << x;
+    }
+    const Number exact = apply(kind, DType::kF32, {0.5, 0});
+    EXPECT_GT(exact.error, 0) << int(kind);
+    EXPECT_LT(exact.error, 0x1p-19 * std::fabs(exact.value)) << int(kind);
+  }
+}
+
+TEST(Number, NothingIsKnownOutsideAFunctionsDomain) {
+  EXPECT_EQ(apply(UnaryKind::kSqrt, DType::kF32, {0.1, 0.2}).error, kUnbounded);
+  EXPECT_EQ(apply(UnaryKind::kLog, DType::kF32, {0.1, 0.1}).error, kUnbounded);
+  const Number none = apply(UnaryKind::kSqrt, DType::kF32, {-1, 0});
+  EXPECT_TRUE(std::isnan(none.value));
+  EXPECT_EQ(none.error, 0);
 }
 
 }  // namespace

@@ -261,6 +261,48 @@ Number Fragments::get(const Slot& slot, std::size_t index) const {
   return {value, (steps + 2) * (u * magnitude + smallest(type.dtype)) + ours + error};
 }
 
+void Fragments::settle(Slot& slot) const {
+  if (slot.steps == 0) return;
+  for (std::size_t i = 0; i < slot.value.size(); ++i) {
+    const Number number = get(slot, i);
+    slot.value[i] = number.value;
+    slot.error[i] = number.error;
+    slot.magnitude[i] = std::isfinite(number.value) ? std::fabs(number.value) : 0;
+  }
+  slot.steps = 0;
+  slot.products = 0;
+  slot.roundoff = 0;
+  slot.integral = false;
+  slot.clean = false;
+}
+
+// An element that the apply is at: instances count elements within the units' instances.
+Machine::HeldElement Machine::held(ir::ValueId frag, const Frame& frame, std::size_t instance) {
+  Fragments& fragments = fragments_[frag.index];
+  const auto elements = static_cast<std::size_t>(fragments.type.rows * fragments.type.cols);
+  const std::size_t units = frame.count() / elements;
+  const SlotRange slots = slots_of(fragments.slots.size(), instance / elements, units);
+  return {&fragments.slots[slots.first], instance % elements};
+}
+
+Number Machine::element(const ir::Element& op, const Frame& frame, std::size_t instance) {
+  const HeldElement at = held(op.frag, frame, instance);
+  return fragments_[op.frag.index].get(*at.slot, at.index);
+}
+
+void Machine::run(const ir::SetElement& op, Frame& frame) {
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const HeldElement at = held(op.frag, frame, i);
+    const Number number = scalar(op.value, frame, i);
+    at.slot->value[at.index] = number.value;
+    at.slot->error[at.index] = number.error;
+    at.slot->magnitude[at.index] = std::isfinite(number.value) ? std::fabs(number.value) : 0;
+    at.slot->clean = at.slot->clean && number.error == 0;
+    at.slot->integral = false;
+  }
+}
+
 std::vector<std::int64_t> Machine::extents(const ir::ViewType& type,
                                            const std::vector<std::int64_t>& vars) const {
   std::vector<std::int64_t> out;

@@ -89,7 +89,9 @@ Result<Compiled> compile_cached(const CompileRequest& request, const Cache& cach
   if (find) {
     if (auto found = find_compiled(request, cache, *toolkit)) return std::move(*found);
   }
-  Result<Cubin> cubin = compile(request);
+  CompileRequest what = request;
+  what.anew = use == CacheUse::kStoreOnly;
+  Result<Cubin> cubin = compile(what);
   if (!cubin) return Unexpected{cubin.error()};
   const auto kept = cache.store(compile_key(request, toolkit->text()), cubin->bytes);
   return Compiled{.cubin = std::move(*cubin),

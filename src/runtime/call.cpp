@@ -96,20 +96,40 @@ Call::Call(Gpu& gpu, const DeviceModule& kernels, const ir::Module& module,
       plans_(emit::plan_launches(module, function)),
       host_(function, arguments) {}
 
+// With the argument, or with poison when the function only writes it.
+Result<void> Call::fill(std::size_t param, DeviceBuffer& memory) const {
+  const bool read = contains(ir::read_params(function_), param);
+  const bool only_written = !read && contains(ir::written_params(function_), param);
+  return only_written ? memory.fill(kPoison)
+                      : memory.copy_in(arguments_.params[param].tensor.bytes);
+}
+
 Result<void> Call::copy_in() {
-  const std::vector<std::size_t> read = ir::read_params(function_);
-  const std::vector<std::size_t> written = ir::written_params(function_);
   for (std::size_t i = 0; i < function_.params.size(); ++i) {
     const ir::ValueId value = function_.params[i].value;
     if (!std::holds_alternative<ir::ViewType>(function_.type(value))) continue;
     const Tensor& tensor = arguments_.params[i].tensor;
     Result<DeviceBuffer> memory = gpu_.allocate(tensor_bytes(tensor.dtype, tensor.shape));
     if (!memory) return Unexpected{memory.error()};
-    const bool only_written = contains(written, i) && !contains(read, i);
-    auto filled = only_written ? memory->fill(kPoison) : memory->copy_in(tensor.bytes);
-    if (!filled) return filled;
+    if (auto filled = fill(i, *memory); !filled) return filled;
     buffers_[value.index] =
         std::make_shared<Buffer>(Buffer{std::move(*memory), tensor.dtype, tensor.shape});
+  }
+  return {};
+}
+
+void Call::share(const Call& from) {
+  for (std::size_t i = 0; i < function_.params.size(); ++i) {
+    const auto found = from.buffers_.find(from.function_.params[i].value.index);
+    if (found != from.buffers_.end()) buffers_[function_.params[i].value.index] = found->second;
+  }
+}
+
+Result<void> Call::refill() {
+  for (const std::size_t i : ir::written_params(function_)) {
+    const auto found = buffers_.find(function_.params[i].value.index);
+    if (found == buffers_.end()) continue;
+    if (auto filled = fill(i, found->second->memory); !filled) return filled;
   }
   return {};
 }

@@ -72,6 +72,11 @@ class Call {
   // Makes the parameters' buffers. Those that are only written hold 0xFF bytes, and their tensors
   // need a type and a shape alone.
   [[nodiscard]] Result<void> copy_in();
+  // In the place of copy_in(): the parameters' buffers are those of a call whose function has
+  // parameters of the same types and shapes.
+  void share(const Call& from);
+  // What the function writes gets the contents back that copy_in() gave it.
+  [[nodiscard]] Result<void> refill();
   // Runs the host part for its launches, which begin with start().
   [[nodiscard]] Result<void> prepare();
   // Everything once, in order; does not wait. Buffers of the host part that have no initial value
@@ -109,6 +114,7 @@ class Call {
   };
   using Step = std::variant<Prepared, Fill>;
 
+  Result<void> fill(std::size_t param, DeviceBuffer& memory) const;
   Result<void> allocate(ir::ValueId value, const std::vector<std::int64_t>& shape,
                         std::optional<double> initial);
   Result<void> prepare_launch(ir::OpId op);

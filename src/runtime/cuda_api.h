@@ -44,6 +44,23 @@ inline constexpr std::pair<std::int64_t, int> kMapPromotions[] = {
     {0, 0}, {64, 1}, {128, 2}, {256, 3}};
 inline constexpr int kMapZerosOutside = 0;
 
+// CUlaunchAttribute: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, with 1 as its value.
+inline constexpr int kOverlapsEarlierKernels = 6;
+struct LaunchAttribute {
+  int id = 0;
+  int padding = 0;
+  std::array<int, 16> value = {};
+};
+// CUlaunchConfig.
+struct LaunchConfig {
+  std::array<unsigned, 3> grid = {1, 1, 1};
+  std::array<unsigned, 3> block = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  Stream stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+
 // KILN_CUDA(member, symbol, parameters)
 #define KILN_CUDA_FUNCTIONS(KILN_CUDA)                                                           \
   KILN_CUDA(init, "cuInit", (unsigned flags))                                                    \
@@ -87,6 +104,9 @@ inline constexpr int kMapZerosOutside = 0;
 
 // Those that drivers before version 12 lack: null there.
 #define KILN_CUDA_NEWER_FUNCTIONS(KILN_CUDA)                                                       \
+  KILN_CUDA(launch_configured, "cuLaunchKernelEx",                                                 \
+            (const LaunchConfig* config, FunctionHandle function, void** parameters,               \
+             void** extra))                                                                        \
   KILN_CUDA(tensor_map_encode, "cuTensorMapEncodeTiled",                                           \
             (TensorMap * map, int type, unsigned rank, DevicePtr address,                          \
              const std::uint64_t* extents, const std::uint64_t* pitches, const std::uint32_t* box, \

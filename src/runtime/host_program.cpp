@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/functions.h"
+
 namespace kiln::runtime {
 
 using ir::BinaryKind;
@@ -73,6 +75,12 @@ double apply(ir::UnaryKind kind, double operand) {
     case ir::UnaryKind::kNegate: return -operand;
     case ir::UnaryKind::kNot: return operand == 0 ? 1 : 0;
     case ir::UnaryKind::kBitNot: return static_cast<double>(~whole(operand));
+    case ir::UnaryKind::kExp:
+    case ir::UnaryKind::kLog:
+    case ir::UnaryKind::kTanh:
+    case ir::UnaryKind::kErf:
+    case ir::UnaryKind::kSqrt:
+    case ir::UnaryKind::kRsqrt: return ir::value_of(kind, operand);
   }
   return 0;
 }
@@ -204,4 +212,5 @@ Result<void> HostProgram::run_op(OpId id, const Data&) {
             format("`{}` outside of a kernel", ir::mnemonic(function_.ops[id].kind()))}};
 }
 
-}  // namespace kiln::runtime
+}  // namespace kiln::runtime#include "ir/functions.h"
+

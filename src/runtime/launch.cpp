@@ -28,6 +28,7 @@ Result<Launch> sized_launch(const emit::LaunchPlan& plan, const std::vector<std:
   constexpr const char* kAxes = "xyz";
   Launch launch{.kernel = plan.kernel_name,
                 .shared_bytes = static_cast<unsigned>(plan.shared_bytes),
+                .overlaps = plan.overlaps,
                 .parameters = {}};
   for (std::size_t axis = 0; axis < plan.grid.size(); ++axis) {
     const std::int64_t blocks = plan.grid[axis].evaluate(vars);

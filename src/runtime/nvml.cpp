@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kClockSm = 1;  // nvmlClockType_t
 // Short against a batch, long against what asking costs.
-constexpr auto kPause = std::chrono::milliseconds(5);
+constexpr auto kPause = std::chrono::milliseconds(10);
 
 template <class Function>
 Result<void> find(const Library& library, const char* name, Function& to) {

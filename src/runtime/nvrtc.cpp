@@ -31,6 +31,12 @@ struct Api {
   std::string path;  // of the library
 
   // "13.0"; empty when it does not say.
+  // NVRTC documentation, "Caching".
+  [[nodiscard]] bool keeps_results() const {
+    int major = 0;
+    int minor = 0;
+    return version(&major, &minor) == 0 && (major > 12 || (major == 12 && minor >= 9));
+  }
   [[nodiscard]] std::string version_text() const {
     int major = 0;
     int minor = 0;
@@ -74,6 +80,7 @@ Result<Cubin> compile_program(const Api& api, Program program, const CompileRequ
   const std::string& file_name = request.file_name;
   std::vector<const char*> options;
   for (const std::string& option : request.options) options.push_back(option.c_str());
+  if (request.anew && api.keeps_results()) options.push_back("--no-cache");
   const Status status = api.compile(program, static_cast<int>(options.size()), options.data());
   Cubin out;
   out.log = program_log(api, program);

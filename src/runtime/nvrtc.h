@@ -26,6 +26,7 @@ struct CompileRequest {
   std::string file_name;  // what messages call the text
   std::vector<std::string> options;
   std::span<const emit::DeviceHeader> headers;  // what #include finds
+  bool anew = false;  // without what NVRTC itself has kept of earlier compilations (since 12.9)
 };
 
 // With kiln's options and device headers.

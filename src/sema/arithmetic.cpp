@@ -376,4 +376,16 @@ Operand combine(Sema& sema, ast::BinaryOp op, Span op_span, Operand left, Operan
   return combine_scalars(sema, op, op_span, left, right);
 }
 
+ast::BinaryOp operator_of(ast::AssignOp op) {
+  switch (op) {
+    case ast::AssignOp::kSet:
+    case ast::AssignOp::kAdd: return ast::BinaryOp::kAdd;
+    case ast::AssignOp::kSubtract: return ast::BinaryOp::kSubtract;
+    case ast::AssignOp::kMultiply: return ast::BinaryOp::kMultiply;
+    case ast::AssignOp::kDivide: return ast::BinaryOp::kDivide;
+    case ast::AssignOp::kRemainder: return ast::BinaryOp::kRemainder;
+  }
+  return ast::BinaryOp::kAdd;
+}
+
 }  // namespace kiln::sema

@@ -265,21 +265,11 @@ void declare_buffers(Sema& sema, const ast::BufferDeclStmt& stmt, Span span) {
 
 namespace {
 
-ast::BinaryOp operator_of(ast::AssignOp op) {
-  switch (op) {
-    case ast::AssignOp::kSet:
-    case ast::AssignOp::kAdd: return ast::BinaryOp::kAdd;
-    case ast::AssignOp::kSubtract: return ast::BinaryOp::kSubtract;
-    case ast::AssignOp::kMultiply: return ast::BinaryOp::kMultiply;
-    case ast::AssignOp::kDivide: return ast::BinaryOp::kDivide;
-    case ast::AssignOp::kRemainder: return ast::BinaryOp::kRemainder;
-  }
-  return ast::BinaryOp::kAdd;
-}
-
 // An element store. Outside the innermost level one elected thread does it.
 void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt& stmt, Span span) {
   const Span written = sema.ast[stmt.target].span;
+  if (assign_fragment_element(sema, target, stmt, span)) return;
+  if (sema.apply) return refuse(sema, written, "writing memory inside `apply`");
   if (!check_in_kernel(sema, written, "an element assignment")) return;
   const auto body = [&] {
     const Operand base = evaluate_view(sema, target.base);
@@ -311,6 +301,9 @@ void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt
 void assign_cell(Sema& sema, const Symbol& symbol, const ast::AssignStmt& stmt, Span span) {
   const ir::ValueId cell = symbol.operand.id;
   const DType dtype = symbol.operand.dtype;
+  if (sema.apply && sema.function.values[cell].def.index < sema.apply->first_op) {
+    return refuse(sema, span, "assigning inside `apply` to a variable from outside of it");
+  }
   Operand value = evaluate(sema, stmt.value);
   if (stmt.op != ast::AssignOp::kSet && !value.is_error()) {
     const ir::ValueId old = emit_value(sema, ir::Get{cell}, span, ir::ScalarType{dtype});

@@ -6,6 +6,7 @@
 #include "sema/depend.h"
 #include "sema/future.h"
 #include "sema/lazy.h"
+#include "sema/statement.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -114,11 +115,14 @@ struct Evaluator {
   Operand operator()(const ast::MemberExpr& e) const { return member(e); }
   Operand operator()(const ast::AtExpr& e) const {
     if (!check_in_kernel(sema, span, "an element read")) return error_operand(span);
+    if (auto element = fragment_element(sema, e, span)) return *element;
     const Operand base = evaluate_view(sema, e.base);
     if (base.is_error()) return error_operand(span);
     auto index = element_index(sema, base.id, e.indices, span);
     if (!index) return error_operand(span);
-    const DType dtype = sema.function.view_type(base.id).dtype;
+    const ir::ViewType& view = sema.function.view_type(base.id);
+    if (sema.apply && view.space != ir::Space::kGlobal) return refused("shared memory in `apply`");
+    const DType dtype = view.dtype;
     const ir::ValueId value =
         emit_value(sema, ir::Read{base.id, std::move(*index)}, span, ir::ScalarType{dtype});
     return make_scalar(value, dtype, span);
@@ -379,7 +383,10 @@ Operand Evaluator::call(const ast::CallExpr& e) const {
   const bool is_integer_function = e.builtin == ast::Builtin::kCdiv ||
                                    e.builtin == ast::Builtin::kAlignUp ||
                                    e.builtin == ast::Builtin::kAlignDown;
-  if (!is_integer_function) return refused(format("`{}`", e.name.text));
+  if (!is_integer_function) {
+    auto result = call_function(sema, e, span);
+    return result ? *result : refused(format("`{}`", e.name.text));
+  }
   const auto a = evaluate_index(sema, e.args[0], format("the first argument of `{}`", e.name.text));
   const auto b =
       evaluate_index(sema, e.args[1], format("the second argument of `{}`", e.name.text));

@@ -48,4 +48,12 @@ struct IndexItem {
 [[nodiscard]] Operand make_int(ir::Expr value, Span span);
 [[nodiscard]] Operand make_scalar(ir::ValueId id, DType dtype, Span span);
 
+// What `x op= y` does to x and y; of a plain `=`, nothing is asked.
+[[nodiscard]] ast::BinaryOp operator_of(ast::AssignOp op);
+
+// functions.cpp: `__exp(x)` and its like. Nothing for what is no such function, or not there yet;
+// an error operand after a report.
+[[nodiscard]] std::optional<Operand> call_function(Sema& sema, const ast::CallExpr& call,
+                                                   Span span);
+
 }  // namespace kiln::sema

@@ -129,6 +129,14 @@ struct Tile {
   Span first_use;  // of the first `mma`; invalid while unused
 };
 
+// An `apply` around the statement being analysed.
+struct OpenApply {
+  ir::ValueId frag;
+  ir::VarId row;
+  ir::VarId col;
+  std::size_t first_op = 0;  // operations from here on stand in its body
+};
+
 // The one wish a shared buffer can have, and who wished it first.
 struct SwizzleWish {
   std::int64_t bytes;
@@ -165,6 +173,7 @@ struct Sema {
   std::map<ir::OpId, Span> threads_from;  // by launch: the `parallel` that set the thread count
   std::map<std::string, int> names_used;
   std::vector<OpenLoop> loops = {};  // innermost last
+  std::optional<OpenApply> apply = {};
   ir::OpId yielding = {};            // the launch that `yielded` is about
   Leaving yielded = {};
   std::optional<ir::ViewType> declared_result;

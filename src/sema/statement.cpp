@@ -32,7 +32,7 @@ struct StatementVisitor {
   void operator()(const ast::MmaStoreStmt& s) const { analyse_store(sema, s, span); }
   void operator()(const ast::MmaCommitStmt&) const { analyse_commit(sema, span); }
   void operator()(const ast::MmaWaitStmt& s) const { analyse_mma_wait(sema, s, span); }
-  void operator()(const ast::ApplyStmt&) const { refused("`apply`"); }
+  void operator()(const ast::ApplyStmt& s) const { analyse_apply(sema, s, span); }
   void operator()(const ast::ReduceStmt&) const { refused("a reduction of a fragment"); }
   void operator()(const ast::AllReduceStmt&) const { refused("`all_reduce_sum`"); }
   void operator()(const ast::FragCopyStmt&) const { refused("`copy` of fragments"); }
@@ -124,6 +124,7 @@ void StatementVisitor::operator()(const ast::ReturnStmt& s) const {
 void analyse_statement(Sema& sema, ast::StmtId id) {
   if (!id.valid()) return;
   const ast::Stmt& stmt = sema.ast[id];
+  if (!check_in_apply(sema, stmt.node, stmt.span)) return;
   std::visit(StatementVisitor{sema, id, stmt.span}, stmt.node);
 }
 

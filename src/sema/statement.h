@@ -68,6 +68,16 @@ struct ScaledBlock {
 };
 [[nodiscard]] ScaledBlock enter_scaled(Sema& sema, const std::vector<ast::StmtId>& body);
 void leave_scaled(Sema& sema, ScaledBlock outer);
+// apply.cpp
+void analyse_apply(Sema& sema, const ast::ApplyStmt& stmt, Span span);
+// Whether the statement may stand inside an `apply`; reports it when not.
+[[nodiscard]] bool check_in_apply(Sema& sema, const ast::StmtNode& stmt, Span span);
+// `mc.at(i, j)` where `mc` names an accumulator: its value, and a new one. Nothing when it names
+// none; an error operand, or no ok, after a report.
+[[nodiscard]] std::optional<Operand> fragment_element(Sema& sema, const ast::AtExpr& at, Span span);
+[[nodiscard]] bool assign_fragment_element(Sema& sema, const ast::AtExpr& at,
+                                           const ast::AssignStmt& stmt, Span span);
+
 void analyse_commit(Sema& sema, Span span);
 void analyse_mma_wait(Sema& sema, const ast::MmaWaitStmt& stmt, Span span);
 // Reports register tiles whose shape stayed unknown and accumulators nobody stores.

@@ -136,9 +136,9 @@ void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& 
   machine.tally.bulk(plan.loads, bytes, sectors, rows_of(plan) * row_bytes(plan));
 }
 
-// Between multiples of 16 bytes of a row no box begins, and none that is stored begins before its
-// rows: there the hardware stops with "illegal instruction". Reported and moved all the same, so
-// that nobody waits in vain.
+// Between multiples of 16 bytes of a row no box begins, and none that is stored begins before the
+// first element of a dimension: there the hardware stops with "illegal instruction". Reported and
+// moved all the same, so that nobody waits in vain.
 void check_first_byte(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& plan,
                       const BulkBox& box) {
   const Buffer& global = *plan.global.buffer;
@@ -151,10 +151,13 @@ void check_first_byte(Machine& machine, Warp& warp, std::uint32_t lane, const Bu
                first, global.name, kChunkBytes),
         who);
   }
-  if (first < 0 && !plan.loads) {
+  const auto* begin = box.origin.data();
+  const auto* before = std::find_if(begin, begin + global.rank, [](auto at) { return at < 0; });
+  if (before != begin + global.rank && !plan.loads) {
     report_at(machine, warp, ReportKind::kOutOfBounds,
-              format("a bulk store begins {} bytes before the rows of `{}`: only a load may",
-                     -first, global.name),
+              format("a bulk store begins at element {} of dimension {} of `{}`: only a load may "
+                     "begin before the first",
+                     *before, before - begin, global.name),
               who);
   }
 }

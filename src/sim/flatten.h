@@ -41,6 +41,9 @@ class Flattener {
   void op(const ir::Mma& data);
   void op(const ir::Store& data);
   void op(const ir::Scale& data);
+  void op(const ir::Apply& data);
+  void op(const ir::Element& data);
+  void op(const ir::SetElement& data);
   void op(const ir::MmaFence&) { emit(Code::kMmaFence, 0); }
   void op(const ir::MmaCommit&) { emit(Code::kMmaCommit, 0); }
   void op(const ir::MmaWait& data);
@@ -119,6 +122,7 @@ class Flattener {
   std::vector<std::uint32_t> units_;        // threads of the enclosing units, innermost last
   Participants region_;                     // the innermost `inthreads` region's, or the block's
   std::vector<std::uint32_t> event_of_;     // by ValueId
+  std::uint32_t applied_value_ = 0;  // the register that an apply is at
   ir::OpId current_;
   // The bodies around the current operation: instructions that go to a body's end.
   struct Body {

@@ -161,6 +161,41 @@ void Flattener::op(const ir::Scale& data) {
   emit_plan(Code::kScale, program_.scales, std::move(plan));
 }
 
+// The body once for each register of a lane.
+void Flattener::op(const ir::Apply& data) {
+  const FragmentPlan fragment_plan = program_.fragments[fragment(data.frag)];
+  const target::Fragment map = registers(fragment_plan, false);
+  facts_.uniform[data.row.index] = facts_.uniform[data.col.index] = false;
+  const ir::OpId id = current_;
+  const std::uint32_t outer = applied_value_;
+  for (int value = 0; value < map.values; ++value) {
+    PlacePlan plan{.row = data.row.index,
+                   .col = data.col.index,
+                   .lanes = static_cast<std::uint32_t>(map.lanes)};
+    for (int lane = 0; lane < map.lanes; ++lane) {
+      const target::Element at = element_of(map, lane, value);
+      plan.places.push_back({at.row, at.col});
+    }
+    current_ = id;
+    emit_plan(Code::kPlace, program_.places, std::move(plan));
+    applied_value_ = static_cast<std::uint32_t>(value);
+    region(data.body);
+  }
+  applied_value_ = outer;
+  current_ = id;
+}
+
+void Flattener::op(const ir::Element& data) {
+  uniform_[result().index] = false;
+  emit_plan(Code::kRegister, program_.registers,
+            RegisterPlan{fragment(data.frag), applied_value_, result().index, false});
+}
+
+void Flattener::op(const ir::SetElement& data) {
+  emit_plan(Code::kRegister, program_.registers,
+            RegisterPlan{fragment(data.frag), applied_value_, data.value.index, true});
+}
+
 const target::MmaExecutor* Flattener::executor(const target::Mma& atom) {
   for (const target::MmaExecutor& made : program_.executors) {
     if (&made.mma() == &atom) return &made;

@@ -207,6 +207,8 @@ void execute_mma(Machine& machine, Warp& warp, const MmaPlan& plan);
 void execute_store(Machine& machine, Warp& warp, const TilePlan& plan);
 void execute_load_metadata(Machine& machine, Warp& warp, const MetadataPlan& plan);
 void execute_scale(Machine& machine, Warp& warp, const ScalePlan& plan);
+void execute_place(Warp& warp, const PlacePlan& plan);
+void execute_register(Machine& machine, Warp& warp, const RegisterPlan& plan);
 void execute_describe(Machine& machine, Warp& warp, const DescribePlan& plan);  // product.cpp
 void execute_product(Machine& machine, Warp& warp, std::uint32_t plan);
 void execute_mma_fence(Machine& machine, Warp& warp);

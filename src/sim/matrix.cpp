@@ -260,6 +260,33 @@ void execute_store(Machine& machine, Warp& warp, const TilePlan& plan) {
   }
 }
 
+void execute_place(Warp& warp, const PlacePlan& plan) {
+  const std::uint32_t first_lane = warp.index * kLanes % plan.lanes;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    const Place& place = plan.places[first_lane + lane];
+    warp.var(plan.row, lane) = place.row;
+    warp.var(plan.col, lane) = place.col;
+  }
+}
+
+void execute_register(Machine& machine, Warp& warp, const RegisterPlan& plan) {
+  const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
+  check_filled(machine, warp, plan.fragment);
+  check_idle(machine, warp, plan.fragment);
+  if (plan.writes) warp.unfenced[plan.fragment] = true;
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    double& held = warp.registers[fragment.offset + lane * fragment.values + plan.value];
+    Scalar& scalar = warp.value(plan.scalar, lane);
+    if (plan.writes) {
+      held = as_number(fragment.dtype, scalar);
+    } else if (is_float(fragment.dtype)) {
+      scalar.f = held;
+    } else {
+      scalar.i = static_cast<std::int64_t>(held);
+    }
+  });
+}
+
 void execute_load_metadata(Machine& machine, Warp& warp, const MetadataPlan& plan) {
   check_whole(machine, warp);
   touch_registers(machine, warp, plan.fragment);

@@ -51,6 +51,8 @@ enum class Code : std::uint8_t {
   kRegisters,
   kStore,
   kScale,
+  kPlace,    // in an apply: which element comes next
+  kRegister,  // its value, read or set
   kAssert,
   kEnter,  // an inner parallel level
   kIf,
@@ -252,6 +254,19 @@ struct ScalePlan {
   std::uint32_t lanes = kLanes;
   std::vector<std::int32_t> rows;
 };
+// places[lane]: of one register of each lane.
+struct PlacePlan {
+  std::uint32_t row = 0;  // variables
+  std::uint32_t col = 0;
+  std::uint32_t lanes = kLanes;
+  std::vector<Place> places = {};
+};
+struct RegisterPlan {
+  std::uint32_t fragment = 0;
+  std::uint32_t value = 0;   // of the lane's
+  std::uint32_t scalar = 0;  // the result, or what is set
+  bool writes = false;
+};
 // `slot` is counted in the event's row.
 struct TriggerPlan {
   std::uint32_t event = 0;
@@ -360,6 +375,8 @@ struct Program {
   std::vector<DescribePlan> descriptions;
   std::vector<MetadataPlan> metadata;
   std::vector<ScalePlan> scales;
+  std::vector<PlacePlan> places;
+  std::vector<RegisterPlan> registers;
   std::vector<ProductPlan> products;
   std::vector<AssertPlan> asserts;
   std::vector<EnterPlan> enters;

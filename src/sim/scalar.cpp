@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/functions.h"
 #include "sim/access.h"
 
 namespace kiln::sim {
@@ -170,6 +171,9 @@ Scalar evaluate(Machine& machine, Warp& warp, const ScalarPlan& plan, std::uint3
     case ir::OpKind::kMma:
     case ir::OpKind::kStore:
     case ir::OpKind::kScale:
+    case ir::OpKind::kApply:
+    case ir::OpKind::kElement:
+    case ir::OpKind::kSetElement:
     case ir::OpKind::kMmaFence:
     case ir::OpKind::kMmaCommit:
     case ir::OpKind::kMmaWait:
@@ -226,6 +230,12 @@ Scalar apply(ir::UnaryKind kind, DType type, Scalar operand) {
       return of(wrap(type, static_cast<std::int64_t>(-bits_of(operand.i))));
     case ir::UnaryKind::kNot: return of(std::int64_t{operand.i == 0});
     case ir::UnaryKind::kBitNot: return of(wrap(type, ~operand.i));
+    case ir::UnaryKind::kExp:
+    case ir::UnaryKind::kLog:
+    case ir::UnaryKind::kTanh:
+    case ir::UnaryKind::kErf:
+    case ir::UnaryKind::kSqrt:
+    case ir::UnaryKind::kRsqrt: return of(round_float(type, ir::value_of(kind, operand.f)));
   }
   return operand;
 }

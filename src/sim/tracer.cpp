@@ -74,6 +74,8 @@ bool Tracer::describe(const Warp& warp, const Instruction& at, TraceEntry& entry
     case Code::kTrigger: entry.kind = TraceKind::kTrigger; return true;
     case Code::kEventWait: entry.kind = TraceKind::kEventWait; return true;
     case Code::kBarrier: entry.kind = TraceKind::kBarrier; return true;
+    case Code::kPlace:
+    case Code::kRegister:
     case Code::kScalar:
     case Code::kIndex:
     case Code::kBind:

@@ -166,6 +166,8 @@ std::uint32_t jump(Machine& machine, Warp& warp, const Instruction& at) {
     case Code::kRegisters:
     case Code::kStore:
     case Code::kScale:
+    case Code::kPlace:
+    case Code::kRegister:
     case Code::kAssert:
     case Code::kLaunch:
     case Code::kReturn:
@@ -234,6 +236,10 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
     case Code::kScale:
       execute_scale(machine, warp, program.scales[at.plan]);
       return After::kTouchedMemory;
+    case Code::kPlace: execute_place(warp, program.places[at.plan]); break;
+    case Code::kRegister:
+      execute_register(machine, warp, program.registers[at.plan]);
+      break;
     case Code::kStore:
       execute_store(machine, warp, program.tiles[at.plan]);
       return After::kTouchedMemory;

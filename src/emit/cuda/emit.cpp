@@ -38,6 +38,11 @@ std::vector<std::string> opening_lines(Kernel& kernel) {
     lines.push_back(format("const int {} = kiln::warp_index();", kernel.name(kernel.warp)));
   }
   for (std::string& line : meeting_opening(kernel)) lines.push_back(std::move(line));
+  if (kernel.plan.overlaps) {
+    kernel.requirements.headers.insert("launch.cuh");
+    if (kernel.plan.admits_next) lines.emplace_back("kiln::admit_next_launch();");
+    lines.emplace_back("kiln::await_earlier_launches();");
+  }
   return lines;
 }
 

@@ -309,6 +309,31 @@ void emit_op(Kernel& kernel, const Op&, const ir::Store& store) {
                      .part = stored_part(kernel.function, store)});
 }
 
+void emit_op(Kernel& kernel, const Op&, const ir::Apply& apply) {
+  const Registers registers = registers_of(kernel.function, apply.frag);
+  const target::Fragment& fragment = registers.fragment;
+  const PlaceExpr of_lane =
+      place_of(mode(fragment.tv, 0), fragment.rows, kernel.thread_in(fragment.lanes));
+  const PlaceExpr of_value =
+      place_of(mode(fragment.tv, 1), fragment.rows, Expr::var(kernel.counter));
+  const std::string& i = kernel.name(kernel.counter);
+  kernel.out.line("#pragma unroll");
+  kernel.out.open(format("for (int {} = 0; {} < {}; ++{}) {{", i, i, fragment.values, i));
+  const std::pair<ir::VarId, Expr> places[] = {{apply.row, of_lane.row + of_value.row},
+                                               {apply.col, of_lane.col + of_value.col}};
+  for (const auto& [var, place] : places) {
+    if (!kernel.uses.vars[var.index]) continue;
+    kernel.out.line(format("const int {} = {};", kernel.name(var), kernel.text(place)));
+  }
+  emit_region(kernel, apply.body);
+  kernel.out.close();
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::SetElement& set) {
+  kernel.out.line(format("{}[{}] = {};", kernel.name(set.frag), kernel.name(kernel.counter),
+                         scalar(kernel, set.value).text));
+}
+
 // Both accumulators have the same registers: one multiply-add each, by its row's factor.
 void emit_op(Kernel& kernel, const Op&, const ir::Scale& scale) {
   const ir::ResolvedView view = ir::resolve_view(kernel.function, scale.factors);

@@ -51,6 +51,9 @@ void emit_op(Kernel& kernel, const ir::Op& op, const ir::Fill& fill);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Load& load);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Mma& mma);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Store& store);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Apply& apply);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::SetElement& set);
+void emit_op(Kernel& kernel, const ir::Op& op, const ir::Element& element);
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Scale& scale);
 // Scalars with a statement of their own.
 void emit_op(Kernel& kernel, const ir::Op& op, const ir::Bind& bind);

@@ -57,8 +57,11 @@ constexpr bool in_order() {
 }
 static_assert(in_order());
 
-constexpr std::array<const char*, 3> kUnarySigns = {"-", "!", "~"};
-static_assert(static_cast<int>(UnaryKind::kBitNot) == 2);
+// By UnaryKind: signs, then functions of math.cuh.
+constexpr std::array<const char*, 9> kUnarySigns = {
+    "-",          "!",         "~",          "kiln::exp",  "kiln::log",
+    "kiln::tanh", "kiln::erf", "kiln::sqrt", "kiln::rsqrt"};
+static_assert(static_cast<std::size_t>(UnaryKind::kRsqrt) + 1 == kUnarySigns.size());
 
 Binding tighter(Binding binding) { return static_cast<Binding>(static_cast<int>(binding) + 1); }
 
@@ -82,6 +85,10 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Index& index) {
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Unary& unary) {
   const std::string sign = kUnarySigns[static_cast<std::size_t>(unary.kind)];
   Spelled operand = scalar(kernel, unary.operand);
+  if (ir::is_function(unary.kind)) {
+    kernel.requirements.headers.insert("math.cuh");
+    return {format("{}({})", sign, operand.text)};
+  }
   // Nested signs would run together: --x.
   if (operand.binding == Binding::kUnary) operand = {format("({})", operand.text)};
   return narrowed(scalar_dtype(kernel, op.result),
@@ -115,6 +122,9 @@ Spelled spell_op(Kernel& kernel, const Op&, const ir::Choose& choose) {
           Binding::kTernary};
 }
 Spelled spell_op(Kernel& kernel, const Op&, const ir::Get& get) { return {kernel.name(get.cell)}; }
+Spelled spell_op(Kernel& kernel, const Op&, const ir::Element& element) {
+  return {format("{}[{}]", kernel.name(element.frag), kernel.name(kernel.counter))};
+}
 
 template <class Data>
 Spelled spell_op(Kernel&, const Op& op, const Data&) {
@@ -168,6 +178,9 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Choose& choose) {
   name_value(kernel, op, choose);
 }
 void emit_op(Kernel& kernel, const Op& op, const ir::Get& get) { name_value(kernel, op, get); }
+void emit_op(Kernel& kernel, const Op& op, const ir::Element& element) {
+  name_value(kernel, op, element);
+}
 
 void emit_op(Kernel& kernel, const Op&, const ir::Bind& bind) {
   const bool wide = info(scalar_dtype(kernel, bind.value)).bits > 32;

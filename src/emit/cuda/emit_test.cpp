@@ -194,16 +194,16 @@ std::string region(int first, int threads, const std::string& more) {
 TEST(EmitTest, RegionsWithoutCommonThreadsAreOneChain) {
   const std::string three =
       emitted_body(384, region(128, 128, "") + region(0, 128, "") + region(256, 128, ""));
-  EXPECT_TRUE(has(three, "  if (thread >= 128 && thread < 256) {\n"));
-  EXPECT_TRUE(has(three, "  } else if (thread < 128) {\n"));
+  EXPECT_TRUE(has(three, "  if (warp >= 4 && warp < 8) {\n"));
+  EXPECT_TRUE(has(three, "  } else if (warp < 4) {\n"));
   EXPECT_TRUE(has(three, "  } else {\n"));
   // The threads between 0 and 128 belong to the first region, though one alone runs it.
   const std::string one = emitted_body(256, region(0, 128, " single") + region(128, 128, ""));
-  EXPECT_TRUE(has(one, "  if (thread == 0) {\n"));
-  EXPECT_TRUE(has(one, "  } else if (thread >= 128) {\n"));
+  EXPECT_TRUE(has(one, "  if (warp == 0) {\n    if (kiln::elect()) {\n"));
+  EXPECT_TRUE(has(one, "  } else if (warp >= 4) {\n"));
   // These meet: both run.
   const std::string two = emitted_body(256, region(0, 128, "") + region(64, 128, ""));
-  EXPECT_TRUE(has(two, "  }\n  if (thread >= 64 && thread < 192) {\n"));
+  EXPECT_TRUE(has(two, "  }\n  if (warp >= 2 && warp < 6) {\n"));
   EXPECT_TRUE(has(emitted_body(128, region(0, 128, "")), "  {\n    kiln::mbarrier_arrive(e);\n"));
 }
 
@@ -212,10 +212,10 @@ TEST(EmitTest, TriggersArriveAsDecided) {
                                         "    trigger event=%e slot=1 arrival=elected unit=32\n"
                                         "    trigger event=%e cluster arrival=thread\n"
                                         "    trigger event=%e cluster arrival=elected bytes=64\n");
-  EXPECT_TRUE(has(text, "  if (lane == 0) kiln::mbarrier_arrive(e + 1);\n"));
+  EXPECT_TRUE(has(text, "  if (kiln::elect()) kiln::mbarrier_arrive(e + 1);\n"));
   EXPECT_TRUE(has(text, "  kiln::mbarrier_arrive_cluster<2>(e);\n"));
   EXPECT_TRUE(has(text,
-                  "  if (thread == 0) {\n    kiln::mbarrier_expect(e, 64);\n"
+                  "  if (warp == 0 && kiln::elect()) {\n    kiln::mbarrier_expect(e, 64);\n"
                   "    kiln::mbarrier_arrive_cluster<2>(e);\n  }\n"));
 }
 

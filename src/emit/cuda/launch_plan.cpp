@@ -151,6 +151,8 @@ std::vector<LaunchPlan> plan_launches(const ir::Module& module, const Function& 
   for (const Function& each : module.functions) {
     for (const ir::OpId launch : ir::launches(each)) {
       LaunchPlan plan = plan_launch(each, launch);
+      plan.overlaps = module.arch != nullptr && module.arch->overlaps_launches;
+      plan.admits_next = plan.overlaps && 2 * plan.shared_bytes > module.arch->smem_per_sm;
       plan.kernel_name = kernel_names.claim(kernel_name(plan.kernel_name));
       if (&each == &function) plans.push_back(std::move(plan));
     }

@@ -80,6 +80,9 @@ class Marker {
         for (const VarId var : inner->vars) inner_vars_[var.index] = true;
       }
       if (const auto* loop = std::get_if<ir::For>(&op.data)) inner_vars_[loop->var.index] = true;
+      if (const auto* each = std::get_if<ir::Apply>(&op.data)) {
+        inner_vars_[each->row.index] = inner_vars_[each->col.index] = true;
+      }
       if (const auto* bind = std::get_if<ir::Bind>(&op.data)) {
         inner_vars_[bind->var.index] = true;
         binds_[bind->var.index] = id;

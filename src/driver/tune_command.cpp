@@ -1,0 +1,96 @@
+// `kiln tune`: the fastest defines of a file's kernel, or of the library's kernels for a suite.
+#include "driver/bench_suites.h"
+#include "driver/commands.h"
+#include "driver/tune_device.h"
+#include "driver/tune_file_device.h"
+
+namespace kiln::driver {
+
+namespace {
+
+std::string all_suites() {
+  return join(suite_names(), ", ", [](std::string_view name) { return std::string(name); });
+}
+
+// An option, and whether it was given.
+using Given = std::pair<const char*, bool>;
+
+Checked<void> refuse(std::span<const Given> options, const char* with, Diagnostics& diags) {
+  for (const auto& [name, given] : options) {
+    if (given) return diags.report<diag::BenchOptionUnused>({}, name, with).emit();
+  }
+  return {};
+}
+
+Checked<void> check_library_form(const TuneOptions& options, Diagnostics& diags) {
+  const Given of_files[] = {{"--arch", !options.program.arch.empty()},
+                            {"-D", !options.program.defines.empty()},
+                            {"--kernel", !options.kernel.empty()},
+                            {"--expect", !options.expect.empty()},
+                            {"--over", !options.over.empty()}};
+  if (auto fits = refuse(of_files, "the library's kernels", diags); !fits) return fits;
+  if (!options.output.empty()) return {};
+  return diags.report<diag::OptionForm>({}, "-o", "", "the table's file")
+      .help("as in -o kernels/tuned/sm_90a.json")
+      .emit();
+}
+
+Checked<void> check_file_form(const TuneOptions& options, Diagnostics& diags) {
+  const Given of_the_library[] = {{"--problem", !options.problems.empty()},
+                                  {"--only", !options.only.empty()},
+                                  {"--resume", options.resume},
+                                  {"-o", !options.output.empty()}};
+  if (auto fits = refuse(of_the_library, "a file", diags); !fits) return fits;
+  if (!options.over.empty()) return {};
+  return diags
+      .report<diag::OptionForm>({}, "--over", "", "NAME=FROM:TO, NAME=FROM:TO:STEP or NAME=A,B,C")
+      .help("it says which macros to vary")
+      .emit();
+}
+
+Exit tune_file_on_gpu(const TuneOptions& options, Console& console) {
+  Diagnostics diags;
+  if (check_file_form(options, diags)) return tune_file(options, open_tune_file_gpu, console);
+  show(console, diags, {});
+  return Exit::kUsage;
+}
+
+Exit tune_on_gpu(const TuneOptions& options, Console& console) {
+  Diagnostics diags;
+  if (!check_library_form(options, diags)) {
+    show(console, diags, {});
+    return Exit::kUsage;
+  }
+  const auto cases = tuned_cases(options, diags);
+  if (!cases) {
+    show(console, diags, {});
+    return Exit::kUsage;
+  }
+  const auto device = TuneGpu::open(options.seed);
+  if (!device) return environment_failed(console, device.error()).error;
+  return tune_library(options, *cases, **device, console);
+}
+
+}  // namespace
+
+Exit tune(const TuneOptions& options, Console& console) {
+  const std::string& file = options.program.file;
+  Diagnostics diags;
+  if (file.empty() && options.problems.empty()) {
+    diags
+        .report<diag::OptionForm>({}, "kiln tune", "",
+                                  "`kiln tune FILE.co`, `kiln tune SUITE` or `kiln tune --problem`")
+        .help("suites are {}", all_suites())
+        .emit();
+  } else if (file.find_first_of("./") != std::string::npos) {
+    return tune_file_on_gpu(options, console);
+  } else if (!file.empty() && !is_suite(file)) {
+    diags.report<diag::OptionChoice>({}, "kiln tune", file, all_suites()).emit();
+  } else {
+    return tune_on_gpu(options, console);
+  }
+  show(console, diags, {});
+  return Exit::kUsage;
+}
+
+}  // namespace kiln::driver

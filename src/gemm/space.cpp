@@ -1,0 +1,305 @@
+#include "gemm/space.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace kiln::gemm {
+
+namespace {
+
+// The space of one kernel. Each warpgroup multiplies 64 rows of one operand's tile by all rows of
+// the other's; WARPGROUPS, `wide`, PANELS, SPLITS, GROUP and STAGES are defines, of which a kernel
+// has those with values here.
+struct Space {
+  std::string_view kernel;
+  bool rows_of_b;                   // a warpgroup's 64 rows are B's, else A's
+  std::span<const int> warpgroups;  //
+  const char* wide;                 // the define of the other operand's rows; empty: they are fixed
+  std::span<const int> widths;      // those rows
+  int width_max_of_three;           // with three warpgroups, whose threads have fewer registers
+  std::span<const int> panels;      // of 128 bytes along K, in a stage
+  std::span<const int> splits;
+  std::span<const int> groups;  // rows of tiles whose operands stay in the second-level cache
+  std::span<const int> blocks;  // of one multiprocessor: rings so deep that so many fit
+  int result_parts;             // the tile of C passes through shared memory in so many parts
+  int row_bytes;                // of a stage, for each row of A, besides the operand
+};
+
+constexpr int kRows = 64;  // of a warpgroup
+constexpr int kPanel = 128;
+
+constexpr int kOne[] = {1};
+constexpr int kUpTo2[] = {1, 2};
+constexpr int kUpTo3[] = {1, 2, 3};
+constexpr int kTwoOrThree[] = {2, 3};
+constexpr int kWidths[] = {64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256};
+constexpr int kSkinnyWidths[] = {8, 16, 32, 64, 128, 256};
+constexpr int kScaledWidths[] = {128};
+constexpr int kSplits[] = {1, 2, 3, 4, 6, 8};
+constexpr int kGroups[] = {4, 8, 16};
+
+constexpr Space kSpaces[] = {
+    {.kernel = "gemm_sm90",
+     .rows_of_b = false,
+     .warpgroups = kUpTo3,
+     .wide = "TILE_N",
+     .widths = kWidths,
+     .width_max_of_three = 192,
+     .panels = {},
+     .splits = kOne,
+     .groups = kGroups,
+     .blocks = kOne,
+     .result_parts = 2,
+     .row_bytes = 0},
+    {.kernel = "gemm_skinny_sm90",
+     .rows_of_b = true,
+     .warpgroups = kUpTo2,
+     .wide = "TILE_M",
+     .widths = kSkinnyWidths,
+     .width_max_of_three = 0,
+     .panels = kUpTo2,
+     .splits = kSplits,
+     .groups = {},
+     .blocks = kUpTo3,
+     .result_parts = 1,
+     .row_bytes = 0},
+    {.kernel = "gemm_block_scaled_sm90",
+     .rows_of_b = false,
+     .warpgroups = kTwoOrThree,
+     .wide = "",
+     .widths = kScaledWidths,
+     .width_max_of_three = 128,
+     .panels = {},
+     .splits = kOne,
+     .groups = kGroups,
+     .blocks = kOne,
+     .result_parts = 1,
+     .row_bytes = 4},
+};
+
+constexpr int kStagesMin = 2;
+constexpr int kStagesMax = 12;
+constexpr int kBarrierBytes = 1024;  // and what alignment takes
+constexpr int kRegisters = 56;       // of a thread, besides its sums
+
+// In cycles of a multiprocessor, measured on an H200 or near enough to rank by.
+constexpr double kCacheBytes = 48;     // that come from the second-level cache in one
+constexpr double kSharedBytes = 128;   // that the tensor cores read from shared memory in one
+constexpr double kWaitCycles = 120;    // from a stage's last product to the warpgroup's next one
+constexpr double kLatency = 2000;      // of memory under load
+constexpr double kBlockCycles = 2500;  // a ring fills, a tile of C leaves
+constexpr double kAddCycles = 3000;    // a further launch
+constexpr double kMemoryShare = 0.85;  // of the memory's rate on paper
+// Of what the faster parts of a tile take, so much is not hidden behind the slowest one.
+constexpr double kUnhidden = 0.15;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+// --- what a multiprocessor holds
+
+int stage_bytes(const Space& space, const Variant& v) {
+  return (v.m + v.n) * v.k_bytes + v.m * space.row_bytes;
+}
+
+int result_bytes(const Space& space, const Problem& problem, const Variant& v) {
+  const int element = v.splits > 1 ? 4 : size_bytes(problem.c);
+  return v.m * v.n / space.result_parts * element;
+}
+
+// Stages that fit when `blocks` share a multiprocessor; no more than a tile has steps, since the
+// rest would stay empty.
+int stages_of(const Space& space, const Problem& problem, const Variant& v,
+              const target::Arch& arch) {
+  const int share = arch.smem_per_sm / v.blocks - arch.smem_reserved_per_block;
+  const int room =
+      std::min(share, arch.smem_per_block_max) - result_bytes(space, problem, v) - kBarrierBytes;
+  const std::int64_t steps =
+      ceil_div(ceil_div(problem.k * size_bytes(problem.a), v.k_bytes), v.splits);
+  const auto useful = static_cast<int>(std::clamp<std::int64_t>(steps, kStagesMin, kStagesMax));
+  return std::min(useful, std::max(0, room) / stage_bytes(space, v));
+}
+
+// By registers, so many blocks fit.
+bool registers_fit(const Space& space, const Variant& v, const target::Arch& arch) {
+  const int width = space.rows_of_b ? v.m : v.n;
+  const int registers = width / 2 + kRegisters;
+  const int threads = (v.warpgroups + 1) * 128;
+  return v.blocks == 1 || v.blocks * threads * registers <= arch.registers_per_sm;
+}
+
+// --- the model
+
+// Cycles of one stage's parts.
+struct Step {
+  double products;  // on the tensor cores
+  double alone;     // from wait to wait of one warpgroup that has them for itself
+  double loads;
+};
+
+Step step_of(const Problem& problem, const Variant& v, const target::Arch& arch) {
+  const double depth = number(v.k_bytes) / size_bytes(problem.a);
+  const double rate = number(arch.mma_macs_per_sm_cycle) * 2 / size_bytes(problem.a);
+  const int width = v.m * v.n / (kRows * v.warpgroups);
+  const double reads = number(v.warpgroups * (kRows + width)) * v.k_bytes / kSharedBytes;
+  const double products = std::max(v.m * v.n * depth / rate, reads);
+  const std::int64_t rows =
+      std::min<std::int64_t>(v.m, problem.m) + std::min<std::int64_t>(v.n, problem.n);
+  return {.products = products,
+          .alone = products / v.warpgroups + kWaitCycles,
+          .loads = number(rows * v.k_bytes) / kCacheBytes};
+}
+
+// Bytes that must pass from and to memory, whatever the tiles.
+double memory_bytes(const Problem& problem) {
+  const auto of = [](DType dtype, std::int64_t elements) {
+    return number(size_bytes(dtype) * elements);
+  };
+  return number(problem.batch) *
+         (of(problem.a, problem.m * problem.k) + of(problem.b, problem.n * problem.k) +
+          of(problem.c, problem.m * problem.n));
+}
+
+double modelled(const Problem& problem, const Variant& v, const target::Arch& arch,
+                int multiprocessors) {
+  const Step step = step_of(problem, v, arch);
+  const std::int64_t steps =
+      ceil_div(ceil_div(problem.k * size_bytes(problem.a), v.k_bytes), v.splits);
+  const std::int64_t tiles =
+      problem.batch * v.splits * ceil_div(problem.m, v.m) * ceil_div(problem.n, v.n);
+  const double most = number(ceil_div(tiles, multiprocessors));  // of one multiprocessor
+  const double rounds = number(ceil_div(ceil_div(tiles, multiprocessors), v.blocks));
+  // What its tiles take from the shared parts, and what each waits for its own.
+  const double latency = kLatency / v.stages;
+  const double busy = number(steps) * most * std::max(step.products, step.loads);
+  const double lone = number(steps) * rounds * std::max(step.alone, latency);
+  const double clock = arch.clock_ghz * 1e9;
+  const double at_work = std::min(1.0, number(tiles) / multiprocessors);
+  const double memory = memory_bytes(problem) /
+                        (arch.dram_gb_per_s * 1e9 * kMemoryShare * std::min(1.0, 1.15 * at_work)) *
+                        clock;
+  const double slowest = std::max({busy, lone, memory});
+  const double partial = v.splits > 1 ? 8.0 * number(v.splits * problem.m * problem.n) : 0;
+  const double adding =
+      v.splits > 1 ? kAddCycles + partial / (kCacheBytes * number(multiprocessors)) : 0;
+  const double cycles =
+      slowest + kUnhidden * (busy + lone + memory - slowest) + rounds * kBlockCycles + adding;
+  return cycles / clock;
+}
+
+// --- the cross product
+
+// Rows beyond twice the problem's are for nothing, unless that is the smallest tile.
+bool is_too_wide(std::span<const int> widths, int width, std::int64_t extent) {
+  return width != widths.front() && width >= 2 * extent;
+}
+
+void add_defines(const Space& space, Variant& v, int width, int panels, int group) {
+  const auto add = [&](bool has, const char* define, int value) {
+    if (has) v.defines.emplace_back(define, std::to_string(value));
+  };
+  add(group > 0, "GROUP", group);
+  add(!space.panels.empty(), "PANELS", panels);
+  add(v.splits > 1, "SPLITS", v.splits);
+  add(true, "STAGES", v.stages);
+  add(*space.wide != '\0', space.wide, width);
+  add(true, "WARPGROUPS", v.warpgroups);
+  std::ranges::sort(v.defines);
+}
+
+// Everything that goes through one space for one problem.
+struct Walk {
+  const Space& space;
+  const KernelRow& row;
+  const Problem& problem;
+  const target::Arch& arch;
+  int multiprocessors;
+  std::vector<Variant>& out;
+
+  void shapes();
+  void shape(int warpgroups, int width);
+  void rings(Variant v, int width, int panels);
+  void groups(const Variant& v, int width, int panels);
+};
+
+void Walk::shapes() {
+  const std::int64_t extent = space.rows_of_b ? problem.m : problem.n;
+  for (const int warpgroups : space.warpgroups) {
+    for (const int width : space.widths) {
+      if (warpgroups == 3 && width > space.width_max_of_three) continue;
+      if (!is_too_wide(space.widths, width, extent)) shape(warpgroups, width);
+    }
+  }
+}
+
+void Walk::shape(int warpgroups, int width) {
+  const int rows = kRows * warpgroups;
+  Variant v{.row = &row,
+            .m = space.rows_of_b ? width : rows,
+            .n = space.rows_of_b ? rows : width,
+            .warpgroups = warpgroups};
+  for (const int panels : space.panels.empty() ? std::span<const int>(kOne) : space.panels) {
+    v.k_bytes = kPanel * panels;
+    for (const int splits : space.splits) {
+      v.splits = splits;
+      const Tiling tiling{.m = v.m, .n = v.n, .k_bytes = v.k_bytes};
+      if (!lacks(row, splits, problem, arch).empty()) continue;
+      if (splits_evenly(problem, tiling, splits)) rings(v, width, panels);
+    }
+  }
+}
+
+// Rings of one depth come once: with the most blocks that such a ring lets onto a multiprocessor.
+void Walk::rings(Variant v, int width, int panels) {
+  int last = 0;
+  for (auto blocks = space.blocks.rbegin(); blocks != space.blocks.rend(); ++blocks) {
+    v.blocks = *blocks;
+    v.stages = stages_of(space, problem, v, arch);
+    if (v.stages < kStagesMin || v.stages == last || !registers_fit(space, v, arch)) continue;
+    last = v.stages;
+    groups(v, width, panels);
+  }
+}
+
+// Tiles of few rows are taken in the same order by every group that holds them all.
+void Walk::groups(const Variant& v, int width, int panels) {
+  const std::int64_t rows = ceil_div(problem.m, v.m);
+  const auto add = [&](int group) {
+    Variant one = v;
+    add_defines(space, one, width, panels, group);
+    one.seconds = modelled(problem, one, arch, multiprocessors);
+    out.push_back(std::move(one));
+  };
+  if (space.groups.empty()) return add(0);
+  for (const int group : space.groups) {
+    add(group);
+    if (group >= rows) return;
+  }
+}
+
+}  // namespace
+
+std::vector<Variant> variants(const Problem& problem, const target::Arch& arch,
+                              int multiprocessors) {
+  std::vector<Variant> out;
+  for (const Space& space : kSpaces) {
+    const KernelRow* row = kernel_row(space.kernel);
+    KILN_CHECK(row != nullptr, "a space for `{}`, which is no kernel", space.kernel);
+    if (!lacks(*row, 1, problem, arch).empty()) continue;
+    Walk{space, *row, problem, arch, multiprocessors, out}.shapes();
+  }
+  std::ranges::stable_sort(out, {}, &Variant::seconds);
+  return out;
+}
+
+Choice choice_of(const Variant& variant, const Problem& problem, int multiprocessors) {
+  Choice out{.kernel = std::string(variant.row->name), .defines = variant.defines};
+  for (auto& define : problem_defines(*variant.row, problem, multiprocessors)) {
+    out.defines.push_back(std::move(define));
+  }
+  std::ranges::sort(out.defines);
+  return out;
+}
+
+}  // namespace kiln::gemm
