@@ -315,8 +315,8 @@ void stores_fit(const Module&, const Function& f, Mistakes& mistakes) {
     const std::size_t column_side = store.transposed ? 0 : 1;
     const auto columns =
         view->shape.size() == 2 ? view->shape[column_side].constant() : std::nullopt;
-    const bool is_part = columns && store.first_column >= 0 &&
-                         store.first_column + *columns <= frag->cols;
+    const bool is_part =
+        columns && store.first_column >= 0 && store.first_column + *columns <= frag->cols;
     if (is_part && view->shape[1 - column_side].is(frag->rows)) return;
     complain(mistakes, f, id, "{}x{} from column {} into {}", frag->rows, frag->cols,
              store.first_column, shape_of(f, *view));

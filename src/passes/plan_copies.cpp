@@ -285,9 +285,8 @@ InView registers_of(const ir::Function& function, const ir::Load& load) {
 InView registers_of(const ir::Function& function, const ir::Store& store) {
   const ir::FragType& type = function.frag_type(store.frag);
   const auto* alloc = function.def_as<ir::Alloc>(store.frag);
-  const target::Fragment whole =
-      target::fragment_layout(*alloc->atom, target::Operand::kC, static_cast<int>(type.rows),
-                              static_cast<int>(type.cols));
+  const target::Fragment whole = target::fragment_layout(
+      *alloc->atom, target::Operand::kC, static_cast<int>(type.rows), static_cast<int>(type.cols));
   const auto part = target::columns_of(whole, static_cast<int>(store.first_column),
                                        static_cast<int>(ir::stored_columns(function, store)));
   KILN_CHECK(part.has_value(), "columns from {} of `{}` are no run of registers",

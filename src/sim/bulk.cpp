@@ -137,8 +137,8 @@ void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& 
 }
 
 // Between multiples of 16 bytes of a row no box begins, and none that is stored begins before the
-// first element of a dimension: there the hardware stops with "illegal instruction". Reported and moved all the same, so
-// that nobody waits in vain.
+// first element of a dimension: there the hardware stops with "illegal instruction". Reported and
+// moved all the same, so that nobody waits in vain.
 void check_first_byte(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& plan,
                       const BulkBox& box) {
   const Buffer& global = *plan.global.buffer;

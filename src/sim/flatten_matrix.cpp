@@ -46,8 +46,8 @@ void Flattener::plain_places(TilePlan& plan, const target::Fragment& map, bool s
 target::FragmentColumns Flattener::stored_part(const ir::Store& data) const {
   const FragmentPlan& fragment = program_.fragments[fragment_of_[data.frag.index]];
   const auto columns = static_cast<int>(ir::stored_columns(function_, data));
-  const auto part = target::columns_of(registers(fragment, false),
-                                       static_cast<int>(data.first_column), columns);
+  const auto part =
+      target::columns_of(registers(fragment, false), static_cast<int>(data.first_column), columns);
   KILN_CHECK(part.has_value(), "{} columns from {} are no run of registers", columns,
              data.first_column);
   return *part;

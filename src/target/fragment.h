@@ -45,8 +45,8 @@ struct Owner {
 [[nodiscard]] Fragment fragment_layout(const Mma& mma, Operand operand, int tile_rows,
                                        int tile_cols);
 
-// Columns first .. first + cols - 1 of a fragment, counted from 0 again, and which of the fragment's
-// values is their first. Nothing when they are not consecutive values of every lane.
+// Columns first .. first + cols - 1 of a fragment, counted from 0 again, and which of the
+// fragment's values is their first. Nothing when they are not consecutive values of every lane.
 struct FragmentColumns {
   Fragment fragment;
   int first_value = 0;
