@@ -154,7 +154,8 @@ std::vector<std::string> reasons(const std::vector<FileCandidate>& candidates) {
 }
 
 Stage<void> report_nothing_left(FileTuning& tuning) {
-  auto report = tuning.diags.report<diag::TuneNothingLeft>({}, tuning.candidates.size(),
+  // The file's own values are none of those that were asked for.
+  auto report = tuning.diags.report<diag::TuneNothingLeft>({}, tuning.candidates.size() - 1,
                                                            tuning.options.program.file);
   for (const std::string& reason : reasons(tuning.candidates)) {
     static_cast<void>(std::move(report).note("{}", reason));  // gives back the report itself
