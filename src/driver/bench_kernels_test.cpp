@@ -312,8 +312,8 @@ TEST(BenchKernels, MetadataAreLegalAndExpandedAsTheLibraryDoes) {
 TEST(BenchKernels, CompileForEveryArchitecture) {
   if (!runtime::find_nvrtc()) GTEST_SKIP() << "not tested: no NVRTC on this machine";
   for (const char* arch : {"sm_80", "sm_90a"}) {
-    const auto cubin =
-        runtime::compile(bench_kernels_text(), *target::find_arch(arch), "bench_kernels.cu");
+    const auto cubin = runtime::compile(runtime::compile_request(
+        bench_kernels_text(), *target::find_arch(arch), "bench_kernels.cu"));
     ASSERT_TRUE(cubin.has_value()) << cubin.error().text();
     EXPECT_EQ(cubin->log, "");
   }

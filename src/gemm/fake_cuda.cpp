@@ -32,6 +32,7 @@ FAKE cuDriverGetVersion(int* version) { return *version = 13000, 0; }
 FAKE cuDeviceGetCount(int* count) { return *count = 1, 0; }
 FAKE cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 0 ? 0 : 101; }
 FAKE cuDeviceGetName(char* name, int, int) { return std::strcpy(name, "a GPU of paper"), 0; }
+FAKE cuDeviceGetPCIBusId(char* text, int, int) { return std::strcpy(text, "0000:00:00.0"), 0; }
 FAKE cuDeviceGetAttribute(int* value, int which, int) {
   constexpr int kMultiprocessors = 16;
   constexpr int kMajor = 75;
