@@ -55,9 +55,9 @@ struct BenchRow {
   std::map<std::string, std::string> defines = {};  // the choice that was made for the problem
   double compile_seconds = 0;
   std::optional<double> warm_load_seconds = {};  // from the cache
-  std::optional<double> worst = {};       // the largest error over its bound
-  std::optional<double> sm_mhz = {};      // median of the clock while it was measured
-  std::optional<double> power_watt = {};  // likewise
+  std::optional<double> worst = {};              // the largest error over its bound
+  std::optional<double> sm_mhz = {};             // median of the clock while it was measured
+  std::optional<double> power_watt = {};         // likewise
   BenchMachine machine = {};
 
   friend bool operator==(const BenchRow&, const BenchRow&) = default;

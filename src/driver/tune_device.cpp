@@ -166,9 +166,8 @@ Result<std::unique_ptr<TuneField>> TuneGpu::open(const SuiteCase& problem,
   auto sets = SuiteSets::make(gpu_, *device_, problem, seed_);  // the GPU fills them meanwhile
   if (!sets) return Unexpected{sets.error()};
   std::vector<Entrant> entrants(candidates.size());
-  for_each_index(candidates.size(), [&](std::size_t i) {
-    entrants[i] = prepare(gpu_, wanted, candidates[i].choice);
-  });
+  for_each_index(candidates.size(),
+                 [&](std::size_t i) { entrants[i] = prepare(gpu_, wanted, candidates[i].choice); });
   auto field = std::make_unique<GpuField>(gpu_, *device_, std::move(*sets), std::move(entrants));
   if (auto ready = field->prepare_operands(); !ready) return Unexpected{ready.error()};
   return std::unique_ptr<TuneField>(std::move(field));

@@ -50,15 +50,9 @@ constexpr EnumName<Arrival> kArrivalNames[] = {
 static_assert(in_order(kArrivalNames));
 
 constexpr EnumName<UnaryKind> kUnaryKindNames[] = {
-    {UnaryKind::kNegate, "negate"},
-    {UnaryKind::kNot, "not"},
-    {UnaryKind::kBitNot, "bit_not"},
-    {UnaryKind::kExp, "exp"},
-    {UnaryKind::kLog, "log"},
-    {UnaryKind::kTanh, "tanh"},
-    {UnaryKind::kErf, "erf"},
-    {UnaryKind::kSqrt, "sqrt"},
-    {UnaryKind::kRsqrt, "rsqrt"},
+    {UnaryKind::kNegate, "negate"}, {UnaryKind::kNot, "not"},   {UnaryKind::kBitNot, "bit_not"},
+    {UnaryKind::kExp, "exp"},       {UnaryKind::kLog, "log"},   {UnaryKind::kTanh, "tanh"},
+    {UnaryKind::kErf, "erf"},       {UnaryKind::kSqrt, "sqrt"}, {UnaryKind::kRsqrt, "rsqrt"},
 };
 static_assert(in_order(kUnaryKindNames));
 

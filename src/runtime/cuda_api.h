@@ -104,9 +104,9 @@ struct LaunchConfig {
 
 // Those that drivers before version 12 lack: null there.
 #define KILN_CUDA_NEWER_FUNCTIONS(KILN_CUDA)                                                       \
-  KILN_CUDA(launch_configured, "cuLaunchKernelEx",                                                 \
-            (const LaunchConfig* config, FunctionHandle function, void** parameters,               \
-             void** extra))                                                                        \
+  KILN_CUDA(                                                                                       \
+      launch_configured, "cuLaunchKernelEx",                                                       \
+      (const LaunchConfig* config, FunctionHandle function, void** parameters, void** extra))      \
   KILN_CUDA(tensor_map_encode, "cuTensorMapEncodeTiled",                                           \
             (TensorMap * map, int type, unsigned rank, DevicePtr address,                          \
              const std::uint64_t* extents, const std::uint64_t* pitches, const std::uint32_t* box, \

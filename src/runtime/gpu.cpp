@@ -117,8 +117,7 @@ Result<void> DeviceModule::launch(const Launch& launch, std::span<void* const> p
                                     .stream = stream,
                                     .attributes = &overlap,
                                     .attribute_count = 1};
-    const cuda::Status status =
-        api.launch_configured(&config, launch.function, addresses, nullptr);
+    const cuda::Status status = api.launch_configured(&config, launch.function, addresses, nullptr);
     if (status == cuda::kSuccess) return {};
     return api.check(status, "cannot launch the kernel", launch.kernel);
   }

@@ -83,7 +83,7 @@ struct Launch {
   unsigned grid[3] = {1, 1, 1};
   unsigned threads = 1;
   unsigned shared_bytes = 0;
-  bool overlaps = false;  // may begin before earlier kernels have ended: it waits by itself
+  bool overlaps = false;          // may begin before earlier kernels have ended: it waits by itself
   std::vector<void*> parameters;  // addresses of the values
 };
 

@@ -212,5 +212,4 @@ Result<void> HostProgram::run_op(OpId id, const Data&) {
             format("`{}` outside of a kernel", ir::mnemonic(function_.ops[id].kind()))}};
 }
 
-}  // namespace kiln::runtime#include "ir/functions.h"
-
+}  // namespace kiln::runtime

@@ -27,10 +27,11 @@ class Function {
       ast::Builtin builtin;
       ir::UnaryKind kind;
     };
-    constexpr Row kRows[] = {
-        {ast::Builtin::kExp, ir::UnaryKind::kExp},    {ast::Builtin::kLog, ir::UnaryKind::kLog},
-        {ast::Builtin::kTanh, ir::UnaryKind::kTanh},  {ast::Builtin::kSqrt, ir::UnaryKind::kSqrt},
-        {ast::Builtin::kRsqrt, ir::UnaryKind::kRsqrt}};
+    constexpr Row kRows[] = {{ast::Builtin::kExp, ir::UnaryKind::kExp},
+                             {ast::Builtin::kLog, ir::UnaryKind::kLog},
+                             {ast::Builtin::kTanh, ir::UnaryKind::kTanh},
+                             {ast::Builtin::kSqrt, ir::UnaryKind::kSqrt},
+                             {ast::Builtin::kRsqrt, ir::UnaryKind::kRsqrt}};
     for (const Row& row : kRows) {
       if (row.builtin == builtin) return of(row.kind, x);
     }
@@ -76,9 +77,8 @@ std::optional<Operand> call_function(Sema& sema, const ast::CallExpr& call, Span
   Operand error;
   error.span = span;
   if (operand.is_error()) return error;
-  const bool is_float_value =
-      operand.kind == Operand::Kind::kFloat ||
-      (operand.kind == Operand::Kind::kScalar && is_float(operand.dtype));
+  const bool is_float_value = operand.kind == Operand::Kind::kFloat ||
+                              (operand.kind == Operand::Kind::kScalar && is_float(operand.dtype));
   if (!is_float_value) {
     if (before != sema.function.ops.size() || operand.is_number()) {
       refuse(sema, span, format("`{}` of {}", call.name.text, describe(operand, sema.function)));

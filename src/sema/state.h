@@ -174,7 +174,7 @@ struct Sema {
   std::map<std::string, int> names_used;
   std::vector<OpenLoop> loops = {};  // innermost last
   std::optional<OpenApply> apply = {};
-  ir::OpId yielding = {};            // the launch that `yielded` is about
+  ir::OpId yielding = {};  // the launch that `yielded` is about
   Leaving yielded = {};
   std::optional<ir::ViewType> declared_result;
   bool returns_nothing = false;  // declared `void`

@@ -122,7 +122,7 @@ class Flattener {
   std::vector<std::uint32_t> units_;        // threads of the enclosing units, innermost last
   Participants region_;                     // the innermost `inthreads` region's, or the block's
   std::vector<std::uint32_t> event_of_;     // by ValueId
-  std::uint32_t applied_value_ = 0;  // the register that an apply is at
+  std::uint32_t applied_value_ = 0;         // the register that an apply is at
   ir::OpId current_;
   // The bodies around the current operation: instructions that go to a body's end.
   struct Body {

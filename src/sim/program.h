@@ -51,7 +51,7 @@ enum class Code : std::uint8_t {
   kRegisters,
   kStore,
   kScale,
-  kPlace,    // in an apply: which element comes next
+  kPlace,     // in an apply: which element comes next
   kRegister,  // its value, read or set
   kAssert,
   kEnter,  // an inner parallel level

@@ -237,9 +237,7 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
       execute_scale(machine, warp, program.scales[at.plan]);
       return After::kTouchedMemory;
     case Code::kPlace: execute_place(warp, program.places[at.plan]); break;
-    case Code::kRegister:
-      execute_register(machine, warp, program.registers[at.plan]);
-      break;
+    case Code::kRegister: execute_register(machine, warp, program.registers[at.plan]); break;
     case Code::kStore:
       execute_store(machine, warp, program.tiles[at.plan]);
       return After::kTouchedMemory;

@@ -44,7 +44,7 @@ struct Arch {
   bool has_warpgroup;  // `group-4`: four warps that cooperate in one instruction
   bool has_cluster;
   bool has_tma;
-  bool has_mbarrier_tx;  // barriers that count bytes
+  bool has_mbarrier_tx;    // barriers that count bytes
   bool overlaps_launches;  // a kernel may begin before the one in front of it has ended
 
   // The reference part.

@@ -58,9 +58,9 @@ constexpr bool in_order() {
 static_assert(in_order());
 
 // By UnaryKind: signs, then functions of math.cuh.
-constexpr std::array<const char*, 9> kUnarySigns = {
-    "-",          "!",         "~",          "kiln::exp",  "kiln::log",
-    "kiln::tanh", "kiln::erf", "kiln::sqrt", "kiln::rsqrt"};
+constexpr std::array<const char*, 9> kUnarySigns = {"-",         "!",          "~",
+                                                    "kiln::exp", "kiln::log",  "kiln::tanh",
+                                                    "kiln::erf", "kiln::sqrt", "kiln::rsqrt"};
 static_assert(static_cast<std::size_t>(UnaryKind::kRsqrt) + 1 == kUnarySigns.size());
 
 Binding tighter(Binding binding) { return static_cast<Binding>(static_cast<int>(binding) + 1); }
