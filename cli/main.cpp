@@ -173,9 +173,8 @@ void add_bench(Cli& cli) {
            "of a file: one problem, M=4096,N=4096,K=4096; of a suite: the problems to keep");
   command->add_option("--only", bench.only,
                       "of a suite or random: keep the problems whose line has this");
-  command->add_option("--count", bench.count, "of random: how many problems")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
+  command->add_option("--count", bench.count, "of random: how many problems (default: 10000)")
+      ->check(CLI::Range(1, 1000000));
   command->add_option("--expect", bench.expect, "of a file: what it computes, as an einsum");
   command->add_option("--seed", bench.seed, "of the inputs")->capture_default_str();
   command->add_option("--repeats", bench.repeats, "batches of each")
@@ -189,6 +188,7 @@ void add_bench(Cli& cli) {
   command->add_option("-o", bench.output, "of --plot: write to this file");
   command->footer(
       "examples: kiln bench dense --json results.jsonl\n"
+      "          kiln bench random --count 1000\n"
       "          kiln bench --plot results.jsonl -o results.svg\n"
       "          kiln bench matmul.co --shape M=4096,N=4096,K=4096 --shape M=64,N=7168,K=2048 \\\n"
       "              --expect 'output[m,n] = lhs[m,k] * rhs[n,k]' --json results.jsonl");

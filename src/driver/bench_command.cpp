@@ -31,7 +31,12 @@ Checked<void> check_form(const BenchOptions& options, Diagnostics& diags) {
   if (!options.output.empty()) {
     return diags.report<diag::BenchOptionUnused>({}, "-o", "a measurement").emit();
   }
-  if (is_suite(file) || is_random(options)) return {};
+  if (is_random(options)) return {};
+  if (options.count != 0) {
+    const char* what = is_suite(file) ? "a suite" : "a file";
+    return diags.report<diag::BenchOptionUnused>({}, "--count", what).emit();
+  }
+  if (is_suite(file)) return {};
   if (file.find_first_of("./") == std::string::npos) {
     return diags.report<diag::OptionChoice>({}, "kiln bench", file, all_suites()).emit();
   }

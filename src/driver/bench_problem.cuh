@@ -89,17 +89,14 @@ KILN_BENCH_CODE bool is_element(const Matrices& all, Index place) {
          inside % all.row_step < all.columns;
 }
 
-// The bytes of a stretch of memory but for the elements in it: each must hold `poison` still. The
-// first that does not is counted from the begin of the elements, which are `before` bytes in.
-KILN_BENCH_KERNEL kiln_untouched(const unsigned char* memory, Index bytes, Index before,
-                                 Matrices elements, unsigned poison, Report* report) {
+// Bytes around and between the elements: each must hold the poison still.
+KILN_BENCH_KERNEL kiln_untouched(Surroundings all, Matrices elements, Report* report) {
   Found found;
-  for (Index i = thread_index(); i < bytes; i += thread_count()) {
-    const Index at = i - before;
-    const int size = elements.format.bytes;
-    if (at >= 0 && is_element(elements, at / size)) continue;
+  for (Index i = thread_index(); i < all.bytes; i += thread_count()) {
+    const Index at = i - all.before;
+    if (at >= 0 && is_element(elements, at / elements.format.bytes)) continue;
     ++found.elements;
-    if (memory[i] == poison) continue;
+    if (all.memory[i] == all.poison) continue;
     ++found.outside;
     if (static_cast<Word>(i) < found.first) found.first = static_cast<Word>(i);
   }

@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 using gemm::LoadedKernel;
 using gemm::Plan;
 
+constexpr int kUsualCount = 10000;
 constexpr std::uint64_t kDrawsForEach = 50;  // at most, before a run ends with fewer problems
 constexpr std::size_t kShownFailures = 20;
 constexpr std::size_t kShownRefusals = 12;
@@ -51,6 +52,7 @@ struct RandomBench {
   const BenchOptions& options;
   Console& console;
   runtime::Gpu& gpu;
+  int count = kUsualCount;                           // of problems that are wanted
   std::map<std::string, SharedKernel> kernels = {};  // by text(choice); they stay in place
   std::map<std::string, std::int64_t> refusals = {};
   std::map<std::string, std::int64_t> by_types = {};
@@ -189,7 +191,7 @@ void prepare_all(RandomBench& bench, std::vector<Ready>& some) {
 
 // As many problems as are wanted, each with a plan, in the order in which they were drawn.
 std::vector<Ready> draw_all(RandomBench& bench) {
-  const auto count = static_cast<std::size_t>(bench.options.count);
+  const auto count = static_cast<std::size_t>(bench.count);
   const std::uint64_t draws_max = kDrawsForEach * count;
   std::vector<Ready> out;
   while (out.size() < count && bench.drawn < draws_max) {
@@ -357,12 +359,12 @@ Exit bench_random(const BenchOptions& options, Console& console) {
   auto device = RandomDevice::open(*gpu);
   if (!device) return environment_failed(console, device.error()).error;
   RandomBench bench{.options = options, .console = console, .gpu = *gpu};
+  if (options.count != 0) bench.count = options.count;
   std::vector<Ready> all = wanted_problems(bench);
   if (all.empty()) return nothing_left(bench);
   const auto done = check_all(bench, *device, all);
   summarise(bench, seconds_since(start));
-  const bool fewer = parse_problem(options.only) == std::nullopt && options.only.empty() &&
-                     bench.checked < options.count;
+  const bool fewer = options.only.empty() && bench.checked < bench.count;
   if (!done || bench.outside > 0 || fewer) return Exit::kWrong;
   return Exit::kFine;
 }

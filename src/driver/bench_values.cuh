@@ -111,6 +111,15 @@ struct Matrices {
   Index matrix_step;
 };
 
+// Memory with an operand's elements in it, the first of them `before` bytes in. All else holds this
+// byte.
+struct Surroundings {
+  const unsigned char* memory;
+  Index bytes;
+  Index before;
+  unsigned poison;
+};
+
 // What elements get: normal values (of integers, all of them); small integers, with
 // integer_density; scale factors, from 1/2 to 2 or one of these.
 enum class Filling { kNormal, kIntegers, kScales, kExactScales };

@@ -89,7 +89,7 @@ struct BenchOptions {
       {};                 // of a file: each is one problem; of a suite: which to keep
   std::string only = {};  // of a suite: text that a problem's line must have
   std::string expect = {};
-  int count = 10000;  // of `random`: problems
+  int count = 0;  // of `random`: problems; 0: as many as it usually has
   std::uint64_t seed = 0;
   int repeats = 9;
   double batch_seconds = 0.02;

@@ -120,10 +120,12 @@ Result<void> RandomDevice::clear_reports() {
 
 Result<void> RandomDevice::check_untouched(std::size_t report, const Operand& operand) {
   if (operand.bytes == 0) return {};
-  const auto bytes = static_cast<bench::Index>(operand.bytes);
-  return start(Kernel::kUntouched, bytes, operand.memory->address(), bytes,
-               static_cast<bench::Index>(operand.before), operand.elements,
-               static_cast<unsigned>(operand.poison), report_at(report));
+  const std::uintptr_t memory = operand.memory->address();
+  const bench::Surroundings all = {.memory = std::bit_cast<const unsigned char*>(memory),
+                                   .bytes = static_cast<bench::Index>(operand.bytes),
+                                   .before = static_cast<bench::Index>(operand.before),
+                                   .poison = operand.poison};
+  return start(Kernel::kUntouched, all.bytes, all, operand.elements, report_at(report));
 }
 
 Result<void> RandomDevice::check_same(std::size_t report, const bench::Matrices& one,

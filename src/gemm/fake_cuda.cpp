@@ -3,15 +3,18 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
 
 #define FAKE extern "C" __attribute__((visibility("default"))) int
 
 // The driver's own long lists.
-#define LAUNCH_PARAMETERS                                                                     \
-  (void*, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, \
-   void* stream, void** parameters, void**)
-#define MAP_PARAMETERS                                                         \
-  (void* map, int, unsigned, unsigned long long address, const std::uint64_t*, \
+#define LAUNCH_PARAMETERS                                                                    \
+  (void* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, \
+   unsigned, void* stream, void** parameters, void**)
+#define MAP_PARAMETERS                                                                      \
+  (void* map, int, unsigned rank, unsigned long long address, const std::uint64_t* extents, \
    const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int, int, int)
 
 namespace {
@@ -20,6 +23,10 @@ FakeCuda state;
 int primary_context;
 thread_local void* current;
 thread_local void* below;  // what was current before a push
+
+// Names of kernels: their functions point to them.
+std::mutex names_mutex;
+std::set<std::string> names;
 
 constexpr int kInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
 
@@ -66,20 +73,31 @@ FAKE cuMemAlloc_v2(unsigned long long* pointer, std::size_t bytes) {
 FAKE cuMemFree_v2(unsigned long long pointer) {
   return std::free(reinterpret_cast<void*>(pointer)), 0;
 }
-FAKE cuMemcpyHtoD_v2(unsigned long long, const void*, std::size_t) { return 0; }
-FAKE cuMemcpyDtoH_v2(void*, unsigned long long, std::size_t) { return 0; }
-FAKE cuMemsetD8_v2(unsigned long long, unsigned char, std::size_t) { return 0; }
+FAKE cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t bytes) {
+  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0;
+}
+FAKE cuMemcpyDtoH_v2(void* to, unsigned long long from, std::size_t bytes) {
+  return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), 0;
+}
+FAKE cuMemsetD8_v2(unsigned long long to, unsigned char byte, std::size_t bytes) {
+  return std::memset(reinterpret_cast<void*>(to), byte, bytes), 0;
+}
 FAKE cuModuleLoadData(void** module, const void*) {
   ++state.modules;
   return *module = &state, current == nullptr ? kInvalidContext : 0;
 }
 FAKE cuModuleUnload(void*) { return 0; }
-FAKE cuModuleGetFunction(void** function, void*, const char*) { return *function = &state, 0; }
+FAKE cuModuleGetFunction(void** function, void*, const char* name) {
+  const std::lock_guard lock(names_mutex);
+  return *function = const_cast<char*>(names.insert(name).first->c_str()), 0;
+}
 FAKE cuFuncSetAttribute(void*, int, int) { return 0; }
 FAKE cuLaunchKernel LAUNCH_PARAMETERS {
   if (current == nullptr) return kInvalidContext;
   ++state.launches;
-  if (auto* show = state.on_launch.load()) show({{x, y, z}, threads, stream, parameters});
+  if (auto* show = state.on_launch.load()) {
+    show({static_cast<const char*>(function), {x, y, z}, threads, stream, parameters});
+  }
   return state.launch_status;
 }
 FAKE cuEventCreate(void** event, unsigned) { return *event = &state, 0; }
@@ -91,7 +109,8 @@ FAKE cuGetErrorName(int, const char** name) { return *name = "CUDA_ERROR_OF_PAPE
 FAKE cuGetErrorString(int, const char** text) { return *text = "as the test asked", 0; }
 FAKE cuTensorMapEncodeTiled MAP_PARAMETERS {
   ++state.maps;
-  return std::memcpy(map, &address, sizeof address), 0;
+  const std::uint64_t seen[] = {address, extents[0], rank > 1 ? extents[1] : 1};
+  return std::memcpy(map, seen, sizeof seen), 0;
 }
 // The compiler looks for a debugger through it.
 FAKE cuGetExportTable(const void** table, const void*) {

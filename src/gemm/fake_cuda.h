@@ -1,10 +1,12 @@
 // A CUDA driver for tests that computes nothing: it answers like one H200, counts what it is asked
-// for and shows each launch. Built as libcuda.so.1, beside the test that opens it.
+// for and shows each launch. Its memory is the host's, so a test may compute instead. Built as
+// libcuda.so.1, beside the test that opens it.
 #pragma once
 
 #include <atomic>
 
 struct FakeLaunch {
+  const char* kernel;  // its name
   unsigned grid[3];
   unsigned threads;
   void* stream;
@@ -15,7 +17,7 @@ struct FakeCuda {
   std::atomic<int> allocations;
   std::atomic<int> synchronisations;
   std::atomic<int> modules;  // loaded
-  std::atomic<int> maps;     // encoded; the first 8 bytes of a map are its address
+  std::atomic<int> maps;     // encoded; 8 bytes each: a map's address and its first two extents
   std::atomic<int> launches;
   std::atomic<int> pushes;         // of contexts
   std::atomic<int> contexts_held;  // by threads that pushed one
