@@ -164,14 +164,18 @@ void add_bench(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand(
       "bench", "measure a kernel on the GPU, beside the vendor's library in the same process");
   command->add_option("SUITE|FILE", bench.program.file,
-                      "dense, llm, small, fp8, sparse or ragged; or a .co file");
+                      "dense, llm, small, fp8, sparse or ragged; random; or a .co file");
   command->add_option("--arch", bench.program.arch, "of a file: sm_80, sm_86, sm_89 or sm_90a");
   repeated(command, "-D", bench.program.defines, "of a file: define a macro")
       ->type_name("NAME=VALUE");
   command->add_option("--kernel", bench.kernel, "of a file: which kernel, when it has several");
   repeated(command, "--shape", bench.shapes,
            "of a file: one problem, M=4096,N=4096,K=4096; of a suite: the problems to keep");
-  command->add_option("--only", bench.only, "of a suite: keep the problems whose line has this");
+  command->add_option("--only", bench.only,
+                      "of a suite or random: keep the problems whose line has this");
+  command->add_option("--count", bench.count, "of random: how many problems")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
   command->add_option("--expect", bench.expect, "of a file: what it computes, as an einsum");
   command->add_option("--seed", bench.seed, "of the inputs")->capture_default_str();
   command->add_option("--repeats", bench.repeats, "batches of each")

@@ -1,6 +1,7 @@
-// `kiln bench`: a suite, the kernel of a file, or a plot of what was measured.
+// `kiln bench`: a suite, random problems, the kernel of a file, or a plot of what was measured.
 #include "driver/bench_file.h"
 #include "driver/bench_plot.h"
+#include "driver/bench_random.h"
 #include "driver/bench_suite.h"
 #include "driver/commands.h"
 
@@ -9,7 +10,8 @@ namespace kiln::driver {
 namespace {
 
 std::string all_suites() {
-  return join(suite_names(), ", ", [](std::string_view name) { return std::string(name); });
+  return join(suite_names(), ", ", [](std::string_view name) { return std::string(name); }) +
+         ", random";
 }
 
 // What is wrong before it is known what the command line's first word is.
@@ -29,7 +31,7 @@ Checked<void> check_form(const BenchOptions& options, Diagnostics& diags) {
   if (!options.output.empty()) {
     return diags.report<diag::BenchOptionUnused>({}, "-o", "a measurement").emit();
   }
-  if (is_suite(file)) return {};
+  if (is_suite(file) || is_random(options)) return {};
   if (file.find_first_of("./") == std::string::npos) {
     return diags.report<diag::OptionChoice>({}, "kiln bench", file, all_suites()).emit();
   }
@@ -46,6 +48,7 @@ Exit bench(const BenchOptions& options, Console& console) {
     return Exit::kUsage;
   }
   if (!options.plot.empty()) return bench_plot(options, console);
+  if (is_random(options)) return bench_random(options, console);
   if (is_suite(options.program.file)) return bench_suite(options, console);
   return bench_file(options, console);
 }

@@ -58,6 +58,13 @@ KILN_BENCH_CODE float decoded(unsigned bits, const Format& format) {
   return magnitude == bits ? value : -value;
 }
 
+// The same with integers and with bits that do not count.
+KILN_BENCH_CODE double value_of(unsigned bits, const Format& format) {
+  if (format.up != 0) return decoded(bits & ~format.ignored, format);
+  const int unused = 32 - 8 * format.bytes;
+  return static_cast<int>(bits << unused) >> unused;
+}
+
 // Rounded to the nearest; ties away from 0. Values below the type's normal range may be rounded
 // twice, which is good enough for made up data.
 KILN_BENCH_CODE unsigned encoded(float value, const Format& format) {
@@ -153,7 +160,7 @@ KILN_BENCH_KERNEL kiln_pack_words(const unsigned char* metadata, unsigned* packe
 
 KILN_BENCH_CODE double element(const Factor& factor, Index outer, Index k) {
   const Index at = outer * factor.outer_step + k * factor.k_step;
-  const double value = decoded(load_bits(factor.data, at, factor.format.bytes), factor.format);
+  const double value = value_of(load_bits(factor.data, at, factor.format.bytes), factor.format);
   if (factor.scales == nullptr) return value;
   const Index block = outer / factor.scale_outer * factor.scale_outer_step +
                       k / factor.scale_k * factor.scale_k_step;
@@ -205,7 +212,7 @@ KILN_BENCH_CODE void judge(Found& found, Index at, unsigned bits, const Format& 
                            const Expected& expected) {
   ++found.elements;
   const bool finite = magnitude_bits(bits, format.bytes) < format.not_finite;
-  const double error = finite ? fabs(decoded(bits, format) - expected.value) : 0;
+  const double error = finite ? fabs(value_of(bits, format) - expected.value) : 0;
   if (finite && error <= expected.room) {
     if (error > found.worst * expected.room) found.worst = error / expected.room;
     return;

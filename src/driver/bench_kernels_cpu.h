@@ -1,5 +1,5 @@
-// bench_kernels.cuh as C++: its kernels run thread by thread. For tests alone; include it once in a
-// program.
+// bench_kernels.cuh and bench_problem.cuh as C++: its kernels run thread by thread. For tests
+// alone; include it once in a program.
 //
 //   launch({.blocks = 4, .threads = 32}, [&] { kiln_check(product, c, part, &report); });
 #pragma once
@@ -22,6 +22,8 @@ inline Triple threadIdx{0};
 inline Triple blockDim{1};
 inline Triple gridDim{1};
 
+using std::erf;
+using std::exp;
 using std::fabs;
 
 KILN_BENCH_CODE float as_float(unsigned bits) { return std::bit_cast<float>(bits); }
@@ -55,4 +57,4 @@ void launch(Grid grid, Kernel&& kernel) {
 
 }  // namespace kiln::bench
 
-#include "driver/bench_kernels.cuh"
+#include "driver/bench_problem.cuh"

@@ -1,4 +1,4 @@
-// bench_values.cuh and bench_kernels.cuh as one text, for NVRTC.
+// bench_values.cuh, bench_kernels.cuh and bench_problem.cuh as one text, for NVRTC.
 #pragma once
 
 namespace kiln::driver {

@@ -37,17 +37,26 @@ Sample choose_sample(const runtime::MatrixProduct& product, std::uint64_t seed) 
 }
 
 bench::Format bench_format(DType dtype) {
-  const DTypeInfo& type = info(dtype);
-  const bool fits = type.kind == NumberKind::kFloat && type.exponent_bits > 0 &&
-                    (type.bits == 8 || type.bits == 16 || type.bits == 32);
-  KILN_CHECK(fits, "{} is checked on no GPU", type.name);
+  const DTypeInfo& type = info(dtype == DType::kTF32 ? DType::kF32 : dtype);
+  const bool fits = type.bits == 8 || type.bits == 16 || type.bits == 32;
+  if (type.kind == NumberKind::kSigned && fits) {
+    return {.bytes = type.bits / 8,
+            .shift = 0,
+            .up = 0,
+            .not_finite = 1U << (type.bits - 1),
+            .ignored = 0};
+  }
+  KILN_CHECK(fits && type.kind == NumberKind::kFloat && type.exponent_bits > 0,
+             "{} is checked on no GPU", type.name);
   // Without infinities the top exponent has numbers too, and only all ones is NaN.
   const unsigned top = (1U << (type.bits - 1)) - (1U << type.mantissa_bits);
   const unsigned not_finite = type.ieee ? top : (1U << (type.bits - 1)) - 1;
+  const int dropped = type.mantissa_bits - info(dtype).mantissa_bits;
   return {.bytes = type.bits / 8,
           .shift = 23 - type.mantissa_bits,
           .up = std::ldexp(1.0F, 127 - type.bias),
-          .not_finite = not_finite};
+          .not_finite = not_finite,
+          .ignored = (1U << dropped) - 1};
 }
 
 bench::Factor factor_a(const runtime::MatrixProduct& product, const void* data) {
@@ -77,6 +86,7 @@ bench::Factor factor_b(const runtime::MatrixProduct& product, const void* data) 
 }
 
 bench::Bound exact_bound(const runtime::MatrixProduct& product) {
+  if (!is_float(product.c)) return {.relative = 0, .floor = 0, .roundoff = 0, .smallest = 0};
   return {.relative = 0,
           .floor = 0,
           .roundoff = roundoff(product.c),

@@ -29,7 +29,7 @@ struct Sample {
 [[nodiscard]] std::vector<bench::Index> spread_indices(std::int64_t extent, std::int64_t count,
                                                        std::uint64_t seed);
 
-// Of floats of 8, 16 and 32 bits (KILN_CHECK).
+// Of floats and signed integers of 8, 16 and 32 bits, tf32 among them (KILN_CHECK).
 [[nodiscard]] bench::Format bench_format(DType dtype);
 
 // The factors of a product at these addresses; no scales.

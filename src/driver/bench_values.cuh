@@ -9,12 +9,13 @@ constexpr long long kInfinity = 0x7ff0000000000000LL;  // as the bits of a doubl
 
 // How an element is stored: sign, exponent, mantissa. Its value is the f32 with the bits moved up
 // to f32's mantissa, times `up`: that brings the smaller exponent range to f32's, subnormals
-// included.
+// included. Integers have `up` 0: two's complement, all of them finite.
 struct Format {
   int bytes;
   int shift;            // 23 - bits of the mantissa
   float up;             // 2^(127 - bias)
   unsigned not_finite;  // magnitudes from here on are infinity or NaN
+  unsigned ignored;     // low bits that do not count, though they are stored: 13 of tf32
 };
 
 // A matrix [outer, k] as a factor: element (i, j) at i * outer_step + j * k_step. `scales` (none:
@@ -96,6 +97,52 @@ struct Other {
   double scale;
   Bound ours;
   Bound theirs;
+};
+
+// The matrices of one operand, with gaps or without: element (row, column) of number i is at
+// i * matrix_step + row * row_step + column.
+struct Matrices {
+  void* data;
+  Format format;
+  Index rows;
+  Index columns;
+  Index row_step;
+  Index count;
+  Index matrix_step;
+};
+
+// What elements get: normal values (of integers, all of them); small integers, with
+// integer_density; scale factors, from 1/2 to 2 or one of these.
+enum class Filling { kNormal, kIntegers, kScales, kExactScales };
+
+enum class Activation { kNone, kRelu, kGelu, kSilu };
+
+// What happens to a sum: activation(alpha * sum + beta * before + bias) + residual. What there is
+// not has no data. `roundoff` is that of the f32 arithmetic, 0 where every value is exact;
+// `function_roundoff` that of activations other than relu and of what comes after them.
+struct Epilogue {
+  double alpha;
+  double beta;
+  Matrices before;  // C as it was
+  Matrices bias;    // one row for all rows and matrices
+  Matrices residual;
+  Activation activation;
+  double roundoff;
+  double function_roundoff;
+  double smallest;       // positive f32
+  double root_half;      // the square root of 1/2, as the kernel has it
+  double function_ulps;  // of exp and erf
+};
+
+// A whole problem: products of one shape, and what C should be.
+struct Problem {
+  Product product;  // of the first matrices
+  Index a_step;     // elements from one product's A to the next one's
+  Index b_step;
+  Index a_scale_step;
+  Index b_scale_step;
+  Matrices c;
+  Epilogue epilogue;
 };
 
 }  // namespace kiln::bench

@@ -89,6 +89,7 @@ struct BenchOptions {
       {};                 // of a file: each is one problem; of a suite: which to keep
   std::string only = {};  // of a suite: text that a problem's line must have
   std::string expect = {};
+  int count = 10000;  // of `random`: problems
   std::uint64_t seed = 0;
   int repeats = 9;
   double batch_seconds = 0.02;

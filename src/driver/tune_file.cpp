@@ -28,6 +28,7 @@ constexpr const char* kSlow = "the cost model";  // drops those that it expects 
 struct FileTuning {
   const TuneOptions& options;
   Console& console;
+  ProgramOptions program = {};  // with the architecture's name: looking for a GPU takes long
   Diagnostics diags = {};
   Sources sources = {};
   std::vector<Assignment> shapes = {};
@@ -59,6 +60,10 @@ Stage<void> list_candidates(FileTuning& tuning) {
       parse_assignments("--shape", options.shapes, ListForm::kCommaSeparated, tuning.diags);
   if (!shapes) return Unexpected{Exit::kUsage};
   tuning.shapes = std::move(*shapes);
+  const auto arch = choose_arch(options.program.arch, tuning.diags);
+  if (!arch) return Unexpected{Exit::kUsage};
+  tuning.program = options.program;
+  tuning.program.arch = (*arch)->name;
   const auto text = read_file(options.program.file);
   if (!text) return environment_failed(tuning.console, text.error());
   const bool used =
@@ -85,9 +90,8 @@ void drop(FileCandidate& candidate, const Diagnostics& diags) {
 }
 
 // As far as no GPU is needed: compiled, and bound to the problem's extents.
-void look_at(const TuneOptions& options, const std::vector<Assignment>& shapes,
-             FileCandidate& candidate) {
-  ProgramOptions how = options.program;
+void look_at(const FileTuning& tuning, FileCandidate& candidate) {
+  ProgramOptions how = tuning.program;
   for (const Assignment& each : candidate.values) {
     how.defines.push_back(each.name + "=" + each.value);
   }
@@ -97,11 +101,11 @@ void look_at(const TuneOptions& options, const std::vector<Assignment>& shapes,
   Program& program = *candidate.program;
   Diagnostics& diags = program.diags;
   if (compile(how, {}, program, silent) != Exit::kFine) return drop(candidate, diags);
-  const auto kernel = choose_kernel(program, how.file, options.kernel, diags);
+  const auto kernel = choose_kernel(program, how.file, tuning.options.kernel, diags);
   if (!kernel) return drop(candidate, diags);
   candidate.kernel = *kernel;
   BindOptions binding;
-  binding.shapes = shapes;
+  binding.shapes = tuning.shapes;
   binding.memory_bytes_max = memory_bytes();
   binding.use = Use::kBench;
   auto arguments = bind(candidate.function(), std::move(binding), diags);
@@ -154,7 +158,8 @@ std::vector<std::string> reasons(const std::vector<FileCandidate>& candidates) {
 }
 
 Stage<void> report_nothing_left(FileTuning& tuning) {
-  auto report = tuning.diags.report<diag::TuneNothingLeft>({}, tuning.candidates.size(),
+  // The file's own values are none of those that were asked for.
+  auto report = tuning.diags.report<diag::TuneNothingLeft>({}, tuning.candidates.size() - 1,
                                                            tuning.options.program.file);
   for (const std::string& reason : reasons(tuning.candidates)) {
     static_cast<void>(std::move(report).note("{}", reason));  // gives back the report itself
@@ -280,9 +285,8 @@ Exit measure(FileTuning& tuning, const OpenFileDevice& open) {
 Exit run(FileTuning& tuning, const OpenFileDevice& open) {
   if (auto listed = list_candidates(tuning); !listed) return listed.error();
   tuning.progress(format("looking at {} candidates", tuning.candidates.size()));
-  for_each_index(tuning.candidates.size(), [&](std::size_t i) {
-    look_at(tuning.options, tuning.shapes, tuning.candidates[i]);
-  });
+  for_each_index(tuning.candidates.size(),
+                 [&](std::size_t i) { look_at(tuning, tuning.candidates[i]); });
   tuning.progress("");
   const bool any = std::ranges::any_of(tuning.candidates, [](const FileCandidate& each) {
     return each.dropped.empty() && !each.values.empty();

@@ -21,6 +21,10 @@ constexpr std::int64_t kByteBits = 8;
 // Allowances, in registers of a thread, fitted to ptxas of CUDA 13.0 on sm_80 and sm_90a over the
 // kernels that tests/e2e/explain_test.py compiles. Every kernel:
 constexpr double kBase = 10;
+// Elements narrower than a word may have to be cut out of two vectors of 16 bytes.
+constexpr double kGather = 11;
+constexpr std::int64_t kVector = 16;
+constexpr std::int64_t kWord = 4;
 // Descriptors of operands in shared memory: those of the two operands, and what they are made from.
 constexpr double kDescriptors = 12;
 // The place and the phase of events that are waited for.
@@ -165,13 +169,16 @@ class Addresses {
                kGlobalStore * stores_;
       if (moving_rows_) loops += kMovingRows + kMovingStep * steps;
     }
-    return static_cast<int>(std::lround(std::max(loops, outside_in_ + outside_out_)));
+    const double addresses = std::max(loops, outside_in_ + outside_out_);
+    return static_cast<int>(std::lround(addresses + (gathers_ ? kGather : 0)));
   }
 
  private:
   void add(const ir::Copy& copy) {
     const bool to_global = function_.view_type(copy.dst).space == ir::Space::kGlobal;
     const std::int64_t steps = steps_of(copy, to_global ? copy.src : copy.dst);
+    gathers_ = gathers_ || (!to_global && !copy.widths.empty() && copy.widths.front() == kVector &&
+                            copy.widths.back() < kWord);
     if (loops_.empty()) {
       // One after the other, so that the largest of each direction counts.
       double& outside = to_global ? outside_out_ : outside_in_;
@@ -289,6 +296,7 @@ class Addresses {
   std::int64_t most_ = 0;              // steps of one copy
   bool descriptors_ = false;
   bool waits_ = false;
+  bool gathers_ = false;
   bool moving_rows_ = false;
   bool guarded_load_ = false;
   double stores_ = 0;

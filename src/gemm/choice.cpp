@@ -92,7 +92,11 @@ Result<Choice> choose_by_model(const Problem& problem, const target::Arch& arch,
   }
   const Problem modelled = problem.batch_invariant ? without_rows(problem) : problem;
   for (Candidate& each : candidates) {
-    const Cut cut{*each.tiling, each.splits, copied_bytes(*each.row, modelled)};
+    const Cut cut{.tiling = *each.tiling,
+                  .splits = each.splits,
+                  .copied_bytes = copied_bytes(*each.row, modelled),
+                  .share = each.row->share,
+                  .step_cycles = step_cycles(*each.row, modelled)};
     each.seconds = modelled_seconds(modelled, cut, arch, multiprocessors);
   }
   const auto best = std::ranges::min_element(candidates, {}, &Candidate::seconds);

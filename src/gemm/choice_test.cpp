@@ -45,15 +45,16 @@ Problem problem_for(const KernelRow& row, DType ab, DType c) {
 }
 
 // Every tiling of the row, with and without parts, for one problem.
-void expect_tilings_compile(const KernelRow& row, const Problem& problem) {
+void expect_tilings_compile(const KernelRow& row, const Problem& problem,
+                            const target::Arch& arch = hopper()) {
   for (const Tiling& tiling : row.tilings) {
     if (!fits(tiling, problem)) continue;
     for (const int splits : {row.splits.front(), row.splits.back()}) {
       Choice choice{.kernel = std::string(row.name), .defines = tiling_defines(tiling, splits)};
       for (auto& each : problem_defines(row, problem, 132)) choice.defines.push_back(each);
-      const auto program = compile(choice, hopper());
+      const auto program = compile(choice, arch);
       ASSERT_TRUE(program) << program.error().text();
-      const auto recipe = make_recipe(**program, problem, hopper());
+      const auto recipe = make_recipe(**program, problem, arch);
       EXPECT_TRUE(recipe) << recipe.error().text();
     }
   }
@@ -140,6 +141,31 @@ TEST(ChoiceTest, OnlyWhatIsNotAlignedIsCopied) {
             0U);
 }
 
+TEST(ChoiceTest, OlderArchitecturesHaveAKernelForAnyRows) {
+  for (const char* name : {"sm_80", "sm_86", "sm_89"}) {
+    const target::Arch& arch = *target::find_arch(name);
+    for (const KernelRow& row : kernel_rows()) {
+      if (row.name != "gemm_sm80") continue;
+      for (const TypeRow& types : row.types) {
+        for (const DType c : types.c) {
+          if (arch.capability < types.min_arch) continue;
+          const Problem problem{.m = 127, .n = 131, .k = 257, .a = types.ab, .b = types.ab, .c = c};
+          expect_tilings_compile(row, *normalised(problem), arch);
+        }
+      }
+    }
+  }
+  const auto choice = choose({.m = 4096, .n = 4093, .k = 4096}, *target::find_arch("sm_86"), 84);
+  ASSERT_TRUE(choice) << choice.error().text();
+  EXPECT_EQ(choice->kernel, "gemm_sm80");
+}
+
+// Copying costs more than it saves there, and a launch.
+TEST(ChoiceTest, SmallProductsOfUnalignedRowsAreNotCopied) {
+  EXPECT_EQ(chosen({.m = 61, .n = 67, .k = 31}).kernel, "gemm_sm80");
+  EXPECT_EQ(chosen({.m = 1021, .n = 1021, .k = 1021}).kernel, "gemm_ragged_sm90");
+}
+
 TEST(ModelTest, CopiesTakeTime) {
   const Problem problem{.m = 4096, .n = 4096, .k = 4096};
   Cut cut{.tiling = {.m = 128, .n = 256, .k_bytes = 128}};
@@ -188,10 +214,12 @@ TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
   problem = {.m = 256, .n = 256, .k = 256, .a = DType::kS8, .b = DType::kS8, .c = DType::kS32};
   problem.epilogue.has_bias = true;
   expect_reason(problem, "no epilogue on integer sums");
-  EXPECT_EQ(refusal({.m = 256, .n = 256, .k = 256}, *target::find_arch("sm_80")),
+  problem = {.m = 256, .n = 256, .k = 256};
+  problem.a = problem.b = DType::kE4M3;
+  EXPECT_EQ(refusal(problem, *target::find_arch("sm_80")),
             "gemm_sm90: not for sm_80; gemm_skinny_sm90: not for sm_80; "
             "gemm_block_scaled_sm90: not for sm_80; gemm_ragged_sm90: not for sm_80; "
-            "gemm_sparse_sm90: not for sm_80");
+            "gemm_sparse_sm90: not for sm_80; gemm_sm80: other element types");
 }
 
 TEST(ChoiceTest, ProblemsThatAreNone) {

@@ -31,6 +31,12 @@ constexpr TypeRow kAllTypes[] = {
     {DType::kTF32, DType::kF32, kF32Only},  {DType::kS8, DType::kS32, kS32Only},
 };
 
+constexpr TypeRow kWarpTypes[] = {
+    {DType::kBF16, DType::kF32, kFromBf16},   {DType::kF16, DType::kF32, kFromF16},
+    {DType::kE4M3, DType::kF32, kFromF8, 89}, {DType::kE5M2, DType::kF32, kFromF8, 89},
+    {DType::kTF32, DType::kF32, kF32Only},    {DType::kS8, DType::kS32, kS32Only},
+};
+
 // As deep a ring as shared memory holds beside the tile of C.
 constexpr Tiling kLargeTilings[] = {
     {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=4", 2},
@@ -59,6 +65,13 @@ constexpr Tiling kSparseTilings[] = {
     {128, 128, 256, "WARPGROUPS=2 TILE_N=128 STAGES=4", 2},
     {128, 128, 256, "WARPGROUPS=2 TILE_N=128 STAGES=3"},
 };
+// Tiles of registers are half as wide for 8-bit types.
+constexpr Tiling kWarpTilings[] = {
+    {128, 128, 64, "WARPS_M=2 WARPS_N=4", 2, 2},   {128, 64, 64, "WARPS_M=2 WARPS_N=2", 4, 2},
+    {64, 128, 64, "WARPS_M=1 WARPS_N=4", 4, 2},    {128, 64, 64, "WARPS_M=2 WARPS_N=4", 4, 1, 1},
+    {128, 32, 64, "WARPS_M=2 WARPS_N=2", 4, 1, 1},
+};
+constexpr int kAsyncBytes = 4;  // the least that an asynchronous copy moves
 constexpr int kWhole[] = {1};
 constexpr int kSplits[] = {1, 2, 4, 8, 16};
 
@@ -106,6 +119,14 @@ constexpr KernelRow kRows[] = {
      .k_unit = 128,
      .a_sparse = true,
      .persistent = true},
+    {.name = "gemm_sm80",
+     .min_arch = 80,
+     .types = kWarpTypes,
+     .tilings = kWarpTilings,
+     .splits = kWhole,
+     .alignment = 1,
+     .share = 0.5,
+     .unaligned_cycles = 1000},
 };
 
 // One operand, as far as alignment goes.
@@ -151,7 +172,8 @@ std::string lacks_alignment(const KernelRow& row, const Problem& problem) {
   }
   bool all_aligned = true;
   for (const Matrix& matrix : matrices_of(problem)) {
-    std::string reason = unaligned(matrix, problem, row.alignment);
+    const int alignment = std::max(row.alignment, size_bytes(matrix.dtype));
+    std::string reason = unaligned(matrix, problem, alignment);
     all_aligned = all_aligned && reason.empty();
     if (row.pads) reason = unaligned(matrix, problem, size_bytes(matrix.dtype));
     if (!reason.empty()) return reason;
@@ -178,7 +200,8 @@ const TypeRow* types_of(const KernelRow& row, const Problem& problem) {
 
 bool fits(const Tiling& tiling, const Problem& problem) {
   return size_bytes(problem.c) <= tiling.c_bytes_max &&
-         size_bytes(problem.a) >= tiling.ab_bytes_min;
+         size_bytes(problem.a) >= tiling.ab_bytes_min &&
+         size_bytes(problem.a) <= tiling.ab_bytes_max;
 }
 
 std::span<const KernelRow> kernel_rows() { return kRows; }
@@ -191,14 +214,12 @@ const KernelRow* kernel_row(std::string_view name) {
 std::string lacks(const KernelRow& row, int splits, const Problem& problem,
                   const target::Arch& arch) {
   if (arch.capability < row.min_arch) return format("not for {}", arch.name);
-  if (types_of(row, problem) == nullptr) return "other element types";
+  const TypeRow* types = types_of(row, problem);
+  if (types == nullptr || arch.capability < types->min_arch) return "other element types";
   if (row.along_k && !(problem.a_along_k && problem.b_along_k)) return "operands not along k";
   const bool has_epilogue = problem.epilogue != Epilogue{};
   if (!row.epilogue && has_epilogue) return "no epilogue";
-  const TypeRow* types = types_of(row, problem);
-  if (has_epilogue && types != nullptr && types->sum != DType::kF32) {
-    return "no epilogue on integer sums";
-  }
+  if (has_epilogue && types->sum != DType::kF32) return "no epilogue on integer sums";
   if (row.block_scales != problem.block_scales) {
     return row.block_scales ? "only with scale factors" : "no scale factors";
   }
@@ -234,6 +255,14 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
   add(epilogue.has_residual, "RESIDUAL", "1");
   add(epilogue.activation != Activation::kNone, upper(name(epilogue.activation)), "1");
   return out;
+}
+
+int step_cycles(const KernelRow& row, const Problem& problem) {
+  for (const Matrix& matrix : matrices_of(problem)) {
+    const bool loaded = matrix.pad != "PAD_C";
+    if (loaded && !unaligned(matrix, problem, kAsyncBytes).empty()) return row.unaligned_cycles;
+  }
+  return 0;
 }
 
 std::int64_t copied_bytes(const KernelRow& row, const Problem& problem) {

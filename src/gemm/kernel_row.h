@@ -16,6 +16,7 @@ struct TypeRow {
   DType ab;
   DType sum;
   std::span<const DType> c;
+  int min_arch = 0;  // where the kernel's own is too low
 };
 
 // One way to cut C, and the defines for it: "TILE_N=256 STAGES=4".
@@ -25,7 +26,8 @@ struct Tiling {
   int k_bytes = 0;  // of a stage, along K
   std::string_view defines = {};
   int c_bytes_max = 4;   // of C's elements: larger ones do not fit into shared memory
-  int ab_bytes_min = 1;  // of A's: of smaller ones metadata take too much of it
+  int ab_bytes_min = 1;  // of A's: for these alone are the tiles so large, or fit
+  int ab_bytes_max = 8;
 };
 
 struct KernelRow {
@@ -38,6 +40,8 @@ struct KernelRow {
   int alignment;              // bytes: addresses and rows are multiples of it
   bool pads = false;          // or not: is for exactly these problems, told by the define PAD_A for
                               // A, PAD_B and PAD_C, 0 or 1; copies such an A and B first
+  double share = 1;           // of the matrix units' rate, which its instructions reach
+  int unaligned_cycles = 0;   // a step takes so long where elements are loaded one by one
   int m_unit = 1;             // m is a multiple of it
   int k_unit = 1;             // and k of this
   bool along_k = true;        // both operands lie along k; else any, by A_ALONG_K and B_ALONG_K
@@ -65,6 +69,9 @@ struct KernelRow {
 // GELU and SILU.
 [[nodiscard]] Defines problem_defines(const KernelRow& row, const Problem& problem,
                                       int multiprocessors);
+
+// Cycles that a step of the kernel takes at least: those of loads that it waits for.
+[[nodiscard]] int step_cycles(const KernelRow& row, const Problem& problem);
 
 // Bytes of A and B that the kernel copies before it multiplies.
 [[nodiscard]] std::int64_t copied_bytes(const KernelRow& row, const Problem& problem);

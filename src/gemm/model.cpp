@@ -40,13 +40,14 @@ double tile_cycles(const Problem& problem, const Cut& cut, const target::Arch& a
   const Tiling& tiling = cut.tiling;
   const std::int64_t depth = stage(problem, tiling);
   const std::int64_t steps = ceil_div(ceil_div(problem.k, depth), cut.splits);
-  const double products =
-      static_cast<double>(tiling.m) * tiling.n * static_cast<double>(depth) / rate(problem, arch);
+  const double products = static_cast<double>(tiling.m) * tiling.n * static_cast<double>(depth) /
+                          (rate(problem, arch) * cut.share);
   const std::int64_t a_rows = std::min<std::int64_t>(tiling.m, problem.m);
   const std::int64_t b_rows = std::min<std::int64_t>(tiling.n, problem.n);
   const double bytes = bytes_of_a(problem, a_rows, depth) + bytes_of(problem.b, b_rows * depth);
   const double loads = bytes / kCacheBytesPerCycle;
-  return static_cast<double>(steps) * std::max(products, loads) + kTileCycles;
+  const double step = std::max({products, loads, static_cast<double>(cut.step_cycles)});
+  return static_cast<double>(steps) * step + kTileCycles;
 }
 
 // Each operand once, and partial tiles there and back.

@@ -12,11 +12,13 @@
 
 namespace kiln::gemm {
 
-// A tiling, how many blocks share a tile's K, and what is copied to aligned rows before.
+// A tiling, how many blocks share a tile's K, and how the kernel does it.
 struct Cut {
   Tiling tiling;
   int splits = 1;
   std::int64_t copied_bytes = 0;  // of the operands, before
+  double share = 1;               // of the matrix units' rate
+  int step_cycles = 0;            // at least
 };
 
 // Whether every part of K has a step of its own.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 
 #include "support/format.h"
 
@@ -25,37 +24,6 @@ struct Plan::Call {
   }
 };
 
-// The maps of one launch as they were encoded for the last few operands. Encoding costs as much as
-// a launch; the lock is held for a copy.
-class Plan::MapCache {
- public:
-  bool find(const Addresses& addresses, Maps& maps) {
-    const std::lock_guard lock(mutex_);
-    for (const Entry& entry : entries_) {
-      if (!entry.used || entry.addresses != addresses) continue;
-      maps = entry.maps;
-      return true;
-    }
-    return false;
-  }
-
-  void add(const Addresses& addresses, const Maps& maps) {
-    const std::lock_guard lock(mutex_);
-    entries_[next_] = {.used = true, .addresses = addresses, .maps = maps};
-    next_ = (next_ + 1) % entries_.size();
-  }
-
- private:
-  struct Entry {
-    bool used = false;
-    Addresses addresses = {};
-    Maps maps = {};
-  };
-  std::mutex mutex_;
-  std::array<Entry, 16> entries_;
-  std::size_t next_ = 0;  // the oldest
-};
-
 namespace {
 
 Error refused(std::string reason) {
@@ -74,8 +42,13 @@ constexpr const char* kRoleNames[kRoleCount] = {"A",
 
 }  // namespace
 
-Plan::Plan(runtime::Gpu& gpu, const Problem& problem, Choice choice)
-    : gpu_(gpu), problem_(problem), choice_(std::move(choice)), kernel_text_(text(choice_)) {}
+Plan::Plan(runtime::Gpu& gpu, const Problem& problem, Choice choice,
+           std::shared_ptr<const LoadedKernel> kernel)
+    : gpu_(gpu),
+      problem_(problem),
+      choice_(std::move(choice)),
+      kernel_text_(text(choice_)),
+      kernel_(std::move(kernel)) {}
 
 Plan::~Plan() = default;
 
@@ -92,38 +65,58 @@ Result<std::unique_ptr<Plan>> Plan::prepare(runtime::Gpu& gpu, const Problem& pr
   return prepare(gpu, problem, choice, std::move(*program));
 }
 
+Result<std::unique_ptr<LoadedKernel>> load_kernel(runtime::Gpu& gpu,
+                                                  std::shared_ptr<const Program> program) {
+  const runtime::ContextScope scope(gpu.session());
+  if (!scope.entered()) return Unexpected{scope.entered().error()};
+  auto kernels = runtime::load_kernels(gpu, program->module, program->function(), program->sources);
+  if (!kernels) return Unexpected{kernels.error()};
+  return std::make_unique<LoadedKernel>(
+      LoadedKernel{.program = std::move(program), .kernels = std::move(*kernels)});
+}
+
 Result<std::unique_ptr<Plan>> Plan::prepare(runtime::Gpu& gpu, const Problem& problem,
                                             const Choice& choice,
                                             std::unique_ptr<Program> program) {
+  // A problem that the kernel does not fit is refused before it is compiled.
   const Result<Problem> whole = normalised(problem);
   if (!whole) return Unexpected{whole.error()};
-  std::unique_ptr<Plan> plan(new Plan(gpu, *whole, choice));
-  plan->program_ = std::move(program);
-  auto recipe = make_recipe(*plan->program_, *whole, gpu.arch());
+  auto recipe = make_recipe(*program, *whole, gpu.arch());
   if (!recipe) return Unexpected{recipe.error()};
-  plan->recipe_ = std::move(*recipe);
-  if (auto loaded = plan->load(); !loaded) return Unexpected{loaded.error()};
-  return plan;
+  auto kernel = load_kernel(gpu, std::move(program));
+  if (!kernel) return Unexpected{kernel.error()};
+  return finish(std::unique_ptr<Plan>(new Plan(gpu, *whole, choice, std::move(*kernel))),
+                std::move(*recipe));
 }
 
-Result<void> Plan::load() {
-  const runtime::ContextScope scope(gpu_.session());
-  if (!scope.entered()) return scope.entered();
-  auto kernels =
-      runtime::load_kernels(gpu_, program_->module, program_->function(), program_->sources);
-  if (!kernels) return Unexpected{kernels.error()};
-  kernels_.emplace(std::move(*kernels));
-  for (LaunchRecipe& each : recipe_.launches) {
-    maps_.push_back(std::make_unique<MapCache>());
-    if (auto found = kernels_->module.prepare(each.launch); !found) return found;
+Result<std::unique_ptr<Plan>> Plan::prepare(runtime::Gpu& gpu, const Problem& problem,
+                                            const Choice& choice,
+                                            std::shared_ptr<const LoadedKernel> kernel) {
+  const Result<Problem> whole = normalised(problem);
+  if (!whole) return Unexpected{whole.error()};
+  auto recipe = make_recipe(*kernel->program, *whole, gpu.arch());
+  if (!recipe) return Unexpected{recipe.error()};
+  return finish(std::unique_ptr<Plan>(new Plan(gpu, *whole, choice, std::move(kernel))),
+                std::move(*recipe));
+}
+
+Result<std::unique_ptr<Plan>> Plan::finish(std::unique_ptr<Plan> plan, Recipe recipe) {
+  const runtime::ContextScope scope(plan->gpu_.session());
+  if (!scope.entered()) return Unexpected{scope.entered().error()};
+  plan->recipe_ = std::move(recipe);
+  for (LaunchRecipe& each : plan->recipe_.launches) {
+    plan->maps_.push_back(std::make_unique<MapCache>(each.maps.size()));
+    auto found = plan->kernels().module.prepare(each.launch);
+    if (!found) return Unexpected{found.error()};
   }
-  return {};
+  return plan;
 }
 
 Result<runtime::LoadTimes> Plan::measure_loads() const {
   const runtime::ContextScope scope(gpu_.session());
   if (!scope.entered()) return Unexpected{scope.entered().error()};
-  return runtime::measure_loads(gpu_, program_->module, program_->function(), program_->sources);
+  const Program& program = *kernel_->program;
+  return runtime::measure_loads(gpu_, program.module, program.function(), program.sources);
 }
 
 Result<void> Plan::check(const Operands& operands, const Call& call) const {
@@ -151,7 +144,8 @@ Result<void> Plan::check(const Operands& operands, const Call& call) const {
 Result<void> Plan::find_maps(std::size_t index, const Call& call, Maps& maps) const {
   const LaunchRecipe& recipe = recipe_.launches[index];
   if (recipe.maps.empty()) return {};
-  Addresses addresses = {};
+  std::array<DevicePtr, kMapsMax> places;
+  const auto addresses = std::span(places).first(recipe.maps.size());
   for (std::size_t i = 0; i < recipe.maps.size(); ++i) {
     addresses[i] = call.address(recipe.maps[i].pointer, recipe_);
   }
@@ -184,7 +178,7 @@ Result<void> Plan::launch(std::size_t index, const Call& call) const {
       case SlotSource::kMap: parameters[i] = maps[slot.map].bytes.data(); break;
     }
   }
-  return kernels_->module.launch(recipe.launch, std::span(parameters).first(recipe.slots.size()),
+  return kernels().module.launch(recipe.launch, std::span(parameters).first(recipe.slots.size()),
                                  call.stream);
 }
 

@@ -6,13 +6,24 @@
 
 #include <array>
 #include <memory>
-#include <optional>
 
 #include "gemm/choice.h"
+#include "gemm/map_cache.h"
 #include "gemm/recipe.h"
 #include "runtime/call.h"
 
 namespace kiln::gemm {
+
+// A chosen kernel on the GPU, for any number of plans.
+struct LoadedKernel {
+  std::shared_ptr<const Program> program;
+  runtime::Kernels kernels;
+};
+
+// Compiles through the compile cache. May be called by several threads at once. Errors: no NVRTC;
+// what the driver says.
+[[nodiscard]] Result<std::unique_ptr<LoadedKernel>> load_kernel(
+    runtime::Gpu& gpu, std::shared_ptr<const Program> program);
 
 class Plan {
  public:
@@ -27,6 +38,11 @@ class Plan {
   static Result<std::unique_ptr<Plan>> prepare(runtime::Gpu& gpu, const Problem& problem,
                                                const Choice& choice,
                                                std::unique_ptr<Program> program);
+  // With a kernel that other plans may have too; `choice` is what it was compiled for. Compiles
+  // nothing. Errors: those of make_recipe(); what the driver says.
+  static Result<std::unique_ptr<Plan>> prepare(runtime::Gpu& gpu, const Problem& problem,
+                                               const Choice& choice,
+                                               std::shared_ptr<const LoadedKernel> kernel);
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
   ~Plan();
@@ -39,7 +55,8 @@ class Plan {
   // Bytes of device memory that start() needs, at a multiple of 256; 0: none.
   [[nodiscard]] std::size_t workspace_bytes() const { return recipe_.workspace_bytes; }
   // Seconds that preparing took: emitting, compiling, loading.
-  [[nodiscard]] const runtime::Kernels& kernels() const { return *kernels_; }
+  [[nodiscard]] const runtime::Kernels& kernels() const { return kernel_->kernels; }
+  [[nodiscard]] const Program& program() const { return *kernel_->program; }
 
   // Compiles once more, whatever the cache has, and finds it there. Errors: those of prepare().
   [[nodiscard]] Result<runtime::LoadTimes> measure_loads() const;
@@ -53,12 +70,11 @@ class Plan {
                                    runtime::cuda::Stream stream) const;
 
  private:
-  using Addresses = std::array<runtime::cuda::DevicePtr, kMapsMax>;
   using Maps = std::array<runtime::cuda::TensorMap, kMapsMax>;
-  class MapCache;
   struct Call;
-  Plan(runtime::Gpu& gpu, const Problem& problem, Choice choice);
-  Result<void> load();
+  Plan(runtime::Gpu& gpu, const Problem& problem, Choice choice,
+       std::shared_ptr<const LoadedKernel> kernel);
+  static Result<std::unique_ptr<Plan>> finish(std::unique_ptr<Plan> plan, Recipe recipe);
   [[nodiscard]] Result<void> check(const Operands& operands, const Call& call) const;
   Result<void> find_maps(std::size_t index, const Call& call, Maps& maps) const;
   Result<void> launch(std::size_t index, const Call& call) const;
@@ -67,9 +83,8 @@ class Plan {
   Problem problem_;
   Choice choice_;
   std::string kernel_text_;
-  std::unique_ptr<Program> program_;
+  std::shared_ptr<const LoadedKernel> kernel_;
   Recipe recipe_;
-  std::optional<runtime::Kernels> kernels_;
   std::vector<std::unique_ptr<MapCache>> maps_;  // by launch
 };
 

@@ -63,13 +63,44 @@ Result<std::unique_ptr<Plan>, Failure> Registry::make(const Key& key) {
   if (!gpu) return Unexpected{gpu.error()};
   const auto choice = choose(problem, (*gpu)->arch(), (*gpu)->multiprocessors());
   if (!choice) return failed(FailureKind::kUnsupported, choice.error());
-  auto program = compile(*choice, (*gpu)->arch());
-  if (!program) return failed(FailureKind::kUnsupported, program.error());
+  const auto program = this->program(device, **gpu, *choice);
+  if (!program) return Unexpected{program.error()};
+  // Before NVRTC compiles it: a problem that the kernel does not fit is refused without.
   const auto recipe = make_recipe(**program, problem, (*gpu)->arch());
   if (!recipe) return failed(FailureKind::kUnsupported, recipe.error());
-  auto plan = Plan::prepare(**gpu, problem, *choice, std::move(*program));
+  const auto kernel = this->kernel(device, **gpu, *choice, *program);
+  if (!kernel) return Unexpected{kernel.error()};
+  auto plan = Plan::prepare(**gpu, problem, *choice, *kernel);
   if (!plan) return failed(kind_of_making(), plan.error());
   return std::move(*plan);
+}
+
+Result<std::shared_ptr<const Program>, Failure> Registry::program(int device,
+                                                                  const runtime::Gpu& gpu,
+                                                                  const Choice& choice) {
+  using Held = std::shared_ptr<const Program>;
+  const auto made = programs_.find_or_make(
+      {device, text(choice)}, [&]() -> Result<std::unique_ptr<Held>, Failure> {
+        auto compiled = compile(choice, gpu.arch());
+        if (!compiled) return failed(FailureKind::kUnsupported, compiled.error());
+        return std::make_unique<Held>(std::move(*compiled));
+      });
+  if (!made) return Unexpected{made.error()};
+  return **made;
+}
+
+Result<std::shared_ptr<const LoadedKernel>, Failure> Registry::kernel(
+    int device, runtime::Gpu& gpu, const Choice& choice, std::shared_ptr<const Program> program) {
+  using Held = std::shared_ptr<const LoadedKernel>;
+  const auto made = kernels_.find_or_make({device, text(choice)},
+                                          [&]() -> Result<std::unique_ptr<Held>, Failure> {
+                                            auto loaded = load_kernel(gpu, std::move(program));
+                                            if (!loaded)
+                                              return failed(kind_of_making(), loaded.error());
+                                            return std::make_unique<Held>(std::move(*loaded));
+                                          });
+  if (!made) return Unexpected{made.error()};
+  return **made;
 }
 
 Result<bool, Failure> Registry::is_capturing(runtime::cuda::Stream stream) {

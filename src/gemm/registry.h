@@ -34,10 +34,18 @@ class Registry {
   Result<Key, Failure> key_of(const Problem& problem);
   Result<const runtime::cuda::Api*, Failure> driver();
   Result<std::unique_ptr<Plan>, Failure> make(const Key& key);
+  Result<std::shared_ptr<const Program>, Failure> program(int device, const runtime::Gpu& gpu,
+                                                          const Choice& choice);
+  Result<std::shared_ptr<const LoadedKernel>, Failure> kernel(
+      int device, runtime::Gpu& gpu, const Choice& choice, std::shared_ptr<const Program> program);
 
   OnceMap<int, runtime::cuda::Api, Failure> driver_;  // one, with key 0
   OnceMap<int, runtime::Gpu, Failure> gpus_;          // by number
   OnceMap<Key, Plan, Failure> plans_;
+  // By device and text(choice): problems with equal choices share a kernel.
+  using KernelKey = std::pair<int, std::string>;
+  OnceMap<KernelKey, std::shared_ptr<const Program>, Failure> programs_;
+  OnceMap<KernelKey, std::shared_ptr<const LoadedKernel>, Failure> kernels_;
 };
 
 // The process's one. It is never destroyed: at exit the driver may be gone before it.

@@ -1,7 +1,8 @@
 #include "gemm/space.h"
 
 #include <algorithm>
-#include <tuple>
+
+#include "gemm/model.h"
 
 namespace kiln::gemm {
 
@@ -12,12 +13,12 @@ namespace {
 // has those with values here.
 struct Space {
   std::string_view kernel;
-  bool rows_of_b;                   // a warpgroup's 64 rows are B's, else A's
-  std::span<const int> warpgroups;  //
-  const char* wide;                 // the define of the other operand's rows; empty: they are fixed
-  std::span<const int> widths;      // those rows
-  int width_max_of_three;           // with three warpgroups, whose threads have fewer registers
-  std::span<const int> panels;      // of 128 bytes along K, in a stage
+  bool rows_of_b;  // a warpgroup's 64 rows are B's, else A's
+  std::span<const int> warpgroups;
+  const char* wide;             // the define of the other operand's rows; empty: they are fixed
+  std::span<const int> widths;  // those rows
+  int width_max_of_three;       // with three warpgroups, whose threads have fewer registers
+  std::span<const int> panels;  // of 128 bytes along K, in a stage
   std::span<const int> splits;
   std::span<const int> groups;  // rows of tiles whose operands stay in the second-level cache
   std::span<const int> blocks;  // of one multiprocessor: rings so deep that so many fit

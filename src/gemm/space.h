@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "gemm/model.h"
+#include "gemm/kernel_row.h"
 
 namespace kiln::gemm {
 

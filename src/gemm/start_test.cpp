@@ -134,7 +134,9 @@ TEST_F(StartTest, MoreOperandsThanMapsAreKeptFor) {
 
 // Threads that have no context yet; each sees its own operands only.
 TEST_F(StartTest, ThreadsDoNotSeeEachOther) {
-  const kiln_gemm_problem problem = problem_of(kExtent, kExtent, 1024);
+  // Of types that no other test has: its kernel is not there yet.
+  kiln_gemm_problem problem = problem_of(kExtent, kExtent, 1024);
+  problem.type_a = problem.type_b = problem.type_c = KILN_F16;
   const int modules = fake_->modules;
   std::vector<std::thread> threads;
   for (std::uintptr_t thread = 1; thread <= 6; ++thread) {
@@ -153,6 +155,16 @@ TEST_F(StartTest, ThreadsDoNotSeeEachOther) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(fake_->modules, modules + 1);
   EXPECT_EQ(fake_->contexts_held, 0);
+}
+
+TEST_F(StartTest, ProblemsWithEqualChoicesShareAKernel) {
+  const kiln_gemm_problem one = problem_of(kExtent, kExtent, kExtent);
+  const kiln_gemm_problem other = problem_of(kExtent, kExtent, 2 * kExtent);
+  ASSERT_EQ(kiln_gemm_prepare(&one, nullptr), KILN_OK) << kiln_last_error();
+  const int modules = fake_->modules;
+  ASSERT_EQ(kiln_gemm_prepare(&other, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_STREQ(kiln_gemm_kernel(&one, nullptr), kiln_gemm_kernel(&other, nullptr));
+  EXPECT_EQ(fake_->modules, modules);
 }
 
 TEST_F(StartTest, AThreadKeepsItsContext) {

@@ -50,7 +50,7 @@ struct Kernels {
 
 // How long it takes until a module's kernels are on the GPU, from the decided program.
 struct LoadTimes {
-  double cold = 0;            // compiled, whatever the cache has: CUDA text, NVRTC, loading
+  double cold = 0;             // compiled, whatever the cache has: CUDA text, NVRTC, loading
   std::optional<double> warm;  // found in the cache; none when that is off or cannot be written
 };
 

@@ -21,12 +21,16 @@ PRODUCT = "c[m,n] = a[m,k] * b[n,k]"
 TIMEOUT_S = 300
 
 
-def run(kernel, shape, defines, *options, arch="sm_90a"):
-    """The report, with the exit code and what was said."""
-    argv = [KILN, "run", str(ROOT / "kernels" / f"{kernel}.co"), "--arch", arch, "--on", "sim", "--json"]
+def execute(kernel, shape, defines, *options, arch):
+    argv = [KILN, "run", str(ROOT / "kernels" / f"{kernel}.co"), "--arch", arch, "--on", "sim"]
     argv += ["--shape", ",".join(f"{name}={size}" for name, size in shape.items())]
     argv += [f"-D{name}={value}" for name, value in defines.items()] + list(options)
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
+def run(kernel, shape, defines, *options, arch="sm_90a"):
+    """The exit code, the report and what was said."""
+    done = execute(kernel, shape, defines, "--json", *options, arch=arch)
     return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
 
@@ -84,6 +88,44 @@ class Ragged(unittest.TestCase):
         shape = {"M": 67, "N": 61, "K": 127, "LDA": 127, "LDB": 127, "LDC": 61, "KP": 64}
         code, _, said = run("gemm_ragged_sm90", shape, self.SMALL, "--expect", PRODUCT)
         self.assertEqual(code, 1, said)
+
+
+class OfWarps(unittest.TestCase):
+    """gemm_sm80, which copies nothing first."""
+
+    def report(self, arch, shape, defines, *options):
+        m, n, k, gap = shape
+        sizes = {"M": m, "N": n, "K": k, "LDA": k + gap, "LDB": k + gap, "LDC": n + gap}
+        code, report, said = run("gemm_sm80", sizes, defines, *options, arch=arch)
+        self.assertEqual(code, 0, said)
+        for name in COUNTS:
+            self.assertEqual(report[name], 0, said)
+        return report
+
+    def test_every_fill_of_prime_extents(self):
+        for fill in FILLS:
+            for shape in ((1, 1, 1, 0), (131, 67, 127, 0), (61, 257, 65, 0)):
+                self.report("sm_80", shape, {}, "--fill", fill, "--expect", PRODUCT, "--schedules", "3")
+
+    def test_gaps_between_rows(self):
+        self.report("sm_80", (67, 131, 100, 3), {})
+
+    def test_types_and_tiles_on_each_architecture(self):
+        for arch, defines in (
+            ("sm_80", {"DTYPE": "bf16", "WARPS_M": 1, "WARPS_N": 4}),
+            ("sm_86", {"DTYPE": "f16", "OUT": "f32", "WARPS_M": 2, "WARPS_N": 2}),
+            ("sm_86", {"DTYPE": "tf32", "OUT": "f32", "WARPS_M": 1, "WARPS_N": 4}),
+            ("sm_89", {"DTYPE": "f8_e4m3", "OUT": "bf16"}),
+            ("sm_90a", {"DTYPE": "s8", "OUT": "s32", "ACC": "s32", "WARPS_N": 2}),
+        ):
+            self.report(arch, (67, 131, 199, 0), defines, "--expect", PRODUCT)
+
+    def test_aligned_rows_are_copied_asynchronously_without_bank_conflicts(self):
+        shape = {"M": 128, "N": 128, "K": 256, "LDA": 256, "LDB": 256, "LDC": 128}
+        done = execute("gemm_sm80", shape, {}, arch="sm_80")
+        self.assertIn(" 0 bank conflicts", done.stdout)
+        # 16 bytes a lane: 2 operands of 128 x 256 elements.
+        self.assertIn(f" {2 * 128 * 256 * 2 // (16 * 32)} cp.async.16", done.stdout)
 
 
 if __name__ == "__main__":

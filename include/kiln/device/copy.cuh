@@ -201,7 +201,8 @@ __device__ inline bool deep_inside(const Window<T, R>& window) {
 template <int Threads, class Shape, unsigned Guard, class Tile, class T, int R>
 __device__ inline void gather(const Tile& tile, const Window<T, R>& window, int thread) {
   constexpr int kVectors = Shape::kSize * static_cast<int>(sizeof(T)) / 16;
-  constexpr int kBatch = 4;  // so many are on their way together
+  // So many are on their way together; more would cost registers where rows are aligned, too.
+  constexpr int kBatch = 1;
   const int threads = Threads == 0 ? static_cast<int>(blockDim.x) : Threads;
 #pragma unroll 1
   for (int i = thread; i < kVectors; i += kBatch * threads) {
@@ -234,7 +235,7 @@ __device__ inline void gather(const Tile& tile, const Window<T, R>& window, int 
 // Single elements, to global memory.
 template <int Threads, class Shape, unsigned Guard, class Tile, class T, int R>
 __device__ inline void scatter(const Tile& tile, const Window<T, R>& window, int thread) {
-  constexpr int kBatch = 8;
+  constexpr int kBatch = 4;
   const int threads = Threads == 0 ? static_cast<int>(blockDim.x) : Threads;
 #pragma unroll 1
   for (int i = thread; i < Shape::kSize; i += kBatch * threads) {

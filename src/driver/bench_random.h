@@ -1,0 +1,20 @@
+// `kiln bench random`: thousands of problems drawn at random, each computed by the library on the
+// GPU and checked to the last element.
+#pragma once
+
+#include "driver/console.h"
+#include "driver/options.h"
+#include "driver/random_problem.h"
+
+namespace kiln::driver {
+
+// Is `random` what `options.program.file` names?
+[[nodiscard]] bool is_random(const BenchOptions& options);
+
+[[nodiscard]] Exit bench_random(const BenchOptions& options, Console& console);
+
+// Why a kernel was refused, without what differs from problem to problem: numbers become N, the
+// names of kernels go, and each reason stands once.
+[[nodiscard]] std::string refusal_text(const Error& error);
+
+}  // namespace kiln::driver
