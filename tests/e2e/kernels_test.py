@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,12 +44,13 @@ class Case:
     defines: dict
     options: tuple = ()
     conflicts: bool = True  # bank conflicts may be
+    arch: str = "sm_90a"
 
     def argv(self):
         sizes = ",".join(f"{name}={size}" for name, size in self.shape.items())
         defines = [f"-D{name}={value}" for name, value in self.defines.items()]
         path = KERNELS / f"{self.kernel}.co"
-        argv = [KILN, "run", str(path), "--arch", "sm_90a", "--on", "sim", "--json", "--shape", sizes]
+        argv = [KILN, "run", str(path), "--arch", self.arch, "--on", "sim", "--json", "--shape", sizes]
         return argv + defines + list(self.options)
 
 
@@ -185,6 +186,21 @@ def ragged_cases():
             yield Case("gemm_ragged_sm90", shape | rows, defines, ("--expect", PRODUCT))
 
 
+# (warps down, warps across)
+WARPS = ((2, 4), (1, 1), (2, 2))
+
+
+def warp_cases():
+    """Rows that begin anywhere, for every architecture."""
+    ways = [(warps, TYPES[0]) for warps in WARPS] + list(zip(WARPS[1:], (TYPES[1], TYPES[5])))
+    for ((down, across), (dtype, out, acc)), arch in zip(ways, itertools.cycle(("sm_80", "sm_90a"))):
+        defines = dict(DTYPE=dtype, OUT=out, ACC=acc, WARPS_M=down, WARPS_N=across, GROUP=2)
+        tile_n = 2 * min(16, 8 * BYTES[dtype]) * across
+        for shape in shapes(64 * down, tile_n, 64 // BYTES[dtype], 3, (1, 1)):
+            rows = dict(LDA=shape["K"], LDB=shape["K"], LDC=shape["N"])
+            yield Case("gemm_sm80", shape | rows, defines, ("--expect", PRODUCT), arch=arch)
+
+
 # What an epilogue can have, and each by itself.
 ALL_PARTS = ("ALPHA", "BETA", "BIAS", "RESIDUAL", "RELU")
 EPILOGUES = (ALL_PARTS, *((part,) for part in (*ALL_PARTS[:4], "GELU", "SILU")))
@@ -203,12 +219,12 @@ def epilogue_cases():
 
 def with_fills(cases):
     for case, fill in zip(cases, itertools.cycle(FILLS)):
-        yield Case(case.kernel, case.shape, case.defines, (*case.options, "--fill", fill), case.conflicts)
+        yield replace(case, options=(*case.options, "--fill", fill))
 
 
 class Kernels(unittest.TestCase):
     def sweep(self, what, cases, options=()):
-        cases = [Case(c.kernel, c.shape, c.defines, c.options + options, c.conflicts) for c in cases]
+        cases = [replace(case, options=case.options + options) for case in cases]
         chosen = cases if ALL else cases[::SAMPLE]
         with ThreadPoolExecutor(JOBS) as pool:
             mistakes = [m for m in pool.map(mistake_of, chosen) if m]
@@ -227,17 +243,20 @@ class Kernels(unittest.TestCase):
     def test_ragged(self):
         self.sweep("gemm_ragged_sm90", with_fills(ragged_cases()))
 
+    def test_warps(self):
+        self.sweep("gemm_sm80", with_fills(warp_cases()))
+
     def test_epilogues(self):
         self.sweep("epilogues", with_fills(epilogue_cases()))
 
     def test_every_kernel_is_here(self):
-        kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases())
+        kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases())
         found = {case.kernel for kind in kinds for case in kind} | {"gemm_sparse_sm90"}
         self.assertEqual(found, {path.stem for path in KERNELS.glob("*.co")})
         self.assertEqual(found, set(MISTAKES))
 
     def test_other_orders_of_execution(self):
-        kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases())
+        kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases())
         cases = [case for kind in kinds for case in list(kind)[1::13]]
         self.sweep("8 schedules", cases, ("--schedules", "8"))
 
@@ -374,6 +393,13 @@ MISTAKES = {
         *HALVES,
         ("PAD(b, b_pad, N)", "PAD(b, b_pad, N - 1)", "grid-short"),
     ),
+    "gemm_sm80": (
+        PERSISTENT[1],
+        ("wait a_s, b_s;", "wait a_s;", "future-never-waited"),
+        ("rotate(b_now, b_next, b_last);", "rotate(b_next, b_now, b_last);", "error"),
+        ("at(w_m * 4 + 3, s)", "at(w_m * 4 + 2, s)", "result-outside"),
+        ("STORE(c31, 3, 1)", "STORE(c31, 3, 0)", "error"),
+    ),
     "gemm_skinny_sm90": (
         *RING,
         (".at(tile_m, first + k)", ".at(tile_m, k)", "result-outside"),
@@ -425,6 +451,13 @@ class NegativeControl(OnFiles):
             with self.subTest(change):
                 path = self.broken("gemm_ragged_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
+
+    def test_warps(self):
+        shape = dict(M=300, N=133, K=263, LDA=263, LDB=263, LDC=133)
+        for change in MISTAKES["gemm_sm80"]:
+            with self.subTest(change):
+                case = Case(self.broken("gemm_sm80", change), shape, dict(GROUP=2), ("--expect", PRODUCT))
+                self.expect_found(change, replace(case, arch="sm_80"))
 
     def test_skinny(self):
         shape, defines = dict(M=20, N=136, K=1000), dict(SPLITS=2, STAGES=2, WARPGROUPS=2)
