@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ KILN = os.environ.get("KILN_RELEASE") or os.environ.get("KILN", str(ROOT / "buil
 ALL = os.environ.get("KILN_SWEEP", "") == "all"
 JOBS = os.cpu_count() or 2
 TIMEOUT_S = 300
-SAMPLE = 4  # of so many cases one is run; shares no divisor with the numbers of shapes and of fills
+SAMPLE = 5  # of so many cases one is run; shares no divisor with the numbers of shapes and of fills
 FILLS = ("normal", "integers", "adversarial")
 COUNTS = ("races", "deadlocks", "uninitialised", "out_of_bounds")
 PRODUCT = "c[m,n] = a[m,k] * b[n,k]"
@@ -44,12 +44,13 @@ class Case:
     defines: dict
     options: tuple = ()
     conflicts: bool = True  # bank conflicts may be
+    arch: str = "sm_90a"
 
     def argv(self):
         sizes = ",".join(f"{name}={size}" for name, size in self.shape.items())
         defines = [f"-D{name}={value}" for name, value in self.defines.items()]
         path = KERNELS / f"{self.kernel}.co"
-        argv = [KILN, "run", str(path), "--arch", "sm_90a", "--on", "sim", "--json", "--shape", sizes]
+        argv = [KILN, "run", str(path), "--arch", self.arch, "--on", "sim", "--json", "--shape", sizes]
         return argv + defines + list(self.options)
 
 
@@ -160,14 +161,70 @@ def scaled_cases():
             yield Case("gemm_block_scaled_sm90", shape | blocks, defines, (), False)
 
 
+# Copies of a, of b, of c.
+RAGGED = ((1, 1, 1), (1, 0, 0), (0, 1, 1), (0, 0, 1))
+
+
+def ragged_cases():
+    """Rows of no whole 16 bytes, of those that are copied."""
+    ways = [(way, TYPES[0]) for way in RAGGED] + [(RAGGED[0], types) for types in TYPES[1:]]
+    for (pad_a, pad_b, pad_c), (dtype, out, acc) in ways:
+        unit_n, unit_k = units_of(dtype, out)
+        units = (1 if pad_c else unit_n, 1 if pad_a and pad_b else unit_k)
+        defines = dict(DTYPE=dtype, OUT=out, ACC=acc, WARPGROUPS=1, TILE_N=64, STAGES=2, BLOCKS=3)
+        defines |= dict(PAD_A=pad_a, PAD_B=pad_b, PAD_C=pad_c)
+        for shape in shapes(64, 64, depth_of(dtype), 2, units):
+            k, rows = shape["K"], {}
+            if pad_a:
+                rows |= dict(LDA=k)
+            if pad_b:
+                rows |= dict(LDB=k)
+            if pad_a or pad_b:
+                rows |= dict(KP=up(k, unit_k))
+            if pad_c:
+                rows |= dict(LDC=shape["N"])
+            yield Case("gemm_ragged_sm90", shape | rows, defines, ("--expect", PRODUCT))
+
+
+# (warps down, warps across)
+WARPS = ((2, 4), (1, 1), (2, 2))
+
+
+def warp_cases():
+    """Rows that begin anywhere, for every architecture."""
+    ways = [(warps, TYPES[0]) for warps in WARPS] + list(zip(WARPS[1:], (TYPES[1], TYPES[5])))
+    for ((down, across), (dtype, out, acc)), arch in zip(ways, itertools.cycle(("sm_80", "sm_90a"))):
+        defines = dict(DTYPE=dtype, OUT=out, ACC=acc, WARPS_M=down, WARPS_N=across, GROUP=2)
+        tile_n = 2 * min(16, 8 * BYTES[dtype]) * across
+        for shape in shapes(64 * down, tile_n, 64 // BYTES[dtype], 3, (1, 1)):
+            rows = dict(LDA=shape["K"], LDB=shape["K"], LDC=shape["N"])
+            yield Case("gemm_sm80", shape | rows, defines, ("--expect", PRODUCT), arch=arch)
+
+
+# What an epilogue can have, and each by itself.
+ALL_PARTS = ("ALPHA", "BETA", "BIAS", "RESIDUAL", "RELU")
+EPILOGUES = (ALL_PARTS, *((part,) for part in (*ALL_PARTS[:4], "GELU", "SILU")))
+
+
+def epilogue_cases():
+    """Held against the reference alone."""
+    dense, skinny = "gemm_sm90", "gemm_skinny_sm90"
+    dense_defines = dict(TILE_N=128, STAGES=2, BLOCKS=3)
+    for kernel, more in ((dense, dense_defines), (skinny, {}), (skinny, dict(SPLITS=3))):
+        for macros, out in zip(EPILOGUES, itertools.cycle(("bf16", "f32"))):
+            defines = dict(OUT=out, **more, **{macro: 1 for macro in macros})
+            scalars = {name.lower(): value for name, value in dict(ALPHA=2, BETA=-1).items() if name in macros}
+            yield Case(kernel, dict(M=150, N=200, K=136) | scalars, defines)
+
+
 def with_fills(cases):
     for case, fill in zip(cases, itertools.cycle(FILLS)):
-        yield Case(case.kernel, case.shape, case.defines, (*case.options, "--fill", fill), case.conflicts)
+        yield replace(case, options=(*case.options, "--fill", fill))
 
 
 class Kernels(unittest.TestCase):
     def sweep(self, what, cases, options=()):
-        cases = [Case(c.kernel, c.shape, c.defines, c.options + options, c.conflicts) for c in cases]
+        cases = [replace(case, options=case.options + options) for case in cases]
         chosen = cases if ALL else cases[::SAMPLE]
         with ThreadPoolExecutor(JOBS) as pool:
             mistakes = [m for m in pool.map(mistake_of, chosen) if m]
@@ -183,8 +240,23 @@ class Kernels(unittest.TestCase):
     def test_block_scaled(self):
         self.sweep("gemm_block_scaled_sm90", with_fills(scaled_cases()))
 
+    def test_ragged(self):
+        self.sweep("gemm_ragged_sm90", with_fills(ragged_cases()))
+
+    def test_warps(self):
+        self.sweep("gemm_sm80", with_fills(warp_cases()))
+
+    def test_epilogues(self):
+        self.sweep("epilogues", with_fills(epilogue_cases()))
+
+    def test_every_kernel_is_here(self):
+        kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases())
+        found = {case.kernel for kind in kinds for case in kind} | {"gemm_sparse_sm90"}
+        self.assertEqual(found, {path.stem for path in KERNELS.glob("*.co")})
+        self.assertEqual(found, set(MISTAKES))
+
     def test_other_orders_of_execution(self):
-        kinds = (dense_cases(), skinny_cases(), scaled_cases())
+        kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases())
         cases = [case for kind in kinds for case in list(kind)[1::13]]
         self.sweep("8 schedules", cases, ("--schedules", "8"))
 
@@ -254,7 +326,7 @@ class OnFiles(unittest.TestCase):
                 wanted[row][col] += factor * sum(map(int.__mul__, x[part], y[part]))
         shape = dict(M=m, N=n, K=k, KB=blocks, NB=panels)
         names = ("a", "a_scale", "b", "b_scale")
-        self.assertEqual(self.result(kernel, shape, defines, names, n), wanted)
+        self.assertTrue(self.result(kernel, shape, defines, names, n) == wanted, "other numbers")
 
     def sparse(self, dtype, sizes, defines, kernel="gemm_sparse_sm90"):
         """`kiln prune` makes the operand, its metadata, and the dense matrix that it stands for."""
@@ -272,7 +344,7 @@ class OnFiles(unittest.TestCase):
         shape = dict(M=m, N=n, K=k, P=k // 2, W=words)
         defines = dict(DTYPE=dtype, OUT="f32", BLOCKS=3, **defines)
         names = ("packed", "metadata", "b")
-        self.assertEqual(self.result(kernel, shape, defines, names, n), wanted)
+        self.assertTrue(self.result(kernel, shape, defines, names, n) == wanted, "other numbers")
 
 
 class Exact(OnFiles):
@@ -315,10 +387,23 @@ MISTAKES = {
         ("mc.subspan(_, PART).at(_, half)", "mc.subspan(_, PART).at(_, 0)", "result-outside"),
         ("TILE_K).at(w, 0)", "TILE_K).at(0, 0)", "result-outside"),
     ),
+    "gemm_ragged_sm90": (
+        *RING,
+        *PERSISTENT,
+        *HALVES,
+        ("PAD(b, b_pad, N)", "PAD(b, b_pad, N - 1)", "grid-short"),
+    ),
+    "gemm_sm80": (
+        PERSISTENT[1],
+        ("wait a_s, b_s;", "wait a_s;", "future-never-waited"),
+        ("rotate(b_now, b_next, b_last);", "rotate(b_next, b_now, b_last);", "error"),
+        ("at(w_m * 4 + 3, s)", "at(w_m * 4 + 2, s)", "result-outside"),
+        ("STORE(c31, 3, 1)", "STORE(c31, 3, 0)", "error"),
+    ),
     "gemm_skinny_sm90": (
         *RING,
         (".at(tile_m, first + k)", ".at(tile_m, k)", "result-outside"),
-        ("foreach s in [SPLITS] sum", "foreach s in [SPLITS - 1] sum", "result-outside"),
+        ("foreach s in [SPLITS] x", "foreach s in [SPLITS - 1] x", "result-outside"),
         ("tile_n * WARPGROUPS + w)", "tile_n * WARPGROUPS)", "race"),
     ),
     "gemm_block_scaled_sm90": (
@@ -359,6 +444,21 @@ class NegativeControl(OnFiles):
                 path = self.broken("gemm_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
 
+    def test_ragged(self):
+        shape = dict(M=330, N=133, K=199, LDA=199, LDB=199, LDC=133, KP=200)
+        defines = dict(BLOCKS=3, TILE_N=128, STAGES=3, GROUP=2)
+        for change in MISTAKES["gemm_ragged_sm90"]:
+            with self.subTest(change):
+                path = self.broken("gemm_ragged_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
+
+    def test_warps(self):
+        shape = dict(M=300, N=133, K=263, LDA=263, LDB=263, LDC=133)
+        for change in MISTAKES["gemm_sm80"]:
+            with self.subTest(change):
+                case = Case(self.broken("gemm_sm80", change), shape, dict(GROUP=2), ("--expect", PRODUCT))
+                self.expect_found(change, replace(case, arch="sm_80"))
+
     def test_skinny(self):
         shape, defines = dict(M=20, N=136, K=1000), dict(SPLITS=2, STAGES=2, WARPGROUPS=2)
         for change in MISTAKES["gemm_skinny_sm90"]:
@@ -371,7 +471,7 @@ class NegativeControl(OnFiles):
             with self.subTest(change):
                 with self.assertRaises(AssertionError) as found:
                     check(self.broken(kernel, change))
-                self.assertIn(change[2] or "Lists differ", str(found.exception))
+                self.assertIn(change[2] or "other numbers", str(found.exception))
 
     def test_block_scaled(self):
         defines = dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3, GROUP=2)
