@@ -81,6 +81,8 @@ class Coverage {
   [[nodiscard]] std::optional<Walk> walk_of(const TileAccess& access, std::size_t dimension) const;
   [[nodiscard]] std::optional<ir::Expr> end_of(const TileAccess& access,
                                                std::size_t dimension) const;
+  [[nodiscard]] bool reaches_limit(const TileAccess& access, std::size_t dimension,
+                                   const ir::Expr& end) const;
   void check_past_end(const TileAccess& access, std::size_t dimension);
   [[nodiscard]] std::optional<Reach> reach_of(const Group& group, std::size_t dimension) const;
   void check_group(const Group& group, const Group& others);
@@ -127,6 +129,13 @@ std::optional<ir::Expr> Coverage::end_of(const TileAccess& access, std::size_t d
     if (!least || !less_equal(*least, largest->value)) least = largest->value;
   }
   return least;
+}
+
+// Does the access reach the end of the view it was cut from? A view of a part says what is wanted.
+bool Coverage::reaches_limit(const TileAccess& access, std::size_t dimension,
+                             const ir::Expr& end) const {
+  return std::ranges::any_of(access.at.limits[dimension],
+                             [&](const ir::Expr& limit) { return less_equal(limit, end); });
 }
 
 void Coverage::check_past_end(const TileAccess& access, std::size_t dimension) {
@@ -204,7 +213,8 @@ void Coverage::check_dimension(const Group& group, const Group& others, std::siz
     return std::all_of(group.begin(), group.end(), falls_short);
   };
   if (all([&](const TileAccess* access) {
-        return less_equal(*end_of(*access, dimension) + 1, goal->end);
+        const ir::Expr end = *end_of(*access, dimension);
+        return less_equal(end + 1, goal->end) && !reaches_limit(*access, dimension, end);
       })) {
     return report_short(*walk, reach->end, goal->end - 1);
   }
