@@ -134,8 +134,10 @@ std::optional<ir::Expr> Coverage::end_of(const TileAccess& access, std::size_t d
 // Does the access reach the end of the view it was cut from? A view of a part says what is wanted.
 bool Coverage::reaches_limit(const TileAccess& access, std::size_t dimension,
                              const ir::Expr& end) const {
-  return std::ranges::any_of(access.at.limits[dimension],
-                             [&](const ir::Expr& limit) { return less_equal(limit, end); });
+  return std::ranges::any_of(access.at.limits[dimension], [&](const ir::Expr& limit) {
+    // Those that step are the ends of tiles.
+    return ranges_.stepping(limit).empty() && less_equal(limit, end);
+  });
 }
 
 void Coverage::check_past_end(const TileAccess& access, std::size_t dimension) {
