@@ -1,6 +1,8 @@
 #include "passes/plan_copies.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "ir/prove.h"
 #include "ir/strides.h"
@@ -261,14 +263,28 @@ struct Place {
 // The registers that a view's elements go to or come from. The tile of A is (M, K), of B (N, K), of
 // C (M, N); `swapped`: the view's rows are its columns, as under `col`, which has the contraction
 // first, and under `.transp`.
-struct InView {
-  target::Fragment fragment;
-  bool swapped = false;
-
-  [[nodiscard]] Place operator()(int lane, int value) const {
-    const target::Element e = target::element_of(fragment, lane, value);
-    return swapped ? Place{e.col, e.row} : Place{e.row, e.col};
+class InView {
+ public:
+  InView(target::Fragment fragment, bool swapped)
+      : fragment_(std::move(fragment)), swapped_(swapped) {
+    for (int lane = 0; lane < lanes(); ++lane) of_lane_.push_back(fragment_.tv(lane, 0));
+    for (int value = 0; value < values(); ++value) of_value_.push_back(fragment_.tv(0, value));
   }
+
+  [[nodiscard]] int lanes() const { return fragment_.lanes; }
+  [[nodiscard]] int values() const { return fragment_.values; }
+  [[nodiscard]] Place operator()(int lane, int value) const {
+    const auto index = static_cast<int>(of_lane_[lane] + of_value_[value]);
+    const Place place{index % fragment_.rows, index / fragment_.rows};
+    return swapped_ ? Place{place.col, place.row} : place;
+  }
+
+ private:
+  target::Fragment fragment_;
+  bool swapped_;
+  // The parts of an element's index.
+  std::vector<Index> of_lane_;
+  std::vector<Index> of_value_;
 };
 
 InView registers_of(const ir::Function& function, const ir::Load& load) {
@@ -306,7 +322,7 @@ Place place_in_matrix(const target::Copy& instruction, int lane, int element, in
 
 // From one warp of the registers' unit to the next.
 Place step_of_warps(const InView& registers) {
-  if (registers.fragment.lanes == kWarp) return {};
+  if (registers.lanes() == kWarp) return {};
   const Place first = registers(0, 0);
   const Place second = registers(kWarp, 0);
   return {second.row - first.row, second.col - first.col};
@@ -318,14 +334,18 @@ Place step_of_warps(const InView& registers) {
 std::vector<std::int64_t> matrices_for(const InView& registers, Place step, int size,
                                        const target::Copy& instruction) {
   const int each = kRegisterBytes / size;  // values of one lane in one matrix
+  std::vector<Place> wanted;
+  for (int i = 0; i < kWarp * each; ++i) {
+    wanted.push_back(place_in_matrix(instruction, i / each, i % each, size));
+  }
   std::vector<std::int64_t> out;
-  for (int value = 0; value < registers.fragment.values; value += each) {
+  for (int value = 0; value < registers.values(); value += each) {
     const Place base = registers(0, value);
-    for (int lane = 0; lane < registers.fragment.lanes; ++lane) {
+    for (int lane = 0; lane < registers.lanes(); ++lane) {
       const Place matrix = {base.row + lane / kWarp * step.row, base.col + lane / kWarp * step.col};
       for (int element = 0; element < each; ++element) {
         const Place place = registers(lane, value + element);
-        const Place given = place_in_matrix(instruction, lane % kWarp, element, size);
+        const Place& given = wanted[lane % kWarp * each + element];
         if (place.row - matrix.row != given.row || place.col - matrix.col != given.col) return {};
       }
     }
@@ -344,7 +364,7 @@ template <class Op>
 bool plan_matrices(const target::Arch& arch, FindMatrices find, const InView& registers, int size,
                    Op& op) {
   const Place step = step_of_warps(registers);
-  const int count = registers.fragment.values * size / kRegisterBytes;
+  const int count = registers.values() * size / kRegisterBytes;
   for (int matrices = 4; matrices >= 1; matrices /= 2) {
     if (count % matrices != 0) continue;
     for (bool transposed : {false, true}) {
@@ -354,7 +374,7 @@ bool plan_matrices(const target::Arch& arch, FindMatrices find, const InView& re
       if (places.empty()) continue;
       op.instruction = instruction;
       op.matrices = std::move(places);
-      if (registers.fragment.lanes > kWarp) op.warp_step = {step.row, step.col};
+      if (registers.lanes() > kWarp) op.warp_step = {step.row, step.col};
       return true;
     }
   }
@@ -429,11 +449,12 @@ void plan_steps(const ir::Function& function, ir::Mma& mma) {
 
 // Consecutive values of a lane that are consecutive in a row of the destination.
 std::int64_t store_run(const ir::Function& function, const ir::Store& store, const Side& side) {
-  const target::Fragment fragment = registers_of(function, store).fragment;
-  for (int lane = 0; lane < fragment.lanes; ++lane) {
-    for (int value = 0; value + 1 < fragment.values; value += 2) {
-      const target::Element first = target::element_of(fragment, lane, value);
-      const target::Element next = target::element_of(fragment, lane, value + 1);
+  if (store.transposed) return 1;
+  const InView registers = registers_of(function, store);
+  for (int lane = 0; lane < registers.lanes(); ++lane) {
+    for (int value = 0; value + 1 < registers.values(); value += 2) {
+      const Place first = registers(lane, value);
+      const Place next = registers(lane, value + 1);
       if (next.row != first.row || next.col != first.col + 1 || first.col % 2 != 0) return 1;
     }
   }
@@ -441,7 +462,7 @@ std::int64_t store_run(const ir::Function& function, const ir::Store& store, con
       std::all_of(side.pitches.begin(), side.pitches.end(),
                   [](const ir::Expr& pitch) { return pitch.constant().has_value(); });
   const bool aligned = may_use_width(side, 2 * size_bytes(side.root.dtype));
-  return !store.transposed && pitch_known && aligned && store.guarded.empty() ? 2 : 1;
+  return pitch_known && aligned && store.guarded.empty() ? 2 : 1;
 }
 
 // Whether matrices of 16-bit elements can be made of an accumulator: as it is, or rounded from f32.

@@ -1,5 +1,7 @@
 #include "target/fragment.h"
 
+#include <algorithm>
+
 #include "layout/print.h"
 #include "support/check.h"
 
@@ -49,14 +51,14 @@ std::optional<FragmentColumns> columns_of(const Fragment& whole, int first, int 
   part.cols = cols;
   part.values = values;
   part.reps_cols = 1;
+  // An index is a lane's offset plus a value's, so lanes need not be crossed with values.
+  Index widest = 0;
+  for (int lane = 0; lane < whole.lanes; ++lane) widest = std::max(widest, whole.tv(lane, 0));
   for (int value = 0; value < values; ++value) {
-    for (int lane = 0; lane < whole.lanes; ++lane) {
-      const Element there = element_of(whole, lane, first_value + value);
-      const Element here = element_of(whole, lane, value);
-      if (there.row != here.row || there.col - first != here.col || here.col >= cols) {
-        return std::nullopt;
-      }
-    }
+    const Index here = whole.tv(0, value);
+    const Index there = whole.tv(0, first_value + value);
+    if (there - here != Index{first} * whole.rows) return std::nullopt;
+    if ((widest + here) / whole.rows >= cols) return std::nullopt;
   }
   part.tv = make_layout(mode(whole.tv, 0), composition(mode(whole.tv, 1), make_layout(values, 1)));
   part.vt = right_inverse(part.tv);
