@@ -91,14 +91,17 @@ bool rows_are_dense(const Function& function, ValueId root) {
 
 std::vector<RegionId> regions_of(const Op& op) {
   std::vector<RegionId> all;
-  if (const auto* parallel = std::get_if<Parallel>(&op.data)) all = {parallel->body};
-  if (const auto* loop = std::get_if<For>(&op.data)) all = {loop->body};
-  if (const auto* once = std::get_if<Once>(&op.data)) all = {once->body};
-  if (const auto* loop = std::get_if<Loop>(&op.data)) all = {loop->body};
-  if (const auto* some = std::get_if<Inthreads>(&op.data)) all = {some->body};
-  if (const auto* each = std::get_if<Apply>(&op.data)) all = {each->body};
-  if (const auto* branch = std::get_if<If>(&op.data)) all = {branch->then_body, branch->else_body};
-  std::erase_if(all, [](RegionId region) { return !region.valid(); });
+  const auto add = [&](RegionId region) {
+    if (region.valid()) all.push_back(region);
+  };
+  const auto add_those_of = [&](const auto& data) {
+    if constexpr (requires { data.body; }) add(data.body);
+    if constexpr (requires { data.then_body; }) {
+      add(data.then_body);
+      add(data.else_body);
+    }
+  };
+  std::visit(add_those_of, op.data);
   return all;
 }
 
