@@ -131,12 +131,15 @@ std::optional<ir::Expr> Coverage::end_of(const TileAccess& access, std::size_t d
   return least;
 }
 
-// Does the access reach the end of the view it was cut from? A view of a part says what is wanted.
+// Does the access reach the end of the view it was cut from? Where the caller decides how much of
+// the buffer that is, the view says what is wanted; one that is always smaller is a suspect still.
 bool Coverage::reaches_limit(const TileAccess& access, std::size_t dimension,
                              const ir::Expr& end) const {
+  const ir::Expr& whole = extent(access, dimension);
   return std::ranges::any_of(access.at.limits[dimension], [&](const ir::Expr& limit) {
     // Those that step are the ends of tiles.
-    return ranges_.stepping(limit).empty() && less_equal(limit, end);
+    return ranges_.stepping(limit).empty() && less_equal(limit, end) &&
+           !ir::always_less_equal(function_, limit + 1, whole);
   });
 }
 
