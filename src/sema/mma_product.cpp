@@ -307,7 +307,7 @@ struct ScaleRequest {
 
 // acc += factors[m] * factor * partial.
 void add_scaled(Sema& sema, const ScaleRequest& request, Span span) {
-  const ir::FragType& type = sema.function.frag_type(request.acc);
+  const ir::FragType type = sema.function.frag_type(request.acc);  // values may be added below
   const Operand factors = evaluate_view(sema, request.factors);
   const Operand factor = evaluate(sema, request.factor);
   if (factors.is_error() || factor.is_error()) return;
