@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "driver/bench_sample.h"
 #include "driver/expect.h"
 #include "reference/number.h"
 
@@ -14,25 +15,10 @@ namespace {
 
 constexpr std::int64_t kSampled = 64;  // rows, and as many columns
 
-// SplitMix64's mixing of a counter.
-std::uint64_t mixed(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
 // One index in each of up to kSampled equal stretches of the extent.
 std::vector<std::int64_t> sampled(std::int64_t extent, std::uint64_t seed) {
-  const std::int64_t count = std::min(extent, kSampled);
-  std::vector<std::int64_t> out;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t begin = extent * i / count;
-    const std::int64_t length = extent * (i + 1) / count - begin;
-    const std::uint64_t random =
-        mixed((seed + 1) * 0x9e3779b97f4a7c15 + static_cast<std::uint64_t>(i));
-    out.push_back(begin + static_cast<std::int64_t>(random % static_cast<std::uint64_t>(length)));
-  }
-  return out;
+  const std::vector<bench::Index> places = spread_indices(extent, kSampled, seed);
+  return {places.begin(), places.end()};
 }
 
 std::int64_t offset(const Tensor& matrix, std::int64_t row, std::int64_t column) {

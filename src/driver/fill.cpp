@@ -9,24 +9,17 @@
 #include <thread>
 #include <vector>
 
+#include "driver/random_bits.h"
 #include "support/check.h"
 
 namespace kiln::driver {
 
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood 2014): a counter, mixed. Good enough for test data, and ours.
-class Random {
+class Random : public RandomBits {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
+  using RandomBits::RandomBits;
 
-  std::uint64_t bits() {
-    state_ += 0x9e3779b97f4a7c15;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }  // [0, 1)
   std::int64_t below(std::int64_t n) {
     return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(n));
@@ -38,9 +31,6 @@ class Random {
     // Rounded to f32 at once, so that the last digit of a library's log cannot show.
     return static_cast<double>(static_cast<float>(value));
   }
-
- private:
-  std::uint64_t state_;
 };
 
 bool is_unsigned(DType dtype) { return info(dtype).kind == NumberKind::kUnsigned; }

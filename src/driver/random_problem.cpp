@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "driver/random_bits.h"
 #include "support/format.h"
 
 namespace kiln::driver {
@@ -21,17 +22,9 @@ using gemm::Spacing;
 constexpr std::int64_t kWorkMax = std::int64_t{1} << 32;  // multiplications of all products
 constexpr int kUsualAlignment = 16;
 
-// SplitMix64.
-class Random {
+class Random : public RandomBits {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t bits() {
-    state_ += 0x9e3779b97f4a7c15;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
+  using RandomBits::RandomBits;
   std::int64_t within(std::int64_t from, std::int64_t to) {  // both are possible
     return from + static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(to - from + 1));
   }
@@ -44,9 +37,6 @@ class Random {
   T one_of(const T (&all)[N]) {
     return one_of(std::span<const T>(all));
   }
-
- private:
-  std::uint64_t state_;
 };
 
 struct Types {
