@@ -179,13 +179,13 @@ bool Placer::uses_products(const ir::Op& op, const State& state) const {
   return found;
 }
 
-// The accesses that must be ordered before the operation starts. A divergent `if` is one operation:
-// no barrier may stand inside it. A loop waits once in front of it for what came before, not again
-// in every trip.
+// The accesses that must be ordered before the operation starts. A divergent `if` is one operation,
+// and so is an `apply`: no barrier may stand inside it. A loop waits once in front of it for what
+// came before, not again in every trip.
 Accesses Placer::wanted(const ir::Op& op) const {
   const auto* branch = std::get_if<ir::If>(&op.data);
   const bool as_one = op.kind() == ir::OpKind::kFor || op.kind() == ir::OpKind::kLoop ||
-                      op.kind() == ir::OpKind::kOnce ||
+                      op.kind() == ir::OpKind::kOnce || op.kind() == ir::OpKind::kApply ||
                       (branch != nullptr && is_divergent(branch->condition));
   return stamped(as_one ? facts_.all(op) : facts_.own(op));
 }
@@ -347,7 +347,9 @@ Placer::State Placer::enter(ir::OpId id, ir::RegionId region, std::size_t& index
   if (const auto* branch = std::get_if<ir::If>(&op.data)) {
     return enter_if(*branch, state);
   }
-  if (op.kind() == ir::OpKind::kOnce) return with(std::move(state), facts_.all(op));
+  if (op.kind() == ir::OpKind::kOnce || op.kind() == ir::OpKind::kApply) {
+    return with(std::move(state), facts_.all(op));
+  }
   if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
     const std::vector<ir::OpData> ops = before_trigger(*trigger, state);
     index += insert(region, index, ops);

@@ -19,6 +19,8 @@ constexpr std::int64_t kEventBytesMax = (1 << 20) - 1;
 // How control comes to an operation.
 struct Way {
   ThreadSet threads;
+  ir::OpId region = {};     // the `inthreads` around it, if there is one
+  bool inside = false;      // a `parallel` below the launch
   bool divides = false;     // through an `if` that some of the threads may not take
   bool loses_step = false;  // in a loop that some may leave, or go round, before others
 };
@@ -96,6 +98,7 @@ Way way_into(const ir::Function& function, ir::OpId id, Way way) {
   }
   if (const auto* some = std::get_if<ir::Inthreads>(&data)) {
     way.threads = {some->first, some->threads};
+    way.region = id;
   }
   return way;
 }
@@ -139,7 +142,11 @@ class EventPlanner {
       if (copy != nullptr && copy->bulk && copy->event.valid()) {
         meetings_[copy->event].copies.push_back(here);
       }
-      const Way inside = way_into(function_, ops[i], way);
+      Way inside = way_into(function_, ops[i], way);
+      if (const auto* units = std::get_if<ir::Parallel>(&op.data)) {
+        if (!way.inside && units->vars.size() == 1) threads_of_[units->vars[0]] = units->unit;
+        inside.inside = true;
+      }
       for (const ir::RegionId inner : ir::regions_of(op)) collect(inner, inside);
     }
   }
@@ -165,8 +172,46 @@ class EventPlanner {
     return unit;
   }
 
+  // How many threads of the block trigger the same slot, when each unit of a `parallel` has a slot
+  // of its own; 0 otherwise.
+  std::int64_t threads_of_slot(const ir::Expr& slot) {
+    std::vector<ir::VarId> vars;
+    slot.collect_vars(vars);
+    std::erase_if(vars,
+                  [&](ir::VarId var) { return !ir::varies_in(function_, var, ir::Level::kBlock); });
+    if (vars.size() != 1 || !threads_of_.contains(vars[0])) return 0;
+    const ir::Expr next = slot.substitute([&](ir::VarId var) -> std::optional<ir::Expr> {
+      if (var == vars[0]) return ir::Expr::var(var) + 1;
+      return std::nullopt;
+    });
+    const auto step = (next - slot).constant();
+    return step && *step != 0 ? threads_of_[vars[0]] : 0;
+  }
+
+  // The threads of the set that trigger one slot: all, unless its units have slots of their own.
+  std::int64_t threads_of_slot(const Meeting& meeting, const ThreadSet& set) {
+    std::optional<std::int64_t> common;
+    for (const Standing& trigger : meeting.triggers) {
+      if (trigger.way.threads != set) continue;
+      const std::int64_t its = threads_of_slot(as<ir::Trigger>(trigger.op).slot);
+      common = !common || *common == its ? its : 0;
+    }
+    const std::int64_t unit = common.value_or(0);
+    return unit > 0 && set.first % unit == 0 && set.threads % unit == 0 ? unit : set.threads;
+  }
+
+  // Whether all that triggers the event in this set stands in regions that only move data.
+  bool only_moves(const Meeting& meeting, const ThreadSet& set) {
+    return std::ranges::all_of(meeting.triggers, [&](const Standing& trigger) {
+      return trigger.way.threads != set ||
+             (trigger.way.region.valid() &&
+              only_moves_data(function_, as<ir::Inthreads>(trigger.way.region)));
+    });
+  }
+
   Share share_of(const Meeting& meeting, const ThreadSet& set) {
     Share share;
+    const std::int64_t threads = threads_of_slot(meeting, set);
     bool divides = false;
     bool loses_step = set.first % kWarp != 0 || set.threads % kWarp != 0;
     bool cluster = false;
@@ -181,12 +226,15 @@ class EventPlanner {
       share.unit = *unit;
       share.arrivals = *unit == 0 ? 1 : set.threads / *unit;
       share.threads = share.arrivals;
+    } else if (only_moves(meeting, set)) {
+      share.arrival = ir::Arrival::kElected;
+      share.arrivals = share.threads = 1;
     } else {
       share.known = !divides && set.threads > 0;
       const bool by_warp = !divides && !loses_step;
       share.arrival = by_warp ? ir::Arrival::kWarp : ir::Arrival::kThread;
-      share.arrivals = by_warp ? set.threads / kWarp : set.threads;
-      share.threads = set.threads;
+      share.arrivals = by_warp ? threads / kWarp : threads;
+      share.threads = threads;
     }
     share.arrivals *= cluster ? blocks_ : 1;
     share.threads *= cluster ? blocks_ : 1;
@@ -297,7 +345,8 @@ class EventPlanner {
   std::int64_t blocks_ = 1;  // of a cluster
   std::vector<ir::OpId> events_;
   std::map<ir::ValueId, Meeting> meetings_;
-  std::set<ir::OpId> announced_;  // copies whose bytes a trigger announces
+  std::map<ir::VarId, std::int64_t> threads_of_;  // units of the launch, by their number
+  std::set<ir::OpId> announced_;                  // copies whose bytes a trigger announces
   bool failed_ = false;
 };
 

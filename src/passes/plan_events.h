@@ -12,10 +12,11 @@
 //   %full = event, %empty = event ready             =>   arrivals=1, arrivals=8
 //
 // A generation waits for every thread that can execute one of the event's triggers: of each set of
-// threads (an `inthreads` region's, or the block's) one where its bulk copies complete the event,
-// one of each warp where whole warps come to the trigger together, else each. Sets are counted
-// once, however many triggers they have. `trigger.cluster` comes from every block of the cluster.
-// What the program states (`event<n>`) comes first.
+// threads (an `inthreads` region's, or the block's) one where its bulk copies complete the event or
+// moving data is all that it does, one of each warp where whole warps come to the trigger together,
+// else each. Sets are counted once, however many triggers they have; where each warpgroup of a set
+// triggers a slot of its own, `e[p]`, one warpgroup counts. `trigger.cluster` comes from every
+// block of the cluster. What the program states (`event<n>`) comes first.
 //
 // Bytes of bulk copies are announced by the trigger that follows them in the same straight line of
 // code, or else by the copy itself (`announces`).

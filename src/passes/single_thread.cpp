@@ -1,6 +1,7 @@
 #include "passes/single_thread.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 namespace kiln::passes {
@@ -29,10 +30,77 @@ bool is_scalar(const ir::Op& op) {
          std::find(std::begin(kNames), std::end(kNames), op.kind()) != std::end(kNames);
 }
 
+// Operations of a region that one thread can do for all.
+class Business {
+ public:
+  // `arrivals_known`: triggers must arrive for all already.
+  Business(const ir::Function& function, bool arrivals_known)
+      : function_(function), arrivals_known_(arrivals_known) {}
+
+  // Whether the operations, of the region's body, are the business of one thread, and not none.
+  [[nodiscard]] bool only_starts_transfers(std::span<const ir::OpId> ops,
+                                           const ir::Inthreads& region) const {
+    bool only = true;
+    bool starts = false;
+    const auto look = [&](ir::OpId id) {
+      const ir::Op& op = function_.ops[id];
+      only = only && is_elected(region, op);
+      starts = starts || op.kind() == ir::OpKind::kCopy ||
+               (arrivals_known_ && op.kind() == ir::OpKind::kTrigger);
+    };
+    for (const ir::OpId id : ops) {
+      look(id);
+      for (const ir::RegionId inner : ir::regions_of(function_.ops[id])) {
+        ir::walk(function_, inner, look);
+      }
+    }
+    return only && starts;
+  }
+
+  [[nodiscard]] bool is_inside(const ir::Inthreads& region, ir::OpId wanted) const {
+    bool found = false;
+    ir::walk(function_, region.body, [&](ir::OpId id) { found = found || id == wanted; });
+    return found;
+  }
+
+ private:
+  [[nodiscard]] bool is_elected(const ir::Inthreads& region, const ir::Op& op) const {
+    if (const auto* copy = std::get_if<ir::Copy>(&op.data)) {
+      return copy->bulk && (copy->unit == 0 || copy->unit >= region.threads);
+    }
+    if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
+      return !arrivals_known_ || (trigger->arrival == ir::Arrival::kElected && trigger->unit == 0);
+    }
+    if (const auto* set = std::get_if<ir::Set>(&op.data)) {
+      return is_inside(region, function_.values[set->cell].def);
+    }
+    if (op.kind() == ir::OpKind::kAlloc) {
+      return std::holds_alternative<ir::CellType>(function_.type(op.result));
+    }
+    constexpr ir::OpKind kFine[] = {
+        ir::OpKind::kFor,      ir::OpKind::kIf,   ir::OpKind::kLoop,      ir::OpKind::kBreak,
+        ir::OpKind::kContinue, ir::OpKind::kRead, ir::OpKind::kEventWait, ir::OpKind::kBulkWait};
+    return is_scalar(op) ||
+           std::find(std::begin(kFine), std::end(kFine), op.kind()) != std::end(kFine);
+  }
+
+  const ir::Function& function_;
+  bool arrivals_known_;
+};
+
+// Where the operations that set registers at the beginning of a region end.
+std::vector<ir::OpId>::const_iterator behind_registers(const ir::Function& function,
+                                                       const std::vector<ir::OpId>& body) {
+  return std::find_if(body.begin(), body.end(), [&](ir::OpId id) {
+    return function.ops[id].kind() != ir::OpKind::kRegisters;
+  });
+}
+
 // Looks at the regions of one launch.
 class SingleRegions {
  public:
-  SingleRegions(ir::Function& function, ir::OpId launch) : function_(function) {
+  SingleRegions(ir::Function& function, ir::OpId launch)
+      : function_(function), business_(function, true) {
     const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
     body_ = parallel.body;
     collect_waits(body_, {0, parallel.threads.constant().value_or(0)});
@@ -70,10 +138,10 @@ class SingleRegions {
       const auto* some = std::get_if<ir::Inthreads>(&function_.ops[id].data);
       if (some == nullptr) continue;
       const std::vector<ir::OpId>& body = function_.regions[some->body].ops;
-      const auto rest = std::find_if(body.begin(), body.end(), [&](ir::OpId inner) {
-        return function_.ops[inner].kind() != ir::OpKind::kRegisters;
-      });
-      if (rest == body.begin() || !only_starts_transfers({rest, body.end()}, *some)) continue;
+      const auto rest = behind_registers(function_, body);
+      if (rest == body.begin() || !business_.only_starts_transfers({rest, body.end()}, *some)) {
+        continue;
+      }
       const std::vector<ir::OpId> leading(body.begin(), rest);
       ir::Inthreads before = *some;
       const Span span = function_.ops[leading[0]].span;
@@ -93,7 +161,7 @@ class SingleRegions {
       path.push_back({region, i});
       auto* some = std::get_if<ir::Inthreads>(&function_.ops[ops[i]].data);
       if (some != nullptr) {
-        some->single = only_starts_transfers(function_.regions[some->body].ops, *some) &&
+        some->single = business_.only_starts_transfers(function_.regions[some->body].ops, *some) &&
                        waits_alone(*some) && is_last(*some, path);
       }
       for (const ir::RegionId inner : ir::regions_of(function_.ops[ops[i]])) visit(inner, path);
@@ -101,61 +169,17 @@ class SingleRegions {
     }
   }
 
-  bool is_inside(const ir::Inthreads& region, ir::OpId wanted) {
-    bool found = false;
-    ir::walk(function_, region.body, [&](ir::OpId id) { found = found || id == wanted; });
-    return found;
-  }
-
-  bool is_elected_business(const ir::Inthreads& region, const ir::Op& op) {
-    if (const auto* copy = std::get_if<ir::Copy>(&op.data)) {
-      return copy->bulk && (copy->unit == 0 || copy->unit >= region.threads);
-    }
-    if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
-      return trigger->arrival == ir::Arrival::kElected && trigger->unit == 0;
-    }
-    if (const auto* set = std::get_if<ir::Set>(&op.data)) {
-      return is_inside(region, function_.values[set->cell].def);
-    }
-    if (op.kind() == ir::OpKind::kAlloc) {
-      return std::holds_alternative<ir::CellType>(function_.type(op.result));
-    }
-    constexpr ir::OpKind kFine[] = {
-        ir::OpKind::kFor,      ir::OpKind::kIf,   ir::OpKind::kLoop,      ir::OpKind::kBreak,
-        ir::OpKind::kContinue, ir::OpKind::kRead, ir::OpKind::kEventWait, ir::OpKind::kBulkWait};
-    return is_scalar(op) ||
-           std::find(std::begin(kFine), std::end(kFine), op.kind()) != std::end(kFine);
-  }
-
-  // Whether the operations, of the region's body, are the business of one thread.
-  bool only_starts_transfers(const std::vector<ir::OpId>& ops, const ir::Inthreads& region) {
-    bool only = true;
-    bool starts = false;
-    const auto look = [&](ir::OpId id) {
-      const ir::Op& op = function_.ops[id];
-      only = only && is_elected_business(region, op);
-      starts = starts || op.kind() == ir::OpKind::kCopy || op.kind() == ir::OpKind::kTrigger;
-    };
-    for (const ir::OpId id : ops) {
-      look(id);
-      for (const ir::RegionId inner : ir::regions_of(function_.ops[id])) {
-        ir::walk(function_, inner, look);
-      }
-    }
-    return only && starts;
-  }
-
   // Whether no other thread of the region counts generations of its events elsewhere.
   bool waits_alone(const ir::Inthreads& region) {
     std::vector<ir::ValueId> inside;
     for (const Wait& wait : waits_) {
-      if (!is_inside(region, wait.op)) continue;
+      if (!business_.is_inside(region, wait.op)) continue;
       inside.push_back(std::get<ir::EventWait>(function_.ops[wait.op].data).event);
     }
     return std::none_of(waits_.begin(), waits_.end(), [&](const Wait& wait) {
       const ir::ValueId event = std::get<ir::EventWait>(function_.ops[wait.op].data).event;
-      return std::count(inside.begin(), inside.end(), event) != 0 && !is_inside(region, wait.op) &&
-             overlap(wait.threads, threads_of(region));
+      return std::count(inside.begin(), inside.end(), event) != 0 &&
+             !business_.is_inside(region, wait.op) && overlap(wait.threads, threads_of(region));
     });
   }
 
@@ -183,11 +207,18 @@ class SingleRegions {
   }
 
   ir::Function& function_;
+  Business business_;
   ir::RegionId body_;
   std::vector<Wait> waits_;
 };
 
 }  // namespace
+
+bool only_moves_data(ir::Function& function, const ir::Inthreads& region) {
+  const std::vector<ir::OpId>& body = function.regions[region.body].ops;
+  return Business(function, false)
+      .only_starts_transfers({behind_registers(function, body), body.end()}, region);
+}
 
 void plan_single_regions(ir::Function& function, ir::OpId launch) {
   SingleRegions(function, launch).run();

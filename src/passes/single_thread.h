@@ -22,6 +22,10 @@ struct ThreadSet {
   friend auto operator<=>(const ThreadSet&, const ThreadSet&) = default;
 };
 
+// Whether the region does nothing but wait for events, start bulk copies and trigger, after setting
+// registers perhaps: then one thread can arrive for all of them, however the triggers stand now.
+[[nodiscard]] bool only_moves_data(ir::Function& function, const ir::Inthreads& region);
+
 // Sets Inthreads::single in a launch whose triggers know how they arrive.
 void plan_single_regions(ir::Function& function, ir::OpId launch);
 

@@ -121,7 +121,7 @@ struct Evaluator {
     auto index = element_index(sema, base.id, e.indices, span);
     if (!index) return error_operand(span);
     const ir::ViewType& view = sema.function.view_type(base.id);
-    if (sema.apply && view.space != ir::Space::kGlobal) return refused("shared memory in `apply`");
+    if (sema.apply && view.space == ir::Space::kLocal) return refused("local memory in `apply`");
     const DType dtype = view.dtype;
     const ir::ValueId value =
         emit_value(sema, ir::Read{base.id, std::move(*index)}, span, ir::ScalarType{dtype});

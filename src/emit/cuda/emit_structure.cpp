@@ -68,6 +68,19 @@ void emit_region(Kernel& kernel, ir::RegionId region, ir::OpId skipped) {
   for (std::size_t i = 0; i < ops.size();) i += emit_run(kernel, std::span(ops).subspan(i));
 }
 
+namespace {
+
+// Which of the units of so many threads this thread is in. Of whole warps the compiler shall know
+// that it is the same for all lanes: addresses made of it are then computed once for a warp.
+Expr instance_of(Kernel& kernel, std::int64_t unit) {
+  if (unit % kWarp != 0) return floor_div(kernel.thread_in(kernel.unit), Expr(unit));
+  const Expr warp = kernel.use_warp();
+  const Expr inside = kernel.unit == 0 ? warp : mod(warp, Expr(kernel.unit / kWarp));
+  return floor_div(inside, Expr(unit / kWarp));
+}
+
+}  // namespace
+
 // The last axis varies fastest over the instances; the first one is what remains.
 void emit_op(Kernel& kernel, const Op&, const ir::Parallel& parallel) {
   const bool counts = std::ranges::any_of(parallel.vars, [&](ir::VarId var) {
@@ -75,7 +88,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Parallel& parallel) {
   });
   // Without that the kernel need not know its threads' numbers.
   Expr instance = 0;
-  if (counts) instance = floor_div(kernel.thread_in(kernel.unit), Expr(parallel.unit));
+  if (counts) instance = instance_of(kernel, parallel.unit);
   std::vector<std::string> declarations;
   for (std::size_t axis = parallel.vars.size(); axis-- > 0;) {
     const ir::VarId var = parallel.vars[axis];
