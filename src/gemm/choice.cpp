@@ -92,11 +92,7 @@ Result<Choice> choose_by_model(const Problem& problem, const target::Arch& arch,
   }
   const Problem modelled = problem.batch_invariant ? without_rows(problem) : problem;
   for (Candidate& each : candidates) {
-    const Cut cut{.tiling = *each.tiling,
-                  .splits = each.splits,
-                  .copied_bytes = copied_bytes(*each.row, modelled),
-                  .share = each.row->share,
-                  .step_cycles = step_cycles(*each.row, modelled)};
+    const Cut cut = cut_of(*each.row, *each.tiling, each.splits, modelled);
     each.seconds = modelled_seconds(modelled, cut, arch, multiprocessors);
   }
   const auto best = std::ranges::min_element(candidates, {}, &Candidate::seconds);

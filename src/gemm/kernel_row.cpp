@@ -37,8 +37,17 @@ constexpr TypeRow kWarpTypes[] = {
     {DType::kTF32, DType::kF32, kF32Only},    {DType::kS8, DType::kS32, kS32Only},
 };
 
-// As deep a ring as shared memory holds beside the tile of C.
+// As deep a ring as shared memory holds beside the tile of C, or half of it.
 constexpr Tiling kLargeTilings[] = {
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3 PARTS=1", 2},
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3 PARTS=2"},
+    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4 PARTS=1", 2},
+    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4 PARTS=2"},
+    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=5 PARTS=1"},
+    {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4 PARTS=1"},
+    {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6 PARTS=1"},
+};
+constexpr Tiling kRaggedTilings[] = {
     {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=4", 2},
     {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3"},
     {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4"},
@@ -103,7 +112,7 @@ constexpr KernelRow kRows[] = {
     {.name = "gemm_ragged_sm90",
      .min_arch = 90,
      .types = kAllTypes,
-     .tilings = kLargeTilings,
+     .tilings = kRaggedTilings,
      .splits = kWhole,
      .alignment = 16,
      .pads = true,

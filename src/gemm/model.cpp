@@ -69,6 +69,14 @@ double copy_seconds(const Cut& cut, const target::Arch& arch) {
 
 }  // namespace
 
+Cut cut_of(const KernelRow& row, const Tiling& tiling, int splits, const Problem& problem) {
+  return {.tiling = tiling,
+          .splits = splits,
+          .copied_bytes = copied_bytes(row, problem),
+          .share = row.share,
+          .step_cycles = step_cycles(row, problem)};
+}
+
 bool splits_evenly(const Problem& problem, const Tiling& tiling, int splits) {
   const std::int64_t steps = ceil_div(problem.k, stage(problem, tiling));
   return (splits - 1) * ceil_div(steps, splits) < steps;

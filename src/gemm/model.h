@@ -21,6 +21,10 @@ struct Cut {
   int step_cycles = 0;            // at least
 };
 
+// A kernel's row, one of its tilings and the number of parts of K, for a problem.
+[[nodiscard]] Cut cut_of(const KernelRow& row, const Tiling& tiling, int splits,
+                         const Problem& problem);
+
 // Whether every part of K has a step of its own.
 [[nodiscard]] bool splits_evenly(const Problem& problem, const Tiling& tiling, int splits);
 

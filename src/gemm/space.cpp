@@ -9,8 +9,8 @@ namespace kiln::gemm {
 namespace {
 
 // The space of one kernel. Each warpgroup multiplies 64 rows of one operand's tile by all rows of
-// the other's; WARPGROUPS, `wide`, PANELS, SPLITS, GROUP and STAGES are defines, of which a kernel
-// has those with values here.
+// the other's; WARPGROUPS, `wide`, PANELS, SLICES, SPLITS, PARTS, GROUP and STAGES are defines, of
+// which a kernel has those with values here.
 struct Space {
   std::string_view kernel;
   bool rows_of_b;  // a warpgroup's 64 rows are B's, else A's
@@ -19,10 +19,11 @@ struct Space {
   std::span<const int> widths;  // those rows
   int width_max_of_three;       // with three warpgroups, whose threads have fewer registers
   std::span<const int> panels;  // of 128 bytes along K, in a stage
+  std::span<const int> slices;
   std::span<const int> splits;
   std::span<const int> groups;  // rows of tiles whose operands stay in the second-level cache
   std::span<const int> blocks;  // of one multiprocessor: rings so deep that so many fit
-  int result_parts;             // the tile of C passes through shared memory in so many parts
+  std::span<const int> parts;   // in which the tile of C passes through shared memory
   int row_bytes;                // of a stage, for each row of A, besides the operand
 };
 
@@ -30,14 +31,15 @@ constexpr int kRows = 64;  // of a warpgroup
 constexpr int kPanel = 128;
 
 constexpr int kOne[] = {1};
+constexpr int kTwoOnly[] = {2};
 constexpr int kUpTo2[] = {1, 2};
 constexpr int kUpTo3[] = {1, 2, 3};
 constexpr int kTwoOrThree[] = {2, 3};
 constexpr int kWidths[] = {64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256};
-constexpr int kSkinnyWidths[] = {8, 16, 32, 64, 128, 256};
+constexpr int kSkinnyWidths[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
 constexpr int kScaledWidths[] = {128};
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8};
-constexpr int kGroups[] = {4, 8, 16};
+constexpr int kGroups[] = {4, 8, 16, 32};
 
 constexpr Space kSpaces[] = {
     {.kernel = "gemm_sm90",
@@ -47,10 +49,11 @@ constexpr Space kSpaces[] = {
      .widths = kWidths,
      .width_max_of_three = 192,
      .panels = {},
+     .slices = {},
      .splits = kOne,
      .groups = kGroups,
      .blocks = kOne,
-     .result_parts = 2,
+     .parts = kUpTo2,
      .row_bytes = 0},
     {.kernel = "gemm_skinny_sm90",
      .rows_of_b = true,
@@ -59,10 +62,11 @@ constexpr Space kSpaces[] = {
      .widths = kSkinnyWidths,
      .width_max_of_three = 0,
      .panels = kUpTo2,
+     .slices = kUpTo2,
      .splits = kSplits,
      .groups = {},
      .blocks = kUpTo3,
-     .result_parts = 1,
+     .parts = {},
      .row_bytes = 0},
     {.kernel = "gemm_block_scaled_sm90",
      .rows_of_b = false,
@@ -71,24 +75,42 @@ constexpr Space kSpaces[] = {
      .widths = kScaledWidths,
      .width_max_of_three = 128,
      .panels = {},
+     .slices = {},
      .splits = kOne,
      .groups = kGroups,
      .blocks = kOne,
-     .result_parts = 1,
+     .parts = {},
      .row_bytes = 4},
+    {.kernel = "gemm_ragged_sm90",
+     .rows_of_b = false,
+     .warpgroups = kUpTo3,
+     .wide = "TILE_N",
+     .widths = kWidths,
+     .width_max_of_three = 192,
+     .panels = {},
+     .slices = {},
+     .splits = kOne,
+     .groups = kGroups,
+     .blocks = kOne,
+     .parts = kTwoOnly,
+     .row_bytes = 0},
 };
 
 constexpr int kStagesMin = 2;
 constexpr int kStagesMax = 12;
 constexpr int kBarrierBytes = 1024;  // and what alignment takes
 constexpr int kRegisters = 56;       // of a thread, besides its sums
+constexpr int kSumBytes = 4;
+constexpr int kSliceGap = 8;  // elements
+constexpr int kSlicedWidthMin = 64;
 
 // In cycles of a multiprocessor, measured on an H200 or near enough to rank by.
 constexpr double kCacheBytes = 48;     // that come from the second-level cache in one
 constexpr double kSharedBytes = 128;   // that the tensor cores read from shared memory in one
 constexpr double kWaitCycles = 120;    // from a stage's last product to the warpgroup's next one
 constexpr double kLatency = 2000;      // of memory under load
-constexpr double kBlockCycles = 2500;  // a ring fills, a tile of C leaves
+constexpr double kBlockCycles = 1500;  // a ring fills, a tile of C leaves
+constexpr double kPartCycles = 2000;   // until the buffer is free for a further part of it
 constexpr double kAddCycles = 3000;    // a further launch
 constexpr double kMemoryShare = 0.85;  // of the memory's rate on paper
 // Of what the faster parts of a tile take, so much is not hidden behind the slowest one.
@@ -100,13 +122,16 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 
 // --- what a multiprocessor holds
 
+// Of one stage of each slice's ring.
 int stage_bytes(const Space& space, const Variant& v) {
-  return (v.m + v.n) * v.k_bytes + v.m * space.row_bytes;
+  return ((v.m + v.n) * v.k_bytes + v.m * space.row_bytes) * v.slices;
 }
 
-int result_bytes(const Space& space, const Problem& problem, const Variant& v) {
-  const int element = v.splits > 1 ? 4 : size_bytes(problem.c);
-  return v.m * v.n / space.result_parts * element;
+// A second slice's sums pass through shared memory too, with gaps between the rows.
+int result_bytes(const Problem& problem, const Variant& v) {
+  const int element = v.splits > 1 ? kSumBytes : size_bytes(problem.c);
+  const int sums = (v.slices - 1) * v.n * (v.m + kSliceGap) * kSumBytes;
+  return v.m * v.n / v.parts * element + sums;
 }
 
 // Stages that fit when `blocks` share a multiprocessor; no more than a tile has steps, since the
@@ -115,9 +140,9 @@ int stages_of(const Space& space, const Problem& problem, const Variant& v,
               const target::Arch& arch) {
   const int share = arch.smem_per_sm / v.blocks - arch.smem_reserved_per_block;
   const int room =
-      std::min(share, arch.smem_per_block_max) - result_bytes(space, problem, v) - kBarrierBytes;
+      std::min(share, arch.smem_per_block_max) - result_bytes(problem, v) - kBarrierBytes;
   const std::int64_t steps =
-      ceil_div(ceil_div(problem.k * size_bytes(problem.a), v.k_bytes), v.splits);
+      ceil_div(ceil_div(problem.k * size_bytes(problem.a), v.k_bytes), v.splits * v.slices);
   const auto useful = static_cast<int>(std::clamp<std::int64_t>(steps, kStagesMin, kStagesMax));
   return std::min(useful, std::max(0, room) / stage_bytes(space, v));
 }
@@ -126,7 +151,7 @@ int stages_of(const Space& space, const Problem& problem, const Variant& v,
 bool registers_fit(const Space& space, const Variant& v, const target::Arch& arch) {
   const int width = space.rows_of_b ? v.m : v.n;
   const int registers = width / 2 + kRegisters;
-  const int threads = (v.warpgroups + 1) * 128;
+  const int threads = (v.warpgroups * v.slices + 1) * 128;
   return v.blocks == 1 || v.blocks * threads * registers <= arch.registers_per_sm;
 }
 
@@ -148,7 +173,7 @@ Step step_of(const Problem& problem, const Variant& v, const target::Arch& arch)
   const std::int64_t rows =
       std::min<std::int64_t>(v.m, problem.m) + std::min<std::int64_t>(v.n, problem.n);
   return {.products = products,
-          .alone = products / v.warpgroups + kWaitCycles,
+          .alone = (products / v.warpgroups + kWaitCycles) / v.slices,
           .loads = number(rows * v.k_bytes) / kCacheBytes};
 }
 
@@ -172,7 +197,7 @@ double modelled(const Problem& problem, const Variant& v, const target::Arch& ar
   const double most = number(ceil_div(tiles, multiprocessors));  // of one multiprocessor
   const double rounds = number(ceil_div(ceil_div(tiles, multiprocessors), v.blocks));
   // What its tiles take from the shared parts, and what each waits for its own.
-  const double latency = kLatency / v.stages;
+  const double latency = kLatency / (v.stages * v.slices);
   const double busy = number(steps) * most * std::max(step.products, step.loads);
   const double lone = number(steps) * rounds * std::max(step.alone, latency);
   const double clock = arch.clock_ghz * 1e9;
@@ -184,8 +209,9 @@ double modelled(const Problem& problem, const Variant& v, const target::Arch& ar
   const double partial = v.splits > 1 ? 8.0 * number(v.splits * problem.m * problem.n) : 0;
   const double adding =
       v.splits > 1 ? kAddCycles + partial / (kCacheBytes * number(multiprocessors)) : 0;
+  const double leaving = kBlockCycles + (v.parts + v.slices - 2) * kPartCycles;
   const double cycles =
-      slowest + kUnhidden * (busy + lone + memory - slowest) + rounds * kBlockCycles + adding;
+      slowest + kUnhidden * (busy + lone + memory - slowest) + rounds * leaving + adding;
   return cycles / clock;
 }
 
@@ -202,11 +228,17 @@ void add_defines(const Space& space, Variant& v, int width, int panels, int grou
   };
   add(group > 0, "GROUP", group);
   add(!space.panels.empty(), "PANELS", panels);
+  add(space.parts.size() > 1, "PARTS", v.parts);
+  add(v.slices > 1, "SLICES", v.slices);
   add(v.splits > 1, "SPLITS", v.splits);
   add(true, "STAGES", v.stages);
   add(*space.wide != '\0', space.wide, width);
   add(true, "WARPGROUPS", v.warpgroups);
   std::ranges::sort(v.defines);
+}
+
+std::span<const int> or_one(std::span<const int> values) {
+  return values.empty() ? std::span<const int>(kOne) : values;
 }
 
 // Everything that goes through one space for one problem.
@@ -220,6 +252,7 @@ struct Walk {
 
   void shapes();
   void shape(int warpgroups, int width);
+  void cuts(Variant v, int width, int panels);
   void rings(Variant v, int width, int panels);
   void groups(const Variant& v, int width, int panels);
 };
@@ -240,13 +273,25 @@ void Walk::shape(int warpgroups, int width) {
             .m = space.rows_of_b ? width : rows,
             .n = space.rows_of_b ? rows : width,
             .warpgroups = warpgroups};
-  for (const int panels : space.panels.empty() ? std::span<const int>(kOne) : space.panels) {
+  for (const int panels : or_one(space.panels)) {
     v.k_bytes = kPanel * panels;
     for (const int splits : space.splits) {
       v.splits = splits;
       const Tiling tiling{.m = v.m, .n = v.n, .k_bytes = v.k_bytes};
       if (!lacks(row, splits, problem, arch).empty()) continue;
-      if (splits_evenly(problem, tiling, splits)) rings(v, width, panels);
+      if (splits_evenly(problem, tiling, splits)) cuts(v, width, panels);
+    }
+  }
+}
+
+// Slices help where products, and not loads, take a stage's time.
+void Walk::cuts(Variant v, int width, int panels) {
+  for (const int slices : or_one(space.slices)) {
+    if (slices > 1 && (v.warpgroups > 1 || width < kSlicedWidthMin)) continue;
+    v.slices = slices;
+    for (const int parts : or_one(space.parts)) {
+      v.parts = parts;
+      rings(v, width, panels);
     }
   }
 }
@@ -279,6 +324,25 @@ void Walk::groups(const Variant& v, int width, int panels) {
   }
 }
 
+// Of a kernel without a space: what it is cut by where nothing was tuned.
+void add_tilings(const KernelRow& row, const Problem& problem, const target::Arch& arch,
+                 int multiprocessors, std::vector<Variant>& out) {
+  for (const int splits : row.splits) {
+    if (!lacks(row, splits, problem, arch).empty()) continue;
+    for (const Tiling& tiling : row.tilings) {
+      if (!fits(tiling, problem) || !splits_evenly(problem, tiling, splits)) continue;
+      Variant v{.row = &row, .defines = tiling_defines(tiling, splits)};
+      v.m = tiling.m;
+      v.n = tiling.n;
+      v.k_bytes = tiling.k_bytes;
+      v.splits = splits;
+      v.seconds =
+          modelled_seconds(problem, cut_of(row, tiling, splits, problem), arch, multiprocessors);
+      out.push_back(std::move(v));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Variant> variants(const Problem& problem, const target::Arch& arch,
@@ -289,6 +353,11 @@ std::vector<Variant> variants(const Problem& problem, const target::Arch& arch,
     KILN_CHECK(row != nullptr, "a space for `{}`, which is no kernel", space.kernel);
     if (!lacks(*row, 1, problem, arch).empty()) continue;
     Walk{space, *row, problem, arch, multiprocessors, out}.shapes();
+  }
+  for (const KernelRow& row : kernel_rows()) {
+    const bool has_space =
+        std::ranges::find(kSpaces, row.name, &Space::kernel) != std::end(kSpaces);
+    if (!has_space) add_tilings(row, problem, arch, multiprocessors, out);
   }
   std::ranges::stable_sort(out, {}, &Variant::seconds);
   return out;

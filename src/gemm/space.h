@@ -22,7 +22,9 @@ struct Variant {
   int n = 0;
   int k_bytes = 0;  // of a stage
   int warpgroups = 0;
+  int slices = 1;  // of a tile's K, each with warpgroups and a ring of its own
   int splits = 1;
+  int parts = 1;  // in which a warpgroup's part of C passes through shared memory
   int stages = 0;
   int blocks = 1;      // that a multiprocessor holds
   double seconds = 0;  // by the model

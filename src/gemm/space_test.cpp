@@ -61,6 +61,14 @@ TEST(Space, MeasuredWinnersAreAmongTheFirst) {
   }
 }
 
+// A result in one part when K is short; two slices of K when one wave of small tiles has them all.
+TEST(Space, WaysRoundAnIdleMatrixUnitAreAmongTheFirst) {
+  EXPECT_TRUE(keeps({.m = 4096, .n = 24576, .k = 1536}, "gemm_sm90",
+                    {{"TILE_N", "256"}, {"PARTS", "1"}, {"STAGES", "3"}}));
+  EXPECT_TRUE(keeps({.m = 512, .n = 2112, .k = 7168}, "gemm_skinny_sm90",
+                    {{"TILE_M", "128"}, {"SLICES", "2"}, {"PANELS", "1"}}));
+}
+
 TEST(Space, WinnersOfFewRowsAreAmongTheFirst) {
   const Defines tile = {{"TILE_M", "16"}, {"WARPGROUPS", "1"}, {"PANELS", "2"}};
   for (const auto& [n, k] : {std::pair{7168, 2048}, {4096, 7168}, {24576, 1536}, {8192, 28672}}) {
@@ -148,7 +156,11 @@ TEST(Space, OnlyKernelsThatServeTheProblem) {
   for (const Variant& variant : variants_of(scaled)) {
     EXPECT_EQ(variant.row->name, "gemm_block_scaled_sm90");
   }
-  EXPECT_TRUE(variants_of({.m = 255, .n = 255, .k = 255}).empty());
+  std::set<std::string_view> kernels;
+  for (const Variant& variant : variants_of({.m = 255, .n = 255, .k = 255})) {
+    kernels.insert(variant.row->name);
+  }
+  EXPECT_EQ(kernels, (std::set<std::string_view>{"gemm_ragged_sm90", "gemm_sm80"}));
 }
 
 }  // namespace
