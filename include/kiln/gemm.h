@@ -19,6 +19,17 @@
 // and B is [n, k], both with neighbours along k, unless a flag turns them round; C and the residual
 // are [m, n], neighbours along n. What the problem does not have is left out.
 //
+// With groups, as in a mixture of experts, B is [groups, n, k], and each KILN_GEMM_GROUP_ROWS rows
+// of A, a tile, are multiplied with the matrix of one group, which the GPU looks up:
+//
+//   C[i, j] = activation(alpha * sum over l of A[i, l] * B[g, j, l] + beta * C[i, j] + bias[g, j])
+//             + residual[i, j]          where g = group_of_tile[i / KILN_GEMM_GROUP_ROWS]
+//
+// Where g is no group's number the tile is passed over: A is not read, and C stays as it is. So m
+// may be an upper bound, and how many rows a group has may be known on the GPU alone: each group
+// begins with a new tile, and the tiles behind the last one have -1. Rows that fill up a group's
+// last tile are computed as all others are.
+//
 // Nothing here waits for the GPU. All functions may be called from any thread at any time. The
 // device is the one whose context is the calling thread's (cudaSetDevice), in its primary context,
 // which is the one of the CUDA runtime; without a context it is the first device.
@@ -74,7 +85,7 @@ enum {
   KILN_GEMM_B_ALONG_N = 2,      // B is [k, n], neighbours along n
   KILN_GEMM_ALPHA = 4,          // operands.alpha counts; else alpha is 1
   KILN_GEMM_BETA = 8,           // operands.beta counts and C is read; else beta is 0
-  KILN_GEMM_BIAS = 16,          // one element for each column of C, of C's type
+  KILN_GEMM_BIAS = 16,          // one element for each column of C, or [groups, n]; of C's type
   KILN_GEMM_RESIDUAL = 32,      // a matrix like C, of C's type
   KILN_GEMM_BLOCK_SCALES = 64,  // a_scale, b_scale: f32 factors of blocks of 128 along k, see below
   // Row i of C has the same bits for every m. Slower where a kernel made for this m is faster.
@@ -83,6 +94,9 @@ enum {
   // on, and operands.metadata says where from. k is a multiple of 32.
   KILN_GEMM_A_SPARSE = 256
 };
+
+// Rows of A that share an entry of group_of_tile.
+#define KILN_GEMM_GROUP_ROWS 128
 
 // What is computed. All that is 0 means the usual; m, n, k and the types are always given. Lengths
 // and distances count elements.
@@ -110,6 +124,9 @@ typedef struct kiln_gemm_problem {
   int64_t stride_b;
   int64_t stride_c;
   int64_t stride_r;
+  // So many matrices B, of which each tile of rows of A is multiplied with one; stride_b is from
+  // one to the next. 0: no groups. Not with several products.
+  int64_t groups;
 } kiln_gemm_problem;
 
 // Device pointers and factors. A pointer that the problem has no use for may be null.
@@ -126,6 +143,10 @@ typedef struct kiln_gemm_operands {
   // (kiln/sparse.h; kRows for 8-bit types, else kRowPairs); of a batch one product's behind the
   // other's.
   const void* metadata;
+  // With groups: int32_t [ceil(m / KILN_GEMM_GROUP_ROWS)], 0 to groups - 1, or anything else (-1,
+  // say) for a tile that is passed over. At a multiple of 4 bytes, whatever problem.alignment is.
+  // Read when the product runs: work before it on the stream may write it.
+  const int32_t* group_of_tile;
   float alpha;
   float beta;
 } kiln_gemm_operands;

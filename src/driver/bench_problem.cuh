@@ -43,7 +43,8 @@ KILN_BENCH_CODE float integer_value(Word bits, float density) {
   return !kept ? 0.0F : low % 2 == 0 ? 1.0F : -1.0F;
 }
 
-KILN_BENCH_CODE unsigned made_up_bits(Word bits, Filling filling, float density,
+// `extent` is the density of integers, and how many groups there are.
+KILN_BENCH_CODE unsigned made_up_bits(Word bits, Filling filling, float extent,
                                       const Format& format) {
   const bool integer = format.up == 0;
   if (integer && filling == Filling::kNormal) return static_cast<unsigned>(bits);
@@ -51,17 +52,20 @@ KILN_BENCH_CODE unsigned made_up_bits(Word bits, Filling filling, float density,
   float value = 0;
   switch (filling) {
     case Filling::kNormal: value = normal_value(bits); break;
-    case Filling::kIntegers: value = integer_value(bits, density); break;
+    case Filling::kIntegers: value = integer_value(bits, extent); break;
     case Filling::kScales: value = 0.5F + 1.5F * random; break;
     case Filling::kExactScales: value = random < 0.5F ? 1.0F : 2.0F; break;
+    case Filling::kGroups:
+      value = static_cast<float>(bits % (static_cast<Word>(extent) + 2)) - 1.0F;
+      break;
   }
   return integer ? static_cast<unsigned>(static_cast<int>(value)) : encoded(value, format);
 }
 
 // Every element; nothing between them.
-KILN_BENCH_KERNEL kiln_fill_matrices(Matrices to, Filling filling, float density, Word seed) {
+KILN_BENCH_KERNEL kiln_fill_matrices(Matrices to, Filling filling, float extent, Word seed) {
   for (Index i = thread_index(); i < element_count(to); i += thread_count()) {
-    const unsigned bits = made_up_bits(random_bits(seed, i), filling, density, to.format);
+    const unsigned bits = made_up_bits(random_bits(seed, i), filling, extent, to.format);
     store_bits(to.data, place_of(to, coordinates_of(to, i)), to.format.bytes, bits);
   }
 }
@@ -196,14 +200,15 @@ KILN_BENCH_CODE Approximate read(const Matrices& all, const Coordinates& at) {
 }
 
 // From the sum to what is rounded to C's type, as the kernels do it: each step rounds to f32.
-KILN_BENCH_CODE Approximate finished(Approximate x, const Epilogue& how, const Coordinates& at) {
+KILN_BENCH_CODE Approximate finished(Approximate x, const Epilogue& how, const Coordinates& at,
+                                     Index group) {
   if (how.alpha != 1) x = times(x, {how.alpha, 0}, how, how.roundoff);
   if (how.before.data != nullptr) {
     const Approximate kept = times(read(how.before, at), {how.beta, 0}, how, how.roundoff);
     x = plus(x, kept, how, how.roundoff);
   }
   if (how.bias.data != nullptr) {
-    x = plus(x, read(how.bias, {0, 0, at.column}), how, how.roundoff);
+    x = plus(x, read(how.bias, {0, group, at.column}), how, how.roundoff);
   }
   x = activated(x, how);
   if (how.residual.data == nullptr) return x;
@@ -211,26 +216,41 @@ KILN_BENCH_CODE Approximate finished(Approximate x, const Epilogue& how, const C
   return plus(x, read(how.residual, at), how, exact ? how.roundoff : how.function_roundoff);
 }
 
-// The product of one matrix of a batch.
-KILN_BENCH_CODE Product product_of(const Problem& problem, Index matrix) {
+// Whether the row's number is a group's; without groups it is.
+KILN_BENCH_CODE bool has_group(const Groups& groups, Index row) {
+  if (groups.of_tile == nullptr) return true;
+  const int group = groups.of_tile[row / groups.tile_rows];
+  return 0 <= group && group < groups.count;
+}
+
+// The row's group, 0 where there is none.
+KILN_BENCH_CODE Index group_of(const Groups& groups, Index row) {
+  if (groups.of_tile == nullptr || !has_group(groups, row)) return 0;
+  return groups.of_tile[row / groups.tile_rows];
+}
+
+// The product of one matrix of a batch, or of the group that a row has.
+KILN_BENCH_CODE Product product_of(const Problem& problem, Index matrix, Index row) {
   Product out = problem.product;
+  const Index b = matrix + group_of(problem.groups, row);
   out.a.data = static_cast<const char*>(out.a.data) + matrix * problem.a_step * out.a.format.bytes;
-  out.b.data = static_cast<const char*>(out.b.data) + matrix * problem.b_step * out.b.format.bytes;
+  out.b.data = static_cast<const char*>(out.b.data) + b * problem.b_step * out.b.format.bytes;
   if (out.a.scales != nullptr) out.a.scales += matrix * problem.a_scale_step;
   if (out.b.scales != nullptr) out.b.scales += matrix * problem.b_scale_step;
   return out;
 }
 
-// What an element should be, given the sum of its products.
+// What an element should be, given the sum of its products; of a row without a group, what it was.
 KILN_BENCH_CODE Expected expected_of(const Problem& problem, const Coordinates& at, double sum,
                                      double magnitude) {
+  if (!has_group(problem.groups, at.row)) return {read(problem.groups.kept, at).value, 0};
   const Bound& bound = problem.product.bound;
   const Approximate made = {sum, bound.relative * magnitude + bound.floor};
-  const Approximate out = finished(made, problem.epilogue, at);
+  const Approximate out = finished(made, problem.epilogue, at, group_of(problem.groups, at.row));
   return {out.value, out.error + bound.roundoff * (fabs(out.value) + out.error) + bound.smallest};
 }
 
-// All elements of C against fp64.
+// All elements of C against fp64. A thread's rows have one group.
 KILN_BENCH_KERNEL kiln_check_problem(Problem problem, Report* report) {
   const Matrices& c = problem.c;
   const Index tall = (c.rows + kRows - 1) / kRows;
@@ -242,7 +262,7 @@ KILN_BENCH_KERNEL kiln_check_problem(Problem problem, Report* report) {
     for (int r = 0; r < kRows; ++r) {
       sums.rows[r] = begin + r < c.rows ? begin + r : c.rows - 1;
     }
-    sum_up(sums, product_of(problem, at.matrix), at.column);
+    sum_up(sums, product_of(problem, at.matrix, begin), at.column);
     for (int r = 0; r < kRows; ++r) {
       at.row = begin + r;
       if (at.row >= c.rows) continue;
@@ -258,7 +278,7 @@ KILN_BENCH_KERNEL kiln_check_problem(Problem problem, Report* report) {
 KILN_BENCH_KERNEL kiln_describe_problem(Problem problem, Report* report) {
   if (thread_index() != 0 || report->outside == 0) return;
   const Coordinates at = coordinates_of(problem.c, static_cast<Index>(report->first));
-  const Product product = product_of(problem, at.matrix);
+  const Product product = product_of(problem, at.matrix, at.row);
   double sum = 0;
   double magnitude = 0;
   for (Index k = 0; k < product.depth; ++k) {

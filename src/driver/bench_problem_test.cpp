@@ -2,6 +2,7 @@
 // plain program made, right and wrong.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 #include "driver/bench_check.h"
@@ -122,11 +123,12 @@ class ProblemTest : public testing::Test {
     }
     return out;
   }
-  [[nodiscard]] float epilogue(const How& how, const bench::Coordinates& at, double made) const {
+  [[nodiscard]] float epilogue(const How& how, const bench::Coordinates& at, double made,
+                               Index group = 0) const {
     auto x = static_cast<float>(made);
     if (how.alpha) x *= static_cast<float>(alpha_);
     if (how.beta) x += static_cast<float>(beta_) * before_.get(at.matrix, at.row, at.column);
-    if (how.bias) x += bias_.get(0, 0, at.column);
+    if (how.bias) x += bias_.get(0, group, at.column);
     if (how.activation == Activation::kRelu) x = std::max(x, 0.0F);
     if (how.activation == Activation::kGelu) {
       x = x * 0.5F * (std::erf(x * std::sqrt(0.5F)) + 1.0F);
@@ -169,7 +171,8 @@ class ProblemTest : public testing::Test {
                          .function_roundoff = 0x1p-24,
                          .smallest = smallest(DType::kF32),
                          .root_half = round_to(DType::kF32, std::sqrt(0.5)),
-                         .function_ulps = ir::kFunctionUlps}};
+                         .function_ulps = ir::kFunctionUlps},
+            .groups = {}};
   }
   [[nodiscard]] bench::Report check() const {
     bench::Report report{};
@@ -282,6 +285,86 @@ TEST_F(ProblemTest, TheOtherMatrixOfABatchIsFound) {
   EXPECT_GT(check().outside, 100U);
 }
 
+// Tiles of 8 rows, of which the second is passed over: rows of A with the matrices of B and the
+// rows of the bias that their groups have.
+class GroupsTest : public ProblemTest {
+ protected:
+  static constexpr Index kTileRows = 8;
+  static constexpr int kOfTile[] = {1, -1, 0};
+
+  void fill_groups(const How& how, bool exact) {
+    fill(how, exact);
+    Matrices rows = shape(kBatch, kN, 2);
+    rows.count = 1;
+    bias_ = Held(DType::kBF16, rows);
+    bias_.fill(exact ? Filling::kIntegers : Filling::kNormal, 77);
+    kept_ = Held(DType::kBF16, shape(kM, kN, 4));
+    bench::launch(kGrid, [&] { bench::kiln_copy_matrices(before_.all, kept_.all); });
+    compute_groups(how, kOfTile);
+  }
+  // One matrix of C.
+  void compute_groups(const How& how, const int* of_tile) {
+    for (Index i = 0; i < kM * kN; ++i) {
+      const bench::Coordinates at = bench::coordinates_of(c_.all, i);
+      const int group = of_tile[at.row / kTileRows];
+      float made = kept_.get(0, at.row, at.column);
+      if (group >= 0) {
+        double sum = 0;
+        for (Index k = 0; k < kK; ++k) {
+          sum += static_cast<double>(a_.get(0, at.row, k)) * b_.get(group, at.column, k);
+        }
+        made = epilogue(how, at, sum, group);
+      }
+      set(at, made);
+    }
+  }
+  [[nodiscard]] bench::Report check_groups() const {
+    bench::Report report{};
+    bench::Problem all = problem();
+    all.c.count = 1;
+    all.groups = {.of_tile = kOfTile, .tile_rows = kTileRows, .count = kBatch, .kept = kept_.all};
+    bench::launch(kGrid, [&] { bench::kiln_clear_reports(&report, 1); });
+    bench::launch(kGrid, [&] { bench::kiln_check_problem(all, &report); });
+    bench::launch(kGrid, [&] { bench::kiln_describe_problem(all, &report); });
+    return report;
+  }
+  Held kept_;
+};
+
+constexpr How kBias = {.bias = true};
+
+TEST_F(GroupsTest, RightResultsAreInside) {
+  for (const How& how : {How{}, kBias, kAll}) {
+    for (const bool exact : {false, true}) {
+      fill_groups(how, exact);
+      const bench::Report report = check_groups();
+      EXPECT_EQ(report.elements, bench::Word{kM * kN});
+      EXPECT_EQ(report.outside, 0U);
+    }
+  }
+}
+
+TEST_F(GroupsTest, OtherGroupsAreFound) {
+  const int others[][3] = {{0, -1, 0}, {1, 0, 0}, {1, -1, 1}, {1, -1, -1}, {-1, -1, 0}};
+  for (const auto& other : others) {
+    for (const How& how : {How{}, kBias, kAll}) {
+      fill_groups(how, true);
+      compute_groups(how, other);
+      EXPECT_GT(check_groups().outside, 20U);
+    }
+  }
+}
+
+TEST_F(GroupsTest, AnElementOfATileThatIsPassedOverIsKept) {
+  fill_groups({}, false);
+  set({0, 9, 5}, kept_.get(0, 9, 5) + 0.125F);
+  const bench::Report report = check_groups();
+  EXPECT_EQ(report.outside, 1U);
+  EXPECT_EQ(report.first, bench::Word{9 * kN + 5});
+  EXPECT_EQ(report.expected, kept_.get(0, 9, 5));
+  EXPECT_EQ(report.bound, 0);
+}
+
 TEST_F(ProblemTest, WhatIsWrittenBesidesIsFound) {
   fill(kAll, false);
   auto* memory = static_cast<unsigned char*>(c_.all.data);
@@ -342,6 +425,18 @@ TEST(ProblemValues, IntegersAndTf32AreRead) {
     EXPECT_EQ(bench::value_of(std::bit_cast<unsigned>(value), tf32), cut_to_tf32(value));
   }
   EXPECT_EQ(bench::made_up_bits(200, Filling::kNormal, 0, s8) & 0xffU, 200U);
+}
+
+TEST(ProblemValues, NumbersOfGroupsAreAllThereAreAndTwoMore) {
+  std::array<int, 5> seen = {};
+  const bench::Format s32 = bench_format(DType::kS32);
+  for (Index i = 0; i < 1000; ++i) {
+    const unsigned bits = bench::made_up_bits(bench::random_bits(3, i), Filling::kGroups, 3, s32);
+    const auto group = static_cast<int>(bits);
+    ASSERT_TRUE(-1 <= group && group <= 3) << group;
+    ++seen[static_cast<std::size_t>(group + 1)];
+  }
+  for (const int count : seen) EXPECT_GT(count, 150);
 }
 
 TEST(ProblemValues, FactorsBecomePowersOfTwo) {

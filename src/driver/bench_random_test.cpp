@@ -30,6 +30,8 @@ enum class Mistake : std::uint8_t {
   kRandom,     // every start has other bits
   kRows,       // few rows are added up in another order
   kFails,      // the launch fails
+  kGroup,      // all rows have the first group
+  kKept,       // a row without a group is written
 };
 
 // bf16 -> f32, without epilogue: rows of C have gaps.
@@ -38,6 +40,13 @@ constexpr std::int64_t kN = 64;
 constexpr std::int64_t kK = 72;
 constexpr std::int64_t kRow = 68;
 constexpr const char* kText = "bf16*bf16->f32 m=40 n=64 k=72 ldc=68 invariant first=9 seed=5";
+
+// The same with more rows and a gap between its groups' matrices: four tiles, of which the seed
+// gives some a group and some none.
+constexpr std::int64_t kGroups = 2;
+constexpr std::int64_t kStrideB = kN * kK + 8;
+constexpr const char* kGrouped =
+    "bf16*bf16->f32 m=500 n=64 k=72 groups=2 ldc=68 stride_b=4616 seed=5";
 
 Mistake mistake;
 int starts;
@@ -49,8 +58,16 @@ struct Map {
   std::int64_t rows;
 };
 
+// Where the matrix of a row's group begins in b; -1: the row has none.
+std::int64_t place_in_b(const int* group_of_tile, std::size_t row) {
+  if (group_of_tile == nullptr) return 0;
+  const int group = group_of_tile[row / gemm::kGroupRows];
+  if (group < 0 || group >= kGroups) return mistake == Mistake::kKept ? 0 : -1;
+  return mistake == Mistake::kGroup ? 0 : group * kStrideB;
+}
+
 // The first three parameters are maps of a, b and c in some order: b alone has kN rows, and c alone
-// rows of kN.
+// rows of kN. With groups, which more than kM rows have, the fourth are their numbers.
 void multiply(const FakeLaunch& launch) {
   const std::byte* a = nullptr;
   const std::byte* b = nullptr;
@@ -66,13 +83,17 @@ void multiply(const FakeLaunch& launch) {
       (map.rows == kN ? b : a) = map.data;
     }
   }
+  const int* group_of_tile = nullptr;
+  if (rows > kM) std::memcpy(&group_of_tile, launch.parameters[3], sizeof group_of_tile);
   for (std::int64_t i = 0; i < rows * kN; ++i) {
     const auto row = static_cast<std::size_t>(i / kN);
     const auto column = static_cast<std::size_t>(i % kN);
+    const std::int64_t place = place_in_b(group_of_tile, row);
+    if (place < 0) continue;
     double sum = 0;
     for (std::size_t k = 0; k < kK; ++k) {
       sum += load_element(DType::kBF16, a, row * kK + k) *
-             load_element(DType::kBF16, b, column * kK + k);
+             load_element(DType::kBF16, b, static_cast<std::size_t>(place) + column * kK + k);
     }
     c[row * kRow + column] = static_cast<float>(sum);
   }
@@ -117,13 +138,13 @@ class BenchRandomTest : public testing::Test {
     options.count = 5;
     return bench(options, console);
   }
-  void expect_told(Mistake what, const std::string& words) {
+  void expect_told(Mistake what, const std::string& words, const char* text = kText) {
     mistake = what;
     starts = 0;
-    EXPECT_EQ(run(kText), Exit::kWrong) << words;
+    EXPECT_EQ(run(text), Exit::kWrong) << words;
     EXPECT_NE(err_.str().find(words), std::string::npos) << err_.str();
     // All that is needed to see it again.
-    EXPECT_NE(err_.str().find(kText), std::string::npos) << err_.str();
+    EXPECT_NE(err_.str().find(text), std::string::npos) << err_.str();
     EXPECT_NE(out_.str().find("1 problems checked, 1 outside"), std::string::npos) << out_.str();
   }
   FakeCuda* fake_ = nullptr;
@@ -149,6 +170,13 @@ TEST_F(BenchRandomTest, EveryMistakeIsTold) {
   expect_told(Mistake::kGap, "4 bytes in or around C were overwritten");
   expect_told(Mistake::kRandom, "other bits in the second run: 1 of 2560 elements");
   expect_told(Mistake::kRows, "other bits in fewer rows: 1 of 576 elements");
+}
+
+TEST_F(BenchRandomTest, GroupsAreFollowed) {
+  EXPECT_EQ(run(kGrouped), Exit::kFine) << err_.str();
+  EXPECT_NE(out_.str().find("1  gemm_sm90"), std::string::npos) << out_.str();
+  expect_told(Mistake::kGroup, "of 32000 elements, the first is c[", kGrouped);
+  expect_told(Mistake::kKept, "of 32000 elements, the first is c[", kGrouped);
 }
 
 TEST_F(BenchRandomTest, ADriverThatFailsEndsIt) {

@@ -121,8 +121,9 @@ struct Surroundings {
 };
 
 // What elements get: normal values (of integers, all of them); small integers, with
-// integer_density; scale factors, from 1/2 to 2 or one of these.
-enum class Filling { kNormal, kIntegers, kScales, kExactScales };
+// integer_density; scale factors, from 1/2 to 2 or one of these; numbers of groups, from -1 to how
+// many there are, of which the first and the last are no group's.
+enum class Filling { kNormal, kIntegers, kScales, kExactScales, kGroups };
 
 enum class Activation { kNone, kRelu, kGelu, kSilu };
 
@@ -133,7 +134,7 @@ struct Epilogue {
   double alpha;
   double beta;
   Matrices before;  // C as it was
-  Matrices bias;    // one row for all rows and matrices
+  Matrices bias;    // one row for all rows and matrices, or one for each group
   Matrices residual;
   Activation activation;
   double roundoff;
@@ -143,15 +144,25 @@ struct Epilogue {
   double function_ulps;  // of exp and erf
 };
 
+// With groups: rows / tile_rows of `of_tile` is the number of a matrix B. Where it is none of 0 to
+// count - 1, C is as `kept` still. Without, of_tile is 0.
+struct Groups {
+  const int* of_tile;
+  Index tile_rows;
+  Index count;
+  Matrices kept;
+};
+
 // A whole problem: products of one shape, and what C should be.
 struct Problem {
   Product product;  // of the first matrices
   Index a_step;     // elements from one product's A to the next one's
-  Index b_step;
+  Index b_step;     // and B, or from one group's B
   Index a_scale_step;
   Index b_scale_step;
   Matrices c;
   Epilogue epilogue;
+  Groups groups;
 };
 
 }  // namespace kiln::bench

@@ -106,7 +106,7 @@ Result<void> RandomDevice::poison(const Operand& operand) {
 Result<void> RandomDevice::fill(const Operand& operand, const Values& values) {
   const std::int64_t count = element_count(operand.elements);
   if (count == 0) return {};
-  return start(Kernel::kFill, count, operand.elements, values.filling, values.density,
+  return start(Kernel::kFill, count, operand.elements, values.filling, values.extent,
                bench::Word{values.seed});
 }
 

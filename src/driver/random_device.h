@@ -32,7 +32,7 @@ struct Operand {
 
 struct Values {
   bench::Filling filling = bench::Filling::kNormal;
-  float density = 0;  // of integers
+  float extent = 0;  // density of integers; how many groups there are
   std::uint64_t seed = 0;
 };
 

@@ -110,12 +110,12 @@ std::int64_t draw_extent(Random& random) {
   return std::clamp<std::int64_t>(out, 1, kRandomExtentMax);
 }
 
-// Of one matrix: gaps between rows and between matrices, in steps of so many elements.
+// Of so many matrices: gaps between rows and between them, in steps of so many elements.
 Spacing draw_spacing(Random& random, std::int64_t rows, std::int64_t cols, std::int64_t step,
-                     std::int64_t batch) {
+                     std::int64_t count) {
   Spacing out;
   if (random.percent(35)) out.row = (cols + step - 1) / step * step + step * random.within(0, 5);
-  if (batch == 1 || !random.percent(50)) return out;
+  if (count == 1 || !random.percent(50)) return out;
   out.batch = rows * std::max(out.row, cols) + step * random.within(0, 40);
   return out;
 }
@@ -135,14 +135,16 @@ void draw_layout(Random& random, bool aligned, Problem& problem) {
   round_up(problem.n, problem.b_along_k ? c_step : std::max(a_step, c_step));
   if (problem.a_along_k || problem.b_along_k) round_up(problem.k, a_step);
   if (!problem.a_along_k) round_up(problem.m, a_step);
-  const std::int64_t batch = problem.batch;
   const auto draw = [&](std::int64_t rows, std::int64_t cols, std::int64_t step) {
-    return draw_spacing(random, rows, cols, step, batch);
+    return draw_spacing(random, rows, cols, step, problem.batch);
+  };
+  const auto draw_b = [&](std::int64_t rows, std::int64_t cols) {
+    return draw_spacing(random, rows, cols, a_step, std::max(problem.batch, problem.groups));
   };
   problem.a_spacing =
       problem.a_along_k ? draw(problem.m, problem.k, a_step) : draw(problem.k, problem.m, a_step);
   problem.b_spacing =
-      problem.b_along_k ? draw(problem.n, problem.k, a_step) : draw(problem.k, problem.n, a_step);
+      problem.b_along_k ? draw_b(problem.n, problem.k) : draw_b(problem.k, problem.n);
   problem.c_spacing = draw(problem.m, problem.n, c_step);
   if (problem.epilogue.has_residual) problem.residual_spacing = draw(problem.m, problem.n, c_step);
   if (aligned) return;
@@ -156,7 +158,12 @@ void draw_shape(Random& random, Problem& problem) {
   problem.m = draw_extent(random);
   problem.n = draw_extent(random);
   problem.k = draw_extent(random);
-  if (random.percent(25)) problem.batch = random.within(2, 5);
+  const std::int64_t kind = random.within(0, 99);
+  if (kind < 25) {
+    problem.batch = random.within(2, 5);
+  } else if (kind < 40 && !problem.block_scales) {
+    problem.groups = random.within(1, 6);
+  }
   if (problem.block_scales && random.percent(90)) problem.m = (problem.m + 3) / 4 * 4;
   while (problem.m * problem.n * problem.k * problem.batch > kWorkMax) problem.k /= 2;
 }
@@ -169,11 +176,12 @@ struct Number {
 };
 
 // The numbers of a problem in the order of its text; those that are 0 are left out.
-std::array<Number, 11> numbers_of(RandomProblem& of) {
+std::array<Number, 12> numbers_of(RandomProblem& of) {
   Problem& p = of.problem;
   return {{{"m", &p.m},
            {"n", &p.n},
            {"k", &p.k},
+           {"groups", &p.groups},
            {"lda", &p.a_spacing.row},
            {"ldb", &p.b_spacing.row},
            {"ldc", &p.c_spacing.row},

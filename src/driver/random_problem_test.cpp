@@ -73,10 +73,11 @@ TEST(RandomProblem, TheTextIsThatOfTheProblem) {
 TEST(RandomProblem, TextThatIsNoneIsRefused) {
   for (const char* wrong :
        {"", "gelu", "m=1 n=1 k=1", "bf16*bf16->bf16", "bf16*bf16->bf16 m=1 n=1",
-        "bf16*bf16->bf16 m=1 n=1 k=0", "bf16*bf16->bf16 m=1 n=1 k=1x", "bf16*bf16->bf16 m=1 n=1 k=",
-        "bf16*bf16->bf16 m=1 n=1 k=1 q=2", "bf16*bf16->bf16 m=1 n=1 k=1 tanh",
-        "bf16*bf16 m=1 n=1 k=1", "bf16*bf16->what m=1 n=1 k=1", "bf16*bf16->bf16 m=9 n=9 k=9 lda=8",
-        "bf16*bf16->bf16 m=9 n=9 k=9 first=9", "bf16*bf16->bf16 m=9 n=9 k=9 align=3"}) {
+        "bf16*bf16->bf16 m=1 n=1 k=0", "bf16*bf16->bf16 m=1 n=1 k=1x",
+        "bf16*bf16->bf16 m=1 n=1 k=", "bf16*bf16->bf16 m=1 n=1 k=1 q=2",
+        "bf16*bf16->bf16 m=1 n=1 k=1 tanh", "bf16*bf16 m=1 n=1 k=1", "bf16*bf16->what m=1 n=1 k=1",
+        "bf16*bf16->bf16 m=9 n=9 k=9 lda=8", "bf16*bf16->bf16 m=9 n=9 k=9 first=9",
+        "bf16*bf16->bf16 m=9 n=9 k=9 align=3", "bf16*bf16->bf16 m=9 n=9 k=9 groups=2 batch=2"}) {
     EXPECT_FALSE(parse_problem(wrong)) << wrong;
   }
   const auto one = parse_problem(" bf16*bf16->bf16  m=9 n=9 k=8 align=2 relu ");
@@ -98,14 +99,17 @@ TEST(RandomProblem, EveryOptionIsServedSomewhere) {
   std::map<std::string, int> types;
   std::map<gemm::Epilogue, int> epilogues;
   std::map<std::int64_t, int> batches;
+  std::map<std::int64_t, int> groups;
   for (const RandomProblem& one : all) {
     ++types[types_text(one.problem) + (one.problem.block_scales ? " scaled" : "")];
     ++epilogues[one.problem.epilogue];
     ++batches[one.problem.batch];
+    ++groups[one.problem.groups];
   }
   EXPECT_EQ(types.size(), 12U + 6U);
   EXPECT_EQ(epilogues.size(), 64U);
   EXPECT_EQ(batches.size(), 5U);
+  EXPECT_EQ(groups.size(), 1U + 6U);
   const auto has = [&](auto&& member) { return count(all, member) > 20; };
   EXPECT_TRUE(has([](const auto& p) { return p.first_rows > 0; }));
   EXPECT_TRUE(has([](const auto& p) { return p.first_rows > 0 && p.problem.block_scales; }));
@@ -115,6 +119,12 @@ TEST(RandomProblem, EveryOptionIsServedSomewhere) {
   EXPECT_TRUE(has([](const auto& p) { return p.problem.residual_spacing.row > p.problem.n; }));
   EXPECT_TRUE(has([](const auto& p) { return p.problem.c_spacing.batch > 0; }));
   EXPECT_TRUE(has([](const auto& p) { return p.alpha < 0 && p.beta > 0; }));
+  const auto grouped = [&](auto&& member) {
+    return has([&](const auto& p) { return p.problem.groups > 0 && member(p.problem); });
+  };
+  EXPECT_TRUE(grouped([](const auto& p) { return p.m > 3 * gemm::kGroupRows; }));
+  EXPECT_TRUE(grouped([](const auto& p) { return p.b_spacing.batch > 0; }));
+  EXPECT_TRUE(grouped([](const auto& p) { return p.epilogue.has_bias && p.epilogue.has_beta; }));
 }
 
 TEST(RandomProblem, EveryOptionIsDrawn) {

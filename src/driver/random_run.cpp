@@ -24,10 +24,22 @@ constexpr std::size_t kExactSums = 1;
 constexpr std::size_t kAgain = 2;
 constexpr std::size_t kFirstRows = 3;
 constexpr std::size_t kZones = 4;
-constexpr const char* kZoneNames[] = {
-    "C", "C", "A", "B", "the bias", "the residual", "A's scales", "B's scales", "the workspace"};
+constexpr const char* kZoneNames[] = {"C",
+                                      "C",
+                                      "A",
+                                      "B",
+                                      "the bias",
+                                      "the residual",
+                                      "A's scales",
+                                      "B's scales",
+                                      "group_of_tile",
+                                      "the workspace"};
 
 std::int64_t blocks(std::int64_t extent) { return (extent + kBlock - 1) / kBlock; }
+
+std::int64_t group_tiles(const Problem& problem) {
+  return (problem.m + gemm::kGroupRows - 1) / gemm::kGroupRows;
+}
 
 Matrices matrices(DType dtype, std::int64_t rows, std::int64_t columns) {
   return {.data = nullptr,
@@ -137,6 +149,9 @@ Result<void> RandomRun::place(const RandomCase& one) {
   const Matrices c = times(p.batch, matrices(p.c, p.m, p.n, p.c_spacing));
   const Matrices a_scale = matrices(DType::kF32, blocks(p.k), p.m);
   const Matrices b_scale = matrices(DType::kF32, blocks(p.n), blocks(p.k));
+  const std::int64_t b_count = std::max(p.batch, p.groups);
+  const Matrices bias = matrices(p.c, std::max<std::int64_t>(1, p.groups), p.n);
+  const Matrices group_of_tile = matrices(DType::kS32, 1, group_tiles(p));
   const Matrices residual = times(p.batch, matrices(p.c, p.m, p.n, p.residual_spacing));
   const bool scaled_first = p.block_scales && one.first != nullptr;
   const std::size_t bytes =
@@ -151,15 +166,16 @@ Result<void> RandomRun::place(const RandomCase& one) {
   const Wanted all[] = {
       {slots_.a, times(p.batch, matrices(p.a, a_rows, p.a_along_k ? p.k : p.m, p.a_spacing)),
        p.alignment},
-      {slots_.b, times(p.batch, matrices(p.b, b_rows, p.b_along_k ? p.k : p.n, p.b_spacing)),
+      {slots_.b, times(b_count, matrices(p.b, b_rows, p.b_along_k ? p.k : p.n, p.b_spacing)),
        p.alignment},
       {slots_.c, c, p.alignment},
       {slots_.again, c, p.alignment},
-      {slots_.before, if_there(p.epilogue.has_beta, c), p.alignment},
-      {slots_.bias, if_there(p.epilogue.has_bias, matrices(p.c, 1, p.n)), p.alignment},
+      {slots_.before, if_there(p.epilogue.has_beta || p.groups > 0, c), p.alignment},
+      {slots_.bias, if_there(p.epilogue.has_bias, bias), p.alignment},
       {slots_.residual, if_there(p.epilogue.has_residual, residual), p.alignment},
       {slots_.a_scale, if_there(p.block_scales, times(p.batch, a_scale)), p.alignment},
       {slots_.b_scale, if_there(p.block_scales, times(p.batch, b_scale)), p.alignment},
+      {slots_.group_of_tile, if_there(p.groups > 0, group_of_tile), size_bytes(DType::kS32)},
       {slots_.first_scale,
        if_there(scaled_first,
                 times(p.batch, matrices(DType::kF32, blocks(p.k), one.problem.first_rows))),
@@ -175,10 +191,11 @@ Result<void> RandomRun::place(const RandomCase& one) {
   return {};
 }
 
-// C as it is before a start: read when there is beta, else poison.
+// C as it is before a start: read when there is beta, kept in places with groups, else poison.
 Result<void> RandomRun::fill_c(const RandomCase& one, Stage stage, Operand& c) {
   if (auto poisoned = device_.poison(c); !poisoned) return poisoned;
-  if (!one.problem.problem.epilogue.has_beta) return {};
+  const Problem& p = one.problem.problem;
+  if (!p.epilogue.has_beta && p.groups == 0) return {};
   const Filling filling = stage == Stage::kExact ? Filling::kIntegers : Filling::kNormal;
   return device_.fill(c, {.filling = filling, .seed = one.problem.seed + 3});
 }
@@ -188,19 +205,25 @@ Result<void> RandomRun::fill(const RandomCase& one, Stage stage) {
   const bool exact = stage == Stage::kExact;
   const Filling filling = exact ? Filling::kIntegers : Filling::kNormal;
   const Filling scales = exact ? Filling::kExactScales : Filling::kScales;
-  const float density = integer_density(one.plan.problem().k);
+  const Problem& p = one.plan.problem();
+  const float density = integer_density(p.k);
+  const auto groups = static_cast<float>(p.groups);
   struct Filled {
     const Operand& operand;
     Filling filling;
-    float density;
+    float extent;
   };
-  const Filled all[] = {{slots_.a, filling, density}, {slots_.b, filling, density},
-                        {slots_.bias, filling, 0},    {slots_.residual, filling, 0},
-                        {slots_.a_scale, scales, 0},  {slots_.b_scale, scales, 0}};
+  const Filled all[] = {{slots_.a, filling, density},
+                        {slots_.b, filling, density},
+                        {slots_.bias, filling, 0},
+                        {slots_.residual, filling, 0},
+                        {slots_.a_scale, scales, 0},
+                        {slots_.b_scale, scales, 0},
+                        {slots_.group_of_tile, Filling::kGroups, groups}};
   std::uint64_t seed = (one.problem.seed << 8) + (exact ? 128 : 64);
   for (const Filled& each : all) {
     auto filled = device_.fill(each.operand,
-                               {.filling = each.filling, .density = each.density, .seed = ++seed});
+                               {.filling = each.filling, .extent = each.extent, .seed = ++seed});
     if (!filled) return filled;
   }
   if (auto filled = fill_c(one, stage, slots_.before); !filled) return filled;
@@ -219,6 +242,7 @@ gemm::Operands RandomRun::operands(const RandomCase& one, Stage stage, const Ope
           .residual = slots_.residual.address(),
           .a_scale = slots_.a_scale.address(),
           .b_scale = slots_.b_scale.address(),
+          .group_of_tile = slots_.group_of_tile.address(),
           .alpha = epilogue.has_alpha ? factor(one.problem.alpha) : 1,
           .beta = epilogue.has_beta ? factor(one.problem.beta) : 0};
 }
@@ -276,7 +300,7 @@ bench::Problem RandomRun::to_check(const RandomCase& one, Stage stage) const {
           .c = slots_.c.elements,
           .epilogue = {.alpha = given.alpha,
                        .beta = given.beta,
-                       .before = slots_.before.elements,
+                       .before = p.epilogue.has_beta ? slots_.before.elements : nothing(),
                        .bias = slots_.bias.elements,
                        .residual = slots_.residual.elements,
                        .activation = activation_of(p.epilogue.activation),
@@ -284,7 +308,11 @@ bench::Problem RandomRun::to_check(const RandomCase& one, Stage stage) const {
                        .function_roundoff = kF32Roundoff,
                        .smallest = smallest(DType::kF32),
                        .root_half = round_to(DType::kF32, std::sqrt(0.5)),
-                       .function_ulps = ir::kFunctionUlps}};
+                       .function_ulps = ir::kFunctionUlps},
+          .groups = {.of_tile = static_cast<const int*>(slots_.group_of_tile.elements.data),
+                     .tile_rows = gemm::kGroupRows,
+                     .count = p.groups,
+                     .kept = slots_.before.elements}};
 }
 
 Result<void> RandomRun::run_stage(const RandomCase& one, Stage stage) {
@@ -295,9 +323,10 @@ Result<void> RandomRun::run_stage(const RandomCase& one, Stage stage) {
 }
 
 Result<void> RandomRun::check_zones() {
-  const Operand* const all[] = {&slots_.c,       &slots_.again,   &slots_.a,
-                                &slots_.b,       &slots_.bias,    &slots_.residual,
-                                &slots_.a_scale, &slots_.b_scale, &slots_.workspace};
+  const Operand* const all[] = {&slots_.c,        &slots_.again,   &slots_.a,
+                                &slots_.b,        &slots_.bias,    &slots_.residual,
+                                &slots_.a_scale,  &slots_.b_scale, &slots_.group_of_tile,
+                                &slots_.workspace};
   static_assert(std::size(all) == std::size(kZoneNames));
   for (std::size_t i = 0; i < std::size(all); ++i) {
     if (auto checked = device_.check_untouched(kZones + i, *all[i]); !checked) return checked;

@@ -44,6 +44,7 @@ class RandomRun {
     Operand residual;
     Operand a_scale;
     Operand b_scale;
+    Operand group_of_tile;
     Operand first_scale;  // a_scale of the first rows
     Operand workspace;
   };

@@ -24,6 +24,7 @@ using kiln::gemm::Problem;
 using kiln::runtime::cuda::DevicePtr;
 
 constexpr int kUsualAlignment = 16;
+static_assert(KILN_GEMM_GROUP_ROWS == kiln::gemm::kGroupRows);
 
 thread_local std::string last_error;
 
@@ -91,6 +92,7 @@ Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
                  .c_spacing = {given->ldc, given->stride_c},
                  .residual_spacing = {given->ldr, given->stride_r},
                  .batch = given->batch == 0 ? 1 : given->batch,
+                 .groups = given->groups,
                  .epilogue = {.has_alpha = has(KILN_GEMM_ALPHA),
                               .has_beta = has(KILN_GEMM_BETA),
                               .has_bias = has(KILN_GEMM_BIAS),
@@ -112,12 +114,14 @@ Operands operands_of(const kiln_gemm_operands& given, const Problem& problem) {
   if (problem.block_scales) out.a_scale = address_of(given.a_scale);
   if (problem.block_scales) out.b_scale = address_of(given.b_scale);
   if (problem.a_sparse) out.metadata = address_of(given.metadata);
+  if (problem.groups > 0) out.group_of_tile = address_of(given.group_of_tile);
   if (epilogue.has_alpha) out.alpha = static_cast<double>(given.alpha);
   if (epilogue.has_beta) out.beta = static_cast<double>(given.beta);
   return out;
 }
 
-// The largest power of two that divides all addresses, up to what the problem says.
+// The largest power of two that divides all addresses, up to what the problem says. Numbers of
+// groups are read one by one.
 int alignment_of(const Operands& operands, int most) {
   if (most <= 0 || !std::has_single_bit(static_cast<unsigned>(most))) return most;  // refused later
   const auto together = operands.a | operands.b | operands.c | operands.bias | operands.residual |
@@ -126,8 +130,8 @@ int alignment_of(const Operands& operands, int most) {
   return 1 << std::countr_zero(together);
 }
 
-// A missing operand, in words; empty when all are there.
-std::string missing(const Operands& operands, const Problem& problem) {
+// An operand that is missing or out of place, in words; empty when all are there.
+std::string mistake_in(const Operands& operands, const Problem& problem) {
   if (operands.a == 0) return "A is null";
   if (operands.b == 0) return "B is null";
   if (operands.c == 0) return "C is null";
@@ -137,6 +141,9 @@ std::string missing(const Operands& operands, const Problem& problem) {
     return "a pointer to scale factors is null";
   }
   if (problem.a_sparse && operands.metadata == 0) return "the metadata are null";
+  if (problem.groups > 0 && operands.group_of_tile == 0) return "group_of_tile is null";
+  const DevicePtr past = operands.group_of_tile % sizeof(std::int32_t);
+  if (past != 0) return format("group_of_tile lies {} bytes past a multiple of 4", past);
   return {};
 }
 
@@ -175,7 +182,7 @@ kiln_status kiln_gemm(const kiln_gemm_problem* problem, const kiln_gemm_operands
   if (!whole) return fail(whole.error());
   if (operands == nullptr) return fail(KILN_INVALID, "the operands are null");
   const Operands given = operands_of(*operands, *whole);
-  if (std::string text = missing(given, *whole); !text.empty()) return fail(KILN_INVALID, text);
+  if (std::string text = mistake_in(given, *whole); !text.empty()) return fail(KILN_INVALID, text);
   whole->alignment = alignment_of(given, whole->alignment);
   const auto stream = static_cast<kiln::runtime::cuda::Stream>(cuda_stream);
   bool captured = false;

@@ -56,6 +56,19 @@ TEST(GemmApiTest, TurnedOperandsHaveOtherRows) {
   EXPECT_TRUE(contains(refusal(problem), "16 rows of B have 8 elements and lie 7 apart"));
 }
 
+TEST(GemmApiTest, GroupsThatAreNoneAreInvalid) {
+  kiln::GemmProblem problem = problem_of(300, 8, 16);
+  problem.groups = -1;
+  EXPECT_TRUE(contains(refusal(problem), "-1 groups, there may be 1 to 2147483647, or 0"));
+  problem.groups = 4;
+  problem.batch = 3;
+  EXPECT_TRUE(contains(refusal(problem), "bf16[300,16] * bf16[4,8,16] -> bf16[300,8], 3 times"));
+  EXPECT_TRUE(contains(refusal(problem), "4 groups and a batch of 3: start each of these"));
+  problem.batch = 0;
+  problem.stride_b = 127;
+  EXPECT_TRUE(contains(refusal(problem), "4 matrices B of 128 elements lie 127 apart"));
+}
+
 TEST(GemmApiTest, OperandsThatAreMissingAreInvalid) {
   kiln::GemmProblem problem = problem_of(8, 8, 8);
   EXPECT_EQ(kiln_gemm(&problem, nullptr, nullptr, 0, nullptr), KILN_INVALID);
@@ -81,6 +94,11 @@ TEST(GemmApiTest, OperandsThatAreMissingAreInvalid) {
   problem.k = 32;
   problem.flags = KILN_GEMM_A_SPARSE;
   EXPECT_EQ(said(), "the metadata are null");
+  problem.flags = 0;
+  problem.groups = 2;
+  EXPECT_EQ(said(), "group_of_tile is null");
+  operands.group_of_tile = reinterpret_cast<const int32_t*>(reinterpret_cast<char*>(&memory) + 2);
+  EXPECT_EQ(said(), "group_of_tile lies 2 bytes past a multiple of 4");
 }
 
 TEST(GemmApiTest, EachThreadHasItsLastError) {

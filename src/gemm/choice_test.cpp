@@ -122,6 +122,39 @@ TEST(ChoiceTest, ASparseAHasAKernelOfItsOwn) {
   EXPECT_EQ(refusal(problem), "a sparse A lies along k");
 }
 
+// Each tile of C then has rows of one group.
+TEST(ChoiceTest, EveryTilingThatTakesGroupsCompilesWithThem) {
+  int rows = 0;
+  for (const KernelRow& row : kernel_rows()) {
+    if (!row.groups) continue;
+    ++rows;
+    Problem problem{.m = 1000, .n = 1024, .k = 512, .groups = 7};
+    problem.epilogue = {.has_alpha = true, .has_beta = true, .has_bias = true};
+    expect_tilings_compile(row, *normalised(problem));
+    problem.a = problem.b = DType::kE4M3;
+    expect_tilings_compile(row, *normalised(problem));
+  }
+  EXPECT_EQ(rows, 1);
+}
+
+TEST(ChoiceTest, GroupsAreServedByAKernelThatTakesThem) {
+  // Without groups this is for the kernel of few rows.
+  Problem problem{.m = 16, .n = 2112, .k = 7168};
+  problem.groups = 8;
+  const Choice choice = chosen(problem);
+  EXPECT_EQ(choice.kernel, "gemm_sm90");
+  EXPECT_EQ(define(choice, "GROUPED"), "1");
+  EXPECT_EQ(kGroupRows % (64 * std::atoi(define(choice, "WARPGROUPS").c_str())), 0);
+  problem.groups = 0;
+  EXPECT_EQ(define(chosen(problem), "GROUPED"), "");
+  problem = {.m = 1024, .n = 1024, .k = 1020, .groups = 8};
+  EXPECT_NE(refusal(problem).find("gemm_sm90: A steps by 2040 bytes, it needs multiples of 16; "
+                                  "gemm_skinny_sm90: no groups; "),
+            std::string::npos);
+  EXPECT_FALSE(fits({.m = 192, .n = 128}, problem));
+  EXPECT_TRUE(fits({.m = 64, .n = 128}, problem));
+}
+
 TEST(ChoiceTest, OnlyWhatIsNotAlignedIsCopied) {
   const auto pads = [](const Problem& problem) {
     const Choice choice = chosen(problem);
@@ -231,6 +264,18 @@ TEST(ChoiceTest, ProblemsThatAreNone) {
   problem.c_spacing.batch = 256 * 256 - 8;
   EXPECT_EQ(refusal(problem), "2 matrices C of 65536 elements lie 65528 apart");
   EXPECT_EQ(refusal({.m = 256, .n = 256, .k = 256, .alignment = 12}), "an alignment of 12 bytes");
+}
+
+// A matrix for each tile of rows at most.
+TEST(ModelTest, GroupsAreReadFromMemory) {
+  const Cut cut{.tiling = {.m = 128, .n = 256, .k_bytes = 128}};
+  const auto seconds = [&](std::int64_t groups) {
+    const Problem problem{.m = 512, .n = 4096, .k = 4096, .groups = groups};
+    return modelled_seconds(problem, cut, hopper(), 132);
+  };
+  EXPECT_EQ(seconds(1), seconds(0));
+  EXPECT_GT(seconds(4), 3 * 4096.0 * 4096 * 2 / 4.8e12);
+  EXPECT_EQ(seconds(256), seconds(4));
 }
 
 TEST(ModelTest, SplittingPaysOnlyWhereTilesAreFew) {

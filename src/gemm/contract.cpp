@@ -13,6 +13,9 @@ namespace kiln::gemm {
 namespace {
 
 constexpr std::string_view kBatch = "BATCH";
+constexpr std::string_view kGroups = "G";
+constexpr std::string_view kTilesText = "cdiv(M, 128)";  // of kGroupRows rows
+static_assert(kGroupRows == 128);
 constexpr std::int64_t kScaleBlock = 128;   // elements of K or N with one factor
 constexpr std::int64_t kLineBytes = 128;    // padded rows are so many times as long
 constexpr std::int64_t kMetadataWord = 32;  // elements of a sparse A
@@ -24,6 +27,7 @@ struct TensorRow {
   std::string_view rows = {};
   std::string_view cols = {};
   std::string_view leading = {};  // may stand for `cols`
+  std::string_view count = {};    // in front of `rows`
 };
 
 struct Binder {
@@ -44,26 +48,29 @@ struct Binder {
   void check_region(ir::RegionId region);
   void check_presence();
 
-  [[nodiscard]] std::array<TensorRow, 11> rows() const;
+  [[nodiscard]] std::array<TensorRow, 12> rows() const;
   [[nodiscard]] std::optional<std::int64_t> dimension(std::string_view name) const;
   [[nodiscard]] std::vector<std::int64_t> strides(Role role, const Bound& bound) const;
   [[nodiscard]] bool has(Role role) const;
 };
 
-std::array<TensorRow, 11> Binder::rows() const {
+std::array<TensorRow, 12> Binder::rows() const {
   TensorRow a = {"a", Role::kA, "M", "K", "LDA"};
   if (problem.a_sparse) a = {"packed", Role::kA, "M", "P", "LDA"};
   TensorRow b = {"b", Role::kB, "N", "K", "LDB"};
   if (!problem.a_along_k) std::swap(a.rows, a.cols);
   if (!problem.b_along_k) std::swap(b.rows, b.cols);
+  TensorRow bias = {"bias", Role::kBias, {}, "N"};
+  if (problem.groups > 0) b.count = bias.count = kGroups;
   return {a,
           b,
           TensorRow{"c", Role::kC, "M", "N", "LDC"},
           TensorRow{"residual", Role::kResidual, "M", "N", "LDR"},
-          TensorRow{"bias", Role::kBias, {}, "N", {}},
+          bias,
           TensorRow{"a_scale", Role::kScaleA},
           TensorRow{"b_scale", Role::kScaleB},
           TensorRow{"metadata", Role::kMetadata, "M", "W", {}},
+          TensorRow{"group_of_tile", Role::kGroupOfTile, {}, kTilesText},
           TensorRow{"a_pad", Role::kWorkspace, "M", "KP", {}},
           TensorRow{"b_pad", Role::kWorkspace, "N", "KP", {}},
           TensorRow{"partial", Role::kWorkspace}};
@@ -76,6 +83,7 @@ std::optional<std::int64_t> Binder::dimension(std::string_view name) const {
       {"N", problem.n},
       {"K", problem.k},
       {kBatch, problem.batch},
+      {kGroups, problem.groups},
       {"KB", (problem.k + kScaleBlock - 1) / kScaleBlock},
       {"NB", (problem.n + kScaleBlock - 1) / kScaleBlock},
       {"KP", (problem.k + line - 1) / line * line},
@@ -98,15 +106,18 @@ void Binder::bind_vars() {
     if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
     const auto value = dimension(var.name);
     if (!value) {
-      wrong(format("dimension `{}` is none of M, N, K, KB, KP, NB, P, W, BATCH, LDA, LDB, LDC, LDR",
-                   var.name));
+      wrong(
+          format("dimension `{}` is none of M, N, K, G, KB, KP, NB, P, W, BATCH, LDA, LDB, LDC, "
+                 "LDR",
+                 var.name));
     }
     contract.vars[v] = value.value_or(0);
     contract.batched = contract.batched || var.name == kBatch;
   }
 }
 
-// Types of the problem; scale factors are f32, metadata u32, the workspace's elements any.
+// Types of the problem; scale factors are f32, metadata u32, numbers of groups s32, the workspace's
+// elements any.
 void Binder::check_type(const ir::Param& param, const TensorRow& row) {
   const DType dtype = function.view_type(param.value).dtype;
   DType wanted = problem.c;
@@ -115,6 +126,7 @@ void Binder::check_type(const ir::Param& param, const TensorRow& row) {
   if (row.role == Role::kB) wanted = problem.b;
   if (row.role == Role::kScaleA || row.role == Role::kScaleB) wanted = DType::kF32;
   if (row.role == Role::kMetadata) wanted = DType::kU32;
+  if (row.role == Role::kGroupOfTile) wanted = DType::kS32;
   if (dtype != wanted) {
     wrong(format("`{}` is of {}, the problem has {}", param.name, kiln::name(dtype),
                  kiln::name(wanted)));
@@ -129,12 +141,14 @@ void Binder::check_shape(const ir::Param& param, const TensorRow& row) {
   const std::string declared = "[" + join(dims, ", ", [](const auto& d) { return d; }) + "]";
   if (!dims.empty() && dims.front() == kBatch) dims.erase(dims.begin());
   if (row.cols.empty()) return;
-  const std::size_t rank = row.rows.empty() ? 1 : 2;
-  const bool fits = dims.size() == rank && (rank == 1 || dims[0] == row.rows) &&
-                    (dims.back() == row.cols || (rank == 2 && dims.back() == row.leading));
-  if (fits) return;
-  const std::string first = rank == 1 ? "" : format("{}, ", row.rows);
-  wrong(format("`{}` is {}, the problem has [{}{}]", param.name, declared, first, row.cols));
+  std::vector<std::string_view> wanted;
+  for (const std::string_view each : {row.count, row.rows, row.cols}) {
+    if (!each.empty()) wanted.push_back(each);
+  }
+  if (!dims.empty() && dims.back() == row.leading) dims.back() = row.cols;
+  if (std::ranges::equal(dims, wanted)) return;
+  wrong(format("`{}` is {}, the problem has [{}]", param.name, declared,
+               join(wanted, ", ", [](const auto& d) { return d; })));
 }
 
 // Where the rows and the matrices really are.
@@ -225,7 +239,8 @@ void Binder::check_presence() {
                                           {Role::kResidual, epilogue.has_residual},
                                           {Role::kScaleA, problem.block_scales},
                                           {Role::kScaleB, problem.block_scales},
-                                          {Role::kMetadata, problem.a_sparse}};
+                                          {Role::kMetadata, problem.a_sparse},
+                                          {Role::kGroupOfTile, problem.groups > 0}};
   const auto known = rows();
   for (const auto& [role, present] : wanted) {
     if (has(role) == present) continue;

@@ -242,6 +242,140 @@ TEST_F(GpuGemmTest, SeveralProductsAtOnce) {
   EXPECT_EQ(matrices.wrong(problem), 0);
 }
 
+// Operands of one bf16 product with groups, of small integers, C before the product too.
+struct Groups {
+  kiln_gemm_problem problem;
+  std::vector<std::int32_t> of_tile;
+  Tensor a;
+  Tensor b;
+  Tensor bias;
+  Tensor c;
+  std::vector<DeviceBuffer> memory;  // a, b, bias, c, of_tile
+
+  Groups(Gpu& gpu, const kiln_gemm_problem& p, std::vector<std::int32_t> groups)
+      : problem(p), of_tile(std::move(groups)) {
+    a = Tensor::zeros(DType::kBF16, {p.m, p.k});
+    b = Tensor::zeros(DType::kBF16, {p.groups * p.n, p.k});
+    bias = Tensor::zeros(DType::kBF16, {p.groups, p.n});
+    c = Tensor::zeros(DType::kBF16, {p.m, p.n});
+    unsigned seed = 20;
+    for (Tensor* tensor : {&a, &b, &bias, &c}) {
+      Matrices::fill_integers(*tensor, ++seed);
+      hold(gpu, tensor->bytes);
+    }
+    hold(gpu, std::as_bytes(std::span(of_tile)));
+  }
+  void hold(Gpu& gpu, std::span<const std::byte> bytes) {
+    auto buffer = gpu.allocate(bytes.size());
+    KILN_CHECK(buffer.has_value(), "no memory on the GPU");
+    KILN_CHECK(buffer->copy_in(bytes).has_value(), "cannot copy");
+    memory.push_back(std::move(*buffer));
+  }
+  // Other numbers, and C as it was before.
+  void set(std::vector<std::int32_t> groups) {
+    of_tile = std::move(groups);
+    ASSERT_TRUE(memory[3].copy_in(c.bytes));
+    ASSERT_TRUE(memory[4].copy_in(std::as_bytes(std::span(of_tile))));
+  }
+  [[nodiscard]] kiln_gemm_operands operands() const {
+    kiln_gemm_operands out = {};
+    out.a = reinterpret_cast<const void*>(memory[0].address());
+    out.b = reinterpret_cast<const void*>(memory[1].address());
+    out.bias = reinterpret_cast<const void*>(memory[2].address());
+    out.c = reinterpret_cast<void*>(memory[3].address());
+    out.group_of_tile = reinterpret_cast<const std::int32_t*>(memory[4].address());
+    return out;
+  }
+  // Sums of small integers and a bias, or what C was.
+  [[nodiscard]] double expected(std::int64_t i, std::int64_t j) const {
+    const auto at = [](const Tensor& tensor, std::int64_t row, std::int64_t column) {
+      return tensor.get(static_cast<std::size_t>(row * tensor.shape[1] + column));
+    };
+    const std::int64_t group = of_tile[static_cast<std::size_t>(i / KILN_GEMM_GROUP_ROWS)];
+    if (group < 0 || group >= problem.groups) return at(c, i, j);
+    double sum = (problem.flags & KILN_GEMM_BIAS) != 0 ? at(bias, group, j) : 0;
+    for (std::int64_t l = 0; l < problem.k; ++l) {
+      sum += at(a, i, l) * at(b, group * problem.n + j, l);
+    }
+    return round_to(DType::kBF16, sum);
+  }
+  // Elements of C that are not as expected now.
+  [[nodiscard]] std::int64_t wrong() const {
+    Tensor found = c;
+    KILN_CHECK(memory[3].copy_out(found.bytes).has_value(), "cannot copy");
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < problem.m * problem.n; ++i) {
+      const double wanted = expected(i / problem.n, i % problem.n);
+      count += found.get(static_cast<std::size_t>(i)) == wanted ? 0 : 1;
+    }
+    return count;
+  }
+};
+
+class GpuGroupsTest : public GpuGemmTest {
+ protected:
+  void SetUp() override {
+    GpuGemmTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    kiln_gemm_problem usual = problem_of(128, 128, 64);
+    usual.groups = 1;
+    const kiln_status status = kiln_gemm_prepare(&usual, nullptr);
+    if (gpu_->arch().capability < 90) {
+      EXPECT_EQ(status, KILN_UNSUPPORTED);
+      GTEST_SKIP() << kiln_last_error();
+    }
+    ASSERT_EQ(status, KILN_OK) << kiln_last_error();
+  }
+};
+
+TEST_F(GpuGroupsTest, RowsAreMultipliedWithTheirGroup) {
+  // Groups 0 and 2 twice, 1 never; a last tile of 44 rows; numbers that are no group's.
+  const std::vector<std::int32_t> of_tile = {2, 0, -1, 3, 2, 4, 0};
+  const std::int64_t shapes[][2] = {{136, 72}, {264, 520}, {520, 40}};
+  for (const auto& shape : shapes) {
+    for (const bool has_bias : {false, true}) {
+      kiln_gemm_problem problem = problem_of(6 * KILN_GEMM_GROUP_ROWS + 44, shape[0], shape[1]);
+      problem.groups = 4;
+      if (has_bias) problem.flags = KILN_GEMM_BIAS;
+      Groups groups(*gpu_, problem, of_tile);
+      const kiln_gemm_operands operands = groups.operands();
+      SCOPED_TRACE(testing::Message()
+                   << shape[0] << " columns, k " << shape[1] << ", " << has_bias);
+      ASSERT_EQ(kiln_gemm(&problem, &operands, nullptr, 0, nullptr), KILN_OK) << kiln_last_error();
+      ASSERT_TRUE(gpu_->synchronize());
+      EXPECT_EQ(groups.wrong(), 0);
+      for (const DeviceBuffer& buffer : groups.memory) EXPECT_TRUE(*buffer.zones_intact());
+    }
+  }
+}
+
+// More tiles than blocks, most of them passed over: the numbers are read when the graph runs.
+TEST_F(GpuGroupsTest, AGraphFollowsTheGroupsOfItsRun) {
+  constexpr std::size_t kTiles = 32;
+  kiln_gemm_problem problem = problem_of(kTiles * KILN_GEMM_GROUP_ROWS, 1288, 24);
+  problem.groups = 7;
+  Groups groups(*gpu_, problem, std::vector<std::int32_t>(kTiles, -1));
+  const kiln_gemm_operands operands = groups.operands();
+  ASSERT_EQ(kiln_gemm_prepare(&problem, nullptr), KILN_OK) << kiln_last_error();
+  const Stream stream = new_stream();
+  ASSERT_EQ(driver_.capture_begin(stream, kCaptureOfThread), 0);
+  EXPECT_EQ(kiln_gemm(&problem, &operands, nullptr, 0, stream), KILN_OK) << kiln_last_error();
+  Driver::Graph graph = nullptr;
+  ASSERT_EQ(driver_.capture_end(stream, &graph), 0);
+  Driver::GraphExec exec = nullptr;
+  ASSERT_EQ(driver_.instantiate(&exec, graph, 0), 0);
+  for (const std::size_t live : {0U, 1U, 13U, 32U}) {
+    std::vector<std::int32_t> of_tile(kTiles, -1);
+    for (std::size_t i = 0; i < live; ++i) of_tile[i] = static_cast<std::int32_t>(i / 5);
+    groups.set(of_tile);
+    ASSERT_TRUE(gpu_->synchronize());
+    ASSERT_EQ(driver_.graph_launch(exec, stream), 0);
+    ASSERT_EQ(driver_.stream_synchronize(stream), 0);
+    EXPECT_EQ(groups.wrong(), 0) << live << " tiles";
+  }
+  driver_.stream_destroy(stream);
+}
+
 TEST_F(GpuGemmTest, AGraphHoldsTheProduct) {
   const kiln_gemm_problem problem = problem_of(384, 512, 320);
   Matrices matrices(*gpu_, problem);

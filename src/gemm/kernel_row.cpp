@@ -92,6 +92,7 @@ constexpr KernelRow kRows[] = {
      .splits = kWhole,
      .alignment = 16,
      .epilogue = true,
+     .groups = true,
      .persistent = true},
     {.name = "gemm_skinny_sm90",
      .min_arch = 90,
@@ -210,7 +211,8 @@ const TypeRow* types_of(const KernelRow& row, const Problem& problem) {
 bool fits(const Tiling& tiling, const Problem& problem) {
   return size_bytes(problem.c) <= tiling.c_bytes_max &&
          size_bytes(problem.a) >= tiling.ab_bytes_min &&
-         size_bytes(problem.a) <= tiling.ab_bytes_max;
+         size_bytes(problem.a) <= tiling.ab_bytes_max &&
+         (problem.groups == 0 || kGroupRows % tiling.m == 0);
 }
 
 std::span<const KernelRow> kernel_rows() { return kRows; }
@@ -233,6 +235,7 @@ std::string lacks(const KernelRow& row, int splits, const Problem& problem,
     return row.block_scales ? "only with scale factors" : "no scale factors";
   }
   if (row.a_sparse != problem.a_sparse) return row.a_sparse ? "only a sparse A" : "no sparse A";
+  if (problem.groups > 0 && !row.groups) return "no groups";
   if (problem.k % row.k_unit != 0) return format("k is no multiple of {}", row.k_unit);
   if (problem.m % row.m_unit != 0) return format("m is no multiple of {}", row.m_unit);
   // Parts are added up by plain stores.
@@ -257,6 +260,7 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
   }
   add(!row.along_k, "A_ALONG_K", problem.a_along_k ? "1" : "0");
   add(!row.along_k, "B_ALONG_K", problem.b_along_k ? "1" : "0");
+  add(problem.groups > 0, "GROUPED", "1");
   const Epilogue& epilogue = problem.epilogue;
   add(epilogue.has_alpha, "ALPHA", "1");
   add(epilogue.has_beta, "BETA", "1");

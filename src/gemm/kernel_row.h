@@ -48,10 +48,11 @@ struct KernelRow {
   bool epilogue = false;      // takes alpha, beta, bias, residual and activations, each by a define
   bool block_scales = false;  // is for exactly these problems
   bool a_sparse = false;      // and for these
+  bool groups = false;        // takes groups too, by the define GROUPED
   bool persistent = false;    // define BLOCKS: as many blocks as multiprocessors
 };
 
-// Whether such a tile of the problem fits into shared memory.
+// Whether such a tile of the problem fits into shared memory, and its rows are of one group.
 [[nodiscard]] bool fits(const Tiling& tiling, const Problem& problem);
 
 [[nodiscard]] std::span<const KernelRow> kernel_rows();
@@ -65,8 +66,8 @@ struct KernelRow {
                                 const target::Arch& arch);
 
 // The defines that follow from the problem: DTYPE, OUT and ACC; BLOCKS; A_ALONG_K and B_ALONG_K, 0
-// or 1, of a kernel that takes both; of what the epilogue has, ALPHA, BETA, BIAS, RESIDUAL, RELU,
-// GELU and SILU.
+// or 1, of a kernel that takes both; GROUPED with groups; of what the epilogue has, ALPHA, BETA,
+// BIAS, RESIDUAL, RELU, GELU and SILU.
 [[nodiscard]] Defines problem_defines(const KernelRow& row, const Problem& problem,
                                       int multiprocessors);
 

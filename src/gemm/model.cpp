@@ -50,11 +50,17 @@ double tile_cycles(const Problem& problem, const Cut& cut, const target::Arch& a
   return static_cast<double>(steps) * step + kTileCycles;
 }
 
+// All matrices of B that the product may meet.
+std::int64_t elements_of_b(const Problem& problem) {
+  const std::int64_t most = std::min(problem.groups, ceil_div(problem.m, kGroupRows));
+  return std::max<std::int64_t>(1, most) * problem.n * problem.k;
+}
+
 // Each operand once, and partial tiles there and back.
 double memory_seconds(const Problem& problem, const Cut& cut, const target::Arch& arch) {
   const double partial = cut.splits > 1 ? 2.0 * cut.splits : 0;
   const double bytes = bytes_of_a(problem, problem.m, problem.k) +
-                       bytes_of(problem.b, problem.n * problem.k) +
+                       bytes_of(problem.b, elements_of_b(problem)) +
                        bytes_of(problem.c, problem.m * problem.n) +
                        partial * bytes_of(DType::kF32, problem.m * problem.n);
   return static_cast<double>(problem.batch) * bytes / (arch.dram_gb_per_s * 1e9 * kMemoryShare);

@@ -38,7 +38,15 @@ constexpr const char* kRoleNames[kRoleCount] = {"A",
                                                 "the scale factors of A",
                                                 "the scale factors of B",
                                                 "the metadata of A",
+                                                "group_of_tile",
                                                 "the workspace"};
+
+// Bytes that the operand's address is a multiple of.
+DevicePtr unit_of(std::size_t role, const Problem& problem) {
+  if (role == static_cast<std::size_t>(Role::kWorkspace)) return kWorkspaceUnit;
+  if (role == static_cast<std::size_t>(Role::kGroupOfTile)) return sizeof(std::int32_t);
+  return static_cast<DevicePtr>(problem.alignment);
+}
 
 }  // namespace
 
@@ -126,7 +134,7 @@ Result<void> Plan::check(const Operands& operands, const Call& call) const {
     const bool used = workspace ? recipe_.workspace_bytes > 0 : recipe_.used[role];
     if (!used) continue;
     if (address == 0) return Unexpected{refused(format("{} is null", kRoleNames[role]))};
-    const auto unit = static_cast<DevicePtr>(workspace ? kWorkspaceUnit : problem_.alignment);
+    const DevicePtr unit = unit_of(role, problem_);
     if (address % unit == 0) continue;
     return Unexpected{
         refused(format("{} is not at a multiple of {} bytes", kRoleNames[role], unit))};
@@ -185,7 +193,8 @@ Result<void> Plan::launch(std::size_t index, const Call& call) const {
 Result<void> Plan::start(const Operands& operands, DevicePtr workspace,
                          runtime::cuda::Stream stream) const {
   Call call{.addresses = {operands.a, operands.b, operands.c, operands.bias, operands.residual,
-                          operands.a_scale, operands.b_scale, operands.metadata, workspace},
+                          operands.a_scale, operands.b_scale, operands.metadata,
+                          operands.group_of_tile, workspace},
             .alpha = operands.alpha,
             .beta = operands.beta,
             .stream = stream};

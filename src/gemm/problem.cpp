@@ -19,6 +19,7 @@ struct Matrix {
   const char* name;
   std::int64_t rows;  // of memory
   std::int64_t cols;
+  std::int64_t count;  // of such matrices
   Spacing& spacing;
 };
 
@@ -30,10 +31,10 @@ Result<void> normalise(const Problem& problem, const Matrix& matrix) {
                                               matrix.rows, matrix.name, matrix.cols, spacing.row))};
   }
   const std::int64_t whole = matrix.rows * spacing.row;
-  if (problem.batch == 1 || spacing.batch == 0) spacing.batch = whole;
-  if (spacing.batch < whole || spacing.batch > kElementsMax / problem.batch) {
+  if (matrix.count == 1 || spacing.batch == 0) spacing.batch = whole;
+  if (spacing.batch < whole || spacing.batch > kElementsMax / matrix.count) {
     return Unexpected{refused(problem, format("{} matrices {} of {} elements lie {} apart",
-                                              problem.batch, matrix.name, whole, spacing.batch))};
+                                              matrix.count, matrix.name, whole, spacing.batch))};
   }
   return {};
 }
@@ -44,6 +45,17 @@ Result<void> check_sparse(const Problem& problem) {
   if (problem.k % kMetadataWord == 0) return {};
   return Unexpected{refused(
       problem, format("with a sparse A k is a multiple of {}, not {}", kMetadataWord, problem.k))};
+}
+
+Result<void> check_groups(const Problem& problem) {
+  if (problem.groups < 0 || problem.groups > kExtentMax) {
+    return Unexpected{refused(problem, format("{} groups, there may be 1 to {}, or 0 for none",
+                                              problem.groups, kExtentMax))};
+  }
+  if (problem.groups == 0 || problem.batch == 1) return {};
+  return Unexpected{
+      refused(problem, format("{} groups and a batch of {}: start each of these products by itself",
+                              problem.groups, problem.batch))};
 }
 
 }  // namespace
@@ -65,10 +77,11 @@ std::string text(const Problem& problem) {
   const std::int64_t m = problem.m;
   const std::int64_t n = problem.n;
   const std::int64_t k = problem.k;
+  std::string b = problem.b_along_k ? matrix(problem.b, n, k) : matrix(problem.b, k, n);
+  if (problem.groups != 0) b.insert(b.find('[') + 1, format("{},", problem.groups));
   std::string out =
       format("{} * {} -> {}", problem.a_along_k ? matrix(problem.a, m, k) : matrix(problem.a, k, m),
-             problem.b_along_k ? matrix(problem.b, n, k) : matrix(problem.b, k, n),
-             matrix(problem.c, m, n));
+             b, matrix(problem.c, m, n));
   if (problem.a_sparse) out += ", A sparse";
   if (problem.batch != 1) out += format(", {} times", problem.batch);
   return out;
@@ -85,15 +98,18 @@ Result<Problem> normalised(const Problem& problem) {
     return Unexpected{refused(problem, format("an alignment of {} bytes", alignment))};
   }
   if (auto fits = check_sparse(problem); !fits) return Unexpected{fits.error()};
+  if (auto fits = check_groups(problem); !fits) return Unexpected{fits.error()};
   const std::int64_t kept = problem.a_sparse ? problem.k / 2 : problem.k;
   const std::int64_t a_cols = problem.a_along_k ? kept : problem.m;
   const std::int64_t b_cols = problem.b_along_k ? problem.k : problem.n;
+  const std::int64_t batch = problem.batch;
+  const std::int64_t b_count = problem.groups == 0 ? batch : problem.groups;
   if (!problem.epilogue.has_residual) out.residual_spacing = {};
   const Matrix matrices[] = {
-      {"A", problem.a_along_k ? problem.m : problem.k, a_cols, out.a_spacing},
-      {"B", problem.b_along_k ? problem.n : problem.k, b_cols, out.b_spacing},
-      {"C", problem.m, problem.n, out.c_spacing},
-      {"the residual", problem.m, problem.n, out.residual_spacing}};
+      {"A", problem.a_along_k ? problem.m : problem.k, a_cols, batch, out.a_spacing},
+      {"B", problem.b_along_k ? problem.n : problem.k, b_cols, b_count, out.b_spacing},
+      {"C", problem.m, problem.n, batch, out.c_spacing},
+      {"the residual", problem.m, problem.n, batch, out.residual_spacing}};
   for (const Matrix& matrix : std::span(matrices).first(out.epilogue.has_residual ? 4 : 3)) {
     if (auto fits = normalise(out, matrix); !fits) return Unexpected{fits.error()};
   }

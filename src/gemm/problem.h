@@ -34,10 +34,14 @@ struct Epilogue {
   friend auto operator<=>(const Epilogue&, const Epilogue&) = default;
 };
 
+// So many rows of A are multiplied with the same group's B.
+inline constexpr std::int64_t kGroupRows = 128;
+
 // Of one matrix; in elements.
 struct Spacing {
-  std::int64_t row = 0;    // from one row of memory to the next; 0: without gaps
-  std::int64_t batch = 0;  // from one product's matrix to the next one's; 0: without gaps
+  std::int64_t row = 0;  // from one row of memory to the next; 0: without gaps
+  // From one product's matrix to the next one's, or from one group's B; 0: without gaps.
+  std::int64_t batch = 0;
   friend auto operator<=>(const Spacing&, const Spacing&) = default;
 };
 
@@ -61,6 +65,9 @@ struct Problem {
   Spacing c_spacing = {};
   Spacing residual_spacing = {};
   std::int64_t batch = 1;
+  // Not 0: B is [groups, n, k] and the bias [groups, n]. Which group each kGroupRows rows of A have
+  // is an operand; rows whose number is no group's are passed over.
+  std::int64_t groups = 0;
   Epilogue epilogue = {};
   // Row i of C has the same bits for every m.
   bool batch_invariant = false;
@@ -71,10 +78,11 @@ struct Problem {
 
 // The problem with every spacing written out, so that equal problems compare equal. Errors: an
 // extent below 1 or beyond 2^31 - 1, a spacing smaller than what it spaces, an alignment that is no
-// power of two, a sparse A that does not lie along k or whose k is no multiple of 32.
+// power of two, a sparse A that does not lie along k or whose k is no multiple of 32, groups of
+// several products.
 [[nodiscard]] Result<Problem> normalised(const Problem& problem);
 
-// "bf16[512,256] * bf16[128,256] -> bf16[512,128]", for messages.
+// "bf16[512,256] * bf16[128,256] -> bf16[512,128]", for messages; with groups B is [8,128,256].
 [[nodiscard]] std::string text(const Problem& problem);
 
 // Addresses in device memory; of what the problem does not have, 0.
@@ -86,7 +94,8 @@ struct Operands {
   runtime::cuda::DevicePtr residual = 0;
   runtime::cuda::DevicePtr a_scale = 0;
   runtime::cuda::DevicePtr b_scale = 0;
-  runtime::cuda::DevicePtr metadata = 0;  // of a sparse A
+  runtime::cuda::DevicePtr metadata = 0;       // of a sparse A
+  runtime::cuda::DevicePtr group_of_tile = 0;  // s32 [cdiv(m, kGroupRows)]
   double alpha = 1;
   double beta = 0;
 };

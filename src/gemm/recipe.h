@@ -10,7 +10,8 @@
 //            LDA, LDB, LDC, LDR in the last place or not; a and b the other way round when the
 //            problem has them so; bias [N]; a_scale, b_scale and partial of any shape, in
 //            which KB and NB are blocks of 128 along k and n; of a sparse A packed [M, P] in the
-//            place of a, and metadata [M, W], with P = K / 2 and W = K / 32; a_pad [M, KP] and
+//            place of a, and metadata [M, W], with P = K / 2 and W = K / 32; with groups
+//            b [G, N, K], bias [G, N] and group_of_tile [cdiv(M, 128)]; a_pad [M, KP] and
 //            b_pad [N, KP], rows that a kernel has copied to whole lines of 128 bytes
 //   scalars  alpha, beta (f32), and integers called like a dimension
 //
@@ -36,9 +37,10 @@ enum class Role : std::uint8_t {
   kScaleA,
   kScaleB,
   kMetadata,
+  kGroupOfTile,
   kWorkspace
 };
-inline constexpr std::size_t kRoleCount = 9;
+inline constexpr std::size_t kRoleCount = 10;
 
 // Where something lies: so many bytes after an operand or into the workspace.
 struct Pointer {

@@ -101,6 +101,44 @@ TEST(RecipeTest, ASparseAIsWhatIsKeptAndMetadata) {
   EXPECT_EQ(recipe->repeat_bytes[static_cast<std::size_t>(Role::kA)], 256 * 512 * 2);
 }
 
+// A problem with groups, with gaps between their matrices, and its recipe.
+Result<Recipe> grouped(bool has_bias) {
+  Problem problem = dense(300, 512, 128);
+  problem.groups = 5;
+  problem.b_spacing.batch = 512 * 128 + 64;
+  problem.epilogue.has_bias = has_bias;
+  const auto whole = normalised(problem);
+  if (!whole) return Unexpected{whole.error()};
+  Choice choice{.kernel = "gemm_sm90", .defines = {{"GROUPED", "1"}}};
+  if (has_bias) choice.defines.emplace_back("BIAS", "1");
+  const auto program = compile(choice, hopper());
+  if (!program) return Unexpected{program.error()};
+  return make_recipe(**program, *whole, hopper());
+}
+
+TEST(RecipeTest, GroupsAreADimensionOfBAndAnOperand) {
+  const auto recipe = grouped(true);
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  EXPECT_EQ(recipe->repeats, 1);
+  ASSERT_EQ(recipe->launches.size(), 1U);
+  const LaunchRecipe& launch = recipe->launches[0];
+  ASSERT_EQ(launch.maps.size(), 3U);
+  const runtime::TensorMapArguments& b = launch.maps[1].arguments;
+  EXPECT_EQ(launch.maps[1].pointer.role, Role::kB);
+  EXPECT_EQ(b.rank, 3U);
+  EXPECT_EQ(b.extents[1], 512U);
+  EXPECT_EQ(b.extents[2], 5U);
+  EXPECT_EQ(b.pitches[0], 256U);
+  EXPECT_EQ(b.pitches[1], (512U * 128 + 64) * 2);
+  std::vector<Role> pointers;
+  for (const Slot& slot : launch.slots) {
+    if (slot.source == SlotSource::kPointer) pointers.push_back(slot.pointer.role);
+  }
+  EXPECT_EQ(pointers, (std::vector{Role::kGroupOfTile, Role::kBias}));
+  EXPECT_TRUE(recipe->used[static_cast<std::size_t>(Role::kGroupOfTile)]);
+  EXPECT_FALSE(shipped(dense(300, 512, 128))->used[static_cast<std::size_t>(Role::kGroupOfTile)]);
+}
+
 TEST(RecipeTest, RowsThatAreNotAlignedAreCopiedIntoTheWorkspace) {
   Problem problem = dense(257, 263, 199);
   problem.a_spacing.row = 211;
@@ -186,12 +224,12 @@ TEST(RecipeTest, ParametersThatAreNotInTheContract) {
   const Problem problem = dense(64, 64, 64);
   EXPECT_EQ(mistake(kernel(kAbc), problem), "none");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global f32 [M] sums"), problem),
-            "tensor `sums` is none of a, b, c, residual, bias, a_scale, b_scale, metadata, a_pad, "
-            "b_pad, partial");
+            "tensor `sums` is none of a, b, c, residual, bias, a_scale, b_scale, metadata, "
+            "group_of_tile, a_pad, b_pad, partial");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", float gamma"), problem),
             "scalar `gamma` is neither alpha nor beta");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global f32 [Q] partial"), problem),
-            "dimension `Q` is none of M, N, K, KB, KP, NB, P, W, BATCH, LDA, LDB, LDC, LDR");
+            "dimension `Q` is none of M, N, K, G, KB, KP, NB, P, W, BATCH, LDA, LDB, LDC, LDR");
   EXPECT_EQ(mistake(kernel("global bf16 [M, K] a, global bf16 [M, N] c"), problem),
             "it has no tensor `b`, the problem has one");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global bf16 [N] bias"), problem),
@@ -213,6 +251,22 @@ TEST(RecipeTest, AProblemThatTheKernelIsNotFor) {
   problem = dense(64, 64, 64);
   problem.epilogue.has_alpha = true;
   EXPECT_EQ(mistake(kernel(kAbc), problem), "it has no scalar `alpha`");
+}
+
+TEST(RecipeTest, AKernelWithoutGroupsOrWithOtherTiles) {
+  Problem problem = dense(300, 64, 64);
+  problem.groups = 2;
+  EXPECT_EQ(mistake(kernel(kAbc), problem), "`b` is [N, K], the problem has [G, N, K]");
+  const std::string abc = "global bf16 [M, K] a, global bf16 [G, N, K] b, global bf16 [M, N] c";
+  EXPECT_EQ(mistake(kernel(abc), problem), "it has no tensor `group_of_tile`, the problem has one");
+  EXPECT_EQ(mistake(kernel(abc + ", global s32 [cdiv(M, 128)] group_of_tile"), problem), "none");
+  EXPECT_EQ(mistake(kernel(abc + ", global s32 [cdiv(M, 64)] group_of_tile"), problem),
+            "`group_of_tile` is [cdiv(M, 64)], the problem has [cdiv(M, 128)]");
+  EXPECT_EQ(mistake(kernel(abc + ", global s64 [cdiv(M, 128)] group_of_tile"), problem),
+            "`group_of_tile` is of s64, the problem has s32");
+  problem.epilogue.has_bias = true;
+  EXPECT_EQ(mistake(kernel(abc + ", global bf16 [N] bias"), problem),
+            "`bias` is [N], the problem has [G, N]");
 }
 
 TEST(RecipeTest, AlphaIsNotKnownToTheHostPart) {

@@ -278,7 +278,7 @@ void Walk::shape(int warpgroups, int width) {
     for (const int splits : space.splits) {
       v.splits = splits;
       const Tiling tiling{.m = v.m, .n = v.n, .k_bytes = v.k_bytes};
-      if (!lacks(row, splits, problem, arch).empty()) continue;
+      if (!fits(tiling, problem) || !lacks(row, splits, problem, arch).empty()) continue;
       if (splits_evenly(problem, tiling, splits)) cuts(v, width, panels);
     }
   }

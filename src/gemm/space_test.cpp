@@ -84,7 +84,8 @@ TEST(Space, WinnersOfFewRowsAreAmongTheFirst) {
   EXPECT_TRUE(keeps({.m = 16, .n = 2112, .k = 7168}, "gemm_skinny_sm90", split));
 }
 
-// Each a problem with a space of another form: few rows, many, 8-bit types, scales, sums in f32.
+// Each a problem with a space of another form: few rows, many, 8-bit types, scales, sums in f32,
+// groups.
 std::vector<Problem> problems() {
   Problem fp8{.m = 4096, .n = 7168, .k = 16384, .a = DType::kE4M3, .b = DType::kE4M3};
   Problem scaled = fp8;
@@ -97,7 +98,8 @@ std::vector<Problem> problems() {
           {.m = 2048, .n = 64, .k = 4096},
           fp8,
           scaled,
-          wide};
+          wide,
+          {.m = 4096, .n = 2112, .k = 7168, .groups = 16}};
 }
 
 TEST(Space, WhatIsOfferedCompiles) {

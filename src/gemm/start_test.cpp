@@ -241,6 +241,27 @@ TEST_F(StartTest, EachProductOfABatchHasItsPlaces) {
   }
 }
 
+// The numbers of groups are read by the kernel alone.
+TEST_F(StartTest, GroupsAreOneLaunchWithTheirNumbersAddress) {
+  kiln_gemm_problem problem = problem_of(kExtent, kExtent, kExtent);
+  problem.groups = 3;
+  kiln_gemm_operands operands = operands_at(1 << 20);
+  operands.group_of_tile = reinterpret_cast<const std::int32_t*>((1 << 20) + 12292);
+  const void* given = nullptr;
+  static const void** seen_there;
+  seen_there = &given;
+  fake_->on_launch = [](const FakeLaunch& launch) {
+    see(launch);
+    std::memcpy(seen_there, launch.parameters[3], sizeof *seen_there);
+  };
+  ASSERT_EQ(kiln_gemm(&problem, &operands, nullptr, 0, nullptr), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(seen_count, 1U);
+  EXPECT_EQ(seen[0].first,
+            (std::array<std::uintptr_t, 3>{1 << 20, (1 << 20) + 4096, (1 << 20) + 8192}));
+  EXPECT_EQ(given, operands.group_of_tile);
+  EXPECT_NE(std::string(kiln_gemm_kernel(&problem, nullptr)).find("GROUPED=1"), std::string::npos);
+}
+
 // Few rows and a long K: parts go to the workspace, and a second launch adds them up.
 TEST_F(StartTest, PartsGoThroughTheWorkspace) {
   const kiln_gemm_problem problem = problem_of(16, 2112, 7168);

@@ -254,7 +254,7 @@ std::string table_text(const TunedTable& table) {
 
 std::vector<const TunedEntry*> fitting(const TunedTable& table, const Problem& problem) {
   std::vector<const TunedEntry*> out;
-  if (problem.batch != 1) return out;
+  if (problem.batch != 1 || problem.groups != 0) return out;
   for (const TunedEntry& entry : table.entries) {
     if (fits(entry, problem)) out.push_back(&entry);
   }

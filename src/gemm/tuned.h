@@ -58,7 +58,7 @@ struct TunedTable {
 [[nodiscard]] std::string table_text(const TunedTable& table);
 
 // The entries that fit, best first. A batch-invariant problem is only fitted by entries for any m,
-// several products at once by none.
+// several products at once and groups by none.
 [[nodiscard]] std::vector<const TunedEntry*> fitting(const TunedTable& table,
                                                      const Problem& problem);
 

@@ -50,6 +50,8 @@ TEST(TunedTest, TheNarrowestEntryWins) {
 TEST(TunedTest, BatchInvariantProblemsIgnoreEntriesForSomeRows) {
   Problem problem{.m = 65, .n = 512, .k = 256, .batch_invariant = true};
   EXPECT_EQ(best(problem), "any");
+  problem = {.m = 65, .n = 512, .k = 256, .groups = 2};
+  EXPECT_EQ(best(problem), "");
   problem = {.m = 65, .n = 512, .k = 256, .batch = 2};
   EXPECT_EQ(best(problem), "");
 }

@@ -45,6 +45,7 @@ class Case:
     options: tuple = ()
     conflicts: bool = True  # bank conflicts may be
     arch: str = "sm_90a"
+    unwritten: int = 0  # elements of c that stay as they are
 
     def argv(self):
         sizes = ",".join(f"{name}={size}" for name, size in self.shape.items())
@@ -69,7 +70,8 @@ def mistake_of(case):
     report = json.loads(out)
     found = {name: report[name] for name in COUNTS if report[name] != 0}
     for row in report["outputs"]:
-        found |= {f"{row['name']}: {key}": row[key] for key in ("outside", "unwritten") if row[key]}
+        wanted = dict(outside=0, unwritten=case.unwritten)
+        found |= {f"{row['name']}: {key}": row[key] for key in wanted if row[key] != wanted[key]}
     if not case.conflicts and report["bank_conflicts"]:
         found["bank_conflicts"] = report["bank_conflicts"]
     return f"{found}: {' '.join(case.argv())}" if found else ""
@@ -279,15 +281,24 @@ class Kernels(unittest.TestCase):
 NUMBERS = {
     "f16": {-2: 0xC000, -1: 0xBC00, 0: 0, 1: 0x3C00, 2: 0x4000},
     "f8_e4m3": {-2: 0xC0, -1: 0xB8, 0: 0, 1: 0x38, 2: 0x40},
+    "f32": {number: float(number) for number in range(-2, 3)},
 }
-NPY_TYPES = {"f16": ("<f2", "H"), "f8_e4m3": ("|V1", "B"), "f32": ("<f4", "f"), "u32": ("<u4", "I")}
+NPY_TYPES = {
+    "f16": ("<f2", "H"),
+    "f8_e4m3": ("|V1", "B"),
+    "f32": ("<f4", "f"),
+    "u32": ("<u4", "I"),
+    "s32": ("<i4", "i"),
+}
+GROUP_ROWS = 128  # rows of a with one group
 HEADER = 10  # before a version 1 header's text
 
 
-def save(path, dtype, rows):
+def save(path, dtype, rows, shape=None):
     descr, code = NPY_TYPES[dtype]
     values = [value for row in rows for value in row]
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({len(rows)}, {len(rows[0])}), }}"
+    shape = shape or (len(rows), len(rows[0]))
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
     header += " " * (-(len(header) + HEADER + 1) % 64) + "\n"
     data = struct.pack(f"<{len(values)}{code}", *values)
     path.write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header.encode() + data)
@@ -309,16 +320,17 @@ class OnFiles(unittest.TestCase):
         self.folder = Path(scratch.name)
         self.chance = random.Random(7)
 
-    def matrix(self, name, dtype, rows, cols):
+    def matrix(self, name, dtype, rows, cols, shape=None):
         """Random numbers, also in a file `name`.npy."""
         numbers = [self.chance.choices(list(NUMBERS[dtype]), k=cols) for _ in range(rows)]
-        save(self.folder / f"{name}.npy", dtype, [[NUMBERS[dtype][v] for v in row] for row in numbers])
+        bits = [[NUMBERS[dtype][v] for v in row] for row in numbers]
+        save(self.folder / f"{name}.npy", dtype, bits, shape)
         return numbers
 
-    def result(self, kernel, shape, defines, inputs, cols):
+    def result(self, kernel, shape, defines, inputs, cols, unwritten=0):
         files = [f"--in={name}={self.folder / name}.npy" for name in inputs]
         out = f"--out=c={self.folder / 'c'}.npy"
-        mistake = mistake_of(Case(kernel, shape, defines, (*files, out)))
+        mistake = mistake_of(Case(kernel, shape, defines, (*files, out), unwritten=unwritten))
         self.assertFalse(mistake, mistake)
         return load(self.folder / "c.npy", "f32", cols)
 
@@ -359,12 +371,54 @@ class OnFiles(unittest.TestCase):
         self.assertTrue(self.result(kernel, shape, defines, names, n) == wanted, "other numbers")
 
 
+    def grouped(self, dtype, sizes, of_tile, defines, kernel="gemm_sm90"):
+        """Rows of a with the matrices of their groups: what is added up and then what stays as it is; once
+        more with an epilogue, which reads c."""
+        m, n, k, groups = sizes
+        a = self.matrix("a", dtype, m, k)
+        b = self.matrix("b", dtype, groups * n, k, (groups, n, k))
+        bias, residual = self.matrix("bias", "f32", groups, n), self.matrix("residual", "f32", m, n)
+        before = self.matrix("before", "f32", m, n)
+        save(self.folder / "group_of_tile.npy", "s32", [of_tile], (len(of_tile),))
+        group_of = [of_tile[row // GROUP_ROWS] for row in range(m)]
+        found = [0 <= group < groups for group in group_of]
+        sums, all_parts = {}, [[float(x) for x in row] for row in before]
+        for row in filter(found.__getitem__, range(m)):
+            group = group_of[row]
+            sums[row] = [sum(map(int.__mul__, a[row], y)) for y in b[group * n : group * n + n]]
+            linear = (2 * x - c + y for x, c, y in zip(sums[row], before[row], bias[group]))
+            all_parts[row] = [float(max(x, 0) + y) for x, y in zip(linear, residual[row])]
+        shape = dict(M=m, N=n, K=k, G=groups)
+        defines = dict(DTYPE=dtype, OUT="f32", BLOCKS=3, GROUPED=1, **defines)
+        names = ("a", "b", "group_of_tile")
+        unwritten = n * found.count(False)
+        c = self.result(kernel, shape, defines, names, n, unwritten)
+        self.assertTrue(all(c[row] == wanted for row, wanted in sums.items()), "other numbers")
+        (self.folder / "before.npy").replace(self.folder / "c.npy")
+        names += ("bias", "residual", "c")
+        defines |= {part: 1 for part in ALL_PARTS}
+        c = self.result(kernel, shape | dict(alpha=2, beta=-1), defines, names, n, unwritten)
+        self.assertTrue(c == all_parts, "other numbers behind the epilogue")
+
+
 class Exact(OnFiles):
     def test_block_scaled(self):
         self.scaled((132, 136, 272), dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3))
         self.scaled((196, 144, 128), dict(OUT="f32", WARPGROUPS=3, STAGES=2, BLOCKS=3))
         if ALL:
             self.scaled((260, 264, 656), dict(OUT="f32", WARPGROUPS=2, STAGES=3, BLOCKS=3, GROUP=2))
+
+    def test_grouped(self):
+        # Group 2 twice and group 3 never; tiles that are passed over before, between and behind the others;
+        # a number beyond the last group's.
+        self.grouped("f16", (522, 72, 136, 4), [2, -1, 0, 2, 1], dict(TILE_N=64, STAGES=2, GROUP=2))
+        self.grouped("f8_e4m3", (300, 88, 400, 2), [-1, 1, 2], dict(WARPGROUPS=1, TILE_N=64, STAGES=3))
+        self.grouped("f16", (129, 12, 8, 1), [0, -7], dict(TILE_N=256, STAGES=2))
+        self.grouped("f16", (130, 8, 8, 3), [-1, -1], dict(TILE_N=64, STAGES=2))
+        if ALL:
+            of_tile = [0, 0, -1, -1, 4, 4, 2, -1, 3]
+            self.grouped("f16", (1100, 200, 328, 5), of_tile, dict(TILE_N=128, STAGES=3, GROUP=4))
+            self.grouped("f8_e4m3", (1024, 136, 272, 5), of_tile[1:], dict(WARPGROUPS=1, TILE_N=128, STAGES=2))
 
     def test_sparse(self):
         self.sparse("f16", (144, 72, 384), dict(TILE_N=64, STAGES=2))
@@ -443,6 +497,18 @@ MISTAKES = {
 }
 
 
+# With groups.
+GROUPED_MISTAKES = (
+    (".at(group, tile_n, k)", ".at(0, tile_n, k)", "other numbers"),
+    ("bias.at(group, col)", "bias.at(0, col)", "other numbers behind"),
+    ("tile_m * TILE_M / GROUP_ROWS", "tile_m", "out-of-bounds"),
+    ("group < 0 || group >= G", "group >= G", "unwritten"),
+    ("group < 0 || group >= G", "group < 0", "unwritten"),
+    ("group < 0 || group >= G", "group <= 0 || group >= G", "unwritten"),
+    ("stage = (round * steps + k) % STAGES;", "stage = k % STAGES;", "deadlock"),
+)
+
+
 class NegativeControl(OnFiles):
     """Each mistake is found."""
 
@@ -495,8 +561,8 @@ class NegativeControl(OnFiles):
                 path = self.broken("gemm_skinny_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
 
-    def compare(self, kernel, check):
-        for change in MISTAKES[kernel]:
+    def compare(self, kernel, check, changes=None):
+        for change in changes or MISTAKES[kernel]:
             with self.subTest(change):
                 with self.assertRaises(AssertionError) as found:
                     check(self.broken(kernel, change))
@@ -505,6 +571,11 @@ class NegativeControl(OnFiles):
     def test_block_scaled(self):
         defines = dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3, GROUP=2)
         self.compare("gemm_block_scaled_sm90", lambda path: self.scaled((260, 136, 272), defines, path))
+
+    def test_grouped(self):
+        sizes, of_tile, defines = (390, 72, 200, 3), [2, -1, 3, 0], dict(WARPGROUPS=1, TILE_N=64, STAGES=3)
+        check = lambda path: self.grouped("f16", sizes, of_tile, defines, path)
+        self.compare("gemm_sm90", check, GROUPED_MISTAKES)
 
     def test_sparse(self):
         defines = dict(TILE_N=64, STAGES=2, GROUP=2)
