@@ -483,10 +483,13 @@ MISTAKES = {
         ("full1, empty1, count / 2)", "full1, empty1, count / 3)", "result-outside"),
     ),
     "gemm_block_scaled_sm90": (
-        *RING,
+        ("wait full[stage];", "", "race"),
+        *RING[1:],
         *PERSISTENT,
         ("b_scale.at(tile_n, k)", "b_scale.at(0, k)", ""),
-        ("subspan(1, ROWS).at(0, w)", "subspan(1, ROWS).at(0, 0)", ""),
+        ("subspan(1, ROWS).at(0, W)", "subspan(1, ROWS).at(0, 0)", ""),
+        ("wait left[W];", "", "race"),
+        ("trigger left[w];", "", "deadlock"),
     ),
     "gemm_sparse_sm90": (
         *RING,
