@@ -80,15 +80,25 @@ std::string json_of(const SuiteCase& problem, const std::vector<TuneCandidate>& 
   return out;
 }
 
+// The extents that take as many tiles.
+gemm::Range alike(std::int64_t extent, int tile) {
+  const std::int64_t tiles = (extent + tile - 1) / tile;
+  return {(tiles - 1) * tile + 1, tiles * tile};
+}
+
+// The entry is for all problems that are cut into as many tiles and have the same k.
 gemm::TunedEntry entry_of(const gemm::Problem& problem, const TuneCandidate& best, double seconds) {
+  const gemm::KernelRow* row = gemm::kernel_row(best.choice.kernel);
+  const auto tile = gemm::tile_of(*row, problem, best.tuned).value_or(gemm::TileShape{1, 1});
   return {.a = problem.a,
           .b = problem.b,
           .c = problem.c,
           .a_along_k = problem.a_along_k,
           .b_along_k = problem.b_along_k,
-          .m = {problem.m, problem.m},
-          .n = {problem.n, problem.n},
+          .m = alike(problem.m, tile.m),
+          .n = alike(problem.n, tile.n),
           .k = {problem.k, problem.k},
+          .at = gemm::Extents{problem.m, problem.n, problem.k},
           .choice = {.kernel = best.choice.kernel, .defines = best.tuned},
           .seconds = seconds};
 }

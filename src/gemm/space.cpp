@@ -1,6 +1,7 @@
 #include "gemm/space.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "gemm/model.h"
 
@@ -361,6 +362,28 @@ std::vector<Variant> variants(const Problem& problem, const target::Arch& arch,
   }
   std::ranges::stable_sort(out, {}, &Variant::seconds);
   return out;
+}
+
+std::optional<TileShape> tile_of(const KernelRow& row, const Problem& problem,
+                                 const Defines& defines) {
+  const auto number_of = [&](std::string_view define) {
+    const auto found = std::ranges::find(defines, define, &Defines::value_type::first);
+    return found == defines.end() ? 0 : std::atoi(found->second.c_str());
+  };
+  const auto space = std::ranges::find(kSpaces, row.name, &Space::kernel);
+  if (space != std::end(kSpaces)) {
+    const int rows = kRows * number_of("WARPGROUPS");
+    const int width = *space->wide == '\0' ? space->widths.front() : number_of(space->wide);
+    const bool said = rows > 0 && width > 0;
+    if (said) return space->rows_of_b ? TileShape{width, rows} : TileShape{rows, width};
+  }
+  for (const Tiling& tiling : row.tilings) {
+    const Defines own = tiling_defines(tiling, 1);
+    const bool same = std::ranges::all_of(
+        own, [&](const auto& each) { return std::ranges::find(defines, each) != defines.end(); });
+    if (same && fits(tiling, problem)) return TileShape{tiling.m, tiling.n};
+  }
+  return std::nullopt;
 }
 
 Choice choice_of(const Variant& variant, const Problem& problem, int multiprocessors) {

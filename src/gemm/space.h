@@ -8,6 +8,7 @@
 // multiprocessor.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "gemm/kernel_row.h"
@@ -34,6 +35,16 @@ struct Variant {
 // nothing that matters for this problem come once. The problem is normalised.
 [[nodiscard]] std::vector<Variant> variants(const Problem& problem, const target::Arch& arch,
                                             int multiprocessors);
+
+// A tile of C, in elements.
+struct TileShape {
+  int m = 0;
+  int n = 0;
+};
+
+// How a kernel with these defines cuts C; nothing when they do not say.
+[[nodiscard]] std::optional<TileShape> tile_of(const KernelRow& row, const Problem& problem,
+                                               const Defines& defines);
 
 // As compile() and Plan::prepare() take it: with what follows from the problem.
 [[nodiscard]] Choice choice_of(const Variant& variant, const Problem& problem, int multiprocessors);

@@ -141,6 +141,28 @@ TEST(Space, NothingComesTwice) {
   }
 }
 
+TEST(Space, DefinesSayHowATileIsCut) {
+  for (const Problem& problem : problems()) {
+    for (const Variant& variant : variants_of(problem)) {
+      const auto tile = tile_of(*variant.row, problem, variant.defines);
+      ASSERT_TRUE(tile) << variant.row->name;
+      EXPECT_EQ(tile->m, variant.m);
+      EXPECT_EQ(tile->n, variant.n);
+    }
+  }
+  const Problem bytes{.m = 1, .n = 1, .k = 1, .a = DType::kE4M3, .b = DType::kE4M3};
+  for (const KernelRow& row : kernel_rows()) {
+    for (const Tiling& tiling : row.tilings) {
+      if (!fits(tiling, bytes)) continue;
+      const auto tile = tile_of(row, bytes, tiling_defines(tiling, 2));
+      ASSERT_TRUE(tile) << row.name << " " << tiling.defines;
+      EXPECT_EQ(tile->m, tiling.m);
+      EXPECT_EQ(tile->n, tiling.n);
+    }
+  }
+  EXPECT_FALSE(tile_of(*kernel_row("gemm_sm90"), bytes, {{"WARPGROUPS", "2"}}));
+}
+
 // Four rows of tiles lie in one group, however large that may be.
 TEST(Space, GroupsThatMakeNoDifferenceAreOne) {
   std::set<std::string> groups;

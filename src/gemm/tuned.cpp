@@ -29,6 +29,7 @@ struct Reader {
   std::string string_of(const Json& object, const char* key, const std::string& where);
   DType dtype_of(const Json& value, const std::string& where);
   Range range_of(const Json& entry, const char* key, const std::string& where);
+  std::optional<Extents> at_of(const Json& entry, const std::string& where);
   bool flag_of(const Json& entry, const char* key, const std::string& where);
   void take_types(const Json& json, const std::string& where, TunedEntry& entry);
   void take_defines(const Json& json, const std::string& where, TunedEntry& entry);
@@ -76,6 +77,18 @@ Range Reader::range_of(const Json& entry, const char* key, const std::string& wh
   return range;
 }
 
+std::optional<Extents> Reader::at_of(const Json& entry, const std::string& where) {
+  const auto found = entry.find("at");
+  if (found == entry.end()) return std::nullopt;
+  const bool three =
+      found->is_array() && found->size() == 3 && std::ranges::all_of(*found, [](const Json& each) {
+        return each.is_number_integer() && each.get<std::int64_t>() >= 1;
+      });
+  if (three) return Extents{(*found)[0], (*found)[1], (*found)[2]};
+  wrong(format("{}: `at` must be m, n and k", where));
+  return std::nullopt;
+}
+
 bool Reader::flag_of(const Json& entry, const char* key, const std::string& where) {
   const auto found = entry.find(key);
   if (found == entry.end()) return true;
@@ -116,13 +129,14 @@ TunedEntry Reader::entry_of(const Json& json, const std::string& where) {
     return entry;
   }
   only(json, where,
-       {"types", "a_along_k", "b_along_k", "m", "n", "k", "kernel", "defines", "seconds"});
+       {"types", "a_along_k", "b_along_k", "m", "n", "k", "at", "kernel", "defines", "seconds"});
   take_types(json, where, entry);
   entry.a_along_k = flag_of(json, "a_along_k", where);
   entry.b_along_k = flag_of(json, "b_along_k", where);
   entry.m = range_of(json, "m", where);
   entry.n = range_of(json, "n", where);
   entry.k = range_of(json, "k", where);
+  entry.at = at_of(json, where);
   entry.choice.kernel = string_of(json, "kernel", where);
   take_defines(json, where, entry);
   const auto seconds = json.find("seconds");
@@ -174,6 +188,8 @@ double size(const TunedEntry& entry) {
   return log;
 }
 
+Extents extents_of(const Problem& problem) { return {problem.m, problem.n, problem.k}; }
+
 bool fits(const TunedEntry& entry, const Problem& problem) {
   if (entry.a != problem.a || entry.b != problem.b || entry.c != problem.c) return false;
   if (entry.a_along_k != problem.a_along_k || entry.b_along_k != problem.b_along_k) return false;
@@ -186,11 +202,13 @@ bool has_scales(const TunedEntry& entry) {
   return row != nullptr && row->block_scales;
 }
 
-bool same_box(const TunedEntry& left, const TunedEntry& right) {
-  const auto box = [](const TunedEntry& e) {
-    return std::tuple(e.a, e.b, e.c, e.a_along_k, e.b_along_k, e.m, e.n, e.k);
+// Entries that answer the same question; of those measured, at the same problem.
+bool same_problem(const TunedEntry& left, const TunedEntry& right) {
+  const auto types = [](const TunedEntry& e) {
+    return std::tuple(e.a, e.b, e.c, e.a_along_k, e.b_along_k, e.at);
   };
-  return box(left) == box(right);
+  const auto box = [](const TunedEntry& e) { return std::tuple(e.m, e.n, e.k); };
+  return types(left) == types(right) && (left.at || box(left) == box(right));
 }
 
 Json json_of(const std::string& define) {
@@ -209,6 +227,7 @@ Json json_of(const TunedEntry& entry) {
     if (range.is_any()) continue;
     out[key] = range.from == range.to ? Json(range.from) : Json{range.from, range.to};
   }
+  if (entry.at) out["at"] = {entry.at->m, entry.at->n, entry.at->k};
   out["kernel"] = entry.choice.kernel;
   out["defines"] = Json::object();
   for (const auto& [name, value] : entry.choice.defines) out["defines"][name] = json_of(value);
@@ -258,15 +277,19 @@ std::vector<const TunedEntry*> fitting(const TunedTable& table, const Problem& p
   for (const TunedEntry& entry : table.entries) {
     if (fits(entry, problem)) out.push_back(&entry);
   }
-  std::ranges::stable_sort(out, [](const TunedEntry* left, const TunedEntry* right) {
-    return std::tuple(-exact(*left), size(*left)) < std::tuple(-exact(*right), size(*right));
+  const auto rank = [&](const TunedEntry* entry) {
+    const bool elsewhere = entry->at != extents_of(problem);
+    return std::tuple(elsewhere, -exact(*entry), size(*entry));
+  };
+  std::ranges::stable_sort(out, [&](const TunedEntry* left, const TunedEntry* right) {
+    return rank(left) < rank(right);
   });
   return out;
 }
 
 void merge(TunedTable& table, TunedEntry entry) {
   const auto found = std::ranges::find_if(table.entries, [&](const TunedEntry& each) {
-    return same_box(each, entry) && has_scales(each) == has_scales(entry);
+    return same_problem(each, entry) && has_scales(each) == has_scales(entry);
   });
   if (found == table.entries.end()) {
     table.entries.push_back(std::move(entry));
@@ -276,16 +299,19 @@ void merge(TunedTable& table, TunedEntry entry) {
 }
 
 bool has_entry(const TunedTable& table, const Problem& problem) {
-  const TunedEntry wanted{.a = problem.a,
-                          .b = problem.b,
-                          .c = problem.c,
-                          .a_along_k = problem.a_along_k,
-                          .b_along_k = problem.b_along_k,
-                          .m = {problem.m, problem.m},
-                          .n = {problem.n, problem.n},
-                          .k = {problem.k, problem.k}};
+  TunedEntry exact{.a = problem.a,
+                   .b = problem.b,
+                   .c = problem.c,
+                   .a_along_k = problem.a_along_k,
+                   .b_along_k = problem.b_along_k,
+                   .m = {problem.m, problem.m},
+                   .n = {problem.n, problem.n},
+                   .k = {problem.k, problem.k}};
+  TunedEntry measured = exact;
+  measured.at = extents_of(problem);
   return std::ranges::any_of(table.entries, [&](const TunedEntry& each) {
-    return same_box(each, wanted) && has_scales(each) == problem.block_scales;
+    return (same_problem(each, exact) || same_problem(each, measured)) &&
+           has_scales(each) == problem.block_scales;
   });
 }
 

@@ -47,6 +47,26 @@ TEST(TunedTest, TheNarrowestEntryWins) {
   EXPECT_EQ(best(turned), "");
 }
 
+TEST(TunedTest, TheEntryMeasuredAtTheProblemWins) {
+  const auto table = *parse_table(table_with(R"(
+  {"types": ["bf16","bf16","bf16"], "m": [33, 64], "n": 512, "k": 256, "at": [64, 512, 256],
+   "kernel": "near"},
+  {"types": ["bf16","bf16","bf16"], "m": [1, 64], "n": [1, 512], "k": 256, "at": [48, 500, 256],
+   "kernel": "own"})"),
+                                  "test");
+  const auto best = [&](const Problem& problem) {
+    const auto found = fitting(table, problem);
+    return found.empty() ? "" : found.front()->choice.kernel;
+  };
+  EXPECT_EQ(best({.m = 48, .n = 500, .k = 256}), "own");
+  EXPECT_EQ(best({.m = 48, .n = 512, .k = 256}), "near");
+  EXPECT_EQ(best({.m = 20, .n = 512, .k = 256}), "own");
+  EXPECT_EQ(best({.m = 65, .n = 512, .k = 256}), "");
+  EXPECT_TRUE(has_entry(table, {.m = 48, .n = 500, .k = 256}));
+  EXPECT_FALSE(has_entry(table, {.m = 48, .n = 512, .k = 256}));
+  EXPECT_EQ(parse_table(table_text(table), "again")->entries[1].at, (Extents{48, 500, 256}));
+}
+
 TEST(TunedTest, BatchInvariantProblemsIgnoreEntriesForSomeRows) {
   Problem problem{.m = 65, .n = 512, .k = 256, .batch_invariant = true};
   EXPECT_EQ(best(problem), "any");
@@ -93,6 +113,7 @@ TEST(TunedTest, MistakesAreNamedByEntry) {
   EXPECT_EQ(with(R"("m": "many")"), "entry 0: `m` must be a number or a pair of them");
   EXPECT_EQ(with(R"("n": [5, 4])"), "entry 0: `n` goes from 5 to 4");
   EXPECT_EQ(with(R"("k": 0)"), "entry 0: `k` goes from 0 to 0");
+  EXPECT_EQ(with(R"("at": [1, 2])"), "entry 0: `at` must be m, n and k");
   EXPECT_EQ(with(R"("tile": 4)"), "entry 0: no key `tile`");
   EXPECT_EQ(with(R"("a_along_k": 1)"), "entry 0: `a_along_k` must be true or false");
   EXPECT_EQ(with(R"("defines": [1])"), "entry 0: `defines` must be an object");
@@ -113,10 +134,18 @@ TEST(TunedTest, MergingReplacesTheEntryForTheSameProblemsAndKeepsTheOthers) {
   merge(table, entry);
   ASSERT_EQ(table.entries.size(), 6U);
   EXPECT_EQ(table.entries[5].m, (Range{1, 127}));
+  // Measured at the same problem, for other ones around it.
+  entry.at = Extents{100, 64, 32};
+  merge(table, entry);
+  entry.m = {65, 128};
+  entry.choice.kernel = "fastest";
+  merge(table, entry);
+  ASSERT_EQ(table.entries.size(), 7U);
+  EXPECT_EQ(table.entries[6].choice.kernel, "fastest");
   // The same extents and types, but another product.
   entry.choice.kernel = "gemm_block_scaled_sm90";
   merge(table, entry);
-  EXPECT_EQ(table.entries.size(), 7U);
+  EXPECT_EQ(table.entries.size(), 8U);
 }
 
 TEST(TunedTest, AnEntryIsForExactlyItsProblem) {
