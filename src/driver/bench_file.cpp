@@ -8,10 +8,8 @@
 
 namespace kiln::driver {
 
-// Overwrites the line before; nothing when nobody watches.
-void FileBench::progress(const std::string& text) const {
-  if (console.progress) console.err << "\r\x1b[K" << text << std::flush;
-}
+// What is being done.
+void FileBench::progress(const std::string& text) const { show_progress(console, text); }
 
 Stage<void> FileBench::bind_problem(const std::vector<Assignment>& shapes, std::string text) {
   BindOptions how;

@@ -63,17 +63,8 @@ struct RandomBench {
   std::int64_t outside = 0;
   double compile_seconds = 0;
 
-  void progress(const std::string& text) const {
-    if (console.progress) console.err << "\r\x1b[K" << text << std::flush;
-  }
+  void progress(const std::string& text) const { show_progress(console, text); }
 };
-
-std::string bar(std::string_view what, std::size_t done, std::size_t all) {
-  constexpr std::size_t kWidth = 30;
-  const std::size_t full = all == 0 ? kWidth : kWidth * done / all;
-  return format("{} [{}{}] {}/{}", what, std::string(full, '#'), std::string(kWidth - full, '.'),
-                done, all);
-}
 
 // Calls `work(i)` for each i below `count` on all cores; the calling thread shows how far they are.
 void for_each_in_parallel(const RandomBench& bench, std::string_view what, std::size_t count,
@@ -90,7 +81,7 @@ void for_each_in_parallel(const RandomBench& bench, std::string_view what, std::
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < std::min(cores, count); ++i) threads.emplace_back(work_on);
   while (bench.console.progress && done < count) {
-    bench.progress(bar(what, done, count));
+    bench.progress(progress_bar(what, done, count));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   threads.clear();
@@ -260,7 +251,7 @@ Result<void> check_all(RandomBench& bench, RandomDevice& device, std::vector<Rea
   Clock::time_point shown = Clock::now();
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (seconds_since(shown) > 0.1) {
-      bench.progress(bar("checking", i, all.size()));
+      bench.progress(progress_bar("checking", i, all.size()));
       shown = Clock::now();
     }
     if (auto done = check_one(bench, run, all[i]); !done) return done;

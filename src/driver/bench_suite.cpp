@@ -31,10 +31,8 @@ struct SuiteBench {
   bool failed = false;  // something could not be measured
 
   [[nodiscard]] const std::string& suite() const { return options.program.file; }
-  // Overwrites the line before; nothing when nobody watches.
-  void progress(const std::string& text) const {
-    if (console.progress) console.err << "\r\x1b[K" << text << std::flush;
-  }
+  // What is being done.
+  void progress(const std::string& text) const { show_progress(console, text); }
   void note(const SuiteCase& problem, const std::string& text) const {
     progress("");
     console.err << "note: " << shape_of(problem) << ", " << types_of(problem) << ": " << text

@@ -2,8 +2,20 @@
 
 #include "diag/render.h"
 #include "support/file.h"
+#include "support/format.h"
 
 namespace kiln::driver {
+
+void show_progress(const Console& console, std::string_view text) {
+  if (console.progress) console.err << "\r\x1b[K" << text << std::flush;
+}
+
+std::string progress_bar(std::string_view what, std::size_t done, std::size_t all) {
+  constexpr std::size_t kWidth = 30;
+  const std::size_t full = all == 0 ? kWidth : kWidth * done / all;
+  return format("{} [{}{}] {}/{}", what, std::string(full, '#'), std::string(kWidth - full, '.'),
+                done, all);
+}
 
 Unexpected<Exit> environment_failed(Console& console, const Error& error) {
   console.err << "error: " << error.text() << "\n";

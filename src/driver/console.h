@@ -26,6 +26,13 @@ struct Console {
   bool progress = false;  // `err` is a terminal: what is being done may be shown and overwritten
 };
 
+// Says what is being done, over what was said before; nothing when nobody watches. An empty text
+// clears the line.
+void show_progress(const Console& console, std::string_view text);
+
+// "checking [##########....................] 3/9".
+[[nodiscard]] std::string progress_bar(std::string_view what, std::size_t done, std::size_t all);
+
 // What a stage gives: its value, or how the command ends. The reason is in the diagnostics or has
 // been written already.
 template <class T>

@@ -36,9 +36,7 @@ struct FileTuning {
   TunedProblem problem = {};
   std::string output = "the result";  // its name, for messages
 
-  void progress(const std::string& text) const {
-    if (console.progress) console.err << "\r\x1b[K" << text << std::flush;
-  }
+  void progress(const std::string& text) const { show_progress(console, text); }
   [[nodiscard]] std::vector<FileCandidate*> left();
 };
 

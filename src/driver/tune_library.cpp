@@ -23,15 +23,14 @@ struct Tuning {
   TuneDevice& device;
   Console& console;
   gemm::TunedTable table = {};
+  std::size_t seen = 0;  // problems
+  std::size_t all = 0;
   std::int64_t tuned = 0;
   std::int64_t had = 0;  // those that --resume passed over
   bool wrong = false;    // a candidate's result was
   bool failed = false;   // something could not be measured
 
-  // Overwrites the line before; nothing when nobody watches.
-  void progress(const std::string& text) const {
-    if (console.progress) console.err << "\r\x1b[K" << text << std::flush;
-  }
+  void progress(const std::string& text) const { show_progress(console, text); }
   void note(const SuiteCase& problem, const std::string& text) const {
     progress("");
     console.err << "note: " << shape_of(problem) << ", " << types_of(problem) << ": " << text
@@ -152,7 +151,8 @@ Result<void> tune_case(Tuning& tuning, const SuiteCase& problem, const gemm::Pro
     return {};
   }
   const auto progress = [&](const std::string& text) {
-    tuning.progress(format("{}: {}", shape_of(problem), text));
+    tuning.progress(
+        format("{}: {}", progress_bar(shape_of(problem), tuning.seen, tuning.all), text));
   };
   progress(format("compiling {}", candidates->size()));
   const auto field = tuning.device.open(problem, *candidates);
@@ -174,7 +174,9 @@ Result<void> tune_case(Tuning& tuning, const SuiteCase& problem, const gemm::Pro
 }
 
 void tune_cases(Tuning& tuning, const std::vector<SuiteCase>& cases) {
-  for (const SuiteCase& problem : cases) {
+  tuning.all = cases.size();
+  for (; tuning.seen < cases.size(); ++tuning.seen) {
+    const SuiteCase& problem = cases[tuning.seen];
     const auto wanted = gemm::normalised(problem_of(problem));
     if (!wanted) {
       tuning.note(problem, wanted.error().text());

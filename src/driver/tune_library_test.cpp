@@ -89,11 +89,12 @@ class TuneLibrary : public testing::Test {
     std::remove(json().c_str());
   }
   [[nodiscard]] std::string json() const { return table_ + "l"; }
-  Exit run(const std::vector<SuiteCase>& cases, Paper paper, bool resume = false) {
+  Exit run(const std::vector<SuiteCase>& cases, Paper paper, bool resume = false,
+           bool watched = false) {
     PaperDevice device(std::move(paper));
     std::ostringstream out;
     std::ostringstream err;
-    Console console{.out = out, .err = err};
+    Console console{.out = out, .err = err, .progress = watched};
     const Exit exit =
         tune_library({.resume = resume, .output = table_, .json = json()}, cases, device, console);
     out_ = out.str();
@@ -113,6 +114,19 @@ class TuneLibrary : public testing::Test {
   std::string err_;
   std::vector<std::string> opened_;
 };
+
+TEST_F(TuneLibrary, ABarShowsHowManyProblemsAreDone) {
+  const Paper paper{.seconds = fastest("TILE_N", "176")};
+  EXPECT_EQ(run({kSquare, kTall}, paper, false, true), Exit::kFine) << err_;
+  EXPECT_NE(err_.find("M=2048,N=2048,K=2048 [..............................] 0/2: compiling"),
+            std::string::npos)
+      << err_;
+  EXPECT_NE(err_.find("M=4224,N=2112,K=7168 [###############...............] 1/2: compiling"),
+            std::string::npos)
+      << err_;
+  EXPECT_EQ(run({kSquare, kTall}, paper), Exit::kFine);
+  EXPECT_EQ(err_, "");
+}
 
 TEST_F(TuneLibrary, TheFastestCandidateGoesIntoTheTable) {
   EXPECT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "176")}), Exit::kFine) << err_;
