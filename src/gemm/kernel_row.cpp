@@ -136,7 +136,9 @@ constexpr KernelRow kRows[] = {
      .splits = kWhole,
      .alignment = 1,
      .share = 0.5,
-     .unaligned_cycles = 1000},
+     .unaligned_cycles = 1000,
+     .along_k = false,
+     .epilogue = true},
 };
 
 // One operand, as far as alignment goes.
