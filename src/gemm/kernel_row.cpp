@@ -91,6 +91,7 @@ constexpr KernelRow kRows[] = {
      .tilings = kLargeTilings,
      .splits = kWhole,
      .alignment = 16,
+     .turned_bytes = 2,
      .epilogue = true,
      .groups = true,
      .persistent = true},
@@ -137,7 +138,7 @@ constexpr KernelRow kRows[] = {
      .alignment = 1,
      .share = 0.5,
      .unaligned_cycles = 1000,
-     .along_k = false,
+     .turned_bytes = kAnyBytes,
      .epilogue = true},
 };
 
@@ -229,7 +230,9 @@ std::string lacks(const KernelRow& row, int splits, const Problem& problem,
   if (arch.capability < row.min_arch) return format("not for {}", arch.name);
   const TypeRow* types = types_of(row, problem);
   if (types == nullptr || arch.capability < types->min_arch) return "other element types";
-  if (row.along_k && !(problem.a_along_k && problem.b_along_k)) return "operands not along k";
+  const bool turned = !problem.a_along_k || !problem.b_along_k;
+  const bool can_turn = row.turned_bytes == kAnyBytes || row.turned_bytes == size_bytes(problem.a);
+  if (turned && (!can_turn || problem.groups > 0)) return "operands not along k";
   const bool has_epilogue = problem.epilogue != Epilogue{};
   if (!row.epilogue && has_epilogue) return "no epilogue";
   if (has_epilogue && types->sum != DType::kF32) return "no epilogue on integer sums";
@@ -260,8 +263,8 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
     add(row.pads, std::string(matrix.pad),
         unaligned(matrix, problem, row.alignment).empty() ? "0" : "1");
   }
-  add(!row.along_k, "A_ALONG_K", problem.a_along_k ? "1" : "0");
-  add(!row.along_k, "B_ALONG_K", problem.b_along_k ? "1" : "0");
+  add(!problem.a_along_k, "A_ALONG_K", "0");
+  add(!problem.b_along_k, "B_ALONG_K", "0");
   add(problem.groups > 0, "GROUPED", "1");
   const Epilogue& epilogue = problem.epilogue;
   add(epilogue.has_alpha, "ALPHA", "1");

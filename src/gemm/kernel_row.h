@@ -30,22 +30,25 @@ struct Tiling {
   int ab_bytes_max = 8;
 };
 
+constexpr int kAnyBytes = -1;
+
 struct KernelRow {
   std::string_view name;
   int min_arch;                    // capability
   std::span<const TypeRow> types;  // any of them
   std::span<const Tiling> tilings;
   std::span<const int>
-      splits;                 // of K, as the define SPLITS; parts are added up by a further launch
-  int alignment;              // bytes: addresses and rows are multiples of it
-  bool pads = false;          // or not: is for exactly these problems, told by the define PAD_A for
-                              // A, PAD_B and PAD_C, 0 or 1; copies such an A and B first
-  double share = 1;           // of the matrix units' rate, which its instructions reach
-  int unaligned_cycles = 0;   // a step takes so long where elements are loaded one by one
-  int m_unit = 1;             // m is a multiple of it
-  int k_unit = 1;             // and k of this
-  bool along_k = true;        // both operands lie along k; else any, by A_ALONG_K and B_ALONG_K
-  bool epilogue = false;      // takes alpha, beta, bias, residual and activations, each by a define
+      splits;                // of K, as the define SPLITS; parts are added up by a further launch
+  int alignment;             // bytes: addresses and rows are multiples of it
+  bool pads = false;         // or not: is for exactly these problems, told by the define PAD_A for
+                             // A, PAD_B and PAD_C, 0 or 1; copies such an A and B first
+  double share = 1;          // of the matrix units' rate, which its instructions reach
+  int unaligned_cycles = 0;  // a step takes so long where elements are loaded one by one
+  int m_unit = 1;            // m is a multiple of it
+  int k_unit = 1;            // and k of this
+  int turned_bytes = 0;      // operands whose elements have so many bytes may lie along m or n too,
+                             // by A_ALONG_K=0 and B_ALONG_K=0; without groups
+  bool epilogue = false;     // takes alpha, beta, bias, residual and activations, each by a define
   bool block_scales = false;  // is for exactly these problems
   bool a_sparse = false;      // and for these
   bool groups = false;        // takes groups too, by the define GROUPED
@@ -66,7 +69,7 @@ struct KernelRow {
                                 const target::Arch& arch);
 
 // The defines that follow from the problem: DTYPE, OUT and ACC; BLOCKS; A_ALONG_K and B_ALONG_K, 0
-// or 1, of a kernel that takes both; GROUPED with groups; of what the epilogue has, ALPHA, BETA,
+// where the operand lies the other way; GROUPED with groups; of what the epilogue has, ALPHA, BETA,
 // BIAS, RESIDUAL, RELU, GELU and SILU.
 [[nodiscard]] Defines problem_defines(const KernelRow& row, const Problem& problem,
                                       int multiprocessors);

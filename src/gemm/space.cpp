@@ -263,6 +263,8 @@ void Walk::shapes() {
   for (const int warpgroups : space.warpgroups) {
     for (const int width : space.widths) {
       if (warpgroups == 3 && width > space.width_max_of_three) continue;
+      // Rows of a stage are whole panels of a swizzle.
+      if (!problem.b_along_k && width * size_bytes(problem.b) % kPanel != 0) continue;
       if (!is_too_wide(space.widths, width, extent)) shape(warpgroups, width);
     }
   }
