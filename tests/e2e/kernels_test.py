@@ -391,7 +391,8 @@ MISTAKES = {
         *RING,
         *PERSISTENT,
         *HALVES,
-        ("PAD(b, b_pad, N)", "PAD(b, b_pad, N - 1)", "grid-short"),
+        ("PAD(b, b_pad, N, i", "PAD(b, b_pad, N - 1, i", "grid-short"),
+        ("i - cdiv(M, PAD_ROWS))", "i)", "output-unwritten"),
     ),
     "gemm_sm80": (
         PERSISTENT[1],
