@@ -216,8 +216,8 @@ __device__ inline uint4 first_bytes(const uint4& vector, int bytes) {
   u32 words[4] = {vector.x, vector.y, vector.z, vector.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const int bits = 8 * (bytes - 4 * i);
-    if (bits < 32) words[i] = bits <= 0 ? 0u : words[i] & ((1u << bits) - 1u);
+    const int dropped = 32 * (i + 1) - 8 * bytes;  // bits; shifts by more than 32 leave nothing
+    words[i] &= __funnelshift_rc(~0u, 0u, static_cast<unsigned>(dropped < 0 ? 0 : dropped));
   }
   return {words[0], words[1], words[2], words[3]};
 }
@@ -354,7 +354,7 @@ __device__ inline bool aligned(const Window<T, R>& window, int bytes) {
 template <class Bytes, class T>
 __device__ constexpr int gathered() {
   if (Bytes::kWidest != 16 || sizeof(T) > 4) return 0;
-  if (Bytes::kCount == 2) return 4;
+  if (Bytes::kCount == 2) return 2;
   return sizeof(T) < 4 ? 1 : 0;
 }
 

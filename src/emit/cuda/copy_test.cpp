@@ -19,6 +19,9 @@ constexpr Dim blockDim = {32};
 inline u32 __funnelshift_r(u32 low, u32 high, unsigned bits) {
   return static_cast<u32>(((u64{high} << 32U) | low) >> bits);
 }
+inline u32 __funnelshift_rc(u32 low, u32 high, unsigned bits) {
+  return bits >= 32U ? high : __funnelshift_r(low, high, bits);
+}
 inline unsigned long long __cvta_generic_to_shared(const void*) { return 0; }
 inline unsigned long long __cvta_generic_to_global(const void*) { return 0; }
 }  // namespace kiln
@@ -154,7 +157,7 @@ template <class T>
 void expect_both() {
   for (const Where& where : places<T>()) {
     expect_gathered<T, 1>(where);
-    expect_gathered<T, 4>(where);
+    expect_gathered<T, 2>(where);
     expect_spread<T>(where);
   }
 }
