@@ -107,6 +107,7 @@ constexpr KernelRow kRows[] = {
      .splits = kWhole,
      .alignment = 16,
      .pads = true,
+     .epilogue = true,
      .persistent = true},
     // Rows of metadata, K / 32 words, begin at multiples of 16 bytes too.
     {.name = "gemm_sparse_sm90",
@@ -135,7 +136,8 @@ struct Matrix {
   DType dtype;
   const Spacing& spacing;
   std::int64_t cols;
-  std::string_view pad;  // the define that says that it has rows of any alignment
+  std::string_view pad;  // the define that says that it has rows of any alignment; "": none needed
+  bool loaded = true;    // to be multiplied
 };
 
 std::vector<Matrix> matrices_of(const Problem& problem) {
@@ -143,9 +145,9 @@ std::vector<Matrix> matrices_of(const Problem& problem) {
   std::vector<Matrix> out = {
       {"A", problem.a, problem.a_spacing, problem.a_along_k ? kept : problem.m, "PAD_A"},
       {"B", problem.b, problem.b_spacing, problem.b_along_k ? problem.k : problem.n, "PAD_B"},
-      {"C", problem.c, problem.c_spacing, problem.n, "PAD_C"}};
+      {"C", problem.c, problem.c_spacing, problem.n, "PAD_C", false}};
   if (problem.epilogue.has_residual) {
-    out.push_back({"the residual", problem.c, problem.residual_spacing, problem.n, "PAD_C"});
+    out.push_back({"the residual", problem.c, problem.residual_spacing, problem.n, "", false});
   }
   return out;
 }
@@ -243,7 +245,7 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
   add(types->sum != DType::kF32, "ACC", kiln::name(types->sum));
   add(row.persistent, "BLOCKS", std::to_string(multiprocessors));
   for (const Matrix& matrix : matrices_of(problem)) {
-    add(row.pads, std::string(matrix.pad),
+    add(row.pads && !matrix.pad.empty(), std::string(matrix.pad),
         unaligned(matrix, problem, row.alignment).empty() ? "0" : "1");
   }
   add(!row.along_k, "A_ALONG_K", problem.a_along_k ? "1" : "0");
@@ -259,8 +261,8 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
 
 int step_cycles(const KernelRow& row, const Problem& problem) {
   for (const Matrix& matrix : matrices_of(problem)) {
-    const bool loaded = matrix.pad != "PAD_C";
-    if (loaded && !unaligned(matrix, problem, kAsyncBytes).empty()) return row.unaligned_cycles;
+    if (matrix.loaded && !unaligned(matrix, problem, kAsyncBytes).empty())
+      return row.unaligned_cycles;
   }
   return 0;
 }

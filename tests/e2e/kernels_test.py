@@ -217,6 +217,27 @@ def epilogue_cases():
             yield Case(kernel, dict(M=150, N=200, K=136) | scalars, defines)
 
 
+def ragged_epilogue_cases():
+    """Rows of a and of the residual with gaps."""
+    for (pad_a, pad_b, pad_c), macros in itertools.product(RAGGED, EPILOGUES):
+        defines = dict(TILE_N=64, STAGES=2, BLOCKS=3, PAD_A=pad_a, PAD_B=pad_b, PAD_C=pad_c)
+        defines |= {macro: 1 for macro in macros}
+        k = 133 if pad_a and pad_b else 136
+        shape = dict(M=150, N=199 if pad_c else 200, K=k)
+        if pad_a:
+            shape |= dict(LDA=k + 2)
+        if pad_b:
+            shape |= dict(LDB=k)
+        if pad_a or pad_b:
+            shape |= dict(KP=up(k, 8))
+        if pad_c or "BETA" in macros:
+            shape |= dict(LDC=shape["N"])
+        if "RESIDUAL" in macros:
+            shape |= dict(LDR=203)
+        scalars = {name.lower(): value for name, value in dict(ALPHA=2, BETA=-1).items() if name in macros}
+        yield Case("gemm_ragged_sm90", shape | scalars, defines)
+
+
 def with_fills(cases):
     for case, fill in zip(cases, itertools.cycle(FILLS)):
         yield replace(case, options=(*case.options, "--fill", fill))
@@ -248,6 +269,7 @@ class Kernels(unittest.TestCase):
 
     def test_epilogues(self):
         self.sweep("epilogues", with_fills(epilogue_cases()))
+        self.sweep("ragged epilogues", with_fills(ragged_epilogue_cases()))
 
     def test_every_kernel_is_here(self):
         kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases())
@@ -272,10 +294,11 @@ NPY_TYPES = {"f16": ("<f2", "H"), "f8_e4m3": ("|V1", "B"), "f32": ("<f4", "f"), 
 HEADER = 10  # before a version 1 header's text
 
 
-def save(path, dtype, rows):
+def save(path, dtype, rows, flat=False):
     descr, code = NPY_TYPES[dtype]
     values = [value for row in rows for value in row]
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({len(rows)}, {len(rows[0])}), }}"
+    shape = f"({len(values)},)" if flat else f"({len(rows)}, {len(rows[0])})"
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
     header += " " * (-(len(header) + HEADER + 1) % 64) + "\n"
     data = struct.pack(f"<{len(values)}{code}", *values)
     path.write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header.encode() + data)
@@ -347,6 +370,24 @@ class OnFiles(unittest.TestCase):
         self.assertTrue(self.result(kernel, shape, defines, names, n) == wanted, "other numbers")
 
 
+    def ragged(self, sizes, defines, kernel="gemm_ragged_sm90"):
+        """relu(2 a b^T - c + bias) + residual, with gaps in all but c."""
+        m, n, k = sizes
+        a, b = self.matrix("a", "f16", m, k + 3), self.matrix("b", "f16", n, k + 1)
+        more = {}
+        for name, rows, cols in (("bias", 1, n), ("c", m, n), ("residual", m, n + 4)):
+            more[name] = [self.chance.choices((-3.0, -1.0, 0.5, 2.0), k=cols) for _ in range(rows)]
+            save(self.folder / f"{name}.npy", "f32", more[name], flat=name == "bias")
+        wanted = [[0.0] * n for _ in range(m)]
+        for row, col in itertools.product(range(m), range(n)):
+            total = 2 * sum(map(int.__mul__, a[row][:k], b[col][:k])) - more["c"][row][col]
+            wanted[row][col] = max(total + more["bias"][0][col], 0.0) + more["residual"][row][col]
+        shape = dict(M=m, N=n, K=k, LDA=k + 3, LDB=k + 1, LDC=n, LDR=n + 4, KP=up(k, 64), alpha=2, beta=-1)
+        defines = dict(DTYPE="f16", OUT="f32", BLOCKS=3, **defines, **{part: 1 for part in ALL_PARTS})
+        names = ("a", "b", "bias", "c", "residual")
+        self.assertTrue(self.result(kernel, shape, defines, names, n) == wanted, "other numbers")
+
+
 class Exact(OnFiles):
     def test_block_scaled(self):
         self.scaled((132, 136, 272), dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3))
@@ -361,6 +402,10 @@ class Exact(OnFiles):
         if ALL:
             self.sparse("f16", (272, 392, 512), dict(TILE_N=192, STAGES=2, GROUP=2))
             self.sparse("f8_e4m3", (400, 136, 1152), dict(WARPGROUPS=3, TILE_N=64, STAGES=2))
+
+
+    def test_ragged_epilogue(self):
+        self.ragged((133, 67, 71), dict(WARPGROUPS=2, TILE_N=64, STAGES=2))
 
 
 # ---- mistakes ----
@@ -422,6 +467,14 @@ MISTAKES = {
 }
 
 
+RAGGED_EPILOGUE = (
+    ("residual.at(row, col)", "residual.at(row, 0)"),
+    ("__to<f32>(c.at(row, col))", "__to<f32>(c.at(0, col))"),
+    ("row = tile_m * TILE_M + w * ROWS + i;", "row = tile_m * TILE_M + i;"),
+    ("col = tile_n * TILE_N + j;", "col = j;"),
+)
+
+
 class NegativeControl(OnFiles):
     """Each mistake is found."""
 
@@ -452,6 +505,12 @@ class NegativeControl(OnFiles):
             with self.subTest(change):
                 path = self.broken("gemm_ragged_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
+
+    def test_ragged_epilogue(self):
+        for before, after in RAGGED_EPILOGUE:
+            with self.subTest(before), self.assertRaisesRegex(AssertionError, "other numbers|error.race"):
+                path = self.broken("gemm_ragged_sm90", (before, after))
+                self.ragged((133, 67, 71), dict(WARPGROUPS=2, TILE_N=64, STAGES=2), path)
 
     def test_warps(self):
         shape = dict(M=300, N=133, K=263, LDA=263, LDB=263, LDC=133)
