@@ -46,6 +46,16 @@ constexpr Tiling kLargeTilings[] = {
     {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4"},
     {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
 };
+// There is no kernel for few rows of any alignment: small tiles give more multiprocessors some.
+constexpr Tiling kRaggedTilings[] = {
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=4", 2},
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3"},
+    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4"},
+    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=5"},
+    {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4"},
+    {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
+    {64, 64, 128, "WARPGROUPS=1 TILE_N=64 STAGES=10"},
+};
 // Two blocks fit onto a multiprocessor.
 constexpr Tiling kSkinnyTilings[] = {
     {16, 64, 256, "TILE_M=16 STAGES=5"},
@@ -103,7 +113,7 @@ constexpr KernelRow kRows[] = {
     {.name = "gemm_ragged_sm90",
      .min_arch = 90,
      .types = kAllTypes,
-     .tilings = kLargeTilings,
+     .tilings = kRaggedTilings,
      .splits = kWhole,
      .alignment = 16,
      .pads = true,
