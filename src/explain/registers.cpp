@@ -21,8 +21,12 @@ constexpr std::int64_t kByteBits = 8;
 // Allowances, in registers of a thread, fitted to ptxas of CUDA 13.0 on sm_80 and sm_90a over the
 // kernels that tests/e2e/explain_test.py compiles. Every kernel:
 constexpr double kBase = 10;
-// Elements narrower than a word may have to be cut out of two vectors of 16 bytes.
-constexpr double kGather = 11;
+// Rows that begin anywhere are cut out of two vectors of 16 bytes each, while nothing else is on
+// its way: outside loops; in loops, of at most a warp with a guard, and of others.
+constexpr double kGather = 21;
+constexpr double kGatherOfWarp = 32;
+constexpr double kGatherOfMore = 13;
+constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kVector = 16;
 constexpr std::int64_t kWord = 4;
 // Descriptors of operands in shared memory: those of the two operands, and what they are made from.
@@ -33,11 +37,11 @@ constexpr double kEventWait = 4;
 // next, for every width that is unrolled whole (each is compiled); more where the rows it reads
 // move with the loop. From so many rows on ptxas computes them again instead.
 constexpr double kGuardedCopy = 2;
-constexpr double kGuardedStep = 5;
+constexpr double kGuardedStep = 5.7;
 constexpr std::int64_t kKeptStepsMax = 24;
 // In kernels of warps that are no regions: the copy with the most steps.
-constexpr double kWarpCopy = 7;
-constexpr double kWarpStep = 7;
+constexpr double kWarpCopy = 9;
+constexpr double kWarpStep = 3;
 constexpr double kMovingRows = 14;
 constexpr double kMovingStep = 1;
 // A run of a fragment stored to global memory beside such a copy.
@@ -53,8 +57,8 @@ constexpr double kGuardedLoad = 12;
 // An element read or written in a loop.
 constexpr double kElement = 2;
 
-// What copy.cuh unrolls (move_all): vectors narrower than 4 bytes not at all, up to 8 steps whole.
-constexpr std::int64_t kWidthMin = 4;
+// What copy.cuh unrolls: vectors of 16 bytes that go to shared memory as they are, up to 8 steps
+// whole (move_all).
 constexpr std::int64_t kUnrollMax = 8;
 constexpr std::int64_t kUnrollLong = 4;
 
@@ -140,7 +144,9 @@ class Addresses {
     for (const OpId op_id : function_.regions[id].ops) {
       const ir::Op& op = function_.ops[op_id];
       const auto* loop = std::get_if<ir::For>(&op.data);
+      const bool repeats = loop != nullptr || op.kind() == ir::OpKind::kLoop;
       if (loop != nullptr) loops_.push_back(loop->var);
+      if (repeats) ++depth_;
       if (const auto* copy = std::get_if<ir::Copy>(&op.data)) add(*copy);
       if (const auto* load = std::get_if<ir::Load>(&op.data)) add(*load);
       if (const auto* store = std::get_if<ir::Store>(&op.data)) add(*store);
@@ -155,6 +161,7 @@ class Addresses {
       if (role != nullptr && role->async) continue;
       for (const RegionId inner : ir::regions_of(op)) region(inner);
       if (loop != nullptr) loops_.pop_back();
+      if (repeats) --depth_;
     }
   }
 
@@ -170,15 +177,18 @@ class Addresses {
       if (moving_rows_) loops += kMovingRows + kMovingStep * steps;
     }
     const double addresses = std::max(loops, outside_in_ + outside_out_);
-    return static_cast<int>(std::lround(addresses + (gathers_ ? kGather : 0)));
+    return static_cast<int>(std::lround(std::max(addresses, gather_)));
   }
 
  private:
   void add(const ir::Copy& copy) {
     const bool to_global = function_.view_type(copy.dst).space == ir::Space::kGlobal;
-    const std::int64_t steps = steps_of(copy, to_global ? copy.src : copy.dst);
-    gathers_ = gathers_ || (!to_global && !copy.widths.empty() && copy.widths.front() == kVector &&
-                            copy.widths.back() < kWord);
+    const std::int64_t steps = steps_of(copy, to_global);
+    if (!to_global && gathers(copy)) {
+      const bool of_warp = copy.threads <= kWarp && !copy.guarded.empty();
+      const double in_loop = of_warp ? kGatherOfWarp : kGatherOfMore;
+      gather_ = std::max(gather_, depth_ == 0 ? kGather : in_loop);
+    }
     if (loops_.empty()) {
       // One after the other, so that the largest of each direction counts.
       double& outside = to_global ? outside_out_ : outside_in_;
@@ -230,22 +240,22 @@ class Addresses {
 
   void keep(const ir::Copy& copy, bool to_global) {
     const ValueId tile = to_global ? copy.src : copy.dst;
-    most_ = std::max(most_, steps_of(copy, tile));
+    most_ = std::max(most_, steps_of(copy, to_global));
     const ir::ViewType& type = function_.view_type(tile);
     const std::int64_t cols = type.shape.empty() ? 1 : type.shape.back().constant().value_or(0);
     Kept key{.to_global = to_global,
              .row_bytes = cols * size_bytes(type.dtype),
              .threads = copy.threads,
              .width = 0};
-    for (const std::int64_t width : copy.widths) {
-      if (width < kWidthMin || copy.threads == 0) continue;
-      const std::int64_t steps = ceil_div(bytes_of(tile), width * copy.threads);
-      const bool whole = steps <= kUnrollMax;
-      key.width = whole ? width : 0;
-      std::int64_t& kept = kept_[key];
-      kept = std::max(kept, whole ? steps : kUnrollLong);
+    if (!unrolls(copy, to_global)) {
+      kept_.try_emplace(key, 1);
+      return;
     }
-    if (copy.widths.empty() || copy.widths.front() < kWidthMin) kept_.try_emplace(key, 1);
+    const std::int64_t steps = ceil_div(bytes_of(tile), kVector * copy.threads);
+    const bool whole = steps <= kUnrollMax;
+    key.width = whole ? kVector : 0;
+    std::int64_t& kept = kept_[key];
+    kept = std::max(kept, whole ? steps : kUnrollLong);
   }
 
   // Steps that are unrolled in part count where none is unrolled whole.
@@ -263,16 +273,21 @@ class Addresses {
     return bytes;
   }
 
+  [[nodiscard]] static bool gathers(const ir::Copy& copy) {
+    if (copy.widths.empty() || copy.widths.front() != kVector) return false;
+    return copy.widths.back() < kWord || (copy.widths.size() == 2 && copy.widths.back() == kWord);
+  }
+  [[nodiscard]] static bool unrolls(const ir::Copy& copy, bool to_global) {
+    return !to_global && copy.threads != 0 && !copy.widths.empty() &&
+           copy.widths.front() == kVector;
+  }
+
   // The most steps that are unrolled for any width the copy may take.
-  [[nodiscard]] std::int64_t steps_of(const ir::Copy& copy, ValueId tile) const {
-    const std::int64_t bytes = bytes_of(tile);
-    std::int64_t steps = 1;
-    for (const std::int64_t width : copy.widths) {
-      if (width < kWidthMin || copy.threads == 0) continue;
-      const std::int64_t of_width = ceil_div(bytes, width * copy.threads);
-      steps = std::max(steps, of_width <= kUnrollMax ? of_width : kUnrollLong);
-    }
-    return steps;
+  [[nodiscard]] std::int64_t steps_of(const ir::Copy& copy, bool to_global) const {
+    if (!unrolls(copy, to_global)) return 1;
+    const ValueId tile = to_global ? copy.src : copy.dst;
+    const std::int64_t steps = ceil_div(bytes_of(tile), kVector * copy.threads);
+    return steps <= kUnrollMax ? std::max<std::int64_t>(steps, 1) : kUnrollLong;
   }
 
   // Whether the rows of a window of global memory depend on an enclosing loop.
@@ -289,6 +304,7 @@ class Addresses {
   const Function& function_;
   bool in_region_;
   std::vector<ir::VarId> loops_;  // around the operation
+  int depth_ = 0;                 // of loops, also of those without a variable
   double in_loops_ = 0;
   double outside_in_ = 0;  // copies outside loops, from and to global memory
   double outside_out_ = 0;
@@ -296,7 +312,7 @@ class Addresses {
   std::int64_t most_ = 0;              // steps of one copy
   bool descriptors_ = false;
   bool waits_ = false;
-  bool gathers_ = false;
+  double gather_ = 0;
   bool moving_rows_ = false;
   bool guarded_load_ = false;
   double stores_ = 0;

@@ -47,6 +47,7 @@ constexpr Tiling kLargeTilings[] = {
     {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4 PARTS=1"},
     {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6 PARTS=1"},
 };
+// There is no kernel for few rows of any alignment: small tiles give more multiprocessors some.
 constexpr Tiling kRaggedTilings[] = {
     {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=4", 2},
     {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3"},
@@ -54,6 +55,7 @@ constexpr Tiling kRaggedTilings[] = {
     {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=5"},
     {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4"},
     {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
+    {64, 64, 128, "WARPGROUPS=1 TILE_N=64 STAGES=10"},
 };
 // Two blocks fit onto a multiprocessor.
 constexpr Tiling kSkinnyTilings[] = {
@@ -118,6 +120,7 @@ constexpr KernelRow kRows[] = {
      .splits = kWhole,
      .alignment = 16,
      .pads = true,
+     .epilogue = true,
      .persistent = true},
     // Rows of metadata, K / 32 words, begin at multiples of 16 bytes too.
     {.name = "gemm_sparse_sm90",
@@ -148,7 +151,8 @@ struct Matrix {
   DType dtype;
   const Spacing& spacing;
   std::int64_t cols;
-  std::string_view pad;  // the define that says that it has rows of any alignment
+  std::string_view pad;  // the define that says that it has rows of any alignment; "": none needed
+  bool loaded = true;    // to be multiplied
 };
 
 std::vector<Matrix> matrices_of(const Problem& problem) {
@@ -156,9 +160,9 @@ std::vector<Matrix> matrices_of(const Problem& problem) {
   std::vector<Matrix> out = {
       {"A", problem.a, problem.a_spacing, problem.a_along_k ? kept : problem.m, "PAD_A"},
       {"B", problem.b, problem.b_spacing, problem.b_along_k ? problem.k : problem.n, "PAD_B"},
-      {"C", problem.c, problem.c_spacing, problem.n, "PAD_C"}};
+      {"C", problem.c, problem.c_spacing, problem.n, "PAD_C", false}};
   if (problem.epilogue.has_residual) {
-    out.push_back({"the residual", problem.c, problem.residual_spacing, problem.n, "PAD_C"});
+    out.push_back({"the residual", problem.c, problem.residual_spacing, problem.n, "", false});
   }
   return out;
 }
@@ -260,7 +264,7 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
   add(types->sum != DType::kF32, "ACC", kiln::name(types->sum));
   add(row.persistent, "BLOCKS", std::to_string(multiprocessors));
   for (const Matrix& matrix : matrices_of(problem)) {
-    add(row.pads, std::string(matrix.pad),
+    add(row.pads && !matrix.pad.empty(), std::string(matrix.pad),
         unaligned(matrix, problem, row.alignment).empty() ? "0" : "1");
   }
   add(!problem.a_along_k, "A_ALONG_K", "0");
@@ -277,8 +281,8 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
 
 int step_cycles(const KernelRow& row, const Problem& problem) {
   for (const Matrix& matrix : matrices_of(problem)) {
-    const bool loaded = matrix.pad != "PAD_C";
-    if (loaded && !unaligned(matrix, problem, kAsyncBytes).empty()) return row.unaligned_cycles;
+    if (matrix.loaded && !unaligned(matrix, problem, kAsyncBytes).empty())
+      return row.unaligned_cycles;
   }
   return 0;
 }

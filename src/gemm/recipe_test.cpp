@@ -148,13 +148,37 @@ TEST(RecipeTest, RowsThatAreNotAlignedAreCopiedIntoTheWorkspace) {
   ASSERT_TRUE(program) << program.error().text();
   const auto recipe = make_recipe(**program, *whole, hopper());
   ASSERT_TRUE(recipe) << recipe.error().text();
-  ASSERT_EQ(recipe->launches.size(), 3U);
+  ASSERT_EQ(recipe->launches.size(), 2U);
   // Rows of 256 elements.
   EXPECT_EQ(recipe->workspace_bytes, (257U + 263U) * 512U);
-  ASSERT_EQ(recipe->launches[2].maps.size(), 2U);
-  EXPECT_EQ(recipe->launches[2].maps[0].pointer.role, Role::kWorkspace);
-  EXPECT_EQ(recipe->launches[2].maps[1].pointer.offset, 257 * 512);
-  EXPECT_EQ(recipe->launches[2].maps[1].arguments.pitches[0], 512U);
+  ASSERT_EQ(recipe->launches[1].maps.size(), 2U);
+  EXPECT_EQ(recipe->launches[1].maps[0].pointer.role, Role::kWorkspace);
+  EXPECT_EQ(recipe->launches[1].maps[1].pointer.offset, 257 * 512);
+  EXPECT_EQ(recipe->launches[1].maps[1].arguments.pitches[0], 512U);
+}
+
+// Also where c leaves by bulk copies.
+TEST(RecipeTest, AnEpilogueReadsRowsThatAreNotAligned) {
+  for (const std::int64_t n : {264, 263}) {
+    Problem problem = dense(257, n, 199);
+    problem.c_spacing.row = n + 8;
+    problem.residual_spacing.row = n + 3;
+    problem.epilogue = {.has_alpha = true, .has_beta = true, .has_residual = true};
+    const auto whole = normalised(problem);
+    const auto choice = choose(*whole, hopper(), 132);
+    ASSERT_TRUE(choice) << choice.error().text();
+    EXPECT_EQ(choice->kernel, "gemm_ragged_sm90");
+    const auto program = compile(*choice, hopper());
+    ASSERT_TRUE(program) << program.error().text();
+    const auto recipe = make_recipe(**program, *whole, hopper());
+    ASSERT_TRUE(recipe) << recipe.error().text();
+    const LaunchRecipe& launch = recipe->launches[1];
+    EXPECT_EQ(launch.maps.size(), n == 264 ? 3U : 2U);
+    if (n == 263) continue;
+    EXPECT_EQ(launch.maps[2].pointer.role, Role::kC);
+    EXPECT_EQ(launch.maps[2].arguments.extents[0], 264U);
+    EXPECT_EQ(launch.maps[2].arguments.pitches[0], 544U);
+  }
 }
 
 // A product in parts, a buffer of the host's, and a second launch that uses alpha, beta and bias.

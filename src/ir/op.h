@@ -248,8 +248,10 @@ struct Copy {
   // decided. Vector number i of the tile (row-major, `width` bytes each) is moved by thread
   // i % threads in its step i / threads. A width w may be used when the row pitch and the base
   // address of the *global* side are multiples of w bytes; widths are listed widest first and the
-  // last one always works. A guarded dimension is compared with its limit at run time. The tile is
-  // the destination, or the source where the destination is global; the other side is the far one.
+  // last one always works: between global and shared memory by vectors of the first width, if that
+  // is 16, cut out of two aligned ones. A guarded dimension is compared with its limit at run time.
+  // The tile is the destination, or the source where the destination is global; the other side is
+  // the far one.
   // Vectors straddle limits of global memory only: with a guard on a shared or local side the copy
   // moves single elements, not asynchronously.
   CopyEngine engine = CopyEngine::kUndecided;

@@ -32,6 +32,24 @@ bool conflict(const Access& before, const Access& now) {
   return before.collective || now.collective || before.nest != now.nest;
 }
 
+bool are_apart(const Access& before, const Access& now, const Team& team) {
+  const Parts& a = before.parts;
+  const Parts& b = now.parts;
+  if (a.dimension != b.dimension || team.first % kWarpgroup != 0) return false;
+  if (team.threads == 0 || team.threads % kWarpgroup != 0) return false;
+  const auto first = static_cast<std::size_t>(team.first / kWarpgroup);
+  const auto end = first + static_cast<std::size_t>(team.threads / kWarpgroup);
+  if (a.starts.size() < end || b.starts.size() < end) return false;
+  for (std::size_t i = first; i < end; ++i) {
+    for (std::size_t j = first; j < end; ++j) {
+      const bool disjoint =
+          a.starts[i] + a.extent <= b.starts[j] || b.starts[j] + b.extent <= a.starts[i];
+      if (i != j && !disjoint) return false;
+    }
+  }
+  return true;
+}
+
 bool is_asynchronous(const ir::Op& op) {
   const auto* mma = std::get_if<ir::Mma>(&op.data);
   return mma != nullptr && mma->atom != nullptr && mma->atom->asynchronous;
@@ -42,6 +60,11 @@ ir::ValueId label_of(const ir::Copy& copy) {
 }
 
 KernelFacts::KernelFacts(const ir::Function& function, ir::RegionId body) : function_(function) {
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* parallel = std::get_if<ir::Parallel>(&function.ops[id].data);
+    const bool numbers = parallel != nullptr && parallel->level == ir::Level::kGroup4;
+    if (numbers && parallel->vars.size() == 1) warpgroups_.insert(parallel->vars[0]);
+  });
   look(body, kBlockTeam);
 }
 
@@ -113,10 +136,32 @@ Accesses KernelFacts::of_product(const ir::Mma& mma) const {
   return out;
 }
 
+// By the first dimension whose origin is made of the warpgroup's number.
+Parts KernelFacts::parts_of(const ir::ResolvedView& view, const ir::ViewType& type) const {
+  for (std::size_t d = 0; d < view.origin.size(); ++d) {
+    std::vector<ir::VarId> vars;
+    view.origin[d].collect_vars(vars);
+    if (vars.size() != 1 || !warpgroups_.contains(vars[0])) continue;
+    const auto extent = d < view.dropped ? 1 : type.shape[d - view.dropped].constant();
+    const auto count = function_.vars[vars[0]].extent.constant();
+    if (!extent || !count) continue;
+    Parts parts{.dimension = d, .extent = *extent};
+    std::vector<std::int64_t> values(function_.vars.size());
+    for (std::int64_t i = 0; i < *count; ++i) {
+      values[vars[0].index] = i;
+      parts.starts.push_back(view.origin[d].evaluate(values));
+    }
+    return parts;
+  }
+  return {};
+}
+
 void KernelFacts::touch(Accesses& out, ir::ValueId view, bool writes, bool collective) const {
   const ir::ValueId root = root_of(function_, view);
   if (function_.view_type(root).space != ir::Space::kShared) return;
   Access access;
+  const ir::ResolvedView resolved = ir::resolve_view(function_, view);
+  if (resolved.root == root) access.parts = parts_of(resolved, function_.view_type(view));
   access.root = root;
   access.writes = writes;
   access.collective = collective;

@@ -4,6 +4,7 @@
 //   copy src=%x dst=%s engine=cp_async   =>   {root %s, writes, collective, in_flight}
 //   copy src=%x dst=%s bulk              =>   {root %s, writes, collective, bulk}
 //   mma a=%a (which lies in %s)          =>   {root %s, collective, product}, {root %c, ...}
+//   store view=%s[p], p a warpgroup      =>   {root %s, writes, collective, parts 0, 64, ...}
 #pragma once
 
 #include <map>
@@ -30,6 +31,17 @@ struct Team {
 // Regions of the same threads are one team: each thread goes through them in order.
 constexpr int kBlockTeam = 0;
 
+constexpr std::int64_t kWarpgroup = 128;
+
+// Where each warpgroup goes in a buffer, when that depends on nothing else.
+struct Parts {
+  std::size_t dimension = 0;
+  std::int64_t extent = 0;
+  std::vector<std::int64_t> starts = {};  // by warpgroup; empty: any may go anywhere
+
+  friend bool operator==(const Parts&, const Parts&) = default;
+};
+
 // One access since the last barrier: to a shared buffer, or to the registers of a fragment by an
 // asynchronous product.
 struct Access {
@@ -45,6 +57,8 @@ struct Access {
   bool handed = false;     // and waited for one: other teams may have had the buffer
   int team = kBlockTeam;
   int nest = 0;  // which entry of which inner `parallel` it stood in; 0: none
+  Parts parts = {};
+  bool met = false;  // the threads of each warpgroup have met since
 
   // Whether only the program knows when it ends: no barrier waits for it.
   [[nodiscard]] bool is_awaited_by_program() const { return in_flight && label.valid(); }
@@ -58,6 +72,9 @@ void unite(Accesses& accesses, const Accesses& more);
 
 // Whether a thread of a barrier must wait between `before` and `now`.
 [[nodiscard]] bool conflict(const Access& before, const Access& now);
+
+// Whether no two warpgroups of the team have the same elements, one `before` and the other `now`.
+[[nodiscard]] bool are_apart(const Access& before, const Access& now, const Team& team);
 
 class KernelFacts {
  public:
@@ -87,6 +104,7 @@ class KernelFacts {
   void look_at(const ir::Op& op, int team);
   [[nodiscard]] Accesses of_product(const ir::Mma& mma) const;
   [[nodiscard]] Accesses of_copy(const ir::Copy& copy) const;
+  [[nodiscard]] Parts parts_of(const ir::ResolvedView& view, const ir::ViewType& type) const;
   void touch(Accesses& out, ir::ValueId view, bool writes, bool collective) const;
   void add_all(Accesses& out, const ir::Op& op, bool elected) const;
 
@@ -96,6 +114,7 @@ class KernelFacts {
   std::map<ir::ValueId, ir::ValueId> tile_of_;  // fragment read in place -> its buffer
   std::set<ir::ValueId> asynchronous_;          // buffers
   std::map<ir::ValueId, std::set<int>> users_;  // buffer -> teams
+  std::set<ir::VarId> warpgroups_;              // variables that number them
 };
 
 // Issues an instruction that works on after its statement: a warpgroup's product.

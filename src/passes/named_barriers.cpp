@@ -1,5 +1,6 @@
 #include "passes/named_barriers.h"
 
+#include <algorithm>
 #include <map>
 
 #include "passes/kernel_facts.h"
@@ -9,6 +10,7 @@ namespace kiln::passes {
 namespace {
 
 constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kWarpgroupsMax = 8;
 constexpr std::int64_t kNamedMax = 15;  // a block has 16, and number 0 is its own
 
 class Numberer {
@@ -20,9 +22,11 @@ class Numberer {
     ir::walk(function_, body, [&](ir::OpId id) {
       if (function_.ops[id].kind() == ir::OpKind::kInthreads) regions.push_back(id);
     });
+    taken_ = of_warpgroups(body);
     for (const ir::OpId id : regions) number(id);
-    if (std::ssize(ids_) > kNamedMax) {
-      (void)diags_.report<diag::NamedBarrierCount>(one_more_, ids_.size(), kNamedMax)
+    const std::int64_t left = kNamedMax - taken_;
+    if (std::ssize(ids_) > left) {
+      (void)diags_.report<diag::NamedBarrierCount>(one_more_, ids_.size(), left)
           .help("let regions of one warp or one thread do what needs no more, or join regions")
           .emit();
       failed_ = true;
@@ -32,6 +36,25 @@ class Numberer {
   }
 
  private:
+  // How many barriers warpgroups have of their own: the first ones (kiln::barrier_group4).
+  [[nodiscard]] std::int64_t of_warpgroups(ir::RegionId body) const {
+    std::int64_t count = 0;
+    bool meet = false;
+    ir::walk(function_, body, [&](ir::OpId id) {
+      const ir::Op& op = function_.ops[id];
+      const auto* barrier = std::get_if<ir::Barrier>(&op.data);
+      meet = meet || (barrier != nullptr && barrier->level == ir::Level::kGroup4);
+      const auto* parallel = std::get_if<ir::Parallel>(&op.data);
+      if (parallel == nullptr || parallel->level != ir::Level::kGroup4) return;
+      std::int64_t all = 1;
+      for (const ir::VarId var : parallel->vars) {
+        all *= function_.vars[var].extent.constant().value_or(kWarpgroupsMax);
+      }
+      count = std::max(count, std::min(all, kWarpgroupsMax));
+    });
+    return meet ? count : 0;
+  }
+
   void number(ir::OpId region) {
     auto& some = std::get<ir::Inthreads>(function_.ops[region].data);
     const Team team{some.first, some.threads, some.single};
@@ -68,7 +91,7 @@ class Numberer {
   std::int64_t named(Span span, const Team& team) {
     if (team.first % kWarp != 0 || team.threads % kWarp != 0) report_part(span, team);
     const auto [entry, added] = ids_.emplace(std::pair{team.first, team.threads},
-                                             static_cast<std::int64_t>(ids_.size()) + 1);
+                                             taken_ + static_cast<std::int64_t>(ids_.size()) + 1);
     if (added && entry->second == kNamedMax + 1) one_more_ = span;
     return entry->second;
   }
@@ -88,6 +111,7 @@ class Numberer {
   Diagnostics& diags_;
   Span one_more_ = {};  // the first barrier that has no number left
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> ids_;  // of (first, threads)
+  std::int64_t taken_ = 0;
   bool failed_ = false;
 };
 

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int kPassesMax = 8;  // a loop's state only grows, and has few accesses to grow by
 constexpr std::int64_t kWarp = 32;
-constexpr std::int64_t kWarpgroup = 128;
 
 bool contains(const ir::Function& function, const ir::Op& op, ir::OpKind kind) {
   bool found = false;
@@ -66,11 +65,14 @@ Placer::State Placer::place(ir::RegionId region, State state) {
       i += insert(region, i, {ir::MmaWait{}});
       state = waited(std::move(state));
     }
-    if (!diverged_ && needs_order(region, i, state)) {
+    const Meeting meeting = diverged_ ? Meeting::kNone : needed(region, i, state);
+    if (meeting != Meeting::kNone) {
       std::vector<ir::OpData> ops = waits(state);
-      if (!team().is_alone()) ops.emplace_back(barrier());
+      if (!team().is_alone()) ops.emplace_back(barrier(meeting));
       i += insert(region, i, ops);
-      state = behind_barrier(fenced(landed(waited(std::move(state)), {})));
+      state = fenced(landed(waited(std::move(state)), {}));
+      state = meeting == Meeting::kTeam ? behind_barrier(std::move(state))
+                                        : behind_meeting(std::move(state));
     }
     state = enter(id, region, i, std::move(state));
   }
@@ -134,6 +136,12 @@ Placer::State Placer::behind_barrier(State state) {
   std::erase_if(state.accesses, [](const Access& a) { return !a.is_awaited_by_program(); });
   state.unjoined = false;
   state.waited = false;
+  return state;
+}
+
+// The threads of each warpgroup have met, all of the team have not.
+Placer::State Placer::behind_meeting(State state) {
+  for (Access& access : state.accesses) access.met = !access.is_awaited_by_program();
   return state;
 }
 
@@ -204,23 +212,29 @@ Accesses Placer::of_regions(ir::RegionId region, std::size_t index) const {
   return out;
 }
 
-bool Placer::needs_order(ir::RegionId region, std::size_t index, const State& state) const {
+// Each warpgroup has a part of its own of what both touch: then it alone waits, once.
+Placer::Meeting Placer::between(const Access& before, const Access& now) const {
+  if (facts_.is_fragment(before.root) || !conflict(before, now)) return Meeting::kNone;
+  if (before.team != team_ || !are_apart(before, now, team())) return Meeting::kTeam;
+  return before.met ? Meeting::kNone : Meeting::kWarpgroup;
+}
+
+Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const State& state) const {
   const ir::Op& op = function_.ops[function_.regions[region].ops[index]];
   const bool regions = op.kind() == ir::OpKind::kInthreads;
-  if (state.unjoined && team_ == kBlockTeam && is_collective(op)) return true;
+  if (state.unjoined && team_ == kBlockTeam && is_collective(op)) return Meeting::kTeam;
   // Behind it not all threads are there to wait for each other.
   const bool some_yield =
       contains(function_, op, ir::OpKind::kYield) &&
       ir::control_varies_in(function_, function_.regions[region].ops[index], ir::Level::kBlock);
-  if (some_yield && !state.accesses.empty()) return true;
+  if (some_yield && !state.accesses.empty()) return Meeting::kTeam;
   const Accesses now = regions ? of_regions(region, index) : wanted(op);
+  Meeting most = Meeting::kNone;
   for (const Access& a : state.accesses) {
     if (regions && a.team != kBlockTeam) continue;  // events order regions
-    for (const Access& b : now) {
-      if (!facts_.is_fragment(a.root) && conflict(a, b)) return true;
-    }
+    for (const Access& b : now) most = std::max(most, between(a, b));
   }
-  return false;
+  return most;
 }
 
 bool Placer::is_unfenced(const Access& access) const {
@@ -280,12 +294,15 @@ std::vector<ir::OpData> Placer::before_trigger(const ir::Trigger& trigger,
       [](const Access& a) { return !a.bulk && !a.handed && !a.is_awaited_by_program(); });
   const bool meets = trigger.arrival == ir::Arrival::kElected && (others || after.waited) &&
                      !team().is_alone() && !diverged_;
-  if (meets) ops.emplace_back(barrier());
+  if (meets) ops.emplace_back(barrier(Meeting::kTeam));
   return ops;
 }
 
-ir::Barrier Placer::barrier() const {
+ir::Barrier Placer::barrier(Meeting meeting) const {
   const bool warp = one_warp_ && team_ == kBlockTeam;
+  if (meeting == Meeting::kWarpgroup && !team().is_in_one(kWarpgroup)) {
+    return {ir::Level::kGroup4, true};
+  }
   return {warp ? ir::Level::kGroup : ir::Level::kBlock, true};
 }
 
@@ -375,7 +392,9 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
     return landed(std::move(state), wait->future);
   }
   if (const auto* barrier = std::get_if<ir::Barrier>(&op.data)) {
-    return is_whole_team(*barrier) ? behind_barrier(std::move(state)) : state;
+    if (is_whole_team(*barrier)) return behind_barrier(std::move(state));
+    const bool meet = barrier->level == ir::Level::kGroup4;
+    return meet ? behind_meeting(std::move(state)) : state;
   }
   if (const auto* names = std::get_if<ir::Exchange>(&op.data)) {
     for (Access& access : state.accesses) {

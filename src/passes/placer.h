@@ -19,6 +19,8 @@ class Placer {
   void run();
 
  private:
+  // Who waits for whom.
+  enum class Meeting : std::uint8_t { kNone, kWarpgroup, kTeam };
   struct State {
     Accesses accesses;
     bool reachable = true;
@@ -48,11 +50,13 @@ class Placer {
   [[nodiscard]] static State landed(State state, ir::ValueId label);
   [[nodiscard]] static State fenced(State state);
   [[nodiscard]] static State behind_barrier(State state);
+  [[nodiscard]] static State behind_meeting(State state);
   [[nodiscard]] State left(State state) const;
 
   [[nodiscard]] bool touches_products(ir::OpId id, const State& state) const;
   [[nodiscard]] bool uses_products(const ir::Op& op, const State& state) const;
-  [[nodiscard]] bool needs_order(ir::RegionId region, std::size_t index, const State& state) const;
+  [[nodiscard]] Meeting needed(ir::RegionId region, std::size_t index, const State& state) const;
+  [[nodiscard]] Meeting between(const Access& before, const Access& now) const;
   [[nodiscard]] Accesses of_regions(ir::RegionId region, std::size_t index) const;
   [[nodiscard]] Accesses wanted(const ir::Op& op) const;
   [[nodiscard]] bool is_unfenced(const Access& access) const;
@@ -64,7 +68,7 @@ class Placer {
   [[nodiscard]] std::vector<ir::OpData> waits(const State& state) const;
   [[nodiscard]] std::vector<ir::OpData> before_trigger(const ir::Trigger& trigger,
                                                        const State& state) const;
-  [[nodiscard]] ir::Barrier barrier() const;
+  [[nodiscard]] ir::Barrier barrier(Meeting meeting) const;
   std::size_t insert(ir::RegionId region, std::size_t index, const std::vector<ir::OpData>& ops);
   void append(ir::RegionId region, ir::OpData data);
   bool wait_at_the_end(ir::RegionId body);

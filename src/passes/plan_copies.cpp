@@ -81,11 +81,15 @@ bool may_use_width(const Side& side, std::int64_t width) {
   });
 }
 
-std::vector<std::int64_t> widths_of(const Side& a, const Side& b) {
+// A copy that nothing runs beside cuts rows that begin anywhere out of the widest vectors: narrow
+// ones would be more code, and no faster.
+std::vector<std::int64_t> widths_of(const Side& a, const Side& b, bool async) {
   std::vector<std::int64_t> out;
   const std::int64_t size = size_bytes(a.root.dtype);
   for (std::int64_t width = kVectorMax; width >= size; width /= 2) {
-    if (width == size || (may_use_width(a, width) && may_use_width(b, width))) out.push_back(width);
+    const bool cut = !async && width < kVectorMax && !out.empty() && out[0] == kVectorMax;
+    const bool possible = !cut && may_use_width(a, width) && may_use_width(b, width);
+    if (width == size || possible) out.push_back(width);
   }
   return out;
 }
@@ -153,7 +157,7 @@ void plan_copy(const ir::Module& module, const ir::Function& function, const Tea
     copy.engine = ir::CopyEngine::kVector;
     copy.widths = {size_bytes(src.root.dtype)};
   } else {
-    copy.widths = widths_of(src, dst);
+    copy.widths = widths_of(src, dst, copy.async);
     const bool has_async =
         to_shared &&
         target::widest_copy(*module.arch, target::CopyKind::kAsync, target::Space::kGlobal,

@@ -1,7 +1,7 @@
 // Copies, as planned: vectors of one width, dealt out to the threads of the unit in turn.
 //
 //   a 16x16 f16 tile by 32 threads, width 16: 32 vectors, thread t moves row t / 2, half t % 2;
-//   width 2 (K is odd): 256 vectors in 8 steps, each of them a request of 32 lanes
+//   width 2 (K is odd): the same vectors, each cut out of two aligned ones (device/copy.cuh)
 #include <algorithm>
 #include <cstring>
 
@@ -27,6 +27,7 @@ struct Sides {
 
 struct Shape {
   std::int64_t width = 0;     // bytes of a vector
+  bool cut = false;           // out of two aligned ones
   std::int64_t elements = 0;  // of a vector
   std::int64_t per_row = 0;   // vectors of a tile row
   std::int64_t vectors = 0;
@@ -62,11 +63,25 @@ std::int64_t chosen_width(const CopyPlan& plan, const Sides& sides) {
   return plan.widths.back();
 }
 
+// Where rows that begin anywhere move in the widest vectors all the same: both ways, but for
+// asynchronous copies of 4 bytes and more.
+bool is_cut(const CopyPlan& plan, std::int64_t width) {
+  if (plan.widths.front() != kVectorMax || width == kVectorMax) return false;
+  const bool to_shared =
+      plan.src.buffer->space == ir::Space::kGlobal && plan.dst.buffer->space == ir::Space::kShared;
+  const bool to_global =
+      plan.src.buffer->space == ir::Space::kShared && plan.dst.buffer->space == ir::Space::kGlobal;
+  if (!to_shared) return to_global;
+  return width < kAsyncLeast || (plan.widths.size() == 2 && width == kAsyncLeast);
+}
+
 Shape shape_of(const CopyPlan& plan, const Sides& sides) {
   const View& tile = plan.tile_is_dst ? plan.dst : plan.src;
   const Coordinates& extents = plan.tile_is_dst ? sides.dst.own : sides.src.own;
   Shape out;
   out.width = chosen_width(plan, sides);
+  out.cut = is_cut(plan, out.width);
+  if (out.cut) out.width = kVectorMax;
   out.elements = std::max<std::int64_t>(out.width / tile.buffer->size, 1);
   const std::int64_t cols = tile.rank == 0 ? 1 : extents[tile.rank - 1];
   KILN_CHECK(cols % out.elements == 0, "rows of {} elements in vectors of {}", cols, out.elements);
@@ -134,11 +149,13 @@ class Mover {
   // The addresses allow one access of the whole width; reports those that do not.
   bool vector_fits(std::uint32_t lane, const Coordinates& from, const Coordinates& to,
                    std::int64_t read) {
-    const bool to_fits =
-        check_aligned({machine_, warp_, lane, dst_}, dst_.address(to), shape_.width, true);
-    return (read == 0 || check_aligned({machine_, warp_, lane, src_}, src_.address(from),
-                                       shape_.width, false)) &&
-           to_fits;
+    const auto fits = [&](const Buffer& buffer, const Coordinates& at, bool writes) {
+      const bool cut = shape_.cut && buffer.space == ir::Space::kGlobal;
+      return cut || check_aligned({machine_, warp_, lane, buffer}, buffer.address(at), shape_.width,
+                                  writes);
+    };
+    const bool to_fits = fits(dst_, to, true);
+    return (read == 0 || fits(src_, from, false)) && to_fits;
   }
 
   // What a misaligned vector means, element by element.
@@ -182,7 +199,10 @@ class Mover {
 
   void add_request(const Buffer& buffer, std::int64_t address) {
     switch (buffer.space) {
-      case ir::Space::kGlobal: machine_.global_request.add(address); return;
+      case ir::Space::kGlobal:
+        if (shape_.cut) address -= address % kVectorMax;
+        machine_.global_request.add(address);
+        return;
       case ir::Space::kShared: machine_.shared_request.add(address); return;
       case ir::Space::kLocal: return;
     }
@@ -221,8 +241,15 @@ void count_step(Machine& machine, const CopyPlan& plan, const Shape& shape, bool
     return;
   }
   if (from == ir::Space::kGlobal) machine.tally.global(Issue::kLoadGlobal, global, shape.width);
+  if (from == ir::Space::kGlobal && shape.cut) {
+    for (std::uint32_t i = 0; i < global.count; ++i) global.address[i] += shape.width;
+    machine.tally.global(Issue::kLoadGlobal, global, shape.width);
+  }
   if (to == ir::Space::kGlobal) machine.tally.global(Issue::kStoreGlobal, global, shape.width);
   if (from == ir::Space::kShared) machine.tally.shared(Issue::kLoadShared, shared, shape.width);
+  if (from == ir::Space::kShared && shape.cut) {
+    machine.tally.shared(Issue::kLoadShared, shared, shape.width);
+  }
   if (to == ir::Space::kShared && from != to) {
     machine.tally.shared(Issue::kStoreShared, shared, shape.width);
   }
@@ -232,8 +259,8 @@ void move_all(Machine& machine, Warp& warp, const CopyPlan& plan, AsyncGroup* gr
   const bool uniform = plan.src.uniform && plan.dst.uniform;
   Sides sides = sides_of(plan, warp, warp.first_lane());
   const Shape shape = shape_of(plan, sides);
-  Mover mover(machine, warp, plan, shape, group);
-  const bool async = group != nullptr && shape.width >= kAsyncLeast;
+  const bool async = group != nullptr && shape.width >= kAsyncLeast && !shape.cut;
+  Mover mover(machine, warp, plan, shape, async ? group : nullptr);
   const std::uint32_t unit = plan.unit == 0 ? machine.program.threads : plan.unit;
   for (std::int64_t step = 0; step * plan.threads < shape.vectors; ++step) {
     machine.global_request.clear();

@@ -257,14 +257,15 @@ TEST(Matmul, CountsTheInstructionsOfTheKStep) {
   EXPECT_EQ(counters.requests_global, 36);
 }
 
-TEST(Matmul, AnOddPitchTakesNarrowCopies) {
+TEST(Matmul, RowsOfAnOddPitchAreCutOutOfAlignedVectors) {
   Kernel kernel(kOneWarp);
   bind_matmul(kernel, 16, 16, 17);
   const Counters counters = kernel.run().counters;
   EXPECT_EQ(counters.instructions.count("cp.async.16"), 0U);
   EXPECT_EQ(counters.instructions.count("cp.async.2"), 0U) << "cp.async moves at least 4 bytes";
-  // 2 K steps, 2 tiles, 8 steps of 32 elements; in the second K step only column 0 is loaded.
-  EXPECT_EQ(counters.instructions.at("st.shared.2"), 2 * 2 * 8);
+  // 2 K steps, 2 tiles of 32 vectors; in the second K step only column 0 is loaded.
+  EXPECT_EQ(counters.instructions.at("st.shared.16"), 2 * 2);
+  EXPECT_EQ(counters.instructions.at("ld.global.16"), 2 * 2 * 2);
 }
 
 // Hand count for rows of 32 bytes: 8 rows of 16 bytes at a pitch of 32 meet the same banks from row

@@ -58,6 +58,13 @@ class Ragged(unittest.TestCase):
         # The gaps of C are all that nobody writes.
         self.assertIn(f"{67 * 2} of {67 * 63} elements never written", said)
 
+    def test_an_epilogue_knows_the_gaps(self):
+        parts = {name: 1 for name in ("ALPHA", "BETA", "BIAS", "RESIDUAL", "GELU")}
+        for pad_c, n in ((0, 64), (1, 61)):
+            shape = {"M": 67, "N": n, "K": 127, "LDA": 131, "LDB": 129, "LDC": n + 8, "LDR": n + 3, "KP": 128}
+            said = self.expect_clean(shape | {"alpha": 2, "beta": -1}, parts | {"PAD_C": pad_c})
+            self.assertIn(f"{67 * 8} of {67 * (n + 8)} elements never written", said)
+
     def test_only_what_is_not_aligned_is_copied(self):
         whole = {"M": 67, "N": 61, "K": 128, "LDA": 128, "LDB": 128, "LDC": 61, "KP": 128}
         for a in (0, 1):

@@ -215,6 +215,30 @@ def warp_cases():
             yield Case("gemm_sm80", shape | rows, defines, ("--expect", PRODUCT), arch=arch)
 
 
+# Which operands lie along k, with the product of the tensors as they lie.
+ORDERS = (
+    (1, 0, "c[m,n] = a[m,k] * b[k,n]"),
+    (0, 1, "c[m,n] = a[k,m] * b[n,k]"),
+    (0, 0, "c[m,n] = a[k,m] * b[k,n]"),
+)
+
+
+def turned_cases():
+    """Operands along m or n: on Hopper of 16 bits, elsewhere of all types."""
+    tiles = ((2, 128, 3, 1), (1, 256, 2, 2), (3, 64, 3, 1))
+    for (a_along, b_along, product), (warpgroups, tile_n, stages, parts) in itertools.product(ORDERS, tiles):
+        defines = dict(WARPGROUPS=warpgroups, TILE_N=tile_n, STAGES=stages, PARTS=parts, BLOCKS=3)
+        defines |= dict(A_ALONG_K=a_along, B_ALONG_K=b_along)
+        for shape in shapes(64 * warpgroups, tile_n, 64, stages, (8, 8)):
+            yield Case("gemm_sm90", shape | dict(M=up(shape["M"], 8)), defines, ("--expect", product))
+    for (a_along, b_along, product), (dtype, out, acc) in itertools.product(ORDERS, TYPES):
+        defines = dict(DTYPE=dtype, OUT=out, ACC=acc, A_ALONG_K=a_along, B_ALONG_K=b_along, GROUP=2)
+        for m, n, k in ((131, 67, 100), (5, 3, 9), (128, 130, 64)):
+            rows = dict(LDA=k if a_along else m, LDB=k if b_along else n, LDC=n)
+            shape = dict(M=m, N=n, K=k) | rows
+            yield Case("gemm_sm80", shape, defines, ("--expect", product))
+
+
 # What an epilogue can have, and each by itself.
 ALL_PARTS = ("ALPHA", "BETA", "BIAS", "RESIDUAL", "RELU")
 EPILOGUES = (ALL_PARTS, *((part,) for part in (*ALL_PARTS[:4], "GELU", "SILU")))
@@ -229,6 +253,40 @@ def epilogue_cases():
             defines = dict(OUT=out, **more, **{macro: 1 for macro in macros})
             scalars = {name.lower(): value for name, value in dict(ALPHA=2, BETA=-1).items() if name in macros}
             yield Case(kernel, dict(M=150, N=200, K=136) | scalars, defines)
+
+
+def warp_epilogue_cases():
+    """Operands in all orders, gaps in c and in the residual."""
+    orders = ((1, 1), *((a_along, b_along) for a_along, b_along, _ in ORDERS))
+    for macros, (a_along, b_along) in itertools.product(EPILOGUES, orders):
+        defines = dict(A_ALONG_K=a_along, B_ALONG_K=b_along, OUT="f32", **{macro: 1 for macro in macros})
+        m, n, k = 133, 70, 90
+        shape = dict(M=m, N=n, K=k, LDA=k if a_along else m, LDB=k if b_along else n, LDC=n)
+        if "RESIDUAL" in macros:
+            shape |= dict(LDR=n + 3)
+        scalars = {name.lower(): value for name, value in dict(ALPHA=2, BETA=-1).items() if name in macros}
+        yield Case("gemm_sm80", shape | scalars, defines, arch="sm_80")
+
+
+def ragged_epilogue_cases():
+    """Rows of a and of the residual with gaps."""
+    for (pad_a, pad_b, pad_c), macros in itertools.product(RAGGED, EPILOGUES):
+        defines = dict(TILE_N=64, STAGES=2, BLOCKS=3, PAD_A=pad_a, PAD_B=pad_b, PAD_C=pad_c)
+        defines |= {macro: 1 for macro in macros}
+        k = 133 if pad_a and pad_b else 136
+        shape = dict(M=150, N=199 if pad_c else 200, K=k)
+        if pad_a:
+            shape |= dict(LDA=k + 2)
+        if pad_b:
+            shape |= dict(LDB=k)
+        if pad_a or pad_b:
+            shape |= dict(KP=up(k, 8))
+        if pad_c or "BETA" in macros:
+            shape |= dict(LDC=shape["N"])
+        if "RESIDUAL" in macros:
+            shape |= dict(LDR=203)
+        scalars = {name.lower(): value for name, value in dict(ALPHA=2, BETA=-1).items() if name in macros}
+        yield Case("gemm_ragged_sm90", shape | scalars, defines)
 
 
 def with_fills(cases):
@@ -262,6 +320,11 @@ class Kernels(unittest.TestCase):
 
     def test_epilogues(self):
         self.sweep("epilogues", with_fills(epilogue_cases()))
+        self.sweep("ragged epilogues", with_fills(ragged_epilogue_cases()))
+        self.sweep("warp epilogues", with_fills(warp_epilogue_cases()))
+
+    def test_turned(self):
+        self.sweep("turned", with_fills(turned_cases()))
 
     def test_every_kernel_is_here(self):
         kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases())
@@ -400,6 +463,23 @@ class OnFiles(unittest.TestCase):
         c = self.result(kernel, shape | dict(alpha=2, beta=-1), defines, names, n, unwritten)
         self.assertTrue(c == all_parts, "other numbers behind the epilogue")
 
+    def ragged(self, sizes, defines, kernel="gemm_ragged_sm90"):
+        """relu(2 a b^T - c + bias) + residual, with gaps in all but c."""
+        m, n, k = sizes
+        a, b = self.matrix("a", "f16", m, k + 3), self.matrix("b", "f16", n, k + 1)
+        more = {}
+        for name, rows, cols in (("bias", 1, n), ("c", m, n), ("residual", m, n + 4)):
+            more[name] = [self.chance.choices((-3.0, -1.0, 0.5, 2.0), k=cols) for _ in range(rows)]
+            save(self.folder / f"{name}.npy", "f32", more[name], (n,) if name == "bias" else None)
+        wanted = [[0.0] * n for _ in range(m)]
+        for row, col in itertools.product(range(m), range(n)):
+            total = 2 * sum(map(int.__mul__, a[row][:k], b[col][:k])) - more["c"][row][col]
+            wanted[row][col] = max(total + more["bias"][0][col], 0.0) + more["residual"][row][col]
+        shape = dict(M=m, N=n, K=k, LDA=k + 3, LDB=k + 1, LDC=n, LDR=n + 4, KP=up(k, 64), alpha=2, beta=-1)
+        defines = dict(DTYPE="f16", OUT="f32", BLOCKS=3, **defines, **{part: 1 for part in ALL_PARTS})
+        names = ("a", "b", "bias", "c", "residual")
+        self.assertTrue(self.result(kernel, shape, defines, names, n) == wanted, "other numbers")
+
 
 class Exact(OnFiles):
     def test_block_scaled(self):
@@ -427,6 +507,10 @@ class Exact(OnFiles):
         if ALL:
             self.sparse("f16", (272, 392, 512), dict(TILE_N=192, STAGES=2, GROUP=2))
             self.sparse("f8_e4m3", (400, 136, 1152), dict(WARPGROUPS=3, TILE_N=64, STAGES=2))
+
+
+    def test_ragged_epilogue(self):
+        self.ragged((133, 67, 71), dict(WARPGROUPS=2, TILE_N=64, STAGES=2))
 
 
 # ---- mistakes ----
@@ -462,13 +546,14 @@ MISTAKES = {
         *RING,
         *PERSISTENT,
         *HALVES,
-        ("PAD(b, b_pad, N)", "PAD(b, b_pad, N - 1)", "grid-short"),
+        ("PAD(b, b_pad, N, i", "PAD(b, b_pad, N - 1, i", "grid-short"),
+        ("i - cdiv(M, PAD_ROWS))", "i)", "output-unwritten"),
     ),
     "gemm_sm80": (
         PERSISTENT[1],
         ("wait a_s, b_s;", "wait a_s;", "future-never-waited"),
         ("rotate(b_now, b_next, b_last);", "rotate(b_next, b_now, b_last);", "error"),
-        ("at(w_m * 4 + 3, s)", "at(w_m * 4 + 2, s)", "result-outside"),
+        ("(a_s, w_m * 4 + 3, s)", "(a_s, w_m * 4 + 2, s)", "result-outside"),
         ("STORE(c31, 3, 1)", "STORE(c31, 3, 0)", "error"),
     ),
     "gemm_skinny_sm90": (
@@ -511,6 +596,13 @@ GROUPED_MISTAKES = (
     ("stage = (round * steps + k) % STAGES;", "stage = k % STAGES;", "deadlock"),
 )
 
+RAGGED_EPILOGUE = (
+    ("residual.at(row, col)", "residual.at(row, 0)"),
+    ("__to<f32>(c.at(row, col))", "__to<f32>(c.at(0, col))"),
+    ("row = tile_m * TILE_M + w * ROWS + i;", "row = tile_m * TILE_M + i;"),
+    ("col = tile_n * TILE_N + j;", "col = j;"),
+)
+
 
 class NegativeControl(OnFiles):
     """Each mistake is found."""
@@ -542,6 +634,12 @@ class NegativeControl(OnFiles):
             with self.subTest(change):
                 path = self.broken("gemm_ragged_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
+
+    def test_ragged_epilogue(self):
+        for before, after in RAGGED_EPILOGUE:
+            with self.subTest(before), self.assertRaisesRegex(AssertionError, "other numbers|error.race"):
+                path = self.broken("gemm_ragged_sm90", (before, after))
+                self.ragged((133, 67, 71), dict(WARPGROUPS=2, TILE_N=64, STAGES=2), path)
 
     def test_warps(self):
         shape = dict(M=300, N=133, K=263, LDA=263, LDB=263, LDC=133)

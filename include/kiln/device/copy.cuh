@@ -8,8 +8,13 @@
 // aligned; the last one is always taken. In a guarded dimension, elements past the window's limit
 // are read as zero and not written; other dimensions must lie inside.
 //
-// Rows of 1- and 2-byte elements that begin anywhere still arrive in vectors of 16 bytes: each is
-// cut out of the two aligned ones around it, which lie in the same row but at its ends.
+// Where vectors of 16 bytes suit the tile, rows of global memory that begin anywhere still move by
+// them: a vector is cut out of the two aligned ones that it straddles. One that arrives is cut out
+// of global memory (gather), one that leaves out of the tile (spread):
+//
+//   global   ..|....abcd|efghijkl|mnop....|..     a row that begins 4 elements past a multiple
+//   gather      tile vector 0 = abcdefgh = the end of one load, the start of the next
+//   spread      store efghijkl = the end of tile vector 0, the start of 1; abcd, mnop one by one
 #pragma once
 
 #include "kiln/device/memory.cuh"
@@ -27,6 +32,7 @@ struct Widths {};
 template <int First, int... Rest>
 struct Widths<First, Rest...> {
   static constexpr int kWidest = First;
+  static constexpr int kCount = 1 + static_cast<int>(sizeof...(Rest));
 };
 
 // The extents of a copied tile; all but the last are flattened into the rows of shared memory.
@@ -132,6 +138,32 @@ __device__ inline auto place_of(const Tile& tile, const Window<T, R>& window, in
   return Place{&tile.at(row, col), window.first + offset, inside ? valid : 0, col};
 }
 
+// A row of the tile in global memory: `count` of its elements lie inside the window, and after
+// `head` elements it passes a multiple of 16 bytes.
+template <class T>
+struct RowPlace {
+  T* global;
+  int index;
+  int count;
+  int head;
+};
+
+template <class Shape, unsigned Guard, class T, int R>
+__device__ inline RowPlace<T> row_of(const Window<T, R>& window, int row) {
+  constexpr int kCols = Shape::template extent<Shape::kRank - 1>();
+  long long offset = 0;
+  bool inside = true;
+  locate_row<Shape, Guard, Shape::kRank - 2>(window, row, offset, inside);
+  T* global = window.first + offset;
+  int count = kCols;
+  if constexpr ((Guard >> (Shape::kRank - 1) & 1u) != 0) {
+    count = window.left[R - 1] < kCols ? window.left[R - 1] : kCols;
+  }
+  const unsigned past = 0u - static_cast<unsigned>(reinterpret_cast<unsigned long long>(global));
+  const int head = static_cast<int>(past % 16u / sizeof(T));
+  return {global, row, inside ? count : 0, head};
+}
+
 template <class Mover, class Shape, unsigned Guard, int W, class Tile, class T, int R>
 __device__ inline void move_one(const Tile& tile, const Window<T, R>& window, int vector) {
   const auto place = place_of<Shape, Guard, W>(tile, window, vector);
@@ -147,7 +179,8 @@ __device__ inline void move_all(const Tile& tile, const Window<T, R>& window, in
     }
   } else {
     constexpr int kSteps = (kVectors + Threads - 1) / Threads;
-    constexpr int kUnroll = W < 4 ? 1 : kSteps <= 8 ? kSteps : 4;
+    // Narrow vectors are the exception: their loops stay small.
+    constexpr int kUnroll = W < 16 ? 1 : kSteps <= 8 ? kSteps : 4;
 #pragma unroll kUnroll
     for (int step = 0; step < kSteps; ++step) {
       const int i = step * Threads + thread;
@@ -170,86 +203,141 @@ __device__ inline uint4 cut(const uint4& low, const uint4& high, unsigned first)
 }
 
 // Bytes from the multiple of 16 before it.
-template <class T>
-__device__ inline unsigned past_16(const T* pointer) {
+__device__ inline unsigned past_16(const void* pointer) {
   return static_cast<unsigned>(reinterpret_cast<unsigned long long>(pointer) & 15u);
 }
 
-// Whether the vector lies in its row with all that the aligned ones around it have.
-template <class Place, class T, int R>
-__device__ inline bool surrounded(const Place& place, const Window<T, R>& window) {
-  constexpr int kBytes = static_cast<int>(sizeof(T));
-  const int before = (window.before + place.col) * kBytes;
-  const int after = (window.left[R - 1] - place.col) * kBytes;
-  return place.valid == 16 / kBytes && before >= 15 && after >= 32;
+__device__ inline const uint4* vector_before(const void* pointer) {
+  return reinterpret_cast<const uint4*>(static_cast<const char*>(pointer) - past_16(pointer));
 }
 
-// Whether all vectors of the tile do.
+// The first `bytes` of 16; zeros behind.
+__device__ inline uint4 first_bytes(const uint4& vector, int bytes) {
+  u32 words[4] = {vector.x, vector.y, vector.z, vector.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int dropped = 32 * (i + 1) - 8 * bytes;  // bits; shifts by more than 32 leave nothing
+    words[i] &= __funnelshift_rc(~0u, 0u, static_cast<unsigned>(dropped < 0 ? 0 : dropped));
+  }
+  return {words[0], words[1], words[2], words[3]};
+}
+
+// One past the last element that the window's limits leave.
+template <class T, int R>
+__device__ inline const T* end_of(const Window<T, R>& window) {
+  const T* last = window.first;
+#pragma unroll
+  for (int d = 0; d < R; ++d) last += (window.left[d] - 1) * window.stride[d];
+  return last + 1;
+}
+
+// The aligned vectors of which a vector of the tile is cut, and whether the array has all of them.
+struct Around {
+  const uint4* low;
+  bool takes_low;
+  bool takes_high;
+  bool readable;
+};
+
+template <class Element, class T>
+__device__ inline Around around(const Place<Element, T>& place, const void* begin,
+                                const void* end) {
+  const int bytes = place.valid * static_cast<int>(sizeof(T));
+  const uint4* low = vector_before(place.global);
+  const bool takes_high = past_16(place.global) + static_cast<unsigned>(bytes) > 16u;
+  const bool readable = static_cast<const void*>(low) >= begin &&
+                        static_cast<const void*>(low + (takes_high ? 2 : 1)) <= end;
+  return {low, bytes > 0 && readable, takes_high && bytes > 0 && readable, readable};
+}
+
+// The tile's last element that the window's limits leave.
 template <class Shape, int Dim, class T, int R>
-__device__ inline bool deep_inside(const Window<T, R>& window) {
-  constexpr int kDim = R - Shape::kRank + Dim;
-  constexpr int kExtent = Shape::template extent<Dim>();
-  if constexpr (Dim == Shape::kRank - 1) {
-    constexpr int kBytes = static_cast<int>(sizeof(T));
-    return window.before * kBytes >= 15 && (window.left[kDim] - kExtent) * kBytes >= 16;
+__device__ inline const T* last_of(const Window<T, R>& window) {
+  if constexpr (Dim == Shape::kRank) {
+    return window.first;
   } else {
-    return window.left[kDim] >= kExtent && deep_inside<Shape, Dim + 1>(window);
+    constexpr int kDim = R - Shape::kRank + Dim;
+    constexpr int kExtent = Shape::template extent<Dim>();
+    const int count = window.left[kDim] < kExtent ? window.left[kDim] : kExtent;
+    return last_of<Shape, Dim + 1>(window) + (count - 1) * window.stride[kDim];
   }
 }
 
-// Rows that begin anywhere, to shared memory.
-template <int Threads, class Shape, unsigned Guard, class Tile, class T, int R>
+// Rows that begin anywhere, to shared memory; where it divides them, `Batch` vectors of a thread
+// are on their way together.
+template <int Threads, class Shape, unsigned Guard, int Batch, class Tile, class T, int R>
 __device__ inline void gather(const Tile& tile, const Window<T, R>& window, int thread) {
-  constexpr int kVectors = Shape::kSize * static_cast<int>(sizeof(T)) / 16;
-  // So many are on their way together; more would cost registers where rows are aligned, too.
-  constexpr int kBatch = 1;
+  using Element = typename Tile::Element;
+  constexpr int kBytes = static_cast<int>(sizeof(T));
+  constexpr int kVectors = Shape::kSize * kBytes / 16;
+  constexpr int kBatch = Threads > 0 && kVectors % (Batch * Threads) == 0 ? Batch : 1;
   const int threads = Threads == 0 ? static_cast<int>(blockDim.x) : Threads;
+  const void* begin = window.array;
+  const void* end = end_of(window);
 #pragma unroll 1
   for (int i = thread; i < kVectors; i += kBatch * threads) {
     uint4 low[kBatch];
     uint4 high[kBatch];
+    Element* to[kBatch];
+    unsigned past[kBatch];
+    int bytes[kBatch];
 #pragma unroll
     for (int b = 0; b < kBatch; ++b) {
       const auto place = place_of<Shape, Guard, 16>(tile, window, i + b * threads);
-      if (i + b * threads >= kVectors || !surrounded(place, window)) continue;
-      const auto* around = reinterpret_cast<const uint4*>(
-          reinterpret_cast<unsigned long long>(place.global) & ~15ull);
-      low[b] = around[0];
-      high[b] = around[1];
+      const Around from = around(place, begin, end);
+      low[b] = high[b] = uint4{0, 0, 0, 0};
+      if (from.takes_low) low[b] = from.low[0];
+      if (from.takes_high) high[b] = from.low[1];
+      to[b] = place.shared;
+      past[b] = past_16(place.global);
+      bytes[b] = place.valid * kBytes;
     }
 #pragma unroll
     for (int b = 0; b < kBatch; ++b) {
-      const auto place = place_of<Shape, Guard, 16>(tile, window, i + b * threads);
-      if (i + b * threads >= kVectors || !surrounded(place, window)) continue;
-      *reinterpret_cast<uint4*>(place.shared) = cut(low[b], high[b], past_16(place.global));
+      *reinterpret_cast<uint4*>(to[b]) = first_bytes(cut(low[b], high[b], past[b]), bytes[b]);
     }
+    if (kVectors == kBatch * Threads) break;
   }
-  if (deep_inside<Shape, 0>(window)) return;
+  // The array's own first and last vectors.
+  const void* behind = vector_before(last_of<Shape, 0>(window)) + 1;
+  if (vector_before(window.first) >= begin && behind <= end) return;
 #pragma unroll 1
   for (int i = thread; i < kVectors; i += threads) {
     const auto place = place_of<Shape, Guard, 16>(tile, window, i);
-    if (!surrounded(place, window)) VectorIn::elements<16>(place.shared, place.global, place.valid);
+    if (around(place, begin, end).readable) continue;
+    VectorIn::elements<16>(place.shared, place.global, place.valid);
   }
 }
 
-// Single elements, to global memory.
+// To rows of global memory that begin anywhere: whole aligned vectors, then what is left of a row
+// at its head and at its tail.
 template <int Threads, class Shape, unsigned Guard, class Tile, class T, int R>
-__device__ inline void scatter(const Tile& tile, const Window<T, R>& window, int thread) {
-  constexpr int kBatch = 4;
+__device__ inline void spread(const Tile& tile, const Window<T, R>& window, int thread) {
+  constexpr int kElements = 16 / static_cast<int>(sizeof(T));
+  constexpr int kCols = Shape::template extent<Shape::kRank - 1>();
+  constexpr int kRows = Shape::kSize / kCols;
   const int threads = Threads == 0 ? static_cast<int>(blockDim.x) : Threads;
 #pragma unroll 1
-  for (int i = thread; i < Shape::kSize; i += kBatch * threads) {
-    T values[kBatch];
-#pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      const auto place = place_of<Shape, Guard, sizeof(T)>(tile, window, i + b * threads);
-      if (i + b * threads < Shape::kSize) values[b] = *place.shared;
+  for (int i = thread; i < Shape::kSize / kElements; i += threads) {
+    const RowPlace<T> row = row_of<Shape, Guard>(window, i / (kCols / kElements));
+    const int col = i % (kCols / kElements) * kElements;
+    if (col + row.head + kElements > row.count) continue;
+    const auto* from = reinterpret_cast<const uint4*>(&tile.at(row.index, col));
+    uint4 vector = *from;
+    if (row.head != 0) {
+      const auto* next = reinterpret_cast<const uint4*>(&tile.at(row.index, col + kElements));
+      vector = cut(vector, *next, static_cast<unsigned>(row.head) * sizeof(T));
     }
-#pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      const auto place = place_of<Shape, Guard, sizeof(T)>(tile, window, i + b * threads);
-      if (i + b * threads < Shape::kSize && place.valid > 0) *place.global = values[b];
-    }
+    *reinterpret_cast<uint4*>(row.global + row.head + col) = vector;
+  }
+#pragma unroll 1
+  for (int i = thread; i < kRows * kElements; i += threads) {
+    const RowPlace<T> row = row_of<Shape, Guard>(window, i / kElements);
+    const int left = row.count - row.head;  // beside the head
+    const int head = i % kElements;
+    const int tail = row.count - (left > 0 ? left % kElements : 0) + head;
+    if (head < row.head && head < row.count) row.global[head] = tile.at(row.index, head);
+    if (left > 0 && tail < row.count) row.global[tail] = tile.at(row.index, tail);
   }
 }
 
@@ -261,21 +349,30 @@ __device__ inline bool aligned(const Window<T, R>& window, int bytes) {
   return (all & static_cast<unsigned>(bytes - 1)) == 0;
 }
 
-template <class Mover, int Threads, class Shape, unsigned Guard, int Widest, int W, int... Rest,
+// How many vectors a thread gathers at once, 0 where rows that begin anywhere move otherwise. Two
+// widths are those of a copy that is waited for at once: it has the registers.
+template <class Bytes, class T>
+__device__ constexpr int gathered() {
+  if (Bytes::kWidest != 16 || sizeof(T) > 4) return 0;
+  if (Bytes::kCount == 2) return 2;
+  return sizeof(T) < 4 ? 1 : 0;
+}
+
+template <class Mover, int Threads, class Shape, unsigned Guard, int Batch, int W, int... Rest,
           class Tile, class T, int R>
 __device__ inline void move_widest(Widths<W, Rest...>, const Tile& tile, const Window<T, R>& window,
                                    int thread) {
-  constexpr bool kElements = W == sizeof(T) && W < 4;
-  if constexpr (sizeof...(Rest) == 0 && kElements && Mover::kInward && Widest == 16) {
-    gather<Threads, Shape, Guard>(tile, window, thread);
-  } else if constexpr (sizeof...(Rest) == 0 && kElements && !Mover::kInward) {
-    scatter<Threads, Shape, Guard>(tile, window, thread);
-  } else if constexpr (sizeof...(Rest) == 0) {
+  constexpr bool kLast = sizeof...(Rest) == 0;
+  if constexpr (!Mover::kInward && W == 16) {
+    spread<Threads, Shape, Guard>(tile, window, thread);
+  } else if constexpr (kLast && Mover::kInward && Batch > 0) {
+    gather<Threads, Shape, Guard, Batch>(tile, window, thread);
+  } else if constexpr (kLast) {
     move_all<Mover, Threads, Shape, Guard, W>(tile, window, thread);
   } else if (aligned<Shape::kRank>(window, W)) {
     move_all<Mover, Threads, Shape, Guard, W>(tile, window, thread);
   } else {
-    move_widest<Mover, Threads, Shape, Guard, Widest>(Widths<Rest...>{}, tile, window, thread);
+    move_widest<Mover, Threads, Shape, Guard, Batch>(Widths<Rest...>{}, tile, window, thread);
   }
 }
 
@@ -296,8 +393,8 @@ struct Default<void, Tile> {
 template <int Threads, class Guard, class Bytes, class Shape = void, class Tile, class T, int R>
 __device__ inline void copy_async(const Tile& to, const Window<T, R>& from, int thread) {
   using Extents = typename detail::Default<Shape, Tile>::type;
-  detail::move_widest<detail::AsyncIn, Threads, Extents, Guard::kMask, Bytes::kWidest>(
-      Bytes{}, to, from, thread);
+  detail::move_widest<detail::AsyncIn, Threads, Extents, Guard::kMask,
+                      detail::gathered<Bytes, T>()>(Bytes{}, to, from, thread);
   cp_async_commit();
 }
 
@@ -305,16 +402,16 @@ __device__ inline void copy_async(const Tile& to, const Window<T, R>& from, int 
 template <int Threads, class Guard, class Bytes, class Shape = void, class Tile, class T, int R>
 __device__ inline void copy_in(const Tile& to, const Window<T, R>& from, int thread) {
   using Extents = typename detail::Default<Shape, Tile>::type;
-  detail::move_widest<detail::VectorIn, Threads, Extents, Guard::kMask, Bytes::kWidest>(
-      Bytes{}, to, from, thread);
+  detail::move_widest<detail::VectorIn, Threads, Extents, Guard::kMask,
+                      detail::gathered<Bytes, T>()>(Bytes{}, to, from, thread);
 }
 
 // Shared to global.
 template <int Threads, class Guard, class Bytes, class Shape = void, class Tile, class T, int R>
 __device__ inline void copy_out(const Window<T, R>& to, const Tile& from, int thread) {
   using Extents = typename detail::Default<Shape, Tile>::type;
-  detail::move_widest<detail::VectorOut, Threads, Extents, Guard::kMask, Bytes::kWidest>(
-      Bytes{}, from, to, thread);
+  detail::move_widest<detail::VectorOut, Threads, Extents, Guard::kMask,
+                      detail::gathered<Bytes, T>()>(Bytes{}, from, to, thread);
 }
 
 }  // namespace kiln

@@ -7,14 +7,14 @@
 namespace kiln {
 
 // Where a tile lies in a dense row-major global array of rank R (a smaller tile: in its last
-// dimensions). `left[d]` elements, possibly none, lie between the first one and the limit, and
-// `before` in front of it in its row.
+// dimensions). `left[d]` elements, possibly none, lie between the first one and the limit; the
+// array begins at `array`.
 template <class T, int R>
 struct Window {
   T* first;
   long long stride[R];
   int left[R];
-  int before;
+  T* array;
 };
 
 // `limits` are coordinates of the array, one past the last that may be touched.
@@ -24,7 +24,7 @@ __device__ inline Window<T, R> window(T* array, const int (&shape)[R], const int
   Window<T, R> out;
   long long stride = 1;
   out.first = array;
-  out.before = origin[R - 1];
+  out.array = array;
 #pragma unroll
   for (int d = R - 1; d >= 0; --d) {
     out.stride[d] = stride;
@@ -46,7 +46,7 @@ __device__ inline Window<T, R> strided_window(T* array, const int (&strides)[R],
                                               const int (&origin)[R], const int (&limits)[R]) {
   Window<T, R> out;
   out.first = array;
-  out.before = origin[R - 1];
+  out.array = array;
 #pragma unroll
   for (int d = 0; d < R; ++d) {
     out.stride[d] = strides[d];
