@@ -1,7 +1,6 @@
 #include "gemm/choice.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 
 #include "gemm/kernel_row.h"
@@ -29,14 +28,6 @@ Choice with_defines(const KernelRow& row, const Problem& problem, int multiproce
   return out;
 }
 
-// The define SPLITS; 1 without one or where it is no number.
-int splits_of(const Defines& defines) {
-  for (const auto& [name, value] : defines) {
-    if (name == "SPLITS") return std::max(1, std::atoi(value.c_str()));
-  }
-  return 1;
-}
-
 std::optional<Choice> choose_tuned(const Problem& problem, const target::Arch& arch,
                                    int multiprocessors) {
   const TunedTable* table = shipped_table(arch);
@@ -44,7 +35,7 @@ std::optional<Choice> choose_tuned(const Problem& problem, const target::Arch& a
   for (const TunedEntry* entry : fitting(*table, problem)) {
     const KernelRow* row = kernel_row(entry->choice.kernel);
     const Defines& defines = entry->choice.defines;
-    if (row == nullptr || !lacks(*row, splits_of(defines), problem, arch).empty()) continue;
+    if (row == nullptr || !lacks(*row, problem, arch).empty()) continue;
     return with_defines(*row, problem, multiprocessors, defines);
   }
   return std::nullopt;
@@ -70,7 +61,7 @@ struct Candidate {
 void add_candidates(const KernelRow& row, const Problem& problem, const target::Arch& arch,
                     std::vector<Candidate>& out) {
   for (const int splits : row.splits) {
-    if (!lacks(row, splits, problem, arch).empty()) continue;
+    if (!lacks(row, problem, arch).empty()) continue;
     for (const Tiling& tiling : row.tilings) {
       if (!fits(tiling, problem)) continue;
       if (!splits_evenly(problem, tiling, splits)) continue;
@@ -86,7 +77,7 @@ Result<Choice> choose_by_model(const Problem& problem, const target::Arch& arch,
   for (const KernelRow& row : kernel_rows()) add_candidates(row, problem, arch, candidates);
   if (candidates.empty()) {
     const std::string reasons = join(kernel_rows(), "; ", [&](const KernelRow& row) {
-      return format("{}: {}", row.name, lacks(row, 1, problem, arch));
+      return format("{}: {}", row.name, lacks(row, problem, arch));
     });
     return Unexpected{Error{"no kernel for", text(problem), reasons}};
   }

@@ -208,11 +208,20 @@ TEST(ModelTest, CopiesTakeTime) {
   EXPECT_GT(copy, 2.0 * 4096 * 4096 * 2 / 4.8e12);
 }
 
-// Parts are added up by a launch that knows no gaps.
-TEST(ChoiceTest, RowsWithGapsAreNotSplit) {
-  Problem problem{.m = 16, .n = 2112, .k = 7168};
-  problem.c_spacing.row = 2176;
-  EXPECT_EQ(define(chosen(problem), "SPLITS"), "");
+// Gaps between rows that are read or written by element: of C, and of the residual.
+TEST(ChoiceTest, GapsChangeNothing) {
+  for (const std::int64_t m : {16, 512}) {
+    Problem problem{.m = m, .n = 2112, .k = 7168};
+    problem.epilogue = {.has_beta = true, .has_residual = true};
+    const Choice without = chosen(problem);
+    problem.c_spacing.row = 2176;
+    problem.residual_spacing.row = 2120;
+    EXPECT_EQ(text(chosen(problem)), text(without));
+    const auto program = compile(without, hopper());
+    ASSERT_TRUE(program) << program.error().text();
+    const auto recipe = make_recipe(**program, *normalised(problem), hopper());
+    EXPECT_TRUE(recipe) << recipe.error().text();
+  }
 }
 
 TEST(ChoiceTest, BatchInvariantChoicesDoNotDependOnM) {
@@ -232,7 +241,7 @@ TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
   const auto expect_reason = [](const Problem& problem, const std::string& reason) {
     const Problem whole = *normalised(problem);
     for (const char* name : {"gemm_sm90", "gemm_skinny_sm90"}) {
-      EXPECT_EQ(lacks(*kernel_row(name), 1, whole, hopper()), reason);
+      EXPECT_EQ(lacks(*kernel_row(name), whole, hopper()), reason);
     }
   };
   Problem problem{.m = 256, .n = 256, .k = 256};

@@ -229,8 +229,7 @@ const KernelRow* kernel_row(std::string_view name) {
   return found == std::end(kRows) ? nullptr : &*found;
 }
 
-std::string lacks(const KernelRow& row, int splits, const Problem& problem,
-                  const target::Arch& arch) {
+std::string lacks(const KernelRow& row, const Problem& problem, const target::Arch& arch) {
   if (arch.capability < row.min_arch) return format("not for {}", arch.name);
   const TypeRow* types = types_of(row, problem);
   if (types == nullptr || arch.capability < types->min_arch) return "other element types";
@@ -247,8 +246,6 @@ std::string lacks(const KernelRow& row, int splits, const Problem& problem,
   if (problem.groups > 0 && !row.groups) return "no groups";
   if (problem.k % row.k_unit != 0) return format("k is no multiple of {}", row.k_unit);
   if (problem.m % row.m_unit != 0) return format("m is no multiple of {}", row.m_unit);
-  // Parts are added up by plain stores.
-  if (splits > 1 && problem.c_spacing.row != problem.n) return "rows of C have gaps";
   return lacks_alignment(row, problem);
 }
 

@@ -63,9 +63,9 @@ struct KernelRow {
 // The row of this name, or null.
 [[nodiscard]] const KernelRow* kernel_row(std::string_view name);
 
-// Nothing when the kernel, with K in so many parts, computes the problem on the architecture; else
-// what it lacks: "A steps by 510 bytes, it needs multiples of 16".
-[[nodiscard]] std::string lacks(const KernelRow& row, int splits, const Problem& problem,
+// Nothing when the kernel computes the problem on the architecture; else what it lacks: "A steps by
+// 510 bytes, it needs multiples of 16".
+[[nodiscard]] std::string lacks(const KernelRow& row, const Problem& problem,
                                 const target::Arch& arch);
 
 // The defines that follow from the problem: DTYPE, OUT and ACC; BLOCKS; A_ALONG_K and B_ALONG_K, 0

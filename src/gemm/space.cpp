@@ -281,7 +281,7 @@ void Walk::shape(int warpgroups, int width) {
     for (const int splits : space.splits) {
       v.splits = splits;
       const Tiling tiling{.m = v.m, .n = v.n, .k_bytes = v.k_bytes};
-      if (!fits(tiling, problem) || !lacks(row, splits, problem, arch).empty()) continue;
+      if (!fits(tiling, problem) || !lacks(row, problem, arch).empty()) continue;
       if (splits_evenly(problem, tiling, splits)) cuts(v, width, panels);
     }
   }
@@ -331,7 +331,7 @@ void Walk::groups(const Variant& v, int width, int panels) {
 void add_tilings(const KernelRow& row, const Problem& problem, const target::Arch& arch,
                  int multiprocessors, std::vector<Variant>& out) {
   for (const int splits : row.splits) {
-    if (!lacks(row, splits, problem, arch).empty()) continue;
+    if (!lacks(row, problem, arch).empty()) continue;
     for (const Tiling& tiling : row.tilings) {
       if (!fits(tiling, problem) || !splits_evenly(problem, tiling, splits)) continue;
       Variant v{.row = &row, .defines = tiling_defines(tiling, splits)};
@@ -354,7 +354,7 @@ std::vector<Variant> variants(const Problem& problem, const target::Arch& arch,
   for (const Space& space : kSpaces) {
     const KernelRow* row = kernel_row(space.kernel);
     KILN_CHECK(row != nullptr, "a space for `{}`, which is no kernel", space.kernel);
-    if (!lacks(*row, 1, problem, arch).empty()) continue;
+    if (!lacks(*row, problem, arch).empty()) continue;
     Walk{space, *row, problem, arch, multiprocessors, out}.shapes();
   }
   for (const KernelRow& row : kernel_rows()) {

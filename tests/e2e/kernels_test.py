@@ -164,7 +164,8 @@ def skinny_cases():
         defines |= dict(PANELS=panels, SLICES=slices, SPLITS=splits, STAGES=stages)
         depth = depth_of(dtype) * panels
         for shape in shapes(tile_m, 64 * warpgroups, depth, stages, units_of(dtype, out)):
-            yield Case("gemm_skinny_sm90", shape, defines, ("--expect", PRODUCT))
+            rows = dict(LDC=shape["N"]) if splits > 1 else {}
+            yield Case("gemm_skinny_sm90", shape | rows, defines, ("--expect", PRODUCT))
 
 
 def scaled_cases():
@@ -252,7 +253,12 @@ def epilogue_cases():
         for macros, out in zip(EPILOGUES, itertools.cycle(("bf16", "f32"))):
             defines = dict(OUT=out, **more, **{macro: 1 for macro in macros})
             scalars = {name.lower(): value for name, value in dict(ALPHA=2, BETA=-1).items() if name in macros}
-            yield Case(kernel, dict(M=150, N=200, K=136) | scalars, defines)
+            shape = dict(M=150, N=200, K=136) | scalars
+            if "RESIDUAL" in macros:
+                shape |= dict(LDR=203)
+            if "BETA" in macros or "SPLITS" in more:
+                shape |= dict(LDC=200)
+            yield Case(kernel, shape, defines)
 
 
 def warp_epilogue_cases():
@@ -460,7 +466,8 @@ class OnFiles(unittest.TestCase):
         (self.folder / "before.npy").replace(self.folder / "c.npy")
         names += ("bias", "residual", "c")
         defines |= {part: 1 for part in ALL_PARTS}
-        c = self.result(kernel, shape | dict(alpha=2, beta=-1), defines, names, n, unwritten)
+        shape |= dict(alpha=2, beta=-1, LDC=n, LDR=n)
+        c = self.result(kernel, shape, defines, names, n, unwritten)
         self.assertTrue(c == all_parts, "other numbers behind the epilogue")
 
     def ragged(self, sizes, defines, kernel="gemm_ragged_sm90"):
@@ -649,7 +656,7 @@ class NegativeControl(OnFiles):
                 self.expect_found(change, replace(case, arch="sm_80"))
 
     def test_skinny(self):
-        shape, defines = dict(M=20, N=136, K=1000), dict(SPLITS=2, STAGES=2, WARPGROUPS=2)
+        shape, defines = dict(M=20, N=136, K=1000, LDC=136), dict(SPLITS=2, STAGES=2, WARPGROUPS=2)
         for change in MISTAKES["gemm_skinny_sm90"]:
             with self.subTest(change):
                 path = self.broken("gemm_skinny_sm90", change)
