@@ -403,6 +403,29 @@ class OnFiles(unittest.TestCase):
         self.assertFalse(mistake, mistake)
         return load(self.folder / "c.npy", "f32", cols)
 
+    def with_epilogue(self, sums):
+        """relu(2 x - c + bias) + residual of each sum x, with gaps in the residual; and the dimensions and the
+        inputs of a run that computes it."""
+        m, n = len(sums), len(sums[0])
+        more = {}
+        for name, rows, cols in (("bias", 1, n), ("c", m, n), ("residual", m, n + 4)):
+            more[name] = [self.chance.choices((-3.0, -1.0, 0.5, 2.0), k=cols) for _ in range(rows)]
+            save(self.folder / f"{name}.npy", "f32", more[name], (n,) if name == "bias" else None)
+        wanted = [[0.0] * n for _ in range(m)]
+        for row, col in itertools.product(range(m), range(n)):
+            total = 2 * sums[row][col] - more["c"][row][col] + more["bias"][0][col]
+            wanted[row][col] = max(total, 0.0) + more["residual"][row][col]
+        return wanted, dict(LDC=n, LDR=n + 4, alpha=2, beta=-1), tuple(more)
+
+    def check(self, kernel, shape, defines, inputs, sums):
+        """The sums by themselves, and what an epilogue makes of them."""
+        n = len(sums[0])
+        self.assertTrue(self.result(kernel, shape, defines, inputs, n) == sums, "other numbers")
+        wanted, more, names = self.with_epilogue(sums)
+        defines = defines | {part: 1 for part in ALL_PARTS}
+        found = self.result(kernel, shape | more, defines, inputs + names, n)
+        self.assertTrue(found == wanted, "other numbers behind the epilogue")
+
     def scaled(self, sizes, defines, kernel="gemm_block_scaled_sm90"):
         m, n, k = sizes
         a, b = self.matrix("a", "f8_e4m3", m, k), self.matrix("b", "f8_e4m3", n, k)
@@ -418,8 +441,7 @@ class OnFiles(unittest.TestCase):
                 factor = a_scale[block][row] * b_scale[col // 128][block]
                 wanted[row][col] += factor * sum(map(int.__mul__, x[part], y[part]))
         shape = dict(M=m, N=n, K=k, KB=blocks, NB=panels)
-        names = ("a", "a_scale", "b", "b_scale")
-        self.assertTrue(self.result(kernel, shape, defines, names, n) == wanted, "other numbers")
+        self.check(kernel, shape, defines, ("a", "a_scale", "b", "b_scale"), wanted)
 
     def sparse(self, dtype, sizes, defines, kernel="gemm_sparse_sm90"):
         """`kiln prune` makes the operand, its metadata, and the dense matrix that it stands for."""
@@ -436,9 +458,7 @@ class OnFiles(unittest.TestCase):
         words = len(load(Path(files[2]), "u32", 1)) // m
         shape = dict(M=m, N=n, K=k, P=k // 2, W=words)
         defines = dict(DTYPE=dtype, OUT="f32", BLOCKS=3, **defines)
-        names = ("packed", "metadata", "b")
-        self.assertTrue(self.result(kernel, shape, defines, names, n) == wanted, "other numbers")
-
+        self.check(kernel, shape, defines, ("packed", "metadata", "b"), wanted)
 
     def grouped(self, dtype, sizes, of_tile, defines, kernel="gemm_sm90"):
         """Rows of a with the matrices of their groups: what is added up and then what stays as it is; once
@@ -474,18 +494,11 @@ class OnFiles(unittest.TestCase):
         """relu(2 a b^T - c + bias) + residual, with gaps in all but c."""
         m, n, k = sizes
         a, b = self.matrix("a", "f16", m, k + 3), self.matrix("b", "f16", n, k + 1)
-        more = {}
-        for name, rows, cols in (("bias", 1, n), ("c", m, n), ("residual", m, n + 4)):
-            more[name] = [self.chance.choices((-3.0, -1.0, 0.5, 2.0), k=cols) for _ in range(rows)]
-            save(self.folder / f"{name}.npy", "f32", more[name], (n,) if name == "bias" else None)
-        wanted = [[0.0] * n for _ in range(m)]
-        for row, col in itertools.product(range(m), range(n)):
-            total = 2 * sum(map(int.__mul__, a[row][:k], b[col][:k])) - more["c"][row][col]
-            wanted[row][col] = max(total + more["bias"][0][col], 0.0) + more["residual"][row][col]
-        shape = dict(M=m, N=n, K=k, LDA=k + 3, LDB=k + 1, LDC=n, LDR=n + 4, KP=up(k, 64), alpha=2, beta=-1)
+        sums = [[float(sum(map(int.__mul__, x[:k], y[:k]))) for y in b] for x in a]
+        wanted, more, names = self.with_epilogue(sums)
+        shape = dict(M=m, N=n, K=k, LDA=k + 3, LDB=k + 1, KP=up(k, 64)) | more
         defines = dict(DTYPE="f16", OUT="f32", BLOCKS=3, **defines, **{part: 1 for part in ALL_PARTS})
-        names = ("a", "b", "bias", "c", "residual")
-        self.assertTrue(self.result(kernel, shape, defines, names, n) == wanted, "other numbers")
+        self.assertTrue(self.result(kernel, shape, defines, ("a", "b", *names), n) == wanted, "other numbers")
 
 
 class Exact(OnFiles):
@@ -582,12 +595,14 @@ MISTAKES = {
         ("subspan(1, ROWS).at(0, W)", "subspan(1, ROWS).at(0, 0)", ""),
         ("wait left[W];", "", "race"),
         ("trigger left[w];", "", "deadlock"),
+        ("row = tile_m * TILE_M + W * ROWS + i;", "row = tile_m * TILE_M + i;", "race"),
     ),
     "gemm_sparse_sm90": (
         *RING,
         *PERSISTENT,
         *HALVES,
         ("TILE_K / WORD_K).at(w, 0)", "TILE_K / WORD_K).at(0, 0)", ""),
+        ("bias.at(col)", "bias.at(0)", "behind"),
     ),
 }
 
