@@ -37,6 +37,7 @@ struct Standing {
 struct Meeting {
   std::vector<Standing> triggers;
   std::vector<Standing> copies;  // bulk ones
+  bool stated = false;           // the program says how many arrivals there are
 };
 
 // The smallest unit that the threads are all in.
@@ -134,7 +135,10 @@ class EventPlanner {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const ir::Op& op = function_.ops[ops[i]];
       const Standing here{ops[i], region, i, way};
-      if (op.kind() == ir::OpKind::kEvent) events_.push_back(ops[i]);
+      if (const auto* event = std::get_if<ir::Event>(&op.data)) {
+        events_.push_back(ops[i]);
+        meetings_[op.result].stated = event->stated != 0;
+      }
       if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
         meetings_[trigger->event].triggers.push_back(here);
       }
@@ -200,9 +204,10 @@ class EventPlanner {
     return unit > 0 && set.first % unit == 0 && set.threads % unit == 0 ? unit : set.threads;
   }
 
-  // Whether all that triggers the event in this set stands in regions that only move data.
+  // Whether all that triggers the event in this set stands in regions that only move data. A
+  // program that states a number of arrivals counts the threads.
   bool only_moves(const Meeting& meeting, const ThreadSet& set) {
-    return std::ranges::all_of(meeting.triggers, [&](const Standing& trigger) {
+    return !meeting.stated && std::ranges::all_of(meeting.triggers, [&](const Standing& trigger) {
       return trigger.way.threads != set ||
              (trigger.way.region.valid() &&
               only_moves_data(function_, as<ir::Inthreads>(trigger.way.region)));
