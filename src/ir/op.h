@@ -480,11 +480,12 @@ struct Scale {
   ValueId partial;
   ValueId factors;  // a view [M, 1] or [1, M]; elements outside it count as 0
   ValueId factor;   // a scalar
-  // decided
+  // decided. `waits`: for the unit's products, while its threads read their factors.
   std::vector<std::int64_t> guarded = {};  // of the factors, as in Copy
+  bool waits = false;
   static void fields(auto& s, auto&& v) {
     v("c", s.c), v("partial", s.partial), v("factors", s.factors), v("factor", s.factor),
-        v("guarded", s.guarded);
+        v("guarded", s.guarded), v("waits", s.waits);
   }
 };
 

@@ -62,7 +62,11 @@ Placer::State Placer::place(ir::RegionId region, State state) {
   for (std::size_t i = 0; i < function_.regions[region].ops.size() && state.reachable; ++i) {
     const ir::OpId id = function_.regions[region].ops[i];
     if (touches_products(id, state)) {
-      i += insert(region, i, {ir::MmaWait{}});
+      if (can_wait_inside(region, i, state)) {
+        std::get<ir::Scale>(function_.ops[id].data).waits = true;
+      } else {
+        i += insert(region, i, {ir::MmaWait{}});
+      }
       state = waited(std::move(state));
     }
     const Meeting meeting = diverged_ ? Meeting::kNone : needed(region, i, state);
@@ -185,6 +189,19 @@ bool Placer::uses_products(const ir::Op& op, const State& state) const {
                                   [&](const Access& a) { return a.product && a.root == value; }));
   });
   return found;
+}
+
+// Whether the operation scales sums of products of its own straight line of code, by factors that
+// may be read before the products are done.
+bool Placer::can_wait_inside(ir::RegionId region, std::size_t index, const State& state) const {
+  const std::vector<ir::OpId>& ops = function_.regions[region].ops;
+  if (function_.ops[ops[index]].kind() != ir::OpKind::kScale) return false;
+  const bool multiplies =
+      std::any_of(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(index), [&](ir::OpId id) {
+        const ir::Op& op = function_.ops[id];
+        return op.kind() == ir::OpKind::kMma || contains(function_, op, ir::OpKind::kMma);
+      });
+  return multiplies && (diverged_ || needed(region, index, waited(state)) == Meeting::kNone);
 }
 
 // The accesses that must be ordered before the operation starts. A divergent `if` is one operation,

@@ -55,6 +55,8 @@ class Placer {
 
   [[nodiscard]] bool touches_products(ir::OpId id, const State& state) const;
   [[nodiscard]] bool uses_products(const ir::Op& op, const State& state) const;
+  [[nodiscard]] bool can_wait_inside(ir::RegionId region, std::size_t index,
+                                     const State& state) const;
   [[nodiscard]] Meeting needed(ir::RegionId region, std::size_t index, const State& state) const;
   [[nodiscard]] Meeting between(const Access& before, const Access& now) const;
   [[nodiscard]] Accesses of_regions(ir::RegionId region, std::size_t index) const;

@@ -331,7 +331,7 @@ void add_scaled(Sema& sema, const ScaleRequest& request, Span span) {
   }
   const auto scalar = convert(sema, factor, DType::kF32);
   if (!scalar) return;
-  emit(sema, ir::Scale{request.acc, request.partial, factors.id, *scalar, {}}, span);
+  emit(sema, ir::Scale{request.acc, request.partial, factors.id, *scalar}, span);
 }
 
 Tile* find_metadata(Sema& sema, ast::ExprId expr, ir::ValueId& id) {

@@ -143,6 +143,7 @@ void Flattener::op(const ir::Store& data) {
 }
 
 void Flattener::op(const ir::Scale& data) {
+  if (data.waits) op(ir::MmaWait{});
   ScalePlan plan;
   plan.c = fragment(data.c);
   plan.partial = fragment(data.partial);

@@ -314,6 +314,26 @@ TEST(Products, AMissingWaitLeavesOperandsAndAccumulatorInUse) {
   }
 }
 
+// Sums are scaled where the wait was: by itself, or while the factors are read.
+TEST(Products, AScaleThatDoesNotWaitTakesSumsInFlight) {
+  const std::string scaled = replaced(
+      replaced(replaced(kTwoGroups, "shared_bytes=40960", "shared_bytes=41216"), "    %mc = alloc",
+               "    %two = const value=2 : f32\n"
+               "    %factors = alloc name=\"factors\" offset=40960 initial=%two : "
+               "view<f32, shared, [64, 1]>\n"
+               "    %sums = alloc name=\"sums\" atom=m64n64k16.f32.f16 : frag<C, f32, 64x64>\n"
+               "    fill frag=%sums value=%two\n"
+               "    %mc = alloc"),
+      "      mma_wait\n", "      scale c=%sums partial=%mc factors=%factors factor=%two waits\n");
+  const std::string message =
+      "race: race on the registers of `mc`: a product that uses them is still in flight / "
+      "no wait for the product (`mma.wait<0>`) between them";
+  for (const std::uint64_t seed : kSeeds) {
+    EXPECT_EQ(found(scaled, seed), Found{}) << seed;
+    EXPECT_TRUE(contains(found(replaced(scaled, " waits\n", "\n"), seed), message)) << seed;
+  }
+}
+
 TEST(Products, AnOpenGroupIsNotWaitedFor) {
   for (const std::uint64_t seed : kSeeds) {
     EXPECT_EQ(found(without_line(kTwoGroups, "mma_commit"), seed), in_flight()) << seed;

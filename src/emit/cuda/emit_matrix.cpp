@@ -1,5 +1,7 @@
 // Fragments: filling, loading, multiplying, storing.
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "emit/cuda/emit_op.h"
 #include "emit/cuda/instruction.h"
@@ -334,7 +336,34 @@ void emit_op(Kernel& kernel, const Op&, const ir::SetElement& set) {
                          scalar(kernel, set.value).text));
 }
 
-// Both accumulators have the same registers: one multiply-add each, by its row's factor.
+namespace {
+
+// The rows of a lane's values, as multiples of a step: 8 * (i / 2 % 2) is number i / 2 % 2 of two.
+struct LaneRows {
+  std::int64_t step = 1;
+  std::int64_t count = 1;
+};
+
+LaneRows lane_rows(const Expr& row, ir::VarId value, int values) {
+  std::vector<std::int64_t> of(value.index + 1);
+  std::set<std::int64_t> rows;
+  for (of[value.index] = 0; of[value.index] < values; ++of[value.index]) {
+    rows.insert(row.evaluate(of));
+  }
+  if (rows.size() < 2) return {};
+  const std::int64_t step = *std::next(rows.begin()) - *rows.begin();
+  const std::int64_t last = *rows.rbegin();
+  const bool even = *rows.begin() == 0 && last == step * (std::ssize(rows) - 1);
+  KILN_CHECK(even, "the rows of a lane are {} to {} in {} places", *rows.begin(), last,
+             rows.size());
+  return {step, std::ssize(rows)};
+}
+
+}  // namespace
+
+// Both accumulators have the same registers: one multiply-add each, by its row's factor, which is
+// there before the products are. The other factor may come from global memory: nothing that needs
+// it stands in front of the wait.
 void emit_op(Kernel& kernel, const Op&, const ir::Scale& scale) {
   const ir::ResolvedView view = ir::resolve_view(kernel.function, scale.factors);
   const bool upright = kernel.function.view_type(scale.factors).shape[1].is(1);
@@ -344,18 +373,29 @@ void emit_op(Kernel& kernel, const Op&, const ir::Scale& scale) {
   const PlaceExpr of_lane =
       place_of(mode(fragment.tv, 0), fragment.rows, kernel.thread_in(fragment.lanes));
   const PlaceExpr of_value = place_of(mode(fragment.tv, 1), fragment.rows, value);
-  const Expr row = of_lane.row + of_value.row;
+  const LaneRows rows = lane_rows(of_value.row, kernel.counter, fragment.values);
+  const Expr row = of_lane.row + value * Expr(rows.step);
   const std::vector<Expr> index = upright ? std::vector{row, Expr(0)} : std::vector{Expr(0), row};
   const std::string factor = element(kernel, view, index);
   const std::string limits = inside(kernel, view, index, scale.guarded);
   const std::string& i = kernel.name(kernel.counter);
+  const std::string& factors = kernel.name(kernel.factors);
+  kernel.out.open("{");
+  kernel.out.line(format("float {}[{}];", factors, rows.count));
+  kernel.out.line("#pragma unroll");
+  kernel.out.open(format("for (int {} = 0; {} < {}; ++{}) {{", i, i, rows.count, i));
+  kernel.out.line(format("{}[{}] = {};", factors, i,
+                         limits.empty() ? factor : format("{} ? {} : 0.0f", limits, factor)));
+  kernel.out.close();
+  if (scale.waits) emit_op(kernel, Op{}, ir::MmaWait{});
   const std::string sum = format("{}[{}]", kernel.name(scale.c), i);
   kernel.out.line("#pragma unroll");
   kernel.out.open(format("for (int {} = 0; {} < {}; ++{}) {{", i, i, fragment.values, i));
-  kernel.out.line(format("{} = fmaf({} * {}, {}[{}], {});", sum,
-                         limits.empty() ? factor : format("({} ? {} : 0.0f)", limits, factor),
+  kernel.out.line(format("{} = fmaf({}[{}] * {}, {}[{}], {});", sum, factors,
+                         kernel.text(floor_div(of_value.row, Expr(rows.step))),
                          bracketed(scalar(kernel, scale.factor), Binding::kProduct),
                          kernel.name(scale.partial), i, sum));
+  kernel.out.close();
   kernel.out.close();
 }
 

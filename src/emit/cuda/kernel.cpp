@@ -64,6 +64,7 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
   lane = own("lane");
   warp = own("warp");
   counter = own("i");
+  factors = own("factors");
   rank = own("rank");
   phase_names.resize(function.values.size());
   for (const ir::Op& op : function.ops) {
