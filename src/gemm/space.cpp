@@ -9,25 +9,6 @@ namespace kiln::gemm {
 
 namespace {
 
-// The space of one kernel. Each warpgroup multiplies 64 rows of one operand's tile by all rows of
-// the other's; WARPGROUPS, `wide`, PANELS, SLICES, SPLITS, PARTS, GROUP and STAGES are defines, of
-// which a kernel has those with values here.
-struct Space {
-  std::string_view kernel;
-  bool rows_of_b;  // a warpgroup's 64 rows are B's, else A's
-  std::span<const int> warpgroups;
-  const char* wide;             // the define of the other operand's rows; empty: they are fixed
-  std::span<const int> widths;  // those rows
-  int width_max_of_three;       // with three warpgroups, whose threads have fewer registers
-  std::span<const int> panels;  // of 128 bytes along K, in a stage
-  std::span<const int> slices;
-  std::span<const int> splits;
-  std::span<const int> groups;  // rows of tiles whose operands stay in the second-level cache
-  std::span<const int> blocks;  // of one multiprocessor: rings so deep that so many fit
-  std::span<const int> parts;   // in which the tile of C passes through shared memory
-  int row_bytes;                // of a stage, for each row of A, besides the operand
-};
-
 constexpr int kRows = 64;  // of a warpgroup
 constexpr int kPanel = 128;
 
@@ -42,6 +23,25 @@ constexpr int kScaledWidths[] = {128};
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8};
 constexpr int kGroups[] = {4, 8, 16, 32};
 
+// The space of one kernel. Each warpgroup multiplies 64 rows of one operand's tile by all rows of
+// the other's; WARPGROUPS, `wide`, PANELS, SLICES, SPLITS, PARTS, GROUP and STAGES are defines, of
+// which a kernel has those with values here.
+struct Space {
+  std::string_view kernel;
+  bool rows_of_b;  // a warpgroup's 64 rows are B's, else A's
+  std::span<const int> warpgroups;
+  const char* wide;             // the define of the other operand's rows; empty: they are fixed
+  std::span<const int> widths;  // those rows
+  int width_max_of_three;       // with three warpgroups, whose threads have fewer registers
+  std::span<const int> panels = {};  // of 128 bytes along K, in a stage
+  std::span<const int> slices = {};
+  std::span<const int> splits = kOne;
+  std::span<const int> groups = {};  // rows of tiles whose operands stay in the second-level cache
+  std::span<const int> blocks = kOne;  // of one multiprocessor: rings so deep that so many fit
+  std::span<const int> parts = {};     // in which the tile of C passes through shared memory
+  int row_bytes = 0;                   // of a stage, for each row of A, besides the operand
+};
+
 constexpr Space kSpaces[] = {
     {.kernel = "gemm_sm90",
      .rows_of_b = false,
@@ -49,13 +49,8 @@ constexpr Space kSpaces[] = {
      .wide = "TILE_N",
      .widths = kWidths,
      .width_max_of_three = 192,
-     .panels = {},
-     .slices = {},
-     .splits = kOne,
      .groups = kGroups,
-     .blocks = kOne,
-     .parts = kUpTo2,
-     .row_bytes = 0},
+     .parts = kUpTo2},
     {.kernel = "gemm_skinny_sm90",
      .rows_of_b = true,
      .warpgroups = kUpTo2,
@@ -65,22 +60,14 @@ constexpr Space kSpaces[] = {
      .panels = kUpTo2,
      .slices = kUpTo2,
      .splits = kSplits,
-     .groups = {},
-     .blocks = kUpTo3,
-     .parts = {},
-     .row_bytes = 0},
+     .blocks = kUpTo3},
     {.kernel = "gemm_block_scaled_sm90",
      .rows_of_b = false,
      .warpgroups = kTwoOrThree,
      .wide = "",
      .widths = kScaledWidths,
      .width_max_of_three = 128,
-     .panels = {},
-     .slices = {},
-     .splits = kOne,
      .groups = kGroups,
-     .blocks = kOne,
-     .parts = {},
      .row_bytes = 4},
     {.kernel = "gemm_ragged_sm90",
      .rows_of_b = false,
@@ -88,13 +75,8 @@ constexpr Space kSpaces[] = {
      .wide = "TILE_N",
      .widths = kWidths,
      .width_max_of_three = 192,
-     .panels = {},
-     .slices = {},
-     .splits = kOne,
      .groups = kGroups,
-     .blocks = kOne,
-     .parts = kTwoOnly,
-     .row_bytes = 0},
+     .parts = kTwoOnly},
 };
 
 constexpr int kStagesMin = 2;

@@ -528,7 +528,6 @@ class Exact(OnFiles):
             self.sparse("f16", (272, 392, 512), dict(TILE_N=192, STAGES=2, GROUP=2))
             self.sparse("f8_e4m3", (400, 136, 1152), dict(WARPGROUPS=3, TILE_N=64, STAGES=2))
 
-
     def test_ragged_epilogue(self):
         self.ragged((133, 67, 71), dict(WARPGROUPS=2, TILE_N=64, STAGES=2))
 

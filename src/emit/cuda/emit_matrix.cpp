@@ -339,6 +339,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::SetElement& set) {
 namespace {
 
 // The rows of a lane's values, as multiples of a step: 8 * (i / 2 % 2) is number i / 2 % 2 of two.
+// Rows at uneven distances are multiples of 1, with other lanes' rows between them.
 struct LaneRows {
   std::int64_t step = 1;
   std::int64_t count = 1;
@@ -354,9 +355,7 @@ LaneRows lane_rows(const Expr& row, ir::VarId value, int values) {
   const std::int64_t step = *std::next(rows.begin()) - *rows.begin();
   const std::int64_t last = *rows.rbegin();
   const bool even = *rows.begin() == 0 && last == step * (std::ssize(rows) - 1);
-  KILN_CHECK(even, "the rows of a lane are {} to {} in {} places", *rows.begin(), last,
-             rows.size());
-  return {step, std::ssize(rows)};
+  return even ? LaneRows{step, std::ssize(rows)} : LaneRows{1, last + 1};
 }
 
 }  // namespace
