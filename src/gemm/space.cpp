@@ -21,7 +21,7 @@ constexpr int kWidths[] = {64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 2
 constexpr int kSkinnyWidths[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
 constexpr int kScaledWidths[] = {128};
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8};
-constexpr int kGroups[] = {4, 8, 16, 32};
+constexpr int kGroups[] = {4, 8, 11, 16, 32};  // 11 x 12 tiles are a round of 132 blocks
 
 // The space of one kernel. Each warpgroup multiplies 64 rows of one operand's tile by all rows of
 // the other's; WARPGROUPS, `wide`, PANELS, SLICES, SPLITS, PARTS, GROUP and STAGES are defines, of
