@@ -599,8 +599,11 @@ MISTAKES = {
     "gemm_sparse_sm90": (
         *RING,
         *PERSISTENT,
-        *HALVES,
-        ("TILE_K / WORD_K).at(w, 0)", "TILE_K / WORD_K).at(0, 0)", ""),
+        ("wait left[WARPGROUP];", "", "race"),
+        ("wait done[w];", "", "uninitialised-read"),
+        ("trigger left[w];", "", "deadlock"),
+        ("mc.subspan(_, PART).at(_, part)", "mc.subspan(_, PART).at(_, 0)", ""),
+        ("TILE_K / WORD_K).at(WARPGROUP, 0)", "TILE_K / WORD_K).at(0, 0)", ""),
         ("bias.at(col)", "bias.at(0)", "behind"),
     ),
 }
