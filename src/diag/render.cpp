@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace kiln {
 
@@ -140,9 +141,12 @@ std::vector<Mark> marks_of(const Diagnostic& diagnostic, const Sources& sources)
     marks.push_back(mark_of(sources, label.span, primary, label.text));
   }
   if (!primary_explained) marks.push_back(mark_of(sources, diagnostic.span, true, ""));
-  std::stable_sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
-    return std::tie(a.file.index, a.line, a.column) < std::tie(b.file.index, b.line, b.column);
-  });
+  // The file of the mistake first, whose name stands above.
+  const auto order = [&](const Mark& mark) {
+    return std::tuple(mark.file != diagnostic.span.file, mark.file.index, mark.line, mark.column);
+  };
+  std::stable_sort(marks.begin(), marks.end(),
+                   [&](const Mark& a, const Mark& b) { return order(a) < order(b); });
   return marks;
 }
 

@@ -1,5 +1,7 @@
 #include "driver/program.h"
 
+#include <filesystem>
+
 #include "driver/assignments.h"
 #include "driver/machine.h"
 #include "ir/print.h"
@@ -15,6 +17,14 @@ namespace {
 constexpr std::size_t kSourceBytesMax = std::size_t{1} << 26;
 constexpr std::string_view kDefaultArch = "sm_90a";
 constexpr std::string_view kIrSuffix = ".kir";
+
+// A path is taken from the folder of the file that includes.
+Result<IncludedFile> read_beside(std::string_view from, std::string_view name) {
+  const auto path = (std::filesystem::path(from).parent_path() / name).lexically_normal();
+  auto text = read_file(path.string(), kSourceBytesMax);
+  if (!text) return Unexpected{text.error()};
+  return IncludedFile{path.string(), std::move(*text)};
+}
 
 Checked<bool> analyse(Program& program, FileId file, const ParseOptions& options,
                       const CompileOptions& how) {
@@ -63,9 +73,11 @@ Exit compile(const ProgramOptions& options, const CompileOptions& how, Program& 
   auto text = read_file(options.file, kSourceBytesMax);
   if (!text) return environment_failed(console, text.error()).error;
   const FileId file = program.sources.add(options.file, std::move(*text));
-  const auto done = options.file.ends_with(kIrSuffix)
-                        ? read_ir(program, file, how)
-                        : analyse(program, file, {.definitions = std::move(*definitions)}, how);
+  const auto done =
+      options.file.ends_with(kIrSuffix)
+          ? read_ir(program, file, how)
+          : analyse(program, file,
+                    {.definitions = std::move(*definitions), .read_included = read_beside}, how);
   return done && !program.diags.has_errors() ? Exit::kFine : Exit::kWrong;
 }
 

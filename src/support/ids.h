@@ -20,8 +20,8 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
-// An array addressed by one kind of id only.
-template <class IdType, class T>
+// An array addressed by one kind of id only; with `Items` a deque its elements never move.
+template <class IdType, class T, class Items = std::vector<T>>
 class IdVector {
  public:
   IdType push(T item) {
@@ -44,7 +44,7 @@ class IdVector {
   auto end() const { return items_.end(); }
 
  private:
-  std::vector<T> items_;
+  Items items_;
 };
 
 }  // namespace kiln

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,7 +67,8 @@ class Sources {
     std::vector<std::uint32_t> line_begins;
     std::vector<Presumption> presumptions;
   };
-  IdVector<FileId, File> files_;
+  IdVector<FileId, File, std::deque<File>>
+      files_;  // texts stay where they are: tokens point into them
 };
 
 }  // namespace kiln

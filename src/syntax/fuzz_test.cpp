@@ -54,23 +54,44 @@ int main() { return 0; }
 }
 )"};
 
-constexpr const char* kPieces[] = {"{",       "}",
-                                   "(",       ")",
-                                   "[",       "]",
-                                   ";",       "#",
-                                   "\n#if ",  "\n#else\n",
-                                   "\"",      "/*",
-                                   "R\"x(",   "'",
-                                   "<",       ">",
-                                   "=>",      "|",
-                                   ".",       ",",
-                                   "mma.",    "PAIR(",
-                                   "__co__",  "parallel",
-                                   "\\\n",    "\n#define T T T\n",
-                                   "0x",      "1e",
-                                   "group-4", "foreach",
-                                   "\xff",    "??",
+constexpr const char* kPieces[] = {"{",
+                                   "}",
+                                   "(",
+                                   ")",
+                                   "[",
+                                   "]",
+                                   ";",
+                                   "#",
+                                   "\n#if ",
+                                   "\n#else\n",
+                                   "\"",
+                                   "/*",
+                                   "R\"x(",
+                                   "'",
+                                   "<",
+                                   ">",
+                                   "=>",
+                                   "|",
+                                   ".",
+                                   ",",
+                                   "mma.",
+                                   "PAIR(",
+                                   "__co__",
+                                   "parallel",
+                                   "\\\n",
+                                   "\n#define T T T\n",
+                                   "0x",
+                                   "1e",
+                                   "group-4",
+                                   "foreach",
+                                   "\xff",
+                                   "??",
+                                   "\n#include \"a.co\"\n",
+                                   "#endif\n",
                                    "::"};
+
+constexpr const char* kIncluded =
+    "// Shared.\n#ifndef TILE\n#define TILE 64\n#endif\n#define PAIR(a) ((a) * 2)\n";
 
 class Mutator {
  public:
@@ -106,13 +127,20 @@ TEST(Fuzz, MutatedProgramsNeverCrash) {
     Sources sources;
     Diagnostics diags;
     const FileId file = sources.add("t.co", text);
-    const ast::Ast tree = parse_file(sources, file, {.definitions = {{"K", "64"}}}, diags);
+    const std::string included = mutator.mutate(kIncluded);
+    const ParseOptions options{.definitions = {{"K", "64"}},
+                               .read_included = [&](std::string_view from, std::string_view name) {
+                                 return IncludedFile{format("{}/{}", from, name), included};
+                               }};
+    const ast::Ast tree = parse_file(sources, file, options, diags);
     const std::string printed = ast::print(tree);
     if (diags.has_errors()) ++with_errors;
     // An error in the tree has been reported.
     const bool error_in_tree = printed.find("(error)") != std::string::npos;
     EXPECT_TRUE(!error_in_tree || diags.has_errors()) << text;
-    for (const Diagnostic& d : diags.all()) EXPECT_LE(d.span.end, text.size()) << text;
+    for (const Diagnostic& d : diags.all()) {
+      EXPECT_LE(d.span.end, sources.text(d.span.file).size()) << text;
+    }
     EXPECT_LT(render_all(diags, sources).size(), 1'000'000U);
   }
   EXPECT_GT(with_errors, std::size_t{kCases} / 2);

@@ -59,6 +59,10 @@ const std::vector<Mistake>& mistakes() {
       {"condition-division-by-zero", "#if 1 / 0\n#endif\n"},
       {"error-directive", "#error no tiles\n"},
       {"directive-malformed", "#define\n"},
+      {"include-unreadable", "#include \"none.co\"\n" + in_function("x = N;")},
+      {"include-holds-code", "#include \"code.co\"\n" + in_function("x = N;")},
+      {"include-cycle", "#include \"itself.co\"\n" + in_function("x = N;")},
+      {"include-too-many", "#include \"longer.co\"\n" + in_function("x = N;")},
       {"macro-arguments", "#define TWICE(a) a * 2\n" + in_function("x = TWICE(1, 2);")},
       {"macro-unterminated", "#define TWICE(a) a * 2\n" + in_function("x = TWICE(1;")},
       {"macro-unsupported", "#define GLUE(a, b) a##b\n" + in_function("x = GLUE(1, 2);")},
@@ -152,11 +156,19 @@ std::vector<Mistake> built_mistakes() {
           {"nesting-too-deep", in_function(sum + ";")}};
 }
 
+Result<IncludedFile> read_included(std::string_view /*from*/, std::string_view name) {
+  if (name == "none.co") return Unexpected{Error{"cannot read", std::string(name), ""}};
+  if (name == "code.co") return IncludedFile{"code.co", "#define N 4\nint x;\n"};
+  if (name == "itself.co") return IncludedFile{"itself.co", "#include \"itself.co\"\n"};
+  return IncludedFile{std::string(name), format("#include \"even_{}\"\n", name)};
+}
+
 std::vector<std::string> ids_of(const std::string& text, std::string* rendered) {
   Sources sources;
   Diagnostics diags;
   const FileId file = sources.add("t.co", text);
-  static_cast<void>(parse_file(sources, file, {}, diags));
+  static_cast<void>(
+      parse_file(sources, file, {.definitions = {}, .read_included = read_included}, diags));
   *rendered = text.size() < 4000 ? render_all(diags, sources) : "";
   std::vector<std::string> ids;
   for (const Diagnostic& d : diags.all()) ids.emplace_back(info(d.id).name);

@@ -23,19 +23,6 @@ FileId add_definitions(Sources& sources, const ParseOptions& options) {
   return sources.add("<command line>", std::move(text));
 }
 
-bool check_text(const Sources& sources, FileId file, Diagnostics& diags) {
-  const std::string_view text = sources.text(file);
-  const auto binary = syntax::find_binary_byte(text);
-  if (!binary) return true;
-  const auto offset = static_cast<std::uint32_t>(*binary);
-  const auto byte = static_cast<unsigned char>(text[*binary]);
-  diags
-      .report<diag::FileNotText>({file, offset, offset + 1}, offset,
-                                 byte == 0 ? std::string("0") : format("{}, not UTF-8", byte))
-      .emit();
-  return false;
-}
-
 }  // namespace
 
 ast::Ast parse_file(Sources& sources, FileId file, const ParseOptions& options,
@@ -43,8 +30,8 @@ ast::Ast parse_file(Sources& sources, FileId file, const ParseOptions& options,
   ast::Ast tree;
   tree.file = file;
   const FileId definitions = add_definitions(sources, options);
-  if (!check_text(sources, file, diags)) return tree;
-  syntax::Preprocessor preprocessor(sources, file, diags);
+  if (!syntax::check_text(sources, file, diags)) return tree;
+  syntax::Preprocessor preprocessor(sources, file, options.read_included, diags);
   if (definitions.valid()) preprocessor.predefine(definitions);
   syntax::SplitFile split = syntax::split_regions(sources, file, preprocessor, diags);
   tree.expansions = std::move(split.expansions);

@@ -15,6 +15,7 @@
 #include "diag/diagnostics.h"
 #include "support/source.h"
 #include "syntax/ast.h"
+#include "syntax/include.h"
 
 namespace kiln {
 
@@ -27,6 +28,7 @@ struct Definition {
 
 struct ParseOptions {
   std::vector<Definition> definitions;
+  ReadIncluded read_included = {};  // without it every include of a `.co` file is an error
 };
 
 // Statements and expressions together may be nested this deep; trees are no higher.

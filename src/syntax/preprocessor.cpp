@@ -56,6 +56,19 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
 
 }  // namespace
 
+bool check_text(const Sources& sources, FileId file, Diagnostics& diags) {
+  const std::string_view text = sources.text(file);
+  const auto binary = find_binary_byte(text);
+  if (!binary) return true;
+  const auto offset = static_cast<std::uint32_t>(*binary);
+  const auto byte = static_cast<unsigned char>(text[*binary]);
+  diags
+      .report<diag::FileNotText>({file, offset, offset + 1}, offset,
+                                 byte == 0 ? std::string("0") : format("{}, not UTF-8", byte))
+      .emit();
+  return false;
+}
+
 std::size_t logical_line_end(std::string_view text, std::size_t at) {
   while (at < text.size() && text[at] != '\n') {
     if (const std::size_t continuation = continuation_length(text, at); continuation != 0) {
@@ -103,6 +116,7 @@ std::string_view Preprocessor::rest(FileId file, const Line& line) const {
 }
 
 void Preprocessor::predefine(FileId file) {
+  predefining_ = true;
   const std::string_view text = sources_.text(file);
   std::size_t at = 0;
   while (at < text.size()) {
@@ -111,6 +125,7 @@ void Preprocessor::predefine(FileId file) {
     handle_live(file, line, unused);
     at = line.end + 1;
   }
+  predefining_ = false;
 }
 
 Preprocessor::Outcome Preprocessor::directive(std::size_t at) {
@@ -218,6 +233,8 @@ void Preprocessor::handle_live(FileId file, const Line& line, Outcome& outcome) 
     diags_.report<diag::ErrorDirective>(line.span, rest(file, line)).emit();
   } else if (line.word == "line") {
     line_directive(line);
+  } else if (line.word == "include") {
+    include(line);
   } else if (line.word == "pragma") {
     const std::string_view text = rest(file, line);
     if (text != "croq" && !text.starts_with("croq ") && !text.starts_with("croq\t")) return;
@@ -228,6 +245,78 @@ void Preprocessor::handle_live(FileId file, const Line& line, Outcome& outcome) 
     token.text = text;
     token.span = {file, begin, begin + static_cast<std::uint32_t>(text.size())};
     outcome.pragma = token;
+  }
+}
+
+// The directives of `"name.co"`; any other file is the C++ compiler's.
+void Preprocessor::include(const Line& line) {
+  Lexer lexer(sources_, file_, line.begin, line.end, nullptr);
+  const Token quoted = lexer.next();
+  if (quoted.kind != TokenKind::kString || !quoted.text.ends_with(".co\"")) return;
+  const std::string_view name = quoted.text.substr(1, quoted.text.size() - 2);
+  const Span span = quoted.span;
+  if (++includes_ > kIncludesMax) {
+    stopped_ = true;  // as below: without its macros nothing after it is worth reading
+    diags_.report<diag::IncludeTooMany>(span, kIncludesMax).emit();
+    return;
+  }
+  auto found = read_included_
+                   ? read_included_(sources_.name(file_), name)
+                   : Result<IncludedFile>(Unexpected{Error{"there are no files here", "", ""}});
+  if (!found) {
+    stopped_ = true;
+    diags_.report<diag::IncludeUnreadable>(span, name, found.error().text()).emit();
+    return;
+  }
+  inclusions_.push_back({file_, span});
+  const bool cycle = std::ranges::any_of(inclusions_, [&](const Inclusion& inclusion) {
+    return sources_.name(inclusion.file) == found->name;
+  });
+  if (cycle) {
+    stopped_ = true;
+    auto report = diags_.report<diag::IncludeCycle>(span, found->name);
+    for (const Inclusion& inclusion : inclusions_) {
+      if (inclusion.span != span) {
+        static_cast<void>(std::move(report).label(inclusion.span, "included here"));
+      }
+    }
+    std::move(report).emit();
+  } else {
+    const FileId outer = std::exchange(file_, sources_.add(found->name, std::move(found->text)));
+    auto conditionals = std::exchange(conditionals_, {});
+    if (check_text(sources_, file_, diags_)) {
+      read_directives();
+    } else {
+      stopped_ = true;
+    }
+    finish();
+    conditionals_ = std::move(conditionals);
+    file_ = outer;
+  }
+  inclusions_.pop_back();
+}
+
+// All of `file_`, up to the first mistake of its own kind.
+void Preprocessor::read_directives() {
+  const std::string_view text = sources_.text(file_);
+  Lexer lexer(sources_, file_, text.starts_with("\xEF\xBB\xBF") ? 3 : 0, text.size(), &diags_);
+  while (!stopped_) {
+    if (lexer.at_line_start_hash() && is_directive(text, lexer.position())) {
+      const Outcome outcome = directive(lexer.position());
+      lexer.jump(outcome.next);
+      if (!outcome.pragma) continue;
+      stopped_ = true;
+      diags_.report<diag::IncludeHoldsCode>(outcome.pragma->span, "#pragma").emit();
+      return;
+    }
+    const Token token = lexer.next();
+    if (token.kind == TokenKind::kEnd) return;
+    stopped_ = true;
+    diags_.report<diag::IncludeHoldsCode>(token.span, token.text)
+        .label(inclusions_.back().span, "included here")
+        .help("share a macro; functions belong into the file that is compiled")
+        .emit();
+    return;
   }
 }
 
@@ -258,7 +347,7 @@ void Preprocessor::define(FileId file, const Line& line) {
   Macro macro;
   macro.name = name.text;
   macro.definition = name.span;
-  macro.pinned = file != file_;  // the only other file holds the command line's definitions
+  macro.pinned = predefining_;
   const std::string_view text = sources_.text(file);
   if (lexer.position() < line.end && text[lexer.position()] == '(') {
     static_cast<void>(lexer.next());

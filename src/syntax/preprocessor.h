@@ -6,7 +6,8 @@
 //
 // A directive is a `#` that comes first on its line, before one of the directive words; `#x` with
 // any other name is an expression. Directives work everywhere in a file, macros are only expanded
-// by whoever reads a tile function (macros.h). Includes are left to the C++ compiler.
+// by whoever reads a tile function (macros.h). `#include "name.co"` reads the directives of another
+// file, which holds nothing else; all other includes are left to the C++ compiler.
 #pragma once
 
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "diag/diagnostics.h"
 #include "support/source.h"
+#include "syntax/include.h"
 #include "syntax/lexer.h"
 #include "syntax/macros.h"
 #include "syntax/token.h"
@@ -23,8 +25,11 @@ namespace kiln::syntax {
 
 class Preprocessor {
  public:
-  Preprocessor(Sources& sources, FileId file, Diagnostics& diags)
-      : sources_(sources), file_(file), diags_(diags) {}
+  static constexpr std::size_t kIncludesMax = 200;  // of one program
+
+  // `read_included` may be empty: then nothing can be included.
+  Preprocessor(Sources& sources, FileId file, const ReadIncluded& read_included, Diagnostics& diags)
+      : sources_(sources), file_(file), read_included_(read_included), diags_(diags) {}
 
   // Handles every directive of `file`, which holds nothing else: the command line's definitions.
   void predefine(FileId file);
@@ -73,6 +78,8 @@ class Preprocessor {
   void handle_elif(const Line& line);
   void handle_else(const Line& line);
   void handle_live(FileId file, const Line& line, Outcome& outcome);
+  void include(const Line& line);
+  void read_directives();
   void define(FileId file, const Line& line);
   bool read_params(Lexer& lexer, Macro& macro);
   void undefine(FileId file, const Line& line);
@@ -83,12 +90,23 @@ class Preprocessor {
   bool read_defined(Lexer& lexer, const Line& line, Token word, std::vector<Token>& tokens);
 
   Sources& sources_;
-  FileId file_;
+  FileId file_;  // being read: the program's or an included one
+  const ReadIncluded& read_included_;
   Diagnostics& diags_;
   MacroTable macros_;
   std::vector<Conditional> conditionals_;
+  struct Inclusion {
+    FileId file;  // that includes
+    Span span;    // `"name.co"`
+  };
+  std::vector<Inclusion> inclusions_;  // under way
+  std::size_t includes_ = 0;           // so far
+  bool predefining_ = false;
   bool stopped_ = false;
 };
+
+// Whether the file is text in UTF-8; reported otherwise.
+bool check_text(const Sources& sources, FileId file, Diagnostics& diags);
 
 // The end of the logical line at `at`: past continuations, multi-line comments and raw strings.
 [[nodiscard]] std::size_t logical_line_end(std::string_view text, std::size_t at);

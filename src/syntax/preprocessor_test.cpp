@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
+
 #include "diag/render.h"
 #include "syntax/parser.h"
 #include "syntax/print.h"
@@ -167,6 +170,46 @@ TEST(Regions, DirectivesAloneAreNoRegionInAFileOfTileFunctions) {
 TEST(Regions, DeviceDeclarationsAndMembers) {
   EXPECT_EQ(regions("__device__ int t[2] = {1, 2};\nstruct S { __device__ int g(); };\n"),
             "<__device__ int t[2] = {1, 2};><struct S { __device__ int g(); };\n>");
+}
+
+// The files of one folder.
+ParseOptions including(const std::map<std::string, std::string, std::less<>>& files) {
+  return {.definitions = {}, .read_included = [files](std::string_view, std::string_view name) {
+            const auto found = files.find(name);
+            return found == files.end()
+                       ? Result<IncludedFile>(Unexpected{Error{"no such file", "", ""}})
+                       : IncludedFile{found->first, found->second};
+          }};
+}
+
+TEST(Includes, MacrosOfAnotherFileAreThere) {
+  const auto files = including({{"n.co", "/* four */\n#define N 4 + \\\n M\n"},
+                                {"m.co", "#include \"n.co\"\n#ifdef DEEP\n#define M 5\n#endif\n"}});
+  EXPECT_EQ(value("#define DEEP\n#include \"m.co\" // and n.co\n", "N", files), "(+ 4 5)");
+  EXPECT_EQ(value("#if 0\n#include \"none.co\"\n#endif\n#include \"m.co\"\n", "N", files),
+            "(+ 4 M)");
+}
+
+// A short text is not on the heap: adding a file must not move it.
+TEST(Includes, NoTextMoves) {
+  std::map<std::string, std::string, std::less<>> files;
+  std::string all;
+  for (char name = 'A'; name <= 'Z'; ++name) {
+    files.emplace(std::string(1, name) + ".co", format("#define {}{} 1", name, name));
+    all += format("#include \"{}.co\"\n", name);
+  }
+  EXPECT_EQ(value(all, "AA + MM + ZZ", including(files)), "(+ (+ 1 1) 1)");
+}
+
+TEST(Includes, DefinitionsOfTheCommandLineHoldThere) {
+  ParseOptions options = including({{"n.co", "#define N 4\n"}});
+  options.definitions = {{"N", "8"}};
+  EXPECT_EQ(value("#include \"n.co\"\n", "N", options), "8");
+}
+
+TEST(Includes, OthersAreTheCompilers) {
+  const ParseOptions none;
+  EXPECT_EQ(value("#include <n.co>\n#include \"n.h\"\n#include NAME\n", "N", none), "N");
 }
 
 }  // namespace

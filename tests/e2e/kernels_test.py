@@ -15,6 +15,7 @@ import json
 import os
 import random
 import struct
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -594,7 +595,7 @@ MISTAKES = {
         ("subspan(1, ROWS).at(0, W)", "subspan(1, ROWS).at(0, 0)", ""),
         ("wait left[W];", "", "race"),
         ("trigger left[w];", "", "deadlock"),
-        ("row = tile_m * TILE_M + W * ROWS + i;", "row = tile_m * TILE_M + i;", "race"),
+        ("tile_m * TILE_M + W * ROWS + i", "tile_m * TILE_M + i", "race"),
     ),
     "gemm_sparse_sm90": (
         *RING,
@@ -623,8 +624,8 @@ GROUPED_MISTAKES = (
 RAGGED_EPILOGUE = (
     ("residual.at(row, col)", "residual.at(row, 0)"),
     ("__to<f32>(c.at(row, col))", "__to<f32>(c.at(0, col))"),
-    ("row = tile_m * TILE_M + w * ROWS + i;", "row = tile_m * TILE_M + i;"),
-    ("col = tile_n * TILE_N + j;", "col = j;"),
+    ("tile_m * TILE_M + p * ROWS + i", "tile_m * TILE_M + i"),
+    ("tile_n * TILE_N + j)", "j)"),
 )
 
 
@@ -632,12 +633,16 @@ class NegativeControl(OnFiles):
     """Each mistake is found."""
 
     def broken(self, kernel, change):
-        """The path of the kernel with one text changed."""
-        text = (KERNELS / f"{kernel}.co").read_text(encoding="utf-8")
-        self.assertIn(change[0], text, kernel)
-        path = self.folder / f"{kernel}.co"
-        path.write_text(text.replace(change[0], change[1], 1), encoding="utf-8")
-        return path.with_suffix("")
+        """The path of the kernel with one text changed, in it or in a part that it includes."""
+        shutil.rmtree(self.folder / "parts", ignore_errors=True)
+        shutil.copytree(KERNELS / "parts", self.folder / "parts")
+        shutil.copy(KERNELS / f"{kernel}.co", self.folder)
+        for path in (self.folder / f"{kernel}.co", *(self.folder / "parts").glob("*.co")):
+            text = path.read_text(encoding="utf-8")
+            if change[0] in text:
+                path.write_text(text.replace(change[0], change[1], 1), encoding="utf-8")
+                return self.folder / kernel
+        self.fail(f"{kernel} has no {change[0]}")
 
     def expect_found(self, change, case):
         code, _, err = execute(case.argv())
