@@ -205,14 +205,26 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
   return function;
 }
 
-// Regions that are no tile functions have no meaning yet.
+Span start_of(Span span) { return {span.file, span.begin, std::min(span.end, span.begin + 1)}; }
+
+// What is between tile functions belongs to the C++ compiler: said once.
+void warn_of_host_code(const ast::Ast& ast, Diagnostics& diags) {
+  for (const ast::Region& region : ast.regions) {
+    const auto* text = std::get_if<ast::HostText>(&region);
+    if (text == nullptr) continue;
+    (void)diags.report<diag::HostCodeLeft>(start_of(text->span))
+        .help("`kiln run` calls a tile function by itself; `kiln emit` writes no host code")
+        .emit();
+    return;
+  }
+}
+
+// Regions that are neither tile functions nor host code have no meaning yet.
 void refuse_region(const ast::Region& region, Diagnostics& diags) {
   struct Visitor {
     Diagnostics& diags;
     void operator()(const ast::TileFunction&) const {}
-    void operator()(const ast::HostText& text) const {
-      refuse(text.span, "host code in a `.co` file");
-    }
+    void operator()(const ast::HostText&) const {}
     void operator()(const ast::DeviceText& text) const {
       refuse(text.span, "a `__device__` function");
     }
@@ -220,8 +232,7 @@ void refuse_region(const ast::Region& region, Diagnostics& diags) {
       refuse(block.span, "a `__cok__` block");
     }
     void refuse(Span span, std::string_view what) const {
-      const Span start{span.file, span.begin, std::min(span.end, span.begin + 1)};
-      (void)diags.report<diag::NotSupportedYet>(start, what)
+      (void)diags.report<diag::NotSupportedYet>(start_of(span), what)
           .help("keep only `__co__` functions in the file")
           .emit();
     }
@@ -236,6 +247,7 @@ Checked<ir::Module> analyse(const ast::Ast& ast, const target::Arch& arch, const
   ir::Module module;
   module.arch = &arch;
   std::map<std::string, Span> seen;
+  warn_of_host_code(ast, diags);
   for (const ast::Region& region : ast.regions) {
     refuse_region(region, diags);
     const auto* function = std::get_if<ast::TileFunction>(&region);

@@ -74,6 +74,7 @@ const std::vector<Mistake>& mistakes() {
        "#define G 1 + 1 + 1 + 1 +\n" +
            in_function("x = A 1;")},
       {"tile-function-specifier", "inline __co__ void f() {}\n"},
+      {"tile-function-misspelt", "_co_ void f() {}\n"},
       {"tile-function-without-body", "__co__ void f();\n"},
       {"tile-function-specifier", "extern \"C\" __co__ void f() {}\n"},
       {"missing-brace", "__co__ void f() {\n"},

@@ -99,6 +99,7 @@ class Splitter {
   Unit take_name();
   bool step();
   bool step_name(const Unit& name);
+  void check_misspelt(const Unit& name, std::string_view word);
   void host_brace(const Unit& brace);
   void extra_brace(const Unit& brace);
   void start_declaration(const Unit& first);
@@ -296,8 +297,21 @@ bool Splitter::step_name(const Unit& name) {
     read_device(begin);
   } else {
     start_declaration(name);
+    if (declaration_ == name.begin) check_misspelt(name, word);
   }
   return true;
+}
+
+// `__coo__ void f(...)` is no declaration of C++: without this it would be left to its compiler.
+void Splitter::check_misspelt(const Unit& name, std::string_view word) {
+  if (!word.starts_with('_')) return;
+  std::string letters(word);
+  std::erase(letters, '_');
+  const std::string suggestion = did_you_mean(letters == "co" ? "__co_" : word, {"__co__"});
+  if (suggestion.empty()) return;
+  diags_.report<diag::TileFunctionMisspelt>(span(name.begin, name.end), word)
+      .help("{}", suggestion)
+      .emit();
 }
 
 // Closes the host region under way, which ends before `end`.
