@@ -67,8 +67,8 @@ class Sources {
     std::vector<std::uint32_t> line_begins;
     std::vector<Presumption> presumptions;
   };
-  IdVector<FileId, File, std::deque<File>>
-      files_;  // texts stay where they are: tokens point into them
+  // Texts stay where they are: tokens point into them.
+  IdVector<FileId, File, std::deque<File>> files_;
 };
 
 }  // namespace kiln
