@@ -307,7 +307,7 @@ void Splitter::check_misspelt(const Unit& name, std::string_view word) {
   if (!word.starts_with('_')) return;
   std::string letters(word);
   std::erase(letters, '_');
-  const std::string suggestion = did_you_mean(letters == "co" ? "__co_" : word, {"__co__"});
+  const std::string suggestion = did_you_mean(letters == "co" ? "__co__" : word, {"__co__"});
   if (suggestion.empty()) return;
   diags_.report<diag::TileFunctionMisspelt>(span(name.begin, name.end), word)
       .help("{}", suggestion)

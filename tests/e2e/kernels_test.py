@@ -544,10 +544,6 @@ PERSISTENT = (
     ("stage = (round * steps + k) % STAGES;", "stage = k % STAGES;", "deadlock"),
     ("rows = tiles_m - first < GROUP ? tiles_m - first : GROUP;", "rows = GROUP;", "unwritten"),
 )
-HALVES = (
-    ("tile_n * 2 + half)", "tile_n * 2)", "unwritten"),
-    ("tile_m * WARPGROUPS + w, tile_n", "tile_m * WARPGROUPS, tile_n", "race"),
-)
 # What is changed, and what is reported of it; "" where only the comparison of numbers finds it.
 MISTAKES = {
     "gemm_sm90": (
@@ -556,7 +552,7 @@ MISTAKES = {
         *PERSISTENT,
         ("tile_n * PARTS + part)", "tile_n * PARTS)", "unwritten"),
         ("tile_m * WARPGROUPS + w, tile_n", "tile_m * WARPGROUPS, tile_n", "unwritten"),
-        ("wait left[W];", "", "race"),
+        ("wait left[p - 1];", "", "race"),
         ("wait done[w];", "", "uninitialised-read"),
         ("trigger left[w];", "", "deadlock"),
         ("mc.subspan(_, PART).at(_, part)", "mc.subspan(_, PART).at(_, 0)", "result-outside"),
@@ -565,7 +561,8 @@ MISTAKES = {
     "gemm_ragged_sm90": (
         *RING,
         *PERSISTENT,
-        *HALVES,
+        ("tile_n * 2 + half)", "tile_n * 2)", "unwritten"),
+        ("tile_m * WARPGROUPS + w, tile_n", "tile_m * WARPGROUPS, tile_n", "race"),
         ("PAD(b, b_pad, N, i", "PAD(b, b_pad, N - 1, i", "grid-short"),
         ("i - cdiv(M, PAD_ROWS))", "i)", "output-unwritten"),
     ),
@@ -600,11 +597,11 @@ MISTAKES = {
     "gemm_sparse_sm90": (
         *RING,
         *PERSISTENT,
-        ("wait left[WARPGROUP];", "", "race"),
+        ("wait left[p - 1];", "", "race"),
         ("wait done[w];", "", "uninitialised-read"),
         ("trigger left[w];", "", "deadlock"),
         ("mc.subspan(_, PART).at(_, part)", "mc.subspan(_, PART).at(_, 0)", ""),
-        ("TILE_K / WORD_K).at(WARPGROUP, 0)", "TILE_K / WORD_K).at(0, 0)", ""),
+        ("TILE_K / WORD_K).at(OWN, 0)", "TILE_K / WORD_K).at(0, 0)", ""),
         ("bias.at(col)", "bias.at(0)", "behind"),
     ),
 }
