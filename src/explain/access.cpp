@@ -5,12 +5,11 @@
 
 #include "support/check.h"
 #include "support/format.h"
+#include "target/arch.h"
 
 namespace kiln::explain {
 
 namespace {
-
-constexpr int kWarp = 32;
 constexpr int kVectorBytesMax = 16;
 
 bool is_width(Index bytes) {
@@ -40,8 +39,8 @@ Checked<void> check_vector(const Memory& memory, const Access& access, const Lan
 
 Checked<void> check_extent(const Memory& memory, const Layout& layout, const std::string& name,
                            Diagnostics& diags) {
-  if (size(layout, 0) > kWarp) {
-    return diags.report<diag::MapAccessLanes>({}, name, size(layout, 0), kWarp)
+  if (size(layout, 0) > target::kWarpLanes) {
+    return diags.report<diag::MapAccessLanes>({}, name, size(layout, 0), target::kWarpLanes)
         .help("the first mode counts the lanes of one warp, the second a lane's elements")
         .emit();
   }

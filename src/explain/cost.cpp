@@ -4,6 +4,7 @@
 
 #include "ir/strides.h"
 #include "support/format.h"
+#include "support/integer.h"
 
 namespace kiln::explain {
 
@@ -17,7 +18,6 @@ constexpr std::int64_t kSectorBytes = 32;
 constexpr std::int64_t kWavefrontBytes = 128;  // shared memory serves one a cycle
 constexpr double kGiga = 1e9;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 ValueId root_of(const Function& function, ValueId view) {
   while (const auto* window = function.def_as<ir::Subview>(view)) view = window->base;

@@ -16,7 +16,7 @@ namespace kiln::explain {
 namespace {
 
 // Four tints of each of the palette's hues, this one of them.
-constexpr int kTints = 4;
+constexpr int kTintsOfHue = 4;
 constexpr int kTint = 3;
 
 int colour_of(SliceKind kind) {
@@ -28,13 +28,13 @@ int colour_of(SliceKind kind) {
   constexpr int kVermilion = 6;
   constexpr int kYellow = 4;
   constexpr int kPink = 3;
-  const auto tinted = [](int hue) { return kTints * hue + kTint; };
+  const auto tinted = [](int hue) { return kTintsOfHue * hue + kTint; };
   switch (kind) {
     case SliceKind::kIssue: return tinted(kBlue);
     case SliceKind::kFlight: return tinted(kSky);
     case SliceKind::kProduct: return tinted(kGreen);
-    case SliceKind::kWait: return kTints * kOrange;  // light: there is much of it
-    case SliceKind::kBarrier: return kTints * kGrey;
+    case SliceKind::kWait: return kTintsOfHue * kOrange;  // light: there is much of it
+    case SliceKind::kBarrier: return kTintsOfHue * kGrey;
     case SliceKind::kTrigger: return tinted(kVermilion);
     case SliceKind::kMove: return tinted(kYellow);
     case SliceKind::kStore: break;

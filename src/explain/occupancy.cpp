@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "support/integer.h"
+
 namespace kiln::explain {
 
 namespace {
@@ -10,7 +12,6 @@ namespace {
 constexpr std::int64_t kSharedUnit = 128;  // bytes
 constexpr std::int64_t kQuarters = 4;      // of an SM, each with its own registers
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t unit) { return ceil_div(a, unit) * unit; }
 
 // Warps whose registers the SM has room for.

@@ -6,6 +6,7 @@
 #include "layout/print.h"
 #include "support/check.h"
 #include "support/format.h"
+#include "target/arch.h"
 
 namespace kiln::explain {
 
@@ -14,7 +15,6 @@ namespace {
 using target::Operand;
 
 constexpr int kQuad = 4;
-constexpr int kWarp = 32;
 
 // A map from (lane, value) to row + rows * column, with what the page calls things.
 struct TileMap {
@@ -99,10 +99,10 @@ Grid table_grid(const TileMap& map) {
 
 std::vector<LegendEntry> thread_legend(int lanes) {
   std::vector<LegendEntry> out;
-  for (int first = 0; first < std::min(lanes, kWarp); first += kQuad) {
+  for (int first = 0; first < std::min(lanes, target::kWarpLanes); first += kQuad) {
     const int last = std::min(first + kQuad, lanes) - 1;
     std::string text = format("{} to {}", thread_name(first), thread_name(last));
-    if (lanes > kWarp) text += " of each warp";
+    if (lanes > target::kWarpLanes) text += " of each warp";
     out.push_back({LegendKind::kColour, category_colour(std::min(first + 1, last)), text});
   }
   return out;
@@ -114,7 +114,7 @@ std::string formula(const TileMap& map) {
 }
 
 // Appends the grid and the table of one map, as the options ask.
-struct Page {
+struct OwnershipPage {
   Picture& picture;
   const OwnershipOptions& options;
 
@@ -210,7 +210,7 @@ Picture atom_picture(const target::Mma& mma, std::optional<Operand> operand,
   Picture picture{.title = std::string(mma.name)};
   picture.owners.count = mma.lanes;
   picture.legend = thread_legend(mma.lanes);
-  const Page page{picture, options};
+  const OwnershipPage page{picture, options};
   if (operand) {
     page.add(operand_map(mma, *operand), operand_title(mma, *operand),
              operand_properties(mma, *operand), {0, 0}, false);
@@ -233,11 +233,11 @@ Picture matrix_load_picture(const target::Copy& copy, const OwnershipOptions& op
   constexpr int kMatrixElements = kMatrix * kMatrix;
   const std::string layout = to_text(copy.result_map);
   Picture picture{.title = std::string(copy.name)};
-  picture.owners.count = kWarp;
-  picture.legend = thread_legend(kWarp);
+  picture.owners.count = target::kWarpLanes;
+  picture.legend = thread_legend(target::kWarpLanes);
   picture.list_name = "matrices";
   picture.properties = {{"copy", std::string(copy.name)}, {"layout", layout}};
-  const Page page{picture, options};
+  const OwnershipPage page{picture, options};
   for (int matrix = 0; matrix < copy.matrices; ++matrix) {
     TileMap map{copy.result_map, {kMatrix, kMatrix * copy.matrices}, "row", "col", 16};
     // The whole map on matrices side by side, and the part of it that is this one.
@@ -278,7 +278,7 @@ Picture tile_picture(const Layout& tv, target::TileExtents tile, const Ownership
                                             {"cols", tile.cols},
                                             {"lanes", map.lanes()},
                                             {"values", map.values()}};
-  Page{picture, options}.add(map, what, properties, {0, 0}, false);
+  OwnershipPage{picture, options}.add(map, what, properties, {0, 0}, false);
   if (picture.grids.size() > 1) picture.list_name = "grids";
   return picture;
 }

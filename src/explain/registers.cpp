@@ -5,6 +5,8 @@
 #include <map>
 
 #include "ir/reflect.h"
+#include "support/integer.h"
+#include "target/arch.h"
 
 namespace kiln::explain {
 
@@ -26,7 +28,6 @@ constexpr double kBase = 10;
 constexpr double kGather = 21;
 constexpr double kGatherOfWarp = 32;
 constexpr double kGatherOfMore = 13;
-constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kVector = 16;
 constexpr std::int64_t kWord = 4;
 // Descriptors of operands in shared memory: those of the two operands, and what they are made from.
@@ -62,7 +63,6 @@ constexpr double kElement = 2;
 constexpr std::int64_t kUnrollMax = 8;
 constexpr std::int64_t kUnrollLong = 4;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 int registers_for(std::int64_t bits) { return static_cast<int>(ceil_div(bits, kRegisterBits)); }
 
@@ -185,7 +185,7 @@ class Addresses {
     const bool to_global = function_.view_type(copy.dst).space == ir::Space::kGlobal;
     const std::int64_t steps = steps_of(copy, to_global);
     if (!to_global && gathers(copy)) {
-      const bool of_warp = copy.threads <= kWarp && !copy.guarded.empty();
+      const bool of_warp = copy.threads <= target::kWarpLanes && !copy.guarded.empty();
       const double in_loop = of_warp ? kGatherOfWarp : kGatherOfMore;
       gather_ = std::max(gather_, depth_ == 0 ? kGather : in_loop);
     }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "gemm/model.h"
+#include "support/integer.h"
 
 namespace kiln::gemm {
 
@@ -99,7 +100,6 @@ constexpr double kMemoryShare = 0.85;  // of the memory's rate on paper
 // Of what the faster parts of a tile take, so much is not hidden behind the slowest one.
 constexpr double kUnhidden = 0.15;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 double number(std::int64_t value) { return static_cast<double>(value); }
 

@@ -449,7 +449,7 @@ void stores_are_planned(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kDecidedRules[] = {
     {"mmas-have-atoms", Form::kAtoms, mmas_have_atoms},
     {"mma-atoms-fit", Form::kAtoms, mma_atoms_fit},
     {"repeats-make-the-tile", Form::kAtoms, repeats_make_the_tile},
@@ -479,6 +479,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> decided_rules() { return kRules; }
+std::span<const Rule> decided_rules() { return kDecidedRules; }
 
 }  // namespace kiln::ir

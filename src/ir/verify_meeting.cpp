@@ -3,6 +3,7 @@
 #include <set>
 
 #include "ir/rules.h"
+#include "target/arch.h"
 
 namespace kiln::ir {
 
@@ -10,7 +11,6 @@ namespace {
 
 constexpr std::int64_t kEventBytes = 8;
 constexpr std::int64_t kNamedBarriers = 15;
-constexpr std::int64_t kWarp = 32;
 
 void waits_count_up(const Module&, const Function& f, Mistakes& mistakes) {
   const auto look = [&](OpId id, std::int64_t pending) {
@@ -177,7 +177,7 @@ void named_barriers_fit(const Module&, const Function& f, Mistakes& mistakes) {
     if (!numbered || barrier->id != around->barrier) {
       complain(mistakes, f, id, "number {} in a region of number {}", barrier->id, around->barrier);
     }
-    if (barrier->threads == around->threads && barrier->threads % kWarp == 0) return;
+    if (barrier->threads == around->threads && barrier->threads % target::kWarpLanes == 0) return;
     complain(mistakes, f, id, "{} threads in a region of {}", barrier->threads, around->threads);
   });
 }
@@ -208,7 +208,7 @@ void futures_are_counted(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kMeetingRules[] = {
     {"regions-are-not-nested", Form::kTile, regions_are_not_nested},
     {"waits-count-up", Form::kDecided, waits_count_up},
     {"async-copies-are-awaited", Form::kDecided, async_copies_are_awaited},
@@ -221,6 +221,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> meeting_rules() { return kRules; }
+std::span<const Rule> meeting_rules() { return kMeetingRules; }
 
 }  // namespace kiln::ir

@@ -387,7 +387,7 @@ void load_majors_agree(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kMemoryRules[] = {
     {"allocs-are-in-place", Form::kTile, allocs_are_in_place},
     {"allocs-have-sizes", Form::kTile, allocs_have_sizes},
     {"initial-values-agree", Form::kTile, initial_values_agree},
@@ -413,6 +413,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> memory_rules() { return kRules; }
+std::span<const Rule> memory_rules() { return kMemoryRules; }
 
 }  // namespace kiln::ir

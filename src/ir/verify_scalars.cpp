@@ -123,7 +123,7 @@ void binds_are_integers(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kScalarRules[] = {
     {"scalars-are-made", Form::kTile, scalars_are_made},
     {"binary-operands-agree", Form::kTile, binary_operands_agree},
     {"binary-results-agree", Form::kTile, binary_results_agree},
@@ -137,6 +137,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> scalar_rules() { return kRules; }
+std::span<const Rule> scalar_rules() { return kScalarRules; }
 
 }  // namespace kiln::ir

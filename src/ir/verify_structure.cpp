@@ -502,7 +502,7 @@ void applies_go_element_by_element(const Module&, const Function& f, Mistakes& m
   });
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kStructureRules[] = {
     {"names-are-unique", Form::kTile, names_are_unique},
     {"params-are-values", Form::kTile, params_are_values},
     {"operands-are-given", Form::kTile, operands_are_given},
@@ -530,6 +530,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> structure_rules() { return kRules; }
+std::span<const Rule> structure_rules() { return kStructureRules; }
 
 }  // namespace kiln::ir

@@ -4,12 +4,11 @@
 #include <map>
 
 #include "passes/kernel_facts.h"
+#include "target/arch.h"
 
 namespace kiln::passes {
 
 namespace {
-
-constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kWarpgroupsMax = 8;
 constexpr std::int64_t kNamedMax = 15;  // a block has 16, and number 0 is its own
 
@@ -66,13 +65,13 @@ class Numberer {
       if (of_region && !barrier->cluster) barriers.push_back(id);
     });
     if (barriers.empty()) return;
-    const bool in_one_warp = team.is_in_one(kWarp);
+    const bool in_one_warp = team.is_in_one(target::kWarpLanes);
     if (!in_one_warp) some.barrier = named(function_.ops[barriers[0]].span, team);
     for (const ir::OpId id : barriers) {
       auto& barrier = std::get<ir::Barrier>(function_.ops[id].data);
       barrier.level = in_one_warp ? ir::Level::kGroup : ir::Level::kBlock;
       barrier.id = some.barrier;
-      barrier.threads = in_one_warp && team.threads == kWarp ? 0 : team.threads;
+      barrier.threads = in_one_warp && team.threads == target::kWarpLanes ? 0 : team.threads;
     }
   }
 
@@ -89,7 +88,7 @@ class Numberer {
   }
 
   std::int64_t named(Span span, const Team& team) {
-    if (team.first % kWarp != 0 || team.threads % kWarp != 0) report_part(span, team);
+    if (team.first % target::kWarpLanes != 0 || team.threads % target::kWarpLanes != 0) report_part(span, team);
     const auto [entry, added] = ids_.emplace(std::pair{team.first, team.threads},
                                              taken_ + static_cast<std::int64_t>(ids_.size()) + 1);
     if (added && entry->second == kNamedMax + 1) one_more_ = span;
@@ -98,10 +97,10 @@ class Numberer {
 
   void report_part(Span span, const Team& team) {
     failed_ = true;
-    const std::int64_t first = team.first / kWarp * kWarp;
-    const std::int64_t end = (team.first + team.threads + kWarp - 1) / kWarp * kWarp;
+    const std::int64_t first = team.first / target::kWarpLanes * target::kWarpLanes;
+    const std::int64_t end = (team.first + team.threads + target::kWarpLanes - 1) / target::kWarpLanes * target::kWarpLanes;
     (void)diags_
-        .report<diag::NamedBarrierThreads>(span, team.first, team.first + team.threads - 1, kWarp)
+        .report<diag::NamedBarrierThreads>(span, team.first, team.first + team.threads - 1, target::kWarpLanes)
         .help("threads {} to {} are whole warps: let the region begin and end there", first,
               end - 1)
         .emit();

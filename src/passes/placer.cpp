@@ -4,13 +4,13 @@
 
 #include "ir/prove.h"
 #include "ir/reflect.h"
+#include "target/arch.h"
 
 namespace kiln::passes {
 
 namespace {
 
 constexpr int kPassesMax = 8;  // a loop's state only grows, and has few accesses to grow by
-constexpr std::int64_t kWarp = 32;
 
 bool contains(const ir::Function& function, const ir::Op& op, ir::OpKind kind) {
   bool found = false;
@@ -262,7 +262,7 @@ bool Placer::is_unfenced(const Access& access) const {
 bool Placer::is_divergent(ir::ValueId value) const {
   ir::Level unit = ir::Level::kBlock;
   if (team().is_in_one(kWarpgroup)) unit = ir::Level::kGroup4;
-  if (team().is_in_one(kWarp)) unit = ir::Level::kGroup;
+  if (team().is_in_one(target::kWarpLanes)) unit = ir::Level::kGroup;
   return ir::value_varies_in(function_, value, unit);
 }
 
@@ -270,7 +270,7 @@ bool Placer::is_whole_team(const ir::Barrier& barrier) const {
   if (barrier.level == ir::Level::kBlock) return true;
   const bool in_warpgroup = team().is_in_one(kWarpgroup);
   if (barrier.level == ir::Level::kGroup4 && in_warpgroup) return true;
-  return one_warp_ || team().is_in_one(kWarp);
+  return one_warp_ || team().is_in_one(target::kWarpLanes);
 }
 
 // An event that sema made for a bulk copy of its own means nothing but that copy.

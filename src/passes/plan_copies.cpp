@@ -7,6 +7,7 @@
 #include "ir/prove.h"
 #include "ir/strides.h"
 #include "passes/bulk_box.h"
+#include "target/arch.h"
 #include "target/descriptor.h"
 #include "target/fragment.h"
 
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kVectorMax = 16;
 constexpr int kRegisterBytes = 4;
-constexpr int kWarp = 32;
 
 // One end of a transfer.
 struct Side {
@@ -320,15 +320,15 @@ Place place_in_matrix(const target::Copy& instruction, int lane, int element, in
   constexpr int kPair = 2;
   const int byte = element * size;
   const auto pair =
-      static_cast<int>(instruction.result_map(lane + kWarp * (byte / kPair)));  // row + 8 * column
+      static_cast<int>(instruction.result_map(lane + target::kWarpLanes * (byte / kPair)));  // row + 8 * column
   return {pair % 8, (pair / 8 % 8 * kPair + byte % kPair) / size};
 }
 
 // From one warp of the registers' unit to the next.
 Place step_of_warps(const InView& registers) {
-  if (registers.lanes() == kWarp) return {};
+  if (registers.lanes() == target::kWarpLanes) return {};
   const Place first = registers(0, 0);
-  const Place second = registers(kWarp, 0);
+  const Place second = registers(target::kWarpLanes, 0);
   return {second.row - first.row, second.col - first.col};
 }
 
@@ -339,17 +339,17 @@ std::vector<std::int64_t> matrices_for(const InView& registers, Place step, int 
                                        const target::Copy& instruction) {
   const int each = kRegisterBytes / size;  // values of one lane in one matrix
   std::vector<Place> wanted;
-  for (int i = 0; i < kWarp * each; ++i) {
+  for (int i = 0; i < target::kWarpLanes * each; ++i) {
     wanted.push_back(place_in_matrix(instruction, i / each, i % each, size));
   }
   std::vector<std::int64_t> out;
   for (int value = 0; value < registers.values(); value += each) {
     const Place base = registers(0, value);
     for (int lane = 0; lane < registers.lanes(); ++lane) {
-      const Place matrix = {base.row + lane / kWarp * step.row, base.col + lane / kWarp * step.col};
+      const Place matrix = {base.row + lane / target::kWarpLanes * step.row, base.col + lane / target::kWarpLanes * step.col};
       for (int element = 0; element < each; ++element) {
         const Place place = registers(lane, value + element);
-        const Place& given = wanted[lane % kWarp * each + element];
+        const Place& given = wanted[lane % target::kWarpLanes * each + element];
         if (place.row - matrix.row != given.row || place.col - matrix.col != given.col) return {};
       }
     }
@@ -378,7 +378,7 @@ bool plan_matrices(const target::Arch& arch, FindMatrices find, const InView& re
       if (places.empty()) continue;
       op.instruction = instruction;
       op.matrices = std::move(places);
-      if (registers.lanes() > kWarp) op.warp_step = {step.row, step.col};
+      if (registers.lanes() > target::kWarpLanes) op.warp_step = {step.row, step.col};
       return true;
     }
   }

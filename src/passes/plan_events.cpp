@@ -7,12 +7,11 @@
 #include "ir/prove.h"
 #include "passes/bulk_box.h"
 #include "passes/single_thread.h"
+#include "target/arch.h"
 
 namespace kiln::passes {
 
 namespace {
-
-constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kWarpgroup = 128;
 constexpr std::int64_t kEventBytesMax = (1 << 20) - 1;
 
@@ -45,7 +44,7 @@ ir::Level unit_of(const ThreadSet& set) {
   const auto in_one = [&](std::int64_t unit) {
     return set.threads > 0 && set.first / unit == (set.first + set.threads - 1) / unit;
   };
-  if (in_one(kWarp)) return ir::Level::kGroup;
+  if (in_one(target::kWarpLanes)) return ir::Level::kGroup;
   return in_one(kWarpgroup) ? ir::Level::kGroup4 : ir::Level::kBlock;
 }
 
@@ -218,7 +217,7 @@ class EventPlanner {
     Share share;
     const std::int64_t threads = threads_of_slot(meeting, set);
     bool divides = false;
-    bool loses_step = set.first % kWarp != 0 || set.threads % kWarp != 0;
+    bool loses_step = set.first % target::kWarpLanes != 0 || set.threads % target::kWarpLanes != 0;
     bool cluster = false;
     for (const Standing& trigger : meeting.triggers) {
       if (trigger.way.threads != set) continue;
@@ -238,7 +237,7 @@ class EventPlanner {
       share.known = !divides && set.threads > 0;
       const bool by_warp = !divides && !loses_step;
       share.arrival = by_warp ? ir::Arrival::kWarp : ir::Arrival::kThread;
-      share.arrivals = by_warp ? threads / kWarp : threads;
+      share.arrivals = by_warp ? threads / target::kWarpLanes : threads;
       share.threads = threads;
     }
     share.arrivals *= cluster ? blocks_ : 1;

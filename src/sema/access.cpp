@@ -10,7 +10,7 @@ namespace kiln::sema {
 
 namespace {
 
-struct Collector {
+struct AccessCollector {
   const ir::Function& function;
   std::vector<TileAccess>& out;
   int branches = 0;
@@ -131,7 +131,7 @@ Slope slope_of(const ir::Function& function, const ir::Expr& expr, ir::VarId var
 
 std::vector<TileAccess> accesses_of(const ir::Function& function) {
   std::vector<TileAccess> out;
-  Collector{function, out}.walk(function.body);
+  AccessCollector{function, out}.walk(function.body);
   return out;
 }
 

@@ -6,9 +6,9 @@ namespace kiln::sema {
 
 namespace {
 
-class Collector {
+class DependenceCollector {
  public:
-  explicit Collector(const ir::Function& function) : function_(function) {}
+  explicit DependenceCollector(const ir::Function& function) : function_(function) {}
 
   void expr(const ir::Expr& expr) {
     std::vector<ir::VarId> vars;
@@ -55,7 +55,7 @@ class Collector {
 }  // namespace
 
 Dependence dependence_of(const ir::Function& function, const std::vector<ir::Expr>& exprs) {
-  Collector collector(function);
+  DependenceCollector collector(function);
   for (const ir::Expr& expr : exprs) collector.expr(expr);
   return collector.take();
 }

@@ -13,12 +13,11 @@
 #include "ir/reflect.h"
 #include "sema/expression.h"
 #include "sema/statement.h"
+#include "target/arch.h"
 
 namespace kiln::sema {
 
 namespace {
-
-constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kWarpgroup = 128;
 
 bool is_comparison(ir::BinaryKind kind) {
@@ -240,7 +239,7 @@ Unit unit_of(const Sema& sema, ir::OpId region, ThreadRun run) {
     const ir::Level level = std::get<ir::Parallel>(sema.function.ops[*id].data).level;
     if (level != ir::Level::kThread) return {level, *id};
   }
-  if (run.threads == kWarp && run.first % kWarp == 0) return {ir::Level::kGroup, region};
+  if (run.threads == target::kWarpLanes && run.first % target::kWarpLanes == 0) return {ir::Level::kGroup, region};
   const bool warpgroup = run.threads == kWarpgroup && run.first % kWarpgroup == 0;
   if (warpgroup && sema.arch.has_warpgroup) return {ir::Level::kGroup4, region};
   return sema.place.unit;
@@ -301,7 +300,7 @@ void analyse_inthreads(Sema& sema, const ast::InthreadsStmt& stmt, Span span) {
       sema,
       ir::Inthreads{.first = run.first, .threads = run.threads, .async = stmt.is_async, .body = {}},
       stmt.word_span);
-  const bool whole_warps = run.first % kWarp == 0 && run.threads % kWarp == 0;
+  const bool whole_warps = run.first % target::kWarpLanes == 0 && run.threads % target::kWarpLanes == 0;
   sema.place.unit = unit_of(sema, op, run);
   sema.place.inthreads = op;
   sema.place.divergent_in_block = {};

@@ -13,6 +13,7 @@
 #include "sema/inthreads.h"
 #include "sema/statement.h"
 #include "sema/view.h"
+#include "target/arch.h"
 
 namespace kiln::sema {
 
@@ -131,10 +132,9 @@ struct Instances {
 
 // How many warps or warpgroups store to the view, and whether each has a place of its own.
 Instances instances_at(const Sema& sema, const Tile& tile, ir::ValueId view) {
-  constexpr std::int64_t kWarp = 32;
   constexpr std::int64_t kWarpgroup = 128;
   const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
-  const std::int64_t unit = tile.unit == ir::Level::kGroup4 ? kWarpgroup : kWarp;
+  const std::int64_t unit = tile.unit == ir::Level::kGroup4 ? kWarpgroup : target::kWarpLanes;
   Instances out;
   if (const auto region = enclosing_region(sema); region && region->threads == unit) return out;
   if (sema.place.unit.parallel == sema.place.launch) {

@@ -14,6 +14,9 @@
 
 namespace kiln::target {
 
+// Threads of a warp, on every NVIDIA GPU: what the maps of lanes in the tables are over.
+inline constexpr int kWarpLanes = 32;
+
 struct Arch {
   std::string_view name;     // as `--arch` takes it, and as nvcc and NVRTC spell it
   std::string_view compute;  // the virtual architecture: "compute_90a"

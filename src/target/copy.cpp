@@ -1,13 +1,13 @@
 #include "target/copy.h"
 
+#include "target/arch.h"
+
 namespace kiln::target {
 
 namespace {
-
-constexpr int kWarp = 32;
 constexpr int kPathBytes = 128;  // the load/store path moves this much each cycle
 
-constexpr int path_cycles(int bytes) { return (bytes * kWarp + kPathBytes - 1) / kPathBytes; }
+constexpr int path_cycles(int bytes) { return (bytes * target::kWarpLanes + kPathBytes - 1) / kPathBytes; }
 
 constexpr Copy vector(std::string_view name, Space from, Space to, int bytes,
                       std::string_view ptx) {
@@ -192,7 +192,7 @@ constexpr bool matrix_is_consistent(const Copy& row) {
   constexpr Index kElements = 64;
   if (size(row.address_map) != 8 * row.matrices || !is_bijective(row.address_map)) return false;
   if (size(row.result_map) != kElements * row.matrices) return false;
-  return size(row.result_map, 0) == kWarp && is_bijective(row.result_map);
+  return size(row.result_map, 0) == target::kWarpLanes && is_bijective(row.result_map);
 }
 
 constexpr bool bulk_is_consistent(const Copy& row) {

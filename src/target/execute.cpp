@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "support/check.h"
+#include "target/arch.h"
 
 namespace kiln::target {
 
@@ -13,7 +14,6 @@ namespace {
 
 constexpr int kNBlock = 8;  // every row's n is a multiple of it: the inner loop has a fixed length
 constexpr std::size_t kElementsMax = 16 * 32;  // of an operand's tile where lanes hold them all
-constexpr int kWarpLanes = 32;
 
 // A map as a list over (lane, value) of a warp: row_stride * row + col_stride * col of its element.
 std::vector<std::uint16_t> places(const Mma& mma, Operand operand, int row_stride, int col_stride) {
@@ -21,8 +21,8 @@ std::vector<std::uint16_t> places(const Mma& mma, Operand operand, int row_strid
   const TileExtents tile = extents(mma, operand);
   const int values = values_of(mma, operand);
   std::vector<std::uint16_t> out;
-  out.reserve(static_cast<std::size_t>(kWarpLanes) * static_cast<std::size_t>(values));
-  for (int lane = 0; lane < kWarpLanes; ++lane) {
+  out.reserve(static_cast<std::size_t>(target::kWarpLanes) * static_cast<std::size_t>(values));
+  for (int lane = 0; lane < target::kWarpLanes; ++lane) {
     for (int value = 0; value < values; ++value) {
       const auto index = static_cast<int>(map(lane, value));
       const int place = index % tile.rows * row_stride + index / tile.rows * col_stride;
@@ -114,7 +114,7 @@ MmaExecutor::MmaExecutor(const Mma& mma)
   for (int row = 0; row < kWarpRows; ++row) {
     for (int group = 0; group < groups_of_row(*metadata_); ++group) {
       nibbles_.push_back(metadata_source(*metadata_, 0, {row, group}));
-      KILN_CHECK(nibbles_.back().lane < kWarpLanes, "{}: row {} is another warp's", mma.name, row);
+      KILN_CHECK(nibbles_.back().lane < target::kWarpLanes, "{}: row {} is another warp's", mma.name, row);
     }
   }
 }
@@ -157,7 +157,7 @@ int MmaExecutor::row_with_illegal_metadata(std::span<const double> a,
 
 void MmaExecutor::run_sparse(std::span<const double> a, std::span<const double> b,
                              std::span<double> c, std::span<const std::uint32_t> metadata) const {
-  KILN_CHECK(mma_->sparse && metadata.size() == kWarpLanes && a.size() == a_places_.size() &&
+  KILN_CHECK(mma_->sparse && metadata.size() == target::kWarpLanes && a.size() == a_places_.size() &&
                  b.size() == b_places_.size() && c.size() == c_places_.size(),
              "{} on {}, {} and {} values", mma_->name, a.size(), b.size(), c.size());
   std::array<double, kElementsMax> a_tile;

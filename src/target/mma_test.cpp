@@ -1,3 +1,4 @@
+#include "target/arch.h"
 #include "target/mma.h"
 
 #include <gtest/gtest.h>
@@ -23,16 +24,15 @@ struct Place {
   int row;
   int col;
 };
-constexpr int kWarp = 32;
 constexpr int kWarpRows = 16;
 Place ptx_a(const Mma& row, int w, int lane, int i) {
   const int halves = std::min(row.shape.m, kWarpRows) / 8;  // rows g alone, or g and g + 8
-  return {lane / kWarp * kWarpRows + lane % kWarp / 4 + 8 * (i / w % halves),
+  return {lane / target::kWarpLanes * kWarpRows + lane % target::kWarpLanes / 4 + 8 * (i / w % halves),
           w * (lane % 4) + i % w + 4 * w * (i / w / halves)};
 }
 Place ptx_b(int w, int lane, int i) { return {lane / 4, w * (lane % 4) + i % w + 4 * w * (i / w)}; }
 Place ptx_c(int lane, int r) {
-  return {lane / kWarp * kWarpRows + lane % kWarp / 4 + 8 * (r / 2 % 2),
+  return {lane / target::kWarpLanes * kWarpRows + lane % target::kWarpLanes / 4 + 8 * (r / 2 % 2),
           8 * (r / 4) + 2 * (lane % 4) + r % 2};
 }
 

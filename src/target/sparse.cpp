@@ -8,7 +8,7 @@ namespace {
 // and the same four of row g + 8 in its high half; a second one has the next four groups. 8-bit
 // types: a supplier has eight groups of one row, row g or, the next one, g + 8; suppliers 2 and 3
 // have the next eight groups.
-constexpr SparseMetadata kRows[] = {
+constexpr SparseMetadata kMetadataRows[] = {
     {"mma.sp.m16n8k16.b16", Scope::kWarp, 16, 16, 16, 1, "(8,(4,2)):(1,(16,8))"_layout},
     {"mma.sp.m16n8k32.b16", Scope::kWarp, 16, 32, 16, 2, "((2,8),(4,2)):((64,1),(16,8))"_layout},
     {"mma.sp.m16n8k8.b32", Scope::kWarp, 16, 8, 32, 1, "(8,(4,2)):(1,(16,8))"_layout},
@@ -24,7 +24,7 @@ constexpr SparseMetadata kRows[] = {
 };
 
 consteval bool rows_are_consistent() {
-  for (const SparseMetadata& row : kRows) {
+  for (const SparseMetadata& row : kMetadataRows) {
     const int lanes = row.scope == Scope::kWarp ? 32 : 128;
     if (size(row.map, 0) != lanes / 4 * row.suppliers) return false;
     if (size(row.map, 1) != kNibblesOfRegister) return false;
@@ -43,10 +43,10 @@ std::uint32_t nibble_at(const SparseMetadata& metadata, std::span<const std::uin
 
 }  // namespace
 
-std::span<const SparseMetadata> all_sparse_metadata() { return kRows; }
+std::span<const SparseMetadata> all_sparse_metadata() { return kMetadataRows; }
 
 const SparseMetadata* find_sparse_metadata(Scope scope, int k, int element_bits) {
-  for (const SparseMetadata& row : kRows) {
+  for (const SparseMetadata& row : kMetadataRows) {
     if (row.scope == scope && row.k == k && row.element_bits == element_bits) return &row;
   }
   return nullptr;

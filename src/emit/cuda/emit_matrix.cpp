@@ -7,6 +7,7 @@
 #include "emit/cuda/instruction.h"
 #include "emit/cuda/lane_map.h"
 #include "ir/strides.h"
+#include "target/arch.h"
 #include "target/descriptor.h"
 #include "target/fragment.h"
 #include "target/sparse.h"
@@ -104,7 +105,6 @@ void emit_op(Kernel& kernel, const Op&, const ir::Fill& fill) {
 namespace {
 
 constexpr int kMatrixRows = 8;
-constexpr int kWarp = 32;
 
 // One issue of a matrix instruction: its first matrix, which is the number of the first register,
 // and the address that the lane gives; lane l gives that of row l % 8 of its matrix.
@@ -120,12 +120,12 @@ std::vector<MatrixIssue> matrix_issues(Kernel& kernel, const Move& move) {
   kernel.requirements.headers.insert("memory.cuh");
   const ir::ResolvedView view = ir::resolve_view(kernel.function, move.view);
   const auto lanes = static_cast<std::int64_t>(size(instruction.address_map));
-  const Expr lane = lanes < kWarp ? mod(kernel.use_lane(), Expr(lanes)) : kernel.use_lane();
+  const Expr lane = lanes < target::kWarpLanes ? mod(kernel.use_lane(), Expr(lanes)) : kernel.use_lane();
   const PlaceExpr row = place_of(instruction.address_map, kMatrixRows, lane);
   PlaceExpr of_warp;
   if (!move.warp_step.empty()) {
     const int threads = registers_of(kernel.function, move.frag).fragment.lanes;
-    const Expr warp = floor_div(kernel.thread_in(threads), Expr(kWarp));
+    const Expr warp = floor_div(kernel.thread_in(threads), Expr(target::kWarpLanes));
     of_warp = {warp * Expr(move.warp_step[0]), warp * Expr(move.warp_step[1])};
   }
   const auto pairs = static_cast<std::size_t>(2 * instruction.matrices);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "emit/cuda/emit_op.h"
+#include "target/arch.h"
 
 namespace kiln::emit {
 
@@ -12,7 +13,6 @@ using ir::ValueId;
 namespace {
 
 constexpr std::int64_t kSlotsOfWord = 32;
-constexpr std::int64_t kWarp = 32;
 
 std::int64_t slots_of(const ir::Function& function, ValueId event) {
   const auto* type = std::get_if<ir::EventType>(&function.type(event));
@@ -100,20 +100,20 @@ std::vector<std::string> meeting_closing(Kernel& kernel) {
 
 namespace {
 
-bool is_whole_warps(std::int64_t threads) { return threads > 0 && threads % kWarp == 0; }
+bool is_whole_warps(std::int64_t threads) { return threads > 0 && threads % target::kWarpLanes == 0; }
 
 // One lane of the first warp of each unit, or of the region's or block's first warp; "" when these
 // are not made of whole warps.
 std::string elected_lane(Kernel& kernel, std::int64_t unit, std::int64_t first) {
   const std::int64_t block = kernel.plan.threads.constant().value_or(1);
   const std::int64_t all = kernel.region != nullptr ? kernel.region->threads : block;
-  if (!is_whole_warps(block) || !is_whole_warps(all) || first % kWarp != 0) return "";
+  if (!is_whole_warps(block) || !is_whole_warps(all) || first % target::kWarpLanes != 0) return "";
   if (unit != 0 && !is_whole_warps(unit)) return "";
   kernel.requirements.headers.insert("warp.cuh");
-  if (unit == kWarp || all == kWarp) return "kiln::elect()";
-  const Expr warp = unit == 0 ? kernel.use_warp() : mod(kernel.use_warp(), Expr(unit / kWarp));
+  if (unit == target::kWarpLanes || all == target::kWarpLanes) return "kiln::elect()";
+  const Expr warp = unit == 0 ? kernel.use_warp() : mod(kernel.use_warp(), Expr(unit / target::kWarpLanes));
   return format("{} == {} && kiln::elect()", bracketed(kernel.spelled(warp), Binding::kEquality),
-                first / kWarp);
+                first / target::kWarpLanes);
 }
 
 }  // namespace
@@ -202,7 +202,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::EventWait& wait) {
 namespace {
 
 bool is_whole_warps(const ir::Inthreads& region) {
-  return region.first % kWarp == 0 && is_whole_warps(region.threads);
+  return region.first % target::kWarpLanes == 0 && is_whole_warps(region.threads);
 }
 
 // The condition of one of the siblings, behind those that `before` threads run; "" when all threads
@@ -213,11 +213,11 @@ std::string region_condition(Kernel& kernel, const ir::Inthreads& region, std::i
   if (!region.single && before + region.threads == all) return "";
   if (is_whole_warps(region)) {
     const std::string warp = kernel.text(kernel.use_warp());
-    const std::int64_t first = region.first / kWarp;
-    end /= kWarp;
+    const std::int64_t first = region.first / target::kWarpLanes;
+    end /= target::kWarpLanes;
     if (region.single || end == first + 1) return format("{} == {}", warp, first);
     if (first == 0) return format("{} < {}", warp, end);
-    if (end * kWarp == all) return format("{} >= {}", warp, first);
+    if (end * target::kWarpLanes == all) return format("{} >= {}", warp, first);
     return format("{} >= {} && {} < {}", warp, first, warp, end);
   }
   const std::string thread = kernel.text(kernel.use_thread());

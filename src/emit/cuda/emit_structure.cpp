@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "emit/cuda/emit_op.h"
+#include "target/arch.h"
 
 namespace kiln::emit {
 
@@ -9,8 +10,6 @@ using ir::Expr;
 using ir::Op;
 
 namespace {
-
-constexpr std::int64_t kWarp = 32;
 
 // The operations of a region that have text of their own, but for one.
 std::vector<const Op*> spelled_ops(const Kernel& kernel, ir::RegionId region, ir::OpId skipped) {
@@ -73,10 +72,10 @@ namespace {
 // Which of the units of so many threads this thread is in. Of whole warps the compiler shall know
 // that it is the same for all lanes: addresses made of it are then computed once for a warp.
 Expr instance_of(Kernel& kernel, std::int64_t unit) {
-  if (unit % kWarp != 0) return floor_div(kernel.thread_in(kernel.unit), Expr(unit));
+  if (unit % target::kWarpLanes != 0) return floor_div(kernel.thread_in(kernel.unit), Expr(unit));
   const Expr warp = kernel.use_warp();
-  const Expr inside = kernel.unit == 0 ? warp : mod(warp, Expr(kernel.unit / kWarp));
-  return floor_div(inside, Expr(unit / kWarp));
+  const Expr inside = kernel.unit == 0 ? warp : mod(warp, Expr(kernel.unit / target::kWarpLanes));
+  return floor_div(inside, Expr(unit / target::kWarpLanes));
 }
 
 }  // namespace
@@ -193,7 +192,7 @@ namespace {
 // Of the whole warp, or of the lanes of a region that is a part of one.
 std::string warp_barrier(const Kernel& kernel, const ir::Barrier& barrier) {
   if (barrier.threads == 0 || kernel.region == nullptr) return "kiln::barrier_group();";
-  return format("kiln::barrier_lanes<{}, {}>();", kernel.region->first % kWarp, barrier.threads);
+  return format("kiln::barrier_lanes<{}, {}>();", kernel.region->first % target::kWarpLanes, barrier.threads);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "target/arch.h"
+
 namespace kiln::emit {
 
 using ir::Expr;
@@ -17,8 +19,6 @@ void insert_by_name(std::vector<const Row*>& rows, const Row& row) {
       std::ranges::lower_bound(rows, row.name, {}, [](const Row* r) { return r->name; });
   if (at == rows.end() || *at != &row) rows.insert(at, &row);
 }
-
-constexpr int kWarp = 32;
 
 }  // namespace
 
@@ -98,7 +98,7 @@ Expr Kernel::use_rank() {
 
 Expr Kernel::thread_in(std::int64_t unit_threads) {
   if (unit_threads == 0) return use_thread();
-  if (unit_threads == kWarp) return use_lane();
+  if (unit_threads == target::kWarpLanes) return use_lane();
   return mod(use_thread(), Expr(unit_threads));
 }
 
