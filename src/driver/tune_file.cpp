@@ -257,7 +257,8 @@ Exit report_outcome(FileTuning& tuning, const TuneOutcome& outcome) {
     if (verdict.kind == Verdict::Kind::kWrong) {
       report_wrong(verdict, tuning.output, which, tuning.diags);
     } else if (verdict.kind == Verdict::Kind::kRefused) {
-      tuning.console.err << "note: " << which << " refused: " << escape_lines(verdict.reason) << "\n";
+      tuning.console.err << "note: " << which << " refused: " << escape_lines(verdict.reason)
+                         << "\n";
     }
   }
   if (!tuning.options.json.empty()) {

@@ -117,8 +117,8 @@ void Reader::take_defines(const Json& json, const std::string& where, TunedEntry
       wrong(format("{}: `{}` must be a string or a whole number", where, key));
       continue;
     }
-    entry.choice.defines.emplace_back(key,
-                                      value.is_string() ? value.get<std::string>() : json_text(value));
+    entry.choice.defines.emplace_back(
+        key, value.is_string() ? value.get<std::string>() : json_text(value));
   }
   std::ranges::sort(entry.choice.defines);
 }
