@@ -12,6 +12,7 @@
 
 #include "diag/diagnostics.h"
 #include "driver/commands.h"
+#include "support/escape.h"
 #include "support/format.h"
 
 namespace {
@@ -291,14 +292,14 @@ int main(int argc, char** argv) {
   Cli cli;
   build(cli);
   if (const std::string mistake = unknown_command(cli.app, argc, argv); !mistake.empty()) {
-    std::cerr << "error: " << mistake << " (see `kiln --help`)\n";
+    std::cerr << "error: " << kiln::shown(mistake) << " (see `kiln --help`)\n";
     return static_cast<int>(Exit::kUsage);
   }
   try {
     cli.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return cli.app.exit(error);  // --help, --version
-    std::cerr << "error: " << error.what() << " (see `kiln --help`)\n";
+    std::cerr << "error: " << kiln::escape_lines(error.what()) << " (see `kiln --help`)\n";
     return static_cast<int>(Exit::kUsage);
   }
   Console console{.out = std::cout,

@@ -4,6 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "support/escape.h"
+#include "support/json.h"
+
 namespace kiln {
 
 namespace {
@@ -43,33 +46,31 @@ struct Mark {
   std::string text;
 };
 
-// Bytes that would disturb a terminal are shown as '?', tabs as spaces.
-std::string printable(std::string_view text) {
+// A line of the program, its tabs as spaces.
+std::string shown_source(std::string_view text) {
   std::string out;
-  for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\t') {
-      out.append(kTabWidth, ' ');
-    } else {
-      out += byte < 0x20 || byte == 0x7f ? '?' : c;
-    }
+  while (true) {
+    const std::size_t tab = std::min(text.find('\t'), text.size());
+    out += shown(text.substr(0, tab));
+    if (tab == text.size()) return out;
+    out.append(kTabWidth, ' ');
+    text.remove_prefix(tab + 1);
   }
-  return out;
 }
+
+// Columns that a part of a line takes: by character, not by byte of UTF-8.
+std::size_t shown_width(std::string_view text) { return shown_columns(shown_source(text)); }
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// Columns that `text` takes on a terminal: one per character, not per byte of UTF-8.
-std::size_t shown_width(std::string_view text) {
-  const std::string shown = printable(text);
-  return static_cast<std::size_t>(
-      std::count_if(shown.begin(), shown.end(), [](char c) { return !continues_character(c); }));
-}
-
-// The last place at or before `at` where a character begins.
+// The last place at or before `at` where a character begins: a byte that continues none is one.
 std::size_t character_begin(std::string_view text, std::size_t at) {
-  while (at > 0 && at < text.size() && continues_character(text[at])) --at;
-  return std::min(at, text.size());
+  if (at >= text.size()) return text.size();
+  for (std::size_t back = 1; back <= std::min<std::size_t>(at, 3); ++back) {
+    if (continues_character(text[at - back])) continue;
+    return first_character(text.substr(at - back)).bytes > back ? at - back : at;
+  }
+  return at;
 }
 
 bool is_word_end(char c) { return c == '`' || c == ',' || c == ')' || c == ';' || c == ':'; }
@@ -185,15 +186,16 @@ void append_mark(std::string& out, const Canvas& canvas, const Mark& mark, bool 
   const std::string_view window = line.substr(begin, end - begin);
   if (!repeat_line) {
     out += painter.paint("\x1b[1;34m", format("{:>{}} |", canvas.shown_line(mark), gutter));
-    out += format(" {}\n", printable(window));
+    out += format(" {}\n", shown_source(window));
   }
   const auto column = std::min(static_cast<std::size_t>(mark.column) - begin, window.size());
-  const std::size_t indent = shown_width(window.substr(0, column));
-  const std::size_t width =
-      shown_width(window.substr(column, static_cast<std::size_t>(mark.width)));
+  const std::size_t first = character_begin(window, column);
+  const std::size_t indent = shown_width(window.substr(0, first));
+  const std::size_t behind = std::min(column + static_cast<std::size_t>(mark.width), window.size());
+  const std::size_t width = shown_width(window.substr(first, behind - first));
   const std::string underline(std::max<std::size_t>(width, 1), mark.primary ? '^' : '-');
   const std::string text =
-      mark.text.empty() ? underline : format("{} {}", underline, shortened(mark.text));
+      mark.text.empty() ? underline : format("{} {}", underline, shown(shortened(mark.text)));
   out += painter.paint("\x1b[1;34m", format("{:>{}} |", "", gutter));
   out += format(" {}{}\n", std::string(indent, ' '),
                 painter.paint(mark.primary ? painter.accent : "\x1b[1;34m", text));
@@ -210,12 +212,12 @@ void append_snippets(std::string& out, const Diagnostic& diagnostic, const Sourc
   const std::size_t gutter = canvas.gutter;
   const std::string bar = painter.paint("\x1b[1;34m", format("{:>{}} |", "", gutter));
   out += painter.paint("\x1b[1;34m", format("{:>{}}-->", "", gutter));
-  out += format(" {}:{}:{}\n{}\n", place.file, place.line, place.column, bar);
+  out += format(" {}:{}:{}\n{}\n", shown(place.file), place.line, place.column, bar);
   const Mark* previous = nullptr;
   for (const Mark& mark : marks) {
     const bool same_file = previous == nullptr || previous->file == mark.file;
     if (!same_file) {
-      out += format("{:>{}}::: {}\n", "", gutter, sources.place(mark.file, 0).file);
+      out += format("{:>{}}::: {}\n", "", gutter, shown(sources.place(mark.file, 0).file));
     }
     const bool repeat = previous != nullptr && same_file && previous->line == mark.line;
     append_mark(out, canvas, mark, repeat);
@@ -236,10 +238,14 @@ std::string render(const Diagnostic& diagnostic, const Sources& sources,
   std::string out =
       painter.paint(painter.accent,
                     format("{}[{}]", severity_text(diagnostic.severity), info(diagnostic.id).name));
-  out += format(": {}\n", printable(shortened(diagnostic.message)));
+  out += format(": {}\n", shown(shortened(diagnostic.message)));
   if (diagnostic.span.valid()) append_snippets(out, diagnostic, sources, painter);
-  for (const std::string& note : diagnostic.notes) out += format("  = note: {}\n", shortened(note));
-  if (!diagnostic.help.empty()) out += format("  = help: {}\n", shortened(diagnostic.help));
+  for (const std::string& note : diagnostic.notes) {
+    out += format("  = note: {}\n", shown(shortened(note)));
+  }
+  if (!diagnostic.help.empty()) {
+    out += format("  = help: {}\n", shown(shortened(diagnostic.help)));
+  }
   return out;
 }
 
@@ -275,7 +281,7 @@ std::string render_json(const Diagnostics& diagnostics, const Sources& sources) 
                     {"message", shortened(diagnostic.message)},
                     {"help", shortened(diagnostic.help)}});
   }
-  return rows.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(rows, 2) + "\n";
 }
 
 }  // namespace kiln

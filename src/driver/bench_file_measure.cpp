@@ -8,6 +8,7 @@
 #include "driver/fill.h"
 #include "reference/compare.h"
 #include "runtime/bench.h"
+#include "support/escape.h"
 
 namespace kiln::driver {
 
@@ -95,7 +96,8 @@ std::optional<runtime::VendorProduct> find_vendor(FileDevice& device, const File
                                                   const FileProblem& problem, const Sets& sets) {
   const auto without = [&](const std::string& reason) {
     bench.progress("");
-    bench.console.err << "note: no baseline for " << problem.shape << ": " << reason << "\n";
+    bench.console.err << "note: no baseline for " << problem.shape << ": " << escape_lines(reason)
+                      << "\n";
     return std::nullopt;
   };
   if (!problem.product) return without("`--expect` is not a product of two matrices");

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "explain/print.h"
+#include "support/escape.h"
 #include "support/file.h"
 #include "support/format.h"
 
@@ -72,8 +73,7 @@ struct Axis {
 };
 
 std::string text_at(int x, int y, std::string_view kind, const std::string& text) {
-  return format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>\n", x, y, kind,
-                explain::escape_xml(text));
+  return format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>\n", x, y, kind, in_markup(text));
 }
 
 std::string line(int x0, int y0, int x1, int y1, std::string_view kind) {
@@ -90,7 +90,7 @@ std::string heading_of(const Group& group) {
 
 std::string row_svg(const BenchRow& row, const Axis& axis, int top) {
   const int baseline = top + kRow - 5;
-  std::string out = format("<g><title>{}</title>\n", explain::escape_xml(to_text(row)));
+  std::string out = format("<g><title>{}</title>\n", in_markup(to_text(row)));
   out += text_at(kMargin, baseline, "n", row.shape);
   out += text_at(kMargin + kShapes, baseline, "n", row.types);
   if (row.ratio) {

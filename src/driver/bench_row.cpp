@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/format.h"
+#include "support/json.h"
 
 namespace kiln::driver {
 
@@ -66,7 +67,7 @@ void read(const Json& json, std::string& to) {
 void read(const Json& json, std::map<std::string, std::string>& to) {
   if (!json.is_object()) return;
   for (const auto& [key, value] : json.items()) {
-    to[key] = value.is_string() ? value.get<std::string>() : value.dump();
+    to[key] = value.is_string() ? value.get<std::string>() : json_text(value);
   }
 }
 template <class Number>
@@ -83,7 +84,7 @@ void read(const Json& json, std::optional<Number>& to) {
 std::string to_json(const BenchRow& row) {
   Json out;
   each_field(row, [&](const char* key, const auto& field) { out[key] = json_of(field); });
-  return out.dump() + "\n";
+  return json_text(out) + "\n";
 }
 
 Result<std::vector<BenchRow>> parse_rows(const std::string& text, const std::string& file_name) {

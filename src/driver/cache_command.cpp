@@ -5,6 +5,7 @@
 #include "driver/program.h"
 #include "runtime/cache.h"
 #include "runtime/call.h"
+#include "support/escape.h"
 
 namespace kiln::driver {
 
@@ -57,8 +58,8 @@ Exit cache_info(Console& console) {
   const auto usage = cache.usage();
   if (!usage) return environment_failed(console, usage.error()).error;
   console.out << format("folder   {}\nentries  {}\nbytes    {}\nlimit    {}\n",
-                        cache.on() ? settings->folder : "none: the cache is off", usage->entries,
-                        usage->bytes, settings->bytes_max);
+                        cache.on() ? shown(settings->folder) : "none: the cache is off",
+                        usage->entries, usage->bytes, settings->bytes_max);
   return Exit::kFine;
 }
 

@@ -6,6 +6,7 @@
 #include "driver/program.h"
 #include "emit/cuda/emit.h"
 #include "ir/print.h"
+#include "support/escape.h"
 #include "target/atoms.h"
 
 namespace kiln::driver {
@@ -47,7 +48,7 @@ Exit check(const CheckOptions& options, Console& console) {
   show(console, program.diags, program.sources);
   if (exit == Exit::kFine) {
     const std::size_t count = program.tile.functions.size();
-    console.out << format("{}: fine for {} ({} kernel{})\n", options.program.file,
+    console.out << format("{}: fine for {} ({} kernel{})\n", shown(options.program.file),
                           program.arch->name, count, count == 1 ? "" : "s");
   }
   return exit;

@@ -1,6 +1,7 @@
 #include "driver/console.h"
 
 #include "diag/render.h"
+#include "support/escape.h"
 #include "support/file.h"
 #include "support/format.h"
 
@@ -36,7 +37,8 @@ void show_briefly(Console& console, const Diagnostics& diags, const Sources& sou
 }
 
 void show_cache_note(Console& console, const std::string& reason) {
-  if (!reason.empty()) console.err << "note: nothing is kept for the next run: " << reason << "\n";
+  if (!reason.empty())
+    console.err << "note: nothing is kept for the next run: " << escape_lines(reason) << "\n";
 }
 
 Exit write_text(Console& console, const std::string& path, std::string_view text) {

@@ -5,6 +5,7 @@
 #include "driver/commands.h"
 #include "driver/npy.h"
 #include "sparse/sparse.h"
+#include "support/escape.h"
 
 namespace kiln::driver {
 
@@ -161,13 +162,14 @@ Exit write_parts(const PruneOptions& options, const Pruned& pruned, Console& con
     if (!written) return environment_failed(console, written.error()).error;
   }
   const Tensor& dense = pruned.dense;
-  console.out << format("{}: {} {} at {}, {} of {} elements set to 0\n", options.file,
+  console.out << format("{}: {} {} at {}, {} of {} elements set to 0\n", shown(options.file),
                         name(dense.dtype), shape_text(dense.shape),
                         name_of(sparse::hardware_pattern(dense.dtype)), pruned.dropped,
                         dense.elements());
   for (const auto& [path, tensor] : parts) {
     if (path.empty()) continue;
-    console.out << format("{}: {} {}\n", path, name(tensor->dtype), shape_text(tensor->shape));
+    console.out << format("{}: {} {}\n", shown(path), name(tensor->dtype),
+                          shape_text(tensor->shape));
   }
   return Exit::kFine;
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reference/outputs.h"
+#include "support/json.h"
 #include "target/mma.h"
 
 namespace kiln::driver {
@@ -170,7 +171,7 @@ std::string report_json(const RunReport& report, const Execution& execution) {
     out["kernel_seconds"] = execution.gpu->kernel_seconds;
     out["cached"] = execution.gpu->cached;
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 std::string report_text(const RunReport& report, const Execution& execution,

@@ -10,7 +10,9 @@
 #include "driver/expect.h"
 #include "driver/machine.h"
 #include "driver/tune_over.h"
+#include "support/escape.h"
 #include "support/file.h"
+#include "support/json.h"
 #include "support/parallel.h"
 
 namespace kiln::driver {
@@ -205,7 +207,7 @@ std::string json_of(const FileTuning& tuning, const FileCandidate& candidate,
     if (score->rounds > 0) line["seconds"] = score->seconds;
     line["best"] = best;
   }
-  return line.dump() + "\n";
+  return json_text(line) + "\n";
 }
 
 std::string all_json(FileTuning& tuning, const TuneOutcome& outcome) {
@@ -255,7 +257,8 @@ Exit report_outcome(FileTuning& tuning, const TuneOutcome& outcome) {
     if (verdict.kind == Verdict::Kind::kWrong) {
       report_wrong(verdict, tuning.output, which, tuning.diags);
     } else if (verdict.kind == Verdict::Kind::kRefused) {
-      tuning.console.err << "note: " << which << " refused: " << verdict.reason << "\n";
+      tuning.console.err << "note: " << which << " refused: " << escape_lines(verdict.reason)
+                         << "\n";
     }
   }
   if (!tuning.options.json.empty()) {

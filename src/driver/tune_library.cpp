@@ -7,6 +7,7 @@
 #include "driver/bench_sets.h"
 #include "driver/bench_suite.h"
 #include "support/file.h"
+#include "support/json.h"
 
 namespace kiln::driver {
 
@@ -74,7 +75,7 @@ std::string json_of(const SuiteCase& problem, const std::vector<TuneCandidate>& 
     line["rounds"] = score.rounds;
     if (score.rounds > 0) line["seconds"] = score.seconds;
     line["best"] = !outcome.order.empty() && outcome.order.front() == i;
-    out += line.dump() + "\n";
+    out += json_text(line) + "\n";
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "explain/cost_print.h"
+#include "support/json.h"
 #include "target/mma.h"
 
 namespace kiln::explain {
@@ -182,7 +183,7 @@ std::string to_json(const Explanation& explanation, const Sources& sources) {
     launches.push_back(launch_json(launch, sources));
   }
   out["launches"] = std::move(launches);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 }  // namespace kiln::explain

@@ -17,7 +17,4 @@ namespace kiln::explain {
 // The legend, and the grids in an element of the page.
 [[nodiscard]] std::string picture_html(const Picture& picture, std::string_view element);
 
-// `text` as an attribute's value, its lines kept.
-[[nodiscard]] std::string attribute_text(const std::string& text);
-
 }  // namespace kiln::explain

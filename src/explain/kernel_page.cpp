@@ -9,6 +9,7 @@
 #include "explain/ownership.h"
 #include "explain/palette.h"
 #include "explain/print.h"
+#include "support/escape.h"
 #include "support/format.h"
 
 namespace kiln::explain {
@@ -61,9 +62,9 @@ class Printer {
       out += format(".{}{{background-color:#{}}}", name(kind), hex(colour_of(kind)));
     }
     out += "\n</style>\n</head>\n<body data-word=\"thread\" data-prefix=\"T\" data-count=\"\">\n";
-    out += format("<header>\n<h1>{}</h1>\n</header>\n<main>\n", escape_xml(title));
+    out += format("<header>\n<h1>{}</h1>\n</header>\n<main>\n", in_markup(title));
     for (std::size_t i = 0; i < e.launches.size(); ++i) out += launch_html(i);
-    out += "<h2>What it costs</h2>\n<pre>" + escape_xml(to_text(e, page_.sources)) + "</pre>\n";
+    out += "<h2>What it costs</h2>\n<pre>" + in_markup(to_text(e, page_.sources)) + "</pre>\n";
     out += maps_html();
     out += "</main>\n<aside id=\"picked\" aria-live=\"polite\" hidden></aside>\n<script>\n";
     out += kKernelScript;
@@ -79,7 +80,7 @@ class Printer {
     const BlockView& view = page_.blocks[number];
     std::string out =
         format("<section aria-label=\"timeline of {0}\">\n<h2>When a block of {0} does what</h2>\n",
-               escape_xml(launch.name));
+               in_markup(launch.name));
     out += format("<p>Block {} (from 0) of {}, alone on its SM: {} cycles of a model. ", view.block,
                   launch.blocks, view.cycles);
     out +=
@@ -98,7 +99,7 @@ class Printer {
     std::string out = "<ul class=\"legend\" aria-label=\"legend of the timeline\">\n";
     for (const SliceKind kind : kSliceKinds) {
       out += format("<li><span class=\"{}\"></span>{}</li>\n", name(kind),
-                    escape_xml(std::string(description(kind))));
+                    in_markup(std::string(description(kind))));
     }
     return out + "</ul>\n";
   }
@@ -107,7 +108,7 @@ class Printer {
     std::string labels = "<div class=\"axis\">cycles of the model</div>\n";
     std::string plot = axis(view.cycles);
     const auto add = [&](const std::string& title, const std::string& more, std::string row) {
-      labels += format("<div>{}<small>{}</small></div>\n", escape_xml(title), escape_xml(more));
+      labels += format("<div>{}<small>{}</small></div>\n", in_markup(title), in_markup(more));
       plot += row;
     };
     for (const Lane& lane : view.stages) add(lane.name, lane.role, lane_html(lane, view, "stage"));
@@ -147,7 +148,7 @@ class Printer {
 
   std::string lane_html(const Lane& lane, const BlockView& view, std::string_view kind) const {
     std::string out = format("<div class=\"lane {}\" aria-label=\"{}: {}\">", kind,
-                             escape_xml(lane.name), escape_xml(lane.role));
+                             in_markup(lane.name), in_markup(lane.role));
     for (const Slice& slice : lane.slices) out += slice_html(slice, view, "");
     for (const Slice& slice : lane.running) out += slice_html(slice, view, " low");
     return out + "</div>\n";
@@ -155,7 +156,7 @@ class Printer {
 
   std::string slice_html(const Slice& slice, const BlockView& view, std::string_view row) const {
     return format("<i class=\"s {}{}\" style=\"{}\" title=\"{}\"></i>", name(slice.kind), row,
-                  place(slice.begin, slice.end, view.cycles), attribute_text(title(slice)));
+                  place(slice.begin, slice.end, view.cycles), in_attribute(title(slice)));
   }
 
   std::string title(const Slice& slice) const {
@@ -182,7 +183,7 @@ class Printer {
 
   static std::string depth_html(const Depth& depth, const BlockView& view) {
     std::string out = format("<div class=\"depth\" data-most=\"{}\" aria-label=\"depth of {}\">",
-                             depth.most, escape_xml(depth.name));
+                             depth.most, in_markup(depth.name));
     for (std::size_t i = 0; i + 1 < depth.steps.size(); ++i) {
       const Depth::Step& step = depth.steps[i];
       const std::int64_t end = depth.steps[i + 1].at;
@@ -209,8 +210,8 @@ class Printer {
       });
       out +=
           format("<tr><th scope=\"row\">{} ({})</th><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                 escape_xml(lane.name), escape_xml(lane.role), percent(lane.waiting(), view.cycles),
-                 escape_xml(shares), percent(lane.products, view.cycles));
+                 in_markup(lane.name), in_markup(lane.role), percent(lane.waiting(), view.cycles),
+                 in_markup(shares), percent(lane.products, view.cycles));
     }
     return out + "</tbody></table>\n" + depths(view);
   }
@@ -223,7 +224,7 @@ class Printer {
         "scope=\"col\">at most</th><th scope=\"col\">mean</th></tr></thead>\n<tbody>\n";
     for (const Depth& depth : view.depths) {
       out += format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{:.2f}</td></tr>\n",
-                    escape_xml(depth.name), depth.slots == 0 ? "-" : format("{}", depth.slots),
+                    in_markup(depth.name), depth.slots == 0 ? "-" : format("{}", depth.slots),
                     depth.most, depth.mean);
     }
     return out + "</tbody></table>\n";
@@ -261,7 +262,7 @@ class Printer {
       if (picture.owners.count > owners.count) owners = picture.owners;
       out +=
           format("<details{}><summary>{}, operand {}</summary>\n{}</details>\n",
-                 operand == target::Operand::kC ? " open" : "", escape_xml(std::string(atom.name)),
+                 operand == target::Operand::kC ? " open" : "", in_markup(std::string(atom.name)),
                  target::name(operand), picture_html(picture, "div"));
     }
     return out;

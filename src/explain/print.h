@@ -21,7 +21,4 @@ namespace kiln::explain {
 [[nodiscard]] std::string to_html(const Picture& picture);
 [[nodiscard]] std::string to_latex(const Picture& picture);
 
-// `text` with &, <, > and " replaced by entities.
-[[nodiscard]] std::string escape_xml(const std::string& text);
-
 }  // namespace kiln::explain

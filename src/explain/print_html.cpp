@@ -3,6 +3,7 @@
 #include "explain/page.h"
 #include "explain/palette.h"
 #include "explain/print.h"
+#include "support/escape.h"
 #include "support/format.h"
 
 namespace kiln::explain {
@@ -24,22 +25,22 @@ std::string classes(const Cell& cell) {
 std::string cell_html(const Cell& cell) {
   std::string out = format("<td class=\"{}\"", classes(cell));
   if (cell.owner >= 0) out += format(" data-o=\"{}\"", cell.owner);
-  out += format(" title=\"{}\">{}", escape_xml(describe(cell)), escape_xml(cell.label));
-  if (!cell.detail.empty()) out += format("<i>{}</i>", escape_xml(cell.detail));
-  if (!cell.mark.empty()) out += format("<b>{}</b>", escape_xml(cell.mark));
+  out += format(" title=\"{}\">{}", in_markup(describe(cell)), in_markup(cell.label));
+  if (!cell.detail.empty()) out += format("<i>{}</i>", in_markup(cell.detail));
+  if (!cell.mark.empty()) out += format("<b>{}</b>", in_markup(cell.mark));
   return out + "</td>";
 }
 
 std::string table_html(const Picture& picture, const Grid& grid) {
-  const std::string name = escape_xml(format("{}, {}", picture.title, grid.title));
+  const std::string name = in_markup(format("{}, {}", picture.title, grid.title));
   const std::string_view how = grid.mark_name.empty() ? "" : " class=\"marked\"";
   std::string out = format("<table{} aria-label=\"{}\">\n<thead><tr><td></td>", how, name);
   for (int col = 0; col < col_count(grid); ++col) {
-    out += format("<th scope=\"col\">{}</th>", escape_xml(tick_text(grid.cols, col)));
+    out += format("<th scope=\"col\">{}</th>", in_markup(tick_text(grid.cols, col)));
   }
   out += "</tr></thead>\n<tbody>\n";
   for (int row = 0; row < row_count(grid); ++row) {
-    out += format("<tr><th scope=\"row\">{}</th>", escape_xml(tick_text(grid.rows, row)));
+    out += format("<tr><th scope=\"row\">{}</th>", in_markup(tick_text(grid.rows, row)));
     for (int col = 0; col < col_count(grid); ++col) out += cell_html(cell_at(grid, row, col));
     out += "</tr>\n";
   }
@@ -48,16 +49,16 @@ std::string table_html(const Picture& picture, const Grid& grid) {
 
 std::string figure_html(const Picture& picture, const Grid& grid) {
   std::string out = format("<figure style=\"grid-area:{}/{}\">\n<figcaption>{}</figcaption>\n",
-                           grid.place.row + 1, grid.place.col + 1, escape_xml(grid.title));
+                           grid.place.row + 1, grid.place.col + 1, in_markup(grid.title));
   out += table_html(picture, grid);
   for (const std::string& note : grid.notes) {
-    out += format("<p class=\"note\">{}</p>\n", escape_xml(note));
+    out += format("<p class=\"note\">{}</p>\n", in_markup(note));
   }
   return out + "</figure>\n";
 }
 
 std::string details_html(const Picture& picture, const Grid& grid) {
-  return format("<details><summary>{}</summary>\n{}</details>\n", escape_xml(grid.title),
+  return format("<details><summary>{}</summary>\n{}</details>\n", in_markup(grid.title),
                 table_html(picture, grid));
 }
 
@@ -75,7 +76,7 @@ std::string legend_html(const Picture& picture) {
   for (const LegendEntry& entry : picture.legend) {
     const std::string colour = entry.colour < 0 ? "" : format("c{} ", entry.colour);
     out += format("<li><span class=\"{}{}\"></span>{}</li>\n", colour, swatch_class(entry.kind),
-                  escape_xml(entry.text));
+                  in_markup(entry.text));
   }
   return out + "</ul>\n";
 }
@@ -100,7 +101,7 @@ std::string page_head(const std::string& title) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>{}</title>\n<style>\n",
-      escape_xml(title));
+      in_markup(title));
   out += kPageStyle;
   return out + colour_rules();
 }
@@ -119,20 +120,8 @@ std::string picture_html(const Picture& picture, std::string_view element) {
   return legend_html(picture) + grids_html(picture, element);
 }
 
-std::string attribute_text(const std::string& text) {
-  std::string out;
-  for (const char c : escape_xml(text)) {
-    if (c == '\n') {
-      out += "&#10;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 std::string to_html(const Picture& picture) {
-  const std::string title = escape_xml(picture.title);
+  const std::string title = in_markup(picture.title);
   std::string out = page_head(picture.title);
   out +=
       format("\n</style>\n</head>\n<body data-word=\"{}\" data-prefix=\"{}\" data-count=\"{}\">\n",

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "explain/print.h"
+#include "support/json.h"
 
 namespace kiln::explain {
 
@@ -39,14 +40,13 @@ Json grid_json(const Grid& grid) {
 
 }  // namespace
 
-// ASCII always: names come from the tables and from layouts.
 std::string to_json(const Picture& picture) {
-  if (picture.list_name.empty()) return grid_json(picture.grids.front()).dump(2) + "\n";
+  if (picture.list_name.empty()) return json_text(grid_json(picture.grids.front()), 2) + "\n";
   Json out = object_of(picture.properties);
   Json grids = Json::array();
   for (const Grid& grid : picture.grids) grids.push_back(grid_json(grid));
   out[std::string(picture.list_name)] = std::move(grids);
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 }  // namespace kiln::explain

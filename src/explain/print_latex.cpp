@@ -3,6 +3,7 @@
 #include "explain/page.h"
 #include "explain/palette.h"
 #include "explain/print.h"
+#include "support/escape.h"
 #include "support/format.h"
 
 namespace kiln::explain {
@@ -26,27 +27,7 @@ constexpr std::string_view kCommands =
     "  touched/.style={line width=1.5pt}, conflict/.style={line width=2pt, red!80!black, "
     "dashed}}\n";
 
-std::string escape(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '\\': out += "\\textbackslash{}"; break;
-      case '~': out += "\\textasciitilde{}"; break;
-      case '^': out += "\\textasciicircum{}"; break;
-      case '<': out += "\\textless{}"; break;
-      case '>': out += "\\textgreater{}"; break;
-      case '&':
-      case '%':
-      case '$':
-      case '#':
-      case '_':
-      case '{':
-      case '}': out += '\\'; [[fallthrough]];
-      default: out += c;
-    }
-  }
-  return out;
-}
+std::string in_latex(std::string_view text) { return escape_for(Medium::kLatex, text); }
 
 std::string colour_name(int colour) { return colour < 0 ? "blank" : format("c{}", colour); }
 
@@ -79,15 +60,15 @@ std::string cell_commands(const Page& page) {
 }
 
 std::string node(std::string_view style, Point at, const std::string& text) {
-  return format("\\node[{}] at ({},{}) {{{}}};\n", style, at.x, at.y, escape(text));
+  return format("\\node[{}] at ({},{}) {{{}}};\n", style, at.x, at.y, in_latex(text));
 }
 
 std::string cell_latex(const Cell& cell, Point at) {
   std::string out = format("\\cell{{{}}}{{{}}}{{{}}}{{{}}}{{{}}}\n", at.x, at.y,
-                           colour_name(cell.colour), escape(cell.label), escape(cell.detail));
+                           colour_name(cell.colour), in_latex(cell.label), in_latex(cell.detail));
   if (cell.mark.empty()) return out;
   return out + format("\\marked{{{}}}{{{}}}{{{}}}{{{}}}\n", at.x, at.y,
-                      cell.conflict ? "conflict" : "touched", escape(cell.mark));
+                      cell.conflict ? "conflict" : "touched", in_latex(cell.mark));
 }
 
 std::string grid_latex(const Page& page, const Box& box, const Grid& grid) {

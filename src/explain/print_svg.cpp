@@ -1,6 +1,7 @@
 #include "explain/page.h"
 #include "explain/palette.h"
 #include "explain/print.h"
+#include "support/escape.h"
 #include "support/format.h"
 
 namespace kiln::explain {
@@ -20,7 +21,7 @@ constexpr std::string_view kStyle =
 
 std::string text_at(Point at, std::string_view kind, const std::string& text) {
   const std::string how = kind.empty() ? "" : format(" class=\"{}\"", kind);
-  return format("<text x=\"{}\" y=\"{}\"{}>{}</text>", at.x, at.y, how, escape_xml(text));
+  return format("<text x=\"{}\" y=\"{}\"{}>{}</text>", at.x, at.y, how, in_markup(text));
 }
 
 std::string rect_at(Point at, int width, int height, const std::string& how) {
@@ -39,7 +40,7 @@ std::string frame(Point at, int width, int height, bool conflict) {
 
 std::string cell_svg(const Page& page, const Cell& cell, Point at) {
   const int middle = at.y + page.cell_height / 2 + 4;
-  std::string out = format("<g><title>{}</title>", escape_xml(describe(cell)));
+  std::string out = format("<g><title>{}</title>", in_markup(describe(cell)));
   out += rect_at(at, page.cell_width, page.cell_height, "class=\"k\" " + fill_of(cell.colour));
   const bool alone = cell.detail.empty();
   out += text_at({at.x + page.cell_width / 2, alone ? middle : middle - 5}, "", cell.label);
@@ -87,27 +88,13 @@ std::string legend_svg(const LegendEntry& entry, Point at) {
 
 }  // namespace
 
-std::string escape_xml(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 std::string to_svg(const Picture& picture) {
   const Page page = lay_out(picture);
   std::string out = format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\" role=\"img\">\n",
       page.width, page.height);
-  out += format("<title>{}</title>\n", escape_xml(picture.title));
+  out += format("<title>{}</title>\n", in_markup(picture.title));
   out += kStyle;
   out += rect_at({0, 0}, page.width, page.height, "rx=\"8\" fill=\"#fff\"") + "\n";
   out += text_at(page.title, "h", picture.title) + "\n";

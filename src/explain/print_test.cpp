@@ -61,8 +61,6 @@ TEST(Json, FieldsOfAnOperand) {
   }
 }
 
-TEST(Xml, IsEscaped) { EXPECT_EQ(escape_xml("a<b> & \"c\""), "a&lt;b&gt; &amp; &quot;c&quot;"); }
-
 std::size_t count(const std::string& text, std::string_view part) {
   std::size_t out = 0;
   for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++out;

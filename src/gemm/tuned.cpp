@@ -9,6 +9,7 @@
 #include "gemm/kernel_files.h"
 #include "gemm/kernel_row.h"
 #include "support/format.h"
+#include "support/json.h"
 
 namespace kiln::gemm {
 
@@ -54,7 +55,7 @@ std::string Reader::string_of(const Json& object, const char* key, const std::st
 DType Reader::dtype_of(const Json& value, const std::string& where) {
   const auto dtype = value.is_string() ? dtype_from_name(value.get<std::string>()) : std::nullopt;
   if (dtype) return *dtype;
-  wrong(format("{}: no element type {}", where, value.dump()));
+  wrong(format("{}: no element type {}", where, json_text(value)));
   return DType::kBF16;
 }
 
@@ -116,8 +117,8 @@ void Reader::take_defines(const Json& json, const std::string& where, TunedEntry
       wrong(format("{}: `{}` must be a string or a whole number", where, key));
       continue;
     }
-    entry.choice.defines.emplace_back(key,
-                                      value.is_string() ? value.get<std::string>() : value.dump());
+    entry.choice.defines.emplace_back(
+        key, value.is_string() ? value.get<std::string>() : json_text(value));
   }
   std::ranges::sort(entry.choice.defines);
 }
@@ -265,7 +266,7 @@ std::string table_text(const TunedTable& table) {
       format("{{\"format\": {}, \"arch\": \"{}\", \"entries\": [", kTableFormat, table.arch);
   const char* separator = "\n";
   for (const TunedEntry& entry : table.entries) {
-    out += separator + json_of(entry).dump();
+    out += separator + json_text(json_of(entry));
     separator = ",\n";
   }
   return out + "\n]}\n";

@@ -5,26 +5,14 @@
 #include "ir/names.h"
 #include "ir/op_text.h"
 #include "ir/reflect.h"
+#include "support/escape.h"
 
 namespace kiln::ir {
 
 namespace {
 
-// Quotes, backslashes and bytes outside printable ASCII are escaped; UTF-8 stays as it is.
 std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += format("\\x{:02x}", static_cast<unsigned>(byte));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
+  return format("\"{}\"", escape_for(Medium::kIrString, text));
 }
 
 class Printer {

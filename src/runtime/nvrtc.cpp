@@ -76,18 +76,24 @@ std::string program_log(const Api& api, Program program) {
   return log;
 }
 
-Result<Cubin> compile_program(const Api& api, Program program, const CompileRequest& request) {
-  const std::string& file_name = request.file_name;
+// Its log: warnings, or as an error why it does not compile.
+Result<std::string> run_compiler(const Api& api, Program program, const CompileRequest& request) {
   std::vector<const char*> options;
   for (const std::string& option : request.options) options.push_back(option.c_str());
   if (request.anew && api.keeps_results()) options.push_back("--no-cache");
   const Status status = api.compile(program, static_cast<int>(options.size()), options.data());
+  std::string log = program_log(api, program);
+  if (status == 0) return log;
+  return Unexpected{
+      Error{"cannot compile", request.file_name, log.empty() ? api.error_text(status) : log}};
+}
+
+Result<Cubin> compile_program(const Api& api, Program program, const CompileRequest& request) {
+  const std::string& file_name = request.file_name;
+  Result<std::string> log = run_compiler(api, program, request);
+  if (!log) return Unexpected{log.error()};
   Cubin out;
-  out.log = program_log(api, program);
-  if (status != 0) {
-    const std::string reason = out.log.empty() ? api.error_text(status) : out.log;
-    return Unexpected{Error{"cannot compile", file_name, reason}};
-  }
+  out.log = std::move(*log);
   std::size_t bytes = 0;
   if (auto sized = api.check(api.cubin_size(program, &bytes), file_name); !sized) {
     return Unexpected{sized.error()};
@@ -119,9 +125,9 @@ CompileRequest compile_request(std::string text, const target::Arch& arch, std::
           .headers = emit::device_headers()};
 }
 
-Result<Cubin> compile(const CompileRequest& request) {
-  const Result<Api> api = open_api();
-  if (!api) return Unexpected{api.error()};
+namespace {
+
+Result<Program> create_program(const Api& api, const CompileRequest& request) {
   std::vector<const char*> names;
   std::vector<const char*> texts;
   for (const emit::DeviceHeader& header : request.headers) {
@@ -129,12 +135,33 @@ Result<Cubin> compile(const CompileRequest& request) {
     texts.push_back(header.text);
   }
   Program program = nullptr;
-  const Status created = api->create(&program, request.text.c_str(), request.file_name.c_str(),
-                                     static_cast<int>(names.size()), texts.data(), names.data());
-  if (auto made = api->check(created, request.file_name); !made) return Unexpected{made.error()};
-  Result<Cubin> out = compile_program(*api, program, request);
-  api->destroy(&program);
+  const Status created = api.create(&program, request.text.c_str(), request.file_name.c_str(),
+                                    static_cast<int>(names.size()), texts.data(), names.data());
+  if (auto made = api.check(created, request.file_name); !made) return Unexpected{made.error()};
+  return program;
+}
+
+}  // namespace
+
+Result<Cubin> compile(const CompileRequest& request) {
+  const Result<Api> api = open_api();
+  if (!api) return Unexpected{api.error()};
+  Result<Program> program = create_program(*api, request);
+  if (!program) return Unexpected{program.error()};
+  Result<Cubin> out = compile_program(*api, *program, request);
+  api->destroy(&*program);
   return out;
+}
+
+Result<void> try_compile(const CompileRequest& request) {
+  const Result<Api> api = open_api();
+  if (!api) return Unexpected{api.error()};
+  Result<Program> program = create_program(*api, request);
+  if (!program) return Unexpected{program.error()};
+  const Result<std::string> log = run_compiler(*api, *program, request);
+  api->destroy(&*program);
+  if (!log) return Unexpected{log.error()};
+  return {};
 }
 
 }  // namespace kiln::runtime

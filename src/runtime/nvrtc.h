@@ -36,6 +36,10 @@ struct CompileRequest {
 // Errors: no NVRTC on this machine; the text does not compile (the reason is the compiler's log).
 [[nodiscard]] Result<Cubin> compile(const CompileRequest& request);
 
+// The same for a request that ends before there is machine code: for a virtual architecture
+// ("compute_90a"), or with -fdevice-syntax-only.
+[[nodiscard]] Result<void> try_compile(const CompileRequest& request);
+
 // The names by which NVRTC is looked for: of Library::open.
 [[nodiscard]] std::vector<std::string> nvrtc_names();
 

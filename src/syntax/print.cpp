@@ -1,5 +1,6 @@
 #include "syntax/print.h"
 
+#include "support/escape.h"
 #include "support/format.h"
 
 namespace kiln::ast {
@@ -28,16 +29,7 @@ class Form {
 };
 
 std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '\n')
-      out += "\\n";
-    else if (c == '"' || c == '\\')
-      out += std::string("\\") + c;
-    else
-      out += c;
-  }
-  return out + "\"";
+  return format("\"{}\"", escape_for(Medium::kString, text));
 }
 
 std::string type_name(const std::optional<DType>& type) {

@@ -6,6 +6,7 @@
 #include "layout/print.h"
 #include "support/columns.h"
 #include "support/format.h"
+#include "support/json.h"
 #include "target/mma.h"
 
 namespace kiln::target {
@@ -61,7 +62,7 @@ std::vector<std::string> tile_texts(const Mma& mma) {
 }
 
 // ASCII always: names come from the tables.
-std::string dump(const nlohmann::ordered_json& json) { return json.dump(2) + "\n"; }
+std::string dump(const nlohmann::ordered_json& json) { return json_text(json, 2) + "\n"; }
 
 nlohmann::ordered_json operand_json(const Mma& mma, Operand operand) {
   const TileExtents tile = extents(mma, operand);

@@ -5,6 +5,7 @@
 #include "emit/cuda/emit_op.h"
 #include "emit/cuda/instruction.h"
 #include "emit/cuda/launcher.h"
+#include "support/escape.h"
 
 namespace kiln::emit {
 
@@ -104,7 +105,8 @@ std::string opening_text(const ir::Module& module, const Sources& sources,
   std::string out = format(
       "// Made by kiln {} for {} from {}; changes belong there.\n"
       "// nvcc -std=c++17 -gencode=arch={},code={} -I<kiln>/include\n",
-      KILN_VERSION, arch.name, source_name(module, sources), arch.compute, arch.name);
+      KILN_VERSION, arch.name, escape_for(Medium::kComment, source_name(module, sources)),
+      arch.compute, arch.name);
   for (const std::string& header : requirements.headers) {
     out += format("#include \"kiln/device/{}\"\n", header);
   }

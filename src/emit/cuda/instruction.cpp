@@ -48,8 +48,8 @@ RegisterType register_type(DType dtype) {
   return {"unsigned", "r", 32};
 }
 
-std::string wrapper_name(const target::Mma& mma) { return legal_name(format("mma_{}", mma.name)); }
-std::string wrapper_name(const target::Copy& copy) { return legal_name(copy.name); }
+std::string wrapper_name(const target::Mma& mma) { return word_of(format("mma_{}", mma.name)); }
+std::string wrapper_name(const target::Copy& copy) { return word_of(copy.name); }
 
 std::string wrapper_name_with_registers(const target::Mma& mma) {
   return wrapper_name(mma) + "_registers";

@@ -87,7 +87,7 @@ std::vector<MapPlan> maps_of(const Function& function, const KernelUses& uses) {
 // Maps, then parameters in the user's order, then buffers and scalars of the host part, then
 // dimensions.
 std::vector<ParamSlot> slots_of(const Function& function, const KernelUses& uses,
-                                const std::vector<MapPlan>& maps) {
+                                const std::vector<MapPlan>& maps, std::string_view kernel) {
   std::vector<ParamSlot> slots;
   for (std::size_t i = 0; i < maps.size(); ++i) {
     slots.push_back(
@@ -115,17 +115,20 @@ std::vector<ParamSlot> slots_of(const Function& function, const KernelUses& uses
     if (!contains(given_vars, var)) slots.push_back(var_slot(function, var));
   }
   NameTable names;
+  names.claim(kernel);  // its launcher has to mean the kernel by it
   for (ParamSlot& slot : slots) slot.name = names.claim(slot.name);
   return slots;
 }
 
-LaunchPlan plan_launch(const Function& function, ir::OpId launch) {
+LaunchPlan plan_launch(const Function& function, ir::OpId launch, NameTable& kernel_names) {
   const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
   const KernelUses uses = kernel_uses(function, launch);
   std::vector<MapPlan> maps = maps_of(function, uses);
+  const std::string kernel =
+      kernel_names.claim_kernel(parallel.name.empty() ? function.name : parallel.name);
   LaunchPlan plan{.op = launch,
-                  .kernel_name = parallel.name.empty() ? function.name : parallel.name,
-                  .slots = slots_of(function, uses, maps),
+                  .kernel_name = kernel,
+                  .slots = slots_of(function, uses, maps, kernel),
                   .maps = std::move(maps),
                   .threads = parallel.threads,
                   .shared_bytes = parallel.shared_bytes};
@@ -150,10 +153,9 @@ std::vector<LaunchPlan> plan_launches(const ir::Module& module, const Function& 
   std::vector<LaunchPlan> plans;
   for (const Function& each : module.functions) {
     for (const ir::OpId launch : ir::launches(each)) {
-      LaunchPlan plan = plan_launch(each, launch);
+      LaunchPlan plan = plan_launch(each, launch, kernel_names);
       plan.overlaps = module.arch != nullptr && module.arch->overlaps_launches;
       plan.admits_next = plan.overlaps && 2 * plan.shared_bytes > module.arch->smem_per_sm;
-      plan.kernel_name = kernel_names.claim(kernel_name(plan.kernel_name));
       if (&each == &function) plans.push_back(std::move(plan));
     }
   }

@@ -45,25 +45,37 @@ std::vector<ir::VarId> host_vars(const ir::Function& function, const LaunchPlan&
   return used;
 }
 
-// What the kernel takes, but arrays instead of their maps; what only the grid or the maps need
-// stands behind.
-std::vector<ParamSlot> launcher_slots(const ir::Function& function, const LaunchPlan& plan) {
-  std::vector<ParamSlot> slots;
-  std::ranges::copy_if(plan.slots, std::back_inserter(slots),
-                       [](const ParamSlot& slot) { return slot.kind != SlotKind::kMap; });
-  for (const MapPlan& map : plan.maps) add_array(slots, map.array);
+bool is_same(const ParamSlot& a, const ParamSlot& b) {
+  return a.kind == b.kind && a.value == b.value && a.var == b.var && a.map == b.map;
+}
+
+// The names of a launcher: its parameters, and the slots that it passes on to the kernel.
+struct Host {
+  std::vector<ParamSlot> parameters;  // what the kernel takes, but arrays instead of their maps;
+                                      // then what only the grid or the maps need
+  std::vector<ParamSlot> passed;  // as the kernel has them
+};
+
+Host host_of(const ir::Function& function, const LaunchPlan& plan) {
   NameTable names;
-  for (const ParamSlot& slot : plan.slots) names.claim(slot.name);
-  for (ParamSlot& slot : slots) {
-    const bool passed =
-        std::ranges::find(plan.slots, slot.name, &ParamSlot::name) != plan.slots.end();
-    if (!passed) slot.name = names.claim(slot.name);
+  for (const std::string_view own : {"grid", "status"}) names.claim(own);
+  names.claim(plan.kernel_name);
+  names.claim(launcher_name(plan.kernel_name));
+  Host host{.parameters = {}, .passed = plan.slots};
+  for (ParamSlot& slot : host.passed) slot.name = names.claim(slot.name);
+  std::ranges::copy_if(host.passed, std::back_inserter(host.parameters),
+                       [](const ParamSlot& slot) { return slot.kind != SlotKind::kMap; });
+  for (const MapPlan& map : plan.maps) add_array(host.parameters, map.array);
+  for (ParamSlot& slot : host.parameters) {
+    const bool named = std::ranges::any_of(
+        host.passed, [&](const ParamSlot& passed) { return is_same(passed, slot); });
+    if (!named) slot.name = names.claim(slot.name);
   }
   for (const ir::VarId var : host_vars(function, plan)) {
-    if (std::ranges::find(slots, var, &ParamSlot::var) != slots.end()) continue;
-    slots.push_back({.name = names.claim(function.vars[var].name), .var = var});
+    if (std::ranges::find(host.parameters, var, &ParamSlot::var) != host.parameters.end()) continue;
+    host.parameters.push_back({.name = names.claim(function.vars[var].name), .var = var});
   }
-  return slots;
+  return host;
 }
 
 // Variables by the names of the launcher's parameters.
@@ -110,10 +122,12 @@ std::string parameters_text(const std::vector<ParamSlot>& slots) {
 
 std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
                           const target::Arch& arch) {
-  const std::vector<ParamSlot> slots = launcher_slots(function, plan);
+  const Host host = host_of(function, plan);
+  const std::vector<ParamSlot>& slots = host.parameters;
   const Speller speller(slots);
-  std::string out = format("cudaError_t launch_{}(\n    {}{}cudaStream_t stream = nullptr) {{\n",
-                           plan.kernel_name, parameters_text(slots), slots.empty() ? "" : ", ");
+  std::string out =
+      format("cudaError_t {}(\n    {}{}cudaStream_t stream = nullptr) {{\n",
+             launcher_name(plan.kernel_name), parameters_text(slots), slots.empty() ? "" : ", ");
   const bool much = plan.shared_bytes > arch.smem_static_max;
   if (much || !plan.maps.empty()) out += "  cudaError_t status = cudaSuccess;\n";
   if (much) {
@@ -123,7 +137,7 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
         "  if (status != cudaSuccess) return status;\n",
         plan.kernel_name, plan.shared_bytes);
   }
-  for (const ParamSlot& slot : plan.slots) {
+  for (const ParamSlot& slot : host.passed) {
     if (slot.kind == SlotKind::kMap) {
       out += map_text(function, plan.maps[slot.map], slot.name, slots);
     }
@@ -131,7 +145,7 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
   out += format("  const dim3 grid({});\n", speller.list(plan.grid));
   out += format("  {}<<<grid, {}, {}, stream>>>({});\n", plan.kernel_name,
                 speller.text(plan.threads), plan.shared_bytes,
-                join(plan.slots, ", ", [](const ParamSlot& slot) { return slot.name; }));
+                join(host.passed, ", ", [](const ParamSlot& slot) { return slot.name; }));
   return out + "  return cudaGetLastError();\n}\n";
 }
 

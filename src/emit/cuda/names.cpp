@@ -1,285 +1,11 @@
 #include "emit/cuda/names.h"
 
-#include <algorithm>
-#include <iterator>
-
+#include "emit/cuda/reserved.h"
 #include "support/format.h"
 
 namespace kiln::emit {
 
 namespace {
-
-// Keywords of C++17 and CUDA, and what the emitted text or its headers mean by a bare name. Sorted.
-constexpr std::string_view kReserved[] = {
-    "NULL",
-    "alignas",
-    "alignof",
-    "and",
-    "and_eq",
-    "asm",
-    "auto",
-    "bitand",
-    "bitor",
-    "blockDim",
-    "blockIdx",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "char16_t",
-    "char32_t",
-    "char8_t",
-    "class",
-    "co_await",
-    "co_return",
-    "co_yield",
-    "compl",
-    "concept",
-    "const",
-    "const_cast",
-    "consteval",
-    "constexpr",
-    "constinit",
-    "continue",
-    "cudaError_t",
-    "cudaStream_t",
-    "decltype",
-    "default",
-    "delete",
-    "dim3",
-    "do",
-    "double",
-    "dynamic_cast",
-    "else",
-    "enum",
-    "explicit",
-    "export",
-    "extern",
-    "false",
-    "float",
-    "fmod",
-    "fmodf",
-    "for",
-    "friend",
-    "goto",
-    "gridDim",
-    "if",
-    "inline",
-    "int",
-    "kiln",
-    "long",
-    "main",
-    "mutable",
-    "namespace",
-    "new",
-    "noexcept",
-    "not",
-    "not_eq",
-    "nullptr",
-    "operator",
-    "or",
-    "or_eq",
-    "printf",
-    "private",
-    "protected",
-    "public",
-    "register",
-    "reinterpret_cast",
-    "requires",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "smem",
-    "static",
-    "static_assert",
-    "static_cast",
-    "std",
-    "stream",
-    "struct",
-    "switch",
-    "template",
-    "this",
-    "threadIdx",
-    "thread_local",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "union",
-    "unsigned",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "warpSize",
-    "wchar_t",
-    "while",
-    "xor",
-    "xor_eq",
-};
-static_assert(std::is_sorted(std::begin(kReserved), std::end(kReserved)));
-
-// Functions of the C library and of CUDA with C linkage, those for `float` and `long double`
-// without their letter. A kernel has C linkage, too, and cannot share their names. Sorted.
-constexpr std::string_view kLibrary[] = {
-    "abort",
-    "abs",
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "atexit",
-    "atof",
-    "atoi",
-    "atol",
-    "bcmp",
-    "bcopy",
-    "bsearch",
-    "bzero",
-    "calloc",
-    "cbrt",
-    "ceil",
-    "clock",
-    "copysign",
-    "cos",
-    "cosh",
-    "cospi",
-    "cyl_bessel_i0",
-    "cyl_bessel_i1",
-    "difftime",
-    "div",
-    "drem",
-    "erf",
-    "erfc",
-    "erfcinv",
-    "erfcx",
-    "erfinv",
-    "exit",
-    "exp",
-    "exp10",
-    "exp2",
-    "expm1",
-    "fabs",
-    "fdim",
-    "fdivide",
-    "ffs",
-    "floor",
-    "fma",
-    "fmax",
-    "fmin",
-    "free",
-    "frexp",
-    "gamma",
-    "getenv",
-    "gmtime",
-    "hypot",
-    "ilogb",
-    "index",
-    "isinf",
-    "isnan",
-    "j0",
-    "j1",
-    "jn",
-    "labs",
-    "ldexp",
-    "ldiv",
-    "lgamma",
-    "llabs",
-    "lldiv",
-    "llmax",
-    "llmin",
-    "llrint",
-    "llround",
-    "localtime",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "logb",
-    "lrint",
-    "lround",
-    "malloc",
-    "max",
-    "memchr",
-    "memcmp",
-    "memcpy",
-    "memmove",
-    "memset",
-    "min",
-    "mktime",
-    "modf",
-    "nan",
-    "nearbyint",
-    "nextafter",
-    "norm",
-    "norm3d",
-    "norm4d",
-    "normcdf",
-    "normcdfinv",
-    "pow",
-    "putenv",
-    "qsort",
-    "rand",
-    "random",
-    "rcbrt",
-    "realloc",
-    "remainder",
-    "remquo",
-    "rhypot",
-    "rindex",
-    "rint",
-    "rnorm",
-    "rnorm3d",
-    "rnorm4d",
-    "round",
-    "rsqrt",
-    "scalb",
-    "scalbln",
-    "scalbn",
-    "select",
-    "setenv",
-    "signbit",
-    "significand",
-    "sin",
-    "sincos",
-    "sincospi",
-    "sinh",
-    "sinpi",
-    "sqrt",
-    "srand",
-    "strcat",
-    "strchr",
-    "strcmp",
-    "strcpy",
-    "strlen",
-    "strtod",
-    "strtol",
-    "system",
-    "tan",
-    "tanh",
-    "tgamma",
-    "time",
-    "trunc",
-    "ullmax",
-    "ullmin",
-    "umax",
-    "umin",
-    "y0",
-    "y1",
-    "yn",
-};
-static_assert(std::is_sorted(std::begin(kLibrary), std::end(kLibrary)));
-
-bool is_library(std::string_view name) {
-  return std::binary_search(std::begin(kLibrary), std::end(kLibrary), name);
-}
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_word(char c) {
@@ -288,27 +14,55 @@ constexpr bool is_word(char c) {
 
 }  // namespace
 
-std::string legal_name(std::string_view name) {
+std::string word_of(std::string_view text) {
   std::string out;
-  for (const char c : name) out += is_word(c) ? c : '_';
+  for (const char c : text) out += is_word(c) ? c : '_';
   if (out.empty() || is_digit(out[0])) out = "v" + out;
   // Names that begin with two underscores, or one and a capital letter, belong to the compiler.
-  if (out[0] == '_') out = "v" + out;
-  if (std::binary_search(std::begin(kReserved), std::end(kReserved), out)) out += '_';
+  return out[0] == '_' ? "v" + out : out;
+}
+
+std::string legal_name(std::string_view name) {
+  std::string out = word_of(name);
+  while (is_reserved(out)) out += '_';
   return out;
 }
 
 std::string kernel_name(std::string_view name) {
-  const std::string legal = legal_name(name);
-  const bool has_letter = legal.ends_with('f') || legal.ends_with('l');
-  const std::string_view stem = std::string_view(legal).substr(0, legal.size() - 1);
-  return is_library(legal) || (has_letter && is_library(stem)) ? legal + '_' : legal;
+  std::string out = word_of(name);
+  while (is_reserved(out) || is_global(out)) out += '_';
+  return out;
 }
 
+std::string launcher_name(std::string_view kernel) { return format("launch_{}", kernel); }
+
+namespace {
+
+// `wanted`, or the first of wanted_2, wanted_3 that is free.
+template <class IsFree>
+std::string first_free(const std::string& wanted, IsFree is_free) {
+  std::string name = wanted;
+  for (int n = 2; !is_free(name); ++n) name = format("{}_{}", wanted, n);
+  return name;
+}
+
+}  // namespace
+
 std::string NameTable::claim(std::string_view wanted) {
-  const std::string legal = legal_name(wanted);
-  std::string name = legal;
-  for (int n = 2; !taken_.insert(name).second; ++n) name = format("{}_{}", legal, n);
+  std::string name = first_free(legal_name(wanted), [&](const std::string& candidate) {
+    return !is_reserved(candidate) && !taken_.contains(candidate);
+  });
+  taken_.insert(name);
+  return name;
+}
+
+std::string NameTable::claim_kernel(std::string_view wanted) {
+  std::string name = first_free(kernel_name(wanted), [&](const std::string& candidate) {
+    return !is_reserved(candidate) && !is_global(candidate) && !taken_.contains(candidate) &&
+           !taken_.contains(launcher_name(candidate));
+  });
+  taken_.insert(name);
+  taken_.insert(launcher_name(name));
   return name;
 }
 

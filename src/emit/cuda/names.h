@@ -11,16 +11,24 @@
 
 namespace kiln::emit {
 
-// `name` as an identifier of CUDA C++ that is no keyword and no name the emitted text uses itself.
+// `text` with nothing in it but letters, digits and underscores, and a letter in front.
+[[nodiscard]] std::string word_of(std::string_view text);
+
+// `name` as an identifier of CUDA C++ that is_reserved (reserved.h) does not name.
 [[nodiscard]] std::string legal_name(std::string_view name);
 
-// The same for a kernel: nor one of the C library, whose functions have C linkage as kernels do.
+// The same for a kernel, which is_global must not name either.
 [[nodiscard]] std::string kernel_name(std::string_view name);
+
+// Of the host function that launches a kernel.
+[[nodiscard]] std::string launcher_name(std::string_view kernel);
 
 class NameTable {
  public:
   // A legal name like `wanted` that nobody has claimed before.
   std::string claim(std::string_view wanted);
+  // A kernel's; its launcher's is claimed with it.
+  std::string claim_kernel(std::string_view wanted);
 
  private:
   std::set<std::string, std::less<>> taken_;

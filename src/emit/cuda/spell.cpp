@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/escape.h"
 #include "support/format.h"
 
 namespace kiln::emit {
@@ -95,16 +96,7 @@ Spelled literal(DType dtype, double value) {
 }
 
 std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
+  return format("\"{}\"", escape_for(Medium::kString, text));
 }
 
 namespace {

@@ -1,0 +1,20 @@
+// Names that an emitted program may not give to something of the user's: the one table of them.
+//
+//   is_reserved("for")      is_reserved("assert")      is_reserved("cudaSuccess")     nowhere
+//   is_global("sqrtf")      is_global("float4")        is_global("size_t")            not a kernel's
+//
+// tests/compiles holds the table to what nvcc and NVRTC say.
+#pragma once
+
+#include <string_view>
+
+namespace kiln::emit {
+
+// A keyword or a macro, which would change any text it stands in; or a name by which the emitted
+// text means something else.
+[[nodiscard]] bool is_reserved(std::string_view name);
+
+// Something that the headers declare at global scope, where kernels are.
+[[nodiscard]] bool is_global(std::string_view name);
+
+}  // namespace kiln::emit
