@@ -141,10 +141,10 @@ class Delayer {
 
   ir::Function& function_;
   KernelFacts facts_;
-  ir::OpId last_;                         // copy
+  ir::OpId last_;                                         // copy
   std::map<std::pair<ir::RegionId, Read>, Read> rounds_;  // by body and what came to its head
-  std::set<ir::OpId> delayed_;            // copies whose wait was taken out
-  std::set<ir::ValueId> used_otherwise_;  // tensors that not only bulk stores touch
+  std::set<ir::OpId> delayed_;                            // copies whose wait was taken out
+  std::set<ir::ValueId> used_otherwise_;                  // tensors that not only bulk stores touch
 };
 
 }  // namespace

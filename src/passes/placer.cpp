@@ -442,12 +442,11 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
   return with(std::move(state), facts_.own(op));
 }
 
-// A loop inside of others is entered as often as they go round, mostly alike: then it leaves what it
-// left before, and everything stands in it already.
+// A loop inside of others is entered as often as they go round, mostly alike: then it leaves what
+// it left before, and everything stands in it already.
 Placer::State Placer::enter_loop(ir::RegionId body, const State& state, bool leaves_at_end) {
   for (const Round& round : rounds_[body]) {
-    const bool alike =
-        round.team == team_ && round.nest == nest_ && round.diverged == diverged_;
+    const bool alike = round.team == team_ && round.nest == nest_ && round.diverged == diverged_;
     if (alike && round.before == state) return round.after;
   }
   State after = go_round(body, state, leaves_at_end);
