@@ -72,11 +72,13 @@ std::string_view atom_name(AtomKind kind) {
 
 Expr::Expr(std::int64_t value) {
   if (value != 0) terms_.push_back({value, {}});
+  measure();
 }
 
 Expr Expr::var(VarId id) {
   Expr out;
   out.terms_.push_back({1, {Atom{AtomKind::kVar, id, nullptr, nullptr}}});
+  out.measure();
   return out;
 }
 
@@ -155,6 +157,22 @@ std::int64_t Expr::known_divisor() const {
   return divisor;
 }
 
+void Expr::measure() {
+  size_ = 0;
+  for (const Term& term : terms_) {
+    ++size_;
+    for (const Atom& atom : term.atoms) {
+      ++size_;
+      if (atom.kind != AtomKind::kVar) size_ += atom.left->size_ + atom.right->size_;
+      if (too_long()) break;
+    }
+    if (too_long()) break;
+  }
+  if (!too_long()) return;
+  overflowed_ = true;
+  terms_.clear();
+}
+
 void Expr::normalise() {
   std::stable_sort(terms_.begin(), terms_.end(),
                    [](const Term& a, const Term& b) { return compare_keys(a, b) < 0; });
@@ -169,6 +187,7 @@ void Expr::normalise() {
   }
   std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
   terms_ = std::move(merged);
+  measure();
 }
 
 Expr operator+(const Expr& a, const Expr& b) {
@@ -184,6 +203,11 @@ Expr operator-(const Expr& a, const Expr& b) { return a + b * Expr(-1); }
 Expr operator*(const Expr& a, const Expr& b) {
   Expr out;
   out.overflowed_ = a.overflowed_ || b.overflowed_;
+  if (a.terms_.size() * b.terms_.size() > kExprSizeMax) {
+    out.overflowed_ = true;
+    out.size_ = kExprSizeMax + 1;
+    return out;
+  }
   for (const Term& x : a.terms_) {
     for (const Term& y : b.terms_) {
       Term product;
@@ -207,6 +231,8 @@ void Expr::split_by(std::int64_t divisor, Expr& quotient, Expr& rest) const {
     part.terms_.push_back(term);  // in order, so both stay normal
     if (whole) part.terms_.back().coefficient /= divisor;
   }
+  quotient.measure();
+  rest.measure();
 }
 
 bool operator==(const Expr& a, const Expr& b) { return compare(a, b) == 0; }
@@ -258,6 +284,7 @@ Expr make_atom(AtomKind kind, const Expr& a, const Expr& b) {
   }
   out.terms_.push_back(
       {1, {Atom{kind, {}, std::make_shared<const Expr>(a), std::make_shared<const Expr>(b)}}});
+  out.measure();
   return out;
 }
 

@@ -10,7 +10,8 @@
 //   mod(16*n + 5, 16)                 ==   5
 //
 // Division rounds down; every divisor must be positive. Arithmetic that leaves 64 bits marks the
-// result as overflowed (see overflowed()), it never wraps silently.
+// result as overflowed (see overflowed()), it never wraps silently. So does a formula that grows
+// past kExprSizeMax atoms: ((a + b) * (a + c)) * ... has twice as many terms after each factor.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,9 @@ using VarId = Id<VarTag>;
 enum class AtomKind : std::uint8_t { kVar, kCDiv, kFloorDiv, kMod, kMin, kMax };
 
 class Expr;
+
+// Far more than any index of a program has, few enough that a thousand formulas take no time.
+inline constexpr std::uint32_t kExprSizeMax = 1024;
 
 struct Atom {
   AtomKind kind = AtomKind::kVar;
@@ -54,7 +58,9 @@ class Expr {
   [[nodiscard]] bool is(std::int64_t value) const { return constant() == value; }
   // The variable, when the whole expression is one.
   [[nodiscard]] std::optional<VarId> as_var() const;
+  // It has no value: it left 64 bits or, too_long(), became too long a formula.
   [[nodiscard]] bool overflowed() const { return overflowed_; }
+  [[nodiscard]] bool too_long() const { return size_ > kExprSizeMax; }
   [[nodiscard]] bool uses(VarId id) const;
   void collect_vars(std::vector<VarId>& out) const;  // each once, in order of first use
 
@@ -86,8 +92,10 @@ class Expr {
   friend Expr make_atom(AtomKind kind, const Expr& a, const Expr& b);
   void normalise();
   void split_by(std::int64_t divisor, Expr& quotient, Expr& rest) const;
+  void measure();
   std::vector<Term> terms_;
   bool overflowed_ = false;
+  std::uint32_t size_ = 0;  // terms and atoms, those inside of atoms too
 };
 
 // The operation on two expressions, folded where it can be.

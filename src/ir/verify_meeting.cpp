@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "ir/prove.h"
 #include "ir/rules.h"
 #include "target/arch.h"
 
@@ -68,29 +69,79 @@ void take_more(Writes& writes, const Writes& more) {
 
 // Walks the operations in program order with what must not be read yet. The two branches of an If
 // start alike and their sets unite; a loop's body is seen once, which finds what is missing inside
-// one trip. Regions of `inthreads` do not see what another one did.
+// one trip. Regions of `inthreads` do not see what another one did. What stands behind a jump that
+// is always taken never runs.
 template <class Step>
-void follow(const Function& f, RegionId region, Region threads, Writes& unready, const Step& step) {
-  for (const OpId id : f.regions[region].ops) {
-    step(id, threads, unready);
-    const Op& op = f.ops[id];
-    const Inthreads* some = std::get_if<Inthreads>(&op.data);
-    Writes after;
+class Follower {
+ public:
+  Follower(const Function& f, const Step& step) : f_(f), step_(step) {}
+
+  // False when the end of the region is not reached.
+  bool run(RegionId region, Region threads, Writes& unready) {
+    for (const OpId id : f_.regions[region].ops) {
+      step_(id, threads, unready);
+      if (!enter(f_.ops[id], threads, unready)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool enter(const Op& op, Region threads, Writes& unready) {
+    const OpKind kind = op.kind();
+    if (kind == OpKind::kYield) return false;
+    if (kind == OpKind::kBreak || kind == OpKind::kContinue) {
+      if (!left_.empty()) left_.back().add(unready);
+      return false;
+    }
     const std::vector<RegionId> inner = regions_of(op);
+    if (inner.empty()) return true;
+    const Inthreads* some = std::get_if<Inthreads>(&op.data);
+    const bool loops = kind == OpKind::kFor || kind == OpKind::kLoop;
+    if (loops) left_.push_back({});
+    Arrivals after;
     for (const RegionId part : inner) {
       Writes branch = unready;
-      follow(f, part, some == nullptr ? threads : some, branch, step);
-      take_more(after, branch);
+      if (run(part, some == nullptr ? threads : some, branch)) after.add(branch);
     }
-    const bool may_skip = op.kind() == OpKind::kIf && inner.size() == 1;
-    if (may_skip || some != nullptr) take_more(after, unready);
-    if (!inner.empty()) unready = std::move(after);
+    if (loops) {
+      if (left_.back().any) after.add(left_.back().writes);
+      left_.pop_back();
+    }
+    const bool may_skip = (kind == OpKind::kIf && inner.size() == 1) || some != nullptr ||
+                          (!after.any && may_run_never(op));
+    if (may_skip) after.add(unready);
+    unready = std::move(after.writes);
+    return after.any;
   }
+
+  [[nodiscard]] bool may_run_never(const Op& op) const {
+    const auto* loop = std::get_if<For>(&op.data);
+    return loop != nullptr && minimum(f_, loop->upper - loop->lower).value_or(0) < 1;
+  }
+
+  // At one place, by all ways that lead there.
+  struct Arrivals {
+    bool any = false;
+    Writes writes = {};
+
+    void add(const Writes& more) {
+      any = true;
+      take_more(writes, more);
+    }
+  };
+  const Function& f_;
+  const Step& step_;
+  std::vector<Arrivals> left_;  // by `break` or `continue`: the loops around, innermost last
+};
+
+template <class Step>
+void follow(const Function& f, const Step& step) {
+  Writes unready;
+  Follower<Step>(f, step).run(f.body, nullptr, unready);
 }
 
 void async_copies_are_awaited(const Module&, const Function& f, Mistakes& mistakes) {
-  Writes in_flight;
-  follow(f, f.body, nullptr, in_flight, [&](OpId id, Region threads, Writes& unready) {
+  follow(f, [&](OpId id, Region threads, Writes& unready) {
     const Op& op = f.ops[id];
     const ValueId read = tile_read(f, op);
     if (read.valid() && is_unready(unready, read, threads)) {
@@ -124,8 +175,7 @@ ValueId written_together(const Function& f, const Op& op) {
 }
 
 void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes& mistakes) {
-  Writes written;
-  follow(f, f.body, nullptr, written, [&](OpId id, Region threads, Writes& unready) {
+  follow(f, [&](OpId id, Region threads, Writes& unready) {
     const Op& op = f.ops[id];
     const ValueId read = tile_read(f, op);
     if (read.valid() && is_unready(unready, read, threads)) {

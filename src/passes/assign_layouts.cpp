@@ -15,16 +15,48 @@ namespace kiln::passes {
 
 namespace {
 
-// The shared buffers that have other shapes with rows of another length: they are not swizzled.
-std::set<ir::ValueId> reshaped_buffers(const ir::Function& function, ir::RegionId body) {
-  std::set<ir::ValueId> out;
+std::int64_t bytes_of(const ir::ViewType& type) {
+  std::int64_t bytes = size_bytes(type.dtype);
+  for (const ir::Expr& extent : type.shape) {
+    if (__builtin_mul_overflow(bytes, extent.constant().value_or(0), &bytes)) return INT64_MAX;
+  }
+  return bytes;
+}
+
+std::int64_t row_bytes(const ir::ViewType& type) {
+  return type.shape.back().constant().value_or(0) * size_bytes(type.dtype);
+}
+
+// The shared buffers that have other shapes with rows of another length, and these shapes.
+using Reshapes = std::map<ir::ValueId, std::vector<ir::OpId>>;
+
+Reshapes reshaped_buffers(const ir::Function& function, ir::RegionId body) {
+  Reshapes out;
   ir::walk(function, body, [&](ir::OpId id) {
     const auto* alias = std::get_if<ir::Alias>(&function.ops[id].data);
     if (alias == nullptr) return;
     const ir::Expr& row = function.view_type(function.ops[id].result).shape.back();
-    if (!(row == function.view_type(alias->base).shape.back())) out.insert(alias->base);
+    if (!(row == function.view_type(alias->base).shape.back())) out[alias->base].push_back(id);
   });
   return out;
+}
+
+// A swizzled buffer's rows are cut into panels: two shapes agree on where an element is if panels
+// follow each other as the elements do in both, one panel being a whole row or all rows one.
+bool panels_follow_elements(const ir::ViewType& type, std::int64_t swizzle) {
+  const std::int64_t row = row_bytes(type);
+  return swizzle == 0 || row == swizzle || row == bytes_of(type);
+}
+
+// The first of the shapes in which the buffer could not be used with the swizzle; invalid: none.
+ir::OpId unfit_reshape(const ir::Function& function, ir::ValueId buffer,
+                       const std::vector<ir::OpId>& reshapes, std::int64_t swizzle) {
+  const bool whole = panels_follow_elements(function.view_type(buffer), swizzle);
+  for (const ir::OpId id : reshapes) {
+    const ir::ViewType& type = function.view_type(function.ops[id].result);
+    if (!whole || !panels_follow_elements(type, swizzle)) return id;
+  }
+  return {};
 }
 
 // The shared buffers that `load` and `store` touch.
@@ -130,14 +162,23 @@ bool all_have_boxes(const ir::Function& function, const std::vector<ir::OpId>& c
   });
 }
 
-// The widest swizzle that divides the buffer's rows and allows every tile, and every bulk copy
-// where one does; 0: none allows the tiles.
-std::int64_t swizzle_for(const ir::Function& function, const std::vector<PlacedTile>& tiles,
-                         const std::vector<ir::OpId>& copies, std::int64_t row, std::int64_t size) {
+// What touches one buffer in a way that its swizzle must allow.
+struct BufferUses {
+  std::vector<PlacedTile> tiles;
+  std::vector<ir::OpId> copies;    // bulk
+  std::vector<ir::OpId> reshapes;  // with rows of another length
+};
+
+// The widest swizzle that divides the buffer's rows and allows every tile and every shape, and
+// every bulk copy where one does; 0: none allows the tiles.
+std::int64_t swizzle_for(const ir::Function& function, ir::ValueId buffer, const BufferUses& uses) {
+  const ir::ViewType& type = function.view_type(buffer);
   std::int64_t widest = 0;
   for (const std::int64_t swizzle : target::kPanels) {
-    if (row % swizzle != 0 || !all_addressable(tiles, swizzle, size)) continue;
-    if (all_have_boxes(function, copies, swizzle)) return swizzle;
+    if (row_bytes(type) % swizzle != 0) continue;
+    if (!all_addressable(uses.tiles, swizzle, size_bytes(type.dtype))) continue;
+    if (unfit_reshape(function, buffer, uses.reshapes, swizzle).valid()) continue;
+    if (all_have_boxes(function, uses.copies, swizzle)) return swizzle;
     widest = std::max(widest, swizzle);
   }
   return widest;
@@ -152,17 +193,35 @@ std::int64_t swizzle_with_boxes(const ir::Function& function, const std::vector<
   return widest;
 }
 
+Unexpected<Reported> report_reshape(const ir::Function& function, ir::OpId alias, ir::OpId alloc,
+                                    std::int64_t swizzle, Diagnostics& diags) {
+  const ir::Op& op = function.ops[alloc];
+  const ir::ViewType& buffer = function.view_type(op.result);
+  const ir::ViewType& shape = function.view_type(function.ops[alias].result);
+  return diags
+      .report<diag::SpanSwizzled>(function.ops[alias].span, row_bytes(shape),
+                                  function.values[op.result].name, row_bytes(buffer), swizzle)
+      .label(op.span, "the buffer")
+      .help("keep its rows: {} as the last extent{}", function.text(buffer.shape.back()),
+            std::get<ir::Alloc>(op.data).swizzle_wanted > 0 ? ", or leave `.swiz` out" : "")
+      .emit();
+}
+
 // Chooses the swizzle of a buffer read in place, or checks the program's.
 Checked<std::int64_t> place_tiles(const ir::Function& function, ir::OpId alloc,
-                                  const std::vector<PlacedTile>& tiles,
-                                  const std::vector<ir::OpId>& copies, Diagnostics& diags) {
+                                  const BufferUses& uses, Diagnostics& diags) {
   const ir::Op& op = function.ops[alloc];
   const ir::ViewType& type = function.view_type(op.result);
   const std::int64_t size = size_bytes(type.dtype);
-  const std::int64_t row = type.shape.back().constant().value_or(0) * size;
-  const std::int64_t best = swizzle_for(function, tiles, copies, row, size);
+  const std::int64_t row = row_bytes(type);
+  const std::int64_t best = swizzle_for(function, op.result, uses);
   const std::int64_t wanted = std::get<ir::Alloc>(op.data).swizzle_wanted;
-  const Span where = function.ops[tiles[0].load].span;
+  const Span where = function.ops[uses.tiles[0].load].span;
+  const std::int64_t without_shapes =
+      swizzle_for(function, op.result, {.tiles = uses.tiles, .copies = {}, .reshapes = {}});
+  if (best == 0 && without_shapes != 0) {
+    return report_reshape(function, uses.reshapes[0], alloc, without_shapes, diags);
+  }
   if (best == 0) {
     return diags.report<diag::MmaTileUnaddressable>(where, function.values[op.result].name, row)
         .label(op.span, "the buffer")
@@ -172,7 +231,10 @@ Checked<std::int64_t> place_tiles(const ir::Function& function, ir::OpId alloc,
         .emit();
   }
   if (wanted < 0) return best;
-  if (wanted > 0 && all_addressable(tiles, wanted, size)) return wanted;
+  if (const auto unfit = unfit_reshape(function, op.result, uses.reshapes, wanted); unfit.valid()) {
+    return report_reshape(function, unfit, alloc, wanted, diags);
+  }
+  if (wanted > 0 && all_addressable(uses.tiles, wanted, size)) return wanted;
   return diags.report<diag::MmaSwizzleUnaddressable>(where, function.values[op.result].name, wanted)
       .label(op.span, "the buffer")
       .help("{}", best == target::kPlainPanel
@@ -183,12 +245,6 @@ Checked<std::int64_t> place_tiles(const ir::Function& function, ir::OpId alloc,
 
 std::int64_t align_up(std::int64_t value, std::int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
-}
-
-std::int64_t bytes_of(const ir::ViewType& type) {
-  std::int64_t bytes = size_bytes(type.dtype);
-  for (const ir::Expr& extent : type.shape) bytes *= extent.constant().value_or(0);
-  return bytes;
 }
 
 // --- addresses
@@ -278,7 +334,7 @@ Unexpected<Reported> report_limit(const ir::Module& module, const ir::Function& 
 // What is known of a launch's buffers before they are laid out.
 struct Uses {
   std::set<ir::ValueId> matrices;  // what the matrix unit loads and stores
-  std::set<ir::ValueId> reshaped;
+  Reshapes reshaped;
   PlacedTiles in_place;
   BulkCopies bulk;
 };
@@ -287,20 +343,65 @@ Checked<std::int64_t> choose_swizzle(const ir::Function& function, ir::OpId id, 
                                      Diagnostics& diags) {
   const ir::Op& op = function.ops[id];
   const ir::ViewType& type = function.view_type(op.result);
-  const auto bulk = uses.bulk.find(op.result);
-  const std::vector<ir::OpId> copies =
-      bulk == uses.bulk.end() ? std::vector<ir::OpId>{} : bulk->second;
-  if (const auto tiles = uses.in_place.find(op.result); tiles != uses.in_place.end()) {
-    return place_tiles(function, id, tiles->second, copies, diags);
-  }
+  const auto of_buffer = [&](const auto& by_buffer) {
+    const auto found = by_buffer.find(op.result);
+    return found == by_buffer.end() ? decltype(found->second){} : found->second;
+  };
+  const BufferUses here{.tiles = of_buffer(uses.in_place),
+                        .copies = of_buffer(uses.bulk),
+                        .reshapes = of_buffer(uses.reshaped)};
+  if (!here.tiles.empty()) return place_tiles(function, id, here, diags);
   const auto& alloc = std::get<ir::Alloc>(op.data);
-  if (alloc.swizzle_wanted >= 0) return alloc.swizzle_wanted;
-  if (!uses.matrices.contains(op.result) || uses.reshaped.contains(op.result)) return 0;
-  const std::int64_t row = type.shape.back().constant().value_or(0) * size_bytes(type.dtype);
-  return swizzle_with_boxes(function, copies, target::widest_swizzle(row).bytes);
+  if (alloc.swizzle_wanted >= 0) {
+    const std::int64_t wanted = alloc.swizzle_wanted;
+    const ir::OpId unfit = unfit_reshape(function, op.result, here.reshapes, wanted);
+    if (unfit.valid()) return report_reshape(function, unfit, id, wanted, diags);
+    return wanted;
+  }
+  if (!uses.matrices.contains(op.result) || !here.reshapes.empty()) return 0;
+  return swizzle_with_boxes(function, here.copies, target::widest_swizzle(row_bytes(type)).bytes);
 }
 
-constexpr std::int64_t kSlotBytes = 8;  // of an event
+constexpr std::int64_t kSlotBytes = 8;                     // of an event
+constexpr std::int64_t kBytesMax = std::int64_t{1} << 40;  // sums stay far below 64 bits
+
+// The local memory that a region's buffers need at once: those of regions beside each other share
+// theirs. `largest` becomes the largest of them.
+std::int64_t local_bytes(const ir::Function& function, ir::RegionId region, ir::OpId& largest) {
+  const auto bytes_at = [&](ir::OpId id) {
+    const ir::Op& op = function.ops[id];
+    if (!std::holds_alternative<ir::Alloc>(op.data)) return std::int64_t{0};
+    const auto* type = std::get_if<ir::ViewType>(&function.type(op.result));
+    const bool local = type != nullptr && type->space == ir::Space::kLocal;
+    return local ? std::min(bytes_of(*type), kBytesMax) : 0;
+  };
+  std::int64_t own = 0;
+  std::int64_t inside = 0;
+  for (const ir::OpId id : function.regions[region].ops) {
+    const std::int64_t bytes = bytes_at(id);
+    own = std::min(own + bytes, kBytesMax);
+    if (bytes > 0 && (!largest.valid() || bytes > bytes_at(largest))) largest = id;
+    for (const ir::RegionId inner : ir::regions_of(function.ops[id])) {
+      inside = std::max(inside, local_bytes(function, inner, largest));
+    }
+  }
+  return own + inside;
+}
+
+Checked<bool> check_local(const ir::Module& module, const ir::Function& function, ir::OpId launch,
+                          Diagnostics& diags) {
+  const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
+  ir::OpId largest;
+  const std::int64_t bytes = local_bytes(function, parallel.body, largest);
+  const std::int64_t limit = module.arch->local_per_thread_max;
+  if (bytes <= limit) return true;
+  const ir::Op& alloc = function.ops[largest];
+  return diags
+      .report<diag::LocalMemoryLimit>(alloc.span, parallel.name, bytes, module.arch->name, limit)
+      .label(alloc.span, "{} bytes", bytes_of(function.view_type(alloc.result)))
+      .help("keep large arrays in global memory, a part of it for each thread")
+      .emit();
+}
 
 // Buffers in the program's order, then events.
 Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId launch,
@@ -313,13 +414,18 @@ Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId
                   .bulk = bulk_copies(function, parallel.body)};
   std::int64_t end = 0;
   bool failed = false;
+  const std::int64_t limit = module.arch->smem_per_block_max;
   for (ir::OpId id : residents.buffers) {
     auto& alloc = std::get<ir::Alloc>(function.ops[id].data);
-    const auto swizzle = choose_swizzle(function, id, uses, diags);
+    // One that cannot be is not looked at closely, whatever its size.
+    const std::int64_t bytes = bytes_of(function.view_type(function.ops[id].result));
+    const bool fits = bytes <= limit;
+    const auto swizzle =
+        fits ? choose_swizzle(function, id, uses, diags) : Checked<std::int64_t>(0);
     failed = failed || !swizzle;
     alloc.swizzle = swizzle ? *swizzle : 0;
     alloc.offset = align_up(end, alloc.swizzle > 0 ? ir::kSwizzledAlignment : ir::kSharedAlignment);
-    end = alloc.offset + bytes_of(function.view_type(function.ops[id].result));
+    end = std::min(alloc.offset + std::min(bytes, kBytesMax), kBytesMax);
   }
   for (ir::OpId id : residents.events) {
     auto& event = std::get<ir::Event>(function.ops[id].data);
@@ -329,10 +435,8 @@ Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId
   }
   parallel.shared_bytes = end;
   if (failed) return diags.failed();
-  if (end > module.arch->smem_per_block_max) {
-    return report_limit(module, function, launch, residents.buffers, diags);
-  }
-  return true;
+  if (end > limit) return report_limit(module, function, launch, residents.buffers, diags);
+  return check_local(module, function, launch, diags);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "passes/kernel_facts.h"
 
@@ -51,6 +52,10 @@ class Counter {
     Groups breaks;
     Groups continues;
   };
+  struct Round {
+    Groups end;
+    Exits exits;
+  };
 
   Groups step(ir::OpId id, Groups groups) {
     const ir::Op& op = function_.ops[id];
@@ -77,8 +82,21 @@ class Counter {
     return leaf(id, std::move(groups));
   }
 
-  // What the body leaves at its end, once the state at its head no longer changes.
+  // What the body leaves at its end, once the state at its head no longer changes. A loop inside of
+  // others is asked as often as they go round, mostly the same.
   Groups go_round(ir::RegionId body, Groups head, Exits& exits) {
+    const std::pair key(body, head);
+    const auto known = rounds_.find(key);
+    if (known != rounds_.end()) {
+      exits = known->second.exits;
+      return known->second.end;
+    }
+    Groups end = settle(body, std::move(head), exits);
+    rounds_.emplace(key, Round{end, exits});
+    return end;
+  }
+
+  Groups settle(ir::RegionId body, Groups head, Exits& exits) {
     while (true) {
       exits_.push_back({});
       Groups end = flow(body, head);
@@ -148,6 +166,7 @@ class Counter {
 
   ir::Function& function_;
   std::vector<Exits> exits_;
+  std::map<std::pair<ir::RegionId, Groups>, Round> rounds_;  // by body and what came to its head
   std::map<ir::OpId, std::int64_t> pending_;
 };
 

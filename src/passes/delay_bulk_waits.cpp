@@ -1,6 +1,7 @@
 #include "passes/delay_bulk_waits.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/reflect.h"
@@ -103,13 +104,17 @@ class Delayer {
     return read;
   }
 
-  // The first time through finds out what the end leaves to the beginning.
+  // The first time through finds out what the end leaves to the beginning. A loop inside of others
+  // is asked as often as they go round, mostly the same.
   Read go_round(ir::RegionId body, const Read& before) {
+    const auto [known, is_new] = rounds_.try_emplace({body, before});
+    if (!is_new) return known->second;
     Read head = before;
     Read end = flow(body, head);
     head.insert(end.begin(), end.end());
-    end = flow(body, head);
+    if (head != before) end = flow(body, head);
     end.insert(before.begin(), before.end());
+    known->second = end;
     return end;
   }
 
@@ -136,9 +141,10 @@ class Delayer {
 
   ir::Function& function_;
   KernelFacts facts_;
-  ir::OpId last_;                         // copy
-  std::set<ir::OpId> delayed_;            // copies whose wait was taken out
-  std::set<ir::ValueId> used_otherwise_;  // tensors that not only bulk stores touch
+  ir::OpId last_;                                         // copy
+  std::map<std::pair<ir::RegionId, Read>, Read> rounds_;  // by body and what came to its head
+  std::set<ir::OpId> delayed_;                            // copies whose wait was taken out
+  std::set<ir::ValueId> used_otherwise_;                  // tensors that not only bulk stores touch
 };
 
 }  // namespace

@@ -442,8 +442,20 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
   return with(std::move(state), facts_.own(op));
 }
 
-// What the end of the body leaves behind meets its beginning, until that brings nothing new.
+// A loop inside of others is entered as often as they go round, mostly alike: then it leaves what
+// it left before, and everything stands in it already.
 Placer::State Placer::enter_loop(ir::RegionId body, const State& state, bool leaves_at_end) {
+  for (const Round& round : rounds_[body]) {
+    const bool alike = round.team == team_ && round.nest == nest_ && round.diverged == diverged_;
+    if (alike && round.before == state) return round.after;
+  }
+  State after = go_round(body, state, leaves_at_end);
+  rounds_[body].push_back({state, team_, nest_, diverged_, after});
+  return after;
+}
+
+// What the end of the body leaves behind meets its beginning, until that brings nothing new.
+Placer::State Placer::go_round(ir::RegionId body, const State& state, bool leaves_at_end) {
   State in = state;
   State out;
   State breaks;

@@ -5,6 +5,7 @@
 // the copies that the program does not wait for itself, `future_wait` those of a future or event.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "ir/module.h"
@@ -29,6 +30,15 @@ class Placer {
 
     [[nodiscard]] bool copies_in_flight() const;
     [[nodiscard]] bool has_products() const;
+    friend bool operator==(const State&, const State&) = default;
+  };
+  // How a loop was entered, and what it left then.
+  struct Round {
+    State before;
+    int team = kBlockTeam;
+    int nest = 0;
+    bool diverged = false;
+    State after;
   };
   // Where a loop's body is left in the middle.
   struct Exits {
@@ -39,6 +49,7 @@ class Placer {
   State place(ir::RegionId region, State state);
   State enter(ir::OpId id, ir::RegionId region, std::size_t& index, State state);
   State enter_loop(ir::RegionId body, const State& state, bool leaves_at_end);
+  State go_round(ir::RegionId body, const State& state, bool leaves_at_end);
   State enter_inthreads(const ir::Inthreads& op, State state);
   State enter_if(const ir::If& op, const State& state);
   State enter_meeting(const ir::Op& op, State state);
@@ -83,6 +94,7 @@ class Placer {
   int nest_ = 0;
   int nests_ = 0;
   std::vector<Exits> exits_;
+  std::map<ir::RegionId, std::vector<Round>> rounds_;  // by the loop's body
   bool diverged_ = false;  // inside an `if` that not all threads of the team enter
 };
 

@@ -1,10 +1,12 @@
 #include "sema/access.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/prove.h"
 #include "ir/reflect.h"
 #include "ir/strides.h"
+#include "sema/inthreads.h"
 
 namespace kiln::sema {
 
@@ -15,10 +17,11 @@ struct AccessCollector {
   std::vector<TileAccess>& out;
   int branches = 0;
   ir::OpId op = {};
+  ir::OpId inthreads = {};
 
   void add(ir::ValueId view, bool writes, bool is_tile, const std::vector<ir::Expr>& index) {
-    TileAccess access{op,      view,         ir::resolve_view(function, view), {}, writes,
-                      is_tile, branches != 0};
+    TileAccess access{
+        op, view, ir::resolve_view(function, view), {}, writes, is_tile, branches != 0, inthreads};
     access.extents.assign(access.at.origin.size(), ir::Expr(1));
     const std::vector<ir::Expr>& shape = function.view_type(view).shape;
     for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -72,9 +75,12 @@ struct AccessCollector {
       op = id;
       std::visit(*this, here.data);
       const bool branch = here.kind() == ir::OpKind::kIf || may_end_early(here);
+      const ir::OpId outer = inthreads;
+      if (here.kind() == ir::OpKind::kInthreads) inthreads = id;
       branches += branch;
       for (const ir::RegionId inner : ir::regions_of(here)) walk(inner);
       branches -= branch;
+      inthreads = outer;
     }
   }
 
@@ -171,7 +177,7 @@ bool same_extents(const ir::Function& function, const ir::Parallel& a, const ir:
 
 }  // namespace
 
-Ranges::Ranges(const ir::Function& function) : function_(function) {
+Ranges::Ranges(const ir::Function& function) : function_(&function) {
   std::vector<const ir::Parallel*> inner;
   for (const ir::Op& op : function.ops) {
     if (const auto* loop = std::get_if<ir::For>(&op.data)) {
@@ -200,12 +206,66 @@ std::optional<Extreme> Ranges::largest_along(const ir::Expr& expr, ir::VarId var
   ir::Expr line = expr;
   for (const ir::VarId other : stepping(expr)) {
     if (other == var) continue;
-    if (slope_of(function_, line, other) != Slope::kRises) return std::nullopt;
+    if (slope_of(*function_, line, other) != Slope::kRises) return std::nullopt;
     line = line.substitute([&](ir::VarId id) {
       return id == other ? std::optional(ranges_.at(id).first) : std::nullopt;
     });
   }
   return extreme(std::move(line), true);
+}
+
+std::optional<ir::Expr> Ranges::count(ir::VarId var) const {
+  const Range& range = ranges_.at(var);
+  return range.dense && range.first.is(0) ? std::optional(range.last + 1) : std::nullopt;
+}
+
+namespace {
+
+// The parallels around the operation, outermost first.
+std::vector<ir::OpId> parallels_around(const ir::Function& function, ir::OpId wanted) {
+  std::vector<ir::OpId> out;
+  const std::function<bool(ir::RegionId)> find = [&](ir::RegionId region) {
+    for (const ir::OpId id : function.regions[region].ops) {
+      if (id == wanted) return true;
+      const bool parallel = function.ops[id].kind() == ir::OpKind::kParallel;
+      if (parallel) out.push_back(id);
+      for (const ir::RegionId inner : ir::regions_of(function.ops[id])) {
+        if (find(inner)) return true;
+      }
+      if (parallel) out.pop_back();
+    }
+    return false;
+  };
+  (void)find(function.body);
+  return out;
+}
+
+}  // namespace
+
+Ranges Ranges::within(ir::OpId inthreads) const {
+  Ranges out = *this;
+  const auto& region = std::get<ir::Inthreads>(function_->ops[inthreads].data);
+  std::vector<ir::OpId> nest = parallels_around(*function_, inthreads);
+  if (nest.empty()) return out;
+  const auto& launch = std::get<ir::Parallel>(function_->ops[nest[0]].data);
+  const std::int64_t block_threads = launch.threads.constant().value_or(0);
+  nest.erase(nest.begin());
+  std::map<ir::VarId, std::set<std::int64_t>> seen;
+  std::vector<std::int64_t> values(function_->vars.size());
+  for (std::int64_t i = 0; i < region.threads && block_threads > 0; ++i) {
+    set_unit_indices(*function_, nest, block_threads, region.first + i, values);
+    for (const ir::OpId id : nest) {
+      for (const ir::VarId var : std::get<ir::Parallel>(function_->ops[id].data).vars) {
+        if (function_->vars[var].extent.constant()) seen[var].insert(values[var.index]);
+      }
+    }
+  }
+  for (const auto& [var, own] : seen) {
+    const std::int64_t first = *own.begin();
+    const std::int64_t last = *own.rbegin();
+    out.ranges_[var] = {first, last, last - first + 1 == static_cast<std::int64_t>(own.size())};
+  }
+  return out;
 }
 
 std::vector<ir::VarId> Ranges::stepping(const ir::Expr& expr) const {
@@ -217,7 +277,7 @@ std::vector<ir::VarId> Ranges::stepping(const ir::Expr& expr) const {
 
 std::vector<ir::VarId> Ranges::moving(const ir::Expr& expr) const {
   std::vector<ir::VarId> vars = stepping(expr);
-  std::erase_if(vars, [&](ir::VarId var) { return function_.vars[var].extent.is(1); });
+  std::erase_if(vars, [&](ir::VarId var) { return function_->vars[var].extent.is(1); });
   for (ir::VarId& var : vars) {
     if (const auto twin = same_.find(var); twin != same_.end()) var = twin->second;
   }
@@ -230,13 +290,13 @@ std::optional<Extreme> Ranges::extreme(ir::Expr expr, bool upper) const {
   for (auto vars = stepping(expr); !vars.empty(); vars = stepping(expr)) {
     const ir::VarId var = *std::max_element(
         vars.begin(), vars.end(), [](ir::VarId a, ir::VarId b) { return a.index < b.index; });
-    const Slope slope = slope_of(function_, expr, var);
+    const Slope slope = slope_of(*function_, expr, var);
     if (slope == Slope::kUnknown) {
       if (upper) {
-        const auto bound = ir::upper_bound(function_, expr);
+        const auto bound = ir::upper_bound(*function_, expr);
         return bound ? std::optional(Extreme{*bound, false}) : std::nullopt;
       }
-      const auto bound = ir::minimum(function_, expr);
+      const auto bound = ir::minimum(*function_, expr);
       return bound ? std::optional(Extreme{ir::Expr(*bound), false}) : std::nullopt;
     }
     const Range& range = ranges_.at(var);
@@ -249,7 +309,7 @@ std::optional<Extreme> Ranges::extreme(ir::Expr expr, bool upper) const {
   std::vector<ir::VarId> vars;
   expr.collect_vars(vars);
   const bool known = std::none_of(vars.begin(), vars.end(), [&](ir::VarId var) {
-    return function_.vars[var].kind == ir::VarKind::kBound;
+    return function_->vars[var].kind == ir::VarKind::kBound;
   });
   if (!known || expr.overflowed()) return std::nullopt;
   return Extreme{std::move(expr), attained};

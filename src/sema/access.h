@@ -20,6 +20,7 @@ struct TileAccess {
   bool writes = false;
   bool is_tile = false;      // of a copy, load or store; else a single element
   bool conditional = false;  // under an `if`
+  ir::OpId inthreads = {};   // the region whose threads do it, if one
   // Through another shape of the buffer: `at` has the dimensions of the buffer itself, and its
   // origin says no more than which variables the place depends on.
   bool reshaped = false;
@@ -63,6 +64,12 @@ class Ranges {
   // number the same threads count as one variable.
   [[nodiscard]] std::vector<ir::VarId> moving(const ir::Expr& expr) const;
 
+  // How many values the variable takes, when they are 0, 1, 2, ...
+  [[nodiscard]] std::optional<ir::Expr> count(ir::VarId var) const;
+
+  // Indices have only the values that the threads of the `inthreads` region have.
+  [[nodiscard]] Ranges within(ir::OpId inthreads) const;
+
   // Whether the variable is an axis of a `parallel` inside of a block.
   [[nodiscard]] bool is_unit(ir::VarId var) const { return units_.contains(var); }
 
@@ -74,7 +81,7 @@ class Ranges {
   };
   [[nodiscard]] std::optional<Extreme> extreme(ir::Expr expr, bool upper) const;
 
-  const ir::Function& function_;
+  const ir::Function* function_;
   std::map<ir::VarId, Range> ranges_;
   std::set<ir::VarId> units_;
   std::map<ir::VarId, ir::VarId> same_;  // the first axis that numbers the same threads

@@ -107,6 +107,9 @@ std::optional<Operand> combine_exprs(Sema& sema, ir::BinaryKind kind, const Oper
     }
   }
   if (!x || !y || (divides && *y == 0)) return std::nullopt;
+  if (divides && *y == -1) {  // the least number has no opposite
+    return make_int(kind == ir::BinaryKind::kDiv ? ir::Expr(0) - a : ir::Expr(0), span);
+  }
   out = make_int(ir::Expr(fold(kind, *x, *y)), span);
   if (is_comparison(kind) || is_logical(kind)) out.dtype = DType::kBool;
   return out;
@@ -244,10 +247,12 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
     return emit_value(sema, ir::Const{round_to(dtype, *constant)}, span, type);
   }
   if (operand.kind == Operand::Kind::kInt) {
-    const ir::ValueId index = emit_value(
-        sema, ir::Index{operand.integer.value}, span,
-        ir::ScalarType{is_integer(dtype) && size_bytes(dtype) == 8 ? dtype : DType::kS32});
-    const DType index_type = std::get<ir::ScalarType>(sema.function.type(index)).dtype;
+    // An index is computed in s32 or s64; any other type is a conversion of it.
+    const bool wide =
+        size_bytes(operand.dtype) == 8 || (is_integer(dtype) && size_bytes(dtype) == 8);
+    const DType index_type = wide ? DType::kS64 : DType::kS32;
+    const ir::ValueId index =
+        emit_value(sema, ir::Index{operand.integer.value}, span, ir::ScalarType{index_type});
     if (index_type == dtype) return index;
     return emit_value(sema, ir::Cast{index}, span, type);
   }

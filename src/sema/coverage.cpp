@@ -1,6 +1,7 @@
 #include "sema/coverage.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -37,8 +38,15 @@ class Coverage {
         ranges_(function),
         accesses_(accesses_of(function)) {
     for (const ir::Op& op : function.ops) has_product_ |= op.kind() == ir::OpKind::kMma;
+    for (const TileAccess& access : accesses_) {
+      const ir::OpId region = access.inthreads;
+      if (region.valid() && !narrowed_.contains(region)) {
+        narrowed_.emplace(region, ranges_.within(region));
+      }
+    }
   }
 
+  void check_strides();
   void check_past_end();
   void check_short();
 
@@ -49,6 +57,10 @@ class Coverage {
     ir::Expr end;  // one past the last element
   };
 
+  // The values that variables take where the access is.
+  [[nodiscard]] const Ranges& ranges(const TileAccess& access) const {
+    return access.inthreads.valid() ? narrowed_.at(access.inthreads) : ranges_;
+  }
   [[nodiscard]] const ir::Expr& extent(const TileAccess& access, std::size_t dimension) const {
     return function_.view_type(access.at.root).shape[dimension];
   }
@@ -79,12 +91,18 @@ class Coverage {
                   function_.vars[walk.var].name, walk.step, count);
   }
   [[nodiscard]] std::optional<Walk> walk_of(const TileAccess& access, std::size_t dimension) const;
-  [[nodiscard]] std::optional<ir::Expr> end_of(const TileAccess& access,
-                                               std::size_t dimension) const;
+  [[nodiscard]] std::optional<ir::Expr> end_of(const TileAccess& access, std::size_t dimension,
+                                               const Ranges& values) const;
   [[nodiscard]] bool reaches_limit(const TileAccess& access, std::size_t dimension,
                                    const ir::Expr& end) const;
+  [[nodiscard]] bool strides_past_end(const TileAccess& access, std::size_t dimension,
+                                      ir::VarId var) const;
+  [[nodiscard]] bool check_stride(const TileAccess& access, std::size_t dimension);
+  [[nodiscard]] std::string in_tiles(const TileAccess& access) const;
   void check_past_end(const TileAccess& access, std::size_t dimension);
-  [[nodiscard]] std::optional<Reach> reach_of(const Group& group, std::size_t dimension) const;
+  // `narrowed`: the threads of each access's region count only.
+  [[nodiscard]] std::optional<Reach> reach_of(const Group& group, std::size_t dimension,
+                                              bool narrowed) const;
   void check_group(const Group& group, const Group& others);
   void check_dimension(const Group& group, const Group& others, std::size_t dimension);
   void report_short(const Walk& walk, const ir::Expr& first, const ir::Expr& last);
@@ -93,6 +111,7 @@ class Coverage {
   const std::vector<std::int64_t>* launch_;  // null: every launch
   Diagnostics& diags_;
   Ranges ranges_;
+  std::map<ir::OpId, Ranges> narrowed_;  // by `inthreads` region
   std::vector<TileAccess> accesses_;
   std::set<ir::VarId> blamed_;
   bool has_product_ = false;
@@ -106,7 +125,7 @@ std::optional<Walk> Coverage::walk_of(const TileAccess& access, std::size_t dime
   const bool is_shared = function_.view_type(access.at.root).space == ir::Space::kShared;
   std::optional<Walk> walk;
   std::int64_t least = 0;
-  for (const ir::VarId var : ranges_.stepping(access.at.origin[dimension])) {
+  for (const ir::VarId var : ranges(access).stepping(access.at.origin[dimension])) {
     const std::int64_t step = coefficient_of(access.at.origin[dimension], var);
     if (step <= 0) return std::nullopt;
     // One block, one step: the index is there for form.
@@ -119,12 +138,13 @@ std::optional<Walk> Coverage::walk_of(const TileAccess& access, std::size_t dime
 }
 
 // One past the last element that the access reaches, as far as can be told.
-std::optional<ir::Expr> Coverage::end_of(const TileAccess& access, std::size_t dimension) const {
+std::optional<ir::Expr> Coverage::end_of(const TileAccess& access, std::size_t dimension,
+                                         const Ranges& values) const {
   std::vector<ir::Expr> ends = access.at.limits[dimension];
   ends.push_back(access.at.origin[dimension] + access.extents[dimension]);
   std::optional<ir::Expr> least;
   for (const ir::Expr& end : ends) {
-    const auto largest = ranges_.largest(end);
+    const auto largest = values.largest(end);
     if (!largest) continue;
     if (!least || !less_equal(*least, largest->value)) least = largest->value;
   }
@@ -138,7 +158,7 @@ bool Coverage::reaches_limit(const TileAccess& access, std::size_t dimension,
   const ir::Expr& whole = extent(access, dimension);
   return std::ranges::any_of(access.at.limits[dimension], [&](const ir::Expr& limit) {
     // Those that step are the ends of tiles.
-    return ranges_.stepping(limit).empty() && less_equal(limit, end) &&
+    return ranges(access).stepping(limit).empty() && less_equal(limit, end) &&
            !ir::always_less_equal(function_, limit + 1, whole);
   });
 }
@@ -149,7 +169,7 @@ void Coverage::check_past_end(const TileAccess& access, std::size_t dimension) {
   const ir::Expr& origin = access.at.origin[dimension];
   const bool ahead = offset_of(origin) != 0;
   if (ahead && is_loop(walk->var)) return;  // a loop that fetches the next tile
-  const auto start = ranges_.largest_along(origin, walk->var);
+  const auto start = ranges(access).largest_along(origin, walk->var);
   const ir::Expr& whole = extent(access, dimension);
   if (!start || !start->attained || !less_equal(whole, start->value)) return;
   blamed_.insert(walk->var);
@@ -161,6 +181,78 @@ void Coverage::check_past_end(const TileAccess& access, std::size_t dimension) {
       .label(tile, "this tile starts at element {}", text(origin))
       .help("{}", tiles_text(*walk))
       .emit();
+}
+
+// Whether the variable's step is a multiple of the tile in tiles, so as if its index counted
+// elements, and leads past the end as soon as there are two steps.
+bool Coverage::strides_past_end(const TileAccess& access, std::size_t dimension,
+                                ir::VarId var) const {
+  const ir::Expr& origin = access.at.origin[dimension];
+  const auto tile = access.extents[dimension].constant();
+  const std::int64_t step = coefficient_of(origin, var);
+  if (!tile || *tile < 2 || *tile > INT32_MAX || step <= 0 || step % (*tile * *tile) != 0) {
+    return false;
+  }
+  if (is_loop(var) && offset_of(origin) != 0) return false;  // it fetches the next tile
+  const auto least = ranges(access).least(origin - ir::Expr::var(var) * step);
+  const auto count = ranges(access).count(var);
+  if (!least || !count || !less_equal(0, least->value)) return false;
+  const ir::Expr& whole = extent(access, dimension);
+  if (launch_ != nullptr || count->constant()) {
+    return less_equal(2, *count) && less_equal(whole, (*count - 1) * step);
+  }
+  // From two values on, the last start is at least each of these.
+  return less_equal(whole, *count * (step / 2)) ||
+         less_equal(whole, *count * (step / 4) + step / 2);
+}
+
+// "bm, k": the tile indices that element offsets were written for; empty when that is not clear.
+std::string Coverage::in_tiles(const TileAccess& access) const {
+  const auto* window = function_.def_as<ir::Subview>(access.view);
+  const std::vector<ir::Expr>& shape = function_.view_type(access.view).shape;
+  if (window == nullptr || window->origin.size() != shape.size()) return "";
+  std::string out;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const auto tile = shape[d].constant();
+    if (!tile || *tile < 1 || !ir::always_divisible(window->origin[d], *tile)) return "";
+    ir::Expr index = ir::floor_div(window->origin[d], *tile);
+    if (ir::always_divisible(index, *tile)) index = ir::floor_div(index, *tile);
+    out += (d == 0 ? "" : ", ") + function_.text(index);
+  }
+  return out;
+}
+
+// Element offsets where tile indices are meant. True after a report.
+bool Coverage::check_stride(const TileAccess& access, std::size_t dimension) {
+  for (const ir::VarId var : ranges(access).stepping(access.at.origin[dimension])) {
+    if (blamed_.contains(var) || !strides_past_end(access, dimension, var)) continue;
+    const std::int64_t tile = *access.extents[dimension].constant();
+    const ir::Expr& origin = access.at.origin[dimension];
+    const Span span = view_span(function_, access);
+    for (const ir::Expr& each : access.at.origin) {
+      for (const ir::VarId other : ranges(access).stepping(each)) blamed_.insert(other);
+    }
+    const std::string meant = in_tiles(access);
+    (void)diags_
+        .report<diag::TileStride>(
+            span, function_.vars[var].name, coefficient_of(origin, var) / tile, tile, dimension,
+            root_name(function_, access.at.root), text(extent(access, dimension)))
+        .label(span, "this tile starts at element {}", function_.text(origin))
+        .help("`.at` counts tiles, not elements{}",
+              meant.empty() ? "" : format(": did you mean `.at({})`?", meant))
+        .emit();
+    return true;
+  }
+  return false;
+}
+
+void Coverage::check_strides() {
+  for (const TileAccess& access : accesses_) {
+    if (!access.is_tile || access.anywhere || access.conditional) continue;
+    for (std::size_t d = access.at.dropped; d < access.extents.size(); ++d) {
+      if (check_stride(access, d)) break;
+    }
+  }
 }
 
 void Coverage::check_past_end() {
@@ -186,12 +278,14 @@ void Coverage::report_short(const Walk& walk, const ir::Expr& first, const ir::E
 }
 
 // What the accesses reach together; none when one of them cannot be told.
-std::optional<Coverage::Reach> Coverage::reach_of(const Group& group, std::size_t dimension) const {
+std::optional<Coverage::Reach> Coverage::reach_of(const Group& group, std::size_t dimension,
+                                                  bool narrowed) const {
   std::optional<Reach> reach;
   for (const TileAccess* access : group) {
     if (access->anywhere || dimension < access->at.dropped) return std::nullopt;
-    const auto low = ranges_.least(access->at.origin[dimension]);
-    const auto high = end_of(*access, dimension);
+    const Ranges& values = narrowed ? ranges(*access) : ranges_;
+    const auto low = values.least(access->at.origin[dimension]);
+    const auto high = end_of(*access, dimension, values);
     if (!low || !high || caller_chooses(low->value) || caller_chooses(*high)) return std::nullopt;
     if (!reach) reach = Reach{low->value, *high};
     if (less_equal(low->value, reach->first)) reach->first = low->value;
@@ -209,8 +303,9 @@ void Coverage::check_dimension(const Group& group, const Group& others, std::siz
   }
   if (!walk) return;
   const bool shared = function_.view_type(walk->tile->at.root).space == ir::Space::kShared;
-  const auto reach = reach_of(group, dimension);
-  const auto goal = shared ? reach_of(others, dimension)
+  // As much as it may be on this side, what it is for sure on the other.
+  const auto reach = reach_of(group, dimension, false);
+  const auto goal = shared ? reach_of(others, dimension, true)
                            : std::optional(Reach{0, extent(*walk->tile, dimension)});
   if (!reach || !goal) return;
   // Where two accesses cannot be compared, each of them must fall short.
@@ -218,7 +313,7 @@ void Coverage::check_dimension(const Group& group, const Group& others, std::siz
     return std::all_of(group.begin(), group.end(), falls_short);
   };
   if (all([&](const TileAccess* access) {
-        const ir::Expr end = *end_of(*access, dimension);
+        const ir::Expr end = *end_of(*access, dimension, ranges_);
         return less_equal(end + 1, goal->end) && !reaches_limit(*access, dimension, end);
       })) {
     return report_short(*walk, reach->end, goal->end - 1);
@@ -254,6 +349,7 @@ void Coverage::check_short() {
 
 void check_coverage(const ir::Function& function, Diagnostics& diags) {
   Coverage coverage(function, nullptr, diags);
+  coverage.check_strides();
   coverage.check_past_end();
   coverage.check_short();
 }
@@ -261,6 +357,7 @@ void check_coverage(const ir::Function& function, Diagnostics& diags) {
 void check_coverage(const ir::Function& function, const std::vector<std::int64_t>& vars,
                     Diagnostics& diags) {
   Coverage coverage(function, &vars, diags);
+  coverage.check_strides();
   coverage.check_short();
 }
 

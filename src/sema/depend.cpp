@@ -1,5 +1,8 @@
 #include "sema/depend.h"
 
+#include <map>
+#include <utility>
+
 #include "ir/reflect.h"
 
 namespace kiln::sema {
@@ -24,13 +27,18 @@ class DependenceCollector {
       return;
     }
     if (!bound_.insert(var).second) return;
+    if (bindings_.empty()) find_bindings();
+    for (const ir::ValueId bound : bindings_[var]) value(bound);
+  }
+  void find_bindings() {
     for (const ir::Op& op : function_.ops) {
       const auto* bind = std::get_if<ir::Bind>(&op.data);
-      if (bind != nullptr && bind->var == var) value(bind->value);
+      if (bind != nullptr) bindings_[bind->var].push_back(bind->value);
     }
   }
+  // Each value is looked at once, however many others are made of it.
   void value(ir::ValueId id) {
-    if (!id.valid() || !function_.values[id].def.valid()) return;
+    if (!id.valid() || !function_.values[id].def.valid() || !seen_.insert(id).second) return;
     const ir::Op& op = function_.ops[function_.values[id].def];
     if (const auto* get = std::get_if<ir::Get>(&op.data)) {
       out_.cells.insert(get->cell);
@@ -50,6 +58,8 @@ class DependenceCollector {
   const ir::Function& function_;
   Dependence out_;
   std::set<ir::VarId> bound_;
+  std::set<ir::ValueId> seen_;
+  std::map<ir::VarId, std::vector<ir::ValueId>> bindings_;
 };
 
 }  // namespace
@@ -67,8 +77,19 @@ class Comparison {
  public:
   explicit Comparison(const ir::Function& function) : function_(function) {}
 
-  [[nodiscard]] bool same(ir::ValueId a, ir::ValueId b) const {
+  [[nodiscard]] bool same(ir::ValueId a, ir::ValueId b) {
     if (a == b) return true;
+    const auto [known, is_new] = known_.try_emplace({a, b}, false);
+    if (is_new) {
+      const bool alike = compare(a, b);
+      known_[{a, b}] = alike;
+      return alike;
+    }
+    return known->second;
+  }
+
+ private:
+  [[nodiscard]] bool compare(ir::ValueId a, ir::ValueId b) {
     if (!a.valid() || !b.valid() || !(function_.type(a) == function_.type(b))) return false;
     const ir::OpId first = function_.values[a].def;
     const ir::OpId second = function_.values[b].def;
@@ -95,7 +116,6 @@ class Comparison {
            same(binary->right, other.right);
   }
 
- private:
   // Operations are numbered in the order of the program while it is read.
   [[nodiscard]] bool is_set(ir::ValueId cell, ir::OpId from, ir::OpId to) const {
     for (std::uint32_t i = from.index + 1; i < to.index; ++i) {
@@ -106,13 +126,14 @@ class Comparison {
   }
 
   const ir::Function& function_;
+  std::map<std::pair<ir::ValueId, ir::ValueId>, bool> known_;
 };
 
 }  // namespace
 
 std::optional<ir::VarId> bound_before(const ir::Function& function, ir::RegionId region,
                                       ir::ValueId value) {
-  const Comparison comparison(function);
+  Comparison comparison(function);
   const std::vector<ir::OpId>& ops = function.regions[region].ops;
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
     const auto* bind = std::get_if<ir::Bind>(&function.ops[*op].data);

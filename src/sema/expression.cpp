@@ -423,7 +423,13 @@ Operand evaluate(Sema& sema, ast::ExprId id) {
   const ast::Expr& expr = sema.ast[id];
   Operand out = std::visit(Evaluator{sema, expr.span}, expr.node);
   if (out.kind == Operand::Kind::kInt && out.integer.value.overflowed()) {
-    (void)sema.diags.report<diag::ExtentOverflow>(expr.span, "this integer").emit();
+    if (out.integer.value.too_long()) {
+      (void)sema.diags.report<diag::FormulaTooLong>(expr.span, ir::kExprSizeMax)
+          .help("keep a part of it in a `mutable int`, which is computed once")
+          .emit();
+    } else {
+      (void)sema.diags.report<diag::ExtentOverflow>(expr.span, "this integer").emit();
+    }
     return error_operand(expr.span);
   }
   return out;

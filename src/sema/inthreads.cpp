@@ -46,7 +46,6 @@ class Predicate {
   [[nodiscard]] bool is_unit(ir::VarId var) const;
   // The thread indices that the value depends on.
   [[nodiscard]] std::vector<ir::VarId> units_in(ir::ValueId value) const;
-  void set_thread(std::int64_t thread);
   [[nodiscard]] std::int64_t evaluate(ir::ValueId value) const;
   [[nodiscard]] std::int64_t evaluate(const ir::Binary& op) const;
 
@@ -110,23 +109,8 @@ std::string Predicate::problem(ir::ValueId value) const {
   return "";
 }
 
-// An instance's number counts its axes, the last one fastest.
-void Predicate::set_thread(std::int64_t thread) {
-  std::int64_t around = block_threads_;
-  for (const ir::OpId id : nest_) {
-    const auto& parallel = std::get<ir::Parallel>(function_.ops[id].data);
-    std::int64_t instance = thread % around / parallel.unit;
-    for (auto var = parallel.vars.rbegin(); var != parallel.vars.rend(); ++var) {
-      const std::int64_t extent = function_.vars[*var].extent.constant().value_or(1);
-      values_[var->index] = instance % extent;
-      instance /= extent;
-    }
-    around = parallel.unit;
-  }
-}
-
 bool Predicate::holds(std::int64_t thread, ir::ValueId value) {
-  set_thread(thread);
+  set_unit_indices(function_, nest_, block_threads_, thread, values_);
   return evaluate(value) != 0;
 }
 
@@ -256,6 +240,23 @@ void note_yield_inside(Sema& sema, ir::OpId region, Span span) {
 
 }  // namespace
 
+// An instance's number counts its axes, the last one fastest.
+void set_unit_indices(const ir::Function& function, const std::vector<ir::OpId>& nest,
+                      std::int64_t block_threads, std::int64_t thread,
+                      std::vector<std::int64_t>& values) {
+  std::int64_t around = block_threads;
+  for (const ir::OpId id : nest) {
+    const auto& parallel = std::get<ir::Parallel>(function.ops[id].data);
+    std::int64_t instance = thread % around / parallel.unit;
+    for (auto var = parallel.vars.rbegin(); var != parallel.vars.rend(); ++var) {
+      const std::int64_t extent = function.vars[*var].extent.constant().value_or(1);
+      values[var->index] = instance % extent;
+      instance /= extent;
+    }
+    around = parallel.unit;
+  }
+}
+
 std::optional<ThreadRun> enclosing_region(const Sema& sema) {
   if (!sema.place.inthreads.valid()) return std::nullopt;
   const auto& region = std::get<ir::Inthreads>(sema.function.ops[sema.place.inthreads].data);
@@ -293,8 +294,11 @@ void analyse_inthreads(Sema& sema, const ast::InthreadsStmt& stmt, Span span) {
     return;
   }
   const ThreadRun all = enclosing_region(sema).value_or(ThreadRun{0, *block_threads});
-  // After a mistake the body is looked at as if all threads ran it.
-  const ThreadRun run = threads_of(sema, stmt.condition, all, *block_threads).value_or(all);
+  // After a mistake the body is looked at as if all threads ran it. The mistake may be the number
+  // of threads: nobody counts through more than a block can have.
+  const bool too_many = *block_threads > sema.arch.threads_per_block_max;
+  const ThreadRun run =
+      too_many ? all : threads_of(sema, stmt.condition, all, *block_threads).value_or(all);
   const Place outer = sema.place;
   const ir::OpId op = emit(
       sema,

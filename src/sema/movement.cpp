@@ -57,13 +57,24 @@ bool numbers_buffer(const Sema& sema, ir::ValueId cell) {
                      [&](const Handle& handle) { return handle.cell == cell; });
 }
 
-// A mutable scalar is each thread's own, unless all values assigned to it are the same for all.
-bool varies(const Sema& sema, ir::ValueId cell) {
-  return std::any_of(sema.function.ops.begin(), sema.function.ops.end(), [&](const ir::Op& op) {
+// The largest unit whose threads all have the same value.
+template <class Varies>
+ir::Level shared_by(Varies&& varies) {
+  for (const ir::Level unit : {ir::Level::kBlock, ir::Level::kGroup4, ir::Level::kGroup}) {
+    if (!varies(unit)) return unit;
+  }
+  return ir::Level::kThread;
+}
+
+// The largest unit whose threads all find the same in the mutable scalar.
+ir::Level level_of_cell(const Sema& sema, ir::ValueId cell) {
+  for (const ir::Op& op : sema.function.ops) {
     const auto* get = std::get_if<ir::Get>(&op.data);
-    return get != nullptr && get->cell == cell &&
-           ir::value_varies_in(sema.function, op.result, ir::Level::kBlock);
-  });
+    if (get == nullptr || get->cell != cell) continue;
+    return shared_by(
+        [&](ir::Level unit) { return ir::value_varies_in(sema.function, op.result, unit); });
+  }
+  return ir::Level::kBlock;
 }
 
 // The finest level whose index the view's place depends on; kBlock when on none.
@@ -72,18 +83,11 @@ ir::Level level_of(const Sema& sema, ir::ValueId view) {
       dependence_of(sema.function, ir::resolve_view(sema.function, view).origin);
   ir::Level level = depends.per_thread ? ir::Level::kThread : ir::Level::kBlock;
   for (const ir::ValueId cell : depends.cells) {
-    if (!numbers_buffer(sema, cell) && varies(sema, cell)) level = ir::Level::kThread;
+    if (!numbers_buffer(sema, cell)) level = std::max(level, level_of_cell(sema, cell));
   }
   for (const ir::VarId var : depends.vars) {
-    if (!ir::varies_in(sema.function, var, ir::Level::kBlock)) continue;
-    ir::Level here = ir::Level::kThread;
-    for (const ir::Op& op : sema.function.ops) {
-      const auto* parallel = std::get_if<ir::Parallel>(&op.data);
-      if (parallel == nullptr) continue;
-      const auto& axes = parallel->vars;
-      if (std::find(axes.begin(), axes.end(), var) != axes.end()) here = parallel->level;
-    }
-    level = std::max(level, here);
+    level = std::max(
+        level, shared_by([&](ir::Level unit) { return ir::varies_in(sema.function, var, unit); }));
   }
   return level;
 }

@@ -8,6 +8,7 @@
 // go where the rows and columns of the operands come from.
 #include <algorithm>
 
+#include "ir/strides.h"
 #include "sema/access.h"
 #include "sema/coverage.h"
 
@@ -252,7 +253,7 @@ void Products::check_fill(ir::OpId id, const ir::Fill& fill) {
 
 // The shared tile that takes a product should go on from there.
 void Products::check_store(const ir::Store& store) {
-  const ir::ValueId root = ir::resolve_view(function_, store.view).root;
+  const ir::ValueId root = ir::storage_of(function_, ir::resolve_view(function_, store.view).root);
   const bool shared = function_.view_type(root).space == ir::Space::kShared;
   if (!shared || !accesses_to(root, false).empty()) return;
   (void)diags_

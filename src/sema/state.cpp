@@ -49,7 +49,8 @@ void refuse_sub_byte(Sema& sema, Span span, DType dtype) {
 
 void declare(Sema& sema, const ast::Name& name, Symbol symbol) {
   if (!name.valid()) return;
-  if (const Symbol* earlier = sema.scopes.find_here(name.text)) {
+  const Symbol* earlier = sema.scopes.find_here(name.text);
+  if (earlier != nullptr && !earlier->operand.is_error()) {  // else reported, where it was used
     (void)sema.diags.report<diag::RedeclaredName>(name.span, name.text)
         .label(earlier->span, "declared here first")
         .help("choose another name")

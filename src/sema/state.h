@@ -149,6 +149,12 @@ struct Partial {
   std::size_t scales_left = 0;  // in the block
 };
 
+// What a `return` gives back: a buffer, or nothing.
+struct GivenBack {
+  Span span;
+  ir::ValueId buffer = {};
+};
+
 struct Sema {
   const ast::Ast& ast;
   const target::Arch& arch;
@@ -181,6 +187,7 @@ struct Sema {
   bool returns_scalar = false;
   bool has_syntax_errors = false;  // some statements are missing from the tree
   bool returned = false;
+  std::optional<GivenBack> given_back = {};  // by the first `return`
 };
 
 // --- building

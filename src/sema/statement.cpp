@@ -1,6 +1,9 @@
 // One handler per kind of statement; what has no meaning yet is refused by name.
 #include "sema/statement.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "sema/expression.h"
 
 namespace kiln::sema {
@@ -65,6 +68,28 @@ std::string type_text(const Sema& sema, const ir::ViewType& type) {
                 join(type.shape, ", ", [&](const ir::Expr& e) { return text(sema, e); }));
 }
 
+// All `return`s of a function give the same buffer, or nothing: the caller gets one result.
+void give_back(Sema& sema, GivenBack given, Span statement) {
+  const GivenBack first = sema.given_back.value_or(given);
+  sema.given_back = first;
+  if (given.buffer.valid() != first.buffer.valid()) {
+    const auto what = [](const GivenBack& one) {
+      return one.buffer.valid() ? "a buffer" : "nothing";
+    };
+    (void)sema.diags
+        .report<diag::ReturnType>(given.span, sema.function.name, what(first), what(given))
+        .label(first.span, "{} is returned here", what(first))
+        .help("return the same in both places")
+        .emit();
+    return;
+  }
+  if (given.buffer != first.buffer) {
+    refuse(sema, given.span, "returning one of several buffers");
+    return;
+  }
+  emit(sema, ir::Return{given.buffer}, statement);
+}
+
 void StatementVisitor::operator()(const ast::ReturnStmt& s) const {
   if (sema.place.in_kernel) {
     (void)sema.diags.report<diag::ReturnInsideParallel>(span)
@@ -81,7 +106,7 @@ void StatementVisitor::operator()(const ast::ReturnStmt& s) const {
                                     "nothing")
           .emit();
     }
-    emit(sema, ir::Return{}, span);
+    give_back(sema, {span, {}}, span);
     return;
   }
   const Operand value = evaluate(sema, s.value);
@@ -116,7 +141,39 @@ void StatementVisitor::operator()(const ast::ReturnStmt& s) const {
         .emit();
     return;
   }
-  emit(sema, ir::Return{value.id}, span);
+  give_back(sema, {where, value.id}, span);
+}
+
+bool is_jump(const ast::StmtNode& node) {
+  return std::holds_alternative<ast::BreakStmt>(node) ||
+         std::holds_alternative<ast::ContinueStmt>(node) ||
+         std::holds_alternative<ast::YieldStmt>(node) ||
+         std::holds_alternative<ast::ReturnStmt>(node);
+}
+
+// The word that the text begins with.
+Span first_word(const Sema& sema, Span span) {
+  const std::string_view text = sema.sources.text(span);
+  std::uint32_t length = 1;
+  while (length < text.size() && std::isalnum(static_cast<unsigned char>(text[length])) != 0) {
+    ++length;
+  }
+  return {span.file, span.begin, std::min(span.end, span.begin + length)};
+}
+
+// Statements behind one that always leaves their block.
+void warn_of_unreachable(Sema& sema, const std::vector<ast::StmtId>& body) {
+  for (std::size_t i = 0; i + 1 < body.size(); ++i) {
+    if (!body[i].valid() || !body[i + 1].valid() || !is_jump(sema.ast[body[i]].node)) continue;
+    const ast::Stmt& next = sema.ast[body[i + 1]];
+    if (std::holds_alternative<ast::EmptyStmt>(next.node)) continue;
+    const Span jump = sema.ast[body[i]].span;
+    (void)sema.diags.report<diag::Unreachable>(first_word(sema, next.span), sema.sources.text(jump))
+        .label(jump, "this is always done")
+        .help("take one of the two out, or put the first under an `if`")
+        .emit();
+    return;
+  }
 }
 
 }  // namespace
@@ -133,6 +190,7 @@ void analyse_body(Sema& sema, ast::StmtId id) {
   sema.scopes.push();
   if (const auto* block = sema.ast.as<ast::BlockStmt>(id)) {
     ScaledBlock outer = enter_scaled(sema, block->body);
+    warn_of_unreachable(sema, block->body);
     for (ast::StmtId inner : block->body) analyse_statement(sema, inner);
     leave_scaled(sema, std::move(outer));
   } else {

@@ -42,6 +42,14 @@ Buffer make_alias(const ir::Function& function, ir::ValueId alias, const Buffer&
   const std::vector<ir::Expr> strides = ir::root_strides(function, alias);
   Buffer out = base;
   out.memory = &base;
+  // Rows of another length are swizzled as such: plans see to it that it comes to the same.
+  const std::optional<std::int64_t> cols =
+      known(type.shape.empty() ? ir::Expr(1) : type.shape.back());
+  const bool shared = type.space == ir::Space::kShared && cols && *cols > 0;
+  if (shared && *cols * base.size != base.layout.pitch) {
+    out.layout.pitch = *cols * base.size;
+    out.layout.rows = base.bytes / out.layout.pitch;
+  }
   out.pinned = !offset;
   out.rank = 0;
   if (out.pinned) {

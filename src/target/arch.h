@@ -23,8 +23,9 @@ struct Arch {
   int capability;            // 10 * major + minor; rows of other tables compare it with min_arch
 
   // Limits of one block.
-  int smem_per_block_max;  // bytes, with the opt-in attribute
-  int smem_static_max;     // bytes a kernel may use without opting in
+  int smem_per_block_max;    // bytes, with the opt-in attribute
+  int smem_static_max;       // bytes a kernel may use without opting in
+  int local_per_thread_max;  // bytes of each thread's own memory
   int threads_per_block_max;
   int registers_per_thread_max;
   int registers_per_block_max;

@@ -101,8 +101,9 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Alias& alias) {
   kernel.requirements.headers.insert("tile.cuh");
   const auto& alloc = *kernel.function.def_as<ir::Alloc>(alias.base);
   TileShape shape = tile_shape(view);
-  // The panels of a swizzled tile have all of its rows.
-  if (alloc.swizzle != 0) shape.rows = tile_shape(kernel.function.view_type(alias.base)).rows;
+  // The panels of a swizzled tile have all of its rows, as long as they are its rows.
+  const TileShape whole = tile_shape(kernel.function.view_type(alias.base));
+  if (alloc.swizzle != 0 && shape.cols == whole.cols) shape.rows = whole.rows;
   kernel.out.line(tile_declaration(view.dtype, shape, alloc, name));
 }
 
