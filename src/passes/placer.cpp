@@ -102,10 +102,11 @@ Accesses Placer::stamped(Accesses accesses) const {
   return accesses;
 }
 
-// A bulk copy to shared memory is over when the program has waited for its event.
+// A bulk copy to shared memory is over when the program has waited for its event. A bulk store is
+// over for the thread alone that has waited for it.
 Placer::State Placer::with(State state, const Accesses& more) const {
   Accesses kept = stamped(more);
-  std::erase_if(kept, [](const Access& a) { return a.bulk && a.writes; });
+  std::erase_if(kept, [&](const Access& a) { return a.bulk && a.writes && !facts_.is_global(a.root); });
   unite(state.accesses, kept);
   return state;
 }
@@ -132,6 +133,14 @@ Placer::State Placer::landed(State state, ir::ValueId label) {
 Placer::State Placer::fenced(State state) {
   for (Access& access : state.accesses) {
     access.fenced = access.fenced || (access.writes && !access.in_flight);
+  }
+  return state;
+}
+
+Placer::State Placer::fenced(State state, bool global) const {
+  for (Access& access : state.accesses) {
+    const bool there = facts_.is_global(access.root) == global;
+    access.fenced = access.fenced || (there && access.writes && !access.in_flight);
   }
   return state;
 }
@@ -254,9 +263,9 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
   return most;
 }
 
-bool Placer::is_unfenced(const Access& access) const {
+bool Placer::is_unfenced(const Access& access, bool global) const {
   return access.writes && !access.bulk && !access.fenced && !access.is_awaited_by_program() &&
-         facts_.is_read_asynchronously(access.root);
+         facts_.is_read_asynchronously(access.root) && facts_.is_global(access.root) == global;
 }
 
 bool Placer::is_divergent(ir::ValueId value) const {
@@ -287,9 +296,11 @@ std::vector<ir::OpData> Placer::waits(const State& state) const {
   std::vector<ir::OpData> ops;
   if (state.has_products() && !facts_.program_waits()) ops.emplace_back(ir::MmaWait{});
   if (state.copies_in_flight()) ops.emplace_back(ir::CopyWait{});
-  const bool unfenced = std::any_of(state.accesses.begin(), state.accesses.end(),
-                                    [&](const Access& a) { return is_unfenced(a); });
-  if (unfenced) ops.emplace_back(ir::ProxyFence{});
+  for (const bool global : {false, true}) {
+    const bool unfenced = std::any_of(state.accesses.begin(), state.accesses.end(),
+                                      [&](const Access& a) { return is_unfenced(a, global); });
+    if (unfenced) ops.emplace_back(ir::ProxyFence{global});
+  }
   return ops;
 }
 
@@ -404,7 +415,9 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
     return wait->pending == 0 ? waited(std::move(state)) : state;
   }
   if (op.kind() == ir::OpKind::kCopyWait) return landed(std::move(state), {});
-  if (op.kind() == ir::OpKind::kProxyFence) return fenced(std::move(state));
+  if (const auto* fence = std::get_if<ir::ProxyFence>(&op.data)) {
+    return fenced(std::move(state), fence->global);
+  }
   if (const auto* wait = std::get_if<ir::FutureWait>(&op.data)) {
     return landed(std::move(state), wait->future);
   }

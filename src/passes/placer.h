@@ -49,6 +49,7 @@ class Placer {
   [[nodiscard]] State waited(State state) const;
   [[nodiscard]] static State landed(State state, ir::ValueId label);
   [[nodiscard]] static State fenced(State state);
+  [[nodiscard]] State fenced(State state, bool global) const;
   [[nodiscard]] static State behind_barrier(State state);
   [[nodiscard]] static State behind_meeting(State state);
   [[nodiscard]] State left(State state) const;
@@ -61,7 +62,7 @@ class Placer {
   [[nodiscard]] Meeting between(const Access& before, const Access& now) const;
   [[nodiscard]] Accesses of_regions(ir::RegionId region, std::size_t index) const;
   [[nodiscard]] Accesses wanted(const ir::Op& op) const;
-  [[nodiscard]] bool is_unfenced(const Access& access) const;
+  [[nodiscard]] bool is_unfenced(const Access& access, bool global) const;
   [[nodiscard]] bool is_divergent(ir::ValueId value) const;
   [[nodiscard]] bool is_whole_team(const ir::Barrier& barrier) const;
   [[nodiscard]] bool is_hidden(ir::ValueId event) const;

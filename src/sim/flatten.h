@@ -47,7 +47,7 @@ class Flattener {
   void op(const ir::MmaFence&) { emit(Code::kMmaFence, 0); }
   void op(const ir::MmaCommit&) { emit(Code::kMmaCommit, 0); }
   void op(const ir::MmaWait& data);
-  void op(const ir::ProxyFence&) { emit(Code::kProxyFence, 0); }
+  void op(const ir::ProxyFence& data) { emit(Code::kProxyFence, data.global ? 1 : 0); }
   void op(const ir::Const& data);
   void op(const ir::Index& data);
   void op(const ir::Bind& data);

@@ -318,6 +318,7 @@ struct BarrierPlan {
 };
 struct BulkWaitPlan {
   std::int64_t pending = 0;
+  bool landed = false;  // until the bytes are in global memory, rather than read
 };
 struct AssertPlan {
   std::uint32_t condition = 0;

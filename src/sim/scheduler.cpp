@@ -35,6 +35,7 @@ void reset_warp(const Program& program, const Warp& host, Warp& warp) {
   warp.products.clear();
   warp.group = 0;
   warp.bulk_groups = 0;
+  warp.bulk_lanes = 0;
   warp.local.resize(static_cast<std::size_t>(program.local_bytes) * kLanes);
   warp.local_set.assign(warp.local.size(), false);
 }
@@ -56,24 +57,20 @@ bool waits_at(const Warp& warp, const BarrierPlan& barrier) {
 // Every warp of the list has seen what every other has done.
 void synchronise(Machine& machine, const std::vector<std::uint32_t>& together) {
   std::vector<Clock>& joined = machine.joined;
-  const std::size_t count = machine.agents.count();
-  const auto join = [&](Clock* Warp::*clocks) {
-    joined.assign(count, 0);
-    for (const std::uint32_t w : together) {
-      const Clock* mine = machine.warps[w].*clocks;
-      for (std::size_t i = 0; i < count; ++i) joined[i] = std::max(joined[i], mine[i]);
-    }
-    for (const std::uint32_t w : together) {
-      std::copy(joined.begin(), joined.end(), machine.warps[w].*clocks);
-    }
-  };
+  const std::size_t count = machine.knowledge();
   for (const std::uint32_t w : together) {
     Warp& warp = machine.warps[w];
     ++warp.seen[warp.agent];
     warp.state = WarpState::kReady;
   }
-  join(&Warp::seen);
-  join(&Warp::fenced);
+  joined.assign(count, 0);
+  for (const std::uint32_t w : together) {
+    const Clock* mine = machine.warps[w].seen;
+    for (std::size_t i = 0; i < count; ++i) joined[i] = std::max(joined[i], mine[i]);
+  }
+  for (const std::uint32_t w : together) {
+    std::copy(joined.begin(), joined.end(), machine.warps[w].seen);
+  }
   if (machine.tracer != nullptr) machine.tracer->meet(together);
 }
 
@@ -199,8 +196,7 @@ void start_block(Machine& machine, const Warp& host) {
   machine.block_starts.push_back({latest + 1, machine.block_numbers[0]});
   const std::size_t agents = machine.agents.count();
   machine.warps.resize(warps * machine.agents.blocks);
-  machine.clocks.assign(machine.warps.size() * agents, latest + 1);
-  machine.fences.assign(machine.warps.size() * agents, latest + 1);
+  machine.clocks.assign(machine.warps.size() * machine.knowledge(), latest + 1);
   for (std::uint32_t w = 0; w < machine.warps.size(); ++w) {
     Warp& warp = machine.warps[w];
     warp.number = w;
@@ -209,9 +205,11 @@ void start_block(Machine& machine, const Warp& host) {
     warp.agent = machine.agents.warp(warp.block, warp.index);
     const std::uint32_t lanes = std::min(kLanes, program.threads - warp.index * kLanes);
     warp.exists = lanes == kLanes ? ~0U : (1U << lanes) - 1;
-    warp.seen = &machine.clocks[w * agents];
-    warp.fenced = &machine.fences[w * agents];
+    warp.seen = &machine.clocks[w * machine.knowledge()];
+    warp.fenced = warp.seen + agents;
+    warp.fenced_global = warp.fenced + agents;
     warp.group_clock = warp.bulk_clock = latest + 1;
+    warp.waited = {};
     reset_warp(program, host, warp);
   }
   start_events(machine);

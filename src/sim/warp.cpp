@@ -181,6 +181,7 @@ enum class After : std::uint8_t { kNext, kTouchedMemory, kStop, kJump, kAgain };
 
 After reach_barrier(Machine& machine, Warp& warp, const BarrierPlan& plan) {
   check_whole(machine, warp);
+  share_waits(machine, warp);
   if (plan.level == ir::Level::kGroup) {
     machine.tally.issue(Issue::kBarrierGroup);
     ++warp.seen[warp.agent];
@@ -210,7 +211,7 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
     case Code::kDescribe: execute_describe(machine, warp, program.descriptions[at.plan]); break;
     case Code::kMmaFence: execute_mma_fence(machine, warp); break;
     case Code::kMmaCommit: execute_mma_commit(machine, warp); break;
-    case Code::kProxyFence: execute_proxy_fence(machine, warp); break;
+    case Code::kProxyFence: execute_proxy_fence(machine, warp, at.plan != 0); break;
     case Code::kProduct: execute_product(machine, warp, at.plan); return After::kTouchedMemory;
     case Code::kMmaWait:
       execute_mma_wait(machine, warp, program.waits[at.plan]);
