@@ -5,6 +5,7 @@
 // the copies that the program does not wait for itself, `future_wait` those of a future or event.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "ir/module.h"
@@ -20,12 +21,15 @@ class Placer {
 
  private:
   // Who waits for whom.
-  enum class Meeting : std::uint8_t { kNone, kWarpgroup, kTeam };
+  enum class Meeting : std::uint8_t { kNone, kWarpgroup, kTeam, kCluster };
   struct State {
     Accesses accesses;
     bool reachable = true;
     bool unjoined = false;  // asynchronous regions run beside this
     bool waited = false;    // threads have waited for events since the last barrier
+    std::set<ir::ValueId> own = {};  // among them those that sema made for one copy
+    bool unmet = false;  // since the last barrier of the cluster the block has used what multicasts
+                         // bring, so that another block may not yet send the next
 
     [[nodiscard]] bool copies_in_flight() const;
     [[nodiscard]] bool has_products() const;
@@ -58,6 +62,7 @@ class Placer {
   [[nodiscard]] bool uses_products(const ir::Op& op, const State& state) const;
   [[nodiscard]] bool can_wait_inside(ir::RegionId region, std::size_t index,
                                      const State& state) const;
+  [[nodiscard]] Meeting needed_by_own_event(const ir::Op& op, const State& state) const;
   [[nodiscard]] Meeting needed(ir::RegionId region, std::size_t index, const State& state) const;
   [[nodiscard]] Meeting between(const Access& before, const Access& now) const;
   [[nodiscard]] Accesses of_regions(ir::RegionId region, std::size_t index) const;
@@ -66,6 +71,7 @@ class Placer {
   [[nodiscard]] bool is_divergent(ir::ValueId value) const;
   [[nodiscard]] bool is_whole_team(const ir::Barrier& barrier) const;
   [[nodiscard]] bool is_hidden(ir::ValueId event) const;
+  [[nodiscard]] bool uses_multicast(const ir::Op& op) const;
   [[nodiscard]] const Team& team() const { return facts_.team(team_); }
 
   [[nodiscard]] std::vector<ir::OpData> waits(const State& state) const;
@@ -84,6 +90,7 @@ class Placer {
   int nest_ = 0;
   int nests_ = 0;
   std::vector<Exits> exits_;
+  std::set<ir::ValueId> multicast_;  // buffers, and events of such copies that sema made
   bool diverged_ = false;  // inside an `if` that not all threads of the team enter
 };
 
