@@ -69,7 +69,9 @@ class Flattener {
   void op(const ir::FutureWait&) {}
   void op(const ir::Exchange&) {}
   void op(const ir::BulkWait& data);
-  void op(const ir::Registers&) { emit(Code::kRegisters, 0); }
+  void op(const ir::Registers& data) {
+    emit_plan(Code::kRegisters, program_.registers_set, RegistersPlan{data.count, data.increases});
+  }
 
   // A construct that pushes a mask: from begin_body on, what leaves its body goes to the next
   // instruction when no lane is left; end_body says that this is it. `rejoin` behind the end goes

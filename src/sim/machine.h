@@ -76,7 +76,7 @@ struct Frame {
                                 // are done with the trip
 };
 
-enum class Waiting : std::uint8_t { kBarrier, kEvent };
+enum class Waiting : std::uint8_t { kBarrier, kEvent, kRegisters };
 
 struct Warp {
   std::uint32_t index = 0;   // in its block
@@ -91,6 +91,7 @@ struct Warp {
   BarrierPlan barrier;                // kBarrier
   std::uint32_t slot = 0;             // kEvent: of its block's
   std::int64_t phase = 0;             // kEvent: how many must have completed
+  std::int64_t register_count = 0;    // of a thread
   // By agent, behind each other in Machine::clocks.
   Clock* seen = nullptr;
   Clock* fenced = nullptr;         // which of its writes to shared memory products may read
@@ -163,6 +164,8 @@ struct Machine {
   std::vector<Clock> clocks;      // warp * knowledge() + agent, three times over
   std::vector<EventSlot> slots;   // block * agents.slots + slot
   std::deque<BulkBox> boxes;      // on their way, oldest first
+  std::int64_t registers_at_start = 0;       // of a thread
+  std::vector<std::int64_t> free_registers;  // by block: given away, and not taken
   Era* era = nullptr;
   struct BlockStart {
     Clock clock;

@@ -7,6 +7,7 @@
 #include "ir/strides.h"
 #include "sim/scalar.h"
 #include "sim/tracer.h"
+#include "target/registers.h"
 
 namespace kiln::sim {
 
@@ -351,6 +352,13 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
     machine.shared_shadows.push_back(std::move(shadow));
   }
   machine.era = &era_;
+  for (const RegistersPlan& plan : program.registers_set) {
+    machine.registers_at_start = std::max(machine.registers_at_start, plan.count);
+  }
+  if (module_.arch != nullptr && machine.registers_at_start != 0) {
+    machine.registers_at_start = std::min<std::int64_t>(
+        machine.registers_at_start, target::registers_at_start(*module_.arch, threads));
+  }
   launched_.push_back({.op = op, .threads = threads, .blocks = 0, .blocks_run = 0});
   run_blocks(data, machine, host);
   return std::nullopt;

@@ -107,6 +107,13 @@ std::string waits_text(const Machine& machine, const Warp& warp) {
   if (warp.waits == Waiting::kBarrier) {
     return format("{} waits at a {}", who, barrier_text(warp.barrier));
   }
+  if (warp.waits == Waiting::kRegisters) {
+    const RegistersPlan& plan =
+        machine.program.registers_set[machine.program.code[warp.pc].plan];
+    return format("{} waits for {} registers, {} of which it has: the block's pool has {} left",
+                  who, plan.count * kLanes, warp.register_count * kLanes,
+                  machine.free_registers[warp.block]);
+  }
   return format("{} waits: {}", who, lacks_text(machine, warp.block, warp.slot));
 }
 
@@ -125,8 +132,9 @@ void report_deadlock(Machine& machine) {
   const auto stuck_at = [](const Warp& w) { return w.state == WarpState::kWaiting; };
   const auto waiting = std::find_if(machine.warps.begin(), machine.warps.end(), stuck_at);
   const bool for_event = waiting->waits == Waiting::kEvent;
+  const bool for_registers = waiting->waits == Waiting::kRegisters;
   const auto op_of = [&](const Warp& warp) {
-    return machine.program.code[warp.waits == Waiting::kEvent ? warp.pc : warp.pc - 1].op;
+    return machine.program.code[warp.waits == Waiting::kBarrier ? warp.pc - 1 : warp.pc].op;
   };
   Report* report = machine.reporter.open(ReportKind::kDeadlock, op_of(*waiting));
   if (report == nullptr) return;
@@ -138,7 +146,7 @@ void report_deadlock(Machine& machine) {
     finished += warp.state == WarpState::kFinished ? 1 : 0;
     if (warp.state != WarpState::kWaiting) continue;
     ++stuck;
-    events = events || warp.waits == Waiting::kEvent;
+    events = events || warp.waits != Waiting::kBarrier;
     // One line for each place: the first warp speaks for the others.
     const ir::OpId op = op_of(warp);
     if (std::find(named.begin(), named.end(), op) != named.end() && events) continue;
@@ -148,6 +156,7 @@ void report_deadlock(Machine& machine) {
   if (events) {
     report->message = format("deadlock: {} of {} {} for each other", stuck, machine.warps.size(),
                              stuck == 1 ? "warps waits" : "warps wait");
+    if (for_registers) report->missing = "nobody is left who would give registers away";
     if (!for_event) return;
     report->missing = lacks_text(machine, waiting->block, waiting->slot);
     blame_triggers(machine, *waiting, *report);
@@ -210,8 +219,10 @@ void start_block(Machine& machine, const Warp& host) {
     warp.fenced_global = warp.fenced + agents;
     warp.group_clock = warp.bulk_clock = latest + 1;
     warp.waited = {};
+    warp.register_count = machine.registers_at_start;
     reset_warp(program, host, warp);
   }
+  machine.free_registers.assign(machine.agents.blocks, 0);
   start_events(machine);
 }
 

@@ -195,6 +195,25 @@ After reach_barrier(Machine& machine, Warp& warp, const BarrierPlan& plan) {
   return After::kStop;
 }
 
+// Whether the warp has got its registers; else it waits, and comes back to the instruction.
+bool set_registers(Machine& machine, Warp& warp, const RegistersPlan& plan) {
+  check_whole(machine, warp);
+  const std::int64_t more = (plan.count - warp.register_count) * kLanes;
+  std::int64_t& free = machine.free_registers[warp.block];
+  if (plan.increases && more > free) {
+    warp.state = WarpState::kWaiting;
+    warp.waits = Waiting::kRegisters;
+    return false;
+  }
+  free -= more;
+  warp.register_count = plan.count;
+  for (Warp& other : machine.warps) {
+    const bool waits = other.state == WarpState::kWaiting && other.waits == Waiting::kRegisters;
+    if (waits && other.block == warp.block && more < 0) other.state = WarpState::kReady;
+  }
+  return true;
+}
+
 After execute(Machine& machine, Warp& warp, const Instruction& at) {
   const Program& program = machine.program;
   switch (at.code) {
@@ -253,7 +272,9 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
     case Code::kBulkWait:
       execute_bulk_wait(machine, warp, program.bulk_waits[at.plan]);
       return After::kTouchedMemory;
-    case Code::kRegisters: check_whole(machine, warp); break;
+    case Code::kRegisters:
+      return set_registers(machine, warp, program.registers_set[at.plan]) ? After::kNext
+                                                                          : After::kAgain;
     case Code::kLaunch:
     case Code::kReturn: return After::kStop;
     case Code::kStop: warp.state = WarpState::kFinished; return After::kStop;
