@@ -7,6 +7,7 @@
 #include "ir/reflect.h"
 #include "support/integer.h"
 #include "target/arch.h"
+#include "target/registers.h"
 
 namespace kiln::explain {
 
@@ -350,14 +351,6 @@ int local_registers(const Function& function, ValueId value) {
   return registers_for(bits);
 }
 
-// What __launch_bounds__ leaves each thread of a block.
-int registers_max(const target::Arch& arch, std::int64_t threads) {
-  const std::int64_t whole_warps = ceil_div(threads, arch.warp_size) * arch.warp_size;
-  const auto share = static_cast<int>(arch.registers_per_block_max / whole_warps);
-  const int unit = arch.registers_unit / arch.warp_size;
-  return std::min(arch.registers_per_thread_max, share / unit * unit);
-}
-
 // The bodies of the asynchronous regions: of each thread's registers only one of them has use.
 std::vector<RegionId> roles_in(const Function& function, RegionId body) {
   std::vector<RegionId> out;
@@ -420,7 +413,7 @@ RegisterEstimate estimate_registers(const target::Arch& arch, const Function& fu
   out.locals += largest.locals;
   out.addresses += largest.addresses + static_cast<int>(kBase);
   out.wanted = out.fragments + out.locals + out.addresses;
-  const int limit = registers_max(arch, threads);
+  const int limit = target::registers_at_start(arch, threads);
   const int shared_out = registers_set(function, data.body);
   out.total = shared_out > 0 ? std::min(shared_out, limit) : std::min(out.wanted, limit);
   return out;

@@ -508,10 +508,11 @@ struct MmaWait {
   static void fields(auto& s, auto&& v) { v("pending", s.pending), v("stated", s.stated); }
 };
 
-// What this thread wrote or saw written to shared memory is there for instructions that read it
-// asynchronously.
+// What this thread wrote or saw written to shared (`global`: global) memory is there for
+// instructions that touch it asynchronously.
 struct ProxyFence {
-  static void fields(auto&, auto&&) {}
+  bool global = false;
+  static void fields(auto& s, auto&& v) { v("global", s.global); }
 };
 
 // Writes the accumulator to the view, converting to its element type (round to nearest).

@@ -17,15 +17,30 @@ using Read = std::set<ir::ValueId>;
 
 class Delayer {
  public:
-  Delayer(ir::Function& function, ir::RegionId body) : function_(function), facts_(function, body) {
-    ir::walk(function, body, [&](ir::OpId id) { look(function.ops[id]); });
+  Delayer(ir::Function& function, ir::RegionId body)
+      : function_(function), facts_(function, body) {}
+
+  // The waits that the program wrote: a thread's own stores are what they are for.
+  void land_stated(ir::RegionId region) {
+    bool lands = false;
+    std::vector<ir::OpId> stated;
+    ir::walk(function_, region, [&](ir::OpId id) {
+      const auto* copy = std::get_if<ir::Copy>(&function_.ops[id].data);
+      lands = lands || (copy != nullptr && copy->bulk && is_global(copy->dst) &&
+                        facts_.is_exchanged(root_of(copy->dst)));
+      const auto* wait = std::get_if<ir::BulkWait>(&function_.ops[id].data);
+      if (wait != nullptr && !wait->inferred) stated.push_back(id);
+    });
+    for (const ir::OpId id : stated) {
+      std::get<ir::BulkWait>(function_.ops[id].data).landed |= lands;
+    }
   }
 
   // Waits moved out of `region`; what is still read behind it.
   Read flow(ir::RegionId region, Read read) {
     for (std::size_t i = 0; i < function_.regions[region].ops.size(); ++i) {
       const ir::OpId id = function_.regions[region].ops[i];
-      if (is_inferred(id) && used_otherwise_.contains(root_of(copy(last_).dst))) {
+      if (is_inferred(id) && facts_.is_exchanged(root_of(copy(last_).dst))) {
         std::get<ir::BulkWait>(function_.ops[id].data).landed = true;
       } else if (is_inferred(id)) {
         std::vector<ir::OpId>& ops = function_.regions[region].ops;
@@ -50,18 +65,6 @@ class Delayer {
   }
 
  private:
-  void look(const ir::Op& op) {
-    const auto* copy = std::get_if<ir::Copy>(&op.data);
-    if (copy != nullptr && copy->bulk) {
-      if (is_global(copy->src)) used_otherwise_.insert(root_of(copy->src));
-      return;
-    }
-    if (op.result.valid() && is_view(op.result)) return;  // another name for a part
-    ir::for_each_operand(op, [&](std::string_view, ir::ValueId value) {
-      if (value.valid() && is_global(value)) used_otherwise_.insert(root_of(value));
-    });
-  }
-
   bool is_inferred(ir::OpId id) const {
     const auto* wait = std::get_if<ir::BulkWait>(&function_.ops[id].data);
     return wait != nullptr && wait->inferred;
@@ -144,13 +147,13 @@ class Delayer {
   ir::OpId last_;                                         // copy
   std::map<std::pair<ir::RegionId, Read>, Read> rounds_;  // by body and what came to its head
   std::set<ir::OpId> delayed_;                            // copies whose wait was taken out
-  std::set<ir::ValueId> used_otherwise_;                  // tensors that not only bulk stores touch
 };
 
 }  // namespace
 
 void delay_bulk_waits(ir::Function& function, ir::RegionId body) {
   Delayer delayer(function, body);
+  delayer.land_stated(body);
   delayer.finish(body, delayer.flow(body, {}));
 }
 

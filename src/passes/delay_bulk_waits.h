@@ -9,7 +9,8 @@
 // buffer, of a trigger when other regions use the buffer, and at the end of the region or the
 // kernel, whose shared memory must last. A loop takes the wait along to its next trip. Waits that
 // the program wrote stay where they are, and so do those of tensors that the kernel reads or writes
-// otherwise as well: these wait until the bytes have landed.
+// otherwise as well: these wait until the bytes have landed, for reading frees the shared tile and
+// shows nobody what was written.
 //
 // Part of place-barriers, after the barriers stand.
 #pragma once

@@ -27,7 +27,7 @@ void unite(Accesses& accesses, const Accesses& more) {
 bool conflict(const Access& before, const Access& now) {
   if (before.root != now.root || !(before.writes || now.writes)) return false;
   if (before.is_awaited_by_program()) return false;
-  if (before.bulk && now.bulk) return false;  // one thread starts both
+  if (before.bulk && now.bulk && before.unit == now.unit) return false;  // one thread starts both
   if (before.handed && now.writes) return false;
   return before.collective || now.collective || before.nest != now.nest;
 }
@@ -65,7 +65,40 @@ KernelFacts::KernelFacts(const ir::Function& function, ir::RegionId body) : func
     const bool numbers = parallel != nullptr && parallel->level == ir::Level::kGroup4;
     if (numbers && parallel->vars.size() == 1) warpgroups_.insert(parallel->vars[0]);
   });
+  find_exchanged(body);
   look(body, kBlockTeam);
+}
+
+void KernelFacts::find_exchanged(ir::RegionId body) {
+  std::set<ir::ValueId> loaded;
+  std::set<ir::ValueId> stored;
+  std::set<ir::ValueId> read;
+  std::set<ir::ValueId> written;
+  const auto note = [&](ir::ValueId view, std::set<ir::ValueId>& set) {
+    const ir::ValueId root = root_of(function_, view);
+    if (is_global(root)) set.insert(root);
+  };
+  ir::walk(function_, body, [&](ir::OpId id) {
+    const ir::OpData& data = function_.ops[id].data;
+    if (const auto* copy = std::get_if<ir::Copy>(&data)) {
+      note(copy->src, copy->bulk ? loaded : read);
+      note(copy->dst, copy->bulk ? stored : written);
+    }
+    if (const auto* load = std::get_if<ir::Load>(&data)) note(load->view, read);
+    if (const auto* scale = std::get_if<ir::Scale>(&data)) note(scale->factors, read);
+    if (const auto* element = std::get_if<ir::Read>(&data)) note(element->view, read);
+    if (const auto* store = std::get_if<ir::Store>(&data)) note(store->view, written);
+    if (const auto* splat = std::get_if<ir::Splat>(&data)) note(splat->view, written);
+    if (const auto* element = std::get_if<ir::Write>(&data)) note(element->view, written);
+  });
+  for (const ir::ValueId root : stored) {
+    if (loaded.contains(root) || read.contains(root) || written.contains(root)) {
+      exchanged_.insert(root);
+    }
+  }
+  for (const ir::ValueId root : loaded) {
+    if (written.contains(root)) exchanged_.insert(root);
+  }
 }
 
 void KernelFacts::look(ir::RegionId region, int team) {
@@ -120,6 +153,11 @@ bool KernelFacts::is_fragment(ir::ValueId value) const {
   return std::holds_alternative<ir::FragType>(function_.type(value));
 }
 
+bool KernelFacts::is_global(ir::ValueId root) const {
+  const auto* view = std::get_if<ir::ViewType>(&function_.type(root));
+  return view != nullptr && view->space == ir::Space::kGlobal;
+}
+
 // What an asynchronous product reads in shared memory, and its registers.
 Accesses KernelFacts::of_product(const ir::Mma& mma) const {
   Accesses out;
@@ -158,7 +196,7 @@ Parts KernelFacts::parts_of(const ir::ResolvedView& view, const ir::ViewType& ty
 
 void KernelFacts::touch(Accesses& out, ir::ValueId view, bool writes, bool collective) const {
   const ir::ValueId root = root_of(function_, view);
-  if (function_.view_type(root).space != ir::Space::kShared) return;
+  if (function_.view_type(root).space != ir::Space::kShared && !is_exchanged(root)) return;
   Access access;
   const ir::ResolvedView resolved = ir::resolve_view(function_, view);
   if (resolved.root == root) access.parts = parts_of(resolved, function_.view_type(view));
@@ -174,6 +212,7 @@ Accesses KernelFacts::of_copy(const ir::Copy& copy) const {
   touch(out, copy.dst, true, true);
   for (Access& access : out) {
     access.bulk = copy.bulk;
+    access.unit = copy.bulk ? copy.unit : 0;
     access.in_flight = access.writes && copy.engine == ir::CopyEngine::kCpAsync;
     if (access.in_flight) access.label = label_of(copy);
   }

@@ -3,6 +3,7 @@
 //
 //   copy src=%x dst=%s engine=cp_async   =>   {root %s, writes, collective, in_flight}
 //   copy src=%x dst=%s bulk              =>   {root %s, writes, collective, bulk}
+//   copy src=%s dst=%y bulk, y read too  =>   {root %s, ...}, {root %y, writes, collective, bulk}
 //   mma a=%a (which lies in %s)          =>   {root %s, collective, product}, {root %c, ...}
 //   store view=%s[p], p a warpgroup      =>   {root %s, writes, collective, parts 0, 64, ...}
 #pragma once
@@ -42,8 +43,8 @@ struct Parts {
   friend bool operator==(const Parts&, const Parts&) = default;
 };
 
-// One access since the last barrier: to a shared buffer, or to the registers of a fragment by an
-// asynchronous product.
+// One access since the last barrier: to a shared buffer, to a tensor that bulk copies and others
+// pass on to each other, or to the registers of a fragment by an asynchronous product.
 struct Access {
   ir::ValueId root;
   bool writes = false;
@@ -52,6 +53,7 @@ struct Access {
   ir::ValueId label = {};  // in flight: the future or event whose wait the program has; else any
   bool product = false;    // by an asynchronous product that nobody has waited for
   bool bulk = false;       // by the hardware, started by one thread
+  std::int64_t unit = 0;   // bulk: one thread of each so many; 0: one of the team
   bool fenced = false;     // a write that asynchronous readers see
   bool released = false;   // its team has triggered an event since
   bool handed = false;     // and waited for one: other teams may have had the buffer
@@ -98,8 +100,13 @@ class KernelFacts {
   // What the operation and everything inside it touches.
   [[nodiscard]] Accesses all(const ir::Op& op) const;
   [[nodiscard]] bool is_fragment(ir::ValueId value) const;
+  [[nodiscard]] bool is_global(ir::ValueId root) const;
+  // Whether the tensor is one that bulk copies touch and something else too, and one of them writes
+  // it: its accesses are ordered as those of a shared buffer.
+  [[nodiscard]] bool is_exchanged(ir::ValueId root) const { return exchanged_.contains(root); }
 
  private:
+  void find_exchanged(ir::RegionId body);
   void look(ir::RegionId region, int team);
   void look_at(const ir::Op& op, int team);
   [[nodiscard]] Accesses of_product(const ir::Mma& mma) const;
@@ -113,6 +120,7 @@ class KernelFacts {
   std::vector<Team> teams_ = {Team{}};
   std::map<ir::ValueId, ir::ValueId> tile_of_;  // fragment read in place -> its buffer
   std::set<ir::ValueId> asynchronous_;          // buffers
+  std::set<ir::ValueId> exchanged_;             // tensors
   std::map<ir::ValueId, std::set<int>> users_;  // buffer -> teams
   std::set<ir::VarId> warpgroups_;              // variables that number them
 };

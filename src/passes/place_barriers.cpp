@@ -1,5 +1,6 @@
 #include "passes/place_barriers.h"
 
+#include "passes/check_registers.h"
 #include "passes/copy_groups.h"
 #include "passes/delay_bulk_waits.h"
 #include "passes/grouper.h"
@@ -33,6 +34,7 @@ Checked<bool> place_barriers(ir::Module& module, Diagnostics& diags) {
       const auto threads = parallel.threads.constant();
       const bool one_warp = threads && *threads <= module.arch->warp_size;
       const ir::RegionId body = parallel.body;
+      failed = !check_registers(module, function, launch, diags) || failed;
       spell_out_commits(function, body);
       Placer(function, body, one_warp).run();
       delay_bulk_waits(function, body);

@@ -5,6 +5,7 @@
 #include "ir/prove.h"
 #include "ir/reflect.h"
 #include "target/arch.h"
+#include "ir/strides.h"
 
 namespace kiln::passes {
 
@@ -51,7 +52,14 @@ bool Placer::State::has_products() const {
 }
 
 Placer::Placer(ir::Function& function, ir::RegionId body, bool one_warp)
-    : function_(function), body_(body), one_warp_(one_warp), facts_(function, body) {}
+    : function_(function), body_(body), one_warp_(one_warp), facts_(function, body) {
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* copy = std::get_if<ir::Copy>(&function.ops[id].data);
+    if (copy == nullptr || !copy->multicast || !is_hidden(copy->event)) return;
+    multicast_.insert(copy->event);
+    multicast_.insert(ir::storage_of(function, ir::resolve_view(function, copy->dst).root));
+  });
+}
 
 void Placer::run() {
   const State state = place(body_, {});
@@ -75,8 +83,9 @@ Placer::State Placer::place(ir::RegionId region, State state) {
       if (!team().is_alone()) ops.emplace_back(barrier(meeting));
       i += insert(region, i, ops);
       state = fenced(landed(waited(std::move(state)), {}));
-      state = meeting == Meeting::kTeam ? behind_barrier(std::move(state))
-                                        : behind_meeting(std::move(state));
+      state.unmet = state.unmet && meeting != Meeting::kCluster;
+      state = meeting == Meeting::kWarpgroup ? behind_meeting(std::move(state))
+                                             : behind_barrier(std::move(state));
     }
     state = enter(id, region, i, std::move(state));
   }
@@ -91,6 +100,8 @@ Placer::State Placer::merge(State a, const State& b) {
   unite(a.accesses, b.accesses);
   a.unjoined = a.unjoined || b.unjoined;
   a.waited = a.waited || b.waited;
+  a.own.insert(b.own.begin(), b.own.end());
+  a.unmet = a.unmet || b.unmet;
   return a;
 }
 
@@ -102,10 +113,11 @@ Accesses Placer::stamped(Accesses accesses) const {
   return accesses;
 }
 
-// A bulk copy to shared memory is over when the program has waited for its event.
+// A bulk copy to shared memory is over when the program has waited for its event. A bulk store is
+// over for the thread alone that has waited for it.
 Placer::State Placer::with(State state, const Accesses& more) const {
   Accesses kept = stamped(more);
-  std::erase_if(kept, [](const Access& a) { return a.bulk && a.writes; });
+  std::erase_if(kept, [&](const Access& a) { return a.bulk && a.writes && !facts_.is_global(a.root); });
   unite(state.accesses, kept);
   return state;
 }
@@ -136,10 +148,19 @@ Placer::State Placer::fenced(State state) {
   return state;
 }
 
+Placer::State Placer::fenced(State state, bool global) const {
+  for (Access& access : state.accesses) {
+    const bool there = facts_.is_global(access.root) == global;
+    access.fenced = access.fenced || (there && access.writes && !access.in_flight);
+  }
+  return state;
+}
+
 Placer::State Placer::behind_barrier(State state) {
   std::erase_if(state.accesses, [](const Access& a) { return !a.is_awaited_by_program(); });
   state.unjoined = false;
   state.waited = false;
+  state.own.clear();
   return state;
 }
 
@@ -236,6 +257,17 @@ Placer::Meeting Placer::between(const Access& before, const Access& now) const {
   return before.met ? Meeting::kNone : Meeting::kWarpgroup;
 }
 
+// A copy's own event has one generation after the other, and a thread that waits can tell two of
+// them apart, no more: all must have passed the last wait before one thread starts the next copy.
+// A multicast starts for other blocks as well.
+Placer::Meeting Placer::needed_by_own_event(const ir::Op& op, const State& state) const {
+  const auto* copy = std::get_if<ir::Copy>(&op.data);
+  if (copy == nullptr || !copy->bulk || !is_hidden(copy->event)) return Meeting::kNone;
+  if (copy->multicast && state.unmet && team_ == kBlockTeam) return Meeting::kCluster;
+  const bool again = state.own.contains(copy->event) && !team().is_alone();
+  return again ? Meeting::kTeam : Meeting::kNone;
+}
+
 Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const State& state) const {
   const ir::Op& op = function_.ops[function_.regions[region].ops[index]];
   const bool regions = op.kind() == ir::OpKind::kInthreads;
@@ -246,7 +278,7 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
       ir::control_varies_in(function_, function_.regions[region].ops[index], ir::Level::kBlock);
   if (some_yield && !state.accesses.empty()) return Meeting::kTeam;
   const Accesses now = regions ? of_regions(region, index) : wanted(op);
-  Meeting most = Meeting::kNone;
+  Meeting most = needed_by_own_event(op, state);
   for (const Access& a : state.accesses) {
     if (regions && a.team != kBlockTeam) continue;  // events order regions
     for (const Access& b : now) most = std::max(most, between(a, b));
@@ -254,9 +286,9 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
   return most;
 }
 
-bool Placer::is_unfenced(const Access& access) const {
+bool Placer::is_unfenced(const Access& access, bool global) const {
   return access.writes && !access.bulk && !access.fenced && !access.is_awaited_by_program() &&
-         facts_.is_read_asynchronously(access.root);
+         facts_.is_read_asynchronously(access.root) && facts_.is_global(access.root) == global;
 }
 
 bool Placer::is_divergent(ir::ValueId value) const {
@@ -273,8 +305,17 @@ bool Placer::is_whole_team(const ir::Barrier& barrier) const {
   return one_warp_ || team().is_in_one(target::kWarpLanes);
 }
 
+bool Placer::uses_multicast(const ir::Op& op) const {
+  if (multicast_.empty()) return false;
+  const auto* wait = std::get_if<ir::EventWait>(&op.data);
+  if (wait != nullptr) return multicast_.contains(wait->event);
+  return std::ranges::any_of(facts_.own(op),
+                             [&](const Access& a) { return multicast_.contains(a.root); });
+}
+
 // An event that sema made for a bulk copy of its own means nothing but that copy.
 bool Placer::is_hidden(ir::ValueId event) const {
+  if (!event.valid()) return false;
   const auto* made = function_.def_as<ir::Event>(event);
   return made != nullptr && made->name.empty();
 }
@@ -287,9 +328,11 @@ std::vector<ir::OpData> Placer::waits(const State& state) const {
   std::vector<ir::OpData> ops;
   if (state.has_products() && !facts_.program_waits()) ops.emplace_back(ir::MmaWait{});
   if (state.copies_in_flight()) ops.emplace_back(ir::CopyWait{});
-  const bool unfenced = std::any_of(state.accesses.begin(), state.accesses.end(),
-                                    [&](const Access& a) { return is_unfenced(a); });
-  if (unfenced) ops.emplace_back(ir::ProxyFence{});
+  for (const bool global : {false, true}) {
+    const bool unfenced = std::any_of(state.accesses.begin(), state.accesses.end(),
+                                      [&](const Access& a) { return is_unfenced(a, global); });
+    if (unfenced) ops.emplace_back(ir::ProxyFence{global});
+  }
   return ops;
 }
 
@@ -316,6 +359,9 @@ std::vector<ir::OpData> Placer::before_trigger(const ir::Trigger& trigger,
 }
 
 ir::Barrier Placer::barrier(Meeting meeting) const {
+  if (meeting == Meeting::kCluster) {
+    return {.level = ir::Level::kBlock, .inferred = true, .cluster = true};
+  }
   const bool warp = one_warp_ && team_ == kBlockTeam;
   if (meeting == Meeting::kWarpgroup && !team().is_in_one(kWarpgroup)) {
     return {ir::Level::kGroup4, true};
@@ -382,6 +428,7 @@ Placer::State Placer::enter(ir::OpId id, ir::RegionId region, std::size_t& index
     return enter_if(*branch, state);
   }
   if (op.kind() == ir::OpKind::kOnce || op.kind() == ir::OpKind::kApply) {
+    state.unmet = state.unmet || !multicast_.empty();
     return with(std::move(state), facts_.all(op));
   }
   if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
@@ -404,11 +451,14 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
     return wait->pending == 0 ? waited(std::move(state)) : state;
   }
   if (op.kind() == ir::OpKind::kCopyWait) return landed(std::move(state), {});
-  if (op.kind() == ir::OpKind::kProxyFence) return fenced(std::move(state));
+  if (const auto* fence = std::get_if<ir::ProxyFence>(&op.data)) {
+    return fenced(std::move(state), fence->global);
+  }
   if (const auto* wait = std::get_if<ir::FutureWait>(&op.data)) {
     return landed(std::move(state), wait->future);
   }
   if (const auto* barrier = std::get_if<ir::Barrier>(&op.data)) {
+    state.unmet = state.unmet && !barrier->cluster;
     if (is_whole_team(*barrier)) return behind_barrier(std::move(state));
     const bool meet = barrier->level == ir::Level::kGroup4;
     return meet ? behind_meeting(std::move(state)) : state;
@@ -427,7 +477,9 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
     for (Access& access : state.accesses) access.released = !access.is_awaited_by_program();
   }
   state.waited = state.waited || op.kind() == ir::OpKind::kEventWait;
+  state.unmet = state.unmet || uses_multicast(op);
   if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) {
+    if (is_hidden(wait->event)) state.own.insert(wait->event);
     if (is_hidden(wait->event) || team_ == kBlockTeam) return state;
     for (Access& access : state.accesses) {
       access.handed = access.released && facts_.is_handed_over(access.root);
@@ -467,7 +519,8 @@ Placer::State Placer::go_round(ir::RegionId body, const State& state, bool leave
     exits_.pop_back();
     const State next = merge(in, left(out));
     const bool grew = next.accesses.size() > in.accesses.size() || next.unjoined != in.unjoined ||
-                      next.waited != in.waited;
+                      next.waited != in.waited || next.own.size() > in.own.size() ||
+                      next.unmet != in.unmet;
     if (!grew && pass > 0) break;
     in = next;
   }
@@ -489,6 +542,8 @@ Placer::State Placer::enter_inthreads(const ir::Inthreads& op, State state) {
   team_ = facts_.team_of(op);
   nest_ = ++nests_;
   State inner;
+  inner.own = state.own;
+  inner.unmet = state.unmet;
   for (const Access& access : state.accesses) {
     if (access.team == team_) inner.accesses.push_back(access);
   }
@@ -506,6 +561,8 @@ Placer::State Placer::enter_inthreads(const ir::Inthreads& op, State state) {
   team_ = outer_team;
   nest_ = outer_nest;
   if (inner.reachable) unite(state.accesses, inner.accesses);
+  state.own.insert(inner.own.begin(), inner.own.end());
+  state.unmet = state.unmet || inner.unmet;
   state.unjoined = state.unjoined || op.async;
   return state;
 }

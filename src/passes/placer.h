@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "ir/module.h"
@@ -21,12 +22,15 @@ class Placer {
 
  private:
   // Who waits for whom.
-  enum class Meeting : std::uint8_t { kNone, kWarpgroup, kTeam };
+  enum class Meeting : std::uint8_t { kNone, kWarpgroup, kTeam, kCluster };
   struct State {
     Accesses accesses;
     bool reachable = true;
     bool unjoined = false;  // asynchronous regions run beside this
     bool waited = false;    // threads have waited for events since the last barrier
+    std::set<ir::ValueId> own = {};  // among them those that sema made for one copy
+    bool unmet = false;  // since the last barrier of the cluster the block has used what multicasts
+                         // bring, so that another block may not yet send the next
 
     [[nodiscard]] bool copies_in_flight() const;
     [[nodiscard]] bool has_products() const;
@@ -60,6 +64,7 @@ class Placer {
   [[nodiscard]] State waited(State state) const;
   [[nodiscard]] static State landed(State state, ir::ValueId label);
   [[nodiscard]] static State fenced(State state);
+  [[nodiscard]] State fenced(State state, bool global) const;
   [[nodiscard]] static State behind_barrier(State state);
   [[nodiscard]] static State behind_meeting(State state);
   [[nodiscard]] State left(State state) const;
@@ -68,14 +73,16 @@ class Placer {
   [[nodiscard]] bool uses_products(const ir::Op& op, const State& state) const;
   [[nodiscard]] bool can_wait_inside(ir::RegionId region, std::size_t index,
                                      const State& state) const;
+  [[nodiscard]] Meeting needed_by_own_event(const ir::Op& op, const State& state) const;
   [[nodiscard]] Meeting needed(ir::RegionId region, std::size_t index, const State& state) const;
   [[nodiscard]] Meeting between(const Access& before, const Access& now) const;
   [[nodiscard]] Accesses of_regions(ir::RegionId region, std::size_t index) const;
   [[nodiscard]] Accesses wanted(const ir::Op& op) const;
-  [[nodiscard]] bool is_unfenced(const Access& access) const;
+  [[nodiscard]] bool is_unfenced(const Access& access, bool global) const;
   [[nodiscard]] bool is_divergent(ir::ValueId value) const;
   [[nodiscard]] bool is_whole_team(const ir::Barrier& barrier) const;
   [[nodiscard]] bool is_hidden(ir::ValueId event) const;
+  [[nodiscard]] bool uses_multicast(const ir::Op& op) const;
   [[nodiscard]] const Team& team() const { return facts_.team(team_); }
 
   [[nodiscard]] std::vector<ir::OpData> waits(const State& state) const;
@@ -95,6 +102,7 @@ class Placer {
   int nests_ = 0;
   std::vector<Exits> exits_;
   std::map<ir::RegionId, std::vector<Round>> rounds_;  // by the loop's body
+  std::set<ir::ValueId> multicast_;  // buffers, and events of such copies that sema made
   bool diverged_ = false;  // inside an `if` that not all threads of the team enter
 };
 

@@ -6,14 +6,15 @@
 #include "sema/expression.h"
 #include "sema/inthreads.h"
 #include "sema/statement.h"
+#include "target/registers.h"
 
 namespace kiln::sema {
 
 namespace {
 
-constexpr std::int64_t kLeast = 24;  // PTX: setmaxnreg
-constexpr std::int64_t kMost = 256;
-constexpr std::int64_t kStep = 8;
+constexpr std::int64_t kLeast = target::kRegisterCounts.least;
+constexpr std::int64_t kMost = target::kRegisterCounts.most;
+constexpr std::int64_t kStep = target::kRegisterCounts.step;
 
 void analyse_registers(Sema& sema, const ast::DeviceCallExpr& call, Span span, bool increases) {
   const std::string& name = call.name.text;

@@ -19,10 +19,13 @@ std::string missing_edge(const Machine& machine, const Warp& warp, const Conflic
       const std::uint32_t slot = (conflict.agent - agents.slot(0, 0)) % agents.slots;
       return format("no wait for that generation of {} between them", slot_text(machine, slot));
     }
-    return agents.kind(conflict.agent) == 1
-               ? "no wait for the product (`mma.wait<0>`) with a barrier or a trigger behind it "
-                 "between them"
-               : "no wait for the bulk store with a barrier behind it between them";
+    constexpr std::string_view kWaits[] = {
+        "",
+        "no wait for the product (`mma.wait<0>`) with a barrier or a trigger behind it between them",
+        "no wait for the bulk store with a barrier behind it between them",
+        "no wait between them until the bulk store has written global memory: one for what it "
+        "reads says nothing about that"};
+    return std::string(kWaits[agents.kind(conflict.agent)]);
   }
   switch (conflict.kind) {
     case ConflictKind::kUninitialised: return "";
@@ -118,12 +121,17 @@ void report_conflict(const Touch& touch, const Conflict& conflict, const Access&
   if (access.missing.empty()) report->help = ordering_help(touch, conflict);
 }
 
+const OwnStores* own_stores(const Warp& warp, std::uint32_t lane) {
+  return ((warp.bulk_lanes >> lane) & 1U) == 0 ? nullptr : &warp.waited;
+}
+
 Actor actor_of(const Warp& warp, std::uint32_t lane) {
   return {.thread = static_cast<std::uint16_t>(warp.agent * kLanes + lane),
           .instruction = static_cast<std::uint16_t>(warp.pc),
           .agent = warp.agent,
           .clock = warp.seen[warp.agent],
-          .seen = warp.seen};
+          .seen = warp.seen,
+          .own = own_stores(warp, lane)};
 }
 
 std::size_t local_place(const Touch& touch, std::int64_t address) {
@@ -171,7 +179,8 @@ std::string agent_text(const Machine& machine, std::uint32_t agent) {
   const std::string warp =
       format("warp {}{}", agent % agents.warps,
              agents.blocks == 1 ? "" : format(" of block {}", machine.block_numbers[block]));
-  constexpr std::string_view kWhat[] = {"", "a product of ", "a bulk store of "};
+  constexpr std::string_view kWhat[] = {"", "a product of ", "a bulk store of ",
+                                        "a bulk store of "};
   const std::uint32_t kind = agents.kind(agent);
   return format("{}{}{}", kWhat[kind], warp, kind == 0 ? "" : ", still in flight");
 }
@@ -216,6 +225,23 @@ void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bo
                 });
 }
 
+namespace {
+
+// What is missing where the warp has seen the access, but not through the other proxy's eyes.
+std::string_view missing_fence(const Touch& touch, const Conflict& conflict) {
+  const Warp& warp = touch.warp;
+  const bool seen = conflict.kind == ConflictKind::kUnordered &&
+                    (conflict.agent == warp.agent || warp.seen[conflict.agent] > conflict.clock);
+  if (!seen || !conflict.other_wrote || is_asynchronous(touch.machine, conflict)) return "";
+  return touch.buffer.space == ir::Space::kShared
+             ? "no proxy fence between them: asynchronous instructions read shared memory past the "
+               "threads' view of it"
+             : "no proxy fence between them: bulk copies touch global memory past the threads' view "
+               "of it";
+}
+
+}  // namespace
+
 void note_async_read(const Touch& touch, Asynchronous by, std::int64_t address,
                      std::int64_t bytes) {
   Shadow* shadow = shadow_of(touch);
@@ -230,33 +256,77 @@ void note_async_read(const Touch& touch, Asynchronous by, std::int64_t address,
       .seen = warp.fenced};
   shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
                [&](const Conflict& conflict) {
-                 const bool seen =
-                     conflict.kind == ConflictKind::kUnordered &&
-                     (conflict.agent == warp.agent || warp.seen[conflict.agent] > conflict.clock);
-                 report_conflict(
-                     touch, conflict,
-                     {.by = product ? "a product" : "a bulk store",
-                      .missing = seen ? "no proxy fence between them: asynchronous instructions "
-                                        "read shared memory past the threads' view of it"
-                                      : ""});
+                 report_conflict(touch, conflict,
+                                 {.by = product ? "a product" : "a bulk store",
+                                  .missing = missing_fence(touch, conflict)});
                });
 }
 
-void note_bulk_write(const Touch& touch, std::uint32_t block, std::uint32_t slot,
-                     std::int64_t address, std::int64_t bytes) {
+void note_bulk_load(const Touch& touch, Completes by, std::int64_t address, std::int64_t bytes) {
+  Machine& machine = touch.machine;
+  Shadow* shadow = shadow_of(touch);
+  if (!machine.checks || shadow == nullptr) return;
+  const Actor actor{
+      .thread = kNoThread,
+      .instruction = static_cast<std::uint16_t>(touch.warp.pc),
+      .agent = machine.agents.slot(by.block, by.slot),
+      .clock =
+          machine.era->block_start + static_cast<Clock>(machine.slot(by.block, by.slot).completed),
+      .seen = touch.warp.fenced_global,
+      .own = own_stores(touch.warp, touch.lane)};
+  shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
+               [&](const Conflict& conflict) {
+                 report_conflict(
+                     touch, conflict,
+                     {.by = "a bulk copy", .missing = missing_fence(touch, conflict)});
+               });
+}
+
+void note_bulk_store(const Touch& touch, std::int64_t address, std::int64_t bytes) {
+  const Machine& machine = touch.machine;
+  Shadow* shadow = shadow_of(touch);
+  if (!machine.checks || shadow == nullptr) return;
+  const Warp& warp = touch.warp;
+  const std::uint32_t agent = warp.agent + 3 * machine.agents.warps;
+  const Actor actor{.thread = static_cast<std::uint16_t>(agent * kLanes),
+                    .instruction = static_cast<std::uint16_t>(warp.pc),
+                    .agent = agent,
+                    .clock = warp.bulk_clock,
+                    .seen = warp.fenced_global,
+                    .seen_reads = warp.seen,
+                    .own = own_stores(warp, touch.lane),
+                    .asynchronous = true};
+  shadow->write(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor, false,
+                [&](const Conflict& conflict) {
+                  report_conflict(touch, conflict,
+                                  {.writes = true,
+                                   .by = "a bulk store",
+                                   .missing = missing_fence(touch, conflict)});
+                });
+}
+
+void note_bulk_write(const Touch& touch, Completes by, std::int64_t address, std::int64_t bytes) {
   Machine& machine = touch.machine;
   if (!machine.checks || machine.shared_shadows.empty()) return;
-  const std::uint32_t agent = machine.agents.slot(block, slot);
+  const Warp& warp = touch.warp;
+  const std::uint32_t agent = machine.agents.slot(by.block, by.slot);
   const Actor actor{
       .thread = static_cast<std::uint16_t>(agent * kLanes),
-      .instruction = static_cast<std::uint16_t>(touch.warp.pc),
+      .instruction = static_cast<std::uint16_t>(warp.pc),
       .agent = agent,
-      .clock = machine.era->block_start + static_cast<Clock>(machine.slot(block, slot).completed),
-      .seen = touch.warp.seen};
-  machine.shared_shadows[block]->write(
+      .clock =
+          machine.era->block_start + static_cast<Clock>(machine.slot(by.block, by.slot).completed),
+      .seen = warp.fenced,
+      .seen_reads = warp.seen,
+      .own = own_stores(warp, touch.lane),
+      .asynchronous = true};
+  machine.shared_shadows[by.block]->write(
       static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor, false,
       [&](const Conflict& conflict) {
-        report_conflict(touch, conflict, {.writes = true, .by = "a bulk copy"});
+        report_conflict(touch, conflict,
+                        {.writes = true,
+                         .by = "a bulk copy",
+                         .missing = missing_fence(touch, conflict)});
       });
 }
 

@@ -28,10 +28,17 @@ void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes,
 // its products or its bulk stores. A report names a proxy fence where only that is missing.
 enum class Asynchronous : std::uint8_t { kProduct = 1, kBulkStore = 2 };  // Agents::kind
 void note_async_read(const Touch& touch, Asynchronous by, std::int64_t address, std::int64_t bytes);
-// Notes a write of a block's shared memory by a bulk copy that the warp starts and the slot
-// completes.
-void note_bulk_write(const Touch& touch, std::uint32_t block, std::uint32_t slot,
-                     std::int64_t address, std::int64_t bytes);
+// A slot of a block's events, which completes a bulk load.
+struct Completes {
+  std::uint32_t block = 0;
+  std::uint32_t slot = 0;
+};
+// Notes what a bulk copy does that the warp starts: a load reads global memory and writes the
+// block's shared memory until its slot completes; a store writes global memory until somebody waits
+// for that.
+void note_bulk_load(const Touch& touch, Completes by, std::int64_t address, std::int64_t bytes);
+void note_bulk_write(const Touch& touch, Completes by, std::int64_t address, std::int64_t bytes);
+void note_bulk_store(const Touch& touch, std::int64_t address, std::int64_t bytes);
 
 // How many of `count` consecutive elements of a tile, from index `at` on (by the view's dimension),
 // may be touched. The last dimension cuts the run short, any other one drops it. An element outside

@@ -87,19 +87,33 @@ std::byte* shared_at(Machine& machine, const BulkBox& box, std::int64_t address)
   return machine.shared[box.block].data() + address;
 }
 
+// Of the 16 bytes of a row from `byte` on: how many the row has, and which of them (`bytes` from
+// `from` on) are inside the map's extents.
+struct ChunkPart {
+  std::int64_t whole = 0;
+  std::int64_t from = 0;
+  std::int64_t bytes = 0;
+};
+
+ChunkPart part_of_chunk(const BulkPlan& plan, const RowPart& part, std::int64_t byte) {
+  const std::int64_t first = part.before * plan.global.buffer->size;
+  const std::int64_t end = first + part.inside * plan.global.buffer->size;
+  ChunkPart out{.whole = std::min(kChunkBytes, row_bytes(plan) - byte)};
+  out.from = std::clamp<std::int64_t>(first - byte, 0, out.whole);
+  out.bytes = std::clamp<std::int64_t>(end - byte, out.from, out.whole) - out.from;
+  return out;
+}
+
 // Moves a row between memories in runs that the XOR keeps together. `global` is where the part that
 // is inside begins.
 void move_row(Machine& machine, const BulkPlan& plan, const BulkBox& box, const RowPart& part,
               std::byte* global) {
   const std::int64_t start = start_of(plan, box);
   const std::int64_t first = part.before * plan.global.buffer->size;
-  const std::int64_t end = first + part.inside * plan.global.buffer->size;
   for (std::int64_t byte = 0; byte < row_bytes(plan); byte += kChunkBytes) {
-    const std::int64_t here = std::min(kChunkBytes, row_bytes(plan) - byte);
-    const std::int64_t from = std::clamp<std::int64_t>(first - byte, 0, here);
-    const std::int64_t some = std::clamp<std::int64_t>(end - byte, from, here) - from;
+    const auto [whole, from, some] = part_of_chunk(plan, part, byte);
     std::byte* shared = shared_at(machine, box, address_in_box(plan, start, part.row, byte));
-    if (plan.loads) std::memset(shared, 0, static_cast<std::size_t>(here));
+    if (plan.loads) std::memset(shared, 0, static_cast<std::size_t>(whole));
     if (some <= 0) continue;
     std::byte* outside = global + (byte + from - first);
     std::memcpy(plan.loads ? shared + from : outside, plan.loads ? outside : shared + from,
@@ -116,20 +130,22 @@ void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& 
   const std::int64_t start = start_of(plan, box);
   std::int64_t sectors = 0;
   std::int64_t bytes = 0;
+  const Completes slot{box.block, box.slot};
   for_each_row(plan, box, [&](const RowPart& part) {
     for (std::int64_t byte = 0; machine.checks && byte < row_bytes(plan); byte += kChunkBytes) {
       const std::int64_t address = address_in_box(plan, start, part.row, byte);
-      const std::int64_t here = std::min(kChunkBytes, row_bytes(plan) - byte);
+      const ChunkPart moved = part_of_chunk(plan, part, byte);
       if (plan.loads) {
-        note_bulk_write(shared_touch, box.block, box.slot, address, here);
-      } else {
-        note_async_read(shared_touch, Asynchronous::kBulkStore, address, here);
+        note_bulk_write(shared_touch, slot, address, moved.whole);
+      } else if (moved.bytes > 0) {
+        note_async_read(shared_touch, Asynchronous::kBulkStore, address + moved.from, moved.bytes);
       }
     }
     if (part.inside == 0) return;
     const std::int64_t address = global.address(part.at);
     const std::int64_t run = part.inside * global.size;
-    plan.loads ? note_read(global_touch, address, run) : note_write(global_touch, address, run);
+    plan.loads ? note_bulk_load(global_touch, slot, address, run)
+               : note_bulk_store(global_touch, address, run);
     bytes += run;
     sectors += (address + run - 1) / kSectorBytes - address / kSectorBytes + 1;
   });
@@ -251,6 +267,7 @@ void start_boxes(Machine& machine, Warp& warp, std::uint32_t lane, std::uint32_t
   if (plan.loads) return;
   ++warp.bulk_groups;
   ++warp.bulk_clock;
+  warp.bulk_lanes |= 1U << lane;
 }
 
 }  // namespace
@@ -291,9 +308,24 @@ void execute_bulk_wait(Machine& machine, Warp& warp, const BulkWaitPlan& plan) {
       ++i;
     }
   }
-  if (done <= 0) return;
-  Clock& seen = warp.seen[warp.agent + 2 * machine.agents.warps];
-  seen = std::max(seen, warp.bulk_clock - static_cast<Clock>(plan.pending));
+  if (done <= 0 || (warp.mask & warp.bulk_lanes) == 0) return;
+  const Clock before = warp.bulk_clock - static_cast<Clock>(plan.pending);
+  OwnStores& waited = warp.waited;
+  waited.reader = warp.agent + 2 * machine.agents.warps;
+  waited.writer = warp.agent + 3 * machine.agents.warps;
+  waited.read = std::max(waited.read, before);
+  if (plan.landed) waited.written = std::max(waited.written, before);
+}
+
+void tell_waits(const Machine& machine, const Warp& warp, Clock* clocks) {
+  const OwnStores& waited = warp.waited;
+  if (waited.read == 0) return;
+  clocks[waited.reader] = std::max(clocks[waited.reader], waited.read);
+  // What has landed is there for everybody: its completion is a fence of its own.
+  for (std::uint32_t view = 0; view < 3; ++view) {
+    Clock& written = clocks[view * machine.agents.count() + waited.writer];
+    written = std::max(written, waited.written);
+  }
 }
 
 }  // namespace kiln::sim

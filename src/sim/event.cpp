@@ -73,7 +73,9 @@ void arrive(Machine& machine, const Warp& warp, std::uint32_t block, std::uint32
   EventSlot& state = machine.slot(block, slot);
   if (machine.tracer != nullptr) machine.tracer->arrives(block, slot, state.completed);
   join(state.gathering, warp.seen);
-  join(state.gathering_fenced, warp.fenced);
+  if ((warp.mask & warp.bulk_lanes) != 0) {
+    tell_waits(machine, warp, state.gathering.data());
+  }
   state.pending -= count;
   if (state.pending < 0) {
     report_at(machine, warp, ReportKind::kOverrun,
@@ -133,10 +135,8 @@ void start_events(Machine& machine) {
     const auto slot = static_cast<std::uint32_t>(i % machine.agents.slots);
     state = {};
     state.pending = event_of(machine, slot).arrivals;
-    for (auto* clocks :
-         {&state.gathering, &state.gathering_fenced, &state.released, &state.released_fenced}) {
-      clocks->assign(machine.agents.count(), 0);
-    }
+    state.gathering.assign(machine.knowledge(), 0);
+    state.released.assign(machine.knowledge(), 0);
     state.passed.assign(machine.warps.size(), -1);
     state.passed_at.assign(machine.warps.size(), 0);
   }
@@ -149,12 +149,12 @@ void settle(Machine& machine, std::uint32_t block, std::uint32_t slot) {
     if (machine.checks) check_passed(machine, block, slot);
     ++state.completed;
     join(state.released, state.gathering.data());
-    join(state.released_fenced, state.gathering_fenced.data());
     const std::uint32_t agent = machine.agents.slot(block, slot);
-    state.released[agent] = state.released_fenced[agent] =
-        machine.era->block_start + static_cast<Clock>(state.completed);
+    const std::uint32_t agents = machine.agents.count();
+    for (const std::uint32_t view : {agent, agents + agent, 2 * agents + agent}) {
+      state.released[view] = machine.era->block_start + static_cast<Clock>(state.completed);
+    }
     std::fill(state.gathering.begin(), state.gathering.end(), 0);
-    std::fill(state.gathering_fenced.begin(), state.gathering_fenced.end(), 0);
     state.pending = event_of(machine, slot).arrivals;
     wake(machine, block, slot);
   }
@@ -167,6 +167,7 @@ void execute_trigger(Machine& machine, Warp& warp, const TriggerPlan& plan) {
   const auto slot = slot_of(machine, warp, plan.event, plan.slot);
   if (!slot) return;
   machine.tally.issue(Issue::kArrive);
+  if (plan.arrival == ir::Arrival::kWarp) share_waits(machine, warp);
   ++warp.seen[warp.agent];
   machine.slot(warp.block, *slot).bytes += plan.bytes;
   if (!plan.cluster) {
@@ -206,9 +207,8 @@ bool execute_event_wait(Machine& machine, Warp& warp, const EventWaitPlan& plan)
   machine.tally.issue(Issue::kEventWait);
   if (machine.tracer != nullptr) machine.tracer->waits(slot, phases);
   ++warp.awaited[slot];
-  for (std::size_t a = 0; a < machine.agents.count(); ++a) {
-    warp.seen[a] = std::max(warp.seen[a], state.released[a]);
-    warp.fenced[a] = std::max(warp.fenced[a], state.released_fenced[a]);
+  for (std::size_t i = 0; i < machine.knowledge(); ++i) {
+    warp.seen[i] = std::max(warp.seen[i], state.released[i]);
   }
   state.passed[warp.number] = phases;
   state.passed_at[warp.number] = warp.seen[warp.agent];

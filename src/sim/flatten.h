@@ -47,7 +47,7 @@ class Flattener {
   void op(const ir::MmaFence&) { emit(Code::kMmaFence, 0); }
   void op(const ir::MmaCommit&) { emit(Code::kMmaCommit, 0); }
   void op(const ir::MmaWait& data);
-  void op(const ir::ProxyFence&) { emit(Code::kProxyFence, 0); }
+  void op(const ir::ProxyFence& data) { emit(Code::kProxyFence, data.global ? 1 : 0); }
   void op(const ir::Const& data);
   void op(const ir::Index& data);
   void op(const ir::Bind& data);
@@ -69,7 +69,9 @@ class Flattener {
   void op(const ir::FutureWait&) {}
   void op(const ir::Exchange&) {}
   void op(const ir::BulkWait& data);
-  void op(const ir::Registers&) { emit(Code::kRegisters, 0); }
+  void op(const ir::Registers& data) {
+    emit_plan(Code::kRegisters, program_.registers_set, RegistersPlan{data.count, data.increases});
+  }
 
   // A construct that pushes a mask: from begin_body on, what leaves its body goes to the next
   // instruction when no lane is left; end_body says that this is it. `rejoin` behind the end goes

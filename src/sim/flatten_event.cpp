@@ -54,7 +54,7 @@ void Flattener::op(const ir::EventWait& data) {
 }
 
 void Flattener::op(const ir::BulkWait& data) {
-  emit_plan(Code::kBulkWait, program_.bulk_waits, BulkWaitPlan{data.pending});
+  emit_plan(Code::kBulkWait, program_.bulk_waits, BulkWaitPlan{data.pending, data.landed});
 }
 
 void Flattener::bulk_copy(const ir::Copy& data) {

@@ -43,11 +43,10 @@ struct EventSlot {
   std::int64_t completed = 0;  // generations (hardware phases) so far
   std::int64_t pending = 0;    // arrivals that the current one lacks
   std::int64_t bytes = 0;      // announced and not landed; may be below 0 for a while
-  // What the arrivals of the current generation have seen, and what those of all earlier ones had.
+  // What the arrivals of the current generation knew (Warp::seen, `fenced` and `fenced_global`
+  // behind each other), and what those of all earlier ones had.
   std::vector<Clock> gathering;
-  std::vector<Clock> gathering_fenced;
   std::vector<Clock> released;
-  std::vector<Clock> released_fenced;
   // By warp of the cluster: the last generation it has passed, plus 1, and its clock then.
   std::vector<std::int64_t> passed;
   std::vector<Clock> passed_at;
@@ -77,7 +76,7 @@ struct Frame {
                                 // are done with the trip
 };
 
-enum class Waiting : std::uint8_t { kBarrier, kEvent };
+enum class Waiting : std::uint8_t { kBarrier, kEvent, kRegisters };
 
 struct Warp {
   std::uint32_t index = 0;   // in its block
@@ -92,8 +91,11 @@ struct Warp {
   BarrierPlan barrier;                // kBarrier
   std::uint32_t slot = 0;             // kEvent: of its block's
   std::int64_t phase = 0;             // kEvent: how many must have completed
-  Clock* seen = nullptr;              // by agent
-  Clock* fenced = nullptr;            // by agent: which of its writes products may read
+  std::int64_t register_count = 0;    // of a thread
+  // By agent, behind each other in Machine::clocks.
+  Clock* seen = nullptr;
+  Clock* fenced = nullptr;         // which of its writes to shared memory products may read
+  Clock* fenced_global = nullptr;  // which of those to global memory bulk copies may touch
   std::uint32_t group = 0;            // of products, open now
   Clock group_clock = 0;              // under which it reads
   std::vector<Frame> frames;
@@ -112,7 +114,9 @@ struct Warp {
   std::vector<AsyncGroup> groups;     // oldest first
   std::vector<std::int64_t> awaited;  // by slot: generations that tracked waits have passed
   std::int64_t bulk_groups = 0;       // stores started
-  Clock bulk_clock = 0;               // under which the next one reads
+  Clock bulk_clock = 0;               // under which the next one reads and writes
+  std::uint32_t bulk_lanes = 0;       // that have started stores
+  OwnStores waited;                   // what those lanes know, and the others not yet
   std::vector<std::vector<AsyncVector>>
       spare;  // for groups to come, so that none is allocated twice
 
@@ -157,10 +161,11 @@ struct Machine {
   std::vector<Warp> warps;                              // of the cluster, block after block
   Tracer* tracer = nullptr;                             // of the block; usually none
   const Warp* running = nullptr;  // by run_warp; its counter is at what it executes
-  std::vector<Clock> clocks;      // warp * agents.count() + agent
-  std::vector<Clock> fences;      // the same
+  std::vector<Clock> clocks;      // warp * knowledge() + agent, three times over
   std::vector<EventSlot> slots;   // block * agents.slots + slot
   std::deque<BulkBox> boxes;      // on their way, oldest first
+  std::int64_t registers_at_start = 0;       // of a thread
+  std::vector<std::int64_t> free_registers;  // by block: given away, and not taken
   Era* era = nullptr;
   struct BlockStart {
     Clock clock;
@@ -175,6 +180,8 @@ struct Machine {
   std::vector<double> b_scratch;
   std::vector<double> c_scratch;
 
+  // How many clocks say what a warp knows.
+  [[nodiscard]] std::size_t knowledge() const { return std::size_t{3} * agents.count(); }
   [[nodiscard]] EventSlot& slot(std::uint32_t block, std::uint32_t slot) {
     return slots[std::size_t{block} * agents.slots + slot];
   }
@@ -214,7 +221,7 @@ void execute_product(Machine& machine, Warp& warp, std::uint32_t plan);
 void execute_mma_fence(Machine& machine, Warp& warp);
 void execute_mma_commit(Machine& machine, Warp& warp);
 void execute_mma_wait(Machine& machine, Warp& warp, std::int64_t pending);
-void execute_proxy_fence(Machine& machine, Warp& warp);
+void execute_proxy_fence(Machine& machine, Warp& warp, bool global);
 void execute_trigger(Machine& machine, Warp& warp, const TriggerPlan& plan);  // event.cpp
 // Whether the warp may go on; else it waits, and comes back to the instruction.
 [[nodiscard]] bool execute_event_wait(Machine& machine, Warp& warp, const EventWaitPlan& plan);
@@ -229,6 +236,12 @@ void check_events_at_end(Machine& machine);
                                      std::uint32_t slot);
 void execute_bulk_copy(Machine& machine, Warp& warp, std::uint32_t plan);  // bulk.cpp
 void execute_bulk_wait(Machine& machine, Warp& warp, const BulkWaitPlan& plan);
+// Enters into clocks as of Warp::seen which bulk stores of the warp its lanes have waited for.
+void tell_waits(const Machine& machine, const Warp& warp, Clock* clocks);
+// The lanes of the warp have met: what some have waited for all know.
+inline void share_waits(const Machine& machine, Warp& warp) {
+  if (warp.bulk_lanes != 0) tell_waits(machine, warp, warp.seen);
+}
 // Lands box number `index` of those on their way.
 void land_box(Machine& machine, std::size_t index);
 // Of a warp's active lanes those that are elected: the first participant, or the first of each

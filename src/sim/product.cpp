@@ -251,10 +251,11 @@ void execute_mma_wait(Machine& machine, Warp& warp, std::int64_t pending) {
   seen = std::max(seen, warp.group_clock - static_cast<Clock>(pending));
 }
 
-void execute_proxy_fence(Machine& machine, Warp& warp) {
+void execute_proxy_fence(Machine& machine, Warp& warp, bool global) {
   ++warp.seen[warp.agent];
+  Clock* fenced = global ? warp.fenced_global : warp.fenced;
   for (std::size_t a = 0; a < machine.agents.count(); ++a) {
-    warp.fenced[a] = std::max(warp.fenced[a], warp.seen[a]);
+    fenced[a] = std::max(fenced[a], warp.seen[a]);
   }
 }
 

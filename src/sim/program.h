@@ -318,6 +318,11 @@ struct BarrierPlan {
 };
 struct BulkWaitPlan {
   std::int64_t pending = 0;
+  bool landed = false;  // until the bytes are in global memory, rather than read
+};
+struct RegistersPlan {
+  std::int64_t count = 0;  // of a thread
+  bool increases = false;
 };
 struct AssertPlan {
   std::uint32_t condition = 0;
@@ -368,6 +373,7 @@ struct Program {
   std::vector<EventPlan> events;
   std::vector<BulkPlan> bulk_copies;
   std::vector<BulkWaitPlan> bulk_waits;
+  std::vector<RegistersPlan> registers_set;
   std::vector<Participants> regions;
   std::vector<FillPlan> fills;
   std::vector<TilePlan> tiles;

@@ -7,6 +7,7 @@
 #include "ir/strides.h"
 #include "sim/scalar.h"
 #include "sim/tracer.h"
+#include "target/registers.h"
 
 namespace kiln::sim {
 
@@ -25,10 +26,12 @@ ir::ValueId root_of(const ir::Function& function, ir::ValueId view) {
 struct Touched {
   std::vector<bool> read;
   std::vector<bool> written;
+  std::vector<bool> loaded;  // read by bulk copies
 };
 
 Touched touched_by(const ir::Function& function, ir::RegionId body) {
-  Touched out{std::vector<bool>(function.values.size()), std::vector<bool>(function.values.size())};
+  const std::vector<bool> none(function.values.size());
+  Touched out{none, none, none};
   const auto mark = [&](std::vector<bool>& set, ir::ValueId view) {
     set[root_of(function, view).index] = true;
   };
@@ -36,6 +39,7 @@ Touched touched_by(const ir::Function& function, ir::RegionId body) {
     const ir::OpData& data = function.ops[id].data;
     if (const auto* copy = std::get_if<ir::Copy>(&data)) {
       mark(out.read, copy->src);
+      if (copy->bulk) mark(out.loaded, copy->src);
       mark(out.written, copy->dst);
     }
     if (const auto* read = std::get_if<ir::Read>(&data)) mark(out.read, read->view);
@@ -61,12 +65,15 @@ unsigned shared_granule(const Program& program) {
   return bits;
 }
 
+bool has_bulk(const Program& program, bool loads) {
+  return std::any_of(program.bulk_copies.begin(), program.bulk_copies.end(),
+                     [&](const BulkPlan& plan) { return plan.loads == loads; });
+}
+
 // Of a block's agents those that read its shared memory, in the order of Agents: warps, then their
 // products, then their bulk stores.
 std::uint32_t readers_each(const Program& program) {
-  const bool stores = std::any_of(program.bulk_copies.begin(), program.bulk_copies.end(),
-                                  [](const BulkPlan& plan) { return !plan.loads; });
-  if (stores) return 3 * program.warps();
+  if (has_bulk(program, false)) return 3 * program.warps();  // their writes go to global memory
   return program.products.empty() ? program.warps() : 2 * program.warps();
 }
 
@@ -295,9 +302,11 @@ void Run::track_globals(ir::RegionId body, const Agents& agents) {
                                    bits_of_size(global.buffer.size), false, global.initialised);
     }
     const bool both = touched.read[v] && touched.written[v];
-    global.shadow->begin_launch(
-        &era_,
-        {.all = agents, .first = 0, .blocks = agents.blocks, .agents = both ? agents.warps : 0});
+    global.shadow->begin_launch(&era_, {.all = agents,
+                                        .first = 0,
+                                        .blocks = agents.blocks,
+                                        .agents = both ? agents.warps : 0,
+                                        .slots = both && touched.loaded[v]});
     global.buffer.shadow = global.shadow.get();
   }
 }
@@ -311,7 +320,8 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   }
   const Program program =
       flatten_launch(function_, op, static_cast<std::uint32_t>(threads), host_, tally_);
-  const Agents agents{.blocks = program.blocks, .warps = program.warps(), .slots = program.slots};
+  const bool stores = has_bulk(program, false);
+  const Agents agents{.blocks = program.blocks, .warps = program.warps(), .slots = program.slots, .stores = stores};
   constexpr std::uint32_t kAgentsMax = 1000;  // threads of agents are numbered in 15 bits
   if (agents.count() > kAgentsMax) {
     return Error{format("a cluster of {} blocks of {} threads with {} events, too many to simulate",
@@ -342,6 +352,13 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
     machine.shared_shadows.push_back(std::move(shadow));
   }
   machine.era = &era_;
+  for (const RegistersPlan& plan : program.registers_set) {
+    machine.registers_at_start = std::max(machine.registers_at_start, plan.count);
+  }
+  if (module_.arch != nullptr && machine.registers_at_start != 0) {
+    machine.registers_at_start = std::min<std::int64_t>(
+        machine.registers_at_start, target::registers_at_start(*module_.arch, threads));
+  }
   launched_.push_back({.op = op, .threads = threads, .blocks = 0, .blocks_run = 0});
   run_blocks(data, machine, host);
   return std::nullopt;

@@ -35,6 +35,7 @@ void reset_warp(const Program& program, const Warp& host, Warp& warp) {
   warp.products.clear();
   warp.group = 0;
   warp.bulk_groups = 0;
+  warp.bulk_lanes = 0;
   warp.local.resize(static_cast<std::size_t>(program.local_bytes) * kLanes);
   warp.local_set.assign(warp.local.size(), false);
 }
@@ -56,24 +57,20 @@ bool waits_at(const Warp& warp, const BarrierPlan& barrier) {
 // Every warp of the list has seen what every other has done.
 void synchronise(Machine& machine, const std::vector<std::uint32_t>& together) {
   std::vector<Clock>& joined = machine.joined;
-  const std::size_t count = machine.agents.count();
-  const auto join = [&](Clock* Warp::*clocks) {
-    joined.assign(count, 0);
-    for (const std::uint32_t w : together) {
-      const Clock* mine = machine.warps[w].*clocks;
-      for (std::size_t i = 0; i < count; ++i) joined[i] = std::max(joined[i], mine[i]);
-    }
-    for (const std::uint32_t w : together) {
-      std::copy(joined.begin(), joined.end(), machine.warps[w].*clocks);
-    }
-  };
+  const std::size_t count = machine.knowledge();
   for (const std::uint32_t w : together) {
     Warp& warp = machine.warps[w];
     ++warp.seen[warp.agent];
     warp.state = WarpState::kReady;
   }
-  join(&Warp::seen);
-  join(&Warp::fenced);
+  joined.assign(count, 0);
+  for (const std::uint32_t w : together) {
+    const Clock* mine = machine.warps[w].seen;
+    for (std::size_t i = 0; i < count; ++i) joined[i] = std::max(joined[i], mine[i]);
+  }
+  for (const std::uint32_t w : together) {
+    std::copy(joined.begin(), joined.end(), machine.warps[w].seen);
+  }
   if (machine.tracer != nullptr) machine.tracer->meet(together);
 }
 
@@ -110,6 +107,13 @@ std::string waits_text(const Machine& machine, const Warp& warp) {
   if (warp.waits == Waiting::kBarrier) {
     return format("{} waits at a {}", who, barrier_text(warp.barrier));
   }
+  if (warp.waits == Waiting::kRegisters) {
+    const RegistersPlan& plan =
+        machine.program.registers_set[machine.program.code[warp.pc].plan];
+    return format("{} waits for {} registers, {} of which it has: the block's pool has {} left",
+                  who, plan.count * kLanes, warp.register_count * kLanes,
+                  machine.free_registers[warp.block]);
+  }
   return format("{} waits: {}", who, lacks_text(machine, warp.block, warp.slot));
 }
 
@@ -128,8 +132,9 @@ void report_deadlock(Machine& machine) {
   const auto stuck_at = [](const Warp& w) { return w.state == WarpState::kWaiting; };
   const auto waiting = std::find_if(machine.warps.begin(), machine.warps.end(), stuck_at);
   const bool for_event = waiting->waits == Waiting::kEvent;
+  const bool for_registers = waiting->waits == Waiting::kRegisters;
   const auto op_of = [&](const Warp& warp) {
-    return machine.program.code[warp.waits == Waiting::kEvent ? warp.pc : warp.pc - 1].op;
+    return machine.program.code[warp.waits == Waiting::kBarrier ? warp.pc - 1 : warp.pc].op;
   };
   Report* report = machine.reporter.open(ReportKind::kDeadlock, op_of(*waiting));
   if (report == nullptr) return;
@@ -141,7 +146,7 @@ void report_deadlock(Machine& machine) {
     finished += warp.state == WarpState::kFinished ? 1 : 0;
     if (warp.state != WarpState::kWaiting) continue;
     ++stuck;
-    events = events || warp.waits == Waiting::kEvent;
+    events = events || warp.waits != Waiting::kBarrier;
     // One line for each place: the first warp speaks for the others.
     const ir::OpId op = op_of(warp);
     if (std::find(named.begin(), named.end(), op) != named.end() && events) continue;
@@ -151,6 +156,7 @@ void report_deadlock(Machine& machine) {
   if (events) {
     report->message = format("deadlock: {} of {} {} for each other", stuck, machine.warps.size(),
                              stuck == 1 ? "warps waits" : "warps wait");
+    if (for_registers) report->missing = "nobody is left who would give registers away";
     if (!for_event) return;
     report->missing = lacks_text(machine, waiting->block, waiting->slot);
     blame_triggers(machine, *waiting, *report);
@@ -199,8 +205,7 @@ void start_block(Machine& machine, const Warp& host) {
   machine.block_starts.push_back({latest + 1, machine.block_numbers[0]});
   const std::size_t agents = machine.agents.count();
   machine.warps.resize(warps * machine.agents.blocks);
-  machine.clocks.assign(machine.warps.size() * agents, latest + 1);
-  machine.fences.assign(machine.warps.size() * agents, latest + 1);
+  machine.clocks.assign(machine.warps.size() * machine.knowledge(), latest + 1);
   for (std::uint32_t w = 0; w < machine.warps.size(); ++w) {
     Warp& warp = machine.warps[w];
     warp.number = w;
@@ -209,11 +214,15 @@ void start_block(Machine& machine, const Warp& host) {
     warp.agent = machine.agents.warp(warp.block, warp.index);
     const std::uint32_t lanes = std::min(kLanes, program.threads - warp.index * kLanes);
     warp.exists = lanes == kLanes ? ~0U : (1U << lanes) - 1;
-    warp.seen = &machine.clocks[w * agents];
-    warp.fenced = &machine.fences[w * agents];
+    warp.seen = &machine.clocks[w * machine.knowledge()];
+    warp.fenced = warp.seen + agents;
+    warp.fenced_global = warp.fenced + agents;
     warp.group_clock = warp.bulk_clock = latest + 1;
+    warp.waited = {};
+    warp.register_count = machine.registers_at_start;
     reset_warp(program, host, warp);
   }
+  machine.free_registers.assign(machine.agents.blocks, 0);
   start_events(machine);
 }
 

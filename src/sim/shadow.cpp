@@ -1,13 +1,31 @@
 #include "sim/shadow.h"
 
+#include <new>
+
 namespace kiln::sim {
 
 void Shadow::begin_launch(const Era* era, const Readers& readers) {
   era_ = era;
   readers_of_ = readers;
-  const std::size_t agents = std::size_t{readers.blocks} * readers.agents;
+  slot_of_.assign(readers.all.count(), 0);
+  agent_of_.clear();
+  const auto add = [&](std::uint32_t agent) {
+    slot_of_[agent] = static_cast<std::uint32_t>(agent_of_.size());
+    agent_of_.push_back(agent);
+  };
+  for (std::uint32_t block = readers.first; block < readers.first + readers.blocks; ++block) {
+    for (std::uint32_t i = 0; i < readers.agents; ++i) add(block * readers.all.each() + i);
+  }
+  for (std::uint32_t block = 0; readers.slots && block < readers.all.blocks; ++block) {
+    for (std::uint32_t i = 0; i < readers.all.slots; ++i) add(readers.all.slot(block, i));
+  }
+  const std::size_t agents = agent_of_.size();
   slots_ = agents == 0 ? 0 : agents + (per_block_ ? 0 : 1);
-  readers_.assign(writers_.size() * slots_, {});
+  readers_.reset();
+  if (slots_ == 0) return;
+  const std::size_t count = writers_.size() * slots_;
+  readers_.reset(static_cast<Reader*>(std::calloc(count, sizeof(Reader))));
+  if (readers_ == nullptr) ::operator delete(::operator new(count * sizeof(Reader)));  // fails alike
 }
 
 void Shadow::land(std::size_t address, std::size_t bytes, const Actor& actor) {
@@ -46,9 +64,11 @@ bool Shadow::follows_reads(std::size_t granule, const Actor& actor, Conflict& co
     const Reader& reader = readers_[granule * slots_ + slot];
     if (reader.clock < oldest) continue;
     const bool other_block = reader.clock < era_->block_start;
-    const std::uint32_t agent = other_block ? 0 : agent_of(static_cast<std::uint32_t>(slot));
+    const std::uint32_t agent = other_block ? 0 : agent_of_[slot];
     if (!other_block) {
-      if (actor.seen[agent] > reader.clock) continue;
+      const Clock* seen = actor.seen_reads == nullptr ? actor.seen : actor.seen_reads;
+      if (seen[agent] > reader.clock) continue;
+      if (actor.own != nullptr && actor.own->cover(agent, reader.clock)) continue;
       if (agent == actor.agent && reader.lane == actor.thread % 32) continue;
     }
     conflict.kind = other_block ? ConflictKind::kOtherBlock : ConflictKind::kUnordered;

@@ -1,7 +1,7 @@
 // Shadow memory: for every granule of bytes, who wrote it last and who has read it since.
 //
-// Order is kept by vector clocks, one clock for each agent: a warp, the products of a warp, its
-// bulk stores, or the bulk copies that complete one slot of an event (Agents). A warp's clock
+// Order is kept by vector clocks, one clock for each agent: a warp, the products of a warp, what its
+// bulk stores read, what they write, or the bulk copies that complete one slot of an event (Agents). A warp's clock
 // counts the barriers it has left and the events it has triggered; `seen[a]` of a warp is the clock
 // of agent a that it has synchronised with. An access under clock c of agent a happens before a
 // later one exactly if the later thread is the same thread or its warp has seen[a] > c. Lanes of
@@ -17,6 +17,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 namespace kiln::sim {
@@ -35,8 +37,10 @@ struct Agents {
   std::uint32_t warps = 1;  // of a block
   std::uint32_t slots = 0;  // of a block's events
 
-  static constexpr std::uint32_t kKinds = 3;  // warp, products, bulk stores
-  [[nodiscard]] constexpr std::uint32_t each() const { return kKinds * warps; }
+  bool stores = false;      // there are bulk stores
+
+  // A warp, its products, the reads of its bulk stores, their writes.
+  [[nodiscard]] constexpr std::uint32_t each() const { return (stores ? 4 : 2) * warps; }
   [[nodiscard]] constexpr std::uint32_t count() const { return blocks * (each() + slots); }
   [[nodiscard]] std::uint32_t warp(std::uint32_t block, std::uint32_t warp) const {
     return block * each() + warp;
@@ -45,8 +49,21 @@ struct Agents {
     return blocks * each() + block * slots + slot;
   }
   [[nodiscard]] bool is_slot(std::uint32_t agent) const { return agent >= blocks * each(); }
-  // 0: a warp itself, 1: its products, 2: its bulk stores. Not for slots.
+  // 0: a warp itself, 1: its products, 2: reads of its bulk stores, 3: their writes. Not for slots.
   [[nodiscard]] std::uint32_t kind(std::uint32_t agent) const { return agent % each() / warps; }
+};
+
+// What one thread knows before its warp does: its bulk stores before some clock are done with
+// reading, or with writing.
+struct OwnStores {
+  std::uint32_t reader = 0;  // the agents
+  std::uint32_t writer = 0;
+  Clock read = 0;
+  Clock written = 0;
+
+  [[nodiscard]] bool cover(std::uint32_t agent, Clock clock) const {
+    return (agent == reader && clock < read) || (agent == writer && clock < written);
+  }
 };
 
 // Who accesses. `seen` has one clock for each agent.
@@ -56,6 +73,14 @@ struct Actor {
   std::uint32_t agent = 0;
   Clock clock = 0;
   const Clock* seen = nullptr;
+  const Clock* seen_reads = nullptr;  // what orders it after reads, where that is not `seen`
+  const OwnStores* own = nullptr;     // of this very thread
+  bool asynchronous = false;          // a piece of work of its own: not even its agent's others
+                                      // come before it by themselves
+
+  [[nodiscard]] bool follows(std::uint32_t agent_before, Clock before) const {
+    return seen[agent_before] > before || (own != nullptr && own->cover(agent_before, before));
+  }
 };
 
 enum class ConflictKind : std::uint8_t { kUninitialised, kUnordered, kInFlight, kOtherBlock };
@@ -84,12 +109,13 @@ class Shadow {
         writers_((bytes >> granule_bits) + 1) {}
 
   // Whose reads are remembered apart: of `blocks` blocks from number `first` on, the first `agents`
-  // ones of each.
+  // ones of each, and (`slots`) the bulk copies of all blocks' events.
   struct Readers {
     Agents all;
     std::uint32_t first = 0;
     std::uint32_t blocks = 1;
     std::uint32_t agents = 0;
+    bool slots = false;
   };
   // Before each launch. Without readers no read is remembered, as where the launch never writes.
   void begin_launch(const Era* era, const Readers& readers);
@@ -153,7 +179,7 @@ class Shadow {
     const Writer& writer = writers_[granule];
     if (writer.clock >= era_->block_start) {
       if (writer.thread == actor.thread) return true;
-      if ((writer.thread & kInFlight) == 0 && actor.seen[writer.thread / 32] > writer.clock) {
+      if ((writer.thread & kInFlight) == 0 && actor.follows(writer.thread / 32, writer.clock)) {
         return true;
       }
       return blame_writer(granule, conflict);
@@ -168,8 +194,8 @@ class Shadow {
     const Writer& writer = writers_[granule];
     if (writer.clock >= era_->block_start) {
       const bool landed = (writer.thread & kInFlight) == 0;
-      if (writer.thread != actor.thread &&
-          !(landed && actor.seen[writer.thread / 32] > writer.clock)) {
+      if ((actor.asynchronous || writer.thread != actor.thread) &&
+          !(landed && actor.follows(writer.thread / 32, writer.clock))) {
         return blame_writer(granule, conflict);
       }
     } else if (!per_block_ && writer.clock >= era_->launch_start) {
@@ -179,7 +205,7 @@ class Shadow {
   }
 
   void note_read(Reader* slots, const Actor& actor) const {
-    Reader& reader = slots[slot_of(actor.agent)];
+    Reader& reader = slots[slot_of_[actor.agent]];
     const auto lane = static_cast<std::uint16_t>(actor.thread % 32);
     if (reader.clock == actor.clock) {
       if (reader.lane != lane) reader.lane = kAllLanes;
@@ -193,14 +219,9 @@ class Shadow {
   bool blame_writer(std::size_t granule, Conflict& conflict) const;  // always false
   bool follows_reads(std::size_t granule, const Actor& actor, Conflict& conflict) const;
 
-  [[nodiscard]] std::uint32_t slot_of(std::uint32_t agent) const {
-    const std::uint32_t each = readers_of_.all.each();
-    return (agent / each - readers_of_.first) * readers_of_.agents + agent % each;
-  }
-  [[nodiscard]] std::uint32_t agent_of(std::uint32_t slot) const {
-    return (slot / readers_of_.agents + readers_of_.first) * readers_of_.all.each() +
-           slot % readers_of_.agents;
-  }
+  struct Free {
+    void operator()(Reader* readers) const { std::free(readers); }
+  };
 
   unsigned granule_bits_;
   bool per_block_;
@@ -209,7 +230,10 @@ class Shadow {
   Readers readers_of_;
   std::size_t slots_ = 0;  // readers of one granule: by agent, then one for all earlier blocks
   std::vector<Writer> writers_;
-  std::vector<Reader> readers_;
+  std::vector<std::uint32_t> slot_of_;   // by agent
+  std::vector<std::uint32_t> agent_of_;  // by reader
+  // Zeros from the system: pages of memory that nobody reads cost nothing.
+  std::unique_ptr<Reader[], Free> readers_;
 };
 
 }  // namespace kiln::sim

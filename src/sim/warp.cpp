@@ -181,6 +181,7 @@ enum class After : std::uint8_t { kNext, kTouchedMemory, kStop, kJump, kAgain };
 
 After reach_barrier(Machine& machine, Warp& warp, const BarrierPlan& plan) {
   check_whole(machine, warp);
+  share_waits(machine, warp);
   if (plan.level == ir::Level::kGroup) {
     machine.tally.issue(Issue::kBarrierGroup);
     ++warp.seen[warp.agent];
@@ -192,6 +193,25 @@ After reach_barrier(Machine& machine, Warp& warp, const BarrierPlan& plan) {
   warp.waits = Waiting::kBarrier;
   warp.barrier = plan;
   return After::kStop;
+}
+
+// Whether the warp has got its registers; else it waits, and comes back to the instruction.
+bool set_registers(Machine& machine, Warp& warp, const RegistersPlan& plan) {
+  check_whole(machine, warp);
+  const std::int64_t more = (plan.count - warp.register_count) * kLanes;
+  std::int64_t& free = machine.free_registers[warp.block];
+  if (plan.increases && more > free) {
+    warp.state = WarpState::kWaiting;
+    warp.waits = Waiting::kRegisters;
+    return false;
+  }
+  free -= more;
+  warp.register_count = plan.count;
+  for (Warp& other : machine.warps) {
+    const bool waits = other.state == WarpState::kWaiting && other.waits == Waiting::kRegisters;
+    if (waits && other.block == warp.block && more < 0) other.state = WarpState::kReady;
+  }
+  return true;
 }
 
 After execute(Machine& machine, Warp& warp, const Instruction& at) {
@@ -210,7 +230,7 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
     case Code::kDescribe: execute_describe(machine, warp, program.descriptions[at.plan]); break;
     case Code::kMmaFence: execute_mma_fence(machine, warp); break;
     case Code::kMmaCommit: execute_mma_commit(machine, warp); break;
-    case Code::kProxyFence: execute_proxy_fence(machine, warp); break;
+    case Code::kProxyFence: execute_proxy_fence(machine, warp, at.plan != 0); break;
     case Code::kProduct: execute_product(machine, warp, at.plan); return After::kTouchedMemory;
     case Code::kMmaWait:
       execute_mma_wait(machine, warp, program.waits[at.plan]);
@@ -252,7 +272,9 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
     case Code::kBulkWait:
       execute_bulk_wait(machine, warp, program.bulk_waits[at.plan]);
       return After::kTouchedMemory;
-    case Code::kRegisters: check_whole(machine, warp); break;
+    case Code::kRegisters:
+      return set_registers(machine, warp, program.registers_set[at.plan]) ? After::kNext
+                                                                          : After::kAgain;
     case Code::kLaunch:
     case Code::kReturn: return After::kStop;
     case Code::kStop: warp.state = WarpState::kFinished; return After::kStop;

@@ -5,7 +5,9 @@ A file of kernels/ says so in its first line:
     // KERNEL: sm_90a; M=64,N=64,K=192; M=70,N=50,K=72; expect output[m,n] = lhs[m,k] * rhs[n,k]
 
 the architecture, the shapes, and a formula of what it computes (without one the reference interpreter
-says). In examples/ each `kiln run ... --schedules N` of the opening comment is one run.
+says). A file of wrong/ says `// WRONG: arch; id` and is reported by that id.
+
+In examples/ each `kiln run ... --schedules N` of the opening comment is one run.
 """
 
 import json
@@ -73,6 +75,17 @@ def all_kernels(filters=()):
     found += [_of_example(path) for path in sorted((ROOT / "examples").glob("*.co"))]
     found = [kernel for kernel in found if kernel]
     return [k for k in found if not filters or any(f in k.name for f in filters)]
+
+
+def wrong_kernels(filters=()):
+    """(path, architecture, id of what is reported)"""
+    for path in sorted((HERE / "wrong").glob("*.co")):
+        head = path.read_text(encoding="utf-8").split("\n")[0]
+        if not head.startswith("// WRONG: "):
+            raise ValueError(f"{path.name}: the first line is not `// WRONG: arch; id`")
+        arch, found = head[len("// WRONG: ") :].split("; ")
+        if not filters or any(f in path.stem for f in filters):
+            yield path, arch, found
 
 
 def execute(kiln, argv, timeout=TIMEOUT_S):

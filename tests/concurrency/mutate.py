@@ -7,7 +7,8 @@ the edits that make it. `warps_1p1c:9:drop-wait` is the kernel with the wait of 
 operator finds several places on a line, the second is `...:2`. Names change only when a kernel does.
 
 `program_mutants` makes the same of the compiled program: `warps_1p1c:ir:no-barrier:1` is without the first
-barrier that the compiler put in.
+barrier that the compiler put in, and `round_trip_block:ir:read-wait:1` has a wait that is over when the store
+has read its tile.
 """
 
 import re
@@ -585,9 +586,34 @@ _INFERRED = {
 }
 
 
+# What is weaker than what the compiler wrote: a pattern, and what stands there instead.
+_WEAKER = {
+    "read-wait": (r"^( *bulk_wait\b.*) landed", r"\1"),  # the bytes have been read, not written
+    "wrong-fence": (r"^( *proxy_fence)( global)?$", lambda m: m[1] + ("" if m[2] else " global")),
+    "warp-barrier": (r"^( *barrier level=)(?:block|group4)( inferred)$", r"\1group\2"),
+    "fewer-arrivals": (r"^( *%\w+ = event .*\barrivals=)(\d+)", lambda m: m[1] + str(int(m[2]) - 1) if m[2] != "1" else m[0]),
+    "fewer-bytes": (r"^( *trigger .*\bbytes=)(\d+)", lambda m: m[1] + str(int(m[2]) // 2)),
+    "one-more-pending": (
+        r"^( *(?:copy_wait|mma_wait|bulk_wait))( pending=\d+)?",
+        lambda m: f"{m[1]} pending={int((m[2] or '=0').split('=')[1]) + 1}",
+    ),
+}
+
+
+def _weaker(kernel, lines):
+    for word, (pattern, weaker) in _WEAKER.items():
+        changed = [(n, re.sub(pattern, weaker, line)) for n, line in enumerate(lines)]
+        changed = [(n, line) for n, line in changed if line != lines[n]]
+        for count, (place, line) in enumerate(changed, 1):
+            text = "\n".join([*lines[:place], line, *lines[place + 1 :]])
+            yield Mutant(f"{kernel.name}:ir:{word}:{count}", word, text, ".kir")
+
+
 def program_mutants(kernel, program):
-    """The compiled kernel without one of the orders that the compiler put in. `program`: its IR."""
+    """The compiled kernel without one of the orders that the compiler put in, or with a weaker one.
+    `program`: its IR."""
     lines = program.split("\n")
+    yield from _weaker(kernel, lines)
     for word, pattern in _INFERRED.items():
         places = [n for n, line in enumerate(lines) if re.match(r"\s*" + pattern, line)]
         # Of waits behind each other the last, for the fewest copies, is the one that counts.

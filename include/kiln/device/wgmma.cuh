@@ -55,4 +55,9 @@ __device__ inline void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// The same of global memory, for bulk copies.
+__device__ inline void fence_async_proxy_global() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+
 }  // namespace kiln

@@ -241,8 +241,8 @@ void emit_op(Kernel& kernel, const Op&, const ir::MmaWait& wait) {
   wgmma_line(kernel, format("kiln::wgmma_wait<{}>();", wait.pending));
 }
 
-void emit_op(Kernel& kernel, const Op&, const ir::ProxyFence&) {
-  wgmma_line(kernel, "kiln::fence_async_proxy();");
+void emit_op(Kernel& kernel, const Op&, const ir::ProxyFence& fence) {
+  wgmma_line(kernel, format("kiln::fence_async_proxy{}();", fence.global ? "_global" : ""));
 }
 
 }  // namespace kiln::emit
