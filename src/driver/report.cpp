@@ -136,6 +136,19 @@ void add_outside(const OutputReport& output, Span span, Diagnostics& diags) {
   std::move(builder).emit();
 }
 
+// A comparison that could not have found a mistake in much of the output is none.
+void add_not_compared(const OutputReport& output, Span span, Diagnostics& diags) {
+  const reference::Comparison& comparison = output.comparison;
+  constexpr std::int64_t kPartOfAll = 4;
+  if (comparison.not_compared * kPartOfAll <= comparison.elements) return;
+  diags
+      .report<diag::ResultNotCompared>(span, output.name, comparison.not_compared,
+                                       amount(comparison.elements, "element"))
+      .note("their bound is infinite, or wider than the values that are expected")
+      .help("use `--fill integers`, whose sums are exact, or a shorter contraction")
+      .emit();
+}
+
 }  // namespace
 
 std::string report_json(const RunReport& report, const Execution& execution) {
@@ -147,6 +160,7 @@ std::string report_json(const RunReport& report, const Execution& execution) {
                        {"elements", output.comparison.elements},
                        {"outside", output.comparison.outside},
                        {"worst", finite(output.comparison.worst)},
+                       {"not_compared", output.comparison.not_compared},
                        {"unwritten", execution.sim ? Json(output.unwritten) : Json(nullptr)}});
   }
   Json conflicts = nullptr;
@@ -185,9 +199,9 @@ std::string report_text(const RunReport& report, const Execution& execution,
     const reference::Comparison& comparison = output.comparison;
     out += format("  {}: {} of {} outside the bound, {}\n", output.name, comparison.outside,
                   amount(comparison.elements, "element"), worst_text(comparison));
-    if (comparison.unbounded != 0) {
-      out += format("  {}: {} of them not compared, for want of a bound\n", output.name,
-                    comparison.unbounded);
+    if (comparison.not_compared != 0) {
+      out += format("  {}: {} of them not compared: any value, or zero, is within their bound\n",
+                    output.name, comparison.not_compared);
     }
   }
   if (!reference.stuck_at.empty()) {
@@ -243,6 +257,7 @@ void report_findings(const ir::Function& function, const RunReport& report,
     const Span span = span_of(function, output.name);
     add_unwritten(output, span, diags);
     add_outside(output, span, diags);
+    add_not_compared(output, span, diags);
   }
 }
 

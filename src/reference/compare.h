@@ -27,14 +27,21 @@ struct Comparison {
   std::int64_t elements = 0;
   std::int64_t outside = 0;
   std::int64_t outside_unwritten = 0;  // those of them that the kernel did not write
-  std::int64_t unbounded = 0;          // nothing could be expected there: never counted as outside
+  // Compared with nothing: no bound, or one so wide that a zero would have passed.
+  std::int64_t not_compared = 0;
   double worst = 0;                    // the largest error over its bound
   std::optional<Mismatch> first;       // of those outside, preferably one that was written
 };
 
+// A bound this part of the output's typical magnitude (the root of the mean square of what is
+// expected) or more is wide.
+inline constexpr double kWideBound = 0.25;
+
 // `actual` must have the output's shape and type (KILN_CHECK).
 [[nodiscard]] Comparison compare(const Output& expected, const Tensor& actual);
-// Against several statements of the same output: an element must be inside each of the bounds.
+// Against several statements of the same output: an element must be inside each of the bounds. The
+// first is what the interpreter says of the program; those that know their slack must also be the
+// same as that, but for the slack.
 // `unwritten`: by element, row-major; none when nothing is known of it.
 [[nodiscard]] Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual,
                                  const std::vector<bool>& unwritten = {});

@@ -51,6 +51,10 @@ struct Output {
   // By element, row-major. An infinite bound: nothing can be expected there (see Number).
   std::vector<double> expected;
   std::vector<double> bound;
+  std::vector<double> rest = {};  // of 64-bit integers (see Number); empty: all 0
+  // How far another evaluation of the same output in fp64 may be from `expected`: no machine's
+  // error. Empty: not known.
+  std::vector<double> slack = {};
 };
 
 struct FailedAssert {
