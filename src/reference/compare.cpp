@@ -133,6 +133,7 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
       compared = compared || !says_nothing(output, i, magnitudes[s]);
       if (output.bound[i] == kUnbounded) continue;
       const Judgement found = judge(output, i, actual);
+      out.hides = std::max(out.hides, s == 0 ? output.bound[i] : 0.0);
       if (found.ratio >= error) worst = {{}, found.expected, output.bound[i], worst.actual};
       error = std::max(error, found.ratio);
     }
@@ -154,6 +155,33 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
     }
   }
   return out;
+}
+
+std::string_view name(Tells tells) {
+  switch (tells) {
+    case Tells::kNothing: return "nothing";
+    case Tells::kTiles: return "tiles";
+    case Tells::kSteps: return "steps";
+    case Tells::kAll: return "all";
+  }
+  return "";
+}
+
+Tells tells(const Comparison& comparison, const Output& program, double step_share) {
+  const auto elements = static_cast<double>(comparison.elements);
+  if (static_cast<double>(comparison.not_compared) > kNotComparedMax * elements) {
+    return Tells::kNothing;
+  }
+  double bounds = 0;
+  std::int64_t inexact = 0;
+  for (const double bound : program.bound) {
+    if (bound == 0 || bound == kUnbounded) continue;
+    bounds += bound;
+    ++inexact;
+  }
+  if (inexact == 0) return comparison.not_compared == 0 ? Tells::kAll : Tells::kTiles;
+  const double typical_bound = bounds / static_cast<double>(inexact);
+  return typical_bound < step_share * typical(program) ? Tells::kSteps : Tells::kTiles;
 }
 
 Tensor rounded(const Output& output) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "reference/interpreter.h"
@@ -23,6 +24,15 @@ struct Mismatch {
   double actual = 0;
 };
 
+// The smallest mistake that a comparison is sure to find.
+enum class Tells : std::uint8_t {
+  kNothing,  // much of the output was compared with nothing
+  kTiles,    // a tile that is missing; a lost step of a contraction may hide in the bound
+  kSteps,    // a lost step; one product, or the rounding of a partial sum, may hide
+  kAll,      // every bound is 0
+};
+[[nodiscard]] std::string_view name(Tells tells);  // "nothing", "tiles", "steps", "all"
+
 struct Comparison {
   std::int64_t elements = 0;
   std::int64_t outside = 0;
@@ -30,6 +40,8 @@ struct Comparison {
   // Compared with nothing: no bound, or one so wide that a zero would have passed.
   std::int64_t not_compared = 0;
   double worst = 0;                    // the largest error over its bound
+  double hides = 0;                    // the largest bound of an element that was compared
+  Tells tells = Tells::kAll;
   std::optional<Mismatch> first;       // of those outside, preferably one that was written
 };
 
@@ -45,6 +57,10 @@ inline constexpr double kWideBound = 0.25;
 // `unwritten`: by element, row-major; none when nothing is known of it.
 [[nodiscard]] Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual,
                                  const std::vector<bool>& unwritten = {});
+// Above this part of the elements, not to be compared is a failure.
+inline constexpr double kNotComparedMax = 0.25;
+// What the comparison with `program` could have found; `step_share` is the Outcome's.
+[[nodiscard]] Tells tells(const Comparison& comparison, const Output& program, double step_share);
 
 // What a machine that makes no error would give: the expected values in the output's type.
 [[nodiscard]] Tensor rounded(const Output& output);

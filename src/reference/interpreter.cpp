@@ -230,7 +230,10 @@ void Machine::run(const ir::Parallel& op, Frame& frame) {
 void Machine::run(const ir::Apply& op, Frame& frame) {
   Fragments& fragments = fragments_[op.frag.index];
   if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
-  for (Fragments::Slot& slot : fragments.slots) fragments.settle(slot);
+  for (Fragments::Slot& slot : fragments.slots) {
+    outcome_.step_share = std::min(outcome_.step_share, Fragments::step_share(slot));
+    fragments.settle(slot);
+  }
   Frame child = split_frame(frame, {op.row, op.col}, {fragments.type.rows, fragments.type.cols});
   child.active = remaining(child.active, child);
   if (any(child.active)) run_region(op.body, child);

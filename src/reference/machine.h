@@ -76,6 +76,7 @@ struct Fragments {
     std::int64_t products = 0;           // per element, since then
     double roundoff = 0;                 // the largest of the instructions used
     double exact_integers = kUnbounded;  // the least of theirs
+    double spread = 1;                   // products of one step, or steps of one scaled part
     bool integral = false;               // every term is an integer
     bool clean = false;                  // every error is 0
 
@@ -96,6 +97,8 @@ struct Fragments {
   void grow(std::size_t slot_count);
   // Element `index` as a number of the fragment's type: the bound of design.md 6.
   [[nodiscard]] Number get(const Slot& slot, std::size_t index) const;
+  // The part of a typical sum that one step's products are (Outcome::step_share).
+  [[nodiscard]] static double step_share(const Slot& slot);
   // The same numbers, as values and errors of their own.
   void settle(Slot& slot) const;
 };

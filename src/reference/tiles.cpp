@@ -290,6 +290,23 @@ Number Fragments::get(const Slot& slot, std::size_t index) const {
   return {value, std::min(in_any_order, in_order) + ours + error};
 }
 
+double Fragments::step_share(const Slot& slot) {
+  if (slot.steps == 0) return kUnbounded;
+  double magnitudes = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < slot.value.size(); ++i) {
+    if (!std::isfinite(slot.value[i])) continue;
+    magnitudes += slot.magnitude[i];
+    squares += slot.value[i] * slot.value[i];
+  }
+  if (magnitudes == 0 || squares == 0) return kUnbounded;
+  const auto count = static_cast<double>(slot.value.size());
+  // A step's products have signs of their own: of n the sum is about sqrt(n) times one of them.
+  const double step =
+      magnitudes / count / static_cast<double>(slot.steps) / std::sqrt(std::max(slot.spread, 1.0));
+  return step / std::sqrt(squares / count);
+}
+
 void Fragments::settle(Slot& slot) const {
   if (slot.steps == 0) return;
   for (std::size_t i = 0; i < slot.value.size(); ++i) {
@@ -618,6 +635,8 @@ void Machine::run(const ir::Mma& op, ir::OpId id, Frame& frame) {
         multiply(c.slots[s], left, right, by);
       }
       c.slots[s].steps += static_cast<std::int64_t>(by.steps);
+      c.slots[s].spread =
+          std::max(c.slots[s].spread, static_cast<double>(left.depth) / std::max(by.steps, 1.0));
       c.slots[s].roundoff = std::max(c.slots[s].roundoff, numerics.roundoff);
       c.slots[s].exact_integers = std::min(c.slots[s].exact_integers, numerics.exact_integers);
     }
@@ -635,6 +654,7 @@ void Machine::run(const ir::Store& op, Frame& frame) {
     const SlotRange targets = writable(*to.memory, i, frame);
     const Fragments::Slot& slot =
         fragments.slots[slots_of(fragments.slots.size(), i, frame.count()).first];
+    outcome_.step_share = std::min(outcome_.step_share, Fragments::step_share(slot));
     for (std::int64_t at = 0; at < rows * cols; ++at) {
       const std::int64_t row = at / cols;
       const std::int64_t col = at % cols;
@@ -692,6 +712,7 @@ void Machine::run(const ir::Scale& op, Frame& frame) {
       sums.round(element, before, std::fabs(product), by);
     }
     ++sums.steps;
+    sums.spread = std::max(sums.spread, static_cast<double>(parts.steps));
     sums.products += parts.products;
     sums.roundoff = std::max(sums.roundoff, kRoundoff);
     sums.exact_integers = std::min({sums.exact_integers, parts.exact_integers, 0x1p24});
