@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "driver/expect.h"
+
 namespace kiln::driver {
 
 namespace {
@@ -290,6 +292,7 @@ void Binder::fill_tensors() {
     return std::find(read.begin(), read.end(), i) != read.end();
   };
   FillOptions fill{.fill = options.fill, .seed = options.seed, .ordinal = 0, .longest = 1};
+  fill.products = products_of(function);
   for (const ir::Arguments::Value& value : arguments.params) {
     for (const std::int64_t extent : value.tensor.shape) {
       fill.longest = std::max(fill.longest, extent);

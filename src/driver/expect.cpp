@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "driver/assignments.h"
+#include "ir/strides.h"
 #include "reference/outputs.h"
 
 namespace kiln::driver {
@@ -43,6 +44,74 @@ reference::EinsumNumerics weakest(const ir::Function& decided) {
   // Operands of one type are held as they are.
   if (weakest->a == weakest->b) out.operand = weakest->a;
   out.cut_off = weakest->reads_shared;
+  return out;
+}
+
+namespace {
+
+// Where the kernel puts what it has computed.
+std::vector<ir::ValueId> computed_storage(const ir::Function& function) {
+  std::vector<ir::ValueId> out;
+  const auto add = [&](ir::ValueId view) {
+    out.push_back(ir::storage_of(function, ir::resolve_view(function, view).root));
+  };
+  ir::walk(function, function.body, [&](ir::OpId id) {
+    const ir::Op& op = function.ops[id];
+    if (const auto* write = std::get_if<ir::Write>(&op.data)) add(write->view);
+    if (const auto* store = std::get_if<ir::Store>(&op.data)) add(store->view);
+  });
+  return out;
+}
+
+// Whether an operand of a product is not simply an input.
+bool multiplies_computed(const ir::Function& function) {
+  const std::vector<ir::ValueId> computed = computed_storage(function);
+  bool found = false;
+  ir::walk(function, function.body, [&](ir::OpId id) {
+    const ir::Op& op = function.ops[id];
+    const auto is_operand = [&](ir::ValueId frag) {
+      const auto* type = std::get_if<ir::FragType>(&function.type(frag));
+      return type != nullptr && type->role != ir::Role::kC;
+    };
+    if (const auto* set = std::get_if<ir::SetElement>(&op.data)) {
+      found = found || is_operand(set->frag);
+    }
+    if (const auto* unary = std::get_if<ir::Unary>(&op.data)) {
+      found = found || ir::is_function(unary->kind);
+    }
+    const auto* load = std::get_if<ir::Load>(&op.data);
+    if (load == nullptr || !is_operand(load->frag)) return;
+    const ir::ValueId root =
+        ir::storage_of(function, ir::resolve_view(function, load->view).root);
+    found = found || std::find(computed.begin(), computed.end(), root) != computed.end();
+  });
+  return found;
+}
+
+}  // namespace
+
+Products products_of(const ir::Function& decided) {
+  Products out;
+  ir::walk(decided, decided.body, [&](ir::OpId id) {
+    const auto* mma = std::get_if<ir::Mma>(&decided.ops[id].data);
+    if (mma == nullptr || mma->atom == nullptr) return;
+    const target::Mma& atom = *mma->atom;
+    const double exact = std::min(atom.exact_integers, integers_exact_up_to(atom.acc));
+    out.exact = out.exact == 0 ? exact : std::min(out.exact, exact);
+    for (const DType dtype : {atom.a, atom.b}) {
+      out.operands.push_back(dtype);
+      if (dtype == DType::kTF32) out.operands.push_back(DType::kF32);
+    }
+    // Metadata are bytes as well, and no numbers.
+    if (atom.sparse) std::erase(out.operands, DType::kU8);
+  });
+  if (out.exact == 0 || multiplies_computed(decided)) return {};
+  for (const std::size_t written : ir::written_params(decided)) {
+    const auto* view = std::get_if<ir::ViewType>(&decided.type(decided.params[written].value));
+    if (view == nullptr || !is_float(view->dtype)) continue;
+    const double max = info(view->dtype).max;
+    out.largest = out.largest == 0 ? max : std::min(out.largest, max);
+  }
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/fill.h"
 #include "ir/arguments.h"
 #include "reference/einsum.h"
 #include "target/mma.h"
@@ -21,6 +22,10 @@ namespace kiln::driver {
 
 // Of the kernel's weakest instruction; plain f32 arithmetic when it has none.
 [[nodiscard]] reference::EinsumNumerics weakest(const ir::Function& decided);
+
+// Of all instructions, for products of inputs. Nothing is known of a kernel that multiplies what it
+// has computed, or that takes functions of its sums: large integers would leave their range.
+[[nodiscard]] Products products_of(const ir::Function& decided);
 
 // The tensors that a statement may name. The function's returned buffer, where it has one that is
 // no parameter, becomes `returned`, without contents. Both must outlive the list.

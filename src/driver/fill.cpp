@@ -42,15 +42,41 @@ double normal_value(DType dtype, Random& random) {
   return std::nearbyint(std::clamp(2 * value, -info(dtype).max, info(dtype).max));
 }
 
-// With a contraction of `longest` products the sum of magnitudes stays below 2048, the largest
-// count an f16 accumulator holds exactly: always while 4 * longest < 2048; beyond that because
-// zeros thin out the products to 1000 on average, and 2048 is 30 standard deviations away.
-double integer_value(DType dtype, Random& random, std::int64_t longest) {
-  constexpr double kProducts = 1000;
+// The largest count that an f16 accumulator holds exactly: what every accumulator does.
+constexpr double kExactEverywhere = 2048;
+
+// The largest integer whose contractions are exact for sure; small where nothing is known of them.
+double largest_integer(DType dtype, const FillOptions& options) {
+  const Products& products = options.products;
+  const bool multiplied = std::find(products.operands.begin(), products.operands.end(), dtype) !=
+                          products.operands.end();
+  if (!multiplied || products.exact == 0) return 0;
+  const auto longest = static_cast<double>(options.longest);
+  double largest = integers_exact_up_to(dtype);
+  // Sums of integers that wrap are exact too.
+  if (is_float(dtype)) largest = std::min(largest, std::sqrt(products.exact / longest));
+  // Random signs: a sum of n products of integers up to x is about x^2 / 3 * sqrt(n).
+  if (products.largest > 0) {
+    largest = std::min(largest, std::sqrt(3 * products.largest / 8 / std::sqrt(longest)));
+  }
+  return std::floor(largest);
+}
+
+// With a contraction of `longest` products the sum of magnitudes stays below `exact`: always while
+// 4 * longest < exact; beyond that because zeros thin out the products to half of it on average,
+// which is far from all of it (30 standard deviations, of 2048).
+double integer_value(DType dtype, Random& random, const FillOptions& options) {
+  const double largest = largest_integer(dtype, options);
+  const auto longest = static_cast<double>(options.longest);
+  const bool known = largest > 0 && is_float(dtype);
+  const double exact = known ? options.products.exact : kExactEverywhere;
   double value = 0;
-  if (4 * longest < 2048) {
+  if (largest > 2) {
+    const auto span = static_cast<std::int64_t>(largest);
+    value = static_cast<double>(random.below(2 * span + 1) - span);
+  } else if (4 * longest < exact) {
     value = static_cast<double>(random.below(5) - 2);
-  } else if (random.uniform() < std::sqrt(kProducts / static_cast<double>(longest))) {
+  } else if (random.uniform() < std::sqrt(exact / 2.048 / longest)) {
     value = random.below(2) == 0 ? 1 : -1;
   }
   if (dtype == DType::kBool) return value != 0 ? 1 : 0;
@@ -117,10 +143,10 @@ void fill_adversarial(Tensor& tensor, Random& random, const FillOptions& options
   place_specials(tensor, random);
 }
 
-void fill_integers(Tensor& tensor, Random& random, std::int64_t longest) {
+void fill_integers(Tensor& tensor, Random& random, const FillOptions& options) {
   bool all_zero = true;
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-    const double value = integer_value(tensor.dtype, random, longest);
+    const double value = integer_value(tensor.dtype, random, options);
     all_zero = all_zero && value == 0;
     tensor.set(static_cast<std::size_t>(i), value);
   }
@@ -147,7 +173,7 @@ void fill_tensor(Tensor& tensor, const FillOptions& options) {
     case Fill::kNormal:
       for (std::size_t i = 0; i < elements; ++i) tensor.set(i, normal_value(tensor.dtype, random));
       return;
-    case Fill::kIntegers: return fill_integers(tensor, random, options.longest);
+    case Fill::kIntegers: return fill_integers(tensor, random, options);
     case Fill::kOnes:
       for (std::size_t i = 0; i < elements; ++i) tensor.set(i, 1);
       return;

@@ -1,8 +1,9 @@
 // Inputs made up for a run: the same on every machine for the same seed.
 //
 //   normal       independent standard normal values
-//   integers     small integers whose contractions every accumulator holds exactly, so that the
-//                bound of the result is 0 and a lost tile cannot hide
+//   integers     integers whose contractions the accumulators hold exactly, so that the bound of the
+//                result is 0 and a lost tile cannot hide, and no smaller than they need be: the sums
+//                use the bits that the accumulator promises, so that a narrower one shows
 //   ones         1 everywhere
 //   adversarial  pairs whose products cancel, subnormals, signed zeros, values at the edges of the
 //                type, one infinity and one NaN; nothing overflows an f16 accumulator
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "support/tensor.h"
 
@@ -24,6 +26,13 @@ enum class Fill : std::uint8_t { kNormal, kIntegers, kOnes, kAdversarial };
 [[nodiscard]] std::optional<Fill> fill_from_name(std::string_view name);
 [[nodiscard]] std::string_view fill_names();  // "normal, integers, ones, adversarial"
 
+// What the kernel's matrix instructions promise of sums of integers.
+struct Products {
+  double exact = 0;              // sums of magnitudes up to this are exact; 0: not known
+  double largest = 0;            // what the outputs can hold; 0: anything
+  std::vector<DType> operands = {};  // the types that they multiply
+};
+
 struct FillOptions {
   Fill fill = Fill::kNormal;
   std::uint64_t seed = 0;
@@ -32,6 +41,7 @@ struct FillOptions {
   std::size_t ordinal = 0;
   // The largest extent of any tensor: no contraction is longer.
   std::int64_t longest = 1;
+  Products products = {};  // for `integers`
 };
 
 // Overwrites every element.

@@ -52,7 +52,9 @@ std::string number_text(double value) {
 
 std::string worst_text(const reference::Comparison& comparison) {
   if (std::isinf(comparison.worst)) return "not equal where it must be";
-  return format("worst error {:.3g} of its bound", comparison.worst);
+  const std::string worst = format("worst error {:.3g} of its bound", comparison.worst);
+  return comparison.hides == 0 ? worst
+                               : worst + format(", which hides up to {:.2g}", comparison.hides);
 }
 
 DiagId id_of(ReportKind kind) {
@@ -137,6 +139,19 @@ void add_outside(const OutputReport& output, Span span, Diagnostics& diags) {
   std::move(builder).emit();
 }
 
+// A comparison that could not have found a mistake in much of the output is none.
+void add_not_compared(const OutputReport& output, Span span, Diagnostics& diags) {
+  const reference::Comparison& comparison = output.comparison;
+  if (comparison.tells != reference::Tells::kNothing) return;
+  if (diags.has_errors()) return;  // a run that went wrong need not be told about
+  diags
+      .report<diag::ResultNotCompared>(span, output.name, comparison.not_compared,
+                                       amount(comparison.elements, "element"))
+      .note("their bound is infinite, or wider than the values that are expected")
+      .help("use `--fill integers`, whose sums are exact, or a shorter contraction")
+      .emit();
+}
+
 }  // namespace
 
 std::string report_json(const RunReport& report, const Execution& execution) {
@@ -148,6 +163,9 @@ std::string report_json(const RunReport& report, const Execution& execution) {
                        {"elements", output.comparison.elements},
                        {"outside", output.comparison.outside},
                        {"worst", finite(output.comparison.worst)},
+                       {"not_compared", output.comparison.not_compared},
+                       {"hides", finite(output.comparison.hides)},
+                       {"tells", name(output.comparison.tells)},
                        {"unwritten", execution.sim ? Json(output.unwritten) : Json(nullptr)}});
   }
   Json conflicts = nullptr;
@@ -186,10 +204,15 @@ std::string report_text(const RunReport& report, const Execution& execution,
     const reference::Comparison& comparison = output.comparison;
     out += format("  {}: {} of {} outside the bound, {}\n", output.name, comparison.outside,
                   amount(comparison.elements, "element"), worst_text(comparison));
-    if (comparison.unbounded != 0) {
-      out += format("  {}: {} of them not compared, for want of a bound\n", output.name,
-                    comparison.unbounded);
+    if (comparison.not_compared != 0) {
+      out += format("  {}: {} of them not compared: any value, or zero, is within their bound\n",
+                    output.name, comparison.not_compared);
     }
+  }
+  for (const OutputReport& output : report.outputs) {
+    if (output.comparison.tells != reference::Tells::kTiles) continue;
+    out += format("  {}: a lost step of a contraction could hide; `--fill integers` would show it\n",
+                  output.name);
   }
   if (!reference.stuck_at.empty()) {
     out += format("  the reference cannot finish: {} for events that never come\n",
@@ -244,6 +267,7 @@ void report_findings(const ir::Function& function, const RunReport& report,
     const Span span = span_of(function, output.name);
     add_unwritten(output, span, diags);
     add_outside(output, span, diags);
+    add_not_compared(output, span, diags);
   }
 }
 

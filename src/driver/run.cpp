@@ -153,6 +153,8 @@ RunReport make_report(const Program& program, const ir::Function& function,
     entry.comparison =
         reference::compare(statements, result_of(execution.arguments, output),
                            unwritten == nullptr ? std::vector<bool>{} : unwritten->elements);
+    entry.comparison.tells =
+        reference::tells(entry.comparison, output, oracle.outcome.step_share);
     if (unwritten != nullptr) {
       entry.unwritten = unwritten->count;
       entry.first_unwritten = first_coordinates(unwritten->elements, output.shape);
@@ -205,7 +207,9 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
 
   const ir::Function& tile = program.tile.functions[*kernel];
   const auto begin = std::chrono::steady_clock::now();
-  const Oracle oracle{reference::interpret(tile, *arguments, numerics_of(decided)), *expected};
+  Oracle oracle{reference::interpret(tile, *arguments, numerics_of(decided)), *expected};
+  // What the interpreter could not finish says nothing about the statement.
+  if (oracle.expected && !oracle.outcome.stuck_at.empty()) oracle.expected->slack.clear();
   const std::chrono::duration<double> interpreting = std::chrono::steady_clock::now() - begin;
   auto execution =
       execute(program, {.place = *place, .function = *kernel, .schedules = options.schedules},

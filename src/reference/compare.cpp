@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "reference/number.h"
 
@@ -41,32 +42,108 @@ Comparison compare(const Output& expected, const Tensor& actual) {
   return compare(std::vector<const Output*>{&expected}, actual);
 }
 
+namespace {
+
+bool is_wide_integer(DType dtype) { return is_integer(dtype) && size_bytes(dtype) == 8; }
+
+// Element `i` of 64-bit integers, where a double may have no room for it.
+__int128 integer_at(const Tensor& tensor, std::size_t i) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, tensor.bytes.data() + i * sizeof(bits), sizeof(bits));
+  const bool is_signed = info(tensor.dtype).kind == NumberKind::kSigned;
+  return is_signed ? __int128{static_cast<std::int64_t>(bits)} : __int128{bits};
+}
+
+double rest_at(const Output& output, std::size_t i) {
+  return output.rest.empty() ? 0.0 : output.rest[i];
+}
+
+// An exact value is compared as the type stores it; an infinity that an 8-bit type holds stays one.
+double stored(DType dtype, double value) {
+  return std::isinf(value) ? value : round_to(dtype, value);
+}
+
+// One element against one statement of it.
+struct Judgement {
+  double expected = 0;
+  double ratio = 0;
+};
+
+Judgement judge(const Output& output, std::size_t i, const Tensor& actual) {
+  const double bound = output.bound[i];
+  const double value = bound == 0 ? stored(output.dtype, output.expected[i]) : output.expected[i];
+  if (bound == 0 && is_wide_integer(output.dtype) && std::isfinite(value)) {
+    const bool same =
+        joined({output.expected[i], rest_at(output, i)}) == integer_at(actual, i);
+    return {value, same ? 0 : kUnbounded};
+  }
+  return {value, ratio(output.dtype, value, bound, actual.get(i))};
+}
+
+// Where one statement is of the program (the first) and the other its user's: without rounding both
+// must be the same number. Its ratio is above 1 where the program computes something else, however
+// wide a bound its rounding needs.
+double disagreement(const Output& program, const Output& user, std::size_t i) {
+  const double ours = program.expected[i];
+  const double theirs = user.expected[i];
+  if (user.slack.empty() || !std::isfinite(ours) || !std::isfinite(theirs)) return 0;
+  const double apart = std::fabs(ours - theirs);
+  return apart <= user.slack[i] ? 0 : apart / user.slack[i];
+}
+
+// The root of the mean square of what is expected.
+double typical(const Output& output) {
+  double squares = 0;
+  std::int64_t count = 0;
+  for (const double value : output.expected) {
+    if (!std::isfinite(value)) continue;
+    squares += value * value;
+    ++count;
+  }
+  return count == 0 ? 0 : std::sqrt(squares / static_cast<double>(count));
+}
+
+// Whether the statement says nothing of the element: whatever the kernel does, or nothing at all,
+// would be inside.
+bool says_nothing(const Output& output, std::size_t i, double typical) {
+  const double bound = output.bound[i];
+  if (bound == kUnbounded) return true;
+  return bound > kWideBound * typical && std::fabs(output.expected[i]) <= bound;
+}
+
+}  // namespace
+
 Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual,
                    const std::vector<bool>& unwritten) {
+  std::vector<double> magnitudes;
   for (const Output* output : expected) {
     KILN_CHECK(output->dtype == actual.dtype && output->shape == actual.shape,
                "`{}` is {} {}, not {} {}", output->name, name(actual.dtype),
                shape_text(actual.shape), name(output->dtype), shape_text(output->shape));
+    magnitudes.push_back(typical(*output));
   }
   Comparison out;
   out.elements = actual.elements();
   for (std::size_t i = 0; i < static_cast<std::size_t>(out.elements); ++i) {
-    const double seen = actual.get(i);
-    bool bounded = false;
-    Mismatch worst{{}, 0, 0, seen};
+    bool compared = false;
+    Mismatch worst{{}, 0, 0, actual.get(i)};
     double error = 0;
-    for (const Output* output : expected) {
-      const double bound = output->bound[i];
-      if (bound == kUnbounded) continue;
-      bounded = true;
-      // An exact value is compared as the type stores it.
-      const double value =
-          bound == 0 ? round_to(output->dtype, output->expected[i]) : output->expected[i];
-      const double one = ratio(output->dtype, value, bound, seen);
-      if (one >= error) worst = {{}, value, bound, seen};
-      error = std::max(error, one);
+    for (std::size_t s = 0; s < expected.size(); ++s) {
+      const Output& output = *expected[s];
+      compared = compared || !says_nothing(output, i, magnitudes[s]);
+      if (output.bound[i] == kUnbounded) continue;
+      const Judgement found = judge(output, i, actual);
+      out.hides = std::max(out.hides, s == 0 ? output.bound[i] : 0.0);
+      if (found.ratio >= error) worst = {{}, found.expected, output.bound[i], worst.actual};
+      error = std::max(error, found.ratio);
     }
-    if (!bounded) ++out.unbounded;
+    for (std::size_t s = 1; s < expected.size() && !(error > 1); ++s) {
+      const double apart = disagreement(*expected[0], *expected[s], i);
+      if (!(apart > 1)) continue;
+      error = apart;
+      worst = {{}, expected[s]->expected[i], expected[s]->slack[i], worst.actual};
+    }
+    if (!compared && !(error > 1)) ++out.not_compared;
     out.worst = std::max(out.worst, error);
     if (!(error > 1)) continue;
     const bool missed = i < unwritten.size() && unwritten[i];
@@ -80,9 +157,44 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
   return out;
 }
 
+std::string_view name(Tells tells) {
+  switch (tells) {
+    case Tells::kNothing: return "nothing";
+    case Tells::kTiles: return "tiles";
+    case Tells::kSteps: return "steps";
+    case Tells::kAll: return "all";
+  }
+  return "";
+}
+
+Tells tells(const Comparison& comparison, const Output& program, double step_share) {
+  const auto elements = static_cast<double>(comparison.elements);
+  if (static_cast<double>(comparison.not_compared) > kNotComparedMax * elements) {
+    return Tells::kNothing;
+  }
+  double bounds = 0;
+  std::int64_t inexact = 0;
+  for (const double bound : program.bound) {
+    if (bound == 0 || bound == kUnbounded) continue;
+    bounds += bound;
+    ++inexact;
+  }
+  if (inexact == 0) return comparison.not_compared == 0 ? Tells::kAll : Tells::kTiles;
+  const double typical_bound = bounds / static_cast<double>(inexact);
+  return typical_bound < step_share * typical(program) ? Tells::kSteps : Tells::kTiles;
+}
+
 Tensor rounded(const Output& output) {
   Tensor tensor = Tensor::zeros(output.dtype, output.shape);
-  for (std::size_t i = 0; i < output.expected.size(); ++i) tensor.set(i, output.expected[i]);
+  for (std::size_t i = 0; i < output.expected.size(); ++i) {
+    const double value = output.expected[i];
+    if (!is_wide_integer(output.dtype) || !std::isfinite(value)) {
+      tensor.set(i, stored(output.dtype, value));
+      continue;
+    }
+    const auto bits = static_cast<std::uint64_t>(joined({value, rest_at(output, i)}));
+    std::memcpy(tensor.bytes.data() + i * sizeof(bits), &bits, sizeof(bits));
+  }
   return tensor;
 }
 

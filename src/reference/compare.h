@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "reference/interpreter.h"
@@ -23,21 +24,43 @@ struct Mismatch {
   double actual = 0;
 };
 
+// The smallest mistake that a comparison is sure to find.
+enum class Tells : std::uint8_t {
+  kNothing,  // much of the output was compared with nothing
+  kTiles,    // a tile that is missing; a lost step of a contraction may hide in the bound
+  kSteps,    // a lost step; one product, or the rounding of a partial sum, may hide
+  kAll,      // every bound is 0
+};
+[[nodiscard]] std::string_view name(Tells tells);  // "nothing", "tiles", "steps", "all"
+
 struct Comparison {
   std::int64_t elements = 0;
   std::int64_t outside = 0;
   std::int64_t outside_unwritten = 0;  // those of them that the kernel did not write
-  std::int64_t unbounded = 0;          // nothing could be expected there: never counted as outside
+  // Compared with nothing: no bound, or one so wide that a zero would have passed.
+  std::int64_t not_compared = 0;
   double worst = 0;                    // the largest error over its bound
+  double hides = 0;                    // the largest bound of an element that was compared
+  Tells tells = Tells::kAll;
   std::optional<Mismatch> first;       // of those outside, preferably one that was written
 };
 
+// A bound this part of the output's typical magnitude (the root of the mean square of what is
+// expected) or more is wide.
+inline constexpr double kWideBound = 0.25;
+
 // `actual` must have the output's shape and type (KILN_CHECK).
 [[nodiscard]] Comparison compare(const Output& expected, const Tensor& actual);
-// Against several statements of the same output: an element must be inside each of the bounds.
+// Against several statements of the same output: an element must be inside each of the bounds. The
+// first is what the interpreter says of the program; those that know their slack must also be the
+// same as that, but for the slack.
 // `unwritten`: by element, row-major; none when nothing is known of it.
 [[nodiscard]] Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual,
                                  const std::vector<bool>& unwritten = {});
+// Above this part of the elements, not to be compared is a failure.
+inline constexpr double kNotComparedMax = 0.25;
+// What the comparison with `program` could have found; `step_share` is the Outcome's.
+[[nodiscard]] Tells tells(const Comparison& comparison, const Output& program, double step_share);
 
 // What a machine that makes no error would give: the expected values in the output's type.
 [[nodiscard]] Tensor rounded(const Output& output);

@@ -59,7 +59,7 @@ TEST(Compare, ValueNearTheEdgeMayBecomeInfinityOfItsSign) {
 TEST(Compare, UnboundedElementsAreCounted) {
   const Comparison comparison = one(1, kInf, 5);
   EXPECT_EQ(comparison.outside, 0);
-  EXPECT_EQ(comparison.unbounded, 1);
+  EXPECT_EQ(comparison.not_compared, 1);
 }
 
 TEST(Compare, FirstMismatchHasItsCoordinates) {

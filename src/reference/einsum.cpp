@@ -285,27 +285,57 @@ Sum contract(const Plan& plan, double scale, std::vector<std::int64_t>& index,
   return sum;
 }
 
+// One output element, with the error of the evaluation and of rounding the factors alone.
+struct Element {
+  Number number;
+  double slack = 0;
+};
+
+// A sum of integers in integers: the accumulator wraps, and so does the output.
+bool wraps(const Plan& plan, const Sum& sum, const EinsumNumerics& numerics) {
+  return is_integer(numerics.accumulator) && plan.integral && sum.magnitude < 0x1p53;
+}
+
 // Value and bound of one output element.
-Number bounded(const Plan& plan, const Sum& sum, double length, const EinsumNumerics& numerics,
-               DType dtype) {
+Element bounded(const Plan& plan, const Sum& sum, double length, const EinsumNumerics& numerics,
+                DType dtype) {
+  if (wraps(plan, sum, numerics)) {
+    const auto bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(sum.value));
+    return {convert(from_bits(numerics.accumulator, bits), numerics.accumulator, dtype), 0};
+  }
   const double u = numerics.accumulation.roundoff;
-  if (sum.magnitude > info(numerics.accumulator).max) return {sum.value, kUnbounded};
+  const double floor = length * plan.operand_floor * std::max(plan.largest, 1.0);
+  // Our own sum is in fp64, one rounding for each product and each sum.
+  const double own = plan.operand_error + 2 * length * 0x1p-53;
+  const double slack = own * sum.magnitude + floor;
+  if (sum.magnitude > info(numerics.accumulator).max) return {{sum.value, kUnbounded}, slack};
   // A factor that is rounded to 0 makes a NaN of its infinite partner.
-  if (!std::isfinite(sum.value)) return {sum.value, plan.operand_error > 0 ? kUnbounded : 0};
-  const double exact_limit =
-      std::min(numerics.accumulation.exact_integers, integers_exact_up_to(numerics.accumulator));
-  const bool exact = !is_float(numerics.accumulator) ||
-                     (plan.integral && plan.operand_error == 0 && sum.magnitude <= exact_limit);
+  if (!std::isfinite(sum.value)) {
+    return {{sum.value, plan.operand_error > 0 ? kUnbounded : 0}, kUnbounded};
+  }
+  const double exact_limit = std::min({numerics.accumulation.exact_integers,
+                                       integers_exact_up_to(numerics.accumulator), 0x1p53});
+  const bool exact = plan.integral && plan.operand_error == 0 && sum.magnitude <= exact_limit;
   // A third factor is multiplied before it is added: one more rounding each.
   const double further = plan.factors.size() > 2 ? static_cast<double>(plan.factors.size() - 2) : 0;
   const double steps =
       std::ceil(length / static_cast<double>(numerics.accumulation.depth)) + 2 + further;
-  // Our own sum is in fp64, one rounding for each product and each sum.
-  const double relative = steps * u + plan.operand_error + 2 * length * 0x1p-53;
-  const double floor = steps * smallest(numerics.accumulator) +
-                       length * plan.operand_floor * std::max(plan.largest, 1.0);
-  const double error = exact ? 0 : relative * sum.magnitude + floor;
-  return convert({sum.value, error}, DType::kF64, dtype);
+  const double lost = steps * (u * sum.magnitude + smallest(numerics.accumulator));
+  const double error = exact ? 0 : lost + slack;
+  return {convert({sum.value, error}, DType::kF64, dtype), slack};
+}
+
+// Integers that become integers without a matrix instruction are added as the output's type does.
+EinsumNumerics adjusted(EinsumNumerics numerics, const Einsum& einsum,
+                        const std::vector<Named>& tensors, DType target) {
+  const bool integers = std::all_of(
+      einsum.factors.begin(), einsum.factors.end(), [&](const EinsumTerm& factor) {
+        return is_integer(find(tensors, factor.name)->tensor->dtype);
+      });
+  if (integers && is_integer(target) && is_float(numerics.accumulator)) {
+    numerics.accumulator = target;
+  }
+  return numerics;
 }
 
 }  // namespace
@@ -330,7 +360,7 @@ double product_bound(const ProductSum& sum, const EinsumNumerics& numerics, DTyp
   for (int factor = 0; factor < 2 && !held; ++factor) add_operand_error(plan, numerics);
   return bounded(plan, {.value = sum.value, .magnitude = sum.magnitude}, sum.length, numerics,
                  output)
-      .error;
+      .number.error;
 }
 
 Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors,
@@ -338,6 +368,7 @@ Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors
   const auto plan = make_plan(einsum, tensors, numerics, diags);
   if (!plan) return Unexpected{plan.error()};
   const Tensor& target = *find(tensors, einsum.output.name)->tensor;
+  const EinsumNumerics adds = adjusted(numerics, einsum, tensors, target.dtype);
   Output output{.name = einsum.output.name,
                 .param = std::nullopt,
                 .dtype = target.dtype,
@@ -353,9 +384,11 @@ Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors
   std::vector<std::int64_t> offsets(plan->factors.size());
   for (std::int64_t i = 0; i < elements; ++i) {
     const Sum sum = length == 0 ? Sum{} : contract(*plan, einsum.scale, index, offsets);
-    const Number number = bounded(*plan, sum, length, numerics, target.dtype);
-    output.expected.push_back(number.value);
-    output.bound.push_back(number.error);
+    const Element element = bounded(*plan, sum, length, adds, target.dtype);
+    output.expected.push_back(element.number.value);
+    output.bound.push_back(element.number.error);
+    const double rounding = roundoff(target.dtype) * std::fabs(element.number.value);
+    output.slack.push_back(element.slack + 2 * (rounding + smallest(target.dtype)));
     advance(*plan, 0, plan->output_rank, index, offsets);
   }
   return output;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "reference/machine.h"
@@ -35,6 +36,13 @@ Frame split_frame(const Frame& parent, const std::vector<ir::VarId>& vars,
 
 bool any(const std::vector<std::uint8_t>& mask) {
   return std::any_of(mask.begin(), mask.end(), [](std::uint8_t active) { return active != 0; });
+}
+
+std::uint64_t bits_of(const Tensor& tensor, std::size_t element) {
+  std::uint64_t bits = 0;
+  const auto size = static_cast<std::size_t>(size_bytes(tensor.dtype));
+  std::memcpy(&bits, tensor.bytes.data() + element * size, size);
+  return bits;
 }
 
 // Those that left only the last trip of the loop take part in the next one.
@@ -84,11 +92,16 @@ void Machine::load_parameters() {
       KILN_CHECK(tensor.shape == extents(*view, arguments_.vars), "argument `{}` has shape {}",
                  param.name, shape_text(tensor.shape));
       memories_[slot].create(view->dtype, tensor.shape, 1, Number{});
+      const bool wide = is_integer(tensor.dtype) && size_bytes(tensor.dtype) == 8;
       for (std::size_t e = 0; e < memories_[slot].elements; ++e) {
-        memories_[slot].values[e] = tensor.get(e);
+        if (!wide) {
+          memories_[slot].values[e] = tensor.get(e);
+          continue;
+        }
+        memories_[slot].set(0, e, from_bits(tensor.dtype, bits_of(tensor, e)));
       }
     } else if (param.var.valid()) {
-      scalars_[slot] = {Number{static_cast<double>(arguments_.vars[param.var.index]), 0}};
+      scalars_[slot] = {exactly(split(arguments_.vars[param.var.index]))};
     } else {
       scalars_[slot] = {Number{argument.scalar, 0}};
     }
@@ -107,6 +120,7 @@ void Machine::add_output(const OutputSlot& slot) {
     output.shape = memory.shape;
     output.expected = memory.values;
     output.bound = memory.errors.empty() ? std::vector<double>(memory.elements) : memory.errors;
+    output.rest = memory.rests;
   } else if (!scalars_[value.index].empty()) {
     const auto* scalar_type = std::get_if<ir::ScalarType>(&type);
     const Number number = scalars_[value.index][0];
@@ -179,9 +193,11 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
       const ir::Bind& bind = std::get<ir::Bind>(op.data);
       for (std::size_t i = 0; i < frame.count(); ++i) {
         if (frame.active[i] == 0) continue;
-        const double value = scalar(bind.value, frame, i).value;
+        const Number number = scalar(bind.value, frame, i);
         frame.vars[i][bind.var.index] =
-            std::fabs(value) < 0x1p62 ? static_cast<std::int64_t>(value) : 0;
+            std::fabs(number.value) < 0x1p62
+                ? static_cast<std::int64_t>(joined({number.value, number.rest}))
+                : 0;
       }
       return;
     }
@@ -214,7 +230,10 @@ void Machine::run(const ir::Parallel& op, Frame& frame) {
 void Machine::run(const ir::Apply& op, Frame& frame) {
   Fragments& fragments = fragments_[op.frag.index];
   if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
-  for (Fragments::Slot& slot : fragments.slots) fragments.settle(slot);
+  for (Fragments::Slot& slot : fragments.slots) {
+    outcome_.step_share = std::min(outcome_.step_share, Fragments::step_share(slot));
+    fragments.settle(slot);
+  }
   Frame child = split_frame(frame, {op.row, op.col}, {fragments.type.rows, fragments.type.cols});
   child.active = remaining(child.active, child);
   if (any(child.active)) run_region(op.body, child);
@@ -391,8 +410,7 @@ Number Machine::compute(const ir::Op& op, const Frame& frame, std::size_t instan
     return {round_to(dtype, constant->value), 0};
   }
   if (const auto* index = std::get_if<ir::Index>(&op.data)) {
-    return convert({static_cast<double>(index->expr.evaluate(frame.vars[instance])), 0},
-                   DType::kS64, dtype);
+    return convert(exactly(split(index->expr.evaluate(frame.vars[instance]))), DType::kS64, dtype);
   }
   if (const auto* unary = std::get_if<ir::Unary>(&op.data)) {
     return apply(unary->kind, dtype, get(unary->operand));

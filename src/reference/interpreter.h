@@ -51,6 +51,10 @@ struct Output {
   // By element, row-major. An infinite bound: nothing can be expected there (see Number).
   std::vector<double> expected;
   std::vector<double> bound;
+  std::vector<double> rest = {};  // of 64-bit integers (see Number); empty: all 0
+  // How far another evaluation of the same output in fp64 may be from `expected`: no machine's
+  // error. Empty: not known.
+  std::vector<double> slack = {};
 };
 
 struct FailedAssert {
@@ -64,6 +68,9 @@ struct Outcome {
   // Not empty: everybody waited for events here and nobody could go on, so the run ended early and
   // says nothing about the outputs.
   std::vector<ir::OpId> stuck_at;
+  // The part of a typical sum of products that one instruction's products are, at the least of all
+  // accumulators: 0.01 of the sum of many. Infinite without products.
+  double step_share = std::numeric_limits<double>::infinity();
   std::size_t open_branches = 0;     // conditions that rounding could turn either way
   std::size_t outside_accesses = 0;  // element accesses outside their buffer
 };

@@ -38,6 +38,7 @@ struct Memory {
   std::size_t slots = 0;
   std::vector<double> values;
   std::vector<double> errors;  // empty while all are 0
+  std::vector<double> rests;   // see Number; empty while all are 0
 
   void create(DType type, std::vector<std::int64_t> extents, std::size_t slot_count,
               Number initial);
@@ -69,12 +70,25 @@ struct Fragments {
     std::vector<double> value;
     std::vector<double> magnitude;       // sum of |a||b| so far, of the finite terms
     std::vector<double> error;           // what operands and the initial value brought along
+    std::vector<double> lost;            // what the instructions' roundings may have lost
+    std::vector<double> peak;            // the largest magnitude on the way
     std::int64_t steps = 0;              // accumulations since the last fill or load
     std::int64_t products = 0;           // per element, since then
     double roundoff = 0;                 // the largest of the instructions used
     double exact_integers = kUnbounded;  // the least of theirs
+    double spread = 1;                   // products of one step, or steps of one scaled part
     bool integral = false;               // every term is an integer
     bool clean = false;                  // every error is 0
+
+    // One of `steps` instructions' worth of rounding more: `before` was the sum, `added` the
+    // magnitudes that they added.
+    struct Rounding {
+      double roundoff = 0;
+      double floor = 0;  // where the sum is subnormal
+      double steps = 1;
+      double growth = 1;  // (1 + roundoff) ^ steps: they round what was lost as well
+    };
+    void round(std::size_t at, double before, double added, const Rounding& by);
   };
   ir::FragType type;
   bool narrow_words = false;  // metadata in words: of 8-bit elements
@@ -83,6 +97,8 @@ struct Fragments {
   void grow(std::size_t slot_count);
   // Element `index` as a number of the fragment's type: the bound of design.md 6.
   [[nodiscard]] Number get(const Slot& slot, std::size_t index) const;
+  // The part of a typical sum that one step's products are (Outcome::step_share).
+  [[nodiscard]] static double step_share(const Slot& slot);
   // The same numbers, as values and errors of their own.
   void settle(Slot& slot) const;
 };

@@ -23,10 +23,24 @@ double rounding_error(DType dtype, double value, double error) {
   return roundoff(dtype) * (std::fabs(value) + error) + smallest(dtype) / 2;
 }
 
+bool saturates(DType to) { return is_float(to) && !std::isinf(round_to(to, kUnbounded)); }
+
+// To a float that a conversion gives no infinity: in doubt up to the largest value, not beyond.
+Number to_saturating(const Number& number, DType to) {
+  const double max = info(to).max;
+  const double low = std::clamp(number.value - number.error, -max, max);
+  const double high = std::clamp(number.value + number.error, -max, max);
+  const double value = std::clamp(number.value, -max, max);
+  const double error = std::max(high - value, value - low);
+  return {value, error + rounding_error(to, value, error)};
+}
+
 // The result of a floating operation that was done in fp64 on operands with a joint error.
 Number rounded(DType dtype, double value, double error) {
   if (std::isnan(error)) error = kUnbounded;
-  if (error == kUnbounded || !std::isfinite(value)) return {value, error};
+  if (error == kUnbounded) return {value, error};
+  if (!std::isfinite(value)) return {error == 0 ? round_to(dtype, value) : value, error};
+  if (error > 0 && saturates(dtype)) return to_saturating({value, error}, dtype);
   if (std::fabs(value) + error > info(dtype).max) {
     const double limit = round_to(dtype, value);
     return error == 0 ? Number{limit, 0} : Number{value, kUnbounded};
@@ -35,45 +49,90 @@ Number rounded(DType dtype, double value, double error) {
   return {value, error + rounding_error(dtype, value, error)};
 }
 
-// The low bits of an integer, as the type reads them.
-double wrapped(DType dtype, std::uint64_t bits) {
-  const int width = std::max(info(dtype).bits, 1);
-  if (width >= 64) return decode(dtype, bits);
-  return decode(dtype, bits & ((std::uint64_t{1} << width) - 1));
+// The integer of an exact number, NaN being 0.
+__int128 integer_of(const Number& number) {
+  constexpr double kFar = 0x1p100;
+  if (std::isnan(number.value)) return 0;
+  return joined({std::clamp(number.value, -kFar, kFar), number.rest});
 }
 
-std::uint64_t bits_of(double value) {
-  if (!(value >= -0x1p63)) return 0;  // also NaN
-  if (value < 0) return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
-  return value >= 0x1p64 ? UINT64_MAX : static_cast<std::uint64_t>(value);
+std::uint64_t bits_of(const Number& number) {
+  return static_cast<std::uint64_t>(integer_of(number));
+}
+
+struct Range {
+  __int128 low;
+  __int128 high;
+};
+
+Range range_of(DType dtype) {
+  const int bits = info(dtype).bits;
+  if (info(dtype).kind != NumberKind::kSigned) return {0, (__int128{1} << bits) - 1};
+  return {-(__int128{1} << (bits - 1)), (__int128{1} << (bits - 1)) - 1};
 }
 
 Number truth(bool value) { return {value ? 1.0 : 0.0, 0}; }
 
-Number divide_integers(DType dtype, Number left, Number right, bool remainder) {
-  if (right.value == 0) return unknown();
-  const auto a = static_cast<__int128>(left.value);
-  const auto b = static_cast<__int128>(right.value);
-  return {wrapped(dtype, static_cast<std::uint64_t>(remainder ? a % b : a / b)), 0};
+Number divide_integers(DType dtype, __int128 a, __int128 b, bool remainder) {
+  if (b == 0) return unknown();
+  return from_bits(dtype, static_cast<std::uint64_t>(remainder ? a % b : a / b));
 }
 
-Number shift_integer(DType dtype, Number left, Number right, bool up) {
-  if (right.value < 0 || right.value >= info(dtype).bits) return unknown();
-  const auto count = static_cast<int>(right.value);
-  if (up) return {wrapped(dtype, bits_of(left.value) << count), 0};
-  return {std::floor(std::ldexp(left.value, -count)), 0};
+Number shift_integer(DType dtype, __int128 value, __int128 by, bool up) {
+  if (by < 0 || by >= info(dtype).bits) return unknown();
+  const auto count = static_cast<int>(by);
+  const auto bits = static_cast<std::uint64_t>(value);
+  return from_bits(dtype, up ? bits << count : static_cast<std::uint64_t>(value >> count));
+}
+
+// What is between two numbers that neither wraps: their middle and the way to the ends.
+Number between(DType dtype, double low, double high) {
+  const Range range = range_of(dtype);
+  const bool inside =
+      low >= std::max(static_cast<double>(range.low), -0x1p53) &&
+      high <= std::min(static_cast<double>(range.high), 0x1p53);
+  if (!inside) return unknown();
+  const double value = std::floor(low + (high - low) / 2);
+  return {value, std::max(high - value, value - low)};
+}
+
+// Operands that are not known exactly: where the result cannot wrap, its interval.
+Number open_integer(BinaryKind kind, DType dtype, const Number& left, const Number& right) {
+  const double low[] = {left.value - left.error, right.value - right.error};
+  const double high[] = {left.value + left.error, right.value + right.error};
+  if (kind == BinaryKind::kAdd) return between(dtype, low[0] + low[1], high[0] + high[1]);
+  if (kind == BinaryKind::kSub) return between(dtype, low[0] - high[1], high[0] - low[1]);
+  const double ends[] = {low[0] * low[1], low[0] * high[1], high[0] * low[1], high[0] * high[1]};
+  if (kind == BinaryKind::kMul) {
+    return between(dtype, *std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4));
+  }
+  if (right.error > 0) return unknown();
+  if (kind == BinaryKind::kDiv && right.value > 0) {
+    return between(dtype, std::trunc(low[0] / right.value), std::trunc(high[0] / right.value));
+  }
+  const bool shifts = right.value >= 0 && right.value < info(dtype).bits;
+  if (kind == BinaryKind::kShr && shifts) {
+    const int count = -static_cast<int>(right.value);
+    return between(dtype, std::floor(std::ldexp(low[0], count)),
+                   std::floor(std::ldexp(high[0], count)));
+  }
+  return unknown();
 }
 
 Number compare(BinaryKind kind, Number left, Number right) {
   const double slack = left.error + right.error;
   const bool open = slack > 0 && !(std::fabs(left.value - right.value) > slack);
+  // The rests decide where the nearest doubles are one.
+  const bool equal = left.value == right.value;
+  const double a = equal ? left.rest : left.value;
+  const double b = equal ? right.rest : right.value;
   Number out;
-  if (kind == BinaryKind::kEq) out = truth(left.value == right.value);
-  if (kind == BinaryKind::kNe) out = truth(left.value != right.value);
-  if (kind == BinaryKind::kLt) out = truth(left.value < right.value);
-  if (kind == BinaryKind::kLe) out = truth(left.value <= right.value);
-  if (kind == BinaryKind::kGt) out = truth(left.value > right.value);
-  if (kind == BinaryKind::kGe) out = truth(left.value >= right.value);
+  if (kind == BinaryKind::kEq) out = truth(a == b);
+  if (kind == BinaryKind::kNe) out = truth(a != b);
+  if (kind == BinaryKind::kLt) out = truth(a < b);
+  if (kind == BinaryKind::kLe) out = truth(a <= b);
+  if (kind == BinaryKind::kGt) out = truth(a > b);
+  if (kind == BinaryKind::kGe) out = truth(a >= b);
   out.error = open ? 1 : 0;
   return out;
 }
@@ -88,28 +147,41 @@ Number logical(bool both, Number left, Number right) {
   return out;
 }
 
+// The smaller or the larger, as `b < a ? b : a` and `a < b ? b : a` give them.
+Number select(BinaryKind kind, const Number& left, const Number& right) {
+  const bool min = kind == BinaryKind::kMin;
+  const Number second = min ? compare(BinaryKind::kLt, right, left)
+                            : compare(BinaryKind::kLt, left, right);
+  Number out = second.value != 0 ? right : left;
+  // Where it is open which of them it is, they are close to each other.
+  if (second.error > 0) out.error = std::max(left.error, right.error);
+  return out;
+}
+
 Number integer(BinaryKind kind, DType dtype, Number left, Number right) {
   const bool open = left.error > 0 || right.error > 0;
-  const std::uint64_t a = bits_of(left.value);
-  const std::uint64_t b = bits_of(right.value);
+  const std::uint64_t a = bits_of(left);
+  const std::uint64_t b = bits_of(right);
   auto result = [&](std::uint64_t bits) {
-    return open ? unknown() : Number{wrapped(dtype, bits), 0};
+    return open ? open_integer(kind, dtype, left, right) : from_bits(dtype, bits);
   };
   switch (kind) {
     case BinaryKind::kAdd: return result(a + b);
     case BinaryKind::kSub: return result(a - b);
     case BinaryKind::kMul: return result(a * b);
-    case BinaryKind::kDiv: return open ? unknown() : divide_integers(dtype, left, right, false);
-    case BinaryKind::kRem: return open ? unknown() : divide_integers(dtype, left, right, true);
+    case BinaryKind::kDiv:
+    case BinaryKind::kRem:
+      if (open) return result(0);
+      return divide_integers(dtype, integer_of(left), integer_of(right), kind == BinaryKind::kRem);
     case BinaryKind::kAnd: return result(a & b);
     case BinaryKind::kOr: return result(a | b);
     case BinaryKind::kXor: return result(a ^ b);
-    case BinaryKind::kShl: return open ? unknown() : shift_integer(dtype, left, right, true);
-    case BinaryKind::kShr: return open ? unknown() : shift_integer(dtype, left, right, false);
+    case BinaryKind::kShl:
+    case BinaryKind::kShr:
+      if (open) return result(0);
+      return shift_integer(dtype, integer_of(left), integer_of(right), kind == BinaryKind::kShl);
     case BinaryKind::kMin:
-      return {std::min(left.value, right.value), std::max(left.error, right.error)};
-    case BinaryKind::kMax:
-      return {std::max(left.value, right.value), std::max(left.error, right.error)};
+    case BinaryKind::kMax: return select(kind, left, right);
     case BinaryKind::kEq:
     case BinaryKind::kNe:
     case BinaryKind::kLt:
@@ -150,9 +222,7 @@ Number floating(BinaryKind kind, DType dtype, Number left, Number right) {
     case BinaryKind::kRem:
       return sum_error > 0 ? unknown() : Number{std::fmod(left.value, right.value), 0};
     case BinaryKind::kMin:
-      return {std::fmin(left.value, right.value), std::max(left.error, right.error)};
-    case BinaryKind::kMax:
-      return {std::fmax(left.value, right.value), std::max(left.error, right.error)};
+    case BinaryKind::kMax: return select(kind, left, right);
     case BinaryKind::kEq:
     case BinaryKind::kNe:
     case BinaryKind::kLt:
@@ -170,22 +240,52 @@ Number floating(BinaryKind kind, DType dtype, Number left, Number right) {
   KILN_UNREACHABLE("a bit operation on {}", name(dtype));
 }
 
+// An exact value in the type; what is too large saturates.
+Number saturated(DType to, const Number& number) {
+  const Range range = range_of(to);
+  const __int128 integer = integer_of({std::trunc(number.value), 0});
+  return exactly(split(std::clamp(integer, range.low, range.high)));
+}
+
 Number to_integer(Number number, DType from, DType to) {
-  auto one = [&](double value) {
-    if (is_float(from)) return round_to(to, value);
-    return wrapped(to, bits_of(value));
-  };
-  if (number.error == 0) return {one(number.value), 0};
+  if (number.error == 0) {
+    return is_float(from) ? saturated(to, number) : from_bits(to, bits_of(number));
+  }
   if (number.error == kUnbounded || std::isnan(number.value)) return unknown();
-  const double low = one(number.value - number.error);
-  const double high = one(number.value + number.error);
-  const double value = one(number.value);
-  return {value, std::max(std::fabs(high - value), std::fabs(value - low))};
+  const double low = number.value - number.error;
+  const double high = number.value + number.error;
+  if (!is_float(from)) return between(to, low, high);
+  const double ends[] = {round_to(to, low), round_to(to, high)};
+  const double value = round_to(to, number.value);
+  return {value, std::max(ends[1] - value, value - ends[0])};
+}
+
+// To a float with infinities: the number surely overflows, surely does not, or nobody knows.
+Number to_overflowing(const Number& number, DType to) {
+  const double magnitude = std::fabs(number.value);
+  const Number out{number.value,
+                   number.error + rounding_error(to, number.value, number.error)};
+  if (!std::isfinite(magnitude) || std::isfinite(round_to(to, magnitude + number.error))) {
+    return out;
+  }
+  const bool surely = std::isinf(round_to(to, magnitude - number.error));
+  return surely ? Number{std::copysign(kUnbounded, number.value), 0}
+                : Number{number.value, kUnbounded};
 }
 
 }  // namespace
 
 Number unknown() { return {std::numeric_limits<double>::quiet_NaN(), kUnbounded}; }
+
+Number exactly(const ExactInteger& integer) { return {integer.value, 0, integer.rest}; }
+
+Number from_bits(DType dtype, std::uint64_t bits) {
+  if (info(dtype).kind == NumberKind::kBool) return {bits != 0 ? 1.0 : 0.0, 0};
+  const int spare = 64 - info(dtype).bits;
+  const std::uint64_t top = bits << spare;
+  if (info(dtype).kind == NumberKind::kUnsigned) return exactly(split(top >> spare));
+  return exactly(split(static_cast<std::int64_t>(top) >> spare));
+}
 
 Number convert(Number number, DType from, DType to) {
   if (from == to) return number;
@@ -193,9 +293,14 @@ Number convert(Number number, DType from, DType to) {
     return apply(BinaryKind::kNe, from, number, Number{});
   }
   if (is_integer(to)) return to_integer(number, from, to);
-  if (number.error == 0) return {round_to(to, number.value), 0};
+  if (number.error == 0) {
+    // fp64 rounds to nearest, what is narrower is rounded once.
+    const double value = to == DType::kF64 ? number.value : to_odd({number.value, number.rest});
+    return {round_to(to, value), 0};
+  }
   if (number.error == kUnbounded) return number;
-  return {number.value, number.error + rounding_error(to, number.value, number.error)};
+  if (std::isnan(number.value)) return number;
+  return saturates(to) ? to_saturating(number, to) : to_overflowing(number, to);
 }
 
 Number apply(BinaryKind kind, DType dtype, Number left, Number right) {
@@ -226,9 +331,9 @@ Number apply(UnaryKind kind, DType dtype, Number operand) {
     case UnaryKind::kNegate:
       if (is_float(dtype)) return {-operand.value, operand.error};
       return apply(BinaryKind::kSub, dtype, Number{}, operand);
-    case UnaryKind::kNot: return {operand.value == 0 ? 1.0 : 0.0, operand.error};
+    case UnaryKind::kNot: return {operand.value == 0 ? 1.0 : 0.0, operand.error > 0 ? 1.0 : 0.0};
     case UnaryKind::kBitNot:
-      return operand.error > 0 ? unknown() : Number{wrapped(dtype, ~bits_of(operand.value)), 0};
+      return operand.error > 0 ? unknown() : from_bits(dtype, ~bits_of(operand));
     case UnaryKind::kExp:
     case UnaryKind::kLog:
     case UnaryKind::kTanh:

@@ -7,6 +7,8 @@
 //   f32 y = x * 3.0f                value 0.1f * 3 (in fp64),  error 2^-24 * |y| + 2^-150
 //   f32 z = x * 2.0f                value 2 * 0.1f,            error 0: the result is an f32
 //
+// A 64-bit integer that no double holds is value + rest; of everything else the rest is 0.
+//
 // The value is not rounded where an error is kept: a machine may fuse a product into the sum that
 // follows. error = infinity says that nothing is known (an uninitialised read, a division by a
 // number that may be 0, an accumulator that may overflow on the way).
@@ -16,6 +18,7 @@
 
 #include "ir/op.h"
 #include "support/dtype.h"
+#include "support/exact_integer.h"
 
 namespace kiln::reference {
 
@@ -24,6 +27,7 @@ inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 struct Number {
   double value = 0;
   double error = 0;
+  double rest = 0;
 
   friend bool operator==(const Number&, const Number&) = default;
 };
@@ -31,9 +35,14 @@ struct Number {
 // A value nothing is known about.
 [[nodiscard]] Number unknown();
 
-// The number after a conversion of type to `to`, rounding to nearest even once: exactly that
-// where the number is exact, else one more rounding error. Floats to integers truncate; integers
-// wrap into narrower ones.
+// An integer, without error.
+[[nodiscard]] Number exactly(const ExactInteger& integer);
+// The integer that the type reads in these bits; those above its width do not count.
+[[nodiscard]] Number from_bits(DType dtype, std::uint64_t bits);
+
+// The number after a conversion of type to `to` (docs/numbers.md): exactly that where the number is
+// exact, else one more rounding error, or the way to the largest value of a type that saturates.
+// Floats to integers truncate and saturate; integers wrap into narrower ones.
 [[nodiscard]] Number convert(Number number, DType from, DType to);
 
 // One arithmetic operation in `dtype`. Comparisons give a bool whose error is 1 where the operands'

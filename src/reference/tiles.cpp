@@ -91,13 +91,19 @@ void add_careful(Fragments::Slot& c, std::size_t at, const Product& p) {
   }
 }
 
+using Rounding = Fragments::Slot::Rounding;
+
 // Row m of the product.
-void multiply_row(Fragments::Slot& c, const Operand& a, std::size_t m, const Operand& b) {
+void multiply_row(Fragments::Slot& c, const Operand& a, std::size_t m, const Operand& b,
+                  const Rounding& by) {
   const bool clean = a.slot.clean && b.slot.clean;
   for (std::size_t n = 0; n < b.outer; ++n) {
     const Product product{a, m, b, n};
     const std::size_t at = m * b.outer + n;
+    const double before = c.value[at];
+    const double magnitude = c.magnitude[at];
     if (!clean || !add_exact(c, at, product)) add_careful(c, at, product);
+    c.round(at, before, c.magnitude[at] - magnitude, by);
   }
 }
 
@@ -146,9 +152,9 @@ Fragments::Slot gather_columns(const Operand& b, const std::vector<std::size_t>&
   return out;
 }
 
-void multiply(Fragments::Slot& c, const Operand& a, const Operand& b) {
+void multiply(Fragments::Slot& c, const Operand& a, const Operand& b, const Rounding& by) {
   KILN_CHECK(a.depth == b.depth, "a contraction of {} with {}", a.depth, b.depth);
-  for (std::size_t m = 0; m < a.outer; ++m) multiply_row(c, a, m, b);
+  for (std::size_t m = 0; m < a.outer; ++m) multiply_row(c, a, m, b, by);
   c.integral = c.integral && a.slot.integral && b.slot.integral;
   c.products += static_cast<std::int64_t>(a.depth);
 }
@@ -160,6 +166,8 @@ void restart(Fragments::Slot& slot, std::size_t count, Element&& element) {
   slot.value.resize(count);
   slot.magnitude.resize(count);
   slot.error.resize(count);
+  slot.lost.resize(count);
+  slot.peak.resize(count);
   slot.clean = true;
   for (std::size_t i = 0; i < count; ++i) {
     const Number number = element(i);
@@ -187,12 +195,14 @@ void Memory::create(DType type, std::vector<std::int64_t> extents, std::size_t s
   slots = slot_count;
   values.assign(elements * slots, initial.value);
   errors.clear();
+  rests.clear();
   if (initial.error != 0) errors.assign(elements * slots, initial.error);
+  if (initial.rest != 0) rests.assign(elements * slots, initial.rest);
 }
 
 Number Memory::get(std::size_t slot, std::size_t element) const {
   const std::size_t at = slot * elements + element;
-  return {values[at], errors.empty() ? 0.0 : errors[at]};
+  return {values[at], errors.empty() ? 0.0 : errors[at], rests.empty() ? 0.0 : rests[at]};
 }
 
 void Memory::set(std::size_t slot, std::size_t element, Number number) {
@@ -200,6 +210,8 @@ void Memory::set(std::size_t slot, std::size_t element, Number number) {
   values[at] = number.value;
   if (errors.empty() && number.error != 0) errors.assign(values.size(), 0.0);
   if (!errors.empty()) errors[at] = number.error;
+  if (rests.empty() && number.rest != 0) rests.assign(values.size(), 0.0);
+  if (!rests.empty()) rests[at] = number.rest;
 }
 
 void Memory::grow(std::size_t slot_count) {
@@ -216,6 +228,7 @@ void Memory::grow(std::size_t slot_count) {
   };
   spread(values);
   spread(errors);
+  spread(rests);
   slots = slot_count;
 }
 
@@ -244,21 +257,54 @@ void Fragments::grow(std::size_t slot_count) {
   slots = std::move(grown);
 }
 
+void Fragments::Slot::round(std::size_t at, double before, double added, const Rounding& by) {
+  const double largest = std::fabs(before) + added + error[at];
+  if (!std::isfinite(largest)) return;
+  lost[at] = (lost[at] + by.steps * (by.roundoff * largest + by.floor)) * by.growth;
+  peak[at] = std::max(peak[at], largest + lost[at]);
+}
+
 Number Fragments::get(const Slot& slot, std::size_t index) const {
   const double value = slot.value[index];
   const double magnitude = slot.magnitude[index];
   const double error = slot.error[index];
   if (slot.steps == 0) return {value, error};
-  // A partial sum may have overflowed in some order of the additions: nothing can be promised.
-  if (magnitude > info(type.dtype).max || error == kUnbounded) return {value, kUnbounded};
+  // Sums of integers wrap, and wrapping them once at the end is the same.
+  if (!is_float(type.dtype) && error == 0 && magnitude < 0x1p53) {
+    return from_bits(type.dtype, static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
+  }
+  // A partial sum may have overflowed: nothing can be promised.
+  if (slot.peak[index] > info(type.dtype).max || error == kUnbounded) return {value, kUnbounded};
   if (!std::isfinite(value)) return {value, 0};
   const double u = slot.roundoff;
   const double exact_limit = std::min(slot.exact_integers, integers_exact_up_to(type.dtype));
   if (!is_float(type.dtype)) return {value, error};
   if (error == 0 && slot.integral && magnitude <= exact_limit) return {value, 0};
+  // Two bounds, both right: with the magnitudes of all products at each step, or with the partial
+  // sums as they were.
   const auto steps = static_cast<double>(slot.steps);
+  const double floor = 2 * smallest(type.dtype);
+  const double in_any_order = (steps + 2) * (u * magnitude + smallest(type.dtype));
+  const double in_order = slot.lost[index] + 2 * u * std::fabs(value) + floor;
   const double ours = static_cast<double>(slot.products) * kFp64Roundoff * magnitude;
-  return {value, (steps + 2) * (u * magnitude + smallest(type.dtype)) + ours + error};
+  return {value, std::min(in_any_order, in_order) + ours + error};
+}
+
+double Fragments::step_share(const Slot& slot) {
+  if (slot.steps == 0) return kUnbounded;
+  double magnitudes = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < slot.value.size(); ++i) {
+    if (!std::isfinite(slot.value[i])) continue;
+    magnitudes += slot.magnitude[i];
+    squares += slot.value[i] * slot.value[i];
+  }
+  if (magnitudes == 0 || squares == 0) return kUnbounded;
+  const auto count = static_cast<double>(slot.value.size());
+  // A step's products have signs of their own: of n the sum is about sqrt(n) times one of them.
+  const double step =
+      magnitudes / count / static_cast<double>(slot.steps) / std::sqrt(std::max(slot.spread, 1.0));
+  return step / std::sqrt(squares / count);
 }
 
 void Fragments::settle(Slot& slot) const {
@@ -268,6 +314,8 @@ void Fragments::settle(Slot& slot) const {
     slot.value[i] = number.value;
     slot.error[i] = number.error;
     slot.magnitude[i] = std::isfinite(number.value) ? std::fabs(number.value) : 0;
+    slot.lost[i] = 0;
+    slot.peak[i] = 0;
   }
   slot.steps = 0;
   slot.products = 0;
@@ -522,15 +570,37 @@ void Machine::run(const ir::Load& op, Frame& frame) {
 
 namespace {
 
-void multiply_sparse(Fragments::Slot& c, const Operand& a, const Operand& b,
-                     const Fragments& metadata, const Fragments::Slot& slot, bool wide) {
+// Which elements of A are kept.
+struct Kept {
+  const Fragments& metadata;
+  const Fragments::Slot& slot;
+  bool wide;  // A has elements of 32 bits
+};
+
+void multiply_sparse(Fragments::Slot& c, const Operand& a, const Operand& b, const Kept& kept,
+                     const Rounding& by) {
   KILN_CHECK(2 * a.depth == b.depth, "a sparse contraction of {} with {}", a.depth, b.depth);
   for (std::size_t m = 0; m < a.outer; ++m) {
-    const Fragments::Slot met = gather_columns(b, kept_columns(metadata, slot, m, a.depth, wide));
-    multiply_row(c, a, m, {met, b.outer, a.depth, a.depth, 1});
+    const Fragments::Slot met = gather_columns(
+        b, kept_columns(kept.metadata, kept.slot, m, a.depth, kept.wide));
+    multiply_row(c, a, m, {met, b.outer, a.depth, a.depth, 1}, by);
   }
   c.integral = c.integral && a.slot.integral && b.slot.integral;
   c.products += static_cast<std::int64_t>(a.depth);
+}
+
+}  // namespace
+
+namespace {
+
+Rounding rounding_of(const Accumulation& numerics, std::size_t products, DType accumulator) {
+  const std::int64_t depth = std::max<std::int64_t>(numerics.depth, 1);
+  const auto steps =
+      static_cast<double>((static_cast<std::int64_t>(products) + depth - 1) / depth);
+  return {.roundoff = numerics.roundoff,
+          .floor = smallest(accumulator),
+          .steps = steps,
+          .growth = std::pow(1 + numerics.roundoff, steps)};
 }
 
 }  // namespace
@@ -552,7 +622,7 @@ void Machine::run(const ir::Mma& op, ir::OpId id, Frame& frame) {
         operand_of(b, b.slots[slots_of(b.slots.size(), i, count).first], op.b_major);
     KILN_CHECK(left.outer * right.outer == static_cast<std::size_t>(c.type.rows * c.type.cols),
                "a product of {}x{} into {}x{}", left.outer, right.outer, c.type.rows, c.type.cols);
-    const std::int64_t depth = std::max<std::int64_t>(numerics.depth, 1);
+    const Rounding by = rounding_of(numerics, left.depth, c.type.dtype);
     const SlotRange range = slots_of(c.slots.size(), i, count);
     for (std::size_t s = range.first; s < range.first + range.count; ++s) {
       if (op.metadata.valid()) {
@@ -560,11 +630,13 @@ void Machine::run(const ir::Mma& op, ir::OpId id, Frame& frame) {
         metadata.narrow_words = info(a.type.dtype).bits == 8;
         const std::size_t slot = slots_of(metadata.slots.size(), i, count).first;
         const bool wide = info(a.type.dtype).bits == 32;
-        multiply_sparse(c.slots[s], left, right, metadata, metadata.slots[slot], wide);
+        multiply_sparse(c.slots[s], left, right, {metadata, metadata.slots[slot], wide}, by);
       } else {
-        multiply(c.slots[s], left, right);
+        multiply(c.slots[s], left, right, by);
       }
-      c.slots[s].steps += (static_cast<std::int64_t>(left.depth) + depth - 1) / depth;
+      c.slots[s].steps += static_cast<std::int64_t>(by.steps);
+      c.slots[s].spread =
+          std::max(c.slots[s].spread, static_cast<double>(left.depth) / std::max(by.steps, 1.0));
       c.slots[s].roundoff = std::max(c.slots[s].roundoff, numerics.roundoff);
       c.slots[s].exact_integers = std::min(c.slots[s].exact_integers, numerics.exact_integers);
     }
@@ -582,6 +654,7 @@ void Machine::run(const ir::Store& op, Frame& frame) {
     const SlotRange targets = writable(*to.memory, i, frame);
     const Fragments::Slot& slot =
         fragments.slots[slots_of(fragments.slots.size(), i, frame.count()).first];
+    outcome_.step_share = std::min(outcome_.step_share, Fragments::step_share(slot));
     for (std::int64_t at = 0; at < rows * cols; ++at) {
       const std::int64_t row = at / cols;
       const std::int64_t col = at % cols;
@@ -610,6 +683,7 @@ void Machine::run(const ir::Scale& op, Frame& frame) {
     if (fragments->slots.size() < count) fragments->grow(count);
   }
   const std::int64_t cols = c.type.cols;
+  const Rounding by = rounding_of({.roundoff = kRoundoff}, 1, DType::kF32);
   for (std::size_t i = 0; i < count; ++i) {
     if (frame.active[i] == 0) continue;
     const Window from = window(op.factors, frame.vars[i]);
@@ -628,14 +702,17 @@ void Machine::run(const ir::Scale& op, Frame& frame) {
       const double scale = factor.value * scalar_factor.value;
       const double product = scale * part.value;
       const auto element = static_cast<std::size_t>(at);
+      const double before = sums.value[element];
       sums.value[element] += product;
       sums.magnitude[element] += std::fabs(product);
       sums.error[element] += std::fabs(scale) * part.error + kRoundoff * std::fabs(product) +
                              (std::fabs(factor.value) * scalar_factor.error +
                               std::fabs(scalar_factor.value) * factor.error) *
                                  std::fabs(part.value);
+      sums.round(element, before, std::fabs(product), by);
     }
     ++sums.steps;
+    sums.spread = std::max(sums.spread, static_cast<double>(parts.steps));
     sums.products += parts.products;
     sums.roundoff = std::max(sums.roundoff, kRoundoff);
     sums.exact_integers = std::min({sums.exact_integers, parts.exact_integers, 0x1p24});

@@ -243,7 +243,7 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
         .emit();
   }
   const bool exact_index = operand.kind == Operand::Kind::kInt && is_integer(dtype);
-  if (constant && !(exact_index && std::fabs(*constant) > 0x1p53)) {
+  if (constant && !(exact_index && (std::fabs(*constant) > 0x1p53 || !lossless))) {
     return emit_value(sema, ir::Const{round_to(dtype, *constant)}, span, type);
   }
   if (operand.kind == Operand::Kind::kInt) {

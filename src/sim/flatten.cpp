@@ -1,5 +1,7 @@
 #include "sim/flatten.h"
 
+#include "sim/scalar.h"
+
 namespace kiln::sim {
 
 Flattener::Flattener(const ir::Function& function, const HostState& host, Tally& tally,
@@ -194,7 +196,9 @@ void Flattener::op(const ir::Const& data) {
   if (is_float(dtype(result()))) {
     plan.constant.f = round_to(dtype(result()), data.value);
   } else {
-    plan.constant.i = static_cast<std::int64_t>(data.value);
+    Scalar number;
+    number.f = data.value;
+    plan.constant = convert(DType::kF64, dtype(result()), number);
   }
   scalar(plan, {});
 }

@@ -45,10 +45,12 @@ void load_registers(DType memory, DType registers, const std::byte* from, std::u
   for (std::uint32_t i = 0; i < count; ++i) to[i] = round_to(registers, to[i]);
 }
 
-// From a register into memory: rounded once; integers wrap into narrower ones.
+// From a register into memory: a conversion (docs/numbers.md). Integers wrap into narrower ones.
 void store_register(DType registers, DType memory, double value, std::byte* to) {
   if (is_integer(registers) && is_integer(memory)) {
     value = static_cast<double>(wrap(memory, static_cast<std::int64_t>(value)));
+  } else if (registers != memory && size_bytes(memory) == 1) {
+    value = round_to(memory, value);
   }
   store_number(memory, to, value);
 }

@@ -5,6 +5,7 @@
 
 #include "ir/functions.h"
 #include "sim/access.h"
+#include "support/exact_integer.h"
 
 namespace kiln::sim {
 
@@ -37,8 +38,8 @@ std::optional<Scalar> apply_float(ir::BinaryKind kind, DType type, double a, dou
     case kMul: return of(round_float(type, a * b));
     case kDiv: return of(round_float(type, a / b));
     case kRem: return of(round_float(type, std::fmod(a, b)));
-    case kMin: return of(std::fmin(a, b));
-    case kMax: return of(std::fmax(a, b));
+    case kMin: return of(b < a ? b : a);
+    case kMax: return of(a < b ? b : a);
     case kEq: return of(std::int64_t{a == b});
     case kNe: return of(std::int64_t{a != b});
     case kLt: return of(std::int64_t{a < b});
@@ -241,19 +242,17 @@ Scalar apply(ir::UnaryKind kind, DType type, Scalar operand) {
 }
 
 Scalar convert(DType from, DType to, Scalar value) {
+  if (from == to) return value;
   if (is_float(from) && is_float(to)) return of(round_float(to, value.f));
   if (is_float(from)) {
     if (to == DType::kBool) return of(std::int64_t{value.f != 0});
     return of(truncate(to, value.f));
   }
   if (!is_float(to)) return of(wrap(to, value.i));
-  // Straight to f32: by way of double a 64-bit integer would be rounded twice.
-  if (to == DType::kF32) {
-    return of(info(from).kind == NumberKind::kUnsigned
-                  ? static_cast<double>(static_cast<float>(bits_of(value.i)))
-                  : static_cast<double>(static_cast<float>(value.i)));
-  }
-  return of(round_float(to, as_number(from, value)));
+  // By way of the nearest double a 64-bit integer would be rounded twice.
+  const ExactInteger exact = info(from).kind == NumberKind::kUnsigned ? split(bits_of(value.i))
+                                                                      : split(value.i);
+  return of(to == DType::kF64 ? exact.value : round_float(to, to_odd(exact)));
 }
 
 void execute_scalar(Machine& machine, Warp& warp, const ScalarPlan& plan) {

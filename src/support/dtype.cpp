@@ -52,8 +52,12 @@ bool is_signed(const DTypeInfo& row) {
   return row.dtype != DType::kUE4M3 && row.dtype != DType::kUE8M0;
 }
 
+// Whether a number past the largest one becomes the largest: as `cvt` with `.satfinite` does, the
+// only form that PTX has for floats of 8 bits and fewer (PTX ISA, cvt).
+bool saturates(const DTypeInfo& row) { return !row.ieee || row.bits <= 8; }
+
 // Rounds to `mantissa_bits` after the leading bit, flushing gradually below the least normal
-// exponent.
+// exponent. An infinity stays one where the type has it.
 double round_small(const DTypeInfo& row, double value) {
   if (std::isnan(value)) return value;
   if (!is_signed(row) && value < 0) return 0.0;
@@ -67,7 +71,7 @@ double round_small(const DTypeInfo& row, double value) {
   const double whole = row.ties_away ? std::round(scaled) : std::nearbyint(scaled);
   const double rounded = std::ldexp(whole, unit);
   if (std::fabs(rounded) <= row.max) return rounded;
-  return row.ieee ? std::copysign(kInf, value) : std::copysign(row.max, value);
+  return std::copysign(saturates(row) ? row.max : kInf, value);
 }
 
 std::uint64_t encode_small(DType dtype, double value) {
@@ -186,6 +190,7 @@ double round_to(DType dtype, double value) {
   if (dtype == DType::kF64) return value;
   if (dtype == DType::kF32) return static_cast<double>(static_cast<float>(value));
   if (dtype == DType::kUE8M0) return round_ue8m0(value);
+  if (saturates(row) && std::isinf(value)) value = std::copysign(row.max, value);
   return round_small(row, value);
 }
 

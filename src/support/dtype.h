@@ -83,16 +83,16 @@ struct DTypeInfo {
 // relative.
 [[nodiscard]] double smallest(DType dtype);
 
-// Rounds to nearest even (tf32: ties away, as cvt.rna.tf32.f32 does); overflow gives
-// infinity where the type has one, else its largest value (e4m3: NaN for infinities); integers
-// saturate, truncating towards zero.
+// A conversion (docs/numbers.md). To nearest even (tf32: ties away, as cvt.rna.tf32.f32 does); what
+// is too large becomes infinity, in floats of 8 bits and fewer the largest value, infinities too;
+// to integers truncated and saturated, NaN becomes 0.
 [[nodiscard]] double round_to(DType dtype, double value);
 
 // An f32 without what tf32 has no bits for: where tensor cores read f32 in place they ignore the
 // low 13 bits.
 [[nodiscard]] double cut_to_tf32(double value);
 
-// The element's stored bits (in the low size_bytes of the result), from and to a double.
+// The element's stored bits (low size_bytes of the result) of a double; infinities stay themselves.
 [[nodiscard]] std::uint64_t encode(DType dtype, double value);
 [[nodiscard]] double decode(DType dtype, std::uint64_t bits);
 

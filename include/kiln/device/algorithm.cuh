@@ -17,7 +17,7 @@ namespace kiln {
 template <class E, Swizzled S, class Role, class T>
 KILN_DEVICE void fill(Tensor<E, S, Role>& tensor, T value) {
 #pragma unroll
-  for (int i = 0; i < size(tensor); ++i) tensor(i) = static_cast<typename E::Element>(value);
+  for (int i = 0; i < size(tensor); ++i) tensor(i) = kiln::to<typename E::Element>(value);
 }
 template <class E, Swizzled S, class Role>
 KILN_DEVICE void clear(Tensor<E, S, Role>& tensor) {
@@ -131,7 +131,7 @@ KILN_DEVICE void copy(const Source& from, Destination&& to) {
       move_vector<kRun* static_cast<int>(sizeof(typename To::Element))>(to.address(i),
                                                                         from.address(i));
     } else {
-      to(i) = static_cast<typename To::Element>(from(i));
+      to(i) = kiln::to<typename To::Element>(from(i));
     }
   }
 }

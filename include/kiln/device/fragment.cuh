@@ -87,7 +87,7 @@ __device__ inline void store_run(const Register (&registers)[N], int first, To* 
   detail::Pack<To, Run> pack;
 #pragma unroll
   for (int e = 0; e < Run; ++e) {
-    pack.elements[e] = static_cast<To>(element<T>(registers, first + e));
+    pack.elements[e] = kiln::to<To>(element<T>(registers, first + e));
   }
   if (count >= Run) {
     *reinterpret_cast<detail::Pack<To, Run>*>(to) = pack;
@@ -112,8 +112,8 @@ __device__ inline Packed<Count> packed(const Register (&registers)[N], int first
   Packed<Count> out;
 #pragma unroll
   for (int r = 0; r < Count; ++r) {
-    const u32 low = detail::low_bits(static_cast<To>(element<T>(registers, first + 2 * r)));
-    const u32 high = detail::low_bits(static_cast<To>(element<T>(registers, first + 2 * r + 1)));
+    const u32 low = detail::low_bits(kiln::to<To>(element<T>(registers, first + 2 * r)));
+    const u32 high = detail::low_bits(kiln::to<To>(element<T>(registers, first + 2 * r + 1)));
     out.registers[r] = low | high << 16;
   }
   return out;
@@ -133,7 +133,7 @@ __device__ inline void load_run(Register (&registers)[N], int first, const From*
   }
 #pragma unroll
   for (int e = 0; e < Run; ++e) {
-    set_element(registers, first + e, static_cast<T>(pack.elements[e]));
+    set_element(registers, first + e, kiln::to<T>(pack.elements[e]));
   }
 }
 

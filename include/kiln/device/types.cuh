@@ -3,9 +3,10 @@
 //   kiln::f16 x(0.1f);            cvt.rn.f16.f32
 //   float y = x;                  exact
 //   kiln::f16 z = x * x + x;      each operation rounded to f16 on its own
+//   kiln::to<kiln::s8>(300.7f)    127: see `to` below
 //
 // Host code can make and read them too, by the same rounding, so that a program fills its inputs
-// with the type its kernel takes.
+// with the type its kernel takes. docs/numbers.md states what every conversion gives.
 //
 // tf32 is an f32 whose low 13 bits are zero, rounded to nearest, ties away from zero. The two 8-bit
 // types have the language's names; their conversions are the same on every architecture.
@@ -94,20 +95,34 @@ KILN_TYPES_HD float f32_to_odd(double value) {
   const bool beyond = (value < 0) ? back < value : back > value;
   return bits_as<float>((bits - (beyond ? 1u : 0u)) | 1u);
 }
+// Of an integer likewise: what a double has no bits for becomes an odd last bit of those it has.
+template <class Integer>
+KILN_TYPES_HD float f32_to_odd_of_integer(Integer value) {
+  if constexpr (sizeof(Integer) < 8) {
+    return f32_to_odd(static_cast<double>(value));
+  } else {
+    constexpr u64 kLow = 0x7ff;  // 64 bits less the 53 of a double
+    const u64 magnitude = value < 0 ? 0 - static_cast<u64>(value) : static_cast<u64>(value);
+    const bool fits = magnitude < (1ull << 53) || (magnitude & kLow) == 0;
+    const double odd = static_cast<double>(fits ? magnitude : (magnitude & ~kLow) | (kLow + 1));
+    return f32_to_odd(value < 0 ? -odd : odd);
+  }
+}
 KILN_TYPES_HD u32 tf32_from_f32(float value) {
   const u32 bits = bits_as<u32>(value);
   return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffe000u : (bits + 0x1000u) & 0xffffe000u;
 }
-// An 8-bit float of `kMantissa` bits; past the largest it is `past`, a NaN is 0x7f.
+// An 8-bit float of `kMantissa` bits; past the largest it is the largest, a NaN is 0x7f: what
+// cvt.rn.satfinite.e4m3x2.f32 and its sibling do.
 template <int kMantissa>
-KILN_TYPES_HD u8 f8_from_f32(float value, u32 largest, u32 past) {
+KILN_TYPES_HD u8 f8_from_f32(float value, u32 largest) {
   constexpr int kBias = kMantissa == 3 ? 7 : 15;
   const u32 bits = bits_as<u32>(value);
   const u32 sign = bits >> 24 & 0x80u;
   const int exponent = static_cast<int>(bits >> 23 & 0xffu) - 127;
   const u32 fraction = bits & 0x7fffffu;
   if (exponent == 128 && fraction != 0) return static_cast<u8>(0x7fu);
-  if (exponent > 15) return static_cast<u8>(sign | past);
+  if (exponent > 15) return static_cast<u8>(sign | largest);
   u32 magnitude = 0;
   if (exponent > -kBias) {
     magnitude =
@@ -115,7 +130,40 @@ KILN_TYPES_HD u8 f8_from_f32(float value, u32 largest, u32 past) {
   } else {
     magnitude = shift_to_nearest(0x800000u | fraction, 24 - kMantissa - kBias - exponent);
   }
-  return static_cast<u8>(sign | (magnitude > largest ? past : magnitude));
+  return static_cast<u8>(sign | (magnitude > largest ? largest : magnitude));
+}
+
+template <class T>
+inline constexpr bool kIsInteger = false;
+template <>
+inline constexpr bool kIsInteger<s8> = true;
+template <>
+inline constexpr bool kIsInteger<u8> = true;
+template <>
+inline constexpr bool kIsInteger<s16> = true;
+template <>
+inline constexpr bool kIsInteger<u16> = true;
+template <>
+inline constexpr bool kIsInteger<s32> = true;
+template <>
+inline constexpr bool kIsInteger<u32> = true;
+template <>
+inline constexpr bool kIsInteger<long> = true;
+template <>
+inline constexpr bool kIsInteger<unsigned long> = true;
+template <>
+inline constexpr bool kIsInteger<s64> = true;
+template <>
+inline constexpr bool kIsInteger<u64> = true;
+
+// A float that rounds to a type of at most 22 bits as the value does.
+template <class T>
+KILN_TYPES_HD float rounds_once(T value) {
+  if constexpr (kIsInteger<T>) {
+    return f32_to_odd_of_integer(value);
+  } else {
+    return static_cast<float>(value);
+  }
 }
 
 }  // namespace detail
@@ -131,12 +179,11 @@ struct f16 {
     bits = detail::f16_from_f32(value);
 #endif
   }
-  // One rounding on the device; on the host through f32, which may round twice.
   KILN_TYPES_HD explicit f16(double value) {
 #if defined(__CUDA_ARCH__)
     asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(value));
 #else
-    bits = detail::f16_from_f32(static_cast<float>(value));
+    bits = detail::f16_from_f32(detail::f32_to_odd(value));
 #endif
   }
   template <class T>
@@ -164,9 +211,8 @@ struct bf16 {
 #endif
   }
   KILN_TYPES_HD explicit bf16(double value) : bf16(detail::f32_to_odd(value)) {}
-  KILN_TYPES_HD explicit bf16(int value) : bf16(static_cast<double>(value)) {}
   template <class T>
-  KILN_TYPES_HD explicit bf16(T value) : bf16(static_cast<float>(value)) {}
+  KILN_TYPES_HD explicit bf16(T value) : bf16(detail::rounds_once(value)) {}
   KILN_TYPES_HD operator float() const {
     return detail::bits_as<float>(static_cast<u32>(bits) << 16);
   }
@@ -184,9 +230,8 @@ struct tf32 {
 #endif
   }
   KILN_TYPES_HD explicit tf32(double value) : tf32(detail::f32_to_odd(value)) {}
-  KILN_TYPES_HD explicit tf32(int value) : tf32(static_cast<double>(value)) {}
   template <class T>
-  KILN_TYPES_HD explicit tf32(T value) : tf32(static_cast<float>(value)) {}
+  KILN_TYPES_HD explicit tf32(T value) : tf32(detail::rounds_once(value)) {}
   KILN_TYPES_HD operator float() const { return detail::bits_as<float>(bits & 0xffffe000u); }
 };
 
@@ -195,9 +240,8 @@ struct f8_e4m3 {
   u8 bits;
 
   f8_e4m3() = default;
-  KILN_TYPES_HD explicit f8_e4m3(float value) : bits(detail::f8_from_f32<3>(value, 0x7eu, 0x7eu)) {}
+  KILN_TYPES_HD explicit f8_e4m3(float value) : bits(detail::f8_from_f32<3>(value, 0x7eu)) {}
   KILN_TYPES_HD explicit f8_e4m3(double value) : f8_e4m3(detail::f32_to_odd(value)) {}
-  KILN_TYPES_HD explicit f8_e4m3(int value) : f8_e4m3(static_cast<double>(value)) {}
   template <class T>
   KILN_TYPES_HD explicit f8_e4m3(T value) : f8_e4m3(static_cast<float>(value)) {}
   // As an f16 of 2^-8 of it, whose exponent is one bit longer.
@@ -210,14 +254,14 @@ struct f8_e4m3 {
   }
 };
 
-// The upper byte of an f16.
+// The upper byte of an f16. It has infinities, but no conversion gives one: what is past 57344
+// becomes 57344.
 struct f8_e5m2 {
   u8 bits;
 
   f8_e5m2() = default;
-  KILN_TYPES_HD explicit f8_e5m2(float value) : bits(detail::f8_from_f32<2>(value, 0x7bu, 0x7cu)) {}
+  KILN_TYPES_HD explicit f8_e5m2(float value) : bits(detail::f8_from_f32<2>(value, 0x7bu)) {}
   KILN_TYPES_HD explicit f8_e5m2(double value) : f8_e5m2(detail::f32_to_odd(value)) {}
-  KILN_TYPES_HD explicit f8_e5m2(int value) : f8_e5m2(static_cast<double>(value)) {}
   template <class T>
   KILN_TYPES_HD explicit f8_e5m2(T value) : f8_e5m2(static_cast<float>(value)) {}
   KILN_TYPES_HD operator float() const {
@@ -264,6 +308,103 @@ KILN_NEGATION(tf32, 0x80000000u)
 KILN_NEGATION(f8_e4m3, 0x80u)
 KILN_NEGATION(f8_e5m2, 0x80u)
 #undef KILN_NEGATION
+
+namespace detail {
+
+template <class T>
+inline constexpr bool kIsFloat = false;
+template <>
+inline constexpr bool kIsFloat<f64> = true;
+template <>
+inline constexpr bool kIsFloat<f32> = true;
+template <>
+inline constexpr bool kIsFloat<tf32> = true;
+template <>
+inline constexpr bool kIsFloat<f16> = true;
+template <>
+inline constexpr bool kIsFloat<bf16> = true;
+template <>
+inline constexpr bool kIsFloat<f8_e4m3> = true;
+template <>
+inline constexpr bool kIsFloat<f8_e5m2> = true;
+
+// 2^(bits of To that are not the sign): one past its largest value.
+template <class To>
+KILN_TYPES_HD constexpr double past_largest() {
+  constexpr bool kSigned = static_cast<To>(-1) < static_cast<To>(0);
+  return 2.0 * static_cast<double>(1ull << (8 * sizeof(To) - (kSigned ? 2 : 1)));
+}
+
+#if defined(__CUDA_ARCH__)
+// cvt to an integer of 32 or 64 bits truncates and saturates. NaN it makes 0 where neither side has
+// 64 bits (PTX ISA, cvt); here it is 0 everywhere.
+#define KILN_TRUNCATION(To, From, type, to, from)             \
+  __device__ inline To truncated(From value, To) {            \
+    To whole;                                                 \
+    asm("cvt.rzi." type " %0, %1;" : to(whole) : from(value)); \
+    if (sizeof(To) + sizeof(From) == 8) return whole;         \
+    return value == value ? whole : To(0);                    \
+  }
+KILN_TRUNCATION(s32, float, "s32.f32", "=r", "f")
+KILN_TRUNCATION(u32, float, "u32.f32", "=r", "f")
+KILN_TRUNCATION(s64, float, "s64.f32", "=l", "f")
+KILN_TRUNCATION(u64, float, "u64.f32", "=l", "f")
+KILN_TRUNCATION(s32, double, "s32.f64", "=r", "d")
+KILN_TRUNCATION(u32, double, "u32.f64", "=r", "d")
+KILN_TRUNCATION(s64, double, "s64.f64", "=l", "d")
+KILN_TRUNCATION(u64, double, "u64.f64", "=l", "d")
+#undef KILN_TRUNCATION
+#else
+template <class To, class From>
+inline To truncated(From value, To) {
+  constexpr To kLowest = static_cast<To>(-1) < static_cast<To>(0)
+                             ? static_cast<To>(1ull << (8 * sizeof(To) - 1))
+                             : static_cast<To>(0);
+  const double wide = static_cast<double>(value);
+  if (wide != wide) return 0;
+  if (wide >= past_largest<To>()) return static_cast<To>(~kLowest);
+  if (wide <= static_cast<double>(kLowest)) return kLowest;
+  return static_cast<To>(wide);
+}
+#endif
+
+// Towards zero; below and above the type's range its least and its largest value.
+template <class To, class From>
+KILN_TYPES_HD To saturated(From value) {
+  constexpr bool kSigned = static_cast<To>(-1) < static_cast<To>(0);
+  if constexpr (sizeof(To) == 8) {
+    if constexpr (kSigned) {
+      return static_cast<To>(truncated(value, s64()));
+    } else {
+      return static_cast<To>(truncated(value, u64()));
+    }
+  } else if constexpr (kSigned) {
+    const s32 whole = truncated(value, s32());
+    constexpr s32 kLargest = static_cast<s32>((1ull << (8 * sizeof(To) - 1)) - 1);
+    const s32 below = whole < kLargest ? whole : kLargest;
+    return static_cast<To>(below > -kLargest - 1 ? below : -kLargest - 1);
+  } else {
+    const u32 whole = truncated(value, u32());
+    constexpr u32 kLargest = static_cast<u32>((1ull << 8 * sizeof(To)) - 1);
+    return static_cast<To>(whole < kLargest ? whole : kLargest);
+  }
+}
+
+}  // namespace detail
+
+// A value as the type `To` holds it: what the language's conversions mean. Floats become integers
+// towards zero and saturate, NaN becomes 0; C++ leaves those cases open. Integers wrap into narrower
+// ones, and everything becomes a float to nearest, by one rounding.
+template <class To, class From>
+KILN_TYPES_HD To to(From value) {
+  if constexpr (!detail::kIsInteger<To> || !detail::kIsFloat<From>) {
+    return static_cast<To>(value);
+  } else if constexpr (sizeof(From) == 8) {
+    return detail::saturated<To>(value);
+  } else {
+    return detail::saturated<To>(static_cast<float>(value));
+  }
+}
 
 // The element whose bytes are all zero.
 template <class T>

@@ -112,8 +112,12 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Binary& binary) {
   return row.gives_bool ? out : narrowed(dtype, out);
 }
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Cast& cast) {
-  return {format("{}({})", type_name(scalar_dtype(kernel, op.result)),
-                 scalar(kernel, cast.operand).text)};
+  // C++ says nothing of a float that the integer cannot hold.
+  const bool saturates = is_float(scalar_dtype(kernel, cast.operand)) &&
+                         is_integer(scalar_dtype(kernel, op.result));
+  const std::string to = type_name(scalar_dtype(kernel, op.result));
+  const std::string operand = scalar(kernel, cast.operand).text;
+  return {saturates ? format("kiln::to<{}>({})", to, operand) : format("{}({})", to, operand)};
 }
 Spelled spell_op(Kernel& kernel, const Op&, const ir::Choose& choose) {
   return {format("{} ? {} : {}", bracketed(scalar(kernel, choose.condition), Binding::kLogicalOr),

@@ -68,8 +68,10 @@ Spelled float_text(Float value, std::string_view suffix) {
 
 Spelled integer_text(const DTypeInfo& row, double value) {
   if (row.kind == NumberKind::kUnsigned) {
+    if (value >= 0x1p64) return {"18446744073709551615ull"};
     return {format("{}{}", static_cast<std::uint64_t>(value), row.bits > 32 ? "ull" : "u")};
   }
+  if (value >= 0x1p63) return {"9223372036854775807ll"};
   if (value <= -0x1p63) return {"(-9223372036854775807ll - 1)"};
   if (value == -0x1p31 && row.bits == 32) return {"(-2147483647 - 1)"};
   return {format("{}{}", static_cast<std::int64_t>(value), row.bits > 32 ? "ll" : ""),
