@@ -73,6 +73,17 @@ void add_run(Cli& cli) {
   command->add_option("--schedules", run.schedules, "orders of execution the simulator tries")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
+  command
+      ->add_option("--max-steps", run.max_steps,
+                   "instructions of warps that a run may take, in each order of execution")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31))
+      ->capture_default_str();
+  command
+      ->add_option("--max-memory", run.max_memory,
+                   "bytes that a run may hold, 4G for instance (default: 7/8 of what there is)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 50))
+      ->type_name("BYTES");
   command->add_flag("--json", run.json, "print the report as one JSON object");
   command->footer(
       "example: kiln run matmul.co --arch sm_80 --shape M=64,N=48,K=80 \\\n"

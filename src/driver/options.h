@@ -31,6 +31,8 @@ struct RunOptions {
   std::uint64_t seed = 0;
   std::string expect = {};
   int schedules = 1;
+  std::uint64_t max_steps = 1'000'000'000;  // of each schedule
+  std::uint64_t max_memory = 0;             // bytes; 0: a share of the machine's
   bool json = false;
 };
 
