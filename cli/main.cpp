@@ -12,6 +12,7 @@
 
 #include "diag/diagnostics.h"
 #include "driver/commands.h"
+#include "guard.h"
 #include "support/format.h"
 
 namespace {
@@ -43,11 +44,17 @@ CLI::Option* repeated(CLI::App* command, const char* names, std::vector<std::str
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void add_folders(CLI::App* command, kiln::driver::ProgramOptions& options) {
+  repeated(command, "-I", options.folders, "a folder whose files may be included")
+      ->type_name("FOLDER");
+}
+
 void add_program(CLI::App* command, kiln::driver::ProgramOptions& options) {
   command->add_option("FILE", options.file, "the .co file")->required();
   command->add_option("--arch", options.arch,
                       "sm_80, sm_86, sm_89 or sm_90a (default: this machine's GPU, else sm_90a)");
   repeated(command, "-D", options.defines, "define a macro")->type_name("NAME=VALUE");
+  add_folders(command, options);
 }
 
 void add_check(Cli& cli) {
@@ -179,6 +186,7 @@ void add_bench(Cli& cli) {
   command->add_option("--arch", bench.program.arch, "of a file: sm_80, sm_86, sm_89 or sm_90a");
   repeated(command, "-D", bench.program.defines, "of a file: define a macro")
       ->type_name("NAME=VALUE");
+  add_folders(command, bench.program);
   command->add_option("--kernel", bench.kernel, "of a file: which kernel, when it has several");
   repeated(command, "--shape", bench.shapes,
            "of a file: one problem, M=4096,N=4096,K=4096; of a suite: the problems to keep");
@@ -223,6 +231,7 @@ void add_tune(Cli& cli) {
   command->add_option("--arch", tune.program.arch, "of a file: sm_80, sm_86, sm_89 or sm_90a");
   repeated(command, "-D", tune.program.defines, "of a file: define a macro")
       ->type_name("NAME=VALUE");
+  add_folders(command, tune.program);
   command->add_option("--kernel", tune.kernel, "of a file: which kernel, when it has several");
   repeated(command, "--over", tune.over,
            "of a file: a macro to vary, STAGES=2:6 or TILE_N=64:256:8")
@@ -299,6 +308,7 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  guard_process();
   Cli cli;
   build(cli);
   if (const std::string mistake = unknown_command(cli.app, argc, argv); !mistake.empty()) {

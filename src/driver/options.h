@@ -13,6 +13,7 @@ struct ProgramOptions {
   std::string file = {};
   std::string arch = {};                  // --arch sm_80
   std::vector<std::string> defines = {};  // -D NAME=VALUE
+  std::vector<std::string> folders = {};  // -I FOLDER, in whose files `#include` may be found
 };
 
 struct CheckOptions {
