@@ -13,6 +13,7 @@
 #include "diag/diagnostics.h"
 #include "driver/commands.h"
 #include "support/escape.h"
+#include "guard.h"
 #include "support/format.h"
 
 namespace {
@@ -44,11 +45,17 @@ CLI::Option* repeated(CLI::App* command, const char* names, std::vector<std::str
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void add_folders(CLI::App* command, kiln::driver::ProgramOptions& options) {
+  repeated(command, "-I", options.folders, "a folder whose files may be included")
+      ->type_name("FOLDER");
+}
+
 void add_program(CLI::App* command, kiln::driver::ProgramOptions& options) {
   command->add_option("FILE", options.file, "the .co file")->required();
   command->add_option("--arch", options.arch,
                       "sm_80, sm_86, sm_89 or sm_90a (default: this machine's GPU, else sm_90a)");
   repeated(command, "-D", options.defines, "define a macro")->type_name("NAME=VALUE");
+  add_folders(command, options);
 }
 
 void add_check(Cli& cli) {
@@ -74,6 +81,17 @@ void add_run(Cli& cli) {
   command->add_option("--schedules", run.schedules, "orders of execution the simulator tries")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
+  command
+      ->add_option("--max-steps", run.max_steps,
+                   "instructions of warps that a run may take, in each order of execution")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31))
+      ->capture_default_str();
+  command
+      ->add_option("--max-memory", run.max_memory,
+                   "bytes that a run may hold, 4G for instance (default: 7/8 of what there is)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 50))
+      ->type_name("BYTES");
   command->add_flag("--json", run.json, "print the report as one JSON object");
   command->footer(
       "example: kiln run matmul.co --arch sm_80 --shape M=64,N=48,K=80 \\\n"
@@ -169,6 +187,7 @@ void add_bench(Cli& cli) {
   command->add_option("--arch", bench.program.arch, "of a file: sm_80, sm_86, sm_89 or sm_90a");
   repeated(command, "-D", bench.program.defines, "of a file: define a macro")
       ->type_name("NAME=VALUE");
+  add_folders(command, bench.program);
   command->add_option("--kernel", bench.kernel, "of a file: which kernel, when it has several");
   repeated(command, "--shape", bench.shapes,
            "of a file: one problem, M=4096,N=4096,K=4096; of a suite: the problems to keep");
@@ -213,6 +232,7 @@ void add_tune(Cli& cli) {
   command->add_option("--arch", tune.program.arch, "of a file: sm_80, sm_86, sm_89 or sm_90a");
   repeated(command, "-D", tune.program.defines, "of a file: define a macro")
       ->type_name("NAME=VALUE");
+  add_folders(command, tune.program);
   command->add_option("--kernel", tune.kernel, "of a file: which kernel, when it has several");
   repeated(command, "--over", tune.over,
            "of a file: a macro to vary, STAGES=2:6 or TILE_N=64:256:8")
@@ -289,6 +309,7 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  guard_process();
   Cli cli;
   build(cli);
   if (const std::string mistake = unknown_command(cli.app, argc, argv); !mistake.empty()) {

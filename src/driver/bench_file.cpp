@@ -15,7 +15,7 @@ Stage<void> FileBench::bind_problem(const std::vector<Assignment>& shapes, std::
   BindOptions how;
   how.shapes = shapes;
   how.seed = options.seed;
-  how.memory_bytes_max = memory_bytes();
+  how.memory_bytes_max = memory_allowed();
   how.use = Use::kBench;
   auto arguments = bind(function(), std::move(how), program.diags);
   if (!arguments) return Unexpected{Exit::kUsage};

@@ -1,6 +1,7 @@
 #include "driver/bench_machine.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -41,9 +42,15 @@ BenchMachine machine_of(const runtime::Gpu& gpu, std::string arch, std::string t
 Result<void> append_to_file(const std::string& path, std::string_view text) {
   const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) return cannot_write(path);
+  struct stat before {};
+  const bool known = fstat(file, &before) == 0 && S_ISREG(before.st_mode);
   const ssize_t written = text.empty() ? 0 : write(file, text.data(), text.size());
   const bool whole = written == static_cast<ssize_t>(text.size());
   if (!whole && written >= 0) errno = ENOSPC;
+  const int code = errno;
+  // Half a line would spoil the file; what others have appended meanwhile goes with it.
+  if (!whole && written > 0 && known && ftruncate(file, before.st_size) != 0) errno = code;
+  errno = code;
   auto failure = whole ? Result<void>() : Result<void>(cannot_write(path));
   if (close(file) != 0 && failure) failure = cannot_write(path);
   return failure;

@@ -260,29 +260,15 @@ void Binder::make_tensors() {
   }
 }
 
-// The run holds each tensor once; where it is compared, a copy, and the reference interpreter holds
-// every element as fp64, and value, bound and result of what is written.
 void Binder::check_memory() {
   if (failure || options.memory_bytes_max == 0) return;
-  const bool compared = options.use == Use::kRun;
-  constexpr double kReferenceBytes = 8;
-  constexpr double kOutputBytes = 32;
-  double needed = 0;
-  for (const ir::Arguments::Value& value : arguments.params) {
-    const auto elements =
-        static_cast<double>(value.tensor.shape.empty() ? 0 : value.tensor.elements());
-    const double size = size_bytes(value.tensor.dtype);
-    needed += elements * (compared ? 2 * size + kReferenceBytes : size);
-  }
-  for (const std::size_t param : ir::written_params(function)) {
-    if (!compared) break;
-    needed += static_cast<double>(arguments.params[param].tensor.elements()) * kOutputBytes;
-  }
+  const double needed = tensor_bytes(function, arguments, options.use);
   if (needed <= static_cast<double>(options.memory_bytes_max)) return;
   failure = diags
                 .report<diag::TensorsTooLarge>({}, static_cast<std::uint64_t>(needed),
                                                options.memory_bytes_max)
-                .help("choose smaller extents")
+                .help("choose smaller extents{}",
+                      options.use == Use::kRun ? ", or allow more with `--max-memory`" : "")
                 .emit();
 }
 
@@ -353,6 +339,24 @@ std::string demand_text(const std::string& left, ir::Relation relation, const st
 }
 
 }  // namespace
+
+double tensor_bytes(const ir::Function& function, const ir::Arguments& arguments, Use use) {
+  const bool compared = use == Use::kRun;
+  constexpr double kReferenceBytes = 8;
+  constexpr double kOutputBytes = 32;
+  double needed = 0;
+  for (const ir::Arguments::Value& value : arguments.params) {
+    const auto elements =
+        static_cast<double>(value.tensor.shape.empty() ? 0 : value.tensor.elements());
+    const double size = size_bytes(value.tensor.dtype);
+    needed += elements * (compared ? 2 * size + kReferenceBytes : size);
+  }
+  for (const std::size_t param : ir::written_params(function)) {
+    if (!compared) break;
+    needed += static_cast<double>(arguments.params[param].tensor.elements()) * kOutputBytes;
+  }
+  return needed;
+}
 
 Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options, Diagnostics& diags) {
   Binder binder(function, std::move(options), diags);

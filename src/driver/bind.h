@@ -45,6 +45,11 @@ struct BindOptions {
 [[nodiscard]] Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options,
                                           Diagnostics& diags);
 
+// Bytes that the tensors of a call take: each once; where it is compared a copy, every element as
+// fp64 in the reference interpreter, and value, bound and result of what is written.
+[[nodiscard]] double tensor_bytes(const ir::Function& function, const ir::Arguments& arguments,
+                                  Use use);
+
 // Reports a name that no tensor parameter has.
 [[nodiscard]] Checked<void> check_input_name(const ir::Function& function, const std::string& name,
                                              Diagnostics& diags);

@@ -7,13 +7,26 @@ namespace kiln::driver {
 
 namespace {
 
+std::string text_of(const sim::Progress& at) {
+  std::string out = format("simulating block {} of {}, {} million steps", at.blocks_done + 1,
+                           at.blocks, at.steps / 1'000'000);
+  if (at.schedules > 1) out += format(", schedule {} of {}", at.schedule + 1, at.schedules);
+  return out;
+}
+
 Result<Execution> simulate(const Program& program, const ExecuteOptions& options,
                            ir::Arguments arguments) {
   const ir::Function& function = program.decided.functions[options.function];
   arguments.vars.resize(function.vars.size());
   sim::Options how;
   how.schedules = options.schedules;
+  how.steps_max = options.steps_max;
+  how.memory = options.memory;
+  if (options.console != nullptr && options.console->progress) {
+    how.progress = [&](const sim::Progress& at) { show_progress(*options.console, text_of(at)); };
+  }
   auto outcome = sim::run(program.decided, function, arguments, how);
+  if (how.progress) show_progress(*options.console, "");
   if (!outcome) return Unexpected{outcome.error()};
   Execution execution;
   execution.place = Place::kSim;

@@ -44,6 +44,9 @@ struct ExecuteOptions {
   Place place = Place::kSim;
   std::size_t function = 0;  // of the program's modules
   std::int64_t schedules = 1;
+  std::uint64_t steps_max = sim::kStepsMax;
+  MemoryBudget* memory = nullptr;
+  const Console* console = nullptr;  // who watches; null: nobody
 };
 
 // Whether the machine has the place; the reason when it has not (gpu.cpp).

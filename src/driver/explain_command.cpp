@@ -50,7 +50,7 @@ Stage<ir::Arguments> bind_ones(const ir::Function& function, const std::vector<A
   BindOptions how;
   how.shapes = shapes;
   how.fill = Fill::kOnes;
-  how.memory_bytes_max = memory_bytes();
+  how.memory_bytes_max = memory_allowed();
   how.use = Use::kCount;
   auto arguments = bind(function, std::move(how), diags);
   if (!arguments) return Unexpected{Exit::kUsage};

@@ -13,6 +13,7 @@ struct ProgramOptions {
   std::string file = {};
   std::string arch = {};                  // --arch sm_80
   std::vector<std::string> defines = {};  // -D NAME=VALUE
+  std::vector<std::string> folders = {};  // -I FOLDER, in whose files `#include` may be found
 };
 
 struct CheckOptions {
@@ -31,6 +32,8 @@ struct RunOptions {
   std::uint64_t seed = 0;
   std::string expect = {};
   int schedules = 1;
+  std::uint64_t max_steps = 1'000'000'000;  // of each schedule
+  std::uint64_t max_memory = 0;             // bytes; 0: a share of the machine's
   bool json = false;
 };
 

@@ -1,6 +1,8 @@
 #include "driver/program.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "driver/assignments.h"
 #include "driver/machine.h"
@@ -18,13 +20,60 @@ constexpr std::size_t kSourceBytesMax = std::size_t{1} << 26;
 constexpr std::string_view kDefaultArch = "sm_90a";
 constexpr std::string_view kIrSuffix = ".kir";
 
-// A path is taken from the folder of the file that includes.
-Result<IncludedFile> read_beside(std::string_view from, std::string_view name) {
-  const auto path = (std::filesystem::path(from).parent_path() / name).lexically_normal();
-  auto text = read_file(path.string(), kSourceBytesMax);
-  if (!text) return Unexpected{text.error()};
-  return IncludedFile{path.string(), std::move(*text)};
+namespace fs = std::filesystem;
+
+// Whether `path` lies in the folder, both without links and dots.
+bool is_inside(const fs::path& folder, const fs::path& path) {
+  const auto [end, at] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  return end == folder.end() || (end->empty() && std::next(end) == folder.end());
 }
+
+// What `#include` may reach: the folder of the file that is compiled, and those of `-I`.
+class Inclusion {
+ public:
+  explicit Inclusion(const ProgramOptions& options) {
+    folders_.push_back(fs::path(options.file).parent_path());
+    for (const std::string& folder : options.folders) folders_.emplace_back(folder);
+  }
+
+  // A path is taken from the folder of the file that includes, then from those of `-I`.
+  [[nodiscard]] Result<IncludedFile> read(std::string_view from, std::string_view name) const {
+    std::vector<fs::path> places = {fs::path(from).parent_path()};
+    places.insert(places.end(), folders_.begin() + 1, folders_.end());
+    std::optional<Error> failure;
+    for (const fs::path& place : places) {
+      const fs::path path = (place / name).lexically_normal();
+      auto text = read_allowed(path);
+      if (text) return IncludedFile{path.string(), std::move(*text)};
+      if (!failure) failure = text.error();
+    }
+    return Unexpected{*std::move(failure)};
+  }
+
+ private:
+  [[nodiscard]] Result<std::string> read_allowed(const fs::path& path) const {
+    const Error outside{"it leads out of the folder of the compiled file and those of `-I`", "", ""};
+    std::error_code code;
+    const fs::path here = fs::current_path(code);
+    // First by the name alone, so that nothing outside is even looked at; then behind its links.
+    if (!allowed(here, [&](const fs::path& p) { return (here / p).lexically_normal(); }, path)) {
+      return Unexpected{outside};
+    }
+    const auto resolved = [&](const fs::path& p) { return fs::weakly_canonical(here / p, code); };
+    if (!allowed(here, resolved, path)) return Unexpected{outside};
+    return read_file(path.string(), kSourceBytesMax);
+  }
+
+  template <class Place>
+  [[nodiscard]] bool allowed(const fs::path& here, Place&& place, const fs::path& path) const {
+    const fs::path wanted = place(path);
+    return std::ranges::any_of(folders_, [&](const fs::path& folder) {
+      return is_inside(place(folder.empty() ? here : folder), wanted);
+    });
+  }
+
+  std::vector<fs::path> folders_;
+};
 
 Checked<bool> analyse(Program& program, FileId file, const ParseOptions& options,
                       const CompileOptions& how) {
@@ -73,11 +122,15 @@ Exit compile(const ProgramOptions& options, const CompileOptions& how, Program& 
   auto text = read_file(options.file, kSourceBytesMax);
   if (!text) return environment_failed(console, text.error()).error;
   const FileId file = program.sources.add(options.file, std::move(*text));
+  const Inclusion inclusion(options);
+  const auto read_included = [&](std::string_view from, std::string_view name) {
+    return inclusion.read(from, name);
+  };
   const auto done =
       options.file.ends_with(kIrSuffix)
           ? read_ir(program, file, how)
           : analyse(program, file,
-                    {.definitions = std::move(*definitions), .read_included = read_beside}, how);
+                    {.definitions = std::move(*definitions), .read_included = read_included}, how);
   return done && !program.diags.has_errors() ? Exit::kFine : Exit::kWrong;
 }
 

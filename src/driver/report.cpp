@@ -68,6 +68,7 @@ DiagId id_of(ReportKind kind) {
     case ReportKind::kAssertion: return DiagId::kAssertFailed;
     case ReportKind::kDivisionByZero: return DiagId::kRunDivisionByZero;
     case ReportKind::kOverrun: return DiagId::kPhaseOverrun;
+    case ReportKind::kSteps: return DiagId::kTooManySteps;
     case ReportKind::kUnfinished: return DiagId::kUnfinishedAtExit;
   }
   KILN_UNREACHABLE("report kind {}", static_cast<int>(kind));
@@ -182,6 +183,7 @@ std::string report_json(const RunReport& report, const Execution& execution) {
               {"out_of_bounds", counted(execution, ReportKind::kOutOfBounds)},
               {"bank_conflicts", conflicts},
               {"instructions", atoms_of(execution)}};
+  if (!report.gave_up.empty()) out["gave_up"] = report.gave_up;
   if (execution.gpu) {
     out["emit_seconds"] = execution.gpu->emit_seconds;
     out["compile_seconds"] = execution.gpu->compile_seconds;
@@ -214,6 +216,7 @@ std::string report_text(const RunReport& report, const Execution& execution,
     out += format("  {}: a lost step of a contraction could hide; `--fill integers` would show it\n",
                   output.name);
   }
+  if (!report.gave_up.empty()) out += format("  gave up: {}\n", report.gave_up);
   if (!reference.stuck_at.empty()) {
     out += format("  the reference cannot finish: {} for events that never come\n",
                   amount(static_cast<std::int64_t>(reference.stuck_at.size()), "wait", "waits"));
@@ -256,6 +259,16 @@ void report_findings(const ir::Function& function, const RunReport& report,
         .report<diag::OutOfBounds>(function.span,
                                    format("a kernel wrote outside of the memory of `{}`", name))
         .emit();
+  }
+  if (reference.gave_up) {
+    const Span span = function.ops[reference.gave_up->op].span;
+    if (reference.gave_up->endless) {
+      diags.report<diag::Deadlock>(span, reference.gave_up->message).emit();
+    } else {
+      diags.report<diag::TooManySteps>(span, reference.gave_up->message)
+          .help("if it ends after more, allow them with `--max-steps`")
+          .emit();
+    }
   }
   if (reference.failed_assert && !(execution.sim && execution.sim->count(ReportKind::kAssertion))) {
     diags

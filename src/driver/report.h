@@ -21,6 +21,7 @@ struct RunReport {
   std::string arch;
   std::vector<std::pair<std::string, std::int64_t>> shape;  // dimensions and integer parameters
   std::vector<OutputReport> outputs;
+  std::string gave_up = {};  // why the run ended before the program; then there are no outputs
 };
 
 // The object of `run --json` (design.md 11). What a place cannot count is null.

@@ -30,7 +30,7 @@ Checked<Request> parse_request(const RunOptions& options, Diagnostics& diags) {
   }
   request.bind.fill = *fill;
   request.bind.seed = options.seed;
-  request.bind.memory_bytes_max = memory_bytes();
+  request.bind.memory_bytes_max = options.max_memory != 0 ? options.max_memory : memory_allowed();
   auto shapes = parse_assignments("--shape", options.shapes, ListForm::kCommaSeparated, diags);
   if (!shapes) return Unexpected{shapes.error()};
   request.bind.shapes = std::move(*shapes);
@@ -107,8 +107,10 @@ Stage<ir::Arguments> bind_arguments(const ir::Function& function, Request& reque
   if (!inputs) return Unexpected{inputs.error()};
   request.bind.inputs = std::move(*inputs);
   auto arguments = bind(function, std::move(request.bind), diags);
-  if (!arguments) return Unexpected{Exit::kUsage};
-  return std::move(*arguments);
+  if (arguments) return std::move(*arguments);
+  const bool large = std::ranges::any_of(
+      diags.all(), [](const Diagnostic& d) { return d.id == DiagId::kTensorsTooLarge; });
+  return Unexpected{large ? Exit::kEnvironment : Exit::kUsage};
 }
 
 // What the outputs should be: by the interpreter, and by `--expect` where it was given.
@@ -116,6 +118,53 @@ struct Oracle {
   reference::Outcome outcome;
   std::optional<reference::Output> expected;
 };
+
+struct Ran {
+  Oracle oracle;
+  Execution execution;
+};
+
+// The simulator goes first: where a program does not end it gives up sooner than the interpreter. A
+// GPU cannot give up, so it goes last.
+Result<Ran> run_beside_reference(const Program& program, const ExecuteOptions& how,
+                                 const ir::Arguments& arguments,
+                                 const std::optional<reference::Output>& expected) {
+  Ran ran{.oracle = {.outcome = {}, .expected = expected}, .execution = {}};
+  ran.execution.place = how.place;
+  ran.execution.arguments = arguments;
+  if (how.place == Place::kSim) {
+    auto simulated = execute(program, how, arguments, {});
+    if (!simulated) return Unexpected{simulated.error()};
+    ran.execution = std::move(*simulated);
+    if (ran.execution.sim->gave_up) return ran;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  reference::Limits limits{.steps_max = how.steps_max, .memory = how.memory};
+  if (how.console->progress) {
+    limits.progress = [&](std::uint64_t steps) {
+      show_progress(*how.console, format("interpreting, {} million steps", steps / 1'000'000));
+    };
+  }
+  ran.oracle.outcome =
+      reference::interpret(program.tile.functions[how.function], arguments,
+                           numerics_of(program.decided.functions[how.function]), limits);
+  if (limits.progress) show_progress(*how.console, "");
+  reference::Outcome& outcome = ran.oracle.outcome;
+  if (outcome.out_of_memory) return Unexpected{*outcome.out_of_memory};
+  if (outcome.gave_up) {
+    outcome.outputs.clear();
+    return ran;
+  }
+  // What the interpreter could not finish says nothing about the statement.
+  if (ran.oracle.expected && !outcome.stuck_at.empty()) ran.oracle.expected->slack.clear();
+  const std::chrono::duration<double> interpreting = std::chrono::steady_clock::now() - begin;
+  if (how.place == Place::kSim) return ran;
+  auto execution = execute(program, how, arguments, outcome);
+  if (!execution) return Unexpected{execution.error()};
+  ran.execution = std::move(*execution);
+  if (how.place == Place::kReference) ran.execution.seconds = interpreting.count();
+  return ran;
+}
 
 const sim::Unwritten* unwritten_of(const Execution& execution, const reference::Output& output) {
   if (!execution.sim || !output.param) return nullptr;
@@ -143,6 +192,10 @@ RunReport make_report(const Program& program, const ir::Function& function,
     const ir::Var& var = function.vars[ir::VarId{v}];
     if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
     report.shape.emplace_back(var.name, execution.arguments.vars[v]);
+  }
+  if (oracle.outcome.gave_up) report.gave_up = oracle.outcome.gave_up->message;
+  if (execution.sim && execution.sim->gave_up) {
+    report.gave_up = execution.sim->reports.back().message;
   }
   for (const reference::Output& output : oracle.outcome.outputs) {
     std::vector<const reference::Output*> statements = {&output};
@@ -205,23 +258,27 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
   const auto expected = expected_output(decided, options, *arguments, program);
   if (!expected) return Exit::kUsage;
 
-  const ir::Function& tile = program.tile.functions[*kernel];
-  const auto begin = std::chrono::steady_clock::now();
-  Oracle oracle{reference::interpret(tile, *arguments, numerics_of(decided)), *expected};
-  // What the interpreter could not finish says nothing about the statement.
-  if (oracle.expected && !oracle.outcome.stuck_at.empty()) oracle.expected->slack.clear();
-  const std::chrono::duration<double> interpreting = std::chrono::steady_clock::now() - begin;
-  auto execution =
-      execute(program, {.place = *place, .function = *kernel, .schedules = options.schedules},
-              *arguments, oracle.outcome);
-  if (!execution) return environment_failed(console, execution.error()).error;
-  if (execution->gpu) show_cache_note(console, execution->gpu->cache_note);
-  if (*place == Place::kReference) execution->seconds = interpreting.count();
+  MemoryBudget memory(request.bind.memory_bytes_max);
+  MemoryHold tensors;
+  const double bytes = tensor_bytes(decided, *arguments, Use::kRun);
+  if (const auto error = tensors.take(&memory, bytes, "what the tensors are")) {
+    return environment_failed(console, *error).error;
+  }
+  const ExecuteOptions how{.place = *place,
+                           .function = *kernel,
+                           .schedules = options.schedules,
+                           .steps_max = options.max_steps,
+                           .memory = &memory,
+                           .console = &console};
+  auto ran = run_beside_reference(program, how, *arguments, *expected);
+  if (!ran) return environment_failed(console, ran.error()).error;
+  const auto& [oracle, execution] = *ran;
+  if (execution.gpu) show_cache_note(console, execution.gpu->cache_note);
 
-  const RunReport report = make_report(program, decided, *execution, oracle);
-  report_findings(decided, report, *execution, oracle.outcome, program.diags);
-  tell(options, report, *execution, oracle, console);
-  const Exit written = write_outputs(request, oracle.outcome, *execution, console);
+  const RunReport report = make_report(program, decided, execution, oracle);
+  report_findings(decided, report, execution, oracle.outcome, program.diags);
+  tell(options, report, execution, oracle, console);
+  const Exit written = write_outputs(request, oracle.outcome, execution, console);
   if (written != Exit::kFine) return written;
   return program.diags.has_errors() ? Exit::kWrong : Exit::kFine;
 }

@@ -106,7 +106,7 @@ void look_at(const FileTuning& tuning, FileCandidate& candidate) {
   candidate.kernel = *kernel;
   BindOptions binding;
   binding.shapes = tuning.shapes;
-  binding.memory_bytes_max = memory_bytes();
+  binding.memory_bytes_max = memory_allowed();
   binding.use = Use::kBench;
   auto arguments = bind(candidate.function(), std::move(binding), diags);
   if (!arguments || !check_entry(candidate.function(), *arguments, diags)) {

@@ -45,6 +45,17 @@ std::uint64_t bits_of(const Tensor& tensor, std::size_t element) {
   return bits;
 }
 
+// Whether somebody may leave the loop before its last trip.
+bool leaves(const ir::Function& function, ir::RegionId body) {
+  bool out = false;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const ir::OpKind kind = function.ops[id].kind();
+    out = out || kind == ir::OpKind::kBreak || kind == ir::OpKind::kContinue ||
+          kind == ir::OpKind::kYield;
+  });
+  return out;
+}
+
 // Those that left only the last trip of the loop take part in the next one.
 void end_trip(Frame& frame) {
   for (Frame::Out& out : frame.out) {
@@ -60,10 +71,11 @@ SlotRange slots_of(std::size_t slots, std::size_t instance, std::size_t instance
 }
 
 Machine::Machine(const ir::Function& function, const ir::Arguments& arguments,
-                 const Numerics& numerics)
+                 const Numerics& numerics, const Limits& limits)
     : function_(function),
       arguments_(arguments),
       numerics_(numerics),
+      limits_(limits),
       memories_(function.values.size()),
       fragments_(function.values.size()),
       scalars_(function.values.size()),
@@ -142,7 +154,10 @@ void Machine::run_region(ir::RegionId region, Frame& frame) {
   for (const ir::OpId id : function_.regions[region].ops) {
     if (returned_ || !any(frame.active)) return;
     join_before(id);
+    spend(id, frame.count());
+    if (returned_) return;
     run_op(id, frame);
+    note_change(function_.ops[id].kind());
   }
 }
 
@@ -150,7 +165,7 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
   const ir::Op& op = function_.ops[id];
   switch (op.kind()) {
     case ir::OpKind::kParallel: return run(std::get<ir::Parallel>(op.data), frame);
-    case ir::OpKind::kFor: return run(std::get<ir::For>(op.data), frame);
+    case ir::OpKind::kFor: return run(std::get<ir::For>(op.data), id, frame);
     case ir::OpKind::kIf: return run(std::get<ir::If>(op.data), frame);
     // The elected thread's effects are those of its instance.
     case ir::OpKind::kOnce: return run_region(std::get<ir::Once>(op.data).body, frame);
@@ -249,8 +264,14 @@ void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
   for (const ir::VarId var : op.vars) {
     extents.push_back(function_.vars[var].extent.evaluate(frame.vars[0]));
   }
-  const Frame blocks = split_frame(frame, op.vars, extents);
-  for (const Vars& vars : blocks.vars) {
+  std::int64_t blocks = 1;
+  for (const std::int64_t extent : extents) blocks *= std::max<std::int64_t>(extent, 0);
+  for (std::int64_t n = 0; n < blocks && !returned_; ++n) {
+    Vars vars = frame.vars[0];
+    std::int64_t rest = n;
+    for (std::size_t axis = op.vars.size(); axis-- > 0; rest /= extents[axis]) {
+      vars[op.vars[axis].index] = rest % extents[axis];
+    }
     for (const ir::ValueId value : own) {
       memories_[value.index].live = false;
       fragments_[value.index].slots.clear();
@@ -264,15 +285,20 @@ void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
   }
 }
 
-void Machine::run(const ir::For& op, Frame& frame) {
+void Machine::run(const ir::For& op, ir::OpId id, Frame& frame) {
   const std::vector<std::uint8_t> outer = frame.active;
   const std::size_t count = frame.count();
   std::vector<std::int64_t> next(count);
   std::vector<std::int64_t> upper(count);
+  std::uint64_t most = 0;
   for (std::size_t i = 0; i < count; ++i) {
     next[i] = op.lower.evaluate(frame.vars[i]);
     upper[i] = op.upper.evaluate(frame.vars[i]);
+    if (outer[i] == 0 || next[i] >= upper[i]) continue;
+    const auto distance = static_cast<std::uint64_t>(upper[i]) - static_cast<std::uint64_t>(next[i]);
+    most = std::max(most, (distance - 1) / static_cast<std::uint64_t>(op.step) + 1);
   }
+  if (!leaves(function_, op.body) && !check_count(id, most)) return;
   const std::vector<Frame::Out> out = std::exchange(frame.out, {});
   while (!returned_) {
     end_trip(frame);
@@ -283,6 +309,7 @@ void Machine::run(const ir::For& op, Frame& frame) {
       next[i] += op.step;
     }
     if (!any(frame.active)) break;
+    spend(id, count);
     run_region(op.body, frame);
   }
   frame.out = out;
@@ -294,13 +321,15 @@ void Machine::run(const ir::Loop& op, ir::OpId id, Frame& frame) {
   constexpr std::int64_t kTripsMax = 1'000'000;
   const std::vector<std::uint8_t> outer = frame.active;
   const std::vector<Frame::Out> out = std::exchange(frame.out, {});
+  Trip carried = trip_of(op.body);
   for (std::int64_t trip = 0; !returned_; ++trip) {
     end_trip(frame);
     frame.active = remaining(outer, frame);
     if (!any(frame.active)) break;
+    const bool moved = moves_on(carried) || trip == 0;
+    if (!moved) give_up(id, true, "a loop that does not end: a trip changes nothing");
     if (trip == kTripsMax) {
-      outcome_.failed_assert = FailedAssert{id, "the loop ends"};
-      break;
+      give_up(id, true, format("a loop that does not end: it has made {} trips", kTripsMax));
     }
     run_region(op.body, frame);
   }
@@ -454,8 +483,8 @@ Numerics f32_numerics() {
 }
 
 Outcome interpret(const ir::Function& function, const ir::Arguments& arguments,
-                  const Numerics& numerics) {
-  return Machine(function, arguments, numerics).run();
+                  const Numerics& numerics, const Limits& limits) {
+  return Machine(function, arguments, numerics, limits).run();
 }
 
 }  // namespace kiln::reference

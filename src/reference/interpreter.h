@@ -24,6 +24,7 @@
 
 #include "ir/arguments.h"
 #include "ir/module.h"
+#include "support/memory_budget.h"
 
 namespace kiln::reference {
 
@@ -62,12 +63,22 @@ struct FailedAssert {
   std::string message;
 };
 
+// Why a run ended before the program did.
+struct GaveUp {
+  ir::OpId op;           // the loop
+  bool endless = false;  // it cannot end; else the limit on steps is reached
+  std::string message;
+};
+
 struct Outcome {
   std::vector<Output> outputs;  // in the order of output_slots (outputs.h)
   std::optional<FailedAssert> failed_assert;
   // Not empty: everybody waited for events here and nobody could go on, so the run ended early and
   // says nothing about the outputs.
   std::vector<ir::OpId> stuck_at;
+  // In both cases the outputs say nothing.
+  std::optional<GaveUp> gave_up;
+  std::optional<Error> out_of_memory;
   // The part of a typical sum of products that one instruction's products are, at the least of all
   // accumulators: 0.01 of the sum of many. Infinite without products.
   double step_share = std::numeric_limits<double>::infinity();
@@ -75,9 +86,16 @@ struct Outcome {
   std::size_t outside_accesses = 0;  // element accesses outside their buffer
 };
 
+// What a run may take. A step is one operation of up to 32 instances.
+struct Limits {
+  std::uint64_t steps_max = 1'000'000'000;
+  MemoryBudget* memory = nullptr;                     // beside the parameters' values; null: no limit
+  std::function<void(std::uint64_t)> progress = {};  // called with the steps now and then
+};
+
 // Runs the whole function. The arguments are only read; tensors must have the shapes that the
 // parameters' types have under `arguments.vars` (KILN_CHECK). Costs about 1 ns a multiply-add.
 [[nodiscard]] Outcome interpret(const ir::Function& function, const ir::Arguments& arguments,
-                                const Numerics& numerics);
+                                const Numerics& numerics, const Limits& limits = {});
 
 }  // namespace kiln::reference

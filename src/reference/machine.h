@@ -47,6 +47,9 @@ struct Memory {
   void grow(std::size_t slot_count);  // see "Slots"
 };
 
+// To the bit.
+[[nodiscard]] bool unchanged(const Number& a, const Number& b);
+
 // A window evaluated for one instance: coordinate c of root dimension d is inside while
 // 0 <= origin[d] + c < limit[d].
 struct Window {
@@ -116,7 +119,8 @@ struct Frame {
 
 class Machine {
  public:
-  Machine(const ir::Function& function, const ir::Arguments& arguments, const Numerics& numerics);
+  Machine(const ir::Function& function, const ir::Arguments& arguments, const Numerics& numerics,
+          const Limits& limits);
   [[nodiscard]] Outcome run();
 
  private:
@@ -130,7 +134,7 @@ class Machine {
   void run_region(ir::RegionId region, Frame& frame);
   void run_op(ir::OpId id, Frame& frame);
   void run(const ir::Parallel& op, Frame& frame);
-  void run(const ir::For& op, Frame& frame);
+  void run(const ir::For& op, ir::OpId id, Frame& frame);
   void run(const ir::If& op, Frame& frame);
   void run(const ir::Loop& op, ir::OpId id, Frame& frame);
   void leave(Frame::Out how, Frame& frame);
@@ -145,6 +149,23 @@ class Machine {
   [[nodiscard]] Number scalar(ir::ValueId value, const Frame& frame, std::size_t instance) const;
   void set_cell(const ir::Set& op, Frame& frame);
   [[nodiscard]] std::vector<std::uint8_t> conditions(ir::ValueId value, const Frame& frame);
+
+  // limits.cpp. Whoever gives up sets `returned_`.
+  void give_up(ir::OpId at, bool endless, std::string message);
+  void spend(ir::OpId at, std::size_t instances);
+  void note_change(ir::OpKind kind);
+  // Whether a loop of so many trips fits what is left.
+  [[nodiscard]] bool check_count(ir::OpId at, std::uint64_t trips);
+  // What a loop without a count hands from trip to trip: cells from outside, and all else.
+  struct Trip {
+    std::vector<ir::ValueId> cells;
+    std::vector<Number> numbers;  // theirs
+    std::uint64_t changes = 0;
+  };
+  [[nodiscard]] Trip trip_of(ir::RegionId body) const;
+  // Whether anything has changed since the last call.
+  [[nodiscard]] bool moves_on(Trip& trip) const;
+  [[nodiscard]] bool afford(ir::ValueId value, double bytes);
 
   // meeting.cpp: regions and events
   void run(const ir::Inthreads& op, Frame& frame);
@@ -191,6 +212,11 @@ class Machine {
   const Numerics& numerics_;
   Outcome outcome_;
   bool returned_ = false;
+  const Limits& limits_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t changes_ = 0;
+  MemoryHold hold_;
+  std::vector<double> charged_;  // bytes, by ValueId
   std::vector<std::uint8_t> yielded_;  // by instance of the finest level that has; empty: nobody
   // By ValueId.
   std::vector<Memory> memories_;

@@ -410,10 +410,16 @@ void Machine::run(const ir::Alloc& op, ir::ValueId result, Frame& frame) {
     }
     return;
   }
+  ++changes_;
   const ir::ViewType& view = function_.view_type(result);
   Memory& memory = memories_[result.index];
   if (!memory.live) {
     memory.split = view.space == ir::Space::kLocal;
+    double bytes = 2 * sizeof(double) * static_cast<double>(memory.split ? count : 1);
+    for (const std::int64_t extent : extents(view, frame.vars[0])) {
+      bytes *= static_cast<double>(extent);
+    }
+    if (!afford(result, bytes)) return;
     // A fresh device buffer is garbage until it is written.
     memory.create(view.dtype, extents(view, frame.vars[0]), memory.split ? count : 1, unknown());
   }
@@ -520,6 +526,7 @@ void Machine::run(const ir::Write& op, Frame& frame) {
     const Number number = scalar(op.value, frame, i);
     const SlotRange range = writable(*to.memory, i, frame);
     for (std::size_t s = 0; s < range.count; ++s) {
+      if (!unchanged(to.memory->get(range.first + s, *element), number)) ++changes_;
       to.memory->set(range.first + s, *element, number);
     }
   }

@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include "support/format.h"
+#include "support/unfinished.h"
 
 namespace kiln::runtime {
 
@@ -203,6 +204,7 @@ Result<void> Cache::write_entry(const std::string& name, std::string_view entry)
     return failed(kWhat, settings_.folder, errno);
   }
   const std::string part = path_of(format("{:016x}{}", number, kPartSuffix));
+  const UnfinishedFile mark(part);
   File file(open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (*file < 0) return failed(kWhat, settings_.folder, errno);
   const bool written = write_all(*file, entry) && fsync(*file) == 0 && file.close();

@@ -66,7 +66,12 @@ void access_element(Machine& machine, Warp& warp, const ElementPlan& plan, std::
       .add(address);
   if (plan.writes) {
     note_write(touch, address, buffer.size);
+    std::array<std::byte, sizeof(std::uint64_t)> before{};
+    std::memcpy(before.data(), bytes, static_cast<std::size_t>(buffer.size));
     store_scalar(buffer.dtype, bytes, value);
+    if (std::memcmp(before.data(), bytes, static_cast<std::size_t>(buffer.size)) != 0) {
+      ++machine.changes;
+    }
   } else {
     note_read(touch, address, buffer.size);
     value = load_scalar(buffer.dtype, bytes);
@@ -153,6 +158,7 @@ void execute_element(Machine& machine, Warp& warp, const ElementPlan& plan) {
 }
 
 void execute_initialise(Machine& machine, Warp& warp, const InitialisePlan& plan) {
+  if (plan.cell == InitialisePlan::kNone) ++machine.changes;
   if (plan.fragment != InitialisePlan::kNone) {
     initialise_fragment(machine, warp, plan);
     return;

@@ -1,4 +1,5 @@
 #include "sim/flatten.h"
+#include "sim/machine.h"
 
 #include "sim/scalar.h"
 
@@ -38,8 +39,6 @@ std::uint32_t Flattener::here() const { return static_cast<std::uint32_t>(progra
 std::size_t Flattener::emit(Code code, std::size_t plan) {
   program_.code.push_back(
       {.code = code, .plan = static_cast<std::uint32_t>(plan), .target = 0, .op = current_});
-  // Shadow entries keep an instruction's number in 16 bits.
-  KILN_CHECK(program_.code.size() < 0xffff, "a launch of {} instructions", program_.code.size());
   return program_.code.size() - 1;
 }
 
@@ -72,7 +71,8 @@ void Flattener::op(const ir::For& data) {
   LoopPlan plan{.var = data.var.index,
                 .lower = IndexExpr(data.lower, facts_),
                 .upper = IndexExpr(data.upper, facts_),
-                .step = data.step};
+                .step = data.step,
+                .left = is_left()};
   facts_.uniform[data.var.index] = plan.lower.uniform();
   program_.loops.push_back(std::move(plan));
   const std::size_t number = program_.loops.size() - 1;
@@ -90,12 +90,14 @@ void Flattener::op(const ir::For& data) {
 
 void Flattener::op(const ir::Loop& data) {
   const ir::OpId id = current_;
-  const std::size_t loop = emit(Code::kForever, 0);
+  program_.forevers.push_back({carried_cells(function_, data.body)});
+  const std::size_t number = program_.forevers.size() - 1;
+  const std::size_t loop = emit(Code::kForever, number);
   begin_body(true);
   region(data.body);
   current_ = id;
   end_body();
-  const std::size_t repeat = emit(Code::kRepeat, 0);
+  const std::size_t repeat = emit(Code::kRepeat, number);
   program_.code[repeat].target = static_cast<std::uint32_t>(loop) + 1;
   rejoin();
 }
@@ -107,7 +109,7 @@ void Flattener::end_body() {
   bodies_.pop_back();
 }
 
-void Flattener::rejoin() {
+bool Flattener::is_left() const {
   bool is_left = false;
   for (const ir::RegionId body : ir::regions_of(function_.ops[current_])) {
     ir::walk(function_, body, [&](ir::OpId id) {
@@ -116,7 +118,11 @@ void Flattener::rejoin() {
                 kind == ir::OpKind::kYield;
     });
   }
-  if (is_left) bodies_.back().to_end.push_back(emit(Code::kRejoin, 0));
+  return is_left;
+}
+
+void Flattener::rejoin() {
+  if (is_left()) bodies_.back().to_end.push_back(emit(Code::kRejoin, 0));
 }
 
 void Flattener::leave(Leave how) {

@@ -79,6 +79,8 @@ class Flattener {
   void begin_body(bool is_loop);
   void end_body();
   void rejoin();
+  // Whether some lane may leave the current operation's body before its end.
+  [[nodiscard]] bool is_left() const;
   void leave(Leave how);
   std::size_t emit(Code code, std::size_t plan);
   // Later instructions of the code begin here.

@@ -74,6 +74,7 @@ struct Frame {
   std::uint32_t around = 0;     // active before it
   std::uint32_t otherwise = 0;  // of an if: the lanes of the else branch; of a loop: those that
                                 // are done with the trip
+  std::uint64_t changes = 0;    // of a loop without a count: Machine::changes at the trip's begin
 };
 
 enum class Waiting : std::uint8_t { kBarrier, kEvent, kRegisters };
@@ -103,6 +104,7 @@ struct Warp {
   std::vector<Scalar> values;            // value * 32 + lane
   std::vector<std::int64_t> loop_upper;  // loop * 32 + lane
   std::uint64_t trips = 0;               // of loops without a count
+  std::vector<std::vector<std::int64_t>> carried;  // by such a loop: its cells at the trip's begin
   std::vector<std::uint32_t> cell_set;   // by value: lanes that have one
   std::vector<double> registers;         // see FragmentPlan
   std::vector<bool> fragment_set;
@@ -153,6 +155,13 @@ struct Machine {
   // Schedules. Zero: warps in turn, copies land when waited for.
   std::uint64_t random_state = 0;
   bool random = false;
+
+  // Limits. See limits.cpp.
+  std::uint64_t steps_max = 0;
+  std::uint64_t steps_left = 0;
+  std::uint64_t changes = 0;  // counts what a later trip of a loop may see
+  bool gave_up = false;       // the run ends here, unfinished
+  std::function<void(std::uint64_t)> watch;  // told the steps left, now and then; may be empty
 
   // The block.
   Agents agents;
@@ -261,6 +270,18 @@ void check_metadata(Machine& machine, const Warp& warp, const target::MmaExecuto
 void check_filled(Machine& machine, const Warp& warp, std::uint32_t fragment);
 // Reports when a product in flight uses the fragment's registers.
 void check_idle(Machine& machine, const Warp& warp, std::uint32_t fragment);
+
+// Limits on what runs; each may give up.  limits.cpp
+[[nodiscard]] std::vector<std::uint32_t> carried_cells(const ir::Function& function,
+                                                       ir::RegionId body);
+// Whether the instruction leaves something behind that a later trip of a loop may see.
+[[nodiscard]] bool hands_on(Code code);
+void begin_trips(Machine& machine, Warp& warp, const ForeverPlan& plan);
+void end_trips(Warp& warp);
+void check_trip(Machine& machine, Warp& warp, const Instruction& at);
+// On entry of a counted loop, its bounds set.
+void check_count(Machine& machine, Warp& warp, const LoopPlan& plan, const Instruction& at);
+void run_out_of_steps(Machine& machine, Warp& warp);
 
 // Runs the warp until it blocks, finishes, or (random schedules) has touched memory. Host code
 // stops at a launch or return, with the program counter past it.                     warp.cpp

@@ -281,6 +281,7 @@ void execute_register(Machine& machine, Warp& warp, const RegisterPlan& plan) {
     Scalar& scalar = warp.value(plan.scalar, lane);
     if (plan.writes) {
       held = as_number(fragment.dtype, scalar);
+      ++machine.changes;
     } else if (is_float(fragment.dtype)) {
       scalar.f = held;
     } else {

@@ -342,6 +342,12 @@ struct LoopPlan {
   IndexExpr lower;
   IndexExpr upper;
   std::int64_t step = 1;
+  bool left = false;  // some lane may leave it before its last trip
+};
+
+// A loop without a count. `cells`: those that a trip hands on to the next one.
+struct ForeverPlan {
+  std::vector<std::uint32_t> cells;
 };
 
 enum class Leave : std::uint8_t { kBreak, kContinue, kYield };
@@ -388,6 +394,7 @@ struct Program {
   std::vector<EnterPlan> enters;
   std::vector<OncePlan> onces;
   std::vector<LoopPlan> loops;
+  std::vector<ForeverPlan> forevers;
   std::vector<LeavePlan> leaves;
   std::vector<ir::ValueId> returns;
 

@@ -46,6 +46,7 @@ std::string_view name(ReportKind kind) {
     case ReportKind::kAssertion: return "assertion";
     case ReportKind::kDivisionByZero: return "division-by-zero";
     case ReportKind::kOverrun: return "phase-overrun";
+    case ReportKind::kSteps: return "too-many-steps";
     case ReportKind::kUnfinished: return "unfinished";
   }
   return "";

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "ir/strides.h"
+#include "sim/blocks.h"
 #include "sim/scalar.h"
 #include "sim/tracer.h"
 #include "target/registers.h"
@@ -52,6 +53,14 @@ Touched touched_by(const ir::Function& function, ir::RegionId body) {
   return out;
 }
 
+// Bytes of a Shadow of so many bytes of memory.
+double shadow_bytes(double bytes, unsigned granule_bits, const Shadow::Readers& readers) {
+  constexpr double kEntry = 8;  // of a writer, and of each reader
+  const double readers_each = static_cast<double>(readers.blocks) * readers.agents;
+  return bytes / static_cast<double>(1U << granule_bits) * kEntry *
+         (1 + (readers_each == 0 ? 0 : readers_each + 1));
+}
+
 unsigned bits_of_size(std::int64_t size) {
   return static_cast<unsigned>(std::countr_zero(static_cast<std::uint64_t>(size)));
 }
@@ -77,40 +86,6 @@ std::uint32_t readers_each(const Program& program) {
   return program.products.empty() ? program.warps() : 2 * program.warps();
 }
 
-using Grid = std::array<std::int64_t, 3>;  // x, y, z
-
-// A block to run, and how many it counts for.
-struct ChosenBlock {
-  Grid at = {};
-  std::int64_t weight = 1;
-};
-
-// One coordinate of the grid, and how many it stands for.
-struct Sample {
-  std::int64_t at = 0;
-  std::int64_t weight = 1;
-};
-
-std::vector<Sample> samples_of(std::int64_t extent, bool representative) {
-  if (representative && extent > 3) return {{0, 1}, {extent / 2, extent - 2}, {extent - 1, 1}};
-  std::vector<Sample> out;
-  for (std::int64_t at = 0; at < extent; ++at) out.push_back({at, 1});
-  return out;
-}
-
-// x fastest.
-std::vector<ChosenBlock> choose_blocks(const Grid& grid, bool representative) {
-  std::vector<ChosenBlock> out;
-  for (const Sample& z : samples_of(grid[2], representative)) {
-    for (const Sample& y : samples_of(grid[1], representative)) {
-      for (const Sample& x : samples_of(grid[0], representative)) {
-        out.push_back({{x.at, y.at, z.at}, x.weight * y.weight * z.weight});
-      }
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 Run::Run(const Setting& setting, ir::Arguments& arguments, Reporter& reporter)
@@ -120,7 +95,9 @@ Run::Run(const Setting& setting, ir::Arguments& arguments, Reporter& reporter)
       options_(setting.options),
       seed_(setting.seed),
       reporter_(reporter),
-      globals_(setting.function.values.size()) {
+      globals_(setting.function.values.size()),
+      steps_max_(setting.options.steps_max),
+      steps_left_(setting.options.steps_max) {
   VarFacts& facts = host_.facts;
   facts.known.resize(function_.vars.size());
   facts.values = arguments.vars;
@@ -185,6 +162,9 @@ std::optional<Error> Run::allocate(ir::ValueId value, const ir::Alloc& alloc) {
   if (negative || !elements_fit(type.dtype, shape)) {
     return Error{format("a buffer of {} cannot be allocated", shape_text(shape)), name, ""};
   }
+  double bytes = size_bytes(type.dtype);
+  for (const std::int64_t extent : shape) bytes *= static_cast<double>(extent);
+  if (auto error = hold_.take(options_.memory, bytes, format("`{}`", name))) return error;
   Tensor tensor = Tensor::zeros(type.dtype, shape);
   add_global(value, tensor, name, alloc.initial.valid());
   globals_[value.index]->owned = std::move(tensor);  // its bytes stay where they are
@@ -254,10 +234,14 @@ std::optional<Error> Run::execute() {
   const Program program = flatten_host(function_, host_, tally_);
   Tally host_tally;
   Machine machine(function_, program, reporter_, host_tally, options_.checks);
+  machine.steps_max = steps_max_;
   Warp host = host_warp(program);
   const HostState entry = host_;
   while (true) {
+    machine.steps_left = steps_left_;
     run_warp(machine, host);
+    steps_left_ = machine.steps_left;
+    gave_up_ = gave_up_ || machine.gave_up;
     if (host.state == WarpState::kFinished) return std::nullopt;
     const Instruction& at = program.code[host.pc - 1];
     if (at.code == Code::kReturn) {
@@ -266,6 +250,7 @@ std::optional<Error> Run::execute() {
     }
     read_host_vars(host);
     if (auto error = launch(at.op, host)) return error;
+    if (gave_up_) return std::nullopt;
     host_.facts = entry.facts;
   }
 }
@@ -288,7 +273,7 @@ void Run::finish(ir::ValueId value, const Warp& host) {
 }
 
 // Shadows only what the launch can get wrong: buffers it writes, and those nobody has filled.
-void Run::track_globals(ir::RegionId body, const Agents& agents) {
+std::optional<Error> Run::track_globals(ir::RegionId body, const Agents& agents) {
   const Touched touched = touched_by(function_, body);
   for (std::size_t v = 0; v < globals_.size(); ++v) {
     if (globals_[v] == nullptr) continue;
@@ -296,19 +281,69 @@ void Run::track_globals(ir::RegionId body, const Agents& agents) {
     global.buffer.shadow = nullptr;
     const bool relevant = touched.written[v] || (touched.read[v] && !global.initialised);
     if (!options_.checks || !relevant) continue;
+    const bool both = touched.read[v] && touched.written[v];
+    const Shadow::Readers readers{.all = agents,
+                                  .first = 0,
+                                  .blocks = agents.blocks,
+                                  .agents = both ? agents.warps : 0,
+                                  .slots = both && touched.loaded[v]};
+    const double bytes = shadow_bytes(static_cast<double>(global.buffer.bytes),
+                                      bits_of_size(global.buffer.size), readers);
+    const double more = bytes - static_cast<double>(global.hold.bytes());
+    if (auto error = global.hold.take(options_.memory, more,
+                                      format("what is known of `{}`", global.buffer.name))) {
+      return error;
+    }
     if (global.shadow == nullptr) {
       global.shadow =
           std::make_unique<Shadow>(static_cast<std::size_t>(global.buffer.bytes),
                                    bits_of_size(global.buffer.size), false, global.initialised);
     }
-    const bool both = touched.read[v] && touched.written[v];
-    global.shadow->begin_launch(&era_, {.all = agents,
-                                        .first = 0,
-                                        .blocks = agents.blocks,
-                                        .agents = both ? agents.warps : 0,
-                                        .slots = both && touched.loaded[v]});
+    global.shadow->begin_launch(&era_, readers);
     global.buffer.shadow = global.shadow.get();
   }
+  return std::nullopt;
+}
+
+// What the block's warps, or the cluster's, hold: see reset_warp.
+std::optional<Error> Run::charge_warps(const Program& program, MemoryHold& hold) const {
+  const double warps = static_cast<double>(program.warps()) * program.blocks;
+  const double local = static_cast<double>(program.local_bytes) * kLanes;
+  constexpr double kSetBit = 0.125;
+  const double checked = (1 + kSetBit) * local * warps;
+  if (auto error = hold.take(options_.memory, checked,
+                             format("local memory of {} bytes for each of {} threads",
+                                    program.local_bytes, program.threads * program.blocks))) {
+    return error;
+  }
+  const auto lane_values = static_cast<double>(program.vars + program.values + program.loops.size());
+  const double state = (lane_values * kLanes + program.fragment_doubles) * sizeof(double);
+  return hold.take(options_.memory, state * warps, "the registers of a block");
+}
+
+std::optional<Error> Run::make_shared(const Program& program, Machine& machine, MemoryHold& hold) {
+  auto shared = static_cast<std::size_t>(program.shared_bytes);
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.space != ir::Space::kShared) continue;
+    shared = std::max(shared, static_cast<std::size_t>(buffer.offset + buffer.bytes));
+  }
+  const unsigned granule = shared_granule(program);
+  Shadow::Readers readers{
+      .all = machine.agents, .first = 0, .blocks = 1, .agents = readers_each(program)};
+  const double shadow =
+      options_.checks ? shadow_bytes(static_cast<double>(shared), granule, readers) : 0;
+  const double all = (static_cast<double>(shared) + shadow) * machine.agents.blocks;
+  if (auto error = hold.take(options_.memory, all, "shared memory and what is known of it")) {
+    return error;
+  }
+  machine.shared.assign(machine.agents.blocks, std::vector<std::byte>(shared, kGarbage));
+  for (std::uint32_t block = 0; options_.checks && block < machine.agents.blocks; ++block) {
+    auto shadow_of_block = std::make_unique<Shadow>(shared, granule, true, false);
+    readers.first = block;
+    shadow_of_block->begin_launch(&era_, readers);
+    machine.shared_shadows.push_back(std::move(shadow_of_block));
+  }
+  return std::nullopt;
 }
 
 std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
@@ -328,7 +363,14 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
                         agents.blocks, threads, agents.slots),
                  data.name, ""};
   }
-  track_globals(data.body, agents);
+  // Shadow entries keep an instruction's number in 16 bits.
+  constexpr std::size_t kInstructionsMax = 0xfffe;
+  if (program.code.size() > kInstructionsMax) {
+    return Error{format("a launch of {} instructions, at most {} are simulated",
+                        program.code.size(), kInstructionsMax),
+                 data.name, ""};
+  }
+  if (auto error = track_globals(data.body, agents)) return error;
   const int limit = module_.arch == nullptr ? 0 : module_.arch->smem_per_block_max;
   if (limit != 0 && program.shared_bytes > limit) {
     return Error{format("a block of {} bytes of shared memory, {} has {}", program.shared_bytes,
@@ -339,18 +381,11 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   machine.random = seed_ != 0;
   machine.random_state = seed_ + 0x100000001ULL * launched_.size();
   machine.agents = agents;
-  std::size_t shared = static_cast<std::size_t>(program.shared_bytes);
-  for (const Buffer& buffer : program.buffers) {
-    if (buffer.space != ir::Space::kShared) continue;
-    shared = std::max(shared, static_cast<std::size_t>(buffer.offset + buffer.bytes));
-  }
-  machine.shared.assign(agents.blocks, std::vector<std::byte>(shared, kGarbage));
-  for (std::uint32_t block = 0; options_.checks && block < agents.blocks; ++block) {
-    auto shadow = std::make_unique<Shadow>(shared, shared_granule(program), true, false);
-    shadow->begin_launch(
-        &era_, {.all = agents, .first = block, .blocks = 1, .agents = readers_each(program)});
-    machine.shared_shadows.push_back(std::move(shadow));
-  }
+  machine.steps_max = steps_max_;
+  machine.steps_left = steps_left_;
+  MemoryHold hold;
+  if (auto error = make_shared(program, machine, hold)) return error;
+  if (auto error = charge_warps(program, hold)) return error;
   machine.era = &era_;
   for (const RegistersPlan& plan : program.registers_set) {
     machine.registers_at_start = std::max(machine.registers_at_start, plan.count);
@@ -361,6 +396,8 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   }
   launched_.push_back({.op = op, .threads = threads, .blocks = 0, .blocks_run = 0});
   run_blocks(data, machine, host);
+  steps_left_ = machine.steps_left;
+  gave_up_ = machine.gave_up;
   return std::nullopt;
 }
 
@@ -397,20 +434,21 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
     cluster[axis] = function_.vars[data.cluster[axis]].extent.constant().value_or(1);
     clusters[axis] = grid[axis] / cluster[axis];  // an entry check says that it divides
   }
-  std::vector<ChosenBlock> chosen = choose_blocks(clusters, options_.representative_blocks);
-  for (std::size_t i = chosen.size(); machine.random && i > 1; --i) {
-    std::swap(chosen[i - 1], chosen[machine.next_random() % i]);
-  }
+  Blocks blocks(clusters, options_.representative_blocks);
+  if (machine.random) blocks.shuffle([&machine] { return machine.next_random(); });
   // Clocks go on from the last launch, whose accesses all come before.
   Clock latest = era_.block_start;
   for (const Clock clock : clocks_) latest = std::max(latest, clock);
   era_.launch_start = era_.block_start = latest + 1;
-  for (const ChosenBlock& block : chosen) {
-    std::vector<Grid> ranks;  // the places of the cluster's blocks in it, x fastest
-    for (std::int64_t rank = 0; rank < cluster[0] * cluster[1] * cluster[2]; ++rank) {
-      ranks.push_back(
-          {rank % cluster[0], rank / cluster[0] % cluster[1], rank / (cluster[0] * cluster[1])});
-    }
+  std::vector<Grid> ranks;  // the places of the cluster's blocks in it, x fastest
+  for (std::int64_t rank = 0; rank < cluster[0] * cluster[1] * cluster[2]; ++rank) {
+    ranks.push_back(
+        {rank % cluster[0], rank / cluster[0] % cluster[1], rank / (cluster[0] * cluster[1])});
+  }
+  std::int64_t done = 0;
+  for (; done < blocks.count() && !machine.gave_up; ++done) {
+    const ChosenBlock block = blocks[done];
+    show_progress(machine, done, blocks.count());
     machine.block_numbers.clear();
     for (const Grid& rank : ranks) {
       const auto at = [&](std::size_t axis) { return block.at[axis] * cluster[axis] + rank[axis]; };
@@ -440,14 +478,26 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
   tally_.weigh(1);
   tally_.attribute({}, 1);
   clocks_ = machine.clocks;
-  const auto blocks_run =
-      static_cast<std::int64_t>(chosen.size()) * cluster[0] * cluster[1] * cluster[2];
+  const std::int64_t blocks_run = done * cluster[0] * cluster[1] * cluster[2];
   launched_.back().blocks = grid[0] * grid[1] * grid[2];
   launched_.back().blocks_run = blocks_run;
   blocks_ += blocks_run;
 }
 
+// A call costs too much for each block, and a clock's reading for each step.
+void Run::show_progress(Machine& machine, std::int64_t done, std::int64_t blocks) const {
+  if (!options_.progress) return;
+  machine.watch = [this, done, blocks](std::uint64_t steps_left) {
+    options_.progress({.schedule = static_cast<std::int64_t>(seed_ - options_.seed),
+                       .schedules = std::max<std::int64_t>(options_.schedules, 1),
+                       .blocks_done = done,
+                       .blocks = blocks,
+                       .steps = steps_max_ - steps_left});
+  };
+}
+
 void Run::report(Outcome& outcome) const {
+  outcome.steps = steps_max_ - steps_left_;
   outcome.counters = tally_.counters();
   if (options_.by_operation) {
     outcome.by_operation = tally_.by_account();
@@ -486,6 +536,17 @@ Result<Outcome> run(const ir::Module& module, const ir::Function& function,
   Outcome outcome;
   Reporter reporter(options, outcome);
   const std::int64_t schedules = std::max<std::int64_t>(options.schedules, 1);
+  MemoryHold hold;
+  if (schedules > 1) {
+    constexpr double kCopies = 2;  // as they came, and those of the schedule
+    double bytes = 0;
+    for (const auto& value : arguments.params) {
+      bytes += kCopies * static_cast<double>(value.tensor.bytes.size());
+    }
+    if (auto error = hold.take(options.memory, bytes, "each schedule's copy of the tensors")) {
+      return Unexpected{*std::move(error)};
+    }
+  }
   const ir::Arguments original = schedules > 1 ? arguments : ir::Arguments{};
   for (std::int64_t schedule = 0; schedule < schedules; ++schedule) {
     const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(schedule);
@@ -493,11 +554,13 @@ Result<Outcome> run(const ir::Module& module, const ir::Function& function,
     ir::Arguments copy = schedule == 0 ? ir::Arguments{} : original;
     Run one({module, function, options, seed}, schedule == 0 ? arguments : copy, reporter);
     if (auto error = one.execute()) return Unexpected{*std::move(error)};
+    outcome.gave_up = one.gave_up();
     if (schedule == 0) {
       one.report(outcome);
-      outcome.unwritten = one.unwritten();
+      if (!outcome.gave_up) outcome.unwritten = one.unwritten();
     }
     outcome.blocks += one.blocks();
+    if (outcome.gave_up) break;
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   outcome.seconds = elapsed.count();

@@ -24,6 +24,7 @@ class Run {
   // What was counted and launched, into the outcome.
   void report(Outcome& outcome) const;
   [[nodiscard]] std::int64_t blocks() const { return blocks_; }
+  [[nodiscard]] bool gave_up() const { return gave_up_; }
   // Of each written parameter the elements that were not; none without shadow memory.
   [[nodiscard]] std::vector<Unwritten> unwritten() const;
 
@@ -31,7 +32,8 @@ class Run {
   struct Global {  // one buffer of global memory
     Buffer buffer;
     std::unique_ptr<Shadow> shadow;
-    Tensor owned;  // of an allocation
+    Tensor owned;     // of an allocation
+    MemoryHold hold;  // of the shadow
     bool initialised = true;
   };
 
@@ -43,7 +45,11 @@ class Run {
   void read_host_vars(const Warp& host);
   [[nodiscard]] Warp host_warp(const Program& program) const;
   [[nodiscard]] std::optional<Error> launch(ir::OpId op, const Warp& host);
-  void track_globals(ir::RegionId body, const Agents& agents);
+  [[nodiscard]] std::optional<Error> track_globals(ir::RegionId body, const Agents& agents);
+  [[nodiscard]] std::optional<Error> charge_warps(const Program& program, MemoryHold& hold) const;
+  [[nodiscard]] std::optional<Error> make_shared(const Program& program, Machine& machine,
+                                                 MemoryHold& hold);
+  void show_progress(Machine& machine, std::int64_t done, std::int64_t blocks) const;
   void run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host);
   void attribute_counts(const Machine& machine);
   [[nodiscard]] bool is_traced(ir::OpId launch, const std::array<std::int64_t, 3>& at,
@@ -65,6 +71,10 @@ class Run {
   std::int64_t blocks_ = 0;
   std::vector<Launched> launched_;
   std::vector<BlockTrace> traces_;
+  std::uint64_t steps_max_;
+  std::uint64_t steps_left_;
+  bool gave_up_ = false;
+  MemoryHold hold_;  // of allocations
 };
 
 }  // namespace kiln::sim

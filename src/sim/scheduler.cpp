@@ -18,6 +18,7 @@ void reset_warp(const Program& program, const Warp& host, Warp& warp) {
   warp.state = WarpState::kReady;
   warp.frames.clear();
   warp.trips = 0;
+  warp.carried.clear();
   warp.groups.clear();
   warp.vars.resize(program.vars * kLanes);
   warp.values.resize(program.values * kLanes);
@@ -183,6 +184,14 @@ void report_unfinished_copies(Machine& machine) {
   }
 }
 
+// Reports name a block by the clocks of its accesses; of very many blocks only the last ones.
+void note_block_start(Machine& machine, Clock clock) {
+  constexpr std::size_t kKept = 1 << 16;
+  std::vector<Machine::BlockStart>& starts = machine.block_starts;
+  if (starts.size() == 2 * kKept) starts.erase(starts.begin(), starts.begin() + kKept);
+  starts.push_back({clock, machine.block_numbers[0]});
+}
+
 // The next warp to run, from `from` on; or none.
 std::size_t pick(Machine& machine, std::size_t from) {
   const std::size_t warps = machine.warps.size();
@@ -202,7 +211,7 @@ void start_block(Machine& machine, const Warp& host) {
   Clock latest = machine.era->block_start;
   for (const Clock clock : machine.clocks) latest = std::max(latest, clock);
   machine.era->block_start = latest + 1;
-  machine.block_starts.push_back({latest + 1, machine.block_numbers[0]});
+  note_block_start(machine, latest + 1);
   const std::size_t agents = machine.agents.count();
   machine.warps.resize(warps * machine.agents.blocks);
   machine.clocks.assign(machine.warps.size() * machine.knowledge(), latest + 1);
@@ -235,6 +244,7 @@ void run_block(Machine& machine) {
     at = pick(machine, at);
     if (at < machine.warps.size()) {
       run_warp(machine, machine.warps[at]);
+      if (machine.gave_up) return;
       try_release(machine, machine.warps[at]);
       continue;
     }

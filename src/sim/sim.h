@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -20,9 +21,22 @@
 #include "ir/arguments.h"
 #include "ir/module.h"
 #include "sim/trace.h"
+#include "support/memory_budget.h"
 #include "support/result.h"
 
 namespace kiln::sim {
+
+// How far a run has come.
+struct Progress {
+  std::int64_t schedule = 0;  // from 0
+  std::int64_t schedules = 1;
+  std::int64_t blocks_done = 0;  // of the launch (clusters, where it has some)
+  std::int64_t blocks = 0;
+  std::uint64_t steps = 0;  // of the schedule
+};
+
+// Instructions of warps that a run may take: what ends by itself needs far fewer.
+inline constexpr std::uint64_t kStepsMax = 1'000'000'000;
 
 struct Options {
   // How many orders of execution are tried. Schedule number i has the seed `seed + i`. Seed 0 runs
@@ -39,6 +53,9 @@ struct Options {
   // counts for all between the ends, and the last. Outputs are then incomplete.
   bool representative_blocks = false;
   bool trace = false;  // fill Outcome::traces; needs seed 0 and one schedule
+  std::uint64_t steps_max = kStepsMax;  // of each schedule
+  MemoryBudget* memory = nullptr;       // what the run may hold; null: no limit
+  std::function<void(const Progress&)> progress = {};  // called now and then; may be empty
 };
 
 enum class ReportKind : std::uint8_t {
@@ -51,6 +68,7 @@ enum class ReportKind : std::uint8_t {
   kAssertion,
   kDivisionByZero,
   kOverrun,     // an event whose phases run ahead of a waiter, or that gets too many arrivals
+  kSteps,       // the limit on steps is reached; the run ends there
   kUnfinished,  // what a block begins and never ends: a copy on its way, a generation half arrived
 };
 [[nodiscard]] std::string_view name(ReportKind kind);  // "out-of-bounds"
@@ -113,6 +131,10 @@ struct Outcome {
   std::vector<BlockTrace> traces;      // of each launch the middle block (cluster), the first time
   double seconds = 0;
   std::int64_t blocks = 0;  // thread blocks run, in all schedules
+  // The last report says why the run ended before the program did. Outputs are then incomplete,
+  // and there is nothing about elements that were not written.
+  bool gave_up = false;
+  std::uint64_t steps = 0;  // instructions of warps, of the first schedule
 
   // Distinct reports of the kind.
   [[nodiscard]] std::int64_t count(ReportKind kind) const;
@@ -121,8 +143,7 @@ struct Outcome {
 // Runs the host part of `function`: allocations, every launch in order, the return value. The
 // module must have Form::kDecided and the caller has evaluated Function::checks and the grid
 // limits. Tensors of `arguments` are updated in place and `returned` is filled, both from the first
-// schedule. Errors: a global buffer too large to allocate, arguments that do not fit the
-// parameters.
+// schedule. Errors: more memory than the budget has, arguments that do not fit the parameters.
 Result<Outcome> run(const ir::Module& module, const ir::Function& function,
                     ir::Arguments& arguments, const Options& options);
 

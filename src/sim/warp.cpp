@@ -8,8 +8,8 @@ namespace kiln::sim {
 
 namespace {
 
-// More than any program that ends needs: a loop that nothing ends would never be reported.
-constexpr std::uint64_t kTripsMax = 1'000'000;
+// Progress is told every so many steps.
+constexpr std::uint64_t kStepsWatched = 1 << 18;
 
 void enter(Warp& warp, const EnterPlan& plan) {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -41,13 +41,14 @@ void leave_frame(Warp& warp) {
 }
 
 // The instruction's target when it jumps, else the next one.
-std::uint32_t loop(Warp& warp, const LoopPlan& plan, const Instruction& at) {
+std::uint32_t loop(Machine& machine, Warp& warp, const LoopPlan& plan, const Instruction& at) {
   warp.frames.push_back({warp.mask, 0});
   std::int64_t* upper = &warp.loop_upper[std::size_t{at.plan} * kLanes];
   for_each_lane(warp.mask, [&](std::uint32_t lane) {
     upper[lane] = plan.upper.evaluate(warp.vars.data(), lane);
     warp.var(plan.var, lane) = plan.lower.evaluate(warp.vars.data(), lane);
   });
+  check_count(machine, warp, plan, at);
   if (keep_looping(warp, plan, at.plan)) return warp.pc + 1;
   leave_frame(warp);
   return at.target;
@@ -63,13 +64,11 @@ std::uint32_t next(Warp& warp, const LoopPlan& plan, const Instruction& at) {
 
 std::uint32_t repeat(Machine& machine, Warp& warp, const Instruction& at) {
   warp.mask |= std::exchange(warp.frames.back().otherwise, 0);
-  if (warp.mask != 0 && ++warp.trips > kTripsMax) {
-    report_at(machine, warp, ReportKind::kDeadlock,
-              format("a loop that does not end: warp {} has made {} trips", warp.index, kTripsMax),
-              format("the loop, in {}", thread_of_block_text(machine, warp, warp.first_lane())));
-    warp.mask = 0;
+  if (warp.mask != 0) {
+    check_trip(machine, warp, at);
+    return at.target;
   }
-  if (warp.mask != 0) return at.target;
+  end_trips(warp);
   leave_frame(warp);
   return warp.pc + 1;
 }
@@ -127,11 +126,11 @@ std::uint32_t inthreads(Warp& warp, const Participants& who, const Instruction& 
 std::uint32_t jump(Machine& machine, Warp& warp, const Instruction& at) {
   const Program& program = machine.program;
   switch (at.code) {
-    case Code::kLoop: return loop(warp, program.loops[at.plan], at);
+    case Code::kLoop: return loop(machine, warp, program.loops[at.plan], at);
     case Code::kNext: return next(warp, program.loops[at.plan], at);
     case Code::kIf: return branch(warp, at);
     case Code::kElse: return otherwise(warp, at);
-    case Code::kForever: warp.frames.push_back({warp.mask, 0}); return warp.pc + 1;
+    case Code::kForever: begin_trips(machine, warp, program.forevers[at.plan]); return warp.pc + 1;
     case Code::kRepeat: return repeat(machine, warp, at);
     case Code::kLeave: return leave(warp, program.leaves[at.plan], at);
     case Code::kRejoin: return warp.mask != 0 ? warp.pc + 1 : at.target;
@@ -299,8 +298,16 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
 void run_warp(Machine& machine, Warp& warp) {
   machine.running = &warp;
   bool stops = false;
-  while (!stops) {
+  while (!stops && !machine.gave_up) {
     const Instruction& at = machine.program.code[warp.pc];
+    if (machine.steps_left == 0) {
+      run_out_of_steps(machine, warp);
+      break;
+    }
+    if (--machine.steps_left % kStepsWatched == 0 && machine.watch) {
+      machine.watch(machine.steps_left);
+    }
+    if (hands_on(at.code)) ++machine.changes;
     if (machine.tracer != nullptr) machine.tracer->begin(warp, at);
     const After after = execute(machine, warp, at);
     if (machine.tracer != nullptr) machine.tracer->end(after != After::kAgain);
