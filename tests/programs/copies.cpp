@@ -31,6 +31,7 @@ struct Copies {
 struct Held {
   std::string name;
   Sizes sizes;
+  bool by_elements = false;  // single threads wrote its elements
 };
 
 class Writer {
@@ -294,7 +295,11 @@ class Writer {
 
   // The threads move and change single elements.
   Held by_elements(const Held& from) {
-    const Held to = declared(from.sizes);
+    Held to = declared(from.sizes);
+    to.by_elements = true;
+    // In one `parallel` the threads do not wait for each other's elements by themselves.
+    const bool meets = from.by_elements && !copies_.thread.empty();
+    if (meets) body().line("sync.shared;");
     const std::int64_t count = product(from.sizes);
     std::string t = copies_.thread;
     Node* at = &body();
@@ -313,6 +318,7 @@ class Writer {
     Exprs exprs(gen_, {leaf(read, copies_.type)});
     const bool changed = draw().chance(60);
     inside.line(format("{}.at({}) = {};", to.name, list(coordinates(to.sizes, number)), changed ? exprs.of(copies_.type, 2).text : read));
+    if (meets) body().line("sync.shared;");
     return to;
   }
 

@@ -15,10 +15,10 @@ struct Place {
 };
 
 // One axis of blocks and threads for each dimension but the first, which may be a loop.
-Place open_grid(Gen& gen) {
+Place open_grid(Gen& gen, const Param* like) {
   Draw& draw = gen.draw;
   Place out;
-  const int rank = draw.of({1, 1, 2, 2, 3});
+  const int rank = like != nullptr ? static_cast<int>(like->shape.size()) : draw.of({1, 1, 2, 2, 3});
   Node* at = &gen.out.function;
   std::vector<std::string> blocks, counts, threads, tiles;
   std::string guard;
@@ -28,7 +28,8 @@ Place open_grid(Gen& gen) {
     const int tile = draw.of(std::vector<int>{1, 2, 3, 4, 8, 16, 32, 64, 128});
     const int taken = std::max(1, std::min(tile, left));
     left /= taken;
-    const Extent extent = gen.dimension(draw.within(1, rank == 1 ? 300 : 20));
+    const Extent extent = like != nullptr ? like->shape[static_cast<std::size_t>(d)]
+                                          : gen.dimension(draw.within(1, rank == 1 ? 300 : 20));
     out.shape.push_back(extent);
     if (looped && d == 0) continue;
     const Extent size = gen.constant(taken);
@@ -227,8 +228,16 @@ void add_elementwise(Gen& gen) {
     const Extent n = gen.int_param(draw.within(0, 50));
     leaves.push_back(bounded(n.text, static_cast<double>(n.value)));
   }
-  Place place = open_grid(gen);
+  // What an earlier launch wrote, where there is one.
+  const Param* like = gen.written.empty() || draw.chance(40) ? nullptr : &draw.of(gen.written);
+  if (like != nullptr && like->shape.size() > 3) like = nullptr;
+  const Param earlier = like == nullptr ? Param{} : *like;
+  Place place = open_grid(gen, like == nullptr ? nullptr : &earlier);
   const std::string at = list(place.index);
+  if (like != nullptr) {
+    leaves.push_back(leaf(format("{}.at({})", earlier.name, at), earlier.type));
+    leaves.back().exact = is_integer(earlier.type);
+  }
   const int inputs = draw.within(1, 4);
   for (int i = 0; i < inputs; ++i) {
     const Param x = gen.input(draw.of(storage_types()), place.shape);

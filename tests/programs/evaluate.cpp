@@ -66,6 +66,17 @@ void fill_bits(Tensor& tensor, std::uint64_t seed) {
   if (getenv("NO_U64_INDEX") && is_integer(tensor.dtype) && info(tensor.dtype).bits == 64) for (std::size_t i = 0; i < tensor.bytes.size(); ++i) if (i % 8 > 4) tensor.bytes[i] = std::byte{0};  // TEMPORARY
 }
 
+// Metadata of a sparse operand: each half byte names two places of a group of four in order, or one
+// place of a group of two twice as wide (PTX ISA, "Matrix multiply-accumulate operation using
+// mma.sp").
+void fill_metadata(Tensor& tensor, bool pairs, std::uint64_t seed) {
+  constexpr unsigned kTwoOfFour[] = {0x4, 0x8, 0xc, 0x9, 0xd, 0xe};
+  constexpr unsigned kOneOfTwo[] = {0x4, 0xe};
+  driver::RandomBits random(seed);
+  const auto half = [&] { return pairs ? kOneOfTwo[random.bits() % 2] : kTwoOfFour[random.bits() % 6]; };
+  for (std::byte& each : tensor.bytes) each = static_cast<std::byte>(half() | half() << 4);
+}
+
 // The fills of one sample: what is exact gets all bit patterns once.
 struct Filling {
   Fill fill = Fill::kIntegers;
@@ -96,6 +107,13 @@ std::optional<ir::Arguments> bind(const Sample& sample, const Compiled& compiled
     for (const std::size_t i : ir::read_params(function)) {
       Tensor& tensor = bound->params[i].tensor;
       if (!tensor.bytes.empty()) fill_bits(tensor, sample.number * 64 + i);
+    }
+  }
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    const std::string& name = function.values[function.params[i].value].name;
+    const bool pairs = name.starts_with("pairs");
+    if (pairs || name.starts_with("meta")) {
+      fill_metadata(bound->params[i].tensor, pairs, sample.number * 64 + i);
     }
   }
   return std::move(*bound);

@@ -17,6 +17,7 @@ constexpr Family kFamilies[] = {
     {"block", add_block, 20, false},
     {"futures", add_futures, 12, false},
     {"events", add_events, 16, false},
+    {"extra", add_extra, 14, false},
     {"product", add_product, 16, false},
     {"wide_product", add_wide_product, 16, true},
 };
@@ -40,6 +41,9 @@ void draw_family(Gen& gen) {
     const Family& family = pick(gen);
     gen.out.family += (i == 0 ? "" : "+") + std::string(family.name);
     family.add(gen);
+  }
+  if (!gen.out.returned.empty()) {
+    gen.out.function.line(format("return {};", gen.out.returned));
   }
 }
 

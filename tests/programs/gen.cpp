@@ -42,10 +42,19 @@ Param Gen::param(const std::string& stem, DType type, std::vector<Extent> shape)
   return made;
 }
 
-Param Gen::input(DType type, std::vector<Extent> shape) { return param("x", type, shape); }
+Param Gen::input(DType type, std::vector<Extent> shape) {
+  Param made = param("x", type, std::move(shape));
+  // The caller's memory, which is copied to the device before.
+  if (draw.chance(12)) out.params.back().erase(0, std::string("global ").size());
+  return made;
+}
 
 Param Gen::output(DType type, std::vector<Extent> shape) {
   Param made = param("y", type, std::move(shape));
+  // The caller's memory, which is copied back behind.
+  if (draw.chance(12)) {
+    out.params.back() = format("{} [{}]& {}", kiln::name(type), list(made.shape), made.name);
+  }
   written.push_back(made);
   return made;
 }

@@ -134,6 +134,7 @@ void add_select(Gen& gen) {
   const int stages = draw.within(2, 3);
   Rows rows = draw_rows(gen, 1);
   rows.bulk = false;
+  rows.width = 32;
   make_params(gen, rows);
   std::string choices;
   Node& body = gen.out.function.open(head_of(rows) + format(", t by {} : thread", rows.width));
@@ -248,6 +249,7 @@ void add_line(Gen& gen) {
   Draw& draw = gen.draw;
   Rows rows = draw_rows(gen, 1);
   rows.bulk = false;
+  rows.width = 32;
   rows.sum = false;
   make_params(gen, rows);
   const Ring ring = draw_ring(draw);
@@ -281,6 +283,7 @@ void add_region_barriers(Gen& gen) {
   Draw& draw = gen.draw;
   Rows rows = draw_rows(gen, 1);
   rows.bulk = false;
+  rows.width = 32;
   rows.sum = false;
   rows.width = 64;
   rows.columns = gen.dimension(64 * draw.within(1, 2) - draw.within(0, 40), 64);

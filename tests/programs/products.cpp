@@ -117,6 +117,9 @@ class WarpProduct {
     if (kind_.c != D::kS32) gen_.out.exact = false;
     draw_sizes();
     make_params();
+    // The hardware moves rows of 16 bytes and more.
+    const auto inner = [&](const Operand& of) { return (of.row ? of.depth : of.outer) * size_bytes(kind_.a); };
+    if (inner(a_) % 16 != 0 || inner(b_) % 16 != 0) bulk_ = false;
     Node& block = gen_.out.function.open(format("parallel {{bm, bn}} by [cdiv({}, {}), cdiv({}, {})] : block", m_.text, a_.outer, n_.text, b_.outer));
     if (through_shared_) {
       block.line(format("shared {} [{}] a_s;", name(kind_.a), a_shared_sizes()));
@@ -164,7 +167,7 @@ class WarpProduct {
     if (kind_.sparse) {
       a_.tensor = gen_.input(kind_.a, {m_, {format("{}", k / 2), k / 2}});
       const int share = kind_.a == D::kF32 ? 4 : 8;
-      meta_ = gen_.input(D::kU8, {m_, {format("{}", k / share), k / share}});
+      meta_ = gen_.param(kind_.a == D::kF32 ? "pairs" : "meta", D::kU8, {m_, {format("{}", k / share), k / share}});
     } else {
       a_.tensor = gen_.input(kind_.a, a_.row ? std::vector{m_, k_} : std::vector{k_, m_});
     }
@@ -232,7 +235,7 @@ class WarpProduct {
 
 std::vector<Kind> wide_kinds(Draw& draw) {
   std::vector<Kind> all;
-  const int n = 8 * draw.within(1, 16);
+  const int n = 8 * draw.within(1, draw.chance(30) ? 32 : 12);
   const auto add = [&](std::span<const Types> types, int k, bool sparse) {
     for (const Types& each : types) all.push_back({each.a, each.b, each.c, 64, n, k, 90, sparse});
   };
@@ -300,7 +303,7 @@ class WideProduct {
     if (kind_.sparse) {
       a_.tensor = gen_.input(kind_.a, {m_, {format("{}", k / 2), k / 2}});
       const int share = kind_.a == D::kF32 ? 4 : 8;
-      meta_ = gen_.input(D::kU8, {m_, {format("{}", k / share), k / share}});
+      meta_ = gen_.param(kind_.a == D::kF32 ? "pairs" : "meta", D::kU8, {m_, {format("{}", k / share), k / share}});
     } else {
       a_.tensor = gen_.input(kind_.a, a_.row ? std::vector{m_, k_} : std::vector{k_, m_});
     }
@@ -329,7 +332,16 @@ class WideProduct {
       return;
     }
     if (groups_ == 1 && draw().chance(40)) {
+      if (!scaled_ && draw().chance(25)) {
+        at.line(format("done = mma.{}.async mc, {}, {};", suffix, a, b));
+        at.line("wait done;");
+        return;
+      }
       at.line(format("mma.{} mc, {}, {};", suffix, a, b));
+      if (!scaled_ && draw().chance(15)) {
+        at.line("mma.commit;");
+        at.line("mma.wait<0>;");
+      }
       return;
     }
     const bool whole = draw().chance(40);
@@ -348,6 +360,16 @@ class WideProduct {
     if (out_shared_ && by_threads_of_one) {
       at.line("mma.store mc, y_s;");
       at.line(format("{} y_s => {}.subspan({}, {}).at(bm, bn);", out_bulk_ ? "tma.copy" : "dma.copy", y_.name, a_.outer, b_.outer));
+      return;
+    }
+    if (draw().chance(15)) {
+      at.line(format("mma.store.mask mc, {}, {}{};", to, draw().within(1, 64), draw().chance(50) ? format(", {}", draw().within(1, kind_.n)) : ""));
+      return;
+    }
+    if (kind_.n % 16 == 0 && draw().chance(25)) {
+      for (int half = 0; half < 2; ++half) {
+        at.line(format("mma.store mc.subspan(_, {}).at(_, {}), {}.subspan(64, {}).at(0, {});", kind_.n / 2, half, to, kind_.n / 2, half));
+      }
       return;
     }
     at.line(format("mma.store mc, {};", to));
@@ -373,10 +395,10 @@ class WideProduct {
     loop.line(format("{} {} => a_s;", word, a_window("k")));
     loop.line(format("{} {} => b_s;", word, b_.window("bn", "k")));
     Node& inner = outside ? loop.open(level) : loop;
-    multiply(inner, "a_s", "b_s", "p");
-    if (scaled_) inner.line(format("mma.scale mc, {}.subspan({}, 1).at(bm, 0).subspan(64, 1).at(p, 0), 0.5f;", scale_.name, a_.outer));
+    multiply(inner, "a_s", "b_s", groups_ == 1 ? "0" : "p");
+    if (scaled_) inner.line(format("mma.scale mc, {}.subspan({}, 1).at(bm, 0).subspan(64, 1).at({}, 0), 0.5f;", scale_.name, a_.outer, groups_ == 1 ? "0" : "p"));
     Node& last = outside ? block.open(level) : body;
-    finish(last, "p", true);
+    finish(last, groups_ == 1 ? "0" : "p", true);
   }
 
   void with_producer() {
@@ -404,11 +426,11 @@ class WideProduct {
     consumer.line(format("mc = {};", fill_of(draw(), kind_.c)));
     Node& loop = consumer.open(format("foreach k in [cdiv({}, {})]", k_.text, depth_));
     loop.line(format("wait {};", slot("full")));
-    multiply(loop, slot("a_s"), slot("b_s"), "p - 1");
-    if (scaled_) loop.line(format("mma.scale mc, {}.subspan({}, 1).at(bm, 0).subspan(64, 1).at(p - 1, 0), 0.5f;", scale_.name, a_.outer));
+    multiply(loop, slot("a_s"), slot("b_s"), groups_ == 1 ? "0" : "p - 1");
+    if (scaled_) loop.line(format("mma.scale mc, {}.subspan({}, 1).at(bm, 0).subspan(64, 1).at({}, 0), 0.5f;", scale_.name, a_.outer, groups_ == 1 ? "0" : "p - 1"));
     if (draw().chance(50)) loop.line("mma.commit;");
     loop.line(format("trigger{} {};", cluster_ ? ".cluster" : "", slot("empty")));
-    finish(consumer, "p - 1", true);
+    finish(consumer, groups_ == 1 ? "0" : "p - 1", true);
   }
 
   void load(Node& at, const auto& slot) {

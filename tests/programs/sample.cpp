@@ -1,5 +1,7 @@
 #include "programs/sample.h"
 
+#include <cctype>
+
 #include "programs/families.h"
 #include "support/format.h"
 
@@ -65,7 +67,15 @@ Sample draw_sample(std::uint64_t seed, std::uint64_t number, const std::string& 
   // A dimension that no parameter mentions in the end has no value either.
   std::erase_if(out.shape, [&](const driver::Assignment& each) {
     const std::string params = list(out.params);
-    return params.find(each.name) == std::string::npos;
+    const std::size_t at = params.find(each.name);
+    // "N1" is not in "N12".
+    for (std::size_t i = at; i != std::string::npos; i = params.find(each.name, i + 1)) {
+      const std::size_t next = i + each.name.size();
+      if (next == params.size() || std::isdigit(static_cast<unsigned char>(params[next])) == 0) {
+        return false;
+      }
+    }
+    return true;
   });
   return out;
 }

@@ -35,6 +35,7 @@ struct Sample {
   std::vector<std::string> params;
   Node function;                               // its text is the name
   std::string result = "void";
+  std::string returned = {};                   // the buffer that the function gives back
   // Every operation has one exact result, so that two machines agree to the bit.
   bool exact = true;
 };
