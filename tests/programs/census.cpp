@@ -58,7 +58,7 @@ void count_matrix(const ir::Op& op, Names& out) {
     if (mma->metadata.valid()) out.insert("mma.sparse");
   }
   if (const auto* load = std::get_if<ir::Load>(&op.data)) {
-    out.insert(load->in_shared ? "load.in_shared"
+    out.insert(load->in_shared                ? "load.in_shared"
                : load->instruction == nullptr ? "load.plain"
                                               : format("load.{}", load->instruction->name));
   }
@@ -75,7 +75,8 @@ void count_op(const ir::Function& function, const ir::Op& op, Names& out) {
   out.insert(format("op.{}", ir::mnemonic(op.kind())));
   if (op.result.valid()) count_type(function.type(op.result), out);
   if (const auto* copy = std::get_if<ir::Copy>(&op.data)) count_copy(*copy, function, out);
-  if (const auto* alloc = std::get_if<ir::Alloc>(&op.data); alloc != nullptr && alloc->swizzle > 0) {
+  if (const auto* alloc = std::get_if<ir::Alloc>(&op.data);
+      alloc != nullptr && alloc->swizzle > 0) {
     out.insert(format("swizzle.{}", alloc->swizzle));
   }
   count_scalar(function, op, out);
@@ -100,7 +101,8 @@ std::set<std::string> everything() {
   Names out;
   for (const auto& row : ir::enum_names<ir::OpKind>()) out.insert(format("op.{}", row.name));
   for (const auto& row : ir::enum_names<ir::UnaryKind>()) out.insert(format("unary.{}", row.name));
-  for (const auto& row : ir::enum_names<ir::BinaryKind>()) out.insert(format("binary.{}", row.name));
+  for (const auto& row : ir::enum_names<ir::BinaryKind>())
+    out.insert(format("binary.{}", row.name));
   for (const target::Mma& row : target::all_mmas()) out.insert(format("row.{}", row.name));
   for (int d = 0; d < kDTypeCount; ++d) {
     if (!is_sub_byte(static_cast<DType>(d))) {

@@ -66,7 +66,8 @@ class Writer {
       size = std::max<std::int64_t>(1, std::min(size, left));
       left /= size;
       copies_.tile.push_back(size);
-      std::int64_t extent = size * draw().within(1, 3) - (draw().chance(60) ? draw().within(0, static_cast<int>(size) - 1) : 0);
+      std::int64_t extent = size * draw().within(1, 3) -
+                            (draw().chance(60) ? draw().within(0, static_cast<int>(size) - 1) : 0);
       if (last && bulk) extent = (extent + 15) / 16 * 16;
       copies_.extents.push_back(gen_.dimension(extent, size));
     }
@@ -94,7 +95,8 @@ class Writer {
     }
     copies_.body = &gen_.out.function.open(head);
     for (const int d : looped) {
-      copies_.body = &copies_.body->open(format("foreach {} in [{}]", copies_.index[static_cast<std::size_t>(d)], count(d)));
+      copies_.body = &copies_.body->open(
+          format("foreach {} in [{}]", copies_.index[static_cast<std::size_t>(d)], count(d)));
     }
   }
 
@@ -116,26 +118,32 @@ class Writer {
       case 1: return format("{}.chunkat({})", tensor, list(chunks));
       case 2: {
         const std::string made = gen_.name("w");
-        body().line(format("{} = {}.subspan({}).at({});", made, tensor, list(tile), list(copies_.index)));
+        body().line(
+            format("{} = {}.subspan({}).at({});", made, tensor, list(tile), list(copies_.index)));
         return made;
       }
-      case 3: return format("{}.subspan({}).step({}).at({})", tensor, list(tile), list(tile), list(copies_.index));
+      case 3:
+        return format("{}.subspan({}).step({}).at({})", tensor, list(tile), list(tile),
+                      list(copies_.index));
       default: return format("{}.subspan({}).at({})", tensor, list(tile), list(copies_.index));
     }
   }
 
-  std::string word(const std::string& kind, const std::string& operation, const Sizes& sizes, bool global_source) {
+  std::string word(const std::string& kind, const std::string& operation, const Sizes& sizes,
+                   bool global_source) {
     std::string out = format("{}.{}", kind, operation);
     const std::int64_t bytes = row_bytes(sizes);
     if (draw().chance(25)) {
       for (const int swizzle : {128, 64, 32}) {
-        if (bytes % swizzle == 0 && sizes.size() == 2 && sizes[0] * swizzle % 128 == 0 && draw().chance(50)) {
+        if (bytes % swizzle == 0 && sizes.size() == 2 && sizes[0] * swizzle % 128 == 0 &&
+            draw().chance(50)) {
           out += format(".swiz<{}>", swizzle);
           break;
         }
       }
     }
-    if (kind == "tma" && draw().chance(20)) out += draw().of({".promote<64>", ".promote<128>", ".promote<256>"});
+    if (kind == "tma" && draw().chance(20))
+      out += draw().of({".promote<64>", ".promote<128>", ".promote<256>"});
     if (kind == "dma" && global_source && draw().chance(10)) out += ".zfill";
     return out;
   }
@@ -153,7 +161,8 @@ class Writer {
     if (kind == 0) return padded(from);
     if (kind == 1 && copies_.tile.size() == 2) return warps(from);
     const bool bulk = bulk_fits() && draw().chance(50);
-    std::string copy = word(bulk ? "tma" : "dma", bulk && draw().chance(50) ? "load" : "copy", copies_.tile, true);
+    std::string copy =
+        word(bulk ? "tma" : "dma", bulk && draw().chance(50) ? "load" : "copy", copies_.tile, true);
     Held out{gen_.name("a"), copies_.tile};
     if (draw().chance(40)) {
       copy += ".async";
@@ -163,7 +172,8 @@ class Writer {
     } else if (draw().chance(50)) {
       body().line(format("{} = {} {} => shared;", out.name, copy, from));
     } else {
-      body().line(format("shared {} [{}] {};", kiln::name(copies_.type), list(out.sizes), out.name));
+      body().line(
+          format("shared {} [{}] {};", kiln::name(copies_.type), list(out.sizes), out.name));
       body().line(format("{} {} => {};", copy, from, out.name));
     }
     return out;
@@ -177,15 +187,22 @@ class Writer {
     for (const std::int64_t size : copies_.tile) {
       const int before = draw().within(0, 2);
       const int after = draw().within(0, 2);
-      low.push_back(format("{}", before)), high.push_back(format("{}", after)), between.push_back("0");
+      low.push_back(format("{}", before)), high.push_back(format("{}", after)),
+          between.push_back("0");
       origin.push_back(format("{}", before));
       out.sizes.push_back(size + before + after);
     }
-    const std::string value = copies_.type == DType::kF64 ? "0.0" : is_float(copies_.type) ? draw().of({"0.0f", "1.0f"}) : copies_.type == DType::kBool ? "false" : "1";
-    body().line(format("{} = dma.pad<{{{}}}, {{{}}}, {{{}}}, {}> {} => shared;", out.name, list(low), list(high), list(between), value, from));
+    const std::string value = copies_.type == DType::kF64    ? "0.0"
+                              : is_float(copies_.type)       ? draw().of({"0.0f", "1.0f"})
+                              : copies_.type == DType::kBool ? "false"
+                                                             : "1";
+    body().line(format("{} = dma.pad<{{{}}}, {{{}}}, {{{}}}, {}> {} => shared;", out.name,
+                       list(low), list(high), list(between), value, from));
     Held inner{gen_.name("a"), copies_.tile};
-    body().line(format("shared {} [{}] {};", kiln::name(copies_.type), list(inner.sizes), inner.name));
-    body().line(format("dma.copy {}.view({}).from({}) => {};", out.name, list(copies_.tile), list(origin), inner.name));
+    body().line(
+        format("shared {} [{}] {};", kiln::name(copies_.type), list(inner.sizes), inner.name));
+    body().line(format("dma.copy {}.view({}).from({}) => {};", out.name, list(copies_.tile),
+                       list(origin), inner.name));
     return inner;
   }
 
@@ -240,7 +257,8 @@ class Writer {
       to_at.push_back(draw().chance(50) ? format("{} - {}", pieces - 1, k) : k);
     }
     Node& loop = body().open(format("foreach {{{}}} in [{}]", list(names), list(counts)));
-    loop.line(format("dma.copy {}.subspan({}).at({}) => {}.subspan({}).at({});", from.name, list(part), list(at), to.name, list(part), list(to_at)));
+    loop.line(format("dma.copy {}.subspan({}).at({}) => {}.subspan({}).at({});", from.name,
+                     list(part), list(at), to.name, list(part), list(to_at)));
     return to;
   }
 
@@ -264,7 +282,8 @@ class Writer {
     const std::string made = gen_.name("r");
     if (draw().chance(50) || product(from.sizes) > 2048) {
       const int count = draw().within(2, 3);
-      body().line(format("shared {} [{}] {}[{}];", kiln::name(copies_.type), list(from.sizes), made, count));
+      body().line(format("shared {} [{}] {}[{}];", kiln::name(copies_.type), list(from.sizes), made,
+                         count));
       const Held to{format("{}[{}]", made, draw().within(0, count - 1)), from.sizes};
       body().line(format("dma.copy {} => {};", from.name, to.name));
       return to;
@@ -314,10 +333,13 @@ class Writer {
     Node& inside = loop.open(format("if ({} < {})", number, count));
     const std::string reversed = gen_.name("n");
     inside.line(format("{} = {} - {};", reversed, count - 1, number));
-    const std::string read = format("{}.at({})", from.name, list(coordinates(from.sizes, draw().chance(60) ? reversed : number)));
+    const std::string read =
+        format("{}.at({})", from.name,
+               list(coordinates(from.sizes, draw().chance(60) ? reversed : number)));
     Exprs exprs(gen_, {leaf(read, copies_.type)});
     const bool changed = draw().chance(60);
-    inside.line(format("{}.at({}) = {};", to.name, list(coordinates(to.sizes, number)), changed ? exprs.of(copies_.type, 2).text : read));
+    inside.line(format("{}.at({}) = {};", to.name, list(coordinates(to.sizes, number)),
+                       changed ? exprs.of(copies_.type, 2).text : read));
     if (meets) body().line("sync.shared;");
     return to;
   }

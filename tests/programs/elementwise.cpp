@@ -18,7 +18,8 @@ struct Place {
 Place open_grid(Gen& gen, const Param* like) {
   Draw& draw = gen.draw;
   Place out;
-  const int rank = like != nullptr ? static_cast<int>(like->shape.size()) : draw.of({1, 1, 2, 2, 3});
+  const int rank =
+      like != nullptr ? static_cast<int>(like->shape.size()) : draw.of({1, 1, 2, 2, 3});
   Node* at = &gen.out.function;
   std::vector<std::string> blocks, counts, threads, tiles;
   std::string guard;
@@ -37,7 +38,8 @@ Place open_grid(Gen& gen, const Param* like) {
     const std::string t = gen.name("t");
     blocks.push_back(b), threads.push_back(t), tiles.push_back(size.text);
     counts.push_back(format("cdiv({}, {})", extent.text, size.text));
-    out.index.push_back(draw.chance(60) ? format("{} # {}", b, t) : format("{} * {} + {}", b, size.text, t));
+    out.index.push_back(draw.chance(60) ? format("{} # {}", b, t)
+                                        : format("{} * {} + {}", b, size.text, t));
     guard += format("{}{} < {}", guard.empty() ? "" : " && ", out.index.back(), extent.text);
   }
   const auto axes = [&](const std::vector<std::string>& names, const std::vector<std::string>& by) {
@@ -45,15 +47,18 @@ Place open_grid(Gen& gen, const Param* like) {
                                                 : format("{{{}}} by [{}]", list(names), list(by));
   };
   if (draw.chance(50)) {
-    at = &at->open(format("parallel {} : block, {} : thread", axes(blocks, counts), axes(threads, tiles)));
+    at = &at->open(
+        format("parallel {} : block, {} : thread", axes(blocks, counts), axes(threads, tiles)));
   } else {
     at = &at->open(format("parallel {} : block", axes(blocks, counts)));
-    at = &at->open(format("parallel {}{}", axes(threads, tiles), draw.chance(50) ? " : thread" : ""));
+    at = &at->open(
+        format("parallel {}{}", axes(threads, tiles), draw.chance(50) ? " : thread" : ""));
   }
   at = &at->open(format("if ({})", guard));
   if (looped) {
     const std::string row = gen.name("r");
-    at = &at->open(format("foreach {} in [{}]{}", row, out.shape[0].text, out.shape[0].value > 1 && draw.chance(20) ? " : unroll(2)" : ""));
+    at = &at->open(format("foreach {} in [{}]{}", row, out.shape[0].text,
+                          out.shape[0].value > 1 && draw.chance(20) ? " : unroll(2)" : ""));
     out.index.insert(out.index.begin(), row);
   }
   out.body = at;
@@ -78,7 +83,8 @@ class Body {
   Draw& draw() { return gen_.draw; }
   DType any_type() {
     return draw().chance(50) ? draw().of(float_types())
-                             : draw().of({DType::kS32, DType::kU32, DType::kS64, DType::kU64, DType::kS32, DType::kS8, DType::kU16});
+                             : draw().of({DType::kS32, DType::kU32, DType::kS64, DType::kU64,
+                                          DType::kS32, DType::kS8, DType::kU16});
   }
 
   void declare(Node& at) {
@@ -86,7 +92,8 @@ class Body {
     const Value value = exprs_.of(type, 3);
     const std::string made = gen_.name("v");
     const bool named = type == DType::kBool || draw().chance(70);
-    at.line(format("{}{} = {};", named ? std::string(kiln::name(type)) + " " : "", made, value.text));
+    at.line(
+        format("{}{} = {};", named ? std::string(kiln::name(type)) + " " : "", made, value.text));
     Value known = value;
     known.text = made;
     exprs_.add(known);
@@ -95,7 +102,8 @@ class Body {
   void declare_mutable(Node& at) {
     const DType type = draw().of({DType::kF32, DType::kF64, DType::kS32, DType::kF16, DType::kS64});
     Variable made{gen_.name("m"), type, 1000};
-    at.line(format("mutable {} {} = {};", kiln::name(type), made.name, is_float(type) ? exprs_.of(type, 2).text : "7"));
+    at.line(format("mutable {} {} = {};", kiln::name(type), made.name,
+                   is_float(type) ? exprs_.of(type, 2).text : "7"));
     variables_.push_back(made);
     exprs_.add(value_of(made));
   }
@@ -185,7 +193,8 @@ class Body {
     const DType type = draw().of({DType::kF32, DType::kF16, DType::kS32, DType::kU8, DType::kF64});
     const int count = draw().within(2, 6);
     const std::string made = gen_.name("l");
-    at.line(format("local {} [{}] {} {{{}}};", kiln::name(type), count, made, is_float(type) ? type == DType::kF64 ? "0.0" : "0.0f" : "0"));
+    at.line(format("local {} [{}] {} {{{}}};", kiln::name(type), count, made,
+                   is_float(type) ? type == DType::kF64 ? "0.0" : "0.0f" : "0"));
     const std::string i = gen_.name("i");
     const std::size_t mark = exprs_.mark();
     Node& body = at.open(format("foreach {} in [{}]", i, count));
@@ -244,7 +253,8 @@ void add_elementwise(Gen& gen) {
     leaves.push_back(leaf(format("{}.at({})", x.name, at), x.type));
   }
   for (std::size_t d = 0; d < place.shape.size(); ++d) {
-    leaves.push_back(bounded(format("({})", place.index[d]), static_cast<double>(place.shape[d].value - 1)));
+    leaves.push_back(
+        bounded(format("({})", place.index[d]), static_cast<double>(place.shape[d].value - 1)));
   }
   Exprs exprs(gen, leaves);
   Body body(gen, exprs);

@@ -46,10 +46,8 @@ Verdict refused(const Diagnostics& diags, std::string kind) {
 
 bool compile(const Sample& sample, Compiled& out) {
   const FileId file = out.sources.add("program.co", text(sample));
-  const ast::Ast tree =
-      parse_file(out.sources, file, {.definitions = sample.defines}, out.diags);
-  auto module =
-      sema::analyse(tree, *target::find_arch(sample.arch), out.sources, out.diags);
+  const ast::Ast tree = parse_file(out.sources, file, {.definitions = sample.defines}, out.diags);
+  auto module = sema::analyse(tree, *target::find_arch(sample.arch), out.sources, out.diags);
   if (!module) return false;
   out.tile = std::move(*module);
   out.decided = out.tile;
@@ -63,7 +61,6 @@ void fill_bits(Tensor& tensor, std::uint64_t seed) {
   for (std::byte& each : tensor.bytes) {
     each = static_cast<std::byte>(tensor.dtype == DType::kBool ? random.bits() & 1 : random.bits());
   }
-  if (getenv("NO_U64_INDEX") && is_integer(tensor.dtype) && info(tensor.dtype).bits == 64) for (std::size_t i = 0; i < tensor.bytes.size(); ++i) if (i % 8 > 4) tensor.bytes[i] = std::byte{0};  // TEMPORARY
 }
 
 // Metadata of a sparse operand: each half byte names two places of a group of four in order, or one
@@ -73,7 +70,9 @@ void fill_metadata(Tensor& tensor, bool pairs, std::uint64_t seed) {
   constexpr unsigned kTwoOfFour[] = {0x4, 0x8, 0xc, 0x9, 0xd, 0xe};
   constexpr unsigned kOneOfTwo[] = {0x4, 0xe};
   driver::RandomBits random(seed);
-  const auto half = [&] { return pairs ? kOneOfTwo[random.bits() % 2] : kTwoOfFour[random.bits() % 6]; };
+  const auto half = [&] {
+    return pairs ? kOneOfTwo[random.bits() % 2] : kTwoOfFour[random.bits() % 6];
+  };
   for (std::byte& each : tensor.bytes) each = static_cast<std::byte>(half() | half() << 4);
 }
 
@@ -99,9 +98,8 @@ std::vector<Filling> fillings(const Sample& sample, int count) {
 std::optional<ir::Arguments> bind(const Sample& sample, const Compiled& compiled, Filling filling,
                                   Diagnostics& diags) {
   const ir::Function& function = compiled.function();
-  auto bound = driver::bind(function,
-                            {.shapes = sample.shape, .fill = filling.fill, .seed = sample.number},
-                            diags);
+  auto bound = driver::bind(
+      function, {.shapes = sample.shape, .fill = filling.fill, .seed = sample.number}, diags);
   if (!bound || !driver::check_entry(function, *bound, diags)) return std::nullopt;
   if (filling.bits) {
     for (const std::size_t i : ir::read_params(function)) {
@@ -127,8 +125,8 @@ reference::Numerics numerics_of(const ir::Function& decided) {
 
 std::string element(const reference::Output& output, std::size_t at, double actual) {
   return format("{}[number {}] of {} in {}: expected {} +- {}, got {}", output.name, at,
-                shape_text(output.shape), name(output.dtype), output.expected[at],
-                output.bound[at], actual);
+                shape_text(output.shape), name(output.dtype), output.expected[at], output.bound[at],
+                actual);
 }
 
 // Every output inside of its bounds.
@@ -196,7 +194,8 @@ class Device {
     static Result<runtime::Gpu> gpu = runtime::Gpu::open();
     if (!gpu) return fault("gpu-none", "open", gpu.error().text());
     gpu_ = &*gpu;
-    auto kernels = runtime::load_kernels(*gpu_, compiled_.decided, compiled_.function(), compiled_.sources);
+    auto kernels =
+        runtime::load_kernels(*gpu_, compiled_.decided, compiled_.function(), compiled_.sources);
     if (!kernels) return fault("nvrtc", "compile", kernels.error().text());
     kernels_.emplace(std::move(*kernels));
     return {};
@@ -244,7 +243,8 @@ class Evaluation {
     for (const Filling& filling : fillings(sample_, options_.fills)) {
       Verdict one = run_filling(filling, device);
       if (!one.kind.empty()) {
-        one.detail += format("; fill {}", filling.bits ? "bits" : format("{}", static_cast<int>(filling.fill)));
+        one.detail += format("; fill {}",
+                             filling.bits ? "bits" : format("{}", static_cast<int>(filling.fill)));
         return with_counts(one);
       }
     }
@@ -264,7 +264,8 @@ class Evaluation {
     if (!arguments) return refused(compiled_.diags, "not-bound");
     const reference::Outcome reference = reference::interpret(
         compiled_.tile.functions[0], *arguments, numerics_of(compiled_.function()));
-    if (reference.failed_assert) return fault("reference", "assert", reference.failed_assert->message);
+    if (reference.failed_assert)
+      return fault("reference", "assert", reference.failed_assert->message);
     if (!reference.stuck_at.empty()) return fault("reference", "stuck", "everybody waits");
     if (reference.outside_accesses != 0) return fault("reference", "outside", "an element access");
     ir::Arguments simulated = *arguments;

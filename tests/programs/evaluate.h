@@ -23,9 +23,9 @@ struct Verdict {
   std::string kind = {};  // empty: all agree
   std::string what = {};
   std::string detail = {};
-  std::int64_t compared = 0;      // elements
-  std::int64_t not_compared = 0;  // of which nothing can be promised
-  std::set<std::string> census = {};   // what the program is made of; only of those that compile
+  std::int64_t compared = 0;          // elements
+  std::int64_t not_compared = 0;      // of which nothing can be promised
+  std::set<std::string> census = {};  // what the program is made of; only of those that compile
 };
 
 [[nodiscard]] Verdict evaluate(const Sample& sample, const EvaluateOptions& options);

@@ -34,9 +34,9 @@ std::vector<DType> integer_types() {
           DType::kS32, DType::kU32, DType::kS64, DType::kU64};
 }
 std::vector<DType> storage_types() {
-  return {DType::kF64,  DType::kF32,   DType::kF16,   DType::kBF16, DType::kE4M3, DType::kE5M2,
-          DType::kUE4M3, DType::kUE8M0, DType::kS8,   DType::kU8,  DType::kS16,  DType::kU16,
-          DType::kS32,  DType::kU32,   DType::kS64,   DType::kU64,  DType::kBool};
+  return {DType::kF64,   DType::kF32,   DType::kF16, DType::kBF16, DType::kE4M3, DType::kE5M2,
+          DType::kUE4M3, DType::kUE8M0, DType::kS8,  DType::kU8,   DType::kS16,  DType::kU16,
+          DType::kS32,   DType::kU32,   DType::kS64, DType::kU64,  DType::kBool};
 }
 
 Value leaf(std::string text, DType type) {
@@ -67,9 +67,14 @@ Value Exprs::literal(DType type) {
     return {.text = type == DType::kF64 ? number : number + "f", .type = type, .exact = true};
   }
   const double number = draw.within(0, draw.chance(70) ? 9 : 100);
-  const std::string suffix = type == DType::kU32 ? "u" : type == DType::kU64 ? "ull"
-                             : type == DType::kS64 ? "ll" : "";
-  return {.text = format("{}{}", number, suffix), .type = type, .low = number, .high = number,
+  const std::string suffix = type == DType::kU32   ? "u"
+                             : type == DType::kU64 ? "ull"
+                             : type == DType::kS64 ? "ll"
+                                                   : "";
+  return {.text = format("{}{}", number, suffix),
+          .type = type,
+          .low = number,
+          .high = number,
           .exact = true};
 }
 
@@ -77,11 +82,11 @@ Value Exprs::integer_leaf(DType type) {
   const Value* found = find(any_integer, true);
   if (found == nullptr || gen_.draw.chance(15)) return literal(type);
   Value value = *found;
-  if (type == DType::kU64 && value.high < 1e6 && getenv("NO_U64_INDEX")) return literal(type);  // TEMPORARY
   // What the type does not hold is cut first, in the value's own type.
   if (value.high > info(type).max) value = not_negative(value, 1000);
   if (value.low < least(type)) value = not_negative(value, 1000);
-  const bool keeps = info(value.type).bits < info(type).bits && is_signed(value.type) == is_signed(type);
+  const bool keeps =
+      info(value.type).bits < info(type).bits && is_signed(value.type) == is_signed(type);
   return keeps && gen_.draw.chance(50) ? Value{value.text, type, value.low, value.high, true}
                                        : converted(value, type);
 }
@@ -92,17 +97,24 @@ Value Exprs::not_negative(const Value& value, std::int64_t limit) {
   Value wide = is_wide(value.type) ? value : converted(value, DType::kS32);
   if (wide.low >= 0 && wide.high < static_cast<double>(limit)) return wide;
   const std::string number = literal(wide.type).text;
-  const std::string suffix = number.substr(number.find_first_not_of("0123456789") == std::string::npos
-                                               ? number.size()
-                                               : number.find_first_not_of("0123456789"));
+  const std::string suffix =
+      number.substr(number.find_first_not_of("0123456789") == std::string::npos
+                        ? number.size()
+                        : number.find_first_not_of("0123456789"));
   std::int64_t mask = 1;
   while (2 * mask < limit) mask = 2 * mask;
   if (wide.low < 0 || draw.chance(50)) {
-    return {.text = format("({} & {}{})", wide.text, mask - 1, suffix), .type = wide.type, .low = 0,
-            .high = static_cast<double>(mask - 1), .exact = true};
+    return {.text = format("({} & {}{})", wide.text, mask - 1, suffix),
+            .type = wide.type,
+            .low = 0,
+            .high = static_cast<double>(mask - 1),
+            .exact = true};
   }
-  return {.text = format("({} % {}{})", wide.text, limit, suffix), .type = wide.type, .low = 0,
-          .high = static_cast<double>(limit - 1), .exact = true};
+  return {.text = format("({} % {}{})", wide.text, limit, suffix),
+          .type = wide.type,
+          .low = 0,
+          .high = static_cast<double>(limit - 1),
+          .exact = true};
 }
 
 Value Exprs::reduced(Value value, std::int64_t limit) {
@@ -111,8 +123,11 @@ Value Exprs::reduced(Value value, std::int64_t limit) {
   if (!is_wide(value.type)) value = converted(value, DType::kS32);
   if (value.low < 0 && gen_.draw.chance(60)) {
     const std::string suffix = value.type == DType::kS64 ? "ll" : "";
-    return {.text = format("({} % {}{})", value.text, limit, suffix), .type = value.type,
-            .low = 1 - bound, .high = bound - 1, .exact = true};
+    return {.text = format("({} % {}{})", value.text, limit, suffix),
+            .type = value.type,
+            .low = 1 - bound,
+            .high = bound - 1,
+            .exact = true};
   }
   return not_negative(value, limit);
 }
@@ -123,67 +138,80 @@ Value Exprs::index(std::int64_t count, int depth) {
   return converted(out, DType::kS32);
 }
 
-Value Exprs::integer_binary(DType type, int depth) {
+Value Exprs::arithmetic(DType type, Value a, Value b) {
   Draw& draw = gen_.draw;
-  Value a = integer(type, depth - 1);
-  Value b = integer(type, depth - 1);
   Value out{.type = type, .exact = true};
-  switch (draw.within(0, 11)) {
-    case 0:
-      a = reduced(a, 1 << 20), b = reduced(b, 1 << 20);
-      out.text = format("({} + {})", a.text, b.text), out.low = a.low + b.low, out.high = a.high + b.high;
-      break;
-    case 1:
-      if (is_signed(type)) {
-        a = reduced(a, 1 << 20), b = reduced(b, 1 << 20);
-        out.text = format("({} - {})", a.text, b.text), out.low = a.low - b.high, out.high = a.high - b.low;
-      } else {
-        a = not_negative(a, 256);
-        out.text = format("({}u - {})", 999, a.text), out.low = 999 - a.high, out.high = 999 - a.low;
-      }
-      break;
-    case 2: {
-      a = reduced(a, 1000), b = reduced(b, 1000);
-      out.text = format("({} * {})", a.text, b.text);
-      const auto all = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
-      out.low = std::min(all), out.high = std::max(all);
-      break;
-    }
-    case 3:
-    case 4: {
-      const bool quotient = draw.chance(50);
-      b = not_negative(b, 64);
-      out.text = format("({} {} ({} + 3))", a.text, quotient ? "/" : "%", b.text);
-      out.low = quotient ? a.low : std::max(a.low, -b.high - 2);
-      out.high = quotient ? std::max(a.high, 0.0) : b.high + 2;
-      out.low = std::min(out.low, 0.0);
-      break;
-    }
-    case 5: {
-      const char* op = draw.of({"&", "|", "^"});
-      a = not_negative(a, 1 << 16), b = not_negative(b, 1 << 16);
-      out.text = format("({} {} {})", a.text, op, b.text), out.high = 65535;
-      break;
-    }
-    case 6:
-      a = not_negative(a, 1 << 12), b = not_negative(b, 8);
-      out.text = format("({} << {})", a.text, b.text), out.high = 4095 * 128;
-      break;
-    case 7:
-      b = not_negative(b, 16);
-      out.text = format("({} >> {})", a.text, b.text), out.low = std::min(a.low, 0.0), out.high = std::max(a.high, 0.0);
-      break;
-    case 8:
-      out.text = format("__max({}, {})", a.text, b.text), out.low = std::max(a.low, b.low), out.high = std::max(a.high, b.high);
-      break;
-    case 9:
-      out.text = format("__min({}, {})", a.text, b.text), out.low = std::min(a.low, b.low), out.high = std::min(a.high, b.high);
-      break;
-    default:
-      out.text = format("({} ? {} : {})", condition(depth - 1).text, a.text, b.text);
-      out.low = std::min(a.low, b.low), out.high = std::max(a.high, b.high);
-      break;
+  const int kind = draw.within(0, 3);
+  if (kind == 0) {
+    a = reduced(a, 1 << 20), b = reduced(b, 1 << 20);
+    out.text = format("({} + {})", a.text, b.text);
+    out.low = a.low + b.low, out.high = a.high + b.high;
+  } else if (kind == 1 && is_signed(type)) {
+    a = reduced(a, 1 << 20), b = reduced(b, 1 << 20);
+    out.text = format("({} - {})", a.text, b.text);
+    out.low = a.low - b.high, out.high = a.high - b.low;
+  } else if (kind == 1) {
+    a = not_negative(a, 256);
+    out.text = format("({}u - {})", 999, a.text);
+    out.low = 999 - a.high, out.high = 999 - a.low;
+  } else if (kind == 2) {
+    a = reduced(a, 1000), b = reduced(b, 1000);
+    out.text = format("({} * {})", a.text, b.text);
+    const auto all = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+    out.low = std::min(all), out.high = std::max(all);
+  } else {
+    const bool quotient = draw.chance(50);
+    b = not_negative(b, 64);
+    out.text = format("({} {} ({} + 3))", a.text, quotient ? "/" : "%", b.text);
+    out.low = std::min(quotient ? a.low : std::max(a.low, -b.high - 2), 0.0);
+    out.high = quotient ? std::max(a.high, 0.0) : b.high + 2;
   }
+  return out;
+}
+
+Value Exprs::bitwise(DType type, Value a, Value b) {
+  Draw& draw = gen_.draw;
+  Value out{.type = type, .exact = true};
+  const int kind = draw.within(0, 2);
+  if (kind == 0) {
+    a = not_negative(a, 1 << 16), b = not_negative(b, 1 << 16);
+    out.text = format("({} {} {})", a.text, draw.of({"&", "|", "^"}), b.text);
+    out.high = 65535;
+  } else if (kind == 1) {
+    a = not_negative(a, 1 << 12), b = not_negative(b, 8);
+    out.text = format("({} << {})", a.text, b.text);
+    out.high = 4095 * 128;
+  } else {
+    b = not_negative(b, 16);
+    out.text = format("({} >> {})", a.text, b.text);
+    out.low = std::min(a.low, 0.0), out.high = std::max(a.high, 0.0);
+  }
+  return out;
+}
+
+Value Exprs::chosen(DType type, const Value& a, const Value& b, int depth) {
+  Value out{.type = type, .exact = true};
+  const int kind = gen_.draw.within(0, 2);
+  if (kind == 0) {
+    out.text = format("__max({}, {})", a.text, b.text);
+    out.low = std::max(a.low, b.low), out.high = std::max(a.high, b.high);
+  } else if (kind == 1) {
+    out.text = format("__min({}, {})", a.text, b.text);
+    out.low = std::min(a.low, b.low), out.high = std::min(a.high, b.high);
+  } else {
+    out.text = format("({} ? {} : {})", condition(depth - 1).text, a.text, b.text);
+    out.low = std::min(a.low, b.low), out.high = std::max(a.high, b.high);
+  }
+  return out;
+}
+
+Value Exprs::integer_binary(DType type, int depth) {
+  const Value a = integer(type, depth - 1);
+  const Value b = integer(type, depth - 1);
+  const int kind = gen_.draw.within(0, 9);
+  Value out = kind < 5   ? arithmetic(type, a, b)
+              : kind < 7 ? bitwise(type, a, b)
+                         : chosen(type, a, b, depth);
   // Operands that were cut may have become narrower than the type, so the result is converted.
   out.text = to(type, out.text);
   return out;
@@ -195,12 +223,20 @@ Value Exprs::integer(DType type, int depth) {
   const int kind = draw.within(0, 9);
   if (kind == 0 && is_signed(type)) {
     Value a = reduced(integer(type, depth - 1), 1 << 30);
-    return {.text = format("(-{})", a.text), .type = type, .low = -a.high, .high = -a.low, .exact = true};
+    return {.text = format("(-{})", a.text),
+            .type = type,
+            .low = -a.high,
+            .high = -a.low,
+            .exact = true};
   }
   if (kind == 1) {
     Value a = integer(type, depth - 1);
     const double top = is_signed(type) ? -1 : info(type).max;
-    return {.text = format("(~{})", a.text), .type = type, .low = top - a.high, .high = top - a.low, .exact = true};
+    return {.text = format("(~{})", a.text),
+            .type = type,
+            .low = top - a.high,
+            .high = top - a.low,
+            .exact = true};
   }
   if (kind == 2) {
     Value a = condition(depth - 1);
@@ -214,7 +250,8 @@ Value Exprs::floating_leaf(DType type) {
   const Value* found = find(any_float, false);
   if (draw.chance(25) || found == nullptr) {
     const Value* number = draw.chance(60) ? find(any_integer, true) : nullptr;
-    if (number == nullptr) return {.text = to(type, literal(DType::kF32).text), .type = type, .exact = true};
+    if (number == nullptr)
+      return {.text = to(type, literal(DType::kF32).text), .type = type, .exact = true};
     const Value small = reduced(*number, 1 << (type == DType::kBF16 ? 7 : 10));
     return {.text = to(type, small.text), .type = type, .exact = true};
   }
@@ -249,18 +286,25 @@ Value Exprs::floating_binary(DType type, int depth) {
   Draw& draw = gen_.draw;
   const Value a = floating(type, depth - 1);
   // The other side may be narrower: mixed arithmetic promotes.
-  const DType other = draw.chance(30) && type == DType::kF32 ? draw.of({DType::kF16, DType::kBF16}) : type;
+  const DType other =
+      draw.chance(30) && type == DType::kF32 ? draw.of({DType::kF16, DType::kBF16}) : type;
   const Value b = draw.chance(30) ? literal(other) : floating(other, depth - 1);
   const int kind = draw.within(0, 6);
   if (kind < 4) {
     gen_.out.exact = false;
-    return {.text = to(type, format("({} {} {})", a.text, draw.of({"+", "-", "*"}), b.text)), .type = type};
+    return {.text = to(type, format("({} {} {})", a.text, draw.of({"+", "-", "*"}), b.text)),
+            .type = type};
   }
   const bool exact = a.exact && b.exact;
   if (kind == 4 && exact) {
-    return {.text = to(type, format("{}({}, {})", draw.of({"__max", "__min"}), a.text, b.text)), .type = type, .exact = true};
+    gen_.out.exact = false;  // either zero may be the larger one
+    return {.text = to(type, format("{}({}, {})", draw.of({"__max", "__min"}), a.text, b.text)),
+            .type = type,
+            .exact = true};
   }
-  return {.text = to(type, format("({} ? {} : {})", condition(depth - 1).text, a.text, b.text)), .type = type, .exact = exact};
+  return {.text = to(type, format("({} ? {} : {})", condition(depth - 1).text, a.text, b.text)),
+          .type = type,
+          .exact = exact};
 }
 
 Value Exprs::floating(DType type, int depth) {
@@ -281,17 +325,20 @@ Value Exprs::condition(int depth) {
   const char* compare = draw.of({"<", "<=", ">", ">=", "==", "!="});
   Value out{.type = DType::kBool, .low = 0, .high = 1, .exact = true};
   if (depth > 0 && kind < 3) {
-    out.text = format("({} {} {})", condition(depth - 1).text, draw.of({"&&", "||"}), condition(depth - 1).text);
+    out.text = format("({} {} {})", condition(depth - 1).text, draw.of({"&&", "||"}),
+                      condition(depth - 1).text);
   } else if (depth > 0 && kind == 3) {
     out.text = format("(!{})", condition(depth - 1).text);
   } else if (const Value* known = find(any_bool, true); known != nullptr && kind == 4) {
     out.text = known->text;
   } else if (const Value* number = find(any_float, true); number != nullptr && kind < 7) {
     const DType type = DType::kF64;  // holds what any of them holds
-    out.text = format("({} {} {})", to(type, number->text), compare, to(type, literal(DType::kF32).text));
+    out.text =
+        format("({} {} {})", to(type, number->text), compare, to(type, literal(DType::kF32).text));
   } else {
     const DType type = draw.of({DType::kS32, DType::kU32, DType::kS64});
-    out.text = format("({} {} {})", integer(type, depth - 1).text, compare, integer(type, depth - 1).text);
+    out.text =
+        format("({} {} {})", integer(type, depth - 1).text, compare, integer(type, depth - 1).text);
   }
   return out;
 }
@@ -304,12 +351,14 @@ Value Exprs::of(DType type, int depth) {
     const DType wide = draw.of({DType::kS32, DType::kS64});
     Value value = integer(wide, depth);
     if (value.low < least(type) || value.high > info(type).max) {
-      value = is_signed(type) ? reduced(value, static_cast<std::int64_t>(info(type).max)) : not_negative(value, 200);
+      value = is_signed(type) ? reduced(value, static_cast<std::int64_t>(info(type).max))
+                              : not_negative(value, 200);
     }
     return converted(value, type);
   }
   const auto arithmetic = float_types();
-  if (std::find(arithmetic.begin(), arithmetic.end(), type) != arithmetic.end()) return floating(type, depth);
+  if (std::find(arithmetic.begin(), arithmetic.end(), type) != arithmetic.end())
+    return floating(type, depth);
   // 8-bit floats: from what has arithmetic.
   Value value = floating(draw.of({DType::kF32, DType::kF16}), depth);
   Value out = converted(value, type);

@@ -11,14 +11,14 @@ namespace kiln::programs {
 struct Value {
   std::string text = {};
   DType type = DType::kF32;
-  double low = 0;      // of integers, inclusive
+  double low = 0;  // of integers, inclusive
   double high = 0;
   bool exact = false;  // no rounding on the way here
 };
 
-[[nodiscard]] std::vector<DType> float_types();     // with arithmetic: f64, f32, f16, bf16
-[[nodiscard]] std::vector<DType> integer_types();   // 8 to 64 bits
-[[nodiscard]] std::vector<DType> storage_types();   // all of the above, 8-bit floats and bool
+[[nodiscard]] std::vector<DType> float_types();    // with arithmetic: f64, f32, f16, bf16
+[[nodiscard]] std::vector<DType> integer_types();  // 8 to 64 bits
+[[nodiscard]] std::vector<DType> storage_types();  // all of the above, 8-bit floats and bool
 // What elements of a type are when they come from memory: everything the type holds.
 [[nodiscard]] Value leaf(std::string text, DType type);
 [[nodiscard]] Value bounded(std::string text, double high);  // an s32 from 0 to high
@@ -42,6 +42,9 @@ class Exprs {
   Value floating_binary(DType type, int depth);
   Value function(DType type, int depth);
   Value integer_binary(DType type, int depth);
+  Value arithmetic(DType type, Value a, Value b);
+  Value bitwise(DType type, Value a, Value b);
+  Value chosen(DType type, const Value& a, const Value& b, int depth);
   Value integer_leaf(DType type);
   Value floating_leaf(DType type);
   Value literal(DType type);

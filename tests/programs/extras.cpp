@@ -26,7 +26,8 @@ void add_returned(Gen& gen) {
   const std::string tile = gen.name("tile");
   function.line(format("{} : [{}, {}];", tile, 2, draw.of({16, 32, 64})));
   const std::string count = gen.name("count");
-  function.line(format("int {} = __alignup({}, {}(1)) / {}(1) + |{}| - {};", count, n.text, tile, tile, name(type), size_bytes(type)));
+  function.line(format("int {} = __alignup({}, {}(1)) / {}(1) + |{}| - {};", count, n.text, tile,
+                       tile, name(type), size_bytes(type)));
   Node& body = function.open(format("parallel b by {} : block, t by {}(1) : thread", count, tile));
   if (draw.chance(50)) {
     body.line(format("if (b # t >= {}) yield;", n.text));
@@ -35,7 +36,8 @@ void add_returned(Gen& gen) {
   }
   if (draw.chance(50)) body.line(format("assert(b # t < {}, \"inside\");", n.text));
   std::vector<Value> leaves = {leaf(format("{}.at(b # t)", x.name), type), bounded("(b # t)", 200)};
-  if (draw.chance(50)) leaves.push_back(leaf(format("{}.at({} - 1 - b # t)", x.name, n.text), type));
+  if (draw.chance(50))
+    leaves.push_back(leaf(format("{}.at({} - 1 - b # t)", x.name, n.text), type));
   Exprs exprs(gen, leaves);
   body.line(format("{}.at(b # t) = {};", y, exprs.of(made, 3).text));
   // The last statement: draw_family moves it there.
@@ -55,7 +57,8 @@ void add_host_loop(Gen& gen) {
   if (draw.chance(50)) at = &at->open(format("if ({} + 1 > 0)", rows.text));
   Node& body = at->open(format("parallel b by cdiv({}, 32) : block, t by 32 : thread", n.text));
   Exprs exprs(gen, {leaf(format("{}.at({}, b # t)", x.name, r), type), bounded(r, 3)});
-  body.line(format("if (b # t < {}) {}.at({}, b # t) = {};", n.text, y.name, r, exprs.of(type, 2).text));
+  body.line(
+      format("if (b # t < {}) {}.at({}, b # t) = {};", n.text, y.name, r, exprs.of(type, 2).text));
 }
 
 // One element a block, by one of its threads; tuples, tied and changed variables.
@@ -69,29 +72,36 @@ void add_once(Gen& gen) {
   const Param z = gen.output(type, {n, gen.constant(width)});
   Node& block = gen.out.function.open(format("parallel b by {} : block", n.text));
   block.line(format("s_once = dma.copy {}.subspan(1, {}).at(b, 0) => shared;", x.name, width));
-  Exprs exprs(gen, {leaf(format("s_once.data.at(0, {})", draw.within(0, width - 1)), type), bounded("b", 8)});
+  Exprs exprs(gen, {leaf(format("s_once.data.at(0, {})", draw.within(0, width - 1)), type),
+                    bounded("b", 8)});
   block.line(format("{}.at(b) = {};", y.name, exprs.of(y.type, 3).text));
   Node& body = block.open(format("parallel {{u_, v_}} by [2, {}] : thread", width / 2));
   switch (draw.within(0, 3)) {
     case 0: {
       Node& with = body.open("with i in [3], j in [3] where i <-> j");
-      with.open("foreach i").line(format("if (u_ # v_ == i + j) {}.at(b, u_ # v_) = s_once.data.at(0, u_ # v_);", z.name));
+      with.open("foreach i")
+          .line(format("if (u_ # v_ == i + j) {}.at(b, u_ # v_) = s_once.data.at(0, u_ # v_);",
+                       z.name));
       body.line(format("{}.at(b, u_ # v_) = s_once.data.at(0, {} - u_ # v_);", z.name, width - 1));
       break;
     }
     case 1: {
       Node& with = body.open("with pair = {i, j} in [2, 2]");
-      with.open("foreach pair").line(format("{}.at(b, u_ # v_) = s_once.data.at(0, (u_ # v_ + i * 2 + j) % {});", z.name, width));
+      with.open("foreach pair")
+          .line(format("{}.at(b, u_ # v_) = s_once.data.at(0, (u_ # v_ + i * 2 + j) % {});", z.name,
+                       width));
       break;
     }
     case 2: {
-      body.line(format("half = {{0, {}}};", 1));
-      body.line(format("{}.at(b, u_ # v_) = s_once.data.at(half(0), (u_ # v_ + half(1)) % {});", z.name, width));
+      body.line(format("pair_ = {{0, {}}};", 1));
+      body.line(format("{}.at(b, u_ # v_) = s_once.data.at(pair_(0), (u_ # v_ + pair_(1)) % {});",
+                       z.name, width));
       break;
     }
     default:
       body.line(format("place = v_ #+ 1;"));
-      body.line(format("{}.at(b, u_ # v_) = s_once.data.at(0, u_ * {} + place * 1);", z.name, width / 2));
+      body.line(
+          format("{}.at(b, u_ # v_) = s_once.data.at(0, u_ * {} + place * 1);", z.name, width / 2));
       break;
   }
 }
@@ -113,7 +123,8 @@ void add_persistent(Gen& gen) {
   function.line(format("int {} = cdiv({}, {});", per, n.text, columns));
   function.line(format("int {} = cdiv({}, {}) * {};", all, m.text, rows, per));
   const bool threads = draw.chance(50);
-  Node& block = function.open(format("parallel b by {} : block{}", blocks, threads ? ", t by 64 : thread" : ""));
+  Node& block = function.open(
+      format("parallel b by {} : block{}", blocks, threads ? ", t by 64 : thread" : ""));
   block.line(format("shared {} [{}, {}] held;", name(type), rows, columns));
   Node* at = nullptr;
   if (draw.chance(50)) {
@@ -125,9 +136,12 @@ void add_persistent(Gen& gen) {
     at = &block.open(draw.chance(50) ? format("while (tile < {})", all) : "while (true)");
     if (at->text == "while (true)") at->line(format("if (tile >= {}) break;", all));
   }
-  at->line(format("dma.copy {}.subspan({}, {}).at(tile / {}, tile % {}) => held;", x.name, rows, columns, per, per));
-  const bool bulk = gen.hopper() && columns * size_bytes(type) % 16 == 0 && n.value * size_bytes(type) % 16 == 0 && draw.chance(50);
-  at->line(format("{} held => {}.subspan({}, {}).at(tile / {}, tile % {});", bulk ? "tma.copy" : "dma.copy", y.name, rows, columns, per, per));
+  at->line(format("dma.copy {}.subspan({}, {}).at(tile / {}, tile % {}) => held;", x.name, rows,
+                  columns, per, per));
+  const bool bulk = gen.hopper() && columns * size_bytes(type) % 16 == 0 &&
+                    n.value * size_bytes(type) % 16 == 0 && draw.chance(50);
+  at->line(format("{} held => {}.subspan({}, {}).at(tile / {}, tile % {});",
+                  bulk ? "tma.copy" : "dma.copy", y.name, rows, columns, per, per));
   if (at->text.starts_with("while")) at->line(format("tile += {};", blocks));
 }
 
@@ -139,7 +153,11 @@ void add_event_grid(Gen& gen) {
   const Param x = gen.input(type, {n});
   const Param y = gen.output(type, {n});
   Node& block = gen.out.function.open(format("parallel b by cdiv({}, 32) : block", n.text));
-  block.line(format("shared {} [32] left {{{}}};", name(type), type == DType::kBool ? "false" : type == DType::kF64 ? "0.0" : is_float(type) ? "0.0f" : "0"));
+  block.line(format("shared {} [32] left {{{}}};", name(type),
+                    type == DType::kBool  ? "false"
+                    : type == DType::kF64 ? "0.0"
+                    : is_float(type)      ? "0.0f"
+                                          : "0"));
   const bool stated = draw.chance(50);
   block.line(stated ? "shared event<32> grid[2][3];" : "shared event grid[2][3];");
   const int i = draw.within(0, 1);
@@ -148,12 +166,7 @@ void add_event_grid(Gen& gen) {
   Node& first = level.open("inthreads.async (w == 0)");
   Exprs exprs(gen, {leaf(format("{}.at(b # t)", x.name), type)});
   first.line(format("if (b # t < {}) left.at(t) = {};", n.text, exprs.of(type, 2).text));
-  for (int r = 0; r < 2; ++r) {
-    for (int c = 0; c < 3; ++c) {
-      if (r != i || c != j) continue;
-      first.line(format("trigger grid[{}][{}];", r, c));
-    }
-  }
+  first.line(format("trigger grid[{}][{}];", i, j));
   Node& second = level.open("inthreads.async (w == 1)");
   second.line(format("wait grid[{}][{}];", i, j));
   second.line(format("if (b # t < {}) {}.at(b # t) = left.at(t);", n.text, y.name));
@@ -163,7 +176,8 @@ void add_event_grid(Gen& gen) {
 
 void add_extra(Gen& gen) {
   using Add = void (*)(Gen&);
-  gen.draw.of({Add{add_returned}, Add{add_host_loop}, Add{add_once}, Add{add_persistent}, Add{add_event_grid}})(gen);
+  gen.draw.of({Add{add_returned}, Add{add_host_loop}, Add{add_once}, Add{add_persistent},
+               Add{add_event_grid}})(gen);
 }
 
 }  // namespace kiln::programs

@@ -260,7 +260,8 @@ Harvest run_farm(const FarmOptions& options) { return Farm(options).run(); }
 
 Verdict evaluate_apart(const Sample& sample, const EvaluateOptions& options, int seconds_max) {
   Worker worker;
-  start(worker, [&](int to) { write_all(to, record_of(sample.number, evaluate(sample, options))); });
+  start(worker,
+        [&](int to) { write_all(to, record_of(sample.number, evaluate(sample, options))); });
   while (worker.read.find('\n') == std::string::npos) {
     const bool open = listen(worker, 50);
     if (!open) break;

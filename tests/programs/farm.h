@@ -1,5 +1,5 @@
-// Samples evaluated by several processes, so that one which stops, hangs or spoils the GPU's context
-// takes only itself along.
+// Samples evaluated by several processes, so that one which stops, hangs or spoils the GPU's
+// context takes only itself along.
 #pragma once
 
 #include <functional>

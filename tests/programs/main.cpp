@@ -5,6 +5,7 @@
 //   programs --seed 1 --count 3000 --jobs 16 --on gpu --findings found
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -32,13 +33,15 @@ struct Options {
 
 std::optional<Options> read_options(int argc, char** argv, int& exit) {
   Options out;
-  CLI::App app("Random correct programs on which the reference, the simulator and a GPU must agree");
+  CLI::App app(
+      "Random correct programs on which the reference, the simulator and a GPU must agree");
   app.add_option("--seed", out.farm.seed, "which programs");
   app.add_option("--count", out.farm.count, "how many");
   app.add_option("--first", out.farm.first, "the first one's number");
   app.add_option("--jobs", out.farm.jobs, "processes");
   app.add_option("--arch", out.farm.arch, "for one architecture; else each program chooses");
-  app.add_option("--on", out.on, "sim; nvrtc: also compiled; gpu: also run there; both: the same as gpu")
+  app.add_option("--on", out.on,
+                 "sim; nvrtc: also compiled; gpu: also run there; both: the same as gpu")
       ->check(CLI::IsMember({"sim", "nvrtc", "gpu", "both"}));
   app.add_option("--schedules", out.farm.evaluate.schedules, "orders of execution of each program");
   app.add_option("--fills", out.farm.evaluate.fills, "1 to 3 contents of the inputs");
@@ -79,8 +82,8 @@ void show_programs(const Options& options) {
 void write_program(const std::filesystem::path& path, const Sample& sample, const Finding& finding,
                    const std::string& note) {
   std::ofstream file(path);
-  file << format("// {}{}\n// kiln run FILE {} --schedules 3\n// {} {}: {}\n", command_of(sample), note,
-                 options_text(sample), finding.kind, finding.what, finding.detail)
+  file << format("// {}{}\n// kiln run FILE {} --schedules 3\n// {} {}: {}\n", command_of(sample),
+                 note, options_text(sample), finding.kind, finding.what, finding.detail)
        << text(sample);
 }
 
@@ -118,13 +121,14 @@ void show(const Options& options, const Harvest& harvest) {
   }
   for (const auto& [kind, numbers] : kinds) {
     std::cout << format("{:5} {}  (", numbers.size(), kind);
-    for (std::size_t i = 0; i < std::min<std::size_t>(numbers.size(), 8); ++i) std::cout << (i == 0 ? "" : " ") << numbers[i];
+    for (std::size_t i = 0; i < std::min<std::size_t>(numbers.size(), 8); ++i)
+      std::cout << (i == 0 ? "" : " ") << numbers[i];
     std::cout << ")\n";
   }
   if (options.census) show_census(harvest);
-  std::cout << format("{} programs on {}, {} elements compared, {} of them without a bound, {} disagree\n",
-                      harvest.done, options.on, harvest.compared, harvest.not_compared,
-                      harvest.findings.size());
+  std::cout << format(
+      "{} programs on {}, {} elements compared, {} of them without a bound, {} disagree\n",
+      harvest.done, options.on, harvest.compared, harvest.not_compared, harvest.findings.size());
 }
 
 int run(const Options& options) {
@@ -132,6 +136,8 @@ int run(const Options& options) {
     show_programs(options);
     return 0;
   }
+  // Thousands of programs that nobody runs again.
+  setenv("KILN_CACHE_DIR", "off", 0);
   const Harvest harvest = run_farm(options.farm);
   show(options, harvest);
   if (!options.findings.empty() && !harvest.findings.empty()) write_findings(options, harvest);

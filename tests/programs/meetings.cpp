@@ -13,7 +13,7 @@ namespace {
 struct Rows {
   DType type = DType::kF32;
   DType made = DType::kF32;
-  int width = 32;   // of a tile, one element a thread
+  int width = 32;  // of a tile, one element a thread
   Extent rows;
   Extent columns;
   Param x;
@@ -41,11 +41,11 @@ Rows draw_rows(Gen& gen, int least_rows) {
 
 void make_params(Gen& gen, Rows& rows) {
   rows.x = gen.input(rows.type, {rows.rows, rows.columns});
-  rows.y = rows.sum ? gen.output(DType::kS32, {rows.columns}) : gen.output(rows.made, {rows.rows, rows.columns});
+  rows.y = rows.sum ? gen.output(DType::kS32, {rows.columns})
+                    : gen.output(rows.made, {rows.rows, rows.columns});
 }
 
-std::string window(Gen& gen, const Rows& rows, const std::string& row) {
-  (void)gen;
+std::string window(const Rows& rows, const std::string& row) {
   return format("{}.subspan(1, {}).at({}, b)", rows.x.name, rows.width, row);
 }
 
@@ -54,7 +54,13 @@ void declare_sum(const Rows& rows, Node& at) {
 }
 
 // The thread's element of a tile is added or stored. `column`: of the thread in the tile.
-void use(Gen& gen, const Rows& rows, Node& at, const std::string& tile, const std::string& row, const std::string& column) {
+struct Use {
+  std::string tile;
+  std::string row;
+  std::string column;
+};
+void use(Gen& gen, const Rows& rows, Node& at, const Use& of) {
+  const auto& [tile, row, column] = of;
   const Value element = leaf(format("{}.at(0, {})", tile, column), rows.type);
   const Value mirrored = leaf(format("{}.at(0, {} - {})", tile, rows.width - 1, column), rows.type);
   Exprs exprs(gen, {element, mirrored});
@@ -62,14 +68,20 @@ void use(Gen& gen, const Rows& rows, Node& at, const std::string& tile, const st
     at.line(format("sum = (sum * 3 + {}) % 10007;", exprs.index(512, 2).text));
     return;
   }
-  at.line(format("if (b * {} + {} < {}) {}.at({}, b * {} + {}) = {};", rows.width, column, rows.columns.text, rows.y.name, row, rows.width, column, exprs.of(rows.made, 2).text));
+  at.line(format("if (b * {} + {} < {}) {}.at({}, b * {} + {}) = {};", rows.width, column,
+                 rows.columns.text, rows.y.name, row, rows.width, column,
+                 exprs.of(rows.made, 2).text));
 }
 
 void store_sum(const Rows& rows, Node& at, const std::string& column) {
-  if (rows.sum) at.line(format("if (b * {} + {} < {}) {}.at(b * {} + {}) = sum;", rows.width, column, rows.columns.text, rows.y.name, rows.width, column));
+  if (rows.sum)
+    at.line(format("if (b * {} + {} < {}) {}.at(b * {} + {}) = sum;", rows.width, column,
+                   rows.columns.text, rows.y.name, rows.width, column));
 }
 
-std::string head_of(const Rows& rows) { return format("parallel b by cdiv({}, {}) : block", rows.columns.text, rows.width); }
+std::string head_of(const Rows& rows) {
+  return format("parallel b by cdiv({}, {}) : block", rows.columns.text, rows.width);
+}
 
 // Names that change places: two of them by `swap`, three by `rotate`.
 void add_names(Gen& gen) {
@@ -77,22 +89,26 @@ void add_names(Gen& gen) {
   const int names = draw.within(2, 3);
   Rows rows = draw_rows(gen, names);
   make_params(gen, rows);
-  const std::string copy = rows.bulk ? draw.of({"tma.copy.async", "tma.load.async"}) : draw.of({"dma.copy.async", "dma.load.async"});
+  const std::string copy = rows.bulk ? draw.of({"tma.copy.async", "tma.load.async"})
+                                     : draw.of({"dma.copy.async", "dma.load.async"});
   const std::string any = rows.bulk ? "tma.any" : "dma.any";
   Node& body = gen.out.function.open(head_of(rows) + format(", t by {} : thread", rows.width));
   declare_sum(rows, body);
   Node& with = body.open(format("with r in [{}]", rows.rows.text));
-  for (int i = 0; i + 1 < names; ++i) with.line(format("h{} = {} {} => shared;", i, copy, window(gen, rows, format("{}", i))));
+  for (int i = 0; i + 1 < names; ++i)
+    with.line(format("h{} = {} {} => shared;", i, copy, window(rows, format("{}", i))));
   with.line(format("h{} = {};", names - 1, any));
   Node& loop = with.open(format("foreach r(:-{})", names - 1));
-  loop.line(format("h{} = {} {} => shared;", names - 1, copy, window(gen, rows, format("r + {}", names - 1))));
+  loop.line(
+      format("h{} = {} {} => shared;", names - 1, copy, window(rows, format("r + {}", names - 1))));
   loop.line("wait h0;");
-  use(gen, rows, loop, "h0.data", "r", "t");
+  use(gen, rows, loop, {"h0.data", "r", "t"});
   if (draw.chance(30)) loop.line("sync.shared;");
   loop.line(names == 2 ? "swap(h0, h1);" : "rotate(h0, h1, h2);");
   for (int i = 0; i + 1 < names; ++i) {
     with.line(format("wait h{};", i));
-    use(gen, rows, with, format("h{}.data", i), format("{} - {}", rows.rows.text, names - 1 - i), "t");
+    use(gen, rows, with,
+        {format("h{}.data", i), format("{} - {}", rows.rows.text, names - 1 - i), "t"});
   }
   store_sum(rows, body, "t");
 }
@@ -106,11 +122,9 @@ void add_together(Gen& gen) {
   Node& body = gen.out.function.open(head_of(rows) + format(", t by {} : thread", rows.width));
   declare_sum(rows, body);
   Node& loop = body.open(format("foreach r in [{}]", rows.rows.text));
-  loop.line(format("now = {} {} => shared;", copy, window(gen, rows, "r")));
+  loop.line(format("now = {} {} => shared;", copy, window(rows, "r")));
   const std::string late = format("{} - 1 - r", rows.rows.text);
-  const bool after = !rows.bulk && draw.chance(30);
-  loop.line(format("other = {} {} => shared{};", copy, window(gen, rows, late), after ? " after now" : ""));
-  if (after) loop.body.back().text = format("other = {} {} => shared;", copy, window(gen, rows, late));
+  loop.line(format("other = {} {} => shared;", copy, window(rows, late)));
   if (draw.chance(50)) {
     loop.line("wait now, other;");
   } else {
@@ -123,7 +137,8 @@ void add_together(Gen& gen) {
   if (rows.sum) {
     loop.line(format("sum = (sum * 5 + {}) % 10007;", exprs.index(512, 2).text));
   } else {
-    loop.line(format("if (b # t < {}) {}.at(r, b # t) = {};", rows.columns.text, rows.y.name, exprs.of(rows.made, 3).text));
+    loop.line(format("if (b # t < {}) {}.at(r, b # t) = {};", rows.columns.text, rows.y.name,
+                     exprs.of(rows.made, 3).text));
   }
   store_sum(rows, body, "t");
 }
@@ -143,10 +158,11 @@ void add_select(Gen& gen) {
     choices += format(", s_{}", i);
   }
   declare_sum(rows, body);
-  body.line(format("dma.copy {} => s_0;", window(gen, rows, "0")));
+  body.line(format("dma.copy {} => s_0;", window(rows, "0")));
   Node& loop = body.open(format("foreach r in [{}]", rows.rows.text));
-  loop.line(format("f_next = dma.copy.async {} => select((r + 1) % {}{});", window(gen, rows, "r + 1"), stages, choices));
-  use(gen, rows, loop, format("select(r % {}{})", stages, choices), "r", "t");
+  loop.line(format("f_next = dma.copy.async {} => select((r + 1) % {}{});", window(rows, "r + 1"),
+                   stages, choices));
+  use(gen, rows, loop, {format("select(r % {}{})", stages, choices), "r", "t"});
   loop.line("wait f_next;");
   store_sum(rows, body, "t");
 }
@@ -155,8 +171,8 @@ void add_select(Gen& gen) {
 
 struct Ring {
   int stages = 1;
-  bool ready = false;       // the stages are empty from the start
-  int form = 0;             // how slots are spelled: [k % S], .at(k), in turn, without an array
+  bool ready = false;  // the stages are empty from the start
+  int form = 0;        // how slots are spelled: [k % S], .at(k), in turn, without an array
   [[nodiscard]] std::string slot(const std::string& event, const std::string& k) const {
     if (stages == 1 && form == 3) return event;
     if (form == 0) return format("{}[{} % {}]", event, k, stages);
@@ -187,7 +203,7 @@ void declare_ring(const Ring& ring, Node& at) {
 // The producer's part of one round.
 void produce(Gen& gen, const Rows& rows, const Ring& ring, Node& at, int how) {
   const std::string to = ring.stage("tile", "r");
-  const std::string from = window(gen, rows, "r");
+  const std::string from = window(rows, "r");
   const std::string full = ring.slot("full", "r");
   at.line(format("wait {};", ring.slot("empty", "r")));
   const char* word = rows.bulk ? "tma.copy" : "dma.copy";
@@ -214,7 +230,8 @@ void add_ring(Gen& gen) {
     const int wanted = 128 / size_bytes(rows.type);
     if (rows.width % wanted != 0) rows.bulk = false;
   }
-  rows.columns = gen.dimension((rows.width * draw.within(1, 2) - draw.within(0, 15) + 15) / 16 * 16, rows.width);
+  rows.columns = gen.dimension((rows.width * draw.within(1, 2) - draw.within(0, 15) + 15) / 16 * 16,
+                               rows.width);
   make_params(gen, rows);
   const Ring ring = draw_ring(draw);
   const int how = rows.bulk ? draw.within(1, 2) : draw.within(0, 2);
@@ -224,7 +241,8 @@ void add_ring(Gen& gen) {
   Node& level = block.open(format("parallel w by {} : group, t by 32 : thread", consumers + 1));
   const bool last = draw.chance(30);  // the producer
   const std::string producer = last ? format("w == {}", consumers) : "w == 0";
-  const std::string consumer = last ? format("w < {}", consumers) : draw.of({"w >= 1", "w > 0", "!(w == 0)"});
+  const std::string consumer =
+      last ? format("w < {}", consumers) : draw.of({"w >= 1", "w > 0", "!(w == 0)"});
   Node& region = level.open(format("inthreads.async ({})", producer));
   produce(gen, rows, ring, region.open(format("foreach r in [{}]", rows.rows.text)), how);
   Node& reader = level.open(format("inthreads.async ({})", consumer));
@@ -239,7 +257,7 @@ void add_ring(Gen& gen) {
   reader.line(format("place = {};", last ? "w * 32 + t" : "(w - 1) * 32 + t"));
   Node& loop = reader.open(format("foreach r in [{}]", rows.rows.text));
   loop.line(format("wait {};", ring.slot("full", "r")));
-  use(gen, rows, loop, ring.stage("tile", "r"), "r", "place");
+  use(gen, rows, loop, {ring.stage("tile", "r"), "r", "place"});
   loop.line(format("trigger {};", ring.slot("empty", "r")));
   store_sum(rows, reader, "place");
 }
@@ -260,21 +278,27 @@ void add_line(Gen& gen) {
   declare_ring(ring, block);
   block.line(format("shared event {};", done.array("done")));
   block.line(format("shared event {}{};", done.array("taken"), done.ready ? " = ready" : ""));
-  const auto slot = [&](const char* event) { return done.stages == 1 ? std::string(event) : done.slot(event, "r"); };
+  const auto slot = [&](const char* event) {
+    return done.stages == 1 ? std::string(event) : done.slot(event, "r");
+  };
   Node& level = block.open("parallel w by 3 : group, t by 32 : thread");
-  produce(gen, rows, ring, level.open("inthreads.async (w == 0)").open(format("foreach r in [{}]", rows.rows.text)), draw.within(0, 2));
+  produce(gen, rows, ring,
+          level.open("inthreads.async (w == 0)").open(format("foreach r in [{}]", rows.rows.text)),
+          draw.within(0, 2));
   Node& middle = level.open("inthreads.async (w == 1)");
   if (!ring.ready) middle.line("trigger empty;");
   Node& work = middle.open(format("foreach r in [{}]", rows.rows.text));
   work.line(format("wait {}, {};", ring.slot("full", "r"), slot("taken")));
-  Exprs exprs(gen, {leaf(format("{}.at(0, t)", ring.stage("tile", "r")), rows.type), leaf(format("{}.at(0, 31 - t)", ring.stage("tile", "r")), rows.type)});
+  Exprs exprs(gen, {leaf(format("{}.at(0, t)", ring.stage("tile", "r")), rows.type),
+                    leaf(format("{}.at(0, 31 - t)", ring.stage("tile", "r")), rows.type)});
   work.line(format("{}.at(0, 31 - t) = {};", done.stage("made", "r"), exprs.of(rows.made, 3).text));
   work.line(format("trigger {}, {};", ring.slot("empty", "r"), slot("done")));
   Node& last = level.open("inthreads.async (w == 2)");
   if (!done.ready) last.line("trigger taken;");
   Node& store = last.open(format("foreach r in [{}]", rows.rows.text));
   store.line(format("wait {};", slot("done")));
-  store.line(format("dma.copy {} => {}.subspan(1, 32).at(r, b);", done.stage("made", "r"), rows.y.name));
+  store.line(
+      format("dma.copy {} => {}.subspan(1, 32).at(r, b);", done.stage("made", "r"), rows.y.name));
   store.line(format("trigger {};", slot("taken")));
 }
 
@@ -294,7 +318,9 @@ void add_region_barriers(Gen& gen) {
   block.line(format("shared {} [1, 64] work;", name(rows.made)));
   declare_ring(ring, block);
   Node& level = block.open("parallel w by 3 : group, t by 32 : thread");
-  produce(gen, rows, ring, level.open("inthreads.async (w == 0)").open(format("foreach r in [{}]", rows.rows.text)), draw.within(0, 2));
+  produce(gen, rows, ring,
+          level.open("inthreads.async (w == 0)").open(format("foreach r in [{}]", rows.rows.text)),
+          draw.within(0, 2));
   Node& region = level.open("inthreads.async (w >= 1)");
   region.line("place = (w - 1) * 32 + t;");
   Node& loop = region.open(format("foreach r in [{}]", rows.rows.text));
@@ -303,7 +329,8 @@ void add_region_barriers(Gen& gen) {
   loop.line(format("work.at(0, place) = {};", exprs.of(rows.made, 3).text));
   loop.line(format("trigger {};", ring.slot("empty", "r")));
   loop.line("sync.shared;");
-  loop.line(format("if (b * 64 + place < {}) {}.at(r, b * 64 + place) = work.at(0, 63 - place);", rows.columns.text, rows.y.name));
+  loop.line(format("if (b * 64 + place < {}) {}.at(r, b * 64 + place) = work.at(0, 63 - place);",
+                   rows.columns.text, rows.y.name));
   loop.line("sync.shared;");
 }
 

@@ -29,13 +29,13 @@ struct Sample {
   std::uint64_t number = 0;
   std::string family;
   std::string arch;
-  std::vector<std::string> macros;             // lines in front of the function
-  std::vector<Definition> defines;             // of the command line
-  std::vector<driver::Assignment> shape;       // dimensions and scalars
+  std::vector<std::string> macros;        // lines in front of the function
+  std::vector<Definition> defines;        // of the command line
+  std::vector<driver::Assignment> shape;  // dimensions and scalars
   std::vector<std::string> params;
-  Node function;                               // its text is the name
+  Node function;  // its text is the name
   std::string result = "void";
-  std::string returned = {};                   // the buffer that the function gives back
+  std::string returned = {};  // the buffer that the function gives back
   // Every operation has one exact result, so that two machines agree to the bit.
   bool exact = true;
 };

@@ -82,7 +82,8 @@ std::vector<std::string> simpler(const std::string& text) {
       const bool cut = depth <= 0 && (text[j] == ' ' || text[j] == ',' || j == end);
       if (!cut) continue;
       if (j > from + 1 || (j > from && std::isalnum(static_cast<unsigned char>(text[from])) != 0)) {
-        out.push_back(text.substr(0, i) + "(" + text.substr(from, j - from) + ")" + text.substr(end + 1));
+        out.push_back(text.substr(0, i) + "(" + text.substr(from, j - from) + ")" +
+                      text.substr(end + 1));
       }
       from = j + 1;
     }
