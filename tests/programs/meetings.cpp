@@ -201,7 +201,7 @@ void declare_ring(const Ring& ring, Node& at) {
 }
 
 // The producer's part of one round.
-void produce(Gen& gen, const Rows& rows, const Ring& ring, Node& at, int how) {
+void produce(const Rows& rows, const Ring& ring, Node& at, int how) {
   const std::string to = ring.stage("tile", "r");
   const std::string from = window(rows, "r");
   const std::string full = ring.slot("full", "r");
@@ -244,7 +244,7 @@ void add_ring(Gen& gen) {
   const std::string consumer =
       last ? format("w < {}", consumers) : draw.of({"w >= 1", "w > 0", "!(w == 0)"});
   Node& region = level.open(format("inthreads.async ({})", producer));
-  produce(gen, rows, ring, region.open(format("foreach r in [{}]", rows.rows.text)), how);
+  produce(rows, ring, region.open(format("foreach r in [{}]", rows.rows.text)), how);
   Node& reader = level.open(format("inthreads.async ({})", consumer));
   declare_sum(rows, reader);
   if (!ring.ready) {
@@ -282,7 +282,7 @@ void add_line(Gen& gen) {
     return done.stages == 1 ? std::string(event) : done.slot(event, "r");
   };
   Node& level = block.open("parallel w by 3 : group, t by 32 : thread");
-  produce(gen, rows, ring,
+  produce(rows, ring,
           level.open("inthreads.async (w == 0)").open(format("foreach r in [{}]", rows.rows.text)),
           draw.within(0, 2));
   Node& middle = level.open("inthreads.async (w == 1)");
@@ -318,7 +318,7 @@ void add_region_barriers(Gen& gen) {
   block.line(format("shared {} [1, 64] work;", name(rows.made)));
   declare_ring(ring, block);
   Node& level = block.open("parallel w by 3 : group, t by 32 : thread");
-  produce(gen, rows, ring,
+  produce(rows, ring,
           level.open("inthreads.async (w == 0)").open(format("foreach r in [{}]", rows.rows.text)),
           draw.within(0, 2));
   Node& region = level.open("inthreads.async (w >= 1)");
