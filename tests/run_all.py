@@ -6,7 +6,7 @@
 Layers: unit tests (ctest, sanitized), sweeps (ctest, release), the golden runner's own test, golden
 tests (sanitized), tests/e2e/*_test.py (the sanitized binary in $KILN, the release one in
 $KILN_RELEASE when there is one), programs with one mistake, kernels that synchronise and a sample of
-their mutants, the layout algebra against pycute, pages in a browser, meta tests, and where nvcc is on the PATH what must compile and what must not. Prints each command
+their mutants, random correct programs, the layout algebra against pycute, pages in a browser, meta tests, and where nvcc is on the PATH what must compile and what must not. Prints each command
 before running it. The last line is `N passed, N failed`; the exit code is 0 only if all of it passed.
 """
 
@@ -125,6 +125,9 @@ def run_layers(options):
 def run_release_layers(release, results, keep):
     """What takes the release build, or a compiler only."""
     tests = Path("tests")
+    if not keep or "programs" in keep[0]:
+        programs = [str(release / "bin" / "programs"), "--seed", "1", "--count", "300"]
+        yield script(programs, results / "programs.json")
     if not keep or "pycute" in keep[0]:
         pycute = [sys.executable, str(tests / "api" / "pycute_test.py")]
         pycute += ["--program", str(release / "tests" / "api" / "layout_cases")]
