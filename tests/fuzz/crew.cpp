@@ -52,12 +52,22 @@ std::string short_place(std::string_view text) {
   return std::string(text.substr(0, text.find_first_not_of("0123456789", line + 1)));
 }
 
+// ", after pass place-barriers: events-are-placed" of the verifier's message; else "".
+std::string broken_rule(std::string_view line) {
+  const std::size_t begin = line.find(" after pass ");
+  if (begin == std::string_view::npos) return "";
+  const std::size_t pass = line.find(": ", begin);
+  const std::size_t rule = line.find(": ", pass + 1);
+  if (pass == std::string_view::npos || rule == std::string_view::npos) return "";
+  return "," + std::string(line.substr(begin, rule - begin));
+}
+
 }  // namespace
 
 std::string cause_of(std::string_view errors) {
   constexpr std::string_view kStop = "kiln: internal error at ";
   if (const auto line = line_with(errors, kStop); !line.empty()) {
-    return "stop at " + short_place(line.substr(kStop.size()));
+    return "stop at " + short_place(line.substr(kStop.size())) + broken_rule(line);
   }
   if (const auto at = errors.find(": runtime error: "); at != std::string_view::npos) {
     const std::size_t begin = errors.rfind('\n', at) + 1;

@@ -27,7 +27,8 @@ constexpr std::string_view kHelp = R"(usage: kiln_fuzz [OPTION]...
   --first K               begin at mutant K
   --minutes M             end then, whatever the count
   --jobs J                processes (one for each core)
-  --stages LIST           of check,ir,emit,explain,run
+  --stages LIST           of check,ir,emit,explain,run,compile
+  --compile               the CUDA too, by NVRTC: 20 to 30 ms for each accepted mutant
   --only K                print mutant K and try it
   --file FILE             try the program of FILE
   --corpus DIR            replay DIR first (tests/fuzz/corpus)
@@ -98,6 +99,8 @@ Options parse(int argc, char** argv) {
     const std::string name = argv[i];
     if (name == "--no-minimise") {
       options.campaign.minimise = false;
+    } else if (name == "--compile") {
+      options.stages += ",compile";
     } else if (i + 1 == argc) {
       usage("`" + name + "` lacks its value");
     } else {
@@ -145,6 +148,11 @@ int run_alone(const Options& options, std::span<const Program> seeds) {
 int run(Options options, const char* program) {
   const std::vector<Program> seeds = read_seeds(options.root);
   if (seeds.empty()) usage("no programs under `" + options.root.string() + "`");
+  const std::string missing = no_compiler();
+  if (stages_of(options.stages).stages[static_cast<std::size_t>(Stage::kCompile)] &&
+      !missing.empty()) {
+    usage("no stage `compile`: " + missing);
+  }
   constexpr double kCheckSeconds = kSanitized ? 20 : 2;
   if (!options.worker.empty()) {
     return serve({.seeds = seeds,

@@ -7,6 +7,7 @@
 #include "diag/render.h"
 #include "driver/commands.h"
 #include "driver/program.h"
+#include "emit/cuda/emit.h"
 #include "explain/full_tiles.h"
 #include "ir/print.h"
 #include "ir/verify.h"
@@ -14,6 +15,9 @@
 #include "support/file.h"
 #include "support/format.h"
 #include "support/hash.h"
+#ifdef KILN_FUZZ_COMPILES
+#include "compiles/compiles.h"
+#endif
 
 namespace kiln::fuzz {
 
@@ -75,6 +79,7 @@ class Trial {
     if (begins(Stage::kEmit)) emit();
     if (begins(Stage::kExplain)) explain();
     if (begins(Stage::kRun)) simulate();
+    if (begins(Stage::kCompile)) compile_cuda();
     return std::move(report_);
   }
 
@@ -175,6 +180,36 @@ class Trial {
     keep(said);
     accepted_but(said, "emit");
   }
+
+#ifdef KILN_FUZZ_COMPILES
+  void compile_cuda() {
+    driver::Program compiled;
+    std::ostringstream nowhere;
+    driver::Console console{.out = nowhere, .err = nowhere};
+    if (driver::compile(file_, {}, compiled, console) != Exit::kFine) return;
+    const std::string text = emit::emit(compiled.decided, compiled.sources, {});
+    const auto errors = compiles::errors(text, *compiled.arch);
+    if (errors) fail("the CUDA does not compile: " + message_alone(*errors));
+  }
+
+  // "identifier "x" is undefined" becomes "identifier is undefined": one kind of failure.
+  static std::string message_alone(const std::string& errors) {
+    const std::size_t at = errors.find("error: ");
+    const std::size_t begin = at == std::string::npos ? 0 : at + 7;
+    const std::string line = errors.substr(begin, errors.find('\n', begin) - begin);
+    std::string out;
+    bool quoted = false;
+    for (const char c : line) {
+      if (c == '"')
+        quoted = !quoted;
+      else if (!quoted && !(c == ' ' && out.ends_with(' ')))
+        out += c;
+    }
+    return out.substr(0, 100);
+  }
+#else
+  void compile_cuda() {}
+#endif
 
   // The first function of the file, its dimensions and integer parameters with values.
   struct Call {
@@ -283,6 +318,14 @@ class Trial {
 
 Report try_program(const Program& program, const TryOptions& options, const OnStage& on_stage) {
   return Trial(program, options, on_stage).run();
+}
+
+std::string no_compiler() {
+#ifdef KILN_FUZZ_COMPILES
+  return compiles::unavailable().value_or("");
+#else
+  return "this program was built without it";
+#endif
 }
 
 bool steps_are_limited() { return kHasSteps<driver::RunOptions>; }

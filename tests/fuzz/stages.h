@@ -44,6 +44,9 @@ using OnStage = std::function<void(Stage)>;
 [[nodiscard]] Report try_program(const Program& program, const TryOptions& options,
                                  const OnStage& on_stage);
 
+// Why the stage `compile` can not be had in this program; empty when it can.
+[[nodiscard]] std::string no_compiler();
+
 // Whether the simulator can be told how many steps are too many: without that a program that never
 // ends is its author's mistake, not ours.
 [[nodiscard]] bool steps_are_limited();
