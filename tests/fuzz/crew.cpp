@@ -34,9 +34,6 @@ std::uint32_t resident_mb(pid_t pid) {
 
 std::string_view name(Stage stage) { return kStageNames[static_cast<std::size_t>(stage)]; }
 
-// In these a program does what its author says, for as long as that takes.
-bool runs_the_program(Stage stage) { return stage == Stage::kRun || stage == Stage::kExplain; }
-
 std::string_view line_with(std::string_view text, std::string_view mark) {
   const std::size_t at = text.find(mark);
   if (at == std::string_view::npos) return {};
@@ -225,7 +222,7 @@ void Crew::take(Member& member, const Message& message) {
   ending.failure = message.failure;
   if (ending.failure.empty() && member.too_large) {
     ending.failure = format("over {} MB in `{}`", kMemoryMaxMb, name(*member.too_large));
-    ending.resources = runs_the_program(*member.too_large);
+    ending.resources = is_unlimited(*member.too_large);
   }
   member.too_large.reset();
   member.tasks.pop_front();
@@ -263,7 +260,7 @@ void Crew::bury(Member& member) {
     ending.said.accepted = member.stage != Stage::kCheck;
     const bool of_limits =
         ending.failure.starts_with("over ") || ending.failure.starts_with("memory");
-    ending.resources = of_limits && runs_the_program(member.stage);
+    ending.resources = of_limits && is_unlimited(member.stage);
     tasks.pop_front();
     endings_.push_back(std::move(ending));
   }

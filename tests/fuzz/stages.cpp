@@ -27,6 +27,7 @@ using driver::Exit;
 using Json = nlohmann::json;
 
 constexpr std::int64_t kStepsMax = 2'000'000;
+constexpr std::int64_t kRunBytesMax = 300'000'000;
 
 template <class Options>
 constexpr bool kHasSteps = requires(Options options) {
@@ -34,8 +35,9 @@ constexpr bool kHasSteps = requires(Options options) {
 };
 
 template <class Options>
-void limit_steps(Options& options) {
+void limit(Options& options) {
   if constexpr (kHasSteps<Options>) options.max_steps = kStepsMax;
+  if constexpr (requires { options.max_memory; }) options.max_memory = kRunBytesMax;
 }
 
 // One command's outcome.
@@ -273,7 +275,7 @@ class Trial {
     Call call;
     if (!choose_call(call)) return;
     driver::ExplainOptions how{.program = file_, .kernel = call.kernel};
-    limit_steps(how);
+    limit(how);
     keep(say(driver::explain, how));
     how.json = true;
     const Said json = say(driver::explain, how);
@@ -294,7 +296,7 @@ class Trial {
     how.fill = kFills[options_.draw % 4];
     how.schedules = 1 + static_cast<int>(options_.draw / 4 % 2);
     how.json = true;
-    limit_steps(how);
+    limit(how);
     Said said = say(driver::run, how);
     report_.ran = said.exit == Exit::kFine || said.exit == Exit::kWrong;
     Json json = Json::parse(said.out, nullptr, false);
@@ -328,6 +330,9 @@ std::string no_compiler() {
 #endif
 }
 
-bool steps_are_limited() { return kHasSteps<driver::RunOptions>; }
+bool is_unlimited(Stage stage) {
+  if (stage == Stage::kRun) return !kHasSteps<driver::RunOptions>;
+  return stage == Stage::kExplain && !kHasSteps<driver::ExplainOptions>;
+}
 
 }  // namespace kiln::fuzz

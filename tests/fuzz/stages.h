@@ -47,8 +47,8 @@ using OnStage = std::function<void(Stage)>;
 // Why the stage `compile` can not be had in this program; empty when it can.
 [[nodiscard]] std::string no_compiler();
 
-// Whether the simulator can be told how many steps are too many: without that a program that never
-// ends is its author's mistake, not ours.
-[[nodiscard]] bool steps_are_limited();
+// Whether the stage runs the program with no limit on its steps that could be set: when it never ends,
+// that is then its author's mistake, not ours.
+[[nodiscard]] bool is_unlimited(Stage stage);
 
 }  // namespace kiln::fuzz

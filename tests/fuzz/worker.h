@@ -47,8 +47,7 @@ struct WorkerOptions {
 // How much longer than `check` a stage may take. A run that nothing limits is cut short: its
 // program may be one that never ends.
 [[nodiscard]] inline double clock_factor(Stage stage) {
-  const bool runs = stage == Stage::kRun || stage == Stage::kExplain;
-  return stage == Stage::kCheck || (runs && !steps_are_limited()) ? 1 : 5;
+  return stage == Stage::kCheck || is_unlimited(stage) ? 1 : 5;
 }
 
 // Serves orders until its standard input ends. Gives the exit code.
