@@ -26,6 +26,9 @@ if(KILN_SANITIZE)
     -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(kiln_options INTERFACE -fsanitize=address,undefined)
 endif()
+if(KILN_LIBFUZZER)
+  target_compile_options(kiln_options INTERFACE -fsanitize=fuzzer-no-link)  # tells which branches ran
+endif()
 
 function(kiln_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs every layer of tests on binaries that are already built, and adds up the results.
 
-    tests/run_all.py --debug build/dev [--release build/release] [FILTER]
+    tests/run_all.py --debug build/dev [--release build/release] [--clang build/fuzz] [FILTER]
 
 Layers: unit tests (ctest, sanitized), sweeps (ctest, release), the golden runner's own test, golden
 tests (sanitized), tests/e2e/*_test.py (the sanitized binary in $KILN, the release one in
 $KILN_RELEASE when there is one), programs with one mistake, kernels that synchronise and a sample of
-their mutants, random correct programs, the layout algebra against pycute, pages in a browser, meta tests, and where nvcc is on the PATH what must compile and what must not. Prints each command
+their mutants, random correct programs, the layout algebra against pycute, pages in a browser, foreign
+input (tests/fuzz), meta tests, and where nvcc is on the PATH what must compile and what must not. Prints each command
 before running it. The last line is `N passed, N failed`; the exit code is 0 only if all of it passed.
 """
 
@@ -118,6 +119,11 @@ def run_layers(options):
     for page in ("map", "timeline"):
         browser = [sys.executable, str(tests / "browser" / f"{page}_test.py"), *kiln, *keep]
         yield script(browser, debug / "results" / f"browser_{page}.json")
+    if not keep or "fuzz" in keep[0]:
+        fuzz = [sys.executable, str(tests / "fuzz" / "run.py"), "--debug", str(debug)]
+        fuzz += ["--release", str(release)] if release else []
+        fuzz += ["--clang", str(options.clang)] if options.clang else []
+        yield script(fuzz, debug / "results" / "fuzz.json")
     if release:
         yield from run_release_layers(release, debug / "results", keep)
 
@@ -148,6 +154,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--debug", type=Path, required=True, help="the sanitized build folder")
     parser.add_argument("--release", type=Path, help="the release build folder")
+    parser.add_argument("--clang", type=Path, help="the build folder of the preset `fuzz`")
     parser.add_argument("filter", nargs="?", default="")
     options = parser.parse_args()
     passed = failed = 0

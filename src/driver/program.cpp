@@ -87,7 +87,8 @@ Checked<bool> analyse(Program& program, FileId file, const ParseOptions& options
 
 // IR text, as `kiln ir` prints it: read, checked against the IR's rules, and decided from where it
 // stands. It names its own architecture.
-Checked<bool> read_ir(Program& program, FileId file, const CompileOptions& how) {
+Checked<bool> read_ir(Program& program, FileId file, CompileOptions how) {
+  how.pipeline.read_from = Span{file, 0, 0};
   auto module = ir::parse(program.sources, file, program.diags);
   if (!module) return Unexpected{module.error()};
   for (const std::string& mistake : ir::verify(*module)) {

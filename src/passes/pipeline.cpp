@@ -21,10 +21,16 @@ constexpr Pass kPipeline[] = {
     {"place-barriers", place_barriers, ir::Form::kDecided},
 };
 
-void verify_after(const ir::Module& module, std::string_view pass) {
+Checked<bool> verify_after(const ir::Module& module, std::string_view pass, Diagnostics& diags,
+                           const PipelineOptions& options) {
   const std::vector<std::string> mistakes = ir::verify(module);
-  KILN_CHECK(mistakes.empty(), "after pass {}: {}\n{}", pass, mistakes.empty() ? "" : mistakes[0],
+  if (mistakes.empty()) return true;
+  KILN_CHECK(options.read_from.has_value(), "after pass {}: {}\n{}", pass, mistakes[0],
              ir::print(module));
+  for (const std::string& mistake : mistakes) {
+    diags.report<diag::IrInvalid>(*options.read_from, mistake).emit();
+  }
+  return diags.failed();
 }
 
 }  // namespace
@@ -32,12 +38,12 @@ void verify_after(const ir::Module& module, std::string_view pass) {
 std::span<const Pass> pipeline() { return kPipeline; }
 
 Checked<bool> run_pipeline(ir::Module& module, Diagnostics& diags, const PipelineOptions& options) {
-  verify_after(module, "sema");
+  if (auto right = verify_after(module, "sema", diags, options); !right) return right;
   for (const Pass& pass : kPipeline) {
     if (pass.establishes <= module.form) continue;  // IR text may come half decided
     if (auto done = pass.run(module, diags); !done) return done;
     module.form = pass.establishes;
-    verify_after(module, pass.name);
+    if (auto right = verify_after(module, pass.name, diags, options); !right) return right;
     if (options.after_each) options.after_each(pass.name, module);
     if (pass.name == options.stop_after) break;
   }

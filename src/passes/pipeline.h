@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -24,9 +25,13 @@ struct PipelineOptions {
   std::string_view stop_after = {};  // a pass's name; empty: run all
   // Called with each pass's name and the module it leaves.
   std::function<void(std::string_view, const ir::Module&)> after_each = {};
+  // Where the module was read from, when it is IR text: what its author decided wrongly may only
+  // break a rule that holds later on.
+  std::optional<Span> read_from = {};
 };
 
-// Runs the passes, verifying the IR after each (a broken rule is a bug of ours and stops).
+// Runs the passes, verifying the IR after each. A broken rule is a bug of ours and stops; of IR text
+// it is reported.
 Checked<bool> run_pipeline(ir::Module& module, Diagnostics& diags,
                            const PipelineOptions& options = {});
 

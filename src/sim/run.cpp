@@ -56,7 +56,8 @@ Touched touched_by(const ir::Function& function, ir::RegionId body) {
 // Bytes of a Shadow of so many bytes of memory.
 double shadow_bytes(double bytes, unsigned granule_bits, const Shadow::Readers& readers) {
   constexpr double kEntry = 8;  // of a writer, and of each reader
-  const double readers_each = static_cast<double>(readers.blocks) * readers.agents;
+  const double slots = readers.slots ? readers.all.blocks * readers.all.slots : 0;
+  const double readers_each = static_cast<double>(readers.blocks) * readers.agents + slots;
   return bytes / static_cast<double>(1U << granule_bits) * kEntry *
          (1 + (readers_each == 0 ? 0 : readers_each + 1));
 }
