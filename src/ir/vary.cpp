@@ -12,7 +12,6 @@
 // A cell that leads to itself (`i = i + 1`) adds nothing.
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "ir/prove.h"
 #include "ir/reflect.h"
@@ -23,16 +22,22 @@ namespace {
 
 class Variation {
  public:
-  Variation(const Function& function, Level unit) : function_(function), unit_(unit) {}
+  Variation(const Function& function, Level unit)
+      : function_(function),
+        unit_(unit),
+        vars_(function.vars.size()),
+        values_(function.values.size()),
+        cells_(function.values.size()),
+        controls_(function.ops.size()) {}
 
   void ask_var(VarId id) {
-    if (vars_.insert(id).second) open_vars_.push_back(id);
+    if (!is_marked(vars_, id.index)) open_vars_.push_back(id);
   }
   void ask_value(ValueId id) {
-    if (id.valid() && values_.insert(id).second) open_values_.push_back(id);
+    if (id.valid() && !is_marked(values_, id.index)) open_values_.push_back(id);
   }
   void ask_control(OpId id) {
-    if (controls_.insert(id).second) open_controls_.push_back(id);
+    if (!is_marked(controls_, id.index)) open_controls_.push_back(id);
   }
 
   // Whether anything that was asked, or that it leads to, differs.
@@ -60,6 +65,12 @@ class Variation {
   bool operator()(const auto&) { return true; }
 
  private:
+  // Marks it as asked; true when it was before.
+  static bool is_marked(std::vector<bool>& marks, std::size_t index) {
+    const bool before = marks[index];
+    marks[index] = true;
+    return before;
+  }
   // They only note the question.
   bool ask(ValueId id) {
     ask_value(id);
@@ -83,9 +94,11 @@ class Variation {
 
   const Function& function_;
   Level unit_;
-  std::set<VarId> vars_;
-  std::set<ValueId> values_;
-  std::set<OpId> controls_;
+  // What has been asked, by number.
+  std::vector<bool> vars_;
+  std::vector<bool> values_;
+  std::vector<bool> cells_;
+  std::vector<bool> controls_;
   std::vector<VarId> open_vars_;
   std::vector<ValueId> open_values_;
   std::vector<OpId> open_controls_;
@@ -189,6 +202,7 @@ bool Variation::look_at_value(ValueId id) {
 // It differs too where some threads of the unit get to an assignment and others do not, or not as
 // often; of those threads that have the cell.
 bool Variation::look_at_cell(ValueId id) {
+  if (is_marked(cells_, id.index)) return false;
   const Alloc* alloc = function_.def_as<Alloc>(id);
   if (alloc == nullptr) return true;
   if (!declarations_are_known_) find_declarations();

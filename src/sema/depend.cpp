@@ -1,6 +1,8 @@
 #include "sema/depend.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "ir/reflect.h"
@@ -79,6 +81,7 @@ class Comparison {
 
   [[nodiscard]] bool same(ir::ValueId a, ir::ValueId b) {
     if (a == b) return true;
+    if (differ_at_once(a, b)) return false;
     const auto [known, is_new] = known_.try_emplace({a, b}, false);
     if (is_new) {
       const bool alike = compare(a, b);
@@ -89,6 +92,19 @@ class Comparison {
   }
 
  private:
+  [[nodiscard]] std::optional<double> constant(ir::ValueId id) const {
+    const auto* op = id.valid() ? function_.def_as<ir::Const>(id) : nullptr;
+    return op == nullptr ? std::nullopt : std::optional(op->value);
+  }
+  // Sums with different constants are what most expressions differ by.
+  [[nodiscard]] bool differ_at_once(ir::ValueId a, ir::ValueId b) const {
+    if (!a.valid() || !b.valid()) return true;
+    const auto* left = function_.def_as<ir::Binary>(a);
+    const auto* right = function_.def_as<ir::Binary>(b);
+    if (left == nullptr || right == nullptr) return constant(a) != constant(b);
+    return left->kind != right->kind || constant(left->right) != constant(right->right);
+  }
+
   [[nodiscard]] bool compare(ir::ValueId a, ir::ValueId b) {
     if (!a.valid() || !b.valid() || !(function_.type(a) == function_.type(b))) return false;
     const ir::OpId first = function_.values[a].def;
@@ -117,16 +133,22 @@ class Comparison {
   }
 
   // Operations are numbered in the order of the program while it is read.
-  [[nodiscard]] bool is_set(ir::ValueId cell, ir::OpId from, ir::OpId to) const {
-    for (std::uint32_t i = from.index + 1; i < to.index; ++i) {
+  [[nodiscard]] bool is_set(ir::ValueId cell, ir::OpId from, ir::OpId to) {
+    if (sets_.empty()) find_sets();
+    const std::vector<ir::OpId>& sets = sets_[cell];
+    const auto next = std::upper_bound(sets.begin(), sets.end(), from);
+    return next != sets.end() && *next < to;
+  }
+  void find_sets() {
+    for (std::uint32_t i = 0; i < function_.ops.size(); ++i) {
       const auto* set = std::get_if<ir::Set>(&function_.ops[ir::OpId{i}].data);
-      if (set != nullptr && set->cell == cell) return true;
+      if (set != nullptr) sets_[set->cell].push_back(ir::OpId{i});
     }
-    return false;
   }
 
   const ir::Function& function_;
   std::map<std::pair<ir::ValueId, ir::ValueId>, bool> known_;
+  std::map<ir::ValueId, std::vector<ir::OpId>> sets_;  // by cell, in order
 };
 
 }  // namespace

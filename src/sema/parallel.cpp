@@ -243,6 +243,10 @@ void check_threads(Sema& sema, const ast::ParallelGroup& group, const std::vecto
                    ir::Level level) {
   ir::Expr total = unit_of(level);
   for (const Axis& axis : axes) total = total * axis.bound.extent;
+  if (total.overflowed()) {
+    (void)sema.diags.report<diag::ExtentOverflow>(group.span, "the number of threads").emit();
+    return;
+  }
   if (sema.place.level == ir::Level::kBlock) {
     set_block_threads(sema, total, group.span);
     return;
