@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <iostream>
 
@@ -45,6 +46,30 @@ CLI::Option* repeated(CLI::App* command, const char* names, std::vector<std::str
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+// The library's own conversion takes -1 and 2^64 for others.
+CLI::Validator whole() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        std::uint64_t value = 0;
+        const char* end = text.data() + text.size();
+        const auto [at, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc() && at == end) return "";
+        return kiln::format("`{}` is no whole number from 0 to {}", text, UINT64_MAX);
+      },
+      "");
+}
+
+// No range refuses what compares with nothing.
+CLI::Validator number() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        return text.find_first_of("nN") == std::string::npos
+                   ? ""
+                   : kiln::format("`{}` is no number", text);
+      },
+      "");
+}
+
 void add_folders(CLI::App* command, kiln::driver::ProgramOptions& options) {
   repeated(command, "-I", options.folders, "a folder whose files may be included")
       ->type_name("FOLDER");
@@ -76,7 +101,7 @@ void add_run(Cli& cli) {
   repeated(command, "--out", run.outputs, "write an output to a .npy file")->type_name("NAME=FILE");
   command->add_option("--fill", run.fill, "other inputs: normal, integers, ones or adversarial")
       ->capture_default_str();
-  command->add_option("--seed", run.seed, "of the fill")->capture_default_str();
+  command->add_option("--seed", run.seed, "of the fill")->check(whole())->capture_default_str();
   command->add_option("--expect", run.expect, "also compare with an einsum, evaluated in fp64");
   command->add_option("--schedules", run.schedules, "orders of execution the simulator tries")
       ->check(CLI::Range(1, 1000000))
@@ -196,11 +221,14 @@ void add_bench(Cli& cli) {
   command->add_option("--count", bench.count, "of random: how many problems (default: 10000)")
       ->check(CLI::Range(1, 1000000));
   command->add_option("--expect", bench.expect, "of a file: what it computes, as an einsum");
-  command->add_option("--seed", bench.seed, "of the inputs")->capture_default_str();
+  command->add_option("--seed", bench.seed, "of the inputs")
+      ->check(whole())
+      ->capture_default_str();
   command->add_option("--repeats", bench.repeats, "batches of each")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--batch-seconds", bench.batch_seconds, "how long a batch is at least")
+      ->check(number())
       ->check(CLI::Range(1e-4, 10.0))
       ->capture_default_str();
   command->add_option("--json", bench.json, "append a JSON line for each problem to this file");
@@ -245,7 +273,9 @@ void add_tune(Cli& cli) {
   command->add_option("--only", tune.only, "of a suite: keep the problems whose line has this");
   command->add_option("--keep", tune.keep, "how many candidates are measured, by the model's order")
       ->check(CLI::Range(1, 10000));
-  command->add_option("--seed", tune.seed, "of the inputs")->capture_default_str();
+  command->add_option("--seed", tune.seed, "of the inputs")
+      ->check(whole())
+      ->capture_default_str();
   command->add_flag("--resume", tune.resume, "of the library: pass over what the table has");
   command->add_option("-o", tune.output, "of the library: the table to add to");
   command->add_option("--json", tune.json, "append a JSON line for each candidate to this file");
