@@ -30,8 +30,8 @@ struct PipelineOptions {
   std::optional<Span> read_from = {};
 };
 
-// Runs the passes, verifying the IR after each. A broken rule is a bug of ours and stops; of IR text
-// it is reported.
+// Runs the passes, verifying the IR after each. A broken rule is a bug of ours and stops; of IR
+// text it is reported.
 Checked<bool> run_pipeline(ir::Module& module, Diagnostics& diags,
                            const PipelineOptions& options = {});
 

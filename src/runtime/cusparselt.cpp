@@ -39,7 +39,7 @@ namespace {
 
 constexpr const char* kWhat = "cuSPARSELt cannot multiply";
 
-std::optional<int> data_type(DType dtype) {
+std::optional<int> sparse_data_type(DType dtype) {
   if (dtype == DType::kF16) return cublaslt::kF16;
   if (dtype == DType::kBF16) return cublaslt::kBF16;
   return std::nullopt;
@@ -98,8 +98,8 @@ Result<void> SparseVendorProduct::State::open() {
 }
 
 Result<void> SparseVendorProduct::State::describe(const MatrixProduct& product) {
-  const auto in = data_type(product.a);
-  const auto out = data_type(product.c);
+  const auto in = sparse_data_type(product.a);
+  const auto out = sparse_data_type(product.c);
   const bool fits = in && out && product.a == product.b && product.a_along_k && product.b_along_k;
   if (!fits) return Unexpected{Error{kWhat, std::string(name(product.a)), "not measured there"}};
   scale = static_cast<float>(product.scale);

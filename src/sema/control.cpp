@@ -114,14 +114,24 @@ Loop whole_loop(Sema& sema, const Symbol& symbol, const ast::Name& name) {
   return loop;
 }
 
-// `foreach t` of a tuple that `with` declared: its elements, outermost first.
-void add_tuple(Sema& sema, const Symbol& tuple, const ast::Name& name, LoopNest& nest) {
+// `foreach t` of a tuple that `with` declared: its elements, outermost first. False after a report.
+bool add_tuple(Sema& sema, const Symbol& tuple, const ast::Name& name, LoopNest& nest) {
   for (const std::string& part : tuple.parts) {
     const Symbol* symbol = sema.scopes.find(part);
     if (symbol == nullptr || symbol->operand.is_error()) continue;
+    if (!symbol->operand.integer.bound) {
+      if (part == name.text) return false;  // refused where it was declared
+      (void)sema.diags
+          .report<diag::LoopNotBounded>(name.span, part,
+                                        "an element of the tuple has another meaning here")
+          .help("give `{}` and the elements of `{}` names of their own", part, name.text)
+          .emit();
+      return false;
+    }
     nest.loops.push_back(whole_loop(sema, *symbol, {part, name.span}));
   }
   nest.tuples.push_back({name, tuple.parts});
+  return true;
 }
 
 // `v(lo:hi:step)` on a variable that `with` declared.
@@ -249,8 +259,7 @@ bool add_item(Sema& sema, const ast::ForeachItem& item, LoopNest& nest) {
     return false;
   }
   if (is_tuple) {
-    add_tuple(sema, Symbol(*symbol), item.variable, nest);
-    return true;
+    return add_tuple(sema, Symbol(*symbol), item.variable, nest);
   }
   auto ranged = ranged_loop(sema, Symbol(*symbol), item);
   if (ranged) nest.loops.push_back(std::move(*ranged));

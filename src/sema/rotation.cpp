@@ -16,11 +16,6 @@ namespace kiln::sema {
 
 namespace {
 
-std::string type_text(const Sema& sema, const ir::ViewType& type) {
-  return format("{} [{}]", name(type.dtype),
-                join(type.shape, ", ", [&](const ir::Expr& e) { return text(sema, e); }));
-}
-
 ir::ViewType buffer_type(const Sema& sema, const Rotation& rotation) {
   ir::ViewType type = sema.function.view_type(rotation.array);
   type.shape.erase(type.shape.begin());

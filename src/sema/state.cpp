@@ -77,6 +77,11 @@ Span divergence(const Sema& sema, bool block) {
   return sema.yielding == sema.place.launch ? of(sema.yielded) : Span{};
 }
 
+std::string type_text(const Sema& sema, const ir::ViewType& type) {
+  return format("{} [{}]", name(type.dtype),
+                join(type.shape, ", ", [&](const ir::Expr& e) { return text(sema, e); }));
+}
+
 }  // namespace
 
 bool check_collective(Sema& sema, Span span, std::string_view what, ir::Level unit) {

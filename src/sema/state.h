@@ -227,6 +227,8 @@ void declare(Sema& sema, const ast::Name& name, Symbol symbol);
 
 // Text of an Expr with the user's names, for messages.
 [[nodiscard]] std::string text(const Sema& sema, const ir::Expr& expr);
+// "f16 [64, K]".
+[[nodiscard]] std::string type_text(const Sema& sema, const ir::ViewType& type);
 
 // Reports collective-divergent when not all threads of the unit (a block or a warp) get there.
 [[nodiscard]] bool check_collective(Sema& sema, Span span, std::string_view what, ir::Level unit);

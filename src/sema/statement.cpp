@@ -63,11 +63,6 @@ struct StatementVisitor {
   void refused(std::string_view construct) const { refuse(sema, span, construct); }
 };
 
-std::string type_text(const Sema& sema, const ir::ViewType& type) {
-  return format("{} [{}]", name(type.dtype),
-                join(type.shape, ", ", [&](const ir::Expr& e) { return text(sema, e); }));
-}
-
 // All `return`s of a function give the same buffer, or nothing: the caller gets one result.
 void give_back(Sema& sema, GivenBack given, Span statement) {
   const GivenBack first = sema.given_back.value_or(given);

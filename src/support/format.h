@@ -16,10 +16,15 @@ namespace detail {
 std::string vformat(fmt::string_view text, fmt::format_args args);
 }  // namespace detail
 
-template <class... Args>
-[[nodiscard]] std::string format(fmt::format_string<Args...> text, Args&&... args) {
-  return detail::vformat(text, fmt::make_format_args(args...));
-}
+// An object and no function template: where an argument is a std::string, a call of a function would
+// also find std::format, which standard libraries of C++20 have, and neither would be the better one.
+struct Format {
+  template <class... Args>
+  [[nodiscard]] std::string operator()(fmt::format_string<Args...> text, Args&&... args) const {
+    return detail::vformat(text, fmt::make_format_args(args...));
+  }
+};
+inline constexpr Format format = {};
 
 // "a, b, c" from any range, with `spell` turning one element into text.
 template <class Range, class Spell>

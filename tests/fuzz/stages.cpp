@@ -74,18 +74,24 @@ class Trial {
   }
 
   Report run() {
-    if (!write_files()) return std::move(report_);
+    if (write_files()) try_all();
+    // The next program must not find what this one includes.
+    std::error_code ignored;
+    for (const auto& [name, text] : program_.included) std::filesystem::remove(name, ignored);
+    return std::move(report_);
+  }
+
+ private:
+  void try_all() {
     check();
-    if (!report_.accepted || !report_.failure.empty()) return std::move(report_);
+    if (!report_.accepted || !report_.failure.empty()) return;
     if (begins(Stage::kIr)) print_ir();
     if (begins(Stage::kEmit)) emit();
     if (begins(Stage::kExplain)) explain();
     if (begins(Stage::kRun)) simulate();
     if (begins(Stage::kCompile)) compile_cuda();
-    return std::move(report_);
   }
 
- private:
   bool begins(Stage stage) {
     const bool wanted = options_.stages[static_cast<std::size_t>(stage)];
     if (wanted && report_.failure.empty()) {

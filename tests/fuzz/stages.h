@@ -47,8 +47,8 @@ using OnStage = std::function<void(Stage)>;
 // Why the stage `compile` can not be had in this program; empty when it can.
 [[nodiscard]] std::string no_compiler();
 
-// Whether the stage runs the program with no limit on its steps that could be set: when it never ends,
-// that is then its author's mistake, not ours.
+// Whether the stage runs the program with no limit on its steps that could be set: when it never
+// ends, that is then its author's mistake, not ours.
 [[nodiscard]] bool is_unlimited(Stage stage);
 
 }  // namespace kiln::fuzz

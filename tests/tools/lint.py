@@ -91,7 +91,7 @@ def no_stray_text():
     for path in tree.files(*_TEXT):
         # docs/diagnostics.md is generated, and shows users' mistakes.
         exempt = ("LICENSE", "lint.py", "diagnostics.md")
-        if path.name in exempt or "testdata" in path.parts:
+        if path.name in exempt or {"testdata", "corpus"}.intersection(path.parts):
             continue
         for number, line in enumerate(tree.text(path).split("\n"), 1):
             lines += [f"{path}:{number}: {what}" for rule, what in rules if rule.search(line)]

@@ -11,6 +11,8 @@
 
 namespace kiln::emit {
 
+[[nodiscard]] constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // `text` with nothing in it but letters, digits and underscores, and a letter in front.
 [[nodiscard]] std::string word_of(std::string_view text);
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "emit/cuda/instruction.h"
+#include "emit/cuda/names.h"
 
 namespace kiln::emit {
 
@@ -163,7 +164,6 @@ bool contains_stem(std::span<const std::string_view> names, std::string_view nam
   });
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
 
 // cudaSuccess, CUDA_R_32F, CUstream: the names of the runtime and of the driver.
