@@ -53,7 +53,7 @@ bool is_same(const ParamSlot& a, const ParamSlot& b) {
 struct Host {
   std::vector<ParamSlot> parameters;  // what the kernel takes, but arrays instead of their maps;
                                       // then what only the grid or the maps need
-  std::vector<ParamSlot> passed;  // as the kernel has them
+  std::vector<ParamSlot> passed;      // as the kernel has them
 };
 
 Host host_of(const ir::Function& function, const LaunchPlan& plan) {

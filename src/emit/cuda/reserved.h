@@ -1,7 +1,8 @@
 // Names that an emitted program may not give to something of the user's: the one table of them.
 //
 //   is_reserved("for")      is_reserved("assert")      is_reserved("cudaSuccess")     nowhere
-//   is_global("sqrtf")      is_global("float4")        is_global("size_t")            not a kernel's
+//   is_global("sqrtf")      is_global("float4")        is_global("size_t")            not a
+//   kernel's
 //
 // tests/compiles holds the table to what nvcc and NVRTC say.
 #pragma once
