@@ -81,8 +81,7 @@ bool multiplies_computed(const ir::Function& function) {
     }
     const auto* load = std::get_if<ir::Load>(&op.data);
     if (load == nullptr || !is_operand(load->frag)) return;
-    const ir::ValueId root =
-        ir::storage_of(function, ir::resolve_view(function, load->view).root);
+    const ir::ValueId root = ir::storage_of(function, ir::resolve_view(function, load->view).root);
     found = found || std::find(computed.begin(), computed.end(), root) != computed.end();
   });
   return found;

@@ -1,9 +1,10 @@
 // Inputs made up for a run: the same on every machine for the same seed.
 //
 //   normal       independent standard normal values
-//   integers     integers whose contractions the accumulators hold exactly, so that the bound of the
-//                result is 0 and a lost tile cannot hide, and no smaller than they need be: the sums
-//                use the bits that the accumulator promises, so that a narrower one shows
+//   integers     integers whose contractions the accumulators hold exactly, so that the bound of
+//   the
+//                result is 0 and a lost tile cannot hide, and no smaller than they need be: the
+//                sums use the bits that the accumulator promises, so that a narrower one shows
 //   ones         1 everywhere
 //   adversarial  pairs whose products cancel, subnormals, signed zeros, values at the edges of the
 //                type, one infinity and one NaN; nothing overflows an f16 accumulator
@@ -28,8 +29,8 @@ enum class Fill : std::uint8_t { kNormal, kIntegers, kOnes, kAdversarial };
 
 // What the kernel's matrix instructions promise of sums of integers.
 struct Products {
-  double exact = 0;              // sums of magnitudes up to this are exact; 0: not known
-  double largest = 0;            // what the outputs can hold; 0: anything
+  double exact = 0;                  // sums of magnitudes up to this are exact; 0: not known
+  double largest = 0;                // what the outputs can hold; 0: anything
   std::vector<DType> operands = {};  // the types that they multiply
 };
 

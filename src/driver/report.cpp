@@ -213,8 +213,9 @@ std::string report_text(const RunReport& report, const Execution& execution,
   }
   for (const OutputReport& output : report.outputs) {
     if (output.comparison.tells != reference::Tells::kTiles) continue;
-    out += format("  {}: a lost step of a contraction could hide; `--fill integers` would show it\n",
-                  output.name);
+    out +=
+        format("  {}: a lost step of a contraction could hide; `--fill integers` would show it\n",
+               output.name);
   }
   if (!report.gave_up.empty()) out += format("  gave up: {}\n", report.gave_up);
   if (!reference.stuck_at.empty()) {

@@ -206,8 +206,7 @@ RunReport make_report(const Program& program, const ir::Function& function,
     entry.comparison =
         reference::compare(statements, result_of(execution.arguments, output),
                            unwritten == nullptr ? std::vector<bool>{} : unwritten->elements);
-    entry.comparison.tells =
-        reference::tells(entry.comparison, output, oracle.outcome.step_share);
+    entry.comparison.tells = reference::tells(entry.comparison, output, oracle.outcome.step_share);
     if (unwritten != nullptr) {
       entry.unwritten = unwritten->count;
       entry.first_unwritten = first_coordinates(unwritten->elements, output.shape);

@@ -73,8 +73,7 @@ Judgement judge(const Output& output, std::size_t i, const Tensor& actual) {
   const double bound = output.bound[i];
   const double value = bound == 0 ? stored(output.dtype, output.expected[i]) : output.expected[i];
   if (bound == 0 && is_wide_integer(output.dtype) && std::isfinite(value)) {
-    const bool same =
-        joined({output.expected[i], rest_at(output, i)}) == integer_at(actual, i);
+    const bool same = joined({output.expected[i], rest_at(output, i)}) == integer_at(actual, i);
     return {value, same ? 0 : kUnbounded};
   }
   return {value, ratio(output.dtype, value, bound, actual.get(i))};

@@ -39,10 +39,10 @@ struct Comparison {
   std::int64_t outside_unwritten = 0;  // those of them that the kernel did not write
   // Compared with nothing: no bound, or one so wide that a zero would have passed.
   std::int64_t not_compared = 0;
-  double worst = 0;                    // the largest error over its bound
-  double hides = 0;                    // the largest bound of an element that was compared
+  double worst = 0;  // the largest error over its bound
+  double hides = 0;  // the largest bound of an element that was compared
   Tells tells = Tells::kAll;
-  std::optional<Mismatch> first;       // of those outside, preferably one that was written
+  std::optional<Mismatch> first;  // of those outside, preferably one that was written
 };
 
 // A bound this part of the output's typical magnitude (the root of the mean square of what is

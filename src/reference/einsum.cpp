@@ -313,8 +313,8 @@ Element bounded(const Plan& plan, const Sum& sum, double length, const EinsumNum
   if (!std::isfinite(sum.value)) {
     return {{sum.value, plan.operand_error > 0 ? kUnbounded : 0}, kUnbounded};
   }
-  const double exact_limit = std::min({numerics.accumulation.exact_integers,
-                                       integers_exact_up_to(numerics.accumulator), 0x1p53});
+  const double exact_limit = std::min(
+      {numerics.accumulation.exact_integers, integers_exact_up_to(numerics.accumulator), 0x1p53});
   const bool exact = plan.integral && plan.operand_error == 0 && sum.magnitude <= exact_limit;
   // A third factor is multiplied before it is added: one more rounding each.
   const double further = plan.factors.size() > 2 ? static_cast<double>(plan.factors.size() - 2) : 0;
@@ -328,8 +328,8 @@ Element bounded(const Plan& plan, const Sum& sum, double length, const EinsumNum
 // Integers that become integers without a matrix instruction are added as the output's type does.
 EinsumNumerics adjusted(EinsumNumerics numerics, const Einsum& einsum,
                         const std::vector<Named>& tensors, DType target) {
-  const bool integers = std::all_of(
-      einsum.factors.begin(), einsum.factors.end(), [&](const EinsumTerm& factor) {
+  const bool integers =
+      std::all_of(einsum.factors.begin(), einsum.factors.end(), [&](const EinsumTerm& factor) {
         return is_integer(find(tensors, factor.name)->tensor->dtype);
       });
   if (integers && is_integer(target) && is_float(numerics.accumulator)) {

@@ -88,9 +88,8 @@ Number shift_integer(DType dtype, __int128 value, __int128 by, bool up) {
 // What is between two numbers that neither wraps: their middle and the way to the ends.
 Number between(DType dtype, double low, double high) {
   const Range range = range_of(dtype);
-  const bool inside =
-      low >= std::max(static_cast<double>(range.low), -0x1p53) &&
-      high <= std::min(static_cast<double>(range.high), 0x1p53);
+  const bool inside = low >= std::max(static_cast<double>(range.low), -0x1p53) &&
+                      high <= std::min(static_cast<double>(range.high), 0x1p53);
   if (!inside) return unknown();
   const double value = std::floor(low + (high - low) / 2);
   return {value, std::max(high - value, value - low)};
@@ -150,8 +149,8 @@ Number logical(bool both, Number left, Number right) {
 // The smaller or the larger, as `b < a ? b : a` and `a < b ? b : a` give them.
 Number select(BinaryKind kind, const Number& left, const Number& right) {
   const bool min = kind == BinaryKind::kMin;
-  const Number second = min ? compare(BinaryKind::kLt, right, left)
-                            : compare(BinaryKind::kLt, left, right);
+  const Number second =
+      min ? compare(BinaryKind::kLt, right, left) : compare(BinaryKind::kLt, left, right);
   Number out = second.value != 0 ? right : left;
   // Where it is open which of them it is, they are close to each other.
   if (second.error > 0) out.error = std::max(left.error, right.error);
@@ -263,8 +262,7 @@ Number to_integer(Number number, DType from, DType to) {
 // To a float with infinities: the number surely overflows, surely does not, or nobody knows.
 Number to_overflowing(const Number& number, DType to) {
   const double magnitude = std::fabs(number.value);
-  const Number out{number.value,
-                   number.error + rounding_error(to, number.value, number.error)};
+  const Number out{number.value, number.error + rounding_error(to, number.value, number.error)};
   if (!std::isfinite(magnitude) || std::isfinite(round_to(to, magnitude + number.error))) {
     return out;
   }

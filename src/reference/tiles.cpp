@@ -588,8 +588,8 @@ void multiply_sparse(Fragments::Slot& c, const Operand& a, const Operand& b, con
                      const Rounding& by) {
   KILN_CHECK(2 * a.depth == b.depth, "a sparse contraction of {} with {}", a.depth, b.depth);
   for (std::size_t m = 0; m < a.outer; ++m) {
-    const Fragments::Slot met = gather_columns(
-        b, kept_columns(kept.metadata, kept.slot, m, a.depth, kept.wide));
+    const Fragments::Slot met =
+        gather_columns(b, kept_columns(kept.metadata, kept.slot, m, a.depth, kept.wide));
     multiply_row(c, a, m, {met, b.outer, a.depth, a.depth, 1}, by);
   }
   c.integral = c.integral && a.slot.integral && b.slot.integral;
@@ -602,8 +602,7 @@ namespace {
 
 Rounding rounding_of(const Accumulation& numerics, std::size_t products, DType accumulator) {
   const std::int64_t depth = std::max<std::int64_t>(numerics.depth, 1);
-  const auto steps =
-      static_cast<double>((static_cast<std::int64_t>(products) + depth - 1) / depth);
+  const auto steps = static_cast<double>((static_cast<std::int64_t>(products) + depth - 1) / depth);
   return {.roundoff = numerics.roundoff,
           .floor = smallest(accumulator),
           .steps = steps,

@@ -250,8 +250,8 @@ Scalar convert(DType from, DType to, Scalar value) {
   }
   if (!is_float(to)) return of(wrap(to, value.i));
   // By way of the nearest double a 64-bit integer would be rounded twice.
-  const ExactInteger exact = info(from).kind == NumberKind::kUnsigned ? split(bits_of(value.i))
-                                                                      : split(value.i);
+  const ExactInteger exact =
+      info(from).kind == NumberKind::kUnsigned ? split(bits_of(value.i)) : split(value.i);
   return of(to == DType::kF64 ? exact.value : round_float(to, to_odd(exact)));
 }
 

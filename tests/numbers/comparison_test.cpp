@@ -1,6 +1,7 @@
 // The comparison, attacked: results of a correct machine are mutilated in every way that kernels go
-// wrong, for each instruction, length of the contraction and fill. Each time the mistake is found, or
-// the comparison has said beforehand (Tells) that it could not tell such a mistake. None is silent.
+// wrong, for each instruction, length of the contraction and fill. Each time the mistake is found,
+// or the comparison has said beforehand (Tells) that it could not tell such a mistake. None is
+// silent.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -197,9 +198,8 @@ std::vector<Mutilation> mutilations(const Problem& p, const Steps& steps,
 }
 
 bool same(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) {
-    return x == y || (std::isnan(x) && std::isnan(y));
-  });
+  return std::equal(a.begin(), a.end(), b.begin(),
+                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
 Comparison compared(const reference::Outcome& outcome, const std::vector<double>& result) {
@@ -211,9 +211,8 @@ Comparison compared(const reference::Outcome& outcome, const std::vector<double>
   return out;
 }
 
-constexpr std::string_view kAtoms[] = {"m16n8k16.f32.f16",          "m16n8k16.f16.f16",
-                                       "m16n8k16.f32.bf16",         "m16n8k8.f32.tf32",
-                                       "m16n8k32.f32.e4m3",      "m16n8k32.s32.s8",
+constexpr std::string_view kAtoms[] = {"m16n8k16.f32.f16", "m16n8k16.f16.f16",  "m16n8k16.f32.bf16",
+                                       "m16n8k8.f32.tf32", "m16n8k32.f32.e4m3", "m16n8k32.s32.s8",
                                        "m16n8k32.s32.u8"};
 
 class Attack : public testing::TestWithParam<driver::Fill> {};

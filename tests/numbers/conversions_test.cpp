@@ -1,7 +1,7 @@
 // Conversions between every pair of element types, three ways: the simulator, the reference, and
-// the device header that emitted CUDA includes, compiled for the host. Every pattern of the types of
-// 8 and 16 bits; of the others the values where something may change (limits of every type, halves,
-// powers of two and their neighbours, subnormals, what is not finite) and random patterns.
+// the device header that emitted CUDA includes, compiled for the host. Every pattern of the types
+// of 8 and 16 bits; of the others the values where something may change (limits of every type,
+// halves, powers of two and their neighbours, subnormals, what is not finite) and random patterns.
 #define __host__
 #define __device__
 #include "kiln/device/types.cuh"
@@ -90,8 +90,8 @@ Bits simulated(DType from, DType to, Bits bits) {
 
 Bits referenced(DType from, DType to, Bits bits) {
   using reference::Number;
-  const Number number = is_float(from) ? Number{decode(from, bits), 0}
-                                       : reference::from_bits(from, bits);
+  const Number number =
+      is_float(from) ? Number{decode(from, bits), 0} : reference::from_bits(from, bits);
   const Number out = reference::convert(number, from, to);
   EXPECT_EQ(out.error, 0);
   if (is_float(to)) return encode(to, out.value);
@@ -132,7 +132,8 @@ std::vector<double> edges() {
   std::vector<double> out = {0, std::nan(""), HUGE_VAL, 0.5, 1.5, 2.5, 1e300, 5e-324};
   for (int power = -160; power <= 130; ++power) {
     const double value = std::ldexp(1.0, power);
-    for (const double factor : {1.0, 1.25, 1.5, 1 + 0x1p-23, 1 - 0x1p-24, 1 + 0x1p-52, 1 - 0x1p-53}) {
+    for (const double factor :
+         {1.0, 1.25, 1.5, 1 + 0x1p-23, 1 - 0x1p-24, 1 + 0x1p-52, 1 - 0x1p-53}) {
       out.push_back(value * factor);
     }
     out.push_back(value + 1);

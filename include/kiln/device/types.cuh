@@ -338,12 +338,12 @@ KILN_TYPES_HD constexpr double past_largest() {
 #if defined(__CUDA_ARCH__)
 // cvt to an integer of 32 or 64 bits truncates and saturates. NaN it makes 0 where neither side has
 // 64 bits (PTX ISA, cvt); here it is 0 everywhere.
-#define KILN_TRUNCATION(To, From, type, to, from)             \
-  __device__ inline To truncated(From value, To) {            \
-    To whole;                                                 \
+#define KILN_TRUNCATION(To, From, type, to, from)              \
+  __device__ inline To truncated(From value, To) {             \
+    To whole;                                                  \
     asm("cvt.rzi." type " %0, %1;" : to(whole) : from(value)); \
-    if (sizeof(To) + sizeof(From) == 8) return whole;         \
-    return value == value ? whole : To(0);                    \
+    if (sizeof(To) + sizeof(From) == 8) return whole;          \
+    return value == value ? whole : To(0);                     \
   }
 KILN_TRUNCATION(s32, float, "s32.f32", "=r", "f")
 KILN_TRUNCATION(u32, float, "u32.f32", "=r", "f")
@@ -393,8 +393,8 @@ KILN_TYPES_HD To saturated(From value) {
 }  // namespace detail
 
 // A value as the type `To` holds it: what the language's conversions mean. Floats become integers
-// towards zero and saturate, NaN becomes 0; C++ leaves those cases open. Integers wrap into narrower
-// ones, and everything becomes a float to nearest, by one rounding.
+// towards zero and saturate, NaN becomes 0; C++ leaves those cases open. Integers wrap into
+// narrower ones, and everything becomes a float to nearest, by one rounding.
 template <class To, class From>
 KILN_TYPES_HD To to(From value) {
   if constexpr (!detail::kIsInteger<To> || !detail::kIsFloat<From>) {

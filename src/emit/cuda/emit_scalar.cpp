@@ -113,8 +113,8 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Binary& binary) {
 }
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Cast& cast) {
   // C++ says nothing of a float that the integer cannot hold.
-  const bool saturates = is_float(scalar_dtype(kernel, cast.operand)) &&
-                         is_integer(scalar_dtype(kernel, op.result));
+  const bool saturates =
+      is_float(scalar_dtype(kernel, cast.operand)) && is_integer(scalar_dtype(kernel, op.result));
   const std::string to = type_name(scalar_dtype(kernel, op.result));
   const std::string operand = scalar(kernel, cast.operand).text;
   return {saturates ? format("kiln::to<{}>({})", to, operand) : format("{}({})", to, operand)};
