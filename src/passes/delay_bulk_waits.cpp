@@ -139,8 +139,8 @@ class Delayer {
 
   ir::Function& function_;
   KernelFacts facts_;
-  ir::OpId last_;                         // copy
-  std::set<ir::OpId> delayed_;            // copies whose wait was taken out
+  ir::OpId last_;               // copy
+  std::set<ir::OpId> delayed_;  // copies whose wait was taken out
 };
 
 }  // namespace
