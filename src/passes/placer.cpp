@@ -117,7 +117,8 @@ Accesses Placer::stamped(Accesses accesses) const {
 // over for the thread alone that has waited for it.
 Placer::State Placer::with(State state, const Accesses& more) const {
   Accesses kept = stamped(more);
-  std::erase_if(kept, [&](const Access& a) { return a.bulk && a.writes && !facts_.is_global(a.root); });
+  std::erase_if(kept,
+                [&](const Access& a) { return a.bulk && a.writes && !facts_.is_global(a.root); });
   unite(state.accesses, kept);
   return state;
 }

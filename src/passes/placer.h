@@ -26,8 +26,8 @@ class Placer {
   struct State {
     Accesses accesses;
     bool reachable = true;
-    bool unjoined = false;  // asynchronous regions run beside this
-    bool waited = false;    // threads have waited for events since the last barrier
+    bool unjoined = false;           // asynchronous regions run beside this
+    bool waited = false;             // threads have waited for events since the last barrier
     std::set<ir::ValueId> own = {};  // among them those that sema made for one copy
     bool unmet = false;  // since the last barrier of the cluster the block has used what multicasts
                          // bring, so that another block may not yet send the next
@@ -103,7 +103,7 @@ class Placer {
   std::vector<Exits> exits_;
   std::map<ir::RegionId, std::vector<Round>> rounds_;  // by the loop's body
   std::set<ir::ValueId> multicast_;  // buffers, and events of such copies that sema made
-  bool diverged_ = false;  // inside an `if` that not all threads of the team enter
+  bool diverged_ = false;            // inside an `if` that not all threads of the team enter
 };
 
 }  // namespace kiln::passes

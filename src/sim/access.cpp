@@ -21,7 +21,8 @@ std::string missing_edge(const Machine& machine, const Warp& warp, const Conflic
     }
     constexpr std::string_view kWaits[] = {
         "",
-        "no wait for the product (`mma.wait<0>`) with a barrier or a trigger behind it between them",
+        "no wait for the product (`mma.wait<0>`) with a barrier or a trigger behind it between "
+        "them",
         "no wait for the bulk store with a barrier behind it between them",
         "no wait between them until the bulk store has written global memory: one for what it "
         "reads says nothing about that"};
@@ -236,7 +237,8 @@ std::string_view missing_fence(const Touch& touch, const Conflict& conflict) {
   return touch.buffer.space == ir::Space::kShared
              ? "no proxy fence between them: asynchronous instructions read shared memory past the "
                "threads' view of it"
-             : "no proxy fence between them: bulk copies touch global memory past the threads' view "
+             : "no proxy fence between them: bulk copies touch global memory past the threads' "
+               "view "
                "of it";
 }
 
@@ -266,19 +268,17 @@ void note_bulk_load(const Touch& touch, Completes by, std::int64_t address, std:
   Machine& machine = touch.machine;
   Shadow* shadow = shadow_of(touch);
   if (!machine.checks || shadow == nullptr) return;
-  const Actor actor{
-      .thread = kNoThread,
-      .instruction = static_cast<std::uint16_t>(touch.warp.pc),
-      .agent = machine.agents.slot(by.block, by.slot),
-      .clock =
-          machine.era->block_start + static_cast<Clock>(machine.slot(by.block, by.slot).completed),
-      .seen = touch.warp.fenced_global,
-      .own = own_stores(touch.warp, touch.lane)};
+  const Actor actor{.thread = kNoThread,
+                    .instruction = static_cast<std::uint16_t>(touch.warp.pc),
+                    .agent = machine.agents.slot(by.block, by.slot),
+                    .clock = machine.era->block_start +
+                             static_cast<Clock>(machine.slot(by.block, by.slot).completed),
+                    .seen = touch.warp.fenced_global,
+                    .own = own_stores(touch.warp, touch.lane)};
   shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
                [&](const Conflict& conflict) {
-                 report_conflict(
-                     touch, conflict,
-                     {.by = "a bulk copy", .missing = missing_fence(touch, conflict)});
+                 report_conflict(touch, conflict,
+                                 {.by = "a bulk copy", .missing = missing_fence(touch, conflict)});
                });
 }
 
@@ -296,13 +296,13 @@ void note_bulk_store(const Touch& touch, std::int64_t address, std::int64_t byte
                     .seen_reads = warp.seen,
                     .own = own_stores(warp, touch.lane),
                     .asynchronous = true};
-  shadow->write(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor, false,
-                [&](const Conflict& conflict) {
-                  report_conflict(touch, conflict,
-                                  {.writes = true,
-                                   .by = "a bulk store",
-                                   .missing = missing_fence(touch, conflict)});
-                });
+  shadow->write(
+      static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor, false,
+      [&](const Conflict& conflict) {
+        report_conflict(
+            touch, conflict,
+            {.writes = true, .by = "a bulk store", .missing = missing_fence(touch, conflict)});
+      });
 }
 
 void note_bulk_write(const Touch& touch, Completes by, std::int64_t address, std::int64_t bytes) {
@@ -310,23 +310,21 @@ void note_bulk_write(const Touch& touch, Completes by, std::int64_t address, std
   if (!machine.checks || machine.shared_shadows.empty()) return;
   const Warp& warp = touch.warp;
   const std::uint32_t agent = machine.agents.slot(by.block, by.slot);
-  const Actor actor{
-      .thread = static_cast<std::uint16_t>(agent * kLanes),
-      .instruction = static_cast<std::uint16_t>(warp.pc),
-      .agent = agent,
-      .clock =
-          machine.era->block_start + static_cast<Clock>(machine.slot(by.block, by.slot).completed),
-      .seen = warp.fenced,
-      .seen_reads = warp.seen,
-      .own = own_stores(warp, touch.lane),
-      .asynchronous = true};
+  const Actor actor{.thread = static_cast<std::uint16_t>(agent * kLanes),
+                    .instruction = static_cast<std::uint16_t>(warp.pc),
+                    .agent = agent,
+                    .clock = machine.era->block_start +
+                             static_cast<Clock>(machine.slot(by.block, by.slot).completed),
+                    .seen = warp.fenced,
+                    .seen_reads = warp.seen,
+                    .own = own_stores(warp, touch.lane),
+                    .asynchronous = true};
   machine.shared_shadows[by.block]->write(
       static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor, false,
       [&](const Conflict& conflict) {
-        report_conflict(touch, conflict,
-                        {.writes = true,
-                         .by = "a bulk copy",
-                         .missing = missing_fence(touch, conflict)});
+        report_conflict(
+            touch, conflict,
+            {.writes = true, .by = "a bulk copy", .missing = missing_fence(touch, conflict)});
       });
 }
 

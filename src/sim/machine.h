@@ -97,8 +97,8 @@ struct Warp {
   Clock* seen = nullptr;
   Clock* fenced = nullptr;         // which of its writes to shared memory products may read
   Clock* fenced_global = nullptr;  // which of those to global memory bulk copies may touch
-  std::uint32_t group = 0;            // of products, open now
-  Clock group_clock = 0;              // under which it reads
+  std::uint32_t group = 0;         // of products, open now
+  Clock group_clock = 0;           // under which it reads
   std::vector<Frame> frames;
   std::vector<std::int64_t> vars;        // var * 32 + lane
   std::vector<Scalar> values;            // value * 32 + lane
@@ -169,10 +169,10 @@ struct Machine {
   std::vector<std::unique_ptr<Shadow>> shared_shadows;  // the same; none without checks
   std::vector<Warp> warps;                              // of the cluster, block after block
   Tracer* tracer = nullptr;                             // of the block; usually none
-  const Warp* running = nullptr;  // by run_warp; its counter is at what it executes
-  std::vector<Clock> clocks;      // warp * knowledge() + agent, three times over
-  std::vector<EventSlot> slots;   // block * agents.slots + slot
-  std::deque<BulkBox> boxes;      // on their way, oldest first
+  const Warp* running = nullptr;             // by run_warp; its counter is at what it executes
+  std::vector<Clock> clocks;                 // warp * knowledge() + agent, three times over
+  std::vector<EventSlot> slots;              // block * agents.slots + slot
+  std::deque<BulkBox> boxes;                 // on their way, oldest first
   std::int64_t registers_at_start = 0;       // of a thread
   std::vector<std::int64_t> free_registers;  // by block: given away, and not taken
   Era* era = nullptr;

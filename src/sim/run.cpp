@@ -357,7 +357,8 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   const Program program =
       flatten_launch(function_, op, static_cast<std::uint32_t>(threads), host_, tally_);
   const bool stores = has_bulk(program, false);
-  const Agents agents{.blocks = program.blocks, .warps = program.warps(), .slots = program.slots, .stores = stores};
+  const Agents agents{
+      .blocks = program.blocks, .warps = program.warps(), .slots = program.slots, .stores = stores};
   constexpr std::uint32_t kAgentsMax = 1000;  // threads of agents are numbered in 15 bits
   if (agents.count() > kAgentsMax) {
     return Error{format("a cluster of {} blocks of {} threads with {} events, too many to simulate",

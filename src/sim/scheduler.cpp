@@ -109,8 +109,7 @@ std::string waits_text(const Machine& machine, const Warp& warp) {
     return format("{} waits at a {}", who, barrier_text(warp.barrier));
   }
   if (warp.waits == Waiting::kRegisters) {
-    const RegistersPlan& plan =
-        machine.program.registers_set[machine.program.code[warp.pc].plan];
+    const RegistersPlan& plan = machine.program.registers_set[machine.program.code[warp.pc].plan];
     return format("{} waits for {} registers, {} of which it has: the block's pool has {} left",
                   who, plan.count * kLanes, warp.register_count * kLanes,
                   machine.free_registers[warp.block]);

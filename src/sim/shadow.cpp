@@ -25,7 +25,8 @@ void Shadow::begin_launch(const Era* era, const Readers& readers) {
   if (slots_ == 0) return;
   const std::size_t count = writers_.size() * slots_;
   readers_.reset(static_cast<Reader*>(std::calloc(count, sizeof(Reader))));
-  if (readers_ == nullptr) ::operator delete(::operator new(count * sizeof(Reader)));  // fails alike
+  if (readers_ == nullptr)
+    ::operator delete(::operator new(count * sizeof(Reader)));  // fails alike
 }
 
 void Shadow::land(std::size_t address, std::size_t bytes, const Actor& actor) {

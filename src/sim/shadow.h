@@ -1,11 +1,11 @@
 // Shadow memory: for every granule of bytes, who wrote it last and who has read it since.
 //
-// Order is kept by vector clocks, one clock for each agent: a warp, the products of a warp, what its
-// bulk stores read, what they write, or the bulk copies that complete one slot of an event (Agents). A warp's clock
-// counts the barriers it has left and the events it has triggered; `seen[a]` of a warp is the clock
-// of agent a that it has synchronised with. An access under clock c of agent a happens before a
-// later one exactly if the later thread is the same thread or its warp has seen[a] > c. Lanes of
-// one warp are different threads: only a barrier orders them.
+// Order is kept by vector clocks, one clock for each agent: a warp, the products of a warp, what
+// its bulk stores read, what they write, or the bulk copies that complete one slot of an event
+// (Agents). A warp's clock counts the barriers it has left and the events it has triggered;
+// `seen[a]` of a warp is the clock of agent a that it has synchronised with. An access under clock
+// c of agent a happens before a later one exactly if the later thread is the same thread or its
+// warp has seen[a] > c. Lanes of one warp are different threads: only a barrier orders them.
 //
 //   thread 0 writes x at clock 7 of warp 0;  thread 32 reads x with seen[0] == 7   -> race
 //   the same with a block barrier between:   thread 32 has seen[0] == 8            -> ordered
@@ -37,7 +37,7 @@ struct Agents {
   std::uint32_t warps = 1;  // of a block
   std::uint32_t slots = 0;  // of a block's events
 
-  bool stores = false;      // there are bulk stores
+  bool stores = false;  // there are bulk stores
 
   // A warp, its products, the reads of its bulk stores, their writes.
   [[nodiscard]] constexpr std::uint32_t each() const { return (stores ? 4 : 2) * warps; }
