@@ -77,12 +77,12 @@ Span divergence(const Sema& sema, bool block) {
   return sema.yielding == sema.place.launch ? of(sema.yielded) : Span{};
 }
 
+}  // namespace
+
 std::string type_text(const Sema& sema, const ir::ViewType& type) {
   return format("{} [{}]", name(type.dtype),
                 join(type.shape, ", ", [&](const ir::Expr& e) { return text(sema, e); }));
 }
-
-}  // namespace
 
 bool check_collective(Sema& sema, Span span, std::string_view what, ir::Level unit) {
   if (!check_in_kernel(sema, span, what)) return false;
