@@ -21,16 +21,23 @@ std::string word_of(std::string_view text) {
   return out[0] == '_' ? "v" + out : out;
 }
 
-std::string legal_name(std::string_view name) {
-  std::string out = word_of(name);
-  while (is_reserved(out)) out += '_';
-  return out;
+namespace {
+
+// The word with an underscore behind it where it is taken, or with a letter in front where it
+// belongs to a family of names that all are ("cudaSuccess").
+template <class IsTaken>
+std::string untaken(const std::string& word, IsTaken is_taken) {
+  if (!is_taken(word)) return word;
+  return is_taken(word + "_") ? "v_" + word : word + "_";
 }
 
+}  // namespace
+
+std::string legal_name(std::string_view name) { return untaken(word_of(name), is_reserved); }
+
 std::string kernel_name(std::string_view name) {
-  std::string out = word_of(name);
-  while (is_reserved(out) || is_global(out)) out += '_';
-  return out;
+  return untaken(word_of(name),
+                 [](std::string_view word) { return is_reserved(word) || is_global(word); });
 }
 
 std::string launcher_name(std::string_view kernel) { return format("launch_{}", kernel); }

@@ -141,6 +141,13 @@ TEST(NamesTest, UsersNamesStayUnlessCppForbidsThem) {
   EXPECT_EQ(legal_name("_x"), "v_x");
   EXPECT_EQ(legal_name("m16n8k16.f32"), "m16n8k16_f32");
   EXPECT_EQ(legal_name("threadIdx"), "threadIdx_");
+  EXPECT_EQ(legal_name("assert"), "assert_");
+  EXPECT_EQ(legal_name("M_PIf64"), "M_PIf64_");
+  EXPECT_EQ(legal_name("cudaSuccess"), "v_cudaSuccess");
+  EXPECT_EQ(legal_name("size_t"), "size_t");
+  EXPECT_EQ(kernel_name("size_t"), "size_t_");
+  EXPECT_EQ(kernel_name("float4"), "float4_");
+  EXPECT_EQ(kernel_name("CU_STREAM"), "v_CU_STREAM");
   NameTable names;
   EXPECT_EQ(names.claim("tile"), "tile");
   EXPECT_EQ(names.claim("tile"), "tile_2");
