@@ -35,6 +35,8 @@ function(kiln_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC kiln_options ${ARG_DEPS})
   target_compile_options(${name} PRIVATE -fno-exceptions -fno-rtti)
+  # What ten files include is read once. Not for tests: each of theirs may have helpers of one name.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${KILN_UNITY} UNITY_BUILD_BATCH_SIZE 10)
   # They are parts of a shared library too, which shows nothing but its public functions.
   set_target_properties(${name} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

@@ -63,15 +63,6 @@ Norms norms(const Tensor& matrix, bool along_k) {
   return out;
 }
 
-// One thread's share of a comparison, added to the others' once at its end.
-void add(const reference::Comparison& share, reference::Comparison& all) {
-  const auto key = [](const reference::Comparison& c) { return c.first->coordinates; };
-  if (share.first && (!all.first || key(share) < key(all))) all.first = share.first;
-  all.elements += share.elements;
-  all.outside += share.outside;
-  all.worst = std::max(all.worst, share.worst);
-}
-
 }  // namespace
 
 reference::Comparison check_sample(const reference::Einsum& einsum, const ProductOf& product,
@@ -134,7 +125,7 @@ reference::Comparison compare_with_vendor(const ProductOf& product, const Measur
       if (share.outside++ == 0) share.first = {{i / how.n, i % how.n}, other, bound, ours};
     }
     const std::scoped_lock lock(mutex);
-    add(share, all);
+    reference::add(share, all);
   };
   const auto workers = std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
   {

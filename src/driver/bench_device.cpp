@@ -54,14 +54,6 @@ reference::Comparison comparison_of(const bench::Report& report) {
   return out;
 }
 
-void add(const reference::Comparison& share, reference::Comparison& all) {
-  all.elements += share.elements;
-  all.outside += share.outside;
-  all.worst = std::max(all.worst, share.worst);
-  const auto key = [](const reference::Comparison& c) { return c.first->coordinates; };
-  if (share.first && (!all.first || key(share) < key(all))) all.first = share.first;
-}
-
 reference::Mismatch mismatch_of(const bench::Report& report, std::int64_t element, std::int64_t n) {
   return {.coordinates = {element / n, element % n},
           .expected = report.expected,
@@ -186,7 +178,7 @@ Result<reference::Comparison> BenchDevice::check_sums(const CheckRequest& reques
         part_against_fp64(request, by_rows ? product : turned,
                           by_rows ? part_of_rows(how, at, count) : part_of_columns(how, at, count));
     if (!share) return share;
-    add(*share, out);
+    reference::add(*share, out);
   }
   return out;
 }

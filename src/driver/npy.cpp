@@ -16,7 +16,7 @@ struct NpyType {
   std::string_view code;  // after the byte-order mark
   DType dtype;
 };
-constexpr NpyType kTypes[] = {
+constexpr NpyType kNpyTypes[] = {
     {"f2", DType::kF16}, {"f4", DType::kF32}, {"f8", DType::kF64}, {"i1", DType::kS8},
     {"i2", DType::kS16}, {"i4", DType::kS32}, {"i8", DType::kS64}, {"u1", DType::kU8},
     {"u2", DType::kU16}, {"u4", DType::kU32}, {"u8", DType::kU64}, {"b1", DType::kBool},
@@ -26,7 +26,7 @@ constexpr NpyType kTypes[] = {
 std::string descr_of(DType dtype) {
   if (dtype == DType::kBF16) return "<V2";
   if (dtype == DType::kTF32) return "<f4";
-  for (const NpyType& type : kTypes) {
+  for (const NpyType& type : kNpyTypes) {
     if (type.dtype == dtype) return (size_bytes(dtype) == 1 ? "|" : "<") + std::string(type.code);
   }
   // Sub-byte types are stored one to a byte, so plain bytes say what is there.
@@ -179,7 +179,7 @@ std::string set_type(const std::string& descr, NpyArray& array) {
   array.descr = descr;
   const bool marked = descr.find_first_of("<>|=") == 0;
   const std::string_view code = std::string_view(descr).substr(marked ? 1 : 0);
-  for (const NpyType& type : kTypes) {
+  for (const NpyType& type : kNpyTypes) {
     if (type.code != code) continue;
     array.tensor.dtype = type.dtype;
     array.is_void = code.front() == 'V';

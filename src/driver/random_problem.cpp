@@ -43,13 +43,13 @@ struct Types {
   DType ab;
   DType c;
 };
-constexpr Types kTypes[] = {
+constexpr Types kProductTypes[] = {
     {DType::kBF16, DType::kBF16}, {DType::kBF16, DType::kF32},  {DType::kF16, DType::kF16},
     {DType::kF16, DType::kF32},   {DType::kE4M3, DType::kBF16}, {DType::kE4M3, DType::kF16},
     {DType::kE4M3, DType::kF32},  {DType::kE5M2, DType::kBF16}, {DType::kE5M2, DType::kF16},
     {DType::kE5M2, DType::kF32},  {DType::kTF32, DType::kF32},  {DType::kS8, DType::kS32}};
-constexpr std::span<const Types> kFloats = std::span(kTypes).first(11);
-constexpr std::span<const Types> kScaled = std::span(kTypes).subspan(4, 6);
+constexpr std::span<const Types> kFloats = std::span(kProductTypes).first(11);
+constexpr std::span<const Types> kScaled = std::span(kProductTypes).subspan(4, 6);
 
 // Exact in f32, and their text is exact too.
 constexpr double kFactors[] = {1, -1, 0.5, 2, -0.25, 0.6875, -1.375, 0.3125, 1.0625, -0.8125};
@@ -65,15 +65,15 @@ struct Form {
 };
 
 constexpr std::uint64_t kEpilogues = 64;
-constexpr std::uint64_t kForms = kEpilogues + std::size(kTypes) + 6;
+constexpr std::uint64_t kForms = kEpilogues + std::size(kProductTypes) + 6;
 
 // Number 0 to 63 have all epilogues, each with a type that the seed picks; then come all types
 // without, and those with scale factors.
 Form form_of(std::uint64_t seed, std::uint64_t number) {
-  if (number >= kEpilogues + std::size(kTypes)) {
-    return {kScaled[number - kEpilogues - std::size(kTypes)], {}, true};
+  if (number >= kEpilogues + std::size(kProductTypes)) {
+    return {kScaled[number - kEpilogues - std::size(kProductTypes)], {}, true};
   }
-  if (number >= kEpilogues) return {kTypes[number - kEpilogues], {}};
+  if (number >= kEpilogues) return {kProductTypes[number - kEpilogues], {}};
   Random random(seed * kEpilogues + number);
   return {random.one_of(kFloats),
           {.has_alpha = (number & 1) != 0,

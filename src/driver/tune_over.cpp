@@ -12,7 +12,7 @@ namespace kiln::driver {
 
 namespace {
 
-constexpr const char* kForm = "NAME=FROM:TO, NAME=FROM:TO:STEP or NAME=A,B,C";
+constexpr const char* kRangeForm = "NAME=FROM:TO, NAME=FROM:TO:STEP or NAME=A,B,C";
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
   std::int64_t value = 0;
@@ -105,7 +105,7 @@ Checked<std::vector<Over>> parse_over(const std::vector<std::string>& texts, Dia
     const std::string name = text.substr(0, equals);
     auto values = values_of(std::string_view(text).substr(std::min(equals + 1, text.size())));
     if (!is_identifier(name) || !values) {
-      return diags.report<diag::OptionForm>({}, "--over", text, kForm).emit();
+      return diags.report<diag::OptionForm>({}, "--over", text, kRangeForm).emit();
     }
     if (values->empty()) {
       return diags.report<diag::TuneRangeEmpty>({}, text)

@@ -9,7 +9,7 @@ namespace kiln::driver {
 
 namespace {
 
-constexpr const char* kForm = "`A,B,C M=..,N=..,K=..`, the types and the extents";
+constexpr const char* kProblemForm = "`A,B,C M=..,N=..,K=..`, the types and the extents";
 
 std::vector<std::string> parts_of(const std::string& text, char separator) {
   std::vector<std::string> out;
@@ -23,7 +23,7 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
 }
 
 Unexpected<Reported> not_of_the_form(const std::string& text, Diagnostics& diags) {
-  return diags.report<diag::OptionForm>({}, "--problem", text, kForm)
+  return diags.report<diag::OptionForm>({}, "--problem", text, kProblemForm)
       .help("as in --problem 'bf16,bf16,bf16 M=16,N=7168,K=2048'")
       .emit();
 }

@@ -18,7 +18,6 @@ constexpr std::string_view kTilesText = "cdiv(M, 128)";  // of kGroupRows rows
 static_assert(kGroupRows == 128);
 constexpr std::int64_t kScaleBlock = 128;   // elements of K or N with one factor
 constexpr std::int64_t kLineBytes = 128;    // padded rows are so many times as long
-constexpr std::int64_t kMetadataWord = 32;  // elements of a sparse A
 
 // A tensor by its name. Without `rows` and `cols` it may have any shape.
 struct TensorRow {

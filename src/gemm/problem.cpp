@@ -9,13 +9,12 @@ namespace {
 constexpr std::int64_t kExtentMax = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t kElementsMax = std::int64_t{1} << 40;  // of one operand
 constexpr int kAlignmentMax = 256;
-constexpr std::int64_t kMetadataWord = 32;  // elements of a sparse A
 
 Error refused(const Problem& problem, std::string reason) {
   return {"not a matrix product:", text(problem), std::move(reason)};
 }
 
-struct Matrix {
+struct StridedMatrix {
   const char* name;
   std::int64_t rows;  // of memory
   std::int64_t cols;
@@ -23,7 +22,7 @@ struct Matrix {
   Spacing& spacing;
 };
 
-Result<void> normalise(const Problem& problem, const Matrix& matrix) {
+Result<void> normalise(const Problem& problem, const StridedMatrix& matrix) {
   Spacing& spacing = matrix.spacing;
   if (spacing.row == 0) spacing.row = matrix.cols;
   if (spacing.row < matrix.cols || spacing.row > kElementsMax / matrix.rows) {
@@ -105,12 +104,12 @@ Result<Problem> normalised(const Problem& problem) {
   const std::int64_t batch = problem.batch;
   const std::int64_t b_count = problem.groups == 0 ? batch : problem.groups;
   if (!problem.epilogue.has_residual) out.residual_spacing = {};
-  const Matrix matrices[] = {
+  const StridedMatrix matrices[] = {
       {"A", problem.a_along_k ? problem.m : problem.k, a_cols, batch, out.a_spacing},
       {"B", problem.b_along_k ? problem.n : problem.k, b_cols, b_count, out.b_spacing},
       {"C", problem.m, problem.n, batch, out.c_spacing},
       {"the residual", problem.m, problem.n, batch, out.residual_spacing}};
-  for (const Matrix& matrix : std::span(matrices).first(out.epilogue.has_residual ? 4 : 3)) {
+  for (const StridedMatrix& matrix : std::span(matrices).first(out.epilogue.has_residual ? 4 : 3)) {
     if (auto fits = normalise(out, matrix); !fits) return Unexpected{fits.error()};
   }
   return out;

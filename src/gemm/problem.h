@@ -20,6 +20,9 @@
 
 namespace kiln::gemm {
 
+// Elements of a sparse A that one word of metadata is for.
+inline constexpr std::int64_t kMetadataWord = 32;
+
 enum class Activation : std::uint8_t { kNone, kRelu, kGelu, kSilu };
 // As defines and tables spell it: "none", "relu", "gelu", "silu".
 [[nodiscard]] std::string_view name(Activation activation);

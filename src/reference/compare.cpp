@@ -166,6 +166,17 @@ std::string_view name(Tells tells) {
   return "";
 }
 
+void add(const Comparison& share, Comparison& all) {
+  const auto key = [](const Comparison& c) { return c.first->coordinates; };
+  if (share.first && (!all.first || key(share) < key(all))) all.first = share.first;
+  all.elements += share.elements;
+  all.outside += share.outside;
+  all.outside_unwritten += share.outside_unwritten;
+  all.not_compared += share.not_compared;
+  all.worst = std::max(all.worst, share.worst);
+  all.hides = std::max(all.hides, share.hides);
+}
+
 Tells tells(const Comparison& comparison, const Output& program, double step_share) {
   const auto elements = static_cast<double>(comparison.elements);
   if (static_cast<double>(comparison.not_compared) > kNotComparedMax * elements) {

@@ -57,6 +57,8 @@ inline constexpr double kWideBound = 0.25;
 // `unwritten`: by element, row-major; none when nothing is known of it.
 [[nodiscard]] Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual,
                                  const std::vector<bool>& unwritten = {});
+// Adds the counts of one thread's share of a comparison to those of the others.
+void add(const Comparison& share, Comparison& all);
 // Above this part of the elements, not to be compared is a failure.
 inline constexpr double kNotComparedMax = 0.25;
 // What the comparison with `program` could have found; `step_share` is the Outcome's.
