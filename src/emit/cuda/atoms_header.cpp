@@ -89,7 +89,7 @@ std::string all_fragments() {
 }
 
 std::string atom(const target::Mma& row) {
-  std::string out = format("\n{}struct {} : detail::{} {{\n", wrapper(row), legal_name(row.name),
+  std::string out = format("\n{}struct {} : detail::{} {{\n", wrapper(row), word_of(row.name),
                            fragments_name(row));
   out += type_lines(row);
   out += format(
@@ -127,7 +127,7 @@ std::string async_atom(const target::Copy& row) {
       "    cp_async<{}>(shared, global, valid);\n"
       "  }}\n"
       "}};\n",
-      row.ptx, row.bytes, legal_name(row.name), row.bytes, row.bytes);
+      row.ptx, row.bytes, word_of(row.name), row.bytes, row.bytes);
 }
 
 }  // namespace

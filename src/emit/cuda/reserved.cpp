@@ -204,7 +204,7 @@ bool is_wrapper(std::string_view name) {
   };
   if (name.starts_with("mma_") && std::ranges::any_of(target::all_mmas(), is_mma)) return true;
   return std::ranges::any_of(target::all_copies(), [&](const target::Copy& copy) {
-    return copy.name.size() == name.size() && wrapper_name(copy) == name;
+    return copy.matrices > 0 && copy.name.size() == name.size() && wrapper_name(copy) == name;
   });
 }
 
