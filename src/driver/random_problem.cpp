@@ -58,7 +58,7 @@ constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu, Act
                                        Activation::kSilu};
 
 // What a kernel is compiled for, but for the tiling.
-struct Form {
+struct ProblemForm {
   Types types;
   Epilogue epilogue;
   bool block_scales = false;
@@ -69,7 +69,7 @@ constexpr std::uint64_t kForms = kEpilogues + std::size(kProductTypes) + 6;
 
 // Number 0 to 63 have all epilogues, each with a type that the seed picks; then come all types
 // without, and those with scale factors.
-Form form_of(std::uint64_t seed, std::uint64_t number) {
+ProblemForm form_of(std::uint64_t seed, std::uint64_t number) {
   if (number >= kEpilogues + std::size(kProductTypes)) {
     return {kScaled[number - kEpilogues - std::size(kProductTypes)], {}, true};
   }
@@ -268,7 +268,7 @@ RandomProblem draw_problem(std::uint64_t seed, std::uint64_t number) {
   Random random(Random(seed).bits() + number);
   RandomProblem out;
   out.seed = random.bits() >> 32;
-  const Form form = form_of(seed, static_cast<std::uint64_t>(random.within(0, kForms - 1)));
+  const ProblemForm form = form_of(seed, static_cast<std::uint64_t>(random.within(0, kForms - 1)));
   Problem& problem = out.problem;
   problem.a = problem.b = form.types.ab;
   problem.c = form.types.c;
