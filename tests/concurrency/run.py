@@ -20,6 +20,7 @@ mutants, 98.5 % of them found.
 import argparse
 import collections
 import json
+import os
 import re
 import sys
 import tempfile
@@ -38,7 +39,7 @@ SAMPLE = 24  # of so many mutants one is in the sample
 NO_MISTAKE = ("not-supported-yet", "not-available", "unexpected-token", "missing-semicolon", "ir-syntax")
 LEAST_MUTANTS, LEAST_SHARE = 1800, 0.985
 SURVIVORS = kernels.HERE / "survivors.txt"
-JOBS = 2
+JOBS = os.cpu_count() or 2
 
 
 # ---- correct kernels ----
