@@ -6,6 +6,7 @@
 
 #include "ir/prove.h"
 #include "sema/expression.h"
+#include "sema/literal.h"
 
 namespace kiln::sema {
 
@@ -206,13 +207,12 @@ bool is_lossless(DType from, DType to) {
   return a.kind == NumberKind::kUnsigned && a.bits < b.bits;
 }
 
-std::string range_text(DType dtype) {
+std::string significance_text(DType dtype) {
   const DTypeInfo& row = info(dtype);
   if (row.kind == NumberKind::kFloat) {
     return format("{} keeps {} significant bits", row.name, row.mantissa_bits + 1);
   }
-  const double low = row.kind == NumberKind::kSigned ? -row.max - 1 : 0;
-  return format("{} holds integers from {} to {}", row.name, low, row.max);
+  return format("{} holds integers from {}", row.name, range_text(dtype));
 }
 
 std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType dtype, bool warn) {
@@ -225,10 +225,8 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
     return std::nullopt;
   }
   const ir::ScalarType type{dtype};
-  const auto constant = operand.kind == Operand::Kind::kFloat ? std::optional(operand.number)
-                        : operand.kind == Operand::Kind::kInt && operand.integer.value.constant()
-                            ? std::optional(static_cast<double>(*operand.integer.value.constant()))
-                            : std::nullopt;
+  if (warn && !check_literal(sema, operand, dtype)) return std::nullopt;
+  const std::optional<double> constant = literal_number(operand);
   const bool lossless = constant ? represents(dtype, *constant) || std::isnan(*constant)
                                  : is_lossless(operand.dtype, dtype);
   const bool float_literal_to_float = operand.kind == Operand::Kind::kFloat && is_float(dtype);
@@ -238,7 +236,7 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
         .report<diag::LossyConversion>(
             span, constant ? format("`{}`", written) : describe(operand, sema.function),
             name(dtype))
-        .label(span, "{}", range_text(dtype))
+        .label(span, "{}", significance_text(dtype))
         .help("`__to<{}>({})` says that this is meant", name(dtype), sema.sources.text(span))
         .emit();
   }
@@ -248,8 +246,9 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
   }
   if (operand.kind == Operand::Kind::kInt) {
     // An index is computed in s32 or s64; any other type is a conversion of it.
-    const bool wide =
-        size_bytes(operand.dtype) == 8 || (is_integer(dtype) && size_bytes(dtype) == 8);
+    const bool wide = size_bytes(operand.dtype) == 8 ||
+                      (is_integer(dtype) && size_bytes(dtype) == 8) ||
+                      (constant && !is_in_range(DType::kS32, operand));
     const DType index_type = wide ? DType::kS64 : DType::kS32;
     const ir::ValueId index =
         emit_value(sema, ir::Index{operand.integer.value}, span, ir::ScalarType{index_type});
@@ -339,6 +338,7 @@ Operand combine_scalars(Sema& sema, ast::BinaryOp op, Span op_span, const Operan
     return error;
   }
   const DType dtype = promote(left, right);
+  if (!check_literal(sema, left, dtype) || !check_literal(sema, right, dtype)) return error;
   const auto a = convert_explicitly(sema, left, dtype);
   const auto b = convert_explicitly(sema, right, dtype);
   if (!a || !b) return error;

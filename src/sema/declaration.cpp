@@ -1,6 +1,7 @@
 // Declarations and assignments.
 #include "sema/expression.h"
 #include "sema/future.h"
+#include "sema/literal.h"
 #include "sema/statement.h"
 #include "sema/view.h"
 #include "support/tensor.h"
@@ -76,6 +77,10 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
     return;
   }
   const DType dtype = stmt.type.value_or(value.dtype);
+  if (stmt.type && !check_literal(sema, value, dtype)) {
+    declare(sema, item.name, {});
+    return;
+  }
   if (!is_cell && value.kind == Operand::Kind::kInt &&
       (dtype == DType::kBool) == (value.dtype == DType::kBool)) {
     declare(sema, item.name, {Symbol::Kind::kOperand, value, {}});

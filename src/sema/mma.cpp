@@ -7,10 +7,12 @@
 #include "sema/mma.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/inthreads.h"
+#include "sema/literal.h"
 #include "sema/statement.h"
 #include "sema/view.h"
 #include "target/arch.h"
@@ -81,7 +83,10 @@ namespace {
 std::optional<ir::ValueId> fill_value(Sema& sema, Tile& tile, const Operand& value) {
   if (tile.dtype) return convert(sema, value, *tile.dtype);
   if (value.is_error()) return std::nullopt;
-  const auto any = convert_explicitly(sema, value, value.dtype);
+  const auto number = literal_number(value);
+  const auto any = number ? std::optional(emit_value(sema, ir::Const{*number}, value.span,
+                                                     ir::ScalarType{value.dtype}))
+                          : convert_explicitly(sema, value, value.dtype);
   if (!any) return std::nullopt;
   const auto* literal = sema.function.def_as<ir::Const>(*any);
   const ir::ValueId patched = literal != nullptr ? *any
@@ -91,13 +96,29 @@ std::optional<ir::ValueId> fill_value(Sema& sema, Tile& tile, const Operand& val
   return patched;
 }
 
+// The number of a fill, as it was written.
+Operand literal_of(const Sema& sema, ir::ValueId value, double number) {
+  const DType dtype = std::get<ir::ScalarType>(sema.function.type(value)).dtype;
+  Operand out;
+  out.kind = Operand::Kind::kFloat;
+  out.number = number;
+  if (!is_float(dtype) && std::fabs(number) < 0x1p63) {
+    out = make_int(ir::Expr(static_cast<std::int64_t>(number)), {});
+  }
+  out.span = sema.function.ops[sema.function.values[value].def].span;
+  return out;
+}
+
 }  // namespace
 
 void resolve_fills(Sema& sema, Tile& tile, DType dtype) {
   for (ir::ValueId value : tile.fill_values) {
-    sema.function.values[value].type = ir::ScalarType{dtype};
     auto& data = sema.function.ops[sema.function.values[value].def].data;
-    if (auto* constant = std::get_if<ir::Const>(&data)) {
+    auto* constant = std::get_if<ir::Const>(&data);
+    const bool fits =
+        constant == nullptr || check_literal(sema, literal_of(sema, value, constant->value), dtype);
+    sema.function.values[value].type = ir::ScalarType{dtype};
+    if (constant != nullptr && fits) {
       constant->value = round_to(dtype, constant->value);
     }
   }

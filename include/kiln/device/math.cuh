@@ -30,6 +30,22 @@ __host__ __device__ constexpr auto max(A a, B b) -> decltype(true ? A() : B()) {
   return a < b ? b : a;
 }
 
+// For launchers, which compute in 64 bits what might leave an int: a product, at most 2^60 and at
+// least -2^60, so that a sum of a few is right or clearly too large.
+__host__ __device__ constexpr long long wide_product(long long a, long long b) {
+  using Size = unsigned long long;
+  constexpr Size most = Size(1) << 60;
+  const Size x = a < 0 ? Size(0) - Size(a) : Size(a);
+  const Size y = b < 0 ? Size(0) - Size(b) : Size(b);
+  const long long size = static_cast<long long>(y != 0 && x > most / y ? most : x * y);
+  return (a < 0) != (b < 0) ? -size : size;
+}
+
+// `count`, or 0, with which CUDA launches nothing and says cudaErrorInvalidConfiguration.
+__host__ __device__ constexpr unsigned launchable(long long count, long long most) {
+  return count >= 1 && count <= most ? static_cast<unsigned>(count) : 0u;
+}
+
 // Functions of one number, with the accuracy that the CUDA C++ Programming Guide gives for those
 // of the C library.
 __device__ inline float exp(float x) { return ::expf(x); }

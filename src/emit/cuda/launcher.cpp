@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "emit/cuda/launch_size.h"
 #include "emit/cuda/names.h"
-#include "emit/cuda/spell.h"
 #include "support/format.h"
 
 namespace kiln::emit {
@@ -49,16 +49,17 @@ bool is_same(const ParamSlot& a, const ParamSlot& b) {
   return a.kind == b.kind && a.value == b.value && a.var == b.var && a.map == b.map;
 }
 
-// The names of a launcher: its parameters, and the slots that it passes on to the kernel.
+// The names of a launcher: its parameters, the slots that it passes on to the kernel, its own.
 struct Host {
   std::vector<ParamSlot> parameters;  // what the kernel takes, but arrays instead of their maps;
                                       // then what only the grid or the maps need
   std::vector<ParamSlot> passed;      // as the kernel has them
+  std::string grid = {};              // what the launcher declares itself: named after the user's
+  std::string status = {};
 };
 
 Host host_of(const ir::Function& function, const LaunchPlan& plan) {
   NameTable names;
-  for (const std::string_view own : {"grid", "status"}) names.claim(own);
   names.claim(plan.kernel_name);
   names.claim(launcher_name(plan.kernel_name));
   Host host{.parameters = {}, .passed = plan.slots};
@@ -75,43 +76,37 @@ Host host_of(const ir::Function& function, const LaunchPlan& plan) {
     if (std::ranges::find(host.parameters, var, &ParamSlot::var) != host.parameters.end()) continue;
     host.parameters.push_back({.name = names.claim(function.vars[var].name), .var = var});
   }
+  host.grid = names.claim("grid");
+  host.status = names.claim("status");
   return host;
 }
 
-// Variables by the names of the launcher's parameters.
-class Speller {
- public:
-  explicit Speller(const std::vector<ParamSlot>& slots)
-      : facts_{.name =
-                   [&slots](ir::VarId var) {
-                     return std::ranges::find(slots, var, &ParamSlot::var)->name;
-                   },
-               .never_negative = [](ir::VarId) { return false; }} {}
-
-  [[nodiscard]] std::string text(const ir::Expr& expr) const { return spell(expr, facts_).text; }
-  [[nodiscard]] std::string list(const std::vector<ir::Expr>& exprs) const {
-    return join(exprs, ", ", [&](const ir::Expr& expr) { return text(expr); });
-  }
-
- private:
-  VarFacts facts_;
-};
-
 // Makes the map of one slot.
 std::string map_text(const ir::Function& function, const MapPlan& plan, const std::string& name,
-                     const std::vector<ParamSlot>& slots) {
-  const Speller speller(slots);
+                     const Host& host) {
+  const LaunchSizes sizes(host.parameters);
   const ir::TensorMap& map = plan.map;
-  const std::string& array = std::ranges::find(slots, map.root, &ParamSlot::value)->name;
+  const std::string& array = std::ranges::find(host.parameters, map.root, &ParamSlot::value)->name;
   const std::string box =
       join(map.box, ", ", [](std::int64_t extent) { return format("{}", extent); });
   return format(
       "  kiln::TensorMap {};\n"
-      "  status = kiln::make_tensor_map(\n"
+      "  {} = kiln::make_tensor_map(\n"
       "      {}, {}, kiln::MapShape<{}>{{{{{}}}, {{{}}}, {{{}}}}}, kiln::MapPattern{{{}, {}}});\n"
-      "  if (status != cudaSuccess) return status;\n",
-      name, name, array, map.box.size(), speller.list(function.view_type(map.root).shape),
-      speller.list(map.extents), box, map.swizzle, map.promotion);
+      "  if ({} != cudaSuccess) return {};\n",
+      name, host.status, name, array, map.box.size(),
+      sizes.list(function.view_type(map.root).shape), sizes.list(map.extents), box, map.swizzle,
+      map.promotion, host.status, host.status);
+}
+
+// What CUDA refuses by itself is left to it; only what might look like a small grid is compared.
+std::string grid_text(const LaunchPlan& plan, const LaunchSizes& sizes, const target::Arch& arch) {
+  const std::int64_t most[] = {arch.grid_x_max, arch.grid_y_max, arch.grid_z_max};
+  std::vector<std::string> axes;
+  for (std::size_t axis = 0; axis < plan.grid.size(); ++axis) {
+    axes.push_back(sizes.limited(plan.grid[axis], most[axis]));
+  }
+  return join(axes, ", ", [](const std::string& text) { return text; });
 }
 
 }  // namespace
@@ -124,27 +119,27 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
                           const target::Arch& arch) {
   const Host host = host_of(function, plan);
   const std::vector<ParamSlot>& slots = host.parameters;
-  const Speller speller(slots);
+  const LaunchSizes sizes(slots);
   std::string out =
       format("cudaError_t {}(\n    {}{}cudaStream_t stream = nullptr) {{\n",
              launcher_name(plan.kernel_name), parameters_text(slots), slots.empty() ? "" : ", ");
   const bool much = plan.shared_bytes > arch.smem_static_max;
-  if (much || !plan.maps.empty()) out += "  cudaError_t status = cudaSuccess;\n";
+  if (much || !plan.maps.empty()) out += format("  cudaError_t {} = cudaSuccess;\n", host.status);
   if (much) {
     out += format(
-        "  status = cudaFuncSetAttribute(\n"
+        "  {} = cudaFuncSetAttribute(\n"
         "      {}, cudaFuncAttributeMaxDynamicSharedMemorySize, {});\n"
-        "  if (status != cudaSuccess) return status;\n",
-        plan.kernel_name, plan.shared_bytes);
+        "  if ({} != cudaSuccess) return {};\n",
+        host.status, plan.kernel_name, plan.shared_bytes, host.status, host.status);
   }
   for (const ParamSlot& slot : host.passed) {
     if (slot.kind == SlotKind::kMap) {
-      out += map_text(function, plan.maps[slot.map], slot.name, slots);
+      out += map_text(function, plan.maps[slot.map], slot.name, host);
     }
   }
-  out += format("  const dim3 grid({});\n", speller.list(plan.grid));
-  out += format("  {}<<<grid, {}, {}, stream>>>({});\n", plan.kernel_name,
-                speller.text(plan.threads), plan.shared_bytes,
+  out += format("  const dim3 {}({});\n", host.grid, grid_text(plan, sizes, arch));
+  out += format("  {}<<<{}, {}, {}, stream>>>({});\n", plan.kernel_name, host.grid,
+                sizes.limited(plan.threads, arch.threads_per_block_max), plan.shared_bytes,
                 join(host.passed, ", ", [](const ParamSlot& slot) { return slot.name; }));
   return out + "  return cudaGetLastError();\n}\n";
 }

@@ -155,9 +155,10 @@ Spelled spell_atom(const Atom& atom, const VarFacts& vars) {
 // A term without its sign. Only the leftmost factor may itself be a product: a * (b / c) is not
 // a * b / c in integers.
 Spelled spell_term(const Term& term, const VarFacts& vars) {
-  const std::int64_t size = std::abs(term.coefficient);
+  const auto coefficient = static_cast<std::uint64_t>(term.coefficient);
+  const std::uint64_t size = term.coefficient < 0 ? 0 - coefficient : coefficient;
   std::string text = size != 1 || term.atoms.empty() ? format("{}", size) : "";
-  if (size > INT32_MAX) text += "ll";
+  if (size > INT32_MAX) text += size > INT64_MAX ? "ull" : "ll";
   if (text.empty() && term.atoms.size() == 1) return spell_atom(term.atoms[0], vars);
   for (const Atom& atom : term.atoms) {
     const Binding least = text.empty() ? Binding::kProduct : Binding::kUnary;
@@ -178,6 +179,7 @@ Spelled spell(const Expr& expr, const VarFacts& vars) {
     return a->coefficient > 0 && b->coefficient < 0;
   });
   if (terms.empty()) return {"0"};
+  if (expr.is(INT64_MIN)) return {"(-9223372036854775807ll - 1)"};
   Spelled out = spell_term(*terms[0], vars);
   if (terms[0]->coefficient < 0) {
     out = {format("-{}", bracketed(out, Binding::kUnary)), Binding::kUnary};

@@ -1,0 +1,26 @@
+// Numbers that a program writes, against the range of the type they are to have.
+//
+//   u8 x = 300;   error[literal-range]: `300` is outside the range of u8, 0 to 255
+//
+// `__to<u8>(300)` converts instead, as docs/numbers.md says.
+#pragma once
+
+#include "sema/operand.h"
+#include "sema/state.h"
+
+namespace kiln::sema {
+
+// The value of a constant; nothing of what is known only when the program runs.
+[[nodiscard]] std::optional<double> literal_number(const Operand& operand);
+
+// "0 to 255"
+[[nodiscard]] std::string range_text(DType dtype);
+
+// Whether a constant, rounded to a float's precision, is a number of the type. Fractions of it are
+// not looked at, and whatever is no constant is.
+[[nodiscard]] bool is_in_range(DType dtype, const Operand& operand);
+
+// The same, with a diagnostic where it is not.
+[[nodiscard]] bool check_literal(Sema& sema, const Operand& operand, DType dtype);
+
+}  // namespace kiln::sema
