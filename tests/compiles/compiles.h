@@ -23,7 +23,8 @@ enum class Depth {
 };
 
 // Why nothing can be compiled here (there is no NVRTC); nothing when it can. A library from the
-// PyPI package `nvidia-cuda-nvrtc` is found in $VIRTUAL_ENV, or by LD_LIBRARY_PATH.
+// PyPI package `nvidia-cuda-nvrtc` is found in $VIRTUAL_ENV, or by LD_LIBRARY_PATH, which `CI=true
+// ./dev test` sets to one that it has installed.
 [[nodiscard]] std::optional<std::string> unavailable();
 
 // The compiler's messages when `text` does not compile for `arch`; nothing when it does.
