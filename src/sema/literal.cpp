@@ -80,8 +80,8 @@ bool check_literal(Sema& sema, const Operand& operand, DType dtype) {
                                  : written;
   (void)sema.diags
       .report<diag::LiteralRange>(
-          operand.span, written == number ? format("`{}`", written)
-                                          : format("`{}` = {}", written, number),
+          operand.span,
+          written == number ? format("`{}`", written) : format("`{}` = {}", written, number),
           name(dtype), range_text(dtype))
       .help("`__to<{}>({})` converts it, to {}", name(dtype), written,
             converted_text(dtype, operand))

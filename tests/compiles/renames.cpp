@@ -291,8 +291,8 @@ int main_of(const Options& options) {
   }
   Shared& shared = *shared_memory<Shared>(1);
   run_workers(sources, renames, options, shared);
-  std::cout << format("renames: {} tried, {} accepted, {} compiled, {} failed\n",
-                      renames.size(), shared.accepted, shared.compiled, shared.wrong);
+  std::cout << format("renames: {} tried, {} accepted, {} compiled, {} failed\n", renames.size(),
+                      shared.accepted, shared.compiled, shared.wrong);
   return shared.wrong == 0 && shared.compiled > 0 ? 0 : 1;
 }
 

@@ -4,8 +4,8 @@
 //   is_global("sqrtf")      is_global("float4")        is_global("size_t")            not a
 //   kernel's
 //
-// tests/compiles gives programs these names and others of its words.txt, and asks NVRTC; a name that
-// the table lacks and that only nvcc refuses is found by tests/nvcc, where a program has it.
+// tests/compiles gives programs these names and others of its words.txt, and asks NVRTC; a name
+// that the table lacks and that only nvcc refuses is found by tests/nvcc, where a program has it.
 #pragma once
 
 #include <string_view>
