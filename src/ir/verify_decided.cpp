@@ -284,6 +284,34 @@ void guarded_tiles_move_by_element(const Module&, const Function& f, Mistakes& m
   });
 }
 
+// The hardware moves boxes between global and shared memory, and boxes tile the shared side.
+void boxes_tile(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const ViewType* src = type_as<ViewType>(f, copy.src);
+    const ViewType* dst = type_as<ViewType>(f, copy.dst);
+    if (copy.engine != CopyEngine::kBulk || src == nullptr || dst == nullptr) return;
+    const bool loads = dst->space == Space::kShared;
+    if ((loads ? src : dst)->space != Space::kGlobal ||
+        (loads ? dst : src)->space != Space::kShared) {
+      complain(mistakes, f, id, "a bulk copy from {} to {}", name_of(src->space),
+               name_of(dst->space));
+      return;
+    }
+    if (!copy.permutation.empty()) complain(mistakes, f, id, "a bulk copy exchanges no dimensions");
+    const ViewType& tile = *(loads ? dst : src);
+    if (copy.box.size() != tile.shape.size()) {
+      complain(mistakes, f, id, "a box of {} dimensions for a tile of {}", copy.box.size(),
+               tile.shape.size());
+      return;
+    }
+    for (std::size_t d = 0; d < copy.box.size(); ++d) {
+      const std::int64_t extent = tile.shape[d].constant().value_or(0);
+      const bool fits = copy.box[d] >= 1 && extent >= 1 && extent % copy.box[d] == 0;
+      if (!fits) complain(mistakes, f, id, "boxes of {} in {} elements", copy.box[d], extent);
+    }
+  });
+}
+
 void loads_are_planned(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Load>(f, [&](const Load& load, OpId id) {
     const int ways = (load.instruction != nullptr ? 1 : 0) + (load.element_run >= 1 ? 1 : 0) +
@@ -432,7 +460,9 @@ void store_matrices_cover_the_tile(const Module&, const Function& f, Mistakes& m
   for_each_op<Store>(f, [&](const Store& store, OpId id) {
     const FragType* frag = type_as<FragType>(f, store.frag);
     const ViewType* view = type_as<ViewType>(f, store.view);
-    if (frag == nullptr || view == nullptr) return;
+    if (frag == nullptr || view == nullptr || store.instruction == nullptr) return;
+    const std::size_t side = store.transposed ? 0 : 1;
+    if (view->shape.size() != 2 || !view->shape[side].constant()) return;
     matrices_cover(f, store,
                    {.rows = store.transposed ? stored_columns(f, store) : frag->rows,
                     .cols = store.transposed ? frag->rows : stored_columns(f, store),
@@ -467,6 +497,7 @@ constexpr Rule kDecidedRules[] = {
     {"copy-widths-divide-rows", Form::kPlanned, copy_widths_divide_rows},
     {"guards-are-dimensions", Form::kPlanned, guards_are_dimensions},
     {"guarded-tiles-move-by-element", Form::kPlanned, guarded_tiles_move_by_element},
+    {"boxes-tile", Form::kPlanned, boxes_tile},
     {"loads-are-planned", Form::kPlanned, loads_are_planned},
     {"descriptors-fit", Form::kPlanned, descriptors_fit},
     {"mma-steps-are-given", Form::kPlanned, mma_steps_are_given},

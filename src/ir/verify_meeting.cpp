@@ -232,6 +232,20 @@ void named_barriers_fit(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// No shared memory holds more slots.
+constexpr std::int64_t kEventSlotsMax = 1 << 16;
+
+void events_have_slots(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Event>(f, [&](const Event&, OpId id) {
+    const EventType* type = type_as<EventType>(f, f.ops[id].result);
+    if (type == nullptr) {
+      complain(mistakes, f, id, "makes no event");
+    } else if (type->slots < 1 || type->slots > kEventSlotsMax) {
+      complain(mistakes, f, id, "{} slots", type->slots);
+    }
+  });
+}
+
 void events_are_placed(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Event>(f, [&](const Event& event, OpId id) {
     if (event.arrivals < 1) complain(mistakes, f, id, "{} arrivals", event.arrivals);
@@ -260,6 +274,7 @@ void futures_are_counted(const Module&, const Function& f, Mistakes& mistakes) {
 
 constexpr Rule kMeetingRules[] = {
     {"regions-are-not-nested", Form::kTile, regions_are_not_nested},
+    {"events-have-slots", Form::kTile, events_have_slots},
     {"waits-count-up", Form::kDecided, waits_count_up},
     {"async-copies-are-awaited", Form::kDecided, async_copies_are_awaited},
     {"shared-reads-are-behind-barriers", Form::kDecided, shared_reads_are_behind_barriers},

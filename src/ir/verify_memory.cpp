@@ -111,6 +111,34 @@ void subviews_fit(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// The hardware guards global memory only: a bulk copy's window on chip is no larger than its base.
+void bulk_windows_are_no_larger(const Module&, const Function& f, Mistakes& mistakes) {
+  const auto look = [&](ValueId view, OpId id) {
+    const auto* window = f.def_as<Subview>(view);
+    const ViewType* base = window == nullptr ? nullptr : type_as<ViewType>(f, window->base);
+    const ViewType* type = type_as<ViewType>(f, view);
+    if (base == nullptr || type == nullptr || base->space == Space::kGlobal) return;
+    if (type->shape.size() > base->shape.size()) return;
+    const std::size_t dropped = base->shape.size() - type->shape.size();
+    for (std::size_t d = 0; d < type->shape.size(); ++d) {
+      const auto here = type->shape[d].constant();
+      const auto there = base->shape[dropped + d].constant();
+      if (!here || !there || *here <= *there) continue;
+      complain(mistakes, f, id, "{} of {} elements in `%{}`", *here, *there, f.values[view].name);
+    }
+  };
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    if (!copy.bulk && copy.engine != CopyEngine::kBulk) return;
+    for (const ValueId side : {copy.src, copy.dst}) {
+      for (ValueId view = side; view.valid();) {
+        look(view, id);
+        const auto* window = f.def_as<Subview>(view);
+        view = window == nullptr ? ValueId{} : window->base;
+      }
+    }
+  });
+}
+
 // An alias is another shape of a whole buffer: of a parameter or an allocation itself.
 void aliases_have_buffers(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Alias>(f, [&](const Alias& alias, OpId id) {
@@ -392,6 +420,7 @@ constexpr Rule kMemoryRules[] = {
     {"allocs-have-sizes", Form::kTile, allocs_have_sizes},
     {"initial-values-agree", Form::kTile, initial_values_agree},
     {"subviews-fit", Form::kTile, subviews_fit},
+    {"bulk-windows-are-no-larger", Form::kTile, bulk_windows_are_no_larger},
     {"aliases-have-buffers", Form::kTile, aliases_have_buffers},
     {"aliases-stay-inside", Form::kTile, aliases_stay_inside},
     {"splats-fill-views", Form::kTile, splats_fill_views},

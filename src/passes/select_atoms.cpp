@@ -1,5 +1,7 @@
 #include "passes/select_atoms.h"
 
+#include <set>
+
 namespace kiln::passes {
 
 namespace {
@@ -22,7 +24,7 @@ target::MmaShape request_of(const ir::Function& function, const ir::Mma& mma) {
 }
 
 // Computes c^T = b * a^T instead of c = a * b: operands change places, the accumulator its rows
-// with its columns, and what is stored is transposed.
+// with its columns, also for the coordinates of an `apply`, and what is stored is transposed.
 void exchange(ir::Function& function, ir::Mma& mma) {
   const auto type_of = [&](ir::ValueId frag) -> ir::FragType& {
     return std::get<ir::FragType>(function.values[frag].type);
@@ -38,6 +40,8 @@ void exchange(ir::Function& function, ir::Mma& mma) {
   for (ir::Op& op : function.ops) {
     auto* store = std::get_if<ir::Store>(&op.data);
     if (store != nullptr && store->frag == mma.c) store->transposed = !store->transposed;
+    auto* each = std::get_if<ir::Apply>(&op.data);
+    if (each != nullptr && each->frag == mma.c) std::swap(each->row, each->col);
   }
 }
 
@@ -45,7 +49,8 @@ target::Scope scope_of(ir::Level unit) {
   return unit == ir::Level::kGroup4 ? target::Scope::kWarpgroup : target::Scope::kWarp;
 }
 
-void select(const target::Arch& arch, ir::Function& function, ir::Mma& mma) {
+// Whether the product is exchanged.
+bool select(const target::Arch& arch, ir::Function& function, ir::Mma& mma) {
   const target::MmaShape shape = request_of(function, mma);
   const target::Mma* atom = target::find_mma(
       arch, scope_of(mma.unit), function.frag_type(mma.a).dtype, function.frag_type(mma.b).dtype,
@@ -53,12 +58,32 @@ void select(const target::Arch& arch, ir::Function& function, ir::Mma& mma) {
   KILN_CHECK(atom != nullptr, "no instruction for a {}x{}x{} mma that sema let through", shape.m,
              shape.n, shape.k);
   mma.atom = atom;
-  if (target::serves_exchanged(*atom, shape)) exchange(function, mma);
+  const bool exchanged = target::serves_exchanged(*atom, shape);
+  if (exchanged) exchange(function, mma);
   const target::MmaShape tile = request_of(function, mma);
   mma.repeats = {tile.m / atom->shape.m, tile.n / atom->shape.n, tile.k / atom->shape.k};
   for (ir::ValueId frag : {mma.a, mma.b, mma.c, mma.metadata}) {
     if (frag.valid()) set_atom(function, frag, atom);
   }
+  return exchanged;
+}
+
+// A row's factor would be that of a column of an exchanged accumulator.
+bool scales_are_upright(const ir::Function& function, const std::set<ir::ValueId>& exchanged,
+                        Diagnostics& diags) {
+  bool upright = true;
+  for (const ir::Op& op : function.ops) {
+    const auto* scale = std::get_if<ir::Scale>(&op.data);
+    if (scale == nullptr || !exchanged.contains(scale->partial)) continue;
+    const ir::FragType& type = function.frag_type(scale->partial);
+    (void)diags
+        .report<diag::NotSupportedYet>(
+            op.span, format("scaling an accumulator of {}x{}", type.cols, type.rows))
+        .help("multiply its elements in an `apply`")
+        .emit();
+    upright = false;
+  }
+  return upright;
 }
 
 // Where no product is asynchronous, `mma.commit` and `mma.wait` have nothing to close or wait for.
@@ -77,10 +102,17 @@ void drop_idle_waits(ir::Function& function) {
 
 }  // namespace
 
-Checked<bool> select_atoms(ir::Module& module, Diagnostics&) {
+Checked<bool> select_atoms(ir::Module& module, Diagnostics& diags) {
+  bool fine = true;
   for (ir::Function& function : module.functions) {
+    std::set<ir::ValueId> exchanged;
     for (ir::Op& op : function.ops) {
-      if (auto* mma = std::get_if<ir::Mma>(&op.data)) select(*module.arch, function, *mma);
+      auto* mma = std::get_if<ir::Mma>(&op.data);
+      if (mma != nullptr && select(*module.arch, function, *mma)) exchanged.insert(mma->c);
+    }
+    if (!scales_are_upright(function, exchanged, diags)) {
+      fine = false;
+      continue;
     }
     for (const ir::Op& op : function.ops) {
       // Both accumulators have the registers of the products that the partial one sums.
@@ -90,6 +122,7 @@ Checked<bool> select_atoms(ir::Module& module, Diagnostics&) {
     }
     drop_idle_waits(function);
   }
+  if (!fine) return diags.failed();
   return true;
 }
 

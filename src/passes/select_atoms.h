@@ -7,8 +7,9 @@
 // A request that the instruction serves with A and B exchanged (8x32x16) is turned around here, so
 // that nothing later has to know:
 //
-//   mma c=%mc a=%ma b=%mb, store frag=%mc
-//     =>  mma c=%mc a=%mb b=%ma, store frag=%mc transposed      %mc is 32x8 from now on
+//   mma c=%mc a=%ma b=%mb, apply frag=%mc row=i col=j, store frag=%mc
+//     =>  mma c=%mc a=%mb b=%ma, apply frag=%mc row=j col=i, store frag=%mc transposed
+//                                                               %mc is 32x8 from now on
 //
 // `mma.commit` and `mma.wait` disappear where all products are synchronous.
 //

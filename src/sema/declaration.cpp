@@ -4,7 +4,6 @@
 #include "sema/literal.h"
 #include "sema/statement.h"
 #include "sema/view.h"
-#include "support/tensor.h"
 
 namespace kiln::sema {
 
@@ -184,13 +183,6 @@ bool check_placement(Sema& sema, const ast::BufferDeclStmt& stmt, ir::Space spac
   return false;
 }
 
-// False when the constant extents alone make more than 2^40 bytes.
-bool fits_in_memory(const ir::ViewType& type) {
-  std::vector<std::int64_t> shape;
-  for (const ir::Expr& extent : type.shape) shape.push_back(extent.constant().value_or(1));
-  return elements_fit(type.dtype, shape);
-}
-
 void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Declarator& item,
                     ir::Space space, const std::vector<Element>& shape) {
   ir::ViewType type{stmt.type, space, {}};
@@ -217,11 +209,7 @@ void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Decl
     const auto value = convert(sema, evaluate(sema, item.init), stmt.type);
     alloc.initial = value.value_or(ir::ValueId{});
   }
-  if (!fits_in_memory(type)) {
-    (void)sema.diags
-        .report<diag::ExtentOverflow>(item.name.span, format("the size of `{}`", item.name.text))
-        .help("a buffer may have at most 2^40 bytes")
-        .emit();
+  if (!check_size(sema, type, item.name.span, format("`{}`", item.name.text))) {
     declare(sema, item.name, {});
     return;
   }

@@ -316,6 +316,7 @@ std::optional<Operand> tile_view(Sema& sema, ast::ExprId expr) {
         .emit();
     return std::nullopt;
   }
+  if (!check_size(sema, type, source.span, "an `mma` tile")) return std::nullopt;
   return source;
 }
 

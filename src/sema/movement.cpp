@@ -136,6 +136,12 @@ std::optional<ir::ValueId> allocate_target(Sema& sema, const Transfer& transfer,
     return std::nullopt;
   }
   const bool rotates = transfer.handle && sema.handles[*transfer.handle].rotates;
+  ir::ViewType whole = type;
+  if (rotates) {
+    const Rotation& rotation = sema.rotations[sema.handles[*transfer.handle].rotation];
+    whole.shape.emplace_back(static_cast<std::int64_t>(rotation.names));
+  }
+  if (!check_size(sema, whole, sema.ast[stmt.source].span, "the tile to copy")) return std::nullopt;
   if (!rotates) {
     return emit_value(sema, ir::Alloc{.name = stmt.handle.text}, transfer.span, type,
                       stmt.handle.text);
@@ -157,9 +163,29 @@ std::vector<ir::Expr> unpermuted(std::vector<ir::Expr> shape, const std::vector<
   return shape;
 }
 
+// The hardware writes the tile as it is in shared memory and no zeros around it: a destination of
+// constant extents has the tile's own. Always false, after a report.
+bool refuse_bulk_padding(Sema& sema, const ir::Copy& copy, Span source_span, Span target_span) {
+  const std::vector<ir::Expr> from = sema.function.view_type(copy.src).shape;
+  const std::vector<ir::Expr> to = sema.function.view_type(copy.dst).shape;
+  std::size_t d = 0;
+  while (d + 1 < from.size() && from[d] == to[d]) ++d;
+  (void)sema.diags.report<diag::CopyShape>(target_span, d, text(sema, from[d]), text(sema, to[d]))
+      .label(source_span, "{} elements in dimension {}", text(sema, from[d]), d)
+      .label(target_span, "{} elements", text(sema, to[d]))
+      .help(
+          "`tma` writes the tile and no zeros around it: take a tile of {} elements there with "
+          "`.subspan(...).at(...)`",
+          text(sema, from[d]))
+      .emit();
+  return false;
+}
+
 // Brings both sides to one shape: the constant one. The other is widened, so that what it lacks
 // reads as zero or is not written. False after a report.
-bool fit_shapes(Sema& sema, ir::Copy& copy, Span source_span, Span target_span) {
+bool fit_shapes(Sema& sema, Transfer& transfer, Span source_span, Span target_span) {
+  ir::Copy& copy = transfer.copy;
+  const bool bulk = transfer.stmt.engine == ast::Engine::kTma;
   ir::ValueId& source = copy.src;
   ir::ValueId& target = copy.dst;
   const std::vector<ir::Expr> from =
@@ -192,6 +218,9 @@ bool fit_shapes(Sema& sema, ir::Copy& copy, Span source_span, Span target_span) 
   if (!differ) return true;
   const bool fixed_target = std::all_of(
       to.begin(), to.end(), [](const ir::Expr& extent) { return extent.constant().has_value(); });
+  if (bulk && !to_chip && fixed_target) {
+    return refuse_bulk_padding(sema, copy, source_span, target_span);
+  }
   if (to_chip || fixed_target) {
     source = widen_view(sema, source, unpermuted(to, copy.permutation), source_span);
   } else {
@@ -416,7 +445,7 @@ bool join_sides(Sema& sema, Transfer& transfer) {
     if (!window) return false;
     transfer.copy.dst = *window;
   }
-  return fit_shapes(sema, transfer.copy, source.span, target_span);
+  return fit_shapes(sema, transfer, source.span, target_span);
 }
 
 void take_swizzle(Sema& sema, const Transfer& transfer) {

@@ -91,6 +91,9 @@ std::optional<ir::ValueId> selected_buffer(Sema& sema, const std::string& name,
   const auto earlier = begun(sema, names);
   const std::size_t number = earlier ? *earlier : begin_rotation(sema, planned->second, span);
   Rotation& rotation = sema.rotations[number];
+  ir::ViewType whole = type;
+  whole.shape.emplace_back(static_cast<std::int64_t>(rotation.names));
+  if (!rotation.typed && !check_size(sema, whole, span, format("`{}`", name))) return std::nullopt;
   if (!rotation.typed) set_type(sema, rotation, type);
   if (!(buffer_type(sema, rotation) == type)) return std::nullopt;
   ir::Subview subview{

@@ -4,6 +4,7 @@
 #include "ir/strides.h"
 #include "sema/expression.h"
 #include "sema/reshape.h"
+#include "support/tensor.h"
 
 namespace kiln::sema {
 
@@ -481,6 +482,16 @@ std::optional<std::vector<ir::Expr>> element_index(Sema& sema, ir::ValueId view,
     out.push_back(index);
   }
   return out;
+}
+
+bool check_size(Sema& sema, const ir::ViewType& type, Span span, std::string_view what) {
+  std::vector<std::int64_t> shape;
+  for (const ir::Expr& extent : type.shape) shape.push_back(extent.constant().value_or(1));
+  if (elements_fit(type.dtype, shape)) return true;
+  (void)sema.diags.report<diag::ExtentOverflow>(span, format("the size of {}", what))
+      .help("a buffer may have at most 2^40 bytes")
+      .emit();
+  return false;
 }
 
 }  // namespace kiln::sema

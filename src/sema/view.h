@@ -15,6 +15,10 @@ namespace kiln::sema {
 [[nodiscard]] ir::ValueId widen_view(Sema& sema, ir::ValueId base, std::vector<ir::Expr> shape,
                                      Span span);
 
+// A buffer's constant extents alone make at most 2^40 bytes; false after a report about `what`.
+[[nodiscard]] bool check_size(Sema& sema, const ir::ViewType& type, Span span,
+                              std::string_view what);
+
 // The buffer's name as the user knows it.
 [[nodiscard]] std::string view_name(const Sema& sema, ir::ValueId view);
 
