@@ -60,7 +60,7 @@ constexpr std::uint32_t kAllFlags = 2 * KILN_GEMM_A_SPARSE - 1;
 
 Unexpected<Failure> invalid(std::string reason) {
   return Unexpected{
-      Failure{FailureKind::kInvalid, Error{"not a matrix product:", {}, std::move(reason)}}};
+      Failure{FailureKind::kInvalid, Error{"not a matrix product", {}, std::move(reason)}}};
 }
 
 Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {

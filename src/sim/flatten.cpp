@@ -37,8 +37,11 @@ void Flattener::block(const ir::Parallel& launch, std::uint32_t threads) {
 std::uint32_t Flattener::here() const { return static_cast<std::uint32_t>(program_.code.size()); }
 
 std::size_t Flattener::emit(Code code, std::size_t plan) {
-  program_.code.push_back(
-      {.code = code, .plan = static_cast<std::uint32_t>(plan), .target = 0, .op = current_});
+  program_.code.push_back({.code = code,
+                           .hands_on = hands_on(code),
+                           .plan = static_cast<std::uint32_t>(plan),
+                           .target = 0,
+                           .op = current_});
   return program_.code.size() - 1;
 }
 

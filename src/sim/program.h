@@ -73,6 +73,7 @@ enum class Code : std::uint8_t {
 
 struct Instruction {
   Code code = Code::kStop;
+  bool hands_on = true;    // leaves something behind that a later trip of a loop may see
   std::uint32_t plan = 0;  // index in the plans of its code
   // kIf, kElse, kOnce, kInthreads, kLoop, kLeave, kRejoin: where to go with no lane left; kNext,
   // kRepeat: back.

@@ -8,8 +8,18 @@ namespace kiln::sim {
 
 namespace {
 
-// Progress is told every so many steps.
+// Progress is told every so many steps. None left is a multiple of it too, so a step asks once.
 constexpr std::uint64_t kStepsWatched = 1 << 18;
+
+// Whether there is a step left.
+bool look_up(Machine& machine, Warp& warp) {
+  if (machine.steps_left == 0) {
+    run_out_of_steps(machine, warp);
+    return false;
+  }
+  if (machine.watch) machine.watch(machine.steps_left);
+  return true;
+}
 
 void enter(Warp& warp, const EnterPlan& plan) {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -298,21 +308,17 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
 void run_warp(Machine& machine, Warp& warp) {
   machine.running = &warp;
   bool stops = false;
-  while (!stops && !machine.gave_up) {
+  while (!stops) {
     const Instruction& at = machine.program.code[warp.pc];
-    if (machine.steps_left == 0) {
-      run_out_of_steps(machine, warp);
-      break;
-    }
-    if (--machine.steps_left % kStepsWatched == 0 && machine.watch) {
-      machine.watch(machine.steps_left);
-    }
-    if (hands_on(at.code)) ++machine.changes;
+    if (machine.steps_left % kStepsWatched == 0 && !look_up(machine, warp)) break;
+    --machine.steps_left;
+    machine.changes += at.hands_on ? 1 : 0;
     if (machine.tracer != nullptr) machine.tracer->begin(warp, at);
     const After after = execute(machine, warp, at);
     if (machine.tracer != nullptr) machine.tracer->end(after != After::kAgain);
     if (after == After::kJump) {
       warp.pc = jump(machine, warp, at);
+      stops = machine.gave_up;  // nothing else than a jump gives up
       continue;
     }
     if (after == After::kAgain) return;
