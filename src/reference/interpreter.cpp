@@ -246,7 +246,7 @@ void Machine::run(const ir::Apply& op, Frame& frame) {
   Fragments& fragments = fragments_[op.frag.index];
   if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
   for (Fragments::Slot& slot : fragments.slots) {
-    outcome_.step_share = std::min(outcome_.step_share, Fragments::step_share(slot));
+    observe(slot);
     fragments.settle(slot);
   }
   Frame child = split_frame(frame, {op.row, op.col}, {fragments.type.rows, fragments.type.cols});
