@@ -295,7 +295,8 @@ void Machine::run(const ir::For& op, ir::OpId id, Frame& frame) {
     next[i] = op.lower.evaluate(frame.vars[i]);
     upper[i] = op.upper.evaluate(frame.vars[i]);
     if (outer[i] == 0 || next[i] >= upper[i]) continue;
-    const auto distance = static_cast<std::uint64_t>(upper[i]) - static_cast<std::uint64_t>(next[i]);
+    const auto distance =
+        static_cast<std::uint64_t>(upper[i]) - static_cast<std::uint64_t>(next[i]);
     most = std::max(most, (distance - 1) / static_cast<std::uint64_t>(op.step) + 1);
   }
   if (!leaves(function_, op.body) && !check_count(id, most)) return;

@@ -220,7 +220,7 @@ class Machine {
   std::uint64_t steps_ = 0;
   std::uint64_t changes_ = 0;
   MemoryHold hold_;
-  std::vector<double> charged_;  // bytes, by ValueId
+  std::vector<double> charged_;        // bytes, by ValueId
   std::vector<std::uint8_t> yielded_;  // by instance of the finest level that has; empty: nobody
   // By ValueId.
   std::vector<Memory> memories_;

@@ -40,8 +40,8 @@ Number to_saturating(const Number& number, DType to) {
   return {value, error + rounding_error(to, value, error)};
 }
 
-// A number of which a float with infinities may have no finite one: it surely overflows, surely does
-// not, or nobody knows.
+// A number of which a float with infinities may have no finite one: it surely overflows, surely
+// does not, or nobody knows.
 Number overflowed(DType dtype, const Number& number) {
   const double magnitude = std::fabs(number.value);
   if (std::isfinite(round_to(dtype, magnitude + number.error))) return number;

@@ -97,6 +97,11 @@ reference::Outcome expected(const Problem& p) {
   });
 }
 
+// A stored value as the unit takes it: an infinity of f8_e5m2 stays one, only conversions saturate.
+double operand_of(DType operand, double stored) {
+  return std::isinf(stored) ? stored : round_to(operand, stored);
+}
+
 // What each step adds to each element.
 using Steps = std::vector<std::vector<double>>;
 
@@ -104,7 +109,7 @@ Steps steps_of(const Problem& p) {
   const auto values = [&](const Tensor& tensor, DType operand) {
     std::vector<double> out;
     for (std::size_t i = 0; i < static_cast<std::size_t>(tensor.elements()); ++i) {
-      out.push_back(round_to(operand, tensor.get(i)));
+      out.push_back(operand_of(operand, tensor.get(i)));
     }
     return out;
   };
@@ -195,7 +200,7 @@ std::vector<Mutilation> mutilations(const Problem& p, const Steps& steps,
   one[37] = one[38];
   add("one element wrong", Tells::kAll, one);
   std::vector<double> sign = right;
-  const double product = round_to(p.atom.a, p.a.get(0)) * round_to(p.atom.b, p.b.get(0));
+  const double product = operand_of(p.atom.a, p.a.get(0)) * operand_of(p.atom.b, p.b.get(0));
   sign[0] = accumulated(p.atom.acc, sign[0] - 2 * product);
   add("sign of one product", Tells::kAll, sign);
   return out;
@@ -230,6 +235,12 @@ void write_table(const std::string& fill, const Table& table) {
   for (const auto& [row, letters] : table) file << fill << ", " << row << ": " << letters << "\n";
 }
 
+// Where even sparse integers of 8-bit floats have sums that an f16 does not hold exactly: there the
+// comparison says that it could not tell.
+bool sums_are_too_long(const target::Mma& atom, std::int64_t k) {
+  return atom.acc == DType::kF16 && size_bytes(atom.a) == 1 && k > 2048;
+}
+
 class Attack : public testing::TestWithParam<const char*> {};
 
 TEST_P(Attack, IsFoundOrTheComparisonSaysThatItCouldNotTell) {
@@ -256,7 +267,7 @@ TEST_P(Attack, IsFoundOrTheComparisonSaysThatItCouldNotTell) {
         if (!changed) continue;
         EXPECT_TRUE(found || said) << name << " K=" << k << ": " << wrong.name << ", tells "
                                    << reference::name(fine.tells);
-        if (fill == driver::Fill::kIntegers) {
+        if (fill == driver::Fill::kIntegers && !sums_are_too_long(*atom, k)) {
           EXPECT_TRUE(found) << name << " K=" << k << ": " << wrong.name;
         }
       }
