@@ -153,6 +153,20 @@ void add_not_compared(const OutputReport& output, Span span, Diagnostics& diags)
       .emit();
 }
 
+// What the comparison of an output cannot tell, and what could. `products`: the program has some.
+std::string could_hide(const OutputReport& output, bool integers, bool products) {
+  std::string_view mistake;
+  if (output.comparison.tells == reference::Tells::kTiles) {
+    mistake = "a lost step of a contraction";
+  } else if (output.comparison.tells == reference::Tells::kSteps && products) {
+    mistake = "a partial sum rounded to a narrower type";
+  } else {
+    return {};
+  }
+  const std::string_view help = integers ? "" : "; `--fill integers` would show it";
+  return format("  {}: {} could hide{}\n", output.name, mistake, help);
+}
+
 }  // namespace
 
 std::string report_json(const RunReport& report, const Execution& execution) {
@@ -212,10 +226,7 @@ std::string report_text(const RunReport& report, const Execution& execution,
     }
   }
   for (const OutputReport& output : report.outputs) {
-    if (output.comparison.tells != reference::Tells::kTiles) continue;
-    out +=
-        format("  {}: a lost step of a contraction could hide; `--fill integers` would show it\n",
-               output.name);
+    out += could_hide(output, report.integers, std::isfinite(reference.step_share));
   }
   if (!report.gave_up.empty()) out += format("  gave up: {}\n", report.gave_up);
   if (!reference.stuck_at.empty()) {

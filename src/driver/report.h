@@ -21,6 +21,7 @@ struct RunReport {
   std::string arch;
   std::vector<std::pair<std::string, std::int64_t>> shape;  // dimensions and integer parameters
   std::vector<OutputReport> outputs;
+  bool integers = false;     // the inputs are those of `--fill integers`
   std::string gave_up = {};  // why the run ended before the program; then there are no outputs
 };
 

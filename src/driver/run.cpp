@@ -206,7 +206,7 @@ RunReport make_report(const Program& program, const ir::Function& function,
     entry.comparison =
         reference::compare(statements, result_of(execution.arguments, output),
                            unwritten == nullptr ? std::vector<bool>{} : unwritten->elements);
-    entry.comparison.tells = reference::tells(entry.comparison, output, oracle.outcome.step_share);
+    entry.comparison.tells = reference::tells(entry.comparison, output, oracle.outcome);
     if (unwritten != nullptr) {
       entry.unwritten = unwritten->count;
       entry.first_unwritten = first_coordinates(unwritten->elements, output.shape);
@@ -274,7 +274,8 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
   const auto& [oracle, execution] = *ran;
   if (execution.gpu) show_cache_note(console, execution.gpu->cache_note);
 
-  const RunReport report = make_report(program, decided, execution, oracle);
+  RunReport report = make_report(program, decided, execution, oracle);
+  report.integers = request.bind.fill == Fill::kIntegers;
   report_findings(decided, report, execution, oracle.outcome, program.diags);
   tell(options, report, execution, oracle, console);
   const Exit written = write_outputs(request, oracle.outcome, execution, console);

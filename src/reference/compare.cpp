@@ -177,7 +177,7 @@ void add(const Comparison& share, Comparison& all) {
   all.hides = std::max(all.hides, share.hides);
 }
 
-Tells tells(const Comparison& comparison, const Output& program, double step_share) {
+Tells tells(const Comparison& comparison, const Output& program, const Outcome& run) {
   const auto elements = static_cast<double>(comparison.elements);
   if (static_cast<double>(comparison.not_compared) > kNotComparedMax * elements) {
     return Tells::kNothing;
@@ -189,9 +189,12 @@ Tells tells(const Comparison& comparison, const Output& program, double step_sha
     bounds += bound;
     ++inexact;
   }
-  if (inexact == 0) return comparison.not_compared == 0 ? Tells::kAll : Tells::kTiles;
+  if (inexact == 0) {
+    if (comparison.not_compared != 0) return Tells::kTiles;
+    return std::isfinite(run.step_share) && !run.long_sums ? Tells::kSteps : Tells::kAll;
+  }
   const double typical_bound = bounds / static_cast<double>(inexact);
-  return typical_bound < step_share * typical(program) ? Tells::kSteps : Tells::kTiles;
+  return typical_bound < run.step_share * typical(program) ? Tells::kSteps : Tells::kTiles;
 }
 
 Tensor rounded(const Output& output) {

@@ -29,7 +29,7 @@ enum class Tells : std::uint8_t {
   kNothing,  // much of the output was compared with nothing
   kTiles,    // a tile that is missing; a lost step of a contraction may hide in the bound
   kSteps,    // a lost step; one product, or the rounding of a partial sum, may hide
-  kAll,      // every bound is 0
+  kAll,      // every bound is 0, and the sums of products need more bits than a bf16 has
 };
 [[nodiscard]] std::string_view name(Tells tells);  // "nothing", "tiles", "steps", "all"
 
@@ -61,8 +61,8 @@ inline constexpr double kWideBound = 0.25;
 void add(const Comparison& share, Comparison& all);
 // Above this part of the elements, not to be compared is a failure.
 inline constexpr double kNotComparedMax = 0.25;
-// What the comparison with `program` could have found; `step_share` is the Outcome's.
-[[nodiscard]] Tells tells(const Comparison& comparison, const Output& program, double step_share);
+// What the comparison with `program`, an output of the reference's run, could have found.
+[[nodiscard]] Tells tells(const Comparison& comparison, const Output& program, const Outcome& run);
 
 // What a machine that makes no error would give: the expected values in the output's type.
 [[nodiscard]] Tensor rounded(const Output& output);

@@ -246,7 +246,7 @@ void Machine::run(const ir::Apply& op, Frame& frame) {
   Fragments& fragments = fragments_[op.frag.index];
   if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
   for (Fragments::Slot& slot : fragments.slots) {
-    outcome_.step_share = std::min(outcome_.step_share, Fragments::step_share(slot));
+    observe(slot);
     fragments.settle(slot);
   }
   Frame child = split_frame(frame, {op.row, op.col}, {fragments.type.rows, fragments.type.cols});
@@ -295,7 +295,8 @@ void Machine::run(const ir::For& op, ir::OpId id, Frame& frame) {
     next[i] = op.lower.evaluate(frame.vars[i]);
     upper[i] = op.upper.evaluate(frame.vars[i]);
     if (outer[i] == 0 || next[i] >= upper[i]) continue;
-    const auto distance = static_cast<std::uint64_t>(upper[i]) - static_cast<std::uint64_t>(next[i]);
+    const auto distance =
+        static_cast<std::uint64_t>(upper[i]) - static_cast<std::uint64_t>(next[i]);
     most = std::max(most, (distance - 1) / static_cast<std::uint64_t>(op.step) + 1);
   }
   if (!leaves(function_, op.body) && !check_count(id, most)) return;

@@ -82,6 +82,9 @@ struct Outcome {
   // The part of a typical sum of products that one instruction's products are, at the least of all
   // accumulators: 0.01 of the sum of many. Infinite without products.
   double step_share = std::numeric_limits<double>::infinity();
+  // Whether some sum of products has more bits than a bf16: else rounding it to one changes
+  // nothing.
+  bool long_sums = false;
   std::size_t open_branches = 0;     // conditions that rounding could turn either way
   std::size_t outside_accesses = 0;  // element accesses outside their buffer
 };
@@ -89,7 +92,7 @@ struct Outcome {
 // What a run may take. A step is one operation of up to 32 instances.
 struct Limits {
   std::uint64_t steps_max = 1'000'000'000;
-  MemoryBudget* memory = nullptr;                     // beside the parameters' values; null: no limit
+  MemoryBudget* memory = nullptr;  // beside the parameters' values; null: no limit
   std::function<void(std::uint64_t)> progress = {};  // called with the steps now and then
 };
 

@@ -102,6 +102,8 @@ struct Fragments {
   [[nodiscard]] Number get(const Slot& slot, std::size_t index) const;
   // The part of a typical sum that one step's products are (Outcome::step_share).
   [[nodiscard]] static double step_share(const Slot& slot);
+  // Whether bf16 holds every sum of products (Outcome::long_sums).
+  [[nodiscard]] static bool is_short(const Slot& slot);
   // The same numbers, as values and errors of their own.
   void settle(Slot& slot) const;
 };
@@ -187,6 +189,8 @@ class Machine {
   void run(const ir::Scale& op, Frame& frame);
   void run(const ir::Apply& op, Frame& frame);
   void run(const ir::SetElement& op, Frame& frame);
+  // Notes what the sums that leave an accumulator say of a comparison.
+  void observe(const Fragments::Slot& sums);
   [[nodiscard]] Number element(const ir::Element& op, const Frame& frame, std::size_t instance);
   struct HeldElement {
     Fragments::Slot* slot;
@@ -216,7 +220,7 @@ class Machine {
   std::uint64_t steps_ = 0;
   std::uint64_t changes_ = 0;
   MemoryHold hold_;
-  std::vector<double> charged_;  // bytes, by ValueId
+  std::vector<double> charged_;        // bytes, by ValueId
   std::vector<std::uint8_t> yielded_;  // by instance of the finest level that has; empty: nobody
   // By ValueId.
   std::vector<Memory> memories_;

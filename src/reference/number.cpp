@@ -25,14 +25,29 @@ double rounding_error(DType dtype, double value, double error) {
 
 bool saturates(DType to) { return is_float(to) && !std::isinf(round_to(to, kUnbounded)); }
 
+// The least value of a float that saturates: without a sign 0, or the least power of two.
+double lowest(DType saturating) { return round_to(saturating, -kUnbounded); }
+
 // To a float that a conversion gives no infinity: in doubt up to the largest value, not beyond.
 Number to_saturating(const Number& number, DType to) {
   const double max = info(to).max;
-  const double low = std::clamp(number.value - number.error, -max, max);
-  const double high = std::clamp(number.value + number.error, -max, max);
-  const double value = std::clamp(number.value, -max, max);
+  const double min = lowest(to);
+  const double low = std::clamp(number.value - number.error, min, max);
+  const double high = std::clamp(number.value + number.error, min, max);
+  const double value = std::clamp(number.value, min, max);
+  if (low == max || high == min) return {value, 0};  // surely beyond the end
   const double error = std::max(high - value, value - low);
   return {value, error + rounding_error(to, value, error)};
+}
+
+// A number of which a float with infinities may have no finite one: it surely overflows, surely
+// does not, or nobody knows.
+Number overflowed(DType dtype, const Number& number) {
+  const double magnitude = std::fabs(number.value);
+  if (std::isfinite(round_to(dtype, magnitude + number.error))) return number;
+  const bool surely = std::isinf(round_to(dtype, magnitude - number.error));
+  return surely ? Number{std::copysign(kUnbounded, number.value), 0}
+                : Number{number.value, kUnbounded};
 }
 
 // The result of a floating operation that was done in fp64 on operands with a joint error.
@@ -41,9 +56,12 @@ Number rounded(DType dtype, double value, double error) {
   if (error == kUnbounded) return {value, error};
   if (!std::isfinite(value)) return {error == 0 ? round_to(dtype, value) : value, error};
   if (error > 0 && saturates(dtype)) return to_saturating({value, error}, dtype);
+  if (saturates(dtype) && value < lowest(dtype)) return {lowest(dtype), 0};
   if (std::fabs(value) + error > info(dtype).max) {
-    const double limit = round_to(dtype, value);
-    return error == 0 ? Number{limit, 0} : Number{value, kUnbounded};
+    if (error == 0) return {round_to(dtype, value), 0};
+    // Of these a machine may fuse a product that is too large into a sum that is not.
+    const bool fuses = dtype == DType::kF32 || dtype == DType::kF64;
+    return fuses ? Number{value, kUnbounded} : overflowed(dtype, {value, error});
   }
   if (error == 0 && representable(dtype, value)) return {value, 0};
   return {value, error + rounding_error(dtype, value, error)};
@@ -259,16 +277,11 @@ Number to_integer(Number number, DType from, DType to) {
   return {value, std::max(ends[1] - value, value - ends[0])};
 }
 
-// To a float with infinities: the number surely overflows, surely does not, or nobody knows.
 Number to_overflowing(const Number& number, DType to) {
-  const double magnitude = std::fabs(number.value);
-  const Number out{number.value, number.error + rounding_error(to, number.value, number.error)};
-  if (!std::isfinite(magnitude) || std::isfinite(round_to(to, magnitude + number.error))) {
-    return out;
-  }
-  const bool surely = std::isinf(round_to(to, magnitude - number.error));
-  return surely ? Number{std::copysign(kUnbounded, number.value), 0}
-                : Number{number.value, kUnbounded};
+  if (!std::isfinite(number.value)) return {number.value, kUnbounded};
+  const Number limited = overflowed(to, number);
+  if (!std::isfinite(limited.value) || limited.error == kUnbounded) return limited;
+  return {number.value, number.error + rounding_error(to, number.value, number.error)};
 }
 
 }  // namespace
@@ -307,6 +320,12 @@ Number apply(BinaryKind kind, DType dtype, Number left, Number right) {
 
 namespace {
 
+// Of a type without a sign the least value.
+Number negated(DType dtype, const Number& operand) {
+  const Number opposite{-operand.value, operand.error};
+  return lowest(dtype) < 0 ? opposite : convert(opposite, DType::kF64, dtype);
+}
+
 // All of them are monotonic: the ends of the operand's interval bound the values in between.
 Number function(UnaryKind kind, DType dtype, Number operand) {
   if (operand.error == kUnbounded) return unknown();
@@ -319,7 +338,9 @@ Number function(UnaryKind kind, DType dtype, Number operand) {
   const double spread = std::max(std::fabs(low - value), std::fabs(high - value));
   // A unit in the last place is two roundings to nearest.
   const double error = spread + 2 * ir::kFunctionUlps * rounding_error(dtype, value, 0);
-  return std::isnan(error) || std::isinf(error) ? unknown() : Number{value, error};
+  if (std::isnan(error) || std::isinf(error)) return unknown();
+  return saturates(dtype) ? to_saturating({value, error}, dtype)
+                          : overflowed(dtype, {value, error});
 }
 
 }  // namespace
@@ -327,7 +348,7 @@ Number function(UnaryKind kind, DType dtype, Number operand) {
 Number apply(UnaryKind kind, DType dtype, Number operand) {
   switch (kind) {
     case UnaryKind::kNegate:
-      if (is_float(dtype)) return {-operand.value, operand.error};
+      if (is_float(dtype)) return negated(dtype, operand);
       return apply(BinaryKind::kSub, dtype, Number{}, operand);
     case UnaryKind::kNot: return {operand.value == 0 ? 1.0 : 0.0, operand.error > 0 ? 1.0 : 0.0};
     case UnaryKind::kBitNot:

@@ -46,6 +46,25 @@ TEST(Number, FunctionsCoverTheirOperandsInterval) {
   }
 }
 
+// A type without a sign ends at its least value, as the other end at the largest.
+TEST(Number, UnsignedFloatsEndAtTheirLeastValue) {
+  const auto to = [](Number number, DType dtype) { return convert(number, DType::kF32, dtype); };
+  EXPECT_EQ(to({-3, 0.5}, DType::kUE4M3), (Number{0, 0}));
+  EXPECT_EQ(to({-3, 0}, DType::kUE8M0), (Number{0x1p-127, 0}));
+  EXPECT_EQ(to({2036, 100}, DType::kE4M3), (Number{448, 0}));
+  const Number open = to({-0.5, 1}, DType::kUE4M3);  // from 0 to a half
+  EXPECT_GE(open.value + open.error, 0.5);
+  EXPECT_LE(open.error, 0.6);
+  EXPECT_EQ(apply(UnaryKind::kNegate, DType::kUE4M3, {2, 0}), (Number{0, 0}));
+}
+
+TEST(Number, FunctionsOverflowInTheirType) {
+  const Number over = apply(UnaryKind::kExp, DType::kF16, {20, 0.01});
+  EXPECT_EQ(over, (Number{HUGE_VAL, 0}));
+  EXPECT_EQ(apply(UnaryKind::kExp, DType::kF16, {std::log(65504.0), 0.01}).error, kUnbounded);
+  EXPECT_LT(apply(UnaryKind::kExp, DType::kF32, {20, 0.01}).error, 1e8);
+}
+
 TEST(Number, NothingIsKnownOutsideAFunctionsDomain) {
   EXPECT_EQ(apply(UnaryKind::kSqrt, DType::kF32, {0.1, 0.2}).error, kUnbounded);
   EXPECT_EQ(apply(UnaryKind::kLog, DType::kF32, {0.1, 0.1}).error, kUnbounded);

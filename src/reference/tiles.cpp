@@ -307,6 +307,18 @@ double Fragments::step_share(const Slot& slot) {
   return step / std::sqrt(squares / count);
 }
 
+bool Fragments::is_short(const Slot& slot) {
+  if (slot.steps == 0) return true;
+  return std::all_of(slot.value.begin(), slot.value.end(), [](double value) {
+    return !std::isfinite(value) || round_to(DType::kBF16, value) == value;
+  });
+}
+
+void Machine::observe(const Fragments::Slot& sums) {
+  outcome_.step_share = std::min(outcome_.step_share, Fragments::step_share(sums));
+  outcome_.long_sums = outcome_.long_sums || !Fragments::is_short(sums);
+}
+
 void Fragments::settle(Slot& slot) const {
   if (slot.steps == 0) return;
   for (std::size_t i = 0; i < slot.value.size(); ++i) {
@@ -660,7 +672,7 @@ void Machine::run(const ir::Store& op, Frame& frame) {
     const SlotRange targets = writable(*to.memory, i, frame);
     const Fragments::Slot& slot =
         fragments.slots[slots_of(fragments.slots.size(), i, frame.count()).first];
-    outcome_.step_share = std::min(outcome_.step_share, Fragments::step_share(slot));
+    observe(slot);
     for (std::int64_t at = 0; at < rows * cols; ++at) {
       const std::int64_t row = at / cols;
       const std::int64_t col = at % cols;
@@ -680,6 +692,16 @@ void Machine::run(const ir::Store& op, Frame& frame) {
 }
 
 // Two roundings in f32: of the product of the factors, and of the multiply-add.
+namespace {
+
+// What an f32 loses of a product because it ends below its least normal number.
+double below_normal(double product) {
+  const bool normal = std::fabs(product) >= 0x1p-126;
+  return normal || product == 0 ? 0 : smallest(DType::kF32) / 2;
+}
+
+}  // namespace
+
 void Machine::run(const ir::Scale& op, Frame& frame) {
   constexpr double kRoundoff = 0x1p-24;
   Fragments& c = fragments_[op.c.index];
@@ -712,6 +734,7 @@ void Machine::run(const ir::Scale& op, Frame& frame) {
       sums.value[element] += product;
       sums.magnitude[element] += std::fabs(product);
       sums.error[element] += std::fabs(scale) * part.error + kRoundoff * std::fabs(product) +
+                             below_normal(scale) * std::fabs(part.value) + below_normal(product) +
                              (std::fabs(factor.value) * scalar_factor.error +
                               std::fabs(scalar_factor.value) * factor.error) *
                                  std::fabs(part.value);

@@ -227,7 +227,7 @@ std::optional<Scalar> apply(ir::BinaryKind kind, DType type, Scalar left, Scalar
 Scalar apply(ir::UnaryKind kind, DType type, Scalar operand) {
   switch (kind) {
     case ir::UnaryKind::kNegate:
-      if (is_float(type)) return of(-operand.f);
+      if (is_float(type)) return of(round_float(type, -operand.f));
       return of(wrap(type, static_cast<std::int64_t>(-bits_of(operand.i))));
     case ir::UnaryKind::kNot: return of(std::int64_t{operand.i == 0});
     case ir::UnaryKind::kBitNot: return of(wrap(type, ~operand.i));

@@ -60,7 +60,7 @@ bool saturates(const DTypeInfo& row) { return !row.ieee || row.bits <= 8; }
 // exponent. An infinity stays one where the type has it.
 double round_small(const DTypeInfo& row, double value) {
   if (std::isnan(value)) return value;
-  if (!is_signed(row) && value < 0) return 0.0;
+  if (!is_signed(row) && std::signbit(value)) return 0.0;
   if (std::isinf(value)) return row.ieee ? value : std::copysign(row.max, value);
   if (value == 0) return value;
   int exponent = 0;
@@ -127,10 +127,18 @@ double decode_small(DType dtype, std::uint64_t bits) {
   return negative ? -magnitude : magnitude;
 }
 
+// A power of two from 2^-127 to 2^127: the nearest, halfway the one whose exponent's bits are even.
 double round_ue8m0(double value) {
-  if (std::isnan(value) || !(value > 0)) return value > 0 ? value : 0x1p-127;
-  const double exponent = std::clamp(std::nearbyint(std::log2(value)), -127.0, 127.0);
-  return std::exp2(exponent);
+  constexpr double kLeast = 0x1p-127;
+  constexpr double kLargest = 0x1p127;
+  if (std::isnan(value)) return value;
+  if (!(value > kLeast)) return kLeast;
+  if (value >= kLargest) return kLargest;
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);  // 0.5 <= fraction < 1
+  const bool even = (exponent - 1 + 127) % 2 == 0;       // of the power below
+  const bool up = fraction > 0.75 || (fraction == 0.75 && !even);
+  return std::ldexp(1.0, up ? exponent : exponent - 1);
 }
 
 double round_integer(const DTypeInfo& row, double value) {
@@ -220,7 +228,9 @@ std::uint64_t encode(DType dtype, double value) {
   if (dtype == DType::kF64) return std::bit_cast<std::uint64_t>(value);
   if (dtype == DType::kF32) return std::bit_cast<std::uint32_t>(static_cast<float>(value));
   if (dtype == DType::kUE8M0) {
-    return static_cast<std::uint64_t>(std::log2(round_ue8m0(value)) + 127);
+    constexpr std::uint64_t kNan = 0xff;
+    const double power = round_ue8m0(value);
+    return std::isnan(power) ? kNan : static_cast<std::uint64_t>(std::ilogb(power) + 127);
   }
   return encode_small(dtype, value);
 }

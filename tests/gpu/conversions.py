@@ -20,7 +20,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 KILN = os.environ.get("KILN", str(ROOT / "build/release/bin/kiln"))
 
-# name: bytes, and for floats the bits of the mantissa and of the exponent's largest pattern
+# name: bytes, and for floats the bits of the mantissa and the exponent's largest pattern
 FLOATS = {
     "f64": (8, 52, 0x7FF),
     "f32": (4, 23, 0xFF),
@@ -28,11 +28,16 @@ FLOATS = {
     "bf16": (2, 7, 0xFF),
     "f8_e4m3": (1, 3, 0xF),
     "f8_e5m2": (1, 2, 0x1F),
+    "f8_ue4m3": (1, 3, 0xF),
+    "f8_ue8m0": (1, 0, 0xFF),
 }
+# Where the largest number is not the pattern of infinity: how far from that it is.
+LARGEST = {"f8_e4m3": 6, "f8_ue4m3": 6, "f8_ue8m0": -1}
 INTEGERS = {"s64": 8, "u64": 8, "s32": 4, "u32": 4, "s16": 2, "u16": 2, "s8": 1, "u8": 1}
 TYPES = {**{name: row[0] for name, row in FLOATS.items()}, **INTEGERS}
 # The types of .npy files in which kiln takes and gives elements.
 NUMPY = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "bf16": "|V2", "f8_e4m3": "|V1", "f8_e5m2": "|V1",
+         "f8_ue4m3": "|V1", "f8_ue8m0": "|V1",
          "s64": "<i8", "u64": "<u8", "s32": "<i4", "u32": "<u4", "s16": "<i2", "u16": "<u2",
          "s8": "|i1", "u8": "|u1"}
 
@@ -82,8 +87,9 @@ def canonical(name, bits):
     if name not in FLOATS:
         return bits
     size, mantissa, top = FLOATS[name]
-    magnitude = bits.astype(np.uint64) & np.uint64(2 ** (8 * size - 1) - 1)
-    largest = (top << mantissa) + (6 if name == "f8_e4m3" else 0)
+    width = 8 * size - (name != "f8_ue8m0")  # without the sign
+    magnitude = bits.astype(np.uint64) & np.uint64(2**width - 1)
+    largest = (top << mantissa) + LARGEST.get(name, 0)
     out = bits.copy()
     out[magnitude > np.uint64(largest)] = np.iinfo(bits.dtype).max
     return out

@@ -1,11 +1,15 @@
 // The comparison, attacked: results of a correct machine are mutilated in every way that kernels go
 // wrong, for each instruction, length of the contraction and fill. Each time the mistake is found,
 // or the comparison has said beforehand (Tells) that it could not tell such a mistake. None is
-// silent.
+// silent. With KILN_COMPARISON_TABLE=FILE the results are appended to the file, a row for each
+// fill, instruction and mistake and a letter for each K: f found, s said,
+// = nothing changed, ! silent.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
@@ -93,6 +97,11 @@ reference::Outcome expected(const Problem& p) {
   });
 }
 
+// A stored value as the unit takes it: an infinity of f8_e5m2 stays one, only conversions saturate.
+double operand_of(DType operand, double stored) {
+  return std::isinf(stored) ? stored : round_to(operand, stored);
+}
+
 // What each step adds to each element.
 using Steps = std::vector<std::vector<double>>;
 
@@ -100,7 +109,7 @@ Steps steps_of(const Problem& p) {
   const auto values = [&](const Tensor& tensor, DType operand) {
     std::vector<double> out;
     for (std::size_t i = 0; i < static_cast<std::size_t>(tensor.elements()); ++i) {
-      out.push_back(round_to(operand, tensor.get(i)));
+      out.push_back(operand_of(operand, tensor.get(i)));
     }
     return out;
   };
@@ -191,7 +200,7 @@ std::vector<Mutilation> mutilations(const Problem& p, const Steps& steps,
   one[37] = one[38];
   add("one element wrong", Tells::kAll, one);
   std::vector<double> sign = right;
-  const double product = round_to(p.atom.a, p.a.get(0)) * round_to(p.atom.b, p.b.get(0));
+  const double product = operand_of(p.atom.a, p.a.get(0)) * operand_of(p.atom.b, p.b.get(0));
   sign[0] = accumulated(p.atom.acc, sign[0] - 2 * product);
   add("sign of one product", Tells::kAll, sign);
   return out;
@@ -207,52 +216,71 @@ Comparison compared(const reference::Outcome& outcome, const std::vector<double>
   Tensor tensor = Tensor::zeros(output.dtype, output.shape);
   for (std::size_t i = 0; i < result.size(); ++i) tensor.set(i, result[i]);
   Comparison out = reference::compare(output, tensor);
-  out.tells = reference::tells(out, output, outcome.step_share);
+  out.tells = reference::tells(out, output, outcome);
   return out;
 }
 
-constexpr std::string_view kAtoms[] = {"m16n8k16.f32.f16", "m16n8k16.f16.f16",  "m16n8k16.f32.bf16",
-                                       "m16n8k8.f32.tf32", "m16n8k32.f32.e4m3", "m16n8k32.s32.s8",
-                                       "m16n8k32.s32.u8"};
+constexpr std::string_view kAtoms[] = {
+    "m16n8k16.f32.f16",  "m16n8k16.f16.f16",  "m16n8k16.f32.bf16", "m16n8k8.f32.tf32",
+    "m16n8k16.f64.f64",  "m16n8k32.f32.e4m3", "m16n8k32.f32.e5m2", "m16n8k32.f16.e4m3",
+    "m16n8k32.f16.e5m2", "m16n8k32.s32.s8",   "m16n8k32.s32.u8"};
 
-class Attack : public testing::TestWithParam<driver::Fill> {};
+// Of a mistake, by its name and the instruction's: what became of it for each K.
+using Table = std::map<std::string, std::string>;
+
+void write_table(const std::string& fill, const Table& table) {
+  const char* path = std::getenv("KILN_COMPARISON_TABLE");
+  if (path == nullptr) return;
+  std::ofstream file(path, std::ios::app);
+  for (const auto& [row, letters] : table) file << fill << ", " << row << ": " << letters << "\n";
+}
+
+// Where even sparse integers of 8-bit floats have sums that an f16 does not hold exactly: there the
+// comparison says that it could not tell.
+bool sums_are_too_long(const target::Mma& atom, std::int64_t k) {
+  return atom.acc == DType::kF16 && size_bytes(atom.a) == 1 && k > 2048;
+}
+
+class Attack : public testing::TestWithParam<const char*> {};
 
 TEST_P(Attack, IsFoundOrTheComparisonSaysThatItCouldNotTell) {
-  std::map<std::string, int> table;  // "found", "said", "nothing changed", "silent"
+  const driver::Fill fill = driver::fill_from_name(GetParam()).value();
+  std::map<std::string, int> count;  // "found", "said", "nothing changed", "silent"
+  Table table;
   for (const std::string_view name : kAtoms) {
     const target::Mma* atom = target::find_mma(name);
     ASSERT_NE(atom, nullptr) << name;
     for (const std::int64_t k : {16, 100, 2048, 65536, 131072}) {
-      const Problem p = problem(*atom, k, GetParam());
+      const Problem p = problem(*atom, k, fill);
       const reference::Outcome outcome = expected(p);
       const Steps steps = steps_of(p);
       const std::vector<double> right = machine(p, steps, [](std::size_t) { return true; });
       const Comparison fine = compared(outcome, right);
       EXPECT_EQ(fine.outside, 0) << name << " K=" << k;
       for (const Mutilation& wrong : mutilations(p, steps, right)) {
-        if (same(wrong.result, right)) {
-          ++table["nothing changed"];
-          continue;
-        }
+        const bool changed = !same(wrong.result, right);
         const bool found = compared(outcome, wrong.result).outside > 0;
         const bool said = fine.tells < wrong.promised_from;
-        ++table[found ? "found" : said ? "said" : "silent"];
+        const std::string_view what = !changed ? "=" : found ? "found" : said ? "said" : "silent";
+        ++count[std::string(what)];
+        table[std::string(name) + ", " + wrong.name] += what[0] == 's' && !said ? '!' : what[0];
+        if (!changed) continue;
         EXPECT_TRUE(found || said) << name << " K=" << k << ": " << wrong.name << ", tells "
                                    << reference::name(fine.tells);
-        if (GetParam() == driver::Fill::kIntegers) {
+        if (fill == driver::Fill::kIntegers && !sums_are_too_long(*atom, k)) {
           EXPECT_TRUE(found) << name << " K=" << k << ": " << wrong.name;
         }
       }
     }
   }
-  for (const auto& [what, count] : table) RecordProperty(what, count);
-  EXPECT_EQ(table["silent"], 0);
-  EXPECT_GT(table["found"], table["said"]);
+  for (const auto& [what, times] : count) RecordProperty(what, times);
+  write_table(GetParam(), table);
+  EXPECT_EQ(count["silent"], 0);
+  EXPECT_GT(count["found"], count["said"]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fills, Attack,
-                         testing::Values(driver::Fill::kNormal, driver::Fill::kIntegers,
-                                         driver::Fill::kOnes, driver::Fill::kAdversarial));
+                         testing::Values("normal", "integers", "ones", "adversarial"));
 
 }  // namespace
 }  // namespace kiln

@@ -40,6 +40,10 @@ constexpr DType kDType<f8_e4m3> = DType::kE4M3;
 template <>
 constexpr DType kDType<f8_e5m2> = DType::kE5M2;
 template <>
+constexpr DType kDType<f8_ue4m3> = DType::kUE4M3;
+template <>
+constexpr DType kDType<f8_ue8m0> = DType::kUE8M0;
+template <>
 constexpr DType kDType<s64> = DType::kS64;
 template <>
 constexpr DType kDType<u64> = DType::kU64;
@@ -56,8 +60,8 @@ constexpr DType kDType<s8> = DType::kS8;
 template <>
 constexpr DType kDType<u8> = DType::kU8;
 
-using Types = std::tuple<f64, f32, tf32, f16, bf16, f8_e4m3, f8_e5m2, s64, u64, s32, u32, s16, u16,
-                         s8, u8, bool>;
+using Types = std::tuple<f64, f32, tf32, f16, bf16, f8_e4m3, f8_e5m2, f8_ue4m3, f8_ue8m0, s64, u64,
+                         s32, u32, s16, u16, s8, u8, bool>;
 
 using Bits = std::uint64_t;
 
@@ -159,8 +163,9 @@ void add_integers(std::vector<Bits>& out) {
 }
 
 Bits stored_pattern(DType dtype, Bits bits) {
-  // tf32 is an f32 whose low 13 bits are zero; a bool is 0 or 1.
+  // tf32 is an f32 whose low 13 bits are zero; a bool is 0 or 1; f8_ue4m3 has seven bits.
   if (dtype == DType::kTF32) return bits & 0xffffe000U;
+  if (dtype == DType::kUE4M3) return bits & 0x7f;
   return dtype == DType::kBool ? bits & 1 : bits;
 }
 
@@ -241,6 +246,15 @@ TEST(Conversions, SaturateWrapAndRoundAsTheManualSays) {
   EXPECT_EQ(static_cast<float>(to<f16>(65520.0F)), HUGE_VALF);
   EXPECT_EQ(static_cast<float>(to<f16>(65519.9F)), 65504.0F);
   EXPECT_TRUE(to<bool>(0.25F));
+  EXPECT_EQ(static_cast<float>(to<f8_ue4m3>(-3.0F)), 0.0F);
+  EXPECT_EQ(static_cast<float>(to<f8_ue4m3>(1e9)), 448.0F);
+  EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(-3.0F)), 0x1p-127F);
+  EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(0)), 0x1p-127F);
+  EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(1.4999)), 1.0F);
+  EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(1.5F)), 2.0F);  // halfway: 2^1 has even bits, 128
+  EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(3.0F)), 2.0F);  // likewise
+  EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(HUGE_VAL)), 0x1p127F);
+  EXPECT_TRUE(std::isnan(static_cast<float>(to<f8_ue8m0>(std::nanf("")))));
 }
 
 }  // namespace

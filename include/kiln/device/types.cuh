@@ -8,7 +8,7 @@
 // Host code can make and read them too, by the same rounding, so that a program fills its inputs
 // with the type its kernel takes. docs/numbers.md states what every conversion gives.
 //
-// tf32 is an f32 whose low 13 bits are zero, rounded to nearest, ties away from zero. The two 8-bit
+// tf32 is an f32 whose low 13 bits are zero, rounded to nearest, ties away from zero. The 8-bit
 // types have the language's names; their conversions are the same on every architecture.
 //
 // f16 and bf16 are storage types: arithmetic goes through f32, whose 24 bits are enough that
@@ -131,6 +131,17 @@ KILN_TYPES_HD u8 f8_from_f32(float value, u32 largest) {
     magnitude = shift_to_nearest(0x800000u | fraction, 24 - kMantissa - kBias - exponent);
   }
   return static_cast<u8>(sign | (magnitude > largest ? largest : magnitude));
+}
+
+// The biased exponent of the nearest power of two, of what is not positive 0, of a NaN 0xff.
+KILN_TYPES_HD u8 power_of_two_from_f32(float value) {
+  const u32 bits = bits_as<u32>(value);
+  if (value != value) return static_cast<u8>(0xffu);
+  if (bits >= 0x80000000u) return static_cast<u8>(0);
+  // Below 2^-126 an f32 has no leading 1: 2^-127 is half of its range.
+  if (bits < 0x800000u) return static_cast<u8>(bits > 0x600000u ? 1 : 0);
+  const u32 nearest = shift_to_nearest(bits, 23);
+  return static_cast<u8>(nearest < 0xfeu ? nearest : 0xfeu);
 }
 
 template <class T>
@@ -271,6 +282,40 @@ struct f8_e5m2 {
   }
 };
 
+// f8_e4m3 without a sign: negative numbers become 0. The top bit counts for nothing.
+struct f8_ue4m3 {
+  u8 bits;
+
+  f8_ue4m3() = default;
+  KILN_TYPES_HD explicit f8_ue4m3(float value) : bits(detail::f8_from_f32<3>(value, 0x7eu)) {
+    if (bits > 0x7fu) bits = 0;
+  }
+  KILN_TYPES_HD explicit f8_ue4m3(double value) : f8_ue4m3(detail::f32_to_odd(value)) {}
+  template <class T>
+  KILN_TYPES_HD explicit f8_ue4m3(T value) : f8_ue4m3(static_cast<float>(value)) {}
+  KILN_TYPES_HD operator float() const {
+    f8_e4m3 magnitude;
+    magnitude.bits = static_cast<u8>(bits & 0x7fu);
+    return static_cast<float>(magnitude);
+  }
+};
+
+// A power of two from 2^-127 to 2^127, the exponent of an f32. What is not positive becomes the
+// least, what is too large the largest; halfway between two is the one whose bits are even.
+struct f8_ue8m0 {
+  u8 bits;
+
+  f8_ue8m0() = default;
+  KILN_TYPES_HD explicit f8_ue8m0(float value) : bits(detail::power_of_two_from_f32(value)) {}
+  KILN_TYPES_HD explicit f8_ue8m0(double value) : f8_ue8m0(detail::f32_to_odd(value)) {}
+  template <class T>
+  KILN_TYPES_HD explicit f8_ue8m0(T value) : f8_ue8m0(detail::rounds_once(value)) {}
+  KILN_TYPES_HD operator float() const {
+    if (bits == 0xffu) return detail::bits_as<float>(0x7fffffffu);
+    return detail::bits_as<float>(bits == 0 ? 0x400000u : static_cast<u32>(bits) << 23);
+  }
+};
+
 #define KILN_ROUNDED_OPERATOR(Type, op)                          \
   __device__ inline Type operator op(Type a, Type b) {           \
     return Type(static_cast<float>(a) op static_cast<float>(b)); \
@@ -295,6 +340,14 @@ KILN_ROUNDED_OPERATOR(f8_e5m2, +)
 KILN_ROUNDED_OPERATOR(f8_e5m2, -)
 KILN_ROUNDED_OPERATOR(f8_e5m2, *)
 KILN_ROUNDED_OPERATOR(f8_e5m2, /)
+KILN_ROUNDED_OPERATOR(f8_ue4m3, +)
+KILN_ROUNDED_OPERATOR(f8_ue4m3, -)
+KILN_ROUNDED_OPERATOR(f8_ue4m3, *)
+KILN_ROUNDED_OPERATOR(f8_ue4m3, /)
+KILN_ROUNDED_OPERATOR(f8_ue8m0, +)
+KILN_ROUNDED_OPERATOR(f8_ue8m0, -)
+KILN_ROUNDED_OPERATOR(f8_ue8m0, *)
+KILN_ROUNDED_OPERATOR(f8_ue8m0, /)
 #undef KILN_ROUNDED_OPERATOR
 
 #define KILN_NEGATION(Type, sign)                          \
@@ -308,6 +361,9 @@ KILN_NEGATION(tf32, 0x80000000u)
 KILN_NEGATION(f8_e4m3, 0x80u)
 KILN_NEGATION(f8_e5m2, 0x80u)
 #undef KILN_NEGATION
+// Without a sign there is no opposite: the least value.
+__device__ inline f8_ue4m3 operator-(f8_ue4m3 a) { return f8_ue4m3(-static_cast<float>(a)); }
+__device__ inline f8_ue8m0 operator-(f8_ue8m0 a) { return f8_ue8m0(-static_cast<float>(a)); }
 
 namespace detail {
 
@@ -327,6 +383,10 @@ template <>
 inline constexpr bool kIsFloat<f8_e4m3> = true;
 template <>
 inline constexpr bool kIsFloat<f8_e5m2> = true;
+template <>
+inline constexpr bool kIsFloat<f8_ue4m3> = true;
+template <>
+inline constexpr bool kIsFloat<f8_ue8m0> = true;
 
 // 2^(bits of To that are not the sign): one past its largest value.
 template <class To>

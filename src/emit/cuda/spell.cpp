@@ -28,6 +28,8 @@ std::string type_name(DType dtype) {
     case DType::kBF16:
     case DType::kE4M3:
     case DType::kE5M2:
+    case DType::kUE4M3:
+    case DType::kUE8M0:
     case DType::kS64:
     case DType::kU64:
     case DType::kU32:
@@ -35,8 +37,6 @@ std::string type_name(DType dtype) {
     case DType::kU16:
     case DType::kS8:
     case DType::kU8: return format("kiln::{}", name(dtype));
-    case DType::kUE4M3:
-    case DType::kUE8M0:
     case DType::kE2M3:
     case DType::kE3M2:
     case DType::kE2M1:
