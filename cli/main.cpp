@@ -13,8 +13,8 @@
 
 #include "diag/diagnostics.h"
 #include "driver/commands.h"
-#include "support/escape.h"
 #include "guard.h"
+#include "support/escape.h"
 #include "support/format.h"
 
 namespace {
@@ -221,9 +221,7 @@ void add_bench(Cli& cli) {
   command->add_option("--count", bench.count, "of random: how many problems (default: 10000)")
       ->check(CLI::Range(1, 1000000));
   command->add_option("--expect", bench.expect, "of a file: what it computes, as an einsum");
-  command->add_option("--seed", bench.seed, "of the inputs")
-      ->check(whole())
-      ->capture_default_str();
+  command->add_option("--seed", bench.seed, "of the inputs")->check(whole())->capture_default_str();
   command->add_option("--repeats", bench.repeats, "batches of each")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -273,9 +271,7 @@ void add_tune(Cli& cli) {
   command->add_option("--only", tune.only, "of a suite: keep the problems whose line has this");
   command->add_option("--keep", tune.keep, "how many candidates are measured, by the model's order")
       ->check(CLI::Range(1, 10000));
-  command->add_option("--seed", tune.seed, "of the inputs")
-      ->check(whole())
-      ->capture_default_str();
+  command->add_option("--seed", tune.seed, "of the inputs")->check(whole())->capture_default_str();
   command->add_flag("--resume", tune.resume, "of the library: pass over what the table has");
   command->add_option("-o", tune.output, "of the library: the table to add to");
   command->add_option("--json", tune.json, "append a JSON line for each candidate to this file");

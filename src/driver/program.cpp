@@ -52,11 +52,13 @@ class Inclusion {
 
  private:
   [[nodiscard]] Result<std::string> read_allowed(const fs::path& path) const {
-    const Error outside{"it leads out of the folder of the compiled file and those of `-I`", "", ""};
+    const Error outside{"it leads out of the folder of the compiled file and those of `-I`", "",
+                        ""};
     std::error_code code;
     const fs::path here = fs::current_path(code);
     // First by the name alone, so that nothing outside is even looked at; then behind its links.
-    if (!allowed(here, [&](const fs::path& p) { return (here / p).lexically_normal(); }, path)) {
+    if (!allowed(
+            here, [&](const fs::path& p) { return (here / p).lexically_normal(); }, path)) {
       return Unexpected{outside};
     }
     const auto resolved = [&](const fs::path& p) { return fs::weakly_canonical(here / p, code); };

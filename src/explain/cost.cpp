@@ -18,7 +18,6 @@ constexpr std::int64_t kSectorBytes = 32;
 constexpr std::int64_t kWavefrontBytes = 128;  // shared memory serves one a cycle
 constexpr double kGiga = 1e9;
 
-
 ValueId root_of(const Function& function, ValueId view) {
   while (const auto* window = function.def_as<ir::Subview>(view)) view = window->base;
   return ir::storage_of(function, view);

@@ -64,7 +64,6 @@ constexpr double kElement = 2;
 constexpr std::int64_t kUnrollMax = 8;
 constexpr std::int64_t kUnrollLong = 4;
 
-
 int registers_for(std::int64_t bits) { return static_cast<int>(ceil_div(bits, kRegisterBits)); }
 
 // Operations in program order; a loop is the range of its body.

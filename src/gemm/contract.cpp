@@ -16,8 +16,8 @@ constexpr std::string_view kBatch = "BATCH";
 constexpr std::string_view kGroups = "G";
 constexpr std::string_view kTilesText = "cdiv(M, 128)";  // of kGroupRows rows
 static_assert(kGroupRows == 128);
-constexpr std::int64_t kScaleBlock = 128;   // elements of K or N with one factor
-constexpr std::int64_t kLineBytes = 128;    // padded rows are so many times as long
+constexpr std::int64_t kScaleBlock = 128;  // elements of K or N with one factor
+constexpr std::int64_t kLineBytes = 128;   // padded rows are so many times as long
 
 // A tensor by its name. Without `rows` and `cols` it may have any shape.
 struct TensorRow {

@@ -100,7 +100,6 @@ constexpr double kMemoryShare = 0.85;  // of the memory's rate on paper
 // Of what the faster parts of a tile take, so much is not hidden behind the slowest one.
 constexpr double kUnhidden = 0.15;
 
-
 double number(std::int64_t value) { return static_cast<double>(value); }
 
 // --- what a multiprocessor holds

@@ -88,7 +88,8 @@ class Numberer {
   }
 
   std::int64_t named(Span span, const Team& team) {
-    if (team.first % target::kWarpLanes != 0 || team.threads % target::kWarpLanes != 0) report_part(span, team);
+    if (team.first % target::kWarpLanes != 0 || team.threads % target::kWarpLanes != 0)
+      report_part(span, team);
     const auto [entry, added] = ids_.emplace(std::pair{team.first, team.threads},
                                              taken_ + static_cast<std::int64_t>(ids_.size()) + 1);
     if (added && entry->second == kNamedMax + 1) one_more_ = span;
@@ -98,9 +99,11 @@ class Numberer {
   void report_part(Span span, const Team& team) {
     failed_ = true;
     const std::int64_t first = team.first / target::kWarpLanes * target::kWarpLanes;
-    const std::int64_t end = (team.first + team.threads + target::kWarpLanes - 1) / target::kWarpLanes * target::kWarpLanes;
+    const std::int64_t end = (team.first + team.threads + target::kWarpLanes - 1) /
+                             target::kWarpLanes * target::kWarpLanes;
     (void)diags_
-        .report<diag::NamedBarrierThreads>(span, team.first, team.first + team.threads - 1, target::kWarpLanes)
+        .report<diag::NamedBarrierThreads>(span, team.first, team.first + team.threads - 1,
+                                           target::kWarpLanes)
         .help("threads {} to {} are whole warps: let the region begin and end there", first,
               end - 1)
         .emit();

@@ -4,8 +4,8 @@
 
 #include "ir/prove.h"
 #include "ir/reflect.h"
-#include "target/arch.h"
 #include "ir/strides.h"
+#include "target/arch.h"
 
 namespace kiln::passes {
 

@@ -319,8 +319,8 @@ InView registers_of(const ir::Function& function, const ir::Store& store) {
 Place place_in_matrix(const target::Copy& instruction, int lane, int element, int size) {
   constexpr int kPair = 2;
   const int byte = element * size;
-  const auto pair =
-      static_cast<int>(instruction.result_map(lane + target::kWarpLanes * (byte / kPair)));  // row + 8 * column
+  const auto pair = static_cast<int>(
+      instruction.result_map(lane + target::kWarpLanes * (byte / kPair)));  // row + 8 * column
   return {pair % 8, (pair / 8 % 8 * kPair + byte % kPair) / size};
 }
 
@@ -346,7 +346,8 @@ std::vector<std::int64_t> matrices_for(const InView& registers, Place step, int 
   for (int value = 0; value < registers.values(); value += each) {
     const Place base = registers(0, value);
     for (int lane = 0; lane < registers.lanes(); ++lane) {
-      const Place matrix = {base.row + lane / target::kWarpLanes * step.row, base.col + lane / target::kWarpLanes * step.col};
+      const Place matrix = {base.row + lane / target::kWarpLanes * step.row,
+                            base.col + lane / target::kWarpLanes * step.col};
       for (int element = 0; element < each; ++element) {
         const Place place = registers(lane, value + element);
         const Place& given = wanted[lane % target::kWarpLanes * each + element];

@@ -20,12 +20,12 @@ bool same(double a, double b) {
 // What leaves nothing behind that a later trip of a loop may see; cells and elements are compared
 // where they are set.
 constexpr ir::OpKind kQuiet[] = {
-    ir::OpKind::kFor,    ir::OpKind::kIf,      ir::OpKind::kOnce,    ir::OpKind::kLoop,
+    ir::OpKind::kFor,    ir::OpKind::kIf,       ir::OpKind::kOnce,     ir::OpKind::kLoop,
     ir::OpKind::kBreak,  ir::OpKind::kContinue, ir::OpKind::kParallel, ir::OpKind::kSubview,
-    ir::OpKind::kAlias,  ir::OpKind::kBind,    ir::OpKind::kRead,    ir::OpKind::kConst,
-    ir::OpKind::kIndex,  ir::OpKind::kUnary,   ir::OpKind::kBinary,  ir::OpKind::kCast,
-    ir::OpKind::kChoose, ir::OpKind::kElement, ir::OpKind::kGet,     ir::OpKind::kSet,
-    ir::OpKind::kWrite,  ir::OpKind::kAssert,  ir::OpKind::kAlloc};
+    ir::OpKind::kAlias,  ir::OpKind::kBind,     ir::OpKind::kRead,     ir::OpKind::kConst,
+    ir::OpKind::kIndex,  ir::OpKind::kUnary,    ir::OpKind::kBinary,   ir::OpKind::kCast,
+    ir::OpKind::kChoose, ir::OpKind::kElement,  ir::OpKind::kGet,      ir::OpKind::kSet,
+    ir::OpKind::kWrite,  ir::OpKind::kAssert,   ir::OpKind::kAlloc};
 
 }  // namespace
 
@@ -81,9 +81,9 @@ bool Machine::moves_on(Trip& trip) const {
   for (const ir::ValueId cell : trip.cells) {
     now.insert(now.end(), scalars_[cell.index].begin(), scalars_[cell.index].end());
   }
-  const bool moved = trip.changes != changes_ ||
-                     !std::equal(now.begin(), now.end(), trip.numbers.begin(), trip.numbers.end(),
-                                 unchanged);
+  const bool moved =
+      trip.changes != changes_ ||
+      !std::equal(now.begin(), now.end(), trip.numbers.begin(), trip.numbers.end(), unchanged);
   trip.changes = changes_;
   trip.numbers = std::move(now);
   return moved;

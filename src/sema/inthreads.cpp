@@ -223,7 +223,8 @@ Unit unit_of(const Sema& sema, ir::OpId region, ThreadRun run) {
     const ir::Level level = std::get<ir::Parallel>(sema.function.ops[*id].data).level;
     if (level != ir::Level::kThread) return {level, *id};
   }
-  if (run.threads == target::kWarpLanes && run.first % target::kWarpLanes == 0) return {ir::Level::kGroup, region};
+  if (run.threads == target::kWarpLanes && run.first % target::kWarpLanes == 0)
+    return {ir::Level::kGroup, region};
   const bool warpgroup = run.threads == kWarpgroup && run.first % kWarpgroup == 0;
   if (warpgroup && sema.arch.has_warpgroup) return {ir::Level::kGroup4, region};
   return sema.place.unit;
@@ -304,7 +305,8 @@ void analyse_inthreads(Sema& sema, const ast::InthreadsStmt& stmt, Span span) {
       sema,
       ir::Inthreads{.first = run.first, .threads = run.threads, .async = stmt.is_async, .body = {}},
       stmt.word_span);
-  const bool whole_warps = run.first % target::kWarpLanes == 0 && run.threads % target::kWarpLanes == 0;
+  const bool whole_warps =
+      run.first % target::kWarpLanes == 0 && run.threads % target::kWarpLanes == 0;
   sema.place.unit = unit_of(sema, op, run);
   sema.place.inthreads = op;
   sema.place.divergent_in_block = {};

@@ -25,9 +25,9 @@ constexpr std::uint64_t kTripsMax = 1'000'000;
 void give_up(Machine& machine, Warp& warp, ir::OpId at, Report finding) {
   if (Report* report = machine.reporter.open(finding.kind, at); report != nullptr) {
     report->message = std::move(finding.message);
-    report->accesses = {{machine.function.ops[at].span,
-                         format("here, in {}",
-                                thread_of_block_text(machine, warp, warp.first_lane()))}};
+    report->accesses = {
+        {machine.function.ops[at].span,
+         format("here, in {}", thread_of_block_text(machine, warp, warp.first_lane()))}};
     report->help = std::move(finding.help);
   }
   machine.gave_up = true;
@@ -131,8 +131,8 @@ void check_trip(Machine& machine, Warp& warp, const Instruction& at) {
   Frame& frame = warp.frames.back();
   std::vector<std::int64_t> now = carried(warp, machine.program.forevers[at.plan]);
   // In a random schedule other warps have run in between, or have yet to.
-  const bool moved = machine.random || frame.changes != machine.changes ||
-                     now != warp.carried.back();
+  const bool moved =
+      machine.random || frame.changes != machine.changes || now != warp.carried.back();
   frame.changes = machine.changes;
   warp.carried.back() = std::move(now);
   ++warp.trips;

@@ -100,13 +100,13 @@ struct Warp {
   std::uint32_t group = 0;         // of products, open now
   Clock group_clock = 0;           // under which it reads
   std::vector<Frame> frames;
-  std::vector<std::int64_t> vars;        // var * 32 + lane
-  std::vector<Scalar> values;            // value * 32 + lane
-  std::vector<std::int64_t> loop_upper;  // loop * 32 + lane
-  std::uint64_t trips = 0;               // of loops without a count
+  std::vector<std::int64_t> vars;                  // var * 32 + lane
+  std::vector<Scalar> values;                      // value * 32 + lane
+  std::vector<std::int64_t> loop_upper;            // loop * 32 + lane
+  std::uint64_t trips = 0;                         // of loops without a count
   std::vector<std::vector<std::int64_t>> carried;  // by such a loop: its cells at the trip's begin
-  std::vector<std::uint32_t> cell_set;   // by value: lanes that have one
-  std::vector<double> registers;         // see FragmentPlan
+  std::vector<std::uint32_t> cell_set;             // by value: lanes that have one
+  std::vector<double> registers;                   // see FragmentPlan
   std::vector<bool> fragment_set;
   std::vector<bool> unfenced;  // by fragment: registers changed since the last fence
   std::vector<target::MatrixDescriptor> descriptors;  // by fragment, of those read in place
@@ -159,8 +159,8 @@ struct Machine {
   // Limits. See limits.cpp.
   std::uint64_t steps_max = 0;
   std::uint64_t steps_left = 0;
-  std::uint64_t changes = 0;  // counts what a later trip of a loop may see
-  bool gave_up = false;       // the run ends here, unfinished
+  std::uint64_t changes = 0;                 // counts what a later trip of a loop may see
+  bool gave_up = false;                      // the run ends here, unfinished
   std::function<void(std::uint64_t)> watch;  // told the steps left, now and then; may be empty
 
   // The block.

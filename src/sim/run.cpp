@@ -317,7 +317,8 @@ std::optional<Error> Run::charge_warps(const Program& program, MemoryHold& hold)
                                     program.local_bytes, program.threads * program.blocks))) {
     return error;
   }
-  const auto lane_values = static_cast<double>(program.vars + program.values + program.loops.size());
+  const auto lane_values =
+      static_cast<double>(program.vars + program.values + program.loops.size());
   const double state = (lane_values * kLanes + program.fragment_doubles) * sizeof(double);
   return hold.take(options_.memory, state * warps, "the registers of a block");
 }

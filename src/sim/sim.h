@@ -52,7 +52,7 @@ struct Options {
   // Run three blocks of each grid axis that has more than three: the first, the middle one, which
   // counts for all between the ends, and the last. Outputs are then incomplete.
   bool representative_blocks = false;
-  bool trace = false;  // fill Outcome::traces; needs seed 0 and one schedule
+  bool trace = false;                   // fill Outcome::traces; needs seed 0 and one schedule
   std::uint64_t steps_max = kStepsMax;  // of each schedule
   MemoryBudget* memory = nullptr;       // what the run may hold; null: no limit
   std::function<void(const Progress&)> progress = {};  // called now and then; may be empty

@@ -16,8 +16,9 @@ namespace detail {
 std::string vformat(fmt::string_view text, fmt::format_args args);
 }  // namespace detail
 
-// An object and no function template: where an argument is a std::string, a call of a function would
-// also find std::format, which standard libraries of C++20 have, and neither would be the better one.
+// An object and no function template: where an argument is a std::string, a call of a function
+// would also find std::format, which standard libraries of C++20 have, and neither would be the
+// better one.
 struct Format {
   template <class... Args>
   [[nodiscard]] std::string operator()(fmt::format_string<Args...> text, Args&&... args) const {

@@ -7,7 +7,9 @@ namespace kiln::target {
 namespace {
 constexpr int kPathBytes = 128;  // the load/store path moves this much each cycle
 
-constexpr int path_cycles(int bytes) { return (bytes * target::kWarpLanes + kPathBytes - 1) / kPathBytes; }
+constexpr int path_cycles(int bytes) {
+  return (bytes * target::kWarpLanes + kPathBytes - 1) / kPathBytes;
+}
 
 constexpr Copy vector(std::string_view name, Space from, Space to, int bytes,
                       std::string_view ptx) {

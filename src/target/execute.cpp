@@ -114,7 +114,8 @@ MmaExecutor::MmaExecutor(const Mma& mma)
   for (int row = 0; row < kWarpRows; ++row) {
     for (int group = 0; group < groups_of_row(*metadata_); ++group) {
       nibbles_.push_back(metadata_source(*metadata_, 0, {row, group}));
-      KILN_CHECK(nibbles_.back().lane < target::kWarpLanes, "{}: row {} is another warp's", mma.name, row);
+      KILN_CHECK(nibbles_.back().lane < target::kWarpLanes, "{}: row {} is another warp's",
+                 mma.name, row);
     }
   }
 }
@@ -157,8 +158,9 @@ int MmaExecutor::row_with_illegal_metadata(std::span<const double> a,
 
 void MmaExecutor::run_sparse(std::span<const double> a, std::span<const double> b,
                              std::span<double> c, std::span<const std::uint32_t> metadata) const {
-  KILN_CHECK(mma_->sparse && metadata.size() == target::kWarpLanes && a.size() == a_places_.size() &&
-                 b.size() == b_places_.size() && c.size() == c_places_.size(),
+  KILN_CHECK(mma_->sparse && metadata.size() == target::kWarpLanes &&
+                 a.size() == a_places_.size() && b.size() == b_places_.size() &&
+                 c.size() == c_places_.size(),
              "{} on {}, {} and {} values", mma_->name, a.size(), b.size(), c.size());
   std::array<double, kElementsMax> a_tile;
   std::array<double, kElementsMax> b_tile;

@@ -1,5 +1,5 @@
-#include "target/arch.h"
 #include "target/mma.h"
+#include "target/arch.h"
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,9 @@ struct Place {
 constexpr int kWarpRows = 16;
 Place ptx_a(const Mma& row, int w, int lane, int i) {
   const int halves = std::min(row.shape.m, kWarpRows) / 8;  // rows g alone, or g and g + 8
-  return {lane / target::kWarpLanes * kWarpRows + lane % target::kWarpLanes / 4 + 8 * (i / w % halves),
-          w * (lane % 4) + i % w + 4 * w * (i / w / halves)};
+  return {
+      lane / target::kWarpLanes * kWarpRows + lane % target::kWarpLanes / 4 + 8 * (i / w % halves),
+      w * (lane % 4) + i % w + 4 * w * (i / w / halves)};
 }
 Place ptx_b(int w, int lane, int i) { return {lane / 4, w * (lane % 4) + i % w + 4 * w * (i / w)}; }
 Place ptx_c(int lane, int r) {

@@ -236,7 +236,7 @@ class NegativeControl(unittest.TestCase):
     def test_tensors_larger_than_the_memory_are_refused(self):
         kernel = KERNELS / "elementwise_kernel_matches_an_einsum.co"
         code, _, err = run(command(kernel, dict(M=500_000, N=500_000)))
-        self.assertEqual(code, 2)
+        self.assertEqual(code, 3)
         self.assertIn("error[tensors-too-large]", err)
 
 

@@ -120,7 +120,8 @@ std::vector<MatrixIssue> matrix_issues(Kernel& kernel, const Move& move) {
   kernel.requirements.headers.insert("memory.cuh");
   const ir::ResolvedView view = ir::resolve_view(kernel.function, move.view);
   const auto lanes = static_cast<std::int64_t>(size(instruction.address_map));
-  const Expr lane = lanes < target::kWarpLanes ? mod(kernel.use_lane(), Expr(lanes)) : kernel.use_lane();
+  const Expr lane =
+      lanes < target::kWarpLanes ? mod(kernel.use_lane(), Expr(lanes)) : kernel.use_lane();
   const PlaceExpr row = place_of(instruction.address_map, kMatrixRows, lane);
   PlaceExpr of_warp;
   if (!move.warp_step.empty()) {

@@ -100,7 +100,9 @@ std::vector<std::string> meeting_closing(Kernel& kernel) {
 
 namespace {
 
-bool is_whole_warps(std::int64_t threads) { return threads > 0 && threads % target::kWarpLanes == 0; }
+bool is_whole_warps(std::int64_t threads) {
+  return threads > 0 && threads % target::kWarpLanes == 0;
+}
 
 // One lane of the first warp of each unit, or of the region's or block's first warp; "" when these
 // are not made of whole warps.
@@ -111,7 +113,8 @@ std::string elected_lane(Kernel& kernel, std::int64_t unit, std::int64_t first) 
   if (unit != 0 && !is_whole_warps(unit)) return "";
   kernel.requirements.headers.insert("warp.cuh");
   if (unit == target::kWarpLanes || all == target::kWarpLanes) return "kiln::elect()";
-  const Expr warp = unit == 0 ? kernel.use_warp() : mod(kernel.use_warp(), Expr(unit / target::kWarpLanes));
+  const Expr warp =
+      unit == 0 ? kernel.use_warp() : mod(kernel.use_warp(), Expr(unit / target::kWarpLanes));
   return format("{} == {} && kiln::elect()", bracketed(kernel.spelled(warp), Binding::kEquality),
                 first / target::kWarpLanes);
 }

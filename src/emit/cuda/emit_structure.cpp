@@ -192,7 +192,8 @@ namespace {
 // Of the whole warp, or of the lanes of a region that is a part of one.
 std::string warp_barrier(const Kernel& kernel, const ir::Barrier& barrier) {
   if (barrier.threads == 0 || kernel.region == nullptr) return "kiln::barrier_group();";
-  return format("kiln::barrier_lanes<{}, {}>();", kernel.region->first % target::kWarpLanes, barrier.threads);
+  return format("kiln::barrier_lanes<{}, {}>();", kernel.region->first % target::kWarpLanes,
+                barrier.threads);
 }
 
 }  // namespace
