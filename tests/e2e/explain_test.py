@@ -195,7 +195,7 @@ class Compiled:
         uses = re.findall(r"Used (\d+) registers([^\n]*)", done.stderr)
         self.registers = {name: int(use[0]) for name, use in zip(names, uses)}
         fixed = {name: re.search(r"(\d+) bytes smem", use[1]) for name, use in zip(names, uses)}
-        asked = dict(re.findall(r"(\w+)<<<grid, [^,]+, (\d+), stream>>>", cuda.read_text(encoding="utf-8")))
+        asked = dict(re.findall(r"(\w+)<<<grid\w*, [^,]+, (\d+), stream>>>", cuda.read_text(encoding="utf-8")))
         self.shared = {
             name: int(asked[name]) + (int(found[1]) if found else 0) for name, found in fixed.items()
         }

@@ -89,8 +89,12 @@ struct VectorOut {
     if (valid == kElements) {
       move_vector<W>(global, shared);
     } else {
-#pragma unroll 1
-      for (int e = 0; e < valid; ++e) global[e] = shared[e];
+      // Each element has a test of its own: in a loop to `valid` that is not unrolled a GPU was seen to
+      // store one element past the last valid one (CUDA 13.0, sm_90a).
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) {
+        if (e < valid) global[e] = shared[e];
+      }
     }
   }
 };
