@@ -89,7 +89,7 @@ struct VectorOut {
     if (valid == kElements) {
       move_vector<W>(global, shared);
     } else {
-      // Each element has a test of its own: in a loop to `valid` that is not unrolled a GPU was seen to
+      // Each element has a test of its own: in a loop to `valid`, not unrolled, a GPU was seen to
       // store one element past the last valid one (CUDA 13.0, sm_90a).
 #pragma unroll
       for (int e = 0; e < kElements; ++e) {
