@@ -171,7 +171,7 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kOnce: return run_region(std::get<ir::Once>(op.data).body, frame);
     case ir::OpKind::kReturn: returned_ = true; return;
     case ir::OpKind::kAlloc: return run(std::get<ir::Alloc>(op.data), op.result, frame);
-    case ir::OpKind::kCopy: return run(std::get<ir::Copy>(op.data), frame);
+    case ir::OpKind::kCopy: return run(std::get<ir::Copy>(op.data), id, frame);
     case ir::OpKind::kWrite: return run(std::get<ir::Write>(op.data), frame);
     case ir::OpKind::kFill: return run(std::get<ir::Fill>(op.data), frame);
     case ir::OpKind::kLoad: return run(std::get<ir::Load>(op.data), frame);
@@ -186,7 +186,7 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kBreak: return leave(Frame::Out::kOfLoop, frame);
     case ir::OpKind::kContinue: return leave(Frame::Out::kOfTrip, frame);
     case ir::OpKind::kYield: return yield(frame);
-    case ir::OpKind::kSplat: return run(std::get<ir::Splat>(op.data), frame);
+    case ir::OpKind::kSplat: return run(std::get<ir::Splat>(op.data), id, frame);
     case ir::OpKind::kInthreads: return run(std::get<ir::Inthreads>(op.data), frame);
     case ir::OpKind::kTrigger: return run(std::get<ir::Trigger>(op.data), frame);
     case ir::OpKind::kEventWait: return run(std::get<ir::EventWait>(op.data), id, frame);

@@ -179,9 +179,9 @@ class Machine {
 
   // tiles.cpp: memory and the matrix unit
   void run(const ir::Alloc& op, ir::ValueId result, Frame& frame);
-  void run(const ir::Copy& op, Frame& frame);
+  void run(const ir::Copy& op, ir::OpId id, Frame& frame);
   void run(const ir::Write& op, Frame& frame);
-  void run(const ir::Splat& op, Frame& frame);
+  void run(const ir::Splat& op, ir::OpId id, Frame& frame);
   void run(const ir::Fill& op, Frame& frame);
   void run(const ir::Load& op, Frame& frame);
   void run(const ir::Mma& op, ir::OpId id, Frame& frame);

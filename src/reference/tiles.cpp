@@ -1,6 +1,7 @@
 // Memory and matrix operations of the reference interpreter (see machine.h).
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ir/strides.h"
 #include "reference/machine.h"
@@ -444,6 +445,22 @@ void Machine::run(const ir::Alloc& op, ir::ValueId result, Frame& frame) {
   }
 }
 
+namespace {
+
+// Elements of a window; the most there is when they are more than can be counted.
+std::size_t elements_of(const Window& window) {
+  std::size_t elements = 1;
+  for (std::size_t d = 0; d < window.rank - window.dropped; ++d) {
+    const auto extent = static_cast<std::size_t>(std::max<std::int64_t>(window.shape[d], 0));
+    if (__builtin_mul_overflow(elements, extent, &elements)) {
+      return std::numeric_limits<std::size_t>::max() / 2;
+    }
+  }
+  return elements;
+}
+
+}  // namespace
+
 void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& permutation) {
   const Window& from = sides.from;
   const Window& to = sides.to;
@@ -472,11 +489,13 @@ void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& per
   }
 }
 
-void Machine::run(const ir::Copy& op, Frame& frame) {
+void Machine::run(const ir::Copy& op, ir::OpId id, Frame& frame) {
   for (std::size_t i = 0; i < frame.count(); ++i) {
     if (frame.active[i] == 0) continue;
     Sides sides;
     sides.to = window(op.dst, frame.vars[i]);
+    spend(id, elements_of(sides.to));
+    if (returned_) return;
     sides.to_slots = writable(*sides.to.memory, i, frame);
     sides.from = window(op.src, frame.vars[i]);
     if (sides.from.memory->split) {
@@ -486,18 +505,19 @@ void Machine::run(const ir::Copy& op, Frame& frame) {
   }
 }
 
-void Machine::run(const ir::Splat& op, Frame& frame) {
+void Machine::run(const ir::Splat& op, ir::OpId id, Frame& frame) {
   for (std::size_t i = 0; i < frame.count(); ++i) {
     if (frame.active[i] == 0) continue;
     const Window to = window(op.view, frame.vars[i]);
+    const std::size_t elements = elements_of(to);
+    spend(id, elements);
+    if (returned_) return;
     const SlotRange slots = writable(*to.memory, i, frame);
     const Number number = scalar(op.value, frame, i);
     const std::size_t rank = to.rank - to.dropped;
-    std::int64_t elements = 1;
-    for (std::size_t d = 0; d < rank; ++d) elements *= std::max<std::int64_t>(to.shape[d], 0);
-    for (std::int64_t e = 0; e < elements; ++e) {
+    for (std::size_t e = 0; e < elements; ++e) {
       Coordinates at{};
-      std::int64_t rest = e;
+      auto rest = static_cast<std::int64_t>(e);
       for (std::size_t d = rank; d-- > 0; rest /= to.shape[d]) at[d] = rest % to.shape[d];
       const auto element = to.element(at.data());
       for (std::size_t s = 0; element && s < slots.count; ++s) {

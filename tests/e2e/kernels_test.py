@@ -536,7 +536,7 @@ class Exact(OnFiles):
 # ---- mistakes ----
 
 RING = (
-    ("wait full[stage];", "", "uninitialised-read"),
+    ("wait full[stage];", "", "race"),
     ("wait empty[stage];", "", "phase-overrun"),
     ("trigger empty[stage];", "", "deadlock"),
 )
