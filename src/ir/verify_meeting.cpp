@@ -1,4 +1,5 @@
 // Rules of waiting and meeting in the decided form: barriers, asynchronous copies, events.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -214,6 +215,21 @@ void regions_are_not_nested(const Module&, const Function& f, Mistakes& mistakes
   });
 }
 
+// The threads of a region are some of its launch's.
+void regions_are_inside_their_launch(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
+    const Inthreads* some = std::get_if<Inthreads>(&f.ops[id].data);
+    if (some == nullptr) return;
+    const auto launch = std::ranges::find_if(
+        enclosing, [&](OpId outer) { return f.ops[outer].kind() == OpKind::kParallel; });
+    if (launch == enclosing.end()) return;
+    const auto threads = std::get<Parallel>(f.ops[*launch].data).threads.constant();
+    if (!threads || (some->first <= *threads && some->threads <= *threads - some->first)) return;
+    complain(mistakes, f, id, "{} threads from {} on in a launch of {}", some->threads, some->first,
+             *threads);
+  });
+}
+
 // A region's barrier is one of the block's 15 named ones and has whole warps.
 void named_barriers_fit(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_in_region(f, [&](OpId id, Region around) {
@@ -274,6 +290,7 @@ void futures_are_counted(const Module&, const Function& f, Mistakes& mistakes) {
 
 constexpr Rule kMeetingRules[] = {
     {"regions-are-not-nested", Form::kTile, regions_are_not_nested},
+    {"regions-are-inside-their-launch", Form::kTile, regions_are_inside_their_launch},
     {"events-have-slots", Form::kTile, events_have_slots},
     {"waits-count-up", Form::kDecided, waits_count_up},
     {"async-copies-are-awaited", Form::kDecided, async_copies_are_awaited},
