@@ -19,17 +19,22 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "golden"))
 import commands  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
+LONGEST = "kernels_test.py"  # of tests/e2e; begins first
+
+
+def _shown(argv, env):
+    return " ".join([*(f"{k}={shlex.quote(v)}" for k, v in (env or {}).items()), shlex.join(argv)])
 
 
 def announce(argv, env=None):
-    shown = " ".join(f"{k}={shlex.quote(v)}" for k, v in (env or {}).items())
-    print(f"+ {shown} {shlex.join(argv)}".replace("+  ", "+ "), flush=True)
+    print(f"+ {_shown(argv, env)}", flush=True)
     return subprocess.run(
         argv, cwd=ROOT, env=dict(commands.environment(), **(env or {})), check=False
     ).returncode
@@ -87,6 +92,27 @@ def script(argv, results):
 
 def python_unittest(path, env=None):
     return (1, 0) if announce([sys.executable, str(path)], env) == 0 else (0, 1)
+
+
+def python_unittests(paths, env):
+    """As many at a time as there are processors; what each prints comes in one piece."""
+
+    def run(path):
+        argv = [sys.executable, str(path)]
+        done = subprocess.run(
+            argv,
+            cwd=ROOT,
+            env=dict(commands.environment(), **env),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        print(f"+ {_shown(argv, env)}\n{done.stdout}", end="", flush=True)
+        return (1, 0) if done.returncode == 0 else (0, 1)
+
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        yield from pool.map(run, paths)
 
 
 def run_layers(options):

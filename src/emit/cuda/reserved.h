@@ -1,8 +1,7 @@
 // Names that an emitted program may not give to something of the user's: the one table of them.
 //
-//   is_reserved("for")      is_reserved("assert")      is_reserved("cudaSuccess")     nowhere
-//   is_global("sqrtf")      is_global("float4")        is_global("size_t")            not a
-//   kernel's
+//   nowhere:           is_reserved("for")   is_reserved("assert")   is_reserved("cudaSuccess")
+//   not for a kernel:  is_global("sqrtf")   is_global("float4")     is_global("size_t")
 //
 // tests/compiles gives programs these names and others of its words.txt, and asks NVRTC; a name
 // that the table lacks and that only nvcc refuses is found by tests/nvcc, where a program has it.
