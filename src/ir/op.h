@@ -259,6 +259,9 @@ struct Copy {
   std::vector<std::int64_t> widths = {};
   std::vector<std::int64_t> guarded = {};       // dimensions that may leave the far side's base
   std::vector<std::int64_t> tile_guarded = {};  // dimensions that may leave the tile's own base
+  // Dimensions in which the far side, global memory, may begin before its base: what lies there is
+  // outside as well. Such a copy moves single elements, as one with `tile_guarded` does.
+  std::vector<std::int64_t> before = {};
   // Of the block's threads the first that takes part; `threads` follow from there (unit 0).
   std::int64_t first = 0;
   // kBulk: elements of one box by dimension of the shared side; boxes tile it in row-major order.
@@ -273,7 +276,7 @@ struct Copy {
         v("permutation", s.permutation), v("multicast", s.multicast), v("eviction", s.eviction),
         v("promotion", s.promotion), v("engine", s.engine), v("threads", s.threads),
         v("widths", s.widths), v("guarded", s.guarded), v("tile_guarded", s.tile_guarded),
-        v("first", s.first), v("box", s.box), v("announces", s.announces);
+        v("before", s.before), v("first", s.first), v("box", s.box), v("announces", s.announces);
   }
 };
 

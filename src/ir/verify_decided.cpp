@@ -259,6 +259,7 @@ void guards_are_dimensions(const Module&, const Function& f, Mistakes& mistakes)
     if (const auto* copy = std::get_if<Copy>(&op.data)) {
       look(id, copy->guarded, tile_of(f, *copy));
       look(id, copy->tile_guarded, tile_of(f, *copy));
+      look(id, copy->before, tile_of(f, *copy));
     }
     if (const auto* load = std::get_if<Load>(&op.data)) {
       look(id, load->guarded, type_as<ViewType>(f, load->view));
@@ -276,10 +277,11 @@ void guarded_tiles_move_by_element(const Module&, const Function& f, Mistakes& m
     const ViewType* dst = type_as<ViewType>(f, copy.dst);
     if (src == nullptr || dst == nullptr || copy.widths.empty()) return;
     const bool far_is_global = src->space == Space::kGlobal || dst->space == Space::kGlobal;
-    if (copy.tile_guarded.empty() && (far_is_global || copy.guarded.empty())) return;
+    const bool within = copy.tile_guarded.empty() && copy.before.empty();
+    if (within && (far_is_global || copy.guarded.empty())) return;
     const bool by_element = copy.widths[0] == size_bytes(dst->dtype);
     if (by_element && copy.engine != CopyEngine::kCpAsync) return;
-    complain(mistakes, f, id, "a guarded shared or local side, and vectors of {} bytes",
+    complain(mistakes, f, id, "a guarded side that vectors must not straddle, and vectors of {} bytes",
              copy.widths[0]);
   });
 }

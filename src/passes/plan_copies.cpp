@@ -68,6 +68,19 @@ std::vector<std::int64_t> guarded_dimensions(const ir::Function& function, const
   return out;
 }
 
+// The dimensions in which a tile of global memory is known to begin before its base for some values
+// of the variables of loops and launches. An origin without a known least value is taken to be
+// inside; the simulator reports one that is not.
+std::vector<std::int64_t> dimensions_before(const ir::Function& function, const Side& side) {
+  std::vector<std::int64_t> out;
+  if (side.root.space != ir::Space::kGlobal) return out;
+  for (std::size_t d = 0; d < side.shape.size(); ++d) {
+    const auto least = ir::minimum(function, side.view.origin[d + side.view.dropped]);
+    if (least && *least < 0) out.push_back(static_cast<std::int64_t>(d));
+  }
+  return out;
+}
+
 // True when every row of the tile starts at a multiple of `width` bytes, as far as is known before
 // the launch. Pitches of global memory are only known then, and are checked there.
 bool may_use_width(const Side& side, std::int64_t width) {
@@ -108,6 +121,7 @@ void plan_guards(const ir::Function& function, const Side& src, const Side& dst,
   const bool tile_is_dst = dst.root.space != ir::Space::kGlobal;
   copy.guarded = guarded_dimensions(function, tile_is_dst ? src : dst);
   copy.tile_guarded = guarded_dimensions(function, tile_is_dst ? dst : src);
+  copy.before = dimensions_before(function, tile_is_dst ? src : dst);
   if (!tile_is_dst) return;
   for (std::size_t d = 0; d < dst.shape.size(); ++d) {
     if (!may_end_first(function, dst, src, copy, d)) continue;
@@ -127,7 +141,8 @@ bool moves_by_element(const Side& src, const Side& dst, const ir::Copy& copy) {
       src.root.space == ir::Space::kGlobal || dst.root.space == ir::Space::kGlobal;
   const bool permuted = !copy.permutation.empty() &&
                         !std::is_sorted(copy.permutation.begin(), copy.permutation.end());
-  return permuted || !copy.tile_guarded.empty() || (!far_is_global && !copy.guarded.empty());
+  return permuted || !copy.tile_guarded.empty() || !copy.before.empty() ||
+         (!far_is_global && !copy.guarded.empty());
 }
 
 // The threads that run an operation together: those of the innermost `inthreads` region, or the

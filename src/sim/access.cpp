@@ -428,6 +428,7 @@ std::int64_t reachable(const Touch& touch, const Reach& reach, const Coordinates
     const std::size_t dim = pinned ? 0 : d - reach.view.dropped;
     const std::int64_t index = pinned ? 0 : at[dim];
     const std::int64_t place = reach.window.origin[d] + index;
+    if (place < 0 && !pinned && ((reach.before >> dim) & 1U) != 0) return 0;
     const std::int64_t own = pinned ? 1 : reach.own[dim];
     const bool global = buffer.space == ir::Space::kGlobal;
     const bool guarded = !pinned && ((reach.guarded >> dim) & 1U) != 0;

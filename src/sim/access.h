@@ -49,6 +49,7 @@ struct Reach {
   const Coordinates& own;
   std::uint32_t guarded = 0;
   bool writes = false;
+  std::uint32_t before = 0;  // dimensions in which a negative place is outside without a report
 };
 [[nodiscard]] std::int64_t reachable(const Touch& touch, const Reach& reach, const Coordinates& at,
                                      std::int64_t count);

@@ -117,12 +117,15 @@ class Mover {
     const Coordinates src_at = plan_.tile_is_dst ? permuted(at) : at;
     const std::int64_t written =
         reachable({machine_, warp_, lane, dst_},
-                  {plan_.dst, sides.dst.window, sides.dst.own, plan_.dst_guarded, true}, dst_at,
+                  {plan_.dst, sides.dst.window, sides.dst.own, plan_.dst_guarded, true,
+                   plan_.dst_before},
+                  dst_at,
                   shape_.elements);
     if (written == 0) return;
     const std::int64_t read = reachable(
         {machine_, warp_, lane, src_},
-        {plan_.src, sides.src.window, sides.src.own, plan_.src_guarded, false}, src_at, written);
+        {plan_.src, sides.src.window, sides.src.own, plan_.src_guarded, false, plan_.src_before},
+        src_at, written);
     const Coordinates to = root_coordinates(plan_.dst, sides.dst.window, dst_at);
     const Coordinates from = root_coordinates(plan_.src, sides.src.window, src_at);
     if (!vector_fits(lane, from, to, read)) {

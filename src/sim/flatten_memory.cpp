@@ -105,6 +105,7 @@ void Flattener::op(const ir::Copy& data) {
   plan.permutation = data.permutation;
   plan.src_guarded = guard_mask(plan.tile_is_dst ? data.guarded : data.tile_guarded);
   plan.dst_guarded = guard_mask(plan.tile_is_dst ? data.tile_guarded : data.guarded);
+  (plan.tile_is_dst ? plan.src_before : plan.dst_before) = guard_mask(data.before);
   emit_plan(Code::kCopy, program_.copies, std::move(plan));
 }
 

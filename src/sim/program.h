@@ -145,6 +145,8 @@ struct CopyPlan {
   std::vector<std::int64_t> widths;
   std::uint32_t src_guarded = 0;  // bit d: dimension d may leave the source's base
   std::uint32_t dst_guarded = 0;
+  std::uint32_t src_before = 0;  // bit d: it may begin before the source's base in dimension d
+  std::uint32_t dst_before = 0;
   bool tile_is_dst = true;                     // whose shape is the tile's
   std::vector<std::int64_t> permutation = {};  // as in ir::Copy; vectors are single elements then
 };

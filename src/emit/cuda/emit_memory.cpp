@@ -123,6 +123,8 @@ struct CopySides {
   ir::ResolvedView dst;
   std::vector<std::int64_t> src_guarded;
   std::vector<std::int64_t> dst_guarded;
+  std::vector<std::int64_t> src_before;
+  std::vector<std::int64_t> dst_before;
 };
 
 // Where one side is smaller than the other, its own extent is one more limit. `large`: the other
@@ -145,10 +147,13 @@ CopySides copy_sides(const ir::Function& function, const ir::Copy& copy) {
                   .src = ir::resolve_view(function, copy.src),
                   .dst = ir::resolve_view(function, copy.dst),
                   .src_guarded = {},
-                  .dst_guarded = {}};
+                  .dst_guarded = {},
+                  .src_before = {},
+                  .dst_before = {}};
   const bool tile_is_dst = sides.dst_type.space != ir::Space::kGlobal;
   sides.src_guarded = tile_is_dst ? copy.guarded : copy.tile_guarded;
   sides.dst_guarded = tile_is_dst ? copy.tile_guarded : copy.guarded;
+  (tile_is_dst ? sides.src_before : sides.dst_before) = copy.before;
   std::vector<Expr> dst_shape = sides.dst_type.shape;
   std::vector<Expr> src_shape = sides.src_type.shape;
   for (std::size_t d = 0; d < copy.permutation.size(); ++d) {
@@ -238,6 +243,21 @@ void emit_vectors(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) 
       {out ? window : tile_name, out ? tile_name : window, kernel.text(thread_of(kernel, copy))});
 }
 
+// Whether the element lies in its base: behind its beginning, where that can be missed, and before
+// its end.
+std::string within(Kernel& kernel, const ir::ResolvedView& view, const std::vector<Expr>& index,
+                   const std::vector<std::int64_t>& before,
+                   const std::vector<std::int64_t>& guarded) {
+  std::vector<std::string> tests;
+  for (const std::int64_t dim : before) {
+    const auto d = static_cast<std::size_t>(dim);
+    const Expr place = view.origin[view.dropped + d] + index[d];
+    tests.push_back(format("{} >= 0", bracketed(kernel.spelled(place), Binding::kShift)));
+  }
+  if (std::string end = inside(kernel, view, index, guarded); !end.empty()) tests.push_back(end);
+  return join(tests, " && ", [](const std::string& test) { return test; });
+}
+
 // Element by element: the form that every pair of memories and every shape has.
 void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
   const std::vector<Expr>& shape = sides.dst_type.shape;
@@ -248,8 +268,8 @@ void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides)
   }
   const std::string src = element(kernel, sides.src, from);
   const std::string dst = element(kernel, sides.dst, index);
-  const std::string readable = inside(kernel, sides.src, from, sides.src_guarded);
-  const std::string writable = inside(kernel, sides.dst, index, sides.dst_guarded);
+  const std::string readable = within(kernel, sides.src, from, sides.src_before, sides.src_guarded);
+  const std::string writable = within(kernel, sides.dst, index, sides.dst_before, sides.dst_guarded);
   std::string each = readable.empty() ? format("{} = {};", dst, src)
                                       : format("{} = {} ? {} : kiln::zero<{}>();", dst, readable,
                                                src, type_name(sides.dst_type.dtype));
@@ -276,6 +296,7 @@ void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides)
 // destination coming from the source.
 bool is_vector_copy(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
   if (copy.engine == ir::CopyEngine::kPerThread || !copy.tile_guarded.empty()) return false;
+  if (!copy.before.empty()) return false;
   const ViewType& tile =
       sides.dst_type.space == ir::Space::kGlobal ? sides.src_type : sides.dst_type;
   if (!std::ranges::all_of(tile.shape, [](const Expr& e) { return e.constant().has_value(); })) {
