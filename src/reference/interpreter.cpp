@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ir/reflect.h"
 #include "reference/machine.h"
 
 namespace kiln::reference {
@@ -80,7 +81,13 @@ Machine::Machine(const ir::Function& function, const ir::Arguments& arguments,
       fragments_(function.values.size()),
       scalars_(function.values.size()),
       views_(function.values.size()),
-      regions_(function) {}
+      regions_(function) {
+  ir::walk(function, function.body, [&](ir::OpId id) {
+    const auto* parallel = std::get_if<ir::Parallel>(&function.ops[id].data);
+    if (parallel == nullptr || parallel->level != ir::Level::kThread) return;
+    for (const ir::VarId var : parallel->vars) lane_vars_.insert(var.index);
+  });
+}
 
 Outcome Machine::run() {
   Frame host;
@@ -173,12 +180,12 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::OpKind::kAlloc: return run(std::get<ir::Alloc>(op.data), op.result, frame);
     case ir::OpKind::kCopy: return run(std::get<ir::Copy>(op.data), id, frame);
     case ir::OpKind::kWrite: return run(std::get<ir::Write>(op.data), frame);
-    case ir::OpKind::kFill: return run(std::get<ir::Fill>(op.data), frame);
-    case ir::OpKind::kLoad: return run(std::get<ir::Load>(op.data), frame);
-    case ir::OpKind::kMma: return run(std::get<ir::Mma>(op.data), id, frame);
-    case ir::OpKind::kStore: return run(std::get<ir::Store>(op.data), frame);
-    case ir::OpKind::kScale: return run(std::get<ir::Scale>(op.data), frame);
-    case ir::OpKind::kApply: return run(std::get<ir::Apply>(op.data), frame);
+    case ir::OpKind::kFill:
+    case ir::OpKind::kLoad:
+    case ir::OpKind::kMma:
+    case ir::OpKind::kStore:
+    case ir::OpKind::kScale:
+    case ir::OpKind::kApply: return run_tile_op(id, frame);
     case ir::OpKind::kSetElement: return run(std::get<ir::SetElement>(op.data), frame);
     case ir::OpKind::kSet: return set_cell(std::get<ir::Set>(op.data), frame);
     case ir::OpKind::kAssert: return run(std::get<ir::Assert>(op.data), id, frame);
@@ -228,6 +235,40 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
   }
 }
 
+// Whether the number of a lane in its unit is used.
+bool Machine::tells_lanes_apart(ir::RegionId body) const {
+  std::vector<ir::VarId> used;
+  ir::walk(function_, body, [&](ir::OpId id) {
+    ir::for_each_expr(function_.ops[id], [&](const ir::Expr& expr) { expr.collect_vars(used); });
+  });
+  return std::ranges::any_of(used, [&](ir::VarId var) { return lane_vars_.contains(var.index); });
+}
+
+// What a unit's lanes do together with tiles in their registers.
+void Machine::run_tile_op(ir::OpId id, Frame& frame) {
+  const ir::Op& op = function_.ops[id];
+  if (const auto* fill = std::get_if<ir::Fill>(&op.data)) {
+    return once_a_unit({fill->frag}, frame, [&](Frame& units) { run(*fill, units); });
+  }
+  if (const auto* load = std::get_if<ir::Load>(&op.data)) {
+    return once_a_unit({load->frag}, frame, [&](Frame& units) { run(*load, units); });
+  }
+  if (const auto* store = std::get_if<ir::Store>(&op.data)) {
+    return once_a_unit({store->frag}, frame, [&](Frame& units) { run(*store, units); });
+  }
+  if (const auto* scale = std::get_if<ir::Scale>(&op.data)) {
+    return once_a_unit({scale->c, scale->partial}, frame,
+                       [&](Frame& units) { run(*scale, units); });
+  }
+  if (const auto* apply = std::get_if<ir::Apply>(&op.data)) {
+    if (tells_lanes_apart(apply->body)) return run(*apply, frame);
+    return once_a_unit({apply->frag}, frame, [&](Frame& units) { run(*apply, units); });
+  }
+  const auto& mma = std::get<ir::Mma>(op.data);
+  const ir::ValueId metadata = mma.metadata.valid() ? mma.metadata : mma.a;
+  once_a_unit({mma.a, mma.b, mma.c, metadata}, frame, [&](Frame& units) { run(mma, id, units); });
+}
+
 void Machine::run(const ir::Parallel& op, Frame& frame) {
   if (op.level == ir::Level::kBlock) return run_launch(op, frame);
   std::vector<std::int64_t> extents;
@@ -235,14 +276,38 @@ void Machine::run(const ir::Parallel& op, Frame& frame) {
     extents.push_back(function_.vars[var].extent.evaluate(frame.vars[0]));
   }
   Frame child = split_frame(frame, op.vars, extents);
+  if (op.level == ir::Level::kThread && frame.count() != 0) {
+    child.lanes = frame.lanes * (child.count() / frame.count());
+  }
   child.active = remaining(child.active, child);
   if (child.count() != 0 && any(child.active)) run_region(op.body, child);
   frame.active = remaining(frame.active, frame);
 }
 
+template <class Act>
+void Machine::once_a_unit(std::initializer_list<ir::ValueId> frags, Frame& frame, Act&& act) {
+  if (frame.lanes <= 1) return act(frame);
+  Frame units;
+  bool alike = true;
+  for (std::size_t i = 0; i < frame.count(); i += frame.lanes) {
+    const auto first = frame.active.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto end = first + static_cast<std::ptrdiff_t>(frame.lanes);
+    alike = alike && std::all_of(first, end, [&](std::uint8_t lane) { return lane == *first; });
+    if (!alike) return act(frame);
+  }
+  for (const ir::ValueId frag : frags) {
+    if (fragments_[frag.index].slots.size() > frame.count() / frame.lanes) return act(frame);
+  }
+  for (std::size_t i = 0; i < frame.count(); i += frame.lanes) {
+    units.vars.push_back(frame.vars[i]);
+    units.active.push_back(frame.active[i]);
+  }
+  act(units);
+}
+
 // Every element is an instance of its own. What is known of a sum becomes its value and its error
 // first, since the elements may go separate ways.
-void Machine::run(const ir::Apply& op, Frame& frame) {
+void Machine::run(const ir::Apply& op, const Frame& frame) {
   Fragments& fragments = fragments_[op.frag.index];
   if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
   for (Fragments::Slot& slot : fragments.slots) {

@@ -65,6 +65,8 @@ struct Window {
   // The element's index in the memory, or none when it is outside. `index` has rank - dropped
   // entries. An alias with strides of its own may also miss the memory.
   [[nodiscard]] std::optional<std::size_t> element(const std::int64_t* index) const;
+  // How many elements from there on along the last dimension, at most `count`, are inside.
+  [[nodiscard]] std::size_t elements_from(const std::int64_t* index, std::int64_t count) const;
 };
 
 // A fragment: for each slot a rows x cols matrix of running sums.
@@ -91,7 +93,12 @@ struct Fragments {
       double steps = 1;
       double growth = 1;  // (1 + roundoff) ^ steps: they round what was lost as well
     };
-    void round(std::size_t at, double before, double added, const Rounding& by);
+    void round(std::size_t at, double before, double added, const Rounding& by) {
+      const double largest = std::fabs(before) + added + error[at];
+      if (!std::isfinite(largest)) return;
+      lost[at] = (lost[at] + by.steps * (by.roundoff * largest + by.floor)) * by.growth;
+      peak[at] = std::max(peak[at], largest + lost[at]);
+    }
   };
   ir::FragType type;
   bool narrow_words = false;  // metadata in words: of 8-bit elements
@@ -115,6 +122,7 @@ struct Frame {
   // By instance: out of the innermost loop's trip, or of the loop. Empty: nobody.
   enum class Out : std::uint8_t { kNo, kOfTrip, kOfLoop };
   std::vector<Out> out = {};
+  std::size_t lanes = 1;  // of each unit, one after the other: instances of `: thread`
 
   [[nodiscard]] std::size_t count() const { return vars.size(); }
 };
@@ -187,7 +195,13 @@ class Machine {
   void run(const ir::Mma& op, ir::OpId id, Frame& frame);
   void run(const ir::Store& op, Frame& frame);
   void run(const ir::Scale& op, Frame& frame);
-  void run(const ir::Apply& op, Frame& frame);
+  void run_tile_op(ir::OpId id, Frame& frame);
+  void run(const ir::Apply& op, const Frame& frame);
+  [[nodiscard]] bool tells_lanes_apart(ir::RegionId body) const;
+  // What a unit's lanes do together is done once: runs `act(frame)` with the first lane of each
+  // unit. With every lane where the lanes of a unit are not all active, or not all alike.
+  template <class Act>
+  void once_a_unit(std::initializer_list<ir::ValueId> frags, Frame& frame, Act&& act);
   void run(const ir::SetElement& op, Frame& frame);
   // Notes what the sums that leave an accumulator say of a comparison.
   void observe(const Fragments::Slot& sums);
@@ -227,6 +241,7 @@ class Machine {
   std::vector<Fragments> fragments_;
   std::vector<std::vector<Number>> scalars_;  // scalars and cells
   std::vector<std::optional<ir::ResolvedView>> views_;
+  std::set<std::uint32_t> lane_vars_;  // of `: thread`
   Regions regions_;  // last: its flows use all of the above
 };
 

@@ -33,9 +33,14 @@ Term term_of(Number a, Number b) {
   return term;
 }
 
+// Numbers from 2^52 on have no fractions.
+bool is_integer_value(double v) {
+  if (std::fabs(v) >= 0x1p52) return std::isfinite(v);
+  return static_cast<double>(static_cast<std::int64_t>(v)) == v;
+}
+
 bool all_integers(const std::vector<double>& values) {
-  return std::all_of(values.begin(), values.end(),
-                     [](double v) { return std::isfinite(v) && std::trunc(v) == v; });
+  return std::all_of(values.begin(), values.end(), is_integer_value);
 }
 
 // Where a contraction's operand has its elements: value[outer * outer_stride + k * k_stride].
@@ -54,37 +59,69 @@ Operand operand_of(const Fragments& fragments, const Fragments::Slot& slot, ir::
   return {slot, cols, rows, 1, cols};
 }
 
-// One element's dot product: row m of A with row n of B (whichever way they lie).
-struct Product {
+using Rounding = Fragments::Slot::Rounding;
+
+// The operand with its outer elements next to each other: itself if they are, else `copy`.
+Operand with_outer_innermost(const Operand& operand, Fragments::Slot& copy) {
+  if (operand.outer_stride == 1) return operand;
+  copy.clean = operand.slot.clean;
+  copy.integral = operand.slot.integral;
+  copy.value.resize(operand.outer * operand.depth);
+  copy.error.resize(copy.clean ? 0 : copy.value.size());
+  for (std::size_t n = 0; n < operand.outer; ++n) {
+    for (std::size_t k = 0; k < operand.depth; ++k) {
+      const std::size_t from = n * operand.outer_stride + k * operand.k_stride;
+      copy.value[k * operand.outer + n] = operand.slot.value[from];
+      if (!copy.clean) copy.error[k * operand.outer + n] = operand.slot.error[from];
+    }
+  }
+  return {copy, operand.outer, operand.depth, 1, operand.outer};
+}
+
+// A row of the product: row m of A with each column n of B, whose columns are next to each other.
+struct Row {
   const Operand& a;
   std::size_t m;
   const Operand& b;
-  std::size_t n;
 };
 
-// Where every operand is exact: the fast loop. False, and nothing done, for infinities and NaNs.
-bool add_exact(Fragments::Slot& c, std::size_t at, const Product& p) {
-  const double* x = p.a.slot.value.data() + p.m * p.a.outer_stride;
-  const double* y = p.b.slot.value.data() + p.n * p.b.outer_stride;
-  double sum = 0;
-  double magnitude = 0;
-  for (std::size_t k = 0; k < p.a.depth; ++k) {
-    const double product = x[k * p.a.k_stride] * y[k * p.b.k_stride];
-    sum += product;
-    magnitude += std::fabs(product);
+// Columns that are added up side by side, so that the additions of one, which have an order, need
+// not wait for each other.
+constexpr std::size_t kSideBySide = 8;
+
+struct Sums {
+  std::array<double, kSideBySide> value{};
+  std::array<double, kSideBySide> magnitude{};
+};
+
+// Columns n to n + Count of the row, where every operand is exact.
+template <std::size_t Count>
+Sums exact_sums(const Row& row, std::size_t n) {
+  const double* x = row.a.slot.value.data() + row.m * row.a.outer_stride;
+  const double* y = row.b.slot.value.data() + n;
+  Sums sums;
+  for (std::size_t k = 0; k < row.a.depth; ++k) {
+    const double factor = x[k * row.a.k_stride];
+    for (std::size_t i = 0; i < Count; ++i) {
+      const double product = factor * y[i];
+      sums.value[i] += product;
+      sums.magnitude[i] += std::fabs(product);
+    }
+    y += row.b.k_stride;
   }
-  if (!std::isfinite(magnitude)) return false;
-  c.value[at] += sum;
-  c.magnitude[at] += magnitude;
-  return true;
+  return sums;
 }
 
-void add_careful(Fragments::Slot& c, std::size_t at, const Product& p) {
-  for (std::size_t k = 0; k < p.a.depth; ++k) {
-    const std::size_t i = p.m * p.a.outer_stride + k * p.a.k_stride;
-    const std::size_t j = p.n * p.b.outer_stride + k * p.b.k_stride;
+// With errors, infinities or NaNs.
+void add_careful(Fragments::Slot& c, const Row& row, std::size_t n) {
+  const std::size_t at = row.m * row.b.outer + n;
+  const auto number = [](const Fragments::Slot& slot, std::size_t i) {
+    return Number{slot.value[i], slot.clean ? 0 : slot.error[i]};
+  };
+  for (std::size_t k = 0; k < row.a.depth; ++k) {
     const Term term =
-        term_of({p.a.slot.value[i], p.a.slot.error[i]}, {p.b.slot.value[j], p.b.slot.error[j]});
+        term_of(number(row.a.slot, row.m * row.a.outer_stride + k * row.a.k_stride),
+                number(row.b.slot, n + k * row.b.k_stride));
     c.value[at] += term.product;
     c.magnitude[at] += term.magnitude;
     c.error[at] += term.error;
@@ -92,20 +129,31 @@ void add_careful(Fragments::Slot& c, std::size_t at, const Product& p) {
   }
 }
 
-using Rounding = Fragments::Slot::Rounding;
-
-// Row m of the product.
-void multiply_row(Fragments::Slot& c, const Operand& a, std::size_t m, const Operand& b,
-                  const Rounding& by) {
-  const bool clean = a.slot.clean && b.slot.clean;
-  for (std::size_t n = 0; n < b.outer; ++n) {
-    const Product product{a, m, b, n};
-    const std::size_t at = m * b.outer + n;
+template <std::size_t Count>
+void multiply_columns(Fragments::Slot& c, const Row& row, std::size_t n, const Rounding& by) {
+  const bool clean = row.a.slot.clean && row.b.slot.clean;
+  const Sums sums = clean ? exact_sums<Count>(row, n) : Sums{};
+  for (std::size_t i = 0; i < Count; ++i) {
+    const std::size_t at = row.m * row.b.outer + n + i;
     const double before = c.value[at];
     const double magnitude = c.magnitude[at];
-    if (!clean || !add_exact(c, at, product)) add_careful(c, at, product);
+    if (clean && std::isfinite(sums.magnitude[i])) {
+      c.value[at] += sums.value[i];
+      c.magnitude[at] += sums.magnitude[i];
+    } else {
+      add_careful(c, row, n + i);
+    }
     c.round(at, before, c.magnitude[at] - magnitude, by);
   }
+}
+
+void multiply_row(Fragments::Slot& c, const Row& row, const Rounding& by) {
+  KILN_CHECK(row.b.outer_stride == 1, "columns {} apart", row.b.outer_stride);
+  std::size_t n = 0;
+  for (; n + kSideBySide <= row.b.outer; n += kSideBySide) {
+    multiply_columns<kSideBySide>(c, row, n, by);
+  }
+  for (; n < row.b.outer; ++n) multiply_columns<1>(c, row, n, by);
 }
 
 // The dense columns of the elements that a row of a sparse A keeps, `stored` of them.
@@ -138,16 +186,17 @@ std::vector<std::size_t> kept_columns(const Fragments& metadata, const Fragments
   return out;
 }
 
-// What of B a row of a sparse A meets: for each n, its elements at the kept columns.
+// What of B a row of a sparse A meets, its elements at the kept columns: n is innermost.
 Fragments::Slot gather_columns(const Operand& b, const std::vector<std::size_t>& columns) {
   Fragments::Slot out;
   out.clean = b.slot.clean;
   out.integral = b.slot.integral;
-  for (std::size_t n = 0; n < b.outer; ++n) {
-    for (const std::size_t k : columns) {
+  out.value.reserve(columns.size() * b.outer);
+  for (const std::size_t k : columns) {
+    for (std::size_t n = 0; n < b.outer; ++n) {
       const std::size_t at = n * b.outer_stride + k * b.k_stride;
       out.value.push_back(b.slot.value[at]);
-      out.error.push_back(b.slot.error[at]);
+      if (!out.clean) out.error.push_back(b.slot.error[at]);
     }
   }
   return out;
@@ -155,28 +204,37 @@ Fragments::Slot gather_columns(const Operand& b, const std::vector<std::size_t>&
 
 void multiply(Fragments::Slot& c, const Operand& a, const Operand& b, const Rounding& by) {
   KILN_CHECK(a.depth == b.depth, "a contraction of {} with {}", a.depth, b.depth);
-  for (std::size_t m = 0; m < a.outer; ++m) multiply_row(c, a, m, b, by);
+  Fragments::Slot copy;
+  const Operand columns = with_outer_innermost(b, copy);
+  for (std::size_t m = 0; m < a.outer; ++m) multiply_row(c, {a, m, columns}, by);
   c.integral = c.integral && a.slot.integral && b.slot.integral;
   c.products += static_cast<std::int64_t>(a.depth);
+}
+
+// Starts the slot's sums anew, from 0.
+void clear(Fragments::Slot& slot, std::size_t count) {
+  Fragments::Slot fresh;
+  for (auto vector : {&Fragments::Slot::value, &Fragments::Slot::magnitude, &Fragments::Slot::error,
+                      &Fragments::Slot::lost, &Fragments::Slot::peak}) {
+    (fresh.*vector).swap(slot.*vector);  // its memory
+    (fresh.*vector).assign(count, 0);
+  }
+  fresh.clean = true;
+  slot = std::move(fresh);
+}
+
+void begin_with(Fragments::Slot& slot, std::size_t i, Number number) {
+  slot.value[i] = number.value;
+  slot.magnitude[i] = std::isfinite(number.value) ? std::fabs(number.value) : 0;
+  slot.error[i] = number.error;
+  slot.clean = slot.clean && number.error == 0;
 }
 
 // Starts the slot's sums anew from numbers given by `element(index)`.
 template <class Element>
 void restart(Fragments::Slot& slot, std::size_t count, Element&& element) {
-  slot = Fragments::Slot{};
-  slot.value.resize(count);
-  slot.magnitude.resize(count);
-  slot.error.resize(count);
-  slot.lost.resize(count);
-  slot.peak.resize(count);
-  slot.clean = true;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Number number = element(i);
-    slot.value[i] = number.value;
-    slot.magnitude[i] = std::isfinite(number.value) ? std::fabs(number.value) : 0;
-    slot.error[i] = number.error;
-    slot.clean = slot.clean && number.error == 0;
-  }
+  clear(slot, count);
+  for (std::size_t i = 0; i < count; ++i) begin_with(slot, i, element(i));
   slot.integral = all_integers(slot.value);
 }
 
@@ -244,6 +302,17 @@ std::optional<std::size_t> Window::element(const std::int64_t* index) const {
   return static_cast<std::size_t>(at);
 }
 
+std::size_t Window::elements_from(const std::int64_t* index, std::int64_t count) const {
+  const std::size_t last = rank - 1;
+  const std::int64_t first = origin[last] + (last < dropped ? 0 : index[last - dropped]);
+  const std::int64_t inside = std::min(count, limit[last] - first);
+  const auto begin = element(index);
+  if (!begin) return 0;
+  const auto end = static_cast<std::int64_t>(*begin) + (inside - 1) * stride[last];
+  const bool all = end >= 0 && end < static_cast<std::int64_t>(memory->elements);
+  return all ? static_cast<std::size_t>(inside) : 1;
+}
+
 void Fragments::grow(std::size_t slot_count) {
   if (slots.empty()) {
     const auto count = static_cast<std::size_t>(type.rows * type.cols);
@@ -252,17 +321,11 @@ void Fragments::grow(std::size_t slot_count) {
     return;
   }
   std::vector<Slot> grown;
+  grown.reserve(slot_count);
   for (std::size_t s = 0; s < slot_count; ++s) {
     grown.push_back(slots[s * slots.size() / slot_count]);
   }
   slots = std::move(grown);
-}
-
-void Fragments::Slot::round(std::size_t at, double before, double added, const Rounding& by) {
-  const double largest = std::fabs(before) + added + error[at];
-  if (!std::isfinite(largest)) return;
-  lost[at] = (lost[at] + by.steps * (by.roundoff * largest + by.floor)) * by.growth;
-  peak[at] = std::max(peak[at], largest + lost[at]);
 }
 
 Number Fragments::get(const Slot& slot, std::size_t index) const {
@@ -578,6 +641,34 @@ void Machine::run(const ir::Fill& op, Frame& frame) {
   }
 }
 
+namespace {
+
+struct Extents {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+
+// A tile in the type that it has in memory: row by row.
+void load_rows(Fragments::Slot& to, const Window& from, std::size_t memory_slot,
+               const Extents& tile) {
+  clear(to, static_cast<std::size_t>(tile.rows * tile.cols));
+  const std::int64_t stride = from.stride[from.rank - 1];
+  for (std::int64_t at = 0; at < tile.rows * tile.cols;) {
+    const std::int64_t row = at / tile.cols;
+    const std::array<std::int64_t, 2> index{row, at % tile.cols};
+    const std::size_t count = from.elements_from(index.data(), tile.cols - index[1]);
+    auto place = count == 0 ? 0 : static_cast<std::int64_t>(*from.element(index.data()));
+    for (std::size_t i = 0; i < count; ++i, place += stride) {
+      begin_with(to, static_cast<std::size_t>(at) + i,
+                 from.memory->get(memory_slot, static_cast<std::size_t>(place)));
+    }
+    at += count == 0 ? 1 : static_cast<std::int64_t>(count);
+  }
+  to.integral = all_integers(to.value);
+}
+
+}  // namespace
+
 void Machine::run(const ir::Load& op, Frame& frame) {
   Fragments& fragments = fragments_[op.frag.index];
   // Operands that stay f32 are read in place.
@@ -601,8 +692,13 @@ void Machine::run(const ir::Load& op, Frame& frame) {
       return number;
     };
     const SlotRange range = slots_of(fragments.slots.size(), i, frame.count());
-    for (std::size_t s = 0; s < range.count; ++s) {
-      restart(fragments.slots[range.first + s], elements, element);
+    const bool plain = from.memory->dtype == fragments.type.dtype && !cut_off;
+    for (std::size_t s = range.first; s < range.first + range.count; ++s) {
+      if (plain && from.rank - from.dropped == 2) {
+        load_rows(fragments.slots[s], from, slot, {fragments.type.rows, cols});
+      } else {
+        restart(fragments.slots[s], elements, element);
+      }
     }
   }
 }
@@ -622,7 +718,8 @@ void multiply_sparse(Fragments::Slot& c, const Operand& a, const Operand& b, con
   for (std::size_t m = 0; m < a.outer; ++m) {
     const Fragments::Slot met =
         gather_columns(b, kept_columns(kept.metadata, kept.slot, m, a.depth, kept.wide));
-    multiply_row(c, a, m, {met, b.outer, a.depth, a.depth, 1}, by);
+    const Operand columns{met, b.outer, a.depth, 1, b.outer};
+    multiply_row(c, {a, m, columns}, by);
   }
   c.integral = c.integral && a.slot.integral && b.slot.integral;
   c.products += static_cast<std::int64_t>(a.depth);
