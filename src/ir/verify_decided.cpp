@@ -281,7 +281,8 @@ void guarded_tiles_move_by_element(const Module&, const Function& f, Mistakes& m
     if (within && (far_is_global || copy.guarded.empty())) return;
     const bool by_element = copy.widths[0] == size_bytes(dst->dtype);
     if (by_element && copy.engine != CopyEngine::kCpAsync) return;
-    complain(mistakes, f, id, "a guarded side that vectors must not straddle, and vectors of {} bytes",
+    complain(mistakes, f, id,
+             "a guarded side that vectors must not straddle, and vectors of {} bytes",
              copy.widths[0]);
   });
 }

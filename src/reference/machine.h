@@ -24,6 +24,8 @@ inline constexpr std::size_t kRankMax = 8;
 struct SlotRange {
   std::size_t first = 0;
   std::size_t count = 1;
+
+  bool operator==(const SlotRange&) const = default;
 };
 [[nodiscard]] SlotRange slots_of(std::size_t slots, std::size_t instance, std::size_t instances);
 
@@ -67,6 +69,8 @@ struct Window {
   [[nodiscard]] std::optional<std::size_t> element(const std::int64_t* index) const;
   // How many elements from there on along the last dimension, at most `count`, are inside.
   [[nodiscard]] std::size_t elements_from(const std::int64_t* index, std::int64_t count) const;
+
+  bool operator==(const Window&) const = default;
 };
 
 // A fragment: for each slot a rows x cols matrix of running sums.
@@ -217,6 +221,8 @@ class Machine {
     std::size_t from_slot = 0;
     Window to;
     SlotRange to_slots;
+
+    bool operator==(const Sides&) const = default;
   };
   void copy_tile(const Sides& sides, const std::vector<std::int64_t>& permutation);
   [[nodiscard]] Window window(ir::ValueId view, const std::vector<std::int64_t>& vars);
@@ -242,7 +248,7 @@ class Machine {
   std::vector<std::vector<Number>> scalars_;  // scalars and cells
   std::vector<std::optional<ir::ResolvedView>> views_;
   std::set<std::uint32_t> lane_vars_;  // of `: thread`
-  Regions regions_;  // last: its flows use all of the above
+  Regions regions_;                    // last: its flows use all of the above
 };
 
 }  // namespace kiln::reference

@@ -119,9 +119,8 @@ void add_careful(Fragments::Slot& c, const Row& row, std::size_t n) {
     return Number{slot.value[i], slot.clean ? 0 : slot.error[i]};
   };
   for (std::size_t k = 0; k < row.a.depth; ++k) {
-    const Term term =
-        term_of(number(row.a.slot, row.m * row.a.outer_stride + k * row.a.k_stride),
-                number(row.b.slot, n + k * row.b.k_stride));
+    const Term term = term_of(number(row.a.slot, row.m * row.a.outer_stride + k * row.a.k_stride),
+                              number(row.b.slot, n + k * row.b.k_stride));
     c.value[at] += term.product;
     c.magnitude[at] += term.magnitude;
     c.error[at] += term.error;
@@ -553,18 +552,22 @@ void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& per
 }
 
 void Machine::run(const ir::Copy& op, ir::OpId id, Frame& frame) {
+  std::optional<Sides> last;
   for (std::size_t i = 0; i < frame.count(); ++i) {
     if (frame.active[i] == 0) continue;
     Sides sides;
     sides.to = window(op.dst, frame.vars[i]);
-    spend(id, elements_of(sides.to));
-    if (returned_) return;
     sides.to_slots = writable(*sides.to.memory, i, frame);
     sides.from = window(op.src, frame.vars[i]);
     if (sides.from.memory->split) {
       sides.from_slot = slots_of(sides.from.memory->slots, i, frame.count()).first;
     }
+    // Lanes that all start one copy make it once.
+    if (last == sides && sides.from.memory != sides.to.memory) continue;
+    spend(id, elements_of(sides.to));
+    if (returned_) return;
     copy_tile(sides, op.permutation);
+    last = sides;
   }
 }
 

@@ -237,7 +237,8 @@ std::string_view missing_fence(const Touch& touch, const Conflict& conflict) {
   return touch.buffer.space == ir::Space::kShared
              ? "no proxy fence between them: asynchronous instructions read shared memory past the "
                "threads' view of it"
-             : "no proxy fence between them: bulk copies touch global memory past the threads' view "
+             : "no proxy fence between them: bulk copies touch global memory past the threads' "
+               "view "
                "of it";
 }
 

@@ -115,12 +115,10 @@ class Mover {
     }
     const Coordinates dst_at = plan_.tile_is_dst ? at : permuted(at);
     const Coordinates src_at = plan_.tile_is_dst ? permuted(at) : at;
-    const std::int64_t written =
-        reachable({machine_, warp_, lane, dst_},
-                  {plan_.dst, sides.dst.window, sides.dst.own, plan_.dst_guarded, true,
-                   plan_.dst_before},
-                  dst_at,
-                  shape_.elements);
+    const std::int64_t written = reachable(
+        {machine_, warp_, lane, dst_},
+        {plan_.dst, sides.dst.window, sides.dst.own, plan_.dst_guarded, true, plan_.dst_before},
+        dst_at, shape_.elements);
     if (written == 0) return;
     const std::int64_t read = reachable(
         {machine_, warp_, lane, src_},
