@@ -30,7 +30,7 @@ void prune(LaneClocks& known, const Clock* seen) {
   std::erase_if(known, [&](const LaneClock& one) { return seen[one.agent] >= one.clock; });
 }
 
-// A view of exactly these lanes, which all know the same.
+// Afterwards each view lies within these lanes or outside of them, and each of the lanes is in one.
 void split_views(const Machine& machine, Warp& warp, std::uint32_t lanes) {
   std::uint32_t rest = lanes;
   const std::size_t before = warp.views.size();

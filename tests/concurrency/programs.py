@@ -30,12 +30,16 @@ _VIEWS = re.compile(r"\b(?:src|dst|view)=(%\w+)")
 class Op:
     text: str
     regions: list = field(default_factory=list)  # of lists of operations
-    parent: object = None  # the region's list, and its operation
-    owner: object = None
+    parent: object = None  # the list that it stands in
+    owner: object = None  # the operation whose region that is
 
     @property
     def kind(self):
         return re.sub(r"^%\w+ = ", "", self.text).split(" ")[0]
+
+    @property
+    def is_conditional(self):
+        return self.owner is not None and self.owner.kind == "if"
 
     @property
     def is_silent(self):
@@ -199,8 +203,6 @@ class _Walk:
 
 def _without_idle_barriers(top):
     ops = list(everything(top))
-    for op in ops:
-        op.is_conditional = op.owner is not None and op.owner.kind == "if"
     memory = _Memory(top)
     by_warps = not any(op.kind == "trigger" and "arrival=warp" not in op.text for op in ops)
     for op in ops:
