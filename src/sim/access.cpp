@@ -12,6 +12,23 @@ bool is_asynchronous(const Machine& machine, const Conflict& conflict) {
          (machine.agents.is_slot(conflict.agent) || machine.agents.kind(conflict.agent) != 0);
 }
 
+// What is missing where other lanes of the two warps are ordered; "" where they are not.
+std::string missing_lanes(const Warp& warp, const Conflict& conflict) {
+  const auto waited = [&](const LaneView& view) {
+    return view.clocks[conflict.agent] > conflict.clock;
+  };
+  if (std::any_of(warp.views.begin(), warp.views.end(), waited)) {
+    return "other threads of that warp have waited for an event between them, this one has not";
+  }
+  const auto triggers = [&](const LaneClock& one) {
+    return one.agent == conflict.agent && one.clock > conflict.clock;
+  };
+  const LaneClocks& known = warp.seen_of_lanes;
+  if (std::none_of(known.begin(), known.end(), triggers)) return "";
+  return "the trigger between them is by other threads of the warp, which speak for themselves "
+         "alone";
+}
+
 std::string missing_edge(const Machine& machine, const Warp& warp, const Conflict& conflict) {
   if (is_asynchronous(machine, conflict)) {
     const Agents& agents = machine.agents;
@@ -34,6 +51,7 @@ std::string missing_edge(const Machine& machine, const Warp& warp, const Conflic
     case ConflictKind::kOtherBlock: return "nothing orders the blocks of one launch";
     case ConflictKind::kUnordered: break;
   }
+  if (std::string missing = missing_lanes(warp, conflict); !missing.empty()) return missing;
   return conflict.agent == warp.agent ? "no group or block barrier between them"
                                       : "no block barrier between them";
 }
@@ -126,13 +144,15 @@ const OwnStores* own_stores(const Warp& warp, std::uint32_t lane) {
   return ((warp.bulk_lanes >> lane) & 1U) == 0 ? nullptr : &warp.waited;
 }
 
-Actor actor_of(const Warp& warp, std::uint32_t lane) {
+Actor actor_of(const Machine& machine, const Warp& warp, std::uint32_t lane) {
+  const Knowledge known = knowledge_of(machine, warp, lane);
   return {.thread = static_cast<std::uint16_t>(warp.agent * kLanes + lane),
           .instruction = static_cast<std::uint16_t>(warp.pc),
           .agent = warp.agent,
-          .clock = warp.seen[warp.agent],
-          .seen = warp.seen,
-          .own = own_stores(warp, lane)};
+          .clock = warp.now,
+          .seen = known.seen,
+          .own = own_stores(warp, lane),
+          .lanes = known.lanes};
 }
 
 std::size_t local_place(const Touch& touch, std::int64_t address) {
@@ -206,7 +226,7 @@ void note_read(const Touch& touch, std::int64_t address, std::int64_t bytes) {
   Shadow* shadow = shadow_of(touch);
   if (shadow == nullptr) return;
   shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
-               actor_of(touch.warp, touch.lane),
+               actor_of(touch.machine, touch.warp, touch.lane),
                [&](const Conflict& conflict) { report_conflict(touch, conflict, {}); });
 }
 
@@ -220,10 +240,10 @@ void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bo
   }
   Shadow* shadow = shadow_of(touch);
   if (shadow == nullptr) return;
-  shadow->write(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
-                actor_of(touch.warp, touch.lane), in_flight, [&](const Conflict& conflict) {
-                  report_conflict(touch, conflict, {.writes = true});
-                });
+  shadow->write(
+      static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
+      actor_of(touch.machine, touch.warp, touch.lane), in_flight,
+      [&](const Conflict& conflict) { report_conflict(touch, conflict, {.writes = true}); });
 }
 
 namespace {
@@ -255,7 +275,7 @@ void note_async_read(const Touch& touch, Asynchronous by, std::int64_t address,
       .instruction = static_cast<std::uint16_t>(warp.pc),
       .agent = warp.agent + static_cast<std::uint32_t>(by) * touch.machine.agents.warps,
       .clock = product ? warp.group_clock : warp.bulk_clock,
-      .seen = warp.fenced};
+      .seen = knowledge_of(touch.machine, warp, touch.lane).fenced};
   shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
                [&](const Conflict& conflict) {
                  report_conflict(touch, conflict,
@@ -273,7 +293,7 @@ void note_bulk_load(const Touch& touch, Completes by, std::int64_t address, std:
                     .agent = machine.agents.slot(by.block, by.slot),
                     .clock = machine.era->block_start +
                              static_cast<Clock>(machine.slot(by.block, by.slot).completed),
-                    .seen = touch.warp.fenced_global,
+                    .seen = knowledge_of(machine, touch.warp, touch.lane).fenced_global,
                     .own = own_stores(touch.warp, touch.lane)};
   shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
                [&](const Conflict& conflict) {
@@ -288,13 +308,15 @@ void note_bulk_store(const Touch& touch, std::int64_t address, std::int64_t byte
   if (!machine.checks || shadow == nullptr) return;
   const Warp& warp = touch.warp;
   const std::uint32_t agent = warp.agent + 3 * machine.agents.warps;
+  const Knowledge known = knowledge_of(machine, warp, touch.lane);
   const Actor actor{.thread = static_cast<std::uint16_t>(agent * kLanes),
                     .instruction = static_cast<std::uint16_t>(warp.pc),
                     .agent = agent,
                     .clock = warp.bulk_clock,
-                    .seen = warp.fenced_global,
-                    .seen_reads = warp.seen,
+                    .seen = known.fenced_global,
+                    .seen_reads = known.seen,
                     .own = own_stores(warp, touch.lane),
+                    .lanes = known.lanes,
                     .asynchronous = true};
   shadow->write(
       static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor, false,
@@ -310,14 +332,16 @@ void note_bulk_write(const Touch& touch, Completes by, std::int64_t address, std
   if (!machine.checks || machine.shared_shadows.empty()) return;
   const Warp& warp = touch.warp;
   const std::uint32_t agent = machine.agents.slot(by.block, by.slot);
+  const Knowledge known = knowledge_of(machine, warp, touch.lane);
   const Actor actor{.thread = static_cast<std::uint16_t>(agent * kLanes),
                     .instruction = static_cast<std::uint16_t>(warp.pc),
                     .agent = agent,
                     .clock = machine.era->block_start +
                              static_cast<Clock>(machine.slot(by.block, by.slot).completed),
-                    .seen = warp.fenced,
-                    .seen_reads = warp.seen,
+                    .seen = known.fenced,
+                    .seen_reads = known.seen,
                     .own = own_stores(warp, touch.lane),
+                    .lanes = known.lanes,
                     .asynchronous = true};
   machine.shared_shadows[by.block]->write(
       static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor, false,

@@ -292,7 +292,7 @@ void land(Machine& machine, Warp& warp, AsyncGroup& group, std::uint32_t lanes) 
     const Actor actor{.thread = static_cast<std::uint16_t>(warp.agent * kLanes + vector.lane),
                       .instruction = group.instruction,
                       .agent = warp.agent,
-                      .clock = warp.seen[warp.agent],
+                      .clock = warp.now,
                       .seen = warp.seen};
     machine.shared_shadows[warp.block]->land(static_cast<std::size_t>(vector.address), vector.bytes,
                                              actor);

@@ -43,7 +43,11 @@ void check_passed(Machine& machine, std::uint32_t block, std::uint32_t slot) {
   const EventSlot& state = machine.slot(block, slot);
   for (const Warp& warp : machine.warps) {
     if (warp.block != block || state.passed[warp.number] != state.completed) continue;
-    if (state.gathering[warp.agent] > state.passed_at[warp.number]) continue;
+    const Clock then = state.passed_at[warp.number];
+    if (state.gathering[warp.agent] > then ||
+        covers(state.gathering_lanes, warp.agent, state.passed_lanes[warp.number], then)) {
+      continue;
+    }
     report_overrun(machine, slot, warp);
   }
 }
@@ -68,15 +72,21 @@ std::optional<std::uint32_t> slot_of(Machine& machine, const Warp& warp, std::ui
   return std::nullopt;
 }
 
+// The lanes that arrive, and for how many arrivals that counts: one by a whole warp.
+struct Arrivals {
+  std::uint32_t lanes = 0;
+  std::int64_t count = 0;
+};
+
 void arrive(Machine& machine, const Warp& warp, std::uint32_t block, std::uint32_t slot,
-            std::int64_t count) {
+            const Arrivals& arrivals) {
   EventSlot& state = machine.slot(block, slot);
   if (machine.tracer != nullptr) machine.tracer->arrives(block, slot, state.completed);
-  join(state.gathering, warp.seen);
+  pass_on(machine, warp, arrivals.lanes, state);
   if ((warp.mask & warp.bulk_lanes) != 0) {
     tell_waits(machine, warp, state.gathering.data());
   }
-  state.pending -= count;
+  state.pending -= arrivals.count;
   if (state.pending < 0) {
     report_at(machine, warp, ReportKind::kOverrun,
               format("{} gets more arrivals than a generation of it has ({})",
@@ -87,14 +97,11 @@ void arrive(Machine& machine, const Warp& warp, std::uint32_t block, std::uint32
   settle(machine, block, slot);
 }
 
-std::int64_t arrivals_of(const Warp& warp, const TriggerPlan& plan) {
-  switch (plan.arrival) {
-    case ir::Arrival::kWarp: return 1;
-    case ir::Arrival::kElected: return __builtin_popcount(elected_lanes(warp, plan.who, plan.unit));
-    case ir::Arrival::kThread:
-    case ir::Arrival::kUndecided: break;
-  }
-  return __builtin_popcount(warp.mask);
+Arrivals arrivals_of(const Warp& warp, const TriggerPlan& plan) {
+  if (plan.arrival == ir::Arrival::kWarp) return {warp.mask, 1};
+  const std::uint32_t lanes =
+      plan.arrival == ir::Arrival::kElected ? elected_lanes(warp, plan.who, plan.unit) : warp.mask;
+  return {lanes, __builtin_popcount(lanes)};
 }
 
 }  // namespace
@@ -139,6 +146,7 @@ void start_events(Machine& machine) {
     state.released.assign(machine.knowledge(), 0);
     state.passed.assign(machine.warps.size(), -1);
     state.passed_at.assign(machine.warps.size(), 0);
+    state.passed_lanes.assign(machine.warps.size(), 0);
   }
   for (Warp& warp : machine.warps) warp.awaited.assign(machine.agents.slots, 0);
 }
@@ -154,6 +162,8 @@ void settle(Machine& machine, std::uint32_t block, std::uint32_t slot) {
     for (const std::uint32_t view : {agent, agents + agent, 2 * agents + agent}) {
       state.released[view] = machine.era->block_start + static_cast<Clock>(state.completed);
     }
+    for (const LaneClock& one : state.gathering_lanes) add(state.released_lanes, one);
+    state.gathering_lanes.clear();
     std::fill(state.gathering.begin(), state.gathering.end(), 0);
     state.pending = event_of(machine, slot).arrivals;
     wake(machine, block, slot);
@@ -162,20 +172,24 @@ void settle(Machine& machine, std::uint32_t block, std::uint32_t slot) {
 
 void execute_trigger(Machine& machine, Warp& warp, const TriggerPlan& plan) {
   if (plan.arrival == ir::Arrival::kWarp) check_whole(machine, warp);
-  const std::int64_t count = arrivals_of(warp, plan);
-  if (count == 0) return;
+  const Arrivals arrivals = arrivals_of(warp, plan);
+  if (arrivals.count == 0) return;
   const auto slot = slot_of(machine, warp, plan.event, plan.slot);
   if (!slot) return;
   machine.tally.issue(Issue::kArrive);
-  if (plan.arrival == ir::Arrival::kWarp) share_waits(machine, warp);
-  ++warp.seen[warp.agent];
+  if (plan.arrival == ir::Arrival::kWarp) {
+    share_waits(machine, warp);
+    bring_together(machine, warp);
+  } else {
+    ++warp.now;
+  }
   machine.slot(warp.block, *slot).bytes += plan.bytes;
   if (!plan.cluster) {
-    arrive(machine, warp, warp.block, *slot, count);
+    arrive(machine, warp, warp.block, *slot, arrivals);
     return;
   }
   for (std::uint32_t block = 0; block < machine.agents.blocks; ++block) {
-    arrive(machine, warp, block, *slot, count);
+    arrive(machine, warp, block, *slot, arrivals);
   }
 }
 
@@ -207,11 +221,10 @@ bool execute_event_wait(Machine& machine, Warp& warp, const EventWaitPlan& plan)
   machine.tally.issue(Issue::kEventWait);
   if (machine.tracer != nullptr) machine.tracer->waits(slot, phases);
   ++warp.awaited[slot];
-  for (std::size_t i = 0; i < machine.knowledge(); ++i) {
-    warp.seen[i] = std::max(warp.seen[i], state.released[i]);
-  }
+  take_over(machine, warp, state);
   state.passed[warp.number] = phases;
-  state.passed_at[warp.number] = warp.seen[warp.agent];
+  state.passed_at[warp.number] = warp.now;
+  state.passed_lanes[warp.number] = warp.mask;
   return true;
 }
 

@@ -47,9 +47,13 @@ struct EventSlot {
   // behind each other), and what those of all earlier ones had.
   std::vector<Clock> gathering;
   std::vector<Clock> released;
-  // By warp of the cluster: the last generation it has passed, plus 1, and its clock then.
+  LaneClocks gathering_lanes;  // of warps of which only some lanes arrived
+  LaneClocks released_lanes;
+  // By warp of the cluster: the last generation it has passed, plus 1, its clock then, and which of
+  // its lanes.
   std::vector<std::int64_t> passed;
   std::vector<Clock> passed_at;
+  std::vector<std::uint32_t> passed_lanes;
 };
 // What the lanes of a warp committed together.
 struct AsyncGroup {
@@ -77,6 +81,21 @@ struct Frame {
   std::uint64_t changes = 0;    // of a loop without a count: Machine::changes at the trip's begin
 };
 
+// What some lanes of a warp know, and the others do not: those that have waited for an event alone.
+struct LaneView {
+  std::uint32_t lanes = 0;
+  std::vector<Clock> clocks;  // as of Warp::seen
+  LaneClocks of_lanes;
+};
+
+// One lane's knowledge.
+struct Knowledge {
+  const Clock* seen = nullptr;
+  const Clock* fenced = nullptr;
+  const Clock* fenced_global = nullptr;
+  const LaneClocks* lanes = nullptr;  // null when there are none
+};
+
 enum class Waiting : std::uint8_t { kBarrier, kEvent, kRegisters };
 
 struct Warp {
@@ -93,12 +112,16 @@ struct Warp {
   std::uint32_t slot = 0;             // kEvent: of its block's
   std::int64_t phase = 0;             // kEvent: how many must have completed
   std::int64_t register_count = 0;    // of a thread
-  // By agent, behind each other in Machine::clocks.
+  Clock now = 0;                      // under which its lanes access memory
+  // By agent, behind each other in Machine::clocks. Of the warp itself `seen` has the clock at
+  // which its lanes last met: what they have done since they do not know of each other.
   Clock* seen = nullptr;
   Clock* fenced = nullptr;         // which of its writes to shared memory products may read
   Clock* fenced_global = nullptr;  // which of those to global memory bulk copies may touch
-  std::uint32_t group = 0;         // of products, open now
-  Clock group_clock = 0;           // under which it reads
+  LaneClocks seen_of_lanes;
+  std::vector<LaneView> views;  // of disjoint lanes, since the warp last met; usually none
+  std::uint32_t group = 0;      // of products, open now
+  Clock group_clock = 0;        // under which it reads
   std::vector<Frame> frames;
   std::vector<std::int64_t> vars;                  // var * 32 + lane
   std::vector<Scalar> values;                      // value * 32 + lane
@@ -243,6 +266,30 @@ void check_events_at_end(Machine& machine);
 [[nodiscard]] std::string slot_text(const Machine& machine, std::uint32_t slot);
 [[nodiscard]] std::string lacks_text(const Machine& machine, std::uint32_t block,
                                      std::uint32_t slot);
+// What the lanes of a warp know of each other and of others.  knowledge.cpp
+[[nodiscard]] const LaneView* view_of(const Warp& warp, std::uint32_t lane);  // may be null
+// What one lane knows.
+[[nodiscard]] inline Knowledge knowledge_of(const Machine& machine, const Warp& warp,
+                                            std::uint32_t lane) {
+  const LaneView* view = warp.views.empty() ? nullptr : view_of(warp, lane);
+  const Clock* seen = view == nullptr ? warp.seen : view->clocks.data();
+  const LaneClocks& lanes = view == nullptr ? warp.seen_of_lanes : view->of_lanes;
+  const std::size_t agents = machine.agents.count();
+  return {seen, seen + agents, seen + 2 * agents, lanes.empty() ? nullptr : &lanes};
+}
+void add(LaneClocks& known, const LaneClock& more);
+// The active lanes learn what the slot has released.
+void take_over(const Machine& machine, Warp& warp, const EventSlot& slot);
+// These active lanes say to the slot what they know and have done, under the clock before `now`.
+void pass_on(const Machine& machine, const Warp& warp, std::uint32_t lanes, EventSlot& slot);
+// The warp's lanes meet: what one knows or has done, all know.
+void bring_together(const Machine& machine, Warp& warp);
+// Calls `visit(seen)` for the clocks of the warp and those of lanes that know more.
+template <class Visit>
+void for_each_view(Warp& warp, Visit&& visit) {
+  visit(warp.seen);
+  for (LaneView& view : warp.views) visit(view.clocks.data());
+}
 void execute_bulk_copy(Machine& machine, Warp& warp, std::uint32_t plan);  // bulk.cpp
 void execute_bulk_wait(Machine& machine, Warp& warp, const BulkWaitPlan& plan);
 // Enters into clocks as of Warp::seen which bulk stores of the warp its lanes have waited for.

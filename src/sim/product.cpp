@@ -247,16 +247,21 @@ void execute_mma_wait(Machine& machine, Warp& warp, std::int64_t pending) {
   }
   std::erase_if(warp.products, [&](const Product& p) { return p.done && p.group < done; });
   if (done <= 0) return;
-  Clock& seen = warp.seen[warp.agent + machine.agents.warps];
-  seen = std::max(seen, warp.group_clock - static_cast<Clock>(pending));
+  const Clock over = warp.group_clock - static_cast<Clock>(pending);
+  for_each_view(warp, [&](Clock* clocks) {
+    Clock& seen = clocks[warp.agent + machine.agents.warps];
+    seen = std::max(seen, over);
+  });
 }
 
 void execute_proxy_fence(Machine& machine, Warp& warp, bool global) {
-  ++warp.seen[warp.agent];
-  Clock* fenced = global ? warp.fenced_global : warp.fenced;
-  for (std::size_t a = 0; a < machine.agents.count(); ++a) {
-    fenced[a] = std::max(fenced[a], warp.seen[a]);
-  }
+  ++warp.now;
+  const std::size_t agents = machine.agents.count();
+  for_each_view(warp, [&](Clock* seen) {
+    Clock* fenced = seen + (global ? 2 : 1) * agents;
+    for (std::size_t a = 0; a < agents; ++a) fenced[a] = std::max(fenced[a], seen[a]);
+    fenced[warp.agent] = warp.now;
+  });
 }
 
 void check_idle(Machine& machine, const Warp& warp, std::uint32_t fragment) {

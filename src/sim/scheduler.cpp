@@ -58,10 +58,12 @@ bool waits_at(const Warp& warp, const BarrierPlan& barrier) {
 // Every warp of the list has seen what every other has done.
 void synchronise(Machine& machine, const std::vector<std::uint32_t>& together) {
   std::vector<Clock>& joined = machine.joined;
+  LaneClocks lanes;
   const std::size_t count = machine.knowledge();
   for (const std::uint32_t w : together) {
     Warp& warp = machine.warps[w];
-    ++warp.seen[warp.agent];
+    bring_together(machine, warp);
+    for (const LaneClock& one : warp.seen_of_lanes) add(lanes, one);
     warp.state = WarpState::kReady;
   }
   joined.assign(count, 0);
@@ -71,6 +73,7 @@ void synchronise(Machine& machine, const std::vector<std::uint32_t>& together) {
   }
   for (const std::uint32_t w : together) {
     std::copy(joined.begin(), joined.end(), machine.warps[w].seen);
+    machine.warps[w].seen_of_lanes = lanes;
   }
   if (machine.tracer != nullptr) machine.tracer->meet(together);
 }
@@ -225,7 +228,9 @@ void start_block(Machine& machine, const Warp& host) {
     warp.seen = &machine.clocks[w * machine.knowledge()];
     warp.fenced = warp.seen + agents;
     warp.fenced_global = warp.fenced + agents;
-    warp.group_clock = warp.bulk_clock = latest + 1;
+    warp.now = warp.group_clock = warp.bulk_clock = latest + 1;
+    warp.seen_of_lanes.clear();
+    warp.views.clear();
     warp.waited = {};
     warp.register_count = machine.registers_at_start;
     reset_warp(program, host, warp);
@@ -257,7 +262,7 @@ void run_block(Machine& machine) {
   // The next block's clocks must be later than those of what nobody waited for.
   for (Warp& warp : machine.warps) {
     Clock& products = warp.seen[warp.agent + machine.agents.warps];
-    products = std::max(products, std::max(warp.group_clock, warp.bulk_clock));
+    products = std::max(products, std::max({warp.now, warp.group_clock, warp.bulk_clock}));
     for (const EventSlot& slot : machine.slots) {
       products = std::max(products, machine.era->block_start + static_cast<Clock>(slot.completed));
     }

@@ -4,6 +4,13 @@
 
 namespace kiln::sim {
 
+bool covers(const LaneClocks& known, std::uint32_t agent, std::uint32_t lanes, Clock clock) {
+  for (const LaneClock& one : known) {
+    if (one.agent == agent && one.clock > clock) lanes &= ~one.lanes;
+  }
+  return lanes == 0;
+}
+
 void Shadow::begin_launch(const Era* era, const Readers& readers) {
   era_ = era;
   readers_of_ = readers;
@@ -70,15 +77,17 @@ bool Shadow::follows_reads(std::size_t granule, const Actor& actor, Conflict& co
       const Clock* seen = actor.seen_reads == nullptr ? actor.seen : actor.seen_reads;
       if (seen[agent] > reader.clock) continue;
       if (actor.own != nullptr && actor.own->cover(agent, reader.clock)) continue;
-      if (agent == actor.agent && reader.lane == actor.thread % 32) continue;
+      const std::uint32_t lanes = reader.lanes();
+      if (agent == actor.agent && lanes == 1U << actor.thread % 32) continue;
+      if (actor.lanes != nullptr && covers(*actor.lanes, agent, lanes, reader.clock)) continue;
     }
     conflict.kind = other_block ? ConflictKind::kOtherBlock : ConflictKind::kUnordered;
     conflict.address = granule << granule_bits_;
     conflict.other_wrote = false;
     conflict.agent = agent;
-    conflict.thread = other_block || reader.lane == kAllLanes
+    conflict.thread = other_block || reader.first_lane != reader.last_lane
                           ? Conflict::kSeveral
-                          : static_cast<std::uint16_t>(agent * 32 + reader.lane);
+                          : static_cast<std::uint16_t>(agent * 32 + reader.first_lane);
     conflict.instruction = reader.instruction;
     conflict.clock = reader.clock;
     return false;

@@ -5,7 +5,8 @@
 // (Agents). A warp's clock counts the barriers it has left and the events it has triggered;
 // `seen[a]` of a warp is the clock of agent a that it has synchronised with. An access under clock
 // c of agent a happens before a later one exactly if the later thread is the same thread or its
-// warp has seen[a] > c. Lanes of one warp are different threads: only a barrier orders them.
+// warp has seen[a] > c. Lanes of one warp are different threads: only a barrier orders them. What
+// some lanes of a warp say by a trigger holds for those alone: it is a LaneClock beside `seen`.
 //
 //   thread 0 writes x at clock 7 of warp 0;  thread 32 reads x with seen[0] == 7   -> race
 //   the same with a block barrier between:   thread 32 has seen[0] == 8            -> ordered
@@ -16,6 +17,7 @@
 // access covers whole ones.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -66,6 +68,18 @@ struct OwnStores {
   }
 };
 
+// What some lanes of a warp did before a clock has been seen; the other lanes have said nothing.
+struct LaneClock {
+  std::uint32_t agent = 0;
+  std::uint32_t lanes = 0;
+  Clock clock = 0;
+};
+using LaneClocks = std::vector<LaneClock>;
+
+// Whether all these lanes of the agent are known to be past the clock.
+[[nodiscard]] bool covers(const LaneClocks& known, std::uint32_t agent, std::uint32_t lanes,
+                          Clock clock);
+
 // Who accesses. `seen` has one clock for each agent.
 struct Actor {
   std::uint16_t thread = 0;  // agent * 32 + lane
@@ -75,11 +89,17 @@ struct Actor {
   const Clock* seen = nullptr;
   const Clock* seen_reads = nullptr;  // what orders it after reads, where that is not `seen`
   const OwnStores* own = nullptr;     // of this very thread
+  const LaneClocks* lanes = nullptr;  // seen of single lanes; null for nothing (what writes an
+                                      // asynchronous one may follow is in `seen`)
   bool asynchronous = false;          // a piece of work of its own: not even its agent's others
                                       // come before it by themselves
 
-  [[nodiscard]] bool follows(std::uint32_t agent_before, Clock before) const {
-    return seen[agent_before] > before || (own != nullptr && own->cover(agent_before, before));
+  // Everything by the thread (agent * 32 + lane) up to the clock.
+  [[nodiscard]] bool follows(std::uint32_t thread_before, Clock before) const {
+    const std::uint32_t agent_before = thread_before / 32;
+    return seen[agent_before] > before || (own != nullptr && own->cover(agent_before, before)) ||
+           (lanes != nullptr && !asynchronous &&
+            covers(*lanes, agent_before, 1U << thread_before % 32, before));
   }
 };
 
@@ -162,7 +182,6 @@ class Shadow {
 
  private:
   static constexpr std::uint16_t kInFlight = 0x8000;
-  static constexpr std::uint16_t kAllLanes = 0xff;
 
   struct Writer {
     Clock clock = 0;
@@ -171,15 +190,20 @@ class Shadow {
   };
   struct Reader {  // the latest reads by one agent
     Clock clock = 0;
-    std::uint16_t lane = 0;
+    std::uint8_t first_lane = 0;
+    std::uint8_t last_lane = 0;
     std::uint16_t instruction = 0;
+
+    [[nodiscard]] std::uint32_t lanes() const {  // that may have read
+      return (~0U << first_lane) & (~0U >> (31U - last_lane));
+    }
   };
 
   bool read_follows(std::size_t granule, const Actor& actor, Conflict& conflict) const {
     const Writer& writer = writers_[granule];
     if (writer.clock >= era_->block_start) {
       if (writer.thread == actor.thread) return true;
-      if ((writer.thread & kInFlight) == 0 && actor.follows(writer.thread / 32, writer.clock)) {
+      if ((writer.thread & kInFlight) == 0 && actor.follows(writer.thread, writer.clock)) {
         return true;
       }
       return blame_writer(granule, conflict);
@@ -195,7 +219,7 @@ class Shadow {
     if (writer.clock >= era_->block_start) {
       const bool landed = (writer.thread & kInFlight) == 0;
       if ((actor.asynchronous || writer.thread != actor.thread) &&
-          !(landed && actor.follows(writer.thread / 32, writer.clock))) {
+          !(landed && actor.follows(writer.thread, writer.clock))) {
         return blame_writer(granule, conflict);
       }
     } else if (!per_block_ && writer.clock >= era_->launch_start) {
@@ -206,14 +230,15 @@ class Shadow {
 
   void note_read(Reader* slots, const Actor& actor) const {
     Reader& reader = slots[slot_of_[actor.agent]];
-    const auto lane = static_cast<std::uint16_t>(actor.thread % 32);
+    const auto lane = static_cast<std::uint8_t>(actor.thread % 32);
     if (reader.clock == actor.clock) {
-      if (reader.lane != lane) reader.lane = kAllLanes;
+      reader.first_lane = std::min(reader.first_lane, lane);
+      reader.last_lane = std::max(reader.last_lane, lane);
       return;
     }
     const bool other_block = reader.clock >= era_->launch_start && reader.clock < era_->block_start;
     if (!per_block_ && other_block) slots[slots_ - 1] = reader;
-    reader = {actor.clock, lane, actor.instruction};
+    reader = {actor.clock, lane, lane, actor.instruction};
   }
 
   bool blame_writer(std::size_t granule, Conflict& conflict) const;  // always false

@@ -193,7 +193,7 @@ After reach_barrier(Machine& machine, Warp& warp, const BarrierPlan& plan) {
   share_waits(machine, warp);
   if (plan.level == ir::Level::kGroup) {
     machine.tally.issue(Issue::kBarrierGroup);
-    ++warp.seen[warp.agent];
+    bring_together(machine, warp);
     return After::kTouchedMemory;
   }
   machine.tally.issue(plan.level == ir::Level::kBlock ? Issue::kBarrierBlock

@@ -4,8 +4,8 @@ A file of kernels/ says so in its first line:
 
     // KERNEL: sm_90a; M=64,N=64,K=192; M=70,N=50,K=72; expect output[m,n] = lhs[m,k] * rhs[n,k]
 
-the architecture, the shapes, and a formula of what it computes (without one the reference interpreter
-says). A file of wrong/ says `// WRONG: arch; id` and is reported by that id.
+the architecture, the shapes, and a formula of what it computes, or several for several results (without one the
+reference interpreter says). A file of wrong/ says `// WRONG: arch; id` and is reported by that id.
 
 In examples/ each `kiln run ... --schedules N` of the opening comment is one run.
 """
@@ -52,9 +52,10 @@ def _of_header(path):
         raise ValueError(f"{path.name}: the first line is not `// KERNEL: arch; shape; ...`")
     arch, *rest = [part.strip() for part in head[len("// KERNEL: ") :].split(";")]
     expect = [part[len("expect ") :] for part in rest if part.startswith("expect ")]
-    more = ("--expect", expect[0]) if expect else ()
+    more = [("--expect", formula) for formula in expect] or [()]
     shapes = [part for part in rest if not part.startswith("expect ")]
-    return Kernel(path.stem, path, arch, tuple(("--shape", shape) + more for shape in shapes))
+    runs = tuple(("--shape", shape) + one for shape in shapes for one in more)
+    return Kernel(path.stem, path, arch, runs)
 
 
 def _of_example(path):

@@ -95,6 +95,12 @@ class Source:
             yield word[0], start, close, (index.end(), close - 1, index[0] == "[")
 
 
+def _stated(text):
+    """Where the names of an `event<n> a, b;` begin, and its `<n>`."""
+    found = re.match(r"(?:shared\s+)?event\s*(<[^>]*>)?\s*", text)
+    return found.end(), found[1] or ""
+
+
 def _events(text):
     found = re.match(r"(?:shared\s+)?event\s*(?:<[^>]*>)?", text)
     rest = text[found.end() : -1]
@@ -323,7 +329,7 @@ def add_ready(source):
     """Everything may be used at once, which nobody has filled yet."""
     for s in source.of("event"):
         text = source.slice(s)
-        first = re.match(r"(?:shared\s+)?event\s*", text).end()
+        first, stated = _stated(text)
         for start, end in split_list(text[first:-1]):
             if "ready" not in text[first + start : first + end]:
                 yield Edit(s.start, ((s.start + first + end, s.start + first + end, " = ready"),))
@@ -383,14 +389,14 @@ def wrong_count(source):
     """An event that expects one arrival more or fewer than come."""
     for s in source.of("event"):
         text = source.slice(s)
-        first = re.match(r"(?:shared\s+)?event\s*", text).end()
+        first, stated = _stated(text)
         parts = [text[first + a : first + b] for a, b in split_list(text[first:-1])]
         for index, part in enumerate(parts):
             arrivals = source.arrivals.get(re.match(r"\w+", part)[0], 0)
             for count in (arrivals + 1, arrivals - 1):
                 if count > 0 and arrivals > 0:
                     rest = parts[:index] + parts[index + 1 :]
-                    others = f" shared event {', '.join(rest)};" if rest else ""
+                    others = f" shared event{stated} {', '.join(rest)};" if rest else ""
                     yield _replace(s.start, s.end, f"shared event<{count}> {part};{others}")
 
 
