@@ -136,6 +136,10 @@ struct Evaluator {
   Operand operator()(const ast::MeasureExpr& e) const { return measure(e); }
   Operand operator()(const ast::CastExpr& e) const {
     if (!e.type) return refused("a cast to a C++ type");
+    if (is_sub_byte(*e.type)) {
+      refuse_sub_byte(sema, span, "a number", *e.type);
+      return error_operand(span);
+    }
     const Operand operand = evaluate(sema, e.operand);
     const auto value = convert_explicitly(sema, operand, *e.type);
     return value ? make_scalar(*value, *e.type, span) : error_operand(span);

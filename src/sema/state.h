@@ -219,8 +219,8 @@ ir::RegionId in_region(Sema& sema, Body&& body) {
 
 // "`{}` is not supported yet".
 void refuse(Sema& sema, Span span, std::string_view construct);
-// The same of a buffer whose elements are narrower than a byte.
-void refuse_sub_byte(Sema& sema, Span span, DType dtype);
+// The same of what holds numbers narrower than a byte: "a buffer", "a variable".
+void refuse_sub_byte(Sema& sema, Span span, std::string_view holder, DType dtype);
 
 // Declares, or reports redeclared-name and replaces.
 void declare(Sema& sema, const ast::Name& name, Symbol symbol);
