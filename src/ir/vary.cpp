@@ -36,6 +36,13 @@ class Varying::Variation {
   // Whether anything that was asked, or that it leads to, differs.
   [[nodiscard]] bool differs();
 
+  void forget() {
+    for (std::vector<Answer>& answers : answers_) answers.clear();
+    owner_.clear();
+    ways_out_.clear();
+    jumps_are_known_ = false;
+  }
+
   // How the operation that defines a value, or declares a variable, makes it differ by itself.
   bool operator()(const Const&) { return false; }
   bool operator()(const Index& op) { return ask(op.expr); }
@@ -115,7 +122,7 @@ class Varying::Variation {
   std::vector<std::size_t> open_;
   std::size_t current_ = kNobody;
   // Found when first needed.
-  bool declarations_are_known_ = false;
+  std::uint32_t declarations_known_ = 0;        // of so many operations
   std::vector<OpId> declaration_;               // by VarId
   std::map<ValueId, std::vector<OpId>> sets_;   // by cell
   std::vector<OpId> owner_;                     // by OpId: the operation around it
@@ -159,12 +166,11 @@ bool Varying::Variation::look_at(const Question& question) {
   return true;
 }
 
-// The operations that declare variables, and those that assign to cells.
+// The operations that declare variables, and those that assign to cells; looks at each only once.
 void Varying::Variation::find_declarations() {
-  declarations_are_known_ = true;
   declaration_.resize(function_.vars.size());
-  for (std::uint32_t i = 0; i < function_.ops.size(); ++i) {
-    const OpId id{i};
+  while (declarations_known_ < function_.ops.size()) {
+    const OpId id{declarations_known_++};
     const auto declares = [&](VarId var) {
       if (var.valid() && !declaration_[var.index].valid()) declaration_[var.index] = id;
     };
@@ -217,7 +223,7 @@ bool Varying::Variation::look_at_var(VarId id) {
   const Var& declared = function_.vars[id];
   if (declared.kind == VarKind::kDim || declared.kind == VarKind::kScalar) return false;
   if (declared.extent.is(1)) return false;  // it is always 0
-  if (!declarations_are_known_) find_declarations();
+  find_declarations();
   const OpId declaration = declaration_[id.index];
   return !declaration.valid() || std::visit(*this, function_.ops[declaration].data);
 }
@@ -232,7 +238,7 @@ bool Varying::Variation::look_at_value(ValueId id) {
 bool Varying::Variation::look_at_cell(ValueId id) {
   const Alloc* alloc = function_.def_as<Alloc>(id);
   if (alloc == nullptr) return true;
-  if (!declarations_are_known_) find_declarations();
+  find_declarations();
   ask_value(alloc->initial);
   const auto sets = sets_.find(id);
   if (sets == sets_.end()) return false;
@@ -279,6 +285,11 @@ Varying::Variation& Varying::in(Level unit) {
   std::unique_ptr<Variation>& variation = by_unit_[unit];
   if (variation == nullptr) variation = std::make_unique<Variation>(function_, unit);
   return *variation;
+}
+
+Varying& Varying::anew() {
+  for (const auto& [unit, variation] : by_unit_) variation->forget();
+  return *this;
 }
 
 bool Varying::var(VarId var, Level unit) {

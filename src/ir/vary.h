@@ -5,7 +5,7 @@
 //
 // What one question has found out is kept for the next: all of them together cost about as much as
 // the program is long. So no variable, assignment or jump may be added or moved in the meantime;
-// barriers and waits may.
+// barriers and waits may. While a function is still being built, each question is asked `anew`.
 #pragma once
 
 #include <map>
@@ -26,6 +26,10 @@ class Varying {
   [[nodiscard]] bool var(VarId var, Level unit);
   [[nodiscard]] bool value(ValueId value, Level unit);
   [[nodiscard]] bool control(OpId op, Level unit);
+
+  // Forgets what it has found out, but for where variables are declared and cells assigned to:
+  // operations may have been added since. None may have changed.
+  Varying& anew();
 
  private:
   class Variation;

@@ -8,6 +8,7 @@
 
 #include "diag/diagnostics.h"
 #include "ir/module.h"
+#include "ir/vary.h"
 #include "sema/operand.h"
 #include "sema/scope.h"
 #include "syntax/ast.h"
@@ -170,6 +171,7 @@ struct Sema {
   std::map<ir::ValueId, Partial> partials = {};    // by accumulator, where one is collecting now
   std::map<ir::ValueId, SwizzleWish> swizzles;     // by shared allocation
   std::map<ir::ValueId, EventInfo> events = {};
+  ir::Varying varying{function};  // asked `anew`
   NamePlan plan = {};
   std::vector<Handle> handles = {};
   std::vector<Rotation> rotations = {};
