@@ -37,7 +37,10 @@ class Varying::Variation {
   [[nodiscard]] bool differs();
 
   void forget() {
-    for (std::vector<Answer>& answers : answers_) answers.clear();
+    for (const Question& question : looked_at_) {
+      answer(question.kind, question.index) = Answer::kUnknown;
+    }
+    looked_at_.clear();
     owner_.clear();
     ways_out_.clear();
     jumps_are_known_ = false;
@@ -87,7 +90,10 @@ class Varying::Variation {
   void note(Kind kind, std::uint32_t index) {
     Answer& known = answer(kind, index);
     if (known == Answer::kSame) return;
-    if (known == Answer::kUnknown) known = Answer::kSame;
+    if (known == Answer::kUnknown) {
+      known = Answer::kSame;
+      looked_at_.push_back({kind, index, current_});
+    }
     open_.push_back(asked_.size());
     asked_.push_back({kind, index, current_});
   }
@@ -117,6 +123,7 @@ class Varying::Variation {
   const Function& function_;
   Level unit_;
   std::array<std::vector<Answer>, kKinds> answers_;  // by number
+  std::vector<Question> looked_at_;  // all that may have an answer
   // Of what is being asked: all questions, those still open, the one that is looked at.
   std::vector<Question> asked_;
   std::vector<std::size_t> open_;
