@@ -123,7 +123,7 @@ class Varying::Variation {
   const Function& function_;
   Level unit_;
   std::array<std::vector<Answer>, kKinds> answers_;  // by number
-  std::vector<Question> looked_at_;  // all that may have an answer
+  std::vector<Question> looked_at_;                  // all that may have an answer
   // Of what is being asked: all questions, those still open, the one that is looked at.
   std::vector<Question> asked_;
   std::vector<std::size_t> open_;

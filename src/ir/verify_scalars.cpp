@@ -131,8 +131,8 @@ void numbers_have_bytes(const Module&, const Function& f, Mistakes& mistakes) {
     if (const auto* cell = std::get_if<CellType>(&value.type)) dtype = cell->dtype;
     if (const auto* view = std::get_if<ViewType>(&value.type)) dtype = view->dtype;
     if (dtype && is_sub_byte(*dtype)) {
-      mistakes.push_back(format("`%{}` is of {}, {} bits", value.name, name(*dtype),
-                                info(*dtype).bits));
+      mistakes.push_back(
+          format("`%{}` is of {}, {} bits", value.name, name(*dtype), info(*dtype).bits));
     }
   }
 }

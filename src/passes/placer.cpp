@@ -278,9 +278,8 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
   const bool regions = op.kind() == ir::OpKind::kInthreads;
   if (state.unjoined && team_ == kBlockTeam && is_collective(op)) return Meeting::kTeam;
   // Behind it not all threads are there to wait for each other.
-  const bool some_yield =
-      contains(function_, op, ir::OpKind::kYield) &&
-      varying_.control(function_.regions[region].ops[index], ir::Level::kBlock);
+  const bool some_yield = contains(function_, op, ir::OpKind::kYield) &&
+                          varying_.control(function_.regions[region].ops[index], ir::Level::kBlock);
   if (some_yield && !state.accesses.empty()) return Meeting::kTeam;
   const Accesses now = regions ? of_regions(region, index) : wanted(op);
   Meeting most = needed_by_own_event(op, state);

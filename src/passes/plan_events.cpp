@@ -182,8 +182,7 @@ class EventPlanner {
   std::int64_t threads_of_slot(const ir::Expr& slot) {
     std::vector<ir::VarId> vars;
     slot.collect_vars(vars);
-    std::erase_if(vars,
-                  [&](ir::VarId var) { return !varying_.var(var, ir::Level::kBlock); });
+    std::erase_if(vars, [&](ir::VarId var) { return !varying_.var(var, ir::Level::kBlock); });
     if (vars.size() != 1 || !threads_of_.contains(vars[0])) return 0;
     const ir::Expr next = slot.substitute([&](ir::VarId var) -> std::optional<ir::Expr> {
       if (var == vars[0]) return ir::Expr::var(var) + 1;

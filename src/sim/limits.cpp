@@ -160,10 +160,10 @@ void check_count(Machine& machine, Warp& warp, const LoopPlan& plan, const Instr
   if (most == 0 || inside <= machine.steps_left / most) return;
   const std::string nested =
       inside == 1 ? "" : format(", in each of which loops make {} more", inside);
-  give_up(machine, warp, at.op,
-          too_many_steps(format("a loop of {} trips{}, after {} of at most {} steps of warps", most,
-                                nested, machine.steps_max - machine.steps_left,
-                                machine.steps_max)));
+  give_up(
+      machine, warp, at.op,
+      too_many_steps(format("a loop of {} trips{}, after {} of at most {} steps of warps", most,
+                            nested, machine.steps_max - machine.steps_left, machine.steps_max)));
 }
 
 void run_out_of_steps(Machine& machine, Warp& warp) {

@@ -209,9 +209,9 @@ void Parser::give_up(Span span) {
   at_ = tokens_.size() - 1;
 }
 
-// Postfix chains need no recursion here, but whoever walks the tree recurses: so the height of every
-// tree is kept within bounds while it grows. The left side of a binary operation adds none: whoever
-// walks `a + b + c + ...` does so in a loop.
+// Postfix chains need no recursion here, but whoever walks the tree recurses: so the height of
+// every tree is kept within bounds while it grows. The left side of a binary operation adds none:
+// whoever walks `a + b + c + ...` does so in a loop.
 void Parser::measure_height(ExprId id) {
   int height = 1;
   const auto* binary = std::get_if<ast::BinaryExpr>(&tree_.exprs[id].node);

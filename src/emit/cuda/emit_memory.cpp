@@ -269,7 +269,8 @@ void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides)
   const std::string src = element(kernel, sides.src, from);
   const std::string dst = element(kernel, sides.dst, index);
   const std::string readable = within(kernel, sides.src, from, sides.src_before, sides.src_guarded);
-  const std::string writable = within(kernel, sides.dst, index, sides.dst_before, sides.dst_guarded);
+  const std::string writable =
+      within(kernel, sides.dst, index, sides.dst_before, sides.dst_guarded);
   std::string each = readable.empty() ? format("{} = {};", dst, src)
                                       : format("{} = {} ? {} : kiln::zero<{}>();", dst, readable,
                                                src, type_name(sides.dst_type.dtype));
