@@ -1,5 +1,7 @@
 #include "ir/loop_around.h"
 
+#include <algorithm>
+
 namespace kiln::ir {
 
 namespace {
@@ -18,7 +20,51 @@ std::vector<OpId> path_to(const Function& function, RegionId region, OpId wanted
   return {};
 }
 
+std::uint64_t saturating(std::uint64_t a, std::uint64_t b, bool product) {
+  std::uint64_t out = 0;
+  const bool over =
+      product ? __builtin_mul_overflow(a, b, &out) : __builtin_add_overflow(a, b, &out);
+  return over ? UINT64_MAX : out;
+}
+
+bool jumps(const Function& function, RegionId region) {
+  bool found = false;
+  walk(function, region, [&](OpId id) {
+    const OpKind kind = function.ops[id].kind();
+    found = found || kind == OpKind::kBreak || kind == OpKind::kContinue || kind == OpKind::kYield;
+  });
+  return found;
+}
+
+std::uint64_t trips_of(const For& loop) {
+  const auto lower = loop.lower.constant();
+  const auto upper = loop.upper.constant();
+  if (!lower || !upper || *lower >= *upper) return 0;
+  const auto distance = static_cast<std::uint64_t>(*upper) - static_cast<std::uint64_t>(*lower);
+  return (distance - 1) / static_cast<std::uint64_t>(loop.step) + 1;
+}
+
+std::uint64_t trips_in(const Function& function, RegionId region) {
+  std::uint64_t sum = 0;
+  for (const OpId id : function.regions[region].ops) {
+    const OpData& data = function.ops[id].data;
+    std::uint64_t its = 0;
+    if (const auto* loop = std::get_if<For>(&data)) {
+      const std::uint64_t inside = std::max<std::uint64_t>(trips_in(function, loop->body), 1);
+      its = saturating(trips_of(*loop), inside, true);
+    } else if (const auto* parallel = std::get_if<Parallel>(&data)) {
+      its = trips_in(function, parallel->body);
+    }
+    sum = saturating(sum, its, false);
+  }
+  return sum;
+}
+
 }  // namespace
+
+std::uint64_t least_trips(const Function& function, RegionId region) {
+  return jumps(function, region) ? 0 : trips_in(function, region);
+}
 
 OpId loop_around(const Function& function, OpId op) {
   OpId counted;

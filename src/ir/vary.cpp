@@ -9,39 +9,42 @@
 // assigned to it and to the control around the assignments, control to conditions and bounds), and
 // the answer is yes when one of them is a source: an index of a finer level, local memory. Each is
 // asked once, however many lead to it, so that a question costs no more than the program is long.
+// What was found not to differ is never looked at again; of what differs, the chain of questions
+// from the one asked to the source is remembered.
 // A cell that leads to itself (`i = i + 1`) adds nothing.
+#include "ir/vary.h"
+
 #include <algorithm>
-#include <map>
+#include <array>
 
 #include "ir/prove.h"
 #include "ir/reflect.h"
 
 namespace kiln::ir {
 
-namespace {
-
-class Variation {
+class Varying::Variation {
  public:
-  Variation(const Function& function, Level unit)
-      : function_(function),
-        unit_(unit),
-        vars_(function.vars.size()),
-        values_(function.values.size()),
-        cells_(function.values.size()),
-        controls_(function.ops.size()) {}
+  Variation(const Function& function, Level unit) : function_(function), unit_(unit) {}
 
-  void ask_var(VarId id) {
-    if (!is_marked(vars_, id.index)) open_vars_.push_back(id);
-  }
+  void ask_var(VarId id) { note(Kind::kVar, id.index); }
   void ask_value(ValueId id) {
-    if (id.valid() && !is_marked(values_, id.index)) open_values_.push_back(id);
+    if (id.valid()) note(Kind::kValue, id.index);
   }
-  void ask_control(OpId id) {
-    if (!is_marked(controls_, id.index)) open_controls_.push_back(id);
-  }
+  void ask_cell(ValueId id) { note(Kind::kCell, id.index); }
+  void ask_control(OpId id) { note(Kind::kControl, id.index); }
 
   // Whether anything that was asked, or that it leads to, differs.
   [[nodiscard]] bool differs();
+
+  void forget() {
+    for (const Question& question : looked_at_) {
+      answer(question.kind, question.index) = Answer::kUnknown;
+    }
+    looked_at_.clear();
+    owner_.clear();
+    ways_out_.clear();
+    jumps_are_known_ = false;
+  }
 
   // How the operation that defines a value, or declares a variable, makes it differ by itself.
   bool operator()(const Const&) { return false; }
@@ -58,19 +61,44 @@ class Variation {
     for (const Expr& origin : view.origin) ask(origin);
     return function_.view_type(view.root).space == Space::kLocal;
   }
-  bool operator()(const Get& op) { return look_at_cell(op.cell); }
+  bool operator()(const Get& op) {
+    ask_cell(op.cell);
+    return false;
+  }
   bool operator()(const Parallel& op) { return op.level > unit_; }
   bool operator()(const For& op) { return ask(op.lower) || ask(op.upper); }
   bool operator()(const Bind& op) { return ask(op.value); }
   bool operator()(const auto&) { return true; }
 
  private:
-  // Marks it as asked; true when it was before.
-  static bool is_marked(std::vector<bool>& marks, std::size_t index) {
-    const bool before = marks[index];
-    marks[index] = true;
-    return before;
+  enum class Kind : std::uint8_t { kVar, kValue, kCell, kControl };
+  static constexpr std::size_t kKinds = 4;
+  enum class Answer : std::uint8_t { kUnknown, kSame, kDiffers };
+  struct Question {
+    Kind kind;
+    std::uint32_t index;
+    std::size_t asker;  // the question that led to it
+  };
+  static constexpr std::size_t kNobody = SIZE_MAX;
+
+  [[nodiscard]] Answer& answer(Kind kind, std::uint32_t index) {
+    std::vector<Answer>& answers = answers_[static_cast<std::size_t>(kind)];
+    if (index >= answers.size()) answers.resize(index + 1);
+    return answers[index];
   }
+  // What is open counts as the same: asked again, it adds nothing.
+  void note(Kind kind, std::uint32_t index) {
+    Answer& known = answer(kind, index);
+    if (known == Answer::kSame) return;
+    if (known == Answer::kUnknown) {
+      known = Answer::kSame;
+      looked_at_.push_back({kind, index, current_});
+    }
+    open_.push_back(asked_.size());
+    asked_.push_back({kind, index, current_});
+  }
+  [[nodiscard]] bool look_at(const Question& question);
+  void remember_chain();
   // They only note the question.
   bool ask(ValueId id) {
     ask_value(id);
@@ -94,16 +122,14 @@ class Variation {
 
   const Function& function_;
   Level unit_;
-  // What has been asked, by number.
-  std::vector<bool> vars_;
-  std::vector<bool> values_;
-  std::vector<bool> cells_;
-  std::vector<bool> controls_;
-  std::vector<VarId> open_vars_;
-  std::vector<ValueId> open_values_;
-  std::vector<OpId> open_controls_;
+  std::array<std::vector<Answer>, kKinds> answers_;  // by number
+  std::vector<Question> looked_at_;                  // all that may have an answer
+  // Of what is being asked: all questions, those still open, the one that is looked at.
+  std::vector<Question> asked_;
+  std::vector<std::size_t> open_;
+  std::size_t current_ = kNobody;
   // Found when first needed.
-  bool declarations_are_known_ = false;
+  std::uint32_t declarations_known_ = 0;        // of so many operations
   std::vector<OpId> declaration_;               // by VarId
   std::map<ValueId, std::vector<OpId>> sets_;   // by cell
   std::vector<OpId> owner_;                     // by OpId: the operation around it
@@ -111,32 +137,47 @@ class Variation {
   bool jumps_are_known_ = false;
 };
 
-bool Variation::differs() {
-  while (true) {
-    if (!open_values_.empty()) {
-      const ValueId id = open_values_.back();
-      open_values_.pop_back();
-      if (look_at_value(id)) return true;
-    } else if (!open_vars_.empty()) {
-      const VarId id = open_vars_.back();
-      open_vars_.pop_back();
-      if (look_at_var(id)) return true;
-    } else if (!open_controls_.empty()) {
-      const OpId id = open_controls_.back();
-      open_controls_.pop_back();
-      if (look_at_control(id)) return true;
-    } else {
-      return false;
-    }
+bool Varying::Variation::differs() {
+  bool found = false;
+  while (!found && !open_.empty()) {
+    current_ = open_.back();
+    open_.pop_back();
+    found = look_at(Question(asked_[current_]));
+  }
+  if (found) remember_chain();
+  asked_.clear();
+  open_.clear();
+  current_ = kNobody;
+  return found;
+}
+
+// From the question looked at back to the first one, all differ. The others have no answer yet.
+void Varying::Variation::remember_chain() {
+  for (const Question& question : asked_) {
+    Answer& known = answer(question.kind, question.index);
+    if (known == Answer::kSame) known = Answer::kUnknown;
+  }
+  for (std::size_t at = current_; at != kNobody; at = asked_[at].asker) {
+    answer(asked_[at].kind, asked_[at].index) = Answer::kDiffers;
   }
 }
 
-// The operations that declare variables, and those that assign to cells.
-void Variation::find_declarations() {
-  declarations_are_known_ = true;
+bool Varying::Variation::look_at(const Question& question) {
+  if (answer(question.kind, question.index) == Answer::kDiffers) return true;
+  switch (question.kind) {
+    case Kind::kVar: return look_at_var(VarId{question.index});
+    case Kind::kValue: return look_at_value(ValueId{question.index});
+    case Kind::kCell: return look_at_cell(ValueId{question.index});
+    case Kind::kControl: return look_at_control(OpId{question.index});
+  }
+  return true;
+}
+
+// The operations that declare variables, and those that assign to cells; looks at each only once.
+void Varying::Variation::find_declarations() {
   declaration_.resize(function_.vars.size());
-  for (std::uint32_t i = 0; i < function_.ops.size(); ++i) {
-    const OpId id{i};
+  while (declarations_known_ < function_.ops.size()) {
+    const OpId id{declarations_known_++};
     const auto declares = [&](VarId var) {
       if (var.valid() && !declaration_[var.index].valid()) declaration_[var.index] = id;
     };
@@ -158,7 +199,7 @@ void Variation::find_declarations() {
 }
 
 // Regions that are still being built have no owner.
-void Variation::find_owners() {
+void Varying::Variation::find_owners() {
   owner_.resize(function_.ops.size());
   for (std::uint32_t i = 0; i < function_.ops.size(); ++i) {
     for (const RegionId region : regions_of(function_.ops[OpId{i}])) {
@@ -170,7 +211,7 @@ void Variation::find_owners() {
 bool is_loop(const Op& op) { return op.kind() == OpKind::kFor || op.kind() == OpKind::kLoop; }
 
 // `break` and `continue` belong to the innermost loop, `yield` leaves all of them.
-void Variation::find_jumps() {
+void Varying::Variation::find_jumps() {
   if (owner_.empty()) find_owners();
   jumps_are_known_ = true;
   for (std::uint32_t i = 0; i < function_.ops.size(); ++i) {
@@ -185,27 +226,26 @@ void Variation::find_jumps() {
   }
 }
 
-bool Variation::look_at_var(VarId id) {
+bool Varying::Variation::look_at_var(VarId id) {
   const Var& declared = function_.vars[id];
   if (declared.kind == VarKind::kDim || declared.kind == VarKind::kScalar) return false;
   if (declared.extent.is(1)) return false;  // it is always 0
-  if (!declarations_are_known_) find_declarations();
+  find_declarations();
   const OpId declaration = declaration_[id.index];
   return !declaration.valid() || std::visit(*this, function_.ops[declaration].data);
 }
 
-bool Variation::look_at_value(ValueId id) {
+bool Varying::Variation::look_at_value(ValueId id) {
   const OpId def = function_.values[id].def;
   return def.valid() && std::visit(*this, function_.ops[def].data);  // else a parameter
 }
 
 // It differs too where some threads of the unit get to an assignment and others do not, or not as
 // often; of those threads that have the cell.
-bool Variation::look_at_cell(ValueId id) {
-  if (is_marked(cells_, id.index)) return false;
+bool Varying::Variation::look_at_cell(ValueId id) {
   const Alloc* alloc = function_.def_as<Alloc>(id);
   if (alloc == nullptr) return true;
-  if (!declarations_are_known_) find_declarations();
+  find_declarations();
   ask_value(alloc->initial);
   const auto sets = sets_.find(id);
   if (sets == sets_.end()) return false;
@@ -221,7 +261,7 @@ bool Variation::look_at_cell(ValueId id) {
 }
 
 // What leads to the jump, from inside of the loop.
-void Variation::ask_way_out(OpId jump, OpId loop) {
+void Varying::Variation::ask_way_out(OpId jump, OpId loop) {
   for (OpId at = owner_[jump.index]; at != loop; at = owner_[at.index]) {
     const OpData& data = function_.ops[at].data;
     if (std::holds_alternative<If>(data)) ask_control(at);
@@ -229,7 +269,7 @@ void Variation::ask_way_out(OpId jump, OpId loop) {
   }
 }
 
-bool Variation::look_at_control(OpId id) {
+bool Varying::Variation::look_at_control(OpId id) {
   const OpData& data = function_.ops[id].data;
   if (const auto* branch = std::get_if<If>(&data)) {
     ask_value(branch->condition);
@@ -245,24 +285,45 @@ bool Variation::look_at_control(OpId id) {
   return false;
 }
 
-}  // namespace
+Varying::Varying(const Function& function) : function_(function) {}
+Varying::~Varying() = default;
+
+Varying::Variation& Varying::in(Level unit) {
+  std::unique_ptr<Variation>& variation = by_unit_[unit];
+  if (variation == nullptr) variation = std::make_unique<Variation>(function_, unit);
+  return *variation;
+}
+
+Varying& Varying::anew() {
+  for (const auto& [unit, variation] : by_unit_) variation->forget();
+  return *this;
+}
+
+bool Varying::var(VarId var, Level unit) {
+  in(unit).ask_var(var);
+  return in(unit).differs();
+}
+
+bool Varying::value(ValueId value, Level unit) {
+  in(unit).ask_value(value);
+  return in(unit).differs();
+}
+
+bool Varying::control(OpId op, Level unit) {
+  in(unit).ask_control(op);
+  return in(unit).differs();
+}
 
 bool varies_in(const Function& function, VarId var, Level unit) {
-  Variation variation(function, unit);
-  variation.ask_var(var);
-  return variation.differs();
+  return Varying(function).var(var, unit);
 }
 
 bool value_varies_in(const Function& function, ValueId value, Level unit) {
-  Variation variation(function, unit);
-  variation.ask_value(value);
-  return variation.differs();
+  return Varying(function).value(value, unit);
 }
 
 bool control_varies_in(const Function& function, OpId op, Level unit) {
-  Variation variation(function, unit);
-  variation.ask_control(op);
-  return variation.differs();
+  return Varying(function).control(op, unit);
 }
 
 }  // namespace kiln::ir

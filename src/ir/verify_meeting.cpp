@@ -6,6 +6,7 @@
 #include "ir/prove.h"
 #include "ir/rules.h"
 #include "target/arch.h"
+#include "target/registers.h"
 
 namespace kiln::ir {
 
@@ -288,7 +289,17 @@ void futures_are_counted(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+void registers_are_counts(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Registers>(f, [&](const Registers& registers, OpId id) {
+    const auto& [least, most, step] = target::kRegisterCounts;
+    if (registers.count >= least && registers.count <= most && registers.count % step == 0) return;
+    complain(mistakes, f, id, "{} registers: they are {} to {}, a multiple of {}", registers.count,
+             least, most, step);
+  });
+}
+
 constexpr Rule kMeetingRules[] = {
+    {"registers-are-counts", Form::kTile, registers_are_counts},
     {"regions-are-not-nested", Form::kTile, regions_are_not_nested},
     {"regions-are-inside-their-launch", Form::kTile, regions_are_inside_their_launch},
     {"events-have-slots", Form::kTile, events_have_slots},

@@ -155,6 +155,9 @@ void aliases_have_buffers(const Module&, const Function& f, Mistakes& mistakes) 
       complain(mistakes, f, id, "{} {} as {} {}", name_of(base->space), name(base->dtype),
                name_of(result->space), name(result->dtype));
     }
+    if (result->space != Space::kGlobal && !constant_shape(*result)) {
+      complain(mistakes, f, id, "a {} view of unknown size", name_of(result->space));
+    }
     if (!alias.strides.empty() && alias.strides.size() != result->shape.size()) {
       complain(mistakes, f, id, "{} strides for {} dimensions", alias.strides.size(),
                result->shape.size());

@@ -52,7 +52,11 @@ bool Placer::State::has_products() const {
 }
 
 Placer::Placer(ir::Function& function, ir::RegionId body, bool one_warp)
-    : function_(function), body_(body), one_warp_(one_warp), facts_(function, body) {
+    : function_(function),
+      body_(body),
+      one_warp_(one_warp),
+      facts_(function, body),
+      varying_(function) {
   ir::walk(function, body, [&](ir::OpId id) {
     const auto* copy = std::get_if<ir::Copy>(&function.ops[id].data);
     if (copy == nullptr || !copy->multicast || !is_hidden(copy->event)) return;
@@ -274,9 +278,8 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
   const bool regions = op.kind() == ir::OpKind::kInthreads;
   if (state.unjoined && team_ == kBlockTeam && is_collective(op)) return Meeting::kTeam;
   // Behind it not all threads are there to wait for each other.
-  const bool some_yield =
-      contains(function_, op, ir::OpKind::kYield) &&
-      ir::control_varies_in(function_, function_.regions[region].ops[index], ir::Level::kBlock);
+  const bool some_yield = contains(function_, op, ir::OpKind::kYield) &&
+                          varying_.control(function_.regions[region].ops[index], ir::Level::kBlock);
   if (some_yield && !state.accesses.empty()) return Meeting::kTeam;
   const Accesses now = regions ? of_regions(region, index) : wanted(op);
   Meeting most = needed_by_own_event(op, state);
@@ -296,7 +299,7 @@ bool Placer::is_divergent(ir::ValueId value) const {
   ir::Level unit = ir::Level::kBlock;
   if (team().is_in_one(kWarpgroup)) unit = ir::Level::kGroup4;
   if (team().is_in_one(target::kWarpLanes)) unit = ir::Level::kGroup;
-  return ir::value_varies_in(function_, value, unit);
+  return varying_.value(value, unit);
 }
 
 bool Placer::is_whole_team(const ir::Barrier& barrier) const {

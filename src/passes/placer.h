@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "ir/vary.h"
 #include "passes/kernel_facts.h"
 
 namespace kiln::passes {
@@ -97,6 +98,7 @@ class Placer {
   ir::RegionId body_;
   bool one_warp_;
   KernelFacts facts_;
+  mutable ir::Varying varying_;  // its answers do not change, it remembers them
   int team_ = kBlockTeam;
   int nest_ = 0;
   int nests_ = 0;

@@ -264,6 +264,20 @@ Checked<bool> plan_bulk(const ir::Function& function, const Team& team, Span whe
   return true;
 }
 
+// All threads of a block share the work by their number, which the kernel is compiled for.
+bool check_threads(const ir::Function& function, ir::OpId launch, Span where, const ir::Copy& copy,
+                   Diagnostics& diags) {
+  if (copy.engine == ir::CopyEngine::kPerThread || copy.threads >= 1) return true;
+  const ir::Expr& threads = std::get<ir::Parallel>(function.ops[launch].data).threads;
+  (void)diags
+      .report<diag::NotSupportedYet>(
+          where, format("a copy by a block of `{}` threads, which is known at launch only,",
+                        function.text(threads)))
+      .help("give the block a constant number of threads, and leave with an `if` those not needed")
+      .emit();
+  return false;
+}
+
 void plan_splat(const ir::Function& function, const Team& team, ir::Splat& splat) {
   const Side side = side_of(function, splat.view);
   const bool local = side.root.space == ir::Space::kLocal;
@@ -507,13 +521,18 @@ void plan_store(const ir::Module& module, const ir::Function& function, ir::Stor
 struct LaunchPlanner {
   ir::Module& module;
   ir::Function& function;
+  ir::OpId launch;
   Diagnostics& diags;
   bool failed = false;
 
   void plan(ir::OpId id, const Team& team) {
     ir::Op& op = function.ops[id];
     if (auto* copy = std::get_if<ir::Copy>(&op.data)) {
-      if (!copy->bulk) return plan_copy(module, function, team, *copy);
+      if (!copy->bulk) {
+        plan_copy(module, function, team, *copy);
+        failed |= !check_threads(function, launch, op.span, *copy, diags);
+        return;
+      }
       if (!plan_bulk(function, team, op.span, *copy, diags)) failed = true;
     }
     if (auto* splat = std::get_if<ir::Splat>(&op.data)) plan_splat(function, team, *splat);
@@ -546,7 +565,7 @@ Checked<bool> plan_copies(ir::Module& module, Diagnostics& diags) {
       for (const ir::VarId var : parallel.cluster) {
         blocks *= function.vars[var].extent.constant().value_or(1);
       }
-      LaunchPlanner planner{module, function, diags};
+      LaunchPlanner planner{module, function, launch, diags};
       planner.plan_region(parallel.body, {0, parallel.threads.constant().value_or(0), blocks});
       failed = failed || planner.failed;
     }

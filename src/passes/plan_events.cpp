@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/prove.h"
+#include "ir/vary.h"
 #include "passes/bulk_box.h"
 #include "passes/single_thread.h"
 #include "target/arch.h"
@@ -48,15 +49,15 @@ ir::Level unit_of(const ThreadSet& set) {
   return in_one(kWarpgroup) ? ir::Level::kGroup4 : ir::Level::kBlock;
 }
 
-bool differs(const ir::Function& function, ir::ValueId value, const ThreadSet& set) {
-  return set.threads != 1 && ir::value_varies_in(function, value, unit_of(set));
+bool differs(ir::Varying& varying, ir::ValueId value, const ThreadSet& set) {
+  return set.threads != 1 && varying.value(value, unit_of(set));
 }
 
-bool expr_differs(const ir::Function& function, const ir::Expr& expr, const ThreadSet& set) {
+bool expr_differs(ir::Varying& varying, const ir::Expr& expr, const ThreadSet& set) {
   std::vector<ir::VarId> vars;
   expr.collect_vars(vars);
   return set.threads != 1 && std::any_of(vars.begin(), vars.end(), [&](ir::VarId var) {
-           return ir::varies_in(function, var, unit_of(set));
+           return varying.var(var, unit_of(set));
          });
 }
 
@@ -73,28 +74,29 @@ bool changes_flow(const ir::Function& function, ir::OpId branch) {
 }
 
 // Whether threads of the set may leave the loop's body, or end its trip, at different times.
-bool body_loses_step(const ir::Function& function, ir::RegionId body, const ThreadSet& set) {
+bool body_loses_step(const ir::Function& function, ir::Varying& varying, ir::RegionId body,
+                     const ThreadSet& set) {
   bool found = false;
   ir::walk(function, body, [&](ir::OpId id) {
     const auto* branch = std::get_if<ir::If>(&function.ops[id].data);
     if (branch == nullptr || found) return;
-    found = differs(function, branch->condition, set) && changes_flow(function, id);
+    found = differs(varying, branch->condition, set) && changes_flow(function, id);
   });
   return found;
 }
 
-Way way_into(const ir::Function& function, ir::OpId id, Way way) {
+Way way_into(const ir::Function& function, ir::Varying& varying, ir::OpId id, Way way) {
   const ir::OpData& data = function.ops[id].data;
   if (const auto* branch = std::get_if<ir::If>(&data)) {
-    way.divides = way.divides || differs(function, branch->condition, way.threads);
+    way.divides = way.divides || differs(varying, branch->condition, way.threads);
   }
   if (const auto* loop = std::get_if<ir::For>(&data)) {
-    way.loses_step = way.loses_step || expr_differs(function, loop->lower, way.threads) ||
-                     expr_differs(function, loop->upper, way.threads) ||
-                     body_loses_step(function, loop->body, way.threads);
+    way.loses_step = way.loses_step || expr_differs(varying, loop->lower, way.threads) ||
+                     expr_differs(varying, loop->upper, way.threads) ||
+                     body_loses_step(function, varying, loop->body, way.threads);
   }
   if (const auto* loop = std::get_if<ir::Loop>(&data)) {
-    way.loses_step = way.loses_step || body_loses_step(function, loop->body, way.threads);
+    way.loses_step = way.loses_step || body_loses_step(function, varying, loop->body, way.threads);
   }
   if (const auto* some = std::get_if<ir::Inthreads>(&data)) {
     way.threads = {some->first, some->threads};
@@ -107,7 +109,7 @@ Way way_into(const ir::Function& function, ir::OpId id, Way way) {
 class EventPlanner {
  public:
   EventPlanner(ir::Function& function, ir::OpId launch, Diagnostics& diags)
-      : function_(function), diags_(diags), launch_(launch) {
+      : function_(function), varying_(function), diags_(diags), launch_(launch) {
     const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
     for (const ir::VarId var : parallel.cluster) {
       blocks_ *= function.vars[var].extent.constant().value_or(1);
@@ -145,7 +147,7 @@ class EventPlanner {
       if (copy != nullptr && copy->bulk && copy->event.valid()) {
         meetings_[copy->event].copies.push_back(here);
       }
-      Way inside = way_into(function_, ops[i], way);
+      Way inside = way_into(function_, varying_, ops[i], way);
       if (const auto* units = std::get_if<ir::Parallel>(&op.data)) {
         if (!way.inside && units->vars.size() == 1) threads_of_[units->vars[0]] = units->unit;
         inside.inside = true;
@@ -180,8 +182,7 @@ class EventPlanner {
   std::int64_t threads_of_slot(const ir::Expr& slot) {
     std::vector<ir::VarId> vars;
     slot.collect_vars(vars);
-    std::erase_if(vars,
-                  [&](ir::VarId var) { return !ir::varies_in(function_, var, ir::Level::kBlock); });
+    std::erase_if(vars, [&](ir::VarId var) { return !varying_.var(var, ir::Level::kBlock); });
     if (vars.size() != 1 || !threads_of_.contains(vars[0])) return 0;
     const ir::Expr next = slot.substitute([&](ir::VarId var) -> std::optional<ir::Expr> {
       if (var == vars[0]) return ir::Expr::var(var) + 1;
@@ -344,6 +345,7 @@ class EventPlanner {
   }
 
   ir::Function& function_;
+  ir::Varying varying_;
   Diagnostics& diags_;
   ir::OpId launch_;
   std::int64_t blocks_ = 1;  // of a cluster

@@ -55,10 +55,18 @@ void Machine::note_change(ir::OpKind kind) {
 }
 
 bool Machine::check_count(ir::OpId at, std::uint64_t trips) {
-  if (trips <= limits_.steps_max - steps_) return true;
+  const auto [known, first] = trips_inside_.try_emplace(at, 1);
+  if (first) {
+    const ir::RegionId body = std::get<ir::For>(function_.ops[at].data).body;
+    known->second = std::max<std::uint64_t>(ir::least_trips(function_, body), 1);
+  }
+  const std::uint64_t inside = known->second;
+  if (trips == 0 || inside <= (limits_.steps_max - steps_) / trips) return true;
+  const std::string nested =
+      inside == 1 ? "" : format(", in each of which loops make {} more", inside);
   give_up(at, false,
-          format("a loop of {} trips, after {} of at most {} steps of warps", trips, steps_,
-                 limits_.steps_max));
+          format("a loop of {} trips{}, after {} of at most {} steps of warps", trips, nested,
+                 steps_, limits_.steps_max));
   return false;
 }
 

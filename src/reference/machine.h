@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -238,6 +239,7 @@ class Machine {
   bool returned_ = false;
   const Limits& limits_;
   std::uint64_t steps_ = 0;
+  std::map<ir::OpId, std::uint64_t> trips_inside_;  // by loop: least_trips, at least 1
   std::uint64_t changes_ = 0;
   MemoryHold hold_;
   std::vector<double> charged_;        // bytes, by ValueId

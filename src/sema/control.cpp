@@ -187,7 +187,7 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
       emit(sema, ir::For{var, loop.lower, loop.upper, loop.step, nest.unroll, {}}, nest.span);
   const Place outer = sema.place;
   note_divergence(sema, loop.name.span,
-                  [&](ir::Level unit) { return ir::varies_in(sema.function, var, unit); });
+                  [&](ir::Level unit) { return sema.varying.anew().var(var, unit); });
   sema.loops.push_back({sema.place.parallel, sema.place.inthreads});
   const ir::RegionId body = in_region(sema, [&] {
     Symbol symbol{Symbol::Kind::kOperand, make_int(ir::Expr::var(var), loop.name.span), {}};
@@ -379,9 +379,8 @@ void note_leaving(Sema& sema, Jump jump) {
 // Leaves the loop where `goes_on` is false.
 void leave_unless(Sema& sema, ir::ValueId goes_on, Span span) {
   const Place outer = sema.place;
-  note_divergence(sema, span, [&](ir::Level unit) {
-    return ir::value_varies_in(sema.function, goes_on, unit);
-  });
+  note_divergence(sema, span,
+                  [&](ir::Level unit) { return sema.varying.anew().value(goes_on, unit); });
   const ir::ValueId ends =
       emit_value(sema, ir::Unary{ir::UnaryKind::kNot, goes_on}, span, ir::ScalarType{DType::kBool});
   const ir::OpId branch = emit(sema, ir::If{ends, {}, {}}, span);
@@ -469,9 +468,8 @@ void analyse_if(Sema& sema, const ast::IfStmt& stmt, Span span) {
   const auto flag = convert_to_bool(sema, condition);
   const Place outer = sema.place;
   if (flag) {
-    note_divergence(sema, condition.span, [&](ir::Level unit) {
-      return ir::value_varies_in(sema.function, *flag, unit);
-    });
+    note_divergence(sema, condition.span,
+                    [&](ir::Level unit) { return sema.varying.anew().value(*flag, unit); });
   }
   const ir::OpId op = emit(sema, ir::If{flag.value_or(ir::ValueId{}), {}, {}}, span);
   const ir::RegionId then_body = in_region(sema, [&] { analyse_statement(sema, stmt.then_body); });

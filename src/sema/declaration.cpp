@@ -127,6 +127,11 @@ void declare_scalars(Sema& sema, const ast::ScalarDeclStmt& stmt) {
         .help("remove it, or declare a buffer of one element: `[1]`")
         .emit();
   }
+  if (stmt.type && is_sub_byte(*stmt.type)) {
+    refuse_sub_byte(sema, stmt.type_span, "a variable", *stmt.type);
+    for (const ast::Declarator& item : stmt.declarators) declare(sema, item.name, {});
+    return;
+  }
   for (const ast::Declarator& item : stmt.declarators) declare_scalar(sema, stmt, item);
 }
 
@@ -242,7 +247,7 @@ void declare_buffers(Sema& sema, const ast::BufferDeclStmt& stmt, Span span) {
   const ir::Space space = space_of(stmt.storage);
   const bool placed = check_placement(sema, stmt, space, span);
   if (is_sub_byte(stmt.type)) {
-    refuse_sub_byte(sema, stmt.type_span, stmt.type);
+    refuse_sub_byte(sema, stmt.type_span, "a buffer", stmt.type);
     for (const ast::Declarator& item : stmt.declarators) declare(sema, item.name, {});
     return;
   }

@@ -100,15 +100,7 @@ struct Evaluator {
   Operand operator()(const ast::NameExpr& e) const { return named(e.name); }
   Operand operator()(const ast::TypeExpr&) const { return refused("a type as a value"); }
   Operand operator()(const ast::UnaryExpr& e) const { return unary(e); }
-  Operand operator()(const ast::BinaryExpr& e) const {
-    const bool logical = e.op == ast::BinaryOp::kAnd || e.op == ast::BinaryOp::kOr;
-    if (logical) return evaluate_logical(sema, e, span);
-    Operand left = evaluate(sema, e.left);
-    Operand right = evaluate(sema, e.right);
-    Operand out = combine(sema, e.op, e.op_span, std::move(left), std::move(right));
-    out.span = span;
-    return out;
-  }
+  Operand operator()(const ast::BinaryExpr& e) const { return join(e, evaluate(sema, e.left)); }
   Operand operator()(const ast::ConditionalExpr& e) const {
     return evaluate_conditional(sema, e, span);
   }
@@ -136,6 +128,10 @@ struct Evaluator {
   Operand operator()(const ast::MeasureExpr& e) const { return measure(e); }
   Operand operator()(const ast::CastExpr& e) const {
     if (!e.type) return refused("a cast to a C++ type");
+    if (is_sub_byte(*e.type)) {
+      refuse_sub_byte(sema, span, "a number", *e.type);
+      return error_operand(span);
+    }
     const Operand operand = evaluate(sema, e.operand);
     const auto value = convert_explicitly(sema, operand, *e.type);
     return value ? make_scalar(*value, *e.type, span) : error_operand(span);
@@ -146,6 +142,14 @@ struct Evaluator {
   }
   Operand operator()(const ast::SelectExpr& e) const { return evaluate_select(sema, e, span); }
 
+  Operand join(const ast::BinaryExpr& e, Operand left) const {
+    const bool logical = e.op == ast::BinaryOp::kAnd || e.op == ast::BinaryOp::kOr;
+    if (logical) return evaluate_logical(sema, e, std::move(left), span);
+    Operand right = evaluate(sema, e.right);
+    Operand out = combine(sema, e.op, e.op_span, std::move(left), std::move(right));
+    out.span = span;
+    return out;
+  }
   Operand refused(std::string_view construct) const {
     refuse(sema, span, construct);
     return error_operand(span);
@@ -416,21 +420,39 @@ Operand Evaluator::call(const ast::CallExpr& e) const {
   return out;
 }
 
+// Reports an integer that cannot be kept.
+Operand kept(Sema& sema, Operand value, Span span) {
+  if (value.kind != Operand::Kind::kInt || !value.integer.value.overflowed()) return value;
+  if (value.integer.value.too_long()) {
+    (void)sema.diags.report<diag::FormulaTooLong>(span, ir::kExprSizeMax)
+        .help("keep a part of it in a `mutable int`, which is computed once")
+        .emit();
+  } else {
+    (void)sema.diags.report<diag::ExtentOverflow>(span, "this integer").emit();
+  }
+  return error_operand(span);
+}
+
 }  // namespace
 
+// `a + b + c` is ((a + b) + c), as deep as it is long: such a chain is gone through in a loop.
 Operand evaluate(Sema& sema, ast::ExprId id) {
-  if (!id.valid()) return {};
-  const ast::Expr& expr = sema.ast[id];
-  Operand out = std::visit(Evaluator{sema, expr.span}, expr.node);
-  if (out.kind == Operand::Kind::kInt && out.integer.value.overflowed()) {
-    if (out.integer.value.too_long()) {
-      (void)sema.diags.report<diag::FormulaTooLong>(expr.span, ir::kExprSizeMax)
-          .help("keep a part of it in a `mutable int`, which is computed once")
-          .emit();
-    } else {
-      (void)sema.diags.report<diag::ExtentOverflow>(expr.span, "this integer").emit();
-    }
-    return error_operand(expr.span);
+  std::vector<ast::ExprId> chain;  // the last operation first
+  while (id.valid()) {
+    const auto* binary = sema.ast.as<ast::BinaryExpr>(id);
+    if (binary == nullptr) break;
+    chain.push_back(id);
+    id = binary->left;
+  }
+  Operand out;
+  if (id.valid()) {
+    const ast::Expr& first = sema.ast[id];
+    out = kept(sema, std::visit(Evaluator{sema, first.span}, first.node), first.span);
+  }
+  for (; !chain.empty(); chain.pop_back()) {
+    const Span span = sema.ast[chain.back()].span;
+    const auto& binary = *sema.ast.as<ast::BinaryExpr>(chain.back());
+    out = kept(sema, Evaluator{sema, span}.join(binary, std::move(out)), span);
   }
   return out;
 }

@@ -61,8 +61,7 @@ Operand error_at(Span span) {
 
 }  // namespace
 
-Operand evaluate_logical(Sema& sema, const ast::BinaryExpr& expr, Span span) {
-  const Operand left = evaluate(sema, expr.left);
+Operand evaluate_logical(Sema& sema, const ast::BinaryExpr& expr, Operand left, Span span) {
   const Part right = evaluate_apart(sema, expr.right);
   if (left.is_error() || right.operand.is_error() || !acts(sema, right)) {
     Operand out = combine(sema, expr.op, expr.op_span, left, place_here(sema, right));

@@ -10,8 +10,9 @@
 
 namespace kiln::sema {
 
-// `left && right` or `left || right`.
-[[nodiscard]] Operand evaluate_logical(Sema& sema, const ast::BinaryExpr& expr, Span span);
+// `left && right` or `left || right`; the left side has been evaluated.
+[[nodiscard]] Operand evaluate_logical(Sema& sema, const ast::BinaryExpr& expr, Operand left,
+                                       Span span);
 [[nodiscard]] Operand evaluate_conditional(Sema& sema, const ast::ConditionalExpr& expr, Span span);
 
 }  // namespace kiln::sema

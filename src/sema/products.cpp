@@ -7,6 +7,7 @@
 // Operands have to move together along the contraction, and rows and columns of the product have to
 // go where the rows and columns of the operands come from.
 #include <algorithm>
+#include <array>
 
 #include "ir/strides.h"
 #include "sema/access.h"
@@ -32,14 +33,25 @@ class Products {
         diags_(diags),
         ranges_(function),
         accesses_(accesses_of(function)),
-        loops_(loops_around(function)) {}
+        loops_(loops_around(function)) {
+    index();
+  }
 
   void check();
 
  private:
-  [[nodiscard]] std::vector<const TileAccess*> accesses_to(ir::ValueId root, bool writes) const;
+  using Accesses = std::vector<const TileAccess*>;
+  // What a register tile meets: the loads into it, the products and stores of it.
+  struct TileUses {
+    const TileAccess* load = nullptr;  // the first one
+    std::vector<ir::OpId> products;    // that it accumulates
+    std::vector<ir::OpId> stores;
+  };
+  void index();
+  [[nodiscard]] const Accesses& accesses_to(ir::ValueId root, bool writes) const;
+  [[nodiscard]] const Accesses& accesses_by(ir::OpId op) const;
+  [[nodiscard]] const TileUses& uses_of(ir::ValueId frag) const;
   [[nodiscard]] bool is_copy(const TileAccess& access) const;
-  [[nodiscard]] const TileAccess* load_of(ir::ValueId frag) const;
   [[nodiscard]] const TileAccess* copy_into(const TileAccess& load) const;
   [[nodiscard]] const TileAccess* copy_out_of(const TileAccess& store) const;
   [[nodiscard]] std::optional<Side> side_of(const TileAccess* tile, const TileAccess* copy,
@@ -57,7 +69,7 @@ class Products {
   [[nodiscard]] bool reads_unwritten() const;
   struct AxisUses {
     std::vector<ir::VarId> read;  // variables in anything but the place of a write
-    std::vector<const TileAccess*> writes;
+    Accesses writes;
     bool has_product = false;
   };
   [[nodiscard]] AxisUses axis_uses(ir::OpId launch) const;
@@ -71,28 +83,49 @@ class Products {
   Ranges ranges_;
   std::vector<TileAccess> accesses_;
   std::map<ir::OpId, std::vector<ir::OpId>> loops_;
+  // `accesses_` by operation, and by buffer: reads, then writes.
+  std::map<ir::OpId, Accesses> by_op_;
+  std::map<ir::ValueId, std::array<Accesses, 2>> by_root_;
+  std::map<ir::ValueId, TileUses> tiles_;
 };
 
-std::vector<const TileAccess*> Products::accesses_to(ir::ValueId root, bool writes) const {
-  std::vector<const TileAccess*> out;
+void Products::index() {
   for (const TileAccess& access : accesses_) {
-    if (access.at.root == root && access.writes == writes) out.push_back(&access);
+    by_op_[access.op].push_back(&access);
+    by_root_[access.at.root][access.writes ? 1 : 0].push_back(&access);
+    const auto* load = std::get_if<ir::Load>(&function_.ops[access.op].data);
+    if (load != nullptr && tiles_[load->frag].load == nullptr) tiles_[load->frag].load = &access;
   }
-  return out;
+  ir::walk(function_, function_.body, [&](ir::OpId id) {
+    const auto* mma = std::get_if<ir::Mma>(&function_.ops[id].data);
+    const auto* store = std::get_if<ir::Store>(&function_.ops[id].data);
+    if (mma != nullptr) tiles_[mma->c].products.push_back(id);
+    if (store != nullptr) tiles_[store->frag].stores.push_back(id);
+  });
+}
+
+const Products::Accesses& Products::accesses_to(ir::ValueId root, bool writes) const {
+  static const Accesses kNone;
+  const auto found = by_root_.find(root);
+  return found == by_root_.end() ? kNone : found->second[writes ? 1 : 0];
+}
+
+const Products::Accesses& Products::accesses_by(ir::OpId op) const {
+  static const Accesses kNone;
+  const auto found = by_op_.find(op);
+  return found == by_op_.end() ? kNone : found->second;
+}
+
+const Products::TileUses& Products::uses_of(ir::ValueId frag) const {
+  static const TileUses kNone;
+  const auto found = tiles_.find(frag);
+  return found == tiles_.end() ? kNone : found->second;
 }
 
 // A copy that keeps the order of dimensions.
 bool Products::is_copy(const TileAccess& access) const {
   const auto* copy = std::get_if<ir::Copy>(&function_.ops[access.op].data);
   return copy != nullptr && copy->permutation.empty();
-}
-
-const TileAccess* Products::load_of(ir::ValueId frag) const {
-  for (const TileAccess& access : accesses_) {
-    const auto* load = std::get_if<ir::Load>(&function_.ops[access.op].data);
-    if (load != nullptr && load->frag == frag) return &access;
-  }
-  return nullptr;
 }
 
 // Whether both pin the same buffer of an array.
@@ -104,14 +137,14 @@ bool same_stage(const TileAccess& a, const TileAccess& b) {
 
 // The write side of the one copy that fills the tile which `load` reads; null when several do.
 const TileAccess* Products::copy_into(const TileAccess& load) const {
-  const auto writes = accesses_to(load.at.root, true);
+  const Accesses& writes = accesses_to(load.at.root, true);
   const bool one_copy = writes.size() == 1 && is_copy(*writes[0]);
   return one_copy && same_stage(load, *writes[0]) ? writes[0] : nullptr;
 }
 
 // The read side of the one copy that takes on what `store` writes.
 const TileAccess* Products::copy_out_of(const TileAccess& store) const {
-  const auto reads = accesses_to(store.at.root, false);
+  const Accesses& reads = accesses_to(store.at.root, false);
   const bool one_copy = reads.size() == 1 && is_copy(*reads[0]);
   return one_copy && same_stage(store, *reads[0]) ? reads[0] : nullptr;
 }
@@ -140,7 +173,7 @@ std::optional<Side> Products::side_of(const TileAccess* tile, const TileAccess* 
 
 // Follows an operand to global memory; none when it does not come straight from there.
 std::optional<Side> Products::trace(ir::ValueId frag, std::size_t side) const {
-  const TileAccess* load = load_of(frag);
+  const TileAccess* load = uses_of(frag).load;
   if (load == nullptr) return std::nullopt;
   const TileAccess* copy = copy_into(*load);
   // A copy's read stands in front of its write.
@@ -149,12 +182,10 @@ std::optional<Side> Products::trace(ir::ValueId frag, std::size_t side) const {
 
 // The same for what a store writes.
 std::optional<Side> Products::trace_store(ir::OpId store, std::size_t side) const {
-  for (const TileAccess& access : accesses_) {
-    if (access.op != store) continue;
-    const TileAccess* copy = copy_out_of(access);
-    return side_of(&access, copy, copy == nullptr ? nullptr : copy + 1, side);
-  }
-  return std::nullopt;
+  const Accesses& written = accesses_by(store);
+  if (written.empty()) return std::nullopt;
+  const TileAccess* copy = copy_out_of(*written.front());
+  return side_of(written.front(), copy, copy == nullptr ? nullptr : copy + 1, side);
 }
 
 // Whether other variables move one than the other.
@@ -200,12 +231,10 @@ void Products::check_contraction(const ir::Op& op, const ir::Mma& mma) {
 void Products::check_place(const ir::Mma& mma) {
   const auto rows = trace(mma.a, 1 - contracted_side(mma.a_major));
   const auto columns = trace(mma.b, 1 - contracted_side(mma.b_major));
-  for (const TileAccess& access : accesses_) {
-    const auto* store = std::get_if<ir::Store>(&function_.ops[access.op].data);
-    if (store == nullptr || store->frag != mma.c) continue;
-    const std::size_t row_side = store->transposed ? 1 : 0;
-    if (check_side("rows", rows, trace_store(access.op, row_side))) return;
-    if (check_side("columns", columns, trace_store(access.op, 1 - row_side))) return;
+  for (const ir::OpId store : uses_of(mma.c).stores) {
+    const std::size_t row_side = std::get<ir::Store>(function_.ops[store].data).transposed ? 1 : 0;
+    if (check_side("rows", rows, trace_store(store, row_side))) return;
+    if (check_side("columns", columns, trace_store(store, 1 - row_side))) return;
   }
 }
 
@@ -232,18 +261,10 @@ void Products::check_fill(ir::OpId id, const ir::Fill& fill) {
     const auto& around = loops_.at(op);
     return std::find(around.begin(), around.end(), loop) != around.end();
   };
-  bool multiplied = false;
-  bool stored_inside = false;
-  bool stored_after = false;
-  ir::walk(function_, function_.body, [&](ir::OpId op) {
-    const auto* mma = std::get_if<ir::Mma>(&function_.ops[op].data);
-    const auto* store = std::get_if<ir::Store>(&function_.ops[op].data);
-    if (mma != nullptr && mma->c == fill.frag) multiplied |= inside(op);
-    if (store == nullptr || store->frag != fill.frag) return;
-    stored_inside |= inside(op);
-    stored_after |= !inside(op);
-  });
-  if (!multiplied || stored_inside || !stored_after || var.extent.is(1)) return;
+  const TileUses& uses = uses_of(fill.frag);
+  const bool multiplied = std::any_of(uses.products.begin(), uses.products.end(), inside);
+  const bool stored_inside = std::any_of(uses.stores.begin(), uses.stores.end(), inside);
+  if (!multiplied || stored_inside || uses.stores.empty() || var.extent.is(1)) return;
   (void)diags_
       .report<diag::FillInLoop>(function_.ops[id].span, function_.values[fill.frag].name, var.name)
       .label(var.span, "the steps of this loop do not add up")
@@ -307,11 +328,10 @@ Products::AxisUses Products::axis_uses(ir::OpId launch) const {
       loop->lower.collect_vars(uses.read);
       loop->upper.collect_vars(uses.read);
     }
-    for (const TileAccess& access : accesses_) {
-      if (access.op != id) continue;
-      if (access.writes) uses.writes.push_back(&access);
-      if (access.writes) continue;
-      for (const ir::Expr& origin : access.at.origin) origin.collect_vars(uses.read);
+    for (const TileAccess* access : accesses_by(id)) {
+      if (access->writes) uses.writes.push_back(access);
+      if (access->writes) continue;
+      for (const ir::Expr& origin : access->at.origin) origin.collect_vars(uses.read);
     }
   });
   return uses;
@@ -332,21 +352,20 @@ std::vector<ir::VarId> Products::units_moving(const TileAccess& access) const {
 void Products::check_units(ir::OpId id, const ir::Store& store) {
   std::vector<ir::VarId> read;
   bool traced = false;
-  ir::walk(function_, function_.body, [&](ir::OpId op) {
-    const auto* mma = std::get_if<ir::Mma>(&function_.ops[op].data);
-    if (mma == nullptr || !(mma->c == store.frag)) return;
-    for (const ir::ValueId operand : {mma->a, mma->b}) {
-      const TileAccess* load = load_of(operand);
+  for (const ir::OpId product : uses_of(store.frag).products) {
+    const auto& mma = std::get<ir::Mma>(function_.ops[product].data);
+    for (const ir::ValueId operand : {mma.a, mma.b}) {
+      const TileAccess* load = uses_of(operand).load;
       if (load == nullptr) continue;
       traced = true;
       for (const ir::VarId var : units_moving(*load)) read.push_back(var);
     }
-  });
-  for (const TileAccess& access : accesses_) {
-    if (access.op != id || !access.writes || !traced) continue;
-    for (const ir::VarId unit : units_moving(access)) {
+  }
+  for (const TileAccess* access : accesses_by(id)) {
+    if (!access->writes || !traced) continue;
+    for (const ir::VarId unit : units_moving(*access)) {
       if (std::find(read.begin(), read.end(), unit) != read.end()) continue;
-      report_unread(unit, access);
+      report_unread(unit, *access);
       return;
     }
   }

@@ -102,6 +102,22 @@ std::optional<std::size_t> whole_slab(const Spread& spread) {
   return leading;
 }
 
+// A buffer in shared or local memory has constant extents, by whatever name.
+bool check_extents_constant(Sema& sema, const Spread& spread, const std::vector<ir::Expr>& extents,
+                            Span span) {
+  if (spread.type.space == ir::Space::kGlobal) return true;
+  for (const ir::Expr& extent : extents) {
+    if (extent.constant()) continue;
+    (void)sema.diags
+        .report<diag::ExtentNotConstant>(span, "a shared or local buffer's `.span_as`",
+                                         text(sema, extent))
+        .help("the extents must multiply to {}", text(sema, product(spread.type.shape)))
+        .emit();
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<ir::ValueId> span_as(Sema& sema, ir::ValueId base,
@@ -117,6 +133,7 @@ std::optional<ir::ValueId> span_as(Sema& sema, ir::ValueId base,
         .emit();
     return std::nullopt;
   }
+  if (!check_extents_constant(sema, spread, extents, span)) return std::nullopt;
   if (!check_count(sema, product(extents), product(spread.type.shape), span)) return std::nullopt;
   // Strides of the new shape's rows.
   std::vector<ir::Expr> inner(extents.begin() + (extents.empty() ? 0 : 1), extents.end());

@@ -68,6 +68,11 @@ void analyse_scalar_param(Sema& sema, const ast::Param& param, ir::Param out) {
         .help("return the value, or pass a buffer of one element")
         .emit();
   }
+  if (is_sub_byte(dtype)) {
+    refuse_sub_byte(sema, param.type.span, "a scalar parameter", dtype);
+    declare(sema, name, {});
+    return;
+  }
   out.value =
       sema.function.values.push({unique_name(sema, out.name), ir::ScalarType{dtype}, ir::OpId{}});
   Operand operand = make_scalar(out.value, dtype, name.span);
@@ -84,7 +89,7 @@ void analyse_scalar_param(Sema& sema, const ast::Param& param, ir::Param out) {
 void analyse_spanned_param(Sema& sema, const ast::Param& param, ir::Param out) {
   const auto type = spanned_type(sema, param.type.dtype, param.type.shape, out.name);
   if (is_sub_byte(param.type.dtype)) {
-    refuse_sub_byte(sema, param.type.span, param.type.dtype);
+    refuse_sub_byte(sema, param.type.span, "a buffer", param.type.dtype);
   }
   if (param.reference && out.is_global) {
     (void)sema.diags.report<diag::ParamReference>(param.reference_span, "a `global` parameter")

@@ -8,6 +8,7 @@
 
 #include "diag/diagnostics.h"
 #include "ir/module.h"
+#include "ir/vary.h"
 #include "sema/operand.h"
 #include "sema/scope.h"
 #include "syntax/ast.h"
@@ -170,6 +171,7 @@ struct Sema {
   std::map<ir::ValueId, Partial> partials = {};    // by accumulator, where one is collecting now
   std::map<ir::ValueId, SwizzleWish> swizzles;     // by shared allocation
   std::map<ir::ValueId, EventInfo> events = {};
+  ir::Varying varying{function};  // asked `anew`
   NamePlan plan = {};
   std::vector<Handle> handles = {};
   std::vector<Rotation> rotations = {};
@@ -219,8 +221,8 @@ ir::RegionId in_region(Sema& sema, Body&& body) {
 
 // "`{}` is not supported yet".
 void refuse(Sema& sema, Span span, std::string_view construct);
-// The same of a buffer whose elements are narrower than a byte.
-void refuse_sub_byte(Sema& sema, Span span, DType dtype);
+// The same of what holds numbers narrower than a byte: "a buffer", "a variable".
+void refuse_sub_byte(Sema& sema, Span span, std::string_view holder, DType dtype);
 
 // Declares, or reports redeclared-name and replaces.
 void declare(Sema& sema, const ast::Name& name, Symbol symbol);

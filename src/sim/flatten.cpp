@@ -1,4 +1,6 @@
 #include "sim/flatten.h"
+
+#include "ir/loop_around.h"
 #include "sim/machine.h"
 
 #include "sim/scalar.h"
@@ -75,7 +77,8 @@ void Flattener::op(const ir::For& data) {
                 .lower = IndexExpr(data.lower, facts_),
                 .upper = IndexExpr(data.upper, facts_),
                 .step = data.step,
-                .left = is_left()};
+                .left = is_left(),
+                .inside = ir::least_trips(function_, data.body)};
   facts_.uniform[data.var.index] = plan.lower.uniform();
   program_.loops.push_back(std::move(plan));
   const std::size_t number = program_.loops.size() - 1;

@@ -156,10 +156,14 @@ void check_count(Machine& machine, Warp& warp, const LoopPlan& plan, const Instr
         static_cast<std::uint64_t>(upper[lane]) - static_cast<std::uint64_t>(begin);
     most = std::max(most, (distance - 1) / static_cast<std::uint64_t>(plan.step) + 1);
   });
-  if (most <= machine.steps_left) return;
-  give_up(machine, warp, at.op,
-          too_many_steps(format("a loop of {} trips, after {} of at most {} steps of warps", most,
-                                machine.steps_max - machine.steps_left, machine.steps_max)));
+  const std::uint64_t inside = std::max<std::uint64_t>(plan.inside, 1);
+  if (most == 0 || inside <= machine.steps_left / most) return;
+  const std::string nested =
+      inside == 1 ? "" : format(", in each of which loops make {} more", inside);
+  give_up(
+      machine, warp, at.op,
+      too_many_steps(format("a loop of {} trips{}, after {} of at most {} steps of warps", most,
+                            nested, machine.steps_max - machine.steps_left, machine.steps_max)));
 }
 
 void run_out_of_steps(Machine& machine, Warp& warp) {

@@ -345,7 +345,8 @@ struct LoopPlan {
   IndexExpr lower;
   IndexExpr upper;
   std::int64_t step = 1;
-  bool left = false;  // some lane may leave it before its last trip
+  bool left = false;         // some lane may leave it before its last trip
+  std::uint64_t inside = 0;  // trips that the loops in it make at least, in each of its own
 };
 
 // A loop without a count. `cells`: those that a trip hands on to the next one.

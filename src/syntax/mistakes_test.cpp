@@ -149,12 +149,12 @@ std::vector<Mistake> built_mistakes() {
   const std::string parens(5000, '(');
   const std::string braces(5000, '{');
   const std::string closers(5000, '}');
-  std::string sum = "x = 1";
-  for (int i = 0; i < 5000; ++i) sum += " + 1";
+  std::string choice = "x = 1";
+  for (int i = 0; i < 5000; ++i) choice += " ? 1 : 1";
   return {{"macro-too-deep", chain + in_function("x = A0;")},
           {"nesting-too-deep", in_function("x = " + parens + "1;")},
           {"nesting-too-deep", in_function(braces + closers)},
-          {"nesting-too-deep", in_function(sum + ";")}};
+          {"nesting-too-deep", in_function(choice + ";")}};
 }
 
 Result<IncludedFile> read_included(std::string_view /*from*/, std::string_view name) {

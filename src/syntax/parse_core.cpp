@@ -209,12 +209,15 @@ void Parser::give_up(Span span) {
   at_ = tokens_.size() - 1;
 }
 
-// Left-associative chains need no recursion here, but whoever walks the tree recurses: so the
-// height of every tree is kept within bounds while it grows.
+// Postfix chains need no recursion here, but whoever walks the tree recurses: so the height of
+// every tree is kept within bounds while it grows. The left side of a binary operation adds none:
+// whoever walks `a + b + c + ...` does so in a loop.
 void Parser::measure_height(ExprId id) {
   int height = 1;
+  const auto* binary = std::get_if<ast::BinaryExpr>(&tree_.exprs[id].node);
   for (const ExprId child : children(tree_.exprs[id].node)) {
-    if (child.valid()) height = std::max(height, heights_[child.index - first_expr_] + 1);
+    const int level = binary != nullptr && child == binary->left ? 0 : 1;
+    if (child.valid()) height = std::max(height, heights_[child.index - first_expr_] + level);
   }
   heights_[id.index - first_expr_] = static_cast<std::uint16_t>(std::min(height, 0xffff));
   if (height > kNestingMax) give_up(span_of(id));

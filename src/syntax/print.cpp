@@ -100,7 +100,19 @@ class Printer {
     return Form((post ? "post" : "") + std::string(spelling(e.op))).add(expr(e.operand)).end();
   }
   std::string show(const BinaryExpr& e) const {
-    return Form(spelling(e.op)).add(expr(e.left)).add(expr(e.right)).end();
+    // A chain of operations is deep on the left side only.
+    std::string opened = "(" + std::string(spelling(e.op)) + " ";
+    std::string closed = " " + expr(e.right) + ")";
+    ExprId first = e.left;
+    std::vector<std::string> rights;
+    while (const auto* inner = tree_.as<BinaryExpr>(first)) {
+      opened += "(" + std::string(spelling(inner->op)) + " ";
+      rights.push_back(" " + expr(inner->right) + ")");
+      first = inner->left;
+    }
+    opened += expr(first);
+    for (; !rights.empty(); rights.pop_back()) opened += rights.back();
+    return opened + closed;
   }
   std::string show(const ConditionalExpr& e) const {
     return Form("?").add(expr(e.condition)).add(expr(e.then_value)).add(expr(e.else_value)).end();

@@ -153,6 +153,13 @@ TEST(Hostile, DeepNesting) {
   expect_one("#if " + std::string(5000, '(') + "\n#endif\n", "nesting-too-deep");
 }
 
+TEST(Hostile, AChainOfOperatorsIsNotNested) {
+  std::string sum = "x = a";
+  for (int i = 0; i < 100000; ++i) sum += i % 2 == 0 ? " + 1" : " && b";
+  const Outcome out = outcome("__co__ void f() {" + sum + ";}");
+  EXPECT_TRUE(out.found.empty()) << out.rendered.substr(0, 500);
+}
+
 TEST(Hostile, BracesOfHostTextMayNestFreely) {
   const Outcome out = outcome("void f() " + std::string(5000, '{') + std::string(5000, '}'));
   EXPECT_TRUE(out.found.empty());

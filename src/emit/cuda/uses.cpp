@@ -52,6 +52,11 @@ class Marker {
   KernelUses run() {
     for (const OpId id : inside_) {
       if (is_root(function_.ops[id])) mark(id);
+      while (!marked_.empty()) {
+        const OpId next = marked_.back();
+        marked_.pop_back();
+        look_at(next);
+      }
     }
     for (const OpId id : inside_) {
       const bool bulk = mapped_view(function_, function_.ops[id]).valid();
@@ -100,9 +105,14 @@ class Marker {
     return !op.result.valid() && op.kind() != OpKind::kBind;
   }
 
+  // What it needs is looked at later: values may hang together in long chains.
   void mark(OpId id) {
     if (out_.live_ops[id.index]) return;
     out_.live_ops[id.index] = true;
+    marked_.push_back(id);
+  }
+
+  void look_at(OpId id) {
     const Op& op = function_.ops[id];
     ir::for_each_expr(op, [&](const Expr& expr) { mark(expr); });
     const ValueId mapped = mapped_view(function_, op);
@@ -174,6 +184,7 @@ class Marker {
 
   const Function& function_;
   KernelUses out_;
+  std::vector<OpId> marked_;  // and not yet looked at
   std::vector<OpId> inside_;
   std::vector<OpId> binds_;  // by VarId: the Bind inside the kernel
   std::vector<bool> inner_vars_;
@@ -186,6 +197,7 @@ class Inliner {
  public:
   Inliner(const Function& function, const KernelUses& uses) : function_(function), uses_(uses) {
     inlined_.resize(function.values.size());
+    nesting_.resize(function.values.size());
     user_position_.resize(function.values.size(), -1);
   }
 
@@ -206,12 +218,16 @@ class Inliner {
   void place(const std::vector<OpId>& ops, std::ptrdiff_t at) {
     const Op& op = function_.ops[ops[static_cast<std::size_t>(at)]];
     std::ptrdiff_t printed = at;
-    if (op.result.valid() && may_move(op, ops, at)) {
+    int nesting = 1;
+    if (op.result.valid() && nesting_[op.result.index] < kNestingMax && may_move(op, ops, at)) {
       inlined_[op.result.index] = true;
       printed = user_position_[op.result.index];
+      nesting = nesting_[op.result.index] + 1;
     }
     ir::for_each_operand(op, [&](std::string_view, ValueId value) {
-      if (value.valid()) user_position_[value.index] = printed;
+      if (!value.valid()) return;
+      user_position_[value.index] = printed;
+      nesting_[value.index] = nesting;
     });
   }
 
@@ -232,9 +248,13 @@ class Inliner {
     });
   }
 
+  // Expressions in the text are nested no deeper; what is deeper gets a name.
+  static constexpr int kNestingMax = 512;
+
   const Function& function_;
   const KernelUses& uses_;
   std::vector<bool> inlined_;
+  std::vector<int> nesting_;  // by ValueId: how many spelled operations are around it
   // By ValueId: where in the region now visited its user is printed; -1 when not there.
   std::vector<std::ptrdiff_t> user_position_;
 };
