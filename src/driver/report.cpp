@@ -158,13 +158,22 @@ std::string could_hide(const OutputReport& output, bool integers, bool products)
   std::string_view mistake;
   if (output.comparison.tells == reference::Tells::kTiles) {
     mistake = "a lost step of a contraction";
-  } else if (output.comparison.tells == reference::Tells::kSteps && products) {
+  } else if (products && !output.only_narrow &&
+             output.comparison.tells == reference::Tells::kSteps) {
     mistake = "a partial sum rounded to a narrower type";
   } else {
     return {};
   }
   const std::string_view help = integers ? "" : "; `--fill integers` would show it";
   return format("  {}: {} could hide{}\n", output.name, mistake, help);
+}
+
+// A type of half the width would have done for what the input holds.
+std::string narrow_text(const NarrowInput& input, bool integers) {
+  const std::string_view help =
+      integers || !input.could_be_wide ? "" : "; `--fill integers` would show it";
+  return format("  {}: its values need {} of their {} bits, so a narrower type could hide{}\n",
+                input.name, input.used, input.bits, help);
 }
 
 }  // namespace
@@ -228,6 +237,7 @@ std::string report_text(const RunReport& report, const Execution& execution,
   for (const OutputReport& output : report.outputs) {
     out += could_hide(output, report.integers, std::isfinite(reference.step_share));
   }
+  for (const NarrowInput& input : report.narrow) out += narrow_text(input, report.integers);
   if (!report.gave_up.empty()) out += format("  gave up: {}\n", report.gave_up);
   if (!reference.stuck_at.empty()) {
     out += format("  the reference cannot finish: {} for events that never come\n",

@@ -216,6 +216,16 @@ RunReport make_report(const Program& program, const ir::Function& function,
   return report;
 }
 
+// Where a narrower type would have done for the inputs, one that wraps is not found.
+void note_narrow(std::vector<NarrowInput> narrow, RunReport& report) {
+  report.narrow = std::move(narrow);
+  for (OutputReport& output : report.outputs) {
+    reference::Tells& tells = output.comparison.tells;
+    output.only_narrow = !report.narrow.empty() && tells == reference::Tells::kAll;
+    if (output.only_narrow) tells = reference::Tells::kSteps;
+  }
+}
+
 Exit write_outputs(const Request& request, const reference::Outcome& outcome,
                    const Execution& execution, Console& console) {
   for (const Assignment& wanted : request.outputs) {
@@ -275,6 +285,7 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
   if (execution.gpu) show_cache_note(console, execution.gpu->cache_note);
 
   RunReport report = make_report(program, decided, execution, oracle);
+  note_narrow(narrow_inputs(decided, *arguments), report);
   report.integers = request.bind.fill == Fill::kIntegers;
   report_findings(decided, report, execution, oracle.outcome, program.diags);
   tell(options, report, execution, oracle, console);
