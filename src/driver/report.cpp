@@ -168,6 +168,30 @@ std::string could_hide(const OutputReport& output, bool integers, bool products)
   return format("  {}: {} could hide{}\n", output.name, mistake, help);
 }
 
+// What `--expect` has to do with the output.
+std::string expect_text(const OutputReport& output) {
+  const reference::Comparison& comparison = output.comparison;
+  if (!output.stated.value_or(true)) {
+    const bool nothing = comparison.not_compared == comparison.elements;
+    return format("  {}: `--expect` says nothing of it: compared with {}\n", output.name,
+                  nothing ? "nothing" : "what the program itself says alone");
+  }
+  if (comparison.widened == 0) return {};
+  return format(
+      "  {}: {} of them have the bound of the program's own roundings, over {} times what "
+      "`--expect` needs\n",
+      output.name, comparison.widened, reference::kMoreRoundings);
+}
+
+// What the output was compared with.
+Json compared_with(const OutputReport& output) {
+  Json out = Json::array();
+  if (output.comparison.not_compared == output.comparison.elements) return out;
+  out.push_back("program");
+  if (output.stated.value_or(false)) out.push_back("expect");
+  return out;
+}
+
 // A type of half the width would have done for what the input holds.
 std::string narrow_text(const NarrowInput& input, bool integers) {
   const std::string_view help =
@@ -187,6 +211,8 @@ std::string report_json(const RunReport& report, const Execution& execution) {
                        {"elements", output.comparison.elements},
                        {"outside", output.comparison.outside},
                        {"worst", finite(output.comparison.worst)},
+                       {"compared_with", compared_with(output)},
+                       {"widened", output.comparison.widened},
                        {"not_compared", output.comparison.not_compared},
                        {"hides", finite(output.comparison.hides)},
                        {"tells", name(output.comparison.tells)},
@@ -233,6 +259,7 @@ std::string report_text(const RunReport& report, const Execution& execution,
       out += format("  {}: {} of them not compared: any value, or zero, is within their bound\n",
                     output.name, comparison.not_compared);
     }
+    out += expect_text(output);
   }
   for (const OutputReport& output : report.outputs) {
     out += could_hide(output, report.integers, std::isfinite(reference.step_share));

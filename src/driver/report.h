@@ -1,6 +1,7 @@
 // What `kiln run` says about a run.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ struct OutputReport {
   reference::Comparison comparison;
   std::int64_t unwritten = 0;  // elements that the simulated kernel did not write
   std::vector<std::int64_t> first_unwritten = {};  // coordinates
-  bool only_narrow = false;                        // nothing could hide but for narrow inputs
+  std::optional<bool> stated = {};  // whether `--expect` is about it; none without `--expect`
+  bool only_narrow = false;         // nothing could hide but for narrow inputs
 };
 
 struct RunReport {

@@ -200,9 +200,11 @@ RunReport make_report(const Program& program, const ir::Function& function,
   for (const reference::Output& output : oracle.outcome.outputs) {
     std::vector<const reference::Output*> statements = {&output};
     const std::optional<reference::Output>& expected = oracle.expected;
-    if (expected && expected->name == output.name) statements.push_back(&*expected);
+    const bool stated = expected && expected->name == output.name;
+    if (stated) statements.push_back(&*expected);
     const sim::Unwritten* unwritten = unwritten_of(execution, output);
     OutputReport entry{.name = output.name, .comparison = {}};
+    if (expected) entry.stated = stated;
     entry.comparison =
         reference::compare(statements, result_of(execution.arguments, output),
                            unwritten == nullptr ? std::vector<bool>{} : unwritten->elements);
