@@ -45,12 +45,16 @@ double normal_value(DType dtype, Random& random) {
 // The largest count that an f16 accumulator holds exactly: what every accumulator does.
 constexpr double kExactEverywhere = 2048;
 
+// Whether the fill knows of what the type's elements are factors.
+bool is_factor(DType dtype, const Products& products) {
+  return products.exact != 0 && std::find(products.operands.begin(), products.operands.end(),
+                                          dtype) != products.operands.end();
+}
+
 // The largest integer whose contractions are exact for sure; small where nothing is known of them.
 double largest_integer(DType dtype, const FillOptions& options) {
   const Products& products = options.products;
-  const bool multiplied = std::find(products.operands.begin(), products.operands.end(), dtype) !=
-                          products.operands.end();
-  if (!multiplied || products.exact == 0) return 0;
+  if (!is_factor(dtype, products)) return 0;
   const auto longest = static_cast<double>(options.longest);
   double largest = integers_exact_up_to(dtype);
   // Sums of integers that wrap are exact too.
@@ -68,7 +72,7 @@ double largest_integer(DType dtype, const FillOptions& options) {
 double integer_value(DType dtype, Random& random, const FillOptions& options) {
   const double largest = largest_integer(dtype, options);
   const auto longest = static_cast<double>(options.longest);
-  const bool known = largest > 0 && is_float(dtype);
+  const bool known = is_float(dtype) && is_factor(dtype, options.products);
   const double exact = known ? options.products.exact : kExactEverywhere;
   double value = 0;
   if (largest > 2) {
@@ -121,7 +125,7 @@ std::uint64_t bits_at_an_edge(DType dtype, double largest, Random& random) {
 // byte have no bits to spare.
 bool is_free(DType dtype, const FillOptions& options) {
   return is_integer(dtype) && !is_sub_byte(dtype) && options.largest_integer > 2 &&
-         largest_integer(dtype, options) == 0;
+         !is_factor(dtype, options.products);
 }
 
 struct Adversary {

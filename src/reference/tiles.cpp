@@ -277,13 +277,15 @@ Number Fragments::get(const Slot& slot, std::size_t index) const {
   if (!is_float(type.dtype) && error == 0 && magnitude < 0x1p53) {
     return from_bits(type.dtype, static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
   }
+  // Sums of integers that nothing has rounded: what the roundings may have lost does not count.
+  const double exact_limit = std::min(slot.exact_integers, integers_exact_up_to(type.dtype));
+  const bool whole = is_float(type.dtype) && slot.integral && std::isfinite(value);
+  if (error == 0 && whole && magnitude <= exact_limit) return {value, 0};
   // A partial sum may have overflowed: nothing can be promised.
   if (slot.peak[index] > info(type.dtype).max || error == kUnbounded) return {value, kUnbounded};
   if (!std::isfinite(value)) return {value, 0};
   const double u = slot.roundoff;
-  const double exact_limit = std::min(slot.exact_integers, integers_exact_up_to(type.dtype));
   if (!is_float(type.dtype)) return {value, error};
-  if (error == 0 && slot.integral && magnitude <= exact_limit) return {value, 0};
   // Two bounds, both right: with the magnitudes of all products at each step, or with the partial
   // sums as they were.
   const auto steps = static_cast<double>(slot.steps);
