@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "driver/expect.h"
+#include "driver/integer_inputs.h"
 
 namespace kiln::driver {
 
@@ -284,6 +285,7 @@ void Binder::fill_tensors() {
       fill.longest = std::max(fill.longest, extent);
     }
   }
+  const std::vector<IntegerInput> integers = integer_inputs(function, fill.longest);
   for (std::size_t i = 0; i < function.params.size(); ++i) {
     if (view_of(i) == nullptr) continue;
     Tensor& tensor = arguments.params[i].tensor;
@@ -296,6 +298,7 @@ void Binder::fill_tensors() {
     }
     tensor = Tensor::zeros(tensor.dtype, tensor.shape);
     fill.ordinal = i;
+    fill.largest_integer = integers[i].largest;
     if (is_read(i)) {
       fill_tensor(tensor, fill);
     } else {

@@ -45,12 +45,16 @@ double normal_value(DType dtype, Random& random) {
 // The largest count that an f16 accumulator holds exactly: what every accumulator does.
 constexpr double kExactEverywhere = 2048;
 
+// Whether the fill knows of what the type's elements are factors.
+bool is_factor(DType dtype, const Products& products) {
+  return products.exact != 0 && std::find(products.operands.begin(), products.operands.end(),
+                                          dtype) != products.operands.end();
+}
+
 // The largest integer whose contractions are exact for sure; small where nothing is known of them.
 double largest_integer(DType dtype, const FillOptions& options) {
   const Products& products = options.products;
-  const bool multiplied = std::find(products.operands.begin(), products.operands.end(), dtype) !=
-                          products.operands.end();
-  if (!multiplied || products.exact == 0) return 0;
+  if (!is_factor(dtype, products)) return 0;
   const auto longest = static_cast<double>(options.longest);
   double largest = integers_exact_up_to(dtype);
   // Sums of integers that wrap are exact too.
@@ -68,7 +72,7 @@ double largest_integer(DType dtype, const FillOptions& options) {
 double integer_value(DType dtype, Random& random, const FillOptions& options) {
   const double largest = largest_integer(dtype, options);
   const auto longest = static_cast<double>(options.longest);
-  const bool known = largest > 0 && is_float(dtype);
+  const bool known = is_float(dtype) && is_factor(dtype, options.products);
   const double exact = known ? options.products.exact : kExactEverywhere;
   double value = 0;
   if (largest > 2) {
@@ -82,6 +86,46 @@ double integer_value(DType dtype, Random& random, const FillOptions& options) {
   if (dtype == DType::kBool) return value != 0 ? 1 : 0;
   if (is_unsigned(dtype) || info(dtype).max < 2) value = std::fabs(value);
   return std::min(value, info(dtype).max);
+}
+
+// The low bits of an integer type's element.
+void set_bits(Tensor& tensor, std::size_t at, std::uint64_t bits) {
+  const auto size = static_cast<std::size_t>(size_bytes(tensor.dtype));
+  std::memcpy(tensor.bytes.data() + at * size, &bits, size);
+}
+
+// How many bits of the type, its sign apart, magnitudes may have.
+int magnitude_bits(DType dtype, double largest) {
+  const int width = info(dtype).bits - (is_unsigned(dtype) ? 0 : 1);
+  if (std::isinf(largest)) return width;
+  return std::min(width, std::ilogb(largest + 1));
+}
+
+// Integers of every length: as many have 40 bits as have 3.
+std::uint64_t bits_of_any_length(DType dtype, double largest, Random& random) {
+  const auto length = static_cast<int>(random.below(magnitude_bits(dtype, largest) + 1));
+  const std::uint64_t bits = random.bits();
+  const std::uint64_t magnitude = length == 0 ? 0 : bits >> (64 - length);
+  const bool negative = !is_unsigned(dtype) && random.below(2) == 0;
+  return negative ? ~magnitude : magnitude;
+}
+
+// The ends of the type, the numbers around 0, and some from everywhere.
+std::uint64_t bits_at_an_edge(DType dtype, double largest, Random& random) {
+  const int width = magnitude_bits(dtype, largest);
+  const std::uint64_t edge = ~std::uint64_t{0} >> (64 - width);
+  const std::uint64_t low = is_unsigned(dtype) ? edge - 1 : ~edge;
+  const std::uint64_t below_zero = is_unsigned(dtype) ? edge : ~std::uint64_t{0};
+  const std::uint64_t choices[] = {0, 1, below_zero, edge, low};
+  const auto choice = static_cast<std::size_t>(random.below(8));
+  return choice < std::size(choices) ? choices[choice] : bits_of_any_length(dtype, largest, random);
+}
+
+// Whether the tensor's integers may be as large as `largest_integer` says. Types of less than a
+// byte have no bits to spare.
+bool is_free(DType dtype, const FillOptions& options) {
+  return is_integer(dtype) && !is_sub_byte(dtype) && options.largest_integer > 2 &&
+         !is_factor(dtype, options.products);
 }
 
 struct Adversary {
@@ -136,6 +180,11 @@ void fill_adversarial(Tensor& tensor, Random& random, const FillOptions& options
       tensor.shape.empty() ? 1 : std::max<std::int64_t>(tensor.shape.back(), 1);
   double previous = 0;
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    if (is_free(tensor.dtype, options)) {
+      set_bits(tensor, static_cast<std::size_t>(i),
+               bits_at_an_edge(tensor.dtype, options.largest_integer, random));
+      continue;
+    }
     const bool second = (i % row) % 2 == 1;
     previous = round_to(tensor.dtype, adversarial_value(adversary, random, second, previous));
     tensor.set(static_cast<std::size_t>(i), previous);
@@ -146,6 +195,12 @@ void fill_adversarial(Tensor& tensor, Random& random, const FillOptions& options
 void fill_integers(Tensor& tensor, Random& random, const FillOptions& options) {
   bool all_zero = true;
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    if (is_free(tensor.dtype, options)) {
+      const std::uint64_t bits = bits_of_any_length(tensor.dtype, options.largest_integer, random);
+      set_bits(tensor, static_cast<std::size_t>(i), bits);
+      all_zero = all_zero && bits == 0;
+      continue;
+    }
     const double value = integer_value(tensor.dtype, random, options);
     all_zero = all_zero && value == 0;
     tensor.set(static_cast<std::size_t>(i), value);

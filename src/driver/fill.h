@@ -2,9 +2,9 @@
 //
 //   normal       independent standard normal values
 //   integers     integers whose contractions the accumulators hold exactly, so that the bound of
-//   the
-//                result is 0 and a lost tile cannot hide, and no smaller than they need be: the
-//                sums use the bits that the accumulator promises, so that a narrower one shows
+//                the result is 0 and a lost tile cannot hide, and no smaller than they need be: the
+//                sums use the bits that the accumulator promises, so that a narrower one shows.
+//                Integer types that are only moved, added in integers or converted use all theirs
 //   ones         1 everywhere
 //   adversarial  pairs whose products cancel, subnormals, signed zeros, values at the edges of the
 //                type, one infinity and one NaN; nothing overflows an f16 accumulator
@@ -43,6 +43,9 @@ struct FillOptions {
   // The largest extent of any tensor: no contraction is longer.
   std::int64_t longest = 1;
   Products products = {};  // for `integers`
+  // Of an integer tensor: the largest magnitude that keeps the results exact, infinity for all that
+  // the type holds; 0: not known.
+  double largest_integer = 0;
 };
 
 // Overwrites every element.

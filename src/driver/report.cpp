@@ -158,13 +158,46 @@ std::string could_hide(const OutputReport& output, bool integers, bool products)
   std::string_view mistake;
   if (output.comparison.tells == reference::Tells::kTiles) {
     mistake = "a lost step of a contraction";
-  } else if (output.comparison.tells == reference::Tells::kSteps && products) {
+  } else if (products && !output.only_narrow &&
+             output.comparison.tells == reference::Tells::kSteps) {
     mistake = "a partial sum rounded to a narrower type";
   } else {
     return {};
   }
   const std::string_view help = integers ? "" : "; `--fill integers` would show it";
   return format("  {}: {} could hide{}\n", output.name, mistake, help);
+}
+
+// What `--expect` has to do with the output.
+std::string expect_text(const OutputReport& output) {
+  const reference::Comparison& comparison = output.comparison;
+  if (!output.stated.value_or(true)) {
+    const bool nothing = comparison.not_compared == comparison.elements;
+    return format("  {}: `--expect` says nothing of it: compared with {}\n", output.name,
+                  nothing ? "nothing" : "what the program itself says alone");
+  }
+  if (comparison.widened == 0) return {};
+  return format(
+      "  {}: {} of them have the bound of the program's own roundings, over {} times what "
+      "`--expect` needs\n",
+      output.name, comparison.widened, reference::kMoreRoundings);
+}
+
+// What the output was compared with.
+Json compared_with(const OutputReport& output) {
+  Json out = Json::array();
+  if (output.comparison.not_compared == output.comparison.elements) return out;
+  out.push_back("program");
+  if (output.stated.value_or(false)) out.push_back("expect");
+  return out;
+}
+
+// A type of half the width would have done for what the input holds.
+std::string narrow_text(const NarrowInput& input, bool integers) {
+  const std::string_view help =
+      integers || !input.could_be_wide ? "" : "; `--fill integers` would show it";
+  return format("  {}: its values need {} of their {} bits, so a narrower type could hide{}\n",
+                input.name, input.used, input.bits, help);
 }
 
 }  // namespace
@@ -178,6 +211,8 @@ std::string report_json(const RunReport& report, const Execution& execution) {
                        {"elements", output.comparison.elements},
                        {"outside", output.comparison.outside},
                        {"worst", finite(output.comparison.worst)},
+                       {"compared_with", compared_with(output)},
+                       {"widened", output.comparison.widened},
                        {"not_compared", output.comparison.not_compared},
                        {"hides", finite(output.comparison.hides)},
                        {"tells", name(output.comparison.tells)},
@@ -224,10 +259,12 @@ std::string report_text(const RunReport& report, const Execution& execution,
       out += format("  {}: {} of them not compared: any value, or zero, is within their bound\n",
                     output.name, comparison.not_compared);
     }
+    out += expect_text(output);
   }
   for (const OutputReport& output : report.outputs) {
     out += could_hide(output, report.integers, std::isfinite(reference.step_share));
   }
+  for (const NarrowInput& input : report.narrow) out += narrow_text(input, report.integers);
   if (!report.gave_up.empty()) out += format("  gave up: {}\n", report.gave_up);
   if (!reference.stuck_at.empty()) {
     out += format("  the reference cannot finish: {} for events that never come\n",

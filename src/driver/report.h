@@ -1,10 +1,12 @@
 // What `kiln run` says about a run.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "driver/execute.h"
+#include "driver/integer_inputs.h"
 #include "reference/compare.h"
 
 namespace kiln::driver {
@@ -14,6 +16,8 @@ struct OutputReport {
   reference::Comparison comparison;
   std::int64_t unwritten = 0;  // elements that the simulated kernel did not write
   std::vector<std::int64_t> first_unwritten = {};  // coordinates
+  std::optional<bool> stated = {};  // whether `--expect` is about it; none without `--expect`
+  bool only_narrow = false;         // nothing could hide but for narrow inputs
 };
 
 struct RunReport {
@@ -21,7 +25,8 @@ struct RunReport {
   std::string arch;
   std::vector<std::pair<std::string, std::int64_t>> shape;  // dimensions and integer parameters
   std::vector<OutputReport> outputs;
-  bool integers = false;     // the inputs are those of `--fill integers`
+  bool integers = false;                 // the inputs are those of `--fill integers`
+  std::vector<NarrowInput> narrow = {};  // integer inputs that a narrower type would have held
   std::string gave_up = {};  // why the run ended before the program; then there are no outputs
 };
 

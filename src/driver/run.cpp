@@ -200,9 +200,11 @@ RunReport make_report(const Program& program, const ir::Function& function,
   for (const reference::Output& output : oracle.outcome.outputs) {
     std::vector<const reference::Output*> statements = {&output};
     const std::optional<reference::Output>& expected = oracle.expected;
-    if (expected && expected->name == output.name) statements.push_back(&*expected);
+    const bool stated = expected && expected->name == output.name;
+    if (stated) statements.push_back(&*expected);
     const sim::Unwritten* unwritten = unwritten_of(execution, output);
     OutputReport entry{.name = output.name, .comparison = {}};
+    if (expected) entry.stated = stated;
     entry.comparison =
         reference::compare(statements, result_of(execution.arguments, output),
                            unwritten == nullptr ? std::vector<bool>{} : unwritten->elements);
@@ -214,6 +216,16 @@ RunReport make_report(const Program& program, const ir::Function& function,
     report.outputs.push_back(std::move(entry));
   }
   return report;
+}
+
+// Where a narrower type would have done for the inputs, one that wraps is not found.
+void note_narrow(std::vector<NarrowInput> narrow, RunReport& report) {
+  report.narrow = std::move(narrow);
+  for (OutputReport& output : report.outputs) {
+    reference::Tells& tells = output.comparison.tells;
+    output.only_narrow = !report.narrow.empty() && tells == reference::Tells::kAll;
+    if (output.only_narrow) tells = reference::Tells::kSteps;
+  }
 }
 
 Exit write_outputs(const Request& request, const reference::Outcome& outcome,
@@ -275,6 +287,7 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
   if (execution.gpu) show_cache_note(console, execution.gpu->cache_note);
 
   RunReport report = make_report(program, decided, execution, oracle);
+  note_narrow(narrow_inputs(decided, *arguments), report);
   report.integers = request.bind.fill == Fill::kIntegers;
   report_findings(decided, report, execution, oracle.outcome, program.diags);
   tell(options, report, execution, oracle, console);

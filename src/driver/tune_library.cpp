@@ -13,10 +13,10 @@ namespace kiln::driver {
 
 namespace {
 
-constexpr std::size_t kKeep = 24;
-constexpr TuneRound kRounds[] = {{.repeats = 1, .batch_seconds = 1e-3, .keep = 12},
-                                 {.repeats = 3, .batch_seconds = 3e-3, .keep = 4},
-                                 {.repeats = 5, .batch_seconds = 1e-2, .keep = 1}};
+constexpr std::size_t kKeepOfLibrary = 24;
+constexpr TuneRound kRoundsOfLibrary[] = {{.repeats = 1, .batch_seconds = 1e-3, .keep = 12},
+                                          {.repeats = 3, .batch_seconds = 3e-3, .keep = 4},
+                                          {.repeats = 5, .batch_seconds = 1e-2, .keep = 1}};
 
 // Everything that is the same for all problems.
 struct Tuning {
@@ -144,7 +144,7 @@ void report_verdicts(Tuning& tuning, const SuiteCase& problem,
 // Measures one problem and keeps its winner, if it has one. Errors: the environment's.
 Result<void> tune_case(Tuning& tuning, const SuiteCase& problem, const gemm::Problem& wanted) {
   const TuneOptions& options = tuning.options;
-  const auto keep = options.keep > 0 ? static_cast<std::size_t>(options.keep) : kKeep;
+  const auto keep = options.keep > 0 ? static_cast<std::size_t>(options.keep) : kKeepOfLibrary;
   const auto candidates =
       candidates_of(wanted, tuning.device.arch(), tuning.device.multiprocessors(), keep);
   if (!candidates) {
@@ -158,7 +158,7 @@ Result<void> tune_case(Tuning& tuning, const SuiteCase& problem, const gemm::Pro
   progress(format("compiling {}", candidates->size()));
   const auto field = tuning.device.open(problem, *candidates);
   if (!field) return Unexpected{field.error()};
-  const auto outcome = play_rounds(**field, kRounds, progress);
+  const auto outcome = play_rounds(**field, kRoundsOfLibrary, progress);
   if (!outcome) return Unexpected{outcome.error()};
   tuning.progress("");
   report_verdicts(tuning, problem, *candidates, *outcome);

@@ -29,18 +29,34 @@ std::vector<ValueId> reads_of(const Op& op) {
   return reads;
 }
 
+// The value itself; of a window the buffer behind it.
+ValueId storage_or_self(const Function& function, ValueId value) {
+  if (!std::holds_alternative<ViewType>(function.type(value))) return value;
+  return storage_of(function, resolve_view(function, value).root);
+}
+
 // By ValueId: whether some operation of the function names it, directly or through a window.
 std::vector<bool> roots(const Function& function, std::vector<ValueId> (*values_of)(const Op&)) {
   std::vector<bool> found(function.values.size());
   walk(function, function.body, [&](OpId id) {
     for (const ValueId value : values_of(function.ops[id])) {
-      const bool is_view = std::holds_alternative<ViewType>(function.type(value));
-      const ValueId root =
-          is_view ? storage_of(function, resolve_view(function, value).root) : value;
-      found[root.index] = true;
+      found[storage_or_self(function, value).index] = true;
     }
   });
   return found;
+}
+
+// What the operation gives a new value: buffers, fragments, cells, its result.
+std::vector<ValueId> targets_of(const Op& op) {
+  std::vector<ValueId> out = writes_of(op);
+  if (op.result.valid()) out.push_back(op.result);
+  if (const auto* fill = std::get_if<Fill>(&op.data)) out.push_back(fill->frag);
+  if (const auto* load = std::get_if<Load>(&op.data)) out.push_back(load->frag);
+  if (const auto* mma = std::get_if<Mma>(&op.data)) out.push_back(mma->c);
+  if (const auto* scale = std::get_if<Scale>(&op.data)) out.push_back(scale->c);
+  if (const auto* element = std::get_if<SetElement>(&op.data)) out.push_back(element->frag);
+  if (const auto* set = std::get_if<Set>(&op.data)) out.push_back(set->cell);
+  return out;
 }
 
 bool uses_var(const Function& function, VarId var) {
@@ -73,6 +89,31 @@ std::vector<std::size_t> read_params(const Function& function) {
     const Param& param = function.params[i];
     const bool through_var = param.var.valid() && uses_var(function, param.var);
     if (through_var || read[param.value.index]) out.push_back(i);
+  }
+  return out;
+}
+
+std::vector<std::size_t> params_behind(const Function& function,
+                                       const std::vector<ValueId>& values) {
+  std::vector<bool> behind(function.values.size());
+  const auto at = [&](ValueId value) { return behind[storage_or_self(function, value).index]; };
+  for (const ValueId value : values) at(value) = true;
+  // What a loop hands on stands before what uses it and after it.
+  for (bool found = true; found;) {
+    found = false;
+    walk(function, function.body, [&](OpId id) {
+      const std::vector<ValueId> targets = targets_of(function.ops[id]);
+      if (std::none_of(targets.begin(), targets.end(), at)) return;
+      for_each_operand(function.ops[id], [&](std::string_view, ValueId operand) {
+        if (!operand.valid() || at(operand)) return;
+        at(operand) = true;
+        found = true;
+      });
+    });
+  }
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    if (behind[function.params[i].value.index]) out.push_back(i);
   }
   return out;
 }

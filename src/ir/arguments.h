@@ -27,6 +27,11 @@ struct Arguments {
 // Those it reads.
 [[nodiscard]] std::vector<std::size_t> read_params(const Function& function);
 
+// Those (by index) whose contents the values may depend on: through scalars, cells, copies and
+// products, not through the conditions and the indices of what is done.
+[[nodiscard]] std::vector<std::size_t> params_behind(const Function& function,
+                                                     const std::vector<ValueId>& values);
+
 // Whether the check is met with these values of the variables, by VarId.
 [[nodiscard]] bool holds(const EntryCheck& check, const std::vector<std::int64_t>& vars);
 

@@ -69,8 +69,15 @@ struct Judgement {
   double ratio = 0;
 };
 
-Judgement judge(const Output& output, std::size_t i, const Tensor& actual) {
-  const double bound = output.bound[i];
+// The bound of an element by a statement. That of the user knows nothing of what the program rounds
+// on its way, to types that it declares: there the program's own counts, where it has one.
+double bound_of(const std::vector<const Output*>& statements, std::size_t s, std::size_t i) {
+  const double own = statements[0]->bound[i];
+  const double stated = statements[s]->bound[i];
+  return own == kUnbounded ? stated : std::max(own, stated);
+}
+
+Judgement judge(const Output& output, std::size_t i, double bound, const Tensor& actual) {
   const double value = bound == 0 ? stored(output.dtype, output.expected[i]) : output.expected[i];
   if (bound == 0 && is_wide_integer(output.dtype) && std::isfinite(value)) {
     const bool same = joined({output.expected[i], rest_at(output, i)}) == integer_at(actual, i);
@@ -104,8 +111,7 @@ double typical(const Output& output) {
 
 // Whether the statement says nothing of the element: whatever the kernel does, or nothing at all,
 // would be inside.
-bool says_nothing(const Output& output, std::size_t i, double typical) {
-  const double bound = output.bound[i];
+bool says_nothing(const Output& output, std::size_t i, double bound, double typical) {
   if (bound == kUnbounded) return true;
   return bound > kWideBound * typical && std::fabs(output.expected[i]) <= bound;
 }
@@ -129,11 +135,13 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
     double error = 0;
     for (std::size_t s = 0; s < expected.size(); ++s) {
       const Output& output = *expected[s];
-      compared = compared || !says_nothing(output, i, magnitudes[s]);
-      if (output.bound[i] == kUnbounded) continue;
-      const Judgement found = judge(output, i, actual);
+      const double bound = bound_of(expected, s, i);
+      compared = compared || !says_nothing(output, i, bound, magnitudes[s]);
+      if (bound == kUnbounded) continue;
+      const Judgement found = judge(output, i, bound, actual);
+      if (bound > kMoreRoundings * output.bound[i]) ++out.widened;
       out.hides = std::max(out.hides, s == 0 ? output.bound[i] : 0.0);
-      if (found.ratio >= error) worst = {{}, found.expected, output.bound[i], worst.actual};
+      if (found.ratio >= error) worst = {{}, found.expected, bound, worst.actual};
       error = std::max(error, found.ratio);
     }
     for (std::size_t s = 1; s < expected.size() && !(error > 1); ++s) {
@@ -173,6 +181,7 @@ void add(const Comparison& share, Comparison& all) {
   all.outside += share.outside;
   all.outside_unwritten += share.outside_unwritten;
   all.not_compared += share.not_compared;
+  all.widened += share.widened;
   all.worst = std::max(all.worst, share.worst);
   all.hides = std::max(all.hides, share.hides);
 }

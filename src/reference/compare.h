@@ -39,6 +39,9 @@ struct Comparison {
   std::int64_t outside_unwritten = 0;  // those of them that the kernel did not write
   // Compared with nothing: no bound, or one so wide that a zero would have passed.
   std::int64_t not_compared = 0;
+  // Those whose bound by the user's statement is that of the program's own roundings, and more than
+  // kMoreRoundings times what the statement would need.
+  std::int64_t widened = 0;
   double worst = 0;  // the largest error over its bound
   double hides = 0;  // the largest bound of an element that was compared
   Tells tells = Tells::kAll;
@@ -49,11 +52,13 @@ struct Comparison {
 // expected) or more is wide.
 inline constexpr double kWideBound = 0.25;
 
+inline constexpr double kMoreRoundings = 2;
+
 // `actual` must have the output's shape and type (KILN_CHECK).
 [[nodiscard]] Comparison compare(const Output& expected, const Tensor& actual);
 // Against several statements of the same output: an element must be inside each of the bounds. The
-// first is what the interpreter says of the program; those that know their slack must also be the
-// same as that, but for the slack.
+// first is what the interpreter says of the program: no bound is narrower than what its roundings
+// need. Statements that know their slack must also be the same as the first, but for the slack.
 // `unwritten`: by element, row-major; none when nothing is known of it.
 [[nodiscard]] Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual,
                                  const std::vector<bool>& unwritten = {});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 
 #include "reference/number.h"
 
@@ -111,7 +112,8 @@ struct LoopIndex {
 
 struct Factor {
   std::vector<double> values;
-  std::vector<std::int64_t> stride;  // by loop index
+  std::vector<std::uint64_t> bits = {};  // of integers: the low 64
+  std::vector<std::int64_t> stride;      // by loop index
 };
 
 struct Plan {
@@ -119,6 +121,7 @@ struct Plan {
   std::size_t output_rank = 0;
   std::vector<Factor> factors;
   bool integral = true;
+  bool whole = true;   // all factors have integer types, and the scale is one
   double largest = 0;  // magnitude of a factor's value
   // What rounding the factors costs a product: relative to it, and where they are subnormal.
   double operand_error = 0;
@@ -211,7 +214,7 @@ Checked<Plan> bind_terms(const Einsum& einsum, const std::vector<Named>& tensors
     if (!tensor) return Unexpected{tensor.error()};
     auto strides = bind(term, **tensor, plan, diags);
     if (!strides) return Unexpected{strides.error()};
-    plan.factors.push_back({{}, std::move(*strides)});
+    plan.factors.push_back({.values = {}, .stride = std::move(*strides)});
   }
   for (Factor& factor : plan.factors) factor.stride.resize(plan.loops.size());
   return plan;
@@ -224,14 +227,26 @@ void add_operand_error(Plan& plan, const EinsumNumerics& numerics) {
   plan.operand_floor += smallest(*numerics.operand);
 }
 
+// An integer of up to 64 bits, its sign carried to the top.
+std::uint64_t wide_bits(const Tensor& tensor, std::size_t i) {
+  if (size_bytes(tensor.dtype) < 8) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(tensor.get(i)));
+  }
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, tensor.bytes.data() + i * sizeof(bits), sizeof(bits));
+  return bits;
+}
+
 void read_factor(const Tensor& tensor, const EinsumNumerics& numerics, Factor& factor, Plan& plan) {
   bool held = true;  // by the operands' type
+  plan.whole = plan.whole && is_integer(tensor.dtype);
   for (std::size_t i = 0; i < static_cast<std::size_t>(tensor.elements()); ++i) {
     const double value = tensor.get(i);
     plan.integral = plan.integral && std::isfinite(value) && std::trunc(value) == value;
     held = held && (!numerics.operand || !std::isfinite(value) ||
                     round_to(*numerics.operand, value) == value);
     factor.values.push_back(value);
+    if (is_integer(tensor.dtype)) factor.bits.push_back(wide_bits(tensor, i));
   }
   for (const double value : factor.values) {
     if (std::isfinite(value)) plan.largest = std::max(plan.largest, std::fabs(value));
@@ -247,13 +262,16 @@ Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
     const Tensor& tensor = *find(tensors, einsum.factors[i].name)->tensor;
     read_factor(tensor, numerics, plan->factors[i], *plan);
   }
-  plan->integral = plan->integral && std::trunc(einsum.scale) == einsum.scale;
+  const bool scaled_whole = std::trunc(einsum.scale) == einsum.scale;
+  plan->integral = plan->integral && scaled_whole;
+  plan->whole = plan->whole && scaled_whole && std::fabs(einsum.scale) < 0x1p53;
   return plan;
 }
 
 struct Sum {
   double value = 0;
-  double magnitude = 0;  // of the finite products
+  double magnitude = 0;    // of the finite products
+  std::uint64_t bits = 0;  // of whole numbers: the low 64 of their sum
 };
 
 // Advances the odometer over loops [begin, end); false after the last combination.
@@ -276,9 +294,14 @@ Sum contract(const Plan& plan, double scale, std::vector<std::int64_t>& index,
   Sum sum;
   do {
     double product = scale;
+    std::uint64_t bits =
+        plan.whole ? static_cast<std::uint64_t>(static_cast<std::int64_t>(scale)) : 0;
     for (std::size_t f = 0; f < plan.factors.size(); ++f) {
-      product *= plan.factors[f].values[static_cast<std::size_t>(offsets[f])];
+      const auto at = static_cast<std::size_t>(offsets[f]);
+      product *= plan.factors[f].values[at];
+      if (plan.whole) bits *= plan.factors[f].bits[at];
     }
+    sum.bits += bits;
     sum.value += product;
     if (std::isfinite(product)) sum.magnitude += std::fabs(product);
   } while (advance(plan, plan.output_rank, plan.loops.size(), index, offsets));
@@ -291,17 +314,20 @@ struct Element {
   double slack = 0;
 };
 
-// A sum of integers in integers: the accumulator wraps, and so does the output.
-bool wraps(const Plan& plan, const Sum& sum, const EinsumNumerics& numerics) {
-  return is_integer(numerics.accumulator) && plan.integral && sum.magnitude < 0x1p53;
+// The low bits of a sum of integers in integers: the accumulator wraps, and so does the output.
+std::optional<std::uint64_t> wrapped(const Plan& plan, const Sum& sum,
+                                     const EinsumNumerics& numerics) {
+  if (!is_integer(numerics.accumulator)) return std::nullopt;
+  if (plan.whole) return sum.bits;
+  if (!plan.integral || !(sum.magnitude < 0x1p53)) return std::nullopt;
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(sum.value));
 }
 
 // Value and bound of one output element.
 Element bounded(const Plan& plan, const Sum& sum, double length, const EinsumNumerics& numerics,
                 DType dtype) {
-  if (wraps(plan, sum, numerics)) {
-    const auto bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(sum.value));
-    return {convert(from_bits(numerics.accumulator, bits), numerics.accumulator, dtype), 0};
+  if (const auto bits = wrapped(plan, sum, numerics)) {
+    return {convert(from_bits(numerics.accumulator, *bits), numerics.accumulator, dtype), 0};
   }
   const double u = numerics.accumulation.roundoff;
   const double floor = length * plan.operand_floor * std::max(plan.largest, 1.0);
@@ -387,6 +413,7 @@ Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors
     const Element element = bounded(*plan, sum, length, adds, target.dtype);
     output.expected.push_back(element.number.value);
     output.bound.push_back(element.number.error);
+    output.rest.push_back(element.number.rest);
     const double rounding = roundoff(target.dtype) * std::fabs(element.number.value);
     output.slack.push_back(element.slack + 2 * (rounding + smallest(target.dtype)));
     advance(*plan, 0, plan->output_rank, index, offsets);

@@ -216,8 +216,9 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
       for (std::size_t i = 0; i < frame.count(); ++i) {
         if (frame.active[i] == 0) continue;
         const Number number = scalar(bind.value, frame, i);
+        // A u64 of more than 63 bits wraps, as it does when it is read again.
         frame.vars[i][bind.var.index] =
-            std::fabs(number.value) < 0x1p62
+            std::fabs(number.value) < 0x1p65
                 ? static_cast<std::int64_t>(joined({number.value, number.rest}))
                 : 0;
       }

@@ -257,6 +257,34 @@ TEST(Interpreter, GuardedElementwiseThreads) {
   EXPECT_EQ(outcome.outside_accesses, 0U);
 }
 
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// 0.5 * the least f32 is rounded to 0, and 0 times an infinite part is no number; any other factor
+// leaves the infinity, without error.
+TEST(Interpreter, ScaledInfinitiesAreWhatTheRoundedFactorMakesOfThem) {
+  Builder b("scaled");
+  const auto parts = b.param("parts", DType::kF32, {16, 8});
+  const auto factors = b.param("factors", DType::kF32, {16, 1});
+  const auto out = b.param("out", DType::kF32, {16, 8});
+  b.parallel(Level::kBlock, {{"b", 1}}, [&](const auto&) {
+    const auto c = b.frag(ir::Role::kC, DType::kF32, 16, 8);
+    const auto part = b.frag(ir::Role::kC, DType::kF32, 16, 8);
+    b.op(ir::Fill{c, b.constant(DType::kF32, 0)});
+    b.load(part, parts);
+    b.op(ir::Scale{c, part, factors, b.constant(DType::kF32, 0.5)});
+    b.store(c, out);
+  });
+  const ir::Arguments args = arguments(
+      b.function, {},
+      {tensor(DType::kF32, {16, 8}, [](std::int64_t i) { return i % 8 == 3 ? -kInfinite : 1; }),
+       tensor(DType::kF32, {16, 1}, [](std::int64_t i) { return i == 2 ? 0x1p-149 : 0x1p-148; }),
+       Tensor::zeros(DType::kF32, {16, 8})});
+  const Output output = interpret(b.function, args, f32_numerics()).outputs.at(0);
+  EXPECT_TRUE(std::isnan(output.expected[2 * 8 + 3]));
+  EXPECT_EQ(output.expected[4 * 8 + 3], -kInfinite);
+  EXPECT_EQ(output.bound[4 * 8 + 3], 0);
+}
+
 // Threads write a shared array, then read their neighbour's element: all write before any reads.
 TEST(Interpreter, SharedMemoryIsSeenByTheWholeBlock) {
   Builder b("rotate");

@@ -45,7 +45,7 @@ Number to_saturating(const Number& number, DType to) {
 Number overflowed(DType dtype, const Number& number) {
   const double magnitude = std::fabs(number.value);
   if (std::isfinite(round_to(dtype, magnitude + number.error))) return number;
-  const bool surely = std::isinf(round_to(dtype, magnitude - number.error));
+  const bool surely = std::isinf(round_to(dtype, std::max(magnitude - number.error, 0.0)));
   return surely ? Number{std::copysign(kUnbounded, number.value), 0}
                 : Number{number.value, kUnbounded};
 }

@@ -11,6 +11,15 @@ namespace {
 
 using ir::UnaryKind;
 
+// An error far larger than the value reaches below the other end of the type as well.
+TEST(Number, WhatMayOverflowEitherWayIsNotKnownToOverflow) {
+  const Number open = convert({1e4, 1e9}, DType::kF32, DType::kF16);
+  EXPECT_EQ(open.error, kUnbounded);
+  const Number sure = convert({-1e9, 1e4}, DType::kF32, DType::kF16);
+  EXPECT_EQ(sure.value, -kUnbounded);
+  EXPECT_EQ(sure.error, 0);
+}
+
 TEST(Number, IntegersWrapAndFloatsKeepTheirError) {
   const Number big{2147483647, 0};
   EXPECT_EQ(apply(ir::BinaryKind::kAdd, DType::kS32, big, {1, 0}), (Number{-2147483648.0, 0}));

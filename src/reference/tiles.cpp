@@ -237,6 +237,9 @@ void restart(Fragments::Slot& slot, std::size_t count, Element&& element) {
   slot.integral = all_integers(slot.value);
 }
 
+// What an element is that copies fill with bits of 0: in f8_ue8m0, which has no zero, 2^-127.
+Number zero_bits(DType dtype) { return {decode(dtype, 0), 0}; }
+
 }  // namespace
 
 void Memory::create(DType type, std::vector<std::int64_t> extents, std::size_t slot_count,
@@ -336,13 +339,15 @@ Number Fragments::get(const Slot& slot, std::size_t index) const {
   if (!is_float(type.dtype) && error == 0 && magnitude < 0x1p53) {
     return from_bits(type.dtype, static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
   }
+  // Sums of integers that nothing has rounded: what the roundings may have lost does not count.
+  const double exact_limit = std::min(slot.exact_integers, integers_exact_up_to(type.dtype));
+  const bool whole = is_float(type.dtype) && slot.integral && std::isfinite(value);
+  if (error == 0 && whole && magnitude <= exact_limit) return {value, 0};
   // A partial sum may have overflowed: nothing can be promised.
   if (slot.peak[index] > info(type.dtype).max || error == kUnbounded) return {value, kUnbounded};
   if (!std::isfinite(value)) return {value, 0};
   const double u = slot.roundoff;
-  const double exact_limit = std::min(slot.exact_integers, integers_exact_up_to(type.dtype));
   if (!is_float(type.dtype)) return {value, error};
-  if (error == 0 && slot.integral && magnitude <= exact_limit) return {value, 0};
   // Two bounds, both right: with the magnitudes of all products at each step, or with the partial
   // sums as they were.
   const auto steps = static_cast<double>(slot.steps);
@@ -539,7 +544,8 @@ void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& per
     bool inside = true;
     for (std::size_t d = 0; d < rank; ++d) inside = inside && there[d] < from.shape[d];
     const auto source = inside ? from.element(there.data()) : std::nullopt;
-    const Number number = source ? from.memory->get(sides.from_slot, *source) : Number{};
+    const Number number =
+        source ? from.memory->get(sides.from_slot, *source) : zero_bits(to.memory->dtype);
     if (const auto target = to.element(at.data())) {
       for (std::size_t s = 0; s < sides.to_slots.count; ++s) {
         to.memory->set(sides.to_slots.first + s, *target, number);
@@ -811,7 +817,6 @@ void Machine::run(const ir::Store& op, Frame& frame) {
   }
 }
 
-// Two roundings in f32: of the product of the factors, and of the multiply-add.
 namespace {
 
 // What an f32 loses of a product because it ends below its least normal number.
@@ -820,10 +825,29 @@ double below_normal(double product) {
   return normal || product == 0 ? 0 : smallest(DType::kF32) / 2;
 }
 
+// Two roundings in f32: of the product of the factors, and of the multiply-add, which is counted
+// where it is added. Of infinite parts a factor that is rounded to 0 makes a NaN.
+constexpr double kScaleRoundoff = 0x1p-24;
+
+Term scaled_part(const Number& factor, const Number& scalar, const Number& part) {
+  const double scale = factor.value * scalar.value;
+  const double product = scale * part.value;
+  if (!std::isfinite(product)) {
+    const bool exact = factor.error == 0 && scalar.error == 0 && part.error == 0;
+    return {round_to(DType::kF32, scale) * part.value, 0, exact ? 0 : kUnbounded};
+  }
+  const double magnitude = std::fabs(product);
+  const double factors =
+      std::fabs(factor.value) * scalar.error + std::fabs(scalar.value) * factor.error;
+  const double error = std::fabs(scale) * part.error + kScaleRoundoff * magnitude +
+                       below_normal(scale) * std::fabs(part.value) + below_normal(product) +
+                       factors * std::fabs(part.value);
+  return {product, magnitude, std::isnan(error) ? kUnbounded : error};
+}
+
 }  // namespace
 
 void Machine::run(const ir::Scale& op, Frame& frame) {
-  constexpr double kRoundoff = 0x1p-24;
   Fragments& c = fragments_[op.c.index];
   Fragments& partial = fragments_[op.partial.index];
   const std::size_t count = frame.count();
@@ -831,7 +855,7 @@ void Machine::run(const ir::Scale& op, Frame& frame) {
     if (fragments->slots.size() < count) fragments->grow(count);
   }
   const std::int64_t cols = c.type.cols;
-  const Rounding by = rounding_of({.roundoff = kRoundoff}, 1, DType::kF32);
+  const Rounding by = rounding_of({.roundoff = kScaleRoundoff}, 1, DType::kF32);
   for (std::size_t i = 0; i < count; ++i) {
     if (frame.active[i] == 0) continue;
     const Window from = window(op.factors, frame.vars[i]);
@@ -847,23 +871,18 @@ void Machine::run(const ir::Scale& op, Frame& frame) {
       const auto place = from.element(index.data());
       const Number factor = place ? from.memory->get(memory_slot, *place) : Number{};
       const Number part = partial.get(parts, static_cast<std::size_t>(at));
-      const double scale = factor.value * scalar_factor.value;
-      const double product = scale * part.value;
+      const Term scaled = scaled_part(factor, scalar_factor, part);
       const auto element = static_cast<std::size_t>(at);
       const double before = sums.value[element];
-      sums.value[element] += product;
-      sums.magnitude[element] += std::fabs(product);
-      sums.error[element] += std::fabs(scale) * part.error + kRoundoff * std::fabs(product) +
-                             below_normal(scale) * std::fabs(part.value) + below_normal(product) +
-                             (std::fabs(factor.value) * scalar_factor.error +
-                              std::fabs(scalar_factor.value) * factor.error) *
-                                 std::fabs(part.value);
-      sums.round(element, before, std::fabs(product), by);
+      sums.value[element] += scaled.product;
+      sums.magnitude[element] += scaled.magnitude;
+      sums.error[element] += scaled.error;
+      sums.round(element, before, scaled.magnitude, by);
     }
     ++sums.steps;
     sums.spread = std::max(sums.spread, static_cast<double>(parts.steps));
     sums.products += parts.products;
-    sums.roundoff = std::max(sums.roundoff, kRoundoff);
+    sums.roundoff = std::max(sums.roundoff, kScaleRoundoff);
     sums.exact_integers = std::min({sums.exact_integers, parts.exact_integers, 0x1p24});
     sums.clean = false;
     sums.integral = false;

@@ -525,8 +525,10 @@ class WideProduct {
     } else {
       at.line(format("a_f = tma.load.async{} {} => {};", draw().chance(20) ? ".evict_first" : "",
                      a_.window("bm", "k"), slot("a_s")));
-      at.line(format("b_f = tma.load.async{}{} {} => {};", draw().chance(20) ? ".evict_last" : "",
-                     cast, b_.window("bn", "k"), slot("b_s")));
+      // One hint is all that a copy takes.
+      const bool evicts = draw().chance(20) && !cluster_;
+      at.line(format("b_f = tma.load.async{}{} {} => {};", evicts ? ".evict_last" : "", cast,
+                     b_.window("bn", "k"), slot("b_s")));
       at.line(format("trigger {} after a_f, b_f;", full));
     }
   }
