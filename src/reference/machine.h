@@ -190,7 +190,7 @@ class Machine {
   [[nodiscard]] Frame masked(const ir::Inthreads& op, const Frame& frame) const;
   [[nodiscard]] std::set<std::int64_t> slots(const ir::Expr& slot, const Frame& frame) const;
 
-  // tiles.cpp: memory and the matrix unit
+  // memory.cpp and tiles.cpp: memory and the matrix unit
   void run(const ir::Alloc& op, ir::ValueId result, Frame& frame);
   void run(const ir::Copy& op, ir::OpId id, Frame& frame);
   void run(const ir::Write& op, Frame& frame);
