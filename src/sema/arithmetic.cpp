@@ -60,8 +60,8 @@ std::int64_t fold(ir::BinaryKind kind, std::int64_t a, std::int64_t b) {
     case ir::BinaryKind::kOr: return a | b;
     case ir::BinaryKind::kXor: return a ^ b;
     case ir::BinaryKind::kShl:
-      return b < 0 || b > 62 ? 0 : static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << b);
-    case ir::BinaryKind::kShr: return b < 0 || b > 62 ? 0 : a >> b;
+      return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << b);
+    case ir::BinaryKind::kShr: return a >> b;
     case ir::BinaryKind::kEq: return a == b ? 1 : 0;
     case ir::BinaryKind::kNe: return a != b ? 1 : 0;
     case ir::BinaryKind::kLt: return a < b ? 1 : 0;
@@ -347,6 +347,22 @@ Operand combine_scalars(Sema& sema, ast::BinaryOp op, Span op_span, const Operan
                      result, span);
 }
 
+// Reports a shift by a constant that C++ gives no meaning.
+bool check_shift(Sema& sema, ir::BinaryKind kind, const Operand& left, const Operand& right) {
+  if (kind != ir::BinaryKind::kShl && kind != ir::BinaryKind::kShr) return true;
+  const auto distance =
+      right.kind == Operand::Kind::kInt ? right.integer.value.constant() : std::nullopt;
+  if (!distance || is_float(left.dtype)) return true;
+  const bool folded = left.kind == Operand::Kind::kInt && left.integer.value.constant();
+  const DTypeInfo& type = info(folded ? DType::kS64 : promote(left, right));
+  if (*distance >= 0 && *distance < type.bits) return true;
+  (void)sema.diags.report<diag::ShiftRange>(right.span, *distance, type.name, type.bits)
+      .label(left.span, "{}", describe(left, sema.function))
+      .help("shift by 0 to {}", type.bits - 1)
+      .emit();
+  return false;
+}
+
 }  // namespace
 
 Operand combine(Sema& sema, ast::BinaryOp op, Span op_span, Operand left, Operand right) {
@@ -375,6 +391,7 @@ Operand combine(Sema& sema, ast::BinaryOp op, Span op_span, Operand left, Operan
         .emit();
     return {};
   }
+  if (!check_shift(sema, *kind, left, right)) return {};
   if (left.kind == Operand::Kind::kInt && right.kind == Operand::Kind::kInt) {
     if (auto folded = combine_exprs(sema, *kind, left, right, span)) return *folded;
   }
