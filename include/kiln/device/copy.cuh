@@ -89,8 +89,6 @@ struct VectorOut {
     if (valid == kElements) {
       move_vector<W>(global, shared);
     } else {
-      // Each element has a test of its own: in a loop to `valid`, not unrolled, a GPU was seen to
-      // store one element past the last valid one (CUDA 13.0, sm_90a).
 #pragma unroll
       for (int e = 0; e < kElements; ++e) {
         if (e < valid) global[e] = shared[e];
@@ -137,7 +135,13 @@ __device__ inline auto place_of(const Tile& tile, const Window<T, R>& window, in
   int valid = kElements;
   if constexpr ((Guard >> (Shape::kRank - 1) & 1u) != 0) {
     const int left = window.left[R - 1] - col;
-    valid = left < 0 ? 0 : left < kElements ? left : kElements;
+    if constexpr (kElements == 1) {
+      // Not clamped to [0, 1]: of that and a test for 1 ptxas 13.0 makes one VIMNMX.RELU for sm_90a
+      // whose two predicates share a register, and a thread that has nothing to store stores.
+      valid = left > 0 ? 1 : 0;
+    } else {
+      valid = left < 0 ? 0 : left < kElements ? left : kElements;
+    }
   }
   return Place{&tile.at(row, col), window.first + offset, inside ? valid : 0, col};
 }
