@@ -70,6 +70,8 @@ constexpr Edit kEdits[] = {
     // scalars
     {"scalars-are-made", kElements, "%unused = const value=7 : s32",
      "%unused = const value=7 : cell<s32>"},
+    {"numbers-have-bytes", kElements, "%unused = const value=7 : s32",
+     "%unused = const value=7 : s4"},
     {"binary-operands-agree", kElements, "left=%chosen right=%v", "left=%chosen right=%at"},
     {"binary-operands-agree", kElements, "kind=eq left=%chosen", "kind=logical_and left=%chosen"},
     {"binary-results-agree", kElements, "left=%v right=%scale : f32",
@@ -161,6 +163,7 @@ constexpr Edit kEdits[] = {
     {"events-are-placed", kRing, "offset=1024", "offset=1028"},
     {"triggers-have-arrivals", kRing, " arrival=thread", ""},
     {"triggers-have-arrivals", kRing, "arrival=elected", "arrival=warp"},
+    {"registers-are-counts", kRing, "registers count=40", "registers count=39"},
     {"futures-are-counted", kRing, "registers count=40", "%f = future : future"},
     {"jumps-have-a-loop", kRing, "registers count=40", "break"},
     {"yields-are-launched", kRing, "registers count=40", "once body={\nyield\n}"},
