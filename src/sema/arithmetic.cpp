@@ -59,8 +59,7 @@ std::int64_t fold(ir::BinaryKind kind, std::int64_t a, std::int64_t b) {
     case ir::BinaryKind::kAnd: return a & b;
     case ir::BinaryKind::kOr: return a | b;
     case ir::BinaryKind::kXor: return a ^ b;
-    case ir::BinaryKind::kShl:
-      return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << b);
+    case ir::BinaryKind::kShl: return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << b);
     case ir::BinaryKind::kShr: return a >> b;
     case ir::BinaryKind::kEq: return a == b ? 1 : 0;
     case ir::BinaryKind::kNe: return a != b ? 1 : 0;
