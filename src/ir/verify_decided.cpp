@@ -1,6 +1,7 @@
 // Rules of the decided attributes: what each pass has established.
 #include <set>
 
+#include "ir/names.h"
 #include "ir/rules.h"
 #include "ir/shared_layout.h"
 #include "support/tensor.h"

@@ -75,8 +75,10 @@ std::vector<std::int64_t> dimensions_before(const ir::Function& function, const 
   std::vector<std::int64_t> out;
   if (side.root.space != ir::Space::kGlobal) return out;
   for (std::size_t d = 0; d < side.shape.size(); ++d) {
-    const auto least = ir::minimum(function, side.view.origin[d + side.view.dropped]);
-    if (least && *least < 0) out.push_back(static_cast<std::int64_t>(d));
+    const ir::Expr& origin = side.view.origin[d + side.view.dropped];
+    const auto below = ir::upper_bound(function, ir::Expr(0) - origin);
+    const auto most = below ? below->constant() : std::nullopt;  // that lies in front of it
+    if (most && *most > 0) out.push_back(static_cast<std::int64_t>(d));
   }
   return out;
 }

@@ -50,13 +50,15 @@ void split_views(const Machine& machine, Warp& warp, std::uint32_t lanes) {
 
 }  // namespace
 
-void add(LaneClocks& known, const LaneClock& more) {
+// Of each lane the latest clock: those of an agent have no lane in common, so that they stay few.
+void add(LaneClocks& known, LaneClock more) {
   for (LaneClock& one : known) {
-    if (one.agent != more.agent || one.lanes != more.lanes) continue;
-    one.clock = std::max(one.clock, more.clock);
-    return;
+    if (one.agent != more.agent) continue;
+    if (one.clock == more.clock) more.lanes |= one.lanes;
+    (one.clock > more.clock ? more.lanes : one.lanes) &= ~(one.clock > more.clock ? one : more).lanes;
   }
-  known.push_back(more);
+  std::erase_if(known, [](const LaneClock& one) { return one.lanes == 0; });
+  if (more.lanes != 0) known.push_back(more);
 }
 
 const LaneView* view_of(const Warp& warp, std::uint32_t lane) {

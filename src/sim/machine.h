@@ -277,7 +277,7 @@ void check_events_at_end(Machine& machine);
   const std::size_t agents = machine.agents.count();
   return {seen, seen + agents, seen + 2 * agents, lanes.empty() ? nullptr : &lanes};
 }
-void add(LaneClocks& known, const LaneClock& more);
+void add(LaneClocks& known, LaneClock more);
 // The active lanes learn what the slot has released.
 void take_over(const Machine& machine, Warp& warp, const EventSlot& slot);
 // These active lanes say to the slot what they know and have done, under the clock before `now`.

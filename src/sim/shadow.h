@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 namespace kiln::sim {
@@ -190,12 +191,24 @@ class Shadow {
   };
   struct Reader {  // the latest reads by one agent
     Clock clock = 0;
-    std::uint8_t first_lane = 0;
-    std::uint8_t last_lane = 0;
+    // Lanes at even distances: all of those that have read, and others only where three or more
+    // did at uneven ones.
+    std::uint16_t first_lane : 5 = 0;
+    std::uint16_t last_lane : 5 = 0;
+    std::uint16_t distance : 5 = 0;  // 0 of one lane
     std::uint16_t instruction = 0;
 
-    [[nodiscard]] std::uint32_t lanes() const {  // that may have read
-      return (~0U << first_lane) & (~0U >> (31U - last_lane));
+    void add(std::uint16_t lane) {
+      if (lane == last_lane) return;
+      const std::uint16_t apart = lane > first_lane ? lane - first_lane : first_lane - lane;
+      if (distance != 1) distance = std::gcd(distance, apart) & 0x1f;
+      if (lane < first_lane) first_lane = lane & 0x1f;
+      if (lane > last_lane) last_lane = lane & 0x1f;
+    }
+    [[nodiscard]] std::uint32_t lanes() const {
+      std::uint32_t out = 1U << last_lane;
+      for (unsigned lane = first_lane; lane < last_lane; lane += distance) out |= 1U << lane;
+      return out;
     }
   };
 
@@ -230,15 +243,14 @@ class Shadow {
 
   void note_read(Reader* slots, const Actor& actor) const {
     Reader& reader = slots[slot_of_[actor.agent]];
-    const auto lane = static_cast<std::uint8_t>(actor.thread % 32);
-    if (reader.clock == actor.clock) {
-      reader.first_lane = std::min(reader.first_lane, lane);
-      reader.last_lane = std::max(reader.last_lane, lane);
-      return;
-    }
+    const auto lane = static_cast<std::uint16_t>(actor.thread % 32);
+    if (reader.clock == actor.clock) return reader.add(lane);
     const bool other_block = reader.clock >= era_->launch_start && reader.clock < era_->block_start;
     if (!per_block_ && other_block) slots[slots_ - 1] = reader;
-    reader = {actor.clock, lane, lane, actor.instruction};
+    reader.clock = actor.clock;
+    reader.first_lane = reader.last_lane = lane & 0x1f;
+    reader.distance = 0;
+    reader.instruction = actor.instruction;
   }
 
   bool blame_writer(std::size_t granule, Conflict& conflict) const;  // always false
