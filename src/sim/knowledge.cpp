@@ -54,8 +54,12 @@ void split_views(const Machine& machine, Warp& warp, std::uint32_t lanes) {
 void add(LaneClocks& known, LaneClock more) {
   for (LaneClock& one : known) {
     if (one.agent != more.agent) continue;
+    if (one.clock > more.clock) {
+      more.lanes &= ~one.lanes;
+      continue;
+    }
     if (one.clock == more.clock) more.lanes |= one.lanes;
-    (one.clock > more.clock ? more.lanes : one.lanes) &= ~(one.clock > more.clock ? one : more).lanes;
+    one.lanes = one.lanes & ~more.lanes;
   }
   std::erase_if(known, [](const LaneClock& one) { return one.lanes == 0; });
   if (more.lanes != 0) known.push_back(more);
