@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 
 namespace kiln::sim {
@@ -39,6 +40,10 @@ class Threads {
   void land(std::uint32_t thread, std::size_t at, std::size_t bytes = 2) {
     shadow_.land(at, bytes, actor(thread));
   }
+  // Thread `to` learns what these lanes of a warp have done, and of no other lane.
+  void tell(std::uint32_t to, std::uint32_t warp, std::uint32_t lanes) {
+    told_[to].push_back({warp, lanes, seen_[warp][warp] + 1});
+  }
   void warp_barrier(std::uint32_t warp) { ++seen_[warp][warp]; }
   void barrier(std::uint32_t first, std::uint32_t second) {
     ++seen_[first][first];
@@ -63,11 +68,15 @@ class Threads {
  private:
   Actor actor(std::uint32_t thread) const {
     const std::uint32_t warp = thread / 32;
-    return {static_cast<std::uint16_t>(thread), 5, warp, seen_[warp][warp], seen_[warp].data()};
+    Actor out{static_cast<std::uint16_t>(thread), 5, warp, seen_[warp][warp], seen_[warp].data()};
+    const auto told = told_.find(thread);
+    if (told != told_.end()) out.lanes = &told->second;
+    return out;
   }
 
   Era era_;
   std::array<std::array<Clock, kAgents.count()>, kWarps> seen_ = {};
+  std::map<std::uint32_t, LaneClocks> told_;  // by thread
   Shadow shadow_;
 };
 
@@ -141,6 +150,23 @@ TEST(Shadow, SeveralReadersOfOneWarpIncludeTheWriterItself) {
   const auto conflict = t.write(2, 0);
   ASSERT_TRUE(conflict) << "thread 1 has read it too";
   EXPECT_EQ(conflict->thread, Conflict::kSeveral);
+}
+
+TEST(Shadow, LanesThatReadOneElementSpeakForThemselves) {
+  const std::array<std::uint32_t, 3> readers[] = {{5, 9, 9}, {0, 8, 16}, {30, 2, 16}};
+  for (const auto& lanes : readers) {
+    for (const bool told_of_all : {true, false}) {
+      Threads t(false);
+      std::uint32_t known = 0;
+      for (const std::uint32_t lane : lanes) {
+        EXPECT_FALSE(t.read(lane, 0));
+        known |= 1U << lane;
+      }
+      if (!told_of_all) known &= ~(1U << lanes[1]);
+      t.tell(40, 0, known);
+      EXPECT_EQ(t.write(40, 0).has_value(), !told_of_all) << lanes[1];
+    }
+  }
 }
 
 TEST(Shadow, OneAccessCoversSeveralGranules) {
