@@ -288,17 +288,17 @@ void Machine::run(const ir::Parallel& op, Frame& frame) {
 template <class Act>
 void Machine::once_a_unit(std::initializer_list<ir::ValueId> frags, Frame& frame, Act&& act) {
   if (frame.lanes <= 1) return act(frame);
-  Frame units;
-  bool alike = true;
   for (std::size_t i = 0; i < frame.count(); i += frame.lanes) {
     const auto first = frame.active.begin() + static_cast<std::ptrdiff_t>(i);
     const auto end = first + static_cast<std::ptrdiff_t>(frame.lanes);
-    alike = alike && std::all_of(first, end, [&](std::uint8_t lane) { return lane == *first; });
-    if (!alike) return act(frame);
+    if (!std::all_of(first, end, [&](std::uint8_t lane) { return lane == *first; })) {
+      return act(frame);
+    }
   }
   for (const ir::ValueId frag : frags) {
     if (fragments_[frag.index].slots.size() > frame.count() / frame.lanes) return act(frame);
   }
+  Frame units;
   for (std::size_t i = 0; i < frame.count(); i += frame.lanes) {
     units.vars.push_back(frame.vars[i]);
     units.active.push_back(frame.active[i]);
