@@ -54,7 +54,7 @@ struct VectorIn {
   static constexpr bool kInward = true;
   template <int W, class T>
   __device__ static void move(T* shared, const T* global, int valid) {
-    if (valid == W / static_cast<int>(sizeof(T))) {
+    if (valid >= W / static_cast<int>(sizeof(T))) {  // not `==`: see Place
       move_vector<W>(shared, global);
     } else {
       elements<W>(shared, global, valid);
@@ -86,7 +86,7 @@ struct VectorOut {
   template <int W, class T>
   __device__ static void move(T* shared, T* global, int valid) {
     constexpr int kElements = W / static_cast<int>(sizeof(T));
-    if (valid == kElements) {
+    if (valid >= kElements) {
       move_vector<W>(global, shared);
     } else {
 #pragma unroll
@@ -111,7 +111,10 @@ __device__ inline void locate_row(const Window<T, R>& window, int row, long long
   }
 }
 
-// A vector of a tile: its two places, and how many of its elements lie inside the window.
+// A vector of a tile: its two places, and how many of its elements lie inside the window. `valid` is
+// clamped to [0, its length] and must never be compared with `==` or `!=`: of a clamp and a test for
+// its upper end ptxas makes, before CUDA 13.5 and for sm_90a, one VIMNMX.RELU whose two predicates
+// share a register, so that a thread that has nothing to store stores.
 template <class Element, class T>
 struct Place {
   Element* shared;
@@ -135,13 +138,7 @@ __device__ inline auto place_of(const Tile& tile, const Window<T, R>& window, in
   int valid = kElements;
   if constexpr ((Guard >> (Shape::kRank - 1) & 1u) != 0) {
     const int left = window.left[R - 1] - col;
-    if constexpr (kElements == 1) {
-      // Not clamped to [0, 1]: of that and a test for 1 ptxas 13.0 makes one VIMNMX.RELU for sm_90a
-      // whose two predicates share a register, and a thread that has nothing to store stores.
-      valid = left > 0 ? 1 : 0;
-    } else {
-      valid = left < 0 ? 0 : left < kElements ? left : kElements;
-    }
+    valid = left < 0 ? 0 : left < kElements ? left : kElements;
   }
   return Place{&tile.at(row, col), window.first + offset, inside ? valid : 0, col};
 }
