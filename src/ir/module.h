@@ -26,6 +26,7 @@ struct Var {
   VarKind kind = VarKind::kDim;
   Expr extent = 0;  // exclusive upper bound; 0 when unknown (kDim, kScalar, kBound)
   Span span;
+  Expr first = 0;  // of a For's variable: its `lower`
 };
 
 struct Value {

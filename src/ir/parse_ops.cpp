@@ -97,6 +97,9 @@ bool Parser::op(RegionId region) {
   function_->regions[region].ops.push_back(id);
   if (!attributes(id, head) || !result(id, name)) return false;
   function_->ops[id].span = head;
+  if (const auto* loop = std::get_if<For>(&function_->ops[id].data); loop && loop->var.valid()) {
+    function_->vars[loop->var].first = loop->lower;
+  }
   return expect_line_end();
 }
 

@@ -44,10 +44,8 @@ Range range_of(const Function& function, const Atom& atom) {
         case VarKind::kDim:
         case VarKind::kScalar: return {self(), self()};
         case VarKind::kParallel:
-        case VarKind::kLoop: {
-          const auto high = bound(function, var.extent - 1, true);
-          return {Expr(0), high};
-        }
+        case VarKind::kLoop:
+          return {bound(function, var.first, false), bound(function, var.extent - 1, true)};
         case VarKind::kBound:
           if (var.extent.is(0)) return {};
           return {Expr(0), bound(function, var.extent - 1, true)};
@@ -93,8 +91,9 @@ std::optional<std::int64_t> least(const Function& function, const Atom& atom) {
     case AtomKind::kVar: {
       const Var& var = function.vars[atom.var];
       if (var.kind == VarKind::kDim) return 1;
-      const bool counts = var.kind == VarKind::kParallel || var.kind == VarKind::kLoop;
-      if (counts || (var.kind == VarKind::kBound && !var.extent.is(0))) return 0;
+      if (var.kind == VarKind::kLoop) return minimum(function, var.first);
+      if (var.kind == VarKind::kParallel || (var.kind == VarKind::kBound && !var.extent.is(0)))
+        return 0;
       return {};
     }
     case AtomKind::kCDiv:
@@ -164,7 +163,7 @@ std::optional<std::int64_t> minimum(const Function& function, const Expr& expr) 
     std::int64_t product = 1;
     for (const Atom& atom : term.atoms) {
       const auto factor = least(function, atom);
-      if (!factor || *factor < 0) return {};
+      if (!factor || (*factor < 0 && term.atoms.size() > 1)) return {};
       product *= *factor;
     }
     if (term.coefficient < 0 && !term.atoms.empty()) return {};

@@ -21,6 +21,8 @@ func @f(global %x: view<s32, global, [N, 64]>, %s: s32 as s) {
   var t: parallel < 32
   var i: loop < 8
   var j: loop < t
+  var early: loop < 8
+  var late: loop < N
   var at_b: bound
   var at_t: bound
   var half: bound
@@ -40,6 +42,10 @@ func @f(global %x: view<s32, global, [N, 64]>, %s: s32 as s) {
         for var=i upper=8 body={
         }
         for var=j upper=t body={
+        }
+        for var=early lower=-1 upper=8 body={
+        }
+        for var=late lower=N - 5 upper=N body={
         }
         %rt = read view=%x index=[b, t] : s32
         bind var=at_t value=%rt
@@ -94,6 +100,16 @@ TEST(Minimum, ADimensionIsAtLeastOne) {
   EXPECT_EQ(minimum(sample(), v("b") * 16), 0);
   EXPECT_EQ(minimum(sample(), v("N") - v("b")), std::nullopt);
   EXPECT_EQ(minimum(sample(), v("s")), std::nullopt);
+}
+
+TEST(Minimum, ALoopBeginsWhereItSays) {
+  EXPECT_EQ(minimum(sample(), v("i")), 0);
+  EXPECT_EQ(minimum(sample(), v("early")), -1);
+  EXPECT_EQ(minimum(sample(), v("late")), -4);
+  EXPECT_EQ(upper(v("early") * v("w")), "none") << "a factor may be negative";
+  EXPECT_EQ(upper(3 - v("early")), "4");
+  EXPECT_FALSE(always_less_equal(sample(), 0, v("early")));
+  EXPECT_TRUE(always_less_equal(sample(), -1, v("early")));
 }
 
 TEST(AlwaysLessEqual, ProvesTilesInsideConstantBuffers) {

@@ -333,6 +333,10 @@ void parallel_units_fill(const Module&, const Function& f, Mistakes& mistakes) {
 void loops_step_up(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<For>(f, [&](const For& loop, OpId id) {
     if (loop.step < 1) complain(mistakes, f, id, "step {} is below 1", loop.step);
+    if (loop.var.valid() && !(f.vars[loop.var].first == loop.lower)) {
+      complain(mistakes, f, id, "`{}` begins at {}, the loop at {}", f.vars[loop.var].name,
+               f.text(f.vars[loop.var].first), f.text(loop.lower));
+    }
     if (loop.unroll < 0) complain(mistakes, f, id, "unroll {} is below 0", loop.unroll);
   });
 }

@@ -114,6 +114,13 @@ struct Factor {
   std::vector<double> values;
   std::vector<std::uint64_t> bits = {};  // of integers: the low 64
   std::vector<std::int64_t> stride;      // by loop index
+  double smallest_normal = 0;            // of the type that is multiplied
+
+  // What the value counts for where tensor cores align products: they take a subnormal number's
+  // exponent to be that of the smallest normal one.
+  [[nodiscard]] double magnitude(std::size_t i) const {
+    return values[i] == 0 ? 0 : std::max(std::fabs(values[i]), smallest_normal);
+  }
 };
 
 struct Plan {
@@ -239,6 +246,7 @@ std::uint64_t wide_bits(const Tensor& tensor, std::size_t i) {
 
 void read_factor(const Tensor& tensor, const EinsumNumerics& numerics, Factor& factor, Plan& plan) {
   bool held = true;  // by the operands' type
+  factor.smallest_normal = smallest_normal(numerics.operand.value_or(tensor.dtype));
   plan.whole = plan.whole && is_integer(tensor.dtype);
   for (std::size_t i = 0; i < static_cast<std::size_t>(tensor.elements()); ++i) {
     const double value = tensor.get(i);
@@ -294,16 +302,18 @@ Sum contract(const Plan& plan, double scale, std::vector<std::int64_t>& index,
   Sum sum;
   do {
     double product = scale;
+    double magnitude = std::fabs(scale);
     std::uint64_t bits =
         plan.whole ? static_cast<std::uint64_t>(static_cast<std::int64_t>(scale)) : 0;
     for (std::size_t f = 0; f < plan.factors.size(); ++f) {
       const auto at = static_cast<std::size_t>(offsets[f]);
       product *= plan.factors[f].values[at];
+      magnitude *= plan.factors[f].magnitude(at);
       if (plan.whole) bits *= plan.factors[f].bits[at];
     }
     sum.bits += bits;
     sum.value += product;
-    if (std::isfinite(product)) sum.magnitude += std::fabs(product);
+    if (std::isfinite(product)) sum.magnitude += magnitude;
   } while (advance(plan, plan.output_rank, plan.loops.size(), index, offsets));
   return sum;
 }

@@ -21,6 +21,18 @@ struct Term {
   double error = 0;
 };
 
+// What a factor counts for where products are aligned: tensor cores take the exponent of a
+// subnormal number to be that of the smallest normal one, and of the others' products they keep
+// less than their values would let them (seen on an H200: 2^-24 * 2^15 beside 2^-20 in f16 keeps
+// what 2 would).
+double aligned(double magnitude, double smallest_normal) {
+  return magnitude == 0 ? 0 : std::max(magnitude, smallest_normal);
+}
+
+bool is_subnormal(double value, double smallest_normal) {
+  return std::fabs(value) < smallest_normal && value != 0;
+}
+
 Term term_of(Number a, Number b) {
   Term term{a.value * b.value, 0, 0};
   if (std::isfinite(term.product)) term.magnitude = std::fabs(term.product);
@@ -49,13 +61,21 @@ struct Operand {
   std::size_t depth = 0;
   std::size_t outer_stride = 0;
   std::size_t k_stride = 0;
+  double smallest_normal = 0;  // of its type
 };
 
 Operand operand_of(const Fragments& fragments, const Fragments::Slot& slot, ir::Major major) {
   const auto rows = static_cast<std::size_t>(fragments.type.rows);
   const auto cols = static_cast<std::size_t>(fragments.type.cols);
-  if (major == ir::Major::kRow) return {slot, rows, cols, cols, 1};
-  return {slot, cols, rows, 1, cols};
+  const double normal = smallest_normal(fragments.type.dtype);
+  if (major == ir::Major::kRow) return {slot, rows, cols, cols, 1, normal};
+  return {slot, cols, rows, 1, cols, normal};
+}
+
+bool has_subnormals(const Operand& operand) {
+  return std::ranges::any_of(operand.slot.value, [&](double value) {
+    return is_subnormal(value, operand.smallest_normal);
+  });
 }
 
 using Rounding = Fragments::Slot::Rounding;
@@ -74,7 +94,7 @@ Operand with_outer_innermost(const Operand& operand, Fragments::Slot& copy) {
       if (!copy.clean) copy.error[k * operand.outer + n] = operand.slot.error[from];
     }
   }
-  return {copy, operand.outer, operand.depth, 1, operand.outer};
+  return {copy, operand.outer, operand.depth, 1, operand.outer, operand.smallest_normal};
 }
 
 // A row of the product: row m of A with each column n of B, whose columns are next to each other.
@@ -82,6 +102,7 @@ struct Row {
   const Operand& a;
   std::size_t m;
   const Operand& b;
+  bool subnormals = false;  // some element of A or B is
 };
 
 // Columns that are added up side by side, so that the additions of one, which have an order, need
@@ -111,15 +132,21 @@ Sums exact_sums(const Row& row, std::size_t n) {
   return sums;
 }
 
-// With errors, infinities or NaNs.
+// With errors, subnormal numbers, infinities or NaNs.
 void add_careful(Fragments::Slot& c, const Row& row, std::size_t n) {
   const std::size_t at = row.m * row.b.outer + n;
   const auto number = [](const Fragments::Slot& slot, std::size_t i) {
     return Number{slot.value[i], slot.clean ? 0 : slot.error[i]};
   };
   for (std::size_t k = 0; k < row.a.depth; ++k) {
-    const Term term = term_of(number(row.a.slot, row.m * row.a.outer_stride + k * row.a.k_stride),
-                              number(row.b.slot, n + k * row.b.k_stride));
+    const Number x = number(row.a.slot, row.m * row.a.outer_stride + k * row.a.k_stride);
+    const Number y = number(row.b.slot, n + k * row.b.k_stride);
+    Term term = term_of(x, y);
+    if (row.subnormals && std::isfinite(term.product)) {
+      const double largest = aligned(std::fabs(x.value) + x.error, row.a.smallest_normal) *
+                             aligned(std::fabs(y.value) + y.error, row.b.smallest_normal);
+      if (std::isfinite(largest)) term.magnitude = std::max(term.magnitude, largest);
+    }
     c.value[at] += term.product;
     c.magnitude[at] += term.magnitude;
     c.error[at] += term.error;
@@ -129,7 +156,7 @@ void add_careful(Fragments::Slot& c, const Row& row, std::size_t n) {
 
 template <std::size_t Count>
 void multiply_columns(Fragments::Slot& c, const Row& row, std::size_t n, const Rounding& by) {
-  const bool clean = row.a.slot.clean && row.b.slot.clean;
+  const bool clean = row.a.slot.clean && row.b.slot.clean && !row.subnormals;
   const Sums sums = clean ? exact_sums<Count>(row, n) : Sums{};
   for (std::size_t i = 0; i < Count; ++i) {
     const std::size_t at = row.m * row.b.outer + n + i;
@@ -204,7 +231,8 @@ void multiply(Fragments::Slot& c, const Operand& a, const Operand& b, const Roun
   KILN_CHECK(a.depth == b.depth, "a contraction of {} with {}", a.depth, b.depth);
   Fragments::Slot copy;
   const Operand columns = with_outer_innermost(b, copy);
-  for (std::size_t m = 0; m < a.outer; ++m) multiply_row(c, {a, m, columns}, by);
+  const bool subnormals = has_subnormals(a) || has_subnormals(b);
+  for (std::size_t m = 0; m < a.outer; ++m) multiply_row(c, {a, m, columns, subnormals}, by);
   c.integral = c.integral && a.slot.integral && b.slot.integral;
   c.products += static_cast<std::int64_t>(a.depth);
 }
@@ -442,11 +470,12 @@ struct Kept {
 void multiply_sparse(Fragments::Slot& c, const Operand& a, const Operand& b, const Kept& kept,
                      const Rounding& by) {
   KILN_CHECK(2 * a.depth == b.depth, "a sparse contraction of {} with {}", a.depth, b.depth);
+  const bool subnormals = has_subnormals(a) || has_subnormals(b);
   for (std::size_t m = 0; m < a.outer; ++m) {
     const Fragments::Slot met =
         gather_columns(b, kept_columns(kept.metadata, kept.slot, m, a.depth, kept.wide));
-    const Operand columns{met, b.outer, a.depth, 1, b.outer};
-    multiply_row(c, {a, m, columns}, by);
+    const Operand columns{met, b.outer, a.depth, 1, b.outer, b.smallest_normal};
+    multiply_row(c, {a, m, columns, subnormals}, by);
   }
   c.integral = c.integral && a.slot.integral && b.slot.integral;
   c.products += static_cast<std::int64_t>(a.depth);

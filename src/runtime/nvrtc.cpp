@@ -1,6 +1,7 @@
 #include "runtime/nvrtc.h"
 
 #include "runtime/library.h"
+#include "target/miscompiled.h"
 
 namespace kiln::runtime {
 
@@ -101,6 +102,9 @@ Result<Cubin> compile_program(const Api& api, Program program, const CompileRequ
   out.bytes.resize(bytes);
   if (auto got = api.check(api.cubin(program, out.bytes.data()), file_name); !got) {
     return Unexpected{got.error()};
+  }
+  if (const std::string_view wrong = target::known_miscompilation(out.bytes); !wrong.empty()) {
+    return Unexpected{Error{"cannot compile", file_name, std::string(wrong)}};
   }
   out.version = api.version_text();
   return out;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "ir/tensor_map.h"
 #include "sema/event.h"
 #include "sema/expression.h"
 #include "sema/future.h"
@@ -56,6 +57,14 @@ bool check_inner(Sema& sema, const Transfer& transfer) {
   return false;
 }
 
+void check_at_entry(Sema& sema, ir::EntryCheck check) {
+  auto& checks = sema.function.checks;
+  const bool there = std::any_of(checks.begin(), checks.end(), [&](const ir::EntryCheck& other) {
+    return other.message == check.message;
+  });
+  if (!there) checks.push_back(std::move(check));
+}
+
 // Rows of the global buffer must start at multiples of 16 bytes: proved, or checked at entry.
 bool check_pitch(Sema& sema, const Transfer& transfer, const ir::ResolvedView& global) {
   const ir::ViewType& root = sema.function.view_type(global.root);
@@ -74,12 +83,34 @@ bool check_pitch(Sema& sema, const Transfer& transfer, const ir::ResolvedView& g
   }
   const std::string message = format("rows of `{}` must be multiples of {} bytes for `{}`",
                                      view_name(sema, global.root), kAlignment, transfer.word);
-  auto& checks = sema.function.checks;
-  const bool there = std::any_of(checks.begin(), checks.end(), [&](const ir::EntryCheck& check) {
-    return check.message == message;
-  });
-  if (there) return true;
-  checks.push_back({elements, ir::Relation::kDivides, pitch, message, transfer.stmt.word_span});
+  check_at_entry(sema, {elements, ir::Relation::kDivides, pitch, message, transfer.stmt.word_span});
+  return true;
+}
+
+// The hardware stores whole units of 16 bytes: of the unit in which the array, or its rows, end it
+// writes what lies behind the end too (seen on an H200). So the end must not lie inside of one:
+// proved, or checked at entry.
+bool check_store_end(Sema& sema, const Transfer& transfer, const ir::ResolvedView& global,
+                     const ir::Expr& tile_cols) {
+  const ir::ViewType& root = sema.function.view_type(global.root);
+  const std::int64_t size = size_bytes(root.dtype);
+  const std::int64_t elements = kAlignment / std::min(size, kAlignment);
+  const ir::Expr end = ir::launch_limits(sema.function, global).back();
+  if (root.shape.size() > 1 && end == root.shape.back()) return true;  // that is the pitch
+  if (ir::always_divisible(end, elements)) return true;
+  if (ir::always_less_equal(sema.function, global.origin.back() + tile_cols, end)) return true;
+  if (const auto constant = end.constant()) {
+    (void)sema.diags
+        .report<diag::TmaStoreEnd>(transfer.stmt.word_span, view_name(sema, global.root),
+                                   *constant * size, transfer.word, kAlignment)
+        .help("end it after {}, or use `dma.copy`", nearest_text(*constant * size, size))
+        .emit();
+    return false;
+  }
+  check_at_entry(sema, {elements, ir::Relation::kDivides, end,
+                        format("`{}` must end at a multiple of {} bytes for `{}` to it",
+                               view_name(sema, global.root), kAlignment, transfer.word),
+                        transfer.stmt.word_span});
   return true;
 }
 
@@ -172,8 +203,10 @@ bool check_bulk(Sema& sema, const Transfer& transfer) {
     return false;
   }
   const ir::ResolvedView global = ir::resolve_view(sema.function, load ? copy.src : copy.dst);
+  const std::vector<ir::Expr>& tile = load ? to.shape : from.shape;
   return check_inner(sema, transfer) && check_pitch(sema, transfer, global) &&
-         check_limits(sema, transfer, global, load ? to.shape : from.shape);
+         check_limits(sema, transfer, global, tile) &&
+         (load || check_store_end(sema, transfer, global, tile.back()));
 }
 
 namespace {

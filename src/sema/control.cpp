@@ -183,6 +183,7 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
   const Loop& loop = nest.loops[index];
   const ir::VarId var =
       add_var(sema, loop.name.text, ir::VarKind::kLoop, loop.upper, loop.name.span);
+  sema.function.vars[var].first = loop.lower;
   const ir::OpId op =
       emit(sema, ir::For{var, loop.lower, loop.upper, loop.step, nest.unroll, {}}, nest.span);
   const Place outer = sema.place;

@@ -187,6 +187,12 @@ double smallest(DType dtype) {
   return std::exp2((row.mantissa_bits == 0 ? 0 : 1) - row.bias - row.mantissa_bits);
 }
 
+double smallest_normal(DType dtype) {
+  const DTypeInfo& row = info(dtype);
+  if (!is_float(dtype) || row.mantissa_bits == 0) return 0;
+  return std::exp2(1 - row.bias);
+}
+
 double round_to(DType dtype, double value) {
   const DTypeInfo& row = info(dtype);
   switch (row.kind) {

@@ -82,6 +82,8 @@ struct DTypeInfo {
 // Smallest positive (subnormal) value of a float type: below it the error is absolute, not
 // relative.
 [[nodiscard]] double smallest(DType dtype);
+// Smallest normal value of a float type; 0 for types without subnormal values.
+[[nodiscard]] double smallest_normal(DType dtype);
 
 // A conversion (docs/numbers.md). To nearest even (tf32: ties away, as cvt.rna.tf32.f32 does); what
 // is too large becomes infinity, in floats of 8 bits and fewer the largest value, infinities too;

@@ -148,10 +148,13 @@ class Writer {
     return out;
   }
 
-  [[nodiscard]] bool bulk_fits() const {
+  // Whether rows of the tile may be loaded in bulk; whether they may be stored, the last of the
+  // array whole units of 16 bytes too.
+  [[nodiscard]] bool bulk_fits(bool stored = false) const {
     const std::int64_t bytes = row_bytes(copies_.tile);
     const std::int64_t pitch = copies_.extents.back().value * size_bytes(copies_.type);
-    return gen_.hopper() && bytes % 16 == 0 && (copies_.tile.size() == 1 || pitch % 16 == 0);
+    const bool one_row = copies_.tile.size() == 1 && !stored;
+    return gen_.hopper() && bytes % 16 == 0 && (one_row || pitch % 16 == 0);
   }
 
   Held load() {
@@ -295,6 +298,12 @@ class Writer {
       origin.push_back(before);
       size += before + draw().within(0, 2);
     }
+    // Four dimensions grow to many times their size; a block has 99 KB on some architectures.
+    constexpr std::int64_t kBytesMax = 24 * 1024;
+    if (product(larger) * size_bytes(copies_.type) > kBytesMax) {
+      larger = from.sizes;
+      origin.assign(larger.size(), 0);
+    }
     body().line(format("shared {} [{}] {};", kiln::name(copies_.type), list(larger), made));
     const Held to{format("{}.view({}).from({})", made, list(from.sizes), list(origin)), from.sizes};
     body().line(format("dma.copy {} => {};", from.name, to.name));
@@ -347,7 +356,8 @@ class Writer {
   void store(const Held& from) {
     const Param y = gen_.output(copies_.type, copies_.extents);
     const std::string to = window(y.name, false);
-    if (from.name.find_first_of(".[") != std::string::npos || !bulk_fits() || draw().chance(50)) {
+    if (from.name.find_first_of(".[") != std::string::npos || !bulk_fits(true) ||
+        draw().chance(50)) {
       body().line(format("dma.copy {} => {};", from.name, to));
       return;
     }

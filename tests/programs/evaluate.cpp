@@ -55,12 +55,17 @@ bool compile(const Sample& sample, Compiled& out) {
   return done && !out.diags.has_errors() && out.decided.functions.size() == 1;
 }
 
-// Any bits at all, but for truth values.
+// The bits of a byte that a value may have: a truth value has one, a float without a sign seven.
+unsigned bits_of(DType dtype) {
+  if (dtype == DType::kBool) return 0x01;
+  return dtype == DType::kUE4M3 ? 0x7f : 0xff;
+}
+
+// Any bits that are a value.
 void fill_bits(Tensor& tensor, std::uint64_t seed) {
   driver::RandomBits random(seed);
-  for (std::byte& each : tensor.bytes) {
-    each = static_cast<std::byte>(tensor.dtype == DType::kBool ? random.bits() & 1 : random.bits());
-  }
+  const unsigned bits = bits_of(tensor.dtype);
+  for (std::byte& each : tensor.bytes) each = static_cast<std::byte>(random.bits() & bits);
 }
 
 // Metadata of a sparse operand: each half byte names two places of a group of four in order, or one
