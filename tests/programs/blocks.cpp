@@ -123,8 +123,10 @@ void add_rounds(Gen& gen) {
         format("{}.at({})", from,
                draw.of({format("{} - t", threads - 1), format("(t + k + 1) % {}", threads),
                         format("(t * 7 + {}) % {}", draw.within(0, 9), threads)}));
-    Exprs exprs(gen, {leaf(from + ".at(t)", type), leaf(other, type), bounded("t", threads - 1),
-                      bounded("k", rounds)});
+    Value mine = leaf(from + ".at(t)", type);
+    Value theirs = leaf(other, type);
+    mine.exact = theirs.exact = is_integer(type);  // rounded in the round before
+    Exprs exprs(gen, {mine, theirs, bounded("t", threads - 1), bounded("k", rounds)});
     Node& at = draw.chance(30) ? loop.open(format("if ({})", exprs.condition(1).text)) : loop;
     at.line(format("{}.at(t) = {};", to, exprs.of(type, 2).text));
     loop.line("sync.shared;");

@@ -148,6 +148,15 @@ class Writer {
     return out;
   }
 
+  // Whether a buffer of so many elements in each dimension, and `more`, is one of several that a
+  // block has room for: four dimensions grow to many times their size, some architectures have 99
+  // KB.
+  [[nodiscard]] bool fits_a_block(Sizes sizes, std::int64_t more) const {
+    constexpr std::int64_t kBytesMax = 24 * 1024;
+    for (std::int64_t& size : sizes) size += more;
+    return product(sizes) * size_bytes(copies_.type) <= kBytesMax;
+  }
+
   // Whether rows of the tile may be loaded in bulk; whether they may be stored, the last of the
   // array whole units of 16 bytes too.
   [[nodiscard]] bool bulk_fits(bool stored = false) const {
@@ -187,9 +196,11 @@ class Writer {
     std::vector<std::string> low, high, between;
     Held out{gen_.name("p"), {}};
     std::vector<std::string> origin;
+    // All borders drawn, every dimension has four elements more.
+    const bool small = fits_a_block(copies_.tile, 4);
     for (const std::int64_t size : copies_.tile) {
-      const int before = draw().within(0, 2);
-      const int after = draw().within(0, 2);
+      const int before = small ? draw().within(0, 2) : 0;
+      const int after = small ? draw().within(0, 2) : 0;
       low.push_back(format("{}", before)), high.push_back(format("{}", after)),
           between.push_back("0");
       origin.push_back(format("{}", before));
@@ -298,9 +309,7 @@ class Writer {
       origin.push_back(before);
       size += before + draw().within(0, 2);
     }
-    // Four dimensions grow to many times their size; a block has 99 KB on some architectures.
-    constexpr std::int64_t kBytesMax = 24 * 1024;
-    if (product(larger) * size_bytes(copies_.type) > kBytesMax) {
+    if (!fits_a_block(larger, 0)) {
       larger = from.sizes;
       origin.assign(larger.size(), 0);
     }
