@@ -16,7 +16,46 @@ const std::vector<DiagInfo>& diag_catalogue() {
 
 const DiagInfo& info(DiagId id) { return diag_catalogue()[static_cast<std::size_t>(id)]; }
 
+DiagnosticBuilder::DiagnosticBuilder(Diagnostics& owner, Diagnostic diagnostic)
+    : owner_(&owner), diagnostic_(std::move(diagnostic)) {}
+
+DiagnosticBuilder::DiagnosticBuilder(DiagnosticBuilder&& other) noexcept = default;
+
+DiagnosticBuilder::~DiagnosticBuilder() = default;
+
+DiagnosticBuilder&& DiagnosticBuilder::add_label(Span span, fmt::string_view text,
+                                                 fmt::format_args args) {
+  diagnostic_.labels.push_back({span, detail::vformat(text, args)});
+  return std::move(*this);
+}
+
+DiagnosticBuilder&& DiagnosticBuilder::add_note(fmt::string_view text, fmt::format_args args) {
+  diagnostic_.notes.push_back(detail::vformat(text, args));
+  return std::move(*this);
+}
+
+DiagnosticBuilder&& DiagnosticBuilder::add_help(fmt::string_view text, fmt::format_args args) {
+  diagnostic_.help = detail::vformat(text, args);
+  return std::move(*this);
+}
+
+DiagnosticBuilder&& DiagnosticBuilder::help_if(std::string text) && {
+  if (!text.empty()) diagnostic_.help = std::move(text);
+  return std::move(*this);
+}
+
 Unexpected<Reported> DiagnosticBuilder::emit() && { return owner_->add(std::move(diagnostic_)); }
+
+DiagnosticBuilder Diagnostics::begin(DiagId id, Span span, fmt::string_view text,
+                                     fmt::format_args args) {
+  return {*this, Diagnostic{.id = id,
+                            .severity = info(id).severity,
+                            .span = span,
+                            .message = detail::vformat(text, args),
+                            .labels = {},
+                            .notes = {},
+                            .help = {}}};
+}
 
 Unexpected<Reported> Diagnostics::add(Diagnostic diagnostic) {
   const bool repeat =

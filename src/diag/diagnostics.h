@@ -79,32 +79,32 @@ class Diagnostics;
 
 class [[nodiscard("call .emit()")]] DiagnosticBuilder {
  public:
-  DiagnosticBuilder(Diagnostics & owner, Diagnostic diagnostic)
-      : owner_(&owner), diagnostic_(std::move(diagnostic)) {}
+  // Out of line, as all that does not depend on types: hundreds of places make one.
+  DiagnosticBuilder(Diagnostics & owner, Diagnostic diagnostic);
+  DiagnosticBuilder(DiagnosticBuilder && other) noexcept;
+  ~DiagnosticBuilder();
 
   template <class... Args>
   DiagnosticBuilder&& label(Span span, fmt::format_string<Args...> text, Args && ... args)&& {
-    diagnostic_.labels.push_back({span, detail::vformat(text, fmt::make_format_args(args...))});
-    return std::move(*this);
+    return add_label(span, text, fmt::make_format_args(args...));
   }
   template <class... Args>
   DiagnosticBuilder&& note(fmt::format_string<Args...> text, Args && ... args)&& {
-    diagnostic_.notes.push_back(detail::vformat(text, fmt::make_format_args(args...)));
-    return std::move(*this);
+    return add_note(text, fmt::make_format_args(args...));
   }
   template <class... Args>
   DiagnosticBuilder&& help(fmt::format_string<Args...> text, Args && ... args)&& {
-    diagnostic_.help = detail::vformat(text, fmt::make_format_args(args...));
-    return std::move(*this);
+    return add_help(text, fmt::make_format_args(args...));
   }
   // Does nothing for an empty suggestion (see did_you_mean).
-  DiagnosticBuilder&& help_if(std::string text)&& {
-    if (!text.empty()) diagnostic_.help = std::move(text);
-    return std::move(*this);
-  }
+  DiagnosticBuilder&& help_if(std::string text)&&;
   Unexpected<Reported> emit()&&;
 
  private:
+  DiagnosticBuilder&& add_label(Span span, fmt::string_view text, fmt::format_args args);
+  DiagnosticBuilder&& add_note(fmt::string_view text, fmt::format_args args);
+  DiagnosticBuilder&& add_help(fmt::string_view text, fmt::format_args args);
+
   Diagnostics* owner_;
   Diagnostic diagnostic_;
 };
@@ -118,13 +118,7 @@ class Diagnostics {
   template <class D, class... Args>
   DiagnosticBuilder report(Span span, Args&&... args) {
     const fmt::format_string<Args...> checked(D::text);
-    return {*this, Diagnostic{.id = D::id,
-                              .severity = info(D::id).severity,
-                              .span = span,
-                              .message = detail::vformat(checked, fmt::make_format_args(args...)),
-                              .labels = {},
-                              .notes = {},
-                              .help = {}}};
+    return begin(D::id, span, checked, fmt::make_format_args(args...));
   }
 
   Unexpected<Reported> add(Diagnostic diagnostic);
@@ -140,6 +134,8 @@ class Diagnostics {
   }
 
  private:
+  DiagnosticBuilder begin(DiagId id, Span span, fmt::string_view text, fmt::format_args args);
+
   std::vector<Diagnostic> diagnostics_;
   std::size_t error_count_ = 0;
 };

@@ -6,16 +6,23 @@
 
 namespace kiln::detail {
 [[noreturn]] void check_failed(const char* file, int line, const char* condition,
-                               const std::string& message);
+                               fmt::string_view text, fmt::format_args args);
+
+// What a check calls: its message is formatted in check.cpp, so that the many checks in templates
+// and inline functions stay small wherever they are compiled.
+template <class... Args>
+[[noreturn]] void fail(const char* file, int line, const char* condition,
+                       fmt::format_string<Args...> text, Args&&... args) {
+  check_failed(file, line, condition, text, fmt::make_format_args(args...));
+}
 }  // namespace kiln::detail
 
 // KILN_CHECK(count == 4, "a fragment of {} has {} registers", name, count);
-#define KILN_CHECK(condition, ...)                                                               \
-  do {                                                                                           \
-    if (!(condition)) {                                                                          \
-      ::kiln::detail::check_failed(__FILE__, __LINE__, #condition, ::kiln::format(__VA_ARGS__)); \
-    }                                                                                            \
+#define KILN_CHECK(condition, ...)                                       \
+  do {                                                                   \
+    if (!(condition)) {                                                  \
+      ::kiln::detail::fail(__FILE__, __LINE__, #condition, __VA_ARGS__); \
+    }                                                                    \
   } while (false)
 
-#define KILN_UNREACHABLE(...) \
-  ::kiln::detail::check_failed(__FILE__, __LINE__, "unreachable", ::kiln::format(__VA_ARGS__))
+#define KILN_UNREACHABLE(...) ::kiln::detail::fail(__FILE__, __LINE__, "unreachable", __VA_ARGS__)

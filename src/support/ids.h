@@ -3,7 +3,9 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "support/check.h"
@@ -20,6 +22,10 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
+namespace detail {
+[[noreturn]] void no_such_id(std::size_t index, std::size_t size);
+}  // namespace detail
+
 // An array addressed by one kind of id only; with `Items` a deque its elements never move.
 template <class IdType, class T, class Items = std::vector<T>>
 class IdVector {
@@ -29,11 +35,11 @@ class IdVector {
     return IdType{static_cast<std::uint32_t>(items_.size() - 1)};
   }
   T& operator[](IdType id) {
-    KILN_CHECK(id.index < items_.size(), "id {} of {}", id.index, items_.size());
+    check(id);
     return items_[id.index];
   }
   const T& operator[](IdType id) const {
-    KILN_CHECK(id.index < items_.size(), "id {} of {}", id.index, items_.size());
+    check(id);
     return items_[id.index];
   }
   [[nodiscard]] std::size_t size() const { return items_.size(); }
@@ -44,6 +50,11 @@ class IdVector {
   auto end() const { return items_.end(); }
 
  private:
+  // Every id is checked, so what a check costs to compile counts: the message is made elsewhere.
+  void check(IdType id) const {
+    if (id.index >= items_.size()) detail::no_such_id(id.index, items_.size());
+  }
+
   Items items_;
 };
 

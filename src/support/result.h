@@ -11,6 +11,12 @@
 
 namespace kiln {
 
+namespace detail {
+// What a Result stops with when it is asked for the half that it does not hold.
+[[noreturn]] void no_value();
+[[noreturn]] void no_error();
+}  // namespace detail
+
 // The world failed: a file, a library, a driver. `what` is a sentence, `subject` the path or
 // command it is about, `reason` the operating system's or driver's own words (may be empty).
 struct Error {
@@ -47,13 +53,13 @@ class [[nodiscard]] Result {
   const T* operator->() const { return const_cast<Result*>(this)->checked(); }
 
   [[nodiscard]] const E& error() const {
-    KILN_CHECK(!has_value(), "error() of a Result that holds a value");
+    if (has_value()) detail::no_error();
     return *std::get_if<1>(&state_);
   }
 
  private:
   T* checked() {
-    KILN_CHECK(has_value(), "value() of a Result that holds an error");
+    if (!has_value()) detail::no_value();
     return std::get_if<0>(&state_);
   }
   std::variant<T, E> state_;
@@ -68,7 +74,7 @@ class [[nodiscard]] Result<void, E> {
   [[nodiscard]] bool has_value() const { return !error_.has_value(); }
   explicit operator bool() const { return has_value(); }
   [[nodiscard]] const E& error() const {
-    KILN_CHECK(error_.has_value(), "error() of a Result that holds a value");
+    if (!error_.has_value()) detail::no_error();
     return *error_;
   }
 
