@@ -1,5 +1,7 @@
-# kiln_library(NAME SOURCES... DEPS...) and kiln_test(NAME SOURCES... DEPS...): one library and one
-# test program per folder, all built with the same options.
+# kiln_library(NAME [BRIEF] SOURCES... DEPS...) and kiln_test(NAME SOURCES... DEPS...): one library and
+# one test program per folder, all built with the same options. BRIEF is for what is done in the time
+# that a program of a hundred lines takes (milliseconds): the second level of optimisation costs more
+# there than it will ever give back.
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
@@ -35,10 +37,13 @@ if(KILN_LIBFUZZER)
 endif()
 
 function(kiln_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "BRIEF" "" "SOURCES;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC kiln_options ${ARG_DEPS})
   target_compile_options(${name} PRIVATE -fno-exceptions -fno-rtti)
+  if(ARG_BRIEF)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   # What ten files include is read once. Not for tests: each of theirs may have helpers of one name.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${KILN_UNITY} UNITY_BUILD_BATCH_SIZE 10)
   # They are parts of a shared library too, which shows nothing but its public functions.
