@@ -1,19 +1,12 @@
-// The `kiln` program: reads the command line, calls the driver, gives its exit code. Nothing else.
-//
-//   kiln run matmul.co --arch sm_80 --shape M=64,N=48,K=80
-//
 // The only place where exceptions may pass: CLI11 throws them for a wrong command line.
-#include <unistd.h>
+#include "command.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
-#include <iostream>
 
 #include "diag/diagnostics.h"
 #include "driver/commands.h"
-#include "guard.h"
 #include "support/escape.h"
 #include "support/format.h"
 
@@ -317,12 +310,8 @@ Exit dispatch(const Cli& cli, Console& console) {
   return dispatch_cache(cli, console);
 }
 
-bool colour_on(int descriptor) {
-  return isatty(descriptor) != 0 && std::getenv("NO_COLOR") == nullptr;
-}
-
 // A first word that is no command, said so by name; "" when it is one, or an option.
-std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
@@ -334,29 +323,25 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  guard_process();
+int run_command(int argc, const char* const* argv, Console& console) {
   Cli cli;
   build(cli);
   if (const std::string mistake = unknown_command(cli.app, argc, argv); !mistake.empty()) {
-    std::cerr << "error: " << kiln::shown(mistake) << " (see `kiln --help`)\n";
+    console.err << "error: " << kiln::shown(mistake) << " (see `kiln --help`)\n";
     return static_cast<int>(Exit::kUsage);
   }
   try {
     cli.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return cli.app.exit(error);  // --help, --version
-    std::cerr << "error: " << kiln::escape_lines(error.what()) << " (see `kiln --help`)\n";
+    if (error.get_exit_code() == 0) {  // --help, --version
+      return cli.app.exit(error, console.out, console.err);
+    }
+    console.err << "error: " << kiln::escape_lines(error.what()) << " (see `kiln --help`)\n";
     return static_cast<int>(Exit::kUsage);
   }
-  Console console{.out = std::cout,
-                  .err = std::cerr,
-                  .colour_out = colour_on(STDOUT_FILENO),
-                  .colour_err = colour_on(STDERR_FILENO),
-                  .progress = isatty(STDERR_FILENO) != 0};
   const Exit exit = dispatch(cli, console);
-  if (!std::cout.flush()) {
-    std::cerr << "error: cannot write to the standard output\n";
+  if (!console.out.flush()) {
+    console.err << "error: cannot write to the standard output\n";
     return static_cast<int>(Exit::kEnvironment);
   }
   return static_cast<int>(exit);

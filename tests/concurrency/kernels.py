@@ -15,8 +15,12 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import batch  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -91,17 +95,8 @@ def wrong_kernels(filters=()):
 
 def execute(kiln, argv, timeout=TIMEOUT_S):
     try:
-        done = subprocess.run(
-            [kiln, *argv],
-            cwd=ROOT,
-            env=dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            check=False,
-        )
+        env = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
+        done = batch.run([kiln, *argv], ROOT, env, timeout)
     except subprocess.TimeoutExpired:
         return Done(None, [], {}, f"not done within {timeout} s")
     result = json.loads(done.stdout) if "--json" in argv and done.stdout.startswith("{") else {}

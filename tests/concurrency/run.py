@@ -244,6 +244,8 @@ def main():
         if options.only in (None, "mutants"):
             more, problems = run_mutants(kiln, chosen, options, pool)
             passed, failed = passed + more, failed + problems
+    if said := kernels.batch.finish():
+        failed.append(said)
     for problem in failed:
         print(problem)
     print(f"concurrency: {passed} passed, {len(failed)} failed")

@@ -17,11 +17,14 @@ import itertools
 import json
 import os
 import random
-import subprocess
+import sys
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import batch  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -52,10 +55,13 @@ def command(kernel, shape, options=(), arch="sm_80"):
 
 
 def run(argv):
-    done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S
-    )
+    done = batch.run(argv, ROOT, os.environ, TIMEOUT_S)
     return done.returncode, done.stdout, done.stderr
+
+
+def tearDownModule():
+    said = batch.finish()
+    assert not said, said
 
 
 def mistake_of(argv, output):

@@ -9,7 +9,11 @@ import os
 import re
 import shlex
 import subprocess
+import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import batch  # noqa: E402
 from golden_file import Diagnostic, GoldenError, Outcome
 
 TIMEOUT_S = 120
@@ -64,15 +68,7 @@ def _arguments(run, kiln, source, scratch, root):
 
 def _run(argv, folder):
     try:
-        done = subprocess.run(
-            argv,
-            cwd=folder,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="latin-1",
-            timeout=TIMEOUT_S,
-        )
+        done = batch.run(argv, folder, environment(), TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise GoldenError(f"no answer in {TIMEOUT_S} s: {shlex.join(argv)}") from None
     except OSError as error:

@@ -19,13 +19,13 @@ that the mistake is the only one.
 import os
 import re
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import batch  # noqa: E402
 import cases  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent
@@ -49,15 +49,8 @@ class Done:
 
 def execute(kiln, command, path):
     argv = [kiln] + [str(path) if word == "%s" else word for word in shlex.split(command)]
-    done = subprocess.run(
-        argv,
-        env=dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1"),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    env = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
+    done = batch.run(argv, path.parent, env, TIMEOUT_S)
     found = [(severity, name, int(line)) for severity, name, _, line in _TITLE.findall(done.stderr)]
     # A finding without a place counts as well.
     found += [("error", "without-a-place", 0)] * (len(_ANY_TITLE.findall(done.stderr)) - len(found))

@@ -6,6 +6,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import batch
+
 
 def parser(description):
     """Options that every layer has; the caller adds its own and parses."""
@@ -25,6 +27,9 @@ def run(layer, cases, options):
             if problem:
                 failed += 1
                 print(f"FAIL {label}\n{problem}\n")
+    if said := batch.finish():
+        failed += 1
+        print(f"FAIL {layer}: what its processes say at their end\n{said}\n")
     print(f"{layer}: {len(cases) - failed} passed, {failed} failed")
     if options.results:
         counts = {"passed": len(cases) - failed, "failed": failed}
