@@ -141,6 +141,38 @@ __device__ void pipelined_loop(int k_tiles, Load load, LoadFragments load_fragme
   }
 }
 
+template <int Stages, class Load, class LoadFragments, class Multiply>
+__device__ void main_loop(int k_tiles, Load load, LoadFragments load_fragments, Multiply multiply) {
+  if constexpr (Stages == 1) {
+    plain_loop(k_tiles, load, load_fragments, multiply);
+  } else {
+    pipelined_loop<Stages>(k_tiles, load, load_fragments, multiply);
+  }
+}
+
+// Which elements of a thread's part of a K tile exist; past the edges zeros arrive. The same cuts
+// of a tensor whose elements are their coordinates say where each element comes from.
+template <int BlockRows, class Mover>
+__device__ auto inside(Mover mover, int block, int k_tile, int rows, int K) {
+  auto coordinates =
+      local_tile<BlockRows, kBlockK>(make_identity_tensor(make_shape(rows, K)), block, _);
+  return in_bounds(mover.partition_S(coordinates)(_, _, _, k_tile), rows, K);
+}
+
+// The block's tile of C, from shared memory; guarded: what lies inside of M x N.
+template <bool Guarded, class Shared, class Global>
+__device__ void store_staged(const Shared& sC, Global gC, int M, int N) {
+  auto four = make_tiled_copy<vectors<16>, "(4,32):(32,1)"_layout, "(1,4)"_layout>();
+  auto one = make_tiled_copy<vectors<4>, "(4,32):(32,1)"_layout, "(1,1)"_layout>();
+  if constexpr (!Guarded) {
+    store_tile<false>(four, sC, gC, M, N);
+  } else if (N % 4 == 0) {
+    store_tile<true>(four, sC, gC, M, N);
+  } else {
+    store_tile<true>(one, sC, gC, M, N);
+  }
+}
+
 template <class Options>
 __global__ void __launch_bounds__(kThreads)
     gemm_kernel(const f16* A, const f16* B, float* C, int M, int N, int K) {
@@ -154,7 +186,6 @@ __global__ void __launch_bounds__(kThreads)
   auto gA = local_tile<kBlockM, kBlockK>(mA, blockIdx.x, _);           // (128, 32, K tiles)
   auto gB = local_tile<kBlockN, kBlockK>(mB, blockIdx.y, _);           // (128, 32, K tiles)
   auto gC = local_tile<kBlockM, kBlockN>(mC, blockIdx.x, blockIdx.y);  // (128, 128)
-  const int k_tiles = size<2>(gA);
 
   extern __shared__ __align__(128) unsigned char memory[];
   f16* memory_a = reinterpret_cast<f16*>(memory);
@@ -173,16 +204,10 @@ __global__ void __launch_bounds__(kThreads)
   auto tBsB = mover.partition_D(sB);
   auto load = [&](int k_tile, int stage) {
     if constexpr (Options::kGuarded) {
-      // Past the edges zeros arrive: the same cuts of a tensor whose elements are their coordinates
-      // say where each element comes from.
-      auto cA = local_tile<kBlockM, kBlockK>(make_identity_tensor(make_shape(M, K)), blockIdx.x, _);
-      auto cB = local_tile<kBlockN, kBlockK>(make_identity_tensor(make_shape(N, K)), blockIdx.y, _);
-      auto tAcA = mover.partition_S(cA);
-      auto tBcB = mover.partition_S(cB);
-      copy_if(tile_copy, in_bounds(tAcA(_, _, _, k_tile), M, K), tAgA(_, _, _, k_tile),
-              tAsA(_, _, _, stage));
-      copy_if(tile_copy, in_bounds(tBcB(_, _, _, k_tile), N, K), tBgB(_, _, _, k_tile),
-              tBsB(_, _, _, stage));
+      auto inside_a = inside<kBlockM>(mover, blockIdx.x, k_tile, M, K);
+      auto inside_b = inside<kBlockN>(mover, blockIdx.y, k_tile, N, K);
+      copy_if(tile_copy, inside_a, tAgA(_, _, _, k_tile), tAsA(_, _, _, stage));
+      copy_if(tile_copy, inside_b, tBgB(_, _, _, k_tile), tBsB(_, _, _, stage));
     } else {
       copy(tile_copy, tAgA(_, _, _, k_tile), tAsA(_, _, _, stage));
       copy(tile_copy, tBgB(_, _, _, k_tile), tBsB(_, _, _, stage));
@@ -203,15 +228,9 @@ __global__ void __launch_bounds__(kThreads)
     copy(load_a, tCsA(_, _, step, stage), tCrA(_, _, step));
     copy(load_b, tCsB(_, _, step, stage), tCrB(_, _, step));
   };
-
   auto multiply = [&](int step) { gemm(mma, tCrA(_, _, step), tCrB(_, _, step), accumulators); };
-
   clear(accumulators);
-  if constexpr (kStages == 1) {
-    plain_loop(k_tiles, load, load_fragments, multiply);
-  } else {
-    pipelined_loop<kStages>(k_tiles, load, load_fragments, multiply);
-  }
+  main_loop<kStages>(size<2>(gA), load, load_fragments, multiply);
 
   if constexpr (!Options::kStagedEpilogue) {
     copy(vectors<8>{}, accumulators, multiplier.partition_C(gC));
@@ -221,15 +240,7 @@ __global__ void __launch_bounds__(kThreads)
     auto sC = make_tensor<kSharedC>(make_smem_ptr(reinterpret_cast<float*>(memory)));
     copy(accumulators, multiplier.partition_C(sC));
     __syncthreads();
-    auto four = make_tiled_copy<vectors<16>, "(4,32):(32,1)"_layout, "(1,4)"_layout>();
-    auto one = make_tiled_copy<vectors<4>, "(4,32):(32,1)"_layout, "(1,1)"_layout>();
-    if constexpr (!Options::kGuarded) {
-      store_tile<false>(four, sC, gC, M, N);
-    } else if (N % 4 == 0) {
-      store_tile<true>(four, sC, gC, M, N);
-    } else {
-      store_tile<true>(one, sC, gC, M, N);
-    }
+    store_staged<Options::kGuarded>(sC, gC, M, N);
   }
 }
 

@@ -178,7 +178,7 @@ void plan_copy(const ir::Module& module, const ir::Function& function, const Tea
     const bool has_async =
         to_shared &&
         target::widest_copy(*module.arch, target::CopyKind::kAsync, target::Space::kGlobal,
-                            target::Space::kShared, copy.widths[0], copy.widths[0]) != nullptr;
+                            target::Space::kShared, {copy.widths[0], copy.widths[0]}) != nullptr;
     copy.engine = has_async ? ir::CopyEngine::kCpAsync : ir::CopyEngine::kVector;
   }
 }

@@ -52,9 +52,9 @@ target::Scope scope_of(ir::Level unit) {
 // Whether the product is exchanged.
 bool select(const target::Arch& arch, ir::Function& function, ir::Mma& mma) {
   const target::MmaShape shape = request_of(function, mma);
-  const target::Mma* atom = target::find_mma(
-      arch, scope_of(mma.unit), function.frag_type(mma.a).dtype, function.frag_type(mma.b).dtype,
-      function.frag_type(mma.c).dtype, shape, mma.metadata.valid());
+  const target::MmaTypes types = {scope_of(mma.unit), function.frag_type(mma.a).dtype,
+                                  function.frag_type(mma.b).dtype, mma.metadata.valid()};
+  const target::Mma* atom = target::find_mma(arch, types, {function.frag_type(mma.c).dtype, shape});
   KILN_CHECK(atom != nullptr, "no instruction for a {}x{}x{} mma that sema let through", shape.m,
              shape.n, shape.k);
   mma.atom = atom;

@@ -61,7 +61,7 @@ std::string_view unit_text(target::Scope scope) {
 // What the types and shapes could have been instead; requests that differ in N alone are one item.
 std::string legal_text(const Sema& sema, const Request& request) {
   const auto legal =
-      target::legal_requests(sema.arch, request.scope, request.a, request.b, request.sparse);
+      target::legal_requests(sema.arch, {request.scope, request.a, request.b, request.sparse});
   if (legal.empty()) {
     return format("no {}instruction takes {} and {} in {} of `{}`", request.sparse ? "sparse " : "",
                   name(request.a), name(request.b), unit_text(request.scope), sema.arch.name);
@@ -86,13 +86,13 @@ std::string legal_text(const Sema& sema, const Request& request) {
 
 // What to write instead of operands that no instruction of this architecture takes.
 std::string other_types_text(target::Scope scope, DType a, DType b, bool sparse) {
-  if (const target::Arch* oldest = target::oldest_arch(scope, a, b, sparse)) {
+  if (const target::Arch* oldest = target::oldest_arch({scope, a, b, sparse})) {
     const std::string types =
         a == b ? format("{} is", name(a)) : format("{} and {} are", name(a), name(b));
     return format("{} multiplied from `{}` on: use `--arch {}`", types, oldest->name, oldest->name);
   }
   const auto has = [&](DType dtype) {
-    return target::oldest_arch(scope, dtype, dtype, sparse) != nullptr;
+    return target::oldest_arch({scope, dtype, dtype, sparse}) != nullptr;
   };
   if (has(a) && has(b)) return format("load both operands as {} or both as {}", name(a), name(b));
   constexpr std::string_view kAll = "f16, bf16, f32 (as tf32), s8, u8, f8_e4m3 and f8_e5m2";
@@ -108,11 +108,11 @@ std::string fill_text(const Tile& acc, DType dtype) {
 
 void report_no_instruction(Sema& sema, Span span, const Tile& acc, const Request& request) {
   const auto& [scope, shape, a, b, acc_type, sparse] = request;
-  const auto nearest = target::nearest_request(sema.arch, scope, a, b, acc_type, shape, sparse);
+  const auto nearest = target::nearest_request(sema.arch, {scope, a, b, sparse}, {acc_type, shape});
   const bool in_warp = scope == target::Scope::kWarp;
   const target::Scope other = in_warp ? target::Scope::kWarpgroup : target::Scope::kWarp;
   std::string help = other_types_text(scope, a, b, sparse);
-  if (target::find_mma(sema.arch, other, a, b, acc_type, shape, sparse) != nullptr) {
+  if (target::find_mma(sema.arch, {other, a, b, sparse}, {acc_type, shape}) != nullptr) {
     help = format("a tile of this size is for {}: write it under `: {}`", unit_text(other),
                   target::name(other));
   } else if (nearest && nearest->tile == shape) {
@@ -420,8 +420,9 @@ bool give_metadata(Sema& sema, const Product& product, const Request& request) {
 bool find_instruction(Sema& sema, const Product& product, const Request& request) {
   // The buffers of such elements have been refused.
   if (is_sub_byte(request.a) || is_sub_byte(request.b)) return false;
-  const target::Mma* row = target::find_mma(sema.arch, request.scope, request.a, request.b,
-                                            request.acc, request.shape, request.sparse);
+  const target::Mma* row =
+      target::find_mma(sema.arch, {request.scope, request.a, request.b, request.sparse},
+                       {request.acc, request.shape});
   if (row == nullptr) {
     report_no_instruction(sema, product.stmt.word_span, *product.c, request);
     return false;

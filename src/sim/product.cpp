@@ -60,26 +60,28 @@ bool check_inside(Machine& machine, const Warp& warp, std::int64_t address) {
   return false;
 }
 
-// The operand's elements: place(outer, k) = outer * outer_stride + k * k_stride in `out`.
-struct Strides {
-  std::int64_t outer = 0;
-  std::int64_t k = 0;
+// Where an operand's elements go: element (outer, k) to elements[outer * outer_stride + k *
+// k_stride].
+struct Destination {
+  double* elements;
+  std::int64_t outer_stride = 0;
+  std::int64_t k_stride = 0;
 };
 
 void read_operand(std::span<const std::byte> shared, const ProductOperand& operand,
-                  const target::MatrixDescriptor& at, const TileBytes& tile, Strides strides,
-                  double* out) {
+                  const target::MatrixDescriptor& at, const TileBytes& tile,
+                  const Destination& to) {
   const std::int64_t size = size_bytes(operand.dtype);
-  const std::int64_t along = operand.k_rows ? strides.outer : strides.k;
-  const std::int64_t across = operand.k_rows ? strides.k : strides.outer;
+  const std::int64_t along = operand.k_rows ? to.outer_stride : to.k_stride;
+  const std::int64_t across = operand.k_rows ? to.k_stride : to.outer_stride;
   const bool cut_off = operand.dtype == DType::kF32;
   for_each_chunk(at, tile, [&](std::int64_t row, std::int64_t byte, std::int64_t address) {
     if (!is_inside(shared, address)) return;  // reported at the issue
     const std::byte* from = shared.data() + address;
-    double* to = out + row * across + byte / size * along;
+    double* first = to.elements + row * across + byte / size * along;
     for (std::int64_t i = 0; i < kChunkBytes / size; ++i) {
       const double value = load_number(operand.dtype, from + i * size);
-      to[i * along] = cut_off ? cut_to_tf32(value) : value;
+      first[i * along] = cut_off ? cut_to_tf32(value) : value;
     }
   });
 }
@@ -122,11 +124,11 @@ void multiply(Machine& machine, Warp& warp, const Product& product) {
                      machine.a_scratch.data());
     } else {
       read_operand(machine.shared[warp.block], plan.a, moved(product.a, plan.a.steps[k]),
-                   tile_bytes(plan.a, first_row(warp), kRows, a_cols), {a_cols, 1},
-                   machine.a_scratch.data());
+                   tile_bytes(plan.a, first_row(warp), kRows, a_cols),
+                   {machine.a_scratch.data(), a_cols, 1});
     }
     read_operand(machine.shared[warp.block], plan.b, moved(product.b, plan.b.steps[k]),
-                 tile_bytes(plan.b, 0, shape.n, shape.k), {1, shape.n}, machine.b_scratch.data());
+                 tile_bytes(plan.b, 0, shape.n, shape.k), {machine.b_scratch.data(), 1, shape.n});
     if (plan.metadata == MmaPlan::kNone) {
       plan.executor->run_warp(machine.a_scratch, machine.b_scratch, registers);
       continue;

@@ -24,12 +24,11 @@ Macro* MacroTable::find(std::string_view name) {
   return found == by_name_.end() ? nullptr : found->second;
 }
 
-Expander::Expander(const Sources& sources, MacroTable& macros, Diagnostics& diags,
-                   std::function<Token()> raw, std::vector<ast::Expansion>* expansions,
-                   std::size_t* budget, std::size_t depth)
-    : sources_(sources),
-      macros_(macros),
-      diags_(diags),
+Expander::Expander(const MacroSurroundings& surroundings, std::function<Token()> raw,
+                   std::vector<ast::Expansion>* expansions, std::size_t* budget, std::size_t depth)
+    : sources_(surroundings.sources),
+      macros_(surroundings.macros),
+      diags_(surroundings.diags),
       raw_(std::move(raw)),
       expansions_(expansions),
       budget_(budget),
@@ -164,7 +163,8 @@ bool Expander::check_count(const Token& name, const Macro& macro, Arguments& arg
 std::vector<Token> Expander::expand_argument(const std::vector<Token>& argument) {
   std::size_t at = 0;
   const auto raw = [&]() { return at < argument.size() ? argument[at++] : Token(); };
-  Expander inner(sources_, macros_, diags_, raw, expansions_, budget_, depth_ + frames_.size() + 1);
+  Expander inner({sources_, macros_, diags_}, raw, expansions_, budget_,
+                 depth_ + frames_.size() + 1);
   std::vector<Token> expanded;
   for (Token token = inner.next(); token.kind != TokenKind::kEnd; token = inner.next()) {
     expanded.push_back(token);

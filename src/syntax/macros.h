@@ -49,6 +49,13 @@ class MacroTable {
   std::unordered_map<std::string, Macro*> by_name_;
 };
 
+// What every expansion of a file shares.
+struct MacroSurroundings {
+  const Sources& sources;
+  MacroTable& macros;
+  Diagnostics& diags;
+};
+
 class Expander {
  public:
   static constexpr std::size_t kDepthMax = 200;
@@ -56,9 +63,8 @@ class Expander {
 
   // `raw` gives the unexpanded tokens, kEnd at the end; `expansions` (may be null) receives every
   // use written by the user. `budget` counts down the tokens that macros may still produce.
-  Expander(const Sources& sources, MacroTable& macros, Diagnostics& diags,
-           std::function<Token()> raw, std::vector<ast::Expansion>* expansions, std::size_t* budget,
-           std::size_t depth = 0);
+  Expander(const MacroSurroundings& surroundings, std::function<Token()> raw,
+           std::vector<ast::Expansion>* expansions, std::size_t* budget, std::size_t depth = 0);
   ~Expander();
   Expander(const Expander&) = delete;
   Expander& operator=(const Expander&) = delete;

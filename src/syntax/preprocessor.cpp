@@ -440,7 +440,7 @@ bool Preprocessor::condition(const Line& line) {
   std::size_t at = 0;
   std::size_t budget = Expander::kTokensMax;
   Expander expander(
-      sources_, macros_, diags_, [&]() { return at < tokens.size() ? tokens[at++] : Token(); },
+      {sources_, macros_, diags_}, [&]() { return at < tokens.size() ? tokens[at++] : Token(); },
       nullptr, &budget);
   std::vector<Token> expanded;
   for (Token token = expander.next(); token.kind != TokenKind::kEnd; token = expander.next()) {

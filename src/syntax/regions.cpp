@@ -472,7 +472,7 @@ void Splitter::read_tile(std::size_t begin) {
   tile.tokens.push_back(lexer.next());
   std::size_t budget = Expander::kTokensMax;
   Expander expander(
-      sources_, preprocessor_.macros(), diags_, [&]() { return raw_token(lexer); },
+      {sources_, preprocessor_.macros(), diags_}, [&]() { return raw_token(lexer); },
       &out_.expansions, &budget);
   BraceStack braces(sources_);
   const std::size_t errors_before = diags_.error_count();

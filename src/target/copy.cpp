@@ -37,9 +37,15 @@ constexpr Copy async(std::string_view name, int bytes, std::string_view ptx) {
           .zero_fill = true};
 }
 
+// Of a matrix load: where each lane's address points, and which elements each lane gets.
+struct LaneMaps {
+  Layout address;
+  Layout result;
+};
+
 // One matrix is 8 rows of 16 bytes: 4 bytes for each lane.
 constexpr Copy matrix(std::string_view name, int matrices, bool transposed, std::string_view ptx,
-                      const Layout& address_map, const Layout& result_map) {
+                      const LaneMaps& maps) {
   return {.name = name,
           .kind = CopyKind::kMatrix,
           .from = Space::kShared,
@@ -51,8 +57,8 @@ constexpr Copy matrix(std::string_view name, int matrices, bool transposed, std:
           .issue_cycles = path_cycles(4 * matrices),
           .matrices = matrices,
           .transposed = transposed,
-          .address_map = address_map,
-          .result_map = result_map};
+          .address_map = maps.address,
+          .result_map = maps.result};
 }
 
 // The same matrices the other way.
@@ -93,18 +99,18 @@ constexpr Space kGmem = Space::kGlobal;
 
 // PTX ISA, "ldmatrix": lane = 4 * row + column / 2; .trans exchanges row and column.
 constexpr Copy kCopies[] = {
-    matrix("ldmatrix.x1", 1, false, "ldmatrix.sync.aligned.m8n8.x1.shared.b16", "8:1"_layout,
-           "((4,8),2):((16,1),8)"_layout),
-    matrix("ldmatrix.x2", 2, false, "ldmatrix.sync.aligned.m8n8.x2.shared.b16", "16:1"_layout,
-           "((4,8),(2,2)):((16,1),(8,64))"_layout),
-    matrix("ldmatrix.x4", 4, false, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "32:1"_layout,
-           "((4,8),(2,4)):((16,1),(8,64))"_layout),
+    matrix("ldmatrix.x1", 1, false, "ldmatrix.sync.aligned.m8n8.x1.shared.b16",
+           {"8:1"_layout, "((4,8),2):((16,1),8)"_layout}),
+    matrix("ldmatrix.x2", 2, false, "ldmatrix.sync.aligned.m8n8.x2.shared.b16",
+           {"16:1"_layout, "((4,8),(2,2)):((16,1),(8,64))"_layout}),
+    matrix("ldmatrix.x4", 4, false, "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+           {"32:1"_layout, "((4,8),(2,4)):((16,1),(8,64))"_layout}),
     matrix("ldmatrix.x1.trans", 1, true, "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
-           "8:1"_layout, "((4,8),2):((2,8),1)"_layout),
+           {"8:1"_layout, "((4,8),2):((2,8),1)"_layout}),
     matrix("ldmatrix.x2.trans", 2, true, "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
-           "16:1"_layout, "((4,8),(2,2)):((2,8),(1,64))"_layout),
+           {"16:1"_layout, "((4,8),(2,2)):((2,8),(1,64))"_layout}),
     matrix("ldmatrix.x4.trans", 4, true, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
-           "32:1"_layout, "((4,8),(2,4)):((2,8),(1,64))"_layout),
+           {"32:1"_layout, "((4,8),(2,4)):((2,8),(1,64))"_layout}),
 
     // .cg keeps the data out of L1 and exists for 16 bytes only.
     async("cp.async.16", 16, "cp.async.cg.shared.global"),
@@ -134,18 +140,18 @@ constexpr Copy kCopies[] = {
 
     // PTX ISA, "stmatrix": lane 4 * r + c / 2 gives elements c and c + 1 of row r; .trans: of
     // column r.
-    stored(matrix("stmatrix.x1", 1, false, "stmatrix.sync.aligned.m8n8.x1.shared.b16", "8:1"_layout,
-                  "((4,8),2):((16,1),8)"_layout)),
+    stored(matrix("stmatrix.x1", 1, false, "stmatrix.sync.aligned.m8n8.x1.shared.b16",
+                  {"8:1"_layout, "((4,8),2):((16,1),8)"_layout})),
     stored(matrix("stmatrix.x2", 2, false, "stmatrix.sync.aligned.m8n8.x2.shared.b16",
-                  "16:1"_layout, "((4,8),(2,2)):((16,1),(8,64))"_layout)),
+                  {"16:1"_layout, "((4,8),(2,2)):((16,1),(8,64))"_layout})),
     stored(matrix("stmatrix.x4", 4, false, "stmatrix.sync.aligned.m8n8.x4.shared.b16",
-                  "32:1"_layout, "((4,8),(2,4)):((16,1),(8,64))"_layout)),
+                  {"32:1"_layout, "((4,8),(2,4)):((16,1),(8,64))"_layout})),
     stored(matrix("stmatrix.x1.trans", 1, true, "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16",
-                  "8:1"_layout, "((4,8),2):((2,8),1)"_layout)),
+                  {"8:1"_layout, "((4,8),2):((2,8),1)"_layout})),
     stored(matrix("stmatrix.x2.trans", 2, true, "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
-                  "16:1"_layout, "((4,8),(2,2)):((2,8),(1,64))"_layout)),
+                  {"16:1"_layout, "((4,8),(2,2)):((2,8),(1,64))"_layout})),
     stored(matrix("stmatrix.x4.trans", 4, true, "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
-                  "32:1"_layout, "((4,8),(2,4)):((2,8),(1,64))"_layout)),
+                  {"32:1"_layout, "((4,8),(2,4)):((2,8),(1,64))"_layout})),
 
     // PTX ISA, "cp.async.bulk.tensor".
     bulk("bulk.load.1d", kGmem, kSmem, 1,
@@ -238,12 +244,11 @@ const Copy* find_copy(const Arch& arch, CopyKind kind, Space from, Space to, int
   return nullptr;
 }
 
-const Copy* widest_copy(const Arch& arch, CopyKind kind, Space from, Space to, std::int64_t bytes,
-                        std::int64_t alignment) {
+const Copy* widest_copy(const Arch& arch, CopyKind kind, Space from, Space to, CopyRun run) {
   const Copy* best = nullptr;
   for (const Copy& row : kCopies) {
     if (!goes(row, arch, kind, from, to)) continue;
-    if (bytes % row.bytes != 0 || alignment % row.alignment != 0) continue;
+    if (run.bytes % row.bytes != 0 || run.alignment % row.alignment != 0) continue;
     if (best == nullptr || row.bytes > best->bytes) best = &row;
   }
   return best;

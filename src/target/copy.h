@@ -64,10 +64,15 @@ struct Copy {
 [[nodiscard]] const Copy* find_copy(const Arch& arch, CopyKind kind, Space from, Space to,
                                     int bytes);
 
-// The widest copy of the kind in this direction whose bytes and alignment both divide `bytes` and
-// `alignment` (what is known of the run's length and of its first address), or null.
+// What is known of a run of bytes: numbers that divide its length and its first address.
+struct CopyRun {
+  std::int64_t bytes = 0;
+  std::int64_t alignment = 0;
+};
+// The widest copy of the kind in this direction whose bytes and alignment divide the run's, or
+// null.
 [[nodiscard]] const Copy* widest_copy(const Arch& arch, CopyKind kind, Space from, Space to,
-                                      std::int64_t bytes, std::int64_t alignment);
+                                      CopyRun run);
 
 // The `ldmatrix` of 1, 2 or 4 matrices, or null.
 [[nodiscard]] const Copy* find_matrix_load(const Arch& arch, int matrices, bool transposed);

@@ -88,9 +88,9 @@ TEST(VectorCopies, SpellTheirWidth) {
 
 TEST(Copies, WidestThatDividesLengthAndAlignment) {
   const auto widest = [](CopyKind kind, std::int64_t bytes, std::int64_t alignment) {
-    const Copy* row =
-        widest_copy(sm80(), kind, Space::kGlobal,
-                    kind == CopyKind::kAsync ? Space::kShared : Space::kRegister, bytes, alignment);
+    const Copy* row = widest_copy(sm80(), kind, Space::kGlobal,
+                                  kind == CopyKind::kAsync ? Space::kShared : Space::kRegister,
+                                  {bytes, alignment});
     return row == nullptr ? 0 : row->bytes;
   };
   EXPECT_EQ(widest(CopyKind::kAsync, 128, 16), 16);

@@ -640,9 +640,10 @@ consteval bool rows_are_consistent(std::span<const Mma> rows) {
 }
 static_assert(rows_are_consistent(kMmas));
 
-bool has_types(const Mma& row, const Arch& arch, Scope scope, DType a, DType b, bool sparse) {
-  return row.sparse == sparse && row.min_arch <= arch.capability && row.scope == scope &&
-         row.a == operand_type(a) && row.b == operand_type(b);
+bool has_types(const Mma& row, const Arch& arch, const MmaTypes& types) {
+  return row.sparse == types.sparse && row.min_arch <= arch.capability &&
+         row.scope == types.scope && row.a == operand_type(types.a) &&
+         row.b == operand_type(types.b);
 }
 
 // Multiply-adds a cycle of all the SM's tensor cores together.
@@ -673,10 +674,9 @@ const Mma* find_mma(std::string_view name) {
   return nullptr;
 }
 
-const Mma* find_mma(const Arch& arch, Scope scope, DType a, DType b, DType acc, MmaShape tile,
-                    bool sparse) {
+const Mma* find_mma(const Arch& arch, const MmaTypes& types, const MmaRequest& request) {
   for (const Mma& row : kMmas) {
-    if (has_types(row, arch, scope, a, b, sparse) && row.acc == acc && serves(row, tile))
+    if (has_types(row, arch, types) && row.acc == request.acc && serves(row, request.tile))
       return &row;
   }
   return nullptr;
@@ -686,18 +686,17 @@ bool serves_exchanged(const Mma& mma, MmaShape tile) {
   return tile != MmaShape{} && mma.exchanged == tile;
 }
 
-const Arch* oldest_arch(Scope scope, DType a, DType b, bool sparse) {
+const Arch* oldest_arch(const MmaTypes& types) {
   for (const Arch& arch : all_archs()) {
-    if (!legal_requests(arch, scope, a, b, sparse).empty()) return &arch;
+    if (!legal_requests(arch, types).empty()) return &arch;
   }
   return nullptr;
 }
 
-std::vector<MmaRequest> legal_requests(const Arch& arch, Scope scope, DType a, DType b,
-                                       bool sparse) {
+std::vector<MmaRequest> legal_requests(const Arch& arch, const MmaTypes& types) {
   std::vector<MmaRequest> out;
   for (const Mma& row : kMmas) {
-    if (!has_types(row, arch, scope, a, b, sparse)) continue;
+    if (!has_types(row, arch, types)) continue;
     for (const MmaShape& tile : row.tiles) {
       if (tile != MmaShape{}) out.push_back({row.acc, tile});
     }
@@ -706,13 +705,14 @@ std::vector<MmaRequest> legal_requests(const Arch& arch, Scope scope, DType a, D
   return out;
 }
 
-std::optional<MmaRequest> nearest_request(const Arch& arch, Scope scope, DType a, DType b,
-                                          DType acc, MmaShape tile, bool sparse) {
+std::optional<MmaRequest> nearest_request(const Arch& arch, const MmaTypes& types,
+                                          const MmaRequest& wrong) {
   constexpr double kOtherAccumulator = 1000;  // outweighs any distance of shapes
   std::optional<MmaRequest> best;
   double best_distance = 0;
-  for (const MmaRequest& request : legal_requests(arch, scope, a, b, sparse)) {
-    const double here = distance(request.tile, tile) + (request.acc == acc ? 0 : kOtherAccumulator);
+  for (const MmaRequest& request : legal_requests(arch, types)) {
+    const double here =
+        distance(request.tile, wrong.tile) + (request.acc == wrong.acc ? 0 : kOtherAccumulator);
     if (best.has_value() && here >= best_distance) continue;
     best = request;
     best_distance = here;

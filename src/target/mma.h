@@ -89,9 +89,24 @@ struct Mma {
 // The row named `name`, or null.
 [[nodiscard]] const Mma* find_mma(std::string_view name);
 
-// The row that serves the tile request `tile` of these types on this architecture, or null.
-[[nodiscard]] const Mma* find_mma(const Arch& arch, Scope scope, DType a, DType b, DType acc,
-                                  MmaShape tile, bool sparse = false);
+// Who multiplies what: the types of A and B as the language or the table has them, and whether A
+// is sparse.
+struct MmaTypes {
+  Scope scope;
+  DType a;
+  DType b;
+  bool sparse = false;
+};
+// A tile of the result with the contraction's extent, and the type it is accumulated in.
+struct MmaRequest {
+  DType acc;
+  MmaShape tile;
+
+  friend bool operator==(const MmaRequest&, const MmaRequest&) = default;
+};
+// The row that serves the request of these types on this architecture, or null.
+[[nodiscard]] const Mma* find_mma(const Arch& arch, const MmaTypes& types,
+                                  const MmaRequest& request);
 
 // The element type an instruction gets for an operand that the language has as `dtype`: tf32 for
 // f32, itself otherwise. find_mma and its like take either.
@@ -103,23 +118,15 @@ struct Mma {
 [[nodiscard]] bool serves_exchanged(const Mma& mma, MmaShape tile);
 
 // The oldest architecture with an instruction for these operand types at that scope, or null.
-[[nodiscard]] const Arch* oldest_arch(Scope scope, DType a, DType b, bool sparse = false);
+[[nodiscard]] const Arch* oldest_arch(const MmaTypes& types);
 
-struct MmaRequest {
-  DType acc;
-  MmaShape tile;
-
-  friend bool operator==(const MmaRequest&, const MmaRequest&) = default;
-};
 // Every request that is legal for these operand types, in table order. Empty: the types have no
 // instruction at that scope.
-[[nodiscard]] std::vector<MmaRequest> legal_requests(const Arch& arch, Scope scope, DType a,
-                                                     DType b, bool sparse = false);
+[[nodiscard]] std::vector<MmaRequest> legal_requests(const Arch& arch, const MmaTypes& types);
 // The legal request closest to a wrong one: the same accumulator if any has it, then the smallest
 // sum of the distances |log2| of the three extents. Empty when nothing is legal.
-[[nodiscard]] std::optional<MmaRequest> nearest_request(const Arch& arch, Scope scope, DType a,
-                                                        DType b, DType acc, MmaShape tile,
-                                                        bool sparse = false);
+[[nodiscard]] std::optional<MmaRequest> nearest_request(const Arch& arch, const MmaTypes& types,
+                                                        const MmaRequest& wrong);
 
 // Extents of an operand's tile in the row: rows x columns, as in the opening comment.
 struct TileExtents {

@@ -207,13 +207,13 @@ TEST(MmaRequests, EachIsServedByTheRowThatListsIt) {
   for (const Arch& arch : all_archs()) {
     for (const Mma& row : all_mmas()) {
       if (row.min_arch > arch.capability) {
-        EXPECT_EQ(find_mma(arch, row.scope, row.a, row.b, row.acc, row.tiles[0], row.sparse),
+        EXPECT_EQ(find_mma(arch, {row.scope, row.a, row.b, row.sparse}, {row.acc, row.tiles[0]}),
                   nullptr);
         continue;
       }
       for (const MmaShape& tile : row.tiles) {
         if (tile == MmaShape{}) continue;
-        EXPECT_EQ(find_mma(arch, row.scope, row.a, row.b, row.acc, tile, row.sparse), &row);
+        EXPECT_EQ(find_mma(arch, {row.scope, row.a, row.b, row.sparse}, {row.acc, tile}), &row);
       }
     }
   }
@@ -221,7 +221,7 @@ TEST(MmaRequests, EachIsServedByTheRowThatListsIt) {
 
 TEST(MmaRequests, FollowTheLanguagesTable) {
   const auto served = [](DType ab, DType acc, MmaShape tile) -> std::string_view {
-    const Mma* row = find_mma(sm80(), Scope::kWarp, ab, ab, acc, tile);
+    const Mma* row = find_mma(sm80(), {Scope::kWarp, ab, ab}, {acc, tile});
     return row == nullptr ? "" : row->name;
   };
   EXPECT_EQ(served(DType::kF16, DType::kF16, {16, 16, 16}), "m16n8k16.f16.f16");
@@ -246,7 +246,7 @@ TEST(MmaRequests, FollowTheLanguagesTable) {
   EXPECT_FALSE(serves_exchanged(*find_mma("m16n8k16.f16.f16"), {32, 8, 16}));
   EXPECT_FALSE(serves_exchanged(*find_mma("m8n8k16.s32.u8"), {8, 32, 16}));
   EXPECT_EQ(
-      find_mma(sm80(), Scope::kWarpgroup, DType::kF16, DType::kF16, DType::kF32, {16, 16, 16}),
+      find_mma(sm80(), {Scope::kWarpgroup, DType::kF16, DType::kF16}, {DType::kF32, {16, 16, 16}}),
       nullptr);
 }
 
@@ -254,7 +254,7 @@ TEST(MmaRequests, FollowTheLanguagesTable) {
 TEST(MmaRequests, OfAWarpgroupMayHaveAnyMultipleOfK) {
   const Arch& sm90a = *find_arch("sm_90a");
   const auto served = [&](DType ab, DType acc, MmaShape tile) -> std::string_view {
-    const Mma* row = find_mma(sm90a, Scope::kWarpgroup, ab, ab, acc, tile);
+    const Mma* row = find_mma(sm90a, {Scope::kWarpgroup, ab, ab}, {acc, tile});
     return row == nullptr ? "" : row->name;
   };
   EXPECT_EQ(served(DType::kF16, DType::kF32, {64, 64, 16}), "m64n64k16.f32.f16");
@@ -269,24 +269,24 @@ TEST(MmaRequests, OfAWarpgroupMayHaveAnyMultipleOfK) {
   EXPECT_EQ(served(DType::kF16, DType::kF32, {64, 264, 16}), "");
   EXPECT_EQ(served(DType::kBF16, DType::kF16, {64, 64, 16}), "");
   EXPECT_EQ(served(DType::kF64, DType::kF64, {64, 8, 4}), "");
-  EXPECT_EQ(nearest_request(sm90a, Scope::kWarpgroup, DType::kF16, DType::kF16, DType::kF32,
-                            {64, 20, 16}),
+  EXPECT_EQ(nearest_request(sm90a, {Scope::kWarpgroup, DType::kF16, DType::kF16},
+                            {DType::kF32, {64, 20, 16}}),
             (MmaRequest{DType::kF32, {64, 24, 16}}));
 }
 
 TEST(MmaRequests, ListWhatIsLegalAndTheNearest) {
   const std::vector<MmaRequest> bf16 =
-      legal_requests(sm80(), Scope::kWarp, DType::kBF16, DType::kBF16);
+      legal_requests(sm80(), {Scope::kWarp, DType::kBF16, DType::kBF16});
   const std::vector<MmaRequest> expected = {{DType::kF32, {16, 16, 16}},
                                             {DType::kF32, {32, 8, 16}},
                                             {DType::kF32, {16, 8, 16}},
                                             {DType::kF32, {8, 32, 16}},
                                             {DType::kF32, {16, 8, 8}}};
   EXPECT_EQ(bf16, expected);
-  EXPECT_TRUE(legal_requests(sm80(), Scope::kWarp, DType::kF16, DType::kBF16).empty());
+  EXPECT_TRUE(legal_requests(sm80(), {Scope::kWarp, DType::kF16, DType::kBF16}).empty());
 
   const auto nearest = [](DType ab, DType acc, MmaShape tile) {
-    return nearest_request(sm80(), Scope::kWarp, ab, ab, acc, tile);
+    return nearest_request(sm80(), {Scope::kWarp, ab, ab}, {acc, tile});
   };
   EXPECT_EQ(nearest(DType::kF16, DType::kF16, {16, 16, 15}),
             (MmaRequest{DType::kF16, {16, 16, 16}}));
@@ -300,15 +300,15 @@ TEST(MmaRequests, ListWhatIsLegalAndTheNearest) {
 
 TEST(MmaRequests, KnowTheOldestArchitectureOfATypePair) {
   const auto oldest = [](DType a, DType b) -> std::string_view {
-    const Arch* arch = oldest_arch(Scope::kWarp, a, b);
+    const Arch* arch = oldest_arch({Scope::kWarp, a, b});
     return arch == nullptr ? "" : arch->name;
   };
   EXPECT_EQ(oldest(DType::kS8, DType::kU8), "sm_80");
   EXPECT_EQ(oldest(DType::kE5M2, DType::kE4M3), "sm_89");
   EXPECT_EQ(oldest(DType::kS4, DType::kS4), "");
   EXPECT_EQ(oldest(DType::kF16, DType::kBF16), "");
-  EXPECT_EQ(oldest_arch(Scope::kWarpgroup, DType::kF16, DType::kF16), find_arch("sm_90a"));
-  EXPECT_EQ(oldest_arch(Scope::kWarpgroup, DType::kF64, DType::kF64), nullptr);
+  EXPECT_EQ(oldest_arch({Scope::kWarpgroup, DType::kF16, DType::kF16}), find_arch("sm_90a"));
+  EXPECT_EQ(oldest_arch({Scope::kWarpgroup, DType::kF64, DType::kF64}), nullptr);
 }
 
 TEST(Mmas, CyclesScaleWithTheArchitecturesRate) {

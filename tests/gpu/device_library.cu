@@ -34,18 +34,26 @@ struct Case {
   static constexpr Swizzled kTileB = tile(kN);
 };
 
-template <class Load, class Mma, class A, class B, class FragmentA, class FragmentB>
-__device__ void load_fragments(Mma mma, int thread, const A& sA, const B& sB, FragmentA& a,
-                               FragmentB& b) {
+// Two operands: tiles in shared memory, or fragments of them in registers.
+template <class A, class B>
+struct Operands {
+  A& a;
+  B& b;
+};
+template <class A, class B>
+Operands(A&, B&) -> Operands<A, B>;
+
+template <class Load, class Mma, class Tiles, class Fragments>
+__device__ void load_fragments(Mma mma, int thread, const Tiles& tiles, const Fragments& out) {
   if constexpr (detail::kSame<Load, PlainLoad>) {
     auto mine = mma.get_thread_slice(thread);
-    copy(mine.partition_A(sA), a);
-    copy(mine.partition_B(sB), b);
+    copy(mine.partition_A(tiles.a), out.a);
+    copy(mine.partition_B(tiles.b), out.b);
   } else {
     auto load_a = make_tiled_copy_A<Load>(mma);
     auto load_b = make_tiled_copy_B<Load>(mma);
-    copy(load_a, load_a.get_thread_slice(thread).partition_S(sA), a);
-    copy(load_b, load_b.get_thread_slice(thread).partition_S(sB), b);
+    copy(load_a, load_a.get_thread_slice(thread).partition_S(tiles.a), out.a);
+    copy(load_b, load_b.get_thread_slice(thread).partition_S(tiles.b), out.b);
   }
 }
 
@@ -74,7 +82,7 @@ __global__ void product(const float* a, const float* b, float* c) {
   auto fragment_b = mine.partition_fragment_B(sB);
   auto accumulators = mine.partition_fragment_C(gC);
   clear(accumulators);
-  load_fragments<typename C::Load>(mma, thread, sA, sB, fragment_a, fragment_b);
+  load_fragments<typename C::Load>(mma, thread, Operands{sA, sB}, Operands{fragment_a, fragment_b});
   gemm(mma, fragment_a, fragment_b, accumulators);
   auto out = mine.partition_C(gC);
   for (int i = 0; i < size(out); ++i) out(i) = static_cast<float>(accumulators(i));
