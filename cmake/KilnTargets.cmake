@@ -75,6 +75,7 @@ function(kiln_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE kiln_options ${ARG_DEPS} GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS unit)  # asked for by tests/tools/changed.py
 endfunction()
 
 if(KILN_TESTS)

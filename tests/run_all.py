@@ -2,12 +2,14 @@
 """Runs every layer of tests on binaries that are already built, and adds up the results.
 
     tests/run_all.py --debug build/dev [--release build/release] [--clang build/fuzz] [FILTER]
+    tests/run_all.py --quick --release build/release [PROGRAM]...
 
 Layers: unit tests (ctest, sanitized), sweeps (ctest, release), the golden runner's own test, golden
 tests (sanitized), tests/e2e/*_test.py (the sanitized binary in $KILN, the release one in
 $KILN_RELEASE when there is one), programs with one mistake, kernels that synchronise and a sample of
 their mutants, random correct programs, the layout algebra against pycute, pages in a browser, foreign
-input (tests/fuzz), meta tests, and where nvcc is on the PATH what must compile and what must not. Prints each command
+input (tests/fuzz), meta tests, and where nvcc is on the PATH what must compile and what must not. --quick: the golden, meta, mistakes and concurrency layers and the unit tests
+named, all in release. Prints each command
 before running it. The last line is `N passed, N failed`; the exit code is 0 only if all of it passed.
 """
 
@@ -163,6 +165,19 @@ def renames(release):
     return (1, 0) if code == 0 else (0, 1)
 
 
+def run_quick_layers(options):
+    """What a change needs, on the release binary: see ./dev help."""
+    release = options.release.resolve()
+    results = release / "results"
+    results.mkdir(exist_ok=True)
+    if options.tests:
+        yield ctest(release, ["-R", f"^({'|'.join(options.tests)})$"], "")
+    kiln = ["--kiln", str(release / "bin" / "kiln")]
+    for layer in ("golden", "meta", "mistakes", "concurrency"):
+        argv = [sys.executable, str(Path("tests") / layer / "run.py"), *kiln]
+        yield script(argv, results / f"{layer}.json")
+
+
 def run_release_layers(release, results, keep):
     """What takes the release build, or a compiler only."""
     tests = Path("tests")
@@ -189,16 +204,22 @@ def run_release_layers(release, results, keep):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--debug", type=Path, required=True, help="the sanitized build folder")
+    parser.add_argument("--debug", type=Path, help="the sanitized build folder")
     parser.add_argument("--release", type=Path, help="the release build folder")
     parser.add_argument("--clang", type=Path, help="the build folder of the preset `fuzz`")
-    parser.add_argument("filter", nargs="?", default="")
+    parser.add_argument("--quick", action="store_true", help="in release alone, the arguments are programs")
+    parser.add_argument("tests", nargs="*", metavar="FILTER")
     options = parser.parse_args()
+    options.filter = "".join(options.tests[:1])
+    if options.release is None if options.quick else options.debug is None:
+        parser.error("--quick needs --release, everything else --debug")
+    if len(options.tests) > 1 and not options.quick:
+        parser.error("one FILTER")
     passed = failed = 0
-    for layer_passed, layer_failed in run_layers(options):
+    for layer_passed, layer_failed in (run_quick_layers if options.quick else run_layers)(options):
         passed += layer_passed
         failed += layer_failed
-    if options.filter and passed + failed == 0:
+    if options.filter and not options.quick and passed + failed == 0:
         print(f"no test matches `{options.filter}`")
         return 1
     print(f"{passed} passed, {failed} failed", flush=True)

@@ -2,11 +2,17 @@
 """Tests of the tools that judge the code: they find what is there and nothing else."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import batch  # noqa: E402
+import changed  # noqa: E402
 import cpp  # noqa: E402
 import diagnostics_doc  # noqa: E402
 import readme_numbers  # noqa: E402
@@ -88,6 +94,88 @@ class Size(unittest.TestCase):
         self.assertIn("lower it from 84", self.judge(80, 84, 84)[0])
         self.assertIn("no longer needed", self.judge(70, 84, 84)[0])
         self.assertIn("may only shrink", self.judge(84, 84, 80)[0])
+
+    def test_generated_files_may_be_long(self):
+        text = "// The atoms.\n// Generated from src/target by `./dev docs`; not edited by hand.\n" + "\n" * 900
+        kinds = lambda text: [key[0] for key, _, _ in size._cpp_sizes(Path("a.h"), text)]
+        self.assertEqual(kinds(text), [])
+        self.assertEqual(kinds("#pragma once\n" + text), ["file"])  # said anywhere, it would excuse anything
+
+
+class Changed(unittest.TestCase):
+    TESTS = {"sim_test": Path("src/sim"), "emit_test": Path("src/emit/cuda"), "fuzz_test": Path("tests/fuzz")}
+
+    def test_a_folder_is_tested_when_a_file_in_it_differs(self):
+        self.assertEqual(changed.chosen(self.TESTS, {"src/sim/testdata/a.co"}), ["sim_test"])
+        self.assertEqual(changed.chosen(self.TESTS, {"src/emit/cuda/emit.cpp", "README.md"}), ["emit_test"])
+        self.assertEqual(changed.chosen(self.TESTS, {"src/sema/sema.cpp"}), [])
+
+
+BATCH_STAND_IN = r'''#!/usr/bin/env python3
+"""`say X` says X, `die` ends the process by a signal, `hang` never answers."""
+import os, signal, sys, time
+def run(command, *rest):
+    if command == "die":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if command == "hang":
+        time.sleep(60)
+    return len(rest), f"{os.getpid()} {os.getcwd()} {' '.join(rest)}", "no error"
+if sys.argv[1] != "--batch":
+    code, out, err = run(*sys.argv[1:])
+    print(out, end="")
+    print(err, end="", file=sys.stderr)
+    sys.exit(code)
+def words(count):
+    text = b""
+    while text.count(b"\0") < count:
+        text += sys.stdin.buffer.read(1)
+    return text.decode().split("\0")[:-1]
+while line := sys.stdin.buffer.readline():
+    folder, *command = words(int(line))
+    os.chdir(folder)
+    code, *texts = run(*command)
+    print(code, *map(len, texts), "\n", sep=" ", end="")
+    print(*texts, sep="", end="", flush=True)
+sys.exit(7 if os.path.exists(os.path.join(os.path.dirname(__file__), "leaks")) else 0)
+'''
+
+
+class Batch(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.addCleanup(batch.finish)
+        self.folder = os.path.realpath(scratch.name)
+        self.kiln = Path(self.folder) / "kiln"
+        self.kiln.write_text(BATCH_STAND_IN, encoding="utf-8")
+        self.kiln.chmod(0o755)
+
+    def run_one(self, *words, timeout=30):
+        return batch.run([str(self.kiln), *words], self.folder, dict(os.environ), timeout)
+
+    def test_commands_share_a_process(self):
+        done = [self.run_one("say", "a", "b\nc"), self.run_one("say", "")]
+        pids = {one.stdout.split()[0] for one in done}
+        self.assertEqual(len(pids), 1)
+        self.assertEqual([one.returncode for one in done], [2, 1])
+        self.assertTrue(done[0].stdout.endswith(f" {self.folder} a b\nc"))
+        self.assertEqual(done[0].stderr, "no error")
+        self.assertEqual(batch.finish(), "")
+
+    def test_what_kills_the_process_is_run_alone(self):
+        self.run_one("say")
+        self.assertEqual(self.run_one("die").returncode, -signal.SIGSEGV)
+        self.assertEqual(self.run_one("say", "x").returncode, 1)
+
+    def test_no_answer_in_time(self):
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.run_one("hang", timeout=0.3)
+        self.assertEqual(self.run_one("say", "x").returncode, 1)
+
+    def test_what_a_process_finds_at_its_end_is_told(self):
+        self.run_one("say")
+        (Path(self.folder) / "leaks").touch()
+        self.assertIn("ended with 7", batch.finish())
 
 
 RENDERED = """\
