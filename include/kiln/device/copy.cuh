@@ -111,10 +111,10 @@ __device__ inline void locate_row(const Window<T, R>& window, int row, long long
   }
 }
 
-// A vector of a tile: its two places, and how many of its elements lie inside the window. `valid` is
-// clamped to [0, its length] and must never be compared with `==` or `!=`: of a clamp and a test for
-// its upper end ptxas makes, before CUDA 13.5 and for sm_90a, one VIMNMX.RELU whose two predicates
-// share a register, so that a thread that has nothing to store stores.
+// A vector of a tile: its two places, and how many of its elements lie inside the window. `valid`
+// is clamped to [0, its length] and must never be compared with `==` or `!=`: of a clamp and a test
+// for its upper end ptxas makes, before CUDA 13.5 and for sm_90a, one VIMNMX.RELU whose two
+// predicates share a register, so that a thread that has nothing to store stores.
 template <class Element, class T>
 struct Place {
   Element* shared;
