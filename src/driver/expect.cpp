@@ -52,9 +52,7 @@ namespace {
 // Where the kernel puts what it has computed.
 std::vector<ir::ValueId> computed_storage(const ir::Function& function) {
   std::vector<ir::ValueId> out;
-  const auto add = [&](ir::ValueId view) {
-    out.push_back(ir::storage_of(function, ir::resolve_view(function, view).root));
-  };
+  const auto add = [&](ir::ValueId view) { out.push_back(ir::root_of(function, view)); };
   ir::walk(function, function.body, [&](ir::OpId id) {
     const ir::Op& op = function.ops[id];
     if (const auto* write = std::get_if<ir::Write>(&op.data)) add(write->view);
@@ -81,7 +79,7 @@ bool multiplies_computed(const ir::Function& function) {
     }
     const auto* load = std::get_if<ir::Load>(&op.data);
     if (load == nullptr || !is_operand(load->frag)) return;
-    const ir::ValueId root = ir::storage_of(function, ir::resolve_view(function, load->view).root);
+    const ir::ValueId root = ir::root_of(function, load->view);
     found = found || std::find(computed.begin(), computed.end(), root) != computed.end();
   });
   return found;

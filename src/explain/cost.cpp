@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/strides.h"
+#include "ir/effects.h"
 #include "support/format.h"
 #include "support/integer.h"
 
@@ -18,13 +18,8 @@ constexpr std::int64_t kSectorBytes = 32;
 constexpr std::int64_t kWavefrontBytes = 128;  // shared memory serves one a cycle
 constexpr double kGiga = 1e9;
 
-ValueId root_of(const Function& function, ValueId view) {
-  while (const auto* window = function.def_as<ir::Subview>(view)) view = window->base;
-  return ir::storage_of(function, view);
-}
-
 std::string buffer_name(const Function& function, ValueId view) {
-  const ValueId root = root_of(function, view);
+  const ValueId root = ir::root_of(function, view);
   const auto* alloc = function.def_as<ir::Alloc>(root);
   return alloc != nullptr && !alloc->name.empty() ? alloc->name : function.values[root].name;
 }
@@ -35,18 +30,17 @@ struct Touched {
   ValueId written;
 };
 
-Touched touched_by(const ir::Op& op) {
-  if (const auto* copy = std::get_if<ir::Copy>(&op.data)) return {copy->src, copy->dst};
-  if (const auto* read = std::get_if<ir::Read>(&op.data)) return {read->view, {}};
-  if (const auto* load = std::get_if<ir::Load>(&op.data)) return {load->view, {}};
-  if (const auto* write = std::get_if<ir::Write>(&op.data)) return {{}, write->view};
-  if (const auto* store = std::get_if<ir::Store>(&op.data)) return {{}, store->view};
-  if (const auto* splat = std::get_if<ir::Splat>(&op.data)) return {{}, splat->view};
-  return {};
+Touched touched_by(const Function& function, const ir::Op& op) {
+  Touched out;
+  for (const ir::Touch& touch : ir::memory_touched(function, op)) {
+    if (touch.reads()) out.read = touch.value;
+    if (touch.writes()) out.written = touch.value;
+  }
+  return out;
 }
 
 std::string described(const Function& function, const ir::Op& op) {
-  const Touched touched = touched_by(op);
+  const Touched touched = touched_by(function, op);
   std::string out(ir::mnemonic(op.kind()));
   if (touched.read.valid()) out += " " + buffer_name(function, touched.read);
   if (touched.read.valid() && touched.written.valid()) out += " =>";
@@ -122,7 +116,7 @@ class LaunchReader {
     if (counts.requests_shared + counts.requests_global > 0) {
       out.accesses.push_back({op.span, described(function_, op), counts});
     }
-    const Touched touched = touched_by(op);
+    const Touched touched = touched_by(function_, op);
     note(touched.read, read_);
     note(touched.written, written_);
   }
@@ -139,7 +133,7 @@ class LaunchReader {
 
   void note(ValueId view, std::vector<bool>& set) const {
     if (!view.valid()) return;
-    const ValueId root = root_of(function_, view);
+    const ValueId root = ir::root_of(function_, view);
     if (function_.view_type(root).space == ir::Space::kGlobal) set[root.index] = true;
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "ir/effects.h"
 #include "ir/reflect.h"
 #include "support/integer.h"
 #include "target/arch.h"
@@ -100,9 +101,7 @@ class Lifetimes {
       order_.push_back(id);
       const std::size_t begin = order_.size();
       for (const RegionId inner : ir::regions_of(function_.ops[id])) number(inner);
-      const ir::OpKind kind = function_.ops[id].kind();
-      const bool is_loop = kind == ir::OpKind::kFor || kind == ir::OpKind::kLoop;
-      if (is_loop) loops_.push_back({begin, order_.size()});
+      if (ir::is_loop(function_.ops[id].kind())) loops_.push_back({begin, order_.size()});
     }
   }
 

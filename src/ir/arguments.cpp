@@ -2,44 +2,45 @@
 
 #include <algorithm>
 
+#include "ir/effects.h"
 #include "ir/reflect.h"
-#include "ir/strides.h"
 
 namespace kiln::ir {
 
 namespace {
 
-std::vector<ValueId> writes_of(const Op& op) {
-  if (const auto* copy = std::get_if<Copy>(&op.data)) return {copy->dst};
-  if (const auto* write = std::get_if<Write>(&op.data)) return {write->view};
-  if (const auto* store = std::get_if<Store>(&op.data)) return {store->view};
-  if (const auto* splat = std::get_if<Splat>(&op.data)) return {splat->view};
-  return {};
+std::vector<ValueId> writes_of(const Function& function, const Op& op) {
+  std::vector<ValueId> writes;
+  for (const Touch& touch : memory_touched(function, op)) {
+    if (touch.writes() && touch.use != Use::kStarts) writes.push_back(touch.value);
+  }
+  return writes;
 }
 
 // A window alone reads nothing, and what is written is not thereby read.
-std::vector<ValueId> reads_of(const Op& op) {
+std::vector<ValueId> reads_of(const Function& function, const Op& op) {
   if (op.kind() == OpKind::kSubview || op.kind() == OpKind::kAlias) return {};
   if (const auto* copy = std::get_if<Copy>(&op.data)) return {copy->src};
   std::vector<ValueId> reads;
   for_each_operand(op, [&](std::string_view, ValueId value) {
     if (value.valid()) reads.push_back(value);
   });
-  for (const ValueId written : writes_of(op)) std::erase(reads, written);
+  for (const ValueId written : writes_of(function, op)) std::erase(reads, written);
   return reads;
 }
 
 // The value itself; of a window the buffer behind it.
 ValueId storage_or_self(const Function& function, ValueId value) {
   if (!std::holds_alternative<ViewType>(function.type(value))) return value;
-  return storage_of(function, resolve_view(function, value).root);
+  return root_of(function, value);
 }
 
 // By ValueId: whether some operation of the function names it, directly or through a window.
-std::vector<bool> roots(const Function& function, std::vector<ValueId> (*values_of)(const Op&)) {
+using ValuesOf = std::vector<ValueId> (*)(const Function&, const Op&);
+std::vector<bool> roots(const Function& function, ValuesOf values_of) {
   std::vector<bool> found(function.values.size());
   walk(function, function.body, [&](OpId id) {
-    for (const ValueId value : values_of(function.ops[id])) {
+    for (const ValueId value : values_of(function, function.ops[id])) {
       found[storage_or_self(function, value).index] = true;
     }
   });
@@ -48,14 +49,11 @@ std::vector<bool> roots(const Function& function, std::vector<ValueId> (*values_
 
 // What the operation gives a new value: buffers, fragments, cells, its result.
 std::vector<ValueId> targets_of(const Op& op) {
-  std::vector<ValueId> out = writes_of(op);
+  std::vector<ValueId> out;
   if (op.result.valid()) out.push_back(op.result);
-  if (const auto* fill = std::get_if<Fill>(&op.data)) out.push_back(fill->frag);
-  if (const auto* load = std::get_if<Load>(&op.data)) out.push_back(load->frag);
-  if (const auto* mma = std::get_if<Mma>(&op.data)) out.push_back(mma->c);
-  if (const auto* scale = std::get_if<Scale>(&op.data)) out.push_back(scale->c);
-  if (const auto* element = std::get_if<SetElement>(&op.data)) out.push_back(element->frag);
-  if (const auto* set = std::get_if<Set>(&op.data)) out.push_back(set->cell);
+  for_each_touch(op, [&](const Touch& touch) {
+    if (touch.writes()) out.push_back(touch.value);
+  });
   return out;
 }
 

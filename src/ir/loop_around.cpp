@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/effects.h"
+
 namespace kiln::ir {
 
 namespace {
@@ -25,15 +27,6 @@ std::uint64_t saturating(std::uint64_t a, std::uint64_t b, bool product) {
   const bool over =
       product ? __builtin_mul_overflow(a, b, &out) : __builtin_add_overflow(a, b, &out);
   return over ? UINT64_MAX : out;
-}
-
-bool jumps(const Function& function, RegionId region) {
-  bool found = false;
-  walk(function, region, [&](OpId id) {
-    const OpKind kind = function.ops[id].kind();
-    found = found || kind == OpKind::kBreak || kind == OpKind::kContinue || kind == OpKind::kYield;
-  });
-  return found;
 }
 
 std::uint64_t trips_of(const For& loop) {
@@ -63,7 +56,7 @@ std::uint64_t trips_in(const Function& function, RegionId region) {
 }  // namespace
 
 std::uint64_t least_trips(const Function& function, RegionId region) {
-  return jumps(function, region) ? 0 : trips_in(function, region);
+  return may_leave_early(function, region) ? 0 : trips_in(function, region);
 }
 
 OpId loop_around(const Function& function, OpId op) {

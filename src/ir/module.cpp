@@ -65,6 +65,11 @@ ResolvedView resolve_view(const Function& function, ValueId view) {
   return at;
 }
 
+ValueId root_of(const Function& function, ValueId view) {
+  while (const Subview* window = function.def_as<Subview>(view)) view = window->base;
+  return storage_of(function, view);
+}
+
 ValueId storage_of(const Function& function, ValueId root) {
   const Alias* alias = function.def_as<Alias>(root);
   return alias == nullptr ? root : alias->base;

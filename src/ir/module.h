@@ -105,6 +105,9 @@ struct ResolvedView {
 };
 [[nodiscard]] ResolvedView resolve_view(const Function& function, ValueId view);
 
+// The buffer behind a view, through its windows and other shapes: a parameter or an Alloc.
+[[nodiscard]] ValueId root_of(const Function& function, ValueId view);
+
 // Calls `visit(const Op&, OpId)` for each operation of the region and of the regions inside it, in
 // program order, an operation before its regions.
 void walk(const Function& function, RegionId region, const std::function<void(OpId)>& visit);

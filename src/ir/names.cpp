@@ -122,7 +122,7 @@ constexpr EnumName<AtomKind> kAtomKindNames[] = {
 static_assert(in_order(kAtomKindNames));
 
 constexpr EnumName<OpKind> kOpKindNames[] = {
-#define KILN_OP(Name, mnemonic) {OpKind::k##Name, mnemonic},
+#define KILN_OP(Name, mnemonic, ...) {OpKind::k##Name, mnemonic},
 #include "ir/op.def"
 #undef KILN_OP
 };

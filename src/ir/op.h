@@ -1,5 +1,7 @@
 // The operations of the tile IR. Each is one plain struct; `fields` lists its attributes, and the
-// printer, the parser and the verifier are written once, over that list.
+// printer, the parser and the verifier are written once, over that list. `touches` lists what the
+// operation reads and writes; a row of op.def says the rest (Traits). Whoever wants to know what an
+// operation does asks these, through effects.h.
 //
 // Attributes come in two kinds. The first say what the program means and are set by sema. The ones
 // below the line `decided` say how the hardware does it; passes fill them in, the simulator obeys
@@ -17,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/traits.h"
 #include "ir/type.h"
 #include "support/source.h"
 #include "target/copy.h"
@@ -24,10 +27,8 @@
 
 namespace kiln::ir {
 
-struct ValueTag;
 struct OpTag;
 struct RegionTag;
-using ValueId = Id<ValueTag>;
 using OpId = Id<OpTag>;
 using RegionId = Id<RegionTag>;
 
@@ -198,6 +199,9 @@ struct Alloc {
     v("name", s.name), v("initial", s.initial), v("swizzle_wanted", s.swizzle_wanted),
         v("offset", s.offset), v("swizzle", s.swizzle), v("atom", s.atom);
   }
+  static void touches(const auto& s, auto&& t) {
+    if (s.initial.valid()) t({.use = Use::kStarts});
+  }
 };
 
 // A window onto `base`: element (i...) of the result is element (origin + i...) of the base. The
@@ -278,6 +282,18 @@ struct Copy {
         v("widths", s.widths), v("guarded", s.guarded), v("tile_guarded", s.tile_guarded),
         v("before", s.before), v("first", s.first), v("box", s.box), v("announces", s.announces);
   }
+  static void touches(const auto& s, auto&& t) {
+    const Proxy proxy = s.bulk ? Proxy::kAsync : Proxy::kGeneric;
+    const bool late = s.bulk || s.engine == CopyEngine::kCpAsync;
+    t({.value = s.src, .proxy = proxy, .asynchronous = late, .label = s.label()});
+    t({.value = s.dst,
+       .use = Use::kWrites,
+       .proxy = proxy,
+       .asynchronous = late,
+       .label = s.label()});
+  }
+  // What the program waits for when it waits for the copy: its future, or the event it counts for.
+  [[nodiscard]] ValueId label() const { return future.valid() ? future : event; }
 };
 
 // This thread's cp.async copies but the `pending` youngest have landed. Inserted by place-barriers.
@@ -306,6 +322,7 @@ struct Read {
   ValueId view;
   std::vector<Expr> index;
   static void fields(auto& s, auto&& v) { v("view", s.view), v("index", s.index); }
+  static void touches(const auto& s, auto&& t) { t({.value = s.view, .index = &s.index}); }
 };
 struct Write {
   ValueId view;
@@ -313,6 +330,9 @@ struct Write {
   ValueId value;  // of the view's element type
   static void fields(auto& s, auto&& v) {
     v("view", s.view), v("index", s.index), v("value", s.value);
+  }
+  static void touches(const auto& s, auto&& t) {
+    t({.value = s.view, .use = Use::kWrites, .index = &s.index});
   }
 };
 
@@ -330,6 +350,7 @@ struct Splat {
     v("view", s.view), v("value", s.value), v("unit", s.unit), v("threads", s.threads),
         v("first", s.first), v("guarded", s.guarded);
   }
+  static void touches(const auto& s, auto&& t) { t({.value = s.view, .use = Use::kWrites}); }
 };
 
 // --- meeting
@@ -424,6 +445,7 @@ struct Fill {
   ValueId frag;
   ValueId value;  // scalar of the fragment's element type
   static void fields(auto& s, auto&& v) { v("frag", s.frag), v("value", s.value); }
+  static void touches(const auto& s, auto&& t) { t({.value = s.frag, .use = Use::kWrites}); }
 };
 
 struct Load {
@@ -451,6 +473,10 @@ struct Load {
         v("element_run", s.element_run), v("guarded", s.guarded), v("in_shared", s.in_shared),
         v("leading", s.leading), v("stride", s.stride);
   }
+  static void touches(const auto& s, auto&& t) {
+    if (!s.in_shared) t({.value = s.view});
+    t({.value = s.frag, .use = Use::kWrites});
+  }
 };
 
 // c += a x b, where `kRow` says that a row of the operand's view is a contraction vector:
@@ -474,6 +500,16 @@ struct Mma {
         v("b_major", s.b_major), v("unit", s.unit), v("atom", s.atom), v("repeats", s.repeats),
         v("a_steps", s.a_steps), v("b_steps", s.b_steps);
   }
+  // An operand that stands for a place in shared memory is read there.
+  static void touches(const auto& s, auto&& t) {
+    const bool late = s.is_asynchronous();
+    const Proxy proxy = late ? Proxy::kAsync : Proxy::kGeneric;
+    for (const ValueId operand : {s.a, s.b, s.metadata}) {
+      if (operand.valid()) t({.value = operand, .proxy = proxy, .asynchronous = late});
+    }
+    t({.value = s.c, .use = Use::kUpdates, .proxy = proxy, .asynchronous = late});
+  }
+  [[nodiscard]] bool is_asynchronous() const { return atom != nullptr && atom->asynchronous; }
 };
 
 // c += factors[m] * factor * partial, element by element in the registers of two accumulators of
@@ -489,6 +525,11 @@ struct Scale {
   static void fields(auto& s, auto&& v) {
     v("c", s.c), v("partial", s.partial), v("factors", s.factors), v("factor", s.factor),
         v("guarded", s.guarded), v("waits", s.waits);
+  }
+  static void touches(const auto& s, auto&& t) {
+    t({.value = s.factors});
+    t({.value = s.partial});
+    t({.value = s.c, .use = Use::kUpdates});
   }
 };
 
@@ -539,6 +580,10 @@ struct Store {
         v("matrices", s.matrices), v("warp_step", s.warp_step), v("element_run", s.element_run),
         v("guarded", s.guarded);
   }
+  static void touches(const auto& s, auto&& t) {
+    t({.value = s.frag});
+    t({.value = s.view, .use = Use::kWrites, .chooses = s.masked});
+  }
 };
 
 // For every element of an accumulator, in the thread that holds it: the body runs with `row` and
@@ -556,11 +601,13 @@ struct Apply {
 struct Element {
   ValueId frag;
   static void fields(auto& s, auto&& v) { v("frag", s.frag); }
+  static void touches(const auto& s, auto&& t) { t({.value = s.frag}); }
 };
 struct SetElement {
   ValueId frag;
   ValueId value;
   static void fields(auto& s, auto&& v) { v("frag", s.frag), v("value", s.value); }
+  static void touches(const auto& s, auto&& t) { t({.value = s.frag, .use = Use::kWrites}); }
 };
 
 // --- scalars
@@ -608,11 +655,13 @@ struct Choose {
 struct Get {
   ValueId cell;
   static void fields(auto& s, auto&& v) { v("cell", s.cell); }
+  static void touches(const auto& s, auto&& t) { t({.value = s.cell}); }
 };
 struct Set {
   ValueId cell;
   ValueId value;
   static void fields(auto& s, auto&& v) { v("cell", s.cell), v("value", s.value); }
+  static void touches(const auto& s, auto&& t) { t({.value = s.cell, .use = Use::kWrites}); }
 };
 struct Assert {
   ValueId condition;
@@ -622,7 +671,7 @@ struct Assert {
 
 // In the order of op.def, so that the variant's index is the OpKind.
 enum class OpKind : std::uint8_t {
-#define KILN_OP(Name, mnemonic) k##Name,
+#define KILN_OP(Name, ...) k##Name,
 #include "ir/op.def"
 #undef KILN_OP
 };
@@ -631,7 +680,7 @@ struct NoOp {
   static void fields(auto&, auto&&) {}
 };
 using OpData = std::variant<
-#define KILN_OP(Name, mnemonic) Name,
+#define KILN_OP(Name, ...) Name,
 #include "ir/op.def"
 #undef KILN_OP
     NoOp>;
@@ -644,8 +693,5 @@ struct Op {
 };
 
 [[nodiscard]] std::string_view mnemonic(OpKind kind);
-
-// Whether the result is computed from operands alone.
-[[nodiscard]] bool is_pure(OpKind kind);
 
 }  // namespace kiln::ir

@@ -10,8 +10,8 @@ namespace {
 
 OpData fresh_op(OpKind kind) {
   switch (kind) {
-#define KILN_OP(Name, mnemonic) \
-  case OpKind::k##Name:         \
+#define KILN_OP(Name, ...) \
+  case OpKind::k##Name:    \
     return Name{};
 #include "ir/op.def"
 #undef KILN_OP

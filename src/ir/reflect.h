@@ -41,4 +41,17 @@ void for_each_expr(const Op& op, Visit&& visit) {
   });
 }
 
+// Calls `visit(var)` for each variable that the operation makes usable: in its own region, or
+// (Bind) from itself on.
+template <class Visit>
+void for_each_var_set(const Op& op, Visit&& visit) {
+  for_each_field(op, [&](std::string_view, const auto& field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, VarId>) visit(field);
+    if constexpr (std::is_same_v<Field, std::vector<VarId>>) {
+      for (const VarId var : field) visit(var);
+    }
+  });
+}
+
 }  // namespace kiln::ir

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/effects.h"
 #include "ir/prove.h"
 #include "ir/reflect.h"
 
@@ -181,20 +182,9 @@ void Varying::Variation::find_declarations() {
     const auto declares = [&](VarId var) {
       if (var.valid() && !declaration_[var.index].valid()) declaration_[var.index] = id;
     };
-    const OpData& data = function_.ops[id].data;
-    if (const auto* parallel = std::get_if<Parallel>(&data)) {
-      std::for_each(parallel->vars.begin(), parallel->vars.end(), declares);
-      std::for_each(parallel->cluster.begin(), parallel->cluster.end(), declares);
-    } else if (const auto* loop = std::get_if<For>(&data)) {
-      declares(loop->var);
-    } else if (const auto* each = std::get_if<Apply>(&data)) {
-      declares(each->row);
-      declares(each->col);
-    } else if (const auto* bind = std::get_if<Bind>(&data)) {
-      declares(bind->var);
-    } else if (const auto* set = std::get_if<Set>(&data)) {
-      sets_[set->cell].push_back(id);
-    }
+    const Op& op = function_.ops[id];
+    for_each_var_set(op, declares);
+    if (const auto* set = std::get_if<Set>(&op.data)) sets_[set->cell].push_back(id);
   }
 }
 
@@ -208,8 +198,6 @@ void Varying::Variation::find_owners() {
   }
 }
 
-bool is_loop(const Op& op) { return op.kind() == OpKind::kFor || op.kind() == OpKind::kLoop; }
-
 // `break` and `continue` belong to the innermost loop, `yield` leaves all of them.
 void Varying::Variation::find_jumps() {
   if (owner_.empty()) find_owners();
@@ -217,9 +205,9 @@ void Varying::Variation::find_jumps() {
   for (std::uint32_t i = 0; i < function_.ops.size(); ++i) {
     const OpKind kind = function_.ops[OpId{i}].kind();
     const bool of_kernel = kind == OpKind::kYield;
-    if (!of_kernel && kind != OpKind::kBreak && kind != OpKind::kContinue) continue;
+    if (!leaves_early(kind)) continue;
     for (OpId at = owner_[i]; at.valid(); at = owner_[at.index]) {
-      if (!is_loop(function_.ops[at])) continue;
+      if (!is_loop(function_.ops[at].kind())) continue;
       ways_out_[at].push_back(OpId{i});
       if (!of_kernel) break;
     }
@@ -276,7 +264,7 @@ bool Varying::Variation::look_at_control(OpId id) {
     return false;
   }
   if (std::holds_alternative<Once>(data) || std::holds_alternative<Inthreads>(data)) return true;
-  if (!is_loop(function_.ops[id])) return false;
+  if (!is_loop(function_.ops[id].kind())) return false;
   if (const auto* counted = std::get_if<For>(&data)) (void)(*this)(*counted);
   if (!jumps_are_known_) find_jumps();
   const auto ways = ways_out_.find(id);

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "ir/effects.h"
 #include "ir/prove.h"
 #include "ir/rules.h"
 #include "target/arch.h"
@@ -42,10 +43,11 @@ ValueId shared_buffer(const Function& f, ValueId view) {
 // The shared buffer that an operation reads in whole tiles. (An `mma` reads where its operands'
 // loads say.)
 ValueId tile_read(const Function& f, const Op& op) {
-  const auto* load = std::get_if<Load>(&op.data);
-  if (load != nullptr && !load->in_shared) return shared_buffer(f, load->view);
-  if (const auto* copy = std::get_if<Copy>(&op.data)) return shared_buffer(f, copy->src);
-  return {};
+  ValueId out;
+  for (const Touch& touch : memory_touched(f, op)) {
+    if (touch.reads() && touch.index == nullptr) out = shared_buffer(f, touch.value);
+  }
+  return out;
 }
 
 // What was written and must not be read yet: the buffer, the `inthreads` region that wrote it
@@ -90,15 +92,14 @@ class Follower {
  private:
   bool enter(const Op& op, Region threads, Writes& unready) {
     const OpKind kind = op.kind();
-    if (kind == OpKind::kYield) return false;
-    if (kind == OpKind::kBreak || kind == OpKind::kContinue) {
-      if (!left_.empty()) left_.back().add(unready);
+    if (leaves_early(kind)) {
+      if (kind != OpKind::kYield && !left_.empty()) left_.back().add(unready);
       return false;
     }
     const std::vector<RegionId> inner = regions_of(op);
     if (inner.empty()) return true;
     const Inthreads* some = std::get_if<Inthreads>(&op.data);
-    const bool loops = kind == OpKind::kFor || kind == OpKind::kLoop;
+    const bool loops = is_loop(kind);
     if (loops) left_.push_back({});
     Arrivals after;
     for (const RegionId part : inner) {
@@ -166,14 +167,13 @@ bool has_one_thread(Region threads) {
 
 // The buffer that the threads of a unit write together, and that is read behind a barrier.
 ValueId written_together(const Function& f, const Op& op) {
+  ValueId out;
   const Copy* copy = std::get_if<Copy>(&op.data);
-  const Splat* splat = std::get_if<Splat>(&op.data);
-  const Store* store = std::get_if<Store>(&op.data);
-  if (copy != nullptr && copy->unit != 1 && !copy->async && !copy->bulk) {
-    return shared_buffer(f, copy->dst);
+  if (!is_collective(op) || (copy != nullptr && (copy->async || copy->bulk))) return out;
+  for (const Touch& touch : memory_touched(f, op)) {
+    if (touch.writes()) out = shared_buffer(f, touch.value);
   }
-  if (splat != nullptr && splat->unit != 1) return shared_buffer(f, splat->view);
-  return store == nullptr ? ValueId{} : shared_buffer(f, store->view);
+  return out;
 }
 
 void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes& mistakes) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <numeric>
 
+#include "ir/effects.h"
 #include "ir/names.h"
 #include "ir/rules.h"
 #include "support/tensor.h"
@@ -270,11 +271,12 @@ struct Access {
   ValueId element;
 };
 Access access_of(const Op& op) {
-  if (const auto* read = std::get_if<Read>(&op.data)) return {read->view, &read->index, op.result};
-  if (const auto* write = std::get_if<Write>(&op.data)) {
-    return {write->view, &write->index, write->value};
-  }
-  return {};
+  Access out;
+  for_each_touch(op, [&](const Touch& touch) {
+    if (touch.index != nullptr) out = {touch.value, touch.index, op.result};
+  });
+  if (const auto* write = std::get_if<Write>(&op.data)) out.element = write->value;
+  return out;
 }
 
 void element_ranks_agree(const Module&, const Function& f, Mistakes& mistakes) {

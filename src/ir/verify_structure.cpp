@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "ir/effects.h"
 #include "ir/names.h"
 #include "ir/rules.h"
 
@@ -97,61 +98,6 @@ void operands_are_in_scope(const Module&, const Function& f, Mistakes& mistakes)
   enter(enter, f.body);
 }
 
-bool has_result(OpKind kind) {
-  switch (kind) {
-    case OpKind::kAlloc:
-    case OpKind::kSubview:
-    case OpKind::kAlias:
-    case OpKind::kEvent:
-    case OpKind::kFuture:
-    case OpKind::kRead:
-    case OpKind::kElement:
-    case OpKind::kConst:
-    case OpKind::kIndex:
-    case OpKind::kUnary:
-    case OpKind::kBinary:
-    case OpKind::kCast:
-    case OpKind::kChoose:
-    case OpKind::kGet: return true;
-    case OpKind::kParallel:
-    case OpKind::kFor:
-    case OpKind::kIf:
-    case OpKind::kOnce:
-    case OpKind::kReturn:
-    case OpKind::kLoop:
-    case OpKind::kBreak:
-    case OpKind::kContinue:
-    case OpKind::kYield:
-    case OpKind::kInthreads:
-    case OpKind::kSplat:
-    case OpKind::kTrigger:
-    case OpKind::kEventWait:
-    case OpKind::kFutureWait:
-    case OpKind::kExchange:
-    case OpKind::kBulkWait:
-    case OpKind::kRegisters:
-    case OpKind::kCopy:
-    case OpKind::kCopyWait:
-    case OpKind::kBarrier:
-    case OpKind::kWrite:
-    case OpKind::kFill:
-    case OpKind::kLoad:
-    case OpKind::kMma:
-    case OpKind::kStore:
-    case OpKind::kScale:
-    case OpKind::kApply:
-    case OpKind::kSetElement:
-    case OpKind::kMmaFence:
-    case OpKind::kMmaCommit:
-    case OpKind::kMmaWait:
-    case OpKind::kProxyFence:
-    case OpKind::kBind:
-    case OpKind::kSet:
-    case OpKind::kAssert: return false;
-  }
-  return false;
-}
-
 void results_are_defined(const Module&, const Function& f, Mistakes& mistakes) {
   walk(f, f.body, [&](OpId id) {
     const Op& op = f.ops[id];
@@ -163,17 +109,10 @@ void results_are_defined(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
-// Variables that an operation makes usable in its own region, or from itself on (Bind).
 std::vector<VarId> vars_set_by(const Op& op) {
-  if (const auto* parallel = std::get_if<Parallel>(&op.data)) {
-    std::vector<VarId> vars = parallel->vars;
-    vars.insert(vars.end(), parallel->cluster.begin(), parallel->cluster.end());
-    return vars;
-  }
-  if (const auto* loop = std::get_if<For>(&op.data)) return {loop->var};
-  if (const auto* each = std::get_if<Apply>(&op.data)) return {each->row, each->col};
-  if (const auto* bind = std::get_if<Bind>(&op.data)) return {bind->var};
-  return {};
+  std::vector<VarId> vars;
+  for_each_var_set(op, [&](VarId var) { vars.push_back(var); });
+  return vars;
 }
 
 VarKind kind_set_by(OpKind kind) {
@@ -357,7 +296,7 @@ void jumps_have_a_loop(const Module&, const Function& f, Mistakes& mistakes) {
     if (kind != OpKind::kBreak && kind != OpKind::kContinue) return;
     for (auto around = enclosing.rbegin(); around != enclosing.rend(); ++around) {
       const OpKind outer = f.ops[*around].kind();
-      if (outer == OpKind::kFor || outer == OpKind::kLoop) return;
+      if (is_loop(outer)) return;
       if (outer != OpKind::kIf) break;
     }
     complain(mistakes, f, id, "in no loop of its level");
@@ -365,14 +304,13 @@ void jumps_have_a_loop(const Module&, const Function& f, Mistakes& mistakes) {
 }
 
 // One elected thread alone cannot leave the kernel.
-void yields_are_launched(const Module&, const Function& f, Mistakes& mistakes) {
+void yields_are_of_all(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
     if (f.ops[id].kind() != OpKind::kYield) return;
     const bool elected = std::any_of(enclosing.begin(), enclosing.end(), [&](OpId around) {
       return f.ops[around].kind() == OpKind::kOnce;
     });
     if (elected) complain(mistakes, f, id, "by one thread of the unit");
-    if (innermost_parallel(f, enclosing) == nullptr) complain(mistakes, f, id, "outside a launch");
   });
 }
 
@@ -391,7 +329,7 @@ void loops_can_end(const Module&, const Function& f, Mistakes& mistakes) {
 
 void returns_are_on_the_host(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
-    if (f.ops[id].kind() != OpKind::kReturn) return;
+    if (traits(f.ops[id].kind()).place != Place::kHost) return;
     if (innermost_parallel(f, enclosing) == nullptr) return;
     complain(mistakes, f, id, "returns from inside a launch");
   });
@@ -401,62 +339,6 @@ void barriers_have_a_unit(const Module&, const Function& f, Mistakes& mistakes) 
   for_each_op<Barrier>(f, [&](const Barrier& barrier, OpId id) {
     if (barrier.level == Level::kThread) complain(mistakes, f, id, "one thread has no barrier");
   });
-}
-
-// Operations that all threads of a unit execute together.
-bool is_collective(const Op& op) {
-  switch (op.kind()) {
-    case OpKind::kParallel:
-    case OpKind::kBarrier:
-    case OpKind::kFill:
-    case OpKind::kLoad:
-    case OpKind::kMma:
-    case OpKind::kStore:
-    case OpKind::kScale:
-    case OpKind::kApply:
-    case OpKind::kMmaFence:
-    case OpKind::kMmaCommit:
-    case OpKind::kMmaWait:
-    case OpKind::kInthreads:
-    case OpKind::kTrigger:
-    case OpKind::kBulkWait:
-    case OpKind::kRegisters: return true;
-    case OpKind::kCopy: return std::get<Copy>(op.data).unit != 1;
-    case OpKind::kSplat: return std::get<Splat>(op.data).unit != 1;
-    case OpKind::kFor:
-    case OpKind::kIf:
-    case OpKind::kOnce:
-    case OpKind::kReturn:
-    case OpKind::kAlloc:
-    case OpKind::kSubview:
-    case OpKind::kAlias:
-    case OpKind::kLoop:
-    case OpKind::kBreak:
-    case OpKind::kContinue:
-    case OpKind::kYield:
-    case OpKind::kEvent:
-    case OpKind::kEventWait:
-    case OpKind::kFuture:
-    case OpKind::kFutureWait:
-    case OpKind::kExchange:
-    case OpKind::kCopyWait:
-    case OpKind::kProxyFence:
-    case OpKind::kElement:
-    case OpKind::kSetElement:
-    case OpKind::kRead:
-    case OpKind::kWrite:
-    case OpKind::kConst:
-    case OpKind::kIndex:
-    case OpKind::kBind:
-    case OpKind::kUnary:
-    case OpKind::kBinary:
-    case OpKind::kCast:
-    case OpKind::kChoose:
-    case OpKind::kGet:
-    case OpKind::kSet:
-    case OpKind::kAssert: return false;
-  }
-  return false;
 }
 
 void once_runs_alone(const Module&, const Function& f, Mistakes& mistakes) {
@@ -472,14 +354,15 @@ void once_runs_alone(const Module&, const Function& f, Mistakes& mistakes) {
 
 void collectives_are_launched(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
-    const Op& op = f.ops[id];
-    const bool device_only = is_collective(op) || op.kind() == OpKind::kCopy ||
-                             op.kind() == OpKind::kCopyWait || op.kind() == OpKind::kProxyFence ||
-                             op.kind() == OpKind::kOnce || op.kind() == OpKind::kEvent ||
-                             op.kind() == OpKind::kEventWait || op.kind() == OpKind::kFutureWait ||
-                             op.kind() == OpKind::kSplat;
-    if (!device_only || op.kind() == OpKind::kParallel) return;
+    if (traits(f.ops[id].kind()).place != Place::kKernel) return;
     if (innermost_parallel(f, enclosing) == nullptr) complain(mistakes, f, id, "outside a launch");
+  });
+}
+
+bool writes_memory(const Function& f, const Op& op) {
+  const std::vector<Touch> touches = memory_touched(f, op);
+  return std::any_of(touches.begin(), touches.end(), [](const Touch& touch) {
+    return touch.writes() && touch.use != Use::kStarts;
   });
 }
 
@@ -499,8 +382,8 @@ void applies_go_element_by_element(const Module&, const Function& f, Mistakes& m
       if (around == nullptr || around->frag != frag) {
         complain(mistakes, f, id, "in no `apply` of its accumulator");
       }
-    } else if (around != nullptr && (is_collective(op) || op.kind() == OpKind::kWrite ||
-                                     op.kind() == OpKind::kCopy || op.kind() == OpKind::kOnce)) {
+    } else if (around != nullptr &&
+               (is_collective(op) || writes_memory(f, op) || op.kind() == OpKind::kOnce)) {
       complain(mistakes, f, id, "inside an `apply`");
     }
   });
@@ -523,7 +406,7 @@ constexpr Rule kStructureRules[] = {
     {"loops-step-up", Form::kTile, loops_step_up},
     {"conditions-are-bool", Form::kTile, conditions_are_bool},
     {"jumps-have-a-loop", Form::kTile, jumps_have_a_loop},
-    {"yields-are-launched", Form::kTile, yields_are_launched},
+    {"yields-are-of-all", Form::kTile, yields_are_of_all},
     {"loops-can-end", Form::kTile, loops_can_end},
     {"returns-are-on-the-host", Form::kTile, returns_are_on_the_host},
     {"barriers-have-a-unit", Form::kTile, barriers_have_a_unit},

@@ -166,7 +166,7 @@ constexpr Edit kEdits[] = {
     {"registers-are-counts", kRing, "registers count=40", "registers count=39"},
     {"futures-are-counted", kRing, "registers count=40", "%f = future : future"},
     {"jumps-have-a-loop", kRing, "registers count=40", "break"},
-    {"yields-are-launched", kRing, "registers count=40", "once body={\nyield\n}"},
+    {"yields-are-of-all", kRing, "registers count=40", "once body={\nyield\n}"},
     {"loops-can-end", kRing, "          break\n", "          continue\n"},
     {"bulk-windows-are-no-larger", kRing, "origin=[mod(i, 2), 0] drop=1 : view<f32, shared, [64]>",
      "origin=[mod(i, 2), 0] drop=1 : view<f32, shared, [65]>"},

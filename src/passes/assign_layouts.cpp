@@ -65,10 +65,10 @@ std::set<ir::ValueId> matrix_buffers(const ir::Function& function, ir::RegionId 
   ir::walk(function, body, [&](ir::OpId id) {
     const ir::OpData& data = function.ops[id].data;
     if (const auto* load = std::get_if<ir::Load>(&data)) {
-      out.insert(ir::storage_of(function, ir::resolve_view(function, load->view).root));
+      out.insert(ir::root_of(function, load->view));
     }
     if (const auto* store = std::get_if<ir::Store>(&data)) {
-      out.insert(ir::storage_of(function, ir::resolve_view(function, store->view).root));
+      out.insert(ir::root_of(function, store->view));
     }
   });
   return out;

@@ -114,7 +114,7 @@ class Counter {
     if (const auto* copy = std::get_if<ir::Copy>(&op.data)) {
       if (copy->engine != ir::CopyEngine::kCpAsync) return groups;
       for (auto& [name, younger] : *groups) ++younger;
-      (*groups)[label_of(*copy)] = 0;
+      (*groups)[copy->label()] = 0;
     } else if (const auto* wait = std::get_if<ir::FutureWait>(&op.data)) {
       wait_for(id, wait->future, *groups);
     } else if (op.kind() == ir::OpKind::kCopyWait) {

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "ir/reflect.h"
-#include "ir/strides.h"
 #include "passes/kernel_facts.h"
 
 namespace kiln::passes {
@@ -130,10 +129,7 @@ class Delayer {
   [[nodiscard]] bool is_global(ir::ValueId value) const {
     return is_view(value) && function_.view_type(value).space == ir::Space::kGlobal;
   }
-  // The buffer behind a view, through aliases too.
-  [[nodiscard]] ir::ValueId root_of(ir::ValueId view) const {
-    return ir::storage_of(function_, ir::resolve_view(function_, view).root);
-  }
+  [[nodiscard]] ir::ValueId root_of(ir::ValueId view) const { return ir::root_of(function_, view); }
 
   void insert_wait(ir::RegionId region, std::size_t index) {
     std::vector<ir::OpId>& ops = function_.regions[region].ops;

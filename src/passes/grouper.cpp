@@ -1,6 +1,6 @@
 #include "passes/grouper.h"
 
-#include "ir/reflect.h"
+#include "ir/effects.h"
 #include "passes/kernel_facts.h"
 
 namespace kiln::passes {

@@ -2,19 +2,9 @@
 
 #include <algorithm>
 
-#include "ir/reflect.h"
-#include "ir/strides.h"
+#include "ir/effects.h"
 
 namespace kiln::passes {
-
-namespace {
-
-// The buffer behind a view, through aliases too.
-ir::ValueId root_of(const ir::Function& function, ir::ValueId view) {
-  return ir::storage_of(function, ir::resolve_view(function, view).root);
-}
-
-}  // namespace
 
 void unite(Accesses& accesses, const Accesses& more) {
   for (const Access& access : more) {
@@ -52,11 +42,7 @@ bool are_apart(const Access& before, const Access& now, const Team& team) {
 
 bool is_asynchronous(const ir::Op& op) {
   const auto* mma = std::get_if<ir::Mma>(&op.data);
-  return mma != nullptr && mma->atom != nullptr && mma->atom->asynchronous;
-}
-
-ir::ValueId label_of(const ir::Copy& copy) {
-  return copy.future.valid() ? copy.future : copy.event;
+  return mma != nullptr && mma->is_asynchronous();
 }
 
 KernelFacts::KernelFacts(const ir::Function& function, ir::RegionId body) : function_(function) {
@@ -74,22 +60,14 @@ void KernelFacts::find_exchanged(ir::RegionId body) {
   std::set<ir::ValueId> stored;
   std::set<ir::ValueId> read;
   std::set<ir::ValueId> written;
-  const auto note = [&](ir::ValueId view, std::set<ir::ValueId>& set) {
-    const ir::ValueId root = root_of(function_, view);
-    if (is_global(root)) set.insert(root);
-  };
   ir::walk(function_, body, [&](ir::OpId id) {
-    const ir::OpData& data = function_.ops[id].data;
-    if (const auto* copy = std::get_if<ir::Copy>(&data)) {
-      note(copy->src, copy->bulk ? loaded : read);
-      note(copy->dst, copy->bulk ? stored : written);
+    for (const ir::Touch& touch : ir::memory_touched(function_, function_.ops[id])) {
+      const ir::ValueId root = ir::root_of(function_, touch.value);
+      if (!is_global(root)) continue;
+      const bool bulk = touch.proxy == ir::Proxy::kAsync;
+      if (touch.reads()) (bulk ? loaded : read).insert(root);
+      if (touch.writes()) (bulk ? stored : written).insert(root);
     }
-    if (const auto* load = std::get_if<ir::Load>(&data)) note(load->view, read);
-    if (const auto* scale = std::get_if<ir::Scale>(&data)) note(scale->factors, read);
-    if (const auto* element = std::get_if<ir::Read>(&data)) note(element->view, read);
-    if (const auto* store = std::get_if<ir::Store>(&data)) note(store->view, written);
-    if (const auto* splat = std::get_if<ir::Splat>(&data)) note(splat->view, written);
-    if (const auto* element = std::get_if<ir::Write>(&data)) note(element->view, written);
   });
   for (const ir::ValueId root : stored) {
     if (loaded.contains(root) || read.contains(root) || written.contains(root)) {
@@ -123,7 +101,7 @@ void KernelFacts::look_at(const ir::Op& op, int team) {
   program_waits_ = program_waits_ || (wait != nullptr && wait->stated);
   const auto* load = std::get_if<ir::Load>(&op.data);
   if (load != nullptr && load->in_shared) {
-    const ir::ValueId root = root_of(function_, load->view);
+    const ir::ValueId root = ir::root_of(function_, load->view);
     tile_of_[load->frag] = root;
     asynchronous_.insert(root);
     users_[root].insert(team);
@@ -158,22 +136,6 @@ bool KernelFacts::is_global(ir::ValueId root) const {
   return view != nullptr && view->space == ir::Space::kGlobal;
 }
 
-// What an asynchronous product reads in shared memory, and its registers.
-Accesses KernelFacts::of_product(const ir::Mma& mma) const {
-  Accesses out;
-  for (const ir::ValueId frag : {mma.a, mma.b, mma.c, mma.metadata}) {
-    if (!frag.valid()) continue;
-    const auto tile = tile_of_.find(frag);
-    Access access;
-    access.root = tile == tile_of_.end() ? frag : tile->second;
-    access.writes = frag == mma.c;
-    access.collective = true;
-    access.product = true;
-    out.push_back(access);
-  }
-  return out;
-}
-
 // By the first dimension whose origin is made of the warpgroup's number.
 Parts KernelFacts::parts_of(const ir::ResolvedView& view, const ir::ViewType& type) const {
   for (std::size_t d = 0; d < view.origin.size(); ++d) {
@@ -194,51 +156,40 @@ Parts KernelFacts::parts_of(const ir::ResolvedView& view, const ir::ViewType& ty
   return {};
 }
 
-void KernelFacts::touch(Accesses& out, ir::ValueId view, bool writes, bool collective) const {
-  const ir::ValueId root = root_of(function_, view);
+// What an asynchronous product has in registers, or reads in shared memory instead. Registers that
+// are used at once need no order.
+void KernelFacts::add_operand(Accesses& out, const ir::Touch& touch) const {
+  if (!touch.asynchronous) return;
+  const auto tile = tile_of_.find(touch.value);
+  out.push_back({.root = tile == tile_of_.end() ? touch.value : tile->second,
+                 .writes = touch.writes(),
+                 .collective = true,
+                 .product = true});
+}
+
+void KernelFacts::add_memory(Accesses& out, const ir::Touch& touch, std::int64_t unit) const {
+  const ir::ValueId root = ir::root_of(function_, touch.value);
   if (function_.view_type(root).space != ir::Space::kShared && !is_exchanged(root)) return;
   Access access;
-  const ir::ResolvedView resolved = ir::resolve_view(function_, view);
-  if (resolved.root == root) access.parts = parts_of(resolved, function_.view_type(view));
+  const ir::ResolvedView resolved = ir::resolve_view(function_, touch.value);
+  if (resolved.root == root) access.parts = parts_of(resolved, function_.view_type(touch.value));
   access.root = root;
-  access.writes = writes;
-  access.collective = collective;
+  access.writes = touch.writes();
+  access.collective = touch.index == nullptr;
+  access.bulk = touch.proxy == ir::Proxy::kAsync;
+  access.unit = access.bulk ? unit : 0;
+  access.in_flight = access.writes && touch.asynchronous && !access.bulk;
+  if (access.in_flight) access.label = touch.label;
   out.push_back(access);
 }
 
-Accesses KernelFacts::of_copy(const ir::Copy& copy) const {
-  Accesses out;
-  touch(out, copy.src, false, true);
-  touch(out, copy.dst, true, true);
-  for (Access& access : out) {
-    access.bulk = copy.bulk;
-    access.unit = copy.bulk ? copy.unit : 0;
-    access.in_flight = access.writes && copy.engine == ir::CopyEngine::kCpAsync;
-    if (access.in_flight) access.label = label_of(copy);
-  }
-  return out;
-}
-
 Accesses KernelFacts::own(const ir::Op& op) const {
-  if (is_asynchronous(op)) return of_product(std::get<ir::Mma>(op.data));
-  if (const auto* copy = std::get_if<ir::Copy>(&op.data)) return of_copy(*copy);
   Accesses out;
-  if (const auto* load = std::get_if<ir::Load>(&op.data)) {
-    if (!load->in_shared) touch(out, load->view, false, true);
-  } else if (const auto* store = std::get_if<ir::Store>(&op.data)) {
-    touch(out, store->view, true, true);
-  } else if (const auto* scale = std::get_if<ir::Scale>(&op.data)) {
-    touch(out, scale->factors, false, true);
-  } else if (const auto* splat = std::get_if<ir::Splat>(&op.data)) {
-    touch(out, splat->view, true, true);
-  } else if (const auto* read = std::get_if<ir::Read>(&op.data)) {
-    touch(out, read->view, false, false);
-  } else if (const auto* write = std::get_if<ir::Write>(&op.data)) {
-    touch(out, write->view, true, false);
-  } else if (const auto* alloc = std::get_if<ir::Alloc>(&op.data)) {
-    const auto* type = std::get_if<ir::ViewType>(&function_.type(op.result));
-    if (type != nullptr && alloc->initial.valid()) touch(out, op.result, true, true);
-  }
+  ir::for_each_touch(op, [&](const ir::Touch& touch) {
+    const ir::Type& type = function_.type(touch.value);
+    if (std::holds_alternative<ir::FragType>(type)) add_operand(out, touch);
+    if (std::holds_alternative<ir::ViewType>(type)) add_memory(out, touch, ir::unit_of(op));
+  });
   return out;
 }
 

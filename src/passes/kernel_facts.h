@@ -109,10 +109,9 @@ class KernelFacts {
   void find_exchanged(ir::RegionId body);
   void look(ir::RegionId region, int team);
   void look_at(const ir::Op& op, int team);
-  [[nodiscard]] Accesses of_product(const ir::Mma& mma) const;
-  [[nodiscard]] Accesses of_copy(const ir::Copy& copy) const;
   [[nodiscard]] Parts parts_of(const ir::ResolvedView& view, const ir::ViewType& type) const;
-  void touch(Accesses& out, ir::ValueId view, bool writes, bool collective) const;
+  void add_operand(Accesses& out, const ir::Touch& touch) const;
+  void add_memory(Accesses& out, const ir::Touch& touch, std::int64_t unit) const;
   void add_all(Accesses& out, const ir::Op& op, bool elected) const;
 
   const ir::Function& function_;
@@ -127,9 +126,5 @@ class KernelFacts {
 
 // Issues an instruction that works on after its statement: a warpgroup's product.
 [[nodiscard]] bool is_asynchronous(const ir::Op& op);
-
-// What the program waits for when it waits for the copy: its future, the event it counts for, or,
-// invalid, nothing by itself.
-[[nodiscard]] ir::ValueId label_of(const ir::Copy& copy);
 
 }  // namespace kiln::passes

@@ -61,7 +61,7 @@ Placer::Placer(ir::Function& function, ir::RegionId body, bool one_warp)
     const auto* copy = std::get_if<ir::Copy>(&function.ops[id].data);
     if (copy == nullptr || !copy->multicast || !is_hidden(copy->event)) return;
     multicast_.insert(copy->event);
-    multicast_.insert(ir::storage_of(function, ir::resolve_view(function, copy->dst).root));
+    multicast_.insert(ir::root_of(function, copy->dst));
   });
 }
 

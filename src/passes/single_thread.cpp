@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "ir/effects.h"
+
 namespace kiln::passes {
 
 namespace {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ir/effects.h"
 #include "ir/reflect.h"
 #include "reference/machine.h"
 
@@ -44,17 +45,6 @@ std::uint64_t bits_of(const Tensor& tensor, std::size_t element) {
   const auto size = static_cast<std::size_t>(size_bytes(tensor.dtype));
   std::memcpy(&bits, tensor.bytes.data() + element * size, size);
   return bits;
-}
-
-// Whether somebody may leave the loop before its last trip.
-bool leaves(const ir::Function& function, ir::RegionId body) {
-  bool out = false;
-  ir::walk(function, body, [&](ir::OpId id) {
-    const ir::OpKind kind = function.ops[id].kind();
-    out = out || kind == ir::OpKind::kBreak || kind == ir::OpKind::kContinue ||
-          kind == ir::OpKind::kYield;
-  });
-  return out;
 }
 
 // Those that left only the last trip of the loop take part in the next one.
@@ -170,69 +160,66 @@ void Machine::run_region(ir::RegionId region, Frame& frame) {
 
 void Machine::run_op(ir::OpId id, Frame& frame) {
   const ir::Op& op = function_.ops[id];
-  switch (op.kind()) {
-    case ir::OpKind::kParallel: return run(std::get<ir::Parallel>(op.data), frame);
-    case ir::OpKind::kFor: return run(std::get<ir::For>(op.data), id, frame);
-    case ir::OpKind::kIf: return run(std::get<ir::If>(op.data), frame);
-    // The elected thread's effects are those of its instance.
-    case ir::OpKind::kOnce: return run_region(std::get<ir::Once>(op.data).body, frame);
-    case ir::OpKind::kReturn: returned_ = true; return;
-    case ir::OpKind::kAlloc: return run(std::get<ir::Alloc>(op.data), op.result, frame);
-    case ir::OpKind::kCopy: return run(std::get<ir::Copy>(op.data), id, frame);
-    case ir::OpKind::kWrite: return run(std::get<ir::Write>(op.data), frame);
-    case ir::OpKind::kFill:
-    case ir::OpKind::kLoad:
-    case ir::OpKind::kMma:
-    case ir::OpKind::kStore:
-    case ir::OpKind::kScale:
-    case ir::OpKind::kApply: return run_tile_op(id, frame);
-    case ir::OpKind::kSetElement: return run(std::get<ir::SetElement>(op.data), frame);
-    case ir::OpKind::kSet: return set_cell(std::get<ir::Set>(op.data), frame);
-    case ir::OpKind::kAssert: return run(std::get<ir::Assert>(op.data), id, frame);
-    case ir::OpKind::kLoop: return run(std::get<ir::Loop>(op.data), id, frame);
-    case ir::OpKind::kBreak: return leave(Frame::Out::kOfLoop, frame);
-    case ir::OpKind::kContinue: return leave(Frame::Out::kOfTrip, frame);
-    case ir::OpKind::kYield: return yield(frame);
-    case ir::OpKind::kSplat: return run(std::get<ir::Splat>(op.data), id, frame);
-    case ir::OpKind::kInthreads: return run(std::get<ir::Inthreads>(op.data), frame);
-    case ir::OpKind::kTrigger: return run(std::get<ir::Trigger>(op.data), frame);
-    case ir::OpKind::kEventWait: return run(std::get<ir::EventWait>(op.data), id, frame);
-    case ir::OpKind::kEvent:
-    case ir::OpKind::kFuture:  // everything happens in order
-    case ir::OpKind::kFutureWait:
-    case ir::OpKind::kExchange:
-    case ir::OpKind::kBulkWait:
-    case ir::OpKind::kRegisters:
-    case ir::OpKind::kAlias:
-    case ir::OpKind::kSubview:   // windows are evaluated where they are used
-    case ir::OpKind::kCopyWait:  // everything happens in order
-    case ir::OpKind::kMmaFence:
-    case ir::OpKind::kMmaCommit:
-    case ir::OpKind::kMmaWait:
-    case ir::OpKind::kProxyFence:
-    case ir::OpKind::kBarrier: return;
-    case ir::OpKind::kBind: {
-      const ir::Bind& bind = std::get<ir::Bind>(op.data);
-      for (std::size_t i = 0; i < frame.count(); ++i) {
-        if (frame.active[i] == 0) continue;
-        const Number number = scalar(bind.value, frame, i);
-        // A u64 of more than 63 bits wraps, as it does when it is read again.
-        frame.vars[i][bind.var.index] =
-            std::fabs(number.value) < 0x1p65
-                ? static_cast<std::int64_t>(joined({number.value, number.rest}))
-                : 0;
-      }
+  switch (ir::traits(op.kind()).sort) {
+    case ir::Sort::kStructure: return run_structure(id, frame);
+    case ir::Sort::kJump: return run_jump(op.kind(), frame);
+    // Windows are evaluated where they are used.
+    case ir::Sort::kName:
+      if (const auto* alloc = std::get_if<ir::Alloc>(&op.data)) run(*alloc, op.result, frame);
       return;
-    }
-    case ir::OpKind::kRead:
-    case ir::OpKind::kConst:
-    case ir::OpKind::kIndex:
-    case ir::OpKind::kUnary:
-    case ir::OpKind::kBinary:
-    case ir::OpKind::kCast:
-    case ir::OpKind::kChoose:
-    case ir::OpKind::kElement:
-    case ir::OpKind::kGet: return run_scalar(op, frame);
+    case ir::Sort::kPure:
+    case ir::Sort::kFetch: return run_scalar(op, frame);
+    case ir::Sort::kMove: return run_move(id, frame);
+    // Everything happens in order, but for what regions do for each other.
+    case ir::Sort::kOrder:
+      if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) run(*trigger, frame);
+      if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) run(*wait, id, frame);
+      return;
+    case ir::Sort::kState:
+      if (const auto* bind = std::get_if<ir::Bind>(&op.data)) run(*bind, frame);
+      if (const auto* claim = std::get_if<ir::Assert>(&op.data)) run(*claim, id, frame);
+      return;
+  }
+}
+
+void Machine::run_structure(ir::OpId id, Frame& frame) {
+  const ir::OpData& data = function_.ops[id].data;
+  if (const auto* parallel = std::get_if<ir::Parallel>(&data)) return run(*parallel, frame);
+  if (const auto* loop = std::get_if<ir::For>(&data)) return run(*loop, id, frame);
+  if (const auto* loop = std::get_if<ir::Loop>(&data)) return run(*loop, id, frame);
+  if (const auto* branch = std::get_if<ir::If>(&data)) return run(*branch, frame);
+  if (const auto* some = std::get_if<ir::Inthreads>(&data)) return run(*some, frame);
+  if (std::holds_alternative<ir::Apply>(data)) return run_tile_op(id, frame);
+  // The elected thread's effects are those of its instance.
+  run_region(std::get<ir::Once>(data).body, frame);
+}
+
+void Machine::run_jump(ir::OpKind kind, Frame& frame) {
+  if (kind == ir::OpKind::kBreak) return leave(Frame::Out::kOfLoop, frame);
+  if (kind == ir::OpKind::kContinue) return leave(Frame::Out::kOfTrip, frame);
+  if (kind == ir::OpKind::kYield) return yield(frame);
+  returned_ = true;
+}
+
+void Machine::run_move(ir::OpId id, Frame& frame) {
+  const ir::OpData& data = function_.ops[id].data;
+  if (const auto* copy = std::get_if<ir::Copy>(&data)) return run(*copy, id, frame);
+  if (const auto* write = std::get_if<ir::Write>(&data)) return run(*write, frame);
+  if (const auto* splat = std::get_if<ir::Splat>(&data)) return run(*splat, id, frame);
+  if (const auto* set = std::get_if<ir::Set>(&data)) return set_cell(*set, frame);
+  if (const auto* set = std::get_if<ir::SetElement>(&data)) return run(*set, frame);
+  run_tile_op(id, frame);
+}
+
+void Machine::run(const ir::Bind& op, Frame& frame) {
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0) continue;
+    const Number number = scalar(op.value, frame, i);
+    // A u64 of more than 63 bits wraps, as it does when it is read again.
+    frame.vars[i][op.var.index] =
+        std::fabs(number.value) < 0x1p65
+            ? static_cast<std::int64_t>(joined({number.value, number.rest}))
+            : 0;
   }
 }
 
@@ -365,7 +352,7 @@ void Machine::run(const ir::For& op, ir::OpId id, Frame& frame) {
         static_cast<std::uint64_t>(upper[i]) - static_cast<std::uint64_t>(next[i]);
     most = std::max(most, (distance - 1) / static_cast<std::uint64_t>(op.step) + 1);
   }
-  if (!leaves(function_, op.body) && !check_count(id, most)) return;
+  if (!ir::may_leave_early(function_, op.body) && !check_count(id, most)) return;
   const std::vector<Frame::Out> out = std::exchange(frame.out, {});
   while (!returned_) {
     end_trip(frame);

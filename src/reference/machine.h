@@ -148,6 +148,10 @@ class Machine {
   // interpreter.cpp: structure and scalars
   void run_region(ir::RegionId region, Frame& frame);
   void run_op(ir::OpId id, Frame& frame);
+  void run_structure(ir::OpId id, Frame& frame);
+  void run_jump(ir::OpKind kind, Frame& frame);
+  void run_move(ir::OpId id, Frame& frame);
+  void run(const ir::Bind& op, Frame& frame);
   void run(const ir::Parallel& op, Frame& frame);
   void run(const ir::For& op, ir::OpId id, Frame& frame);
   void run(const ir::If& op, Frame& frame);

@@ -19,7 +19,7 @@ ir::ValueId returned_value(const ir::Function& function) {
     if (op != nullptr && op->value.valid()) value = op->value;
   });
   if (!value.valid() || !std::holds_alternative<ir::ViewType>(function.type(value))) return value;
-  return ir::storage_of(function, ir::resolve_view(function, value).root);
+  return ir::root_of(function, value);
 }
 
 std::string name_of(const ir::Function& function, ir::ValueId value) {

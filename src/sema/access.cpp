@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "ir/effects.h"
 #include "ir/prove.h"
-#include "ir/reflect.h"
 #include "ir/strides.h"
 #include "sema/inthreads.h"
 
@@ -19,15 +19,22 @@ struct AccessCollector {
   ir::OpId op = {};
   ir::OpId inthreads = {};
 
-  void add(ir::ValueId view, bool writes, bool is_tile, const std::vector<ir::Expr>& index) {
-    TileAccess access{
-        op, view, ir::resolve_view(function, view), {}, writes, is_tile, branches != 0, inthreads};
+  void add(const ir::Touch& touch, bool writes) {
+    TileAccess access{.op = op,
+                      .view = touch.value,
+                      .at = ir::resolve_view(function, touch.value),
+                      .extents = {},
+                      .writes = writes,
+                      .is_tile = touch.index == nullptr,
+                      .conditional = branches != 0,
+                      .inthreads = inthreads,
+                      .anywhere = touch.chooses};
     access.extents.assign(access.at.origin.size(), ir::Expr(1));
-    const std::vector<ir::Expr>& shape = function.view_type(view).shape;
+    const std::vector<ir::Expr>& shape = function.view_type(touch.value).shape;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const std::size_t root = access.at.dropped + d;
-      if (is_tile) access.extents[root] = shape[d];
-      if (!is_tile) access.at.origin[root] = access.at.origin[root] + index[d];
+      if (access.is_tile) access.extents[root] = shape[d];
+      if (!access.is_tile) access.at.origin[root] = access.at.origin[root] + (*touch.index)[d];
     }
     if (function.def_as<ir::Alias>(access.at.root) != nullptr) reshape(access);
     out.push_back(std::move(access));
@@ -42,38 +49,20 @@ struct AccessCollector {
     access.reshaped = access.anywhere = true;
   }
 
-  void operator()(const ir::Copy& copy) {
-    add(copy.src, false, true, {});
-    add(copy.dst, true, true, {});
-  }
-  void operator()(const ir::Load& load) { add(load.view, false, true, {}); }
-  void operator()(const ir::Store& store) {
-    add(store.view, true, true, {});
-    out.back().anywhere |= store.masked;  // what it leaves out is the program's choice
-  }
-  void operator()(const ir::Scale& scale) { add(scale.factors, false, true, {}); }
-  void operator()(const ir::Read& read) { add(read.view, false, false, read.index); }
-  void operator()(const ir::Write& write) { add(write.view, true, false, write.index); }
-  void operator()(const ir::Splat& splat) { add(splat.view, true, true, {}); }
-  // Windows and returned buffers touch nothing inside of a kernel.
-  void operator()(const ir::Subview&) {}
-  void operator()(const ir::Alias&) {}
-  void operator()(const ir::Return&) {}
-  void operator()(const auto&) {
-    ir::for_each_operand(function.ops[op], [&](std::string_view, ir::ValueId value) {
-      if (!value.valid() || !std::holds_alternative<ir::ViewType>(function.type(value))) return;
-      for (const bool writes : {false, true}) {
-        add(value, writes, true, {});
-        out.back().anywhere = true;
-      }
-    });
+  // What an element starts with is no use of it.
+  void add_all(const ir::Op& here) {
+    for (const ir::Touch& touch : ir::memory_touched(function, here)) {
+      if (touch.use == ir::Use::kStarts) continue;
+      if (touch.reads()) add(touch, false);
+      if (touch.writes()) add(touch, true);
+    }
   }
 
   void walk(ir::RegionId region) {
     for (const ir::OpId id : function.regions[region].ops) {
       const ir::Op& here = function.ops[id];
       op = id;
-      std::visit(*this, here.data);
+      add_all(here);
       const bool branch = here.kind() == ir::OpKind::kIf || may_end_early(here);
       const ir::OpId outer = inthreads;
       if (here.kind() == ir::OpKind::kInthreads) inthreads = id;
@@ -90,7 +79,7 @@ struct AccessCollector {
     for (const ir::RegionId region : ir::regions_of(here)) {
       ir::walk(function, region, [&](ir::OpId id) {
         const ir::OpKind kind = function.ops[id].kind();
-        const bool of_loop = kind == ir::OpKind::kBreak || kind == ir::OpKind::kContinue;
+        const bool of_loop = ir::leaves_early(kind) && kind != ir::OpKind::kYield;
         found = found || kind == ir::OpKind::kYield || (of_loop && here.kind() == ir::OpKind::kFor);
       });
     }

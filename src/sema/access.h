@@ -24,7 +24,7 @@ struct TileAccess {
   // Through another shape of the buffer: `at` has the dimensions of the buffer itself, and its
   // origin says no more than which variables the place depends on.
   bool reshaped = false;
-  bool anywhere = false;  // of an operation that is not understood here: all elements, both ways
+  bool anywhere = false;  // which elements it is, only the program knows: any of them
 };
 
 // All uses in the order of the program; a copy reads, then writes.

@@ -279,8 +279,7 @@ std::optional<std::int64_t> swizzle_bytes(Sema& sema, const std::optional<ast::S
 
 void wish_swizzle(Sema& sema, ir::ValueId view, std::int64_t bytes, Span span) {
   if (bytes < 0) return;
-  const ir::ValueId root =
-      ir::storage_of(sema.function, ir::resolve_view(sema.function, view).root);
+  const ir::ValueId root = ir::root_of(sema.function, view);
   const ir::ViewType& type = sema.function.view_type(root);
   const ir::OpId def = sema.function.values[root].def;
   if (type.space != ir::Space::kShared || !def.valid()) return;

@@ -274,7 +274,7 @@ void Products::check_fill(ir::OpId id, const ir::Fill& fill) {
 
 // The shared tile that takes a product should go on from there.
 void Products::check_store(const ir::Store& store) {
-  const ir::ValueId root = ir::storage_of(function_, ir::resolve_view(function_, store.view).root);
+  const ir::ValueId root = ir::root_of(function_, store.view);
   const bool shared = function_.view_type(root).space == ir::Space::kShared;
   if (!shared || !accesses_to(root, false).empty()) return;
   (void)diags_

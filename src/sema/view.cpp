@@ -341,8 +341,7 @@ bool ViewBuilder::run(const ast::ViewOp& op) {
 }  // namespace
 
 std::string view_name(const Sema& sema, ir::ValueId view) {
-  const ir::ValueId buffer =
-      ir::storage_of(sema.function, ir::resolve_view(sema.function, view).root);
+  const ir::ValueId buffer = ir::root_of(sema.function, view);
   const auto* alloc = sema.function.def_as<ir::Alloc>(buffer);
   if (alloc != nullptr) return alloc->name.empty() ? "the copied tile" : alloc->name;
   return sema.function.values[buffer].name;

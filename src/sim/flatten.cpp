@@ -1,5 +1,6 @@
 #include "sim/flatten.h"
 
+#include "ir/effects.h"
 #include "ir/loop_around.h"
 #include "sim/machine.h"
 
@@ -116,15 +117,9 @@ void Flattener::end_body() {
 }
 
 bool Flattener::is_left() const {
-  bool is_left = false;
-  for (const ir::RegionId body : ir::regions_of(function_.ops[current_])) {
-    ir::walk(function_, body, [&](ir::OpId id) {
-      const ir::OpKind kind = function_.ops[id].kind();
-      is_left = is_left || kind == ir::OpKind::kBreak || kind == ir::OpKind::kContinue ||
-                kind == ir::OpKind::kYield;
-    });
-  }
-  return is_left;
+  const std::vector<ir::RegionId> bodies = ir::regions_of(function_.ops[current_]);
+  return std::any_of(bodies.begin(), bodies.end(),
+                     [&](ir::RegionId body) { return ir::may_leave_early(function_, body); });
 }
 
 void Flattener::rejoin() {

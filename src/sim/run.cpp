@@ -4,7 +4,8 @@
 #include <bit>
 #include <chrono>
 
-#include "ir/strides.h"
+#include "ir/effects.h"
+#include "ir/reflect.h"
 #include "sim/blocks.h"
 #include "sim/scalar.h"
 #include "sim/tracer.h"
@@ -18,11 +19,6 @@ namespace {
 constexpr std::byte kGarbage{0xff};
 constexpr std::uint32_t kThreadsMax = 1024;
 
-ir::ValueId root_of(const ir::Function& function, ir::ValueId view) {
-  while (const auto* window = function.def_as<ir::Subview>(view)) view = window->base;
-  return ir::storage_of(function, view);
-}
-
 // By ValueId: the roots that a launch reads and writes.
 struct Touched {
   std::vector<bool> read;
@@ -33,22 +29,13 @@ struct Touched {
 Touched touched_by(const ir::Function& function, ir::RegionId body) {
   const std::vector<bool> none(function.values.size());
   Touched out{none, none, none};
-  const auto mark = [&](std::vector<bool>& set, ir::ValueId view) {
-    set[root_of(function, view).index] = true;
-  };
   ir::walk(function, body, [&](ir::OpId id) {
-    const ir::OpData& data = function.ops[id].data;
-    if (const auto* copy = std::get_if<ir::Copy>(&data)) {
-      mark(out.read, copy->src);
-      if (copy->bulk) mark(out.loaded, copy->src);
-      mark(out.written, copy->dst);
+    for (const ir::Touch& touch : ir::memory_touched(function, function.ops[id])) {
+      const std::size_t root = ir::root_of(function, touch.value).index;
+      if (touch.reads()) out.read[root] = true;
+      if (touch.writes()) out.written[root] = true;
+      if (touch.reads() && touch.proxy == ir::Proxy::kAsync) out.loaded[root] = true;
     }
-    if (const auto* read = std::get_if<ir::Read>(&data)) mark(out.read, read->view);
-    if (const auto* write = std::get_if<ir::Write>(&data)) mark(out.written, write->view);
-    if (const auto* splat = std::get_if<ir::Splat>(&data)) mark(out.written, splat->view);
-    if (const auto* load = std::get_if<ir::Load>(&data)) mark(out.read, load->view);
-    if (const auto* scale = std::get_if<ir::Scale>(&data)) mark(out.read, scale->factors);
-    if (const auto* store = std::get_if<ir::Store>(&data)) mark(out.written, store->view);
   });
   return out;
 }
@@ -188,9 +175,8 @@ std::optional<Error> Run::allocate_globals(ir::RegionId region) {
 void Run::note_host_vars(ir::RegionId region) {
   for (const ir::OpId id : function_.regions[region].ops) {
     const ir::Op& op = function_.ops[id];
-    if (const auto* loop = std::get_if<ir::For>(&op.data)) host_vars_.push_back(loop->var);
-    if (const auto* bind = std::get_if<ir::Bind>(&op.data)) host_vars_.push_back(bind->var);
     if (op.kind() == ir::OpKind::kParallel) continue;
+    ir::for_each_var_set(op, [&](ir::VarId var) { host_vars_.push_back(var); });
     for (const ir::RegionId inner : ir::regions_of(op)) note_host_vars(inner);
   }
 }
@@ -263,7 +249,7 @@ void Run::finish(ir::ValueId value, const Warp& host) {
         as_number(type->dtype, host.values[std::size_t{value.index} * kLanes]);
     return;
   }
-  const ir::ValueId root = root_of(function_, value);
+  const ir::ValueId root = ir::root_of(function_, value);
   const Global& global = *globals_[root.index];
   Tensor out = Tensor::zeros(
       global.buffer.dtype,

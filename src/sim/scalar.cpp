@@ -128,62 +128,16 @@ std::int64_t truncate(DType to, double value) {
 
 Scalar evaluate(Machine& machine, Warp& warp, const ScalarPlan& plan, std::uint32_t lane) {
   const Scalar a = warp.value(plan.a, lane);
-  switch (plan.kind) {
-    case ir::OpKind::kConst: return plan.constant;
-    case ir::OpKind::kUnary: return apply(plan.unary, plan.operand, a);
-    case ir::OpKind::kCast: return convert(plan.operand, plan.type, a);
-    case ir::OpKind::kChoose: return a.i != 0 ? warp.value(plan.b, lane) : warp.value(plan.c, lane);
-    case ir::OpKind::kBinary: {
-      const auto out = apply(plan.binary, plan.operand, a, warp.value(plan.b, lane));
-      if (out) return *out;
-      report_at(machine, warp, ReportKind::kDivisionByZero, "an integer is divided by zero",
-                format("division by {}", thread_of_block_text(machine, warp, lane)));
-      return of(std::int64_t{0});
-    }
-    case ir::OpKind::kParallel:
-    case ir::OpKind::kLoop:
-    case ir::OpKind::kBreak:
-    case ir::OpKind::kContinue:
-    case ir::OpKind::kYield:
-    case ir::OpKind::kInthreads:
-    case ir::OpKind::kAlias:
-    case ir::OpKind::kSplat:
-    case ir::OpKind::kEvent:
-    case ir::OpKind::kTrigger:
-    case ir::OpKind::kEventWait:
-    case ir::OpKind::kFuture:
-    case ir::OpKind::kFutureWait:
-    case ir::OpKind::kExchange:
-    case ir::OpKind::kBulkWait:
-    case ir::OpKind::kRegisters:
-    case ir::OpKind::kFor:
-    case ir::OpKind::kIf:
-    case ir::OpKind::kOnce:
-    case ir::OpKind::kReturn:
-    case ir::OpKind::kAlloc:
-    case ir::OpKind::kSubview:
-    case ir::OpKind::kCopy:
-    case ir::OpKind::kCopyWait:
-    case ir::OpKind::kBarrier:
-    case ir::OpKind::kRead:
-    case ir::OpKind::kWrite:
-    case ir::OpKind::kFill:
-    case ir::OpKind::kLoad:
-    case ir::OpKind::kMma:
-    case ir::OpKind::kStore:
-    case ir::OpKind::kScale:
-    case ir::OpKind::kApply:
-    case ir::OpKind::kElement:
-    case ir::OpKind::kSetElement:
-    case ir::OpKind::kMmaFence:
-    case ir::OpKind::kMmaCommit:
-    case ir::OpKind::kMmaWait:
-    case ir::OpKind::kProxyFence:
-    case ir::OpKind::kIndex:
-    case ir::OpKind::kBind:
-    case ir::OpKind::kGet:
-    case ir::OpKind::kSet:
-    case ir::OpKind::kAssert: break;
+  if (plan.kind == ir::OpKind::kConst) return plan.constant;
+  if (plan.kind == ir::OpKind::kUnary) return apply(plan.unary, plan.operand, a);
+  if (plan.kind == ir::OpKind::kCast) return convert(plan.operand, plan.type, a);
+  if (plan.kind == ir::OpKind::kChoose) return warp.value(a.i != 0 ? plan.b : plan.c, lane);
+  if (plan.kind == ir::OpKind::kBinary) {
+    const auto out = apply(plan.binary, plan.operand, a, warp.value(plan.b, lane));
+    if (out) return *out;
+    report_at(machine, warp, ReportKind::kDivisionByZero, "an integer is divided by zero",
+              format("division by {}", thread_of_block_text(machine, warp, lane)));
+    return of(std::int64_t{0});
   }
   KILN_UNREACHABLE("`{}` computes no scalar", ir::mnemonic(plan.kind));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/effects.h"
 #include "ir/reflect.h"
 #include "ir/strides.h"
 
@@ -25,15 +26,6 @@ ValueId mapped_view(const Function& function, const Op& op) {
   const auto* copy = std::get_if<ir::Copy>(&op.data);
   if (copy == nullptr || copy->engine != ir::CopyEngine::kBulk) return {};
   return function.view_type(copy->dst).space == ir::Space::kGlobal ? copy->dst : copy->src;
-}
-
-// The view an operation writes, if any.
-ValueId written_view(const Op& op) {
-  if (const auto* write = std::get_if<ir::Write>(&op.data)) return write->view;
-  if (const auto* copy = std::get_if<ir::Copy>(&op.data)) return copy->dst;
-  if (const auto* store = std::get_if<ir::Store>(&op.data)) return store->view;
-  if (const auto* splat = std::get_if<ir::Splat>(&op.data)) return splat->view;
-  return {};
 }
 
 class Marker {
@@ -74,24 +66,14 @@ class Marker {
  private:
   std::vector<OpId> collect(OpId launch) {
     const auto& parallel = std::get<ir::Parallel>(function_.ops[launch].data);
-    for (const VarId var : parallel.vars) inner_vars_[var.index] = true;
-    for (const VarId var : parallel.cluster) inner_vars_[var.index] = true;
+    ir::for_each_var_set(function_.ops[launch], [&](VarId var) { inner_vars_[var.index] = true; });
     std::vector<OpId> ops;
     ir::walk(function_, parallel.body, [&](OpId id) {
       ops.push_back(id);
       out_.inside[id.index] = true;
       const Op& op = function_.ops[id];
-      if (const auto* inner = std::get_if<ir::Parallel>(&op.data)) {
-        for (const VarId var : inner->vars) inner_vars_[var.index] = true;
-      }
-      if (const auto* loop = std::get_if<ir::For>(&op.data)) inner_vars_[loop->var.index] = true;
-      if (const auto* each = std::get_if<ir::Apply>(&op.data)) {
-        inner_vars_[each->row.index] = inner_vars_[each->col.index] = true;
-      }
-      if (const auto* bind = std::get_if<ir::Bind>(&op.data)) {
-        inner_vars_[bind->var.index] = true;
-        binds_[bind->var.index] = id;
-      }
+      ir::for_each_var_set(op, [&](VarId var) { inner_vars_[var.index] = true; });
+      if (const auto* bind = std::get_if<ir::Bind>(&op.data)) binds_[bind->var.index] = id;
       if (const auto* get = std::get_if<ir::Get>(&op.data)) cells_read_.push_back(get->cell);
     });
     return ops;
@@ -127,9 +109,9 @@ class Marker {
         mark(function_.vars[inner->vars[i]].extent);
       }
     }
-    const ValueId written = written_view(op);
-    if (written.valid()) {
-      const ValueId root = ir::resolve_view(function_, written).root;
+    for (const ir::Touch& touch : ir::memory_touched(function_, op)) {
+      if (!touch.writes()) continue;
+      const ValueId root = ir::resolve_view(function_, touch.value).root;
       out_.written_roots[root.index] = true;
       out_.written_roots[ir::storage_of(function_, root).index] = true;
     }

@@ -1,0 +1,67 @@
+#include "ir/effects.h"
+
+#include "ir/reflect.h"
+
+namespace kiln::ir {
+
+namespace {
+
+// What moves or fetches something says what, jumps and pure operations touch nothing, and who is
+// executed `kOfUnit` has a field `unit` of threads.
+template <class Data>
+consteval bool is_declared(Traits traits) {
+  const bool must = traits.sort == Sort::kMove || traits.sort == Sort::kFetch;
+  const bool may = must || traits.sort == Sort::kName;
+  constexpr bool kHasUnit = requires(Data data) { data.unit += 1; };
+  return (!must || kSaysTouches<Data>)&&(may || !kSaysTouches<Data>)&&(
+      traits.executor != Executor::kOfUnit || kHasUnit);
+}
+#define KILN_OP(Name, ...) \
+  static_assert(is_declared<Name>(traits(OpKind::k##Name)), "see ir/op.def on " #Name);
+#include "ir/op.def"
+#undef KILN_OP
+
+}  // namespace
+
+bool may_leave_early(const Function& function, RegionId region) {
+  bool found = false;
+  walk(function, region, [&](OpId id) { found = found || leaves_early(function.ops[id].kind()); });
+  return found;
+}
+
+std::int64_t unit_of(const Op& op) {
+  std::int64_t unit = 0;
+  for_each_field(op, [&](std::string_view key, const auto& field) {
+    if constexpr (std::is_same_v<decltype(field), const std::int64_t&>) {
+      if (key == "unit") unit = field;
+    }
+  });
+  return unit;
+}
+
+Executor executor_of(const Op& op) {
+  const Executor executor = traits(op.kind()).executor;
+  if (executor != Executor::kOfUnit) return executor;
+  const std::int64_t unit = unit_of(op);
+  if (unit == 1) return Executor::kThread;
+  return unit == 0 ? Executor::kBlock : Executor::kUnit;
+}
+
+// A `scale` waits where place-barriers says so.
+Waits waits_of(const Op& op) {
+  const auto* scale = std::get_if<Scale>(&op.data);
+  if (scale != nullptr && scale->waits) return Waits::kForProducts;
+  return traits(op.kind()).waits;
+}
+
+std::vector<Touch> memory_touched(const Function& function, const Op& op) {
+  std::vector<Touch> out;
+  for_each_touch(op, [&](const Touch& touch) {
+    const bool is_view =
+        touch.value.valid() && std::holds_alternative<ViewType>(function.type(touch.value));
+    if (is_view) out.push_back(touch);
+  });
+  return out;
+}
+
+}  // namespace kiln::ir
