@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "driver/assignments.h"
-#include "ir/strides.h"
 #include "reference/outputs.h"
 
 namespace kiln::driver {

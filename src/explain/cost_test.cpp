@@ -75,6 +75,32 @@ std::vector<AccessCost> accesses(const LaunchCost& launch, std::string_view what
 
 using Counts = std::map<std::string, std::int64_t>;
 
+constexpr const char* kScaled = R"(module arch=sm_80 form=decided
+
+func @scaled(global %f: view<f32, global, [16, 1]>, global %z: view<f32, global, [16, 8]>) {
+  var b: parallel < 1
+  var w: parallel < 1
+  parallel level=block vars=[b] threads=32 name="scaled" body={
+    parallel level=group vars=[w] unit=32 body={
+      %one = const value=1 : f32
+      %c = alloc name="c" atom=m16n8k16.f32.f16 : frag<C, f32, 16x8>
+      fill frag=%c value=%one
+      %p = alloc name="p" atom=m16n8k16.f32.f16 : frag<C, f32, 16x8>
+      fill frag=%p value=%one
+      scale c=%c partial=%p factors=%f factor=%one
+      store frag=%c view=%z element_run=2
+    }
+  }
+}
+)";
+
+TEST(Costs, FactorsOfAScaleAreReadFromTheirBuffer) {
+  Subject subject = read(kScaled);
+  bind(subject, {});
+  const LaunchCost launch = cost_of(subject);
+  EXPECT_EQ(launch.bytes_once, 16 * 4 + 16 * 8 * 4);
+}
+
 // 4 blocks of 4 warps, 2 steps along K.
 TEST(Costs, BelongToTheirStatements) {
   Subject subject = read(kFourWarps);

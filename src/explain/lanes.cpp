@@ -301,9 +301,9 @@ class Viewer {
   }
 
   std::string buffer_name(ir::ValueId view) const {
-    while (const auto* window = function_.def_as<ir::Subview>(view)) view = window->base;
-    const auto* alloc = function_.def_as<ir::Alloc>(view);
-    return alloc != nullptr && !alloc->name.empty() ? alloc->name : function_.values[view].name;
+    const ir::ValueId root = ir::root_of(function_, view);
+    const auto* alloc = function_.def_as<ir::Alloc>(root);
+    return alloc != nullptr && !alloc->name.empty() ? alloc->name : function_.values[root].name;
   }
 
   static Depth depth_of(const std::string& name, int slots, const std::vector<Slice>& slices) {

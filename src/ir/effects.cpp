@@ -64,4 +64,13 @@ std::vector<Touch> memory_touched(const Function& function, const Op& op) {
   return out;
 }
 
+ValueId written_together(const Function& function, const Op& op) {
+  ValueId out;
+  if (!is_collective(op)) return out;
+  for (const Touch& touch : memory_touched(function, op)) {
+    if (touch.writes()) out = touch.value;
+  }
+  return out;
+}
+
 }  // namespace kiln::ir

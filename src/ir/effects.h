@@ -84,4 +84,7 @@ void for_each_touch(const Op& op, Visit&& visit) {
 // The uses of memory among them: those of views.
 [[nodiscard]] std::vector<Touch> memory_touched(const Function& function, const Op& op);
 
+// The view that the threads of a unit write together; invalid when there is none.
+[[nodiscard]] ValueId written_together(const Function& function, const Op& op);
+
 }  // namespace kiln::ir

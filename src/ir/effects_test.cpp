@@ -219,6 +219,18 @@ TEST(Effects, MemoryIsWhatViewsShow) {
   EXPECT_TRUE(memory_touched(f, f.ops[find(f, "mma")]).empty());
 }
 
+TEST(Effects, AUnitWritesTogetherWhatNoThreadWritesAlone) {
+  const Module module = parsed(kElements);
+  const Function& f = module.functions[0];
+  const auto written = [&](std::string_view start) {
+    return written_together(f, f.ops[find(f, start)]);
+  };
+  ASSERT_TRUE(written("copy src=%x_row dst=%s").valid());
+  EXPECT_EQ(f.values[written("copy src=%x_row dst=%s")].name, "s");
+  EXPECT_FALSE(written("copy src=%x_row dst=%l").valid());  // each thread its own
+  EXPECT_FALSE(written("write").valid());
+}
+
 TEST(Effects, OnlyJumpsInsideOfKernelsLeaveEarly) {
   const Module ring = parsed(kRing);
   EXPECT_TRUE(may_leave_early(ring.functions[0], ring.functions[0].body));

@@ -66,8 +66,13 @@ ResolvedView resolve_view(const Function& function, ValueId view) {
 }
 
 ValueId root_of(const Function& function, ValueId view) {
-  while (const Subview* window = function.def_as<Subview>(view)) view = window->base;
-  return storage_of(function, view);
+  while (view.valid()) {
+    const Subview* window = function.def_as<Subview>(view);
+    const Alias* alias = function.def_as<Alias>(view);
+    if (window == nullptr && alias == nullptr) break;
+    view = window != nullptr ? window->base : alias->base;
+  }
+  return view;
 }
 
 ValueId storage_of(const Function& function, ValueId root) {

@@ -24,20 +24,9 @@ void waits_count_up(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<BulkWait>(f, [&](const BulkWait& wait, OpId id) { look(id, wait.pending); });
 }
 
-// The buffer behind a view, through aliases too, whether or not its windows fit.
-ValueId buffer_of(const Function& f, ValueId view) {
-  while (view.valid()) {
-    const Subview* window = f.def_as<Subview>(view);
-    const Alias* alias = f.def_as<Alias>(view);
-    if (window == nullptr && alias == nullptr) break;
-    view = window != nullptr ? window->base : alias->base;
-  }
-  return view;
-}
-
 ValueId shared_buffer(const Function& f, ValueId view) {
   const ViewType* type = type_as<ViewType>(f, view);
-  return type != nullptr && type->space == Space::kShared ? buffer_of(f, view) : ValueId{};
+  return type != nullptr && type->space == Space::kShared ? root_of(f, view) : ValueId{};
 }
 
 // The shared buffer that an operation reads in whole tiles. (An `mma` reads where its operands'
@@ -166,14 +155,10 @@ bool has_one_thread(Region threads) {
 }
 
 // The buffer that the threads of a unit write together, and that is read behind a barrier.
-ValueId written_together(const Function& f, const Op& op) {
-  ValueId out;
+ValueId shared_written_together(const Function& f, const Op& op) {
   const Copy* copy = std::get_if<Copy>(&op.data);
-  if (!is_collective(op) || (copy != nullptr && (copy->async || copy->bulk))) return out;
-  for (const Touch& touch : memory_touched(f, op)) {
-    if (touch.writes()) out = shared_buffer(f, touch.value);
-  }
-  return out;
+  if (copy != nullptr && (copy->async || copy->bulk)) return {};
+  return shared_buffer(f, written_together(f, op));
 }
 
 void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes& mistakes) {
@@ -188,7 +173,7 @@ void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes
         return threads == nullptr || entry.first.second == threads;
       });
     }
-    const ValueId target = written_together(f, op);
+    const ValueId target = shared_written_together(f, op);
     if (target.valid() && !has_one_thread(threads)) unready[{target, threads}] = 0;
   });
 }

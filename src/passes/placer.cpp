@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "ir/effects.h"
 #include "ir/prove.h"
 #include "ir/reflect.h"
-#include "ir/strides.h"
 #include "target/arch.h"
 
 namespace kiln::passes {
@@ -20,13 +20,6 @@ bool contains(const ir::Function& function, const ir::Op& op, ir::OpKind kind) {
              [&](ir::OpId id) { found = found || function.ops[id].kind() == kind; });
   }
   return found;
-}
-
-// What all threads of the block do together, where code stands that follows regions.
-bool is_collective(const ir::Op& op) {
-  if (const auto* copy = std::get_if<ir::Copy>(&op.data)) return copy->unit != 1;
-  if (const auto* splat = std::get_if<ir::Splat>(&op.data)) return splat->unit != 1;
-  return op.kind() == ir::OpKind::kStore;
 }
 
 // Stands between regions without keeping them apart.
@@ -276,7 +269,9 @@ Placer::Meeting Placer::needed_by_own_event(const ir::Op& op, const State& state
 Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const State& state) const {
   const ir::Op& op = function_.ops[function_.regions[region].ops[index]];
   const bool regions = op.kind() == ir::OpKind::kInthreads;
-  if (state.unjoined && team_ == kBlockTeam && is_collective(op)) return Meeting::kTeam;
+  // Code that follows regions: all threads of the block do it together.
+  const bool together = ir::written_together(function_, op).valid();
+  if (state.unjoined && team_ == kBlockTeam && together) return Meeting::kTeam;
   // Behind it not all threads are there to wait for each other.
   const bool some_yield = contains(function_, op, ir::OpKind::kYield) &&
                           varying_.control(function_.regions[region].ops[index], ir::Level::kBlock);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ir/arguments.h"
-#include "ir/strides.h"
 
 namespace kiln::reference {
 

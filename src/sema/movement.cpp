@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ir/prove.h"
-#include "ir/strides.h"
 #include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/future.h"

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 
-#include "ir/strides.h"
 #include "sema/access.h"
 #include "sema/coverage.h"
 
