@@ -50,9 +50,12 @@ constexpr EnumName<Arrival> kArrivalNames[] = {
 static_assert(in_order(kArrivalNames));
 
 constexpr EnumName<UnaryKind> kUnaryKindNames[] = {
-    {UnaryKind::kNegate, "negate"}, {UnaryKind::kNot, "not"},   {UnaryKind::kBitNot, "bit_not"},
-    {UnaryKind::kExp, "exp"},       {UnaryKind::kLog, "log"},   {UnaryKind::kTanh, "tanh"},
-    {UnaryKind::kErf, "erf"},       {UnaryKind::kSqrt, "sqrt"}, {UnaryKind::kRsqrt, "rsqrt"},
+    {UnaryKind::kNegate, "negate"},
+    {UnaryKind::kNot, "not"},
+    {UnaryKind::kBitNot, "bit_not"},
+#define KILN_FUNCTION(Name, name, ...) {UnaryKind::k##Name, #name},
+#include "kiln/device/function.def"
+#undef KILN_FUNCTION
 };
 static_assert(in_order(kUnaryKindNames));
 

@@ -51,15 +51,12 @@ enum class UnaryKind : std::uint8_t {
   kNegate,
   kNot,
   kBitNot,
-  // of f32 and f64
-  kExp,
-  kLog,
-  kTanh,
-  kErf,
-  kSqrt,
-  kRsqrt,
+// Functions of f32 and f64, in the order of their rows: see functions.h.
+#define KILN_FUNCTION(Name, ...) k##Name,
+#include "kiln/device/function.def"
+#undef KILN_FUNCTION
 };
-[[nodiscard]] constexpr bool is_function(UnaryKind kind) { return kind >= UnaryKind::kExp; }
+[[nodiscard]] constexpr bool is_function(UnaryKind kind) { return kind > UnaryKind::kBitNot; }
 enum class BinaryKind : std::uint8_t {
   kAdd,
   kSub,

@@ -346,21 +346,17 @@ Number function(UnaryKind kind, DType dtype, Number operand) {
 }  // namespace
 
 Number apply(UnaryKind kind, DType dtype, Number operand) {
-  switch (kind) {
-    case UnaryKind::kNegate:
-      if (is_float(dtype)) return negated(dtype, operand);
-      return apply(BinaryKind::kSub, dtype, Number{}, operand);
-    case UnaryKind::kNot: return {operand.value == 0 ? 1.0 : 0.0, operand.error > 0 ? 1.0 : 0.0};
-    case UnaryKind::kBitNot:
-      return operand.error > 0 ? unknown() : from_bits(dtype, ~bits_of(operand));
-    case UnaryKind::kExp:
-    case UnaryKind::kLog:
-    case UnaryKind::kTanh:
-    case UnaryKind::kErf:
-    case UnaryKind::kSqrt:
-    case UnaryKind::kRsqrt: return function(kind, dtype, operand);
+  if (kind == UnaryKind::kNegate) {
+    if (is_float(dtype)) return negated(dtype, operand);
+    return apply(BinaryKind::kSub, dtype, Number{}, operand);
   }
-  return unknown();
+  if (kind == UnaryKind::kNot) {
+    return {operand.value == 0 ? 1.0 : 0.0, operand.error > 0 ? 1.0 : 0.0};
+  }
+  if (kind == UnaryKind::kBitNot) {
+    return operand.error > 0 ? unknown() : from_bits(dtype, ~bits_of(operand));
+  }
+  return function(kind, dtype, operand);
 }
 
 Number choose(Number condition, Number if_true, Number if_false) {

@@ -71,18 +71,10 @@ double apply(BinaryKind kind, DType dtype, double left, double right) {
 }
 
 double apply(ir::UnaryKind kind, double operand) {
-  switch (kind) {
-    case ir::UnaryKind::kNegate: return -operand;
-    case ir::UnaryKind::kNot: return operand == 0 ? 1 : 0;
-    case ir::UnaryKind::kBitNot: return static_cast<double>(~whole(operand));
-    case ir::UnaryKind::kExp:
-    case ir::UnaryKind::kLog:
-    case ir::UnaryKind::kTanh:
-    case ir::UnaryKind::kErf:
-    case ir::UnaryKind::kSqrt:
-    case ir::UnaryKind::kRsqrt: return ir::value_of(kind, operand);
-  }
-  return 0;
+  if (kind == ir::UnaryKind::kNegate) return -operand;
+  if (kind == ir::UnaryKind::kNot) return operand == 0 ? 1 : 0;
+  if (kind == ir::UnaryKind::kBitNot) return static_cast<double>(~whole(operand));
+  return ir::value_of(kind, operand);
 }
 
 }  // namespace

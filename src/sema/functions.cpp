@@ -27,11 +27,11 @@ class Function {
       ast::Builtin builtin;
       ir::UnaryKind kind;
     };
-    constexpr Row kRows[] = {{ast::Builtin::kExp, ir::UnaryKind::kExp},
-                             {ast::Builtin::kLog, ir::UnaryKind::kLog},
-                             {ast::Builtin::kTanh, ir::UnaryKind::kTanh},
-                             {ast::Builtin::kSqrt, ir::UnaryKind::kSqrt},
-                             {ast::Builtin::kRsqrt, ir::UnaryKind::kRsqrt}};
+    constexpr Row kRows[] = {
+#define KILN_FUNCTION(Name, ...) {ast::Builtin::k##Name, ir::UnaryKind::k##Name},
+#include "kiln/device/function.def"
+#undef KILN_FUNCTION
+    };
     for (const Row& row : kRows) {
       if (row.builtin == builtin) return of(row.kind, x);
     }

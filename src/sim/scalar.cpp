@@ -179,20 +179,13 @@ std::optional<Scalar> apply(ir::BinaryKind kind, DType type, Scalar left, Scalar
 }
 
 Scalar apply(ir::UnaryKind kind, DType type, Scalar operand) {
-  switch (kind) {
-    case ir::UnaryKind::kNegate:
-      if (is_float(type)) return of(round_float(type, -operand.f));
-      return of(wrap(type, static_cast<std::int64_t>(-bits_of(operand.i))));
-    case ir::UnaryKind::kNot: return of(std::int64_t{operand.i == 0});
-    case ir::UnaryKind::kBitNot: return of(wrap(type, ~operand.i));
-    case ir::UnaryKind::kExp:
-    case ir::UnaryKind::kLog:
-    case ir::UnaryKind::kTanh:
-    case ir::UnaryKind::kErf:
-    case ir::UnaryKind::kSqrt:
-    case ir::UnaryKind::kRsqrt: return of(round_float(type, ir::value_of(kind, operand.f)));
+  if (kind == ir::UnaryKind::kNegate) {
+    if (is_float(type)) return of(round_float(type, -operand.f));
+    return of(wrap(type, static_cast<std::int64_t>(-bits_of(operand.i))));
   }
-  return operand;
+  if (kind == ir::UnaryKind::kNot) return of(std::int64_t{operand.i == 0});
+  if (kind == ir::UnaryKind::kBitNot) return of(wrap(type, ~operand.i));
+  return of(round_float(type, ir::value_of(kind, operand.f)));
 }
 
 Scalar convert(DType from, DType to, Scalar value) {

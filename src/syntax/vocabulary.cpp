@@ -21,7 +21,8 @@ const BuiltinInfo* info(Builtin builtin) {
 
 Builtin builtin_from_name(std::string_view name) {
   for (const BuiltinInfo& row : kBuiltins) {
-    if (row.name == name) return row.builtin;
+    // Functions without a spelling are only parts of others.
+    if (!row.name.empty() && row.name == name) return row.builtin;
   }
   return Builtin::kNone;
 }

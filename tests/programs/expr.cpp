@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/functions.h"
+
 namespace kiln::programs {
 
 namespace {
@@ -267,19 +269,16 @@ Value Exprs::function(DType type, int depth) {
   const Value a = floating(type, depth - 1);
   const std::string safe = to(type, format("__fabs({}) + 1.0f", a.text));
   gen_.out.exact = false;
-  std::string out;
-  switch (draw.within(0, 8)) {
-    case 0: out = format("__exp({})", a.text); break;
-    case 1: out = format("__log({})", safe); break;
-    case 2: out = format("__tanh({})", a.text); break;
-    case 3: out = format("__sqrt({})", safe); break;
-    case 4: out = format("__rsqrt({})", safe); break;
-    case 5: out = format("__sigmoid({})", a.text); break;
-    case 6: out = format("__gelu({})", a.text); break;
-    case 7: out = format("({} / {})", a.text, safe); break;
-    default: return {.text = format("__fabs({})", a.text), .type = type, .exact = a.exact};
+  std::vector<std::string> calls;
+  for (const ir::FunctionInfo& row : ir::all_functions()) {
+    if (row.spelling.empty()) continue;
+    calls.push_back(format("{}({})", row.spelling, std::isinf(row.least) ? a.text : safe));
   }
-  return {.text = to(type, out), .type = type};
+  for (const char* made : {"__sigmoid", "__gelu"}) calls.push_back(format("{}({})", made, a.text));
+  calls.push_back(format("({} / {})", a.text, safe));
+  const auto which = static_cast<std::size_t>(draw.within(0, static_cast<int>(calls.size())));
+  if (which < calls.size()) return {.text = to(type, calls[which]), .type = type};
+  return {.text = format("__fabs({})", a.text), .type = type, .exact = a.exact};
 }
 
 Value Exprs::floating_binary(DType type, int depth) {

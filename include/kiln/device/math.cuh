@@ -46,19 +46,13 @@ __host__ __device__ constexpr unsigned launchable(long long count, long long mos
   return count >= 1 && count <= most ? static_cast<unsigned>(count) : 0u;
 }
 
-// Functions of one number, with the accuracy that the CUDA C++ Programming Guide gives for those
-// of the C library.
-__device__ inline float exp(float x) { return ::expf(x); }
-__device__ inline double exp(double x) { return ::exp(x); }
-__device__ inline float log(float x) { return ::logf(x); }
-__device__ inline double log(double x) { return ::log(x); }
-__device__ inline float tanh(float x) { return ::tanhf(x); }
-__device__ inline double tanh(double x) { return ::tanh(x); }
-__device__ inline float erf(float x) { return ::erff(x); }
-__device__ inline double erf(double x) { return ::erf(x); }
-__device__ inline float sqrt(float x) { return ::sqrtf(x); }
-__device__ inline double sqrt(double x) { return ::sqrt(x); }
-__device__ inline float rsqrt(float x) { return ::rsqrtf(x); }
-__device__ inline double rsqrt(double x) { return ::rsqrt(x); }
+// Functions of one number, with the accuracy that their rows say: kiln::exp(float),
+// kiln::exp(double)...
+#define KILN_FUNCTION(Name, name, spelling, value, least, most, single, f32_ulps, double_, \
+                      f64_ulps)                                                            \
+  __device__ inline float name(float x) { return ::single(x); }                            \
+  __device__ inline double name(double x) { return ::double_(x); }
+#include "kiln/device/function.def"
+#undef KILN_FUNCTION
 
 }  // namespace kiln

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "emit/cuda/emit_op.h"
+#include "ir/functions.h"
 
 namespace kiln::emit {
 
@@ -57,11 +58,10 @@ constexpr bool in_order() {
 }
 static_assert(in_order());
 
-// By UnaryKind: signs, then functions of math.cuh.
-constexpr std::array<const char*, 9> kUnarySigns = {"-",         "!",          "~",
-                                                    "kiln::exp", "kiln::log",  "kiln::tanh",
-                                                    "kiln::erf", "kiln::sqrt", "kiln::rsqrt"};
-static_assert(static_cast<std::size_t>(UnaryKind::kRsqrt) + 1 == kUnarySigns.size());
+// By UnaryKind, up to the functions.
+constexpr std::array<const char*, 3> kUnarySigns = {"-", "!", "~"};
+static_assert(!ir::is_function(UnaryKind::kBitNot) &&
+              static_cast<std::size_t>(UnaryKind::kBitNot) + 1 == kUnarySigns.size());
 
 Binding tighter(Binding binding) { return static_cast<Binding>(static_cast<int>(binding) + 1); }
 
@@ -83,12 +83,12 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Index& index) {
   return {format("{}({})", type_name(dtype), kernel.text(index.expr))};
 }
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Unary& unary) {
-  const std::string sign = kUnarySigns[static_cast<std::size_t>(unary.kind)];
   Spelled operand = scalar(kernel, unary.operand);
   if (ir::is_function(unary.kind)) {
     kernel.requirements.headers.insert("math.cuh");
-    return {format("{}({})", sign, operand.text)};
+    return {format("kiln::{}({})", ir::info(unary.kind).name, operand.text)};
   }
+  const std::string sign = kUnarySigns[static_cast<std::size_t>(unary.kind)];
   // Nested signs would run together: --x.
   if (operand.binding == Binding::kUnary) operand = {format("({})", operand.text)};
   return narrowed(scalar_dtype(kernel, op.result),
