@@ -70,54 +70,14 @@ std::vector<std::uint32_t> carried_cells(const ir::Function& function, ir::Regio
 }
 
 bool hands_on(Code code) {
-  switch (code) {
-    case Code::kScalar:
-    case Code::kIndex:
-    case Code::kBind:
-    case Code::kCell:  // see ForeverPlan
-    case Code::kInitialise:
-    case Code::kElement:
-    case Code::kRegister:  // these count themselves what they change
-    case Code::kPlace:
-    case Code::kAssert:
-    case Code::kEnter:
-    case Code::kIf:
-    case Code::kElse:
-    case Code::kEnd:
-    case Code::kOnce:
-    case Code::kInthreads:
-    case Code::kLoop:
-    case Code::kNext:
-    case Code::kForever:
-    case Code::kRepeat:
-    case Code::kLeave:
-    case Code::kRejoin: return false;
-    case Code::kCopy:
-    case Code::kCopyWait:
-    case Code::kSplat:
-    case Code::kBarrier:
-    case Code::kFill:
-    case Code::kLoad:
-    case Code::kDescribe:
-    case Code::kLoadMetadata:
-    case Code::kMma:
-    case Code::kProduct:
-    case Code::kMmaFence:
-    case Code::kMmaCommit:
-    case Code::kMmaWait:
-    case Code::kProxyFence:
-    case Code::kTrigger:
-    case Code::kEventWait:
-    case Code::kBulkCopy:
-    case Code::kBulkWait:
-    case Code::kRegisters:
-    case Code::kStore:
-    case Code::kScale:
-    case Code::kLaunch:
-    case Code::kReturn:
-    case Code::kStop: return true;
-  }
-  return true;
+  constexpr bool kRows[] = {
+#define KILN_CODE(Name, hands_on, ...) hands_on,
+#define KILN_JUMP(Name, ...) false,
+#include "sim/code.def"
+#undef KILN_CODE
+#undef KILN_JUMP
+  };
+  return kRows[static_cast<std::size_t>(code)];
 }
 
 void begin_trips(Machine& machine, Warp& warp, const ForeverPlan& plan) {

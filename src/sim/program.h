@@ -23,52 +23,13 @@
 
 namespace kiln::sim {
 
+// What an instruction does: see code.def.
 enum class Code : std::uint8_t {
-  kScalar,
-  kIndex,
-  kBind,
-  kCell,
-  kInitialise,
-  kElement,
-  kCopy,
-  kCopyWait,
-  kSplat,
-  kBarrier,
-  kFill,
-  kLoad,
-  kDescribe,  // a load that moves nothing
-  kLoadMetadata,
-  kMma,
-  kProduct,  // an asynchronous mma
-  kMmaFence,
-  kMmaCommit,
-  kMmaWait,
-  kProxyFence,
-  kTrigger,
-  kEventWait,
-  kBulkCopy,
-  kBulkWait,
-  kRegisters,
-  kStore,
-  kScale,
-  kPlace,     // in an apply: which element comes next
-  kRegister,  // its value, read or set
-  kAssert,
-  kEnter,  // an inner parallel level
-  kIf,
-  kElse,
-  kEnd,  // of if and once
-  kOnce,
-  kInthreads,
-  kLoop,
-  kNext,
-  kForever,  // a loop that only what leaves it ends
-  kRepeat,   // its end: back, while lanes are left
-  kLeave,    // break, continue, yield
-  kRejoin,   // behind what lanes may have left for good: on, unless all of them have
-  kLaunch,   // host code only
-  kReturn,   // host code only
-  kStop,
+#define KILN_CODE(Name, ...) k##Name,
+#define KILN_JUMP(Name, ...) k##Name,
+#include "sim/code.def"
+#undef KILN_CODE
+#undef KILN_JUMP
 };
 
 struct Instruction {

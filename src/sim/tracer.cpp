@@ -1,5 +1,7 @@
 #include "sim/tracer.h"
 
+#include <optional>
+
 namespace kiln::sim {
 
 namespace {
@@ -27,84 +29,52 @@ Tracer::Tracer(const Machine& machine, BlockTrace& out)
   }
 }
 
+namespace {
+
+// What the rows of code.def say.
+std::optional<TraceKind> trace_kind(Code code) {
+  using enum TraceKind;
+  constexpr auto kNone = std::nullopt;
+  constexpr std::optional<TraceKind> kRows[] = {
+#define KILN_CODE(Name, hands_on, trace, ...) trace,
+#define KILN_JUMP(Name, ...) kNone,
+#include "sim/code.def"
+#undef KILN_CODE
+#undef KILN_JUMP
+  };
+  return kRows[static_cast<std::size_t>(code)];
+}
+
+}  // namespace
+
 // Whether the instruction has an entry.
 bool Tracer::describe(const Warp& warp, const Instruction& at, TraceEntry& entry) const {
   const Program& program = machine_.program;
-  switch (at.code) {
-    case Code::kMma:
-      entry.kind = TraceKind::kMma;
-      entry.atom = &program.mmas[at.plan].executor->mma();
-      entry.issues = static_cast<std::int64_t>(program.mmas[at.plan].steps.size());
-      return true;
-    case Code::kProduct:
-      entry.kind = TraceKind::kProduct;
-      entry.atom = &program.products[at.plan].executor->mma();
-      entry.issues = program.products[at.plan].repeats;
-      entry.group = warp.group;
-      return true;
-    case Code::kMmaWait:
-      entry.kind = TraceKind::kProductWait;
-      entry.group = std::int64_t{warp.group} - program.waits[at.plan];
-      return true;
-    case Code::kCopy: {
-      const bool async = program.copies[at.plan].engine == ir::CopyEngine::kCpAsync;
-      entry.kind = async ? TraceKind::kAsyncCopy : TraceKind::kCopy;
-      entry.group = copies_[warp.number];
-      return true;
-    }
-    case Code::kCopyWait:
-      entry.kind = TraceKind::kCopyWait;
-      entry.group = copies_[warp.number] - program.waits[at.plan];
-      return true;
-    case Code::kBulkCopy:
-      entry.kind =
-          program.bulk_copies[at.plan].loads ? TraceKind::kBulkLoad : TraceKind::kBulkStore;
-      entry.group = warp.bulk_groups;
-      return true;
-    case Code::kBulkWait:
-      entry.kind = TraceKind::kBulkWait;
-      entry.group = warp.bulk_groups - program.bulk_waits[at.plan].pending;
-      return true;
-    case Code::kLoad:
-    case Code::kLoadMetadata:
-    case Code::kScale: entry.kind = TraceKind::kLoad; return true;
-    case Code::kStore: entry.kind = TraceKind::kStore; return true;
-    case Code::kElement: entry.kind = TraceKind::kElement; return true;
-    case Code::kSplat: entry.kind = TraceKind::kCopy; return true;
-    case Code::kTrigger: entry.kind = TraceKind::kTrigger; return true;
-    case Code::kEventWait: entry.kind = TraceKind::kEventWait; return true;
-    case Code::kBarrier: entry.kind = TraceKind::kBarrier; return true;
-    case Code::kPlace:
-    case Code::kRegister:
-    case Code::kScalar:
-    case Code::kIndex:
-    case Code::kBind:
-    case Code::kCell:
-    case Code::kInitialise:
-    case Code::kFill:
-    case Code::kDescribe:
-    case Code::kMmaFence:
-    case Code::kMmaCommit:
-    case Code::kProxyFence:
-    case Code::kRegisters:
-    case Code::kAssert:
-    case Code::kEnter:
-    case Code::kIf:
-    case Code::kElse:
-    case Code::kEnd:
-    case Code::kOnce:
-    case Code::kInthreads:
-    case Code::kLoop:
-    case Code::kNext:
-    case Code::kForever:
-    case Code::kRepeat:
-    case Code::kLeave:
-    case Code::kRejoin:
-    case Code::kLaunch:
-    case Code::kReturn:
-    case Code::kStop: break;
+  const std::optional<TraceKind> kind = trace_kind(at.code);
+  if (!kind) return false;
+  entry.kind = *kind;
+  if (at.code == Code::kMma) {
+    entry.atom = &program.mmas[at.plan].executor->mma();
+    entry.issues = static_cast<std::int64_t>(program.mmas[at.plan].steps.size());
+  } else if (at.code == Code::kProduct) {
+    entry.atom = &program.products[at.plan].executor->mma();
+    entry.issues = program.products[at.plan].repeats;
+    entry.group = warp.group;
+  } else if (at.code == Code::kMmaWait) {
+    entry.group = std::int64_t{warp.group} - program.waits[at.plan];
+  } else if (at.code == Code::kCopy) {
+    const bool async = program.copies[at.plan].engine == ir::CopyEngine::kCpAsync;
+    if (async) entry.kind = TraceKind::kAsyncCopy;
+    entry.group = copies_[warp.number];
+  } else if (at.code == Code::kCopyWait) {
+    entry.group = copies_[warp.number] - program.waits[at.plan];
+  } else if (at.code == Code::kBulkCopy) {
+    if (!program.bulk_copies[at.plan].loads) entry.kind = TraceKind::kBulkStore;
+    entry.group = warp.bulk_groups;
+  } else if (at.code == Code::kBulkWait) {
+    entry.group = warp.bulk_groups - program.bulk_waits[at.plan].pending;
   }
-  return false;
+  return true;
 }
 
 void Tracer::begin(Warp& warp, const Instruction& at) {

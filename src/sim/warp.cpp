@@ -132,61 +132,26 @@ std::uint32_t inthreads(Warp& warp, const Participants& who, const Instruction& 
   return inside != 0 ? warp.pc + 1 : at.target;
 }
 
+// clang-format does not know what a case label in a macro is.
+// clang-format off
+
 // Control flow: the next program counter.
 std::uint32_t jump(Machine& machine, Warp& warp, const Instruction& at) {
   const Program& program = machine.program;
   switch (at.code) {
-    case Code::kLoop: return loop(machine, warp, program.loops[at.plan], at);
-    case Code::kNext: return next(warp, program.loops[at.plan], at);
-    case Code::kIf: return branch(warp, at);
-    case Code::kElse: return otherwise(warp, at);
-    case Code::kForever: begin_trips(machine, warp, program.forevers[at.plan]); return warp.pc + 1;
-    case Code::kRepeat: return repeat(machine, warp, at);
-    case Code::kLeave: return leave(warp, program.leaves[at.plan], at);
-    case Code::kRejoin: return warp.mask != 0 ? warp.pc + 1 : at.target;
-    case Code::kOnce: return once(warp, program.onces[at.plan], at);
-    case Code::kInthreads: return inthreads(warp, program.regions[at.plan], at);
-    case Code::kEnd: leave_frame(warp); return warp.pc + 1;
-    case Code::kEnter: enter(warp, program.enters[at.plan]); return warp.pc + 1;
-    case Code::kScalar:
-    case Code::kIndex:
-    case Code::kBind:
-    case Code::kCell:
-    case Code::kInitialise:
-    case Code::kElement:
-    case Code::kCopy:
-    case Code::kCopyWait:
-    case Code::kSplat:
-    case Code::kBarrier:
-    case Code::kFill:
-    case Code::kLoad:
-    case Code::kDescribe:
-    case Code::kLoadMetadata:
-    case Code::kMma:
-    case Code::kProduct:
-    case Code::kMmaFence:
-    case Code::kMmaCommit:
-    case Code::kMmaWait:
-    case Code::kProxyFence:
-    case Code::kTrigger:
-    case Code::kEventWait:
-    case Code::kBulkCopy:
-    case Code::kBulkWait:
-    case Code::kRegisters:
-    case Code::kStore:
-    case Code::kScale:
-    case Code::kPlace:
-    case Code::kRegister:
-    case Code::kAssert:
-    case Code::kLaunch:
-    case Code::kReturn:
-    case Code::kStop: break;
+#define KILN_CODE(Name, ...) case Code::k##Name: break;
+#define KILN_JUMP(Name, handler) case Code::k##Name: return handler;
+#include "sim/code.def"
+#undef KILN_CODE
+#undef KILN_JUMP
   }
   KILN_UNREACHABLE("instruction {} is no jump", warp.pc);
 }
 
-// kAgain: the warp waits, and comes back to the instruction.
-enum class After : std::uint8_t { kNext, kTouchedMemory, kStop, kJump, kAgain };
+// clang-format on
+
+// kAgain: the warp waits, and comes back to the instruction. kSaid: in a row alone.
+enum class After : std::uint8_t { kNext, kTouchedMemory, kStop, kJump, kAgain, kSaid };
 
 After reach_barrier(Machine& machine, Warp& warp, const BarrierPlan& plan) {
   check_whole(machine, warp);
@@ -223,85 +188,31 @@ bool set_registers(Machine& machine, Warp& warp, const RegistersPlan& plan) {
   return true;
 }
 
+// What a handler says itself, else what its row does.
+template <After kRow, class Handler>
+After carry_out(Handler&& handler) {
+  if constexpr (kRow == After::kSaid) {
+    return handler();
+  } else {
+    (void)handler();
+    return kRow;
+  }
+}
+
+// clang-format off
 After execute(Machine& machine, Warp& warp, const Instruction& at) {
   const Program& program = machine.program;
   switch (at.code) {
-    case Code::kScalar: execute_scalar(machine, warp, program.scalars[at.plan]); break;
-    case Code::kIndex: execute_index(machine, warp, program.indices[at.plan]); break;
-    case Code::kBind: execute_bind(machine, warp, program.binds[at.plan]); break;
-    case Code::kCell: execute_cell(machine, warp, program.cells[at.plan]); break;
-    case Code::kAssert: execute_assert(machine, warp, program.asserts[at.plan]); break;
-    case Code::kFill: execute_fill(machine, warp, program.fills[at.plan]); break;
-    case Code::kMma: execute_mma(machine, warp, program.mmas[at.plan]); break;
-    case Code::kLoadMetadata:
-      execute_load_metadata(machine, warp, program.metadata[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kDescribe: execute_describe(machine, warp, program.descriptions[at.plan]); break;
-    case Code::kMmaFence: execute_mma_fence(machine, warp); break;
-    case Code::kMmaCommit: execute_mma_commit(machine, warp); break;
-    case Code::kProxyFence: execute_proxy_fence(machine, warp, at.plan != 0); break;
-    case Code::kProduct: execute_product(machine, warp, at.plan); return After::kTouchedMemory;
-    case Code::kMmaWait:
-      execute_mma_wait(machine, warp, program.waits[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kInitialise:
-      execute_initialise(machine, warp, program.initialisations[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kElement:
-      execute_element(machine, warp, program.elements[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kCopy:
-      execute_copy(machine, warp, program.copies[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kCopyWait:
-      execute_copy_wait(machine, warp, program.waits[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kSplat:
-      execute_splat(machine, warp, program.splats[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kLoad:
-      execute_load(machine, warp, program.tiles[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kScale:
-      execute_scale(machine, warp, program.scales[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kPlace: execute_place(warp, program.places[at.plan]); break;
-    case Code::kRegister: execute_register(machine, warp, program.registers[at.plan]); break;
-    case Code::kStore:
-      execute_store(machine, warp, program.tiles[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kBarrier: return reach_barrier(machine, warp, program.barriers[at.plan]);
-    case Code::kTrigger:
-      execute_trigger(machine, warp, program.triggers[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kEventWait:
-      return execute_event_wait(machine, warp, program.event_waits[at.plan]) ? After::kTouchedMemory
-                                                                             : After::kAgain;
-    case Code::kBulkCopy: execute_bulk_copy(machine, warp, at.plan); return After::kTouchedMemory;
-    case Code::kBulkWait:
-      execute_bulk_wait(machine, warp, program.bulk_waits[at.plan]);
-      return After::kTouchedMemory;
-    case Code::kRegisters:
-      return set_registers(machine, warp, program.registers_set[at.plan]) ? After::kNext
-                                                                          : After::kAgain;
-    case Code::kLaunch:
-    case Code::kReturn: return After::kStop;
-    case Code::kStop: warp.state = WarpState::kFinished; return After::kStop;
-    case Code::kIf:
-    case Code::kElse:
-    case Code::kEnd:
-    case Code::kOnce:
-    case Code::kInthreads:
-    case Code::kLoop:
-    case Code::kNext:
-    case Code::kForever:
-    case Code::kRepeat:
-    case Code::kLeave:
-    case Code::kRejoin:
-    case Code::kEnter: return After::kJump;
+#define KILN_CODE(Name, hands_on, trace, then, handler) \
+    case Code::k##Name: return carry_out<After::then>([&] { return handler; });
+#define KILN_JUMP(Name, ...) case Code::k##Name: return After::kJump;
+#include "sim/code.def"
+#undef KILN_CODE
+#undef KILN_JUMP
   }
   return After::kNext;
 }
+// clang-format on
 
 }  // namespace
 
