@@ -9,6 +9,7 @@
 #include "driver/commands.h"
 #include "support/escape.h"
 #include "support/format.h"
+#include "target/arch.h"
 
 namespace {
 
@@ -71,7 +72,8 @@ void add_folders(CLI::App* command, kiln::driver::ProgramOptions& options) {
 void add_program(CLI::App* command, kiln::driver::ProgramOptions& options) {
   command->add_option("FILE", options.file, "the .co file")->required();
   command->add_option("--arch", options.arch,
-                      "sm_80, sm_86, sm_89 or sm_90a (default: this machine's GPU, else sm_90a)");
+                      kiln::target::arch_choice() + " (default: this machine's GPU, else " +
+                          std::string(kiln::target::default_arch().name) + ")");
   repeated(command, "-D", options.defines, "define a macro")->type_name("NAME=VALUE");
   add_folders(command, options);
 }
@@ -202,7 +204,7 @@ void add_bench(Cli& cli) {
       "bench", "measure a kernel on the GPU, beside the vendor's library in the same process");
   command->add_option("SUITE|FILE", bench.program.file,
                       "dense, llm, small, fp8, sparse or ragged; random; or a .co file");
-  command->add_option("--arch", bench.program.arch, "of a file: sm_80, sm_86, sm_89 or sm_90a");
+  command->add_option("--arch", bench.program.arch, "of a file: " + kiln::target::arch_choice());
   repeated(command, "-D", bench.program.defines, "of a file: define a macro")
       ->type_name("NAME=VALUE");
   add_folders(command, bench.program);
@@ -248,7 +250,7 @@ void add_tune(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("tune", "search for the fastest macros, on the GPU");
   command->add_option("SUITE|FILE", tune.program.file,
                       "a .co file; or dense, llm, small, fp8 or ragged: the library's kernels");
-  command->add_option("--arch", tune.program.arch, "of a file: sm_80, sm_86, sm_89 or sm_90a");
+  command->add_option("--arch", tune.program.arch, "of a file: " + kiln::target::arch_choice());
   repeated(command, "-D", tune.program.defines, "of a file: define a macro")
       ->type_name("NAME=VALUE");
   add_folders(command, tune.program);

@@ -144,7 +144,7 @@ reference::EinsumNumerics vendor_numerics(const runtime::MatrixProduct& product,
   const DType b = target::operand_type(product.b);
   for (const target::Mma& atom : target::all_mmas()) {
     const bool fits = atom.a == *out.operand && atom.b == b && atom.acc == DType::kF32 &&
-                      atom.min_arch <= capability;
+                      target::oldest_arch({atom.needs})->capability <= capability;
     if (!fits) continue;
     const reference::Accumulation seen = accumulation_of(atom);
     out.accumulation.roundoff = std::max(out.accumulation.roundoff, seen.roundoff);

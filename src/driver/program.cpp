@@ -17,7 +17,6 @@ namespace kiln::driver {
 namespace {
 
 constexpr std::size_t kSourceBytesMax = std::size_t{1} << 26;
-constexpr std::string_view kDefaultArch = "sm_90a";
 constexpr std::string_view kIrSuffix = ".kir";
 
 namespace fs = std::filesystem;
@@ -108,7 +107,7 @@ Checked<bool> read_ir(Program& program, FileId file, CompileOptions how) {
 Checked<const target::Arch*> choose_arch(const std::string& name, Diagnostics& diags) {
   if (name.empty()) {
     const target::Arch* machine = machine_arch();
-    return machine != nullptr ? machine : target::find_arch(kDefaultArch);
+    return machine != nullptr ? machine : &target::default_arch();
   }
   const target::Arch* arch = target::find_arch(name);
   if (arch != nullptr) return arch;

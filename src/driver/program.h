@@ -27,8 +27,8 @@ struct CompileOptions {
   passes::PipelineOptions pipeline;
 };
 
-// The row named by `--arch`; for an empty name that of the machine's GPU, else sm_90a. An unknown
-// name is reported.
+// The row named by `--arch`; for an empty name that of the machine's GPU, else the newest. An
+// unknown name is reported.
 [[nodiscard]] Checked<const target::Arch*> choose_arch(const std::string& name, Diagnostics& diags);
 
 // Reads, parses, analyses and decides. `program` holds sources and diagnostics also when this fails

@@ -17,14 +17,14 @@ std::int64_t round_up(std::int64_t a, std::int64_t unit) { return ceil_div(a, un
 // Warps whose registers the SM has room for.
 std::int64_t warps_by_registers(const target::Arch& arch, int registers) {
   const std::int64_t warp =
-      round_up(std::int64_t{std::max(registers, 1)} * arch.warp_size, arch.registers_unit);
+      round_up(std::int64_t{std::max(registers, 1)} * target::kWarpLanes, arch.registers_unit);
   return arch.registers_per_sm / kQuarters / warp * kQuarters;
 }
 
 std::int64_t blocks_by(Resource resource, const target::Arch& arch, const BlockNeeds& needs) {
-  const std::int64_t warps = ceil_div(needs.threads, arch.warp_size);
+  const std::int64_t warps = ceil_div(needs.threads, target::kWarpLanes);
   switch (resource) {
-    case Resource::kThreads: return arch.threads_per_sm_max / arch.warp_size / warps;
+    case Resource::kThreads: return arch.threads_per_sm_max / target::kWarpLanes / warps;
     case Resource::kSharedMemory:
       return needs.shared_bytes > arch.smem_per_block_max
                  ? 0
@@ -60,8 +60,8 @@ Occupancy occupancy(const target::Arch& arch, const BlockNeeds& needs) {
   for (const Resource resource : kResources) {
     if (out.limit(resource) == out.blocks) out.limited_by.push_back(resource);
   }
-  out.warps = out.blocks * ceil_div(needs.threads, arch.warp_size);
-  out.warps_max = arch.threads_per_sm_max / arch.warp_size;
+  out.warps = out.blocks * ceil_div(needs.threads, target::kWarpLanes);
+  out.warps_max = arch.threads_per_sm_max / target::kWarpLanes;
   return out;
 }
 

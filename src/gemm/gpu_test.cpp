@@ -320,7 +320,7 @@ class GpuGroupsTest : public GpuGemmTest {
     kiln_gemm_problem usual = problem_of(128, 128, 64);
     usual.groups = 1;
     const kiln_status status = kiln_gemm_prepare(&usual, nullptr);
-    if (gpu_->arch().capability < 90) {
+    if (!gpu_->arch().has(target::Feature::kTma)) {
       EXPECT_EQ(status, KILN_UNSUPPORTED);
       GTEST_SKIP() << kiln_last_error();
     }

@@ -32,9 +32,12 @@ constexpr TypeRow kAllTypes[] = {
 };
 
 constexpr TypeRow kWarpTypes[] = {
-    {DType::kBF16, DType::kF32, kFromBf16},   {DType::kF16, DType::kF32, kFromF16},
-    {DType::kE4M3, DType::kF32, kFromF8, 89}, {DType::kE5M2, DType::kF32, kFromF8, 89},
-    {DType::kTF32, DType::kF32, kF32Only},    {DType::kS8, DType::kS32, kS32Only},
+    {DType::kBF16, DType::kF32, kFromBf16},
+    {DType::kF16, DType::kF32, kFromF16},
+    {DType::kE4M3, DType::kF32, kFromF8, {target::Feature::kMmaFp8}},
+    {DType::kE5M2, DType::kF32, kFromF8, {target::Feature::kMmaFp8}},
+    {DType::kTF32, DType::kF32, kF32Only},
+    {DType::kS8, DType::kS32, kS32Only},
 };
 
 // As deep a ring as shared memory holds beside the tile of C, or half of it.
@@ -88,7 +91,7 @@ constexpr int kSplits[] = {1, 2, 4, 8, 16};
 
 constexpr KernelRow kRows[] = {
     {.name = "gemm_sm90",
-     .min_arch = 90,
+     .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kAllTypes,
      .tilings = kLargeTilings,
      .splits = kWhole,
@@ -98,14 +101,14 @@ constexpr KernelRow kRows[] = {
      .groups = true,
      .persistent = true},
     {.name = "gemm_skinny_sm90",
-     .min_arch = 90,
+     .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kAllTypes,
      .tilings = kSkinnyTilings,
      .splits = kSplits,
      .alignment = 16,
      .epilogue = true},
     {.name = "gemm_block_scaled_sm90",
-     .min_arch = 90,
+     .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kEightBitFloats,
      .tilings = kScaledTilings,
      .splits = kWhole,
@@ -115,7 +118,7 @@ constexpr KernelRow kRows[] = {
      .block_scales = true,
      .persistent = true},
     {.name = "gemm_ragged_sm90",
-     .min_arch = 90,
+     .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kAllTypes,
      .tilings = kRaggedTilings,
      .splits = kWhole,
@@ -125,7 +128,7 @@ constexpr KernelRow kRows[] = {
      .persistent = true},
     // Rows of metadata, K / 32 words, begin at multiples of 16 bytes too.
     {.name = "gemm_sparse_sm90",
-     .min_arch = 90,
+     .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kSparseTypes,
      .tilings = kSparseTilings,
      .splits = kWhole,
@@ -136,7 +139,7 @@ constexpr KernelRow kRows[] = {
      .a_sparse = true,
      .persistent = true},
     {.name = "gemm_sm80",
-     .min_arch = 80,
+     .needs = {target::Feature::kMma, target::Feature::kCpAsync},
      .types = kWarpTypes,
      .tilings = kWarpTilings,
      .splits = kWhole,
@@ -232,9 +235,9 @@ const KernelRow* kernel_row(std::string_view name) {
 }
 
 std::string lacks(const KernelRow& row, const Problem& problem, const target::Arch& arch) {
-  if (arch.capability < row.min_arch) return format("not for {}", arch.name);
+  if (!arch.has(row.needs)) return format("not for {}", arch.name);
   const TypeRow* types = types_of(row, problem);
-  if (types == nullptr || arch.capability < types->min_arch) return "other element types";
+  if (types == nullptr || !arch.has(types->needs)) return "other element types";
   const bool turned = !problem.a_along_k || !problem.b_along_k;
   const bool can_turn = row.turned_bytes == kAnyBytes || row.turned_bytes == size_bytes(problem.a);
   if (turned && (!can_turn || problem.groups > 0)) return "operands not along k";

@@ -16,7 +16,7 @@ struct TypeRow {
   DType ab;
   DType sum;
   std::span<const DType> c;
-  int min_arch = 0;  // where the kernel's own is too low
+  target::Features needs = {};  // besides what the kernel needs
 };
 
 // One way to cut C, and the defines for it: "TILE_N=256 STAGES=4".
@@ -34,7 +34,7 @@ constexpr int kAnyBytes = -1;
 
 struct KernelRow {
   std::string_view name;
-  int min_arch;                    // capability
+  target::Features needs;          // of the architecture
   std::span<const TypeRow> types;  // any of them
   std::span<const Tiling> tilings;
   std::span<const int>

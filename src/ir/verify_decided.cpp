@@ -21,7 +21,7 @@ void mmas_have_atoms(const Module&, const Function& f, Mistakes& mistakes) {
 void mma_atoms_fit(const Module& module, const Function& f, Mistakes& mistakes) {
   for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
     if (mma.atom == nullptr) return;
-    if (module.arch != nullptr && module.arch->capability < mma.atom->min_arch) {
+    if (module.arch != nullptr && !module.arch->has(mma.atom->needs)) {
       complain(mistakes, f, id, "{} has no such instruction", module.arch->name);
     }
     const std::pair<ValueId, DType> operands[] = {
@@ -372,7 +372,7 @@ void load_instructions_fit(const Module& module, const Function& f, Mistakes& mi
     if (load.instruction->kind != target::CopyKind::kMatrix) {
       complain(mistakes, f, id, "`{}` loads no matrices", load.instruction->name);
     }
-    if (module.arch != nullptr && module.arch->capability < load.instruction->min_arch) {
+    if (module.arch != nullptr && !module.arch->has(load.instruction->needs)) {
       complain(mistakes, f, id, "{} has no such instruction", module.arch->name);
     }
     if (view != nullptr && view->space != Space::kShared) {
@@ -389,7 +389,7 @@ void store_instructions_fit(const Module& module, const Function& f, Mistakes& m
     if (store.instruction->kind != target::CopyKind::kMatrixStore) {
       complain(mistakes, f, id, "`{}` stores no matrices", store.instruction->name);
     }
-    if (module.arch != nullptr && module.arch->capability < store.instruction->min_arch) {
+    if (module.arch != nullptr && !module.arch->has(store.instruction->needs)) {
       complain(mistakes, f, id, "{} has no such instruction", module.arch->name);
     }
     if (!store.guarded.empty()) complain(mistakes, f, id, "matrices are stored whole");
@@ -412,7 +412,7 @@ struct MatrixTile {
 
 std::int64_t warps_of(const Function& f, ValueId frag) {
   const auto* alloc = f.def_as<Alloc>(frag);
-  return alloc == nullptr || alloc->atom == nullptr ? 1 : alloc->atom->lanes / 32;
+  return alloc == nullptr || alloc->atom == nullptr ? 1 : alloc->atom->lanes / target::kWarpLanes;
 }
 
 // Each matrix, 8 rows of 16 bytes, is two numbers of the list, and each lies inside the tile, with

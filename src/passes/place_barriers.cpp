@@ -32,7 +32,7 @@ Checked<bool> place_barriers(ir::Module& module, Diagnostics& diags) {
     for (const ir::OpId launch : ir::launches(function)) {
       const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
       const auto threads = parallel.threads.constant();
-      const bool one_warp = threads && *threads <= module.arch->warp_size;
+      const bool one_warp = threads && *threads <= target::kWarpLanes;
       const ir::RegionId body = parallel.body;
       failed = !check_registers(module, function, launch, diags) || failed;
       spell_out_commits(function, body);

@@ -115,7 +115,9 @@ TEST(GpuTest, OneWarpMatmulIsExactOrTheErrorSaysWhyNot) {
 TEST(GpuTest, BulkPipelinesAreExact) {
   const auto gpu = Gpu::open();
   if (!can_run(gpu)) GTEST_SKIP();
-  if (gpu->capability() < 90) GTEST_SKIP() << "not tested: " << gpu->arch().name;
+  if (!gpu->arch().has({target::Feature::kTma, target::Feature::kCluster})) {
+    GTEST_SKIP() << "not tested: " << gpu->arch().name;
+  }
   for (const Shape shape : {Shape{64, 128, 64}, Shape{65, 136, 72}, Shape{200, 264, 504},
                             Shape{1, 8, 8}, Shape{512, 512, 256}}) {
     run_matmul(*gpu, "bulk_pipeline.kir", shape);
@@ -129,7 +131,9 @@ TEST(GpuTest, BulkPipelinesAreExact) {
 TEST(GpuTest, AGridOfPartClustersIsRefused) {
   const auto gpu = Gpu::open();
   if (!can_run(gpu)) GTEST_SKIP();
-  if (gpu->capability() < 90) GTEST_SKIP() << "not tested: " << gpu->arch().name;
+  if (!gpu->arch().has({target::Feature::kTma, target::Feature::kCluster})) {
+    GTEST_SKIP() << "not tested: " << gpu->arch().name;
+  }
   Sources sources;
   ir::Module module;
   load(sources, "cluster_multicast.kir", module);

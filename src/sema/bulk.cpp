@@ -146,9 +146,9 @@ bool check_limits(Sema& sema, const Transfer& transfer, const ir::ResolvedView& 
 }  // namespace
 
 bool check_bulk_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
-  if (!sema.arch.has_tma) {
+  if (!sema.arch.has(target::Feature::kTma)) {
     (void)sema.diags.report<diag::TmaUnsupported>(stmt.word_span, sema.arch.name)
-        .help("use `dma.copy`, or --arch sm_90a")
+        .help("use `dma.copy`, or --arch {}", target::oldest_arch({target::Feature::kTma})->name)
         .emit();
     return false;
   }

@@ -39,7 +39,7 @@ void analyse_registers(Sema& sema, const ast::DeviceCallExpr& call, Span span, b
       !check_whole_warpgroups(sema, span, name)) {
     return;
   }
-  if (!sema.arch.has_warpgroup) return;  // older ones share registers evenly
+  if (!sema.arch.has(target::Feature::kSetmaxnreg)) return;  // older ones share registers evenly
   emit(sema, ir::Registers{*count, increases}, span);
 }
 

@@ -18,7 +18,7 @@
 namespace kiln::sema {
 
 namespace {
-constexpr std::int64_t kWarpgroup = 128;
+constexpr std::int64_t kWarpgroup = target::kWarpgroupLanes;
 
 bool is_comparison(ir::BinaryKind kind) {
   return kind >= ir::BinaryKind::kEq && kind <= ir::BinaryKind::kGe;
@@ -226,7 +226,7 @@ Unit unit_of(const Sema& sema, ir::OpId region, ThreadRun run) {
   if (run.threads == target::kWarpLanes && run.first % target::kWarpLanes == 0)
     return {ir::Level::kGroup, region};
   const bool warpgroup = run.threads == kWarpgroup && run.first % kWarpgroup == 0;
-  if (warpgroup && sema.arch.has_warpgroup) return {ir::Level::kGroup4, region};
+  if (warpgroup && sema.arch.has(target::Feature::kWgmma)) return {ir::Level::kGroup4, region};
   return sema.place.unit;
 }
 

@@ -32,7 +32,8 @@ bool check_place(Sema& sema, Span word_span, Where where) {
   const ir::Level unit = in_unit ? ir::Level::kGroup : ir::Level::kBlock;
   if (!check_collective(sema, word_span, format("`{}`", word), unit)) return false;
   if (level == ir::Level::kGroup4 && !check_whole_warpgroups(sema, word_span, word)) return false;
-  if (in_unit) return level == ir::Level::kGroup || sema.arch.has_warpgroup;  // else refused before
+  // Without wgmma a `group-4` was refused before.
+  if (in_unit) return level == ir::Level::kGroup || sema.arch.has(target::Feature::kWgmma);
   if (level == ir::Level::kBlock && where == Where::kUnitOrBlock) return true;
   (void)sema.diags
       .report<diag::MmaPlacement>(word_span, word,
@@ -153,7 +154,7 @@ struct Instances {
 
 // How many warps or warpgroups store to the view, and whether each has a place of its own.
 Instances instances_at(const Sema& sema, const Tile& tile, ir::ValueId view) {
-  constexpr std::int64_t kWarpgroup = 128;
+  constexpr std::int64_t kWarpgroup = target::kWarpgroupLanes;
   const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
   const std::int64_t unit = tile.unit == ir::Level::kGroup4 ? kWarpgroup : target::kWarpLanes;
   Instances out;

@@ -21,8 +21,8 @@ struct LevelRow {
 };
 constexpr LevelRow kLevels[] = {
     {ast::Level::kBlock, ir::Level::kBlock, 0},
-    {ast::Level::kGroup4, ir::Level::kGroup4, 128},
-    {ast::Level::kGroup, ir::Level::kGroup, 32},
+    {ast::Level::kGroup4, ir::Level::kGroup4, target::kWarpgroupLanes},
+    {ast::Level::kGroup, ir::Level::kGroup, target::kWarpLanes},
     {ast::Level::kThread, ir::Level::kThread, 1},
 };
 
@@ -266,9 +266,10 @@ bool check_level(Sema& sema, const ast::ParallelGroup& group, ir::Level level) {
     refuse(sema, where, format("`: {}`", spelling(*group.level)));
     return false;
   }
-  if (level == ir::Level::kGroup4 && !sema.arch.has_warpgroup) {
+  if (level == ir::Level::kGroup4 && !sema.arch.has(target::Feature::kWgmma)) {
     (void)sema.diags.report<diag::LevelUnsupported>(where, sema.arch.name, "group-4")
-        .help("use `: group` (one warp), or --arch sm_90a")
+        .help("use `: group` (one warp), or --arch {}",
+              target::oldest_arch({target::Feature::kWgmma})->name)
         .emit();
     return false;
   }
@@ -398,9 +399,9 @@ bool check_cluster(Sema& sema, const ast::ParallelGroup& group, const std::vecto
         .emit();
     return false;
   }
-  if (!sema.arch.has_cluster) {
+  if (!sema.arch.has(target::Feature::kCluster)) {
     (void)sema.diags.report<diag::LevelUnsupported>(where, sema.arch.name, "cluster")
-        .help("clusters exist from sm_90a on")
+        .help("clusters exist from {} on", target::oldest_arch({target::Feature::kCluster})->name)
         .emit();
     return false;
   }

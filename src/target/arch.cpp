@@ -1,5 +1,7 @@
 #include "target/arch.h"
 
+#include <algorithm>
+
 #include "support/format.h"
 
 namespace kiln::target {
@@ -9,10 +11,19 @@ namespace {
 constexpr std::int64_t kGridXMax = 2147483647;
 constexpr std::int64_t kGridYzMax = 65535;
 
+// What each generation adds.
+constexpr Features kAmpere = {Feature::kMma, Feature::kLdmatrix, Feature::kCpAsync};
+constexpr Features kAda = kAmpere | Features{Feature::kMmaFp8};
+constexpr Features kHopper =
+    kAda | Features{Feature::kMmaF64,     Feature::kStmatrix,      Feature::kWgmma,
+                    Feature::kSetmaxnreg, Feature::kTma,           Feature::kMbarrier,
+                    Feature::kCluster,    Feature::kGriddepcontrol};
+
 constexpr Arch kArchs[] = {
     {.name = "sm_80",
      .compute = "compute_80",
      .capability = 80,
+     .features = kAmpere,
      .smem_per_block_max = 166912,
      .smem_static_max = 49152,
      .local_per_thread_max = 512 << 10,
@@ -28,14 +39,8 @@ constexpr Arch kArchs[] = {
      .registers_unit = 256,
      .threads_per_sm_max = 2048,
      .blocks_per_sm_max = 32,
-     .warp_size = kWarpLanes,
      .smem_banks = 32,
      .smem_bank_bytes = 4,
-     .has_warpgroup = false,
-     .has_cluster = false,
-     .has_tma = false,
-     .has_mbarrier_tx = false,
-     .overlaps_launches = false,
      .part = "A100 SXM 80 GB",
      .sms = 108,
      .clock_ghz = 1.41,
@@ -47,6 +52,7 @@ constexpr Arch kArchs[] = {
     {.name = "sm_86",
      .compute = "compute_86",
      .capability = 86,
+     .features = kAmpere,
      .smem_per_block_max = 101376,
      .smem_static_max = 49152,
      .local_per_thread_max = 512 << 10,
@@ -62,14 +68,8 @@ constexpr Arch kArchs[] = {
      .registers_unit = 256,
      .threads_per_sm_max = 1536,
      .blocks_per_sm_max = 16,
-     .warp_size = kWarpLanes,
      .smem_banks = 32,
      .smem_bank_bytes = 4,
-     .has_warpgroup = false,
-     .has_cluster = false,
-     .has_tma = false,
-     .has_mbarrier_tx = false,
-     .overlaps_launches = false,
      .part = "A10",
      .sms = 72,
      .clock_ghz = 1.695,
@@ -81,6 +81,7 @@ constexpr Arch kArchs[] = {
     {.name = "sm_89",
      .compute = "compute_89",
      .capability = 89,
+     .features = kAda,
      .smem_per_block_max = 101376,
      .smem_static_max = 49152,
      .local_per_thread_max = 512 << 10,
@@ -96,14 +97,8 @@ constexpr Arch kArchs[] = {
      .registers_unit = 256,
      .threads_per_sm_max = 1536,
      .blocks_per_sm_max = 24,
-     .warp_size = kWarpLanes,
      .smem_banks = 32,
      .smem_bank_bytes = 4,
-     .has_warpgroup = false,
-     .has_cluster = false,
-     .has_tma = false,
-     .has_mbarrier_tx = false,
-     .overlaps_launches = false,
      .part = "L40S",
      .sms = 142,
      .clock_ghz = 2.52,
@@ -115,6 +110,7 @@ constexpr Arch kArchs[] = {
     {.name = "sm_90a",
      .compute = "compute_90a",
      .capability = 90,
+     .features = kHopper,
      .smem_per_block_max = 232448,
      .smem_static_max = 49152,
      .local_per_thread_max = 512 << 10,
@@ -130,14 +126,8 @@ constexpr Arch kArchs[] = {
      .registers_unit = 256,
      .threads_per_sm_max = 2048,
      .blocks_per_sm_max = 32,
-     .warp_size = kWarpLanes,
      .smem_banks = 32,
      .smem_bank_bytes = 4,
-     .has_warpgroup = true,
-     .has_cluster = true,
-     .has_tma = true,
-     .has_mbarrier_tx = true,
-     .overlaps_launches = true,
      .part = "H200 SXM",
      .sms = 132,
      .clock_ghz = 1.83,
@@ -158,8 +148,9 @@ consteval bool rows_are_consistent(std::span<const Arch> rows) {
     if (row.smem_per_block_max + row.smem_reserved_per_block != row.smem_per_sm) return false;
     if (row.smem_static_max > row.smem_per_block_max) return false;
     if (row.threads_per_block_max > row.threads_per_sm_max) return false;
-    if (row.threads_per_sm_max % row.warp_size != 0) return false;
-    if (row.has_tma && !row.has_mbarrier_tx) return false;  // TMA signals by transaction bytes
+    if (row.threads_per_sm_max % kWarpLanes != 0) return false;
+    // A bulk copy tells an mbarrier what it has brought.
+    if (row.has(Feature::kTma) && !row.has(Feature::kMbarrier)) return false;
   }
   return true;
 }
@@ -168,6 +159,8 @@ static_assert(rows_are_consistent(kArchs));
 }  // namespace
 
 std::span<const Arch> all_archs() { return kArchs; }
+
+const Arch& default_arch() { return *(std::end(kArchs) - 1); }
 
 const Arch* find_arch(std::string_view name) {
   for (const Arch& row : kArchs) {
@@ -185,8 +178,19 @@ const Arch* find_arch_for_capability(int capability) {
   return best;
 }
 
+const Arch* oldest_arch(Features needed) {
+  const auto found = std::ranges::find_if(kArchs, [&](const Arch& row) { return row.has(needed); });
+  return found == std::end(kArchs) ? nullptr : &*found;
+}
+
 std::string arch_names() {
   return join(kArchs, ", ", [](const Arch& row) { return row.name; });
+}
+
+std::string arch_choice() {
+  const std::span<const Arch> all = kArchs;
+  const auto name = [](const Arch& row) { return row.name; };
+  return format("{} or {}", join(all.first(all.size() - 1), ", ", name), all.back().name);
 }
 
 }  // namespace kiln::target

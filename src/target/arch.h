@@ -1,13 +1,14 @@
 // The GPU architectures kiln knows: one row each, nothing about them anywhere else.
 //
 //   const Arch* arch = find_arch("sm_90a");
-//   arch->smem_per_block_max == 232448,  arch->has_tma == true
+//   arch->smem_per_block_max == 232448,  arch->has(Feature::kTma) == true
 //
 // Limits are those of the CUDA C++ programming guide's table of technical specifications. The last
 // columns describe one reference part of the architecture, for static cost estimates only.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,11 +17,56 @@ namespace kiln::target {
 
 // Threads of a warp, on every NVIDIA GPU: what the maps of lanes in the tables are over.
 inline constexpr int kWarpLanes = 32;
+// And of a warpgroup: four warps.
+inline constexpr int kWarpgroupLanes = 4 * kWarpLanes;
+
+// What one architecture can do and another cannot. Rows of other tables, and whoever makes use of a
+// feature without a table, ask for these, never for a capability. The names are PTX's where it has
+// one.
+enum class Feature : std::uint8_t {
+  kMma,             // mma.sync and mma.sp of 16-bit types, tf32, integers; of f64 as m8n8k4
+  kMmaFp8,          // mma.sync and mma.sp of 8-bit floats
+  kMmaF64,          // mma.sync of f64 with 16 rows
+  kLdmatrix,        // 8x8 matrices from shared memory, by a warp
+  kStmatrix,        // and to it
+  kCpAsync,         // copies to shared memory past the registers
+  kWgmma,           // matrix products of a warpgroup: four warps, the language's `group-4`
+  kSetmaxnreg,      // a warpgroup gives registers away, or takes more
+  kTma,             // cp.async.bulk.tensor: copies by tensor map
+  kMbarrier,        // barriers in shared memory that count bytes too
+  kCluster,         // blocks that run together and reach each other's shared memory
+  kGriddepcontrol,  // a kernel may begin before the one in front of it has ended
+};
+
+// A set of them.
+class Features {
+ public:
+  constexpr Features() = default;
+  constexpr Features(std::initializer_list<Feature> features) {
+    for (const Feature feature : features) bits_ |= bit(feature);
+  }
+  // Whether all of `others` are in the set.
+  [[nodiscard]] constexpr bool include(Features others) const {
+    return (others.bits_ & ~bits_) == 0;
+  }
+  [[nodiscard]] friend constexpr Features operator|(Features left, Features right) {
+    left.bits_ |= right.bits_;
+    return left;
+  }
+  friend constexpr bool operator==(Features, Features) = default;
+
+ private:
+  static constexpr std::uint32_t bit(Feature feature) {
+    return std::uint32_t{1} << static_cast<int>(feature);
+  }
+  std::uint32_t bits_ = 0;
+};
 
 struct Arch {
   std::string_view name;     // as `--arch` takes it, and as nvcc and NVRTC spell it
   std::string_view compute;  // the virtual architecture: "compute_90a"
-  int capability;            // 10 * major + minor; rows of other tables compare it with min_arch
+  int capability;            // 10 * major + minor: which devices run it
+  Features features;
 
   // Limits of one block.
   int smem_per_block_max;    // bytes, with the opt-in attribute
@@ -40,16 +86,8 @@ struct Arch {
   int registers_unit;  // registers are given to a warp in multiples of this
   int threads_per_sm_max;
   int blocks_per_sm_max;
-  int warp_size;
   int smem_banks;
   int smem_bank_bytes;
-
-  // Abilities.
-  bool has_warpgroup;  // `group-4`: four warps that cooperate in one instruction
-  bool has_cluster;
-  bool has_tma;
-  bool has_mbarrier_tx;    // barriers that count bytes
-  bool overlaps_launches;  // a kernel may begin before the one in front of it has ended
 
   // The reference part.
   std::string_view part;
@@ -60,6 +98,9 @@ struct Arch {
   int mma_fp8_macs_per_sm_cycle;  // by `mma.sync`; 0: it has none
   double dram_gb_per_s;
   std::int64_t l2_bytes;
+
+  [[nodiscard]] constexpr bool has(Features needed) const { return features.include(needed); }
+  [[nodiscard]] constexpr bool has(Feature feature) const { return has(Features{feature}); }
 };
 
 // All rows, oldest first.
@@ -71,7 +112,15 @@ struct Arch {
 // The newest row that runs on a device of this compute capability (90 -> sm_90a), or null.
 [[nodiscard]] const Arch* find_arch_for_capability(int capability);
 
+// The first row that has all of these, or null: what a program needs at least.
+[[nodiscard]] const Arch* oldest_arch(Features needed);
+
+// What is compiled for where nothing says another: the newest.
+[[nodiscard]] const Arch& default_arch();
+
 // What `--arch` takes: "sm_80, sm_86, sm_89, sm_90a".
 [[nodiscard]] std::string arch_names();
+// The same in a sentence: "sm_80, sm_86, sm_89 or sm_90a".
+[[nodiscard]] std::string arch_choice();
 
 }  // namespace kiln::target

@@ -14,6 +14,22 @@ TEST(Archs, AreFoundByTheirOwnName) {
   EXPECT_EQ(arch_names(), "sm_80, sm_86, sm_89, sm_90a");
 }
 
+TEST(Archs, AreChosenInASentence) { EXPECT_EQ(arch_choice(), "sm_80, sm_86, sm_89 or sm_90a"); }
+
+TEST(Archs, KeepWhatOlderOnesCan) {
+  for (std::size_t i = 1; i < all_archs().size(); ++i) {
+    EXPECT_TRUE(all_archs()[i].has(all_archs()[i - 1].features)) << all_archs()[i].name;
+  }
+}
+
+TEST(Archs, AreFoundByWhatTheyCan) {
+  EXPECT_EQ(oldest_arch({}), find_arch("sm_80"));
+  EXPECT_EQ(oldest_arch({Feature::kMma, Feature::kCpAsync}), find_arch("sm_80"));
+  EXPECT_EQ(oldest_arch({Feature::kMmaFp8}), find_arch("sm_89"));
+  EXPECT_EQ(oldest_arch({Feature::kMmaFp8, Feature::kTma}), find_arch("sm_90a"));
+  EXPECT_FALSE(find_arch("sm_89")->has(Feature::kStmatrix));
+}
+
 TEST(Archs, HaveTheDocumentedBlockLimits) {
   EXPECT_EQ(find_arch("sm_80")->smem_per_block_max, 163 * 1024);
   EXPECT_EQ(find_arch("sm_86")->smem_per_block_max, 99 * 1024);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "layout/print.h"
+#include "support/check.h"
 #include "support/columns.h"
 #include "support/format.h"
 #include "support/json.h"
@@ -19,7 +20,7 @@ std::string tile_text(MmaShape tile) { return format("{}x{}x{}", tile.m, tile.n,
 std::vector<const Mma*> rows_for(const Arch* arch) {
   std::vector<const Mma*> out;
   for (const Mma& row : all_mmas()) {
-    if (arch == nullptr || row.min_arch <= arch->capability) out.push_back(&row);
+    if (arch == nullptr || arch->has(row.needs)) out.push_back(&row);
   }
   return out;
 }
@@ -45,11 +46,10 @@ std::string range_text(const std::vector<int>& numbers) {
 }
 
 // The architecture that has the row first: "sm_90a".
-std::string_view oldest_name(const Mma& mma) {
-  for (const Arch& arch : all_archs()) {
-    if (mma.min_arch <= arch.capability) return arch.name;
-  }
-  return "";
+const Arch& oldest(const Mma& mma) {
+  const Arch* arch = oldest_arch({mma.needs});
+  KILN_CHECK(arch != nullptr, "no architecture has {}", mma.name);
+  return *arch;
 }
 
 std::vector<std::string> tile_texts(const Mma& mma) {
@@ -84,7 +84,7 @@ std::vector<std::string> line_of(const Mma& mma, const Arch* arch) {
           std::string(name(mma.a)),
           std::string(name(mma.b)),
           std::string(name(mma.acc)),
-          std::string(oldest_name(mma)),
+          std::string(oldest(mma).name),
           format("{} {} {}", values_of(mma, Operand::kA), values_of(mma, Operand::kB),
                  values_of(mma, Operand::kC)),
           format("{}", arch == nullptr ? issue_cycles(mma) : issue_cycles(mma, *arch)),
@@ -132,7 +132,7 @@ std::string atoms_json(const Arch* arch) {
          {"shape", {{"m", mma->shape.m}, {"n", mma->shape.n}, {"k", mma->shape.k}}},
          {"acc", name(mma->acc)},
          {"lanes", mma->lanes},
-         {"min_arch", mma->min_arch},
+         {"min_arch", oldest(*mma).capability},
          {"reads_shared", mma->reads_shared},
          {"transposes", mma->transposes},
          {"splits_k", mma->splits_k},

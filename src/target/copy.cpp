@@ -19,7 +19,7 @@ constexpr Copy vector(std::string_view name, Space from, Space to, int bytes,
           .to = to,
           .bytes = bytes,
           .alignment = bytes,
-          .min_arch = 80,
+          .needs = {},
           .ptx = ptx,
           .issue_cycles = path_cycles(bytes)};
 }
@@ -31,7 +31,7 @@ constexpr Copy async(std::string_view name, int bytes, std::string_view ptx) {
           .to = Space::kShared,
           .bytes = bytes,
           .alignment = bytes,
-          .min_arch = 80,
+          .needs = {Feature::kCpAsync},
           .ptx = ptx,
           .issue_cycles = path_cycles(bytes),
           .zero_fill = true};
@@ -52,7 +52,7 @@ constexpr Copy matrix(std::string_view name, int matrices, bool transposed, std:
           .to = Space::kRegister,
           .bytes = 4 * matrices,
           .alignment = 16,
-          .min_arch = 80,
+          .needs = {Feature::kLdmatrix},
           .ptx = ptx,
           .issue_cycles = path_cycles(4 * matrices),
           .matrices = matrices,
@@ -66,7 +66,7 @@ constexpr Copy stored(Copy row) {
   row.kind = CopyKind::kMatrixStore;
   row.from = Space::kRegister;
   row.to = Space::kShared;
-  row.min_arch = 90;
+  row.needs = {Feature::kStmatrix};
   return row;
 }
 
@@ -79,7 +79,7 @@ constexpr Copy bulk(std::string_view name, Space from, Space to, int rank, std::
           .to = to,
           .bytes = 0,
           .alignment = 128,
-          .min_arch = 90,
+          .needs = {Feature::kTma},
           .ptx = ptx,
           .issue_cycles = 1,
           .zero_fill = to == Space::kShared,
@@ -89,6 +89,7 @@ constexpr Copy bulk(std::string_view name, Space from, Space to, int rank, std::
 
 constexpr Copy multicast(std::string_view name, int rank, std::string_view ptx) {
   Copy row = bulk(name, Space::kGlobal, Space::kShared, rank, ptx);
+  row.needs = {Feature::kTma, Feature::kCluster};
   row.multicast = true;
   return row;
 }
@@ -223,7 +224,7 @@ consteval bool rows_are_consistent(std::span<const Copy> rows) {
 static_assert(rows_are_consistent(kCopies));
 
 bool goes(const Copy& row, const Arch& arch, CopyKind kind, Space from, Space to) {
-  return row.min_arch <= arch.capability && row.kind == kind && row.from == from && row.to == to;
+  return arch.has(row.needs) && row.kind == kind && row.from == from && row.to == to;
 }
 
 }  // namespace

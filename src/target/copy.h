@@ -40,7 +40,7 @@ struct Copy {
   Space to;
   int bytes;      // each lane moves (kMatrix: receives); kBulk: 0, the box says
   int alignment;  // bytes; of each address
-  int min_arch;
+  Features needs;
   std::string_view ptx;
   // Cycles the SM's load/store path is busy with one warp's worth at 128 bytes a cycle, without
   // bank conflicts and with coalesced addresses.

@@ -84,7 +84,7 @@ struct Family {
   std::array<DType, 2> operands;  // every pair of them when `mixed`, else each with itself
   bool mixed = false;
   std::array<DType, 2> accs;  // the two are the same where there is one
-  int min_arch = 80;
+  Feature needs = Feature::kMma;
   Layout a_map;
   Layout b_map = {};
   Layout c_map = {};
@@ -193,7 +193,7 @@ constexpr Family kFamilies[] = {
      .operands = kFp8s,
      .mixed = true,
      .accs = kF32F16,
-     .min_arch = 89,
+     .needs = Feature::kMmaFp8,
      .a_map = kA16x32w4,
      .b_map = k8x32w4,
      .c_map = kC16x8,
@@ -212,7 +212,7 @@ constexpr Family kFamilies[] = {
     {.shape = {16, 8, 4},
      .operands = kF64F64,
      .accs = kF64F64,
-     .min_arch = 90,
+     .needs = Feature::kMmaF64,
      .a_map = kA16x4w1,
      .b_map = k8x4w1,
      .c_map = kC16x8,
@@ -221,7 +221,7 @@ constexpr Family kFamilies[] = {
     {.shape = {16, 8, 8},
      .operands = kF64F64,
      .accs = kF64F64,
-     .min_arch = 90,
+     .needs = Feature::kMmaF64,
      .a_map = kA16x8w1,
      .b_map = k8x8w1,
      .c_map = kC16x8,
@@ -230,7 +230,7 @@ constexpr Family kFamilies[] = {
     {.shape = {16, 8, 16},
      .operands = kF64F64,
      .accs = kF64F64,
-     .min_arch = 90,
+     .needs = Feature::kMmaF64,
      .a_map = kA16x16w1,
      .b_map = k8x16w1,
      .c_map = kC16x8,
@@ -240,7 +240,7 @@ constexpr Family kFamilies[] = {
     {.shape = {64, 8, 16},
      .operands = kF16F16,
      .accs = kF32F16,
-     .min_arch = 90,
+     .needs = Feature::kWgmma,
      .a_map = kA64x16w2,
      .n_last = 256,
      .transposes = true,
@@ -248,7 +248,7 @@ constexpr Family kFamilies[] = {
     {.shape = {64, 8, 16},
      .operands = kBF16BF16,
      .accs = kF32F32,
-     .min_arch = 90,
+     .needs = Feature::kWgmma,
      .a_map = kA64x16w2,
      .n_last = 256,
      .transposes = true,
@@ -256,7 +256,7 @@ constexpr Family kFamilies[] = {
     {.shape = {64, 8, 8},
      .operands = kTF32TF32,
      .accs = kF32F32,
-     .min_arch = 90,
+     .needs = Feature::kWgmma,
      .a_map = kA64x8w1,
      .n_last = 256,
      .roundoff = truncation_roundoff(8, 4)},
@@ -264,7 +264,7 @@ constexpr Family kFamilies[] = {
      .operands = kFp8s,
      .mixed = true,
      .accs = kF32F16,
-     .min_arch = 90,
+     .needs = Feature::kWgmma,
      .a_map = kA64x32w4,
      .n_last = 256,
      .roundoff = fp8_roundoff(32),
@@ -274,7 +274,7 @@ constexpr Family kFamilies[] = {
      .operands = kS8U8,
      .mixed = true,
      .accs = kS32S32,
-     .min_arch = 90,
+     .needs = Feature::kWgmma,
      .a_map = kA64x32w4,
      .n_last = 256,
      .n_coarse = 32,
@@ -359,7 +359,7 @@ constexpr Family kFamilies[] = {
      .operands = kFp8s,
      .mixed = true,
      .accs = kF32F32,
-     .min_arch = 89,
+     .needs = Feature::kMmaFp8,
      .a_map = kA16x32w4,
      .b_map = k8x64w4,
      .c_map = kC16x8,
@@ -371,7 +371,7 @@ constexpr Family kFamilies[] = {
     {.shape = {64, 8, 32},
      .operands = kF16F16,
      .accs = kF32F16,
-     .min_arch = 90,
+     .needs = Feature::kWgmma,
      .a_map = kA64x16w2,
      .n_last = 256,
      .transposes = true,
@@ -380,7 +380,7 @@ constexpr Family kFamilies[] = {
     {.shape = {64, 8, 32},
      .operands = kBF16BF16,
      .accs = kF32F32,
-     .min_arch = 90,
+     .needs = Feature::kWgmma,
      .a_map = kA64x16w2,
      .n_last = 256,
      .transposes = true,
@@ -389,7 +389,7 @@ constexpr Family kFamilies[] = {
     {.shape = {64, 8, 16},
      .operands = kTF32TF32,
      .accs = kF32F32,
-     .min_arch = 90,
+     .needs = Feature::kWgmma,
      .a_map = kA64x8w1,
      .n_last = 256,
      .sparse = true,
@@ -398,7 +398,7 @@ constexpr Family kFamilies[] = {
      .operands = kFp8s,
      .mixed = true,
      .accs = kF32F16,
-     .min_arch = 90,
+     .needs = Feature::kWgmma,
      .a_map = kA64x32w4,
      .n_last = 256,
      .sparse = true,
@@ -409,7 +409,7 @@ constexpr Family kFamilies[] = {
      .operands = kS8U8,
      .mixed = true,
      .accs = kS32S32,
-     .min_arch = 90,
+     .needs = Feature::kWgmma,
      .a_map = kA64x32w4,
      .n_last = 256,
      .n_coarse = 32,
@@ -550,8 +550,8 @@ constexpr std::array<Mma, kRows> kMmas = [] {
                 .b = types.b,
                 .acc = types.acc,
                 .scope = warpgroup ? Scope::kWarpgroup : Scope::kWarp,
-                .lanes = warpgroup ? 128 : 32,
-                .min_arch = family.min_arch,
+                .lanes = warpgroup ? kWarpgroupLanes : kWarpLanes,
+                .needs = family.needs,
                 .a_map = family.a_map,
                 .b_map = family.b_map,
                 .c_map = warpgroup ? c64(shape.n) : family.c_map,
@@ -641,9 +641,8 @@ consteval bool rows_are_consistent(std::span<const Mma> rows) {
 static_assert(rows_are_consistent(kMmas));
 
 bool has_types(const Mma& row, const Arch& arch, const MmaTypes& types) {
-  return row.sparse == types.sparse && row.min_arch <= arch.capability &&
-         row.scope == types.scope && row.a == operand_type(types.a) &&
-         row.b == operand_type(types.b);
+  return row.sparse == types.sparse && arch.has(row.needs) && row.scope == types.scope &&
+         row.a == operand_type(types.a) && row.b == operand_type(types.b);
 }
 
 // Multiply-adds a cycle of all the SM's tensor cores together.
@@ -736,10 +735,9 @@ int issue_cycles(const Mma& mma, const Arch& arch) {
 }
 
 int issue_cycles(const Mma& mma) {
-  for (const Arch& arch : all_archs()) {
-    if (mma.min_arch <= arch.capability) return issue_cycles(mma, arch);
-  }
-  KILN_UNREACHABLE("no architecture has {}", mma.name);
+  const Arch* arch = oldest_arch({mma.needs});
+  KILN_CHECK(arch != nullptr, "no architecture has {}", mma.name);
+  return issue_cycles(mma, *arch);
 }
 
 std::string_view name(Scope scope) {

@@ -53,7 +53,7 @@ struct Mma {
   DType acc;
   Scope scope;
   int lanes;
-  int min_arch;  // least Arch::capability
+  Feature needs;  // of the architecture
   Layout a_map;
   Layout b_map;
   Layout c_map;
@@ -63,7 +63,7 @@ struct Mma {
   std::array<MmaShape, kTilesMax> tiles;
   // The request it serves with A and B exchanged, as C^T = B * A^T. Zero: none.
   MmaShape exchanged;
-  // Largest error of one instruction on any architecture from min_arch on, relative to the sum of
+  // Largest error of one instruction on any architecture that has it, relative to the sum of
   // the magnitudes of its products and its accumulator: the `u` of the numeric bound. 0: exact, as
   // integers are, whose sums wrap around.
   double acc_roundoff;

@@ -206,7 +206,7 @@ TEST(Mmas, RegistersOfAWarpgroupAreThoseOfOneThread) {
 TEST(MmaRequests, EachIsServedByTheRowThatListsIt) {
   for (const Arch& arch : all_archs()) {
     for (const Mma& row : all_mmas()) {
-      if (row.min_arch > arch.capability) {
+      if (!arch.has(row.needs)) {
         EXPECT_EQ(find_mma(arch, {row.scope, row.a, row.b, row.sparse}, {row.acc, row.tiles[0]}),
                   nullptr);
         continue;
@@ -338,7 +338,7 @@ TEST(Mmas, CyclesOfAWarpgroupsInstruction) {
 TEST(Mmas, EveryRowHasARateOnEveryArchitectureThatHasIt) {
   for (const Arch& arch : all_archs()) {
     for (const Mma& row : all_mmas()) {
-      if (row.min_arch > arch.capability) continue;
+      if (!arch.has(row.needs)) continue;
       EXPECT_GE(issue_cycles(row, arch), 1) << row.name;
     }
   }

@@ -64,7 +64,7 @@ std::vector<Kind> warp_kinds(const std::string& arch) {
   add_kinds(all, std::span(kSingles).first(1), {{16, 8, 8}, {16, 8, 16}}, 80, true);
   add_kinds(all, kIntegers, {{16, 8, 32}, {16, 8, 64}}, 80, true);
   add_kinds(all, std::span(kEighths).first(2), {{16, 8, 64}}, 89, true);
-  const int capability = arch == "sm_80" ? 80 : arch == "sm_89" ? 89 : 90;
+  const int capability = target::find_arch(arch)->capability;
   std::erase_if(all, [&](const Kind& kind) { return kind.from > capability; });
   return all;
 }

@@ -154,7 +154,7 @@ std::vector<LaunchPlan> plan_launches(const ir::Module& module, const Function& 
   for (const Function& each : module.functions) {
     for (const ir::OpId launch : ir::launches(each)) {
       LaunchPlan plan = plan_launch(each, launch, kernel_names);
-      plan.overlaps = module.arch != nullptr && module.arch->overlaps_launches;
+      plan.overlaps = module.arch != nullptr && module.arch->has(target::Feature::kGriddepcontrol);
       plan.admits_next = plan.overlaps && 2 * plan.shared_bytes > module.arch->smem_per_sm;
       if (&each == &function) plans.push_back(std::move(plan));
     }
