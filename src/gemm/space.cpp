@@ -133,7 +133,7 @@ int stages_of(const Space& space, const Problem& problem, const Variant& v,
 bool registers_fit(const Space& space, const Variant& v, const target::Arch& arch) {
   const int width = space.rows_of_b ? v.m : v.n;
   const int registers = width / 2 + kRegisters;
-  const int threads = (v.warpgroups * v.slices + 1) * 128;
+  const int threads = (v.warpgroups * v.slices + 1) * target::kWarpgroupLanes;
   return v.blocks == 1 || v.blocks * threads * registers <= arch.registers_per_sm;
 }
 

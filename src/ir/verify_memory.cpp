@@ -252,7 +252,8 @@ void copy_dtypes_agree(const Module&, const Function& f, Mistakes& mistakes) {
 }
 
 bool is_unit(std::int64_t threads) {
-  return threads == 0 || threads == 1 || threads == 32 || threads == 128;
+  return threads == 0 || threads == 1 || threads == target::kWarpLanes ||
+         threads == target::kWarpgroupLanes;
 }
 
 void copy_units_are_known(const Module&, const Function& f, Mistakes& mistakes) {

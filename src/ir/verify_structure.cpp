@@ -229,8 +229,8 @@ void launches_fit(const Module& module, const Function& f, Mistakes& mistakes) {
 std::int64_t threads_at(Level level) {
   switch (level) {
     case Level::kBlock: return 0;
-    case Level::kGroup4: return 128;
-    case Level::kGroup: return 32;
+    case Level::kGroup4: return target::kWarpgroupLanes;
+    case Level::kGroup: return target::kWarpLanes;
     case Level::kThread: return 1;
   }
   return 0;

@@ -32,7 +32,7 @@ struct Team {
 // Regions of the same threads are one team: each thread goes through them in order.
 constexpr int kBlockTeam = 0;
 
-constexpr std::int64_t kWarpgroup = 128;
+constexpr std::int64_t kWarpgroup = target::kWarpgroupLanes;
 
 // Where each warpgroup goes in a buffer, when that depends on nothing else.
 struct Parts {

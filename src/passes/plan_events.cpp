@@ -13,7 +13,7 @@
 namespace kiln::passes {
 
 namespace {
-constexpr std::int64_t kWarpgroup = 128;
+constexpr std::int64_t kWarpgroup = target::kWarpgroupLanes;
 constexpr std::int64_t kEventBytesMax = (1 << 20) - 1;
 
 // How control comes to an operation.

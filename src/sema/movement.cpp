@@ -94,8 +94,8 @@ ir::Level level_of(const Sema& sema, ir::ValueId view) {
 std::int64_t threads_of(ir::Level level) {
   switch (level) {
     case ir::Level::kBlock: return 0;
-    case ir::Level::kGroup4: return 128;
-    case ir::Level::kGroup: return 32;
+    case ir::Level::kGroup4: return target::kWarpgroupLanes;
+    case ir::Level::kGroup: return target::kWarpLanes;
     case ir::Level::kThread: return 1;
   }
   return 0;

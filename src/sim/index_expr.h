@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "ir/expr.h"
+#include "target/arch.h"
 
 namespace kiln::sim {
 
-inline constexpr std::uint32_t kLanes = 32;
+// Of a warp.
+inline constexpr std::uint32_t kLanes = target::kWarpLanes;
 
 // Which variables have one value for the whole launch, and which have one for each warp.
 struct VarFacts {

@@ -51,7 +51,7 @@ bool Shadow::blame_writer(std::size_t granule, Conflict& conflict) const {
   conflict.address = granule << granule_bits_;
   conflict.other_wrote = true;
   conflict.thread = static_cast<std::uint16_t>(writer.thread & ~kInFlight);
-  conflict.agent = conflict.thread / 32;
+  conflict.agent = conflict.thread / kLanes;
   conflict.instruction = writer.instruction;
   conflict.clock = writer.clock;
   if (writer.clock < (per_block_ ? era_->block_start : era_->launch_start)) {
@@ -78,7 +78,7 @@ bool Shadow::follows_reads(std::size_t granule, const Actor& actor, Conflict& co
       if (seen[agent] > reader.clock) continue;
       if (actor.own != nullptr && actor.own->cover(agent, reader.clock)) continue;
       const std::uint32_t lanes = reader.lanes();
-      if (agent == actor.agent && lanes == 1U << actor.thread % 32) continue;
+      if (agent == actor.agent && lanes == 1U << actor.thread % kLanes) continue;
       if (actor.lanes != nullptr && covers(*actor.lanes, agent, lanes, reader.clock)) continue;
     }
     conflict.kind = other_block ? ConflictKind::kOtherBlock : ConflictKind::kUnordered;
@@ -87,7 +87,7 @@ bool Shadow::follows_reads(std::size_t granule, const Actor& actor, Conflict& co
     conflict.agent = agent;
     conflict.thread = other_block || reader.first_lane != reader.last_lane
                           ? Conflict::kSeveral
-                          : static_cast<std::uint16_t>(agent * 32 + reader.first_lane);
+                          : static_cast<std::uint16_t>(agent * kLanes + reader.first_lane);
     conflict.instruction = reader.instruction;
     conflict.clock = reader.clock;
     return false;

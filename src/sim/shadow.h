@@ -24,6 +24,8 @@
 #include <numeric>
 #include <vector>
 
+#include "sim/index_expr.h"
+
 namespace kiln::sim {
 
 using Clock = std::uint32_t;
@@ -95,12 +97,12 @@ struct Actor {
   bool asynchronous = false;          // a piece of work of its own: not even its agent's others
                                       // come before it by themselves
 
-  // Everything by the thread (agent * 32 + lane) up to the clock.
+  // Everything by the thread (agent * kLanes + lane) up to the clock.
   [[nodiscard]] bool follows(std::uint32_t thread_before, Clock before) const {
-    const std::uint32_t agent_before = thread_before / 32;
+    const std::uint32_t agent_before = thread_before / kLanes;
     return seen[agent_before] > before || (own != nullptr && own->cover(agent_before, before)) ||
            (lanes != nullptr && !asynchronous &&
-            covers(*lanes, agent_before, 1U << thread_before % 32, before));
+            covers(*lanes, agent_before, 1U << thread_before % kLanes, before));
   }
 };
 
@@ -243,7 +245,7 @@ class Shadow {
 
   void note_read(Reader* slots, const Actor& actor) const {
     Reader& reader = slots[slot_of_[actor.agent]];
-    const auto lane = static_cast<std::uint16_t>(actor.thread % 32);
+    const auto lane = static_cast<std::uint16_t>(actor.thread % kLanes);
     if (reader.clock == actor.clock) return reader.add(lane);
     const bool other_block = reader.clock >= era_->launch_start && reader.clock < era_->block_start;
     if (!per_block_ && other_block) slots[slots_ - 1] = reader;

@@ -25,7 +25,7 @@ constexpr SparseMetadata kMetadataRows[] = {
 
 consteval bool rows_are_consistent() {
   for (const SparseMetadata& row : kMetadataRows) {
-    const int lanes = row.scope == Scope::kWarp ? 32 : 128;
+    const int lanes = row.scope == Scope::kWarp ? kWarpLanes : kWarpgroupLanes;
     if (size(row.map, 0) != lanes / 4 * row.suppliers) return false;
     if (size(row.map, 1) != kNibblesOfRegister) return false;
     if (size(row.map) != Index{row.m} * groups_of_row(row) || !is_bijective(row.map)) return false;

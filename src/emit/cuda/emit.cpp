@@ -33,7 +33,8 @@ std::vector<std::string> opening_lines(Kernel& kernel) {
   const std::string& thread = kernel.name(kernel.thread);
   if (kernel.needs_thread) lines.push_back(format("const int {} = threadIdx.x;", thread));
   if (kernel.needs_lane) {
-    lines.push_back(format("const int {} = threadIdx.x % 32;", kernel.name(kernel.lane)));
+    lines.push_back(
+        format("const int {} = threadIdx.x % {};", kernel.name(kernel.lane), target::kWarpLanes));
   }
   if (kernel.needs_warp) {
     lines.push_back(format("const int {} = kiln::warp_index();", kernel.name(kernel.warp)));
