@@ -85,7 +85,7 @@ class Finder {
   void look(const ir::Binary& binary) {
     const bool shifts = binary.kind == ir::BinaryKind::kShl || binary.kind == ir::BinaryKind::kShr;
     if (shifts) steer(binary.right);
-    const bool adds = binary.kind <= ir::BinaryKind::kRem;
+    const bool adds = ir::class_of(binary.kind) == ir::BinaryClass::kArithmetic;
     if (!adds || !is_float_value(function_, binary.left)) return;
     uses_.sums = true;
     limit(binary.left);

@@ -17,6 +17,14 @@ constexpr FunctionInfo kFunctions[] = {
 #undef KILN_FUNCTION
 };
 
+using BinaryValue = double (*)(double a, double b);
+constexpr BinaryValue kBinaryValues[] = {
+#define KILN_BINARY(Name, name, text, binding, category, floats) \
+  []([[maybe_unused]] double a, [[maybe_unused]] double b) -> double { return floats; },
+#include "ir/binary.def"
+#undef KILN_BINARY
+};
+
 }  // namespace
 
 std::span<const FunctionInfo> all_functions() { return kFunctions; }
@@ -28,5 +36,9 @@ const FunctionInfo& info(UnaryKind function) {
 }
 
 double value_of(UnaryKind function, double x) { return info(function).value(x); }
+
+double value_of(BinaryKind kind, double a, double b) {
+  return kBinaryValues[static_cast<std::size_t>(kind)](a, b);
+}
 
 }  // namespace kiln::ir

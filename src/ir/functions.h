@@ -1,4 +1,5 @@
-// The functions among the unary operations, by the rows of kiln/device/function.def.
+// Functions of one number, by the rows of kiln/device/function.def; and the operations on two
+// scalars, by those of binary.def.
 //
 //   info(UnaryKind::kLog).value(1) == 0      info(UnaryKind::kLog).least == 0
 #pragma once
@@ -34,5 +35,32 @@ inline constexpr double kFunctionUlps = 4;
 
 // `function` must be one (is_function). Outside of its domain the value is no number.
 [[nodiscard]] double value_of(UnaryKind function, double x);
+
+// What the operands of a binary operation are, of one type always, and its result.
+enum class BinaryClass : std::uint8_t {
+  kArithmetic,  // numbers; a float is rounded to their type, an integer wraps
+  kBits,        // integers
+  kExtremum,    // numbers; the result is one of them
+  kComparison,  // any; the result is a bool
+  kLogical,     // bools, both of which are evaluated
+};
+
+[[nodiscard]] constexpr BinaryClass class_of(BinaryKind kind) {
+  constexpr BinaryClass kRows[] = {
+#define KILN_BINARY(Name, name, text, binding, category, ...) BinaryClass::category,
+#include "ir/binary.def"
+#undef KILN_BINARY
+  };
+  return kRows[static_cast<std::size_t>(kind)];
+}
+[[nodiscard]] constexpr bool is_comparison(BinaryKind kind) {
+  return class_of(kind) == BinaryClass::kComparison;
+}
+[[nodiscard]] constexpr bool is_logical(BinaryKind kind) {
+  return class_of(kind) == BinaryClass::kLogical;
+}
+
+// Of two floats, not rounded; bools are 0 and 1. No number where the operation is of none.
+[[nodiscard]] double value_of(BinaryKind kind, double a, double b);
 
 }  // namespace kiln::ir

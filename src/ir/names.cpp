@@ -60,26 +60,9 @@ constexpr EnumName<UnaryKind> kUnaryKindNames[] = {
 static_assert(in_order(kUnaryKindNames));
 
 constexpr EnumName<BinaryKind> kBinaryKindNames[] = {
-    {BinaryKind::kAdd, "add"},
-    {BinaryKind::kSub, "sub"},
-    {BinaryKind::kMul, "mul"},
-    {BinaryKind::kDiv, "div"},
-    {BinaryKind::kRem, "rem"},
-    {BinaryKind::kAnd, "and"},
-    {BinaryKind::kOr, "or"},
-    {BinaryKind::kXor, "xor"},
-    {BinaryKind::kShl, "shl"},
-    {BinaryKind::kShr, "shr"},
-    {BinaryKind::kMin, "min"},
-    {BinaryKind::kMax, "max"},
-    {BinaryKind::kEq, "eq"},
-    {BinaryKind::kNe, "ne"},
-    {BinaryKind::kLt, "lt"},
-    {BinaryKind::kLe, "le"},
-    {BinaryKind::kGt, "gt"},
-    {BinaryKind::kGe, "ge"},
-    {BinaryKind::kLogicalAnd, "logical_and"},
-    {BinaryKind::kLogicalOr, "logical_or"},
+#define KILN_BINARY(Name, name, ...) {BinaryKind::k##Name, name},
+#include "ir/binary.def"
+#undef KILN_BINARY
 };
 static_assert(in_order(kBinaryKindNames));
 

@@ -57,27 +57,11 @@ enum class UnaryKind : std::uint8_t {
 #undef KILN_FUNCTION
 };
 [[nodiscard]] constexpr bool is_function(UnaryKind kind) { return kind > UnaryKind::kBitNot; }
+// By the rows of binary.def.
 enum class BinaryKind : std::uint8_t {
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kRem,
-  kAnd,
-  kOr,
-  kXor,
-  kShl,
-  kShr,
-  kMin,
-  kMax,
-  kEq,
-  kNe,
-  kLt,
-  kLe,
-  kGt,
-  kGe,  // result bool
-  kLogicalAnd,
-  kLogicalOr,  // operands and result bool; both sides are evaluated
+#define KILN_BINARY(Name, ...) k##Name,
+#include "ir/binary.def"
+#undef KILN_BINARY
 };
 
 // --- structure

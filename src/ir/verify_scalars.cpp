@@ -1,4 +1,5 @@
 // Rules of scalar operations: their operands' and results' types.
+#include "ir/functions.h"
 #include "ir/names.h"
 #include "ir/rules.h"
 
@@ -24,11 +25,6 @@ void scalars_are_made(const Module&, const Function& f, Mistakes& mistakes) {
     if (!makes_scalar || !f.ops[id].result.valid() || result_scalar(f, id) != nullptr) return;
     complain(mistakes, f, id, "its result is a scalar");
   });
-}
-
-bool is_comparison(BinaryKind kind) { return kind >= BinaryKind::kEq && kind <= BinaryKind::kGe; }
-bool is_logical(BinaryKind kind) {
-  return kind == BinaryKind::kLogicalAnd || kind == BinaryKind::kLogicalOr;
 }
 
 void binary_operands_agree(const Module&, const Function& f, Mistakes& mistakes) {

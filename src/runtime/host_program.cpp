@@ -45,29 +45,12 @@ double apply_bits(BinaryKind kind, std::int64_t left, std::int64_t right) {
 }
 
 double apply(BinaryKind kind, DType dtype, double left, double right) {
-  switch (kind) {
-    case BinaryKind::kAdd: return left + right;
-    case BinaryKind::kSub: return left - right;
-    case BinaryKind::kMul: return left * right;
-    case BinaryKind::kDiv: return quotient(dtype, left, right);
-    case BinaryKind::kRem: return right == 0 ? 0 : std::fmod(left, right);
-    case BinaryKind::kMin: return std::min(left, right);
-    case BinaryKind::kMax: return std::max(left, right);
-    case BinaryKind::kEq: return left == right ? 1 : 0;
-    case BinaryKind::kNe: return left != right ? 1 : 0;
-    case BinaryKind::kLt: return left < right ? 1 : 0;
-    case BinaryKind::kLe: return left <= right ? 1 : 0;
-    case BinaryKind::kGt: return left > right ? 1 : 0;
-    case BinaryKind::kGe: return left >= right ? 1 : 0;
-    case BinaryKind::kLogicalAnd: return left != 0 && right != 0 ? 1 : 0;
-    case BinaryKind::kLogicalOr: return left != 0 || right != 0 ? 1 : 0;
-    case BinaryKind::kAnd:
-    case BinaryKind::kOr:
-    case BinaryKind::kXor:
-    case BinaryKind::kShl:
-    case BinaryKind::kShr: return apply_bits(kind, whole(left), whole(right));
-  }
-  return 0;
+  if (kind == BinaryKind::kDiv) return quotient(dtype, left, right);
+  if (kind == BinaryKind::kRem) return right == 0 ? 0 : std::fmod(left, right);
+  if (kind == BinaryKind::kLogicalAnd) return left != 0 && right != 0 ? 1 : 0;
+  if (kind == BinaryKind::kLogicalOr) return left != 0 || right != 0 ? 1 : 0;
+  const bool bits = ir::class_of(kind) == ir::BinaryClass::kBits;
+  return bits ? apply_bits(kind, whole(left), whole(right)) : ir::value_of(kind, left, right);
 }
 
 double apply(ir::UnaryKind kind, double operand) {

@@ -4,6 +4,7 @@
 // becomes scalar operations in the promoted type.
 #include <cmath>
 
+#include "ir/functions.h"
 #include "ir/prove.h"
 #include "sema/expression.h"
 #include "sema/literal.h"
@@ -44,14 +45,8 @@ std::optional<ir::BinaryKind> kind_of(ast::BinaryOp op) {
   return std::nullopt;
 }
 
-bool is_logical(ir::BinaryKind kind) {
-  return kind == ir::BinaryKind::kLogicalAnd || kind == ir::BinaryKind::kLogicalOr;
-}
-bool is_comparison(ir::BinaryKind kind) {
-  return kind >= ir::BinaryKind::kEq && kind <= ir::BinaryKind::kGe;
-}
 bool needs_integers(ir::BinaryKind kind) {
-  return (kind >= ir::BinaryKind::kRem && kind <= ir::BinaryKind::kShr);
+  return kind == ir::BinaryKind::kRem || ir::class_of(kind) == ir::BinaryClass::kBits;
 }
 
 std::int64_t fold(ir::BinaryKind kind, std::int64_t a, std::int64_t b) {
@@ -111,7 +106,7 @@ std::optional<Operand> combine_exprs(Sema& sema, ir::BinaryKind kind, const Oper
     return make_int(kind == ir::BinaryKind::kDiv ? ir::Expr(0) - a : ir::Expr(0), span);
   }
   out = make_int(ir::Expr(fold(kind, *x, *y)), span);
-  if (is_comparison(kind) || is_logical(kind)) out.dtype = DType::kBool;
+  if (ir::is_comparison(kind) || ir::is_logical(kind)) out.dtype = DType::kBool;
   return out;
 }
 
@@ -318,7 +313,7 @@ Operand combine_scalars(Sema& sema, ast::BinaryOp op, Span op_span, const Operan
   const Span span = cover(left.span, right.span);
   Operand error;
   error.span = span;
-  if (is_logical(kind)) {
+  if (ir::is_logical(kind)) {
     const auto a = convert_to_bool(sema, left);
     const auto b = convert_to_bool(sema, right);
     if (!a || !b) return error;
@@ -341,7 +336,7 @@ Operand combine_scalars(Sema& sema, ast::BinaryOp op, Span op_span, const Operan
   const auto a = convert_explicitly(sema, left, dtype);
   const auto b = convert_explicitly(sema, right, dtype);
   if (!a || !b) return error;
-  const DType result = is_comparison(kind) ? DType::kBool : dtype;
+  const DType result = ir::is_comparison(kind) ? DType::kBool : dtype;
   return make_scalar(emit_value(sema, ir::Binary{kind, *a, *b}, span, ir::ScalarType{result}),
                      result, span);
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "ir/functions.h"
 #include "ir/reflect.h"
 #include "sema/expression.h"
 #include "sema/statement.h"
@@ -19,10 +20,6 @@ namespace kiln::sema {
 
 namespace {
 constexpr std::int64_t kWarpgroup = target::kWarpgroupLanes;
-
-bool is_comparison(ir::BinaryKind kind) {
-  return kind >= ir::BinaryKind::kEq && kind <= ir::BinaryKind::kGe;
-}
 
 // The predicate as operations, and what its parts depend on.
 class Predicate {
@@ -98,7 +95,7 @@ std::string Predicate::problem(ir::ValueId value) const {
   }
   const auto* op = std::get_if<ir::Binary>(&data(value));
   if (op == nullptr) return "it is the same for all threads";
-  if (!is_comparison(op->kind)) {
+  if (!ir::is_comparison(op->kind)) {
     const std::string left = problem(op->left);
     return left.empty() ? problem(op->right) : left;
   }

@@ -30,32 +30,27 @@ double round_float(DType type, double value) {
   return round_to(type, value);
 }
 
-std::optional<Scalar> apply_float(ir::BinaryKind kind, DType type, double a, double b) {
-  using enum ir::BinaryKind;
+// The result of a binary operation on floats, from its value in fp64.
+template <ir::BinaryClass kClass, class Value>
+Scalar result_of(DType type, Value value) {
+  using enum ir::BinaryClass;
+  if constexpr (kClass == kArithmetic) return of(round_float(type, value));
+  if constexpr (kClass == kExtremum) return of(value);
+  if constexpr (kClass == kComparison) return of(std::int64_t{value});
+  KILN_UNREACHABLE("no such operation on {}", name(type));
+}
+
+// clang-format off
+Scalar apply_float(ir::BinaryKind kind, DType type, double a, double b) {
   switch (kind) {
-    case kAdd: return of(round_float(type, a + b));
-    case kSub: return of(round_float(type, a - b));
-    case kMul: return of(round_float(type, a * b));
-    case kDiv: return of(round_float(type, a / b));
-    case kRem: return of(round_float(type, std::fmod(a, b)));
-    case kMin: return of(b < a ? b : a);
-    case kMax: return of(a < b ? b : a);
-    case kEq: return of(std::int64_t{a == b});
-    case kNe: return of(std::int64_t{a != b});
-    case kLt: return of(std::int64_t{a < b});
-    case kLe: return of(std::int64_t{a <= b});
-    case kGt: return of(std::int64_t{a > b});
-    case kGe: return of(std::int64_t{a >= b});
-    case kAnd:
-    case kOr:
-    case kXor:
-    case kShl:
-    case kShr:
-    case kLogicalAnd:
-    case kLogicalOr: break;
+#define KILN_BINARY(Name, name, text, binding, category, floats) \
+    case ir::BinaryKind::k##Name: return result_of<ir::BinaryClass::category>(type, floats);
+#include "ir/binary.def"
+#undef KILN_BINARY
   }
   KILN_UNREACHABLE("no such operation on {}", name(type));
 }
+// clang-format on
 
 // A shift by the width or more leaves nothing but the sign.
 std::int64_t shift(ir::BinaryKind kind, bool is_unsigned, int width, std::int64_t a,
@@ -109,10 +104,6 @@ std::optional<std::int64_t> apply_integer(ir::BinaryKind kind, DType type, std::
     case kLogicalOr: return a != 0 || b != 0;
   }
   return 0;
-}
-
-bool is_comparison(ir::BinaryKind kind) {
-  return kind >= ir::BinaryKind::kEq && kind <= ir::BinaryKind::kGe;
 }
 
 std::int64_t truncate(DType to, double value) {
@@ -175,7 +166,7 @@ std::optional<Scalar> apply(ir::BinaryKind kind, DType type, Scalar left, Scalar
   if (is_float(type)) return apply_float(kind, type, left.f, right.f);
   const auto out = apply_integer(kind, type, left.i, right.i);
   if (!out) return std::nullopt;
-  return of(is_comparison(kind) ? *out : wrap(type, *out));
+  return of(ir::is_comparison(kind) ? *out : wrap(type, *out));
 }
 
 Scalar apply(ir::UnaryKind kind, DType type, Scalar operand) {

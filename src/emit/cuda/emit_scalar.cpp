@@ -23,40 +23,14 @@ DType scalar_dtype(const Kernel& kernel, ValueId value) {
 
 // How C++ writes a binary operation: an operator, or a function where `binding` is kPrimary.
 struct BinarySpelling {
-  BinaryKind kind;
   const char* sign;
   Binding binding;
-  bool gives_bool = false;
 };
 constexpr BinarySpelling kBinary[] = {
-    {BinaryKind::kAdd, "+", Binding::kSum},
-    {BinaryKind::kSub, "-", Binding::kSum},
-    {BinaryKind::kMul, "*", Binding::kProduct},
-    {BinaryKind::kDiv, "/", Binding::kProduct},
-    {BinaryKind::kRem, "%", Binding::kProduct},
-    {BinaryKind::kAnd, "&", Binding::kBitAnd},
-    {BinaryKind::kOr, "|", Binding::kBitOr},
-    {BinaryKind::kXor, "^", Binding::kBitXor},
-    {BinaryKind::kShl, "<<", Binding::kShift},
-    {BinaryKind::kShr, ">>", Binding::kShift},
-    {BinaryKind::kMin, "kiln::min", Binding::kPrimary},
-    {BinaryKind::kMax, "kiln::max", Binding::kPrimary},
-    {BinaryKind::kEq, "==", Binding::kEquality, true},
-    {BinaryKind::kNe, "!=", Binding::kEquality, true},
-    {BinaryKind::kLt, "<", Binding::kRelation, true},
-    {BinaryKind::kLe, "<=", Binding::kRelation, true},
-    {BinaryKind::kGt, ">", Binding::kRelation, true},
-    {BinaryKind::kGe, ">=", Binding::kRelation, true},
-    {BinaryKind::kLogicalAnd, "&&", Binding::kLogicalAnd, true},
-    {BinaryKind::kLogicalOr, "||", Binding::kLogicalOr, true},
+#define KILN_BINARY(Name, name, text, binding, ...) {text, Binding::binding},
+#include "ir/binary.def"
+#undef KILN_BINARY
 };
-constexpr bool in_order() {
-  for (std::size_t i = 0; i < std::size(kBinary); ++i) {
-    if (kBinary[i].kind != static_cast<BinaryKind>(i)) return false;
-  }
-  return std::size(kBinary) == static_cast<std::size_t>(BinaryKind::kLogicalOr) + 1;
-}
-static_assert(in_order());
 
 // By UnaryKind, up to the functions.
 constexpr std::array<const char*, 3> kUnarySigns = {"-", "!", "~"};
@@ -109,7 +83,8 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Binary& binary) {
   const Spelled out{format("{} {} {}", bracketed(left, row.binding), row.sign,
                            bracketed(right, tighter(row.binding))),
                     row.binding};
-  return row.gives_bool ? out : narrowed(dtype, out);
+  const bool gives_bool = ir::is_comparison(binary.kind) || ir::is_logical(binary.kind);
+  return gives_bool ? out : narrowed(dtype, out);
 }
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Cast& cast) {
   // C++ says nothing of a float that the integer cannot hold.
