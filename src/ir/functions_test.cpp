@@ -76,6 +76,7 @@ TEST(Functions, HaveAKnownValue) {
       {UnaryKind::kErf, 0.5, 0.5204998778130465},
       {UnaryKind::kSqrt, 2.25, 1.5},
       {UnaryKind::kRsqrt, 0.0625, 4},
+      {UnaryKind::kExp2, -3, 0.125},
   };
   for (const FunctionInfo& row : all_functions()) {
     const auto* known = std::ranges::find(kKnown, row.kind, &Known::kind);
