@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "driver/bind.h"
+#include "io/bind.h"
 #include "passes/pipeline.h"
 #include "sema/sema.h"
 #include "sim/sim.h"
@@ -43,7 +43,7 @@ void simulate(benchmark::State& state, const Example& example) {
   const kiln::ir::Function& function = module.functions.front();
   const std::string extent = kiln::format("{}", state.range(0));
   kiln::Diagnostics diags;
-  const auto arguments = kiln::driver::bind(
+  const auto arguments = kiln::io::bind(
       function, {.shapes = {{"M", extent}, {"N", extent}, {"K", extent}}, .inputs = {}}, diags);
   KILN_CHECK(arguments.has_value(), "the shape is refused");
   kiln::sim::Options options;

@@ -13,8 +13,8 @@
 
 namespace {
 
-using kiln::driver::Console;
-using kiln::driver::Exit;
+using kiln::io::Console;
+using kiln::io::Exit;
 
 // All commands' options, and which command was chosen.
 struct Cli {
@@ -64,12 +64,12 @@ CLI::Validator number() {
       "");
 }
 
-void add_folders(CLI::App* command, kiln::driver::ProgramOptions& options) {
+void add_folders(CLI::App* command, kiln::io::ProgramOptions& options) {
   repeated(command, "-I", options.folders, "a folder whose files may be included")
       ->type_name("FOLDER");
 }
 
-void add_program(CLI::App* command, kiln::driver::ProgramOptions& options) {
+void add_program(CLI::App* command, kiln::io::ProgramOptions& options) {
   command->add_option("FILE", options.file, "the .co file")->required();
   command->add_option("--arch", options.arch,
                       kiln::target::arch_choice() + " (default: this machine's GPU, else " +

@@ -16,12 +16,12 @@
 #include <new>
 #include <system_error>
 
-#include "driver/console.h"
+#include "io/console.h"
 #include "support/unfinished.h"
 
 namespace {
 
-constexpr int kEnvironment = static_cast<int>(kiln::driver::Exit::kEnvironment);
+constexpr int kEnvironment = static_cast<int>(kiln::io::Exit::kEnvironment);
 
 // Only what a signal handler may do.
 void say(const char* text) {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "driver/bench_sample.h"
-#include "driver/expect.h"
+#include "io/expect.h"
 #include "reference/number.h"
 
 namespace kiln::driver {
@@ -65,7 +65,7 @@ Norms norms(const Tensor& matrix, bool along_k) {
 
 }  // namespace
 
-reference::Comparison check_sample(const reference::Einsum& einsum, const ProductOf& product,
+reference::Comparison check_sample(const reference::Einsum& einsum, const io::ProductOf& product,
                                    const Measured& measured,
                                    const reference::EinsumNumerics& numerics, std::uint64_t seed) {
   const runtime::MatrixProduct& how = product.product;
@@ -93,7 +93,7 @@ reference::Comparison check_sample(const reference::Einsum& einsum, const Produc
   return comparison;
 }
 
-reference::Comparison compare_with_vendor(const ProductOf& product, const Measured& measured,
+reference::Comparison compare_with_vendor(const io::ProductOf& product, const Measured& measured,
                                           const Tensor& vendor, const BothNumerics& numerics) {
   const runtime::MatrixProduct& how = product.product;
   const Norms a = norms(measured.a, how.a_along_k);
@@ -146,7 +146,7 @@ reference::EinsumNumerics vendor_numerics(const runtime::MatrixProduct& product,
     const bool fits = atom.a == *out.operand && atom.b == b && atom.acc == DType::kF32 &&
                       target::oldest_arch({atom.needs})->capability <= capability;
     if (!fits) continue;
-    const reference::Accumulation seen = accumulation_of(atom);
+    const reference::Accumulation seen = io::accumulation_of(atom);
     out.accumulation.roundoff = std::max(out.accumulation.roundoff, seen.roundoff);
     out.accumulation.depth =
         out.accumulation.depth == 1 ? seen.depth : std::min(out.accumulation.depth, seen.depth);

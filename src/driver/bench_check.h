@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "driver/product.h"
+#include "io/product.h"
 #include "reference/compare.h"
 
 namespace kiln::driver {
@@ -23,7 +23,8 @@ struct Measured {
 };
 
 [[nodiscard]] reference::Comparison check_sample(const reference::Einsum& einsum,
-                                                 const ProductOf& product, const Measured& measured,
+                                                 const io::ProductOf& product,
+                                                 const Measured& measured,
                                                  const reference::EinsumNumerics& numerics,
                                                  std::uint64_t seed);
 
@@ -34,7 +35,7 @@ struct BothNumerics {
 };
 
 // `expected` of a mismatch is the vendor's element.
-[[nodiscard]] reference::Comparison compare_with_vendor(const ProductOf& product,
+[[nodiscard]] reference::Comparison compare_with_vendor(const io::ProductOf& product,
                                                         const Measured& measured,
                                                         const Tensor& vendor,
                                                         const BothNumerics& numerics);

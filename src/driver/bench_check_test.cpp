@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "driver/fill.h"
+#include "io/fill.h"
 
 namespace kiln::driver {
 namespace {
@@ -15,14 +15,16 @@ class BenchCheckTest : public testing::Test {
   static constexpr std::int64_t kK = 96;
 
   BenchCheckTest() {
-    fill_tensor_in_parts(a_, {.fill = Fill::kNormal, .seed = 1, .ordinal = 0, .longest = 1});
-    fill_tensor_in_parts(b_, {.fill = Fill::kNormal, .seed = 1, .ordinal = 1, .longest = 1});
+    io::fill_tensor_in_parts(a_,
+                             {.fill = io::Fill::kNormal, .seed = 1, .ordinal = 0, .longest = 1});
+    io::fill_tensor_in_parts(b_,
+                             {.fill = io::Fill::kNormal, .seed = 1, .ordinal = 1, .longest = 1});
     for (std::int64_t i = 0; i < kM; ++i) {
       for (std::int64_t j = 0; j < kN; ++j) c_.set(at(i, j), sum(i, j, 0, kK));
     }
     Diagnostics diags;
     einsum_ = *reference::parse_einsum("c[m,n] = a[m,k] * b[k,n]", sources_, diags);
-    product_ = *matrix_product(einsum_, {{"a", &a_}, {"b", &b_}, {"c", &c_}});
+    product_ = *io::matrix_product(einsum_, {{"a", &a_}, {"b", &b_}, {"c", &c_}});
   }
 
   static std::size_t at(std::int64_t i, std::int64_t j) {
@@ -50,7 +52,7 @@ class BenchCheckTest : public testing::Test {
   Tensor b_ = Tensor::zeros(DType::kF16, {kK, kN});
   Tensor c_ = Tensor::zeros(DType::kF16, {kM, kN});
   reference::Einsum einsum_;
-  ProductOf product_;
+  io::ProductOf product_;
 };
 
 TEST_F(BenchCheckTest, ARightResultIsInside) {

@@ -46,11 +46,11 @@ Checked<void> check_form(const BenchOptions& options, Diagnostics& diags) {
 
 }  // namespace
 
-Exit bench(const BenchOptions& options, Console& console) {
+io::Exit bench(const BenchOptions& options, io::Console& console) {
   Diagnostics diags;
   if (!check_form(options, diags)) {
-    show(console, diags, {});
-    return Exit::kUsage;
+    io::show(console, diags, {});
+    return io::Exit::kUsage;
   }
   if (!options.plot.empty()) return bench_plot(options, console);
   if (is_random(options)) return bench_random(options, console);

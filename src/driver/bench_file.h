@@ -6,18 +6,18 @@
 #include <deque>
 #include <optional>
 
-#include "driver/assignments.h"
 #include "driver/bench_row.h"
-#include "driver/console.h"
 #include "driver/options.h"
-#include "driver/product.h"
-#include "driver/program.h"
+#include "io/assignments.h"
+#include "io/console.h"
+#include "io/product.h"
+#include "io/program.h"
 #include "ir/arguments.h"
 #include "runtime/call.h"
 
 namespace kiln::driver {
 
-[[nodiscard]] Exit bench_file(const BenchOptions& options, Console& console);
+[[nodiscard]] io::Exit bench_file(const BenchOptions& options, io::Console& console);
 
 // What follows is between bench_file.cpp, which binds the problems, and bench_file_measure.cpp.
 
@@ -27,21 +27,21 @@ struct FileProblem {
   ir::Arguments arguments;
   Tensor returned;  // type and shape of what the function returns, when that is no parameter
   std::vector<reference::Named> tensors;
-  std::optional<ProductOf> product;
+  std::optional<io::ProductOf> product;
 };
 
 // Everything that is the same for all problems.
 struct FileBench {
   const BenchOptions& options;
-  Program& program;
-  Console& console;
+  io::Program& program;
+  io::Console& console;
   std::size_t kernel = 0;
   reference::Einsum einsum = {};
   std::deque<FileProblem> problems = {};
 
   [[nodiscard]] const ir::Function& function() const { return program.decided.functions[kernel]; }
   void progress(const std::string& text) const;
-  Stage<void> bind_problem(const std::vector<Assignment>& shapes, std::string text);
+  io::Stage<void> bind_problem(const std::vector<io::Assignment>& shapes, std::string text);
 };
 
 // The GPU, and the kernels on it.

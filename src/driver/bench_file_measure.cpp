@@ -4,8 +4,8 @@
 #include "driver/bench_file.h"
 #include "driver/bench_machine.h"
 #include "driver/bench_measure.h"
-#include "driver/expect.h"
-#include "driver/fill.h"
+#include "io/expect.h"
+#include "io/fill.h"
 #include "reference/compare.h"
 #include "runtime/bench.h"
 #include "support/escape.h"
@@ -29,10 +29,10 @@ void fill_inputs(const FileBench& bench, FileProblem& problem, std::size_t set) 
     if (!std::holds_alternative<ir::ViewType>(function.type(function.params[i].value))) continue;
     Tensor& tensor = problem.arguments.params[i].tensor;
     if (tensor.bytes.empty()) tensor = Tensor::zeros(tensor.dtype, tensor.shape);
-    fill_tensor_in_parts(tensor, {.fill = Fill::kNormal,
-                                  .seed = bench.options.seed + 1000003 * set,
-                                  .ordinal = i,
-                                  .longest = 1});
+    io::fill_tensor_in_parts(tensor, {.fill = io::Fill::kNormal,
+                                      .seed = bench.options.seed + 1000003 * set,
+                                      .ordinal = i,
+                                      .longest = 1});
   }
 }
 
@@ -45,8 +45,8 @@ ir::ValueId value_of(const ir::Function& function, const runtime::Call& call,
   return call.returned();
 }
 
-Result<void> add_vendor_buffers(runtime::Gpu& gpu, const FileBench& bench, const ProductOf& product,
-                                Sets& sets) {
+Result<void> add_vendor_buffers(runtime::Gpu& gpu, const FileBench& bench,
+                                const io::ProductOf& product, Sets& sets) {
   const runtime::Call& call = sets.calls.back();
   const auto address = [&](const std::string& name) {
     const ir::ValueId value = value_of(bench.function(), call, name);
@@ -113,7 +113,7 @@ const Tensor& tensor_of(const FileProblem& problem, const std::string& name) {
   return *found->tensor;
 }
 
-std::string types_text(const FileBench& bench, const FileProblem& problem) {
+std::string einsum_types_text(const FileBench& bench, const FileProblem& problem) {
   std::string text;
   for (const reference::EinsumTerm& factor : bench.einsum.factors) {
     text += format("{}{}", text.empty() ? "" : " * ", name(tensor_of(problem, factor.name).dtype));
@@ -130,7 +130,7 @@ BenchRow row_of(const FileDevice& device, const FileBench& bench, const FileProb
     row.k = how.k;
   }
   row.shape = problem.shape;
-  row.types = types_text(bench, problem);
+  row.types = einsum_types_text(bench, problem);
   row.compile_seconds = device.loads.cold;
   row.warm_load_seconds = device.loads.warm;
   row.machine =
@@ -191,11 +191,11 @@ Result<Tensor> result_of_call(const FileBench& bench, FileProblem& problem,
 
 Result<void> check_product(FileDevice& device, const FileBench& bench, const FileProblem& problem,
                            const Sets& sets, const Tensor& result) {
-  const ProductOf& product = *problem.product;
+  const io::ProductOf& product = *problem.product;
   const Measured measured{
       .a = tensor_of(problem, product.a), .b = tensor_of(problem, product.b), .c = result};
   const BothNumerics numerics{
-      .ours = weakest(bench.function()),
+      .ours = io::weakest(bench.function()),
       .vendor = vendor_numerics(product.product, device.gpu.arch().capability)};
   report_outside(bench,
                  check_sample(bench.einsum, product, measured, numerics.ours, bench.options.seed),
@@ -226,7 +226,7 @@ Result<void> check_result(FileDevice& device, const FileBench& bench, FileProble
   if (!result) return Unexpected{result.error()};
   if (problem.product) return check_product(device, bench, problem, sets, *result);
   const auto expected = reference::evaluate(bench.einsum, problem.tensors,
-                                            weakest(bench.function()), bench.program.diags);
+                                            io::weakest(bench.function()), bench.program.diags);
   if (expected) report_outside(bench, reference::compare(*expected, *result), "fp64");
   return {};
 }

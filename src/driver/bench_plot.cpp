@@ -178,16 +178,16 @@ std::string plot_svg(const std::vector<BenchRow>& rows) {
   return out + text_at(kMargin, height - 12, "n", footing_of(rows)) + "</svg>\n";
 }
 
-Exit bench_plot(const BenchOptions& options, Console& console) {
+io::Exit bench_plot(const BenchOptions& options, io::Console& console) {
   const auto text = read_file(options.plot);
-  if (!text) return environment_failed(console, text.error()).error;
+  if (!text) return io::environment_failed(console, text.error()).error;
   const auto rows = parse_rows(*text, options.plot);
-  if (!rows) return environment_failed(console, rows.error()).error;
+  if (!rows) return io::environment_failed(console, rows.error()).error;
   if (rows->empty()) {
     const Error error{"cannot draw", options.plot, "it has no results"};
-    return environment_failed(console, error).error;
+    return io::environment_failed(console, error).error;
   }
-  return write_text(console, options.output, plot_svg(*rows));
+  return io::write_text(console, options.output, plot_svg(*rows));
 }
 
 }  // namespace kiln::driver

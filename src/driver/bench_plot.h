@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "driver/bench_row.h"
-#include "driver/console.h"
 #include "driver/options.h"
+#include "io/console.h"
 
 namespace kiln::driver {
 
@@ -25,6 +25,6 @@ namespace kiln::driver {
 [[nodiscard]] std::vector<BenchRow> latest_rows(const std::vector<BenchRow>& rows);
 
 // `kiln bench --plot FILE`.
-[[nodiscard]] Exit bench_plot(const BenchOptions& options, Console& console);
+[[nodiscard]] io::Exit bench_plot(const BenchOptions& options, io::Console& console);
 
 }  // namespace kiln::driver

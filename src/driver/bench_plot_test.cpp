@@ -64,12 +64,12 @@ TEST(BenchPlot, ALongBarMakesTheAxisLonger) {
 TEST(BenchPlot, FilesWithoutResultsAreTheEnvironments) {
   std::ostringstream out;
   std::ostringstream err;
-  Console console{.out = out, .err = err};
-  EXPECT_EQ(bench_plot({.plot = kFolder + "none.jsonl"}, console), Exit::kEnvironment);
-  EXPECT_EQ(bench_plot({.plot = kFolder + "results.svg"}, console), Exit::kEnvironment);
+  io::Console console{.out = out, .err = err};
+  EXPECT_EQ(bench_plot({.plot = kFolder + "none.jsonl"}, console), io::Exit::kEnvironment);
+  EXPECT_EQ(bench_plot({.plot = kFolder + "results.svg"}, console), io::Exit::kEnvironment);
   EXPECT_NE(err.str().find("line 1 is no line"), std::string::npos) << err.str();
   EXPECT_EQ(out.str(), "");
-  EXPECT_EQ(bench_plot({.plot = kFolder + "results.jsonl"}, console), Exit::kFine);
+  EXPECT_EQ(bench_plot({.plot = kFolder + "results.jsonl"}, console), io::Exit::kFine);
   EXPECT_EQ(out.str(), plot_svg(rows_of_file()));
 }
 

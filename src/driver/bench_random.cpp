@@ -9,8 +9,8 @@
 #include <set>
 #include <thread>
 
-#include "driver/expect.h"
 #include "driver/random_run.h"
+#include "io/expect.h"
 
 namespace kiln::driver {
 
@@ -50,7 +50,7 @@ struct Ready {
 
 struct RandomBench {
   const BenchOptions& options;
-  Console& console;
+  io::Console& console;
   runtime::Gpu& gpu;
   int count = kUsualCount;                           // of problems that are wanted
   std::map<std::string, SharedKernel> kernels = {};  // by text(choice); they stay in place
@@ -63,7 +63,7 @@ struct RandomBench {
   std::int64_t outside = 0;
   double compile_seconds = 0;
 
-  void progress(const std::string& text) const { show_progress(console, text); }
+  void progress(const std::string& text) const { io::show_progress(console, text); }
 };
 
 // Calls `work(i)` for each i below `count` on all cores; the calling thread shows how far they are.
@@ -81,7 +81,7 @@ void for_each_in_parallel(const RandomBench& bench, std::string_view what, std::
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < std::min(cores, count); ++i) threads.emplace_back(work_on);
   while (bench.console.progress && done < count) {
-    bench.progress(progress_bar(what, done, count));
+    bench.progress(io::progress_bar(what, done, count));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   threads.clear();
@@ -127,7 +127,7 @@ void compile_kernel(runtime::Gpu& gpu, SharedKernel& kernel) {
     kernel.failure = program.error().text();
     return;
   }
-  kernel.numerics = weakest((*program)->function());
+  kernel.numerics = io::weakest((*program)->function());
   auto loaded = gemm::load_kernel(gpu, std::move(*program));
   if (loaded) {
     kernel.loaded = std::move(*loaded);
@@ -251,7 +251,7 @@ Result<void> check_all(RandomBench& bench, RandomDevice& device, std::vector<Rea
   Clock::time_point shown = Clock::now();
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (seconds_since(shown) > 0.1) {
-      bench.progress(progress_bar("checking", i, all.size()));
+      bench.progress(io::progress_bar("checking", i, all.size()));
       shown = Clock::now();
     }
     if (auto done = check_one(bench, run, all[i]); !done) return done;
@@ -262,7 +262,7 @@ Result<void> check_all(RandomBench& bench, RandomDevice& device, std::vector<Rea
   return {};
 }
 
-void print_counts(Console& console, std::string_view title,
+void print_counts(io::Console& console, std::string_view title,
                   const std::map<std::string, std::int64_t>& counts) {
   console.out << title << "\n";
   for (const auto& [name, count] : counts) console.out << format("  {:>7}  {}\n", count, name);
@@ -300,15 +300,15 @@ Checked<void> check_options(const BenchOptions& options, Diagnostics& diags) {
   return {};
 }
 
-Exit nothing_left(const RandomBench& bench) {
+io::Exit nothing_left(const RandomBench& bench) {
   print_refusals(bench);
   Diagnostics diags;
   diags.report<diag::BenchNothingLeft>({}, "random")
       .help("{} problems were drawn, {} of them served", bench.drawn,
             static_cast<std::int64_t>(bench.drawn) - bench.refused)
       .emit();
-  show(bench.console, diags, {});
-  return Exit::kUsage;
+  io::show(bench.console, diags, {});
+  return io::Exit::kUsage;
 }
 
 }  // namespace
@@ -335,20 +335,20 @@ std::string refusal_text(const Error& error) {
   return join(reasons, "; ", [](const std::string& reason) { return reason; });
 }
 
-Exit bench_random(const BenchOptions& options, Console& console) {
+io::Exit bench_random(const BenchOptions& options, io::Console& console) {
   Diagnostics diags;
   if (!check_options(options, diags)) {
-    show(console, diags, {});
-    return Exit::kUsage;
+    io::show(console, diags, {});
+    return io::Exit::kUsage;
   }
   const Clock::time_point start = Clock::now();
   auto gpu = runtime::Gpu::open();
   if (!gpu) {
     const Error error{"no GPU that kiln can use", {}, gpu.error().text()};
-    return environment_failed(console, error).error;
+    return io::environment_failed(console, error).error;
   }
   auto device = RandomDevice::open(*gpu);
-  if (!device) return environment_failed(console, device.error()).error;
+  if (!device) return io::environment_failed(console, device.error()).error;
   RandomBench bench{.options = options, .console = console, .gpu = *gpu};
   if (options.count != 0) bench.count = options.count;
   std::vector<Ready> all = wanted_problems(bench);
@@ -356,8 +356,8 @@ Exit bench_random(const BenchOptions& options, Console& console) {
   const auto done = check_all(bench, *device, all);
   summarise(bench, seconds_since(start));
   const bool fewer = options.only.empty() && bench.checked < bench.count;
-  if (!done || bench.outside > 0 || fewer) return Exit::kWrong;
-  return Exit::kFine;
+  if (!done || bench.outside > 0 || fewer) return io::Exit::kWrong;
+  return io::Exit::kFine;
 }
 
 }  // namespace kiln::driver

@@ -2,16 +2,16 @@
 // GPU and checked to the last element.
 #pragma once
 
-#include "driver/console.h"
 #include "driver/options.h"
 #include "driver/random_problem.h"
+#include "io/console.h"
 
 namespace kiln::driver {
 
 // Is `random` what `options.program.file` names?
 [[nodiscard]] bool is_random(const BenchOptions& options);
 
-[[nodiscard]] Exit bench_random(const BenchOptions& options, Console& console);
+[[nodiscard]] io::Exit bench_random(const BenchOptions& options, io::Console& console);
 
 // Why a kernel was refused, without what differs from problem to problem: numbers become N, the
 // names of kernels go, and each reason stands once.

@@ -128,10 +128,10 @@ class BenchRandomTest : public testing::Test {
     fake_->launch_status = 0;
     mistake = Mistake::kNone;
   }
-  Exit run(const std::string& only) {
+  io::Exit run(const std::string& only) {
     out_.str("");
     err_.str("");
-    Console console{.out = out_, .err = err_};
+    io::Console console{.out = out_, .err = err_};
     BenchOptions options;
     options.program.file = "random";
     options.only = only;
@@ -141,7 +141,7 @@ class BenchRandomTest : public testing::Test {
   void expect_told(Mistake what, const std::string& words, const char* text = kText) {
     mistake = what;
     starts = 0;
-    EXPECT_EQ(run(text), Exit::kWrong) << words;
+    EXPECT_EQ(run(text), io::Exit::kWrong) << words;
     EXPECT_NE(err_.str().find(words), std::string::npos) << err_.str();
     // All that is needed to see it again.
     EXPECT_NE(err_.str().find(text), std::string::npos) << err_.str();
@@ -153,14 +153,14 @@ class BenchRandomTest : public testing::Test {
 };
 
 TEST_F(BenchRandomTest, ARightKernelIsFine) {
-  EXPECT_EQ(run(kText), Exit::kFine) << err_.str();
+  EXPECT_EQ(run(kText), io::Exit::kFine) << err_.str();
   EXPECT_EQ(err_.str(), "");
   EXPECT_NE(out_.str().find("1 problems checked, 0 outside, 1 kernels"), std::string::npos)
       << out_.str();
   EXPECT_NE(out_.str().find("1  bf16*bf16->f32"), std::string::npos) << out_.str();
   // Two starts on normal values, one of the first rows, one on integers.
   starts = 0;
-  EXPECT_EQ(run(kText), Exit::kFine);
+  EXPECT_EQ(run(kText), io::Exit::kFine);
   EXPECT_EQ(starts, 4);
 }
 
@@ -173,7 +173,7 @@ TEST_F(BenchRandomTest, EveryMistakeIsTold) {
 }
 
 TEST_F(BenchRandomTest, GroupsAreFollowed) {
-  EXPECT_EQ(run(kGrouped), Exit::kFine) << err_.str();
+  EXPECT_EQ(run(kGrouped), io::Exit::kFine) << err_.str();
   EXPECT_NE(out_.str().find("1  gemm_sm90"), std::string::npos) << out_.str();
   expect_told(Mistake::kGroup, "of 32000 elements, the first is c[", kGrouped);
   expect_told(Mistake::kKept, "of 32000 elements, the first is c[", kGrouped);
@@ -181,22 +181,22 @@ TEST_F(BenchRandomTest, GroupsAreFollowed) {
 
 TEST_F(BenchRandomTest, ADriverThatFailsEndsIt) {
   fake_->launch_status = 700;
-  EXPECT_EQ(run(kText), Exit::kWrong);
+  EXPECT_EQ(run(kText), io::Exit::kWrong);
   EXPECT_NE(err_.str().find("CUDA_ERROR_OF_PAPER"), std::string::npos) << err_.str();
 }
 
 TEST_F(BenchRandomTest, WhatIsNotServedIsCounted) {
-  EXPECT_EQ(run("bf16*bf16->s32 m=8 n=8 k=8"), Exit::kUsage);
+  EXPECT_EQ(run("bf16*bf16->s32 m=8 n=8 k=8"), io::Exit::kUsage);
   EXPECT_NE(out_.str().find("1  other element types"), std::string::npos) << out_.str();
   EXPECT_NE(err_.str().find("leave no problem of `random`"), std::string::npos) << err_.str();
 }
 
 TEST_F(BenchRandomTest, OptionsOfOthersAreRefused) {
-  Console console{.out = out_, .err = err_};
+  io::Console console{.out = out_, .err = err_};
   BenchOptions options;
   options.program.file = "random";
   options.shapes = {"M=16"};
-  EXPECT_EQ(bench(options, console), Exit::kUsage);
+  EXPECT_EQ(bench(options, console), io::Exit::kUsage);
   EXPECT_NE(err_.str().find("`--shape` does not go with `random`"), std::string::npos)
       << err_.str();
 }

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "driver/assignments.h"
 #include "driver/bench_check.h"
 #include "driver/bench_machine.h"
 #include "driver/bench_measure.h"
 #include "driver/bench_row.h"
 #include "driver/bench_sets.h"
-#include "driver/expect.h"
 #include "gemm/plan.h"
+#include "io/assignments.h"
+#include "io/expect.h"
 #include "runtime/cusparselt.h"
 
 namespace kiln::driver {
@@ -22,7 +22,7 @@ using runtime::VendorProduct;
 // Everything that is the same for all problems.
 struct SuiteBench {
   const BenchOptions& options;
-  Console& console;
+  io::Console& console;
   runtime::Gpu& gpu;
   BenchDevice device;
   std::vector<BenchRow> rows = {};
@@ -32,7 +32,7 @@ struct SuiteBench {
 
   [[nodiscard]] const std::string& suite() const { return options.program.file; }
   // What is being done.
-  void progress(const std::string& text) const { show_progress(console, text); }
+  void progress(const std::string& text) const { io::show_progress(console, text); }
   void note(const SuiteCase& problem, const std::string& text) const {
     progress("");
     console.err << "note: " << shape_of(problem) << ", " << types_of(problem) << ": " << text
@@ -165,7 +165,7 @@ void report_outside(Diagnostics& diags, const SuiteCase& problem,
 Result<reference::EinsumNumerics> numerics_of(const SuiteBench& bench, const Contest& contest) {
   const auto program = gemm::compile(contest.plan->choice(), bench.gpu.arch());
   if (!program) return Unexpected{program.error()};
-  return weakest((*program)->function());
+  return io::weakest((*program)->function());
 }
 
 // Set 0 as it stands, on the GPU. The largest error over its bound.
@@ -238,7 +238,7 @@ Result<std::optional<BenchRow>> run_case(SuiteBench& bench, const SuiteCase& pro
   row->worst = *worst;
   bench.progress("");
   if (!diags.has_errors()) return std::optional(std::move(*row));
-  show(bench.console, diags, {});
+  io::show(bench.console, diags, {});
   bench.wrong = true;
   return std::optional<BenchRow>();
 }
@@ -264,7 +264,8 @@ Result<void> run_cases(SuiteBench& bench, const std::vector<SuiteCase>& cases) {
   return {};
 }
 
-Result<SuiteBench> open_bench(const BenchOptions& options, Console& console, runtime::Gpu& gpu) {
+Result<SuiteBench> open_bench(const BenchOptions& options, io::Console& console,
+                              runtime::Gpu& gpu) {
   // Before anything is measured, so that a file that cannot be written costs nothing.
   if (!options.json.empty()) {
     if (auto can = append_to_file(options.json, ""); !can) return Unexpected{can.error()};
@@ -275,8 +276,8 @@ Result<SuiteBench> open_bench(const BenchOptions& options, Console& console, run
       .options = options, .console = console, .gpu = gpu, .device = std::move(*device)};
 }
 
-bool keeps(const std::vector<Assignment>& shape, const SuiteCase& problem) {
-  return std::ranges::all_of(shape, [&](const Assignment& wanted) {
+bool keeps(const std::vector<io::Assignment>& shape, const SuiteCase& problem) {
+  return std::ranges::all_of(shape, [&](const io::Assignment& wanted) {
     const std::int64_t extent = wanted.name == "M"   ? problem.m
                                 : wanted.name == "N" ? problem.n
                                                      : problem.k;
@@ -285,13 +286,13 @@ bool keeps(const std::vector<Assignment>& shape, const SuiteCase& problem) {
 }
 
 // Each --shape, read.
-Checked<std::vector<std::vector<Assignment>>> wanted_shapes(const BenchOptions& options,
-                                                            Diagnostics& diags) {
-  std::vector<std::vector<Assignment>> out;
+Checked<std::vector<std::vector<io::Assignment>>> wanted_shapes(const BenchOptions& options,
+                                                                Diagnostics& diags) {
+  std::vector<std::vector<io::Assignment>> out;
   for (const std::string& text : options.shapes) {
-    auto shape = parse_assignments("--shape", {text}, ListForm::kCommaSeparated, diags);
+    auto shape = io::parse_assignments("--shape", {text}, io::ListForm::kCommaSeparated, diags);
     if (!shape) return Unexpected{shape.error()};
-    for (const Assignment& each : *shape) {
+    for (const io::Assignment& each : *shape) {
       if (each.name == "M" || each.name == "N" || each.name == "K") continue;
       return diags.report<diag::OptionChoice>({}, "--shape", each.name, "M, N, K").emit();
     }
@@ -326,30 +327,30 @@ Checked<std::vector<SuiteCase>> chosen_cases(const BenchOptions& options, Diagno
       .emit();
 }
 
-Exit bench_suite(const BenchOptions& options, Console& console) {
+io::Exit bench_suite(const BenchOptions& options, io::Console& console) {
   Diagnostics diags;
   const auto cases = chosen_cases(options, diags);
   if (!cases) {
-    show(console, diags, {});
-    return Exit::kUsage;
+    io::show(console, diags, {});
+    return io::Exit::kUsage;
   }
   auto gpu = runtime::Gpu::open();
   if (!gpu) {
     const Error error{"no GPU that kiln can use", {}, gpu.error().text()};
-    return environment_failed(console, error).error;
+    return io::environment_failed(console, error).error;
   }
   auto bench = open_bench(options, console, *gpu);
-  if (!bench) return environment_failed(console, bench.error()).error;
+  if (!bench) return io::environment_failed(console, bench.error()).error;
   const auto ran = run_cases(*bench, *cases);
   console.out << to_text(options.program.file, summarise_rows(bench->rows));
   if (bench->without_kernel > 0) {
     console.out << format("not measured: {}, for which the library has no kernel\n",
                           bench->without_kernel);
   }
-  if (!ran) return environment_failed(console, ran.error()).error;
-  if (bench->wrong) return Exit::kWrong;
-  if (bench->failed) return Exit::kEnvironment;
-  return bench->rows.empty() ? Exit::kUsage : Exit::kFine;
+  if (!ran) return io::environment_failed(console, ran.error()).error;
+  if (bench->wrong) return io::Exit::kWrong;
+  if (bench->failed) return io::Exit::kEnvironment;
+  return bench->rows.empty() ? io::Exit::kUsage : io::Exit::kFine;
 }
 
 }  // namespace kiln::driver

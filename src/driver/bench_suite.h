@@ -2,13 +2,13 @@
 #pragma once
 
 #include "driver/bench_suites.h"
-#include "driver/console.h"
 #include "driver/options.h"
+#include "io/console.h"
 
 namespace kiln::driver {
 
 // `options.program.file` is a suite's name.
-[[nodiscard]] Exit bench_suite(const BenchOptions& options, Console& console);
+[[nodiscard]] io::Exit bench_suite(const BenchOptions& options, io::Console& console);
 
 // The suite's problems that --only and --shape keep. Reports options that go with a file alone, a
 // mistake in them, and when they keep none.

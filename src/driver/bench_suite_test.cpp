@@ -6,8 +6,8 @@
 
 #include "driver/bench_sets.h"
 #include "driver/commands.h"
-#include "driver/machine.h"
 #include "gemm/choice.h"
+#include "io/machine.h"
 
 namespace kiln::driver {
 namespace {
@@ -59,11 +59,11 @@ TEST(BenchSuite, TheLibraryHasKernels) {
 }
 
 TEST(BenchSuite, WithoutAGpuItExitsWithThree) {
-  if (machine_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
+  if (io::machine_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
   std::ostringstream out;
   std::ostringstream err;
-  Console console{.out = out, .err = err};
-  EXPECT_EQ(bench({.program = {.file = "dense"}}, console), Exit::kEnvironment);
+  io::Console console{.out = out, .err = err};
+  EXPECT_EQ(bench({.program = {.file = "dense"}}, console), io::Exit::kEnvironment);
   EXPECT_NE(err.str().find("error: no GPU that kiln can use"), std::string::npos) << err.str();
   EXPECT_EQ(out.str(), "");
 }

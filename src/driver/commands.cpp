@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "diag/render.h"
-#include "driver/program.h"
 #include "emit/cuda/emit.h"
+#include "io/program.h"
 #include "ir/print.h"
 #include "support/escape.h"
 #include "target/atoms.h"
@@ -29,24 +29,24 @@ bool is_pass(std::string_view name) {
 
 // A usage mistake that stands alone: reports it and ends the command.
 template <class D, class... Args>
-Exit usage(Console& console, Args&&... args) {
+io::Exit usage(io::Console& console, Args&&... args) {
   Diagnostics diags;
   diags.report<D>({}, std::forward<Args>(args)...).emit();
-  show(console, diags, {});
-  return Exit::kUsage;
+  io::show(console, diags, {});
+  return io::Exit::kUsage;
 }
 
 }  // namespace
 
-Exit check(const CheckOptions& options, Console& console) {
-  Program program;
-  const Exit exit = compile(options.program, {}, program, console);
-  if (options.json && exit != Exit::kEnvironment && exit != Exit::kUsage) {
+io::Exit check(const CheckOptions& options, io::Console& console) {
+  io::Program program;
+  const io::Exit exit = io::compile(options.program, {}, program, console);
+  if (options.json && exit != io::Exit::kEnvironment && exit != io::Exit::kUsage) {
     console.out << render_json(program.diags, program.sources);
     return exit;
   }
-  show(console, program.diags, program.sources);
-  if (exit == Exit::kFine) {
+  io::show(console, program.diags, program.sources);
+  if (exit == io::Exit::kFine) {
     const std::size_t count = program.tile.functions.size();
     console.out << format("{}: fine for {} ({} kernel{})\n", shown(options.program.file),
                           program.arch->name, count, count == 1 ? "" : "s");
@@ -54,17 +54,17 @@ Exit check(const CheckOptions& options, Console& console) {
   return exit;
 }
 
-Exit emit(const EmitCommandOptions& options, Console& console) {
-  Program program;
-  const Exit exit = compile(options.program, {}, program, console);
-  show_briefly(console, program.diags, program.sources);
-  if (exit != Exit::kFine) return exit;
+io::Exit emit(const EmitCommandOptions& options, io::Console& console) {
+  io::Program program;
+  const io::Exit exit = io::compile(options.program, {}, program, console);
+  io::show_briefly(console, program.diags, program.sources);
+  if (exit != io::Exit::kFine) return exit;
   emit::EmitOptions how;
   if (!options.output.empty()) how.file_name = options.output;
-  return write_text(console, options.output, emit::emit(program.decided, program.sources, how));
+  return io::write_text(console, options.output, emit::emit(program.decided, program.sources, how));
 }
 
-Exit ir(const IrOptions& options, Console& console) {
+io::Exit ir(const IrOptions& options, io::Console& console) {
   if (!options.after.empty() && !is_pass(options.after)) {
     return usage<diag::OptionChoice>(console, "--after", options.after,
                                      format("{}, {}, {}", kBeforePasses, pass_names(), kAllPasses));
@@ -72,21 +72,21 @@ Exit ir(const IrOptions& options, Console& console) {
   const bool all = options.after == kAllPasses;
   const bool before = options.after == kBeforePasses;
   std::string text;
-  CompileOptions how;
+  io::CompileOptions how;
   if (!all && !before) how.pipeline.stop_after = options.after;
   how.pipeline.after_each = [&](std::string_view pass, const ir::Module& module) {
     if (all) text += format("// after {}\n", pass) + ir::print(module);
   };
-  Program program;
-  const Exit exit = compile(options.program, how, program, console);
-  show_briefly(console, program.diags, program.sources);
-  if (exit != Exit::kFine) return exit;
+  io::Program program;
+  const io::Exit exit = io::compile(options.program, how, program, console);
+  io::show_briefly(console, program.diags, program.sources);
+  if (exit != io::Exit::kFine) return exit;
   if (all) text = format("// after {}\n", kBeforePasses) + ir::print(program.tile) + text;
   if (!all) text = ir::print(before ? program.tile : program.decided);
-  return write_text(console, "", text);
+  return io::write_text(console, "", text);
 }
 
-Exit atoms(const AtomsOptions& options, Console& console) {
+io::Exit atoms(const AtomsOptions& options, io::Console& console) {
   const target::Arch* arch = nullptr;
   if (!options.arch.empty()) {
     arch = target::find_arch(options.arch);
@@ -95,7 +95,7 @@ Exit atoms(const AtomsOptions& options, Console& console) {
     }
   }
   console.out << (options.json ? target::atoms_json(arch) : target::atoms_text(arch));
-  return Exit::kFine;
+  return io::Exit::kFine;
 }
 
 }  // namespace kiln::driver

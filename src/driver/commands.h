@@ -3,44 +3,44 @@
 //   const Exit exit = check({.program = {.file = "matmul.co", .arch = "sm_80"}}, console);
 #pragma once
 
-#include "driver/console.h"
 #include "driver/options.h"
+#include "io/console.h"
 
 namespace kiln::driver {
 
 // Every mistake of the file. --json: one array on `out`, nothing on `err`.
-[[nodiscard]] Exit check(const CheckOptions& options, Console& console);
+[[nodiscard]] io::Exit check(const CheckOptions& options, io::Console& console);
 
 // Runs one kernel and compares its outputs with the reference (run.cpp).
-[[nodiscard]] Exit run(const RunOptions& options, Console& console);
+[[nodiscard]] io::Exit run(const RunOptions& options, io::Console& console);
 
 // The CUDA text.
-[[nodiscard]] Exit emit(const EmitCommandOptions& options, Console& console);
+[[nodiscard]] io::Exit emit(const EmitCommandOptions& options, io::Console& console);
 
 // The tile IR after a pass; "all": after each; "sema": before the first.
-[[nodiscard]] Exit ir(const IrOptions& options, Console& console);
+[[nodiscard]] io::Exit ir(const IrOptions& options, io::Console& console);
 
 // The table of matrix instructions.
-[[nodiscard]] Exit atoms(const AtomsOptions& options, Console& console);
+[[nodiscard]] io::Exit atoms(const AtomsOptions& options, io::Console& console);
 
 // Who owns which element, and what lies in which bank, as a picture (map_command.cpp).
-[[nodiscard]] Exit map(const MapOptions& options, Console& console);
+[[nodiscard]] io::Exit map(const MapOptions& options, io::Console& console);
 
 // A matrix for the sparse instructions: pruned, packed, with metadata (prune_command.cpp).
-[[nodiscard]] Exit prune(const PruneOptions& options, Console& console);
+[[nodiscard]] io::Exit prune(const PruneOptions& options, io::Console& console);
 
 // What a kernel costs on a GPU: instructions, memory, occupancy, times (explain_command.cpp).
-[[nodiscard]] Exit explain(const ExplainOptions& options, Console& console);
+[[nodiscard]] io::Exit explain(const ExplainOptions& options, io::Console& console);
 
 // Measures a kernel, beside the vendor's library where that does the same (bench_command.cpp).
-[[nodiscard]] Exit bench(const BenchOptions& options, Console& console);
+[[nodiscard]] io::Exit bench(const BenchOptions& options, io::Console& console);
 
 // Searches for the fastest defines, of a file or of the library's kernels (tune_command.cpp).
-[[nodiscard]] Exit tune(const TuneOptions& options, Console& console);
+[[nodiscard]] io::Exit tune(const TuneOptions& options, io::Console& console);
 
 // The compile cache: kernels into it, what it is, nothing in it (cache_command.cpp).
-[[nodiscard]] Exit cache_warm(const CacheOptions& options, Console& console);
-[[nodiscard]] Exit cache_info(Console& console);
-[[nodiscard]] Exit cache_clear(Console& console);
+[[nodiscard]] io::Exit cache_warm(const CacheOptions& options, io::Console& console);
+[[nodiscard]] io::Exit cache_info(io::Console& console);
+[[nodiscard]] io::Exit cache_clear(io::Console& console);
 
 }  // namespace kiln::driver

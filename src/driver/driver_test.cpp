@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "driver/commands.h"
-#include "driver/machine.h"
-#include "driver/npy.h"
+#include "io/machine.h"
+#include "io/npy.h"
 #include "support/file.h"
 
 namespace kiln::driver {
@@ -58,13 +58,13 @@ class DriverTest : public testing::Test {
   std::string path(const std::string& name) { return (folder_ / name).string(); }
 
   template <class Options>
-  Exit call(Exit (*command)(const Options&, Console&), const Options& options) {
+  io::Exit call(io::Exit (*command)(const Options&, io::Console&), const Options& options) {
     out_.str("");
     err_.str("");
-    Console console{out_, err_};
+    io::Console console{out_, err_};
     return command(options, console);
   }
-  Exit run_matmul(RunOptions options) {
+  io::Exit run_matmul(RunOptions options) {
     if (options.program.file.empty()) options.program.file = file("matmul.co", kMatmul);
     if (options.program.arch.empty()) options.program.arch = "sm_80";
     if (options.on == "auto") options.on = "sim";
@@ -84,22 +84,22 @@ const std::vector<std::string> kShape = {"M=20,N=18", "K=37"};
 const std::string kExpect = "output[m,n] = lhs[m,k] * rhs[n,k]";
 
 TEST_F(DriverTest, CheckSaysFineOrShowsTheMistake) {
-  EXPECT_EQ(call(check, {.program = {file("a.co", kMatmul), "sm_80", {}}}), Exit::kFine);
+  EXPECT_EQ(call(check, {.program = {file("a.co", kMatmul), "sm_80", {}}}), io::Exit::kFine);
   EXPECT_NE(out_.str().find("fine for sm_80 (1 kernel)"), std::string::npos);
   EXPECT_EQ(err_.str(), "");
   EXPECT_EQ(call(check, {.program = {file("b.co", "__co__ void f() { x = y; }"), "sm_80", {}}}),
-            Exit::kWrong);
+            io::Exit::kWrong);
   EXPECT_TRUE(err_has("error["));
   EXPECT_EQ(out_.str(), "");
 }
 
 TEST_F(DriverTest, CheckJsonIsAnArrayOnTheStandardOutput) {
   EXPECT_EQ(call(check, {.program = {file("a.co", kMatmul), "sm_80", {}}, .json = true}),
-            Exit::kFine);
+            io::Exit::kFine);
   EXPECT_EQ(json(), nlohmann::json::array());
   EXPECT_EQ(
       call(check, {.program = {file("b.co", "__co__ void f() { x = y; }"), "", {}}, .json = true}),
-      Exit::kWrong);
+      io::Exit::kWrong);
   ASSERT_TRUE(json().is_array());
   for (const char* key : {"id", "severity", "file", "line", "column", "message", "help"}) {
     EXPECT_TRUE(json().at(0).contains(key)) << key;
@@ -107,13 +107,13 @@ TEST_F(DriverTest, CheckJsonIsAnArrayOnTheStandardOutput) {
 }
 
 TEST_F(DriverTest, BenchWithoutAGpuExitsWithThreeAndWritesNothing) {
-  if (machine_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
+  if (io::machine_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
   const std::string json_file = path("bench.jsonl");
   EXPECT_EQ(call(bench, {.program = {file("matmul.co", kMatmul), "sm_80", {}},
                          .shapes = {"M=64,N=64,K=64"},
                          .expect = kExpect,
                          .json = json_file}),
-            Exit::kEnvironment);
+            io::Exit::kEnvironment);
   EXPECT_TRUE(err_has("error: no GPU that kiln can use"));
   EXPECT_EQ(out_.str(), "");
   EXPECT_FALSE(std::filesystem::exists(json_file));
@@ -121,45 +121,45 @@ TEST_F(DriverTest, BenchWithoutAGpuExitsWithThreeAndWritesNothing) {
 
 TEST_F(DriverTest, WrongCommandLinesExitWithTwo) {
   const std::string co = file("matmul.co", kMatmul);
-  EXPECT_EQ(call(check, {.program = {co, "sm_70", {}}}), Exit::kUsage);
+  EXPECT_EQ(call(check, {.program = {co, "sm_70", {}}}), io::Exit::kUsage);
   EXPECT_TRUE(err_has("sm_80, sm_86, sm_89, sm_90a"));
-  EXPECT_EQ(call(check, {.program = {co, "sm_80", {"3=4"}}}), Exit::kUsage);
-  EXPECT_EQ(run_matmul({.on = "tpu"}), Exit::kUsage);
-  EXPECT_EQ(run_matmul({.fill = "random"}), Exit::kUsage);
-  EXPECT_EQ(run_matmul({.shapes = {"M:3"}}), Exit::kUsage);
-  EXPECT_EQ(run_matmul({.kernel = "matmull", .shapes = kShape}), Exit::kUsage);
+  EXPECT_EQ(call(check, {.program = {co, "sm_80", {"3=4"}}}), io::Exit::kUsage);
+  EXPECT_EQ(run_matmul({.on = "tpu"}), io::Exit::kUsage);
+  EXPECT_EQ(run_matmul({.fill = "random"}), io::Exit::kUsage);
+  EXPECT_EQ(run_matmul({.shapes = {"M:3"}}), io::Exit::kUsage);
+  EXPECT_EQ(run_matmul({.kernel = "matmull", .shapes = kShape}), io::Exit::kUsage);
   EXPECT_TRUE(err_has("did you mean `matmul`?"));
-  EXPECT_EQ(run_matmul({.shapes = kShape, .outputs = {"lhs=" + path("c.npy")}}), Exit::kUsage);
+  EXPECT_EQ(run_matmul({.shapes = kShape, .outputs = {"lhs=" + path("c.npy")}}), io::Exit::kUsage);
   EXPECT_TRUE(err_has("output-unknown"));
-  EXPECT_EQ(run_matmul({.shapes = kShape, .expect = "output[m,n] ="}), Exit::kUsage);
+  EXPECT_EQ(run_matmul({.shapes = kShape, .expect = "output[m,n] ="}), io::Exit::kUsage);
   EXPECT_TRUE(err_has("expect-syntax"));
   EXPECT_EQ(run_matmul({.shapes = kShape, .expect = "lhs[m,k] = output[m,n] * rhs[n,k]"}),
-            Exit::kUsage);
+            io::Exit::kUsage);
   EXPECT_TRUE(err_has("expect-output"));
 }
 
 TEST_F(DriverTest, MissingShapeNamesTheDimension) {
-  EXPECT_EQ(run_matmul({.shapes = {"M=4,N=4"}}), Exit::kUsage);
+  EXPECT_EQ(run_matmul({.shapes = {"M=4,N=4"}}), io::Exit::kUsage);
   EXPECT_TRUE(err_has("shape-missing"));
   EXPECT_TRUE(err_has("`K`"));
   EXPECT_EQ(out_.str(), "");
 }
 
 TEST_F(DriverTest, OverflowingExtentsAreRefused) {
-  EXPECT_EQ(run_matmul({.shapes = {"M=2147483647,N=2147483647,K=1"}}), Exit::kUsage);
+  EXPECT_EQ(run_matmul({.shapes = {"M=2147483647,N=2147483647,K=1"}}), io::Exit::kUsage);
   EXPECT_TRUE(err_has("shape-overflow"));
-  EXPECT_EQ(run_matmul({.shapes = {"M=4294967296,N=1,K=1"}}), Exit::kUsage);
+  EXPECT_EQ(run_matmul({.shapes = {"M=4294967296,N=1,K=1"}}), io::Exit::kUsage);
   EXPECT_TRUE(err_has("shape-range"));
 }
 
 TEST_F(DriverTest, UnreadableFilesExitWithThree) {
-  EXPECT_EQ(call(check, {.program = {path("missing.co"), "sm_80", {}}}), Exit::kEnvironment);
-  EXPECT_EQ(call(check, {.program = {folder_.string(), "sm_80", {}}}), Exit::kEnvironment);
+  EXPECT_EQ(call(check, {.program = {path("missing.co"), "sm_80", {}}}), io::Exit::kEnvironment);
+  EXPECT_EQ(call(check, {.program = {folder_.string(), "sm_80", {}}}), io::Exit::kEnvironment);
   EXPECT_TRUE(err_has("folder"));
   EXPECT_EQ(run_matmul({.shapes = kShape, .inputs = {"lhs=" + path("missing.npy")}}),
-            Exit::kEnvironment);
+            io::Exit::kEnvironment);
   EXPECT_EQ(run_matmul({.shapes = kShape, .inputs = {"lhs=" + file("bad.npy", "PK\x03")}}),
-            Exit::kEnvironment);
+            io::Exit::kEnvironment);
   EXPECT_TRUE(err_has("not a usable .npy file"));
 }
 
@@ -168,16 +168,16 @@ TEST_F(DriverTest, BinaryAndTruncatedSourcesAreDiagnosed) {
       "\x7f"
       "ELF\0\1\2\xff\xfe",
       9);
-  EXPECT_EQ(call(check, {.program = {file("elf.co", binary), "sm_80", {}}}), Exit::kWrong);
+  EXPECT_EQ(call(check, {.program = {file("elf.co", binary), "sm_80", {}}}), io::Exit::kWrong);
   const std::string text = kMatmul;
   EXPECT_EQ(
       call(check, {.program = {file("cut.co", text.substr(0, text.size() / 2)), "sm_80", {}}}),
-      Exit::kWrong);
+      io::Exit::kWrong);
 }
 
 TEST_F(DriverTest, RunOnTheReference) {
   EXPECT_EQ(run_matmul({.on = "reference", .shapes = kShape, .expect = kExpect, .json = true}),
-            Exit::kFine);
+            io::Exit::kFine);
   EXPECT_EQ(json().at("outputs").at(0).at("outside"), 0);
   EXPECT_TRUE(json().at("races").is_null());
 }
@@ -185,7 +185,7 @@ TEST_F(DriverTest, RunOnTheReference) {
 TEST_F(DriverTest, RunInTheSimulatorForEveryFill) {
   for (const char* fill : {"normal", "integers", "ones", "adversarial"}) {
     EXPECT_EQ(run_matmul({.shapes = kShape, .fill = fill, .expect = kExpect, .json = true}),
-              Exit::kFine)
+              io::Exit::kFine)
         << fill << err_.str();
     const nlohmann::json report = json();
     EXPECT_EQ(report.at("kernel"), "matmul");
@@ -208,7 +208,7 @@ TEST_F(DriverTest, WrongExpectationIsOutsideAndExitsWithOne) {
                         .shapes = {"M=16,N=16,K=16"},
                         .expect = "output[m,n] = 2 * lhs[m,k] * rhs[n,k]",
                         .json = true}),
-            Exit::kWrong);
+            io::Exit::kWrong);
   EXPECT_GT(json().at("outputs").at(0).at("outside"), 200);
   EXPECT_TRUE(err_has("result-outside"));
 }
@@ -218,84 +218,88 @@ TEST_F(DriverTest, FilesInAndOut) {
   Tensor rhs = Tensor::zeros(DType::kF16, {2, 2});
   for (std::size_t i = 0; i < 6; ++i) lhs.set(i, static_cast<double>(i + 1));
   for (std::size_t i = 0; i < 4; ++i) rhs.set(i, static_cast<double>(i));
-  ASSERT_TRUE(write_npy(path("lhs.npy"), lhs).has_value());
-  ASSERT_TRUE(write_npy(path("rhs.npy"), rhs).has_value());
+  ASSERT_TRUE(io::write_npy(path("lhs.npy"), lhs).has_value());
+  ASSERT_TRUE(io::write_npy(path("rhs.npy"), rhs).has_value());
   const std::vector<std::string> inputs = {"lhs=" + path("lhs.npy"), "rhs=" + path("rhs.npy")};
-  EXPECT_EQ(run_matmul({.inputs = inputs, .outputs = {"output=" + path("c.npy")}}), Exit::kFine);
-  const auto output = read_npy(path("c.npy"));
+  EXPECT_EQ(run_matmul({.inputs = inputs, .outputs = {"output=" + path("c.npy")}}),
+            io::Exit::kFine);
+  const auto output = io::read_npy(path("c.npy"));
   ASSERT_TRUE(output.has_value());
   EXPECT_EQ(output->tensor.shape, (std::vector<std::int64_t>{3, 2}));
   EXPECT_EQ(output->tensor.get(0), 2);   // (1, 2) . (0, 1)
   EXPECT_EQ(output->tensor.get(5), 28);  // (5, 6) . (2, 3)
   EXPECT_EQ(
       run_matmul({.shapes = {"K=3"}, .inputs = inputs, .outputs = {"output=" + path("d.npy")}}),
-      Exit::kUsage);
+      io::Exit::kUsage);
   EXPECT_TRUE(err_has("shape-conflict"));
   EXPECT_FALSE(std::filesystem::exists(path("d.npy")));
   EXPECT_EQ(run_matmul({.inputs = inputs, .outputs = {"output=" + path("no/c.npy")}}),
-            Exit::kEnvironment);
+            io::Exit::kEnvironment);
 }
 
 TEST_F(DriverTest, SeveralKernelsNeedAName) {
   const std::string both = file("both.co", std::string(kMatmul) + kTwice);
-  EXPECT_EQ(run_matmul({.program = {both, "", {}}, .shapes = {"N=40"}}), Exit::kUsage);
+  EXPECT_EQ(run_matmul({.program = {both, "", {}}, .shapes = {"N=40"}}), io::Exit::kUsage);
   EXPECT_TRUE(err_has("`matmul`, `twice`"));
   EXPECT_EQ(run_matmul({.program = {both, "", {}},
                         .kernel = "twice",
                         .shapes = {"N=40"},
                         .expect = "y[i] = 2 * x[i]"}),
-            Exit::kFine)
+            io::Exit::kFine)
       << err_.str();
 }
 
 TEST_F(DriverTest, IrAfterPasses) {
   const std::string co = file("matmul.co", kMatmul);
-  EXPECT_EQ(call(ir, {.program = {co, "sm_80", {}}}), Exit::kFine);
+  EXPECT_EQ(call(ir, {.program = {co, "sm_80", {}}}), io::Exit::kFine);
   const std::string last = out_.str();
   EXPECT_NE(last.find("m16n8k16.f16.f16"), std::string::npos);
-  EXPECT_EQ(call(ir, {.program = {co, "sm_80", {}}, .after = "sema"}), Exit::kFine);
+  EXPECT_EQ(call(ir, {.program = {co, "sm_80", {}}, .after = "sema"}), io::Exit::kFine);
   EXPECT_EQ(out_.str().find("m16n8k16.f16.f16"), std::string::npos);
-  EXPECT_EQ(call(ir, {.program = {co, "sm_80", {}}, .after = "all"}), Exit::kFine);
+  EXPECT_EQ(call(ir, {.program = {co, "sm_80", {}}, .after = "all"}), io::Exit::kFine);
   EXPECT_NE(out_.str().find("// after select-atoms"), std::string::npos);
   EXPECT_NE(out_.str().find(last), std::string::npos);
-  EXPECT_EQ(call(ir, {.program = {co, "sm_80", {}}, .after = "nothing"}), Exit::kUsage);
+  EXPECT_EQ(call(ir, {.program = {co, "sm_80", {}}, .after = "nothing"}), io::Exit::kUsage);
   EXPECT_TRUE(err_has("select-atoms"));
 }
 
 TEST_F(DriverTest, EmitWritesTheFileOrNothing) {
   const std::string co = file("matmul.co", kMatmul);
-  EXPECT_EQ(call(emit, {.program = {co, "sm_80", {}}}), Exit::kFine);
+  EXPECT_EQ(call(emit, {.program = {co, "sm_80", {}}}), io::Exit::kFine);
   EXPECT_NE(out_.str().find("matmul"), std::string::npos);
-  EXPECT_EQ(call(emit, {.program = {co, "sm_80", {}}, .output = path("a.cu")}), Exit::kFine);
+  EXPECT_EQ(call(emit, {.program = {co, "sm_80", {}}, .output = path("a.cu")}), io::Exit::kFine);
   EXPECT_TRUE(std::filesystem::exists(path("a.cu")));
   EXPECT_EQ(call(emit, {.program = {co, "sm_80", {}}, .output = path("no/a.cu")}),
-            Exit::kEnvironment);
+            io::Exit::kEnvironment);
   EXPECT_EQ(call(emit, {.program = {file("b.co", "__co__ void f( {"), "sm_80", {}},
                         .output = path("b.cu")}),
-            Exit::kWrong);
+            io::Exit::kWrong);
   EXPECT_FALSE(std::filesystem::exists(path("b.cu")));
 }
 
 TEST_F(DriverTest, AtomsAndMaps) {
-  EXPECT_EQ(call(atoms, {.arch = "sm_80"}), Exit::kFine);
+  EXPECT_EQ(call(atoms, {.arch = "sm_80"}), io::Exit::kFine);
   EXPECT_NE(out_.str().find("m16n8k16.f32.f16"), std::string::npos);
-  EXPECT_EQ(call(atoms, {.json = true}), Exit::kFine);
+  EXPECT_EQ(call(atoms, {.json = true}), io::Exit::kFine);
   EXPECT_TRUE(json().is_array());
-  EXPECT_EQ(call(atoms, {.arch = "sm_1"}), Exit::kUsage);
-  EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16"}), Exit::kFine);
+  EXPECT_EQ(call(atoms, {.arch = "sm_1"}), io::Exit::kUsage);
+  EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16"}), io::Exit::kFine);
   EXPECT_NE(out_.str().find("T28"), std::string::npos);
-  EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .operand = "A", .format = "json"}), Exit::kFine);
+  EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .operand = "A", .format = "json"}),
+            io::Exit::kFine);
   EXPECT_EQ(json().at("operand"), "A");
-  EXPECT_EQ(call(map, {.atom = "m1n1k1"}), Exit::kUsage);
-  EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .operand = "D"}), Exit::kUsage);
+  EXPECT_EQ(call(map, {.atom = "m1n1k1"}), io::Exit::kUsage);
+  EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .operand = "D"}), io::Exit::kUsage);
   for (const char* format : {"text", "svg", "html", "latex", "json"}) {
-    EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .format = format}), Exit::kFine) << format;
-    EXPECT_EQ(call(map, {.atom = "ldmatrix.x4.trans", .format = format}), Exit::kFine) << format;
-    EXPECT_EQ(call(map, {.atom = "(8,8):(8,1)", .format = format, .swizzle = "128"}), Exit::kFine);
+    EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .format = format}), io::Exit::kFine) << format;
+    EXPECT_EQ(call(map, {.atom = "ldmatrix.x4.trans", .format = format}), io::Exit::kFine)
+        << format;
+    EXPECT_EQ(call(map, {.atom = "(8,8):(8,1)", .format = format, .swizzle = "128"}),
+              io::Exit::kFine);
   }
-  EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .format = "png"}), Exit::kUsage);
-  EXPECT_EQ(call(map, {.atom = "(8,8):(8)"}), Exit::kUsage);
-  EXPECT_EQ(call(map, {.atom = "(8,8):(8,1)", .output = path("no/a.svg")}), Exit::kEnvironment);
+  EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .format = "png"}), io::Exit::kUsage);
+  EXPECT_EQ(call(map, {.atom = "(8,8):(8)"}), io::Exit::kUsage);
+  EXPECT_EQ(call(map, {.atom = "(8,8):(8,1)", .output = path("no/a.svg")}), io::Exit::kEnvironment);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "driver/execute.h"
 
-#include "driver/machine.h"
+#include "io/machine.h"
 #include "reference/compare.h"
 
 namespace kiln::driver {
@@ -14,7 +14,7 @@ std::string text_of(const sim::Progress& at) {
   return out;
 }
 
-Result<Execution> simulate(const Program& program, const ExecuteOptions& options,
+Result<Execution> simulate(const io::Program& program, const ExecuteOptions& options,
                            ir::Arguments arguments) {
   const ir::Function& function = program.decided.functions[options.function];
   arguments.vars.resize(function.vars.size());
@@ -23,10 +23,12 @@ Result<Execution> simulate(const Program& program, const ExecuteOptions& options
   how.steps_max = options.steps_max;
   how.memory = options.memory;
   if (options.console != nullptr && options.console->progress) {
-    how.progress = [&](const sim::Progress& at) { show_progress(*options.console, text_of(at)); };
+    how.progress = [&](const sim::Progress& at) {
+      io::show_progress(*options.console, text_of(at));
+    };
   }
   auto outcome = sim::run(program.decided, function, arguments, how);
-  if (how.progress) show_progress(*options.console, "");
+  if (how.progress) io::show_progress(*options.console, "");
   if (!outcome) return Unexpected{outcome.error()};
   Execution execution;
   execution.place = Place::kSim;
@@ -57,7 +59,7 @@ Execution interpreted(ir::Arguments arguments, const reference::Outcome& referen
 
 std::optional<Place> place_from_name(std::string_view name, const target::Arch& arch) {
   if (name == "auto") {
-    const target::Arch* machine = machine_arch();
+    const target::Arch* machine = io::machine_arch();
     const bool runs_it = machine != nullptr && machine->capability >= arch.capability;
     return runs_it ? Place::kGpu : Place::kSim;
   }
@@ -76,7 +78,7 @@ std::string_view name(Place place) {
   return "";
 }
 
-Result<Execution> execute(const Program& program, const ExecuteOptions& options,
+Result<Execution> execute(const io::Program& program, const ExecuteOptions& options,
                           ir::Arguments arguments, const reference::Outcome& reference) {
   switch (options.place) {
     case Place::kSim: return simulate(program, options, std::move(arguments));

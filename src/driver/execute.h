@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "driver/program.h"
+#include "io/program.h"
 #include "ir/arguments.h"
 #include "reference/interpreter.h"
 #include "sim/sim.h"
@@ -46,18 +46,18 @@ struct ExecuteOptions {
   std::int64_t schedules = 1;
   std::uint64_t steps_max = sim::kStepsMax;
   MemoryBudget* memory = nullptr;
-  const Console* console = nullptr;  // who watches; null: nobody
+  const io::Console* console = nullptr;  // who watches; null: nobody
 };
 
 // Whether the machine has the place; the reason when it has not (gpu.cpp).
 [[nodiscard]] Result<void> find_place(Place place);
 
 // The GPU part of `execute` (gpu.cpp).
-[[nodiscard]] Result<Execution> run_on_gpu(const Program& program, const ExecuteOptions& options,
-                                           ir::Arguments arguments);
+[[nodiscard]] Result<Execution> run_on_gpu(const io::Program& program,
+                                           const ExecuteOptions& options, ir::Arguments arguments);
 
 // Runs the function on `arguments`; with Place::kReference the outputs are those of `reference`.
-[[nodiscard]] Result<Execution> execute(const Program& program, const ExecuteOptions& options,
+[[nodiscard]] Result<Execution> execute(const io::Program& program, const ExecuteOptions& options,
                                         ir::Arguments arguments,
                                         const reference::Outcome& reference);
 

@@ -1,11 +1,11 @@
 // `kiln explain`: compile, choose a shape, count in the simulator, work out the rest, print.
-#include "driver/bind.h"
 #include "driver/commands.h"
-#include "driver/machine.h"
 #include "driver/report.h"
 #include "explain/cost_print.h"
 #include "explain/full_tiles.h"
 #include "explain/kernel_page.h"
+#include "io/bind.h"
+#include "io/machine.h"
 
 namespace kiln::driver {
 
@@ -29,9 +29,9 @@ double work_of(const sim::Counters& counts) {
 }
 
 // A few full tiles, as `--shape` would say it.
-std::vector<Assignment> assumed_shapes(const ir::Function& function) {
+std::vector<io::Assignment> assumed_shapes(const ir::Function& function) {
   const std::vector<std::int64_t> values = explain::full_tiles(function);
-  std::vector<Assignment> out;
+  std::vector<io::Assignment> out;
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
     if (var.kind != ir::VarKind::kDim) continue;
@@ -45,28 +45,28 @@ std::vector<Assignment> assumed_shapes(const ir::Function& function) {
 }
 
 // Every input is 1: what is counted depends on no data but where the program branches on some.
-Stage<ir::Arguments> bind_ones(const ir::Function& function, const std::vector<Assignment>& shapes,
-                               Diagnostics& diags) {
-  BindOptions how;
+io::Stage<ir::Arguments> bind_ones(const ir::Function& function,
+                                   const std::vector<io::Assignment>& shapes, Diagnostics& diags) {
+  io::BindOptions how;
   how.shapes = shapes;
-  how.fill = Fill::kOnes;
-  how.memory_bytes_max = memory_allowed();
-  how.use = Use::kCount;
-  auto arguments = bind(function, std::move(how), diags);
-  if (!arguments) return Unexpected{Exit::kUsage};
-  if (!check_entry(function, *arguments, diags)) return Unexpected{Exit::kWrong};
+  how.fill = io::Fill::kOnes;
+  how.memory_bytes_max = io::memory_allowed();
+  how.use = io::Use::kCount;
+  auto arguments = io::bind(function, std::move(how), diags);
+  if (!arguments) return Unexpected{io::Exit::kUsage};
+  if (!io::check_entry(function, *arguments, diags)) return Unexpected{io::Exit::kWrong};
   return std::move(*arguments);
 }
 
-Stage<sim::Outcome> count(const Program& program, const ir::Function& function,
-                          ir::Arguments& arguments, bool all_blocks, Console& console) {
+io::Stage<sim::Outcome> count(const io::Program& program, const ir::Function& function,
+                              ir::Arguments& arguments, bool all_blocks, io::Console& console) {
   sim::Options how;
   how.checks = false;
   how.by_operation = true;
   how.trace = true;
   how.representative_blocks = !all_blocks;
   auto outcome = sim::run(program.decided, function, arguments, how);
-  if (!outcome) return environment_failed(console, outcome.error());
+  if (!outcome) return io::environment_failed(console, outcome.error());
   return std::move(*outcome);
 }
 
@@ -88,12 +88,13 @@ std::string printed(const ExplainOptions& options, const explain::Explanation& e
                       : explain::to_text(explanation, sources);
 }
 
-Exit explain_function(const ExplainOptions& options, const std::vector<Assignment>& given,
-                      Program& program, Console& console) {
-  const auto kernel = choose_kernel(program, options.program.file, options.kernel, program.diags);
-  if (!kernel) return Exit::kUsage;
+io::Exit explain_function(const ExplainOptions& options, const std::vector<io::Assignment>& given,
+                          io::Program& program, io::Console& console) {
+  const auto kernel =
+      io::choose_kernel(program, options.program.file, options.kernel, program.diags);
+  if (!kernel) return io::Exit::kUsage;
   const ir::Function& function = program.decided.functions[*kernel];
-  const std::vector<Assignment> shapes = given.empty() ? assumed_shapes(function) : given;
+  const std::vector<io::Assignment> shapes = given.empty() ? assumed_shapes(function) : given;
   auto arguments = bind_ones(function, shapes, program.diags);
   if (!arguments) return arguments.error();
   auto outcome = count(program, function, *arguments, false, console);
@@ -105,26 +106,26 @@ Exit explain_function(const ExplainOptions& options, const std::vector<Assignmen
     if (!outcome) return outcome.error();
   }
   report_findings(*outcome, program.diags);
-  if (program.diags.has_errors()) return Exit::kWrong;
+  if (program.diags.has_errors()) return io::Exit::kWrong;
   explain::Explanation explanation =
       explain::explain_kernel(program.decided, function, *arguments, *outcome);
   explanation.shape_assumed = given.empty() && !explanation.shape.empty();
-  return write_text(console, options.output,
-                    printed(options, explanation, function, *outcome, program.sources));
+  return io::write_text(console, options.output,
+                        printed(options, explanation, function, *outcome, program.sources));
 }
 
 }  // namespace
 
-Exit explain(const ExplainOptions& options, Console& console) {
-  Program program;
-  const auto shapes =
-      parse_assignments("--shape", options.shapes, ListForm::kCommaSeparated, program.diags);
-  Exit exit = Exit::kUsage;
+io::Exit explain(const ExplainOptions& options, io::Console& console) {
+  io::Program program;
+  const auto shapes = io::parse_assignments("--shape", options.shapes,
+                                            io::ListForm::kCommaSeparated, program.diags);
+  io::Exit exit = io::Exit::kUsage;
   if (shapes) {
-    exit = compile(options.program, {}, program, console);
-    if (exit == Exit::kFine) exit = explain_function(options, *shapes, program, console);
+    exit = io::compile(options.program, {}, program, console);
+    if (exit == io::Exit::kFine) exit = explain_function(options, *shapes, program, console);
   }
-  show_briefly(console, program.diags, program.sources);
+  io::show_briefly(console, program.diags, program.sources);
   return exit;
 }
 

@@ -12,7 +12,7 @@ Result<void> find_place(Place place) {
       Error{"no GPU that kiln can use (`--on sim` runs without one)", {}, gpu.error().text()}};
 }
 
-Result<Execution> run_on_gpu(const Program& program, const ExecuteOptions& options,
+Result<Execution> run_on_gpu(const io::Program& program, const ExecuteOptions& options,
                              ir::Arguments arguments) {
   const ir::Function& function = program.decided.functions[options.function];
   arguments.vars.resize(function.vars.size());

@@ -210,7 +210,7 @@ Checked<Picture> picture_of(const MapOptions& options, const explain::OwnershipO
 
 }  // namespace
 
-Exit map(const MapOptions& options, Console& console) {
+io::Exit map(const MapOptions& options, io::Console& console) {
   Diagnostics diags;
   const auto* printer =
       std::find_if(std::begin(kPrinters), std::end(kPrinters),
@@ -218,17 +218,17 @@ Exit map(const MapOptions& options, Console& console) {
   if (printer == std::end(kPrinters)) {
     diags.report<diag::OptionChoice>({}, "--format", options.format, "text, svg, html, latex, json")
         .emit();
-    show(console, diags, {});
-    return Exit::kUsage;
+    io::show(console, diags, {});
+    return io::Exit::kUsage;
   }
   const bool page = printer->format == "html";
   const explain::OwnershipOptions how{.side_by_side = printer->drawn,
                                       .grids = page || !options.table,
                                       .tables = page || options.table};
   const Checked<Picture> picture = picture_of(options, how, diags);
-  show(console, diags, {});
-  if (!picture) return Exit::kUsage;
-  return write_text(console, options.output, printer->print(*picture));
+  io::show(console, diags, {});
+  if (!picture) return io::Exit::kUsage;
+  return io::write_text(console, options.output, printer->print(*picture));
 }
 
 }  // namespace kiln::driver

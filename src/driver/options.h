@@ -6,23 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "io/program.h"
+
 namespace kiln::driver {
 
-// What every command that reads a `.co` file takes.
-struct ProgramOptions {
-  std::string file = {};
-  std::string arch = {};                  // --arch sm_80
-  std::vector<std::string> defines = {};  // -D NAME=VALUE
-  std::vector<std::string> folders = {};  // -I FOLDER, in whose files `#include` may be found
-};
-
 struct CheckOptions {
-  ProgramOptions program = {};
+  io::ProgramOptions program = {};
   bool json = false;
 };
 
 struct RunOptions {
-  ProgramOptions program = {};
+  io::ProgramOptions program = {};
   std::string kernel = {};
   std::string on = "auto";
   std::vector<std::string> shapes = {};   // --shape M=512,N=512
@@ -38,12 +32,12 @@ struct RunOptions {
 };
 
 struct EmitCommandOptions {
-  ProgramOptions program = {};
+  io::ProgramOptions program = {};
   std::string output = {};  // -o
 };
 
 struct IrOptions {
-  ProgramOptions program = {};
+  io::ProgramOptions program = {};
   std::string after = {};  // a pass's name, "all" or empty: the last
 };
 
@@ -77,7 +71,7 @@ struct PruneOptions {
 };
 
 struct ExplainOptions {
-  ProgramOptions program = {};
+  io::ProgramOptions program = {};
   std::string kernel = {};
   std::vector<std::string> shapes = {};  // empty: a few full tiles
   bool json = false;
@@ -86,7 +80,7 @@ struct ExplainOptions {
 };
 
 struct BenchOptions {
-  ProgramOptions program = {};  // its file may be a suite's name
+  io::ProgramOptions program = {};  // its file may be a suite's name
   std::string kernel = {};
   std::vector<std::string> shapes =
       {};                 // of a file: each is one problem; of a suite: which to keep
@@ -102,7 +96,7 @@ struct BenchOptions {
 };
 
 struct TuneOptions {
-  ProgramOptions program = {};  // its file may be a suite's name
+  io::ProgramOptions program = {};  // its file may be a suite's name
   std::string kernel = {};
   std::vector<std::string> shapes = {};    // of a file: the problem; of a suite: which to keep
   std::vector<std::string> over = {};      // of a file: --over STAGES=2:6
@@ -117,7 +111,7 @@ struct TuneOptions {
 };
 
 struct CacheOptions {
-  ProgramOptions program = {};  // of `kiln cache warm`
+  io::ProgramOptions program = {};  // of `kiln cache warm`
 };
 
 }  // namespace kiln::driver

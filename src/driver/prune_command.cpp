@@ -3,7 +3,7 @@
 #include <array>
 
 #include "driver/commands.h"
-#include "driver/npy.h"
+#include "io/npy.h"
 #include "sparse/sparse.h"
 #include "support/escape.h"
 
@@ -70,7 +70,7 @@ Checked<Plan> read_plan(const PruneOptions& options, Diagnostics& diags) {
 }
 
 // The file's array as a matrix of a type that matrix units take sparse.
-Checked<Tensor> matrix_of(NpyArray array, const Plan& plan, const std::string& file,
+Checked<Tensor> matrix_of(io::NpyArray array, const Plan& plan, const std::string& file,
                           Diagnostics& diags) {
   if (array.tensor.shape.size() != 2) {
     return diags.report<diag::PruneRank>({}, file, shape_text(array.tensor.shape))
@@ -79,7 +79,7 @@ Checked<Tensor> matrix_of(NpyArray array, const Plan& plan, const std::string& f
   }
   const std::string held = format("`{}`", array.descr);
   if (plan.type) {
-    auto tensor = as_dtype(std::move(array), *plan.type);
+    auto tensor = io::as_dtype(std::move(array), *plan.type);
     if (tensor) return std::move(*tensor);
     return diags.report<diag::PruneType>({}, file, held, name(*plan.type))
         .help("`--type` says what the bits are, it converts nothing: convert the array first")
@@ -118,8 +118,8 @@ Checked<void> check_extents(const Tensor& matrix, Form form, const std::string& 
 }
 
 // The only fault left once the extents are right.
-Exit refuse_group(const sparse::Fault& fault, const Tensor& matrix, const std::string& file,
-                  Diagnostics& diags) {
+io::Exit refuse_group(const sparse::Fault& fault, const Tensor& matrix, const std::string& file,
+                      Diagnostics& diags) {
   const sparse::Pattern pattern = sparse::hardware_pattern(matrix.dtype);
   KILN_CHECK(fault.kind == sparse::Fault::Kind::kTooMany, "{}", sparse::text(fault, pattern));
   diags
@@ -128,7 +128,7 @@ Exit refuse_group(const sparse::Fault& fault, const Tensor& matrix, const std::s
                                 fault.allowed)
       .help("without `--no-prune` the smallest of them are set to 0")
       .emit();
-  return Exit::kWrong;
+  return io::Exit::kWrong;
 }
 
 Result<Pruned, sparse::Fault> prune_matrix(const Tensor& matrix, const PruneOptions& options,
@@ -151,15 +151,15 @@ Result<Pruned, sparse::Fault> prune_matrix(const Tensor& matrix, const PruneOpti
   return out;
 }
 
-Exit write_parts(const PruneOptions& options, const Pruned& pruned, Console& console) {
+io::Exit write_parts(const PruneOptions& options, const Pruned& pruned, io::Console& console) {
   const std::pair<std::string_view, const Tensor*> parts[] = {
       {options.dense, &pruned.dense},
       {options.packed, &pruned.parts.packed},
       {options.metadata, &pruned.parts.metadata}};
   for (const auto& [path, tensor] : parts) {
     if (path.empty()) continue;
-    const Result<void> written = write_npy(std::string(path), *tensor);
-    if (!written) return environment_failed(console, written.error()).error;
+    const Result<void> written = io::write_npy(std::string(path), *tensor);
+    if (!written) return io::environment_failed(console, written.error()).error;
   }
   const Tensor& dense = pruned.dense;
   console.out << format("{}: {} {} at {}, {} of {} elements set to 0\n", shown(options.file),
@@ -171,18 +171,18 @@ Exit write_parts(const PruneOptions& options, const Pruned& pruned, Console& con
     console.out << format("{}: {} {}\n", shown(path), name(tensor->dtype),
                           shape_text(tensor->shape));
   }
-  return Exit::kFine;
+  return io::Exit::kFine;
 }
 
 // Reads, prunes, writes; what is wrong with the data goes to `diags`.
-Exit prune_file(const PruneOptions& options, Diagnostics& diags, Console& console) {
+io::Exit prune_file(const PruneOptions& options, Diagnostics& diags, io::Console& console) {
   const Checked<Plan> plan = read_plan(options, diags);
-  if (!plan) return Exit::kUsage;
-  auto array = read_npy(options.file);
-  if (!array) return environment_failed(console, array.error()).error;
+  if (!plan) return io::Exit::kUsage;
+  auto array = io::read_npy(options.file);
+  if (!array) return io::environment_failed(console, array.error()).error;
   const Checked<Tensor> matrix = matrix_of(std::move(*array), *plan, options.file, diags);
-  if (!matrix) return Exit::kUsage;
-  if (!check_extents(*matrix, plan->form, options.file, diags)) return Exit::kUsage;
+  if (!matrix) return io::Exit::kUsage;
+  if (!check_extents(*matrix, plan->form, options.file, diags)) return io::Exit::kUsage;
   const auto pruned = prune_matrix(*matrix, options, plan->form);
   if (!pruned) return refuse_group(pruned.error(), *matrix, options.file, diags);
   return write_parts(options, *pruned, console);
@@ -190,10 +190,10 @@ Exit prune_file(const PruneOptions& options, Diagnostics& diags, Console& consol
 
 }  // namespace
 
-Exit prune(const PruneOptions& options, Console& console) {
+io::Exit prune(const PruneOptions& options, io::Console& console) {
   Diagnostics diags;
-  const Exit exit = prune_file(options, diags, console);
-  show(console, diags, {});
+  const io::Exit exit = prune_file(options, diags, console);
+  io::show(console, diags, {});
   return exit;
 }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "driver/random_bits.h"
+#include "io/random_bits.h"
 #include "support/format.h"
 
 namespace kiln::driver {
@@ -22,9 +22,9 @@ using gemm::Spacing;
 constexpr std::int64_t kWorkMax = std::int64_t{1} << 32;  // multiplications of all products
 constexpr int kUsualAlignment = 16;
 
-class Random : public RandomBits {
+class Random : public io::RandomBits {
  public:
-  using RandomBits::RandomBits;
+  using io::RandomBits::RandomBits;
   std::int64_t within(std::int64_t from, std::int64_t to) {  // both are possible
     return from + static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(to - from + 1));
   }

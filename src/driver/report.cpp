@@ -193,7 +193,7 @@ Json compared_with(const OutputReport& output) {
 }
 
 // A type of half the width would have done for what the input holds.
-std::string narrow_text(const NarrowInput& input, bool integers) {
+std::string narrow_text(const io::NarrowInput& input, bool integers) {
   const std::string_view help =
       integers || !input.could_be_wide ? "" : "; `--fill integers` would show it";
   return format("  {}: its values need {} of their {} bits, so a narrower type could hide{}\n",
@@ -264,7 +264,7 @@ std::string report_text(const RunReport& report, const Execution& execution,
   for (const OutputReport& output : report.outputs) {
     out += could_hide(output, report.integers, std::isfinite(reference.step_share));
   }
-  for (const NarrowInput& input : report.narrow) out += narrow_text(input, report.integers);
+  for (const io::NarrowInput& input : report.narrow) out += narrow_text(input, report.integers);
   if (!report.gave_up.empty()) out += format("  gave up: {}\n", report.gave_up);
   if (!reference.stuck_at.empty()) {
     out += format("  the reference cannot finish: {} for events that never come\n",

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "driver/execute.h"
-#include "driver/integer_inputs.h"
+#include "io/integer_inputs.h"
 #include "reference/compare.h"
 
 namespace kiln::driver {
@@ -25,8 +25,8 @@ struct RunReport {
   std::string arch;
   std::vector<std::pair<std::string, std::int64_t>> shape;  // dimensions and integer parameters
   std::vector<OutputReport> outputs;
-  bool integers = false;                 // the inputs are those of `--fill integers`
-  std::vector<NarrowInput> narrow = {};  // integer inputs that a narrower type would have held
+  bool integers = false;                     // the inputs are those of `--fill integers`
+  std::vector<io::NarrowInput> narrow = {};  // integer inputs that a narrower type would have held
   std::string gave_up = {};  // why the run ended before the program; then there are no outputs
 };
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "driver/bind.h"
 #include "driver/commands.h"
-#include "driver/expect.h"
-#include "driver/machine.h"
 #include "driver/report.h"
+#include "io/bind.h"
+#include "io/expect.h"
+#include "io/machine.h"
 #include "reference/einsum.h"
 #include "reference/outputs.h"
 #include "sema/coverage.h"
@@ -17,27 +17,29 @@ namespace {
 
 // The command line, parsed; nothing has been read yet.
 struct Request {
-  BindOptions bind;
-  std::vector<Assignment> inputs;   // parameter = path
-  std::vector<Assignment> outputs;  // output = path
+  io::BindOptions bind;
+  std::vector<io::Assignment> inputs;   // parameter = path
+  std::vector<io::Assignment> outputs;  // output = path
 };
 
 Checked<Request> parse_request(const RunOptions& options, Diagnostics& diags) {
   Request request;
-  const auto fill = fill_from_name(options.fill);
+  const auto fill = io::fill_from_name(options.fill);
   if (!fill) {
-    return diags.report<diag::OptionChoice>({}, "--fill", options.fill, fill_names()).emit();
+    return diags.report<diag::OptionChoice>({}, "--fill", options.fill, io::fill_names()).emit();
   }
   request.bind.fill = *fill;
   request.bind.seed = options.seed;
-  request.bind.memory_bytes_max = options.max_memory != 0 ? options.max_memory : memory_allowed();
-  auto shapes = parse_assignments("--shape", options.shapes, ListForm::kCommaSeparated, diags);
+  request.bind.memory_bytes_max =
+      options.max_memory != 0 ? options.max_memory : io::memory_allowed();
+  auto shapes =
+      io::parse_assignments("--shape", options.shapes, io::ListForm::kCommaSeparated, diags);
   if (!shapes) return Unexpected{shapes.error()};
   request.bind.shapes = std::move(*shapes);
-  auto inputs = parse_assignments("--in", options.inputs, ListForm::kSingle, diags);
+  auto inputs = io::parse_assignments("--in", options.inputs, io::ListForm::kSingle, diags);
   if (!inputs) return Unexpected{inputs.error()};
   request.inputs = std::move(*inputs);
-  auto outputs = parse_assignments("--out", options.outputs, ListForm::kSingle, diags);
+  auto outputs = io::parse_assignments("--out", options.outputs, io::ListForm::kSingle, diags);
   if (!outputs) return Unexpected{outputs.error()};
   request.outputs = std::move(*outputs);
   return request;
@@ -50,15 +52,15 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 // The names that `--in` and `--out` give.
 Checked<bool> check_names(const ir::Function& function, const Request& request,
                           Diagnostics& diags) {
-  const std::vector<std::string> names = output_names(function);
-  for (const Assignment& output : request.outputs) {
+  const std::vector<std::string> names = io::output_names(function);
+  for (const io::Assignment& output : request.outputs) {
     if (contains(names, output.name)) continue;
     return diags.report<diag::OutputUnknown>({}, function.name, output.name)
-        .help_if(output_help(function, output.name))
+        .help_if(io::output_help(function, output.name))
         .emit();
   }
-  for (const Assignment& input : request.inputs) {
-    const auto known = check_input_name(function, input.name, diags);
+  for (const io::Assignment& input : request.inputs) {
+    const auto known = io::check_input_name(function, input.name, diags);
     if (!known) return Unexpected{known.error()};
   }
   return true;
@@ -69,7 +71,7 @@ reference::Numerics numerics_of(const ir::Function& decided) {
   return [&decided](ir::OpId id) {
     const auto* mma = std::get_if<ir::Mma>(&decided.ops[id].data);
     KILN_CHECK(mma != nullptr && mma->atom != nullptr, "operation {} has no instruction", id.index);
-    return accumulation_of(*mma->atom);
+    return io::accumulation_of(*mma->atom);
   };
 }
 
@@ -77,40 +79,41 @@ reference::Numerics numerics_of(const ir::Function& decided) {
 Checked<std::optional<reference::Output>> expected_output(const ir::Function& function,
                                                           const RunOptions& options,
                                                           const ir::Arguments& arguments,
-                                                          Program& program) {
+                                                          io::Program& program) {
   if (options.expect.empty()) return std::optional<reference::Output>{};
   const auto einsum = reference::parse_einsum(options.expect, program.sources, program.diags);
   if (!einsum) return Unexpected{einsum.error()};
   Tensor returned;
-  const std::vector<reference::Named> tensors = named_tensors(function, arguments, returned);
-  if (const auto fits = check_output(function, *einsum, tensors, program.diags); !fits) {
+  const std::vector<reference::Named> tensors = io::named_tensors(function, arguments, returned);
+  if (const auto fits = io::check_output(function, *einsum, tensors, program.diags); !fits) {
     return Unexpected{fits.error()};
   }
-  auto output = reference::evaluate(*einsum, tensors, weakest(function), program.diags);
+  auto output = reference::evaluate(*einsum, tensors, io::weakest(function), program.diags);
   if (!output) return Unexpected{output.error()};
   return std::optional(std::move(*output));
 }
 
-Stage<std::vector<InputFile>> read_inputs(const std::vector<Assignment>& inputs, Console& console) {
-  std::vector<InputFile> out;
-  for (const Assignment& input : inputs) {
-    auto array = read_npy(input.value);
-    if (!array) return environment_failed(console, array.error());
+io::Stage<std::vector<io::InputFile>> read_inputs(const std::vector<io::Assignment>& inputs,
+                                                  io::Console& console) {
+  std::vector<io::InputFile> out;
+  for (const io::Assignment& input : inputs) {
+    auto array = io::read_npy(input.value);
+    if (!array) return io::environment_failed(console, array.error());
     out.push_back({input.name, input.value, std::move(*array)});
   }
   return out;
 }
 
-Stage<ir::Arguments> bind_arguments(const ir::Function& function, Request& request,
-                                    Diagnostics& diags, Console& console) {
+io::Stage<ir::Arguments> bind_arguments(const ir::Function& function, Request& request,
+                                        Diagnostics& diags, io::Console& console) {
   auto inputs = read_inputs(request.inputs, console);
   if (!inputs) return Unexpected{inputs.error()};
   request.bind.inputs = std::move(*inputs);
-  auto arguments = bind(function, std::move(request.bind), diags);
+  auto arguments = io::bind(function, std::move(request.bind), diags);
   if (arguments) return std::move(*arguments);
   const bool large = std::ranges::any_of(
       diags.all(), [](const Diagnostic& d) { return d.id == DiagId::kTensorsTooLarge; });
-  return Unexpected{large ? Exit::kEnvironment : Exit::kUsage};
+  return Unexpected{large ? io::Exit::kEnvironment : io::Exit::kUsage};
 }
 
 // What the outputs should be: by the interpreter, and by `--expect` where it was given.
@@ -126,7 +129,7 @@ struct Ran {
 
 // The simulator goes first: where a program does not end it gives up sooner than the interpreter. A
 // GPU cannot give up, so it goes last.
-Result<Ran> run_beside_reference(const Program& program, const ExecuteOptions& how,
+Result<Ran> run_beside_reference(const io::Program& program, const ExecuteOptions& how,
                                  const ir::Arguments& arguments,
                                  const std::optional<reference::Output>& expected) {
   Ran ran{.oracle = {.outcome = {}, .expected = expected}, .execution = {}};
@@ -142,13 +145,13 @@ Result<Ran> run_beside_reference(const Program& program, const ExecuteOptions& h
   reference::Limits limits{.steps_max = how.steps_max, .memory = how.memory};
   if (how.console->progress) {
     limits.progress = [&](std::uint64_t steps) {
-      show_progress(*how.console, format("interpreting, {} million steps", steps / 1'000'000));
+      io::show_progress(*how.console, format("interpreting, {} million steps", steps / 1'000'000));
     };
   }
   ran.oracle.outcome =
       reference::interpret(program.tile.functions[how.function], arguments,
                            numerics_of(program.decided.functions[how.function]), limits);
-  if (limits.progress) show_progress(*how.console, "");
+  if (limits.progress) io::show_progress(*how.console, "");
   reference::Outcome& outcome = ran.oracle.outcome;
   if (outcome.out_of_memory) return Unexpected{*outcome.out_of_memory};
   if (outcome.gave_up) {
@@ -184,7 +187,7 @@ std::vector<std::int64_t> first_coordinates(const std::vector<bool>& marked,
   return at;
 }
 
-RunReport make_report(const Program& program, const ir::Function& function,
+RunReport make_report(const io::Program& program, const ir::Function& function,
                       const Execution& execution, const Oracle& oracle) {
   RunReport report{
       .kernel = function.name, .arch = std::string(program.arch->name), .shape = {}, .outputs = {}};
@@ -219,7 +222,7 @@ RunReport make_report(const Program& program, const ir::Function& function,
 }
 
 // Where a narrower type would have done for the inputs, one that wraps is not found.
-void note_narrow(std::vector<NarrowInput> narrow, RunReport& report) {
+void note_narrow(std::vector<io::NarrowInput> narrow, RunReport& report) {
   report.narrow = std::move(narrow);
   for (OutputReport& output : report.outputs) {
     reference::Tells& tells = output.comparison.tells;
@@ -228,52 +231,55 @@ void note_narrow(std::vector<NarrowInput> narrow, RunReport& report) {
   }
 }
 
-Exit write_outputs(const Request& request, const reference::Outcome& outcome,
-                   const Execution& execution, Console& console) {
-  for (const Assignment& wanted : request.outputs) {
+io::Exit write_outputs(const Request& request, const reference::Outcome& outcome,
+                       const Execution& execution, io::Console& console) {
+  for (const io::Assignment& wanted : request.outputs) {
     for (const reference::Output& output : outcome.outputs) {
       if (output.name != wanted.name) continue;
-      const Result<void> written = write_npy(wanted.value, result_of(execution.arguments, output));
-      if (!written) return environment_failed(console, written.error()).error;
+      const Result<void> written =
+          io::write_npy(wanted.value, result_of(execution.arguments, output));
+      if (!written) return io::environment_failed(console, written.error()).error;
     }
   }
-  return Exit::kFine;
+  return io::Exit::kFine;
 }
 
 // The report, in words or as JSON.
 void tell(const RunOptions& options, const RunReport& report, const Execution& execution,
-          const Oracle& oracle, Console& console) {
+          const Oracle& oracle, io::Console& console) {
   console.out << (options.json ? report_json(report, execution)
                                : report_text(report, execution, oracle.outcome));
 }
 
 // Everything after the program compiled. Diagnostics go to program.diags.
-Exit run_kernel(const RunOptions& options, Request& request, Program& program, Console& console) {
+io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& program,
+                    io::Console& console) {
   const auto place = place_from_name(options.on, *program.arch);
   if (!place) {
     program.diags.report<diag::OptionChoice>({}, "--on", options.on, kPlaceNames).emit();
-    return Exit::kUsage;
+    return io::Exit::kUsage;
   }
-  const auto kernel = choose_kernel(program, options.program.file, options.kernel, program.diags);
-  if (!kernel) return Exit::kUsage;
+  const auto kernel =
+      io::choose_kernel(program, options.program.file, options.kernel, program.diags);
+  if (!kernel) return io::Exit::kUsage;
   const ir::Function& decided = program.decided.functions[*kernel];
-  if (!check_names(decided, request, program.diags)) return Exit::kUsage;
+  if (!check_names(decided, request, program.diags)) return io::Exit::kUsage;
   // Before inputs are filled and the reference runs, which can take minutes.
   if (const auto found = find_place(*place); !found) {
-    return environment_failed(console, found.error()).error;
+    return io::environment_failed(console, found.error()).error;
   }
   const auto arguments = bind_arguments(decided, request, program.diags, console);
   if (!arguments) return arguments.error();
-  if (!check_entry(decided, *arguments, program.diags)) return Exit::kWrong;
+  if (!io::check_entry(decided, *arguments, program.diags)) return io::Exit::kWrong;
   sema::check_coverage(program.tile.functions[*kernel], arguments->vars, program.diags);
   const auto expected = expected_output(decided, options, *arguments, program);
-  if (!expected) return Exit::kUsage;
+  if (!expected) return io::Exit::kUsage;
 
   MemoryBudget memory(request.bind.memory_bytes_max);
   MemoryHold tensors;
-  const double bytes = tensor_bytes(decided, *arguments, Use::kRun);
+  const double bytes = io::tensor_bytes(decided, *arguments, io::Use::kRun);
   if (const auto error = tensors.take(&memory, bytes, "what the tensors are")) {
-    return environment_failed(console, *error).error;
+    return io::environment_failed(console, *error).error;
   }
   const ExecuteOptions how{.place = *place,
                            .function = *kernel,
@@ -282,31 +288,31 @@ Exit run_kernel(const RunOptions& options, Request& request, Program& program, C
                            .memory = &memory,
                            .console = &console};
   auto ran = run_beside_reference(program, how, *arguments, *expected);
-  if (!ran) return environment_failed(console, ran.error()).error;
+  if (!ran) return io::environment_failed(console, ran.error()).error;
   const auto& [oracle, execution] = *ran;
-  if (execution.gpu) show_cache_note(console, execution.gpu->cache_note);
+  if (execution.gpu) io::show_cache_note(console, execution.gpu->cache_note);
 
   RunReport report = make_report(program, decided, execution, oracle);
-  note_narrow(narrow_inputs(decided, *arguments), report);
-  report.integers = request.bind.fill == Fill::kIntegers;
+  note_narrow(io::narrow_inputs(decided, *arguments), report);
+  report.integers = request.bind.fill == io::Fill::kIntegers;
   report_findings(decided, report, execution, oracle.outcome, program.diags);
   tell(options, report, execution, oracle, console);
-  const Exit written = write_outputs(request, oracle.outcome, execution, console);
-  if (written != Exit::kFine) return written;
-  return program.diags.has_errors() ? Exit::kWrong : Exit::kFine;
+  const io::Exit written = write_outputs(request, oracle.outcome, execution, console);
+  if (written != io::Exit::kFine) return written;
+  return program.diags.has_errors() ? io::Exit::kWrong : io::Exit::kFine;
 }
 
 }  // namespace
 
-Exit run(const RunOptions& options, Console& console) {
-  Program program;
+io::Exit run(const RunOptions& options, io::Console& console) {
+  io::Program program;
   auto request = parse_request(options, program.diags);
-  Exit exit = Exit::kUsage;
+  io::Exit exit = io::Exit::kUsage;
   if (request) {
-    exit = compile(options.program, {}, program, console);
-    if (exit == Exit::kFine) exit = run_kernel(options, *request, program, console);
+    exit = io::compile(options.program, {}, program, console);
+    if (exit == io::Exit::kFine) exit = run_kernel(options, *request, program, console);
   }
-  show_briefly(console, program.diags, program.sources);
+  io::show_briefly(console, program.diags, program.sources);
   return exit;
 }
 

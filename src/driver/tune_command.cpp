@@ -48,32 +48,32 @@ Checked<void> check_file_form(const TuneOptions& options, Diagnostics& diags) {
       .emit();
 }
 
-Exit tune_file_on_gpu(const TuneOptions& options, Console& console) {
+io::Exit tune_file_on_gpu(const TuneOptions& options, io::Console& console) {
   Diagnostics diags;
   if (check_file_form(options, diags)) return tune_file(options, open_tune_file_gpu, console);
-  show(console, diags, {});
-  return Exit::kUsage;
+  io::show(console, diags, {});
+  return io::Exit::kUsage;
 }
 
-Exit tune_on_gpu(const TuneOptions& options, Console& console) {
+io::Exit tune_on_gpu(const TuneOptions& options, io::Console& console) {
   Diagnostics diags;
   if (!check_library_form(options, diags)) {
-    show(console, diags, {});
-    return Exit::kUsage;
+    io::show(console, diags, {});
+    return io::Exit::kUsage;
   }
   const auto cases = tuned_cases(options, diags);
   if (!cases) {
-    show(console, diags, {});
-    return Exit::kUsage;
+    io::show(console, diags, {});
+    return io::Exit::kUsage;
   }
   const auto device = TuneGpu::open(options.seed);
-  if (!device) return environment_failed(console, device.error()).error;
+  if (!device) return io::environment_failed(console, device.error()).error;
   return tune_library(options, *cases, **device, console);
 }
 
 }  // namespace
 
-Exit tune(const TuneOptions& options, Console& console) {
+io::Exit tune(const TuneOptions& options, io::Console& console) {
   const std::string& file = options.program.file;
   Diagnostics diags;
   if (file.empty() && options.problems.empty()) {
@@ -89,8 +89,8 @@ Exit tune(const TuneOptions& options, Console& console) {
   } else {
     return tune_on_gpu(options, console);
   }
-  show(console, diags, {});
-  return Exit::kUsage;
+  io::show(console, diags, {});
+  return io::Exit::kUsage;
 }
 
 }  // namespace kiln::driver

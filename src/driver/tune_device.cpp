@@ -2,8 +2,8 @@
 
 #include "driver/bench_check.h"
 #include "driver/bench_sets.h"
-#include "driver/expect.h"
 #include "gemm/plan.h"
+#include "io/expect.h"
 #include "runtime/bench.h"
 #include "support/parallel.h"
 
@@ -25,7 +25,7 @@ Entrant prepare(runtime::Gpu& gpu, const gemm::Problem& problem, const gemm::Cho
     out.refusal = program.error().text();
     return out;
   }
-  out.numerics = weakest((*program)->function());
+  out.numerics = io::weakest((*program)->function());
   auto plan = gemm::Plan::prepare(gpu, problem, choice, std::move(*program));
   if (plan) out.plan = std::move(*plan);
   if (!plan) out.refusal = plan.error().text();

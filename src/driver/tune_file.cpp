@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "driver/bench_machine.h"
-#include "driver/bind.h"
-#include "driver/expect.h"
-#include "driver/machine.h"
 #include "driver/tune_over.h"
+#include "io/bind.h"
+#include "io/expect.h"
+#include "io/machine.h"
 #include "support/escape.h"
 #include "support/file.h"
 #include "support/json.h"
@@ -29,16 +29,16 @@ constexpr const char* kSlow = "the cost model";  // drops those that it expects 
 // Everything about one run of the command.
 struct FileTuning {
   const TuneOptions& options;
-  Console& console;
-  ProgramOptions program = {};  // with the architecture's name: looking for a GPU takes long
+  io::Console& console;
+  io::ProgramOptions program = {};  // with the architecture's name: looking for a GPU takes long
   Diagnostics diags = {};
   Sources sources = {};
-  std::vector<Assignment> shapes = {};
+  std::vector<io::Assignment> shapes = {};
   std::vector<FileCandidate> candidates = {};
   TunedProblem problem = {};
   std::string output = "the result";  // its name, for messages
 
-  void progress(const std::string& text) const { show_progress(console, text); }
+  void progress(const std::string& text) const { io::show_progress(console, text); }
   [[nodiscard]] std::vector<FileCandidate*> left();
 };
 
@@ -52,27 +52,27 @@ std::vector<FileCandidate*> FileTuning::left() {
 
 // --- from the command line to candidates
 
-Stage<void> list_candidates(FileTuning& tuning) {
+io::Stage<void> list_candidates(FileTuning& tuning) {
   const TuneOptions& options = tuning.options;
   const auto overs = parse_over(options.over, tuning.diags);
-  if (!overs) return Unexpected{Exit::kUsage};
+  if (!overs) return Unexpected{io::Exit::kUsage};
   auto shapes =
-      parse_assignments("--shape", options.shapes, ListForm::kCommaSeparated, tuning.diags);
-  if (!shapes) return Unexpected{Exit::kUsage};
+      io::parse_assignments("--shape", options.shapes, io::ListForm::kCommaSeparated, tuning.diags);
+  if (!shapes) return Unexpected{io::Exit::kUsage};
   tuning.shapes = std::move(*shapes);
-  const auto arch = choose_arch(options.program.arch, tuning.diags);
-  if (!arch) return Unexpected{Exit::kUsage};
+  const auto arch = io::choose_arch(options.program.arch, tuning.diags);
+  if (!arch) return Unexpected{io::Exit::kUsage};
   tuning.program = options.program;
   tuning.program.arch = (*arch)->name;
   const auto text = read_file(options.program.file);
-  if (!text) return environment_failed(tuning.console, text.error());
+  if (!text) return io::environment_failed(tuning.console, text.error());
   const bool used =
       check_macros(*overs, options.program.defines, options.program.file, *text, tuning.diags)
           .has_value();
   auto all = combinations(*overs, tuning.diags);
-  if (!used || !all) return Unexpected{Exit::kUsage};
+  if (!used || !all) return Unexpected{io::Exit::kUsage};
   tuning.candidates.emplace_back();
-  for (std::vector<Assignment>& values : *all) {
+  for (std::vector<io::Assignment>& values : *all) {
     tuning.candidates.push_back({.values = std::move(values)});
   }
   return {};
@@ -91,25 +91,25 @@ void drop(FileCandidate& candidate, const Diagnostics& diags) {
 
 // As far as no GPU is needed: compiled, and bound to the problem's extents.
 void look_at(const FileTuning& tuning, FileCandidate& candidate) {
-  ProgramOptions how = tuning.program;
-  for (const Assignment& each : candidate.values) {
+  io::ProgramOptions how = tuning.program;
+  for (const io::Assignment& each : candidate.values) {
     how.defines.push_back(each.name + "=" + each.value);
   }
   std::ostringstream nowhere;
-  Console silent{.out = nowhere, .err = nowhere};
-  candidate.program = std::make_unique<Program>();
-  Program& program = *candidate.program;
+  io::Console silent{.out = nowhere, .err = nowhere};
+  candidate.program = std::make_unique<io::Program>();
+  io::Program& program = *candidate.program;
   Diagnostics& diags = program.diags;
-  if (compile(how, {}, program, silent) != Exit::kFine) return drop(candidate, diags);
-  const auto kernel = choose_kernel(program, how.file, tuning.options.kernel, diags);
+  if (io::compile(how, {}, program, silent) != io::Exit::kFine) return drop(candidate, diags);
+  const auto kernel = io::choose_kernel(program, how.file, tuning.options.kernel, diags);
   if (!kernel) return drop(candidate, diags);
   candidate.kernel = *kernel;
-  BindOptions binding;
+  io::BindOptions binding;
   binding.shapes = tuning.shapes;
-  binding.memory_bytes_max = memory_allowed();
-  binding.use = Use::kBench;
-  auto arguments = bind(candidate.function(), std::move(binding), diags);
-  if (!arguments || !check_entry(candidate.function(), *arguments, diags)) {
+  binding.memory_bytes_max = io::memory_allowed();
+  binding.use = io::Use::kBench;
+  auto arguments = io::bind(candidate.function(), std::move(binding), diags);
+  if (!arguments || !io::check_entry(candidate.function(), *arguments, diags)) {
     return drop(candidate, diags);
   }
   candidate.arguments = std::move(*arguments);
@@ -157,7 +157,7 @@ std::vector<std::string> reasons(const std::vector<FileCandidate>& candidates) {
   return out;
 }
 
-Stage<void> report_nothing_left(FileTuning& tuning) {
+io::Stage<void> report_nothing_left(FileTuning& tuning) {
   // The file's own values are none of those that were asked for.
   auto report = tuning.diags.report<diag::TuneNothingLeft>({}, tuning.candidates.size() - 1,
                                                            tuning.options.program.file);
@@ -165,23 +165,23 @@ Stage<void> report_nothing_left(FileTuning& tuning) {
     static_cast<void>(std::move(report).note("{}", reason));  // gives back the report itself
   }
   std::move(report).emit();
-  return Unexpected{Exit::kWrong};
+  return Unexpected{io::Exit::kWrong};
 }
 
 // --- what they compute
 
 // The einsum is held against the first candidate's tensors; the others' are the same or refused.
-Stage<void> read_expect(FileTuning& tuning, FileCandidate& first) {
+io::Stage<void> read_expect(FileTuning& tuning, FileCandidate& first) {
   tuning.problem.seed = tuning.options.seed;
   const std::string& text = tuning.options.expect;
   if (text.empty()) return {};
   auto einsum = reference::parse_einsum(text, tuning.sources, tuning.diags);
-  if (!einsum) return Unexpected{Exit::kUsage};
+  if (!einsum) return Unexpected{io::Exit::kUsage};
   Tensor returned;
-  const auto tensors = named_tensors(first.function(), first.arguments, returned);
+  const auto tensors = io::named_tensors(first.function(), first.arguments, returned);
   const bool fits = reference::check(*einsum, tensors, tuning.diags).has_value() &&
-                    check_output(first.function(), *einsum, tensors, tuning.diags).has_value();
-  if (!fits) return Unexpected{Exit::kUsage};
+                    io::check_output(first.function(), *einsum, tensors, tuning.diags).has_value();
+  if (!fits) return Unexpected{io::Exit::kUsage};
   tuning.output = einsum->output.name;
   tuning.problem.einsum = std::move(*einsum);
   return {};
@@ -195,7 +195,7 @@ std::string json_of(const FileTuning& tuning, const FileCandidate& candidate,
       {"file", tuning.options.program.file},
       {"shape", join(tuning.shapes, ",", [](const auto& a) { return a.name + "=" + a.value; })},
       {"defines", nlohmann::ordered_json::object()}};
-  for (const Assignment& each : candidate.values) line["defines"][each.name] = each.value;
+  for (const io::Assignment& each : candidate.values) line["defines"][each.name] = each.value;
   line["default"] = candidate.values.empty();
   if (candidate.modelled) line["modelled_seconds"] = *candidate.modelled;
   if (!candidate.dropped.empty()) line["dropped"] = candidate.dropped;
@@ -244,11 +244,11 @@ void print_best(FileTuning& tuning, const TuneOutcome& outcome) {
   }
   const FileCandidate& best = *left[outcome.order.front()];
   out << "best:";
-  for (const Assignment& each : best.values) out << " -D " << each.name << "=" << each.value;
+  for (const io::Assignment& each : best.values) out << " -D " << each.name << "=" << each.value;
   out << (best.values.empty() ? " the file's own\n" : "\n");
 }
 
-Exit report_outcome(FileTuning& tuning, const TuneOutcome& outcome) {
+io::Exit report_outcome(FileTuning& tuning, const TuneOutcome& outcome) {
   tuning.progress("");
   const std::vector<FileCandidate*> left = tuning.left();
   for (std::size_t i = 0; i < left.size(); ++i) {
@@ -263,27 +263,27 @@ Exit report_outcome(FileTuning& tuning, const TuneOutcome& outcome) {
   }
   if (!tuning.options.json.empty()) {
     const auto written = append_to_file(tuning.options.json, all_json(tuning, outcome));
-    if (!written) return environment_failed(tuning.console, written.error()).error;
+    if (!written) return io::environment_failed(tuning.console, written.error()).error;
   }
   if (!outcome.order.empty()) print_best(tuning, outcome);
-  if (tuning.diags.has_errors()) return Exit::kWrong;
-  return outcome.order.empty() ? Exit::kEnvironment : Exit::kFine;
+  if (tuning.diags.has_errors()) return io::Exit::kWrong;
+  return outcome.order.empty() ? io::Exit::kEnvironment : io::Exit::kFine;
 }
 
-Exit measure(FileTuning& tuning, const OpenFileDevice& open) {
+io::Exit measure(FileTuning& tuning, const OpenFileDevice& open) {
   const auto device = open();
-  if (!device) return environment_failed(tuning.console, device.error()).error;
+  if (!device) return io::environment_failed(tuning.console, device.error()).error;
   const std::vector<FileCandidate*> left = tuning.left();
   tuning.progress(format("compiling {} candidates", left.size()));
   const auto field = (*device)->open(tuning.problem, left);
-  if (!field) return environment_failed(tuning.console, field.error()).error;
+  if (!field) return io::environment_failed(tuning.console, field.error()).error;
   const auto outcome =
       play_rounds(**field, kRounds, [&](const std::string& text) { tuning.progress(text); });
-  if (!outcome) return environment_failed(tuning.console, outcome.error()).error;
+  if (!outcome) return io::environment_failed(tuning.console, outcome.error()).error;
   return report_outcome(tuning, *outcome);
 }
 
-Exit run(FileTuning& tuning, const OpenFileDevice& open) {
+io::Exit run(FileTuning& tuning, const OpenFileDevice& open) {
   if (auto listed = list_candidates(tuning); !listed) return listed.error();
   tuning.progress(format("looking at {} candidates", tuning.candidates.size()));
   for_each_index(tuning.candidates.size(),
@@ -300,11 +300,11 @@ Exit run(FileTuning& tuning, const OpenFileDevice& open) {
 
 }  // namespace
 
-Exit tune_file(const TuneOptions& options, const OpenFileDevice& open, Console& console) {
+io::Exit tune_file(const TuneOptions& options, const OpenFileDevice& open, io::Console& console) {
   FileTuning tuning{.options = options, .console = console};
-  const Exit exit = run(tuning, open);
+  const io::Exit exit = run(tuning, open);
   tuning.progress("");
-  show(console, tuning.diags, tuning.sources);
+  io::show(console, tuning.diags, tuning.sources);
   return exit;
 }
 

@@ -14,19 +14,19 @@
 #include <memory>
 #include <optional>
 
-#include "driver/assignments.h"
-#include "driver/console.h"
 #include "driver/options.h"
-#include "driver/product.h"
-#include "driver/program.h"
 #include "driver/tune_rounds.h"
+#include "io/assignments.h"
+#include "io/console.h"
+#include "io/product.h"
+#include "io/program.h"
 #include "ir/arguments.h"
 
 namespace kiln::driver {
 
 struct FileCandidate {
-  std::vector<Assignment> values = {};    // of --over; none: the file's own
-  std::unique_ptr<Program> program = {};  // compiled; null once it was dropped
+  std::vector<io::Assignment> values = {};    // of --over; none: the file's own
+  std::unique_ptr<io::Program> program = {};  // compiled; null once it was dropped
   std::size_t kernel = 0;
   ir::Arguments arguments = {};         // dimensions, types and shapes; no contents
   std::string dropped = {};             // why; empty: it is in
@@ -39,7 +39,7 @@ struct FileCandidate {
 // Seconds by the cost model of `kiln explain`, for ranking: a few blocks are counted in the
 // simulator, with sums cut short where they are long. None when the simulator cannot run it.
 [[nodiscard]] std::optional<double> modelled_seconds(const FileCandidate& candidate,
-                                                     const std::vector<Assignment>& shapes);
+                                                     const std::vector<io::Assignment>& shapes);
 
 // What all candidates compute.
 struct TunedProblem {
@@ -64,7 +64,7 @@ using OpenFileDevice = std::function<Result<std::unique_ptr<TuneFileDevice>>()>;
 
 // The whole command; `open` is called once there is something to measure. Exits: nothing that can
 // be measured or a wrong result 1, the command line 2, the environment 3.
-[[nodiscard]] Exit tune_file(const TuneOptions& options, const OpenFileDevice& open,
-                             Console& console);
+[[nodiscard]] io::Exit tune_file(const TuneOptions& options, const OpenFileDevice& open,
+                                 io::Console& console);
 
 }  // namespace kiln::driver

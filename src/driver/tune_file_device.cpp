@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "driver/bench_check.h"
-#include "driver/expect.h"
-#include "driver/fill.h"
 #include "driver/tune_over.h"
+#include "io/expect.h"
+#include "io/fill.h"
 #include "runtime/bench.h"
 #include "runtime/call.h"
 #include "support/parallel.h"
@@ -49,7 +49,8 @@ void fill_inputs(FileCandidate& candidate, std::uint64_t seed) {
     if (!is_view(function, i)) continue;
     Tensor& tensor = candidate.arguments.params[i].tensor;
     if (tensor.bytes.empty()) tensor = Tensor::zeros(tensor.dtype, tensor.shape);
-    fill_tensor_in_parts(tensor, {.fill = Fill::kNormal, .seed = seed, .ordinal = i, .longest = 1});
+    io::fill_tensor_in_parts(tensor,
+                             {.fill = io::Fill::kNormal, .seed = seed, .ordinal = i, .longest = 1});
   }
 }
 
@@ -219,7 +220,7 @@ std::vector<reference::Named> FileField::named(const ir::Arguments& results,
                                                Tensor& returned) const {
   const FileCandidate& owner = *owner_->candidate;
   const ir::Function& function = owner.function();
-  std::vector<reference::Named> out = named_tensors(function, owner.arguments, returned);
+  std::vector<reference::Named> out = io::named_tensors(function, owner.arguments, returned);
   for (reference::Named& each : out) {
     for (const std::size_t i : ir::written_params(function)) {
       if (function.params[i].name == each.name) each.tensor = &results.params[i].tensor;
@@ -240,7 +241,7 @@ Verdict FileField::compare_with_fp64(const Tensor& result,
                                      const reference::EinsumNumerics& numerics) const {
   const FileCandidate& owner = *owner_->candidate;
   Tensor returned;
-  const auto inputs = named_tensors(owner.function(), owner.arguments, returned);
+  const auto inputs = io::named_tensors(owner.function(), owner.arguments, returned);
   Diagnostics diags;
   const auto expected = reference::evaluate(*problem_.einsum, inputs, numerics, diags);
   KILN_CHECK(expected.has_value(), "the einsum was checked before");
@@ -251,11 +252,11 @@ Verdict FileField::compare_with_fp64(const Tensor& result,
 // A sample of the first right product in fp64, all of the others against that one.
 Verdict FileField::compare_with_einsum(const Entrant& entrant, const ir::Arguments& results) {
   const reference::Einsum& einsum = *problem_.einsum;
-  const reference::EinsumNumerics numerics = weakest(entrant.candidate->function());
+  const reference::EinsumNumerics numerics = io::weakest(entrant.candidate->function());
   Tensor returned;
   const auto tensors = named(results, returned);
   const Tensor& result = find(tensors, einsum.output.name);
-  const auto product = matrix_product(einsum, tensors);
+  const auto product = io::matrix_product(einsum, tensors);
   if (!product) return compare_with_fp64(result, numerics);
   const Measured measured{
       .a = find(tensors, product->a), .b = find(tensors, product->b), .c = result};

@@ -1,9 +1,9 @@
 // The cost model's part of `kiln tune FILE.co`.
 #include <algorithm>
 
-#include "driver/bind.h"
 #include "driver/tune_file.h"
 #include "explain/cost.h"
+#include "io/bind.h"
 #include "sim/sim.h"
 
 namespace kiln::driver {
@@ -26,9 +26,9 @@ bool is_in_an_output(const ir::Function& function, ir::VarId dimension) {
 }
 
 // Every tile's sum is cut by the same factor, so that the grid stays what it is.
-std::vector<Assignment> with_short_sums(const ir::Function& function,
-                                        std::vector<Assignment> shapes) {
-  for (Assignment& each : shapes) {
+std::vector<io::Assignment> with_short_sums(const ir::Function& function,
+                                            std::vector<io::Assignment> shapes) {
+  for (io::Assignment& each : shapes) {
     for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
       const ir::Var& var = function.vars[ir::VarId{v}];
       if (var.kind != ir::VarKind::kDim || var.name != each.name) continue;
@@ -61,15 +61,15 @@ double seconds_of(const explain::LaunchCost& launch, const target::Arch& arch) {
 }  // namespace
 
 std::optional<double> modelled_seconds(const FileCandidate& candidate,
-                                       const std::vector<Assignment>& shapes) {
+                                       const std::vector<io::Assignment>& shapes) {
   const ir::Function& function = candidate.function();
   Diagnostics diags;
-  BindOptions how;
+  io::BindOptions how;
   how.shapes = with_short_sums(function, shapes);
-  how.fill = Fill::kOnes;
-  how.use = Use::kCount;
-  auto arguments = bind(function, std::move(how), diags);
-  if (!arguments || !check_entry(function, *arguments, diags)) return std::nullopt;
+  how.fill = io::Fill::kOnes;
+  how.use = io::Use::kCount;
+  auto arguments = io::bind(function, std::move(how), diags);
+  if (!arguments || !io::check_entry(function, *arguments, diags)) return std::nullopt;
   sim::Options options;
   options.checks = false;
   options.by_operation = true;

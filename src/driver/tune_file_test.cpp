@@ -147,15 +147,15 @@ class TuneFile : public testing::Test {
     EXPECT_TRUE(write_file(file_, kSource));
     std::remove(json_.c_str());
   }
-  Exit run(TuneOptions options, const Paper& paper) {
+  io::Exit run(TuneOptions options, const Paper& paper) {
     options.program.file = file_;
     if (options.program.arch.empty()) options.program.arch = "sm_80";
     options.json = json_;
     std::ostringstream out;
     std::ostringstream err;
-    Console console{.out = out, .err = err};
+    io::Console console{.out = out, .err = err};
     seen_.clear();
-    const Exit exit = tune_file(
+    const io::Exit exit = tune_file(
         options,
         [&]() -> Result<std::unique_ptr<TuneFileDevice>> {
           return std::unique_ptr<TuneFileDevice>(std::make_unique<PaperDevice>(paper, seen_));
@@ -176,7 +176,7 @@ double faster_when_64(const std::string& values) { return values == "TILE=64" ? 
 
 TEST_F(TuneFile, TheFastestIsPrintedWithItsRatioToTheFilesOwn) {
   EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=32:128:32"}}, {.seconds = faster_when_64}),
-            Exit::kFine)
+            io::Exit::kFine)
       << err_;
   // 96 does not divide 4096: a check at the kernel's entry.
   EXPECT_EQ(seen_, (std::vector<std::string>{"the file's own", "TILE=32", "TILE=64", "TILE=128"}));
@@ -187,7 +187,7 @@ TEST_F(TuneFile, TheFastestIsPrintedWithItsRatioToTheFilesOwn) {
 
 TEST_F(TuneFile, EveryCandidateIsALineOfJson) {
   ASSERT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=32:128:32"}}, {.seconds = faster_when_64}),
-            Exit::kFine);
+            io::Exit::kFine);
   std::istringstream lines(*read_file(json_));
   std::vector<nlohmann::json> all;
   for (std::string text; std::getline(lines, text);) {
@@ -205,7 +205,7 @@ TEST_F(TuneFile, EveryCandidateIsALineOfJson) {
 TEST_F(TuneFile, AWrongCandidateIsReportedAndLosesHoweverFast) {
   EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=32,64"}},
                 {.seconds = faster_when_64, .wrong = "TILE=64"}),
-            Exit::kWrong);
+            io::Exit::kWrong);
   EXPECT_NE(
       err_.find(
           "error[result-outside]: `the result by TILE=64`: 3 of 4 elements outside the bound"),
@@ -217,7 +217,7 @@ TEST_F(TuneFile, AWrongCandidateIsReportedAndLosesHoweverFast) {
 TEST_F(TuneFile, TheModelKeepsAsManyAsAskedFor) {
   EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=32,64,128,256"}, .keep = 2},
                 {.seconds = faster_when_64}),
-            Exit::kFine)
+            io::Exit::kFine)
       << err_;
   EXPECT_EQ(seen_.size(), 2U);
   EXPECT_EQ(seen_.front(), "the file's own");
@@ -226,7 +226,7 @@ TEST_F(TuneFile, TheModelKeepsAsManyAsAskedFor) {
 
 TEST_F(TuneFile, WithNothingLeftTheReasonsAreCounted) {
   EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=33,35,0"}}, {.seconds = faster_when_64}),
-            Exit::kWrong);
+            io::Exit::kWrong);
   EXPECT_NE(err_.find("error[tune-nothing-left]: none of the 3 candidates"), std::string::npos)
       << err_;
   EXPECT_NE(err_.find("2 dropped by entry-check-failed: "), std::string::npos) << err_;
@@ -236,13 +236,13 @@ TEST_F(TuneFile, WithNothingLeftTheReasonsAreCounted) {
 
 TEST_F(TuneFile, MistakesOfTheCommandLine) {
   const Paper paper{.seconds = faster_when_64};
-  EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=3:2"}}, paper), Exit::kUsage);
-  EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILES=2:3"}}, paper), Exit::kUsage);
+  EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=3:2"}}, paper), io::Exit::kUsage);
+  EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILES=2:3"}}, paper), io::Exit::kUsage);
   EXPECT_NE(err_.find("did you mean `TILE`?"), std::string::npos) << err_;
   EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=32"}, .expect = "y[n] = z[n]"}, paper),
-            Exit::kUsage);
-  EXPECT_EQ(run({.program = {.arch = "sm_1"}, .over = {"TILE=32"}}, paper), Exit::kUsage);
-  EXPECT_EQ(run({.over = {"TILE=32"}}, paper), Exit::kWrong);  // no candidate has an N
+            io::Exit::kUsage);
+  EXPECT_EQ(run({.program = {.arch = "sm_1"}, .over = {"TILE=32"}}, paper), io::Exit::kUsage);
+  EXPECT_EQ(run({.over = {"TILE=32"}}, paper), io::Exit::kWrong);  // no candidate has an N
   EXPECT_NE(err_.find("shape-missing"), std::string::npos) << err_;
   EXPECT_TRUE(seen_.empty());
 }
@@ -250,14 +250,14 @@ TEST_F(TuneFile, MistakesOfTheCommandLine) {
 // --- the model
 
 double modelled(const std::string& file, std::vector<std::string> defines,
-                const std::vector<Assignment>& shapes) {
+                const std::vector<io::Assignment>& shapes) {
   std::ostringstream err;
-  Console console{.out = err, .err = err};
+  io::Console console{.out = err, .err = err};
   FileCandidate candidate;
-  candidate.program = std::make_unique<Program>();
-  const Exit exit = compile({.file = file, .arch = "sm_90a", .defines = std::move(defines)}, {},
-                            *candidate.program, console);
-  EXPECT_EQ(exit, Exit::kFine) << err.str();
+  candidate.program = std::make_unique<io::Program>();
+  const io::Exit exit = io::compile({.file = file, .arch = "sm_90a", .defines = std::move(defines)},
+                                    {}, *candidate.program, console);
+  EXPECT_EQ(exit, io::Exit::kFine) << err.str();
   const auto seconds = modelled_seconds(candidate, shapes);
   EXPECT_TRUE(seconds);
   return seconds.value_or(0);
@@ -265,7 +265,7 @@ double modelled(const std::string& file, std::vector<std::string> defines,
 
 TEST(TuneModel, LargeTilesAreFasterForLargeProducts) {
   const std::string file = std::string(KILN_KERNELS) + "/gemm_sm90.co";
-  const std::vector<Assignment> shapes = {{"M", "2048"}, {"N", "2048"}, {"K", "4096"}};
+  const std::vector<io::Assignment> shapes = {{"M", "2048"}, {"N", "2048"}, {"K", "4096"}};
   const double large = modelled(file, {"TILE_N=256"}, shapes);
   const double small = modelled(file, {"TILE_N=64", "WARPGROUPS=1"}, shapes);
   EXPECT_LT(large, small);

@@ -22,7 +22,7 @@ constexpr TuneRound kRoundsOfLibrary[] = {{.repeats = 1, .batch_seconds = 1e-3, 
 struct Tuning {
   const TuneOptions& options;
   TuneDevice& device;
-  Console& console;
+  io::Console& console;
   gemm::TunedTable table = {};
   std::size_t seen = 0;  // problems
   std::size_t all = 0;
@@ -31,7 +31,7 @@ struct Tuning {
   bool wrong = false;    // a candidate's result was
   bool failed = false;   // something could not be measured
 
-  void progress(const std::string& text) const { show_progress(console, text); }
+  void progress(const std::string& text) const { io::show_progress(console, text); }
   void note(const SuiteCase& problem, const std::string& text) const {
     progress("");
     console.err << "note: " << shape_of(problem) << ", " << types_of(problem) << ": " << text
@@ -137,7 +137,7 @@ void report_verdicts(Tuning& tuning, const SuiteCase& problem,
     tuning.note(problem, format("{} candidates refused, the first {}", refused, first));
   if (!diags.has_errors()) return;
   tuning.progress("");
-  show(tuning.console, diags, {});
+  io::show(tuning.console, diags, {});
   tuning.wrong = true;
 }
 
@@ -153,7 +153,7 @@ Result<void> tune_case(Tuning& tuning, const SuiteCase& problem, const gemm::Pro
   }
   const auto progress = [&](const std::string& text) {
     tuning.progress(
-        format("{}: {}", progress_bar(shape_of(problem), tuning.seen, tuning.all), text));
+        format("{}: {}", io::progress_bar(shape_of(problem), tuning.seen, tuning.all), text));
   };
   progress(format("compiling {}", candidates->size()));
   const auto field = tuning.device.open(problem, *candidates);
@@ -219,19 +219,19 @@ Result<std::vector<TuneCandidate>> candidates_of(const gemm::Problem& problem,
   return out;
 }
 
-Exit tune_library(const TuneOptions& options, const std::vector<SuiteCase>& cases,
-                  TuneDevice& device, Console& console) {
+io::Exit tune_library(const TuneOptions& options, const std::vector<SuiteCase>& cases,
+                      TuneDevice& device, io::Console& console) {
   Tuning tuning{.options = options, .device = device, .console = console};
   auto table = read_table(options.output, device.arch());
-  if (!table) return environment_failed(console, table.error()).error;
+  if (!table) return io::environment_failed(console, table.error()).error;
   tuning.table = std::move(*table);
   tune_cases(tuning, cases);
   console.out << format("{}: {} problems tuned, {} entries", options.output, tuning.tuned,
                         tuning.table.entries.size());
   if (tuning.had > 0) console.out << format(", {} passed over, the table had them", tuning.had);
   console.out << "\n";
-  if (tuning.wrong) return Exit::kWrong;
-  return tuning.failed ? Exit::kEnvironment : Exit::kFine;
+  if (tuning.wrong) return io::Exit::kWrong;
+  return tuning.failed ? io::Exit::kEnvironment : io::Exit::kFine;
 }
 
 }  // namespace kiln::driver

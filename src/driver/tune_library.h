@@ -10,11 +10,11 @@
 #include <memory>
 
 #include "driver/bench_suites.h"
-#include "driver/console.h"
 #include "driver/options.h"
 #include "driver/tune_rounds.h"
 #include "gemm/space.h"
 #include "gemm/tuned.h"
+#include "io/console.h"
 
 namespace kiln::driver {
 
@@ -58,7 +58,7 @@ class TuneDevice {
 
 // The whole command on a device. Kinds of exits: a wrong result 1, something that could not be
 // measured or written 3.
-[[nodiscard]] Exit tune_library(const TuneOptions& options, const std::vector<SuiteCase>& cases,
-                                TuneDevice& device, Console& console);
+[[nodiscard]] io::Exit tune_library(const TuneOptions& options, const std::vector<SuiteCase>& cases,
+                                    TuneDevice& device, io::Console& console);
 
 }  // namespace kiln::driver

@@ -12,7 +12,7 @@
 
 #include "driver/bench_sets.h"
 #include "driver/commands.h"
-#include "driver/machine.h"
+#include "io/machine.h"
 #include "support/file.h"
 
 namespace kiln::driver {
@@ -89,13 +89,13 @@ class TuneLibrary : public testing::Test {
     std::remove(json().c_str());
   }
   [[nodiscard]] std::string json() const { return table_ + "l"; }
-  Exit run(const std::vector<SuiteCase>& cases, Paper paper, bool resume = false,
-           bool watched = false) {
+  io::Exit run(const std::vector<SuiteCase>& cases, Paper paper, bool resume = false,
+               bool watched = false) {
     PaperDevice device(std::move(paper));
     std::ostringstream out;
     std::ostringstream err;
-    Console console{.out = out, .err = err, .progress = watched};
-    const Exit exit =
+    io::Console console{.out = out, .err = err, .progress = watched};
+    const io::Exit exit =
         tune_library({.resume = resume, .output = table_, .json = json()}, cases, device, console);
     out_ = out.str();
     err_ = err.str();
@@ -117,19 +117,19 @@ class TuneLibrary : public testing::Test {
 
 TEST_F(TuneLibrary, ABarShowsHowManyProblemsAreDone) {
   const Paper paper{.seconds = fastest("TILE_N", "176")};
-  EXPECT_EQ(run({kSquare, kTall}, paper, false, true), Exit::kFine) << err_;
+  EXPECT_EQ(run({kSquare, kTall}, paper, false, true), io::Exit::kFine) << err_;
   EXPECT_NE(err_.find("M=2048,N=2048,K=2048 [..............................] 0/2: compiling"),
             std::string::npos)
       << err_;
   EXPECT_NE(err_.find("M=4224,N=2112,K=7168 [###############...............] 1/2: compiling"),
             std::string::npos)
       << err_;
-  EXPECT_EQ(run({kSquare, kTall}, paper), Exit::kFine);
+  EXPECT_EQ(run({kSquare, kTall}, paper), io::Exit::kFine);
   EXPECT_EQ(err_, "");
 }
 
 TEST_F(TuneLibrary, TheFastestCandidateGoesIntoTheTable) {
-  EXPECT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "176")}), Exit::kFine) << err_;
+  EXPECT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "176")}), io::Exit::kFine) << err_;
   const gemm::TunedTable found = table();
   ASSERT_EQ(found.entries.size(), 1U);
   const gemm::TunedEntry& entry = found.entries[0];
@@ -149,7 +149,7 @@ TEST_F(TuneLibrary, TheFastestCandidateGoesIntoTheTable) {
 }
 
 TEST_F(TuneLibrary, EveryCandidateIsALineOfJson) {
-  ASSERT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "176")}), Exit::kFine) << err_;
+  ASSERT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "176")}), io::Exit::kFine) << err_;
   std::istringstream lines(*read_file(json()));
   int count = 0;
   int best = 0;
@@ -173,7 +173,7 @@ TEST_F(TuneLibrary, AWrongCandidateIsReportedAndLosesHoweverFast) {
     if (define(each, "TILE_N") != "176") return Verdict{};
     return Verdict{Verdict::Kind::kWrong, "the first is [0, 0]", 7, 9};
   };
-  EXPECT_EQ(run({kTall}, paper), Exit::kWrong);
+  EXPECT_EQ(run({kTall}, paper), io::Exit::kWrong);
   EXPECT_NE(err_.find("error[result-outside]: `c by gemm_sm90 -D BLOCKS=132"), std::string::npos)
       << err_;
   EXPECT_NE(err_.find("bf16`: 7 of 9 elements outside the bound"), std::string::npos) << err_;
@@ -187,7 +187,7 @@ TEST_F(TuneLibrary, ARefusedCandidateIsANote) {
     if (define(each, "TILE_N") != "176") return Verdict{};
     return Verdict{.kind = Verdict::Kind::kRefused, .reason = "too many registers"};
   };
-  EXPECT_EQ(run({kTall}, paper), Exit::kFine);
+  EXPECT_EQ(run({kTall}, paper), io::Exit::kFine);
   EXPECT_NE(err_.find("candidates refused, the first gemm_sm90 -D"), std::string::npos) << err_;
 }
 
@@ -196,7 +196,7 @@ TEST_F(TuneLibrary, WithoutARightCandidateThereIsNoEntry) {
   paper.verdict = [](const auto&) {
     return Verdict{.kind = Verdict::Kind::kRefused, .reason = "no"};
   };
-  EXPECT_EQ(run({kTall}, paper), Exit::kEnvironment);
+  EXPECT_EQ(run({kTall}, paper), io::Exit::kEnvironment);
   EXPECT_NE(err_.find("no candidate could be measured"), std::string::npos) << err_;
   EXPECT_EQ(out_, table_ + ": 0 problems tuned, 0 entries\n");
 }
@@ -205,28 +205,28 @@ TEST_F(TuneLibrary, ResumeKeepsWhatWasFoundAndGoesOn) {
   const std::vector<SuiteCase> cases = {kSquare, kFewRows, kTall};
   Paper cut_off{.seconds = fastest("WARPGROUPS", "2")};
   cut_off.problems_max = 2;
-  EXPECT_EQ(run(cases, cut_off), Exit::kEnvironment);
+  EXPECT_EQ(run(cases, cut_off), io::Exit::kEnvironment);
   ASSERT_EQ(table().entries.size(), 2U);
   const std::string before = gemm::table_text(table());
 
-  EXPECT_EQ(run(cases, {.seconds = fastest("WARPGROUPS", "1")}, true), Exit::kFine) << err_;
+  EXPECT_EQ(run(cases, {.seconds = fastest("WARPGROUPS", "1")}, true), io::Exit::kFine) << err_;
   EXPECT_EQ(opened_, std::vector<std::string>{"M=4224,N=2112,K=7168"});
   EXPECT_NE(out_.find("1 problems tuned, 3 entries, 2 passed over"), std::string::npos) << out_;
   const std::string after = gemm::table_text(table());
   EXPECT_EQ(after.substr(0, before.size() - 4), before.substr(0, before.size() - 4));
 
   // Without it everything is measured again, and entries are replaced.
-  EXPECT_EQ(run(cases, {.seconds = fastest("WARPGROUPS", "1")}), Exit::kFine);
+  EXPECT_EQ(run(cases, {.seconds = fastest("WARPGROUPS", "1")}), io::Exit::kFine);
   EXPECT_EQ(opened_.size(), 3U);
   EXPECT_EQ(table().entries.size(), 3U);
 }
 
 TEST_F(TuneLibrary, AFileThatIsNoTableIsLeftAlone) {
   ASSERT_TRUE(write_file(table_, "important"));
-  EXPECT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "176")}), Exit::kEnvironment);
+  EXPECT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "176")}), io::Exit::kEnvironment);
   EXPECT_EQ(*read_file(table_), "important");
   ASSERT_TRUE(write_file(table_, R"({"format": 1, "arch": "sm_80", "entries": []})"));
-  EXPECT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "176")}), Exit::kEnvironment);
+  EXPECT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "176")}), io::Exit::kEnvironment);
   EXPECT_NE(err_.find("it is for sm_80, the GPU is sm_90a"), std::string::npos) << err_;
 }
 
@@ -306,12 +306,12 @@ TEST(TuneRounds, TheDefaultGoesOnBehindTheBest) {
 }
 
 TEST(TuneCommand, WithoutAGpuItExitsWithThree) {
-  if (machine_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
+  if (io::machine_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
   std::ostringstream out;
   std::ostringstream err;
-  Console console{.out = out, .err = err};
+  io::Console console{.out = out, .err = err};
   EXPECT_EQ(tune({.program = {.file = "dense"}, .output = "never.json"}, console),
-            Exit::kEnvironment);
+            io::Exit::kEnvironment);
   EXPECT_NE(err.str().find("error: no GPU that kiln can use"), std::string::npos) << err.str();
 }
 

@@ -50,7 +50,7 @@ std::optional<std::vector<std::int64_t>> values_of(std::string_view text) {
   return out;
 }
 
-bool starts_name(char c) { return is_identifier(std::string_view(&c, 1)); }
+bool starts_name(char c) { return io::is_identifier(std::string_view(&c, 1)); }
 
 // Every identifier of the text; comments go with it, which does no harm but to the search.
 std::set<std::string, std::less<>> identifiers(std::string_view text) {
@@ -61,7 +61,7 @@ std::set<std::string, std::less<>> identifiers(std::string_view text) {
            (starts_name(text[end]) || (text[end] >= '0' && text[end] <= '9'))) {
       ++end;
     }
-    if (is_identifier(text.substr(i, end - i))) out.emplace(text.substr(i, end - i));
+    if (io::is_identifier(text.substr(i, end - i))) out.emplace(text.substr(i, end - i));
     i = std::max(end, i + 1);
   }
   return out;
@@ -104,7 +104,7 @@ Checked<std::vector<Over>> parse_over(const std::vector<std::string>& texts, Dia
     const std::size_t equals = std::min(text.find('='), text.size());
     const std::string name = text.substr(0, equals);
     auto values = values_of(std::string_view(text).substr(std::min(equals + 1, text.size())));
-    if (!is_identifier(name) || !values) {
+    if (!io::is_identifier(name) || !values) {
       return diags.report<diag::OptionForm>({}, "--over", text, kRangeForm).emit();
     }
     if (values->empty()) {
@@ -127,7 +127,7 @@ Checked<void> check_macros(const std::vector<Over>& overs, const std::vector<std
   for (const Over& over : overs) {
     if (!used.contains(over.name)) {
       return diags.report<diag::TuneMacroUnused>({}, over.text, file, over.name)
-          .help_if(name_help(over.name, adjustable(code), "it can be given"))
+          .help_if(io::name_help(over.name, adjustable(code), "it can be given"))
           .emit();
     }
     for (const std::string& define : defines) {
@@ -138,8 +138,8 @@ Checked<void> check_macros(const std::vector<Over>& overs, const std::vector<std
   return {};
 }
 
-Checked<std::vector<std::vector<Assignment>>> combinations(const std::vector<Over>& overs,
-                                                           Diagnostics& diags) {
+Checked<std::vector<std::vector<io::Assignment>>> combinations(const std::vector<Over>& overs,
+                                                               Diagnostics& diags) {
   std::int64_t count = 1;
   for (const Over& over : overs) {
     count *= static_cast<std::int64_t>(over.values.size());
@@ -148,10 +148,10 @@ Checked<std::vector<std::vector<Assignment>>> combinations(const std::vector<Ove
         .help("give a range a STEP, or fix a macro with -D")
         .emit();
   }
-  std::vector<std::vector<Assignment>> out = {{}};
+  std::vector<std::vector<io::Assignment>> out = {{}};
   for (const Over& over : overs) {
-    std::vector<std::vector<Assignment>> longer;
-    for (const std::vector<Assignment>& values : out) {
+    std::vector<std::vector<io::Assignment>> longer;
+    for (const std::vector<io::Assignment>& values : out) {
       for (const std::int64_t value : over.values) {
         longer.push_back(values);
         longer.back().push_back({over.name, std::to_string(value)});
@@ -162,9 +162,9 @@ Checked<std::vector<std::vector<Assignment>>> combinations(const std::vector<Ove
   return out;
 }
 
-std::string values_text(const std::vector<Assignment>& values) {
+std::string values_text(const std::vector<io::Assignment>& values) {
   if (values.empty()) return "the file's own";
-  return join(values, " ", [](const Assignment& each) { return each.name + "=" + each.value; });
+  return join(values, " ", [](const io::Assignment& each) { return each.name + "=" + each.value; });
 }
 
 }  // namespace kiln::driver

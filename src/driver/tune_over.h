@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/assignments.h"
+#include "io/assignments.h"
 
 namespace kiln::driver {
 
@@ -30,10 +30,10 @@ inline constexpr std::int64_t kCandidatesMax = 10000;
                                          Diagnostics& diags);
 
 // Every combination, the last macro's values changing fastest. Reports more than kCandidatesMax.
-[[nodiscard]] Checked<std::vector<std::vector<Assignment>>> combinations(
+[[nodiscard]] Checked<std::vector<std::vector<io::Assignment>>> combinations(
     const std::vector<Over>& overs, Diagnostics& diags);
 
 // "STAGES=2 TILE_N=64"; "the file's own" without any.
-[[nodiscard]] std::string values_text(const std::vector<Assignment>& values);
+[[nodiscard]] std::string values_text(const std::vector<io::Assignment>& values);
 
 }  // namespace kiln::driver

@@ -1,9 +1,9 @@
 // Which problems `kiln tune` is to tune the library for: a suite's, and those spelled out.
 #include <algorithm>
 
-#include "driver/assignments.h"
 #include "driver/bench_suite.h"
 #include "driver/tune_library.h"
+#include "io/assignments.h"
 
 namespace kiln::driver {
 
@@ -53,8 +53,8 @@ std::int64_t* extent_of(const std::string& name, SuiteCase& out) {
   return name == "K" ? &out.k : nullptr;
 }
 
-bool take_extents(const std::vector<Assignment>& shape, SuiteCase& out) {
-  for (const Assignment& each : shape) {
+bool take_extents(const std::vector<io::Assignment>& shape, SuiteCase& out) {
+  for (const io::Assignment& each : shape) {
     std::int64_t* extent = extent_of(each.name, out);
     const bool digits =
         each.value.size() < 10 && each.value.find_first_not_of("0123456789") == std::string::npos;
@@ -73,7 +73,8 @@ Checked<SuiteCase> parse_problem(const std::string& text, Diagnostics& diags) {
   if (words.size() < 2 || words.size() > 3 || !form || !take_types(words[0], out)) {
     return not_of_the_form(text, diags);
   }
-  const auto shape = parse_assignments("--problem", {words[1]}, ListForm::kCommaSeparated, diags);
+  const auto shape =
+      io::parse_assignments("--problem", {words[1]}, io::ListForm::kCommaSeparated, diags);
   if (!shape) return Unexpected{shape.error()};
   if (!take_extents(*shape, out)) return not_of_the_form(text, diags);
   out.form = *form;

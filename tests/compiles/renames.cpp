@@ -22,8 +22,8 @@
 #include <unordered_set>
 
 #include "compiles/compiles.h"
-#include "driver/assignments.h"
 #include "emit/cuda/emit.h"
+#include "io/assignments.h"
 #include "passes/pipeline.h"
 #include "sema/sema.h"
 #include "support/escape.h"
@@ -157,7 +157,7 @@ std::vector<Source> sources_below(const fs::path& root) {
 std::optional<std::string> emitted(const Source& source, std::string text) {
   Sources sources;
   Diagnostics diags;
-  auto definitions = driver::parse_definitions(source.defines, diags);
+  auto definitions = io::parse_definitions(source.defines, diags);
   if (!definitions) return std::nullopt;
   const FileId file = sources.add(source.path, std::move(text));
   const ast::Ast tree = parse_file(

@@ -6,9 +6,9 @@
 
 #include "diag/render.h"
 #include "driver/commands.h"
-#include "driver/program.h"
 #include "emit/cuda/emit.h"
 #include "explain/full_tiles.h"
+#include "io/program.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "random.h"
@@ -23,7 +23,7 @@ namespace kiln::fuzz {
 
 namespace {
 
-using driver::Exit;
+using io::Exit;
 using Json = nlohmann::json;
 
 constexpr std::int64_t kStepsMax = 2'000'000;
@@ -48,10 +48,10 @@ struct Said {
 };
 
 template <class Options>
-Said say(Exit (*command)(const Options&, driver::Console&), const Options& options) {
+Said say(Exit (*command)(const Options&, io::Console&), const Options& options) {
   std::ostringstream out;
   std::ostringstream err;
-  driver::Console console{.out = out, .err = err};
+  io::Console console{.out = out, .err = err};
   const Exit exit = command(options, console);
   return {exit, std::move(out).str(), std::move(err).str()};
 }
@@ -191,10 +191,10 @@ class Trial {
 
 #ifdef KILN_FUZZ_COMPILES
   void compile_cuda() {
-    driver::Program compiled;
+    io::Program compiled;
     std::ostringstream nowhere;
-    driver::Console console{.out = nowhere, .err = nowhere};
-    if (driver::compile(file_, {}, compiled, console) != Exit::kFine) return;
+    io::Console console{.out = nowhere, .err = nowhere};
+    if (io::compile(file_, {}, compiled, console) != Exit::kFine) return;
     const std::string text = emit::emit(compiled.decided, compiled.sources, {});
     const auto errors = compiles::errors(text, *compiled.arch);
     if (errors) fail("the CUDA does not compile: " + message_alone(*errors));
@@ -228,9 +228,9 @@ class Trial {
 
   bool choose_call(Call& call) {
     std::ostringstream nowhere;
-    driver::Console console{.out = nowhere, .err = nowhere};
-    driver::Program compiled;
-    if (driver::compile(file_, {}, compiled, console) != Exit::kFine) {
+    io::Console console{.out = nowhere, .err = nowhere};
+    io::Program compiled;
+    if (io::compile(file_, {}, compiled, console) != Exit::kFine) {
       fail("what `check` accepts does not compile again");
       return false;
     }
@@ -317,7 +317,7 @@ class Trial {
   const Program& program_;
   const TryOptions& options_;
   const OnStage& on_stage_;
-  driver::ProgramOptions file_;
+  io::ProgramOptions file_;
   Report report_;
   Stage stage_ = Stage::kCheck;
 };

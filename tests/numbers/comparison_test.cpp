@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/fill.h"
+#include "io/fill.h"
 #include "reference/compare.h"
 #include "reference/interpreter.h"
 #include "reference/test_builder.h"
@@ -45,17 +45,17 @@ struct Problem {
 
 DType stored(DType operand) { return operand == DType::kTF32 ? DType::kF32 : operand; }
 
-Problem problem(const target::Mma& atom, std::int64_t k, driver::Fill fill) {
+Problem problem(const target::Mma& atom, std::int64_t k, io::Fill fill) {
   const double exact = std::min(atom.exact_integers, integers_exact_up_to(atom.acc));
-  driver::FillOptions options{.fill = fill, .seed = 5, .ordinal = 0, .longest = std::max(k, kRows)};
+  io::FillOptions options{.fill = fill, .seed = 5, .ordinal = 0, .longest = std::max(k, kRows)};
   options.products = {.exact = exact,
                       .largest = is_float(atom.acc) ? info(atom.acc).max : 0,
                       .operands = {stored(atom.a), stored(atom.b)}};
   Problem out{atom, k, Tensor::zeros(stored(atom.a), {kRows, k}),
               Tensor::zeros(stored(atom.b), {kCols, k})};
-  driver::fill_tensor(out.a, options);
+  io::fill_tensor(out.a, options);
   options.ordinal = 1;
-  driver::fill_tensor(out.b, options);
+  io::fill_tensor(out.b, options);
   return out;
 }
 
@@ -238,7 +238,7 @@ void write_table(const std::string& fill, const Table& table) {
 class Attack : public testing::TestWithParam<const char*> {};
 
 TEST_P(Attack, IsFoundOrTheComparisonSaysThatItCouldNotTell) {
-  const driver::Fill fill = driver::fill_from_name(GetParam()).value();
+  const io::Fill fill = io::fill_from_name(GetParam()).value();
   std::map<std::string, int> count;  // "found", "said", "nothing changed", "silent"
   Table table;
   for (const std::string_view name : kAtoms) {
@@ -261,7 +261,7 @@ TEST_P(Attack, IsFoundOrTheComparisonSaysThatItCouldNotTell) {
         if (!changed) continue;
         EXPECT_TRUE(found || said) << name << " K=" << k << ": " << wrong.name << ", tells "
                                    << reference::name(fine.tells);
-        if (fill == driver::Fill::kIntegers) {
+        if (fill == io::Fill::kIntegers) {
           EXPECT_TRUE(found) << name << " K=" << k << ": " << wrong.name;
         }
       }

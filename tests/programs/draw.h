@@ -5,11 +5,11 @@
 #include <initializer_list>
 #include <vector>
 
-#include "driver/random_bits.h"
+#include "io/random_bits.h"
 
 namespace kiln::programs {
 
-class Draw : public driver::RandomBits {
+class Draw : public io::RandomBits {
  public:
   using RandomBits::RandomBits;
 

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <optional>
 
-#include "driver/bind.h"
 #include "driver/execute.h"
-#include "driver/expect.h"
-#include "driver/random_bits.h"
+#include "io/bind.h"
+#include "io/expect.h"
+#include "io/random_bits.h"
 #include "passes/pipeline.h"
 #include "programs/census.h"
 #include "reference/compare.h"
@@ -20,7 +20,7 @@ namespace kiln::programs {
 
 namespace {
 
-using driver::Fill;
+using io::Fill;
 
 struct Compiled {
   Sources sources;
@@ -63,7 +63,7 @@ unsigned bits_of(DType dtype) {
 
 // Any bits that are a value.
 void fill_bits(Tensor& tensor, std::uint64_t seed) {
-  driver::RandomBits random(seed);
+  io::RandomBits random(seed);
   const unsigned bits = bits_of(tensor.dtype);
   for (std::byte& each : tensor.bytes) each = static_cast<std::byte>(random.bits() & bits);
 }
@@ -74,7 +74,7 @@ void fill_bits(Tensor& tensor, std::uint64_t seed) {
 void fill_metadata(Tensor& tensor, bool pairs, std::uint64_t seed) {
   constexpr unsigned kTwoOfFour[] = {0x4, 0x8, 0xc, 0x9, 0xd, 0xe};
   constexpr unsigned kOneOfTwo[] = {0x4, 0xe};
-  driver::RandomBits random(seed);
+  io::RandomBits random(seed);
   const auto half = [&] {
     return pairs ? kOneOfTwo[random.bits() % 2] : kTwoOfFour[random.bits() % 6];
   };
@@ -103,9 +103,9 @@ std::vector<Filling> fillings(const Sample& sample, int count) {
 std::optional<ir::Arguments> bind(const Sample& sample, const Compiled& compiled, Filling filling,
                                   Diagnostics& diags) {
   const ir::Function& function = compiled.function();
-  auto bound = driver::bind(
+  auto bound = io::bind(
       function, {.shapes = sample.shape, .fill = filling.fill, .seed = sample.number}, diags);
-  if (!bound || !driver::check_entry(function, *bound, diags)) return std::nullopt;
+  if (!bound || !io::check_entry(function, *bound, diags)) return std::nullopt;
   if (filling.bits) {
     for (const std::size_t i : ir::read_params(function)) {
       Tensor& tensor = bound->params[i].tensor;
@@ -124,7 +124,7 @@ std::optional<ir::Arguments> bind(const Sample& sample, const Compiled& compiled
 
 reference::Numerics numerics_of(const ir::Function& decided) {
   return [&decided](ir::OpId id) {
-    return driver::accumulation_of(*std::get<ir::Mma>(decided.ops[id].data).atom);
+    return io::accumulation_of(*std::get<ir::Mma>(decided.ops[id].data).atom);
   };
 }
 

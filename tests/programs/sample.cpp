@@ -45,7 +45,7 @@ std::string text(const Sample& sample) {
 std::string options_text(const Sample& sample) {
   std::string out = format("--arch {}", sample.arch);
   if (!sample.shape.empty()) {
-    out += " --shape " + join(sample.shape, ",", [](const driver::Assignment& each) {
+    out += " --shape " + join(sample.shape, ",", [](const io::Assignment& each) {
              return format("{}={}", each.name, each.value);
            });
   }
@@ -65,7 +65,7 @@ Sample draw_sample(std::uint64_t seed, std::uint64_t number, const std::string& 
   Gen gen(draw, out);
   draw_family(gen);
   // A dimension that no parameter mentions in the end has no value either.
-  std::erase_if(out.shape, [&](const driver::Assignment& each) {
+  std::erase_if(out.shape, [&](const io::Assignment& each) {
     const std::string params = list(out.params);
     const std::size_t at = params.find(each.name);
     // "N1" is not in "N12".

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/assignments.h"
+#include "io/assignments.h"
 
 namespace kiln::programs {
 
@@ -29,9 +29,9 @@ struct Sample {
   std::uint64_t number = 0;
   std::string family;
   std::string arch;
-  std::vector<std::string> macros;        // lines in front of the function
-  std::vector<Definition> defines;        // of the command line
-  std::vector<driver::Assignment> shape;  // dimensions and scalars
+  std::vector<std::string> macros;    // lines in front of the function
+  std::vector<Definition> defines;    // of the command line
+  std::vector<io::Assignment> shape;  // dimensions and scalars
   std::vector<std::string> params;
   Node function;  // its text is the name
   std::string result = "void";

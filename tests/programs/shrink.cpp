@@ -146,7 +146,7 @@ class Shrinker {
     for (std::size_t i = best_.params.size(); i-- > 0;) {
       Sample candidate = best_;
       candidate.params.erase(candidate.params.begin() + static_cast<std::ptrdiff_t>(i));
-      std::erase_if(candidate.shape, [&](const driver::Assignment& each) {
+      std::erase_if(candidate.shape, [&](const io::Assignment& each) {
         return text(candidate).find(each.name) == std::string::npos;
       });
       any = accept(candidate) || any;

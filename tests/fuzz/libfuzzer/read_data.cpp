@@ -1,7 +1,7 @@
 // Files and options that are no programs: arrays, formulas, tables, layouts, assignments.
-#include "driver/assignments.h"
-#include "driver/npy.h"
 #include "gemm/tuned.h"
+#include "io/assignments.h"
+#include "io/npy.h"
 #include "layout/print.h"
 #include "reference/einsum.h"
 #include "targets.h"
@@ -10,9 +10,9 @@ namespace kiln::fuzz {
 
 // What was read is written, read and the same.
 void read_npy(std::string_view bytes) {
-  const auto array = driver::parse_npy(bytes, "fuzz.npy");
+  const auto array = io::parse_npy(bytes, "fuzz.npy");
   if (!array) return;
-  const auto again = driver::parse_npy(driver::npy_bytes(array->tensor), "again.npy");
+  const auto again = io::parse_npy(io::npy_bytes(array->tensor), "again.npy");
   KILN_CHECK(again.has_value(), "what was written is refused: {}", again.error().text());
   KILN_CHECK(again->tensor.elements() == array->tensor.elements(), "{} elements became {}",
              array->tensor.elements(), again->tensor.elements());
@@ -59,9 +59,9 @@ void read_options(std::string_view bytes) {
     bytes.remove_prefix(std::min(line.size() + 1, bytes.size()));
   }
   Diagnostics diags;
-  (void)driver::parse_definitions(lists[0], diags);
-  (void)driver::parse_assignments("--shape", lists[1], driver::ListForm::kCommaSeparated, diags);
-  (void)driver::parse_assignments("--in", lists[2], driver::ListForm::kSingle, diags);
+  (void)io::parse_definitions(lists[0], diags);
+  (void)io::parse_assignments("--shape", lists[1], io::ListForm::kCommaSeparated, diags);
+  (void)io::parse_assignments("--in", lists[2], io::ListForm::kSingle, diags);
 }
 
 }  // namespace kiln::fuzz

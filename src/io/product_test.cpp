@@ -1,8 +1,8 @@
-#include "driver/product.h"
+#include "io/product.h"
 
 #include <gtest/gtest.h>
 
-namespace kiln::driver {
+namespace kiln::io {
 namespace {
 
 class ProductTest : public testing::Test {
@@ -79,4 +79,4 @@ TEST_F(ProductTest, WhatIsNoProductOfTwoMatricesIsNone) {
 }
 
 }  // namespace
-}  // namespace kiln::driver
+}  // namespace kiln::io

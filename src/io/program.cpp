@@ -1,18 +1,18 @@
-#include "driver/program.h"
+#include "io/program.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
-#include "driver/assignments.h"
-#include "driver/machine.h"
+#include "io/assignments.h"
+#include "io/machine.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "sema/sema.h"
 #include "support/file.h"
 #include "syntax/parser.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 namespace {
 
@@ -158,4 +158,4 @@ Checked<std::size_t> choose_kernel(const Program& program, const std::string& fi
       .emit();
 }
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

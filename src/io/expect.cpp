@@ -1,11 +1,11 @@
-#include "driver/expect.h"
+#include "io/expect.h"
 
 #include <algorithm>
 
-#include "driver/assignments.h"
+#include "io/assignments.h"
 #include "reference/outputs.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 std::vector<std::string> output_names(const ir::Function& function) {
   std::vector<std::string> names;
@@ -144,4 +144,4 @@ Checked<void> check_output(const ir::Function& function, const reference::Einsum
       .emit();
 }
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

@@ -1,11 +1,11 @@
-#include "driver/fill.h"
+#include "io/fill.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-namespace kiln::driver {
+namespace kiln::io {
 namespace {
 
 Tensor filled(DType dtype, std::vector<std::int64_t> shape, FillOptions options) {
@@ -127,4 +127,4 @@ TEST(Fill, SmallTensorsGetNoInfinityOrNan) {
 }
 
 }  // namespace
-}  // namespace kiln::driver
+}  // namespace kiln::io

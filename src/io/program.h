@@ -7,13 +7,22 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "driver/console.h"
-#include "driver/options.h"
+#include "io/console.h"
 #include "ir/module.h"
 #include "passes/pipeline.h"
 
-namespace kiln::driver {
+namespace kiln::io {
+
+// What every command that reads a `.co` file takes.
+struct ProgramOptions {
+  std::string file = {};
+  std::string arch = {};                  // --arch sm_80
+  std::vector<std::string> defines = {};  // -D NAME=VALUE
+  std::vector<std::string> folders = {};  // -I FOLDER, in whose files `#include` may be found
+};
 
 struct Program {
   const target::Arch* arch = nullptr;
@@ -40,4 +49,4 @@ struct CompileOptions {
 [[nodiscard]] Checked<std::size_t> choose_kernel(const Program& program, const std::string& file,
                                                  const std::string& name, Diagnostics& diags);
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

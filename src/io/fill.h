@@ -20,7 +20,7 @@
 
 #include "support/tensor.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 enum class Fill : std::uint8_t { kNormal, kIntegers, kOnes, kAdversarial };
 
@@ -55,4 +55,4 @@ void fill_tensor(Tensor& tensor, const FillOptions& options);
 // of fill_tensor.
 void fill_tensor_in_parts(Tensor& tensor, const FillOptions& options);
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

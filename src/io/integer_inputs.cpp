@@ -1,4 +1,4 @@
-#include "driver/integer_inputs.h"
+#include "io/integer_inputs.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,7 @@
 #include "ir/functions.h"
 #include "support/dtype.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 namespace {
 
@@ -168,4 +168,4 @@ std::vector<NarrowInput> narrow_inputs(const ir::Function& function,
   return out;
 }
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

@@ -1,11 +1,11 @@
-// What this machine offers: the only place in the driver that looks.
+// What this machine offers: the only place of this folder that looks.
 #pragma once
 
 #include <cstdint>
 
 #include "target/arch.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 // The architecture of the machine's first GPU, or null.
 [[nodiscard]] const target::Arch* machine_arch();
@@ -14,4 +14,4 @@ namespace kiln::driver {
 // have, by the machine's memory, its control group and `ulimit -v`; 0 when the system does not say.
 [[nodiscard]] std::uint64_t memory_allowed();
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

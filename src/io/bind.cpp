@@ -1,13 +1,13 @@
-#include "driver/bind.h"
+#include "io/bind.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
-#include "driver/expect.h"
-#include "driver/integer_inputs.h"
+#include "io/expect.h"
+#include "io/integer_inputs.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 namespace {
 
@@ -410,4 +410,4 @@ Checked<void> check_entry(const ir::Function& function, const ir::Arguments& arg
   return {};
 }
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

@@ -1,8 +1,8 @@
-#include "driver/assignments.h"
+#include "io/assignments.h"
 
 #include <algorithm>
 
-namespace kiln::driver {
+namespace kiln::io {
 
 namespace {
 
@@ -77,4 +77,4 @@ Checked<std::vector<Definition>> parse_definitions(const std::vector<std::string
   return out;
 }
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

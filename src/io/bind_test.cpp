@@ -1,10 +1,10 @@
-#include "driver/bind.h"
+#include "io/bind.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace kiln::driver {
+namespace kiln::io {
 namespace {
 
 using ir::Expr;
@@ -227,4 +227,4 @@ TEST(Assignments, FormsAndMistakes) {
 }
 
 }  // namespace
-}  // namespace kiln::driver
+}  // namespace kiln::io

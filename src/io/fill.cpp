@@ -1,4 +1,4 @@
-#include "driver/fill.h"
+#include "io/fill.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "driver/random_bits.h"
+#include "io/random_bits.h"
 #include "support/check.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 namespace {
 
@@ -258,4 +258,4 @@ void fill_tensor_in_parts(Tensor& tensor, const FillOptions& options) {
   work();
 }
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

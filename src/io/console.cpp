@@ -1,11 +1,11 @@
-#include "driver/console.h"
+#include "io/console.h"
 
 #include "diag/render.h"
 #include "support/escape.h"
 #include "support/file.h"
 #include "support/format.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 void show_progress(const Console& console, std::string_view text) {
   if (console.progress) console.err << "\r\x1b[K" << text << std::flush;
@@ -51,4 +51,4 @@ Exit write_text(Console& console, const std::string& path, std::string_view text
   return environment_failed(console, written.error()).error;
 }
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

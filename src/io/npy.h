@@ -13,7 +13,7 @@
 #include "support/result.h"
 #include "support/tensor.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 // An array as the file has it. `opaque`: the file only says "2 bytes each" (void or unsigned), so
 // the elements may be of another type of that size.
@@ -38,4 +38,4 @@ struct NpyArray {
 // Writes a whole file or nothing.
 [[nodiscard]] Result<void> write_npy(const std::string& path, const Tensor& tensor);
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

@@ -7,7 +7,7 @@
 #include "support/result.h"
 #include "support/source.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 // Exit codes; scripts depend on them (design.md 11).
 enum class Exit : std::uint8_t {
@@ -53,4 +53,4 @@ void show_cache_note(Console& console, const std::string& reason);
 // Writes a command's text to the file `path`, or to `out` when the path is empty.
 [[nodiscard]] Exit write_text(Console& console, const std::string& path, std::string_view text);
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

@@ -1,8 +1,8 @@
-#include "driver/product.h"
+#include "io/product.h"
 
 #include <algorithm>
 
-namespace kiln::driver {
+namespace kiln::io {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::optional<ProductOf> matrix_product(const reference::Einsum& einsum,
                    .c = einsum.output.name};
 }
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

@@ -12,7 +12,7 @@
 #include "reference/einsum.h"
 #include "runtime/cublaslt.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 struct ProductOf {
   runtime::MatrixProduct product;
@@ -25,4 +25,4 @@ struct ProductOf {
 [[nodiscard]] std::optional<ProductOf> matrix_product(const reference::Einsum& einsum,
                                                       const std::vector<reference::Named>& tensors);
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

@@ -1,4 +1,4 @@
-#include "driver/npy.h"
+#include "io/npy.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "support/file.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 namespace {
 
 Tensor counting(DType dtype, std::vector<std::int64_t> shape) {
@@ -157,4 +157,4 @@ TEST(Npy, FilesRoundTripAndUnreadablePathsFail) {
 }
 
 }  // namespace
-}  // namespace kiln::driver
+}  // namespace kiln::io

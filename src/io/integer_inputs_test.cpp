@@ -1,14 +1,14 @@
-#include "driver/integer_inputs.h"
+#include "io/integer_inputs.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "driver/bind.h"
+#include "io/bind.h"
 #include "sema/sema.h"
 #include "syntax/parser.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 namespace {
 
 ir::Function compiled(const std::string& text) {
@@ -104,4 +104,4 @@ TEST(IntegerInputs, NarrowValuesAreCountedInBits) {
 }
 
 }  // namespace
-}  // namespace kiln::driver
+}  // namespace kiln::io

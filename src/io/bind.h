@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "diag/diagnostics.h"
-#include "driver/assignments.h"
-#include "driver/fill.h"
-#include "driver/npy.h"
+#include "io/assignments.h"
+#include "io/fill.h"
+#include "io/npy.h"
 #include "ir/arguments.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 struct InputFile {
   std::string param;
@@ -58,4 +58,4 @@ struct BindOptions {
 [[nodiscard]] Checked<void> check_entry(const ir::Function& function,
                                         const ir::Arguments& arguments, Diagnostics& diags);
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

@@ -12,7 +12,7 @@
 
 #include "ir/arguments.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 // What is known of a parameter.
 struct IntegerInput {
@@ -40,4 +40,4 @@ struct NarrowInput {
 [[nodiscard]] std::vector<NarrowInput> narrow_inputs(const ir::Function& function,
                                                      const ir::Arguments& arguments);
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

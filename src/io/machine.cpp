@@ -1,4 +1,4 @@
-#include "driver/machine.h"
+#include "io/machine.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "runtime/gpu.h"
 #include "support/file.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 namespace {
 
@@ -48,4 +48,4 @@ std::uint64_t memory_allowed() {
   return bytes / 8 * 7;
 }
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

@@ -12,7 +12,7 @@
 #include "diag/diagnostics.h"
 #include "syntax/parser.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 struct Assignment {
   std::string name;
@@ -36,4 +36,4 @@ enum class ListForm : std::uint8_t { kSingle, kCommaSeparated };
 [[nodiscard]] std::string name_help(const std::string& seen, const std::vector<std::string>& legal,
                                     std::string_view lead);
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "driver/fill.h"
+#include "io/fill.h"
 #include "ir/arguments.h"
 #include "reference/einsum.h"
 #include "target/mma.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 // What the kernel gives back.
 [[nodiscard]] std::vector<std::string> output_names(const ir::Function& function);
@@ -39,4 +39,4 @@ namespace kiln::driver {
                                          const std::vector<reference::Named>& tensors,
                                          Diagnostics& diags);
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

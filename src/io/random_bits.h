@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace kiln::driver {
+namespace kiln::io {
 
 // SplitMix64 (Steele, Lea, Flood 2014): a counter, mixed. Good enough for test data, and ours.
 class RandomBits {
@@ -22,4 +22,4 @@ class RandomBits {
   std::uint64_t state_;
 };
 
-}  // namespace kiln::driver
+}  // namespace kiln::io

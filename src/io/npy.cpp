@@ -1,10 +1,10 @@
-#include "driver/npy.h"
+#include "io/npy.h"
 
 #include <cstring>
 
 #include "support/file.h"
 
-namespace kiln::driver {
+namespace kiln::io {
 
 namespace {
 
@@ -264,4 +264,4 @@ Result<void> write_npy(const std::string& path, const Tensor& tensor) {
   return write_file(path, npy_bytes(tensor));
 }
 
-}  // namespace kiln::driver
+}  // namespace kiln::io
