@@ -28,8 +28,8 @@ struct Cli {
   kiln::driver::MapOptions map;
   kiln::driver::PruneOptions prune;
   kiln::driver::ExplainOptions explain;
-  kiln::driver::BenchOptions bench;
-  kiln::driver::TuneOptions tune;
+  kiln::measure::BenchOptions bench;
+  kiln::measure::TuneOptions tune;
   kiln::driver::CacheOptions cache;
 };
 
@@ -199,7 +199,7 @@ void add_explain(Cli& cli) {
 }
 
 void add_bench(Cli& cli) {
-  kiln::driver::BenchOptions& bench = cli.bench;
+  kiln::measure::BenchOptions& bench = cli.bench;
   CLI::App* command = cli.app.add_subcommand(
       "bench", "measure a kernel on the GPU, beside the vendor's library in the same process");
   command->add_option("SUITE|FILE", bench.program.file,
@@ -246,7 +246,7 @@ void add_cache(Cli& cli) {
 }
 
 void add_tune(Cli& cli) {
-  kiln::driver::TuneOptions& tune = cli.tune;
+  kiln::measure::TuneOptions& tune = cli.tune;
   CLI::App* command = cli.app.add_subcommand("tune", "search for the fastest macros, on the GPU");
   command->add_option("SUITE|FILE", tune.program.file,
                       "a .co file; or dense, llm, small, fp8 or ragged: the library's kernels");

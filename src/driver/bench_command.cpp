@@ -1,21 +1,22 @@
 // `kiln bench`: a suite, random problems, the kernel of a file, or a plot of what was measured.
-#include "driver/bench_file.h"
-#include "driver/bench_plot.h"
-#include "driver/bench_random.h"
-#include "driver/bench_suite.h"
 #include "driver/commands.h"
+#include "measure/bench_file.h"
+#include "measure/bench_plot.h"
+#include "measure/bench_random.h"
+#include "measure/bench_suite.h"
 
 namespace kiln::driver {
 
 namespace {
 
 std::string all_suites() {
-  return join(suite_names(), ", ", [](std::string_view name) { return std::string(name); }) +
+  return join(measure::suite_names(), ", ",
+              [](std::string_view name) { return std::string(name); }) +
          ", random";
 }
 
 // What is wrong before it is known what the command line's first word is.
-Checked<void> check_form(const BenchOptions& options, Diagnostics& diags) {
+Checked<void> check_form(const measure::BenchOptions& options, Diagnostics& diags) {
   const std::string& file = options.program.file;
   if (!options.plot.empty()) {
     if (file.empty()) return {};
@@ -31,12 +32,12 @@ Checked<void> check_form(const BenchOptions& options, Diagnostics& diags) {
   if (!options.output.empty()) {
     return diags.report<diag::BenchOptionUnused>({}, "-o", "a measurement").emit();
   }
-  if (is_random(options)) return {};
+  if (measure::is_random(options)) return {};
   if (options.count != 0) {
-    const char* what = is_suite(file) ? "a suite" : "a file";
+    const char* what = measure::is_suite(file) ? "a suite" : "a file";
     return diags.report<diag::BenchOptionUnused>({}, "--count", what).emit();
   }
-  if (is_suite(file)) return {};
+  if (measure::is_suite(file)) return {};
   if (file.find_first_of("./") == std::string::npos) {
     return diags.report<diag::OptionChoice>({}, "kiln bench", file, all_suites()).emit();
   }
@@ -46,16 +47,16 @@ Checked<void> check_form(const BenchOptions& options, Diagnostics& diags) {
 
 }  // namespace
 
-io::Exit bench(const BenchOptions& options, io::Console& console) {
+io::Exit bench(const measure::BenchOptions& options, io::Console& console) {
   Diagnostics diags;
   if (!check_form(options, diags)) {
     io::show(console, diags, {});
     return io::Exit::kUsage;
   }
-  if (!options.plot.empty()) return bench_plot(options, console);
-  if (is_random(options)) return bench_random(options, console);
-  if (is_suite(options.program.file)) return bench_suite(options, console);
-  return bench_file(options, console);
+  if (!options.plot.empty()) return measure::bench_plot(options, console);
+  if (measure::is_random(options)) return measure::bench_random(options, console);
+  if (measure::is_suite(options.program.file)) return measure::bench_suite(options, console);
+  return measure::bench_file(options, console);
 }
 
 }  // namespace kiln::driver

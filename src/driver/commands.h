@@ -33,10 +33,10 @@ namespace kiln::driver {
 [[nodiscard]] io::Exit explain(const ExplainOptions& options, io::Console& console);
 
 // Measures a kernel, beside the vendor's library where that does the same (bench_command.cpp).
-[[nodiscard]] io::Exit bench(const BenchOptions& options, io::Console& console);
+[[nodiscard]] io::Exit bench(const measure::BenchOptions& options, io::Console& console);
 
 // Searches for the fastest defines, of a file or of the library's kernels (tune_command.cpp).
-[[nodiscard]] io::Exit tune(const TuneOptions& options, io::Console& console);
+[[nodiscard]] io::Exit tune(const measure::TuneOptions& options, io::Console& console);
 
 // The compile cache: kernels into it, what it is, nothing in it (cache_command.cpp).
 [[nodiscard]] io::Exit cache_warm(const CacheOptions& options, io::Console& console);

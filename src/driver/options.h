@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/program.h"
+#include "measure/options.h"
 
 namespace kiln::driver {
 
@@ -77,37 +78,6 @@ struct ExplainOptions {
   bool json = false;
   bool html = false;
   std::string output = {};  // -o
-};
-
-struct BenchOptions {
-  io::ProgramOptions program = {};  // its file may be a suite's name
-  std::string kernel = {};
-  std::vector<std::string> shapes =
-      {};                 // of a file: each is one problem; of a suite: which to keep
-  std::string only = {};  // of a suite: text that a problem's line must have
-  std::string expect = {};
-  int count = 0;  // of `random`: problems; 0: as many as it usually has
-  std::uint64_t seed = 0;
-  int repeats = 9;
-  double batch_seconds = 0.02;
-  std::string json = {};    // a file to append to
-  std::string plot = {};    // a file of results to draw, instead of measuring
-  std::string output = {};  // -o, of the plot
-};
-
-struct TuneOptions {
-  io::ProgramOptions program = {};  // its file may be a suite's name
-  std::string kernel = {};
-  std::vector<std::string> shapes = {};    // of a file: the problem; of a suite: which to keep
-  std::vector<std::string> over = {};      // of a file: --over STAGES=2:6
-  std::vector<std::string> problems = {};  // of the library: --problem 'bf16,bf16,bf16 M=64,...'
-  std::string only = {};                   // of a suite: text that a problem's line must have
-  std::string expect = {};
-  std::uint64_t seed = 0;
-  int keep = 0;             // candidates that are measured; 0: the form's own number
-  bool resume = false;      // pass over problems that the table has
-  std::string output = {};  // -o, the table
-  std::string json = {};    // a file to append to
 };
 
 struct CacheOptions {

@@ -1,15 +1,16 @@
 // `kiln tune`: the fastest defines of a file's kernel, or of the library's kernels for a suite.
-#include "driver/bench_suites.h"
 #include "driver/commands.h"
-#include "driver/tune_device.h"
-#include "driver/tune_file_device.h"
+#include "measure/bench_suites.h"
+#include "measure/tune_device.h"
+#include "measure/tune_file_device.h"
 
 namespace kiln::driver {
 
 namespace {
 
 std::string all_suites() {
-  return join(suite_names(), ", ", [](std::string_view name) { return std::string(name); });
+  return join(measure::suite_names(), ", ",
+              [](std::string_view name) { return std::string(name); });
 }
 
 // An option, and whether it was given.
@@ -22,7 +23,7 @@ Checked<void> refuse(std::span<const Given> options, const char* with, Diagnosti
   return {};
 }
 
-Checked<void> check_library_form(const TuneOptions& options, Diagnostics& diags) {
+Checked<void> check_library_form(const measure::TuneOptions& options, Diagnostics& diags) {
   const Given of_files[] = {{"--arch", !options.program.arch.empty()},
                             {"-D", !options.program.defines.empty()},
                             {"--kernel", !options.kernel.empty()},
@@ -35,7 +36,7 @@ Checked<void> check_library_form(const TuneOptions& options, Diagnostics& diags)
       .emit();
 }
 
-Checked<void> check_file_form(const TuneOptions& options, Diagnostics& diags) {
+Checked<void> check_file_form(const measure::TuneOptions& options, Diagnostics& diags) {
   const Given of_the_library[] = {{"--problem", !options.problems.empty()},
                                   {"--only", !options.only.empty()},
                                   {"--resume", options.resume},
@@ -48,32 +49,33 @@ Checked<void> check_file_form(const TuneOptions& options, Diagnostics& diags) {
       .emit();
 }
 
-io::Exit tune_file_on_gpu(const TuneOptions& options, io::Console& console) {
+io::Exit tune_file_on_gpu(const measure::TuneOptions& options, io::Console& console) {
   Diagnostics diags;
-  if (check_file_form(options, diags)) return tune_file(options, open_tune_file_gpu, console);
+  if (check_file_form(options, diags))
+    return measure::tune_file(options, measure::open_tune_file_gpu, console);
   io::show(console, diags, {});
   return io::Exit::kUsage;
 }
 
-io::Exit tune_on_gpu(const TuneOptions& options, io::Console& console) {
+io::Exit tune_on_gpu(const measure::TuneOptions& options, io::Console& console) {
   Diagnostics diags;
   if (!check_library_form(options, diags)) {
     io::show(console, diags, {});
     return io::Exit::kUsage;
   }
-  const auto cases = tuned_cases(options, diags);
+  const auto cases = measure::tuned_cases(options, diags);
   if (!cases) {
     io::show(console, diags, {});
     return io::Exit::kUsage;
   }
-  const auto device = TuneGpu::open(options.seed);
+  const auto device = measure::TuneGpu::open(options.seed);
   if (!device) return io::environment_failed(console, device.error()).error;
-  return tune_library(options, *cases, **device, console);
+  return measure::tune_library(options, *cases, **device, console);
 }
 
 }  // namespace
 
-io::Exit tune(const TuneOptions& options, io::Console& console) {
+io::Exit tune(const measure::TuneOptions& options, io::Console& console) {
   const std::string& file = options.program.file;
   Diagnostics diags;
   if (file.empty() && options.problems.empty()) {
@@ -84,7 +86,7 @@ io::Exit tune(const TuneOptions& options, io::Console& console) {
         .emit();
   } else if (file.find_first_of("./") != std::string::npos) {
     return tune_file_on_gpu(options, console);
-  } else if (!file.empty() && !is_suite(file)) {
+  } else if (!file.empty() && !measure::is_suite(file)) {
     diags.report<diag::OptionChoice>({}, "kiln tune", file, all_suites()).emit();
   } else {
     return tune_on_gpu(options, console);

@@ -1,8 +1,0 @@
-// bench_values.cuh, bench_kernels.cuh and bench_problem.cuh as one text, for NVRTC.
-#pragma once
-
-namespace kiln::driver {
-
-[[nodiscard]] const char* bench_kernels_text();
-
-}  // namespace kiln::driver

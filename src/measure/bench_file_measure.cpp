@@ -1,0 +1,250 @@
+#include <algorithm>
+
+#include "io/expect.h"
+#include "io/fill.h"
+#include "measure/bench_check.h"
+#include "measure/bench_file.h"
+#include "measure/bench_machine.h"
+#include "measure/bench_measure.h"
+#include "measure/timing.h"
+#include "reference/compare.h"
+#include "support/escape.h"
+
+namespace kiln::measure {
+
+namespace {
+
+// One problem's buffers, several times over.
+struct Sets {
+  std::deque<runtime::Call> calls;
+  std::vector<runtime::DeviceBuffer> vendor_results;
+  std::vector<ProductBuffers> vendor;  // empty: no product of two matrices
+  bool vendor_ran = false;             // its results are there
+};
+
+// Fills the inputs of one set. Those of set 0 depend on `--seed` alone.
+void fill_inputs(const FileBench& bench, FileProblem& problem, std::size_t set) {
+  const ir::Function& function = bench.function();
+  for (const std::size_t i : ir::read_params(function)) {
+    if (!std::holds_alternative<ir::ViewType>(function.type(function.params[i].value))) continue;
+    Tensor& tensor = problem.arguments.params[i].tensor;
+    if (tensor.bytes.empty()) tensor = Tensor::zeros(tensor.dtype, tensor.shape);
+    io::fill_tensor_in_parts(tensor, {.fill = io::Fill::kNormal,
+                                      .seed = bench.options.seed + 1000003 * set,
+                                      .ordinal = i,
+                                      .longest = 1});
+  }
+}
+
+// A tensor of the problem: a parameter's value, or the returned one.
+ir::ValueId value_of(const ir::Function& function, const runtime::Call& call,
+                     const std::string& name) {
+  for (const ir::Param& param : function.params) {
+    if (param.name == name) return param.value;
+  }
+  return call.returned();
+}
+
+Result<void> add_vendor_buffers(runtime::Gpu& gpu, const FileBench& bench,
+                                const ProductOf& product, Sets& sets) {
+  const runtime::Call& call = sets.calls.back();
+  const auto address = [&](const std::string& name) {
+    const ir::ValueId value = value_of(bench.function(), call, name);
+    const runtime::DeviceBuffer* buffer = call.buffer(value);
+    KILN_CHECK(buffer != nullptr, "`{}` has no buffer", name);
+    return buffer->address();
+  };
+  const MatrixProduct& how = product.product;
+  const std::int64_t bytes = how.m * how.n * size_bytes(how.c);
+  auto result = gpu.allocate(static_cast<std::size_t>(bytes));
+  if (!result) return Unexpected{result.error()};
+  if (auto filled = result->fill(0xff); !filled) return filled;
+  sets.vendor.push_back({.a = address(product.a), .b = address(product.b), .c = result->address()});
+  sets.vendor_results.push_back(std::move(*result));
+  return {};
+}
+
+std::int64_t bytes_of(const FileProblem& problem) {
+  std::int64_t bytes = 0;
+  for (const reference::Named& named : problem.tensors) {
+    bytes += named.tensor->elements() * size_bytes(named.tensor->dtype);
+  }
+  return bytes;
+}
+
+// Afterwards the arguments hold the inputs of set 0.
+Result<void> make_sets(FileDevice& device, const FileBench& bench, FileProblem& problem,
+                       Sets& sets) {
+  const std::size_t count = rotating_sets(bytes_of(problem), device.gpu.arch().l2_bytes);
+  for (std::size_t set = count; set-- > 0;) {
+    bench.progress(format("{}: inputs, {} of {}", problem.shape, count - set, count));
+    fill_inputs(bench, problem, set);
+    runtime::Call& call =
+        sets.calls.emplace_back(device.gpu, device.kernels.module, bench.program.decided,
+                                bench.function(), problem.arguments);
+    if (auto copied = call.copy_in(); !copied) return copied;
+    if (auto prepared = call.prepare(); !prepared) return prepared;
+    if (!problem.product) continue;
+    auto added = add_vendor_buffers(device.gpu, bench, *problem.product, sets);
+    if (!added) return added;
+  }
+  return {};
+}
+
+// The vendor's product, or none and a note that says why.
+std::optional<VendorProduct> find_vendor(FileDevice& device, const FileBench& bench,
+                                         const FileProblem& problem, const Sets& sets) {
+  const auto without = [&](const std::string& reason) {
+    bench.progress("");
+    bench.console.err << "note: no baseline for " << problem.shape << ": " << escape_lines(reason)
+                      << "\n";
+    return std::nullopt;
+  };
+  if (!problem.product) return without("`--expect` is not a product of two matrices");
+  bench.progress(format("{}: algorithms of cuBLASLt", problem.shape));
+  auto vendor = VendorProduct::prepare(device.gpu, problem.product->product, sets.vendor);
+  if (!vendor) return without(vendor.error().text());
+  return std::move(*vendor);
+}
+
+const Tensor& tensor_of(const FileProblem& problem, const std::string& name) {
+  const auto found = std::find_if(problem.tensors.begin(), problem.tensors.end(),
+                                  [&](const auto& named) { return named.name == name; });
+  return *found->tensor;
+}
+
+std::string einsum_types_text(const FileBench& bench, const FileProblem& problem) {
+  std::string text;
+  for (const reference::EinsumTerm& factor : bench.einsum.factors) {
+    text += format("{}{}", text.empty() ? "" : " * ", name(tensor_of(problem, factor.name).dtype));
+  }
+  return format("{} -> {}", text, name(tensor_of(problem, bench.einsum.output.name).dtype));
+}
+
+BenchRow row_of(const FileDevice& device, const FileBench& bench, const FileProblem& problem) {
+  BenchRow row{.suite = "file", .kernel = bench.function().name};
+  if (problem.product) {
+    const MatrixProduct& how = problem.product->product;
+    row.m = how.m;
+    row.n = how.n;
+    row.k = how.k;
+  }
+  row.shape = problem.shape;
+  row.types = einsum_types_text(bench, problem);
+  row.compile_seconds = device.loads.cold;
+  row.warm_load_seconds = device.loads.warm;
+  row.machine =
+      machine_of(device.gpu, std::string(bench.program.arch->name), device.kernels.nvrtc_version);
+  return row;
+}
+
+Result<BenchRow> measure_problem(FileDevice& device, const FileBench& bench,
+                                 const FileProblem& problem, Sets& sets) {
+  // Once before all else: a kernel that fails is not the vendor's failure.
+  for (runtime::Call& call : sets.calls) {
+    if (auto started = call.start(); !started) return Unexpected{started.error()};
+  }
+  if (auto done = device.gpu.synchronize(); !done) return Unexpected{done.error()};
+  const auto vendor = find_vendor(device, bench, problem, sets);
+  std::vector<Start> contenders = {[&](std::size_t set) { return sets.calls[set].start(); }};
+  if (vendor) {
+    contenders.emplace_back([&](std::size_t set) { return vendor->start(sets.vendor[set]); });
+  }
+  bench.progress(format("{}: measuring", problem.shape));
+  BenchRow row = row_of(device, bench, problem);
+  auto measured = measure_row(device.gpu, bench.options, sets.calls.size(), contenders, row);
+  if (!measured) return Unexpected{measured.error()};
+  if (vendor) row.baseline = vendor->library();
+  sets.vendor_ran = vendor.has_value();
+  return row;
+}
+
+// A comparison as a diagnostic, when it found something.
+void report_outside(const FileBench& bench, const reference::Comparison& found,
+                    std::string_view by) {
+  if (found.outside == 0) return;
+  const std::string& name = bench.einsum.output.name;
+  auto report = bench.program.diags.report<diag::ResultOutside>(
+      bench.einsum.output.span, name, found.outside, format("{} elements", found.elements));
+  const reference::Mismatch& first = *found.first;
+  std::move(report)
+      .note("the first is {}: {} has {}, allowed error {:.3g}, got {}",
+            shape_text(first.coordinates), by, first.expected, first.bound, first.actual)
+      .emit();
+}
+
+// Our result of set 0, on the host.
+Result<Tensor> result_of_call(const FileBench& bench, FileProblem& problem,
+                              const runtime::Call& call) {
+  for (const std::size_t i : ir::written_params(bench.function())) {
+    Tensor& tensor = problem.arguments.params[i].tensor;
+    if (tensor.bytes.empty()) tensor = Tensor::zeros(tensor.dtype, tensor.shape);
+  }
+  if (auto copied = call.copy_out(problem.arguments); !copied) return Unexpected{copied.error()};
+  const auto named =
+      std::find_if(problem.tensors.begin(), problem.tensors.end(),
+                   [&](const auto& each) { return each.name == bench.einsum.output.name; });
+  const bool returned = named->tensor == &problem.returned;
+  return returned ? problem.arguments.returned.tensor : *named->tensor;
+}
+
+Result<void> check_product(FileDevice& device, const FileBench& bench, const FileProblem& problem,
+                           const Sets& sets, const Tensor& result) {
+  const ProductOf& product = *problem.product;
+  const Measured measured{
+      .a = tensor_of(problem, product.a), .b = tensor_of(problem, product.b), .c = result};
+  const BothNumerics numerics{
+      .ours = io::weakest(bench.function()),
+      .vendor = vendor_numerics(product.product, device.gpu.arch().capability)};
+  report_outside(bench,
+                 check_sample(bench.einsum, product, measured, numerics.ours, bench.options.seed),
+                 "fp64");
+  if (!sets.vendor_ran) return {};
+  Tensor vendor = Tensor::zeros(result.dtype, result.shape);
+  auto copied = sets.vendor_results.back().copy_out(vendor.bytes);
+  if (!copied) return copied;
+  report_outside(bench, compare_with_vendor(product, measured, vendor, numerics), "cuBLASLt");
+  return {};
+}
+
+// Set 0 was made last.
+Result<void> check_result(FileDevice& device, const FileBench& bench, FileProblem& problem,
+                          const Sets& sets) {
+  bench.progress(format("{}: checking", problem.shape));
+  for (const runtime::Call& call : sets.calls) {
+    const auto overrun = call.overrun();
+    if (!overrun) return Unexpected{overrun.error()};
+    for (const std::string& name : *overrun) {
+      bench.program.diags
+          .report<diag::OutOfBounds>(bench.function().span,
+                                     format("a kernel wrote outside of the memory of `{}`", name))
+          .emit();
+    }
+  }
+  const auto result = result_of_call(bench, problem, sets.calls.back());
+  if (!result) return Unexpected{result.error()};
+  if (problem.product) return check_product(device, bench, problem, sets, *result);
+  const auto expected = reference::evaluate(bench.einsum, problem.tensors,
+                                            io::weakest(bench.function()), bench.program.diags);
+  if (expected) report_outside(bench, reference::compare(*expected, *result), "fp64");
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<BenchRow>> run_problem(FileDevice& device, const FileBench& bench,
+                                            FileProblem& problem) {
+  const Diagnostics& diags = bench.program.diags;
+  const std::size_t before = diags.all().size();
+  Sets sets;
+  if (auto made = make_sets(device, bench, problem, sets); !made) return Unexpected{made.error()};
+  auto row = measure_problem(device, bench, problem, sets);
+  if (!row) return Unexpected{row.error()};
+  auto checked = check_result(device, bench, problem, sets);
+  if (!checked) return Unexpected{checked.error()};
+  bench.progress("");
+  if (diags.all().size() != before) return std::optional<BenchRow>();
+  return std::optional(std::move(*row));
+}
+
+}  // namespace kiln::measure

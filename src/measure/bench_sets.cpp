@@ -1,0 +1,204 @@
+#include "measure/bench_sets.h"
+
+#include <algorithm>
+
+#include "measure/timing.h"
+#include "support/check.h"
+
+namespace kiln::measure {
+
+namespace {
+
+using runtime::DeviceBuffer;
+using runtime::cuda::DevicePtr;
+
+constexpr std::int64_t kBlock = 128;  // of block scales
+
+std::int64_t blocks(std::int64_t extent) { return (extent + kBlock - 1) / kBlock; }
+
+// A buffer that a problem has.
+struct Wanted {
+  const char* name;
+  std::int64_t elements;
+  DType dtype;
+};
+
+std::vector<Wanted> wanted_of(const SuiteCase& problem) {
+  const auto& [m, n, k, ab, c, form] = problem;
+  std::vector<Wanted> out = {
+      {"a", m * k, ab}, {"b", n * k, ab}, {"c", m * n, c}, {"the baseline's c", m * n, c}};
+  if (form == SuiteForm::kBlockScales) {
+    out.push_back({"a_scale", m * blocks(k), DType::kF32});
+    out.push_back({"b_scale", blocks(n) * blocks(k), DType::kF32});
+  }
+  if (form == SuiteForm::kSparse) {
+    out.push_back({"packed", m * k / 2, ab});
+    out.push_back({"metadata", m * k / 8, DType::kU8});
+    out.push_back({"words", m * k / 32, DType::kU32});
+  }
+  return out;
+}
+
+}  // namespace
+
+MatrixProduct product_of(const SuiteCase& problem) {
+  return {.m = problem.m,
+          .n = problem.n,
+          .k = problem.k,
+          .a = problem.ab,
+          .b = problem.ab,
+          .c = problem.c,
+          .block_scales = problem.form == SuiteForm::kBlockScales,
+          .scale = problem.form == SuiteForm::kTensorScales ? kTensorScale : 1};
+}
+
+gemm::Problem problem_of(const SuiteCase& problem) {
+  gemm::Problem out{.m = problem.m,
+                    .n = problem.n,
+                    .k = problem.k,
+                    .a = problem.ab,
+                    .b = problem.ab,
+                    .c = problem.c};
+  out.block_scales = problem.form == SuiteForm::kBlockScales;
+  out.a_sparse = problem.form == SuiteForm::kSparse;
+  out.epilogue.has_alpha = problem.form == SuiteForm::kTensorScales;
+  return out;
+}
+
+DeviceBuffer& SuiteSets::Set::memory(std::string_view name) {
+  const auto found = std::ranges::find(buffers, name, &Buffer::name);
+  KILN_CHECK(found != buffers.end(), "no buffer `{}`", name);
+  return found->memory;
+}
+
+DevicePtr SuiteSets::Set::address(std::string_view name) const {
+  const auto found = std::ranges::find(buffers, name, &Buffer::name);
+  return found == buffers.end() ? 0 : found->memory.address();
+}
+
+Result<SuiteSets> SuiteSets::make(runtime::Gpu& gpu, BenchDevice& device, const SuiteCase& problem,
+                                  std::uint64_t seed) {
+  SuiteSets out(problem);
+  std::int64_t bytes = 0;
+  // What a launch touches: one of both results.
+  for (const Wanted& wanted : wanted_of(problem)) {
+    const bool theirs = std::string_view(wanted.name) == "the baseline's c";
+    if (!theirs) bytes += wanted.elements * size_bytes(wanted.dtype);
+  }
+  const std::size_t count = rotating_sets(bytes, gpu.arch().l2_bytes);
+  for (std::size_t set = 0; set < count; ++set) {
+    if (auto added = out.add(gpu, device, seed + 1000003 * set); !added) {
+      return Unexpected{added.error()};
+    }
+  }
+  return out;
+}
+
+Result<void> SuiteSets::add(runtime::Gpu& gpu, BenchDevice& device, std::uint64_t seed) {
+  Set& set = sets_.emplace_back();
+  for (const Wanted& wanted : wanted_of(problem_)) {
+    const std::int64_t bytes = wanted.elements * size_bytes(wanted.dtype);
+    auto memory = gpu.allocate(static_cast<std::size_t>(bytes));
+    if (!memory) return Unexpected{memory.error()};
+    set.buffers.push_back({wanted.name, std::move(*memory)});
+  }
+  return fill(device, set, false, seed);
+}
+
+// Each buffer gets values of its own; "a" and "words" follow from those of a sparse problem.
+Result<void> SuiteSets::fill(BenchDevice& device, Set& set, bool exactly,
+                             std::uint64_t seed) const {
+  std::uint64_t own = 8 * seed;
+  const auto fill_factor = [&](DeviceBuffer& to) {
+    return exactly ? device.fill_integers(to, problem_.ab, problem_.k, own)
+                   : device.fill_normal(to, problem_.ab, own);
+  };
+  const bool sparse = problem_.form == SuiteForm::kSparse;
+  for (Buffer& buffer : set.buffers) {
+    const std::string_view name = buffer.name;
+    ++own;
+    Result<void> filled;
+    if ((name == "a" && !sparse) || name == "b" || name == "packed") {
+      filled = fill_factor(buffer.memory);
+    } else if (name == "c" || name == "the baseline's c") {
+      filled = buffer.memory.fill(0xff);
+    } else if (name == "metadata") {
+      filled = device.fill_metadata(buffer.memory, own);
+    } else if (name != "a" && name != "words") {
+      filled = device.fill_scales(buffer.memory, exactly, own);
+    }
+    if (!filled) return filled;
+  }
+  if (!sparse) return {};
+  const DeviceBuffer& metadata = set.memory("metadata");
+  auto packed = device.pack_words(metadata, set.memory("words"), problem_.ab, problem_.k);
+  if (!packed) return packed;
+  return device.expand(set.memory("packed"), metadata, set.memory("a"), problem_.ab);
+}
+
+Result<void> SuiteSets::fill_exactly(BenchDevice& device, std::size_t set, std::uint64_t seed) {
+  return fill(device, sets_[set], true, seed);
+}
+
+Result<void> SuiteSets::clear_result(std::size_t set) {
+  for (Buffer& buffer : sets_[set].buffers) {
+    if (std::string_view(buffer.name) == "c") return buffer.memory.fill(0xff);
+  }
+  return {};
+}
+
+gemm::Operands SuiteSets::operands(std::size_t set) const {
+  const Set& from = sets_[set];
+  gemm::Operands out;
+  const bool sparse = problem_.form == SuiteForm::kSparse;
+  out.a = from.address(sparse ? "packed" : "a");
+  out.b = from.address("b");
+  out.c = from.address("c");
+  out.metadata = from.address("words");
+  out.a_scale = from.address("a_scale");
+  out.b_scale = from.address("b_scale");
+  if (problem_.form == SuiteForm::kTensorScales) out.alpha = kTensorScale;
+  return out;
+}
+
+std::vector<ProductBuffers> SuiteSets::vendor() const {
+  std::vector<ProductBuffers> out;
+  for (const Set& set : sets_) {
+    out.push_back(
+        {.a = set.address("a"), .b = set.address("b"), .c = set.address("the baseline's c")});
+  }
+  return out;
+}
+
+CheckRequest SuiteSets::request(std::size_t set, bool with_vendor) const {
+  const Set& from = sets_[set];
+  return {.product = product_of(problem_),
+          .a = from.address("a"),
+          .b = from.address("b"),
+          .c = from.address("c"),
+          .vendor = with_vendor ? from.address("the baseline's c") : 0,
+          .a_scale = from.address("a_scale"),
+          .b_scale = from.address("b_scale")};
+}
+
+Result<std::vector<std::string>> SuiteSets::overrun() const {
+  std::vector<std::string> names;
+  for (std::size_t set = 0; set < sets_.size(); ++set) {
+    const auto more = overrun(set);
+    if (!more) return more;
+    names.insert(names.end(), more->begin(), more->end());
+  }
+  return names;
+}
+
+Result<std::vector<std::string>> SuiteSets::overrun(std::size_t set) const {
+  std::vector<std::string> names;
+  for (const Buffer& buffer : sets_[set].buffers) {
+    const auto intact = buffer.memory.zones_intact();
+    if (!intact) return Unexpected{intact.error()};
+    if (!*intact) names.emplace_back(buffer.name);
+  }
+  return names;
+}
+
+}  // namespace kiln::measure

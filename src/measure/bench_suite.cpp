@@ -1,0 +1,353 @@
+#include "measure/bench_suite.h"
+
+#include <algorithm>
+
+#include "gemm/plan.h"
+#include "io/assignments.h"
+#include "io/expect.h"
+#include "measure/bench_check.h"
+#include "measure/bench_machine.h"
+#include "measure/bench_measure.h"
+#include "measure/bench_row.h"
+#include "measure/bench_sets.h"
+#include "measure/cusparselt.h"
+
+namespace kiln::measure {
+
+namespace {
+
+// Everything that is the same for all problems.
+struct SuiteBench {
+  const BenchOptions& options;
+  io::Console& console;
+  runtime::Gpu& gpu;
+  BenchDevice device;
+  std::vector<BenchRow> rows = {};
+  std::int64_t without_kernel = 0;
+  bool wrong = false;   // a result was outside its bound
+  bool failed = false;  // something could not be measured
+
+  [[nodiscard]] const std::string& suite() const { return options.program.file; }
+  // What is being done.
+  void progress(const std::string& text) const { io::show_progress(console, text); }
+  void note(const SuiteCase& problem, const std::string& text) const {
+    progress("");
+    console.err << "note: " << shape_of(problem) << ", " << types_of(problem) << ": " << text
+                << "\n";
+  }
+};
+
+// A problem, ready to be started.
+struct Contest {
+  const SuiteCase& problem;
+  std::unique_ptr<gemm::Plan> plan;
+  SuiteSets sets;
+  // Of each set, so that a launch looks nothing up.
+  std::vector<gemm::Operands> operands = {};
+  std::optional<runtime::DeviceBuffer> workspace = std::nullopt;
+  std::optional<VendorProduct> vendor = std::nullopt;        // the dense product
+  std::optional<SparseVendorProduct> sparse = std::nullopt;  // of a sparse problem
+  std::vector<ProductBuffers> vendor_buffers = {};
+  runtime::LoadTimes loads = {};
+
+  [[nodiscard]] Result<void> start(std::size_t set) const {
+    return plan->start(operands[set], workspace ? workspace->address() : 0, nullptr);
+  }
+  [[nodiscard]] Result<void> start_vendor(std::size_t set) const {
+    return vendor->start(vendor_buffers[set]);
+  }
+};
+
+// --- measuring
+
+Result<Contest> prepare(SuiteBench& bench, const SuiteCase& problem, const gemm::Problem& wanted,
+                        const gemm::Choice& choice) {
+  bench.progress(format("{}: compiling", shape_of(problem)));
+  auto plan = gemm::Plan::prepare(bench.gpu, wanted, choice);
+  if (!plan) return Unexpected{plan.error()};
+  const auto loads = (*plan)->measure_loads();
+  if (!loads) return Unexpected{loads.error()};
+  bench.progress(format("{}: inputs", shape_of(problem)));
+  auto sets = SuiteSets::make(bench.gpu, bench.device, problem, bench.options.seed);
+  if (!sets) return Unexpected{sets.error()};
+  Contest out{
+      .problem = problem, .plan = std::move(*plan), .sets = std::move(*sets), .loads = *loads};
+  for (std::size_t set = 0; set < out.sets.count(); ++set) {
+    out.operands.push_back(out.sets.operands(set));
+  }
+  if (const std::size_t bytes = out.plan->workspace_bytes(); bytes > 0) {
+    auto workspace = bench.gpu.allocate(bytes);
+    if (!workspace) return Unexpected{workspace.error()};
+    out.workspace.emplace(std::move(*workspace));
+  }
+  // Once before all else: a kernel that fails is not the vendor's failure.
+  for (std::size_t set = 0; set < out.sets.count(); ++set) {
+    if (auto started = out.start(set); !started) return Unexpected{started.error()};
+  }
+  if (auto done = bench.gpu.synchronize(); !done) return Unexpected{done.error()};
+  return out;
+}
+
+// Where the vendor has no such product, a note says why.
+void find_vendor(SuiteBench& bench, Contest& contest) {
+  bench.progress(format("{}: algorithms of cuBLASLt", shape_of(contest.problem)));
+  contest.vendor_buffers = contest.sets.vendor();
+  auto vendor =
+      VendorProduct::prepare(bench.gpu, product_of(contest.problem), contest.vendor_buffers);
+  if (vendor) contest.vendor.emplace(std::move(*vendor));
+  if (!vendor) bench.note(contest.problem, "no baseline: " + vendor.error().text());
+  if (contest.problem.form != SuiteForm::kSparse) return;
+  auto sparse =
+      SparseVendorProduct::prepare(bench.gpu, product_of(contest.problem), contest.vendor_buffers);
+  if (sparse) contest.sparse.emplace(std::move(*sparse));
+  if (!sparse) {
+    bench.note(contest.problem, "the baseline is the dense product: " + sparse.error().text());
+  }
+}
+
+BenchRow row_of(const SuiteBench& bench, const Contest& contest) {
+  const runtime::Kernels& kernels = contest.plan->kernels();
+  BenchRow row{.suite = bench.suite(),
+               .kernel = contest.plan->choice().kernel,
+               .m = contest.problem.m,
+               .n = contest.problem.n,
+               .k = contest.problem.k,
+               .shape = shape_of(contest.problem),
+               .types = types_of(contest.problem)};
+  for (const auto& [name, value] : contest.plan->choice().defines) row.defines[name] = value;
+  row.compile_seconds = contest.loads.cold;
+  row.warm_load_seconds = contest.loads.warm;
+  row.machine = machine_of(bench.gpu, std::string(bench.gpu.arch().name), kernels.nvrtc_version);
+  return row;
+}
+
+Result<BenchRow> measure_contest(SuiteBench& bench, const Contest& contest) {
+  bench.progress(format("{}: measuring", shape_of(contest.problem)));
+  Contenders contenders = {[&](std::size_t set) { return contest.start(set); }};
+  if (contest.sparse) {
+    contenders.emplace_back([&](std::size_t set) { return contest.sparse->start(set); });
+  }
+  if (contest.vendor) {
+    contenders.emplace_back([&](std::size_t set) { return contest.start_vendor(set); });
+  }
+  BenchRow row = row_of(bench, contest);
+  auto measured = measure_row(bench.gpu, bench.options, contest.sets.count(), contenders, row);
+  if (!measured) return Unexpected{measured.error()};
+  if (contest.vendor) row.baseline = contest.vendor->library();
+  // As ours: left in the tensor cores, or taken out after each block to be scaled.
+  if (contest.vendor && info(contest.problem.ab).bits == 8) {
+    row.baseline_sums = contest.problem.form == SuiteForm::kBlockScales ? "full" : "fast";
+  }
+  if (contest.problem.form != SuiteForm::kSparse) return row;
+  row.dense_baseline = row.baseline;
+  if (contest.sparse) row.baseline = contest.sparse->library();
+  if (contest.vendor && !contest.sparse) row.dense_ratio = row.ratio;
+  return row;
+}
+
+// --- checking
+
+void report_outside(Diagnostics& diags, const SuiteCase& problem,
+                    const reference::Comparison& found, std::string_view by) {
+  if (found.outside == 0) return;
+  const reference::Mismatch& first = *found.first;
+  diags.report<diag::ResultOutside>({}, "c", found.outside, format("{} elements", found.elements))
+      .note("{}, {}", shape_of(problem), types_of(problem))
+      .note("the first is {}: {} has {}, allowed error {:.3g}, got {}",
+            shape_text(first.coordinates), by, first.expected, first.bound, first.actual)
+      .emit();
+}
+
+// How our kernel adds: the front end knows its instructions.
+Result<reference::EinsumNumerics> numerics_of(const SuiteBench& bench, const Contest& contest) {
+  const auto program = gemm::compile(contest.plan->choice(), bench.gpu.arch());
+  if (!program) return Unexpected{program.error()};
+  return io::weakest((*program)->function());
+}
+
+// Set 0 as it stands, on the GPU. The largest error over its bound.
+Result<double> check_set(SuiteBench& bench, const Contest& contest, bool exact,
+                         Diagnostics& diags) {
+  CheckRequest request = contest.sets.request(0, contest.vendor.has_value());
+  const auto ours = numerics_of(bench, contest);
+  if (!ours) return Unexpected{ours.error()};
+  request.ours = *ours;
+  request.theirs = vendor_numerics(request.product, bench.gpu.arch().capability);
+  request.exact = exact;
+  request.seed = bench.options.seed;
+  const auto found = bench.device.check(request);
+  if (!found) return Unexpected{found.error()};
+  report_outside(diags, contest.problem, found->sums, exact ? "exactly, fp64" : "fp64");
+  report_outside(diags, contest.problem, found->whole,
+                 request.vendor == 0 ? "any finite value will do, as" : contest.vendor->library());
+  return std::max(found->sums.worst, found->whole.worst);
+}
+
+// What was measured, and then the same on integers, where every bit must be right.
+Result<double> check_contest(SuiteBench& bench, Contest& contest, Diagnostics& diags) {
+  bench.progress(format("{}: checking", shape_of(contest.problem)));
+  const auto worst = check_set(bench, contest, false, diags);
+  if (!worst) return worst;
+  auto filled = contest.sets.fill_exactly(bench.device, 0, bench.options.seed);
+  if (!filled) return Unexpected{filled.error()};
+  if (auto started = contest.start(0); !started) return Unexpected{started.error()};
+  if (contest.vendor) {
+    if (auto started = contest.start_vendor(0); !started) return Unexpected{started.error()};
+  }
+  const auto exact = check_set(bench, contest, true, diags);
+  if (!exact) return exact;
+  auto overrun = contest.sets.overrun();
+  if (!overrun) return Unexpected{overrun.error()};
+  if (contest.workspace) {
+    const auto intact = contest.workspace->zones_intact();
+    if (!intact) return Unexpected{intact.error()};
+    if (!*intact) overrun->emplace_back("workspace");
+  }
+  for (const std::string& name : *overrun) {
+    diags
+        .report<diag::OutOfBounds>({}, format("a kernel wrote outside of the memory of `{}`", name))
+        .note("{}, {}", shape_of(contest.problem), types_of(contest.problem))
+        .emit();
+  }
+  return worst;
+}
+
+// --- a suite
+
+// A row when the problem was measured and its result is right. Errors: the environment's.
+Result<std::optional<BenchRow>> run_case(SuiteBench& bench, const SuiteCase& problem) {
+  const auto without_kernel = [&](const Error& error) {
+    bench.note(problem, error.text());
+    ++bench.without_kernel;
+    return std::optional<BenchRow>();
+  };
+  const gemm::Problem wanted = problem_of(problem);
+  const auto choice = gemm::choose(wanted, bench.gpu.arch(), bench.gpu.multiprocessors());
+  if (!choice) return without_kernel(choice.error());
+  auto contest = prepare(bench, problem, wanted, *choice);
+  if (!contest) return Unexpected{contest.error()};
+  find_vendor(bench, *contest);
+  auto row = measure_contest(bench, *contest);
+  if (!row) return Unexpected{row.error()};
+  Diagnostics diags;
+  const auto worst = check_contest(bench, *contest, diags);
+  if (!worst) return Unexpected{worst.error()};
+  row->worst = *worst;
+  bench.progress("");
+  if (!diags.has_errors()) return std::optional(std::move(*row));
+  io::show(bench.console, diags, {});
+  bench.wrong = true;
+  return std::optional<BenchRow>();
+}
+
+Result<void> run_cases(SuiteBench& bench, const std::vector<SuiteCase>& cases) {
+  const std::string& path = bench.options.json;
+  for (const SuiteCase& problem : cases) {
+    const auto row = run_case(bench, problem);
+    bench.progress("");
+    if (!row) {
+      // The others may well succeed.
+      bench.console.err << "error: " << shape_of(problem) << ", " << types_of(problem) << ": "
+                        << row.error().text() << "\n";
+      bench.failed = true;
+      continue;
+    }
+    if (!*row) continue;
+    bench.console.out << to_text(**row) << std::flush;
+    bench.rows.push_back(**row);
+    if (path.empty()) continue;
+    if (auto written = append_to_file(path, to_json(**row)); !written) return written;
+  }
+  return {};
+}
+
+Result<SuiteBench> open_bench(const BenchOptions& options, io::Console& console,
+                              runtime::Gpu& gpu) {
+  // Before anything is measured, so that a file that cannot be written costs nothing.
+  if (!options.json.empty()) {
+    if (auto can = append_to_file(options.json, ""); !can) return Unexpected{can.error()};
+  }
+  auto device = BenchDevice::open(gpu);
+  if (!device) return Unexpected{device.error()};
+  return SuiteBench{
+      .options = options, .console = console, .gpu = gpu, .device = std::move(*device)};
+}
+
+bool keeps(const std::vector<io::Assignment>& shape, const SuiteCase& problem) {
+  return std::ranges::all_of(shape, [&](const io::Assignment& wanted) {
+    const std::int64_t extent = wanted.name == "M"   ? problem.m
+                                : wanted.name == "N" ? problem.n
+                                                     : problem.k;
+    return wanted.value == std::to_string(extent);
+  });
+}
+
+// Each --shape, read.
+Checked<std::vector<std::vector<io::Assignment>>> wanted_shapes(const BenchOptions& options,
+                                                                Diagnostics& diags) {
+  std::vector<std::vector<io::Assignment>> out;
+  for (const std::string& text : options.shapes) {
+    auto shape = io::parse_assignments("--shape", {text}, io::ListForm::kCommaSeparated, diags);
+    if (!shape) return Unexpected{shape.error()};
+    for (const io::Assignment& each : *shape) {
+      if (each.name == "M" || each.name == "N" || each.name == "K") continue;
+      return diags.report<diag::OptionChoice>({}, "--shape", each.name, "M, N, K").emit();
+    }
+    out.push_back(std::move(*shape));
+  }
+  return out;
+}
+
+}  // namespace
+
+Checked<std::vector<SuiteCase>> chosen_cases(const BenchOptions& options, Diagnostics& diags) {
+  const std::pair<const char*, bool> of_files[] = {{"--arch", !options.program.arch.empty()},
+                                                   {"-D", !options.program.defines.empty()},
+                                                   {"--kernel", !options.kernel.empty()},
+                                                   {"--expect", !options.expect.empty()}};
+  for (const auto& [name, given] : of_files) {
+    if (given) return diags.report<diag::BenchOptionUnused>({}, name, "a suite").emit();
+  }
+  const auto shapes = wanted_shapes(options, diags);
+  if (!shapes) return Unexpected{shapes.error()};
+  std::vector<SuiteCase> out = cases_of(options.program.file);
+  std::erase_if(out, [&](const SuiteCase& problem) {
+    const std::string text = format("{} {}", shape_of(problem), types_of(problem));
+    if (text.find(options.only) == std::string::npos) return true;
+    return !shapes->empty() &&
+           std::ranges::none_of(*shapes, [&](const auto& shape) { return keeps(shape, problem); });
+  });
+  if (!out.empty()) return out;
+  return diags.report<diag::BenchNothingLeft>({}, options.program.file)
+      .help("without them it has {}, from {} on", cases_of(options.program.file).size(),
+            shape_of(cases_of(options.program.file).front()))
+      .emit();
+}
+
+io::Exit bench_suite(const BenchOptions& options, io::Console& console) {
+  Diagnostics diags;
+  const auto cases = chosen_cases(options, diags);
+  if (!cases) {
+    io::show(console, diags, {});
+    return io::Exit::kUsage;
+  }
+  auto gpu = runtime::Gpu::open();
+  if (!gpu) {
+    const Error error{"no GPU that kiln can use", {}, gpu.error().text()};
+    return io::environment_failed(console, error).error;
+  }
+  auto bench = open_bench(options, console, *gpu);
+  if (!bench) return io::environment_failed(console, bench.error()).error;
+  const auto ran = run_cases(*bench, *cases);
+  console.out << to_text(options.program.file, summarise_rows(bench->rows));
+  if (bench->without_kernel > 0) {
+    console.out << format("not measured: {}, for which the library has no kernel\n",
+                          bench->without_kernel);
+  }
+  if (!ran) return io::environment_failed(console, ran.error()).error;
+  if (bench->wrong) return io::Exit::kWrong;
+  if (bench->failed) return io::Exit::kEnvironment;
+  return bench->rows.empty() ? io::Exit::kUsage : io::Exit::kFine;
+}
+
+}  // namespace kiln::measure

@@ -1,0 +1,75 @@
+#include "measure/bench_suites.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace kiln::measure {
+namespace {
+
+TEST(BenchSuites, EachHasProblemsAndNoneTwice) {
+  for (const std::string_view suite : suite_names()) {
+    EXPECT_TRUE(is_suite(suite));
+    std::set<std::string> seen;
+    for (const SuiteCase& problem : cases_of(suite)) {
+      EXPECT_TRUE(seen.insert(shape_of(problem) + types_of(problem)).second)
+          << suite << ": " << shape_of(problem) << " twice";
+    }
+    EXPECT_FALSE(seen.empty()) << suite;
+  }
+  EXPECT_FALSE(is_suite("dens"));
+  EXPECT_FALSE(is_suite(""));
+}
+
+TEST(BenchSuites, HowMany) {
+  EXPECT_EQ(cases_of("dense").size(), 2U * 6U);
+  EXPECT_EQ(cases_of("llm").size(), 5U * 6U);
+  EXPECT_EQ(cases_of("fp8").size(), 6U + 30U + 1U);
+  EXPECT_EQ(cases_of("sparse").size(), 2U);
+}
+
+TEST(BenchSuites, WhatTheyAreAbout) {
+  const auto has = [](std::string_view suite, const SuiteCase& wanted) {
+    const auto cases = cases_of(suite);
+    return std::find(cases.begin(), cases.end(), wanted) != cases.end();
+  };
+  EXPECT_TRUE(has("dense", {4000, 4000, 4000, DType::kF16, DType::kF16, SuiteForm::kPlain}));
+  EXPECT_TRUE(has("dense", {16384, 16384, 16384, DType::kBF16, DType::kBF16, SuiteForm::kPlain}));
+  EXPECT_TRUE(has("llm", {16, 8192, 28672, DType::kBF16, DType::kBF16, SuiteForm::kPlain}));
+  EXPECT_TRUE(has("fp8", {4096, 7168, 16384, DType::kE4M3, DType::kBF16, SuiteForm::kBlockScales}));
+  EXPECT_TRUE(
+      has("fp8", {4096, 7168, 16384, DType::kE4M3, DType::kBF16, SuiteForm::kTensorScales}));
+  EXPECT_TRUE(has("sparse", {4096, 8192, 8192, DType::kF16, DType::kF16, SuiteForm::kSparse}));
+}
+
+bool is_prime(std::int64_t n) {
+  for (std::int64_t divisor = 2; divisor * divisor <= n; ++divisor) {
+    if (n % divisor == 0) return false;
+  }
+  return n > 1;
+}
+
+TEST(BenchSuites, RaggedExtentsArePrime) {
+  for (const SuiteCase& problem : cases_of("ragged")) {
+    for (const std::int64_t extent : {problem.m, problem.n, problem.k}) {
+      EXPECT_TRUE(is_prime(extent)) << extent;
+    }
+  }
+}
+
+// A tile is 128 x 128; the smallest part has 108 multiprocessors.
+TEST(BenchSuites, SmallOnesHaveFewTiles) {
+  for (const SuiteCase& problem : cases_of("small")) {
+    const std::int64_t tiles = (problem.m + 127) / 128 * ((problem.n + 127) / 128);
+    EXPECT_LE(tiles, 64) << shape_of(problem);
+  }
+}
+
+TEST(BenchSuites, TextOfAProblem) {
+  const SuiteCase problem{16, 7168, 2048, DType::kE4M3, DType::kBF16, SuiteForm::kTensorScales};
+  EXPECT_EQ(shape_of(problem), "M=16,N=7168,K=2048");
+  EXPECT_EQ(types_of(problem), "f8_e4m3 * f8_e4m3 -> bf16, tensor scales");
+}
+
+}  // namespace
+}  // namespace kiln::measure
