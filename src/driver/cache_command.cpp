@@ -1,10 +1,10 @@
 // `kiln cache`: kernels into the compile cache, what it is, nothing in it.
 #include <chrono>
 
+#include "backends/device.h"
 #include "driver/commands.h"
 #include "io/program.h"
 #include "runtime/cache.h"
-#include "runtime/call.h"
 #include "support/escape.h"
 
 namespace kiln::driver {
@@ -20,7 +20,8 @@ std::string entries_text(const runtime::CacheUsage& usage) {
 io::Stage<void> warm(const io::Program& program, const ir::Function& function,
                      const runtime::Cache& cache, io::Console& console) {
   const auto start = std::chrono::steady_clock::now();
-  const auto compiled = runtime::warm_kernels(program.decided, function, program.sources, cache);
+  const auto compiled = backends::device().warm(
+      {.module = program.decided, .function = function, .sources = program.sources}, cache);
   if (!compiled) return io::environment_failed(console, compiled.error());
   if (!compiled->kept) {
     return io::environment_failed(console,

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "backends/device.h"
 #include "driver/commands.h"
-#include "io/machine.h"
 #include "io/npy.h"
 #include "support/file.h"
 
@@ -107,7 +107,7 @@ TEST_F(DriverTest, CheckJsonIsAnArrayOnTheStandardOutput) {
 }
 
 TEST_F(DriverTest, BenchWithoutAGpuExitsWithThreeAndWritesNothing) {
-  if (io::machine_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
+  if (backends::device_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
   const std::string json_file = path("bench.jsonl");
   EXPECT_EQ(call(bench, {.program = {file("matmul.co", kMatmul), "sm_80", {}},
                          .shapes = {"M=64,N=64,K=64"},

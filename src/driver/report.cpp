@@ -19,13 +19,13 @@ using sim::ReportKind;
 // JSON has no infinity.
 double finite(double value) { return std::min(value, std::numeric_limits<double>::max()); }
 
-Json counted(const Execution& execution, ReportKind kind) {
-  if (!execution.sim) return nullptr;
+Json counted(const backends::Execution& execution, ReportKind kind) {
+  if (!execution.backend->reports.findings) return nullptr;
   return execution.sim->count(kind);
 }
 
-Json atoms_of(const Execution& execution) {
-  if (!execution.sim) return nullptr;
+Json atoms_of(const backends::Execution& execution) {
+  if (!execution.backend->reports.findings) return nullptr;
   Json out = Json::object();
   for (const auto& [name, count] : execution.sim->counters.instructions) {
     if (target::find_mma(name) != nullptr) out[name] = count;
@@ -202,7 +202,7 @@ std::string narrow_text(const io::NarrowInput& input, bool integers) {
 
 }  // namespace
 
-std::string report_json(const RunReport& report, const Execution& execution) {
+std::string report_json(const RunReport& report, const backends::Execution& execution) {
   Json shape = Json::object();
   for (const auto& [name, value] : report.shape) shape[name] = value;
   Json outputs = Json::array();
@@ -216,13 +216,14 @@ std::string report_json(const RunReport& report, const Execution& execution) {
                        {"not_compared", output.comparison.not_compared},
                        {"hides", finite(output.comparison.hides)},
                        {"tells", name(output.comparison.tells)},
-                       {"unwritten", execution.sim ? Json(output.unwritten) : Json(nullptr)}});
+                       {"unwritten", execution.backend->reports.findings ? Json(output.unwritten)
+                                                                         : Json(nullptr)}});
   }
   Json conflicts = nullptr;
   if (execution.sim) conflicts = execution.sim->counters.bank_conflicts;
   Json out = {{"kernel", report.kernel},
               {"arch", report.arch},
-              {"on", name(execution.place)},
+              {"on", execution.backend->name},
               {"shape", shape},
               {"seconds", execution.seconds},
               {"outputs", outputs},
@@ -233,23 +234,23 @@ std::string report_json(const RunReport& report, const Execution& execution) {
               {"bank_conflicts", conflicts},
               {"instructions", atoms_of(execution)}};
   if (!report.gave_up.empty()) out["gave_up"] = report.gave_up;
-  if (execution.gpu) {
-    out["emit_seconds"] = execution.gpu->emit_seconds;
-    out["compile_seconds"] = execution.gpu->compile_seconds;
-    out["load_seconds"] = execution.gpu->load_seconds;
-    out["kernel_seconds"] = execution.gpu->kernel_seconds;
-    out["cached"] = execution.gpu->cached;
+  if (execution.times) {
+    out["emit_seconds"] = execution.times->emit_seconds;
+    out["compile_seconds"] = execution.times->compile_seconds;
+    out["load_seconds"] = execution.times->load_seconds;
+    out["kernel_seconds"] = execution.times->kernel_seconds;
+    out["cached"] = execution.times->cached;
   }
   return json_text(out, 2) + "\n";
 }
 
-std::string report_text(const RunReport& report, const Execution& execution,
+std::string report_text(const RunReport& report, const backends::Execution& execution,
                         const reference::Outcome& reference) {
   const std::string shape = join(report.shape, " ", [](const auto& entry) {
     return format("{}={}", entry.first, entry.second);
   });
   std::string out =
-      format("{} on {} ({}){}{}: {}\n", report.kernel, name(execution.place), report.arch,
+      format("{} on {} ({}){}{}: {}\n", report.kernel, execution.backend->name, report.arch,
              shape.empty() ? "" : ", ", shape, time_text(execution.seconds));
   for (const OutputReport& output : report.outputs) {
     const reference::Comparison& comparison = output.comparison;
@@ -286,8 +287,8 @@ std::string report_text(const RunReport& report, const Execution& execution,
     out += format("  {}, {}; {}\n", amount(sim.blocks, "block"),
                   amount(sim.counters.bank_conflicts, "bank conflict"), counts);
   }
-  if (execution.gpu) {
-    const GpuTimes& gpu = *execution.gpu;
+  if (execution.times) {
+    const backends::Times& gpu = *execution.times;
     out += format("  emit {}, {} {}, load {}, kernel {}\n", time_text(gpu.emit_seconds),
                   gpu.cached ? "from the cache" : "compile", time_text(gpu.compile_seconds),
                   time_text(gpu.load_seconds), time_text(gpu.kernel_seconds));
@@ -300,7 +301,7 @@ void report_findings(const sim::Outcome& outcome, Diagnostics& diags) {
 }
 
 void report_findings(const ir::Function& function, const RunReport& report,
-                     const Execution& execution, const reference::Outcome& reference,
+                     const backends::Execution& execution, const reference::Outcome& reference,
                      Diagnostics& diags) {
   if (execution.sim) report_findings(*execution.sim, diags);
   for (const std::string& name : execution.overrun) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/execute.h"
+#include "backends/backend.h"
 #include "io/integer_inputs.h"
 #include "reference/compare.h"
 
@@ -31,10 +31,11 @@ struct RunReport {
 };
 
 // The object of `run --json` (design.md 11). What a place cannot count is null.
-[[nodiscard]] std::string report_json(const RunReport& report, const Execution& execution);
+[[nodiscard]] std::string report_json(const RunReport& report,
+                                      const backends::Execution& execution);
 
 // A few lines for people.
-[[nodiscard]] std::string report_text(const RunReport& report, const Execution& execution,
+[[nodiscard]] std::string report_text(const RunReport& report, const backends::Execution& execution,
                                       const reference::Outcome& reference);
 
 // The simulator's findings as diagnostics.
@@ -42,7 +43,7 @@ void report_findings(const sim::Outcome& outcome, Diagnostics& diags);
 
 // The same of a run, results outside their bound and failed assertions.
 void report_findings(const ir::Function& function, const RunReport& report,
-                     const Execution& execution, const reference::Outcome& reference,
+                     const backends::Execution& execution, const reference::Outcome& reference,
                      Diagnostics& diags);
 
 }  // namespace kiln::driver

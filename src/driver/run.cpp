@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "backends/backend.h"
 #include "driver/commands.h"
 #include "driver/report.h"
 #include "io/bind.h"
@@ -118,41 +119,67 @@ io::Stage<ir::Arguments> bind_arguments(const ir::Function& function, Request& r
 
 // What the outputs should be: by the interpreter, and by `--expect` where it was given.
 struct Oracle {
-  reference::Outcome outcome;
-  std::optional<reference::Output> expected;
+  backends::Interpreted interpreted = {};
+  std::optional<reference::Output> expected = {};
 };
 
 struct Ran {
   Oracle oracle;
-  Execution execution;
+  backends::Execution execution;
 };
 
-// The simulator goes first: where a program does not end it gives up sooner than the interpreter. A
-// GPU cannot give up, so it goes last.
-Result<Ran> run_beside_reference(const io::Program& program, const ExecuteOptions& how,
-                                 const ir::Arguments& arguments,
-                                 const std::optional<reference::Output>& expected) {
-  Ran ran{.oracle = {.outcome = {}, .expected = expected}, .execution = {}};
-  ran.execution.place = how.place;
-  ran.execution.arguments = arguments;
-  if (how.place == Place::kSim) {
-    auto simulated = execute(program, how, arguments, {});
-    if (!simulated) return Unexpected{simulated.error()};
-    ran.execution = std::move(*simulated);
-    if (ran.execution.sim->gave_up) return ran;
-  }
+// Who is to run what, and how far.
+struct How {
+  const backends::Backend& backend;
+  std::size_t function = 0;  // of the program's modules
+  backends::Limits limits = {};
+};
+
+Result<backends::Execution> run_prepared(const io::Program& program, const How& how,
+                                         const ir::Arguments& arguments,
+                                         const backends::Interpreted& interpreted) {
+  const auto prepared = how.backend.prepare({.module = program.decided,
+                                             .function = program.decided.functions[how.function],
+                                             .sources = program.sources,
+                                             .interpreted = &interpreted});
+  if (!prepared) return Unexpected{prepared.error()};
+  return (*prepared)->run(arguments, how.limits);
+}
+
+backends::Interpreted interpret(const io::Program& program, const How& how,
+                                const ir::Arguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
-  reference::Limits limits{.steps_max = how.steps_max, .memory = how.memory};
-  if (how.console->progress) {
+  reference::Limits limits{.steps_max = how.limits.steps_max, .memory = how.limits.memory};
+  if (how.limits.progress) {
     limits.progress = [&](std::uint64_t steps) {
-      io::show_progress(*how.console, format("interpreting, {} million steps", steps / 1'000'000));
+      how.limits.progress(format("interpreting, {} million steps", steps / 1'000'000));
     };
   }
-  ran.oracle.outcome =
-      reference::interpret(program.tile.functions[how.function], arguments,
-                           numerics_of(program.decided.functions[how.function]), limits);
-  if (limits.progress) io::show_progress(*how.console, "");
-  reference::Outcome& outcome = ran.oracle.outcome;
+  backends::Interpreted out;
+  out.outcome = reference::interpret(program.tile.functions[how.function], arguments,
+                                     numerics_of(program.decided.functions[how.function]), limits);
+  if (how.limits.progress) how.limits.progress("");
+  const std::chrono::duration<double> interpreting = std::chrono::steady_clock::now() - begin;
+  out.seconds = interpreting.count();
+  return out;
+}
+
+// A back end that gives up goes first: where a program does not end it does so sooner than the
+// interpreter. One that cannot, a GPU, goes last.
+Result<Ran> run_beside_reference(const io::Program& program, const How& how,
+                                 const ir::Arguments& arguments,
+                                 const std::optional<reference::Output>& expected) {
+  Ran ran{.oracle = {.expected = expected}, .execution = {}};
+  ran.execution.backend = &how.backend;
+  ran.execution.arguments = arguments;
+  if (how.backend.gives_up) {
+    auto execution = run_prepared(program, how, arguments, {});
+    if (!execution) return Unexpected{execution.error()};
+    ran.execution = std::move(*execution);
+    if (ran.execution.sim && ran.execution.sim->gave_up) return ran;
+  }
+  ran.oracle.interpreted = interpret(program, how, arguments);
+  reference::Outcome& outcome = ran.oracle.interpreted.outcome;
   if (outcome.out_of_memory) return Unexpected{*outcome.out_of_memory};
   if (outcome.gave_up) {
     outcome.outputs.clear();
@@ -160,16 +187,15 @@ Result<Ran> run_beside_reference(const io::Program& program, const ExecuteOption
   }
   // What the interpreter could not finish says nothing about the statement.
   if (ran.oracle.expected && !outcome.stuck_at.empty()) ran.oracle.expected->slack.clear();
-  const std::chrono::duration<double> interpreting = std::chrono::steady_clock::now() - begin;
-  if (how.place == Place::kSim) return ran;
-  auto execution = execute(program, how, arguments, outcome);
+  if (how.backend.gives_up) return ran;
+  auto execution = run_prepared(program, how, arguments, ran.oracle.interpreted);
   if (!execution) return Unexpected{execution.error()};
   ran.execution = std::move(*execution);
-  if (how.place == Place::kReference) ran.execution.seconds = interpreting.count();
   return ran;
 }
 
-const sim::Unwritten* unwritten_of(const Execution& execution, const reference::Output& output) {
+const sim::Unwritten* unwritten_of(const backends::Execution& execution,
+                                   const reference::Output& output) {
   if (!execution.sim || !output.param) return nullptr;
   for (const sim::Unwritten& found : execution.sim->unwritten) {
     if (found.param == *output.param) return &found;
@@ -188,7 +214,7 @@ std::vector<std::int64_t> first_coordinates(const std::vector<bool>& marked,
 }
 
 RunReport make_report(const io::Program& program, const ir::Function& function,
-                      const Execution& execution, const Oracle& oracle) {
+                      const backends::Execution& execution, const Oracle& oracle) {
   RunReport report{
       .kernel = function.name, .arch = std::string(program.arch->name), .shape = {}, .outputs = {}};
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
@@ -196,11 +222,12 @@ RunReport make_report(const io::Program& program, const ir::Function& function,
     if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
     report.shape.emplace_back(var.name, execution.arguments.vars[v]);
   }
-  if (oracle.outcome.gave_up) report.gave_up = oracle.outcome.gave_up->message;
+  if (oracle.interpreted.outcome.gave_up)
+    report.gave_up = oracle.interpreted.outcome.gave_up->message;
   if (execution.sim && execution.sim->gave_up) {
     report.gave_up = execution.sim->reports.back().message;
   }
-  for (const reference::Output& output : oracle.outcome.outputs) {
+  for (const reference::Output& output : oracle.interpreted.outcome.outputs) {
     std::vector<const reference::Output*> statements = {&output};
     const std::optional<reference::Output>& expected = oracle.expected;
     const bool stated = expected && expected->name == output.name;
@@ -209,9 +236,9 @@ RunReport make_report(const io::Program& program, const ir::Function& function,
     OutputReport entry{.name = output.name, .comparison = {}};
     if (expected) entry.stated = stated;
     entry.comparison =
-        reference::compare(statements, result_of(execution.arguments, output),
+        reference::compare(statements, backends::result_of(execution.arguments, output),
                            unwritten == nullptr ? std::vector<bool>{} : unwritten->elements);
-    entry.comparison.tells = reference::tells(entry.comparison, output, oracle.outcome);
+    entry.comparison.tells = reference::tells(entry.comparison, output, oracle.interpreted.outcome);
     if (unwritten != nullptr) {
       entry.unwritten = unwritten->count;
       entry.first_unwritten = first_coordinates(unwritten->elements, output.shape);
@@ -232,12 +259,12 @@ void note_narrow(std::vector<io::NarrowInput> narrow, RunReport& report) {
 }
 
 io::Exit write_outputs(const Request& request, const reference::Outcome& outcome,
-                       const Execution& execution, io::Console& console) {
+                       const backends::Execution& execution, io::Console& console) {
   for (const io::Assignment& wanted : request.outputs) {
     for (const reference::Output& output : outcome.outputs) {
       if (output.name != wanted.name) continue;
       const Result<void> written =
-          io::write_npy(wanted.value, result_of(execution.arguments, output));
+          io::write_npy(wanted.value, backends::result_of(execution.arguments, output));
       if (!written) return io::environment_failed(console, written.error()).error;
     }
   }
@@ -245,18 +272,19 @@ io::Exit write_outputs(const Request& request, const reference::Outcome& outcome
 }
 
 // The report, in words or as JSON.
-void tell(const RunOptions& options, const RunReport& report, const Execution& execution,
+void tell(const RunOptions& options, const RunReport& report, const backends::Execution& execution,
           const Oracle& oracle, io::Console& console) {
   console.out << (options.json ? report_json(report, execution)
-                               : report_text(report, execution, oracle.outcome));
+                               : report_text(report, execution, oracle.interpreted.outcome));
 }
 
 // Everything after the program compiled. Diagnostics go to program.diags.
 io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& program,
                     io::Console& console) {
-  const auto place = place_from_name(options.on, *program.arch);
-  if (!place) {
-    program.diags.report<diag::OptionChoice>({}, "--on", options.on, kPlaceNames).emit();
+  const backends::Backend* backend = backends::choose_backend(options.on, *program.arch);
+  if (backend == nullptr) {
+    program.diags.report<diag::OptionChoice>({}, "--on", options.on, backends::backend_names())
+        .emit();
     return io::Exit::kUsage;
   }
   const auto kernel =
@@ -265,7 +293,7 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
   const ir::Function& decided = program.decided.functions[*kernel];
   if (!check_names(decided, request, program.diags)) return io::Exit::kUsage;
   // Before inputs are filled and the reference runs, which can take minutes.
-  if (const auto found = find_place(*place); !found) {
+  if (const auto found = backend->find(); !found) {
     return io::environment_failed(console, found.error()).error;
   }
   const auto arguments = bind_arguments(decided, request, program.diags, console);
@@ -281,23 +309,22 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
   if (const auto error = tensors.take(&memory, bytes, "what the tensors are")) {
     return io::environment_failed(console, *error).error;
   }
-  const ExecuteOptions how{.place = *place,
-                           .function = *kernel,
-                           .schedules = options.schedules,
-                           .steps_max = options.max_steps,
-                           .memory = &memory,
-                           .console = &console};
+  How how{.backend = *backend, .function = *kernel};
+  how.limits = {.schedules = options.schedules, .steps_max = options.max_steps, .memory = &memory};
+  if (console.progress) {
+    how.limits.progress = [&](std::string_view text) { io::show_progress(console, text); };
+  }
   auto ran = run_beside_reference(program, how, *arguments, *expected);
   if (!ran) return io::environment_failed(console, ran.error()).error;
   const auto& [oracle, execution] = *ran;
-  if (execution.gpu) io::show_cache_note(console, execution.gpu->cache_note);
+  if (execution.times) io::show_cache_note(console, execution.times->cache_note);
 
   RunReport report = make_report(program, decided, execution, oracle);
   note_narrow(io::narrow_inputs(decided, *arguments), report);
   report.integers = request.bind.fill == io::Fill::kIntegers;
-  report_findings(decided, report, execution, oracle.outcome, program.diags);
+  report_findings(decided, report, execution, oracle.interpreted.outcome, program.diags);
   tell(options, report, execution, oracle, console);
-  const io::Exit written = write_outputs(request, oracle.outcome, execution, console);
+  const io::Exit written = write_outputs(request, oracle.interpreted.outcome, execution, console);
   if (written != io::Exit::kFine) return written;
   return program.diags.has_errors() ? io::Exit::kWrong : io::Exit::kFine;
 }

@@ -1,5 +1,7 @@
 #include "gemm/plan.h"
 
+#include "backends/device.h"
+
 #include <algorithm>
 #include <array>
 
@@ -48,6 +50,10 @@ DevicePtr unit_of(std::size_t role, const Problem& problem) {
   return static_cast<DevicePtr>(problem.alignment);
 }
 
+backends::Job job_of(const Program& program) {
+  return {.module = program.module, .function = program.function(), .sources = program.sources};
+}
+
 }  // namespace
 
 Plan::Plan(runtime::Gpu& gpu, const Problem& problem, Choice choice,
@@ -77,7 +83,7 @@ Result<std::unique_ptr<LoadedKernel>> load_kernel(runtime::Gpu& gpu,
                                                   std::shared_ptr<const Program> program) {
   const runtime::ContextScope scope(gpu.session());
   if (!scope.entered()) return Unexpected{scope.entered().error()};
-  auto kernels = runtime::load_kernels(gpu, program->module, program->function(), program->sources);
+  auto kernels = backends::device().load(gpu, job_of(*program));
   if (!kernels) return Unexpected{kernels.error()};
   return std::make_unique<LoadedKernel>(
       LoadedKernel{.program = std::move(program), .kernels = std::move(*kernels)});
@@ -124,7 +130,7 @@ Result<runtime::LoadTimes> Plan::measure_loads() const {
   const runtime::ContextScope scope(gpu_.session());
   if (!scope.entered()) return Unexpected{scope.entered().error()};
   const Program& program = *kernel_->program;
-  return runtime::measure_loads(gpu_, program.module, program.function(), program.sources);
+  return backends::device().measure_loads(gpu_, job_of(program));
 }
 
 Result<void> Plan::check(const Operands& operands, const Call& call) const {

@@ -1,5 +1,6 @@
 #include "gemm/registry.h"
 
+#include "backends/device.h"
 #include "runtime/nvrtc.h"
 
 namespace kiln::gemm {
@@ -56,7 +57,7 @@ Result<const Plan*, Failure> Registry::plan(const Problem& problem) {
 Result<std::unique_ptr<Plan>, Failure> Registry::make(const Key& key) {
   const auto& [device, problem] = key;
   auto gpu = gpus_.find_or_make(device, [&]() -> Result<std::unique_ptr<runtime::Gpu>, Failure> {
-    auto opened = runtime::Gpu::open(device);
+    auto opened = backends::device().open(device);
     if (!opened) return failed(FailureKind::kNoGpu, opened.error());
     return std::make_unique<runtime::Gpu>(std::move(*opened));
   });

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "runtime/gpu.h"
 #include "support/file.h"
 
 namespace kiln::io {
@@ -29,11 +28,6 @@ std::uint64_t control_group_bytes() {
 }
 
 }  // namespace
-
-const target::Arch* machine_arch() {
-  const Result<runtime::Gpu> gpu = runtime::Gpu::open();
-  return gpu ? &gpu->arch() : nullptr;
-}
 
 std::uint64_t memory_allowed() {
   const long pages = sysconf(_SC_PHYS_PAGES);

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "backends/device.h"
 #include "io/assignments.h"
-#include "io/machine.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "sema/sema.h"
@@ -106,7 +106,7 @@ Checked<bool> read_ir(Program& program, FileId file, CompileOptions how) {
 
 Checked<const target::Arch*> choose_arch(const std::string& name, Diagnostics& diags) {
   if (name.empty()) {
-    const target::Arch* machine = machine_arch();
+    const target::Arch* machine = backends::device_arch();
     return machine != nullptr ? machine : &target::default_arch();
   }
   const target::Arch* arch = target::find_arch(name);

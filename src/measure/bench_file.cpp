@@ -1,5 +1,6 @@
 #include "measure/bench_file.h"
 
+#include "backends/device.h"
 #include "io/bind.h"
 #include "io/expect.h"
 #include "io/machine.h"
@@ -71,14 +72,15 @@ io::Stage<void> prepare(FileBench& bench) {
 }
 
 Result<FileDevice> open_device(const FileBench& bench) {
-  auto gpu = runtime::Gpu::open();
-  if (!gpu) return Unexpected{Error{"no GPU that kiln can use", {}, gpu.error().text()}};
+  auto gpu = backends::open_device();
+  if (!gpu) return Unexpected{gpu.error()};
   bench.progress("compiling");
-  const auto loads =
-      runtime::measure_loads(*gpu, bench.program.decided, bench.function(), bench.program.sources);
+  const backends::Job job{.module = bench.program.decided,
+                          .function = bench.function(),
+                          .sources = bench.program.sources};
+  const auto loads = backends::device().measure_loads(*gpu, job);
   if (!loads) return Unexpected{loads.error()};
-  auto kernels =
-      runtime::load_kernels(*gpu, bench.program.decided, bench.function(), bench.program.sources);
+  auto kernels = backends::device().load(*gpu, job);
   bench.progress("");
   if (!kernels) return Unexpected{kernels.error()};
   return FileDevice{.gpu = std::move(*gpu), .kernels = std::move(*kernels), .loads = *loads};

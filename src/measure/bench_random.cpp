@@ -1,5 +1,7 @@
 #include "measure/bench_random.h"
 
+#include "backends/device.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -342,11 +344,8 @@ io::Exit bench_random(const BenchOptions& options, io::Console& console) {
     return io::Exit::kUsage;
   }
   const Clock::time_point start = Clock::now();
-  auto gpu = runtime::Gpu::open();
-  if (!gpu) {
-    const Error error{"no GPU that kiln can use", {}, gpu.error().text()};
-    return io::environment_failed(console, error).error;
-  }
+  auto gpu = backends::open_device();
+  if (!gpu) return io::environment_failed(console, gpu.error()).error;
   auto device = RandomDevice::open(*gpu);
   if (!device) return io::environment_failed(console, device.error()).error;
   RandomBench bench{.options = options, .console = console, .gpu = *gpu};

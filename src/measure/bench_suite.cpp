@@ -1,5 +1,7 @@
 #include "measure/bench_suite.h"
 
+#include "backends/device.h"
+
 #include <algorithm>
 
 #include "gemm/plan.h"
@@ -331,11 +333,8 @@ io::Exit bench_suite(const BenchOptions& options, io::Console& console) {
     io::show(console, diags, {});
     return io::Exit::kUsage;
   }
-  auto gpu = runtime::Gpu::open();
-  if (!gpu) {
-    const Error error{"no GPU that kiln can use", {}, gpu.error().text()};
-    return io::environment_failed(console, error).error;
-  }
+  auto gpu = backends::open_device();
+  if (!gpu) return io::environment_failed(console, gpu.error()).error;
   auto bench = open_bench(options, console, *gpu);
   if (!bench) return io::environment_failed(console, bench.error()).error;
   const auto ran = run_cases(*bench, *cases);

@@ -1,4 +1,5 @@
 #include "measure/bench_suite.h"
+#include "backends/device.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +7,6 @@
 
 #include "driver/commands.h"
 #include "gemm/choice.h"
-#include "io/machine.h"
 #include "measure/bench_sets.h"
 
 namespace kiln::measure {
@@ -59,7 +59,7 @@ TEST(BenchSuite, TheLibraryHasKernels) {
 }
 
 TEST(BenchSuite, WithoutAGpuItExitsWithThree) {
-  if (io::machine_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
+  if (backends::device_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
   std::ostringstream out;
   std::ostringstream err;
   io::Console console{.out = out, .err = err};

@@ -1,5 +1,6 @@
 #include "measure/tune_device.h"
 
+#include "backends/device.h"
 #include "gemm/plan.h"
 #include "io/expect.h"
 #include "measure/bench_check.h"
@@ -151,8 +152,8 @@ Result<std::vector<std::vector<double>>> GpuField::measure(std::span<const std::
 }  // namespace
 
 Result<std::unique_ptr<TuneGpu>> TuneGpu::open(std::uint64_t seed) {
-  auto gpu = runtime::Gpu::open();
-  if (!gpu) return Unexpected{Error{"no GPU that kiln can use", {}, gpu.error().text()}};
+  auto gpu = backends::open_device();
+  if (!gpu) return Unexpected{gpu.error()};
   std::unique_ptr<TuneGpu> out(new TuneGpu(std::move(*gpu), seed));
   auto device = BenchDevice::open(out->gpu_);
   if (!device) return Unexpected{device.error()};

@@ -1,5 +1,7 @@
 #include "measure/tune_file_device.h"
 
+#include "backends/device.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -324,8 +326,9 @@ void load(runtime::Gpu& gpu, FileEntrant& entrant) {
     entrant.refusal = scope.entered().error().text();
     return;
   }
-  auto kernels = runtime::load_kernels(gpu, candidate.program->decided, candidate.function(),
-                                       candidate.program->sources);
+  auto kernels = backends::device().load(gpu, {.module = candidate.program->decided,
+                                               .function = candidate.function(),
+                                               .sources = candidate.program->sources});
   if (kernels) entrant.kernels.emplace(std::move(*kernels));
   if (!kernels) entrant.refusal = kernels.error().text();
 }
@@ -343,8 +346,8 @@ Result<std::unique_ptr<TuneField>> FileGpu::open(const TunedProblem& problem,
 }  // namespace
 
 Result<std::unique_ptr<TuneFileDevice>> open_tune_file_gpu() {
-  auto gpu = runtime::Gpu::open();
-  if (!gpu) return Unexpected{Error{"no GPU that kiln can use", {}, gpu.error().text()}};
+  auto gpu = backends::open_device();
+  if (!gpu) return Unexpected{gpu.error()};
   return std::unique_ptr<TuneFileDevice>(std::make_unique<FileGpu>(std::move(*gpu)));
 }
 

@@ -1,5 +1,6 @@
 // The whole of `kiln tune SUITE` but the GPU: a device whose times and verdicts are made up.
 #include "measure/tune_library.h"
+#include "backends/device.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,6 @@
 #include <sstream>
 
 #include "driver/commands.h"
-#include "io/machine.h"
 #include "measure/bench_sets.h"
 #include "support/file.h"
 
@@ -306,7 +306,7 @@ TEST(TuneRounds, TheDefaultGoesOnBehindTheBest) {
 }
 
 TEST(TuneCommand, WithoutAGpuItExitsWithThree) {
-  if (io::machine_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
+  if (backends::device_arch() != nullptr) GTEST_SKIP() << "not tested: this machine has a GPU";
   std::ostringstream out;
   std::ostringstream err;
   io::Console console{.out = out, .err = err};

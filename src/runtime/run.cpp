@@ -43,6 +43,26 @@ Result<Cubin> compile_to_cubin_only(const ir::Module& module, const Sources& sou
   return compile(compile_request(text, *module.arch, file_name));
 }
 
+Result<GpuOutcome> run_call(Gpu& gpu, Call& call, ir::Arguments& arguments,
+                            const GpuOptions& options) {
+  if (auto copied = call.copy_in(); !copied) return Unexpected{copied.error()};
+  if (auto prepared = call.prepare(); !prepared) return Unexpected{prepared.error()};
+  const Result<double> first = timed(gpu, call);
+  if (!first) return Unexpected{first.error()};
+  GpuOutcome outcome;
+  outcome.device = gpu.name();
+  outcome.arch = &gpu.arch();
+  outcome.launches = call.launches();
+  if (auto copied = call.copy_out(arguments); !copied) return Unexpected{copied.error()};
+  Result<std::vector<std::string>> overrun = call.overrun();
+  if (!overrun) return Unexpected{overrun.error()};
+  outcome.overrun = std::move(*overrun);
+  const Result<double> median = median_of_repeats(gpu, call, options.repeat, *first);
+  if (!median) return Unexpected{median.error()};
+  outcome.kernel_seconds = *median;
+  return outcome;
+}
+
 Result<GpuOutcome> run_on_gpu(const ir::Module& module, const ir::Function& function,
                               const Sources& sources, ir::Arguments& arguments,
                               const GpuOptions& options) {
@@ -50,29 +70,15 @@ Result<GpuOutcome> run_on_gpu(const ir::Module& module, const ir::Function& func
   if (!gpu) return Unexpected{gpu.error()};
   const Result<Kernels> kernels = load_kernels(*gpu, module, function, sources);
   if (!kernels) return Unexpected{kernels.error()};
-  GpuOutcome outcome;
-  outcome.device = gpu->name();
-  outcome.arch = &gpu->arch();
-  outcome.nvrtc_version = kernels->nvrtc_version;
-  outcome.emit_seconds = kernels->emit_seconds;
-  outcome.compile_seconds = kernels->compile_seconds;
-  outcome.load_seconds = kernels->load_seconds;
-  outcome.cached = kernels->cached;
-  outcome.cache_note = kernels->cache_note;
-
   Call call(*gpu, kernels->module, module, function, arguments);
-  if (auto copied = call.copy_in(); !copied) return Unexpected{copied.error()};
-  if (auto prepared = call.prepare(); !prepared) return Unexpected{prepared.error()};
-  const Result<double> first = timed(*gpu, call);
-  if (!first) return Unexpected{first.error()};
-  outcome.launches = call.launches();
-  if (auto copied = call.copy_out(arguments); !copied) return Unexpected{copied.error()};
-  Result<std::vector<std::string>> overrun = call.overrun();
-  if (!overrun) return Unexpected{overrun.error()};
-  outcome.overrun = std::move(*overrun);
-  const Result<double> median = median_of_repeats(*gpu, call, options.repeat, *first);
-  if (!median) return Unexpected{median.error()};
-  outcome.kernel_seconds = *median;
+  Result<GpuOutcome> outcome = run_call(*gpu, call, arguments, options);
+  if (!outcome) return outcome;
+  outcome->nvrtc_version = kernels->nvrtc_version;
+  outcome->emit_seconds = kernels->emit_seconds;
+  outcome->compile_seconds = kernels->compile_seconds;
+  outcome->load_seconds = kernels->load_seconds;
+  outcome->cached = kernels->cached;
+  outcome->cache_note = kernels->cache_note;
   return outcome;
 }
 

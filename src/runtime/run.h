@@ -10,6 +10,7 @@
 
 #include "ir/arguments.h"
 #include "ir/module.h"
+#include "runtime/call.h"
 #include "runtime/gpu.h"
 #include "runtime/nvrtc.h"
 #include "support/source.h"
@@ -45,6 +46,11 @@ struct GpuOutcome {
 [[nodiscard]] Result<GpuOutcome> run_on_gpu(const ir::Module& module, const ir::Function& function,
                                             const Sources& sources, ir::Arguments& arguments,
                                             const GpuOptions& options);
+
+// The rest of run_on_gpu, where the call's kernels are loaded already: the outcome without what
+// loading took. The call is of `arguments`.
+[[nodiscard]] Result<GpuOutcome> run_call(Gpu& gpu, Call& call, ir::Arguments& arguments,
+                                          const GpuOptions& options);
 
 // Emits and compiles the module's kernels for its architecture; needs NVRTC but no GPU.
 [[nodiscard]] Result<Cubin> compile_to_cubin_only(const ir::Module& module, const Sources& sources);

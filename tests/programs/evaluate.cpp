@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-#include "driver/execute.h"
+#include "backends/backend.h"
 #include "io/bind.h"
 #include "io/expect.h"
 #include "io/random_bits.h"
@@ -139,7 +139,7 @@ Verdict against_reference(const reference::Outcome& reference, const ir::Argumen
                           const std::string& place) {
   Verdict out;
   for (const reference::Output& output : reference.outputs) {
-    const Tensor actual = driver::result_of(arguments, output);
+    const Tensor actual = backends::result_of(arguments, output);
     const reference::Comparison seen = reference::compare(output, actual);
     out.compared += seen.elements;
     out.not_compared += seen.not_compared;
@@ -178,8 +178,8 @@ bool same_bits(const Tensor& a, const Tensor& b, std::size_t at) {
 Verdict same(const reference::Outcome& reference, const ir::Arguments& sim,
              const ir::Arguments& gpu) {
   for (const reference::Output& output : reference.outputs) {
-    const Tensor a = driver::result_of(sim, output);
-    const Tensor b = driver::result_of(gpu, output);
+    const Tensor a = backends::result_of(sim, output);
+    const Tensor b = backends::result_of(gpu, output);
     for (std::size_t i = 0; i < static_cast<std::size_t>(a.elements()); ++i) {
       if (same_bits(a, b, i)) continue;
       return fault("gpu-differs", std::string(name(a.dtype)),

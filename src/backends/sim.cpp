@@ -1,0 +1,58 @@
+// The row of the simulator.
+#include "sim/sim.h"
+
+#include "backends/backend.h"
+#include "support/format.h"
+
+namespace kiln::backends {
+
+namespace {
+
+std::string text_of(const sim::Progress& at) {
+  std::string out = format("simulating block {} of {}, {} million steps", at.blocks_done + 1,
+                           at.blocks, at.steps / 1'000'000);
+  if (at.schedules > 1) out += format(", schedule {} of {}", at.schedule + 1, at.schedules);
+  return out;
+}
+
+class PreparedSim final : public Prepared {
+ public:
+  explicit PreparedSim(const Job& job) : job_(job) {}
+
+  Result<Execution> run(ir::Arguments arguments, const Limits& limits) override {
+    arguments.vars.resize(job_.function.vars.size());
+    sim::Options how;
+    how.schedules = limits.schedules;
+    how.steps_max = limits.steps_max;
+    how.memory = limits.memory;
+    if (limits.progress) {
+      how.progress = [&](const sim::Progress& at) { limits.progress(text_of(at)); };
+    }
+    auto outcome = sim::run(job_.module, job_.function, arguments, how);
+    if (limits.progress) limits.progress("");
+    if (!outcome) return Unexpected{outcome.error()};
+    Execution out{.backend = &kSim, .arguments = std::move(arguments)};
+    out.seconds = outcome->seconds;
+    out.sim = std::move(*outcome);
+    return out;
+  }
+
+ private:
+  Job job_;
+};
+
+}  // namespace
+
+constinit const Backend kSim{
+    .name = "sim",
+    .preference = 1,
+    .serves = [](const target::Arch&) { return true; },
+    .find = []() -> Result<void> { return {}; },
+    .prepare = [](const Job& job) -> Result<std::unique_ptr<Prepared>> {
+      return std::unique_ptr<Prepared>(std::make_unique<PreparedSim>(job));
+    },
+    .gives_up = true,
+    .reports = {.findings = true},
+};
+
+}  // namespace kiln::backends
