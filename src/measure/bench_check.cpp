@@ -68,7 +68,7 @@ Norms norms(const Tensor& matrix, bool along_k) {
 reference::Comparison check_sample(const reference::Einsum& einsum, const ProductOf& product,
                                    const Measured& measured,
                                    const reference::EinsumNumerics& numerics, std::uint64_t seed) {
-  const MatrixProduct& how = product.product;
+  const gemm::Problem& how = product.problem;
   const std::vector<std::int64_t> rows = sampled(how.m, 2 * seed);
   const std::vector<std::int64_t> columns = sampled(how.n, 2 * seed + 1);
   const Tensor a = gathered(measured.a, rows, how.a_along_k);
@@ -95,10 +95,10 @@ reference::Comparison check_sample(const reference::Einsum& einsum, const Produc
 
 reference::Comparison compare_with_vendor(const ProductOf& product, const Measured& measured,
                                           const Tensor& vendor, const BothNumerics& numerics) {
-  const MatrixProduct& how = product.product;
+  const gemm::Problem& how = product.problem;
   const Norms a = norms(measured.a, how.a_along_k);
   const Norms b = norms(measured.b, how.b_along_k);
-  const double scale = std::fabs(how.scale);
+  const double scale = std::fabs(product.scale);
   reference::Comparison all;
   std::mutex mutex;
   const auto compare_rows = [&](std::int64_t begin, std::int64_t end) {
@@ -137,7 +137,7 @@ reference::Comparison compare_with_vendor(const ProductOf& product, const Measur
   return all;
 }
 
-reference::EinsumNumerics vendor_numerics(const MatrixProduct& product, int capability) {
+reference::EinsumNumerics vendor_numerics(const gemm::Problem& product, int capability) {
   reference::EinsumNumerics out;
   out.operand = target::operand_type(product.a);
   out.cut_off = true;

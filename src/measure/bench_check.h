@@ -23,8 +23,7 @@ struct Measured {
 };
 
 [[nodiscard]] reference::Comparison check_sample(const reference::Einsum& einsum,
-                                                 const ProductOf& product,
-                                                 const Measured& measured,
+                                                 const ProductOf& product, const Measured& measured,
                                                  const reference::EinsumNumerics& numerics,
                                                  std::uint64_t seed);
 
@@ -42,7 +41,7 @@ struct BothNumerics {
 
 // How the vendor's kernels add and round, for types of these: the weakest instruction of any
 // architecture up to `capability` that adds in f32.
-[[nodiscard]] reference::EinsumNumerics vendor_numerics(const MatrixProduct& product,
+[[nodiscard]] reference::EinsumNumerics vendor_numerics(const gemm::Problem& product,
                                                         int capability);
 
 }  // namespace kiln::measure

@@ -45,7 +45,7 @@ class BenchCheckTest : public testing::Test {
     return compare_with_vendor(product_, {.a = a_, .b = b_, .c = ours}, vendor,
                                {.ours = numerics(), .vendor = numerics()});
   }
-  reference::EinsumNumerics numerics() const { return vendor_numerics(product_.product, 90); }
+  reference::EinsumNumerics numerics() const { return vendor_numerics(product_.problem, 90); }
 
   Sources sources_;
   Tensor a_ = Tensor::zeros(DType::kF16, {kM, kK});

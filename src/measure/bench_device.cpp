@@ -23,11 +23,11 @@ T* pointer(DevicePtr address) {
 }
 
 bench::Product product_of(const CheckRequest& request) {
-  const MatrixProduct& how = request.product;
+  const gemm::Problem& how = request.problem;
   bench::Product out{.a = factor_a(how, pointer<const void>(request.a)),
                      .b = factor_b(how, pointer<const void>(request.b)),
                      .depth = how.k,
-                     .scale = how.scale,
+                     .scale = request.scale,
                      .bound = request.exact ? exact_bound(how) : bench_bound(request.ours, how)};
   out.a.scales = pointer<const float>(request.a_scale);
   out.a.scale_k = kBlockScale;
@@ -141,7 +141,7 @@ Result<bench::Report> BenchDevice::reported(Start&& start) {
 Result<reference::Comparison> BenchDevice::part_against_fp64(const CheckRequest& request,
                                                              const bench::Product& product,
                                                              const bench::Part& part) {
-  const MatrixProduct& how = request.product;
+  const gemm::Problem& how = request.problem;
   const bench::Output c{pointer<const void>(request.c), bench_format(how.c)};
   const auto of = [&](const bench::Product& which, const bench::Part& some) {
     const std::int64_t threads = (some.row_count + 7) / 8 * some.column_count;
@@ -160,7 +160,7 @@ Result<reference::Comparison> BenchDevice::part_against_fp64(const CheckRequest&
 }
 
 Result<reference::Comparison> BenchDevice::check_sums(const CheckRequest& request) {
-  const MatrixProduct& how = request.product;
+  const gemm::Problem& how = request.problem;
   const bench::Product product = product_of(request);
   const Sample sample = choose_sample(how, request.seed);
   if (sample.whole) return part_against_fp64(request, product, part_of_rows(how, nullptr, how.m));
@@ -193,23 +193,23 @@ Result<FactorNorms> BenchDevice::norms(const CheckRequest& request) {
     if (!started) return Unexpected{started.error()};
     return memory;
   };
-  auto a = of(product.a, request.product.m);
+  auto a = of(product.a, request.problem.m);
   if (!a) return Unexpected{a.error()};
-  auto b = of(product.b, request.product.n);
+  auto b = of(product.b, request.problem.n);
   if (!b) return Unexpected{b.error()};
   return FactorNorms{.a = std::move(*a), .b = std::move(*b)};
 }
 
 Result<reference::Comparison> BenchDevice::check_whole(const CheckRequest& request,
                                                        const FactorNorms& norms) {
-  const MatrixProduct& how = request.product;
+  const gemm::Problem& how = request.problem;
   // What fp64 has been compared with whole needs no second judge, who is less exact.
   const bool judged = choose_sample(how, request.seed).whole;
   const bench::Other other{
       .data = pointer<const void>(judged ? 0 : request.vendor),
       .a_norms = pointer<const double>(norms.a.address()),
       .b_norms = pointer<const double>(norms.b.address()),
-      .scale = how.scale,
+      .scale = request.scale,
       .ours = product_of(request).bound,
       .theirs = request.exact ? exact_bound(how) : bench_bound(request.theirs, how)};
   const bench::Output c{pointer<const void>(request.c), bench_format(how.c)};

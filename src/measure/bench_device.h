@@ -17,7 +17,8 @@ namespace kiln::measure {
 
 // What is checked. Addresses are in device memory; those of what there is not are 0.
 struct CheckRequest {
-  MatrixProduct product;
+  gemm::Problem problem;  // without its epilogue
+  double scale = 1;       // of all of C
   runtime::cuda::DevicePtr a = 0;
   runtime::cuda::DevicePtr b = 0;
   runtime::cuda::DevicePtr c = 0;        // ours

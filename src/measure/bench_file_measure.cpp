@@ -6,6 +6,7 @@
 #include "measure/bench_file.h"
 #include "measure/bench_machine.h"
 #include "measure/bench_measure.h"
+#include "measure/cublaslt.h"
 #include "measure/timing.h"
 #include "reference/compare.h"
 #include "support/escape.h"
@@ -45,8 +46,8 @@ ir::ValueId value_of(const ir::Function& function, const runtime::Call& call,
   return call.returned();
 }
 
-Result<void> add_vendor_buffers(runtime::Gpu& gpu, const FileBench& bench,
-                                const ProductOf& product, Sets& sets) {
+Result<void> add_vendor_buffers(runtime::Gpu& gpu, const FileBench& bench, const ProductOf& product,
+                                Sets& sets) {
   const runtime::Call& call = sets.calls.back();
   const auto address = [&](const std::string& name) {
     const ir::ValueId value = value_of(bench.function(), call, name);
@@ -54,7 +55,7 @@ Result<void> add_vendor_buffers(runtime::Gpu& gpu, const FileBench& bench,
     KILN_CHECK(buffer != nullptr, "`{}` has no buffer", name);
     return buffer->address();
   };
-  const MatrixProduct& how = product.product;
+  const gemm::Problem& how = product.problem;
   const std::int64_t bytes = how.m * how.n * size_bytes(how.c);
   auto result = gpu.allocate(static_cast<std::size_t>(bytes));
   if (!result) return Unexpected{result.error()};
@@ -102,7 +103,8 @@ std::optional<VendorProduct> find_vendor(FileDevice& device, const FileBench& be
   };
   if (!problem.product) return without("`--expect` is not a product of two matrices");
   bench.progress(format("{}: algorithms of cuBLASLt", problem.shape));
-  auto vendor = VendorProduct::prepare(device.gpu, problem.product->product, sets.vendor);
+  auto vendor = VendorProduct::prepare(device.gpu, problem.product->problem, problem.product->scale,
+                                       sets.vendor);
   if (!vendor) return without(vendor.error().text());
   return std::move(*vendor);
 }
@@ -124,7 +126,7 @@ std::string einsum_types_text(const FileBench& bench, const FileProblem& problem
 BenchRow row_of(const FileDevice& device, const FileBench& bench, const FileProblem& problem) {
   BenchRow row{.suite = "file", .kernel = bench.function().name};
   if (problem.product) {
-    const MatrixProduct& how = problem.product->product;
+    const gemm::Problem& how = problem.product->problem;
     row.m = how.m;
     row.n = how.n;
     row.k = how.k;
@@ -195,7 +197,7 @@ Result<void> check_product(FileDevice& device, const FileBench& bench, const Fil
       .a = tensor_of(problem, product.a), .b = tensor_of(problem, product.b), .c = result};
   const BothNumerics numerics{
       .ours = io::weakest(bench.function()),
-      .vendor = vendor_numerics(product.product, device.gpu.arch().capability)};
+      .vendor = vendor_numerics(product.problem, device.gpu.arch().capability)};
   report_outside(bench,
                  check_sample(bench.einsum, product, measured, numerics.ours, bench.options.seed),
                  "fp64");

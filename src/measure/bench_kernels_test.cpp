@@ -133,7 +133,7 @@ class CheckTest : public testing::Test {
     return report;
   }
 
-  MatrixProduct how_{
+  gemm::Problem how_{
       .m = kM, .n = kN, .k = kK, .a = DType::kBF16, .b = DType::kBF16, .c = DType::kBF16};
   Tensor a_ = Tensor::zeros(DType::kBF16, {kM, kK});
   Tensor b_ = Tensor::zeros(DType::kBF16, {kN, kK});
@@ -199,7 +199,7 @@ TEST_F(CheckTest, ALostStepOfOneTileIsFound) {
 
 TEST_F(CheckTest, TheOtherOrdersOfTheFactors) {
   fill(false);
-  MatrixProduct turned = how_;
+  gemm::Problem turned = how_;
   turned.a_along_k = false;
   Tensor a = Tensor::zeros(DType::kBF16, {kK, kM});
   for (std::int64_t i = 0; i < kM; ++i) {
@@ -262,7 +262,7 @@ TEST(BenchSample, LargeProductsAreSampled) {
 }
 
 TEST(BenchSample, TheBoundIsTheCompilers) {
-  const MatrixProduct how{
+  const gemm::Problem how{
       .m = 1, .n = 1, .k = 4096, .a = DType::kE4M3, .b = DType::kE4M3, .c = DType::kBF16};
   const reference::EinsumNumerics numerics = vendor_numerics(how, 90);
   const bench::Bound bound = bench_bound(numerics, how);

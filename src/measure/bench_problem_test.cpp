@@ -139,7 +139,7 @@ class ProblemTest : public testing::Test {
   }
 
   [[nodiscard]] bench::Problem problem() const {
-    const MatrixProduct product{
+    const gemm::Problem product{
         .m = kM, .n = kN, .k = kK, .a = DType::kBF16, .b = DType::kBF16, .c = DType::kBF16};
     const auto factor = [](const Held& held) {
       bench::Factor out = {};

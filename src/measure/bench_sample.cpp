@@ -30,7 +30,7 @@ std::vector<bench::Index> spread_indices(std::int64_t extent, std::int64_t count
   return out;
 }
 
-Sample choose_sample(const MatrixProduct& product, std::uint64_t seed) {
+Sample choose_sample(const gemm::Problem& product, std::uint64_t seed) {
   if (product.m * product.n <= kWholeUpTo / product.k) return {.whole = true};
   return {.rows = spread_indices(product.m, kSampledLines, 2 * seed),
           .columns = spread_indices(product.n, kSampledLines, 2 * seed + 1)};
@@ -59,7 +59,7 @@ bench::Format bench_format(DType dtype) {
           .ignored = (1U << dropped) - 1};
 }
 
-bench::Factor factor_a(const MatrixProduct& product, const void* data) {
+bench::Factor factor_a(const gemm::Problem& product, const void* data) {
   const bool along = product.a_along_k;
   return {.data = data,
           .format = bench_format(product.a),
@@ -72,7 +72,7 @@ bench::Factor factor_a(const MatrixProduct& product, const void* data) {
           .scale_k_step = 0};
 }
 
-bench::Factor factor_b(const MatrixProduct& product, const void* data) {
+bench::Factor factor_b(const gemm::Problem& product, const void* data) {
   const bool along = product.b_along_k;
   return {.data = data,
           .format = bench_format(product.b),
@@ -85,7 +85,7 @@ bench::Factor factor_b(const MatrixProduct& product, const void* data) {
           .scale_k_step = 0};
 }
 
-bench::Bound exact_bound(const MatrixProduct& product) {
+bench::Bound exact_bound(const gemm::Problem& product) {
   if (!is_float(product.c)) return {.relative = 0, .floor = 0, .roundoff = 0, .smallest = 0};
   return {.relative = 0,
           .floor = 0,
@@ -93,7 +93,7 @@ bench::Bound exact_bound(const MatrixProduct& product) {
           .smallest = smallest(product.c) / 2};
 }
 
-bench::Bound bench_bound(const reference::EinsumNumerics& numerics, const MatrixProduct& product) {
+bench::Bound bench_bound(const reference::EinsumNumerics& numerics, const gemm::Problem& product) {
   bench::Bound bound = exact_bound(product);
   // In fp64, so that nothing but the sum is in it. The bound is linear in the magnitudes.
   const auto of = [&](double magnitude) {
@@ -113,7 +113,7 @@ float integer_density(std::int64_t k) {
   return static_cast<float>(std::sqrt(1000.0 / static_cast<double>(k)));
 }
 
-bench::Part part_of_rows(const MatrixProduct& product, const bench::Index* rows,
+bench::Part part_of_rows(const gemm::Problem& product, const bench::Index* rows,
                          std::int64_t count) {
   return {.rows = rows,
           .row_begin = 0,
@@ -124,7 +124,7 @@ bench::Part part_of_rows(const MatrixProduct& product, const bench::Index* rows,
           .column_step = 1};
 }
 
-bench::Part part_of_columns(const MatrixProduct& product, const bench::Index* columns,
+bench::Part part_of_columns(const gemm::Problem& product, const bench::Index* columns,
                             std::int64_t count) {
   return {.rows = columns,
           .row_begin = 0,
@@ -135,7 +135,7 @@ bench::Part part_of_columns(const MatrixProduct& product, const bench::Index* co
           .column_step = product.n};
 }
 
-bench::Part part_of_element(const MatrixProduct& product, std::int64_t element) {
+bench::Part part_of_element(const gemm::Problem& product, std::int64_t element) {
   return {.rows = nullptr,
           .row_begin = element / product.n,
           .row_count = 1,

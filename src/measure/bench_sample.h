@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "gemm/problem.h"
 #include "measure/bench_values.cuh"
-#include "measure/cublaslt.h"
 #include "reference/einsum.h"
 
 namespace kiln::measure {
@@ -23,7 +23,7 @@ struct Sample {
   std::vector<bench::Index> rows = {};  // of C, ascending; none when it is whole
   std::vector<bench::Index> columns = {};
 };
-[[nodiscard]] Sample choose_sample(const MatrixProduct& product, std::uint64_t seed);
+[[nodiscard]] Sample choose_sample(const gemm::Problem& product, std::uint64_t seed);
 
 // One index in each of `count` equal stretches of the extent; all when there are no more.
 [[nodiscard]] std::vector<bench::Index> spread_indices(std::int64_t extent, std::int64_t count,
@@ -33,24 +33,24 @@ struct Sample {
 [[nodiscard]] bench::Format bench_format(DType dtype);
 
 // The factors of a product at these addresses; no scales.
-[[nodiscard]] bench::Factor factor_a(const MatrixProduct& product, const void* data);
-[[nodiscard]] bench::Factor factor_b(const MatrixProduct& product, const void* data);
+[[nodiscard]] bench::Factor factor_a(const gemm::Problem& product, const void* data);
+[[nodiscard]] bench::Factor factor_b(const gemm::Problem& product, const void* data);
 
 // reference::product_bound for the product's sums, as the kernels evaluate it.
 [[nodiscard]] bench::Bound bench_bound(const reference::EinsumNumerics& numerics,
-                                       const MatrixProduct& product);
+                                       const gemm::Problem& product);
 // Of sums that every accumulator holds exactly: only C's rounding is left.
-[[nodiscard]] bench::Bound exact_bound(const MatrixProduct& product);
+[[nodiscard]] bench::Bound exact_bound(const gemm::Problem& product);
 
 // `density` of kiln_fill_integers with which sums of k products are exact: their magnitudes add up
 // to about 1000, in f16 and in the tensor cores' sums of 8-bit floats 2048 is exact still.
 [[nodiscard]] float integer_density(std::int64_t k);
 
 // A row of C: from column 0 on; for a column of C the factors have changed places.
-[[nodiscard]] bench::Part part_of_rows(const MatrixProduct& product, const bench::Index* rows,
+[[nodiscard]] bench::Part part_of_rows(const gemm::Problem& product, const bench::Index* rows,
                                        std::int64_t count);
-[[nodiscard]] bench::Part part_of_columns(const MatrixProduct& product, const bench::Index* columns,
+[[nodiscard]] bench::Part part_of_columns(const gemm::Problem& product, const bench::Index* columns,
                                           std::int64_t count);
-[[nodiscard]] bench::Part part_of_element(const MatrixProduct& product, std::int64_t element);
+[[nodiscard]] bench::Part part_of_element(const gemm::Problem& product, std::int64_t element);
 
 }  // namespace kiln::measure

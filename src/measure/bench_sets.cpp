@@ -1,6 +1,7 @@
 #include "measure/bench_sets.h"
 
 #include <algorithm>
+#include <array>
 
 #include "measure/timing.h"
 #include "support/check.h"
@@ -23,16 +24,18 @@ struct Wanted {
   DType dtype;
 };
 
-std::vector<Wanted> wanted_of(const SuiteCase& problem) {
-  const auto& [m, n, k, ab, c, form] = problem;
-  std::vector<Wanted> out = {
-      {"a", m * k, ab}, {"b", n * k, ab}, {"c", m * n, c}, {"the baseline's c", m * n, c}};
-  if (form == SuiteForm::kBlockScales) {
+std::vector<Wanted> wanted_of(const gemm::Problem& problem) {
+  const auto [m, n, k] = std::array{problem.m, problem.n, problem.k};
+  std::vector<Wanted> out = {{"a", m * k, problem.a},
+                             {"b", n * k, problem.b},
+                             {"c", m * n, problem.c},
+                             {"the baseline's c", m * n, problem.c}};
+  if (problem.block_scales) {
     out.push_back({"a_scale", m * blocks(k), DType::kF32});
     out.push_back({"b_scale", blocks(n) * blocks(k), DType::kF32});
   }
-  if (form == SuiteForm::kSparse) {
-    out.push_back({"packed", m * k / 2, ab});
+  if (problem.a_sparse) {
+    out.push_back({"packed", m * k / 2, problem.a});
     out.push_back({"metadata", m * k / 8, DType::kU8});
     out.push_back({"words", m * k / 32, DType::kU32});
   }
@@ -41,28 +44,8 @@ std::vector<Wanted> wanted_of(const SuiteCase& problem) {
 
 }  // namespace
 
-MatrixProduct product_of(const SuiteCase& problem) {
-  return {.m = problem.m,
-          .n = problem.n,
-          .k = problem.k,
-          .a = problem.ab,
-          .b = problem.ab,
-          .c = problem.c,
-          .block_scales = problem.form == SuiteForm::kBlockScales,
-          .scale = problem.form == SuiteForm::kTensorScales ? kTensorScale : 1};
-}
-
-gemm::Problem problem_of(const SuiteCase& problem) {
-  gemm::Problem out{.m = problem.m,
-                    .n = problem.n,
-                    .k = problem.k,
-                    .a = problem.ab,
-                    .b = problem.ab,
-                    .c = problem.c};
-  out.block_scales = problem.form == SuiteForm::kBlockScales;
-  out.a_sparse = problem.form == SuiteForm::kSparse;
-  out.epilogue.has_alpha = problem.form == SuiteForm::kTensorScales;
-  return out;
+double scale_of(const gemm::Problem& problem) {
+  return problem.epilogue.has_alpha ? kTensorScale : 1;
 }
 
 DeviceBuffer& SuiteSets::Set::memory(std::string_view name) {
@@ -76,8 +59,8 @@ DevicePtr SuiteSets::Set::address(std::string_view name) const {
   return found == buffers.end() ? 0 : found->memory.address();
 }
 
-Result<SuiteSets> SuiteSets::make(runtime::Gpu& gpu, BenchDevice& device, const SuiteCase& problem,
-                                  std::uint64_t seed) {
+Result<SuiteSets> SuiteSets::make(runtime::Gpu& gpu, BenchDevice& device,
+                                  const gemm::Problem& problem, std::uint64_t seed) {
   SuiteSets out(problem);
   std::int64_t bytes = 0;
   // What a launch touches: one of both results.
@@ -110,10 +93,10 @@ Result<void> SuiteSets::fill(BenchDevice& device, Set& set, bool exactly,
                              std::uint64_t seed) const {
   std::uint64_t own = 8 * seed;
   const auto fill_factor = [&](DeviceBuffer& to) {
-    return exactly ? device.fill_integers(to, problem_.ab, problem_.k, own)
-                   : device.fill_normal(to, problem_.ab, own);
+    return exactly ? device.fill_integers(to, problem_.a, problem_.k, own)
+                   : device.fill_normal(to, problem_.a, own);
   };
-  const bool sparse = problem_.form == SuiteForm::kSparse;
+  const bool sparse = problem_.a_sparse;
   for (Buffer& buffer : set.buffers) {
     const std::string_view name = buffer.name;
     ++own;
@@ -131,9 +114,9 @@ Result<void> SuiteSets::fill(BenchDevice& device, Set& set, bool exactly,
   }
   if (!sparse) return {};
   const DeviceBuffer& metadata = set.memory("metadata");
-  auto packed = device.pack_words(metadata, set.memory("words"), problem_.ab, problem_.k);
+  auto packed = device.pack_words(metadata, set.memory("words"), problem_.a, problem_.k);
   if (!packed) return packed;
-  return device.expand(set.memory("packed"), metadata, set.memory("a"), problem_.ab);
+  return device.expand(set.memory("packed"), metadata, set.memory("a"), problem_.a);
 }
 
 Result<void> SuiteSets::fill_exactly(BenchDevice& device, std::size_t set, std::uint64_t seed) {
@@ -150,14 +133,14 @@ Result<void> SuiteSets::clear_result(std::size_t set) {
 gemm::Operands SuiteSets::operands(std::size_t set) const {
   const Set& from = sets_[set];
   gemm::Operands out;
-  const bool sparse = problem_.form == SuiteForm::kSparse;
+  const bool sparse = problem_.a_sparse;
   out.a = from.address(sparse ? "packed" : "a");
   out.b = from.address("b");
   out.c = from.address("c");
   out.metadata = from.address("words");
   out.a_scale = from.address("a_scale");
   out.b_scale = from.address("b_scale");
-  if (problem_.form == SuiteForm::kTensorScales) out.alpha = kTensorScale;
+  out.alpha = scale_of(problem_);
   return out;
 }
 
@@ -172,7 +155,8 @@ std::vector<ProductBuffers> SuiteSets::vendor() const {
 
 CheckRequest SuiteSets::request(std::size_t set, bool with_vendor) const {
   const Set& from = sets_[set];
-  return {.product = product_of(problem_),
+  return {.problem = problem_,
+          .scale = scale_of(problem_),
           .a = from.address("a"),
           .b = from.address("b"),
           .c = from.address("c"),

@@ -16,17 +16,14 @@
 
 namespace kiln::measure {
 
-// What the vendor's library is asked for: the dense product.
-[[nodiscard]] MatrixProduct product_of(const SuiteCase& problem);
-
-// What our library is asked for.
-[[nodiscard]] gemm::Problem problem_of(const SuiteCase& problem);
+// What all of C is multiplied by: a power of two where the problem has tensor scales, else 1.
+[[nodiscard]] double scale_of(const gemm::Problem& problem);
 
 class SuiteSets {
  public:
   // `gpu` must outlive it. Results hold NaNs. Errors: what the driver says, memory above all.
-  static Result<SuiteSets> make(runtime::Gpu& gpu, BenchDevice& device, const SuiteCase& problem,
-                                std::uint64_t seed);
+  static Result<SuiteSets> make(runtime::Gpu& gpu, BenchDevice& device,
+                                const gemm::Problem& problem, std::uint64_t seed);
 
   [[nodiscard]] std::size_t count() const { return sets_.size(); }
   [[nodiscard]] gemm::Operands operands(std::size_t set) const;
@@ -55,11 +52,11 @@ class SuiteSets {
     [[nodiscard]] runtime::cuda::DevicePtr address(std::string_view name) const;
   };
 
-  explicit SuiteSets(const SuiteCase& problem) : problem_(problem) {}
+  explicit SuiteSets(const gemm::Problem& problem) : problem_(problem) {}
   Result<void> add(runtime::Gpu& gpu, BenchDevice& device, std::uint64_t seed);
   Result<void> fill(BenchDevice& device, Set& set, bool exactly, std::uint64_t seed) const;
 
-  SuiteCase problem_;
+  gemm::Problem problem_;
   std::deque<Set> sets_;
 };
 

@@ -32,7 +32,7 @@ struct SuiteBench {
   [[nodiscard]] const std::string& suite() const { return options.program.file; }
   // What is being done.
   void progress(const std::string& text) const { io::show_progress(console, text); }
-  void note(const SuiteCase& problem, const std::string& text) const {
+  void note(const gemm::Problem& problem, const std::string& text) const {
     progress("");
     console.err << "note: " << shape_of(problem) << ", " << types_of(problem) << ": " << text
                 << "\n";
@@ -41,7 +41,7 @@ struct SuiteBench {
 
 // A problem, ready to be started.
 struct Contest {
-  const SuiteCase& problem;
+  const gemm::Problem& problem;
   std::unique_ptr<gemm::Plan> plan;
   SuiteSets sets;
   // Of each set, so that a launch looks nothing up.
@@ -62,10 +62,10 @@ struct Contest {
 
 // --- measuring
 
-Result<Contest> prepare(SuiteBench& bench, const SuiteCase& problem, const gemm::Problem& wanted,
+Result<Contest> prepare(SuiteBench& bench, const gemm::Problem& problem,
                         const gemm::Choice& choice) {
   bench.progress(format("{}: compiling", shape_of(problem)));
-  auto plan = gemm::Plan::prepare(bench.gpu, wanted, choice);
+  auto plan = gemm::Plan::prepare(bench.gpu, problem, choice);
   if (!plan) return Unexpected{plan.error()};
   const auto loads = (*plan)->measure_loads();
   if (!loads) return Unexpected{loads.error()};
@@ -94,13 +94,13 @@ Result<Contest> prepare(SuiteBench& bench, const SuiteCase& problem, const gemm:
 void find_vendor(SuiteBench& bench, Contest& contest) {
   bench.progress(format("{}: algorithms of cuBLASLt", shape_of(contest.problem)));
   contest.vendor_buffers = contest.sets.vendor();
-  auto vendor =
-      VendorProduct::prepare(bench.gpu, product_of(contest.problem), contest.vendor_buffers);
+  auto vendor = VendorProduct::prepare(bench.gpu, contest.problem, scale_of(contest.problem),
+                                       contest.vendor_buffers);
   if (vendor) contest.vendor.emplace(std::move(*vendor));
   if (!vendor) bench.note(contest.problem, "no baseline: " + vendor.error().text());
-  if (contest.problem.form != SuiteForm::kSparse) return;
-  auto sparse =
-      SparseVendorProduct::prepare(bench.gpu, product_of(contest.problem), contest.vendor_buffers);
+  if (!contest.problem.a_sparse) return;
+  auto sparse = SparseVendorProduct::prepare(bench.gpu, contest.problem, scale_of(contest.problem),
+                                             contest.vendor_buffers);
   if (sparse) contest.sparse.emplace(std::move(*sparse));
   if (!sparse) {
     bench.note(contest.problem, "the baseline is the dense product: " + sparse.error().text());
@@ -137,10 +137,10 @@ Result<BenchRow> measure_contest(SuiteBench& bench, const Contest& contest) {
   if (!measured) return Unexpected{measured.error()};
   if (contest.vendor) row.baseline = contest.vendor->library();
   // As ours: left in the tensor cores, or taken out after each block to be scaled.
-  if (contest.vendor && info(contest.problem.ab).bits == 8) {
-    row.baseline_sums = contest.problem.form == SuiteForm::kBlockScales ? "full" : "fast";
+  if (contest.vendor && info(contest.problem.a).bits == 8) {
+    row.baseline_sums = contest.problem.block_scales ? "full" : "fast";
   }
-  if (contest.problem.form != SuiteForm::kSparse) return row;
+  if (!contest.problem.a_sparse) return row;
   row.dense_baseline = row.baseline;
   if (contest.sparse) row.baseline = contest.sparse->library();
   if (contest.vendor && !contest.sparse) row.dense_ratio = row.ratio;
@@ -149,7 +149,7 @@ Result<BenchRow> measure_contest(SuiteBench& bench, const Contest& contest) {
 
 // --- checking
 
-void report_outside(Diagnostics& diags, const SuiteCase& problem,
+void report_outside(Diagnostics& diags, const gemm::Problem& problem,
                     const reference::Comparison& found, std::string_view by) {
   if (found.outside == 0) return;
   const reference::Mismatch& first = *found.first;
@@ -174,7 +174,7 @@ Result<double> check_set(SuiteBench& bench, const Contest& contest, bool exact,
   const auto ours = numerics_of(bench, contest);
   if (!ours) return Unexpected{ours.error()};
   request.ours = *ours;
-  request.theirs = vendor_numerics(request.product, bench.gpu.arch().capability);
+  request.theirs = vendor_numerics(request.problem, bench.gpu.arch().capability);
   request.exact = exact;
   request.seed = bench.options.seed;
   const auto found = bench.device.check(request);
@@ -217,16 +217,15 @@ Result<double> check_contest(SuiteBench& bench, Contest& contest, Diagnostics& d
 // --- a suite
 
 // A row when the problem was measured and its result is right. Errors: the environment's.
-Result<std::optional<BenchRow>> run_case(SuiteBench& bench, const SuiteCase& problem) {
+Result<std::optional<BenchRow>> run_case(SuiteBench& bench, const gemm::Problem& problem) {
   const auto without_kernel = [&](const Error& error) {
     bench.note(problem, error.text());
     ++bench.without_kernel;
     return std::optional<BenchRow>();
   };
-  const gemm::Problem wanted = problem_of(problem);
-  const auto choice = gemm::choose(wanted, bench.gpu.arch(), bench.gpu.multiprocessors());
+  const auto choice = gemm::choose(problem, bench.gpu.arch(), bench.gpu.multiprocessors());
   if (!choice) return without_kernel(choice.error());
-  auto contest = prepare(bench, problem, wanted, *choice);
+  auto contest = prepare(bench, problem, *choice);
   if (!contest) return Unexpected{contest.error()};
   find_vendor(bench, *contest);
   auto row = measure_contest(bench, *contest);
@@ -242,9 +241,9 @@ Result<std::optional<BenchRow>> run_case(SuiteBench& bench, const SuiteCase& pro
   return std::optional<BenchRow>();
 }
 
-Result<void> run_cases(SuiteBench& bench, const std::vector<SuiteCase>& cases) {
+Result<void> run_cases(SuiteBench& bench, const std::vector<gemm::Problem>& cases) {
   const std::string& path = bench.options.json;
-  for (const SuiteCase& problem : cases) {
+  for (const gemm::Problem& problem : cases) {
     const auto row = run_case(bench, problem);
     bench.progress("");
     if (!row) {
@@ -275,7 +274,7 @@ Result<SuiteBench> open_bench(const BenchOptions& options, io::Console& console,
       .options = options, .console = console, .gpu = gpu, .device = std::move(*device)};
 }
 
-bool keeps(const std::vector<io::Assignment>& shape, const SuiteCase& problem) {
+bool keeps(const std::vector<io::Assignment>& shape, const gemm::Problem& problem) {
   return std::ranges::all_of(shape, [&](const io::Assignment& wanted) {
     const std::int64_t extent = wanted.name == "M"   ? problem.m
                                 : wanted.name == "N" ? problem.n
@@ -302,7 +301,7 @@ Checked<std::vector<std::vector<io::Assignment>>> wanted_shapes(const BenchOptio
 
 }  // namespace
 
-Checked<std::vector<SuiteCase>> chosen_cases(const BenchOptions& options, Diagnostics& diags) {
+Checked<std::vector<gemm::Problem>> chosen_cases(const BenchOptions& options, Diagnostics& diags) {
   const std::pair<const char*, bool> of_files[] = {{"--arch", !options.program.arch.empty()},
                                                    {"-D", !options.program.defines.empty()},
                                                    {"--kernel", !options.kernel.empty()},
@@ -312,8 +311,8 @@ Checked<std::vector<SuiteCase>> chosen_cases(const BenchOptions& options, Diagno
   }
   const auto shapes = wanted_shapes(options, diags);
   if (!shapes) return Unexpected{shapes.error()};
-  std::vector<SuiteCase> out = cases_of(options.program.file);
-  std::erase_if(out, [&](const SuiteCase& problem) {
+  std::vector<gemm::Problem> out = cases_of(options.program.file);
+  std::erase_if(out, [&](const gemm::Problem& problem) {
     const std::string text = format("{} {}", shape_of(problem), types_of(problem));
     if (text.find(options.only) == std::string::npos) return true;
     return !shapes->empty() &&

@@ -12,7 +12,7 @@ namespace kiln::measure {
 
 // The suite's problems that --only and --shape keep. Reports options that go with a file alone, a
 // mistake in them, and when they keep none.
-[[nodiscard]] Checked<std::vector<SuiteCase>> chosen_cases(const BenchOptions& options,
-                                                           Diagnostics& diags);
+[[nodiscard]] Checked<std::vector<gemm::Problem>> chosen_cases(const BenchOptions& options,
+                                                               Diagnostics& diags);
 
 }  // namespace kiln::measure

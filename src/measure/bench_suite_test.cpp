@@ -31,28 +31,28 @@ TEST(BenchSuite, OnlyAndShapeKeepProblems) {
 }
 
 TEST(BenchSuite, ProblemsAreTheLibrarys) {
-  const SuiteCase plain{64, 128, 256, DType::kBF16, DType::kBF16, SuiteForm::kPlain};
-  const gemm::Problem problem = problem_of(plain);
-  EXPECT_EQ(gemm::text(problem), "bf16[64,256] * bf16[128,256] -> bf16[64,128]");
-  EXPECT_FALSE(problem.epilogue.has_alpha);
-  EXPECT_EQ(product_of(plain).scale, 1);
+  const auto with = [](const SuiteTypes& types) { return suite_problem(64, 128, 256, types); };
+  const gemm::Problem plain = with({.ab = DType::kBF16, .c = DType::kF32});
+  EXPECT_EQ(gemm::text(plain), "bf16[64,256] * bf16[128,256] -> f32[64,128]");
+  EXPECT_FALSE(plain.epilogue.has_alpha);
+  EXPECT_EQ(scale_of(plain), 1);
 
-  SuiteCase scaled = plain;
-  scaled.form = SuiteForm::kTensorScales;
-  EXPECT_TRUE(problem_of(scaled).epilogue.has_alpha);
-  EXPECT_EQ(product_of(scaled).scale, kTensorScale);
-  scaled.form = SuiteForm::kBlockScales;
-  EXPECT_TRUE(problem_of(scaled).block_scales);
-  EXPECT_FALSE(problem_of(scaled).epilogue.has_alpha);
-  scaled.form = SuiteForm::kSparse;
-  EXPECT_TRUE(problem_of(scaled).a_sparse);
-  EXPECT_FALSE(problem_of(scaled).block_scales);
+  const gemm::Problem scaled = with({.tensor_scales = true});
+  EXPECT_TRUE(scaled.epilogue.has_alpha);
+  EXPECT_EQ(scale_of(scaled), kTensorScale);
+  const gemm::Problem by_blocks = with({.block_scales = true});
+  EXPECT_TRUE(by_blocks.block_scales);
+  EXPECT_FALSE(by_blocks.epilogue.has_alpha);
+  EXPECT_EQ(scale_of(by_blocks), 1);
+  const gemm::Problem sparse = with({.sparse = true});
+  EXPECT_TRUE(sparse.a_sparse);
+  EXPECT_FALSE(sparse.block_scales);
 }
 
 TEST(BenchSuite, TheLibraryHasKernels) {
   for (const char* suite : {"dense", "llm", "small", "sparse", "ragged"}) {
-    for (const SuiteCase& problem : cases_of(suite)) {
-      const auto choice = gemm::choose(problem_of(problem), *target::find_arch("sm_90a"), 132);
+    for (const gemm::Problem& problem : cases_of(suite)) {
+      const auto choice = gemm::choose(problem, *target::find_arch("sm_90a"), 132);
       EXPECT_TRUE(choice.has_value()) << shape_of(problem) << ": " << choice.error().text();
     }
   }

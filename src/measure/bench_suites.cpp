@@ -16,19 +16,14 @@ struct Size {
   std::int64_t k;
 };
 
-struct SuiteTypes {
-  DType ab;
-  DType c;
-  SuiteForm form;
-};
-
 constexpr std::string_view kSuiteNames[] = {"dense", "llm", "small", "fp8", "sparse", "ragged"};
 
-constexpr SuiteTypes kF16[] = {{DType::kF16, DType::kF16, SuiteForm::kPlain}};
-constexpr SuiteTypes kBF16[] = {{DType::kBF16, DType::kBF16, SuiteForm::kPlain}};
-constexpr SuiteTypes kTensorFP8[] = {{DType::kE4M3, DType::kBF16, SuiteForm::kTensorScales}};
-constexpr SuiteTypes kBlockFP8[] = {{DType::kE4M3, DType::kBF16, SuiteForm::kBlockScales}};
-constexpr SuiteTypes kSparseF16[] = {{DType::kF16, DType::kF16, SuiteForm::kSparse}};
+constexpr SuiteTypes kF16[] = {{.ab = DType::kF16, .c = DType::kF16}};
+constexpr SuiteTypes kBF16[] = {{.ab = DType::kBF16, .c = DType::kBF16}};
+constexpr SuiteTypes kTensorFP8[] = {
+    {.ab = DType::kE4M3, .c = DType::kBF16, .tensor_scales = true}};
+constexpr SuiteTypes kBlockFP8[] = {{.ab = DType::kE4M3, .c = DType::kBF16, .block_scales = true}};
+constexpr SuiteTypes kSparseF16[] = {{.ab = DType::kF16, .c = DType::kF16, .sparse = true}};
 
 // 4000 divides by 32 and by no tile.
 constexpr Size kCubes[] = {{1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096},
@@ -75,14 +70,10 @@ constexpr Part kParts[] = {
     {"ragged", kBF16, kPrimes},
 };
 
-std::string_view besides(SuiteForm form) {
-  switch (form) {
-    case SuiteForm::kPlain: return "";
-    case SuiteForm::kTensorScales: return ", tensor scales";
-    case SuiteForm::kBlockScales: return ", block scales";
-    case SuiteForm::kSparse: return ", 2:4 sparse";
-  }
-  return "";
+std::string_view besides(const gemm::Problem& problem) {
+  if (problem.epilogue.has_alpha) return ", tensor scales";
+  if (problem.block_scales) return ", block scales";
+  return problem.a_sparse ? ", 2:4 sparse" : "";
 }
 
 }  // namespace
@@ -93,27 +84,27 @@ bool is_suite(std::string_view name) {
   return std::ranges::find(kSuiteNames, name) != std::end(kSuiteNames);
 }
 
-std::vector<SuiteCase> cases_of(std::string_view suite) {
+std::vector<gemm::Problem> cases_of(std::string_view suite) {
   KILN_CHECK(is_suite(suite), "no suite is called `{}`", suite);
-  std::vector<SuiteCase> out;
+  std::vector<gemm::Problem> out;
   for (const Part& part : kParts) {
     if (part.suite != suite) continue;
     for (const SuiteTypes& types : part.types) {
       for (const Size& size : part.sizes) {
-        out.push_back({size.m, size.n, size.k, types.ab, types.c, types.form});
+        out.push_back(suite_problem(size.m, size.n, size.k, types));
       }
     }
   }
   return out;
 }
 
-std::string shape_of(const SuiteCase& problem) {
+std::string shape_of(const gemm::Problem& problem) {
   return format("M={},N={},K={}", problem.m, problem.n, problem.k);
 }
 
-std::string types_of(const SuiteCase& problem) {
-  const std::string_view ab = name(problem.ab);
-  return format("{} * {} -> {}{}", ab, ab, name(problem.c), besides(problem.form));
+std::string types_of(const gemm::Problem& problem) {
+  const std::string_view ab = name(problem.a);
+  return format("{} * {} -> {}{}", ab, ab, name(problem.c), besides(problem));
 }
 
 }  // namespace kiln::measure

@@ -7,8 +7,7 @@
 //   sparse   f16, A is 2:4 sparse
 //   ragged   bf16, prime extents: nothing divides, no row begins at 16 bytes
 //
-//   cases_of("sparse")[0]    {.m = 8192, .n = 8192, .k = 8192, .ab = f16, .c = f16, .form =
-//   kSparse}
+//   cases_of("sparse")[0]    8192 x 8192 x 8192, f16 * f16 -> f16, a_sparse
 #pragma once
 
 #include <cstdint>
@@ -17,38 +16,38 @@
 #include <string_view>
 #include <vector>
 
+#include "gemm/problem.h"
 #include "support/dtype.h"
 
 namespace kiln::measure {
 
-// What C[m, n] = sum over k of A[m, k] * B[n, k] has besides.
-enum class SuiteForm : std::uint8_t {
-  kPlain,
-  kTensorScales,  // one factor for all of A, one for all of B
-  kBlockScales,   // f32: one for 1 x 128 of A, one for 128 x 128 of B
-  kSparse,        // of each four neighbours in a row of A two are zero
-};
-
-struct SuiteCase {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
+// The types of a suite's problem, and what it has besides the sum of products.
+struct SuiteTypes {
   DType ab = DType::kF16;
   DType c = DType::kF16;
-  SuiteForm form = SuiteForm::kPlain;
-
-  friend bool operator==(const SuiteCase&, const SuiteCase&) = default;
+  bool tensor_scales = false;  // one factor for all of A, one for all of B: alpha
+  bool block_scales = false;   // f32: one for 1 x 128 of A, one for 128 x 128 of B
+  bool sparse = false;         // of each four neighbours in a row of A two are zero
 };
+
+[[nodiscard]] constexpr gemm::Problem suite_problem(std::int64_t m, std::int64_t n, std::int64_t k,
+                                                    const SuiteTypes& types) {
+  gemm::Problem out{.m = m, .n = n, .k = k, .a = types.ab, .b = types.ab, .c = types.c};
+  out.epilogue.has_alpha = types.tensor_scales;
+  out.block_scales = types.block_scales;
+  out.a_sparse = types.sparse;
+  return out;
+}
 
 // In the order in which they are measured and shown.
 [[nodiscard]] std::span<const std::string_view> suite_names();
 [[nodiscard]] bool is_suite(std::string_view name);
 
 // In order; `suite` is one of suite_names() (KILN_CHECK).
-[[nodiscard]] std::vector<SuiteCase> cases_of(std::string_view suite);
+[[nodiscard]] std::vector<gemm::Problem> cases_of(std::string_view suite);
 
-[[nodiscard]] std::string shape_of(const SuiteCase& problem);  // "M=16,N=7168,K=2048"
+[[nodiscard]] std::string shape_of(const gemm::Problem& problem);  // "M=16,N=7168,K=2048"
 // "f16 * f16 -> f16", and what it has besides: ", 2:4 sparse".
-[[nodiscard]] std::string types_of(const SuiteCase& problem);
+[[nodiscard]] std::string types_of(const gemm::Problem& problem);
 
 }  // namespace kiln::measure

@@ -11,7 +11,7 @@ TEST(BenchSuites, EachHasProblemsAndNoneTwice) {
   for (const std::string_view suite : suite_names()) {
     EXPECT_TRUE(is_suite(suite));
     std::set<std::string> seen;
-    for (const SuiteCase& problem : cases_of(suite)) {
+    for (const gemm::Problem& problem : cases_of(suite)) {
       EXPECT_TRUE(seen.insert(shape_of(problem) + types_of(problem)).second)
           << suite << ": " << shape_of(problem) << " twice";
     }
@@ -29,17 +29,22 @@ TEST(BenchSuites, HowMany) {
 }
 
 TEST(BenchSuites, WhatTheyAreAbout) {
-  const auto has = [](std::string_view suite, const SuiteCase& wanted) {
+  const auto has = [](std::string_view suite, const gemm::Problem& wanted) {
     const auto cases = cases_of(suite);
     return std::find(cases.begin(), cases.end(), wanted) != cases.end();
   };
-  EXPECT_TRUE(has("dense", {4000, 4000, 4000, DType::kF16, DType::kF16, SuiteForm::kPlain}));
-  EXPECT_TRUE(has("dense", {16384, 16384, 16384, DType::kBF16, DType::kBF16, SuiteForm::kPlain}));
-  EXPECT_TRUE(has("llm", {16, 8192, 28672, DType::kBF16, DType::kBF16, SuiteForm::kPlain}));
-  EXPECT_TRUE(has("fp8", {4096, 7168, 16384, DType::kE4M3, DType::kBF16, SuiteForm::kBlockScales}));
+  EXPECT_TRUE(has("dense", suite_problem(4000, 4000, 4000, {.ab = DType::kF16, .c = DType::kF16})));
   EXPECT_TRUE(
-      has("fp8", {4096, 7168, 16384, DType::kE4M3, DType::kBF16, SuiteForm::kTensorScales}));
-  EXPECT_TRUE(has("sparse", {4096, 8192, 8192, DType::kF16, DType::kF16, SuiteForm::kSparse}));
+      has("dense", suite_problem(16384, 16384, 16384, {.ab = DType::kBF16, .c = DType::kBF16})));
+  EXPECT_TRUE(has("llm", suite_problem(16, 8192, 28672, {.ab = DType::kBF16, .c = DType::kBF16})));
+  EXPECT_TRUE(
+      has("fp8", suite_problem(4096, 7168, 16384,
+                               {.ab = DType::kE4M3, .c = DType::kBF16, .block_scales = true})));
+  EXPECT_TRUE(
+      has("fp8", suite_problem(4096, 7168, 16384,
+                               {.ab = DType::kE4M3, .c = DType::kBF16, .tensor_scales = true})));
+  EXPECT_TRUE(has("sparse", suite_problem(4096, 8192, 8192,
+                                          {.ab = DType::kF16, .c = DType::kF16, .sparse = true})));
 }
 
 bool is_prime(std::int64_t n) {
@@ -50,7 +55,7 @@ bool is_prime(std::int64_t n) {
 }
 
 TEST(BenchSuites, RaggedExtentsArePrime) {
-  for (const SuiteCase& problem : cases_of("ragged")) {
+  for (const gemm::Problem& problem : cases_of("ragged")) {
     for (const std::int64_t extent : {problem.m, problem.n, problem.k}) {
       EXPECT_TRUE(is_prime(extent)) << extent;
     }
@@ -59,14 +64,15 @@ TEST(BenchSuites, RaggedExtentsArePrime) {
 
 // A tile is 128 x 128; the smallest part has 108 multiprocessors.
 TEST(BenchSuites, SmallOnesHaveFewTiles) {
-  for (const SuiteCase& problem : cases_of("small")) {
+  for (const gemm::Problem& problem : cases_of("small")) {
     const std::int64_t tiles = (problem.m + 127) / 128 * ((problem.n + 127) / 128);
     EXPECT_LE(tiles, 64) << shape_of(problem);
   }
 }
 
 TEST(BenchSuites, TextOfAProblem) {
-  const SuiteCase problem{16, 7168, 2048, DType::kE4M3, DType::kBF16, SuiteForm::kTensorScales};
+  const gemm::Problem problem =
+      suite_problem(16, 7168, 2048, {.ab = DType::kE4M3, .c = DType::kBF16, .tensor_scales = true});
   EXPECT_EQ(shape_of(problem), "M=16,N=7168,K=2048");
   EXPECT_EQ(types_of(problem), "f8_e4m3 * f8_e4m3 -> bf16, tensor scales");
 }

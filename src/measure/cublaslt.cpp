@@ -59,7 +59,7 @@ std::optional<int> data_type(DType dtype) {
   return found->second;
 }
 
-std::string types_text(const MatrixProduct& product) {
+std::string vendor_types_text(const gemm::Problem& product) {
   return format("{} * {} -> {}", name(product.a), name(product.b), name(product.c));
 }
 
@@ -88,8 +88,8 @@ struct VendorProduct::State {
   ~State();
 
   Result<void> open(runtime::Gpu& gpu);
-  Result<void> describe(const MatrixProduct& product);
-  Result<void> choose(runtime::Gpu& gpu, const MatrixProduct& product,
+  Result<void> describe(const gemm::Problem& product);
+  Result<void> choose(runtime::Gpu& gpu, const gemm::Problem& product,
                       std::span<const ProductBuffers> buffers);
   Result<void> set_scales(const ProductBuffers& buffers) const;
   Result<void> start(const cublaslt::Heuristic& how, const ProductBuffers& buffers) const;
@@ -122,11 +122,11 @@ Result<void> VendorProduct::State::open(runtime::Gpu& gpu) {
   return {};
 }
 
-Result<void> VendorProduct::State::describe(const MatrixProduct& product) {
+Result<void> VendorProduct::State::describe(const gemm::Problem& product) {
   const auto a = data_type(product.a);
   const auto b = data_type(product.b);
   const auto c = data_type(product.c);
-  const std::string types = types_text(product);
+  const std::string types = vendor_types_text(product);
   constexpr const char* kWhat = "cuBLASLt cannot multiply";
   if (!a || !b || !c) return Unexpected{Error{kWhat, types, "it has no such types"}};
   const bool tf32 = *a == cublaslt::kF32 && *b == cublaslt::kF32;
@@ -164,7 +164,6 @@ Result<void> VendorProduct::State::describe(const MatrixProduct& product) {
   lay_out(second, *a, product.a_along_k ? product.k : product.m,
           product.a_along_k ? product.m : product.k);
   lay_out(result, *c, product.n, product.m);
-  scale = static_cast<float>(product.scale);
   return done;
 }
 
@@ -227,11 +226,11 @@ Result<double> VendorProduct::State::best_seconds(runtime::Gpu& gpu, const cubla
   return best;
 }
 
-Result<void> VendorProduct::State::choose(runtime::Gpu& gpu, const MatrixProduct& product,
+Result<void> VendorProduct::State::choose(runtime::Gpu& gpu, const gemm::Problem& product,
                                           std::span<const ProductBuffers> buffers) {
   constexpr const char* kWhat = "cuBLASLt has no algorithm for";
   const std::string subject =
-      format("{}, {} x {} x {}", types_text(product), product.m, product.n, product.k);
+      format("{}, {} x {} x {}", vendor_types_text(product), product.m, product.n, product.k);
   const std::uint64_t bytes = kWorkspaceBytes;
   auto done = api.check(api.preference_create(&preference), kWhat, subject);
   if (!done) return done;
@@ -266,13 +265,15 @@ VendorProduct::VendorProduct(std::unique_ptr<State> state) : state_(std::move(st
 VendorProduct::VendorProduct(VendorProduct&& other) noexcept = default;
 VendorProduct::~VendorProduct() = default;
 
-Result<VendorProduct> VendorProduct::prepare(runtime::Gpu& gpu, const MatrixProduct& product,
+Result<VendorProduct> VendorProduct::prepare(runtime::Gpu& gpu, const gemm::Problem& problem,
+                                             double scale,
                                              std::span<const ProductBuffers> buffers) {
   KILN_CHECK(!buffers.empty(), "no buffers to time on");
   auto state = std::make_unique<State>();
+  state->scale = static_cast<float>(scale);
   if (auto opened = state->open(gpu); !opened) return Unexpected{opened.error()};
-  if (auto described = state->describe(product); !described) return Unexpected{described.error()};
-  if (auto chosen = state->choose(gpu, product, buffers); !chosen) {
+  if (auto described = state->describe(problem); !described) return Unexpected{described.error()};
+  if (auto chosen = state->choose(gpu, problem, buffers); !chosen) {
     return Unexpected{chosen.error()};
   }
   return VendorProduct(std::move(state));

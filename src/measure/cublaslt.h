@@ -1,7 +1,7 @@
 // One product of matrices as cuBLASLt does it: what ours is measured against.
 //
-//   MatrixProduct product{.m = 4096, .n = 4096, .k = 4096, .a = f16, .b = f16, .c = f16};
-//   Result<VendorProduct> vendor = VendorProduct::prepare(gpu, product, buffers);
+//   gemm::Problem problem{.m = 4096, .n = 4096, .k = 4096, .a = f16, .b = f16, .c = f16};
+//   Result<VendorProduct> vendor = VendorProduct::prepare(gpu, problem, 1, buffers);
 //   vendor->start(buffers[0]);          its fastest algorithm of those it proposes
 #pragma once
 
@@ -9,28 +9,10 @@
 #include <span>
 #include <string>
 
+#include "gemm/problem.h"
 #include "runtime/gpu.h"
-#include "support/dtype.h"
 
 namespace kiln::measure {
-
-// C[m, n] = scale * sum over k of A * B, all without gaps. C lies by rows. Sums are in f32, of f32
-// factors in tf32.
-struct MatrixProduct {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  DType a = DType::kF16;
-  DType b = DType::kF16;
-  DType c = DType::kF16;
-  // Along which index neighbours in memory lie: A is [m, k], else [k, m]; B is [n, k], else [k, n].
-  bool a_along_k = true;
-  bool b_along_k = true;
-  // Of 8-bit floats: f32 [cdiv(k, 128), m] for 1 x 128 of A, [cdiv(n, 128), cdiv(k, 128)] for 128 x
-  // 128 of B.
-  bool block_scales = false;
-  double scale = 1;
-};
 
 struct ProductBuffers {
   runtime::cuda::DevicePtr a = 0;
@@ -46,11 +28,12 @@ class VendorProduct {
   VendorProduct& operator=(VendorProduct&&) = delete;
   ~VendorProduct();
 
-  // Block scales need version 12.9 and sm_90. Asks for algorithms, times each on `buffers` in turn
-  // (at least one) and keeps the fastest. Errors: no cuBLASLt on this machine; types or shapes it
-  // does not serve; what it reports.
-  static Result<VendorProduct> prepare(runtime::Gpu& gpu, const MatrixProduct& product,
-                                       std::span<const ProductBuffers> buffers);
+  // The problem's matrices have no gaps; A is dense, and C is `scale` times the product whatever
+  // the epilogue says. Block scales need version 12.9 and sm_90. Asks for algorithms, times each on
+  // `buffers` in turn (at least one) and keeps the fastest. Errors: no cuBLASLt on this machine;
+  // types or shapes it does not serve; what it reports.
+  static Result<VendorProduct> prepare(runtime::Gpu& gpu, const gemm::Problem& problem,
+                                       double scale, std::span<const ProductBuffers> buffers);
 
   // Starts one product; does not wait for it.
   [[nodiscard]] Result<void> start(const ProductBuffers& buffers) const;

@@ -72,7 +72,7 @@ struct SparseVendorProduct::State {
   ~State();
 
   Result<void> open();
-  Result<void> describe(const MatrixProduct& product);
+  Result<void> describe(const gemm::Problem& product);
   Result<void> allocate(runtime::Gpu& gpu);
   Result<void> compress(std::size_t set);
   Result<void> search();
@@ -98,12 +98,11 @@ Result<void> SparseVendorProduct::State::open() {
   return Unexpected{Error{"cannot use", library, "0.6.0 is the oldest that will do"}};
 }
 
-Result<void> SparseVendorProduct::State::describe(const MatrixProduct& product) {
+Result<void> SparseVendorProduct::State::describe(const gemm::Problem& product) {
   const auto in = sparse_data_type(product.a);
   const auto out = sparse_data_type(product.c);
   const bool fits = in && out && product.a == product.b && product.a_along_k && product.b_along_k;
   if (!fits) return Unexpected{Error{kWhat, std::string(name(product.a)), "not measured there"}};
-  scale = static_cast<float>(product.scale);
   const auto& [m, n, k] = std::tuple{product.m, product.n, product.k};
   constexpr int kRow = cusparselt::kOrderRow;
   constexpr std::uint32_t kAlign = cusparselt::kAlignment;
@@ -165,13 +164,14 @@ SparseVendorProduct::SparseVendorProduct(SparseVendorProduct&& other) noexcept =
 SparseVendorProduct::~SparseVendorProduct() = default;
 
 Result<SparseVendorProduct> SparseVendorProduct::prepare(runtime::Gpu& gpu,
-                                                         const MatrixProduct& product,
+                                                         const gemm::Problem& problem, double scale,
                                                          std::span<const ProductBuffers> buffers) {
   KILN_CHECK(!buffers.empty(), "no buffers to search on");
   auto state = std::make_unique<State>();
+  state->scale = static_cast<float>(scale);
   state->buffers.assign(buffers.begin(), buffers.end());
   if (auto opened = state->open(); !opened) return Unexpected{opened.error()};
-  if (auto described = state->describe(product); !described) return Unexpected{described.error()};
+  if (auto described = state->describe(problem); !described) return Unexpected{described.error()};
   if (auto allocated = state->allocate(gpu); !allocated) return Unexpected{allocated.error()};
   if (auto searched = state->search(); !searched) return Unexpected{searched.error()};
   return SparseVendorProduct(std::move(state));

@@ -1,7 +1,8 @@
 // One product of a 2:4 sparse matrix and a dense one as cuSPARSELt does it.
 //
-//   auto vendor = SparseVendorProduct::prepare(gpu, product, buffers);     A dense, with its zeros
-//   vendor->start(0);                                                      on the first buffers
+//   auto vendor = SparseVendorProduct::prepare(gpu, problem, 1, buffers);     A dense, with its
+//   zeros vendor->start(0);                                                      on the first
+//   buffers
 #pragma once
 
 #include <memory>
@@ -21,8 +22,8 @@ class SparseVendorProduct {
   // Compresses each A, lets the library search its algorithms on the first buffers (at least one)
   // and keeps the one it finds fastest. Both factors lie along k. Errors: no cuSPARSELt on this
   // machine; types or shapes it does not serve; what it reports.
-  static Result<SparseVendorProduct> prepare(runtime::Gpu& gpu, const MatrixProduct& product,
-                                             std::span<const ProductBuffers> buffers);
+  static Result<SparseVendorProduct> prepare(runtime::Gpu& gpu, const gemm::Problem& problem,
+                                             double scale, std::span<const ProductBuffers> buffers);
 
   // Takes A as it lies in these buffers now; starts after what was started before.
   [[nodiscard]] Result<void> compress(std::size_t set);

@@ -42,15 +42,15 @@ std::optional<ProductOf> matrix_product(const reference::Einsum& einsum,
   };
   const Tensor& left = tensor(a.name);
   const Tensor& right = tensor(b.name);
-  return ProductOf{.product = {.m = left.shape[1 - *a_k],
+  return ProductOf{.problem = {.m = left.shape[1 - *a_k],
                                .n = right.shape[1 - *b_k],
                                .k = left.shape[*a_k],
                                .a = left.dtype,
                                .b = right.dtype,
                                .c = tensor(einsum.output.name).dtype,
                                .a_along_k = *a_k == 1,
-                               .b_along_k = *b_k == 1,
-                               .scale = einsum.scale},
+                               .b_along_k = *b_k == 1},
+                   .scale = einsum.scale,
                    .a = a.name,
                    .b = b.name,
                    .c = einsum.output.name};

@@ -9,14 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "measure/cublaslt.h"
+#include "gemm/problem.h"
 #include "reference/einsum.h"
 
 namespace kiln::measure {
 
 struct ProductOf {
-  MatrixProduct product;
-  std::string a;  // the tensors' names
+  gemm::Problem problem;  // without an epilogue
+  double scale = 1;       // of all of C
+  std::string a;          // the tensors' names
   std::string b;
   std::string c;
 };

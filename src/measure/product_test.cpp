@@ -33,30 +33,30 @@ class ProductTest : public testing::Test {
 TEST_F(ProductTest, BothOrdersAndMajorsAreFound) {
   const auto plain = product("mn[m,n] = mk[m,k] * nk[n,k]");
   ASSERT_TRUE(plain.has_value());
-  EXPECT_EQ(plain->product.m, 3);
-  EXPECT_EQ(plain->product.n, 4);
-  EXPECT_EQ(plain->product.k, 5);
-  EXPECT_EQ(plain->product.a, DType::kF16);
-  EXPECT_EQ(plain->product.b, DType::kBF16);
-  EXPECT_EQ(plain->product.c, DType::kF32);
-  EXPECT_TRUE(plain->product.a_along_k && plain->product.b_along_k);
-  EXPECT_EQ(plain->product.scale, 1);
+  EXPECT_EQ(plain->problem.m, 3);
+  EXPECT_EQ(plain->problem.n, 4);
+  EXPECT_EQ(plain->problem.k, 5);
+  EXPECT_EQ(plain->problem.a, DType::kF16);
+  EXPECT_EQ(plain->problem.b, DType::kBF16);
+  EXPECT_EQ(plain->problem.c, DType::kF32);
+  EXPECT_TRUE(plain->problem.a_along_k && plain->problem.b_along_k);
+  EXPECT_EQ(plain->scale, 1);
 
   const auto turned = product("mn[i,j] = 2 * kn[x,j] * km[x,i]");
   ASSERT_TRUE(turned.has_value());
   EXPECT_EQ(turned->a, "km");
   EXPECT_EQ(turned->b, "kn");
   EXPECT_EQ(turned->c, "mn");
-  EXPECT_FALSE(turned->product.a_along_k || turned->product.b_along_k);
-  EXPECT_EQ(turned->product.m, 3);
-  EXPECT_EQ(turned->product.n, 4);
-  EXPECT_EQ(turned->product.k, 5);
-  EXPECT_EQ(turned->product.scale, 2);
+  EXPECT_FALSE(turned->problem.a_along_k || turned->problem.b_along_k);
+  EXPECT_EQ(turned->problem.m, 3);
+  EXPECT_EQ(turned->problem.n, 4);
+  EXPECT_EQ(turned->problem.k, 5);
+  EXPECT_EQ(turned->scale, 2);
 
   const auto mixed = product("mn[m,n] = mk[m,k] * kn[k,n]");
   ASSERT_TRUE(mixed.has_value());
-  EXPECT_TRUE(mixed->product.a_along_k);
-  EXPECT_FALSE(mixed->product.b_along_k);
+  EXPECT_TRUE(mixed->problem.a_along_k);
+  EXPECT_FALSE(mixed->problem.b_along_k);
 }
 
 TEST_F(ProductTest, WhatIsNoProductOfTwoMatricesIsNone) {

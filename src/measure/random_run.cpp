@@ -88,15 +88,6 @@ bench::Activation activation_of(gemm::Activation activation) {
   return bench::Activation::kNone;
 }
 
-MatrixProduct product_of(const Problem& problem) {
-  return {.m = problem.m,
-          .n = problem.n,
-          .k = problem.k,
-          .a = problem.a,
-          .b = problem.b,
-          .c = problem.c};
-}
-
 double splits_of(const gemm::Choice& choice) {
   for (const auto& [name, value] : choice.defines) {
     if (name == "SPLITS") return std::atof(value.c_str());
@@ -133,8 +124,8 @@ double exact_factor(double factor) {
 
 bench::Bound random_bound(const Problem& problem, const gemm::Choice& choice,
                           const reference::EinsumNumerics& numerics) {
-  if (!is_float(problem.c)) return exact_bound(product_of(problem));
-  bench::Bound out = bench_bound(numerics, product_of(problem));
+  if (!is_float(problem.c)) return exact_bound(problem);
+  bench::Bound out = bench_bound(numerics, problem);
   double steps = splits_of(choice) - 1;
   // The product of both factors, that of it with the block's sum, and its addition.
   if (problem.block_scales) steps += 2 + static_cast<double>(blocks(problem.k));
@@ -291,7 +282,7 @@ bench::Problem RandomRun::to_check(const RandomCase& one, Stage stage) const {
                       .b = b,
                       .depth = p.k,
                       .scale = 1,
-                      .bound = exact ? exact_bound(product_of(p))
+                      .bound = exact ? exact_bound(p)
                                      : random_bound(p, one.plan.choice(), one.numerics)},
           .a_step = p.a_spacing.batch,
           .b_step = p.b_spacing.batch,

@@ -161,14 +161,14 @@ Result<std::unique_ptr<TuneGpu>> TuneGpu::open(std::uint64_t seed) {
   return out;
 }
 
-Result<std::unique_ptr<TuneField>> TuneGpu::open(const SuiteCase& problem,
+Result<std::unique_ptr<TuneField>> TuneGpu::open(const gemm::Problem& problem,
                                                  const std::vector<TuneCandidate>& candidates) {
-  const gemm::Problem wanted = problem_of(problem);
   auto sets = SuiteSets::make(gpu_, *device_, problem, seed_);  // the GPU fills them meanwhile
   if (!sets) return Unexpected{sets.error()};
   std::vector<Entrant> entrants(candidates.size());
-  for_each_index(candidates.size(),
-                 [&](std::size_t i) { entrants[i] = prepare(gpu_, wanted, candidates[i].choice); });
+  for_each_index(candidates.size(), [&](std::size_t i) {
+    entrants[i] = prepare(gpu_, problem, candidates[i].choice);
+  });
   auto field = std::make_unique<GpuField>(gpu_, *device_, std::move(*sets), std::move(entrants));
   if (auto ready = field->prepare_operands(); !ready) return Unexpected{ready.error()};
   return std::unique_ptr<TuneField>(std::move(field));

@@ -17,7 +17,7 @@ class TuneGpu final : public TuneDevice {
   [[nodiscard]] const target::Arch& arch() const override { return gpu_.arch(); }
   [[nodiscard]] int multiprocessors() const override { return gpu_.multiprocessors(); }
   [[nodiscard]] Result<std::unique_ptr<TuneField>> open(
-      const SuiteCase& problem, const std::vector<TuneCandidate>& candidates) override;
+      const gemm::Problem& problem, const std::vector<TuneCandidate>& candidates) override;
 
  private:
   TuneGpu(runtime::Gpu gpu, std::uint64_t seed) : gpu_(std::move(gpu)), seed_(seed) {}

@@ -32,7 +32,7 @@ struct Tuning {
   bool failed = false;   // something could not be measured
 
   void progress(const std::string& text) const { io::show_progress(console, text); }
-  void note(const SuiteCase& problem, const std::string& text) const {
+  void note(const gemm::Problem& problem, const std::string& text) const {
     progress("");
     console.err << "note: " << shape_of(problem) << ", " << types_of(problem) << ": " << text
                 << "\n";
@@ -58,7 +58,7 @@ Result<gemm::TunedTable> read_table(const std::string& path, const target::Arch&
 }
 
 // A line for each candidate.
-std::string json_of(const SuiteCase& problem, const std::vector<TuneCandidate>& candidates,
+std::string json_of(const gemm::Problem& problem, const std::vector<TuneCandidate>& candidates,
                     const TuneOutcome& outcome) {
   std::string out;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -103,7 +103,7 @@ gemm::TunedEntry entry_of(const gemm::Problem& problem, const TuneCandidate& bes
           .seconds = seconds};
 }
 
-std::string line_of(const SuiteCase& problem, const std::vector<TuneCandidate>& candidates,
+std::string line_of(const gemm::Problem& problem, const std::vector<TuneCandidate>& candidates,
                     const TuneOutcome& outcome) {
   const std::size_t best = outcome.order.front();
   const double seconds = outcome.scores[best].seconds;
@@ -118,7 +118,7 @@ std::string line_of(const SuiteCase& problem, const std::vector<TuneCandidate>& 
 }
 
 // Says which candidates are wrong; those that were refused are a note's worth.
-void report_verdicts(Tuning& tuning, const SuiteCase& problem,
+void report_verdicts(Tuning& tuning, const gemm::Problem& problem,
                      const std::vector<TuneCandidate>& candidates, const TuneOutcome& outcome) {
   std::size_t refused = 0;
   std::string first;
@@ -142,7 +142,7 @@ void report_verdicts(Tuning& tuning, const SuiteCase& problem,
 }
 
 // Measures one problem and keeps its winner, if it has one. Errors: the environment's.
-Result<void> tune_case(Tuning& tuning, const SuiteCase& problem, const gemm::Problem& wanted) {
+Result<void> tune_case(Tuning& tuning, const gemm::Problem& problem, const gemm::Problem& wanted) {
   const TuneOptions& options = tuning.options;
   const auto keep = options.keep > 0 ? static_cast<std::size_t>(options.keep) : kKeepOfLibrary;
   const auto candidates =
@@ -174,11 +174,11 @@ Result<void> tune_case(Tuning& tuning, const SuiteCase& problem, const gemm::Pro
   return write_file(options.output, gemm::table_text(tuning.table));
 }
 
-void tune_cases(Tuning& tuning, const std::vector<SuiteCase>& cases) {
+void tune_cases(Tuning& tuning, const std::vector<gemm::Problem>& cases) {
   tuning.all = cases.size();
   for (; tuning.seen < cases.size(); ++tuning.seen) {
-    const SuiteCase& problem = cases[tuning.seen];
-    const auto wanted = gemm::normalised(problem_of(problem));
+    const gemm::Problem& problem = cases[tuning.seen];
+    const auto wanted = gemm::normalised(problem);
     if (!wanted) {
       tuning.note(problem, wanted.error().text());
       continue;
@@ -219,7 +219,7 @@ Result<std::vector<TuneCandidate>> candidates_of(const gemm::Problem& problem,
   return out;
 }
 
-io::Exit tune_library(const TuneOptions& options, const std::vector<SuiteCase>& cases,
+io::Exit tune_library(const TuneOptions& options, const std::vector<gemm::Problem>& cases,
                       TuneDevice& device, io::Console& console) {
   Tuning tuning{.options = options, .device = device, .console = console};
   auto table = read_table(options.output, device.arch());

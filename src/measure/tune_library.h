@@ -45,20 +45,21 @@ class TuneDevice {
   // Makes inputs and compiles, on all cores; a candidate that does not compile is refused when it
   // is checked. Errors: what the driver says.
   [[nodiscard]] virtual Result<std::unique_ptr<TuneField>> open(
-      const SuiteCase& problem, const std::vector<TuneCandidate>& candidates) = 0;
+      const gemm::Problem& problem, const std::vector<TuneCandidate>& candidates) = 0;
 };
 
 // The problems of the options: a suite's, with --only and --shape, and those of --problem.
-[[nodiscard]] Checked<std::vector<SuiteCase>> tuned_cases(const TuneOptions& options,
-                                                          Diagnostics& diags);
+[[nodiscard]] Checked<std::vector<gemm::Problem>> tuned_cases(const TuneOptions& options,
+                                                              Diagnostics& diags);
 
 // "bf16,bf16,bf16 M=16,N=7168,K=2048", the types of A, B and C; a third word may be
 // `tensor-scales` or `block-scales`.
-[[nodiscard]] Checked<SuiteCase> parse_problem(const std::string& text, Diagnostics& diags);
+[[nodiscard]] Checked<gemm::Problem> parse_problem(const std::string& text, Diagnostics& diags);
 
 // The whole command on a device. Kinds of exits: a wrong result 1, something that could not be
 // measured or written 3.
-[[nodiscard]] io::Exit tune_library(const TuneOptions& options, const std::vector<SuiteCase>& cases,
-                                    TuneDevice& device, io::Console& console);
+[[nodiscard]] io::Exit tune_library(const TuneOptions& options,
+                                    const std::vector<gemm::Problem>& cases, TuneDevice& device,
+                                    io::Console& console);
 
 }  // namespace kiln::measure

@@ -53,7 +53,7 @@ class PaperDevice final : public TuneDevice {
   [[nodiscard]] const target::Arch& arch() const override { return *target::find_arch("sm_90a"); }
   [[nodiscard]] int multiprocessors() const override { return 132; }
   [[nodiscard]] Result<std::unique_ptr<TuneField>> open(
-      const SuiteCase& problem, const std::vector<TuneCandidate>& candidates) override {
+      const gemm::Problem& problem, const std::vector<TuneCandidate>& candidates) override {
     if (opened.size() == paper_.problems_max)
       return Unexpected{Error{"the device is gone", {}, {}}};
     opened.push_back(shape_of(problem));
@@ -77,9 +77,12 @@ std::function<double(const TuneCandidate&)> fastest(std::string name, std::strin
   return [=](const TuneCandidate& each) { return define(each, name) == value ? 3e-6 : 5e-6; };
 }
 
-constexpr SuiteCase kSquare{2048, 2048, 2048, DType::kBF16, DType::kBF16, SuiteForm::kPlain};
-constexpr SuiteCase kFewRows{16, 2112, 7168, DType::kBF16, DType::kBF16, SuiteForm::kPlain};
-constexpr SuiteCase kTall{4224, 2112, 7168, DType::kBF16, DType::kBF16, SuiteForm::kPlain};
+constexpr gemm::Problem kSquare =
+    suite_problem(2048, 2048, 2048, {.ab = DType::kBF16, .c = DType::kBF16});
+constexpr gemm::Problem kFewRows =
+    suite_problem(16, 2112, 7168, {.ab = DType::kBF16, .c = DType::kBF16});
+constexpr gemm::Problem kTall =
+    suite_problem(4224, 2112, 7168, {.ab = DType::kBF16, .c = DType::kBF16});
 
 // A table's file of its own, and what a run of the command said.
 class TuneLibrary : public testing::Test {
@@ -89,7 +92,7 @@ class TuneLibrary : public testing::Test {
     std::remove(json().c_str());
   }
   [[nodiscard]] std::string json() const { return table_ + "l"; }
-  io::Exit run(const std::vector<SuiteCase>& cases, Paper paper, bool resume = false,
+  io::Exit run(const std::vector<gemm::Problem>& cases, Paper paper, bool resume = false,
                bool watched = false) {
     PaperDevice device(std::move(paper));
     std::ostringstream out;
@@ -202,7 +205,7 @@ TEST_F(TuneLibrary, WithoutARightCandidateThereIsNoEntry) {
 }
 
 TEST_F(TuneLibrary, ResumeKeepsWhatWasFoundAndGoesOn) {
-  const std::vector<SuiteCase> cases = {kSquare, kFewRows, kTall};
+  const std::vector<gemm::Problem> cases = {kSquare, kFewRows, kTall};
   Paper cut_off{.seconds = fastest("WARPGROUPS", "2")};
   cut_off.problems_max = 2;
   EXPECT_EQ(run(cases, cut_off), io::Exit::kEnvironment);
@@ -232,8 +235,8 @@ TEST_F(TuneLibrary, AFileThatIsNoTableIsLeftAlone) {
 
 // The default is among the candidates, so no entry makes anything slower.
 TEST_F(TuneLibrary, TheDefaultIsTheFirstCandidate) {
-  for (const SuiteCase& problem : {kSquare, kFewRows, kTall}) {
-    const auto wanted = gemm::normalised(problem_of(problem));
+  for (const gemm::Problem& problem : {kSquare, kFewRows, kTall}) {
+    const auto wanted = gemm::normalised(problem);
     const auto& arch = *target::find_arch("sm_90a");
     const auto candidates = candidates_of(*wanted, arch, 132, 24);
     ASSERT_TRUE(candidates);
@@ -245,7 +248,7 @@ TEST_F(TuneLibrary, TheDefaultIsTheFirstCandidate) {
   }
 }
 
-std::optional<SuiteCase> parsed(const std::string& text) {
+std::optional<gemm::Problem> parsed(const std::string& text) {
   Diagnostics diags;
   const auto problem = parse_problem(text, diags);
   EXPECT_EQ(problem.has_value(), !diags.has_errors()) << text;
@@ -255,7 +258,7 @@ std::optional<SuiteCase> parsed(const std::string& text) {
 TEST(TuneProblem, OfTheCommandLine) {
   EXPECT_EQ(parsed("bf16,bf16,bf16 M=16,N=2112,K=7168"), kFewRows);
   EXPECT_EQ(parsed("f8_e4m3,f8_e4m3,bf16 K=3,N=2,M=1 block-scales"),
-            (SuiteCase{1, 2, 3, DType::kE4M3, DType::kBF16, SuiteForm::kBlockScales}));
+            suite_problem(1, 2, 3, {.ab = DType::kE4M3, .c = DType::kBF16, .block_scales = true}));
   for (const char* wrong :
        {"", "bf16,bf16,bf16", "bf16,bf16 M=1,N=2,K=3", "bf16,f16,f16 M=1,N=2,K=3",
         "q7,q7,bf16 M=1,N=2,K=3", "bf16,bf16,bf16 M=1,N=2", "bf16,bf16,bf16 M=1,N=2,K=x",

@@ -28,32 +28,34 @@ Unexpected<Reported> not_of_the_form(const std::string& text, Diagnostics& diags
       .emit();
 }
 
-std::optional<SuiteForm> form_of(std::string_view word) {
-  if (word.empty()) return SuiteForm::kPlain;
-  if (word == "tensor-scales") return SuiteForm::kTensorScales;
-  if (word == "block-scales") return SuiteForm::kBlockScales;
-  return std::nullopt;
+// What the third word says, if there is one.
+bool take_scales(const std::vector<std::string>& words, gemm::Problem& out) {
+  if (words.size() < 3) return true;
+  out.epilogue.has_alpha = words[2] == "tensor-scales";
+  out.block_scales = words[2] == "block-scales";
+  return out.epilogue.has_alpha || out.block_scales || words[2].empty();
 }
 
 // Whether the three types are such as a suite's problem may have.
-bool take_types(const std::string& text, SuiteCase& out) {
+bool take_types(const std::string& text, gemm::Problem& out) {
   const std::vector<std::string> names = parts_of(text, ',');
   if (names.size() != 3 || names[0] != names[1]) return false;
   const auto ab = dtype_from_name(names[0]);
   const auto c = dtype_from_name(names[2]);
   if (!ab || !c) return false;
-  out.ab = *ab;
+  out.a = *ab;
+  out.b = *ab;
   out.c = *c;
   return true;
 }
 
-std::int64_t* extent_of(const std::string& name, SuiteCase& out) {
+std::int64_t* extent_of(const std::string& name, gemm::Problem& out) {
   if (name == "M") return &out.m;
   if (name == "N") return &out.n;
   return name == "K" ? &out.k : nullptr;
 }
 
-bool take_extents(const std::vector<io::Assignment>& shape, SuiteCase& out) {
+bool take_extents(const std::vector<io::Assignment>& shape, gemm::Problem& out) {
   for (const io::Assignment& each : shape) {
     std::int64_t* extent = extent_of(each.name, out);
     const bool digits =
@@ -66,23 +68,22 @@ bool take_extents(const std::vector<io::Assignment>& shape, SuiteCase& out) {
 
 }  // namespace
 
-Checked<SuiteCase> parse_problem(const std::string& text, Diagnostics& diags) {
+Checked<gemm::Problem> parse_problem(const std::string& text, Diagnostics& diags) {
   const std::vector<std::string> words = parts_of(text, ' ');
-  const auto form = form_of(words.size() > 2 ? words[2] : "");
-  SuiteCase out;
-  if (words.size() < 2 || words.size() > 3 || !form || !take_types(words[0], out)) {
+  gemm::Problem out;
+  if (words.size() < 2 || words.size() > 3 || !take_scales(words, out) ||
+      !take_types(words[0], out)) {
     return not_of_the_form(text, diags);
   }
   const auto shape =
       io::parse_assignments("--problem", {words[1]}, io::ListForm::kCommaSeparated, diags);
   if (!shape) return Unexpected{shape.error()};
   if (!take_extents(*shape, out)) return not_of_the_form(text, diags);
-  out.form = *form;
   return out;
 }
 
-Checked<std::vector<SuiteCase>> tuned_cases(const TuneOptions& options, Diagnostics& diags) {
-  std::vector<SuiteCase> out;
+Checked<std::vector<gemm::Problem>> tuned_cases(const TuneOptions& options, Diagnostics& diags) {
+  std::vector<gemm::Problem> out;
   if (!options.program.file.empty()) {
     auto cases = chosen_cases(
         {.program = {.file = options.program.file}, .shapes = options.shapes, .only = options.only},
