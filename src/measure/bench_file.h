@@ -8,11 +8,11 @@
 
 #include "io/assignments.h"
 #include "io/console.h"
-#include "measure/product.h"
 #include "io/program.h"
 #include "ir/arguments.h"
 #include "measure/bench_row.h"
 #include "measure/options.h"
+#include "measure/product.h"
 #include "runtime/call.h"
 
 namespace kiln::measure {

@@ -1,5 +1,5 @@
 // What `kiln bench SUITE` does on the GPU besides measuring: random inputs, and the check of the
-// result in fp64. NVRTC compiles this file from memory (driver/bench_device.h).
+// result in fp64. NVRTC compiles this file from memory (measure/bench_device.h).
 //
 // It is C++ as well: with KILN_BENCH_KERNEL and the built-in names defined by whoever includes it,
 // a test runs the same code thread by thread on the CPU (bench_kernels_test.cpp). So no kernel here

@@ -1,4 +1,5 @@
-// What the command line says of `kiln bench` and `kiln tune`, as text still. Empty means "not given".
+// What the command line says of `kiln bench` and `kiln tune`, as text still. Empty means "not
+// given".
 #pragma once
 
 #include <cstdint>

@@ -16,10 +16,10 @@
 
 #include "io/assignments.h"
 #include "io/console.h"
-#include "measure/product.h"
 #include "io/program.h"
 #include "ir/arguments.h"
 #include "measure/options.h"
+#include "measure/product.h"
 #include "measure/tune_rounds.h"
 
 namespace kiln::measure {

@@ -112,6 +112,70 @@ def layers_point_up():
     return lines
 
 
+def includes_have_no_circles():
+    """No file of src/ includes itself by way of others."""
+    paths = [p for p in tree.files(".h", ".cuh") if p.parts[0] == "src"]
+    graph = {
+        str(p.relative_to("src")): [f"{a}/{b}" for a, b in _INCLUDE.findall(tree.text(p))] for p in paths
+    }
+    done, lines = set(), []
+
+    def visit(name, above):
+        if name in above:
+            lines.append(f"src/{name}: includes itself: {' -> '.join([*above[above.index(name):], name])}")
+        elif name not in done:
+            for other in graph.get(name, ()):
+                visit(other, [*above, name])
+            done.add(name)
+
+    for name in graph:
+        visit(name, [])
+    return lines
+
+
+FOLDER_SHARE_MAX = 0.15  # of the lines of src/, without tests
+
+
+def no_folder_is_the_house():
+    """A folder of src/ that outgrows the others is two folders."""
+    lines = {}
+    for path in tree.files(".h", ".cpp", ".def"):
+        if path.parts[0] == "src" and "test" not in path.stem:
+            lines[path.parts[1]] = lines.get(path.parts[1], 0) + tree.text(path).count("\n")
+    most = FOLDER_SHARE_MAX * sum(lines.values())
+    return [
+        f"src/{folder}: {count} lines, more than {FOLDER_SHARE_MAX:.0%} of src"
+        for folder, count in sorted(lines.items())
+        if count > most
+    ]
+
+
+# What kiln offers for CUDA written by hand; emitted CUDA includes none of it.
+_LIBRARY_HEADERS = "algorithm cute elements mma require tensor tiled_copy tiled_mma tuple".split()
+_DEVICE_INCLUDE = re.compile(r'^#include "kiln/device/(\w+)\.cuh"', re.M)
+_DEVICE_NAME = re.compile(r"^(?:struct|class|using|concept) (\w+)\b(?!::)", re.M)
+
+
+def emitted_code_and_the_library_stand_apart():
+    """No header of emitted CUDA includes the library's, and no name of kiln's is defined in both."""
+    owners, lines = {}, []
+    for path in tree.files(".cuh"):
+        if path.parts[:3] != ("include", "kiln", "device"):
+            continue
+        text, library = tree.text(path), path.stem in _LIBRARY_HEADERS
+        for other in _DEVICE_INCLUDE.findall(text):
+            if not library and other in _LIBRARY_HEADERS:
+                lines.append(f"{path}: includes {other}.cuh, which is for CUDA written by hand")
+        own = "".join(re.findall(r"^namespace kiln \{$(.*?)^\}  // namespace kiln$", text, re.M | re.S))
+        own = re.sub(r"^namespace \w+ \{$.*?^\}  // namespace \w+$", "", own, flags=re.M | re.S)
+        for name in set(_DEVICE_NAME.findall(own)):
+            owners.setdefault(name, {}).setdefault(library, path)
+    for name, where in owners.items():
+        if len(where) == 2:
+            lines.append(f"{where[True]}: kiln::{name} is in {where[False]} too, for emitted CUDA")
+    return lines
+
+
 def heavy_headers_stay_out_of_headers():
     lines = []
     for path in tree.files(".h"):
@@ -164,6 +228,9 @@ CHECKS = (
     files_open_with_a_comment,
     no_stray_text,
     layers_point_up,
+    includes_have_no_circles,
+    no_folder_is_the_house,
+    emitted_code_and_the_library_stand_apart,
     heavy_headers_stay_out_of_headers,
     no_exceptions_in_the_compiler,
     catalogue_wording,
