@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr int kUsage = static_cast<int>(kiln::driver::Exit::kUsage);
+constexpr int kUsage = static_cast<int>(kiln::io::Exit::kUsage);
 constexpr std::size_t kWordsMax = 1 << 16;
 
 // Where questions come from and answers go. A command finds its own standard streams empty, or
@@ -55,7 +55,7 @@ std::optional<std::vector<std::string>> read_question(std::FILE* from, std::size
 bool answer(std::FILE* to, const std::vector<std::string>& words) {
   std::ostringstream out;
   std::ostringstream err;
-  kiln::driver::Console console{.out = out, .err = err};
+  kiln::io::Console console{.out = out, .err = err};
   std::vector<const char*> argv = {"kiln"};
   for (std::size_t i = 1; i < words.size(); ++i) argv.push_back(words[i].c_str());
   const int exit = run_command(static_cast<int>(argv.size()), argv.data(), console);
@@ -69,13 +69,13 @@ bool answer(std::FILE* to, const std::vector<std::string>& words) {
 
 int run_batch() {
   const std::optional<Pipes> pipes = take_pipes();
-  if (!pipes) return static_cast<int>(kiln::driver::Exit::kEnvironment);
+  if (!pipes) return static_cast<int>(kiln::io::Exit::kEnvironment);
   std::size_t count = 0;
   while (std::fscanf(pipes->questions, "%zu", &count) == 1) {
     if (std::getc(pipes->questions) != '\n' || count < 2 || count > kWordsMax) return kUsage;
     const auto words = read_question(pipes->questions, count);
     if (!words || chdir(words->front().c_str()) != 0) return kUsage;
-    if (!answer(pipes->answers, *words)) return static_cast<int>(kiln::driver::Exit::kEnvironment);
+    if (!answer(pipes->answers, *words)) return static_cast<int>(kiln::io::Exit::kEnvironment);
   }
   return std::feof(pipes->questions) != 0 ? 0 : kUsage;
 }

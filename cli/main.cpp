@@ -20,7 +20,7 @@ bool colour_on(int descriptor) {
 int main(int argc, char** argv) {
   guard_process();
   if (argc == 2 && std::string_view(argv[1]) == "--batch") return run_batch();
-  kiln::driver::Console console{.out = std::cout,
+  kiln::io::Console console{.out = std::cout,
                                 .err = std::cerr,
                                 .colour_out = colour_on(STDOUT_FILENO),
                                 .colour_err = colour_on(STDERR_FILENO),

@@ -3,6 +3,7 @@
 #include <array>
 #include <span>
 
+#include "target/registers.h"
 #include "programs/expr.h"
 #include "programs/families.h"
 
