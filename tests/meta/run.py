@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import diagnostics_doc  # noqa: E402
+import pictures  # noqa: E402
 import readme_numbers  # noqa: E402
 import tree  # noqa: E402
 
@@ -136,6 +137,11 @@ def diagnostics_document_is_current(kiln):
     return [f"{diagnostics_doc.DOCUMENT}: out of date, run `./dev docs`"]
 
 
+def pictures_are_current(kiln):
+    """Among them the terminal on README's first screen: what it says has just been said again."""
+    return pictures.stale(pictures.wanted(Path(kiln).resolve()))
+
+
 def readme_shows_the_results(_kiln):
     if readme_numbers.is_current():
         return []
@@ -150,6 +156,7 @@ CHECKS = (
     document_examples_run,
     internal_links_resolve,
     diagnostics_document_is_current,
+    pictures_are_current,
     readme_shows_the_results,
 )
 

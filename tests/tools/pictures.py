@@ -3,15 +3,20 @@
 
     tests/tools/pictures.py --kiln build/release/bin/kiln [--check]
 
-Every picture is what one `kiln map` command prints. --check writes nothing and says what is out of
-date: a picture that differs, one that is missing, one that no longer has a command.
+Every picture is what one `kiln map` command prints, or a terminal in which one command was typed (README shows
+`race.svg`). --check writes nothing and says what is out of date: a picture that differs, one that is missing, one
+that no longer has a command.
 """
 
 import argparse
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import terminal  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "pictures"
@@ -61,21 +66,49 @@ PICTURES = (
     ),
 )
 
+# File name, the words of a command that finds mistakes, and what it shows.
+TERMINALS = (
+    (
+        "race.svg",
+        ["run", "docs/early_release.co", "--arch", "sm_90a", "--shape", "M=64,N=64,K=448"]
+        + ["--expect", "c[m,n] = a[m,k] * b[n,k]"],
+        "a race in a product whose result is right: `docs/early_release.co` gives a stage back too early",
+    ),
+)
+
 
 def draw(kiln, words):
     argv = [str(kiln), "map", *words, "--format", "svg"]
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
+def _said_in(words):
+    """A command as it is typed, in lines that a picture has room for."""
+    return shlex.join(["kiln", *words]).replace(" --expect", " \\\n      --expect")
+
+
+def record(kiln, words, what):
+    """The command, the summary, the first message and the count of messages; without the time that it took."""
+    done = subprocess.run([str(kiln), *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    messages, count = done.stderr.rstrip("\n").split("\n\n"), []
+    if len(messages) > 2:
+        count = ["", f"... {messages[-1]}"]
+    summary = re.sub(r": [\d.]+ m?s$", "", done.stdout.rstrip("\n"), flags=re.M).split("\n")
+    lines = [f"$ {_said_in(words)}", *summary[:4], "", messages[0], *count]
+    lines = [line for each in lines for line in each.split("\n")]
+    return terminal.svg(lines, what.replace("`", ""))
+
+
 def index():
     lines = [
         "# Pictures",
         "",
-        "Drawn by `kiln map`; to change one, change `tests/tools/pictures.py` and run it.",
+        "Drawn by kiln; to change one, change `tests/tools/pictures.py` and run `./dev docs`.",
         "How to read them: [who owns which element](../ownership.md).",
     ]
-    for name, words, what in PICTURES:
-        command = shlex.join(["kiln", "map", *words, "--format", "svg"])
+    commands = [(name, shlex.join(["kiln", "map", *words, "--format", "svg"]), what) for name, words, what in PICTURES]
+    commands += [(name, shlex.join(["kiln", *words]), what) for name, words, what in TERMINALS]
+    for name, command, what in commands:
         title = what[0].upper() + what[1:]
         lines += ["", f"## {name.removesuffix('.svg')}", "", f"{title}:", "", f"    {command}"]
         lines += ["", f"![{what.replace('`', '')}]({name})"]
@@ -85,6 +118,7 @@ def index():
 def wanted(kiln):
     """{file name: text} of the whole folder."""
     files = {name: draw(kiln, words) for name, words, _ in PICTURES}
+    files.update({name: record(kiln, words, what) for name, words, what in TERMINALS})
     files[INDEX] = index()
     return files
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes README's table of measured results from bench/results/*.jsonl, between two marker lines.
+"""Writes README's table of measured results from bench/results/*.jsonl, and the sentence on its first screen, each
+between two marker lines.
 
     tests/tools/readme_numbers.py [--check]
 
@@ -21,6 +22,8 @@ DOCUMENT = Path("README.md")
 RESULTS = Path("bench/results")
 BEGIN = "<!-- results: written by `./dev docs` from bench/results -->"
 END = "<!-- end of results -->"
+HEADLINE = "<!-- headline: written by `./dev docs` from bench/results -->"
+END_OF_HEADLINE = "<!-- end of headline -->"
 SUITES = ("dense", "llm", "small", "fp8", "sparse", "ragged", "file")
 _HEAD = (
     "| what | on | problems | time of the baseline over ours: geometric mean | least | most TFLOP/s |",
@@ -63,7 +66,7 @@ def _line(suite, name, rows):
     speeds = [row["tflops"] for row in rows if row.get("tflops")]
     mean = least = "-"
     if compared:
-        mean = f"{math.exp(sum(math.log(row['ratio']) for row in compared) / len(compared)):.3f}"
+        mean = f"{_mean(compared):.3f}"
         last_place = min(compared, key=lambda row: row["ratio"])
         least = f"{last_place['ratio']:.3f} ({last_place['shape']})"
     last = rows[-1]
@@ -87,19 +90,40 @@ def table(files):
     return [*_HEAD, *(line for _, line in sorted(lines, key=lambda each: each[0]))]
 
 
-def replaced(document, lines):
+def _mean(rows):
+    return math.exp(sum(math.log(row["ratio"]) for row in rows) / len(rows))
+
+
+def headline(files):
+    """What the suites `dense` and `llm` say, in a sentence of several lines; none where one was not measured."""
+    rows = [row for name, text in sorted(files.items()) for row in latest(read_rows(text, name))]
+    dense, llm = ([row for row in rows if row["suite"] == suite and row.get("ratio")] for suite in ("dense", "llm"))
+    if not dense or not llm:
+        return []
+    where = f"one {dense[-1]['device']}, in one process with {dense[-1]['baseline']}"
+    least = min(dense + llm, key=lambda row: row["ratio"])
+    return [
+        f"on {where}, the library is {_mean(dense):.3f} times as fast on {len(dense)} products",
+        f"of square matrices and {_mean(llm):.3f} times on {len(llm)} of language models (geometric means; the worst of all",
+        f"is {least['ratio']:.3f}); the most is {max(row['tflops'] for row in dense + llm):.0f} TFLOP/s.",
+    ]
+
+
+def replaced(document, lines, markers=(BEGIN, END)):
     """The document with these lines between the markers."""
-    before, begin, rest = document.partition(BEGIN + "\n")
-    _, end, after = rest.partition(END)
+    before, begin, rest = document.partition(markers[0] + "\n")
+    _, end, after = rest.partition(markers[1])
     if not begin or not end:
-        raise SystemExit(f"{DOCUMENT}: needs the lines\n{BEGIN}\n{END}")
-    return before + begin + "\n".join(lines) + "\n" + end + after
+        raise SystemExit(f"{DOCUMENT}: needs the lines\n{markers[0]}\n{markers[1]}")
+    return before + begin + "".join(f"{line}\n" for line in lines) + end + after
 
 
 def document():
     """The text that README should have."""
     paths = [p for p in tree.files(".jsonl") if p.parent == RESULTS]
-    return replaced(tree.text(DOCUMENT), table({str(p): tree.text(p) for p in paths}))
+    files = {str(p): tree.text(p) for p in paths}
+    text = replaced(tree.text(DOCUMENT), headline(files), (HEADLINE, END_OF_HEADLINE))
+    return replaced(text, table(files))
 
 
 def is_current():

@@ -17,6 +17,7 @@ import cpp  # noqa: E402
 import diagnostics_doc  # noqa: E402
 import readme_numbers  # noqa: E402
 import size  # noqa: E402
+import terminal  # noqa: E402
 import tree  # noqa: E402
 
 SAMPLE = r"""
@@ -256,10 +257,28 @@ class ReadmeNumbers(unittest.TestCase):
         with self.assertRaises(SystemExit):
             readme_numbers.replaced("no markers\n", [])
 
+    def test_the_headline_says_both_means_and_the_worst(self):
+        where = {"device": "H200", "baseline": "cuBLASLt"}
+        text = result("dense", "M=1", 2.0, **where) + result("dense", "M=2", 0.5, **where) + result("llm", "M=3", 1.5)
+        said = " ".join(readme_numbers.headline({"a.jsonl": text}))
+        self.assertIn("is 1.000 times as fast on 2 products", said)
+        self.assertIn("1.500 times on 1 of language models", said)
+        self.assertIn("is 0.500); the most is 100 TFLOP/s.", said)
+        self.assertEqual(readme_numbers.headline({"a.jsonl": result("dense", "M=1", 2.0)}), [])
+
     def test_other_lines_are_refused(self):
         for text in ("{", "[]", '{"kernel": "gemm"}', '{"suite": "dens"}'):
             with self.assertRaises(SystemExit):
                 readme_numbers.read_rows(text, "a.jsonl")
+
+
+class Terminal(unittest.TestCase):
+    def test_lines_are_escaped_and_places_coloured(self):
+        text = terminal.svg(["$ kiln run a<b>.co", "  1 | a => b;", "    | ^ write"], "a & b")
+        self.assertIn("<title>a &amp; b</title>", text)
+        self.assertIn("kiln run a&lt;b&gt;.co", text)
+        self.assertIn('fill="#ff6b68">^ write', text)
+        self.assertEqual(text.count("<text "), 3)
 
 
 if __name__ == "__main__":
