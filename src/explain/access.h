@@ -1,8 +1,9 @@
 // What one warp asks of shared memory at once, and how many wavefronts serve it.
 //
 //   Memory tile{.layout = *parse_layout("(8,8):(8,1)"), .element_bytes = 16};
-//   access = access_from_layout(tile, *parse_layout("8:1"), "8:1", diags)   one column, 16 bytes
-//   each phases(*access)    one phase of 8 lanes: 8 wavefronts, bank 0 asked for 8 words
+//   access = access_from_layout(tile, *parse_layout("8:1"), "8:1", diags)
+//                           8 lanes, each 16 bytes of one column
+//   phases(*access)         one phase of 8 lanes: 8 wavefronts, bank 0 asked for 8 words
 //
 // Memory serves 128 bytes a wavefront: 32 lanes of up to 4 bytes in one phase, 16 lanes of 8, 8
 // lanes of 16. A phase takes as many wavefronts as the busiest bank has distinct words to give; one

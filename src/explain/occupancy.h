@@ -1,8 +1,11 @@
 // How many blocks of a kernel an SM holds at once, and what keeps it from holding more.
 //
 //   occupancy(sm_80, {.threads = 256, .shared_bytes = 49152, .registers = 64})
-//     threads: 2048 / 256 = 8, shared memory: 167936 / (49152 + 1024) = 3, registers: 65536 of
-//     2048 a warp = 32 warps = 4, blocks: 32   =>   3 blocks, 24 of 64 warps, by shared memory
+//     threads          2048 / 256                            8 blocks
+//     shared memory    167936 / (49152 + 1024)               3
+//     registers        65536 / 2048 a warp = 32 warps        4
+//     blocks                                                 32
+//                                                     =>     3 blocks, 24 of 64 warps, by shared memory
 //
 // The rules are those of CUDA's occupancy calculator: registers are given to whole warps, in units,
 // out of the quarter of the SM that the warp lives in; shared memory in units, and some of it is

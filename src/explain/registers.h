@@ -1,7 +1,10 @@
 // How many registers a thread of a launch will need, estimated from the decided IR.
 //
-//   examples/matmul_wmma.co: accumulator 4, operands 4 + 4; copies in a loop, 4 steps of a thread
-//   each, 7 + 7 * 4; every kernel 10                              =>   57   (ptxas: 67)
+//   examples/matmul_wmma.co:   accumulator                                        4
+//                              operands                                           4 + 4
+//                              copies in a loop, 4 steps of a thread each         7 + 7 * 4
+//                              every kernel                                       10
+//                                                                           =>    57   (ptxas: 67)
 //
 // Fragments are counted where they live. The rest is an allowance fitted to what ptxas makes of the
 // CUDA that kiln emits: which addresses are kept and which are computed again only the assembler

@@ -1,9 +1,8 @@
 // When a block does what: a model of time over what the simulator saw it do (sim/trace.h).
 //
 //   Timeline t = time_block(*find_arch("sm_90a"), trace, 0.25);
-//   t.entries[1]    a bulk load: the warp is at it from `begin` to `end`, its bytes are on their
-//   way
-//                   from `started` to `done`
+//   t.entries[1]    a bulk load: the warp is at it from `begin` to `end`,
+//                   its bytes are on their way from `started` to `done`
 //   t.entries[3]    a wait: `end - begin` cycles, released by entry `released_by`
 //
 // The order of what depends on what is counted, the cycles are not: they are those of kCosts and of

@@ -2,8 +2,7 @@
 // units, the second-level cache and memory, with whole waves of tiles.
 //
 //   4096 x 4096 x 4096, tiles of 128 x 256, 132 multiprocessors:
-//     512 tiles, 4 waves; a tile takes 4096 / 64 steps of 1024 cycles, and 2500 cycles to begin and
-//     end
+//     512 tiles, 4 waves; a tile takes 4096 / 64 steps of 1024 cycles, and 2500 to begin and end
 //
 // It ranks tilings; it is no prediction.
 #pragma once

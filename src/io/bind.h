@@ -1,7 +1,8 @@
 // From the command line's shapes, files and fill to the arguments of one call.
 //
-//   kernel (global f16 [M, K] lhs, ...), --shape M=64,N=48 --in lhs=a.npy with a.npy of [64, 80]
-//   gives M = 64, N = 48, K = 80; lhs from the file, the other inputs filled.
+//   kernel (global f16 [M, K] lhs, ...)
+//   --shape M=64,N=48 --in lhs=a.npy, an array of [64, 80]
+//     =>  M = 64, N = 48, K = 80; lhs from the file, the other inputs filled
 #pragma once
 
 #include <string>

@@ -1,8 +1,7 @@
 // What the hardware must know of a global buffer to move boxes of it: the operands of a tensor map
 // (CUDA driver API, cuTensorMapEncodeTiled), built on the host before the launch.
 //
-//   copy bulk src=%t dst=%s box=[64, 64]    with %t a window of lhs[M, K] of f16, %s swizzled by
-//   128
+//   copy bulk src=%t dst=%s box=[64, 64]     %t is a window of lhs[M, K] of f16, %s swizzled by 128
 //     =>  lhs, extents [M, K], box [64, 64], swizzle 128; one map serves every copy that agrees
 //
 // Boxes are addressed by coordinates in the buffer. What lies outside the extents reads as zero and

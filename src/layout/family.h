@@ -1,8 +1,8 @@
 // Families of layouts to state laws over, and what the laws share.
 //
-//   for_each_shape(12, 2, f)      f(1), f(2), ..., f((1,1)), ..., f((2,6)), f((3,4)), ...,
-//   f((12,1)) for_each_layout(6, 1, f)      f(6:0), f(6:1), f(6:2), f(6:6), f(6:7), and the other
-//   extents up to 6 image((2,2):(1,4))            {0, 1, 4, 5}
+//   for_each_shape(12, 2, f)      f(1), f(2), ..., f((1,1)), ..., f((2,6)), f((3,4)), ..., f((12,1))
+//   for_each_layout(6, 1, f)      f(6:0), f(6:1), f(6:2), f(6:6), f(6:7), ..., extents up to 6
+//   image((2,2):(1,4))            {0, 1, 4, 5}
 //
 // A family is exhaustive in what it names: every shape of up to `leaves_max` leaves whose extents
 // multiply to at most `size_max`, and for each leaf of it, independently, every stride of

@@ -3,8 +3,7 @@
 //
 //   Result<BenchDevice> device = BenchDevice::open(gpu);        compiles bench_kernels.cuh
 //   device->fill_normal(a, DType::kBF16, seed);
-//   device->check(request)->sums.outside == 0                   against fp64, and against the
-//   vendor
+//   device->check(request)->sums.outside == 0     against fp64, and against the vendor's library
 #pragma once
 
 #include <optional>

@@ -3,8 +3,7 @@
 //
 //   RandomRun run(device);
 //   auto faults = run.check({.problem = problem, .plan = plan, .numerics = weakest(function)});
-//   faults->empty()        every element within its bound, nothing else written, the same bits
-//   twice
+//   faults->empty()    every element within its bound, nothing else written, the same bits twice
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // Buffers and views: where an element is, and whether it is inside the program.
 //
-//   view %t = subview lhs[16*i, 16*k] of lhs[40, 64]:   root coordinate of t[1, 2] with i = 2, k =
-//   0 is (33, 2), inside since 33 < 40 and 2 < 64; its address is (33 * 64 + 2) * 2 bytes
+//   %t = subview lhs[16*i, 16*k] of lhs[40, 64] of f16, with i = 2, k = 0:
+//     t[1, 2] is lhs[33, 2]; inside, since 33 < 40 and 2 < 64; at byte (33 * 64 + 2) * 2
 //
 // An alias is a buffer with a shape and strides of its own in another one's memory. Where it begins
 // may differ between threads: then its first dimension is that place, pinned in each of its views.

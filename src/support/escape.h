@@ -2,10 +2,10 @@
 // the program, an option, bytes of a `.npy` file or of a JSON file. Whoever writes such text into
 // a medium calls escape_for; nothing else in kiln escapes (support/json.h does it for JSON).
 //
-//   escape_for(Medium::kTerminal, "a\033[2J.co")   ==  a\x1b[2J.co          no command to a
-//   terminal escape_for(Medium::kComment, "a.co\nint x;*/")  ==  a.co\nint x;\x2a/    still inside
-//   the comment escape_for(Medium::kString, "say \"no\"\n")     ==  say \"no\"\n         between
-//   the quotes escape_for(Medium::kMarkup, "a < b")            ==  a &lt; b
+//   escape_for(Medium::kTerminal, "a\033[2J.co")          ==  a\x1b[2J.co          no command
+//   escape_for(Medium::kComment, "a.co\nint x;*/")       ==  a.co\nint x;\x2a/    inside the comment
+//   escape_for(Medium::kString, "say \"no\"\n")          ==  say \"no\"\n         between the quotes
+//   escape_for(Medium::kMarkup, "a < b")                 ==  a &lt; b
 //
 // In every medium these are never written as themselves: control characters (also the upper ones,
 // U+0080 to U+009F), bytes that are no UTF-8, separators of lines and paragraphs, and characters

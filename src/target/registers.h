@@ -1,9 +1,8 @@
 // How many registers the threads of a block have: at its start, and when warpgroups share them out
 // anew (`setmaxnreg`).
 //
-//   registers_at_start(sm_90a, 384)                  168: 65,536 shared by 12 warps, in units of 8
-//   384 * 168 = 64,512                               the pool: one warpgroup down to 40, two up to
-//   232
+//   registers_at_start(sm_90a, 384)    168: 65,536 shared by 12 warps, in units of 8
+//   384 * 168 = 64,512                 the pool: one warpgroup goes down to 40, two go up to 232
 //
 // PTX ISA, "setmaxnreg": the instruction that takes more waits until the block's pool has them, and
 // the one that gives some away fills that pool; both need a kernel with a register limit.

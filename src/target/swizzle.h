@@ -1,7 +1,6 @@
 // The swizzles of shared memory: which 16-byte chunk of a row lies where.
 //
-//   128: Swizzle{3, 4, 3} on byte addresses; chunk c of 128-byte row r is stored at chunk c ^ (r %
-//   8)
+//   128: Swizzle{3, 4, 3} on byte addresses; chunk c of 128-byte row r is stored at chunk c ^ (r % 8)
 //
 // The same four patterns are those of TMA and wgmma, so a tile swizzled by any means can be read by
 // any other. Addresses are relative to a base with the row's alignment.

@@ -1,10 +1,8 @@
 // Bulk copies, events and clusters on a GPU: boxes of every rank over every edge, every swizzle,
 // multicast, and rings that wait in turn.
 //
-//   nvcc -std=c++20 -gencode=arch=compute_90a,code=sm_90a -Iinclude -o bulk_copies
-//   tests/gpu/bulk_copies.cu
-//   ./bulk_copies               one line a case, then `N passed, N failed`; exit code 1 if any
-//   failed
+//   nvcc -std=c++20 -gencode=arch=compute_90a,code=sm_90a -Iinclude -o bulk_copies tests/gpu/bulk_copies.cu
+//   ./bulk_copies       one line a case, then `N passed, N failed`; exit code 1 if any failed
 #include <kiln/device/barrier.cuh>
 #include <kiln/device/cluster.cuh>
 #include <kiln/device/registers.cuh>

@@ -1,8 +1,7 @@
 // The device library on a GPU: products of small integers, exact, over atoms, majors and loads.
 //
 //   nvcc -std=c++20 -arch=sm_80 -Iinclude -o device_library tests/gpu/device_library.cu
-//   ./device_library            one line a case, then `N passed, N failed`; exit code 1 if any
-//   failed
+//   ./device_library    one line a case, then `N passed, N failed`; exit code 1 if any failed
 //
 // Each case multiplies one tile of 2 x 2 warps and two steps of K from shared memory. With K
 // fastest the fragments come by plain copies or by ldmatrix, with M or N fastest by transposing

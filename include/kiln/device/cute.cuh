@@ -3,11 +3,9 @@
 //   #include <kiln/device/cute.cuh>          instead of  #include <cute/...>
 //   using namespace kiln::cute;              instead of  using namespace cute;
 //
-//   auto sA_layout = composition(Swizzle<3, 3, 3>{}, make_layout(make_shape(Int<128>{}, Int<32>{}),
-//                                                                make_stride(Int<32>{},
-//                                                                Int<1>{})));
-//   auto mma = make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{}, Layout<Shape<_2, _2,
-//   _1>>{});
+//   auto tile = make_layout(make_shape(Int<128>{}, Int<32>{}), make_stride(Int<32>{}, Int<1>{}));
+//   auto sA_layout = composition(Swizzle<3, 3, 3>{}, tile);
+//   auto mma = make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{}, Layout<Shape<_2, _2, _1>>{});
 //
 // Here layouts are types whose objects are passed as arguments; behind them stand the same layout
 // values as everywhere in kiln. What is missing: permutations of a tiled MMA's tile, atoms for

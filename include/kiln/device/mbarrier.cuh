@@ -2,10 +2,9 @@
 // phases.
 //
 //   kiln::mbarrier* const full = kiln::events(smem + 65536);
-//   if (thread == 0) kiln::mbarrier_init<4>(full, 1);       // 4 slots, one arrival in each phase
-//   kiln::mbarrier_arrive_expect(full + 2, 16384);          // that arrival; 16384 bytes are to
-//   land kiln::mbarrier_wait(full + 2, 0);                       // until phase 0 of slot 2 is
-//   complete
+//   if (thread == 0) kiln::mbarrier_init<4>(full, 1);    // 4 slots, one arrival in each phase
+//   kiln::mbarrier_arrive_expect(full + 2, 16384);       // that arrival; 16384 bytes are to land
+//   kiln::mbarrier_wait(full + 2, 0);                    // until phase 0 of slot 2 is complete
 //
 // Phases are numbered from 0; only the parity of the one that is waited for is given. PTX ISA,
 // "Parallel Synchronization and Communication Instructions: mbarrier". Counting bytes, a wait that

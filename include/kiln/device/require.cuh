@@ -5,8 +5,7 @@
 //                         misuse::extent_is_not_a_multiple_of_the_tile<kExtent, kTile>>);
 //   static_assert(require_same<misuse::element_type_is_not_the_one_the_atom_takes, Given, f16>);
 //
-//   error: incomplete type "kiln::misuse::extent_is_not_a_multiple_of_the_tile<100, 32>" is not
-//   allowed      (on one line)
+//   error: incomplete type "kiln::misuse::extent_is_not_a_multiple_of_the_tile<100, 32>" is not allowed
 //
 // A static_assert can only print a string literal, so the sentence is the name of a class template
 // that nobody defines, and the numbers are its arguments, in the order in which the sentence

@@ -1,9 +1,10 @@
 // Tensors: where elements lie (global, shared, registers) and the layout that finds them.
 //
-//   auto mA = kiln::make_tensor(kiln::make_gmem_ptr(A), make_shape(M, K), make_stride(K,
-//   Int<1>{})); auto gA = kiln::local_tile<128, 32>(mA, blockIdx.x, kiln::_);      // (128, 32,
-//   ceil(K / 32)) auto sA = kiln::make_tensor<kSharedA>(kiln::make_smem_ptr(memory)); gA(3, 4, k)
-//   the element;      gA(_, _, k)      the tile, as a tensor of its own
+//   auto mA = kiln::make_tensor(kiln::make_gmem_ptr(A), make_shape(M, K), make_stride(K, Int<1>{}));
+//   auto gA = kiln::local_tile<128, 32>(mA, blockIdx.x, kiln::_);       // (128, 32, ceil(K / 32))
+//   auto sA = kiln::make_tensor<kSharedA>(kiln::make_smem_ptr(memory));
+//   gA(3, 4, k)      the element
+//   gA(_, _, k)      the tile, as a tensor of its own
 //
 // Strides and extents may be known at compile time or at run time, each on its own (elements.cuh
 // says how). Modes of run-time extent can be tiled and sliced, nothing else.

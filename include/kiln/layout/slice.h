@@ -1,10 +1,9 @@
 // Parts of a layout: what stays when some coordinates are fixed, and where it begins.
 //
-//   slice(make_coord(2, kAll), (8,4):(4,1))            ==  {(4):(1), offset 8}      // row 2
+//   slice(make_coord(2, kAll), (8,4):(4,1))       ==  {(4):(1), offset 8}       // row 2
+//   local_partition((8,4):(4,1), (4,2):(2,1), 3)  ==  {(2,2):(16,2), offset 5}  // thread 3 = (1,1)
 //   local_tile((128,64):(64,1), make_tiler(32, 16), make_coord(1, kAll))
-//                                                      ==  {(32,16,4):(64,1,16), offset 2048}
-//   local_partition((8,4):(4,1), (4,2):(2,1), 3)       ==  {(2,2):(16,2), offset 5} // thread 3 =
-//   (1,1)
+//                                                 ==  {(32,16,4):(64,1,16), offset 2048}
 //
 // Where CuTe gives a tensor with a moved pointer, a value can only say by how much: `offset` is the
 // index at which the part's index 0 lies. Include kiln/layout.h, which has the whole algebra.

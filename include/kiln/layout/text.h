@@ -1,10 +1,9 @@
 // Layouts read from text, at compile time or at run time.
 //
 //   constexpr Layout c = "((4,8),(2,2)):((32,1),(16,8))"_layout;
-//   "(4,3)"_layout == "(4,3):(1,4)"_layout              // without strides: compact
-//   parse_layout_text("(4,3):(1)", 9).error             // "shape and strides nest differently"
-//   parse_swizzled_text("Swizzle<3,4,3> o (8,128):(128,1)", 32).swizzled    // with a swizzle
-//   behind
+//   "(4,3)"_layout == "(4,3):(1,4)"_layout      // without strides: compact
+//   parse_layout_text("(4,3):(1)", 9).error     // "shape and strides nest differently"
+//   parse_swizzled_text("Swizzle<3,4,3> o (8,128):(128,1)", 32).swizzled    // a layout, then a swizzle
 //
 // Include kiln/layout.h, which has the whole algebra. src/layout/print.h writes text.
 #pragma once

@@ -1,7 +1,6 @@
 // The small device functions that wrap one PTX instruction each, made from the target's rows.
 //
-//   __device__ inline void mma_m16n8k16_f16_f16(unsigned* c, const unsigned* a, const unsigned* b)
-//   {
+//   __device__ inline void mma_m16n8k16_f16_f16(unsigned* c, const unsigned* a, const unsigned* b) {
 //     asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, ..."
 //
 // Operand lists and constraints follow from the number and the type of an operand's registers.

@@ -1,8 +1,9 @@
 // Lines of C++ with indentation, and #line directives where the compiler's count would go astray.
 //
-//   writer.at({"a.co", 7, 1});  writer.line("x = 1;");  writer.line("y = 2;");  writer.at({"a.co",
-//   9, 1}); #line 7 "a.co" x = 1; y = 2;            (counted as line 8; so line 9 needs no
-//   directive)
+//   writer.at({"a.co", 7, 1});      #line 7 "a.co"
+//   writer.line("x = 1;");          x = 1;
+//   writer.line("y = 2;");          y = 2;            the compiler counts it as line 8,
+//   writer.at({"a.co", 9, 1});                        so that line 9 needs no directive
 #pragma once
 
 #include <string>
