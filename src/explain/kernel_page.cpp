@@ -89,7 +89,7 @@ class Printer {
         "latency and bandwidth, everything else by small constants (docs/explain.md).</p>\n";
     if (view.cut) out += "<p class=\"cut\">Only the beginning: the block does much more.</p>\n";
     if (view.idle_warps != 0) {
-      out += format("<p>{} {} nothing to do and no lane.</p>\n", view.idle_warps,
+      out += format("<p>{} {} nothing to do and no track.</p>\n", view.idle_warps,
                     view.idle_warps == 1 ? "warp has" : "warps have");
     }
     return out + legend() + chart(view, number) + figures(view) + "</section>\n";
@@ -111,8 +111,10 @@ class Printer {
       labels += format("<div>{}<small>{}</small></div>\n", in_markup(title), in_markup(more));
       plot += row;
     };
-    for (const Lane& lane : view.stages) add(lane.name, lane.role, lane_html(lane, view, "stage"));
-    for (const Lane& lane : view.lanes) add(lane.name, lane.role, lane_html(lane, view, "warps"));
+    for (const Track& track : view.stages)
+      add(track.name, track.role, track_html(track, view, "stage"));
+    for (const Track& track : view.tracks)
+      add(track.name, track.role, track_html(track, view, "warps"));
     for (const Depth& depth : view.depths) {
       add(format("depth of {}", depth.name), format("0 to {}", depth.most),
           depth_html(depth, view));
@@ -146,11 +148,11 @@ class Printer {
     return out + "</div>\n";
   }
 
-  std::string lane_html(const Lane& lane, const BlockView& view, std::string_view kind) const {
+  std::string track_html(const Track& track, const BlockView& view, std::string_view kind) const {
     std::string out = format("<div class=\"lane {}\" aria-label=\"{}: {}\">", kind,
-                             in_markup(lane.name), in_markup(lane.role));
-    for (const Slice& slice : lane.slices) out += slice_html(slice, view, "");
-    for (const Slice& slice : lane.running) out += slice_html(slice, view, " low");
+                             in_markup(track.name), in_markup(track.role));
+    for (const Slice& slice : track.slices) out += slice_html(slice, view, "");
+    for (const Slice& slice : track.running) out += slice_html(slice, view, " low");
     return out + "</div>\n";
   }
 
@@ -204,14 +206,14 @@ class Printer {
         "<table class=\"figures waits\" aria-label=\"waits\"><thead><tr><th scope=\"col\">lane</th>"
         "<th scope=\"col\">waits</th><th scope=\"col\">for</th><th scope=\"col\">tensor cores work "
         "for it</th></tr></thead>\n<tbody>\n";
-    for (const Lane& lane : view.lanes) {
-      const std::string shares = join(lane.waits, ", ", [&](const Share& share) {
+    for (const Track& track : view.tracks) {
+      const std::string shares = join(track.waits, ", ", [&](const Share& share) {
         return format("{} {}", share.what, percent(share.cycles, view.cycles));
       });
-      out +=
-          format("<tr><th scope=\"row\">{} ({})</th><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                 in_markup(lane.name), in_markup(lane.role), percent(lane.waiting(), view.cycles),
-                 in_markup(shares), percent(lane.products, view.cycles));
+      out += format("<tr><th scope=\"row\">{} ({})</th><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                    in_markup(track.name), in_markup(track.role),
+                    percent(track.waiting(), view.cycles), in_markup(shares),
+                    percent(track.products, view.cycles));
     }
     return out + "</tbody></table>\n" + depths(view);
   }

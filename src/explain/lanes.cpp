@@ -88,9 +88,9 @@ class Viewer {
     out.block = trace_.block;
     out.cycles = timeline_.cycles;
     out.cut = trace_.cut;
-    for (const Fold& fold : folds(out)) out.lanes.push_back(lane(fold));
+    for (const Fold& fold : folds(out)) out.tracks.push_back(track(fold));
     add_stages(out);
-    for (const Lane& lane : out.lanes) add_copy_depths(lane, out);
+    for (const Track& track : out.tracks) add_copy_depths(track, out);
     return out;
   }
 
@@ -126,8 +126,8 @@ class Viewer {
     });
   }
 
-  Lane lane(const Fold& fold) const {
-    Lane out;
+  Track track(const Fold& fold) const {
+    Track out;
     const std::size_t last = fold.first + fold.warps.size() - 1;
     out.name = fold.warps.size() == 1 ? format("warp {}", fold.first)
                                       : format("warps {} to {}", fold.first, last);
@@ -137,7 +137,7 @@ class Viewer {
   }
 
   // The i-th entry of the fold's warps: from the first that comes to it to the last that leaves.
-  void add_entry(const Fold& fold, std::size_t i, Lane& out) const {
+  void add_entry(const Fold& fold, std::size_t i, Track& out) const {
     const std::uint32_t number = fold.warps[0][i];
     const TraceEntry& entry = trace_.entries[number];
     Timed timed = timeline_.entries[number];
@@ -172,7 +172,7 @@ class Viewer {
     found->cycles += timed.end - timed.begin;
   }
 
-  static void add_running(const TraceEntry& entry, const Timed& timed, Slice slice, Lane& out) {
+  static void add_running(const TraceEntry& entry, const Timed& timed, Slice slice, Track& out) {
     const bool product = slice.kind == SliceKind::kProduct;
     slice.begin = timed.started;
     slice.end = timed.done;
@@ -213,7 +213,7 @@ class Viewer {
     return waits ? waits_text(trace_, entry) : "";
   }
 
-  static std::string role_of(const Lane& lane) {
+  static std::string role_of(const Track& track) {
     constexpr std::pair<SliceKind, std::string_view> kRoles[] = {
         {SliceKind::kIssue, "loads"},
         {SliceKind::kProduct, "multiplies"},
@@ -222,7 +222,7 @@ class Viewer {
     std::vector<std::string_view> roles;
     for (const auto& [kind, role] : kRoles) {
       const auto is = [&](const Slice& slice) { return slice.kind == kind; };
-      const bool has = std::any_of(lane.slices.begin(), lane.slices.end(), is);
+      const bool has = std::any_of(track.slices.begin(), track.slices.end(), is);
       if (has && (kind != SliceKind::kMove || roles.empty())) roles.push_back(role);
     }
     return roles.empty() ? "waits" : join(roles, ", ", [](std::string_view role) { return role; });
@@ -258,20 +258,20 @@ class Viewer {
     }
     std::uint32_t last = kNone;
     for (const auto& [key, slice] : stages) {
-      if (key.first != last) out.stages.push_back(stage_lane(key.first));
+      if (key.first != last) out.stages.push_back(stage_track(key.first));
       last = key.first;
       out.stages.back().slices.push_back(slice);
     }
     add_event_depths(stages, out);
   }
 
-  Lane stage_lane(std::uint32_t slot) const {
+  Track stage_track(std::uint32_t slot) const {
     const sim::TraceSlot& at = trace_.slots[slot];
-    Lane lane;
+    Track track;
     const std::string event = at.event.empty() ? format("event {}", slot) : at.event;
-    lane.name = at.slots == 1 ? event : format("{}[{}]", event, at.number);
-    lane.role = "on their way";
-    return lane;
+    track.name = at.slots == 1 ? event : format("{}[{}]", event, at.number);
+    track.role = "on their way";
+    return track;
   }
 
   void add_event_depths(const std::map<std::pair<std::uint32_t, std::int64_t>, Slice>& stages,
@@ -288,15 +288,15 @@ class Viewer {
   }
 
   // Asynchronous copies by threads to one buffer: executions of statements that are on their way.
-  void add_copy_depths(const Lane& lane, BlockView& out) const {
+  void add_copy_depths(const Track& track, BlockView& out) const {
     std::map<std::string, std::vector<Slice>> by_buffer;
-    for (const Slice& slice : lane.running) {
+    for (const Slice& slice : track.running) {
       if (slice.kind != SliceKind::kFlight) continue;
       const auto& copy = std::get<ir::Copy>(function_.ops[slice.ops[0]].data);
       by_buffer[buffer_name(copy.dst)].push_back(slice);
     }
     for (const auto& [buffer, slices] : by_buffer) {
-      out.depths.push_back(depth_of(format("copies to {} by {}", buffer, lane.name), 0, slices));
+      out.depths.push_back(depth_of(format("copies to {} by {}", buffer, track.name), 0, slices));
     }
   }
 
@@ -364,7 +364,7 @@ std::string_view description(SliceKind kind) {
   return "stores";
 }
 
-std::int64_t Lane::waiting() const {
+std::int64_t Track::waiting() const {
   std::int64_t out = 0;
   for (const Share& share : waits) out += share.cycles;
   return out;

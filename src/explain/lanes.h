@@ -1,8 +1,8 @@
-// A block's timeline as rows to be drawn: warps that do the same are one lane, the loads of each
+// A block's timeline as tracks, rows to be drawn: warps that do the same share one, the loads of each
 // slot of an event are another.
 //
 //   BlockView view = view_block(function, arch, trace, dram_share);
-//   view.lanes[1].name == "warps 4 to 7"      its slices: waits, products, stores
+//   view.tracks[1].name == "warps 4 to 7"      its slices: waits, products, stores
 //   view.stages[0].name == "full[0]"          its slices: loads on their way, by generation
 //   view.depths[0] == {.name = "full", .slots = 3, .most = 3, .mean = 2.4}
 //
@@ -43,13 +43,13 @@ struct Slice {
   [[nodiscard]] std::int64_t cycles() const { return end - begin; }
 };
 
-// How long a lane is at one thing, in cycles.
+// How long a track is at one thing, in cycles.
 struct Share {
   std::string what;  // "waits for full"
   std::int64_t cycles = 0;
 };
 
-struct Lane {
+struct Track {
   std::string name;
   std::string role;            // "loads", "multiplies, stores"
   std::vector<Slice> slices;   // what the warps do, one after the other
@@ -77,9 +77,9 @@ struct BlockView {
   std::int64_t block = 0;
   std::int64_t cycles = 0;
   bool cut = false;            // only the beginning is there
-  std::size_t idle_warps = 0;  // have no lane: nothing to do
-  std::vector<Lane> lanes;
-  std::vector<Lane> stages;  // slices alone
+  std::size_t idle_warps = 0;  // have no track: nothing to do
+  std::vector<Track> tracks;
+  std::vector<Track> stages;  // slices alone
   std::vector<Depth> depths;
 };
 

@@ -16,7 +16,8 @@ namespace kiln::explain {
 // A table of a layout's indices.
 [[nodiscard]] Picture index_picture(const std::string& title, const Layout& layout);
 
-// The same in memory, with banks; `access` may be null. No address may be negative (KILN_CHECK).
+// A table of a tile in shared memory, with the bank of each element; `access` marks what one warp
+// asks for, and may be null. No address may be negative (KILN_CHECK).
 [[nodiscard]] Picture memory_picture(const std::string& title, const Memory& memory,
                                      const Access* access);
 

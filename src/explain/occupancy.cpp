@@ -8,7 +8,7 @@ namespace kiln::explain {
 
 namespace {
 
-// The same on every architecture of the table.
+// Two facts of the hardware that are equal on every architecture of the table (target/arch.cpp).
 constexpr std::int64_t kSharedUnit = 128;  // bytes
 constexpr std::int64_t kQuarters = 4;      // of an SM, each with its own registers
 

@@ -182,13 +182,13 @@ TEST(Timelines, AWarpsInstructionsTakeItsOwnTensorCore) {
 TEST(Lanes, FoldWarpsAndCountStages) {
   const Pipeline pipeline(6);
   const BlockView view = view_block({}, hopper(), pipeline.trace(), 0.25);
-  ASSERT_EQ(view.lanes.size(), 2U);
-  EXPECT_EQ(view.lanes[0].name, "warp 0");
-  EXPECT_EQ(view.lanes[0].role, "loads");
-  EXPECT_EQ(view.lanes[1].name, "warps 4 to 7");
-  EXPECT_EQ(view.lanes[1].role, "multiplies");
-  EXPECT_EQ(view.lanes[1].running.size(), 6U);
-  EXPECT_EQ(view.lanes[1].products, 6 * 4 * 128);
+  ASSERT_EQ(view.tracks.size(), 2U);
+  EXPECT_EQ(view.tracks[0].name, "warp 0");
+  EXPECT_EQ(view.tracks[0].role, "loads");
+  EXPECT_EQ(view.tracks[1].name, "warps 4 to 7");
+  EXPECT_EQ(view.tracks[1].role, "multiplies");
+  EXPECT_EQ(view.tracks[1].running.size(), 6U);
+  EXPECT_EQ(view.tracks[1].products, 6 * 4 * 128);
   EXPECT_EQ(view.idle_warps, 3U);
   ASSERT_EQ(view.stages.size(), 2U);
   EXPECT_EQ(view.stages[1].name, "full[1]");
@@ -201,12 +201,12 @@ TEST(Lanes, FoldWarpsAndCountStages) {
   EXPECT_GT(view.depths[0].mean, 0.5);
   EXPECT_LE(view.depths[0].mean, 2);
   // Waits of the producer from its third step on, and of the consumer for data and products.
-  EXPECT_EQ(view.lanes[0].waits.size(), 1U);
-  EXPECT_EQ(view.lanes[0].waits[0].what, "empty");
-  ASSERT_EQ(view.lanes[1].waits.size(), 2U);
-  EXPECT_EQ(view.lanes[1].waits[0].what, "full");
-  EXPECT_EQ(view.lanes[1].waits[1].what, "its products");
-  EXPECT_EQ(view.lanes[0].slices[0].what, "empty[0], generation 0");
+  EXPECT_EQ(view.tracks[0].waits.size(), 1U);
+  EXPECT_EQ(view.tracks[0].waits[0].what, "empty");
+  ASSERT_EQ(view.tracks[1].waits.size(), 2U);
+  EXPECT_EQ(view.tracks[1].waits[0].what, "full");
+  EXPECT_EQ(view.tracks[1].waits[1].what, "its products");
+  EXPECT_EQ(view.tracks[0].slices[0].what, "empty[0], generation 0");
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ constexpr KernelRow kRows[] = {
      .tilings = kLargeTilings,
      .splits = kWhole,
      .alignment = 16,
-     .turned_bytes = 2,
+     .transposable_bytes = 2,
      .epilogue = true,
      .groups = true,
      .persistent = true},
@@ -144,9 +144,9 @@ constexpr KernelRow kRows[] = {
      .tilings = kWarpTilings,
      .splits = kWhole,
      .alignment = 1,
-     .share = 0.5,
+     .peak_fraction = 0.5,
      .unaligned_cycles = 1000,
-     .turned_bytes = kAnyBytes,
+     .transposable_bytes = kAnyBytes,
      .epilogue = true},
 };
 
@@ -239,7 +239,8 @@ std::string lacks(const KernelRow& row, const Problem& problem, const target::Ar
   const TypeRow* types = types_of(row, problem);
   if (types == nullptr || !arch.has(types->needs)) return "other element types";
   const bool turned = !problem.a_along_k || !problem.b_along_k;
-  const bool can_turn = row.turned_bytes == kAnyBytes || row.turned_bytes == size_bytes(problem.a);
+  const bool can_turn =
+      row.transposable_bytes == kAnyBytes || row.transposable_bytes == size_bytes(problem.a);
   if (turned && (!can_turn || problem.groups > 0)) return "operands not along k";
   const bool has_epilogue = problem.epilogue != Epilogue{};
   if (!row.epilogue && has_epilogue) return "no epilogue";

@@ -42,13 +42,14 @@ struct KernelRow {
   int alignment;             // bytes: addresses and rows are multiples of it
   bool pads = false;         // or not: is for exactly these problems, told by the define PAD_A for
                              // A, PAD_B and PAD_C, 0 or 1; copies such an A and B first
-  double share = 1;          // of the matrix units' rate, which its instructions reach
+  double peak_fraction = 1;  // of the matrix units' rate, which its instructions reach
   int unaligned_cycles = 0;  // a step takes so long where elements are loaded one by one
   int m_unit = 1;            // m is a multiple of it
   int k_unit = 1;            // and k of this
-  int turned_bytes = 0;      // operands whose elements have so many bytes may lie along m or n too,
-                             // by A_ALONG_K=0 and B_ALONG_K=0; without groups
-  bool epilogue = false;     // takes alpha, beta, bias, residual and activations, each by a define
+  int transposable_bytes =
+      0;                  // operands whose elements have so many bytes may lie along m or n too,
+                          // by A_ALONG_K=0 and B_ALONG_K=0; without groups
+  bool epilogue = false;  // takes alpha, beta, bias, residual and activations, each by a define
   bool block_scales = false;  // is for exactly these problems
   bool a_sparse = false;      // and for these
   bool groups = false;        // takes groups too, by the define GROUPED

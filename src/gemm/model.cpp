@@ -41,7 +41,7 @@ double tile_cycles(const Problem& problem, const Cut& cut, const target::Arch& a
   const std::int64_t depth = stage(problem, tiling);
   const std::int64_t steps = ceil_div(ceil_div(problem.k, depth), cut.splits);
   const double products = static_cast<double>(tiling.m) * tiling.n * static_cast<double>(depth) /
-                          (rate(problem, arch) * cut.share);
+                          (rate(problem, arch) * cut.peak_fraction);
   const std::int64_t a_rows = std::min<std::int64_t>(tiling.m, problem.m);
   const std::int64_t b_rows = std::min<std::int64_t>(tiling.n, problem.n);
   const double bytes = bytes_of_a(problem, a_rows, depth) + bytes_of(problem.b, b_rows * depth);
@@ -79,7 +79,7 @@ Cut cut_of(const KernelRow& row, const Tiling& tiling, int splits, const Problem
   return {.tiling = tiling,
           .splits = splits,
           .copied_bytes = copied_bytes(row, problem),
-          .share = row.share,
+          .peak_fraction = row.peak_fraction,
           .step_cycles = step_cycles(row, problem)};
 }
 

@@ -16,7 +16,7 @@ struct Cut {
   Tiling tiling;
   int splits = 1;
   std::int64_t copied_bytes = 0;  // of the operands, before
-  double share = 1;               // of the matrix units' rate
+  double peak_fraction = 1;       // of the matrix units' rate that the kernel's instructions reach
   int step_cycles = 0;            // at least
 };
 

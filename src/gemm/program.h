@@ -26,7 +26,7 @@ struct Program {
 [[nodiscard]] Result<std::unique_ptr<Program>> compile(const Choice& choice,
                                                        const target::Arch& arch);
 
-// The same of a text that is called `file`.
+// The function `gemm` of a text that is given, called `file` in messages.
 [[nodiscard]] Result<std::unique_ptr<Program>> compile(const Choice& choice,
                                                        const target::Arch& arch,
                                                        const std::string& file,

@@ -13,7 +13,8 @@ constexpr int kMapUnit = 16;  // bytes; what a tensor map shows begins at a mult
 
 std::size_t index_of(Role role) { return static_cast<std::size_t>(role); }
 
-// Whether one product's lies behind the other's without a gap.
+// Whether the operand is an array without gaps, in a batch each product's right behind the one
+// before: the problem has no pitch and no distance for it.
 bool lies_whole(Role role) {
   return role == Role::kScaleA || role == Role::kScaleB || role == Role::kMetadata;
 }

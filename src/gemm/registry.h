@@ -24,7 +24,7 @@ class Registry {
   // The plan for the problem on the calling thread's device (the first one if it has none), made if
   // need be.
   [[nodiscard]] Result<const Plan*, Failure> plan(const Problem& problem);
-  // The same, but null instead of a new one.
+  // The plan for the problem if there is one already, else null.
   [[nodiscard]] Result<const Plan*, Failure> find(const Problem& problem);
   // Whether the stream's work is being captured. Errors: no driver.
   [[nodiscard]] Result<bool, Failure> is_capturing(runtime::cuda::Stream stream);

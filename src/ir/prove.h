@@ -26,8 +26,9 @@ namespace kiln::ir {
 // True when the variable can differ between threads of one unit: of a block (kBlock), a warpgroup
 // (kGroup4) or a warp (kGroup).
 [[nodiscard]] bool varies_in(const Function& function, VarId var, Level unit);
-// The same for a scalar value. What all threads read at one place of memory does not differ; what a
-// cell holds does when some assignment's value does, or threads may reach it without the others.
+// True when the scalar can differ between threads of one unit. What all threads read at one place of
+// memory does not differ; what a cell holds does when some assignment's value does, or threads may
+// reach the assignment without the others.
 [[nodiscard]] bool value_varies_in(const Function& function, ValueId value, Level unit);
 // True when threads of the unit may go different ways at the operation: at an `if` by its
 // condition, in a loop by its bounds or because some of them leave it or a trip of it early.

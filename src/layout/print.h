@@ -46,7 +46,7 @@ namespace kiln {
 // Reads "shape:stride" or "shape" (compact strides). The error's subject is the text.
 [[nodiscard]] Result<Layout> parse_layout(std::string_view text);
 
-// The same with "Swizzle<bits,base,shift> o " before it, or without.
+// Reads a layout with or without "Swizzle<bits,base,shift> o " before it.
 [[nodiscard]] Result<Swizzled> parse_swizzled(std::string_view text);
 
 }  // namespace kiln

@@ -116,7 +116,7 @@ struct Fragments {
   [[nodiscard]] static double step_share(const Slot& slot);
   // Whether bf16 holds every sum of products (Outcome::long_sums).
   [[nodiscard]] static bool is_short(const Slot& slot);
-  // The same numbers, as values and errors of their own.
+  // Replaces what the slot keeps as sums by values and errors of their own; the numbers stay.
   void settle(Slot& slot) const;
 };
 

@@ -32,7 +32,8 @@ class Turns {
   // Lets others run until the condition holds. False once all flows wait in vain: each of them gets
   // that answer, now and later, so that all can end.
   [[nodiscard]] bool wait(Condition condition);
-  // Only in flow 0: lets the others run to their end. False as above; they have ended all the same.
+  // Only in flow 0: lets the others run to their end. False if all of them waited in vain, as `wait`
+  // says; they have ended all the same.
   bool join();
 
   [[nodiscard]] std::size_t current() const { return current_; }

@@ -36,8 +36,8 @@ struct CompileRequest {
 // Errors: no NVRTC on this machine; the text does not compile (the reason is the compiler's log).
 [[nodiscard]] Result<Cubin> compile(const CompileRequest& request);
 
-// The same for a request that ends before there is machine code: for a virtual architecture
-// ("compute_90a"), or with -fdevice-syntax-only.
+// Whether the text of a request compiles that ends before there is machine code: for a virtual
+// architecture ("compute_90a"), or with -fdevice-syntax-only. Errors: those of `compile`.
 [[nodiscard]] Result<void> try_compile(const CompileRequest& request);
 
 // The names by which NVRTC is looked for: of Library::open.

@@ -19,9 +19,10 @@ struct EventRef {
 
 // Whether the expression names an event, without evaluating it.
 [[nodiscard]] bool names_event(const Sema& sema, ast::ExprId id);
-// Nothing after a report; `what` is what takes it, for messages.
+// The event, or row of events, that the expression names. Nothing after a report; `what` is the
+// statement that takes it, for messages.
 [[nodiscard]] std::optional<EventRef> event_ref(Sema& sema, ast::ExprId id, std::string_view what);
-// The same where one slot is needed.
+// The one slot of an event that the expression names; a whole row is refused.
 [[nodiscard]] std::optional<EventRef> slot_ref(Sema& sema, ast::ExprId id, std::string_view what);
 
 // A row of events of the compiler's own, for bulk copies that the program waits for by name.

@@ -32,7 +32,7 @@ struct IndexItem {
 
 // The operand as a value of `dtype`; warns when the implicit conversion may lose precision.
 [[nodiscard]] std::optional<ir::ValueId> convert(Sema& sema, const Operand& operand, DType dtype);
-// The same without the warning: `__to<T>(e)`.
+// The operand as a value of `dtype` because the program says so, `__to<T>(e)`: never a warning.
 [[nodiscard]] std::optional<ir::ValueId> convert_explicitly(Sema& sema, const Operand& operand,
                                                             DType dtype);
 // The operand as a bool value.

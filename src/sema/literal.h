@@ -20,7 +20,7 @@ namespace kiln::sema {
 // not looked at, and whatever is no constant is.
 [[nodiscard]] bool is_in_range(DType dtype, const Operand& operand);
 
-// The same, with a diagnostic where it is not.
+// Reports a constant that is_in_range says no to; true without a report.
 [[nodiscard]] bool check_literal(Sema& sema, const Operand& operand, DType dtype);
 
 }  // namespace kiln::sema

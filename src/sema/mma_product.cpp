@@ -12,7 +12,8 @@ namespace kiln::sema {
 
 namespace {
 
-// The same for the tiles that a refused statement names.
+// Marks the register tiles that a refused product names as broken, so that no message follows from
+// what it would have made known about them.
 void mark_named_broken(Sema& sema, const ast::MmaExecStmt& stmt) {
   std::vector<std::string> names = {stmt.acc.name.text};
   for (ast::ExprId operand : {stmt.a, stmt.b}) {

@@ -179,7 +179,7 @@ std::optional<Side> Products::trace(ir::ValueId frag, std::size_t side) const {
   return side_of(load, copy, copy == nullptr ? nullptr : copy - 1, side);
 }
 
-// The same for what a store writes.
+// Follows what a store writes to global memory; none when it does not go straight there.
 std::optional<Side> Products::trace_store(ir::OpId store, std::size_t side) const {
   const Accesses& written = accesses_by(store);
   if (written.empty()) return std::nullopt;
@@ -347,7 +347,7 @@ std::vector<ir::VarId> Products::units_moving(const TileAccess& access) const {
   return units;
 }
 
-// The same inside of a block: warps that store to different places, and all multiply the same.
+// Refuses warps of one block that store to different places and all multiply the same tiles.
 void Products::check_units(ir::OpId id, const ir::Store& store) {
   std::vector<ir::VarId> read;
   bool traced = false;

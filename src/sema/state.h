@@ -221,7 +221,7 @@ ir::RegionId in_region(Sema& sema, Body&& body) {
 
 // "`{}` is not supported yet".
 void refuse(Sema& sema, Span span, std::string_view construct);
-// The same of what holds numbers narrower than a byte: "a buffer", "a variable".
+// Refuses a holder ("a buffer", "a variable") of numbers that are narrower than a byte.
 void refuse_sub_byte(Sema& sema, Span span, std::string_view holder, DType dtype);
 
 // Declares, or reports redeclared-name and replaces.

@@ -227,14 +227,14 @@ class Mover {
   const Buffer& dst_;
 };
 
-// The requests of one step have been gathered.
+// Counts one step of a copy, whose requests have been gathered: instructions, sectors, wavefronts.
 void count_step(Machine& machine, const CopyPlan& plan, const Shape& shape, bool async) {
   const ir::Space from = plan.src.buffer->space;
   const ir::Space to = plan.dst.buffer->space;
   Request& global = machine.global_request;
   Request& shared = machine.shared_request;
   if (async) {
-    // The instruction is one, whichever lanes only fill with zeros.
+    // One cp.async is issued for the warp, even where some lanes only fill their bytes with zeros.
     Tally& tally = machine.tally;
     if (shared.count > 0) tally.issue(Issue::kAsyncCopy, shape.width);
     tally.sectors(global, shape.width);

@@ -50,7 +50,7 @@ bool is_inside(std::span<const std::byte> shared, std::int64_t address) {
   return address >= 0 && address + kChunkBytes <= static_cast<std::int64_t>(shared.size());
 }
 
-// The same; reports when it does not.
+// Whether the chunk at `address` lies in the block's shared memory; reports one that does not.
 bool check_inside(Machine& machine, const Warp& warp, std::int64_t address) {
   const std::span<const std::byte> shared(machine.shared[warp.block]);
   if (is_inside(shared, address)) return true;

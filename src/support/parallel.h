@@ -1,4 +1,4 @@
-// The same for many, on all cores.
+// Calls one function for each of many indices, on all cores.
 //
 //   for_each_index(candidates.size(), [&](std::size_t i) { compile(candidates[i]); });
 #pragma once

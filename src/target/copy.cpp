@@ -61,7 +61,7 @@ constexpr Copy matrix(std::string_view name, int matrices, bool transposed, std:
           .result_map = maps.result};
 }
 
-// The same matrices the other way.
+// The row of the matrix store (stmatrix) that moves what a matrix load moves, the other way.
 constexpr Copy stored(Copy row) {
   row.kind = CopyKind::kMatrixStore;
   row.from = Space::kRegister;

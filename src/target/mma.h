@@ -186,7 +186,7 @@ struct TileExtents {
 // warpgroup's keeps all four busy: its multiply-adds by the architecture's rate for the operands'
 // type, rounded up.
 [[nodiscard]] int issue_cycles(const Mma& mma, const Arch& arch);
-// The same on the oldest architecture that has the instruction.
+// Those cycles on the oldest architecture that has the instruction.
 [[nodiscard]] int issue_cycles(const Mma& mma);
 
 [[nodiscard]] std::string_view name(Scope scope);      // "group", as the language spells it

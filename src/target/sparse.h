@@ -173,8 +173,8 @@ struct MetadataLoad {
 [[nodiscard]] std::uint32_t metadata_register(const SparseMetadata& metadata, int selector,
                                               int lane, std::span<const std::uint8_t> bytes);
 
-// The same register out of prepacked words (pack_words of a matrix): it is one word, at this row
-// and column when the tile begins at row 0 and at column `step` * K of the dense matrix. None for a
+// Where a lane's metadata register stands in prepacked words (pack_words of a matrix): it is one
+// word, at this row and column when the tile begins at row 0 and at column `step` * K of the dense matrix. None for a
 // lane that is not read. A tile further down adds its first row, a multiple of 16 (of 1 for 8-bit
 // types).
 struct WordPlace {

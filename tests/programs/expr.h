@@ -48,7 +48,7 @@ class Exprs {
   Value integer_leaf(DType type);
   Value floating_leaf(DType type);
   Value literal(DType type);
-  // The same within 0 .. limit - 1 (or, signed, above -limit).
+  // The value, reduced to 0 .. limit - 1 (a signed one to more than -limit).
   Value reduced(Value value, std::int64_t limit);
   Value not_negative(const Value& value, std::int64_t limit);
   const Value* find(bool (*wanted)(DType), bool exact);

@@ -67,7 +67,7 @@ KILN_HD constexpr int contiguous_run(const Layout& layout, const Swizzle& swizzl
   return static_cast<int>(run);
 }
 
-// The same for a tensor, also counting where its first element may lie.
+// contiguous_run of a tensor; in shared memory no longer than its first element is aligned.
 template <class T>
 KILN_HD constexpr int run_of() {
   int run = contiguous_run(T::layout().layout, T::layout().swizzle);
@@ -222,7 +222,7 @@ KILN_DEVICE void move_valid(T* to, U* from, int valid) {
 
 }  // namespace detail
 
-// The same, of the elements in bounds. The others become zero, or stay as they are in global
+// Copies the elements in bounds, by vectors. The others become zero, or stay as they are in global
 // memory.
 template <int Bytes, class Limited, class Source, class Destination>
 KILN_DEVICE void copy_if(vectors<Bytes>, const Bounds<Limited>& bounds, const Source& from,

@@ -162,8 +162,8 @@ KILN_DEVICE void copy(const TiledCopy<Atom, Threads, Values>&, const Source& fro
   }
 }
 
-// The same, of the elements in bounds; the others become zero, or stay as they are in global
-// memory.
+// Starts or does the copy of those of this thread's elements that are in bounds; the others become
+// zero, or stay as they are in global memory.
 template <class Atom, Layout Threads, Layout Values, class Limited, class Source, class Destination>
 KILN_DEVICE void copy_if(const TiledCopy<Atom, Threads, Values>&, const Bounds<Limited>& bounds,
                          const Source& from, Destination&& to) {

@@ -55,7 +55,7 @@ __device__ inline void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// The same of global memory, for bulk copies.
+// What this thread wrote to global memory, or saw written, is there for bulk copies that read it.
 __device__ inline void fence_async_proxy_global() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }

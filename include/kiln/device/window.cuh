@@ -39,8 +39,7 @@ __device__ inline Window<T, R> window(T* array, const int (&shape)[R], const int
   return window(array, shape, origin, shape);
 }
 
-// The same in an array with any distances between its elements, in which `limits` say where it
-// ends.
+// A window of an array with any distances between its elements; `limits` say where the array ends.
 template <class T, int R>
 __device__ inline Window<T, R> strided_window(T* array, const int (&strides)[R],
                                               const int (&origin)[R], const int (&limits)[R]) {

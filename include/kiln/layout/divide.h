@@ -123,7 +123,7 @@ KILN_HD constexpr Layout unpack_both(const Layout& layout) {
   return detail::by_mode<logical_divide>(layout, tiler);
 }
 
-// The same, gathered into one mode for the tile and one that runs over the tiles: for a Tiler
+// logical_divide, gathered into one mode for the tile and one that runs over the tiles: for a Tiler
 // ((tile 0, tile 1, ...), (rest 0, rest 1, ..., modes left whole)).
 [[nodiscard]] KILN_HD constexpr Layout zipped_divide(const Layout& layout, const Layout& tiler) {
   return logical_divide(layout, tiler);
@@ -132,13 +132,13 @@ KILN_HD constexpr Layout unpack_both(const Layout& layout) {
   return detail::unzip(logical_divide(layout, tiler), rank(tiler));
 }
 
-// The same with the second mode's own modes side by side: (tile, rest 0, rest 1, ...).
+// zipped_divide with the second mode's own modes side by side: (tile, rest 0, rest 1, ...).
 template <class AnyTiler>
 [[nodiscard]] KILN_HD constexpr Layout tiled_divide(const Layout& layout, const AnyTiler& tiler) {
   return detail::unpack_second(zipped_divide(layout, tiler));
 }
 
-// The same with all of them side by side: (tile 0, tile 1, ..., rest 0, rest 1, ...).
+// zipped_divide with all modes side by side: (tile 0, tile 1, ..., rest 0, rest 1, ...).
 template <class AnyTiler>
 [[nodiscard]] KILN_HD constexpr Layout flat_divide(const Layout& layout, const AnyTiler& tiler) {
   return detail::unpack_both(zipped_divide(layout, tiler));

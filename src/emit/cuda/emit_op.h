@@ -88,7 +88,8 @@ void emit_inthreads(Kernel& kernel, std::span<const ir::Op* const> siblings);
 // The condition that holds in one thread of each unit of so many threads (0: of all that are here);
 // "" where only one is here anyway.
 [[nodiscard]] std::string elected(Kernel& kernel, std::int64_t unit);
-// The same where one thread does all of the operation; "" for other operations.
+// The condition that holds in the one thread that does all of the operation; "" for operations that
+// more threads do.
 [[nodiscard]] std::string election(Kernel& kernel, const ir::Op& op);
 
 // What stands at the kernel's start and end for its events, maps and clusters: lines without

@@ -68,7 +68,7 @@ struct Kernel {
 
   [[nodiscard]] Spelled spelled(const ir::Expr& expr);
   [[nodiscard]] std::string text(const ir::Expr& expr) { return spelled(expr).text; }
-  // The same computed in 64 bits: a distance between elements.
+  // The text of an expression that is computed in 64 bits: a distance between elements.
   [[nodiscard]] std::string wide_text(const ir::Expr& expr);
   // An integer list "{M, K}", every element an int.
   [[nodiscard]] std::string braced(const std::vector<ir::Expr>& exprs);
@@ -81,7 +81,7 @@ struct Kernel {
   [[nodiscard]] std::string element(ir::ValueId root, const std::vector<ir::Expr>& index);
 };
 
-// The same element of a window of that buffer: `index` has the window's rank.
+// Element `index` of a window of a buffer; `index` has the window's rank.
 [[nodiscard]] std::string element(Kernel& kernel, const ir::ResolvedView& view,
                                   const std::vector<ir::Expr>& index);
 

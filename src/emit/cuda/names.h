@@ -19,7 +19,7 @@ namespace kiln::emit {
 // `name` as an identifier of CUDA C++ that is_reserved (reserved.h) does not name.
 [[nodiscard]] std::string legal_name(std::string_view name);
 
-// The same for a kernel, which is_global must not name either.
+// `name` as the name of a kernel: an identifier that neither is_reserved nor is_global names.
 [[nodiscard]] std::string kernel_name(std::string_view name);
 
 // Of the host function that launches a kernel.
