@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import diagnostics_doc  # noqa: E402
+import ir_doc  # noqa: E402
 import pictures  # noqa: E402
 import readme_numbers  # noqa: E402
 import tree  # noqa: E402
@@ -142,6 +143,12 @@ def pictures_are_current(kiln):
     return pictures.stale(pictures.wanted(Path(kiln).resolve()))
 
 
+def ir_document_is_current(kiln):
+    if ir_doc.is_current(Path(kiln).resolve()):
+        return []
+    return [f"{ir_doc.DOCUMENT}: out of date, run `./dev docs`"]
+
+
 def readme_shows_the_results(_kiln):
     if readme_numbers.is_current():
         return []
@@ -156,6 +163,7 @@ CHECKS = (
     document_examples_run,
     internal_links_resolve,
     diagnostics_document_is_current,
+    ir_document_is_current,
     pictures_are_current,
     readme_shows_the_results,
 )
