@@ -3,9 +3,9 @@
 #include <array>
 #include <span>
 
-#include "target/registers.h"
 #include "programs/expr.h"
 #include "programs/families.h"
+#include "target/arch.h"
 
 namespace kiln::programs {
 
