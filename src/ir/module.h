@@ -60,9 +60,10 @@ struct EntryCheck {
   Span span;
 };
 
-// How much has been decided; each pass establishes the next. kMet: events know their arrivals,
-// triggers and bulk copies the bytes they announce.
-enum class Form : std::uint8_t { kTile, kAtoms, kLaidOut, kPlanned, kMet, kSynchronised, kDecided };
+// How much has been decided: rules of the verifier hold from a form on. kMet: events know their
+// arrivals, triggers and bulk copies the bytes they announce. Passes need no form each;
+// Module::after says how far the module has come towards the next.
+enum class Form : std::uint8_t { kTile, kAtoms, kLaidOut, kPlanned, kMet, kDecided };
 
 struct Function {
   std::string name;
@@ -90,6 +91,7 @@ struct Function {
 struct Module {
   const target::Arch* arch = nullptr;
   Form form = Form::kTile;
+  std::string after = {};  // the last pass, if it was a step that did not yet finish the next form
   std::vector<Function> functions;
 };
 

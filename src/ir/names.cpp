@@ -96,8 +96,7 @@ static_assert(in_order(kRelationNames));
 
 constexpr EnumName<Form> kFormNames[] = {
     {Form::kTile, "tile"},       {Form::kAtoms, "atoms"}, {Form::kLaidOut, "laid_out"},
-    {Form::kPlanned, "planned"}, {Form::kMet, "met"},     {Form::kSynchronised, "synchronised"},
-    {Form::kDecided, "decided"},
+    {Form::kPlanned, "planned"}, {Form::kMet, "met"},     {Form::kDecided, "decided"},
 };
 static_assert(in_order(kFormNames));
 

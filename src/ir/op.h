@@ -277,7 +277,8 @@ struct Copy {
   [[nodiscard]] ValueId label() const { return future.valid() ? future : event; }
 };
 
-// This thread's cp.async copies but the `pending` youngest have landed. Inserted by place-barriers.
+// This thread's cp.async copies but the `pending` youngest have landed. Inserted by place-barriers,
+// counted by count-copies.
 struct CopyWait {
   std::int64_t pending = 0;
   static void fields(auto& s, auto&& v) { v("pending", s.pending); }
@@ -384,7 +385,7 @@ struct EventWait {
 
 // A name for copies that threads issue asynchronously (cp.async), in the order they are issued.
 // FutureWait: the last copy issued under the name (as it stands after exchanges) has landed, and
-// all threads of the unit see it. place-barriers replaces it by copy_wait and barrier and drops
+// all threads of the unit see it. count-copies replaces it by copy_wait and drops
 // exchanges: from Form::kDecided on there are neither.
 struct Future {
   std::string name = {};
@@ -403,7 +404,7 @@ struct Exchange {
 
 // All but the `pending` youngest bulk copies to global memory that this thread started have
 // finished reading shared memory, or (`landed`) are visible in global memory. Each copy is a group.
-// An `inferred` one follows its copy, and place-barriers moves it to where the wait is needed.
+// An `inferred` one follows its copy, and delay-bulk-waits moves it to where the wait is needed.
 struct BulkWait {
   std::int64_t pending = 0;
   bool landed = false;

@@ -81,7 +81,9 @@ bool Parser::module(Module& out) {
                                      target::arch_names()));
     }
   }
-  if (!expect("form") || !expect("=") || !value(out.form) || !expect_line_end()) return false;
+  if (!expect("form") || !expect("=") || !value(out.form)) return false;
+  if (accept("after") && (!expect("=") || !value(out.after))) return false;
+  if (!expect_line_end()) return false;
   while (peek().kind != TokenKind::kEnd) {
     Function& function = out.functions.emplace_back();
     if (!this->function(function)) return false;

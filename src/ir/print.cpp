@@ -172,7 +172,9 @@ std::string op_text(const Function& function, OpId op) { return Printer(function
 std::string print(const Module& module) {
   std::string out = "module";
   if (module.arch != nullptr) out += format(" arch={}", module.arch->name);
-  out += format(" form={}\n", name_of(module.form));
+  out += format(" form={}", name_of(module.form));
+  if (!module.after.empty()) out += format(" after={}", quoted(module.after));
+  out += "\n";
   for (const Function& function : module.functions) out += "\n" + print(function);
   return out;
 }

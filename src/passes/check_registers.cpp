@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "passes/for_each_launch.h"
 #include "passes/kernel_facts.h"
 #include "target/registers.h"
 
@@ -121,16 +122,26 @@ class Checker {
   std::vector<ir::OpId> reported_;
 };
 
-}  // namespace
-
-bool check_registers(const ir::Module& module, const ir::Function& function, ir::OpId launch,
-                     Diagnostics& diags) {
+// False after an error.
+bool check_launch(const ir::Function& function, ir::OpId launch, const target::Arch& arch,
+                  Diagnostics& diags) {
   const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
   const auto threads = parallel.threads.constant();
   if (!threads || *threads < 1) return true;
-  Checker checker(function, *module.arch, *threads, diags);
+  Checker checker(function, arch, *threads, diags);
   checker.collect(parallel.body, 0, *threads);
   return checker.check();
+}
+
+}  // namespace
+
+Checked<bool> check_registers(ir::Module& module, Diagnostics& diags) {
+  bool failed = false;
+  for_each_launch(module, [&](const ir::Function& function, ir::OpId launch) {
+    failed = !check_launch(function, launch, *module.arch, diags) || failed;
+  });
+  if (failed) return diags.failed();
+  return true;
 }
 
 }  // namespace kiln::passes

@@ -9,7 +9,8 @@
 // counts for the sum, since the others may have it in turn: what goes wrong then is a deadlock in
 // the simulator.
 //
-// Part of place-barriers, which must see the regions and how many threads they have.
+// Changes nothing. Runs after plan-events, whose regions of a single thread need no registers of
+// their own, and first of the steps that decide who waits: what it refuses would wait for ever.
 //
 // Errors: registers-pool, registers-order.
 #pragma once
@@ -19,8 +20,6 @@
 
 namespace kiln::passes {
 
-// False after an error.
-bool check_registers(const ir::Module& module, const ir::Function& function, ir::OpId launch,
-                     Diagnostics& diags);
+Checked<bool> check_registers(ir::Module& module, Diagnostics& diags);
 
 }  // namespace kiln::passes

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/reflect.h"
+#include "passes/for_each_launch.h"
 #include "passes/kernel_facts.h"
 
 namespace kiln::passes {
@@ -147,10 +148,14 @@ class Delayer {
 
 }  // namespace
 
-void delay_bulk_waits(ir::Function& function, ir::RegionId body) {
-  Delayer delayer(function, body);
-  delayer.land_stated(body);
-  delayer.finish(body, delayer.flow(body, {}));
+Checked<bool> delay_bulk_waits(ir::Module& module, Diagnostics&) {
+  for_each_launch(module, [](ir::Function& function, ir::OpId launch) {
+    const ir::RegionId body = body_of(function, launch);
+    Delayer delayer(function, body);
+    delayer.land_stated(body);
+    delayer.finish(body, delayer.flow(body, {}));
+  });
+  return true;
 }
 
 }  // namespace kiln::passes

@@ -12,13 +12,15 @@
 // otherwise as well: these wait until the bytes have landed, for reading frees the shared tile and
 // shows nobody what was written.
 //
-// Part of place-barriers, after the barriers stand.
+// Runs after place-barriers, in front of whose barriers it waits. Before number-barriers, which
+// drops barriers that one thread has no use for: a wait stands there all the same.
 #pragma once
 
+#include "diag/diagnostics.h"
 #include "ir/module.h"
 
 namespace kiln::passes {
 
-void delay_bulk_waits(ir::Function& function, ir::RegionId body);
+Checked<bool> delay_bulk_waits(ir::Module& module, Diagnostics& diags);
 
 }  // namespace kiln::passes

@@ -11,11 +11,13 @@
 
 namespace kiln::passes {
 
+// A row. `holds` is the form that the module has afterwards: that of the row above it where the row
+// finishes no form by itself, but is one of several steps towards the next.
 struct Pass {
   std::string_view name;
   // Changes the module; reports and returns a failure for a mistake of the user's.
   Checked<bool> (*run)(ir::Module& module, Diagnostics& diags);
-  ir::Form establishes;
+  ir::Form holds;
 };
 
 // In the order they run.
@@ -31,7 +33,9 @@ struct PipelineOptions {
 };
 
 // Runs the passes, verifying the IR after each. A broken rule is a bug of ours and stops; of IR
-// text it is reported.
+// text it is reported. A module that comes half decided goes on behind the row that it has come to:
+// the one that Module::after names, else the first that its form holds after. Steps towards one
+// form report their mistakes together.
 Checked<bool> run_pipeline(ir::Module& module, Diagnostics& diags,
                            const PipelineOptions& options = {});
 

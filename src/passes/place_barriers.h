@@ -11,11 +11,9 @@
 //
 // Asynchronous products read shared memory after their statement. Before a barrier that lets others
 // overwrite what they read, and before anything that touches their registers, stands a wait; memory
-// written by threads goes through a proxy fence, and a barrier, before they read it. Neighbouring
-// products are issued together, between one fence and one commit:
+// written by threads goes through a proxy fence, and a barrier, before they read it:
 //
-//   for k { mma }; copy => a_s     =>   mma_fence, for k { mma }, mma_commit, mma_wait, barrier,
-//   copy
+//   for k { mma }; copy => a_s     =>   for k { mma }, mma_wait, barrier, copy
 //
 // What a loop or an `if` does to registers of products from before it waits once, in front of it.
 // Products issued under an `if` that only part of the block enters are waited for inside it, as a
@@ -32,11 +30,13 @@
 //
 //   copy => b[s]; trigger full[s]     =>   copy, copy_wait, proxy_fence, trigger
 //
-// Copies with a name are waited for where the program says; `copy_wait` counts the younger ones
-// that may still be on their way (copy_groups.h).
+// Copies with a name are waited for where the program says. What this pass writes down for waits is
+// that there is one: count-copies says for how many copies, and number-barriers which barrier a
+// region's threads meet at.
 //
-// Runs last: it must see which copies are asynchronous and who arrives at events. Establishes
-// Form::kDecided.
+// Runs after plan-copies, which says which copies are asynchronous, plan-events, which says who
+// arrives at events, and spell-commits, which says where the program waits by itself. Before all
+// passes that change the waits it places.
 #pragma once
 
 #include "diag/diagnostics.h"

@@ -1,8 +1,9 @@
 // Puts barriers, fences and waits in front of the operations that need them: one thread team after
 // the other goes through the program with what it did since its last barrier.
 //
-// Waits for asynchronous copies come as marks that CopyGroups counts afterwards: `copy_wait` means
-// the copies that the program does not wait for itself, `future_wait` those of a future or event.
+// Waits for asynchronous copies come as marks that count-copies counts afterwards: `copy_wait`
+// means the copies that the program does not wait for itself, `future_wait` those of a future or
+// event.
 #pragma once
 
 #include <map>

@@ -1,6 +1,7 @@
-#include "passes/grouper.h"
+#include "passes/group_products.h"
 
 #include "ir/effects.h"
+#include "passes/for_each_launch.h"
 #include "passes/kernel_facts.h"
 
 namespace kiln::passes {
@@ -84,10 +85,14 @@ class Grouper {
 
 }  // namespace
 
-void group_products(ir::Function& function, ir::RegionId body) {
-  Grouper grouper(function);
-  grouper.look(body);
-  grouper.run(body);
+Checked<bool> group_products(ir::Module& module, Diagnostics&) {
+  for_each_launch(module, [](ir::Function& function, ir::OpId launch) {
+    const ir::RegionId body = body_of(function, launch);
+    Grouper grouper(function);
+    grouper.look(body);
+    grouper.run(body);
+  });
+  return true;
 }
 
 }  // namespace kiln::passes

@@ -1,8 +1,9 @@
-#include "passes/named_barriers.h"
+#include "passes/number_barriers.h"
 
 #include <algorithm>
 #include <map>
 
+#include "passes/for_each_launch.h"
 #include "passes/kernel_facts.h"
 #include "target/arch.h"
 
@@ -119,8 +120,13 @@ class Numberer {
 
 }  // namespace
 
-Checked<bool> number_barriers(ir::Function& function, ir::RegionId body, Diagnostics& diags) {
-  return Numberer(function, diags).run(body);
+Checked<bool> number_barriers(ir::Module& module, Diagnostics& diags) {
+  bool failed = false;
+  for_each_launch(module, [&](ir::Function& function, ir::OpId launch) {
+    failed = !Numberer(function, diags).run(body_of(function, launch)) || failed;
+  });
+  if (failed) return diags.failed();
+  return true;
 }
 
 }  // namespace kiln::passes

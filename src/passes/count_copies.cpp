@@ -1,10 +1,11 @@
-#include "passes/copy_groups.h"
+#include "passes/count_copies.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "passes/for_each_launch.h"
 #include "passes/kernel_facts.h"
 
 namespace kiln::passes {
@@ -172,10 +173,14 @@ class Counter {
 
 }  // namespace
 
-void count_copies(ir::Function& function, ir::RegionId body) {
-  Counter counter(function);
-  counter.flow(body, Names{});
-  counter.rewrite(body);
+Checked<bool> count_copies(ir::Module& module, Diagnostics&) {
+  for_each_launch(module, [](ir::Function& function, ir::OpId launch) {
+    const ir::RegionId body = body_of(function, launch);
+    Counter counter(function);
+    counter.flow(body, Names{});
+    counter.rewrite(body);
+  });
+  return true;
 }
 
 }  // namespace kiln::passes
