@@ -31,7 +31,6 @@ constexpr double kGather = 21;
 constexpr double kGatherOfWarp = 32;
 constexpr double kGatherOfMore = 13;
 constexpr std::int64_t kVector = 16;
-constexpr std::int64_t kWord = 4;
 // Descriptors of operands in shared memory: those of the two operands, and what they are made from.
 constexpr double kDescriptors = 12;
 // The place and the phase of events that are waited for.
@@ -183,7 +182,7 @@ class Addresses {
   void add(const ir::Copy& copy) {
     const bool to_global = function_.view_type(copy.dst).space == ir::Space::kGlobal;
     const std::int64_t steps = steps_of(copy, to_global);
-    if (!to_global && gathers(copy)) {
+    if (!to_global && copy.way == ir::CopyWay::kGather) {
       const bool of_warp = copy.threads <= target::kWarpLanes && !copy.guarded.empty();
       const double in_loop = of_warp ? kGatherOfWarp : kGatherOfMore;
       gather_ = std::max(gather_, depth_ == 0 ? kGather : in_loop);
@@ -272,10 +271,6 @@ class Addresses {
     return bytes;
   }
 
-  [[nodiscard]] static bool gathers(const ir::Copy& copy) {
-    if (copy.widths.empty() || copy.widths.front() != kVector) return false;
-    return copy.widths.back() < kWord || (copy.widths.size() == 2 && copy.widths.back() == kWord);
-  }
   [[nodiscard]] static bool unrolls(const ir::Copy& copy, bool to_global) {
     return !to_global && copy.threads != 0 && !copy.widths.empty() &&
            copy.widths.front() == kVector;

@@ -27,12 +27,13 @@ constexpr EnumName<Major> kMajorNames[] = {
 };
 static_assert(in_order(kMajorNames));
 
-constexpr EnumName<CopyEngine> kCopyEngineNames[] = {
-    {CopyEngine::kUndecided, "undecided"}, {CopyEngine::kCpAsync, "cp_async"},
-    {CopyEngine::kVector, "vector"},       {CopyEngine::kPerThread, "per_thread"},
-    {CopyEngine::kBulk, "bulk"},
+constexpr EnumName<CopyWay> kCopyWayNames[] = {
+    {CopyWay::kUndecided, "undecided"}, {CopyWay::kVector, "vector"},
+    {CopyWay::kAsync, "async"},         {CopyWay::kGather, "gather"},
+    {CopyWay::kElement, "element"},     {CopyWay::kPerThread, "per_thread"},
+    {CopyWay::kBulk, "bulk"},
 };
-static_assert(in_order(kCopyEngineNames));
+static_assert(in_order(kCopyWayNames));
 
 constexpr EnumName<Eviction> kEvictionNames[] = {
     {Eviction::kNormal, "normal"},
@@ -124,8 +125,8 @@ std::span<const EnumName<Major>> enum_names() {
   return kMajorNames;
 }
 template <>
-std::span<const EnumName<CopyEngine>> enum_names() {
-  return kCopyEngineNames;
+std::span<const EnumName<CopyWay>> enum_names() {
+  return kCopyWayNames;
 }
 template <>
 std::span<const EnumName<Eviction>> enum_names() {

@@ -25,7 +25,7 @@ std::span<const EnumName<Level>> enum_names();
 template <>
 std::span<const EnumName<Major>> enum_names();
 template <>
-std::span<const EnumName<CopyEngine>> enum_names();
+std::span<const EnumName<CopyWay>> enum_names();
 template <>
 std::span<const EnumName<Eviction>> enum_names();
 template <>

@@ -35,10 +35,16 @@ using RegionId = Id<RegionTag>;
 enum class Level : std::uint8_t { kBlock, kGroup4, kGroup, kThread };
 enum class Major : std::uint8_t { kRow, kCol };
 
-// How a copy moves its bytes. The widest vector of `widths` whose alignment holds at run time is
-// used (see Copy); kElement is the fallback that always works.
-// kBulk: one elected thread has the hardware move boxes (a tensor map's).
-enum class CopyEngine : std::uint8_t { kUndecided, kCpAsync, kVector, kPerThread, kBulk };
+// How a copy moves its bytes.
+enum class CopyWay : std::uint8_t {
+  kUndecided,
+  kVector,     // vectors through registers, of the first of `widths` that suits (see Copy)
+  kAsync,      // the same by cp.async, which moves 4 bytes at least; narrower ones as kVector
+  kGather,     // vectors of 16 bytes, also where rows begin anywhere: cut out of two aligned ones
+  kElement,    // one element after the other, dealt out to the threads
+  kPerThread,  // each thread moves all elements, from or to memory of its own
+  kBulk,       // one elected thread has the hardware move boxes (a tensor map's)
+};
 
 // A hint to the second-level cache about the lines a bulk copy touches.
 enum class Eviction : std::uint8_t { kNormal, kFirst, kLast };
@@ -83,11 +89,23 @@ struct Parallel {
   // constant). Empty: no clusters.
   std::vector<VarId> cluster = {};
   RegionId body;
-  // decided
-  std::int64_t shared_bytes = 0;  // kBlock: shared memory of the block
+  // decided, kBlock only
+  std::int64_t shared_bytes = 0;  // shared memory of the block
+  // How the kernel is launched. `cluster_shape`: blocks of a cluster by axis of the grid; empty: no
+  // clusters. `threads_max`: the threads that a block has at most, where `threads` is not constant.
+  // `opts_in`: it takes more shared memory than a kernel has unasked. `overlaps`: it may begin
+  // before earlier launches end, and waits for them by itself; `admits_next`: the next launch may
+  // begin while this one works.
+  std::vector<std::int64_t> cluster_shape = {};
+  std::int64_t threads_max = 0;
+  bool opts_in = false;
+  bool overlaps = false;
+  bool admits_next = false;
   static void fields(auto& s, auto&& v) {
     v("level", s.level), v("vars", s.vars), v("unit", s.unit), v("threads", s.threads),
         v("name", s.name), v("cluster", s.cluster), v("shared_bytes", s.shared_bytes),
+        v("cluster_shape", s.cluster_shape), v("threads_max", s.threads_max),
+        v("opts_in", s.opts_in), v("overlaps", s.overlaps), v("admits_next", s.admits_next),
         v("body", s.body);
   }
 };
@@ -233,13 +251,14 @@ struct Copy {
   // decided. Vector number i of the tile (row-major, `width` bytes each) is moved by thread
   // i % threads in its step i / threads. A width w may be used when the row pitch and the base
   // address of the *global* side are multiples of w bytes; widths are listed widest first and the
-  // last one always works: between global and shared memory by vectors of the first width, if that
-  // is 16, cut out of two aligned ones. A guarded dimension is compared with its limit at run time.
-  // The tile is the destination, or the source where the destination is global; the other side is
-  // the far one.
-  // Vectors straddle limits of global memory only: with a guard on a shared or local side the copy
-  // moves single elements, not asynchronously.
-  CopyEngine engine = CopyEngine::kUndecided;
+  // last one always works: with kGather as vectors of 16 bytes that are cut out of aligned ones,
+  // else by its own vectors. Single elements have one width, theirs. A guarded dimension is
+  // compared with its limit at run time. The tile is the destination, or the source where the
+  // destination is global; the other side is the far one. Vectors move between global and shared
+  // memory, and straddle limits of global memory only: with a guard on a shared or local side the
+  // copy moves single elements.
+  CopyWay way = CopyWay::kUndecided;
+  bool grouped = false;  // one of the groups of cp.async that waits count, whatever is on its way
   std::int64_t threads = 0;
   std::vector<std::int64_t> widths = {};
   std::vector<std::int64_t> guarded = {};       // dimensions that may leave the far side's base
@@ -247,6 +266,10 @@ struct Copy {
   // Dimensions in which the far side, global memory, may begin before its base: what lies there is
   // outside as well. Such a copy moves single elements, as one with `tile_guarded` does.
   std::vector<std::int64_t> before = {};
+  // Dimensions in which the side's own extent is a limit, as those of its base are, because the
+  // other side has another one.
+  std::vector<std::int64_t> src_limited = {};
+  std::vector<std::int64_t> dst_limited = {};
   // Of the block's threads the first that takes part; `threads` follow from there (unit 0).
   std::int64_t first = 0;
   // kBulk: elements of one box by dimension of the shared side; boxes tile it in row-major order.
@@ -259,13 +282,15 @@ struct Copy {
     v("src", s.src), v("dst", s.dst), v("unit", s.unit), v("async", s.async), v("bulk", s.bulk),
         v("event", s.event), v("slot", s.slot), v("future", s.future),
         v("permutation", s.permutation), v("multicast", s.multicast), v("eviction", s.eviction),
-        v("promotion", s.promotion), v("engine", s.engine), v("threads", s.threads),
-        v("widths", s.widths), v("guarded", s.guarded), v("tile_guarded", s.tile_guarded),
-        v("before", s.before), v("first", s.first), v("box", s.box), v("announces", s.announces);
+        v("promotion", s.promotion), v("way", s.way), v("grouped", s.grouped),
+        v("threads", s.threads), v("widths", s.widths), v("guarded", s.guarded),
+        v("tile_guarded", s.tile_guarded), v("before", s.before), v("src_limited", s.src_limited),
+        v("dst_limited", s.dst_limited), v("first", s.first), v("box", s.box),
+        v("announces", s.announces);
   }
   static void touches(const auto& s, auto&& t) {
     const Proxy proxy = s.bulk ? Proxy::kAsync : Proxy::kGeneric;
-    const bool late = s.bulk || s.engine == CopyEngine::kCpAsync;
+    const bool late = s.bulk || s.grouped;
     t({.value = s.src, .proxy = proxy, .asynchronous = late, .label = s.label()});
     t({.value = s.dst,
        .use = Use::kWrites,

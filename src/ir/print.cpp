@@ -97,7 +97,7 @@ class Printer {
   // Enumerations whose first enumerator says nothing.
   template <class T>
   static constexpr bool is_quiet =
-      std::is_same_v<T, CopyEngine> || std::is_same_v<T, Eviction> || std::is_same_v<T, Arrival>;
+      std::is_same_v<T, CopyWay> || std::is_same_v<T, Eviction> || std::is_same_v<T, Arrival>;
 
   // Fields equal to those of a new operation are left out. Other enumerators are shown all the
   // same: a reader should not have to know that `add` is the first of its kind.

@@ -147,8 +147,8 @@ TEST(Parse, NamesWhatItExpected) {
   EXPECT_EQ(mistake_in(""), "IR text: expected `module`, found the end of the text");
   EXPECT_EQ(
       mistake_in("module form=tiles"),
-      "IR text: expected one of `tile`, `atoms`, `laid_out`, `planned`, `met`, `synchronised`, "
-      "`decided`, found `tiles`");
+      "IR text: expected one of `tile`, `atoms`, `laid_out`, `planned`, `met`, `decided`, found "
+      "`tiles`");
   EXPECT_EQ(mistake_in("module arch=sm_1 form=tile"),
             "IR text: unknown architecture `sm_1`, known are sm_80, sm_86, sm_89, sm_90a");
   EXPECT_EQ(mistake_in("module form=tile func"),

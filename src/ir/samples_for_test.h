@@ -32,10 +32,10 @@ func @matmul_wmma(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16,
       for var=iv_k upper=cdiv(K, 16) body={
         %lhs_load_s = alloc name="lhs_load_s" offset=0 swizzle=32 : view<f16, shared, [16, 16]>
         %lhs_tile = subview base=%lhs origin=[16*block_m, 16*iv_k] : view<f16, global, [16, 16]>
-        copy src=%lhs_tile dst=%lhs_load_s unit=32 engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy src=%lhs_tile dst=%lhs_load_s unit=32 way=gather grouped threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
         %rhs_load_s = alloc name="rhs_load_s" offset=1024 swizzle=32 : view<f16, shared, [16, 16]>
         %rhs_tile = subview base=%rhs origin=[16*block_n, 16*iv_k] : view<f16, global, [16, 16]>
-        copy src=%rhs_tile dst=%rhs_load_s unit=32 engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy src=%rhs_tile dst=%rhs_load_s unit=32 way=gather grouped threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
         copy_wait
         barrier level=group inferred
         %a_view = subview base=%lhs_load_s origin=[16*warp_m, 0] : view<f16, shared, [16, 16]>
@@ -52,7 +52,7 @@ func @matmul_wmma(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16,
     }
     barrier level=block inferred
     %output_tile = subview base=%output origin=[16*block_m, 16*block_n] : view<f16, global, [16, 16]>
-    copy src=%output_s dst=%output_tile engine=vector threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+    copy src=%output_s dst=%output_tile way=gather threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
   }
 }
 )";
@@ -71,14 +71,14 @@ func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scal
   check 4 divides N "\"N\" divides by 4\x0a"
   check N == 2*n + 1 "`N` is odd"
   %r = alloc name="r" : view<f32, global, [N]>
-  parallel level=block vars=[b] threads=128 name="twice" shared_bytes=512 body={
+  parallel level=block vars=[b] threads=128 name="twice" shared_bytes=512 overlaps body={
     %s = alloc name="s" offset=0 : view<f32, shared, [128]>
     %x_row = subview base=%x origin=[n - 1, 128*b] drop=1 : view<f32, global, [128]>
-    copy src=%x_row dst=%s engine=vector threads=128 widths=[16, 8, 4] guarded=[0]
+    copy src=%x_row dst=%s way=vector threads=128 widths=[16, 8, 4] guarded=[0]
     barrier level=block
     %s_end = subview base=%s origin=[126] : view<f32, shared, [4]>
     %s_edge = subview base=%s origin=[b + 120] : view<f32, shared, [4]>
-    copy src=%s_edge dst=%s_end engine=vector threads=128 widths=[4] guarded=[0] tile_guarded=[0]
+    copy src=%s_edge dst=%s_end way=element threads=128 widths=[4] guarded=[0] tile_guarded=[0]
     barrier level=block
     once body={
       %one = const value=1 : f32
@@ -90,7 +90,7 @@ func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scal
       %unused = const value=7 : s32
       %acc = alloc name="acc" initial=%half : cell<f32>
       %l = alloc name="l" : view<f32, local, [4]>
-      copy src=%x_row dst=%l unit=1 async engine=per_thread widths=[4]
+      copy src=%x_row dst=%l unit=1 async way=per_thread widths=[4]
       %v = read view=%s index=[t] : f32
       %at = index expr=128*b + t : s64
       %limit = index expr=-floordiv(n, 5) - mod(n, 3) + min(N, max(n, 8)) : s64
@@ -150,7 +150,7 @@ func @product(global %a: view<f16, global, [M, K]>, global %b: view<f16, global,
   var k: loop < cdiv(K, 64)
   var r: loop < 64
   var q: loop < 32
-  parallel level=block vars=[i, j] threads=128 name="product" shared_bytes=12288 body={
+  parallel level=block vars=[i, j] threads=128 name="product" shared_bytes=12288 overlaps body={
     %a_s = alloc name="a_s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
     %b_s = alloc name="b_s" offset=8192 swizzle=128 : view<f16, shared, [32, 64]>
     %acc = alloc name="acc" atom=m64n32k16.f32.f16 : frag<C, f32, 64x32>
@@ -162,9 +162,9 @@ func @product(global %a: view<f16, global, [M, K]>, global %b: view<f16, global,
       for var=k upper=cdiv(K, 64) body={
         barrier level=block inferred
         %a_tile = subview base=%a origin=[64*i, 64*k] : view<f16, global, [64, 64]>
-        copy src=%a_tile dst=%a_s engine=cp_async threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy src=%a_tile dst=%a_s way=gather grouped threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
         %b_tile = subview base=%b origin=[32*j, 64*k] : view<f16, global, [32, 64]>
-        copy src=%b_tile dst=%b_s engine=cp_async threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy src=%b_tile dst=%b_s way=gather grouped threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
         copy_wait
         proxy_fence
         barrier level=block inferred
@@ -200,7 +200,7 @@ func @ring(global %x: view<f32, global, [N, 64]>, global %y: view<f32, global, [
   var b: parallel < 1
   var i: loop < N
   var k: loop < N
-  parallel level=block vars=[b] threads=128 name="ring" shared_bytes=1040 body={
+  parallel level=block vars=[b] threads=128 name="ring" shared_bytes=1040 overlaps body={
     %s = alloc name="s" offset=0 : view<f32, shared, [2, 64]>
     %flat = alias base=%s : view<f32, shared, [128]>
     %out = alloc name="out" offset=512 : view<f32, shared, [64]>
@@ -215,7 +215,7 @@ func @ring(global %x: view<f32, global, [N, 64]>, global %y: view<f32, global, [
         event_wait event=%free slot=mod(i, 2)
         %from = subview base=%x origin=[i, 0] drop=1 : view<f32, global, [64]>
         %to = subview base=%s origin=[mod(i, 2), 0] drop=1 : view<f32, shared, [64]>
-        copy src=%from dst=%to async bulk event=%full slot=mod(i, 2) eviction=first promotion=128 engine=bulk box=[64]
+        copy src=%from dst=%to async bulk event=%full slot=mod(i, 2) eviction=first promotion=128 way=bulk box=[64]
         trigger event=%full slot=mod(i, 2) arrival=elected bytes=256
         continue
       }
@@ -235,11 +235,11 @@ func @ring(global %x: view<f32, global, [N, 64]>, global %y: view<f32, global, [
         event_wait event=%full slot=mod(k, 2) generation=floordiv(k, 2)
         barrier level=block inferred id=1 threads=64
         %tile = subview base=%s origin=[mod(k, 2), 0] drop=1 : view<f32, shared, [64]>
-        copy src=%tile dst=%out engine=vector threads=64 widths=[16, 8, 4] first=64
+        copy src=%tile dst=%out way=element threads=64 widths=[4] first=64
         proxy_fence
         barrier level=block inferred id=1 threads=64
         %row = subview base=%y origin=[k, 0] drop=1 : view<f32, global, [64]>
-        copy src=%out dst=%row bulk engine=bulk box=[64]
+        copy src=%out dst=%row bulk way=bulk box=[64]
         bulk_wait
         trigger event=%free slot=mod(k, 2) arrival=thread
       }

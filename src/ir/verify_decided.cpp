@@ -185,9 +185,50 @@ const ViewType* tile_of(const Function& f, const Copy& copy) {
   return dst != nullptr && dst->space == Space::kGlobal ? src : dst;
 }
 
-void copies_have_engines(const Module&, const Function& f, Mistakes& mistakes) {
+void copies_have_ways(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
-    if (copy.engine == CopyEngine::kUndecided) complain(mistakes, f, id, "no engine is chosen");
+    if (copy.way == CopyWay::kUndecided) complain(mistakes, f, id, "no way is chosen");
+  });
+}
+
+bool moves_vectors(const Copy& copy) {
+  return copy.way == CopyWay::kVector || copy.way == CopyWay::kAsync ||
+         copy.way == CopyWay::kGather;
+}
+
+// Vectors move tiles of a known size between global and shared memory, every dimension to its own;
+// they can be cut out of those of 16 bytes.
+void vectors_suit_the_copy(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const ViewType* src = type_as<ViewType>(f, copy.src);
+    const ViewType* dst = type_as<ViewType>(f, copy.dst);
+    if (!moves_vectors(copy) || src == nullptr || dst == nullptr) return;
+    const bool in = src->space == Space::kGlobal && dst->space == Space::kShared;
+    const bool out = src->space == Space::kShared && dst->space == Space::kGlobal;
+    if (!in && !out) {
+      complain(mistakes, f, id, "vectors from {} to {} memory", name_of(src->space),
+               name_of(dst->space));
+    }
+    if (!copy.permutation.empty()) complain(mistakes, f, id, "vectors exchange no dimensions");
+    for (const Expr& extent : (out ? src : dst)->shape) {
+      if (!extent.constant()) complain(mistakes, f, id, "vectors of a tile of any size");
+    }
+    if (copy.way == CopyWay::kGather && !copy.widths.empty() && copy.widths[0] != 16) {
+      complain(mistakes, f, id, "vectors are cut out of those of 16 bytes, its widest are of {}",
+               copy.widths[0]);
+    }
+  });
+}
+
+// Asynchronous copies are groups; what the threads of one block move by themselves may be one.
+void groups_are_of_threads(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    if (copy.way == CopyWay::kAsync && !copy.grouped) complain(mistakes, f, id, "is no group");
+    const bool none = copy.way == CopyWay::kVector || copy.way == CopyWay::kPerThread ||
+                      copy.way == CopyWay::kBulk;
+    if (none && copy.grouped) {
+      complain(mistakes, f, id, "a group of copies by way of {}", name_of(copy.way));
+    }
   });
 }
 
@@ -195,7 +236,7 @@ void async_copies_go_to_shared(const Module&, const Function& f, Mistakes& mista
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
     const ViewType* src = type_as<ViewType>(f, copy.src);
     const ViewType* dst = type_as<ViewType>(f, copy.dst);
-    if (copy.engine != CopyEngine::kCpAsync || src == nullptr || dst == nullptr) return;
+    if (!copy.grouped || src == nullptr || dst == nullptr) return;
     if (src->space == Space::kGlobal && dst->space == Space::kShared) return;
     complain(mistakes, f, id, "cp.async goes from global to shared memory");
   });
@@ -203,8 +244,8 @@ void async_copies_go_to_shared(const Module&, const Function& f, Mistakes& mista
 
 void copies_have_threads(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
-    const bool alone = copy.engine == CopyEngine::kPerThread || copy.engine == CopyEngine::kBulk;
-    if (copy.engine == CopyEngine::kUndecided || alone || copy.threads >= 1) return;
+    const bool alone = copy.way == CopyWay::kPerThread || copy.way == CopyWay::kBulk;
+    if (copy.way == CopyWay::kUndecided || alone || copy.threads >= 1) return;
     complain(mistakes, f, id, "{} threads", copy.threads);
   });
 }
@@ -213,7 +254,7 @@ bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 void copy_widths_descend(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
-    if (copy.widths.empty() != (copy.engine == CopyEngine::kBulk)) {
+    if (copy.widths.empty() != (copy.way == CopyWay::kBulk)) {
       complain(mistakes, f, id, "{} widths", copy.widths.empty() ? "no" : "has");
     }
     for (std::size_t i = 0; i < copy.widths.size(); ++i) {
@@ -261,6 +302,8 @@ void guards_are_dimensions(const Module&, const Function& f, Mistakes& mistakes)
       look(id, copy->guarded, tile_of(f, *copy));
       look(id, copy->tile_guarded, tile_of(f, *copy));
       look(id, copy->before, tile_of(f, *copy));
+      look(id, copy->src_limited, type_as<ViewType>(f, copy->src));
+      look(id, copy->dst_limited, type_as<ViewType>(f, copy->dst));
     }
     if (const auto* load = std::get_if<Load>(&op.data)) {
       look(id, load->guarded, type_as<ViewType>(f, load->view));
@@ -277,14 +320,15 @@ void guarded_tiles_move_by_element(const Module&, const Function& f, Mistakes& m
     const ViewType* src = type_as<ViewType>(f, copy.src);
     const ViewType* dst = type_as<ViewType>(f, copy.dst);
     if (src == nullptr || dst == nullptr || copy.widths.empty()) return;
+    if (copy.way == CopyWay::kUndecided || copy.way == CopyWay::kBulk) return;
     const bool far_is_global = src->space == Space::kGlobal || dst->space == Space::kGlobal;
     const bool within = copy.tile_guarded.empty() && copy.before.empty();
-    if (within && (far_is_global || copy.guarded.empty())) return;
-    const bool by_element = copy.widths[0] == size_bytes(dst->dtype);
-    if (by_element && copy.engine != CopyEngine::kCpAsync) return;
-    complain(mistakes, f, id,
-             "a guarded side that vectors must not straddle, and vectors of {} bytes",
-             copy.widths[0]);
+    const bool one_width = copy.widths[0] == size_bytes(dst->dtype);
+    if (!moves_vectors(copy) && one_width) return;
+    if (moves_vectors(copy) && within && (far_is_global || copy.guarded.empty())) return;
+    const std::string_view what =
+        moves_vectors(copy) ? "a guarded side that vectors must not straddle" : "single elements";
+    complain(mistakes, f, id, "{}, and vectors of {} bytes", what, copy.widths[0]);
   });
 }
 
@@ -293,7 +337,7 @@ void boxes_tile(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
     const ViewType* src = type_as<ViewType>(f, copy.src);
     const ViewType* dst = type_as<ViewType>(f, copy.dst);
-    if (copy.engine != CopyEngine::kBulk || src == nullptr || dst == nullptr) return;
+    if (copy.way != CopyWay::kBulk || src == nullptr || dst == nullptr) return;
     const bool loads = dst->space == Space::kShared;
     if ((loads ? src : dst)->space != Space::kGlobal ||
         (loads ? dst : src)->space != Space::kShared) {
@@ -483,6 +527,45 @@ void stores_are_planned(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// --- from kDecided: launches
+
+// The blocks of a cluster, by axis of the grid, are those that its variables number.
+bool has_shape_of_cluster(const Function& f, const Parallel& launch) {
+  if (launch.cluster.empty()) return launch.cluster_shape.empty();
+  if (launch.cluster_shape.size() != launch.vars.size()) return false;
+  for (std::size_t axis = 0; axis < launch.vars.size(); ++axis) {
+    const bool numbered = axis < launch.cluster.size();
+    const auto blocks = numbered ? f.vars[launch.cluster[axis]].extent.constant() : 1;
+    if (blocks != launch.cluster_shape[axis]) return false;
+  }
+  return true;
+}
+
+void launches_are_planned(const Module& module, const Function& f, Mistakes& mistakes) {
+  for_each_op<Parallel>(f, [&](const Parallel& launch, OpId id) {
+    if (launch.level != Level::kBlock) return;
+    if (!has_shape_of_cluster(f, launch)) complain(mistakes, f, id, "another shape of clusters");
+    if (launch.threads.constant().has_value() == (launch.threads_max != 0)) {
+      complain(mistakes, f, id, "{} threads of a block at most", launch.threads_max);
+    }
+    if (launch.admits_next && !launch.overlaps) {
+      complain(mistakes, f, id, "it admits launches, and cannot begin early itself");
+    }
+    if (module.arch == nullptr) return;
+    if (launch.threads_max > module.arch->threads_per_block_max) {
+      complain(mistakes, f, id, "{} has {} threads of a block", module.arch->name,
+               module.arch->threads_per_block_max);
+    }
+    if (launch.overlaps && !module.arch->has(target::Feature::kGriddepcontrol)) {
+      complain(mistakes, f, id, "{} begins no launch early", module.arch->name);
+    }
+    if (launch.opts_in != (launch.shared_bytes > module.arch->smem_static_max)) {
+      complain(mistakes, f, id, "a kernel has {} bytes of shared memory unasked",
+               module.arch->smem_static_max);
+    }
+  });
+}
+
 constexpr Rule kDecidedRules[] = {
     {"mmas-have-atoms", Form::kAtoms, mmas_have_atoms},
     {"mma-atoms-fit", Form::kAtoms, mma_atoms_fit},
@@ -494,7 +577,9 @@ constexpr Rule kDecidedRules[] = {
     {"shared-buffers-are-inside", Form::kLaidOut, shared_buffers_are_inside},
     {"shared-buffers-are-apart", Form::kLaidOut, shared_buffers_are_apart},
     {"shared-memory-suffices", Form::kLaidOut, shared_memory_suffices},
-    {"copies-have-engines", Form::kPlanned, copies_have_engines},
+    {"copies-have-ways", Form::kPlanned, copies_have_ways},
+    {"vectors-suit-the-copy", Form::kPlanned, vectors_suit_the_copy},
+    {"groups-are-of-threads", Form::kPlanned, groups_are_of_threads},
     {"async-copies-go-to-shared", Form::kPlanned, async_copies_go_to_shared},
     {"copies-have-threads", Form::kPlanned, copies_have_threads},
     {"copy-widths-descend", Form::kPlanned, copy_widths_descend},
@@ -510,6 +595,7 @@ constexpr Rule kDecidedRules[] = {
     {"stores-are-planned", Form::kPlanned, stores_are_planned},
     {"store-instructions-fit", Form::kPlanned, store_instructions_fit},
     {"store-matrices-cover-the-tile", Form::kPlanned, store_matrices_cover_the_tile},
+    {"launches-are-planned", Form::kDecided, launches_are_planned},
 };
 
 }  // namespace

@@ -143,7 +143,7 @@ void async_copies_are_awaited(const Module&, const Function& f, Mistakes& mistak
       std::erase_if(unready, [&](const auto& entry) { return entry.second >= wait->pending; });
     }
     const Copy* copy = std::get_if<Copy>(&op.data);
-    if (copy == nullptr || copy->engine != CopyEngine::kCpAsync) return;
+    if (copy == nullptr || !copy->grouped) return;
     for (auto& [key, younger] : unready) ++younger;
     const ValueId written = shared_buffer(f, copy->dst);
     if (written.valid() && !copy->async) unready[{written, threads}] = 0;

@@ -129,7 +129,7 @@ void bulk_windows_are_no_larger(const Module&, const Function& f, Mistakes& mist
     }
   };
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
-    if (!copy.bulk && copy.engine != CopyEngine::kBulk) return;
+    if (!copy.bulk && copy.way != CopyWay::kBulk) return;
     for (const ValueId side : {copy.src, copy.dst}) {
       for (ValueId view = side; view.valid();) {
         look(view, id);

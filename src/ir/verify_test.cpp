@@ -54,7 +54,7 @@ constexpr Edit kEdits[] = {
     {"copy-ranks-agree", kMatmul, "origin=[16*block_m, 16*iv_k] : view<f16, global, [16, 16]>",
      "origin=[16*block_m, 16*iv_k] drop=1 : view<f16, global, [16]>"},
     {"copy-dtypes-agree", kElements, "view<f32, local, [4]>", "view<s32, local, [4]>"},
-    {"copy-units-are-known", kMatmul, "unit=32 engine", "unit=33 engine"},
+    {"copy-units-are-known", kMatmul, "unit=32 way", "unit=33 way"},
     {"element-ranks-agree", kElements, "read view=%s index=[t]", "read view=%s index=[t, t]"},
     {"element-dtypes-agree", kElements, "index=[k] value=%chosen", "index=[k] value=%flag"},
     {"fills-agree", kMatmul, "%zero = const : f16", "%zero = const : f32"},
@@ -96,9 +96,22 @@ constexpr Edit kEdits[] = {
     {"swizzles-fit-the-rows", kMatmul, "swizzle=32", "swizzle=48"},
     {"shared-buffers-are-inside", kMatmul, "shared_bytes=4096", "shared_bytes=2048"},
     {"shared-buffers-are-apart", kMatmul, "offset=1024", "offset=0"},
-    {"shared-memory-suffices", kMatmul, "shared_bytes=4096", "shared_bytes=999424"},
-    {"copies-have-engines", kMatmul, " engine=cp_async", ""},
-    {"async-copies-go-to-shared", kMatmul, "engine=vector", "engine=cp_async"},
+    {"shared-memory-suffices", kMatmul, "shared_bytes=4096", "shared_bytes=999424 opts_in"},
+    {"launches-are-planned", kMatmul, "shared_bytes=4096", "shared_bytes=4096 overlaps"},
+    {"launches-are-planned", kMatmul, "shared_bytes=4096", "shared_bytes=4096 opts_in"},
+    {"launches-are-planned", kMatmul, "shared_bytes=4096", "shared_bytes=4096 threads_max=64"},
+    {"launches-are-planned", kMatmul, "shared_bytes=4096",
+     "shared_bytes=4096 cluster_shape=[2, 1]"},
+    {"launches-are-planned", kRing, " overlaps", " admits_next"},
+    {"copies-have-ways", kMatmul, " way=gather grouped", ""},
+    {"async-copies-go-to-shared", kMatmul, "dst=%output_tile way=gather",
+     "dst=%output_tile way=gather grouped"},
+    {"vectors-suit-the-copy", kElements, "way=per_thread widths=[4]",
+     "way=vector threads=1 widths=[4]"},
+    {"vectors-suit-the-copy", kMatmul, "way=gather grouped threads=32 widths=[16, 8, 4, 2]",
+     "way=gather grouped threads=32 widths=[8, 4, 2]"},
+    {"groups-are-of-threads", kMatmul, "way=gather grouped", "way=vector grouped"},
+    {"groups-are-of-threads", kMatmul, "way=gather grouped", "way=async"},
     {"copies-have-threads", kMatmul, "threads=32 widths", "widths"},
     {"copy-widths-descend", kMatmul, "widths=[16, 8, 4, 2]", "widths=[16, 8, 8, 2]"},
     {"copy-widths-descend", kMatmul, " widths=[16, 8, 4, 2]", ""},
@@ -116,8 +129,8 @@ constexpr Edit kEdits[] = {
     {"boxes-tile", kRing, " box=[64]", ""},
     {"boxes-tile", kRing, "box=[64]", "box=[65]"},
     {"boxes-tile", kRing, "box=[64]", "box=[0]"},
-    {"boxes-tile", kRing, "engine=bulk box", "permutation=[0] engine=bulk box"},
-    {"boxes-tile", kElements, "engine=per_thread widths=[4]", "engine=bulk box=[4]"},
+    {"boxes-tile", kRing, "way=bulk box", "permutation=[0] way=bulk box"},
+    {"boxes-tile", kElements, "way=per_thread widths=[4]", "way=bulk box=[4]"},
     {"loads-are-planned", kMatmul, "instruction=ldmatrix.x4 matrices=[0, 0, 8, 0, 0, 8, 8, 8]", ""},
     {"load-instructions-fit", kMatmul, "instruction=ldmatrix.x4 matrices=[0, 0, 8",
      "instruction=ld.shared.4 matrices=[0, 0, 8"},
@@ -147,7 +160,7 @@ constexpr Edit kEdits[] = {
     {"shared-reads-are-behind-barriers", kProducts, "barrier level=block inferred", ""},
     {"shared-reads-are-behind-barriers", kRing, "barrier level=block inferred id=1 threads=64", ""},
     {"async-copies-are-awaited", kMatmul, "copy_wait", "copy_wait pending=1"},
-    {"copy-widths-descend", kRing, "engine=bulk box", "engine=bulk widths=[16] box"},
+    {"copy-widths-descend", kRing, "way=bulk box", "way=bulk widths=[16] box"},
     {"waits-count-up", kRing, "bulk_wait landed", "bulk_wait pending=-1"},
     {"regions-are-not-nested", kRing, "registers count=40", "inthreads threads=32 body={\n}"},
     {"regions-are-not-nested", kRing, "inthreads threads=32", "inthreads threads=0"},
@@ -174,7 +187,8 @@ constexpr Edit kEdits[] = {
     {"aliases-stay-inside", kRing, "alias base=%s : view<f32, shared, [128]>",
      "alias base=%s : view<f32, shared, [256]>"},
     {"splats-fill-views", kRing, "splat view=%flat value=%zero", "splat view=%zero value=%zero"},
-    {"permutations-permute", kMatmul, "engine=cp_async", "permutation=[0, 0] engine=cp_async"},
+    {"permutations-permute", kMatmul, "way=gather grouped",
+     "permutation=[0, 0] way=gather grouped"},
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -311,11 +325,11 @@ TEST(Verify, BranchesOfAnIfDoNotWaitForEachOther) {
       "var b: parallel < 1\n"
       "parallel level=block vars=[b] threads=32 shared_bytes=256 body={\n"
       "%s = alloc offset=0 : view<f32, shared, [64]>\n%yes = const value=1 : bool\n"
-      "if condition=%yes then={\ncopy src=%x dst=%s engine=vector threads=32 widths=[4]\n} else={\n"
-      "copy src=%s dst=%x engine=vector threads=32 widths=[4]\n}\nAFTER\n}\n}\n";
+      "if condition=%yes then={\ncopy src=%x dst=%s way=vector threads=32 widths=[4]\n} else={\n"
+      "copy src=%s dst=%x way=vector threads=32 widths=[4]\n}\nAFTER\n}\n}\n";
   EXPECT_EQ(verify(parsed(replaced(text, "AFTER", ""))), std::vector<std::string>{});
   expect_only(
-      parsed(replaced(text, "AFTER", "copy src=%s dst=%x engine=vector threads=32 widths=[4]")),
+      parsed(replaced(text, "AFTER", "copy src=%s dst=%x way=vector threads=32 widths=[4]")),
       "shared-reads-are-behind-barriers");
 }
 

@@ -113,7 +113,7 @@ class Counter {
   Groups leaf(ir::OpId id, Groups groups) {
     const ir::Op& op = function_.ops[id];
     if (const auto* copy = std::get_if<ir::Copy>(&op.data)) {
-      if (copy->engine != ir::CopyEngine::kCpAsync) return groups;
+      if (!copy->grouped) return groups;
       for (auto& [name, younger] : *groups) ++younger;
       (*groups)[copy->label()] = 0;
     } else if (const auto* wait = std::get_if<ir::FutureWait>(&op.data)) {

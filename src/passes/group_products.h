@@ -6,7 +6,7 @@
 // Nothing is committed where the program does it by itself.
 //
 // Runs after place-barriers and the passes that move and drop its waits: whatever of those is left
-// between two products ends a run. Establishes Form::kDecided.
+// between two products ends a run.
 #pragma once
 
 #include "diag/diagnostics.h"

@@ -1,7 +1,7 @@
 // What is asked about a whole kernel before barriers are placed in it, and what each of its
 // operations touches.
 //
-//   copy src=%x dst=%s engine=cp_async   =>   {root %s, writes, collective, in_flight}
+//   copy src=%x dst=%s grouped           =>   {root %s, writes, collective, in_flight}
 //   copy src=%x dst=%s bulk              =>   {root %s, writes, collective, bulk}
 //   copy src=%s dst=%y bulk, y read too  =>   {root %s, ...}, {root %y, writes, collective, bulk}
 //   mma a=%a (which lies in %s)          =>   {root %s, collective, product}, {root %c, ...}

@@ -12,6 +12,7 @@
 #include "passes/place_barriers.h"
 #include "passes/plan_copies.h"
 #include "passes/plan_events.h"
+#include "passes/plan_launches.h"
 #include "passes/select_atoms.h"
 #include "passes/spell_commits.h"
 
@@ -39,7 +40,10 @@ constexpr Pass kPipeline[] = {
     {"delay-bulk-waits", delay_bulk_waits, Form::kMet},
     {"count-copies", count_copies, Form::kMet},
     {"number-barriers", number_barriers, Form::kMet},
-    {"group-products", group_products, Form::kDecided},
+    {"group-products", group_products, Form::kMet},
+
+    // How kernels are launched, which is about them as a whole.
+    {"plan-launches", plan_launches, Form::kDecided},
 };
 
 Checked<bool> verify_after(const ir::Module& module, std::string_view pass, Diagnostics& diags,

@@ -136,6 +136,28 @@ void plan_guards(const ir::Function& function, const Side& src, const Side& dst,
   std::sort(copy.guarded.begin(), copy.guarded.end());
 }
 
+// The dimensions of a side whose extent differs from the other side's, which are given in this
+// side's order: there the side's own extent is one more limit.
+std::vector<std::int64_t> limited_dimensions(const Side& side, const std::vector<ir::Expr>& other) {
+  std::vector<std::int64_t> out;
+  for (std::size_t d = 0; d < side.shape.size(); ++d) {
+    if (!(side.shape[d] == other[d])) out.push_back(static_cast<std::int64_t>(d));
+  }
+  return out;
+}
+
+void plan_limits(const Side& src, const Side& dst, ir::Copy& copy) {
+  std::vector<ir::Expr> dst_shape = dst.shape;
+  std::vector<ir::Expr> src_shape = src.shape;
+  for (std::size_t d = 0; d < copy.permutation.size(); ++d) {
+    const auto of_src = static_cast<std::size_t>(copy.permutation[d]);
+    dst_shape[of_src] = dst.shape[d];
+    src_shape[d] = src.shape[of_src];
+  }
+  copy.src_limited = limited_dimensions(src, dst_shape);
+  copy.dst_limited = limited_dimensions(dst, src_shape);
+}
+
 // Whether the copy must not use vectors. One that straddles a limit is cut at run time, but only
 // where the limit is one of global memory: elsewhere it would touch the neighbour's bytes.
 bool moves_by_element(const Side& src, const Side& dst, const ir::Copy& copy) {
@@ -145,6 +167,42 @@ bool moves_by_element(const Side& src, const Side& dst, const ir::Copy& copy) {
                         !std::is_sorted(copy.permutation.begin(), copy.permutation.end());
   return permuted || !copy.tile_guarded.empty() || !copy.before.empty() ||
          (!far_is_global && !copy.guarded.empty());
+}
+
+// The rows of a window of a tile follow each other in the tile when all dimensions between its
+// first and its last are whole.
+bool rows_follow(const Side& tile) {
+  for (std::size_t d = 1; d + 1 < tile.shape.size(); ++d) {
+    if (!(tile.shape[d] == tile.root.shape[tile.view.dropped + d])) return false;
+  }
+  return true;
+}
+
+// Whether the device has vectors for the copy (device/copy.cuh): between global memory and a tile
+// of shared memory of constant extents whose rows follow each other and end nowhere inside the
+// tile, with every element of the destination coming from the source.
+bool moves_by_vector(const ir::Function& function, const Side& src, const Side& dst,
+                     const ir::Copy& copy) {
+  const bool in = src.root.space == ir::Space::kGlobal && dst.root.space == ir::Space::kShared;
+  const bool out = src.root.space == ir::Space::kShared && dst.root.space == ir::Space::kGlobal;
+  if ((!in && !out) || moves_by_element(src, dst, copy) || !copy.permutation.empty()) return false;
+  const Side& tile = out ? src : dst;
+  const bool sized = std::all_of(tile.shape.begin(), tile.shape.end(),
+                                 [](const ir::Expr& e) { return e.constant().has_value(); });
+  const bool dense =
+      ir::rows_are_dense(function, src.view.root) && ir::rows_are_dense(function, dst.view.root);
+  return sized && dense && rows_follow(tile) && (in || src.shape == dst.shape);
+}
+
+// Of a copy that vectors move, `widths` decided. What leaves shared memory can always be cut out of
+// its vectors of 16 bytes; what arrives needs registers for two of them, which only a copy that is
+// waited for at once has to spare, and narrower elements have no asynchronous way instead.
+ir::CopyWay way_of_vectors(const Side& src, const Side& dst, const ir::Copy& copy) {
+  const bool out = dst.root.space == ir::Space::kGlobal;
+  const int size = size_bytes(src.root.dtype);
+  const bool cuts = out || size < kRegisterBytes || (size == kRegisterBytes && !copy.async);
+  if (cuts && copy.widths[0] == kVectorMax) return ir::CopyWay::kGather;
+  return copy.grouped ? ir::CopyWay::kAsync : ir::CopyWay::kVector;
 }
 
 // The threads that run an operation together: those of the innermost `inthreads` region, or the
@@ -165,21 +223,21 @@ void plan_copy(const ir::Module& module, const ir::Function& function, const Tea
   copy.threads = copy.unit > 0 ? copy.unit : team.threads;
   copy.first = copy.unit > 0 ? 0 : team.first;
   plan_guards(function, src, dst, copy);
+  plan_limits(src, dst, copy);
+  copy.way = ir::CopyWay::kElement;
+  copy.widths = {size_bytes(src.root.dtype)};
   if (local) {
-    copy.engine = ir::CopyEngine::kPerThread;
+    copy.way = ir::CopyWay::kPerThread;
     copy.threads = 1;
     copy.first = 0;
-    copy.widths = {size_bytes(src.root.dtype)};
-  } else if (moves_by_element(src, dst, copy)) {
-    copy.engine = ir::CopyEngine::kVector;
-    copy.widths = {size_bytes(src.root.dtype)};
-  } else {
-    copy.widths = widths_of(src, dst, copy.async);
-    const bool has_async =
-        to_shared &&
-        target::widest_copy(*module.arch, target::CopyKind::kAsync, target::Space::kGlobal,
-                            target::Space::kShared, {copy.widths[0], copy.widths[0]}) != nullptr;
-    copy.engine = has_async ? ir::CopyEngine::kCpAsync : ir::CopyEngine::kVector;
+  } else if (!moves_by_element(src, dst, copy)) {
+    std::vector<std::int64_t> widths = widths_of(src, dst, copy.async);
+    copy.grouped = to_shared && target::widest_copy(*module.arch, target::CopyKind::kAsync,
+                                                    target::Space::kGlobal, target::Space::kShared,
+                                                    {widths[0], widths[0]}) != nullptr;
+    if (!moves_by_vector(function, src, dst, copy)) return;
+    copy.widths = std::move(widths);
+    copy.way = way_of_vectors(src, dst, copy);
   }
 }
 
@@ -244,7 +302,7 @@ Unexpected<Reported> report_box(const ir::Function& function, Span where, const 
 
 Checked<bool> plan_bulk(const ir::Function& function, const Team& team, Span where, ir::Copy& copy,
                         Diagnostics& diags) {
-  copy.engine = ir::CopyEngine::kBulk;
+  copy.way = ir::CopyWay::kBulk;
   copy.threads = copy.unit > 0 ? copy.unit : team.threads;
   copy.first = copy.unit > 0 ? 0 : team.first;
   const ir::ResolvedView shared = ir::resolve_view(function, shared_side(function, copy));
@@ -269,7 +327,7 @@ Checked<bool> plan_bulk(const ir::Function& function, const Team& team, Span whe
 // All threads of a block share the work by their number, which the kernel is compiled for.
 bool check_threads(const ir::Function& function, ir::OpId launch, Span where, const ir::Copy& copy,
                    Diagnostics& diags) {
-  if (copy.engine == ir::CopyEngine::kPerThread || copy.threads >= 1) return true;
+  if (copy.way == ir::CopyWay::kPerThread || copy.threads >= 1) return true;
   const ir::Expr& threads = std::get<ir::Parallel>(function.ops[launch].data).threads;
   (void)diags
       .report<diag::NotSupportedYet>(

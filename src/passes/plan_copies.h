@@ -1,10 +1,16 @@
 // Decides how bytes move: vector widths and threads of every copy, ldmatrix or plain loads of every
 // fragment, the runs of every store, and which dimensions need a guard.
 //
-//   copy src=%view dst=%tile   =>   engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
-//   copy src=%view dst=%end    =>   engine=vector threads=32 widths=[4] tile_guarded=[0]
+//   copy src=%view dst=%tile   =>   way=gather grouped threads=32 widths=[16, 2] guarded=[0, 1]
+//   copy src=%view dst=%end    =>   way=element threads=32 widths=[4] tile_guarded=[0]
 //   load frag=%ma view=%v      =>   instruction=ldmatrix.x4 matrices=[0, 0, 8, 0, 0, 8, 8, 8]
-//   copy src=%v dst=%t bulk    =>   engine=bulk threads=128 box=[128, 64]
+//   copy src=%v dst=%t bulk    =>   way=bulk threads=128 box=[128, 64]
+//
+// The way of a copy is the best that both sides allow: cp.async to shared memory where the
+// architecture has it (then the copy is a group, which waits count), else vectors through
+// registers, else single elements. Vectors of 16 bytes are also cut out of two aligned ones where
+// rows begin anywhere, except by a copy of 4-byte elements that something runs beside: that one has
+// no registers for it.
 //
 // Inside an `inthreads` region what the block would do is done by the region's threads. A copy that
 // permutes dimensions moves single elements. Bulk copies have no guards: the hardware clips boxes

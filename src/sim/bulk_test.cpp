@@ -43,24 +43,24 @@ std::string box_kernel(const Box& box, bool loads) {
                 list(box.extents), tile);
   out += "  var b: parallel < 1\n";
   out += format(
-      "  parallel level=block vars=[b] threads=32 name=\"f\" shared_bytes={} body={{\n"
+      "  parallel level=block vars=[b] threads=32 name=\"f\" shared_bytes={} overlaps body={{\n"
       "    %s = alloc name=\"s\" offset=0{} : view<f16, shared, {}>\n"
       "    %e = event name=\"e\" arrivals=1 offset={} : event<1>\n"
       "    %part = subview base=%x origin={} : view<f16, global, {}>\n",
       bytes + 8, swizzle, tile, bytes, list(box.origin), tile);
   if (loads) {
     out += format(
-        "    copy src=%part dst=%s async bulk event=%e engine=bulk threads=1 box={}\n"
+        "    copy src=%part dst=%s async bulk event=%e way=bulk threads=1 box={}\n"
         "    trigger event=%e arrival=elected bytes={}\n"
         "    event_wait event=%e\n"
-        "    copy src=%s dst=%y engine=vector threads=32 widths=[2]\n",
+        "    copy src=%s dst=%y way=vector threads=32 widths=[2]\n",
         list(box.box), bytes);
   } else {
     out += format(
-        "    copy src=%y dst=%s engine=vector threads=32 widths=[2]\n"
+        "    copy src=%y dst=%s way=vector threads=32 widths=[2]\n"
         "    proxy_fence\n"
         "    barrier level=block\n"
-        "    copy src=%s dst=%part bulk engine=bulk threads=1 box={}\n"
+        "    copy src=%s dst=%part bulk way=bulk threads=1 box={}\n"
         "    bulk_wait\n",
         list(box.box));
   }
@@ -225,13 +225,13 @@ constexpr const char* kLoad = R"(module arch=sm_90a form=decided
 
 func @load(global %x: view<f16, global, [64, 64]>, global %y: view<f16, global, [64, 64]>) {
   var b: parallel < 1
-  parallel level=block vars=[b] threads=64 name="load" shared_bytes=8200 body={
+  parallel level=block vars=[b] threads=64 name="load" shared_bytes=8200 overlaps body={
     %s = alloc name="s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
     %e = event name="e" arrivals=1 offset=8192 : event<1>
-    copy src=%x dst=%s async bulk event=%e engine=bulk threads=1 box=[32, 64]
+    copy src=%x dst=%s async bulk event=%e way=bulk threads=1 box=[32, 64]
     trigger event=%e arrival=elected bytes=8192
     event_wait event=%e
-    copy src=%s dst=%y engine=vector threads=64 widths=[16]
+    copy src=%s dst=%y way=gather threads=64 widths=[16]
   }
 }
 )";
@@ -240,12 +240,12 @@ constexpr const char* kStore = R"(module arch=sm_90a form=decided
 
 func @store(global %x: view<f16, global, [64, 64]>, global %y: view<f16, global, [64, 64]>) {
   var b: parallel < 1
-  parallel level=block vars=[b] threads=64 name="store" shared_bytes=8192 body={
+  parallel level=block vars=[b] threads=64 name="store" shared_bytes=8192 overlaps body={
     %s = alloc name="s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
-    copy src=%x dst=%s engine=vector threads=64 widths=[16]
+    copy src=%x dst=%s way=vector threads=64 widths=[16]
     proxy_fence
     barrier level=block
-    copy src=%s dst=%y bulk engine=bulk threads=1 box=[64, 64]
+    copy src=%s dst=%y bulk way=bulk threads=1 box=[64, 64]
     bulk_wait
     barrier level=block inferred
     AGAIN
@@ -255,7 +255,7 @@ func @store(global %x: view<f16, global, [64, 64]>, global %y: view<f16, global,
 
 std::string store_kernel(bool again) {
   return replaced(kStore, "AGAIN",
-                  again ? "copy src=%x dst=%s engine=vector threads=64 widths=[16]" : "");
+                  again ? "copy src=%x dst=%s way=vector threads=64 widths=[16]" : "");
 }
 
 Outcome outcome_of(const std::string& text, std::uint64_t seed) {
@@ -356,7 +356,7 @@ func @cluster(global %x: view<f16, global, [256, 64]>, global %y: view<f16, glob
   var c: parallel < 2
   var k: loop < 4
   var k_1: loop < 4
-  parallel level=block vars=[b] threads=64 name="cluster" cluster=[c] shared_bytes=8208 body={
+  parallel level=block vars=[b] threads=64 name="cluster" cluster=[c] shared_bytes=8208 cluster_shape=[2] overlaps body={
     %s = alloc name="s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
     %full = event name="full" arrivals=1 offset=8192 : event<1>
     %empty = event name="empty" ready arrivals=2 offset=8200 : event<1>
@@ -365,7 +365,7 @@ func @cluster(global %x: view<f16, global, [256, 64]>, global %y: view<f16, glob
       for var=k upper=4 body={
         event_wait event=%empty
         %from = subview base=%x origin=[64*k, 0] : view<f16, global, [64, 64]>
-        copy src=%from dst=%s async bulk event=%full multicast engine=bulk threads=1 box=[32, 64]
+        copy src=%from dst=%s async bulk event=%full multicast way=bulk threads=1 box=[32, 64]
         trigger event=%full arrival=elected bytes=8192
       }
     }
@@ -373,7 +373,7 @@ func @cluster(global %x: view<f16, global, [256, 64]>, global %y: view<f16, glob
       for var=k_1 upper=4 body={
         event_wait event=%full
         %to = subview base=%y origin=[256*c + 64*k_1, 0] : view<f16, global, [64, 64]>
-        copy src=%s dst=%to engine=vector threads=32 widths=[16] first=32
+        copy src=%s dst=%to way=gather threads=32 widths=[16] first=32
         trigger event=%empty cluster arrival=warp
       }
     }

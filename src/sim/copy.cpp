@@ -63,16 +63,11 @@ std::int64_t chosen_width(const CopyPlan& plan, const Sides& sides) {
   return plan.widths.back();
 }
 
-// Where rows that begin anywhere move in the widest vectors all the same: both ways, but for
-// asynchronous copies of 4 bytes and more.
+// Where rows that begin anywhere move in the widest vectors all the same: those that leave always,
+// those that arrive where no narrower width suits.
 bool is_cut(const CopyPlan& plan, std::int64_t width) {
-  if (plan.widths.front() != kVectorMax || width == kVectorMax) return false;
-  const bool to_shared =
-      plan.src.buffer->space == ir::Space::kGlobal && plan.dst.buffer->space == ir::Space::kShared;
-  const bool to_global =
-      plan.src.buffer->space == ir::Space::kShared && plan.dst.buffer->space == ir::Space::kGlobal;
-  if (!to_shared) return to_global;
-  return width < kAsyncLeast || (plan.widths.size() == 2 && width == kAsyncLeast);
+  if (plan.way != ir::CopyWay::kGather || width == kVectorMax) return false;
+  return !plan.tile_is_dst || width == plan.widths.back();
 }
 
 Shape shape_of(const CopyPlan& plan, const Sides& sides) {
@@ -304,7 +299,7 @@ void land(Machine& machine, Warp& warp, AsyncGroup& group, std::uint32_t lanes) 
 
 void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan) {
   if (plan.unit != 1) check_whole(machine, warp);
-  if (plan.engine != ir::CopyEngine::kCpAsync) {
+  if (!plan.grouped) {
     move_all(machine, warp, plan, nullptr);
     return;
   }
@@ -315,7 +310,8 @@ void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan) {
     group.vectors = std::move(warp.spare.back());
     warp.spare.pop_back();
   }
-  move_all(machine, warp, plan, &group);
+  // Single elements go through registers: nothing of their group is on its way.
+  move_all(machine, warp, plan, plan.way == ir::CopyWay::kElement ? nullptr : &group);
   // Landing early changes the bytes, not the order: nobody may look before the wait.
   if (machine.random && machine.next_random() % 2 == 0) {
     for (const AsyncVector& vector : group.vectors) land_data(machine, warp, vector);

@@ -211,7 +211,7 @@ func @sums(%x: view<s32, global, [N]>, %limit: s32 as limit) {
   %doubled = binary kind=mul left=%limit right=%two : s32
   bind var=twice value=%doubled
   %r = alloc name="r" : view<s32, global, [N, 2]>
-  parallel level=block vars=[b] threads=N name="sums" body={
+  parallel level=block vars=[b] threads=N name="sums" threads_max=1024 body={
     parallel level=thread vars=[t] unit=1 body={
       %zero = const : s32
       %acc = alloc name="acc" initial=%zero : cell<s32>
@@ -359,15 +359,15 @@ func @copies(global %x: view<f16, global, [rows, 24]>, global %y: view<f16, glob
   parallel level=block vars=[b] threads=32 name="copies" shared_bytes=512 body={
     %s = alloc name="s" offset=0 : view<f16, shared, [8, 16]>
     %from = subview base=%x origin=[0, 8] : view<f16, global, [rows, 16]>
-    copy src=%from dst=%s engine=vector threads=32 widths=[16, 8, 4, 2] guarded=[0]
+    copy src=%from dst=%s way=gather threads=32 widths=[16, 8, 4, 2] src_limited=[0] dst_limited=[0] guarded=[0]
     barrier level=block
     %left = subview base=%s origin=[0, 0] : view<f16, shared, [8, 8]>
     %right = subview base=%y origin=[0, 8] : view<f16, global, [8, 8]>
-    copy src=%left dst=%right engine=vector threads=32 widths=[16]
+    copy src=%left dst=%right way=gather threads=32 widths=[16]
     parallel level=thread vars=[t] unit=1 body={
       %l = alloc name="l" : view<f16, local, [8]>
       %row = subview base=%s origin=[mod(t, 8), 8] drop=1 : view<f16, shared, [8]>
-      copy src=%row dst=%l unit=1 engine=per_thread widths=[2]
+      copy src=%row dst=%l unit=1 way=per_thread widths=[2]
       %e = read view=%l index=[floordiv(t, 8)] : f16
       write view=%y index=[mod(t, 8), floordiv(t, 8)] value=%e
     }
@@ -428,15 +428,15 @@ func @edges(global %x: view<f32, global, [3]>, global %y: view<f32, global, [16]
     barrier level=group
     %head = subview base=%x origin=[0] : view<f32, global, [4]>
     %tail = subview base=%s origin=[6] : view<f32, shared, [4]>
-    copy src=%head dst=%tail engine=vector threads=32 widths=[4] guarded=[0] tile_guarded=[0]
+    copy src=%head dst=%tail way=element threads=32 widths=[4] guarded=[0] tile_guarded=[0]
     barrier level=group
     %wide = subview base=%s origin=[5] : view<f32, shared, [8]>
     %low = subview base=%y origin=[0] : view<f32, global, [8]>
-    copy src=%wide dst=%low engine=vector threads=32 widths=[4] tile_guarded=[0]
-    copy src=%wide dst=%after engine=vector threads=32 widths=[4] guarded=[0]
+    copy src=%wide dst=%low way=element threads=32 widths=[4] tile_guarded=[0]
+    copy src=%wide dst=%after way=element threads=32 widths=[4] guarded=[0]
     barrier level=group
     %high = subview base=%y origin=[8] : view<f32, global, [8]>
-    copy src=%after dst=%high engine=vector threads=32 widths=[16, 8, 4]
+    copy src=%after dst=%high way=gather threads=32 widths=[16, 8, 4]
   }
 }
 )";

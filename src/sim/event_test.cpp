@@ -13,7 +13,7 @@ func @ring(global %x: view<s32, global, [6, 32]>, global %y: view<s32, global, [
   var b: parallel < 1
   var k: loop < 6
   var k_1: loop < 6
-  parallel level=block vars=[b] threads=64 name="ring" shared_bytes=288 body={
+  parallel level=block vars=[b] threads=64 name="ring" shared_bytes=288 overlaps body={
     %s = alloc name="s" offset=0 : view<s32, shared, [2, 32]>
     %full = event name="full" arrivals=1 offset=256 : event<2>
     %empty = event name="empty" ready arrivals=1 offset=272 : event<2>
@@ -22,7 +22,7 @@ func @ring(global %x: view<s32, global, [6, 32]>, global %y: view<s32, global, [
         event_wait event=%empty slot=mod(k, 2)
         %from = subview base=%x origin=[k, 0] drop=1 : view<s32, global, [32]>
         %in = subview base=%s origin=[mod(k, 2), 0] drop=1 : view<s32, shared, [32]>
-        copy src=%from dst=%in engine=vector threads=32 widths=[4]
+        copy src=%from dst=%in way=vector threads=32 widths=[4]
         trigger event=%full slot=mod(k, 2) arrival=warp
       }
     }
@@ -31,7 +31,7 @@ func @ring(global %x: view<s32, global, [6, 32]>, global %y: view<s32, global, [
         event_wait event=%full slot=mod(k_1, 2)
         %out = subview base=%s origin=[mod(k_1, 2), 0] drop=1 : view<s32, shared, [32]>
         %to = subview base=%y origin=[k_1, 0] drop=1 : view<s32, global, [32]>
-        copy src=%out dst=%to engine=vector threads=32 widths=[4] first=32
+        copy src=%out dst=%to way=vector threads=32 widths=[4] first=32
         trigger event=%empty slot=mod(k_1, 2) arrival=warp
       }
     }
@@ -205,18 +205,18 @@ constexpr const char* kNamed = R"(module arch=sm_90a form=decided
 func @named(global %x: view<s32, global, [128]>, global %y: view<s32, global, [128]>) {
   var b: parallel < 1
   var g: parallel < 8
-  parallel level=block vars=[b] threads=256 name="named" shared_bytes=512 body={
+  parallel level=block vars=[b] threads=256 name="named" shared_bytes=512 overlaps body={
     %s = alloc name="s" offset=0 : view<s32, shared, [128]>
     parallel level=group vars=[g] unit=32 body={
       inthreads first=128 threads=128 async barrier=1 body={
-        copy src=%x dst=%s engine=vector threads=128 widths=[4] first=128
+        copy src=%x dst=%s way=vector threads=128 widths=[4] first=128
         %at = index expr=g : s32
         %last = const value=LAST : s32
         %some = binary kind=lt left=%at right=%last : bool
         if condition=%some then={
           barrier level=block id=1 threads=128
         }
-        copy src=%s dst=%y engine=vector threads=64 widths=[8] first=128
+        copy src=%s dst=%y way=vector threads=64 widths=[8] first=128
       }
     }
   }

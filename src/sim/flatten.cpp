@@ -28,9 +28,8 @@ Flattener::Flattener(const ir::Function& function, const HostState& host, Tally&
 void Flattener::block(const ir::Parallel& launch, std::uint32_t threads) {
   program_.threads = threads;
   program_.shared_bytes = launch.shared_bytes;
-  for (const ir::VarId var : launch.cluster) {
-    program_.blocks *=
-        static_cast<std::uint32_t>(function_.vars[var].extent.constant().value_or(1));
+  for (const std::int64_t blocks : launch.cluster_shape) {
+    program_.blocks *= static_cast<std::uint32_t>(blocks);
   }
   units_ = {threads};
   region_ = {0, threads};

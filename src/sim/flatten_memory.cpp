@@ -85,7 +85,7 @@ void Flattener::op(const ir::Alloc& data) {
 }
 
 void Flattener::op(const ir::Copy& data) {
-  if (data.engine == ir::CopyEngine::kBulk) return bulk_copy(data);
+  if (data.way == ir::CopyWay::kBulk) return bulk_copy(data);
   CopyPlan plan;
   plan.src = view(data.src);
   plan.dst = view(data.dst);
@@ -94,12 +94,13 @@ void Flattener::op(const ir::Copy& data) {
   plan.threads = static_cast<std::uint32_t>(data.threads);
   if (plan.threads == 0) plan.threads = plan.unit == 0 ? region_.threads : plan.unit;
   plan.first = plan.unit == 0 ? static_cast<std::uint32_t>(data.first) : 0;
-  const bool alone = data.engine == ir::CopyEngine::kPerThread ||
+  const bool alone = data.way == ir::CopyWay::kPerThread ||
                      plan.dst.buffer->space == ir::Space::kLocal || plan.unit == 1;
   if (alone) plan.unit = plan.threads = 1;
-  plan.engine = data.engine;
+  plan.way = data.way;
+  plan.grouped = data.grouped;
   plan.widths = data.widths;
-  if (plan.widths.empty() || data.engine == ir::CopyEngine::kPerThread) {
+  if (plan.widths.empty() || data.way == ir::CopyWay::kPerThread) {
     plan.widths = {plan.dst.buffer->size};
   }
   plan.permutation = data.permutation;

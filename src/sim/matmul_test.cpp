@@ -195,7 +195,7 @@ TEST(Matmul, AnUnloadedOperandIsReported) {
 
 TEST(Matmul, AMissingGuardIsAnAccessOutOfBounds) {
   const std::string output_copy =
-      "dst=%output_tile engine=vector threads=32 widths=[16, 8, 4, 2] guarded=";
+      "dst=%output_tile way=gather threads=32 widths=[16, 8, 4, 2] guarded=";
   Kernel rows(replaced(kOneWarp, output_copy + "[0, 1]", output_copy + "[1]"));
   bind_matmul(rows, 17, 16, 16);
   const Outcome outcome = rows.run();

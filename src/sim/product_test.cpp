@@ -22,7 +22,7 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
   var p: parallel < 2
   var step: loop < 4
   var p_1: parallel < 2
-  parallel level=block vars=[block_m, block_n] threads=256 name="matmul" shared_bytes=40960 body={
+  parallel level=block vars=[block_m, block_n] threads=256 name="matmul" shared_bytes=40960 overlaps body={
     %lhs_s = alloc name="lhs_s" offset=0 swizzle=128 : view<f16, shared, [128, 64]>
     %rhs_s = alloc name="rhs_s" offset=16384 swizzle=128 : view<f16, shared, [64, 64]>
     %output_s = alloc name="output_s" offset=24576 swizzle=128 : view<f16, shared, [128, 64]>
@@ -32,9 +32,9 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
     for var=iv_k upper=cdiv(K, 64) body={
       barrier level=block inferred
       %lhs_tile = subview base=%lhs origin=[128*block_m, 64*iv_k] : view<f16, global, [128, 64]>
-      copy src=%lhs_tile dst=%lhs_s engine=cp_async threads=256 widths=[16, 8, 4, 2] guarded=[0, 1]
+      copy src=%lhs_tile dst=%lhs_s way=gather grouped threads=256 widths=[16, 8, 4, 2] guarded=[0, 1]
       %rhs_tile = subview base=%rhs origin=[64*block_n, 64*iv_k] : view<f16, global, [64, 64]>
-      copy src=%rhs_tile dst=%rhs_s engine=cp_async threads=256 widths=[16, 8, 4, 2] guarded=[0, 1]
+      copy src=%rhs_tile dst=%rhs_s way=gather grouped threads=256 widths=[16, 8, 4, 2] guarded=[0, 1]
       parallel level=group4 vars=[p] unit=128 body={
         copy_wait
         proxy_fence
@@ -59,7 +59,7 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
     }
     barrier level=block inferred
     %output_tile = subview base=%output origin=[128*block_m, 64*block_n] : view<f16, global, [128, 64]>
-    copy src=%output_s dst=%output_tile engine=vector threads=256 widths=[16, 8, 4, 2] guarded=[0, 1]
+    copy src=%output_s dst=%output_tile way=gather threads=256 widths=[16, 8, 4, 2] guarded=[0, 1]
   }
 }
 )";
@@ -75,7 +75,7 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
   var j: parallel < cdiv(N, 24)
   var w: parallel < 1
   var k: loop < cdiv(K, 64)
-  parallel level=block vars=[i, j] threads=128 name="matmul" shared_bytes=12288 body={
+  parallel level=block vars=[i, j] threads=128 name="matmul" shared_bytes=12288 overlaps body={
     %lhs_s = alloc name="lhs_s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
     %rhs_s = alloc name="rhs_s" offset=8192 swizzle=128 : view<f16, shared, [24, 64]>
     parallel level=group4 vars=[w] unit=128 body={
@@ -85,9 +85,9 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
       for var=k upper=cdiv(K, 64) body={
         %lhs_tile = subview base=%lhs origin=[64*i, 64*k] : view<f16, global, [64, 64]>
         barrier level=block inferred
-        copy src=%lhs_tile dst=%lhs_s engine=cp_async threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy src=%lhs_tile dst=%lhs_s way=gather grouped threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
         %rhs_tile = subview base=%rhs origin=[24*j, 64*k] : view<f16, global, [24, 64]>
-        copy src=%rhs_tile dst=%rhs_s engine=cp_async threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy src=%rhs_tile dst=%rhs_s way=gather grouped threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
         %ma = alloc name="ma" atom=m64n24k16.f32.f16 : frag<A, f16, 64x64>
         copy_wait
         proxy_fence
@@ -114,12 +114,12 @@ constexpr const char* kColumns = R"(module arch=sm_90a form=decided
 func @matmul(global %lhs: view<f16, global, [32, 64]>, global %rhs: view<f16, global, [32, 24]>, global %output: view<f32, global, [64, 24]>) {
   var b: parallel < 1
   var w: parallel < 1
-  parallel level=block vars=[b] threads=128 name="matmul" shared_bytes=5632 body={
+  parallel level=block vars=[b] threads=128 name="matmul" shared_bytes=5632 overlaps body={
     parallel level=group4 vars=[w] unit=128 body={
       %lhs_s = alloc name="lhs_s" offset=0 swizzle=32 : view<f16, shared, [32, 64]>
-      copy src=%lhs dst=%lhs_s engine=cp_async threads=128 widths=[16, 8, 4, 2]
+      copy src=%lhs dst=%lhs_s way=gather grouped threads=128 widths=[16, 8, 4, 2]
       %rhs_s = alloc name="rhs_s" offset=4096 swizzle=16 : view<f16, shared, [32, 24]>
-      copy src=%rhs dst=%rhs_s engine=cp_async threads=128 widths=[16, 8, 4, 2]
+      copy src=%rhs dst=%rhs_s way=gather grouped threads=128 widths=[16, 8, 4, 2]
       %mc = alloc name="mc" atom=m64n24k16.f32.f16 : frag<C, f32, 64x24>
       %zero = const : f32
       fill frag=%mc value=%zero
@@ -519,11 +519,11 @@ constexpr const char* kOverwriting = R"(module arch=sm_90a form=decided
 func @matmul(global %lhs: view<f16, global, [64, 16]>, global %rhs: view<f16, global, [8, 16]>, global %output: view<f32, global, [64, 8]>) {
   var b: parallel < 1
   var g: parallel < 2
-  parallel level=block vars=[b] threads=256 name="matmul" shared_bytes=3072 body={
+  parallel level=block vars=[b] threads=256 name="matmul" shared_bytes=3072 overlaps body={
     %lhs_s = alloc name="lhs_s" offset=0 swizzle=32 : view<f16, shared, [64, 16]>
     %rhs_s = alloc name="rhs_s" offset=2048 swizzle=32 : view<f16, shared, [8, 16]>
-    copy src=%lhs dst=%lhs_s engine=cp_async threads=256 widths=[16]
-    copy src=%rhs dst=%rhs_s engine=cp_async threads=256 widths=[16]
+    copy src=%lhs dst=%lhs_s way=async grouped threads=256 widths=[16]
+    copy src=%rhs dst=%rhs_s way=async grouped threads=256 widths=[16]
     copy_wait
     proxy_fence
     barrier level=block
@@ -549,7 +549,7 @@ func @matmul(global %lhs: view<f16, global, [64, 16]>, global %rhs: view<f16, gl
       if condition=%first then={
         store frag=%mc view=%output element_run=2
       } else={
-        copy src=%rhs dst=%lhs_part unit=128 engine=vector threads=128 widths=[16]
+        copy src=%rhs dst=%lhs_part unit=128 way=vector threads=128 widths=[16]
       }
     }
   }

@@ -102,7 +102,8 @@ struct CopyPlan {
   std::uint32_t unit = 0;  // threads that take part, 0: all from `first` on
   std::uint32_t first = 0;
   std::uint32_t threads = 0;  // by which vectors are dealt out
-  ir::CopyEngine engine = ir::CopyEngine::kVector;
+  ir::CopyWay way = ir::CopyWay::kVector;
+  bool grouped = false;  // waits count it
   std::vector<std::int64_t> widths;
   std::uint32_t src_guarded = 0;  // bit d: dimension d may leave the source's base
   std::uint32_t dst_guarded = 0;

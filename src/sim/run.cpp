@@ -419,8 +419,8 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
   }
   Grid cluster = {1, 1, 1};  // blocks of a cluster, which run together
   Grid clusters = grid;
-  for (std::size_t axis = 0; axis < data.cluster.size(); ++axis) {
-    cluster[axis] = function_.vars[data.cluster[axis]].extent.constant().value_or(1);
+  for (std::size_t axis = 0; axis < data.cluster_shape.size(); ++axis) {
+    cluster[axis] = data.cluster_shape[axis];
     clusters[axis] = grid[axis] / cluster[axis];  // an entry check says that it divides
   }
   Blocks blocks(clusters, options_.representative_blocks);

@@ -155,8 +155,8 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
         %rhs_s = alloc name="rhs_s" offset=1024 swizzle=32 : view<f16, shared, [16, 16]>
         %lhs_tile = subview base=%lhs origin=[16*block_m, 16*iv_k] : view<f16, global, [16, 16]>
         %rhs_tile = subview base=%rhs origin=[16*block_n, 16*iv_k] : view<f16, global, [16, 16]>
-        copy src=%lhs_tile dst=%lhs_s unit=32 engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
-        copy src=%rhs_tile dst=%rhs_s unit=32 engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy src=%lhs_tile dst=%lhs_s unit=32 way=gather grouped threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy src=%rhs_tile dst=%rhs_s unit=32 way=gather grouped threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
         copy_wait
         barrier level=group inferred
         %ma = alloc name="ma" atom=m16n8k16.f16.f16 : frag<A, f16, 16x16>
@@ -170,7 +170,7 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
     }
     barrier level=block inferred
     %output_tile = subview base=%output origin=[16*block_m, 16*block_n] : view<f16, global, [16, 16]>
-    copy src=%output_s dst=%output_tile engine=vector threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+    copy src=%output_s dst=%output_tile way=gather threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
   }
 }
 )";
@@ -187,7 +187,7 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
   var warp_m: parallel < 2
   var warp_n: parallel < 2
   var iv_k: loop < cdiv(K, 16)
-  parallel level=block vars=[block_m, block_n] threads=128 name="matmul" shared_bytes=8192 body={
+  parallel level=block vars=[block_m, block_n] threads=128 name="matmul" shared_bytes=8192 overlaps body={
     %lhs_s = alloc name="lhs_s" offset=0 swizzle=32 : view<f16, shared, [32, 16]>
     %rhs_s = alloc name="rhs_s" offset=1024 : view<f16, shared, [32, 16]>
     %output_s = alloc name="output_s" offset=2048 : view<f32, shared, [32, 32]>
@@ -197,8 +197,8 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
       for var=iv_k upper=cdiv(K, 16) body={
         %lhs_tile = subview base=%lhs origin=[32*block_m, 16*iv_k] : view<f16, global, [32, 16]>
         %rhs_tile = subview base=%rhs origin=[32*block_n, 16*iv_k] : view<f16, global, [32, 16]>
-        copy src=%lhs_tile dst=%lhs_s engine=cp_async threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
-        copy src=%rhs_tile dst=%rhs_s engine=vector threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy src=%lhs_tile dst=%lhs_s way=gather grouped threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
+        copy src=%rhs_tile dst=%rhs_s way=gather threads=128 widths=[16, 8, 4, 2] guarded=[0, 1]
         copy_wait
         barrier level=block inferred
         %a_view = subview base=%lhs_s origin=[16*warp_m, 0] : view<f16, shared, [16, 16]>
@@ -215,7 +215,7 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
     }
     barrier level=block inferred
     %output_tile = subview base=%output origin=[32*block_m, 32*block_n] : view<f32, global, [32, 32]>
-    copy src=%output_s dst=%output_tile engine=vector threads=128 widths=[16, 8, 4] guarded=[0, 1]
+    copy src=%output_s dst=%output_tile way=gather threads=128 widths=[16, 8, 4] guarded=[0, 1]
   }
 }
 )";

@@ -63,7 +63,7 @@ bool Tracer::describe(const Warp& warp, const Instruction& at, TraceEntry& entry
   } else if (at.code == Code::kMmaWait) {
     entry.group = std::int64_t{warp.group} - program.waits[at.plan];
   } else if (at.code == Code::kCopy) {
-    const bool async = program.copies[at.plan].engine == ir::CopyEngine::kCpAsync;
+    const bool async = program.copies[at.plan].grouped;
     if (async) entry.kind = TraceKind::kAsyncCopy;
     entry.group = copies_[warp.number];
   } else if (at.code == Code::kCopyWait) {

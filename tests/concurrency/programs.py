@@ -256,7 +256,7 @@ def _is_run_once(op):
 def normal_form(program):
     text = re.sub(r" (?:inferred|stated)\b", "", program)
     text = re.sub(r"^( *inthreads .*?) async\b", r"\1", text, flags=re.M)
-    text = re.sub(r"^( *copy .*?) event=%\w+(?: slot=.*?)?(?= engine=cp_async)", r"\1", text, flags=re.M)
+    text = re.sub(r"^( *copy .*?) event=%\w+(?: slot=.*?)?(?= way=(?:async|gather|element) grouped)", r"\1", text, flags=re.M)
     top = parsed(text)
     _without_idle_barriers(top)
     top = _in_order(top)

@@ -25,7 +25,7 @@ void count_copy(const ir::Copy& copy, const ir::Function& function, Names& out) 
   const auto space = [&](ir::ValueId value) {
     return ir::name_of(function.view_type(value).space);
   };
-  out.insert(format("copy.{}.{}-{}{}", ir::name_of(copy.engine), space(copy.src), space(copy.dst),
+  out.insert(format("copy.{}.{}-{}{}", ir::name_of(copy.way), space(copy.src), space(copy.dst),
                     copy.async ? ".async" : ""));
   if (!copy.permutation.empty()) out.insert("copy.transposed");
   if (copy.multicast) out.insert("copy.multicast");

@@ -49,7 +49,7 @@ std::vector<std::string> opening_lines(Kernel& kernel) {
 }
 
 // Threads whose registers change in number need to know how many there are at the start.
-std::string attributes_text(const Kernel& kernel, const target::Arch& arch) {
+std::string attributes_text(const Kernel& kernel) {
   const LaunchPlan& plan = kernel.plan;
   bool changes = false;
   for (std::uint32_t i = 0; i < kernel.function.ops.size(); ++i) {
@@ -57,10 +57,7 @@ std::string attributes_text(const Kernel& kernel, const target::Arch& arch) {
     changes =
         changes || (here && kernel.function.ops[ir::OpId{i}].kind() == ir::OpKind::kRegisters);
   }
-  std::string out =
-      format("__launch_bounds__({}{})",
-             plan.threads.constant().value_or(std::int64_t{arch.threads_per_block_max}),
-             changes ? ", 1" : "");
+  std::string out = format("__launch_bounds__({}{})", plan.threads_max, changes ? ", 1" : "");
   if (plan.cluster.empty()) return out;
   std::vector<std::int64_t> blocks = plan.cluster;
   blocks.resize(3, 1);
@@ -78,16 +75,15 @@ void emit_outer_aliases(Kernel& kernel) {
   }
 }
 
-std::string kernel_text(Kernel& kernel, const target::Arch& arch) {
+std::string kernel_text(Kernel& kernel) {
   const ir::Op& op = kernel.function.ops[kernel.plan.op];
   const auto& parallel = std::get<ir::Parallel>(op.data);
   kernel.out.open("");
   emit_outer_aliases(kernel);
   emit_region(kernel, parallel.body);
   for (const std::string& line : meeting_closing(kernel)) kernel.out.line(line);
-  std::string out =
-      format("extern \"C\" __global__ void {}\n{}({}) {{\n", attributes_text(kernel, arch),
-             kernel.plan.kernel_name, parameters_text(kernel.plan.slots));
+  std::string out = format("extern \"C\" __global__ void {}\n{}({}) {{\n", attributes_text(kernel),
+                           kernel.plan.kernel_name, parameters_text(kernel.plan.slots));
   for (const std::string& line : opening_lines(kernel)) out += format("  {}\n", line);
   out += std::string_view(kernel.out.text()).substr(1);  // without the line of the opening
   return out + "}\n";
@@ -138,7 +134,7 @@ std::string emit(const ir::Module& module, const Sources& sources, const EmitOpt
   for (const ir::Function& function : module.functions) {
     for (const LaunchPlan& plan : plan_launches(module, function)) {
       Kernel kernel(function, plan, sources, requirements, options.line_directives);
-      kernels.push_back(kernel_text(kernel, *module.arch));
+      kernels.push_back(kernel_text(kernel));
       launchers += "\n" + launcher_text(function, plan, *module.arch);
     }
   }

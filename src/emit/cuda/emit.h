@@ -1,6 +1,6 @@
 // Decided tile IR as CUDA C++: one readable .cu text for a module.
 //
-//   copy src=%5 dst=%lhs_s engine=cp_async threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
+//   copy src=%5 dst=%lhs_s way=gather grouped threads=32 widths=[16, 8, 4, 2] guarded=[0, 1]
 // becomes
 //   #line 12 "matmul.co"
 //   kiln::copy_async<32, kiln::Guarded<0, 1>, kiln::Widths<16, 8, 4, 2>>(

@@ -132,7 +132,7 @@ std::string elected(Kernel& kernel, std::int64_t unit) {
 
 std::string election(Kernel& kernel, const Op& op) {
   const auto* copy = std::get_if<ir::Copy>(&op.data);
-  if (copy != nullptr && copy->engine == ir::CopyEngine::kBulk) return elected(kernel, copy->unit);
+  if (copy != nullptr && copy->way == ir::CopyWay::kBulk) return elected(kernel, copy->unit);
   const auto* trigger = std::get_if<ir::Trigger>(&op.data);
   const bool one = trigger != nullptr && trigger->arrival == ir::Arrival::kElected;
   return one ? elected(kernel, trigger->unit) : "";

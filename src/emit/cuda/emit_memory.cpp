@@ -127,15 +127,13 @@ struct CopySides {
   std::vector<std::int64_t> dst_before;
 };
 
-// Where one side is smaller than the other, its own extent is one more limit. `large`: the other
-// side's extents in the order of this side's dimensions.
-void limit_smaller(const ViewType& small, const std::vector<Expr>& large, ir::ResolvedView& view,
-                   std::vector<std::int64_t>& guarded) {
-  for (std::size_t d = 0; d < small.shape.size(); ++d) {
-    if (small.shape[d] == large[d]) continue;
+// The side's own extent is one more limit in the dimensions `limited`.
+void add_limits(const ViewType& side, const std::vector<std::int64_t>& limited,
+                ir::ResolvedView& view, std::vector<std::int64_t>& guarded) {
+  for (const std::int64_t dim : limited) {
+    const auto d = static_cast<std::size_t>(dim);
     const std::size_t root_dim = view.dropped + d;
-    view.limits[root_dim].push_back(view.origin[root_dim] + small.shape[d]);
-    const auto dim = static_cast<std::int64_t>(d);
+    view.limits[root_dim].push_back(view.origin[root_dim] + side.shape[d]);
     if (std::ranges::find(guarded, dim) == guarded.end()) guarded.push_back(dim);
   }
   std::ranges::sort(guarded);
@@ -154,15 +152,8 @@ CopySides copy_sides(const ir::Function& function, const ir::Copy& copy) {
   sides.src_guarded = tile_is_dst ? copy.guarded : copy.tile_guarded;
   sides.dst_guarded = tile_is_dst ? copy.tile_guarded : copy.guarded;
   (tile_is_dst ? sides.src_before : sides.dst_before) = copy.before;
-  std::vector<Expr> dst_shape = sides.dst_type.shape;
-  std::vector<Expr> src_shape = sides.src_type.shape;
-  for (std::size_t d = 0; d < copy.permutation.size(); ++d) {
-    const auto of_src = static_cast<std::size_t>(copy.permutation[d]);
-    dst_shape[of_src] = sides.dst_type.shape[d];
-    src_shape[d] = sides.src_type.shape[of_src];
-  }
-  limit_smaller(sides.src_type, dst_shape, sides.src, sides.src_guarded);
-  limit_smaller(sides.dst_type, src_shape, sides.dst, sides.dst_guarded);
+  add_limits(sides.src_type, copy.src_limited, sides.src, sides.src_guarded);
+  add_limits(sides.dst_type, copy.dst_limited, sides.dst, sides.dst_guarded);
   return sides;
 }
 
@@ -177,16 +168,6 @@ std::string tile_text(Kernel& kernel, const ir::ResolvedView& view, const ViewTy
   const std::vector<Expr> leading(view.origin.begin(), view.origin.end() - 1);
   return format("kiln::part<{}, {}>({}, {}, {})", shape.rows, shape.cols, kernel.name(view.root),
                 kernel.text(flat_index(extents, leading)), kernel.text(view.origin.back()));
-}
-
-// The rows of a window of a tile follow each other in the tile when all dimensions between its
-// first and its last are whole.
-bool rows_follow(Kernel& kernel, const ir::ResolvedView& view, const ViewType& type) {
-  const ViewType& root = kernel.function.view_type(view.root);
-  for (std::size_t d = 1; d + 1 < type.shape.size(); ++d) {
-    if (!(type.shape[d] == root.shape[view.dropped + d])) return false;
-  }
-  return true;
 }
 
 std::string window_text(Kernel& kernel, const ir::ResolvedView& view,
@@ -233,9 +214,7 @@ void emit_vectors(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) 
                      return kernel.text(extent);
                    }));
   kernel.requirements.headers.insert("copy.cuh");
-  const char* function = out                                       ? "copy_out"
-                         : copy.engine == ir::CopyEngine::kCpAsync ? "copy_async"
-                                                                   : "copy_in";
+  const char* function = out ? "copy_out" : copy.grouped ? "copy_async" : "copy_in";
   const std::string tile_name = tile_text(kernel, tile, tile_type);
   kernel.out.call(
       format("kiln::{}<{}, kiln::Guarded<{}>, kiln::Widths<{}>{}>", function, copy.threads,
@@ -276,7 +255,7 @@ void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides)
                                                src, type_name(sides.dst_type.dtype));
   if (!writable.empty()) each = format("if ({}) {}", writable, each);
   const std::string& i = kernel.name(kernel.counter);
-  if (copy.engine == ir::CopyEngine::kPerThread) {
+  if (copy.way == ir::CopyWay::kPerThread) {
     if (elements(shape).constant()) kernel.out.line("#pragma unroll");
     element_loop(kernel, Expr(0), "++" + i, elements(shape), each);
   } else {
@@ -285,34 +264,11 @@ void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides)
     element_loop(kernel, thread_of(kernel, copy), format("{} += {}", i, step), elements(shape),
                  each);
   }
-  if (copy.engine == ir::CopyEngine::kCpAsync) {
+  if (copy.grouped) {
     // Waits count groups: this copy is one of them, though nothing of it is still under way.
     kernel.requirements.headers.insert("memory.cuh");
     kernel.out.line("kiln::cp_async_commit();");
   }
-}
-
-// Whether copy.cuh has this copy: between global and shared memory, whose extents are constant,
-// whose rows follow each other and end nowhere inside the tile, and with every element of the
-// destination coming from the source.
-bool is_vector_copy(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
-  if (copy.engine == ir::CopyEngine::kPerThread || !copy.tile_guarded.empty()) return false;
-  if (!copy.before.empty()) return false;
-  const ViewType& tile =
-      sides.dst_type.space == ir::Space::kGlobal ? sides.src_type : sides.dst_type;
-  if (!std::ranges::all_of(tile.shape, [](const Expr& e) { return e.constant().has_value(); })) {
-    return false;
-  }
-  if (!copy.permutation.empty() || !ir::rows_are_dense(kernel.function, sides.src.root) ||
-      !ir::rows_are_dense(kernel.function, sides.dst.root)) {
-    return false;
-  }
-  if (sides.src_type.space == ir::Space::kGlobal && sides.dst_type.space == ir::Space::kShared) {
-    return rows_follow(kernel, sides.dst, sides.dst_type);
-  }
-  return sides.src_type.space == ir::Space::kShared && sides.dst_type.space == ir::Space::kGlobal &&
-         sides.src_type.shape == sides.dst_type.shape &&
-         rows_follow(kernel, sides.src, sides.src_type);
 }
 
 }  // namespace
@@ -339,13 +295,17 @@ void emit_op(Kernel& kernel, const Op&, const ir::Splat& splat) {
 }
 
 void emit_op(Kernel& kernel, const Op&, const ir::Copy& copy) {
-  if (copy.engine == ir::CopyEngine::kBulk) return emit_bulk_copy(kernel, copy);
-  const CopySides sides = copy_sides(kernel.function, copy);
-  if (is_vector_copy(kernel, copy, sides)) {
-    emit_vectors(kernel, copy, sides);
-  } else {
-    emit_elements(kernel, copy, sides);
+  switch (copy.way) {
+    case ir::CopyWay::kUndecided: break;
+    case ir::CopyWay::kBulk: return emit_bulk_copy(kernel, copy);
+    case ir::CopyWay::kVector:
+    case ir::CopyWay::kAsync:
+    case ir::CopyWay::kGather: return emit_vectors(kernel, copy, copy_sides(kernel.function, copy));
+    case ir::CopyWay::kElement:
+    case ir::CopyWay::kPerThread:
+      return emit_elements(kernel, copy, copy_sides(kernel.function, copy));
   }
+  KILN_UNREACHABLE("a copy of which nothing is decided");
 }
 
 }  // namespace kiln::emit

@@ -40,6 +40,7 @@ std::string emitted_body(int threads, const std::string& body) {
       "func @f(global %x: view<f16, global, [N, N]>, global %y: view<f32, global, [N]>) {{\n"
       "  var N: dim\n  var b: parallel < 2*N\n  var c: parallel < 2\n"
       "  parallel level=block vars=[b] threads={} name=\"f\" cluster=[c] shared_bytes=65536 "
+      "cluster_shape=[2] opts_in overlaps "
       "body={{\n"
       "    %s = alloc name=\"s\" offset=0 swizzle=32 : view<f16, shared, [64, 256]>\n"
       "    %e = event name=\"e\" arrivals=3 offset=40960 : event<2>\n"
@@ -221,7 +222,7 @@ TEST(EmitTest, TriggersArriveAsDecided) {
 
 std::string bulk_copy(const std::string& more) {
   return "    %t = subview base=%x origin=[64*b, 0] : view<f16, global, [64, 256]>\n"
-         "    copy src=%t dst=%s bulk event=%e engine=bulk threads=1 widths=[16] " +
+         "    copy src=%t dst=%s bulk event=%e way=bulk threads=1 widths=[16] " +
          more + "\n    trigger event=%e arrival=elected bytes=32768\n";
 }
 

@@ -130,13 +130,14 @@ LaunchPlan plan_launch(const Function& function, ir::OpId launch, NameTable& ker
                   .kernel_name = kernel,
                   .slots = slots_of(function, uses, maps, kernel),
                   .maps = std::move(maps),
+                  .cluster = parallel.cluster_shape,
                   .threads = parallel.threads,
-                  .shared_bytes = parallel.shared_bytes};
+                  .threads_max = parallel.threads.constant().value_or(parallel.threads_max),
+                  .shared_bytes = parallel.shared_bytes,
+                  .opts_in = parallel.opts_in,
+                  .overlaps = parallel.overlaps,
+                  .admits_next = parallel.admits_next};
   for (const VarId var : parallel.vars) plan.grid.push_back(function.vars[var].extent);
-  for (const VarId var : parallel.cluster) {
-    plan.cluster.push_back(function.vars[var].extent.constant().value_or(1));
-  }
-  if (!plan.cluster.empty()) plan.cluster.resize(plan.grid.size(), 1);
   return plan;
 }
 
@@ -154,8 +155,6 @@ std::vector<LaunchPlan> plan_launches(const ir::Module& module, const Function& 
   for (const Function& each : module.functions) {
     for (const ir::OpId launch : ir::launches(each)) {
       LaunchPlan plan = plan_launch(each, launch, kernel_names);
-      plan.overlaps = module.arch != nullptr && module.arch->has(target::Feature::kGriddepcontrol);
-      plan.admits_next = plan.overlaps && 2 * plan.shared_bytes > module.arch->smem_per_sm;
       if (&each == &function) plans.push_back(std::move(plan));
     }
   }

@@ -48,11 +48,11 @@ struct LaunchPlan {
   std::vector<ir::Expr> grid = {};         // 1 to 3 extents, x first
   std::vector<std::int64_t> cluster = {};  // blocks by axis of the grid; empty: no clusters
   ir::Expr threads = 0;                    // of a block
+  std::int64_t threads_max = 0;            // that a block has at most
   std::int64_t shared_bytes = 0;
-  bool overlaps = false;  // it waits for earlier launches by itself, and may begin before they end
-  // The next launch may begin while this one works: where a block has a multiprocessor to itself,
-  // so that early blocks of the next one do not crowd onto some of them.
-  bool admits_next = false;
+  bool opts_in = false;      // as the launch's (ir::Parallel)
+  bool overlaps = false;     // as the launch's
+  bool admits_next = false;  // as the launch's
 
   // Blocks of a cluster; 1 without clusters.
   [[nodiscard]] std::int64_t cluster_blocks() const;

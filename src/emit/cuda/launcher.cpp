@@ -123,9 +123,9 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
   std::string out =
       format("cudaError_t {}(\n    {}{}cudaStream_t stream = nullptr) {{\n",
              launcher_name(plan.kernel_name), parameters_text(slots), slots.empty() ? "" : ", ");
-  const bool much = plan.shared_bytes > arch.smem_static_max;
-  if (much || !plan.maps.empty()) out += format("  cudaError_t {} = cudaSuccess;\n", host.status);
-  if (much) {
+  if (plan.opts_in || !plan.maps.empty())
+    out += format("  cudaError_t {} = cudaSuccess;\n", host.status);
+  if (plan.opts_in) {
     out += format(
         "  {} = cudaFuncSetAttribute(\n"
         "      {}, cudaFuncAttributeMaxDynamicSharedMemorySize, {});\n"
@@ -139,7 +139,7 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
   }
   out += format("  const dim3 {}({});\n", host.grid, grid_text(plan, sizes, arch));
   out += format("  {}<<<{}, {}, {}, stream>>>({});\n", plan.kernel_name, host.grid,
-                sizes.limited(plan.threads, arch.threads_per_block_max), plan.shared_bytes,
+                sizes.limited(plan.threads, plan.threads_max), plan.shared_bytes,
                 join(host.passed, ", ", [](const ParamSlot& slot) { return slot.name; }));
   return out + "  return cudaGetLastError();\n}\n";
 }

@@ -24,7 +24,7 @@ bool is_read(OpKind kind) { return kind == OpKind::kRead || kind == OpKind::kGet
 // The side of a bulk copy that the kernel sees through a tensor map; invalid of other operations.
 ValueId mapped_view(const Function& function, const Op& op) {
   const auto* copy = std::get_if<ir::Copy>(&op.data);
-  if (copy == nullptr || copy->engine != ir::CopyEngine::kBulk) return {};
+  if (copy == nullptr || copy->way != ir::CopyWay::kBulk) return {};
   return function.view_type(copy->dst).space == ir::Space::kGlobal ? copy->dst : copy->src;
 }
 

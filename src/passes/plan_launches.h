@@ -1,0 +1,22 @@
+// Decides how each kernel is launched.
+//
+//   parallel level=block vars=[m, n] threads=384 cluster=[r] shared_bytes=196608     r < 2
+//     =>   cluster_shape=[2, 1] opts_in overlaps admits_next
+//
+// A launch overlaps those before it where the architecture lets a kernel begin early: it waits for
+// them by itself, once it has set up what needs nothing of theirs. It admits the next one while it
+// still works where a block has a multiprocessor to itself: early blocks of the next launch would
+// else crowd onto some multiprocessors, beside blocks of this one.
+//
+// Runs last: it is about kernels from outside, and no other pass asks for it. Needs the block's
+// shared memory, of assign-layouts. Establishes Form::kDecided.
+#pragma once
+
+#include "diag/diagnostics.h"
+#include "ir/module.h"
+
+namespace kiln::passes {
+
+Checked<bool> plan_launches(ir::Module& module, Diagnostics& diags);
+
+}  // namespace kiln::passes
