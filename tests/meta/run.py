@@ -8,12 +8,14 @@ Each check is a function in CHECKS that returns what is wrong, one line per prob
 
 import argparse
 import collections
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
@@ -24,6 +26,7 @@ import readme_numbers  # noqa: E402
 import tree  # noqa: E402
 
 EXAMPLE_TIMEOUT_S = 300
+EMITTED_LEAST = 600  # programs that go through their decided text
 _MENTION = re.compile(r"^//.*?\b(error|warning|note)\[([a-z0-9-]+)\]", re.M)
 _SCRIPT_MENTION = re.compile(r"\b(error|warning|note)\[([a-z0-9-]+)\]")
 _JSON_MENTION = re.compile(r'^// (?:OUT|CHECK): .*"id": "([a-z0-9-]+)"', re.M)
@@ -117,6 +120,59 @@ def _anchors(path):
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
+def _emission_jobs():
+    """Programs that kiln emits: the golden ones, examples and kernels, by architecture."""
+    for path in tree.files(".co", ".kir"):
+        golden = any(f in path.parts for f in ("testdata", "e2e"))
+        if path.name.startswith("_") or not (golden or path.parts[0] in ("examples", "kernels")):
+            continue
+        if golden and path.name.startswith("fail_"):
+            continue
+        head = " ".join(tree.text(path).split("\n")[:12])
+        defines = [w for d in re.findall(r"-D (\S+=\S+|\S+)", head) for w in ("-D", d)]
+        archs = ("sm_80", "sm_90a") if path.suffix == ".co" else (None,)
+        for arch in archs:
+            yield path, (["--arch", arch] if arch else []) + defines
+
+
+def _emitted(kiln, path, args):
+    """The CUDA but for what says where the program came from; None where kiln refuses it."""
+    argv = [kiln, "emit", str(path), *args]
+    done = subprocess.run(argv, cwd=tree.ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return None
+    kept = (line for line in done.stdout.split("\n") if not line.startswith("#line "))
+    return [line for line in kept if not line.startswith("// Made by kiln ")]
+
+
+def decided_text_is_the_whole_program(kiln):
+    """emit(parse(print(decided))) is emit(decided): the printed IR holds every decision."""
+
+    def problem(job):
+        path, args = job
+        straight = _emitted(kiln, path, args)
+        if straight is None:
+            return None
+        argv = [kiln, "ir", str(path), *args]
+        text = subprocess.run(argv, cwd=tree.ROOT, capture_output=True, text=True, check=False)
+        with tempfile.NamedTemporaryFile("w", suffix=".kir", encoding="utf-8") as file:
+            file.write(text.stdout)
+            file.flush()
+            again = _emitted(kiln, file.name, [])
+        if again == straight:
+            return ""
+        if again is None:
+            return f"{path} {' '.join(args)}: its decided text is refused"
+        old, new = next(p for p in itertools.zip_longest(straight, again) if p[0] != p[1])
+        return f"{path} {' '.join(args)}: `{old}` becomes `{new}` through the decided text"
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [p for p in pool.map(problem, _emission_jobs()) if p is not None]
+    if len(found) < EMITTED_LEAST:
+        return [f"only {len(found)} programs are emitted, of {EMITTED_LEAST} at least"]
+    return [p for p in found if p]
+
+
 def internal_links_resolve(_kiln):
     problems = []
     for path in documents():
@@ -161,6 +217,7 @@ CHECKS = (
     every_expected_diagnostic_exists,
     every_golden_file_has_a_run_line,
     document_examples_run,
+    decided_text_is_the_whole_program,
     internal_links_resolve,
     diagnostics_document_is_current,
     ir_document_is_current,

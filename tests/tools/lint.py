@@ -173,6 +173,59 @@ def emitted_code_and_the_library_stand_apart():
     for name, where in owners.items():
         if len(where) == 2:
             lines.append(f"{where[True]}: kiln::{name} is in {where[False]} too, for emitted CUDA")
+
+
+# Folders that spell, run or explain what the passes have decided.
+_BACK_ENDS = ("emit", "explain", "sim")
+# Columns of target::Arch that decisions are made of. Who takes one to say something, and decides
+# nothing by it, stands here with the columns that it names.
+_LIMITS = re.compile(
+    r"(?:\.|->)(smem_\w+|local_per_thread_max|threads_per_\w+_max|registers_per_\w+|registers_unit|blocks_per_sm_max"
+    r"|grid_[xyz]_max|has_\w+|overlaps_launches|capability)\b(?!\()"
+)
+_TOLD_LIMITS = {
+    # A launcher's text holds the largest grid there is: larger ones are refused before the launch.
+    "src/emit/cuda/launcher.cpp": {"grid_x_max", "grid_y_max", "grid_z_max"},
+    # How many blocks fit a multiprocessor is what `kiln explain` is asked for.
+    "src/explain/occupancy.cpp": {
+        "blocks_per_sm_max",
+        "registers_per_sm",
+        "registers_per_thread_max",
+        "registers_unit",
+        "smem_per_block_max",
+        "smem_per_sm",
+        "smem_reserved_per_block",
+        "threads_per_sm_max",
+    },
+    "src/explain/cost_text.cpp": {"smem_per_block_max"},
+    # A block that no GPU would start is no result of a simulation.
+    "src/sim/run.cpp": {"smem_per_block_max"},
+}
+
+
+def back_ends_decide_nothing():
+    """What reads the decided IR includes no pass and asks no limit of the hardware."""
+    lines = []
+    told = set()
+    for path in tree.files(".h", ".cpp"):
+        if path.parts[:1] != ("src",) or path.parts[1] not in _BACK_ENDS:
+            continue
+        if path.stem.endswith("_test"):
+            continue
+        text = tree.text(path)
+        for folder, rest in _INCLUDE.findall(text):
+            if folder == "passes":
+                lines.append(f"{path}: includes passes/{rest}: read what it decided in the IR")
+        for match in _LIMITS.finditer(cpp.blank(text)):
+            if match[1] in _TOLD_LIMITS.get(str(path), ()):
+                told.add((str(path), match[1]))
+                continue
+            line = text.count("\n", 0, match.start()) + 1
+            lines.append(f"{path}:{line}: `{match[1]}`: let a pass decide by it, and read that")
+    for path, columns in _TOLD_LIMITS.items():
+        for column in sorted(columns):
+            if (path, column) not in told:
+                lines.append(f"{path}: does not name `{column}`: drop it from _TOLD_LIMITS")
     return lines
 
 
@@ -231,6 +284,9 @@ CHECKS = (
     includes_have_no_circles,
     no_folder_is_the_house,
     emitted_code_and_the_library_stand_apart,
+
+
+    back_ends_decide_nothing,
     heavy_headers_stay_out_of_headers,
     no_exceptions_in_the_compiler,
     catalogue_wording,

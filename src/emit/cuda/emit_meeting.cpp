@@ -34,13 +34,15 @@ bool crosses_blocks(const ir::Function& function, ValueId event) {
   });
 }
 
+// In the order of the program, which its text has too.
 std::vector<ValueId> live_events(const Kernel& kernel) {
   std::vector<ValueId> events;
-  for (std::uint32_t i = 0; i < kernel.function.ops.size(); ++i) {
-    const Op& op = kernel.function.ops[ir::OpId{i}];
-    const bool here = kernel.uses.inside[i] && kernel.uses.live_ops[i];
-    if (here && op.kind() == ir::OpKind::kEvent) events.push_back(op.result);
-  }
+  const auto& launch = std::get<ir::Parallel>(kernel.function.ops[kernel.plan.op].data);
+  ir::walk(kernel.function, launch.body, [&](ir::OpId id) {
+    const Op& op = kernel.function.ops[id];
+    const bool live = kernel.uses.live_ops[id.index];
+    if (live && op.kind() == ir::OpKind::kEvent) events.push_back(op.result);
+  });
   return events;
 }
 
