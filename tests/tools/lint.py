@@ -284,8 +284,6 @@ CHECKS = (
     includes_have_no_circles,
     no_folder_is_the_house,
     emitted_code_and_the_library_stand_apart,
-
-
     back_ends_decide_nothing,
     heavy_headers_stay_out_of_headers,
     no_exceptions_in_the_compiler,
