@@ -21,9 +21,9 @@ int main(int argc, char** argv) {
   guard_process();
   if (argc == 2 && std::string_view(argv[1]) == "--batch") return run_batch();
   kiln::io::Console console{.out = std::cout,
-                                .err = std::cerr,
-                                .colour_out = colour_on(STDOUT_FILENO),
-                                .colour_err = colour_on(STDERR_FILENO),
-                                .progress = isatty(STDERR_FILENO) != 0};
+                            .err = std::cerr,
+                            .colour_out = colour_on(STDOUT_FILENO),
+                            .colour_err = colour_on(STDERR_FILENO),
+                            .progress = isatty(STDERR_FILENO) != 0};
   return run_command(argc, argv, console);
 }

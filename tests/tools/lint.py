@@ -173,6 +173,7 @@ def emitted_code_and_the_library_stand_apart():
     for name, where in owners.items():
         if len(where) == 2:
             lines.append(f"{where[True]}: kiln::{name} is in {where[False]} too, for emitted CUDA")
+    return lines
 
 
 # Folders that spell, run or explain what the passes have decided.
