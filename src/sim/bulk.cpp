@@ -18,6 +18,9 @@ namespace kiln::sim {
 
 namespace {
 
+// What the lanes of a warp move with one instruction, 16 bytes each.
+constexpr std::uint64_t kBytesOfAStep = 512;
+
 constexpr std::int64_t kChunkBytes = 16;
 constexpr std::int64_t kLeastSwizzle = 32;
 constexpr std::int64_t kSharedAlignment = 128;
@@ -257,6 +260,7 @@ void start_boxes(Machine& machine, Warp& warp, std::uint32_t lane, std::uint32_t
     if (machine.tracer != nullptr) box.entry = machine.tracer->current();
     if (!check_place(machine, warp, lane, plan, box)) continue;
     machine.tally.issue(plan.interned, 1);
+    spend(machine, static_cast<std::uint64_t>(rows_of(plan) * row_bytes(plan)) / kBytesOfAStep);
     if (plan.loads) {
       start_load(machine, warp, lane, plan, box);
       continue;

@@ -258,6 +258,7 @@ void move_all(Machine& machine, Warp& warp, const CopyPlan& plan, AsyncGroup* gr
   const bool async = group != nullptr && shape.width >= kAsyncLeast && !shape.cut;
   Mover mover(machine, warp, plan, shape, async ? group : nullptr);
   const std::uint32_t unit = plan.unit == 0 ? machine.program.threads : plan.unit;
+  spend(machine, static_cast<std::uint64_t>(shape.vectors / plan.threads));
   for (std::int64_t step = 0; step * plan.threads < shape.vectors; ++step) {
     machine.global_request.clear();
     machine.shared_request.clear();

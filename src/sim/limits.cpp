@@ -1,7 +1,8 @@
 // What ends a run that would not end by itself: the limit on steps, and loops that go round for
 // nothing.
 //
-// A step is one instruction of one warp. A loop with a count says on entry how many trips it will
+// A step is one instruction of one warp; a copy takes one for every vector that a lane moves, a bulk
+// copy for every 512 bytes. A loop with a count says on entry how many trips it will
 // make, so one that cannot fit the limit is given up before it begins:
 //
 //   foreach i in [2147483648] { }      with 10^9 steps left: given up after no trip at all
@@ -124,6 +125,11 @@ void check_count(Machine& machine, Warp& warp, const LoopPlan& plan, const Instr
       machine, warp, at.op,
       too_many_steps(format("a loop of {} trips{}, after {} of at most {} steps of warps", most,
                             nested, machine.steps_max - machine.steps_left, machine.steps_max)));
+}
+
+void spend(Machine& machine, std::uint64_t steps) {
+  // Not past a multiple at which progress is told and the end noticed.
+  machine.steps_left -= std::min(steps, machine.steps_left % Machine::kStepsWatched);
 }
 
 void run_out_of_steps(Machine& machine, Warp& warp) {

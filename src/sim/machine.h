@@ -180,6 +180,8 @@ struct Machine {
   bool random = false;
 
   // Limits. See limits.cpp.
+  // Progress is told every so many steps. None left is a multiple of it too, so a step asks once.
+  static constexpr std::uint64_t kStepsWatched = 1 << 18;
   std::uint64_t steps_max = 0;
   std::uint64_t steps_left = 0;
   std::uint64_t changes = 0;                 // counts what a later trip of a loop may see
@@ -329,6 +331,8 @@ void check_trip(Machine& machine, Warp& warp, const Instruction& at);
 // On entry of a counted loop, its bounds set.
 void check_count(Machine& machine, Warp& warp, const LoopPlan& plan, const Instruction& at);
 void run_out_of_steps(Machine& machine, Warp& warp);
+// Takes steps beside that of the instruction, for one that stands for many.
+void spend(Machine& machine, std::uint64_t steps);
 
 // Runs the warp until it blocks, finishes, or (random schedules) has touched memory. Host code
 // stops at a launch or return, with the program counter past it.                     warp.cpp

@@ -8,9 +8,6 @@ namespace kiln::sim {
 
 namespace {
 
-// Progress is told every so many steps. None left is a multiple of it too, so a step asks once.
-constexpr std::uint64_t kStepsWatched = 1 << 18;
-
 // Whether there is a step left.
 bool look_up(Machine& machine, Warp& warp) {
   if (machine.steps_left == 0) {
@@ -221,7 +218,7 @@ void run_warp(Machine& machine, Warp& warp) {
   bool stops = false;
   while (!stops) {
     const Instruction& at = machine.program.code[warp.pc];
-    if (machine.steps_left % kStepsWatched == 0 && !look_up(machine, warp)) break;
+    if (machine.steps_left % Machine::kStepsWatched == 0 && !look_up(machine, warp)) break;
     --machine.steps_left;
     machine.changes += at.hands_on ? 1 : 0;
     if (machine.tracer != nullptr) machine.tracer->begin(warp, at);
