@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "diag/diagnostics.h"
 #include "io/integer_inputs.h"
 #include "reference/compare.h"
 
