@@ -7,6 +7,7 @@
 #include "ir/names.h"
 #include "ir/rules.h"
 #include "support/tensor.h"
+#include "target/fragment.h"
 
 namespace kiln::ir {
 
@@ -338,6 +339,19 @@ void loads_fit(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// Where the instruction is chosen, the columns must be consecutive registers of every lane.
+bool is_run_of_registers(const Function& f, const Store& store, const FragType& frag,
+                         std::int64_t columns) {
+  const auto* alloc = f.def_as<Alloc>(store.frag);
+  if (alloc == nullptr || alloc->atom == nullptr) return true;
+  const target::MmaShape& atom = alloc->atom->shape;
+  if (frag.rows % atom.m != 0 || frag.cols % atom.n != 0) return true;  // allocs are asked for that
+  const target::Fragment whole = target::fragment_layout(
+      *alloc->atom, target::Operand::kC, static_cast<int>(frag.rows), static_cast<int>(frag.cols));
+  return target::columns_of(whole, static_cast<int>(store.first_column), static_cast<int>(columns))
+      .has_value();
+}
+
 void stores_fit(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Store>(f, [&](const Store& store, OpId id) {
     const FragType* frag = type_as<FragType>(f, store.frag);
@@ -351,7 +365,12 @@ void stores_fit(const Module&, const Function& f, Mistakes& mistakes) {
         view->shape.size() == 2 ? view->shape[column_side].constant() : std::nullopt;
     const bool is_part =
         columns && store.first_column >= 0 && store.first_column + *columns <= frag->cols;
-    if (is_part && view->shape[1 - column_side].is(frag->rows)) return;
+    if (is_part && view->shape[1 - column_side].is(frag->rows)) {
+      if (is_run_of_registers(f, store, *frag, *columns)) return;
+      complain(mistakes, f, id, "{} columns from {} are no run of registers", *columns,
+               store.first_column);
+      return;
+    }
     complain(mistakes, f, id, "{}x{} from column {} into {}", frag->rows, frag->cols,
              store.first_column, shape_of(f, *view));
   });

@@ -62,6 +62,8 @@ constexpr Edit kEdits[] = {
      "origin=[16*warp_m, 0] : view<f16, shared, [16, 8]>"},
     {"stores-fit", kMatmul, "16*warp_n] : view<f16, shared, [16, 16]>",
      "16*warp_n] : view<f16, shared, [8, 16]>"},
+    {"stores-fit", kMatmul, "16*warp_n] : view<f16, shared, [16, 16]>",
+     "16*warp_n] : view<f16, shared, [16, 15]>"},
     {"scales-fit", kProducts, "origin=[64*i, 0] : view<f32, global, [64, 1]>",
      "origin=[64*i, 0] : view<f32, global, [32, 1]>"},
     {"scales-fit", kProducts, "factors=%factors", "factors=%a_s"},
