@@ -48,6 +48,7 @@ void simulate(benchmark::State& state, const Example& example) {
   KILN_CHECK(arguments.has_value(), "the shape is refused");
   kiln::sim::Options options;
   options.checks = state.range(1) != 0;
+  options.cores = 1;
   for (auto _ : state) {
     kiln::ir::Arguments own = *arguments;
     const auto outcome = kiln::sim::run(module, function, own, options);

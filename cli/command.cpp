@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "backends/backend.h"
 #include "diag/diagnostics.h"
 #include "driver/commands.h"
 #include "support/escape.h"
@@ -78,6 +79,16 @@ void add_program(CLI::App* command, kiln::io::ProgramOptions& options) {
   add_folders(command, options);
 }
 
+// Of `bench` and `tune`, whose first word is a file or something else.
+template <class Options>
+void add_file(CLI::App* command, Options& options) {
+  command->add_option("--arch", options.program.arch, "of a file: " + kiln::target::arch_choice());
+  repeated(command, "-D", options.program.defines, "of a file: define a macro")
+      ->type_name("NAME=VALUE");
+  add_folders(command, options.program);
+  command->add_option("--kernel", options.kernel, "of a file: which kernel, when it has several");
+}
+
 void add_check(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("check", "find every mistake in a program");
   add_program(command, cli.check.program);
@@ -90,14 +101,19 @@ void add_run(Cli& cli) {
   kiln::driver::RunOptions& run = cli.run;
   add_program(command, run.program);
   command->add_option("--kernel", run.kernel, "which kernel, when the file has several");
-  command->add_option("--on", run.on, "auto, sim, gpu or reference")->capture_default_str();
+  command->add_option("--on", run.on, kiln::backends::backend_names())->capture_default_str();
   repeated(command, "--shape", run.shapes, "dimensions and scalars: M=512,N=512,K=256");
   repeated(command, "--in", run.inputs, "an input from a .npy file")->type_name("NAME=FILE");
   repeated(command, "--out", run.outputs, "write an output to a .npy file")->type_name("NAME=FILE");
   command->add_option("--fill", run.fill, "other inputs: normal, integers, ones or adversarial")
       ->capture_default_str();
   command->add_option("--seed", run.seed, "of the fill")->check(whole())->capture_default_str();
-  command->add_option("--expect", run.expect, "also compare with an einsum, evaluated in fp64");
+  command->add_option("--expect", run.expect, "also compare with formulas, evaluated in fp64");
+  repeated(command, "--ref", run.references, "also compare with an array")->type_name("NAME=FILE");
+  command->add_option("--tolerance", run.tolerance, "of --ref: may differ by A + R * |ref|")
+      ->type_name("A,R");
+  command->add_option("--check", run.check,
+                      "how much the reference computes: full, sample or none (default: by size)");
   command->add_option("--schedules", run.schedules, "orders of execution the simulator tries")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
@@ -204,18 +220,14 @@ void add_bench(Cli& cli) {
       "bench", "measure a kernel on the GPU, beside the vendor's library in the same process");
   command->add_option("SUITE|FILE", bench.program.file,
                       "dense, llm, small, fp8, sparse or ragged; random; or a .co file");
-  command->add_option("--arch", bench.program.arch, "of a file: " + kiln::target::arch_choice());
-  repeated(command, "-D", bench.program.defines, "of a file: define a macro")
-      ->type_name("NAME=VALUE");
-  add_folders(command, bench.program);
-  command->add_option("--kernel", bench.kernel, "of a file: which kernel, when it has several");
+  add_file(command, bench);
   repeated(command, "--shape", bench.shapes,
            "of a file: one problem, M=4096,N=4096,K=4096; of a suite: the problems to keep");
   command->add_option("--only", bench.only,
                       "of a suite or random: keep the problems whose line has this");
   command->add_option("--count", bench.count, "of random: how many problems (default: 10000)")
       ->check(CLI::Range(1, 1000000));
-  command->add_option("--expect", bench.expect, "of a file: what it computes, as an einsum");
+  command->add_option("--expect", bench.expect, "of a file: formulas of what it computes");
   command->add_option("--seed", bench.seed, "of the inputs")->check(whole())->capture_default_str();
   command->add_option("--repeats", bench.repeats, "batches of each")
       ->check(CLI::Range(1, 1000))
@@ -250,11 +262,7 @@ void add_tune(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("tune", "search for the fastest macros, on the GPU");
   command->add_option("SUITE|FILE", tune.program.file,
                       "a .co file; or dense, llm, small, fp8 or ragged: the library's kernels");
-  command->add_option("--arch", tune.program.arch, "of a file: " + kiln::target::arch_choice());
-  repeated(command, "-D", tune.program.defines, "of a file: define a macro")
-      ->type_name("NAME=VALUE");
-  add_folders(command, tune.program);
-  command->add_option("--kernel", tune.kernel, "of a file: which kernel, when it has several");
+  add_file(command, tune);
   repeated(command, "--over", tune.over,
            "of a file: a macro to vary, STAGES=2:6 or TILE_N=64:256:8")
       ->type_name("NAME=VALUES");

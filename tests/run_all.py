@@ -16,10 +16,12 @@ before running it. The last line is `N passed, N failed`; the exit code is 0 onl
 import argparse
 import json
 import os
+import resource
 import shlex
 import shutil
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as xml
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,9 +39,37 @@ def _shown(argv, env):
 
 def announce(argv, env=None):
     print(f"+ {_shown(argv, env)}", flush=True)
-    return subprocess.run(
+    began = Began()
+    code = subprocess.run(
         argv, cwd=ROOT, env=dict(commands.environment(), **(env or {})), check=False
     ).returncode
+    began.took(" ".join(Path(word).name for word in argv[:3] if not word.startswith("-")))
+    return code
+
+
+class Began:
+    """When a layer began; `took` keeps its seconds and those of all processors for `show_times`."""
+
+    times = []
+
+    def __init__(self):
+        self._at, self._cpu = time.monotonic(), self._cpu_seconds()
+
+    @staticmethod
+    def _cpu_seconds():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    def took(self, name):
+        seconds = time.monotonic() - self._at
+        Began.times.append((self._cpu_seconds() - self._cpu, seconds, name))
+
+    @classmethod
+    def show_times(cls):
+        print("seconds of all processors, and of the clock:")
+        for cpu, seconds, name in sorted(cls.times, reverse=True):
+            if seconds >= 1:
+                print(f"{cpu:8.0f} {seconds:8.0f}  {name}")
 
 
 def _fresh(folder):
@@ -113,8 +143,10 @@ def python_unittests(paths, env):
         print(f"+ {_shown(argv, env)}\n{done.stdout}", end="", flush=True)
         return (1, 0) if done.returncode == 0 else (0, 1)
 
+    began = Began()
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         yield from pool.map(run, paths)
+    began.took("scripts of tests/e2e")
 
 
 def run_layers(options):
@@ -132,9 +164,9 @@ def run_layers(options):
     binaries = {"KILN": kiln[1]}
     if release:
         binaries["KILN_RELEASE"] = str(release / "bin" / "kiln")
-    for path in sorted((ROOT / tests / "e2e").glob("*_test.py")):
-        if options.filter in path.name:
-            yield python_unittest(path.relative_to(ROOT), binaries)
+    scripts = (ROOT / tests / "e2e").glob("*_test.py")
+    wanted = [path.relative_to(ROOT) for path in scripts if options.filter in path.name]
+    yield from python_unittests(sorted(wanted, key=lambda path: (path.name != LONGEST, path)), binaries)
     golden = [sys.executable, str(tests / "golden" / "run.py"), *kiln, *keep]
     yield script(golden, debug / "results" / "golden.json")
     meta = [sys.executable, str(tests / "meta" / "run.py"), *kiln, *keep]
@@ -222,6 +254,7 @@ def main():
     if options.filter and not options.quick and passed + failed == 0:
         print(f"no test matches `{options.filter}`")
         return 1
+    Began.show_times()
     print(f"{passed} passed, {failed} failed", flush=True)
     return 1 if failed or passed == 0 else 0
 

@@ -53,6 +53,13 @@ struct Limits {
   std::function<void(std::string_view)> progress = {};  // what is being done; "": nothing any more
 };
 
+// What a run made for a model of cost (Backend::count) is to count.
+struct Counting {
+  // Every block; else of each grid axis three stand for all, and outputs are incomplete.
+  bool all_blocks = false;
+  bool trace = false;  // sim::Outcome::traces too: what one block of each launch does
+};
+
 // How long it took until a function's kernels could be started, and to run them.
 struct Times {
   double emit_seconds = 0;
@@ -106,6 +113,10 @@ struct Backend {
   // runs before that, else after it.
   bool gives_up = false;
   Reports reports = {};
+  // Runs for the sake of the counts, each operation's apart, and looks for no mistakes of the
+  // program: what `explain` and the model of `tune` ask. Null: it does not count.
+  Result<sim::Outcome> (*count)(const Job& job, ir::Arguments& arguments,
+                                const Counting& how) = nullptr;
   // Where kernels are kept and started again and again: for measuring and for the library
   // (device.h). Null: it cannot do that.
   const Device* device = nullptr;
@@ -125,6 +136,9 @@ extern const Backend kReference;
 // The row of this name; for "auto" the one that is preferred of those that serve the architecture.
 // Null: no back end is called so.
 [[nodiscard]] const Backend* choose_backend(std::string_view name, const target::Arch& arch);
+
+// The row that counts (Backend::count).
+[[nodiscard]] const Backend& counter();
 
 // The tensor of an output after a run: a parameter's, or the returned value's (a scalar is a tensor
 // of no dimensions).

@@ -101,6 +101,24 @@ TEST_F(BackendsTest, TheSimulatorKeepsToItsLimits) {
   EXPECT_TRUE(execution->sim->gave_up);
 }
 
+// As many products, loads and stores as a run with checks has, whether every block is counted or
+// three stand for all: the grid has three.
+TEST_F(BackendsTest, TheRowThatCountsCountsWhatARunDoes) {
+  const auto execution = run(counter());
+  ASSERT_TRUE(execution.has_value());
+  const Job job{.module = decided_, .function = function(), .sources = sources_};
+  for (const bool all_blocks : {false, true}) {
+    ir::Arguments arguments = arguments_;
+    arguments.vars.resize(function().vars.size());
+    const auto counted = counter().count(job, arguments, {.all_blocks = all_blocks, .trace = true});
+    ASSERT_TRUE(counted.has_value());
+    EXPECT_EQ(counted->counters.instructions, execution->sim->counters.instructions);
+    EXPECT_EQ(counted->by_operation.size(), function().ops.size());
+    EXPECT_EQ(counted->traces.size(), 1U);
+  }
+  EXPECT_TRUE(execution->sim->by_operation.empty());
+}
+
 TEST(BackendTableTest, NamesAreFoundAndAutoIsTheOneThatServes) {
   EXPECT_EQ(backend_names(), "auto, sim, gpu, reference");
   const target::Arch& arch = *target::find_arch("sm_80");

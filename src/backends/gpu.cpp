@@ -1,5 +1,6 @@
 // The row of the machine's GPU.
 #include "backends/device.h"
+#include "runtime/nvrtc.h"
 #include "runtime/run.h"
 
 namespace kiln::backends {
@@ -16,6 +17,12 @@ constexpr Device kDevice{
         [](runtime::Gpu& gpu, const Job& job) {
           return runtime::measure_loads(gpu, job.module, job.function, job.sources);
         },
+    .compile = [](runtime::Gpu& gpu, const char* text,
+                  const char* name) -> Result<runtime::DeviceModule> {
+      const auto cubin = runtime::compile(runtime::compile_request(text, gpu.arch(), name));
+      if (!cubin) return Unexpected{cubin.error()};
+      return gpu.load(cubin->bytes);
+    },
     .warm =
         [](const Job& job, const runtime::Cache& cache) {
           return runtime::warm_kernels(job.module, job.function, job.sources, cache);

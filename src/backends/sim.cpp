@@ -41,6 +41,16 @@ class PreparedSim final : public Prepared {
   Job job_;
 };
 
+Result<sim::Outcome> count(const Job& job, ir::Arguments& arguments, const Counting& how) {
+  sim::Options options;
+  options.checks = false;
+  options.by_operation = true;
+  options.count_only = true;
+  options.representative_blocks = !how.all_blocks;
+  options.trace = how.trace;
+  return sim::run(job.module, job.function, arguments, options);
+}
+
 }  // namespace
 
 constinit const Backend kSim{
@@ -53,6 +63,7 @@ constinit const Backend kSim{
     },
     .gives_up = true,
     .reports = {.findings = true},
+    .count = count,
 };
 
 }  // namespace kiln::backends

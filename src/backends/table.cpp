@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backends/backend.h"
+#include "support/check.h"
 #include "support/format.h"
 
 namespace kiln::backends {
@@ -34,6 +35,13 @@ const Backend* choose_backend(std::string_view name, const target::Arch& arch) {
   if (name == kAuto) return preferred(arch);
   const auto found = std::ranges::find(kTable, name, &Backend::name);
   return found == std::end(kTable) ? nullptr : *found;
+}
+
+const Backend& counter() {
+  const auto found =
+      std::ranges::find_if(kTable, [](const Backend* row) { return row->count != nullptr; });
+  KILN_CHECK(found != std::end(kTable), "no back end counts");
+  return **found;
 }
 
 Tensor result_of(const ir::Arguments& arguments, const reference::Output& output) {

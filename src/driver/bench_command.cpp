@@ -9,11 +9,7 @@ namespace kiln::driver {
 
 namespace {
 
-std::string all_suites() {
-  return join(measure::suite_names(), ", ",
-              [](std::string_view name) { return std::string(name); }) +
-         ", random";
-}
+std::string all_suites() { return measure::suite_list() + ", random"; }
 
 // What is wrong before it is known what the command line's first word is.
 Checked<void> check_form(const measure::BenchOptions& options, Diagnostics& diags) {

@@ -1,9 +1,10 @@
 // `kiln explain`: compile, choose a shape, count in the simulator, work out the rest, print.
+#include "backends/backend.h"
 #include "driver/commands.h"
 #include "driver/report.h"
-#include "explain/cost_print.h"
-#include "explain/full_tiles.h"
-#include "explain/kernel_page.h"
+#include "explain/cost/cost_print.h"
+#include "explain/cost/full_tiles.h"
+#include "explain/cost/kernel_page.h"
 #include "io/bind.h"
 #include "io/machine.h"
 
@@ -12,20 +13,23 @@ namespace kiln::driver {
 namespace {
 
 // All blocks are counted when that is no more work than this, else some that stand for the others.
-// Work is flops of matrix instructions; the simulator does about 10^9 a second.
-constexpr double kWorkMax = 5e8;
-constexpr double kWorkOfRequest = 300;
+// The simulator does 2 to 4 times 10^7 steps a second where it only counts, and takes as long for an
+// access to memory, whose banks and sectors it looks at, as for so many steps.
+constexpr double kStepsMax = 1e8;
+constexpr double kStepsOfAccess = 120;
 
-double work_of(const sim::Counters& counts) {
-  double work =
-      kWorkOfRequest * static_cast<double>(counts.requests_global + counts.requests_shared);
-  for (const auto& [name, count] : counts.instructions) {
-    const target::Mma* atom = target::find_mma(name);
-    if (atom == nullptr) continue;
-    const target::MmaShape& shape = atom->shape;
-    work += 2.0 * shape.m * shape.n * shape.k * static_cast<double>(count);
+// Steps of counting all blocks, from those of the blocks that stand for them.
+double steps_of_all(const sim::Outcome& outcome) {
+  double blocks = 0;
+  double run = 0;
+  for (const sim::Launched& launched : outcome.launches) {
+    blocks += static_cast<double>(launched.blocks);
+    run += static_cast<double>(launched.blocks_run);
   }
-  return work;
+  const std::int64_t accesses = outcome.counters.requests_shared + outcome.counters.requests_global;
+  return run == 0 ? 0
+                  : static_cast<double>(outcome.steps) * blocks / run +
+                        kStepsOfAccess * static_cast<double>(accesses);
 }
 
 // A few full tiles, as `--shape` would say it.
@@ -60,12 +64,9 @@ io::Stage<ir::Arguments> bind_ones(const ir::Function& function,
 
 io::Stage<sim::Outcome> count(const io::Program& program, const ir::Function& function,
                               ir::Arguments& arguments, bool all_blocks, io::Console& console) {
-  sim::Options how;
-  how.checks = false;
-  how.by_operation = true;
-  how.trace = true;
-  how.representative_blocks = !all_blocks;
-  auto outcome = sim::run(program.decided, function, arguments, how);
+  auto outcome = backends::counter().count(
+      {.module = program.decided, .function = function, .sources = program.sources}, arguments,
+      {.all_blocks = all_blocks, .trace = true});
   if (!outcome) return io::environment_failed(console, outcome.error());
   return std::move(*outcome);
 }
@@ -99,7 +100,8 @@ io::Exit explain_function(const ExplainOptions& options, const std::vector<io::A
   if (!arguments) return arguments.error();
   auto outcome = count(program, function, *arguments, false, console);
   if (!outcome) return outcome.error();
-  if (!counted_all(*outcome) && work_of(outcome->counters) <= kWorkMax) {
+  if (!counted_all(*outcome) && steps_of_all(*outcome) <= kStepsMax) {
+    arguments = ir::Arguments{};  // its memory goes before the next takes as much
     arguments = bind_ones(function, shapes, program.diags);
     if (!arguments) return arguments.error();
     outcome = count(program, function, *arguments, true, console);

@@ -3,9 +3,9 @@
 
 #include "driver/commands.h"
 #include "driver/map_options.h"
-#include "explain/memory.h"
-#include "explain/ownership.h"
-#include "explain/print.h"
+#include "explain/draw/memory.h"
+#include "explain/draw/ownership.h"
+#include "explain/draw/print.h"
 #include "layout/print.h"
 #include "support/dtype.h"
 #include "support/format.h"

@@ -1,11 +1,11 @@
 #include "driver/map_options.h"
 
 #include <array>
-#include <charconv>
 
-#include "explain/picture.h"
+#include "explain/draw/picture.h"
 #include "support/dtype.h"
 #include "support/format.h"
+#include "support/parse_number.h"
 #include "target/copy.h"
 #include "target/swizzle.h"
 
@@ -15,14 +15,6 @@ namespace {
 
 // A subject's bit in a set of them.
 constexpr int of(MapSubject subject) { return static_cast<int>(subject); }
-
-// An integer and nothing else.
-std::optional<int> integer(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> out;
@@ -126,8 +118,8 @@ Checked<Layout> MapReader::layout(const std::string& text) {
 
 Checked<target::TileExtents> MapReader::tile() {
   const auto parts = split(options_.tile, 'x');
-  const auto rows = integer(parts.front());
-  const auto cols = integer(parts.back());
+  const auto rows = parse_number<int>(parts.front());
+  const auto cols = parse_number<int>(parts.back());
   if (parts.size() != 2 || !rows || !cols || *rows < 1 || *cols < 1) {
     return form("--tile", options_.tile, "ROWSxCOLS", "as in `--tile 16x8`");
   }
@@ -142,7 +134,7 @@ Checked<target::TileExtents> MapReader::tile() {
 Checked<int> MapReader::element_bytes() {
   if (options_.dtype.empty()) return size_bytes(DType::kF16);
   if (const auto dtype = dtype_from_name(options_.dtype)) return size_bytes(*dtype);
-  const auto bytes = integer(options_.dtype);
+  const auto bytes = parse_number<int>(options_.dtype);
   for (const int width : {1, 2, 4, 8, 16}) {
     if (bytes == width) return width;
   }
@@ -155,7 +147,7 @@ Checked<Swizzle> MapReader::swizzle_bits(const std::vector<std::string_view>& pa
   std::array<int, 3> numbers = {};
   bool good = parts.size() == numbers.size();
   for (std::size_t i = 0; good && i < numbers.size(); ++i) {
-    const auto number = integer(parts[i]);
+    const auto number = parse_number<int>(parts[i]);
     good = number && *number >= 0 && *number <= kBitsMax;
     if (good) numbers[i] = *number;
   }

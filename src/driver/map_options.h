@@ -13,7 +13,7 @@
 
 #include "diag/diagnostics.h"
 #include "driver/options.h"
-#include "explain/access.h"
+#include "explain/draw/access.h"
 #include "target/mma.h"
 
 namespace kiln::driver {

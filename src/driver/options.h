@@ -26,6 +26,9 @@ struct RunOptions {
   std::string fill = "normal";
   std::uint64_t seed = 0;
   std::string expect = {};
+  std::vector<std::string> references = {};  // --ref output=ref.npy
+  std::string tolerance = {};                // --tolerance A,R
+  std::string check = {};                    // full, sample or none; empty: by size
   int schedules = 1;
   std::uint64_t max_steps = 1'000'000'000;  // of each schedule
   std::uint64_t max_memory = 0;             // bytes; 0: a share of the machine's

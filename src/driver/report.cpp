@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reference/outputs.h"
+#include "support/escape.h"
 #include "support/json.h"
 #include "target/mma.h"
 
@@ -141,15 +142,19 @@ void add_outside(const OutputReport& output, Span span, Diagnostics& diags) {
 }
 
 // A comparison that could not have found a mistake in much of the output is none.
-void add_not_compared(const OutputReport& output, Span span, Diagnostics& diags) {
+void add_not_compared(const OutputReport& output, bool undecided, Span span, Diagnostics& diags) {
   const reference::Comparison& comparison = output.comparison;
   if (comparison.tells != reference::Tells::kNothing) return;
+  if (comparison.left_out == comparison.elements) return;  // as `--check none` asks
   if (diags.has_errors()) return;  // a run that went wrong need not be told about
   diags
       .report<diag::ResultNotCompared>(span, output.name, comparison.not_compared,
                                        amount(comparison.elements, "element"))
-      .note("their bound is infinite, or wider than the values that are expected")
-      .help("use `--fill integers`, whose sums are exact, or a shorter contraction")
+      .note("{}", undecided ? "what is written there depends on an order, or on what is not known"
+                            : "their bound is infinite, or wider than the values that are expected")
+      .help("{}", undecided
+                      ? "add an output that no order changes, such as a count or a sum"
+                      : "use `--fill integers`, whose sums are exact, or a shorter contraction")
       .emit();
 }
 
@@ -171,25 +176,57 @@ std::string could_hide(const OutputReport& output, bool integers, bool products)
 // What `--expect` has to do with the output.
 std::string expect_text(const OutputReport& output) {
   const reference::Comparison& comparison = output.comparison;
-  if (!output.stated.value_or(true)) {
-    const bool nothing = comparison.not_compared == comparison.elements;
-    return format("  {}: `--expect` says nothing of it: compared with {}\n", output.name,
-                  nothing ? "nothing" : "what the program itself says alone");
+  if (!output.compared()) return format("  {}: compared with nothing\n", output.name);
+  if (!output.stated.value_or(true) && output.reference.empty()) {
+    return format(
+        "  {}: `--expect` says nothing of it: compared with what the program itself says "
+        "alone\n",
+        output.name);
   }
-  if (comparison.widened == 0) return {};
-  return format(
-      "  {}: {} of them have the bound of the program's own roundings, over {} times what "
-      "`--expect` needs\n",
-      output.name, comparison.widened, reference::kMoreRoundings);
+  std::string array;
+  if (!output.reference.empty()) {
+    array =
+        format("  {}: compared with `{}` as well\n", output.name, escape_lines(output.reference));
+  }
+  if (comparison.widened == 0) return array;
+  return array +
+         format(
+             "  {}: {} of them have the bound of the program's own roundings, over {} times what "
+             "`--expect` needs\n",
+             output.name, comparison.widened, reference::kMoreRoundings);
 }
 
 // What the output was compared with.
 Json compared_with(const OutputReport& output) {
   Json out = Json::array();
-  if (output.comparison.not_compared == output.comparison.elements) return out;
-  out.push_back("program");
+  if (!output.compared()) return out;
+  if (output.interpreted) out.push_back("program");
   if (output.stated.value_or(false)) out.push_back("expect");
+  if (!output.reference.empty()) out.push_back("ref");
   return out;
+}
+
+// How many elements are outside, of those that were looked at.
+std::string outside_text(const OutputReport& output) {
+  const reference::Comparison& comparison = output.comparison;
+  if (comparison.left_out == comparison.elements) return {};
+  const std::string all = amount(comparison.elements, "element");
+  const std::string of =
+      comparison.left_out == 0
+          ? all
+          : format("a sample of {} ({})", comparison.elements - comparison.left_out, all);
+  return format("  {}: {} of {} outside the bound, {}\n", output.name, comparison.outside, of,
+                worst_text(comparison));
+}
+
+// What a sample was of, or why there is none.
+std::string sample_text(const RunReport& report) {
+  if (report.blocks_compared != 0) {
+    return format("  sampled: the reference interpreted {} of {} blocks; `--check full` all\n",
+                  report.blocks_compared, report.blocks);
+  }
+  if (report.asked != io::Check::kSample || report.whole.empty()) return {};
+  return format("  not sampled: {}\n", report.whole);
 }
 
 // A type of half the width would have done for what the input holds.
@@ -212,6 +249,7 @@ std::string report_json(const RunReport& report, const backends::Execution& exec
                        {"outside", output.comparison.outside},
                        {"worst", finite(output.comparison.worst)},
                        {"compared_with", compared_with(output)},
+                       {"compared", output.comparison.elements - output.comparison.left_out},
                        {"widened", output.comparison.widened},
                        {"not_compared", output.comparison.not_compared},
                        {"hides", finite(output.comparison.hides)},
@@ -234,6 +272,9 @@ std::string report_json(const RunReport& report, const backends::Execution& exec
               {"bank_conflicts", conflicts},
               {"instructions", atoms_of(execution)}};
   if (!report.gave_up.empty()) out["gave_up"] = report.gave_up;
+  if (report.blocks_compared != 0) {
+    out["sample"] = {{"blocks", report.blocks_compared}, {"of_blocks", report.blocks}};
+  }
   if (execution.times) {
     out["emit_seconds"] = execution.times->emit_seconds;
     out["compile_seconds"] = execution.times->compile_seconds;
@@ -254,14 +295,14 @@ std::string report_text(const RunReport& report, const backends::Execution& exec
              shape.empty() ? "" : ", ", shape, time_text(execution.seconds));
   for (const OutputReport& output : report.outputs) {
     const reference::Comparison& comparison = output.comparison;
-    out += format("  {}: {} of {} outside the bound, {}\n", output.name, comparison.outside,
-                  amount(comparison.elements, "element"), worst_text(comparison));
+    out += outside_text(output);
     if (comparison.not_compared != 0) {
       out += format("  {}: {} of them not compared: any value, or zero, is within their bound\n",
                     output.name, comparison.not_compared);
     }
     out += expect_text(output);
   }
+  out += sample_text(report);
   for (const OutputReport& output : report.outputs) {
     out += could_hide(output, report.integers, std::isfinite(reference.step_share));
   }
@@ -274,6 +315,11 @@ std::string report_text(const RunReport& report, const backends::Execution& exec
   if (reference.open_branches != 0) {
     out += format("  {} decided by rounding\n",
                   amount(static_cast<std::int64_t>(reference.open_branches), "branch", "branches"));
+  }
+  if (reference.undecided != 0) {
+    out += format("  {} cannot be decided: what depends on it is not compared\n",
+                  amount(static_cast<std::int64_t>(reference.undecided), "branch or place",
+                         "branches or places"));
   }
   if (execution.sim) {
     const sim::Outcome& sim = *execution.sim;
@@ -330,7 +376,7 @@ void report_findings(const ir::Function& function, const RunReport& report,
     const Span span = span_of(function, output.name);
     add_unwritten(output, span, diags);
     add_outside(output, span, diags);
-    add_not_compared(output, span, diags);
+    add_not_compared(output, reference.undecided != 0, span, diags);
   }
 }
 

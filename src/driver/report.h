@@ -7,7 +7,9 @@
 
 #include "backends/backend.h"
 #include "diag/diagnostics.h"
+#include "driver/statement.h"
 #include "io/integer_inputs.h"
+#include "io/sample.h"
 #include "reference/compare.h"
 
 namespace kiln::driver {
@@ -19,6 +21,13 @@ struct OutputReport {
   std::vector<std::int64_t> first_unwritten = {};  // coordinates
   std::optional<bool> stated = {};  // whether `--expect` is about it; none without `--expect`
   bool only_narrow = false;         // nothing could hide but for narrow inputs
+  bool interpreted = true;          // the reference interpreter said something of it
+  std::string reference = {};       // the file of `--ref`, where there is one
+
+  // Whether anything but itself would have been found.
+  [[nodiscard]] bool compared() const {
+    return comparison.not_compared + comparison.left_out < comparison.elements;
+  }
 };
 
 struct RunReport {
@@ -28,6 +37,11 @@ struct RunReport {
   std::vector<OutputReport> outputs;
   bool integers = false;                     // the inputs are those of `--fill integers`
   std::vector<io::NarrowInput> narrow = {};  // integer inputs that a narrower type would have held
+  // Of a sample: how many blocks the reference interpreted, of how many. Else 0.
+  std::int64_t blocks_compared = 0;
+  std::int64_t blocks = 0;
+  io::Check asked = io::Check::kBySize;
+  std::string whole = {};    // why no sample could be taken
   std::string gave_up = {};  // why the run ended before the program; then there are no outputs
 };
 
@@ -42,7 +56,8 @@ struct RunReport {
 // The simulator's findings as diagnostics.
 void report_findings(const sim::Outcome& outcome, Diagnostics& diags);
 
-// The same of a run, results outside their bound and failed assertions.
+// What a run found, as diagnostics: the simulator's findings, results outside their bound, and
+// assertions that failed.
 void report_findings(const ir::Function& function, const RunReport& report,
                      const backends::Execution& execution, const reference::Outcome& reference,
                      Diagnostics& diags);

@@ -1,14 +1,14 @@
 // `kiln run`: compile, bind, run, compare, report.
 #include <algorithm>
-#include <chrono>
 
 #include "backends/backend.h"
 #include "driver/commands.h"
 #include "driver/report.h"
+#include "driver/statement.h"
 #include "io/bind.h"
 #include "io/expect.h"
 #include "io/machine.h"
-#include "reference/einsum.h"
+#include "io/oracle.h"
 #include "reference/outputs.h"
 #include "sema/coverage.h"
 
@@ -19,8 +19,11 @@ namespace {
 // The command line, parsed; nothing has been read yet.
 struct Request {
   io::BindOptions bind;
-  std::vector<io::Assignment> inputs;   // parameter = path
-  std::vector<io::Assignment> outputs;  // output = path
+  std::vector<io::Assignment> inputs;      // parameter = path
+  std::vector<io::Assignment> outputs;     // output = path
+  std::vector<io::Assignment> references;  // output = path
+  std::optional<Tolerance> tolerance;
+  io::Check check = io::Check::kBySize;
 };
 
 Checked<Request> parse_request(const RunOptions& options, Diagnostics& diags) {
@@ -43,6 +46,23 @@ Checked<Request> parse_request(const RunOptions& options, Diagnostics& diags) {
   auto outputs = io::parse_assignments("--out", options.outputs, io::ListForm::kSingle, diags);
   if (!outputs) return Unexpected{outputs.error()};
   request.outputs = std::move(*outputs);
+  auto references =
+      io::parse_assignments("--ref", options.references, io::ListForm::kSingle, diags);
+  if (!references) return Unexpected{references.error()};
+  request.references = std::move(*references);
+  const auto tolerance = parse_tolerance(options, diags);
+  if (!tolerance) return Unexpected{tolerance.error()};
+  request.tolerance = *tolerance;
+  const auto check = io::check_from_name(options.check);
+  const bool by_reference = options.on == backends::kReference.name;
+  if (!check || (by_reference && (*check == io::Check::kSample || *check == io::Check::kNone))) {
+    return diags
+        .report<diag::OptionChoice>(
+            {}, "--check", options.check,
+            by_reference ? "full, with `--on reference`" : io::check_names())
+        .emit();
+  }
+  request.check = by_reference ? io::Check::kFull : *check;
   return request;
 }
 
@@ -65,33 +85,6 @@ Checked<bool> check_names(const ir::Function& function, const Request& request,
     if (!known) return Unexpected{known.error()};
   }
   return true;
-}
-
-// Each product's accumulation as the decided instruction has it.
-reference::Numerics numerics_of(const ir::Function& decided) {
-  return [&decided](ir::OpId id) {
-    const auto* mma = std::get_if<ir::Mma>(&decided.ops[id].data);
-    KILN_CHECK(mma != nullptr && mma->atom != nullptr, "operation {} has no instruction", id.index);
-    return io::accumulation_of(*mma->atom);
-  };
-}
-
-// `--expect`, read and evaluated on the inputs. No value when it was not given.
-Checked<std::optional<reference::Output>> expected_output(const ir::Function& function,
-                                                          const RunOptions& options,
-                                                          const ir::Arguments& arguments,
-                                                          io::Program& program) {
-  if (options.expect.empty()) return std::optional<reference::Output>{};
-  const auto einsum = reference::parse_einsum(options.expect, program.sources, program.diags);
-  if (!einsum) return Unexpected{einsum.error()};
-  Tensor returned;
-  const std::vector<reference::Named> tensors = io::named_tensors(function, arguments, returned);
-  if (const auto fits = io::check_output(function, *einsum, tensors, program.diags); !fits) {
-    return Unexpected{fits.error()};
-  }
-  auto output = reference::evaluate(*einsum, tensors, io::weakest(function), program.diags);
-  if (!output) return Unexpected{output.error()};
-  return std::optional(std::move(*output));
 }
 
 io::Stage<std::vector<io::InputFile>> read_inputs(const std::vector<io::Assignment>& inputs,
@@ -117,78 +110,45 @@ io::Stage<ir::Arguments> bind_arguments(const ir::Function& function, Request& r
   return Unexpected{large ? io::Exit::kEnvironment : io::Exit::kUsage};
 }
 
-// What the outputs should be: by the interpreter, and by `--expect` where it was given.
-struct Oracle {
-  backends::Interpreted interpreted = {};
-  std::optional<reference::Output> expected = {};
-};
-
 struct Ran {
-  Oracle oracle;
+  io::Said said;
   backends::Execution execution;
 };
 
-// Who is to run what, and how far.
-struct How {
-  const backends::Backend& backend;
-  std::size_t function = 0;  // of the program's modules
-  backends::Limits limits = {};
-};
-
-Result<backends::Execution> run_prepared(const io::Program& program, const How& how,
+Result<backends::Execution> run_prepared(const backends::Backend& backend, const io::Oracle& oracle,
                                          const ir::Arguments& arguments,
                                          const backends::Interpreted& interpreted) {
-  const auto prepared = how.backend.prepare({.module = program.decided,
-                                             .function = program.decided.functions[how.function],
-                                             .sources = program.sources,
-                                             .interpreted = &interpreted});
+  const io::Program& program = oracle.program;
+  const auto prepared = backend.prepare({.module = program.decided,
+                                         .function = program.decided.functions[oracle.function],
+                                         .sources = program.sources,
+                                         .interpreted = &interpreted});
   if (!prepared) return Unexpected{prepared.error()};
-  return (*prepared)->run(arguments, how.limits);
-}
-
-backends::Interpreted interpret(const io::Program& program, const How& how,
-                                const ir::Arguments& arguments) {
-  const auto begin = std::chrono::steady_clock::now();
-  reference::Limits limits{.steps_max = how.limits.steps_max, .memory = how.limits.memory};
-  if (how.limits.progress) {
-    limits.progress = [&](std::uint64_t steps) {
-      how.limits.progress(format("interpreting, {} million steps", steps / 1'000'000));
-    };
-  }
-  backends::Interpreted out;
-  out.outcome = reference::interpret(program.tile.functions[how.function], arguments,
-                                     numerics_of(program.decided.functions[how.function]), limits);
-  if (how.limits.progress) how.limits.progress("");
-  const std::chrono::duration<double> interpreting = std::chrono::steady_clock::now() - begin;
-  out.seconds = interpreting.count();
-  return out;
+  return (*prepared)->run(arguments, oracle.limits);
 }
 
 // A back end that gives up goes first: where a program does not end it does so sooner than the
 // interpreter. One that cannot, a GPU, goes last.
-Result<Ran> run_beside_reference(const io::Program& program, const How& how,
-                                 const ir::Arguments& arguments,
-                                 const std::optional<reference::Output>& expected) {
-  Ran ran{.oracle = {.expected = expected}, .execution = {}};
-  ran.execution.backend = &how.backend;
+Result<Ran> run_beside_reference(const backends::Backend& backend, const io::Oracle& oracle,
+                                 const ir::Arguments& arguments) {
+  Ran ran;
+  ran.execution.backend = &backend;
   ran.execution.arguments = arguments;
-  if (how.backend.gives_up) {
-    auto execution = run_prepared(program, how, arguments, {});
+  if (backend.gives_up) {
+    auto execution = run_prepared(backend, oracle, arguments, {});
     if (!execution) return Unexpected{execution.error()};
     ran.execution = std::move(*execution);
     if (ran.execution.sim && ran.execution.sim->gave_up) return ran;
   }
-  ran.oracle.interpreted = interpret(program, how, arguments);
-  reference::Outcome& outcome = ran.oracle.interpreted.outcome;
+  ran.said = io::by_program(oracle, arguments);
+  reference::Outcome& outcome = ran.said.interpreted.outcome;
   if (outcome.out_of_memory) return Unexpected{*outcome.out_of_memory};
   if (outcome.gave_up) {
     outcome.outputs.clear();
     return ran;
   }
-  // What the interpreter could not finish says nothing about the statement.
-  if (ran.oracle.expected && !outcome.stuck_at.empty()) ran.oracle.expected->slack.clear();
-  if (how.backend.gives_up) return ran;
-  auto execution = run_prepared(program, how, arguments, ran.oracle.interpreted);
+  if (backend.gives_up) return ran;
+  auto execution = run_prepared(backend, oracle, arguments, ran.said.interpreted);
   if (!execution) return Unexpected{execution.error()};
   ran.execution = std::move(*execution);
   return ran;
@@ -213,8 +173,23 @@ std::vector<std::int64_t> first_coordinates(const std::vector<bool>& marked,
   return at;
 }
 
-RunReport make_report(const io::Program& program, const ir::Function& function,
-                      const backends::Execution& execution, const Oracle& oracle) {
+// Whether the interpreter said nothing of any of its elements.
+bool is_unknown(const reference::Output& output) {
+  return !output.known.empty() &&
+         std::find(output.known.begin(), output.known.end(), true) == output.known.end();
+}
+
+// Without the interpreter nobody knows how much a step of a contraction is.
+reference::Tells tells_of(const OutputReport& entry, const reference::Output& output,
+                          const reference::Outcome& outcome) {
+  if (entry.interpreted) return reference::tells(entry.comparison, output, outcome);
+  return entry.compared() ? reference::Tells::kTiles : reference::Tells::kNothing;
+}
+
+RunReport make_report(const io::Program& program, const ir::Function& function, const Ran& ran,
+                      const Statements& said) {
+  const backends::Execution& execution = ran.execution;
+  const reference::Outcome& outcome = ran.said.interpreted.outcome;
   RunReport report{
       .kernel = function.name, .arch = std::string(program.arch->name), .shape = {}, .outputs = {}};
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
@@ -222,23 +197,30 @@ RunReport make_report(const io::Program& program, const ir::Function& function,
     if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
     report.shape.emplace_back(var.name, execution.arguments.vars[v]);
   }
-  if (oracle.interpreted.outcome.gave_up)
-    report.gave_up = oracle.interpreted.outcome.gave_up->message;
+  if (outcome.gave_up) report.gave_up = outcome.gave_up->message;
+  if (outcome.blocks_run < outcome.blocks) {
+    report.blocks_compared = outcome.blocks_run;
+    report.blocks = outcome.blocks;
+  }
+  report.whole = ran.said.whole;
   if (execution.sim && execution.sim->gave_up) {
     report.gave_up = execution.sim->reports.back().message;
   }
-  for (const reference::Output& output : oracle.interpreted.outcome.outputs) {
+  for (const reference::Output& output : outcome.outputs) {
     std::vector<const reference::Output*> statements = {&output};
-    const std::optional<reference::Output>& expected = oracle.expected;
-    const bool stated = expected && expected->name == output.name;
-    if (stated) statements.push_back(&*expected);
+    const reference::Output* expected = said.expected_of(output.name);
+    if (expected != nullptr) statements.push_back(expected);
+    const Reference* array = said.reference_of(output.name);
+    if (array != nullptr) statements.push_back(&array->output);
     const sim::Unwritten* unwritten = unwritten_of(execution, output);
     OutputReport entry{.name = output.name, .comparison = {}};
-    if (expected) entry.stated = stated;
+    if (said.formula) entry.stated = expected != nullptr;
+    if (array != nullptr) entry.reference = array->path;
+    entry.interpreted = !is_unknown(output);
     entry.comparison =
         reference::compare(statements, backends::result_of(execution.arguments, output),
                            unwritten == nullptr ? std::vector<bool>{} : unwritten->elements);
-    entry.comparison.tells = reference::tells(entry.comparison, output, oracle.interpreted.outcome);
+    entry.comparison.tells = tells_of(entry, output, outcome);
     if (unwritten != nullptr) {
       entry.unwritten = unwritten->count;
       entry.first_unwritten = first_coordinates(unwritten->elements, output.shape);
@@ -272,10 +254,10 @@ io::Exit write_outputs(const Request& request, const reference::Outcome& outcome
 }
 
 // The report, in words or as JSON.
-void tell(const RunOptions& options, const RunReport& report, const backends::Execution& execution,
-          const Oracle& oracle, io::Console& console) {
-  console.out << (options.json ? report_json(report, execution)
-                               : report_text(report, execution, oracle.interpreted.outcome));
+void tell(const RunOptions& options, const RunReport& report, const Ran& ran,
+          io::Console& console) {
+  console.out << (options.json ? report_json(report, ran.execution)
+                               : report_text(report, ran.execution, ran.said.interpreted.outcome));
 }
 
 // Everything after the program compiled. Diagnostics go to program.diags.
@@ -296,12 +278,18 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
   if (const auto found = backend->find(); !found) {
     return io::environment_failed(console, found.error()).error;
   }
+  io::show_progress(console, "filling the inputs");
   const auto arguments = bind_arguments(decided, request, program.diags, console);
+  io::show_progress(console, "");
   if (!arguments) return arguments.error();
   if (!io::check_entry(decided, *arguments, program.diags)) return io::Exit::kWrong;
   sema::check_coverage(program.tile.functions[*kernel], arguments->vars, program.diags);
-  const auto expected = expected_output(decided, options, *arguments, program);
-  if (!expected) return io::Exit::kUsage;
+  Statements said;
+  if (!read_expect(options.expect, decided, *arguments, program, said)) return io::Exit::kUsage;
+  const auto outputs = io::unknown_outputs(decided, *arguments);
+  const auto read = read_references({request.references, request.tolerance, outputs}, decided,
+                                    program, console, said);
+  if (!read) return read.error();
 
   MemoryBudget memory(request.bind.memory_bytes_max);
   MemoryHold tensors;
@@ -309,22 +297,33 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
   if (const auto error = tensors.take(&memory, bytes, "what the tensors are")) {
     return io::environment_failed(console, *error).error;
   }
-  How how{.backend = *backend, .function = *kernel};
-  how.limits = {.schedules = options.schedules, .steps_max = options.max_steps, .memory = &memory};
+  io::Oracle oracle{
+      .program = program, .function = *kernel, .check = request.check, .seed = options.seed};
+  oracle.limits = {
+      .schedules = options.schedules, .steps_max = options.max_steps, .memory = &memory};
   if (console.progress) {
-    how.limits.progress = [&](std::string_view text) { io::show_progress(console, text); };
+    oracle.limits.progress = [&](std::string_view text) { io::show_progress(console, text); };
   }
-  auto ran = run_beside_reference(program, how, *arguments, *expected);
+  const auto ran = run_beside_reference(*backend, oracle, *arguments);
   if (!ran) return io::environment_failed(console, ran.error()).error;
-  const auto& [oracle, execution] = *ran;
+  const backends::Interpreted& interpreted = ran->said.interpreted;
+  const backends::Execution& execution = ran->execution;
+  if (said.formula && !interpreted.outcome.outputs.empty()) {
+    auto expected = io::by_formula(oracle, ran->said, *said.formula);
+    if (!expected) return io::environment_failed(console, expected.error()).error;
+    said.expected = std::move(*expected);
+  }
   if (execution.times) io::show_cache_note(console, execution.times->cache_note);
 
-  RunReport report = make_report(program, decided, execution, oracle);
+  io::show_progress(console, "comparing");
+  RunReport report = make_report(program, decided, *ran, said);
+  io::show_progress(console, "");
+  report.asked = request.check;
   note_narrow(io::narrow_inputs(decided, *arguments), report);
   report.integers = request.bind.fill == io::Fill::kIntegers;
-  report_findings(decided, report, execution, oracle.interpreted.outcome, program.diags);
-  tell(options, report, execution, oracle, console);
-  const io::Exit written = write_outputs(request, oracle.interpreted.outcome, execution, console);
+  report_findings(decided, report, execution, interpreted.outcome, program.diags);
+  tell(options, report, *ran, console);
+  const io::Exit written = write_outputs(request, interpreted.outcome, execution, console);
   if (written != io::Exit::kFine) return written;
   return program.diags.has_errors() ? io::Exit::kWrong : io::Exit::kFine;
 }

@@ -8,11 +8,6 @@ namespace kiln::driver {
 
 namespace {
 
-std::string tuned_suites() {
-  return join(measure::suite_names(), ", ",
-              [](std::string_view name) { return std::string(name); });
-}
-
 // An option, and whether it was given.
 using Given = std::pair<const char*, bool>;
 
@@ -82,12 +77,12 @@ io::Exit tune(const measure::TuneOptions& options, io::Console& console) {
     diags
         .report<diag::OptionForm>({}, "kiln tune", "",
                                   "`kiln tune FILE.co`, `kiln tune SUITE` or `kiln tune --problem`")
-        .help("suites are {}", tuned_suites())
+        .help("suites are {}", measure::suite_list())
         .emit();
   } else if (file.find_first_of("./") != std::string::npos) {
     return tune_file_on_gpu(options, console);
   } else if (!file.empty() && !measure::is_suite(file)) {
-    diags.report<diag::OptionChoice>({}, "kiln tune", file, tuned_suites()).emit();
+    diags.report<diag::OptionChoice>({}, "kiln tune", file, measure::suite_list()).emit();
   } else {
     return tune_on_gpu(options, console);
   }

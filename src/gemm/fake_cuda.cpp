@@ -79,6 +79,11 @@ FAKE cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t bytes)
 FAKE cuMemcpyDtoH_v2(void* to, unsigned long long from, std::size_t bytes) {
   return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), 0;
 }
+FAKE cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes,
+                          void*) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return 0;
+}
 FAKE cuMemsetD8_v2(unsigned long long to, unsigned char byte, std::size_t bytes) {
   return std::memset(reinterpret_cast<void*>(to), byte, bytes), 0;
 }

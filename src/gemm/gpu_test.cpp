@@ -228,7 +228,7 @@ TEST_F(GpuGemmTest, SeveralProductsAtOnce) {
   kiln_gemm_problem parts = problem;
   parts.m = 160;
   parts.batch = 3;
-  // The same B for all would have no distance: three copies of it.
+  // Three copies of B: a single one for all would have no distance from one to the next.
   Matrices three(*gpu_, problem_of(3 * 160, 3 * 264, 128));
   std::memcpy(three.a.bytes.data(), matrices.a.bytes.data(), matrices.a.bytes.size());
   for (std::size_t i = 0; i < 3; ++i) {

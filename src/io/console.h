@@ -44,7 +44,8 @@ Unexpected<Exit> environment_failed(Console& console, const Error& error);
 // Writes all diagnostics to `err`.
 void show(Console& console, const Diagnostics& diags, const Sources& sources);
 
-// The same without notes when there is no error: for commands whose business is something else.
+// Writes diagnostics to `err`, notes only when there is an error: for commands whose business is
+// something else than to tell about the program.
 void show_briefly(Console& console, const Diagnostics& diags, const Sources& sources);
 
 // Writes to `err` why the compile cache could not be used; nothing for an empty reason.

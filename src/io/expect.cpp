@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "io/assignments.h"
+#include "ir/functions.h"
 #include "reference/outputs.h"
 
 namespace kiln::io {
@@ -56,6 +57,7 @@ std::vector<ir::ValueId> computed_storage(const ir::Function& function) {
     const ir::Op& op = function.ops[id];
     if (const auto* write = std::get_if<ir::Write>(&op.data)) add(write->view);
     if (const auto* store = std::get_if<ir::Store>(&op.data)) add(store->view);
+    if (const auto* atomic = std::get_if<ir::Atomic>(&op.data)) add(atomic->view);
   });
   return out;
 }
@@ -74,7 +76,7 @@ bool multiplies_computed(const ir::Function& function) {
       found = found || is_operand(set->frag);
     }
     if (const auto* unary = std::get_if<ir::Unary>(&op.data)) {
-      found = found || ir::is_function(unary->kind);
+      found = found || (ir::is_function(unary->kind) && !ir::is_exact(unary->kind));
     }
     const auto* load = std::get_if<ir::Load>(&op.data);
     if (load == nullptr || !is_operand(load->frag)) return;
@@ -120,26 +122,48 @@ std::vector<reference::Named> named_tensors(const ir::Function& function,
   }
   for (const reference::OutputSlot& slot : reference::output_slots(function)) {
     const auto* view = std::get_if<ir::ViewType>(&function.type(slot.value));
+    const auto* scalar = std::get_if<ir::ScalarType>(&function.type(slot.value));
     const bool listed = std::any_of(tensors.begin(), tensors.end(),
                                     [&](const auto& named) { return named.name == slot.name; });
-    if (listed || view == nullptr) continue;
-    returned = Tensor{view->dtype, {}, {}};
-    for (const ir::Expr& extent : view->shape) {
-      returned.shape.push_back(extent.evaluate(arguments.vars));
+    if (listed || (view == nullptr && scalar == nullptr)) continue;
+    returned = Tensor{view != nullptr ? view->dtype : scalar->dtype, {}, {}};
+    for (std::size_t d = 0; view != nullptr && d < view->shape.size(); ++d) {
+      returned.shape.push_back(view->shape[d].evaluate(arguments.vars));
     }
     tensors.push_back({slot.name, &returned, false});
   }
   return tensors;
 }
 
-Checked<void> check_output(const ir::Function& function, const reference::Einsum& einsum,
+reference::Given given_of(const ir::Function& function, const ir::Arguments& arguments,
+                          Tensor& returned) {
+  reference::Given out;
+  out.tensors = named_tensors(function, arguments, returned);
+  out.outputs = output_names(function);
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    const ir::Param& param = function.params[i];
+    if (!param.value.valid() || param.var.valid()) continue;
+    const auto* type = std::get_if<ir::ScalarType>(&function.type(param.value));
+    if (type == nullptr) continue;
+    out.scalars.push_back({param.name, {arguments.params[i].scalar, 0}, type->dtype});
+  }
+  for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
+    const ir::Var& var = function.vars[ir::VarId{v}];
+    if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
+    const ExactInteger value = kiln::split(arguments.vars[v]);
+    out.scalars.push_back({var.name, reference::exactly(value), DType::kS64});
+  }
+  return out;
+}
+
+Checked<void> check_output(const ir::Function& function, const reference::EinsumTerm& left,
                            const std::vector<reference::Named>& tensors, Diagnostics& diags) {
   const std::vector<std::string> outputs = output_names(function);
-  const std::string& name = einsum.output.name;
+  const std::string& name = left.name;
   const bool known = std::any_of(tensors.begin(), tensors.end(),
                                  [&](const auto& named) { return named.name == name; });
   if (!known || std::find(outputs.begin(), outputs.end(), name) != outputs.end()) return {};
-  return diags.report<diag::ExpectOutput>(einsum.output.span, function.name, name)
+  return diags.report<diag::ExpectOutput>(left.span, function.name, name)
       .help_if(output_help(function, name))
       .emit();
 }

@@ -7,7 +7,7 @@
 
 #include "io/fill.h"
 #include "ir/arguments.h"
-#include "reference/einsum.h"
+#include "reference/formula.h"
 #include "target/mma.h"
 
 namespace kiln::io {
@@ -33,9 +33,13 @@ namespace kiln::io {
                                                           const ir::Arguments& arguments,
                                                           Tensor& returned);
 
+// What a formula may name: those tensors, scalar parameters and dimensions.
+[[nodiscard]] reference::Given given_of(const ir::Function& function,
+                                        const ir::Arguments& arguments, Tensor& returned);
+
 // Reports a statement about a tensor that the kernel has and does not give back.
 [[nodiscard]] Checked<void> check_output(const ir::Function& function,
-                                         const reference::Einsum& einsum,
+                                         const reference::EinsumTerm& left,
                                          const std::vector<reference::Named>& tensors,
                                          Diagnostics& diags);
 

@@ -208,6 +208,19 @@ void fill_integers(Tensor& tensor, Random& random, const FillOptions& options) {
   if (all_zero && tensor.elements() > 0) tensor.set(0, 1);
 }
 
+// Encoded once, then copied, twice as much each time.
+void fill_ones(Tensor& tensor) {
+  if (tensor.bytes.empty()) return;
+  tensor.set(0, 1);
+  std::byte* const bytes = tensor.bytes.data();
+  auto done = static_cast<std::size_t>(size_bytes(tensor.dtype));
+  while (done < tensor.bytes.size()) {
+    const std::size_t more = std::min(done, tensor.bytes.size() - done);
+    std::memcpy(bytes + done, bytes, more);
+    done += more;
+  }
+}
+
 }  // namespace
 
 std::optional<Fill> fill_from_name(std::string_view name) {
@@ -229,9 +242,7 @@ void fill_tensor(Tensor& tensor, const FillOptions& options) {
       for (std::size_t i = 0; i < elements; ++i) tensor.set(i, normal_value(tensor.dtype, random));
       return;
     case Fill::kIntegers: return fill_integers(tensor, random, options);
-    case Fill::kOnes:
-      for (std::size_t i = 0; i < elements; ++i) tensor.set(i, 1);
-      return;
+    case Fill::kOnes: return fill_ones(tensor);
     case Fill::kAdversarial: return fill_adversarial(tensor, random, options);
   }
 }

@@ -51,8 +51,8 @@ struct FillOptions {
 // Overwrites every element.
 void fill_tensor(Tensor& tensor, const FillOptions& options);
 
-// The same kind of values, made in parts by all cores; the same on every machine too, but not those
-// of fill_tensor.
+// Fills a large tensor in parts, by all cores. The values are of the kind that fill_tensor gives
+// and equal on every machine, but they are others.
 void fill_tensor_in_parts(Tensor& tensor, const FillOptions& options);
 
 }  // namespace kiln::io

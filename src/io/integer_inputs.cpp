@@ -60,9 +60,15 @@ class Finder {
     if (const auto* loop = std::get_if<ir::Loop>(&op.data)) look(*loop);
     if (const auto* mma = std::get_if<ir::Mma>(&op.data)) look(*mma);
     if (const auto* unary = std::get_if<ir::Unary>(&op.data)) {
-      uses_.products = uses_.products || ir::is_function(unary->kind);
+      uses_.products =
+          uses_.products || (ir::is_function(unary->kind) && !ir::is_exact(unary->kind));
     }
     if (const auto* binary = std::get_if<ir::Binary>(&op.data)) look(*binary);
+    if (const auto* fma = std::get_if<ir::Fma>(&op.data)) {
+      uses_.sums = true;
+      limit(fma->a);
+    }
+    if (const auto* atomic = std::get_if<ir::Atomic>(&op.data)) look(*atomic);
     if (const auto* cast = std::get_if<ir::Cast>(&op.data)) convert(cast->operand, op.result);
     if (const auto* load = std::get_if<ir::Load>(&op.data)) convert(load->view, load->frag);
     if (const auto* store = std::get_if<ir::Store>(&op.data)) convert(store->frag, store->view);
@@ -89,6 +95,12 @@ class Finder {
     if (!adds || !is_float_value(function_, binary.left)) return;
     uses_.sums = true;
     limit(binary.left);
+  }
+
+  void look(const ir::Atomic& atomic) {
+    if (atomic.kind != target::Atomic::kAdd || !is_float_value(function_, atomic.view)) return;
+    uses_.sums = true;
+    limit(atomic.view);
   }
 
   void convert(ir::ValueId from, ir::ValueId to) {

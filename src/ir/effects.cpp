@@ -1,5 +1,7 @@
 #include "ir/effects.h"
 
+#include <algorithm>
+
 #include "ir/reflect.h"
 
 namespace kiln::ir {
@@ -60,6 +62,23 @@ std::vector<Touch> memory_touched(const Function& function, const Op& op) {
     const bool is_view =
         touch.value.valid() && std::holds_alternative<ViewType>(function.type(touch.value));
     if (is_view) out.push_back(touch);
+  });
+  return out;
+}
+
+bool changes_memory(const Function& function, const Op& op) {
+  return std::ranges::any_of(memory_touched(function, op), [](const Touch& touch) {
+    return touch.use == Use::kWrites || touch.use == Use::kUpdates;
+  });
+}
+
+std::vector<ValueId> tiles_in(const Function& function, const Apply& apply) {
+  std::vector<ValueId> out = {apply.frag};
+  walk(function, apply.body, [&](OpId id) {
+    for_each_touch(function.ops[id], [&](const Touch& touch) {
+      const bool is_tile = std::holds_alternative<FragType>(function.type(touch.value));
+      if (is_tile && std::ranges::find(out, touch.value) == out.end()) out.push_back(touch.value);
+    });
   });
   return out;
 }

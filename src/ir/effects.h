@@ -84,6 +84,12 @@ void for_each_touch(const Op& op, Visit&& visit) {
 // The uses of memory among them: those of views.
 [[nodiscard]] std::vector<Touch> memory_touched(const Function& function, const Op& op);
 
+// Whether it changes what memory holds; to start it is to name it.
+[[nodiscard]] bool changes_memory(const Function& function, const Op& op);
+
+// The register tiles that an apply reads and sets elements of, the one that it goes through first.
+[[nodiscard]] std::vector<ValueId> tiles_in(const Function& function, const Apply& apply);
+
 // The view that the threads of a unit write together; invalid when there is none.
 [[nodiscard]] ValueId written_together(const Function& function, const Op& op);
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/op_text.h"
+#include "ir/registers.h"
 #include "ir/samples_for_test.h"
 
 namespace kiln::ir {
@@ -71,10 +72,21 @@ std::string text_of(const Function& f, const Touch& touch) {
   if (touch.index != nullptr) out += "one of ";
   if (touch.chooses) out += "some of ";
   out += f.values[touch.value].name;
+  if (touch.atomic) out += " as a whole";
   if (touch.proxy == Proxy::kAsync) out += " by the async proxy";
   if (touch.asynchronous) out += " late";
   if (touch.label.valid()) out += " until " + f.values[touch.label].name;
   return out;
+}
+
+std::string_view text_of(Beyond beyond) {
+  switch (beyond) {
+    case Beyond::kRefuses: return "refuses";
+    case Beyond::kCarries: return "carries";
+    case Beyond::kSkips: return "skips";
+    case Beyond::kNeutral: return "neutral";
+  }
+  return "";
 }
 
 std::string effects(const Function& f, const Op& op) {
@@ -123,6 +135,7 @@ constexpr Row kRows[] = {
     {kMatmul, "barrier", "order unit in kernels, waits for threads"},
     {kElements, "read", "fetch thread, reads one of s"},
     {kElements, "write", "move thread, writes one of s"},
+    {kElements, "atomic", "fetch thread in kernels, updates one of s as a whole"},
     {kRing, "splat", "move block in kernels, writes flat"},
     // meeting
     {kRing, "event name", "name thread in kernels"},
@@ -146,6 +159,9 @@ constexpr Row kRows[] = {
     {kProducts, "apply", "structure unit in kernels"},
     {kProducts, "element", "fetch thread in kernels, reads acc"},
     {kProducts, "set_element", "move thread in kernels, writes acc"},
+    {kTiles, "reduce", "move unit in kernels, reads row, writes parts"},
+    {kTiles, "scan", "move unit in kernels, reads part, writes grown"},
+    {kTiles, "convert", "move unit in kernels, reads grown, writes turned"},
     {kProducts, "mma_fence", "order unit in kernels"},
     {kProducts, "mma_commit", "order unit in kernels"},
     {kProducts, "mma_wait", "order unit in kernels, waits for products"},
@@ -157,7 +173,9 @@ constexpr Row kRows[] = {
     {kElements, "unary", "pure thread"},
     {kElements, "binary", "pure thread"},
     {kElements, "cast", "pure thread"},
+    {kElements, "bitcast", "pure thread"},
     {kElements, "choose", "pure thread"},
+    {kElements, "fma", "pure thread"},
     {kElements, "get", "fetch thread, reads acc"},
     {kElements, "set", "move thread, writes acc"},
     {kElements, "assert", "state thread"},
@@ -199,8 +217,76 @@ TEST(Effects, DecidedFieldsCount) {
   EXPECT_EQ(chooses, (std::vector<bool>{false, true}));
 }
 
+// What each use of a tile does beyond the edge of a padded one.
+TEST(Effects, EachUseOfATileSaysWhatItDoesBeyondItsEdge) {
+  const Row rows[] = {
+      {kMatmul, "fill", "mc carries"},
+      {kTiles, "load", "row skips"},
+      {kTiles, "store", "parts skips"},
+      {kTiles, "element", "row skips"},
+      {kTiles, "set_element", "part skips"},
+      {kTiles, "reduce", "row neutral, parts carries"},
+      {kTiles, "scan", "part carries, grown carries"},
+      {kTiles, "convert", "grown carries, turned carries"},
+      {kMatmul, "mma", "ma refuses, mb refuses, mc refuses"},
+      {kProducts, "scale", "part refuses, acc refuses"},
+  };
+  for (const Row& row : rows) {
+    const Module module = parsed(row.sample);
+    const Function& f = module.functions[0];
+    std::string said;
+    for_each_touch(f.ops[find(f, row.start)], [&](const Touch& touch) {
+      if (!std::holds_alternative<FragType>(f.type(touch.value))) return;
+      said += format("{}{} {}", said.empty() ? "" : ", ", f.values[touch.value].name,
+                     text_of(touch.beyond));
+    });
+    EXPECT_EQ(said, row.effects) << row.start;
+  }
+}
+
+// A row of 63 on two warps, padded to 64, and what is done with it.
+std::string padded_row(std::string_view body) {
+  return format(
+      "module form=decided\nfunc @f(global %x: view<f32, global, [1, 63]>) {{\nvar b: parallel < "
+      "1\n"
+      "var i: loop < 1\nvar j: loop < 63\n"
+      "parallel level=block vars=[b] threads=64 body={{\n"
+      "%row = alloc registers=\"(64,1):(1,0)\" padded=[1, 64] : frag<tile, f32, 1x63>\n"
+      "%sum = alloc registers=\"(64,1):(0,0)\" : frag<tile, f32, 1x1>\n"
+      "%cell = alloc : cell<f32>\n{}\n}}\n}}\n",
+      body);
+}
+
+TEST(MindedEdge, IsThatOfAPaddedTileWhereTheOperationDoesNotCarryOn) {
+  const Module module =
+      parsed(padded_row("load frag=%row view=%x\nreduce frag=%sum source=%row kind=sum\n"
+                        "convert frag=%row source=%row"));
+  const Function& f = module.functions[0];
+  const ValueId row = f.ops[find(f, "alloc registers=\"(64,1):(1,0)")].result;
+  const ValueId sum = f.ops[find(f, "alloc registers=\"(64,1):(0,0)")].result;
+  EXPECT_EQ(minded_edge(f, f.ops[find(f, "load")], row), (target::Element{1, 63}));
+  EXPECT_EQ(minded_edge(f, f.ops[find(f, "reduce")], row), (target::Element{1, 63}));
+  EXPECT_FALSE(minded_edge(f, f.ops[find(f, "reduce")], sum).has_value()) << "it is not padded";
+  EXPECT_FALSE(minded_edge(f, f.ops[find(f, "convert")], row).has_value());
+}
+
+TEST(GoesBeyondUnseen, WhatOnlyComputesElementsDoes) {
+  const auto goes = [](std::string_view body) {
+    const Module module = parsed(padded_row(
+        format("apply frag=%row row=i col=j body={{\n%v = element frag=%row : f32\n{}\n}}", body)));
+    const Function& f = module.functions[0];
+    return goes_beyond_unseen(f, std::get<Apply>(f.ops[find(f, "apply")].data));
+  };
+  EXPECT_TRUE(goes("%w = binary kind=div left=%v right=%v : f32\nset_element frag=%row value=%w"));
+  EXPECT_TRUE(goes("%g = get cell=%cell : f32\nset_element frag=%row value=%g"));
+  EXPECT_FALSE(goes("set cell=%cell value=%v")) << "it is read behind the apply";
+  EXPECT_FALSE(goes("set_element frag=%sum value=%v")) << "the one sum is no padding";
+  EXPECT_FALSE(goes("%r = read view=%x index=[0, j] : f32\nset_element frag=%row value=%r"));
+  EXPECT_FALSE(goes("%n = cast operand=%v : s32\n%q = binary kind=rem left=%n right=%n : s32"));
+}
+
 TEST(Effects, ResultsFollowFromTheSort) {
-  for (const char* sample : {kMatmul, kElements, kStores, kProducts, kRing, kNames}) {
+  for (const char* sample : {kMatmul, kElements, kStores, kProducts, kRing, kTiles, kNames}) {
     const Module module = parsed(sample);
     const Function& f = module.functions[0];
     walk(f, f.body, [&](OpId id) {

@@ -56,7 +56,6 @@ constexpr EnumName<UnaryKind> kUnaryKindNames[] = {
     {UnaryKind::kBitNot, "bit_not"},
 #define KILN_FUNCTION(Name, name, ...) {UnaryKind::k##Name, #name},
 #include "kiln/device/function.def"
-#undef KILN_FUNCTION
 };
 static_assert(in_order(kUnaryKindNames));
 
@@ -67,6 +66,19 @@ constexpr EnumName<BinaryKind> kBinaryKindNames[] = {
 };
 static_assert(in_order(kBinaryKindNames));
 
+constexpr EnumName<ReduceKind> kReduceKindNames[] = {
+    {ReduceKind::kSum, "sum"}, {ReduceKind::kProduct, "product"}, {ReduceKind::kMax, "max"},
+    {ReduceKind::kMin, "min"}, {ReduceKind::kArgMax, "arg_max"},
+};
+static_assert(in_order(kReduceKindNames));
+
+constexpr EnumName<target::Atomic> kAtomicNames[] = {
+#define KILN_ATOMIC(Name, name, ...) {target::Atomic::k##Name, name},
+#include "target/atomic.def"
+#undef KILN_ATOMIC
+};
+static_assert(in_order(kAtomicNames));
+
 constexpr EnumName<Space> kSpaceNames[] = {
     {Space::kGlobal, "global"},
     {Space::kShared, "shared"},
@@ -75,10 +87,8 @@ constexpr EnumName<Space> kSpaceNames[] = {
 static_assert(in_order(kSpaceNames));
 
 constexpr EnumName<Role> kRoleNames[] = {
-    {Role::kA, "A"},
-    {Role::kB, "B"},
-    {Role::kC, "C"},
-    {Role::kMetadata, "metadata"},
+    {Role::kA, "A"},       {Role::kB, "B"}, {Role::kC, "C"}, {Role::kMetadata, "metadata"},
+    {Role::kTile, "tile"},
 };
 static_assert(in_order(kRoleNames));
 
@@ -143,6 +153,14 @@ std::span<const EnumName<UnaryKind>> enum_names() {
 template <>
 std::span<const EnumName<BinaryKind>> enum_names() {
   return kBinaryKindNames;
+}
+template <>
+std::span<const EnumName<ReduceKind>> enum_names() {
+  return kReduceKindNames;
+}
+template <>
+std::span<const EnumName<target::Atomic>> enum_names() {
+  return kAtomicNames;
 }
 template <>
 std::span<const EnumName<Space>> enum_names() {

@@ -35,6 +35,10 @@ std::span<const EnumName<UnaryKind>> enum_names();
 template <>
 std::span<const EnumName<BinaryKind>> enum_names();
 template <>
+std::span<const EnumName<ReduceKind>> enum_names();
+template <>
+std::span<const EnumName<target::Atomic>> enum_names();
+template <>
 std::span<const EnumName<Space>> enum_names();
 template <>
 std::span<const EnumName<Role>> enum_names();

@@ -21,7 +21,9 @@
 
 #include "ir/traits.h"
 #include "ir/type.h"
+#include "kiln/layout.h"
 #include "support/source.h"
+#include "target/atomic.h"
 #include "target/copy.h"
 #include "target/mma.h"
 
@@ -32,14 +34,13 @@ struct RegionTag;
 using OpId = Id<OpTag>;
 using RegionId = Id<RegionTag>;
 
-enum class Level : std::uint8_t { kBlock, kGroup4, kGroup, kThread };
 enum class Major : std::uint8_t { kRow, kCol };
 
 // How a copy moves its bytes.
 enum class CopyWay : std::uint8_t {
   kUndecided,
   kVector,     // vectors through registers, of the first of `widths` that suits (see Copy)
-  kAsync,      // the same by cp.async, which moves 4 bytes at least; narrower ones as kVector
+  kAsync,      // vectors by cp.async, which moves 4 bytes at least; narrower ones as kVector
   kGather,     // vectors of 16 bytes, also where rows begin anywhere: cut out of two aligned ones
   kElement,    // one element after the other, dealt out to the threads
   kPerThread,  // each thread moves all elements, from or to memory of its own
@@ -60,7 +61,6 @@ enum class UnaryKind : std::uint8_t {
 // Functions of f32 and f64, in the order of their rows: see functions.h.
 #define KILN_FUNCTION(Name, ...) k##Name,
 #include "kiln/device/function.def"
-#undef KILN_FUNCTION
 };
 [[nodiscard]] constexpr bool is_function(UnaryKind kind) { return kind > UnaryKind::kBitNot; }
 // By the rows of binary.def.
@@ -69,6 +69,9 @@ enum class BinaryKind : std::uint8_t {
 #include "ir/binary.def"
 #undef KILN_BINARY
 };
+
+// What a row or a column of a tile is made into; kArgMax: the index of its first largest element.
+enum class ReduceKind : std::uint8_t { kSum, kProduct, kMax, kMin, kArgMax };
 
 // --- structure
 
@@ -150,13 +153,15 @@ struct Loop {
   RegionId body;
   static void fields(auto& s, auto&& v) { v("body", s.body); }
 };
-// Leaves the innermost For or Loop; goes on with its next trip; leaves the kernel.
+// The thread leaves the innermost For or Loop around it.
 struct Break {
   static void fields(auto&, auto&&) {}
 };
+// The thread goes on with the next trip of the innermost For or Loop around it.
 struct Continue {
   static void fields(auto&, auto&&) {}
 };
+// The thread leaves the kernel: it runs nothing behind this.
 struct Yield {
   static void fields(auto&, auto&&) {}
 };
@@ -192,14 +197,21 @@ struct Alloc {
   // bytes (see ir/shared_layout.h); 16 has panels and no XOR.
   std::int64_t offset = -1;
   std::int64_t swizzle = 0;
-  // decided, fragments only: the instruction whose register layout it has.
+  // decided, fragments only: the instruction whose register layout it has, or (Role::kTile) the
+  // layout itself, (lane, value) -> row + rows * column. Several lanes may hold the same elements.
   const target::Mma* atom = nullptr;
+  Layout registers = {};
+  // The rows and columns that `registers` deals out, where those are more than the tile has, so that
+  // lanes share them evenly. What lies beyond the tile's edge is no element of it: each operation says
+  // in its `touches` what it does about that. Empty: the tile's own.
+  std::vector<std::int64_t> padded = {};
   static void fields(auto& s, auto&& v) {
     v("name", s.name), v("initial", s.initial), v("swizzle_wanted", s.swizzle_wanted),
-        v("offset", s.offset), v("swizzle", s.swizzle), v("atom", s.atom);
+        v("offset", s.offset), v("swizzle", s.swizzle), v("atom", s.atom),
+        v("registers", s.registers), v("padded", s.padded);
   }
   static void touches(const auto& s, auto&& t) {
-    if (s.initial.valid()) t({.use = Use::kStarts});
+    if (s.initial.valid()) t({.use = Use::kStarts, .beyond = Beyond::kCarries});
   }
 };
 
@@ -343,6 +355,23 @@ struct Write {
   }
 };
 
+// Makes a new content of one element's old one, the result, as a whole: of two of an element one
+// happens before the other, nobody knows which. They order nothing else.
+struct Atomic {
+  target::Atomic kind = target::Atomic::kAdd;
+  ValueId view;  // in shared or global memory
+  std::vector<Expr> index;
+  ValueId value;         // of the view's element type
+  ValueId compare = {};  // kCas: the old content that is replaced
+  bool unused = false;   // nobody looks at the result
+  static void fields(auto& s, auto&& v) {
+    v("kind", s.kind), v("view", s.view), v("index", s.index), v("value", s.value),
+        v("compare", s.compare), v("unused", s.unused);
+  }
+  static void touches(const auto& s, auto&& t) { t(s.touch()); }
+  [[nodiscard]] Touch touch() const;
+};
+
 // Writes the scalar to every element of the view; all threads of the unit take part (0: the block,
 // or the `inthreads` region).
 struct Splat {
@@ -452,7 +481,9 @@ struct Fill {
   ValueId frag;
   ValueId value;  // scalar of the fragment's element type
   static void fields(auto& s, auto&& v) { v("frag", s.frag), v("value", s.value); }
-  static void touches(const auto& s, auto&& t) { t({.value = s.frag, .use = Use::kWrites}); }
+  static void touches(const auto& s, auto&& t) {
+    t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kCarries});
+  }
 };
 
 struct Load {
@@ -482,7 +513,7 @@ struct Load {
   }
   static void touches(const auto& s, auto&& t) {
     if (!s.in_shared) t({.value = s.view});
-    t({.value = s.frag, .use = Use::kWrites});
+    t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kSkips});
   }
 };
 
@@ -588,13 +619,19 @@ struct Store {
         v("guarded", s.guarded);
   }
   static void touches(const auto& s, auto&& t) {
-    t({.value = s.frag});
+    t({.value = s.frag, .beyond = Beyond::kSkips});
     t({.value = s.view, .use = Use::kWrites, .chooses = s.masked});
   }
 };
 
-// For every element of an accumulator, in the thread that holds it: the body runs with `row` and
-// `col` set to the element's place. Nothing in it is collective, or writes memory.
+// For every element of a register tile, in each thread that holds it: the body runs with `row` and
+// `col` set to the element's place, and not for what lies beyond the edge of a padded tile. Nothing
+// in it is collective, or writes memory. Several tiles may be read and set in it: those with the
+// extents of `frag`, and those whose extent is 1 where they differ, of which each row (column) has
+// one element.
+//
+//   apply frag=%p row=i col=j { %1 = element frag=%s; %2 = element frag=%max; ... }
+//     %p and %s 64x128, %max 64x1: p[i, j] is made of s[i, j] and max[i, 0]
 struct Apply {
   ValueId frag;
   VarId row;
@@ -604,17 +641,65 @@ struct Apply {
     v("frag", s.frag), v("row", s.row), v("col", s.col), v("body", s.body);
   }
 };
-// The element that the Apply around it is at: its value, and a new one for it.
+// The element that belongs to the place that the Apply around it is at: its value, and a new one.
 struct Element {
   ValueId frag;
   static void fields(auto& s, auto&& v) { v("frag", s.frag); }
-  static void touches(const auto& s, auto&& t) { t({.value = s.frag}); }
+  static void touches(const auto& s, auto&& t) { t({.value = s.frag, .beyond = Beyond::kSkips}); }
 };
 struct SetElement {
   ValueId frag;
   ValueId value;
   static void fields(auto& s, auto&& v) { v("frag", s.frag), v("value", s.value); }
-  static void touches(const auto& s, auto&& t) { t({.value = s.frag, .use = Use::kWrites}); }
+  static void touches(const auto& s, auto&& t) {
+    t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kSkips});
+  }
+};
+
+// Makes one row (dimension 0) or column (1) of a register tile: frag[i, 0] is the sum, largest, ...
+// of source[i, ...]. Sums are in frag's type, in any order. The largest and the smallest element of
+// a row pass over what is no number; of none left they are -inf and inf.
+struct Reduce {
+  ValueId frag;
+  ValueId source;
+  ReduceKind kind = ReduceKind::kMax;
+  std::int64_t dimension = 1;
+  // decided: `frag` has a column (row) for each of so many groups of warps, whose lanes hold the
+  // part that it is made of; 1: for all
+  std::int64_t parts = 1;
+  static void fields(auto& s, auto&& v) {
+    v("frag", s.frag), v("source", s.source), v("kind", s.kind), v("dimension", s.dimension),
+        v("parts", s.parts);
+  }
+  static void touches(const auto& s, auto&& t) {
+    t({.value = s.source, .beyond = Beyond::kNeutral});
+    t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kCarries});
+  }
+};
+// Running sums, the element itself included: frag[i, j] = source[i, 0] + ... + source[i, j]. What lies
+// beyond a padded tile's edge comes last in its line, so no element's sum has it.
+struct Scan {
+  ValueId frag;
+  ValueId source;
+  std::int64_t dimension = 1;
+  static void fields(auto& s, auto&& v) {
+    v("frag", s.frag), v("source", s.source), v("dimension", s.dimension);
+  }
+  static void touches(const auto& s, auto&& t) {
+    t({.value = s.source, .beyond = Beyond::kCarries});
+    t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kCarries});
+  }
+};
+// The same elements in other registers: `frag` becomes `source`. Both have one type and shape, and
+// once layouts are decided each lane holds in `frag` only elements that it holds in `source`.
+struct Convert {
+  ValueId frag;
+  ValueId source;
+  static void fields(auto& s, auto&& v) { v("frag", s.frag), v("source", s.source); }
+  static void touches(const auto& s, auto&& t) {
+    t({.value = s.source, .beyond = Beyond::kCarries});
+    t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kCarries});
+  }
 };
 
 // --- scalars
@@ -647,8 +732,19 @@ struct Binary {
     v("kind", s.kind), v("left", s.left), v("right", s.right);
   }
 };
+// a * b + c of f32 or f64, rounded once.
+struct Fma {
+  ValueId a;
+  ValueId b;
+  ValueId c;
+  static void fields(auto& s, auto&& v) { v("a", s.a), v("b", s.b), v("c", s.c); }
+};
 struct Cast {
   ValueId operand;  // to the result's type, round to nearest even; floats to integers truncate
+  static void fields(auto& s, auto&& v) { v("operand", s.operand); }
+};
+struct Bitcast {
+  ValueId operand;  // its bits are those of the result, whose type is as wide
   static void fields(auto& s, auto&& v) { v("operand", s.operand); }
 };
 struct Choose {

@@ -3,6 +3,7 @@
 
 #include "ir/parser.h"
 #include "ir/reflect.h"
+#include "layout/print.h"
 
 namespace kiln::ir {
 
@@ -225,6 +226,16 @@ bool Parser::value(const target::Mma*& out) {
   std::vector<std::string> known;
   for (const target::Mma& row : target::all_mmas()) known.emplace_back(row.name);
   return out != nullptr || fail_unknown(*token, "matrix instruction", known);
+}
+
+bool Parser::value(Layout& out) {
+  const Span span = peek().span;
+  std::string text;
+  if (!value(text)) return false;
+  const Result<Layout> layout = parse_layout(text);
+  if (!layout) return fail(span, layout.error().reason);
+  out = *layout;
+  return true;
 }
 
 bool Parser::value(const target::Copy*& out) {

@@ -82,6 +82,7 @@ class Parser {
   bool value(std::int64_t& out);
   bool value(double& out);
   bool value(std::string& out);
+  bool value(Layout& out);
   bool value(Expr& out) { return expr(out); }
   bool value(ValueId& out);
   bool value(VarId& out);

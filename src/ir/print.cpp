@@ -5,6 +5,7 @@
 #include "ir/names.h"
 #include "ir/op_text.h"
 #include "ir/reflect.h"
+#include "layout/print.h"
 #include "support/escape.h"
 
 namespace kiln::ir {
@@ -142,6 +143,7 @@ class Printer {
   std::string spell(std::int64_t field) const { return format("{}", field); }
   std::string spell(double field) const { return format("{}", field); }
   std::string spell(const std::string& field) const { return quoted(field); }
+  std::string spell(const Layout& field) const { return quoted(to_text(field)); }
   std::string spell(const Expr& field) const { return function_.text(field); }
   std::string spell(ValueId field) const { return field.valid() ? value(field) : "none"; }
   std::string spell(VarId field) const {

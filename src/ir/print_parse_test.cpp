@@ -17,12 +17,13 @@ TEST(PrintParse, SamplesComeBackByteForByte) {
   EXPECT_EQ(print(parsed(kElements)), kElements);
   EXPECT_EQ(print(parsed(kProducts)), kProducts);
   EXPECT_EQ(print(parsed(kRing)), kRing);
+  EXPECT_EQ(print(parsed(kTiles)), kTiles);
   EXPECT_EQ(print(parsed(kNames)), kNames);
 }
 
 TEST(PrintParse, TheSamplesHoldEveryOperation) {
   std::set<OpKind> seen;
-  for (const char* text : {kMatmul, kElements, kProducts, kRing, kNames}) {
+  for (const char* text : {kMatmul, kElements, kProducts, kRing, kTiles, kNames}) {
     const Module module = parsed(text);
     for (const Op& op : module.functions[0].ops) seen.insert(op.kind());
   }
@@ -60,6 +61,7 @@ TEST(PrintParse, EveryEnumeratorComesBack) {
   for (const auto& row : enum_names<BinaryKind>()) line("binary kind=", row.name);
   for (const auto& row : enum_names<UnaryKind>()) line("unary kind=", row.name);
   for (const auto& row : enum_names<Level>()) line("barrier level=", row.name);
+  for (const auto& row : enum_names<ReduceKind>()) line("reduce kind=", row.name);
   for (const auto& row : enum_names<Major>()) {
     line("mma a_major=row b_major=", row.name, " unit=group");
   }
@@ -90,6 +92,20 @@ TEST(PrintParse, IntegersReachBothEndsOf64Bits) {
       "  copy_wait pending=-9223372036854775808\n"
       "  %i = index expr=-9223372036854775808 : s64\n}\n";
   EXPECT_EQ(print(parsed(text)), text);
+}
+
+TEST(PrintParse, RegistersOfATileComeBack) {
+  const Module module = parsed(kTiles);
+  const Function& f = module.functions[0];
+  int found = 0;
+  for (const Op& op : f.ops) {
+    const auto* alloc = std::get_if<Alloc>(&op.data);
+    if (alloc == nullptr || alloc->name != "all") continue;
+    EXPECT_EQ(size(alloc->registers), 64 * 4);
+    EXPECT_EQ(alloc->registers(33, 3), 7) << "lane 33 holds row 1 of column 3 as its last value";
+    ++found;
+  }
+  EXPECT_EQ(found, 1);
 }
 
 TEST(PrintParse, TablesAreRebuiltInOrder) {
@@ -150,7 +166,7 @@ TEST(Parse, NamesWhatItExpected) {
       "IR text: expected one of `tile`, `atoms`, `laid_out`, `planned`, `met`, `decided`, found "
       "`tiles`");
   EXPECT_EQ(mistake_in("module arch=sm_1 form=tile"),
-            "IR text: unknown architecture `sm_1`, known are sm_80, sm_86, sm_89, sm_90a");
+            "IR text: unknown architecture `sm_1`, known are " + target::arch_names());
   EXPECT_EQ(mistake_in("module form=tile func"),
             "IR text: expected the end of the line, found `func`");
   EXPECT_EQ(mistake_in("module form=tile\nfunc @f("),
@@ -215,7 +231,7 @@ TEST(Parse, MutatedTextNeverCrashes) {
                                           ":",      "*",  "%mc",  "%s",    "none", "K",     "t",
                                           "level=", "//", "0",    "-1",    "f32",  "view<", "var ",
                                           "cdiv(",  "\\", "\xff", "b"};
-  constexpr const char* kSamples[] = {kMatmul, kElements, kProducts};
+  constexpr const char* kSamples[] = {kMatmul, kElements, kProducts, kTiles};
   std::mt19937 random(20240611);
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);

@@ -92,6 +92,7 @@ func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scal
       %l = alloc name="l" : view<f32, local, [4]>
       copy src=%x_row dst=%l unit=1 async way=per_thread widths=[4]
       %v = read view=%s index=[t] : f32
+      %old = atomic kind=add view=%s index=[t + 1] value=%half unused : f32
       %at = index expr=128*b + t : s64
       %limit = index expr=-floordiv(n, 5) - mod(n, 3) + min(N, max(n, 8)) : s64
       %inside = binary kind=lt left=%at right=%limit : bool
@@ -108,7 +109,9 @@ func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scal
       bind var=k value=%at
       %got = get cell=%acc : f32
       %h = cast operand=%got : f16
+      %bits = bitcast operand=%h : u16
       %chosen = choose condition=%inside true=%got false=%v : f32
+      %fused = fma a=%v b=%half c=%chosen : f32
       %same = binary kind=eq left=%chosen right=%v : bool
       write view=%r index=[k] value=%chosen
       assert condition=%same message="equal \\ \"same\""
@@ -248,6 +251,42 @@ func @ring(global %x: view<f32, global, [N, 64]>, global %y: view<f32, global, [
   }
 }
 )";
+
+// Register tiles that no instruction names: the sums of columns put together from both warps' rows,
+// running sums, and the same elements in other registers.
+inline constexpr const char* kTiles = R"kir(module arch=sm_90a form=decided
+
+func @tiles(global %x: view<f32, global, [2, 64]>, global %y: view<f32, global, [2, 64]>) {
+  var b: parallel < 1
+  var i: loop < 2
+  var j: loop < 64
+  parallel level=block vars=[b] threads=64 name="tiles" shared_bytes=512 overlaps body={
+    %row = alloc name="row" registers="((32,2),2):((4,1),2)" : frag<tile, f32, 2x64>
+    load frag=%row view=%x major=row to_registers element_run=2
+    %parts = alloc name="parts" registers="((32,2),2):((4,1),2)" : frag<tile, f32, 2x64>
+    reduce frag=%parts source=%row kind=sum dimension=0 parts=2
+    %shared = alloc name="shared" offset=0 swizzle=128 : view<f32, shared, [2, 64]>
+    store frag=%parts view=%shared element_run=2
+    barrier level=block inferred
+    %all = alloc name="all" registers="((32,2),(2,2)):((4,0),(2,1))" : frag<tile, f32, 2x64>
+    load frag=%all view=%shared major=row to_registers element_run=2
+    %sum = alloc name="sum" registers="((32,2),2):((2,0),1)" : frag<tile, f32, 1x64>
+    reduce frag=%sum source=%all kind=sum dimension=0
+    %part = alloc name="part" registers="((32,2),2):((4,1),2)" : frag<tile, f32, 2x64>
+    apply frag=%part row=i col=j body={
+      %one = element frag=%row : f32
+      %whole = element frag=%sum : f32
+      %quotient = binary kind=div left=%one right=%whole : f32
+      set_element frag=%part value=%quotient
+    }
+    %grown = alloc name="grown" registers="((32,2),2):((4,1),2)" : frag<tile, f32, 2x64>
+    scan frag=%grown source=%part
+    %turned = alloc name="turned" registers="((32,2),2):((4,1),2)" : frag<tile, f32, 2x64>
+    convert frag=%turned source=%grown
+    store frag=%turned view=%y element_run=2
+  }
+}
+)kir";
 
 // Copies with names, as sema leaves them: the decided form has none.
 inline constexpr const char* kNames = R"(module arch=sm_80 form=tile

@@ -12,11 +12,27 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/type.h"
+#include "target/arch.h"
+#include "target/atomic.h"
 
 namespace kiln::ir {
+
+// The levels of a `parallel`, and what a unit of one is.
+enum class Level : std::uint8_t { kBlock, kGroup4, kGroup, kThread };
+// Threads of one unit at the level; 0: those of the block, whatever their number.
+[[nodiscard]] constexpr std::int64_t threads_of(Level level) {
+  switch (level) {
+    case Level::kBlock: return 0;
+    case Level::kGroup4: return target::kWarpgroupLanes;
+    case Level::kGroup: return target::kWarpLanes;
+    case Level::kThread: return 1;
+  }
+  return 0;
+}
 
 struct ValueTag;
 using ValueId = Id<ValueTag>;
@@ -62,6 +78,15 @@ enum class Use : std::uint8_t {
 // products. What one way has written, the other sees behind a fence.
 enum class Proxy : std::uint8_t { kGeneric, kAsync };
 
+// What a use does about the registers of a padded tile (Alloc::padded) that lie beyond its edge and
+// hold no element.
+enum class Beyond : std::uint8_t {
+  kRefuses,  // it takes no padded tile
+  kCarries,  // treats them as elements: what they make lies beyond the edge as well
+  kSkips,    // leaves them out: nothing is read or written there, and nothing runs
+  kNeutral,  // counts them as what changes nothing: 0 in a sum, -infinity in a maximum
+};
+
 // One use of memory, of a fragment's registers or of a cell. `touches` calls its argument with
 // each, in the order in which they happen.
 struct Touch {
@@ -70,7 +95,11 @@ struct Touch {
   const std::vector<Expr>* index = nullptr;  // of the one element of a view; null: all of it
   bool chooses = false;                      // of all elements those that the program lets it
   Proxy proxy = Proxy::kGeneric;
+  bool atomic = false;  // as a whole: unordered with other atomic uses it is no race
+  // Atomic: uses of this kind may happen in any order without a difference to anybody.
+  std::optional<target::Atomic> commutes = {};
   bool asynchronous = false;  // goes on behind the operation, as far as that is decided
+  Beyond beyond = Beyond::kRefuses;
   ValueId label = {};  // asynchronous: the event or future that the program waits for, if any
   [[nodiscard]] bool reads() const { return use == Use::kReads || use == Use::kUpdates; }
   [[nodiscard]] bool writes() const { return use != Use::kReads; }

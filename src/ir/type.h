@@ -3,7 +3,8 @@
 //   f32                                a scalar
 //   cell<s32>                          a mutable scalar (one per thread)
 //   view<f16, shared, [16, K]>         a region of memory, extents possibly symbolic
-//   frag<A, f16, 16x16>                a register tile of one MMA unit
+//   frag<A, f16, 16x16>                a register tile of one unit, an operand of its `mma`
+//   frag<tile, f32, 64x1>              one that no `mma` names: any value of tile expressions
 //   event<4>                           4 events of a block, counted by generation
 //   future                             a copy on its way, under the name it has at the moment
 #pragma once
@@ -19,7 +20,8 @@
 namespace kiln::ir {
 
 enum class Space : std::uint8_t { kGlobal, kShared, kLocal };
-enum class Role : std::uint8_t { kA, kB, kC, kMetadata };
+// What a register tile is to the `mma` that names it; kTile: none does.
+enum class Role : std::uint8_t { kA, kB, kC, kMetadata, kTile };
 
 struct NoType {
   friend bool operator==(NoType, NoType) = default;

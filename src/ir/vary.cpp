@@ -52,7 +52,9 @@ class Varying::Variation {
   bool operator()(const Index& op) { return ask(op.expr); }
   bool operator()(const Unary& op) { return ask(op.operand); }
   bool operator()(const Binary& op) { return ask(op.left) || ask(op.right); }
+  bool operator()(const Fma& op) { return ask(op.a) || ask(op.b) || ask(op.c); }
   bool operator()(const Cast& op) { return ask(op.operand); }
+  bool operator()(const Bitcast& op) { return ask(op.operand); }
   bool operator()(const Choose& op) {
     return ask(op.condition) || ask(op.if_true) || ask(op.if_false);
   }

@@ -1,7 +1,10 @@
 // Rules of the decided attributes: what each pass has established.
+#include <algorithm>
 #include <set>
 
+#include "ir/effects.h"
 #include "ir/names.h"
+#include "ir/registers.h"
 #include "ir/rules.h"
 #include "ir/shared_layout.h"
 #include "support/tensor.h"
@@ -369,6 +372,122 @@ void loads_are_planned(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// --- from kLaidOut: the registers of tiles that no instruction names
+
+// The threads that execute together what stands inside: those of an inner level, of a region of the
+// block, or of the block.
+std::int64_t threads_around(const Function& f, const std::vector<OpId>& enclosing) {
+  std::int64_t region = 0;
+  for (auto id = enclosing.rbegin(); id != enclosing.rend(); ++id) {
+    const OpData& data = f.ops[*id].data;
+    if (const auto* some = std::get_if<Inthreads>(&data)) region = some->threads;
+    const auto* parallel = std::get_if<Parallel>(&data);
+    if (parallel == nullptr || parallel->level == Level::kThread) continue;
+    if (parallel->level != Level::kBlock) return parallel->unit;
+    return region != 0 ? region : parallel->threads.constant().value_or(0);
+  }
+  return 0;
+}
+
+// What is wrong with the rows and columns that a tile is padded to; "" if nothing.
+std::string wrong_padding(const FragType& tile, const std::vector<std::int64_t>& padded) {
+  if (padded.empty()) return "";
+  if (padded.size() != 2) return format("padded to {} extents", padded.size());
+  if (padded[0] == tile.rows && padded[1] == tile.cols) return "padded to what it is";
+  const std::int64_t own[] = {tile.rows, tile.cols};
+  for (std::size_t d = 0; d < 2; ++d) {
+    const bool fits = padded[d] >= own[d] && (own[d] > 1 || padded[d] == 1);
+    if (!fits) return format("{} padded to {}", own[d], padded[d]);
+  }
+  return "";
+}
+
+// What is wrong with a layout's deal of so many elements to so many lanes; "" if nothing.
+std::string wrong_deal(const Layout& registers, std::int64_t elements, std::int64_t threads) {
+  if (rank(registers) != 2) return "no layout of lanes and values";
+  const std::int64_t lanes = size(mode(registers, 0));
+  const std::int64_t values = size(mode(registers, 1));
+  if (threads != 0 && lanes != threads) {
+    return format("registers of {} lanes, {} threads hold it", lanes, threads);
+  }
+  // More than a block has threads, and than a thread has room for.
+  constexpr std::int64_t kMost = 2048;
+  if (lanes > kMost || values > kMost || lanes * values < elements) {
+    return format("{} lanes hold {} elements in {} values each", lanes, elements, values);
+  }
+  std::vector<std::int64_t> holder(static_cast<std::size_t>(elements), -1);  // the last lane
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    for (std::int64_t value = 0; value < values; ++value) {
+      const std::int64_t at = registers(lane, value);
+      if (at < 0 || at >= elements) return format("element {} of {}", at, elements);
+      std::int64_t& last = holder[static_cast<std::size_t>(at)];
+      if (last == lane) return format("lane {} holds element {} twice", lane, at);
+      last = lane;
+    }
+  }
+  const auto missing = std::ranges::find(holder, -1);
+  return missing == holder.end() ? ""
+                                 : format("no lane holds element {}", missing - holder.begin());
+}
+
+// What is wrong with the registers of a tile; "" if nothing.
+std::string wrong_registers(const FragType& tile, const Alloc& alloc, std::int64_t threads) {
+  if (!alloc.registers.valid()) return "";
+  if (tile.role != Role::kTile) return "an instruction's operand with registers of its own";
+  if (const std::string wrong = wrong_padding(tile, alloc.padded); !wrong.empty()) return wrong;
+  const std::int64_t rows = alloc.padded.empty() ? tile.rows : alloc.padded[0];
+  const std::int64_t cols = alloc.padded.empty() ? tile.cols : alloc.padded[1];
+  if (!elements_fit(tile.dtype, {rows, cols})) return "too many elements";
+  return wrong_deal(alloc.registers, rows * cols, threads);
+}
+
+// Each element of a tile is dealt out to some of the threads that hold it together.
+void registers_make_the_tile(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
+    const auto* alloc = std::get_if<Alloc>(&f.ops[id].data);
+    const FragType* tile = type_as<FragType>(f, f.ops[id].result);
+    if (alloc == nullptr || tile == nullptr) return;
+    const std::string wrong = wrong_registers(*tile, *alloc, threads_around(f, enclosing));
+    if (!wrong.empty()) complain(mistakes, f, id, "{}", wrong);
+  });
+}
+
+// Who uses a padded tile says what it does about what lies beyond its edge.
+void padded_tiles_are_minded(const Module&, const Function& f, Mistakes& mistakes) {
+  walk(f, f.body, [&](OpId id) {
+    for_each_touch(f.ops[id], [&](const Touch& touch) {
+      const auto* alloc = touch.value.valid() ? f.def_as<Alloc>(touch.value) : nullptr;
+      if (alloc == nullptr || alloc->padded.empty() || touch.beyond != Beyond::kRefuses) return;
+      complain(mistakes, f, id, "it takes no padded tile, as `%{}` is", f.values[touch.value].name);
+    });
+    const auto* alloc = std::get_if<Alloc>(&f.ops[id].data);
+    if (alloc == nullptr || alloc->padded.empty() || alloc->registers.valid()) return;
+    complain(mistakes, f, id, "padded, and no layout of its registers");
+  });
+}
+
+// A scan goes along lines that its warp holds, by the same registers in both of its tiles.
+void scans_are_lined_up(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Scan>(f, [&](const Scan& scan, OpId id) {
+    const auto* to = f.def_as<Alloc>(scan.frag);
+    const auto* from = f.def_as<Alloc>(scan.source);
+    const auto decided = [](const Alloc* alloc) {
+      return alloc != nullptr && (alloc->atom != nullptr || alloc->registers.valid());
+    };
+    if (!decided(to) || !decided(from)) return complain(mistakes, f, id, "tiles without registers");
+    for (const ValueId tile : {scan.frag, scan.source}) {
+      const FragType* type = type_as<FragType>(f, tile);
+      if (type == nullptr || !wrong_registers(*type, *f.def_as<Alloc>(tile), 0).empty()) return;
+    }
+    const target::Fragment source = tile_registers(f, scan.source).map;
+    const bool alike =
+        source.tv == tile_registers(f, scan.frag).map.tv && from->padded == to->padded;
+    if (alike && target::lines_along(source, static_cast<int>(scan.dimension))) return;
+    complain(mistakes, f, id, "`%{}` does not hold its lines one warp each",
+             f.values[scan.source].name);
+  });
+}
+
 // A descriptor's distances are what its 14 bits hold, in units of 16 bytes.
 void descriptors_fit(const Module&, const Function& f, Mistakes& mistakes) {
   constexpr std::int64_t kUnit = 16;
@@ -455,8 +574,7 @@ struct MatrixTile {
 };
 
 std::int64_t warps_of(const Function& f, ValueId frag) {
-  const auto* alloc = f.def_as<Alloc>(frag);
-  return alloc == nullptr || alloc->atom == nullptr ? 1 : alloc->atom->lanes / target::kWarpLanes;
+  return std::max<std::int64_t>(1, share_of(f, frag).lanes / target::kWarpLanes);
 }
 
 // Each matrix, 8 rows of 16 bytes, is two numbers of the list, and each lies inside the tile, with
@@ -584,6 +702,9 @@ constexpr Rule kDecidedRules[] = {
     {"copies-have-threads", Form::kPlanned, copies_have_threads},
     {"copy-widths-descend", Form::kPlanned, copy_widths_descend},
     {"copy-widths-divide-rows", Form::kPlanned, copy_widths_divide_rows},
+    {"registers-make-the-tile", Form::kLaidOut, registers_make_the_tile},
+    {"padded-tiles-are-minded", Form::kLaidOut, padded_tiles_are_minded},
+    {"scans-are-lined-up", Form::kLaidOut, scans_are_lined_up},
     {"guards-are-dimensions", Form::kPlanned, guards_are_dimensions},
     {"guarded-tiles-move-by-element", Form::kPlanned, guarded_tiles_move_by_element},
     {"boxes-tile", Form::kPlanned, boxes_tile},

@@ -5,6 +5,7 @@
 
 #include "ir/effects.h"
 #include "ir/names.h"
+#include "ir/reflect.h"
 #include "ir/rules.h"
 #include "support/tensor.h"
 #include "target/fragment.h"
@@ -305,6 +306,35 @@ void element_dtypes_agree(const Module&, const Function& f, Mistakes& mistakes) 
   });
 }
 
+// What the hardware has no instruction for, and operands of another type.
+void atomics_are_supported(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Atomic>(f, [&](const Atomic& atomic, OpId id) {
+    const ViewType* view = type_as<ViewType>(f, atomic.view);
+    if (view == nullptr) return;
+    if (view->space == Space::kLocal) complain(mistakes, f, id, "in local memory");
+    if (!target::supports(atomic.kind, view->dtype)) {
+      complain(mistakes, f, id, "no `{}` of {}", name_of(atomic.kind), name(view->dtype));
+    }
+    if (atomic.compare.valid() != (atomic.kind == target::Atomic::kCas)) {
+      complain(mistakes, f, id, "`compare` is for `cas`");
+    }
+    for (const ValueId operand : {atomic.value, atomic.compare}) {
+      if (!operand.valid() || is_scalar_of(f, operand, view->dtype)) continue;
+      complain(mistakes, f, id, "`%{}` is no {}", f.values[operand].name, name(view->dtype));
+    }
+  });
+}
+
+void unused_results_have_no_users(const Module&, const Function& f, Mistakes& mistakes) {
+  walk(f, f.body, [&](OpId id) {
+    for_each_operand(f.ops[id], [&](std::string_view, ValueId value) {
+      const auto* atomic = value.valid() ? f.def_as<Atomic>(value) : nullptr;
+      if (atomic == nullptr || !atomic->unused) return;
+      complain(mistakes, f, id, "`%{}` is said to be unused", f.values[value].name);
+    });
+  });
+}
+
 void fills_agree(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Fill>(f, [&](const Fill& fill, OpId id) {
     const FragType* frag = type_as<FragType>(f, fill.frag);
@@ -343,7 +373,8 @@ void loads_fit(const Module&, const Function& f, Mistakes& mistakes) {
 bool is_run_of_registers(const Function& f, const Store& store, const FragType& frag,
                          std::int64_t columns) {
   const auto* alloc = f.def_as<Alloc>(store.frag);
-  if (alloc == nullptr || alloc->atom == nullptr) return true;
+  if (alloc == nullptr || (alloc->atom == nullptr && !alloc->registers.valid())) return true;
+  if (alloc->registers.valid()) return store.first_column == 0 && columns == frag.cols;
   const target::MmaShape& atom = alloc->atom->shape;
   if (frag.rows % atom.m != 0 || frag.cols % atom.n != 0) return true;  // allocs are asked for that
   const target::Fragment whole = target::fragment_layout(
@@ -356,8 +387,9 @@ void stores_fit(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Store>(f, [&](const Store& store, OpId id) {
     const FragType* frag = type_as<FragType>(f, store.frag);
     const ViewType* view = type_as<ViewType>(f, store.view);
-    if (frag == nullptr || view == nullptr || frag->role != Role::kC) {
-      complain(mistakes, f, id, "stores an accumulator into a view");
+    const bool is_value = frag != nullptr && (frag->role == Role::kC || frag->role == Role::kTile);
+    if (!is_value || view == nullptr) {
+      complain(mistakes, f, id, "stores an accumulator or a tile into a view");
       return;
     }
     const std::size_t column_side = store.transposed ? 0 : 1;
@@ -425,6 +457,45 @@ void scales_fit(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+void reductions_fit(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Reduce>(f, [&](const Reduce& reduce, OpId id) {
+    const FragType* frag = type_as<FragType>(f, reduce.frag);
+    const FragType* source = type_as<FragType>(f, reduce.source);
+    if (frag == nullptr || source == nullptr || reduce.dimension < 0 || reduce.dimension > 1) {
+      complain(mistakes, f, id, "makes a dimension of a tile one element");
+      return;
+    }
+    const std::int64_t rows = reduce.dimension == 0 ? reduce.parts : source->rows;
+    const std::int64_t cols = reduce.dimension == 1 ? reduce.parts : source->cols;
+    if (frag->rows == rows && frag->cols == cols) return;
+    complain(mistakes, f, id, "{}x{} of {}x{}", frag->rows, frag->cols, source->rows, source->cols);
+  });
+}
+
+void scans_and_conversions_fit(const Module&, const Function& f, Mistakes& mistakes) {
+  const auto check = [&](ValueId to, ValueId from, OpId id) {
+    const FragType* frag = type_as<FragType>(f, to);
+    const FragType* source = type_as<FragType>(f, from);
+    const bool fits = frag != nullptr && source != nullptr && frag->rows == source->rows &&
+                      frag->cols == source->cols;
+    if (!fits) complain(mistakes, f, id, "joins no two tiles of one shape");
+    return fits;
+  };
+  for_each_op<Scan>(f, [&](const Scan& scan, OpId id) {
+    if (check(scan.frag, scan.source, id) && (scan.dimension < 0 || scan.dimension > 1)) {
+      complain(mistakes, f, id, "dimension {}", scan.dimension);
+    }
+  });
+  for_each_op<Convert>(f, [&](const Convert& convert, OpId id) {
+    if (!check(convert.frag, convert.source, id)) return;
+    const DType to = type_as<FragType>(f, convert.frag)->dtype;
+    const DType from = type_as<FragType>(f, convert.source)->dtype;
+    if (to != from && to != target::operand_type(from)) {
+      complain(mistakes, f, id, "{} into {}", name(from), name(to));
+    }
+  });
+}
+
 // A fragment's registers are filled for one way of contracting; the Mma must contract that way.
 void load_majors_agree(const Module&, const Function& f, Mistakes& mistakes) {
   std::map<ValueId, Major> loaded;
@@ -456,10 +527,14 @@ constexpr Rule kMemoryRules[] = {
     {"copy-units-are-known", Form::kTile, copy_units_are_known},
     {"element-ranks-agree", Form::kTile, element_ranks_agree},
     {"element-dtypes-agree", Form::kTile, element_dtypes_agree},
+    {"atomics-are-supported", Form::kTile, atomics_are_supported},
+    {"unused-results-have-no-users", Form::kTile, unused_results_have_no_users},
     {"fills-agree", Form::kTile, fills_agree},
     {"loads-fit", Form::kTile, loads_fit},
     {"stores-fit", Form::kTile, stores_fit},
     {"scales-fit", Form::kTile, scales_fit},
+    {"reductions-fit", Form::kTile, reductions_fit},
+    {"scans-and-conversions-fit", Form::kTile, scans_and_conversions_fit},
     {"mma-roles-agree", Form::kTile, mma_roles_agree},
     {"mma-shapes-agree", Form::kTile, mma_shapes_agree},
     {"load-majors-agree", Form::kAtoms, load_majors_agree},

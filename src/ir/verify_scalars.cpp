@@ -21,7 +21,8 @@ void scalars_are_made(const Module&, const Function& f, Mistakes& mistakes) {
     const OpKind kind = f.ops[id].kind();
     const bool makes_scalar = kind == OpKind::kConst || kind == OpKind::kCast ||
                               kind == OpKind::kIndex || kind == OpKind::kUnary ||
-                              kind == OpKind::kBinary || kind == OpKind::kChoose;
+                              kind == OpKind::kBinary || kind == OpKind::kChoose ||
+                              kind == OpKind::kFma;
     if (!makes_scalar || !f.ops[id].result.valid() || result_scalar(f, id) != nullptr) return;
     complain(mistakes, f, id, "its result is a scalar");
   });
@@ -38,6 +39,9 @@ void binary_operands_agree(const Module&, const Function& f, Mistakes& mistakes)
       complain(mistakes, f, id, "{} and {}", name(left->dtype), name(right->dtype));
     } else if (is_logical(binary.kind) && left->dtype != DType::kBool) {
       complain(mistakes, f, id, "{} operands, not bool", name(left->dtype));
+    } else if (class_of(binary.kind) == BinaryClass::kFunction && left->dtype != DType::kF32 &&
+               left->dtype != DType::kF64) {
+      complain(mistakes, f, id, "a function of f32 or f64");
     }
   });
 }
@@ -74,11 +78,36 @@ void casts_are_of_scalars(const Module&, const Function& f, Mistakes& mistakes) 
   });
 }
 
+void bitcasts_keep_the_width(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Bitcast>(f, [&](const Bitcast& cast, OpId id) {
+    const ScalarType* result = result_scalar(f, id);
+    const ScalarType* operand =
+        cast.operand.valid() ? type_as<ScalarType>(f, cast.operand) : nullptr;
+    if (result == nullptr || operand == nullptr) return;
+    if (info(result->dtype).bits == info(operand->dtype).bits) return;
+    complain(mistakes, f, id, "{} as {}", name(operand->dtype), name(result->dtype));
+  });
+}
+
 void choices_agree(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Choose>(f, [&](const Choose& choose, OpId id) {
     const ScalarType* result = result_scalar(f, id);
     if (result == nullptr) return;
     for (const ValueId value : {choose.if_true, choose.if_false}) {
+      if (!is_not(f, value, result->dtype)) continue;
+      complain(mistakes, f, id, "`%{}` is no {}", f.values[value].name, name(result->dtype));
+    }
+  });
+}
+
+void fused_types_agree(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Fma>(f, [&](const Fma& fma, OpId id) {
+    const ScalarType* result = result_scalar(f, id);
+    if (result == nullptr) return;
+    if (result->dtype != DType::kF32 && result->dtype != DType::kF64) {
+      complain(mistakes, f, id, "a function of f32 or f64");
+    }
+    for (const ValueId value : {fma.a, fma.b, fma.c}) {
       if (!is_not(f, value, result->dtype)) continue;
       complain(mistakes, f, id, "`%{}` is no {}", f.values[value].name, name(result->dtype));
     }
@@ -140,6 +169,8 @@ constexpr Rule kScalarRules[] = {
     {"binary-results-agree", Form::kTile, binary_results_agree},
     {"unary-types-agree", Form::kTile, unary_types_agree},
     {"casts-are-of-scalars", Form::kTile, casts_are_of_scalars},
+    {"bitcasts-keep-the-width", Form::kTile, bitcasts_keep_the_width},
+    {"fused-types-agree", Form::kTile, fused_types_agree},
     {"choices-agree", Form::kTile, choices_agree},
     {"cells-agree", Form::kTile, cells_agree},
     {"indices-are-integers", Form::kTile, indices_are_integers},

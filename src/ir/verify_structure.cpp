@@ -60,14 +60,16 @@ bool may_be_missing(OpKind kind, std::string_view key) {
   return (kind == OpKind::kReturn && key == "value") ||
          (kind == OpKind::kAlloc && key == "initial") || (kind == OpKind::kIf && key == "else") ||
          (kind == OpKind::kCopy && (key == "event" || key == "future")) ||
-         (kind == OpKind::kMma && key == "metadata");
+         (kind == OpKind::kMma && key == "metadata") ||
+         (kind == OpKind::kAtomic && key == "compare");
 }
 
 void operands_are_given(const Module&, const Function& f, Mistakes& mistakes) {
   walk(f, f.body, [&](OpId id) {
     const Op& op = f.ops[id];
     for_each_field(op, [&](std::string_view key, const auto& field) {
-      if constexpr (requires { field.valid(); }) {
+      constexpr bool kIsDecision = std::is_same_v<std::remove_cvref_t<decltype(field)>, Layout>;
+      if constexpr (!kIsDecision && requires { field.valid(); }) {
         if (!field.valid() && !may_be_missing(op.kind(), key)) {
           complain(mistakes, f, id, "`{}` is missing", key);
         }
@@ -226,23 +228,13 @@ void launches_fit(const Module& module, const Function& f, Mistakes& mistakes) {
   });
 }
 
-std::int64_t threads_at(Level level) {
-  switch (level) {
-    case Level::kBlock: return 0;
-    case Level::kGroup4: return target::kWarpgroupLanes;
-    case Level::kGroup: return target::kWarpLanes;
-    case Level::kThread: return 1;
-  }
-  return 0;
-}
-
 void parallel_levels_descend(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
     const Parallel* parallel = std::get_if<Parallel>(&f.ops[id].data);
     if (parallel == nullptr) return;
-    if (parallel->unit != threads_at(parallel->level)) {
+    if (parallel->unit != threads_of(parallel->level)) {
       complain(mistakes, f, id, "unit {}, a {} has {}", parallel->unit, name_of(parallel->level),
-               threads_at(parallel->level));
+               threads_of(parallel->level));
     }
     const Parallel* around = innermost_parallel(f, enclosing);
     const bool inner = parallel->level != Level::kBlock;  // else launches-are-not-nested says so
@@ -366,8 +358,16 @@ bool writes_memory(const Function& f, const Op& op) {
   });
 }
 
-// An element is of the accumulator that the `apply` around goes through, and nothing else in there
-// needs more than one thread or writes memory.
+// Whether each place of `whole` has an element of `part`: its own, or its row's or column's.
+bool spans(const FragType& part, const FragType& whole) {
+  const auto meets = [](std::int64_t extent, std::int64_t of) {
+    return extent == of || extent == 1;
+  };
+  return meets(part.rows, whole.rows) && meets(part.cols, whole.cols);
+}
+
+// An element is of a tile that has one for each place that the `apply` around goes through, and
+// nothing else in there needs more than one thread or writes memory.
 void applies_go_element_by_element(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_nested(f, [&](OpId id, const std::vector<OpId>& enclosing) {
     const Apply* around = nullptr;
@@ -378,9 +378,13 @@ void applies_go_element_by_element(const Module&, const Function& f, Mistakes& m
     const auto* element = std::get_if<Element>(&op.data);
     const auto* set = std::get_if<SetElement>(&op.data);
     if (element != nullptr || set != nullptr) {
-      const ValueId frag = element != nullptr ? element->frag : set->frag;
-      if (around == nullptr || around->frag != frag) {
-        complain(mistakes, f, id, "in no `apply` of its accumulator");
+      const FragType* tile = type_as<FragType>(f, element != nullptr ? element->frag : set->frag);
+      const FragType* whole = around == nullptr ? nullptr : type_as<FragType>(f, around->frag);
+      if (tile == nullptr || whole == nullptr) {
+        complain(mistakes, f, id, "in no `apply` of register tiles");
+      } else if (!spans(*tile, *whole)) {
+        complain(mistakes, f, id, "{}x{} in an `apply` of {}x{}", tile->rows, tile->cols,
+                 whole->rows, whole->cols);
       }
     } else if (around != nullptr &&
                (is_collective(op) || writes_memory(f, op) || op.kind() == OpKind::kOnce)) {

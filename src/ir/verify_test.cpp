@@ -40,8 +40,11 @@ constexpr Edit kEdits[] = {
     {"collectives-are-launched", kElements, "  return value=%r",
      "  proxy_fence\n  return value=%r"},
     {"once-runs-alone", kElements, "write view=%s index=[0] value=%one", "mma_commit"},
-    {"applies-go-element-by-element", kProducts, "element frag=%acc : f32",
-     "element frag=%part : f32"},
+    {"applies-go-element-by-element", kTiles, "apply frag=%part row=i col=j body={",
+     "%half = alloc : frag<tile, f32, 2x32>\n"
+     "    apply frag=%part row=i col=j body={\n      %other = element frag=%half : f32"},
+    {"applies-go-element-by-element", kTiles, "store frag=%turned",
+     "%alone = element frag=%row : f32\n    store frag=%turned"},
     {"applies-go-element-by-element", kProducts, "set_element frag=%acc value=%grown",
      "mma_commit"},
     // memory
@@ -57,6 +60,8 @@ constexpr Edit kEdits[] = {
     {"copy-units-are-known", kMatmul, "unit=32 way", "unit=33 way"},
     {"element-ranks-agree", kElements, "read view=%s index=[t]", "read view=%s index=[t, t]"},
     {"element-dtypes-agree", kElements, "index=[k] value=%chosen", "index=[k] value=%flag"},
+    {"atomics-are-supported", kElements, "atomic kind=add view=%s", "atomic kind=xor view=%s"},
+    {"unused-results-have-no-users", kElements, "operand=%v : f32", "operand=%old : f32"},
     {"fills-agree", kMatmul, "%zero = const : f16", "%zero = const : f32"},
     {"loads-fit", kMatmul, "origin=[16*warp_m, 0] : view<f16, shared, [16, 16]>",
      "origin=[16*warp_m, 0] : view<f16, shared, [16, 8]>"},
@@ -67,6 +72,38 @@ constexpr Edit kEdits[] = {
     {"scales-fit", kProducts, "origin=[64*i, 0] : view<f32, global, [64, 1]>",
      "origin=[64*i, 0] : view<f32, global, [32, 1]>"},
     {"scales-fit", kProducts, "factors=%factors", "factors=%a_s"},
+    {"reductions-fit", kTiles, "source=%all kind=sum dimension=0", "source=%all kind=sum"},
+    {"reductions-fit", kTiles, "source=%all kind=sum dimension=0",
+     "source=%all kind=sum dimension=2"},
+    {"reductions-fit", kTiles, "dimension=0 parts=2", "dimension=0"},
+    {"scans-and-conversions-fit", kTiles, "scan frag=%grown", "scan frag=%sum"},
+    {"scans-and-conversions-fit", kTiles, "scan frag=%grown source=%part",
+     "scan frag=%grown source=%part dimension=2"},
+    {"registers-make-the-tile", kTiles, "name=\"grown\" registers=\"((32,2),2):((4,1),2)\"",
+     "name=\"grown\" registers=\"((32,2),1):((4,1),2)\""},
+    {"registers-make-the-tile", kTiles, "name=\"grown\" registers=\"((32,2),2):((4,1),2)\"",
+     "name=\"grown\" registers=\"((32,2),2):((4,1),4)\""},
+    {"registers-make-the-tile", kTiles, "name=\"grown\" registers=\"((32,2),2):((4,1),2)\"",
+     "name=\"grown\" registers=\"((32,2),(2,2)):((4,1),(2,0))\""},
+    {"registers-make-the-tile", kTiles, "name=\"turned\" registers=\"((32,2),2):((4,1),2)\"",
+     "name=\"turned\" registers=\"(32,4):(4,1)\""},
+    {"registers-make-the-tile", kTiles, "name=\"grown\" registers=\"((32,2),2):((4,1),2)\"",
+     "name=\"grown\" registers=\"((32,2),2):((4,1),2)\" padded=[2, 32]"},
+    {"registers-make-the-tile", kTiles, "name=\"grown\" registers=\"((32,2),2):((4,1),2)\"",
+     "name=\"grown\" registers=\"((32,2),2):((4,1),2)\" padded=[2, 64]"},
+    {"registers-make-the-tile", kTiles, "name=\"grown\" registers=\"((32,2),2):((4,1),2)\"",
+     "name=\"grown\" registers=\"((32,2),2):((4,1),2)\" padded=[2]"},
+    {"registers-make-the-tile", kTiles, "name=\"grown\" registers=\"((32,2),2):((4,1),2)\"",
+     "name=\"grown\" registers=\"((32,2),2):((4,1),2)\" padded=[2, 128]"},
+    {"registers-make-the-tile", kTiles, "name=\"sum\" registers=\"((32,2),2):((2,0),1)\"",
+     "name=\"sum\" registers=\"((32,2),4):((4,0),1)\" padded=[2, 64]"},
+    {"padded-tiles-are-minded", kMatmul, "name=\"mc\" atom=m16n8k16.f16.f16",
+     "name=\"mc\" atom=m16n8k16.f16.f16 padded=[16, 32]"},
+    {"scans-are-lined-up", kTiles, "scan frag=%grown source=%part",
+     "scan frag=%grown source=%part dimension=0"},
+    {"scans-and-conversions-fit", kTiles, "convert frag=%turned", "convert frag=%sum"},
+    {"scans-and-conversions-fit", kTiles, "convert frag=%turned",
+     "%counts = alloc : frag<tile, s32, 2x64>\n    convert frag=%counts"},
     {"mma-roles-agree", kMatmul, "a=%ma b=%mb", "a=%mb b=%ma"},
     {"load-majors-agree", kMatmul, "view=%a_view major=row", "view=%a_view major=col"},
     // scalars
@@ -80,6 +117,8 @@ constexpr Edit kEdits[] = {
      "left=%v right=%scale : f32\n%odd = binary kind=lt left=%v right=%v : f32"},
     {"unary-types-agree", kElements, "kind=negate operand=%v", "kind=negate operand=%flag"},
     {"casts-are-of-scalars", kElements, "cast operand=%got", "cast operand=%acc"},
+    {"bitcasts-keep-the-width", kElements, "bitcast operand=%h : u16", "bitcast operand=%h : u32"},
+    {"fused-types-agree", kElements, "fma a=%v", "fma a=%h"},
     {"choices-agree", kElements, "true=%got false=%v", "true=%got false=%flag"},
     {"cells-agree", kElements, "set cell=%acc value=%v", "set cell=%acc value=%flag"},
     {"cells-agree", kElements, "set cell=%acc value=%v", "set cell=%s value=%v"},
@@ -219,7 +258,7 @@ void expect_only(const Module& module, std::string_view rule) {
 }
 
 TEST(Verify, TheSamplesBreakNoRuleInAnyForm) {
-  for (const char* sample : {kMatmul, kElements, kProducts, kRing, kStores}) {
+  for (const char* sample : {kMatmul, kElements, kProducts, kRing, kStores, kTiles}) {
     Module module = parsed(sample);
     EXPECT_EQ(verify(module), std::vector<std::string>{});
     module.form = Form::kTile;

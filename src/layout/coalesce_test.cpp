@@ -45,7 +45,7 @@ TEST(Coalesce, ByProfileIsModeByMode) {
   EXPECT_FALSE(coalesce(deep, read("(1,1,1)")).valid());
 }
 
-// The same set of indices, with nothing that repeats a leaf.
+// filter() keeps the set of indices, and nothing that it leaves counts on from another leaf.
 void expect_filtered(const Layout& layout) {
   const Layout result = filter(layout);
   ASSERT_EQ(distinct(image(result)), distinct(image(layout))) << to_text(layout);

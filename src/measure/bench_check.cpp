@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t kSampled = 64;  // rows, and as many columns
 
-// One index in each of up to kSampled equal stretches of the extent.
+// The rows (or columns) to check: one index in each of up to kSampled equal stretches of the
+// extent.
 std::vector<std::int64_t> sampled(std::int64_t extent, std::uint64_t seed) {
   const std::vector<bench::Index> places = spread_indices(extent, kSampled, seed);
   return {places.begin(), places.end()};

@@ -27,13 +27,13 @@ struct Measured {
                                                  const reference::EinsumNumerics& numerics,
                                                  std::uint64_t seed);
 
-// How both add, ours and the vendor's.
+// How the two kernels that are compared add and round, ours and the vendor's.
 struct BothNumerics {
   reference::EinsumNumerics ours;
   reference::EinsumNumerics vendor;
 };
 
-// `expected` of a mismatch is the vendor's element.
+// Compares our result with the vendor's: `expected` of a mismatch is the vendor's element.
 [[nodiscard]] reference::Comparison compare_with_vendor(const ProductOf& product,
                                                         const Measured& measured,
                                                         const Tensor& vendor,

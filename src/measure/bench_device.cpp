@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/device.h"
 #include "measure/bench_kernels_text.h"
-#include "runtime/nvrtc.h"
 
 namespace kiln::measure {
 
@@ -45,7 +45,7 @@ std::span<const std::byte> bytes_of(const std::vector<bench::Index>& values) {
   return std::as_bytes(std::span(values));
 }
 
-// What a report says, without the first element outside.
+// What a check kernel's report says, without the first element outside.
 reference::Comparison comparison_of(const bench::Report& report) {
   reference::Comparison out;
   out.elements = static_cast<std::int64_t>(report.elements);
@@ -64,15 +64,12 @@ reference::Mismatch mismatch_of(const bench::Report& report, std::int64_t elemen
 }  // namespace
 
 Result<BenchDevice> BenchDevice::open(runtime::Gpu& gpu) {
-  const auto cubin = runtime::compile(
-      runtime::compile_request(bench_kernels_text(), gpu.arch(), "bench_kernels.cu"));
-  if (!cubin) return Unexpected{cubin.error()};
-  auto module = gpu.load(cubin->bytes);
+  auto module = backends::device().compile(gpu, bench_kernels_text(), "bench_kernels.cu");
   if (!module) return Unexpected{module.error()};
   return BenchDevice(gpu, std::move(*module));
 }
 
-// The kernel with these parameters; so many threads have something to do.
+// Starts the kernel of this name with these parameters, for so many threads that have work.
 template <class... Values>
 Result<void> BenchDevice::start(const char* kernel, std::int64_t threads, Values... values) {
   runtime::Launch launch;
@@ -151,7 +148,7 @@ Result<reference::Comparison> BenchDevice::part_against_fp64(const CheckRequest&
   if (!report) return Unexpected{report.error()};
   reference::Comparison out = comparison_of(*report);
   if (out.outside == 0) return out;
-  // Once more, for that element alone: this time the kernel writes its values.
+  // The check runs once more, for that element alone: this time the kernel writes its values.
   const auto first = static_cast<std::int64_t>(report->first);
   const auto described = of(product_of(request), part_of_element(how, first));
   if (!described) return Unexpected{described.error()};
@@ -203,7 +200,8 @@ Result<FactorNorms> BenchDevice::norms(const CheckRequest& request) {
 Result<reference::Comparison> BenchDevice::check_whole(const CheckRequest& request,
                                                        const FactorNorms& norms) {
   const gemm::Problem& how = request.problem;
-  // What fp64 has been compared with whole needs no second judge, who is less exact.
+  // A result that was compared with fp64 whole needs no comparison with the vendor's, which is less
+  // exact.
   const bool judged = choose_sample(how, request.seed).whole;
   const bench::Other other{
       .data = pointer<const void>(judged ? 0 : request.vendor),

@@ -14,7 +14,8 @@
 
 namespace kiln::measure {
 
-// What is checked. Addresses are in device memory; those of what there is not are 0.
+// What a check is of: one product and its result. Addresses are in device memory; those of what
+// there is not are 0.
 struct CheckRequest {
   gemm::Problem problem;  // without its epilogue
   double scale = 1;       // of all of C
@@ -46,13 +47,13 @@ class BenchDevice {
   // `gpu` must outlive it. Errors: no NVRTC; what the driver says.
   static Result<BenchDevice> open(runtime::Gpu& gpu);
 
-  // Standard normal values; integers whose sums of k products are exact. Nothing waits. Errors:
-  // what the driver says.
+  // Fill with standard normal values, or integers whose sums of k products are exact. Neither
+  // waits. Errors: what the driver says.
   [[nodiscard]] Result<void> fill_normal(runtime::DeviceBuffer& to, DType dtype,
                                          std::uint64_t seed);
   [[nodiscard]] Result<void> fill_integers(runtime::DeviceBuffer& to, DType dtype, std::int64_t k,
                                            std::uint64_t seed);
-  // f32 from 1/2 to 2; exact: 1 and 2 alone.
+  // Fills with scale factors: f32 from 1/2 to 2, or 1 and 2 alone when they are to be `exact`.
   [[nodiscard]] Result<void> fill_scales(runtime::DeviceBuffer& to, bool exact, std::uint64_t seed);
   // Legal 2:4 metadata in bytes (kiln/sparse.h), the words that kernels read, and the dense matrix
   // of packed elements. A row of `k` elements of `dtype` has k / 8 bytes.
@@ -63,9 +64,10 @@ class BenchDevice {
                                     const runtime::DeviceBuffer& metadata,
                                     runtime::DeviceBuffer& dense, DType dtype);
 
-  // Waits. The first element outside has its coordinates and values. Errors: what the driver says.
+  // Checks a result, and waits. The first element outside has its coordinates and values. Errors:
+  // what the driver says.
   [[nodiscard]] Result<ProductCheck> check(const CheckRequest& request);
-  // The two halves of it, for those who compare many results of one product.
+  // The two halves of `check`, for those who compare many results of one product.
   [[nodiscard]] Result<reference::Comparison> check_sums(const CheckRequest& request);
   [[nodiscard]] Result<FactorNorms> norms(const CheckRequest& request);
   [[nodiscard]] Result<reference::Comparison> check_whole(const CheckRequest& request,

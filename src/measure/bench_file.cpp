@@ -4,12 +4,13 @@
 #include "io/bind.h"
 #include "io/expect.h"
 #include "io/machine.h"
+#include "io/oracle.h"
 #include "measure/bench_machine.h"
 #include "sema/coverage.h"
 
 namespace kiln::measure {
 
-// What is being done.
+// Shows on the console what is being done.
 void FileBench::progress(const std::string& text) const { io::show_progress(console, text); }
 
 io::Stage<void> FileBench::bind_problem(const std::vector<io::Assignment>& shapes,
@@ -27,11 +28,18 @@ io::Stage<void> FileBench::bind_problem(const std::vector<io::Assignment>& shape
   problem.shape = std::move(text);
   problem.arguments = std::move(*arguments);
   problem.tensors = io::named_tensors(function(), problem.arguments, problem.returned);
-  const bool fits =
-      reference::check(einsum, problem.tensors, program.diags).has_value() &&
-      io::check_output(function(), einsum, problem.tensors, program.diags).has_value();
-  if (!fits) return Unexpected{io::Exit::kUsage};
-  problem.product = matrix_product(einsum, problem.tensors);
+  if (einsum) {
+    const bool fits =
+        reference::check(*einsum, problem.tensors, program.diags).has_value() &&
+        io::check_output(function(), einsum->output, problem.tensors, program.diags).has_value();
+    if (!fits) return Unexpected{io::Exit::kUsage};
+    problem.product = matrix_product(*einsum, problem.tensors);
+  } else if (!options.expect.empty()) {
+    auto formula =
+        io::read_expect(options.expect, function(), problem.arguments, problem.returned, program);
+    if (!formula) return Unexpected{io::Exit::kUsage};
+    problem.formula = std::move(*formula);
+  }
   return {};
 }
 
@@ -43,18 +51,14 @@ io::Stage<void> prepare(FileBench& bench) {
                                         bench.options.kernel, bench.program.diags);
   if (!kernel) return Unexpected{io::Exit::kUsage};
   bench.kernel = *kernel;
-  if (bench.options.expect.empty()) {
-    bench.program.diags.report<diag::OptionForm>({}, "--expect", "", "`c[m,n] = a[m,k] * b[n,k]`")
-        .help(
-            "it says what the kernel computes: results are checked by it, and the baseline is "
-            "found by it")
-        .emit();
-    return Unexpected{io::Exit::kUsage};
+  if (!bench.options.expect.empty()) {
+    const auto formula =
+        reference::parse_formula(bench.options.expect, bench.program.sources, bench.program.diags);
+    if (!formula) return Unexpected{io::Exit::kUsage};
+    if (formula->definitions.size() == 1) {
+      bench.einsum = reference::plain_product(*formula, formula->definitions[0]);
+    }
   }
-  auto einsum =
-      reference::parse_einsum(bench.options.expect, bench.program.sources, bench.program.diags);
-  if (!einsum) return Unexpected{io::Exit::kUsage};
-  bench.einsum = std::move(*einsum);
   std::vector<std::string> texts = bench.options.shapes;
   if (texts.empty()) texts.emplace_back();  // reports what is missing
   for (const std::string& text : texts) {
@@ -91,7 +95,7 @@ io::Exit run_all(FileBench& bench) {
   if (!device) return io::environment_failed(bench.console, device.error()).error;
   const std::string& path = bench.options.json;
   for (FileProblem& problem : bench.problems) {
-    // Before each measurement, so that a file that cannot be written costs none.
+    // The file is opened before each measurement, so that a file that cannot be written costs none.
     auto written = path.empty() ? Result<void>() : append_to_file(path, "");
     if (!written) return io::environment_failed(bench.console, written.error()).error;
     const auto row = run_problem(*device, bench, problem);

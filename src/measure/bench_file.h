@@ -13,30 +13,34 @@
 #include "measure/bench_row.h"
 #include "measure/options.h"
 #include "measure/product.h"
+#include "reference/formula.h"
 #include "runtime/call.h"
 
 namespace kiln::measure {
 
 [[nodiscard]] io::Exit bench_file(const BenchOptions& options, io::Console& console);
 
-// What follows is between bench_file.cpp, which binds the problems, and bench_file_measure.cpp.
+// The rest of this file is what bench_file.cpp, which binds the problems, tells
+// bench_file_measure.cpp, which measures them.
 
-// One problem: what `--shape` and `--expect` say together.
+// One problem: what `--shape` and `--expect` say together. A plain product is checked by the einsum
+// of the run; whatever else by the reference, which interprets the program, and by the formula.
 struct FileProblem {
   std::string shape;  // as given
   ir::Arguments arguments;
   Tensor returned;  // type and shape of what the function returns, when that is no parameter
   std::vector<reference::Named> tensors;
   std::optional<ProductOf> product;
+  std::optional<reference::BoundFormula> formula;
 };
 
-// Everything that is the same for all problems.
+// One run of the command: everything that is the same for all of its problems.
 struct FileBench {
   const BenchOptions& options;
   io::Program& program;
   io::Console& console;
   std::size_t kernel = 0;
-  reference::Einsum einsum = {};
+  std::optional<reference::Einsum> einsum = {};  // what `--expect` says, where it is one product
   std::deque<FileProblem> problems = {};
 
   [[nodiscard]] const ir::Function& function() const { return program.decided.functions[kernel]; }
@@ -51,8 +55,8 @@ struct FileDevice {
   runtime::LoadTimes loads;
 };
 
-// Measures, checks and reports. No row: the result is wrong, which is in the diagnostics. Errors:
-// what the driver says.
+// Measures one problem, checks its result and reports. No row: the result is wrong, which is in the
+// diagnostics. Errors: what the driver says.
 [[nodiscard]] Result<std::optional<BenchRow>> run_problem(FileDevice& device,
                                                           const FileBench& bench,
                                                           FileProblem& problem);

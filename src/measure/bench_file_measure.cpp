@@ -2,6 +2,7 @@
 
 #include "io/expect.h"
 #include "io/fill.h"
+#include "io/oracle.h"
 #include "measure/bench_check.h"
 #include "measure/bench_file.h"
 #include "measure/bench_machine.h"
@@ -9,6 +10,7 @@
 #include "measure/cublaslt.h"
 #include "measure/timing.h"
 #include "reference/compare.h"
+#include "reference/formula_uses.h"
 #include "support/escape.h"
 
 namespace kiln::measure {
@@ -19,8 +21,10 @@ namespace {
 struct Sets {
   std::deque<runtime::Call> calls;
   std::vector<runtime::DeviceBuffer> vendor_results;
-  std::vector<ProductBuffers> vendor;  // empty: no product of two matrices
-  bool vendor_ran = false;             // its results are there
+  std::vector<ProductBuffers> vendor;         // empty: no product of two matrices
+  bool vendor_ran = false;                    // its results are there
+  std::vector<runtime::DeviceBuffer> copied;  // where there is no vendor: what is copied, and
+  std::vector<runtime::DeviceBuffer> copies;  // where to
 };
 
 // Fills the inputs of one set. Those of set 0 depend on `--seed` alone.
@@ -73,7 +77,7 @@ std::int64_t bytes_of(const FileProblem& problem) {
   return bytes;
 }
 
-// Afterwards the arguments hold the inputs of set 0.
+// Makes a problem's buffers and fills them; afterwards its arguments hold the inputs of set 0.
 Result<void> make_sets(FileDevice& device, const FileBench& bench, FileProblem& problem,
                        Sets& sets) {
   const std::size_t count = rotating_sets(bytes_of(problem), device.gpu.arch().l2_bytes);
@@ -101,7 +105,7 @@ std::optional<VendorProduct> find_vendor(FileDevice& device, const FileBench& be
                       << "\n";
     return std::nullopt;
   };
-  if (!problem.product) return without("`--expect` is not a product of two matrices");
+  if (!problem.product) return std::nullopt;
   bench.progress(format("{}: algorithms of cuBLASLt", problem.shape));
   auto vendor = VendorProduct::prepare(device.gpu, problem.product->problem, problem.product->scale,
                                        sets.vendor);
@@ -117,10 +121,29 @@ const Tensor& tensor_of(const FileProblem& problem, const std::string& name) {
 
 std::string einsum_types_text(const FileBench& bench, const FileProblem& problem) {
   std::string text;
-  for (const reference::EinsumTerm& factor : bench.einsum.factors) {
+  for (const reference::EinsumTerm& factor : bench.einsum->factors) {
     text += format("{}{}", text.empty() ? "" : " * ", name(tensor_of(problem, factor.name).dtype));
   }
-  return format("{} -> {}", text, name(tensor_of(problem, bench.einsum.output.name).dtype));
+  return format("{} -> {}", text, name(tensor_of(problem, bench.einsum->output.name).dtype));
+}
+
+// "bf16, f32 -> bf16": the types of the inputs and of the results, each once.
+std::string types_of(const FileBench& bench, const FileProblem& problem) {
+  if (bench.einsum) return einsum_types_text(bench, problem);
+  std::string text;
+  const std::vector<std::string> outputs = io::output_names(bench.function());
+  for (const bool is_input : {true, false}) {
+    std::vector<DType> types;
+    for (const reference::Named& named : problem.tensors) {
+      const DType type = named.tensor->dtype;
+      const bool is_output = std::ranges::find(outputs, named.name) != outputs.end();
+      if (is_output == is_input || std::ranges::find(types, type) != types.end()) continue;
+      text += format("{}{}", types.empty() ? "" : ", ", name(type));
+      types.push_back(type);
+    }
+    if (is_input) text += " -> ";
+  }
+  return text;
 }
 
 BenchRow row_of(const FileDevice& device, const FileBench& bench, const FileProblem& problem) {
@@ -132,7 +155,12 @@ BenchRow row_of(const FileDevice& device, const FileBench& bench, const FileProb
     row.k = how.k;
   }
   row.shape = problem.shape;
-  row.types = einsum_types_text(bench, problem);
+  row.types = types_of(bench, problem);
+  if (!problem.product) row.bytes = bytes_of(problem);
+  if (problem.formula) {
+    const double flops = reference::flops_of(*problem.formula);
+    if (flops > 0) row.flops = flops;
+  }
   row.compile_seconds = device.loads.cold;
   row.warm_load_seconds = device.loads.warm;
   row.machine =
@@ -140,9 +168,24 @@ BenchRow row_of(const FileDevice& device, const FileBench& bench, const FileProb
   return row;
 }
 
+// Buffers for copies of as many bytes as the problem's tensors have, half of them read and half
+// written: what memory allows a kernel that touches each once.
+Result<void> make_copies(runtime::Gpu& gpu, const FileProblem& problem, Sets& sets) {
+  const auto bytes = static_cast<std::size_t>((bytes_of(problem) + 1) / 2);
+  for (std::size_t set = 0; set < sets.calls.size(); ++set) {
+    for (auto* side : {&sets.copied, &sets.copies}) {
+      auto buffer = gpu.allocate(bytes);
+      if (!buffer) return Unexpected{buffer.error()};
+      if (auto filled = buffer->fill(0x3c); !filled) return filled;
+      side->push_back(std::move(*buffer));
+    }
+  }
+  return {};
+}
+
 Result<BenchRow> measure_problem(FileDevice& device, const FileBench& bench,
                                  const FileProblem& problem, Sets& sets) {
-  // Once before all else: a kernel that fails is not the vendor's failure.
+  // Our kernel runs once before all else: one that fails is not the vendor's failure.
   for (runtime::Call& call : sets.calls) {
     if (auto started = call.start(); !started) return Unexpected{started.error()};
   }
@@ -151,23 +194,27 @@ Result<BenchRow> measure_problem(FileDevice& device, const FileBench& bench,
   std::vector<Start> contenders = {[&](std::size_t set) { return sets.calls[set].start(); }};
   if (vendor) {
     contenders.emplace_back([&](std::size_t set) { return vendor->start(sets.vendor[set]); });
+  } else if (!problem.product) {
+    if (auto made = make_copies(device.gpu, problem, sets); !made) return Unexpected{made.error()};
+    contenders.emplace_back(
+        [&](std::size_t set) { return sets.copies[set].start_copy(sets.copied[set]); });
   }
   bench.progress(format("{}: measuring", problem.shape));
   BenchRow row = row_of(device, bench, problem);
   auto measured = measure_row(device.gpu, bench.options, sets.calls.size(), contenders, row);
   if (!measured) return Unexpected{measured.error()};
   if (vendor) row.baseline = vendor->library();
+  if (!problem.product) row.baseline = "copy";
   sets.vendor_ran = vendor.has_value();
   return row;
 }
 
 // A comparison as a diagnostic, when it found something.
-void report_outside(const FileBench& bench, const reference::Comparison& found,
-                    std::string_view by) {
+void report_outside(const FileBench& bench, const reference::EinsumTerm& output,
+                    const reference::Comparison& found, std::string_view by) {
   if (found.outside == 0) return;
-  const std::string& name = bench.einsum.output.name;
   auto report = bench.program.diags.report<diag::ResultOutside>(
-      bench.einsum.output.span, name, found.outside, format("{} elements", found.elements));
+      output.span, output.name, found.outside, format("{} elements", found.elements));
   const reference::Mismatch& first = *found.first;
   std::move(report)
       .note("the first is {}: {} has {}, allowed error {:.3g}, got {}",
@@ -175,17 +222,22 @@ void report_outside(const FileBench& bench, const reference::Comparison& found,
       .emit();
 }
 
-// Our result of set 0, on the host.
-Result<Tensor> result_of_call(const FileBench& bench, FileProblem& problem,
-                              const runtime::Call& call) {
+// Room on the host for what the kernel writes.
+void make_room(const FileBench& bench, FileProblem& problem) {
   for (const std::size_t i : ir::written_params(bench.function())) {
     Tensor& tensor = problem.arguments.params[i].tensor;
     if (tensor.bytes.empty()) tensor = Tensor::zeros(tensor.dtype, tensor.shape);
   }
+}
+
+// Our result of set 0, on the host.
+Result<Tensor> result_of_call(const FileBench& bench, FileProblem& problem,
+                              const runtime::Call& call) {
+  make_room(bench, problem);
   if (auto copied = call.copy_out(problem.arguments); !copied) return Unexpected{copied.error()};
   const auto named =
       std::find_if(problem.tensors.begin(), problem.tensors.end(),
-                   [&](const auto& each) { return each.name == bench.einsum.output.name; });
+                   [&](const auto& each) { return each.name == bench.einsum->output.name; });
   const bool returned = named->tensor == &problem.returned;
   return returned ? problem.arguments.returned.tensor : *named->tensor;
 }
@@ -198,20 +250,63 @@ Result<void> check_product(FileDevice& device, const FileBench& bench, const Fil
   const BothNumerics numerics{
       .ours = io::weakest(bench.function()),
       .vendor = vendor_numerics(product.problem, device.gpu.arch().capability)};
-  report_outside(bench,
-                 check_sample(bench.einsum, product, measured, numerics.ours, bench.options.seed),
+  report_outside(bench, bench.einsum->output,
+                 check_sample(*bench.einsum, product, measured, numerics.ours, bench.options.seed),
                  "fp64");
   if (!sets.vendor_ran) return {};
   Tensor vendor = Tensor::zeros(result.dtype, result.shape);
   auto copied = sets.vendor_results.back().copy_out(vendor.bytes);
   if (!copied) return copied;
-  report_outside(bench, compare_with_vendor(product, measured, vendor, numerics), "cuBLASLt");
+  report_outside(bench, bench.einsum->output,
+                 compare_with_vendor(product, measured, vendor, numerics), "cuBLASLt");
   return {};
 }
 
-// Set 0 was made last.
+// Once more from the inputs of set 0, so that what a kernel both reads and writes was made of them.
+Result<void> run_once_more(FileDevice& device, runtime::Call& call) {
+  if (auto refilled = call.refill(); !refilled) return refilled;
+  if (auto started = call.start(); !started) return started;
+  return device.gpu.synchronize();
+}
+
+// What is no product of two matrices is compared as `kiln run` does: with the reference, which
+// interprets a sample of the program's blocks, and with the formula where there is one.
+Result<void> check_by_reference(FileDevice& device, const FileBench& bench, FileProblem& problem,
+                                Sets& sets) {
+  make_room(bench, problem);
+  io::Oracle oracle{.program = bench.program, .function = bench.kernel, .seed = bench.options.seed};
+  if (bench.console.progress) {
+    oracle.limits.progress = [&](std::string_view text) { bench.progress(std::string(text)); };
+  }
+  const io::Said said = io::by_program(oracle, problem.arguments);
+  const reference::Outcome& outcome = said.interpreted.outcome;
+  if (outcome.out_of_memory) return Unexpected{*outcome.out_of_memory};
+  if (outcome.gave_up) {
+    return Unexpected{Error{"cannot check the result", problem.shape, outcome.gave_up->message}};
+  }
+  std::vector<reference::Output> stated;
+  if (problem.formula) {
+    auto expected = io::by_formula(oracle, said, *problem.formula);
+    if (!expected) return Unexpected{expected.error()};
+    stated = std::move(*expected);
+  }
+  if (auto run = run_once_more(device, sets.calls.back()); !run) return run;
+  if (auto copied = sets.calls.back().copy_out(problem.arguments); !copied) return copied;
+  for (const reference::Output& output : outcome.outputs) {
+    std::vector<const reference::Output*> statements = {&output};
+    for (const reference::Output& other : stated) {
+      if (other.name == output.name) statements.push_back(&other);
+    }
+    const Tensor result = backends::result_of(problem.arguments, output);
+    const reference::EinsumTerm named{output.name, bench.function().span, {}, {}};
+    report_outside(bench, named, reference::compare(statements, result), "fp64");
+  }
+  return {};
+}
+
+// Checks our result of set 0, whose inputs are on the host: it was made last.
 Result<void> check_result(FileDevice& device, const FileBench& bench, FileProblem& problem,
-                          const Sets& sets) {
+                          Sets& sets) {
   bench.progress(format("{}: checking", problem.shape));
   for (const runtime::Call& call : sets.calls) {
     const auto overrun = call.overrun();
@@ -223,12 +318,15 @@ Result<void> check_result(FileDevice& device, const FileBench& bench, FileProble
           .emit();
     }
   }
+  if (!bench.einsum) return check_by_reference(device, bench, problem, sets);
   const auto result = result_of_call(bench, problem, sets.calls.back());
   if (!result) return Unexpected{result.error()};
   if (problem.product) return check_product(device, bench, problem, sets, *result);
-  const auto expected = reference::evaluate(bench.einsum, problem.tensors,
+  const auto expected = reference::evaluate(*bench.einsum, problem.tensors,
                                             io::weakest(bench.function()), bench.program.diags);
-  if (expected) report_outside(bench, reference::compare(*expected, *result), "fp64");
+  if (expected) {
+    report_outside(bench, bench.einsum->output, reference::compare(*expected, *result), "fp64");
+  }
   return {};
 }
 

@@ -51,22 +51,22 @@ KILN_BENCH_CODE unsigned magnitude_bits(unsigned bits, int bytes) {
   return bits & ((1U << (8 * bytes - 1)) - 1);
 }
 
-// Of a finite element.
+// The value of a finite element of a floating type.
 KILN_BENCH_CODE float decoded(unsigned bits, const Format& format) {
   const unsigned magnitude = magnitude_bits(bits, format.bytes);
   const float value = as_float(magnitude << format.shift) * format.up;
   return magnitude == bits ? value : -value;
 }
 
-// The same with integers and with bits that do not count.
+// The value of an element: of an integer, or of a float of whose bits some do not count.
 KILN_BENCH_CODE double value_of(unsigned bits, const Format& format) {
   if (format.up != 0) return decoded(bits & ~format.ignored, format);
   const int unused = 32 - 8 * format.bytes;
   return static_cast<int>(bits << unused) >> unused;
 }
 
-// Rounded to the nearest; ties away from 0. Values below the type's normal range may be rounded
-// twice, which is good enough for made up data.
+// The bits of a value, rounded to the nearest; ties away from 0. Values below the type's normal
+// range may be rounded twice, which is good enough for made up data.
 KILN_BENCH_CODE unsigned encoded(float value, const Format& format) {
   const unsigned sign = as_bits(value) >> 31 << (8 * format.bytes - 1);
   const unsigned magnitude = as_bits((value < 0 ? -value : value) / format.up);
@@ -75,7 +75,7 @@ KILN_BENCH_CODE unsigned encoded(float value, const Format& format) {
   return sign | (rounded < format.not_finite ? rounded : format.not_finite - 1);
 }
 
-// SplitMix64's mixing of a counter.
+// The `at`-th of a seed's random words: SplitMix64's mixing of a counter.
 KILN_BENCH_CODE Word random_bits(Word seed, Index at) {
   Word z = seed + (static_cast<Word>(at) + 1) * 0x9e3779b97f4a7c15ULL;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -142,7 +142,8 @@ KILN_BENCH_KERNEL kiln_expand(const void* packed, const unsigned char* metadata,
   }
 }
 
-// The words of those bytes, `words` a row (kiln/sparse.h: kRowPairs where `pairs`, else kRows).
+// Packs bytes of 2:4 metadata into the words that kernels read, `words` a row (kiln/sparse.h:
+// kRowPairs where `pairs`, else kRows).
 KILN_BENCH_KERNEL kiln_pack_words(const unsigned char* metadata, unsigned* packed, Index count,
                                   Index words, int pairs) {
   for (Index i = thread_index(); i < count; i += thread_count()) {
@@ -179,7 +180,7 @@ KILN_BENCH_KERNEL kiln_norms(Factor factor, Index outer, Index depth, double* no
   }
 }
 
-// What one thread found, added to the report once.
+// What one thread of a check found; it adds that to the report once.
 struct Found {
   Word elements = 0;
   Word outside = 0;
@@ -207,7 +208,7 @@ struct Expected {
   double room;
 };
 
-// Element `at` of C, whose bits they are.
+// Counts element `at` of C, which has these bits, and whether it is as expected.
 KILN_BENCH_CODE void judge(Found& found, Index at, unsigned bits, const Format& format,
                            const Expected& expected) {
   ++found.elements;
@@ -222,7 +223,7 @@ KILN_BENCH_CODE void judge(Found& found, Index at, unsigned bits, const Format& 
   if (static_cast<Word>(at) < found.first) found.first = static_cast<Word>(at);
 }
 
-// When one element was asked for.
+// Writes the values of an element into the report, when one element was asked for.
 KILN_BENCH_CODE void describe(Report* report, const Expected& expected, double actual) {
   report->expected = expected.value;
   report->bound = expected.room;
@@ -253,7 +254,7 @@ KILN_BENCH_CODE void sum_up(Sums& sums, const Product& product, Index column) {
   }
 }
 
-// The part's elements against fp64.
+// Checks the part's elements against sums in fp64.
 KILN_BENCH_KERNEL kiln_check(Product product, Output c, Part part, Report* report) {
   const Index tall = (part.row_count + kRows - 1) / kRows;
   Found found;

@@ -20,7 +20,8 @@ using Contenders = std::vector<Start>;
                                        std::size_t sets, const Contenders& contenders,
                                        BenchRow& row);
 
-// The same of times that were measured: [contender][repeat].
+// Fills in what `measure_row` does but for clocks and power, from times that were measured:
+// [contender][repeat].
 void fill_times(const std::vector<std::vector<double>>& seconds, BenchRow& row);
 
 }  // namespace kiln::measure

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "explain/print.h"
+#include "explain/draw/print.h"
 #include "support/escape.h"
 #include "support/file.h"
 #include "support/format.h"
@@ -12,7 +12,7 @@ namespace kiln::measure {
 
 namespace {
 
-// In pixels.
+// Lengths in the picture, in pixels.
 constexpr int kMargin = 24;
 constexpr int kShapes = 200;  // for the extents of a problem
 constexpr int kLabels = 480;  // with its types

@@ -21,10 +21,10 @@ namespace kiln::measure {
 // times the last row counts.
 [[nodiscard]] std::string plot_svg(const std::vector<BenchRow>& rows);
 
-// The last row of each problem, where the first one was.
+// The last row of each problem, in the place of its first one.
 [[nodiscard]] std::vector<BenchRow> latest_rows(const std::vector<BenchRow>& rows);
 
-// `kiln bench --plot FILE`.
+// The command `kiln bench --plot FILE`.
 [[nodiscard]] io::Exit bench_plot(const BenchOptions& options, io::Console& console);
 
 }  // namespace kiln::measure

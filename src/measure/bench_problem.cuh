@@ -7,7 +7,7 @@
 
 namespace kiln::bench {
 
-// Of an element by its number, counted without gaps.
+// Where an element lies, from its number among all elements (gaps have none).
 struct Coordinates {
   Index matrix;
   Index row;
@@ -43,7 +43,7 @@ KILN_BENCH_CODE float integer_value(Word bits, float density) {
   return !kept ? 0.0F : low % 2 == 0 ? 1.0F : -1.0F;
 }
 
-// `extent` is the density of integers, and how many groups there are.
+// The bits of a made up element. `extent` is the density of integers, or how many groups there are.
 KILN_BENCH_CODE unsigned made_up_bits(Word bits, Filling filling, float extent,
                                       const Format& format) {
   const bool integer = format.up == 0;
@@ -62,7 +62,7 @@ KILN_BENCH_CODE unsigned made_up_bits(Word bits, Filling filling, float extent,
   return integer ? static_cast<unsigned>(static_cast<int>(value)) : encoded(value, format);
 }
 
-// Every element; nothing between them.
+// Fills every element of an operand, and nothing of the gaps between them.
 KILN_BENCH_KERNEL kiln_fill_matrices(Matrices to, Filling filling, float extent, Word seed) {
   for (Index i = thread_index(); i < element_count(to); i += thread_count()) {
     const unsigned bits = made_up_bits(random_bits(seed, i), filling, extent, to.format);
@@ -70,7 +70,7 @@ KILN_BENCH_KERNEL kiln_fill_matrices(Matrices to, Filling filling, float extent,
   }
 }
 
-// Those elements of `from` that `to` has.
+// Copies those elements of `from` that `to` has too.
 KILN_BENCH_KERNEL kiln_copy_matrices(Matrices from, Matrices to) {
   for (Index i = thread_index(); i < element_count(to); i += thread_count()) {
     const Coordinates at = coordinates_of(to, i);
@@ -93,7 +93,7 @@ KILN_BENCH_CODE bool is_element(const Matrices& all, Index place) {
          inside % all.row_step < all.columns;
 }
 
-// Bytes around and between the elements: each must hold the poison still.
+// Checks the bytes around and between the elements: each must hold the poison still.
 KILN_BENCH_KERNEL kiln_untouched(Surroundings all, Matrices elements, Report* report) {
   Found found;
   for (Index i = thread_index(); i < all.bytes; i += thread_count()) {
@@ -107,7 +107,7 @@ KILN_BENCH_KERNEL kiln_untouched(Surroundings all, Matrices elements, Report* re
   add(found, report);
 }
 
-// The elements of `one` against those in the same places of `other`: the same bits.
+// Checks that the elements of `one` have the bits of those in the same places of `other`.
 KILN_BENCH_KERNEL kiln_same(Matrices one, Matrices other, Report* report) {
   Found found;
   for (Index i = thread_index(); i < element_count(one); i += thread_count()) {
@@ -126,7 +126,7 @@ struct Approximate {
   double error;
 };
 
-// One rounding to f32, or to whatever has this roundoff.
+// A value after one rounding, to f32 or to whatever type has this roundoff.
 KILN_BENCH_CODE Approximate rounded(Approximate x, double roundoff, double smallest) {
   x.error += roundoff * (fabs(x.value) + x.error) + (roundoff > 0 ? smallest / 2 : 0);
   return x;
@@ -143,8 +143,8 @@ KILN_BENCH_CODE Approximate times(Approximate x, Approximate y, const Epilogue& 
   return rounded({x.value * y.value, error}, roundoff, how.smallest);
 }
 
-// Between the values at both ends of the argument's interval, and then the function's own error.
-// Each unit in the last place is two roundings.
+// The result of a function that lies between its values at both ends of the argument's interval,
+// and then the function's own error. Each unit in the last place is two roundings.
 KILN_BENCH_CODE Approximate between(double value, double low, double high, const Epilogue& how) {
   const double below = fabs(value - low);
   const double above = fabs(high - value);
@@ -165,19 +165,19 @@ KILN_BENCH_CODE Approximate gelu(Approximate x, const Epilogue& how) {
   return times(half, plus(share, {1, 0}, how, u), how, u);
 }
 
-// 1 / y for y of at least 1.
-KILN_BENCH_CODE double share_of(double power) { return 1 / (1 + power); }
+// The logistic function of x, given exp(-x).
+KILN_BENCH_CODE double logistic(double power) { return 1 / (1 + power); }
 
 // x * (1 / (1 + exp(-x))), as the language has it. An exp beyond f32's largest value makes the
 // quotient 0, which is as far from it as the smallest normal number at most.
 KILN_BENCH_CODE Approximate silu(Approximate x, const Epilogue& how) {
   const double u = how.function_roundoff;
   const double off = 2 * how.function_ulps * u;
-  const double value = share_of(exp(-x.value));
+  const double value = logistic(exp(-x.value));
   // Of the power: the argument's interval and the function; of the sum and the quotient: a rounding
   // each.
-  const double low = share_of(exp(-(x.value - x.error)) * (1 + off)) * (1 - u) / (1 + u);
-  const double high = share_of(exp(-(x.value + x.error)) * (1 - off)) * (1 + u) / (1 - u);
+  const double low = logistic(exp(-(x.value - x.error)) * (1 + off)) * (1 - u) / (1 + u);
+  const double high = logistic(exp(-(x.value + x.error)) * (1 - off)) * (1 + u) / (1 - u);
   const double below = value - low;
   const double above = high - value;
   const double smallest_normal = 0x1p-126;
@@ -194,7 +194,7 @@ KILN_BENCH_CODE Approximate activated(Approximate x, const Epilogue& how) {
   return x;
 }
 
-// An element that is read as it is stored.
+// An element of an operand, which is exact: it is read as it is stored.
 KILN_BENCH_CODE Approximate read(const Matrices& all, const Coordinates& at) {
   return {value_of(bits_at(all, at), all.format), 0};
 }
@@ -250,7 +250,7 @@ KILN_BENCH_CODE Expected expected_of(const Problem& problem, const Coordinates& 
   return {out.value, out.error + bound.roundoff * (fabs(out.value) + out.error) + bound.smallest};
 }
 
-// All elements of C against fp64. A thread's rows have one group.
+// Checks all elements of C against fp64. A thread's rows have one group.
 KILN_BENCH_KERNEL kiln_check_problem(Problem problem, Report* report) {
   const Matrices& c = problem.c;
   const Index tall = (c.rows + kRows - 1) / kRows;
@@ -274,7 +274,7 @@ KILN_BENCH_KERNEL kiln_check_problem(Problem problem, Report* report) {
   add(found, report);
 }
 
-// The values of the first element that kiln_check_problem found to be outside. One thread.
+// Reports the values of the first element that kiln_check_problem found to be outside. One thread.
 KILN_BENCH_KERNEL kiln_describe_problem(Problem problem, Report* report) {
   if (thread_index() != 0 || report->outside == 0) return;
   const Coordinates at = coordinates_of(problem.c, static_cast<Index>(report->first));
@@ -291,7 +291,7 @@ KILN_BENCH_KERNEL kiln_describe_problem(Problem problem, Report* report) {
            value_of(bits_at(problem.c, at), problem.c.format));
 }
 
-// The values of the first element that kiln_same found to differ. One thread.
+// Reports the values of the first element that kiln_same found to differ. One thread.
 KILN_BENCH_KERNEL kiln_describe_same(Matrices one, Matrices other, Report* report) {
   if (thread_index() != 0 || report->outside == 0) return;
   const Coordinates at = coordinates_of(one, static_cast<Index>(report->first));

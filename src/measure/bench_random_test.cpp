@@ -41,8 +41,8 @@ constexpr std::int64_t kK = 72;
 constexpr std::int64_t kRow = 68;
 constexpr const char* kText = "bf16*bf16->f32 m=40 n=64 k=72 ldc=68 invariant first=9 seed=5";
 
-// The same with more rows and a gap between its groups' matrices: four tiles, of which the seed
-// gives some a group and some none.
+// The problem with groups, more rows, and a gap between the groups' matrices: four tiles, of which
+// the seed gives some a group and some none.
 constexpr std::int64_t kGroups = 2;
 constexpr std::int64_t kStrideB = kN * kK + 8;
 constexpr const char* kGrouped =

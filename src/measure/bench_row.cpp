@@ -23,6 +23,8 @@ void each_field(Row& row, Visit&& visit) {
   visit("k", row.k);
   visit("shape", row.shape);
   visit("types", row.types);
+  visit("flops", row.flops);
+  visit("bytes", row.bytes);
   visit("tflops", row.tflops);
   visit("baseline_tflops", row.baseline_tflops);
   visit("ratio", row.ratio);
@@ -58,6 +60,10 @@ Json json_of(const Number& value) {
 template <class Number>
 Json json_of(const std::optional<Number>& value) {
   return value ? Json(*value) : Json(nullptr);
+}
+
+double gigabytes_a_second(std::int64_t bytes, double seconds) {
+  return 1e-9 * static_cast<double>(bytes) / seconds;
 }
 
 // A value of another type than the field's is as good as none.
@@ -110,9 +116,15 @@ Result<std::vector<BenchRow>> parse_rows(const std::string& text, const std::str
 }
 
 std::string to_text(const BenchRow& row) {
-  std::string text = format("{:<28} ", row.shape);
-  if (!row.tflops) return text + format("{:>10.2f} us\n", row.seconds * 1e6);
-  text += format("{}  {:>10.2f} us  {:>7.1f} TFLOP/s", row.types, row.seconds * 1e6, *row.tflops);
+  std::string text = format("{:<28} {}  {:>10.2f} us", row.shape, row.types, row.seconds * 1e6);
+  if (row.tflops) text += format("  {:>7.1f} TFLOP/s", *row.tflops);
+  if (row.bytes) text += format("  {:>7.1f} GB/s", gigabytes_a_second(*row.bytes, row.seconds));
+  if (row.bytes && row.baseline_seconds && row.ratio) {
+    text += format("  {} {:>7.1f} GB/s  ratio {:.3f} (spread {:.3f})", row.baseline,
+                   gigabytes_a_second(*row.bytes, *row.baseline_seconds), *row.ratio,
+                   row.spread.value_or(0));
+    return text + "\n";
+  }
   if (row.ratio && row.baseline_tflops) {
     text += format("  {} {:>7.1f}  ratio {:.3f} (spread {:.3f})", row.baseline,
                    *row.baseline_tflops, *row.ratio, row.spread.value_or(0));
@@ -149,6 +161,7 @@ std::string to_text(const std::string& suite, const RowSummary& summary) {
 }
 
 std::optional<double> tflops_of(const BenchRow& row, double seconds) {
+  if (row.flops) return 1e-12 * *row.flops / seconds;
   if (!row.m || !row.n || !row.k) return std::nullopt;
   return 2e-12 * static_cast<double>(*row.m) * static_cast<double>(*row.n) *
          static_cast<double>(*row.k) / seconds;

@@ -32,7 +32,8 @@ struct BenchMachine {
   friend bool operator==(const BenchMachine&, const BenchMachine&) = default;
 };
 
-// What nobody measured is not there, or empty.
+// One measured problem. A field is none, empty or 0 where its figure does not exist: no baseline,
+// no check, a library that says no clocks.
 struct BenchRow {
   std::string suite = {};
   std::string kernel = {};
@@ -41,6 +42,8 @@ struct BenchRow {
   std::optional<std::int64_t> k = {};
   std::string shape = {};
   std::string types = {};
+  std::optional<double> flops = {};  // of what is no product of matrices: its sums of products
+  std::optional<std::int64_t> bytes = {};  // of its tensors, each once
   std::optional<double> tflops = {};
   std::optional<double> baseline_tflops = {};
   std::optional<double> ratio = {};   // baseline's time over ours
@@ -57,21 +60,21 @@ struct BenchRow {
   std::optional<double> warm_load_seconds = {};  // from the cache
   std::optional<double> worst = {};              // the largest error over its bound
   std::optional<double> sm_mhz = {};             // median of the clock while it was measured
-  std::optional<double> power_watt = {};         // likewise
+  std::optional<double> power_watt = {};         // median of the power while it was measured
   BenchMachine machine = {};
 
   friend bool operator==(const BenchRow&, const BenchRow&) = default;
 };
 
-// One line, its end included.
+// The row as one line of JSON, its end included.
 [[nodiscard]] std::string to_json(const BenchRow& row);
 
-// Lines that are empty are passed over. Errors: a line that is no JSON object or lacks `suite`; its
-// number is in the reason.
+// The rows of a file that has one in each line; empty lines are passed over. Errors: a line that is
+// no JSON object or lacks `suite`; its number is in the reason.
 [[nodiscard]] Result<std::vector<BenchRow>> parse_rows(const std::string& text,
                                                        const std::string& file_name);
 
-// One line of fixed columns, printed as soon as it is known.
+// The row as one line of fixed columns for people, printed as soon as it is known.
 [[nodiscard]] std::string to_text(const BenchRow& row);
 
 struct RowSummary {
@@ -86,7 +89,7 @@ struct RowSummary {
 // "dense: 12 problems, geometric mean 1.012, least 0.953 (M=1024,N=1024,K=1024)".
 [[nodiscard]] std::string to_text(const std::string& suite, const RowSummary& summary);
 
-// 2 m n k over the seconds of one product; none when the row is no product.
+// 2 m n k, or `flops`, over the seconds of one launch; none when the row has neither.
 [[nodiscard]] std::optional<double> tflops_of(const BenchRow& row, double seconds);
 
 }  // namespace kiln::measure

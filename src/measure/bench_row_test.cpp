@@ -96,7 +96,26 @@ TEST(BenchRow, OneLineOfText) {
             "M=8192,N=4096,K=2048         f16 * f16 -> f16      167.00 us    801.2 TFLOP/s"
             "  cuSPARSELt 0.8.1   790.5  ratio 1.014 (spread 0.002)  1.420 of dense\n");
   EXPECT_EQ(to_text({.shape = "N=64", .seconds = 1e-5}),
-            "N=64                              10.00 us\n");
+            "N=64                                10.00 us\n");
+}
+
+TEST(BenchRow, BytesBecomeBandwidth) {
+  EXPECT_EQ(to_text({.shape = "N=64",
+                     .types = "bf16 -> bf16",
+                     .bytes = 30'000,
+                     .ratio = 0.8,
+                     .spread = 0.01,
+                     .baseline = "copy",
+                     .baseline_seconds = 8e-6,
+                     .seconds = 1e-5}),
+            "N=64                         bf16 -> bf16       10.00 us      3.0 GB/s"
+            "  copy     3.8 GB/s  ratio 0.800 (spread 0.010)\n");
+}
+
+TEST(BenchRow, OperationsThatAreToldGoBeforeTheShapes) {
+  BenchRow row = full_row();
+  row.flops = 2e12;
+  EXPECT_DOUBLE_EQ(*tflops_of(row, 0.5), 4.0);
 }
 
 TEST(BenchRow, OperationsOfAProduct) {

@@ -30,12 +30,10 @@ struct SuiteBench {
   bool failed = false;  // something could not be measured
 
   [[nodiscard]] const std::string& suite() const { return options.program.file; }
-  // What is being done.
+  // Shows on the console what is being done.
   void progress(const std::string& text) const { io::show_progress(console, text); }
   void note(const gemm::Problem& problem, const std::string& text) const {
-    progress("");
-    console.err << "note: " << shape_of(problem) << ", " << types_of(problem) << ": " << text
-                << "\n";
+    show_note(console, problem, text);
   }
 };
 

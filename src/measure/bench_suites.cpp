@@ -80,6 +80,10 @@ std::string_view besides(const gemm::Problem& problem) {
 
 std::span<const std::string_view> suite_names() { return kSuiteNames; }
 
+std::string suite_list() {
+  return join(kSuiteNames, ", ", [](std::string_view name) { return std::string(name); });
+}
+
 bool is_suite(std::string_view name) {
   return std::ranges::find(kSuiteNames, name) != std::end(kSuiteNames);
 }
@@ -105,6 +109,11 @@ std::string shape_of(const gemm::Problem& problem) {
 std::string types_of(const gemm::Problem& problem) {
   const std::string_view ab = name(problem.a);
   return format("{} * {} -> {}{}", ab, ab, name(problem.c), besides(problem));
+}
+
+void show_note(io::Console& console, const gemm::Problem& problem, const std::string& text) {
+  io::show_progress(console, "");
+  console.err << format("note: {}, {}: {}\n", shape_of(problem), types_of(problem), text);
 }
 
 }  // namespace kiln::measure

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "gemm/problem.h"
+#include "io/console.h"
 #include "support/dtype.h"
 
 namespace kiln::measure {
@@ -41,6 +42,8 @@ struct SuiteTypes {
 
 // In the order in which they are measured and shown.
 [[nodiscard]] std::span<const std::string_view> suite_names();
+// Their names as text: "dense, llm, small".
+[[nodiscard]] std::string suite_list();
 [[nodiscard]] bool is_suite(std::string_view name);
 
 // In order; `suite` is one of suite_names() (KILN_CHECK).
@@ -49,5 +52,7 @@ struct SuiteTypes {
 [[nodiscard]] std::string shape_of(const gemm::Problem& problem);  // "M=16,N=7168,K=2048"
 // "f16 * f16 -> f16", and what it has besides: ", 2:4 sparse".
 [[nodiscard]] std::string types_of(const gemm::Problem& problem);
+// Writes a note about one problem to `err`, behind whatever progress is shown.
+void show_note(io::Console& console, const gemm::Problem& problem, const std::string& text);
 
 }  // namespace kiln::measure

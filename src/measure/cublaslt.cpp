@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "measure/cublaslt_api.h"
+#include "measure/timing.h"
 #include "runtime/library.h"
 
 namespace kiln::measure {
@@ -188,26 +189,18 @@ Result<void> VendorProduct::State::start(const cublaslt::Heuristic& how,
                    "cannot start a product of", library);
 }
 
-// Of one product, in a row of `launches`.
+// Seconds of one product among `launches` in a row.
 Result<double> VendorProduct::State::seconds_of(runtime::Gpu& gpu, const cublaslt::Heuristic& how,
                                                 std::span<const ProductBuffers> buffers,
                                                 int launches) const {
-  Result<runtime::DeviceEvent> begin = gpu.event();
-  if (!begin) return Unexpected{begin.error()};
-  Result<runtime::DeviceEvent> end = gpu.event();
-  if (!end) return Unexpected{end.error()};
-  if (auto recorded = begin->record(); !recorded) return Unexpected{recorded.error()};
-  for (int i = 0; i < launches; ++i) {
-    const auto started = start(how, buffers[static_cast<std::size_t>(i) % buffers.size()]);
-    if (!started) return Unexpected{started.error()};
-  }
-  if (auto recorded = end->record(); !recorded) return Unexpected{recorded.error()};
-  const Result<double> seconds = end->seconds_since(*begin);
+  const Start one = [&](std::size_t set) { return start(how, buffers[set]); };
+  const Result<double> seconds = time_batch(gpu, one, buffers.size(), launches);
   if (!seconds) return seconds;
   return *seconds / launches;
 }
 
-// One that is far from `to_beat` at first sight is not looked at again.
+// Seconds of one product by an algorithm; one that is far from `to_beat` at first sight is not
+// looked at again.
 Result<double> VendorProduct::State::best_seconds(runtime::Gpu& gpu, const cublaslt::Heuristic& how,
                                                   std::span<const ProductBuffers> buffers,
                                                   double to_beat) const {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/device.h"
 #include "measure/bench_kernels_text.h"
-#include "runtime/nvrtc.h"
 
 namespace kiln::measure {
 
@@ -40,10 +40,7 @@ DevicePtr Operand::address() const {
 }
 
 Result<RandomDevice> RandomDevice::open(runtime::Gpu& gpu) {
-  const auto cubin = runtime::compile(
-      runtime::compile_request(bench_kernels_text(), gpu.arch(), "bench_kernels.cu"));
-  if (!cubin) return Unexpected{cubin.error()};
-  auto module = gpu.load(cubin->bytes);
+  auto module = backends::device().compile(gpu, bench_kernels_text(), "bench_kernels.cu");
   if (!module) return Unexpected{module.error()};
   auto reports = gpu.allocate(kReports * sizeof(bench::Report));
   if (!reports) return Unexpected{reports.error()};

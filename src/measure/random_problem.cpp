@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <span>
 #include <vector>
 
 #include "io/random_bits.h"
 #include "support/format.h"
+#include "support/parse_number.h"
 
 namespace kiln::measure {
 
@@ -51,7 +51,7 @@ constexpr Types kProductTypes[] = {
 constexpr std::span<const Types> kFloats = std::span(kProductTypes).first(11);
 constexpr std::span<const Types> kScaled = std::span(kProductTypes).subspan(4, 6);
 
-// Exact in f32, and their text is exact too.
+// Factors (alpha, beta) that are exact in f32 and as text.
 constexpr double kFactors[] = {1, -1, 0.5, 2, -0.25, 0.6875, -1.375, 0.3125, 1.0625, -0.8125};
 
 constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu, Activation::kGelu,
@@ -209,9 +209,10 @@ std::array<Word, 6> words_of(RandomProblem& of) {
 }
 
 template <class T>
-bool parse_number(std::string_view text, T& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size();
+bool take_number(std::string_view text, T& out) {
+  const auto value = parse_number<T>(text);
+  if (value) out = *value;
+  return value.has_value();
 }
 
 bool parse_types(std::string_view text, Problem& problem) {
@@ -232,18 +233,18 @@ bool parse_types(std::string_view text, Problem& problem) {
 
 bool parse_factor(std::string_view value, bool& has, double& factor) {
   has = true;
-  return parse_number(value, factor);
+  return take_number(value, factor);
 }
 
 bool parse_value(std::string_view name, std::string_view value, RandomProblem& out) {
   if (name == "alpha") return parse_factor(value, out.problem.epilogue.has_alpha, out.alpha);
   if (name == "beta") return parse_factor(value, out.problem.epilogue.has_beta, out.beta);
-  if (name == "seed") return parse_number(value, out.seed);
-  if (name == "align") return parse_number(value, out.problem.alignment);
-  if (name == "batch") return parse_number(value, out.problem.batch);
-  if (name == "first") return parse_number(value, out.first_rows);
+  if (name == "seed") return take_number(value, out.seed);
+  if (name == "align") return take_number(value, out.problem.alignment);
+  if (name == "batch") return take_number(value, out.problem.batch);
+  if (name == "first") return take_number(value, out.first_rows);
   for (const Number& number : numbers_of(out)) {
-    if (number.name == name) return parse_number(value, *number.value);
+    if (number.name == name) return take_number(value, *number.value);
   }
   return false;
 }

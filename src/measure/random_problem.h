@@ -34,15 +34,15 @@ inline constexpr std::int64_t kRandomExtentMax = 1536;
 // known.
 [[nodiscard]] RandomProblem draw_problem(std::uint64_t seed, std::uint64_t number);
 
-// Everything that is not as usual; m, n and k always.
+// A problem as text: m, n and k, and of everything else what differs from the usual.
 [[nodiscard]] std::string text(const RandomProblem& problem);
-// Nothing when it is no such text.
+// The problem that `text` wrote; nothing when it is no such text.
 [[nodiscard]] std::optional<RandomProblem> parse_problem(std::string_view text);
 
-// "bf16*bf16->f32".
+// The types of A, B and C: "bf16*bf16->f32".
 [[nodiscard]] std::string types_text(const gemm::Problem& problem);
 
-// The same problem with the rows of `first_rows` alone; matrices stay where they are.
+// The problem cut to its first `first_rows` rows of A and C; matrices stay where they are.
 [[nodiscard]] gemm::Problem with_first_rows(const RandomProblem& problem);
 
 }  // namespace kiln::measure

@@ -127,7 +127,8 @@ bench::Bound random_bound(const Problem& problem, const gemm::Choice& choice,
   if (!is_float(problem.c)) return exact_bound(problem);
   bench::Bound out = bench_bound(numerics, problem);
   double steps = splits_of(choice) - 1;
-  // The product of both factors, that of it with the block's sum, and its addition.
+  // Roundings by block scales: the product of both factors, its product with the sum of a block,
+  // and the addition of that.
   if (problem.block_scales) steps += 2 + static_cast<double>(blocks(problem.k));
   out.relative += steps * kF32Roundoff;
   return out;
@@ -248,7 +249,7 @@ Result<void> RandomRun::start(const gemm::Plan& plan, const RandomCase& one, Sta
   return plan.start(given, slots_.workspace.address(), nullptr);
 }
 
-// A second time into other memory.
+// Computes the problem a second time, into other memory: the same bits are wanted.
 Result<void> RandomRun::run_twice(const RandomCase& one) {
   if (auto filled = fill_c(one, Stage::kNormal, slots_.again); !filled) return filled;
   auto started = start(one.plan, one, Stage::kNormal, slots_.again);

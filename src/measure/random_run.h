@@ -28,7 +28,8 @@ class RandomRun {
   // `device` must outlive it.
   explicit RandomRun(RandomDevice& device) : device_(device) {}
 
-  // A line for each thing that is wrong. Waits once. Errors: what the driver says.
+  // Runs the problem in all ways and checks the results: a line for each thing that is wrong. Waits
+  // once. Errors: what the driver says.
   [[nodiscard]] Result<std::vector<std::string>> check(const RandomCase& one);
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kSetsMax = 512;
 
-// The value at a fraction of the way through the sorted ones.
+// The value that stands at this fraction of the way through the values once they are sorted.
 double quantile(std::vector<double> values, double fraction) {
   KILN_CHECK(!values.empty(), "no values");
   std::ranges::sort(values);
@@ -19,9 +19,25 @@ double quantile(std::vector<double> values, double fraction) {
   return std::lerp(values[below], values[above], at - static_cast<double>(below));
 }
 
-// Seconds of all launches of one batch.
-Result<double> batch(runtime::Gpu& gpu, const Start& start, std::size_t sets,
-                     std::int64_t launches) {
+// How many launches make a batch long enough; runs it once, which also warms up.
+Result<std::int64_t> batch_length(runtime::Gpu& gpu, const Start& start,
+                                  const BatchOptions& options) {
+  auto launches = static_cast<std::int64_t>(options.sets);
+  for (;;) {
+    const Result<double> seconds = time_batch(gpu, start, options.sets, launches);
+    if (!seconds) return Unexpected{seconds.error()};
+    if (*seconds >= options.batch_seconds || launches >= options.launches_max) return launches;
+    // The first launches are slow: a little more than what they promise, never ten times as many.
+    const double wanted = 1.1 * options.batch_seconds / std::max(*seconds, 1e-7);
+    const double more = std::ceil(static_cast<double>(launches) * std::min(wanted, 10.0));
+    launches = std::clamp(static_cast<std::int64_t>(more), launches + 1, options.launches_max);
+  }
+}
+
+}  // namespace
+
+Result<double> time_batch(runtime::Gpu& gpu, const Start& start, std::size_t sets,
+                          std::int64_t launches) {
   Result<runtime::DeviceEvent> begin = gpu.event();
   if (!begin) return Unexpected{begin.error()};
   Result<runtime::DeviceEvent> end = gpu.event();
@@ -34,23 +50,6 @@ Result<double> batch(runtime::Gpu& gpu, const Start& start, std::size_t sets,
   if (auto recorded = end->record(); !recorded) return Unexpected{recorded.error()};
   return end->seconds_since(*begin);
 }
-
-// How many launches make a batch long enough; runs it once, which also warms up.
-Result<std::int64_t> batch_length(runtime::Gpu& gpu, const Start& start,
-                                  const BatchOptions& options) {
-  auto launches = static_cast<std::int64_t>(options.sets);
-  for (;;) {
-    const Result<double> seconds = batch(gpu, start, options.sets, launches);
-    if (!seconds) return Unexpected{seconds.error()};
-    if (*seconds >= options.batch_seconds || launches >= options.launches_max) return launches;
-    // The first launches are slow: a little more than what they promise, never ten times as many.
-    const double wanted = 1.1 * options.batch_seconds / std::max(*seconds, 1e-7);
-    const double more = std::ceil(static_cast<double>(launches) * std::min(wanted, 10.0));
-    launches = std::clamp(static_cast<std::int64_t>(more), launches + 1, options.launches_max);
-  }
-}
-
-}  // namespace
 
 Result<std::vector<std::vector<double>>> time_in_turn(runtime::Gpu& gpu,
                                                       const std::vector<Start>& contenders,
@@ -65,7 +64,7 @@ Result<std::vector<std::vector<double>>> time_in_turn(runtime::Gpu& gpu,
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
     for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
       const std::size_t i = (turn + static_cast<std::size_t>(repeat)) % contenders.size();
-      const Result<double> all = batch(gpu, contenders[i], options.sets, launches[i]);
+      const Result<double> all = time_batch(gpu, contenders[i], options.sets, launches[i]);
       if (!all) return Unexpected{all.error()};
       seconds[i].push_back(*all / static_cast<double>(launches[i]));
     }

@@ -17,6 +17,10 @@ namespace kiln::measure {
 // Starts one launch on a set of buffers; does not wait.
 using Start = std::function<Result<void>(std::size_t set)>;
 
+// Seconds of so many launches in a row, all together; set i % `sets` for launch i. Waits.
+[[nodiscard]] Result<double> time_batch(runtime::Gpu& gpu, const Start& start, std::size_t sets,
+                                        std::int64_t launches);
+
 struct BatchOptions {
   std::size_t sets = 2;  // of buffers, used in turn
   int repeats = 9;
@@ -30,9 +34,9 @@ struct BatchOptions {
 [[nodiscard]] Result<std::vector<std::vector<double>>> time_in_turn(
     runtime::Gpu& gpu, const std::vector<Start>& contenders, const BatchOptions& options);
 
-// Of at least one value; the mean of the middle two when their number is even.
+// The median of at least one value; the mean of the middle two when their number is even.
 [[nodiscard]] double median(std::vector<double> values);
-// What lies between the first and the third quartile; between two values it is interpolated.
+// The distance from the first quartile to the third; quartiles between two values are interpolated.
 [[nodiscard]] double interquartile(std::vector<double> values);
 
 struct Summary {
@@ -42,7 +46,7 @@ struct Summary {
   double spread = 0;  // between the ratios' quartiles
 };
 
-// Both of one length.
+// Sums up the times of two contenders, ours and theirs by repeat: both are of one length.
 [[nodiscard]] Summary summarise(const std::vector<double>& ours, const std::vector<double>& theirs);
 
 // How many sets of buffers of `bytes` each it takes until twice the L2 cache was touched: at least

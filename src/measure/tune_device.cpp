@@ -12,7 +12,7 @@ namespace kiln::measure {
 
 namespace {
 
-// A candidate, compiled; or why not.
+// A candidate with its plan, or with the reason why it could not be compiled.
 struct Entrant {
   std::unique_ptr<gemm::Plan> plan = nullptr;
   reference::EinsumNumerics numerics = {};
@@ -80,7 +80,8 @@ Result<void> GpuField::run(const Entrant& entrant, const gemm::Operands& operand
   return started ? gpu_.synchronize() : started;
 }
 
-// The result of set 0: the first one against fp64, the others against the first right one.
+// Compares a candidate's result of set 0: the first one against fp64, the others against the first
+// right one.
 Result<reference::Comparison> GpuField::compare(const Entrant& entrant) {
   CheckRequest request = sets_.request(0, norms_.has_value());
   request.ours = entrant.numerics;

@@ -26,7 +26,7 @@ constexpr TuneRound kRounds[] = {{.repeats = 1, .batch_seconds = 1e-3, .keep = 2
                                  {.repeats = 9, .batch_seconds = 2e-2, .keep = 1}};
 constexpr const char* kSlow = "the cost model";  // drops those that it expects to be slow
 
-// Everything about one run of the command.
+// One run of the command.
 struct FileTuning {
   const TuneOptions& options;
   io::Console& console;
@@ -89,7 +89,7 @@ void drop(FileCandidate& candidate, const Diagnostics& diags) {
   candidate.program = nullptr;
 }
 
-// As far as no GPU is needed: compiled, and bound to the problem's extents.
+// Compiles a candidate and binds it to the problem's extents: all that needs no GPU.
 void look_at(const FileTuning& tuning, FileCandidate& candidate) {
   io::ProgramOptions how = tuning.program;
   for (const io::Assignment& each : candidate.values) {
@@ -179,8 +179,9 @@ io::Stage<void> read_expect(FileTuning& tuning, FileCandidate& first) {
   if (!einsum) return Unexpected{io::Exit::kUsage};
   Tensor returned;
   const auto tensors = io::named_tensors(first.function(), first.arguments, returned);
-  const bool fits = reference::check(*einsum, tensors, tuning.diags).has_value() &&
-                    io::check_output(first.function(), *einsum, tensors, tuning.diags).has_value();
+  const bool fits =
+      reference::check(*einsum, tensors, tuning.diags).has_value() &&
+      io::check_output(first.function(), einsum->output, tensors, tuning.diags).has_value();
   if (!fits) return Unexpected{io::Exit::kUsage};
   tuning.output = einsum->output.name;
   tuning.problem.einsum = std::move(*einsum);

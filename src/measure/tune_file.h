@@ -36,12 +36,13 @@ struct FileCandidate {
   [[nodiscard]] const ir::Function& function() const { return program->decided.functions[kernel]; }
 };
 
-// Seconds by the cost model of `kiln explain`, for ranking: a few blocks are counted in the
-// simulator, with sums cut short where they are long. None when the simulator cannot run it.
+// Seconds that a candidate takes by the cost model of `kiln explain`, for ranking: a few blocks are
+// counted in the simulator, with sums cut short where they are long. None when the simulator cannot
+// run it.
 [[nodiscard]] std::optional<double> modelled_seconds(const FileCandidate& candidate,
                                                      const std::vector<io::Assignment>& shapes);
 
-// What all candidates compute.
+// What all candidates of one run compute.
 struct TunedProblem {
   std::optional<reference::Einsum> einsum;  // --expect
   std::uint64_t seed = 0;

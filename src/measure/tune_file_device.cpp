@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kFileSetsMax = 32;
 
-// A candidate, compiled; or why not.
+// A candidate with its kernels, or with the reason why they could not be compiled.
 struct FileEntrant {
   FileCandidate* candidate = nullptr;
   std::optional<runtime::Kernels> kernels = std::nullopt;
@@ -44,7 +44,7 @@ bool take_the_same(const FileCandidate& left, const FileCandidate& right) {
   return true;
 }
 
-// Inputs of one set; what is only written stays without contents.
+// Makes the inputs of one set; tensors that are only written stay without contents.
 void fill_inputs(FileCandidate& candidate, std::uint64_t seed) {
   const ir::Function& function = candidate.function();
   for (const std::size_t i : ir::read_params(function)) {
@@ -56,7 +56,8 @@ void fill_inputs(FileCandidate& candidate, std::uint64_t seed) {
   }
 }
 
-// Contents of what is read and then written: all that a second run needs from the host.
+// Copies the tensors that a kernel reads and then writes: all that a second run needs from the
+// host.
 void copy_updated(const FileCandidate& from, FileCandidate& to) {
   const std::vector<std::size_t> read = ir::read_params(to.function());
   for (const std::size_t i : ir::written_params(to.function())) {
@@ -164,7 +165,7 @@ Result<void> FileField::prepare() {
   return {};
 }
 
-// Set 0, from its inputs to the results on the host.
+// Runs a candidate on set 0, from its inputs to its results on the host.
 Result<ir::Arguments> FileField::results_of(FileEntrant& entrant) {
   runtime::Call& call = entrant.calls.front();
   if (auto filled = call.refill(); !filled) return Unexpected{filled.error()};
@@ -189,7 +190,7 @@ Result<void> FileField::check_zones(const FileEntrant& entrant) const {
   return Unexpected{Error{"a kernel wrote outside of the memory of", overrun->front(), {}}};
 }
 
-// Elements whose bits differ.
+// Compares two tensors bit for bit.
 reference::Comparison differences(const Tensor& expected, const Tensor& actual) {
   reference::Comparison found;
   found.elements = actual.elements();
@@ -205,7 +206,8 @@ reference::Comparison differences(const Tensor& expected, const Tensor& actual) 
   return found;
 }
 
-// Bit for bit: without an einsum nobody knows how far sums may be apart.
+// Compares with the first candidate bit for bit: without an einsum nobody knows how far sums may be
+// apart.
 Verdict FileField::compare_with_first(const FileEntrant& entrant, const ir::Arguments& results) {
   const auto mine = outputs_of(*entrant.candidate, results);
   const auto theirs = outputs_of(*entrant.candidate, *first_);
@@ -238,7 +240,7 @@ const Tensor& find(const std::vector<reference::Named>& tensors, const std::stri
   return *found->tensor;
 }
 
-// All elements in fp64: what is no product of two matrices.
+// Computes all elements in fp64: for einsums that are no product of two matrices.
 Verdict FileField::compare_with_fp64(const Tensor& result,
                                      const reference::EinsumNumerics& numerics) const {
   const FileCandidate& owner = *owner_->candidate;
@@ -251,7 +253,8 @@ Verdict FileField::compare_with_fp64(const Tensor& result,
   return found.outside > 0 ? wrong(found, "fp64") : Verdict{};
 }
 
-// A sample of the first right product in fp64, all of the others against that one.
+// Checks a sample of the first candidate's product in fp64, and all elements of the others against
+// that product.
 Verdict FileField::compare_with_einsum(const FileEntrant& entrant, const ir::Arguments& results) {
   const reference::Einsum& einsum = *problem_.einsum;
   const reference::EinsumNumerics numerics = io::weakest(entrant.candidate->function());

@@ -1,10 +1,10 @@
 // The cost model's part of `kiln tune FILE.co`.
 #include <algorithm>
 
-#include "explain/cost.h"
+#include "backends/backend.h"
+#include "explain/cost/cost.h"
 #include "io/bind.h"
 #include "measure/tune_file.h"
-#include "sim/sim.h"
 
 namespace kiln::measure {
 
@@ -70,14 +70,13 @@ std::optional<double> modelled_seconds(const FileCandidate& candidate,
   how.use = io::Use::kCount;
   auto arguments = io::bind(function, std::move(how), diags);
   if (!arguments || !io::check_entry(function, *arguments, diags)) return std::nullopt;
-  sim::Options options;
-  options.checks = false;
-  options.by_operation = true;
-  options.representative_blocks = true;
-  const auto outcome = sim::run(candidate.program->decided, function, *arguments, options);
+  const io::Program& program = *candidate.program;
+  const auto outcome = backends::counter().count(
+      {.module = program.decided, .function = function, .sources = program.sources}, *arguments,
+      {});
   if (!outcome || !outcome->reports.empty()) return std::nullopt;
   const explain::Explanation cost =
-      explain::explain_kernel(candidate.program->decided, function, *arguments, *outcome);
+      explain::explain_kernel(program.decided, function, *arguments, *outcome);
   double seconds = 0;
   for (const explain::LaunchCost& launch : cost.launches) {
     if (launch.occupancy.blocks == 0) return std::nullopt;

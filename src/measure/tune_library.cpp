@@ -18,7 +18,7 @@ constexpr TuneRound kRoundsOfLibrary[] = {{.repeats = 1, .batch_seconds = 1e-3, 
                                           {.repeats = 3, .batch_seconds = 3e-3, .keep = 4},
                                           {.repeats = 5, .batch_seconds = 1e-2, .keep = 1}};
 
-// Everything that is the same for all problems.
+// One run of the command: everything that is the same for all of its problems.
 struct Tuning {
   const TuneOptions& options;
   TuneDevice& device;
@@ -33,9 +33,7 @@ struct Tuning {
 
   void progress(const std::string& text) const { io::show_progress(console, text); }
   void note(const gemm::Problem& problem, const std::string& text) const {
-    progress("");
-    console.err << "note: " << shape_of(problem) << ", " << types_of(problem) << ": " << text
-                << "\n";
+    show_note(console, problem, text);
   }
 };
 
@@ -57,7 +55,7 @@ Result<gemm::TunedTable> read_table(const std::string& path, const target::Arch&
       Error{"cannot add to", path, format("it is for {}, the GPU is {}", table->arch, arch.name)}};
 }
 
-// A line for each candidate.
+// One line of JSON for each candidate of a problem.
 std::string json_of(const gemm::Problem& problem, const std::vector<TuneCandidate>& candidates,
                     const TuneOutcome& outcome) {
   std::string out;
@@ -80,7 +78,7 @@ std::string json_of(const gemm::Problem& problem, const std::vector<TuneCandidat
   return out;
 }
 
-// The extents that take as many tiles.
+// The extents that are cut into as many tiles as this one.
 gemm::Range alike(std::int64_t extent, int tile) {
   const std::int64_t tiles = (extent + tile - 1) / tile;
   return {(tiles - 1) * tile + 1, tiles * tile};

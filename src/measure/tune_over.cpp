@@ -1,12 +1,12 @@
 #include "measure/tune_over.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <string_view>
 
 #include "support/format.h"
+#include "support/parse_number.h"
 
 namespace kiln::measure {
 
@@ -14,19 +14,12 @@ namespace {
 
 constexpr const char* kRangeForm = "NAME=FROM:TO, NAME=FROM:TO:STEP or NAME=A,B,C";
 
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // The numbers between separators; none when one of them is no number.
 std::optional<std::vector<std::int64_t>> numbers(std::string_view text, char separator) {
   std::vector<std::int64_t> out;
   while (true) {
     const std::size_t end = text.find(separator);
-    const auto value = whole_number(text.substr(0, end));
+    const auto value = parse_number<std::int64_t>(text.substr(0, end));
     if (!value) return std::nullopt;
     out.push_back(*value);
     if (end == std::string_view::npos) return out;
@@ -34,7 +27,8 @@ std::optional<std::vector<std::int64_t>> numbers(std::string_view text, char sep
   }
 }
 
-// What follows the `=`: none when it is of another form; no values for an empty range.
+// The values of a macro, from the text behind the `=`: none when it is of another form; no values
+// for an empty range.
 std::optional<std::vector<std::int64_t>> values_of(std::string_view text) {
   if (text.find(':') == std::string_view::npos) return numbers(text, ',');
   const auto range = numbers(text, ':');

@@ -19,11 +19,13 @@ struct Over {
 
 inline constexpr std::int64_t kCandidatesMax = 10000;
 
-// Reports what is of another form, a macro that is given twice, and a range without values.
+// Reads each `--over`. Reports what is of another form, a macro that is given twice, and a range
+// without values.
 [[nodiscard]] Checked<std::vector<Over>> parse_over(const std::vector<std::string>& texts,
                                                     Diagnostics& diags);
 
-// Reports a macro that the file's text does not mention, and one that -D fixes.
+// Looks for the macros in a file. Reports a macro that the file's text does not mention, and one
+// that -D fixes.
 [[nodiscard]] Checked<void> check_macros(const std::vector<Over>& overs,
                                          const std::vector<std::string>& defines,
                                          const std::string& file, const std::string& text,
@@ -33,7 +35,7 @@ inline constexpr std::int64_t kCandidatesMax = 10000;
 [[nodiscard]] Checked<std::vector<std::vector<io::Assignment>>> combinations(
     const std::vector<Over>& overs, Diagnostics& diags);
 
-// "STAGES=2 TILE_N=64"; "the file's own" without any.
+// Values of macros as text: "STAGES=2 TILE_N=64"; "the file's own" without any.
 [[nodiscard]] std::string values_text(const std::vector<io::Assignment>& values);
 
 }  // namespace kiln::measure

@@ -28,7 +28,7 @@ Unexpected<Reported> not_of_the_form(const std::string& text, Diagnostics& diags
       .emit();
 }
 
-// What the third word says, if there is one.
+// Reads the third word of a problem's text, which says the scales; not every text has it.
 bool take_scales(const std::vector<std::string>& words, gemm::Problem& out) {
   if (words.size() < 3) return true;
   out.epilogue.has_alpha = words[2] == "tensor-scales";

@@ -21,7 +21,7 @@ Result<void> check_all(TuneField& field, TuneOutcome& out,
   return {};
 }
 
-// The best `keep` stay at the front, and behind them the default.
+// Puts the best `keep` candidates at the front, and behind them the default.
 std::size_t cut(std::span<std::size_t> order, std::size_t keep, bool has_default) {
   if (keep >= order.size()) return order.size();
   if (!has_default) return keep;

@@ -50,17 +50,18 @@ class TuneField {
   [[nodiscard]] virtual bool has_default() const { return true; }
   // Runs one candidate and looks at its result. Errors: what the driver says.
   [[nodiscard]] virtual Result<Verdict> check(std::size_t candidate) = 0;
-  // Seconds of one launch: [i][repeat] of candidate which[i], all in turn. Errors: as above.
+  // Seconds of one launch: [i][repeat] of candidate which[i], all in turn. Errors: what the driver
+  // says.
   [[nodiscard]] virtual Result<std::vector<std::vector<double>>> measure(
       std::span<const std::size_t> which, const TuneRound& round) = 0;
 };
 
-// A wrong one, with the first element outside and what that was held against.
+// The verdict on a wrong result: its first element outside, and what that was held against.
 [[nodiscard]] Verdict wrong(const reference::Comparison& found, std::string_view by);
 
 [[nodiscard]] std::string_view name(Verdict::Kind kind);  // "right", "refused", "wrong"
 
-// What is known of one candidate.
+// What has been measured of one candidate.
 struct TuneScore {
   Verdict verdict = {};
   int rounds = 0;      // that it was measured in

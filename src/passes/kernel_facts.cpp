@@ -19,6 +19,7 @@ bool conflict(const Access& before, const Access& now) {
   if (before.is_awaited_by_program()) return false;
   if (before.bulk && now.bulk && before.unit == now.unit) return false;  // one thread starts both
   if (before.handed && now.writes) return false;
+  if (before.commutes && before.commutes == now.commutes) return false;
   return before.collective || now.collective || before.nest != now.nest;
 }
 
@@ -175,6 +176,7 @@ void KernelFacts::add_memory(Accesses& out, const ir::Touch& touch, std::int64_t
   if (resolved.root == root) access.parts = parts_of(resolved, function_.view_type(touch.value));
   access.root = root;
   access.writes = touch.writes();
+  access.commutes = touch.commutes;
   access.collective = touch.index == nullptr;
   access.bulk = touch.proxy == ir::Proxy::kAsync;
   access.unit = access.bulk ? unit : 0;

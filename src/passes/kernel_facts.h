@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -60,7 +61,8 @@ struct Access {
   int team = kBlockTeam;
   int nest = 0;  // which entry of which inner `parallel` it stood in; 0: none
   Parts parts = {};
-  bool met = false;  // the threads of each warpgroup have met since
+  std::optional<target::Atomic> commutes = {};  // with those that say the same, see ir::Touch
+  bool met = false;                             // the threads of each warpgroup have met since
 
   // Whether only the program knows when it ends: no barrier waits for it.
   [[nodiscard]] bool is_awaited_by_program() const { return in_flight && label.valid(); }

@@ -4,6 +4,7 @@
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "passes/assign_layouts.h"
+#include "passes/assign_registers.h"
 #include "passes/check_registers.h"
 #include "passes/count_copies.h"
 #include "passes/delay_bulk_waits.h"
@@ -26,6 +27,8 @@ using ir::Form;
 constexpr Pass kPipeline[] = {
     // What multiplies: all later decisions follow from what the matrix unit wants.
     {"select-atoms", select_atoms, Form::kAtoms},
+    // Which lane holds which element of the tiles that are only computed with.
+    {"assign-registers", assign_registers, Form::kAtoms},
     // Where shared buffers lie, so that instructions and copies can reach them.
     {"assign-layouts", assign_layouts, Form::kLaidOut},
     // How bytes move between the places that are now known.

@@ -2,12 +2,12 @@
 //
 //   copy lhs => a_s;  copy rhs => b_s;  load a_s      =>   copy, copy, copy_wait, barrier, load
 //
-// Collective statements (copy, load, store, Once) are ordered with everything that touches the same
-// shared buffer; so is what stands on two sides of a `parallel` body. Element accesses of one
-// thread level against each other are not: there the program says `sync.shared`. A barrier is
-// placed as late as possible, directly in front of the operation that needs it, and one barrier
-// serves all accesses before it, so the two copies above share theirs. Loops are gone through
-// twice: what the end of the body leaves behind meets the beginning of the next trip.
+// A collective statement (copy, load, store, Once) is ordered with everything that touches the same
+// shared buffer, and so are accesses inside and outside of the body of a `parallel`. Element
+// accesses of threads inside one such body are not: there the program says `sync.shared`. A barrier
+// is placed as late as possible, directly in front of the operation that needs it, and one barrier
+// serves all accesses before it, so the two copies above share theirs. The pass goes through a loop
+// twice, so that accesses at the end of its body meet those at the beginning of the next trip.
 //
 // Asynchronous products read shared memory after their statement. Before a barrier that lets others
 // overwrite what they read, and before anything that touches their registers, stands a wait; memory
@@ -15,9 +15,9 @@
 //
 //   for k { mma }; copy => a_s     =>   for k { mma }, mma_wait, barrier, copy
 //
-// What a loop or an `if` does to registers of products from before it waits once, in front of it.
-// Products issued under an `if` that only part of the block enters are waited for inside it, as a
-// barrier can not stand there.
+// Where a loop or an `if` touches registers of products that were issued before it, one wait stands
+// in front of it, none inside. Products issued under an `if` that only part of the block enters are
+// waited for inside it, as a barrier can not stand there.
 //
 // A program that waits by itself (`mma.wait`, futures) gets no waits for products.
 //
@@ -30,9 +30,9 @@
 //
 //   copy => b[s]; trigger full[s]     =>   copy, copy_wait, proxy_fence, trigger
 //
-// Copies with a name are waited for where the program says. What this pass writes down for waits is
-// that there is one: count-copies says for how many copies, and number-barriers which barrier a
-// region's threads meet at.
+// Copies with a name (futures) are waited for where the program says. A wait or a barrier that this
+// pass places has no number yet: count-copies says for how many copies it waits, and
+// number-barriers at which barrier a region's threads meet.
 //
 // Runs after plan-copies, which says which copies are asynchronous, plan-events, which says who
 // arrives at events, and spell-commits, which says where the program waits by itself. Before all

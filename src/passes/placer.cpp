@@ -154,8 +154,15 @@ Placer::State Placer::fenced(State state, bool global) const {
   return state;
 }
 
-Placer::State Placer::behind_barrier(State state) {
-  std::erase_if(state.accesses, [](const Access& a) { return !a.is_awaited_by_program(); });
+// Whether a barrier does not end it. Of what the trip before has left in flight nothing was known
+// when a loop's barriers were placed: there may be no wait and no fence in front of them.
+bool Placer::outlasts_barrier(const Access& access) const {
+  const bool in_flight = access.in_flight || (access.product && !facts_.program_waits());
+  return in_flight || is_unfenced(access, false) || is_unfenced(access, true);
+}
+
+Placer::State Placer::behind_barrier(State state) const {
+  std::erase_if(state.accesses, [&](const Access& a) { return !outlasts_barrier(a); });
   state.unjoined = false;
   state.waited = false;
   state.own.clear();
@@ -163,8 +170,8 @@ Placer::State Placer::behind_barrier(State state) {
 }
 
 // The threads of each warpgroup have met, all of the team have not.
-Placer::State Placer::behind_meeting(State state) {
-  for (Access& access : state.accesses) access.met = !access.is_awaited_by_program();
+Placer::State Placer::behind_meeting(State state) const {
+  for (Access& access : state.accesses) access.met = !outlasts_barrier(access);
   return state;
 }
 
@@ -401,6 +408,27 @@ bool Placer::wait_at_the_end(ir::RegionId body) {
   return true;
 }
 
+// Whether the next trip uses accumulators of products that this one leaves in flight. They are
+// waited for at the end, for the same reason.
+bool Placer::is_used_next_trip(ir::RegionId body, const State& state) const {
+  State sums = state;
+  std::erase_if(sums.accesses, [&](const Access& a) {
+    return !a.product || !facts_.is_fragment(a.root) ||
+           function_.frag_type(a.root).role != ir::Role::kC;
+  });
+  return std::ranges::any_of(function_.regions[body].ops,
+                             [&](ir::OpId id) { return touches_products(id, sums); });
+}
+
+bool Placer::jumps(ir::RegionId body) const {
+  bool found = false;
+  ir::walk(function_, body, [&](ir::OpId id) {
+    const ir::OpKind kind = function_.ops[id].kind();
+    found = found || kind == ir::OpKind::kContinue || kind == ir::OpKind::kBreak;
+  });
+  return found;
+}
+
 // --- going through
 
 Placer::State Placer::enter(ir::OpId id, ir::RegionId region, std::size_t& index, State state) {
@@ -510,12 +538,17 @@ Placer::State Placer::go_round(ir::RegionId body, const State& state, bool leave
   State in = state;
   State out;
   State breaks;
+  const bool jumps_out = jumps(body);
   for (int pass = 0; pass < kPassesMax; ++pass) {
     exits_.emplace_back();
     out = place(body, in);
     out = merge(std::move(out), exits_.back().continues);
     breaks = exits_.back().breaks;
     exits_.pop_back();
+    if (!jumps_out && is_used_next_trip(body, out)) {
+      append(body, ir::MmaWait{});
+      out = waited(std::move(out));
+    }
     const State next = merge(in, left(out));
     const bool grew = next.accesses.size() > in.accesses.size() || next.unjoined != in.unjoined ||
                       next.waited != in.waited || next.own.size() > in.own.size() ||
@@ -523,12 +556,8 @@ Placer::State Placer::go_round(ir::RegionId body, const State& state, bool leave
     if (!grew && pass > 0) break;
     in = next;
   }
-  bool jumps = breaks.reachable;
-  ir::walk(function_, body, [&](ir::OpId id) {
-    const ir::OpKind kind = function_.ops[id].kind();
-    jumps = jumps || kind == ir::OpKind::kContinue || kind == ir::OpKind::kBreak;
-  });
-  if (!jumps && wait_at_the_end(body)) out = waited(std::move(out));
+  const bool leaves = breaks.reachable || jumps_out;
+  if (!leaves && wait_at_the_end(body)) out = waited(std::move(out));
   if (!leaves_at_end && breaks.reachable) return breaks;
   return merge(std::move(out), breaks);
 }

@@ -67,8 +67,9 @@ class Placer {
   [[nodiscard]] static State landed(State state, ir::ValueId label);
   [[nodiscard]] static State fenced(State state);
   [[nodiscard]] State fenced(State state, bool global) const;
-  [[nodiscard]] static State behind_barrier(State state);
-  [[nodiscard]] static State behind_meeting(State state);
+  [[nodiscard]] bool outlasts_barrier(const Access& access) const;
+  [[nodiscard]] State behind_barrier(State state) const;
+  [[nodiscard]] State behind_meeting(State state) const;
   [[nodiscard]] State left(State state) const;
 
   [[nodiscard]] bool touches_products(ir::OpId id, const State& state) const;
@@ -94,6 +95,8 @@ class Placer {
   std::size_t insert(ir::RegionId region, std::size_t index, const std::vector<ir::OpData>& ops);
   void append(ir::RegionId region, ir::OpData data);
   bool wait_at_the_end(ir::RegionId body);
+  [[nodiscard]] bool is_used_next_trip(ir::RegionId body, const State& state) const;
+  [[nodiscard]] bool jumps(ir::RegionId body) const;
 
   ir::Function& function_;
   ir::RegionId body_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/prove.h"
+#include "ir/registers.h"
 #include "ir/strides.h"
 #include "passes/bulk_box.h"
 #include "target/arch.h"
@@ -348,10 +349,7 @@ void plan_splat(const ir::Function& function, const Team& team, ir::Splat& splat
   splat.guarded = guarded_dimensions(function, side);
 }
 
-struct Place {
-  int row = 0;
-  int col = 0;
-};
+using Place = ir::TilePlace;
 
 // The registers that a view's elements go to or come from. The tile of A is (M, K), of B (N, K), of
 // C (M, N); `swapped`: the view's rows are its columns, as under `col`, which has the contraction
@@ -371,6 +369,8 @@ class InView {
     const Place place{index % fragment_.rows, index / fragment_.rows};
     return swapped_ ? Place{place.col, place.row} : place;
   }
+  // The columns that the tile itself has in the view.
+  [[nodiscard]] int columns() const { return swapped_ ? fragment_.edge.row : fragment_.edge.col; }
 
  private:
   target::Fragment fragment_;
@@ -381,23 +381,12 @@ class InView {
 };
 
 InView registers_of(const ir::Function& function, const ir::Load& load) {
-  const ir::FragType& type = function.frag_type(load.frag);
-  const auto* alloc = function.def_as<ir::Alloc>(load.frag);
-  const auto operand = type.role == ir::Role::kA ? target::Operand::kA : target::Operand::kB;
-  const bool row = load.major == ir::Major::kRow;
-  return {
-      target::fragment_layout(*alloc->atom, operand, static_cast<int>(row ? type.rows : type.cols),
-                              static_cast<int>(row ? type.cols : type.rows)),
-      !row};
+  const ir::TileRegisters registers = ir::tile_registers(function, load.frag);
+  return {registers.map, registers.swapped};
 }
 
 InView registers_of(const ir::Function& function, const ir::Store& store) {
-  const ir::FragType& type = function.frag_type(store.frag);
-  const auto* alloc = function.def_as<ir::Alloc>(store.frag);
-  const target::Fragment whole = target::fragment_layout(
-      *alloc->atom, target::Operand::kC, static_cast<int>(type.rows), static_cast<int>(type.cols));
-  const auto part = target::columns_of(whole, static_cast<int>(store.first_column),
-                                       static_cast<int>(ir::stored_columns(function, store)));
+  const auto part = ir::stored_registers(function, store);
   KILN_CHECK(part.has_value(), "columns from {} of `{}` are no run of registers",
              store.first_column, function.values[store.frag].name);
   return {part->fragment, store.transposed};
@@ -514,6 +503,43 @@ std::vector<std::int64_t> steps_of(const ir::Function& function, ir::ValueId fra
   return out;
 }
 
+// The longest run of a lane's values that lies in one row of memory, as a vector can move it.
+std::int64_t longest_run(const InView& registers, const Side& side) {
+  std::int64_t run = 1;
+  const std::int64_t most = kVectorMax / size_bytes(side.root.dtype);
+  const auto is_run = [&](std::int64_t length) {
+    // Not across the edge of a padded tile.
+    if (registers.values() % length != 0 || registers.columns() % length != 0) return false;
+    for (int lane = 0; lane < registers.lanes(); ++lane) {
+      for (int value = 0; value < registers.values(); ++value) {
+        const Place first = registers(lane, value - value % static_cast<int>(length));
+        const Place here = registers(lane, value);
+        const int step = value % static_cast<int>(length);
+        if (here.row != first.row || here.col != first.col + step) return false;
+        if (step == 0 && here.col % length != 0) return false;
+      }
+    }
+    return true;
+  };
+  // A row that may begin anywhere is read by elements: nothing else is ready for it at run time.
+  const auto begin_aligned = [&](std::int64_t length) {
+    return std::all_of(side.pitches.begin(), side.pitches.end(),
+                       [&](const ir::Expr& pitch) { return ir::always_divisible(pitch, length); });
+  };
+  while (run * 2 <= most && is_run(run * 2) && begin_aligned(run * 2) &&
+         may_use_width(side, run * 2 * size_bytes(side.root.dtype))) {
+    run *= 2;
+  }
+  return run;
+}
+
+// Whether each element is in one lane, as a matrix instruction deals them out.
+bool is_dealt_out(const ir::Function& function, ir::ValueId frag) {
+  const ir::Share share = ir::share_of(function, frag);
+  const ir::FragType& type = function.frag_type(frag);
+  return share.lanes * share.values == type.rows * type.cols;
+}
+
 void plan_load(const ir::Module& module, const ir::Function& function, ir::Load& load) {
   const Side side = side_of(function, load.view);
   if (ir::is_read_in_place(function, load)) return plan_in_place(side, load);
@@ -526,10 +552,13 @@ void plan_load(const ir::Module& module, const ir::Function& function, ir::Load&
   // What is converted on the way goes through plain loads.
   const bool as_it_is = function.frag_type(load.frag).dtype == side.root.dtype;
   const bool matrix_ready = side.root.space == ir::Space::kShared && load.guarded.empty() &&
-                            as_it_is && size <= kRegisterBytes && rows_are_aligned(side);
+                            as_it_is && size <= kRegisterBytes && rows_are_aligned(side) &&
+                            is_dealt_out(function, load.frag);
   const bool planned = matrix_ready && plan_matrices(*module.arch, target::find_matrix_load,
                                                      registers_of(function, load), size, load);
-  if (!planned) load.element_run = 1;
+  if (planned) return;
+  const bool is_value = function.frag_type(load.frag).role == ir::Role::kTile;
+  load.element_run = is_value ? longest_run(registers_of(function, load), side) : 1;
 }
 
 void plan_steps(const ir::Function& function, ir::Mma& mma) {
@@ -570,11 +599,14 @@ void plan_store(const ir::Module& module, const ir::Function& function, ir::Stor
   store.guarded = guarded_dimensions(function, side);
   const bool matrix_ready = side.root.space == ir::Space::kShared && store.guarded.empty() &&
                             makes_matrices(function.frag_type(store.frag).dtype, side.root.dtype) &&
-                            rows_are_aligned(side);
+                            rows_are_aligned(side) && is_dealt_out(function, store.frag);
   const bool planned = matrix_ready && plan_matrices(*module.arch, target::find_matrix_store,
                                                      registers_of(function, store),
                                                      size_bytes(side.root.dtype), store);
-  if (!planned) store.element_run = store_run(function, store, side);
+  if (planned) return;
+  const bool is_value = function.frag_type(store.frag).role == ir::Role::kTile;
+  store.element_run = is_value ? longest_run(registers_of(function, store), side)
+                               : store_run(function, store, side);
 }
 
 // Plans the operations of one launch, each with the team that runs it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "ir/prove.h"
@@ -192,12 +193,40 @@ class EventPlanner {
     return step && *step != 0 ? threads_of_[vars[0]] : 0;
   }
 
+  // The same when units take turns, as those that trigger slot (4 * turn + p) % 8 do: how many threads
+  // each of them has, if it has slots of its own among all that the set's units trigger.
+  std::int64_t threads_by_turns(const ir::Expr& slot, const ThreadSet& set) const {
+    const auto& terms = slot.terms();
+    if (terms.size() != 1 || terms[0].coefficient != 1 || terms[0].atoms.size() != 1) return 0;
+    const ir::Atom& remainder = terms[0].atoms[0];
+    if (remainder.kind != ir::AtomKind::kMod || !remainder.right->constant()) return 0;
+    std::int64_t place = 0;  // what a unit's number is multiplied by
+    std::int64_t threads = 0;
+    std::int64_t period =
+        *remainder.right->constant();  // the rest is a multiple of it, but a constant
+    for (const ir::Term& term : remainder.left->terms()) {
+      const bool is_var = term.atoms.size() == 1 && term.atoms[0].kind == ir::AtomKind::kVar;
+      const auto unit = is_var ? threads_of_.find(term.atoms[0].var) : threads_of_.end();
+      if (unit == threads_of_.end()) {
+        if (!term.atoms.empty()) period = std::gcd(period, term.coefficient);
+        continue;
+      }
+      if (threads != 0) return 0;
+      threads = unit->second;
+      place = term.coefficient;
+    }
+    if (threads == 0 || std::gcd(place, period) != 1) return 0;
+    return (set.threads + threads - 1) / threads <= period ? threads : 0;
+  }
+
   // The threads of the set that trigger one slot: all, unless its units have slots of their own.
   std::int64_t threads_of_slot(const Meeting& meeting, const ThreadSet& set) {
     std::optional<std::int64_t> common;
     for (const Standing& trigger : meeting.triggers) {
       if (trigger.way.threads != set) continue;
-      const std::int64_t its = threads_of_slot(as<ir::Trigger>(trigger.op).slot);
+      const ir::Expr& slot = as<ir::Trigger>(trigger.op).slot;
+      const std::int64_t own = threads_of_slot(slot);
+      const std::int64_t its = own != 0 ? own : threads_by_turns(slot, set);
       common = !common || *common == its ? its : 0;
     }
     const std::int64_t unit = common.value_or(0);

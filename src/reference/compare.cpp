@@ -63,6 +63,9 @@ double stored(DType dtype, double value) {
   return std::isinf(value) ? value : round_to(dtype, value);
 }
 
+// Whether the statement, which may be of a sample, has the element.
+bool knows(const Output& output, std::size_t i) { return output.known.empty() || output.known[i]; }
+
 // One element against one statement of it.
 struct Judgement {
   double expected = 0;
@@ -74,7 +77,8 @@ struct Judgement {
 double bound_of(const std::vector<const Output*>& statements, std::size_t s, std::size_t i) {
   const double own = statements[0]->bound[i];
   const double stated = statements[s]->bound[i];
-  return own == kUnbounded ? stated : std::max(own, stated);
+  const bool stands_alone = own == kUnbounded || !knows(*statements[0], i);
+  return stands_alone || statements[s]->is_tolerance ? stated : std::max(own, stated);
 }
 
 Judgement judge(const Output& output, std::size_t i, double bound, const Tensor& actual) {
@@ -101,8 +105,9 @@ double disagreement(const Output& program, const Output& user, std::size_t i) {
 double typical(const Output& output) {
   double squares = 0;
   std::int64_t count = 0;
-  for (const double value : output.expected) {
-    if (!std::isfinite(value)) continue;
+  for (std::size_t i = 0; i < output.expected.size(); ++i) {
+    const double value = output.expected[i];
+    if (!knows(output, i) || !std::isfinite(value)) continue;
     squares += value * value;
     ++count;
   }
@@ -130,27 +135,35 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
   Comparison out;
   out.elements = actual.elements();
   for (std::size_t i = 0; i < static_cast<std::size_t>(out.elements); ++i) {
+    const auto knows_it = [&](const Output* output) { return knows(*output, i); };
+    if (std::ranges::none_of(expected, knows_it)) {
+      ++out.left_out;
+      continue;
+    }
     bool compared = false;
     Mismatch worst{{}, 0, 0, actual.get(i)};
     double error = 0;
     for (std::size_t s = 0; s < expected.size(); ++s) {
       const Output& output = *expected[s];
+      if (!knows(output, i)) continue;
       const double bound = bound_of(expected, s, i);
       compared = compared || !says_nothing(output, i, bound, magnitudes[s]);
       if (bound == kUnbounded) continue;
       const Judgement found = judge(output, i, bound, actual);
-      if (bound > kMoreRoundings * output.bound[i]) ++out.widened;
+      const bool is_formula = !output.slack.empty();
+      if (is_formula && bound > kMoreRoundings * output.bound[i]) ++out.widened;
       out.hides = std::max(out.hides, s == 0 ? output.bound[i] : 0.0);
       if (found.ratio >= error) worst = {{}, found.expected, bound, worst.actual};
       error = std::max(error, found.ratio);
     }
     for (std::size_t s = 1; s < expected.size() && !(error > 1); ++s) {
+      if (!knows(*expected[0], i) || !knows(*expected[s], i)) continue;
       const double apart = disagreement(*expected[0], *expected[s], i);
       if (!(apart > 1)) continue;
       error = apart;
       worst = {{}, expected[s]->expected[i], expected[s]->slack[i], worst.actual};
     }
-    if (!compared && !(error > 1)) ++out.not_compared;
+    if (!compared && !(error > 1)) ++(knows(*expected[0], i) ? out.not_compared : out.left_out);
     out.worst = std::max(out.worst, error);
     if (!(error > 1)) continue;
     const bool missed = i < unwritten.size() && unwritten[i];
@@ -178,6 +191,7 @@ void add(const Comparison& share, Comparison& all) {
   const auto key = [](const Comparison& c) { return c.first->coordinates; };
   if (share.first && (!all.first || key(share) < key(all))) all.first = share.first;
   all.elements += share.elements;
+  all.left_out += share.left_out;
   all.outside += share.outside;
   all.outside_unwritten += share.outside_unwritten;
   all.not_compared += share.not_compared;
@@ -187,7 +201,7 @@ void add(const Comparison& share, Comparison& all) {
 }
 
 Tells tells(const Comparison& comparison, const Output& program, const Outcome& run) {
-  const auto elements = static_cast<double>(comparison.elements);
+  const auto elements = static_cast<double>(comparison.elements - comparison.left_out);
   if (static_cast<double>(comparison.not_compared) > kNotComparedMax * elements) {
     return Tells::kNothing;
   }

@@ -35,6 +35,8 @@ enum class Tells : std::uint8_t {
 
 struct Comparison {
   std::int64_t elements = 0;
+  // Of a sample: those that the program was not run for, where no other statement says something.
+  std::int64_t left_out = 0;
   std::int64_t outside = 0;
   std::int64_t outside_unwritten = 0;  // those of them that the kernel did not write
   // Compared with nothing: no bound, or one so wide that a zero would have passed.

@@ -62,6 +62,29 @@ TEST(Compare, UnboundedElementsAreCounted) {
   EXPECT_EQ(comparison.not_compared, 1);
 }
 
+TEST(Compare, WhatTheProgramWasNotRunForIsComparedByTheOtherStatementOrLeftOut) {
+  const Output program{.name = "y",
+                       .param = 0,
+                       .dtype = DType::kF32,
+                       .shape = {4},
+                       .expected = {1, 1, 0, 0},
+                       .bound = {0.5, kInf, 0, 0},
+                       .known = {true, true, false, false}};
+  const Output user{.name = "y",
+                    .param = 0,
+                    .dtype = DType::kF32,
+                    .shape = {4},
+                    .expected = {1, 1, 1, 1},
+                    .bound = {0.5, kInf, 0.5, kInf}};
+  Tensor tensor = rounded(user);
+  Comparison comparison = compare({&program, &user}, tensor);
+  EXPECT_EQ(comparison.outside, 0);
+  EXPECT_EQ(comparison.not_compared, 1);
+  EXPECT_EQ(comparison.left_out, 1);
+  tensor.set(2, 2);
+  EXPECT_EQ(compare({&program, &user}, tensor).outside, 1);
+}
+
 TEST(Compare, FirstMismatchHasItsCoordinates) {
   const Output output{.name = "y",
                       .param = 0,

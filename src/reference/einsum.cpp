@@ -2,105 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
+#include <mutex>
 
+#include "reference/contract.h"
+#include "reference/formula.h"
 #include "reference/number.h"
+#include "support/parallel.h"
 
 namespace kiln::reference {
 
 namespace {
-
-bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// A hand-written reader of `name[i,j] = factor * factor ...`.
-class Reader {
- public:
-  Reader(std::string_view text, FileId file, Diagnostics& diags)
-      : text_(text), file_(file), diags_(diags) {}
-
-  Checked<Einsum> einsum() {
-    Einsum out;
-    auto output = term();
-    if (!output) return Unexpected{output.error()};
-    out.output = std::move(*output);
-    if (!accept('=')) return expected("`=` after the output");
-    do {
-      skip_space();
-      if (at_ < text_.size() && (is_digit(text_[at_]) || text_[at_] == '-' || text_[at_] == '.')) {
-        auto factor = number();
-        if (!factor) return Unexpected{factor.error()};
-        out.scale *= *factor;
-        continue;
-      }
-      auto factor = term();
-      if (!factor) return Unexpected{factor.error()};
-      out.factors.push_back(std::move(*factor));
-    } while (accept('*'));
-    skip_space();
-    if (at_ != text_.size()) return expected("`*` or the end");
-    return out;
-  }
-
- private:
-  void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
-  }
-  bool accept(char c) {
-    skip_space();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  [[nodiscard]] Span here() const {
-    const auto begin = static_cast<std::uint32_t>(at_);
-    return {file_, begin, begin + 1};
-  }
-  Unexpected<Reported> expected(std::string_view what) {
-    const std::string seen = at_ < text_.size() ? format("`{}`", text_[at_]) : "the end";
-    return diags_.report<diag::ExpectSyntax>(here(), seen, what)
-        .help("write it like `output[m,n] = lhs[m,k] * rhs[n,k]`")
-        .emit();
-  }
-  Checked<double> number() {
-    const std::string rest(text_.substr(at_, 64));
-    char* end = nullptr;
-    const double value = std::strtod(rest.c_str(), &end);
-    if (end == rest.c_str()) return expected("a number");
-    at_ += static_cast<std::size_t>(end - rest.c_str());
-    return value;
-  }
-  Checked<std::string> name(Span& span) {
-    skip_space();
-    const std::size_t begin = at_;
-    if (at_ >= text_.size() || !is_name_start(text_[at_])) return expected("a name");
-    while (at_ < text_.size() && (is_name_start(text_[at_]) || is_digit(text_[at_]))) ++at_;
-    span = {file_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(at_)};
-    return std::string(text_.substr(begin, at_ - begin));
-  }
-  Checked<EinsumTerm> term() {
-    EinsumTerm out;
-    auto tensor = name(out.span);
-    if (!tensor) return Unexpected{tensor.error()};
-    out.name = std::move(*tensor);
-    if (!accept('[')) return expected(format("`[` after `{}`", out.name));
-    do {
-      Span span;
-      auto index = name(span);
-      if (!index) return Unexpected{index.error()};
-      out.indices.push_back(std::move(*index));
-      out.index_spans.push_back(span);
-    } while (accept(','));
-    if (!accept(']')) return expected("`,` or `]`");
-    return out;
-  }
-
-  std::string_view text_;
-  FileId file_;
-  Diagnostics& diags_;
-  std::size_t at_ = 0;
-};
 
 // One loop index: its extent and where it was first used.
 struct LoopIndex {
@@ -282,31 +194,52 @@ struct Sum {
   std::uint64_t bits = 0;  // of whole numbers: the low 64 of their sum
 };
 
-// Advances the odometer over loops [begin, end); false after the last combination.
-bool advance(const Plan& plan, std::size_t begin, std::size_t end, std::vector<std::int64_t>& index,
-             std::vector<std::int64_t>& offsets) {
-  for (std::size_t l = end; l-- > begin;) {
-    const bool wraps = ++index[l] == plan.loops[l].extent;
-    const std::int64_t moved = wraps ? 1 - plan.loops[l].extent : 1;
-    for (std::size_t f = 0; f < plan.factors.size(); ++f) {
-      offsets[f] += moved * plan.factors[f].stride[l];
-    }
-    if (!wraps) return true;
-    index[l] = 0;
+// Where the factors' elements of each summed combination are, from those of the first.
+struct Offsets {
+  std::vector<std::vector<std::int64_t>> of;  // by factor, then by combination
+  std::size_t depth = 1;
+};
+
+Offsets offsets_of(const Plan& plan) {
+  Offsets out;
+  for (std::size_t l = plan.output_rank; l < plan.loops.size(); ++l) {
+    out.depth *= static_cast<std::size_t>(plan.loops[l].extent);
   }
-  return false;
+  for (const Factor& factor : plan.factors) {
+    std::vector<std::int64_t> offsets(out.depth);
+    for (std::size_t k = 0; k < out.depth; ++k) {
+      auto rest = static_cast<std::int64_t>(k);
+      for (std::size_t l = plan.loops.size(); l-- > plan.output_rank;) {
+        offsets[k] += rest % plan.loops[l].extent * factor.stride[l];
+        rest /= plan.loops[l].extent;
+      }
+    }
+    out.of.push_back(std::move(offsets));
+  }
+  return out;
 }
 
-Sum contract(const Plan& plan, double scale, std::vector<std::int64_t>& index,
-             std::vector<std::int64_t> offsets) {
+// Where the factor's element of output element `i` and the first combination is.
+std::int64_t first_of(const Plan& plan, const Factor& factor, std::int64_t i) {
+  std::int64_t out = 0;
+  for (std::size_t l = plan.output_rank; l-- > 0;) {
+    out += i % plan.loops[l].extent * factor.stride[l];
+    i /= plan.loops[l].extent;
+  }
+  return out;
+}
+
+Sum sum_of(const Plan& plan, double scale, const Offsets& offsets, std::int64_t i) {
+  std::vector<std::int64_t> first;
+  for (const Factor& factor : plan.factors) first.push_back(first_of(plan, factor, i));
   Sum sum;
-  do {
+  for (std::size_t k = 0; k < offsets.depth; ++k) {
     double product = scale;
     double magnitude = std::fabs(scale);
     std::uint64_t bits =
         plan.whole ? static_cast<std::uint64_t>(static_cast<std::int64_t>(scale)) : 0;
     for (std::size_t f = 0; f < plan.factors.size(); ++f) {
-      const auto at = static_cast<std::size_t>(offsets[f]);
+      const auto at = static_cast<std::size_t>(first[f] + offsets.of[f][k]);
       product *= plan.factors[f].values[at];
       magnitude *= plan.factors[f].magnitude(at);
       if (plan.whole) bits *= plan.factors[f].bits[at];
@@ -314,12 +247,127 @@ Sum contract(const Plan& plan, double scale, std::vector<std::int64_t>& index,
     sum.bits += bits;
     sum.value += product;
     if (std::isfinite(product)) sum.magnitude += magnitude;
-  } while (advance(plan, plan.output_rank, plan.loops.size(), index, offsets));
+  }
   return sum;
 }
 
+// Of the last index of the output, where one of two factors has it and the other has not: products
+// of a matrix. `right` is the factor that has it.
+struct Matrices {
+  std::size_t left = 0;
+  std::size_t right = 1;
+  std::int64_t columns = 1;  // the last index's extent
+  std::int64_t rows = 1;     // output rows that share what `right` has
+};
+
+std::optional<Matrices> matrices_of(const Plan& plan) {
+  if (plan.factors.size() != 2 || plan.whole || plan.output_rank == 0) return std::nullopt;
+  const std::size_t last = plan.output_rank - 1;
+  const auto has = [&](std::size_t f, std::size_t l) { return plan.factors[f].stride[l] != 0; };
+  if (has(0, last) == has(1, last)) return std::nullopt;
+  Matrices out;
+  out.right = has(0, last) ? 0 : 1;
+  out.left = 1 - out.right;
+  out.columns = plan.loops[last].extent;
+  for (std::size_t l = last; l-- > 0 && !has(out.right, l);) out.rows *= plan.loops[l].extent;
+  return out;
+}
+
+// Rows [begin, begin + count) of a side: its values, and what they count for.
+struct Packed {
+  std::vector<double> values;
+  std::vector<double> magnitudes;
+
+  void add(const Factor& factor, std::int64_t at) {
+    const auto index = static_cast<std::size_t>(at);
+    const double value = factor.values[index];
+    values.push_back(value);
+    magnitudes.push_back(std::isfinite(value) ? factor.magnitude(index) : 0);
+  }
+};
+
+// Combinations at a time.
+constexpr std::size_t kCombinations = 256;
+
+// The sums of whole rows of the output that share their part of the right factor.
+void add_rows(const Plan& plan, const Matrices& matrices, const Offsets& offsets, ElementRun rows,
+              std::vector<Sum>& sums) {
+  const Factor& left = plan.factors[matrices.left];
+  const Factor& right = plan.factors[matrices.right];
+  const auto m = static_cast<std::size_t>(rows.count / matrices.columns);
+  const auto n = static_cast<std::size_t>(matrices.columns);
+  const std::int64_t right_first = first_of(plan, right, rows.first);
+  const std::int64_t right_step = right.stride[plan.output_rank - 1];
+  std::vector<double> value(m * n);
+  std::vector<double> magnitude(m * n);
+  for (std::size_t from = 0; from < offsets.depth; from += kCombinations) {
+    const std::size_t depth = std::min(kCombinations, offsets.depth - from);
+    Packed a;
+    Packed b;
+    for (std::size_t row = 0; row < m; ++row) {
+      const std::int64_t first =
+          first_of(plan, left, rows.first + static_cast<std::int64_t>(row * n));
+      for (std::size_t k = 0; k < depth; ++k) {
+        a.add(left, first + offsets.of[matrices.left][from + k]);
+      }
+    }
+    for (std::size_t k = 0; k < depth; ++k) {
+      std::int64_t at = right_first + offsets.of[matrices.right][from + k];
+      for (std::size_t column = 0; column < n; ++column, at += right_step) b.add(right, at);
+    }
+    contract(a.values.data(), b.values.data(), value.data(), {m, n, depth});
+    contract(a.magnitudes.data(), b.magnitudes.data(), magnitude.data(), {m, n, depth});
+  }
+  for (std::size_t i = 0; i < m * n; ++i) {
+    sums.push_back({.value = value[i], .magnitude = magnitude[i]});
+  }
+}
+
+// The sums of a run of output elements, scaled.
+std::vector<Sum> sums_of(const Plan& plan, double scale, const Offsets& offsets, ElementRun run) {
+  std::vector<Sum> sums;
+  if (offsets.depth == 0) return std::vector<Sum>(static_cast<std::size_t>(run.count));
+  const auto matrices = matrices_of(plan);
+  const std::int64_t columns = matrices ? matrices->columns : 1;
+  const bool whole_rows = run.first % columns == 0 && run.count % columns == 0;
+  if (!matrices || !whole_rows) {
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      sums.push_back(sum_of(plan, scale, offsets, run.first + i));
+    }
+    return sums;
+  }
+  const std::int64_t group = matrices->rows * columns;
+  for (std::int64_t at = run.first; at < run.first + run.count;) {
+    const std::int64_t end = std::min((at / group + 1) * group, run.first + run.count);
+    add_rows(plan, *matrices, offsets, {at, end - at}, sums);
+    at = end;
+  }
+  for (Sum& sum : sums) {
+    sum.value *= scale;
+    sum.magnitude *= std::fabs(scale);
+  }
+  return sums;
+}
+
+// Shares of the work, of whole rows.
+std::vector<ElementRun> pieces_of(const Plan& plan, const std::vector<ElementRun>& runs) {
+  constexpr std::int64_t kElements = 1 << 16;
+  std::int64_t all = 0;
+  for (const ElementRun& run : runs) all += run.count;
+  const std::int64_t row = plan.output_rank == 0 ? 1 : plan.loops[plan.output_rank - 1].extent;
+  const std::int64_t wanted = std::clamp<std::int64_t>(all / 16, 1 << 10, kElements);
+  const std::int64_t most = std::max(wanted / row, std::int64_t{1}) * row;
+  std::vector<ElementRun> out;
+  for (const ElementRun& run : runs) {
+    for (std::int64_t at = 0; at < run.count; at += most) {
+      out.push_back({run.first + at, std::min(most, run.count - at)});
+    }
+  }
+  return out;
+}
+
 // One output element, with the error of the evaluation and of rounding the factors alone.
-struct Element {
+struct Stated {
   Number number;
   double slack = 0;
 };
@@ -334,8 +382,8 @@ std::optional<std::uint64_t> wrapped(const Plan& plan, const Sum& sum,
 }
 
 // Value and bound of one output element.
-Element bounded(const Plan& plan, const Sum& sum, double length, const EinsumNumerics& numerics,
-                DType dtype) {
+Stated bounded(const Plan& plan, const Sum& sum, double length, const EinsumNumerics& numerics,
+               DType dtype) {
   if (const auto bits = wrapped(plan, sum, numerics)) {
     return {convert(from_bits(numerics.accumulator, *bits), numerics.accumulator, dtype), 0};
   }
@@ -377,8 +425,14 @@ EinsumNumerics adjusted(EinsumNumerics numerics, const Einsum& einsum,
 }  // namespace
 
 Checked<Einsum> parse_einsum(const std::string& text, Sources& sources, Diagnostics& diags) {
-  const FileId file = sources.add("--expect", text);
-  return Reader(sources.text(file), file, diags).einsum();
+  const auto formula = parse_formula(text, sources, diags);
+  if (!formula) return Unexpected{formula.error()};
+  const Definition& first = formula->definitions.front();
+  auto product = plain_product(*formula, first);
+  if (product && formula->definitions.size() == 1) return std::move(*product);
+  return diags.report<diag::ExpectNotProduct>(first.left.span, text)
+      .help("`kiln run --expect` takes any formula")
+      .emit();
 }
 
 Checked<void> check(const Einsum& einsum, const std::vector<Named>& tensors, Diagnostics& diags) {
@@ -401,34 +455,48 @@ double product_bound(const ProductSum& sum, const EinsumNumerics& numerics, DTyp
 
 Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors,
                          const EinsumNumerics& numerics, Diagnostics& diags) {
-  const auto plan = make_plan(einsum, tensors, numerics, diags);
-  if (!plan) return Unexpected{plan.error()};
+  if (const auto fits = check(einsum, tensors, diags); !fits) return Unexpected{fits.error()};
   const Tensor& target = *find(tensors, einsum.output.name)->tensor;
-  const EinsumNumerics adds = adjusted(numerics, einsum, tensors, target.dtype);
   Output output{.name = einsum.output.name,
                 .param = std::nullopt,
                 .dtype = target.dtype,
                 .shape = target.shape,
                 .expected = {},
                 .bound = {}};
-  double length = 1;
-  for (std::size_t l = plan->output_rank; l < plan->loops.size(); ++l) {
-    length *= static_cast<double>(plan->loops[l].extent);
+  const auto elements = static_cast<std::size_t>(target.elements());
+  for (auto* field : {&output.expected, &output.bound, &output.rest, &output.slack}) {
+    field->resize(elements);
   }
-  const std::int64_t elements = target.elements();
-  std::vector<std::int64_t> index(plan->loops.size());
-  std::vector<std::int64_t> offsets(plan->factors.size());
-  for (std::int64_t i = 0; i < elements; ++i) {
-    const Sum sum = length == 0 ? Sum{} : contract(*plan, einsum.scale, index, offsets);
-    const Element element = bounded(*plan, sum, length, adds, target.dtype);
-    output.expected.push_back(element.number.value);
-    output.bound.push_back(element.number.error);
-    output.rest.push_back(element.number.rest);
-    const double rounding = roundoff(target.dtype) * std::fabs(element.number.value);
-    output.slack.push_back(element.slack + 2 * (rounding + smallest(target.dtype)));
-    advance(*plan, 0, plan->output_rank, index, offsets);
-  }
+  evaluate(einsum, tensors, numerics, {{{0, target.elements()}}}, output);
   return output;
+}
+
+void evaluate(const Einsum& einsum, const std::vector<Named>& tensors,
+              const EinsumNumerics& numerics, const EinsumShare& share, Output& output) {
+  Diagnostics unused;
+  const auto plan = make_plan(einsum, tensors, numerics, unused);
+  KILN_CHECK(plan.has_value(), "`{}` was not checked before", einsum.output.name);
+  const EinsumNumerics adds = adjusted(numerics, einsum, tensors, output.dtype);
+  const Offsets offsets = offsets_of(*plan);
+  const auto length = static_cast<double>(offsets.depth);
+  std::vector<ElementRun> pieces = pieces_of(*plan, share.runs);
+  std::size_t done = 0;
+  std::mutex mutex;
+  for_each_index(pieces.size(), [&](std::size_t p) {
+    const std::vector<Sum> sums = sums_of(*plan, einsum.scale, offsets, pieces[p]);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const Stated element = bounded(*plan, sums[i], length, adds, output.dtype);
+      const std::size_t at = static_cast<std::size_t>(pieces[p].first) + i;
+      output.expected[at] = element.number.value;
+      output.bound[at] = element.number.error;
+      output.rest[at] = element.number.rest;
+      const double rounding = roundoff(output.dtype) * std::fabs(element.number.value);
+      output.slack[at] = element.slack + 2 * (rounding + smallest(output.dtype));
+    }
+    const std::scoped_lock lock(mutex);
+    ++done;
+    if (share.progress) share.progress(done, pieces.size());
+  });
 }
 
 }  // namespace kiln::reference

@@ -1,4 +1,5 @@
-// `--expect`: the user's own statement of what an output should be, as one contraction.
+// A product of tensors, summed over what is not on the left: the plainest formula of `--expect`, and
+// the only one that `kiln bench` and `kiln tune` take.
 //
 //   output[m,n] = lhs[m,k] * rhs[n,k]        sums over k, which is not on the left
 //   y[i] = 2 * x[i]                          numbers may be factors
@@ -9,6 +10,7 @@
 // have bound 0. Factors that the operands' type does not hold bring its roundoff along.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +34,8 @@ struct Einsum {
   double scale = 1;  // the product of the numeric factors
 };
 
-// Reads one statement; spans point into the text, which is added to `sources` as "--expect".
+// Reads a formula (formula.h) that must be one such product; spans point into the text, which is
+// added to `sources` as "--expect".
 [[nodiscard]] Checked<Einsum> parse_einsum(const std::string& text, Sources& sources,
                                            Diagnostics& diags);
 
@@ -74,5 +77,16 @@ struct ProductSum {
 // `tensors` (its contents are not read).
 [[nodiscard]] Checked<Output> evaluate(const Einsum& einsum, const std::vector<Named>& tensors,
                                        const EinsumNumerics& numerics, Diagnostics& diags);
+
+// Which elements to evaluate, and whom to tell how far it is.
+struct EinsumShare {
+  std::vector<ElementRun> runs;
+  std::function<void(std::size_t done, std::size_t all)> progress = {};
+};
+
+// The same for some elements of an output that has room for all of them; what does not fit the
+// tensors was reported before (KILN_CHECK). On all cores.
+void evaluate(const Einsum& einsum, const std::vector<Named>& tensors,
+              const EinsumNumerics& numerics, const EinsumShare& share, Output& output);
 
 }  // namespace kiln::reference

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/effects.h"
+#include "ir/loop_around.h"
 #include "ir/reflect.h"
 #include "reference/machine.h"
 
@@ -72,6 +73,7 @@ Machine::Machine(const ir::Function& function, const ir::Arguments& arguments,
       scalars_(function.values.size()),
       views_(function.values.size()),
       regions_(function) {
+  for (const OutputSlot& slot : output_slots(function)) outputs_.push_back(slot.value);
   ir::walk(function, function.body, [&](ir::OpId id) {
     const auto* parallel = std::get_if<ir::Parallel>(&function.ops[id].data);
     if (parallel == nullptr || parallel->level != ir::Level::kThread) return;
@@ -101,6 +103,8 @@ void Machine::load_parameters() {
       KILN_CHECK(tensor.shape == extents(*view, arguments_.vars), "argument `{}` has shape {}",
                  param.name, shape_text(tensor.shape));
       memories_[slot].create(view->dtype, tensor.shape, 1, Number{});
+      memories_[slot].global = true;
+      watch_output(param.value);
       const bool wide = is_integer(tensor.dtype) && size_bytes(tensor.dtype) == 8;
       for (std::size_t e = 0; e < memories_[slot].elements; ++e) {
         if (!wide) {
@@ -117,6 +121,13 @@ void Machine::load_parameters() {
   }
 }
 
+// Of a sample of blocks nothing is known but what they write.
+void Machine::watch_output(ir::ValueId value) {
+  if (limits_.blocks.empty() || std::ranges::find(outputs_, value) == outputs_.end()) return;
+  Memory& memory = memories_[value.index];
+  memory.written.assign(memory.elements, false);
+}
+
 void Machine::add_output(const OutputSlot& slot) {
   const ir::ValueId value = slot.value;
   Output output;
@@ -130,6 +141,12 @@ void Machine::add_output(const OutputSlot& slot) {
     output.expected = memory.values;
     output.bound = memory.errors.empty() ? std::vector<double>(memory.elements) : memory.errors;
     output.rest = memory.rests;
+    output.known = memory.written;
+    for (std::size_t i = 0; i < output.known.size(); ++i) {
+      if (output.known[i]) continue;
+      output.expected[i] = unknown().value;
+      output.bound[i] = kUnbounded;
+    }
   } else if (!scalars_[value.index].empty()) {
     const auto* scalar_type = std::get_if<ir::ScalarType>(&type);
     const Number number = scalars_[value.index][0];
@@ -167,13 +184,20 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::Sort::kName:
       if (const auto* alloc = std::get_if<ir::Alloc>(&op.data)) run(*alloc, op.result, frame);
       return;
-    case ir::Sort::kPure:
-    case ir::Sort::kFetch: return run_scalar(op, frame);
+    case ir::Sort::kFetch:
+      if (const auto* atomic = std::get_if<ir::Atomic>(&op.data)) {
+        return run(*atomic, op.result, frame);
+      }
+      return run_scalar(op, frame);
+    case ir::Sort::kPure: return run_scalar(op, frame);
     case ir::Sort::kMove: return run_move(id, frame);
     // Everything happens in order, but for what regions do for each other.
     case ir::Sort::kOrder:
       if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) run(*trigger, frame);
       if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) run(*wait, id, frame);
+      if (const auto* barrier = std::get_if<ir::Barrier>(&op.data)) {
+        if (barrier->level == ir::Level::kBlock) begin_phase();
+      }
       return;
     case ir::Sort::kState:
       if (const auto* bind = std::get_if<ir::Bind>(&op.data)) run(*bind, frame);
@@ -212,6 +236,11 @@ void Machine::run_move(ir::OpId id, Frame& frame) {
 }
 
 void Machine::run(const ir::Bind& op, Frame& frame) {
+  if (!undecided(op.value, frame).empty()) {
+    open_vars_.insert(op.var.index);
+  } else if (!open_vars_.empty()) {
+    open_vars_.erase(op.var.index);
+  }
   for (std::size_t i = 0; i < frame.count(); ++i) {
     if (frame.active[i] == 0) continue;
     const Number number = scalar(op.value, frame, i);
@@ -250,7 +279,19 @@ void Machine::run_tile_op(ir::OpId id, Frame& frame) {
   }
   if (const auto* apply = std::get_if<ir::Apply>(&op.data)) {
     if (tells_lanes_apart(apply->body)) return run(*apply, frame);
-    return once_a_unit({apply->frag}, frame, [&](Frame& units) { run(*apply, units); });
+    return once_a_unit(ir::tiles_in(function_, *apply), frame,
+                       [&](Frame& units) { run(*apply, units); });
+  }
+  if (const auto* reduce = std::get_if<ir::Reduce>(&op.data)) {
+    return once_a_unit({reduce->frag, reduce->source}, frame,
+                       [&](Frame& units) { run(*reduce, units); });
+  }
+  if (const auto* scan = std::get_if<ir::Scan>(&op.data)) {
+    return once_a_unit({scan->frag, scan->source}, frame, [&](Frame& units) { run(*scan, units); });
+  }
+  if (const auto* convert = std::get_if<ir::Convert>(&op.data)) {
+    return once_a_unit({convert->frag, convert->source}, frame,
+                       [&](Frame& units) { run(*convert, units); });
   }
   const auto& mma = std::get<ir::Mma>(op.data);
   const ir::ValueId metadata = mma.metadata.valid() ? mma.metadata : mma.a;
@@ -268,12 +309,19 @@ void Machine::run(const ir::Parallel& op, Frame& frame) {
     child.lanes = frame.lanes * (child.count() / frame.count());
   }
   child.active = remaining(child.active, child);
+  if (frame.count() == 1) begin_phase();
   if (child.count() != 0 && any(child.active)) run_region(op.body, child);
+  if (frame.count() == 1) begin_phase();
   frame.active = remaining(frame.active, frame);
 }
 
+// Threads of a region say nothing for those of others.
+void Machine::begin_phase() {
+  if (regions_.is_block()) ++phase_;
+}
+
 template <class Act>
-void Machine::once_a_unit(std::initializer_list<ir::ValueId> frags, Frame& frame, Act&& act) {
+void Machine::once_a_unit(const std::vector<ir::ValueId>& frags, Frame& frame, Act&& act) {
   if (frame.lanes <= 1) return act(frame);
   for (std::size_t i = 0; i < frame.count(); i += frame.lanes) {
     const auto first = frame.active.begin() + static_cast<std::ptrdiff_t>(i);
@@ -296,15 +344,20 @@ void Machine::once_a_unit(std::initializer_list<ir::ValueId> frags, Frame& frame
 // Every element is an instance of its own. What is known of a sum becomes its value and its error
 // first, since the elements may go separate ways.
 void Machine::run(const ir::Apply& op, const Frame& frame) {
-  Fragments& fragments = fragments_[op.frag.index];
-  if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
-  for (Fragments::Slot& slot : fragments.slots) {
-    observe(slot);
-    fragments.settle(slot);
+  for (const ir::ValueId tile : ir::tiles_in(function_, op)) {
+    Fragments& fragments = fragments_[tile.index];
+    if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
+    for (Fragments::Slot& slot : fragments.slots) {
+      observe(slot);
+      fragments.settle(slot);
+    }
   }
-  Frame child = split_frame(frame, {op.row, op.col}, {fragments.type.rows, fragments.type.cols});
+  const ir::FragType& type = fragments_[op.frag.index].type;
+  Frame child = split_frame(frame, {op.row, op.col}, {type.rows, type.cols});
   child.active = remaining(child.active, child);
+  applied_ = op.frag;
   if (any(child.active)) run_region(op.body, child);
+  applied_ = {};
 }
 
 // Blocks one after another; nothing a block has of its own outlives it.
@@ -319,7 +372,13 @@ void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
   }
   std::int64_t blocks = 1;
   for (const std::int64_t extent : extents) blocks *= std::max<std::int64_t>(extent, 0);
+  outcome_.blocks += blocks;
+  ++launches_;
+  const std::vector<std::int64_t>& sample = limits_.blocks;
   for (std::int64_t n = 0; n < blocks && !returned_; ++n) {
+    if (!sample.empty() && !std::ranges::binary_search(sample, n)) continue;
+    ++outcome_.blocks_run;
+    ++phase_;
     Vars vars = frame.vars[0];
     std::int64_t rest = n;
     for (std::size_t axis = op.vars.size(); axis-- > 0; rest /= extents[axis]) {
@@ -335,6 +394,8 @@ void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
     regions_.begin_block(op.body, op.threads.evaluate(vars));
     run_region(op.body, block);
     regions_.join();
+    forget_trips(op.body, block, false);
+    left_undecided_ = false;
   }
 }
 
@@ -353,6 +414,7 @@ void Machine::run(const ir::For& op, ir::OpId id, Frame& frame) {
     most = std::max(most, (distance - 1) / static_cast<std::uint64_t>(op.step) + 1);
   }
   if (!ir::may_leave_early(function_, op.body) && !check_count(id, most)) return;
+  const bool open = is_open(op.lower) || is_open(op.upper);
   const std::vector<Frame::Out> out = std::exchange(frame.out, {});
   while (!returned_) {
     end_trip(frame);
@@ -368,6 +430,7 @@ void Machine::run(const ir::For& op, ir::OpId id, Frame& frame) {
   }
   frame.out = out;
   frame.active = remaining(outer, frame);
+  forget_trips(op.body, frame, open);
 }
 
 void Machine::run(const ir::Loop& op, ir::OpId id, Frame& frame) {
@@ -389,6 +452,7 @@ void Machine::run(const ir::Loop& op, ir::OpId id, Frame& frame) {
   }
   frame.out = out;
   frame.active = remaining(outer, frame);
+  forget_trips(op.body, frame, false);
 }
 
 void Machine::leave(Frame::Out how, Frame& frame) {
@@ -439,7 +503,7 @@ std::vector<std::uint8_t> Machine::conditions(ir::ValueId value, const Frame& fr
     if (frame.active[i] == 0) continue;
     const Number number = scalar(value, frame, i);
     out[i] = number.value != 0 ? 1 : 0;
-    if (number.error > 0) ++outcome_.open_branches;
+    if (number.error > 0 && number.error != kUnbounded) ++outcome_.open_branches;
   }
   return out;
 }
@@ -447,6 +511,7 @@ std::vector<std::uint8_t> Machine::conditions(ir::ValueId value, const Frame& fr
 void Machine::run(const ir::If& op, Frame& frame) {
   const std::vector<std::uint8_t> outer = frame.active;
   const std::vector<std::uint8_t> taken = conditions(op.condition, frame);
+  const std::vector<std::uint8_t> open = undecided(op.condition, frame);
   frame.active = taken;
   if (any(frame.active)) run_region(op.then_body, frame);
   if (op.else_body.valid()) {
@@ -456,6 +521,9 @@ void Machine::run(const ir::If& op, Frame& frame) {
     if (any(frame.active)) run_region(op.else_body, frame);
   }
   frame.active = remaining(outer, frame);
+  if (open.empty()) return;
+  forget_written(op.then_body, frame, open);
+  if (op.else_body.valid()) forget_written(op.else_body, frame, open);
 }
 
 void Machine::run(const ir::Assert& op, ir::OpId id, Frame& frame) {
@@ -501,8 +569,14 @@ Number Machine::compute(const ir::Op& op, const Frame& frame, std::size_t instan
   if (const auto* binary = std::get_if<ir::Binary>(&op.data)) {
     return apply(binary->kind, dtype_of(binary->left), get(binary->left), get(binary->right));
   }
+  if (const auto* fma = std::get_if<ir::Fma>(&op.data)) {
+    return fused(dtype, get(fma->a), get(fma->b), get(fma->c));
+  }
   if (const auto* cast = std::get_if<ir::Cast>(&op.data)) {
     return convert(get(cast->operand), dtype_of(cast->operand), dtype);
+  }
+  if (const auto* cast = std::get_if<ir::Bitcast>(&op.data)) {
+    return bitcast(get(cast->operand), dtype_of(cast->operand), dtype);
   }
   if (const auto* pick = std::get_if<ir::Choose>(&op.data)) {
     return choose(get(pick->condition), get(pick->if_true), get(pick->if_false));
@@ -534,6 +608,29 @@ void Machine::set_cell(const ir::Set& op, Frame& frame) {
 
 Numerics f32_numerics() {
   return [](ir::OpId) { return Accumulation{.roundoff = 0x1p-23, .depth = 1}; };
+}
+
+std::string why_not_sampled(const ir::Function& function) {
+  std::vector<ir::OpId> launches;
+  std::vector<ir::ValueId> read;
+  std::vector<ir::ValueId> written;
+  ir::walk(function, function.body, [&](ir::OpId id) {
+    const auto* parallel = std::get_if<ir::Parallel>(&function.ops[id].data);
+    if (parallel != nullptr && parallel->level == ir::Level::kBlock) launches.push_back(id);
+    for (const ir::Touch& touch : ir::memory_touched(function, function.ops[id])) {
+      const ir::ValueId root = ir::root_of(function, touch.value);
+      if (touch.reads()) read.push_back(root);
+      if (touch.writes()) written.push_back(root);
+    }
+  });
+  if (launches.size() != 1) return format("it has {} launches", launches.size());
+  if (ir::loop_around(function, launches[0]) != launches[0]) return "it launches in a loop";
+  for (const ir::ValueId root : written) {
+    const bool shared_by_blocks = function.view_type(root).space == ir::Space::kGlobal;
+    if (!shared_by_blocks || std::ranges::find(read, root) == read.end()) continue;
+    return format("blocks read `{}`, which blocks write", function.values[root].name);
+  }
+  return {};
 }
 
 Outcome interpret(const ir::Function& function, const ir::Arguments& arguments,

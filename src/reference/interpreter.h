@@ -56,6 +56,16 @@ struct Output {
   // How far another evaluation of the same output in fp64 may be from `expected`: no machine's
   // error. Empty: not known.
   std::vector<double> slack = {};
+  // The elements that something is known of, where a sample was computed; empty: all.
+  std::vector<bool> known = {};
+  // The bound is a tolerance that the user asked for: nothing widens it.
+  bool is_tolerance = false;
+};
+
+// Elements of an output, row-major.
+struct ElementRun {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
 };
 
 struct FailedAssert {
@@ -86,15 +96,33 @@ struct Outcome {
   // nothing.
   bool long_sums = false;
   std::size_t open_branches = 0;     // conditions that rounding could turn either way
+  std::size_t undecided = 0;         // branches and places of which nothing is known
   std::size_t outside_accesses = 0;  // element accesses outside their buffer
+  std::int64_t blocks = 0;           // of all launches
+  std::int64_t blocks_run = 0;       // fewer, of a sample
+  std::uint64_t work = 0;            // about as many as nanoseconds
+};
+
+// How far a run is.
+struct Progress {
+  std::uint64_t steps = 0;
+  std::int64_t blocks_run = 0;
+  std::int64_t blocks = 0;
 };
 
 // What a run may take. A step is one operation of up to 32 instances.
 struct Limits {
   std::uint64_t steps_max = 1'000'000'000;
   MemoryBudget* memory = nullptr;  // beside the parameters' values; null: no limit
-  std::function<void(std::uint64_t)> progress = {};  // called with the steps now and then
+  std::function<void(const Progress&)> progress = {};  // called now and then
+  // The blocks to run, in order: a sample of those of the only launch (see why_not_sampled). Then
+  // outputs have `known`. Empty: all of them.
+  std::vector<std::int64_t> blocks = {};
 };
+
+// Why a sample of blocks says nothing of the outputs: each must write what it writes without what
+// others write. Empty: it does.
+[[nodiscard]] std::string why_not_sampled(const ir::Function& function);
 
 // Runs the whole function. The arguments are only read; tensors must have the shapes that the
 // parameters' types have under `arguments.vars` (KILN_CHECK). Costs about 1 ns a multiply-add.

@@ -11,7 +11,8 @@ namespace kiln::reference {
 namespace {
 
 constexpr std::size_t kInstancesOfStep = 32;
-constexpr std::uint64_t kStepsWatched = 1 << 16;
+constexpr std::uint64_t kWorkOfInstance = 50;
+constexpr std::uint64_t kWorkWatched = 1 << 26;
 
 bool same(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
@@ -20,12 +21,13 @@ bool same(double a, double b) {
 // What leaves nothing behind that a later trip of a loop may see; cells and elements are compared
 // where they are set.
 constexpr ir::OpKind kQuiet[] = {
-    ir::OpKind::kFor,    ir::OpKind::kIf,       ir::OpKind::kOnce,     ir::OpKind::kLoop,
-    ir::OpKind::kBreak,  ir::OpKind::kContinue, ir::OpKind::kParallel, ir::OpKind::kSubview,
-    ir::OpKind::kAlias,  ir::OpKind::kBind,     ir::OpKind::kRead,     ir::OpKind::kConst,
-    ir::OpKind::kIndex,  ir::OpKind::kUnary,    ir::OpKind::kBinary,   ir::OpKind::kCast,
-    ir::OpKind::kChoose, ir::OpKind::kElement,  ir::OpKind::kGet,      ir::OpKind::kSet,
-    ir::OpKind::kWrite,  ir::OpKind::kAssert,   ir::OpKind::kAlloc};
+    ir::OpKind::kFor,   ir::OpKind::kIf,       ir::OpKind::kOnce,     ir::OpKind::kLoop,
+    ir::OpKind::kBreak, ir::OpKind::kContinue, ir::OpKind::kParallel, ir::OpKind::kSubview,
+    ir::OpKind::kAlias, ir::OpKind::kBind,     ir::OpKind::kRead,     ir::OpKind::kConst,
+    ir::OpKind::kIndex, ir::OpKind::kUnary,    ir::OpKind::kFma,      ir::OpKind::kBinary,
+    ir::OpKind::kCast,  ir::OpKind::kChoose,   ir::OpKind::kElement,  ir::OpKind::kGet,
+    ir::OpKind::kSet,   ir::OpKind::kWrite,    ir::OpKind::kAtomic,   ir::OpKind::kAssert,
+    ir::OpKind::kAlloc};
 
 }  // namespace
 
@@ -44,10 +46,21 @@ void Machine::spend(ir::OpId at, std::size_t instances) {
     return give_up(ir::loop_around(function_, at), false,
                    format("this has not ended after {} steps of warps", limits_.steps_max));
   }
-  if (limits_.progress && (steps_ + steps) / kStepsWatched != steps_ / kStepsWatched) {
-    limits_.progress(steps_);
-  }
   steps_ += steps;
+  count_work(at, instances);
+}
+
+void Machine::count_work(ir::OpId at, std::size_t instances) {
+  std::uint64_t each = kWorkOfInstance;
+  if (const auto* mma = std::get_if<ir::Mma>(&function_.ops[at].data)) {
+    const ir::FragType& a = function_.frag_type(mma->a);
+    const ir::FragType& c = function_.frag_type(mma->c);
+    each = static_cast<std::uint64_t>(a.rows * a.cols * c.cols);
+  }
+  const std::uint64_t before = outcome_.work / kWorkWatched;
+  outcome_.work += each * instances;
+  if (!limits_.progress || outcome_.work / kWorkWatched == before) return;
+  limits_.progress({steps_, outcome_.blocks_run, outcome_.blocks});
 }
 
 void Machine::note_change(ir::OpKind kind) {

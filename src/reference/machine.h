@@ -11,8 +11,11 @@
 #include <array>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
+#include "ir/effects.h"
+#include "reference/atomic.h"
 #include "reference/interpreter.h"
 #include "reference/number.h"
 #include "reference/outputs.h"
@@ -33,7 +36,8 @@ struct SlotRange {
 // A root view: `slots` copies of one dense row-major array.
 struct Memory {
   bool live = false;
-  bool split = false;  // local memory: one slot for each instance
+  bool split = false;   // local memory: one slot for each instance
+  bool global = false;  // all blocks have it
   DType dtype = DType::kF32;
   std::vector<std::int64_t> shape;
   std::array<std::int64_t, kRankMax> stride{};
@@ -42,12 +46,16 @@ struct Memory {
   std::vector<double> values;
   std::vector<double> errors;  // empty while all are 0
   std::vector<double> rests;   // see Number; empty while all are 0
+  // By element: those that atomic operations have updated since they were set.
+  std::unordered_map<std::size_t, Updated> updates;
+  std::vector<bool> written;  // by element, of an output while blocks are sampled; else empty
 
   void create(DType type, std::vector<std::int64_t> extents, std::size_t slot_count,
               Number initial);
   [[nodiscard]] Number get(std::size_t slot, std::size_t element) const;
   void set(std::size_t slot, std::size_t element, Number number);
   void grow(std::size_t slot_count);  // see "Slots"
+  void forget();                      // nothing is known of any element
 };
 
 // To the bit.
@@ -58,6 +66,7 @@ struct Memory {
 struct Window {
   Memory* memory = nullptr;
   std::int64_t offset = 0;  // of the root in the memory, in elements
+  bool open = false;        // nobody knows where it begins
   std::array<std::int64_t, kRankMax> stride{};
   std::size_t rank = 0;     // of the root
   std::size_t dropped = 0;  // leading root dimensions that the view does not have
@@ -116,6 +125,7 @@ struct Fragments {
   [[nodiscard]] static double step_share(const Slot& slot);
   // Whether bf16 holds every sum of products (Outcome::long_sums).
   [[nodiscard]] static bool is_short(const Slot& slot);
+  void forget();
   // Replaces what the slot keeps as sums by values and errors of their own; the numbers stay.
   void settle(Slot& slot) const;
 };
@@ -144,6 +154,7 @@ class Machine {
   void load_parameters();
   void collect_outputs();
   void add_output(const OutputSlot& slot);
+  void watch_output(ir::ValueId value);
 
   // interpreter.cpp: structure and scalars
   void run_region(ir::RegionId region, Frame& frame);
@@ -156,6 +167,7 @@ class Machine {
   void run(const ir::For& op, ir::OpId id, Frame& frame);
   void run(const ir::If& op, Frame& frame);
   void run(const ir::Loop& op, ir::OpId id, Frame& frame);
+  void begin_phase();
   void leave(Frame::Out how, Frame& frame);
   void yield(Frame& frame);
   // Which of `wanted` are still on their way through the loops around them and the kernel.
@@ -169,10 +181,23 @@ class Machine {
   void set_cell(const ir::Set& op, Frame& frame);
   [[nodiscard]] std::vector<std::uint8_t> conditions(ir::ValueId value, const Frame& frame);
 
+  // undecided.cpp
+  [[nodiscard]] bool is_open(const ir::Expr& expr) const;
+  [[nodiscard]] bool is_open(const std::vector<ir::Expr>& exprs) const;
+  [[nodiscard]] std::vector<std::uint8_t> undecided(ir::ValueId value, const Frame& frame);
+  void forget_touched(const ir::Touch& touch, const Frame& frame,
+                      const std::vector<std::uint8_t>& instances,
+                      const std::set<std::uint32_t>& set_inside);
+  void forget_written(ir::RegionId region, const Frame& frame,
+                      const std::vector<std::uint8_t>& instances);
+  void forget_trips(ir::RegionId body, const Frame& frame, bool undecided);
+
   // limits.cpp. Whoever gives up sets `returned_`.
   void give_up(ir::OpId at, bool endless, std::string message);
   void spend(ir::OpId at, std::size_t instances);
   void note_change(ir::OpKind kind);
+  // Adds what the operation costs for so many instances to the work, and tells how far it is.
+  void count_work(ir::OpId at, std::size_t instances);
   // Whether a loop of so many trips fits what is left.
   [[nodiscard]] bool check_count(ir::OpId at, std::uint64_t trips);
   // What a loop without a count hands from trip to trip: cells from outside, and all else.
@@ -199,6 +224,8 @@ class Machine {
   void run(const ir::Copy& op, ir::OpId id, Frame& frame);
   void run(const ir::Write& op, Frame& frame);
   void run(const ir::Splat& op, ir::OpId id, Frame& frame);
+  void run(const ir::Atomic& op, ir::ValueId result, Frame& frame);  // atomic.cpp
+  [[nodiscard]] UpdateOrder order_of(const Memory& memory, const Frame& frame, std::size_t i) const;
   void run(const ir::Fill& op, Frame& frame);
   void run(const ir::Load& op, Frame& frame);
   void run(const ir::Mma& op, ir::OpId id, Frame& frame);
@@ -206,11 +233,19 @@ class Machine {
   void run(const ir::Scale& op, Frame& frame);
   void run_tile_op(ir::OpId id, Frame& frame);
   void run(const ir::Apply& op, const Frame& frame);
+  void run(const ir::Reduce& op, Frame& frame);
+  void run(const ir::Scan& op, Frame& frame);
+  void run(const ir::Convert& op, Frame& frame);
+  // The numbers of the source's rows (columns), one after the other: `act(target slot, line,
+  // numbers)`.
+  template <class Act>
+  void each_line(ir::ValueId frag, ir::ValueId source, std::int64_t dimension, Frame& frame,
+                 Act&& act);
   [[nodiscard]] bool tells_lanes_apart(ir::RegionId body) const;
   // What a unit's lanes do together is done once: runs `act(frame)` with the first lane of each
   // unit. With every lane where the lanes of a unit are not all active, or not all alike.
   template <class Act>
-  void once_a_unit(std::initializer_list<ir::ValueId> frags, Frame& frame, Act&& act);
+  void once_a_unit(const std::vector<ir::ValueId>& frags, Frame& frame, Act&& act);
   void run(const ir::SetElement& op, Frame& frame);
   // Notes what the sums that leave an accumulator say of a comparison.
   void observe(const Fragments::Slot& sums);
@@ -243,8 +278,11 @@ class Machine {
   bool returned_ = false;
   const Limits& limits_;
   std::uint64_t steps_ = 0;
+  std::vector<ir::ValueId> outputs_;                // what output_slots names
   std::map<ir::OpId, std::uint64_t> trips_inside_;  // by loop: least_trips, at least 1
   std::uint64_t changes_ = 0;
+  std::uint64_t launches_ = 0;
+  std::uint64_t phase_ = 0;  // of the block: what it does in one comes behind all of the last one
   MemoryHold hold_;
   std::vector<double> charged_;        // bytes, by ValueId
   std::vector<std::uint8_t> yielded_;  // by instance of the finest level that has; empty: nobody
@@ -254,6 +292,9 @@ class Machine {
   std::vector<std::vector<Number>> scalars_;  // scalars and cells
   std::vector<std::optional<ir::ResolvedView>> views_;
   std::set<std::uint32_t> lane_vars_;  // of `: thread`
+  std::set<std::uint32_t> open_vars_;  // whose value is not known in some instance
+  bool left_undecided_ = false;        // a loop or the kernel, by instances nobody can name
+  ir::ValueId applied_;                // of the apply that runs, the tile it goes through
   Regions regions_;                    // last: its flows use all of the above
 };
 

@@ -22,6 +22,7 @@ void Memory::create(DType type, std::vector<std::int64_t> extents, std::size_t s
   values.assign(elements * slots, initial.value);
   errors.clear();
   rests.clear();
+  updates.clear();
   if (initial.error != 0) errors.assign(elements * slots, initial.error);
   if (initial.rest != 0) rests.assign(elements * slots, initial.rest);
 }
@@ -38,6 +39,8 @@ void Memory::set(std::size_t slot, std::size_t element, Number number) {
   if (!errors.empty()) errors[at] = number.error;
   if (rests.empty() && number.rest != 0) rests.assign(values.size(), 0.0);
   if (!rests.empty()) rests[at] = number.rest;
+  if (!written.empty()) written[element] = true;
+  if (!updates.empty()) updates.erase(element);
 }
 
 void Memory::grow(std::size_t slot_count) {
@@ -102,6 +105,8 @@ Window Machine::window(ir::ValueId view, const std::vector<std::int64_t>& vars) 
   const std::vector<ir::Expr> strides =
       is_alias ? ir::root_strides(function_, root) : std::vector<ir::Expr>{};
   for (std::size_t d = 0; d < strides.size(); ++d) out.stride[d] = strides[d].evaluate(vars);
+  out.open = is_open(resolved->origin) ||
+             (is_alias && (is_open(ir::root_offset(function_, root)) || is_open(strides)));
   for (std::size_t d = 0; d < out.rank; ++d) {
     out.origin[d] = resolved->origin[d].evaluate(vars);
     out.limit[d] = INT64_MAX;
@@ -144,6 +149,7 @@ void Machine::run(const ir::Alloc& op, ir::ValueId result, Frame& frame) {
   Memory& memory = memories_[result.index];
   if (!memory.live) {
     memory.split = view.space == ir::Space::kLocal;
+    memory.global = view.space == ir::Space::kGlobal;
     double bytes = 2 * sizeof(double) * static_cast<double>(memory.split ? count : 1);
     for (const std::int64_t extent : extents(view, frame.vars[0])) {
       bytes *= static_cast<double>(extent);
@@ -151,6 +157,7 @@ void Machine::run(const ir::Alloc& op, ir::ValueId result, Frame& frame) {
     if (!afford(result, bytes)) return;
     // A fresh device buffer is garbage until it is written.
     memory.create(view.dtype, extents(view, frame.vars[0]), memory.split ? count : 1, unknown());
+    watch_output(result);
   }
   for (std::size_t i = 0; i < count && op.initial.valid(); ++i) {
     if (frame.active[i] == 0) continue;
@@ -196,8 +203,9 @@ void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& per
     bool inside = true;
     for (std::size_t d = 0; d < rank; ++d) inside = inside && there[d] < from.shape[d];
     const auto source = inside ? from.element(there.data()) : std::nullopt;
-    const Number number =
-        source ? from.memory->get(sides.from_slot, *source) : zero_bits(to.memory->dtype);
+    const Number number = from.open ? unknown()
+                          : source  ? from.memory->get(sides.from_slot, *source)
+                                    : zero_bits(to.memory->dtype);
     if (const auto target = to.element(at.data())) {
       for (std::size_t s = 0; s < sides.to_slots.count; ++s) {
         to.memory->set(sides.to_slots.first + s, *target, number);
@@ -224,6 +232,10 @@ void Machine::run(const ir::Copy& op, ir::OpId id, Frame& frame) {
     if (last == sides && sides.from.memory != sides.to.memory) continue;
     spend(id, elements_of(sides.to));
     if (returned_) return;
+    if (sides.to.open) {
+      sides.to.memory->forget();
+      return;
+    }
     copy_tile(sides, op.permutation);
     last = sides;
   }
@@ -236,6 +248,7 @@ void Machine::run(const ir::Splat& op, ir::OpId id, Frame& frame) {
     const std::size_t elements = elements_of(to);
     spend(id, elements);
     if (returned_) return;
+    if (to.open) return to.memory->forget();
     const SlotRange slots = writable(*to.memory, i, frame);
     const Number number = scalar(op.value, frame, i);
     const std::size_t rank = to.rank - to.dropped;
@@ -254,6 +267,7 @@ void Machine::run(const ir::Splat& op, ir::OpId id, Frame& frame) {
 Number Machine::read(const ir::Read& op, const Frame& frame, std::size_t instance) {
   const std::vector<std::int64_t>& vars = frame.vars[instance];
   const Window from = window(op.view, vars);
+  if (from.open || is_open(op.index)) return unknown();
   Coordinates index{};
   for (std::size_t d = 0; d < op.index.size(); ++d) index[d] = op.index[d].evaluate(vars);
   const auto element = from.element(index.data());
@@ -270,6 +284,7 @@ void Machine::run(const ir::Write& op, Frame& frame) {
   for (std::size_t i = 0; i < frame.count(); ++i) {
     if (frame.active[i] == 0) continue;
     const Window to = window(op.view, frame.vars[i]);
+    if (to.open || is_open(op.index)) return to.memory->forget();
     Coordinates index{};
     for (std::size_t d = 0; d < op.index.size(); ++d) {
       index[d] = op.index[d].evaluate(frame.vars[i]);

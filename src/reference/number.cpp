@@ -4,11 +4,14 @@
 #include <cmath>
 
 #include "ir/functions.h"
+#include "ir/integer.h"
+#include "reference/spread.h"
 
 namespace kiln::reference {
 
 namespace {
 
+using ir::BinaryClass;
 using ir::BinaryKind;
 using ir::UnaryKind;
 
@@ -91,18 +94,6 @@ Range range_of(DType dtype) {
 
 Number truth(bool value) { return {value ? 1.0 : 0.0, 0}; }
 
-Number divide_integers(DType dtype, __int128 a, __int128 b, bool remainder) {
-  if (b == 0) return unknown();
-  return from_bits(dtype, static_cast<std::uint64_t>(remainder ? a % b : a / b));
-}
-
-Number shift_integer(DType dtype, __int128 value, __int128 by, bool up) {
-  if (by < 0 || by >= info(dtype).bits) return unknown();
-  const auto count = static_cast<int>(by);
-  const auto bits = static_cast<std::uint64_t>(value);
-  return from_bits(dtype, up ? bits << count : static_cast<std::uint64_t>(value >> count));
-}
-
 // What is between two numbers that neither wraps: their middle and the way to the ends.
 Number between(DType dtype, double low, double high) {
   const Range range = range_of(dtype);
@@ -143,23 +134,19 @@ Number compare(BinaryKind kind, Number left, Number right) {
   const bool equal = left.value == right.value;
   const double a = equal ? left.rest : left.value;
   const double b = equal ? right.rest : right.value;
-  Number out;
-  if (kind == BinaryKind::kEq) out = truth(a == b);
-  if (kind == BinaryKind::kNe) out = truth(a != b);
-  if (kind == BinaryKind::kLt) out = truth(a < b);
-  if (kind == BinaryKind::kLe) out = truth(a <= b);
-  if (kind == BinaryKind::kGt) out = truth(a > b);
-  if (kind == BinaryKind::kGe) out = truth(a >= b);
-  out.error = open ? 1 : 0;
+  Number out = truth(ir::value_of(kind, a, b) != 0);
+  // Of what is not known at all the answer is not either.
+  out.error = !open ? 0 : std::isfinite(slack) ? 1 : kUnbounded;
   return out;
 }
 
-Number logical(bool both, Number left, Number right) {
+Number logical(BinaryKind kind, Number left, Number right) {
+  const bool both = kind == BinaryKind::kLogicalAnd;
   const bool a = left.value != 0;
   const bool b = right.value != 0;
   // One sure operand can settle the answer whatever the other is.
   const bool settled = (left.error == 0 && a != both) || (right.error == 0 && b != both);
-  Number out = truth(both ? a && b : a || b);
+  Number out = from_bits(DType::kBool, ir::value_of(kind, DType::kBool, a, b).value_or(0) != 0);
   out.error = settled ? 0 : std::max(left.error, right.error);
   return out;
 }
@@ -175,44 +162,32 @@ Number select(BinaryKind kind, const Number& left, const Number& right) {
   return out;
 }
 
-Number integer(BinaryKind kind, DType dtype, Number left, Number right) {
-  const bool open = left.error > 0 || right.error > 0;
-  const std::uint64_t a = bits_of(left);
-  const std::uint64_t b = bits_of(right);
-  auto result = [&](std::uint64_t bits) {
-    return open ? open_integer(kind, dtype, left, right) : from_bits(dtype, bits);
-  };
-  switch (kind) {
-    case BinaryKind::kAdd: return result(a + b);
-    case BinaryKind::kSub: return result(a - b);
-    case BinaryKind::kMul: return result(a * b);
-    case BinaryKind::kDiv:
-    case BinaryKind::kRem:
-      if (open) return result(0);
-      return divide_integers(dtype, integer_of(left), integer_of(right), kind == BinaryKind::kRem);
-    case BinaryKind::kAnd: return result(a & b);
-    case BinaryKind::kOr: return result(a | b);
-    case BinaryKind::kXor: return result(a ^ b);
-    case BinaryKind::kShl:
-    case BinaryKind::kShr:
-      if (open) return result(0);
-      return shift_integer(dtype, integer_of(left), integer_of(right), kind == BinaryKind::kShl);
-    case BinaryKind::kMin:
-    case BinaryKind::kMax: return select(kind, left, right);
-    case BinaryKind::kEq:
-    case BinaryKind::kNe:
-    case BinaryKind::kLt:
-    case BinaryKind::kLe:
-    case BinaryKind::kGt:
-    case BinaryKind::kGe: return compare(kind, left, right);
-    case BinaryKind::kLogicalAnd: return logical(true, left, right);
-    case BinaryKind::kLogicalOr: return logical(false, left, right);
-  }
-  return unknown();
+// Numbers, or the bits of integers. What a division by zero or a shift by the width gives is known
+// of no machine.
+Number integer(BinaryKind kind, DType dtype, const Number& left, const Number& right) {
+  if (left.error > 0 || right.error > 0) return open_integer(kind, dtype, left, right);
+  const auto a = static_cast<std::int64_t>(bits_of(left));
+  const auto b = static_cast<std::int64_t>(bits_of(right));
+  const bool shifts = kind == BinaryKind::kShl || kind == BinaryKind::kShr;
+  if (shifts && !ir::IntegerType(dtype).shifts_by(b)) return unknown();
+  const std::optional<std::int64_t> out = ir::value_of(kind, dtype, a, b);
+  return out ? from_bits(dtype, static_cast<std::uint64_t>(*out)) : unknown();
+}
+
+// Whether the result is the infinity `value` whatever the other operand's error makes of it: that
+// operand is finite, and in a product or a quotient has one sign.
+bool stays_infinite(BinaryKind kind, double value, const Number& left, const Number& right) {
+  if (!std::isinf(value)) return false;
+  const bool first = std::isinf(left.value);
+  const Number& endless = first ? left : right;
+  const Number& other = first ? right : left;
+  if (!std::isinf(endless.value) || endless.error != 0 || !std::isfinite(other.value)) return false;
+  if (kind == BinaryKind::kAdd || kind == BinaryKind::kSub) return std::isfinite(other.error);
+  return std::fabs(other.value) > other.error;
 }
 
 Number divide_floats(DType dtype, Number left, Number right) {
-  const double value = left.value / right.value;
+  const double value = ir::value_of(BinaryKind::kDiv, left.value, right.value);
   const double room = std::fabs(right.value) - right.error;
   const bool open = left.error > 0 || right.error > 0;
   if (!open) {
@@ -222,39 +197,63 @@ Number divide_floats(DType dtype, Number left, Number right) {
     return rounded(dtype, value, std::fabs(value) * 0x1p-53);
   }
   if (!(room > 0)) return unknown();
+  if (stays_infinite(BinaryKind::kDiv, value, left, right)) return {value, 0};
   return rounded(dtype, value, (left.error + std::fabs(value) * right.error) / room);
 }
 
+// A function's value in fp64, and what is known of the device's.
+struct Computed {
+  double value;
+  double spread;     // how far the operands' errors may move it; 0: they do not
+  double ulps;       // of the device, by the function's row
+  bool at_infinity;  // of an exact infinity
+  double zero = 0;   // smaller results may come out as 0
+};
+
+// The device's result of exact operands is at most the row's ulps from the rounded value: half a
+// unit of the last place more from the value itself. That is the host's, off by a unit of fp64.
+Number as_computed(DType dtype, const Computed& computed) {
+  const double value = computed.value;
+  if (!std::isfinite(value)) return computed.spread == 0 ? Number{value, 0} : unknown();
+  // What is rounded correctly the host has exactly, and limits that are numbers the device has.
+  const bool sure = computed.ulps <= 0 || (computed.at_infinity && round_to(dtype, value) == value);
+  if (computed.spread == 0 && sure) return {round_to(dtype, value), 0};
+  const double rounding =
+      computed.ulps < 0 ? 0
+                        : (2 * computed.ulps + 1) * rounding_error(dtype, value, computed.spread) +
+                              2 * rounding_error(DType::kF64, value, computed.spread);
+  const bool may_vanish = std::fabs(value) - computed.spread - rounding < computed.zero;
+  const double error = computed.spread + rounding + (may_vanish ? computed.zero : 0);
+  if (std::isnan(error) || std::isinf(error)) return unknown();
+  return saturates(dtype) ? to_saturating({value, error}, dtype)
+                          : overflowed(dtype, {value, error});
+}
+
+// Of two numbers, by its row.
+Number function(BinaryKind kind, DType dtype, const Number& left, const Number& right) {
+  if (left.error == kUnbounded || right.error == kUnbounded) return unknown();
+  const ir::FunctionOfTwoInfo& row = ir::info(kind);
+  const double value = ir::value_of(kind, left.value, right.value);
+  const bool exact = left.error == 0 && right.error == 0;
+  return as_computed(dtype, {.value = value,
+                             .spread = exact ? 0 : spread_of(kind, left, right),
+                             .ulps = dtype == DType::kF64 ? row.f64_ulps : row.f32_ulps,
+                             .at_infinity = false});
+}
+
 Number floating(BinaryKind kind, DType dtype, Number left, Number right) {
+  KILN_CHECK(ir::class_of(kind) == BinaryClass::kArithmetic, "a bit operation on {}", name(dtype));
   const double sum_error = left.error + right.error;
-  switch (kind) {
-    case BinaryKind::kAdd: return rounded(dtype, left.value + right.value, sum_error);
-    case BinaryKind::kSub: return rounded(dtype, left.value - right.value, sum_error);
-    case BinaryKind::kMul: {
-      const double error = std::fabs(left.value) * right.error +
-                           std::fabs(right.value) * left.error + left.error * right.error;
-      return rounded(dtype, left.value * right.value, sum_error > 0 ? error : 0);
-    }
-    case BinaryKind::kDiv: return divide_floats(dtype, left, right);
-    case BinaryKind::kRem:
-      return sum_error > 0 ? unknown() : Number{std::fmod(left.value, right.value), 0};
-    case BinaryKind::kMin:
-    case BinaryKind::kMax: return select(kind, left, right);
-    case BinaryKind::kEq:
-    case BinaryKind::kNe:
-    case BinaryKind::kLt:
-    case BinaryKind::kLe:
-    case BinaryKind::kGt:
-    case BinaryKind::kGe: return compare(kind, left, right);
-    case BinaryKind::kLogicalAnd: return logical(true, left, right);
-    case BinaryKind::kLogicalOr: return logical(false, left, right);
-    case BinaryKind::kAnd:
-    case BinaryKind::kOr:
-    case BinaryKind::kXor:
-    case BinaryKind::kShl:
-    case BinaryKind::kShr: break;
+  if (kind == BinaryKind::kDiv) return divide_floats(dtype, left, right);
+  const double value = ir::value_of(kind, left.value, right.value);
+  if (kind == BinaryKind::kRem) return sum_error > 0 ? unknown() : Number{value, 0};
+  if (stays_infinite(kind, value, left, right)) return {value, 0};
+  double error = sum_error;
+  if (kind == BinaryKind::kMul && sum_error > 0) {
+    error = std::fabs(left.value) * right.error + std::fabs(right.value) * left.error +
+            left.error * right.error;
   }
-  KILN_UNREACHABLE("a bit operation on {}", name(dtype));
+  return rounded(dtype, value, error);
 }
 
 // An exact value in the type; what is too large saturates.
@@ -298,6 +297,18 @@ Number from_bits(DType dtype, std::uint64_t bits) {
   return exactly(split(static_cast<std::int64_t>(top) >> spare));
 }
 
+Number bitcast(const Number& number, DType from, DType to) {
+  if (number.error != 0 || std::isnan(number.value)) return unknown();
+  std::uint64_t bits = 0;
+  if (is_float(from)) {
+    store_element(from, reinterpret_cast<std::byte*>(&bits), 0, number.value);
+  } else {
+    bits = static_cast<std::uint64_t>(joined({number.value, number.rest}));
+  }
+  if (!is_float(to)) return from_bits(to, bits);
+  return {load_element(to, reinterpret_cast<const std::byte*>(&bits), 0), 0};
+}
+
 Number convert(Number number, DType from, DType to) {
   if (from == to) return number;
   if (to == DType::kBool) {
@@ -315,6 +326,14 @@ Number convert(Number number, DType from, DType to) {
 }
 
 Number apply(BinaryKind kind, DType dtype, Number left, Number right) {
+  switch (ir::class_of(kind)) {
+    case BinaryClass::kExtremum: return select(kind, left, right);
+    case BinaryClass::kComparison: return compare(kind, left, right);
+    case BinaryClass::kLogical: return logical(kind, left, right);
+    case BinaryClass::kFunction: return function(kind, dtype, left, right);
+    case BinaryClass::kArithmetic:
+    case BinaryClass::kBits: break;
+  }
   return is_float(dtype) ? floating(kind, dtype, left, right) : integer(kind, dtype, left, right);
 }
 
@@ -326,21 +345,17 @@ Number negated(DType dtype, const Number& operand) {
   return lowest(dtype) < 0 ? opposite : convert(opposite, DType::kF64, dtype);
 }
 
-// All of them are monotonic: the ends of the operand's interval bound the values in between.
-Number function(UnaryKind kind, DType dtype, Number operand) {
+// Of one number, by its row.
+Number function(UnaryKind kind, DType dtype, const Number& operand) {
   if (operand.error == kUnbounded) return unknown();
-  const double value = ir::value_of(kind, operand.value);
-  if (std::isnan(value) || std::isinf(value)) {
-    return operand.error == 0 ? Number{value, 0} : unknown();
-  }
-  const double low = ir::value_of(kind, operand.value - operand.error);
-  const double high = ir::value_of(kind, operand.value + operand.error);
-  const double spread = std::max(std::fabs(low - value), std::fabs(high - value));
-  // A unit in the last place is two roundings to nearest.
-  const double error = spread + 2 * ir::kFunctionUlps * rounding_error(dtype, value, 0);
-  if (std::isnan(error) || std::isinf(error)) return unknown();
-  return saturates(dtype) ? to_saturating({value, error}, dtype)
-                          : overflowed(dtype, {value, error});
+  const ir::FunctionInfo& row = ir::info(kind);
+  const double value = row.value(operand.value);
+  const bool exact = operand.error == 0;
+  return as_computed(dtype, {.value = value,
+                             .spread = exact ? 0 : spread_of(row, operand),
+                             .ulps = dtype == DType::kF64 ? row.f64_ulps : row.f32_ulps,
+                             .at_infinity = exact && std::isinf(operand.value),
+                             .zero = dtype == DType::kF64 ? 0 : row.f32_zero});
 }
 
 }  // namespace
@@ -351,7 +366,7 @@ Number apply(UnaryKind kind, DType dtype, Number operand) {
     return apply(BinaryKind::kSub, dtype, Number{}, operand);
   }
   if (kind == UnaryKind::kNot) {
-    return {operand.value == 0 ? 1.0 : 0.0, operand.error > 0 ? 1.0 : 0.0};
+    return {operand.value == 0 ? 1.0 : 0.0, operand.error};
   }
   if (kind == UnaryKind::kBitNot) {
     return operand.error > 0 ? unknown() : from_bits(dtype, ~bits_of(operand));
@@ -359,13 +374,25 @@ Number apply(UnaryKind kind, DType dtype, Number operand) {
   return function(kind, dtype, operand);
 }
 
+Number fused(DType dtype, const Number& a, const Number& b, const Number& c) {
+  const double product = a.value * b.value;
+  const double error =
+      std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error;
+  const bool finite = std::isfinite(product) && std::isfinite(error);
+  if (finite && std::isinf(c.value) && c.error == 0) return c;
+  if (error == 0 && c.error == 0) {
+    return {ir::fused(dtype, a.value, b.value, c.value), 0};
+  }
+  return rounded(dtype, std::fma(a.value, b.value, c.value), error + c.error);
+}
+
 Number choose(Number condition, Number if_true, Number if_false) {
   const bool yes = condition.value != 0;
   Number out = yes ? if_true : if_false;
   const Number& other = yes ? if_false : if_true;
   if (condition.error == 0) return out;
-  out.error = std::max(out.error, std::fabs(other.value - out.value) + other.error);
-  if (std::isnan(out.error)) out.error = kUnbounded;
+  const double other_error = std::fabs(other.value - out.value) + other.error;
+  out.error = std::isnan(other_error) ? kUnbounded : std::max(out.error, other_error);
   return out;
 }
 

@@ -45,10 +45,16 @@ struct Number {
 // Floats to integers truncate and saturate; integers wrap into narrower ones.
 [[nodiscard]] Number convert(Number number, DType from, DType to);
 
+// The number of type `to` that has the bits of one of type `from`: unknown where that has an error.
+[[nodiscard]] Number bitcast(const Number& number, DType from, DType to);
+
 // One arithmetic operation in `dtype`. Comparisons give a bool whose error is 1 where the operands'
 // errors leave the answer open. Integers wrap.
 [[nodiscard]] Number apply(ir::BinaryKind kind, DType dtype, Number left, Number right);
 [[nodiscard]] Number apply(ir::UnaryKind kind, DType dtype, Number operand);
+
+// a * b + c of floats, rounded once.
+[[nodiscard]] Number fused(DType dtype, const Number& a, const Number& b, const Number& c);
 
 // if_true or if_false; where the condition is open, the error covers both.
 [[nodiscard]] Number choose(Number condition, Number if_true, Number if_false);

@@ -67,6 +67,8 @@ void Regions::join() {
 
 bool Regions::must_join() const { return turns_.has_others() && current_team() == kBlock; }
 
+bool Regions::is_block() const { return !turns_.has_others() && current_team() == kBlock; }
+
 std::int64_t Regions::completed(ir::ValueId event, std::int64_t slot) const {
   const auto* made = function_.def_as<ir::Event>(event);
   const std::int64_t at_first = made != nullptr && made->ready ? 1 : 0;

@@ -34,6 +34,8 @@ class Regions {
   void run_as(Team team, const std::function<void()>& body);
   // Whether the flow that runs is the block's, outside of all regions, and others run beside it.
   [[nodiscard]] bool must_join() const;
+  // Whether what runs is the block's, outside of all regions, and nothing runs beside it.
+  [[nodiscard]] bool is_block() const;
   void join();
 
   void trigger(ir::ValueId event, std::int64_t slot);

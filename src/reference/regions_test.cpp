@@ -161,7 +161,8 @@ TEST(Regions, ARingOfTwoHandsOverAllTiles) {
   }
 }
 
-// The same, with the loop around the regions: each trip's go on from those of the trip before.
+// Producer and consumer with the loop around their regions: each trip's regions go on from those of
+// the trip before.
 TEST(Regions, ARegionFollowsItselfInALoop) {
   Ring ring;
   ring.build_around(kTiles);

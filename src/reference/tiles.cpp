@@ -4,6 +4,7 @@
 
 #include "ir/strides.h"
 #include "reference/machine.h"
+#include "reference/reduce.h"
 
 #include "kiln/sparse.h"
 
@@ -154,21 +155,69 @@ void add_careful(Fragments::Slot& c, const Row& row, std::size_t n) {
   }
 }
 
+// As add_careful for columns n to n + Count, where nothing is subnormal. False, and nothing is done,
+// where something is not finite.
+template <std::size_t Count>
+bool add_with_errors(Fragments::Slot& c, const Row& row, std::size_t n) {
+  constexpr std::array<double, Count> kNone{};
+  const Fragments::Slot& a = row.a.slot;
+  const Fragments::Slot& b = row.b.slot;
+  const std::size_t at = row.m * row.b.outer + n;
+  Sums sums;
+  std::array<double, Count> error;
+  for (std::size_t i = 0; i < Count; ++i) {
+    sums.value[i] = c.value[at + i];
+    sums.magnitude[i] = c.magnitude[at + i];
+    error[i] = c.error[at + i];
+  }
+  for (std::size_t k = 0; k < row.a.depth; ++k) {
+    const std::size_t from = row.m * row.a.outer_stride + k * row.a.k_stride;
+    const double x = a.value[from];
+    const double x_error = a.clean ? 0 : a.error[from];
+    const double* y = &b.value[n + k * row.b.k_stride];
+    const double* y_error = b.clean ? kNone.data() : &b.error[n + k * row.b.k_stride];
+    for (std::size_t i = 0; i < Count; ++i) {
+      const double product = x * y[i];
+      const double term =
+          std::fabs(x) * y_error[i] + std::fabs(y[i]) * x_error + x_error * y_error[i];
+      sums.value[i] += product;
+      sums.magnitude[i] += std::fabs(product) + term;
+      error[i] += term;
+    }
+  }
+  // What is not finite stays so in a sum of what is not negative.
+  for (std::size_t i = 0; i < Count; ++i) {
+    if (!std::isfinite(sums.magnitude[i]) || !std::isfinite(error[i])) return false;
+  }
+  for (std::size_t i = 0; i < Count; ++i) {
+    c.value[at + i] = sums.value[i];
+    c.magnitude[at + i] = sums.magnitude[i];
+    c.error[at + i] = error[i];
+    if (error[i] > 0) c.clean = false;
+  }
+  return true;
+}
+
 template <std::size_t Count>
 void multiply_columns(Fragments::Slot& c, const Row& row, std::size_t n, const Rounding& by) {
   const bool clean = row.a.slot.clean && row.b.slot.clean && !row.subnormals;
   const Sums sums = clean ? exact_sums<Count>(row, n) : Sums{};
+  const std::size_t first = row.m * row.b.outer + n;
+  Sums before;
   for (std::size_t i = 0; i < Count; ++i) {
-    const std::size_t at = row.m * row.b.outer + n + i;
-    const double before = c.value[at];
-    const double magnitude = c.magnitude[at];
+    before.value[i] = c.value[first + i];
+    before.magnitude[i] = c.magnitude[first + i];
+  }
+  const bool added = !clean && !row.subnormals && add_with_errors<Count>(c, row, n);
+  for (std::size_t i = 0; i < Count; ++i) {
+    const std::size_t at = first + i;
     if (clean && std::isfinite(sums.magnitude[i])) {
       c.value[at] += sums.value[i];
       c.magnitude[at] += sums.magnitude[i];
-    } else {
+    } else if (!added) {
       add_careful(c, row, n + i);
     }
-    c.round(at, before, c.magnitude[at] - magnitude, by);
+    c.round(at, before.value[i], c.magnitude[at] - before.magnitude[i], by);
   }
 }
 
@@ -355,13 +404,19 @@ void Fragments::settle(Slot& slot) const {
   slot.clean = false;
 }
 
-// An element that the apply is at: instances count elements within the units' instances.
+// The element of a tile that belongs to the place that the apply is at: instances count the places
+// within the units' instances.
 Machine::HeldElement Machine::held(ir::ValueId frag, const Frame& frame, std::size_t instance) {
   Fragments& fragments = fragments_[frag.index];
-  const auto elements = static_cast<std::size_t>(fragments.type.rows * fragments.type.cols);
+  const ir::FragType& type = fragments.type;
+  const ir::FragType& around = fragments_[applied_.index].type;
+  const auto elements = static_cast<std::size_t>(around.rows * around.cols);
   const std::size_t units = frame.count() / elements;
   const SlotRange slots = slots_of(fragments.slots.size(), instance / elements, units);
-  return {&fragments.slots[slots.first], instance % elements};
+  const auto place = static_cast<std::int64_t>(instance % elements);
+  const std::int64_t row = type.rows == 1 ? 0 : place / around.cols;
+  const std::int64_t col = type.cols == 1 ? 0 : place % around.cols;
+  return {&fragments.slots[slots.first], static_cast<std::size_t>(row * type.cols + col)};
 }
 
 Number Machine::element(const ir::Element& op, const Frame& frame, std::size_t instance) {
@@ -379,6 +434,87 @@ void Machine::run(const ir::SetElement& op, Frame& frame) {
     at.slot->magnitude[at.index] = std::isfinite(number.value) ? std::fabs(number.value) : 0;
     at.slot->clean = at.slot->clean && number.error == 0;
     at.slot->integral = false;
+  }
+}
+
+template <class Act>
+void Machine::each_line(ir::ValueId frag, ir::ValueId source, std::int64_t dimension, Frame& frame,
+                        Act&& act) {
+  Fragments& to = fragments_[frag.index];
+  Fragments& from = fragments_[source.index];
+  const std::size_t count = frame.count();
+  for (Fragments* fragments : {&to, &from}) {
+    if (fragments->slots.size() < count) fragments->grow(count);
+  }
+  const std::int64_t lines = dimension == 1 ? from.type.rows : from.type.cols;
+  const std::int64_t length = dimension == 1 ? from.type.cols : from.type.rows;
+  std::vector<Number> numbers(static_cast<std::size_t>(length));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (frame.active[i] == 0) continue;
+    const Fragments::Slot& read = from.slots[slots_of(from.slots.size(), i, count).first];
+    observe(read);
+    Fragments::Slot fresh;
+    clear(fresh, static_cast<std::size_t>(to.type.rows * to.type.cols));
+    for (std::int64_t line = 0; line < lines; ++line) {
+      for (std::int64_t k = 0; k < length; ++k) {
+        const std::int64_t at =
+            dimension == 1 ? line * from.type.cols + k : k * from.type.cols + line;
+        numbers[static_cast<std::size_t>(k)] = from.get(read, static_cast<std::size_t>(at));
+      }
+      act(fresh, line, numbers);
+    }
+    const SlotRange range = slots_of(to.slots.size(), i, count);
+    for (std::size_t s = 0; s < range.count; ++s) to.slots[range.first + s] = fresh;
+  }
+}
+
+void Machine::run(const ir::Reduce& op, Frame& frame) {
+  const DType result = fragments_[op.frag.index].type.dtype;
+  const DType source = fragments_[op.source.index].type.dtype;
+  each_line(op.frag, op.source, op.dimension, frame,
+            [&](Fragments::Slot& slot, std::int64_t line, const std::vector<Number>& numbers) {
+              begin_with(slot, static_cast<std::size_t>(line),
+                         reduce(op.kind, source, result, numbers));
+            });
+}
+
+void Machine::run(const ir::Scan& op, Frame& frame) {
+  const DType result = fragments_[op.frag.index].type.dtype;
+  const DType source = fragments_[op.source.index].type.dtype;
+  const std::int64_t cols = fragments_[op.frag.index].type.cols;
+  each_line(
+      op.frag, op.source, op.dimension, frame,
+      [&](Fragments::Slot& slot, std::int64_t line, const std::vector<Number>& numbers) {
+        for (std::size_t k = 0; k < numbers.size(); ++k) {
+          const auto place = static_cast<std::int64_t>(k);
+          const std::int64_t at = op.dimension == 1 ? line * cols + place : place * cols + line;
+          begin_with(slot, static_cast<std::size_t>(at),
+                     reduce(ir::ReduceKind::kSum, source, result, std::span(numbers).first(k + 1)));
+        }
+      });
+}
+
+void Machine::run(const ir::Convert& op, Frame& frame) {
+  Fragments& to = fragments_[op.frag.index];
+  Fragments& from = fragments_[op.source.index];
+  const std::size_t count = frame.count();
+  for (Fragments* fragments : {&to, &from}) {
+    if (fragments->slots.size() < count) fragments->grow(count);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (frame.active[i] == 0) continue;
+    Fragments::Slot copied = from.slots[slots_of(from.slots.size(), i, count).first];
+    from.settle(copied);
+    copied.clean = std::ranges::all_of(copied.error, [](double error) { return error == 0; });
+    copied.integral = all_integers(copied.value);
+    if (to.type.dtype != from.type.dtype) {  // f32 that becomes an operand
+      const Fragments::Slot before = copied;
+      restart(copied, before.value.size(), [&](std::size_t at) {
+        return convert(from.get(before, at), from.type.dtype, to.type.dtype);
+      });
+    }
+    const SlotRange range = slots_of(to.slots.size(), i, count);
+    for (std::size_t s = 0; s < range.count; ++s) to.slots[range.first + s] = copied;
   }
 }
 
@@ -426,8 +562,10 @@ void load_rows(Fragments::Slot& to, const Window& from, std::size_t memory_slot,
 
 void Machine::run(const ir::Load& op, Frame& frame) {
   Fragments& fragments = fragments_[op.frag.index];
-  // Operands that stay f32 are read in place.
-  const bool cut_off = fragments.type.role != ir::Role::kC && fragments.type.dtype == DType::kF32;
+  // The tensor cores take f32 operands as tf32. Operands that stay f32 are read in place.
+  const ir::Role role = fragments.type.role;
+  const bool cut_off =
+      (role == ir::Role::kA || role == ir::Role::kB) && fragments.type.dtype == DType::kF32;
   if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
   const std::int64_t cols = fragments.type.cols;
   const auto elements = static_cast<std::size_t>(fragments.type.rows * cols);
@@ -440,6 +578,7 @@ void Machine::run(const ir::Load& op, Frame& frame) {
       const Coordinates index{static_cast<std::int64_t>(at) / cols,
                               static_cast<std::int64_t>(at) % cols};
       const auto place = from.element(index.data());
+      if (from.open) return unknown();
       if (!place) return Number{};
       Number number =
           convert(from.memory->get(slot, *place), from.memory->dtype, fragments.type.dtype);
@@ -447,7 +586,7 @@ void Machine::run(const ir::Load& op, Frame& frame) {
       return number;
     };
     const SlotRange range = slots_of(fragments.slots.size(), i, frame.count());
-    const bool plain = from.memory->dtype == fragments.type.dtype && !cut_off;
+    const bool plain = from.memory->dtype == fragments.type.dtype && !cut_off && !from.open;
     for (std::size_t s = range.first; s < range.first + range.count; ++s) {
       if (plain && from.rank - from.dropped == 2) {
         load_rows(fragments.slots[s], from, slot, {fragments.type.rows, cols});
@@ -542,6 +681,7 @@ void Machine::run(const ir::Store& op, Frame& frame) {
   for (std::size_t i = 0; i < frame.count(); ++i) {
     if (frame.active[i] == 0) continue;
     const Window to = window(op.view, frame.vars[i]);
+    if (to.open) return to.memory->forget();
     const SlotRange targets = writable(*to.memory, i, frame);
     const Fragments::Slot& slot =
         fragments.slots[slots_of(fragments.slots.size(), i, frame.count()).first];

@@ -83,6 +83,8 @@ struct LaunchConfig {
   KILN_CUDA(memory_free, "cuMemFree_v2", (DevicePtr pointer))                                    \
   KILN_CUDA(copy_in, "cuMemcpyHtoD_v2", (DevicePtr to, const void* from, std::size_t bytes))     \
   KILN_CUDA(copy_out, "cuMemcpyDtoH_v2", (void* to, DevicePtr from, std::size_t bytes))          \
+  KILN_CUDA(copy_within, "cuMemcpyDtoDAsync_v2",                                                 \
+            (DevicePtr to, DevicePtr from, std::size_t bytes, Stream stream))                    \
   KILN_CUDA(set_bytes, "cuMemsetD8_v2", (DevicePtr to, unsigned char byte, std::size_t count))   \
   KILN_CUDA(module_load, "cuModuleLoadData", (ModuleHandle * module, const void* image))         \
   KILN_CUDA(module_unload, "cuModuleUnload", (ModuleHandle module))                              \

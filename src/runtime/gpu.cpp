@@ -59,6 +59,13 @@ Result<void> DeviceBuffer::copy_out(std::span<std::byte> to) const {
                              "cannot copy from the GPU");
 }
 
+Result<void> DeviceBuffer::start_copy(const DeviceBuffer& from) {
+  KILN_CHECK(from.bytes_ == bytes_, "{} bytes into a buffer of {}", from.bytes_, bytes_);
+  if (bytes_ == 0) return {};
+  return session_->api.check(session_->api.copy_within(address(), from.address(), bytes_, nullptr),
+                             "cannot copy on the GPU");
+}
+
 Result<void> DeviceBuffer::fill(unsigned char byte) {
   if (bytes_ == 0) return {};
   return session_->api.check(session_->api.set_bytes(address(), byte, bytes_),

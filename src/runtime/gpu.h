@@ -48,6 +48,8 @@ class DeviceBuffer {
   [[nodiscard]] Result<void> copy_in(std::span<const std::byte> from);
   [[nodiscard]] Result<void> copy_out(std::span<std::byte> to) const;
   [[nodiscard]] Result<void> fill(unsigned char byte);
+  // Starts to copy the other's bytes, as many as this has, and does not wait.
+  [[nodiscard]] Result<void> start_copy(const DeviceBuffer& from);
   // Whether nobody wrote into the zones.
   [[nodiscard]] Result<bool> zones_intact() const;
 

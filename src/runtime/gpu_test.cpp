@@ -7,9 +7,8 @@
 
 #include <cstdio>
 
-#include "ir/print.h"
+#include "emit/cuda/samples_for_test.h"
 #include "runtime/run.h"
-#include "support/file.h"
 
 namespace kiln::runtime {
 namespace {
@@ -46,15 +45,6 @@ std::int64_t var_named(const ir::Function& function, std::string_view name) {
   return -1;
 }
 
-void load(Sources& sources, const std::string& name, ir::Module& out) {
-  Diagnostics diags;
-  const auto text = read_file(std::string(KILN_EMIT_TESTDATA) + "/" + name);
-  ASSERT_TRUE(text) << text.error().text();
-  auto module = ir::parse(sources, sources.add(name, *text), diags);
-  ASSERT_TRUE(module);
-  out = std::move(*module);
-}
-
 // Whether this machine can run anything; else says why not.
 bool can_run(const Result<Gpu>& gpu) {
   if (!gpu) {
@@ -69,8 +59,7 @@ bool can_run(const Result<Gpu>& gpu) {
 
 void run_matmul(const Gpu& gpu, const std::string& name, Shape shape) {
   Sources sources;
-  ir::Module parsed;
-  load(sources, name, parsed);
+  ir::Module parsed = emit::load_sample(KILN_EMIT_TESTDATA "/" + name, sources);
   ir::Module* module = &parsed;
   module->arch = &gpu.arch();
   const ir::Function& function = module->functions[0];
@@ -135,8 +124,7 @@ TEST(GpuTest, AGridOfPartClustersIsRefused) {
     GTEST_SKIP() << "not tested: " << gpu->arch().name;
   }
   Sources sources;
-  ir::Module module;
-  load(sources, "cluster_multicast.kir", module);
+  ir::Module module = emit::load_sample(KILN_EMIT_TESTDATA "/cluster_multicast.kir", sources);
   const ir::Function& function = module.functions[0];
   ir::Arguments arguments;
   arguments.vars.assign(function.vars.size(), 8);
@@ -153,8 +141,7 @@ TEST(GpuTest, ARingOfEventsPassesEveryElement) {
   const auto gpu = Gpu::open();
   if (!can_run(gpu)) GTEST_SKIP();
   Sources sources;
-  ir::Module module;
-  load(sources, "producer_consumer.kir", module);
+  ir::Module module = emit::load_sample(KILN_EMIT_TESTDATA "/producer_consumer.kir", sources);
   module.arch = &gpu->arch();
   const ir::Function& function = module.functions[0];
   constexpr std::int64_t kCount = 3 * 4096 + 37;

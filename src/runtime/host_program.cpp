@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/functions.h"
+#include "ir/integer.h"
 
 namespace kiln::runtime {
 
@@ -28,29 +29,21 @@ double as_dtype(DType dtype, double value) {
   return decode(dtype, bits);
 }
 
-double quotient(DType dtype, double left, double right) {
-  return is_float(dtype) ? left / right : right == 0 ? 0 : std::trunc(left / right);
-}
-
 std::int64_t whole(double value) { return static_cast<std::int64_t>(value); }
 
-double apply_bits(BinaryKind kind, std::int64_t left, std::int64_t right) {
-  const auto a = static_cast<std::uint64_t>(left);
-  const auto places = static_cast<unsigned>(right) & 63U;
-  if (kind == BinaryKind::kAnd) return static_cast<double>(left & right);
-  if (kind == BinaryKind::kOr) return static_cast<double>(left | right);
-  if (kind == BinaryKind::kXor) return static_cast<double>(left ^ right);
-  if (kind == BinaryKind::kShl) return static_cast<double>(static_cast<std::int64_t>(a << places));
-  return static_cast<double>(left >> places);
+// As value_of takes integers: those beyond s64 by their bits.
+std::int64_t held(double value) {
+  if (value < 0x1p63) return whole(value);
+  return value < 0x1p64 ? static_cast<std::int64_t>(static_cast<std::uint64_t>(value)) : -1;
 }
 
+// Of integers a division by zero, which has no value, gives 0.
 double apply(BinaryKind kind, DType dtype, double left, double right) {
-  if (kind == BinaryKind::kDiv) return quotient(dtype, left, right);
-  if (kind == BinaryKind::kRem) return right == 0 ? 0 : std::fmod(left, right);
-  if (kind == BinaryKind::kLogicalAnd) return left != 0 && right != 0 ? 1 : 0;
-  if (kind == BinaryKind::kLogicalOr) return left != 0 || right != 0 ? 1 : 0;
-  const bool bits = ir::class_of(kind) == ir::BinaryClass::kBits;
-  return bits ? apply_bits(kind, whole(left), whole(right)) : ir::value_of(kind, left, right);
+  if (is_float(dtype)) return ir::value_of(kind, left, right);
+  const std::int64_t out = ir::value_of(kind, dtype, held(left), held(right)).value_or(0);
+  const bool is_unsigned = info(dtype).kind == NumberKind::kUnsigned;
+  return is_unsigned ? static_cast<double>(static_cast<std::uint64_t>(out))
+                     : static_cast<double>(out);
 }
 
 double apply(ir::UnaryKind kind, double operand) {
@@ -165,6 +158,11 @@ Result<void> HostProgram::run_op(OpId id, const ir::Cast& op) {
 }
 Result<void> HostProgram::run_op(OpId id, const ir::Choose& op) {
   set(id, scalar(scalar(op.condition) != 0 ? op.if_true : op.if_false));
+  return {};
+}
+Result<void> HostProgram::run_op(OpId id, const ir::Fma& op) {
+  const DType dtype = scalar_dtype(function_, op.a);
+  set(id, ir::fused(dtype, scalar(op.a), scalar(op.b), scalar(op.c)));
   return {};
 }
 Result<void> HostProgram::run_op(OpId id, const ir::Get& op) {

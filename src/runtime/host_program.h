@@ -56,6 +56,7 @@ class HostProgram {
   Result<void> run_op(ir::OpId id, const ir::Binary& op);
   Result<void> run_op(ir::OpId id, const ir::Cast& op);
   Result<void> run_op(ir::OpId id, const ir::Choose& op);
+  Result<void> run_op(ir::OpId id, const ir::Fma& op);
   Result<void> run_op(ir::OpId id, const ir::Get& op);
   Result<void> run_op(ir::OpId id, const ir::Set& op);
   Result<void> run_op(ir::OpId id, const ir::Assert& op);

@@ -24,7 +24,6 @@ Result<void> check_coordinates(const emit::LaunchPlan& plan,
 Result<Launch> sized_launch(const emit::LaunchPlan& plan, const std::vector<std::int64_t>& vars,
                             const target::Arch& arch) {
   if (auto fit = check_coordinates(plan, vars); !fit) return Unexpected{fit.error()};
-  const std::int64_t most[] = {arch.grid_x_max, arch.grid_y_max, arch.grid_z_max};
   constexpr const char* kAxes = "xyz";
   Launch launch{.kernel = plan.kernel_name,
                 .shared_bytes = static_cast<unsigned>(plan.shared_bytes),
@@ -32,10 +31,11 @@ Result<Launch> sized_launch(const emit::LaunchPlan& plan, const std::vector<std:
                 .parameters = {}};
   for (std::size_t axis = 0; axis < plan.grid.size(); ++axis) {
     const std::int64_t blocks = plan.grid[axis].evaluate(vars);
-    if (blocks < 1 || blocks > most[axis]) {
-      return Unexpected{Error{"cannot launch", plan.kernel_name,
-                              format("{} blocks along {}, {} allows 1 to {}", blocks, kAxes[axis],
-                                     arch.name, most[axis])}};
+    const std::int64_t most = target::blocks_along(arch, axis);
+    if (blocks < 1 || blocks > most) {
+      return Unexpected{Error{
+          "cannot launch", plan.kernel_name,
+          format("{} blocks along {}, {} allows 1 to {}", blocks, kAxes[axis], arch.name, most)}};
     }
     const std::int64_t together = plan.cluster.empty() ? 1 : plan.cluster[axis];
     if (blocks % together != 0) {

@@ -4,9 +4,8 @@
 
 #include <map>
 
-#include "ir/print.h"
+#include "emit/cuda/samples_for_test.h"
 #include "runtime/run.h"
-#include "support/file.h"
 
 namespace kiln::runtime {
 namespace {
@@ -15,16 +14,6 @@ namespace {
 const std::map<std::string, target::Features> kNeeds = {
     {"bulk_pipeline.kir", {target::Feature::kTma}},
     {"cluster_multicast.kir", {target::Feature::kTma, target::Feature::kCluster}}};
-
-// What was decided for sm_90a, without what only its launches can do.
-void launch_as_the_arch_can(ir::Module& module) {
-  for (ir::Function& function : module.functions) {
-    for (const ir::OpId id : ir::launches(function)) {
-      auto& launch = std::get<ir::Parallel>(function.ops[id].data);
-      launch.overlaps = launch.overlaps && module.arch->has(target::Feature::kGriddepcontrol);
-    }
-  }
-}
 
 class NvrtcTest : public testing::TestWithParam<const char*> {
  protected:
@@ -37,17 +26,11 @@ class NvrtcTest : public testing::TestWithParam<const char*> {
 TEST_P(NvrtcTest, SamplesCompileForEveryArch) {
   for (const target::Arch& arch : target::all_archs()) {
     Sources sources;
-    Diagnostics diags;
     const std::string name = GetParam();
     const auto needs = kNeeds.find(name);
     if (needs != kNeeds.end() && !arch.has(needs->second)) continue;
-    const auto text = read_file(std::string(KILN_EMIT_TESTDATA) + "/" + name);
-    ASSERT_TRUE(text) << text.error().text();
-    auto module = ir::parse(sources, sources.add(name, *text), diags);
-    ASSERT_TRUE(module);
-    module->arch = &arch;
-    launch_as_the_arch_can(*module);
-    const Result<Cubin> cubin = compile_to_cubin_only(*module, sources);
+    const ir::Module module = emit::load_sample(KILN_EMIT_TESTDATA "/" + name, arch, sources);
+    const Result<Cubin> cubin = compile_to_cubin_only(module, sources);
     ASSERT_TRUE(cubin) << cubin.error().text();
     EXPECT_TRUE(
         cubin->bytes.starts_with("\x7f"

@@ -7,6 +7,7 @@
 //   apply frag=%mc row=i col=j { %1 = element frag=%mc; ...; set_element frag=%mc value=%3 }
 #include "sema/expression.h"
 #include "sema/mma.h"
+#include "sema/partial_sum.h"
 #include "sema/statement.h"
 
 namespace kiln::sema {
@@ -26,6 +27,11 @@ constexpr bool kMayStandInside =
 
 bool check_anchor(Sema& sema, const ast::ApplyStmt& stmt, Tile& tile, ir::ValueId id, Span span) {
   if (!check_same_unit(sema, tile, stmt.anchor.span)) return false;
+  if (!tile.is_value && sema.place.unit.level == ir::Level::kBlock) {
+    refuse(sema, span, "`apply` to an accumulator outside of the `parallel` that multiplies");
+    return false;
+  }
+  tile.stored = true;
   const ir::FragType& type = sema.function.frag_type(id);
   if (type.rows == 0) {
     refuse(sema, stmt.anchor.span, "`apply` to an accumulator before its first `mma`");
@@ -35,11 +41,13 @@ bool check_anchor(Sema& sema, const ast::ApplyStmt& stmt, Tile& tile, ir::ValueI
     refuse(sema, stmt.anchor.span, format("`apply` to an accumulator of {}", name(type.dtype)));
     return false;
   }
-  if (stmt.names.size() != kCoordinates) {
-    refuse(sema, span, format("`apply` with {} coordinates", stmt.names.size()));
-    return false;
-  }
-  return true;
+  if (stmt.names.size() == kCoordinates || (stmt.names.size() == 1 && type.cols == 1)) return true;
+  (void)sema.diags
+      .report<diag::ApplyCoordinates>(span, tile.name, type.rows, type.cols, stmt.names.size())
+      .help("{}", type.cols == 1 ? "write `apply {i}`, or `apply {i, j}` with j = 0"
+                                 : "write `apply {i, j}`")
+      .emit();
+  return false;
 }
 
 void declare_coordinate(Sema& sema, const ast::Name& name, ir::VarId var, std::int64_t extent) {
@@ -48,7 +56,7 @@ void declare_coordinate(Sema& sema, const ast::Name& name, ir::VarId var, std::i
   declare(sema, name, {Symbol::Kind::kOperand, operand, name.span});
 }
 
-// The accumulator that the expression names, or null.
+// The register tile that the expression names, or null.
 const Symbol* accumulator(Sema& sema, ast::ExprId expr) {
   const auto* named = sema.ast.as<ast::NameExpr>(expr);
   const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
@@ -56,20 +64,67 @@ const Symbol* accumulator(Sema& sema, ast::ExprId expr) {
   return found ? symbol : nullptr;
 }
 
-// `mc.at(i, j)` is the element that the `apply` around it is at.
+// `mc.at(i, j)` is the element that the `apply` around it is at; of a tile with one column it is
+// `m.at(i)` or `m.at(i, 0)`, that of its row.
 bool check_element(Sema& sema, const ast::AtExpr& at, ir::ValueId frag, Span span) {
   if (!sema.apply) {
     refuse(sema, span, "an element of a register tile outside of `apply`");
     return false;
   }
-  bool here = sema.apply->frag == frag && at.indices.size() == kCoordinates;
+  const ir::FragType& type = sema.function.frag_type(frag);
+  const ir::FragType& anchor = sema.function.frag_type(sema.apply->frag);
+  const std::int64_t extents[] = {type.rows, type.cols};
+  const std::int64_t whole[] = {anchor.rows, anchor.cols};
+  bool here = at.indices.size() == kCoordinates || (at.indices.size() == 1 && type.cols == 1);
   for (std::size_t k = 0; here && k < kCoordinates; ++k) {
+    here = extents[k] == whole[k] || extents[k] == 1;
+    if (!here || k >= at.indices.size()) continue;
     const auto index = evaluate_index(sema, at.indices[k], "an index");
     if (!index) return false;
-    here = index->value == ir::Expr::var(k == 0 ? sema.apply->row : sema.apply->col);
+    const bool varies = index->value == ir::Expr::var(k == 0 ? sema.apply->row : sema.apply->col);
+    here = extents[k] == whole[k] ? varies || (extents[k] == 1 && index->value.is(0))
+                                  : index->value.is(0);
   }
   if (!here) refuse(sema, span, "an element of a register tile other than the one `apply` is at");
   return here;
+}
+
+}  // namespace
+
+namespace {
+
+// Whether the `apply` comes to each element of the tile several times.
+bool comes_often(const Sema& sema, ir::ValueId frag) {
+  const ir::FragType& type = sema.function.frag_type(frag);
+  const ir::FragType& whole = sema.function.frag_type(sema.apply->frag);
+  return type.rows != whole.rows || type.cols != whole.cols;
+}
+
+// `row.at(i) += s.at(i, j)` where the `apply` goes through s.
+void add_to_vector(Sema& sema, ir::ValueId frag, const ast::AssignStmt& stmt, Span span) {
+  const ast::ExprId addend = addend_of(sema, stmt);
+  if (addend.valid()) {
+    Operand value = evaluate(sema, addend);
+    value.span = sema.ast[addend].span;
+    if (!value.is_error()) add_part(sema, frag, value, span);
+    return;
+  }
+  const ir::FragType& type = sema.function.frag_type(frag);
+  const ir::FragType& whole = sema.function.frag_type(sema.apply->frag);
+  const std::string& name = sema.tiles.at(frag).name;
+  (void)sema.diags
+      .report<diag::ElementSetOften>(sema.ast[stmt.target].span, name, type.rows, type.cols,
+                                     whole.rows * whole.cols / (type.rows * type.cols))
+      .label(sema.tiles.at(sema.apply->frag).span, "`apply` goes through this, which is {}x{}",
+             whole.rows, whole.cols)
+      .help("set it in `apply {{i}} in {}.span`, or add up with `+=`", name)
+      .emit();
+}
+
+// A vector whose parts have not been put together may be scaled, and nothing else.
+bool may_change(Sema& sema, ir::ValueId frag, ast::AssignOp op, Span span) {
+  const bool scales = op == ast::AssignOp::kMultiply || op == ast::AssignOp::kDivide;
+  return scales || !sema.sums.open.contains(frag) || check_joined(sema, frag, span);
 }
 
 }  // namespace
@@ -82,28 +137,38 @@ bool check_in_apply(Sema& sema, const ast::StmtNode& stmt, Span span) {
   return fine;
 }
 
-void analyse_apply(Sema& sema, const ast::ApplyStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::ApplyStmt& stmt, ast::StmtId statement) {
+  const Span span = sema.ast[statement].span;
   ir::ValueId id;
   Tile* tile = find_tile(sema, stmt.anchor, true, id);
-  if (!check_place(sema, span, Where::kUnit) || tile == nullptr || tile->broken) return;
+  if (!check_place(sema, span, Where::kUnitOrBlock) || tile == nullptr || tile->broken) return;
   if (!check_anchor(sema, stmt, *tile, id, span)) return mark_broken({tile});
   const ir::FragType type = sema.function.frag_type(id);
   const ir::VarId row =
       add_var(sema, stmt.names[0].text, ir::VarKind::kLoop, type.rows, stmt.names[0].span);
-  const ir::VarId col =
-      add_var(sema, stmt.names[1].text, ir::VarKind::kLoop, type.cols, stmt.names[1].span);
+  const bool both = stmt.names.size() == kCoordinates;
+  const ir::VarId col = add_var(sema, both ? stmt.names[1].text : "col", ir::VarKind::kLoop,
+                                type.cols, stmt.names.back().span);
   const ir::OpId op = emit(sema, ir::Apply{.frag = id, .row = row, .col = col, .body = {}}, span);
   const Place outer = sema.place;
   note_divergence(sema, span, [](ir::Level) { return true; });
-  sema.apply = OpenApply{id, row, col, sema.function.ops.size()};
+  sema.apply = OpenApply{.frag = id,
+                         .row = row,
+                         .col = col,
+                         .first_op = sema.function.ops.size(),
+                         .outside = sema.regions.back()};
+  const PartialSums before = enter_iterations(sema);
   const ir::RegionId body = in_region(sema, [&] {
     declare_coordinate(sema, stmt.names[0], row, type.rows);
-    declare_coordinate(sema, stmt.names[1], col, type.cols);
+    if (both) declare_coordinate(sema, stmt.names[1], col, type.cols);
     analyse_body(sema, stmt.body);
   });
+  leave_iterations(sema, before);
+  const OpenApply done = std::move(*sema.apply);
   sema.apply.reset();
   sema.place = outer;
   std::get<ir::Apply>(sema.function.ops[op].data).body = body;
+  join_parts(sema, done, span);
 }
 
 std::optional<Operand> fragment_element(Sema& sema, const ast::AtExpr& at, Span span) {
@@ -111,6 +176,11 @@ std::optional<Operand> fragment_element(Sema& sema, const ast::AtExpr& at, Span 
   if (symbol == nullptr) return std::nullopt;
   const ir::ValueId frag = symbol->operand.id;
   if (!check_element(sema, at, frag, span)) {
+    Operand error;
+    error.span = span;
+    return error;
+  }
+  if (!check_joined(sema, frag, span)) {
     Operand error;
     error.span = span;
     return error;
@@ -127,9 +197,13 @@ bool assign_fragment_element(Sema& sema, const ast::AtExpr& at, const ast::Assig
   const ir::ValueId frag = symbol->operand.id;
   const Span written = sema.ast[stmt.target].span;
   if (!check_element(sema, at, frag, written)) return true;
+  if (comes_often(sema, frag)) {
+    add_to_vector(sema, frag, stmt, span);
+    return true;
+  }
   const DType dtype = sema.function.frag_type(frag).dtype;
   Operand value = evaluate(sema, stmt.value);
-  if (value.is_error()) return true;
+  if (value.is_error() || !may_change(sema, frag, stmt.op, written)) return true;
   if (stmt.op != ast::AssignOp::kSet) {
     const ir::ValueId old = emit_value(sema, ir::Element{frag}, span, ir::ScalarType{dtype});
     value = combine(sema, operator_of(stmt.op), stmt.op_span, make_scalar(old, dtype, span), value);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/functions.h"
+#include "ir/integer.h"
 #include "ir/prove.h"
 #include "sema/expression.h"
 #include "sema/literal.h"
@@ -49,32 +50,6 @@ bool needs_integers(ir::BinaryKind kind) {
   return kind == ir::BinaryKind::kRem || ir::class_of(kind) == ir::BinaryClass::kBits;
 }
 
-std::int64_t fold(ir::BinaryKind kind, std::int64_t a, std::int64_t b) {
-  switch (kind) {
-    case ir::BinaryKind::kAnd: return a & b;
-    case ir::BinaryKind::kOr: return a | b;
-    case ir::BinaryKind::kXor: return a ^ b;
-    case ir::BinaryKind::kShl: return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << b);
-    case ir::BinaryKind::kShr: return a >> b;
-    case ir::BinaryKind::kEq: return a == b ? 1 : 0;
-    case ir::BinaryKind::kNe: return a != b ? 1 : 0;
-    case ir::BinaryKind::kLt: return a < b ? 1 : 0;
-    case ir::BinaryKind::kLe: return a <= b ? 1 : 0;
-    case ir::BinaryKind::kGt: return a > b ? 1 : 0;
-    case ir::BinaryKind::kGe: return a >= b ? 1 : 0;
-    case ir::BinaryKind::kLogicalAnd: return a != 0 && b != 0 ? 1 : 0;
-    case ir::BinaryKind::kLogicalOr: return a != 0 || b != 0 ? 1 : 0;
-    case ir::BinaryKind::kDiv: return a / b;
-    case ir::BinaryKind::kRem: return a % b;
-    case ir::BinaryKind::kAdd:
-    case ir::BinaryKind::kSub:
-    case ir::BinaryKind::kMul:
-    case ir::BinaryKind::kMin:
-    case ir::BinaryKind::kMax: break;
-  }
-  KILN_UNREACHABLE("folded as an Expr");
-}
-
 // Two integers known as Exprs, when the result is one too.
 std::optional<Operand> combine_exprs(Sema& sema, ir::BinaryKind kind, const Operand& left,
                                      const Operand& right, Span span) {
@@ -94,7 +69,7 @@ std::optional<Operand> combine_exprs(Sema& sema, ir::BinaryKind kind, const Oper
   if (divides && y && *y > 0) {
     // C truncates; rounding down is the same for what cannot be negative.
     const auto least = ir::minimum(sema.function, a);
-    if (x) return make_int(ir::Expr(fold(kind, *x, *y)), span);
+    if (x) return make_int(ir::Expr(*ir::value_of(kind, DType::kS64, *x, *y)), span);
     if (least && *least >= 0) {
       out = make_int(kind == ir::BinaryKind::kDiv ? ir::floor_div(a, b) : ir::mod(a, b), span);
       out.integer.bound = left.integer.bound;
@@ -105,7 +80,7 @@ std::optional<Operand> combine_exprs(Sema& sema, ir::BinaryKind kind, const Oper
   if (divides && *y == -1) {  // the least number has no opposite
     return make_int(kind == ir::BinaryKind::kDiv ? ir::Expr(0) - a : ir::Expr(0), span);
   }
-  out = make_int(ir::Expr(fold(kind, *x, *y)), span);
+  out = make_int(ir::Expr(*ir::value_of(kind, DType::kS64, *x, *y)), span);
   if (ir::is_comparison(kind) || ir::is_logical(kind)) out.dtype = DType::kBool;
   return out;
 }
@@ -282,6 +257,25 @@ std::optional<ir::ValueId> convert(Sema& sema, const Operand& operand, DType dty
 
 std::optional<ir::ValueId> convert_explicitly(Sema& sema, const Operand& operand, DType dtype) {
   return convert_to(sema, operand, dtype, false);
+}
+
+std::optional<ir::ValueId> keep_bits(Sema& sema, const Operand& operand, DType dtype) {
+  if (operand.is_error()) return std::nullopt;
+  const bool is_index = operand.kind == Operand::Kind::kInt;
+  const DType own = is_index && !is_in_range(DType::kS32, operand) ? DType::kS64 : operand.dtype;
+  const auto is_bool = [](DType type) { return info(type).kind == NumberKind::kBool; };
+  if (operand.is_number() &&
+      (info(own).bits != info(dtype).bits || is_bool(own) || is_bool(dtype))) {
+    (void)sema.diags
+        .report<diag::BitcastWidth>(operand.span, info(own).bits, name(own), name(dtype),
+                                    info(dtype).bits)
+        .help("`__to<{}>({})` converts the value", name(dtype), sema.sources.text(operand.span))
+        .emit();
+    return std::nullopt;
+  }
+  const auto value = convert_to(sema, operand, own, false);
+  if (!value || own == dtype) return value;
+  return emit_value(sema, ir::Bitcast{*value}, operand.span, ir::ScalarType{dtype});
 }
 
 std::optional<ir::ValueId> convert_to_bool(Sema& sema, const Operand& operand) {

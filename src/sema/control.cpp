@@ -1,6 +1,7 @@
 // `foreach`, `with`, `while`, `if`, what leaves them, `sync` and `assert`.
 #include "ir/prove.h"
 #include "sema/expression.h"
+#include "sema/partial_sum.h"
 #include "sema/statement.h"
 
 namespace kiln::sema {
@@ -190,6 +191,7 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
   note_divergence(sema, loop.name.span,
                   [&](ir::Level unit) { return sema.varying.anew().var(var, unit); });
   sema.loops.push_back({sema.place.parallel, sema.place.inthreads});
+  const PartialSums sums = enter_iterations(sema);
   const ir::RegionId body = in_region(sema, [&] {
     Symbol symbol{Symbol::Kind::kOperand, make_int(ir::Expr::var(var), loop.name.span), {}};
     symbol.operand.integer.bound = loop.bound;
@@ -201,6 +203,7 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
     declare(sema, loop.name, std::move(symbol));
     run_loops(sema, nest, index + 1);
   });
+  leave_iterations(sema, sums);
   sema.loops.pop_back();
   std::get<ir::For>(sema.function.ops[op].data).body = body;
   sema.place = outer;
@@ -269,7 +272,8 @@ bool add_item(Sema& sema, const ast::ForeachItem& item, LoopNest& nest) {
 
 }  // namespace
 
-void analyse_foreach(Sema& sema, const ast::ForeachStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::ForeachStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   LoopNest nest{.body = stmt.body, .span = span};
   bool failed = false;
   for (const ast::ForeachItem& item : stmt.items) failed = !add_item(sema, item, nest) || failed;
@@ -349,7 +353,7 @@ void declare_item(Sema& sema, const ast::WithItem& item) {
 
 }  // namespace
 
-void analyse_with(Sema& sema, const ast::WithStmt& stmt) {
+void analyse(Sema& sema, const ast::WithStmt& stmt, ast::StmtId) {
   sema.scopes.push();
   for (const ast::WithItem& item : stmt.items) declare_item(sema, item);
   for (const ast::Tie& each : stmt.ties) tie(sema, each);
@@ -393,7 +397,8 @@ void leave_unless(Sema& sema, ir::ValueId goes_on, Span span) {
 
 }  // namespace
 
-void analyse_while(Sema& sema, const ast::WhileStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::WhileStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   if (!sema.place.in_kernel) {
     refuse(sema, span, "`while` in the host part of a tile function");
     return;
@@ -401,6 +406,7 @@ void analyse_while(Sema& sema, const ast::WhileStmt& stmt, Span span) {
   const ir::OpId op = emit(sema, ir::Loop{}, span);
   sema.loops.push_back({sema.place.parallel, sema.place.inthreads});
   bool always = false;
+  const PartialSums sums = enter_iterations(sema);
   const ir::RegionId body = in_region(sema, [&] {
     const Operand condition = evaluate(sema, stmt.condition);
     const bool folded =
@@ -416,6 +422,7 @@ void analyse_while(Sema& sema, const ast::WhileStmt& stmt, Span span) {
           .emit();
     }
   });
+  leave_iterations(sema, sums);
   sema.loops.pop_back();
   std::get<ir::Loop>(sema.function.ops[op].data).body = body;
 }
@@ -435,7 +442,9 @@ std::string way_out(bool crosses_level, bool crosses_region) {
 
 }  // namespace
 
-void analyse_jump(Sema& sema, Jump jump, Span span) {
+namespace {
+
+void leave(Sema& sema, Jump jump, Span span) {
   if (jump == Jump::kYield) {
     if (!check_in_kernel(sema, span, "`yield`")) return;
     note_leaving(sema, jump);
@@ -457,6 +466,7 @@ void analyse_jump(Sema& sema, Jump jump, Span span) {
     return;
   }
   note_leaving(sema, jump);
+  note_sums_left(sema);
   if (is_break) {
     emit(sema, ir::Break{}, span);
   } else {
@@ -464,7 +474,22 @@ void analyse_jump(Sema& sema, Jump jump, Span span) {
   }
 }
 
-void analyse_if(Sema& sema, const ast::IfStmt& stmt, Span span) {
+}  // namespace
+
+void analyse(Sema& sema, const ast::BreakStmt&, ast::StmtId id) {
+  leave(sema, Jump::kBreak, sema.ast[id].span);
+}
+
+void analyse(Sema& sema, const ast::ContinueStmt&, ast::StmtId id) {
+  leave(sema, Jump::kContinue, sema.ast[id].span);
+}
+
+void analyse(Sema& sema, const ast::YieldStmt&, ast::StmtId id) {
+  leave(sema, Jump::kYield, sema.ast[id].span);
+}
+
+void analyse(Sema& sema, const ast::IfStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const Operand condition = evaluate(sema, stmt.condition);
   const auto flag = convert_to_bool(sema, condition);
   const Place outer = sema.place;
@@ -473,18 +498,22 @@ void analyse_if(Sema& sema, const ast::IfStmt& stmt, Span span) {
                     [&](ir::Level unit) { return sema.varying.anew().value(*flag, unit); });
   }
   const ir::OpId op = emit(sema, ir::If{flag.value_or(ir::ValueId{}), {}, {}}, span);
+  const PartialSums before = sema.sums;
   const ir::RegionId then_body = in_region(sema, [&] { analyse_statement(sema, stmt.then_body); });
+  const PartialSums after = std::exchange(sema.sums, before);
   ir::RegionId else_body;
   if (stmt.else_body.valid()) {
     else_body = in_region(sema, [&] { analyse_statement(sema, stmt.else_body); });
   }
+  sema.sums = either(after, sema.sums);
   auto& branch = std::get<ir::If>(sema.function.ops[op].data);
   branch.then_body = then_body;
   branch.else_body = else_body;
   sema.place = outer;
 }
 
-void analyse_sync(Sema& sema, const ast::SyncStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::SyncStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const std::string word = format("`sync.{}`", spelling(stmt.kind));
   const bool is_block_barrier =
       stmt.kind == ast::SyncKind::kShared ||
@@ -498,7 +527,8 @@ void analyse_sync(Sema& sema, const ast::SyncStmt& stmt, Span span) {
   if (check_collective(sema, span, word, unit)) emit(sema, ir::Barrier{unit, false}, span);
 }
 
-void analyse_assert(Sema& sema, const ast::AssertStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::AssertStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const Operand condition = evaluate(sema, stmt.condition);
   if (condition.is_error()) return;
   if (condition.kind == Operand::Kind::kInt && condition.integer.value.constant()) {

@@ -3,6 +3,7 @@
 #include "sema/future.h"
 #include "sema/literal.h"
 #include "sema/statement.h"
+#include "sema/tile.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -59,6 +60,9 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
   if (!item.extents.empty()) {
     refuse(sema, item.span, "an array of scalars");
     return;
+  }
+  if (stmt.is_mutable && !stmt.type && is_tile_expression(sema, item.init)) {
+    return declare_tile_value(sema, item.name, item.init, item.span);
   }
   const bool fixed_kind = stmt.is_int || stmt.type == DType::kBool;
   const bool is_cell = stmt.is_mutable || (stmt.type && !fixed_kind);
@@ -121,7 +125,7 @@ void declare_mutable_params(Sema& sema) {
   }
 }
 
-void declare_scalars(Sema& sema, const ast::ScalarDeclStmt& stmt) {
+void analyse(Sema& sema, const ast::ScalarDeclStmt& stmt, ast::StmtId) {
   if (stmt.storage != ast::Storage::kNone) {
     (void)sema.diags.report<diag::StorageOnScalar>(stmt.storage_span, spelling(stmt.storage))
         .help("remove it, or declare a buffer of one element: `[1]`")
@@ -135,7 +139,8 @@ void declare_scalars(Sema& sema, const ast::ScalarDeclStmt& stmt) {
   for (const ast::Declarator& item : stmt.declarators) declare_scalar(sema, stmt, item);
 }
 
-void declare_mdspan(Sema& sema, const ast::MdspanDeclStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::MdspanDeclStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const Operand shape = evaluate(sema, stmt.shape);
   Symbol symbol{Symbol::Kind::kOperand, {}, {}};
   if (shape.kind == Operand::Kind::kShape) {
@@ -159,7 +164,8 @@ void declare_mdspan(Sema& sema, const ast::MdspanDeclStmt& stmt, Span span) {
   declare(sema, stmt.name, std::move(symbol));
 }
 
-void declare_ituple(Sema& sema, const ast::ItupleDeclStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::ItupleDeclStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   Operand value = evaluate(sema, stmt.value);
   Symbol symbol{Symbol::Kind::kOperand, {}, {}};
   if (value.kind == Operand::Kind::kTuple) {
@@ -243,7 +249,8 @@ ir::Space space_of(ast::Storage storage) {
 
 }  // namespace
 
-void declare_buffers(Sema& sema, const ast::BufferDeclStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::BufferDeclStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const ir::Space space = space_of(stmt.storage);
   const bool placed = check_placement(sema, stmt, space, span);
   if (is_sub_byte(stmt.type)) {
@@ -329,7 +336,8 @@ std::string_view immutable_kind(const Symbol& symbol) {
 
 }  // namespace
 
-void assign(Sema& sema, const ast::AssignStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::AssignStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   if (const auto* element = sema.ast.as<ast::AtExpr>(stmt.target)) {
     assign_element(sema, *element, stmt, span);
     return;
@@ -346,7 +354,12 @@ void assign(Sema& sema, const ast::AssignStmt& stmt, Span span) {
     return;
   }
   const Symbol* symbol = sema.scopes.find(target->name);
-  if (symbol == nullptr && stmt.op == ast::AssignOp::kSet) {
+  const bool is_tile = symbol != nullptr && symbol->kind == Symbol::Kind::kAccumulator;
+  const bool declares = symbol == nullptr && stmt.op == ast::AssignOp::kSet;
+  if (is_tile || (declares && is_tile_expression(sema, stmt.value))) {
+    return assign_tile(sema, stmt, span);
+  }
+  if (declares) {
     const Operand value = evaluate(sema, stmt.value);
     declare_from(sema, {target->name, target_span}, value);
     return;

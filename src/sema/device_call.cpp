@@ -45,7 +45,8 @@ void analyse_registers(Sema& sema, const ast::DeviceCallExpr& call, Span span, b
 
 }  // namespace
 
-void analyse_call(Sema& sema, const ast::CallStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::CallStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const auto* call = sema.ast.as<ast::DeviceCallExpr>(stmt.call);
   if (call == nullptr) return;  // reported by the parser
   const std::string& name = call->name.text;

@@ -306,7 +306,8 @@ void wait_for_event(Sema& sema, ast::ExprId id, Span span) {
   });
 }
 
-void declare_events(Sema& sema, const ast::EventDeclStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::EventDeclStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const bool placed = check_event_placement(sema, stmt, span);
   std::int64_t arrivals = 0;
   if (stmt.threads.valid()) {
@@ -330,7 +331,8 @@ void declare_events(Sema& sema, const ast::EventDeclStmt& stmt, Span span) {
   }
 }
 
-void analyse_trigger(Sema& sema, const ast::TriggerStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::TriggerStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   if (!check_in_kernel(sema, span, "`trigger`")) return;
   if (stmt.cluster &&
       std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data).cluster.empty()) {

@@ -7,6 +7,7 @@
 #include "sema/future.h"
 #include "sema/lazy.h"
 #include "sema/statement.h"
+#include "sema/tile.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -133,7 +134,8 @@ struct Evaluator {
       return error_operand(span);
     }
     const Operand operand = evaluate(sema, e.operand);
-    const auto value = convert_explicitly(sema, operand, *e.type);
+    const auto value = e.keeps_bits ? keep_bits(sema, operand, *e.type)
+                                    : convert_explicitly(sema, operand, *e.type);
     return value ? make_scalar(*value, *e.type, span) : error_operand(span);
   }
   Operand operator()(const ast::CallExpr& e) const { return call(e); }
@@ -141,6 +143,15 @@ struct Evaluator {
     return refused(format("`call {}`", e.name.text));
   }
   Operand operator()(const ast::SelectExpr& e) const { return evaluate_select(sema, e, span); }
+  Operand operator()(const ast::FragFillExpr&) const { return misplaced(); }
+  Operand operator()(const ast::FragLoadExpr&) const { return misplaced(); }
+  // A register tile where a number is wanted.
+  Operand misplaced() const {
+    (void)sema.diags.report<diag::NotAValue>(span, sema.sources.text(span), "a register tile")
+        .help("give it a name: `x = {};`", sema.sources.text(span))
+        .emit();
+    return error_operand(span);
+  }
 
   Operand join(const ast::BinaryExpr& e, Operand left) const {
     const bool logical = e.op == ast::BinaryOp::kAnd || e.op == ast::BinaryOp::kOr;
@@ -365,6 +376,10 @@ Operand Evaluator::measure(const ast::MeasureExpr& e) const {
 }
 
 Operand Evaluator::call(const ast::CallExpr& e) const {
+  const bool of_tiles =
+      e.builtin >= ast::Builtin::kReduceMax && e.builtin <= ast::Builtin::kTileIndex;
+  if (of_tiles) return misplaced();
+  if (ast::is_atomic(e.builtin)) return call_atomic(sema, e, span);
   const bool is_extremum = e.builtin == ast::Builtin::kMax || e.builtin == ast::Builtin::kMin;
   if (is_extremum) {
     Operand left = evaluate(sema, e.args[0]);
@@ -438,6 +453,9 @@ Operand kept(Sema& sema, Operand value, Span span) {
 // `a + b + c` is ((a + b) + c), as deep as it is long: such a chain is gone through in a loop.
 Operand evaluate(Sema& sema, ast::ExprId id) {
   std::vector<ast::ExprId> chain;  // the last operation first
+  if (id.valid()) {
+    if (auto element = tile_element(sema, id, sema.ast[id].span)) return *element;
+  }
   while (id.valid()) {
     const auto* binary = sema.ast.as<ast::BinaryExpr>(id);
     if (binary == nullptr) break;
@@ -447,7 +465,9 @@ Operand evaluate(Sema& sema, ast::ExprId id) {
   Operand out;
   if (id.valid()) {
     const ast::Expr& first = sema.ast[id];
-    out = kept(sema, std::visit(Evaluator{sema, first.span}, first.node), first.span);
+    auto element = tile_element(sema, id, first.span);
+    out = element ? std::move(*element)
+                  : kept(sema, std::visit(Evaluator{sema, first.span}, first.node), first.span);
   }
   for (; !chain.empty(); chain.pop_back()) {
     const Span span = sema.ast[chain.back()].span;

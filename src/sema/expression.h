@@ -32,6 +32,8 @@ struct IndexItem {
 
 // The operand as a value of `dtype`; warns when the implicit conversion may lose precision.
 [[nodiscard]] std::optional<ir::ValueId> convert(Sema& sema, const Operand& operand, DType dtype);
+// The operand's bits as a value of `dtype`, `__bitcast<T>(e)`. Errors: types of different widths.
+[[nodiscard]] std::optional<ir::ValueId> keep_bits(Sema& sema, const Operand& operand, DType dtype);
 // The operand as a value of `dtype` because the program says so, `__to<T>(e)`: never a warning.
 [[nodiscard]] std::optional<ir::ValueId> convert_explicitly(Sema& sema, const Operand& operand,
                                                             DType dtype);
@@ -51,9 +53,15 @@ struct IndexItem {
 // What `x op= y` does to x and y; of a plain `=`, nothing is asked.
 [[nodiscard]] ast::BinaryOp operator_of(ast::AssignOp op);
 
-// functions.cpp: `__exp(x)` and its like. Nothing for what is no such function, or not there yet;
-// an error operand after a report.
+// functions.cpp: `__exp(x)` and its like. Nothing for what is no function of floats, or not of
+// numbers; an error operand after a report.
 [[nodiscard]] std::optional<Operand> call_function(Sema& sema, const ast::CallExpr& call,
                                                    Span span);
+
+// atomic.cpp
+// For the old content of the element, or (as a statement, in one elected thread where it stands
+// outside the innermost level) for the new one alone.
+[[nodiscard]] Operand call_atomic(Sema& sema, const ast::CallExpr& call, Span span);
+void run_atomic(Sema& sema, const ast::CallExpr& call, Span span);
 
 }  // namespace kiln::sema

@@ -93,7 +93,8 @@ void add_copy(Sema& sema, std::size_t number, Handle::Kind kind, ir::OpId copy) 
   handle.regions.push_back(sema.regions.back());
 }
 
-void declare_placeholder(Sema& sema, const ast::PlaceholderStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::PlaceholderStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   if (!check_in_kernel(sema, span, "a placeholder")) return declare(sema, stmt.name, {});
   Handle handle;
   handle.name = stmt.name.text;
@@ -183,7 +184,8 @@ void wait_for_handle(Sema& sema, std::size_t number, Span span) {
 
 }  // namespace
 
-void analyse_wait(Sema& sema, const ast::WaitStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::WaitStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   if (!check_in_kernel(sema, span, "`wait`")) return;
   for (const ast::ExprId ref : stmt.refs) {
     const auto* named = sema.ast.as<ast::NameExpr>(ref);
@@ -335,7 +337,8 @@ void exchange_cells(Sema& sema, const std::vector<std::size_t>& handles, Span sp
 
 }  // namespace
 
-void analyse_rotate(Sema& sema, const ast::RotateStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::RotateStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   if (!check_in_kernel(sema, span, stmt.is_swap ? "`swap`" : "`rotate`")) return;
   if (stmt.names.size() < 2 || !check_rotated(sema, stmt)) return;
   std::vector<std::size_t> handles;

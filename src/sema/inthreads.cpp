@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "ir/functions.h"
+#include "ir/integer.h"
 #include "ir/reflect.h"
 #include "sema/expression.h"
 #include "sema/statement.h"
@@ -111,32 +112,12 @@ bool Predicate::holds(std::int64_t thread, ir::ValueId value) {
   return evaluate(value) != 0;
 }
 
+// In the operands' type, as a GPU does; a division by zero, which has no value, gives 0.
 std::int64_t Predicate::evaluate(const ir::Binary& op) const {
-  const std::int64_t a = evaluate(op.left);
-  const std::int64_t b = evaluate(op.right);
-  switch (op.kind) {
-    case ir::BinaryKind::kAdd: return a + b;
-    case ir::BinaryKind::kSub: return a - b;
-    case ir::BinaryKind::kMul: return a * b;
-    case ir::BinaryKind::kDiv: return b == 0 ? 0 : a / b;
-    case ir::BinaryKind::kRem: return b == 0 ? 0 : a % b;
-    case ir::BinaryKind::kAnd: return a & b;
-    case ir::BinaryKind::kOr: return a | b;
-    case ir::BinaryKind::kXor: return a ^ b;
-    case ir::BinaryKind::kShl: return b < 0 || b > 31 ? 0 : a << b;
-    case ir::BinaryKind::kShr: return b < 0 || b > 31 ? 0 : a >> b;
-    case ir::BinaryKind::kMin: return std::min(a, b);
-    case ir::BinaryKind::kMax: return std::max(a, b);
-    case ir::BinaryKind::kEq: return a == b;
-    case ir::BinaryKind::kNe: return a != b;
-    case ir::BinaryKind::kLt: return a < b;
-    case ir::BinaryKind::kLe: return a <= b;
-    case ir::BinaryKind::kGt: return a > b;
-    case ir::BinaryKind::kGe: return a >= b;
-    case ir::BinaryKind::kLogicalAnd: return a != 0 && b != 0;
-    case ir::BinaryKind::kLogicalOr: return a != 0 || b != 0;
-  }
-  return 0;
+  const DType dtype = std::get<ir::ScalarType>(function_.type(op.left)).dtype;
+  const std::int64_t left = evaluate(op.left);
+  const std::int64_t right = evaluate(op.right);
+  return ir::value_of(op.kind, is_float(dtype) ? DType::kS64 : dtype, left, right).value_or(0);
 }
 
 std::int64_t Predicate::evaluate(ir::ValueId value) const {
@@ -273,7 +254,8 @@ bool check_whole_warpgroups(Sema& sema, Span span, std::string_view what) {
   return false;
 }
 
-void analyse_inthreads(Sema& sema, const ast::InthreadsStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::InthreadsStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const std::string_view word = stmt.is_async ? "`inthreads.async`" : "`inthreads`";
   if (!check_collective(sema, stmt.word_span, word, ir::Level::kBlock)) return;
   if (stmt.is_async && sema.place.inthreads.valid()) {

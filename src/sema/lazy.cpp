@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/effects.h"
 #include "sema/expression.h"
 
 namespace kiln::sema {
@@ -31,8 +32,10 @@ Part evaluate_apart(Sema& sema, ast::ExprId id) {
 bool acts(const Sema& sema, const Part& part) {
   const std::vector<ir::OpId>& ops = sema.function.regions[part.region].ops;
   return std::any_of(ops.begin(), ops.end(), [&](ir::OpId id) {
-    const ir::OpKind kind = sema.function.ops[id].kind();
-    return kind == ir::OpKind::kRead || kind == ir::OpKind::kSet || kind == ir::OpKind::kIf;
+    const ir::Op& op = sema.function.ops[id];
+    const ir::OpKind kind = op.kind();
+    return kind == ir::OpKind::kRead || kind == ir::OpKind::kSet || kind == ir::OpKind::kIf ||
+           ir::changes_memory(sema.function, op);
   });
 }
 

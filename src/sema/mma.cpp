@@ -13,6 +13,7 @@
 #include "sema/expression.h"
 #include "sema/inthreads.h"
 #include "sema/literal.h"
+#include "sema/partial_sum.h"
 #include "sema/statement.h"
 #include "sema/view.h"
 #include "target/arch.h"
@@ -159,6 +160,7 @@ Instances instances_at(const Sema& sema, const Tile& tile, ir::ValueId view) {
   const std::int64_t unit = tile.unit == ir::Level::kGroup4 ? kWarpgroup : target::kWarpLanes;
   Instances out;
   if (const auto region = enclosing_region(sema); region && region->threads == unit) return out;
+  if (tile.is_value && sema.place.unit.level == ir::Level::kBlock) return out;
   if (sema.place.unit.parallel == sema.place.launch) {
     out.count = launch.threads.constant().value_or(unit) / unit;
     out.told_apart = out.count.is(1);
@@ -221,6 +223,15 @@ ir::ValueId open_partial(Sema& sema, ir::ValueId acc, Span span) {
 
 namespace {
 
+// Takes the shape that an `mma` further down was seen to give.
+void foresee_shape(Sema& sema, Tile& tile, ir::ValueId id) {
+  if (sema.shapes == nullptr) return;
+  const auto known = sema.shapes->find(tile.span);
+  if (known == sema.shapes->end()) return;
+  std::get<ir::FragType>(sema.function.values[id].type) = known->second;
+  tile.dtype = known->second.dtype;
+}
+
 void collect(Sema& sema, const std::string& name, ir::ValueId acc, Span span) {
   const auto wanted = sema.scaled.find(name);
   if (wanted == sema.scaled.end()) return;
@@ -252,7 +263,8 @@ void leave_scaled(Sema& sema, ScaledBlock outer) {
   sema.partials = std::move(outer.partials);
 }
 
-void analyse_fill(Sema& sema, const ast::MmaFillStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::MmaFillStmt& stmt, ast::StmtId statement) {
+  const Span span = sema.ast[statement].span;
   const auto fail = [&] {
     if (stmt.declares && sema.scopes.find(stmt.target.name.text) == nullptr) {
       declare(sema, stmt.target.name, {});
@@ -268,6 +280,7 @@ void analyse_fill(Sema& sema, const ast::MmaFillStmt& stmt, Span span) {
     if (tile == nullptr || !check_same_unit(sema, *tile, stmt.target.span)) return;
     if (const auto converted = fill_value(sema, *tile, value)) {
       emit(sema, ir::Fill{id, *converted}, span);
+      note_set(sema, id);
     }
     if (const auto partial = sema.partials.find(id); partial != sema.partials.end()) {
       fill_zero(sema, partial->second.sum, sema.tiles.at(partial->second.sum), span);
@@ -288,6 +301,7 @@ void analyse_fill(Sema& sema, const ast::MmaFillStmt& stmt, Span span) {
   if (sema.place.unit.level != ir::Level::kBlock) tile.unit = sema.place.unit.level;
   tile.is_accumulator = true;
   tile.dtype = stmt.type;
+  foresee_shape(sema, tile, id);
   if (const auto converted = fill_value(sema, tile, value)) {
     emit(sema, ir::Fill{id, *converted}, span);
   }
@@ -341,7 +355,8 @@ ir::ValueId load_tile(Sema& sema, const ast::Name& name, const Operand& source, 
   return id;
 }
 
-void analyse_load(Sema& sema, const ast::MmaLoadStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::MmaLoadStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const auto fail = [&] {
     if (stmt.declares) declare(sema, stmt.target.name, {});
   };
@@ -453,20 +468,12 @@ class PartOfAccumulator {
 
 }  // namespace
 
-void analyse_store(Sema& sema, const ast::MmaStoreStmt& stmt, Span span) {
-  ir::ValueId id;
-  Tile* tile = find_tile(sema, stmt.acc, true, id);
-  if (tile != nullptr) tile->stored = true;
-  if (!check_place(sema, stmt.word_span, Where::kUnitOrBlock)) return mark_broken({tile});
-  if (stmt.is_async) return refuse(sema, stmt.word_span, "`mma.store.async`");
-  if (tile != nullptr && tile->broken) return;
-  const Operand target = evaluate_view(sema, stmt.target);
-  if (tile == nullptr || target.is_error() || !check_same_unit(sema, *tile, stmt.acc.span)) return;
-  const ir::FragType& type = sema.function.frag_type(id);
-  if (type.rows == 0) {
-    tile->stored_early = stmt.acc.span;
-    return;
-  }
+void store_tile(Sema& sema, ir::ValueId frag, const TileStore& store, Span span) {
+  const Tile& tile = sema.tiles.at(frag);
+  const ir::FragType type = sema.function.frag_type(frag);
+  const std::int64_t columns = store.columns == 0 ? type.cols : store.columns;
+  const Operand target = evaluate_view(sema, store.target);
+  if (target.is_error()) return;
   const std::vector<ir::Expr> shape = sema.function.view_type(target.id).shape;
   if (shape.size() != 2) {
     (void)sema.diags.report<diag::MmaRank>(target.span, shape.size())
@@ -474,48 +481,75 @@ void analyse_store(Sema& sema, const ast::MmaStoreStmt& stmt, Span span) {
         .emit();
     return;
   }
-  std::optional<Columns> part = Columns{0, type.cols};
-  if (stmt.part.valid()) part = PartOfAccumulator(sema, *tile, type, stmt.part).columns();
-  if (!part) return;
   const std::vector<std::int64_t> extents =
-      stmt.transp ? std::vector{part->count, type.rows} : std::vector{type.rows, part->count};
+      store.transposed ? std::vector{columns, type.rows} : std::vector{type.rows, columns};
   for (std::size_t d = 0; d < 2; ++d) {
     const auto extent = shape[d].constant();
     if (!extent || *extent <= extents[d]) continue;
     (void)sema.diags.report<diag::MmaStoreShape>(target.span, d, *extent, extents[d])
-        .label(stmt.acc.span, "`{}` is {}x{}", tile->name, type.rows, part->count)
+        .label(store.tile_span, "`{}` is {}x{}", tile.name, type.rows, columns)
         .help("store into `.subspan({}, {}).at(...)`", extents[0], extents[1])
         .emit();
     return;
   }
   ir::ValueId view = target.id;
-  if (!check_one_writer(sema, *tile, view, stmt.word_span)) return;
+  if (!check_one_writer(sema, tile, view, store.word_span)) return;
   const std::vector<ir::Expr> wanted{extents[0], extents[1]};
-  if (stmt.masked) {
-    const auto masked = mask_view(sema, view, stmt);
+  if (store.masked != nullptr) {
+    const auto masked = mask_view(sema, view, *store.masked);
     if (!masked) return;
     view = *masked;
   }
   if (!(sema.function.view_type(view).shape == wanted))
     view = widen_view(sema, view, wanted, target.span);
   emit(sema,
-       ir::Store{.frag = id,
+       ir::Store{.frag = frag,
                  .view = view,
-                 .first_column = part->first,
-                 .transposed = stmt.transp,
-                 .masked = stmt.masked},
+                 .first_column = store.first_column,
+                 .transposed = store.transposed,
+                 .masked = store.masked != nullptr},
        span);
+}
+
+void analyse(Sema& sema, const ast::MmaStoreStmt& stmt, ast::StmtId statement) {
+  const Span span = sema.ast[statement].span;
+  ir::ValueId id;
+  Tile* tile = find_tile(sema, stmt.acc, true, id);
+  if (tile != nullptr) tile->stored = true;
+  if (!check_place(sema, stmt.word_span, Where::kUnitOrBlock)) return mark_broken({tile});
+  if (stmt.is_async) return refuse(sema, stmt.word_span, "`mma.store.async`");
+  if (tile != nullptr && tile->broken) return;
+  if (tile == nullptr || !check_same_unit(sema, *tile, stmt.acc.span)) return;
+  const ir::FragType type = sema.function.frag_type(id);
+  if (type.rows == 0) {
+    tile->stored_early = stmt.acc.span;
+    return;
+  }
+  std::optional<Columns> part = Columns{0, type.cols};
+  if (stmt.part.valid()) part = PartOfAccumulator(sema, *tile, type, stmt.part).columns();
+  if (!part) return;
+  store_tile(sema, id,
+             {.target = stmt.target,
+              .tile_span = stmt.acc.span,
+              .word_span = stmt.word_span,
+              .first_column = part->first,
+              .columns = part->count,
+              .transposed = stmt.transp,
+              .masked = stmt.masked ? &stmt : nullptr},
+             span);
 }
 
 // Products of warp instructions are complete when the statement ends; a pass drops these operations
 // where there is nothing in flight.
-void analyse_commit(Sema& sema, Span span) {
+void analyse(Sema& sema, const ast::MmaCommitStmt&, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   if (check_collective(sema, span, "`mma.commit`", ir::Level::kGroup)) {
     emit(sema, ir::MmaCommit{true}, span);
   }
 }
 
-void analyse_mma_wait(Sema& sema, const ast::MmaWaitStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::MmaWaitStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const auto groups = evaluate_constant(sema, stmt.groups, "the number of groups in flight");
   if (!groups || !check_collective(sema, span, "`mma.wait`", ir::Level::kGroup)) return;
   constexpr std::int64_t kGroupsMax = 7;  // PTX: an immediate; more than any pipeline has

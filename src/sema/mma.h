@@ -26,6 +26,18 @@ void mark_broken(std::initializer_list<Tile*> tiles);
 
 // The view that a register tile is loaded from: constant and of rank 2. Nothing after a report.
 [[nodiscard]] std::optional<Operand> tile_view(Sema& sema, ast::ExprId expr);
+// What `mma.store` and `frag.store` write, and where to.
+struct TileStore {
+  ast::ExprId target;
+  Span tile_span;
+  Span word_span;
+  std::int64_t first_column = 0;
+  std::int64_t columns = 0;  // 0: all
+  bool transposed = false;
+  const ast::MmaStoreStmt* masked = nullptr;  // the extents that it writes
+};
+void store_tile(Sema& sema, ir::ValueId frag, const TileStore& store, Span span);
+
 // Declares a tile loaded from the view. It is operand A until an `mma` says otherwise.
 ir::ValueId load_tile(Sema& sema, const ast::Name& name, const Operand& source, bool to_registers);
 

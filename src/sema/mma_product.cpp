@@ -6,6 +6,7 @@
 #include "sema/expression.h"
 #include "sema/mma.h"
 #include "sema/statement.h"
+#include "sema/tile.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -40,7 +41,8 @@ ir::Major major_of(ast::Major major) {
 }
 
 // The element type of the view an operand was loaded from: f32 where its tile is tf32.
-DType loaded_type(const Sema& sema, const Tile& tile) {
+DType loaded_type(const Sema& sema, const Tile& tile, ir::ValueId id) {
+  if (!tile.load.valid()) return sema.function.frag_type(id).dtype;
   const auto& load = std::get<ir::Load>(sema.function.ops[tile.load].data);
   return sema.function.view_type(load.view).dtype;
 }
@@ -159,14 +161,16 @@ bool assign_role(Sema& sema, Tile& tile, const OperandUse& use) {
   type.role = role;
   tile.major = major;
   if (!tile.first_use.valid()) tile.first_use = span;
-  std::get<ir::Load>(sema.function.ops[tile.load].data).major = major;
+  if (tile.load.valid()) std::get<ir::Load>(sema.function.ops[tile.load].data).major = major;
   return true;
 }
 
 // The accumulator takes its shape from this `mma`, or must agree with an earlier one.
 bool assign_shape(Sema& sema, Tile& tile, ir::ValueId id, const ir::FragType& wanted, Span span) {
   auto& type = std::get<ir::FragType>(sema.function.values[id].type);
-  if (tile.first_use.valid() && !(type == wanted)) {
+  const bool agrees =
+      type.rows == wanted.rows && type.cols == wanted.cols && type.dtype == wanted.dtype;
+  if (tile.first_use.valid() && !agrees) {
     (void)sema.diags
         .report<diag::MmaShapeConflict>(span, tile.name, wanted.rows, wanted.cols,
                                         name(wanted.dtype), type.rows, type.cols, name(type.dtype))
@@ -181,9 +185,35 @@ bool assign_shape(Sema& sema, Tile& tile, ir::ValueId id, const ir::FragType& wa
   return true;
 }
 
+// A tile expression as an operand: its value goes to the registers that the instruction reads.
+Tile* computed_operand(Sema& sema, ast::ExprId expr, ir::ValueId& id) {
+  const Span span = sema.ast[expr].span;
+  const auto source = evaluate_tile(sema, expr, "operand");
+  if (!source) return nullptr;
+  ir::FragType type = sema.function.frag_type(*source);
+  type.role = ir::Role::kA;
+  const std::string name = format("{}_operand", sema.function.values[*source].name);
+  id = emit_value(sema, ir::Alloc{.name = name}, span, type, name);
+  Tile tile;
+  tile.name = std::string(sema.sources.text(span));
+  tile.span = span;
+  tile.parallel = sema.place.unit.parallel;
+  tile.unit = sema.place.unit.level;
+  emit(sema, ir::Convert{id, *source}, span);
+  return &sema.tiles.emplace(id, std::move(tile)).first->second;
+}
+
 // The operand's tile; a view written in its place is a tile of a warpgroup, read where it lies.
 Tile* find_operand(Sema& sema, ast::ExprId expr, ir::ValueId& id) {
   const Span span = sema.ast[expr].span;
+  const auto* loaded = sema.ast.as<ast::NameExpr>(expr);
+  const Symbol* operand = loaded == nullptr ? nullptr : sema.scopes.find(loaded->name);
+  const bool is_loaded = operand != nullptr && operand->kind == Symbol::Kind::kTile;
+  // An accumulator that no `mma` has given a shape is no value, and was hardly meant.
+  const bool is_empty = operand != nullptr && operand->kind == Symbol::Kind::kAccumulator &&
+                        sema.function.frag_type(operand->operand.id).rows == 0;
+  const bool is_value = !is_loaded && !is_empty && is_tile_expression(sema, expr);
+  if (is_value) return computed_operand(sema, expr, id);
   const auto* named = sema.ast.as<ast::NameExpr>(expr);
   const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
   const bool is_view =
@@ -227,12 +257,27 @@ std::string_view place_help(bool is_a, bool to_registers) {
   return to_registers ? "leave out `.frag`" : "copy the tile to shared memory first";
 }
 
+// Whether the instruction takes a tile that was computed, and is in registers.
+bool check_value(Sema& sema, const target::Mma& row, const OperandPlace& operand, bool is_a) {
+  auto& type = std::get<ir::FragType>(sema.function.values[operand.id].type);
+  if (!row.reads_shared || is_a) {
+    type.dtype = operand.dtype;
+    return true;
+  }
+  (void)sema.diags
+      .report<diag::MmaOperandPlace>(operand.span, "B", operand.tile.name, "in registers")
+      .help("store it to shared memory first: `frag.store {}, buffer;`", operand.tile.name)
+      .emit();
+  return false;
+}
+
 // Whether the instruction can read the operand where it is: a warpgroup's takes B, and A unless it
 // was loaded into registers, from shared memory as they lie.
 bool check_source(Sema& sema, const target::Mma& row, const OperandPlace& operand) {
-  const auto& load = std::get<ir::Load>(sema.function.ops[operand.tile.load].data);
   auto& type = std::get<ir::FragType>(sema.function.values[operand.id].type);
   const bool is_a = type.role == ir::Role::kA;
+  if (!operand.tile.load.valid()) return check_value(sema, row, operand, is_a);
+  const auto& load = std::get<ir::Load>(sema.function.ops[operand.tile.load].data);
   if (!row.reads_shared || (is_a && load.to_registers)) {
     type.dtype = operand.dtype;  // f32 becomes tf32 on the way into the registers
     return true;
@@ -398,12 +443,12 @@ std::optional<Request> request_of(Sema& sema, const Product& product) {
     return std::nullopt;
   }
   const bool group4 = mma.unit == ir::Level::kGroup4;
-  const DType a_dtype = loaded_type(sema, *a);
+  const DType a_dtype = loaded_type(sema, *a, mma.a);
   return Request{group4 ? target::Scope::kWarpgroup : target::Scope::kWarp,
                  {static_cast<int>(a_extents.free), static_cast<int>(b_extents.free),
                   static_cast<int>(b_extents.contraction)},
                  a_dtype,
-                 loaded_type(sema, *b),
+                 loaded_type(sema, *b, mma.b),
                  c->dtype.value_or(a_dtype),
                  stmt.sparse};
 }
@@ -477,7 +522,8 @@ void scale_source(Sema& sema, const ast::MmaScaleStmt& stmt, const OperandTile& 
 
 }  // namespace
 
-void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::MmaExecStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   if (!check_place(sema, stmt.word_span, Where::kUnit) || refuse_exec_forms(sema, stmt)) {
     return mark_named_broken(sema, stmt);
   }
@@ -495,7 +541,8 @@ void analyse_exec(Sema& sema, const ast::MmaExecStmt& stmt, Span span) {
   add_product(sema, product, *request, span);
 }
 
-void analyse_scale(Sema& sema, const ast::MmaScaleStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::MmaScaleStmt& stmt, ast::StmtId statement) {
+  const Span span = sema.ast[statement].span;
   ir::ValueId id;
   Tile* tile = find_tile(sema, stmt.acc, true, id);
   if (!check_place(sema, stmt.word_span, Where::kUnit) || tile == nullptr) {

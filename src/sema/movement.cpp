@@ -91,16 +91,6 @@ ir::Level level_of(const Sema& sema, ir::ValueId view) {
   return level;
 }
 
-std::int64_t threads_of(ir::Level level) {
-  switch (level) {
-    case ir::Level::kBlock: return 0;
-    case ir::Level::kGroup4: return target::kWarpgroupLanes;
-    case ir::Level::kGroup: return target::kWarpLanes;
-    case ir::Level::kThread: return 1;
-  }
-  return 0;
-}
-
 std::string_view level_name(ir::Level level) {
   switch (level) {
     case ir::Level::kBlock: return "block";
@@ -337,10 +327,10 @@ void place_copy(Sema& sema, Transfer& transfer) {
   const bool local = sema.function.view_type(copy.dst).space == ir::Space::kLocal;
   if (local) transfer.level = ir::Level::kThread;
   const auto region = enclosing_region(sema);
-  if (region && !local && region->threads == threads_of(transfer.level)) {
+  if (region && !local && region->threads == ir::threads_of(transfer.level)) {
     transfer.level = ir::Level::kBlock;
   }
-  copy.unit = threads_of(transfer.level);
+  copy.unit = ir::threads_of(transfer.level);
 }
 
 bool check_place(Sema& sema, const Transfer& transfer) {
@@ -467,7 +457,8 @@ bool prepare(Sema& sema, Transfer& transfer) {
 
 }  // namespace
 
-void analyse_move(Sema& sema, const ast::MoveStmt& stmt, Span span) {
+void analyse(Sema& sema, const ast::MoveStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
   const auto fail = [&] {
     if (find_handle(sema, stmt.handle.text) == nullptr) declare(sema, stmt.handle, {});
   };

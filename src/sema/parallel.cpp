@@ -17,13 +17,12 @@ namespace {
 struct LevelRow {
   ast::Level written;
   ir::Level level;
-  std::int64_t unit;  // threads of one instance
 };
 constexpr LevelRow kLevels[] = {
-    {ast::Level::kBlock, ir::Level::kBlock, 0},
-    {ast::Level::kGroup4, ir::Level::kGroup4, target::kWarpgroupLanes},
-    {ast::Level::kGroup, ir::Level::kGroup, target::kWarpLanes},
-    {ast::Level::kThread, ir::Level::kThread, 1},
+    {ast::Level::kBlock, ir::Level::kBlock},
+    {ast::Level::kGroup4, ir::Level::kGroup4},
+    {ast::Level::kGroup, ir::Level::kGroup},
+    {ast::Level::kThread, ir::Level::kThread},
 };
 
 const LevelRow* row_of(ast::Level level) {
@@ -38,13 +37,6 @@ std::string_view spelling_of(ir::Level level) {
     if (row.level == level) return spelling(row.written);
   }
   return "";
-}
-
-std::int64_t unit_of(ir::Level level) {
-  for (const LevelRow& row : kLevels) {
-    if (row.level == level) return row.unit;
-  }
-  return 0;
 }
 
 // The `parallel` statements directly inside a body, through other control flow.
@@ -192,23 +184,23 @@ void note_written_bounds(Sema& sema, const ast::ParallelGroup& group, std::vecto
 
 // Checks what a launch needs: grid limits now, or at entry.
 void check_grid(Sema& sema, const std::vector<Axis>& axes) {
-  const std::int64_t limits[] = {sema.arch.grid_x_max, sema.arch.grid_y_max, sema.arch.grid_z_max};
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const ir::Expr& extent = axes[i].bound.extent;
+    const std::int64_t limit = target::blocks_along(sema.arch, i);
     if (const auto least = ir::minimum(sema.function, extent); !least || *least < 1) {
       sema.function.checks.push_back({1, ir::Relation::kLessEqual, extent,
                                       "the grid needs at least one block on each axis",
                                       axes[i].span});
     }
-    if (ir::always_less_equal(sema.function, extent, limits[i])) continue;
+    if (ir::always_less_equal(sema.function, extent, limit)) continue;
     if (const auto blocks = extent.constant()) {
-      (void)sema.diags
-          .report<diag::GridTooLarge>(axes[i].span, i, *blocks, sema.arch.name, limits[i])
-          .help("axis 0 may have {} blocks: put the long axis first", limits[0])
+      (void)sema.diags.report<diag::GridTooLarge>(axes[i].span, i, *blocks, sema.arch.name, limit)
+          .help("axis 0 may have {} blocks: put the long axis first",
+                target::blocks_along(sema.arch, 0))
           .emit();
       continue;
     }
-    sema.function.checks.push_back({extent, ir::Relation::kLessEqual, limits[i],
+    sema.function.checks.push_back({extent, ir::Relation::kLessEqual, limit,
                                     format("axis {} of the grid is too long", i), axes[i].span});
   }
 }
@@ -238,10 +230,29 @@ void set_block_threads(Sema& sema, const ir::Expr& total, Span span) {
   }
 }
 
+// [[threads(n)]]: whole warps, as many as a block may have.
+void say_threads(Sema& sema, const ast::Attribute& attribute) {
+  if (attribute.kind != ast::Attribute::Kind::kThreads) return;
+  const auto threads = attribute.args.size() == 1
+                           ? evaluate_constant(sema, attribute.args[0], "the number of threads")
+                           : std::nullopt;
+  const std::int64_t most = sema.arch.threads_per_block_max;
+  if (threads && *threads >= target::kWarpLanes && *threads % target::kWarpLanes == 0 &&
+      *threads <= most) {
+    return set_block_threads(sema, ir::Expr(*threads), attribute.span);
+  }
+  if (!threads && attribute.args.size() == 1) return;  // reported
+  (void)sema.diags
+      .report<diag::ThreadsAttribute>(attribute.span, threads ? format("{}", *threads) : "nothing",
+                                      target::kWarpLanes, most)
+      .help("write `[[threads(128)]]` in front of the `parallel ... : block`")
+      .emit();
+}
+
 // The threads an inner level needs must be those its enclosing unit has.
 void check_threads(Sema& sema, const ast::ParallelGroup& group, const std::vector<Axis>& axes,
                    ir::Level level) {
-  ir::Expr total = unit_of(level);
+  ir::Expr total = ir::threads_of(level);
   for (const Axis& axis : axes) total = total * axis.bound.extent;
   if (total.overflowed()) {
     (void)sema.diags.report<diag::ExtentOverflow>(group.span, "the number of threads").emit();
@@ -251,7 +262,7 @@ void check_threads(Sema& sema, const ast::ParallelGroup& group, const std::vecto
     set_block_threads(sema, total, group.span);
     return;
   }
-  const std::int64_t unit = unit_of(sema.place.level);
+  const std::int64_t unit = ir::threads_of(sema.place.level);
   if (total.is(unit)) return;
   (void)sema.diags
       .report<diag::ThreadsOfGroup>(group.span, spelling_of(sema.place.level), unit,
@@ -328,7 +339,7 @@ ir::RegionId analyse_level_body(Sema& sema, const ast::ParallelStmt& stmt, ast::
 ir::OpId open_parallel(Sema& sema, ir::Level level, Span span) {
   ir::Parallel parallel;
   parallel.level = level;
-  parallel.unit = unit_of(level);
+  parallel.unit = ir::threads_of(level);
   if (level == ir::Level::kBlock) {
     const auto earlier =
         std::count_if(sema.function.ops.begin(), sema.function.ops.end(), [](const ir::Op& op) {
@@ -502,6 +513,9 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
   sema.place.unit = {level, op};
   if (level != ir::Level::kBlock) sema.place.nest.push_back(op);
   if (level == ir::Level::kBlock && !outer.in_kernel) join_cluster(sema, op, *axes, span);
+  for (const ast::Attribute& attribute : stmt.attributes) {
+    if (level == ir::Level::kBlock && !outer.in_kernel) say_threads(sema, attribute);
+  }
   const ir::RegionId body = analyse_level_body(sema, stmt, id, index, *axes);
   auto& parallel = std::get<ir::Parallel>(sema.function.ops[op].data);
   parallel.body = body;
@@ -511,7 +525,7 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
 
 }  // namespace
 
-void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
+void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
   if (sema.place.inthreads.valid()) {
     const Span region = sema.function.ops[sema.place.inthreads].span;
     (void)sema.diags.report<diag::InthreadsParallel>(stmt.word_span)
@@ -520,7 +534,10 @@ void analyse_parallel(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id)
         .emit();
     return;
   }
-  if (!stmt.attributes.empty()) refuse(sema, stmt.attributes[0].span, "an attribute on `parallel`");
+  for (const ast::Attribute& attribute : stmt.attributes) {
+    if (attribute.kind == ast::Attribute::Kind::kThreads) continue;
+    refuse(sema, attribute.span, "an attribute on `parallel`");
+  }
   const Symbol* stream = sema.scopes.find(stmt.stream.text);
   const bool stream_refused = stream != nullptr && stream->operand.is_error();
   if (stmt.stream.valid() && !stream_refused)

@@ -355,7 +355,7 @@ void Products::check_units(ir::OpId id, const ir::Store& store) {
     const auto& mma = std::get<ir::Mma>(function_.ops[product].data);
     for (const ir::ValueId operand : {mma.a, mma.b}) {
       const TileAccess* load = uses_of(operand).load;
-      if (load == nullptr) continue;
+      if (load == nullptr) return;  // computed, of whatever a unit has
       traced = true;
       for (const ir::VarId var : units_moving(*load)) read.push_back(var);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ir/arguments.h"
 #include "sema/coverage.h"
@@ -9,6 +10,7 @@
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/statement.h"
+#include "syntax/parse.h"
 
 namespace kiln::sema {
 
@@ -157,9 +159,43 @@ void warn_of_lost_writes(const ir::Function& function, Diagnostics& diags) {
   }
 }
 
-ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile_function,
-                              const target::Arch& arch, const Sources& sources,
-                              Diagnostics& diags) {
+using Shapes = std::map<Span, ir::FragType>;
+
+// The accumulators that a statement computes with which is no `mma`: it may stand in front of the
+// `mma` that says their shape.
+bool computes_with_accumulators(const ast::Ast& ast, Span function) {
+  const auto inside = [&](Span span) {
+    return span.file == function.file && span.begin >= function.begin && span.end <= function.end;
+  };
+  std::set<std::string> names;
+  for (const ast::Stmt& stmt : ast.stmts) {
+    const auto* fill = std::get_if<ast::MmaFillStmt>(&stmt.node);
+    if (fill != nullptr && inside(stmt.span)) names.insert(fill->target.name.text);
+  }
+  const auto mentions = [&](auto&& self, ast::ExprId id) -> bool {
+    if (!id.valid()) return false;
+    const auto* named = ast.as<ast::NameExpr>(id);
+    if (named != nullptr && names.contains(named->name)) return true;
+    return std::ranges::any_of(syntax::children(ast[id].node),
+                               [&](ast::ExprId inner) { return self(self, inner); });
+  };
+  return !names.empty() && std::ranges::any_of(ast.stmts, [&](const ast::Stmt& stmt) {
+    const auto* assignment = std::get_if<ast::AssignStmt>(&stmt.node);
+    return assignment != nullptr && inside(stmt.span) &&
+           (mentions(mentions, assignment->target) || mentions(mentions, assignment->value));
+  });
+}
+
+// What a function is read with.
+struct Reading {
+  const ast::Ast& ast;
+  const target::Arch& arch;
+  const Sources& sources;
+};
+
+ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_function,
+                          Diagnostics& diags, Shapes& shapes) {
+  const auto& [ast, arch, sources] = reading;
   ir::Function function;
   function.name = tile_function.name.text;
   function.span = tile_function.name.span;
@@ -181,6 +217,8 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
             .returns_scalar = false,
             .has_syntax_errors = tile_function.has_syntax_errors,
             .returned = false};
+  const Shapes foreseen = shapes;
+  sema.shapes = &foreseen;
   sema.plan = plan_names(ast, tile_function.span);
   function.body = in_region(sema, [&] {
     for (std::size_t i = 0; i < tile_function.params.size(); ++i) {
@@ -189,6 +227,10 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
     analyse_result(sema, tile_function);
     analyse_body(sema, tile_function.body);
   });
+  for (const auto& [id, tile] : sema.tiles) {
+    const ir::FragType& type = function.frag_type(id);
+    if (tile.is_accumulator && !tile.is_value && type.rows > 0) shapes[tile.span] = type;
+  }
   // Where statements could not be read, what looks unused may be used there.
   if (!tile_function.has_syntax_errors) {
     check_tiles(sema);
@@ -208,6 +250,22 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
   check_products(function, diags);
   if (!diags.has_errors()) check_coverage(function, diags);
   return function;
+}
+
+// An accumulator may be used in front of the `mma` that says its shape: then the function is read
+// once more, knowing what was found. Each reading may make one more tile's shape known.
+ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile_function,
+                              const target::Arch& arch, const Sources& sources,
+                              Diagnostics& diags) {
+  Shapes shapes;
+  std::size_t known = SIZE_MAX;
+  const bool looks_ahead = computes_with_accumulators(ast, tile_function.span);
+  while (looks_ahead && known != shapes.size()) {
+    known = shapes.size();
+    Diagnostics unheard;
+    (void)analyse_once({ast, arch, sources}, tile_function, unheard, shapes);
+  }
+  return analyse_once({ast, arch, sources}, tile_function, diags, shapes);
 }
 
 Span start_of(Span span) { return {span.file, span.begin, std::min(span.end, span.begin + 1)}; }

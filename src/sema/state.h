@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -127,15 +128,27 @@ struct Tile {
   // Operands: the load, and whose operand it is.
   ir::OpId load;
   ir::Major major = ir::Major::kRow;
-  Span first_use;  // of the first `mma`; invalid while unused
+  Span first_use;         // of the first `mma`; invalid while unused
+  bool is_value = false;  // made by a tile expression
 };
 
-// An `apply` around the statement being analysed.
+// An `apply` around the statement being analysed, or around a tile expression.
 struct OpenApply {
   ir::ValueId frag;
   ir::VarId row;
   ir::VarId col;
-  std::size_t first_op = 0;  // operations from here on stand in its body
+  std::size_t first_op = 0;    // operations from here on stand in its body
+  bool is_expression = false;  // the names of tiles stand for the elements at its place
+  ir::RegionId outside = {};   // where it stands
+  std::map<ir::ValueId, ir::ValueId> parts = {};  // of vectors: the tile of what lanes add to them
+};
+
+// What is known of vectors that lanes add to, each to a part of its own (partial_sum.h).
+struct PartialSums {
+  std::map<ir::ValueId, Span> open = {};  // not put together: where lanes added to it
+  std::set<ir::ValueId> settled = {};     // set or added to since the iteration began
+  std::map<ir::ValueId, Span> read = {};  // read in it, by then not settled
+  std::map<ir::ValueId, Span> left = {};  // open where a jump leaves the iteration
 };
 
 // The one wish a shared buffer can have, and who wished it first.
@@ -182,6 +195,13 @@ struct Sema {
   std::map<std::string, int> names_used;
   std::vector<OpenLoop> loops = {};  // innermost last
   std::optional<OpenApply> apply = {};
+  PartialSums sums = {};
+  // In a tile expression: tiles that parts of it have been computed into, and the dimension whose
+  // index an `__index` is.
+  std::map<ast::ExprId, ir::ValueId> tile_parts = {};
+  std::map<ast::ExprId, int> tile_indices = {};
+  // By the place of its name: accumulators whose `mma` stands further down.
+  const std::map<Span, ir::FragType>* shapes = nullptr;
   ir::OpId yielding = {};  // the launch that `yielded` is about
   Leaving yielded = {};
   std::optional<ir::ViewType> declared_result;

@@ -57,14 +57,17 @@ std::string missing_edge(const Machine& machine, const Warp& warp, const Conflic
 }
 
 // What would order two accesses of one block to shared memory, when it may stand there.
-std::string ordering_help(const Touch& touch, const Conflict& conflict) {
+std::string ordering_help(const Touch& touch, const Conflict& conflict, bool writes, bool atomic) {
   const auto& code = touch.machine.program.code;
   if (is_asynchronous(touch.machine, conflict)) return "";
   const bool fits = conflict.kind == ConflictKind::kUnordered &&
                     touch.buffer.space == ir::Space::kShared &&
                     block_barrier_fits(touch.machine.function, code[conflict.instruction].op,
                                        code[touch.warp.pc].op);
-  return fits ? "put `sync.shared;` between them" : "";
+  const bool one_is_atomic =
+      atomic != conflict.other_atomic && (atomic ? conflict.other_wrote : writes);
+  if (!fits) return one_is_atomic ? "make both atomic" : "";
+  return format("put `sync.shared;` between them{}", one_is_atomic ? ", or make both atomic" : "");
 }
 
 // The block whose accesses carry the clock.
@@ -76,9 +79,16 @@ std::string block_text(const Machine& machine, Clock clock) {
   return after == starts.begin() ? "" : format(" of block {}", (after - 1)->block);
 }
 
+constexpr std::string_view kAtomic = "atomic update";
+
+std::string_view earlier_name(const Conflict& conflict) {
+  if (conflict.other_atomic) return kAtomic;
+  return conflict.other_wrote ? "write" : "read";
+}
+
 std::string other_text(const Machine& machine, const Conflict& conflict,
                        const std::string& element) {
-  std::string out = format("{} of {} by ", conflict.other_wrote ? "write" : "read", element);
+  std::string out = format("{} of {} by ", earlier_name(conflict), element);
   if (is_asynchronous(machine, conflict)) return out + agent_text(machine, conflict.agent);
   if (conflict.thread != Conflict::kSeveral) {
     out += thread_text(conflict.agent % machine.agents.each(), conflict.thread % kLanes);
@@ -91,21 +101,27 @@ std::string other_text(const Machine& machine, const Conflict& conflict,
   return out;
 }
 
-void report_uninitialised(const Touch& touch, std::int64_t address) {
+void report_uninitialised(const Touch& touch, std::int64_t address, std::string_view access) {
   const Machine& machine = touch.machine;
   const std::uint32_t pc = touch.warp.pc;
   Report* report = machine.reporter.open(ReportKind::kUninitialised, machine.program.code[pc].op);
   if (report == nullptr) return;
   const std::string element = touch.buffer.element_text(address);
   report->message = format("`{}` is read before anything is written to it", element);
-  report->accesses = {{machine.span(pc), format("read of {} {}", element, touch.by())}};
+  report->accesses = {{machine.span(pc), format("{} of {} {}", access, element, touch.by())}};
 }
 
 // What accesses now, and what is missing when the program says better than the clocks.
 struct Access {
   bool writes = false;
+  bool atomic = false;
   std::string_view by = {};  // an asynchronous instruction: "a product"
   std::string_view missing = {};
+
+  [[nodiscard]] std::string_view name() const {
+    if (atomic) return kAtomic;
+    return writes ? "write" : "read";
+  }
 };
 
 std::string actor_text(const Touch& touch, const Conflict& conflict, const Access& access) {
@@ -116,10 +132,9 @@ std::string actor_text(const Touch& touch, const Conflict& conflict, const Acces
 }
 
 void report_conflict(const Touch& touch, const Conflict& conflict, const Access& access) {
-  const bool writes = access.writes;
   const auto address = static_cast<std::int64_t>(conflict.address);
   if (conflict.kind == ConflictKind::kUninitialised) {
-    report_uninitialised(touch, address);
+    report_uninitialised(touch, address, access.name());
     return;
   }
   const Machine& machine = touch.machine;
@@ -129,15 +144,16 @@ void report_conflict(const Touch& touch, const Conflict& conflict, const Access&
       machine.reporter.open(ReportKind::kRace, code[conflict.instruction].op, code[warp.pc].op);
   if (report == nullptr) return;
   const std::string element = touch.buffer.element_text(address);
-  report->message = format("race on `{}`: {} after a {} that nothing orders before it", element,
-                           writes ? "a write" : "a read", conflict.other_wrote ? "write" : "read");
-  report->accesses = {
-      {machine.span(conflict.instruction), other_text(machine, conflict, element)},
-      {machine.span(warp.pc), format("{} of {} by {}", writes ? "write" : "read", element,
-                                     actor_text(touch, conflict, access))}};
+  report->message = format("race on `{}`: {} {} after {} {} that nothing orders before it", element,
+                           access.atomic ? "an" : "a", access.name(),
+                           conflict.other_atomic ? "an" : "a", earlier_name(conflict));
+  report->accesses = {{machine.span(conflict.instruction), other_text(machine, conflict, element)},
+                      {machine.span(warp.pc), format("{} of {} by {}", access.name(), element,
+                                                     actor_text(touch, conflict, access))}};
   report->missing =
       access.missing.empty() ? missing_edge(machine, warp, conflict) : std::string(access.missing);
-  if (access.missing.empty()) report->help = ordering_help(touch, conflict);
+  if (access.missing.empty())
+    report->help = ordering_help(touch, conflict, access.writes, access.atomic);
 }
 
 const OwnStores* own_stores(const Warp& warp, std::uint32_t lane) {
@@ -163,7 +179,7 @@ std::size_t local_place(const Touch& touch, std::int64_t address) {
 void note_local_read(const Touch& touch, std::int64_t address, std::int64_t bytes) {
   for (std::int64_t i = 0; i < bytes; ++i) {
     if (touch.warp.local_set[local_place(touch, address + i)]) continue;
-    report_uninitialised(touch, address + i);
+    report_uninitialised(touch, address + i, "read");
     return;
   }
 }
@@ -173,7 +189,10 @@ Shadow* shadow_of(const Touch& touch) {
   if (touch.machine.era == nullptr) return nullptr;
   // An alias was made before its buffer's shadow.
   const Buffer& whole = touch.buffer.memory == nullptr ? touch.buffer : *touch.buffer.memory;
-  if (whole.space != ir::Space::kShared) return whole.shadow;
+  if (whole.space != ir::Space::kShared) {
+    return whole.watched == Buffer::kUnwatched ? nullptr
+                                               : touch.machine.global_shadows[whole.watched];
+  }
   return touch.machine.shared_shadows.empty()
              ? nullptr
              : touch.machine.shared_shadows[touch.warp.block].get();
@@ -246,6 +265,15 @@ void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bo
       [&](const Conflict& conflict) { report_conflict(touch, conflict, {.writes = true}); });
 }
 
+void note_atomic(const Touch& touch, std::int64_t address, std::int64_t bytes) {
+  Shadow* shadow = touch.machine.checks ? shadow_of(touch) : nullptr;
+  if (shadow == nullptr) return;
+  shadow->update(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
+                 actor_of(touch.machine, touch.warp, touch.lane), [&](const Conflict& conflict) {
+                   report_conflict(touch, conflict, {.writes = true, .atomic = true});
+                 });
+}
+
 namespace {
 
 // What is missing where the warp has seen the access, but not through the other proxy's eyes.
@@ -264,8 +292,40 @@ std::string_view missing_fence(const Touch& touch, const Conflict& conflict) {
 
 }  // namespace
 
-void note_async_read(const Touch& touch, Asynchronous by, std::int64_t address,
-                     std::int64_t bytes) {
+namespace {
+
+// Tells the shadow of each range; `by` is what a report calls the actor.
+void read_ranges(const Touch& touch, Shadow& shadow, const Actor& actor, std::string_view by,
+                 Ranges ranges) {
+  for (const ByteRange& range : ranges) {
+    shadow.read(static_cast<std::size_t>(range.address), static_cast<std::size_t>(range.bytes),
+                actor, [&](const Conflict& conflict) {
+                  report_conflict(touch, conflict,
+                                  {.by = by, .missing = missing_fence(touch, conflict)});
+                });
+  }
+}
+
+void write_ranges(const Touch& touch, Shadow& shadow, const Actor& actor, std::string_view by,
+                  Ranges ranges) {
+  for (const ByteRange& range : ranges) {
+    shadow.write(static_cast<std::size_t>(range.address), static_cast<std::size_t>(range.bytes),
+                 actor, false, [&](const Conflict& conflict) {
+                   report_conflict(
+                       touch, conflict,
+                       {.writes = true, .by = by, .missing = missing_fence(touch, conflict)});
+                 });
+  }
+}
+
+// Of the bulk copy that completes the slot.
+Clock clock_of(Machine& machine, Completes by) {
+  return machine.era->block_start + static_cast<Clock>(machine.slot(by.block, by.slot).completed);
+}
+
+}  // namespace
+
+void note_async_reads(const Touch& touch, Asynchronous by, Ranges ranges) {
   Shadow* shadow = shadow_of(touch);
   if (!touch.machine.checks || shadow == nullptr) return;
   const Warp& warp = touch.warp;
@@ -276,33 +336,23 @@ void note_async_read(const Touch& touch, Asynchronous by, std::int64_t address,
       .agent = warp.agent + static_cast<std::uint32_t>(by) * touch.machine.agents.warps,
       .clock = product ? warp.group_clock : warp.bulk_clock,
       .seen = knowledge_of(touch.machine, warp, touch.lane).fenced};
-  shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
-               [&](const Conflict& conflict) {
-                 report_conflict(touch, conflict,
-                                 {.by = product ? "a product" : "a bulk store",
-                                  .missing = missing_fence(touch, conflict)});
-               });
+  read_ranges(touch, *shadow, actor, product ? "a product" : "a bulk store", ranges);
 }
 
-void note_bulk_load(const Touch& touch, Completes by, std::int64_t address, std::int64_t bytes) {
+void note_bulk_loads(const Touch& touch, Completes by, Ranges ranges) {
   Machine& machine = touch.machine;
   Shadow* shadow = shadow_of(touch);
   if (!machine.checks || shadow == nullptr) return;
   const Actor actor{.thread = kNoThread,
                     .instruction = static_cast<std::uint16_t>(touch.warp.pc),
                     .agent = machine.agents.slot(by.block, by.slot),
-                    .clock = machine.era->block_start +
-                             static_cast<Clock>(machine.slot(by.block, by.slot).completed),
+                    .clock = clock_of(machine, by),
                     .seen = knowledge_of(machine, touch.warp, touch.lane).fenced_global,
                     .own = own_stores(touch.warp, touch.lane)};
-  shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
-               [&](const Conflict& conflict) {
-                 report_conflict(touch, conflict,
-                                 {.by = "a bulk copy", .missing = missing_fence(touch, conflict)});
-               });
+  read_ranges(touch, *shadow, actor, "a bulk copy", ranges);
 }
 
-void note_bulk_store(const Touch& touch, std::int64_t address, std::int64_t bytes) {
+void note_bulk_stores(const Touch& touch, Ranges ranges) {
   const Machine& machine = touch.machine;
   Shadow* shadow = shadow_of(touch);
   if (!machine.checks || shadow == nullptr) return;
@@ -318,16 +368,10 @@ void note_bulk_store(const Touch& touch, std::int64_t address, std::int64_t byte
                     .own = own_stores(warp, touch.lane),
                     .lanes = known.lanes,
                     .asynchronous = true};
-  shadow->write(
-      static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor, false,
-      [&](const Conflict& conflict) {
-        report_conflict(
-            touch, conflict,
-            {.writes = true, .by = "a bulk store", .missing = missing_fence(touch, conflict)});
-      });
+  write_ranges(touch, *shadow, actor, "a bulk store", ranges);
 }
 
-void note_bulk_write(const Touch& touch, Completes by, std::int64_t address, std::int64_t bytes) {
+void note_bulk_writes(const Touch& touch, Completes by, Ranges ranges) {
   Machine& machine = touch.machine;
   if (!machine.checks || machine.shared_shadows.empty()) return;
   const Warp& warp = touch.warp;
@@ -336,20 +380,13 @@ void note_bulk_write(const Touch& touch, Completes by, std::int64_t address, std
   const Actor actor{.thread = static_cast<std::uint16_t>(agent * kLanes),
                     .instruction = static_cast<std::uint16_t>(warp.pc),
                     .agent = agent,
-                    .clock = machine.era->block_start +
-                             static_cast<Clock>(machine.slot(by.block, by.slot).completed),
+                    .clock = clock_of(machine, by),
                     .seen = known.fenced,
                     .seen_reads = known.seen,
                     .own = own_stores(warp, touch.lane),
                     .lanes = known.lanes,
                     .asynchronous = true};
-  machine.shared_shadows[by.block]->write(
-      static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor, false,
-      [&](const Conflict& conflict) {
-        report_conflict(
-            touch, conflict,
-            {.writes = true, .by = "a bulk copy", .missing = missing_fence(touch, conflict)});
-      });
+  write_ranges(touch, *machine.shared_shadows[by.block], actor, "a bulk copy", ranges);
 }
 
 void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string message,

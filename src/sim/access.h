@@ -1,6 +1,8 @@
 // Touching memory: where the bytes are, whether the touch is legal, and who is told when it is not.
 #pragma once
 
+#include <span>
+
 #include "sim/machine.h"
 
 namespace kiln::sim {
@@ -24,10 +26,15 @@ void note_read(const Touch& touch, std::int64_t address, std::int64_t bytes);
 void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes,
                 bool in_flight = false);
 
-// Notes a read of shared memory that an asynchronous instruction of the warp makes from now on: by
+// Notes an atomic read and write.
+void note_atomic(const Touch& touch, std::int64_t address, std::int64_t bytes);
+
+// What asynchronous instructions do is noted for many accesses at once.
+using Ranges = std::span<const ByteRange>;
+// Notes reads of shared memory that an asynchronous instruction of the warp makes from now on: by
 // its products or its bulk stores. A report names a proxy fence where only that is missing.
 enum class Asynchronous : std::uint8_t { kProduct = 1, kBulkStore = 2 };  // Agents::kind
-void note_async_read(const Touch& touch, Asynchronous by, std::int64_t address, std::int64_t bytes);
+void note_async_reads(const Touch& touch, Asynchronous by, Ranges ranges);
 // A slot of a block's events, which completes a bulk load.
 struct Completes {
   std::uint32_t block = 0;
@@ -36,9 +43,9 @@ struct Completes {
 // Notes what a bulk copy does that the warp starts: a load reads global memory and writes the
 // block's shared memory until its slot completes; a store writes global memory until somebody waits
 // for that.
-void note_bulk_load(const Touch& touch, Completes by, std::int64_t address, std::int64_t bytes);
-void note_bulk_write(const Touch& touch, Completes by, std::int64_t address, std::int64_t bytes);
-void note_bulk_store(const Touch& touch, std::int64_t address, std::int64_t bytes);
+void note_bulk_loads(const Touch& touch, Completes by, Ranges ranges);
+void note_bulk_writes(const Touch& touch, Completes by, Ranges ranges);
+void note_bulk_stores(const Touch& touch, Ranges ranges);
 
 // How many of `count` consecutive elements of a tile, from index `at` on (by the view's dimension),
 // may be touched. The last dimension cuts the run short, any other one drops it. An element outside

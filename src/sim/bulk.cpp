@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "sim/access.h"
+#include "sim/counting.h"
 #include "sim/tracer.h"
 
 namespace kiln::sim {
@@ -133,25 +134,33 @@ void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& 
   const std::int64_t start = start_of(plan, box);
   std::int64_t sectors = 0;
   std::int64_t bytes = 0;
-  const Completes slot{box.block, box.slot};
+  machine.ranges.clear();
+  machine.global_ranges.clear();
   for_each_row(plan, box, [&](const RowPart& part) {
     for (std::int64_t byte = 0; machine.checks && byte < row_bytes(plan); byte += kChunkBytes) {
       const std::int64_t address = address_in_box(plan, start, part.row, byte);
       const ChunkPart moved = part_of_chunk(plan, part, byte);
       if (plan.loads) {
-        note_bulk_write(shared_touch, slot, address, moved.whole);
+        machine.ranges.push_back({address, moved.whole});
       } else if (moved.bytes > 0) {
-        note_async_read(shared_touch, Asynchronous::kBulkStore, address + moved.from, moved.bytes);
+        machine.ranges.push_back({address + moved.from, moved.bytes});
       }
     }
     if (part.inside == 0) return;
     const std::int64_t address = global.address(part.at);
     const std::int64_t run = part.inside * global.size;
-    plan.loads ? note_bulk_load(global_touch, slot, address, run)
-               : note_bulk_store(global_touch, address, run);
+    machine.global_ranges.push_back({address, run});
     bytes += run;
     sectors += (address + run - 1) / kSectorBytes - address / kSectorBytes + 1;
   });
+  if (plan.loads) {
+    const Completes slot{box.block, box.slot};
+    note_bulk_writes(shared_touch, slot, machine.ranges);
+    note_bulk_loads(global_touch, slot, machine.global_ranges);
+  } else {
+    note_async_reads(shared_touch, Asynchronous::kBulkStore, machine.ranges);
+    note_bulk_stores(global_touch, machine.global_ranges);
+  }
   machine.tally.bulk(plan.loads, bytes, sectors, rows_of(plan) * row_bytes(plan));
 }
 
@@ -287,10 +296,12 @@ void land_box(Machine& machine, std::size_t index) {
   machine.boxes.erase(machine.boxes.begin() + static_cast<std::ptrdiff_t>(index));
   const BulkPlan& plan = machine.program.bulk_copies[box.plan];
   const Buffer& global = *plan.global.buffer;
-  for_each_row(plan, box, [&](const RowPart& part) {
-    std::byte* place = part.inside == 0 ? nullptr : global.data + global.address(part.at);
-    move_row(machine, plan, box, part, place);
-  });
+  if (machine.counting == nullptr || machine.counting->steers(plan.op)) {
+    for_each_row(plan, box, [&](const RowPart& part) {
+      std::byte* place = part.inside == 0 ? nullptr : global.data + global.address(part.at);
+      move_row(machine, plan, box, part, place);
+    });
+  }
   if (!plan.loads || plan.event == BulkPlan::kNone) return;
   EventSlot& state = machine.slot(box.block, box.slot);
   if (machine.tracer != nullptr) {

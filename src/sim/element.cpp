@@ -31,20 +31,18 @@ void store_scalar(DType dtype, std::byte* at, Scalar value) {
   std::memcpy(at, &bits, static_cast<std::size_t>(size_bytes(dtype)));
 }
 
-namespace {
-
-void access_element(Machine& machine, Warp& warp, const ElementPlan& plan, std::uint32_t lane) {
+std::optional<std::int64_t> address_of(const Touch& touch, const ElementPlan& plan) {
   const View& view = plan.view;
   const Buffer& buffer = *view.buffer;
-  const Touch touch{machine, warp, lane, buffer};
+  const Warp& warp = touch.warp;
+  const std::uint32_t lane = touch.lane;
   Coordinates at = {};
   const Window window = view.window(warp.vars.data(), lane);
   const Coordinates own = extents_of(view, warp, lane);
   for (std::size_t d = 0; d < view.rank; ++d) {
     at[d] = plan.index[d].evaluate(warp.vars.data(), lane);
   }
-  Scalar& value = warp.value(plan.value, lane);
-  Coordinates root = root_coordinates(view, window, at);
+  const Coordinates root = root_coordinates(view, window, at);
   for (std::size_t d = 0; d < buffer.rank; ++d) {
     const bool pinned = d < view.dropped;
     const std::size_t dim = pinned ? 0 : d - view.dropped;
@@ -53,14 +51,26 @@ void access_element(Machine& machine, Warp& warp, const ElementPlan& plan, std::
     const std::int64_t limit =
         pinned ? window.limit[d] : std::min(window.limit[d], window.origin[d] + own[dim]);
     report_out_of_bounds(touch, {root, d, limit}, plan.writes);
+    return std::nullopt;
+  }
+  if (buffer.memory != nullptr && !check_held(touch, root, buffer.size, plan.writes)) {
+    return std::nullopt;
+  }
+  return buffer.address(root);
+}
+
+namespace {
+
+void access_element(Machine& machine, Warp& warp, const ElementPlan& plan, std::uint32_t lane) {
+  const Buffer& buffer = *plan.view.buffer;
+  const Touch touch{machine, warp, lane, buffer};
+  Scalar& value = warp.value(plan.value, lane);
+  const auto found = address_of(touch, plan);
+  if (!found) {
     if (!plan.writes) value.i = 0;  // the bits of 0.0 as well
     return;
   }
-  if (buffer.memory != nullptr && !check_held(touch, root, buffer.size, plan.writes)) {
-    if (!plan.writes) value.i = 0;
-    return;
-  }
-  const std::int64_t address = buffer.address(root);
+  const std::int64_t address = *found;
   std::byte* bytes = bytes_at(touch, address);
   (buffer.space == ir::Space::kGlobal ? machine.global_request : machine.shared_request)
       .add(address);

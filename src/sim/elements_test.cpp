@@ -341,14 +341,6 @@ TEST(Elements, AssertionsAndDivisionsByZeroAreReported) {
   EXPECT_EQ(outcome.reports[1].count, 6);
 }
 
-TEST(Elements, TooMuchSharedMemoryIsRefused) {
-  Kernel kernel(replaced(kReverse, "shared_bytes=256", "shared_bytes=166913"));
-  kernel.bind({});
-  const Result<Outcome> outcome = kernel.try_run();
-  ASSERT_FALSE(outcome.has_value());
-  EXPECT_EQ(outcome.error().what, "a block of 166913 bytes of shared memory, sm_80 has 166912");
-}
-
 // Copies whose source is smaller than the tile, between windows, and to local memory.
 constexpr const char* kCopies = R"(module arch=sm_80 form=decided
 

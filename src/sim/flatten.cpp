@@ -223,9 +223,13 @@ void Flattener::op(const ir::Binary& data) {
 
 void Flattener::op(const ir::Cast& data) { scalar({}, {data.operand}); }
 
+void Flattener::op(const ir::Bitcast& data) { scalar({}, {data.operand}); }
+
 void Flattener::op(const ir::Choose& data) {
   scalar({}, {data.condition, data.if_true, data.if_false});
 }
+
+void Flattener::op(const ir::Fma& data) { scalar({}, {data.a, data.b, data.c}); }
 
 void Flattener::op(const ir::Index& data) {
   IndexPlan plan{

@@ -2,6 +2,8 @@
 // (flatten_memory.cpp) and matrix operations (flatten_matrix.cpp).
 #pragma once
 
+#include <map>
+
 #include "sim/program.h"
 
 namespace kiln::sim {
@@ -29,13 +31,14 @@ class Flattener {
   void op(const ir::Yield&) { leave(Leave::kYield); }
   void op(const ir::Alloc& data);
   void op(const ir::Subview&) {}  // a view costs nothing: see make_view
-  void op(const ir::Alias&) {}    // likewise
+  void op(const ir::Alias&) {}    // nor does another shape for memory
   void op(const ir::Splat& data);
   void op(const ir::Copy& data);
   void op(const ir::CopyWait& data);
   void op(const ir::Barrier& data);
   void op(const ir::Read& data);
   void op(const ir::Write& data);
+  void op(const ir::Atomic& data);
   void op(const ir::Fill& data);
   void op(const ir::Load& data);
   void op(const ir::Mma& data);
@@ -44,6 +47,9 @@ class Flattener {
   void op(const ir::Apply& data);
   void op(const ir::Element& data);
   void op(const ir::SetElement& data);
+  void op(const ir::Reduce& data);
+  void op(const ir::Scan& data);
+  void op(const ir::Convert& data);
   void op(const ir::MmaFence&) { emit(Code::kMmaFence, 0); }
   void op(const ir::MmaCommit&) { emit(Code::kMmaCommit, 0); }
   void op(const ir::MmaWait& data);
@@ -54,7 +60,9 @@ class Flattener {
   void op(const ir::Unary& data);
   void op(const ir::Binary& data);
   void op(const ir::Cast& data);
+  void op(const ir::Bitcast& data);
   void op(const ir::Choose& data);
+  void op(const ir::Fma& data);
   void op(const ir::Get& data);
   void op(const ir::Set& data);
   void op(const ir::Assert& data);
@@ -97,8 +105,8 @@ class Flattener {
   void scalar(ScalarPlan plan, std::initializer_list<ir::ValueId> operands);
 
   [[nodiscard]] View view(ir::ValueId value);
-  void element(ir::ValueId view_id, const std::vector<ir::Expr>& index, ir::ValueId value,
-               bool writes);
+  [[nodiscard]] ElementPlan element(ir::ValueId view_id, const std::vector<ir::Expr>& index,
+                                    ir::ValueId value, bool writes);
   void allocate(const ir::Alloc& data, const ir::ViewType& type, InitialisePlan& plan);
 
   [[nodiscard]] std::uint32_t fragment(ir::ValueId value);
@@ -108,9 +116,11 @@ class Flattener {
   void bulk_copy(const ir::Copy& data);
   [[nodiscard]] ProductOperand operand(ir::ValueId frag, ir::Major major,
                                        const std::vector<std::int64_t>& steps);
-  [[nodiscard]] target::Fragment registers(const FragmentPlan& plan, bool swapped) const;
-  void plain_places(TilePlan& plan, const target::Fragment& map, bool swapped) const;
-  [[nodiscard]] target::FragmentColumns stored_part(const ir::Store& data) const;
+  void leave_to_first(TilePlan& plan, const target::Fragment& map) const;
+  [[nodiscard]] std::uint32_t applied_register(ir::ValueId tile) const;
+  void plain_places(TilePlan& plan, ir::ValueId frag, const target::Fragment& map,
+                    bool swapped) const;
+  void applied_body(const ir::Apply& data);
   template <class Move>
   void matrix_places(TilePlan& plan, const Move& data);
 
@@ -126,7 +136,13 @@ class Flattener {
   std::vector<std::uint32_t> units_;        // threads of the enclosing units, innermost last
   Participants region_;                     // the innermost `inthreads` region's, or the block's
   std::vector<std::uint32_t> event_of_;     // by ValueId
-  std::uint32_t applied_value_ = 0;         // the register that an apply is at
+  // The register of its tile that an apply is at, and for each the ones of other tiles that go with
+  // it.
+  struct Applied {
+    std::size_t value = 0;
+    std::map<ir::ValueId, std::vector<int>> values = {};
+  };
+  Applied applied_ = {};
   ir::OpId current_;
   // The bodies around the current operation: instructions that go to a body's end.
   struct Body {

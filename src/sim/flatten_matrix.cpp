@@ -1,20 +1,8 @@
+#include "ir/effects.h"
+#include "ir/registers.h"
 #include "sim/flatten.h"
 
 namespace kiln::sim {
-
-namespace {
-
-target::Operand operand_of(ir::Role role) {
-  switch (role) {
-    case ir::Role::kA: return target::Operand::kA;
-    case ir::Role::kB: return target::Operand::kB;
-    case ir::Role::kC: return target::Operand::kC;
-    case ir::Role::kMetadata: break;
-  }
-  KILN_UNREACHABLE("metadata fragments have no map yet");
-}
-
-}  // namespace
 
 std::uint32_t Flattener::fragment(ir::ValueId value) {
   const std::uint32_t number = fragment_of_[value.index];
@@ -23,34 +11,31 @@ std::uint32_t Flattener::fragment(ir::ValueId value) {
   return number;
 }
 
-target::Fragment Flattener::registers(const FragmentPlan& plan, bool swapped) const {
-  const auto rows = static_cast<int>(plan.rows);
-  const auto cols = static_cast<int>(plan.cols);
-  return target::fragment_layout(*plan.atom, operand_of(plan.role), swapped ? cols : rows,
-                                 swapped ? rows : cols);
-}
-
 // `swapped`: the view's rows are the map's columns.
-void Flattener::plain_places(TilePlan& plan, const target::Fragment& map, bool swapped) const {
+void Flattener::plain_places(TilePlan& plan, ir::ValueId frag, const target::Fragment& map,
+                             bool swapped) const {
+  const auto edge = ir::minded_edge(function_, function_.ops[current_], frag);
   plan.lanes = static_cast<std::uint32_t>(map.lanes);
   plan.places.reserve(static_cast<std::size_t>(map.values) * plan.lanes);
   for (int value = 0; value < map.values; ++value) {
     for (int lane = 0; lane < map.lanes; ++lane) {
       const target::Element at = element_of(map, lane, value);
-      plan.places.push_back(swapped ? Place{at.col, at.row} : Place{at.row, at.col});
+      const bool beyond = edge && (at.row >= edge->row || at.col >= edge->col);
+      plan.places.push_back(beyond    ? Place{-1, -1}
+                            : swapped ? Place{at.col, at.row}
+                                      : Place{at.row, at.col});
     }
   }
 }
 
-// What of the accumulator's registers the store reads.
-target::FragmentColumns Flattener::stored_part(const ir::Store& data) const {
-  const FragmentPlan& fragment = program_.fragments[fragment_of_[data.frag.index]];
-  const auto columns = static_cast<int>(ir::stored_columns(function_, data));
-  const auto part =
-      target::columns_of(registers(fragment, false), static_cast<int>(data.first_column), columns);
-  KILN_CHECK(part.has_value(), "{} columns from {} are no run of registers", columns,
-             data.first_column);
-  return *part;
+// Of lanes that hold the same elements one writes them.
+void Flattener::leave_to_first(TilePlan& plan, const target::Fragment& map) const {
+  for (int lane = 0; lane < map.lanes; ++lane) {
+    if (is_first_holder(map, lane)) continue;
+    for (std::size_t value = 0; value < plan.values; ++value) {
+      plan.places[value * plan.lanes + static_cast<std::size_t>(lane)] = {-1, -1};
+    }
+  }
 }
 
 void Flattener::op(const ir::Fill& data) {
@@ -81,7 +66,7 @@ void Flattener::load_metadata(const ir::Load& data) {
 template <class Move>
 void Flattener::matrix_places(TilePlan& plan, const Move& data) {
   plan.interned = tally_.intern(data.instruction->name);
-  plan.lanes = static_cast<std::uint32_t>(program_.fragments[plan.fragment].atom->lanes);
+  plan.lanes = program_.fragments[plan.fragment].lanes;
   for (std::size_t i = 0; i + 1 < data.matrices.size(); i += 2) {
     plan.places.push_back({static_cast<std::int32_t>(data.matrices[i]),
                            static_cast<std::int32_t>(data.matrices[i + 1])});
@@ -116,8 +101,8 @@ void Flattener::op(const ir::Load& data) {
   const FragmentPlan& fragment = program_.fragments[plan.fragment];
   plan.values = fragment.values;
   if (data.instruction == nullptr) {
-    const bool swapped = data.major == ir::Major::kCol;
-    plain_places(plan, registers(fragment, swapped), swapped);
+    const ir::TileRegisters registers = ir::tile_registers(function_, data.frag);
+    plain_places(plan, data.frag, registers.map, registers.swapped);
   } else {
     matrix_places(plan, data);
   }
@@ -131,11 +116,13 @@ void Flattener::op(const ir::Store& data) {
   plan.guarded = guard_mask(data.guarded);
   plan.run = static_cast<std::uint32_t>(std::max<std::int64_t>(data.element_run, 1));
   plan.instruction = data.instruction;
-  const target::FragmentColumns part = stored_part(data);
-  plan.first_value = static_cast<std::uint32_t>(part.first_value);
-  plan.values = static_cast<std::uint32_t>(part.fragment.values);
+  const auto part = ir::stored_registers(function_, data);
+  KILN_CHECK(part.has_value(), "columns from {} are no run of registers", data.first_column);
+  plan.first_value = static_cast<std::uint32_t>(part->first_value);
+  plan.values = static_cast<std::uint32_t>(part->fragment.values);
   if (data.instruction == nullptr) {
-    plain_places(plan, part.fragment, data.transposed);
+    plain_places(plan, data.frag, part->fragment, data.transposed);
+    leave_to_first(plan, part->fragment);
   } else {
     matrix_places(plan, data);
   }
@@ -152,7 +139,7 @@ void Flattener::op(const ir::Scale& data) {
   plan.upright = function_.view_type(data.factors).shape[1].is(1);
   plan.guarded = guard_mask(data.guarded);
   const FragmentPlan& c = program_.fragments[plan.c];
-  const target::Fragment map = registers(c, false);
+  const target::Fragment map = ir::tile_registers(function_, data.c).map;
   plan.lanes = static_cast<std::uint32_t>(map.lanes);
   for (int value = 0; value < static_cast<int>(c.values); ++value) {
     for (int lane = 0; lane < map.lanes; ++lane) {
@@ -164,11 +151,16 @@ void Flattener::op(const ir::Scale& data) {
 
 // The body once for each register of a lane.
 void Flattener::op(const ir::Apply& data) {
-  const FragmentPlan fragment_plan = program_.fragments[fragment(data.frag)];
-  const target::Fragment map = registers(fragment_plan, false);
+  const target::Fragment map = ir::tile_registers(function_, data.frag).map;
   facts_.uniform[data.row.index] = facts_.uniform[data.col.index] = false;
   const ir::OpId id = current_;
-  const std::uint32_t outer = applied_value_;
+  const Applied outer = std::move(applied_);
+  applied_ = {};
+  for (const ir::ValueId tile : ir::tiles_in(function_, data)) {
+    applied_.values[tile] = values_beside(ir::tile_registers(function_, tile).map, map);
+    KILN_CHECK(!applied_.values[tile].empty(), "`{}` is held by other lanes than `{}`",
+               function_.values[tile].name, function_.values[data.frag].name);
+  }
   for (int value = 0; value < map.values; ++value) {
     PlacePlan plan{.row = data.row.index,
                    .col = data.col.index,
@@ -179,22 +171,98 @@ void Flattener::op(const ir::Apply& data) {
     }
     current_ = id;
     emit_plan(Code::kPlace, program_.places, std::move(plan));
-    applied_value_ = static_cast<std::uint32_t>(value);
-    region(data.body);
+    applied_.value = static_cast<std::size_t>(value);
+    applied_body(data);
   }
-  applied_value_ = outer;
+  applied_ = outer;
   current_ = id;
+}
+
+// Where it matters, only for the lanes whose place lies within the edge of a padded tile.
+void Flattener::applied_body(const ir::Apply& data) {
+  const ir::OpId id = current_;
+  const auto edge = ir::minded_edge(function_, function_.ops[id], data.frag);
+  if (!edge || ir::goes_beyond_unseen(function_, data)) return region(data.body);
+  PlacePlan plan{.row = data.row.index, .col = data.col.index, .edge = {edge->row, edge->col}};
+  for (const ir::OpId inner : function_.regions[data.body].ops) {
+    const auto* set = std::get_if<ir::SetElement>(&function_.ops[inner].data);
+    if (set != nullptr) plan.gives.push_back(fragment(set->frag));
+  }
+  program_.places.push_back(std::move(plan));
+  const std::size_t inside = emit(Code::kInside, program_.places.size() - 1);
+  begin_body(false);
+  region(data.body);
+  current_ = id;
+  end_body();
+  program_.code[inside].target = here();
+  emit(Code::kEnd, 0);
+}
+
+// The register that holds the tile's element at the place that the apply is at.
+std::uint32_t Flattener::applied_register(ir::ValueId tile) const {
+  return static_cast<std::uint32_t>(applied_.values.at(tile)[applied_.value]);
 }
 
 void Flattener::op(const ir::Element& data) {
   uniform_[result().index] = false;
   emit_plan(Code::kRegister, program_.registers,
-            RegisterPlan{fragment(data.frag), applied_value_, result().index, false});
+            RegisterPlan{fragment(data.frag), applied_register(data.frag), result().index, false});
 }
 
 void Flattener::op(const ir::SetElement& data) {
   emit_plan(Code::kRegister, program_.registers,
-            RegisterPlan{fragment(data.frag), applied_value_, data.value.index, true});
+            RegisterPlan{fragment(data.frag), applied_register(data.frag), data.value.index, true});
+}
+
+void Flattener::op(const ir::Reduce& data) {
+  const ir::TileRegisters from = ir::tile_registers(function_, data.source);
+  const ir::TileRegisters to = ir::tile_registers(function_, data.frag);
+  const auto dimension = static_cast<int>(data.dimension);
+  ReducePlan plan{.target = fragment(data.frag),
+                  .source = fragment(data.source),
+                  .kind = data.kind,
+                  .lanes = static_cast<std::uint32_t>(from.lanes()),
+                  .interned = tally_.intern("shfl")};
+  for (const int value : target::reduced_values(to.map, from.map, dimension)) {
+    plan.target_of.push_back(static_cast<std::uint32_t>(value));
+  }
+  for (const int lanes : target::lanes_along(from.map, dimension)) {
+    plan.exchanges.push_back(static_cast<std::uint32_t>(lanes));
+  }
+  const bool places = data.kind == ir::ReduceKind::kArgMax;
+  const auto edge = ir::minded_edge(function_, function_.ops[current_], data.source);
+  for (int value = 0; (places || edge) && value < from.values(); ++value) {
+    for (int lane = 0; lane < from.lanes(); ++lane) {
+      const ir::TilePlace at = from(lane, value);
+      const int along = dimension == 0 ? at.row : at.col;
+      if (places) plan.index.push_back(along);
+      if (edge) plan.outside.push_back(along >= (dimension == 0 ? edge->row : edge->col));
+    }
+  }
+  emit_plan(Code::kReduce, program_.reductions, std::move(plan));
+}
+
+void Flattener::op(const ir::Scan& data) {
+  const target::Fragment map = ir::tile_registers(function_, data.source).map;
+  const auto lines = target::lines_along(map, static_cast<int>(data.dimension));
+  KILN_CHECK(lines.has_value(), "`{}` is not lined up", function_.values[data.source].name);
+  ScanPlan plan{.target = fragment(data.frag),
+                .source = fragment(data.source),
+                .run = static_cast<std::uint32_t>(lines->run),
+                .blocks = static_cast<std::uint32_t>(lines->blocks),
+                .interned = tally_.intern("shfl")};
+  plan.values.assign(lines->values.begin(), lines->values.end());
+  plan.exchanges.assign(lines->lanes.begin(), lines->lanes.end());
+  emit_plan(Code::kScan, program_.scans, std::move(plan));
+}
+
+void Flattener::op(const ir::Convert& data) {
+  ConvertPlan plan{.target = fragment(data.frag), .source = fragment(data.source), .source_of = {}};
+  for (const int value : ir::moved_values(ir::tile_registers(function_, data.source),
+                                          ir::tile_registers(function_, data.frag))) {
+    plan.source_of.push_back(static_cast<std::uint32_t>(value));
+  }
+  emit_plan(Code::kConvert, program_.conversions, std::move(plan));
 }
 
 const target::MmaExecutor* Flattener::executor(const target::Mma& atom) {
@@ -237,9 +305,9 @@ void Flattener::op(const ir::Mma& data) {
   if (data.metadata.valid()) plan.metadata = fragment(data.metadata);
   plan.interned = tally_.intern(data.atom->name);
   plan.executor = executor(*data.atom);
-  const target::Fragment a = registers(program_.fragments[plan.a], data.a_major == ir::Major::kCol);
-  const target::Fragment b = registers(program_.fragments[plan.b], data.b_major == ir::Major::kCol);
-  const target::Fragment c = registers(program_.fragments[plan.c], false);
+  const target::Fragment a = ir::tile_registers(function_, data.a).map;
+  const target::Fragment b = ir::tile_registers(function_, data.b).map;
+  const target::Fragment c = ir::tile_registers(function_, data.c).map;
   const auto first = [](const target::Fragment& fragment, std::int64_t row, std::int64_t col) {
     return static_cast<std::uint32_t>(
         first_value(fragment, static_cast<int>(row), static_cast<int>(col)));

@@ -1,3 +1,5 @@
+#include "ir/names.h"
+#include "ir/registers.h"
 #include "sim/flatten.h"
 
 namespace kiln::sim {
@@ -59,16 +61,17 @@ void Flattener::op(const ir::Alloc& data) {
       allocate(data, *view_type, plan);
     }
   } else if (const auto* frag = std::get_if<ir::FragType>(&type)) {
-    KILN_CHECK(data.atom != nullptr, "fragment `{}` has no instruction", data.name);
+    KILN_CHECK(data.atom != nullptr || data.registers.valid(), "fragment `{}` has no registers",
+               data.name);
+    const ir::Share share = ir::share_of(function_, result());
+    const auto lanes = static_cast<std::uint32_t>(share.lanes);
+    const auto values = static_cast<std::uint32_t>(share.values);
     FragmentPlan made{.name = data.name.empty() ? function_.values[result()].name : data.name,
                       .dtype = frag->dtype,
                       .offset = program_.fragment_doubles,
-                      .values = static_cast<std::uint32_t>(frag->rows * frag->cols) /
-                                static_cast<std::uint32_t>(data.atom->lanes),
+                      .values = values,
                       .atom = data.atom,
-                      .role = frag->role,
-                      .rows = frag->rows,
-                      .cols = frag->cols};
+                      .lanes = lanes};
     if (frag->role == ir::Role::kMetadata) {
       made.values = static_cast<std::uint32_t>(
           target::metadata_registers(*data.atom, frag->dtype, frag->cols));
@@ -122,21 +125,36 @@ void Flattener::op(const ir::Splat& data) {
   emit_plan(Code::kSplat, program_.splats, std::move(plan));
 }
 
-void Flattener::element(ir::ValueId view_id, const std::vector<ir::Expr>& index, ir::ValueId value,
-                        bool writes) {
+ElementPlan Flattener::element(ir::ValueId view_id, const std::vector<ir::Expr>& index,
+                               ir::ValueId value, bool writes) {
   ElementPlan plan;
   plan.view = view(view_id);
   for (const ir::Expr& expr : index) plan.index.emplace_back(expr, facts_);
   plan.value = value.index;
   plan.writes = writes;
-  emit_plan(Code::kElement, program_.elements, std::move(plan));
+  return plan;
 }
 
 void Flattener::op(const ir::Read& data) {
   uniform_[result().index] = false;
-  element(data.view, data.index, result(), false);
+  emit_plan(Code::kElement, program_.elements, element(data.view, data.index, result(), false));
 }
 
-void Flattener::op(const ir::Write& data) { element(data.view, data.index, data.value, true); }
+void Flattener::op(const ir::Write& data) {
+  emit_plan(Code::kElement, program_.elements, element(data.view, data.index, data.value, true));
+}
+
+void Flattener::op(const ir::Atomic& data) {
+  uniform_[result().index] = false;
+  AtomicPlan plan;
+  plan.element = element(data.view, data.index, result(), true);
+  plan.kind = data.kind;
+  plan.value = data.value.index;
+  if (data.compare.valid()) plan.compare = data.compare.index;
+  const Buffer& buffer = *plan.element.view.buffer;
+  plan.interned = tally_.intern(format("atomic.{}.{}.{}", target::info(data.kind).name,
+                                       ir::name_of(buffer.space), buffer.size));
+  emit_plan(Code::kAtomic, program_.atomics, std::move(plan));
+}
 
 }  // namespace kiln::sim

@@ -131,6 +131,7 @@ struct Warp {
   std::vector<std::uint32_t> cell_set;             // by value: lanes that have one
   std::vector<double> registers;                   // see FragmentPlan
   std::vector<bool> fragment_set;
+  std::uint32_t holders = 0;   // in an apply: the lanes that it runs for, if all have come to it
   std::vector<bool> unfenced;  // by fragment: registers changed since the last fence
   std::vector<target::MatrixDescriptor> descriptors;  // by fragment, of those read in place
   std::vector<Product> products;                      // in flight, oldest first
@@ -163,7 +164,14 @@ void for_each_lane(std::uint32_t mask, Visit&& visit) {
   for (; mask != 0; mask &= mask - 1) visit(static_cast<std::uint32_t>(__builtin_ctz(mask)));
 }
 
+// Of an address space.
+struct ByteRange {
+  std::int64_t address = 0;
+  std::int64_t bytes = 0;
+};
+
 class Tracer;
+class Counting;
 
 struct Machine {
   Machine(const ir::Function& f, const Program& p, Reporter& r, Tally& t, bool c)
@@ -191,9 +199,11 @@ struct Machine {
   // The block.
   Agents agents;
   std::vector<std::vector<std::byte>> shared;           // by block of the cluster
-  std::vector<std::unique_ptr<Shadow>> shared_shadows;  // the same; none without checks
+  std::vector<std::unique_ptr<Shadow>> shared_shadows;  // by block; none without checks
+  std::vector<Shadow*> global_shadows;                  // by Buffer::watched
   std::vector<Warp> warps;                              // of the cluster, block after block
   Tracer* tracer = nullptr;                             // of the block; usually none
+  Counting* counting = nullptr;                         // where only counts matter; usually none
   const Warp* running = nullptr;             // by run_warp; its counter is at what it executes
   std::vector<Clock> clocks;                 // warp * knowledge() + agent, three times over
   std::vector<EventSlot> slots;              // block * agents.slots + slot
@@ -210,6 +220,8 @@ struct Machine {
   std::vector<Clock> joined;                // scratch, as all below
   Request global_request;
   Request shared_request;
+  std::vector<ByteRange> ranges;
+  std::vector<ByteRange> global_ranges;
   std::vector<double> a_scratch;
   std::vector<double> b_scratch;
   std::vector<double> c_scratch;
@@ -239,7 +251,8 @@ void execute_cell(Machine& machine, Warp& warp, const CellPlan& plan);
 void execute_assert(Machine& machine, Warp& warp, const AssertPlan& plan);
 void execute_initialise(Machine& machine, Warp& warp, const InitialisePlan& plan);  // element.cpp
 void execute_element(Machine& machine, Warp& warp, const ElementPlan& plan);
-void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan);  // copy.cpp
+void execute_atomic(Machine& machine, Warp& warp, const AtomicPlan& plan);  // atomic.cpp
+void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan);      // copy.cpp
 void execute_copy_wait(Machine& machine, Warp& warp, std::int64_t pending);
 void execute_splat(Machine& machine, Warp& warp, const SplatPlan& plan);  // splat.cpp
 void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan);    // matrix.cpp
@@ -249,6 +262,9 @@ void execute_store(Machine& machine, Warp& warp, const TilePlan& plan);
 void execute_load_metadata(Machine& machine, Warp& warp, const MetadataPlan& plan);
 void execute_scale(Machine& machine, Warp& warp, const ScalePlan& plan);
 void execute_place(Warp& warp, const PlacePlan& plan);
+void execute_reduce(Machine& machine, Warp& warp, const ReducePlan& plan);
+void execute_scan(Machine& machine, Warp& warp, const ScanPlan& plan);
+void execute_convert(Machine& machine, Warp& warp, const ConvertPlan& plan);
 void execute_register(Machine& machine, Warp& warp, const RegisterPlan& plan);
 void execute_describe(Machine& machine, Warp& warp, const DescribePlan& plan);  // product.cpp
 void execute_product(Machine& machine, Warp& warp, std::uint32_t plan);
@@ -315,6 +331,23 @@ void check_metadata(Machine& machine, const Warp& warp, const target::MmaExecuto
                                                                    const Warp& warp,
                                                                    std::uint32_t fragment,
                                                                    std::uint32_t k);
+// How often the instructions of an operation are issued.  tally.h has the rest of the counts
+inline void count_issues(Machine& machine, const MmaPlan& plan) {
+  machine.tally.issue(plan.interned, static_cast<std::int64_t>(plan.steps.size()));
+}
+inline void count_issues(Machine& machine, const Warp& warp, const ProductPlan& plan) {
+  constexpr std::uint32_t kWarpsPerUnit = 4;  // the instruction is the warpgroup's
+  if (warp.index % kWarpsPerUnit == 0) machine.tally.issue(plan.interned, plan.repeats);
+}
+inline void count_issues(Machine& machine, const ReducePlan& plan) {
+  const FragmentPlan& target = machine.program.fragments[plan.target];
+  machine.tally.issue(plan.interned,
+                      static_cast<std::int64_t>(plan.exchanges.size() * target.values));
+}
+inline void count_issues(Machine& machine, const ScanPlan& plan) {
+  const std::size_t runs = plan.values.size() / plan.run;
+  machine.tally.issue(plan.interned, static_cast<std::int64_t>(plan.exchanges.size() * runs));
+}
 // Reports a fragment without values.
 void check_filled(Machine& machine, const Warp& warp, std::uint32_t fragment);
 // Reports when a product in flight uses the fragment's registers.

@@ -5,6 +5,7 @@
 // other way. A wrong list of matrices or a wrong layout gives wrong numbers, as on a GPU.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include "sim/access.h"
@@ -30,11 +31,6 @@ struct Tile {
 Tile tile_of(const TilePlan& plan, const Warp& warp) {
   const std::uint32_t lane = warp.first_lane();
   return {plan, plan.view.window(warp.vars.data(), lane), extents_of(plan.view, warp, lane)};
-}
-
-void load_numbers(DType dtype, const std::byte* from, std::uint32_t count, double* to) {
-  const auto size = static_cast<std::size_t>(size_bytes(dtype));
-  for (std::uint32_t i = 0; i < count; ++i) to[i] = load_number(dtype, from + i * size);
 }
 
 // From memory into registers: f32 becomes tf32.
@@ -191,6 +187,15 @@ void count_run(Machine& machine, const TilePlan& plan, bool writes) {
   }
 }
 
+// What a lane finds in a register that holds no element: nothing that a sum, a maximum or a minimum
+// would not show.
+double no_element(DType dtype, std::uint32_t lane) {
+  const double sign = lane % 2 == 0 ? 1 : -1;
+  if (is_float(dtype)) return round_to(dtype, sign * std::numeric_limits<double>::infinity());
+  const bool negative = info(dtype).kind == NumberKind::kSigned && sign < 0;
+  return negative ? -info(dtype).max : info(dtype).max;
+}
+
 void move_tile(Machine& machine, Warp& warp, const TilePlan& plan, bool writes) {
   const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
   const Tile tile = tile_of(plan, warp);
@@ -201,8 +206,14 @@ void move_tile(Machine& machine, Warp& warp, const TilePlan& plan, bool writes) 
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       double* registers =
           &warp.registers[fragment.offset + lane * fragment.values + plan.first_value + value];
-      move_run({machine, warp, lane, *plan.view.buffer}, tile,
-               plan.places[std::size_t{value} * plan.lanes + first_lane + lane], registers, writes);
+      const Place& place = plan.places[std::size_t{value} * plan.lanes + first_lane + lane];
+      if (place.row < 0) {
+        for (std::uint32_t e = 0; !writes && e < plan.run; ++e) {
+          registers[e] = no_element(fragment.dtype, lane);
+        }
+        continue;
+      }
+      move_run({machine, warp, lane, *plan.view.buffer}, tile, place, registers, writes);
     }
     count_run(machine, plan, writes);
   }
@@ -263,6 +274,7 @@ void execute_store(Machine& machine, Warp& warp, const TilePlan& plan) {
 }
 
 void execute_place(Warp& warp, const PlacePlan& plan) {
+  warp.holders = warp.exists;
   const std::uint32_t first_lane = warp.index * kLanes % plan.lanes;
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
     const Place& place = plan.places[first_lane + lane];
@@ -273,9 +285,12 @@ void execute_place(Warp& warp, const PlacePlan& plan) {
 
 void execute_register(Machine& machine, Warp& warp, const RegisterPlan& plan) {
   const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
-  check_filled(machine, warp, plan.fragment);
+  // A tile gets its first values element by element, by all lanes that hold one.
+  const bool gives = plan.writes && warp.mask == warp.holders;
+  if (!gives) check_filled(machine, warp, plan.fragment);
   check_idle(machine, warp, plan.fragment);
   if (plan.writes) warp.unfenced[plan.fragment] = true;
+  if (gives) warp.fragment_set[plan.fragment] = true;
   for_each_lane(warp.mask, [&](std::uint32_t lane) {
     double& held = warp.registers[fragment.offset + lane * fragment.values + plan.value];
     Scalar& scalar = warp.value(plan.scalar, lane);
@@ -421,7 +436,7 @@ void execute_mma(Machine& machine, Warp& warp, const MmaPlan& plan) {
                   registers + lane * c.values + step.c);
     }
   }
-  machine.tally.issue(plan.interned, static_cast<std::int64_t>(plan.steps.size()));
+  count_issues(machine, plan);
 }
 
 }  // namespace kiln::sim

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,8 @@ using Coordinates = std::array<std::int64_t, kRankMax>;
 
 // One allocation or view parameter.
 struct Buffer {
+  static constexpr std::uint32_t kUnwatched = UINT32_MAX;  // nothing can go wrong
+
   std::string name;
   ir::Space space = ir::Space::kGlobal;
   DType dtype = DType::kF32;
@@ -35,12 +39,12 @@ struct Buffer {
   Coordinates extents = {};
   Coordinates strides = {};  // in elements; row-major, of an alias any
   std::int64_t bytes = 0;
-  std::byte* data = nullptr;       // global
-  Shadow* shadow = nullptr;        // global and shared; null where nothing can go wrong
-  std::int64_t offset = 0;         // shared and local: address of element 0
-  ir::SharedShape layout = {};     // shared
-  const Buffer* memory = nullptr;  // of an alias: whose memory it is
-  bool pinned = false;             // of an alias: dimension 0 is where it begins
+  std::byte* data = nullptr;           // global
+  std::uint32_t watched = kUnwatched;  // global: the number of its shadow in a machine
+  std::int64_t offset = 0;             // shared and local: address of element 0
+  ir::SharedShape layout = {};         // shared
+  const Buffer* memory = nullptr;      // of an alias: whose memory it is
+  bool pinned = false;                 // of an alias: dimension 0 is where it begins
 
   // The element must be inside.
   [[nodiscard]] std::int64_t address(const Coordinates& at) const {
@@ -106,8 +110,23 @@ struct View {
   return kRankMax;
 }
 
+[[nodiscard]] inline double decode_bf16(std::uint16_t bits) {
+  return static_cast<double>(std::bit_cast<float>(std::uint32_t{bits} << 16));
+}
+// Exact for all 65536 patterns: shifting the exponent field by the difference of the biases scales
+// normal and subnormal numbers alike; infinities and NaNs get their exponent by hand.
+[[nodiscard]] inline double decode_f16(std::uint16_t bits) {
+  const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fffU) << 13;
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
+  const auto scaled = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112F);
+  const bool special = (bits & 0x7c00U) == 0x7c00U;
+  return static_cast<double>(
+      std::bit_cast<float>(sign | (special ? 0x7f800000U | magnitude : scaled)));
+}
+
 // Elements as numbers. Quick for the types that tensor cores eat.
 [[nodiscard]] double load_number(DType dtype, const std::byte* at);
+void load_numbers(DType dtype, const std::byte* at, std::uint32_t count, double* to);
 void store_number(DType dtype, std::byte* at, double value);
 
 }  // namespace kiln::sim

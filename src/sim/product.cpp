@@ -9,6 +9,7 @@
 // as one by the warp's products, whose clock others see only once the warp has waited for the
 // group.
 #include <algorithm>
+#include <cstring>
 
 #include "sim/access.h"
 
@@ -68,22 +69,53 @@ struct Destination {
   std::int64_t k_stride = 0;
 };
 
-void read_operand(std::span<const std::byte> shared, const ProductOperand& operand,
-                  const target::MatrixDescriptor& at, const TileBytes& tile,
-                  const Destination& to) {
-  const std::int64_t size = size_bytes(operand.dtype);
-  const std::int64_t along = operand.k_rows ? to.outer_stride : to.k_stride;
-  const std::int64_t across = operand.k_rows ? to.k_stride : to.outer_stride;
-  const bool cut_off = operand.dtype == DType::kF32;
-  for_each_chunk(at, tile, [&](std::int64_t row, std::int64_t byte, std::int64_t address) {
-    if (!is_inside(shared, address)) return;  // reported at the issue
-    const std::byte* from = shared.data() + address;
-    double* first = to.elements + row * across + byte / size * along;
-    for (std::int64_t i = 0; i < kChunkBytes / size; ++i) {
-      const double value = load_number(operand.dtype, from + i * size);
-      first[i * along] = cut_off ? cut_to_tf32(value) : value;
-    }
-  });
+// An operand in a block's shared memory.
+struct Source {
+  std::span<const std::byte> shared;
+  const ProductOperand& operand;
+  target::MatrixDescriptor at;
+  TileBytes tile;
+};
+
+// `load(bytes)` is the number that an element's bytes are.
+template <std::int64_t kSize, class Load>
+void read_chunks(const Source& source, const Destination& to, Load&& load) {
+  const std::span<const std::byte> shared = source.shared;
+  const bool k_rows = source.operand.k_rows;
+  const std::int64_t along = k_rows ? to.outer_stride : to.k_stride;
+  const std::int64_t across = k_rows ? to.k_stride : to.outer_stride;
+  for_each_chunk(
+      source.at, source.tile, [&](std::int64_t row, std::int64_t byte, std::int64_t address) {
+        double* element = to.elements + row * across + byte / kSize * along;
+        const bool inside = is_inside(shared, address);  // else it is reported at the issue
+        for (std::int64_t i = 0; i < kChunkBytes; i += kSize) {
+          *element = inside ? load(shared.data() + address + i) : 0;
+          element += along;
+        }
+      });
+}
+
+void read_operand(const Source& source, const Destination& to) {
+  const auto half = [](const std::byte* from) {
+    std::uint16_t bits;
+    std::memcpy(&bits, from, sizeof(bits));
+    return bits;
+  };
+  const auto read = [&]<std::int64_t kSize>(auto&& load) { read_chunks<kSize>(source, to, load); };
+  const DType dtype = source.operand.dtype;
+  if (dtype == DType::kBF16) {
+    return read.template operator()<2>([&](auto* from) { return decode_bf16(half(from)); });
+  }
+  if (dtype == DType::kF16) {
+    return read.template operator()<2>([&](auto* from) { return decode_f16(half(from)); });
+  }
+  const auto any = [dtype](auto* from) { return load_number(dtype, from); };
+  switch (size_bytes(dtype)) {
+    case 1: return read.template operator()<1>(any);
+    case 4:  // f32, of which the instruction reads what tf32 has
+      return read.template operator()<4>([&](auto* from) { return cut_to_tf32(any(from)); });
+    default: KILN_UNREACHABLE("a product reads {} in shared memory", name(dtype));
+  }
 }
 
 target::MatrixDescriptor moved(target::MatrixDescriptor at, std::int64_t bytes) {
@@ -113,9 +145,8 @@ void multiply(Machine& machine, Warp& warp, const Product& product) {
   const target::MmaShape shape = plan.executor->mma().shape;
   const int a_cols = extents(plan.executor->mma(), target::Operand::kA).cols;
   constexpr int kRows = target::MmaExecutor::kWarpRows;
-  machine.a_scratch.assign(static_cast<std::size_t>(kRows) * static_cast<std::size_t>(a_cols), 0);
-  machine.b_scratch.assign(static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(shape.k),
-                           0);
+  machine.a_scratch.resize(static_cast<std::size_t>(kRows) * static_cast<std::size_t>(a_cols));
+  machine.b_scratch.resize(static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(shape.k));
   const FragmentPlan& c = machine.program.fragments[plan.c];
   const std::span<double> registers(&warp.registers[c.offset], std::size_t{c.values} * kLanes);
   for (std::uint32_t k = 0; k < plan.repeats; ++k) {
@@ -123,12 +154,13 @@ void multiply(Machine& machine, Warp& warp, const Product& product) {
       gather_operand(warp, machine.program.fragments[plan.a.fragment], plan, k,
                      machine.a_scratch.data());
     } else {
-      read_operand(machine.shared[warp.block], plan.a, moved(product.a, plan.a.steps[k]),
-                   tile_bytes(plan.a, first_row(warp), kRows, a_cols),
+      read_operand({machine.shared[warp.block], plan.a, moved(product.a, plan.a.steps[k]),
+                    tile_bytes(plan.a, first_row(warp), kRows, a_cols)},
                    {machine.a_scratch.data(), a_cols, 1});
     }
-    read_operand(machine.shared[warp.block], plan.b, moved(product.b, plan.b.steps[k]),
-                 tile_bytes(plan.b, 0, shape.n, shape.k), {machine.b_scratch.data(), 1, shape.n});
+    read_operand({machine.shared[warp.block], plan.b, moved(product.b, plan.b.steps[k]),
+                  tile_bytes(plan.b, 0, shape.n, shape.k)},
+                 {machine.b_scratch.data(), 1, shape.n});
     if (plan.metadata == MmaPlan::kNone) {
       plan.executor->run_warp(machine.a_scratch, machine.b_scratch, registers);
       continue;
@@ -143,12 +175,13 @@ void note_operand(Machine& machine, Warp& warp, const ProductOperand& operand,
                   const target::MatrixDescriptor& at, const TileBytes& tile) {
   if (!machine.checks || operand.buffer == nullptr) return;
   const Touch touch{machine, warp, warp.first_lane(), *operand.buffer};
+  machine.ranges.clear();
   for (const std::int64_t step : operand.steps) {
     for_each_chunk(moved(at, step), tile, [&](std::int64_t, std::int64_t, std::int64_t address) {
-      if (!check_inside(machine, warp, address)) return;
-      note_async_read(touch, Asynchronous::kProduct, address, kChunkBytes);
+      if (check_inside(machine, warp, address)) machine.ranges.push_back({address, kChunkBytes});
     });
   }
+  note_async_reads(touch, Asynchronous::kProduct, machine.ranges);
 }
 
 void check_fenced(Machine& machine, const Warp& warp, std::uint32_t fragment) {
@@ -223,8 +256,7 @@ void execute_product(Machine& machine, Warp& warp, std::uint32_t number) {
     product.done = true;
   }
   warp.products.push_back(product);
-  // The instruction is the warpgroup's.
-  if (warp.index % kWarpsPerUnit == 0) machine.tally.issue(plan.interned, plan.repeats);
+  count_issues(machine, warp, plan);
 }
 
 void execute_mma_fence(Machine& machine, Warp& warp) {

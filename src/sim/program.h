@@ -96,6 +96,13 @@ struct ElementPlan {
   std::uint32_t value = 0;
   bool writes = false;
 };
+struct AtomicPlan {
+  ElementPlan element;  // its value: the result's
+  target::Atomic kind = target::Atomic::kAdd;
+  std::uint32_t value = 0;
+  std::uint32_t compare = 0;  // kCas
+  std::size_t interned = 0;   // its name in the tally
+};
 struct CopyPlan {
   View src;
   View dst;
@@ -128,10 +135,8 @@ struct FragmentPlan {
   DType dtype = DType::kF32;
   std::uint32_t offset = 0;
   std::uint32_t values = 0;
-  const target::Mma* atom = nullptr;
-  ir::Role role = ir::Role::kC;
-  std::int64_t rows = 0;  // of the fragment type, i.e. of the view
-  std::int64_t cols = 0;
+  const target::Mma* atom = nullptr;  // null: a tile that no instruction names
+  std::uint32_t lanes = kLanes;       // of the unit
 };
 struct Place {
   std::int32_t row = 0;
@@ -150,6 +155,7 @@ struct TilePlan {
   std::uint32_t lanes = kLanes;  // of the unit: 32 or 128
   const target::Copy* instruction = nullptr;
   std::size_t interned = 0;  // name of the instruction in the tally
+  // A negative row: the lane leaves it to another that holds the same, or there is nothing to move.
   std::vector<Place> places;
   Place warp_step;
   std::vector<std::uint16_t> result;  // [lane * values + value]: row + 8 * column + 64 * matrix
@@ -225,12 +231,45 @@ struct PlacePlan {
   std::uint32_t col = 0;
   std::uint32_t lanes = kLanes;
   std::vector<Place> places = {};
+  // kInside: what lies within the edge, and the fragments that each of these places is given in.
+  Place edge = {};
+  std::vector<std::uint32_t> gives = {};
 };
 struct RegisterPlan {
   std::uint32_t fragment = 0;
   std::uint32_t value = 0;   // of the lane's
   std::uint32_t scalar = 0;  // the result, or what is set
   bool writes = false;
+};
+// A lane's own values are put together first, value by value into target_of[value], then what the
+// lanes have whose numbers differ by each of the XORs, one after the other.
+struct ReducePlan {
+  std::uint32_t target = 0;
+  std::uint32_t source = 0;
+  ir::ReduceKind kind = ir::ReduceKind::kMax;
+  std::vector<std::uint32_t> target_of = {};
+  std::vector<std::uint32_t> exchanges = {};
+  std::uint32_t lanes = kLanes;
+  std::vector<std::int32_t> index = {};  // kArgMax: [value * lanes + lane], along the dimension
+  std::vector<bool> outside = {};        // the same of a padded tile: those that change nothing
+  std::size_t interned = 0;              // the name of the exchange in the tally
+};
+// Running sums over a lane's `values`, which go on for `run` at a time, then in the lanes whose numbers
+// differ by each of the XORs, then in the next block of the line.
+struct ScanPlan {
+  std::uint32_t target = 0;
+  std::uint32_t source = 0;
+  std::uint32_t run = 1;
+  std::uint32_t blocks = 1;
+  std::vector<std::uint32_t> values = {};
+  std::vector<std::uint32_t> exchanges = {};
+  std::size_t interned = 0;  // the name of the exchange in the tally
+};
+// source_of[value] of the source becomes each value of the target.
+struct ConvertPlan {
+  std::uint32_t target = 0;
+  std::uint32_t source = 0;
+  std::vector<std::uint32_t> source_of;
 };
 // `slot` is counted in the event's row.
 struct TriggerPlan {
@@ -336,6 +375,7 @@ struct Program {
   std::vector<CellPlan> cells;
   std::vector<InitialisePlan> initialisations;
   std::vector<ElementPlan> elements;
+  std::vector<AtomicPlan> atomics;
   std::vector<CopyPlan> copies;
   std::vector<SplatPlan> splats;
   std::vector<std::int64_t> waits;  // pending groups, of copies or of products
@@ -355,6 +395,9 @@ struct Program {
   std::vector<ScalePlan> scales;
   std::vector<PlacePlan> places;
   std::vector<RegisterPlan> registers;
+  std::vector<ReducePlan> reductions;
+  std::vector<ScanPlan> scans;
+  std::vector<ConvertPlan> conversions;
   std::vector<ProductPlan> products;
   std::vector<AssertPlan> asserts;
   std::vector<EnterPlan> enters;

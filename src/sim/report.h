@@ -16,6 +16,9 @@ class Reporter {
   // The seed that reports are filed under from now on.
   void begin_schedule(std::uint64_t seed) { seed_ = seed; }
 
+  // Whether anything has been seen.
+  [[nodiscard]] bool any() const { return !places_.empty(); }
+
   // Counts one sighting. The new report to be filled in, or null when it is a repeat or too many.
   // The pointer is good until the next call.
   Report* open(ReportKind kind, ir::OpId first, ir::OpId second = {});

@@ -7,6 +7,8 @@
 #include "ir/effects.h"
 #include "ir/reflect.h"
 #include "sim/blocks.h"
+#include "sim/counting.h"
+#include "sim/grid.h"
 #include "sim/scalar.h"
 #include "sim/tracer.h"
 #include "target/registers.h"
@@ -23,18 +25,20 @@ constexpr std::uint32_t kThreadsMax = 1024;
 struct Touched {
   std::vector<bool> read;
   std::vector<bool> written;
-  std::vector<bool> loaded;  // read by bulk copies
+  std::vector<bool> loaded;   // read by bulk copies
+  std::vector<bool> updated;  // by atomic operations
 };
 
 Touched touched_by(const ir::Function& function, ir::RegionId body) {
   const std::vector<bool> none(function.values.size());
-  Touched out{none, none, none};
+  Touched out{none, none, none, none};
   ir::walk(function, body, [&](ir::OpId id) {
     for (const ir::Touch& touch : ir::memory_touched(function, function.ops[id])) {
       const std::size_t root = ir::root_of(function, touch.value).index;
       if (touch.reads()) out.read[root] = true;
       if (touch.writes()) out.written[root] = true;
       if (touch.reads() && touch.proxy == ir::Proxy::kAsync) out.loaded[root] = true;
+      if (touch.atomic) out.updated[root] = true;
     }
   });
   return out;
@@ -42,11 +46,10 @@ Touched touched_by(const ir::Function& function, ir::RegionId body) {
 
 // Bytes of a Shadow of so many bytes of memory.
 double shadow_bytes(double bytes, unsigned granule_bits, const Shadow::Readers& readers) {
-  constexpr double kEntry = 8;  // of a writer, and of each reader
   const double slots = readers.slots ? readers.all.blocks * readers.all.slots : 0;
   const double readers_each = static_cast<double>(readers.blocks) * readers.agents + slots;
-  return bytes / static_cast<double>(1U << granule_bits) * kEntry *
-         (1 + (readers_each == 0 ? 0 : readers_each + 1));
+  return Shadow::size_in_bytes(bytes, granule_bits, readers_each == 0 ? 0 : readers_each + 1,
+                               readers.updates);
 }
 
 unsigned bits_of_size(std::int64_t size) {
@@ -260,12 +263,13 @@ void Run::finish(ir::ValueId value, const Warp& host) {
 }
 
 // Shadows only what the launch can get wrong: buffers it writes, and those nobody has filled.
-std::optional<Error> Run::track_globals(ir::RegionId body, const Agents& agents) {
+std::optional<Error> Run::track_globals(ir::RegionId body, const Agents& agents,
+                                        std::vector<Shadow*>& shadows) {
   const Touched touched = touched_by(function_, body);
   for (std::size_t v = 0; v < globals_.size(); ++v) {
     if (globals_[v] == nullptr) continue;
     Global& global = *globals_[v];
-    global.buffer.shadow = nullptr;
+    global.buffer.watched = Buffer::kUnwatched;
     const bool relevant = touched.written[v] || (touched.read[v] && !global.initialised);
     if (!options_.checks || !relevant) continue;
     const bool both = touched.read[v] && touched.written[v];
@@ -273,7 +277,8 @@ std::optional<Error> Run::track_globals(ir::RegionId body, const Agents& agents)
                                   .first = 0,
                                   .blocks = agents.blocks,
                                   .agents = both ? agents.warps : 0,
-                                  .slots = both && touched.loaded[v]};
+                                  .slots = both && touched.loaded[v],
+                                  .updates = touched.updated[v]};
     const double bytes = shadow_bytes(static_cast<double>(global.buffer.bytes),
                                       bits_of_size(global.buffer.size), readers);
     const double more = bytes - static_cast<double>(global.hold.bytes());
@@ -287,7 +292,8 @@ std::optional<Error> Run::track_globals(ir::RegionId body, const Agents& agents)
                                    bits_of_size(global.buffer.size), false, global.initialised);
     }
     global.shadow->begin_launch(&era_, readers);
-    global.buffer.shadow = global.shadow.get();
+    global.buffer.watched = static_cast<std::uint32_t>(shadows.size());
+    shadows.push_back(global.shadow.get());
   }
   return std::nullopt;
 }
@@ -309,29 +315,49 @@ std::optional<Error> Run::charge_warps(const Program& program, MemoryHold& hold)
   return hold.take(options_.memory, state * warps, "the registers of a block");
 }
 
-std::optional<Error> Run::make_shared(const Program& program, Machine& machine, MemoryHold& hold) {
+namespace {
+
+std::size_t shared_bytes(const Program& program) {
   auto shared = static_cast<std::size_t>(program.shared_bytes);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.space != ir::Space::kShared) continue;
     shared = std::max(shared, static_cast<std::size_t>(buffer.offset + buffer.bytes));
   }
-  const unsigned granule = shared_granule(program);
-  Shadow::Readers readers{
-      .all = machine.agents, .first = 0, .blocks = 1, .agents = readers_each(program)};
-  const double shadow =
-      options_.checks ? shadow_bytes(static_cast<double>(shared), granule, readers) : 0;
-  const double all = (static_cast<double>(shared) + shadow) * machine.agents.blocks;
-  if (auto error = hold.take(options_.memory, all, "shared memory and what is known of it")) {
-    return error;
-  }
+  return shared;
+}
+
+Shadow::Readers shared_readers(const Program& program, const Agents& agents) {
+  return {.all = agents,
+          .first = 0,
+          .blocks = 1,
+          .agents = readers_each(program),
+          .slots = false,
+          .updates = !program.atomics.empty()};
+}
+
+}  // namespace
+
+std::optional<Error> Run::charge_shared(const Program& program, const Agents& agents,
+                                        MemoryHold& hold) const {
+  const auto shared = static_cast<double>(shared_bytes(program));
+  const double shadow = options_.checks ? shadow_bytes(shared, shared_granule(program),
+                                                       shared_readers(program, agents))
+                                        : 0;
+  return hold.take(options_.memory, (shared + shadow) * agents.blocks,
+                   "shared memory and what is known of it");
+}
+
+void Run::equip(Machine& machine) const {
+  const Program& program = machine.program;
+  const std::size_t shared = shared_bytes(program);
   machine.shared.assign(machine.agents.blocks, std::vector<std::byte>(shared, kGarbage));
+  Shadow::Readers readers = shared_readers(program, machine.agents);
   for (std::uint32_t block = 0; options_.checks && block < machine.agents.blocks; ++block) {
-    auto shadow_of_block = std::make_unique<Shadow>(shared, granule, true, false);
+    auto shadow_of_block = std::make_unique<Shadow>(shared, shared_granule(program), true, false);
     readers.first = block;
-    shadow_of_block->begin_launch(&era_, readers);
+    shadow_of_block->begin_launch(machine.era, readers);
     machine.shared_shadows.push_back(std::move(shadow_of_block));
   }
-  return std::nullopt;
 }
 
 std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
@@ -359,23 +385,21 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
                         program.code.size(), kInstructionsMax),
                  data.name, ""};
   }
-  if (auto error = track_globals(data.body, agents)) return error;
-  const int limit = module_.arch == nullptr ? 0 : module_.arch->smem_per_block_max;
-  if (limit != 0 && program.shared_bytes > limit) {
-    return Error{format("a block of {} bytes of shared memory, {} has {}", program.shared_bytes,
-                        module_.arch->name, limit),
-                 data.name, ""};
-  }
+  std::vector<Shadow*> shadows;
+  if (auto error = track_globals(data.body, agents, shadows)) return error;
   Machine machine(function_, program, reporter_, tally_, options_.checks);
   machine.random = seed_ != 0;
   machine.random_state = seed_ + 0x100000001ULL * launched_.size();
   machine.agents = agents;
+  machine.era = &era_;
+  machine.global_shadows = std::move(shadows);
   machine.steps_max = steps_max_;
   machine.steps_left = steps_left_;
   MemoryHold hold;
-  if (auto error = make_shared(program, machine, hold)) return error;
+  if (auto error = charge_shared(program, agents, hold)) return error;
   if (auto error = charge_warps(program, hold)) return error;
-  machine.era = &era_;
+  std::optional<Counting> counting;
+  if (options_.count_only) machine.counting = &counting.emplace(function_, program);
   for (const RegistersPlan& plan : program.registers_set) {
     machine.registers_at_start = std::max(machine.registers_at_start, plan.count);
   }
@@ -384,7 +408,7 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
         machine.registers_at_start, target::registers_at_start(*module_.arch, threads));
   }
   launched_.push_back({.op = op, .threads = threads, .blocks = 0, .blocks_run = 0});
-  run_blocks(data, machine, host);
+  run_blocks(data, machine, host, static_cast<double>(hold.bytes()));
   steps_left_ = machine.steps_left;
   gave_up_ = machine.gave_up;
   return std::nullopt;
@@ -401,63 +425,39 @@ void Run::attribute_counts(const Machine& machine) {
 }
 
 // The middle block of a grid stands for the others: it has no edge where any has none.
-bool Run::is_traced(ir::OpId launch, const Grid& at, const Grid& grid) const {
+bool Run::is_traced(ir::OpId launch, const GridPlan& plan, const Grid& at) const {
   if (!options_.trace) return false;
-  for (std::size_t axis = 0; axis < grid.size(); ++axis) {
-    if (at[axis] != grid[axis] / 2) return false;
+  for (std::size_t axis = 0; axis < plan.grid.size(); ++axis) {
+    if (at[axis] != plan.grid[axis] / plan.cluster[axis] / 2) return false;
   }
   return std::none_of(traces_.begin(), traces_.end(),
                       [&](const BlockTrace& trace) { return trace.launch == launch; });
 }
 
-void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host) {
-  Grid grid = {1, 1, 1};
-  KILN_CHECK(data.vars.size() <= grid.size(), "{} axes", data.vars.size());
-  for (std::size_t axis = 0; axis < data.vars.size(); ++axis) {
-    const std::int64_t extent = function_.vars[data.vars[axis]].extent.evaluate(host_.facts.values);
-    grid[axis] = std::max<std::int64_t>(extent, 0);
-  }
-  Grid cluster = {1, 1, 1};  // blocks of a cluster, which run together
-  Grid clusters = grid;
-  for (std::size_t axis = 0; axis < data.cluster_shape.size(); ++axis) {
-    cluster[axis] = data.cluster_shape[axis];
-    clusters[axis] = grid[axis] / cluster[axis];  // an entry check says that it divides
-  }
-  Blocks blocks(clusters, options_.representative_blocks);
-  if (machine.random) blocks.shuffle([&machine] { return machine.next_random(); });
+void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host,
+                     double machine_bytes) {
+  GridPlan plan = plan_grid(function_, data, host_.facts.values, options_.representative_blocks);
+  if (machine.random) plan.clusters.shuffle([&machine] { return machine.next_random(); });
+  plan.random_state = machine.random_state;
   // Clocks go on from the last launch, whose accesses all come before.
-  Clock latest = era_.block_start;
-  for (const Clock clock : clocks_) latest = std::max(latest, clock);
-  era_.launch_start = era_.block_start = latest + 1;
-  std::vector<Grid> ranks;  // the places of the cluster's blocks in it, x fastest
-  for (std::int64_t rank = 0; rank < cluster[0] * cluster[1] * cluster[2]; ++rank) {
-    ranks.push_back(
-        {rank % cluster[0], rank / cluster[0] % cluster[1], rank / (cluster[0] * cluster[1])});
-  }
+  era_.launch_start = era_.block_start = era_.block_start + 1;
+  const bool done = run_on_cores(plan, machine, host, machine_bytes);
+  const std::int64_t clusters = done ? plan.clusters.count() : run_in_turn(plan, machine, host);
+  launched_.back().blocks = plan.blocks();
+  launched_.back().blocks_run = clusters * static_cast<std::int64_t>(plan.ranks.size());
+  blocks_ += launched_.back().blocks_run;
+}
+
+std::int64_t Run::run_in_turn(const GridPlan& plan, Machine& machine, const Warp& host) {
+  equip(machine);
   std::int64_t done = 0;
-  for (; done < blocks.count() && !machine.gave_up; ++done) {
-    const ChosenBlock block = blocks[done];
-    show_progress(machine, done, blocks.count());
-    machine.block_numbers.clear();
-    for (const Grid& rank : ranks) {
-      const auto at = [&](std::size_t axis) { return block.at[axis] * cluster[axis] + rank[axis]; };
-      machine.block_numbers.push_back((at(2) * grid[1] + at(1)) * grid[0] + at(0));
-    }
-    start_block(machine, host);
-    for (Warp& warp : machine.warps) {
-      const Grid& rank = ranks[warp.block];
-      for (std::size_t axis = 0; axis < data.vars.size(); ++axis) {
-        std::fill_n(&warp.var(data.vars[axis].index, 0), kLanes,
-                    block.at[axis] * cluster[axis] + rank[axis]);
-      }
-      for (std::size_t axis = 0; axis < data.cluster.size(); ++axis) {
-        std::fill_n(&warp.var(data.cluster[axis].index, 0), kLanes, rank[axis]);
-      }
-    }
+  for (; done < plan.clusters.count() && !machine.gave_up; ++done) {
+    show_progress(machine, done, plan.clusters.count());
+    const ChosenBlock block = start_cluster(machine, host, plan, done);
     tally_.weigh(block.weight);
     if (options_.by_operation) attribute_counts(machine);
     std::optional<Tracer> tracer;
-    if (is_traced(launched_.back().op, block.at, clusters)) {
+    if (is_traced(launched_.back().op, plan, block.at)) {
       traces_.emplace_back().launch = launched_.back().op;
       machine.tracer = &tracer.emplace(machine, traces_.back());
     }
@@ -466,11 +466,8 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
   }
   tally_.weigh(1);
   tally_.attribute({}, 1);
-  clocks_ = machine.clocks;
-  const std::int64_t blocks_run = done * cluster[0] * cluster[1] * cluster[2];
-  launched_.back().blocks = grid[0] * grid[1] * grid[2];
-  launched_.back().blocks_run = blocks_run;
-  blocks_ += blocks_run;
+  era_.block_start = latest_clock(machine);
+  return done;
 }
 
 // A call costs too much for each block, and a clock's reading for each step.
@@ -521,6 +518,7 @@ Result<Outcome> run(const ir::Module& module, const ir::Function& function,
              "counts by operation need schedule 0, alone");
   KILN_CHECK(!options.trace || (options.schedules <= 1 && options.seed == 0),
              "a trace needs schedule 0, alone");
+  KILN_CHECK(!options.count_only || !options.checks, "checks of data that is not computed");
   const auto begin = std::chrono::steady_clock::now();
   Outcome outcome;
   Reporter reporter(options, outcome);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "sim/grid.h"
 #include "sim/machine.h"
 
 namespace kiln::sim {
@@ -29,6 +30,7 @@ class Run {
   [[nodiscard]] std::vector<Unwritten> unwritten() const;
 
  private:
+  struct Worker;   // cores.cpp
   struct Global {  // one buffer of global memory
     Buffer buffer;
     std::unique_ptr<Shadow> shadow;
@@ -45,15 +47,26 @@ class Run {
   void read_host_vars(const Warp& host);
   [[nodiscard]] Warp host_warp(const Program& program) const;
   [[nodiscard]] std::optional<Error> launch(ir::OpId op, const Warp& host);
-  [[nodiscard]] std::optional<Error> track_globals(ir::RegionId body, const Agents& agents);
+  // `shadows` gets those of the launch, by Buffer::watched.
+  [[nodiscard]] std::optional<Error> track_globals(ir::RegionId body, const Agents& agents,
+                                                   std::vector<Shadow*>& shadows);
   [[nodiscard]] std::optional<Error> charge_warps(const Program& program, MemoryHold& hold) const;
-  [[nodiscard]] std::optional<Error> make_shared(const Program& program, Machine& machine,
-                                                 MemoryHold& hold);
+  [[nodiscard]] std::optional<Error> charge_shared(const Program& program, const Agents& agents,
+                                                   MemoryHold& hold) const;
+  // Gives the machine its shared memory and what is known of it.
+  void equip(Machine& machine) const;
   void show_progress(Machine& machine, std::int64_t done, std::int64_t blocks) const;
-  void run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host);
+  void run_blocks(const ir::Parallel& data, Machine& machine, const Warp& host,
+                  double machine_bytes);
+  // How many clusters have run.
+  std::int64_t run_in_turn(const GridPlan& plan, Machine& machine, const Warp& host);
+  // Runs all clusters at once on several cores (cores.cpp). False: they are to run in turn, and
+  // everything is as it was. `machine_bytes`: what a machine holds.
+  [[nodiscard]] bool run_on_cores(const GridPlan& plan, Machine& machine, const Warp& host,
+                                  double machine_bytes);
+  [[nodiscard]] std::size_t workers(const GridPlan& plan, const Program& program) const;
   void attribute_counts(const Machine& machine);
-  [[nodiscard]] bool is_traced(ir::OpId launch, const std::array<std::int64_t, 3>& at,
-                               const std::array<std::int64_t, 3>& grid) const;
+  [[nodiscard]] bool is_traced(ir::OpId launch, const GridPlan& plan, const Grid& at) const;
   void finish(ir::ValueId value, const Warp& host);
 
   const ir::Module& module_;
@@ -67,7 +80,6 @@ class Run {
   std::vector<ir::VarId> host_vars_;  // set by the host part
   std::vector<std::unique_ptr<Global>> globals_;
   Era era_;
-  std::vector<Clock> clocks_;
   std::int64_t blocks_ = 0;
   std::vector<Launched> launched_;
   std::vector<BlockTrace> traces_;

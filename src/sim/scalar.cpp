@@ -4,7 +4,9 @@
 #include <limits>
 
 #include "ir/functions.h"
+#include "ir/integer.h"
 #include "sim/access.h"
+#include "sim/element.h"
 #include "support/exact_integer.h"
 
 namespace kiln::sim {
@@ -34,7 +36,7 @@ double round_float(DType type, double value) {
 template <ir::BinaryClass kClass, class Value>
 Scalar result_of(DType type, Value value) {
   using enum ir::BinaryClass;
-  if constexpr (kClass == kArithmetic) return of(round_float(type, value));
+  if constexpr (kClass == kArithmetic || kClass == kFunction) return of(round_float(type, value));
   if constexpr (kClass == kExtremum) return of(value);
   if constexpr (kClass == kComparison) return of(std::int64_t{value});
   KILN_UNREACHABLE("no such operation on {}", name(type));
@@ -43,7 +45,7 @@ Scalar result_of(DType type, Value value) {
 // clang-format off
 Scalar apply_float(ir::BinaryKind kind, DType type, double a, double b) {
   switch (kind) {
-#define KILN_BINARY(Name, name, text, binding, category, floats) \
+#define KILN_BINARY(Name, name, text, binding, category, floats, ...) \
     case ir::BinaryKind::k##Name: return result_of<ir::BinaryClass::category>(type, floats);
 #include "ir/binary.def"
 #undef KILN_BINARY
@@ -51,60 +53,6 @@ Scalar apply_float(ir::BinaryKind kind, DType type, double a, double b) {
   KILN_UNREACHABLE("no such operation on {}", name(type));
 }
 // clang-format on
-
-// A shift by the width or more leaves nothing but the sign.
-std::int64_t shift(ir::BinaryKind kind, bool is_unsigned, int width, std::int64_t a,
-                   std::int64_t count) {
-  const bool far = count < 0 || count >= width;
-  if (kind == ir::BinaryKind::kShl) {
-    return far ? 0 : static_cast<std::int64_t>(bits_of(a) << count);
-  }
-  if (is_unsigned) return far ? 0 : static_cast<std::int64_t>(bits_of(a) >> count);
-  return a >> (far ? 63 : count);
-}
-
-// The least s64 divided by -1 wraps.
-std::optional<std::int64_t> divide(bool rest, bool is_unsigned, std::int64_t a, std::int64_t b) {
-  if (b == 0) return std::nullopt;
-  if (is_unsigned) {
-    return static_cast<std::int64_t>(rest ? bits_of(a) % bits_of(b) : bits_of(a) / bits_of(b));
-  }
-  if (b == -1) return rest ? 0 : static_cast<std::int64_t>(-bits_of(a));
-  return rest ? a % b : a / b;
-}
-
-bool less(bool is_unsigned, std::int64_t a, std::int64_t b) {
-  return is_unsigned ? bits_of(a) < bits_of(b) : a < b;
-}
-
-std::optional<std::int64_t> apply_integer(ir::BinaryKind kind, DType type, std::int64_t a,
-                                          std::int64_t b) {
-  using enum ir::BinaryKind;
-  const bool is_unsigned = info(type).kind == NumberKind::kUnsigned;
-  switch (kind) {
-    case kAdd: return static_cast<std::int64_t>(bits_of(a) + bits_of(b));
-    case kSub: return static_cast<std::int64_t>(bits_of(a) - bits_of(b));
-    case kMul: return static_cast<std::int64_t>(bits_of(a) * bits_of(b));
-    case kDiv: return divide(false, is_unsigned, a, b);
-    case kRem: return divide(true, is_unsigned, a, b);
-    case kAnd: return a & b;
-    case kOr: return a | b;
-    case kXor: return a ^ b;
-    case kShl:
-    case kShr: return shift(kind, is_unsigned, info(type).bits, a, b);
-    case kMin: return less(is_unsigned, b, a) ? b : a;
-    case kMax: return less(is_unsigned, a, b) ? b : a;
-    case kEq: return a == b;
-    case kNe: return a != b;
-    case kLt: return less(is_unsigned, a, b);
-    case kLe: return !less(is_unsigned, b, a);
-    case kGt: return less(is_unsigned, b, a);
-    case kGe: return !less(is_unsigned, a, b);
-    case kLogicalAnd: return a != 0 && b != 0;
-    case kLogicalOr: return a != 0 || b != 0;
-  }
-  return 0;
-}
 
 std::int64_t truncate(DType to, double value) {
   const double saturated = round_to(to, value);
@@ -117,12 +65,23 @@ std::int64_t truncate(DType to, double value) {
   return static_cast<std::int64_t>(saturated);
 }
 
+// The value of type `to` that has the bits of one of type `from`.
+Scalar with_bits(DType from, DType to, Scalar value) {
+  std::byte bytes[8] = {};
+  store_scalar(from, bytes, value);
+  return load_scalar(to, bytes);
+}
+
 Scalar evaluate(Machine& machine, Warp& warp, const ScalarPlan& plan, std::uint32_t lane) {
   const Scalar a = warp.value(plan.a, lane);
   if (plan.kind == ir::OpKind::kConst) return plan.constant;
   if (plan.kind == ir::OpKind::kUnary) return apply(plan.unary, plan.operand, a);
   if (plan.kind == ir::OpKind::kCast) return convert(plan.operand, plan.type, a);
+  if (plan.kind == ir::OpKind::kBitcast) return with_bits(plan.operand, plan.type, a);
   if (plan.kind == ir::OpKind::kChoose) return warp.value(a.i != 0 ? plan.b : plan.c, lane);
+  if (plan.kind == ir::OpKind::kFma) {
+    return of(ir::fused(plan.type, a.f, warp.value(plan.b, lane).f, warp.value(plan.c, lane).f));
+  }
   if (plan.kind == ir::OpKind::kBinary) {
     const auto out = apply(plan.binary, plan.operand, a, warp.value(plan.b, lane));
     if (out) return *out;
@@ -146,15 +105,7 @@ void for_lanes(Warp& warp, bool uniform, Scalar* out, Compute&& compute) {
 
 }  // namespace
 
-std::int64_t wrap(DType type, std::int64_t value) {
-  const DTypeInfo& row = info(type);
-  if (row.kind == NumberKind::kBool) return value != 0;
-  if (row.bits >= 64) return value;
-  const int spare = 64 - row.bits;
-  const std::uint64_t top = bits_of(value) << spare;
-  return row.kind == NumberKind::kUnsigned ? static_cast<std::int64_t>(top >> spare)
-                                           : static_cast<std::int64_t>(top) >> spare;
-}
+std::int64_t wrap(DType type, std::int64_t value) { return ir::IntegerType(type).wrapped(value); }
 
 double as_number(DType type, Scalar value) {
   if (is_float(type)) return value.f;
@@ -164,15 +115,14 @@ double as_number(DType type, Scalar value) {
 
 std::optional<Scalar> apply(ir::BinaryKind kind, DType type, Scalar left, Scalar right) {
   if (is_float(type)) return apply_float(kind, type, left.f, right.f);
-  const auto out = apply_integer(kind, type, left.i, right.i);
-  if (!out) return std::nullopt;
-  return of(ir::is_comparison(kind) ? *out : wrap(type, *out));
+  const auto out = ir::value_of(kind, type, left.i, right.i);
+  return out ? std::optional(of(*out)) : std::nullopt;
 }
 
 Scalar apply(ir::UnaryKind kind, DType type, Scalar operand) {
   if (kind == ir::UnaryKind::kNegate) {
     if (is_float(type)) return of(round_float(type, -operand.f));
-    return of(wrap(type, static_cast<std::int64_t>(-bits_of(operand.i))));
+    return of(wrap(type, ir::IntegerType::minus(0, operand.i)));
   }
   if (kind == ir::UnaryKind::kNot) return of(std::int64_t{operand.i == 0});
   if (kind == ir::UnaryKind::kBitNot) return of(wrap(type, ~operand.i));

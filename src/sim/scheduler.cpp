@@ -12,7 +12,8 @@ namespace kiln::sim {
 
 namespace {
 
-void reset_warp(const Program& program, const Warp& host, Warp& warp) {
+void reset_warp(const Machine& machine, const Warp& host, Warp& warp) {
+  const Program& program = machine.program;
   warp.pc = 0;
   warp.mask = warp.exists;
   warp.state = WarpState::kReady;
@@ -30,7 +31,8 @@ void reset_warp(const Program& program, const Warp& host, Warp& warp) {
   }
   warp.loop_upper.resize(program.loops.size() * kLanes);
   warp.registers.resize(program.fragment_doubles);
-  warp.fragment_set.assign(program.fragments.size(), false);
+  // What is only counted is never filled, nor looked at.
+  warp.fragment_set.assign(program.fragments.size(), machine.counting != nullptr);
   warp.unfenced.assign(program.fragments.size(), false);
   warp.descriptors.resize(program.fragments.size());
   warp.products.clear();
@@ -233,7 +235,7 @@ void start_block(Machine& machine, const Warp& host) {
     warp.views.clear();
     warp.waited = {};
     warp.register_count = machine.registers_at_start;
-    reset_warp(program, host, warp);
+    reset_warp(machine, host, warp);
   }
   machine.free_registers.assign(machine.agents.blocks, 0);
   start_events(machine);

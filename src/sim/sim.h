@@ -52,10 +52,14 @@ struct Options {
   // Run three blocks of each grid axis that has more than three: the first, the middle one, which
   // counts for all between the ends, and the last. Outputs are then incomplete.
   bool representative_blocks = false;
+  // Compute nothing but what decides which instructions run and where they reach (ir/steering.h):
+  // counts are the same, and outputs have no values. Not with `checks`.
+  bool count_only = false;
   bool trace = false;                   // fill Outcome::traces; needs seed 0 and one schedule
   std::uint64_t steps_max = kStepsMax;  // of each schedule
   MemoryBudget* memory = nullptr;       // what the run may hold; null: no limit
   std::function<void(const Progress&)> progress = {};  // called now and then; may be empty
+  std::size_t cores = 0;  // on which blocks run at the same time; 0: all that there are
 };
 
 enum class ReportKind : std::uint8_t {
@@ -101,6 +105,7 @@ struct Counters {
   std::int64_t bytes_shared_read = 0;
   std::int64_t bytes_shared_written = 0;
   std::int64_t requests_global = 0;  // warp-wide accesses
+  std::int64_t executions = 0;       // by warps; only of operations apart (Options::by_operation)
   std::int64_t sectors_global = 0;   // distinct 32-byte sectors of each request, summed
 
   void add(const Counters& other);

@@ -129,6 +129,33 @@ void Tally::shared(Issue what, const Request& request, std::int64_t bytes) {
   shared_wavefronts(request, bytes);
 }
 
+void Tally::global_atomic(std::size_t interned, const Request& request, std::int64_t bytes) {
+  if (request.count == 0) return;
+  issue(interned, 1);
+  sectors(request, bytes);
+  read_global(request.count * bytes);
+  wrote_global(request.count * bytes);
+}
+
+// Lanes that meet in a bank take turns, whether their words are one or several.
+void Tally::shared_atomic(std::size_t interned, const Request& request, std::int64_t bytes) {
+  if (request.count == 0) return;
+  issue(interned, 1);
+  std::array<std::int64_t, kBanks> load = {};
+  for (std::uint32_t i = 0; i < request.count; ++i) {
+    ++load[static_cast<std::size_t>(request.address[i] / kBankBytes % kBanks)];
+  }
+  const std::int64_t turns = *std::ranges::max_element(load);
+  const std::int64_t least =
+      (request.count * bytes + kBanks * kBankBytes - 1) / (kBanks * kBankBytes);
+  Counters& counters = here();
+  counters.requests_shared += weight_;
+  counters.wavefronts_shared += weight_ * std::max(turns, least);
+  counters.bank_conflicts += weight_ * std::max<std::int64_t>(turns - least, 0);
+  read_shared(request.count * bytes);
+  wrote_shared(request.count * bytes);
+}
+
 std::size_t Tally::intern(std::string_view instruction) {
   for (std::size_t i = 0; i < names_.size(); ++i) {
     if (names_[i] == instruction) return i;
@@ -137,9 +164,79 @@ std::size_t Tally::intern(std::string_view instruction) {
   return names_.size() - 1;
 }
 
+namespace {
+
+constexpr std::int64_t Counters::*kSums[] = {
+    &Counters::bank_conflicts,       &Counters::wavefronts_shared,    &Counters::requests_shared,
+    &Counters::bytes_global_read,    &Counters::bytes_global_written, &Counters::bytes_shared_read,
+    &Counters::bytes_shared_written, &Counters::requests_global,      &Counters::sectors_global};
+
+}  // namespace
+
+// Number `at` of an account: its sums, its issues by width, its named instructions.
+std::int64_t& Tally::number(Account& account, std::size_t at) {
+  if (at < std::size(kSums)) return account.counters.*kSums[at];
+  at -= std::size(kSums);
+  if (at < kIssues * kWidths) return account.fixed[at / kWidths][at % kWidths];
+  return account.named[at - kIssues * kWidths];
+}
+
+std::size_t Tally::numbers(const Account& account) {
+  return std::size(kSums) + kIssues * kWidths + account.named.size();
+}
+
+Tally::Counted Tally::mark() {
+  Counted out;
+  Account& here = account();
+  for (std::size_t at = 0; at < numbers(here); ++at) {
+    if (const std::int64_t count = number(here, at); count != 0)
+      out.numbers_.push_back({at, count});
+  }
+  return out;
+}
+
+Tally::Counted Tally::since(const Counted& mark) {
+  Counted out = Tally::mark();
+  auto before = mark.numbers_.begin();
+  for (Counted::Number& now : out.numbers_) {
+    const bool known = before != mark.numbers_.end() && before->at == now.at;
+    now.count = (now.count - (known ? (before++)->count : 0)) / weight_;
+  }
+  std::erase_if(out.numbers_, [](const Counted::Number& number) { return number.count == 0; });
+  return out;
+}
+
+void Tally::add(const Counted& counted) {
+  if (counted.numbers_.empty()) return;
+  Account& here = account();
+  if (here.named.size() < names_.size()) here.named.resize(names_.size());
+  for (const auto& [at, count] : counted.numbers_) number(here, at) += weight_ * count;
+}
+
 void Tally::attribute(Where where, std::size_t accounts) {
   where_ = std::move(where);
   accounts_.resize(std::max(accounts_.size(), accounts));
+}
+
+Tally Tally::fresh() const {
+  Tally out;
+  out.names_ = names_;
+  return out;
+}
+
+void Tally::add(const Tally& other) {
+  KILN_CHECK(other.accounts_.size() == 1 && other.names_.size() <= names_.size(),
+             "counts of {} accounts are added up", other.accounts_.size());
+  Account& mine = accounts_.front();
+  const Account& more = other.accounts_.front();
+  mine.counters.add(more.counters);
+  for (std::size_t issue = 0; issue < kIssues; ++issue) {
+    for (std::size_t width = 0; width < kWidths; ++width) {
+      mine.fixed[issue][width] += more.fixed[issue][width];
+    }
+  }
+  mine.named.resize(names_.size());
+  for (std::size_t i = 0; i < more.named.size(); ++i) mine.named[i] += more.named[i];
 }
 
 void Tally::add_to(Counters& out, const Account& account) const {
@@ -180,6 +277,7 @@ void Counters::add(const Counters& other) {
   bytes_shared_written += other.bytes_shared_written;
   requests_global += other.requests_global;
   sectors_global += other.sectors_global;
+  executions += other.executions;
 }
 
 }  // namespace kiln::sim

@@ -63,6 +63,9 @@ class Tally {
   // Those without lanes are not issued.
   void global(Issue what, const Request& request, std::int64_t bytes);
   void shared(Issue what, const Request& request, std::int64_t bytes);
+  // Atomic operations of the named instruction: of those on one word one comes after the other.
+  void global_atomic(std::size_t interned, const Request& request, std::int64_t bytes);
+  void shared_atomic(std::size_t interned, const Request& request, std::int64_t bytes);
   // The shared memory side of an instruction counted elsewhere: `ldmatrix` rows, `cp.async`.
   void shared_wavefronts(const Request& request, std::int64_t bytes);
   // The global side of `cp.async`.
@@ -78,6 +81,17 @@ class Tally {
   std::size_t intern(std::string_view instruction);
   void issue(std::size_t interned, std::int64_t times);
 
+  // An instruction of a warp is executed; only counted by account.
+  void execute() {
+    if (where_) here().executions += weight_;
+  }
+
+  // What an operation has counted, to be added again.
+  class Counted;
+  [[nodiscard]] Counted mark();  // all so far, of the account of here and now
+  [[nodiscard]] Counted since(const Counted& mark);
+  void add(const Counted& counted);
+
   // From here on counts belong to the account (less than `accounts`) that `where` names when they
   // are made. Without this there is one account. An empty `where`: to the first.
   using Where = std::function<std::size_t()>;
@@ -87,6 +101,10 @@ class Tally {
   [[nodiscard]] std::int64_t weight() const { return weight_; }
   // Of the account of here and now, weighed.
   [[nodiscard]] Traffic traffic();
+
+  // A tally that knows the same names and has counted nothing; and what such a one has counted.
+  [[nodiscard]] Tally fresh() const;
+  void add(const Tally& other);
 
   [[nodiscard]] Counters counters() const;  // of all accounts
   [[nodiscard]] std::vector<Counters> by_account() const;
@@ -98,6 +116,8 @@ class Tally {
     std::array<std::array<std::int64_t, kWidths>, kIssues> fixed = {};
     std::vector<std::int64_t> named;  // by interned number; may be shorter
   };
+  [[nodiscard]] static std::int64_t& number(Account& account, std::size_t at);
+  [[nodiscard]] static std::size_t numbers(const Account& account);
 
   [[nodiscard]] Account& account() { return accounts_[where_ ? where_() : 0]; }
   [[nodiscard]] Counters& here() { return account().counters; }
@@ -107,6 +127,17 @@ class Tally {
   Where where_;
   std::int64_t weight_ = 1;
   std::vector<std::string> names_;  // by interned number
+};
+
+// Numbers of an account that are not 0, in units of one execution.
+class Tally::Counted {
+ private:
+  friend class Tally;
+  struct Number {
+    std::size_t at = 0;  // see Tally::number
+    std::int64_t count = 0;
+  };
+  std::vector<Number> numbers_;
 };
 
 // Shared memory: word w of 4 bytes lies in bank w % 32, and each bank serves one word at a time.

@@ -10,6 +10,7 @@
 // each comes behind what it waits for, but for a barrier, whose warps meet.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ namespace kiln::sim {
 
 enum class TraceKind : std::uint8_t {
   kMma,          // matrix instructions of one warp
-  kProduct,      // the same, asynchronous: goes on after the entry
+  kProduct,      // asynchronous matrix instructions: go on after the entry
   kProductWait,  // until no product below `group` is in flight
   kLoad,         // a fragment from memory
   kStore,        // a fragment to memory
@@ -53,6 +54,10 @@ struct TraceEntry {
   std::uint32_t slot = kNone;   // of the block's events; kBulkLoad: kNone without an event
   std::int64_t phase = 0;
   std::uint32_t meeting = kNone;  // none: a barrier of the warp alone, or one never released
+  // kLoad, kElement: what it loads is in registers only, so that the warp goes on until it needs it.
+  bool loads = false;
+  // The last earlier loads of the warp from global and from shared memory whose values it needs.
+  std::array<std::uint32_t, 2> needs = {kNone, kNone};
 };
 
 // The entry counts for this phase (from 0) of the slot: a trigger, or a bulk load that landed.

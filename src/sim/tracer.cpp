@@ -16,6 +16,7 @@ bool is_elected(TraceKind kind) {
 Tracer::Tracer(const Machine& machine, BlockTrace& out)
     : machine_(machine),
       out_(out),
+      loaded_(machine.warps.size(), Loaded(machine.function)),
       copies_(machine.warps.size()),
       last_barrier_(machine.warps.size(), TraceEntry::kNone) {
   out.block = machine.block_numbers[0];
@@ -77,6 +78,20 @@ bool Tracer::describe(const Warp& warp, const Instruction& at, TraceEntry& entry
   return true;
 }
 
+// What the instruction needs of earlier loads. A fragment is written when it is loaded; what waits is
+// whatever reads it, or leaves the registers.
+void Tracer::follow(const Instruction& at) {
+  if (!at.op.valid()) return;  // the end of the program
+  const ir::Op& op = machine_.function.ops[at.op];
+  Loaded& loaded = loaded_[entry_.warp];
+  loaded.execute(op);
+  if (!tracing_ || (entry_.kind == TraceKind::kElement && loaded.stays_in_registers(op))) return;
+  entry_.needs = loaded.needs();
+  loaded.met();
+  const bool reads = op.kind() == ir::OpKind::kRead || op.kind() == ir::OpKind::kAtomic;
+  entry_.loads = reads || (entry_.kind == TraceKind::kLoad && op.kind() == ir::OpKind::kLoad);
+}
+
 void Tracer::begin(Warp& warp, const Instruction& at) {
   current_ = TraceEntry::kNone;
   if (out_.entries.size() >= kTraceEntriesMax) {
@@ -86,6 +101,7 @@ void Tracer::begin(Warp& warp, const Instruction& at) {
   }
   entry_ = {.op = at.op, .warp = warp.number};
   tracing_ = describe(warp, at, entry_);
+  follow(at);
   meets_ =
       at.code == Code::kBarrier && machine_.program.barriers[at.plan].level != ir::Level::kGroup;
   if (!tracing_) return;
@@ -111,6 +127,9 @@ void Tracer::end(bool happened) {
   if (meets_) {
     last_barrier_[entry_.warp] = static_cast<std::uint32_t>(out_.entries.size());
   }
+  const auto number = static_cast<std::uint32_t>(out_.entries.size());
+  const ir::Op& op = machine_.function.ops[entry_.op];
+  if (entry_.loads) loaded_[entry_.warp].comes_from(op, number, entry_.bytes_read > 0);
   out_.entries.push_back(entry_);
 }
 

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "sim/loaded.h"
 #include "sim/machine.h"
 #include "sim/trace.h"
 
@@ -30,6 +31,7 @@ class Tracer {
   void meet(std::span<const std::uint32_t> warps);
 
  private:
+  void follow(const Instruction& at);
   [[nodiscard]] bool describe(const Warp& warp, const Instruction& at, TraceEntry& entry) const;
 
   const Machine& machine_;
@@ -40,6 +42,7 @@ class Tracer {
   TraceEntry entry_;
   std::size_t arrivals_before_ = 0;
   Traffic before_;
+  std::vector<Loaded> loaded_;               // by warp
   std::vector<std::int64_t> copies_;         // by warp: asynchronous ones so far
   std::vector<std::uint32_t> last_barrier_;  // by warp: its entry
   std::uint32_t meetings_ = 0;

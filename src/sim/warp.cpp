@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "sim/access.h"
+#include "sim/counting.h"
 #include "sim/tracer.h"
 
 namespace kiln::sim {
@@ -101,6 +102,25 @@ std::uint32_t branch(Warp& warp, const Instruction& at) {
   warp.frames.push_back({warp.mask, warp.mask & ~taken});
   warp.mask = taken;
   return taken != 0 ? warp.pc + 1 : at.target;
+}
+
+std::uint32_t inside(Warp& warp, const PlacePlan& plan, const Instruction& at) {
+  const bool whole = warp.mask == warp.exists;
+  std::uint32_t here = 0;
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    const bool within =
+        warp.var(plan.row, lane) < plan.edge.row && warp.var(plan.col, lane) < plan.edge.col;
+    if (within) here |= 1U << lane;
+  });
+  warp.frames.push_back({warp.mask, 0});
+  warp.mask = here;
+  if (whole) warp.holders = here;
+  if (here != 0) return warp.pc + 1;
+  // A warp that has no element of a tile has no first value to give.
+  for (const std::uint32_t fragment : plan.gives) {
+    if (whole) warp.fragment_set[fragment] = true;
+  }
+  return at.target;
 }
 
 std::uint32_t otherwise(Warp& warp, const Instruction& at) {
@@ -211,6 +231,15 @@ After execute(Machine& machine, Warp& warp, const Instruction& at) {
 }
 // clang-format on
 
+// Executes the instruction, unless it is enough to count it.
+After step(Machine& machine, Warp& warp, const Instruction& at) {
+  if (machine.counting == nullptr) return execute(machine, warp, at);
+  if (machine.counting->count(machine, warp, at)) return After::kNext;
+  const After after = execute(machine, warp, at);
+  machine.counting->learn(machine);
+  return after;
+}
+
 }  // namespace
 
 void run_warp(Machine& machine, Warp& warp) {
@@ -222,7 +251,8 @@ void run_warp(Machine& machine, Warp& warp) {
     --machine.steps_left;
     machine.changes += at.hands_on ? 1 : 0;
     if (machine.tracer != nullptr) machine.tracer->begin(warp, at);
-    const After after = execute(machine, warp, at);
+    if (at.code != Code::kStop) machine.tally.execute();  // it is no operation's
+    const After after = step(machine, warp, at);
     if (machine.tracer != nullptr) machine.tracer->end(after != After::kAgain);
     if (after == After::kJump) {
       warp.pc = jump(machine, warp, at);

@@ -24,7 +24,7 @@ struct Span {
   std::uint32_t end = 0;
 
   [[nodiscard]] bool valid() const { return file.valid(); }
-  friend bool operator==(const Span&, const Span&) = default;
+  friend auto operator<=>(const Span&, const Span&) = default;
 };
 
 // The smallest span that covers both; they must lie in one file (else `a` is returned).

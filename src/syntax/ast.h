@@ -138,11 +138,12 @@ struct TupleExpr {  // {a, b}
 struct MeasureExpr {  // |s|: product of extents; |f16| (a TypeExpr): bytes of an element
   ExprId operand;
 };
-struct CastExpr {  // __to<f16>(e), __to<"C++ type">(e)
+struct CastExpr {  // __to<f16>(e), __to<"C++ type">(e), __bitcast<u32>(e)
   std::optional<DType> type;
   std::string cpp_type;  // when `type` is empty
   Span type_span;
   ExprId operand;
+  bool keeps_bits = false;  // __bitcast
 };
 // A call of a Builtin, or of a qualified name `ns::f(x)` (builtin = kNone, name "ns::f").
 struct CallExpr {
@@ -160,11 +161,21 @@ struct SelectExpr {  // select(c, x0, x1, ...)
   std::vector<ExprId> choices;
 };
 
+struct FragFillExpr {  // frag.fill.f32 [64, 1] v
+  DType type{};
+  std::vector<ExprId> shape;
+  ExprId value;
+};
+struct FragLoadExpr {  // frag.load view
+  ExprId source;
+};
+
 using ExprNode =
     std::variant<ErrorExpr, IntExpr, FloatExpr, BoolExpr, NullptrExpr, StringExpr, WildcardExpr,
                  NameExpr, TypeExpr, UnaryExpr, BinaryExpr, ConditionalExpr, MemberExpr, AtExpr,
                  ElementExpr, SubscriptExpr, DerivedIndexExpr, ViewExpr, ShapeExpr, TupleExpr,
-                 MeasureExpr, CastExpr, CallExpr, DeviceCallExpr, SelectExpr>;
+                 MeasureExpr, CastExpr, CallExpr, DeviceCallExpr, SelectExpr, FragFillExpr,
+                 FragLoadExpr>;
 struct Expr {
   ExprNode node;
   Span span;  // parentheses around it included
@@ -187,7 +198,7 @@ struct Declarator {
 };
 
 struct Attribute {
-  enum class Kind : std::uint8_t { kLaunchBounds, kMaxnreg, kSchedule };
+  enum class Kind : std::uint8_t { kLaunchBounds, kMaxnreg, kSchedule, kThreads };
   Kind kind{};
   std::vector<ExprId> args;  // `_` is a WildcardExpr; for kSchedule the arguments of k_tiles
   Span span;
@@ -298,7 +309,8 @@ struct BufferDeclStmt {  // shared f16 [64, 32] s[3] {0.0f};
   Span shape_span;
   std::vector<Declarator> declarators;
 };
-// frag f32 [64] peak {-inf};  and  frag.f32 mc[2] {0.0f};  (an accumulator array: no shape)
+// frag f32 [64] peak {-inf};  frag f32 x = y * 2;  and  frag.f32 mc[2] {0.0f};  (an accumulator
+// array: no shape)
 struct FragDeclStmt {
   bool accumulator = false;
   std::optional<DType> type;
@@ -417,6 +429,11 @@ struct ApplyStmt {  // apply {i, j} in acc.span body
   FragRef anchor;
   StmtId body;
 };
+struct FragStoreStmt {  // frag.store tile, view;
+  Span word_span;       // "frag.store"
+  ExprId value;
+  ExprId target;
+};
 struct ReduceStmt {
   ReduceOp op{};
   FragRef target;
@@ -519,14 +536,12 @@ struct BreakStmt {};
 struct ContinueStmt {};
 struct YieldStmt {};
 
-using StmtNode =
-    std::variant<ErrorStmt, EmptyStmt, BlockStmt, ScalarDeclStmt, MdspanDeclStmt, ItupleDeclStmt,
-                 BufferDeclStmt, FragDeclStmt, EventDeclStmt, AssignStmt, ExprStmt, MoveStmt,
-                 PlaceholderStmt, MmaFillStmt, MmaLoadStmt, MmaExecStmt, MmaScaleStmt, MmaStoreStmt,
-                 MmaCommitStmt, MmaWaitStmt, ApplyStmt, ReduceStmt, AllReduceStmt, FragCopyStmt,
-                 WaitStmt, TriggerStmt, RotateStmt, ReturnStmt, SyncStmt, CallStmt, CppStmt,
-                 AsmStmt, AssertStmt, PrintStmt, PragmaStmt, ParallelStmt, WithStmt, ForeachStmt,
-                 WhileStmt, IfStmt, InthreadsStmt, BreakStmt, ContinueStmt, YieldStmt>;
+// clang-format off
+using StmtNode = std::variant<ErrorStmt
+#define KILN_STATEMENT(Node) , Node
+#include "syntax/statement.def"
+    >;
+// clang-format on
 struct Stmt {
   StmtNode node;
   Span span;  // the whole statement, its `;` or body included

@@ -132,8 +132,10 @@ class Parser {
   ExprId parenthesised();
   ExprId measure();
   ExprId cast();
+  ExprId infinity();
   ExprId select();
   ExprId device_call();
+  ExprId tile_value();
   ExprId integer();
   ExprId floating();
   std::vector<ExprId> list(TokenKind closer);
@@ -161,14 +163,28 @@ class Parser {
   ast::Param param();
   void params(ast::TileFunction& function);
 
+  // What may follow the first word of a statement, for it to be one (statement.def).
+  static constexpr unsigned kAnything = 0;
+  static constexpr unsigned kName = 1;
+  static constexpr unsigned kParenthesis = 2;
+  static constexpr unsigned kBrace = 4;
+  static constexpr unsigned kDot = 8;
+  static constexpr unsigned kNot = 16;
+  struct WordRow {
+    Word word;
+    unsigned follow;
+    StmtId (Parser::*parse)();
+  };
+  static const WordRow kWordRows[];
+
   // parse_stmt.cpp
+  [[nodiscard]] bool follows(unsigned tokens) const;
   StmtId block();
   StmtId statement();
   StmtId statement_here();
   StmtId body();
   StmtId word_statement(Word word);
   StmtId name_statement();
-  StmtId simple_word_statement(const Token& first);
   bool misspelt_statement();
   StmtId foreign_loop();
   StmtId nested_function();
@@ -176,16 +192,8 @@ class Parser {
   [[nodiscard]] std::string statement_suggestion() const;
   StmtId assignment(const Token& first, ExprId target);
   StmtId named_operation(const Token& first, ExprId target);
-  StmtId return_statement();
-  StmtId rotate();
-  StmtId sync();
-  StmtId call_statement();
-  StmtId cpp();
-  StmtId assembly();
   ast::AsmOperand asm_operand();
   std::vector<ast::AsmOperand> asm_operands();
-  StmtId assertion();
-  StmtId print();
   StmtId pragma_statement();
 
   // parse_decl.cpp
@@ -208,16 +216,11 @@ class Parser {
   void parallel_names(ast::ParallelGroup& group);
   void parallel_level(ast::ParallelGroup& group);
   std::optional<ast::Level> level();
-  StmtId with();
   ast::WithItem with_item();
-  StmtId foreach ();
   ast::ForeachItem foreach_item();
   [[nodiscard]] bool in_is_missing() const;
   void foreach_range(ast::ForeachItem& item);
   ast::LoopSuffix loop_suffix();
-  StmtId while_loop();
-  StmtId if_statement();
-  StmtId inthreads();
 
   // parse_move.cpp
   StmtId move(const Token& first, Name handle);
@@ -244,16 +247,15 @@ class Parser {
   StmtId mma_store(const Token& first);
   StmtId mma_wait(const Token& first);
   std::vector<ExprId> operands(const Operation& operation, std::size_t fewest, std::size_t most);
-  StmtId apply();
-  StmtId reduce(ast::ReduceOp op);
-  StmtId all_reduce();
-  StmtId frag_copy();
+  StmtId frag_store();
 
   // parse_event.cpp
   ExprId event_ref();
   std::vector<ExprId> event_refs();
-  StmtId wait();
-  StmtId trigger();
+
+  // Statements that begin with a word of the language.
+#define KILN_WORD_STATEMENT(word, follow, parse) StmtId parse();
+#include "syntax/statement.def"
 
   const Sources& sources_;
   const std::vector<Token>& tokens_;

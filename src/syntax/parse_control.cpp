@@ -49,9 +49,13 @@ ast::Attribute Parser::attribute() {
     close(TokenKind::kRightParen, opener);
     out.span = since(first);
     return out;
+  } else if (first.text == "threads") {
+    advance();
+    out.kind = ast::Attribute::Kind::kThreads;
   } else {
     fail<diag::UnknownAttribute>(
-        first.span, did_you_mean(first.text, {"launch_bounds", "maxnreg", "schedule"}), first.text);
+        first.span, did_you_mean(first.text, {"launch_bounds", "maxnreg", "schedule", "threads"}),
+        first.text);
   }
   out.args = bracketed_list(TokenKind::kLeftParen);
   out.span = since(first);
@@ -59,6 +63,8 @@ ast::Attribute Parser::attribute() {
 }
 
 // ---- parallel ----
+
+ast::StmtId Parser::parallel() { return parallel(std::vector<ast::Attribute>{}); }
 
 ast::StmtId Parser::parallel(std::vector<ast::Attribute> attributes) {
   const Token& first = peek();

@@ -6,7 +6,10 @@ namespace kiln::syntax {
 // At a type, a storage word, `mutable`, `frag`, `mdspan`, `ituple` or `event`.
 ast::StmtId Parser::declaration() {
   const Token& first = peek();
-  if (at(Word::kFrag)) return frag_decl();
+  if (at(Word::kFrag)) {
+    const bool stores = at(TokenKind::kDot, 1) && peek(2).word == Word::kStore;
+    return stores ? frag_store() : frag_decl();
+  }
   if (at(Word::kMdspan)) return mdspan_decl();
   if (at(Word::kItuple)) return ituple_decl();
   ast::Storage storage = ast::Storage::kNone;
@@ -104,7 +107,7 @@ ast::StmtId Parser::event_decl(const Token& first, ast::Storage storage, Span st
   return stmt(std::move(decl), first);
 }
 
-// frag f32 [64] peak {-inf};   frag.f32 mc[2] {0.0f};   frag mc {0.0f};
+// frag f32 [64] peak {-inf};   frag f32 x = y * 2;   frag.f32 mc[2] {0.0f};   frag mc {0.0f};
 ast::StmtId Parser::frag_decl() {
   const Token& first = advance();
   ast::FragDeclStmt decl;
@@ -115,7 +118,8 @@ ast::StmtId Parser::frag_decl() {
     decl.type_span = type.span;
   }
   decl.accumulator = dotted || !decl.type;
-  if (!decl.accumulator) decl.shape = bracketed_list(TokenKind::kLeftBracket);
+  if (!decl.accumulator && at(TokenKind::kLeftBracket))
+    decl.shape = bracketed_list(TokenKind::kLeftBracket);
   do {
     decl.declarators.push_back(declarator());
   } while (accept(TokenKind::kComma));

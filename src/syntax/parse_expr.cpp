@@ -1,5 +1,6 @@
 // Expressions, loosest binding first. Note that `& ^ |` bind tighter than arithmetic, and `#`
 // tighter still: `a + b & c # d` is `a + (b & (c # d))`.
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 
@@ -257,10 +258,31 @@ ast::ExprId Parser::literal() {
     advance();
     return expr(ast::WildcardExpr{}, token.span);
   }
-  if (at(Word::kTo)) return cast();
+  if (at(Word::kFrag) && at(TokenKind::kDot, 1)) return tile_value();
+  if (at(Word::kTo) || at(Word::kBitcast)) return cast();
+  if (token.text == "__inf" && at(TokenKind::kLess, 1)) return infinity();
   if (at(Word::kCall) && at(TokenKind::kIdentifier, 1)) return device_call();
   if (at(Word::kSelect) && at(TokenKind::kLeftParen, 1)) return select();
   return name_or_call();
+}
+
+// frag.fill.f32 [64, 1] v;   frag.load view
+ast::ExprId Parser::tile_value() {
+  const Token& first = advance();
+  if (accept_member(Word::kLoad)) {
+    const ExprId source = expression();
+    return expr(ast::FragLoadExpr{source}, since(first));
+  }
+  if (!accept_member(Word::kFill)) {
+    fail<diag::UnknownMember>(peek(1).span, did_you_mean(peek(1).text, {"fill", "load"}), "frag",
+                              peek(1).text);
+    return expr(ast::ErrorExpr{}, since(first));
+  }
+  ast::FragFillExpr fill{DType::kF32, {}, {}};
+  if (accept(TokenKind::kDot)) fill.type = dtype("an element type").value_or(DType::kF32);
+  fill.shape = bracketed_list(TokenKind::kLeftBracket);
+  fill.value = expression();
+  return expr(std::move(fill), since(first));
 }
 
 ast::ExprId Parser::integer() {
@@ -311,10 +333,11 @@ ast::ExprId Parser::measure() {
   return expr(ast::MeasureExpr{operand}, since(first));
 }
 
-// __to<f16>(e), __to<"unsigned*">(e)
+// __to<f16>(e), __to<"unsigned*">(e), __bitcast<u32>(e)
 ast::ExprId Parser::cast() {
-  const Token& first = advance();
   ast::CastExpr cast;
+  cast.keeps_bits = at(Word::kBitcast);
+  const Token& first = advance();
   expect(TokenKind::kLess);
   const Token& type = peek();
   if (at(TokenKind::kString)) {
@@ -329,6 +352,23 @@ ast::ExprId Parser::cast() {
   cast.operand = expression(Context{});
   close(TokenKind::kRightParen, opener);
   return expr(std::move(cast), since(first));
+}
+
+// __inf<f16>()
+ast::ExprId Parser::infinity() {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Token& first = advance();
+  expect(TokenKind::kLess);
+  const std::optional<DType> type = dtype_from_name(peek().text);
+  if (!type || !is_float(*type) || !std::isinf(round_to(*type, kInfinity))) {
+    unexpected("a type that has an infinity");
+    return expr(ast::ErrorExpr{}, since(first));
+  }
+  advance();
+  expect(TokenKind::kGreater);
+  expect(TokenKind::kLeftParen);
+  expect(TokenKind::kRightParen);
+  return expr(ast::FloatExpr{kInfinity, *type}, since(first));
 }
 
 ast::ExprId Parser::select() {
@@ -429,6 +469,11 @@ std::vector<ast::ExprId> children(const ast::ExprNode& node) {
     out = {subscript->base};
     add_all(subscript->items);
   }
+  if (const auto* fill = std::get_if<FragFillExpr>(&node)) {
+    add_all(fill->shape);
+    out.push_back(fill->value);
+  }
+  if (const auto* load = std::get_if<FragLoadExpr>(&node)) out = {load->source};
   if (const auto* select = std::get_if<SelectExpr>(&node)) {
     out = {select->index};
     add_all(select->choices);

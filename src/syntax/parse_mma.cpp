@@ -14,6 +14,7 @@ std::string operands_form(std::string_view operation) {
   };
   const std::string head(operation);
   if (operation == "mma.load") return "a = mma.load view";
+  if (operation == "frag.store") return "frag.store tile, view";
   if (has(".store")) return head + (has(".mask") ? " acc, view, rows, columns" : " acc, view");
   if (has(".fill")) return head + " acc, value";
   if (operation == "mma.scale") {
@@ -26,6 +27,8 @@ std::string operands_form(std::string_view operation) {
 }  // namespace
 
 // At the word `mma`; `target` is what stood before `=`, if anything.
+ast::StmtId Parser::mma() { return mma(peek(), {}); }
+
 ast::StmtId Parser::mma(const Token& first, ExprId target) {
   const Token& word = advance();
   if (at_member(Word::kFill)) return mma_fill(first, target);
@@ -268,12 +271,25 @@ ast::StmtId Parser::apply() {
   return stmt(std::move(node), first);
 }
 
+// frag.store tile, view;
+ast::StmtId Parser::frag_store() {
+  const Token& first = advance();
+  accept_member(Word::kStore);
+  ast::FragStoreStmt node;
+  node.word_span = since(first);
+  const auto values = operands({"frag.store", node.word_span}, 2, 2);
+  node.value = values[0];
+  node.target = values[1];
+  expect_semicolon();
+  return stmt(node, first);
+}
+
 // reduce_max(target, source, 1);
-ast::StmtId Parser::reduce(ast::ReduceOp op) {
+ast::StmtId Parser::reduce() {
   const Token& first = peek();
-  advance();
   ast::ReduceStmt node;
-  node.op = op;
+  node.op = at(Word::kReduceMax) ? ast::ReduceOp::kMax : ast::ReduceOp::kSum;
+  advance();
   const Token& opener = peek();
   open(TokenKind::kLeftParen);
   node.target = frag_ref();
@@ -284,8 +300,8 @@ ast::StmtId Parser::reduce(ast::ReduceOp op) {
   close(TokenKind::kRightParen, opener);
   const auto dimension = literal_value(node.dimension);
   if (ok() && dimension && *dimension != 1) {
-    diags_.report<diag::ReduceDimension>(span_of(node.dimension), spelling(op), *dimension)
-        .help("write `{}(target, source, 1)`", spelling(op))
+    diags_.report<diag::ReduceDimension>(span_of(node.dimension), spelling(node.op), *dimension)
+        .help("write `{}(target, source, 1)`", spelling(node.op))
         .emit();
     broken_head_ = true;
   }

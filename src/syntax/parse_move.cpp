@@ -15,6 +15,8 @@ bool one_of(std::uint64_t value, std::initializer_list<std::uint64_t> values) {
 
 }  // namespace
 
+ast::StmtId Parser::move() { return move(peek(), {}); }
+
 ast::StmtId Parser::move(const Token& first, Name handle) {
   ast::MoveStmt node;
   node.handle = std::move(handle);

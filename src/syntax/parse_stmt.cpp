@@ -7,11 +7,11 @@ namespace {
 
 // What a misspelt first word may have meant.
 constexpr Word kFirstWords[] = {
-    Word::kParallel,  Word::kForeach, Word::kWith,    Word::kWhile,    Word::kIf,     Word::kElse,
-    Word::kInthreads, Word::kReturn,  Word::kBreak,   Word::kContinue, Word::kYield,  Word::kShared,
-    Word::kLocal,     Word::kGlobal,  Word::kMutable, Word::kFrag,     Word::kMdspan, Word::kItuple,
-    Word::kEvent,     Word::kWait,    Word::kTrigger, Word::kCall,     Word::kApply,  Word::kSwap,
-    Word::kRotate,    Word::kAssert,  Word::kPrint,   Word::kPrintln};
+#define KILN_WORD_STATEMENT(word, follow, parse) Word::k##word,
+#define KILN_ALSO(word, follow, parse) Word::k##word,
+#include "syntax/statement.def"
+    Word::kShared, Word::kLocal,  Word::kGlobal, Word::kMutable,
+    Word::kFrag,   Word::kMdspan, Word::kItuple, Word::kEvent};
 constexpr Word kEngines[] = {Word::kDma, Word::kTma, Word::kMma};
 constexpr Word kEngineMembers[] = {Word::kCopy,  Word::kLoad,  Word::kPad, Word::kTransp,
                                    Word::kAny,   Word::kFill,  Word::kRow, Word::kCol,
@@ -122,60 +122,48 @@ ast::StmtId Parser::statement_here() {
   return stmt(ast::ErrorStmt{}, first);
 }
 
+const Parser::WordRow Parser::kWordRows[] = {
+#define KILN_WORD_STATEMENT(word, follow, parse) {Word::k##word, follow, &Parser::parse},
+#define KILN_ALSO(word, follow, parse) {Word::k##word, follow, &Parser::parse},
+#include "syntax/statement.def"
+};
+
 // The statement that begins with a word of the language; an invalid id when the word is only a name
 // here.
 ast::StmtId Parser::word_statement(Word word) {
-  const Token& first = peek();
   if (at_dtype() || word == Word::kMutable || word == Word::kShared || word == Word::kLocal ||
       word == Word::kGlobal || word == Word::kFrag || word == Word::kMdspan ||
       word == Word::kItuple ||
       (word == Word::kEvent && (at(TokenKind::kIdentifier, 1) || at(TokenKind::kLess, 1)))) {
     return declaration();
   }
-  const bool before_name = at(TokenKind::kIdentifier, 1);
-  const bool before_paren = at(TokenKind::kLeftParen, 1);
-  const bool before_dot = at(TokenKind::kDot, 1);
-  if (word == Word::kParallel) return parallel({});
-  if (word == Word::kForeach) return foreach ();
-  if (word == Word::kWith) return with();
-  if (word == Word::kWhile) return while_loop();
-  if (word == Word::kIf) return if_statement();
-  if (word == Word::kInthreads) return inthreads();
-  if (word == Word::kDma || word == Word::kTma) return move(first, {});
-  if (word == Word::kMma) return mma(first, {});
-  if (word == Word::kReturn) return return_statement();
-  if (word == Word::kCpp) return cpp();
-  if (word == Word::kAsm) return assembly();
-  if (word == Word::kAsmPlain && (before_paren || before_name)) return assembly();
-  if (word == Word::kWait && before_name) return wait();
-  if (word == Word::kTrigger && (before_name || before_dot)) return trigger();
-  if ((word == Word::kSwap || word == Word::kRotate) && (before_name || before_paren)) {
-    return rotate();
+  for (const WordRow& row : kWordRows) {
+    if (row.word == word && follows(row.follow)) return (this->*row.parse)();
   }
-  if (word == Word::kSync && before_dot && !at(TokenKind::kLeftParen, 3)) return sync();
-  if (word == Word::kCall && before_name) return call_statement();
-  if (word == Word::kApply && at(TokenKind::kLeftBrace, 1)) return apply();
-  if (word == Word::kReduceMax && before_paren) return reduce(ast::ReduceOp::kMax);
-  if (word == Word::kReduceSum && before_paren) return reduce(ast::ReduceOp::kSum);
-  if (word == Word::kAllReduceSum && before_paren) return all_reduce();
-  if (word == Word::kCopy && before_paren) return frag_copy();
-  if (word == Word::kAssert && before_paren) return assertion();
-  if ((word == Word::kPrint || word == Word::kPrintln) &&
-      (before_paren || at(TokenKind::kNot, 1))) {
-    return print();
-  }
-  return simple_word_statement(first);
+  return {};
 }
 
-ast::StmtId Parser::simple_word_statement(const Token& first) {
-  if (at(Word::kElse)) {
-    fail<diag::ElseWithoutIf>(first.span, "", "else", "if");
-    advance();
-    return stmt(ast::ErrorStmt{}, first);
-  }
+// Whether one of the tokens comes behind the current one.
+bool Parser::follows(unsigned tokens) const {
+  return tokens == kAnything || ((tokens & kName) != 0 && at(TokenKind::kIdentifier, 1)) ||
+         ((tokens & kParenthesis) != 0 && at(TokenKind::kLeftParen, 1)) ||
+         ((tokens & kBrace) != 0 && at(TokenKind::kLeftBrace, 1)) ||
+         ((tokens & kDot) != 0 && at(TokenKind::kDot, 1)) ||
+         ((tokens & kNot) != 0 && at(TokenKind::kNot, 1));
+}
+
+ast::StmtId Parser::else_alone() {
+  const Token& first = peek();
+  fail<diag::ElseWithoutIf>(first.span, "", "else", "if");
+  advance();
+  return stmt(ast::ErrorStmt{}, first);
+}
+
+// break; continue; yield;
+ast::StmtId Parser::jump() {
+  const Token& first = peek();
   const bool is_break = at(Word::kBreak);
   const bool is_continue = at(Word::kContinue);
-  if (!is_break && !is_continue && !at(Word::kYield)) return {};
   advance();
   expect_semicolon();
   if (is_break) return stmt(ast::BreakStmt{}, first);
@@ -346,6 +334,7 @@ ast::StmtId Parser::rotate() {
 }
 
 ast::StmtId Parser::sync() {
+  if (at(TokenKind::kLeftParen, 3)) return {};  // sync.f(...): a call
   const Token& first = advance();
   ast::SyncStmt node;
   if (accept_member(Word::kShared)) {

@@ -87,7 +87,8 @@ class Printer {
     return format("{}{}", e.value, e.type == DType::kS32 ? "" : ":" + std::string(name(e.type)));
   }
   std::string show(const FloatExpr& e) const {
-    return format("{}{}", e.value, e.type == DType::kF32 ? "f" : "d");
+    if (e.type == DType::kF32) return format("{}f", e.value);
+    return e.type == DType::kF64 ? format("{}d", e.value) : format("{}:{}", e.value, name(e.type));
   }
   std::string show(const BoolExpr& e) const { return e.value ? "true" : "false"; }
   std::string show(const NullptrExpr&) const { return "nullptr"; }
@@ -149,7 +150,7 @@ class Printer {
   std::string show(const TupleExpr& e) const { return "{" + exprs(e.items) + "}"; }
   std::string show(const MeasureExpr& e) const { return "|" + expr(e.operand) + "|"; }
   std::string show(const CastExpr& e) const {
-    return Form("to")
+    return Form(e.keeps_bits ? "bitcast" : "to")
         .add(e.type ? type_name(e.type) : quoted(e.cpp_type))
         .add(expr(e.operand))
         .end();
@@ -161,6 +162,16 @@ class Printer {
         .keyed("template", some(e.template_args))
         .add(exprs(e.args))
         .end();
+  }
+  std::string show(const FragFillExpr& e) const {
+    return Form("frag.fill")
+        .add(std::string(kiln::name(e.type)))
+        .add(list(e.shape))
+        .add(expr(e.value))
+        .end();
+  }
+  std::string show(const FragLoadExpr& e) const {
+    return Form("frag.load").add(expr(e.source)).end();
   }
   std::string show(const SelectExpr& e) const {
     return Form("select").add(expr(e.index)).add(exprs(e.choices)).end();
@@ -355,6 +366,9 @@ class Printer {
   std::string show(const ApplyStmt& s) const {
     return Form("apply").add(names_text(s.names)).add(frag(s.anchor)).add(stmt(s.body)).end();
   }
+  std::string show(const FragStoreStmt& s) const {
+    return Form("frag.store").add(expr(s.value)).add(expr(s.target)).end();
+  }
   std::string show(const ReduceStmt& s) const {
     return Form(spelling(s.op))
         .add(frag(s.target))
@@ -379,7 +393,8 @@ class Printer {
 
   // ---- Statements with a body ----
   std::string attributes(const std::vector<Attribute>& all) const {
-    static constexpr std::string_view kWords[] = {"launch_bounds", "maxnreg", "schedule"};
+    static constexpr std::string_view kWords[] = {"launch_bounds", "maxnreg", "schedule",
+                                                  "threads"};
     return join(all, " ", [&](const Attribute& a) {
       return "[[" + std::string(kWords[static_cast<std::size_t>(a.kind)]) + list(a.args) + "]]";
     });

@@ -8,8 +8,7 @@ namespace kiln::target {
 
 namespace {
 
-constexpr std::int64_t kGridXMax = 2147483647;
-constexpr std::int64_t kGridYzMax = 65535;
+constexpr std::array<std::int64_t, 3> kGridMax = {2147483647, 65535, 65535};
 
 // What each generation adds.
 constexpr Features kAmpere = {Feature::kMma, Feature::kLdmatrix, Feature::kCpAsync};
@@ -30,9 +29,7 @@ constexpr Arch kArchs[] = {
      .threads_per_block_max = 1024,
      .registers_per_thread_max = 255,
      .registers_per_block_max = 65536,
-     .grid_x_max = kGridXMax,
-     .grid_y_max = kGridYzMax,
-     .grid_z_max = kGridYzMax,
+     .grid_max = kGridMax,
      .smem_per_sm = 167936,
      .smem_reserved_per_block = 1024,
      .registers_per_sm = 65536,
@@ -48,7 +45,8 @@ constexpr Arch kArchs[] = {
      .mma_f64_macs_per_sm_cycle = 64,
      .mma_fp8_macs_per_sm_cycle = 0,
      .dram_gb_per_s = 2039,
-     .l2_bytes = std::int64_t{40} << 20},
+     .l2_bytes = std::int64_t{40} << 20,
+     .lanes_per_cycle = {64, 32, 64, 16, 16, 32}},
     {.name = "sm_86",
      .compute = "compute_86",
      .capability = 86,
@@ -59,9 +57,7 @@ constexpr Arch kArchs[] = {
      .threads_per_block_max = 1024,
      .registers_per_thread_max = 255,
      .registers_per_block_max = 65536,
-     .grid_x_max = kGridXMax,
-     .grid_y_max = kGridYzMax,
-     .grid_z_max = kGridYzMax,
+     .grid_max = kGridMax,
      .smem_per_sm = 102400,
      .smem_reserved_per_block = 1024,
      .registers_per_sm = 65536,
@@ -77,7 +73,8 @@ constexpr Arch kArchs[] = {
      .mma_f64_macs_per_sm_cycle = 2,
      .mma_fp8_macs_per_sm_cycle = 0,
      .dram_gb_per_s = 600,
-     .l2_bytes = std::int64_t{6} << 20},
+     .l2_bytes = std::int64_t{6} << 20,
+     .lanes_per_cycle = {128, 2, 64, 16, 16, 32}},
     {.name = "sm_89",
      .compute = "compute_89",
      .capability = 89,
@@ -88,9 +85,7 @@ constexpr Arch kArchs[] = {
      .threads_per_block_max = 1024,
      .registers_per_thread_max = 255,
      .registers_per_block_max = 65536,
-     .grid_x_max = kGridXMax,
-     .grid_y_max = kGridYzMax,
-     .grid_z_max = kGridYzMax,
+     .grid_max = kGridMax,
      .smem_per_sm = 102400,
      .smem_reserved_per_block = 1024,
      .registers_per_sm = 65536,
@@ -106,7 +101,8 @@ constexpr Arch kArchs[] = {
      .mma_f64_macs_per_sm_cycle = 2,
      .mma_fp8_macs_per_sm_cycle = 1024,
      .dram_gb_per_s = 864,
-     .l2_bytes = std::int64_t{96} << 20},
+     .l2_bytes = std::int64_t{96} << 20,
+     .lanes_per_cycle = {128, 2, 64, 16, 16, 32}},
     {.name = "sm_90a",
      .compute = "compute_90a",
      .capability = 90,
@@ -117,9 +113,7 @@ constexpr Arch kArchs[] = {
      .threads_per_block_max = 1024,
      .registers_per_thread_max = 255,
      .registers_per_block_max = 65536,
-     .grid_x_max = kGridXMax,
-     .grid_y_max = kGridYzMax,
-     .grid_z_max = kGridYzMax,
+     .grid_max = kGridMax,
      .smem_per_sm = 233472,
      .smem_reserved_per_block = 1024,
      .registers_per_sm = 65536,
@@ -136,7 +130,8 @@ constexpr Arch kArchs[] = {
      // Converted to f16 and multiplied as such: only `wgmma` reads FP8 itself.
      .mma_fp8_macs_per_sm_cycle = 2048,
      .dram_gb_per_s = 4800,
-     .l2_bytes = std::int64_t{50} << 20},
+     .l2_bytes = std::int64_t{50} << 20,
+     .lanes_per_cycle = {128, 64, 64, 16, 64, 32}},
 };
 
 // The largest block must fit the multiprocessor with what the system reserves for it.
@@ -157,6 +152,18 @@ consteval bool rows_are_consistent(std::span<const Arch> rows) {
 static_assert(rows_are_consistent(kArchs));
 
 }  // namespace
+
+std::string_view name(Unit unit) {
+  switch (unit) {
+    case Unit::kFp32: return "FP32";
+    case Unit::kFp64: return "FP64";
+    case Unit::kInteger: return "integers";
+    case Unit::kSpecial: return "special functions";
+    case Unit::kConversion: return "conversions";
+    case Unit::kShuffle: break;
+  }
+  return "shuffles";
+}
 
 std::span<const Arch> all_archs() { return kArchs; }
 

@@ -7,6 +7,7 @@
 // columns describe one reference part of the architecture, for static cost estimates only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -62,6 +63,22 @@ class Features {
   std::uint32_t bits_ = 0;
 };
 
+// The parts of a multiprocessor that work on threads' values, beside the tensor cores.
+enum class Unit : std::uint8_t {
+  kFp32,        // additions and multiplications of f32; of 16-bit floats one at a time too
+  kFp64,        // of f64
+  kInteger,     // integers, comparisons, minima, maxima, choices
+  kSpecial,     // exp2, log2, reciprocals, sin...; rounding to integers
+  kConversion,  // between floating-point types, and of 32-bit integers to them
+  kShuffle,     // between the lanes of a warp
+};
+inline constexpr std::array kUnits = {Unit::kFp32,    Unit::kFp64,       Unit::kInteger,
+                                      Unit::kSpecial, Unit::kConversion, Unit::kShuffle};
+[[nodiscard]] std::string_view name(Unit unit);  // "special functions"
+
+// Instructions of warps that a multiprocessor starts in a cycle: one from each quarter.
+inline constexpr int kIssuesPerCycle = 4;
+
 struct Arch {
   std::string_view name;     // as `--arch` takes it, and as nvcc and NVRTC spell it
   std::string_view compute;  // the virtual architecture: "compute_90a"
@@ -75,9 +92,7 @@ struct Arch {
   int threads_per_block_max;
   int registers_per_thread_max;
   int registers_per_block_max;
-  std::int64_t grid_x_max;
-  std::int64_t grid_y_max;
-  std::int64_t grid_z_max;
+  std::array<std::int64_t, 3> grid_max;  // blocks along x, y and z
 
   // Limits of one multiprocessor (occupancy).
   int smem_per_sm;              // bytes
@@ -98,6 +113,13 @@ struct Arch {
   int mma_fp8_macs_per_sm_cycle;  // by `mma.sync`; 0: it has none
   double dram_gb_per_s;
   std::int64_t l2_bytes;
+  // By Unit: lanes of warps that all of the SM's units serve in a cycle. CUDA C++ Programming Guide,
+  // "Throughput of Native Arithmetic Instructions".
+  std::array<int, kUnits.size()> lanes_per_cycle;
+
+  [[nodiscard]] constexpr int lanes_each_cycle(Unit unit) const {
+    return lanes_per_cycle[static_cast<std::size_t>(unit)];
+  }
 
   [[nodiscard]] constexpr bool has(Features needed) const { return features.include(needed); }
   [[nodiscard]] constexpr bool has(Feature feature) const { return has(Features{feature}); }
@@ -115,12 +137,17 @@ struct Arch {
 // The first row that has all of these, or null: what a program needs at least.
 [[nodiscard]] const Arch* oldest_arch(Features needed);
 
+// The most blocks that a grid has along the axis: 0 is x, the first one written.
+[[nodiscard]] constexpr std::int64_t blocks_along(const Arch& arch, std::size_t axis) {
+  return arch.grid_max[axis];
+}
+
 // What is compiled for where nothing says another: the newest.
 [[nodiscard]] const Arch& default_arch();
 
 // What `--arch` takes: "sm_80, sm_86, sm_89, sm_90a".
 [[nodiscard]] std::string arch_names();
-// The same in a sentence: "sm_80, sm_86, sm_89 or sm_90a".
+// The names that `--arch` takes, in a sentence: "sm_80, sm_86, sm_89 or sm_90a".
 [[nodiscard]] std::string arch_choice();
 
 }  // namespace kiln::target

@@ -27,7 +27,7 @@ enum class CopyKind : std::uint8_t {
   kVector,       // one load or store of each lane's own
   kAsync,        // global to shared past the registers, waited for by group
   kMatrix,       // 8x8 matrices, by a whole warp together
-  kMatrixStore,  // the same from registers to shared memory
+  kMatrixStore,  // 8x8 matrices from registers to shared memory, by a whole warp together
   kBulk,         // a box between global and shared memory, started by one thread
 };
 

@@ -17,6 +17,7 @@
 // rows and a multiple of 16 bytes along them.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace kiln::target {
@@ -36,9 +37,11 @@ inline constexpr int kDescriptorRows = 8;  // that repeat the pattern
 // The address of byte `byte` of row `row`, both counted from the descriptor's start.
 [[nodiscard]] constexpr std::int64_t address_of(const MatrixDescriptor& at, std::int64_t row,
                                                 std::int64_t byte) {
-  const std::int64_t plain = at.start + byte / at.swizzle * at.leading +
+  // Without divisions, which a caller's loop over a tile would spend its time on.
+  const int panel_bits = std::countr_zero(static_cast<std::uint64_t>(at.swizzle));
+  const std::int64_t plain = at.start + (byte >> panel_bits) * at.leading +
                              row / kDescriptorRows * at.stride +
-                             row % kDescriptorRows * at.swizzle + byte % at.swizzle;
+                             row % kDescriptorRows * at.swizzle + (byte & (at.swizzle - 1));
   return plain ^ (((plain >> 7) & (at.swizzle / 16 - 1)) << 4);
 }
 

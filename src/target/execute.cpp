@@ -3,16 +3,18 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <utility>
 
 #include "support/check.h"
 #include "target/arch.h"
+#include "target/tile_math.h"
 
 namespace kiln::target {
 
 namespace {
 
-constexpr int kNBlock = 8;  // every row's n is a multiple of it: the inner loop has a fixed length
 constexpr std::size_t kElementsMax = 16 * 32;  // of an operand's tile where lanes hold them all
 
 // A map as a list over (lane, value) of a warp: row_stride * row + col_stride * col of its element.
@@ -32,29 +34,42 @@ std::vector<std::uint16_t> places(const Mma& mma, Operand operand, int row_strid
   return out;
 }
 
-void scatter(std::span<const double> values, const std::vector<std::uint16_t>& places,
-             double* tile) {
-  for (std::size_t i = 0; i < places.size(); ++i) tile[places[i]] = values[i];
+// Whether the places come in pairs of neighbours, as most instructions' do.
+bool in_pairs(const std::vector<std::uint16_t>& places) {
+  for (std::size_t i = 0; i < places.size(); i += 2) {
+    if (i + 1 == places.size() || places[i + 1] != places[i] + 1) return false;
+  }
+  return true;
 }
 
-// c[m][n] += sum over k of a[m][k] * b[k][n], for one block of n; the old c comes first. Products
-// of all types but f64 are exact in double.
-template <bool kFused>
-void multiply_block(const MmaShape& shape, const double* a, const double* b, double* c) {
-  for (int m = 0; m < shape.m; ++m) {
-    std::array<double, kNBlock> sum;
-    for (int n = 0; n < kNBlock; ++n) sum[static_cast<std::size_t>(n)] = c[m * shape.n + n];
-    for (int k = 0; k < shape.k; ++k) {
-      const double factor = a[m * shape.k + k];
-      const double* row = b + k * shape.n;
-      for (int n = 0; n < kNBlock; ++n) {
-        double& to = sum[static_cast<std::size_t>(n)];
-        to = kFused ? std::fma(factor, row[n], to) : to + factor * row[n];
-      }
+// Registers to their places in a tile.
+void scatter(std::span<const double> values, const Places& places, double* tile) {
+  const std::uint16_t* at = places.list.data();
+  const std::size_t count = places.list.size();
+  if (places.in_pairs) {
+    for (std::size_t i = 0; i < count; i += 2) {
+      std::memcpy(tile + at[i], &values[i], 2 * sizeof(double));
     }
-    for (int n = 0; n < kNBlock; ++n) c[m * shape.n + n] = sum[static_cast<std::size_t>(n)];
+    return;
   }
+  for (std::size_t i = 0; i < count; ++i) tile[at[i]] = values[i];
 }
+
+// And back.
+void gather(const double* tile, const Places& places, std::span<double> values) {
+  const std::uint16_t* at = places.list.data();
+  const std::size_t count = places.list.size();
+  if (places.in_pairs) {
+    for (std::size_t i = 0; i < count; i += 2) {
+      std::memcpy(&values[i], tile + at[i], 2 * sizeof(double));
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) values[i] = tile[at[i]];
+}
+
+// The one that instructions give: which of several NaNs a sum passes on depends on the machine.
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -67,7 +82,8 @@ double round_towards_zero_f32(double value) {
     return std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & ~kDropped);
   }
   if (magnitude < kLeastNormal) return std::trunc(value / kLeastSubnormal) * kLeastSubnormal;
-  return std::isnan(value) ? value : std::copysign(std::numeric_limits<double>::infinity(), value);
+  if (std::isnan(value)) return kNan;
+  return std::copysign(std::numeric_limits<double>::infinity(), value);
 }
 
 double round_to_nearest_f16(double value) {
@@ -82,21 +98,31 @@ double round_to_nearest_f16(double value) {
   }
   // Adding 1.5 * 2^28 leaves 2^-24, the least subnormal, as the last bit of the sum.
   if (magnitude < kLeastNormal) return std::copysign((value + 0x1.8p28) - 0x1.8p28, value);
-  return std::isnan(value) ? value : std::copysign(std::numeric_limits<double>::infinity(), value);
+  if (std::isnan(value)) return kNan;
+  return std::copysign(std::numeric_limits<double>::infinity(), value);
 }
 
 namespace {
 
-// Rounds to the accumulator's type as the model of execute.h says.
-double round_accumulator(DType acc, double value) {
-  if (acc == DType::kF32) return round_towards_zero_f32(value);
-  if (acc == DType::kF16) return round_to_nearest_f16(value);
-  // An exact sum of at most 33 numbers of 32 bits.
-  if (acc == DType::kS32) return static_cast<std::int32_t>(static_cast<std::int64_t>(value));
-  return round_to(acc, value);
+// Rounds to the accumulator's type as the model of execute.h says; `count` is a multiple of
+// kTileStep.
+void round_accumulators(DType acc, double* values, std::size_t count) {
+  if (acc == DType::kF32) return round_tile_towards_zero_f32(values, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (acc == DType::kF16) {
+      values[i] = round_to_nearest_f16(values[i]);
+    } else if (acc == DType::kS32) {  // an exact sum of at most 33 numbers of 32 bits
+      values[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(values[i]));
+    } else {
+      values[i] = round_to(acc, values[i]);
+    }
+  }
 }
 
 }  // namespace
+
+Places::Places(std::vector<std::uint16_t> of)
+    : list(std::move(of)), in_pairs(target::in_pairs(list)) {}
 
 MmaExecutor::MmaExecutor(const Mma& mma)
     : mma_(&mma),
@@ -104,10 +130,11 @@ MmaExecutor::MmaExecutor(const Mma& mma)
       b_places_(has_map(mma, Operand::kB) ? places(mma, Operand::kB, 1, mma.shape.n)
                                           : std::vector<std::uint16_t>{}),
       c_places_(places(mma, Operand::kC, mma.shape.n, 1)) {
-  KILN_CHECK(mma.shape.n % kNBlock == 0, "{} has n = {}", mma.name, mma.shape.n);
-  for (const auto* list : {&a_places_, &b_places_, &c_places_}) {
-    KILN_CHECK(mma.reads_shared || list->size() <= kElementsMax, "{} has a tile of {}", mma.name,
-               list->size());
+  KILN_CHECK(mma.shape.n % kTileStep == 0 && mma.shape.m % kTileStep == 0, "{} has m = {}, n = {}",
+             mma.name, mma.shape.m, mma.shape.n);
+  for (const auto* places : {&a_places_, &b_places_, &c_places_}) {
+    KILN_CHECK(mma.reads_shared || places->list.size() <= kElementsMax, "{} has a tile of {}",
+               mma.name, places->list.size());
   }
   if (!mma.sparse) return;
   metadata_ = &metadata_of(mma);
@@ -126,7 +153,7 @@ unsigned MmaExecutor::nibble_of(int row, int group, std::span<const std::uint32_
   return metadata[static_cast<std::size_t>(at.lane)] >> (4 * at.nibble) & 0xfU;
 }
 
-// As multiply_block, over the stored elements alone: what they skip is not multiplied.
+// As multiply, over the stored elements alone: what they skip is not multiplied.
 void MmaExecutor::multiply_sparse(const double* a, const double* b, double* c,
                                   std::span<const std::uint32_t> metadata) const {
   const int stored = extents(*mma_, Operand::kA).cols;
@@ -159,8 +186,8 @@ int MmaExecutor::row_with_illegal_metadata(std::span<const double> a,
 void MmaExecutor::run_sparse(std::span<const double> a, std::span<const double> b,
                              std::span<double> c, std::span<const std::uint32_t> metadata) const {
   KILN_CHECK(mma_->sparse && metadata.size() == target::kWarpLanes &&
-                 a.size() == a_places_.size() && b.size() == b_places_.size() &&
-                 c.size() == c_places_.size(),
+                 a.size() == a_places_.list.size() && b.size() == b_places_.list.size() &&
+                 c.size() == c_places_.list.size(),
              "{} on {}, {} and {} values", mma_->name, a.size(), b.size(), c.size());
   std::array<double, kElementsMax> a_tile;
   std::array<double, kElementsMax> b_tile;
@@ -169,22 +196,19 @@ void MmaExecutor::run_sparse(std::span<const double> a, std::span<const double> 
   scatter(b, b_places_, b_tile.data());
   scatter(c, c_places_, c_tile.data());
   multiply_sparse(a_tile.data(), b_tile.data(), c_tile.data(), metadata);
-  for (std::size_t i = 0; i < c.size(); ++i) {
-    c[i] = round_accumulator(mma_->acc, c_tile[c_places_[i]]);
-  }
+  round_accumulators(mma_->acc, c_tile.data(), c.size());
+  gather(c_tile.data(), c_places_, c);
 }
 
 void MmaExecutor::multiply(int rows, const double* a, const double* b, double* c) const {
-  const auto multiply = mma_->acc == DType::kF64 ? multiply_block<true> : multiply_block<false>;
-  const MmaShape shape = {rows, mma_->shape.n, mma_->shape.k};
-  for (int n = 0; n < shape.n; n += kNBlock) multiply(shape, a, b + n, c + n);
+  multiply_tile({rows, mma_->shape.n, mma_->shape.k}, mma_->acc == DType::kF64, a, b, c);
 }
 
 void MmaExecutor::run(std::span<const double> a, std::span<const double> b,
                       std::span<double> c) const {
-  KILN_CHECK(
-      a.size() == a_places_.size() && b.size() == b_places_.size() && c.size() == c_places_.size(),
-      "{} on {}, {} and {} values", mma_->name, a.size(), b.size(), c.size());
+  KILN_CHECK(a.size() == a_places_.list.size() && b.size() == b_places_.list.size() &&
+                 c.size() == c_places_.list.size(),
+             "{} on {}, {} and {} values", mma_->name, a.size(), b.size(), c.size());
   std::array<double, kElementsMax> a_tile;
   std::array<double, kElementsMax> b_tile;
   std::array<double, kElementsMax> c_tile;
@@ -192,9 +216,8 @@ void MmaExecutor::run(std::span<const double> a, std::span<const double> b,
   scatter(b, b_places_, b_tile.data());
   scatter(c, c_places_, c_tile.data());
   multiply(mma_->shape.m, a_tile.data(), b_tile.data(), c_tile.data());
-  for (std::size_t i = 0; i < c.size(); ++i) {
-    c[i] = round_accumulator(mma_->acc, c_tile[c_places_[i]]);
-  }
+  round_accumulators(mma_->acc, c_tile.data(), c.size());
+  gather(c_tile.data(), c_places_, c);
 }
 
 void MmaExecutor::run_warp(std::span<const double> a, std::span<const double> b,
@@ -203,7 +226,7 @@ void MmaExecutor::run_warp(std::span<const double> a, std::span<const double> b,
   const auto a_size = static_cast<std::size_t>(kWarpRows * extents(*mma_, Operand::kA).cols);
   KILN_CHECK(mma_->reads_shared && a.size() == a_size &&
                  b.size() == static_cast<std::size_t>(b_tile.rows * b_tile.cols) &&
-                 c.size() == c_places_.size(),
+                 c.size() == c_places_.list.size(),
              "{} on {}, {} and {} values", mma_->name, a.size(), b.size(), c.size());
   constexpr std::size_t kRowMax = 256;  // the largest N
   std::array<double, kWarpRows * kRowMax> c_tile;
@@ -213,9 +236,8 @@ void MmaExecutor::run_warp(std::span<const double> a, std::span<const double> b,
   } else {
     multiply(kWarpRows, a.data(), b.data(), c_tile.data());
   }
-  for (std::size_t i = 0; i < c.size(); ++i) {
-    c[i] = round_accumulator(mma_->acc, c_tile[c_places_[i]]);
-  }
+  round_accumulators(mma_->acc, c_tile.data(), c.size());
+  gather(c_tile.data(), c_places_, c);
 }
 
 void execute_mma(const Mma& mma, std::span<const double> a, std::span<const double> b,

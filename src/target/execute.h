@@ -6,6 +6,7 @@
 // already a value of its type. The numeric model of one instruction:
 //   - products are exact; each sum of `k` products and the old accumulator is taken in double;
 //   - the sum is rounded once: into f32 towards zero, as tensor cores do, into f16 to nearest even;
+//   - what is no number becomes the positive quiet NaN;
 //   - integers wrap around at 32 bits; f64 is a chain of fused multiply-adds, each rounded.
 // So its error is below 2^-23 (f32) or 2^-11 (f16) of the sum of the magnitudes, less than the
 // row's acc_roundoff allows the hardware, which truncates the terms before it adds them: results
@@ -20,6 +21,14 @@
 #include "target/sparse.h"
 
 namespace kiln::target {
+
+// For each (lane, value), lane after lane, the place of its element in a tile.
+struct Places {
+  explicit Places(std::vector<std::uint16_t> of);
+
+  std::vector<std::uint16_t> list;
+  bool in_pairs = false;  // values 2i and 2i + 1 are neighbours in the tile
+};
 
 // A row made ready to run: for each (lane, value) the place of its element in the tiles. Immutable.
 class MmaExecutor {
@@ -46,7 +55,7 @@ class MmaExecutor {
   [[nodiscard]] int row_with_illegal_metadata(std::span<const double> a,
                                               std::span<const std::uint32_t> metadata) const;
   // Where the warp's registers of A have their elements in `a`: [lane * values + value].
-  [[nodiscard]] std::span<const std::uint16_t> a_places() const { return a_places_; }
+  [[nodiscard]] std::span<const std::uint16_t> a_places() const { return a_places_.list; }
 
   [[nodiscard]] const Mma& mma() const { return *mma_; }
 
@@ -59,9 +68,9 @@ class MmaExecutor {
 
   const Mma* mma_;
   // Of the first 32 lanes.
-  std::vector<std::uint16_t> a_places_;  // m * K + k
-  std::vector<std::uint16_t> b_places_;  // k * N + n: the inner loop runs over n
-  std::vector<std::uint16_t> c_places_;  // m * N + n
+  Places a_places_;  // m * K + k
+  Places b_places_;  // k * N + n: the inner loop runs over n
+  Places c_places_;  // m * N + n
   const SparseMetadata* metadata_ = nullptr;
   std::vector<MetadataSource> nibbles_;  // row * groups + group, of 16 rows
 };

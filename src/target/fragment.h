@@ -6,31 +6,44 @@
 //
 // Values count the atom's own values fastest, then the atoms down the rows, then those along the
 // columns. Element index = row + rows * column.
+//
+// A tile that no instruction names has a layout of its own: rows that several lanes hold, as the row
+// maxima of an accumulator are, have lanes with stride 0. Where its lanes cannot share it evenly it is
+// padded: the layout deals out more rows or columns than the tile has, and what lies beyond its edge is
+// no element.
+//
+//   1x1023 over a warp: 32 values a lane of 1x1024, edge (1, 1023); lane 31's last value is none
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "kiln/layout.h"
 #include "target/mma.h"
 
 namespace kiln::target {
 
-struct Fragment {
-  Layout tv;     // (lane, value) -> element index
-  Layout vt;     // element index -> lane + lanes * value
-  int rows = 0;  // of the tile
-  int cols = 0;
-  int lanes = 0;
-  int values = 0;     // elements each lane holds
-  int reps_rows = 0;  // atoms down the rows
-  int reps_cols = 0;  // atoms along the columns
-};
-
 struct Element {
   int row = 0;
   int col = 0;
 
   friend constexpr bool operator==(const Element&, const Element&) = default;
+};
+
+struct Fragment {
+  Layout tv;     // (lane, value) -> element index
+  Layout vt;     // element index -> lane + lanes * value; invalid where several lanes hold the same
+  int rows = 0;  // of the tile, with what it is padded by
+  int cols = 0;
+  Element edge;  // the tile's own rows and columns
+  int lanes = 0;
+  int values = 0;     // elements each lane holds
+  int reps_rows = 0;  // atoms down the rows
+  int reps_cols = 0;  // atoms along the columns
+
+  [[nodiscard]] bool is_padded() const { return edge != Element{rows, cols}; }
+  // Whether the tile has that element: else it lies beyond the edge.
+  [[nodiscard]] bool has(const Element& at) const { return at.row < edge.row && at.col < edge.col; }
 };
 
 struct Owner {
@@ -56,6 +69,73 @@ struct FragmentColumns {
 // The element that `value` of `lane` holds, and back. Arguments must be in range.
 [[nodiscard]] Element element_of(const Fragment& fragment, int lane, int value);
 [[nodiscard]] Owner owner_of(const Fragment& fragment, int row, int col);
+
+// The fragment with that layout; every element must be held, and each lane hold it once
+// (KILN_CHECK). `edge`: of a tile that is padded to those rows and columns.
+[[nodiscard]] Fragment fragment_of(const Layout& tv, int rows, int cols);
+[[nodiscard]] Fragment fragment_of(const Layout& tv, int rows, int cols, Element edge);
+
+// Of a tile with so many rows and columns, spread over `lanes` threads: each lane holds runs of up
+// to `run` columns, as many lanes as divide a row stand side by side, and further lanes hold other
+// rows. Lanes that are left over hold the same as others. `within`: the dimension (0: columns, 1:
+// rows) whose lines are not to be in several warps.
+[[nodiscard]] Layout spread(int rows, int cols, int lanes, int run, std::optional<int> within = {});
+
+// The same, padded where the lanes then hold less than of what they can share evenly. Runs end at the
+// tile's edge: a vector of memory is inside or outside as a whole.
+//
+//   1x1023 over 32 lanes    evenly all 1023 in each lane; padded to 1x1024, 32 in each
+//   1x1024 over 32 lanes    32 in each, nothing is padded
+[[nodiscard]] Fragment spread_padded(int rows, int cols, int lanes, int run,
+                                     std::optional<int> within = {});
+
+// What is left of a fragment when one of its dimensions (0: the rows, 1: the columns) becomes 1:
+// every lane holds the row or column of each element that it held. With `parts` above 1 the
+// dimension keeps an element for each of that many groups of warps, which held different elements.
+[[nodiscard]] Layout reduced(const Fragment& whole, int dimension, int parts = 1);
+
+// A fragment one of whose dimensions is 1 with so many elements there instead, all of which each lane
+// holds that held the one.
+[[nodiscard]] Layout repeated(const Fragment& one, int dimension, int count);
+
+// The same registers of the tile with rows for columns.
+[[nodiscard]] Layout transposed(const Fragment& fragment);
+
+// The groups of warps that hold different elements along the dimension, each all that its lanes
+// have of a row or column; 1: every warp has whole rows or columns.
+[[nodiscard]] int parts_along(const Fragment& whole, int dimension);
+
+// By which XORs of the lane's number (powers of two below 32) one gets to the other lanes of the
+// warp that hold different elements along the dimension.
+[[nodiscard]] std::vector<int> lanes_along(const Fragment& whole, int dimension);
+
+// How the lines of a fragment along a dimension (1: its rows) lie in a warp, when each is made of
+// blocks, and a block of a run of values of one lane, then as many of the next lane, and so on.
+//
+//   the accumulator of m16n8k16, 16x16, along its rows: lane 0 has columns 0 1 8 9 of rows 0 and 8
+//   run = 2, blocks = 2, lanes = {1, 2}, values = {0, 1, 4, 5, 2, 3, 6, 7}
+struct Lines {
+  int run = 1;
+  int blocks = 1;
+  std::vector<int>
+      lanes;  // XORs of the lane's number (powers of two) to the other lanes, nearest first
+  std::vector<int> values;  // the lane's values, line by line, each from its beginning to its end
+};
+// Nothing when lines are in several warps, or their values and lanes take turns in another way.
+[[nodiscard]] std::optional<Lines> lines_along(const Fragment& whole, int dimension);
+
+// For each value of `anchor`, the value of `other` that belongs to the same place: the same element,
+// or that of its row or column where `other` has one in that dimension. Empty when some lane does
+// not hold it, or not under one number as all other lanes do.
+[[nodiscard]] std::vector<int> values_beside(const Fragment& other, const Fragment& anchor);
+
+// For each value of `source`, the value of `target` that it is a part of when the dimension is
+// reduced: target is `reduced(source, dimension)`, perhaps in parts (KILN_CHECK).
+[[nodiscard]] std::vector<int> reduced_values(const Fragment& target, const Fragment& source,
+                                              int dimension);
+
+// Whether the lane is the first of those that hold its elements.
+[[nodiscard]] bool is_first_holder(const Fragment& fragment, int lane);
 
 // The first value of the atom at (rep_row, rep_col): its values are this one and the following
 // values_of(mma, operand) - 1.

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
+#include <set>
+
 #include "layout/print.h"
 
 namespace kiln::target {
@@ -71,7 +75,7 @@ TEST(Fragments, AccumulatorAgreesWithTheLanguagesFormula) {
   }
 }
 
-// The same formula for one of a warpgroup, whose warps have 16 rows each.
+// The language's formula for the accumulator of a warpgroup, whose warps have 16 rows each.
 TEST(Fragments, AccumulatorOfAWarpgroupAgreesWithTheLanguagesFormula) {
   const Fragment fragment = fragment_layout(*find_mma("m64n24k16.f32.f16"), Operand::kC, 64, 24);
   ASSERT_EQ(fragment.lanes, 128);
@@ -158,6 +162,356 @@ TEST(FragmentColumns, AreNothingOutside) {
 TEST(FragmentsDeathTest, RefuseATileThatIsNoMultiple) {
   EXPECT_DEATH((void)fragment_layout(*find_mma("m16n8k16.f32.f16"), Operand::kC, 16, 12),
                "16x12 tile, which is no multiple of 16x8");
+}
+
+// --- tiles that no instruction names
+
+struct Extents2 {
+  int rows;
+  int cols;
+};
+constexpr Extents2 kTiles[] = {{1, 1},   {3, 5},    {1, 4},    {2, 64},   {4, 96},  {6, 100},
+                               {64, 1},  {1, 4096}, {96, 64},  {64, 128}, {7, 32},  {128, 8},
+                               {5, 640}, {16, 48},  {1, 1000}, {100, 3},  {48, 100}};
+constexpr int kThreads[] = {32, 64, 96, 128, 160, 256, 384, 512};
+
+template <class Law>
+void for_each_spread(Law law) {
+  for (const Extents2& tile : kTiles) {
+    for (const int lanes : kThreads) {
+      for (const int run : {1, 2, 4, 8, 16}) {
+        SCOPED_TRACE(format("{}x{} over {} lanes, runs of {}", tile.rows, tile.cols, lanes, run));
+        law(fragment_of(spread(tile.rows, tile.cols, lanes, run), tile.rows, tile.cols), lanes,
+            run);
+      }
+    }
+  }
+}
+
+struct SpreadOver {
+  int lanes;
+  int run;
+  std::optional<int> within;
+};
+
+// The same tiles, padded where that pays.
+template <class Law>
+void for_each_padded(Law law) {
+  for (const Extents2& tile : kTiles) {
+    for (const int lanes : kThreads) {
+      for (const int run : {1, 4, 16}) {
+        for (const std::optional<int> within : {std::optional<int>(), {0}, {1}}) {
+          SCOPED_TRACE(format("{}x{} over {} lanes, runs of {}, within {}", tile.rows, tile.cols,
+                              lanes, run, within.value_or(-1)));
+          const Fragment padded = spread_padded(tile.rows, tile.cols, lanes, run, within);
+          law(padded, tile, SpreadOver{lanes, run, within});
+        }
+      }
+    }
+  }
+}
+
+// The layouts that accumulators have, of which those of the next tests are made.
+std::vector<Fragment> accumulators() {
+  std::vector<Fragment> out;
+  const auto add = [&](const char* name, int rows, int cols) {
+    out.push_back(fragment_layout(*find_mma(name), Operand::kC, rows, cols));
+  };
+  add("m16n8k16.f32.f16", 16, 8);
+  add("m16n8k16.f32.f16", 32, 24);
+  add("m64n64k16.f32.f16", 64, 64);
+  add("m64n24k16.f32.f16", 64, 24);
+  add("m8n8k4.f64.f64", 8, 8);
+  return out;
+}
+
+TEST(Spread, EachElementIsHeldAndByNoLaneTwice) {
+  for_each_spread([](const Fragment& tile, int lanes, int) {
+    ASSERT_EQ(tile.lanes, lanes);
+    std::set<int> held;
+    for (int lane = 0; lane < lanes; ++lane) {
+      std::set<int> own;
+      for (int value = 0; value < tile.values; ++value) {
+        const Element at = element_of(tile, lane, value);
+        ASSERT_TRUE(own.insert(at.row + tile.rows * at.col).second) << lane << ", " << value;
+      }
+      held.insert(own.begin(), own.end());
+    }
+    EXPECT_EQ(static_cast<int>(held.size()), tile.rows * tile.cols);
+  });
+}
+
+TEST(Spread, TheFirstHoldersHoldEachElementOnce) {
+  for_each_spread([](const Fragment& tile, int lanes, int) {
+    std::set<int> held;
+    for (int lane = 0; lane < lanes; ++lane) {
+      if (!is_first_holder(tile, lane)) continue;
+      for (int value = 0; value < tile.values; ++value) {
+        const Element at = element_of(tile, lane, value);
+        ASSERT_TRUE(held.insert(at.row + tile.rows * at.col).second) << lane << ", " << value;
+      }
+    }
+    EXPECT_EQ(static_cast<int>(held.size()), tile.rows * tile.cols);
+  });
+}
+
+TEST(Spread, RunsAreOfNeighboursInARowAsLongAsTheLanesLeaveThem) {
+  const auto run_of = [](int rows, int cols, int lanes, int run) {
+    const Fragment tile = fragment_of(spread(rows, cols, lanes, run), rows, cols);
+    int length = 1;
+    while (length < tile.values && element_of(tile, 0, length) == Element{0, length}) ++length;
+    return length;
+  };
+  EXPECT_EQ(run_of(64, 128, 128, 4), 4);
+  EXPECT_EQ(run_of(4, 4096, 128, 8), 8);
+  EXPECT_EQ(run_of(1, 4096, 128, 8), 8);
+  EXPECT_EQ(run_of(1, 64, 32, 4), 2) << "a lane has two elements";
+  EXPECT_EQ(run_of(1, 32, 32, 4), 1);
+}
+
+TEST(Spread, WholeTilesOfPowersOfTwoUseAllLanes) {
+  const Fragment tile = fragment_of(spread(64, 128, 128, 4), 64, 128);
+  EXPECT_EQ(tile.values, 64);
+  EXPECT_EQ(element_of(tile, 0, 3), (Element{0, 3}));
+  EXPECT_EQ(parts_along(tile, 1), 1) << "each warp has whole rows";
+  EXPECT_EQ(parts_along(tile, 0), 4);
+  EXPECT_EQ(fragment_of(spread(6, 96, 96, 1), 6, 96).values, 6) << "three warps, two rows each";
+}
+
+TEST(SpreadPadded, DealsOutTheTileAndWhatIsBeyondItsEdgeOnceEach) {
+  for_each_padded([](const Fragment& padded, const Extents2& tile, const SpreadOver& over) {
+    ASSERT_EQ(padded.lanes, over.lanes);
+    ASSERT_EQ(padded.edge, (Element{tile.rows, tile.cols}));
+    ASSERT_GE(padded.rows, tile.rows);
+    ASSERT_GE(padded.cols, tile.cols);
+    EXPECT_TRUE(tile.rows > 1 || padded.rows == 1) << "a row stays one";
+    EXPECT_TRUE(tile.cols > 1 || padded.cols == 1) << "a column stays one";
+    std::set<int> held;
+    for (int lane = 0; lane < over.lanes; ++lane) {
+      if (!is_first_holder(padded, lane)) continue;
+      for (int value = 0; value < padded.values; ++value) {
+        const Element at = element_of(padded, lane, value);
+        ASSERT_TRUE(held.insert(at.row + padded.rows * at.col).second) << lane << ", " << value;
+      }
+    }
+    EXPECT_EQ(static_cast<int>(held.size()), padded.rows * padded.cols);
+  });
+}
+
+TEST(SpreadPadded, HoldsLessInALaneOrIsNotPadded) {
+  for_each_padded([](const Fragment& padded, const Extents2& tile, const SpreadOver& over) {
+    const Fragment even = fragment_of(
+        spread(tile.rows, tile.cols, over.lanes, over.run, over.within), tile.rows, tile.cols);
+    EXPECT_EQ(padded.is_padded(), padded.values < even.values);
+    EXPECT_TRUE(padded.is_padded() || padded.tv == even.tv);
+  });
+}
+
+TEST(SpreadPadded, RunsAreInsideTheEdgeOrBeyondItAsAWhole) {
+  for_each_padded([](const Fragment& padded, const Extents2&, const SpreadOver&) {
+    if (!padded.is_padded()) return;
+    int length = 1;
+    while (length < padded.values && element_of(padded, 0, length) == Element{0, length}) ++length;
+    // Several runs of a lane may follow each other, where it has a whole row.
+    if (padded.cols == length) return;
+    EXPECT_EQ(padded.edge.col % length, 0) << length;
+  });
+}
+
+TEST(SpreadPadded, LinesThatAreToBeInOneWarpAre) {
+  for_each_padded([](const Fragment& padded, const Extents2&, const SpreadOver& over) {
+    EXPECT_TRUE(!over.within || parts_along(padded, *over.within) == 1);
+  });
+}
+
+TEST(SpreadPadded, ARowOfOneLessThanAPowerOfTwoIsSharedLikeThePower) {
+  const Fragment row = spread_padded(4, 1023, 128, 8);
+  EXPECT_EQ(row.values, 32);
+  EXPECT_EQ(row.rows, 4);
+  EXPECT_EQ(row.cols, 1024);
+  EXPECT_EQ(parts_along(row, 1), 1) << "each warp has a row";
+  EXPECT_TRUE(row.has({3, 1022}));
+  EXPECT_FALSE(row.has({3, 1023}));
+  EXPECT_EQ(spread_padded(1, 1000, 32, 8).values, 32) << "125 vectors over 32 lanes";
+  EXPECT_EQ(element_of(spread_padded(1, 1000, 32, 8), 1, 0), (Element{0, 8}));
+  EXPECT_EQ(spread_padded(3, 5, 32, 4).values, 1);
+  EXPECT_FALSE(spread_padded(4, 1024, 128, 8).is_padded());
+}
+
+// The lanes that the XORs reach, and they alone, make the elements of a row or column whole.
+void expect_reduces(const Fragment& whole, int dimension) {
+  const int parts = parts_along(whole, dimension);
+  const int rows = dimension == 0 ? parts : whole.rows;
+  const int cols = dimension == 1 ? parts : whole.cols;
+  const Fragment target = fragment_of(reduced(whole, dimension, parts), rows, cols);
+  const std::vector<int> target_of = reduced_values(target, whole, dimension);
+  const std::vector<int> bits = lanes_along(whole, dimension);
+  ASSERT_EQ(target_of.size(), static_cast<std::size_t>(whole.values));
+  std::map<std::pair<int, int>, std::set<int>> made;  // from which places along the dimension
+  for (int lane = 0; lane < whole.lanes; ++lane) {
+    for (int value = 0; value < target.values; ++value) {
+      std::multiset<int> from;
+      for (std::size_t subset = 0; subset < (std::size_t{1} << bits.size()); ++subset) {
+        int other = lane;
+        for (std::size_t i = 0; i < bits.size(); ++i) {
+          if ((subset >> i & 1) != 0) other ^= bits[i];
+        }
+        for (int v = 0; v < whole.values; ++v) {
+          if (target_of[static_cast<std::size_t>(v)] != value) continue;
+          const Element at = element_of(whole, other, v);
+          const Element kept = element_of(target, lane, value);
+          ASSERT_EQ(dimension == 0 ? at.col : at.row, dimension == 0 ? kept.col : kept.row);
+          from.insert(dimension == 0 ? at.row : at.col);
+        }
+      }
+      const std::set<int> places(from.begin(), from.end());
+      ASSERT_EQ(places.size(), from.size()) << "an element counts twice in lane " << lane;
+      const Element kept = element_of(target, lane, value);
+      auto& known = made[{kept.row, kept.col}];
+      if (known.empty()) known = places;
+      ASSERT_EQ(known, places) << "lane " << lane << " makes another part";
+    }
+  }
+  std::map<int, std::size_t> of_line;
+  for (const auto& [at, places] : made)
+    of_line[dimension == 0 ? at.second : at.first] += places.size();
+  for (const auto& [line, count] : of_line) {
+    ASSERT_EQ(count, static_cast<std::size_t>(dimension == 0 ? whole.rows : whole.cols)) << line;
+  }
+}
+
+TEST(Reduced, EachLineIsMadeOfAllItsElementsOnce) {
+  for (const Fragment& whole : accumulators()) {
+    SCOPED_TRACE(to_text(whole.tv));
+    for (const int dimension : {0, 1}) expect_reduces(whole, dimension);
+  }
+  for_each_spread([](const Fragment& tile, int, int run) {
+    if (run != 4 || tile.lanes > 128 || tile.values > 32) return;
+    for (const int dimension : {0, 1}) expect_reduces(tile, dimension);
+  });
+  for_each_padded([](const Fragment& padded, const Extents2&, const SpreadOver& over) {
+    if (over.run != 4 || over.within || padded.lanes > 128 || padded.values > 32) return;
+    for (const int dimension : {0, 1}) expect_reduces(padded, dimension);
+  });
+}
+
+TEST(Reduced, StandsBesideWhatItIsMadeOf) {
+  for (const Fragment& whole : accumulators()) {
+    for (const int dimension : {0, 1}) {
+      const Fragment line = fragment_of(reduced(whole, dimension), dimension == 0 ? 1 : whole.rows,
+                                        dimension == 1 ? 1 : whole.cols);
+      const std::vector<int> beside = values_beside(line, whole);
+      ASSERT_EQ(beside.size(), static_cast<std::size_t>(whole.values)) << to_text(whole.tv);
+      for (int lane = 0; lane < whole.lanes; ++lane) {
+        for (int value = 0; value < whole.values; ++value) {
+          const Element at = element_of(whole, lane, value);
+          ASSERT_EQ(element_of(line, lane, beside[static_cast<std::size_t>(value)]),
+                    (dimension == 0 ? Element{0, at.col} : Element{at.row, 0}));
+        }
+      }
+    }
+  }
+}
+
+TEST(Reduced, RepeatedIsHeldWholeByEachLane) {
+  for (const Fragment& whole : accumulators()) {
+    for (const int dimension : {0, 1}) {
+      const Fragment line = fragment_of(reduced(whole, dimension), dimension == 0 ? 1 : whole.rows,
+                                        dimension == 1 ? 1 : whole.cols);
+      const Fragment again =
+          fragment_of(repeated(line, dimension, 4), dimension == 0 ? 4 : whole.rows,
+                      dimension == 1 ? 4 : whole.cols);
+      ASSERT_EQ(again.values, 4 * line.values);
+      EXPECT_TRUE(lanes_along(again, dimension).empty());
+      EXPECT_EQ(parts_along(again, dimension), 1);
+      EXPECT_FALSE(values_beside(line, again).empty());
+    }
+  }
+}
+
+// Going along each line as `Lines` says meets each of its elements once, in order.
+void expect_lines(const Fragment& whole, int dimension) {
+  const auto lines = lines_along(whole, dimension);
+  ASSERT_TRUE(lines.has_value());
+  const int length = dimension == 0 ? whole.rows : whole.cols;
+  const int group = 1 << lines->lanes.size();
+  const int own = lines->run * lines->blocks;
+  ASSERT_EQ(group * own, length);
+  ASSERT_EQ(lines->values.size(), static_cast<std::size_t>(whole.values));
+  for (int lane = 0; lane < whole.lanes; ++lane) {
+    int number = 0;  // of the lane in its group
+    for (std::size_t i = 0; i < lines->lanes.size(); ++i) {
+      if ((lane & lines->lanes[i]) != 0) number += 1 << i;
+    }
+    for (int n = 0; n < whole.values; ++n) {
+      const Element at = element_of(whole, lane, lines->values[static_cast<std::size_t>(n)]);
+      const Element first =
+          element_of(whole, lane, lines->values[static_cast<std::size_t>(n / own * own)]);
+      const int place =
+          n % own / lines->run * lines->run * group + number * lines->run + n % lines->run;
+      ASSERT_EQ(dimension == 0 ? at.row : at.col, place) << "lane " << lane << ", number " << n;
+      ASSERT_EQ(dimension == 0 ? at.col : at.row, dimension == 0 ? first.col : first.row);
+    }
+  }
+}
+
+TEST(Lines, OfTilesThatAreSpreadForThemAreInOneWarpEach) {
+  for (const Extents2& tile : kTiles) {
+    for (const int lanes : kThreads) {
+      for (const int dimension : {0, 1}) {
+        SCOPED_TRACE(format("{}x{} over {} lanes, {}", tile.rows, tile.cols, lanes, dimension));
+        const Layout layout = spread(tile.rows, tile.cols, lanes, 4, dimension);
+        expect_lines(fragment_of(layout, tile.rows, tile.cols), dimension);
+        expect_lines(spread_padded(tile.rows, tile.cols, lanes, 4, dimension), dimension);
+      }
+    }
+  }
+}
+
+TEST(Lines, OfAccumulatorsAreInOneWarpUnlessTheyGoDownAWarpgroup) {
+  const std::vector<Fragment> all = accumulators();
+  for (const Fragment& whole : all) {
+    expect_lines(whole, 1);
+    if (whole.lanes == 32) expect_lines(whole, 0);
+    EXPECT_EQ(lines_along(whole, 0).has_value(), whole.lanes == 32);
+  }
+  const auto lines =
+      lines_along(fragment_layout(*find_mma("m16n8k16.f32.f16"), Operand::kC, 16, 16), 1);
+  EXPECT_EQ(lines->run, 2);
+  EXPECT_EQ(lines->blocks, 2);
+  EXPECT_EQ(lines->lanes, (std::vector<int>{1, 2}));
+  EXPECT_EQ(lines->values, (std::vector<int>{0, 1, 4, 5, 2, 3, 6, 7}));
+}
+
+TEST(Lines, AreNothingWhereALaneComesBetweenTheValuesOfAnother) {
+  // columns: two lanes, two values, two lanes
+  const Fragment turns =
+      fragment_of(make_layout(make_layout(make_layout(2, 1), make_layout(2, 4), make_layout(8, 8)),
+                              make_layout(2, 2)),
+                  1, 64);
+  EXPECT_FALSE(lines_along(turns, 1).has_value());
+}
+
+TEST(Transposed, TwiceIsTheSameAndOnceSwapsTheCoordinates) {
+  for (const Fragment& whole : accumulators()) {
+    const Fragment turned = fragment_of(transposed(whole), whole.cols, whole.rows);
+    const Fragment back = fragment_of(transposed(turned), whole.rows, whole.cols);
+    for (int lane = 0; lane < whole.lanes; ++lane) {
+      for (int value = 0; value < whole.values; ++value) {
+        const Element at = element_of(whole, lane, value);
+        ASSERT_EQ(element_of(turned, lane, value), (Element{at.col, at.row}));
+        ASSERT_EQ(element_of(back, lane, value), at);
+      }
+    }
+  }
+}
+
+TEST(ValuesBeside, AreNothingWhereALaneLacksTheElement) {
+  const std::vector<Fragment> all = accumulators();
+  const Fragment spread_out = fragment_of(spread(64, 64, 128, 4), 64, 64);
+  EXPECT_TRUE(values_beside(spread_out, all[2]).empty());
+  EXPECT_TRUE(values_beside(all[0], all[2]).empty()) << "32 and 128 lanes";
+  EXPECT_FALSE(values_beside(all[2], all[2]).empty());
 }
 
 }  // namespace

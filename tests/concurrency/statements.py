@@ -10,6 +10,7 @@ kernels of this folder use are understood; another one raises SyntaxError, so th
 import re
 from dataclasses import dataclass, field
 
+_ATTRIBUTES = re.compile(r"(\[\[.*?\]\]\s*)*")
 _HEADED = re.compile(r"(parallel|foreach|with|while|inthreads|if)\b")
 _LEVEL = re.compile(r":\s*(?:block|cluster|group-4|group|thread)\b")
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
@@ -140,9 +141,10 @@ class _Reader:
     def statement(self, place, parent):
         """(statement, place behind it) of the one at `place`."""
         text = self.text
-        headed = _HEADED.match(text, place)
+        first = _ATTRIBUTES.match(text, place).end()  # [[threads(256)]] parallel ...
+        headed = _HEADED.match(text, first)
         if headed:
-            node = Statement(headed[1], place, 0, self._header_end(headed[1], place), parent=parent)
+            node = Statement(headed[1], place, 0, self._header_end(headed[1], first), parent=parent)
             node.end = self.body(node)
             return node
         if text[place] == "{":

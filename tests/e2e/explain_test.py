@@ -120,7 +120,7 @@ class Counts(unittest.TestCase):
         return told
 
     def expect_sums(self, *arguments):
-        """The same, and the rows of the one launch add up to the kernel's counts."""
+        """`explain` counts what `run` does, and the rows of its one launch add up to the kernel's counts."""
         told = self.expect_same(*arguments)
         launch = told["launches"][0]
         self.assertEqual(
@@ -165,10 +165,26 @@ class Counts(unittest.TestCase):
             told = self.expect_same(path, "--arch", "sm_80", "--shape", "M=70,N=40,K=80")
             self.assertGreater(told["bank_conflicts"], 0)
 
+    def test_blocks_that_differ_are_all_counted(self):
+        """Each takes one tile after the other, and 512 tiles are no multiple of 132 blocks."""
+        path = ROOT / "kernels" / "gemm_sm90.co"
+        told = json.loads(kiln("explain", path, "--arch", "sm_90a", "--shape", "M=4096,N=4096,K=4096", "--json"))
+        self.assertEqual(told["launches"][0]["blocks_counted"], 132)
+        self.assertEqual(told["instructions"], {"m64n256k16.f32.bf16": 512 * (128 // 64) * (4096 // 16)})
+
+    def test_counts_that_depend_on_data(self):
+        """Work that memory decides: it is computed, and all else is not."""
+        path = ROOT / "kernels" / "gemm_sm90.co"
+        shape = ("-D", "GROUPED", "-D", "BLOCKS=2", "--shape", "M=130,N=264,K=72,G=3")
+        told = json.loads(kiln("explain", path, "--arch", "sm_90a", *shape, "--json"))
+        ran = json.loads(kiln("run", path, "--arch", "sm_90a", *shape, "--on", "sim", "--fill", "ones", "--json"))
+        self.assertEqual(told["instructions"], ran["instructions"])
+        self.assertGreater(sum(told["instructions"].values()), 0)
+
     def test_few_blocks_stand_for_many(self):
         """A block of the sampled grid counts as the same block of a whole one does."""
-        small = json.loads(kiln("explain", MATMUL, "--arch", "sm_80", "--shape", "M=330,N=330,K=70", "--json"))
-        large = json.loads(kiln("explain", MATMUL, "--arch", "sm_80", "--shape", "M=33002,N=3306,K=70", "--json"))
+        small = json.loads(kiln("explain", MATMUL, "--arch", "sm_80", "--shape", "M=330,N=330,K=2070", "--json"))
+        large = json.loads(kiln("explain", MATMUL, "--arch", "sm_80", "--shape", "M=33002,N=3306,K=2070", "--json"))
         self.assertEqual(small["launches"][0]["blocks_counted"], 21 * 21)
         self.assertEqual(large["launches"][0]["blocks_counted"], 9)
         per_block = [told["launches"][0]["instructions"][0]["issues_per_block"] for told in (small, large)]

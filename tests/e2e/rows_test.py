@@ -63,7 +63,7 @@ class Rows(unittest.TestCase):
         self.expect_rows(count, "--on", "sim", "--arch", "sm_90a", *(["m64"] if ALL else SOME_N))
 
     def test_a_wrong_program_is_noticed(self):
-        """The same sweep over programs that leave out the last step of K."""
+        """The sweep over all rows fails for programs that leave out the last step of K."""
         wrong = ROWS.read_text(encoding="utf-8").replace("foreach k in [cdiv(K, {k})]", "foreach k in [K / {k}]")
         self.assertNotEqual(wrong, ROWS.read_text(encoding="utf-8"))
         script = "import sys; exec(compile(sys.stdin.read(), 'rows.py', 'exec'), {'__name__': '__main__', '__file__': %r})"

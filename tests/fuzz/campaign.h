@@ -65,7 +65,7 @@ class Campaign {
   std::span<const Program> seeds_;
   std::vector<Program> corpus_;
   std::map<std::string, Found> found_;      // by failure
-  std::map<std::string, Found> resources_;  // the same, of programs that ask for it themselves
+  std::map<std::string, Found> resources_;  // by failure, of programs that ask for too much
   std::uint64_t tried_ = 0;
   std::uint64_t accepted_ = 0;
   std::uint64_t ran_ = 0;

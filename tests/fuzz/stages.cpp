@@ -7,7 +7,7 @@
 #include "diag/render.h"
 #include "driver/commands.h"
 #include "emit/cuda/emit.h"
-#include "explain/full_tiles.h"
+#include "explain/cost/full_tiles.h"
 #include "io/program.h"
 #include "ir/print.h"
 #include "ir/verify.h"

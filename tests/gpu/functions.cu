@@ -2,9 +2,11 @@
 //
 //   nvcc -std=c++20 -arch=native -Iinclude -o functions tests/gpu/functions.cu && ./functions
 //
-// Of f32 every number is tried, of f64 four million. An error is counted from the exact value, in
-// units of the last place: a row's number is counted from the correctly rounded one, which is half
-// a unit more. The last line is "N functions, M outside"; exit code 1 when some are.
+// Of f32 every number is tried, of f64 four million; of functions of two numbers 2^30 and four million
+// pairs. An error is counted from the exact value, in units of the last place: a row's number is
+// counted from the correctly rounded one, which is half a unit more. The last line is "N functions,
+// M outside"; exit code 1 when some are.
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
@@ -21,21 +23,31 @@ constexpr unsigned kThreads = 256;
 constexpr std::size_t kSamples = 1 << 22;
 
 // What one row says; `exact` in the type that it is asked in.
-#define KILN_FUNCTION(Name, name, spelling, value, least, most, single, f32_ulps, double_, \
-                      f64_ulps)                                                            \
-  struct Name {                                                                            \
-    static constexpr const char* kName = #name;                                            \
-    static constexpr double kF32Ulps = f32_ulps;                                           \
-    static constexpr double kF64Ulps = f64_ulps;                                           \
-    static double least_of() { return least; }                                             \
-    static double most_of() { return most; }                                               \
-    __device__ static float f32(float x) { return kiln::name(x); }                         \
-    __device__ static double f64(double x) { return kiln::name(x); }                       \
-    __device__ static double exact(double x) { return value; }                             \
-    static long double exact_on_host(long double x) { return value; }                      \
+#define KILN_FUNCTION(Name, name, spelling, value, least, most, course, single, f32_ulps, \
+                      f32_zero, double_, f64_ulps)                                        \
+  struct Name {                                                                           \
+    static constexpr const char* kName = #name;                                           \
+    static constexpr double kF32Ulps = f32_ulps;                                          \
+    static constexpr double kF32Zero = f32_zero;                                          \
+    static constexpr double kF64Ulps = f64_ulps;                                          \
+    static double least_of() { return least; }                                            \
+    static double most_of() { return most; }                                              \
+    __device__ static float f32(float x) { return kiln::name(x); }                        \
+    __device__ static double f64(double x) { return kiln::name(x); }                      \
+    __device__ static double exact(double x) { return value; }                            \
+    static long double exact_on_host(long double x) { return value; }                     \
+  };
+#define KILN_FUNCTION_OF_TWO(Name, name, spelling, value, single, f32_ulps, double_, f64_ulps) \
+  struct Name {                                                                                \
+    static constexpr const char* kName = #name;                                                \
+    static constexpr double kF32Ulps = f32_ulps;                                               \
+    static constexpr double kF64Ulps = f64_ulps;                                               \
+    __device__ static float f32(float x, float y) { return kiln::name(x, y); }                 \
+    __device__ static double f64(double x, double y) { return kiln::name(x, y); }              \
+    __device__ static double exact(double x, double y) { return value(x, y); }                 \
+    static long double exact_on_host(long double x, long double y) { return value(x, y); }     \
   };
 #include "kiln/device/function.def"
-#undef KILN_FUNCTION
 
 // The distance from `exact` to `got` in units of the last place of an f32. Infinity stands for what
 // would follow the largest number.
@@ -58,9 +70,45 @@ __global__ void largest_error(double least, double most, unsigned* worst) {
     const float x = __uint_as_float(static_cast<unsigned>(bits));
     if (!(x >= least && x <= most)) continue;
     const float got = Row::f32(x);
+    if (got == 0 && fabs(Row::exact(x)) < Row::kF32Zero) continue;
     mine = fmaxf(mine, isnan(got) ? INFINITY : error_of(got, Row::exact(x)));
   }
   atomicMax(worst, __float_as_uint(mine));
+}
+
+__host__ __device__ std::uint64_t next_random(std::uint64_t& state) {  // splitmix64
+  std::uint64_t z = (state += 0x9e3779b97f4a7c15ull);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+// The same of random pairs: any two numbers, or two near 1, where a power changes.
+template <class Row>
+__global__ void largest_error_of_two(int count, unsigned* worst) {
+  float mine = 0;
+  std::uint64_t state = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
+  state = next_random(state);
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t bits = next_random(state);
+    float x = __uint_as_float(static_cast<unsigned>(bits));
+    float y = __uint_as_float(static_cast<unsigned>(bits >> 32));
+    if (i % 2 == 0) {
+      x = static_cast<float>(bits & 0xffffff) * 0x1p-20f;
+      y = (static_cast<float>(bits >> 40) * 0x1p-24f - 0.5f) * 64;
+    }
+    const double exact = Row::exact(x, y);
+    if (isnan(exact)) continue;
+    const float got = Row::f32(x, y);
+    mine = fmaxf(mine, isnan(got) ? INFINITY : error_of(got, exact));
+  }
+  atomicMax(worst, __float_as_uint(mine));
+}
+
+template <class Row>
+__global__ void values_of_two(const double* x, double* y) {
+  const std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x;
+  if (i < kSamples) y[i] = Row::f64(x[i], x[kSamples - 1 - i]);
 }
 
 template <class Row>
@@ -69,23 +117,15 @@ __global__ void values(const double* x, double* y) {
   if (i < kSamples) y[i] = Row::f64(x[i]);
 }
 
-std::uint64_t next_random(std::uint64_t& state) {  // splitmix64
-  std::uint64_t z = (state += 0x9e3779b97f4a7c15ull);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
 // Half of them any number of f64, half of them near 1, where most functions change.
-template <class Row>
-void draw(double* x) {
+void draw(double* x, double least, double most) {
   std::uint64_t state = 1;
   for (std::size_t i = 0; i < kSamples;) {
     const std::uint64_t bits = next_random(state);
     double number = 0;
     std::memcpy(&number, &bits, sizeof(number));
     if (i % 2 == 0) number = (static_cast<double>(bits >> 11) * 0x1p-53 - 0.5) * 64;
-    if (number >= Row::least_of() && number <= Row::most_of()) x[i++] = number;
+    if (number >= least && number <= most) x[i++] = number;
   }
 }
 
@@ -100,45 +140,72 @@ double error_of(double got, long double exact) {
   return static_cast<double>(std::fabs(got - exact) / std::ldexp(1.0L, exponent - 52));
 }
 
-template <class Row>
-double worst_f32() {
+// What the kernel finds, started by `launch(worst)`.
+template <class Launch>
+double worst_of(const Launch& launch) {
   unsigned* worst = nullptr;
   cudaMallocManaged(&worst, sizeof(*worst));
   *worst = 0;
-  largest_error<Row><<<kBlocks, kThreads>>>(Row::least_of(), Row::most_of(), worst);
+  launch(worst);
   float out = INFINITY;
   if (cudaDeviceSynchronize() == cudaSuccess) std::memcpy(&out, worst, sizeof(out));
   cudaFree(worst);
   return out;
 }
 
-template <class Row>
-double worst_f64() {
-  double* x = nullptr;
+// Of f64: `launch(x, y)` computes y of the samples x, `exact(i)` says what y[i] should be.
+template <class Launch, class Exact>
+double worst_of_samples(double* x, const Launch& launch, const Exact& exact) {
   double* y = nullptr;
-  cudaMallocManaged(&x, kSamples * sizeof(*x));
   cudaMallocManaged(&y, kSamples * sizeof(*y));
-  draw<Row>(x);
-  values<Row><<<kSamples / kThreads, kThreads>>>(x, y);
-  double out = 0;
-  if (cudaDeviceSynchronize() != cudaSuccess) out = INFINITY;
+  launch(y);
+  double out = cudaDeviceSynchronize() == cudaSuccess ? 0 : INFINITY;
   for (std::size_t i = 0; i < kSamples; ++i) {
-    out = std::max(out, error_of(y[i], Row::exact_on_host(x[i])));
+    const long double value = exact(i);
+    if (!std::isnan(value)) out = std::max(out, error_of(y[i], value));
   }
-  cudaFree(x);
   cudaFree(y);
+  cudaFree(x);
   return out;
+}
+
+double* samples(double least, double most) {
+  double* x = nullptr;
+  cudaMallocManaged(&x, kSamples * sizeof(*x));
+  draw(x, least, most);
+  return x;
 }
 
 // Whether the function is as good as its row says.
 template <class Row>
-bool keeps_its_row() {
-  const double f32 = worst_f32<Row>();
-  const double f64 = worst_f64<Row>();
+bool keeps_its_row(double f32, double f64) {
   const bool good = f32 <= Row::kF32Ulps + 0.5 && f64 <= Row::kF64Ulps + 0.5;
-  std::printf("%-8s f32 %.3f of %.1f ulp, f64 %.3f of %.1f ulp%s\n", Row::kName, f32,
+  std::printf("%-10s f32 %.3f of %.1f ulp, f64 %.3f of %.1f ulp%s\n", Row::kName, f32,
               Row::kF32Ulps + 0.5, f64, Row::kF64Ulps + 0.5, good ? "" : "  OUTSIDE");
   return good;
+}
+
+template <class Row>
+bool is_good() {
+  const double f32 = worst_of([](unsigned* worst) {
+    largest_error<Row><<<kBlocks, kThreads>>>(Row::least_of(), Row::most_of(), worst);
+  });
+  double* x = samples(Row::least_of(), Row::most_of());
+  const double f64 = worst_of_samples(
+      x, [x](double* y) { values<Row><<<kSamples / kThreads, kThreads>>>(x, y); },
+      [x](std::size_t i) { return Row::exact_on_host(x[i]); });
+  return keeps_its_row<Row>(f32, f64);
+}
+
+template <class Row>
+bool is_good_of_two() {
+  const double f32 = worst_of(
+      [](unsigned* worst) { largest_error_of_two<Row><<<kBlocks, kThreads>>>(1 << 10, worst); });
+  double* x = samples(-DBL_MAX, DBL_MAX);
+  const double f64 = worst_of_samples(
+      x, [x](double* y) { values_of_two<Row><<<kSamples / kThreads, kThreads>>>(x, y); },
+      [x](std::size_t i) { return Row::exact_on_host(x[i], x[kSamples - 1 - i]); });
+  return keeps_its_row<Row>(f32, f64);
 }
 
 }  // namespace
@@ -148,9 +215,11 @@ int main() {
   int outside = 0;
 #define KILN_FUNCTION(Name, ...) \
   ++count;                       \
-  outside += keeps_its_row<Name>() ? 0 : 1;
+  outside += is_good<Name>() ? 0 : 1;
+#define KILN_FUNCTION_OF_TWO(Name, ...) \
+  ++count;                              \
+  outside += is_good_of_two<Name>() ? 0 : 1;
 #include "kiln/device/function.def"
-#undef KILN_FUNCTION
   std::printf("%d functions, %d outside\n", count, outside);
   return outside == 0 ? 0 : 1;
 }

@@ -163,7 +163,7 @@ def program(row, tiles, source, dtypes, name="product"):
 
 
 def expectation(suffix, tile):
-    """The same as `--expect`, for one of the outputs."""
+    """What one of the outputs should be, as `--expect` says it."""
     a = "a_row[m,k]" if suffix[0] == "row" else "a_col[k,m]"
     b = "b_row[n,k]" if suffix[1] == "row" else "b_col[k,n]"
     return f"{output_name(suffix, tile)}[m,n] = {a} * {b}"

@@ -30,6 +30,7 @@ EMITTED_LEAST = 600  # programs that go through their decided text
 _MENTION = re.compile(r"^//.*?\b(error|warning|note)\[([a-z0-9-]+)\]", re.M)
 _SCRIPT_MENTION = re.compile(r"\b(error|warning|note)\[([a-z0-9-]+)\]")
 _JSON_MENTION = re.compile(r'^// (?:OUT|CHECK): .*"id": "([a-z0-9-]+)"', re.M)
+_CODE = re.compile(r"`[^`\n]*`|^    .*$", re.M)
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -176,7 +177,7 @@ def decided_text_is_the_whole_program(kiln):
 def internal_links_resolve(_kiln):
     problems = []
     for path in documents():
-        for link in _LINK.findall(_FENCE.sub("", tree.text(path))):
+        for link in _LINK.findall(_CODE.sub("", _FENCE.sub("", tree.text(path)))):
             if re.match(r"[a-z]+:", link):
                 continue
             target, _, anchor = link.partition("#")
@@ -205,6 +206,32 @@ def ir_document_is_current(kiln):
     return [f"{ir_doc.DOCUMENT}: out of date, run `./dev docs`"]
 
 
+def documents_name_the_architectures_of_the_table(_kiln):
+    table = tree.text("src/target/arch.cpp")
+    names = re.findall(r'\.name = "(\w+)"', table)
+    parts = re.findall(r'\.part = "([^"]+)"', table)
+    quoted = [f"`{name}`" for name in names]
+    wanted = [
+        ("docs/cli.md", f"| `--arch A` | {', '.join(quoted[:-1])} or {quoted[-1]}; default: "),
+        ("docs/cli.md", f"else {quoted[-1]} |"),
+        ("docs/explain.md", "".join(f"| {name} | {part} |\n" for name, part in zip(quoted, parts, strict=True))),
+    ]
+    return [f"{path}: src/target/arch.cpp wants `{text}`" for path, text in wanted if text not in tree.text(path)]
+
+
+def manual_lists_every_function(_kiln):
+    rows = tree.text("include/kiln/device/function.def")
+    manual = tree.text("docs/language.md")
+    problems = []
+    for arguments in re.findall(r"^KILN_FUNCTION(?:_OF_TWO)?\((.*)\)$", rows, re.M):
+        spelling = re.search(r'"(\w*)"', arguments)[1]
+        _, f32, _, f64 = arguments.rsplit(", ", 3)
+        errors = " | ".join("exact" if ulps.startswith("-") else ulps for ulps in (f32, f64))
+        if spelling and not re.search(rf"^\| `{spelling}` \|.* \| {errors} \|$", manual, re.M):
+            problems.append(f"docs/language.md: its table has no `{spelling}` with the errors {errors}")
+    return problems
+
+
 def readme_shows_the_results(_kiln):
     if readme_numbers.is_current():
         return []
@@ -222,6 +249,8 @@ CHECKS = (
     diagnostics_document_is_current,
     ir_document_is_current,
     pictures_are_current,
+    documents_name_the_architectures_of_the_table,
+    manual_lists_every_function,
     readme_shows_the_results,
 )
 

@@ -252,7 +252,7 @@ TEST(Conversions, SaturateWrapAndRoundAsTheManualSays) {
   EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(0)), 0x1p-127F);
   EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(1.4999)), 1.0F);
   EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(1.5F)), 2.0F);  // halfway: 2^1 has even bits, 128
-  EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(3.0F)), 2.0F);  // likewise
+  EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(3.0F)), 2.0F);  // halfway between 2 and 4: even bits
   EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(HUGE_VAL)), 0x1p127F);
   EXPECT_TRUE(std::isnan(static_cast<float>(to<f8_ue8m0>(std::nanf("")))));
 }

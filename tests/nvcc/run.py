@@ -48,7 +48,7 @@ def emit_cases(kiln, name_filter):
 
 
 def source_cases(name_filter):
-    """The same of examples/*.cu, tests/gpu/*.cu and include/kiln/device/*.cuh."""
+    """A case for each of examples/*.cu, tests/gpu/*.cu and include/kiln/device/*.cuh."""
     examples = [path for path in tree.files(".cu") if path.parts[0] == "examples"]
     on_gpu = [path for path in tree.files(".cu") if path.parts[:2] == ("tests", "gpu")]
     headers = [path for path in tree.files(".cuh") if path.parts[:2] == ("include", "kiln")]

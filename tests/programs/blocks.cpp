@@ -257,12 +257,45 @@ void add_shapes(Gen& gen) {
   block.line(format("dma.copy box => {}.subspan(1, {}, {}).at(b, 0, 0);", y.name, rows, columns));
 }
 
+// Bins that many threads update atomically in shared memory, then the blocks in global memory; of
+// one kind, whose order is no matter.
+void add_votes(Gen& gen) {
+  Draw& draw = gen.draw;
+  const DType type = draw.of({DType::kS32, DType::kU32, DType::kS64, DType::kU64, DType::kF32,
+                              DType::kF64, DType::kF16, DType::kBF16});
+  const std::string kind = is_float(type)
+                               ? draw.of({"add", "sub"})
+                               : draw.of({"add", "sub", "min", "max", "and", "or", "xor"});
+  if (is_float(type)) gen.out.exact = false;
+  const int threads = draw.of({32, 48, 64, 128, 256});
+  const int bins = draw.within(1, threads);
+  const Extent n = gen.dimension(threads * draw.within(1, 4) - draw.within(0, threads - 1));
+  const Param x = gen.input(type, {n});
+  const bool by_data = draw.chance(40);
+  const std::string key =
+      by_data ? format("__to<s32>({}.at(b # t))", gen.input(DType::kU8, {n}).name) : "t";
+  const Param y = gen.output(type, {gen.constant(bins)});
+  Node& block =
+      gen.out.function.open(format("parallel b by cdiv({}, {}) : block", n.text, threads));
+  block.line(format("shared {} [{}] part {{{}}};", name(type), bins, zero(type)));
+  Node* body = &block.open(format("parallel t by {} : thread", threads));
+  body->line(format("if (b # t < {}) __atomic_{}(part.at({} * {} % {}), {}.at(b # t));", n.text,
+                    kind, key, draw.within(1, 5), bins, x.name));
+  if (draw.chance(50)) {
+    body->line("sync.shared;");
+  } else {
+    body = &block.open(format("parallel t by {} : thread", threads));
+  }
+  body->line(format("if (t < {}) __atomic_{}({}.at(t), part.at(t));", bins, kind, y.name));
+}
+
 }  // namespace
 
 void add_block(Gen& gen) {
   using Add = void (*)(Gen&);
   gen.draw.of({Add{add_tree}, Add{add_scan}, Add{add_stencil}, Add{add_rounds}, Add{add_halves},
-               Add{add_local_rows}, Add{add_host}, Add{add_rest}, Add{add_shapes}})(gen);
+               Add{add_local_rows}, Add{add_host}, Add{add_rest}, Add{add_shapes},
+               Add{add_votes}})(gen);
 }
 
 }  // namespace kiln::programs

@@ -1,6 +1,7 @@
 #include "programs/expr.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "ir/functions.h"
@@ -272,9 +273,18 @@ Value Exprs::function(DType type, int depth) {
   std::vector<std::string> calls;
   for (const ir::FunctionInfo& row : ir::all_functions()) {
     if (row.spelling.empty()) continue;
-    calls.push_back(format("{}({})", row.spelling, std::isinf(row.least) ? a.text : safe));
+    const bool everywhere = row.least <= -DBL_MAX;
+    const std::string between = format("({} / ({}))", a.text, safe);
+    const std::string& x = everywhere ? a.text : row.most <= 1 ? between : safe;
+    calls.push_back(format("{}({})", row.spelling, x));
   }
-  for (const char* made : {"__sigmoid", "__gelu"}) calls.push_back(format("{}({})", made, a.text));
+  for (const ir::FunctionOfTwoInfo& row : ir::all_functions_of_two()) {
+    calls.push_back(format("{}({}, {})", row.spelling, safe, a.text));
+  }
+  for (const char* made : {"__sigmoid", "__gelu", "__softplus"}) {
+    calls.push_back(format("{}({})", made, a.text));
+  }
+  calls.push_back(format("(__isfinite({}) ? {} : 1.0f)", a.text, a.text));
   calls.push_back(format("({} / {})", a.text, safe));
   const auto which = static_cast<std::size_t>(draw.within(0, static_cast<int>(calls.size())));
   if (which < calls.size()) return {.text = to(type, calls[which]), .type = type};

@@ -7,6 +7,8 @@ namespace kiln::programs {
 
 // One to three launches of families that the architecture serves.
 void draw_family(Gen& gen);
+// One launch of units that compute with register tiles.
+void draw_tile_family(Gen& gen);
 
 void add_elementwise(Gen& gen);   // each thread computes elements
 void add_copies(Gen& gen);        // tiles through shared and local memory, by every view

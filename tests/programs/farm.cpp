@@ -197,7 +197,7 @@ class Farm {
     const std::uint64_t step = worker.step;
     start(worker, [&](int to) {
       for (std::uint64_t i = first; i < end_number(); i += step) {
-        const Sample sample = draw_sample(options_.seed, i, options_.arch);
+        const Sample sample = draw_sample(options_.stream, i);
         const Verdict verdict = evaluate(sample, options_.evaluate);
         write_all(to, record_of(i, verdict));
         // A GPU that failed does nothing more for this process.

@@ -20,12 +20,11 @@ struct Finding {
 };
 
 struct FarmOptions {
-  std::uint64_t seed = 1;
+  Stream stream;
   std::uint64_t first = 0;
   std::uint64_t count = 100;
   int jobs = 1;
   int seconds_max = 60;  // of one sample
-  std::string arch;
   EvaluateOptions evaluate;
 };
 

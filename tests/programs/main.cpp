@@ -35,11 +35,12 @@ std::optional<Options> read_options(int argc, char** argv, int& exit) {
   Options out;
   CLI::App app(
       "Random correct programs on which the reference, the simulator and a GPU must agree");
-  app.add_option("--seed", out.farm.seed, "which programs");
+  app.add_option("--seed", out.farm.stream.seed, "which programs");
   app.add_option("--count", out.farm.count, "how many");
   app.add_option("--first", out.farm.first, "the first one's number");
   app.add_option("--jobs", out.farm.jobs, "processes");
-  app.add_option("--arch", out.farm.arch, "for one architecture; else each program chooses");
+  app.add_option("--arch", out.farm.stream.arch, "for one architecture; else each program chooses");
+  app.add_flag("--tiles", out.farm.stream.tiles, "programs of register tiles alone");
   app.add_option("--on", out.on,
                  "sim; nvrtc: also compiled; gpu: also run there; both: the same as gpu")
       ->check(CLI::IsMember({"sim", "nvrtc", "gpu", "both"}));
@@ -68,12 +69,13 @@ std::optional<Options> read_options(int argc, char** argv, int& exit) {
 }
 
 std::string command_of(const Sample& sample) {
-  return format("programs --seed {} --only {}", sample.seed, sample.number);
+  return format("programs{} --seed {} --only {}", sample.tiles ? " --tiles" : "", sample.seed,
+                sample.number);
 }
 
 void show_programs(const Options& options) {
   for (std::uint64_t i = 0; i < options.farm.count; ++i) {
-    const Sample sample = draw_sample(options.farm.seed, options.farm.first + i, options.farm.arch);
+    const Sample sample = draw_sample(options.farm.stream, options.farm.first + i);
     std::cout << format("// {}: {}; {}\n", command_of(sample), sample.family, options_text(sample))
               << text(sample) << "\n";
   }
@@ -93,8 +95,9 @@ void write_findings(const Options& options, const Harvest& harvest) {
   std::map<std::string, int> seen;
   int shrunk = 0;
   for (const Finding& finding : harvest.findings) {
-    const Sample sample = draw_sample(options.farm.seed, finding.number, options.farm.arch);
-    const std::string base = format("{}_{}_{}", finding.kind, options.farm.seed, finding.number);
+    const Sample sample = draw_sample(options.farm.stream, finding.number);
+    const std::string base =
+        format("{}_{}_{}", finding.kind, options.farm.stream.seed, finding.number);
     write_program(folder / (base + "_whole.co"), sample, finding, "");
     // Two of a kind are enough.
     if (++seen[finding.kind + finding.what] > 2 || ++shrunk > options.shrink_max) continue;

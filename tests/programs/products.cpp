@@ -70,10 +70,10 @@ std::vector<Kind> warp_kinds(const std::string& arch) {
   return all;
 }
 
-std::string zero(DType c) { return c == D::kS32 ? "0" : c == D::kF64 ? "0.0" : "0.0f"; }
+std::string zero_sum(DType c) { return c == D::kS32 ? "0" : c == D::kF64 ? "0.0" : "0.0f"; }
 
 std::string fill_of(Draw& draw, DType c) {
-  const std::string start = draw.chance(80) ? zero(c)
+  const std::string start = draw.chance(80) ? zero_sum(c)
                             : c == D::kS32  ? "3"
                             : c == D::kF64  ? "1.5"
                                             : "1.5f";
@@ -125,7 +125,7 @@ void add_apply(Gen& gen, Node& at, const Epilogue& how) {
   const auto& [type, column, bias, n] = how;
   Node& body = at.open("apply {i, j} in mc.span");
   body.line(format("column = {} + j;", column));
-  body.line(format("mutable {} extra = {};", name(type), zero(type)));
+  body.line(format("mutable {} extra = {};", name(type), zero_sum(type)));
   body.line(format("if (column < {}) extra = {}.at(column);", n.text, bias.name));
   Value element = leaf("mc.at(i, j)", type);
   Value extra = leaf("extra", type);

@@ -53,17 +53,19 @@ std::string options_text(const Sample& sample) {
   return out;
 }
 
-Sample draw_sample(std::uint64_t seed, std::uint64_t number, const std::string& arch) {
-  Draw draw(Draw(seed).bits() + number);
+Sample draw_sample(const Stream& stream, std::uint64_t number) {
+  Draw draw(Draw(stream.seed).bits() + number);
   (void)draw.bits();
   Sample out;
-  out.seed = seed;
+  out.seed = stream.seed;
   out.number = number;
+  out.tiles = stream.tiles;
   out.function.has_body = true;
   out.function.text = "f";
-  out.arch = arch.empty() ? draw.of({"sm_80", "sm_90a", "sm_90a", "sm_90a", "sm_89"}) : arch;
+  out.arch =
+      stream.arch.empty() ? draw.of({"sm_80", "sm_90a", "sm_90a", "sm_90a", "sm_89"}) : stream.arch;
   Gen gen(draw, out);
-  draw_family(gen);
+  (stream.tiles ? draw_tile_family : draw_family)(gen);
   // A dimension that no parameter mentions in the end has no value either.
   std::erase_if(out.shape, [&](const io::Assignment& each) {
     const std::string params = list(out.params);

@@ -1,8 +1,8 @@
 // One random program: its text as a tree of statements, which the shrinker takes apart, and what it
 // is called with.
 //
-//   Sample sample = draw_sample(1, 17, "sm_90a");    the 17th of seed 1, the same everywhere
-//   text(sample)                                     the `.co` file
+//   Sample sample = draw_sample({.seed = 1}, 17);    the 17th of seed 1, the same everywhere
+//   text(sample)                                    the `.co` file
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,7 @@ struct Node {
 struct Sample {
   std::uint64_t seed = 0;
   std::uint64_t number = 0;
+  bool tiles = false;  // of the stream of tile programs
   std::string family;
   std::string arch;
   std::vector<std::string> macros;    // lines in front of the function
@@ -40,8 +41,14 @@ struct Sample {
   bool exact = true;
 };
 
-// `arch` empty: the sample chooses.
-[[nodiscard]] Sample draw_sample(std::uint64_t seed, std::uint64_t number, const std::string& arch);
+// Which programs there are: those of all families, or of register tiles alone.
+struct Stream {
+  std::uint64_t seed = 1;
+  std::string arch = {};  // empty: each sample chooses
+  bool tiles = false;
+};
+
+[[nodiscard]] Sample draw_sample(const Stream& stream, std::uint64_t number);
 
 [[nodiscard]] std::string text(const Sample& sample);
 // The options of `kiln run` that the sample needs: "--arch sm_80 --shape M=5 -D T=4".

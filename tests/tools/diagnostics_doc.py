@@ -8,7 +8,6 @@ expectations, the command of its RUN line, and what kiln prints for it. Nothing 
 so nothing can be out of date; --check only says whether the file is.
 """
 
-import argparse
 import dataclasses
 import re
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 import commands  # noqa: E402
+import generated  # noqa: E402
 import tree  # noqa: E402
 from golden_file import GoldenError, parse, section_texts  # noqa: E402
 
@@ -164,7 +164,7 @@ def golden_tests():
 
 def document(kiln):
     """The text that docs/diagnostics.md should have."""
-    tests = golden_tests()
+    kiln, tests = str(kiln), golden_tests()
     rows = tree.catalogue()
     with ThreadPoolExecutor() as pool:
         examples = list(pool.map(lambda row: example_of(row, tests, kiln), rows))
@@ -179,24 +179,8 @@ def document(kiln):
 
 
 def is_current(kiln):
-    path = tree.ROOT / DOCUMENT
-    return path.exists() and path.read_text(encoding="utf-8") == document(kiln)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--kiln", required=True, help="the binary that gives the examples")
-    parser.add_argument("--check", action="store_true", help="change nothing; 1 if out of date")
-    options = parser.parse_args()
-    kiln = str(Path(options.kiln).resolve())
-    if options.check:
-        current = is_current(kiln)
-        print(f"{DOCUMENT}: {'up to date' if current else 'out of date, run `./dev docs`'}")
-        return 0 if current else 1
-    (tree.ROOT / DOCUMENT).write_text(document(kiln), encoding="utf-8")
-    print(f"wrote {DOCUMENT}")
-    return 0
+    return generated.is_current(DOCUMENT, document(kiln))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated.main(__doc__, DOCUMENT, document))

@@ -8,13 +8,13 @@ whatever further columns it declares. Who sets a field is observed: of all progr
 `kiln ir --after all` in which an operation of that kind has it. The example is the shortest line of the last dump.
 """
 
-import argparse
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import generated  # noqa: E402
 import tree  # noqa: E402
 
 DOCUMENT = Path("docs/ir.md")
@@ -176,24 +176,8 @@ def document(kiln):
 
 
 def is_current(kiln):
-    path = tree.ROOT / DOCUMENT
-    return path.exists() and tree.text(DOCUMENT) == document(kiln)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--kiln", type=Path, required=True)
-    parser.add_argument("--check", action="store_true", help="change nothing; 1 if out of date")
-    options = parser.parse_args()
-    kiln = options.kiln.resolve()
-    if options.check:
-        current = is_current(kiln)
-        print(f"{DOCUMENT}: {'up to date' if current else 'out of date, run `./dev docs`'}")
-        return 0 if current else 1
-    (tree.ROOT / DOCUMENT).write_text(document(kiln), encoding="utf-8")
-    print(f"wrote {DOCUMENT}")
-    return 0
+    return generated.is_current(DOCUMENT, document(kiln))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated.main(__doc__, DOCUMENT, document))

@@ -98,17 +98,28 @@ def no_stray_text():
     return lines
 
 
+def _stage(path, stages):
+    """The folder among `stages` that a path below src/ lies in: "emit/cuda" of "emit/cuda/spell.h"; "" if in none."""
+    return next((s for s in stages if str(path).startswith(s + "/")), "")
+
+
+def _stages():
+    """The folders of src/ that are libraries, from the ground up."""
+    return re.findall(r"^add_subdirectory\(src/([a-z_/]+)\)", tree.text("CMakeLists.txt"), re.M)
+
+
 def layers_point_up():
     """A folder of src/ includes only folders that stand above it in CMakeLists.txt."""
-    order = re.findall(r"^add_subdirectory\(src/([a-z_]+)", tree.text("CMakeLists.txt"), re.M)
-    rank = {name: index for index, name in enumerate(order)}
+    stages = _stages()
+    rank = {name: index for index, name in enumerate(stages)}
     lines = []
     for path in tree.files(".h", ".cpp"):
-        if path.parts[0] != "src" or path.parts[1] not in rank or path.stem.endswith("_test"):
+        own = _stage(path.relative_to("src"), stages) if path.parts[0] == "src" else ""
+        if not own or path.stem.endswith("_test"):
             continue
-        for folder, rest in _INCLUDE.findall(tree.text(path)):
-            if rank.get(folder, -1) > rank[path.parts[1]]:
-                lines.append(f"{path}: includes {folder}/{rest}, which stands below it")
+        for included in map("/".join, _INCLUDE.findall(tree.text(path))):
+            if rank.get(_stage(included, stages), -1) > rank[own]:
+                lines.append(f"{path}: includes {included}, which stands below it")
     return lines
 
 
@@ -138,10 +149,11 @@ FOLDER_SHARE_MAX = 0.15  # of the lines of src/, without tests
 
 def no_folder_is_the_house():
     """A folder of src/ that outgrows the others is two folders."""
-    lines = {}
+    stages, lines = _stages(), {}
     for path in tree.files(".h", ".cpp", ".def"):
         if path.parts[0] == "src" and "test" not in path.stem:
-            lines[path.parts[1]] = lines.get(path.parts[1], 0) + tree.text(path).count("\n")
+            folder = _stage(path.relative_to("src"), stages)
+            lines[folder] = lines.get(folder, 0) + tree.text(path).count("\n")
     most = FOLDER_SHARE_MAX * sum(lines.values())
     return [
         f"src/{folder}: {count} lines, more than {FOLDER_SHARE_MAX:.0%} of src"
@@ -178,36 +190,23 @@ def emitted_code_and_the_library_stand_apart():
 
 # Folders that spell, run or explain what the passes have decided.
 _BACK_ENDS = ("emit", "explain", "sim")
-# Columns of target::Arch that decisions are made of. Who takes one to say something, and decides
-# nothing by it, stands here with the columns that it names.
-_LIMITS = re.compile(
-    r"(?:\.|->)(smem_\w+|local_per_thread_max|threads_per_\w+_max|registers_per_\w+|registers_unit|blocks_per_sm_max"
-    r"|grid_[xyz]_max|has_\w+|overlaps_launches|capability)\b(?!\()"
-)
-_TOLD_LIMITS = {
-    # A launcher's text holds the largest grid there is: larger ones are refused before the launch.
-    "src/emit/cuda/launcher.cpp": {"grid_x_max", "grid_y_max", "grid_z_max"},
-    # How many blocks fit a multiprocessor is what `kiln explain` is asked for.
-    "src/explain/occupancy.cpp": {
-        "blocks_per_sm_max",
-        "registers_per_sm",
-        "registers_per_thread_max",
-        "registers_unit",
-        "smem_per_block_max",
-        "smem_per_sm",
-        "smem_reserved_per_block",
-        "threads_per_sm_max",
-    },
-    "src/explain/cost_text.cpp": {"smem_per_block_max"},
-    # A block that no GPU would start is no result of a simulation.
-    "src/sim/run.cpp": {"smem_per_block_max"},
-}
+_ARCH = "src/target/arch.h"
+# Of target::Arch what decisions are made of: the capability, and the columns between these comments.
+_LIMITS_OF_ARCH = re.compile(r"^  // Limits of one block\.$(.*?)^  // The reference part\.$", re.M | re.S)
+_COLUMN = re.compile(r"^  [\w:<>, ]+ (\w+);", re.M)
+
+
+def _decisive(arch):
+    """What reads a limit or a feature of an architecture; a function of the table may."""
+    section = _LIMITS_OF_ARCH.search(arch)
+    columns = ["capability", "features", *_COLUMN.findall(section[1] if section else "")]
+    return len(columns), re.compile(rf"(?:\.|->)({'|'.join(columns)})\b(?!\()|\b(Feature::\w+|oldest_arch)\b")
 
 
 def back_ends_decide_nothing():
-    """What reads the decided IR includes no pass and asks no limit of the hardware."""
-    lines = []
-    told = set()
+    """What reads the decided IR includes no pass and asks no limit or feature of the hardware."""
+    count, decisive = _decisive(tree.text(_ARCH))
+    lines = [] if count > 12 else [f"{_ARCH}: its limits are not where tests/tools/lint.py looks for them"]
     for path in tree.files(".h", ".cpp"):
         if path.parts[:1] != ("src",) or path.parts[1] not in _BACK_ENDS:
             continue
@@ -217,16 +216,9 @@ def back_ends_decide_nothing():
         for folder, rest in _INCLUDE.findall(text):
             if folder == "passes":
                 lines.append(f"{path}: includes passes/{rest}: read what it decided in the IR")
-        for match in _LIMITS.finditer(cpp.blank(text)):
-            if match[1] in _TOLD_LIMITS.get(str(path), ()):
-                told.add((str(path), match[1]))
-                continue
+        for match in decisive.finditer(cpp.blank(text)):
             line = text.count("\n", 0, match.start()) + 1
-            lines.append(f"{path}:{line}: `{match[1]}`: let a pass decide by it, and read that")
-    for path, columns in _TOLD_LIMITS.items():
-        for column in sorted(columns):
-            if (path, column) not in told:
-                lines.append(f"{path}: does not name `{column}`: drop it from _TOLD_LIMITS")
+            lines.append(f"{path}:{line}: `{match[1] or match[2]}`: let a pass decide by it, and read that")
     return lines
 
 

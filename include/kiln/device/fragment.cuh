@@ -119,6 +119,13 @@ __device__ inline Packed<Count> packed(const Register (&registers)[N], int first
   return out;
 }
 
+// The same elements in other registers: value i of `to` becomes value place(i) of `from`.
+template <int Count, class T, class From, class To, int N, class Source, int M, class Place>
+__device__ inline void convert_layout(To (&to)[N], const Source (&from)[M], Place place) {
+#pragma unroll
+  for (int i = 0; i < Count; ++i) set_element(to, i, kiln::to<T>(element<From>(from, place(i))));
+}
+
 // Reads Run consecutive elements, converted to type T; those from the `count`th on become zero.
 // `from` must be a multiple of Run elements when all are read.
 template <int Run, class T, class Register, int N, class From>

@@ -46,13 +46,34 @@ __host__ __device__ constexpr unsigned launchable(long long count, long long mos
   return count >= 1 && count <= most ? static_cast<unsigned>(count) : 0u;
 }
 
-// Functions of one number, with the accuracy that their rows say: kiln::exp(float),
+// a * b + c, rounded once.
+__device__ inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+__device__ inline double fma(double a, double b, double c) { return ::fma(a, b, c); }
+
+namespace detail {
+// 1 or -1; of a zero or NaN that itself.
+template <class T>
+__device__ inline T sign(T x) {
+  return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;
+}
+// The special-function unit's, 2 ulps off at most, whose results below the smallest normal number are
+// 0: a CUDA exp2f takes three more instructions to keep those. PTX ISA, "ex2".
+__device__ inline float exp2(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+}  // namespace detail
+
+// Functions of one number and of two, with the accuracy that their rows say: kiln::exp(float),
 // kiln::exp(double)...
-#define KILN_FUNCTION(Name, name, spelling, value, least, most, single, f32_ulps, double_, \
-                      f64_ulps)                                                            \
-  __device__ inline float name(float x) { return ::single(x); }                            \
+#define KILN_FUNCTION(Name, name, spelling, value, least, most, course, single, f32_ulps, \
+                      f32_zero, double_, f64_ulps)                                        \
+  __device__ inline float name(float x) { return ::single(x); }                           \
   __device__ inline double name(double x) { return ::double_(x); }
+#define KILN_FUNCTION_OF_TWO(Name, name, spelling, value, single, f32_ulps, double_, f64_ulps) \
+  __device__ inline float name(float x, float y) { return ::single(x, y); }                    \
+  __device__ inline double name(double x, double y) { return ::double_(x, y); }
 #include "kiln/device/function.def"
-#undef KILN_FUNCTION
 
 }  // namespace kiln

@@ -466,6 +466,15 @@ KILN_TYPES_HD To to(From value) {
   }
 }
 
+// The value of type `To` that has the bits of `value`, which is as wide.
+template <class To, class From>
+__device__ inline To bitcast(From value) {
+  static_assert(sizeof(To) == sizeof(From), "as many bits");
+  To out;
+  memcpy(&out, &value, sizeof(To));
+  return out;
+}
+
 // The element whose bytes are all zero.
 template <class T>
 __device__ inline T zero() {

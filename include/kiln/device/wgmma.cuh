@@ -38,6 +38,15 @@ __device__ inline u64 matrix_descriptor(const Tile<T, Rows, Cols, Swizzle>& tile
 // This thread's writes to registers come before the next instructions that use them.
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
+// An operand in registers is computed here. The compiler would move arithmetic, which touches no memory,
+// past the fence, and ptxas would then add fences of its own between the products.
+template <class Register, int N>
+__device__ inline void wgmma_operand(Register (&registers)[N]) {
+  static_assert(sizeof(Register) == 4, "32-bit registers");
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(registers[i]));
+}
+
 // Closes a group of instructions.
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");

@@ -11,8 +11,8 @@
 
 namespace kiln {
 
-// The same function of a linear coordinate in the fewest leaves: extents of 1 dropped, neighbours
-// that count on merged. coalesce((2,(1,6)):(1,(6,2))) == 12:1. Nothing left gives 1:0.
+// `layout` as a function of a linear coordinate, in the fewest leaves: extents of 1 dropped,
+// neighbours that count on merged. coalesce((2,(1,6)):(1,(6,2))) == 12:1. Nothing left gives 1:0.
 [[nodiscard]] KILN_HD constexpr Layout coalesce(const Layout& layout) {
   if (!layout.valid()) return {};
   detail::LayoutBuilder out;

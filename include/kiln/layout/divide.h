@@ -220,8 +220,8 @@ KILN_HD constexpr Layout zipped_by_mode(const Layout& block, const Layout& tiler
   return detail::zipped_by_mode(block, tiler, false);
 }
 
-// The same with the blocks interleaved: mode i of the result is (tiler mode i, block mode i), so
-// neighbours come from different blocks.
+// `block` repeated as `tiler` says, the blocks interleaved: mode i of the result is (tiler mode i,
+// block mode i), so neighbours come from different blocks.
 [[nodiscard]] KILN_HD constexpr Layout raked_product(const Layout& block, const Layout& tiler) {
   return detail::zipped_by_mode(block, tiler, true);
 }

@@ -1,4 +1,4 @@
-// The same bytes as elements of another width.
+// Layouts that count the same bytes as elements of another width.
 //
 //   upcast((4,8):(1,4), 2)        ==  (2,8):(1,2)     // pairs of elements become one
 //   downcast((2,8):(1,2), 2)      ==  (4,8):(1,4)     // and back

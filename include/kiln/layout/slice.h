@@ -65,7 +65,7 @@ KILN_HD constexpr int count_all(const Coord& coord) {
   return {kept, crd2idx(coord, layout)};
 }
 
-// The other half: the modes that `coord` fixes, 1:0 when it fixes none.
+// The modes that `coord` fixes, which slice() drops; 1:0 when it fixes none.
 [[nodiscard]] KILN_HD constexpr Layout dice(const Coord& coord, const Layout& layout) {
   return detail::keep(coord, layout, false);
 }

@@ -2,7 +2,7 @@
 //
 //   constexpr Swizzled s = composition(Swizzle{3, 4, 3}, "(8,128):(128,1)"_layout);   // bytes
 //   s(5, 32)  ==  5 * 128 + (32 ^ 5 * 16)  ==  752     // chunk 2 of row 5 lies where chunk 7 would
-//   index_at<s>(row, byte)                             // the same, as device code should ask
+//   index_at<s>(row, byte)                             // equal to s(row, byte), for device code
 //
 // Include kiln/layout.h, which has the whole algebra.
 #pragma once

@@ -303,7 +303,7 @@ template <class... Layouts>
   return out.done_tuple();
 }
 
-// The same shape with compact strides: first mode fastest, no gaps.
+// A layout of this shape with compact strides: first mode fastest, no gaps.
 [[nodiscard]] KILN_HD constexpr Layout compact(Layout layout) {
   Index stride = 1;
   for (int i = 0; i < layout.leaves; ++i) {

@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "emit/cuda/emit_op.h"
 #include "emit/cuda/instruction.h"
 #include "emit/cuda/lane_map.h"
+#include "ir/names.h"
+#include "ir/registers.h"
 #include "ir/strides.h"
 #include "target/arch.h"
 #include "target/descriptor.h"
@@ -20,33 +23,29 @@ using ir::ValueId;
 
 namespace {
 
-target::Operand operand_of(ir::Role role) {
-  switch (role) {
-    case ir::Role::kA: return target::Operand::kA;
-    case ir::Role::kB: return target::Operand::kB;
-    case ir::Role::kC: return target::Operand::kC;
+// What the registers hold: an operand of an instruction what it takes.
+DType element_type(const ir::FragType& type, const ir::Alloc& alloc) {
+  switch (type.role) {
+    case ir::Role::kA: return alloc.atom->a;
+    case ir::Role::kB: return alloc.atom->b;
+    case ir::Role::kC: return alloc.atom->acc;
+    case ir::Role::kTile: return type.dtype;
     case ir::Role::kMetadata: break;
   }
   KILN_UNREACHABLE("a fragment of metadata");
 }
 
-// Whether the program wrote an operand with its contraction running down its rows.
-bool is_transposed(const ir::Function& function, ValueId frag) {
-  return std::ranges::any_of(function.ops, [&](const Op& op) {
-    const auto* mma = std::get_if<ir::Mma>(&op.data);
-    if (mma == nullptr) return false;
-    return (mma->a == frag && mma->a_major == ir::Major::kCol) ||
-           (mma->b == frag && mma->b_major == ir::Major::kCol);
-  });
-}
-
 // The registers of one fragment value.
 struct Registers {
   target::Fragment fragment;
+  bool swapped = false;  // the tile's columns are the map's rows
   DType dtype;
   RegisterType type;
 
-  [[nodiscard]] int per(int values) const { return values * info(dtype).bits / type.bits; }
+  [[nodiscard]] int per(int values) const {
+    return (values * info(dtype).bits + type.bits - 1) / type.bits;
+  }
+  [[nodiscard]] bool packed() const { return info(dtype).bits < type.bits; }
   [[nodiscard]] int count() const { return per(fragment.values); }
 };
 
@@ -59,17 +58,13 @@ Registers metadata_registers(const target::Mma& atom, const ir::FragType& type) 
 }
 
 Registers registers_of(const ir::Function& function, ValueId frag) {
-  const auto* alloc = function.def_as<ir::Alloc>(frag);
-  KILN_CHECK(alloc != nullptr && alloc->atom != nullptr, "fragment `{}` has no instruction",
-             function.values[frag].name);
   const ir::FragType& type = function.frag_type(frag);
+  const auto* alloc = function.def_as<ir::Alloc>(frag);
   if (type.role == ir::Role::kMetadata) return metadata_registers(*alloc->atom, type);
-  const target::Operand operand = operand_of(type.role);
-  const bool transposed = is_transposed(function, frag);
-  const auto rows = static_cast<int>(transposed ? type.cols : type.rows);
-  const auto cols = static_cast<int>(transposed ? type.rows : type.cols);
-  const DType dtype = dtype_of(*alloc->atom, operand);
-  return {.fragment = target::fragment_layout(*alloc->atom, operand, rows, cols),
+  const ir::TileRegisters registers = ir::tile_registers(function, frag);
+  const DType dtype = element_type(type, *alloc);
+  return {.fragment = registers.map,
+          .swapped = registers.swapped,
           .dtype = dtype,
           .type = register_type(dtype)};
 }
@@ -142,20 +137,22 @@ std::vector<MatrixIssue> matrix_issues(Kernel& kernel, const Move& move) {
   return out;
 }
 
+// The instruction fills registers of 32 bits, whatever the elements of a tile are.
 void emit_matrix_load(Kernel& kernel, const ir::Load& load) {
+  const std::string_view own = registers_of(kernel.function, load.frag).type.type;
+  const std::string_view wanted = register_type(DType::kU32).type;
   for (const MatrixIssue& issue : matrix_issues(kernel, load)) {
-    kernel.out.call(wrapper_name(*load.instruction),
-                    {format("&{}[{}]", kernel.name(load.frag), issue.first), issue.row});
+    const std::string to = format("&{}[{}]", kernel.name(load.frag), issue.first);
+    kernel.out.call(
+        wrapper_name(*load.instruction),
+        {own == wanted ? to : format("reinterpret_cast<{}*>({})", wanted, to), issue.row});
   }
 }
 
 // The part of an accumulator that a store writes.
 target::FragmentColumns stored_part(const ir::Function& function, const ir::Store& store) {
-  const auto columns = static_cast<int>(ir::stored_columns(function, store));
-  const auto part = target::columns_of(registers_of(function, store.frag).fragment,
-                                       static_cast<int>(store.first_column), columns);
-  KILN_CHECK(part.has_value(), "{} columns from {} are no run of registers", columns,
-             store.first_column);
+  const auto part = ir::stored_registers(function, store);
+  KILN_CHECK(part.has_value(), "columns from {} are no run of registers", store.first_column);
   return *part;
 }
 
@@ -180,6 +177,7 @@ void emit_matrix_store(Kernel& kernel, const ir::Store& store) {
 // A fragment's values between registers and a window, run by run: one run is `length` consecutive
 // elements of the window's rows.
 struct Runs {
+  const Op& op;
   const char* function;  // of fragment.cuh
   ValueId frag;
   ValueId view;
@@ -189,12 +187,43 @@ struct Runs {
   target::FragmentColumns part;  // what of the fragment is moved
 };
 
-// How many elements of the run that starts at `index` lie inside the window; "" when all do.
+// The place in the tile of a lane's value.
+PlaceExpr place_of_value(Kernel& kernel, const target::Fragment& fragment, const Expr& value) {
+  const PlaceExpr of_lane =
+      place_of(mode(fragment.tv, 0), fragment.rows, kernel.thread_in(fragment.lanes));
+  const PlaceExpr of_value = place_of(mode(fragment.tv, 1), fragment.rows, value);
+  return {of_lane.row + of_value.row, of_lane.col + of_value.col};
+}
+
+// "col < 1023": what is at that row (dimension 0) or column lies within the edge that the operation minds
+// in a tile; "" when it minds none, or all of it does.
+std::string within_edge(Kernel& kernel, const Op& op, ValueId tile, int dimension, const Expr& at) {
+  const auto edge = ir::minded_edge(kernel.function, op, tile);
+  if (!edge) return "";
+  const target::Fragment map = registers_of(kernel.function, tile).fragment;
+  const int own = dimension == 0 ? edge->row : edge->col;
+  return own == (dimension == 0 ? map.rows : map.cols) ? ""
+                                                       : format("{} < {}", kernel.text(at), own);
+}
+
+std::string both(const std::string& one, const std::string& other) {
+  return one.empty() || other.empty() ? one + other : one + " && " + other;
+}
+
+// "row < 3 && col < 1023"
+std::string within_edge(Kernel& kernel, const Op& op, ValueId tile, const PlaceExpr& place) {
+  return both(within_edge(kernel, op, tile, 0, place.row),
+              within_edge(kernel, op, tile, 1, place.col));
+}
+
+// How many elements of the run that starts at `index` lie inside the window, and in the tile (where
+// `in_tile` holds); "" when all do.
 std::string run_count(Kernel& kernel, const Runs& runs, const ir::ResolvedView& view,
-                      const std::vector<Expr>& index) {
+                      const std::vector<Expr>& index, const std::string& in_tile) {
   const bool rows_guarded = std::ranges::find(runs.guarded, 0) != runs.guarded.end();
   const bool cols_guarded = std::ranges::find(runs.guarded, 1) != runs.guarded.end();
-  const std::string row_inside = rows_guarded ? inside(kernel, view, index, {0}) : "";
+  const std::string row_inside =
+      both(rows_guarded ? inside(kernel, view, index, {0}) : "", in_tile);
   std::string left = format("{}", runs.length);
   if (cols_guarded) {
     const std::size_t d = view.dropped + 1;
@@ -212,12 +241,11 @@ void emit_runs(Kernel& kernel, const Runs& runs) {
   const Registers registers = registers_of(kernel.function, runs.frag);
   const target::Fragment& fragment = runs.part.fragment;
   const Expr first_value = Expr(runs.length) * Expr::var(kernel.counter);
-  const PlaceExpr of_lane =
-      place_of(mode(fragment.tv, 0), fragment.rows, kernel.thread_in(fragment.lanes));
-  const PlaceExpr of_value = place_of(mode(fragment.tv, 1), fragment.rows, first_value);
-  std::vector<Expr> index = {of_lane.row + of_value.row, of_lane.col + of_value.col};
+  const PlaceExpr place = place_of_value(kernel, fragment, first_value);
+  std::vector<Expr> index = {place.row, place.col};
   if (runs.transposed) std::swap(index[0], index[1]);
-  const std::string count = run_count(kernel, runs, view, index);
+  const std::string count =
+      run_count(kernel, runs, view, index, within_edge(kernel, runs.op, runs.frag, place));
   const std::string& i = kernel.name(kernel.counter);
   std::vector<std::string> arguments = {kernel.name(runs.frag),
                                         kernel.text(first_value + Expr(runs.part.first_value)),
@@ -284,7 +312,7 @@ void emit_metadata_load(Kernel& kernel, const ir::Load& load) {
 
 }  // namespace
 
-void emit_op(Kernel& kernel, const Op&, const ir::Load& load) {
+void emit_op(Kernel& kernel, const Op& op, const ir::Load& load) {
   if (load.in_shared) return emit_descriptor(kernel, load);
   if (kernel.function.frag_type(load.frag).role == ir::Role::kMetadata) {
     return emit_metadata_load(kernel, load);
@@ -292,49 +320,234 @@ void emit_op(Kernel& kernel, const Op&, const ir::Load& load) {
   if (load.instruction != nullptr) {
     return emit_matrix_load(kernel, load);
   }
-  emit_runs(kernel, {.function = "load_run",
+  emit_runs(kernel, {.op = op,
+                     .function = "load_run",
                      .frag = load.frag,
                      .view = load.view,
-                     .transposed = is_transposed(kernel.function, load.frag),
+                     .transposed = registers_of(kernel.function, load.frag).swapped,
                      .length = load.element_run,
                      .guarded = load.guarded,
                      .part = {registers_of(kernel.function, load.frag).fragment, 0}});
 }
 
-void emit_op(Kernel& kernel, const Op&, const ir::Store& store) {
+namespace {
+
+// The bits of a lane's number that make no difference to what it holds.
+unsigned lanes_that_repeat(const target::Fragment& fragment) {
+  unsigned bits = 0;
+  for (int bit = 1; bit < fragment.lanes; bit *= 2) {
+    if (!is_first_holder(fragment, bit)) bits |= static_cast<unsigned>(bit);
+  }
+  return bits;
+}
+
+}  // namespace
+
+void emit_op(Kernel& kernel, const Op& op, const ir::Store& store) {
   if (store.instruction != nullptr) return emit_matrix_store(kernel, store);
-  emit_runs(kernel, {.function = "store_run",
+  const target::FragmentColumns part = stored_part(kernel.function, store);
+  const unsigned others = lanes_that_repeat(part.fragment);
+  if (others != 0) {
+    const std::string lane = kernel.text(kernel.thread_in(part.fragment.lanes));
+    kernel.out.open(format("if (({} & {}) == 0) {{", lane, others));
+  }
+  emit_runs(kernel, {.op = op,
+                     .function = "store_run",
                      .frag = store.frag,
                      .view = store.view,
                      .transposed = store.transposed,
                      .length = store.element_run,
                      .guarded = store.guarded,
-                     .part = stored_part(kernel.function, store)});
+                     .part = part});
+  if (others != 0) kernel.out.close();
 }
 
-void emit_op(Kernel& kernel, const Op&, const ir::Apply& apply) {
+void emit_op(Kernel& kernel, const Op& op, const ir::Apply& apply) {
   const Registers registers = registers_of(kernel.function, apply.frag);
   const target::Fragment& fragment = registers.fragment;
-  const PlaceExpr of_lane =
-      place_of(mode(fragment.tv, 0), fragment.rows, kernel.thread_in(fragment.lanes));
-  const PlaceExpr of_value =
-      place_of(mode(fragment.tv, 1), fragment.rows, Expr::var(kernel.counter));
+  PlaceExpr place = place_of_value(kernel, fragment, Expr::var(kernel.counter));
   const std::string& i = kernel.name(kernel.counter);
   kernel.out.line("#pragma unroll");
   kernel.out.open(format("for (int {} = 0; {} < {}; ++{}) {{", i, i, fragment.values, i));
-  const std::pair<ir::VarId, Expr> places[] = {{apply.row, of_lane.row + of_value.row},
-                                               {apply.col, of_lane.col + of_value.col}};
-  for (const auto& [var, place] : places) {
+  for (const auto& [var, at] : {std::pair{apply.row, &place.row}, {apply.col, &place.col}}) {
     if (!kernel.uses.vars[var.index]) continue;
-    kernel.out.line(format("const int {} = {};", kernel.name(var), kernel.text(place)));
+    kernel.out.line(format("const int {} = {};", kernel.name(var), kernel.text(*at)));
+    *at = Expr::var(var);
   }
+  const std::string in_tile = ir::goes_beyond_unseen(kernel.function, apply)
+                                  ? ""
+                                  : within_edge(kernel, op, apply.frag, place);
+  if (!in_tile.empty()) kernel.out.open(format("if ({}) {{", in_tile));
+  const ValueId outer = std::exchange(kernel.applied, apply.frag);
   emit_region(kernel, apply.body);
+  kernel.applied = outer;
+  if (!in_tile.empty()) kernel.out.close();
   kernel.out.close();
 }
 
+namespace {
+
+// The number `table[i]` as an expression of i, which counts in digits of those extents; nothing
+// where no layout over them gives it.
+std::optional<Expr> numbered(const std::vector<Index>& extents, const std::vector<int>& table,
+                             const Expr& i) {
+  detail::LayoutBuilder built;
+  std::size_t step = 1;
+  for (const Index extent : extents) {
+    built.leaf(extent, extent == 1 ? 0 : table[step] - table[0]);
+    step *= static_cast<std::size_t>(extent);
+  }
+  const Layout layout = built.done_flat();
+  for (std::size_t v = 0; v < table.size(); ++v) {
+    if (layout(static_cast<Index>(v)) + table[0] != table[v]) return std::nullopt;
+  }
+  constexpr int kNoColumns = 1 << 20;
+  return place_of(coalesce(layout), kNoColumns, i).row + Expr(table[0]);
+}
+
+// Those of a fragment's values.
+std::vector<Index> digits_of(const target::Fragment& fragment) {
+  const Layout values = mode(fragment.tv, 1);
+  return {&values.extents[0], &values.extents[0] + values.leaves};
+}
+
+// Those in which the table goes on evenly: 0 1 4 5 2 3 6 7 are 2, 2 and 2.
+std::vector<Index> digits_of(const std::vector<int>& table) {
+  std::vector<Index> out;
+  std::size_t step = 1;
+  while (step < table.size()) {
+    const int stride = table[step] - table[0];
+    const std::size_t most = table.size() / step;
+    std::size_t extent = 2;
+    while (extent < most && table[step * extent] - table[step * (extent - 1)] == stride) ++extent;
+    while (most % extent != 0) --extent;
+    if (extent == 1) return {static_cast<Index>(table.size())};
+    out.push_back(static_cast<Index>(extent));
+    step *= extent;
+  }
+  return out;
+}
+
+// `[](int i) { return i / 2 % 2; }`
+std::string index_function(Kernel& kernel, const std::vector<Index>& digits,
+                           const std::vector<int>& table) {
+  const std::string& i = kernel.name(kernel.counter);
+  const auto index = numbered(digits, table, Expr::var(kernel.counter));
+  if (!index) {
+    return format("[](int {}) {{ constexpr int at[] = {{{}}}; return at[{}]; }}", i,
+                  join(table, ", ", [](int at) { return format("{}", at); }), i);
+  }
+  const std::string text = kernel.text(*index);
+  return index->constant() ? format("[](int) {{ return {}; }}", text)
+                           : format("[](int {}) {{ return {}; }}", i, text);
+}
+
+// The same, and -1 for what the last register has room for behind the fragment's values.
+std::string index_in_registers(Kernel& kernel, const Registers& registers, std::vector<int> table) {
+  constexpr int kRegisterBits = 32;
+  const auto values = static_cast<int>(table.size());
+  const int bits = info(registers.dtype).bits;
+  if (values * bits % kRegisterBits == 0 || !registers.packed()) {
+    return index_function(kernel, digits_of(registers.fragment), table);
+  }
+  table.resize(static_cast<std::size_t>((values * bits + kRegisterBits - 1) / kRegisterBits *
+                                        kRegisterBits / bits),
+               -1);
+  const std::string& i = kernel.name(kernel.counter);
+  return format("[](int {}) {{ constexpr int at[] = {{{}}}; return at[{}]; }}", i,
+                join(table, ", ", [](int at) { return format("{}", at); }), i);
+}
+
+}  // namespace
+
+std::string element_index(Kernel& kernel, ValueId frag) {
+  if (frag == kernel.applied) return kernel.name(kernel.counter);
+  const target::Fragment around = registers_of(kernel.function, kernel.applied).fragment;
+  const std::vector<int> table =
+      values_beside(registers_of(kernel.function, frag).fragment, around);
+  KILN_CHECK(!table.empty(), "`{}` is held by other lanes", kernel.function.values[frag].name);
+  const auto index = numbered(digits_of(around), table, Expr::var(kernel.counter));
+  KILN_CHECK(index.has_value(), "`{}` has its elements in no order of `{}`",
+             kernel.function.values[frag].name, kernel.function.values[kernel.applied].name);
+  return kernel.text(*index);
+}
+
+std::string element_text(Kernel& kernel, ValueId frag) {
+  const Registers registers = registers_of(kernel.function, frag);
+  const std::string index = element_index(kernel, frag);
+  if (!registers.packed()) return format("{}[{}]", kernel.name(frag), index);
+  kernel.requirements.headers.insert("fragment.cuh");
+  return format("kiln::element<{}>({}, {})", type_name(registers.dtype), kernel.name(frag), index);
+}
+
 void emit_op(Kernel& kernel, const Op&, const ir::SetElement& set) {
-  kernel.out.line(format("{}[{}] = {};", kernel.name(set.frag), kernel.name(kernel.counter),
-                         scalar(kernel, set.value).text));
+  const Registers registers = registers_of(kernel.function, set.frag);
+  const std::string index = element_index(kernel, set.frag);
+  const std::string value = scalar(kernel, set.value).text;
+  if (!registers.packed()) {
+    kernel.out.line(format("{}[{}] = {};", kernel.name(set.frag), index, value));
+    return;
+  }
+  kernel.requirements.headers.insert("fragment.cuh");
+  kernel.out.line(format("kiln::set_element<{}>({}, {}, {});", type_name(registers.dtype),
+                         kernel.name(set.frag), index, value));
+}
+
+void emit_op(Kernel& kernel, const Op& op, const ir::Reduce& reduce) {
+  kernel.requirements.headers.insert("reduce.cuh");
+  const Registers from = registers_of(kernel.function, reduce.source);
+  const Registers to = registers_of(kernel.function, reduce.frag);
+  const auto dimension = static_cast<int>(reduce.dimension);
+  const std::vector<int> table = reduced_values(to.fragment, from.fragment, dimension);
+  std::string types = format("{}, {}", type_name(to.dtype), type_name(from.dtype));
+  for (const int lanes : lanes_along(from.fragment, dimension)) types += format(", {}", lanes);
+  std::vector<std::string> arguments = {kernel.name(reduce.frag), kernel.name(reduce.source),
+                                        index_in_registers(kernel, from, table)};
+  const PlaceExpr place = place_of_value(kernel, from.fragment, Expr::var(kernel.counter));
+  const Expr along = dimension == 0 ? place.row : place.col;
+  const std::string& i = kernel.name(kernel.counter);
+  if (reduce.kind == ir::ReduceKind::kArgMax) {
+    arguments.push_back(format("[&](int {}) {{ return {}; }}", i, kernel.text(along)));
+  }
+  // What lies beyond the other edge is made into what does so, too.
+  const std::string in_line = within_edge(kernel, op, reduce.source, dimension, along);
+  if (!in_line.empty()) {
+    const bool same = !along.uses(kernel.counter);
+    arguments.push_back(format("[&](int{}) {{ return {}; }}", same ? "" : " " + i, in_line));
+  }
+  kernel.out.call(format("kiln::reduce_{}<{}>", ir::name_of(reduce.kind), types), arguments);
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::Scan& scan) {
+  kernel.requirements.headers.insert("scan.cuh");
+  const Registers from = registers_of(kernel.function, scan.source);
+  const Registers to = registers_of(kernel.function, scan.frag);
+  const auto lines = target::lines_along(from.fragment, static_cast<int>(scan.dimension));
+  KILN_CHECK(lines.has_value(), "`{}` is not lined up", kernel.name(scan.source));
+  std::string types = format("{}, {}, {}, {}", type_name(to.dtype), type_name(from.dtype),
+                             lines->run, lines->blocks);
+  for (const int lane : lines->lanes) types += format(", {}", lane);
+  kernel.out.call(format("kiln::scan_sum<{}>", types),
+                  {kernel.name(scan.frag), kernel.name(scan.source),
+                   index_function(kernel, digits_of(lines->values), lines->values)});
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::Convert& convert) {
+  kernel.requirements.headers.insert("fragment.cuh");
+  const Registers from = registers_of(kernel.function, convert.source);
+  const Registers to = registers_of(kernel.function, convert.frag);
+  const std::vector<int> table =
+      ir::moved_values(ir::tile_registers(kernel.function, convert.source),
+                       ir::tile_registers(kernel.function, convert.frag));
+  kernel.out.call(format("kiln::convert_layout<{}, {}, {}>", to.fragment.values,
+                         type_name(to.dtype), type_name(from.dtype)),
+                  {kernel.name(convert.frag), kernel.name(convert.source),
+                   index_function(kernel, digits_of(to.fragment), table)});
+  const ir::FragType& type = kernel.function.frag_type(convert.frag);
+  if (type.role != ir::Role::kA || to.fragment.lanes != target::kWarpgroupLanes) return;
+  // A fence follows, and orders what the compiler leaves in front of it.
+  kernel.requirements.headers.insert("wgmma.cuh");
+  kernel.out.line(format("kiln::wgmma_operand({});", kernel.name(convert.frag)));
 }
 
 namespace {

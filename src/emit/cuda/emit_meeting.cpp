@@ -188,6 +188,11 @@ void emit_op(Kernel& kernel, const Op&, const ir::Trigger& trigger) {
   }
 }
 
+// count-copies has made counts of futures and their names.
+void emit_op(Kernel&, const Op&, const ir::Future&) { KILN_UNREACHABLE("not emitted"); }
+void emit_op(Kernel&, const Op&, const ir::FutureWait&) { KILN_UNREACHABLE("not emitted"); }
+void emit_op(Kernel&, const Op&, const ir::Exchange&) { KILN_UNREACHABLE("not emitted"); }
+
 void emit_op(Kernel& kernel, const Op&, const ir::EventWait& wait) {
   kernel.requirements.headers.insert("mbarrier.cuh");
   const char* scope = crosses_blocks(kernel.function, wait.event) ? "<true>" : "";

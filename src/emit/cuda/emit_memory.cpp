@@ -113,6 +113,19 @@ void emit_op(Kernel& kernel, const Op&, const ir::Write& write) {
   kernel.out.line(format("{} = {};", target, scalar(kernel, write.value).text));
 }
 
+void emit_op(Kernel& kernel, const Op& op, const ir::Atomic& atomic) {
+  kernel.requirements.headers.insert("atomic.cuh");
+  const ir::ResolvedView view = ir::resolve_view(kernel.function, atomic.view);
+  const std::string compare =
+      atomic.compare.valid() ? scalar(kernel, atomic.compare).text + ", " : "";
+  const std::string call =
+      format("kiln::atomic_{}(&{}, {}{})", target::info(atomic.kind).name,
+             element(kernel, view, atomic.index), compare, scalar(kernel, atomic.value).text);
+  if (kernel.uses.value_uses[op.result.index] == 0) return kernel.out.line(call + ";");
+  const DType dtype = kernel.function.view_type(atomic.view).dtype;
+  kernel.out.line(format("const {} {} = {};", type_name(dtype), kernel.name(op.result), call));
+}
+
 namespace {
 
 // Both sides of a copy, followed to their buffers.

@@ -94,15 +94,24 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Cast& cast) {
   const std::string operand = scalar(kernel, cast.operand).text;
   return {saturates ? format("kiln::to<{}>({})", to, operand) : format("{}({})", to, operand)};
 }
+Spelled spell_op(Kernel& kernel, const Op& op, const ir::Bitcast& cast) {
+  return {format("kiln::bitcast<{}>({})", type_name(scalar_dtype(kernel, op.result)),
+                 scalar(kernel, cast.operand).text)};
+}
 Spelled spell_op(Kernel& kernel, const Op&, const ir::Choose& choose) {
   return {format("{} ? {} : {}", bracketed(scalar(kernel, choose.condition), Binding::kLogicalOr),
                  bracketed(scalar(kernel, choose.if_true), Binding::kLogicalOr),
                  bracketed(scalar(kernel, choose.if_false), Binding::kLogicalOr)),
           Binding::kTernary};
 }
+Spelled spell_op(Kernel& kernel, const Op&, const ir::Fma& fma) {
+  kernel.requirements.headers.insert("math.cuh");
+  return {format("kiln::fma({}, {}, {})", scalar(kernel, fma.a).text, scalar(kernel, fma.b).text,
+                 scalar(kernel, fma.c).text)};
+}
 Spelled spell_op(Kernel& kernel, const Op&, const ir::Get& get) { return {kernel.name(get.cell)}; }
 Spelled spell_op(Kernel& kernel, const Op&, const ir::Element& element) {
-  return {format("{}[{}]", kernel.name(element.frag), kernel.name(kernel.counter))};
+  return {element_text(kernel, element.frag)};
 }
 
 template <class Data>
@@ -153,6 +162,10 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Binary& binary) {
   name_value(kernel, op, binary);
 }
 void emit_op(Kernel& kernel, const Op& op, const ir::Cast& cast) { name_value(kernel, op, cast); }
+void emit_op(Kernel& kernel, const Op& op, const ir::Bitcast& cast) {
+  name_value(kernel, op, cast);
+}
+void emit_op(Kernel& kernel, const Op& op, const ir::Fma& fma) { name_value(kernel, op, fma); }
 void emit_op(Kernel& kernel, const Op& op, const ir::Choose& choose) {
   name_value(kernel, op, choose);
 }
@@ -162,7 +175,9 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Element& element) {
 }
 
 void emit_op(Kernel& kernel, const Op&, const ir::Bind& bind) {
-  const bool wide = info(scalar_dtype(kernel, bind.value)).bits > 32;
+  // An index is signed: a u32 may be larger than an int.
+  const DTypeInfo& type = info(scalar_dtype(kernel, bind.value));
+  const bool wide = type.bits > (type.kind == NumberKind::kUnsigned ? 31 : 32);
   kernel.out.line(format("const {} {} = {};", wide ? "kiln::s64" : "int", kernel.name(bind.var),
                          scalar(kernel, bind.value).text));
 }

@@ -5,9 +5,8 @@
 #include <algorithm>
 
 #include "emit/cuda/launch_plan.h"
-#include "ir/print.h"
+#include "emit/cuda/samples_for_test.h"
 #include "ir/verify.h"
-#include "support/file.h"
 
 namespace kiln::emit {
 namespace {
@@ -19,13 +18,7 @@ struct Sample {
 
 Sample load(const std::string& name) {
   Sample sample;
-  Diagnostics diags;
-  const auto text = read_file(std::string(KILN_EMIT_TESTDATA) + "/" + name);
-  KILN_CHECK(text.has_value(), "{}", text.error().text());
-  const FileId file = sample.sources.add(name, *text);
-  auto module = ir::parse(sample.sources, file, diags);
-  KILN_CHECK(module.has_value(), "{}", diags.all().empty() ? "" : diags.all()[0].message);
-  sample.module = std::move(*module);
+  sample.module = load_sample(KILN_EMIT_TESTDATA "/" + name, sample.sources);
   const std::vector<std::string> mistakes = ir::verify(sample.module);
   KILN_CHECK(mistakes.empty(), "{}", mistakes[0]);
   return sample;

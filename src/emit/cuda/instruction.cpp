@@ -45,6 +45,8 @@ RegisterType register_type(DType dtype) {
   if (dtype == DType::kF32) return {"float", "f", 32};
   if (dtype == DType::kF64) return {"double", "d", 64};
   if (dtype == DType::kS32) return {"int", "r", 32};
+  if (dtype == DType::kS64) return {"long long", "l", 64};
+  if (dtype == DType::kU64) return {"unsigned long long", "l", 64};
   return {"unsigned", "r", 32};
 }
 

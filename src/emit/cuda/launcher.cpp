@@ -101,10 +101,9 @@ std::string map_text(const ir::Function& function, const MapPlan& plan, const st
 
 // What CUDA refuses by itself is left to it; only what might look like a small grid is compared.
 std::string grid_text(const LaunchPlan& plan, const LaunchSizes& sizes, const target::Arch& arch) {
-  const std::int64_t most[] = {arch.grid_x_max, arch.grid_y_max, arch.grid_z_max};
   std::vector<std::string> axes;
   for (std::size_t axis = 0; axis < plan.grid.size(); ++axis) {
-    axes.push_back(sizes.limited(plan.grid[axis], most[axis]));
+    axes.push_back(sizes.limited(plan.grid[axis], target::blocks_along(arch, axis)));
   }
   return join(axes, ", ", [](const std::string& text) { return text; });
 }

@@ -5,8 +5,7 @@
 #include <filesystem>
 
 #include "emit/cuda/emit.h"
-#include "ir/print.h"
-#include "support/file.h"
+#include "emit/cuda/samples_for_test.h"
 
 namespace kiln::emit {
 namespace {
@@ -17,39 +16,23 @@ struct Case {
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.sample << " for " << c.arch; }
 
-// What was decided for sm_90a, without what only its launches can do.
-void launch_as_the_arch_can(ir::Module& module) {
-  for (ir::Function& function : module.functions) {
-    for (const ir::OpId id : ir::launches(function)) {
-      auto& launch = std::get<ir::Parallel>(function.ops[id].data);
-      launch.overlaps = launch.overlaps && module.arch->has(target::Feature::kGriddepcontrol);
-    }
-  }
-}
-
 class NvccTest : public testing::TestWithParam<Case> {};
 
 TEST_P(NvccTest, CompilesWithoutWarnings) {
   const std::string sample = GetParam().sample;
   Sources sources;
-  Diagnostics diags;
-  const auto text = read_file(std::string(KILN_EMIT_TESTDATA) + "/" + sample + ".kir");
-  ASSERT_TRUE(text) << text.error().text();
-  auto module = ir::parse(sources, sources.add(sample + ".kir", *text), diags);
-  ASSERT_TRUE(module);
-  module->arch = target::find_arch(GetParam().arch);
-  ASSERT_NE(module->arch, nullptr);
-  launch_as_the_arch_can(*module);
+  const target::Arch* arch = target::find_arch(GetParam().arch);
+  ASSERT_NE(arch, nullptr);
+  const ir::Module module = load_sample(KILN_EMIT_TESTDATA "/" + sample + ".kir", *arch, sources);
 
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) / ("kiln_nvcc_" + sample + GetParam().arch);
   std::filesystem::create_directories(folder);
   const std::string source = (folder / "kernel.cu").string();
-  ASSERT_TRUE(write_file(source, emit(*module, sources)));
-  const std::string command =
-      format("'{}' -std=c++17 -gencode=arch={},code={} -Werror all-warnings -I'{}' -c -o '{}' '{}'",
-             KILN_NVCC, module->arch->compute, module->arch->name, KILN_INCLUDE,
-             (folder / "kernel.o").string(), source);
+  ASSERT_TRUE(write_file(source, emit(module, sources)));
+  const std::string command = format(
+      "'{}' -std=c++17 -gencode=arch={},code={} -Werror all-warnings -I'{}' -c -o '{}' '{}'",
+      KILN_NVCC, arch->compute, arch->name, KILN_INCLUDE, (folder / "kernel.o").string(), source);
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
   if (!HasFailure()) std::filesystem::remove_all(folder);
 }

@@ -19,7 +19,9 @@ using ir::VarId;
 
 namespace {
 
-bool is_read(OpKind kind) { return kind == OpKind::kRead || kind == OpKind::kGet; }
+bool is_read(OpKind kind) {
+  return kind == OpKind::kRead || kind == OpKind::kGet || kind == OpKind::kElement;
+}
 
 // The side of a bulk copy that the kernel sees through a tensor map; invalid of other operations.
 ValueId mapped_view(const Function& function, const Op& op) {
@@ -84,7 +86,8 @@ class Marker {
     if (const auto* set = std::get_if<ir::Set>(&op.data)) {
       return std::ranges::find(cells_read_, set->cell) != cells_read_.end();
     }
-    return !op.result.valid() && op.kind() != OpKind::kBind;
+    if (op.result.valid()) return ir::changes_memory(function_, op);
+    return op.kind() != OpKind::kBind;
   }
 
   // What it needs is looked at later: values may hang together in long chains.

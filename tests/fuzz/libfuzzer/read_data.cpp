@@ -3,7 +3,7 @@
 #include "io/assignments.h"
 #include "io/npy.h"
 #include "layout/print.h"
-#include "reference/einsum.h"
+#include "reference/formula.h"
 #include "targets.h"
 
 namespace kiln::fuzz {
@@ -22,13 +22,15 @@ void read_npy(std::string_view bytes) {
 void read_einsum(std::string_view bytes) {
   Sources sources;
   Diagnostics diags;
-  const auto einsum = reference::parse_einsum(std::string(bytes), sources, diags);
-  if (!einsum) return;
+  auto formula = reference::parse_formula(std::string(bytes), sources, diags);
+  if (!formula) return;
   const Tensor x = Tensor::zeros(DType::kF16, {3, 4});
   const Tensor y = Tensor::zeros(DType::kS8, {5, 4});
   const Tensor z = Tensor::zeros(DType::kF32, {3, 5});
   const std::vector<reference::Named> tensors = {{"x", &x}, {"y", &y}, {"z", &z}};
-  (void)reference::evaluate(*einsum, tensors, {}, diags);
+  const auto bound = reference::bind(std::move(*formula),
+                                     {tensors, {{"alpha", {0.5, 0}, DType::kF32}}, {"z"}}, diags);
+  if (bound) (void)reference::evaluate(*bound, {});
 }
 
 // A table that is accepted is the same when it is written and read again.

@@ -1,0 +1,443 @@
+#include "explain/cost/registers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "ir/effects.h"
+#include "ir/reflect.h"
+#include "ir/registers.h"
+#include "support/integer.h"
+#include "target/arch.h"
+#include "target/registers.h"
+
+namespace kiln::explain {
+
+namespace {
+
+using ir::Function;
+using ir::OpId;
+using ir::RegionId;
+using ir::ValueId;
+
+constexpr std::int64_t kRegisterBits = 32;
+constexpr std::int64_t kByteBits = 8;
+
+// Allowances, in registers of a thread, fitted to ptxas of CUDA 13.0 on sm_80 and sm_90a over the
+// kernels that tests/e2e/explain_test.py compiles. Every kernel:
+constexpr double kBase = 10;
+// Rows that begin anywhere are cut out of two vectors of 16 bytes each, while nothing else is on
+// its way: outside loops; in loops, of at most a warp with a guard, and of others.
+constexpr double kGather = 21;
+constexpr double kGatherOfWarp = 32;
+constexpr double kGatherOfMore = 13;
+constexpr std::int64_t kVector = 16;
+// Descriptors of operands in shared memory: those of the two operands, and what they are made from.
+constexpr double kDescriptors = 12;
+// The place and the phase of events that are waited for.
+constexpr double kEventWait = 4;
+// A guarded copy in a loop keeps the offset and the limit of each row from one iteration to the
+// next, for every width that is unrolled whole (each is compiled); more where the rows it reads
+// move with the loop. From so many rows on ptxas computes them again instead.
+constexpr double kGuardedCopy = 2;
+constexpr double kGuardedStep = 5.7;
+constexpr std::int64_t kKeptStepsMax = 24;
+// In kernels of warps that are no regions: the copy with the most steps.
+constexpr double kWarpCopy = 9;
+constexpr double kWarpStep = 3;
+constexpr double kMovingRows = 14;
+constexpr double kMovingStep = 1;
+// A run of a fragment stored to global memory beside such a copy.
+constexpr double kGlobalStore = 1;
+// Any other copy: its steps are in flight together.
+constexpr double kStep = 2.5;
+// Plain loads of fragments from global memory: a run (bytes are packed afterwards), an operand
+// whose contraction runs down the rows, and bounds.
+constexpr double kGlobalLoad = 0.5;
+constexpr double kByteLoad = 0.75;
+constexpr double kTransposedLoad = 4;
+constexpr double kGuardedLoad = 12;
+// An element read or written in a loop.
+constexpr double kElement = 2;
+
+// What copy.cuh unrolls: vectors of 16 bytes that go to shared memory as they are, up to 8 steps
+// whole (move_all).
+constexpr std::int64_t kUnrollMax = 8;
+constexpr std::int64_t kUnrollLong = 4;
+
+int registers_for(std::int64_t bits) { return static_cast<int>(ceil_div(bits, kRegisterBits)); }
+
+// Operations in program order; a loop is the range of its body.
+struct Range {
+  std::size_t begin = SIZE_MAX;
+  std::size_t end = 0;  // exclusive
+
+  [[nodiscard]] bool contains(std::size_t at) const { return begin <= at && at < end; }
+};
+
+// Where each value is alive: from its first use to its last, and through every loop that it comes
+// into from outside.
+class Lifetimes {
+ public:
+  Lifetimes(const Function& function, RegionId body)
+      : function_(function), used_(function.values.size()), defined_(function.values.size(), 0) {
+    number(body);
+    for (std::size_t at = 0; at < order_.size(); ++at) note(order_[at], at);
+    for (std::uint32_t v = 0; v < used_.size(); ++v) extend_over_loops(v);
+  }
+
+  // The largest sum of `registers` (by ValueId) alive at one place, and the first such place.
+  struct Peak {
+    int registers = 0;
+    std::size_t at = 0;
+  };
+  [[nodiscard]] Peak peak(const std::vector<int>& registers) const {
+    std::vector<int> alive(order_.size() + 1, 0);
+    for (std::size_t v = 0; v < registers.size(); ++v) {
+      for (std::size_t at = used_[v].begin; at < used_[v].end; ++at) alive[at] += registers[v];
+    }
+    const auto most = std::max_element(alive.begin(), alive.end());
+    return {*most, static_cast<std::size_t>(most - alive.begin())};
+  }
+
+  // Says what is alive at the peak.
+  void describe(const Peak& peak, const std::vector<int>& registers, RegisterEstimate& out) const {
+    if (peak.registers == 0) return;
+    out.fullest = function_.ops[order_[peak.at]].span;
+    for (std::uint32_t v = 0; v < registers.size(); ++v) {
+      if (registers[v] == 0 || !used_[v].contains(peak.at)) continue;
+      const auto* alloc = function_.def_as<ir::Alloc>(ValueId{v});
+      const bool named = alloc != nullptr && !alloc->name.empty();
+      out.alive.push_back({named ? alloc->name : function_.values[ValueId{v}].name, registers[v]});
+    }
+    std::ranges::stable_sort(out.alive, std::greater{}, &LiveTile::registers);
+  }
+
+ private:
+  void number(RegionId region) {
+    for (const OpId id : function_.regions[region].ops) {
+      order_.push_back(id);
+      const std::size_t begin = order_.size();
+      for (const RegionId inner : ir::regions_of(function_.ops[id])) number(inner);
+      if (ir::is_loop(function_.ops[id].kind())) loops_.push_back({begin, order_.size()});
+    }
+  }
+
+  void note(OpId id, std::size_t at) {
+    const ir::Op& op = function_.ops[id];
+    if (op.result.valid()) defined_[op.result.index] = at;
+    // An apply makes one tile of another element by element, in registers that become free: what
+    // counts are the elements read and set in it.
+    if (op.kind() == ir::OpKind::kApply) return;
+    ir::for_each_operand(op, [&](std::string_view, ValueId value) {
+      if (!value.valid()) return;
+      Range& range = used_[value.index];
+      range = {std::min(range.begin, at), std::max(range.end, at + 1)};
+    });
+  }
+
+  // Inner loops come first in `loops_`, so that what an outer one adds cannot be missed.
+  void extend_over_loops(std::uint32_t value) {
+    Range& range = used_[value];
+    for (const Range& loop : loops_) {
+      const bool touches = range.begin < loop.end && loop.begin < range.end;
+      if (!touches || loop.contains(defined_[value])) continue;
+      range = {std::min(range.begin, loop.begin), std::max(range.end, loop.end)};
+    }
+  }
+
+  const Function& function_;
+  std::vector<OpId> order_;
+  std::vector<Range> loops_;
+  std::vector<Range> used_;           // by ValueId
+  std::vector<std::size_t> defined_;  // by ValueId
+};
+
+// Addresses of memory accesses: of those in loops and of those outside.
+class Addresses {
+ public:
+  // `in_region`: of an asynchronous region rather than of the whole block.
+  Addresses(const Function& function, bool in_region)
+      : function_(function), in_region_(in_region) {}
+
+  void region(RegionId id) {
+    for (const OpId op_id : function_.regions[id].ops) {
+      const ir::Op& op = function_.ops[op_id];
+      const auto* loop = std::get_if<ir::For>(&op.data);
+      const bool repeats = loop != nullptr || op.kind() == ir::OpKind::kLoop;
+      if (loop != nullptr) loops_.push_back(loop->var);
+      if (repeats) ++depth_;
+      if (const auto* copy = std::get_if<ir::Copy>(&op.data)) add(*copy);
+      if (const auto* load = std::get_if<ir::Load>(&op.data)) add(*load);
+      if (const auto* store = std::get_if<ir::Store>(&op.data)) add(*store);
+      if (const auto* mma = std::get_if<ir::Mma>(&op.data)) {
+        descriptors_ = descriptors_ || mma->unit == ir::Level::kGroup4;
+      }
+      waits_ = waits_ || op.kind() == ir::OpKind::kEventWait;
+      const bool element = op.kind() == ir::OpKind::kRead || op.kind() == ir::OpKind::kWrite ||
+                           op.kind() == ir::OpKind::kAtomic;
+      if (element && !loops_.empty()) in_loops_ += kElement;
+      // Other threads run an asynchronous region, see estimate_registers.
+      const auto* role = std::get_if<ir::Inthreads>(&op.data);
+      if (role != nullptr && role->async) continue;
+      for (const RegionId inner : ir::regions_of(op)) region(inner);
+      if (loop != nullptr) loops_.pop_back();
+      if (repeats) --depth_;
+    }
+  }
+
+  [[nodiscard]] int total() const {
+    double loops = in_loops_ + (guarded_load_ ? kGuardedLoad : 0) +
+                   (descriptors_ ? kDescriptors : 0) + (waits_ ? kEventWait : 0);
+    if (!kept_.empty()) {
+      // Beside descriptors ptxas keeps what it computes again where warps hold their operands.
+      const double steps = static_cast<double>(descriptors_ || in_region_ ? kept_steps() : most_);
+      const bool few = !descriptors_ && !in_region_;
+      loops += (few ? kWarpCopy : kGuardedCopy) + (few ? kWarpStep : kGuardedStep) * steps +
+               kGlobalStore * stores_;
+      if (moving_rows_) loops += kMovingRows + kMovingStep * steps;
+    }
+    const double addresses = std::max(loops, outside_in_ + outside_out_);
+    return static_cast<int>(std::lround(std::max(addresses, gather_)));
+  }
+
+ private:
+  void add(const ir::Copy& copy) {
+    const bool to_global = function_.view_type(copy.dst).space == ir::Space::kGlobal;
+    const std::int64_t steps = steps_of(copy, to_global);
+    if (!to_global && copy.way == ir::CopyWay::kGather) {
+      const bool of_warp = copy.threads <= target::kWarpLanes && !copy.guarded.empty();
+      const double in_loop = of_warp ? kGatherOfWarp : kGatherOfMore;
+      gather_ = std::max(gather_, depth_ == 0 ? kGather : in_loop);
+    }
+    if (loops_.empty()) {
+      // One after the other, so that the largest of each direction counts.
+      double& outside = to_global ? outside_out_ : outside_in_;
+      outside = std::max(outside, kStep * static_cast<double>(steps));
+    } else if (copy.guarded.empty()) {
+      in_loops_ += kStep * static_cast<double>(steps);
+    } else {
+      keep(copy, to_global);
+      moving_rows_ = moving_rows_ || rows_move(to_global ? copy.dst : copy.src);
+    }
+  }
+
+  void add(const ir::Load& load) {
+    if (load.instruction != nullptr || load.element_run == 0) return;
+    if (function_.view_type(load.view).space != ir::Space::kGlobal) return;
+    const ir::FragType& type = function_.frag_type(load.frag);
+    const bool bytes = info(type.dtype).bits <= kByteBits;
+    in_loops_ += (bytes ? kByteLoad : kGlobalLoad) * runs(load.frag, load.element_run);
+    if (load.major == ir::Major::kCol) in_loops_ += kTransposedLoad;
+    guarded_load_ = guarded_load_ || !load.guarded.empty();
+  }
+
+  void add(const ir::Store& store) {
+    if (function_.view_type(store.view).space != ir::Space::kGlobal) return;
+    const double part = static_cast<double>(ir::stored_columns(function_, store)) /
+                        static_cast<double>(function_.frag_type(store.frag).cols);
+    stores_ += part * runs(store.frag, store.element_run);
+  }
+
+  // Accesses of one lane that move a fragment.
+  [[nodiscard]] double runs(ValueId frag, std::int64_t run) const {
+    const std::int64_t values = ir::share_of(function_, frag).values;
+    return static_cast<double>(ceil_div(values, std::max<std::int64_t>(run, 1)));
+  }
+
+  // Copies of one direction whose tiles have rows of one length, by the same threads, go through
+  // the same rows: what is kept for one serves the others.
+  struct Kept {
+    bool to_global = false;
+    std::int64_t row_bytes = 0;
+    std::int64_t threads = 0;
+    std::int64_t width = 0;  // 0: no width is unrolled whole
+
+    [[nodiscard]] auto operator<=>(const Kept&) const = default;
+  };
+
+  void keep(const ir::Copy& copy, bool to_global) {
+    const ValueId tile = to_global ? copy.src : copy.dst;
+    most_ = std::max(most_, steps_of(copy, to_global));
+    const ir::ViewType& type = function_.view_type(tile);
+    const std::int64_t cols = type.shape.empty() ? 1 : type.shape.back().constant().value_or(0);
+    Kept key{.to_global = to_global,
+             .row_bytes = cols * size_bytes(type.dtype),
+             .threads = copy.threads,
+             .width = 0};
+    if (!unrolls(copy, to_global)) {
+      kept_.try_emplace(key, 1);
+      return;
+    }
+    const std::int64_t steps = ceil_div(bytes_of(tile), kVector * copy.threads);
+    const bool whole = steps <= kUnrollMax;
+    key.width = whole ? kVector : 0;
+    std::int64_t& kept = kept_[key];
+    kept = std::max(kept, whole ? steps : kUnrollLong);
+  }
+
+  // Steps that are unrolled in part count where none is unrolled whole.
+  [[nodiscard]] std::int64_t kept_steps() const {
+    std::int64_t whole = 0;
+    std::int64_t part = 0;
+    for (const auto& [key, steps] : kept_) (key.width == 0 ? part : whole) += steps;
+    return std::min(std::max(whole, part), kKeptStepsMax);
+  }
+
+  [[nodiscard]] std::int64_t bytes_of(ValueId tile) const {
+    const ir::ViewType& type = function_.view_type(tile);
+    std::int64_t bytes = size_bytes(type.dtype);
+    for (const ir::Expr& extent : type.shape) bytes *= extent.constant().value_or(0);
+    return bytes;
+  }
+
+  [[nodiscard]] static bool unrolls(const ir::Copy& copy, bool to_global) {
+    return !to_global && copy.threads != 0 && !copy.widths.empty() &&
+           copy.widths.front() == kVector;
+  }
+
+  // The most steps that are unrolled for any width the copy may take.
+  [[nodiscard]] std::int64_t steps_of(const ir::Copy& copy, bool to_global) const {
+    if (!unrolls(copy, to_global)) return 1;
+    const ValueId tile = to_global ? copy.src : copy.dst;
+    const std::int64_t steps = ceil_div(bytes_of(tile), kVector * copy.threads);
+    return steps <= kUnrollMax ? std::max<std::int64_t>(steps, 1) : kUnrollLong;
+  }
+
+  // Whether the rows of a window of global memory depend on an enclosing loop.
+  [[nodiscard]] bool rows_move(ValueId view) const {
+    const ir::ResolvedView window = ir::resolve_view(function_, view);
+    for (std::size_t d = 0; d + 1 < window.origin.size(); ++d) {
+      for (const ir::VarId loop : loops_) {
+        if (window.origin[d].uses(loop)) return true;
+      }
+    }
+    return false;
+  }
+
+  const Function& function_;
+  bool in_region_;
+  std::vector<ir::VarId> loops_;  // around the operation
+  int depth_ = 0;                 // of loops, also of those without a variable
+  double in_loops_ = 0;
+  double outside_in_ = 0;  // copies outside loops, from and to global memory
+  double outside_out_ = 0;
+  std::map<Kept, std::int64_t> kept_;  // steps
+  std::int64_t most_ = 0;              // steps of one copy
+  bool descriptors_ = false;
+  bool waits_ = false;
+  double gather_ = 0;
+  bool moving_rows_ = false;
+  bool guarded_load_ = false;
+  double stores_ = 0;
+};
+
+// Operands that a warpgroup's instruction reads from shared memory are never loaded into registers.
+bool in_registers(const Function& function, ValueId frag) {
+  const ir::Role role = function.frag_type(frag).role;
+  if (role == ir::Role::kC || role == ir::Role::kTile) return true;
+  return std::any_of(function.ops.begin(), function.ops.end(), [&](const ir::Op& op) {
+    const auto* convert = std::get_if<ir::Convert>(&op.data);
+    if (convert != nullptr && convert->frag == frag) return true;
+    const auto* load = std::get_if<ir::Load>(&op.data);
+    return load != nullptr && load->frag == frag &&
+           (load->instruction != nullptr || load->element_run != 0);
+  });
+}
+
+int fragment_registers(const Function& function, ValueId frag) {
+  const ir::Share share = ir::share_of(function, frag);
+  if (share.lanes == 0 || !in_registers(function, frag)) return 0;
+  return registers_for(share.values * info(function.frag_type(frag).dtype).bits);
+}
+
+// Of an array of one thread, or a mutable scalar.
+int local_registers(const Function& function, ValueId value) {
+  const ir::Type& type = function.type(value);
+  if (const auto* cell = std::get_if<ir::CellType>(&type)) {
+    return registers_for(info(cell->dtype).bits);
+  }
+  const auto* view = std::get_if<ir::ViewType>(&type);
+  if (view == nullptr || view->space != ir::Space::kLocal) return 0;
+  if (function.def_as<ir::Alloc>(value) == nullptr) return 0;
+  std::int64_t bits = info(view->dtype).bits;
+  for (const ir::Expr& extent : view->shape) bits *= extent.constant().value_or(0);
+  return registers_for(bits);
+}
+
+// The bodies of the asynchronous regions: of each thread's registers only one of them has use.
+std::vector<RegionId> roles_in(const Function& function, RegionId body) {
+  std::vector<RegionId> out;
+  ir::walk(function, body, [&](OpId id) {
+    const auto* role = std::get_if<ir::Inthreads>(&function.ops[id].data);
+    if (role != nullptr && role->async) out.push_back(role->body);
+  });
+  return out;
+}
+
+// Where warpgroups are given registers, ptxas takes all that the largest gets, or that the block's
+// threads may start with. 0: none are given.
+int registers_set(const Function& function, RegionId body) {
+  std::int64_t most = 0;
+  ir::walk(function, body, [&](OpId id) {
+    const auto* set = std::get_if<ir::Registers>(&function.ops[id].data);
+    if (set != nullptr) most = std::max(most, set->count);
+  });
+  return static_cast<int>(most);
+}
+
+// Of one program of a thread. `lives`: it has fragments and locals of its own; a launch that only
+// starts asynchronous regions leaves them to these.
+RegisterEstimate estimate_region(const Function& function, RegionId body, bool lives,
+                                 bool in_region) {
+  RegisterEstimate out;
+  if (lives) {
+    const Lifetimes lifetimes(function, body);
+    std::vector<int> fragments(function.values.size());
+    std::vector<int> locals(function.values.size());
+    for (std::uint32_t v = 0; v < function.values.size(); ++v) {
+      const ValueId value{v};
+      const bool fragment = std::holds_alternative<ir::FragType>(function.type(value));
+      fragments[v] = fragment ? fragment_registers(function, value) : 0;
+      locals[v] = local_registers(function, value);
+    }
+    const Lifetimes::Peak peak = lifetimes.peak(fragments);
+    out.fragments = peak.registers;
+    lifetimes.describe(peak, fragments, out);
+    out.locals = lifetimes.peak(locals).registers;
+  }
+  Addresses addresses(function, in_region);
+  addresses.region(body);
+  out.addresses = addresses.total();
+  out.wanted = out.fragments + out.locals + out.addresses;
+  return out;
+}
+
+}  // namespace
+
+RegisterEstimate estimate_registers(const target::Arch& arch, const Function& function, OpId launch,
+                                    std::int64_t threads) {
+  const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
+  const std::vector<RegionId> roles = roles_in(function, data.body);
+  RegisterEstimate out = estimate_region(function, data.body, roles.empty(), false);
+  RegisterEstimate largest;
+  for (const RegionId role : roles) {
+    const RegisterEstimate inside = estimate_region(function, role, true, true);
+    if (inside.wanted > largest.wanted) largest = inside;
+  }
+  out.fragments += largest.fragments;
+  if (largest.fragments != 0) {
+    out.fullest = largest.fullest;
+    out.alive = largest.alive;
+  }
+  out.locals += largest.locals;
+  out.addresses += largest.addresses + static_cast<int>(kBase);
+  out.wanted = out.fragments + out.locals + out.addresses;
+  const int limit = target::registers_at_start(arch, threads);
+  const int shared_out = registers_set(function, data.body);
+  out.total = shared_out > 0 ? std::min(shared_out, limit) : std::min(out.wanted, limit);
+  return out;
+}
+
+}  // namespace kiln::explain

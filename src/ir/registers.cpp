@@ -1,0 +1,145 @@
+#include "ir/registers.h"
+
+#include <algorithm>
+
+#include "ir/effects.h"
+
+namespace kiln::ir {
+
+namespace {
+
+target::Operand operand_of(Role role) {
+  switch (role) {
+    case Role::kA: return target::Operand::kA;
+    case Role::kB: return target::Operand::kB;
+    case Role::kC: return target::Operand::kC;
+    case Role::kMetadata:
+    case Role::kTile: break;
+  }
+  KILN_UNREACHABLE("no operand of its own registers");
+}
+
+// Whether the program wrote an operand with its contraction running down its rows.
+bool is_transposed(const Function& function, ValueId frag) {
+  for (const Op& op : function.ops) {
+    const auto* mma = std::get_if<Mma>(&op.data);
+    if (mma == nullptr) continue;
+    if (mma->a == frag && mma->a_major == Major::kCol) return true;
+    if (mma->b == frag && mma->b_major == Major::kCol) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TileRegisters tile_registers(const Function& function, ValueId frag) {
+  const auto* alloc = function.def_as<Alloc>(frag);
+  const FragType& type = function.frag_type(frag);
+  const auto rows = static_cast<int>(type.rows);
+  const auto cols = static_cast<int>(type.cols);
+  KILN_CHECK(alloc != nullptr && (alloc->atom != nullptr || alloc->registers.valid()),
+             "fragment `{}` has no registers", function.values[frag].name);
+  if (alloc->registers.valid()) {
+    const auto dealt = [&](std::size_t dimension, int own) {
+      return alloc->padded.empty() ? own : static_cast<int>(alloc->padded[dimension]);
+    };
+    return {target::fragment_of(alloc->registers, dealt(0, rows), dealt(1, cols), {rows, cols})};
+  }
+  const bool swapped = is_transposed(function, frag);
+  return {target::fragment_layout(*alloc->atom, operand_of(type.role), swapped ? cols : rows,
+                                  swapped ? rows : cols),
+          swapped};
+}
+
+Share share_of(const Function& function, ValueId frag) {
+  const auto* alloc = function.def_as<Alloc>(frag);
+  if (alloc == nullptr) return {};
+  if (alloc->registers.valid()) {
+    return {size(mode(alloc->registers, 0)), size(mode(alloc->registers, 1))};
+  }
+  if (alloc->atom == nullptr) return {};
+  const FragType& type = function.frag_type(frag);
+  return {alloc->atom->lanes,
+          (type.rows * type.cols + alloc->atom->lanes - 1) / alloc->atom->lanes};
+}
+
+namespace {
+
+// What the operation, or what stands inside it, does beyond the edge of a tile.
+Beyond beyond(const Function& function, const Op& op, ValueId tile) {
+  Beyond out = Beyond::kRefuses;
+  const auto look = [&](const Op& at) {
+    for_each_touch(at, [&](const Touch& touch) {
+      if (touch.value == tile) out = touch.beyond;
+    });
+  };
+  look(op);
+  for (const RegionId inner : regions_of(op)) {
+    walk(function, inner, [&](OpId id) { look(function.ops[id]); });
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<target::Element> minded_edge(const Function& function, const Op& op, ValueId tile) {
+  const Alloc* alloc = function.def_as<Alloc>(tile);
+  if (alloc == nullptr || alloc->padded.empty()) return std::nullopt;
+  if (beyond(function, op, tile) == Beyond::kCarries) return std::nullopt;
+  const FragType& type = function.frag_type(tile);
+  return target::Element{static_cast<int>(type.rows), static_cast<int>(type.cols)};
+}
+
+namespace {
+
+// Whether it computes from what is in the thread's registers, and would trap on no value of it.
+bool only_computes(const Function& function, const Op& op) {
+  const auto* binary = std::get_if<Binary>(&op.data);
+  if (binary != nullptr && (binary->kind == BinaryKind::kDiv || binary->kind == BinaryKind::kRem)) {
+    const auto* type = std::get_if<ScalarType>(&function.type(op.result));
+    return type != nullptr && is_float(type->dtype);
+  }
+  return is_pure(op.kind()) || op.kind() == OpKind::kIf || op.kind() == OpKind::kGet ||
+         op.kind() == OpKind::kElement || op.kind() == OpKind::kSetElement;
+}
+
+}  // namespace
+
+bool goes_beyond_unseen(const Function& function, const Apply& apply) {
+  const FragType& whole = function.frag_type(apply.frag);
+  bool unseen = true;
+  walk(function, apply.body, [&](OpId id) {
+    const Op& op = function.ops[id];
+    unseen = unseen && only_computes(function, op);
+    const auto* set = std::get_if<SetElement>(&op.data);
+    if (set == nullptr) return;
+    // A row's one element is no padding where the row's other elements are.
+    const FragType& type = function.frag_type(set->frag);
+    unseen = unseen && type.rows == whole.rows && type.cols == whole.cols;
+  });
+  return unseen;
+}
+
+std::optional<target::FragmentColumns> stored_registers(const Function& function,
+                                                        const Store& store) {
+  return target::columns_of(tile_registers(function, store.frag).map,
+                            static_cast<int>(store.first_column),
+                            static_cast<int>(stored_columns(function, store)));
+}
+
+std::vector<int> moved_values(const TileRegisters& from, const TileRegisters& to) {
+  if (from.lanes() != to.lanes()) return {};
+  std::vector<int> out;
+  for (int value = 0; value < to.values(); ++value) {
+    int found = 0;
+    while (found < from.values() && !(from(0, found) == to(0, value))) ++found;
+    if (found == from.values()) return {};
+    for (int lane = 1; lane < to.lanes(); ++lane) {
+      if (!(from(lane, found) == to(lane, value))) return {};
+    }
+    out.push_back(found);
+  }
+  return out;
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,58 @@
+// Which elements of a register tile each thread holds, once its instruction or its layout is decided.
+// Everybody who moves registers asks here.
+#pragma once
+
+#include "ir/module.h"
+#include "target/fragment.h"
+
+namespace kiln::ir {
+
+struct TilePlace {
+  int row = 0;
+  int col = 0;
+  friend bool operator==(const TilePlace&, const TilePlace&) = default;
+};
+
+// The map of an operand that the program wrote with its contraction running down its rows has the
+// tile's columns for rows: `swapped`.
+struct TileRegisters {
+  target::Fragment map;  // perhaps padded
+  bool swapped = false;
+
+  [[nodiscard]] int lanes() const { return map.lanes; }
+  [[nodiscard]] int values() const { return map.values; }
+  // The tile's element that a lane has as its value number `value`.
+  [[nodiscard]] TilePlace operator()(int lane, int value) const {
+    const target::Element at = element_of(map, lane, value);
+    return swapped ? TilePlace{at.col, at.row} : TilePlace{at.row, at.col};
+  }
+};
+
+// `frag` must have an instruction or a layout, and be neither metadata nor read in place.
+[[nodiscard]] TileRegisters tile_registers(const Function& function, ValueId frag);
+
+// How many lanes hold a fragment, and the elements that each of them holds. 0 and 0: not decided.
+struct Share {
+  std::int64_t lanes = 0;
+  std::int64_t values = 0;
+};
+[[nodiscard]] Share share_of(const Function& function, ValueId frag);
+
+// The edge that an operation minds in a tile's registers, because it does not treat what lies beyond it
+// as elements (Beyond); nothing where it does, and for a tile that is not padded.
+[[nodiscard]] std::optional<target::Element> minded_edge(const Function& function, const Op& op,
+                                                         ValueId tile);
+
+// Whether an apply can go on beyond the edge of a padded tile as well, because nobody can tell: all it
+// does is to compute elements that then lie beyond the edge, too, and it traps on no value.
+[[nodiscard]] bool goes_beyond_unseen(const Function& function, const Apply& apply);
+
+// What of the registers a store writes; nothing when that is no run of every lane's values.
+[[nodiscard]] std::optional<target::FragmentColumns> stored_registers(const Function& function,
+                                                                      const Store& store);
+
+// For each of the lane's values of `to`, the value of `from` that is the same element of the tile;
+// empty when some lane does not hold it, or not under the number that it has in all other lanes.
+[[nodiscard]] std::vector<int> moved_values(const TileRegisters& from, const TileRegisters& to);
+
+}  // namespace kiln::ir

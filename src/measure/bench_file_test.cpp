@@ -1,0 +1,126 @@
+// `kiln bench FILE` over the driver of paper: a plain program stands for the kernel, right or wrong.
+// Skipped without NVRTC.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "driver/commands.h"
+#include "gemm/fake_cuda.h"
+#include "measure/bench_row.h"
+#include "runtime/nvrtc.h"
+
+namespace kiln::measure {
+namespace {
+
+constexpr std::size_t kElements = 100;  // of x and of y
+constexpr const char* kTwice =
+    "__co__ void twice(global f32 [N] x, global f32 [N] y) {\n"
+    "  parallel b by cdiv(N, 32) : block {\n"
+    "    parallel t by 32 : thread {\n"
+    "      if (b # t < N) y.at(b # t) = x.at(b # t) * 2.0f;\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+
+float factor;            // what the kernel of paper multiplies by
+std::size_t multiplied;  // so many elements, from the first
+
+void multiply(const FakeLaunch& launch) {
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::memcpy(&x, launch.parameters[0], sizeof x);
+  std::memcpy(&y, launch.parameters[1], sizeof y);
+  for (std::size_t i = 0; i < multiplied; ++i) y[i] = factor * x[i];
+}
+
+class BenchFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto found = runtime::find_nvrtc(); !found) GTEST_SKIP() << found.error().text();
+    void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    ASSERT_NE(library, nullptr) << dlerror();
+    void* symbol = dlsym(library, "fake_cuda");
+    ASSERT_NE(symbol, nullptr) << "the driver is a real one";
+    auto* fake = reinterpret_cast<FakeCuda* (*)()>(symbol)();
+    fake->on_launch = multiply;
+    fake->launch_status = 0;
+    factor = 2;
+    multiplied = kElements;
+    folder_ = std::filesystem::path(testing::TempDir()) / "kiln_bench_file";
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "twice.co") << kTwice;
+  }
+
+  io::Exit run(const std::string& expect) {
+    out_.str("");
+    err_.str("");
+    io::Console console{.out = out_, .err = err_};
+    BenchOptions options;
+    options.program.file = folder_ / "twice.co";
+    options.program.arch = "sm_90a";
+    options.shapes = {"N=100"};
+    options.expect = expect;
+    options.repeats = 3;
+    options.batch_seconds = 1e-4;
+    options.json = folder_ / "rows.jsonl";
+    return driver::bench(options, console);
+  }
+
+  // What was appended to the file of rows.
+  std::vector<BenchRow> rows() const {
+    std::stringstream text;
+    text << std::ifstream(folder_ / "rows.jsonl").rdbuf();
+    const auto rows = parse_rows(text.str(), "rows.jsonl");
+    return rows ? *rows : std::vector<BenchRow>{};
+  }
+
+  std::filesystem::path folder_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+TEST_F(BenchFileTest, WhatIsNoProductStandsBesideACopy) {
+  for (const char* expect : {"", "y[i] = 2.0 * x[i] + 0.0 * exp(x[i])"}) {
+    EXPECT_EQ(run(expect), io::Exit::kFine) << err_.str();
+    ASSERT_FALSE(rows().empty()) << out_.str();
+    const BenchRow row = rows().back();
+    EXPECT_EQ(row.suite, "file");
+    EXPECT_EQ(row.kernel, "twice");
+    EXPECT_EQ(row.types, "f32 -> f32");
+    EXPECT_EQ(row.bytes, 2 * 4 * kElements);
+    EXPECT_EQ(row.baseline, "copy");
+    EXPECT_TRUE(row.baseline_seconds.has_value());
+    EXPECT_FALSE(row.tflops.has_value());
+    EXPECT_FALSE(row.m.has_value());
+  }
+  EXPECT_EQ(rows().size(), 2);
+}
+
+TEST_F(BenchFileTest, AWrongResultHasNoRow) {
+  factor = 2.001F;
+  EXPECT_EQ(run(""), io::Exit::kWrong);
+  EXPECT_NE(err_.str().find("`y`"), std::string::npos) << err_.str();
+  EXPECT_NE(err_.str().find("100 elements"), std::string::npos) << err_.str();
+  EXPECT_TRUE(rows().empty());
+}
+
+TEST_F(BenchFileTest, AnElementThatNobodyWroteHasNoRow) {
+  multiplied = kElements - 1;
+  EXPECT_EQ(run(""), io::Exit::kWrong);
+  EXPECT_NE(err_.str().find("the first is [99]"), std::string::npos) << err_.str();
+  EXPECT_TRUE(rows().empty());
+}
+
+TEST_F(BenchFileTest, AnotherFormulaThanTheKernelsHasNoRow) {
+  EXPECT_EQ(run("y[i] = 3.0 * x[i] + 0.0 * exp(x[i])"), io::Exit::kWrong);
+  EXPECT_NE(err_.str().find("`y`"), std::string::npos) << err_.str();
+  EXPECT_TRUE(rows().empty());
+}
+
+}  // namespace
+}  // namespace kiln::measure
