@@ -43,7 +43,7 @@ def announce(argv, env=None):
     code = subprocess.run(
         argv, cwd=ROOT, env=dict(commands.environment(), **(env or {})), check=False
     ).returncode
-    began.took(" ".join(Path(word).name for word in argv[:3] if not word.startswith("-")))
+    began.took(argv[1] if argv[0] == sys.executable else f"{Path(argv[0]).name} {argv[-1]}")
     return code
 
 

@@ -1,6 +1,7 @@
 #include "ir/registers.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "ir/effects.h"
 
@@ -140,6 +141,19 @@ std::vector<int> moved_values(const TileRegisters& from, const TileRegisters& to
     out.push_back(found);
   }
   return out;
+}
+
+bool lie_by_bits(std::span<const std::int64_t> pairs) {
+  const std::size_t count = pairs.size() / 2;
+  if (!std::has_single_bit(count) || pairs.size() % 2 != 0) return false;
+  for (std::size_t m = 1; m < count; ++m) {
+    const std::size_t bit = std::bit_floor(m);
+    for (std::size_t side = 0; side < 2; ++side) {
+      const std::int64_t step = pairs[2 * bit + side] - pairs[side];
+      if (pairs[2 * m + side] - pairs[2 * (m - bit) + side] != step) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace kiln::ir

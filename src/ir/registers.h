@@ -2,6 +2,8 @@
 // Everybody who moves registers asks here.
 #pragma once
 
+#include <span>
+
 #include "ir/module.h"
 #include "target/fragment.h"
 
@@ -54,5 +56,10 @@ struct Share {
 // For each of the lane's values of `to`, the value of `from` that is the same element of the tile;
 // empty when some lane does not hold it, or not under the number that it has in all other lanes.
 [[nodiscard]] std::vector<int> moved_values(const TileRegisters& from, const TileRegisters& to);
+
+// Whether the matrices of one matrix load or store, (row, column) pairs as in Load::matrices, lie where
+// the bits of their number put them: number 3 as far from 2 as 1 is from 0. A lane's address is then
+// arithmetic on its number; otherwise it would take a table.
+[[nodiscard]] bool lie_by_bits(std::span<const std::int64_t> pairs);
 
 }  // namespace kiln::ir

@@ -596,6 +596,13 @@ void matrices_cover(const Function& f, const Move& move, const MatrixTile& tile,
     complain(mistakes, f, id, "{} warps, a step of {} numbers", tile.warps, move.warp_step.size());
     return;
   }
+  const auto issue = static_cast<std::size_t>(2 * move.instruction->matrices);
+  for (std::size_t first = 0; first < move.matrices.size(); first += issue) {
+    if (lie_by_bits(std::span(move.matrices).subspan(first, issue))) continue;
+    complain(mistakes, f, id, "matrices from {} of {} are not where their numbers' bits put them",
+             first / 2, move.matrices.size() / 2);
+    return;
+  }
   const std::int64_t across = 16 / tile.size;
   std::set<std::pair<std::int64_t, std::int64_t>> seen;
   for (std::int64_t i = 0; i < needed * tile.warps; ++i) {

@@ -441,6 +441,14 @@ std::vector<std::int64_t> matrices_for(const InView& registers, Place step, int 
 // A row of the table, or null when the architecture has none: find_matrix_load and _store.
 using FindMatrices = const target::Copy* (*)(const target::Arch&, int matrices, bool transposed);
 
+bool each_issue_by_bits(std::span<const std::int64_t> places, int matrices) {
+  const auto pairs = static_cast<std::size_t>(2 * matrices);
+  for (std::size_t first = 0; first < places.size(); first += pairs) {
+    if (!ir::lie_by_bits(places.subspan(first, pairs))) return false;
+  }
+  return true;
+}
+
 // Decides the instruction of a load or a store whose elements of `size` bytes it can move, the
 // widest first. False: none can.
 template <class Op>
@@ -454,7 +462,7 @@ bool plan_matrices(const target::Arch& arch, FindMatrices find, const InView& re
       const target::Copy* instruction = find(arch, matrices, transposed);
       if (instruction == nullptr) continue;
       auto places = matrices_for(registers, step, size, *instruction);
-      if (places.empty()) continue;
+      if (places.empty() || !each_issue_by_bits(places, matrices)) continue;
       op.instruction = instruction;
       op.matrices = std::move(places);
       if (registers.lanes() > target::kWarpLanes) op.warp_step = {step.row, step.col};

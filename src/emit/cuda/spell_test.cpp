@@ -4,6 +4,7 @@
 
 #include "emit/cuda/lane_map.h"
 #include "emit/cuda/names.h"
+#include "ir/registers.h"
 #include "target/copy.h"
 #include "target/mma.h"
 
@@ -176,6 +177,16 @@ TEST(LaneMapTest, PlacesAreThoseOfTheMap) {
       }
     }
   }
+}
+
+TEST(LaneMapTest, MatricesLieWhereTheBitsOfTheirNumberPutThem) {
+  using Pairs = std::vector<std::int64_t>;
+  EXPECT_TRUE(ir::lie_by_bits(Pairs{8, 16}));
+  EXPECT_TRUE(ir::lie_by_bits(Pairs{0, 32, 8, 0}));
+  EXPECT_TRUE(ir::lie_by_bits(Pairs{0, 0, 8, 0, 0, 16, 8, 16}));
+  EXPECT_FALSE(ir::lie_by_bits(Pairs{0, 0, 0, 16, 0, 32, 8, 0}));
+  EXPECT_FALSE(ir::lie_by_bits(Pairs{0, 0, 8, 0, 16, 0}));
+  EXPECT_FALSE(ir::lie_by_bits(Pairs{0, 0, 8}));
 }
 
 TEST(LaneMapTest, MatrixRowsAreThoseOfTheList) {
