@@ -67,7 +67,9 @@ Number rounded(DType dtype, double value, double error) {
     return fuses ? Number{value, kUnbounded} : overflowed(dtype, {value, error});
   }
   if (error == 0 && representable(dtype, value)) return {value, 0};
-  return {value, error + rounding_error(dtype, value, error)};
+  // Of exact operands a machine in fp64 rounds to this value, too; of others it and we round apart.
+  const bool apart = dtype == DType::kF64 && error > 0;
+  return {value, error + (apart ? 2 : 1) * rounding_error(dtype, value, error)};
 }
 
 // The integer of an exact number, NaN being 0.

@@ -33,6 +33,14 @@ TEST(Number, IntegersWrapAndFloatsKeepTheirError) {
   EXPECT_EQ(apply(ir::BinaryKind::kMul, DType::kF32, {1.5, 0}, {2, 0}), (Number{3, 0}));
 }
 
+// Two sums of doubles that differ by an operand's error may be rounded to neighbours.
+TEST(Number, RoundingsOfDoublesApartAreBothInTheBound) {
+  const Number tangent{-0.07849069210121123, 0x1p-56};
+  const Number sum = apply(BinaryKind::kAdd, DType::kF64, tangent, {-1, 0});
+  EXPECT_GE(sum.error, 0x1p-52);
+  EXPECT_LT(apply(BinaryKind::kAdd, DType::kF64, {0.1, 0}, {1, 0}).error, 0x1p-52);
+}
+
 TEST(Number, ConditionsThatRoundingCanTurnAreOpen) {
   EXPECT_EQ(apply(ir::BinaryKind::kLt, DType::kF32, {1, 0}, {1.5, 0.1}), (Number{1, 0}));
   const Number open = apply(ir::BinaryKind::kLt, DType::kF32, {1, 0}, {1.05, 0.1});

@@ -439,14 +439,27 @@ std::vector<int> reduced_values(const Fragment& target, const Fragment& source, 
   return out;
 }
 
-bool is_first_holder(const Fragment& fragment, int lane) {
-  Index rest = lane;
+std::vector<LaneDigit> repeating_digits(const Fragment& fragment) {
+  std::vector<LaneDigit> out;
+  Index below = 1;
   for (const Leaf& leaf : leaves_of(fragment, 0)) {
-    const Index digit = rest % leaf.extent;
-    rest /= leaf.extent;
-    if (leaf.down == 0 && leaf.right == 0 && digit != 0) return false;
+    if (leaf.down == 0 && leaf.right == 0 && leaf.extent > 1) {
+      const bool goes_on = !out.empty() && out.back().below * out.back().extent == below;
+      if (goes_on) {
+        out.back().extent *= leaf.extent;
+      } else {
+        out.push_back({below, leaf.extent});
+      }
+    }
+    below *= leaf.extent;
   }
-  return true;
+  return out;
+}
+
+bool is_first_holder(const Fragment& fragment, int lane) {
+  return std::ranges::all_of(repeating_digits(fragment), [lane](const LaneDigit& digit) {
+    return lane / digit.below % digit.extent == 0;
+  });
 }
 
 Element element_of(const Fragment& fragment, int lane, int value) {

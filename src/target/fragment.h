@@ -134,7 +134,18 @@ struct Lines {
 [[nodiscard]] std::vector<int> reduced_values(const Fragment& target, const Fragment& source,
                                               int dimension);
 
-// Whether the lane is the first of those that hold its elements.
+// The digits of a lane's number that make no difference to what it holds: lane / below % extent.
+//
+//   a tile of 2x1 on 192 lanes, 96 lanes a row     =>   {below 1, extent 96}
+struct LaneDigit {
+  Index below = 1;
+  Index extent = 1;
+
+  friend constexpr bool operator==(const LaneDigit&, const LaneDigit&) = default;
+};
+[[nodiscard]] std::vector<LaneDigit> repeating_digits(const Fragment& fragment);
+
+// Whether the lane is the first of those that hold its elements: all those digits are 0.
 [[nodiscard]] bool is_first_holder(const Fragment& fragment, int lane);
 
 // The first value of the atom at (rep_row, rep_col): its values are this one and the following

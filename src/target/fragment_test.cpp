@@ -241,6 +241,15 @@ TEST(Spread, EachElementIsHeldAndByNoLaneTwice) {
   });
 }
 
+TEST(Spread, LanesThatRepeatAreDigitsOfTheirNumber) {
+  const Fragment rows =
+      fragment_of(make_layout(make_layout(make_layout(32, 0), make_layout(3, 0), make_layout(2, 1)),
+                              make_layout(1, 0)),
+                  2, 1);
+  EXPECT_EQ(repeating_digits(rows), (std::vector<LaneDigit>{{1, 96}}));
+  EXPECT_TRUE(repeating_digits(fragment_of(spread(2, 32, 64, 1), 2, 32)).empty());
+}
+
 TEST(Spread, TheFirstHoldersHoldEachElementOnce) {
   for_each_spread([](const Fragment& tile, int lanes, int) {
     std::set<int> held;

@@ -1,5 +1,6 @@
 // Fragments: filling, loading, multiplying, storing.
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -332,13 +333,28 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Load& load) {
 
 namespace {
 
-// The bits of a lane's number that make no difference to what it holds.
-unsigned lanes_that_repeat(const target::Fragment& fragment) {
-  unsigned bits = 0;
-  for (int bit = 1; bit < fragment.lanes; bit *= 2) {
-    if (!is_first_holder(fragment, bit)) bits |= static_cast<unsigned>(bit);
+// The condition under which a lane is the first of those that hold its elements; empty where no two hold
+// the same. Digits that are bits of the lane's number are tested together: those of powers of two, and
+// the last one in any case.
+std::string first_holder(Kernel& kernel, const target::Fragment& fragment) {
+  const std::vector<target::LaneDigit> digits = repeating_digits(fragment);
+  if (digits.empty()) return "";
+  const Expr lane = kernel.thread_in(fragment.lanes);
+  const auto is_power = [](Index n) { return std::has_single_bit(static_cast<std::uint64_t>(n)); };
+  std::int64_t bits = 0;
+  std::string out;
+  for (const target::LaneDigit& digit : digits) {
+    const bool last = digit.below * digit.extent == fragment.lanes;
+    if (is_power(digit.below) && (last || is_power(digit.extent))) {
+      const auto values = std::bit_ceil(static_cast<std::uint64_t>(digit.extent));
+      bits |= digit.below * static_cast<std::int64_t>(values - 1);
+      continue;
+    }
+    const Expr is_zero = mod(floor_div(lane, Expr(digit.below)), Expr(digit.extent));
+    out += format("{}{} == 0", out.empty() ? "" : " && ", kernel.text(is_zero));
   }
-  return bits;
+  if (bits == 0) return out;
+  return format("({} & {}) == 0{}{}", kernel.text(lane), bits, out.empty() ? "" : " && ", out);
 }
 
 }  // namespace
@@ -346,11 +362,8 @@ unsigned lanes_that_repeat(const target::Fragment& fragment) {
 void emit_op(Kernel& kernel, const Op& op, const ir::Store& store) {
   if (store.instruction != nullptr) return emit_matrix_store(kernel, store);
   const target::FragmentColumns part = stored_part(kernel.function, store);
-  const unsigned others = lanes_that_repeat(part.fragment);
-  if (others != 0) {
-    const std::string lane = kernel.text(kernel.thread_in(part.fragment.lanes));
-    kernel.out.open(format("if (({} & {}) == 0) {{", lane, others));
-  }
+  const std::string first = first_holder(kernel, part.fragment);
+  if (!first.empty()) kernel.out.open(format("if ({}) {{", first));
   emit_runs(kernel, {.op = op,
                      .function = "store_run",
                      .frag = store.frag,
@@ -359,7 +372,7 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Store& store) {
                      .length = store.element_run,
                      .guarded = store.guarded,
                      .part = part});
-  if (others != 0) kernel.out.close();
+  if (!first.empty()) kernel.out.close();
 }
 
 void emit_op(Kernel& kernel, const Op& op, const ir::Apply& apply) {
