@@ -79,12 +79,24 @@ const ir::Load* placed_by(const ir::Function& function, ValueId frag) {
   return nullptr;
 }
 
+// Whether elements of a register may be set while others of it are not: beyond the edge of a padded tile,
+// or under a condition. A compiler may take what was never set to be whatever spares it an instruction,
+// each time anew, and so may join such a register's other bytes to an element that was set.
+bool may_be_set_in_part(const ir::Function& function, const Registers& registers) {
+  if (!registers.packed()) return false;
+  return registers.fragment.is_padded() || std::ranges::any_of(function.ops, [](const Op& op) {
+           return std::holds_alternative<ir::If>(op.data);
+         });
+}
+
 }  // namespace
 
 void declare_fragment(Kernel& kernel, ValueId frag, const ir::Alloc& alloc) {
   if (placed_by(kernel.function, frag) != nullptr) return;  // declared by its load
   const Registers registers = registers_of(kernel.function, frag);
-  kernel.out.line(format("{} {}[{}];", registers.type.type, kernel.name(frag), registers.count()));
+  const bool in_part = !alloc.initial.valid() && may_be_set_in_part(kernel.function, registers);
+  kernel.out.line(format("{} {}[{}]{};", registers.type.type, kernel.name(frag), registers.count(),
+                         in_part ? " = {}" : ""));
   if (alloc.initial.valid()) {
     kernel.requirements.headers.insert("fragment.cuh");
     kernel.out.line(
