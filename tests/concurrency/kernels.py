@@ -7,7 +7,8 @@ A file of kernels/ says so in its first line:
 the architecture, the shapes, and a formula of what it computes, or several for several results (without one the
 reference interpreter says). A file of wrong/ says `// WRONG: arch; id` and is reported by that id.
 
-In examples/ each `kiln run ... --schedules N` of the opening comment is one run.
+In examples/ each `kiln run ... --schedules N` of the opening comment is one run; formulas.py says what those with
+register tiles mean.
 """
 
 import json
@@ -21,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import batch  # noqa: E402
+import formulas  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -35,6 +37,7 @@ class Kernel:
     path: Path
     arch: str
     runs: tuple  # the arguments of each run, without the architecture
+    meanings: tuple = ()  # likewise, of the runs that compare with what an example means (formulas.py)
 
     @property
     def text(self):
@@ -72,7 +75,7 @@ def _of_example(path):
         del options["--schedules"]
         arch = options.pop("--arch")
         runs.append(tuple(word for pair in options.items() for word in pair))
-    return Kernel(path.stem, path, arch, tuple(runs)) if runs else None
+    return Kernel(path.stem, path, arch, tuple(runs), formulas.runs_of(path.stem)) if runs else None
 
 
 def all_kernels(filters=()):

@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 
 import statements
+import tiles
 from statements import split_list
 
 _USES = ("copy", "product", "load", "store")
@@ -27,6 +28,7 @@ class Mutant:
     operator: str
     text: str
     suffix: str = ".co"
+    is_arithmetic: bool = False  # of tiles.py: formulas tell, not orders of execution
 
 
 @dataclass(frozen=True)
@@ -562,21 +564,28 @@ def _plain(text):
     return re.sub(r"(?<=[;{}]);+", "", re.sub(r"\s", "", statements.blank(text)))
 
 
+def _edits(source, of_tiles):
+    """(the operator's name, the edit, whether it is one of arithmetic)"""
+    for operator in OPERATORS:
+        for edit in operator(source):
+            yield operator.__name__.replace("_", "-"), edit, False
+    for word, place, pieces in tiles.edits(source) if of_tiles else ():
+        yield word, Edit(place, pieces), True
+
+
 def mutants(kernel, arrivals):
     """All mutants of a kernel, each text once. `arrivals` by event, as the compiler counted them."""
     text = kernel.text
-    source = Source(text, arrivals)
     seen, names = {_plain(text)}, {}
-    for operator in OPERATORS:
-        word = operator.__name__.replace("_", "-")
-        for edit in operator(source):
-            changed = _apply(text, edit)
-            if _plain(changed) in seen:
-                continue
-            seen.add(_plain(changed))
-            name = f"{kernel.name}:{text.count(chr(10), 0, edit.at) + 1}:{word}"
-            names[name] = names.get(name, 0) + 1
-            yield Mutant(name if names[name] == 1 else f"{name}:{names[name]}", word, changed)
+    for word, edit, is_arithmetic in _edits(Source(text, arrivals), bool(kernel.meanings)):
+        changed = _apply(text, edit)
+        if _plain(changed) in seen:
+            continue
+        seen.add(_plain(changed))
+        name = f"{kernel.name}:{text.count(chr(10), 0, edit.at) + 1}:{word}"
+        names[name] = names.get(name, 0) + 1
+        unique = name if names[name] == 1 else f"{name}:{names[name]}"
+        yield Mutant(unique, word, changed, is_arithmetic=is_arithmetic)
 
 
 # ---- what the compiler inferred ----

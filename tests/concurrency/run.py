@@ -23,6 +23,7 @@ import collections
 import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 import zlib
@@ -59,16 +60,17 @@ def wrong_with(done):
 
 
 def correct(kiln, kernel, run, fill, schedules):
-    argv = kernels.run_arguments(kernel, kernel.path, run, schedules, ("--fill", fill))
+    argv = kernels.run_arguments(kernel, kernel.path, run, schedules, ("--fill", fill) if fill else ())
     problem = wrong_with(kernels.execute(kiln, argv, timeout=60 + 10 * schedules))
-    return f"FAIL {kernel.name} {' '.join(run)} --fill {fill}\n{problem}" if problem else ""
+    return f"FAIL kiln {shlex.join(argv)}\n{problem}" if problem else ""
 
 
 def run_correct(kiln, chosen, everything, pool):
     """The number that passed, and the texts of those that did not."""
     schedules, fills = (100, FILLS) if everything else (3, FILLS[:1])
-    jobs = [(kernel, run, fill) for kernel in chosen for run in kernel.runs for fill in fills]
-    problems = pool.map(lambda job: correct(kiln, *job, schedules), jobs)
+    jobs = [(kernel, run, fill, schedules) for kernel in chosen for run in kernel.runs for fill in fills]
+    jobs += [(kernel, run, None, 1) for kernel in chosen for run in kernel.meanings]
+    problems = pool.map(lambda job: correct(kiln, *job), jobs)
     failed = [problem for problem in problems if problem]
     return len(jobs) - len(failed), failed
 
@@ -117,6 +119,8 @@ def arrivals_of(program):
 def classify_run(done):
     """(outcome, detail) of a run that found something; None when it found nothing. A kernel that is right has
     no warning, so one is a report as well."""
+    if done.exit == 2 and done.found == [("error", "expect-output")]:
+        return ("reported", "expect-output")  # what nobody stores is no result
     if done.exit not in (0, 1) or (done.exit == 1 and not done.found):
         return ("broken", f"exit {done.exit}\n{done.text[-2000:]}")
     ids = sorted(done.found, key=lambda one: one[0] != "error")
@@ -126,9 +130,10 @@ def classify_run(done):
     return ("wrong numbers" if numbers else "reported", ids[0][1])
 
 
-def found_by_runs(kiln, kernel, path):
-    for run in kernel.runs:
-        argv = kernels.run_arguments(kernel, path, run, MUTANT_SCHEDULES)
+def found_by_runs(kiln, kernel, path, mutant):
+    runs = kernel.meanings if mutant.is_arithmetic else kernel.runs
+    for run in runs:
+        argv = kernels.run_arguments(kernel, path, run, 1 if mutant.is_arithmetic else MUTANT_SCHEDULES)
         found = classify_run(kernels.execute(kiln, argv))
         if found:
             return found
@@ -147,7 +152,7 @@ def judge(kiln, kernel, mutant, folder, original):
     program = program_of(kiln, kernel, path)
     if program == original:
         return verdict("same program")
-    found = found_by_runs(kiln, kernel, path)
+    found = found_by_runs(kiln, kernel, path, mutant)
     if not programs.does_the_same(original, program):
         return verdict(*(found or ("survived",)))
     return verdict("broken", f"it does the same as its kernel, and is {found}") if found else verdict("same program")
