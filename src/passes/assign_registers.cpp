@@ -8,6 +8,7 @@
 #include "ir/registers.h"
 #include "ir/vary.h"
 #include "passes/for_each_launch.h"
+#include "support/integer.h"
 
 namespace kiln::passes {
 
@@ -44,8 +45,10 @@ class Assigner {
     if (tiles_.empty()) return true;
     settle();
     while (const auto seed = next_unknown()) {
+      limit_values(*seed, least_values(*seed));  // before its elements are counted in an int
+      if (failed_) return false;
       give(*seed, spread(*seed, scanned(function_.frag_type(*seed))));
-      check_size(*seed);  // before anybody goes through its elements
+      check_size(*seed);  // before anybody goes through them
       if (failed_) return false;
       settle();
     }
@@ -275,13 +278,23 @@ class Assigner {
     });
   }
 
+  // How many of a tile's elements a thread has when they are dealt out evenly.
+  std::int64_t least_values(ir::ValueId tile) const {
+    const ir::FragType& type = function_.frag_type(tile);
+    return ceil_div(type.rows * type.cols, unit_of_.at(function_.values[tile].def).threads);
+  }
+
   // A tile alone may not take more registers than a thread has.
-  void check_size(ir::ValueId tile) {
+  void check_size(ir::ValueId tile) { limit_values(tile, ir::share_of(function_, tile).values); }
+
+  // The same for a tile of which each thread has so many elements.
+  void limit_values(ir::ValueId tile, std::int64_t values) {
     constexpr std::int64_t kRegisterBits = 32;
     const ir::FragType& type = function_.frag_type(tile);
-    const std::int64_t values = ir::share_of(function_, tile).values;
-    const std::int64_t registers =
-        (values * info(type.dtype).bits + kRegisterBits - 1) / kRegisterBits;
+    const std::int64_t bits = info(type.dtype).bits;
+    // Whole registers first: the bits of a tile of 2^60 elements are more than 64 bits count.
+    const std::int64_t registers = values / kRegisterBits * bits +
+                                   ceil_div(values % kRegisterBits * bits, kRegisterBits);
     const std::int64_t limit = arch_.registers_per_thread_max;
     if (registers <= limit) return;
     failed_ = true;
