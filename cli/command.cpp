@@ -96,6 +96,15 @@ void add_check(Cli& cli) {
   command->footer("example: kiln check matmul.co --arch sm_80");
 }
 
+void add_max_memory(CLI::App* command, std::uint64_t& bytes) {
+  command
+      ->add_option("--max-memory", bytes,
+                   "bytes that a run may hold, 4G for instance (default: 7/8 of what there is)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 50))
+      ->type_name("BYTES");
+}
+
 void add_run(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("run", "run a kernel and check its results");
   kiln::driver::RunOptions& run = cli.run;
@@ -122,12 +131,7 @@ void add_run(Cli& cli) {
                    "instructions of warps that a run may take, in each order of execution")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31))
       ->capture_default_str();
-  command
-      ->add_option("--max-memory", run.max_memory,
-                   "bytes that a run may hold, 4G for instance (default: 7/8 of what there is)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 50))
-      ->type_name("BYTES");
+  add_max_memory(command, run.max_memory);
   command->add_flag("--json", run.json, "print the report as one JSON object");
   command->footer(
       "example: kiln run matmul.co --arch sm_80 --shape M=64,N=48,K=80 \\\n"
@@ -205,6 +209,7 @@ void add_explain(Cli& cli) {
   command->add_option("--kernel", explain.kernel, "which kernel, when the file has several");
   repeated(command, "--shape", explain.shapes,
            "dimensions and scalars: M=512,N=512,K=256 (default: a few full tiles)");
+  add_max_memory(command, explain.max_memory);
   CLI::Option* json = command->add_flag("--json", explain.json, "print one JSON object");
   command
       ->add_flag("--html", explain.html,

@@ -49,12 +49,12 @@ std::vector<io::Assignment> assumed_shapes(const ir::Function& function) {
 }
 
 // Every input is 1: what is counted depends on no data but where the program branches on some.
-io::Stage<ir::Arguments> bind_ones(const ir::Function& function,
+io::Stage<ir::Arguments> bind_ones(const ir::Function& function, std::uint64_t memory_bytes_max,
                                    const std::vector<io::Assignment>& shapes, Diagnostics& diags) {
   io::BindOptions how;
   how.shapes = shapes;
   how.fill = io::Fill::kOnes;
-  how.memory_bytes_max = io::memory_allowed();
+  how.memory_bytes_max = memory_bytes_max;
   how.use = io::Use::kCount;
   auto arguments = io::bind(function, std::move(how), diags);
   if (!arguments) return Unexpected{io::Exit::kUsage};
@@ -96,13 +96,14 @@ io::Exit explain_function(const ExplainOptions& options, const std::vector<io::A
   if (!kernel) return io::Exit::kUsage;
   const ir::Function& function = program.decided.functions[*kernel];
   const std::vector<io::Assignment> shapes = given.empty() ? assumed_shapes(function) : given;
-  auto arguments = bind_ones(function, shapes, program.diags);
+  const std::uint64_t memory = io::memory_allowed(options.max_memory);
+  auto arguments = bind_ones(function, memory, shapes, program.diags);
   if (!arguments) return arguments.error();
   auto outcome = count(program, function, *arguments, false, console);
   if (!outcome) return outcome.error();
   if (!counted_all(*outcome) && steps_of_all(*outcome) <= kStepsMax) {
     arguments = ir::Arguments{};  // its memory goes before the next takes as much
-    arguments = bind_ones(function, shapes, program.diags);
+    arguments = bind_ones(function, memory, shapes, program.diags);
     if (!arguments) return arguments.error();
     outcome = count(program, function, *arguments, true, console);
     if (!outcome) return outcome.error();

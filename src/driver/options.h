@@ -78,6 +78,7 @@ struct ExplainOptions {
   io::ProgramOptions program = {};
   std::string kernel = {};
   std::vector<std::string> shapes = {};  // empty: a few full tiles
+  std::uint64_t max_memory = 0;          // bytes; 0: a share of the machine's
   bool json = false;
   bool html = false;
   std::string output = {};  // -o

@@ -34,8 +34,7 @@ Checked<Request> parse_request(const RunOptions& options, Diagnostics& diags) {
   }
   request.bind.fill = *fill;
   request.bind.seed = options.seed;
-  request.bind.memory_bytes_max =
-      options.max_memory != 0 ? options.max_memory : io::memory_allowed();
+  request.bind.memory_bytes_max = io::memory_allowed(options.max_memory);
   auto shapes =
       io::parse_assignments("--shape", options.shapes, io::ListForm::kCommaSeparated, diags);
   if (!shapes) return Unexpected{shapes.error()};

@@ -29,7 +29,8 @@ std::uint64_t control_group_bytes() {
 
 }  // namespace
 
-std::uint64_t memory_allowed() {
+std::uint64_t memory_allowed(std::uint64_t max_memory) {
+  if (max_memory != 0) return max_memory;
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page <= 0) return 0;

@@ -3,6 +3,7 @@
 import argparse
 import html.parser
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -97,15 +98,29 @@ def attempt(check, *arguments):
     try:
         check(*arguments)
     except (AssertionError, OSError, subprocess.SubprocessError, xml.ParseError, ValueError) as error:
-        print(f"FAIL {check.__name__}\n  {error}")
+        print(f"FAIL {check.__name__}\n  {error}", flush=True)
         return False
     return True
+
+
+_checks = []  # those that this process may be asked for
+
+
+def _attempt_numbered(number, *arguments):
+    return attempt(_checks[number], *arguments)
+
+
+def attempt_each(checks, *arguments):
+    """Whether each check passes: as many at a time as there are processors, each in a process of its own."""
+    with multiprocessing.get_context("fork").Pool(initializer=_checks.extend, initargs=(checks,)) as pool:
+        numbered = [(number, *arguments) for number in range(len(checks))]
+        return pool.starmap(_attempt_numbered, numbered, chunksize=1)
 
 
 def run(name, kiln, checks, name_filter):
     """[whether each check passed]. `checks`: those that need no browser, and those that do."""
     alone, in_browser = ([check for check in some if name_filter in check.__name__] for some in checks)
-    results = [attempt(check, kiln) for check in alone]
+    results = attempt_each(alone, kiln)
     program = find_browser()
     if in_browser and program is None:
         print(f"{name}: no Chromium here: the pages are not opened (install `chromium`)")

@@ -256,12 +256,21 @@ def cases_of(rows):
 
 
 def batches_of(rows):
-    """Rows that share programs: up to TOGETHER that differ in N alone."""
+    """Rows that share programs: up to TOGETHER that differ in N alone, the widest at most TOGETHER times as wide as
+    the narrowest, for all are tried at the extents of the widest."""
     families = {}
     for row in rows:
         key = row["name"].replace(f"n{row['shape']['n']}k", "nNk") if row["reads_shared"] else row["name"]
         families.setdefault(key, []).append(row)
-    return [family[i : i + TOGETHER] for family in families.values() for i in range(0, len(family), TOGETHER)]
+    batches = []
+    for family in families.values():
+        narrowest = None
+        for row in sorted(family, key=lambda row: row["shape"]["n"]):
+            if narrowest is None or len(batches[-1]) == TOGETHER or row["shape"]["n"] > TOGETHER * narrowest:
+                batches.append([])
+                narrowest = row["shape"]["n"]
+            batches[-1].append(row)
+    return batches
 
 
 def compile_emitted(options, rows, folder):

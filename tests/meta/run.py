@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import batch  # noqa: E402
 import diagnostics_doc  # noqa: E402
 import ir_doc  # noqa: E402
 import pictures  # noqa: E402
@@ -26,6 +27,7 @@ import readme_numbers  # noqa: E402
 import tree  # noqa: E402
 
 EXAMPLE_TIMEOUT_S = 300
+EMIT_TIMEOUT_S = 120
 EMITTED_LEAST = 600  # programs that go through their decided text
 _MENTION = re.compile(r"^//.*?\b(error|warning|note)\[([a-z0-9-]+)\]", re.M)
 _SCRIPT_MENTION = re.compile(r"\b(error|warning|note)\[([a-z0-9-]+)\]")
@@ -136,10 +138,13 @@ def _emission_jobs():
             yield path, (["--arch", arch] if arch else []) + defines
 
 
+def _answer(argv):
+    return batch.run(argv, tree.ROOT, os.environ, EMIT_TIMEOUT_S)
+
+
 def _emitted(kiln, path, args):
     """The CUDA but for what says where the program came from; None where kiln refuses it."""
-    argv = [kiln, "emit", str(path), *args]
-    done = subprocess.run(argv, cwd=tree.ROOT, capture_output=True, text=True, check=False)
+    done = _answer([kiln, "emit", str(path), *args])
     if done.returncode != 0:
         return None
     kept = (line for line in done.stdout.split("\n") if not line.startswith("#line "))
@@ -154,9 +159,8 @@ def decided_text_is_the_whole_program(kiln):
         straight = _emitted(kiln, path, args)
         if straight is None:
             return None
-        argv = [kiln, "ir", str(path), *args]
-        text = subprocess.run(argv, cwd=tree.ROOT, capture_output=True, text=True, check=False)
-        with tempfile.NamedTemporaryFile("w", suffix=".kir", encoding="utf-8") as file:
+        text = _answer([kiln, "ir", str(path), *args])
+        with tempfile.NamedTemporaryFile("w", suffix=".kir", encoding=batch.ENCODING) as file:
             file.write(text.stdout)
             file.flush()
             again = _emitted(kiln, file.name, [])
@@ -169,6 +173,8 @@ def decided_text_is_the_whole_program(kiln):
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = [p for p in pool.map(problem, _emission_jobs()) if p is not None]
+    if said := batch.finish():
+        return [said]
     if len(found) < EMITTED_LEAST:
         return [f"only {len(found)} programs are emitted, of {EMITTED_LEAST} at least"]
     return [p for p in found if p]

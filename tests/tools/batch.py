@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 
-_ENCODING = "latin-1"
+ENCODING = "latin-1"
 _COMMANDS_MAX = 400  # of one process; what leaks in it is looked for at its end
 _local = threading.local()
 _lock = threading.Lock()
@@ -69,7 +69,7 @@ class Worker:
             self._more(until)
         texts = self.buffer[:out], self.buffer[out : out + err]
         self.buffer = self.buffer[out + err :]
-        return code, *(text.decode(_ENCODING) for text in texts)
+        return code, *(text.decode(ENCODING) for text in texts)
 
     def _more(self, until):
         if not self.selector.select(max(0, until - time.monotonic())):
@@ -96,7 +96,7 @@ class Worker:
         self.out.close()
         self.selector.close()
         self.errors.seek(0)
-        said = self.errors.read().decode(_ENCODING)
+        said = self.errors.read().decode(ENCODING)
         self.errors.close()
         return f"`kiln --batch` ended with {code}:\n{said}" if code and not kill else ""
 
@@ -136,7 +136,7 @@ def _alone(argv, folder, env, timeout):
         env=env,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        encoding=_ENCODING,
+        encoding=ENCODING,
         timeout=timeout,
         check=False,
     )
