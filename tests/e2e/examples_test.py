@@ -118,6 +118,14 @@ def layer_norm(of, x, gain, bias):
     return {"y": out}
 
 
+def softmax_persistent(of, x):
+    return softmax(of, x)
+
+
+def layer_norm_persistent(of, x, gain, bias):
+    return layer_norm(of, x, gain, bias)
+
+
 def rms_norm(of, x, residual, gain):
     total = [a + b for a, b in zip(x, residual)]
     out = []
@@ -234,6 +242,8 @@ EPSILON = {"epsilon": 1e-3}
 SCALE = {"c": 0.125}
 # Rows that threads cannot share evenly, also: 1023, 17, 7 and 4097.
 ROWS = [(3, 1023), (1, 1), (5, 1000), (9, 17), (4, 1024), (2, 7), (3, 4097), (2, 200)]
+# With a number of blocks: some have one row more than others, some have none.
+LONG_ROWS = [(7, 1024, 2), (1, 64, 3), (5, 200, 2), (9, 17, 4), (3, 4096, 1), (4, 1023, 3)]
 PRODUCTS = [(70, 40, 72), (1, 1, 16), (64, 64, 128), (65, 63, 144), (100, 130, 80), (3, 72, 272)]
 EXAMPLES = {
     softmax: ({"x": ("bf16", "MN")}, {"y": ("bf16", "MN")}, "MN", ROWS, {}),
@@ -242,6 +252,14 @@ EXAMPLES = {
         {"y": ("bf16", "MN")},
         "MN",
         ROWS,
+        EPSILON,
+    ),
+    softmax_persistent: ({"x": ("bf16", "MN")}, {"y": ("bf16", "MN")}, "MNB", LONG_ROWS, {}),
+    layer_norm_persistent: (
+        {"x": ("bf16", "MN"), "gain": ("bf16", "N"), "bias": ("bf16", "N")},
+        {"y": ("bf16", "MN")},
+        "MNB",
+        LONG_ROWS,
         EPSILON,
     ),
     rms_norm: (
@@ -353,7 +371,11 @@ EXAMPLES = {
 # The sum of squares of an adversarial row may overflow in f32, where no bound says what follows.
 UNDECIDED = {(rms_norm, "adversarial")}
 # Sizes that are known when the kernel is compiled, with the macros that say them.
-MACROS = {softmax: {"N": "N"}, layer_norm: {"N": "N"}, rms_norm: {"N": "N"}, swiglu_pipelined: {"B": "BLOCKS"}}
+MACROS = {
+    **dict.fromkeys((softmax, layer_norm, rms_norm), {"N": "N"}),
+    **dict.fromkeys((softmax_persistent, layer_norm_persistent), {"N": "N", "B": "BLOCKS"}),
+    swiglu_pipelined: {"B": "BLOCKS"},
+}
 FIXED = {"1": 1, "b": 100, "d": 128, "e": 64}
 # Where intermediate results are bf16: of the largest element among 64 that lie together.
 MIDDLE_ROUNDOFF = {attention: 2.0**-6, attention_pipelined: 2.0**-6, attention_causal: 2.0**-6, linear_attention: 2.0**-5}
