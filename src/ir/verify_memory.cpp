@@ -142,6 +142,21 @@ void bulk_windows_are_no_larger(const Module&, const Function& f, Mistakes& mist
   });
 }
 
+// A tensor map is of a buffer as it is, from its first element on.
+void bulk_copies_know_their_buffer(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    if (!copy.bulk && copy.way != CopyWay::kBulk) return;
+    for (const ValueId side : {copy.src, copy.dst}) {
+      const ViewType* type = type_as<ViewType>(f, side);
+      if (type == nullptr || type->space != Space::kGlobal) continue;
+      ValueId root = side;
+      while (const auto* window = f.def_as<Subview>(root)) root = window->base;
+      if (f.def_as<Alias>(root) == nullptr) continue;
+      complain(mistakes, f, id, "`%{}` has another shape than its buffer", f.values[root].name);
+    }
+  });
+}
+
 // An alias is another shape of a whole buffer: of a parameter or an allocation itself.
 void aliases_have_buffers(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Alias>(f, [&](const Alias& alias, OpId id) {
@@ -517,6 +532,7 @@ constexpr Rule kMemoryRules[] = {
     {"initial-values-agree", Form::kTile, initial_values_agree},
     {"subviews-fit", Form::kTile, subviews_fit},
     {"bulk-windows-are-no-larger", Form::kTile, bulk_windows_are_no_larger},
+    {"bulk-copies-know-their-buffer", Form::kTile, bulk_copies_know_their_buffer},
     {"aliases-have-buffers", Form::kTile, aliases_have_buffers},
     {"aliases-stay-inside", Form::kTile, aliases_stay_inside},
     {"splats-fill-views", Form::kTile, splats_fill_views},

@@ -293,8 +293,8 @@ class Assigner {
     const ir::FragType& type = function_.frag_type(tile);
     const std::int64_t bits = info(type.dtype).bits;
     // Whole registers first: the bits of a tile of 2^60 elements are more than 64 bits count.
-    const std::int64_t registers = values / kRegisterBits * bits +
-                                   ceil_div(values % kRegisterBits * bits, kRegisterBits);
+    const std::int64_t registers =
+        values / kRegisterBits * bits + ceil_div(values % kRegisterBits * bits, kRegisterBits);
     const std::int64_t limit = arch_.registers_per_thread_max;
     if (registers <= limit) return;
     failed_ = true;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "ir/strides.h"
 #include "ir/tensor_map.h"
 #include "sema/event.h"
 #include "sema/expression.h"
@@ -114,6 +115,17 @@ bool check_store_end(Sema& sema, const Transfer& transfer, const ir::ResolvedVie
   return true;
 }
 
+// A tensor map knows one buffer from its first element on, and rows that follow each other: not what
+// `.sqz()` of an inner dimension, `.span_as` or strides make of it.
+bool check_shape_is_declared(Sema& sema, const Transfer& transfer, const ir::ResolvedView& global) {
+  if (sema.function.def_as<ir::Alias>(global.root) == nullptr) return true;
+  const std::string name = view_name(sema, ir::storage_of(sema.function, global.root));
+  (void)sema.diags.report<diag::TmaReshaped>(transfer.stmt.word_span, transfer.word, name)
+      .help("declare `{}` in that shape, or use `dma.copy`", name)
+      .emit();
+  return false;
+}
+
 // What the tile may not leave must be an extent that the host knows.
 bool check_limits(Sema& sema, const Transfer& transfer, const ir::ResolvedView& global,
                   const std::vector<ir::Expr>& shape) {
@@ -204,8 +216,8 @@ bool check_bulk(Sema& sema, const Transfer& transfer) {
   }
   const ir::ResolvedView global = ir::resolve_view(sema.function, load ? copy.src : copy.dst);
   const std::vector<ir::Expr>& tile = load ? to.shape : from.shape;
-  return check_inner(sema, transfer) && check_pitch(sema, transfer, global) &&
-         check_limits(sema, transfer, global, tile) &&
+  return check_shape_is_declared(sema, transfer, global) && check_inner(sema, transfer) &&
+         check_pitch(sema, transfer, global) && check_limits(sema, transfer, global, tile) &&
          (load || check_store_end(sema, transfer, global, tile.back()));
 }
 

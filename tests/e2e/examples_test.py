@@ -221,6 +221,20 @@ def linear_attention(of, q, k, v, gate, depth=64):
     return {"o": out}
 
 
+def convolution(of, x, filters):
+    b, h, w, c, k = (of[name] for name in "BHWCK")
+    pixels, taps = rows_of(x, c), rows_of(filters, c)
+    out = []
+    for image, y, at in itertools.product(range(b), range(h), range(w)):
+        near = [
+            (3 * r + s, pixels[(image * h + y + r - 1) * w + at + s - 1])
+            for r, s in itertools.product(range(3), range(3))
+            if 0 <= y + r - 1 < h and 0 <= at + s - 1 < w
+        ]
+        out += [sum(dot(pixel, taps[tap * k + channel]) for tap, pixel in near) for channel in range(k)]
+    return {"y": out}
+
+
 def top_k(of, x):
     value, place = [], []
     for row in rows_of(x, of["N"]):
@@ -353,6 +367,13 @@ EXAMPLES = {
         [(1, 70), (1, 1), (2, 64), (1, 65), (1, 130), (2, 50)],
         {},
     ),
+    convolution: (
+        {"x": ("bf16", "BHWC"), "filter": ("bf16", "9KC")},
+        {"y": ("bf16", "BHWK")},
+        "BHWCK",
+        [(2, 3, 5, 24, 8), (1, 1, 1, 8, 8), (1, 2, 70, 72, 40), (2, 5, 64, 64, 64), (1, 3, 65, 8, 72), (3, 1, 9, 136, 16)],
+        {},
+    ),
     top_k: (
         {"x": ("f32", "MN")},
         {"value": ("f32", "MK"), "place": ("s32", "MK")},
@@ -376,7 +397,7 @@ MACROS = {
     **dict.fromkeys((softmax_persistent, layer_norm_persistent), {"N": "N", "B": "BLOCKS"}),
     swiglu_pipelined: {"B": "BLOCKS"},
 }
-FIXED = {"1": 1, "b": 100, "d": 128, "e": 64}
+FIXED = {"1": 1, "9": 9, "b": 100, "d": 128, "e": 64}
 # Where intermediate results are bf16: of the largest element among 64 that lie together.
 MIDDLE_ROUNDOFF = {attention: 2.0**-6, attention_pipelined: 2.0**-6, attention_causal: 2.0**-6, linear_attention: 2.0**-5}
 
