@@ -4,8 +4,8 @@ A file of kernels/ says so in its first line:
 
     // KERNEL: sm_90a; M=64,N=64,K=192; M=70,N=50,K=72; expect output[m,n] = lhs[m,k] * rhs[n,k]
 
-the architecture, the shapes, and a formula of what it computes, or several for several results (without one the
-reference interpreter says). A file of wrong/ says `// WRONG: arch; id` and is reported by that id.
+the architecture, the shapes, and a formula of what it computes, or several, of which later ones may use what earlier
+ones define (without one the reference interpreter says). A file of wrong/ says `// WRONG: arch; id` and is reported by that id.
 
 In examples/ each `kiln run ... --schedules N` of the opening comment is one run; formulas.py says what those with
 register tiles mean.
@@ -59,9 +59,9 @@ def _of_header(path):
         raise ValueError(f"{path.name}: the first line is not `// KERNEL: arch; shape; ...`")
     arch, *rest = [part.strip() for part in head[len("// KERNEL: ") :].split(";")]
     expect = [part[len("expect ") :] for part in rest if part.startswith("expect ")]
-    more = [("--expect", formula) for formula in expect] or [()]
+    more = ("--expect", "; ".join(expect)) if expect else ()
     shapes = [part for part in rest if not part.startswith("expect ")]
-    runs = tuple(("--shape", shape) + one for shape in shapes for one in more)
+    runs = tuple(("--shape", shape) + more for shape in shapes)
     return Kernel(path.stem, path, arch, runs)
 
 
