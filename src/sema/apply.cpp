@@ -9,6 +9,7 @@
 #include "sema/mma.h"
 #include "sema/partial_sum.h"
 #include "sema/statement.h"
+#include "sema/tile_array.h"
 
 namespace kiln::sema {
 
@@ -56,12 +57,12 @@ void declare_coordinate(Sema& sema, const ast::Name& name, ir::VarId var, std::i
   declare(sema, name, {Symbol::Kind::kOperand, operand, name.span});
 }
 
-// The register tile that the expression names, or null.
-const Symbol* accumulator(Sema& sema, ast::ExprId expr) {
+// Whether elements of what the expression names are those of a register tile.
+bool is_accumulator(const Sema& sema, ast::ExprId expr) {
   const auto* named = sema.ast.as<ast::NameExpr>(expr);
   const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
-  const bool found = symbol != nullptr && symbol->kind == Symbol::Kind::kAccumulator;
-  return found ? symbol : nullptr;
+  const bool is_operand = symbol != nullptr && symbol->kind == Symbol::Kind::kTile;
+  return is_tile_name(sema, expr) && !is_operand;
 }
 
 // `mc.at(i, j)` is the element that the `apply` around it is at; of a tile with one column it is
@@ -172,19 +173,13 @@ void analyse(Sema& sema, const ast::ApplyStmt& stmt, ast::StmtId statement) {
 }
 
 std::optional<Operand> fragment_element(Sema& sema, const ast::AtExpr& at, Span span) {
-  const Symbol* symbol = accumulator(sema, at.base);
-  if (symbol == nullptr) return std::nullopt;
+  if (!is_accumulator(sema, at.base)) return std::nullopt;
+  Operand error;
+  error.span = span;
+  const Symbol* symbol = named_tile(sema, at.base);
+  if (symbol == nullptr) return error;
   const ir::ValueId frag = symbol->operand.id;
-  if (!check_element(sema, at, frag, span)) {
-    Operand error;
-    error.span = span;
-    return error;
-  }
-  if (!check_joined(sema, frag, span)) {
-    Operand error;
-    error.span = span;
-    return error;
-  }
+  if (!check_element(sema, at, frag, span) || !check_joined(sema, frag, span)) return error;
   const DType dtype = sema.function.frag_type(frag).dtype;
   const ir::ValueId value = emit_value(sema, ir::Element{frag}, span, ir::ScalarType{dtype});
   return make_scalar(value, dtype, span);
@@ -192,8 +187,9 @@ std::optional<Operand> fragment_element(Sema& sema, const ast::AtExpr& at, Span 
 
 bool assign_fragment_element(Sema& sema, const ast::AtExpr& at, const ast::AssignStmt& stmt,
                              Span span) {
-  const Symbol* symbol = accumulator(sema, at.base);
-  if (symbol == nullptr) return false;
+  if (!is_accumulator(sema, at.base)) return false;
+  const Symbol* symbol = named_tile(sema, at.base);
+  if (symbol == nullptr) return true;
   const ir::ValueId frag = symbol->operand.id;
   const Span written = sema.ast[stmt.target].span;
   if (!check_element(sema, at, frag, written)) return true;

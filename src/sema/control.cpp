@@ -1,8 +1,11 @@
 // `foreach`, `with`, `while`, `if`, what leaves them, `sync` and `assert`.
+#include <algorithm>
+
 #include "ir/prove.h"
 #include "sema/expression.h"
 #include "sema/partial_sum.h"
 #include "sema/statement.h"
+#include "sema/tile_array.h"
 
 namespace kiln::sema {
 
@@ -173,6 +176,49 @@ void declare_tuple(Sema& sema, const TupleName& tuple) {
   declare(sema, tuple.name, {Symbol::Kind::kOperand, operand, {}});
 }
 
+// The variable of the loop and those tied to it have the value in its body.
+void declare_variables(Sema& sema, const Loop& loop, const ir::Expr& value) {
+  Symbol symbol{Symbol::Kind::kOperand, make_int(value, loop.name.span), {}};
+  symbol.operand.integer.bound = loop.bound;
+  for (const Tied& tied : loop.tied) {
+    Symbol other = symbol;
+    other.operand.integer.bound = tied.bound;
+    declare(sema, tied.name, std::move(other));
+  }
+  declare(sema, loop.name, std::move(symbol));
+}
+
+void run_loops(Sema& sema, const LoopNest& nest, std::size_t index);
+
+// The names that the loop gives a value.
+std::vector<std::string> names_of(const LoopNest& nest, const Loop& loop) {
+  std::vector<std::string> out = {loop.name.text};
+  for (const Tied& tied : loop.tied) out.push_back(tied.name.text);
+  for (const TupleName& tuple : nest.tuples) {
+    const bool has = std::ranges::find(tuple.parts, loop.name.text) != tuple.parts.end();
+    if (has) out.push_back(tuple.name.text);
+  }
+  return out;
+}
+
+// The body once for each value, up to the first with a mistake.
+void write_out(Sema& sema, const LoopNest& nest, std::size_t index) {
+  const Loop& loop = nest.loops[index];
+  const std::int64_t upper = *loop.upper.constant();
+  const std::size_t errors = sema.diags.error_count();
+  const std::int64_t copies = sema.copies;
+  std::int64_t value = *loop.lower.constant();
+  if (value < upper) sema.copies *= (upper - value - 1) / loop.step + 1;
+  for (; value < upper && sema.diags.error_count() == errors; value += loop.step) {
+    sema.scopes.push();
+    declare_variables(sema, loop, ir::Expr(value));
+    run_loops(sema, nest, index + 1);
+    sema.scopes.pop();
+  }
+  sema.stopped_early = sema.stopped_early || value < upper;
+  sema.copies = copies;
+}
+
 void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
   if (index == nest.loops.size()) {
     sema.scopes.push();
@@ -182,9 +228,15 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
     return;
   }
   const Loop& loop = nest.loops[index];
+  std::string obstacle;
+  if (is_written_out(sema, names_of(nest, loop), nest.body, {loop.lower, loop.upper, loop.step},
+                     obstacle)) {
+    return write_out(sema, nest, index);
+  }
   const ir::VarId var =
       add_var(sema, loop.name.text, ir::VarKind::kLoop, loop.upper, loop.name.span);
   sema.function.vars[var].first = loop.lower;
+  if (!obstacle.empty()) sema.obstacles.emplace(var, std::move(obstacle));
   const ir::OpId op =
       emit(sema, ir::For{var, loop.lower, loop.upper, loop.step, nest.unroll, {}}, nest.span);
   const Place outer = sema.place;
@@ -193,14 +245,7 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
   sema.loops.push_back({sema.place.parallel, sema.place.inthreads});
   const PartialSums sums = enter_iterations(sema);
   const ir::RegionId body = in_region(sema, [&] {
-    Symbol symbol{Symbol::Kind::kOperand, make_int(ir::Expr::var(var), loop.name.span), {}};
-    symbol.operand.integer.bound = loop.bound;
-    for (const Tied& tied : loop.tied) {
-      Symbol other = symbol;
-      other.operand.integer.bound = tied.bound;
-      declare(sema, tied.name, std::move(other));
-    }
-    declare(sema, loop.name, std::move(symbol));
+    declare_variables(sema, loop, ir::Expr::var(var));
     run_loops(sema, nest, index + 1);
   });
   leave_iterations(sema, sums);

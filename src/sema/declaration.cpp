@@ -4,6 +4,7 @@
 #include "sema/literal.h"
 #include "sema/statement.h"
 #include "sema/tile.h"
+#include "sema/tile_array.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -325,6 +326,7 @@ std::string_view immutable_kind(const Symbol& symbol) {
     case Symbol::Kind::kParallel: return "an axis of a `parallel`";
     case Symbol::Kind::kAccumulator:
     case Symbol::Kind::kTile: return "a register tile";
+    case Symbol::Kind::kTileArray: return "an array of register tiles";
     case Symbol::Kind::kMmaFuture: return "the future of an `mma`";
     case Symbol::Kind::kHandle: return "the name of a copy";
     case Symbol::Kind::kOperand:
@@ -344,6 +346,7 @@ void analyse(Sema& sema, const ast::AssignStmt& stmt, ast::StmtId id) {
   }
   const auto* target = sema.ast.as<ast::NameExpr>(stmt.target);
   const Span target_span = sema.ast[stmt.target].span;
+  if (target == nullptr && is_tile_name(sema, stmt.target)) return assign_tile(sema, stmt, span);
   if (target == nullptr) {
     if (sema.ast.as<ast::ErrorExpr>(stmt.target) != nullptr) return;
     (void)sema.diags

@@ -29,15 +29,6 @@ const Symbol* event_symbol(const Sema& sema, ast::ExprId id) {
   return is_event ? symbol : nullptr;
 }
 
-// The expression without its subscripts, which are collected outermost first.
-ast::ExprId peel(const Sema& sema, ast::ExprId id, std::vector<ast::ExprId>& items) {
-  while (const auto* subscript = sema.ast.as<ast::SubscriptExpr>(id)) {
-    items.insert(items.begin(), subscript->items.begin(), subscript->items.end());
-    id = subscript->base;
-  }
-  return id;
-}
-
 // What an expression that should be an event is instead; reports it.
 void report_no_event(Sema& sema, ast::ExprId id, std::string_view what) {
   const Span span = sema.ast[id].span;
@@ -242,13 +233,13 @@ void declare_event(Sema& sema, const ast::EventDeclStmt::Item& item, std::int64_
 bool names_event(const Sema& sema, ast::ExprId id) {
   std::vector<ast::ExprId> items;
   if (const auto* at = sema.ast.as<ast::AtExpr>(id)) id = at->base;
-  return event_symbol(sema, peel(sema, id, items)) != nullptr;
+  return event_symbol(sema, without_subscripts(sema, id, items)) != nullptr;
 }
 
 std::optional<EventRef> event_ref(Sema& sema, ast::ExprId id, std::string_view what) {
   const auto* at = sema.ast.as<ast::AtExpr>(id);
   std::vector<ast::ExprId> items;
-  const ast::ExprId base = peel(sema, at != nullptr ? at->base : id, items);
+  const ast::ExprId base = without_subscripts(sema, at != nullptr ? at->base : id, items);
   const Symbol* symbol = event_symbol(sema, base);
   if (symbol == nullptr) {
     report_no_event(sema, base, what);

@@ -8,6 +8,7 @@
 #include "sema/lazy.h"
 #include "sema/statement.h"
 #include "sema/tile.h"
+#include "sema/tile_array.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -52,6 +53,18 @@ Operand make_scalar(ir::ValueId id, DType dtype, Span span) {
 }
 
 namespace {
+
+// `mc[i]` where a number or a view is needed: what it is, for the message that follows.
+std::optional<Operand> subscripted_tile(Sema& sema, ast::ExprId id, Span span) {
+  if (sema.ast.as<ast::SubscriptExpr>(id) == nullptr || !is_tile_name(sema, id)) {
+    return std::nullopt;
+  }
+  const Symbol* symbol = named_tile(sema, id);
+  Operand out;
+  if (symbol != nullptr) out = symbol->operand;
+  out.span = span;
+  return out;
+}
 
 Operand error_operand(Span span) {
   Operand out;
@@ -195,6 +208,10 @@ Operand Evaluator::named(const std::string& name) const {
   }
   const bool is_future = symbol->kind == Symbol::Kind::kMmaFuture;
   if (symbol->kind == Symbol::Kind::kHandle || is_future) return use_handle(sema, *symbol, span);
+  if (symbol->kind == Symbol::Kind::kTileArray) {
+    report_whole_array(sema, *symbol, name, span);
+    return error_operand(span);
+  }
   Operand out = symbol->operand;
   out.span = span;
   if (symbol->kind == Symbol::Kind::kCell && !out.is_error()) {
@@ -466,6 +483,7 @@ Operand evaluate(Sema& sema, ast::ExprId id) {
   if (id.valid()) {
     const ast::Expr& first = sema.ast[id];
     auto element = tile_element(sema, id, first.span);
+    if (!element) element = subscripted_tile(sema, id, first.span);
     out = element ? std::move(*element)
                   : kept(sema, std::visit(Evaluator{sema, first.span}, first.node), first.span);
   }
@@ -535,6 +553,14 @@ std::optional<std::vector<Element>> evaluate_extents(Sema& sema,
     out.push_back(std::move(*item.element));
   }
   return out;
+}
+
+ast::ExprId without_subscripts(const Sema& sema, ast::ExprId id, std::vector<ast::ExprId>& items) {
+  while (const auto* subscript = sema.ast.as<ast::SubscriptExpr>(id)) {
+    items.insert(items.begin(), subscript->items.begin(), subscript->items.end());
+    id = subscript->base;
+  }
+  return id;
 }
 
 std::optional<std::int64_t> evaluate_constant(Sema& sema, ast::ExprId id, std::string_view what) {

@@ -26,6 +26,10 @@ struct IndexItem {
 [[nodiscard]] std::optional<std::vector<Element>> evaluate_extents(
     Sema& sema, const std::vector<ast::ExprId>& ids, std::string_view what);
 
+// The expression without its subscripts, which are collected outermost first.
+[[nodiscard]] ast::ExprId without_subscripts(const Sema& sema, ast::ExprId id,
+                                             std::vector<ast::ExprId>& items);
+
 // A constant integer in [low, high].
 [[nodiscard]] std::optional<std::int64_t> evaluate_constant(Sema& sema, ast::ExprId id,
                                                             std::string_view what);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "sema/depend.h"
 #include "sema/expression.h"
@@ -15,6 +16,7 @@
 #include "sema/literal.h"
 #include "sema/partial_sum.h"
 #include "sema/statement.h"
+#include "sema/tile_array.h"
 #include "sema/view.h"
 #include "target/arch.h"
 
@@ -46,16 +48,33 @@ bool check_place(Sema& sema, Span word_span, Where where) {
   return false;
 }
 
+namespace {
+
+// `mc[i]` where `mc` is one tile, or something else.
+void report_no_array(Sema& sema, const Symbol& symbol, const ast::FragRef& ref) {
+  if (symbol.kind == Symbol::Kind::kOperand && symbol.operand.is_error()) return;
+  (void)sema.diags
+      .report<diag::NotAnArray>(ref.span, ref.name.text, describe(symbol.operand, sema.function))
+      .label(symbol.span, "declared here")
+      .help("declare an array: `{} = mma.fill.f32 0.0f [2, 4];`", ref.name.text)
+      .emit();
+}
+
+}  // namespace
+
 Tile* find_tile(Sema& sema, const ast::FragRef& ref, bool accumulator, ir::ValueId& id) {
-  if (!ref.subscripts.empty()) {
-    refuse(sema, ref.span, "an array of accumulators");
-    return nullptr;
-  }
   const Symbol* symbol = sema.scopes.find(ref.name.text);
   if (symbol == nullptr) {
     (void)sema.diags.report<diag::UnknownName>(ref.name.span, ref.name.text)
         .help_if(did_you_mean(ref.name.text, sema.scopes.names()))
         .emit();
+    return nullptr;
+  }
+  if (symbol->kind == Symbol::Kind::kTileArray) {
+    symbol = array_element(sema, *symbol, ref);
+    if (symbol == nullptr) return nullptr;
+  } else if (!ref.subscripts.empty()) {
+    report_no_array(sema, *symbol, ref);
     return nullptr;
   }
   const Symbol::Kind wanted = accumulator ? Symbol::Kind::kAccumulator : Symbol::Kind::kTile;
@@ -226,7 +245,7 @@ namespace {
 // Takes the shape that an `mma` further down was seen to give.
 void foresee_shape(Sema& sema, Tile& tile, ir::ValueId id) {
   if (sema.shapes == nullptr) return;
-  const auto known = sema.shapes->find(tile.span);
+  const auto known = sema.shapes->find({tile.span, tile.before});
   if (known == sema.shapes->end()) return;
   std::get<ir::FragType>(sema.function.values[id].type) = known->second;
   tile.dtype = known->second.dtype;
@@ -263,54 +282,88 @@ void leave_scaled(Sema& sema, ScaledBlock outer) {
   sema.partials = std::move(outer.partials);
 }
 
-void analyse(Sema& sema, const ast::MmaFillStmt& stmt, ast::StmtId statement) {
-  const Span span = sema.ast[statement].span;
-  const auto fail = [&] {
-    if (stmt.declares && sema.scopes.find(stmt.target.name.text) == nullptr) {
-      declare(sema, stmt.target.name, {});
-    }
-  };
-  if (!check_place(sema, stmt.word_span, Where::kUnitOrBlock)) return fail();
-  const Operand value = evaluate(sema, stmt.value);
-  const Symbol* symbol = sema.scopes.find(stmt.target.name.text);
-  const bool refill = symbol != nullptr && symbol->kind == Symbol::Kind::kAccumulator;
-  ir::ValueId id;
-  if (!stmt.declares || refill) {
-    Tile* tile = find_tile(sema, stmt.target, true, id);
-    if (tile == nullptr || !check_same_unit(sema, *tile, stmt.target.span)) return;
-    if (const auto converted = fill_value(sema, *tile, value)) {
-      emit(sema, ir::Fill{id, *converted}, span);
-      note_set(sema, id);
-    }
-    if (const auto partial = sema.partials.find(id); partial != sema.partials.end()) {
-      fill_zero(sema, partial->second.sum, sema.tiles.at(partial->second.sum), span);
-    }
-    return;
-  }
-  if (!stmt.target.subscripts.empty()) {
-    refuse(sema, stmt.target.span, "an array of accumulators");
-    return fail();
-  }
-  const std::string& name = stmt.target.name.text;
-  id = emit_value(sema, ir::Alloc{.name = name}, span,
-                  ir::FragType{ir::Role::kC, stmt.type.value_or(DType::kF32), 0, 0}, name);
+namespace {
+
+ir::ValueId new_accumulator(Sema& sema, const Accumulators& all, const TileName& name, Span span) {
+  const ir::ValueId id =
+      emit_value(sema, ir::Alloc{.name = name.identifier}, span,
+                 ir::FragType{ir::Role::kC, all.type.value_or(DType::kF32), 0, 0}, name.identifier);
   Tile tile;
-  tile.name = name;
-  tile.span = stmt.target.name.span;
+  tile.name = name.text;
+  tile.span = all.name.span;
+  tile.before = sema.declared[tile.span]++;
   tile.parallel = sema.place.unit.parallel;
   if (sema.place.unit.level != ir::Level::kBlock) tile.unit = sema.place.unit.level;
   tile.is_accumulator = true;
-  tile.dtype = stmt.type;
+  tile.dtype = all.type;
   foresee_shape(sema, tile, id);
-  if (const auto converted = fill_value(sema, tile, value)) {
+  if (const auto converted = fill_value(sema, tile, all.value)) {
     emit(sema, ir::Fill{id, *converted}, span);
   }
   sema.tiles.emplace(id, std::move(tile));
-  Operand operand;
-  operand.kind = Operand::Kind::kFragment;
-  operand.id = id;
-  declare(sema, stmt.target.name, {Symbol::Kind::kAccumulator, operand, {}});
-  collect(sema, name, id, span);
+  collect(sema, name.text, id, span);
+  return id;
+}
+
+void refill(Sema& sema, ir::ValueId id, const Operand& value, const ast::MmaFillStmt& stmt,
+            Span span) {
+  Tile& tile = sema.tiles.at(id);
+  if (!check_same_unit(sema, tile, stmt.target.span)) return;
+  if (const auto converted = fill_value(sema, tile, value)) {
+    emit(sema, ir::Fill{id, *converted}, span);
+    note_set(sema, id);
+  }
+  if (const auto partial = sema.partials.find(id); partial != sema.partials.end()) {
+    fill_zero(sema, partial->second.sum, sema.tiles.at(partial->second.sum), span);
+  }
+}
+
+// All tiles of an array.
+void refill_array(Sema& sema, const Symbol& array, const Operand& value,
+                  const ast::MmaFillStmt& stmt, Span span) {
+  const auto extents = array_extents(sema, stmt.extents, stmt.target.name);
+  if (!extents) return;
+  if (!extents->empty() && *extents != array.extents) {
+    (void)sema.diags
+        .report<diag::TileArrayExtents>(stmt.target.span, stmt.target.name.text,
+                                        extents_text(array.extents), extents_text(*extents))
+        .label(array.span, "declared here")
+        .help("`mma.fill {}, ...;` fills all of them", stmt.target.name.text)
+        .emit();
+    return;
+  }
+  for (const Symbol& element : array.elements) refill(sema, element.operand.id, value, stmt, span);
+}
+
+}  // namespace
+
+void declare_accumulators(Sema& sema, const Accumulators& all, Span span) {
+  auto extents = array_extents(sema, all.extents, all.name);
+  if (!extents) return declare(sema, all.name, {});
+  declare_tiles(sema, all.name, std::move(*extents),
+                [&](const TileName& name) { return new_accumulator(sema, all, name, span); });
+}
+
+void analyse(Sema& sema, const ast::MmaFillStmt& stmt, ast::StmtId statement) {
+  const Span span = sema.ast[statement].span;
+  const ast::Name& name = stmt.target.name;
+  const Symbol* symbol = sema.scopes.find(name.text);
+  if (!check_place(sema, stmt.word_span, Where::kUnitOrBlock)) {
+    if (stmt.declares && symbol == nullptr) declare(sema, name, {});
+    return;
+  }
+  const Operand value = evaluate(sema, stmt.value);
+  const bool is_one = symbol != nullptr && symbol->kind == Symbol::Kind::kAccumulator;
+  const bool is_array = symbol != nullptr && symbol->kind == Symbol::Kind::kTileArray;
+  if (is_array && stmt.target.subscripts.empty()) {
+    return refill_array(sema, Symbol(*symbol), value, stmt, span);
+  }
+  const bool declares = stmt.declares && stmt.target.subscripts.empty();
+  if (declares && (!is_one || !stmt.extents.empty())) {
+    return declare_accumulators(sema, {name, stmt.type, stmt.extents, value}, span);
+  }
+  ir::ValueId id;
+  if (find_tile(sema, stmt.target, true, id) != nullptr) refill(sema, id, value, stmt, span);
 }
 
 std::optional<Operand> tile_view(Sema& sema, ast::ExprId expr) {
@@ -563,8 +616,12 @@ void analyse(Sema& sema, const ast::MmaWaitStmt& stmt, ast::StmtId id) {
 }
 
 void check_tiles(Sema& sema) {
+  std::set<Span> reported;  // of the tiles of an array the first
   for (const auto& [id, tile] : sema.tiles) {
     if (tile.broken || (tile.is_partial && !tile.first_use.valid())) continue;
+    const bool fine = tile.first_use.valid() && !tile.stored_early.valid() &&
+                      (!tile.is_accumulator || tile.stored);
+    if (fine || !reported.insert(tile.span).second) continue;
     if (!tile.first_use.valid()) {
       (void)sema.diags.report<diag::MmaUnused>(tile.span, tile.name)
           .help("{}", tile.is_accumulator ? "accumulate into it with `mma.row.row`, or remove it"

@@ -38,6 +38,15 @@ struct TileStore {
 };
 void store_tile(Sema& sema, ir::ValueId frag, const TileStore& store, Span span);
 
+// `sum = mma.fill.f32 0;`, or an array of accumulators with these extents.
+struct Accumulators {
+  ast::Name name;
+  std::optional<DType> type;
+  std::vector<ast::ExprId> extents;
+  Operand value;
+};
+void declare_accumulators(Sema& sema, const Accumulators& all, Span span);
+
 // Declares a tile loaded from the view. It is operand A until an `mma` says otherwise.
 ir::ValueId load_tile(Sema& sema, const ast::Name& name, const Operand& source, bool to_registers);
 

@@ -7,6 +7,7 @@
 #include "sema/mma.h"
 #include "sema/statement.h"
 #include "sema/tile.h"
+#include "sema/tile_array.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -20,10 +21,15 @@ void mark_named_broken(Sema& sema, const ast::MmaExecStmt& stmt) {
   for (ast::ExprId operand : {stmt.a, stmt.b}) {
     if (const auto* named = sema.ast.as<ast::NameExpr>(operand)) names.push_back(named->name);
   }
+  const auto mark = [&](const Symbol& symbol) {
+    const auto tile = sema.tiles.find(symbol.operand.id);
+    if (tile != sema.tiles.end()) tile->second.broken = true;
+  };
   for (const std::string& name : names) {
     const Symbol* symbol = sema.scopes.find(name);
-    const auto tile = symbol == nullptr ? sema.tiles.end() : sema.tiles.find(symbol->operand.id);
-    if (tile != sema.tiles.end()) tile->second.broken = true;
+    if (symbol == nullptr) continue;
+    mark(*symbol);
+    for (const Symbol& element : symbol->elements) mark(element);
   }
 }
 
@@ -206,8 +212,11 @@ Tile* computed_operand(Sema& sema, ast::ExprId expr, ir::ValueId& id) {
 // The operand's tile; a view written in its place is a tile of a warpgroup, read where it lies.
 Tile* find_operand(Sema& sema, ast::ExprId expr, ir::ValueId& id) {
   const Span span = sema.ast[expr].span;
-  const auto* loaded = sema.ast.as<ast::NameExpr>(expr);
-  const Symbol* operand = loaded == nullptr ? nullptr : sema.scopes.find(loaded->name);
+  const Symbol* operand = nullptr;
+  if (is_tile_name(sema, expr)) {
+    operand = named_tile(sema, expr);
+    if (operand == nullptr) return nullptr;
+  }
   const bool is_loaded = operand != nullptr && operand->kind == Symbol::Kind::kTile;
   // An accumulator that no `mma` has given a shape is no value, and was hardly meant.
   const bool is_empty = operand != nullptr && operand->kind == Symbol::Kind::kAccumulator &&
@@ -550,6 +559,10 @@ void analyse(Sema& sema, const ast::MmaScaleStmt& stmt, ast::StmtId statement) {
   }
   if (tile->broken || !check_same_unit(sema, *tile, stmt.acc.span)) return;
   if (stmt.source) return scale_source(sema, stmt, {id, *tile}, span);
+  if (!stmt.acc.subscripts.empty()) {
+    refuse(sema, stmt.word_span, "scaling the products on an element of an array");
+    return mark_broken({tile});
+  }
   const auto found = sema.partials.find(id);
   const bool used =
       found != sema.partials.end() && sema.tiles.at(found->second.sum).first_use.valid();

@@ -12,10 +12,6 @@ namespace kiln::sema {
 
 namespace {
 
-bool inside(Span inner, Span outer) {
-  return inner.file == outer.file && inner.begin >= outer.begin && inner.end <= outer.end;
-}
-
 class Planner {
  public:
   explicit Planner(const ast::Ast& ast) : ast_(ast) {}
@@ -90,12 +86,12 @@ class Planner {
 NamePlan plan_names(const ast::Ast& ast, Span function) {
   Planner planner(ast);
   for (const ast::Stmt& stmt : ast.stmts) {
-    if (inside(stmt.span, function))
+    if (lies_in(stmt.span, function))
       std::visit([&](const auto& node) { planner(node); }, stmt.node);
   }
   for (const ast::Expr& expr : ast.exprs) {
     const auto* select = std::get_if<ast::SelectExpr>(&expr.node);
-    if (select != nullptr && inside(expr.span, function)) planner.select(*select);
+    if (select != nullptr && lies_in(expr.span, function)) planner.select(*select);
   }
   return planner.take();
 }

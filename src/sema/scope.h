@@ -19,6 +19,7 @@ struct Symbol {
     kParallel,  // an axis of a parallel (cannot be iterated or assigned)
     kAccumulator,
     kTile,       // loaded by mma.load
+    kTileArray,  // of register tiles: `elements`
     kMmaFuture,  // of `mma.row.row.async`
     kHandle,     // of a copy: number `handle` of the function; `operand` is its buffer
   };
@@ -29,6 +30,9 @@ struct Symbol {
   // kWith: a tuple's elements by name, and the variables that step together with it.
   std::vector<std::string> parts = {};
   std::vector<std::string> tied = {};
+  // kTileArray: row by row.
+  std::vector<std::int64_t> extents = {};
+  std::vector<Symbol> elements = {};
 };
 
 class Scopes {

@@ -159,18 +159,17 @@ void warn_of_lost_writes(const ir::Function& function, Diagnostics& diags) {
   }
 }
 
-using Shapes = std::map<Span, ir::FragType>;
-
 // The accumulators that a statement computes with which is no `mma`: it may stand in front of the
 // `mma` that says their shape.
 bool computes_with_accumulators(const ast::Ast& ast, Span function) {
-  const auto inside = [&](Span span) {
-    return span.file == function.file && span.begin >= function.begin && span.end <= function.end;
-  };
   std::set<std::string> names;
   for (const ast::Stmt& stmt : ast.stmts) {
+    if (!lies_in(stmt.span, function)) continue;
     const auto* fill = std::get_if<ast::MmaFillStmt>(&stmt.node);
-    if (fill != nullptr && inside(stmt.span)) names.insert(fill->target.name.text);
+    if (fill != nullptr) names.insert(fill->target.name.text);
+    const auto* tiles = std::get_if<ast::FragDeclStmt>(&stmt.node);
+    if (tiles == nullptr || !tiles->accumulator) continue;
+    for (const ast::Declarator& item : tiles->declarators) names.insert(item.name.text);
   }
   const auto mentions = [&](auto&& self, ast::ExprId id) -> bool {
     if (!id.valid()) return false;
@@ -181,8 +180,20 @@ bool computes_with_accumulators(const ast::Ast& ast, Span function) {
   };
   return !names.empty() && std::ranges::any_of(ast.stmts, [&](const ast::Stmt& stmt) {
     const auto* assignment = std::get_if<ast::AssignStmt>(&stmt.node);
-    return assignment != nullptr && inside(stmt.span) &&
+    return assignment != nullptr && lies_in(stmt.span, function) &&
            (mentions(mentions, assignment->target) || mentions(mentions, assignment->value));
+  });
+}
+
+bool declares_tile_arrays(const ast::Ast& ast, Span function) {
+  return std::ranges::any_of(ast.stmts, [&](const ast::Stmt& stmt) {
+    if (!lies_in(stmt.span, function)) return false;
+    const auto* fill = std::get_if<ast::MmaFillStmt>(&stmt.node);
+    const auto* tiles = std::get_if<ast::FragDeclStmt>(&stmt.node);
+    return (fill != nullptr && !fill->extents.empty()) ||
+           (tiles != nullptr &&
+            std::ranges::any_of(tiles->declarators,
+                                [](const ast::Declarator& item) { return !item.extents.empty(); }));
   });
 }
 
@@ -220,6 +231,7 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
   const Shapes foreseen = shapes;
   sema.shapes = &foreseen;
   sema.plan = plan_names(ast, tile_function.span);
+  sema.has_tile_arrays = declares_tile_arrays(ast, tile_function.span);
   function.body = in_region(sema, [&] {
     for (std::size_t i = 0; i < tile_function.params.size(); ++i) {
       analyse_param(sema, tile_function.params[i], i);
@@ -229,10 +241,12 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
   });
   for (const auto& [id, tile] : sema.tiles) {
     const ir::FragType& type = function.frag_type(id);
-    if (tile.is_accumulator && !tile.is_value && type.rows > 0) shapes[tile.span] = type;
+    if (tile.is_accumulator && !tile.is_value && type.rows > 0) {
+      shapes[{tile.span, tile.before}] = type;
+    }
   }
   // Where statements could not be read, what looks unused may be used there.
-  if (!tile_function.has_syntax_errors) {
+  if (!tile_function.has_syntax_errors && !sema.stopped_early) {
     check_tiles(sema);
     check_events(sema);
     check_handles(sema);

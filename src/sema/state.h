@@ -113,8 +113,9 @@ struct OpenLoop {
 // A register tile: what is known so far, patched when the `mma` that uses it is seen.
 struct Tile {
   std::string name;
-  Span span;          // of the name where it was declared
-  ir::OpId parallel;  // the level it was declared at
+  Span span;               // of the name where it was declared
+  std::size_t before = 0;  // accumulators: how many others were declared there before it
+  ir::OpId parallel;       // the level it was declared at
   // Who holds it, a warp or a warpgroup; of an accumulator of a block, its first `mma` says.
   std::optional<ir::Level> unit;
   bool is_accumulator = false;
@@ -169,6 +170,15 @@ struct GivenBack {
   ir::ValueId buffer = {};
 };
 
+// A declaration of an accumulator: the place of its name, and how many others were declared there
+// before it (the elements of an array, and what is written out).
+struct Declaration {
+  Span name;
+  std::size_t before = 0;
+  friend auto operator<=>(const Declaration&, const Declaration&) = default;
+};
+using Shapes = std::map<Declaration, ir::FragType>;
+
 struct Sema {
   const ast::Ast& ast;
   const target::Arch& arch;
@@ -200,9 +210,14 @@ struct Sema {
   // index an `__index` is.
   std::map<ast::ExprId, ir::ValueId> tile_parts = {};
   std::map<ast::ExprId, int> tile_indices = {};
-  // By the place of its name: accumulators whose `mma` stands further down.
-  const std::map<Span, ir::FragType>* shapes = nullptr;
-  ir::OpId yielding = {};  // the launch that `yielded` is about
+  // Accumulators whose `mma` stands further down.
+  const Shapes* shapes = nullptr;
+  std::map<Span, std::size_t> declared = {};  // how many accumulators, by the place of the name
+  bool stopped_early = false;    // a loop was not written out to its end: it had a mistake
+  bool has_tile_arrays = false;  // the function's text declares one
+  std::int64_t copies = 1;       // of what is analysed, in loops that are written out
+  std::map<ir::VarId, std::string> obstacles = {};  // why the loop of a variable is not written out
+  ir::OpId yielding = {};                           // the launch that `yielded` is about
   Leaving yielded = {};
   std::optional<ir::ViewType> declared_result;
   bool returns_nothing = false;  // declared `void`
@@ -235,6 +250,11 @@ ir::RegionId in_region(Sema& sema, Body&& body) {
   sema.scopes.pop();
   sema.regions.pop_back();
   return region;
+}
+
+// Whether a part of the text is inside of another one.
+[[nodiscard]] inline bool lies_in(Span inner, Span outer) {
+  return inner.file == outer.file && inner.begin >= outer.begin && inner.end <= outer.end;
 }
 
 // --- reporting

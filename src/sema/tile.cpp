@@ -15,6 +15,7 @@
 #include "sema/mma.h"
 #include "sema/partial_sum.h"
 #include "sema/statement.h"
+#include "sema/tile_array.h"
 #include "sema/view.h"
 #include "syntax/parse.h"
 
@@ -28,15 +29,6 @@ struct Shape {
   std::int64_t rows = 1;
   std::int64_t cols = 1;
 };
-
-// A register tile or an operand of `mma`, or null.
-const Symbol* tile_symbol(const Sema& sema, ast::ExprId expr) {
-  const auto* named = sema.ast.as<ast::NameExpr>(expr);
-  const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
-  const bool found = symbol != nullptr && (symbol->kind == Symbol::Kind::kAccumulator ||
-                                           symbol->kind == Symbol::Kind::kTile);
-  return found ? symbol : nullptr;
-}
 
 bool is_tile_builtin(ast::Builtin builtin) {
   return builtin >= ast::Builtin::kReduceMax && builtin <= ast::Builtin::kTileIndex;
@@ -82,7 +74,12 @@ class TileExpression {
     if (failed_ || !id.valid() || !is_tile_expression(sema_, id)) return;
     const ast::ExprNode& node = sema_.ast[id].node;
     const Span span = sema_.ast[id].span;
-    if (const Symbol* symbol = tile_symbol(sema_, id)) return named(*symbol, id, span);
+    if (is_tile_name(sema_, id)) {
+      const Symbol* symbol = named_tile(sema_, id);
+      failed_ = symbol == nullptr;
+      if (symbol != nullptr) named(*symbol, id, span);
+      return;
+    }
     if (const auto* fill = std::get_if<ast::FragFillExpr>(&node))
       return part(id, filled(*fill, id));
     if (const auto* load = std::get_if<ast::FragLoadExpr>(&node))
@@ -473,7 +470,7 @@ void declare_tile(Sema& sema, const ast::Name& name, std::optional<ir::ValueId> 
 bool is_tile_expression(const Sema& sema, ast::ExprId expr) {
   if (!expr.valid()) return false;
   const ast::ExprNode& node = sema.ast[expr].node;
-  if (tile_symbol(sema, expr) != nullptr) return true;
+  if (is_tile_name(sema, expr)) return true;
   if (std::holds_alternative<ast::FragFillExpr>(node) ||
       std::holds_alternative<ast::FragLoadExpr>(node)) {
     return true;
@@ -535,7 +532,7 @@ void declare_tile_value(Sema& sema, const ast::Name& name, ast::ExprId value, Sp
   const ir::FragType type = sema.function.frag_type(*frag);
   const bool retyped = dtype && *dtype != type.dtype;
   const bool fits = !retyped || check_element_type(sema, *dtype, span);
-  if (fits && (retyped || tile_symbol(sema, value) != nullptr)) {
+  if (fits && (retyped || is_tile_name(sema, value))) {
     const ir::ValueId copy =
         new_tile(sema, name.text, dtype.value_or(type.dtype), {type.rows, type.cols}, span);
     PartsKept kept(sema);
@@ -546,65 +543,75 @@ void declare_tile_value(Sema& sema, const ast::Name& name, ast::ExprId value, Sp
 }
 
 void assign_tile(Sema& sema, const ast::AssignStmt& stmt, Span span) {
-  const auto* target = sema.ast.as<ast::NameExpr>(stmt.target);
   const Span target_span = sema.ast[stmt.target].span;
-  const Symbol* symbol = sema.scopes.find(target->name);
-  if (symbol != nullptr && symbol->kind == Symbol::Kind::kAccumulator) {
-    const ir::ValueId frag = symbol->operand.id;
-    Tile& tile = sema.tiles.at(frag);
-    if (!is_placed(sema, span) || tile.broken) return;
-    PartsKept kept(sema);
-    TileExpression self(sema, stmt.target, "");
-    const bool scales = stmt.op == ast::AssignOp::kMultiply || stmt.op == ast::AssignOp::kDivide;
-    const bool reads = stmt.op != ast::AssignOp::kSet && !scales;
-    if (reads ? !self.prepare() : !self.prepare_target()) return;
-    set_tile(sema, frag, stmt.value, &stmt, target_span);
-    if (stmt.op == ast::AssignOp::kSet) note_set(sema, frag);
-    return;
+  if (!is_tile_name(sema, stmt.target)) {
+    const auto* target = sema.ast.as<ast::NameExpr>(stmt.target);
+    return declare_tile_value(sema, {target->name, target_span}, stmt.value, span);
   }
-  declare_tile_value(sema, {target->name, target_span}, stmt.value, span);
+  const Symbol* symbol = named_tile(sema, stmt.target);
+  if (symbol == nullptr) return;
+  const ir::ValueId frag = symbol->operand.id;
+  if (!is_placed(sema, span) || sema.tiles.at(frag).broken) return;
+  PartsKept kept(sema);
+  TileExpression self(sema, stmt.target, "");
+  const bool scales = stmt.op == ast::AssignOp::kMultiply || stmt.op == ast::AssignOp::kDivide;
+  const bool reads = stmt.op != ast::AssignOp::kSet && !scales;
+  if (reads ? !self.prepare() : !self.prepare_target()) return;
+  set_tile(sema, frag, stmt.value, &stmt, target_span);
+  if (stmt.op == ast::AssignOp::kSet) note_set(sema, frag);
 }
+
+namespace {
+
+// The expression in `{v}`.
+ast::ExprId braced(const Sema& sema, ast::ExprId init) {
+  const auto* braces = sema.ast.as<ast::TupleExpr>(init);
+  return braces != nullptr && braces->items.size() == 1 ? braces->items[0] : init;
+}
+
+// `frag f32 [64, 32] x {0.0f};`, or an array of such tiles.
+void declare_shaped(Sema& sema, const ast::FragDeclStmt& stmt, const ast::Declarator& item,
+                    Span span) {
+  const DType dtype = stmt.type.value_or(DType::kF32);
+  const auto shape = tile_shape(sema, stmt.shape, span);
+  auto extents = array_extents(sema, item.extents, item.name);
+  if (!shape || !extents || !check_element_type(sema, dtype, stmt.type_span)) {
+    return declare(sema, item.name, {});
+  }
+  std::optional<ir::ValueId> value;
+  if (item.init.valid() && item.braces) {
+    value = convert(sema, evaluate(sema, braced(sema, item.init)), dtype);
+  }
+  declare_tiles(sema, item.name, std::move(*extents), [&](const TileName& name) {
+    const ir::ValueId frag = new_tile(sema, name.identifier, dtype, *shape, item.name.span);
+    sema.tiles.at(frag).name = name.text;
+    if (value) emit(sema, ir::Fill{frag, *value}, item.span);
+    if (item.init.valid() && !item.braces) {
+      set_tile(sema, frag, item.init, nullptr, item.name.span);
+    }
+    return frag;
+  });
+}
+
+}  // namespace
 
 void analyse(Sema& sema, const ast::FragDeclStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
+  const bool placed = is_placed(sema, span);
   for (const ast::Declarator& item : stmt.declarators) {
-    const auto fail = [&] { declare(sema, item.name, {}); };
-    if (!item.extents.empty()) {
-      refuse(sema, item.span, "an array of register tiles");
-      fail();
-      continue;
-    }
-    if (!is_placed(sema, span)) {
-      fail();
-      continue;
-    }
-    if (stmt.shape.empty()) {
-      if (!item.init.valid() || item.braces) {
-        refuse(sema, item.span, "an accumulator declared by `frag`");
-        fail();
-        continue;
-      }
+    if (!placed) {
+      declare(sema, item.name, {});
+    } else if (!stmt.shape.empty()) {
+      declare_shaped(sema, stmt, item, span);
+    } else if (item.init.valid() && item.braces && stmt.accumulator) {
+      const Operand value = evaluate(sema, braced(sema, item.init));
+      declare_accumulators(sema, {item.name, stmt.type, item.extents, value}, item.span);
+    } else if (item.init.valid() && !item.braces && item.extents.empty()) {
       declare_tile_value(sema, item.name, item.init, item.name.span, stmt.type);
-      continue;
+    } else {
+      refuse(sema, item.span, "a register tile with neither a shape nor a value");
+      declare(sema, item.name, {});
     }
-    const DType dtype = stmt.type.value_or(DType::kF32);
-    const auto shape = tile_shape(sema, stmt.shape, span);
-    if (!shape || !check_element_type(sema, dtype, stmt.type_span)) {
-      fail();
-      continue;
-    }
-    const ir::ValueId frag = new_tile(sema, item.name.text, dtype, *shape, item.name.span);
-    if (item.init.valid() && item.braces) {
-      const auto* braces = sema.ast.as<ast::TupleExpr>(item.init);
-      const ast::ExprId init =
-          braces != nullptr && braces->items.size() == 1 ? braces->items[0] : item.init;
-      if (const auto value = convert(sema, evaluate(sema, init), dtype)) {
-        emit(sema, ir::Fill{frag, *value}, item.span);
-      }
-    } else if (item.init.valid()) {
-      set_tile(sema, frag, item.init, nullptr, item.name.span);
-    }
-    declare_tile(sema, item.name, frag);
   }
 }
 

@@ -368,13 +368,14 @@ struct PlaceholderStmt {  // f = dma.any;
   Engine engine{};
 };
 
-struct MmaFillStmt {  // mc = mma.fill.f32 0.0f;  mma.fill mc, 0.0f;
+struct MmaFillStmt {  // mc = mma.fill.f32 0.0f;  mc = mma.fill.f32 0.0f [2, 4];  mma.fill mc, 0.0f;
   FragRef target;
   bool declares = false;  // written with `=`
   std::optional<DType> type;
   Span type_span;
   ExprId value;
-  Span word_span;  // "mma.fill"
+  std::vector<ExprId> extents;  // of an array
+  Span word_span;               // "mma.fill"
 };
 struct MmaLoadStmt {  // ma = mma.load.swiz<128> v;  mma.load v, mc;
   FragRef target;

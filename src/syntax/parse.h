@@ -38,10 +38,11 @@ class Parser {
 
   // What surrounds an expression and takes a sign away from it.
   struct Context {
-    bool in_angles = false;     // `>` closes: .swiz<N>
-    bool in_bars = false;       // `|` closes: |s|
-    bool before_body = false;   // `{` begins a body: foreach k in n {
-    bool in_subscript = false;  // `(2)` may mean element 2 of the base: s[(2), 4]
+    bool in_angles = false;       // `>` closes: .swiz<N>
+    bool in_bars = false;         // `|` closes: |s|
+    bool before_body = false;     // `{` begins a body: foreach k in n {
+    bool in_subscript = false;    // `(2)` may mean element 2 of the base: s[(2), 4]
+    bool before_extents = false;  // `[` begins the extents of an array: mma.fill.f32 0 [2, 4]
   };
   class ContextScope {
    public:

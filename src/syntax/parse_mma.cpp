@@ -79,7 +79,7 @@ std::vector<ast::ExprId> Parser::operands(const Operation& operation, std::size_
   return ok() ? out : std::vector<ExprId>(most);
 }
 
-// mc = mma.fill.f32 v;  mma.fill mc, v;
+// mc = mma.fill.f32 v;  mc = mma.fill.f32 v [2, 4];  mma.fill mc, v;
 ast::StmtId Parser::mma_fill(const Token& first, ExprId target) {
   const Span word = last_span();
   accept_member(Word::kFill);
@@ -91,7 +91,13 @@ ast::StmtId Parser::mma_fill(const Token& first, ExprId target) {
   }
   node.word_span = cover(word, last_span());
   const std::size_t count = target.valid() ? 1 : 2;
-  const auto values = operands({"mma.fill", node.word_span}, count, count);
+  const auto values = [&] {
+    const ContextScope scope(*this, {.before_extents = target.valid()});
+    return operands({"mma.fill", node.word_span}, count, count);
+  }();
+  if (target.valid() && at(TokenKind::kLeftBracket)) {
+    node.extents = bracketed_list(TokenKind::kLeftBracket);
+  }
   node.target = to_frag_ref(target.valid() ? target : values[0]);
   node.value = values.back();
   expect_semicolon();

@@ -56,7 +56,9 @@ ast::ExprId Parser::postfix_step(ExprId base, bool& more) {
   const bool attribute = token.line_start && at(TokenKind::kLeftBracket, 1);
   const bool derives = token.kind == TokenKind::kLeftBrace && named && !token.line_start &&
                        !context_.before_body && !peek(1).line_start;
-  if ((token.kind == TokenKind::kLeftBracket && callable && !attribute) || derives) {
+  const bool subscripts =
+      token.kind == TokenKind::kLeftBracket && callable && !attribute && !context_.before_extents;
+  if (subscripts || derives) {
     const ContextScope scope(*this, {.in_subscript = true});
     auto items = bracketed_list(token.kind);
     return expr(ast::SubscriptExpr{base, std::move(items), derives}, span());

@@ -311,6 +311,7 @@ class Printer {
         .add(type_name(s.type))
         .add(frag(s.target))
         .add(expr(s.value))
+        .add(some(s.extents))
         .end();
   }
   std::string show(const MmaLoadStmt& s) const {

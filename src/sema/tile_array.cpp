@@ -1,0 +1,328 @@
+#include "sema/tile_array.h"
+
+#include <algorithm>
+#include <set>
+
+#include "sema/expression.h"
+#include "syntax/parse.h"
+
+namespace kiln::sema {
+
+namespace {
+
+// A thread has 255 registers, and each tile takes one of them at least.
+constexpr std::int64_t kTilesMax = 255;
+// How often a body is written out, loops in each other multiplied.
+constexpr std::int64_t kCopiesMax = 1024;
+
+const Symbol* symbol_of(const Sema& sema, ast::ExprId id) {
+  const auto* named = sema.ast.as<ast::NameExpr>(id);
+  return named == nullptr ? nullptr : sema.scopes.find(named->name);
+}
+
+bool is_array(const Symbol* symbol) {
+  return symbol != nullptr && symbol->kind == Symbol::Kind::kTileArray;
+}
+
+// The loop or the value that the subscript comes from, for a label.
+struct Origin {
+  Span span;
+  std::string text;
+};
+
+Origin origin_of(const Sema& sema, const ir::Expr& index) {
+  std::vector<ir::VarId> vars;
+  index.collect_vars(vars);
+  for (const ir::VarId var : vars) {
+    const auto obstacle = sema.obstacles.find(var);
+    if (obstacle != sema.obstacles.end()) return {sema.function.vars[var].span, obstacle->second};
+  }
+  return {};
+}
+
+void report_undecided(Sema& sema, const ir::Expr& index, std::string_view array, Span span) {
+  const Origin origin = origin_of(sema, index);
+  auto report = sema.diags.report<diag::TileSubscript>(span, text(sema, index), array);
+  if (origin.span.valid()) std::move(report).label(origin.span, "{}", origin.text);
+  std::move(report)
+      .help(
+          "take a constant, or the variable of a `foreach` over constant bounds: such a loop is "
+          "written out")
+      .emit();
+}
+
+// The number of the element among all, row by row.
+std::optional<std::size_t> element_number(Sema& sema, const Symbol& array, std::string_view name,
+                                          const std::vector<ast::ExprId>& subscripts, Span span) {
+  const auto items = evaluate_list(sema, subscripts, "a subscript");
+  if (!items) return std::nullopt;
+  if (items->size() != array.extents.size()) {
+    (void)sema.diags
+        .report<diag::TileSubscripts>(span, name, extents_text(array.extents), array.extents.size(),
+                                      items->size())
+        .label(array.span, "declared here")
+        .emit();
+    return std::nullopt;
+  }
+  std::int64_t number = 0;
+  for (std::size_t d = 0; d < items->size(); ++d) {
+    const IndexItem& item = (*items)[d];
+    if (!item.element) {
+      (void)sema.diags.report<diag::WildcardMisplaced>(item.span).emit();
+      return std::nullopt;
+    }
+    const auto index = item.element->value.constant();
+    if (!index) {
+      report_undecided(sema, item.element->value, name, item.span);
+      return std::nullopt;
+    }
+    const std::int64_t extent = array.extents[d];
+    if (*index < 0 || *index >= extent) {
+      (void)sema.diags.report<diag::IndexOutOfRange>(item.span, "subscript", *index, d, extent)
+          .label(array.span, "`{}` is an array of {} tiles", name, extents_text(array.extents))
+          .help("subscripts of `{}` go from 0 to {} here", name, extent - 1)
+          .emit();
+      return std::nullopt;
+    }
+    number = number * extent + *index;
+  }
+  return static_cast<std::size_t>(number);
+}
+
+// The element; null after a report, and then no more is said about any of them.
+const Symbol* element_of(Sema& sema, const Symbol& array, std::string_view name,
+                         const std::vector<ast::ExprId>& subscripts, Span span) {
+  const auto number = element_number(sema, array, name, subscripts, span);
+  if (number) return &array.elements[*number];
+  for (const Symbol& element : array.elements) sema.tiles.at(element.operand.id).broken = true;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string extents_text(const std::vector<std::int64_t>& extents) {
+  return join(extents, "x", [](std::int64_t extent) { return format("{}", extent); });
+}
+
+void report_whole_array(Sema& sema, const Symbol& array, std::string_view name, Span span) {
+  (void)sema.diags.report<diag::TileArrayWhole>(span, name, extents_text(array.extents))
+      .label(array.span, "declared here")
+      .help("name one of them: `{}{}`", name,
+            join(array.extents, "", [](std::int64_t) { return std::string("[0]"); }))
+      .emit();
+}
+
+bool is_tile_name(const Sema& sema, ast::ExprId expr) {
+  std::vector<ast::ExprId> subscripts;
+  const Symbol* symbol = symbol_of(sema, without_subscripts(sema, expr, subscripts));
+  if (symbol == nullptr) return false;
+  if (!subscripts.empty()) return is_array(symbol);
+  return symbol->kind == Symbol::Kind::kAccumulator || symbol->kind == Symbol::Kind::kTile;
+}
+
+const Symbol* named_tile(Sema& sema, ast::ExprId expr) {
+  std::vector<ast::ExprId> subscripts;
+  const ast::ExprId base = without_subscripts(sema, expr, subscripts);
+  const Symbol* symbol = symbol_of(sema, base);
+  if (subscripts.empty()) return symbol;
+  return element_of(sema, *symbol, sema.ast.as<ast::NameExpr>(base)->name, subscripts,
+                    sema.ast[expr].span);
+}
+
+const Symbol* array_element(Sema& sema, const Symbol& array, const ast::FragRef& ref) {
+  if (ref.subscripts.empty()) {
+    report_whole_array(sema, array, ref.name.text, ref.span);
+    return nullptr;
+  }
+  return element_of(sema, array, ref.name.text, ref.subscripts, ref.span);
+}
+
+std::optional<std::vector<std::int64_t>> array_extents(Sema& sema,
+                                                       const std::vector<ast::ExprId>& exprs,
+                                                       const ast::Name& name) {
+  const auto extents = evaluate_extents(sema, exprs, "the extent of an array of register tiles");
+  if (!extents) return std::nullopt;
+  std::vector<std::int64_t> out;
+  std::int64_t tiles = 1;
+  for (std::size_t d = 0; d < extents->size(); ++d) {
+    const auto extent = (*extents)[d].value.constant();
+    const Span span = sema.ast[exprs[std::min(d, exprs.size() - 1)]].span;
+    if (!extent) {
+      (void)sema.diags
+          .report<diag::ExtentNotConstant>(span, "the extent of an array of register tiles",
+                                           text(sema, (*extents)[d].value))
+          .emit();
+      return std::nullopt;
+    }
+    if (*extent > kTilesMax / tiles) {
+      (void)sema.diags.report<diag::TileArraySize>(span, name.text, *extent, tiles, kTilesMax)
+          .help("take fewer tiles, or go through them in a loop and use one")
+          .emit();
+      return std::nullopt;
+    }
+    tiles *= *extent;
+    out.push_back(*extent);
+  }
+  return out;
+}
+
+void declare_tiles(Sema& sema, const ast::Name& name, std::vector<std::int64_t> extents,
+                   const std::function<ir::ValueId(const TileName&)>& make) {
+  const auto symbol_for = [&](const TileName& tile) {
+    Operand operand;
+    operand.kind = Operand::Kind::kFragment;
+    operand.id = make(tile);
+    return Symbol{Symbol::Kind::kAccumulator, operand, name.span};
+  };
+  std::vector<TileName> tiles = {{name.text, name.text}};
+  for (const std::int64_t extent : extents) {
+    std::vector<TileName> longer;
+    for (const auto& [text, identifier] : tiles) {
+      for (std::int64_t i = 0; i < extent; ++i) {
+        longer.push_back({format("{}[{}]", text, i), format("{}_{}", identifier, i)});
+      }
+    }
+    tiles = std::move(longer);
+  }
+  if (extents.empty()) return declare(sema, name, symbol_for(tiles.front()));
+  Symbol array{Symbol::Kind::kTileArray, {}, name.span};
+  array.extents = std::move(extents);
+  for (const TileName& tile : tiles) array.elements.push_back(symbol_for(tile));
+  declare(sema, name, std::move(array));
+}
+
+namespace {
+
+// What the text of a loop's body says of its variable.
+class Body {
+ public:
+  Body(const Sema& sema, ast::StmtId body, const std::vector<std::string>& names)
+      : sema_(sema), span_(sema.ast[body].span), depend_(names.begin(), names.end()) {}
+
+  // Whether the variable chooses a tile.
+  bool chooses() {
+    for (std::size_t known = 0; known != depend_.size();) {
+      known = depend_.size();
+      for (const ast::Stmt& stmt : sema_.ast.stmts) {
+        if (lies_in(stmt.span, span_)) follow(stmt.node);
+      }
+    }
+    return std::ranges::any_of(sema_.ast.exprs, [&](const ast::Expr& expr) {
+      const auto* subscript = std::get_if<ast::SubscriptExpr>(&expr.node);
+      return subscript != nullptr && lies_in(expr.span, span_) && of_tiles(subscript->base) &&
+             std::ranges::any_of(subscript->items, [&](ast::ExprId id) { return mentions(id); });
+    });
+  }
+
+  // Whether a `break` or `continue` stands in it.
+  [[nodiscard]] bool jumps() const {
+    return std::ranges::any_of(sema_.ast.stmts, [&](const ast::Stmt& stmt) {
+      return lies_in(stmt.span, span_) && (std::holds_alternative<ast::BreakStmt>(stmt.node) ||
+                                           std::holds_alternative<ast::ContinueStmt>(stmt.node));
+    });
+  }
+
+ private:
+  // Names that are given a value which depends on the variable do so as well.
+  void follow(const ast::StmtNode& node) {
+    if (const auto* assign = std::get_if<ast::AssignStmt>(&node)) {
+      const auto* target = sema_.ast.as<ast::NameExpr>(assign->target);
+      if (target != nullptr && mentions(assign->value)) depend_.insert(target->name);
+    }
+    if (const auto* scalars = std::get_if<ast::ScalarDeclStmt>(&node)) {
+      for (const ast::Declarator& item : scalars->declarators) {
+        if (item.init.valid() && mentions(item.init)) depend_.insert(item.name.text);
+      }
+    }
+    if (const auto* tuple = std::get_if<ast::ItupleDeclStmt>(&node)) {
+      if (mentions(tuple->value)) depend_.insert(tuple->name.text);
+    }
+    if (const auto* with = std::get_if<ast::WithStmt>(&node)) {
+      for (const ast::WithItem& item : with->items) bounded(item);
+    }
+    if (const auto* loop = std::get_if<ast::ForeachStmt>(&node)) {
+      for (const ast::ForeachItem& item : loop->items) iterated(item);
+    }
+  }
+
+  void bounded(const ast::WithItem& item) {
+    if (!mentions(item.bounds)) return;
+    depend_.insert(item.name.text);
+    for (const ast::Name& name : item.elements) depend_.insert(name.text);
+  }
+
+  void iterated(const ast::ForeachItem& item) {
+    if (item.declares) return bounded(*item.declares);
+    const bool ranges = mentions(item.low) || mentions(item.high) || mentions(item.step);
+    if (ranges) depend_.insert(item.local.valid() ? item.local.text : item.variable.text);
+  }
+
+  bool mentions(ast::ExprId id) const {
+    std::vector<ast::ExprId> open = {id};
+    while (!open.empty()) {
+      const ast::ExprId next = open.back();
+      open.pop_back();
+      if (!next.valid()) continue;
+      const auto* named = sema_.ast.as<ast::NameExpr>(next);
+      if (named != nullptr && depend_.contains(named->name)) return true;
+      std::ranges::copy(syntax::children(sema_.ast[next].node), std::back_inserter(open));
+    }
+    return false;
+  }
+
+  // Whether subscripts of the expression choose a tile: the array is visible here, or is declared
+  // in the body.
+  bool of_tiles(ast::ExprId id) const {
+    std::vector<ast::ExprId> subscripts;
+    const auto* named = sema_.ast.as<ast::NameExpr>(without_subscripts(sema_, id, subscripts));
+    if (named == nullptr) return false;
+    return is_array(sema_.scopes.find(named->name)) || declares_array(named->name);
+  }
+
+  bool declares_array(const std::string& name) const {
+    return std::ranges::any_of(sema_.ast.stmts, [&](const ast::Stmt& stmt) {
+      if (!lies_in(stmt.span, span_)) return false;
+      if (const auto* fill = std::get_if<ast::MmaFillStmt>(&stmt.node)) {
+        return !fill->extents.empty() && fill->target.name.text == name;
+      }
+      const auto* tiles = std::get_if<ast::FragDeclStmt>(&stmt.node);
+      return tiles != nullptr &&
+             std::ranges::any_of(tiles->declarators, [&](const ast::Declarator& item) {
+               return !item.extents.empty() && item.name.text == name;
+             });
+    });
+  }
+
+  const Sema& sema_;
+  Span span_;
+  std::set<std::string> depend_;
+};
+
+}  // namespace
+
+bool is_written_out(const Sema& sema, const std::vector<std::string>& names, ast::StmtId body,
+                    const LoopValues& values, std::string& obstacle) {
+  if (!sema.has_tile_arrays || !body.valid()) return false;
+  Body text_of(sema, body, names);
+  if (!text_of.chooses()) return false;
+  const auto lower = values.lower.constant();
+  const auto upper = values.upper.constant();
+  if (!lower || !upper) {
+    obstacle = format("its values go from {} to below {}, which is known only at run time",
+                      text(sema, values.lower), text(sema, values.upper));
+    return false;
+  }
+  if (text_of.jumps()) {
+    obstacle = "a loop with `break` or `continue` in it is not written out";
+    return false;
+  }
+  if (*upper <= *lower) return true;
+  const auto distance = static_cast<std::uint64_t>(*upper) - static_cast<std::uint64_t>(*lower);
+  const std::uint64_t trips = (distance - 1) / static_cast<std::uint64_t>(values.step) + 1;
+  if (trips <= static_cast<std::uint64_t>(kCopiesMax / sema.copies)) return true;
+  obstacle = format("its body would be written out {} times, {} times over, more than {} in all",
+                    trips, sema.copies, kCopiesMax);
+  return false;
+}
+
+}  // namespace kiln::sema

@@ -1,0 +1,62 @@
+// Arrays of register tiles: each element is a tile of its own, which a subscript names. Internal to
+// this folder.
+//
+//   sum = mma.fill.f32 0.0f [2, 4];
+//   foreach {i, j} in [2, 4]  mma.store sum[i][j], ...;
+//   =>
+//   %sum_0_0 = alloc : frag<c, ...>    ...    %sum_1_3 = alloc : frag<c, ...>
+//   store frag=%sum_0_0 ...            ...    store frag=%sum_1_3 ...
+//
+// Registers have no addresses, so subscripts are constants: a loop whose variable chooses an element
+// is written out, its body analysed once for each value of the variable.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sema/state.h"
+
+namespace kiln::sema {
+
+// Whether the expression is the name of a register tile or an operand of `mma`, or an array of tiles
+// with subscripts.
+[[nodiscard]] bool is_tile_name(const Sema& sema, ast::ExprId expr);
+// The tile that such an expression names; null after a report about its subscripts.
+[[nodiscard]] const Symbol* named_tile(Sema& sema, ast::ExprId expr);
+// The same of a reference in a statement, whose name is that of an array.
+[[nodiscard]] const Symbol* array_element(Sema& sema, const Symbol& array, const ast::FragRef& ref);
+
+// A whole array stands where one tile is needed.
+void report_whole_array(Sema& sema, const Symbol& array, std::string_view name, Span span);
+
+// The constant extents of an array; nothing after a report.
+[[nodiscard]] std::optional<std::vector<std::int64_t>> array_extents(
+    Sema& sema, const std::vector<ast::ExprId>& exprs, const ast::Name& name);
+// "sum[1][3]" for the user, "sum_1_3" in what is emitted.
+struct TileName {
+  std::string text;
+  std::string identifier;
+};
+// Declares `name`: an array of what `make` gives for each element, or without extents what it gives
+// for the name itself.
+void declare_tiles(Sema& sema, const ast::Name& name, std::vector<std::int64_t> extents,
+                   const std::function<ir::ValueId(const TileName&)>& make);
+// "2x4"
+[[nodiscard]] std::string extents_text(const std::vector<std::int64_t>& extents);
+
+// The values that a loop's variable goes through.
+struct LoopValues {
+  ir::Expr lower;
+  ir::Expr upper;
+  std::int64_t step = 1;
+};
+// Whether a loop is written out: a subscript in `body` depends on one of `names`, which the loop
+// gives a value. Where one does and the loop cannot be, `obstacle` is told why.
+[[nodiscard]] bool is_written_out(const Sema& sema, const std::vector<std::string>& names,
+                                  ast::StmtId body, const LoopValues& values,
+                                  std::string& obstacle);
+
+}  // namespace kiln::sema
