@@ -326,12 +326,12 @@ std::string_view immutable_kind(const Symbol& symbol) {
     case Symbol::Kind::kParallel: return "an axis of a `parallel`";
     case Symbol::Kind::kAccumulator:
     case Symbol::Kind::kTile: return "a register tile";
-    case Symbol::Kind::kTileArray: return "an array of register tiles";
     case Symbol::Kind::kMmaFuture: return "the future of an `mma`";
     case Symbol::Kind::kHandle: return "the name of a copy";
     case Symbol::Kind::kOperand:
     case Symbol::Kind::kCell:
-    case Symbol::Kind::kWith: break;
+    case Symbol::Kind::kWith:
+    case Symbol::Kind::kTileArray: break;
   }
   return "immutable";
 }
@@ -372,6 +372,9 @@ void analyse(Sema& sema, const ast::AssignStmt& stmt, ast::StmtId id) {
         .help_if(did_you_mean(target->name, sema.scopes.names()))
         .emit();
     return;
+  }
+  if (symbol->kind == Symbol::Kind::kTileArray) {
+    return report_whole_array(sema, *symbol, target->name, target_span);
   }
   if (symbol->kind == Symbol::Kind::kCell) {
     assign_cell(sema, *symbol, stmt, span);

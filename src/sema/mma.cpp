@@ -53,6 +53,8 @@ namespace {
 // `mc[i]` where `mc` is one tile, or something else.
 void report_no_array(Sema& sema, const Symbol& symbol, const ast::FragRef& ref) {
   if (symbol.kind == Symbol::Kind::kOperand && symbol.operand.is_error()) return;
+  const auto tile = sema.tiles.find(symbol.operand.id);
+  if (tile != sema.tiles.end()) mark_broken({&tile->second});
   (void)sema.diags
       .report<diag::NotAnArray>(ref.span, ref.name.text, describe(symbol.operand, sema.function))
       .label(symbol.span, "declared here")

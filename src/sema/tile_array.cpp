@@ -24,6 +24,11 @@ bool is_array(const Symbol* symbol) {
   return symbol != nullptr && symbol->kind == Symbol::Kind::kTileArray;
 }
 
+std::string first_element(const Symbol& array, std::string_view name) {
+  const auto zero = [](std::int64_t) { return std::string("[0]"); };
+  return format("name one of them: `{}{}`", name, join(array.extents, "", zero));
+}
+
 // The loop or the value that the subscript comes from, for a label.
 struct Origin {
   Span span;
@@ -42,7 +47,7 @@ Origin origin_of(const Sema& sema, const ir::Expr& index) {
 
 void report_undecided(Sema& sema, const ir::Expr& index, std::string_view array, Span span) {
   const Origin origin = origin_of(sema, index);
-  auto report = sema.diags.report<diag::TileSubscript>(span, text(sema, index), array);
+  auto report = sema.diags.report<diag::TileSubscript>(span, sema.sources.text(span), array);
   if (origin.span.valid()) std::move(report).label(origin.span, "{}", origin.text);
   std::move(report)
       .help(
@@ -61,6 +66,7 @@ std::optional<std::size_t> element_number(Sema& sema, const Symbol& array, std::
         .report<diag::TileSubscripts>(span, name, extents_text(array.extents), array.extents.size(),
                                       items->size())
         .label(array.span, "declared here")
+        .help("{}", first_element(array, name))
         .emit();
     return std::nullopt;
   }
@@ -107,8 +113,7 @@ std::string extents_text(const std::vector<std::int64_t>& extents) {
 void report_whole_array(Sema& sema, const Symbol& array, std::string_view name, Span span) {
   (void)sema.diags.report<diag::TileArrayWhole>(span, name, extents_text(array.extents))
       .label(array.span, "declared here")
-      .help("name one of them: `{}{}`", name,
-            join(array.extents, "", [](std::int64_t) { return std::string("[0]"); }))
+      .help("{}", first_element(array, name))
       .emit();
 }
 
@@ -320,8 +325,9 @@ bool is_written_out(const Sema& sema, const std::vector<std::string>& names, ast
   const auto distance = static_cast<std::uint64_t>(*upper) - static_cast<std::uint64_t>(*lower);
   const std::uint64_t trips = (distance - 1) / static_cast<std::uint64_t>(values.step) + 1;
   if (trips <= static_cast<std::uint64_t>(kCopiesMax / sema.copies)) return true;
-  obstacle = format("its body would be written out {} times, {} times over, more than {} in all",
-                    trips, sema.copies, kCopiesMax);
+  const bool alone = trips > static_cast<std::uint64_t>(kCopiesMax);
+  const std::uint64_t all = alone ? trips : trips * static_cast<std::uint64_t>(sema.copies);
+  obstacle = format("its body would be written out {} times, more than {}", all, kCopiesMax);
   return false;
 }
 
