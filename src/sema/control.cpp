@@ -201,7 +201,7 @@ std::vector<std::string> names_of(const LoopNest& nest, const Loop& loop) {
   return out;
 }
 
-// The body once for each value, up to the first with a mistake.
+// The body once for each value, up to the first with a mistake (which is unheard when looking ahead).
 void write_out(Sema& sema, const LoopNest& nest, std::size_t index) {
   const Loop& loop = nest.loops[index];
   const std::int64_t upper = *loop.upper.constant();
@@ -209,7 +209,9 @@ void write_out(Sema& sema, const LoopNest& nest, std::size_t index) {
   const std::int64_t copies = sema.copies;
   std::int64_t value = *loop.lower.constant();
   if (value < upper) sema.copies *= (upper - value - 1) / loop.step + 1;
-  for (; value < upper && sema.diags.error_count() == errors; value += loop.step) {
+  const bool in_copy = std::exchange(sema.in_copy, true);
+  const auto goes_on = [&] { return sema.looks_ahead || sema.diags.error_count() == errors; };
+  for (; value < upper && goes_on(); value += loop.step) {
     sema.scopes.push();
     declare_variables(sema, loop, ir::Expr(value));
     run_loops(sema, nest, index + 1);
@@ -217,6 +219,7 @@ void write_out(Sema& sema, const LoopNest& nest, std::size_t index) {
   }
   sema.stopped_early = sema.stopped_early || value < upper;
   sema.copies = copies;
+  sema.in_copy = in_copy;
 }
 
 void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
@@ -533,9 +536,28 @@ void analyse(Sema& sema, const ast::YieldStmt&, ast::StmtId id) {
   leave(sema, Jump::kYield, sema.ast[id].span);
 }
 
+namespace {
+
+// In a loop that is written out, `if (i > 0)` is decided for each value of i, and only what it
+// chooses has a meaning: there may be no `sum[i - 1]` otherwise. False: it is not decided.
+bool analyse_decided(Sema& sema, const ast::IfStmt& stmt, const Operand& condition) {
+  if (!sema.in_copy || condition.kind != Operand::Kind::kInt) return false;
+  const auto constant = condition.integer.value.constant();
+  if (!constant) return false;
+  const ast::StmtId chosen = *constant != 0 ? stmt.then_body : stmt.else_body;
+  if (!chosen.valid()) return true;
+  sema.scopes.push();
+  analyse_statement(sema, chosen);
+  sema.scopes.pop();
+  return true;
+}
+
+}  // namespace
+
 void analyse(Sema& sema, const ast::IfStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const Operand condition = evaluate(sema, stmt.condition);
+  if (analyse_decided(sema, stmt, condition)) return;
   const auto flag = convert_to_bool(sema, condition);
   const Place outer = sema.place;
   if (flag) {

@@ -202,11 +202,12 @@ struct Reading {
   const ast::Ast& ast;
   const target::Arch& arch;
   const Sources& sources;
+  bool looks_ahead = false;
 };
 
 ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_function,
                           Diagnostics& diags, Shapes& shapes) {
-  const auto& [ast, arch, sources] = reading;
+  const auto& [ast, arch, sources, looks_ahead] = reading;
   ir::Function function;
   function.name = tile_function.name.text;
   function.span = tile_function.name.span;
@@ -230,6 +231,7 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
             .returned = false};
   const Shapes foreseen = shapes;
   sema.shapes = &foreseen;
+  sema.looks_ahead = looks_ahead;
   sema.plan = plan_names(ast, tile_function.span);
   sema.has_tile_arrays = declares_tile_arrays(ast, tile_function.span);
   function.body = in_region(sema, [&] {
@@ -277,7 +279,7 @@ ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile
   while (looks_ahead && known != shapes.size()) {
     known = shapes.size();
     Diagnostics unheard;
-    (void)analyse_once({ast, arch, sources}, tile_function, unheard, shapes);
+    (void)analyse_once({ast, arch, sources, true}, tile_function, unheard, shapes);
   }
   return analyse_once({ast, arch, sources}, tile_function, diags, shapes);
 }

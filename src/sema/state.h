@@ -215,6 +215,8 @@ struct Sema {
   std::map<Span, std::size_t> declared = {};  // how many accumulators, by the place of the name
   bool stopped_early = false;    // a loop was not written out to its end: it had a mistake
   bool has_tile_arrays = false;  // the function's text declares one
+  bool looks_ahead = false;      // for the shapes of accumulators; what is wrong is said later
+  bool in_copy = false;          // of the body of a loop that is written out
   std::int64_t copies = 1;       // of what is analysed, in loops that are written out
   std::map<ir::VarId, std::string> obstacles = {};  // why the loop of a variable is not written out
   ir::OpId yielding = {};                           // the launch that `yielded` is about
