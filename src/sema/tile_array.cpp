@@ -10,8 +10,6 @@ namespace kiln::sema {
 
 namespace {
 
-// A thread has 255 registers, and each tile takes one of them at least.
-constexpr std::int64_t kTilesMax = 255;
 // How often a body is written out, loops in each other multiplied.
 constexpr std::int64_t kCopiesMax = 1024;
 
@@ -147,6 +145,7 @@ std::optional<std::vector<std::int64_t>> array_extents(Sema& sema,
                                                        const ast::Name& name) {
   const auto extents = evaluate_extents(sema, exprs, "the extent of an array of register tiles");
   if (!extents) return std::nullopt;
+  const std::int64_t most = sema.arch.registers_per_thread_max;  // each tile takes one at least
   std::vector<std::int64_t> out;
   std::int64_t tiles = 1;
   for (std::size_t d = 0; d < extents->size(); ++d) {
@@ -159,8 +158,8 @@ std::optional<std::vector<std::int64_t>> array_extents(Sema& sema,
           .emit();
       return std::nullopt;
     }
-    if (*extent > kTilesMax / tiles) {
-      (void)sema.diags.report<diag::TileArraySize>(span, name.text, *extent, tiles, kTilesMax)
+    if (*extent > most / tiles) {
+      (void)sema.diags.report<diag::TileArraySize>(span, name.text, *extent, tiles, most)
           .help("take fewer tiles, or go through them in a loop and use one")
           .emit();
       return std::nullopt;
