@@ -45,7 +45,7 @@ def product_cases(path, quick):
 def element_cases():
     path = str(ROOT / "tests/gpu/element.co")
     for n in (1, 63, 64, 65, 1000):
-        for kernel in ("axpy", "reverse", "doubled", "tiles"):
+        for kernel in ("axpy", "reverse", "doubled", "tiles", "ends"):
             extra = ",a=3" if kernel == "axpy" else ""
             yield [path, "--kernel", kernel, "--shape", f"N={n}{extra}"]
 

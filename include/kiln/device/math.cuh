@@ -20,14 +20,65 @@ __host__ __device__ constexpr auto mod(A a, B b) -> decltype(a + b) {
   return a % b + (a % b < 0 ? b : 0);
 }
 
+namespace detail {
+// Signed integers of up to 32 bits are compared and selected, each by its own instruction: of
+// min(min(-a, b), c), which may be one instruction of Hopper, ptxas before CUDA 13.5 (seen with 13.0)
+// forgets the sign of `a`, and of a negated `b` as well. Where nothing is negated ptxas makes the pair
+// a minimum again, so that nothing is lost.
+template <class T>
+__host__ __device__ constexpr T smaller(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+__host__ __device__ constexpr T larger(T a, T b) {
+  return a < b ? b : a;
+}
+__host__ __device__ inline int smaller(int a, int b) {
+#if defined(__CUDA_ARCH__)
+  int out;
+  asm("{\n.reg .pred p;\nsetp.lt.s32 p, %2, %1;\nselp.b32 %0, %2, %1, p;\n}"
+      : "=r"(out)
+      : "r"(a), "r"(b));
+  return out;
+#else
+  return b < a ? b : a;
+#endif
+}
+__host__ __device__ inline int larger(int a, int b) {
+#if defined(__CUDA_ARCH__)
+  int out;
+  asm("{\n.reg .pred p;\nsetp.lt.s32 p, %1, %2;\nselp.b32 %0, %2, %1, p;\n}"
+      : "=r"(out)
+      : "r"(a), "r"(b));
+  return out;
+#else
+  return a < b ? b : a;
+#endif
+}
+__host__ __device__ inline short smaller(short a, short b) {
+  return static_cast<short>(smaller(static_cast<int>(a), static_cast<int>(b)));
+}
+__host__ __device__ inline short larger(short a, short b) {
+  return static_cast<short>(larger(static_cast<int>(a), static_cast<int>(b)));
+}
+__host__ __device__ inline signed char smaller(signed char a, signed char b) {
+  return static_cast<signed char>(smaller(static_cast<int>(a), static_cast<int>(b)));
+}
+__host__ __device__ inline signed char larger(signed char a, signed char b) {
+  return static_cast<signed char>(larger(static_cast<int>(a), static_cast<int>(b)));
+}
+}  // namespace detail
+
 // The smaller and the larger of two numbers of one type or of two integer types.
 template <class A, class B>
 __host__ __device__ constexpr auto min(A a, B b) -> decltype(true ? A() : B()) {
-  return b < a ? b : a;
+  using T = decltype(true ? A() : B());
+  return detail::smaller(static_cast<T>(a), static_cast<T>(b));
 }
 template <class A, class B>
 __host__ __device__ constexpr auto max(A a, B b) -> decltype(true ? A() : B()) {
-  return a < b ? b : a;
+  using T = decltype(true ? A() : B());
+  return detail::larger(static_cast<T>(a), static_cast<T>(b));
 }
 
 // For launchers, which compute in 64 bits what might leave an int: a product, at most 2^60 and at

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "kiln/device/fragment.cuh"
+#include "kiln/device/math.cuh"
 
 namespace kiln {
 
@@ -100,7 +101,7 @@ struct Max {
   }
   template <class T>
   __device__ static T join(T a, T b) {
-    return a < b ? b : a;
+    return kiln::max(a, b);
   }
 };
 struct Min {
@@ -110,7 +111,7 @@ struct Min {
   }
   template <class T>
   __device__ static T join(T a, T b) {
-    return b < a ? b : a;
+    return kiln::min(a, b);
   }
 };
 

@@ -37,6 +37,41 @@ TEST_P(NvccTest, CompilesWithoutWarnings) {
   if (!HasFailure()) std::filesystem::remove_all(folder);
 }
 
+// ptxas before CUDA 13.5 forgets the sign of a negated number where it makes one instruction of two of
+// these (kiln/device/math.cuh), however the numbers were negated.
+TEST(Nvcc, NoMinimumOrMaximumOfSignedNumbersIsLeftToPtxas) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kiln_nvcc_ends";
+  std::filesystem::create_directories(folder);
+  const std::string source = (folder / "ends.cu").string();
+  const std::string ptx = (folder / "ends.ptx").string();
+  ASSERT_TRUE(write_file(source, R"(
+#include "kiln/device/math.cuh"
+#include "kiln/device/reduce.cuh"
+template <class T>
+__device__ T ends(const T* x) {
+  return kiln::min(kiln::max(kiln::max(T(-x[0]), x[1]), x[2]), kiln::min(x[3], T(-x[4])));
+}
+__global__ void all(const signed char* a, const short* b, const int* c, int* y) {
+  y[0] = ends(a) + ends(b) + ends(c);
+  int rows[4] = {-c[5], c[6], c[7], -c[8]};
+  int row[1];
+  kiln::reduce_max<int, int>(row, rows, [](int) { return 0; });
+  y[1] = row[0];
+}
+)"));
+  const std::string command =
+      format("'{}' -std=c++17 -arch=sm_90a -Werror all-warnings -I'{}' -ptx -o '{}' '{}'",
+             KILN_NVCC, KILN_INCLUDE, ptx, source);
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  const auto text = read_file(ptx);
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find("selp"), std::string::npos);
+  for (const char* instruction : {"max.s32", "min.s32", "max.s16", "min.s16"}) {
+    EXPECT_EQ(text->find(instruction), std::string::npos) << instruction;
+  }
+  if (!HasFailure()) std::filesystem::remove_all(folder);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Samples, NvccTest,
     testing::Values(Case{"one_warp", "sm_80"}, Case{"one_warp", "sm_86"},
