@@ -141,20 +141,37 @@ void add_outside(const OutputReport& output, Span span, Diagnostics& diags) {
   std::move(builder).emit();
 }
 
+// Why elements were compared with nothing, and what would help.
+struct Reason {
+  std::string_view why;
+  std::string_view help;
+};
+Reason reason_of(const reference::Comparison& comparison, bool undecided) {
+  if (undecided) {
+    return {"what is written there depends on an order, or on what is not known",
+            "add an output that no order changes, such as a count or a sum"};
+  }
+  if (2 * comparison.unstated > comparison.not_compared) {
+    return {"the bound of what `--expect` states there is infinite, or wider than the values",
+            "state it in steps that have a bound: divide by what cannot be 0, add what cannot "
+            "overflow, round where the kernel does"};
+  }
+  return {"their bound is infinite, or wider than the values that are expected",
+          "use `--fill integers`, whose sums are exact, or a shorter contraction"};
+}
+
 // A comparison that could not have found a mistake in much of the output is none.
 void add_not_compared(const OutputReport& output, bool undecided, Span span, Diagnostics& diags) {
   const reference::Comparison& comparison = output.comparison;
   if (comparison.tells != reference::Tells::kNothing) return;
   if (comparison.left_out == comparison.elements) return;  // as `--check none` asks
   if (diags.has_errors()) return;  // a run that went wrong need not be told about
+  const Reason reason = reason_of(comparison, undecided);
   diags
       .report<diag::ResultNotCompared>(span, output.name, comparison.not_compared,
                                        amount(comparison.elements, "element"))
-      .note("{}", undecided ? "what is written there depends on an order, or on what is not known"
-                            : "their bound is infinite, or wider than the values that are expected")
-      .help("{}", undecided
-                      ? "add an output that no order changes, such as a count or a sum"
-                      : "use `--fill integers`, whose sums are exact, or a shorter contraction")
+      .note("{}", reason.why)
+      .help("{}", reason.help)
       .emit();
 }
 
@@ -201,7 +218,7 @@ Json compared_with(const OutputReport& output) {
   Json out = Json::array();
   if (!output.compared()) return out;
   if (output.interpreted) out.push_back("program");
-  if (output.stated.value_or(false)) out.push_back("expect");
+  if (output.held_to_formula()) out.push_back("expect");
   if (!output.reference.empty()) out.push_back("ref");
   return out;
 }
@@ -217,6 +234,23 @@ std::string outside_text(const OutputReport& output) {
           : format("a sample of {} ({})", comparison.elements - comparison.left_out, all);
   return format("  {}: {} of {} outside the bound, {}\n", output.name, comparison.outside, of,
                 worst_text(comparison));
+}
+
+// How many of them nothing could be said of, and how many the formula says nothing of.
+std::string not_compared_text(const OutputReport& output) {
+  const reference::Comparison& comparison = output.comparison;
+  const std::int64_t none = comparison.not_compared - comparison.unstated;
+  std::string out;
+  if (none != 0) {
+    out += format("  {}: {} of them not compared: any value, or zero, is within their bound\n",
+                  output.name, none);
+  }
+  if (comparison.unstated != 0) {
+    out += format(
+        "  {}: {} of them not compared with `--expect`: any value, or zero, is within its bound\n",
+        output.name, comparison.unstated);
+  }
+  return out;
 }
 
 // What a sample was of, or why there is none.
@@ -294,12 +328,8 @@ std::string report_text(const RunReport& report, const backends::Execution& exec
       format("{} on {} ({}){}{}: {}\n", report.kernel, execution.backend->name, report.arch,
              shape.empty() ? "" : ", ", shape, time_text(execution.seconds));
   for (const OutputReport& output : report.outputs) {
-    const reference::Comparison& comparison = output.comparison;
     out += outside_text(output);
-    if (comparison.not_compared != 0) {
-      out += format("  {}: {} of them not compared: any value, or zero, is within their bound\n",
-                    output.name, comparison.not_compared);
-    }
+    out += not_compared_text(output);
     out += expect_text(output);
   }
   out += sample_text(report);

@@ -26,7 +26,12 @@ struct OutputReport {
 
   // Whether anything but itself would have been found.
   [[nodiscard]] bool compared() const {
-    return comparison.not_compared + comparison.left_out < comparison.elements;
+    return comparison.not_compared - comparison.unstated + comparison.left_out <
+           comparison.elements;
+  }
+  // Whether `--expect` says something of an element.
+  [[nodiscard]] bool held_to_formula() const {
+    return stated.value_or(false) && comparison.unstated < comparison.elements;
   }
 };
 

@@ -121,6 +121,34 @@ bool says_nothing(const Output& output, std::size_t i, double bound, double typi
   return bound > kWideBound * typical && std::fabs(output.expected[i]) <= bound;
 }
 
+// Which statements say something of an element.
+struct Said {
+  bool by_program = false;
+  bool by_user = false;
+  bool user_failed = false;  // a user's formula has the element, and says nothing of it
+
+  [[nodiscard]] bool compared() const { return !user_failed && (by_program || by_user); }
+};
+
+// Statement `s` with the bound that counts. A formula with a bound of no use is compared all the
+// same where it is held against what the program computes without rounding.
+void note(const std::vector<const Output*>& statements, std::size_t s, std::size_t i, double bound,
+          double typical, Said& said) {
+  const Output& output = *statements[s];
+  bool says = !says_nothing(output, i, bound, typical);
+  if (s == 0) {
+    said.by_program = says;
+    return;
+  }
+  if (!output.slack.empty()) {
+    const bool held = knows(*statements[0], i) && std::isfinite(statements[0]->expected[i]) &&
+                      std::isfinite(output.expected[i]);
+    says = says || (held && !says_nothing(output, i, output.slack[i], typical));
+    said.user_failed = said.user_failed || !says;
+  }
+  said.by_user = said.by_user || says;
+}
+
 }  // namespace
 
 Comparison compare(const std::vector<const Output*>& expected, const Tensor& actual,
@@ -140,14 +168,14 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
       ++out.left_out;
       continue;
     }
-    bool compared = false;
+    Said said;
     Mismatch worst{{}, 0, 0, actual.get(i)};
     double error = 0;
     for (std::size_t s = 0; s < expected.size(); ++s) {
       const Output& output = *expected[s];
       if (!knows(output, i)) continue;
       const double bound = bound_of(expected, s, i);
-      compared = compared || !says_nothing(output, i, bound, magnitudes[s]);
+      note(expected, s, i, bound, magnitudes[s], said);
       if (bound == kUnbounded) continue;
       const Judgement found = judge(output, i, bound, actual);
       const bool is_formula = !output.slack.empty();
@@ -163,7 +191,10 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
       error = apart;
       worst = {{}, expected[s]->expected[i], expected[s]->slack[i], worst.actual};
     }
-    if (!compared && !(error > 1)) ++(knows(*expected[0], i) ? out.not_compared : out.left_out);
+    if (!said.compared() && !(error > 1)) {
+      ++(knows(*expected[0], i) ? out.not_compared : out.left_out);
+      out.unstated += said.by_program;
+    }
     out.worst = std::max(out.worst, error);
     if (!(error > 1)) continue;
     const bool missed = i < unwritten.size() && unwritten[i];
@@ -195,6 +226,7 @@ void add(const Comparison& share, Comparison& all) {
   all.outside += share.outside;
   all.outside_unwritten += share.outside_unwritten;
   all.not_compared += share.not_compared;
+  all.unstated += share.unstated;
   all.widened += share.widened;
   all.worst = std::max(all.worst, share.worst);
   all.hides = std::max(all.hides, share.hides);

@@ -39,8 +39,10 @@ struct Comparison {
   std::int64_t left_out = 0;
   std::int64_t outside = 0;
   std::int64_t outside_unwritten = 0;  // those of them that the kernel did not write
-  // Compared with nothing: no bound, or one so wide that a zero would have passed.
+  // Compared with nothing: no bound, or one so wide that a zero would have passed. Where a user's
+  // formula has the element, what the program itself says does not make up for it.
   std::int64_t not_compared = 0;
+  std::int64_t unstated = 0;  // those of them that the program says something of
   // Those whose bound by the user's statement is that of the program's own roundings, and more than
   // kMoreRoundings times what the statement would need.
   std::int64_t widened = 0;

@@ -85,6 +85,32 @@ TEST(Compare, WhatTheProgramWasNotRunForIsComparedByTheOtherStatementOrLeftOut) 
   EXPECT_EQ(compare({&program, &user}, tensor).outside, 1);
 }
 
+// A formula without a finite bound says nothing, whatever the program says of itself.
+TEST(Compare, WhatTheFormulaSaysNothingOfIsNotCompared) {
+  const Output program{.name = "y",
+                       .param = 0,
+                       .dtype = DType::kF32,
+                       .shape = {4},
+                       .expected = {1, 1, 1, 1},
+                       .bound = {0.1, 0.1, 0.1, kInf}};
+  Output user = program;
+  user.bound = {kInf, 2, 0.1, kInf};
+  user.slack = {kInf, kInf, 0, kInf};
+  Tensor tensor = rounded(program);
+  const Comparison comparison = compare({&program, &user}, tensor);
+  EXPECT_EQ(comparison.outside, 0);
+  EXPECT_EQ(comparison.not_compared, 3);
+  EXPECT_EQ(comparison.unstated, 2);
+  tensor.set(0, 2);
+  EXPECT_EQ(compare({&program, &user}, tensor).outside, 1) << "by the program's own bound";
+  user.slack = {0.5, 0.5, 0, kInf};
+  EXPECT_EQ(compare({&program, &user}, rounded(program)).not_compared, 1)
+      << "it is held against what the program computes without rounding";
+  user.is_tolerance = true;
+  user.slack.clear();
+  EXPECT_EQ(compare({&program, &user}, rounded(program)).not_compared, 1) << "an array";
+}
+
 TEST(Compare, FirstMismatchHasItsCoordinates) {
   const Output output{.name = "y",
                       .param = 0,

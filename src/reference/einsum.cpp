@@ -41,6 +41,7 @@ struct Plan {
   std::vector<Factor> factors;
   bool integral = true;
   bool whole = true;   // all factors have integer types, and the scale is one
+  bool held = true;    // the operands' type holds all factors
   double largest = 0;  // magnitude of a factor's value
   // What rounding the factors costs a product: relative to it, and where they are subnormal.
   double operand_error = 0;
@@ -139,7 +140,7 @@ Checked<Plan> bind_terms(const Einsum& einsum, const std::vector<Named>& tensors
   return plan;
 }
 
-// One factor is rounded to the operands' type before it is multiplied.
+// One factor is rounded to the operands' type, a float's, before it is multiplied.
 void add_operand_error(Plan& plan, const EinsumNumerics& numerics) {
   const double each = roundoff(*numerics.operand) * (numerics.cut_off ? 2 : 1);
   plan.operand_error += each * (1 + plan.operand_error);
@@ -171,7 +172,8 @@ void read_factor(const Tensor& tensor, const EinsumNumerics& numerics, Factor& f
   for (const double value : factor.values) {
     if (std::isfinite(value)) plan.largest = std::max(plan.largest, std::fabs(value));
   }
-  if (!held) add_operand_error(plan, numerics);
+  plan.held = plan.held && held;
+  if (!held && is_float(*numerics.operand)) add_operand_error(plan, numerics);
 }
 
 Checked<Plan> make_plan(const Einsum& einsum, const std::vector<Named>& tensors,
@@ -410,8 +412,12 @@ Stated bounded(const Plan& plan, const Sum& sum, double length, const EinsumNume
 }
 
 // Integers that become integers without a matrix instruction are added as the output's type does.
+// Nothing becomes an integer unsaid: a factor that integer operands do not hold is multiplied
+// elsewhere, in f32.
 EinsumNumerics adjusted(EinsumNumerics numerics, const Einsum& einsum,
-                        const std::vector<Named>& tensors, DType target) {
+                        const std::vector<Named>& tensors, const Plan& plan, DType target) {
+  const bool elsewhere = numerics.operand && is_integer(*numerics.operand) && !plan.held;
+  if (elsewhere && !plan.whole) numerics = {};
   const bool integers =
       std::all_of(einsum.factors.begin(), einsum.factors.end(), [&](const EinsumTerm& factor) {
         return is_integer(find(tensors, factor.name)->tensor->dtype);
@@ -476,7 +482,7 @@ void evaluate(const Einsum& einsum, const std::vector<Named>& tensors,
   Diagnostics unused;
   const auto plan = make_plan(einsum, tensors, numerics, unused);
   KILN_CHECK(plan.has_value(), "`{}` was not checked before", einsum.output.name);
-  const EinsumNumerics adds = adjusted(numerics, einsum, tensors, output.dtype);
+  const EinsumNumerics adds = adjusted(numerics, einsum, tensors, *plan, output.dtype);
   const Offsets offsets = offsets_of(*plan);
   const auto length = static_cast<double>(offsets.depth);
   std::vector<ElementRun> pieces = pieces_of(*plan, share.runs);

@@ -104,6 +104,27 @@ TEST_F(EinsumTest, FactorsThatAreCutBringTwiceTheirRoundoff) {
   EXPECT_LE(output->bound[0], 0x1.1p-10 * magnitude);
 }
 
+// Integers are not made of floats unsaid: such a factor is multiplied elsewhere, in f32.
+TEST_F(EinsumTest, FactorsThatIntegerOperandsDoNotHoldAreNotRounded) {
+  lhs_ = Tensor::zeros(DType::kS8, {2, 3});
+  rhs_ = Tensor::zeros(DType::kS8, {4, 3});
+  output_ = Tensor::zeros(DType::kF32, {2, 4});
+  for (std::size_t i = 0; i < 6; ++i) lhs_.set(i, static_cast<double>(i + 1));
+  for (std::size_t i = 0; i < 12; ++i) rhs_.set(i, static_cast<double>(i) - 5);
+  vector_.set(0, 0.1);
+  vector_.set(1, 100.3);
+  const EinsumNumerics integers{{.roundoff = 0, .depth = 32}, DType::kS32, DType::kS8};
+  const auto output = run_("output[m,n] = lhs[m,k] * rhs[n,k] * v[m]", integers);
+  const auto in_f32 = run_("output[m,n] = lhs[m,k] * rhs[n,k] * v[m]");
+  ASSERT_TRUE(output.has_value() && in_f32.has_value());
+  EXPECT_EQ(output->bound, in_f32->bound);
+  EXPECT_LT(output->slack[7], 0.01);
+  vector_.set(0, 1);
+  vector_.set(1, 2);
+  const auto held = run_("output[m,n] = lhs[m,k] * rhs[n,k] * v[m]", integers);
+  EXPECT_EQ(held->bound, std::vector<double>(8)) << "the operands hold them";
+}
+
 TEST_F(EinsumTest, IntegersAreExactOnlyAsFarAsTheInstructionIs) {
   Accumulation few{.roundoff = 0x1p-8, .depth = 32, .exact_integers = 4};
   const auto narrow = run_("output[m,n] = lhs[m,k] * rhs[n,k]", {few, DType::kF32});

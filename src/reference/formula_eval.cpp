@@ -448,7 +448,8 @@ class Evaluator {
   }
 
   // Operands are rounded to the type that is multiplied. Of an exact one the program's reference
-  // knows the rounded value: there the slack needs it as well.
+  // knows the rounded value: there the slack needs it as well. Nothing becomes an integer unsaid:
+  // what an integer type does not hold is multiplied elsewhere.
   Side side_of(const std::vector<NodeId>& factors, const Space& space) {
     Side side{multiplied(factors, space), {}, {}, {}};
     side.integral = whole_numbers(side.values);
@@ -467,7 +468,8 @@ class Evaluator {
       if (std::isfinite(value) && value != 0) side.magnitude[i] = std::max(std::fabs(value), floor);
       const Element element = exact ? Element{{value, 0}, 0} : side.values.at(i);
       const bool held = !std::isfinite(value) || round_to(operand, value) == value;
-      const double rounding = held ? 0 : each * std::fabs(value) + smallest(operand);
+      const double rounding =
+          held || is_integer(operand) ? 0 : each * std::fabs(value) + smallest(operand);
       side.integral = side.integral && held;
       grow(side.error, i, element.number.error + rounding);
       grow(side.slack, i, element.slack + (element.number.error == 0 ? rounding : 0));

@@ -204,6 +204,24 @@ TEST_F(FormulaTest, IntegersAreExact) {
   }
 }
 
+// A tensor core of 8-bit integers does not round the scale, which is multiplied behind it in f32.
+TEST_F(FormulaTest, AFactorThatIntegerOperandsDoNotHoldIsNotRoundedToThem) {
+  numerics_ = {{.roundoff = 0, .depth = 32}, DType::kS32, DType::kS8};
+  add("x", DType::kS8, {2, 8});
+  add("w", DType::kS8, {3, 8});
+  add("scale", DType::kF32, {2, 2});
+  add("y", DType::kF32, {2, 3}, true);
+  const auto outputs = run("y[m,n] = sum[k](x[m,k] * w[n,k] * scale[m,k / 4])");
+  ASSERT_TRUE(outputs.has_value());
+  std::vector<double> expected(6);
+  for (std::size_t i = 0; i < 6 * 8; ++i) {
+    const std::size_t m = i / 24;
+    const std::size_t k = i % 8;
+    expected[i / 8] += at("x", m * 8 + k) * at("w", i / 8 % 3 * 8 + k) * at("scale", m * 2 + k / 4);
+  }
+  expect_close(outputs->at(0), expected);
+}
+
 TEST_F(FormulaTest, SubscriptsAreExpressionsAndReadZeroOutside) {
   add("x", DType::kF32, {5});
   add("at", DType::kS32, {3});
