@@ -128,26 +128,26 @@ struct Said {
   bool user_failed = false;  // a user's formula has the element, and says nothing of it
 
   [[nodiscard]] bool compared() const { return !user_failed && (by_program || by_user); }
-};
 
-// Statement `s` with the bound that counts. A formula with a bound of no use is compared all the
-// same where it is held against what the program computes without rounding.
-void note(const std::vector<const Output*>& statements, std::size_t s, std::size_t i, double bound,
-          double typical, Said& said) {
-  const Output& output = *statements[s];
-  bool says = !says_nothing(output, i, bound, typical);
-  if (s == 0) {
-    said.by_program = says;
-    return;
+  // Statement `s`, with the bound that counts. A formula with a bound of no use is compared all the
+  // same where it is held against what the program computes without rounding.
+  void note(const std::vector<const Output*>& statements, std::size_t s, std::size_t i,
+            double bound, double typical) {
+    const Output& output = *statements[s];
+    bool says = !says_nothing(output, i, bound, typical);
+    if (s == 0) {
+      by_program = says;
+      return;
+    }
+    if (!output.slack.empty()) {
+      const bool held = knows(*statements[0], i) && std::isfinite(statements[0]->expected[i]) &&
+                        std::isfinite(output.expected[i]);
+      says = says || (held && !says_nothing(output, i, output.slack[i], typical));
+      user_failed = user_failed || !says;
+    }
+    by_user = by_user || says;
   }
-  if (!output.slack.empty()) {
-    const bool held = knows(*statements[0], i) && std::isfinite(statements[0]->expected[i]) &&
-                      std::isfinite(output.expected[i]);
-    says = says || (held && !says_nothing(output, i, output.slack[i], typical));
-    said.user_failed = said.user_failed || !says;
-  }
-  said.by_user = said.by_user || says;
-}
+};
 
 }  // namespace
 
@@ -175,7 +175,7 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
       const Output& output = *expected[s];
       if (!knows(output, i)) continue;
       const double bound = bound_of(expected, s, i);
-      note(expected, s, i, bound, magnitudes[s], said);
+      said.note(expected, s, i, bound, magnitudes[s]);
       if (bound == kUnbounded) continue;
       const Judgement found = judge(output, i, bound, actual);
       const bool is_formula = !output.slack.empty();
