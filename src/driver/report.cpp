@@ -124,19 +124,26 @@ void add_unwritten(const OutputReport& output, Span span, Diagnostics& diags) {
       .emit();
 }
 
-void add_outside(const OutputReport& output, Span span, Diagnostics& diags) {
+void add_outside(const OutputReport& output, const RunReport& report, Span span,
+                 Diagnostics& diags) {
   const reference::Comparison& comparison = output.comparison;
   if (comparison.outside == comparison.outside_unwritten) return;
   auto builder = diags.report<diag::ResultOutside>(span, output.name, comparison.outside,
                                                    amount(comparison.elements, "element"));
   if (comparison.first) {
     const reference::Mismatch& first = *comparison.first;
+    std::move(builder).note("the first is {}: expected {}, allowed error {:.3g}, got {}",
+                            shape_text(first.coordinates), number_text(first.expected), first.bound,
+                            number_text(first.actual));
+  }
+  if (report.needless && output.stated.value_or(false)) {
+    const std::string_view type = name(report.needless->dtype);
     std::move(builder)
-        .note("the first is {}: expected {}, allowed error {:.3g}, got {}",
-              shape_text(first.coordinates), number_text(first.expected), first.bound,
-              number_text(first.actual))
-        .emit();
-    return;
+        .label(report.needless->span, "rounded to {}, which no tensor and no operand has", type)
+        .help(
+            "what `--expect` does not state is not allowed for: write {}(...) there, if "
+            "the kernel means it",
+            type);
   }
   std::move(builder).emit();
 }
@@ -405,7 +412,7 @@ void report_findings(const ir::Function& function, const RunReport& report,
   for (const OutputReport& output : report.outputs) {
     const Span span = span_of(function, output.name);
     add_unwritten(output, span, diags);
-    add_outside(output, span, diags);
+    add_outside(output, report, span, diags);
     add_not_compared(output, reference.undecided != 0, span, diags);
   }
 }

@@ -42,6 +42,7 @@ struct RunReport {
   std::vector<OutputReport> outputs;
   bool integers = false;                     // the inputs are those of `--fill integers`
   std::vector<io::NarrowInput> narrow = {};  // integer inputs that a narrower type would have held
+  std::optional<io::NeedlessRounding> needless = {};  // that `--expect` does not state
   // Of a sample: how many blocks the reference interpreted, of how many. Else 0.
   std::int64_t blocks_compared = 0;
   std::int64_t blocks = 0;

@@ -202,6 +202,7 @@ RunReport make_report(const io::Program& program, const ir::Function& function, 
     report.blocks = outcome.blocks;
   }
   report.whole = ran.said.whole;
+  report.needless = said.needless;
   if (execution.sim && execution.sim->gave_up) {
     report.gave_up = execution.sim->reports.back().message;
   }
@@ -311,6 +312,8 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
     auto expected = io::by_formula(oracle, ran->said, *said.formula);
     if (!expected) return io::environment_failed(console, expected.error()).error;
     said.expected = std::move(*expected);
+    said.needless = io::needless_rounding(decided, *said.formula);
+    for (reference::Output& output : said.expected) output.is_final = said.needless.has_value();
   }
   if (execution.times) io::show_cache_note(console, execution.times->cache_note);
 

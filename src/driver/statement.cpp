@@ -55,7 +55,7 @@ reference::Output output_of(const Tensor& array, const reference::Output& like,
                             const std::optional<Tolerance>& tolerance) {
   reference::Output out = like;
   out.known.clear();
-  out.is_tolerance = tolerance.has_value();
+  out.is_final = tolerance.has_value();
   const auto count = static_cast<std::size_t>(array.elements());
   for (auto* field : {&out.expected, &out.bound, &out.rest}) field->resize(count);
   const bool wide = is_integer(array.dtype) && size_bytes(array.dtype) == 8;

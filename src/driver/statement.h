@@ -13,6 +13,7 @@
 #include "driver/options.h"
 #include "io/assignments.h"
 #include "io/console.h"
+#include "io/expect.h"
 #include "io/program.h"
 #include "reference/formula.h"
 #include "reference/interpreter.h"
@@ -30,6 +31,8 @@ struct Statements {
   Tensor returned = {};  // what the formula calls the function's returned value
   std::vector<reference::Output> expected = {};  // by the formula, once evaluated
   std::vector<Reference> references = {};
+  // Of the program, where it has one: its roundings are then no reason to allow more.
+  std::optional<io::NeedlessRounding> needless = {};
 
   // What is expected of an output; null: nothing.
   [[nodiscard]] const reference::Output* expected_of(const std::string& output) const;

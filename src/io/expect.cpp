@@ -88,6 +88,50 @@ bool multiplies_computed(const ir::Function& function) {
 
 }  // namespace
 
+namespace {
+
+// The types that memories and matrix operands have, or whose bits are read.
+std::vector<DType> types_in_use(const ir::Function& function) {
+  std::vector<DType> out;
+  for (std::uint32_t v = 0; v < function.values.size(); ++v) {
+    const auto& type = function.type(ir::ValueId{v});
+    if (const auto* view = std::get_if<ir::ViewType>(&type)) out.push_back(view->dtype);
+    const auto* frag = std::get_if<ir::FragType>(&type);
+    if (frag != nullptr && frag->role != ir::Role::kTile) out.push_back(frag->dtype);
+  }
+  ir::walk(function, function.body, [&](ir::OpId id) {
+    const auto* bits = std::get_if<ir::Bitcast>(&function.ops[id].data);
+    if (bits == nullptr) return;
+    if (const auto* type = std::get_if<ir::ScalarType>(&function.type(bits->operand))) {
+      out.push_back(type->dtype);
+    }
+  });
+  return out;
+}
+
+bool states_conversion(const reference::Formula& formula, DType to) {
+  return std::ranges::any_of(formula.nodes, [&](const reference::FormulaNode& node) {
+    return node.kind == reference::NodeKind::kConvert && node.dtype == to;
+  });
+}
+
+}  // namespace
+
+std::optional<NeedlessRounding> needless_rounding(const ir::Function& decided,
+                                                  const reference::BoundFormula& formula) {
+  const std::vector<DType> in_use = types_in_use(decided);
+  std::optional<NeedlessRounding> out;
+  ir::walk(decided, decided.body, [&](ir::OpId id) {
+    const ir::Op& op = decided.ops[id];
+    if (out || !std::holds_alternative<ir::Cast>(op.data)) return;
+    const auto* type = std::get_if<ir::ScalarType>(&decided.type(op.result));
+    if (type == nullptr || !is_float(type->dtype) || size_bytes(type->dtype) > 1) return;
+    if (std::ranges::find(in_use, type->dtype) != in_use.end()) return;
+    if (!states_conversion(formula.formula, type->dtype)) out = {type->dtype, op.span};
+  });
+  return out;
+}
+
 Products products_of(const ir::Function& decided) {
   Products out;
   ir::walk(decided, decided.body, [&](ir::OpId id) {

@@ -2,6 +2,7 @@
 // it adds.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,16 @@ namespace kiln::io {
 
 // Of the kernel's weakest instruction; plain f32 arithmetic when it has none.
 [[nodiscard]] reference::EinsumNumerics weakest(const ir::Function& decided);
+
+// A rounding to an 8-bit float that the kernel has no use for: nothing computes in those, and none of
+// the function's memories and matrix operands has the type. What it loses is no machine's need.
+struct NeedlessRounding {
+  DType dtype = DType::kF32;
+  Span span;
+};
+// The first that the formula does not state.
+[[nodiscard]] std::optional<NeedlessRounding> needless_rounding(
+    const ir::Function& decided, const reference::BoundFormula& formula);
 
 // Of all instructions, for products of inputs. Nothing is known of a kernel that multiplies what it
 // has computed, or that takes functions of its sums: large integers would leave their range.

@@ -78,7 +78,7 @@ double bound_of(const std::vector<const Output*>& statements, std::size_t s, std
   const double own = statements[0]->bound[i];
   const double stated = statements[s]->bound[i];
   const bool stands_alone = own == kUnbounded || !knows(*statements[0], i);
-  return stands_alone || statements[s]->is_tolerance ? stated : std::max(own, stated);
+  return stands_alone || statements[s]->is_final ? stated : std::max(own, stated);
 }
 
 Judgement judge(const Output& output, std::size_t i, double bound, const Tensor& actual) {

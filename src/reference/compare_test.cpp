@@ -106,7 +106,7 @@ TEST(Compare, WhatTheFormulaSaysNothingOfIsNotCompared) {
   user.slack = {0.5, 0.5, 0, kInf};
   EXPECT_EQ(compare({&program, &user}, rounded(program)).not_compared, 1)
       << "it is held against what the program computes without rounding";
-  user.is_tolerance = true;
+  user.is_final = true;
   user.slack.clear();
   EXPECT_EQ(compare({&program, &user}, rounded(program)).not_compared, 1) << "an array";
 }

@@ -58,8 +58,9 @@ struct Output {
   std::vector<double> slack = {};
   // The elements that something is known of, where a sample was computed; empty: all.
   std::vector<bool> known = {};
-  // The bound is a tolerance that the user asked for: nothing widens it.
-  bool is_tolerance = false;
+  // What the program rounds does not widen the bound: a tolerance that the user asked for, or the
+  // program's roundings are the mistake.
+  bool is_final = false;
 };
 
 // Elements of an output, row-major.

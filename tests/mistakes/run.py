@@ -13,7 +13,8 @@ from it, and the command. The command must exit with 1 and say nothing else; the
 on other lines. The kernels of base/ must run without a finding by the command of their own first line, so
 that the mistake is the only one.
 
-The programs of open/ have a mistake that is not found today; each says why. They are not run.
+Where there is a folder open/, its programs have a mistake that is not found today; each says why. They
+are not run.
 
 `--folder` runs another folder of the same form.
 """
