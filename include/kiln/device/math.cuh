@@ -21,10 +21,9 @@ __host__ __device__ constexpr auto mod(A a, B b) -> decltype(a + b) {
 }
 
 namespace detail {
-// Signed integers of up to 32 bits are compared and selected, each by its own instruction: of
-// min(min(-a, b), c), which may be one instruction of Hopper, ptxas before CUDA 13.5 (seen with 13.0)
-// forgets the sign of `a`, and of a negated `b` as well. Where nothing is negated ptxas makes the pair
-// a minimum again, so that nothing is lost.
+// Minima and maxima of signed integers of up to 32 bits are a comparison and a selection to ptxas. Of
+// max(max(a, -b), c), which one instruction of Hopper computes, ptxas before CUDA 13.5 (seen with 12.8 and 13.0)
+// forgets that b is negated. Where nothing is, it makes a maximum of the pair again.
 template <class T>
 __host__ __device__ constexpr T smaller(T a, T b) {
   return b < a ? b : a;
@@ -33,38 +32,34 @@ template <class T>
 __host__ __device__ constexpr T larger(T a, T b) {
   return a < b ? b : a;
 }
-__host__ __device__ inline int smaller(int a, int b) {
+// `b` where `left < right`, else `a`.
+__host__ __device__ inline int selected(int left, int right, int a, int b) {
 #if defined(__CUDA_ARCH__)
   int out;
-  asm("{\n.reg .pred p;\nsetp.lt.s32 p, %2, %1;\nselp.b32 %0, %2, %1, p;\n}"
+  asm("{\n.reg .pred p;\nsetp.lt.s32 p, %1, %2;\nselp.b32 %0, %4, %3, p;\n}"
       : "=r"(out)
-      : "r"(a), "r"(b));
+      : "r"(left), "r"(right), "r"(a), "r"(b));
   return out;
 #else
-  return b < a ? b : a;
+  return left < right ? b : a;
 #endif
 }
-__host__ __device__ inline int larger(int a, int b) {
-#if defined(__CUDA_ARCH__)
-  int out;
-  asm("{\n.reg .pred p;\nsetp.lt.s32 p, %1, %2;\nselp.b32 %0, %2, %1, p;\n}"
-      : "=r"(out)
-      : "r"(a), "r"(b));
-  return out;
-#else
-  return a < b ? b : a;
-#endif
+__host__ __device__ constexpr int smaller(int a, int b) {
+  return __builtin_is_constant_evaluated() ? (b < a ? b : a) : selected(b, a, a, b);
 }
-__host__ __device__ inline short smaller(short a, short b) {
+__host__ __device__ constexpr int larger(int a, int b) {
+  return __builtin_is_constant_evaluated() ? (a < b ? b : a) : selected(a, b, a, b);
+}
+__host__ __device__ constexpr short smaller(short a, short b) {
   return static_cast<short>(smaller(static_cast<int>(a), static_cast<int>(b)));
 }
-__host__ __device__ inline short larger(short a, short b) {
+__host__ __device__ constexpr short larger(short a, short b) {
   return static_cast<short>(larger(static_cast<int>(a), static_cast<int>(b)));
 }
-__host__ __device__ inline signed char smaller(signed char a, signed char b) {
+__host__ __device__ constexpr signed char smaller(signed char a, signed char b) {
   return static_cast<signed char>(smaller(static_cast<int>(a), static_cast<int>(b)));
 }
-__host__ __device__ inline signed char larger(signed char a, signed char b) {
+__host__ __device__ constexpr signed char larger(signed char a, signed char b) {
   return static_cast<signed char>(larger(static_cast<int>(a), static_cast<int>(b)));
 }
 }  // namespace detail

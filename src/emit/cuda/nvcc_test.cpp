@@ -47,6 +47,7 @@ TEST(Nvcc, NoMinimumOrMaximumOfSignedNumbersIsLeftToPtxas) {
   ASSERT_TRUE(write_file(source, R"(
 #include "kiln/device/math.cuh"
 #include "kiln/device/reduce.cuh"
+static_assert(kiln::min(3, -4) == -4 && kiln::max(short(3), short(-4)) == 3);
 template <class T>
 __device__ T ends(const T* x) {
   return kiln::min(kiln::max(kiln::max(T(-x[0]), x[1]), x[2]), kiln::min(x[3], T(-x[4])));
