@@ -8,6 +8,9 @@
 // whose two predicates, one for the minimum and one for the maximum, are the same register. The
 // test then has the answer of the other, and what it guards happens where it must not. With `v < 8`
 // or `v >= 8` ptxas makes the test an instruction of its own.
+//
+// Another cannot be seen in machine code: of two maxima, max(max(a, -b), c), one instruction without
+// the sign of b. kiln/device/math.cuh keeps __max and __min from it, not a program's own `?:`.
 #pragma once
 
 #include <string_view>
