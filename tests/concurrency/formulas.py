@@ -30,11 +30,20 @@ _FADED = (
 )
 _RANK = "r[m,n] = sum[j](x[m,j] > x[m,n] ? 1 : x[m,j] == x[m,n] && j < n ? 1 : 0)"
 _LARGEST = "value[m,k] = sum[n](r[m,n] == k ? x[m,n] : 0); place[m,k] = sum[n](r[m,n] == k ? n : 0)"
+_CONVOLVED = (
+    "y[n,h,w,k] = sum[t,c](h + (t - t % 3) / 3 >= 1 && h + (t - t % 3) / 3 <= 3 && w + t % 3 >= 1 && w + t % 3 <= 70"
+    " ? x[n,h + t / 3 - 1,w + t % 3 - 1,c] * filter[t,k,c] : 0)"
+)
 
 # By example: (shape, formulas, other options) of each run.
 _RUNS = {
     "softmax": [("M=10", (_SOFTMAX,), "-D N=96"), ("M=3", (_SOFTMAX,), "-D N=3 --fill adversarial")],
     "layer_norm": [("M=5,epsilon=0.5", (_CENTRED, _LAYER), "-D N=96")],
+    "softmax_persistent": [
+        ("M=7", (_SOFTMAX,), "-D N=96 -D BLOCKS=2"),
+        ("M=3", (_SOFTMAX,), "-D N=3 -D BLOCKS=2 --fill adversarial"),
+    ],
+    "layer_norm_persistent": [("M=7,epsilon=0.5", (_CENTRED, _LAYER), "-D N=96 -D BLOCKS=2")],
     "rms_norm": [("M=5,epsilon=0.5", (_ADDED, _RMS), "-D N=96")],
     "cross_entropy": [
         ("M=6,N=1100", (_LOSS,), ""),
@@ -64,6 +73,7 @@ _RUNS = {
     "w8a8": [("M=70,N=72,K=144", ("y[m,n] = sum[k](x[m,k] * w[n,k]) * row_scale[m,0] * column_scale[0,n]",), "")],
     # Of normal gates nothing is left after a chunk; those of the file keep a third.
     "linear_attention": [("H=2,T=150", (_FADED,), options) for options in ("", f"--in gate={_GATES}")],
+    "convolution": [("B=2,H=3,W=70,C=72,K=72", (_CONVOLVED,), "--fill integers")],
     "cumulative_sum": [("M=6,N=1100", ("y[m,n] = sum[j](j <= n ? x[m,j] : 0)",), "")],
     "top_k": [("M=5,N=9,K=9", (_RANK, _LARGEST), "")],
 }

@@ -71,10 +71,10 @@ def _of_example(path):
         words = shlex.split(found[1].replace("\n//", " "))
         if "--schedules" not in words:
             continue
-        options = dict(zip(words[::2], words[1::2]))
-        del options["--schedules"]
-        arch = options.pop("--arch")
-        runs.append(tuple(word for pair in options.items() for word in pair))
+        options = list(zip(words[::2], words[1::2]))  # `-D` may stand there more than once
+        arch = dict(options)["--arch"]
+        kept = (pair for pair in options if pair[0] not in ("--schedules", "--arch"))
+        runs.append(tuple(word for pair in kept for word in pair))
     return Kernel(path.stem, path, arch, tuple(runs), formulas.runs_of(path.stem)) if runs else None
 
 

@@ -106,8 +106,10 @@ class Verdict:
 
 
 def program_of(kiln, kernel, path):
-    """The IR after all passes; '' when there is none."""
-    done = kernels.execute(kiln, ["ir", str(path), "--arch", kernel.arch])
+    """The IR after all passes, with the macros of its first run; '' when there is none."""
+    run = kernel.runs[0]
+    macros = [word for pair in zip(run[::2], run[1::2]) if pair[0] == "-D" for word in pair]
+    done = kernels.execute(kiln, ["ir", str(path), "--arch", kernel.arch, *macros])
     return done.output if done.exit == 0 else ""
 
 
@@ -132,9 +134,13 @@ def classify_run(done):
 
 
 def found_by_runs(kiln, kernel, path, mutant):
-    runs = kernel.meanings if mutant.is_arithmetic else kernel.runs
-    for run in runs:
-        argv = kernels.run_arguments(kernel, path, run, 1 if mutant.is_arithmetic else MUTANT_SCHEDULES)
+    """What orders of execution show first, then what the example's formula does: a mutant without a race may be another
+    program. (Text of the IR has the macros of the first run, and the formula's run others.)"""
+    runs = [] if mutant.is_arithmetic else [(run, MUTANT_SCHEDULES) for run in kernel.runs]
+    if mutant.suffix == ".co":
+        runs += [(run, 1) for run in kernel.meanings]
+    for run, schedules in runs:
+        argv = kernels.run_arguments(kernel, path, run, schedules)
         found = classify_run(kernels.execute(kiln, argv))
         if found:
             return found
