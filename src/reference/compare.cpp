@@ -129,12 +129,13 @@ struct Said {
 
   [[nodiscard]] bool compared() const { return !user_failed && (by_program || by_user); }
 
-  // Statement `s`, with the bound that counts. A formula with a bound of no use is compared all the
-  // same where it is held against what the program computes without rounding.
+  // Statement `s`, with the bound that counts. A formula with a bound of no use has not failed where it
+  // is held against what the program computes without rounding; but the machine's result is compared by
+  // the bound alone.
   void note(const std::vector<const Output*>& statements, std::size_t s, std::size_t i,
             double bound, double typical) {
     const Output& output = *statements[s];
-    bool says = !says_nothing(output, i, bound, typical);
+    const bool says = !says_nothing(output, i, bound, typical);
     if (s == 0) {
       by_program = says;
       return;
@@ -142,8 +143,8 @@ struct Said {
     if (!output.slack.empty()) {
       const bool held = knows(*statements[0], i) && std::isfinite(statements[0]->expected[i]) &&
                         std::isfinite(output.expected[i]);
-      says = says || (held && !says_nothing(output, i, output.slack[i], typical));
-      user_failed = user_failed || !says;
+      user_failed =
+          user_failed || !(says || (held && !says_nothing(output, i, output.slack[i], typical)));
     }
     by_user = by_user || says;
   }

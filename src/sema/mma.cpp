@@ -224,7 +224,7 @@ void fill_zero(Sema& sema, ir::ValueId id, Tile& tile, Span span) {
 
 ir::ValueId open_partial(Sema& sema, ir::ValueId acc, Span span) {
   const Tile of = sema.tiles.at(acc);
-  const std::string name = format("{}_part", of.name);
+  const std::string name = format("{}_part", sema.function.values[acc].name);
   const ir::ValueId id =
       emit_value(sema, ir::Alloc{.name = name}, span,
                  ir::FragType{ir::Role::kC, of.dtype.value_or(DType::kF32), 0, 0}, name);

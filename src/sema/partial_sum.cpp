@@ -36,7 +36,7 @@ ir::ValueId parts_for(Sema& sema, ir::ValueId frag, bool set_at_once, Span span)
   sema.regions.push_back(outside);
   const ir::FragType& whole = sema.function.frag_type(sema.apply->frag);
   const DType dtype = sema.function.frag_type(frag).dtype;
-  const ir::ValueId parts = make_tile(sema, format("{}_parts", sema.tiles.at(frag).name),
+  const ir::ValueId parts = make_tile(sema, format("{}_parts", sema.function.values[frag].name),
                                       {ir::Role::kTile, dtype, whole.rows, whole.cols}, span);
   if (!set_at_once) {
     const auto zero = emit_value(sema, ir::Const{0}, span, ir::ScalarType{dtype});
@@ -50,7 +50,7 @@ ir::ValueId parts_for(Sema& sema, ir::ValueId frag, bool set_at_once, Span span)
 // The sums of the parts along each dimension in which the vector has one element.
 ir::ValueId sum_of_parts(Sema& sema, ir::ValueId frag, ir::ValueId parts, Span span) {
   const ir::FragType vector = sema.function.frag_type(frag);
-  const std::string name = format("{}_sum", sema.tiles.at(frag).name);
+  const std::string name = format("{}_sum", sema.function.values[frag].name);
   ir::ValueId sum = parts;
   for (const int dimension : {1, 0}) {
     ir::FragType type = sema.function.frag_type(sum);

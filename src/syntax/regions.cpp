@@ -33,8 +33,10 @@ class BraceStack {
     open_.pop_back();
     return true;
   }
-  // The last brace opened is not to be closed.
-  void forget() { open_.pop_back(); }
+  // The last brace opened is not to be closed. (A list of names that has a second `by` has none.)
+  void forget() {
+    if (!open_.empty()) open_.pop_back();
+  }
   [[nodiscard]] std::size_t depth() const { return open_.size(); }
   [[nodiscard]] Span unclosed() const { return suspect_.value_or(open_.back()); }
 
