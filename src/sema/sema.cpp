@@ -10,6 +10,7 @@
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/statement.h"
+#include "sema/tile_array.h"
 #include "syntax/parse.h"
 
 namespace kiln::sema {
@@ -185,18 +186,6 @@ bool computes_with_accumulators(const ast::Ast& ast, Span function) {
   });
 }
 
-bool declares_tile_arrays(const ast::Ast& ast, Span function) {
-  return std::ranges::any_of(ast.stmts, [&](const ast::Stmt& stmt) {
-    if (!lies_in(stmt.span, function)) return false;
-    const auto* fill = std::get_if<ast::MmaFillStmt>(&stmt.node);
-    const auto* tiles = std::get_if<ast::FragDeclStmt>(&stmt.node);
-    return (fill != nullptr && !fill->extents.empty()) ||
-           (tiles != nullptr &&
-            std::ranges::any_of(tiles->declarators,
-                                [](const ast::Declarator& item) { return !item.extents.empty(); }));
-  });
-}
-
 // What a function is read with.
 struct Reading {
   const ast::Ast& ast;
@@ -233,7 +222,7 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
   sema.shapes = &foreseen;
   sema.looks_ahead = looks_ahead;
   sema.plan = plan_names(ast, tile_function.span);
-  sema.has_tile_arrays = declares_tile_arrays(ast, tile_function.span);
+  sema.has_tile_arrays = declares_tile_array(ast, tile_function.span);
   function.body = in_region(sema, [&] {
     for (std::size_t i = 0; i < tile_function.params.size(); ++i) {
       analyse_param(sema, tile_function.params[i], i);

@@ -280,21 +280,8 @@ class Body {
     std::vector<ast::ExprId> subscripts;
     const auto* named = sema_.ast.as<ast::NameExpr>(without_subscripts(sema_, id, subscripts));
     if (named == nullptr) return false;
-    return is_array(sema_.scopes.find(named->name)) || declares_array(named->name);
-  }
-
-  bool declares_array(const std::string& name) const {
-    return std::ranges::any_of(sema_.ast.stmts, [&](const ast::Stmt& stmt) {
-      if (!lies_in(stmt.span, span_)) return false;
-      if (const auto* fill = std::get_if<ast::MmaFillStmt>(&stmt.node)) {
-        return !fill->extents.empty() && fill->target.name.text == name;
-      }
-      const auto* tiles = std::get_if<ast::FragDeclStmt>(&stmt.node);
-      return tiles != nullptr &&
-             std::ranges::any_of(tiles->declarators, [&](const ast::Declarator& item) {
-               return !item.extents.empty() && item.name.text == name;
-             });
-    });
+    return is_array(sema_.scopes.find(named->name)) ||
+           declares_tile_array(sema_.ast, span_, named->name);
   }
 
   const Sema& sema_;
@@ -303,6 +290,21 @@ class Body {
 };
 
 }  // namespace
+
+bool declares_tile_array(const ast::Ast& ast, Span part, std::optional<std::string_view> name) {
+  const auto is_meant = [&](const ast::Name& declared) { return !name || declared.text == *name; };
+  return std::ranges::any_of(ast.stmts, [&](const ast::Stmt& stmt) {
+    if (!lies_in(stmt.span, part)) return false;
+    if (const auto* fill = std::get_if<ast::MmaFillStmt>(&stmt.node)) {
+      return !fill->extents.empty() && is_meant(fill->target.name);
+    }
+    const auto* tiles = std::get_if<ast::FragDeclStmt>(&stmt.node);
+    return tiles != nullptr &&
+           std::ranges::any_of(tiles->declarators, [&](const ast::Declarator& item) {
+             return !item.extents.empty() && is_meant(item.name);
+           });
+  });
+}
 
 bool is_written_out(const Sema& sema, const std::vector<std::string>& names, ast::StmtId body,
                     const LoopValues& values, std::string& obstacle) {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sema/state.h"
@@ -46,6 +47,10 @@ void declare_tiles(Sema& sema, const ast::Name& name, std::vector<std::int64_t> 
                    const std::function<ir::ValueId(const TileName&)>& make);
 // "2x4"
 [[nodiscard]] std::string extents_text(const std::vector<std::int64_t>& extents);
+
+// Whether that part of the text declares an array of register tiles, of that name or of any.
+[[nodiscard]] bool declares_tile_array(const ast::Ast& ast, Span part,
+                                       std::optional<std::string_view> name = {});
 
 // The values that a loop's variable goes through.
 struct LoopValues {

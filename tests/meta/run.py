@@ -139,7 +139,10 @@ def _emission_jobs():
 
 
 def _answer(argv):
-    return batch.run(argv, tree.ROOT, os.environ, EMIT_TIMEOUT_S)
+    done = batch.run(argv, tree.ROOT, os.environ, EMIT_TIMEOUT_S)
+    if done.returncode not in range(4):  # else it would be taken for a refusal
+        raise RuntimeError(f"exit {done.returncode}: {' '.join(argv)}\n{done.stderr}")
+    return done
 
 
 def _emitted(kiln, path, args):
