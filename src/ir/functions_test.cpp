@@ -122,6 +122,7 @@ TEST(Functions, HaveAKnownValue) {
       {UnaryKind::kLog2, 8, 3},
       {UnaryKind::kLog1p, 1, 0.6931471805599453},
       {UnaryKind::kReciprocal, 8, 0.125},
+      {UnaryKind::kRcp, 8, 0.125},
       {UnaryKind::kSin, 1, 0.8414709848078965},
       {UnaryKind::kCos, 1, 0.5403023058681398},
       {UnaryKind::kTan, 1, 1.5574077246549023},
