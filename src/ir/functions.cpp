@@ -57,6 +57,15 @@ const FunctionOfTwoInfo& info(BinaryKind function) {
   return *found;
 }
 
+double larger_of(double a, double b) {
+  if (std::isnan(a)) return b;
+  if (std::isnan(b)) return a;
+  if (a == b) return std::signbit(a) ? b : a;
+  return a < b ? b : a;
+}
+
+double smaller_of(double a, double b) { return -larger_of(-a, -b); }
+
 double fused(DType dtype, double a, double b, double c) {
   if (dtype == DType::kF64) return std::fma(a, b, c);
   return static_cast<double>(

@@ -91,6 +91,11 @@ enum class BinaryClass : std::uint8_t {
   return class_of(kind) == BinaryClass::kLogical;
 }
 
+// Of two floats, as a GPU has it (PTX ISA, "max"): what is no number is passed over, and -0 is less
+// than 0.
+[[nodiscard]] double larger_of(double a, double b);
+[[nodiscard]] double smaller_of(double a, double b);
+
 // a * b + c of numbers of f32 or f64, rounded once.
 [[nodiscard]] double fused(DType dtype, double a, double b, double c);
 

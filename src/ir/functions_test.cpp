@@ -217,6 +217,13 @@ TEST(BinaryOperations, HaveValuesOfFloats) {
   EXPECT_EQ(value_of(BinaryKind::kRem, -7.5, 2), -1.5);
   EXPECT_EQ(value_of(BinaryKind::kMin, 3, -2), -2);
   EXPECT_EQ(value_of(BinaryKind::kMax, 3, -2), 3);
+  for (const BinaryKind kind : {BinaryKind::kMax, BinaryKind::kMin}) {
+    EXPECT_EQ(value_of(kind, NAN, -2), -2);
+    EXPECT_EQ(value_of(kind, -2, NAN), -2);
+    EXPECT_TRUE(std::isnan(value_of(kind, NAN, NAN)));
+    EXPECT_EQ(std::signbit(value_of(kind, 0.0, -0.0)), kind == BinaryKind::kMin);
+    EXPECT_EQ(std::signbit(value_of(kind, -0.0, 0.0)), kind == BinaryKind::kMin);
+  }
   EXPECT_EQ(value_of(BinaryKind::kLe, 2, 2), 1);
   EXPECT_EQ(value_of(BinaryKind::kNe, 2, 2), 0);
   EXPECT_TRUE(std::isnan(value_of(BinaryKind::kXor, 1, 1)));

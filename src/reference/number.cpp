@@ -153,8 +153,10 @@ Number logical(BinaryKind kind, Number left, Number right) {
   return out;
 }
 
-// The smaller or the larger, as `b < a ? b : a` and `a < b ? b : a` give them.
+// The smaller or the larger; what is no number is passed over.
 Number select(BinaryKind kind, const Number& left, const Number& right) {
+  if (std::isnan(left.value)) return right;
+  if (std::isnan(right.value)) return left;
   const bool min = kind == BinaryKind::kMin;
   const Number second =
       min ? compare(BinaryKind::kLt, right, left) : compare(BinaryKind::kLt, left, right);

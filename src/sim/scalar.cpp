@@ -13,6 +13,9 @@ namespace kiln::sim {
 
 namespace {
 
+using ir::larger_of;
+using ir::smaller_of;
+
 Scalar of(std::int64_t value) {
   Scalar out;
   out.i = value;

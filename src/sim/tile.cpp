@@ -8,6 +8,7 @@
 #include <array>
 #include <limits>
 
+#include "ir/functions.h"
 #include "sim/machine.h"
 #include "sim/scalar.h"
 #include "support/check.h"
@@ -64,8 +65,8 @@ Part joined(ir::ReduceKind kind, DType dtype, const Part& a, const Part& b) {
   switch (kind) {
     case ir::ReduceKind::kSum: return {in_type(dtype, a.value + b.value)};
     case ir::ReduceKind::kProduct: return {product_in(dtype, a.value, b.value)};
-    case ir::ReduceKind::kMax: return {a.value < b.value ? b.value : a.value};
-    case ir::ReduceKind::kMin: return {b.value < a.value ? b.value : a.value};
+    case ir::ReduceKind::kMax: return {ir::larger_of(a.value, b.value)};
+    case ir::ReduceKind::kMin: return {ir::smaller_of(a.value, b.value)};
     case ir::ReduceKind::kArgMax: {
       const bool second = a.value < b.value || (a.value == b.value && b.index < a.index);
       return second ? b : a;

@@ -24,13 +24,52 @@ namespace detail {
 // Minima and maxima of signed integers of up to 32 bits are a comparison and a selection to ptxas. Of
 // max(max(a, -b), c), which one instruction of Hopper computes, ptxas before CUDA 13.5 (seen with 12.8 and 13.0)
 // forgets that b is negated. Where nothing is, it makes a maximum of the pair again.
+// Of floats they are one instruction, which passes over what is no number and takes -0 to be less than
+// 0 (PTX ISA, "max"). What a compiler computes is the same: the sum of two zeros is the larger one.
+template <class T>
+__host__ __device__ constexpr T larger_float(T a, T b) {
+  return a != a ? b : b != b ? a : a == b && a == T(0) ? a + b : a < b ? b : a;
+}
+__host__ __device__ constexpr float larger(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  if (!__builtin_is_constant_evaluated()) return ::fmaxf(a, b);
+#endif
+  return larger_float(a, b);
+}
+__host__ __device__ constexpr double larger(double a, double b) {
+#if defined(__CUDA_ARCH__)
+  if (!__builtin_is_constant_evaluated()) return ::fmax(a, b);
+#endif
+  return larger_float(a, b);
+}
+__host__ __device__ constexpr float smaller(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  if (!__builtin_is_constant_evaluated()) return ::fminf(a, b);
+#endif
+  return -larger_float(-a, -b);
+}
+__host__ __device__ constexpr double smaller(double a, double b) {
+#if defined(__CUDA_ARCH__)
+  if (!__builtin_is_constant_evaluated()) return ::fmin(a, b);
+#endif
+  return -larger_float(-a, -b);
+}
+// Of classes, which are floats of fewer bits, by way of f32; of integers as they are.
 template <class T>
 __host__ __device__ constexpr T smaller(T a, T b) {
-  return b < a ? b : a;
+  if constexpr (__is_class(T)) {
+    return static_cast<T>(smaller(static_cast<float>(a), static_cast<float>(b)));
+  } else {
+    return b < a ? b : a;
+  }
 }
 template <class T>
 __host__ __device__ constexpr T larger(T a, T b) {
-  return a < b ? b : a;
+  if constexpr (__is_class(T)) {
+    return static_cast<T>(larger(static_cast<float>(a), static_cast<float>(b)));
+  } else {
+    return a < b ? b : a;
+  }
 }
 // `b` where `left < right`, else `a`.
 __host__ __device__ inline int selected(int left, int right, int a, int b) {
