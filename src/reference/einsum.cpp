@@ -238,17 +238,19 @@ Sum sum_of(const Plan& plan, double scale, const Offsets& offsets, std::int64_t 
   for (std::size_t k = 0; k < offsets.depth; ++k) {
     double product = scale;
     double magnitude = std::fabs(scale);
+    bool finite = true;  // each factor: their product may be beyond f64 all the same
     std::uint64_t bits =
         plan.whole ? static_cast<std::uint64_t>(static_cast<std::int64_t>(scale)) : 0;
     for (std::size_t f = 0; f < plan.factors.size(); ++f) {
       const auto at = static_cast<std::size_t>(first[f] + offsets.of[f][k]);
       product *= plan.factors[f].values[at];
+      finite = finite && std::isfinite(plan.factors[f].values[at]);
       magnitude *= plan.factors[f].magnitude(at);
       if (plan.whole) bits *= plan.factors[f].bits[at];
     }
     sum.bits += bits;
     sum.value += product;
-    if (std::isfinite(product)) sum.magnitude += magnitude;
+    if (finite) sum.magnitude += magnitude;
   }
   return sum;
 }

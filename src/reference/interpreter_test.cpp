@@ -188,6 +188,40 @@ TEST(Interpreter, SumThatMayOverflowIsUnboundedAndCounted) {
   EXPECT_EQ(output.bound[16], 0);
 }
 
+// -1e300 * 1e300 added to infinity: infinity from a fused multiply-add, no number from one that rounds
+// the product first. An operand that is infinite itself promises what it did.
+TEST(Interpreter, ProductsBeyondF64AreUnbounded) {
+  Builder b("beyond");
+  const auto lhs = b.param("lhs", DType::kF64, {8, 4});
+  const auto rhs = b.param("rhs", DType::kF64, {8, 4});
+  const auto out = b.param("out", DType::kF64, {8, 8});
+  b.parallel(Level::kBlock, {{"b", 1}}, [&](const auto&) {
+    const auto c = b.frag(Role::kC, DType::kF64, 8, 8);
+    const auto left = b.frag(Role::kA, DType::kF64, 8, 4);
+    const auto right = b.frag(Role::kB, DType::kF64, 8, 4);
+    b.op(ir::Fill{c, b.constant(DType::kF64, 0)});
+    b.load(left, lhs);
+    b.load(right, rhs);
+    b.mma(c, left, right);
+    b.store(c, out);
+  });
+  const auto row_of = [](std::int64_t i) {
+    if (i / 4 == 1) return i % 2 == 0 ? 1e300 : -1e300;
+    return i == 2 * 4 ? kInf : 1.0;
+  };
+  const auto column_of = [](std::int64_t i) { return i / 4 == 2 ? 1e300 : 1.0; };
+  const ir::Arguments args =
+      arguments(b.function, {},
+                {tensor(DType::kF64, {8, 4}, row_of), tensor(DType::kF64, {8, 4}, column_of),
+                 Tensor::zeros(DType::kF64, {8, 8})});
+  const auto numerics = [](ir::OpId) { return Accumulation{.roundoff = 0x1p-53, .depth = 1}; };
+  const Output output = interpret(b.function, args, numerics).outputs.at(0);
+  EXPECT_EQ(output.bound[1 * 8 + 2], kInf);
+  EXPECT_LT(output.bound[1 * 8 + 3], 1e300);
+  EXPECT_EQ(output.expected[2 * 8 + 3], kInf);
+  EXPECT_EQ(output.bound[2 * 8 + 3], 0);
+}
+
 // Two groups share an accumulator that the block filled once; each keeps its own sums from one
 // entry of the inner parallel to the next.
 TEST(Interpreter, AccumulatorOfTheBlockBecomesOnePerGroup) {

@@ -25,15 +25,18 @@ Number sum_of(DType source, DType result, std::span<const Number> numbers) {
   double magnitude = 0;
   double error = 0;
   bool whole = true;
+  bool finite = true;
   for (const Number& number : numbers) {
     const Number wide = convert(number, source, result);
+    finite = finite && std::isfinite(wide.value);
     value += wide.value;
     magnitude += std::fabs(wide.value);
     error += wide.error;
     whole = whole && wide.value == std::trunc(wide.value);
   }
   if (any_unknown(numbers) || std::isnan(error)) return {value, kUnbounded};
-  if (!std::isfinite(value)) return {value, error == 0 ? 0 : kUnbounded};
+  // What is beyond f64 by the way may cancel in another order.
+  if (!finite) return {value, error == 0 ? 0 : kUnbounded};
   if (magnitude + error > info(result).max) return {value, kUnbounded};
   if (whole && error == 0 && magnitude <= integers_exact_up_to(result)) return {value, 0};
   const auto count = static_cast<double>(numbers.size());

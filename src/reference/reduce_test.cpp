@@ -58,6 +58,8 @@ TEST(Reduce, InfinityIsExact) {
 
 TEST(Reduce, ASumThatMayOverflowPromisesNothing) {
   EXPECT_EQ(made(ir::ReduceKind::kSum, DType::kF32, {{3e38, 0}, {3e38, 0}}).error, kUnbounded);
+  const std::vector<Number> cancel = {{1e308, 0}, {1e308, 0}, {-1e308, 0}, {-1e308, 0}};
+  EXPECT_EQ(made(ir::ReduceKind::kSum, DType::kF64, cancel).error, kUnbounded);
 }
 
 TEST(Reduce, AProductsErrorIsThatOfItsFactors) {

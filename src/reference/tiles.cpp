@@ -15,7 +15,7 @@ namespace {
 constexpr double kFp64Roundoff = 0x1p-53;
 
 // One a*b term added to an element: the slow, careful way, for operands that carry errors or are
-// not finite.
+// not finite. An infinite magnitude: the factors are finite, their product is beyond fp64.
 struct Term {
   double product = 0;
   double magnitude = 0;
@@ -36,7 +36,7 @@ bool is_subnormal(double value, double smallest_normal) {
 
 Term term_of(Number a, Number b) {
   Term term{a.value * b.value, 0, 0};
-  if (std::isfinite(term.product)) term.magnitude = std::fabs(term.product);
+  if (std::isfinite(a.value) && std::isfinite(b.value)) term.magnitude = std::fabs(term.product);
   if (a.error > 0 || b.error > 0) {
     term.error = std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error;
     if (std::isnan(term.error)) term.error = kUnbounded;
@@ -343,8 +343,10 @@ Number Fragments::get(const Slot& slot, std::size_t index) const {
   const double exact_limit = std::min(slot.exact_integers, integers_exact_up_to(type.dtype));
   const bool whole = is_float(type.dtype) && slot.integral && std::isfinite(value);
   if (error == 0 && whole && magnitude <= exact_limit) return {value, 0};
-  // A partial sum may have overflowed: nothing can be promised.
-  if (slot.peak[index] > info(type.dtype).max || error == kUnbounded) return {value, kUnbounded};
+  // A partial sum may have overflowed: nothing can be promised. In f64 a product alone may, and
+  // then it matters whether it was rounded before it was added.
+  const bool overflows = slot.peak[index] > info(type.dtype).max || !std::isfinite(magnitude);
+  if (overflows || error == kUnbounded) return {value, kUnbounded};
   if (!std::isfinite(value)) return {value, 0};
   const double u = slot.roundoff;
   if (!is_float(type.dtype)) return {value, error};
@@ -363,7 +365,7 @@ double Fragments::step_share(const Slot& slot) {
   double magnitudes = 0;
   double squares = 0;
   for (std::size_t i = 0; i < slot.value.size(); ++i) {
-    if (!std::isfinite(slot.value[i])) continue;
+    if (!std::isfinite(slot.value[i]) || !std::isfinite(slot.magnitude[i])) continue;
     magnitudes += slot.magnitude[i];
     squares += slot.value[i] * slot.value[i];
   }

@@ -137,16 +137,19 @@ bool check_limits(Sema& sema, const Transfer& transfer, const ir::ResolvedView& 
       if (ir::always_less_equal(sema.function, end, limit)) continue;
       const ir::Expr there = limit - global.origin[root];
       if (there.constant()) {
+        const bool stores = sema.function.view_type(transfer.copy.dst).space == ir::Space::kGlobal;
+        const std::string ours = text(sema, shape[d]);
+        const std::string theirs = text(sema, there);
         (void)sema.diags
-            .report<diag::CopyShape>(transfer.stmt.word_span, d, text(sema, there),
-                                     text(sema, shape[d]))
-            .help("give both sides {} elements, or use `dma.copy`, which fills up with zeros",
-                  text(sema, there))
+            .report<diag::CopyShape>(transfer.stmt.word_span, d, stores ? ours : theirs,
+                                     stores ? theirs : ours)
+            .help("give both sides {} elements, or use `dma.copy`, which {}", theirs,
+                  stores ? "leaves the others out" : "fills up with zeros")
             .emit();
         return false;
       }
       (void)sema.diags
-          .report<diag::TmaExtents>(transfer.stmt.word_span, transfer.word, text(sema, there))
+          .report<diag::TmaExtents>(transfer.stmt.word_span, transfer.word, text(sema, limit))
           .help("use `dma.copy` for tiles whose extents the kernel computes")
           .emit();
       return false;

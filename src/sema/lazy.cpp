@@ -62,10 +62,10 @@ Operand error_at(Span span) {
   return out;
 }
 
-// What `0 && right` and `1 || right` are, whatever the right side is.
-std::optional<Operand> decided(const ast::BinaryExpr& expr, const Operand& left, Span span) {
+// What `0 && x`, `x && 0`, `1 || x` and `x || 1` are, whatever x is; `side` is the other side.
+std::optional<Operand> decided(const ast::BinaryExpr& expr, const Operand& side, Span span) {
   const auto constant =
-      left.kind == Operand::Kind::kInt ? left.integer.value.constant() : std::nullopt;
+      side.kind == Operand::Kind::kInt ? side.integer.value.constant() : std::nullopt;
   const bool is_or = expr.op == ast::BinaryOp::kOr;
   if (!constant || (*constant != 0) != is_or) return std::nullopt;
   Operand out = make_int(is_or ? 1 : 0, span);
@@ -77,8 +77,9 @@ std::optional<Operand> decided(const ast::BinaryExpr& expr, const Operand& left,
 
 Operand evaluate_logical(Sema& sema, const ast::BinaryExpr& expr, Operand left, Span span) {
   const Part right = evaluate_apart(sema, expr.right);
-  if (right.operand.is_number()) {
+  if (left.is_number() && right.operand.is_number()) {
     if (auto out = decided(expr, left, span)) return *out;
+    if (auto out = decided(expr, right.operand, span)) return *out;
   }
   if (left.is_error() || right.operand.is_error() || !acts(sema, right)) {
     Operand out = combine(sema, expr.op, expr.op_span, left, place_here(sema, right));

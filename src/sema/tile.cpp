@@ -123,7 +123,7 @@ class TileExpression {
     if (!tile.broken) {
       (void)sema_.diags.report<diag::TileUnshaped>(span, tile.name)
           .label(tile.span, "declared here")
-          .help("say it: `{} = frag.fill.f32 [rows, columns] value;`", tile.name)
+          .help("say it: `{}`", shaped_declaration(sema_, tile))
           .emit();
     }
     tile.broken = true;
@@ -201,12 +201,19 @@ ir::ValueId new_tile(Sema& sema, const std::string& name, DType dtype, Shape sha
   return id;
 }
 
-bool check_element_type(Sema& sema, DType dtype, Span span) {
+constexpr std::string_view kConvertIt = "convert it: `__to<f32>(x)`";
+constexpr std::string_view kOtherType = "take `s32`, `f32` or `f64`";
+constexpr std::string_view kConvertEach =
+    "convert each element: `t = frag.fill.f32 [rows, columns] 0; apply {i, j} in t.span t.at(i, j) "
+    "= __to<f32>(view.at(i, j));`";
+
+bool check_element_type(Sema& sema, DType dtype, Span span, std::string_view of_long = kConvertIt) {
   const bool is_long = is_integer(dtype) && info(dtype).bits > 32;
   if (!is_sub_byte(dtype) && dtype != DType::kBool && !is_long) return true;
   (void)sema.diags.report<diag::TileElement>(span, name(dtype))
       .help("{}", dtype == DType::kBool ? "choose numbers by it: `condition ? 1 : 0`"
-                                        : "convert it: `__to<f32>(x)`")
+                  : is_long             ? of_long
+                                        : kConvertIt)
       .emit();
   return false;
 }
@@ -239,7 +246,7 @@ std::optional<Shape> tile_shape(Sema& sema, const std::vector<ast::ExprId>& expr
 
 std::optional<ir::ValueId> TileExpression::filled(const ast::FragFillExpr& fill, ast::ExprId id) {
   const Span span = sema_.ast[id].span;
-  if (!check_element_type(sema_, fill.type, span)) return std::nullopt;
+  if (!check_element_type(sema_, fill.type, span, kOtherType)) return std::nullopt;
   const auto shape = tile_shape(sema_, fill.shape, span);
   if (!shape) return std::nullopt;
   const auto value = convert(sema_, evaluate(sema_, fill.value), fill.type);
@@ -254,7 +261,7 @@ std::optional<ir::ValueId> TileExpression::loaded(const ast::FragLoadExpr& load,
   const auto view = tile_view(sema_, load.source);
   if (!view) return std::nullopt;
   const ir::ViewType type = sema_.function.view_type(view->id);
-  if (!check_element_type(sema_, type.dtype, span)) return std::nullopt;
+  if (!check_element_type(sema_, type.dtype, span, kConvertEach)) return std::nullopt;
   const Shape shape{*type.shape[0].constant(), *type.shape[1].constant()};
   const ir::ValueId frag = new_tile(sema_, name_of(id, "loaded"), type.dtype, shape, span);
   emit(sema_, ir::Load{.frag = frag, .view = view->id, .to_registers = true}, span);
@@ -575,7 +582,7 @@ void declare_shaped(Sema& sema, const ast::FragDeclStmt& stmt, const ast::Declar
   const DType dtype = stmt.type.value_or(DType::kF32);
   const auto shape = tile_shape(sema, stmt.shape, span);
   auto extents = array_extents(sema, item.extents, item.name);
-  if (!shape || !extents || !check_element_type(sema, dtype, stmt.type_span)) {
+  if (!shape || !extents || !check_element_type(sema, dtype, stmt.type_span, kOtherType)) {
     return declare(sema, item.name, {});
   }
   std::optional<ir::ValueId> value;

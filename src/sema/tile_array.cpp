@@ -140,6 +140,16 @@ const Symbol* array_element(Sema& sema, const Symbol& array, const ast::FragRef&
   return element_of(sema, array, ref.name.text, ref.subscripts, ref.span);
 }
 
+namespace {
+
+// "[2][300]"
+std::string in_brackets(std::vector<std::int64_t> extents, std::int64_t last) {
+  extents.push_back(last);
+  return join(extents, "", [](std::int64_t extent) { return format("[{}]", extent); });
+}
+
+}  // namespace
+
 std::optional<std::vector<std::int64_t>> array_extents(Sema& sema,
                                                        const std::vector<ast::ExprId>& exprs,
                                                        const ast::Name& name) {
@@ -159,7 +169,7 @@ std::optional<std::vector<std::int64_t>> array_extents(Sema& sema,
       return std::nullopt;
     }
     if (*extent > most / tiles) {
-      (void)sema.diags.report<diag::TileArraySize>(span, name.text, *extent, tiles, most)
+      (void)sema.diags.report<diag::TileArraySize>(span, name.text, in_brackets(out, *extent), most)
           .help("take fewer tiles, or go through them in a loop and use one")
           .emit();
       return std::nullopt;
@@ -168,6 +178,17 @@ std::optional<std::vector<std::int64_t>> array_extents(Sema& sema,
     out.push_back(*extent);
   }
   return out;
+}
+
+std::string shaped_declaration(const Sema& sema, const Tile& tile) {
+  const std::string base = tile.name.substr(0, tile.name.find('['));
+  const Symbol* symbol = sema.scopes.find(base);
+  if (!is_array(symbol)) return format("{} = frag.fill.f32 [rows, columns] value;", base);
+  std::vector<std::int64_t> front = symbol->extents;
+  const std::int64_t last = front.back();
+  front.pop_back();
+  return format("frag {} [rows, columns] {}{} {{value}};", name(tile.dtype.value_or(DType::kF32)),
+                base, in_brackets(std::move(front), last));
 }
 
 void declare_tiles(Sema& sema, const ast::Name& name, std::vector<std::int64_t> extents,

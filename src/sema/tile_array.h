@@ -30,6 +30,9 @@ namespace kiln::sema {
 // The same of a reference in a statement, whose name is that of an array.
 [[nodiscard]] const Symbol* array_element(Sema& sema, const Symbol& array, const ast::FragRef& ref);
 
+// How to declare the tile, or the array that it is an element of, so that the shape is known.
+[[nodiscard]] std::string shaped_declaration(const Sema& sema, const Tile& tile);
+
 // A whole array stands where one tile is needed.
 void report_whole_array(Sema& sema, const Symbol& array, std::string_view name, Span span);
 

@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,54 @@ REGISTERS_NOT_MODELLED = {
     "m16n8k8.f32.tf32.shared": "61 for ptxas's 44 in the last of four products",
     "parts_of_an_accumulator_are_stored": "128 for ptxas's 98: registers of parts that have left are free",
 }
+# What ptxas of CUDA 13.0 takes: (program, architecture, registers by launch). Without nvcc these stand for it.
+PTXAS_OF = "13.0"
+TAKEN = (
+    ("examples/attention", "sm_90a", 164),
+    ("examples/attention_causal", "sm_90a", 160),
+    ("examples/attention_pipelined", "sm_90a", 168),
+    ("examples/convolution", "sm_90a", 58),
+    ("examples/cross_entropy", "sm_90a", 56),
+    ("examples/cumulative_sum", "sm_90a", 56),
+    ("examples/histogram", "sm_90a", 13),
+    ("examples/layer_norm", "sm_90a", 28),
+    ("examples/layer_norm_persistent", "sm_90a", 128),
+    ("examples/linear_attention", "sm_90a", 248),
+    ("examples/matmul_1p1c", "sm_90a", 58),
+    ("examples/matmul_1p2c", "sm_90a", 168),
+    ("examples/matmul_double_buffer", "sm_80", 32),
+    ("examples/matmul_epilogue", "sm_90a", 64),
+    ("examples/matmul_fp8_scaled", "sm_90a", 166),
+    ("examples/matmul_late_release", "sm_90a", 58),
+    ("examples/matmul_multicast", "sm_90a", 58),
+    ("examples/matmul_persistent", "sm_90a", 58),
+    ("examples/matmul_sparse", "sm_90a", 128),
+    ("examples/matmul_sparse_warp", "sm_80", 58),
+    ("examples/matmul_wgmma", "sm_90a", 89),
+    ("examples/matmul_wgmma_2group", "sm_90a", 132),
+    ("examples/matmul_wmma", "sm_80", 51),
+    ("examples/rms_norm", "sm_90a", 32),
+    ("examples/rope", "sm_90a", 80),
+    ("examples/softmax", "sm_90a", 53),
+    ("examples/softmax_persistent", "sm_90a", 40),
+    ("examples/stencil", "sm_90a", 12),
+    ("examples/swiglu", "sm_90a", 128),
+    ("examples/swiglu_pipelined", "sm_90a", 168),
+    ("examples/top_k", "sm_90a", 51),
+    ("examples/w4a16", "sm_90a", 67),
+    ("examples/w8a16", "sm_90a", 63),
+    ("examples/w8a8", "sm_90a", 96),
+    ("kernels/gemm_block_scaled_sm90", "sm_90a", 128),
+    ("kernels/gemm_ragged_sm90", "sm_90a", 32, 168),
+    ("kernels/gemm_skinny_sm90", "sm_90a", 34),
+    ("kernels/gemm_sm80", "sm_80", 126),
+    ("kernels/gemm_sm90", "sm_90a", 168),
+    ("kernels/gemm_sparse_sm90", "sm_90a", 168),
+)
+# Of these the estimate is closer: within 15 %, or so many registers.
+TAKEN_OFF, TAKEN_REGISTERS = 0.15, 16
+# With nvcc these are compiled again, so that the table can not grow old unseen.
+TAKEN_AGAIN = ("attention", "attention_pipelined", "layer_norm_persistent", "rope", "swiglu", "w4a16")
 # Dimensions of theirs depend on each other, which explain's own shape does not know.
 SHAPE_NEEDED = (
     "matmul_fp8_scaled",
@@ -194,7 +243,7 @@ class Counts(unittest.TestCase):
 class Compiled:
     """ptxas on what kiln emits: registers by kernel, and the shared memory of each launch."""
 
-    def __init__(self, path, arch, options, scratch):
+    def __init__(self, path, arch, options, scratch, shape=()):
         cuda = Path(scratch) / f"{abs(hash((path, arch, *options)))}.cu"
         kiln("emit", path, "--arch", arch, *options, "-o", cuda)
         nvcc = ["nvcc", "-std=c++17", f"-arch={arch}", "-I", str(ROOT / "include"), "-cubin", "-Xptxas", "-v"]
@@ -215,13 +264,59 @@ class Compiled:
         self.shared = {
             name: int(asked[name]) + (int(found[1]) if found else 0) for name, found in fixed.items()
         }
-        self.told = json.loads(kiln("explain", path, "--arch", arch, *options, "--json"))
+        self.told = json.loads(kiln("explain", path, "--arch", arch, *options, *shape, "--json"))
 
 
 def as_run(path):
     """The architecture of the program's own first command."""
     arch = re.search(r"--arch (\S+)", path.read_text(encoding="utf-8").split("\n", 1)[0])
     return (path, arch[1] if arch else "sm_80", [])
+
+
+def has_release(release):
+    if not shutil.which("nvcc"):
+        return False
+    said = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=False).stdout
+    return f"release {release}," in said
+
+
+def of_first_command(path):
+    """The macros and the shape of the program's own first command."""
+    said = re.search(r"^//   kiln run \S+ (.*(?:\n//       .*)*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    words = shlex.split(said[1].replace("\n//", " "))
+    pairs = list(zip(words, words[1:]))
+    macros = [word for pair in pairs if pair[0] == "-D" for word in pair]
+    return macros, [word for pair in pairs if pair[0] == "--shape" for word in pair]
+
+
+class Taken(unittest.TestCase):
+    def test_what_ptxas_takes(self):
+        for name, arch, *taken in TAKEN:
+            path = ROOT / f"{name}.co"
+            macros, shape = of_first_command(path)
+            told = json.loads(kiln("explain", path, "--arch", arch, *macros, *shape, "--json"))
+            estimates = [launch["registers"]["total"] for launch in told["launches"]]
+            self.assertEqual(len(estimates), len(taken), name)
+            for estimate, actual in zip(estimates, taken):
+                with self.subTest(program=name):
+                    allowed = max(TAKEN_OFF * actual, TAKEN_REGISTERS)
+                    self.assertLessEqual(abs(estimate - actual), allowed, f"{estimate} estimated, {actual} taken")
+
+    def test_every_program_with_matrices_or_tiles_is_there(self):
+        """A new example gets its row; one whose shape is read from a file has none."""
+        programs = {f"{path.parent.name}/{path.stem}" for folder in ("examples", "kernels") for path in (ROOT / folder).glob("*.co")}
+        self.assertEqual(programs - {row[0] for row in TAKEN}, {"examples/grouped_matmul"})
+
+    @unittest.skipUnless(has_release(PTXAS_OF), f"needs nvcc {PTXAS_OF}")
+    def test_ptxas_still_takes_it(self):
+        with tempfile.TemporaryDirectory(prefix="kiln-explain-") as scratch:
+            for name, arch, *taken in TAKEN:
+                path = ROOT / f"{name}.co"
+                if path.stem not in TAKEN_AGAIN:
+                    continue
+                macros, shape = of_first_command(path)
+                compiled = Compiled(path, arch, macros, scratch, shape)
+                self.assertEqual(list(compiled.registers.values()), taken, name)
 
 
 @unittest.skipUnless(shutil.which("nvcc"), "needs nvcc")

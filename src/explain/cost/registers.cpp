@@ -1,10 +1,12 @@
 #include "explain/cost/registers.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
 
+#include "explain/cost/liveness.h"
 #include "ir/effects.h"
 #include "ir/reflect.h"
 #include "ir/registers.h"
@@ -30,6 +32,7 @@ constexpr double kBase = 10;
 // Rows that begin anywhere are cut out of two vectors of 16 bytes each, while nothing else is on
 // its way: outside loops; in loops, of at most a warp with a guard, and of others.
 constexpr double kGather = 21;
+constexpr double kGatherBeside = 18;
 constexpr double kGatherOfWarp = 32;
 constexpr double kGatherOfMore = 13;
 constexpr std::int64_t kVector = 16;
@@ -52,12 +55,16 @@ constexpr double kMovingStep = 1;
 constexpr double kGlobalStore = 1;
 // Any other copy: its steps are in flight together.
 constexpr double kStep = 2.5;
-// Plain loads of fragments from global memory: a run (bytes are packed afterwards), an operand
-// whose contraction runs down the rows, and bounds.
+// Plain loads of operands from global memory: a run (bytes are packed afterwards), an operand
+// whose contraction runs down the rows. Bounds of the first load, also of a register tile (whose
+// registers alone count else), and of each further one of a register tile.
 constexpr double kGlobalLoad = 0.5;
 constexpr double kByteLoad = 0.75;
 constexpr double kTransposedLoad = 4;
 constexpr double kGuardedLoad = 12;
+constexpr double kGuardedTile = 4;
+// Sines of large angles, whose turns are taken off with numbers of 192 bits.
+constexpr double kSines = 20;
 // An element read or written in a loop.
 constexpr double kElement = 2;
 
@@ -66,93 +73,12 @@ constexpr double kElement = 2;
 constexpr std::int64_t kUnrollMax = 8;
 constexpr std::int64_t kUnrollLong = 4;
 
+// Warps that an SM holds at once with 128 and with 168 registers each: where tiles and what else must
+// stay leave room below such a step, ptxas computes addresses again rather than pass it.
+constexpr std::array<int, 2> kSteps = {128, 168};
+constexpr int kRoom = 12;
+
 int registers_for(std::int64_t bits) { return static_cast<int>(ceil_div(bits, kRegisterBits)); }
-
-// Operations in program order; a loop is the range of its body.
-struct Range {
-  std::size_t begin = SIZE_MAX;
-  std::size_t end = 0;  // exclusive
-
-  [[nodiscard]] bool contains(std::size_t at) const { return begin <= at && at < end; }
-};
-
-// Where each value is alive: from its first use to its last, and through every loop that it comes
-// into from outside.
-class Lifetimes {
- public:
-  Lifetimes(const Function& function, RegionId body)
-      : function_(function), used_(function.values.size()), defined_(function.values.size(), 0) {
-    number(body);
-    for (std::size_t at = 0; at < order_.size(); ++at) note(order_[at], at);
-    for (std::uint32_t v = 0; v < used_.size(); ++v) extend_over_loops(v);
-  }
-
-  // The largest sum of `registers` (by ValueId) alive at one place, and the first such place.
-  struct Peak {
-    int registers = 0;
-    std::size_t at = 0;
-  };
-  [[nodiscard]] Peak peak(const std::vector<int>& registers) const {
-    std::vector<int> alive(order_.size() + 1, 0);
-    for (std::size_t v = 0; v < registers.size(); ++v) {
-      for (std::size_t at = used_[v].begin; at < used_[v].end; ++at) alive[at] += registers[v];
-    }
-    const auto most = std::max_element(alive.begin(), alive.end());
-    return {*most, static_cast<std::size_t>(most - alive.begin())};
-  }
-
-  // Says what is alive at the peak.
-  void describe(const Peak& peak, const std::vector<int>& registers, RegisterEstimate& out) const {
-    if (peak.registers == 0) return;
-    out.fullest = function_.ops[order_[peak.at]].span;
-    for (std::uint32_t v = 0; v < registers.size(); ++v) {
-      if (registers[v] == 0 || !used_[v].contains(peak.at)) continue;
-      const auto* alloc = function_.def_as<ir::Alloc>(ValueId{v});
-      const bool named = alloc != nullptr && !alloc->name.empty();
-      out.alive.push_back({named ? alloc->name : function_.values[ValueId{v}].name, registers[v]});
-    }
-    std::ranges::stable_sort(out.alive, std::greater{}, &LiveTile::registers);
-  }
-
- private:
-  void number(RegionId region) {
-    for (const OpId id : function_.regions[region].ops) {
-      order_.push_back(id);
-      const std::size_t begin = order_.size();
-      for (const RegionId inner : ir::regions_of(function_.ops[id])) number(inner);
-      if (ir::is_loop(function_.ops[id].kind())) loops_.push_back({begin, order_.size()});
-    }
-  }
-
-  void note(OpId id, std::size_t at) {
-    const ir::Op& op = function_.ops[id];
-    if (op.result.valid()) defined_[op.result.index] = at;
-    // An apply makes one tile of another element by element, in registers that become free: what
-    // counts are the elements read and set in it.
-    if (op.kind() == ir::OpKind::kApply) return;
-    ir::for_each_operand(op, [&](std::string_view, ValueId value) {
-      if (!value.valid()) return;
-      Range& range = used_[value.index];
-      range = {std::min(range.begin, at), std::max(range.end, at + 1)};
-    });
-  }
-
-  // Inner loops come first in `loops_`, so that what an outer one adds cannot be missed.
-  void extend_over_loops(std::uint32_t value) {
-    Range& range = used_[value];
-    for (const Range& loop : loops_) {
-      const bool touches = range.begin < loop.end && loop.begin < range.end;
-      if (!touches || loop.contains(defined_[value])) continue;
-      range = {std::min(range.begin, loop.begin), std::max(range.end, loop.end)};
-    }
-  }
-
-  const Function& function_;
-  std::vector<OpId> order_;
-  std::vector<Range> loops_;
-  std::vector<Range> used_;           // by ValueId
-  std::vector<std::size_t> defined_;  // by ValueId
-};
 
 // Addresses of memory accesses: of those in loops and of those outside.
 class Addresses {
@@ -175,6 +101,8 @@ class Addresses {
         descriptors_ = descriptors_ || mma->unit == ir::Level::kGroup4;
       }
       waits_ = waits_ || op.kind() == ir::OpKind::kEventWait;
+      const auto* unary = std::get_if<ir::Unary>(&op.data);
+      sines_ = sines_ || (unary != nullptr && takes_turns_off(unary->kind));
       const bool element = op.kind() == ir::OpKind::kRead || op.kind() == ir::OpKind::kWrite ||
                            op.kind() == ir::OpKind::kAtomic;
       if (element && !loops_.empty()) in_loops_ += kElement;
@@ -187,9 +115,13 @@ class Addresses {
     }
   }
 
+  // What ptxas does not compute again.
+  [[nodiscard]] double must_stay() const {
+    return (descriptors_ ? kDescriptors : 0) + (waits_ ? kEventWait : 0);
+  }
+
   [[nodiscard]] int total() const {
-    double loops = in_loops_ + (guarded_load_ ? kGuardedLoad : 0) +
-                   (descriptors_ ? kDescriptors : 0) + (waits_ ? kEventWait : 0);
+    double loops = in_loops_ + guards(guarded_loops_) + must_stay();
     if (!kept_.empty()) {
       // Beside descriptors ptxas keeps what it computes again where warps hold their operands.
       const double steps = static_cast<double>(descriptors_ || in_region_ ? kept_steps() : most_);
@@ -198,8 +130,12 @@ class Addresses {
                kGlobalStore * stores_;
       if (moving_rows_) loops += kMovingRows + kMovingStep * steps;
     }
-    const double addresses = std::max(loops, outside_in_ + outside_out_);
-    return static_cast<int>(std::lround(std::max(addresses, gather_)));
+    const double outside = std::max(outside_in_ + outside_out_, guards(guarded_outside_));
+    const double addresses = std::max(loops, outside);
+    const double sines = sines_ ? kSines : 0;
+    const double once = kept_.empty() ? kGather : kGatherBeside;
+    const double gather = std::max(gather_, gathers_once_ ? once : 0);
+    return static_cast<int>(std::lround(std::max(addresses, gather) + sines));
   }
 
  private:
@@ -209,7 +145,8 @@ class Addresses {
     if (!to_global && copy.way == ir::CopyWay::kGather) {
       const bool of_warp = copy.threads <= target::kWarpLanes && !copy.guarded.empty();
       const double in_loop = of_warp ? kGatherOfWarp : kGatherOfMore;
-      gather_ = std::max(gather_, depth_ == 0 ? kGather : in_loop);
+      gathers_once_ = gathers_once_ || depth_ == 0;
+      if (depth_ != 0) gather_ = std::max(gather_, in_loop);
     }
     if (loops_.empty()) {
       // One after the other, so that the largest of each direction counts.
@@ -227,14 +164,19 @@ class Addresses {
     if (load.instruction != nullptr || load.element_run == 0) return;
     if (function_.view_type(load.view).space != ir::Space::kGlobal) return;
     const ir::FragType& type = function_.frag_type(load.frag);
+    const bool is_tile = type.role == ir::Role::kTile;
+    // Only tiles are loaded outside loops on their own: operands feed a product that is in one.
+    Guarded& guarded = is_tile && depth_ == 0 ? guarded_outside_ : guarded_loops_;
+    if (!load.guarded.empty()) ++(is_tile ? guarded.tiles : guarded.operands);
+    if (is_tile) return;
     const bool bytes = info(type.dtype).bits <= kByteBits;
     in_loops_ += (bytes ? kByteLoad : kGlobalLoad) * runs(load.frag, load.element_run);
     if (load.major == ir::Major::kCol) in_loops_ += kTransposedLoad;
-    guarded_load_ = guarded_load_ || !load.guarded.empty();
   }
 
   void add(const ir::Store& store) {
     if (function_.view_type(store.view).space != ir::Space::kGlobal) return;
+    if (function_.frag_type(store.frag).role == ir::Role::kTile) return;  // behind the loops
     const double part = static_cast<double>(ir::stored_columns(function_, store)) /
                         static_cast<double>(function_.frag_type(store.frag).cols);
     stores_ += part * runs(store.frag, store.element_run);
@@ -246,12 +188,30 @@ class Addresses {
     return static_cast<double>(ceil_div(values, std::max<std::int64_t>(run, 1)));
   }
 
-  // Copies of one direction whose tiles have rows of one length, by the same threads, go through
-  // the same rows: what is kept for one serves the others.
+  [[nodiscard]] static bool takes_turns_off(ir::UnaryKind kind) {
+    return kind == ir::UnaryKind::kSin || kind == ir::UnaryKind::kCos ||
+           kind == ir::UnaryKind::kTan;
+  }
+
+  // Loads with a guard.
+  struct Guarded {
+    int operands = 0;
+    int tiles = 0;
+  };
+
+  [[nodiscard]] static double guards(const Guarded& of) {
+    if (of.operands + of.tiles == 0) return 0;
+    const int further = of.operands == 0 ? of.tiles - 1 : of.tiles;
+    return kGuardedLoad + kGuardedTile * further;
+  }
+
+  // Copies of one direction whose tiles have rows of one length, by the same threads in as many
+  // steps, go through the same rows: what is kept for one serves the others.
   struct Kept {
     bool to_global = false;
     std::int64_t row_bytes = 0;
     std::int64_t threads = 0;
+    std::int64_t steps = 0;
     std::int64_t width = 0;  // 0: no width is unrolled whole
 
     [[nodiscard]] auto operator<=>(const Kept&) const = default;
@@ -265,6 +225,7 @@ class Addresses {
     Kept key{.to_global = to_global,
              .row_bytes = cols * size_bytes(type.dtype),
              .threads = copy.threads,
+             .steps = steps_of(copy, to_global),
              .width = 0};
     if (!unrolls(copy, to_global)) {
       kept_.try_emplace(key, 1);
@@ -327,9 +288,12 @@ class Addresses {
   std::int64_t most_ = 0;              // steps of one copy
   bool descriptors_ = false;
   bool waits_ = false;
+  bool sines_ = false;
   double gather_ = 0;
+  bool gathers_once_ = false;
   bool moving_rows_ = false;
-  bool guarded_load_ = false;
+  Guarded guarded_loops_;
+  Guarded guarded_outside_;
   double stores_ = 0;
 };
 
@@ -345,6 +309,53 @@ bool in_registers(const Function& function, ValueId frag) {
            (load->instruction != nullptr || load->element_run != 0);
   });
 }
+
+// Tiles that need no registers of their own, by ValueId: an apply makes each element, and a
+// reduction or a store takes it at once; or it is made of indices alone, and again where it is read.
+class Fleeting {
+ public:
+  Fleeting(const Function& function, RegionId body)
+      : function_(function), of_(function.values.size()) {
+    ir::walk(function, body, [&](OpId id) { note(id); });
+  }
+
+  [[nodiscard]] bool operator()(ValueId tile) const {
+    const Uses& uses = of_[tile.index];
+    if (uses.made != 1 || uses.written != 1) return false;
+    return uses.of_indices || (uses.taken == 1 && uses.read == 1);
+  }
+
+ private:
+  struct Uses {
+    int made = 0;     // by an apply of its own
+    int written = 0;  // by anything
+    int read = 0;
+    int taken = 0;  // by a reduction or a store
+    bool of_indices = false;
+  };
+
+  void note(OpId id) {
+    const ir::Op& op = function_.ops[id];
+    const bool takes = op.kind() == ir::OpKind::kReduce || op.kind() == ir::OpKind::kStore;
+    ir::for_each_touch(op, [&](const ir::Touch& touch) {
+      Uses& uses = of_[touch.value.index];
+      uses.written += touch.writes() ? 1 : 0;
+      uses.read += touch.reads() ? 1 : 0;
+      uses.taken += touch.reads() && takes ? 1 : 0;
+    });
+    const auto* apply = std::get_if<ir::Apply>(&op.data);
+    if (apply == nullptr) return;
+    Uses& uses = of_[apply->frag.index];
+    ++uses.made;
+    uses.of_indices = ir::tiles_in(function_, *apply).size() == 1;
+    ir::walk(function_, apply->body, [&](OpId inner) {
+      if (function_.ops[inner].kind() == ir::OpKind::kRead) uses.of_indices = false;
+    });
+  }
+
+  const Function& function_;
+  std::vector<Uses> of_;
+};
 
 int fragment_registers(const Function& function, ValueId frag) {
   const ir::Share share = ir::share_of(function, frag);
@@ -387,31 +398,60 @@ int registers_set(const Function& function, RegionId body) {
   return static_cast<int>(most);
 }
 
+// Says what is alive at the fullest place.
+void describe(const Function& function, const FullestPlace& fullest,
+              const std::vector<int>& registers, RegisterEstimate& out) {
+  if (!fullest.at.valid()) return;
+  out.fullest = function.ops[fullest.at].span;
+  for (const ValueId value : fullest.alive) {
+    if (registers[value.index] == 0) continue;
+    const auto* alloc = function.def_as<ir::Alloc>(value);
+    const bool named = alloc != nullptr && !alloc->name.empty();
+    out.alive.push_back(
+        {named ? alloc->name : function.values[value].name, registers[value.index]});
+  }
+  std::ranges::stable_sort(out.alive, std::greater{}, &LiveTile::registers);
+}
+
 // Of one program of a thread. `lives`: it has fragments and locals of its own; a launch that only
 // starts asynchronous regions leaves them to these.
 RegisterEstimate estimate_region(const Function& function, RegionId body, bool lives,
                                  bool in_region) {
   RegisterEstimate out;
   if (lives) {
-    const Lifetimes lifetimes(function, body);
+    const Fleeting fleeting(function, body);
     std::vector<int> fragments(function.values.size());
     std::vector<int> locals(function.values.size());
     for (std::uint32_t v = 0; v < function.values.size(); ++v) {
       const ValueId value{v};
       const bool fragment = std::holds_alternative<ir::FragType>(function.type(value));
-      fragments[v] = fragment ? fragment_registers(function, value) : 0;
+      fragments[v] = fragment && !fleeting(value) ? fragment_registers(function, value) : 0;
       locals[v] = local_registers(function, value);
     }
-    const Lifetimes::Peak peak = lifetimes.peak(fragments);
-    out.fragments = peak.registers;
-    lifetimes.describe(peak, fragments, out);
-    out.locals = lifetimes.peak(locals).registers;
+    const FullestPlace fullest = fullest_place(function, body, fragments);
+    out.fragments = fullest.registers;
+    describe(function, fullest, fragments, out);
+    out.locals = fullest_place(function, body, locals).registers;
   }
   Addresses addresses(function, in_region);
   addresses.region(body);
   out.addresses = addresses.total();
+  out.must_stay = static_cast<int>(addresses.must_stay());
   out.wanted = out.fragments + out.locals + out.addresses;
   return out;
+}
+
+}  // namespace
+
+namespace {
+
+int below_a_step(const RegisterEstimate& estimate) {
+  const int least =
+      estimate.fragments + estimate.locals + estimate.must_stay + static_cast<int>(kBase) + kRoom;
+  for (const int step : kSteps) {
+    if (least <= step) return std::min(estimate.wanted, step);
+  }
+  return estimate.wanted;
 }
 
 }  // namespace
@@ -433,7 +473,11 @@ RegisterEstimate estimate_registers(const target::Arch& arch, const Function& fu
   }
   out.locals += largest.locals;
   out.addresses += largest.addresses + static_cast<int>(kBase);
+  out.must_stay += largest.must_stay;
   out.wanted = out.fragments + out.locals + out.addresses;
+  const int again = out.wanted - below_a_step(out);
+  out.addresses -= again;
+  out.wanted -= again;
   const int limit = target::registers_at_start(arch, threads);
   const int shared_out = registers_set(function, data.body);
   out.total = shared_out > 0 ? std::min(shared_out, limit) : std::min(out.wanted, limit);

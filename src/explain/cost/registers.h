@@ -28,6 +28,7 @@ struct RegisterEstimate {
   int fragments = 0;                 // operand and accumulator registers alive at the fullest place
   int locals = 0;                    // local arrays and mutable scalars
   int addresses = 0;                 // of memory accesses, and what every kernel needs
+  int must_stay = 0;                 // of the addresses: what ptxas would not compute again
   int wanted = 0;                    // the sum
   Span fullest;                      // an operation where so many fragment registers are alive
   std::vector<LiveTile> alive = {};  // there, the largest first
