@@ -523,6 +523,12 @@ void scale_source(Sema& sema, const ast::MmaScaleStmt& stmt, const OperandTile& 
     return mark_broken({&acc.tile, source});
   }
   const ir::FragType type = sema.function.frag_type(id);
+  if (acc.tile.dtype && *acc.tile.dtype != type.dtype && !acc.tile.first_use.valid()) {
+    refuse(sema, stmt.acc.span,
+           format("scaling products of {} into an accumulator of {}", name(type.dtype),
+                  name(*acc.tile.dtype)));
+    return mark_broken({&acc.tile, source});
+  }
   if (!assign_shape(sema, acc.tile, acc.id, type, stmt.acc.span)) return;
   add_scaled(sema, {acc.id, id, stmt.a_scale, stmt.b_scale, stmt.acc.span}, span);
 }
