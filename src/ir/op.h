@@ -551,7 +551,7 @@ struct Mma {
 };
 
 // c += factors[m] * factor * partial, element by element in the registers of two accumulators of
-// one shape; both factors are f32, and their product is rounded to it.
+// one shape, of f32 or f16. Factors are f32; their product and the sum are rounded to it, then to c's.
 struct Scale {
   ValueId c;
   ValueId partial;

@@ -44,12 +44,22 @@ ValueId tile_read(const Function& f, const Op& op) {
 using Region = const Inthreads*;
 using Writes = std::map<std::pair<ValueId, Region>, std::int64_t>;
 
-// Whether the region's threads must not read the buffer. What another region wrote is the program's
-// business: events order regions.
-bool is_unready(const Writes& writes, ValueId buffer, Region reader) {
+// Whether `inner` is the region or stands inside it; everything stands in the block (null).
+bool is_in(const Function& f, Region inner, Region outer) {
+  if (outer == nullptr || inner == outer) return true;
+  if (inner == nullptr) return false;
+  bool found = false;
+  walk(f, outer->body,
+       [&](OpId id) { found = found || std::get_if<Inthreads>(&f.ops[id].data) == inner; });
+  return found;
+}
+
+// Whether the region's threads must not read the buffer. What a region beside it wrote is the
+// program's business: events order regions.
+bool is_unready(const Function& f, const Writes& writes, ValueId buffer, Region reader) {
   return std::any_of(writes.begin(), writes.end(), [&](const auto& entry) {
     const auto& [written, writer] = entry.first;
-    return written == buffer && (reader == nullptr || writer == nullptr || writer == reader);
+    return written == buffer && (is_in(f, writer, reader) || is_in(f, reader, writer));
   });
 }
 
@@ -136,7 +146,7 @@ void async_copies_are_awaited(const Module&, const Function& f, Mistakes& mistak
   follow(f, [&](OpId id, Region threads, Writes& unready) {
     const Op& op = f.ops[id];
     const ValueId read = tile_read(f, op);
-    if (read.valid() && is_unready(unready, read, threads)) {
+    if (read.valid() && is_unready(f, unready, read, threads)) {
       complain(mistakes, f, id, "`%{}` may still be on its way", f.values[read].name);
     }
     if (const auto* wait = std::get_if<CopyWait>(&op.data)) {
@@ -165,13 +175,12 @@ void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes
   follow(f, [&](OpId id, Region threads, Writes& unready) {
     const Op& op = f.ops[id];
     const ValueId read = tile_read(f, op);
-    if (read.valid() && is_unready(unready, read, threads)) {
+    if (read.valid() && is_unready(f, unready, read, threads)) {
       complain(mistakes, f, id, "no barrier since `%{}` was written", f.values[read].name);
     }
     if (op.kind() == OpKind::kBarrier) {
-      std::erase_if(unready, [&](const auto& entry) {
-        return threads == nullptr || entry.first.second == threads;
-      });
+      std::erase_if(unready,
+                    [&](const auto& entry) { return is_in(f, entry.first.second, threads); });
     }
     const ValueId target = shared_written_together(f, op);
     if (target.valid() && !has_one_thread(threads)) unready[{target, threads}] = 0;
@@ -191,13 +200,21 @@ void for_each_in_region(const Function& f, Visit&& visit) {
   });
 }
 
-void regions_are_not_nested(const Module&, const Function& f, Mistakes& mistakes) {
+// A region has threads; one inside of another has some of its, and is no program beside it.
+void regions_have_threads(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_in_region(f, [&](OpId id, Region around) {
     const Inthreads* some = std::get_if<Inthreads>(&f.ops[id].data);
     if (some == nullptr) return;
-    if (around != nullptr) complain(mistakes, f, id, "a region inside a region");
-    if (some->first >= 0 && some->threads >= 1) return;
-    complain(mistakes, f, id, "{} threads from {} on", some->threads, some->first);
+    if (some->first < 0 || some->threads < 1) {
+      complain(mistakes, f, id, "{} threads from {} on", some->threads, some->first);
+    } else if (around != nullptr && some->async) {
+      complain(mistakes, f, id, "an asynchronous region inside a region");
+    } else if (around != nullptr &&
+               (some->first < around->first || some->threads > around->threads ||
+                some->first - around->first > around->threads - some->threads)) {
+      complain(mistakes, f, id, "{} threads from {} on inside {} from {} on", some->threads,
+               some->first, around->threads, around->first);
+    }
   });
 }
 
@@ -285,7 +302,7 @@ void registers_are_counts(const Module&, const Function& f, Mistakes& mistakes) 
 
 constexpr Rule kMeetingRules[] = {
     {"registers-are-counts", Form::kTile, registers_are_counts},
-    {"regions-are-not-nested", Form::kTile, regions_are_not_nested},
+    {"regions-have-threads", Form::kTile, regions_have_threads},
     {"regions-are-inside-their-launch", Form::kTile, regions_are_inside_their_launch},
     {"events-have-slots", Form::kTile, events_have_slots},
     {"waits-count-up", Form::kDecided, waits_count_up},

@@ -462,7 +462,8 @@ void scales_fit(const Module&, const Function& f, Mistakes& mistakes) {
       complain(mistakes, f, id, "scales no two accumulators of one shape");
       return;
     }
-    if (c->dtype != DType::kF32) complain(mistakes, f, id, "accumulates in {}", name(c->dtype));
+    const bool sums = c->dtype == DType::kF32 || c->dtype == DType::kF16;
+    if (!sums) complain(mistakes, f, id, "accumulates in {}", name(c->dtype));
     const bool fits = factors != nullptr && factors->dtype == DType::kF32 &&
                       (has_shape(*factors, c->rows, 1) || has_shape(*factors, 1, c->rows));
     if (!fits) complain(mistakes, f, id, "has no factor for each of {} rows", c->rows);

@@ -80,11 +80,11 @@ void KernelFacts::find_exchanged(ir::RegionId body) {
   }
 }
 
-void KernelFacts::look(ir::RegionId region, int team) {
+void KernelFacts::look(ir::RegionId region, int outermost) {
   for (const ir::OpId id : function_.regions[region].ops) {
     const ir::Op& op = function_.ops[id];
-    look_at(op, team);
-    int inner = team;
+    look_at(op, outermost);
+    int inner = outermost;
     if (const auto* some = std::get_if<ir::Inthreads>(&op.data)) {
       inner = team_of(*some);
       if (inner == kBlockTeam) {
@@ -92,12 +92,13 @@ void KernelFacts::look(ir::RegionId region, int team) {
         teams_.push_back({some->first, some->threads, some->single});
       }
       teams_[static_cast<std::size_t>(inner)].single &= some->single;
+      if (outermost != kBlockTeam) inner = outermost;
     }
     for (const ir::RegionId part : ir::regions_of(op)) look(part, inner);
   }
 }
 
-void KernelFacts::look_at(const ir::Op& op, int team) {
+void KernelFacts::look_at(const ir::Op& op, int outermost) {
   const auto* wait = std::get_if<ir::MmaWait>(&op.data);
   program_waits_ = program_waits_ || (wait != nullptr && wait->stated);
   const auto* load = std::get_if<ir::Load>(&op.data);
@@ -105,11 +106,11 @@ void KernelFacts::look_at(const ir::Op& op, int team) {
     const ir::ValueId root = ir::root_of(function_, load->view);
     tile_of_[load->frag] = root;
     asynchronous_.insert(root);
-    users_[root].insert(team);
+    users_[root].insert(outermost);
   }
   for (const Access& access : own(op)) {
     if (is_fragment(access.root)) continue;
-    users_[access.root].insert(team);
+    users_[access.root].insert(outermost);
     if (access.bulk) asynchronous_.insert(access.root);
   }
 }

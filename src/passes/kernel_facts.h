@@ -109,8 +109,9 @@ class KernelFacts {
 
  private:
   void find_exchanged(ir::RegionId body);
-  void look(ir::RegionId region, int team);
-  void look_at(const ir::Op& op, int team);
+  // `outermost`: the team of the region that stands in no other.
+  void look(ir::RegionId region, int outermost);
+  void look_at(const ir::Op& op, int outermost);
   [[nodiscard]] Parts parts_of(const ir::ResolvedView& view, const ir::ViewType& type) const;
   void add_operand(Accesses& out, const ir::Touch& touch) const;
   void add_memory(Accesses& out, const ir::Touch& touch, std::int64_t unit) const;
@@ -122,7 +123,7 @@ class KernelFacts {
   std::map<ir::ValueId, ir::ValueId> tile_of_;  // fragment read in place -> its buffer
   std::set<ir::ValueId> asynchronous_;          // buffers
   std::set<ir::ValueId> exchanged_;             // tensors
-  std::map<ir::ValueId, std::set<int>> users_;  // buffer -> teams
+  std::map<ir::ValueId, std::set<int>> users_;  // buffer -> outermost teams
   std::set<ir::VarId> warpgroups_;              // variables that number them
 };
 

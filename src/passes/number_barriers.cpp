@@ -60,11 +60,7 @@ class Numberer {
     const Team team{some.first, some.threads, some.single};
     if (team.is_alone()) return drop(some.body);
     std::vector<ir::OpId> barriers;
-    ir::walk(function_, some.body, [&](ir::OpId id) {
-      const auto* barrier = std::get_if<ir::Barrier>(&function_.ops[id].data);
-      const bool of_region = barrier != nullptr && barrier->level == ir::Level::kBlock;
-      if (of_region && !barrier->cluster) barriers.push_back(id);
-    });
+    collect(some.body, barriers);
     if (barriers.empty()) return;
     const bool in_one_warp = team.is_in_one(target::kWarpLanes);
     if (!in_one_warp) some.barrier = named(function_.ops[barriers[0]].span, team);
@@ -73,6 +69,18 @@ class Numberer {
       barrier.level = in_one_warp ? ir::Level::kGroup : ir::Level::kBlock;
       barrier.id = some.barrier;
       barrier.threads = in_one_warp && team.threads == target::kWarpLanes ? 0 : team.threads;
+    }
+  }
+
+  // Barriers of the region's threads. Regions inside have their own.
+  void collect(ir::RegionId region, std::vector<ir::OpId>& out) const {
+    for (const ir::OpId id : function_.regions[region].ops) {
+      const ir::Op& op = function_.ops[id];
+      if (op.kind() == ir::OpKind::kInthreads) continue;
+      const auto* barrier = std::get_if<ir::Barrier>(&op.data);
+      const bool of_region = barrier != nullptr && barrier->level == ir::Level::kBlock;
+      if (of_region && !barrier->cluster) out.push_back(id);
+      for (const ir::RegionId inner : ir::regions_of(op)) collect(inner, out);
     }
   }
 

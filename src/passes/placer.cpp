@@ -286,7 +286,7 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
   const Accesses now = regions ? of_regions(region, index) : wanted(op);
   Meeting most = needed_by_own_event(op, state);
   for (const Access& a : state.accesses) {
-    if (regions && a.team != kBlockTeam) continue;  // events order regions
+    if (regions && a.team != team_) continue;  // events order regions
     for (const Access& b : now) most = std::max(most, between(a, b));
   }
   return most;

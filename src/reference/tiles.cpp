@@ -718,6 +718,11 @@ double below_normal(double product) {
 // where it is added. Of infinite parts a factor that is rounded to 0 makes a NaN.
 constexpr double kScaleRoundoff = 0x1p-24;
 
+// Of the sum: to f32, then to the accumulator's type.
+double sum_roundoff(DType accumulator) {
+  return accumulator == DType::kF16 ? 0x1p-11 + 2 * kScaleRoundoff : kScaleRoundoff;
+}
+
 Term scaled_part(const Number& factor, const Number& scalar, const Number& part) {
   const double scale = factor.value * scalar.value;
   const double product = scale * part.value;
@@ -744,7 +749,8 @@ void Machine::run(const ir::Scale& op, Frame& frame) {
     if (fragments->slots.size() < count) fragments->grow(count);
   }
   const std::int64_t cols = c.type.cols;
-  const Rounding by = rounding_of({.roundoff = kScaleRoundoff}, 1, DType::kF32);
+  const double roundoff = sum_roundoff(c.type.dtype);
+  const Rounding by = rounding_of({.roundoff = roundoff}, 1, c.type.dtype);
   for (std::size_t i = 0; i < count; ++i) {
     if (frame.active[i] == 0) continue;
     const Window from = window(op.factors, frame.vars[i]);
@@ -771,8 +777,9 @@ void Machine::run(const ir::Scale& op, Frame& frame) {
     ++sums.steps;
     sums.spread = std::max(sums.spread, static_cast<double>(parts.steps));
     sums.products += parts.products;
-    sums.roundoff = std::max(sums.roundoff, kScaleRoundoff);
-    sums.exact_integers = std::min({sums.exact_integers, parts.exact_integers, 0x1p24});
+    sums.roundoff = std::max(sums.roundoff, roundoff);
+    const double exact = c.type.dtype == DType::kF16 ? 0x1p11 : 0x1p24;
+    sums.exact_integers = std::min({sums.exact_integers, parts.exact_integers, exact});
     sums.clean = false;
     sums.integral = false;
   }

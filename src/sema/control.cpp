@@ -42,7 +42,21 @@ struct LoopNest {
   Span span = {};
 };
 
-// The bounds a with-item declares, one per element name (or one for a plain name).
+// The names of an item's variables. A plain name for several bounds is that of a tuple, whose
+// elements have names that the text does not use.
+std::vector<ast::Name> names_for(const Sema& sema, const ast::WithItem& item, std::size_t count) {
+  if (!item.elements.empty()) return item.elements;
+  if (count < 2) return {item.name};
+  std::vector<ast::Name> names;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string name = format("{}_{}", item.name.text, i);
+    while (sema.scopes.find(name) != nullptr) name += '_';
+    names.push_back({name, item.name.span});
+  }
+  return names;
+}
+
+// The bounds a with-item declares, one per element name (or one for a plain name of one bound).
 std::optional<std::vector<Loop>> declared_loops(Sema& sema, const ast::WithItem& item) {
   const Operand bounds = evaluate(sema, item.bounds);
   if (bounds.is_error()) return std::nullopt;
@@ -60,8 +74,7 @@ std::optional<std::vector<Loop>> declared_loops(Sema& sema, const ast::WithItem&
       }
     }
   }
-  std::vector<ast::Name> names = item.elements;
-  if (names.empty()) names = {item.name};
+  const std::vector<ast::Name> names = names_for(sema, item, extents.size());
   if (names.size() != extents.size()) {
     (void)sema.diags.report<diag::ParallelBounds>(item.span, names.size(), extents.size())
         .help("give one bound for each variable")
@@ -295,7 +308,8 @@ bool add_item(Sema& sema, const ast::ForeachItem& item, LoopNest& nest) {
     if (!declared) return false;
     const std::size_t first = nest.loops.size();
     nest.loops.insert(nest.loops.end(), declared->begin(), declared->end());
-    if (item.declares->elements.empty() || !item.declares->name.valid()) return true;
+    const bool is_tuple = !item.declares->elements.empty() || declared->size() > 1;
+    if (!is_tuple || !item.declares->name.valid()) return true;
     TupleName tuple{item.declares->name, {}};
     for (std::size_t i = first; i < nest.loops.size(); ++i) {
       tuple.parts.push_back(nest.loops[i].name.text);
@@ -396,7 +410,8 @@ void declare_item(Sema& sema, const ast::WithItem& item) {
     tuple.parts.push_back(loop.name.text);
     declare(sema, loop.name, std::move(symbol));
   }
-  if (!item.elements.empty()) declare(sema, item.name, std::move(tuple));
+  const bool is_tuple = !item.elements.empty() || loops->size() > 1;
+  if (is_tuple) declare(sema, item.name, std::move(tuple));
 }
 
 }  // namespace

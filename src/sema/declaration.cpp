@@ -217,7 +217,6 @@ void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Decl
   }
   ir::Alloc alloc{.name = item.name.text};
   if (item.init.valid()) {
-    if (space == ir::Space::kGlobal) refuse(sema, item.span, "initialising a global buffer");
     const auto value = convert(sema, evaluate(sema, item.init), stmt.type);
     alloc.initial = value.value_or(ir::ValueId{});
   }

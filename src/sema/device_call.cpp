@@ -1,6 +1,7 @@
 // `call`: so far the register counts of warp-specialised kernels.
 //
-//   call croq::cuda::setreg_dec(40);   ->  registers count=40
+//   call croq::cuda::setreg_dec(40);                                     ->  registers count=40
+//   __cpp__("asm volatile(\"setmaxnreg.dec.sync.aligned.u32 40;\");");   ->  the same
 #include <algorithm>
 
 #include "sema/expression.h"
@@ -16,21 +17,11 @@ constexpr std::int64_t kLeast = target::kRegisterCounts.least;
 constexpr std::int64_t kMost = target::kRegisterCounts.most;
 constexpr std::int64_t kStep = target::kRegisterCounts.step;
 
-void analyse_registers(Sema& sema, const ast::DeviceCallExpr& call, Span span, bool increases) {
-  const std::string& name = call.name.text;
-  if (call.args.size() != 1 || !call.template_args.empty()) {
-    (void)sema.diags.report<diag::RegistersCall>(span, name, call.args.size())
-        .help("give the registers of a thread: `call {}(40);`", name)
-        .emit();
-    return;
-  }
-  const auto count = evaluate_constant(sema, call.args[0], "the number of registers");
-  if (!count) return;
-  if (*count < kLeast || *count > kMost || *count % kStep != 0) {
-    const std::int64_t near = std::clamp((*count + kStep / 2) / kStep * kStep, kLeast, kMost);
-    (void)sema.diags
-        .report<diag::RegistersCount>(sema.ast[call.args[0]].span, name, *count, kStep, kLeast,
-                                      kMost)
+// `shown` is where the number stands.
+void set_registers(Sema& sema, const std::string& name, std::int64_t count, Span span, Span shown) {
+  if (count < kLeast || count > kMost || count % kStep != 0) {
+    const std::int64_t near = std::clamp((count + kStep / 2) / kStep * kStep, kLeast, kMost);
+    (void)sema.diags.report<diag::RegistersCount>(shown, name, count, kStep, kLeast, kMost)
         .help("use {}", near)
         .emit();
     return;
@@ -40,20 +31,50 @@ void analyse_registers(Sema& sema, const ast::DeviceCallExpr& call, Span span, b
     return;
   }
   if (!sema.arch.has(target::Feature::kSetmaxnreg)) return;  // older ones share registers evenly
-  emit(sema, ir::Registers{*count, increases}, span);
+  emit(sema, ir::Registers{count, name.ends_with("inc")}, span);
+}
+
+void analyse_registers(Sema& sema, const ast::DeviceCallExpr& call, Span span) {
+  const std::string& name = call.name.text;
+  if (call.args.size() != 1 || !call.template_args.empty()) {
+    (void)sema.diags.report<diag::RegistersCall>(span, name, call.args.size())
+        .help("give the registers of a thread: `call {}(40);`", name)
+        .emit();
+    return;
+  }
+  const auto count = evaluate_constant(sema, call.args[0], "the number of registers");
+  if (count) set_registers(sema, name, *count, span, sema.ast[call.args[0]].span);
 }
 
 }  // namespace
+
+// Blanks apart, `asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");`.
+bool set_registers(Sema& sema, const ast::CppStmt& stmt, Span span) {
+  std::string text = stmt.text;
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\n' || c == '\t'; });
+  for (const std::string_view word : {"dec", "inc"}) {
+    const std::string begin = format("asmvolatile(\"setmaxnreg.{}.sync.aligned.u32", word);
+    constexpr std::string_view kEnd = ";\");";
+    if (!text.starts_with(begin) || !text.ends_with(kEnd)) continue;
+    const std::string count =
+        text.substr(begin.size(), text.size() - std::min(text.size(), begin.size() + kEnd.size()));
+    const bool is_number = !count.empty() && count.size() < 5 &&
+                           count.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_number) continue;
+    if (!check_in_kernel(sema, span, "`setmaxnreg`")) return true;
+    set_registers(sema, format("setreg_{}", word), std::stoi(count), span, stmt.text_span);
+    return true;
+  }
+  return false;
+}
 
 void analyse(Sema& sema, const ast::CallStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const auto* call = sema.ast.as<ast::DeviceCallExpr>(stmt.call);
   if (call == nullptr) return;  // reported by the parser
   const std::string& name = call->name.text;
-  const bool increases = name == "croq::cuda::setreg_inc";
-  if (increases || name == "croq::cuda::setreg_dec") {
-    analyse_registers(sema, *call, span, increases);
-    return;
+  if (name == "croq::cuda::setreg_inc" || name == "croq::cuda::setreg_dec") {
+    return analyse_registers(sema, *call, span);
   }
   refuse(sema, span, format("`call {}`", name));
 }

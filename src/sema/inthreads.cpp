@@ -2,7 +2,11 @@
 //
 //   parallel wg by 3 : group-4 {
 //     inthreads.async (wg == 0) { ... }     ->  inthreads first=0 threads=128 async
-//     inthreads.async (wg >= 1) { ... }     ->  inthreads first=128 threads=256 async
+//     inthreads.async (wg >= 1) {           ->  inthreads first=128 threads=256 async
+//       inthreads (wg == 2) { ... }         ->    inthreads first=256 threads=128, barrier of 256
+//     }
+//
+// A predicate that all threads fulfil makes no region.
 //
 // The predicate is evaluated for every thread number of the block: it may ask about indices of
 // parallels inside of the block only, which are functions of that number.
@@ -154,10 +158,6 @@ std::optional<ThreadRun> run_of(Sema& sema, Predicate& predicate, ir::ValueId va
     report_predicate(sema, span, format("none of the {} threads fulfils it", outer.threads));
     return std::nullopt;
   }
-  if (runs[0].threads == outer.threads) {
-    report_predicate(sema, span, format("all {} threads fulfil it", outer.threads));
-    return std::nullopt;
-  }
   if (runs.size() == 1) return runs[0];
   (void)sema.diags
       .report<diag::InthreadsRuns>(span, runs[0].first, runs[0].first + runs[0].threads - 1,
@@ -263,9 +263,6 @@ void analyse(Sema& sema, const ast::InthreadsStmt& stmt, ast::StmtId id) {
         .label(sema.function.ops[sema.place.inthreads].span, "inside of this one")
         .help("leave out `.async`, or write the regions beside each other")
         .emit();
-  } else if (sema.place.inthreads.valid()) {
-    refuse(sema, stmt.word_span, "`inthreads` inside another one");
-    return;
   }
   const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
   const auto block_threads = launch.threads.constant();
@@ -277,8 +274,14 @@ void analyse(Sema& sema, const ast::InthreadsStmt& stmt, ast::StmtId id) {
   // After a mistake the body is looked at as if all threads ran it. The mistake may be the number
   // of threads: nobody counts through more than a block can have.
   const bool too_many = *block_threads > sema.arch.threads_per_block_max;
-  const ThreadRun run =
-      too_many ? all : threads_of(sema, stmt.condition, all, *block_threads).value_or(all);
+  const auto chosen =
+      too_many ? std::nullopt : threads_of(sema, stmt.condition, all, *block_threads);
+  if (chosen && chosen->threads == all.threads) {  // no region: these threads go through it anyway
+    analyse_statement(sema, stmt.body);
+    if (!stmt.is_async) emit(sema, ir::Barrier{.level = ir::Level::kBlock}, span);
+    return;
+  }
+  const ThreadRun run = chosen.value_or(all);
   const Place outer = sema.place;
   const ir::OpId op = emit(
       sema,

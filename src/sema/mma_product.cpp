@@ -360,6 +360,8 @@ struct ScaleRequest {
   Span acc_span;
 };
 
+bool can_be_scaled(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16; }
+
 // acc += factors[m] * factor * partial.
 void add_scaled(Sema& sema, const ScaleRequest& request, Span span) {
   const ir::FragType type = sema.function.frag_type(request.acc);  // values may be added below
@@ -380,8 +382,8 @@ void add_scaled(Sema& sema, const ScaleRequest& request, Span span) {
         .emit();
     return;
   }
-  if (type.dtype != DType::kF32) {
-    refuse(sema, request.acc_span, "scaling an accumulator that is not f32");
+  if (!can_be_scaled(type.dtype)) {
+    refuse(sema, request.acc_span, format("scaling an accumulator of {}", name(type.dtype)));
     return;
   }
   const auto scalar = convert(sema, factor, DType::kF32);
@@ -521,8 +523,10 @@ void scale_source(Sema& sema, const ast::MmaScaleStmt& stmt, const OperandTile& 
     return mark_broken({&acc.tile, source});
   }
   const ir::FragType type = sema.function.frag_type(id);
-  if (acc.tile.dtype && *acc.tile.dtype != DType::kF32) {
-    refuse(sema, stmt.acc.span, "scaling an accumulator that is not f32");
+  if (acc.tile.dtype && *acc.tile.dtype != type.dtype && !acc.tile.first_use.valid()) {
+    refuse(sema, stmt.acc.span,
+           format("scaling products of {} into an accumulator of {}", name(type.dtype),
+                  name(*acc.tile.dtype)));
     return mark_broken({&acc.tile, source});
   }
   if (!assign_shape(sema, acc.tile, acc.id, type, stmt.acc.span)) return;

@@ -145,7 +145,8 @@ void analyse(Sema& sema, const ast::ReturnStmt& s, ast::StmtId id) {
 
 // ---- Statements that have no meaning yet ----
 
-void analyse(Sema& sema, const ast::CppStmt&, ast::StmtId id) {
+void analyse(Sema& sema, const ast::CppStmt& stmt, ast::StmtId id) {
+  if (set_registers(sema, stmt, sema.ast[id].span)) return;
   refuse(sema, sema.ast[id].span, "`__cpp__`");
 }
 

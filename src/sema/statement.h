@@ -40,6 +40,10 @@ struct ScaledBlock {
 [[nodiscard]] ScaledBlock enter_scaled(Sema& sema, const std::vector<ast::StmtId>& body);
 void leave_scaled(Sema& sema, ScaledBlock outer);
 
+// device_call.cpp: true when the text is one `setmaxnreg`, which has the meaning of a `call` of
+// setreg_dec or setreg_inc.
+[[nodiscard]] bool set_registers(Sema& sema, const ast::CppStmt& stmt, Span span);
+
 // apply.cpp
 // Whether the statement may stand inside an `apply`; reports it when not.
 [[nodiscard]] bool check_in_apply(Sema& sema, const ast::StmtNode& stmt, Span span);

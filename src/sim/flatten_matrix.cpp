@@ -135,6 +135,7 @@ void Flattener::op(const ir::Scale& data) {
   plan.c = fragment(data.c);
   plan.partial = fragment(data.partial);
   plan.factor = data.factor.index;
+  plan.dtype = function_.frag_type(data.c).dtype;
   plan.factors = view(data.factors);
   plan.upright = function_.view_type(data.factors).shape[1].is(1);
   plan.guarded = guard_mask(data.guarded);

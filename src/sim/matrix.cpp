@@ -362,7 +362,7 @@ void execute_scale(Machine& machine, Warp& warp, const ScalePlan& plan) {
       const double scale = round_to(DType::kF32, factor * warp.value(plan.factor, lane).f);
       double& sum = warp.registers[c.offset + lane * c.values + value];
       const double part = warp.registers[partial.offset + lane * partial.values + value];
-      sum = round_to(DType::kF32, std::fma(scale, part, sum));
+      sum = round_to(plan.dtype, round_to(DType::kF32, std::fma(scale, part, sum)));
     }
   }
 }

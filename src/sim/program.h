@@ -218,7 +218,8 @@ struct ProductPlan {
 struct ScalePlan {
   std::uint32_t c = 0;
   std::uint32_t partial = 0;
-  std::uint32_t factor = 0;  // the register of the scalar
+  std::uint32_t factor = 0;   // the register of the scalar
+  DType dtype = DType::kF32;  // of the accumulators
   View factors;
   bool upright = true;  // [M, 1]
   std::uint32_t guarded = 0;

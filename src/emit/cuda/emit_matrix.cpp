@@ -597,6 +597,25 @@ LaneRows lane_rows(const Expr& row, ir::VarId value, int values) {
   return even ? LaneRows{step, std::ssize(rows)} : LaneRows{1, last + 1};
 }
 
+// One element of the sum; two of f16 share a register.
+void emit_sum(Kernel& kernel, const ir::Scale& scale, const Registers& registers,
+              const std::string& factor) {
+  const std::string& i = kernel.name(kernel.counter);
+  const std::string& sum = kernel.name(scale.c);
+  const std::string& part = kernel.name(scale.partial);
+  if (!registers.packed()) {
+    kernel.out.line(format("{}[{}] = fmaf({}, {}[{}], {}[{}]);", sum, i, factor, part, i, sum, i));
+    return;
+  }
+  kernel.requirements.headers.insert("fragment.cuh");
+  const std::string type = type_name(registers.dtype);
+  const auto element = [&](const std::string& of) {
+    return format("kiln::to<float>(kiln::element<{}>({}, {}))", type, of, i);
+  };
+  kernel.out.line(format("kiln::set_element({}, {}, kiln::to<{}>(fmaf({}, {}, {})));", sum, i, type,
+                         factor, element(part), element(sum)));
+}
+
 }  // namespace
 
 // Both accumulators have the same registers: one multiply-add each, by its row's factor, which is
@@ -626,13 +645,11 @@ void emit_op(Kernel& kernel, const Op&, const ir::Scale& scale) {
                          limits.empty() ? factor : format("{} ? {} : 0.0f", limits, factor)));
   kernel.out.close();
   if (scale.waits) emit_op(kernel, Op{}, ir::MmaWait{});
-  const std::string sum = format("{}[{}]", kernel.name(scale.c), i);
   kernel.out.line("#pragma unroll");
   kernel.out.open(format("for (int {} = 0; {} < {}; ++{}) {{", i, i, fragment.values, i));
-  kernel.out.line(format("{} = fmaf({}[{}] * {}, {}[{}], {});", sum, factors,
-                         kernel.text(floor_div(of_value.row, Expr(rows.step))),
-                         bracketed(scalar(kernel, scale.factor), Binding::kProduct),
-                         kernel.name(scale.partial), i, sum));
+  emit_sum(kernel, scale, registers,
+           format("{}[{}] * {}", factors, kernel.text(floor_div(of_value.row, Expr(rows.step))),
+                  bracketed(scalar(kernel, scale.factor), Binding::kProduct)));
   kernel.out.close();
   kernel.out.close();
 }

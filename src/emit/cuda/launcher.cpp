@@ -108,6 +108,20 @@ std::string grid_text(const LaunchPlan& plan, const LaunchSizes& sizes, const ta
   return join(axes, ", ", [](const std::string& text) { return text; });
 }
 
+// The caller allocates what the host part declares, and says what it starts as.
+std::string notes_on_values(const ir::Function& function, const std::vector<ParamSlot>& slots) {
+  std::string out;
+  for (const ParamSlot& slot : slots) {
+    const auto* alloc =
+        slot.kind == SlotKind::kAlloc ? function.def_as<ir::Alloc>(slot.value) : nullptr;
+    if (alloc == nullptr || !alloc->initial.valid()) continue;
+    out += format(
+        "// Before the first launch every element of {} has to be what its declaration says.\n",
+        slot.name);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string parameters_text(const std::vector<ParamSlot>& slots) {
@@ -119,9 +133,9 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
   const Host host = host_of(function, plan);
   const std::vector<ParamSlot>& slots = host.parameters;
   const LaunchSizes sizes(slots);
-  std::string out =
-      format("cudaError_t {}(\n    {}{}cudaStream_t stream = nullptr) {{\n",
-             launcher_name(plan.kernel_name), parameters_text(slots), slots.empty() ? "" : ", ");
+  std::string out = notes_on_values(function, slots);
+  out += format("cudaError_t {}(\n    {}{}cudaStream_t stream = nullptr) {{\n",
+                launcher_name(plan.kernel_name), parameters_text(slots), slots.empty() ? "" : ", ");
   if (plan.opts_in || !plan.maps.empty())
     out += format("  cudaError_t {} = cudaSuccess;\n", host.status);
   if (plan.opts_in) {
