@@ -3,6 +3,7 @@
 //   call croq::cuda::setreg_dec(40);   ->  registers count=40
 #include <algorithm>
 
+#include "sema/call.h"
 #include "sema/expression.h"
 #include "sema/inthreads.h"
 #include "sema/statement.h"
@@ -54,6 +55,9 @@ void analyse(Sema& sema, const ast::CallStmt& stmt, ast::StmtId id) {
   if (increases || name == "croq::cuda::setreg_dec") {
     analyse_registers(sema, *call, span, increases);
     return;
+  }
+  if (find_function(sema, name) != nullptr) {
+    return run_call(sema, {call->name, call->template_args, call->args}, span);
   }
   refuse(sema, span, format("`call {}`", name));
 }
