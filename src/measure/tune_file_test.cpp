@@ -189,6 +189,7 @@ TEST_F(TuneFile, TheFastestIsPrintedWithItsRatioToTheFilesOwn) {
 }
 
 TEST_F(TuneFile, WithoutOverTheTemplateSaysWhatToTry) {
+  const Paper paper{.seconds = faster_when_64};
   const std::string source =
       "template <[[tune(32, 2 * 32, 128)]] int TILE = 32, [[tune(f32, f16)]] type T = f32>\n"
       "requires (TILE <= 64)\n"
@@ -197,13 +198,13 @@ TEST_F(TuneFile, WithoutOverTheTemplateSaysWhatToTry) {
       "    if (b # t < N) y.at(b # t) = x.at(b # t);\n"
       "}\n";
   ASSERT_TRUE(write_file(file_, source));
-  EXPECT_EQ(run({.program = {.defines = {"T=f16"}}, .shapes = {"N=4096"}}, {}), io::Exit::kFine)
+  EXPECT_EQ(run({.program = {.defines = {"T=f16"}}, .shapes = {"N=4096"}}, paper), io::Exit::kFine)
       << err_;
   EXPECT_EQ(seen_, (std::vector<std::string>{"the file's own", "TILE=32", "TILE=2 * 32"}));
   EXPECT_NE(out_.find("1 dropped by requires-false"), std::string::npos) << out_;
-  EXPECT_EQ(run({.shapes = {"N=4096"}}, {}), io::Exit::kFine) << err_;
+  EXPECT_EQ(run({.shapes = {"N=4096"}}, paper), io::Exit::kFine) << err_;
   EXPECT_EQ(seen_.size(), 5U);
-  EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=64"}}, {}), io::Exit::kFine) << err_;
+  EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=64"}}, paper), io::Exit::kFine) << err_;
   EXPECT_EQ(seen_, (std::vector<std::string>{"the file's own", "TILE=64"}));
 }
 
