@@ -157,6 +157,24 @@ class CalleeScope {
   std::map<ast::ExprId, int> indices_;
 };
 
+// After a mistake with a call: what it was given may be used in it.
+void forgive_arguments(Sema& sema, const std::vector<ast::ExprId>& args) {
+  for (const ast::ExprId arg : args) {
+    std::vector<ast::ExprId> subscripts;
+    const auto* named = sema.ast.as<ast::NameExpr>(without_subscripts(sema, arg, subscripts));
+    const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
+    if (symbol == nullptr) continue;
+    std::vector<Symbol> symbols = symbol->elements;
+    symbols.push_back(*symbol);
+    for (const Symbol& each : symbols) {
+      const auto tile = sema.tiles.find(each.operand.id);
+      if (tile != sema.tiles.end()) tile->second.broken = true;
+      const auto event = sema.events.find(each.operand.id);
+      if (event != sema.events.end()) event->second.broken = true;
+    }
+  }
+}
+
 bool check_arguments(Sema& sema, const CallSite& site) {
   const auto& [call, function, span] = site;
   const std::size_t wanted = function.params.size();
@@ -182,13 +200,20 @@ bool check_arguments(Sema& sema, const CallSite& site) {
 std::optional<OpenCall> put(Sema& sema, const ast::FunctionCallExpr& call, Span span,
                             const std::string& tile_name) {
   const ast::TileFunction* function = find_function(sema, call.name.text);
-  if (function == nullptr || !function->body.valid()) return std::nullopt;  // reported before
+  const auto give_up = [&] {
+    forgive_arguments(sema, call.args);
+    return std::nullopt;
+  };
+  if (function == nullptr || !function->body.valid()) return give_up();  // reported before
   const CallSite site{call, *function, span};
-  if (!check_arguments(sema, site)) return std::nullopt;
+  if (!check_arguments(sema, site)) return give_up();
   const auto arguments = evaluate_arguments(sema, site);
-  if (!arguments) return std::nullopt;
-  const CalleeScope scope(sema, site);
-  if (!bind_arguments(sema, site, *arguments)) return std::nullopt;
+  if (!arguments) return give_up();
+  std::optional<CalleeScope> scope(std::in_place, sema, site);
+  if (!bind_arguments(sema, site, *arguments)) {
+    scope.reset();
+    return give_up();
+  }
   sema.calls.push_back({.function = function,
                         .region = sema.regions.back(),
                         .loops = sema.loops.size(),
@@ -227,6 +252,26 @@ bool check_gives(Sema& sema, const ast::FunctionCallExpr& call, Span span,
 }
 
 }  // namespace
+
+void report_unknown_function(Sema& sema, const ast::Name& name,
+                             const std::vector<ast::ExprId>& args) {
+  std::vector<std::string> names = {
+#define KILN_BUILTIN(Name, text, args_min, args_max) text,
+#include "syntax/builtin.def"
+#undef KILN_BUILTIN
+  };
+  if (sema.functions != nullptr) {
+    for (const auto& [known, function] : *sema.functions) names.push_back(known);
+  }
+  const std::string guess = did_you_mean(name.text, names);
+  (void)sema.diags.report<diag::FunctionUnknown>(name.span, name.text)
+      .help_if(guess.empty() ? format("define it: `__co_device__ void {}(...) {{ ... }}`; a "
+                                      "`__device__` function is called with `call {}(...)`",
+                                      name.text, name.text)
+                             : guess)
+      .emit();
+  forgive_arguments(sema, args);
+}
 
 void run_call(Sema& sema, const ast::FunctionCallExpr& call, Span span) {
   (void)put(sema, call, span, call.name.text);

@@ -27,6 +27,10 @@ using Functions = std::map<std::string, const ast::TileFunction*>;
 // Whether a part of the text calls a function.
 [[nodiscard]] bool calls_functions(const ast::Ast& ast, Span part);
 
+// Reports a call of what is no function.
+void report_unknown_function(Sema& sema, const ast::Name& name,
+                             const std::vector<ast::ExprId>& args);
+
 // `leave(sum, out, done);`
 void run_call(Sema& sema, const ast::FunctionCallExpr& call, Span span);
 // The number that the call gives; an error operand after a report.

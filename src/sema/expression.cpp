@@ -325,17 +325,7 @@ Operand Evaluator::member(const ast::MemberExpr& e) const {
 Operand Evaluator::element(const ast::ElementExpr& e) const {
   const auto* callee = sema.ast.as<ast::NameExpr>(e.base);
   if (callee != nullptr && sema.scopes.find(callee->name) == nullptr) {
-    std::vector<std::string> names;
-    if (sema.functions != nullptr) {
-      for (const auto& [name, function] : *sema.functions) names.push_back(name);
-    }
-    const std::string guess = did_you_mean(callee->name, names);
-    (void)sema.diags.report<diag::FunctionUnknown>(sema.ast[e.base].span, callee->name)
-        .help_if(guess.empty() ? format("define it: `__co_device__ void {}(...) {{ ... }}`; a "
-                                        "`__device__` function is called with `call {}(...)`",
-                                        callee->name, callee->name)
-                               : guess)
-        .emit();
+    report_unknown_function(sema, {callee->name, sema.ast[e.base].span}, e.indices);
     return error_operand(span);
   }
   const Operand base = evaluate(sema, e.base);

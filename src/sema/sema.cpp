@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
+#include "coverage/coverage.h"
 #include "ir/arguments.h"
 #include "sema/call.h"
 #include "sema/constant.h"
-#include "sema/coverage.h"
 #include "sema/event.h"
 #include "sema/expression.h"
 #include "sema/future.h"
@@ -279,8 +279,8 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
   }
   if (diags.has_errors()) return function;
   warn_of_lost_writes(function, diags);
-  check_products(function, diags);
-  if (!diags.has_errors()) check_coverage(function, diags);
+  coverage::check_products(function, diags);
+  if (!diags.has_errors()) coverage::check_coverage(function, diags);
   return function;
 }
 
