@@ -57,6 +57,40 @@ DiagnosticBuilder Diagnostics::begin(DiagId id, Span span, fmt::string_view text
                             .help = {}}};
 }
 
+void Diagnostics::end_call() {
+  const auto open =
+      std::find_if(calls_.rbegin(), calls_.rend(), [](const Call& c) { return c.open; });
+  open->open = false;
+  const auto same = [&](const Call& c) { return !c.open && c.call == open->call; };
+  if (std::count_if(calls_.begin(), calls_.end(), same) > 1) calls_.erase(std::next(open).base());
+}
+
+// The call under way that leads to the place, or all that did.
+std::vector<const Diagnostics::Call*> Diagnostics::calls_of(Span place) const {
+  std::vector<const Call*> out;
+  for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) {
+    const bool inside = place.valid() && place.file == call->function.file &&
+                        place.begin >= call->function.begin && place.end <= call->function.end;
+    if (inside && call->open) return {&*call};
+    if (inside) out.insert(out.begin(), &*call);
+  }
+  return out;
+}
+
+// The calls that led to the place, those that led to them, and so on.
+void Diagnostics::add_calls(Diagnostic& diagnostic) const {
+  constexpr std::size_t kCallsShown = 3;
+  std::vector<const Call*> calls = calls_of(diagnostic.span);
+  while (!calls.empty()) {
+    const std::string_view which = calls.size() > 1 ? "a" : "the";
+    for (std::size_t i = 0; i < std::min(calls.size(), kCallsShown); ++i) {
+      diagnostic.labels.push_back(
+          {calls[i]->call, format("in {} call of `{}` here", which, calls[i]->name)});
+    }
+    calls = calls.size() > 1 ? std::vector<const Call*>{} : calls_of(calls[0]->call);
+  }
+}
+
 Unexpected<Reported> Diagnostics::add(Diagnostic diagnostic) {
   const bool repeat =
       std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& d) {
@@ -64,6 +98,7 @@ Unexpected<Reported> Diagnostics::add(Diagnostic diagnostic) {
                d.message == diagnostic.message;
       });
   if (!repeat) {
+    add_calls(diagnostic);
     if (diagnostic.severity == Severity::kError) ++error_count_;
     if (error_count_ <= kErrorsMax) diagnostics_.push_back(std::move(diagnostic));
   }

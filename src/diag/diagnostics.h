@@ -123,6 +123,17 @@ class Diagnostics {
 
   Unexpected<Reported> add(Diagnostic diagnostic);
 
+  // The text of a function is reached through calls: what is reported of it says where. One call is
+  // under way between `begin_call` and `end_call`; behind them it is any of the calls.
+  struct Call {
+    Span function;  // its text
+    Span call;
+    std::string name;
+    bool open = true;
+  };
+  void begin_call(Call call) { calls_.push_back(std::move(call)); }
+  void end_call();
+
   [[nodiscard]] const std::vector<Diagnostic>& all() const { return diagnostics_; }
   [[nodiscard]] std::size_t error_count() const { return error_count_; }
   [[nodiscard]] bool has_errors() const { return error_count_ != 0; }
@@ -136,7 +147,11 @@ class Diagnostics {
  private:
   DiagnosticBuilder begin(DiagId id, Span span, fmt::string_view text, fmt::format_args args);
 
+  void add_calls(Diagnostic& diagnostic) const;
+  [[nodiscard]] std::vector<const Call*> calls_of(Span place) const;
+
   std::vector<Diagnostic> diagnostics_;
+  std::vector<Call> calls_;  // as they were met
   std::size_t error_count_ = 0;
 };
 

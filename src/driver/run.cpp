@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/backend.h"
+#include "coverage/coverage.h"
 #include "driver/commands.h"
 #include "driver/report.h"
 #include "driver/statement.h"
@@ -10,7 +11,6 @@
 #include "io/machine.h"
 #include "io/oracle.h"
 #include "reference/outputs.h"
-#include "sema/coverage.h"
 
 namespace kiln::driver {
 
@@ -283,7 +283,7 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
   io::show_progress(console, "");
   if (!arguments) return arguments.error();
   if (!io::check_entry(decided, *arguments, program.diags)) return io::Exit::kWrong;
-  sema::check_coverage(program.tile.functions[*kernel], arguments->vars, program.diags);
+  coverage::check_coverage(program.tile.functions[*kernel], arguments->vars, program.diags);
   Statements said;
   if (!read_expect(options.expect, decided, *arguments, program, said)) return io::Exit::kUsage;
   const auto outputs = io::unknown_outputs(decided, *arguments);

@@ -36,12 +36,7 @@ Checked<void> check_file_form(const measure::TuneOptions& options, Diagnostics& 
                                   {"--only", !options.only.empty()},
                                   {"--resume", options.resume},
                                   {"-o", !options.output.empty()}};
-  if (auto fits = refuse(of_the_library, "a file", diags); !fits) return fits;
-  if (!options.over.empty()) return {};
-  return diags
-      .report<diag::OptionForm>({}, "--over", "", "NAME=FROM:TO, NAME=FROM:TO:STEP or NAME=A,B,C")
-      .help("it says which macros to vary")
-      .emit();
+  return refuse(of_the_library, "a file", diags);
 }
 
 io::Exit tune_file_on_gpu(const measure::TuneOptions& options, io::Console& console) {

@@ -76,9 +76,26 @@ class Inclusion {
   std::vector<fs::path> folders_;
 };
 
+std::vector<Tunable> tunables_of(const ast::Ast& tree, const Sources& sources) {
+  std::vector<Tunable> out;
+  for (const ast::Region& region : tree.regions) {
+    const auto* function = std::get_if<ast::TileFunction>(&region);
+    if (function == nullptr || function->is_device) continue;
+    for (const ast::TemplateParam& param : function->templ.params) {
+      if (param.tune.empty()) continue;
+      out.push_back({function->name.text, param.name.text, {}});
+      for (const ast::ExprId value : param.tune) {
+        out.back().values.emplace_back(sources.text(tree[value].span));
+      }
+    }
+  }
+  return out;
+}
+
 Checked<bool> analyse(Program& program, FileId file, const ParseOptions& options,
                       const CompileOptions& how) {
   const ast::Ast tree = parse_file(program.sources, file, options, program.diags);
+  program.tunables = tunables_of(tree, program.sources);
   auto module = sema::analyse(tree, *program.arch, program.sources, program.diags);
   if (!module) return Unexpected{module.error()};
   program.tile = std::move(*module);

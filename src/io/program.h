@@ -24,12 +24,20 @@ struct ProgramOptions {
   std::vector<std::string> folders = {};  // -I FOLDER, in whose files `#include` may be found
 };
 
+// A template parameter of a kernel, with the values that `[[tune(...)]]` names.
+struct Tunable {
+  std::string kernel;
+  std::string name;
+  std::vector<std::string> values;  // as they are written
+};
+
 struct Program {
   const target::Arch* arch = nullptr;
   Sources sources;
   Diagnostics diags;  // of the program: warnings when it compiled
   ir::Module tile;
   ir::Module decided;
+  std::vector<Tunable> tunables = {};
 };
 
 struct CompileOptions {

@@ -1,12 +1,12 @@
 #include "measure/bench_file.h"
 
 #include "backends/device.h"
+#include "coverage/coverage.h"
 #include "io/bind.h"
 #include "io/expect.h"
 #include "io/machine.h"
 #include "io/oracle.h"
 #include "measure/bench_machine.h"
-#include "sema/coverage.h"
 
 namespace kiln::measure {
 
@@ -23,7 +23,7 @@ io::Stage<void> FileBench::bind_problem(const std::vector<io::Assignment>& shape
   auto arguments = io::bind(function(), std::move(how), program.diags);
   if (!arguments) return Unexpected{io::Exit::kUsage};
   if (!io::check_entry(function(), *arguments, program.diags)) return Unexpected{io::Exit::kWrong};
-  sema::check_coverage(program.tile.functions[kernel], arguments->vars, program.diags);
+  coverage::check_coverage(program.tile.functions[kernel], arguments->vars, program.diags);
   FileProblem& problem = problems.emplace_back();
   problem.shape = std::move(text);
   problem.arguments = std::move(*arguments);

@@ -52,9 +52,39 @@ std::vector<FileCandidate*> FileTuning::left() {
 
 // --- from the command line to candidates
 
+// What the kernel's template says in `[[tune(...)]]`, but for what -D fixes.
+io::Stage<std::vector<Over>> overs_of_kernel(FileTuning& tuning) {
+  const TuneOptions& options = tuning.options;
+  io::Program program;
+  const io::Exit exit = io::compile(tuning.program, {}, program, tuning.console);
+  auto kernel = exit == io::Exit::kFine ? io::choose_kernel(program, options.program.file,
+                                                            options.kernel, program.diags)
+                                        : Checked<std::size_t>(std::size_t{0});
+  if (exit != io::Exit::kFine || !kernel) {
+    io::show(tuning.console, program.diags, program.sources);
+    return Unexpected{exit == io::Exit::kFine ? io::Exit::kUsage : exit};
+  }
+  std::vector<Over> out;
+  for (const io::Tunable& each : program.tunables) {
+    const bool fixed = std::ranges::any_of(options.program.defines, [&](const auto& define) {
+      return define.substr(0, define.find('=')) == each.name;
+    });
+    if (fixed || each.kernel != program.decided.functions[*kernel].name) continue;
+    out.push_back({.text = each.name, .name = each.name, .values = each.values});
+  }
+  if (!out.empty()) return out;
+  tuning.diags
+      .report<diag::OptionForm>({}, "--over", "", "NAME=FROM:TO, NAME=FROM:TO:STEP or NAME=A,B,C")
+      .help(
+          "it says which macros or template parameters to vary; no parameter of the kernel says "
+          "so itself, as in `[[tune(2, 3, 4)]] int STAGES = 3`")
+      .emit();
+  return Unexpected{io::Exit::kUsage};
+}
+
 io::Stage<void> list_candidates(FileTuning& tuning) {
   const TuneOptions& options = tuning.options;
-  const auto overs = parse_over(options.over, tuning.diags);
+  auto overs = parse_over(options.over, tuning.diags);
   if (!overs) return Unexpected{io::Exit::kUsage};
   auto shapes =
       io::parse_assignments("--shape", options.shapes, io::ListForm::kCommaSeparated, tuning.diags);
@@ -66,6 +96,11 @@ io::Stage<void> list_candidates(FileTuning& tuning) {
   tuning.program.arch = (*arch)->name;
   const auto text = read_file(options.program.file);
   if (!text) return io::environment_failed(tuning.console, text.error());
+  if (overs->empty()) {
+    auto own = overs_of_kernel(tuning);
+    if (!own) return Unexpected{own.error()};
+    overs = std::move(*own);
+  }
   const bool used =
       check_macros(*overs, options.program.defines, options.program.file, *text, tuning.diags)
           .has_value();

@@ -19,7 +19,10 @@ std::vector<std::int64_t> values(const std::string& text) {
   Diagnostics diags;
   const auto overs = parse_over({text}, diags);
   EXPECT_EQ(overs.has_value(), !diags.has_errors()) << text;
-  return overs ? overs->front().values : std::vector<std::int64_t>{};
+  std::vector<std::int64_t> out;
+  if (!overs) return out;
+  for (const std::string& value : overs->front().values) out.push_back(std::stoll(value));
+  return out;
 }
 
 std::string mistake(const std::vector<std::string>& texts) {
@@ -183,6 +186,26 @@ TEST_F(TuneFile, TheFastestIsPrintedWithItsRatioToTheFilesOwn) {
   EXPECT_NE(out_.find("1 dropped by entry-check-failed"), std::string::npos) << out_;
   EXPECT_NE(out_.find("      2.00 us   1.500x  TILE=64\n"), std::string::npos) << out_;
   EXPECT_NE(out_.find("best: -D TILE=64\n"), std::string::npos) << out_;
+}
+
+TEST_F(TuneFile, WithoutOverTheTemplateSaysWhatToTry) {
+  const Paper paper{.seconds = faster_when_64};
+  const std::string source =
+      "template <[[tune(32, 2 * 32, 128)]] int TILE = 32, [[tune(f32, f16)]] type T = f32>\n"
+      "requires (TILE <= 64)\n"
+      "__co__ void copy(global T [N] x, global T [N] y) {\n"
+      "  parallel b by cdiv(N, TILE) : block, t by TILE : thread\n"
+      "    if (b # t < N) y.at(b # t) = x.at(b # t);\n"
+      "}\n";
+  ASSERT_TRUE(write_file(file_, source));
+  EXPECT_EQ(run({.program = {.defines = {"T=f16"}}, .shapes = {"N=4096"}}, paper), io::Exit::kFine)
+      << err_;
+  EXPECT_EQ(seen_, (std::vector<std::string>{"the file's own", "TILE=32", "TILE=2 * 32"}));
+  EXPECT_NE(out_.find("1 dropped by requires-false"), std::string::npos) << out_;
+  EXPECT_EQ(run({.shapes = {"N=4096"}}, paper), io::Exit::kFine) << err_;
+  EXPECT_EQ(seen_.size(), 5U);
+  EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=64"}}, paper), io::Exit::kFine) << err_;
+  EXPECT_EQ(seen_, (std::vector<std::string>{"the file's own", "TILE=64"}));
 }
 
 TEST_F(TuneFile, EveryCandidateIsALineOfJson) {

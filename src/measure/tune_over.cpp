@@ -109,7 +109,8 @@ Checked<std::vector<Over>> parse_over(const std::vector<std::string>& texts, Dia
     if (std::ranges::find(out, name, &Over::name) != out.end()) {
       return diags.report<diag::OptionTwice>({}, "--over", name).emit();
     }
-    out.push_back({.text = text, .name = name, .values = std::move(*values)});
+    out.push_back({.text = text, .name = name, .values = {}});
+    for (const std::int64_t value : *values) out.back().values.push_back(std::to_string(value));
   }
   return out;
 }
@@ -146,9 +147,9 @@ Checked<std::vector<std::vector<io::Assignment>>> combinations(const std::vector
   for (const Over& over : overs) {
     std::vector<std::vector<io::Assignment>> longer;
     for (const std::vector<io::Assignment>& values : out) {
-      for (const std::int64_t value : over.values) {
+      for (const std::string& value : over.values) {
         longer.push_back(values);
-        longer.back().push_back({over.name, std::to_string(value)});
+        longer.back().push_back({over.name, value});
       }
     }
     out = std::move(longer);

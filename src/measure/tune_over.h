@@ -1,4 +1,5 @@
-// `--over`: which macros of a file `kiln tune` varies, and between which values.
+// `--over`: which macros or template parameters of a file `kiln tune` varies, and between which
+// values.
 //
 //   --over STAGES=2:6 --over TILE_N=64:256:64 --over GROUP=4,16
 //     STAGES 2 to 6, TILE_N 64, 128, 192, 256, GROUP 4 and 16: 5 * 4 * 2 candidates
@@ -14,7 +15,7 @@ namespace kiln::measure {
 struct Over {
   std::string text;  // as given
   std::string name;
-  std::vector<std::int64_t> values;
+  std::vector<std::string> values;
 };
 
 inline constexpr std::int64_t kCandidatesMax = 10000;

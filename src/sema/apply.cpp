@@ -24,7 +24,8 @@ constexpr bool kMayStandInside =
     std::is_same_v<Node, ast::ErrorStmt> || std::is_same_v<Node, ast::EmptyStmt> ||
     std::is_same_v<Node, ast::BlockStmt> || std::is_same_v<Node, ast::ScalarDeclStmt> ||
     std::is_same_v<Node, ast::AssignStmt> || std::is_same_v<Node, ast::IfStmt> ||
-    std::is_same_v<Node, ast::ExprStmt>;
+    std::is_same_v<Node, ast::ExprStmt> || std::is_same_v<Node, ast::ConstantStmt> ||
+    std::is_same_v<Node, ast::ReturnStmt>;  // of a function that is called there
 
 bool check_anchor(Sema& sema, const ast::ApplyStmt& stmt, Tile& tile, ir::ValueId id, Span span) {
   if (!check_same_unit(sema, tile, stmt.anchor.span)) return false;

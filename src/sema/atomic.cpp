@@ -4,7 +4,6 @@
 //
 // A difference is the sum with the negative, in integers that wrap and in floats alike.
 #include "target/atomic.h"
-#include "sema/access.h"
 #include "sema/expression.h"
 #include "sema/view.h"
 

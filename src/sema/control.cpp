@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "sema/constant.h"
 #include "sema/expression.h"
 #include "sema/partial_sum.h"
 #include "sema/statement.h"
@@ -515,7 +516,8 @@ void leave(Sema& sema, Jump jump, Span span) {
     return;
   }
   const bool is_break = jump == Jump::kBreak;
-  const bool inside = !sema.loops.empty();
+  const std::size_t of_caller = sema.calls.empty() ? 0 : sema.calls.back().loops;
+  const bool inside = sema.loops.size() > of_caller;
   const bool crosses_region = inside && sema.loops.back().inthreads != sema.place.inthreads;
   const bool crosses_level = inside && sema.loops.back().parallel != sema.place.parallel;
   if (!inside || crosses_region || crosses_level || !sema.place.in_kernel) {
@@ -567,10 +569,22 @@ bool analyse_decided(Sema& sema, const ast::IfStmt& stmt, const Operand& conditi
   return true;
 }
 
+// The branch that is not taken is not looked at.
+void analyse_chosen(Sema& sema, const ast::IfStmt& stmt) {
+  const auto holds = condition_of(sema, stmt.condition, "the condition of `if constexpr`");
+  if (!holds) return;
+  const ast::StmtId chosen = *holds ? stmt.then_body : stmt.else_body;
+  if (!chosen.valid()) return;
+  sema.scopes.push();
+  analyse_statement(sema, chosen);
+  sema.scopes.pop();
+}
+
 }  // namespace
 
 void analyse(Sema& sema, const ast::IfStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
+  if (stmt.is_constexpr) return analyse_chosen(sema, stmt);
   const Operand condition = evaluate(sema, stmt.condition);
   if (analyse_decided(sema, stmt, condition)) return;
   const auto flag = convert_to_bool(sema, condition);

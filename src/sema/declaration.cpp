@@ -1,4 +1,5 @@
 // Declarations and assignments.
+#include "sema/constant.h"
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/literal.h"
@@ -65,8 +66,9 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
   if (stmt.is_mutable && !stmt.type && is_tile_expression(sema, item.init)) {
     return declare_tile_value(sema, item.name, item.init, item.span);
   }
-  const bool fixed_kind = stmt.is_int || stmt.type == DType::kBool;
-  const bool is_cell = stmt.is_mutable || (stmt.type && !fixed_kind);
+  const std::optional<DType> written = type_of(sema, stmt.type);
+  const bool fixed_kind = stmt.is_int || written == DType::kBool;
+  const bool is_cell = stmt.is_mutable || (written && !fixed_kind);
   if (!item.init.valid() && !is_cell) {
     (void)sema.diags.report<diag::UninitialisedDeclaration>(item.name.span, item.name.text)
         .help("`int {} = ...;`, or `mutable int {};` to set it later", item.name.text,
@@ -80,8 +82,8 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
     declare(sema, item.name, {});
     return;
   }
-  const DType dtype = stmt.type.value_or(value.dtype);
-  if (stmt.type && !check_literal(sema, value, dtype)) {
+  const DType dtype = written.value_or(value.dtype);
+  if (written && !check_literal(sema, value, dtype)) {
     declare(sema, item.name, {});
     return;
   }
@@ -132,8 +134,8 @@ void analyse(Sema& sema, const ast::ScalarDeclStmt& stmt, ast::StmtId) {
         .help("remove it, or declare a buffer of one element: `[1]`")
         .emit();
   }
-  if (stmt.type && is_sub_byte(*stmt.type)) {
-    refuse_sub_byte(sema, stmt.type_span, "a variable", *stmt.type);
+  if (const auto type = type_of(sema, stmt.type); type && is_sub_byte(*type)) {
+    refuse_sub_byte(sema, stmt.type_span, "a variable", *type);
     for (const ast::Declarator& item : stmt.declarators) declare(sema, item.name, {});
     return;
   }
@@ -197,7 +199,7 @@ bool check_placement(Sema& sema, const ast::BufferDeclStmt& stmt, ir::Space spac
 
 void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Declarator& item,
                     ir::Space space, const std::vector<Element>& shape) {
-  ir::ViewType type{stmt.type, space, {}};
+  ir::ViewType type{type_of(sema, stmt.type), space, {}};
   const auto stages = evaluate_extents(sema, item.extents, "the extent of the array");
   if (!stages) {
     declare(sema, item.name, {});
@@ -217,7 +219,7 @@ void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Decl
   }
   ir::Alloc alloc{.name = item.name.text};
   if (item.init.valid()) {
-    const auto value = convert(sema, evaluate(sema, item.init), stmt.type);
+    const auto value = convert(sema, evaluate(sema, item.init), type.dtype);
     alloc.initial = value.value_or(ir::ValueId{});
   }
   if (!check_size(sema, type, item.name.span, format("`{}`", item.name.text))) {
@@ -253,8 +255,8 @@ void analyse(Sema& sema, const ast::BufferDeclStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const ir::Space space = space_of(stmt.storage);
   const bool placed = check_placement(sema, stmt, space, span);
-  if (is_sub_byte(stmt.type)) {
-    refuse_sub_byte(sema, stmt.type_span, "a buffer", stmt.type);
+  if (const DType type = type_of(sema, stmt.type); is_sub_byte(type)) {
+    refuse_sub_byte(sema, stmt.type_span, "a buffer", type);
     for (const ast::Declarator& item : stmt.declarators) declare(sema, item.name, {});
     return;
   }
@@ -330,7 +332,9 @@ std::string_view immutable_kind(const Symbol& symbol) {
     case Symbol::Kind::kOperand:
     case Symbol::Kind::kCell:
     case Symbol::Kind::kWith:
-    case Symbol::Kind::kTileArray: break;
+    case Symbol::Kind::kTileArray:
+    case Symbol::Kind::kSlot: break;
+    case Symbol::Kind::kType: return "a type";
   }
   return "immutable";
 }

@@ -4,6 +4,7 @@
 //   __cpp__("asm volatile(\"setmaxnreg.dec.sync.aligned.u32 40;\");");   ->  the same
 #include <algorithm>
 
+#include "sema/call.h"
 #include "sema/expression.h"
 #include "sema/inthreads.h"
 #include "sema/statement.h"
@@ -75,6 +76,9 @@ void analyse(Sema& sema, const ast::CallStmt& stmt, ast::StmtId id) {
   const std::string& name = call->name.text;
   if (name == "croq::cuda::setreg_inc" || name == "croq::cuda::setreg_dec") {
     return analyse_registers(sema, *call, span);
+  }
+  if (find_function(sema, name) != nullptr) {
+    return run_call(sema, {call->name, call->template_args, call->args}, span);
   }
   refuse(sema, span, format("`call {}`", name));
 }

@@ -245,10 +245,17 @@ std::optional<EventRef> event_ref(Sema& sema, ast::ExprId id, std::string_view w
     report_no_event(sema, base, what);
     return std::nullopt;
   }
-  const EventRef ref{symbol->operand.id, 0, 1, std::nullopt, sema.ast[id].span};
-  const EventInfo info = sema.events.at(ref.event);
+  EventRef ref{symbol->operand.id, 0, 1, std::nullopt, sema.ast[id].span};
+  EventInfo info = sema.events.at(ref.event);
   std::optional<EventRef> out;
-  if (at == nullptr) {
+  if (symbol->kind == Symbol::Kind::kSlot) {
+    info.extents.clear();  // one slot of whatever the caller has
+    ref.slot = symbol->operand.integer.value;
+    if (!symbol->operand.elements.empty()) ref.generation = symbol->operand.elements[0].value;
+  }
+  if (symbol->kind == Symbol::Kind::kSlot && at == nullptr && items.empty()) {
+    out = ref;
+  } else if (at == nullptr) {
     out = subscripted(sema, info, ref, items);
   } else if (items.empty()) {
     out = counted(sema, info, ref, *at);

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "ir/prove.h"
+#include "sema/call.h"
+#include "sema/constant.h"
 #include "sema/depend.h"
 #include "sema/future.h"
 #include "sema/lazy.h"
@@ -92,7 +94,7 @@ struct Evaluator {
     Operand out;
     out.kind = Operand::Kind::kFloat;
     out.span = span;
-    out.dtype = e.type;
+    out.dtype = type_of(sema, e.type);
     out.number = e.value;
     return out;
   }
@@ -142,19 +144,21 @@ struct Evaluator {
   Operand operator()(const ast::MeasureExpr& e) const { return measure(e); }
   Operand operator()(const ast::CastExpr& e) const {
     if (!e.type) return refused("a cast to a C++ type");
-    if (is_sub_byte(*e.type)) {
-      refuse_sub_byte(sema, span, "a number", *e.type);
+    const DType dtype = type_of(sema, *e.type);
+    if (is_sub_byte(dtype)) {
+      refuse_sub_byte(sema, span, "a number", dtype);
       return error_operand(span);
     }
     const Operand operand = evaluate(sema, e.operand);
-    const auto value = e.keeps_bits ? keep_bits(sema, operand, *e.type)
-                                    : convert_explicitly(sema, operand, *e.type);
-    return value ? make_scalar(*value, *e.type, span) : error_operand(span);
+    const auto value =
+        e.keeps_bits ? keep_bits(sema, operand, dtype) : convert_explicitly(sema, operand, dtype);
+    return value ? make_scalar(*value, dtype, span) : error_operand(span);
   }
   Operand operator()(const ast::CallExpr& e) const { return call(e); }
   Operand operator()(const ast::DeviceCallExpr& e) const {
     return refused(format("`call {}`", e.name.text));
   }
+  Operand operator()(const ast::FunctionCallExpr& e) const { return evaluate_call(sema, e, span); }
   Operand operator()(const ast::SelectExpr& e) const { return evaluate_select(sema, e, span); }
   Operand operator()(const ast::FragFillExpr&) const { return misplaced(); }
   Operand operator()(const ast::FragLoadExpr&) const { return misplaced(); }
@@ -200,14 +204,20 @@ Operand Evaluator::named(const std::string& name) const {
       sema.scopes.declare_outermost(name, builtin);
       return builtin.operand;
     }
+    const auto absent = sema.absent.find(name);
     (void)sema.diags.report<diag::UnknownName>(span, name)
-        .help_if(did_you_mean(name, sema.scopes.names()))
+        .help_if(absent == sema.absent.end()
+                     ? did_you_mean(name, sema.scopes.names())
+                     : format("this parameter exists where `{}` holds: use it under `if constexpr "
+                              "({})`",
+                              absent->second, absent->second))
         .emit();
     sema.scopes.declare(name, {Symbol::Kind::kOperand, error_operand(span), span});
     return error_operand(span);
   }
   const bool is_future = symbol->kind == Symbol::Kind::kMmaFuture;
   if (symbol->kind == Symbol::Kind::kHandle || is_future) return use_handle(sema, *symbol, span);
+  if (symbol->kind == Symbol::Kind::kType) return refused("a type as a value");
   if (symbol->kind == Symbol::Kind::kTileArray) {
     report_whole_array(sema, *symbol, name, span);
     return error_operand(span);
@@ -315,9 +325,7 @@ Operand Evaluator::member(const ast::MemberExpr& e) const {
 Operand Evaluator::element(const ast::ElementExpr& e) const {
   const auto* callee = sema.ast.as<ast::NameExpr>(e.base);
   if (callee != nullptr && sema.scopes.find(callee->name) == nullptr) {
-    (void)sema.diags.report<diag::UnknownName>(sema.ast[e.base].span, callee->name)
-        .help("a device function is called with `call {}(...)`", callee->name)
-        .emit();
+    report_unknown_function(sema, {callee->name, sema.ast[e.base].span}, e.indices);
     return error_operand(span);
   }
   const Operand base = evaluate(sema, e.base);
@@ -370,7 +378,7 @@ Operand Evaluator::list(const std::vector<ast::ExprId>& items, Operand::Kind kin
 
 Operand Evaluator::measure(const ast::MeasureExpr& e) const {
   if (const auto* type = sema.ast.as<ast::TypeExpr>(e.operand)) {
-    return make_int(ir::Expr(size_bytes(type->type)), span);
+    return make_int(ir::Expr(size_bytes(type_of(sema, type->type))), span);
   }
   Operand operand = evaluate(sema, e.operand);
   if (operand.is_error()) return operand;

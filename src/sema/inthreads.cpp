@@ -14,6 +14,7 @@
 
 #include <algorithm>
 
+#include "coverage/unit_indices.h"
 #include "ir/functions.h"
 #include "ir/integer.h"
 #include "ir/reflect.h"
@@ -112,7 +113,7 @@ std::string Predicate::problem(ir::ValueId value) const {
 }
 
 bool Predicate::holds(std::int64_t thread, ir::ValueId value) {
-  set_unit_indices(function_, nest_, block_threads_, thread, values_);
+  coverage::set_unit_indices(function_, nest_, block_threads_, thread, values_);
   return evaluate(value) != 0;
 }
 
@@ -218,23 +219,6 @@ void note_yield_inside(Sema& sema, ir::OpId region, Span span) {
 }
 
 }  // namespace
-
-// An instance's number counts its axes, the last one fastest.
-void set_unit_indices(const ir::Function& function, const std::vector<ir::OpId>& nest,
-                      std::int64_t block_threads, std::int64_t thread,
-                      std::vector<std::int64_t>& values) {
-  std::int64_t around = block_threads;
-  for (const ir::OpId id : nest) {
-    const auto& parallel = std::get<ir::Parallel>(function.ops[id].data);
-    std::int64_t instance = thread % around / parallel.unit;
-    for (auto var = parallel.vars.rbegin(); var != parallel.vars.rend(); ++var) {
-      const std::int64_t extent = function.vars[*var].extent.constant().value_or(1);
-      values[var->index] = instance % extent;
-      instance /= extent;
-    }
-    around = parallel.unit;
-  }
-}
 
 std::optional<ThreadRun> enclosing_region(const Sema& sema) {
   if (!sema.place.inthreads.valid()) return std::nullopt;

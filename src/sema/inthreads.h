@@ -19,10 +19,4 @@ struct ThreadRun {
 // Reports warpgroup-partial when the innermost region cuts a warpgroup.
 [[nodiscard]] bool check_whole_warpgroups(Sema& sema, Span span, std::string_view what);
 
-// Sets the indices, by VarId, that the thread of the block has in the parallels of `nest`, which
-// stand in each other, outermost first.
-void set_unit_indices(const ir::Function& function, const std::vector<ir::OpId>& nest,
-                      std::int64_t block_threads, std::int64_t thread,
-                      std::vector<std::int64_t>& values);
-
 }  // namespace kiln::sema

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <set>
 
+#include "sema/constant.h"
 #include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/inthreads.h"
@@ -362,7 +363,8 @@ void analyse(Sema& sema, const ast::MmaFillStmt& stmt, ast::StmtId statement) {
   }
   const bool declares = stmt.declares && stmt.target.subscripts.empty();
   if (declares && (!is_one || !stmt.extents.empty())) {
-    return declare_accumulators(sema, {name, stmt.type, stmt.extents, value}, span);
+    const Accumulators all{name, type_of(sema, stmt.type), stmt.extents, value};
+    return declare_accumulators(sema, all, span);
   }
   ir::ValueId id;
   if (find_tile(sema, stmt.target, true, id) != nullptr) refill(sema, id, value, stmt, span);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "sema/call.h"
 #include "sema/expression.h"
 #include "sema/statement.h"
 
@@ -40,30 +41,35 @@ std::string_view spelling_of(ir::Level level) {
 }
 
 // The `parallel` statements directly inside a body, through other control flow.
-void collect_inner(const ast::Ast& ast, ast::StmtId id, std::vector<ast::StmtId>& out);
+void collect_inner(const Sema& sema, ast::StmtId id, std::vector<ast::StmtId>& out);
 
 struct InnerParallels {
-  const ast::Ast& ast;
+  const Sema& sema;
   ast::StmtId id;
   std::vector<ast::StmtId>& out;
 
   void operator()(const ast::ParallelStmt&) const { out.push_back(id); }
   void operator()(const ast::BlockStmt& s) const {
-    for (ast::StmtId inner : s.body) collect_inner(ast, inner, out);
+    for (ast::StmtId inner : s.body) collect_inner(sema, inner, out);
   }
-  void operator()(const ast::WithStmt& s) const { collect_inner(ast, s.body, out); }
-  void operator()(const ast::ForeachStmt& s) const { collect_inner(ast, s.body, out); }
-  void operator()(const ast::WhileStmt& s) const { collect_inner(ast, s.body, out); }
-  void operator()(const ast::InthreadsStmt& s) const { collect_inner(ast, s.body, out); }
+  void operator()(const ast::WithStmt& s) const { collect_inner(sema, s.body, out); }
+  void operator()(const ast::ForeachStmt& s) const { collect_inner(sema, s.body, out); }
+  void operator()(const ast::WhileStmt& s) const { collect_inner(sema, s.body, out); }
+  void operator()(const ast::InthreadsStmt& s) const { collect_inner(sema, s.body, out); }
   void operator()(const ast::IfStmt& s) const {
-    collect_inner(ast, s.then_body, out);
-    collect_inner(ast, s.else_body, out);
+    collect_inner(sema, s.then_body, out);
+    collect_inner(sema, s.else_body, out);
+  }
+  void operator()(const ast::ExprStmt& s) const {
+    const auto* call = sema.ast.as<ast::FunctionCallExpr>(s.value);
+    const auto* function = call == nullptr ? nullptr : find_function(sema, call->name.text);
+    if (function != nullptr) collect_inner(sema, function->body, out);
   }
   void operator()(const auto&) const {}
 };
 
-void collect_inner(const ast::Ast& ast, ast::StmtId id, std::vector<ast::StmtId>& out) {
-  if (id.valid()) std::visit(InnerParallels{ast, id, out}, ast[id].node);
+void collect_inner(const Sema& sema, ast::StmtId id, std::vector<ast::StmtId>& out) {
+  if (id.valid()) std::visit(InnerParallels{sema, id, out}, sema.ast[id].node);
 }
 
 // Groups that number threads or blocks; a cluster only says which blocks belong together.
@@ -74,12 +80,12 @@ std::size_t counted_groups(const ast::ParallelStmt& stmt) {
 }
 
 // Levels of nesting below and including the statement's first group.
-std::size_t nest_depth(const ast::Ast& ast, ast::StmtId id) {
-  const auto* stmt = ast.as<ast::ParallelStmt>(id);
+std::size_t nest_depth(const Sema& sema, ast::StmtId id) {
+  const auto* stmt = sema.ast.as<ast::ParallelStmt>(id);
   std::vector<ast::StmtId> inner;
-  collect_inner(ast, stmt->body, inner);
+  collect_inner(sema, stmt->body, inner);
   std::size_t below = 0;
-  for (ast::StmtId child : inner) below = std::max(below, nest_depth(ast, child));
+  for (ast::StmtId child : inner) below = std::max(below, nest_depth(sema, child));
   return below + counted_groups(*stmt);
 }
 
@@ -90,9 +96,9 @@ constexpr ir::Level kByHeight[] = {ir::Level::kThread, ir::Level::kGroup, ir::Le
 void infer_levels(Sema& sema, ast::StmtId id, std::size_t outer, std::size_t total) {
   const auto* stmt = sema.ast.as<ast::ParallelStmt>(id);
   std::vector<ast::StmtId> inner;
-  collect_inner(sema.ast, stmt->body, inner);
+  collect_inner(sema, stmt->body, inner);
   std::size_t below = 0;
-  for (ast::StmtId child : inner) below = std::max(below, nest_depth(sema.ast, child));
+  for (ast::StmtId child : inner) below = std::max(below, nest_depth(sema, child));
   const std::size_t counted = counted_groups(*stmt);
   std::size_t position = 0;
   for (std::size_t i = 0; i < stmt->groups.size(); ++i) {
@@ -549,7 +555,7 @@ void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
   }  // else: the host waits at the end of the function, for this launch as for all others
   if (!sema.place.in_kernel) {
     constexpr std::size_t kLevelsMax = 4;
-    const std::size_t depth = nest_depth(sema.ast, id);
+    const std::size_t depth = nest_depth(sema, id);
     if (depth > kLevelsMax) {
       (void)sema.diags.report<diag::ParallelTooDeep>(stmt.word_span, depth)
           .help("levels are block, group-4, group and thread: join axes with `by [a, b]`")

@@ -22,6 +22,9 @@ struct Symbol {
     kTileArray,  // of register tiles: `elements`
     kMmaFuture,  // of `mma.row.row.async`
     kHandle,     // of a copy: number `handle` of the function; `operand` is its buffer
+    kType,       // of elements: `operand.dtype`
+    kSlot,       // of an event: `operand.id` and the slot `operand.integer`, `operand.elements` the
+                 // generation where one is said
   };
   Kind kind = Kind::kOperand;
   Operand operand;

@@ -4,8 +4,10 @@
 #include <map>
 #include <set>
 
+#include "coverage/coverage.h"
 #include "ir/arguments.h"
-#include "sema/coverage.h"
+#include "sema/call.h"
+#include "sema/constant.h"
 #include "sema/event.h"
 #include "sema/expression.h"
 #include "sema/future.h"
@@ -41,9 +43,9 @@ std::optional<ir::Expr> parameter_extent(Sema& sema, const ast::Dim& dim, const 
   return (*extents)[0].value;
 }
 
-std::optional<ir::ViewType> spanned_type(Sema& sema, DType dtype, const ast::ShapeDecl& shape,
-                                         const std::string& owner) {
-  ir::ViewType type{dtype, ir::Space::kGlobal, {}};
+std::optional<ir::ViewType> spanned_type(Sema& sema, const ast::Type& element,
+                                         const ast::ShapeDecl& shape, const std::string& owner) {
+  ir::ViewType type{type_of(sema, element), ir::Space::kGlobal, {}};
   std::vector<ast::Dim> dims = shape.dims;
   if (shape.mdspan_rank.valid()) {
     const auto rank = evaluate_constant(sema, shape.mdspan_rank, "the rank");
@@ -65,7 +67,7 @@ std::optional<ir::ViewType> spanned_type(Sema& sema, DType dtype, const ast::Sha
 
 void analyse_scalar_param(Sema& sema, const ast::Param& param, ir::Param out) {
   const ast::Name& name = param.name;
-  const DType dtype = param.type.dtype;
+  const DType dtype = type_of(sema, *param.type.dtype);
   if (param.reference) {
     (void)sema.diags.report<diag::ParamReference>(param.reference_span, "a scalar")
         .help("return the value, or pass a buffer of one element")
@@ -90,9 +92,9 @@ void analyse_scalar_param(Sema& sema, const ast::Param& param, ir::Param out) {
 }
 
 void analyse_spanned_param(Sema& sema, const ast::Param& param, ir::Param out) {
-  const auto type = spanned_type(sema, param.type.dtype, param.type.shape, out.name);
-  if (is_sub_byte(param.type.dtype)) {
-    refuse_sub_byte(sema, param.type.span, "a buffer", param.type.dtype);
+  const auto type = spanned_type(sema, *param.type.dtype, *param.type.shape, out.name);
+  if (type && is_sub_byte(type->dtype)) {
+    refuse_sub_byte(sema, param.type.span, "a buffer", type->dtype);
   }
   if (param.reference && out.is_global) {
     (void)sema.diags.report<diag::ParamReference>(param.reference_span, "a `global` parameter")
@@ -113,6 +115,15 @@ void analyse_spanned_param(Sema& sema, const ast::Param& param, ir::Param out) {
 }
 
 void analyse_param(Sema& sema, const ast::Param& param, std::size_t index) {
+  if (param.condition.valid()) {
+    const auto exists = condition_of(sema, param.condition, "the condition of a parameter");
+    if (!exists) return declare(sema, param.name, {});
+    if (!*exists) {
+      const Span condition = sema.ast[param.condition].span;
+      sema.absent[param.name.text] = std::string(sema.sources.text(condition));
+      return;
+    }
+  }
   ir::Param out;
   out.name = param.name.valid() ? param.name.text : format("arg{}", index);
   out.span = param.name.valid() ? param.name.span : param.span;
@@ -129,6 +140,8 @@ void analyse_param(Sema& sema, const ast::Param& param, std::size_t index) {
       return;
     case ast::ParamType::Kind::kScalar: analyse_scalar_param(sema, param, std::move(out)); return;
     case ast::ParamType::Kind::kSpanned: analyse_spanned_param(sema, param, std::move(out)); return;
+    case ast::ParamType::Kind::kFragment:
+    case ast::ParamType::Kind::kEvent: KILN_UNREACHABLE("the parser reads them in functions alone");
   }
 }
 
@@ -191,12 +204,20 @@ struct Reading {
   const ast::Ast& ast;
   const target::Arch& arch;
   const Sources& sources;
+  const Functions& functions;
   bool looks_ahead = false;
 };
 
+bool may_have_tile_arrays(const Reading& reading, const ast::TileFunction& function) {
+  return declares_tile_array(reading.ast, function.span) ||
+         std::ranges::any_of(reading.functions, [&](const auto& each) {
+           return declares_tile_array(reading.ast, each.second->span);
+         });
+}
+
 ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_function,
                           Diagnostics& diags, Shapes& shapes) {
-  const auto& [ast, arch, sources, looks_ahead] = reading;
+  const auto& [ast, arch, sources, functions, looks_ahead] = reading;
   ir::Function function;
   function.name = tile_function.name.text;
   function.span = tile_function.name.span;
@@ -222,8 +243,13 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
   sema.shapes = &foreseen;
   sema.looks_ahead = looks_ahead;
   sema.plan = plan_names(ast, tile_function.span);
-  sema.has_tile_arrays = declares_tile_array(ast, tile_function.span);
+  sema.functions = &functions;
+  sema.has_tile_arrays = may_have_tile_arrays(reading, tile_function);
+  declare_file_constants(sema);
+  bool bound = false;
   function.body = in_region(sema, [&] {
+    bound = bind_template(sema, tile_function);
+    if (!bound) return;
     for (std::size_t i = 0; i < tile_function.params.size(); ++i) {
       analyse_param(sema, tile_function.params[i], i);
     }
@@ -236,6 +262,7 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
       shapes[{tile.span, tile.before}] = type;
     }
   }
+  if (!bound) return function;
   // Where statements could not be read, what looks unused may be used there.
   if (!tile_function.has_syntax_errors && !sema.stopped_early) {
     check_tiles(sema);
@@ -252,25 +279,26 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
   }
   if (diags.has_errors()) return function;
   warn_of_lost_writes(function, diags);
-  check_products(function, diags);
-  if (!diags.has_errors()) check_coverage(function, diags);
+  coverage::check_products(function, diags);
+  if (!diags.has_errors()) coverage::check_coverage(function, diags);
   return function;
 }
 
 // An accumulator may be used in front of the `mma` that says its shape: then the function is read
 // once more, knowing what was found. Each reading may make one more tile's shape known.
-ir::Function analyse_function(const ast::Ast& ast, const ast::TileFunction& tile_function,
-                              const target::Arch& arch, const Sources& sources,
+ir::Function analyse_function(Reading reading, const ast::TileFunction& tile_function,
                               Diagnostics& diags) {
   Shapes shapes;
   std::size_t known = SIZE_MAX;
-  const bool looks_ahead = computes_with_accumulators(ast, tile_function.span);
-  while (looks_ahead && known != shapes.size()) {
+  reading.looks_ahead = computes_with_accumulators(reading.ast, tile_function.span) ||
+                        calls_functions(reading.ast, tile_function.span);
+  while (reading.looks_ahead && known != shapes.size()) {
     known = shapes.size();
     Diagnostics unheard;
-    (void)analyse_once({ast, arch, sources, true}, tile_function, unheard, shapes);
+    (void)analyse_once(reading, tile_function, unheard, shapes);
   }
-  return analyse_once({ast, arch, sources}, tile_function, diags, shapes);
+  reading.looks_ahead = false;
+  return analyse_once(reading, tile_function, diags, shapes);
 }
 
 Span start_of(Span span) { return {span.file, span.begin, std::min(span.end, span.begin + 1)}; }
@@ -292,6 +320,7 @@ void refuse_region(const ast::Region& region, Diagnostics& diags) {
   struct Visitor {
     Diagnostics& diags;
     void operator()(const ast::TileFunction&) const {}
+    void operator()(const ast::Constant&) const {}
     void operator()(const ast::HostText&) const {}
     void operator()(const ast::DeviceText& text) const {
       refuse(text.span, "a `__device__` function");
@@ -316,10 +345,11 @@ Checked<ir::Module> analyse(const ast::Ast& ast, const target::Arch& arch, const
   module.arch = &arch;
   std::map<std::string, Span> seen;
   warn_of_host_code(ast, diags);
+  const Functions functions = functions_of(ast, diags);
   for (const ast::Region& region : ast.regions) {
     refuse_region(region, diags);
     const auto* function = std::get_if<ast::TileFunction>(&region);
-    if (function == nullptr) continue;
+    if (function == nullptr || function->is_device) continue;
     const auto [earlier, first] = seen.try_emplace(function->name.text, function->name.span);
     if (!first && function->name.valid()) {
       (void)diags.report<diag::FunctionRedeclared>(function->name.span, function->name.text)
@@ -328,7 +358,8 @@ Checked<ir::Module> analyse(const ast::Ast& ast, const target::Arch& arch, const
           .emit();
     }
     if (function->body.valid()) {
-      module.functions.push_back(analyse_function(ast, *function, arch, sources, diags));
+      module.functions.push_back(
+          analyse_function({ast, arch, sources, functions}, *function, diags));
     }
   }
   if (seen.empty() && !diags.has_errors()) {

@@ -179,6 +179,16 @@ struct Declaration {
 };
 using Shapes = std::map<Declaration, ir::FragType>;
 
+// A call of a function that is being put in its place.
+struct OpenCall {
+  const ast::TileFunction* function = nullptr;
+  ir::RegionId region = {};    // where the call stands
+  std::size_t loops = 0;       // around it
+  std::string tile_name = {};  // of the tile that it returns
+  bool returned = false;
+  Operand result = {};
+};
+
 struct Sema {
   const ast::Ast& ast;
   const target::Arch& arch;
@@ -201,6 +211,10 @@ struct Sema {
   ir::RegionId launch_body = {};
   std::vector<ir::VarId> cluster = {};  // the axes of the `parallel : cluster` around the launch
   std::map<std::pair<ast::StmtId, std::size_t>, ir::Level> levels;  // of each group of a `parallel`
+  const std::map<std::string, const ast::TileFunction*>* functions = nullptr;
+  Scopes globals = {};                             // constants between functions
+  std::map<std::string, std::string> absent = {};  // parameters whose condition does not hold
+  std::vector<OpenCall> calls = {};                // innermost last
   std::map<ir::OpId, Span> threads_from;  // by launch: the `parallel` that set the thread count
   std::map<std::string, int> names_used;
   std::vector<OpenLoop> loops = {};  // innermost last

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "sema/call.h"
 #include "sema/expression.h"
 #include "sema/partial_sum.h"
 #include "sema/tile.h"
@@ -85,11 +86,15 @@ void analyse(Sema& sema, const ast::ExprStmt& stmt, ast::StmtId id) {
   if (call != nullptr && ast::is_atomic(call->builtin)) {
     return run_atomic(sema, *call, sema.ast[id].span);
   }
+  if (const auto* function = sema.ast.as<ast::FunctionCallExpr>(stmt.value)) {
+    return run_call(sema, *function, sema.ast[id].span);
+  }
   (void)evaluate(sema, stmt.value);
 }
 
 void analyse(Sema& sema, const ast::ReturnStmt& s, ast::StmtId id) {
   const Span span = sema.ast[id].span;
+  if (!sema.calls.empty()) return return_from_call(sema, s, span);
   if (sema.place.in_kernel) {
     (void)sema.diags.report<diag::ReturnInsideParallel>(span)
         .help("move it behind the `parallel`")
@@ -164,6 +169,7 @@ void analyse(Sema& sema, const ast::PragmaStmt&, ast::StmtId id) {
 
 void analyse_statement(Sema& sema, ast::StmtId id) {
   if (!id.valid()) return;
+  if (!sema.calls.empty() && sema.calls.back().returned) return;
   const ast::Stmt& stmt = sema.ast[id];
   if (!check_in_apply(sema, stmt.node, stmt.span)) return;
   std::visit([&](const auto& node) { analyse(sema, node, id); }, stmt.node);

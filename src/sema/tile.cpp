@@ -11,6 +11,8 @@
 #include "sema/tile.h"
 
 #include "ir/names.h"
+#include "sema/call.h"
+#include "sema/constant.h"
 #include "sema/expression.h"
 #include "sema/mma.h"
 #include "sema/partial_sum.h"
@@ -86,6 +88,10 @@ class TileExpression {
       return part(id, loaded(*load, id));
     const auto* call = std::get_if<ast::CallExpr>(&node);
     if (call != nullptr && is_tile_builtin(call->builtin)) return called(*call, id);
+    const auto* function = std::get_if<ast::FunctionCallExpr>(&node);
+    if (function != nullptr && gives_tile(sema_, *function)) {
+      return part(id, evaluate_tile_call(sema_, *function, span, name_of(id, function->name.text)));
+    }
     for (const ast::ExprId inner : syntax::children(node)) visit(inner);
   }
 
@@ -246,12 +252,13 @@ std::optional<Shape> tile_shape(Sema& sema, const std::vector<ast::ExprId>& expr
 
 std::optional<ir::ValueId> TileExpression::filled(const ast::FragFillExpr& fill, ast::ExprId id) {
   const Span span = sema_.ast[id].span;
-  if (!check_element_type(sema_, fill.type, span, kOtherType)) return std::nullopt;
+  const DType dtype = type_of(sema_, fill.type);
+  if (!check_element_type(sema_, dtype, span, kOtherType)) return std::nullopt;
   const auto shape = tile_shape(sema_, fill.shape, span);
   if (!shape) return std::nullopt;
-  const auto value = convert(sema_, evaluate(sema_, fill.value), fill.type);
+  const auto value = convert(sema_, evaluate(sema_, fill.value), dtype);
   if (!value) return std::nullopt;
-  const ir::ValueId frag = new_tile(sema_, name_of(id, "filled"), fill.type, *shape, span);
+  const ir::ValueId frag = new_tile(sema_, name_of(id, "filled"), dtype, *shape, span);
   emit(sema_, ir::Fill{frag, *value}, span);
   return frag;
 }
@@ -484,6 +491,9 @@ bool is_tile_expression(const Sema& sema, ast::ExprId expr) {
   }
   const auto* call = std::get_if<ast::CallExpr>(&node);
   if (call != nullptr && is_tile_builtin(call->builtin)) return true;
+  if (const auto* function = std::get_if<ast::FunctionCallExpr>(&node)) {
+    return gives_tile(sema, *function) || is_elementwise_call(sema, *function);
+  }
   if (!is_elementwise(node)) return false;
   for (const ast::ExprId inner : syntax::children(node)) {
     if (is_tile_expression(sema, inner)) return true;
@@ -579,7 +589,7 @@ ast::ExprId braced(const Sema& sema, ast::ExprId init) {
 // `frag f32 [64, 32] x {0.0f};`, or an array of such tiles.
 void declare_shaped(Sema& sema, const ast::FragDeclStmt& stmt, const ast::Declarator& item,
                     Span span) {
-  const DType dtype = stmt.type.value_or(DType::kF32);
+  const DType dtype = type_of(sema, stmt.type).value_or(DType::kF32);
   const auto shape = tile_shape(sema, stmt.shape, span);
   auto extents = array_extents(sema, item.extents, item.name);
   if (!shape || !extents || !check_element_type(sema, dtype, stmt.type_span, kOtherType)) {
@@ -612,9 +622,10 @@ void analyse(Sema& sema, const ast::FragDeclStmt& stmt, ast::StmtId id) {
       declare_shaped(sema, stmt, item, span);
     } else if (item.init.valid() && item.braces && stmt.accumulator) {
       const Operand value = evaluate(sema, braced(sema, item.init));
-      declare_accumulators(sema, {item.name, stmt.type, item.extents, value}, item.span);
+      declare_accumulators(sema, {item.name, type_of(sema, stmt.type), item.extents, value},
+                           item.span);
     } else if (item.init.valid() && !item.braces && item.extents.empty()) {
-      declare_tile_value(sema, item.name, item.init, item.name.span, stmt.type);
+      declare_tile_value(sema, item.name, item.init, item.name.span, type_of(sema, stmt.type));
     } else {
       refuse(sema, item.span, "a register tile with neither a shape nor a value");
       declare(sema, item.name, {});

@@ -37,6 +37,17 @@ struct Name {
   [[nodiscard]] bool valid() const { return !text.empty(); }
 };
 
+// An element type, or the name of one: a template parameter, a `constexpr type`.
+struct Type {
+  Type() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): an element type is the common case
+  Type(DType type) : dtype(type) {}
+
+  DType dtype = DType::kF32;
+  std::string name = {};  // empty: `dtype` says it
+  Span span = {};         // of the name
+};
+
 // ---- Expressions ----
 
 struct ErrorExpr {};
@@ -47,7 +58,7 @@ struct IntExpr {
 };
 struct FloatExpr {  // `inf` too
   double value = 0;
-  DType type = DType::kF64;  // f32 with the suffix `f`, else f64
+  Type type = DType::kF64;  // f32 with the suffix `f`, else f64
 };
 struct BoolExpr {
   bool value = false;
@@ -60,9 +71,9 @@ struct WildcardExpr {};  // `_`
 struct NameExpr {
   std::string name;
 };
-// A type where a value could stand: `|f16|`, `call f<f32, 4>()`.
+// A type where a value could stand: `|f16|`, `call f<f32, 4>()`, `T == bf16`.
 struct TypeExpr {
-  DType type = DType::kF32;
+  Type type;
 };
 
 struct UnaryExpr {
@@ -139,7 +150,7 @@ struct MeasureExpr {  // |s|: product of extents; |f16| (a TypeExpr): bytes of a
   ExprId operand;
 };
 struct CastExpr {  // __to<f16>(e), __to<"C++ type">(e), __bitcast<u32>(e)
-  std::optional<DType> type;
+  std::optional<Type> type;
   std::string cpp_type;  // when `type` is empty
   Span type_span;
   ExprId operand;
@@ -156,13 +167,19 @@ struct DeviceCallExpr {  // call ns::f<T, 4>(args)
   std::vector<ExprId> template_args;
   std::vector<ExprId> args;
 };
+// A call of a function of this language, `leave<4>(sum, out, done)`: a statement, or a value.
+struct FunctionCallExpr {
+  Name name;
+  std::vector<ExprId> template_args;  // those that are written, the first ones
+  std::vector<ExprId> args;
+};
 struct SelectExpr {  // select(c, x0, x1, ...)
   ExprId index;
   std::vector<ExprId> choices;
 };
 
 struct FragFillExpr {  // frag.fill.f32 [64, 1] v
-  DType type{};
+  Type type;
   std::vector<ExprId> shape;
   ExprId value;
 };
@@ -174,8 +191,8 @@ using ExprNode =
     std::variant<ErrorExpr, IntExpr, FloatExpr, BoolExpr, NullptrExpr, StringExpr, WildcardExpr,
                  NameExpr, TypeExpr, UnaryExpr, BinaryExpr, ConditionalExpr, MemberExpr, AtExpr,
                  ElementExpr, SubscriptExpr, DerivedIndexExpr, ViewExpr, ShapeExpr, TupleExpr,
-                 MeasureExpr, CastExpr, CallExpr, DeviceCallExpr, SelectExpr, FragFillExpr,
-                 FragLoadExpr>;
+                 MeasureExpr, CastExpr, CallExpr, DeviceCallExpr, FunctionCallExpr, SelectExpr,
+                 FragFillExpr, FragLoadExpr>;
 struct Expr {
   ExprNode node;
   Span span;  // parentheses around it included
@@ -285,10 +302,17 @@ struct ScalarDeclStmt {
   Span mutable_span;
   Storage storage = Storage::kNone;  // never legal; kept so that the mistake can be named
   Span storage_span;
-  std::optional<DType> type;  // empty: `mutable x = ...`
-  bool is_int = false;        // written `int`, which is immutable where `s32` is not
+  std::optional<Type> type;  // empty: `mutable x = ...`
+  bool is_int = false;       // written `int`, which is immutable where `s32` is not
   Span type_span;
   std::vector<Declarator> declarators;
+};
+// constexpr int TILE = 64 * WG;  constexpr type T = bf16;
+struct ConstantStmt {
+  enum class Kind : std::uint8_t { kInteger, kBool, kType };
+  Kind kind{};
+  Name name;
+  ExprId value;
 };
 struct MdspanDeclStmt {  // mdspan<2> s : [4, 8];
   ExprId rank;
@@ -303,7 +327,7 @@ struct ItupleDeclStmt {  // ituple<2> t = {4, 8};  the word `ituple` may be miss
 struct BufferDeclStmt {  // shared f16 [64, 32] s[3] {0.0f};
   Storage storage = Storage::kNone;
   Span storage_span;
-  DType type{};
+  Type type;
   Span type_span;
   std::vector<ExprId> shape;
   Span shape_span;
@@ -313,7 +337,7 @@ struct BufferDeclStmt {  // shared f16 [64, 32] s[3] {0.0f};
 // array: no shape)
 struct FragDeclStmt {
   bool accumulator = false;
-  std::optional<DType> type;
+  std::optional<Type> type;
   Span type_span;
   std::vector<ExprId> shape;
   std::vector<Declarator> declarators;
@@ -371,7 +395,7 @@ struct PlaceholderStmt {  // f = dma.any;
 struct MmaFillStmt {  // mc = mma.fill.f32 0.0f;  mc = mma.fill.f32 0.0f [2, 4];  mma.fill mc, 0.0f;
   FragRef target;
   bool declares = false;  // written with `=`
-  std::optional<DType> type;
+  std::optional<Type> type;
   Span type_span;
   ExprId value;
   std::vector<ExprId> extents;  // of an array
@@ -523,7 +547,8 @@ struct WhileStmt {
   StmtId body;
 };
 struct IfStmt {
-  ExprId condition;  // may be a DeviceCallExpr
+  bool is_constexpr = false;  // the branch that is not taken means nothing
+  ExprId condition;           // may be a DeviceCallExpr
   StmtId then_body;
   StmtId else_body;
 };
@@ -563,33 +588,52 @@ struct ShapeDecl {  // [M, 16], mdspan<2>, mdspan[M, 16]
   Span span;
 };
 struct ParamType {
-  enum class Kind : std::uint8_t { kScalar, kSpanned, kStream };
+  // kFragment, kEvent: of a `__co_device__` function.
+  enum class Kind : std::uint8_t { kScalar, kSpanned, kStream, kFragment, kEvent };
   Kind kind{};
-  DType dtype{};
-  bool is_int = false;  // written `int`
-  ShapeDecl shape;      // of kSpanned
+  std::optional<Type> dtype;  // empty where it is not written: `frag [R, C] x`
+  bool is_int = false;        // written `int`
+  std::optional<ShapeDecl> shape;
   Span span;
 };
 struct Param {
-  Storage storage = Storage::kNone;  // only `global` is legal
+  ExprId condition;                  // of `if (CAUSAL) s32 offset`: it exists where that holds
+  Storage storage = Storage::kNone;  // of a `__co__` function, only `global` is legal
   Span storage_span;
   ParamType type;
   bool reference = false;
   Span reference_span;
   Name name;
+  std::vector<ExprId> extents;  // of an array: `shared bf16 [64, 32] ring[S]`, `event full[S]`
   Span span;
 };
 struct ReturnType {
-  enum class Kind : std::uint8_t { kVoid, kAuto, kScalar, kSpanned };
+  enum class Kind : std::uint8_t { kVoid, kAuto, kScalar, kSpanned, kFragment };
   Kind kind{};
-  DType dtype{};
+  Type dtype;
   ShapeDecl shape;
   Span span;
 };
 
-// Top-level regions, in the order of the file; together they hold everything but white space,
-// comments and preprocessor lines.
+// `type T = bf16`, `[[tune(2, 3, 4)]] int STAGES = 4`
+struct TemplateParam {
+  ConstantStmt::Kind kind{};
+  Name name;
+  ExprId fallback;           // the default; invalid where there is none
+  ExprId bound;              // what the command line says; invalid where it says nothing
+  std::vector<ExprId> tune;  // values that `kiln tune` tries
+  Span span;
+};
+struct Template {
+  std::vector<TemplateParam> params;
+  ExprId condition;  // of `requires`
+};
+
+// Top-level regions, in the order of the file and of the files that it includes; together they hold
+// everything but white space, comments and preprocessor lines.
 struct TileFunction {
+  bool is_device = false;  // `__co_device__`: called by others, a part of who calls it
+  Template templ;
   ReturnType result;
   Name name;
   std::vector<Param> params;
@@ -597,19 +641,22 @@ struct TileFunction {
   // A mistake was reported in its text: names may be missing, so doubts are not worth a report.
   bool has_syntax_errors = false;
   Span signature_span;
-  Span span;  // `__co__` to `}`
+  Span span;  // `template` or `__co__` to `}`
 };
 struct HostText {
   Span span;
 };
-struct DeviceText {  // __device__ and __co_device__ functions, with their `template<...>`
+struct Constant {  // `constexpr int TILE = 64;` between functions: a ConstantStmt
+  StmtId statement;
+};
+struct DeviceText {  // __device__ functions, with their `template<...>`
   Span span;
 };
 struct KernelBlock {  // __cok__ { ... }
   Span span;
   Span content;  // between the braces
 };
-using Region = std::variant<TileFunction, HostText, DeviceText, KernelBlock>;
+using Region = std::variant<TileFunction, Constant, HostText, DeviceText, KernelBlock>;
 
 // A macro used inside a tile function: text at `use` came from the `#define` at `definition`.
 struct Expansion {

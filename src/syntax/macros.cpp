@@ -19,9 +19,30 @@ void MacroTable::undefine(std::string_view name) {
   if (known != nullptr && !known->pinned) by_name_.erase(std::string(name));
 }
 
+std::vector<const Macro*> MacroTable::never_asked_for() const {
+  std::vector<const Macro*> out;
+  for (const Macro& macro : macros_) {
+    if (macro.pinned && !macro.asked_for) out.push_back(&macro);
+  }
+  return out;
+}
+
+Macro* MacroTable::hide(const std::string& name) {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end() || !found->second->pinned || found->second->function_like) {
+    return nullptr;
+  }
+  Macro* macro = found->second;
+  macro->asked_for = true;
+  by_name_.erase(found);
+  return macro;
+}
+
 Macro* MacroTable::find(std::string_view name) {
   const auto found = by_name_.find(std::string(name));
-  return found == by_name_.end() ? nullptr : found->second;
+  if (found == by_name_.end()) return nullptr;
+  found->second->asked_for = true;
+  return found->second;
 }
 
 Expander::Expander(const MacroSurroundings& surroundings, std::function<Token()> raw,

@@ -36,6 +36,7 @@ struct Macro {
   bool active = false;  // being expanded now
   // From the command line: a `#define` or `#undef` of the same name in the file changes nothing.
   bool pinned = false;
+  bool asked_for = false;  // by a directive, by text, by a template
 };
 
 class MacroTable {
@@ -43,6 +44,11 @@ class MacroTable {
   void define(Macro macro);
   void undefine(std::string_view name);
   [[nodiscard]] Macro* find(std::string_view name);  // null when not defined
+  // Takes a definition of the command line away, and gives it back. Null when there is none.
+  [[nodiscard]] Macro* hide(const std::string& name);
+  // Definitions of the command line whose names stand nowhere in what was read.
+  [[nodiscard]] std::vector<const Macro*> never_asked_for() const;
+  void restore(Macro* hidden) { by_name_[hidden->name] = hidden; }
 
  private:
   std::deque<Macro> macros_;  // addresses stay: an expansion under way may be redefined

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,9 +24,15 @@ namespace kiln::syntax {
 
 class Parser {
  public:
-  Parser(const Sources& sources, const TileText& tile, ast::Ast& tree, Diagnostics& diags);
+  Parser(const Sources& sources, const TileText& tile, const FileNames& names, ast::Ast& tree,
+         Diagnostics& diags);
 
-  [[nodiscard]] ast::TileFunction function();
+  // `bound`: what the command line says of the template's parameters.
+  using Bound = std::map<std::string, ast::ExprId>;
+  [[nodiscard]] ast::TileFunction function(const Bound& bound);
+  // All of the text: a value of the command line, `constexpr int TILE = 64;`.
+  [[nodiscard]] ast::ExprId bound_value();
+  [[nodiscard]] ast::StmtId constant_region();
 
   // `croq intrinsic prefix p_`: the rest of a pragma line.
   [[nodiscard]] static std::optional<ast::PragmaStmt> pragma(const Sources& sources,
@@ -106,7 +114,8 @@ class Parser {
   std::vector<Name> names(std::string_view what);
   std::vector<Name> braced_names(std::string_view what);
   std::string qualified_name(Span& span);
-  std::optional<DType> dtype(std::string_view what);
+  std::optional<ast::Type> dtype(std::string_view what);
+  ast::Type type_here();
   std::string string_literal();
   template <class T>
   ExprId expr(T node, Span span);
@@ -136,6 +145,8 @@ class Parser {
   ExprId infinity();
   ExprId select();
   ExprId device_call();
+  ExprId function_call();
+  ExprId constant_value();
   ExprId tile_value();
   ExprId integer();
   ExprId floating();
@@ -161,8 +172,14 @@ class Parser {
   void return_type(ast::ReturnType& result);
   ast::ShapeDecl shape_decl();
   ast::Dim dim();
-  ast::Param param();
+  ast::Param param(bool of_device_function);
+  void device_param_type(ast::Param& param);
   void params(ast::TileFunction& function);
+
+  // parse_template.cpp
+  void template_head(ast::Template& templ, const Bound& bound);
+  ast::TemplateParam template_param(const Bound& bound);
+  std::optional<ast::ConstantStmt::Kind> constant_kind(std::string_view what);
 
   // What may follow the first word of a statement, for it to be one (statement.def).
   static constexpr unsigned kAnything = 0;
@@ -260,11 +277,15 @@ class Parser {
 
   const Sources& sources_;
   const std::vector<Token>& tokens_;
+  const FileNames& names_;
   ast::Ast& tree_;
   Diagnostics& diags_;
   std::size_t at_ = 0;
   Context context_;
   int depth_ = 0;
+  std::set<std::string, std::less<>> types_;  // names of types that the function declares
+  std::string_view end_ = "the end of the tile function";  // what ends the text
+  bool takes_types_ = false;                               // a type is a value here: `T == bf16`
   bool panic_ = false;                  // in a statement that is already known to be wrong
   bool done_ = false;                   // too deep or too many errors: nothing more is read
   bool header_ = false;                 // in the head of a statement with a body

@@ -315,9 +315,10 @@ ast::StmtId Parser::if_statement() {
   header_ = true;
   advance();
   ast::IfStmt node;
+  node.is_constexpr = accept(Word::kConstexpr);
   const Token& opener = peek();
   open(TokenKind::kLeftParen);
-  node.condition = expression();
+  node.condition = node.is_constexpr ? constant_value() : expression();
   close(TokenKind::kRightParen, opener);
   node.then_body = body();
   if (accept(Word::kElse)) node.else_body = body();

@@ -20,9 +20,11 @@ std::string quoted(std::string_view text) { return format("`{}`", text); }
 
 }  // namespace
 
-Parser::Parser(const Sources& sources, const TileText& tile, ast::Ast& tree, Diagnostics& diags)
+Parser::Parser(const Sources& sources, const TileText& tile, const FileNames& names, ast::Ast& tree,
+               Diagnostics& diags)
     : sources_(sources),
       tokens_(tile.tokens),
+      names_(names),
       tree_(tree),
       diags_(diags),
       first_expr_(static_cast<std::uint32_t>(tree.exprs.size())) {}
@@ -49,7 +51,9 @@ bool Parser::at_member(Word word) const {
 }
 
 bool Parser::at_dtype(std::size_t ahead) const {
-  return at(TokenKind::kIdentifier, ahead) && dtype_from_name(peek(ahead).text).has_value();
+  if (!at(TokenKind::kIdentifier, ahead)) return false;
+  const std::string_view text = peek(ahead).text;
+  return dtype_from_name(text).has_value() || types_.contains(text) || names_.types.contains(text);
 }
 
 const Token& Parser::advance() {
@@ -124,7 +128,7 @@ Span Parser::since(const Token& first) const {
 
 std::string Parser::found() const {
   const Token& token = peek();
-  if (token.kind == TokenKind::kEnd) return "the end of the tile function";
+  if (token.kind == TokenKind::kEnd) return std::string(end_);
   if (token.kind == TokenKind::kString) return "a string";
   constexpr std::size_t kShownMax = 40;
   if (token.text.size() <= kShownMax) return quoted(token.text);
@@ -271,12 +275,19 @@ std::string Parser::qualified_name(Span& span) {
   return text;
 }
 
-std::optional<DType> Parser::dtype(std::string_view what) {
+// At a type.
+ast::Type Parser::type_here() {
+  const Token& token = advance();
+  if (const auto type = dtype_from_name(token.text)) return *type;
+  ast::Type named;
+  named.name = token.text;
+  named.span = token.span;
+  return named;
+}
+
+std::optional<ast::Type> Parser::dtype(std::string_view what) {
   const Token& token = peek();
-  if (at_dtype()) {
-    advance();
-    return dtype_from_name(token.text);
-  }
+  if (at_dtype()) return type_here();
   if (can_report()) {
     std::vector<std::string> types;
     for (int i = 0; i < kDTypeCount; ++i) {

@@ -43,6 +43,19 @@ ast::StmtId Parser::declaration() {
   return buffer_decl(first, std::move(buffer));
 }
 
+// constexpr int TILE = 64 * WG;   constexpr type T = bf16;
+ast::StmtId Parser::constant() {
+  const Token& first = advance();
+  ast::ConstantStmt node;
+  node.kind = constant_kind("`int`, `bool` or `type`").value_or(ast::ConstantStmt::Kind::kInteger);
+  node.name = name("the name of a constant");
+  expect(TokenKind::kEqual);
+  node.value = constant_value();
+  if (node.kind == ast::ConstantStmt::Kind::kType) types_.insert(node.name.text);
+  expect_semicolon();
+  return stmt(std::move(node), first);
+}
+
 // x, x[2][3], x = 1, x {1}
 ast::Declarator Parser::declarator() {
   const Token& first = peek();

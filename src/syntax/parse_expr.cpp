@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "syntax/lexer.h"
 #include "syntax/parse.h"
@@ -199,8 +200,8 @@ std::vector<ast::ExprId> Parser::angle_list() {
   std::vector<ExprId> items;
   do {
     if (at_dtype()) {
-      const Token& type = advance();
-      items.push_back(expr(ast::TypeExpr{*dtype_from_name(type.text)}, type.span));
+      const Span span = peek().span;
+      items.push_back(expr(ast::TypeExpr{type_here()}, span));
     } else {
       items.push_back(expression());
     }
@@ -258,6 +259,7 @@ ast::ExprId Parser::literal() {
     advance();
     return expr(ast::WildcardExpr{}, token.span);
   }
+  if (takes_types_ && at_dtype()) return expr(ast::TypeExpr{type_here()}, token.span);
   if (at(Word::kFrag) && at(TokenKind::kDot, 1)) return tile_value();
   if (at(Word::kTo) || at(Word::kBitcast)) return cast();
   if (token.text == "__inf" && at(TokenKind::kLess, 1)) return infinity();
@@ -324,8 +326,8 @@ ast::ExprId Parser::measure() {
   const Token& first = advance();
   ExprId operand;
   if (at_dtype()) {
-    const Token& type = advance();
-    operand = expr(ast::TypeExpr{*dtype_from_name(type.text)}, type.span);
+    const Span span = peek().span;
+    operand = expr(ast::TypeExpr{type_here()}, span);
   } else {
     operand = expression(Context{.in_bars = true, .in_subscript = context_.in_subscript});
   }
@@ -359,16 +361,17 @@ ast::ExprId Parser::infinity() {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Token& first = advance();
   expect(TokenKind::kLess);
-  const std::optional<DType> type = dtype_from_name(peek().text);
-  if (!type || !is_float(*type) || !std::isinf(round_to(*type, kInfinity))) {
+  const std::optional<DType> known = dtype_from_name(peek().text);
+  const bool unfit = known && (!is_float(*known) || !std::isinf(round_to(*known, kInfinity)));
+  if (unfit || !at_dtype()) {
     unexpected("a type that has an infinity");
     return expr(ast::ErrorExpr{}, since(first));
   }
-  advance();
+  ast::Type type = type_here();
   expect(TokenKind::kGreater);
   expect(TokenKind::kLeftParen);
   expect(TokenKind::kRightParen);
-  return expr(ast::FloatExpr{kInfinity, *type}, since(first));
+  return expr(ast::FloatExpr{kInfinity, std::move(type)}, since(first));
 }
 
 ast::ExprId Parser::select() {
@@ -395,6 +398,28 @@ ast::ExprId Parser::device_call() {
   return expr(std::move(call), since(first));
 }
 
+// leave<4>(sum, out, done)
+ast::ExprId Parser::function_call() {
+  const Token& first = advance();
+  ast::FunctionCallExpr call;
+  call.name = {std::string(first.text), first.span};
+  if (at(TokenKind::kLess)) {
+    const bool outer = std::exchange(takes_types_, true);
+    call.template_args = angle_list();
+    takes_types_ = outer;
+  }
+  call.args = bracketed_list(TokenKind::kLeftParen);
+  return expr(std::move(call), since(first));
+}
+
+// Where a type may stand, or be compared.
+ast::ExprId Parser::constant_value() {
+  const bool outer = std::exchange(takes_types_, true);
+  const ExprId value = expression();
+  takes_types_ = outer;
+  return value;
+}
+
 ast::ExprId Parser::name_or_call() {
   const Token& token = peek();
   const auto word = token.word;
@@ -409,6 +434,8 @@ ast::ExprId Parser::name_or_call() {
   }
   const ast::Builtin builtin = ast::builtin_from_name(token.text);
   if (builtin != ast::Builtin::kNone && at(TokenKind::kLeftParen, 1)) return builtin_call(builtin);
+  const bool is_call = at(TokenKind::kLeftParen, 1) || at(TokenKind::kLess, 1);
+  if (is_call && names_.functions.contains(token.text)) return function_call();
   if (!at(TokenKind::kColonColon, 1)) {
     advance();
     return expr(ast::NameExpr{std::string(token.text)}, token.span);
@@ -477,6 +504,10 @@ std::vector<ast::ExprId> children(const ast::ExprNode& node) {
   if (const auto* select = std::get_if<SelectExpr>(&node)) {
     out = {select->index};
     add_all(select->choices);
+  }
+  if (const auto* call = std::get_if<FunctionCallExpr>(&node)) {
+    add_all(call->template_args);
+    add_all(call->args);
   }
   if (const auto* call = std::get_if<DeviceCallExpr>(&node)) {
     add_all(call->template_args);

@@ -3,11 +3,14 @@
 
 namespace kiln::syntax {
 
-ast::TileFunction Parser::function() {
+ast::TileFunction Parser::function(const Bound& bound) {
   const Token& first = peek();
   const std::size_t errors_before = diags_.error_count();
   ast::TileFunction function;
-  advance();  // __co__
+  if (at(Word::kTemplate)) template_head(function.templ, bound);
+  function.is_device = at(Word::kCoDevice);
+  if (ok() && !function.is_device && !at(Word::kCo)) unexpected("`__co__` or `__co_device__`");
+  advance();
   return_type(function.result);
   function.name = name("the name of the tile function");
   params(function);
@@ -32,6 +35,7 @@ ast::TileFunction Parser::function() {
 
 void Parser::return_type(ast::ReturnType& result) {
   const Token& first = peek();
+  const bool is_fragment = accept(Word::kFrag);
   if (accept(Word::kVoid)) {
     result.kind = ast::ReturnType::Kind::kVoid;
   } else if (accept(Word::kAuto)) {
@@ -39,7 +43,10 @@ void Parser::return_type(ast::ReturnType& result) {
   } else {
     result.dtype = dtype("the type of the result").value_or(DType::kF32);
     result.kind = ast::ReturnType::Kind::kScalar;
-    if (at(TokenKind::kLeftBracket) || at(Word::kMdspan)) {
+    if (is_fragment) {
+      result.kind = ast::ReturnType::Kind::kFragment;
+      result.shape = shape_decl();
+    } else if (at(TokenKind::kLeftBracket) || at(Word::kMdspan)) {
       result.kind = ast::ReturnType::Kind::kSpanned;
       result.shape = shape_decl();
     }
@@ -52,25 +59,34 @@ void Parser::params(ast::TileFunction& function) {
   open(TokenKind::kLeftParen);
   if (ok() && !at(TokenKind::kRightParen)) {
     do {
-      function.params.push_back(param());
+      function.params.push_back(param(function.is_device));
     } while (accept(TokenKind::kComma));
   }
   close(TokenKind::kRightParen, opener);
 }
 
-ast::Param Parser::param() {
+ast::Param Parser::param(bool of_device_function) {
   const Token& first = peek();
   ast::Param param;
+  if (accept(Word::kIf)) {
+    const Token& opener = peek();
+    open(TokenKind::kLeftParen);
+    param.condition = constant_value();
+    close(TokenKind::kRightParen, opener);
+  }
+  const Token& storage = peek();
   if (accept(Word::kGlobal))
     param.storage = ast::Storage::kGlobal;
   else if (accept(Word::kShared))
     param.storage = ast::Storage::kShared;
   else if (accept(Word::kLocal))
     param.storage = ast::Storage::kLocal;
-  if (param.storage != ast::Storage::kNone) param.storage_span = first.span;
+  if (param.storage != ast::Storage::kNone) param.storage_span = storage.span;
   const Token& type = peek();
   if (accept(Word::kStream)) {
     param.type.kind = ast::ParamType::Kind::kStream;
+  } else if (of_device_function && (at(Word::kFrag) || at(Word::kEvent))) {
+    device_param_type(param);
   } else {
     param.type.is_int = type.text == "int";
     param.type.dtype = dtype("the type of a parameter").value_or(DType::kF32);
@@ -86,8 +102,26 @@ ast::Param Parser::param() {
   if (ok() && !at(TokenKind::kComma) && !at(TokenKind::kRightParen)) {
     param.name = name("the name of a parameter");
   }
+  while (of_device_function && ok() && at(TokenKind::kLeftBracket)) {
+    const Token& opener = peek();
+    open(TokenKind::kLeftBracket);
+    param.extents.push_back(expression());
+    close(TokenKind::kRightBracket, opener);
+  }
   param.span = since(first);
   return param;
+}
+
+// frag f32 [R, C], frag [R, 1], frag, event
+void Parser::device_param_type(ast::Param& param) {
+  if (accept(Word::kEvent)) {
+    param.type.kind = ast::ParamType::Kind::kEvent;
+    return;
+  }
+  advance();  // frag
+  param.type.kind = ast::ParamType::Kind::kFragment;
+  if (at_dtype()) param.type.dtype = dtype("an element type");
+  if (at(TokenKind::kLeftBracket)) param.type.shape = shape_decl();
 }
 
 // [M, ?, 16], mdspan<2>, mdspan[M, 16]

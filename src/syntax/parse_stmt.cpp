@@ -202,7 +202,8 @@ bool Parser::misspelt_statement() {
   const bool joined =
       same_line && (next.kind == TokenKind::kIdentifier || next.kind == TokenKind::kLeftBrace ||
                     next.kind == TokenKind::kLeftParen || next.kind == TokenKind::kDot);
-  const bool known = is_reserved(first.text) || first.word != Word::kNone;
+  const bool known = is_reserved(first.text) || first.word != Word::kNone || at_dtype() ||
+                     names_.functions.contains(first.text);
   if (!joined || known || next.word == Word::kIn || next.word == Word::kBy) return false;
   const std::string suggestion = statement_suggestion();
   const bool clear = next.kind == TokenKind::kIdentifier;

@@ -23,6 +23,55 @@ FileId add_definitions(Sources& sources, const ParseOptions& options) {
   return sources.add("<command line>", std::move(text));
 }
 
+struct Surroundings {
+  const Sources& sources;
+  const syntax::FileNames& names;
+};
+
+ast::Region parse_tile(const Surroundings& around, const syntax::TileText& tile, ast::Ast& tree,
+                       Diagnostics& diags) {
+  const auto& [sources, names] = around;
+  if (tile.kind == syntax::TileText::Kind::kConstant) {
+    ast::Constant constant;
+    if (!tile.unreadable) {
+      constant.statement = syntax::Parser(sources, tile, names, tree, diags).constant_region();
+    }
+    return constant;
+  }
+  syntax::Parser::Bound bound;
+  for (const syntax::BoundText& text : tile.bound) {
+    const syntax::TileText value{.tokens = text.tokens};
+    bound[text.name] = syntax::Parser(sources, value, names, tree, diags).bound_value();
+  }
+  ast::TileFunction function;
+  if (!tile.unreadable) {
+    function = syntax::Parser(sources, tile, names, tree, diags).function(bound);
+  }
+  function.is_device = tile.kind == syntax::TileText::Kind::kFunction;
+  function.span = tile.span;
+  function.has_syntax_errors = function.has_syntax_errors || tile.has_errors;
+  return function;
+}
+
+// A file with templates says what can be defined: another name was misspelt.
+void report_unknown_definitions(const ast::Ast& tree, const syntax::MacroTable& macros,
+                                const Sources& sources, Diagnostics& diags) {
+  std::vector<std::string> names;
+  for (const ast::Region& region : tree.regions) {
+    const auto* function = std::get_if<ast::TileFunction>(&region);
+    if (function == nullptr || function->is_device) continue;
+    for (const ast::TemplateParam& param : function->templ.params) names.push_back(param.name.text);
+  }
+  if (names.empty()) return;
+  const std::string list = join(names, ", ", [](const auto& name) { return format("`{}`", name); });
+  for (const syntax::Macro* macro : macros.never_asked_for()) {
+    const std::string guess = did_you_mean(macro->name, names);
+    diags.report<diag::DefinitionUnknown>(macro->definition, macro->name, sources.name(tree.file))
+        .help_if(guess.empty() ? format("the template parameters are {}", list) : guess)
+        .emit();
+  }
+}
+
 }  // namespace
 
 ast::Ast parse_file(Sources& sources, FileId file, const ParseOptions& options,
@@ -39,13 +88,10 @@ ast::Ast parse_file(Sources& sources, FileId file, const ParseOptions& options,
     const auto pragma = syntax::Parser::pragma(sources, token, diags);
     if (pragma) tree.pragmas.push_back(*pragma);
   }
+  const syntax::FileNames names = syntax::names_of(split);
   for (const syntax::TextRegion& region : split.regions) {
     if (const auto* tile = std::get_if<syntax::TileText>(&region)) {
-      ast::TileFunction function;
-      if (!tile->unreadable) function = syntax::Parser(sources, *tile, tree, diags).function();
-      function.span = tile->span;
-      function.has_syntax_errors = function.has_syntax_errors || tile->has_errors;
-      tree.regions.emplace_back(std::move(function));
+      tree.regions.push_back(parse_tile({sources, names}, *tile, tree, diags));
     } else if (const auto* host = std::get_if<ast::HostText>(&region)) {
       tree.regions.emplace_back(*host);
     } else if (const auto* device = std::get_if<ast::DeviceText>(&region)) {
@@ -53,6 +99,9 @@ ast::Ast parse_file(Sources& sources, FileId file, const ParseOptions& options,
     } else if (const auto* kernel = std::get_if<ast::KernelBlock>(&region)) {
       tree.regions.emplace_back(*kernel);
     }
+  }
+  if (!preprocessor.stopped()) {
+    report_unknown_definitions(tree, preprocessor.macros(), sources, diags);
   }
   return tree;
 }

@@ -128,7 +128,8 @@ void Preprocessor::predefine(FileId file) {
   predefining_ = false;
 }
 
-Preprocessor::Outcome Preprocessor::directive(std::size_t at) {
+Preprocessor::Outcome Preprocessor::directive(std::size_t at, const ReadCode* read_code) {
+  read_code_ = read_code;
   const Line line = read_line(file_, at);
   Outcome outcome{.next = line.end, .pragma = std::nullopt};
   if (is_unknown_directive(at)) {
@@ -284,8 +285,13 @@ void Preprocessor::include(const Line& line) {
   } else {
     const FileId outer = std::exchange(file_, sources_.add(found->name, std::move(found->text)));
     auto conditionals = std::exchange(conditionals_, {});
+    const ReadCode* read_code = std::exchange(read_code_, nullptr);
     if (check_text(sources_, file_, diags_)) {
-      read_directives();
+      if (read_code != nullptr) {
+        (*read_code)(file_);
+      } else {
+        read_directives();
+      }
     } else {
       stopped_ = true;
     }
@@ -314,7 +320,7 @@ void Preprocessor::read_directives() {
     stopped_ = true;
     diags_.report<diag::IncludeHoldsCode>(token.span, token.text)
         .label(inclusions_.back().span, "included here")
-        .help("share a macro; functions belong into the file that is compiled")
+        .help("include it between functions")
         .emit();
     return;
   }

@@ -6,10 +6,12 @@
 //
 // A directive is a `#` that comes first on its line, before one of the directive words; `#x` with
 // any other name is an expression. Directives work everywhere in a file, macros are only expanded
-// by whoever reads a tile function (macros.h). `#include "name.co"` reads the directives of another
-// file, which holds nothing else; all other includes are left to the C++ compiler.
+// by whoever reads a tile function (macros.h). `#include "name.co"` reads another file: between
+// functions, its functions and constants (regions.h), within one its directives alone. All other
+// includes are left to the C++ compiler.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -44,13 +46,19 @@ class Preprocessor {
     std::size_t next = 0;         // where live text goes on; the end of the file if it does not
     std::optional<Token> pragma;  // the line, when it was a `#pragma croq`
   };
-  [[nodiscard]] Outcome directive(std::size_t at);
+  // `read_code` reads all of an included file, which is `file` while it does; without one such a
+  // file may hold no code.
+  using ReadCode = std::function<void(FileId)>;
+  [[nodiscard]] Outcome directive(std::size_t at, const ReadCode* read_code = nullptr);
 
   // At the end of the file: reports every `#if` still open.
   void finish();
 
   // An `#error` was reached: nothing after it is worth reading.
   [[nodiscard]] bool stopped() const { return stopped_; }
+  void stop() { stopped_ = true; }
+  // Where the file under way is included.
+  [[nodiscard]] Span included_at() const { return inclusions_.back().span; }
   [[nodiscard]] MacroTable& macros() { return macros_; }
 
  private:
@@ -92,6 +100,7 @@ class Preprocessor {
   Sources& sources_;
   FileId file_;  // being read: the program's or an included one
   const ReadIncluded& read_included_;
+  const ReadCode* read_code_ = nullptr;
   Diagnostics& diags_;
   MacroTable macros_;
   std::vector<Conditional> conditionals_;

@@ -32,8 +32,11 @@ std::string quoted(std::string_view text) {
   return format("\"{}\"", escape_for(Medium::kString, text));
 }
 
-std::string type_name(const std::optional<DType>& type) {
-  return type ? std::string(name(*type)) : std::string();
+std::string type_name(const Type& type) {
+  return type.name.empty() ? std::string(kiln::name(type.dtype)) : type.name;
+}
+std::string type_name(const std::optional<Type>& type) {
+  return type ? type_name(*type) : std::string();
 }
 
 std::string names_text(const std::vector<Name>& names) {
@@ -87,15 +90,17 @@ class Printer {
     return format("{}{}", e.value, e.type == DType::kS32 ? "" : ":" + std::string(name(e.type)));
   }
   std::string show(const FloatExpr& e) const {
-    if (e.type == DType::kF32) return format("{}f", e.value);
-    return e.type == DType::kF64 ? format("{}d", e.value) : format("{}:{}", e.value, name(e.type));
+    const bool plain = e.type.name.empty();
+    if (plain && e.type.dtype == DType::kF32) return format("{}f", e.value);
+    return plain && e.type.dtype == DType::kF64 ? format("{}d", e.value)
+                                                : format("{}:{}", e.value, type_name(e.type));
   }
   std::string show(const BoolExpr& e) const { return e.value ? "true" : "false"; }
   std::string show(const NullptrExpr&) const { return "nullptr"; }
   std::string show(const StringExpr& e) const { return quoted(e.value); }
   std::string show(const WildcardExpr&) const { return "_"; }
   std::string show(const NameExpr& e) const { return e.name; }
-  std::string show(const TypeExpr& e) const { return std::string(name(e.type)); }
+  std::string show(const TypeExpr& e) const { return type_name(e.type); }
   std::string show(const UnaryExpr& e) const {
     const bool post = e.op == UnaryOp::kPostIncrement || e.op == UnaryOp::kPostDecrement;
     return Form((post ? "post" : "") + std::string(spelling(e.op))).add(expr(e.operand)).end();
@@ -163,12 +168,15 @@ class Printer {
         .add(exprs(e.args))
         .end();
   }
-  std::string show(const FragFillExpr& e) const {
-    return Form("frag.fill")
-        .add(std::string(kiln::name(e.type)))
-        .add(list(e.shape))
-        .add(expr(e.value))
+  std::string show(const FunctionCallExpr& e) const {
+    return Form("function")
+        .name(e.name)
+        .keyed("template", some(e.template_args))
+        .add(exprs(e.args))
         .end();
+  }
+  std::string show(const FragFillExpr& e) const {
+    return Form("frag.fill").add(type_name(e.type)).add(list(e.shape)).add(expr(e.value)).end();
   }
   std::string show(const FragLoadExpr& e) const {
     return Form("frag.load").add(expr(e.source)).end();
@@ -191,6 +199,13 @@ class Printer {
         .add(declarators(s.declarators))
         .end();
   }
+  std::string show(const ConstantStmt& s) const {
+    return Form("constexpr").add(kind(s.kind)).name(s.name).add(expr(s.value)).end();
+  }
+  static std::string_view kind(ConstantStmt::Kind kind) {
+    if (kind == ConstantStmt::Kind::kType) return "type";
+    return kind == ConstantStmt::Kind::kBool ? "bool" : "int";
+  }
   std::string show(const MdspanDeclStmt& s) const {
     return Form("mdspan").keyed("rank", optional(s.rank)).name(s.name).add(expr(s.shape)).end();
   }
@@ -200,7 +215,7 @@ class Printer {
   std::string show(const BufferDeclStmt& s) const {
     return Form("buffer")
         .add(spelling(s.storage))
-        .add(name(s.type))
+        .add(type_name(s.type))
         .add(list(s.shape))
         .add(declarators(s.declarators))
         .end();
@@ -461,7 +476,7 @@ class Printer {
     return Form("while").add(expr(s.condition)).add(stmt(s.body)).end();
   }
   std::string show(const IfStmt& s) const {
-    return Form("if")
+    return Form(s.is_constexpr ? "if constexpr" : "if")
         .add(expr(s.condition))
         .add(stmt(s.then_body))
         .add(s.else_body.valid() ? stmt(s.else_body) : std::string())
@@ -488,31 +503,52 @@ class Printer {
     return "[" + join(s.dims, " ", [&](const Dim& d) { return dim(d); }) + "]";
   }
   std::string param(const Param& p) const {
-    const bool stream = p.type.kind == ParamType::Kind::kStream;
-    const std::string type(p.type.is_int ? "int" : name(p.type.dtype));
-    const bool spanned = p.type.kind == ParamType::Kind::kSpanned;
+    const std::string type = p.type.is_int ? "int" : type_name(p.type.dtype);
+    std::string name = p.name.text;
+    for (const ExprId extent : p.extents) name += "[" + expr(extent) + "]";
     return Form("param")
+        .keyed("if", optional(p.condition))
         .add(spelling(p.storage))
-        .add(stream ? "stream" : type)
-        .add(spanned ? shape(p.type.shape) : std::string())
+        .flag(p.type.kind == ParamType::Kind::kFragment, "frag")
+        .flag(p.type.kind == ParamType::Kind::kEvent, "event")
+        .add(p.type.kind == ParamType::Kind::kStream ? "stream" : type)
+        .add(p.type.shape ? shape(*p.type.shape) : std::string())
         .flag(p.reference, "&")
-        .name(p.name)
+        .add(name)
+        .end();
+  }
+  std::string templ(const Template& t) const {
+    if (t.params.empty()) return "";
+    const auto param = [&](const TemplateParam& p) {
+      return Form(kind(p.kind))
+          .name(p.name)
+          .keyed("default", optional(p.fallback))
+          .keyed("bound", optional(p.bound))
+          .keyed("tune", some(p.tune))
+          .end();
+    };
+    return Form("template")
+        .add(join(t.params, " ", param))
+        .keyed("requires", optional(t.condition))
         .end();
   }
   std::string result(const ReturnType& r) const {
     if (r.kind == ReturnType::Kind::kVoid) return "void";
     if (r.kind == ReturnType::Kind::kAuto) return "auto";
-    const bool spanned = r.kind == ReturnType::Kind::kSpanned;
-    return std::string(name(r.dtype)) + (spanned ? shape(r.shape) : std::string());
+    const std::string type = type_name(r.dtype);
+    if (r.kind == ReturnType::Kind::kScalar) return type;
+    return (r.kind == ReturnType::Kind::kFragment ? "frag " : "") + type + shape(r.shape);
   }
   std::string show(const TileFunction& f) const {
-    return Form("tile")
+    return Form(f.is_device ? "tile device" : "tile")
+        .add(templ(f.templ))
         .add(result(f.result))
         .name(f.name)
         .add(join(f.params, " ", [&](const Param& p) { return param(p); }))
         .add(stmt(f.body))
         .end();
   }
+  std::string show(const Constant& c) const { return stmt(c.statement); }
   std::string show(const HostText&) const { return "(host)"; }
   std::string show(const DeviceText&) const { return "(device)"; }
   std::string show(const KernelBlock&) const { return "(kernel)"; }

@@ -90,6 +90,15 @@ class Splitter {
     return std::move(out_);
   }
 
+  // Of a file that another one includes: it has no host text.
+  SplitFile run_included() {
+    is_included_ = true;
+    while (!preprocessor_.stopped() && step()) {
+    }
+    if (!preprocessor_.stopped()) end_host(text_.size());
+    return std::move(out_);
+  }
+
  private:
   [[nodiscard]] Span span(std::size_t begin, std::size_t end) const {
     return {file_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
@@ -99,6 +108,7 @@ class Splitter {
   bool skip_space_or_comment();
   Unit take(Unit::Kind kind, std::size_t length);
   Unit take_name();
+  void include(FileId file);
   bool step();
   bool step_name(const Unit& name);
   void check_misspelt(const Unit& name, std::string_view word);
@@ -109,7 +119,12 @@ class Splitter {
   void drop_bare_directives();
   void read_device(std::size_t begin);
   void read_kernel(std::size_t begin);
-  void read_tile(std::size_t begin);
+  void start_tile(const Unit& word, bool is_device);
+  void read_tile(std::size_t begin, bool is_device);
+  [[nodiscard]] bool begins_constant(std::size_t begin) const;
+  void read_constant(std::size_t begin);
+  std::vector<Macro*> hide_parameters(std::size_t begin, TileText& tile);
+  void refuse_in_included(std::size_t begin);
   bool check_specifiers(std::size_t co);
   void add(TextRegion region, std::size_t end);
   void report_unclosed(const BraceStack& braces, std::size_t end);
@@ -135,6 +150,8 @@ class Splitter {
   std::size_t depth_ = 0;                   // braces open in host text
   std::optional<std::size_t> declaration_;  // where the current top-level declaration began
   bool extra_brace_known_ = false;
+  bool is_included_ = false;
+  bool at_file_level_ = false;
   bool swallowed_rest_ = false;  // a comment has no end: no brace can follow
   bool after_statement_ = true;  // the last raw token of a tile function ends a statement
 };
@@ -202,7 +219,10 @@ Unit Splitter::unit() {
   if (c == '#' && line_start_ &&
       (Preprocessor::is_directive(text_, at_) || preprocessor_.is_unknown_directive(at_))) {
     const std::size_t begin = at_;
-    Preprocessor::Outcome outcome = preprocessor_.directive(at_);
+    const Preprocessor::ReadCode read_code = [this](FileId file) { include(file); };
+    Preprocessor::Outcome outcome =
+        preprocessor_.directive(at_, at_file_level_ ? &read_code : nullptr);
+    if (outcome.pragma && is_included_) refuse_in_included(begin);
     if (outcome.pragma) out_.pragmas.push_back(*outcome.pragma);
     at_ = outcome.next;
     return {Unit::Kind::kDirective, begin, at_, true};
@@ -221,8 +241,20 @@ Unit Splitter::unit() {
 
 // ---- Host text ----
 
+// The regions of an included file, at its `#include`.
+void Splitter::include(FileId file) {
+  SplitFile inner = Splitter(sources_, file, preprocessor_, diags_).run_included();
+  for (TextRegion& region : inner.regions) {
+    out_.regions.push_back(std::move(region));
+    bare_.push_back(false);
+  }
+  std::ranges::move(inner.expansions, std::back_inserter(out_.expansions));
+}
+
 bool Splitter::step() {
+  at_file_level_ = depth_ == 0;
   const Unit next = unit();
+  at_file_level_ = false;
   switch (next.kind) {
     case Unit::Kind::kEnd: return false;
     case Unit::Kind::kDirective:
@@ -285,15 +317,15 @@ void Splitter::extra_brace(const Unit& brace) {
 
 bool Splitter::step_name(const Unit& name) {
   const std::string_view word = text_.substr(name.begin, name.end - name.begin);
-  const bool device = word == "__device__" || word == "__co_device__";
-  if (word == "__co__") {
-    const bool refused = check_specifiers(name.begin);
-    end_host(refused ? *declaration_ : name.begin);
-    read_tile(name.begin);
+  if (word == "__co__" || (word == "__co_device__" && depth_ == 0)) {
+    start_tile(name, word == "__co_device__");
   } else if (word == "__cok__") {
     end_host(name.begin);
     read_kernel(name.begin);
-  } else if (device && depth_ == 0) {
+  } else if (word == "constexpr" && depth_ == 0 && !declaration_ && begins_constant(name.begin)) {
+    end_host(name.begin);
+    read_constant(name.begin);
+  } else if (word == "__device__" && depth_ == 0) {
     const std::size_t begin = declaration_.value_or(name.begin);
     end_host(begin);
     read_device(begin);
@@ -316,9 +348,27 @@ void Splitter::check_misspelt(const Unit& name, std::string_view word) {
       .emit();
 }
 
+// What an included file may not hold; its functions and macros are all that is wanted of it.
+void Splitter::refuse_in_included(std::size_t begin) {
+  Lexer lexer(sources_, file_, begin, text_.size(), nullptr);
+  const Token token = text_[begin] == '#' ? Token{} : lexer.next();
+  const bool is_pragma = text_[begin] == '#';
+  const Span place = is_pragma ? span(begin, begin + 1) : token.span;
+  diags_.report<diag::IncludeHoldsCode>(place, is_pragma ? std::string_view("#pragma") : token.text)
+      .label(preprocessor_.included_at(), "included here")
+      .help("kernels and host code belong into the file that is compiled")
+      .emit();
+  preprocessor_.stop();
+}
+
 // Closes the host region under way, which ends before `end`.
 void Splitter::end_host(std::size_t end) {
   if (declaration_ && *declaration_ == end) host_has_text_ = text_before_declaration_;
+  if (is_included_) {
+    if (host_has_text_) refuse_in_included(*host_begin_);
+    host_has_directives_ = false;
+    host_has_text_ = false;
+  }
   if (host_has_text_ || host_has_directives_) {
     out_.regions.emplace_back(ast::HostText{span(host_begin_.value_or(end), end)});
     bare_.push_back(!host_has_text_);
@@ -413,7 +463,106 @@ void Splitter::read_kernel(std::size_t begin) {
   add(ast::KernelBlock{span(begin, end), span(content, content_end)}, end);
 }
 
+// ---- Constants ----
+
+// Behind a constant without its `;`.
+bool begins_region(const Token& token) {
+  const bool is_word = token.word == Word::kTemplate || token.word == Word::kConstexpr;
+  return token.word == Word::kCo || token.word == Word::kCoDevice || (is_word && token.line_start);
+}
+
+// `constexpr int NAME =` of an integer, a bool or a type, in words that both languages have: all
+// others are host text.
+bool Splitter::begins_constant(std::size_t begin) const {
+  Lexer lexer(sources_, file_, begin, text_.size(), nullptr);
+  static_cast<void>(lexer.next());
+  const Token type = lexer.next();
+  const auto dtype = dtype_from_name(type.text);
+  if (type.text != "type" && !(dtype && (is_integer(*dtype) || *dtype == DType::kBool))) {
+    return false;
+  }
+  const bool named = lexer.next().kind == TokenKind::kIdentifier;
+  if (!named || lexer.next().kind != TokenKind::kEqual) return false;
+  Token token = lexer.next();
+  while (token.kind != TokenKind::kEnd && token.kind != TokenKind::kSemicolon &&
+         !begins_region(token)) {
+    if (token.kind == TokenKind::kColonColon || token.kind == TokenKind::kLeftBrace ||
+        token.text == "sizeof" || token.text == "static_cast") {
+      return false;
+    }
+    token = lexer.next();
+  }
+  return true;
+}
+
+void Splitter::read_constant(std::size_t begin) {
+  TileText tile;
+  tile.kind = TileText::Kind::kConstant;
+  Lexer lexer(sources_, file_, begin, text_.size(), &diags_);
+  tile.tokens.push_back(lexer.next());
+  std::size_t budget = Expander::kTokensMax;
+  Expander expander(
+      {sources_, preprocessor_.macros(), diags_}, [&]() { return raw_token(lexer); },
+      &out_.expansions, &budget);
+  after_statement_ = false;
+  std::size_t end = begin;
+  while (true) {
+    const Token token = expander.next();
+    if (token.kind == TokenKind::kEnd || begins_region(token)) break;
+    tile.tokens.push_back(token);
+    end = std::max<std::size_t>(end, token.definition.valid() ? end : token.span.end);
+    if (token.kind == TokenKind::kSemicolon) break;
+  }
+  tile.span = span(begin, end);
+  tile.unreadable = expander.failed() || preprocessor_.stopped();
+  close_tile(tile, BraceStack(sources_));
+  add(std::move(tile), end);
+}
+
 // ---- Tile functions ----
+
+// At `__co__` or `__co_device__`; a `template` and a `requires` before it are a part of the
+// function.
+void Splitter::start_tile(const Unit& word, bool is_device) {
+  const bool has_template =
+      declaration_ && depth_ == 0 && text_.substr(*declaration_).starts_with("template") &&
+      !is_name_char(text_[*declaration_ + std::string_view("template").size()]);
+  std::size_t begin = word.begin;
+  if (has_template) {
+    begin = *declaration_;
+    end_host(begin);
+  } else {
+    const bool refused = check_specifiers(begin);
+    end_host(refused ? *declaration_ : begin);
+  }
+  if (is_included_ && !is_device) return refuse_in_included(word.begin);
+  read_tile(begin, is_device);
+}
+
+// What the command line says of a kernel's template parameters is no macro in that kernel.
+std::vector<Macro*> Splitter::hide_parameters(std::size_t begin, TileText& tile) {
+  std::vector<Macro*> hidden;
+  Lexer lexer(sources_, file_, begin, text_.size(), nullptr);
+  Token last = lexer.next();
+  if (last.word != Word::kTemplate || tile.kind != TileText::Kind::kKernel) return hidden;
+  for (Token token = lexer.next(); token.kind != TokenKind::kEnd && token.word != Word::kCo;
+       token = lexer.next()) {
+    const bool names = last.text == "type" || dtype_from_name(last.text).has_value();
+    last = token;
+    if (!names || token.kind != TokenKind::kIdentifier) continue;
+    Macro* macro = preprocessor_.macros().hide(std::string(token.text));
+    if (macro == nullptr) continue;
+    hidden.push_back(macro);
+    BoundText bound{macro->name, {}};
+    const Span body = macro->body_span;
+    Lexer value(sources_, body.file, body.begin, body.end, &diags_);
+    do {
+      bound.tokens.push_back(value.next());
+    } while (bound.tokens.back().kind != TokenKind::kEnd);
+    tile.bound.push_back(std::move(bound));
+  }
+  return hidden;
+}
 
 // Reports words before `__co__`; true when there are any.
 bool Splitter::check_specifiers(std::size_t co) {
@@ -459,7 +608,9 @@ bool Splitter::nests(const Token& co, const TileText& tile) const {
 // parser reports.
 bool Splitter::begins_other_region(const Token& token, const TileText& tile) const {
   if (token.kind != TokenKind::kIdentifier || token.definition.valid()) return false;
-  if (token.word == Word::kCo) return !nests(token, tile);
+  if (token.word == Word::kCo || (token.word == Word::kTemplate && token.line_start)) {
+    return !nests(token, tile);
+  }
   if (token.word == Word::kCok || token.word == Word::kCoDevice) {
     return true;
   }
@@ -468,8 +619,10 @@ bool Splitter::begins_other_region(const Token& token, const TileText& tile) con
   return main || token.text == "__device__" || token.text == "__global__";
 }
 
-void Splitter::read_tile(std::size_t begin) {
+void Splitter::read_tile(std::size_t begin, bool is_device) {
   TileText tile;
+  tile.kind = is_device ? TileText::Kind::kFunction : TileText::Kind::kKernel;
+  const std::vector<Macro*> hidden = hide_parameters(begin, tile);
   Lexer lexer(sources_, file_, begin, text_.size(), &diags_);
   tile.tokens.push_back(lexer.next());
   std::size_t budget = Expander::kTokensMax;
@@ -480,9 +633,12 @@ void Splitter::read_tile(std::size_t begin) {
   const std::size_t errors_before = diags_.error_count();
   after_statement_ = false;
   std::size_t end = begin;
+  bool in_head = tile.tokens.front().word == Word::kTemplate;
   while (true) {
     const Token token = expander.next();
-    if (token.kind == TokenKind::kEnd || begins_other_region(token, tile)) {
+    const bool own = in_head && (token.word == Word::kCo || token.word == Word::kCoDevice);
+    if (own) in_head = false;
+    if (token.kind == TokenKind::kEnd || (!own && begins_other_region(token, tile))) {
       if (token.text == "main") tile.tokens.pop_back();
       end = token.text == "main" ? tile.tokens.back().span.end : token.span.begin;
       break;
@@ -502,6 +658,7 @@ void Splitter::read_tile(std::size_t begin) {
   tile.span = span(begin, std::max(begin, end));
   tile.unreadable = expander.failed() || preprocessor_.stopped();
   swallowed_rest_ = lexer.swallowed_rest();
+  for (Macro* macro : hidden) preprocessor_.macros().restore(macro);
   close_tile(tile, braces);
   tile.has_errors = diags_.error_count() != errors_before;
   add(std::move(tile), end);
@@ -521,7 +678,37 @@ void Splitter::close_tile(TileText& tile, const BraceStack& braces) {
   tile.tokens.push_back(token);
 }
 
+// The name in front of the parameters, and behind the type of the result.
+std::string function_name(const TileText& tile) {
+  bool in_signature = false;
+  int brackets = 0;
+  for (std::size_t i = 1; i < tile.tokens.size(); ++i) {
+    const Token& token = tile.tokens[i];
+    in_signature = in_signature || tile.tokens[i - 1].word == Word::kCoDevice;
+    if (token.kind == TokenKind::kLeftBracket) ++brackets;
+    if (token.kind == TokenKind::kRightBracket) --brackets;
+    if (in_signature && brackets == 0 && token.kind == TokenKind::kLeftParen) {
+      return std::string(tile.tokens[i - 1].text);
+    }
+  }
+  return "";
+}
+
 }  // namespace
+
+FileNames names_of(const SplitFile& split) {
+  FileNames out;
+  for (const TextRegion& region : split.regions) {
+    const auto* tile = std::get_if<TileText>(&region);
+    if (tile == nullptr) continue;
+    if (tile->kind == TileText::Kind::kFunction) out.functions.insert(function_name(*tile));
+    const bool is_constant = tile->kind == TileText::Kind::kConstant && tile->tokens.size() > 2;
+    if (is_constant && tile->tokens[1].text == "type") {
+      out.types.insert(std::string(tile->tokens[2].text));
+    }
+  }
+  return out;
+}
 
 SplitFile split_regions(const Sources& sources, FileId file, Preprocessor& preprocessor,
                         Diagnostics& diags) {

@@ -1,14 +1,14 @@
-#include "sema/coverage.h"
+#include "coverage/coverage.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "coverage/access.h"
 #include "ir/prove.h"
-#include "sema/access.h"
 
-namespace kiln::sema {
+namespace kiln::coverage {
 
 namespace {
 
@@ -361,4 +361,4 @@ void check_coverage(const ir::Function& function, const std::vector<std::int64_t
   coverage.check_short();
 }
 
-}  // namespace kiln::sema
+}  // namespace kiln::coverage

@@ -18,7 +18,7 @@
 #include "diag/diagnostics.h"
 #include "ir/module.h"
 
-namespace kiln::sema {
+namespace kiln::coverage {
 
 // Reports what holds for every launch.
 void check_coverage(const ir::Function& function, Diagnostics& diags);
@@ -31,4 +31,4 @@ void check_coverage(const ir::Function& function, const std::vector<std::int64_t
 // Reports products of what does not belong together, or whose place or accumulator is wrong.
 void check_products(const ir::Function& function, Diagnostics& diags);
 
-}  // namespace kiln::sema
+}  // namespace kiln::coverage

@@ -1,14 +1,14 @@
-#include "sema/access.h"
+#include "coverage/access.h"
 
 #include <algorithm>
 #include <functional>
 
+#include "coverage/unit_indices.h"
 #include "ir/effects.h"
 #include "ir/prove.h"
 #include "ir/strides.h"
-#include "sema/inthreads.h"
 
-namespace kiln::sema {
+namespace kiln::coverage {
 
 namespace {
 
@@ -312,4 +312,4 @@ std::int64_t coefficient_of(const ir::Expr& expr, ir::VarId var) {
   return 0;
 }
 
-}  // namespace kiln::sema
+}  // namespace kiln::coverage

@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <array>
 
-#include "sema/access.h"
-#include "sema/coverage.h"
+#include "coverage/access.h"
+#include "coverage/coverage.h"
 
-namespace kiln::sema {
+namespace kiln::coverage {
 
 namespace {
 
@@ -399,4 +399,4 @@ void check_products(const ir::Function& function, Diagnostics& diags) {
   Products(function, diags).check();
 }
 
-}  // namespace kiln::sema
+}  // namespace kiln::coverage

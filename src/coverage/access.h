@@ -9,7 +9,7 @@
 
 #include "ir/module.h"
 
-namespace kiln::sema {
+namespace kiln::coverage {
 
 // One operation's use of one view.
 struct TileAccess {
@@ -90,4 +90,4 @@ class Ranges {
 // The number that multiplies `var` alone in a sum; 0 when there is none.
 [[nodiscard]] std::int64_t coefficient_of(const ir::Expr& expr, ir::VarId var);
 
-}  // namespace kiln::sema
+}  // namespace kiln::coverage
