@@ -86,6 +86,8 @@ class TileExpression {
       return part(id, loaded(*load, id));
     const auto* call = std::get_if<ast::CallExpr>(&node);
     if (call != nullptr && is_tile_builtin(call->builtin)) return called(*call, id);
+    const auto* cast = std::get_if<ast::CastExpr>(&node);
+    if (cast != nullptr && cast->keeps_bits && cast->type) return recast(*cast, id);
     for (const ast::ExprId inner : syntax::children(node)) visit(inner);
   }
 
@@ -140,6 +142,7 @@ class TileExpression {
   std::optional<ir::ValueId> filled(const ast::FragFillExpr& fill, ast::ExprId id);
   std::optional<ir::ValueId> loaded(const ast::FragLoadExpr& load, ast::ExprId id);
   void called(const ast::CallExpr& call, ast::ExprId id);
+  void recast(const ast::CastExpr& cast, ast::ExprId id);
   std::optional<ir::ValueId> reduced(const ast::CallExpr& call, ir::ValueId source, int dimension,
                                      ast::ExprId id);
 
@@ -349,6 +352,33 @@ void TileExpression::called(const ast::CallExpr& call, ast::ExprId id) {
   sema_.tile_indices[id] = static_cast<int>(*dimension);
   const ir::FragType& type = sema_.function.frag_type(*source);
   join(*dimension == 0 ? Shape{type.rows, 1} : Shape{1, type.cols}, sema_.ast[id].span);
+}
+
+// `__bitcast` of a tile: to a type of the same width element by element; else the tile gets more columns,
+// or fewer.
+void TileExpression::recast(const ast::CastExpr& cast, ast::ExprId id) {
+  const Span span = sema_.ast[id].span;
+  const auto source = evaluate_tile(sema_, cast.operand, "bits");
+  failed_ = failed_ || !source || !check_element_type(sema_, *cast.type, span);
+  if (failed_) return;
+  const ir::FragType type = sema_.function.frag_type(*source);
+  const std::int64_t from = info(type.dtype).bits;
+  const std::int64_t to = info(*cast.type).bits;
+  if (from == to) return part(cast.operand, source);
+  const std::int64_t bits = type.cols * from;
+  if (bits % to != 0) {
+    (void)sema_.diags
+        .report<diag::BitcastColumns>(span, type.cols, name(type.dtype), bits, name(*cast.type), to)
+        .label(sema_.ast[cast.operand].span, "{}x{}", type.rows, type.cols)
+        .help("take a multiple of {} columns", to / from)
+        .emit();
+    failed_ = true;
+    return;
+  }
+  const ir::ValueId frag =
+      new_tile(sema_, name_of(id, "recast"), *cast.type, {type.rows, bits / to}, span);
+  emit(sema_, ir::Recast{.frag = frag, .source = *source}, span);
+  part(id, frag);
 }
 
 std::optional<ir::ValueId> apply_expression(Sema& sema, ast::ExprId expr, ir::ValueId frag,
