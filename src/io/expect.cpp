@@ -100,6 +100,9 @@ std::vector<DType> types_in_use(const ir::Function& function) {
     if (frag != nullptr && frag->role != ir::Role::kTile) out.push_back(frag->dtype);
   }
   ir::walk(function, function.body, [&](ir::OpId id) {
+    if (const auto* tile = std::get_if<ir::Recast>(&function.ops[id].data)) {
+      out.push_back(function.frag_type(tile->source).dtype);
+    }
     const auto* bits = std::get_if<ir::Bitcast>(&function.ops[id].data);
     if (bits == nullptr) return;
     if (const auto* type = std::get_if<ir::ScalarType>(&function.type(bits->operand))) {

@@ -162,6 +162,7 @@ constexpr Row kRows[] = {
     {kTiles, "reduce", "move unit in kernels, reads row, writes parts"},
     {kTiles, "scan", "move unit in kernels, reads part, writes grown"},
     {kTiles, "convert", "move unit in kernels, reads grown, writes turned"},
+    {kTiles, "recast", "move unit in kernels, reads part, writes halves"},
     {kProducts, "mma_fence", "order unit in kernels"},
     {kProducts, "mma_commit", "order unit in kernels"},
     {kProducts, "mma_wait", "order unit in kernels, waits for products"},
@@ -228,6 +229,7 @@ TEST(Effects, EachUseOfATileSaysWhatItDoesBeyondItsEdge) {
       {kTiles, "reduce", "row neutral, parts carries"},
       {kTiles, "scan", "part carries, grown carries"},
       {kTiles, "convert", "grown carries, turned carries"},
+      {kTiles, "recast", "part carries, halves carries"},
       {kMatmul, "mma", "ma refuses, mb refuses, mc refuses"},
       {kProducts, "scale", "part refuses, acc refuses"},
   };

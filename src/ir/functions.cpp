@@ -1,6 +1,7 @@
 #include "ir/functions.h"
 
 #include <algorithm>
+#include <bit>
 #include <cfloat>
 #include <cmath>
 
@@ -66,8 +67,25 @@ double larger_of(double a, double b) {
 
 double smaller_of(double a, double b) { return -larger_of(-a, -b); }
 
+namespace {
+
+// a * b + c of numbers of 16 bits, whose product a double holds: the neighbour of the sum with an odd
+// last bit where bits were lost, which rounds to 16 bits as the sum does.
+double fused_to_odd(double a, double b, double c) {
+  const double product = a * b;
+  const double sum = product + c;
+  if (!std::isfinite(sum)) return sum;
+  const double of_c = sum - product;
+  const double lost = (product - (sum - of_c)) + (c - of_c);
+  if (lost == 0 || (std::bit_cast<std::uint64_t>(sum) & 1) != 0) return sum;
+  return std::nextafter(sum, lost > 0 ? HUGE_VAL : -HUGE_VAL);
+}
+
+}  // namespace
+
 double fused(DType dtype, double a, double b, double c) {
   if (dtype == DType::kF64) return std::fma(a, b, c);
+  if (info(dtype).bits == 16) return round_to(dtype, fused_to_odd(a, b, c));
   return static_cast<double>(
       std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
 }

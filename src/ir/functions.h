@@ -96,7 +96,7 @@ enum class BinaryClass : std::uint8_t {
 [[nodiscard]] double larger_of(double a, double b);
 [[nodiscard]] double smaller_of(double a, double b);
 
-// a * b + c of numbers of f32 or f64, rounded once.
+// a * b + c of numbers of f64, f32, f16 or bf16, rounded once.
 [[nodiscard]] double fused(DType dtype, double a, double b, double c);
 
 // What an atomic operation makes of the old content and the value; nothing where the value replaces

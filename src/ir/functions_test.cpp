@@ -40,6 +40,21 @@ TEST(Functions, AreFoundByTheirKindAndNamedOnce) {
   EXPECT_EQ(names.size() + 3, enum_names<UnaryKind>().size());  // and three operators
 }
 
+// One rounding, which two would not be: of f32 on the way, and of a double.
+TEST(Fused, RoundsNumbersOf16BitsOnce) {
+  // 1 + 2^-8 is halfway between two of bf16: what lies above it goes up.
+  EXPECT_EQ(fused(DType::kBF16, 0x1.1p0, 0x1.1p0, 0x1p-30), 0x1.22p0);
+  EXPECT_EQ(fused(DType::kBF16, 0x1.01p0, 1, 0x1p-100), 0x1.02p0);
+  EXPECT_EQ(fused(DType::kBF16, 0x1.01p0, 1, -0x1p-100), 0x1p0);
+  EXPECT_EQ(fused(DType::kBF16, -0x1.01p0, 1, -0x1p-100), -0x1.02p0);
+  EXPECT_EQ(fused(DType::kBF16, 0x1p-133, 0x1p127, -0.125), 0x1p-6 - 0.125);
+  EXPECT_EQ(fused(DType::kF16, 0x1.004p0, 0x1.004p0, 0x1p-24), 0x1.008p0);
+  EXPECT_EQ(fused(DType::kF16, 0x1.002p0, 1, 0x1p-24), 0x1.004p0);
+  EXPECT_EQ(fused(DType::kF16, 65504, 2, -65504), 65504);
+  EXPECT_TRUE(std::isinf(fused(DType::kF16, 65504, 2, 0)));
+  EXPECT_TRUE(std::isnan(fused(DType::kBF16, INFINITY, 0, 1)));
+}
+
 // By this the reference bounds what a function makes of an interval.
 TEST(Functions, RiseOrFallAllTheWay) {
   for (const FunctionInfo& row : all_functions()) {

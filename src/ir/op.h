@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/op_kinds.h"
 #include "ir/traits.h"
 #include "ir/type.h"
 #include "kiln/layout.h"
@@ -33,45 +34,6 @@ struct OpTag;
 struct RegionTag;
 using OpId = Id<OpTag>;
 using RegionId = Id<RegionTag>;
-
-enum class Major : std::uint8_t { kRow, kCol };
-
-// How a copy moves its bytes.
-enum class CopyWay : std::uint8_t {
-  kUndecided,
-  kVector,     // vectors through registers, of the first of `widths` that suits (see Copy)
-  kAsync,      // vectors by cp.async, which moves 4 bytes at least; narrower ones as kVector
-  kGather,     // vectors of 16 bytes, also where rows begin anywhere: cut out of two aligned ones
-  kElement,    // one element after the other, dealt out to the threads
-  kPerThread,  // each thread moves all elements, from or to memory of its own
-  kBulk,       // one elected thread has the hardware move boxes (a tensor map's)
-};
-
-// A hint to the second-level cache about the lines a bulk copy touches.
-enum class Eviction : std::uint8_t { kNormal, kFirst, kLast };
-
-// Which threads arrive at an event for a trigger: each that executes it, one of each warp behind
-// the whole warp, or one of each unit.
-enum class Arrival : std::uint8_t { kUndecided, kThread, kWarp, kElected };
-
-enum class UnaryKind : std::uint8_t {
-  kNegate,
-  kNot,
-  kBitNot,
-// Functions of f32 and f64, in the order of their rows: see functions.h.
-#define KILN_FUNCTION(Name, ...) k##Name,
-#include "kiln/device/function.def"
-};
-[[nodiscard]] constexpr bool is_function(UnaryKind kind) { return kind > UnaryKind::kBitNot; }
-// By the rows of binary.def.
-enum class BinaryKind : std::uint8_t {
-#define KILN_BINARY(Name, ...) k##Name,
-#include "ir/binary.def"
-#undef KILN_BINARY
-};
-
-// What a row or a column of a tile is made into; kArgMax: the index of its first largest element.
-enum class ReduceKind : std::uint8_t { kSum, kProduct, kMax, kMin, kArgMax };
 
 // --- structure
 
@@ -637,8 +599,10 @@ struct Apply {
   VarId row;
   VarId col;
   RegionId body;
+  // decided: the body runs once for the two elements of each register (see goes_in_pairs).
+  bool pairs = false;
   static void fields(auto& s, auto&& v) {
-    v("frag", s.frag), v("row", s.row), v("col", s.col), v("body", s.body);
+    v("frag", s.frag), v("row", s.row), v("col", s.col), v("pairs", s.pairs), v("body", s.body);
   }
 };
 // The element that belongs to the place that the Apply around it is at: its value, and a new one.
@@ -701,6 +665,18 @@ struct Convert {
     t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kCarries});
   }
 };
+// The same bits as elements of another width: where `source` has one element, `frag` has several side by
+// side in the row, the lowest bits first, or one where `source` has several. Once layouts are decided,
+// each lane holds the parts of the elements that it holds.
+struct Recast {
+  ValueId frag;
+  ValueId source;
+  static void fields(auto& s, auto&& v) { v("frag", s.frag), v("source", s.source); }
+  static void touches(const auto& s, auto&& t) {
+    t({.value = s.source, .beyond = Beyond::kCarries});
+    t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kCarries});
+  }
+};
 
 // --- scalars
 
@@ -732,7 +708,7 @@ struct Binary {
     v("kind", s.kind), v("left", s.left), v("right", s.right);
   }
 };
-// a * b + c of f32 or f64, rounded once.
+// a * b + c of floats of 16 to 64 bits, rounded once.
 struct Fma {
   ValueId a;
   ValueId b;

@@ -121,6 +121,57 @@ bool goes_beyond_unseen(const Function& function, const Apply& apply) {
   return unseen;
 }
 
+namespace {
+
+// Whether packed instructions compute it for two numbers of a type of 16 bits.
+bool is_packed(const Function& function, const Op& op, DType dtype) {
+  if (const auto* set = std::get_if<SetElement>(&op.data)) {
+    return function.frag_type(set->frag).dtype == dtype;
+  }
+  const auto* type =
+      op.result.valid() ? std::get_if<ScalarType>(&function.type(op.result)) : nullptr;
+  if (type == nullptr || type->dtype != dtype) return false;
+  if (const auto* unary = std::get_if<Unary>(&op.data)) return unary->kind == UnaryKind::kNegate;
+  if (const auto* binary = std::get_if<Binary>(&op.data)) {
+    return binary->kind == BinaryKind::kAdd || binary->kind == BinaryKind::kSub ||
+           binary->kind == BinaryKind::kMul;
+  }
+  return op.kind() == OpKind::kConst || op.kind() == OpKind::kElement || op.kind() == OpKind::kFma;
+}
+
+// Whether values 2 i and 2 i + 1 of one tile are such a pair of the other as well, or (`alone`) one value.
+bool stands_in_pairs(const std::vector<int>& table, bool alone) {
+  for (std::size_t v = 0; v + 1 < table.size(); v += 2) {
+    const bool same = alone && table[v] == table[v + 1];
+    if (!same && (table[v] % 2 != 0 || table[v + 1] != table[v] + 1)) return false;
+  }
+  return !table.empty();
+}
+
+}  // namespace
+
+bool goes_in_pairs(const Function& function, const Apply& apply) {
+  const DType dtype = function.frag_type(apply.frag).dtype;
+  if (dtype != DType::kF16 && dtype != DType::kBF16) return false;
+  bool packed = goes_beyond_unseen(function, apply);
+  bool computes = false;
+  for (const OpId id : function.regions[apply.body].ops) {
+    const Op& op = function.ops[id];
+    packed = packed && is_packed(function, op, dtype);
+    computes = computes || (is_pure(op.kind()) && op.kind() != OpKind::kConst);
+  }
+  if (!packed || !computes) return false;
+  const target::Fragment map = tile_registers(function, apply.frag).map;
+  if (mode(map.tv, 1).extents[0] % 2 != 0) return false;
+  return std::ranges::all_of(tiles_in(function, apply), [&](ValueId tile) {
+    const bool is_set = std::ranges::any_of(function.regions[apply.body].ops, [&](OpId id) {
+      const auto* set = std::get_if<SetElement>(&function.ops[id].data);
+      return set != nullptr && set->frag == tile;
+    });
+    return stands_in_pairs(target::values_beside(tile_registers(function, tile).map, map), !is_set);
+  });
+}
+
 std::optional<target::FragmentColumns> stored_registers(const Function& function,
                                                         const Store& store) {
   return target::columns_of(tile_registers(function, store.frag).map,
@@ -139,6 +190,34 @@ std::vector<int> moved_values(const TileRegisters& from, const TileRegisters& to
       if (!(from(lane, found) == to(lane, value))) return {};
     }
     out.push_back(found);
+  }
+  return out;
+}
+
+RecastSides sides_of(const Function& function, const Recast& recast) {
+  const int to = info(function.frag_type(recast.frag).dtype).bits;
+  const int from = info(function.frag_type(recast.source).dtype).bits;
+  if (from >= to) return {recast.source, recast.frag, from / to};
+  return {recast.frag, recast.source, to / from};
+}
+
+std::vector<ValuePart> parts_of_values(const TileRegisters& wide, const TileRegisters& narrow,
+                                       int count) {
+  if (wide.lanes() != narrow.lanes()) return {};
+  const auto has = [&](int lane, int value, int part, int wanted) {
+    const TilePlace at = wide(lane, value);
+    return TilePlace{at.row, at.col * count + part} == narrow(lane, wanted);
+  };
+  std::vector<ValuePart> out;
+  for (int value = 0; value < narrow.values(); ++value) {
+    const int part = narrow(0, value).col % count;
+    int found = 0;
+    while (found < wide.values() && !has(0, found, part, value)) ++found;
+    if (found == wide.values()) return {};
+    for (int lane = 1; lane < narrow.lanes(); ++lane) {
+      if (!has(lane, found, part, value)) return {};
+    }
+    out.push_back({found, part});
   }
   return out;
 }

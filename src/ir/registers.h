@@ -49,6 +49,11 @@ struct Share {
 // does is to compute elements that then lie beyond the edge, too, and it traps on no value.
 [[nodiscard]] bool goes_beyond_unseen(const Function& function, const Apply& apply);
 
+// Whether an apply can compute both elements of a 16-bit tile's register at once, by packed arithmetic:
+// all its tiles have elements of that type, two to a register where they have the same two, and its body
+// is what packed instructions do, each rounded as an element alone would be.
+[[nodiscard]] bool goes_in_pairs(const Function& function, const Apply& apply);
+
 // What of the registers a store writes; nothing when that is no run of every lane's values.
 [[nodiscard]] std::optional<target::FragmentColumns> stored_registers(const Function& function,
                                                                       const Store& store);
@@ -56,6 +61,26 @@ struct Share {
 // For each of the lane's values of `to`, the value of `from` that is the same element of the tile;
 // empty when some lane does not hold it, or not under the number that it has in all other lanes.
 [[nodiscard]] std::vector<int> moved_values(const TileRegisters& from, const TileRegisters& to);
+
+// The tiles of a recast: that with the wider elements, that with the narrower ones, and how many of
+// these are one of the others.
+struct RecastSides {
+  ValueId wide;
+  ValueId narrow;
+  int count = 0;
+};
+[[nodiscard]] RecastSides sides_of(const Function& function, const Recast& recast);
+
+// Where a lane has an element of a tile with several elements, side by side, for each one of another:
+// which part it is of which value.
+struct ValuePart {
+  int value = 0;
+  int part = 0;
+};
+// That of each of the lane's values of `narrow`, which has `count` elements for one of `wide`; empty
+// when some lane does not hold it, or not under the number that it has in all other lanes.
+[[nodiscard]] std::vector<ValuePart> parts_of_values(const TileRegisters& wide,
+                                                     const TileRegisters& narrow, int count);
 
 // Whether the matrices of one matrix load or store, (row, column) pairs as in Load::matrices, lie where
 // the bits of their number put them: number 3 as far from 2 as 1 is from 0. A lane's address is then

@@ -253,7 +253,7 @@ func @ring(global %x: view<f32, global, [N, 64]>, global %y: view<f32, global, [
 )";
 
 // Register tiles that no instruction names: the sums of columns put together from both warps' rows,
-// running sums, and the same elements in other registers.
+// running sums, the same elements in other registers, and their halves.
 inline constexpr const char* kTiles = R"kir(module arch=sm_90a form=decided
 
 func @tiles(global %x: view<f32, global, [2, 64]>, global %y: view<f32, global, [2, 64]>) {
@@ -283,6 +283,8 @@ func @tiles(global %x: view<f32, global, [2, 64]>, global %y: view<f32, global, 
     scan frag=%grown source=%part
     %turned = alloc name="turned" registers="((32,2),2):((4,1),2)" : frag<tile, f32, 2x64>
     convert frag=%turned source=%grown
+    %halves = alloc name="halves" registers="((32,2),(2,2)):((8,1),(2,4))" : frag<tile, u16, 2x128>
+    recast frag=%halves source=%part
     store frag=%turned view=%y element_run=2
   }
 }

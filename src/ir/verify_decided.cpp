@@ -466,25 +466,59 @@ void padded_tiles_are_minded(const Module&, const Function& f, Mistakes& mistake
   });
 }
 
+// Whether both tiles of an operation have registers that can be asked.
+bool have_registers(const Function& f, std::array<ValueId, 2> tiles, OpId id, Mistakes& mistakes) {
+  for (const ValueId tile : tiles) {
+    const auto* alloc = f.def_as<Alloc>(tile);
+    if (alloc == nullptr || (alloc->atom == nullptr && !alloc->registers.valid())) {
+      complain(mistakes, f, id, "tiles without registers");
+      return false;
+    }
+  }
+  return std::ranges::all_of(tiles, [&](ValueId tile) {
+    const FragType* type = type_as<FragType>(f, tile);
+    return type != nullptr && wrong_registers(*type, *f.def_as<Alloc>(tile), 0).empty();
+  });
+}
+
 // A scan goes along lines that its warp holds, by the same registers in both of its tiles.
 void scans_are_lined_up(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Scan>(f, [&](const Scan& scan, OpId id) {
     const auto* to = f.def_as<Alloc>(scan.frag);
     const auto* from = f.def_as<Alloc>(scan.source);
-    const auto decided = [](const Alloc* alloc) {
-      return alloc != nullptr && (alloc->atom != nullptr || alloc->registers.valid());
-    };
-    if (!decided(to) || !decided(from)) return complain(mistakes, f, id, "tiles without registers");
-    for (const ValueId tile : {scan.frag, scan.source}) {
-      const FragType* type = type_as<FragType>(f, tile);
-      if (type == nullptr || !wrong_registers(*type, *f.def_as<Alloc>(tile), 0).empty()) return;
-    }
+    if (!have_registers(f, {scan.frag, scan.source}, id, mistakes)) return;
     const target::Fragment source = tile_registers(f, scan.source).map;
     const bool alike =
         source.tv == tile_registers(f, scan.frag).map.tv && from->padded == to->padded;
     if (alike && target::lines_along(source, static_cast<int>(scan.dimension))) return;
     complain(mistakes, f, id, "`%{}` does not hold its lines one warp each",
              f.values[scan.source].name);
+  });
+}
+
+// Each lane holds the parts of the elements that it holds.
+void recasts_stay_in_lanes(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Recast>(f, [&](const Recast& recast, OpId id) {
+    if (!have_registers(f, {recast.frag, recast.source}, id, mistakes)) return;
+    const RecastSides sides = sides_of(f, recast);
+    if (!parts_of_values(tile_registers(f, sides.wide), tile_registers(f, sides.narrow),
+                         sides.count)
+             .empty()) {
+      return;
+    }
+    complain(mistakes, f, id, "lanes of `%{}` do not hold what those of `%{}` do",
+             f.values[recast.frag].name, f.values[recast.source].name);
+  });
+}
+
+// What goes on two elements at a time can.
+void pairs_are_pairs(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Apply>(f, [&](const Apply& apply, OpId id) {
+    if (!apply.pairs) return;
+    for (const ValueId tile : tiles_in(f, apply)) {
+      if (!have_registers(f, {apply.frag, tile}, id, mistakes)) return;
+    }
+    if (!goes_in_pairs(f, apply)) complain(mistakes, f, id, "its elements do not go in pairs");
   });
 }
 
@@ -712,6 +746,8 @@ constexpr Rule kDecidedRules[] = {
     {"registers-make-the-tile", Form::kLaidOut, registers_make_the_tile},
     {"padded-tiles-are-minded", Form::kLaidOut, padded_tiles_are_minded},
     {"scans-are-lined-up", Form::kLaidOut, scans_are_lined_up},
+    {"recasts-stay-in-lanes", Form::kLaidOut, recasts_stay_in_lanes},
+    {"pairs-are-pairs", Form::kAtoms, pairs_are_pairs},
     {"guards-are-dimensions", Form::kPlanned, guards_are_dimensions},
     {"guarded-tiles-move-by-element", Form::kPlanned, guarded_tiles_move_by_element},
     {"boxes-tile", Form::kPlanned, boxes_tile},

@@ -512,6 +512,27 @@ void scans_and_conversions_fit(const Module&, const Function& f, Mistakes& mista
   });
 }
 
+// A row has as many bits before and after.
+void recasts_fit(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Recast>(f, [&](const Recast& recast, OpId id) {
+    const FragType* frag = type_as<FragType>(f, recast.frag);
+    const FragType* source = type_as<FragType>(f, recast.source);
+    const auto has_bits = [](const FragType* type) {
+      return type != nullptr && !is_sub_byte(type->dtype) && type->dtype != DType::kBool;
+    };
+    if (!has_bits(frag) || !has_bits(source) || frag->role != Role::kTile ||
+        source->role == Role::kMetadata) {
+      return complain(mistakes, f, id, "makes a tile of no tile");
+    }
+    if (frag->rows == source->rows &&
+        frag->cols * info(frag->dtype).bits == source->cols * info(source->dtype).bits) {
+      return;
+    }
+    complain(mistakes, f, id, "{}x{} {} of {}x{} {}", frag->rows, frag->cols, name(frag->dtype),
+             source->rows, source->cols, name(source->dtype));
+  });
+}
+
 // A fragment's registers are filled for one way of contracting; the Mma must contract that way.
 void load_majors_agree(const Module&, const Function& f, Mistakes& mistakes) {
   std::map<ValueId, Major> loaded;
@@ -552,6 +573,7 @@ constexpr Rule kMemoryRules[] = {
     {"scales-fit", Form::kTile, scales_fit},
     {"reductions-fit", Form::kTile, reductions_fit},
     {"scans-and-conversions-fit", Form::kTile, scans_and_conversions_fit},
+    {"recasts-fit", Form::kTile, recasts_fit},
     {"mma-roles-agree", Form::kTile, mma_roles_agree},
     {"mma-shapes-agree", Form::kTile, mma_shapes_agree},
     {"load-majors-agree", Form::kAtoms, load_majors_agree},

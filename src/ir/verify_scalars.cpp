@@ -104,8 +104,9 @@ void fused_types_agree(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Fma>(f, [&](const Fma& fma, OpId id) {
     const ScalarType* result = result_scalar(f, id);
     if (result == nullptr) return;
-    if (result->dtype != DType::kF32 && result->dtype != DType::kF64) {
-      complain(mistakes, f, id, "a function of f32 or f64");
+    constexpr DType kTypes[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16};
+    if (std::ranges::find(kTypes, result->dtype) == std::end(kTypes)) {
+      complain(mistakes, f, id, "a function of f64, f32, f16 or bf16");
     }
     for (const ValueId value : {fma.a, fma.b, fma.c}) {
       if (!is_not(f, value, result->dtype)) continue;

@@ -104,6 +104,11 @@ constexpr Edit kEdits[] = {
     {"scans-and-conversions-fit", kTiles, "convert frag=%turned", "convert frag=%sum"},
     {"scans-and-conversions-fit", kTiles, "convert frag=%turned",
      "%counts = alloc : frag<tile, s32, 2x64>\n    convert frag=%counts"},
+    {"recasts-fit", kTiles, "recast frag=%halves", "recast frag=%sum"},
+    {"recasts-fit", kTiles, "recast frag=%halves source=%part", "recast frag=%halves source=%sum"},
+    {"recasts-stay-in-lanes", kTiles, "((32,2),(2,2)):((8,1),(2,4))",
+     "((32,2),(2,2)):((4,1),(2,128))"},
+    {"pairs-are-pairs", kTiles, "row=i col=j body", "row=i col=j pairs body"},
     {"mma-roles-agree", kMatmul, "a=%ma b=%mb", "a=%mb b=%ma"},
     {"load-majors-agree", kMatmul, "view=%a_view major=row", "view=%a_view major=col"},
     // scalars

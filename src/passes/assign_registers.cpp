@@ -184,6 +184,17 @@ class Assigner {
     return changed;
   }
 
+  // The layout of either tile of a recast says that of the other.
+  bool pass_on(const ir::Recast& recast) {
+    const ir::RecastSides sides = ir::sides_of(function_, recast);
+    const auto wide = known(sides.wide);
+    const auto narrow = known(sides.narrow);
+    if (wide && !narrow) return give(sides.narrow, target::split_columns(*wide, sides.count));
+    if (!narrow || wide) return false;
+    const auto joined = target::joined_columns(*narrow, sides.count);
+    return joined && give(sides.wide, *joined);
+  }
+
   bool pass_on(ir::OpId id) {
     const ir::OpData& data = function_.ops[id].data;
     if (const auto* apply = std::get_if<ir::Apply>(&data)) return pass_on(*apply);
@@ -197,7 +208,8 @@ class Assigner {
       if (is_lined_up(source, *scan)) return !result && give(scan->frag, *source);
       return is_lined_up(result, *scan) && give(scan->source, *result);
     }
-    return false;
+    const auto* recast = std::get_if<ir::Recast>(&data);
+    return recast != nullptr && pass_on(*recast);
   }
 
   // Whether a scan can go along the lines of a tile with that layout.
@@ -253,9 +265,24 @@ class Assigner {
     }
     if (bytes == 0) bytes = size_bytes(type.dtype);
     const Unit& unit = unit_of_.at(function_.values[tile].def);
-    return target::spread_padded(static_cast<int>(type.rows), static_cast<int>(type.cols),
-                                 static_cast<int>(unit.threads),
-                                 static_cast<int>(kVectorBytes / bytes), within);
+    const int parts = parts_together(type);
+    const Fragment whole =
+        target::spread_padded(static_cast<int>(type.rows), static_cast<int>(type.cols) / parts,
+                              static_cast<int>(unit.threads),
+                              std::max(1, static_cast<int>(kVectorBytes / bytes) / parts), within);
+    return parts == 1 ? whole : target::split_columns(whole, parts);
+  }
+
+  // How many neighbours in a row of a tile with these extents are the bits of one element elsewhere.
+  int parts_together(const ir::FragType& type) const {
+    int out = 1;
+    for (const ir::OpId id : order_) {
+      const auto* recast = std::get_if<ir::Recast>(&function_.ops[id].data);
+      if (recast == nullptr) continue;
+      const ir::RecastSides sides = ir::sides_of(function_, *recast);
+      if (has_extents(sides.narrow, type)) out = std::max(out, sides.count);
+    }
+    return out;
   }
 
   // The dimension that a scan of a tile with these extents goes along, the first of several.
@@ -324,6 +351,7 @@ class Assigner {
       if (const auto* reduce = std::get_if<ir::Reduce>(&op.data)) gather(*reduce, id, spot);
       if (const auto* scan = std::get_if<ir::Scan>(&op.data)) line_up(*scan, id, spot);
       if (const auto* moved = std::get_if<ir::Convert>(&op.data)) move(*moved, id, spot);
+      if (const auto* recast = std::get_if<ir::Recast>(&op.data)) recast_here(*recast, id, spot);
       i = spot.index;
       for (const ir::RegionId inner : ir::regions_of(op)) convert(inner);
     }
@@ -504,6 +532,29 @@ class Assigner {
     std::get<ir::Scan>(function_.ops[id].data).frag = sums;
     ++spot.index;
     transfer(spot, id, sums, scan.frag);
+    --spot.index;
+  }
+
+  // Lanes recast what they hold: into a tile with a layout of its own, if the other wants another.
+  void recast_here(const ir::Recast& recast, ir::OpId id, Spot& spot) {
+    const ir::RecastSides sides = ir::sides_of(function_, recast);
+    if (!ir::parts_of_values(ir::tile_registers(function_, sides.wide),
+                             ir::tile_registers(function_, sides.narrow), sides.count)
+             .empty()) {
+      return;
+    }
+    // The wide tile's layout always has one beside it; its values are fewer to move, too.
+    const ir::ValueId made = new_tile(spot, id, function_.frag_type(sides.narrow),
+                                      target::split_columns(*known(sides.wide), sides.count),
+                                      function_.values[sides.narrow].name + "_made");
+    if (sides.narrow == recast.source) {
+      transfer(spot, id, recast.source, made);
+      std::get<ir::Recast>(function_.ops[id].data).source = made;
+      return;
+    }
+    std::get<ir::Recast>(function_.ops[id].data).frag = made;
+    ++spot.index;
+    transfer(spot, id, made, recast.frag);
     --spot.index;
   }
 

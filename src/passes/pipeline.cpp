@@ -10,6 +10,7 @@
 #include "passes/delay_bulk_waits.h"
 #include "passes/group_products.h"
 #include "passes/number_barriers.h"
+#include "passes/pair_elements.h"
 #include "passes/place_barriers.h"
 #include "passes/plan_copies.h"
 #include "passes/plan_events.h"
@@ -29,6 +30,8 @@ constexpr Pass kPipeline[] = {
     {"select-atoms", select_atoms, Form::kAtoms},
     // Which lane holds which element of the tiles that are only computed with.
     {"assign-registers", assign_registers, Form::kAtoms},
+    // Which of them are computed with two at a time.
+    {"pair-elements", pair_elements, Form::kAtoms},
     // Where shared buffers lie, so that instructions and copies can reach them.
     {"assign-layouts", assign_layouts, Form::kLaidOut},
     // How bytes move between the places that are now known.

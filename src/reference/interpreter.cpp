@@ -293,6 +293,10 @@ void Machine::run_tile_op(ir::OpId id, Frame& frame) {
     return once_a_unit({convert->frag, convert->source}, frame,
                        [&](Frame& units) { run(*convert, units); });
   }
+  if (const auto* recast = std::get_if<ir::Recast>(&op.data)) {
+    return once_a_unit({recast->frag, recast->source}, frame,
+                       [&](Frame& units) { run(*recast, units); });
+  }
   const auto& mma = std::get<ir::Mma>(op.data);
   const ir::ValueId metadata = mma.metadata.valid() ? mma.metadata : mma.a;
   once_a_unit({mma.a, mma.b, mma.c, metadata}, frame, [&](Frame& units) { run(mma, id, units); });

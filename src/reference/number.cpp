@@ -301,16 +301,40 @@ Number from_bits(DType dtype, std::uint64_t bits) {
   return exactly(split(static_cast<std::int64_t>(top) >> spare));
 }
 
-Number bitcast(const Number& number, DType from, DType to) {
-  if (number.error != 0 || std::isnan(number.value)) return unknown();
+namespace {
+
+// The bits of a number that is known exactly; nothing of others, and of NaN, which has many.
+std::optional<std::uint64_t> pattern_of(const Number& number, DType dtype) {
+  if (number.error != 0 || std::isnan(number.value)) return std::nullopt;
+  if (!is_float(dtype)) return static_cast<std::uint64_t>(joined({number.value, number.rest}));
   std::uint64_t bits = 0;
-  if (is_float(from)) {
-    store_element(from, reinterpret_cast<std::byte*>(&bits), 0, number.value);
-  } else {
-    bits = static_cast<std::uint64_t>(joined({number.value, number.rest}));
+  store_element(dtype, reinterpret_cast<std::byte*>(&bits), 0, number.value);
+  return bits;
+}
+
+// What the low bits are in a type.
+Number with_pattern(DType dtype, std::uint64_t bits) {
+  if (!is_float(dtype)) return from_bits(dtype, bits);
+  return {load_element(dtype, reinterpret_cast<const std::byte*>(&bits), 0), 0};
+}
+
+}  // namespace
+
+Number bitcast(const Number& number, DType from, DType to) {
+  return recast({&number, 1}, from, to, 0);
+}
+
+Number recast(std::span<const Number> row, DType from, DType to, std::size_t at) {
+  const auto own = static_cast<std::size_t>(info(from).bits);
+  const auto wanted = static_cast<std::size_t>(info(to).bits);
+  std::uint64_t bits = 0;
+  for (std::size_t first = at * wanted; first < (at + 1) * wanted; first += own) {
+    const auto part = pattern_of(row[first / own], from);
+    if (!part) return unknown();
+    const std::uint64_t whole = *part & ~std::uint64_t{0} >> (64 - own);
+    bits |= whole >> first % own << (first - at * wanted);
   }
-  if (!is_float(to)) return from_bits(to, bits);
-  return {load_element(to, reinterpret_cast<const std::byte*>(&bits), 0), 0};
+  return with_pattern(to, bits);
 }
 
 Number convert(Number number, DType from, DType to) {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <limits>
+#include <span>
 
 #include "ir/op.h"
 #include "support/dtype.h"
@@ -47,6 +48,9 @@ struct Number {
 
 // The number of type `to` that has the bits of one of type `from`: unknown where that has an error.
 [[nodiscard]] Number bitcast(const Number& number, DType from, DType to);
+// Number `at` of those that have the bits of a row of others, of narrower or wider ones: the lowest bits
+// of one come first. Unknown where one that it shares bits with has an error.
+[[nodiscard]] Number recast(std::span<const Number> row, DType from, DType to, std::size_t at);
 
 // One arithmetic operation in `dtype`. Comparisons give a bool whose error is 1 where the operands'
 // errors leave the answer open. Integers wrap.

@@ -520,6 +520,20 @@ void Machine::run(const ir::Convert& op, Frame& frame) {
   }
 }
 
+void Machine::run(const ir::Recast& op, Frame& frame) {
+  const ir::FragType to = fragments_[op.frag.index].type;
+  const DType source = fragments_[op.source.index].type.dtype;
+  each_line(op.frag, op.source, 1, frame,
+            [&](Fragments::Slot& slot, std::int64_t row, const std::vector<Number>& numbers) {
+              for (std::int64_t col = 0; col < to.cols; ++col) {
+                const auto at = static_cast<std::size_t>(col);
+                begin_with(slot, static_cast<std::size_t>(row * to.cols + col),
+                           recast(numbers, source, to.dtype, at));
+              }
+              if (row + 1 == to.rows) slot.integral = all_integers(slot.value);
+            });
+}
+
 void Machine::run(const ir::Fill& op, Frame& frame) {
   Fragments& fragments = fragments_[op.frag.index];
   if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());

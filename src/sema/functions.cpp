@@ -174,9 +174,11 @@ std::optional<Operand> call_function(Sema& sema, const ast::CallExpr& call, Span
   if (wrong) return error;
   if (!operands) return std::nullopt;
   const Operand common = promoted(*operands);
-  const DType computed = common.dtype == DType::kF64 && common.kind == Operand::Kind::kScalar
-                             ? DType::kF64
-                             : DType::kF32;
+  const bool fuses = call.builtin == ast::Builtin::kFma &&
+                     (common.dtype == DType::kF16 || common.dtype == DType::kBF16);
+  const bool in_own_type =
+      common.kind == Operand::Kind::kScalar && (common.dtype == DType::kF64 || fuses);
+  const DType computed = in_own_type ? common.dtype : DType::kF32;
   const auto x = converted(sema, *operands, common.dtype, computed);
   if (!x) return error;
   const auto value = Function(sema, span, computed).value(call.builtin, *x);

@@ -92,6 +92,8 @@ class TileExpression {
     if (function != nullptr && gives_tile(sema_, *function)) {
       return part(id, evaluate_tile_call(sema_, *function, span, name_of(id, function->name.text)));
     }
+    const auto* cast = std::get_if<ast::CastExpr>(&node);
+    if (cast != nullptr && cast->keeps_bits && cast->type) return recast(*cast, id);
     for (const ast::ExprId inner : syntax::children(node)) visit(inner);
   }
 
@@ -146,6 +148,7 @@ class TileExpression {
   std::optional<ir::ValueId> filled(const ast::FragFillExpr& fill, ast::ExprId id);
   std::optional<ir::ValueId> loaded(const ast::FragLoadExpr& load, ast::ExprId id);
   void called(const ast::CallExpr& call, ast::ExprId id);
+  void recast(const ast::CastExpr& cast, ast::ExprId id);
   std::optional<ir::ValueId> reduced(const ast::CallExpr& call, ir::ValueId source, int dimension,
                                      ast::ExprId id);
 
@@ -363,6 +366,33 @@ void TileExpression::called(const ast::CallExpr& call, ast::ExprId id) {
   sema_.tile_indices[id] = static_cast<int>(*dimension);
   const ir::FragType& type = sema_.function.frag_type(*source);
   join(*dimension == 0 ? Shape{type.rows, 1} : Shape{1, type.cols}, sema_.ast[id].span);
+}
+
+// `__bitcast` of a tile: to a type of the same width element by element; else the tile gets more columns,
+// or fewer.
+void TileExpression::recast(const ast::CastExpr& cast, ast::ExprId id) {
+  const Span span = sema_.ast[id].span;
+  const auto source = evaluate_tile(sema_, cast.operand, "bits");
+  failed_ = failed_ || !source || !check_element_type(sema_, type_of(sema_, *cast.type), span, kOtherType);
+  if (failed_) return;
+  const ir::FragType type = sema_.function.frag_type(*source);
+  const std::int64_t from = info(type.dtype).bits;
+  const std::int64_t to = info(type_of(sema_, *cast.type)).bits;
+  if (from == to) return part(cast.operand, source);
+  const std::int64_t bits = type.cols * from;
+  if (bits % to != 0) {
+    (void)sema_.diags
+        .report<diag::BitcastColumns>(span, type.cols, name(type.dtype), bits, name(type_of(sema_, *cast.type)), to)
+        .label(sema_.ast[cast.operand].span, "{}x{}", type.rows, type.cols)
+        .help("take a multiple of {} columns", to / from)
+        .emit();
+    failed_ = true;
+    return;
+  }
+  const ir::ValueId frag =
+      new_tile(sema_, name_of(id, "recast"), type_of(sema_, *cast.type), {type.rows, bits / to}, span);
+  emit(sema_, ir::Recast{.frag = frag, .source = *source}, span);
+  part(id, frag);
 }
 
 std::optional<ir::ValueId> apply_expression(Sema& sema, ast::ExprId expr, ir::ValueId frag,

@@ -25,7 +25,7 @@ std::uint64_t steps_of(const target::Mma& atom, std::uint64_t issues) {
 // memory. All others are executed: they steer, or have to be at their place among those that do.
 constexpr Code kComputes[] = {Code::kScalar,   Code::kIndex,    Code::kCell,  Code::kInitialise,
                               Code::kFill,     Code::kDescribe, Code::kScale, Code::kLoadMetadata,
-                              Code::kRegister, Code::kConvert};
+                              Code::kRegister, Code::kConvert,  Code::kRecast};
 constexpr Code kCodesOfIssues[] = {Code::kMma, Code::kProduct, Code::kReduce, Code::kScan};
 constexpr Code kMoves[] = {Code::kCopy, Code::kSplat, Code::kLoad, Code::kStore};
 

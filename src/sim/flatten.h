@@ -50,6 +50,7 @@ class Flattener {
   void op(const ir::Reduce& data);
   void op(const ir::Scan& data);
   void op(const ir::Convert& data);
+  void op(const ir::Recast& data);
   void op(const ir::MmaFence&) { emit(Code::kMmaFence, 0); }
   void op(const ir::MmaCommit&) { emit(Code::kMmaCommit, 0); }
   void op(const ir::MmaWait& data);

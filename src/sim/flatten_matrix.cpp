@@ -266,6 +266,17 @@ void Flattener::op(const ir::Convert& data) {
   emit_plan(Code::kConvert, program_.conversions, std::move(plan));
 }
 
+void Flattener::op(const ir::Recast& data) {
+  const ir::RecastSides sides = ir::sides_of(function_, data);
+  RecastPlan plan{
+      .target = fragment(data.frag),
+      .source = fragment(data.source),
+      .splits = sides.narrow == data.frag,
+      .parts = ir::parts_of_values(ir::tile_registers(function_, sides.wide),
+                                   ir::tile_registers(function_, sides.narrow), sides.count)};
+  emit_plan(Code::kRecast, program_.recasts, std::move(plan));
+}
+
 const target::MmaExecutor* Flattener::executor(const target::Mma& atom) {
   for (const target::MmaExecutor& made : program_.executors) {
     if (&made.mma() == &atom) return &made;

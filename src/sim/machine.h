@@ -265,6 +265,7 @@ void execute_place(Warp& warp, const PlacePlan& plan);
 void execute_reduce(Machine& machine, Warp& warp, const ReducePlan& plan);
 void execute_scan(Machine& machine, Warp& warp, const ScanPlan& plan);
 void execute_convert(Machine& machine, Warp& warp, const ConvertPlan& plan);
+void execute_recast(Machine& machine, Warp& warp, const RecastPlan& plan);
 void execute_register(Machine& machine, Warp& warp, const RegisterPlan& plan);
 void execute_describe(Machine& machine, Warp& warp, const DescribePlan& plan);  // product.cpp
 void execute_product(Machine& machine, Warp& warp, std::uint32_t plan);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ir/arguments.h"
+#include "ir/registers.h"
 #include "sim/memory.h"
 #include "sim/tally.h"
 #include "target/execute.h"
@@ -272,6 +273,14 @@ struct ConvertPlan {
   std::uint32_t source = 0;
   std::vector<std::uint32_t> source_of;
 };
+// Elements whose bits are those of `count` others. `parts`: of each value of the fragment with the
+// narrower elements, whose part it is in the other. `splits`: the target has the narrower ones.
+struct RecastPlan {
+  std::uint32_t target = 0;
+  std::uint32_t source = 0;
+  bool splits = false;
+  std::vector<ir::ValuePart> parts;
+};
 // `slot` is counted in the event's row.
 struct TriggerPlan {
   std::uint32_t event = 0;
@@ -399,6 +408,7 @@ struct Program {
   std::vector<ReducePlan> reductions;
   std::vector<ScanPlan> scans;
   std::vector<ConvertPlan> conversions;
+  std::vector<RecastPlan> recasts;
   std::vector<ProductPlan> products;
   std::vector<AssertPlan> asserts;
   std::vector<EnterPlan> enters;

@@ -201,4 +201,33 @@ void execute_convert(Machine& machine, Warp& warp, const ConvertPlan& plan) {
   warp.unfenced[plan.target] = true;
 }
 
+void execute_recast(Machine& machine, Warp& warp, const RecastPlan& plan) {
+  begin(machine, warp, plan.source, plan.target);
+  const FragmentPlan& source = machine.program.fragments[plan.source];
+  const FragmentPlan& target = machine.program.fragments[plan.target];
+  using Bytes = std::array<std::byte, sizeof(double)>;
+  std::vector<Bytes> wide(plan.splits ? source.values : target.values);
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    const double* from = &warp.registers[source.offset + lane * source.values];
+    double* to = &warp.registers[target.offset + lane * target.values];
+    for (std::size_t v = 0; v < wide.size() && plan.splits; ++v) {
+      store_element(source.dtype, wide[v].data(), 0, from[v]);
+    }
+    for (std::size_t v = 0; v < plan.parts.size(); ++v) {
+      Bytes& bytes = wide[static_cast<std::size_t>(plan.parts[v].value)];
+      const auto part = static_cast<std::size_t>(plan.parts[v].part);
+      if (plan.splits) {
+        to[v] = load_element(target.dtype, bytes.data(), part);
+      } else {
+        store_element(source.dtype, bytes.data(), part, from[v]);
+      }
+    }
+    for (std::size_t v = 0; v < wide.size() && !plan.splits; ++v) {
+      to[v] = load_element(target.dtype, wide[v].data(), 0);
+    }
+  }
+  warp.fragment_set[plan.target] = true;
+  warp.unfenced[plan.target] = true;
+}
+
 }  // namespace kiln::sim

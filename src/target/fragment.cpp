@@ -326,6 +326,35 @@ Layout transposed(const Fragment& fragment) {
                      layout_of(turned(leaves_of(fragment, 1)), fragment.cols));
 }
 
+Fragment split_columns(const Fragment& wide, int count) {
+  const auto split = [&](std::vector<Leaf> leaves) {
+    for (Leaf& leaf : leaves) leaf.right *= count;
+    return leaves;
+  };
+  std::vector<Leaf> values = split(leaves_of(wide, 1));
+  values.insert(values.begin(), {count, 0, 1});
+  return fragment_of(
+      make_layout(layout_of(split(leaves_of(wide, 0)), wide.rows), layout_of(values, wide.rows)),
+      wide.rows, wide.cols * count, {wide.edge.row, wide.edge.col * count});
+}
+
+std::optional<Fragment> joined_columns(const Fragment& narrow, int count) {
+  std::vector<Leaf> values = leaves_of(narrow, 1);
+  const bool is_run = !values.empty() && values[0].right == 1 && values[0].extent % count == 0;
+  if (!is_run || narrow.cols % count != 0 || narrow.edge.col % count != 0) return std::nullopt;
+  values[0] = {values[0].extent / count, 0, count};
+  if (values[0].extent == 1) values.erase(values.begin());
+  std::vector<Leaf> lanes = leaves_of(narrow, 0);
+  for (std::vector<Leaf>* leaves : {&lanes, &values}) {
+    for (Leaf& leaf : *leaves) {
+      if (leaf.right % count != 0) return std::nullopt;
+      leaf.right /= count;
+    }
+  }
+  return fragment_of(make_layout(layout_of(lanes, narrow.rows), layout_of(values, narrow.rows)),
+                     narrow.rows, narrow.cols / count, {narrow.edge.row, narrow.edge.col / count});
+}
+
 int parts_along(const Fragment& whole, int dimension) {
   Index before = 1;
   Index parts = 1;

@@ -101,6 +101,15 @@ struct FragmentColumns {
 // The same registers of the tile with rows for columns.
 [[nodiscard]] Layout transposed(const Fragment& fragment);
 
+// Of a tile with `count` elements, side by side, where `wide` has one: every lane holds the parts of
+// what it held, those of one element as neighbouring values.
+//
+//   a word of 32 bits in each lane, (32,1):(1,0)    =>   two of 16: (32,2):(2,1)
+[[nodiscard]] Fragment split_columns(const Fragment& wide, int count);
+
+// The other way round; nothing where lanes do not hold all `count` neighbours, as neighbouring values.
+[[nodiscard]] std::optional<Fragment> joined_columns(const Fragment& narrow, int count);
+
 // The groups of warps that hold different elements along the dimension, each all that its lanes
 // have of a row or column; 1: every warp has whole rows or columns.
 [[nodiscard]] int parts_along(const Fragment& whole, int dimension);

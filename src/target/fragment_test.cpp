@@ -501,6 +501,46 @@ TEST(Lines, AreNothingWhereALaneComesBetweenTheValuesOfAnother) {
   EXPECT_FALSE(lines_along(turns, 1).has_value());
 }
 
+// Two elements for one, and one for two again, of operands and of tiles that are dealt out.
+TEST(SplitColumns, JoinedAgainAreTheSame) {
+  std::vector<Fragment> all = {spread_padded(1, 1023, 32, 8), spread_padded(3, 20, 64, 4),
+                               spread_padded(16, 64, 128, 2)};
+  for (const Mma& row : all_mmas()) {
+    if (is_outermost(row) && has_map(row, Operand::kC)) {
+      const TileExtents atom = extents(row, Operand::kC);
+      all.push_back(fragment_layout(row, Operand::kC, atom.rows, atom.cols));
+    }
+  }
+  for (const Fragment& wide : all) {
+    const Fragment narrow = split_columns(wide, 4);
+    EXPECT_EQ(narrow.values, 4 * wide.values);
+    EXPECT_EQ(narrow.edge, (Element{wide.edge.row, 4 * wide.edge.col}));
+    for (int lane = 0; lane < wide.lanes; ++lane) {
+      for (int value = 0; value < narrow.values; ++value) {
+        const Element whole = element_of(wide, lane, value / 4);
+        EXPECT_EQ(element_of(narrow, lane, value), (Element{whole.row, 4 * whole.col + value % 4}));
+      }
+    }
+    const auto joined = joined_columns(narrow, 4);
+    ASSERT_TRUE(joined.has_value());
+    EXPECT_EQ(joined->edge, wide.edge);
+    for (int lane = 0; lane < wide.lanes; ++lane) {
+      for (int value = 0; value < wide.values; ++value) {
+        EXPECT_EQ(element_of(*joined, lane, value), element_of(wide, lane, value));
+      }
+    }
+  }
+}
+
+TEST(JoinedColumns, NeedsALaneThatHoldsAllParts) {
+  const Mma& mma = *find_mma("m64n16k16.f32.bf16");
+  const auto words = joined_columns(fragment_layout(mma, Operand::kA, 64, 32), 2);
+  ASSERT_TRUE(words.has_value());
+  EXPECT_EQ(element_of(*words, 5, 1), (Element{9, 1}));
+  EXPECT_FALSE(joined_columns(fragment_layout(mma, Operand::kA, 64, 32), 4).has_value());
+  EXPECT_FALSE(joined_columns(spread_padded(4, 31, 32, 1), 2).has_value());
+}
+
 TEST(Transposed, TwiceIsTheSameAndOnceSwapsTheCoordinates) {
   for (const Fragment& whole : accumulators()) {
     const Fragment turned = fragment_of(transposed(whole), whole.cols, whole.rows);

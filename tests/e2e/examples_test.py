@@ -201,7 +201,8 @@ def w4a16(of, x, w, scale):
     x, scale = rows_of(x, of["K"]), rows_of(scale, of["G"])
     weights = []
     for words, scales in zip(rows_of(w, of["W"]), scale):
-        places = ((word, 4 * j) for group in rows_of(words, 16) for j in range(8) for word in group)
+        fours = itertools.product(rows_of(words, 16), range(4))
+        places = ((word, 4 * j + half) for group, j in fours for word in group for half in (0, 16))
         nibbles = [(word >> shift & 15) - 8 for word, shift in places]
         weights.append([nibble * scales[at // 128] for at, nibble in enumerate(nibbles)])
     return {"y": [dot(row, column) for column in weights for row in x]}

@@ -319,8 +319,57 @@ void Tiles::declared(Node& at) {
   tiles_.push_back(made);
 }
 
+// The bits of a tile of integers as elements of another width, and what is computed with those.
+void Tiles::bits(Node& at) {
+  std::vector<TileValue> found;
+  for (const TileValue& tile : tiles_) {
+    const bool known = tile.named && tile.value.exact && is_integer(tile.value.type);
+    if (known && info(tile.value.type).bits <= 32) found.push_back(tile);
+  }
+  if (found.empty()) return;
+  TileValue made = draw().of(found);
+  const DType own = made.value.type;
+  std::string& text = made.value.text;
+  const int each = 32 / info(own).bits;
+  made.named = false;
+  if (each > 1) {
+    if (made.shape.cols % each != 0) return;
+    text = format("__bitcast<{}>(__bitcast<u32>({}) {})", name(own), text,
+                  draw().of({">> 3", "+ 5", "^ 65535"}));
+    made.value = leaf(text, own);
+    return define(at, made);
+  }
+  if (draw().chance(40)) {
+    const DType part = draw().of({DType::kU16, DType::kS16, DType::kU8, DType::kS8});
+    text = format("__bitcast<{0}>(__bitcast<{1}>({2}) {3} __to<{1}>({4})) % 1000", name(own),
+                  name(part), text, draw().of({"&", "^", "|"}), draw().within(0, 127));
+    made.value.low = own == DType::kS32 ? -999 : 0;
+    made.value.high = 999;
+    return define(at, made);
+  }
+  // Numbers from 1 to 2 of every pattern.
+  const bool brain = draw().chance(60);
+  const std::string pair =
+      format("__bitcast<{}>(({} & {}) | {})", brain ? "bf16" : "f16", text,
+             brain ? "0x007f007f" : "0x03ff03ff", brain ? "0x3f803f80" : "0x3c003c00");
+  const std::string number = draw().chance(50) ? format("{} * 4.0f - 6.0f", pair)
+                                               : format("__fmaf({}, 4.0f, -6.0f)", pair);
+  if (draw().chance(50)) {
+    text = format("__bitcast<{}>({}) % 1000", name(own), number);
+    made.value.low = own == DType::kS32 ? -999 : 0;
+    made.value.high = 999;
+    return define(at, made);
+  }
+  text = format("__reduce_sum({}, 1)", number);
+  made.value = leaf(text, DType::kF32);
+  made.value.exact = gen_.out.exact = false;
+  made.shape.cols = 1;
+  define(at, made);
+}
+
 void Tiles::statement(Node& at) {
   const int kind = draw().within(0, 99);
+  if (draw().chance(8)) return bits(at);
   if (kind < 10) return fill(at);
   if (kind < 40) return elementwise(at);
   if (kind < 65) return reduce(at);

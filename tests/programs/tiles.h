@@ -72,6 +72,7 @@ class Tiles {
   void update(Node& at);
   void under_condition(Node& at);
   void declared(Node& at);
+  void bits(Node& at);
   void online(Node& loop, const std::string& source, const TileValue& peak, const TileValue& sum);
   void define(Node& at, const TileValue& made);
 

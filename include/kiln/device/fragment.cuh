@@ -22,6 +22,23 @@ __device__ inline u32 low_bits(T value) {
   if constexpr (sizeof(T) == 4) return bits_as<u32>(value);
 }
 
+// All bits of an element, and the element that has those low bits.
+template <class T>
+__device__ inline auto all_bits(T value) {
+  if constexpr (sizeof(T) == 8) {
+    return bits_as<u64>(value);
+  } else {
+    return low_bits(value);
+  }
+}
+template <class T, class Bits>
+__device__ inline T with_bits(Bits bits) {
+  if constexpr (sizeof(T) == 1) return bits_as<T>(static_cast<u8>(bits));
+  if constexpr (sizeof(T) == 2) return bits_as<T>(static_cast<u16>(bits));
+  if constexpr (sizeof(T) == 4) return bits_as<T>(static_cast<u32>(bits));
+  if constexpr (sizeof(T) == 8) return bits_as<T>(static_cast<u64>(bits));
+}
+
 }  // namespace detail
 
 // Element `i`: four of 8 bits or two of 16 share a register, the first in its low bits.
@@ -124,6 +141,34 @@ template <int Count, class T, class From, class To, int N, class Source, int M, 
 __device__ inline void convert_layout(To (&to)[N], const Source (&from)[M], Place place) {
 #pragma unroll
   for (int i = 0; i < Count; ++i) set_element(to, i, kiln::to<T>(element<From>(from, place(i))));
+}
+
+// The same bits in narrower elements: value i of `to` becomes part place(i) % n of value place(i) / n
+// of `from`, n parts to an element, the lowest first.
+template <int Count, class T, class From, class To, int N, class Source, int M, class Place>
+__device__ inline void split_elements(To (&to)[N], const Source (&from)[M], Place place) {
+  constexpr int kParts = static_cast<int>(sizeof(From) / sizeof(T));
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    const auto bits = detail::all_bits(element<From>(from, place(i) / kParts));
+    set_element(to, i, detail::with_bits<T>(bits >> (place(i) % kParts * 8 * sizeof(T))));
+  }
+}
+
+// In wider ones: value i of `from` becomes part place(i) % n of value place(i) / n of `to`.
+template <int Count, class T, class From, class To, int N, class Source, int M, class Place>
+__device__ inline void join_elements(To (&to)[N], const Source (&from)[M], Place place) {
+  constexpr int kParts = static_cast<int>(sizeof(T) / sizeof(From));
+#pragma unroll
+  for (int v = 0; v < Count / kParts; ++v) {
+    decltype(detail::all_bits(T())) bits = 0;
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      if (place(i) / kParts != v) continue;
+      bits |= detail::all_bits(element<From>(from, i)) << (place(i) % kParts * 8 * sizeof(From));
+    }
+    set_element(to, v, detail::with_bits<T>(bits));
+  }
 }
 
 // Reads Run consecutive elements, converted to type T; those from the `count`th on become zero.

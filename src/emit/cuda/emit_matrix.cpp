@@ -393,7 +393,8 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Apply& apply) {
   PlaceExpr place = place_of_value(kernel, fragment, Expr::var(kernel.counter));
   const std::string& i = kernel.name(kernel.counter);
   kernel.out.line("#pragma unroll");
-  kernel.out.open(format("for (int {} = 0; {} < {}; ++{}) {{", i, i, fragment.values, i));
+  kernel.out.open(format("for (int {} = 0; {} < {}; ++{}) {{", i, i,
+                         apply.pairs ? fragment.values / 2 : fragment.values, i));
   for (const auto& [var, at] : {std::pair{apply.row, &place.row}, {apply.col, &place.col}}) {
     if (!kernel.uses.vars[var.index]) continue;
     kernel.out.line(format("const int {} = {};", kernel.name(var), kernel.text(*at)));
@@ -404,8 +405,10 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Apply& apply) {
                                   : within_edge(kernel, op, apply.frag, place);
   if (!in_tile.empty()) kernel.out.open(format("if ({}) {{", in_tile));
   const ValueId outer = std::exchange(kernel.applied, apply.frag);
+  kernel.in_pairs = apply.pairs;
   emit_region(kernel, apply.body);
   kernel.applied = outer;
+  kernel.in_pairs = false;
   if (!in_tile.empty()) kernel.out.close();
   kernel.out.close();
 }
@@ -483,15 +486,35 @@ std::string index_in_registers(Kernel& kernel, const Registers& registers, std::
                 join(table, ", ", [](int at) { return format("{}", at); }), i);
 }
 
+// Of each pair the register that holds it, or the element that counts for both.
+std::vector<int> first_of_pairs(const std::vector<int>& table) {
+  std::vector<int> out;
+  for (std::size_t v = 0; v < table.size(); v += 2) {
+    out.push_back(table[v] == table[v + 1] ? table[v] : table[v] / 2);
+  }
+  return out;
+}
+
+// Whether one element of the tile stands beside both of a pair.
+bool is_for_both(Kernel& kernel, ValueId frag) {
+  const auto fragment = [&](ValueId tile) { return registers_of(kernel.function, tile).fragment; };
+  const std::vector<int> table = values_beside(fragment(frag), fragment(kernel.applied));
+  return table[0] == table[1];
+}
+
 }  // namespace
 
 std::string element_index(Kernel& kernel, ValueId frag) {
   if (frag == kernel.applied) return kernel.name(kernel.counter);
   const target::Fragment around = registers_of(kernel.function, kernel.applied).fragment;
-  const std::vector<int> table =
-      values_beside(registers_of(kernel.function, frag).fragment, around);
+  std::vector<int> table = values_beside(registers_of(kernel.function, frag).fragment, around);
   KILN_CHECK(!table.empty(), "`{}` is held by other lanes", kernel.function.values[frag].name);
-  const auto index = numbered(digits_of(around), table, Expr::var(kernel.counter));
+  std::vector<Index> digits = digits_of(around);
+  if (kernel.in_pairs) {
+    digits[0] /= 2;
+    table = first_of_pairs(table);
+  }
+  const auto index = numbered(digits, table, Expr::var(kernel.counter));
   KILN_CHECK(index.has_value(), "`{}` has its elements in no order of `{}`",
              kernel.function.values[frag].name, kernel.function.values[kernel.applied].name);
   return kernel.text(*index);
@@ -502,7 +525,10 @@ std::string element_text(Kernel& kernel, ValueId frag) {
   const std::string index = element_index(kernel, frag);
   if (!registers.packed()) return format("{}[{}]", kernel.name(frag), index);
   kernel.requirements.headers.insert("fragment.cuh");
-  return format("kiln::element<{}>({}, {})", type_name(registers.dtype), kernel.name(frag), index);
+  const bool pair = kernel.in_pairs && !is_for_both(kernel, frag);
+  if (pair) kernel.requirements.headers.insert("pair.cuh");
+  return format("kiln::{}<{}>({}, {})", pair ? "pair" : "element", type_name(registers.dtype),
+                kernel.name(frag), index);
 }
 
 void emit_op(Kernel& kernel, const Op&, const ir::SetElement& set) {
@@ -513,9 +539,9 @@ void emit_op(Kernel& kernel, const Op&, const ir::SetElement& set) {
     kernel.out.line(format("{}[{}] = {};", kernel.name(set.frag), index, value));
     return;
   }
-  kernel.requirements.headers.insert("fragment.cuh");
-  kernel.out.line(format("kiln::set_element<{}>({}, {}, {});", type_name(registers.dtype),
-                         kernel.name(set.frag), index, value));
+  kernel.requirements.headers.insert(kernel.in_pairs ? "pair.cuh" : "fragment.cuh");
+  kernel.out.line(format("kiln::{}<{}>({}, {}, {});", kernel.in_pairs ? "set_pair" : "set_element",
+                         type_name(registers.dtype), kernel.name(set.frag), index, value));
 }
 
 void emit_op(Kernel& kernel, const Op& op, const ir::Reduce& reduce) {
@@ -573,6 +599,26 @@ void emit_op(Kernel& kernel, const Op&, const ir::Convert& convert) {
   // A fence follows, and orders what the compiler leaves in front of it.
   kernel.requirements.headers.insert("wgmma.cuh");
   kernel.out.line(format("kiln::wgmma_operand({});", kernel.name(convert.frag)));
+}
+
+// Where an element's parts are the register that holds it, in order, nothing happens but a change of names.
+void emit_op(Kernel& kernel, const Op&, const ir::Recast& recast) {
+  kernel.requirements.headers.insert("fragment.cuh");
+  const ir::RecastSides sides = ir::sides_of(kernel.function, recast);
+  const Registers wide = registers_of(kernel.function, sides.wide);
+  const Registers narrow = registers_of(kernel.function, sides.narrow);
+  std::vector<int> table;
+  for (const ir::ValuePart& at :
+       ir::parts_of_values(ir::tile_registers(kernel.function, sides.wide),
+                           ir::tile_registers(kernel.function, sides.narrow), sides.count)) {
+    table.push_back(sides.count * at.value + at.part);
+  }
+  const bool splits = sides.narrow == recast.frag;
+  kernel.out.call(format("kiln::{}<{}, {}, {}>", splits ? "split_elements" : "join_elements",
+                         narrow.fragment.values, type_name((splits ? narrow : wide).dtype),
+                         type_name((splits ? wide : narrow).dtype)),
+                  {kernel.name(recast.frag), kernel.name(recast.source),
+                   index_function(kernel, digits_of(narrow.fragment), table)});
 }
 
 namespace {

@@ -104,9 +104,12 @@ Spelled spell_op(Kernel& kernel, const Op&, const ir::Choose& choose) {
                  bracketed(scalar(kernel, choose.if_false), Binding::kLogicalOr)),
           Binding::kTernary};
 }
-Spelled spell_op(Kernel& kernel, const Op&, const ir::Fma& fma) {
-  kernel.requirements.headers.insert("math.cuh");
-  return {format("kiln::fma({}, {}, {})", scalar(kernel, fma.a).text, scalar(kernel, fma.b).text,
+Spelled spell_op(Kernel& kernel, const Op& op, const ir::Fma& fma) {
+  const DType dtype = scalar_dtype(kernel, op.result);
+  kernel.requirements.headers.insert(info(dtype).bits == 16 ? "pair.cuh" : "math.cuh");
+  const std::string function =
+      kernel.in_pairs ? format("kiln::fma_pair<{}>", type_name(dtype)) : "kiln::fma";
+  return {format("{}({}, {}, {})", function, scalar(kernel, fma.a).text, scalar(kernel, fma.b).text,
                  scalar(kernel, fma.c).text)};
 }
 Spelled spell_op(Kernel& kernel, const Op&, const ir::Get& get) { return {kernel.name(get.cell)}; }
@@ -129,7 +132,9 @@ ir::VarId parameter_var(const ir::Function& function, ValueId value) {
 
 template <class Data>
 void name_value(Kernel& kernel, const Op& op, const Data& data) {
-  kernel.out.line(format("const {} {} = {};", type_name(scalar_dtype(kernel, op.result)),
+  const std::string type = type_name(scalar_dtype(kernel, op.result));
+  kernel.out.line(format("const {} {} = {};",
+                         kernel.in_pairs ? format("kiln::Pair<{}>", type) : type,
                          kernel.name(op.result), spell_op(kernel, op, data).text));
 }
 

@@ -46,6 +46,7 @@ struct Kernel {
   ir::VarId warp;                        // thread / 32, uniform
   ir::VarId counter;                     // of a loop the emitter writes itself
   ir::ValueId applied = {};              // the register tile that the apply around goes through
+  bool in_pairs = false;                 // it goes two elements at a time
   ir::VarId factors;                     // of a lane's rows, where sums are scaled
   ir::VarId rank;                        // of the block in its cluster
   std::vector<std::string> phase_names;  // by ValueId: the parities of events waited for in turn

@@ -46,6 +46,7 @@ TEST(Nvcc, NoMinimumOrMaximumOfSignedNumbersIsLeftToPtxas) {
   const std::string ptx = (folder / "ends.ptx").string();
   ASSERT_TRUE(write_file(source, R"(
 #include "kiln/device/math.cuh"
+#include "kiln/device/pair.cuh"
 #include "kiln/device/reduce.cuh"
 static_assert(kiln::min(3, -4) == -4 && kiln::max(short(3), short(-4)) == 3);
 template <class T>

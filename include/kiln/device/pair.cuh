@@ -1,0 +1,83 @@
+// Two numbers of f16 or bf16 in one register, and their arithmetic: an instruction for both.
+//
+//   const kiln::Pair<kiln::bf16> bits = kiln::pair<kiln::bf16>(registers, 3);   // elements 6 and 7
+//   kiln::set_pair<kiln::bf16>(registers, 3, bits - kiln::bf16(136.0f));
+//
+// Each result is rounded once, as that of a number alone is (types.cuh): a number stands for two of it.
+#pragma once
+
+#include "kiln/device/fragment.cuh"
+
+namespace kiln {
+
+namespace detail {
+
+__device__ inline u32 multiplied_and_added(u32 a, u32 b, u32 c, f16) {
+  u32 out;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
+  return out;
+}
+__device__ inline u32 multiplied_and_added(u32 a, u32 b, u32 c, bf16) {
+  u32 out;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
+  return out;
+}
+
+// The bits of two ones.
+__device__ inline u32 ones(f16) { return 0x3c003c00u; }
+__device__ inline u32 ones(bf16) { return 0x3f803f80u; }
+
+constexpr u32 kSigns = 0x80008000u;
+
+}  // namespace detail
+
+template <class T>
+struct Pair {
+  u32 bits;
+
+  Pair() = default;
+  __device__ explicit Pair(u32 both) : bits(both) {}
+  __device__ Pair(T each) : bits(detail::low_bits(each) * 0x10001u) {}
+
+  // Every architecture has the fused operation for both types, and a sum is one with a factor of 1, a
+  // product one with -0, which changes no result.
+  friend __device__ Pair operator+(Pair a, Pair b) {
+    return Pair(detail::multiplied_and_added(a.bits, detail::ones(T()), b.bits, T()));
+  }
+  friend __device__ Pair operator-(Pair a, Pair b) {
+    return Pair(
+        detail::multiplied_and_added(b.bits, detail::ones(T()) ^ detail::kSigns, a.bits, T()));
+  }
+  friend __device__ Pair operator*(Pair a, Pair b) {
+    return Pair(detail::multiplied_and_added(a.bits, b.bits, detail::kSigns, T()));
+  }
+  friend __device__ Pair operator-(Pair a) { return Pair(a.bits ^ detail::kSigns); }
+};
+
+// a * b + c, rounded once.
+template <class T>
+__device__ inline Pair<T> fma_pair(Pair<T> a, Pair<T> b, Pair<T> c) {
+  return Pair<T>(detail::multiplied_and_added(a.bits, b.bits, c.bits, T()));
+}
+__device__ inline f16 fma(f16 a, f16 b, f16 c) {
+  f16 out;
+  asm("fma.rn.f16 %0, %1, %2, %3;" : "=h"(out.bits) : "h"(a.bits), "h"(b.bits), "h"(c.bits));
+  return out;
+}
+__device__ inline bf16 fma(bf16 a, bf16 b, bf16 c) {
+  bf16 out;
+  asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(out.bits) : "h"(a.bits), "h"(b.bits), "h"(c.bits));
+  return out;
+}
+
+// Elements 2 i and 2 i + 1.
+template <class T, int N>
+__device__ inline Pair<T> pair(const u32 (&registers)[N], int i) {
+  return Pair<T>(registers[i]);
+}
+template <class T, int N>
+__device__ inline void set_pair(u32 (&registers)[N], int i, Pair<T> both) {
+  registers[i] = both.bits;
+}
+
+}  // namespace kiln
