@@ -56,11 +56,12 @@ Result<const Plan*, Failure> Registry::plan(const Problem& problem) {
 
 Result<std::unique_ptr<Plan>, Failure> Registry::make(const Key& key) {
   const auto& [device, problem] = key;
-  auto gpu = gpus_.find_or_make(device, [&]() -> Result<std::unique_ptr<runtime::Gpu>, Failure> {
-    auto opened = backends::device().open(device);
-    if (!opened) return failed(FailureKind::kNoGpu, opened.error());
-    return std::make_unique<runtime::Gpu>(std::move(*opened));
-  });
+  auto gpu = gpus_.find_or_make(
+      device, [&, device = device]() -> Result<std::unique_ptr<runtime::Gpu>, Failure> {
+        auto opened = backends::device().open(device);
+        if (!opened) return failed(FailureKind::kNoGpu, opened.error());
+        return std::make_unique<runtime::Gpu>(std::move(*opened));
+      });
   if (!gpu) return Unexpected{gpu.error()};
   const auto choice = choose(problem, (*gpu)->arch(), (*gpu)->multiprocessors());
   if (!choice) return failed(FailureKind::kUnsupported, choice.error());

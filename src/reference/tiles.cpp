@@ -47,7 +47,7 @@ Term term_of(Number a, Number b) {
 
 // Numbers from 2^52 on have no fractions.
 bool is_integer_value(double v) {
-  if (std::fabs(v) >= 0x1p52) return std::isfinite(v);
+  if (!(std::fabs(v) < 0x1p52)) return std::isfinite(v);
   return static_cast<double>(static_cast<std::int64_t>(v)) == v;
 }
 

@@ -108,7 +108,7 @@ void join_parts(Sema& sema, const OpenApply& apply, Span span) {
     const ir::VarId col = add_var(sema, "col", ir::VarKind::kLoop, type.cols, span);
     const ir::OpId op =
         emit(sema, ir::Apply{.frag = frag, .row = row, .col = col, .body = {}}, span);
-    const ir::RegionId body = in_region(sema, [&] {
+    const ir::RegionId body = in_region(sema, [&, frag = frag] {
       Operand whole = combine(sema, ast::BinaryOp::kAdd, span, element_of_tile(sema, frag, span),
                               element_of_tile(sema, sum, span));
       whole.span = span;

@@ -744,7 +744,7 @@ void analyse(Sema& sema, const ast::FragCopyStmt& stmt, ast::StmtId id) {
   const ir::VarId col = add_var(sema, "col", ir::VarKind::kLoop, type.cols, span);
   const ir::OpId op =
       emit(sema, ir::Apply{.frag = target, .row = row, .col = col, .body = {}}, span);
-  const ir::RegionId body = in_region(sema, [&] {
+  const ir::RegionId body = in_region(sema, [&, source = source, target = target] {
     const Operand value = element_of_tile(sema, source, stmt.source.span);
     if (const auto converted = convert(sema, value, kept.dtype)) {
       emit(sema, ir::SetElement{target, *converted}, span);

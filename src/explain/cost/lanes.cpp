@@ -263,7 +263,7 @@ class Viewer {
         {SliceKind::kMove, "moves"}};
     std::vector<std::string_view> roles;
     for (const auto& [kind, role] : kRoles) {
-      const auto is = [&](const Slice& slice) { return slice.kind == kind; };
+      const auto is = [&, kind = kind](const Slice& slice) { return slice.kind == kind; };
       const bool has = std::any_of(track.slices.begin(), track.slices.end(), is);
       if (has && (kind != SliceKind::kMove || roles.empty())) roles.push_back(role);
     }
