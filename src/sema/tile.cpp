@@ -372,17 +372,18 @@ void TileExpression::called(const ast::CallExpr& call, ast::ExprId id) {
 // or fewer.
 void TileExpression::recast(const ast::CastExpr& cast, ast::ExprId id) {
   const Span span = sema_.ast[id].span;
+  const DType dtype = type_of(sema_, *cast.type);
   const auto source = evaluate_tile(sema_, cast.operand, "bits");
-  failed_ = failed_ || !source || !check_element_type(sema_, type_of(sema_, *cast.type), span, kOtherType);
+  failed_ = failed_ || !source || !check_element_type(sema_, dtype, span, kOtherType);
   if (failed_) return;
   const ir::FragType type = sema_.function.frag_type(*source);
   const std::int64_t from = info(type.dtype).bits;
-  const std::int64_t to = info(type_of(sema_, *cast.type)).bits;
+  const std::int64_t to = info(dtype).bits;
   if (from == to) return part(cast.operand, source);
   const std::int64_t bits = type.cols * from;
   if (bits % to != 0) {
     (void)sema_.diags
-        .report<diag::BitcastColumns>(span, type.cols, name(type.dtype), bits, name(type_of(sema_, *cast.type)), to)
+        .report<diag::BitcastColumns>(span, type.cols, name(type.dtype), bits, name(dtype), to)
         .label(sema_.ast[cast.operand].span, "{}x{}", type.rows, type.cols)
         .help("take a multiple of {} columns", to / from)
         .emit();
@@ -390,7 +391,7 @@ void TileExpression::recast(const ast::CastExpr& cast, ast::ExprId id) {
     return;
   }
   const ir::ValueId frag =
-      new_tile(sema_, name_of(id, "recast"), type_of(sema_, *cast.type), {type.rows, bits / to}, span);
+      new_tile(sema_, name_of(id, "recast"), dtype, {type.rows, bits / to}, span);
   emit(sema_, ir::Recast{.frag = frag, .source = *source}, span);
   part(id, frag);
 }
