@@ -648,6 +648,7 @@ struct HostText {
 };
 struct Constant {  // `constexpr int TILE = 64;` between functions: a ConstantStmt
   StmtId statement;
+  Span span;
 };
 struct DeviceText {  // __device__ functions, with their `template<...>`
   Span span;

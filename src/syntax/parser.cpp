@@ -33,6 +33,7 @@ ast::Region parse_tile(const Surroundings& around, const syntax::TileText& tile,
   const auto& [sources, names] = around;
   if (tile.kind == syntax::TileText::Kind::kConstant) {
     ast::Constant constant;
+    constant.span = tile.span;
     if (!tile.unreadable) {
       constant.statement = syntax::Parser(sources, tile, names, tree, diags).constant_region();
     }
