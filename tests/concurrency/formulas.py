@@ -23,7 +23,7 @@ _TURNED = (
     f"y[s,h,d] = d < 64 ? x[s,h,d] * cos(s * exp2(d * {_STEP})) - x[s,h,d + 64] * sin(s * exp2(d * {_STEP}))"
     f" : x[s,h,d] * cos(s * exp2((d - 64) * {_STEP})) + x[s,h,d - 64] * sin(s * exp2((d - 64) * {_STEP}))"
 )
-_NIBBLE = "((w[n,k / 128 * 16 + k % 32 / 2] >> (k % 128 / 32 * 4 + k % 2 * 16)) & 15) - 8"
+_NIBBLE = "((w[n,k / 128 * 16 + k % 32 / 2] >> ((((k % 128) >> 5) << 2) + ((k % 2) << 4))) & 15) - 8"
 _FADED = (
     "a[h,t] = sum[i](i <= t ? -log2(1 + exp(-gate[h,i])) : 0) + 0 * gate[h,t]; s[h,t,j] = q[h,t,e] * k[h,j,e]; "
     "o[h,t,d] = sum[j](j <= t ? s[h,t,j] * exp2(a[h,t] - a[h,j]) * v[h,j,d] : 0)"
