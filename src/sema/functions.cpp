@@ -84,7 +84,8 @@ class Function {
 
   ValueId gelu(ValueId x) {
     const ValueId scaled = join(BinaryKind::kMul, x, number(round_to(dtype_, std::sqrt(0.5))));
-    const ValueId share = join(BinaryKind::kAdd, of(UnaryKind::kErf, scaled), number(1));
+    const ValueId one = number(1);
+    const ValueId share = join(BinaryKind::kAdd, of(UnaryKind::kErf, scaled), one);
     const ValueId half = join(BinaryKind::kMul, x, number(0.5));
     return join(BinaryKind::kMul, half, share);
   }

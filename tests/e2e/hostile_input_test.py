@@ -247,7 +247,7 @@ class Depth(Hostile):
         mutual = "#define p q\n#define q p\n"
         self.check_fine(mutual + in_kernel("a.at(p) = 0.0f;"))
         grows = "#define F(x) F(F(x))\n" + in_kernel("a.at(p) = F(1.0f);")
-        self.check_one_error(grows, "error[unknown-name]", "`F`")
+        self.check_one_error(grows, "error[function-unknown]", "`F`")
 
 
 class Options(Hostile):
