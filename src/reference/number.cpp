@@ -155,6 +155,10 @@ Number logical(BinaryKind kind, Number left, Number right) {
 
 // The smaller or the larger; what is no number is passed over.
 Number select(BinaryKind kind, const Number& left, const Number& right) {
+  if (left.error == kUnbounded || right.error == kUnbounded) return unknown();
+  if (left.value == 0 && right.value == 0 && left.error == 0 && right.error == 0) {
+    return {ir::value_of(kind, left.value, right.value), 0};  // -0 is less than 0
+  }
   if (std::isnan(left.value)) return right;
   if (std::isnan(right.value)) return left;
   const bool min = kind == BinaryKind::kMin;

@@ -84,6 +84,8 @@ Number extremum_of(ir::ReduceKind kind, std::span<const Number> numbers) {
     if (std::isnan(number.value)) continue;
     const double value = sign * number.value;
     const bool ahead = value > sign * best.value ||
+                       (value == 0 && std::signbit(sign * best.value) && !std::signbit(value) &&
+                        best.value == 0) ||
                        (value == sign * best.value && sign * number.rest > sign * best.rest);
     if (ahead) best = number;
     low = std::max(low, value - number.error);

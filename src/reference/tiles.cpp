@@ -343,8 +343,7 @@ Number Fragments::get(const Slot& slot, std::size_t index) const {
   const double exact_limit = std::min(slot.exact_integers, integers_exact_up_to(type.dtype));
   const bool whole = is_float(type.dtype) && slot.integral && std::isfinite(value);
   if (error == 0 && whole && magnitude <= exact_limit) return {value, 0};
-  // A partial sum may have overflowed: nothing can be promised. In f64 a product alone may, and
-  // then it matters whether it was rounded before it was added.
+  // A partial sum may have overflowed, or in f64 a product: nothing can be promised.
   const bool overflows = slot.peak[index] > info(type.dtype).max || !std::isfinite(magnitude);
   if (overflows || error == kUnbounded) return {value, kUnbounded};
   if (!std::isfinite(value)) return {value, 0};
@@ -732,11 +731,6 @@ double below_normal(double product) {
 // where it is added. Of infinite parts a factor that is rounded to 0 makes a NaN.
 constexpr double kScaleRoundoff = 0x1p-24;
 
-// Of the sum: to f32, then to the accumulator's type.
-double sum_roundoff(DType accumulator) {
-  return accumulator == DType::kF16 ? 0x1p-11 + 2 * kScaleRoundoff : kScaleRoundoff;
-}
-
 Term scaled_part(const Number& factor, const Number& scalar, const Number& part) {
   const double scale = factor.value * scalar.value;
   const double product = scale * part.value;
@@ -763,7 +757,9 @@ void Machine::run(const ir::Scale& op, Frame& frame) {
     if (fragments->slots.size() < count) fragments->grow(count);
   }
   const std::int64_t cols = c.type.cols;
-  const double roundoff = sum_roundoff(c.type.dtype);
+  // Of the sum: to f32, then to the accumulator's type.
+  const double roundoff =
+      kScaleRoundoff + (c.type.dtype == DType::kF16 ? 0x1p-11 + kScaleRoundoff : 0);
   const Rounding by = rounding_of({.roundoff = roundoff}, 1, c.type.dtype);
   for (std::size_t i = 0; i < count; ++i) {
     if (frame.active[i] == 0) continue;
