@@ -133,7 +133,8 @@ class CalleeScope {
         plan_(std::exchange(sema.plan, plan_names(sema.ast, site.function.span))),
         scaled_(std::exchange(sema.scaled, {})),
         parts_(std::exchange(sema.tile_parts, {})),
-        indices_(std::exchange(sema.tile_indices, {})) {
+        indices_(std::exchange(sema.tile_indices, {})),
+        absent_(std::exchange(sema.absent, {})) {
     sema_.scopes.push();
     sema_.diags.begin_call({site.function.span, site.span, site.function.name.text});
   }
@@ -144,6 +145,7 @@ class CalleeScope {
     sema_.scaled = std::move(scaled_);
     sema_.tile_parts = std::move(parts_);
     sema_.tile_indices = std::move(indices_);
+    sema_.absent = std::move(absent_);
   }
   CalleeScope(const CalleeScope&) = delete;
   CalleeScope& operator=(const CalleeScope&) = delete;
@@ -155,6 +157,7 @@ class CalleeScope {
   std::map<std::string, std::size_t> scaled_;
   std::map<ast::ExprId, ir::ValueId> parts_;
   std::map<ast::ExprId, int> indices_;
+  std::map<std::string, std::string> absent_;
 };
 
 // After a mistake with a call: what it was given may be used in it.
@@ -175,18 +178,24 @@ void forgive_arguments(Sema& sema, const std::vector<ast::ExprId>& args) {
   }
 }
 
+bool report_count(Sema& sema, const CallSite& site, std::size_t wanted) {
+  (void)sema.diags
+      .report<diag::FunctionArguments>(site.span, site.function.name.text,
+                                       format("{} argument{}", wanted, wanted == 1 ? "" : "s"),
+                                       site.call.args.size())
+      .label(site.function.signature_span, "defined here")
+      .emit();
+  return false;
+}
+
+// At the end, what may not exist may be left out.
 bool check_arguments(Sema& sema, const CallSite& site) {
   const auto& [call, function, span] = site;
-  const std::size_t wanted = function.params.size();
-  if (call.args.size() != wanted) {
-    (void)sema.diags
-        .report<diag::FunctionArguments>(span, function.name.text,
-                                         format("{} argument{}", wanted, wanted == 1 ? "" : "s"),
-                                         call.args.size())
-        .label(function.signature_span, "defined here")
-        .emit();
-    return false;
-  }
+  const auto& params = function.params;
+  std::size_t least = params.size();
+  while (least > 0 && params[least - 1].condition.valid()) --least;
+  if (call.args.size() > params.size()) return report_count(sema, site, params.size());
+  if (call.args.size() < least) return report_count(sema, site, least);
   if (call.template_args.size() <= function.templ.params.size()) return true;
   (void)sema.diags
       .report<diag::TemplateArguments>(span, function.name.text, function.templ.params.size(),
@@ -194,6 +203,28 @@ bool check_arguments(Sema& sema, const CallSite& site) {
       .label(function.signature_span, "defined here")
       .emit();
   return false;
+}
+
+// Nothing after a report.
+std::optional<Arguments> arguments_of(Sema& sema, const CallSite& site) {
+  auto out = evaluate_template_arguments(sema, site);
+  if (!out) return std::nullopt;
+  const bool has_conditions =
+      std::ranges::any_of(site.function.params,
+                          [](const ast::Param& param) { return param.condition.valid(); });
+  out->exists.resize(site.function.params.size(), true);
+  if (has_conditions) {
+    const CalleeScope scope(sema, site);
+    if (!find_existing(sema, site, *out)) return std::nullopt;
+  }
+  const auto last = std::ranges::find(out->exists.rbegin(), out->exists.rend(), true);
+  const auto wanted = static_cast<std::size_t>(out->exists.rend() - last);
+  if (site.call.args.size() < wanted) {
+    (void)report_count(sema, site, wanted);
+    return std::nullopt;
+  }
+  if (!evaluate_arguments(sema, site, *out)) return std::nullopt;
+  return out;
 }
 
 // Puts the function in place of the call; nothing after a report.
@@ -207,7 +238,7 @@ std::optional<OpenCall> put(Sema& sema, const ast::FunctionCallExpr& call, Span 
   if (function == nullptr || !function->body.valid()) return give_up();  // reported before
   const CallSite site{call, *function, span};
   if (!check_arguments(sema, site)) return give_up();
-  const auto arguments = evaluate_arguments(sema, site);
+  const auto arguments = arguments_of(sema, site);
   if (!arguments) return give_up();
   std::optional<CalleeScope> scope(std::in_place, sema, site);
   if (!bind_arguments(sema, site, *arguments)) {

@@ -58,11 +58,18 @@ struct Argument {
   Symbol symbol;  // that the parameter becomes: a number, a view, a tile, an event
 };
 struct Arguments {
-  std::vector<std::optional<Constant>> of_template;  // those that are written
-  std::vector<Argument> values;
+  std::vector<std::optional<Constant>> of_template = {};  // those that are written
+  std::vector<bool> exists = {};  // by parameter: what its condition says
+  std::vector<std::optional<Argument>> values = {};  // nothing for a parameter that does not exist
 };
-// What the arguments are, in the scope of the caller. Nothing after a report.
-[[nodiscard]] std::optional<Arguments> evaluate_arguments(Sema& sema, const CallSite& site);
+// What is written for the template, in the scope of the caller. Nothing after a report.
+[[nodiscard]] std::optional<Arguments> evaluate_template_arguments(Sema& sema,
+                                                                   const CallSite& site);
+// Which parameters exist, in the scope of the function, which is open. False after a report.
+[[nodiscard]] bool find_existing(Sema& sema, const CallSite& site, Arguments& arguments);
+// What the arguments are, in the scope of the caller; that of a parameter that does not exist is not
+// looked at. False after a report.
+[[nodiscard]] bool evaluate_arguments(Sema& sema, const CallSite& site, Arguments& arguments);
 // Declares the parameters in the scope of the function, which is open. False after a report.
 [[nodiscard]] bool bind_arguments(Sema& sema, const CallSite& site, const Arguments& arguments);
 

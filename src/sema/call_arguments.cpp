@@ -166,10 +166,14 @@ class Binder {
     find_deducible();
     bind_defaults(false);
     const auto& params = site_.function.params;
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      if (!arguments.exists[i]) note_absent(sema_, params[i]);
+    }
     // A tile whose shape is not known yet says nothing: the others come first.
     for (const bool unknown : {false, true}) {
       for (std::size_t i = 0; i < params.size(); ++i) {
-        if (is_unshaped(arguments.values[i]) == unknown) bind(params[i], arguments.values[i]);
+        const auto& argument = arguments.values[i];
+        if (argument && is_unshaped(*argument) == unknown) bind(params[i], *argument);
       }
     }
     if (fine_) {
@@ -484,7 +488,7 @@ class Binder {
 
 }  // namespace
 
-std::optional<Arguments> evaluate_arguments(Sema& sema, const CallSite& site) {
+std::optional<Arguments> evaluate_template_arguments(Sema& sema, const CallSite& site) {
   Arguments out;
   for (std::size_t i = 0; i < site.call.template_args.size(); ++i) {
     const ast::TemplateParam& param = site.function.templ.params[i];
@@ -492,15 +496,41 @@ std::optional<Arguments> evaluate_arguments(Sema& sema, const CallSite& site) {
         constant_of_kind(sema, site.call.template_args[i], param.name, param.kind));
     if (!out.of_template.back()) return std::nullopt;
   }
+  return out;
+}
+
+bool find_existing(Sema& sema, const CallSite& site, Arguments& arguments) {
+  const auto& params = site.function.templ.params;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const bool is_written = i < arguments.of_template.size();
+    if (!is_written && !params[i].fallback.valid()) continue;  // an argument will say it
+    const auto value =
+        is_written ? arguments.of_template[i]
+                   : constant_of_kind(sema, params[i].fallback, params[i].name, params[i].kind);
+    if (!value) return false;
+    declare(sema, params[i].name, symbol_of(*value, params[i].name.span));
+  }
+  bool fine = true;
+  for (std::size_t i = 0; i < site.function.params.size(); ++i) {
+    const ast::ExprId condition = site.function.params[i].condition;
+    if (!condition.valid()) continue;
+    const auto exists = condition_of(sema, condition, "the condition of a parameter");
+    fine = fine && exists;
+    arguments.exists[i] = exists.value_or(false);
+  }
+  return fine;
+}
+
+bool evaluate_arguments(Sema& sema, const CallSite& site, Arguments& arguments) {
   ArgumentReader reader(sema, site);
   bool fine = true;
+  arguments.values.resize(site.function.params.size());
   for (std::size_t i = 0; i < site.call.args.size(); ++i) {
-    auto argument = reader.read(site.function.params[i], site.call.args[i]);
-    fine = fine && argument;
-    if (argument) out.values.push_back(*std::move(argument));
+    if (!arguments.exists[i]) continue;
+    arguments.values[i] = reader.read(site.function.params[i], site.call.args[i]);
+    fine = fine && arguments.values[i];
   }
-  if (!fine) return std::nullopt;
-  return out;
+  return fine;
 }
 
 bool bind_arguments(Sema& sema, const CallSite& site, const Arguments& arguments) {

@@ -119,8 +119,7 @@ void analyse_param(Sema& sema, const ast::Param& param, std::size_t index) {
     const auto exists = condition_of(sema, param.condition, "the condition of a parameter");
     if (!exists) return declare(sema, param.name, {});
     if (!*exists) {
-      const Span condition = sema.ast[param.condition].span;
-      sema.absent[param.name.text] = std::string(sema.sources.text(condition));
+      note_absent(sema, param);
       return;
     }
   }

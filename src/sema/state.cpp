@@ -61,6 +61,11 @@ void declare(Sema& sema, const ast::Name& name, Symbol symbol) {
   sema.scopes.declare(name.text, std::move(symbol));
 }
 
+void note_absent(Sema& sema, const ast::Param& param) {
+  const Span condition = sema.ast[param.condition].span;
+  sema.absent[param.name.text] = std::string(sema.sources.text(condition));
+}
+
 std::string text(const Sema& sema, const ir::Expr& expr) { return sema.function.text(expr); }
 
 namespace {

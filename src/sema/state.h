@@ -282,6 +282,8 @@ void refuse_sub_byte(Sema& sema, Span span, std::string_view holder, DType dtype
 
 // Declares, or reports redeclared-name and replaces.
 void declare(Sema& sema, const ast::Name& name, Symbol symbol);
+// The parameter's condition does not hold: who names it is told so.
+void note_absent(Sema& sema, const ast::Param& param);
 
 // Text of an Expr with the user's names, for messages.
 [[nodiscard]] std::string text(const Sema& sema, const ir::Expr& expr);

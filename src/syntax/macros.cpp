@@ -33,7 +33,6 @@ Macro* MacroTable::hide(const std::string& name) {
     return nullptr;
   }
   Macro* macro = found->second;
-  macro->asked_for = true;
   by_name_.erase(found);
   return macro;
 }

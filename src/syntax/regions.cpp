@@ -539,13 +539,16 @@ void Splitter::start_tile(const Unit& word, bool is_device) {
   read_tile(begin, is_device);
 }
 
-// What the command line says of a kernel's template parameters is no macro in that kernel.
+// What the command line says of a template's parameters is no macro in that function; those of a
+// kernel are bound by it.
 std::vector<Macro*> Splitter::hide_parameters(std::size_t begin, TileText& tile) {
   std::vector<Macro*> hidden;
   Lexer lexer(sources_, file_, begin, text_.size(), nullptr);
   Token last = lexer.next();
-  if (last.word != Word::kTemplate || tile.kind != TileText::Kind::kKernel) return hidden;
-  for (Token token = lexer.next(); token.kind != TokenKind::kEnd && token.word != Word::kCo;
+  if (last.word != Word::kTemplate) return hidden;
+  const bool is_kernel = tile.kind == TileText::Kind::kKernel;
+  const Word end = is_kernel ? Word::kCo : Word::kCoDevice;
+  for (Token token = lexer.next(); token.kind != TokenKind::kEnd && token.word != end;
        token = lexer.next()) {
     const bool names = last.text == "type" || dtype_from_name(last.text).has_value();
     last = token;
@@ -553,6 +556,8 @@ std::vector<Macro*> Splitter::hide_parameters(std::size_t begin, TileText& tile)
     Macro* macro = preprocessor_.macros().hide(std::string(token.text));
     if (macro == nullptr) continue;
     hidden.push_back(macro);
+    if (!is_kernel) continue;
+    macro->asked_for = true;
     BoundText bound{macro->name, {}};
     const Span body = macro->body_span;
     Lexer value(sources_, body.file, body.begin, body.end, &diags_);
