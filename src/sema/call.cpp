@@ -209,9 +209,8 @@ bool check_arguments(Sema& sema, const CallSite& site) {
 std::optional<Arguments> arguments_of(Sema& sema, const CallSite& site) {
   auto out = evaluate_template_arguments(sema, site);
   if (!out) return std::nullopt;
-  const bool has_conditions =
-      std::ranges::any_of(site.function.params,
-                          [](const ast::Param& param) { return param.condition.valid(); });
+  const bool has_conditions = std::ranges::any_of(
+      site.function.params, [](const ast::Param& param) { return param.condition.valid(); });
   out->exists.resize(site.function.params.size(), true);
   if (has_conditions) {
     const CalleeScope scope(sema, site);

@@ -59,7 +59,7 @@ struct Argument {
 };
 struct Arguments {
   std::vector<std::optional<Constant>> of_template = {};  // those that are written
-  std::vector<bool> exists = {};  // by parameter: what its condition says
+  std::vector<bool> exists = {};                          // by parameter: what its condition says
   std::vector<std::optional<Argument>> values = {};  // nothing for a parameter that does not exist
 };
 // What is written for the template, in the scope of the caller. Nothing after a report.
