@@ -568,7 +568,7 @@ MISTAKES = {
     ),
     "gemm_sm80": (
         PERSISTENT[1],
-        ("wait a_next, b_next;", "wait a_next;", "future-never-waited"),
+        ("rotate(a_now, a_next, a_last);", "", "error"),
         ("rotate(b_now, b_next, b_last);", "rotate(b_next, b_now, b_last);", "error"),
         ("(w_m * 4 + i, s)", "(w_m * 4, s)", "error"),
         ("(w_m * 4 + r, w_n * 2 + s)", "(w_m * 4 + r, w_n * 2)", "error"),
