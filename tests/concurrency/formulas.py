@@ -67,7 +67,7 @@ _RUNS = {
     "swiglu_pipelined": [("M=140,N=136,K=72", (_GATED,), "-D BLOCKS=2")],
     "w8a16": [("M=40,N=70,K=144", ("y[n,m] = sum[k](x[m,k] * w[n,k]) * scale[n,0]",), "")],
     "w4a16": [
-        ("M=20,N=70,K=640,W=80,G=5", (f"y[n,m] = sum[k](x[m,k] * ({_NIBBLE}) * scale[n,k / 128])",), options)
+        ("M=20,N=70,K=1408,W=176,G=11", (f"y[n,m] = sum[k](x[m,k] * ({_NIBBLE}) * scale[n,k / 128])",), options)
         for options in ("", "--fill integers")
     ],
     "w8a8": [("M=70,N=72,K=144", ("y[m,n] = sum[k](x[m,k] * w[n,k]) * row_scale[m,0] * column_scale[0,n]",), "")],

@@ -258,7 +258,7 @@ SCALE = {"c": 0.125}
 # Rows that threads cannot share evenly, also: 1023, 17, 7 and 4097.
 ROWS = [(3, 1023), (1, 1), (5, 1000), (9, 17), (4, 1024), (2, 7), (3, 4097), (2, 200)]
 # With a number of blocks: some have one row more than others, some have none.
-LONG_ROWS = [(7, 1024, 2), (1, 64, 3), (5, 200, 2), (9, 17, 4), (3, 4096, 1), (4, 1023, 3)]
+LONG_ROWS = [(7, 1024, 2), (1, 64, 3), (5, 200, 2), (9, 17, 4), (3, 4096, 1), (4, 1023, 3), (2, 16392, 1)]
 PRODUCTS = [(70, 40, 72), (1, 1, 16), (64, 64, 128), (65, 63, 144), (100, 130, 80), (3, 72, 272)]
 OF_SOFTMAX = ({"x": ("bf16", "MN")}, {"y": ("bf16", "MN")})
 OF_LAYER_NORM = ({"x": ("bf16", "MN"), "gain": ("bf16", "N"), "bias": ("bf16", "N")}, {"y": ("bf16", "MN")})
