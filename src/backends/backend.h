@@ -20,6 +20,7 @@
 
 #include "ir/arguments.h"
 #include "ir/module.h"
+#include "ir/printed.h"
 #include "reference/interpreter.h"
 #include "sim/sim.h"
 #include "support/memory_budget.h"
@@ -74,8 +75,10 @@ struct Execution {
   const Backend* backend = nullptr;
   ir::Arguments arguments = {};  // with the outputs
   double seconds = 0;            // of the kernel: simulated, measured on the GPU, or interpreted
-  std::optional<sim::Outcome> sim = {};  // Reports::findings
-  std::optional<Times> times = {};       // Reports::times
+  std::optional<sim::Outcome> sim = {};   // Reports::findings
+  std::optional<Times> times = {};        // Reports::times
+  std::vector<ir::Printed> printed = {};  // by the program; a GPU's threads write by themselves
+  std::int64_t prints_dropped = 0;        // that were too many
   std::vector<std::string> overrun =
       {};  // Reports::overrun: buffers with foreign writes around them
 };

@@ -48,6 +48,7 @@ class PreparedGpu final : public Prepared {
                                     .kernel_seconds = outcome->kernel_seconds,
                                     .cached = kernels_.cached,
                                     .cache_note = kernels_.cache_note},
+                     .printed = ir::lines_in_order(call.printed()),
                      .overrun = std::move(outcome->overrun)};
   }
 

@@ -33,6 +33,8 @@ class PreparedSim final : public Prepared {
     if (!outcome) return Unexpected{outcome.error()};
     Execution out{.backend = &kSim, .arguments = std::move(arguments)};
     out.seconds = outcome->seconds;
+    out.printed = std::move(outcome->printed);
+    out.prints_dropped = outcome->prints_dropped;
     out.sim = std::move(*outcome);
     return out;
   }

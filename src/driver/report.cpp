@@ -312,6 +312,7 @@ std::string report_json(const RunReport& report, const backends::Execution& exec
               {"out_of_bounds", counted(execution, ReportKind::kOutOfBounds)},
               {"bank_conflicts", conflicts},
               {"instructions", atoms_of(execution)}};
+  if (!report.printed.empty()) out["printed"] = report.printed;
   if (!report.gave_up.empty()) out["gave_up"] = report.gave_up;
   if (report.blocks_compared != 0) {
     out["sample"] = {{"blocks", report.blocks_compared}, {"of_blocks", report.blocks}};
@@ -331,9 +332,13 @@ std::string report_text(const RunReport& report, const backends::Execution& exec
   const std::string shape = join(report.shape, " ", [](const auto& entry) {
     return format("{}={}", entry.first, entry.second);
   });
-  std::string out =
-      format("{} on {} ({}){}{}: {}\n", report.kernel, execution.backend->name, report.arch,
-             shape.empty() ? "" : ", ", shape, time_text(execution.seconds));
+  std::string out;
+  for (const std::string& line : report.printed) out += line + "\n";
+  if (report.prints_dropped != 0) {
+    out += format("and {} more lines, which are not shown\n", report.prints_dropped);
+  }
+  out += format("{} on {} ({}){}{}: {}\n", report.kernel, execution.backend->name, report.arch,
+                shape.empty() ? "" : ", ", shape, time_text(execution.seconds));
   for (const OutputReport& output : report.outputs) {
     out += outside_text(output);
     out += not_compared_text(output);

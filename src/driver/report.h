@@ -47,7 +47,9 @@ struct RunReport {
   std::int64_t blocks_compared = 0;
   std::int64_t blocks = 0;
   io::Check asked = io::Check::kBySize;
-  std::string whole = {};    // why no sample could be taken
+  std::vector<std::string> printed = {};  // by the program: place, thread and text of each line
+  std::int64_t prints_dropped = 0;        // lines that were too many
+  std::string whole = {};                 // why no sample could be taken
   std::string gave_up = {};  // why the run ended before the program; then there are no outputs
 };
 

@@ -180,6 +180,7 @@ constexpr Row kRows[] = {
     {kElements, "get", "fetch thread, reads acc"},
     {kElements, "set", "move thread, writes acc"},
     {kElements, "assert", "state thread"},
+    {kElements, "print", "state thread"},
 };
 
 OpId find(const Function& f, std::string_view start) {

@@ -747,6 +747,12 @@ struct Assert {
   std::string message;
   static void fields(auto& s, auto&& v) { v("condition", s.condition), v("message", s.message); }
 };
+// Each thread says the text with its values in it (printed.h).
+struct Print {
+  std::string text;
+  std::vector<ValueId> values;  // scalars: bools, integers, f32 and f64
+  static void fields(auto& s, auto&& v) { v("text", s.text), v("values", s.values); }
+};
 
 // In the order of op.def, so that the variant's index is the OpKind.
 enum class OpKind : std::uint8_t {

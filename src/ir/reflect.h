@@ -23,8 +23,10 @@ void for_each_field(OpType& op, Visit&& visit) {
 template <class Visit>
 void for_each_operand(const Op& op, Visit&& visit) {
   for_each_field(op, [&](std::string_view key, const auto& field) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, ValueId>) {
-      visit(key, field);
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, ValueId>) visit(key, field);
+    if constexpr (std::is_same_v<Field, std::vector<ValueId>>) {
+      for (const ValueId value : field) visit(key, value);
     }
   });
 }

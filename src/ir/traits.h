@@ -45,7 +45,7 @@ enum class Sort : std::uint8_t {
   kFetch,      // its result is a scalar that memory, a register or a cell holds
   kMove,       // reads and writes memory, registers or cells
   kOrder,      // orders what others do: waits, arrivals, fences, groups
-  kState,      // changes what is known or allowed behind it, and touches nothing
+  kState,  // changes what is known or allowed behind it, or what the user knows; touches nothing
 };
 // kOfUnit: as the field `unit` says. 1: each thread for itself; 0: the block, or its `inthreads`
 // region; else so many threads.

@@ -1,6 +1,7 @@
 // Rules of scalar operations: their operands' and results' types.
 #include "ir/functions.h"
 #include "ir/names.h"
+#include "ir/printed.h"
 #include "ir/rules.h"
 
 namespace kiln::ir {
@@ -25,6 +26,24 @@ void scalars_are_made(const Module&, const Function& f, Mistakes& mistakes) {
                               kind == OpKind::kFma;
     if (!makes_scalar || !f.ops[id].result.valid() || result_scalar(f, id) != nullptr) return;
     complain(mistakes, f, id, "its result is a scalar");
+  });
+}
+
+void prints_have_their_values(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Print>(f, [&](const Print& print, OpId id) {
+    const std::size_t places = places_in(print.text);
+    if (places != print.values.size()) {
+      complain(mistakes, f, id, "{} values for {} places", print.values.size(), places);
+    }
+    for (const ValueId value : print.values) {
+      const ScalarType* type = type_as<ScalarType>(f, value);
+      if (type == nullptr) {
+        complain(mistakes, f, id, "a value is no scalar");
+      } else if (is_float(type->dtype) && type->dtype != DType::kF32 &&
+                 type->dtype != DType::kF64) {
+        complain(mistakes, f, id, "a value of {}", name(type->dtype));
+      }
+    }
   });
 }
 
@@ -176,6 +195,7 @@ constexpr Rule kScalarRules[] = {
     {"cells-agree", Form::kTile, cells_agree},
     {"indices-are-integers", Form::kTile, indices_are_integers},
     {"binds-are-integers", Form::kTile, binds_are_integers},
+    {"prints-have-their-values", Form::kTile, prints_have_their_values},
 };
 
 }  // namespace

@@ -92,6 +92,8 @@ class Call {
   [[nodiscard]] const DeviceBuffer* buffer(ir::ValueId value) const;
   // After prepare(): what the function returns; invalid when nothing.
   [[nodiscard]] ir::ValueId returned() const { return host_.returned(); }
+  // After prepare(): what the host part printed.
+  [[nodiscard]] const std::vector<ir::Printed>& printed() const { return host_.printed(); }
 
  private:
   using ValueBytes = std::array<std::byte, kValueBytes>;

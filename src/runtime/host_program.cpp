@@ -64,6 +64,7 @@ Result<void> HostProgram::run(const Hooks& hooks) {
   vars_.resize(function_.vars.size());
   scalars_.assign(function_.values.size(), 0);
   returned_ = {};
+  printed_.clear();
   stopped_ = false;
   for (std::size_t i = 0; i < function_.params.size(); ++i) {
     const ir::Param& param = function_.params[i];
@@ -176,6 +177,18 @@ Result<void> HostProgram::run_op(OpId, const ir::Set& op) {
 Result<void> HostProgram::run_op(OpId, const ir::Assert& op) {
   if (scalar(op.condition) != 0) return {};
   return Unexpected{Error{"an assertion fails in", function_.name, op.message}};
+}
+
+Result<void> HostProgram::run_op(OpId id, const ir::Print& op) {
+  const auto value = [&](std::size_t i) {
+    const double now = scalar(op.values[i]);
+    const DType dtype = scalar_dtype(function_, op.values[i]);
+    return ir::printed(dtype, is_float(dtype) ? 0 : static_cast<std::int64_t>(now), now);
+  };
+  printed_.push_back({.span = function_.ops[id].span,
+                      .who = "the host",
+                      .text = ir::fill_in(op.text, "%", value)});
+  return {};
 }
 
 template <class Data>

@@ -12,6 +12,7 @@
 
 #include "ir/arguments.h"
 #include "ir/module.h"
+#include "ir/printed.h"
 #include "support/result.h"
 
 namespace kiln::runtime {
@@ -38,6 +39,8 @@ class HostProgram {
   [[nodiscard]] double scalar(ir::ValueId value) const { return scalars_[value.index]; }
   // What the last run returned; invalid when nothing.
   [[nodiscard]] ir::ValueId returned() const { return returned_; }
+  // What the last run printed outside of kernels.
+  [[nodiscard]] const std::vector<ir::Printed>& printed() const { return printed_; }
 
  private:
   Result<void> region(ir::RegionId region);
@@ -60,6 +63,7 @@ class HostProgram {
   Result<void> run_op(ir::OpId id, const ir::Get& op);
   Result<void> run_op(ir::OpId id, const ir::Set& op);
   Result<void> run_op(ir::OpId id, const ir::Assert& op);
+  Result<void> run_op(ir::OpId id, const ir::Print& op);
   template <class Data>
   Result<void> run_op(ir::OpId id, const Data& op);
   void set(ir::OpId id, double value);
@@ -70,6 +74,7 @@ class HostProgram {
   std::vector<std::int64_t> vars_;
   std::vector<double> scalars_;  // by ValueId; integers beyond 2^53 lose their last digits
   ir::ValueId returned_;
+  std::vector<ir::Printed> printed_;
   bool stopped_ = false;
 };
 

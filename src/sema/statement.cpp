@@ -159,10 +159,6 @@ void analyse(Sema& sema, const ast::AsmStmt&, ast::StmtId id) {
   refuse(sema, sema.ast[id].span, "inline assembly");
 }
 
-void analyse(Sema& sema, const ast::PrintStmt& stmt, ast::StmtId id) {
-  refuse(sema, sema.ast[id].span, stmt.newline ? "`println`" : "`print`");
-}
-
 void analyse(Sema& sema, const ast::PragmaStmt&, ast::StmtId id) {
   refuse(sema, sema.ast[id].span, "`#pragma croq intrinsic`");
 }

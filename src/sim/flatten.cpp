@@ -257,6 +257,12 @@ void Flattener::op(const ir::Assert& data) {
   emit_plan(Code::kAssert, program_.asserts, AssertPlan{data.condition.index, data.message});
 }
 
+void Flattener::op(const ir::Print& data) {
+  PrintPlan plan{.text = data.text, .values = {}};
+  for (const ir::ValueId value : data.values) plan.values.push_back({value.index, dtype(value)});
+  emit_plan(Code::kPrint, program_.prints, std::move(plan));
+}
+
 void Flattener::op(const ir::CopyWait& data) {
   emit_plan(Code::kCopyWait, program_.waits, std::int64_t{data.pending});
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "ir/printed.h"
 #include "sim/program.h"
 #include "sim/report.h"
 #include "sim/shadow.h"
@@ -170,6 +171,14 @@ struct ByteRange {
   std::int64_t bytes = 0;
 };
 
+// Collects what is printed.
+struct Printing {
+  std::int64_t phase = 0;  // see ir::Printed
+  std::size_t most = 0;    // so many are kept
+  std::vector<ir::Printed> printed;
+  std::int64_t dropped = 0;
+};
+
 class Tracer;
 class Counting;
 
@@ -203,6 +212,7 @@ struct Machine {
   std::vector<Shadow*> global_shadows;                  // by Buffer::watched
   std::vector<Warp> warps;                              // of the cluster, block after block
   Tracer* tracer = nullptr;                             // of the block; usually none
+  Printing* printing = nullptr;                         // where anybody reads it
   Counting* counting = nullptr;                         // where only counts matter; usually none
   const Warp* running = nullptr;             // by run_warp; its counter is at what it executes
   std::vector<Clock> clocks;                 // warp * knowledge() + agent, three times over
@@ -249,6 +259,7 @@ void execute_index(Machine& machine, Warp& warp, const IndexPlan& plan);
 void execute_bind(Machine& machine, Warp& warp, const BindPlan& plan);
 void execute_cell(Machine& machine, Warp& warp, const CellPlan& plan);
 void execute_assert(Machine& machine, Warp& warp, const AssertPlan& plan);
+void execute_print(Machine& machine, Warp& warp, const PrintPlan& plan);
 void execute_initialise(Machine& machine, Warp& warp, const InitialisePlan& plan);  // element.cpp
 void execute_element(Machine& machine, Warp& warp, const ElementPlan& plan);
 void execute_atomic(Machine& machine, Warp& warp, const AtomicPlan& plan);  // atomic.cpp

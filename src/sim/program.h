@@ -342,6 +342,14 @@ struct AssertPlan {
   std::uint32_t condition = 0;
   std::string message;
 };
+struct PrintPlan {
+  struct Value {
+    std::uint32_t id = 0;
+    DType dtype = DType::kS32;
+  };
+  std::string text;
+  std::vector<Value> values;
+};
 struct EnterPlan {
   struct Axis {
     std::uint32_t var;
@@ -411,6 +419,7 @@ struct Program {
   std::vector<RecastPlan> recasts;
   std::vector<ProductPlan> products;
   std::vector<AssertPlan> asserts;
+  std::vector<PrintPlan> prints;
   std::vector<EnterPlan> enters;
   std::vector<OncePlan> onces;
   std::vector<LoopPlan> loops;

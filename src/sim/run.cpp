@@ -225,6 +225,8 @@ std::optional<Error> Run::execute() {
   Tally host_tally;
   Machine machine(function_, program, reporter_, host_tally, options_.checks);
   machine.steps_max = steps_max_;
+  printing_.most = options_.prints_max;
+  machine.printing = &printing_;
   Warp host = host_warp(program);
   const HostState entry = host_;
   while (true) {
@@ -239,7 +241,9 @@ std::optional<Error> Run::execute() {
       return std::nullopt;
     }
     read_host_vars(host);
+    ++printing_.phase;
     if (auto error = launch(at.op, host)) return error;
+    ++printing_.phase;
     if (gave_up_) return std::nullopt;
     host_.facts = entry.facts;
   }
@@ -347,6 +351,11 @@ std::optional<Error> Run::charge_shared(const Program& program, const Agents& ag
                    "shared memory and what is known of it");
 }
 
+void Run::report_printed(Outcome& outcome) {
+  outcome.printed = ir::lines_in_order(std::move(printing_.printed));
+  outcome.prints_dropped = printing_.dropped;
+}
+
 void Run::equip(Machine& machine) const {
   const Program& program = machine.program;
   const std::size_t shared = shared_bytes(program);
@@ -392,6 +401,7 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   machine.random_state = seed_ + 0x100000001ULL * launched_.size();
   machine.agents = agents;
   machine.era = &era_;
+  machine.printing = &printing_;
   machine.global_shadows = std::move(shadows);
   machine.steps_max = steps_max_;
   machine.steps_left = steps_left_;
@@ -544,6 +554,7 @@ Result<Outcome> run(const ir::Module& module, const ir::Function& function,
     outcome.gave_up = one.gave_up();
     if (schedule == 0) {
       one.report(outcome);
+      one.report_printed(outcome);
       if (!outcome.gave_up) outcome.unwritten = one.unwritten();
     }
     outcome.blocks += one.blocks();

@@ -24,6 +24,8 @@ class Run {
 
   // What was counted and launched, into the outcome.
   void report(Outcome& outcome) const;
+  // What was printed, which is then gone here.
+  void report_printed(Outcome& outcome);
   [[nodiscard]] std::int64_t blocks() const { return blocks_; }
   [[nodiscard]] bool gave_up() const { return gave_up_; }
   // Of each written parameter the elements that were not; none without shadow memory.
@@ -80,6 +82,7 @@ class Run {
   std::vector<ir::VarId> host_vars_;  // set by the host part
   std::vector<std::unique_ptr<Global>> globals_;
   Era era_;
+  Printing printing_;
   std::int64_t blocks_ = 0;
   std::vector<Launched> launched_;
   std::vector<BlockTrace> traces_;

@@ -190,4 +190,27 @@ void execute_assert(Machine& machine, Warp& warp, const AssertPlan& plan) {
   });
 }
 
+void execute_print(Machine& machine, Warp& warp, const PrintPlan& plan) {
+  if (machine.printing == nullptr || machine.counting != nullptr) return;
+  Printing& to = *machine.printing;
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    if (to.printed.size() >= to.most) {
+      ++to.dropped;
+      return;
+    }
+    const bool in_kernel = machine.era != nullptr;
+    to.printed.push_back({.span = machine.span(warp.pc),
+                          .phase = to.phase,
+                          .block = in_kernel ? machine.block_numbers[warp.block] : 0,
+                          .thread = std::int64_t{warp.index} * kLanes + lane,
+                          .who = thread_of_block_text(machine, warp, lane),
+                          .text = ir::fill_in(plan.text, "%", [&](std::size_t i) {
+                            const PrintPlan::Value& value = plan.values[i];
+                            const Scalar now = warp.value(value.id, lane);
+                            return ir::printed(value.dtype, is_float(value.dtype) ? 0 : now.i,
+                                               is_float(value.dtype) ? now.f : 0.0);
+                          })});
+  });
+}
+
 }  // namespace kiln::sim

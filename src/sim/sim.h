@@ -20,6 +20,7 @@
 
 #include "ir/arguments.h"
 #include "ir/module.h"
+#include "ir/printed.h"
 #include "sim/trace.h"
 #include "support/memory_budget.h"
 #include "support/result.h"
@@ -45,7 +46,8 @@ struct Options {
   // random times. The same seed gives the same run.
   std::int64_t schedules = 1;
   std::uint64_t seed = 0;
-  std::size_t reports_max = 20;  // distinct ones kept; the others are only counted
+  std::size_t reports_max = 20;     // distinct ones kept; the others are only counted
+  std::size_t prints_max = 10'000;  // of what the program prints so much is kept
   bool checks = true;  // false: no shadow memory, hence no races and no uninitialised reads
   // For cost models. `by_operation` needs seed 0 and one schedule.
   bool by_operation = false;  // fill Outcome::by_operation
@@ -133,6 +135,8 @@ struct Outcome {
   std::vector<Counters> by_operation;  // by OpId, their sum is `counters`; empty unless asked for
   std::vector<Launched> launches;      // of the first schedule, in order
   std::vector<Unwritten> unwritten;    // of the parameters that the function writes; schedule 0
+  std::vector<ir::Printed> printed;    // by the program, in order; schedule 0
+  std::int64_t prints_dropped = 0;     // past prints_max
   std::vector<BlockTrace> traces;      // of each launch the middle block (cluster), the first time
   double seconds = 0;
   std::int64_t blocks = 0;  // thread blocks run, in all schedules

@@ -3,6 +3,7 @@
 
 #include "emit/cuda/emit_op.h"
 #include "ir/functions.h"
+#include "ir/printed.h"
 
 namespace kiln::emit {
 
@@ -195,6 +196,16 @@ void emit_op(Kernel& kernel, const Op&, const ir::Assert& assertion) {
   kernel.requirements.headers.insert("assert.cuh");
   kernel.out.line(format("kiln::check({}, {});", scalar(kernel, assertion.condition).text,
                          quoted(assertion.message)));
+}
+
+void emit_op(Kernel& kernel, const Op&, const ir::Print& print) {
+  kernel.requirements.headers.insert("print.cuh");
+  const std::string text = ir::fill_in(print.text, "%%", [&](std::size_t i) {
+    return std::string(ir::conversion(scalar_dtype(kernel, print.values[i])));
+  });
+  std::string values;
+  for (const ValueId value : print.values) values += ", " + scalar(kernel, value).text;
+  kernel.out.line(format("kiln::print({}{});", quoted(text), values));
 }
 
 }  // namespace kiln::emit
