@@ -1,7 +1,9 @@
 #include "gemm/program.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "diag/render.h"
 #include "gemm/kernel_files.h"
@@ -65,6 +67,50 @@ Result<std::unique_ptr<Program>> compile(const Choice& choice, const target::Arc
   }
   program->index = static_cast<std::size_t>(found - functions.begin());
   return program;
+}
+
+namespace {
+
+using TunedValues = std::map<std::string, std::vector<int>, std::less<>>;  // by parameter
+
+TunedValues read_tuned_values(const KernelFile& file) {
+  Sources sources;
+  Diagnostics diags;
+  ParseOptions options;
+  options.read_included = read_part;
+  const FileId id = sources.add(format("{}{}", kFolder, file.name), file.text);
+  const ast::Ast tree = parse_file(sources, id, options, diags);
+  TunedValues out;
+  for (const ast::Region& region : tree.regions) {
+    const auto* function = std::get_if<ast::TileFunction>(&region);
+    if (function == nullptr || function->name.text != kFunction) continue;
+    for (const ast::TemplateParam& param : function->templ.params) {
+      for (const ast::ExprId value : param.tune) {
+        const std::string text(sources.text(tree[value].span));
+        out[param.name.text].push_back(std::atoi(text.c_str()));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::span<const int> tuned_values(std::string_view kernel, std::string_view parameter) {
+  static const auto all = [] {
+    std::map<std::string, TunedValues, std::less<>> by_kernel;
+    for (const KernelFile& file : kernel_files()) {
+      const std::filesystem::path path(file.name);
+      const bool is_kernel = path.extension() == ".co" && !path.has_parent_path();
+      if (is_kernel) by_kernel.emplace(path.stem().string(), read_tuned_values(file));
+    }
+    return by_kernel;
+  }();
+  const auto values = all.find(kernel);
+  if (values == all.end()) return {};
+  const auto found = values->second.find(parameter);
+  if (found == values->second.end()) return {};
+  return found->second;
 }
 
 }  // namespace kiln::gemm

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "gemm/choice.h"
 #include "ir/module.h"
@@ -31,5 +32,10 @@ struct Program {
                                                        const target::Arch& arch,
                                                        const std::string& file,
                                                        const std::string& text);
+
+// The values that the kernel's template says may be tried for a parameter, in `[[tune(...)]]`; empty
+// when it says none.
+[[nodiscard]] std::span<const int> tuned_values(std::string_view kernel,
+                                                std::string_view parameter);
 
 }  // namespace kiln::gemm

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "gemm/model.h"
+#include "gemm/program.h"
 #include "support/integer.h"
 
 namespace kiln::gemm {
@@ -14,70 +15,60 @@ constexpr int kRows = 64;  // of a warpgroup
 constexpr int kPanel = 128;
 
 constexpr int kOne[] = {1};
-constexpr int kTwoOnly[] = {2};
-constexpr int kUpTo2[] = {1, 2};
+constexpr int kTwo[] = {2};
 constexpr int kUpTo3[] = {1, 2, 3};
-constexpr int kTwoOrThree[] = {2, 3};
-constexpr int kWidths[] = {64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256};
-constexpr int kSkinnyWidths[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
 constexpr int kScaledWidths[] = {128};
-constexpr int kSplits[] = {1, 2, 3, 4, 6, 8};
-constexpr int kGroups[] = {4, 8, 11, 16, 32};  // 11 x 12 tiles are a round of 132 blocks
 
 // The space of one kernel. Each warpgroup multiplies 64 rows of one operand's tile by all rows of
-// the other's; WARPGROUPS, `wide`, PANELS, SLICES, SPLITS, PARTS, GROUP and STAGES are defines, of
-// which a kernel has those with values here.
+// the other's. Between which values WARPGROUPS, `wide`, PANELS, SLICES, SPLITS, PARTS and GROUP vary
+// is what the kernel's template says of them.
 struct Space {
   std::string_view kernel;
-  bool rows_of_b;  // a warpgroup's 64 rows are B's, else A's
-  std::span<const int> warpgroups;
-  const char* wide;             // the define of the other operand's rows; empty: they are fixed
-  std::span<const int> widths;  // those rows
-  int width_max_of_three;       // with three warpgroups, whose threads have fewer registers
-  std::span<const int> panels = {};  // of 128 bytes along K, in a stage
-  std::span<const int> slices = {};
-  std::span<const int> splits = kOne;
-  std::span<const int> groups = {};  // rows of tiles whose operands stay in the second-level cache
-  std::span<const int> blocks = kOne;  // of one multiprocessor: rings so deep that so many fit
-  std::span<const int> parts = {};     // in which the tile of C passes through shared memory
-  int row_bytes = 0;                   // of a stage, for each row of A, besides the operand
+  bool rows_of_b;          // a warpgroup's 64 rows are B's, else A's
+  std::string_view wide;   // the parameter for the other operand's rows; empty: they are fixed
+  int width_max_of_three;  // with three warpgroups, whose threads have fewer registers
+  std::span<const int> fixed_widths = {};
+  std::span<const int> fixed_parts = {};  // in which the tile of C passes through shared memory
+  std::span<const int> blocks = kOne;     // of one multiprocessor: rings so deep that so many fit
+  int row_bytes = 0;                      // of a stage, for each row of A, besides the operand
+
+  [[nodiscard]] std::span<const int> warpgroups() const { return values("WARPGROUPS"); }
+  [[nodiscard]] std::span<const int> widths() const {
+    return wide.empty() ? fixed_widths : values(wide);
+  }
+  [[nodiscard]] std::span<const int> panels() const { return values("PANELS"); }  // of 128 bytes
+  [[nodiscard]] std::span<const int> slices() const { return values("SLICES"); }
+  [[nodiscard]] std::span<const int> splits() const { return values("SPLITS"); }
+  // Rows of tiles whose operands stay in the second-level cache.
+  [[nodiscard]] std::span<const int> groups() const { return values("GROUP"); }
+  [[nodiscard]] std::span<const int> parts() const {
+    return fixed_parts.empty() ? values("PARTS") : fixed_parts;
+  }
+
+ private:
+  [[nodiscard]] std::span<const int> values(std::string_view parameter) const {
+    return tuned_values(kernel, parameter);
+  }
 };
 
 constexpr Space kSpaces[] = {
-    {.kernel = "gemm_sm90",
-     .rows_of_b = false,
-     .warpgroups = kUpTo3,
-     .wide = "TILE_N",
-     .widths = kWidths,
-     .width_max_of_three = 192,
-     .groups = kGroups,
-     .parts = kUpTo2},
+    {.kernel = "gemm_sm90", .rows_of_b = false, .wide = "TILE_N", .width_max_of_three = 192},
     {.kernel = "gemm_skinny_sm90",
      .rows_of_b = true,
-     .warpgroups = kUpTo2,
      .wide = "TILE_M",
-     .widths = kSkinnyWidths,
      .width_max_of_three = 0,
-     .panels = kUpTo2,
-     .slices = kUpTo2,
-     .splits = kSplits,
      .blocks = kUpTo3},
     {.kernel = "gemm_block_scaled_sm90",
      .rows_of_b = false,
-     .warpgroups = kTwoOrThree,
      .wide = "",
-     .widths = kScaledWidths,
      .width_max_of_three = 128,
-     .groups = kGroups,
+     .fixed_widths = kScaledWidths,
      .row_bytes = 4},
     {.kernel = "gemm_ragged_sm90",
      .rows_of_b = false,
-     .warpgroups = kUpTo3,
      .wide = "TILE_N",
-     .widths = kWidths,
      .width_max_of_three = 192,
-     .groups = kGroups,
-     .parts = kTwoOnly},
+     .fixed_parts = kTwo},
 };
 
 constexpr int kStagesMin = 2;
@@ -205,16 +196,16 @@ bool is_too_wide(std::span<const int> widths, int width, std::int64_t extent) {
 }
 
 void add_defines(const Space& space, Variant& v, int width, int panels, int group) {
-  const auto add = [&](bool has, const char* define, int value) {
+  const auto add = [&](bool has, std::string_view define, int value) {
     if (has) v.defines.emplace_back(define, std::to_string(value));
   };
   add(group > 0, "GROUP", group);
-  add(!space.panels.empty(), "PANELS", panels);
-  add(space.parts.size() > 1, "PARTS", v.parts);
+  add(!space.panels().empty(), "PANELS", panels);
+  add(space.parts().size() > 1, "PARTS", v.parts);
   add(v.slices > 1, "SLICES", v.slices);
   add(v.splits > 1, "SPLITS", v.splits);
   add(true, "STAGES", v.stages);
-  add(*space.wide != '\0', space.wide, width);
+  add(!space.wide.empty(), space.wide, width);
   add(true, "WARPGROUPS", v.warpgroups);
   std::ranges::sort(v.defines);
 }
@@ -241,12 +232,12 @@ struct Walk {
 
 void Walk::shapes() {
   const std::int64_t extent = space.rows_of_b ? problem.m : problem.n;
-  for (const int warpgroups : space.warpgroups) {
-    for (const int width : space.widths) {
+  for (const int warpgroups : space.warpgroups()) {
+    for (const int width : space.widths()) {
       if (warpgroups == 3 && width > space.width_max_of_three) continue;
       // Rows of a stage are whole panels of a swizzle.
       if (!problem.b_along_k && width * size_bytes(problem.b) % kPanel != 0) continue;
-      if (!is_too_wide(space.widths, width, extent)) shape(warpgroups, width);
+      if (!is_too_wide(space.widths(), width, extent)) shape(warpgroups, width);
     }
   }
 }
@@ -257,9 +248,9 @@ void Walk::shape(int warpgroups, int width) {
             .m = space.rows_of_b ? width : rows,
             .n = space.rows_of_b ? rows : width,
             .warpgroups = warpgroups};
-  for (const int panels : or_one(space.panels)) {
+  for (const int panels : or_one(space.panels())) {
     v.k_bytes = kPanel * panels;
-    for (const int splits : space.splits) {
+    for (const int splits : or_one(space.splits())) {
       v.splits = splits;
       const Tiling tiling{.m = v.m, .n = v.n, .k_bytes = v.k_bytes};
       if (!fits(tiling, problem) || !lacks(row, problem, arch).empty()) continue;
@@ -270,10 +261,10 @@ void Walk::shape(int warpgroups, int width) {
 
 // Slices help where products, and not loads, take a stage's time.
 void Walk::cuts(Variant v, int width, int panels) {
-  for (const int slices : or_one(space.slices)) {
+  for (const int slices : or_one(space.slices())) {
     if (slices > 1 && (v.warpgroups > 1 || width < kSlicedWidthMin)) continue;
     v.slices = slices;
-    for (const int parts : or_one(space.parts)) {
+    for (const int parts : or_one(space.parts())) {
       v.parts = parts;
       rings(v, width, panels);
     }
@@ -301,8 +292,8 @@ void Walk::groups(const Variant& v, int width, int panels) {
     one.seconds = modelled(problem, one, arch, multiprocessors);
     out.push_back(std::move(one));
   };
-  if (space.groups.empty()) return add(0);
-  for (const int group : space.groups) {
+  if (space.groups().empty()) return add(0);
+  for (const int group : space.groups()) {
     add(group);
     if (group >= rows) return;
   }
@@ -356,7 +347,7 @@ std::optional<TileShape> tile_of(const KernelRow& row, const Problem& problem,
   const auto space = std::ranges::find(kSpaces, row.name, &Space::kernel);
   if (space != std::end(kSpaces)) {
     const int rows = kRows * number_of("WARPGROUPS");
-    const int width = *space->wide == '\0' ? space->widths.front() : number_of(space->wide);
+    const int width = space->wide.empty() ? space->widths().front() : number_of(space->wide);
     const bool said = rows > 0 && width > 0;
     if (said) return space->rows_of_b ? TileShape{width, rows} : TileShape{rows, width};
   }

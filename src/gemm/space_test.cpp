@@ -37,6 +37,14 @@ bool keeps(const Problem& problem, const std::string& kernel, const Defines& wan
   return false;
 }
 
+TEST(Space, KernelsSayWhatMayBeTried) {
+  const std::span<const int> parts = tuned_values("gemm_sm90", "PARTS");
+  EXPECT_EQ(std::vector<int>(parts.begin(), parts.end()), (std::vector<int>{1, 2}));
+  EXPECT_FALSE(tuned_values("gemm_skinny_sm90", "SPLITS").empty());
+  EXPECT_TRUE(tuned_values("gemm_sm90", "BLOCKS").empty());
+  EXPECT_TRUE(tuned_values("gemm_sm91", "PARTS").empty());
+}
+
 TEST(Space, MeasuredWinnersAreAmongTheFirst) {
   for (const std::int64_t cube : {4096, 8192, 16384}) {
     for (const char* group : {"4", "8", "16"}) {
