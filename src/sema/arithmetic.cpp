@@ -228,6 +228,12 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
   return emit_value(sema, ir::Cast{operand.id}, span, type);
 }
 
+// Whether an integer of 32 bits may not hold what the expression of integers is.
+bool is_wide(const Operand& operand) {
+  return size_bytes(operand.dtype) == 8 ||
+         (operand.integer.value.constant() && !is_in_range(DType::kS32, operand));
+}
+
 }  // namespace
 
 DType promote(const Operand& left, const Operand& right) {
@@ -381,7 +387,11 @@ Operand combine(Sema& sema, ast::BinaryOp op, Span op_span, Operand left, Operan
   }
   if (!check_shift(sema, *kind, left, right)) return {};
   if (left.kind == Operand::Kind::kInt && right.kind == Operand::Kind::kInt) {
-    if (auto folded = combine_exprs(sema, *kind, left, right, span)) return *folded;
+    if (auto folded = combine_exprs(sema, *kind, left, right, span)) {
+      if (folded->dtype == DType::kS32 && (is_wide(left) || is_wide(right)))
+        folded->dtype = DType::kS64;
+      return *folded;
+    }
   }
   return combine_scalars(sema, op, op_span, left, right);
 }
