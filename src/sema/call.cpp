@@ -9,6 +9,7 @@
 #include "sema/statement.h"
 #include "sema/tile.h"
 #include "sema/tile_array.h"
+#include "syntax/foreign.h"
 
 namespace kiln::sema {
 
@@ -293,7 +294,8 @@ void report_unknown_function(Sema& sema, const ast::Name& name,
   if (sema.functions != nullptr) {
     for (const auto& [known, function] : *sema.functions) names.push_back(known);
   }
-  const std::string guess = did_you_mean(name.text, names);
+  std::string guess = syntax::foreign_help(name.text);
+  if (guess.empty()) guess = did_you_mean(name.text, names);
   (void)sema.diags.report<diag::FunctionUnknown>(name.span, name.text)
       .help_if(guess.empty() ? format("define it: `__co_device__ void {}(...) {{ ... }}`; a "
                                       "`__device__` function is called with `call {}(...)`",

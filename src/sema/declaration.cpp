@@ -142,23 +142,37 @@ void analyse(Sema& sema, const ast::ScalarDeclStmt& stmt, ast::StmtId) {
   for (const ast::Declarator& item : stmt.declarators) declare_scalar(sema, stmt, item);
 }
 
+namespace {
+
+// A shape or a tuple that has been declared with a number of elements.
+struct Counted {
+  const ast::Name& name;
+  ast::ExprId value;
+  std::string_view word;
+  std::int64_t count = 0;
+};
+
+// `mdspan<2>` and `ituple<2>` have as many elements as they say.
+void check_rank(Sema& sema, ast::ExprId rank, const Counted& made) {
+  const auto wanted = evaluate_constant(sema, rank, "the rank");
+  if (!wanted || *wanted == made.count) return;
+  (void)sema.diags
+      .report<diag::IndexCount>(sema.ast[made.value].span, made.name.text, *wanted,
+                                made.word == "mdspan" ? "extents" : "values", made.count)
+      .help("write `{}<{}>`, or leave the number out", made.word, made.count)
+      .emit();
+}
+
+}  // namespace
+
 void analyse(Sema& sema, const ast::MdspanDeclStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const Operand shape = evaluate(sema, stmt.shape);
   Symbol symbol{Symbol::Kind::kOperand, {}, {}};
   if (shape.kind == Operand::Kind::kShape) {
     symbol.operand = shape;
-    if (stmt.rank.valid()) {
-      const auto rank = evaluate_constant(sema, stmt.rank, "the rank");
-      const auto count = static_cast<std::int64_t>(shape.elements.size());
-      if (rank && *rank != count) {
-        (void)sema.diags
-            .report<diag::IndexCount>(sema.ast[stmt.shape].span, stmt.name.text, *rank, "extents",
-                                      count)
-            .help("write `mdspan<{}>`, or leave the number out", count)
-            .emit();
-      }
-    }
+    const auto count = static_cast<std::int64_t>(shape.elements.size());
+    if (stmt.rank.valid()) check_rank(sema, stmt.rank, {stmt.name, stmt.shape, "mdspan", count});
   } else if (!shape.is_error()) {
     (void)sema.diags.report<diag::NotAValue>(span, stmt.name.text, describe(shape, sema.function))
         .help("an mdspan is declared with `: [extent, ...]`")
@@ -173,6 +187,8 @@ void analyse(Sema& sema, const ast::ItupleDeclStmt& stmt, ast::StmtId id) {
   Symbol symbol{Symbol::Kind::kOperand, {}, {}};
   if (value.kind == Operand::Kind::kTuple) {
     symbol.operand = value;
+    const auto count = static_cast<std::int64_t>(value.elements.size());
+    if (stmt.rank.valid()) check_rank(sema, stmt.rank, {stmt.name, stmt.value, "ituple", count});
   } else if (!value.is_error()) {
     (void)sema.diags.report<diag::NotAValue>(span, stmt.name.text, describe(value, sema.function))
         .help("an ituple is declared with `= {{value, ...}}`")

@@ -542,7 +542,8 @@ void store_tile(Sema& sema, ir::ValueId frag, const TileStore& store, Span span)
       store.transposed ? std::vector{columns, type.rows} : std::vector{type.rows, columns};
   for (std::size_t d = 0; d < 2; ++d) {
     const auto extent = shape[d].constant();
-    if (!extent || *extent <= extents[d]) continue;
+    if (!extent || *extent == extents[d]) continue;
+    if (*extent < extents[d] && store.masked != nullptr) continue;
     (void)sema.diags.report<diag::MmaStoreShape>(target.span, d, *extent, extents[d])
         .label(store.tile_span, "`{}` is {}x{}", tile.name, type.rows, columns)
         .help("store into `.subspan({}, {}).at(...)`", extents[0], extents[1])

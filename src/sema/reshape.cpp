@@ -204,11 +204,9 @@ std::optional<ir::ValueId> squeeze(Sema& sema, ir::ValueId base, Span span) {
     if (!extent.is(1)) kept.push_back(extent);
     if (kept.empty()) ++leading;
   }
-  if (kept.empty()) {
-    (void)sema.diags.report<diag::SqueezeAll>(span)
-        .help("leave `.sqz()` out, or read the one element with `.at(...)`")
-        .emit();
-    return std::nullopt;
+  if (kept.empty()) {  // One element: a vector of it.
+    kept.push_back(type.shape.back());
+    --leading;
   }
   if (kept.size() == type.shape.size()) return base;
   if (kept.size() + leading == type.shape.size()) {

@@ -99,7 +99,7 @@ class Parser {
   void expect_semicolon();
   [[nodiscard]] Span last_span() const;
   [[nodiscard]] Span since(const Token& first) const;
-  void unexpected(std::string_view wanted);
+  void unexpected(std::string_view wanted, const std::string& help = "");
   void unexpected_at(Span span, std::string_view wanted);
   [[nodiscard]] std::string found() const;
   void recover();

@@ -104,9 +104,13 @@ ast::ParallelGroup Parser::parallel_group() {
   return group;
 }
 
-// Nothing, `x`, `{x, y}` or `t = {x, y}`.
+// Nothing, `_`, `x`, `{x, y}` or `t = {x, y}`.
 void Parser::parallel_names(ast::ParallelGroup& group) {
   if (!ok() || at(Word::kBy)) return;
+  if (peek().text == "_" && at(Word::kBy, 1)) {
+    advance();
+    return;
+  }
   if (!at(TokenKind::kLeftBrace)) {
     Name name = this->name("the name of a parallel variable");
     if (!accept(TokenKind::kEqual)) {

@@ -135,8 +135,10 @@ std::string Parser::found() const {
   return quoted(std::string(token.text.substr(0, kShownMax)) + "...");
 }
 
-void Parser::unexpected(std::string_view wanted) {
-  if (can_report()) diags_.report<diag::UnexpectedToken>(peek().span, wanted, found()).emit();
+void Parser::unexpected(std::string_view wanted, const std::string& help) {
+  if (can_report()) {
+    diags_.report<diag::UnexpectedToken>(peek().span, wanted, found()).help_if(help).emit();
+  }
   panic_ = true;
 }
 

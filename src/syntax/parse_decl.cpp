@@ -157,6 +157,11 @@ ast::StmtId Parser::mdspan_value(const Token& first, ast::MdspanDeclStmt decl) {
     return stmt(ast::ErrorStmt{}, first);
   }
   const Token& value = peek();
+  if (at(TokenKind::kLeftBracket) && at(TokenKind::kRightBracket, 1)) {
+    advance();
+    unexpected("an extent");
+    return stmt(ast::ErrorStmt{}, first);
+  }
   decl.shape = expression();
   if (ok() && tree_.as<ast::TupleExpr>(decl.shape) != nullptr) {
     fail<diag::ShapeBrackets>(value.span, help, decl.name.text, value.text);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "syntax/foreign.h"
 #include "syntax/lexer.h"
 #include "syntax/parse.h"
 
@@ -429,7 +430,9 @@ ast::ExprId Parser::name_or_call() {
     return expr(ast::ErrorExpr{}, token.span);
   }
   if (is_reserved(token.text)) {
-    unexpected("an expression");
+    const bool converts = at(TokenKind::kLeftParen, 1) || at(TokenKind::kRightParen, 1);
+    const bool is_type = at_dtype() || token.text == "int";
+    unexpected("an expression", converts && is_type ? conversion_help(token.text) : "");
     return expr(ast::ErrorExpr{}, token.span);
   }
   const ast::Builtin builtin = ast::builtin_from_name(token.text);

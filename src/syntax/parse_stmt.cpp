@@ -1,4 +1,5 @@
 // Statements: which one begins here, and the simple ones.
+#include "syntax/foreign.h"
 #include "syntax/parse.h"
 
 namespace kiln::syntax {
@@ -209,7 +210,9 @@ bool Parser::misspelt_statement() {
   const bool clear = next.kind == TokenKind::kIdentifier;
   if (suggestion.empty() && !clear) return false;
   if (suggestion.empty() && at(TokenKind::kLeftBrace, 1)) return false;
-  diags_.report<diag::UnknownStatement>(first.span, first.text).help_if(suggestion).emit();
+  diags_.report<diag::UnknownStatement>(first.span, first.text)
+      .help_if(suggestion.empty() ? foreign_help(first.text) : suggestion)
+      .emit();
   const std::size_t from = suggestion.find('`') + 1;
   const std::size_t to = suggestion.find('`', from);
   misspelt_ = suggestion.empty() ? Word::kNone : word_from_text(suggestion.substr(from, to - from));

@@ -2,6 +2,7 @@
 //
 //   x.subspan(8, 8).at(i, j).chunkat(_, w)   one ViewExpr of two ViewOps
 //   x.at(i, j)                               an AtExpr
+#include "syntax/foreign.h"
 #include "syntax/parse.h"
 
 namespace kiln::syntax {
@@ -90,8 +91,9 @@ ast::ExprId Parser::member(ExprId base) {
     if (at(row.word)) return view_op(base, row.kind, dot);
   }
   if (at(TokenKind::kIdentifier)) {
-    fail<diag::UnknownMember>(token.span, did_you_mean(token.text, member_names()),
-                              sources_.text(span_of(base)), token.text);
+    std::string help = foreign_help(sources_.text(span_of(base)));
+    if (help.empty()) help = did_you_mean(token.text, member_names());
+    fail<diag::UnknownMember>(token.span, help, sources_.text(span_of(base)), token.text);
   } else {
     unexpected("a member after `.`");
   }
@@ -175,10 +177,9 @@ ast::ExprId Parser::view_op(ExprId base, ast::ViewOpKind kind, const Token& dot)
   if (kind == ViewOpKind::kSqueeze && ok()) {
     const auto* view = tree_.as<ast::ViewExpr>(base);
     const auto before = view == nullptr ? ViewOpKind::kZeroFill : view->ops.back().kind;
-    if (before != ViewOpKind::kSubspan && before != ViewOpKind::kSpanAs &&
-        before != ViewOpKind::kView) {
+    if (before == ViewOpKind::kZeroFill || before == ViewOpKind::kSqueeze) {
       fail<diag::MemberPosition>(op.span, "as in `x.subspan(1, 8).at(i, j).sqz()`", "sqz",
-                                 "`.subspan`, `.span_as` or `.view`");
+                                 "`.subspan`, `.chunkat`, `.span_as` or `.view`");
       return base;
     }
   }
