@@ -5,6 +5,7 @@
 #include "ir/effects.h"
 #include "support/format.h"
 #include "support/integer.h"
+#include "target/registers.h"
 
 namespace kiln::explain {
 
@@ -257,12 +258,9 @@ int registers_left(const target::Arch& arch, const ir::Function& function, OpId 
   std::int64_t most = launch.registers.total;
   if (parallel.registers_max != 0) most = std::min(most, parallel.registers_max);
   if (parallel.blocks_min != 0) {
-    constexpr std::int64_t kStep = 8;  // of what ptxas gives a thread
     const std::int64_t threads = std::max(parallel.threads_bound, launch.threads);
-    const std::int64_t warps = ceil_div(threads, target::kWarpLanes);
-    const std::int64_t share =
-        arch.registers_per_sm / (parallel.blocks_min * warps * target::kWarpLanes);
-    most = std::min(most, share / kStep * kStep);
+    most =
+        std::min<std::int64_t>(most, target::registers_beside(arch, threads, parallel.blocks_min));
   }
   return static_cast<int>(most);
 }
