@@ -53,6 +53,12 @@ struct Parallel {
   // extend along: variable i is the block's coordinate on axis i modulo the variable's extent (a
   // constant). Empty: no clusters.
   std::vector<VarId> cluster = {};
+  // kBlock: what the program asks of the compiler; 0: nothing. The kernel takes blocks of so many
+  // threads (at least `threads`); so many blocks are to fit a multiprocessor at once; a thread has no
+  // more registers than that.
+  std::int64_t threads_bound = 0;
+  std::int64_t blocks_min = 0;
+  std::int64_t registers_max = 0;
   RegionId body;
   // decided, kBlock only
   std::int64_t shared_bytes = 0;  // shared memory of the block
@@ -68,10 +74,11 @@ struct Parallel {
   bool admits_next = false;
   static void fields(auto& s, auto&& v) {
     v("level", s.level), v("vars", s.vars), v("unit", s.unit), v("threads", s.threads),
-        v("name", s.name), v("cluster", s.cluster), v("shared_bytes", s.shared_bytes),
-        v("cluster_shape", s.cluster_shape), v("threads_max", s.threads_max),
-        v("opts_in", s.opts_in), v("overlaps", s.overlaps), v("admits_next", s.admits_next),
-        v("body", s.body);
+        v("name", s.name), v("cluster", s.cluster), v("threads_bound", s.threads_bound),
+        v("blocks_min", s.blocks_min), v("registers_max", s.registers_max),
+        v("shared_bytes", s.shared_bytes), v("cluster_shape", s.cluster_shape),
+        v("threads_max", s.threads_max), v("opts_in", s.opts_in), v("overlaps", s.overlaps),
+        v("admits_next", s.admits_next), v("body", s.body);
   }
 };
 

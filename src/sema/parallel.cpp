@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "sema/attribute.h"
 #include "sema/call.h"
 #include "sema/expression.h"
 #include "sema/statement.h"
@@ -529,6 +530,16 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
   sema.place = outer;
 }
 
+// The launch among the operations from `first` on; invalid where there is none.
+ir::OpId launch_from(const ir::Function& function, std::size_t first) {
+  for (std::size_t i = first; i < function.ops.size(); ++i) {
+    const ir::OpId id{static_cast<std::uint32_t>(i)};
+    const auto* parallel = std::get_if<ir::Parallel>(&function.ops[id].data);
+    if (parallel != nullptr && parallel->level == ir::Level::kBlock) return id;
+  }
+  return {};
+}
+
 }  // namespace
 
 void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
@@ -540,10 +551,7 @@ void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
         .emit();
     return;
   }
-  for (const ast::Attribute& attribute : stmt.attributes) {
-    if (attribute.kind == ast::Attribute::Kind::kThreads) continue;
-    refuse(sema, attribute.span, "an attribute on `parallel`");
-  }
+  if (sema.place.in_kernel) report_attributes_inside(sema, stmt.attributes);
   const Symbol* stream = sema.scopes.find(stmt.stream.text);
   const bool stream_refused = stream != nullptr && stream->operand.is_error();
   if (stmt.stream.valid() && !stream_refused)
@@ -565,9 +573,13 @@ void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
     infer_levels(sema, id, 0, depth);
   }
   if (stmt.groups.empty()) return;
+  const std::size_t before = sema.function.ops.size();
   sema.scopes.push();
   analyse_groups(sema, stmt, id, 0);
   sema.scopes.pop();
+  if (sema.place.in_kernel) return;
+  const ir::OpId launch = launch_from(sema.function, before);
+  if (launch.valid()) enter_attributes(sema, stmt.attributes, launch);
 }
 
 }  // namespace kiln::sema

@@ -26,4 +26,7 @@ inline constexpr RegisterCounts kRegisterCounts = {.least = 24, .most = 256, .st
 // multiprocessor.
 [[nodiscard]] int registers_at_start(const Arch& arch, std::int64_t threads);
 
+// The most that each thread may have where so many blocks are to fit the multiprocessor.
+[[nodiscard]] int registers_beside(const Arch& arch, std::int64_t threads, std::int64_t blocks);
+
 }  // namespace kiln::target

@@ -57,7 +57,12 @@ std::string attributes_text(const Kernel& kernel) {
     changes =
         changes || (here && kernel.function.ops[ir::OpId{i}].kind() == ir::OpKind::kRegisters);
   }
-  std::string out = format("__launch_bounds__({}{})", plan.threads_max, changes ? ", 1" : "");
+  const std::int64_t threads = plan.threads_bound != 0 ? plan.threads_bound : plan.threads_max;
+  const std::int64_t blocks_min = changes ? 1 : plan.blocks_min;
+  const std::string least = blocks_min == 0 ? "" : format(", {}", blocks_min);
+  // CUDA takes one or the other.
+  std::string out = plan.registers_max != 0 ? format("__maxnreg__({})", plan.registers_max)
+                                            : format("__launch_bounds__({}{})", threads, least);
   if (plan.cluster.empty()) return out;
   std::vector<std::int64_t> blocks = plan.cluster;
   blocks.resize(3, 1);

@@ -5,6 +5,7 @@
 #include "ir/effects.h"
 #include "support/format.h"
 #include "support/integer.h"
+#include "target/registers.h"
 
 namespace kiln::explain {
 
@@ -250,6 +251,20 @@ LaunchCost executed(const Function& function, OpId op, const sim::Outcome& outco
   return out;
 }
 
+// The registers of a thread that the program's attributes leave of those that it would take.
+int registers_left(const target::Arch& arch, const ir::Function& function, OpId op,
+                   const LaunchCost& launch) {
+  const auto& parallel = std::get<ir::Parallel>(function.ops[op].data);
+  std::int64_t most = launch.registers.total;
+  if (parallel.registers_max != 0) most = std::min(most, parallel.registers_max);
+  if (parallel.blocks_min != 0) {
+    const std::int64_t threads = std::max(parallel.threads_bound, launch.threads);
+    most =
+        std::min<std::int64_t>(most, target::registers_beside(arch, threads, parallel.blocks_min));
+  }
+  return static_cast<int>(most);
+}
+
 }  // namespace
 
 std::int64_t AccessCost::sectors_ideal() const { return ceil_div(bytes_global(), kSectorBytes); }
@@ -309,9 +324,10 @@ Explanation explain_kernel(const ir::Module& module, const Function& function,
     reader.read(launch);
     launch.bytes_global = launch.counts.bytes_global_read + launch.counts.bytes_global_written;
     launch.registers = estimate_registers(arch, function, op, launch.threads);
-    launch.occupancy = target::occupancy(arch, {.threads = launch.threads,
-                                                .shared_bytes = launch.shared_bytes,
-                                                .registers = launch.registers.total});
+    launch.occupancy =
+        target::occupancy(arch, {.threads = launch.threads,
+                                 .shared_bytes = launch.shared_bytes,
+                                 .registers = registers_left(arch, function, op, launch)});
     launch.waves = waves_of(launch, arch, outcome);
     launch.roofline = roofline(launch, arch, function, outcome);
     out.launches.push_back(std::move(launch));

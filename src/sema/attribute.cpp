@@ -1,0 +1,174 @@
+#include "sema/attribute.h"
+
+#include <algorithm>
+
+#include "sema/expression.h"
+
+namespace kiln::sema {
+
+namespace {
+
+using Attribute = ast::Attribute;
+
+std::string_view attribute_word(Attribute::Kind kind) {
+  switch (kind) {
+    case Attribute::Kind::kLaunchBounds: return "launch_bounds";
+    case Attribute::Kind::kMaxnreg: return "maxnreg";
+    case Attribute::Kind::kSchedule: return "schedule";
+    case Attribute::Kind::kThreads: return "threads";
+  }
+  return "";
+}
+
+// What the attribute says, what contradicts it, and the way out.
+void contradict_attribute(Sema& sema, const Attribute& attribute, const std::string& says,
+                          const std::string& against, const std::string& help) {
+  (void)sema.diags
+      .report<diag::LaunchAttribute>(attribute.span, attribute_word(attribute.kind), says, against)
+      .help_if(help)
+      .emit();
+}
+
+// Number `i` of the attribute; 0 where it is missing, or left to the compiler by `_`.
+std::optional<std::int64_t> attribute_number(Sema& sema, const Attribute& attribute, std::size_t i,
+                                             std::string_view what) {
+  if (i >= attribute.args.size()) return 0;
+  if (sema.ast.as<ast::WildcardExpr>(attribute.args[i]) != nullptr) return 0;
+  return evaluate_constant(sema, attribute.args[i], what);
+}
+
+// The largest number of threads of a block that the kernel is compiled for.
+bool enter_threads(Sema& sema, const Attribute& attribute, ir::Parallel& launch,
+                   std::int64_t bound) {
+  const std::int64_t most = sema.arch.threads_per_block_max;
+  if (bound < 0 || bound > most) {
+    contradict_attribute(sema, attribute, format("{} threads", bound),
+                         format("a block of {} has 1 to {}", sema.arch.name, most),
+                         "`_` stands for as many as the block has");
+    return false;
+  }
+  const auto threads = launch.threads.constant();
+  if (bound != 0 && threads && *threads > bound) {
+    contradict_attribute(sema, attribute, format("{} threads", bound),
+                         format("the block has {}", *threads),
+                         "`_` stands for as many as the block has");
+    return false;
+  }
+  if (bound != 0 && !threads) {
+    sema.function.checks.push_back({launch.threads, ir::Relation::kLessEqual, bound,
+                                    "the block has more threads than `[[launch_bounds]]` says",
+                                    attribute.span});
+  }
+  launch.threads_bound = bound;
+  return true;
+}
+
+// How many blocks are to fit a multiprocessor.
+void enter_blocks(Sema& sema, const Attribute& attribute, ir::Parallel& launch,
+                  std::int64_t blocks) {
+  const std::int64_t threads =
+      std::max(launch.threads_bound, launch.threads.constant().value_or(1));
+  const std::int64_t warps = (threads + target::kWarpLanes - 1) / target::kWarpLanes;
+  const std::int64_t fit = std::min<std::int64_t>(
+      sema.arch.blocks_per_sm_max, sema.arch.threads_per_sm_max / (warps * target::kWarpLanes));
+  if (blocks < 0 || blocks > fit) {
+    contradict_attribute(
+        sema, attribute, format("{} blocks", blocks),
+        format("of {} threads 1 to {} fit a multiprocessor of {}", threads, fit, sema.arch.name),
+        "");
+    return;
+  }
+  launch.blocks_min = blocks;
+}
+
+void enter_launch_bounds(Sema& sema, const Attribute& attribute, ir::Parallel& launch) {
+  constexpr std::size_t kNumbersMax = 2;
+  if (attribute.args.size() == kNumbersMax + 1) {
+    refuse(sema, attribute.span, "a number of blocks of a cluster in `[[launch_bounds]]`");
+    return;
+  }
+  if (attribute.args.empty() || attribute.args.size() > kNumbersMax) {
+    contradict_attribute(sema, attribute, format("{} numbers", attribute.args.size()),
+                         "it takes the threads of a block and the blocks of a multiprocessor",
+                         "write `[[launch_bounds(_, 2)]]`");
+    return;
+  }
+  const auto bound = attribute_number(sema, attribute, 0, "the number of threads");
+  const auto blocks = attribute_number(sema, attribute, 1, "the number of blocks");
+  if (!bound || !blocks || !enter_threads(sema, attribute, launch, *bound)) return;
+  enter_blocks(sema, attribute, launch, *blocks);
+}
+
+void enter_maxnreg(Sema& sema, const Attribute& attribute, ir::Parallel& launch) {
+  const bool one = attribute.args.size() == 1;
+  if (!one) {
+    contradict_attribute(sema, attribute, format("{} numbers", attribute.args.size()),
+                         "it takes the registers of a thread", "write `[[maxnreg(64)]]`");
+    return;
+  }
+  const auto registers = evaluate_constant(sema, attribute.args[0], "the number of registers");
+  if (!registers) return;
+  const std::int64_t threads = launch.threads.constant().value_or(1);
+  const std::int64_t warps = (threads + target::kWarpLanes - 1) / target::kWarpLanes;
+  const std::int64_t most =
+      std::min<std::int64_t>(sema.arch.registers_per_thread_max,
+                             sema.arch.registers_per_block_max / (warps * target::kWarpLanes));
+  if (*registers < 1 || *registers > most) {
+    contradict_attribute(
+        sema, attribute, format("{} registers", *registers),
+        format("a thread of {} in a block of {} has 1 to {}", sema.arch.name, threads, most), "");
+    return;
+  }
+  launch.registers_max = *registers;
+}
+
+// The program sets the registers of threads itself, which begins with what one block for each
+// multiprocessor leaves them.
+bool sets_registers(const ir::Function& function, const ir::Parallel& launch) {
+  bool found = false;
+  ir::walk(function, launch.body, [&](ir::OpId id) {
+    found = found || function.ops[id].kind() == ir::OpKind::kRegisters;
+  });
+  return found;
+}
+
+}  // namespace
+
+void report_attributes_inside(Sema& sema, const std::vector<ast::Attribute>& attributes) {
+  for (const Attribute& attribute : attributes) {
+    (void)sema.diags.report<diag::AttributePlace>(attribute.span, attribute_word(attribute.kind))
+        .help("write it in front of the outermost `parallel`")
+        .emit();
+  }
+}
+
+void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes, ir::OpId launch) {
+  const Attribute* before = nullptr;
+  for (const Attribute& attribute : attributes) {
+    if (attribute.kind == Attribute::Kind::kThreads) continue;
+    if (attribute.kind == Attribute::Kind::kSchedule) {
+      refuse(sema, attribute.span, "`[[schedule]]` on `parallel`");
+      continue;
+    }
+    auto& data = std::get<ir::Parallel>(sema.function.ops[launch].data);
+    if (before != nullptr) {
+      contradict_attribute(sema, attribute, "how many registers a thread may have",
+                           format("so does `[[{}]]` beside it", attribute_word(before->kind)),
+                           "keep one of them");
+      return;
+    }
+    before = &attribute;
+    if (sets_registers(sema.function, data) &&
+        (attribute.kind == Attribute::Kind::kMaxnreg || attribute.args.size() > 1)) {
+      contradict_attribute(sema, attribute, "how many registers a thread may have",
+                           "the kernel sets them by `setreg_dec` and `setreg_inc`",
+                           "keep one of them");
+      return;
+    }
+    if (attribute.kind == Attribute::Kind::kLaunchBounds)
+      enter_launch_bounds(sema, attribute, data);
+    if (attribute.kind == Attribute::Kind::kMaxnreg) enter_maxnreg(sema, attribute, data);
+  }
+}
+
+}  // namespace kiln::sema

@@ -1,0 +1,17 @@
+// Attributes of a launch: `[[launch_bounds(256, 2)]]`, `[[maxnreg(64)]]`.
+#pragma once
+
+#include <vector>
+
+#include "sema/state.h"
+
+namespace kiln::sema {
+
+// Enters what they say into the launch, whose body is complete. `[[threads]]` is not looked at: it
+// was needed before the body.
+void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes, ir::OpId launch);
+
+// Reports attributes in front of a `parallel` inside of a launch.
+void report_attributes_inside(Sema& sema, const std::vector<ast::Attribute>& attributes);
+
+}  // namespace kiln::sema
