@@ -17,10 +17,7 @@ using ir::ValueId;
 
 using Values = std::set<std::uint32_t>;  // indices of ValueIds
 
-Values united(Values a, const Values& b) {
-  a.insert(b.begin(), b.end());
-  return a;
-}
+void add_all(const Values& more, Values& to) { to.insert(more.begin(), more.end()); }
 
 bool runs_beside(const ir::Op& op) {
   const auto* role = std::get_if<ir::Inthreads>(&op.data);
@@ -89,7 +86,7 @@ class Needs {
       known = needed.size();
       loops_.push_back({behind, needed});
       for (const RegionId body : ir::regions_of(op)) {
-        needed = united(std::move(needed), region(body, needed));
+        add_all(region(body, needed), needed);
       }
       loops_.pop_back();
     }
@@ -115,7 +112,7 @@ class Needs {
     Values needed = std::move(behind);
     const Values past = needed;  // past an `if`, or an `inthreads` of others
     for (const RegionId inner : ir::regions_of(op)) {
-      needed = united(std::move(needed), region(inner, past));
+      add_all(region(inner, past), needed);
     }
     if (op.result.valid()) needed.erase(op.result.index);
     ir::for_each_touch(op, [&](const ir::Touch& touch) {
