@@ -1,10 +1,12 @@
-# kiln_library(NAME [HOT] [REINTERPRETS] SOURCES... DEPS...) and kiln_test(NAME SOURCES... ALONE... DEPS...): one
-# library and one test program per folder, all built with the same options.
+# kiln_library(NAME [HOT] [REINTERPRETS] [READS] SOURCES... DEPS...) and
+# kiln_test(NAME SOURCES... ALONE... DEPS...): one library and one test program per folder, all built with
+# the same options.
 #
 # HOT is for a library whose loops run for seconds (the simulator) or in each call of kiln/gemm.h. What a
 # program of a hundred lines passes through in milliseconds gets -O1: it compiles in two thirds of the time
 # of -O2. REINTERPRETS is for a library that reads bytes as wider numbers (reinterpret_cast): only there can
-# a pointer be misaligned, so only there, and in tests, do the sanitizers check it.
+# a pointer be misaligned, so only there, and in tests, do the sanitizers check it. READS is for a library that
+# takes foreign bytes apart: its branches are counted for the programs of libFuzzer (KILN_LIBFUZZER).
 #
 # Files are compiled ten at a time (KILN_UNITY), so that what they include is read once. ALONE names a test
 # that has a helper of the same name as another test of its program, and is compiled by itself.
@@ -22,6 +24,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # optional members of a struct (its bug 80635).
   target_compile_options(kiln_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(kiln_options INTERFACE -Wno-sign-conversion)  # no part of g++'s -Wconversion
+endif()
 if(KILN_WARNINGS_AS_ERRORS)
   target_compile_options(kiln_options INTERFACE -Werror)
 endif()
@@ -36,13 +41,18 @@ if(KILN_SANITIZE)
     -fno-sanitize=vptr,null,object-size
     $<$<NOT:$<BOOL:$<TARGET_PROPERTY:KILN_REINTERPRETS>>>:-fno-sanitize=alignment>)
   target_link_options(kiln_options INTERFACE -fsanitize=address,undefined)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # The functions of the CUDA driver are called by types of our own.
+    target_compile_options(kiln_options INTERFACE -fno-sanitize=function)
+  endif()
 endif()
 if(KILN_SANITIZE_THREADS)
   target_compile_options(kiln_options INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(kiln_options INTERFACE -fsanitize=thread)
 endif()
 if(KILN_LIBFUZZER)
-  target_compile_options(kiln_options INTERFACE -fsanitize=fuzzer-no-link)  # tells which branches ran
+  target_compile_options(kiln_options INTERFACE
+    $<$<BOOL:$<TARGET_PROPERTY:KILN_READS>>:-fsanitize=fuzzer-no-link>)
 endif()
 
 function(kiln_compile_together name)
@@ -50,10 +60,11 @@ function(kiln_compile_together name)
 endfunction()
 
 function(kiln_library name)
-  cmake_parse_arguments(ARG "HOT;REINTERPRETS" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT;REINTERPRETS;READS" "" "SOURCES;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC kiln_options ${ARG_DEPS})
-  set_target_properties(${name} PROPERTIES KILN_REINTERPRETS "${ARG_REINTERPRETS}")
+  set_target_properties(${name} PROPERTIES
+    KILN_REINTERPRETS "${ARG_REINTERPRETS}" KILN_READS "${ARG_READS}")
   target_compile_options(${name} PRIVATE -fno-exceptions -fno-rtti)
   if(NOT ARG_HOT)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -8,29 +8,32 @@ Layers: unit tests (ctest, sanitized), sweeps (ctest, release), the golden runne
 tests (sanitized), tests/e2e/*_test.py (the sanitized binary in $KILN, the release one in
 $KILN_RELEASE when there is one), programs with one mistake, kernels that synchronise and a sample of
 their mutants, random correct programs, the layout algebra against pycute, pages in a browser, foreign
-input (tests/fuzz), meta tests, and where nvcc is on the PATH what must compile and what must not. --quick: the golden, meta, mistakes and concurrency layers and the unit tests
-named, all in release. Prints each command
-before running it. The last line is `N passed, N failed`; the exit code is 0 only if all of it passed.
+input (tests/fuzz), meta tests, and where nvcc is on the PATH what must compile and what must not. --quick:
+the golden, meta, mistakes and concurrency layers and the unit tests named, all in release. Prints each
+command before running it (`+`), and with what it said when it is done (`=`). The last line is
+`N passed, N failed`; the exit code is 0 only if all of it passed.
 """
 
 import argparse
 import json
 import os
-import resource
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as xml
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "golden"))
 import commands  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
-LONGEST = "kernels_test.py"  # of tests/e2e; begins first
+# Of tests/e2e; they begin first.
+LONGEST = ("kernels_test.py",)
 
 
 def _shown(argv, env):
@@ -38,38 +41,38 @@ def _shown(argv, env):
 
 
 def announce(argv, env=None):
-    print(f"+ {_shown(argv, env)}", flush=True)
-    began = Began()
-    code = subprocess.run(
-        argv, cwd=ROOT, env=dict(commands.environment(), **(env or {})), check=False
-    ).returncode
-    began.took(argv[1] if argv[0] == sys.executable else f"{Path(argv[0]).name} {argv[-1]}")
-    return code
+    """Runs a command; what it prints comes in one piece, since other layers run at the same time."""
+    shown = _shown(argv, env)
+    print(f"+ {shown}", flush=True)
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(
+            argv,
+            cwd=ROOT,
+            env=dict(commands.environment(), **(env or {})),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        text = out.read().decode("utf-8", "replace")
+    name = argv[1] if argv[0] == sys.executable else f"{Path(argv[0]).name} {argv[-1]}"
+    took.append((used.ru_utime + used.ru_stime, time.monotonic() - began, name))
+    print(f"= {shown}\n{text}", end="", flush=True)
+    return process.returncode
 
 
-class Began:
-    """When a layer began; `took` keeps its seconds and those of all processors for `show_times`."""
+took = []  # CPU seconds and those of the clock of each command
 
-    times = []
 
-    def __init__(self):
-        self._at, self._cpu = time.monotonic(), self._cpu_seconds()
-
-    @staticmethod
-    def _cpu_seconds():
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-
-    def took(self, name):
-        seconds = time.monotonic() - self._at
-        Began.times.append((self._cpu_seconds() - self._cpu, seconds, name))
-
-    @classmethod
-    def show_times(cls):
-        print("seconds of all processors, and of the clock:")
-        for cpu, seconds, name in sorted(cls.times, reverse=True):
-            if seconds >= 1:
-                print(f"{cpu:8.0f} {seconds:8.0f}  {name}")
+def show_times(began):
+    print("CPU seconds, and seconds of the clock:")
+    for cpu, seconds, name in sorted(took, reverse=True):
+        if seconds >= 1:
+            print(f"{cpu:8.0f} {seconds:8.0f}  {name}")
+    print(f"{sum(cpu for cpu, *_ in took):8.0f} {time.monotonic() - began:8.0f}  in all")
 
 
 def _fresh(folder):
@@ -80,7 +83,7 @@ def _fresh(folder):
 
 def ctest(build, label, name_filter):
     """(passed, failed): test cases of the programs that said so, else one per program."""
-    results = _fresh(build / "results")
+    results = _fresh(build / "results" / "ctest")
     junit = results / "ctest.xml"
     jobs = str(os.cpu_count() or 2)
     argv = ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=ignore"]
@@ -114,6 +117,7 @@ def _count_ctest(junit, cases):
 
 def script(argv, results):
     """(passed, failed) of a runner that writes its counts."""
+    results.parent.mkdir(exist_ok=True)
     results.unlink(missing_ok=True)
     code = announce(argv + ["--results", str(results)])
     if not results.exists():
@@ -126,68 +130,6 @@ def python_unittest(path, env=None):
     return (1, 0) if announce([sys.executable, str(path)], env) == 0 else (0, 1)
 
 
-def python_unittests(paths, env):
-    """As many at a time as there are processors; what each prints comes in one piece."""
-
-    def run(path):
-        argv = [sys.executable, str(path)]
-        done = subprocess.run(
-            argv,
-            cwd=ROOT,
-            env=dict(commands.environment(), **env),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        print(f"+ {_shown(argv, env)}\n{done.stdout}", end="", flush=True)
-        return (1, 0) if done.returncode == 0 else (0, 1)
-
-    began = Began()
-    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        yield from pool.map(run, paths)
-    began.took("scripts of tests/e2e")
-
-
-def run_layers(options):
-    debug = options.debug.resolve()
-    release = options.release.resolve() if options.release else None
-    tests = Path("tests")
-    keep = [options.filter] if options.filter else []
-    kiln = ["--kiln", str(debug / "bin" / "kiln")]
-    yield ctest(debug, ["-LE", "scripts"], options.filter)
-    if release:
-        yield ctest(release, ["-L", "sweep"], options.filter)
-    if not options.filter:
-        for folder in ("api", "golden", "seeds", "tools"):
-            yield python_unittest(tests / folder / "self_test.py")
-    binaries = {"KILN": kiln[1]}
-    if release:
-        binaries["KILN_RELEASE"] = str(release / "bin" / "kiln")
-    scripts = (ROOT / tests / "e2e").glob("*_test.py")
-    wanted = [path.relative_to(ROOT) for path in scripts if options.filter in path.name]
-    yield from python_unittests(sorted(wanted, key=lambda path: (path.name != LONGEST, path)), binaries)
-    golden = [sys.executable, str(tests / "golden" / "run.py"), *kiln, *keep]
-    yield script(golden, debug / "results" / "golden.json")
-    meta = [sys.executable, str(tests / "meta" / "run.py"), *kiln, *keep]
-    yield script(meta, debug / "results" / "meta.json")
-    mistakes = [sys.executable, str(tests / "mistakes" / "run.py"), *kiln, *keep]
-    yield script(mistakes, debug / "results" / "mistakes.json")
-    fast = ["--kiln", str(release / "bin" / "kiln")] if release else kiln
-    concurrency = [sys.executable, str(tests / "concurrency" / "run.py"), *fast, *keep]
-    yield script(concurrency, debug / "results" / "concurrency.json")
-    for page in ("map", "timeline"):
-        browser = [sys.executable, str(tests / "browser" / f"{page}_test.py"), *kiln, *keep]
-        yield script(browser, debug / "results" / f"browser_{page}.json")
-    if not keep or "fuzz" in keep[0]:
-        fuzz = [sys.executable, str(tests / "fuzz" / "run.py"), "--debug", str(debug)]
-        fuzz += ["--release", str(release)] if release else []
-        fuzz += ["--clang", str(options.clang)] if options.clang else []
-        yield script(fuzz, debug / "results" / "fuzz.json")
-    if release:
-        yield from run_release_layers(release, debug / "results", keep)
-
-
 def renames(release):
     """(passed, failed): programs with other names, of which those that are accepted must compile."""
     program = release / "tests" / "compiles" / "renames"
@@ -197,41 +139,87 @@ def renames(release):
     return (1, 0) if code == 0 else (0, 1)
 
 
-def run_quick_layers(options):
+def layer(path, binary, results, *more):
+    """The runner at a path under tests/."""
+    argv = [sys.executable, str(Path("tests") / path)]
+    argv += ["--kiln", str(binary / "bin" / "kiln")] if binary else []
+    return partial(script, [*argv, *more], results / f"{Path(path).with_suffix('').as_posix()}.json".replace("/", "_"))
+
+
+def layers(options):
+    """Functions that give (passed, failed), the longest first."""
+    debug = options.debug.resolve()
+    release = options.release.resolve() if options.release else None
+    results = debug / "results"
+    keep = [options.filter] if options.filter else []
+
+    def wanted(name):
+        return not keep or name in keep[0]
+
+    yield from script_tests(debug, release, options.filter)
+    yield partial(ctest, debug, ["-LE", "scripts"], options.filter)
+    yield layer("golden/run.py", debug, results, *keep)
+    yield layer("meta/run.py", debug, results, *keep)
+    if release:
+        yield from release_layers(release, results, keep, wanted)
+    yield layer("concurrency/run.py", release or debug, results, *keep)
+    yield layer("browser/map_test.py", debug, results, *keep)
+    yield layer("browser/timeline_test.py", debug, results, *keep)
+    yield layer("mistakes/run.py", debug, results, *keep)
+    if not keep:
+        for folder in ("api", "golden", "seeds", "tools"):
+            yield partial(python_unittest, Path("tests") / folder / "self_test.py")
+
+
+def script_tests(debug, release, name_filter):
+    binaries = {"KILN": str(debug / "bin" / "kiln")}
+    if release:
+        binaries["KILN_RELEASE"] = str(release / "bin" / "kiln")
+    paths = [path.relative_to(ROOT) for path in (ROOT / "tests" / "e2e").glob("*_test.py")]
+    for path in sorted(paths, key=lambda path: (path.name not in LONGEST, path)):
+        if name_filter in path.name:
+            yield partial(python_unittest, path, binaries)
+
+
+def layers_alone(options):
+    """What counts seconds of the clock, so that nothing else may run; it keeps all processors busy itself."""
+    if options.quick or (options.filter and "fuzz" not in options.filter):
+        return
+    debug = options.debug.resolve()
+    argv = [sys.executable, str(Path("tests") / "fuzz" / "run.py"), "--debug", str(debug)]
+    argv += ["--release", str(options.release.resolve())] if options.release else []
+    argv += ["--clang", str(options.clang)] if options.clang else []
+    yield partial(script, argv, debug / "results" / "fuzz.json")
+
+
+def release_layers(release, results, keep, wanted):
+    """What takes the release build, or a compiler only."""
+    has_nvcc = shutil.which("nvcc")
+    if has_nvcc:
+        yield layer("nvcc/run.py", release, results, *keep)
+        yield layer("must_not_compile/run.py", None, results, *keep)
+    else:
+        print("skipped: tests/nvcc, tests/must_not_compile and tests/seeds need nvcc", flush=True)
+    yield partial(ctest, release, ["-L", "sweep"], keep[0] if keep else "")
+    if wanted("programs"):
+        programs = [str(release / "bin" / "programs"), "--seed", "1", "--count", "300"]
+        yield partial(script, programs, results / "programs.json")
+    if wanted("renames"):
+        yield partial(renames, release)
+    if wanted("pycute"):
+        cases = str(release / "tests" / "api" / "layout_cases")
+        yield layer("api/pycute_test.py", None, results, "--program", cases)
+    if has_nvcc and wanted("seeds"):
+        yield layer("seeds/run.py", None, results)
+
+
+def quick_layers(options):
     """What a change needs, on the release binary: see ./dev help."""
     release = options.release.resolve()
-    results = release / "results"
-    results.mkdir(exist_ok=True)
     if options.tests:
-        yield ctest(release, ["-R", f"^({'|'.join(options.tests)})$"], "")
-    kiln = ["--kiln", str(release / "bin" / "kiln")]
-    for layer in ("golden", "meta", "mistakes", "concurrency"):
-        argv = [sys.executable, str(Path("tests") / layer / "run.py"), *kiln]
-        yield script(argv, results / f"{layer}.json")
-
-
-def run_release_layers(release, results, keep):
-    """What takes the release build, or a compiler only."""
-    tests = Path("tests")
-    if not keep or "programs" in keep[0]:
-        programs = [str(release / "bin" / "programs"), "--seed", "1", "--count", "300"]
-        yield script(programs, results / "programs.json")
-    if not keep or "renames" in keep[0]:
-        yield renames(release)
-    if not keep or "pycute" in keep[0]:
-        pycute = [sys.executable, str(tests / "api" / "pycute_test.py")]
-        pycute += ["--program", str(release / "tests" / "api" / "layout_cases")]
-        yield script(pycute, results / "pycute.json")
-    if not shutil.which("nvcc"):
-        print("skipped: tests/nvcc, tests/must_not_compile and tests/seeds need nvcc", flush=True)
-        return
-    nvcc = [sys.executable, str(tests / "nvcc" / "run.py")]
-    nvcc += ["--kiln", str(release / "bin" / "kiln"), *keep]
-    yield script(nvcc, results / "nvcc.json")
-    must_not = [sys.executable, str(tests / "must_not_compile" / "run.py"), *keep]
-    yield script(must_not, results / "must_not_compile.json")
-    if not keep or "seeds" in keep[0]:
-        yield script([sys.executable, str(tests / "seeds" / "run.py")], results / "seeds.json")
+        yield partial(ctest, release, ["-R", f"^({'|'.join(options.tests)})$"], "")
+    for name in ("golden", "meta", "mistakes", "concurrency"):
+        yield layer(f"{name}/run.py", release, release / "results")
 
 
 def main():
@@ -247,14 +235,17 @@ def main():
         parser.error("--quick needs --release, everything else --debug")
     if len(options.tests) > 1 and not options.quick:
         parser.error("one FILTER")
-    passed = failed = 0
-    for layer_passed, layer_failed in (run_quick_layers if options.quick else run_layers)(options):
-        passed += layer_passed
-        failed += layer_failed
+    began = time.monotonic()
+    counts = [run() for run in layers_alone(options)]
+    # Two at a time, although most keep all processors busy: each has a beginning and an end with less to do.
+    with ThreadPoolExecutor(2) as pool:
+        chosen = (quick_layers if options.quick else layers)(options)
+        counts += [done.result() for done in [pool.submit(run) for run in chosen]]
+    passed, failed = (sum(of) for of in zip(*counts))
     if options.filter and not options.quick and passed + failed == 0:
         print(f"no test matches `{options.filter}`")
         return 1
-    Began.show_times()
+    show_times(began)
     print(f"{passed} passed, {failed} failed", flush=True)
     return 1 if failed or passed == 0 else 0
 

@@ -56,10 +56,6 @@ int serve(const WorkerOptions& options);
 
 // The resident memory above which a program counts as too large, and at which a worker is ended.
 inline constexpr std::uint32_t kMemoryMaxMb = 500;
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
+inline constexpr bool kSanitized = KILN_FUZZ_SANITIZED;
 
 }  // namespace kiln::fuzz
