@@ -177,7 +177,7 @@ KILN_API kiln_findings kiln_report_findings(const kiln_report* report);
 // What was found, as diagnostics; also warnings, as elements of an output that nobody wrote.
 KILN_API const kiln_diagnostic* kiln_report_diagnostics(const kiln_report* report, size_t* count);
 
-// What was found and a summary, as a terminal shows it.
+// What was found, what the program printed and a summary, as a terminal shows it.
 KILN_API const char* kiln_report_text(const kiln_report* report);
 
 // What the kernel returned; null when nothing, or one of its parameters, or when it did not come to

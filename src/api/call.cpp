@@ -236,7 +236,13 @@ kiln_status simulate(Run& run, const backends::Limits& limits) {
   io::report_findings(outcome, run.diags);
   warn_of_unwritten(run, outcome, run.diags);
   run.report->findings = count(outcome);
-  finish(run, head_text(run, "sim", execution->seconds) + io::findings_text(outcome));
+  std::string text;
+  for (const std::string& line :
+       io::printed_lines(execution->printed, run.program.program.sources)) {
+    text += line + "\n";
+  }
+  text += head_text(run, "sim", execution->seconds) + io::findings_text(outcome);
+  finish(run, std::move(text));
   return KILN_OK;
 }
 

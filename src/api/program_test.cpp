@@ -78,8 +78,9 @@ TEST(ProgramApiTest, GivesTheCudaTextThatThePlaceAndTheParametersMake) {
 }
 
 TEST(ProgramApiTest, MistakesAreDiagnostics) {
-  const Program program =
-      compile(text("__co__ void f(global f32 [M] x) {\n  parallel i by [y.span(0)] : block {}\n}\n"), KILN_REJECTED);
+  const Program program = compile(
+      text("__co__ void f(global f32 [M] x) {\n  parallel i by [y.span(0)] : block {}\n}\n"),
+      KILN_REJECTED);
   ASSERT_NE(program, nullptr);
   size_t count = 0;
   const kiln_diagnostic* rows = kiln_program_diagnostics(program.get(), &count);

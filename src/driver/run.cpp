@@ -187,10 +187,7 @@ RunReport make_report(const io::Program& program, const ir::Function& function, 
     if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
     report.shape.emplace_back(var.name, execution.arguments.vars[v]);
   }
-  for (const ir::Printed& line : execution.printed) {
-    const Place at = program.sources.place(line.span);
-    report.printed.push_back(format("{}:{}: {}: {}", at.file, at.line, line.who, line.text));
-  }
+  report.printed = io::printed_lines(execution.printed, program.sources);
   report.prints_dropped = execution.prints_dropped;
   if (outcome.gave_up) report.gave_up = outcome.gave_up->message;
   if (outcome.blocks_run < outcome.blocks) {

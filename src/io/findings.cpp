@@ -106,6 +106,16 @@ void report_interpreted(const ir::Function& function, const reference::Outcome& 
   }
 }
 
+std::vector<std::string> printed_lines(const std::vector<ir::Printed>& printed,
+                                       const Sources& sources) {
+  std::vector<std::string> out;
+  for (const ir::Printed& line : printed) {
+    const Place at = sources.place(line.span);
+    out.push_back(format("{}:{}: {}: {}", at.file, at.line, line.who, line.text));
+  }
+  return out;
+}
+
 std::string findings_text(const sim::Outcome& sim) {
   return format("  {}, {}, {}, {} out of bounds\n", amount(sim.count(ReportKind::kRace), "race"),
                 amount(sim.count(ReportKind::kDeadlock), "deadlock"),

@@ -10,6 +10,7 @@
 
 #include "diag/diagnostics.h"
 #include "ir/module.h"
+#include "ir/printed.h"
 #include "reference/interpreter.h"
 #include "sim/sim.h"
 
@@ -24,6 +25,10 @@ void report_interpreted(const ir::Function& function, const reference::Outcome& 
 
 // A line that counts them.
 [[nodiscard]] std::string findings_text(const sim::Outcome& sim);
+
+// What the program printed, each line with its place and its thread.
+[[nodiscard]] std::vector<std::string> printed_lines(const std::vector<ir::Printed>& printed,
+                                                     const Sources& sources);
 
 // Where the output is declared; the function when that has no place.
 [[nodiscard]] Span span_of_output(const ir::Function& function, const std::string& output);
