@@ -139,6 +139,15 @@ def renames(release):
     return (1, 0) if code == 0 else (0, 1)
 
 
+def python_module(release):
+    """(passed, failed) of tests/python, where the module has been built (KILN_PYTHON)."""
+    package = release / "python"
+    if not any((package / "kiln").glob("_core.*.so")):
+        print("skipped: tests/python needs a release build with -DKILN_PYTHON=ON", flush=True)
+        return 0, 0
+    return python_unittest(Path("tests") / "python" / "kiln_test.py", {"PYTHONPATH": str(package)})
+
+
 def layer(path, binary, results, *more):
     """The runner at a path under tests/."""
     argv = [sys.executable, str(Path("tests") / path)]
@@ -206,6 +215,8 @@ def release_layers(release, results, keep, wanted):
         yield partial(script, programs, results / "programs.json")
     if wanted("renames"):
         yield partial(renames, release)
+    if wanted("python"):
+        yield partial(python_module, release)
     if wanted("pycute"):
         cases = str(release / "tests" / "api" / "layout_cases")
         yield layer("api/pycute_test.py", None, results, "--program", cases)

@@ -40,26 +40,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__GNUC__)
-#define KILN_API __attribute__((visibility("default")))
-#else
-#define KILN_API
-#endif
+#include "kiln/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum kiln_status {
-  KILN_OK = 0,
-  KILN_INVALID = 1,       // the arguments: a null pointer, an extent below 1, rows that overlap
-  KILN_UNSUPPORTED = 2,   // no kernel for these types, flags, alignment or this architecture
-  KILN_WORKSPACE = 3,     // the workspace is null, too small or not at a multiple of 256 bytes
-  KILN_NO_GPU = 4,        // no CUDA driver, no device, or one too old for kiln
-  KILN_NO_COMPILER = 5,   // the kernel must be compiled and there is no NVRTC
-  KILN_NOT_PREPARED = 6,  // the stream is captured and the problem was not prepared
-  KILN_DEVICE = 7         // the CUDA driver or the compiler reports a failure
-} kiln_status;
 
 typedef enum kiln_type {
   KILN_BF16 = 1,
@@ -177,10 +162,6 @@ KILN_API kiln_status kiln_gemm(const kiln_gemm_problem* problem, const kiln_gemm
 // "gemm_sm90 -D BLOCKS=132 ...". Prepares the problem. The text lives until the process ends; it is
 // null when `status` (which may be null) is not KILN_OK.
 KILN_API const char* kiln_gemm_kernel(const kiln_gemm_problem* problem, kiln_status* status);
-
-// What went wrong in the calling thread's last call that did not return KILN_OK; "" before the
-// first. Valid until that thread's next failure.
-KILN_API const char* kiln_last_error(void);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -23,6 +23,7 @@ class PreparedSim final : public Prepared {
     arguments.vars.resize(job_.function.vars.size());
     sim::Options how;
     how.schedules = limits.schedules;
+    how.seed = limits.seed;
     how.steps_max = limits.steps_max;
     how.memory = limits.memory;
     if (limits.progress) {

@@ -6,6 +6,7 @@
 #include "explain/cost/full_tiles.h"
 #include "explain/cost/kernel_page.h"
 #include "io/bind.h"
+#include "io/findings.h"
 #include "io/machine.h"
 
 namespace kiln::driver {
@@ -108,7 +109,7 @@ io::Exit explain_function(const ExplainOptions& options, const std::vector<io::A
     outcome = count(program, function, *arguments, true, console);
     if (!outcome) return outcome.error();
   }
-  report_findings(*outcome, program.diags);
+  io::report_findings(*outcome, program.diags);
   if (program.diags.has_errors()) return io::Exit::kWrong;
   explain::Explanation explanation =
       explain::explain_kernel(program.decided, function, *arguments, *outcome);

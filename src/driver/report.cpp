@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "io/findings.h"
 #include "reference/outputs.h"
 #include "support/escape.h"
 #include "support/json.h"
@@ -15,6 +16,8 @@ namespace kiln::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using io::amount;
+using io::time_text;
 using sim::ReportKind;
 
 // JSON has no infinity.
@@ -34,18 +37,6 @@ Json atoms_of(const backends::Execution& execution) {
   return out;
 }
 
-std::string time_text(double seconds) {
-  if (seconds < 1e-3) return format("{:.1f} us", seconds * 1e6);
-  if (seconds < 1) return format("{:.2f} ms", seconds * 1e3);
-  return format("{:.2f} s", seconds);
-}
-
-// "1 race", "2 races".
-std::string amount(std::int64_t count, std::string_view one, std::string_view many = {}) {
-  if (count == 1) return format("1 {}", one);
-  return many.empty() ? format("{} {}s", count, one) : format("{} {}", count, many);
-}
-
 // NaN has no sign worth showing.
 std::string number_text(double value) {
   return std::isnan(value) ? "nan" : format("{:.9g}", value);
@@ -56,55 +47,6 @@ std::string worst_text(const reference::Comparison& comparison) {
   const std::string worst = format("worst error {:.3g} of its bound", comparison.worst);
   return comparison.hides == 0 ? worst
                                : worst + format(", which hides up to {:.2g}", comparison.hides);
-}
-
-DiagId id_of(ReportKind kind) {
-  switch (kind) {
-    case ReportKind::kRace: return DiagId::kRace;
-    case ReportKind::kDeadlock: return DiagId::kDeadlock;
-    case ReportKind::kDivergence: return DiagId::kDivergence;
-    case ReportKind::kUninitialised: return DiagId::kUninitialisedRead;
-    case ReportKind::kOutOfBounds: return DiagId::kOutOfBounds;
-    case ReportKind::kMisaligned: return DiagId::kMisaligned;
-    case ReportKind::kAssertion: return DiagId::kAssertFailed;
-    case ReportKind::kDivisionByZero: return DiagId::kRunDivisionByZero;
-    case ReportKind::kOverrun: return DiagId::kPhaseOverrun;
-    case ReportKind::kSteps: return DiagId::kTooManySteps;
-    case ReportKind::kUnfinished: return DiagId::kUnfinishedAtExit;
-  }
-  KILN_UNREACHABLE("report kind {}", static_cast<int>(kind));
-}
-
-void add_report(const sim::Report& report, Diagnostics& diags) {
-  Diagnostic out{.id = id_of(report.kind),
-                 .severity = Severity::kError,
-                 .span = report.accesses.empty() ? Span{} : report.accesses.back().span,
-                 .message = report.message,
-                 .labels = {},
-                 .notes = {},
-                 .help = {}};
-  for (const sim::Access& access : report.accesses) {
-    out.labels.push_back({access.span, access.what});
-  }
-  if (!report.missing.empty()) out.notes.push_back(report.missing);
-  out.help = report.help;
-  if (report.count > 1) out.notes.push_back(format("seen {} times", report.count));
-  if (report.schedule_seed != 0) {
-    out.notes.push_back(format("found by schedule {}; `--schedules {}` finds it again",
-                               report.schedule_seed, report.schedule_seed + 1));
-  }
-  diags.add(std::move(out));
-}
-
-// Where the output is declared; the function when that has no place.
-Span span_of(const ir::Function& function, const std::string& output) {
-  for (const reference::OutputSlot& slot : reference::output_slots(function)) {
-    if (slot.name != output) continue;
-    const ir::OpId def = function.values[slot.value].def;
-    if (slot.param) return function.params[*slot.param].span;
-    if (def.valid()) return function.ops[def].span;
-  }
-  return function.span;
 }
 
 // Elements that nobody wrote: wrong where `--expect` has a value for them, else worth a look.
@@ -365,10 +307,7 @@ std::string report_text(const RunReport& report, const backends::Execution& exec
   }
   if (execution.sim) {
     const sim::Outcome& sim = *execution.sim;
-    out += format("  {}, {}, {}, {} out of bounds\n", amount(sim.count(ReportKind::kRace), "race"),
-                  amount(sim.count(ReportKind::kDeadlock), "deadlock"),
-                  amount(sim.count(ReportKind::kUninitialised), "uninitialised read"),
-                  sim.count(ReportKind::kOutOfBounds));
+    out += io::findings_text(sim);
     const std::string counts = join(sim.counters.instructions, ", ", [](const auto& entry) {
       return format("{} {}", entry.second, entry.first);
     });
@@ -384,38 +323,20 @@ std::string report_text(const RunReport& report, const backends::Execution& exec
   return out;
 }
 
-void report_findings(const sim::Outcome& outcome, Diagnostics& diags) {
-  for (const sim::Report& finding : outcome.reports) add_report(finding, diags);
-}
-
 void report_findings(const ir::Function& function, const RunReport& report,
                      const backends::Execution& execution, const reference::Outcome& reference,
                      Diagnostics& diags) {
-  if (execution.sim) report_findings(*execution.sim, diags);
+  if (execution.sim) io::report_findings(*execution.sim, diags);
   for (const std::string& name : execution.overrun) {
     diags
         .report<diag::OutOfBounds>(function.span,
                                    format("a kernel wrote outside of the memory of `{}`", name))
         .emit();
   }
-  if (reference.gave_up) {
-    const Span span = function.ops[reference.gave_up->op].span;
-    if (reference.gave_up->endless) {
-      diags.report<diag::Deadlock>(span, reference.gave_up->message).emit();
-    } else {
-      diags.report<diag::TooManySteps>(span, reference.gave_up->message)
-          .help("if it ends after more, allow them with `--max-steps`")
-          .emit();
-    }
-  }
-  if (reference.failed_assert && !(execution.sim && execution.sim->count(ReportKind::kAssertion))) {
-    diags
-        .report<diag::AssertFailed>(function.ops[reference.failed_assert->op].span,
-                                    reference.failed_assert->message)
-        .emit();
-  }
+  const bool found = execution.sim && execution.sim->count(ReportKind::kAssertion) != 0;
+  io::report_interpreted(function, reference, found, diags);
   for (const OutputReport& output : report.outputs) {
-    const Span span = span_of(function, output.name);
+    const Span span = io::span_of_output(function, output.name);
     add_unwritten(output, span, diags);
     add_outside(output, report, span, diags);
     add_not_compared(output, reference.undecided != 0, span, diags);

@@ -61,9 +61,6 @@ struct RunReport {
 [[nodiscard]] std::string report_text(const RunReport& report, const backends::Execution& execution,
                                       const reference::Outcome& reference);
 
-// The simulator's findings as diagnostics.
-void report_findings(const sim::Outcome& outcome, Diagnostics& diags);
-
 // What a run found, as diagnostics: the simulator's findings, results outside their bound, and
 // assertions that failed.
 void report_findings(const ir::Function& function, const RunReport& report,

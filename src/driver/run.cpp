@@ -8,6 +8,7 @@
 #include "driver/statement.h"
 #include "io/bind.h"
 #include "io/expect.h"
+#include "io/findings.h"
 #include "io/machine.h"
 #include "io/oracle.h"
 #include "reference/outputs.h"
@@ -162,16 +163,6 @@ const sim::Unwritten* unwritten_of(const backends::Execution& execution,
   return nullptr;
 }
 
-// Where the first of the marked elements is.
-std::vector<std::int64_t> first_coordinates(const std::vector<bool>& marked,
-                                            const std::vector<std::int64_t>& shape) {
-  const auto first = std::find(marked.begin(), marked.end(), true);
-  std::int64_t rest = first - marked.begin();
-  std::vector<std::int64_t> at(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0; rest /= shape[d]) at[d] = rest % shape[d];
-  return at;
-}
-
 // Whether the interpreter said nothing of any of its elements.
 bool is_unknown(const reference::Output& output) {
   return !output.known.empty() &&
@@ -196,10 +187,7 @@ RunReport make_report(const io::Program& program, const ir::Function& function, 
     if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
     report.shape.emplace_back(var.name, execution.arguments.vars[v]);
   }
-  for (const ir::Printed& line : execution.printed) {
-    const Place at = program.sources.place(line.span);
-    report.printed.push_back(format("{}:{}: {}: {}", at.file, at.line, line.who, line.text));
-  }
+  report.printed = io::printed_lines(execution.printed, program.sources);
   report.prints_dropped = execution.prints_dropped;
   if (outcome.gave_up) report.gave_up = outcome.gave_up->message;
   if (outcome.blocks_run < outcome.blocks) {
@@ -228,7 +216,7 @@ RunReport make_report(const io::Program& program, const ir::Function& function, 
     entry.comparison.tells = tells_of(entry, output, outcome);
     if (unwritten != nullptr) {
       entry.unwritten = unwritten->count;
-      entry.first_unwritten = first_coordinates(unwritten->elements, output.shape);
+      entry.first_unwritten = io::first_coordinates(unwritten->elements, output.shape);
     }
     report.outputs.push_back(std::move(entry));
   }

@@ -8,6 +8,7 @@
 
 #include "gemm/registry.h"
 #include "support/format.h"
+#include "support/last_error.h"
 
 namespace {
 
@@ -26,10 +27,8 @@ using kiln::runtime::cuda::DevicePtr;
 constexpr int kUsualAlignment = 16;
 static_assert(KILN_GEMM_GROUP_ROWS == kiln::gemm::kGroupRows);
 
-thread_local std::string last_error;
-
 kiln_status fail(kiln_status status, std::string text) {
-  last_error = std::move(text);
+  kiln::last_error() = std::move(text);
   return status;
 }
 
@@ -208,6 +207,6 @@ const char* kiln_gemm_kernel(const kiln_gemm_problem* problem, kiln_status* stat
   return plan ? (*plan)->kernel_text().c_str() : nullptr;
 }
 
-const char* kiln_last_error(void) { return last_error.c_str(); }
+const char* kiln_last_error(void) { return kiln::last_error().c_str(); }
 
 }  // extern "C"

@@ -41,6 +41,8 @@ struct Binder {
   void take_input(const InputFile& input, const ir::Param& param);
   void know(ir::VarId var, std::int64_t value, const std::string& by);
   void require_all();
+  void require_inputs();
+  [[nodiscard]] bool has_input(const std::string& param) const;
   void make_tensors();
   void check_memory();
   void load_input(const InputFile& input, std::size_t param);
@@ -59,6 +61,16 @@ struct Binder {
     return type != nullptr ? type->dtype : DType::kS32;
   }
   [[nodiscard]] std::vector<std::string> shape_names() const;
+
+  // How messages name what gave a value.
+  [[nodiscard]] bool is_call() const { return options.use == Use::kCall; }
+  [[nodiscard]] std::string shape_option() const { return is_call() ? "scalar" : "--shape"; }
+  [[nodiscard]] std::string by_shape() const { return is_call() ? "a scalar" : "`--shape`"; }
+  [[nodiscard]] std::string by_input(const std::string& param) const {
+    return is_call() ? format("`{}`", param) : format("`--in {}`", param);
+  }
+  [[nodiscard]] std::string dimension_help(const std::string& name) const;
+  [[nodiscard]] std::string scalar_help(const std::string& name) const;
 };
 
 // Digits, maybe with a sign: perhaps too many for any type.
@@ -114,7 +126,7 @@ void Binder::take_scalar(const ir::Param& param, std::size_t index, const Assign
   const auto number = parse_number(assignment.value);
   const std::string text = assignment.name + "=" + assignment.value;
   if (!number) {
-    failure = diags.report<diag::OptionForm>({}, "--shape", text, "NAME=NUMBER").emit();
+    failure = diags.report<diag::OptionForm>({}, shape_option(), text, "NAME=NUMBER").emit();
     return;
   }
   if (!param.var.valid()) {
@@ -122,7 +134,7 @@ void Binder::take_scalar(const ir::Param& param, std::size_t index, const Assign
     return;
   }
   if (!is_whole_number(assignment.value)) {
-    failure = diags.report<diag::OptionForm>({}, "--shape", text, "NAME=WHOLE_NUMBER").emit();
+    failure = diags.report<diag::OptionForm>({}, shape_option(), text, "NAME=WHOLE_NUMBER").emit();
     return;
   }
   const auto integer = parse_integer(assignment.value);
@@ -133,18 +145,18 @@ void Binder::take_scalar(const ir::Param& param, std::size_t index, const Assign
             .emit();
     return;
   }
-  know(param.var, *integer, "`--shape`");
+  know(param.var, *integer, by_shape());
 }
 
 void Binder::take_dimension(ir::VarId var, const Assignment& assignment) {
   const std::string& text = assignment.value;
   if (const auto value = parse_integer(text)) {
-    know(var, *value, "`--shape`");
+    know(var, *value, by_shape());
   } else if (is_whole_number(text)) {
     failure = diags.report<diag::ShapeRange>({}, assignment.name, text, 1, kExtentMax).emit();
   } else {
     failure = diags
-                  .report<diag::OptionForm>({}, "--shape", assignment.name + "=" + text,
+                  .report<diag::OptionForm>({}, shape_option(), assignment.name + "=" + text,
                                             "NAME=WHOLE_NUMBER")
                   .emit();
   }
@@ -201,7 +213,7 @@ void Binder::take_input(const InputFile& input, const ir::Param& param) {
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (const auto var = type.shape[d].as_var()) {
-      know(*var, shape[d], format("`--in {}`", param.name));
+      know(*var, shape[d], by_input(param.name));
     }
   }
 }
@@ -220,13 +232,28 @@ void Binder::take_inputs() {
   }
 }
 
+std::string Binder::dimension_help(const std::string& name) const {
+  if (is_call()) return format("give it as a scalar, `{}`", name);
+  const std::string_view file =
+      options.use == Use::kRun ? " or with an `--in` file that has it" : "";
+  return format("give it with `--shape {}=...`{}", name, file);
+}
+
+std::string Binder::scalar_help(const std::string& name) const {
+  return is_call() ? std::string("give a number for it")
+                   : format("give it with `--shape {}=...`", name);
+}
+
+bool Binder::has_input(const std::string& param) const {
+  return std::ranges::find(options.inputs, param, &InputFile::param) != options.inputs.end();
+}
+
 void Binder::require_all() {
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
     if (vars[v].set || var.kind != ir::VarKind::kDim) continue;
-    const std::string file = options.use == Use::kRun ? " or with an `--in` file that has it" : "";
     failure = diags.report<diag::ShapeMissing>(var.span, var.name, function.name)
-                  .help("give it with `--shape {}=...`{}", var.name, file)
+                  .help("{}", dimension_help(var.name))
                   .emit();
   }
   for (std::size_t i = 0; i < function.params.size(); ++i) {
@@ -238,7 +265,18 @@ void Binder::require_all() {
                                        [&](const Assignment& a) { return a.name == param.name; });
     if (set) continue;
     failure = diags.report<diag::ScalarMissing>(param.span, param.name, function.name)
-                  .help("give it with `--shape {}=...`", param.name)
+                  .help("{}", scalar_help(param.name))
+                  .emit();
+  }
+}
+
+// A call gives every tensor.
+void Binder::require_inputs() {
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    const ir::Param& param = function.params[i];
+    if (view_of(i) == nullptr || has_input(param.name)) continue;
+    failure = diags.report<diag::ScalarMissing>(param.span, param.name, function.name)
+                  .help("give an array for it")
                   .emit();
   }
 }
@@ -365,6 +403,7 @@ Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options, D
   Binder binder(function, std::move(options), diags);
   binder.take_shapes();
   binder.take_inputs();
+  if (!binder.failure && binder.is_call()) binder.require_inputs();
   if (!binder.failure) binder.require_all();
   binder.arguments.vars.resize(function.vars.size());
   for (std::size_t v = 0; v < function.vars.size(); ++v) {

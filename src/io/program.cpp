@@ -131,15 +131,15 @@ Checked<const target::Arch*> choose_arch(const std::string& name, Diagnostics& d
   return diags.report<diag::OptionChoice>({}, "--arch", name, target::arch_names()).emit();
 }
 
-Exit compile(const ProgramOptions& options, const CompileOptions& how, Program& program,
-             Console& console) {
+Result<Exit> compile(const ProgramOptions& options, const CompileOptions& how, Program& program) {
   const auto arch = choose_arch(options.arch, program.diags);
   if (!arch) return Exit::kUsage;
   program.arch = *arch;
   auto definitions = parse_definitions(options.defines, program.diags);
   if (!definitions) return Exit::kUsage;
-  auto text = read_file(options.file, kSourceBytesMax);
-  if (!text) return environment_failed(console, text.error()).error;
+  auto text =
+      options.text ? Result<std::string>(*options.text) : read_file(options.file, kSourceBytesMax);
+  if (!text) return Unexpected{text.error()};
   const FileId file = program.sources.add(options.file, std::move(*text));
   const Inclusion inclusion(options);
   const auto read_included = [&](std::string_view from, std::string_view name) {
@@ -151,6 +151,12 @@ Exit compile(const ProgramOptions& options, const CompileOptions& how, Program& 
           : analyse(program, file,
                     {.definitions = std::move(*definitions), .read_included = read_included}, how);
   return done && !program.diags.has_errors() ? Exit::kFine : Exit::kWrong;
+}
+
+Exit compile(const ProgramOptions& options, const CompileOptions& how, Program& program,
+             Console& console) {
+  const auto exit = compile(options, how, program);
+  return exit ? *exit : environment_failed(console, exit.error()).error;
 }
 
 Checked<std::size_t> choose_kernel(const Program& program, const std::string& file,

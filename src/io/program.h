@@ -22,6 +22,7 @@ struct ProgramOptions {
   std::string arch = {};                  // --arch sm_80
   std::vector<std::string> defines = {};  // -D NAME=VALUE
   std::vector<std::string> folders = {};  // -I FOLDER, in whose files `#include` may be found
+  std::optional<std::string> text = {};   // the program; none: what `file` holds
 };
 
 // A template parameter of a kernel, with the values that `[[tune(...)]]` names.
@@ -49,7 +50,11 @@ struct CompileOptions {
 [[nodiscard]] Checked<const target::Arch*> choose_arch(const std::string& name, Diagnostics& diags);
 
 // Reads, parses, analyses and decides. `program` holds sources and diagnostics also when this fails
-// (so that they can be shown); nothing is written but the world's failures.
+// (so that they can be shown). The error is the world's failure.
+[[nodiscard]] Result<Exit> compile(const ProgramOptions& options, const CompileOptions& how,
+                                   Program& program);
+
+// The same; nothing is written but the world's failures.
 [[nodiscard]] Exit compile(const ProgramOptions& options, const CompileOptions& how,
                            Program& program, Console& console);
 

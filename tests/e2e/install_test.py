@@ -82,11 +82,25 @@ class InstallTest(unittest.TestCase):
         self.assertEqual(
             names,
             [
+                "kiln_compile",
                 "kiln_gemm",
                 "kiln_gemm_kernel",
                 "kiln_gemm_prepare",
                 "kiln_gemm_workspace",
                 "kiln_last_error",
+                "kiln_program_arch",
+                "kiln_program_cuda",
+                "kiln_program_diagnostics",
+                "kiln_program_free",
+                "kiln_program_kernels",
+                "kiln_program_text",
+                "kiln_reference",
+                "kiln_report_diagnostics",
+                "kiln_report_findings",
+                "kiln_report_free",
+                "kiln_report_result",
+                "kiln_report_text",
+                "kiln_simulate",
             ],
         )
 

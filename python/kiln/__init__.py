@@ -1,0 +1,30 @@
+"""Kiln: a compiler for tile kernels, and a simulator that finds their mistakes without a GPU.
+
+    import kiln, numpy as np
+
+    prog = kiln.compile("scale.co", arch="sm_90a", STAGES=3)
+    x = np.ones((64, 1024), np.float32)
+    y = np.empty_like(x)
+    report = prog.scale.simulate(x, y, factor=2.0, schedules=10)
+    assert report.ok, report
+"""
+
+from kiln._program import (
+    CompileError,
+    Diagnostic,
+    Kernel,
+    Parameter,
+    Program,
+    Report,
+    compile,
+)
+
+__all__ = [
+    "CompileError",
+    "Diagnostic",
+    "Kernel",
+    "Parameter",
+    "Program",
+    "Report",
+    "compile",
+]

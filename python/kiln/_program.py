@@ -1,0 +1,321 @@
+"""Programs, their kernels, and what a run found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kiln import _core
+from kiln._arrays import array_of, is_array, numpy_of
+
+# What is wrong with the arguments themselves, not with their values.
+_TYPE_ERRORS = {
+    "input-type",
+    "option-form",
+    "option-twice",
+    "parameter-unknown",
+    "scalar-missing",
+    "shape-missing",
+    "shape-unknown",
+}
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """What kiln says of a program, of a run or of a call."""
+
+    id: str
+    severity: str  # "error", "warning" or "note"
+    message: str
+    help: str  # a way out; may be empty
+    file: str  # "" where it has no place
+    line: int  # from 1; 0 where it has no place
+    column: int  # from 1, in bytes
+    text: str  # all of it as a terminal shows it
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel, or what it returns."""
+
+    name: str
+    dtype: str  # as the language spells it: "bf16"
+    is_tensor: bool  # else a number
+    dims: tuple[str, ...]  # expressions of the kernel's dimensions: "M", "K / 32", "128"
+    is_global: bool  # a device pointer; else host memory, which is copied in
+    is_read: bool
+    is_written: bool  # the caller's array receives what the kernel writes
+
+    def __str__(self) -> str:
+        shape = f" [{', '.join(self.dims)}]" if self.is_tensor else ""
+        return f"{self.dtype}{shape} {self.name}"
+
+
+class CompileError(Exception):
+    """The program has errors. As text it is what `kiln check` shows."""
+
+    def __init__(self, text: str, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__(text)
+        self.diagnostics = diagnostics
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (CompileError, (str(self), self.diagnostics))
+
+
+class Report:
+    """What one run of a kernel gave. As text it is what `kiln run` shows of the simulator."""
+
+    def __init__(self, core: _core.Report) -> None:
+        self._text = core.text()
+        found = core.findings()
+        self._ok, self._races, self._deadlocks, self._uninitialised, self._outside, self._others = found
+        self._diagnostics = _diagnostics(core)
+        result = core.result()
+        self._result = None if result is None else numpy_of(*result)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run came to its end and no error was found."""
+        return self._ok
+
+    @property
+    def races(self) -> int:
+        """Different pairs of places that race."""
+        return self._races
+
+    @property
+    def deadlocks(self) -> int:
+        return self._deadlocks
+
+    @property
+    def uninitialised_reads(self) -> int:
+        return self._uninitialised
+
+    @property
+    def out_of_bounds(self) -> int:
+        return self._outside
+
+    @property
+    def others(self) -> int:
+        """Failed assertions, divisions by zero, divergence and the like."""
+        return self._others
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What was found, each with its places; also warnings."""
+        return self._diagnostics
+
+    @property
+    def result(self) -> Any:
+        """What the kernel returned, an array or a number of NumPy; None when nothing."""
+        return self._result
+
+    def __str__(self) -> str:
+        return self._text.rstrip("\n")
+
+    def __repr__(self) -> str:
+        return f"<kiln.Report: {'ok' if self.ok else 'not ok'}, {self.races} races>"
+
+
+class Kernel:
+    """A `__co__` function of a program."""
+
+    def __init__(self, core: _core.Program, row: Any) -> None:
+        self._core = core
+        name, parameters, result, dimensions = row
+        self.name: str = name
+        self.parameters: tuple[Parameter, ...] = tuple(Parameter(*each) for each in parameters)
+        self.result: Parameter | None = None if result is None else Parameter(*result)
+        # What arrays' shapes say, or a number of that name where no shape says it.
+        self.dimensions: tuple[str, ...] = tuple(dimensions)
+
+    def simulate(
+        self,
+        *arguments: Any,
+        schedules: int = 1,
+        seed: int = 0,
+        steps_max: int = 0,
+        **named: Any,
+    ) -> Report:
+        """Runs the kernel on this CPU, instruction by instruction, and looks for its mistakes.
+
+        Arguments are given in the kernel's order or by name: an array of NumPy, or any that DLPack
+        knows and that lies in this CPU's memory, for a tensor; a number for a number. A dimension
+        that no shape says is given by its name. Arrays that the kernel writes are changed in place.
+
+        `schedules` orders of execution are tried, the first of them with `seed`; results are those of
+        the first. After `steps_max` instructions of warps a run gives up (0: 10^9).
+        """
+        return self._run(False, arguments, named, (schedules, seed, steps_max))
+
+    def reference(self, *arguments: Any, **named: Any) -> Report:
+        """Computes in fp64 what the program says, rounded to the outputs' types.
+
+        Takes its arguments as `simulate` does and changes the same arrays.
+        """
+        return self._run(True, arguments, named, (1, 0, 0))
+
+    def _run(
+        self, by_reference: bool, arguments: tuple[Any, ...], named: Mapping[str, Any], how: tuple[int, int, int]
+    ) -> Report:
+        arrays, numbers = [], []
+        for name, value in self._bind(arguments, named).items():
+            tensor = self._tensor(name)
+            if is_array(value):
+                arrays.append((name, array_of(name, value, tensor is not None and tensor.is_written)))
+            elif tensor is not None:
+                raise TypeError(f"parameter `{tensor}` needs an array, and {_kind(value)} is given")
+            else:
+                numbers.append((name, _number(name, value)))
+        if how[0] < 1:
+            raise ValueError(f"`schedules` is {how[0]}, and at least 1 order of execution is tried")
+        if min(how) < 0 or max(how) >= 2**63:
+            raise ValueError(f"`seed` and `steps_max` lie between 0 and {2**63 - 1}")
+        rows = [(name, array.address, array.dtype, array.shape) for name, array in arrays]
+        status, error, report = self._core.run(by_reference, self.name, (rows, numbers), how)
+        if status == _core.OK and report is not None:
+            return Report(report)
+        _raise_call(status, error, report)
+
+    def _bind(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        if len(arguments) > len(self.parameters):
+            raise TypeError(
+                f"kernel `{self.name}` has {len(self.parameters)} parameters, and {len(arguments)} arguments are given"
+            )
+        out = {parameter.name: value for parameter, value in zip(self.parameters, arguments)}
+        for name, value in named.items():
+            if name in out:
+                raise TypeError(f"the call gives `{name}` twice")
+            out[name] = value
+        return out
+
+    def _tensor(self, name: str) -> Parameter | None:
+        return next((each for each in self.parameters if each.name == name and each.is_tensor), None)
+
+    def __repr__(self) -> str:
+        return f"<kiln.Kernel {self.name}({', '.join(map(str, self.parameters))})>"
+
+
+class Program:
+    """A program that was compiled for an architecture. Its kernels are attributes: `prog.scale`."""
+
+    def __init__(self, core: _core.Program) -> None:
+        self._core = core
+        self._kernels = tuple(Kernel(core, row) for row in core.kernels())
+        self._diagnostics = _diagnostics(core)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """In the order of the text. `prog["name"]` is one, whatever it is called."""
+        return self._kernels
+
+    @property
+    def arch(self) -> str:
+        return self._core.arch()
+
+    @property
+    def cuda(self) -> str:
+        """The program as CUDA C++, which includes kiln's device headers."""
+        return self._core.cuda()
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Warnings and notes."""
+        return self._diagnostics
+
+    def __getitem__(self, name: str) -> Kernel:
+        for kernel in self._kernels:
+            if kernel.name == name:
+                return kernel
+        names = ", ".join(f"`{kernel.name}`" for kernel in self._kernels)
+        raise KeyError(f"no kernel is called `{name}`; there are {names}")
+
+    def __getattr__(self, name: str) -> Kernel:
+        # Not before __init__ has run, as when a copy is made.
+        if not name.startswith("_"):
+            try:
+                return self[name]
+            except KeyError as error:
+                raise AttributeError(error.args[0]) from None
+        raise AttributeError(name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(kernel.name for kernel in self._kernels)]
+
+    def __repr__(self) -> str:
+        return f"<kiln.Program for {self.arch}: {', '.join(each.name for each in self._kernels)}>"
+
+
+def compile(
+    file: str | os.PathLike[str] | None = None,
+    *,
+    source: str | None = None,
+    arch: str | None = None,
+    folders: Iterable[str | os.PathLike[str]] = (),
+    defines: Mapping[str, Any] | None = None,
+    **parameters: Any,
+) -> Program:
+    """Compiles a file, or the text `source`, whose name in diagnostics is `file` if both are given.
+
+    Further arguments bind macros and template parameters, as `-D` does: `STAGES=3`, `T="bf16"`.
+    `defines` does the same for names that are no identifiers of Python or that stand for something
+    here. `folders` is where `#include` looks besides the folder of the file that includes. Without
+    `arch` it is that of the machine's GPU, else the newest that kiln knows.
+
+    Raises CompileError for a program with errors, ValueError for an unknown architecture or a define
+    that is none, OSError for a file that cannot be read.
+    """
+    if (file is None) and (source is None):
+        raise TypeError("compile() needs a file or source=...")
+    bound = {**(defines or {}), **parameters}
+    texts = [f"{name}={_define(name, value)}" for name, value in bound.items()]
+    status, error, core = _core.compile(
+        None if file is None else os.fspath(file), source, arch, texts, [os.fspath(each) for each in folders]
+    )
+    if status == _core.OK and core is not None:
+        return Program(core)
+    if status == _core.REJECTED and core is not None:
+        raise CompileError(error.rstrip("\n"), _diagnostics(core))
+    raise (OSError if status == _core.SYSTEM else ValueError)(error.rstrip("\n"))
+
+
+def _diagnostics(core: _core.Program | _core.Report) -> tuple[Diagnostic, ...]:
+    return tuple(Diagnostic(*row) for row in core.diagnostics())
+
+
+def _define(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, (str, int, float, np.integer, np.floating)):
+        return str(value)
+    raise TypeError(f"`{name}` is {_kind(value)}: a macro or a template parameter is a number or a text")
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"an object of {type(value).__name__}"
+
+
+def _number(name: str, value: Any) -> int | float:
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        whole = int(value)
+        if not -(2**63) <= whole < 2**63:
+            raise ValueError(f"`{name}` = {whole} is outside {-(2**63)} to {2**63 - 1}")
+        return whole
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    raise TypeError(f"`{name}` needs a number, and {_kind(value)} is given")
+
+
+def _raise_call(status: int, error: str, report: _core.Report | None) -> None:
+    diagnostics = () if report is None else _diagnostics(report)
+    ids = {each.id for each in diagnostics if each.severity == "error"}
+    if status == _core.SYSTEM:
+        raise MemoryError(error.rstrip("\n"))
+    raise (TypeError if ids & _TYPE_ERRORS else ValueError)(error.rstrip("\n"))
