@@ -145,7 +145,8 @@ def python_module(release):
     if not any((package / "kiln").glob("_core.*.so")):
         print("skipped: tests/python needs a release build with -DKILN_PYTHON=ON", flush=True)
         return 0, 0
-    return python_unittest(Path("tests") / "python" / "kiln_test.py", {"PYTHONPATH": str(package)})
+    path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return python_unittest(Path("tests") / "python" / "kiln_test.py", {"PYTHONPATH": path})
 
 
 def layer(path, binary, results, *more):
