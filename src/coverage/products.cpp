@@ -58,6 +58,8 @@ class Products {
   [[nodiscard]] std::optional<Side> trace(ir::ValueId frag, std::size_t side) const;
   [[nodiscard]] std::optional<Side> trace_store(ir::OpId store, std::size_t side) const;
   [[nodiscard]] bool move_apart(const Side& a, const Side& b) const;
+  [[nodiscard]] std::int64_t times_as_far(const Side& a, const Side& b) const;
+  [[nodiscard]] std::string way_out(const Side& a, const Side& b) const;
   [[nodiscard]] bool belong_together(const Side& a, const Side& b) const;
   void check_contraction(const ir::Op& op, const ir::Mma& mma);
   void check_place(const ir::Mma& mma);
@@ -197,6 +199,30 @@ bool Products::move_apart(const Side& a, const Side& b) const {
          });
 }
 
+// How many times as far as b's tile each variable moves a's; 0 when they disagree, or it is no whole number.
+std::int64_t Products::times_as_far(const Side& a, const Side& b) const {
+  std::int64_t times = 0;
+  for (const ir::VarId var : ranges_.moving(a.first)) {
+    const std::int64_t far = coefficient_of(a.first, var);
+    const std::int64_t step = coefficient_of(b.first, var);
+    if (step == 0 || far % step != 0 || (times != 0 && far / step != times)) return 0;
+    times = far / step;
+  }
+  return times;
+}
+
+// What to do about two tiles that are not contracted with each other.
+std::string Products::way_out(const Side& a, const Side& b) const {
+  const std::int64_t of_a = times_as_far(a, b);
+  const std::int64_t of_b = times_as_far(b, a);
+  if (of_a > 1 || of_b > 1) {
+    return format("`.at` counts tiles, not elements: `{}` moves {} times as far as `{}`",
+                  (of_a > 1 ? a : b).buffer, of_a > 1 ? of_a : of_b, (of_a > 1 ? b : a).buffer);
+  }
+  return "`row` contracts the last dimension of a view, `col` the first: let one index move both "
+         "operands along it";
+}
+
 // Whether two operands can be contracted with each other.
 bool Products::belong_together(const Side& a, const Side& b) const {
   if (move_apart(a, b)) return false;
@@ -220,9 +246,7 @@ void Products::check_contraction(const ir::Op& op, const ir::Mma& mma) {
                                          b->dimension, b->buffer, function_.text(b->first))
       .label(a->span, "A: dimension {} is `{}`", a->dimension, function_.text(a->extent))
       .label(b->span, "B: dimension {} is `{}`", b->dimension, function_.text(b->extent))
-      .help(
-          "`row` contracts the last dimension of a view, `col` the first: let one index move both "
-          "operands along it")
+      .help("{}", way_out(*a, *b))
       .emit();
 }
 

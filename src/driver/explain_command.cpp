@@ -126,7 +126,7 @@ io::Exit explain(const ExplainOptions& options, io::Console& console) {
                                             io::ListForm::kCommaSeparated, program.diags);
   io::Exit exit = io::Exit::kUsage;
   if (shapes) {
-    exit = io::compile(options.program, {}, program, console);
+    exit = io::compile(options.program, {.kernel = options.kernel}, program, console);
     if (exit == io::Exit::kFine) exit = explain_function(options, *shapes, program, console);
   }
   io::show_briefly(console, program.diags, program.sources);

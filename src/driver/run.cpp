@@ -330,7 +330,7 @@ io::Exit run(const RunOptions& options, io::Console& console) {
   auto request = parse_request(options, program.diags);
   io::Exit exit = io::Exit::kUsage;
   if (request) {
-    exit = io::compile(options.program, {}, program, console);
+    exit = io::compile(options.program, {.kernel = options.kernel}, program, console);
     if (exit == io::Exit::kFine) exit = run_kernel(options, *request, program, console);
   }
   io::show_briefly(console, program.diags, program.sources);

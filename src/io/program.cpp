@@ -92,9 +92,26 @@ std::vector<Tunable> tunables_of(const ast::Ast& tree, const Sources& sources) {
   return out;
 }
 
+// Leaves out the other kernels of a file; functions that kernels call stay.
+void keep_only(ast::Ast& tree, const std::string& kernel) {
+  const auto kernel_of = [](const ast::Region& region) {
+    const auto* function = std::get_if<ast::TileFunction>(&region);
+    return function == nullptr || function->is_device ? nullptr : function;
+  };
+  const auto is_other = [&](const ast::Region& region) {
+    const ast::TileFunction* function = kernel_of(region);
+    return function != nullptr && function->name.text != kernel;
+  };
+  const auto is_it = [&](const ast::Region& region) {
+    return kernel_of(region) != nullptr && !is_other(region);
+  };
+  if (std::ranges::any_of(tree.regions, is_it)) std::erase_if(tree.regions, is_other);
+}
+
 Checked<bool> analyse(Program& program, FileId file, const ParseOptions& options,
                       const CompileOptions& how) {
-  const ast::Ast tree = parse_file(program.sources, file, options, program.diags);
+  ast::Ast tree = parse_file(program.sources, file, options, program.diags);
+  if (!how.kernel.empty()) keep_only(tree, how.kernel);
   program.tunables = tunables_of(tree, program.sources);
   auto module = sema::analyse(tree, *program.arch, program.sources, program.diags);
   if (!module) return Unexpected{module.error()};

@@ -42,7 +42,10 @@ struct Program {
 };
 
 struct CompileOptions {
-  passes::PipelineOptions pipeline;
+  passes::PipelineOptions pipeline = {};
+  // The only kernel of the file that is analysed and decided, if it has one of this name: the others
+  // need not fit the architecture. Empty: all of them.
+  std::string kernel = {};
 };
 
 // The row named by `--arch`; for an empty name that of the machine's GPU, else the newest. An

@@ -114,7 +114,7 @@ io::Exit run_all(FileBench& bench) {
 
 io::Exit bench_file(const BenchOptions& options, io::Console& console) {
   io::Program program;
-  io::Exit exit = io::compile(options.program, {}, program, console);
+  io::Exit exit = io::compile(options.program, {.kernel = options.kernel}, program, console);
   if (exit == io::Exit::kFine) {
     FileBench bench{.options = options, .program = program, .console = console};
     const auto prepared = prepare(bench);

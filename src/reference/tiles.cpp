@@ -238,12 +238,13 @@ std::vector<std::size_t> kept_columns(const Fragments& metadata, const Fragments
   const auto group_size = static_cast<std::size_t>(sparse::group_size(pattern));
   const auto rows = static_cast<std::size_t>(metadata.type.rows);
   const auto cols = static_cast<std::size_t>(metadata.type.cols);
-  std::vector<std::uint8_t> bytes(slot.value.begin(), slot.value.end());
-  std::size_t bytes_a_row = cols;
-  if (metadata.type.dtype == DType::kU32) {
+  const bool in_words = metadata.type.dtype == DType::kU32;
+  const std::size_t bytes_a_row = in_words ? 4 * cols : cols;
+  std::vector<std::uint8_t> bytes(rows * bytes_a_row);
+  if (!in_words) {
+    std::copy(slot.value.begin(), slot.value.end(), bytes.begin());
+  } else {
     const std::vector<std::uint32_t> words(slot.value.begin(), slot.value.end());
-    bytes_a_row = 4 * cols;
-    bytes.assign(rows * bytes_a_row, 0);
     const auto how = metadata.narrow_words ? sparse::Words::kRows : sparse::Words::kRowPairs;
     const auto extent = [](std::size_t count) { return static_cast<std::int64_t>(count); };
     (void)sparse::unpack_words({bytes.data(), extent(rows), extent(bytes_a_row)}, how,

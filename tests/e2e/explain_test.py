@@ -95,7 +95,7 @@ TAKEN = (
     ("examples/swiglu", "sm_90a", 128),
     ("examples/swiglu_pipelined", "sm_90a", 168),
     ("examples/top_k", "sm_90a", 51),
-    ("examples/w4a16", "sm_90a", 87),
+    ("examples/w4a16", "sm_90a", 81),
     ("examples/w8a16", "sm_90a", 63),
     ("examples/w8a8", "sm_90a", 96),
     ("kernels/gemm_block_scaled_sm90", "sm_90a", 128),
