@@ -29,11 +29,15 @@ void contradict_attribute(Sema& sema, const Attribute& attribute, const std::str
       .emit();
 }
 
-// Number `i` of the attribute; 0 where it is missing, or left to the compiler by `_`.
+// Whether the attribute says number `i`: it is there, and not left to the compiler by `_`.
+bool says_number(const Sema& sema, const Attribute& attribute, std::size_t i) {
+  return i < attribute.args.size() && sema.ast.as<ast::WildcardExpr>(attribute.args[i]) == nullptr;
+}
+
+// Number `i` of the attribute; 0 where it does not say it.
 std::optional<std::int64_t> attribute_number(Sema& sema, const Attribute& attribute, std::size_t i,
                                              std::string_view what) {
-  if (i >= attribute.args.size()) return 0;
-  if (sema.ast.as<ast::WildcardExpr>(attribute.args[i]) != nullptr) return 0;
+  if (!says_number(sema, attribute, i)) return 0;
   return evaluate_constant(sema, attribute.args[i], what);
 }
 
@@ -41,7 +45,8 @@ std::optional<std::int64_t> attribute_number(Sema& sema, const Attribute& attrib
 bool enter_threads(Sema& sema, const Attribute& attribute, ir::Parallel& launch,
                    std::int64_t bound) {
   const std::int64_t most = sema.arch.threads_per_block_max;
-  if (bound < 0 || bound > most) {
+  const std::int64_t least = says_number(sema, attribute, 0) ? 1 : 0;
+  if (bound < least || bound > most) {
     contradict_attribute(sema, attribute, format("{} threads", bound),
                          format("a block of {} has 1 to {}", sema.arch.name, most),
                          "`_` stands for as many as the block has");
@@ -71,7 +76,8 @@ void enter_blocks(Sema& sema, const Attribute& attribute, ir::Parallel& launch,
   const std::int64_t warps = (threads + target::kWarpLanes - 1) / target::kWarpLanes;
   const std::int64_t fit = std::min<std::int64_t>(
       sema.arch.blocks_per_sm_max, sema.arch.threads_per_sm_max / (warps * target::kWarpLanes));
-  if (blocks < 0 || blocks > fit) {
+  const std::int64_t least = says_number(sema, attribute, 1) ? 1 : 0;
+  if (blocks < least || blocks > fit) {
     contradict_attribute(
         sema, attribute, format("{} blocks", blocks),
         format("of {} threads 1 to {} fit a multiprocessor of {}", threads, fit, sema.arch.name),

@@ -580,7 +580,9 @@ void analyse(Sema& sema, const ast::MmaScaleStmt& stmt, ast::StmtId statement) {
   add_scaled(sema, {id, partial.sum, stmt.a_scale, stmt.b_scale, stmt.acc.span}, span);
   --partial.scales_left;
   if (partial.scales_left > 0) {
-    fill_zero(sema, partial.sum, sema.tiles.at(partial.sum), span);
+    Tile& sum = sema.tiles.at(partial.sum);
+    fill_zero(sema, partial.sum, sum, span);
+    sum.first_use = {};  // the next `mma.scale` of the block needs products of its own
   }
 }
 

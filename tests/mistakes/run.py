@@ -9,9 +9,9 @@ A program is a right kernel of base/ with one line changed, and a `// mistake:` 
     // reversed.co: error[race] on line 6, then result-outside by: kiln run %s --arch sm_80 --shape N=200
 
 is its first line: the kernel it was made from, what is found first and where, the ids of what follows
-from it, and the command. The command must exit with 1 and say nothing else; the first id may be repeated
-on other lines. The kernels of base/ must run without a finding by the command of their own first line, so
-that the mistake is the only one.
+from it, and the command. Any of it may be a warning. The command must exit with 1 and say nothing
+else; the first id may be repeated on other lines. The kernels of base/ must run without a finding by the
+command of their own first line, so that the mistake is the only one.
 
 Where there is a folder open/, its programs have a mistake that is not found today; each says why. They
 are not run.
@@ -36,7 +36,7 @@ TIMEOUT_S = 120
 MARK = "// mistake: "
 _BASE = re.compile(r"// BASE: kiln (run .*)")
 _MISTAKE = re.compile(
-    r"// (?P<base>\w+\.co): error\[(?P<id>[a-z0-9-]+)\] on line (?P<line>\d+)"
+    r"// (?P<base>\w+\.co): (?P<severity>error|warning)\[(?P<id>[a-z0-9-]+)\] on line (?P<line>\d+)"
     r"(?:, then (?P<then>[a-z0-9-, ]+))? by: kiln (?P<command>(?:check|run) .*)"
 )
 _TITLE = re.compile(r"^(error|warning)\[([a-z0-9-]+)\]: (.*)\n +--> [^\n]*?:(\d+):\d+$", re.M)
@@ -90,10 +90,10 @@ def mistake_problem(kiln, path):
     if len(changed) != 1 or marked != changed:
         return f"lines {changed} differ from {head['base']}, lines {marked} are marked: one line must"
     done = execute(kiln, head["command"], path)
-    first = ("error", head["id"], int(head["line"]))
+    first = (head["severity"], head["id"], int(head["line"]))
     followers = set(head["then"].split(", ")) if head["then"] else set()
-    rest = {(severity, name) for severity, name, _ in done.found[1:]} - {("error", head["id"])}
-    if done.exit == 1 and done.found[:1] == [first] and rest == {("error", name) for name in followers}:
+    rest = {name for _, name, _ in done.found[1:]} - {head["id"]}
+    if done.exit == 1 and done.found[:1] == [first] and rest == followers:
         return ""
     return f"wanted {first} then {sorted(followers)}, found {done.found} and exit {done.exit}\n{done.text}"
 
