@@ -53,6 +53,12 @@ double apply(ir::UnaryKind kind, double operand) {
   return ir::value_of(kind, operand);
 }
 
+Error no_elements(const ir::Function& function, std::string_view does, ir::ValueId view) {
+  return Error{"a GPU cannot run", function.name,
+               format("its host part {} elements of `{}`, which only `--on sim` does", does,
+                      function.values[ir::root_of(function, view)].name)};
+}
+
 }  // namespace
 
 HostProgram::HostProgram(const ir::Function& function, const ir::Arguments& arguments)
@@ -66,6 +72,7 @@ Result<void> HostProgram::run(const Hooks& hooks) {
   returned_ = {};
   printed_.clear();
   stopped_ = false;
+  leaving_ = Leaving::kNothing;
   for (std::size_t i = 0; i < function_.params.size(); ++i) {
     const ir::Param& param = function_.params[i];
     scalars_[param.value.index] = param.var.valid() ? static_cast<double>(vars_[param.var.index])
@@ -76,7 +83,7 @@ Result<void> HostProgram::run(const Hooks& hooks) {
 
 Result<void> HostProgram::region(ir::RegionId region) {
   for (const OpId id : function_.regions[region].ops) {
-    if (stopped_) return {};
+    if (stopped_ || leaving_ != Leaving::kNothing) return {};
     if (auto done = step(id); !done) return done;
   }
   return {};
@@ -93,12 +100,37 @@ void HostProgram::set(OpId id, double value) {
 
 Result<void> HostProgram::run_op(OpId id, const ir::Parallel&) { return hooks_->launch(id); }
 
+Result<bool> HostProgram::trip(ir::RegionId body) {
+  if (auto done = region(body); !done) return Unexpected{done.error()};
+  const bool goes_on = !stopped_ && leaving_ != Leaving::kLoop;
+  leaving_ = Leaving::kNothing;
+  return goes_on;
+}
+
 Result<void> HostProgram::run_op(OpId, const ir::For& op) {
   const std::int64_t upper = op.upper.evaluate(vars_);
-  for (std::int64_t i = op.lower.evaluate(vars_); i < upper && !stopped_; i += op.step) {
+  for (std::int64_t i = op.lower.evaluate(vars_); i < upper; i += op.step) {
     vars_[op.var.index] = i;
-    if (auto done = region(op.body); !done) return done;
+    const Result<bool> goes_on = trip(op.body);
+    if (!goes_on) return Unexpected{goes_on.error()};
+    if (!*goes_on) return {};
   }
+  return {};
+}
+
+Result<void> HostProgram::run_op(OpId, const ir::Loop& op) {
+  while (true) {
+    const Result<bool> goes_on = trip(op.body);
+    if (!goes_on) return Unexpected{goes_on.error()};
+    if (!*goes_on) return {};
+  }
+}
+Result<void> HostProgram::run_op(OpId, const ir::Break&) {
+  leaving_ = Leaving::kLoop;
+  return {};
+}
+Result<void> HostProgram::run_op(OpId, const ir::Continue&) {
+  leaving_ = Leaving::kTrip;
   return {};
 }
 
@@ -189,6 +221,13 @@ Result<void> HostProgram::run_op(OpId id, const ir::Print& op) {
                       .who = "the host",
                       .text = ir::fill_in(op.text, "%", value)});
   return {};
+}
+
+Result<void> HostProgram::run_op(OpId, const ir::Read& op) {
+  return Unexpected{no_elements(function_, "reads", op.view)};
+}
+Result<void> HostProgram::run_op(OpId, const ir::Write& op) {
+  return Unexpected{no_elements(function_, "writes", op.view)};
 }
 
 template <class Data>

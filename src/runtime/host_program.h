@@ -30,7 +30,8 @@ class HostProgram {
   HostProgram(const ir::Function& function, const ir::Arguments& arguments);
 
   // Runs it once, from the start. Errors: a hook's; an assertion of the program that fails; an
-  // operation that only kernels can do.
+  // operation that only kernels can do; an element read or written here: what buffers hold is not
+  // known before the launches have run.
   [[nodiscard]] Result<void> run(const Hooks& hooks);
 
   // By VarId, as they are now: inside a hook, at that point of the program.
@@ -47,6 +48,9 @@ class HostProgram {
   Result<void> step(ir::OpId id);
   Result<void> run_op(ir::OpId id, const ir::Parallel& op);
   Result<void> run_op(ir::OpId id, const ir::For& op);
+  Result<void> run_op(ir::OpId id, const ir::Loop& op);
+  Result<void> run_op(ir::OpId id, const ir::Break& op);
+  Result<void> run_op(ir::OpId id, const ir::Continue& op);
   Result<void> run_op(ir::OpId id, const ir::If& op);
   Result<void> run_op(ir::OpId id, const ir::Return& op);
   Result<void> run_op(ir::OpId id, const ir::Alloc& op);
@@ -64,8 +68,12 @@ class HostProgram {
   Result<void> run_op(ir::OpId id, const ir::Set& op);
   Result<void> run_op(ir::OpId id, const ir::Assert& op);
   Result<void> run_op(ir::OpId id, const ir::Print& op);
+  Result<void> run_op(ir::OpId id, const ir::Read& op);
+  Result<void> run_op(ir::OpId id, const ir::Write& op);
   template <class Data>
   Result<void> run_op(ir::OpId id, const Data& op);
+  // One trip of a loop; whether others may follow.
+  Result<bool> trip(ir::RegionId body);
   void set(ir::OpId id, double value);
 
   const ir::Function& function_;
@@ -76,6 +84,8 @@ class HostProgram {
   ir::ValueId returned_;
   std::vector<ir::Printed> printed_;
   bool stopped_ = false;
+  enum class Leaving : std::uint8_t { kNothing, kTrip, kLoop };
+  Leaving leaving_ = Leaving::kNothing;  // of the innermost loop
 };
 
 }  // namespace kiln::runtime

@@ -99,5 +99,87 @@ TEST(HostProgramTest, AHooksErrorEndsTheRun) {
   EXPECT_EQ(launches, 1);
 }
 
+// The first loop leaves out the even ones and ends at 7; 1 + 3 + 5 are 9, and the second counts to it.
+constexpr const char* kLoops = R"(module arch=sm_80 form=decided
+
+func @loops() {
+  var i: loop < 100
+  %zero = const value=0 : s32
+  %one = const value=1 : s32
+  %two = const value=2 : s32
+  %seven = const value=7 : s32
+  %sum = alloc name="sum" initial=%zero : cell<s32>
+  %count = alloc name="count" initial=%zero : cell<s32>
+  for var=i upper=100 body={
+    %i = index expr=i : s32
+    %last = binary kind=eq left=%i right=%seven : bool
+    if condition=%last then={
+      break
+    }
+    %rest = binary kind=rem left=%i right=%two : s32
+    %even = binary kind=eq left=%rest right=%zero : bool
+    if condition=%even then={
+      continue
+    }
+    %old = get cell=%sum : s32
+    %new = binary kind=add left=%old right=%i : s32
+    set cell=%sum value=%new
+  }
+  loop body={
+    %n = get cell=%count : s32
+    %all = get cell=%sum : s32
+    %done = binary kind=eq left=%n right=%all : bool
+    if condition=%done then={
+      break
+    }
+    %next = binary kind=add left=%n right=%one : s32
+    set cell=%count value=%next
+  }
+}
+)";
+
+constexpr const char* kElements = R"(module arch=sm_80 form=decided
+
+func @elements(global %x: view<f32, global, [4]>) {
+  %one = const value=1 : f32
+  write view=%x index=[0] value=%one
+}
+)";
+
+ir::Module parsed(Sources& sources, const char* text) {
+  Diagnostics diags;
+  auto module = ir::parse(sources, sources.add("host.kir", text), diags);
+  KILN_CHECK(module.has_value(), "{}", diags.all().empty() ? "" : diags.all()[0].message);
+  return std::move(*module);
+}
+
+TEST(HostProgramTest, LoopsAreLeftAndGoOn) {
+  Sources sources;
+  const ir::Module module = parsed(sources, kLoops);
+  const ir::Function& function = module.functions[0];
+  const ir::Arguments arguments;
+  HostProgram host(function, arguments);
+  ASSERT_TRUE(host.run({}));
+  for (std::uint32_t v = 0; v < function.values.size(); ++v) {
+    const std::string& name = function.values[ir::ValueId{v}].name;
+    if (name == "sum" || name == "count") {
+      EXPECT_EQ(host.scalar(ir::ValueId{v}), 9);
+    }
+  }
+}
+
+TEST(HostProgramTest, ElementsAreRefusedByName) {
+  Sources sources;
+  const ir::Module module = parsed(sources, kElements);
+  ir::Arguments arguments;
+  arguments.params.resize(1);
+  HostProgram host(module.functions[0], arguments);
+  const auto ran = host.run({});
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().text(),
+            "a GPU cannot run `elements`: its host part writes elements of `x`, which only "
+            "`--on sim` does");
+}
+
 }  // namespace
 }  // namespace kiln::runtime

@@ -463,10 +463,6 @@ void leave_unless(Sema& sema, ir::ValueId goes_on, Span span) {
 
 void analyse(Sema& sema, const ast::WhileStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
-  if (!sema.place.in_kernel) {
-    refuse(sema, span, "`while` in the host part of a tile function");
-    return;
-  }
   const ir::OpId op = emit(sema, ir::Loop{}, span);
   sema.loops.push_back({sema.place.parallel, sema.place.inthreads});
   bool always = false;
@@ -520,11 +516,7 @@ void leave(Sema& sema, Jump jump, Span span) {
   const bool inside = sema.loops.size() > of_caller;
   const bool crosses_region = inside && sema.loops.back().inthreads != sema.place.inthreads;
   const bool crosses_level = inside && sema.loops.back().parallel != sema.place.parallel;
-  if (!inside || crosses_region || crosses_level || !sema.place.in_kernel) {
-    if (inside && !sema.place.in_kernel) {
-      refuse(sema, span, "leaving a loop in the host part of a tile function");
-      return;
-    }
+  if (!inside || crosses_region || crosses_level) {
     (void)sema.diags.report<diag::JumpOutsideLoop>(span, is_break ? "break" : "continue")
         .help_if(way_out(crosses_level, crosses_region))
         .emit();
@@ -608,9 +600,24 @@ void analyse(Sema& sema, const ast::IfStmt& stmt, ast::StmtId id) {
   sema.place = outer;
 }
 
+namespace {
+
+// `sync.global;`: what stands behind a launch sees what it has written, so that nothing is to do.
+void wait_for_launches(Sema& sema, Span span, std::string_view word) {
+  if (!sema.place.in_kernel) return;
+  (void)sema.diags.report<diag::InsideParallel>(span, word)
+      .help(
+          "`sync.shared;` waits for the threads of the block; for all blocks, end the kernel and "
+          "launch another one")
+      .emit();
+}
+
+}  // namespace
+
 void analyse(Sema& sema, const ast::SyncStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const std::string word = format("`sync.{}`", spelling(stmt.kind));
+  if (stmt.kind == ast::SyncKind::kGlobal) return wait_for_launches(sema, span, word);
   const bool is_block_barrier =
       stmt.kind == ast::SyncKind::kShared ||
       (stmt.kind == ast::SyncKind::kBarrier &&

@@ -46,15 +46,23 @@ bool is_assigned(const Sema& sema, const std::string& name) {
   return false;
 }
 
-// `f32 scale = 2.0f;` in the host part: a value the kernels take along, as long as nobody changes
-// it.
+void declare_cell(Sema& sema, const ast::Declarator& item, std::optional<ir::ValueId> initial,
+                  DType dtype) {
+  const ir::ValueId cell = emit_value(
+      sema, ir::Alloc{.name = item.name.text, .initial = initial.value_or(ir::ValueId{})},
+      item.span, ir::CellType{dtype}, item.name.text);
+  declare(sema, item.name, {Symbol::Kind::kCell, make_scalar(cell, dtype, item.span), {}});
+}
+
+// `f32 scale = 2.0f;` in the host part: a value, where nobody changes it.
 void declare_host_scalar(Sema& sema, const ast::Declarator& item,
                          std::optional<ir::ValueId> initial, DType dtype) {
-  if (!initial || is_assigned(sema, item.name.text)) {
-    refuse(sema, item.span, "a mutable scalar in the host part");
+  if (!initial) {
+    refuse(sema, item.span, "a variable of the host part without a first value");
     declare(sema, item.name, {});
     return;
   }
+  if (is_assigned(sema, item.name.text)) return declare_cell(sema, item, initial, dtype);
   declare(sema, item.name, {Symbol::Kind::kOperand, make_scalar(*initial, dtype, item.span), {}});
 }
 
@@ -108,13 +116,23 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
     declare_host_scalar(sema, item, initial, dtype);
     return;
   }
-  const ir::ValueId cell = emit_value(
-      sema, ir::Alloc{.name = item.name.text, .initial = initial.value_or(ir::ValueId{})},
-      item.span, ir::CellType{dtype}, item.name.text);
-  declare(sema, item.name, {Symbol::Kind::kCell, make_scalar(cell, dtype, item.span), {}});
+  declare_cell(sema, item, initial, dtype);
 }
 
 }  // namespace
+
+void take_variables_along(Sema& sema, Span launch) {
+  for (const std::string& name : sema.scopes.names()) {
+    const Symbol* symbol = sema.scopes.find(name);
+    if (symbol == nullptr || symbol->kind != Symbol::Kind::kCell) continue;
+    const Span declared = symbol->span;
+    const DType dtype = symbol->operand.dtype;
+    const ir::ValueId now =
+        emit_value(sema, ir::Get{symbol->operand.id}, launch, ir::ScalarType{dtype}, name);
+    sema.scopes.declare(name,
+                        {Symbol::Kind::kOperand, make_scalar(now, dtype, declared), declared});
+  }
+}
 
 void declare_mutable_params(Sema& sema) {
   for (const ir::Param& param : sema.function.params) {
@@ -288,12 +306,11 @@ void analyse(Sema& sema, const ast::BufferDeclStmt& stmt, ast::StmtId id) {
 
 namespace {
 
-// An element store. Outside the innermost level one elected thread does it.
+// An element store. In a kernel, outside the innermost level, one elected thread does it.
 void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt& stmt, Span span) {
   const Span written = sema.ast[stmt.target].span;
   if (assign_fragment_element(sema, target, stmt, span)) return;
   if (sema.apply) return refuse(sema, written, "writing memory inside `apply`");
-  if (!check_in_kernel(sema, written, "an element assignment")) return;
   const auto body = [&] {
     const Operand base = evaluate_view(sema, target.base);
     Operand value = evaluate(sema, stmt.value);
@@ -312,7 +329,7 @@ void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt
       emit(sema, ir::Write{base.id, *index, *converted}, span);
     }
   };
-  if (sema.place.level == ir::Level::kThread) {
+  if (!sema.place.in_kernel || sema.place.level == ir::Level::kThread) {
     body();
     return;
   }
@@ -336,6 +353,13 @@ void assign_cell(Sema& sema, const Symbol& symbol, const ast::AssignStmt& stmt, 
   if (const auto converted = convert(sema, value, dtype)) {
     emit(sema, ir::Set{cell, *converted}, span);
   }
+}
+
+// In a kernel: what take_variables_along has made.
+bool is_taken_along(const Sema& sema, const Symbol& symbol) {
+  return sema.place.in_kernel && symbol.kind == Symbol::Kind::kOperand &&
+         symbol.operand.kind == Operand::Kind::kScalar &&
+         sema.function.def_as<ir::Get>(symbol.operand.id) != nullptr;
 }
 
 std::string_view immutable_kind(const Symbol& symbol) {
@@ -400,6 +424,15 @@ void analyse(Sema& sema, const ast::AssignStmt& stmt, ast::StmtId id) {
     return;
   }
   if (symbol->kind == Symbol::Kind::kOperand && symbol->operand.is_error()) return;
+  if (is_taken_along(sema, *symbol)) {
+    (void)sema.diags
+        .report<diag::ImmutableAssigned>(target_span, target->name,
+                                         "a variable of the host part, which a kernel only reads,")
+        .label(symbol->span, "declared here")
+        .help("write to an element of a buffer here, and read it in the host part")
+        .emit();
+    return;
+  }
   (void)sema.diags
       .report<diag::ImmutableAssigned>(target_span, target->name, immutable_kind(*symbol))
       .label(symbol->span, "declared here")

@@ -122,7 +122,6 @@ struct Evaluator {
   }
   Operand operator()(const ast::MemberExpr& e) const { return member(e); }
   Operand operator()(const ast::AtExpr& e) const {
-    if (!check_in_kernel(sema, span, "an element read")) return error_operand(span);
     if (auto element = fragment_element(sema, e, span)) return *element;
     const Operand base = evaluate_view(sema, e.base);
     if (base.is_error()) return error_operand(span);

@@ -218,17 +218,9 @@ bool fit_shapes(Sema& sema, Transfer& transfer, Span source_span, Span target_sp
   return true;
 }
 
-bool check_direction(Sema& sema, const ast::MoveStmt& stmt, const ir::ViewType& from,
-                     const ir::ViewType& to, Span target_span) {
-  const bool both_global = from.space == ir::Space::kGlobal && to.space == ir::Space::kGlobal;
-  if (both_global) {
-    (void)sema.diags
-        .report<diag::CopyDirection>(stmt.word_span, sema.sources.text(stmt.word_span),
-                                     space_name(from.space), space_name(to.space))
-        .help("go through shared memory: `t = dma.copy ... => shared;`")
-        .emit();
-    return false;
-  }
+// A type, and a number of dimensions.
+bool check_alike(Sema& sema, const ast::MoveStmt& stmt, const ir::ViewType& from,
+                 const ir::ViewType& to, Span target_span) {
   if (from.dtype != to.dtype) {
     (void)sema.diags.report<diag::CopyDtype>(target_span, name(from.dtype), name(to.dtype))
         .label(sema.ast[stmt.source].span, "{}", name(from.dtype))
@@ -244,6 +236,20 @@ bool check_direction(Sema& sema, const ast::MoveStmt& stmt, const ir::ViewType& 
     return false;
   }
   return true;
+}
+
+bool check_direction(Sema& sema, const ast::MoveStmt& stmt, const ir::ViewType& from,
+                     const ir::ViewType& to, Span target_span) {
+  const bool both_global = from.space == ir::Space::kGlobal && to.space == ir::Space::kGlobal;
+  if (both_global) {
+    (void)sema.diags
+        .report<diag::CopyDirection>(stmt.word_span, sema.sources.text(stmt.word_span),
+                                     space_name(from.space), space_name(to.space))
+        .help("go through shared memory: `t = dma.copy ... => shared;`")
+        .emit();
+    return false;
+  }
+  return check_alike(sema, stmt, from, to, target_span);
 }
 
 }  // namespace
@@ -443,6 +449,87 @@ void take_swizzle(Sema& sema, const Transfer& transfer) {
   wish_swizzle(sema, transfer.copy.src, *bytes, transfer.stmt.swizzle->span);
 }
 
+// Whether the host part can make it; reports.
+bool check_host_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
+  constexpr std::string_view kWhere = "in the host part of a tile function";
+  if (stmt.is_async) {
+    refuse(sema, stmt.async_span, format("`.async` on a copy {}", kWhere));
+    return false;
+  }
+  const bool plain = stmt.engine == ast::Engine::kDma && stmt.op == ast::MoveOp::kCopy;
+  if (!plain) {
+    refuse(sema, stmt.word_span, format("`{}` {}", word, kWhere));
+    return false;
+  }
+  const bool hints =
+      stmt.promote.valid() || stmt.multicast || stmt.eviction != ast::Eviction::kNone;
+  if (stmt.swizzle || stmt.zfill || stmt.sparse || hints || stmt.after.valid()) {
+    refuse(sema, stmt.word_span, format("a copy with more than its two sides {}", kWhere));
+    return false;
+  }
+  return true;
+}
+
+// Whole buffers of the same extents; reports.
+bool check_host_sides(Sema& sema, const ast::MoveStmt& stmt, const Operand& source,
+                      const Operand& target) {
+  const ir::ViewType& from = sema.function.view_type(source.id);
+  const ir::ViewType& to = sema.function.view_type(target.id);
+  if (!check_alike(sema, stmt, from, to, target.span)) return false;
+  for (const Operand* side : {&source, &target}) {
+    if (sema.function.def_as<ir::Subview>(side->id) == nullptr) continue;
+    refuse(sema, side->span, "a copy of a part of a buffer in the host part of a tile function");
+    return false;
+  }
+  for (std::size_t d = 0; d < from.shape.size(); ++d) {
+    if (from.shape[d] == to.shape[d]) continue;
+    (void)sema.diags
+        .report<diag::CopyShape>(target.span, d, text(sema, from.shape[d]), text(sema, to.shape[d]))
+        .label(source.span, "{} elements in dimension {}", text(sema, from.shape[d]), d)
+        .label(target.span, "{} elements", text(sema, to.shape[d]))
+        .help(
+            "in the host part both sides have the same extents: go through what they share with "
+            "`foreach` and `.at(...)`")
+        .emit();
+    return false;
+  }
+  return true;
+}
+
+// Element by element, the last dimension innermost.
+void copy_elements(Sema& sema, ir::ValueId from, ir::ValueId to, std::vector<ir::Expr> index,
+                   Span span) {
+  const ir::ViewType type = sema.function.view_type(from);
+  if (index.size() == type.shape.size()) {
+    const ir::ValueId element =
+        emit_value(sema, ir::Read{from, index}, span, ir::ScalarType{type.dtype});
+    emit(sema, ir::Write{to, index, element}, span);
+    return;
+  }
+  const ir::Expr extent = type.shape[index.size()];
+  const ir::VarId var = add_var(sema, "i", ir::VarKind::kLoop, extent, span);
+  const ir::OpId loop = emit(sema, ir::For{var, 0, extent, 1, 0, {}}, span);
+  index.push_back(ir::Expr::var(var));
+  const ir::RegionId body =
+      in_region(sema, [&] { copy_elements(sema, from, to, std::move(index), span); });
+  std::get<ir::For>(sema.function.ops[loop].data).body = body;
+}
+
+// `dma.copy a => b;` outside of `parallel`; false after a report.
+bool copy_on_host(Sema& sema, const ast::MoveStmt& stmt, std::string_view word, Span span) {
+  if (!check_host_forms(sema, stmt, word)) return false;
+  const Operand source = evaluate_view(sema, stmt.source);
+  const Operand target = evaluate_view(sema, stmt.target);
+  if (source.is_error() || target.is_error()) return false;
+  if (!check_host_sides(sema, stmt, source, target)) return false;
+  copy_elements(sema, source.id, target.id, {}, span);
+  if (!stmt.handle.valid()) return true;
+  const std::size_t handle = open_handle(sema, stmt.handle);
+  sema.handles[handle].kind = Handle::Kind::kSynchronous;
+  declare_handle(sema, handle, stmt.handle, target.id);
+  return true;
+}
+
 // Everything up to the copy itself; false after a report.
 bool prepare(Sema& sema, Transfer& transfer) {
   if (!join_sides(sema, transfer)) return false;
@@ -463,6 +550,10 @@ void analyse(Sema& sema, const ast::MoveStmt& stmt, ast::StmtId id) {
     if (find_handle(sema, stmt.handle.text) == nullptr) declare(sema, stmt.handle, {});
   };
   const std::string word(sema.sources.text(stmt.word_span));
+  if (!sema.place.in_kernel && stmt.target.valid()) {
+    if (!copy_on_host(sema, stmt, word, span)) fail();
+    return;
+  }
   if (!check_in_kernel(sema, stmt.word_span, format("`{}`", word)) ||
       !check_forms(sema, stmt, word)) {
     return fail();

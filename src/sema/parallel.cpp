@@ -575,6 +575,7 @@ void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
   if (stmt.groups.empty()) return;
   const std::size_t before = sema.function.ops.size();
   sema.scopes.push();
+  if (!sema.place.in_kernel) take_variables_along(sema, stmt.word_span);
   analyse_groups(sema, stmt, id, 0);
   sema.scopes.pop();
   if (sema.place.in_kernel) return;

@@ -198,6 +198,12 @@ Shadow* shadow_of(const Touch& touch) {
              : touch.machine.shared_shadows[touch.warp.block].get();
 }
 
+// The host part's, which everything else waits for.
+Shadow* shadow_of_host(const Touch& touch) {
+  if (touch.machine.era != nullptr || touch.buffer.space != ir::Space::kGlobal) return nullptr;
+  return touch.buffer.memory == nullptr ? touch.buffer.of_host : touch.buffer.memory->of_host;
+}
+
 // Asynchronous instructions are no thread: also the warp's own writes must have been fenced.
 constexpr std::uint16_t kNoThread = 0x7f00;
 
@@ -242,6 +248,12 @@ void note_read(const Touch& touch, std::int64_t address, std::int64_t bytes) {
     note_local_read(touch, address, bytes);
     return;
   }
+  if (const Shadow* host = shadow_of_host(touch)) {
+    if (!host->has_content(static_cast<std::size_t>(address))) {
+      report_uninitialised(touch, address, "read");
+    }
+    return;
+  }
   Shadow* shadow = shadow_of(touch);
   if (shadow == nullptr) return;
   shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
@@ -255,6 +267,10 @@ void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bo
     for (std::int64_t i = 0; i < bytes; ++i) {
       touch.warp.local_set[local_place(touch, address + i)] = true;
     }
+    return;
+  }
+  if (Shadow* host = shadow_of_host(touch)) {
+    host->write_between(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes));
     return;
   }
   Shadow* shadow = shadow_of(touch);

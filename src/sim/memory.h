@@ -41,6 +41,7 @@ struct Buffer {
   std::int64_t bytes = 0;
   std::byte* data = nullptr;           // global
   std::uint32_t watched = kUnwatched;  // global: the number of its shadow in a machine
+  Shadow* of_host = nullptr;           // global: the same, where the host part touches elements
   std::int64_t offset = 0;             // shared and local: address of element 0
   ir::SharedShape layout = {};         // shared
   const Buffer* memory = nullptr;      // of an alias: whose memory it is

@@ -220,6 +220,7 @@ Warp Run::host_warp(const Program& program) const {
 std::optional<Error> Run::execute() {
   if (auto error = bind_params()) return error;
   if (auto error = allocate_globals(function_.body)) return error;
+  if (auto error = track_host(function_.body)) return error;
   note_host_vars(function_.body);
   const Program program = flatten_host(function_, host_, tally_);
   Tally host_tally;
@@ -266,6 +267,39 @@ void Run::finish(ir::ValueId value, const Warp& host) {
   arguments_.returned.tensor = std::move(out);
 }
 
+std::optional<Error> Run::give_shadow(Global& global, const Shadow::Readers& readers) {
+  const unsigned granule = bits_of_size(global.buffer.size);
+  const double bytes = shadow_bytes(static_cast<double>(global.buffer.bytes), granule, readers);
+  const double more = bytes - static_cast<double>(global.hold.bytes());
+  if (auto error = global.hold.take(options_.memory, more,
+                                    format("what is known of `{}`", global.buffer.name))) {
+    return error;
+  }
+  if (global.shadow == nullptr) {
+    global.shadow = std::make_unique<Shadow>(static_cast<std::size_t>(global.buffer.bytes), granule,
+                                             false, global.initialised);
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> Run::track_host(ir::RegionId region) {
+  if (!options_.checks) return std::nullopt;
+  for (const ir::OpId id : function_.regions[region].ops) {
+    const ir::Op& op = function_.ops[id];
+    if (op.kind() == ir::OpKind::kParallel) continue;
+    for (const ir::RegionId inner : ir::regions_of(op)) {
+      if (auto error = track_host(inner)) return error;
+    }
+    if (op.kind() != ir::OpKind::kRead && op.kind() != ir::OpKind::kWrite) continue;
+    for (const ir::Touch& touch : ir::memory_touched(function_, op)) {
+      Global& global = *globals_[ir::root_of(function_, touch.value).index];
+      if (auto error = give_shadow(global, {})) return error;
+      global.buffer.of_host = global.shadow.get();
+    }
+  }
+  return std::nullopt;
+}
+
 // Shadows only what the launch can get wrong: buffers it writes, and those nobody has filled.
 std::optional<Error> Run::track_globals(ir::RegionId body, const Agents& agents,
                                         std::vector<Shadow*>& shadows) {
@@ -283,18 +317,7 @@ std::optional<Error> Run::track_globals(ir::RegionId body, const Agents& agents,
                                   .agents = both ? agents.warps : 0,
                                   .slots = both && touched.loaded[v],
                                   .updates = touched.updated[v]};
-    const double bytes = shadow_bytes(static_cast<double>(global.buffer.bytes),
-                                      bits_of_size(global.buffer.size), readers);
-    const double more = bytes - static_cast<double>(global.hold.bytes());
-    if (auto error = global.hold.take(options_.memory, more,
-                                      format("what is known of `{}`", global.buffer.name))) {
-      return error;
-    }
-    if (global.shadow == nullptr) {
-      global.shadow =
-          std::make_unique<Shadow>(static_cast<std::size_t>(global.buffer.bytes),
-                                   bits_of_size(global.buffer.size), false, global.initialised);
-    }
+    if (auto error = give_shadow(global, readers)) return error;
     global.shadow->begin_launch(&era_, readers);
     global.buffer.watched = static_cast<std::uint32_t>(shadows.size());
     shadows.push_back(global.shadow.get());

@@ -52,6 +52,10 @@ class Run {
   // `shadows` gets those of the launch, by Buffer::watched.
   [[nodiscard]] std::optional<Error> track_globals(ir::RegionId body, const Agents& agents,
                                                    std::vector<Shadow*>& shadows);
+  // Its shadow, with room for these readers.
+  [[nodiscard]] std::optional<Error> give_shadow(Global& global, const Shadow::Readers& readers);
+  // Shadows what the host part touches element by element.
+  [[nodiscard]] std::optional<Error> track_host(ir::RegionId region);
   [[nodiscard]] std::optional<Error> charge_warps(const Program& program, MemoryHold& hold) const;
   [[nodiscard]] std::optional<Error> charge_shared(const Program& program, const Agents& agents,
                                                    MemoryHold& hold) const;

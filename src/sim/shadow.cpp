@@ -217,6 +217,15 @@ bool Shadow::update_granules(std::size_t begin, std::size_t end, const Actor& ac
   return follows;
 }
 
+void Shadow::write_between(std::size_t address, std::size_t bytes) {
+  for_each_line(address, bytes, [&](std::size_t begin, std::size_t end) {
+    split_writer(begin >> kLineBits);
+    for (std::size_t g = begin >> granule_bits_; g <= (end - 1) >> granule_bits_; ++g) {
+      if (writers_[g].clock == 0) writers_[g].clock = kBeforeLaunches;
+    }
+  });
+}
+
 void Shadow::land(std::size_t address, std::size_t bytes, const Actor& actor) {
   const auto lands = [&](Writer& writer) {
     if (writer.thread != (actor.thread | kInFlight)) return;

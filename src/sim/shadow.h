@@ -224,7 +224,13 @@ class Shadow {
   // The thread's asynchronous writes to the range have landed: from now on they count as its own.
   void land(std::size_t address, std::size_t bytes, const Actor& actor);
 
-  // Whether any launch has written the byte.
+  // By the host part, which comes before the next launch and after the last.
+  void write_between(std::size_t address, std::size_t bytes);
+  [[nodiscard]] bool has_content(std::size_t address) const {
+    return initialised_ || written(address);
+  }
+
+  // Whether any launch, or the host part, has written the byte.
   [[nodiscard]] bool written(std::size_t address) const {
     return writer_of(address >> granule_bits_).clock != 0;
   }

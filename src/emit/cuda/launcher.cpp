@@ -108,10 +108,30 @@ std::string grid_text(const LaunchPlan& plan, const LaunchSizes& sizes, const ta
   return join(axes, ", ", [](const std::string& text) { return text; });
 }
 
-// The caller allocates what the host part declares, and says what it starts as.
+// Whether the host part writes elements of the buffer, between launches.
+bool is_written_outside(const ir::Function& function, ir::RegionId region, ir::ValueId buffer) {
+  const std::vector<ir::OpId>& ops = function.regions[region].ops;
+  return std::ranges::any_of(ops, [&](ir::OpId id) {
+    const ir::Op& op = function.ops[id];
+    if (op.kind() == ir::OpKind::kParallel) return false;
+    const auto* write = std::get_if<ir::Write>(&op.data);
+    if (write != nullptr && ir::root_of(function, write->view) == buffer) return true;
+    const std::vector<ir::RegionId> inner = ir::regions_of(op);
+    return std::ranges::any_of(
+        inner, [&](ir::RegionId each) { return is_written_outside(function, each, buffer); });
+  });
+}
+
+// The caller allocates what the host part declares, says what it starts as, and writes what it
+// writes.
 std::string notes_on_values(const ir::Function& function, const std::vector<ParamSlot>& slots) {
   std::string out;
   for (const ParamSlot& slot : slots) {
+    const bool is_buffer = slot.kind == SlotKind::kAlloc || slot.kind == SlotKind::kParam;
+    if (is_buffer && is_written_outside(function, function.body, slot.value)) {
+      out += format("// The caller also writes the elements of {} that the host part writes.\n",
+                    slot.name);
+    }
     const auto* alloc =
         slot.kind == SlotKind::kAlloc ? function.def_as<ir::Alloc>(slot.value) : nullptr;
     if (alloc == nullptr || !alloc->initial.valid()) continue;
