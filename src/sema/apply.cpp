@@ -60,9 +60,11 @@ void declare_coordinate(Sema& sema, const ast::Name& name, ir::VarId var, std::i
 
 // Whether elements of what the expression names are those of a register tile.
 bool is_accumulator(const Sema& sema, ast::ExprId expr) {
-  const auto* named = sema.ast.as<ast::NameExpr>(expr);
+  std::vector<ast::ExprId> subscripts;
+  const auto* named = sema.ast.as<ast::NameExpr>(without_subscripts(sema, expr, subscripts));
   const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
-  const bool is_operand = symbol != nullptr && symbol->kind == Symbol::Kind::kTile;
+  const bool is_operand =
+      symbol != nullptr && (symbol->kind == Symbol::Kind::kTile || is_operand_array(*symbol));
   return is_tile_name(sema, expr) && !is_operand;
 }
 

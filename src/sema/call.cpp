@@ -132,7 +132,6 @@ class CalleeScope {
       : sema_(sema),
         scopes_(std::exchange(sema.scopes, sema.globals)),
         plan_(std::exchange(sema.plan, plan_names(sema.ast, site.function.span))),
-        scaled_(std::exchange(sema.scaled, {})),
         parts_(std::exchange(sema.tile_parts, {})),
         indices_(std::exchange(sema.tile_indices, {})),
         absent_(std::exchange(sema.absent, {})) {
@@ -143,7 +142,6 @@ class CalleeScope {
     sema_.diags.end_call();
     sema_.scopes = std::move(scopes_);
     sema_.plan = std::move(plan_);
-    sema_.scaled = std::move(scaled_);
     sema_.tile_parts = std::move(parts_);
     sema_.tile_indices = std::move(indices_);
     sema_.absent = std::move(absent_);
@@ -155,7 +153,6 @@ class CalleeScope {
   Sema& sema_;
   Scopes scopes_;
   NamePlan plan_;
-  std::map<std::string, std::size_t> scaled_;
   std::map<ast::ExprId, ir::ValueId> parts_;
   std::map<ast::ExprId, int> indices_;
   std::map<std::string, std::string> absent_;

@@ -94,6 +94,10 @@ class ArgumentReader {
     if (is_array != !param.extents.empty()) {
       return mismatch(param, expr, is_array ? "an array of register tiles" : "something else");
     }
+    if (is_array && is_operand_array(*symbol)) {
+      refuse(sema_, sema_.ast[expr].span, "an array of what `mma.load` gives as an argument");
+      return std::nullopt;
+    }
     if (is_array) return *symbol;
     if (is_tile_name(sema_, expr)) {
       const Symbol* tile = named_tile(sema_, expr);

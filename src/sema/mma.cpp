@@ -16,6 +16,7 @@
 #include "sema/inthreads.h"
 #include "sema/literal.h"
 #include "sema/partial_sum.h"
+#include "sema/scaled_block.h"
 #include "sema/statement.h"
 #include "sema/tile_array.h"
 #include "sema/view.h"
@@ -59,7 +60,9 @@ void report_no_array(Sema& sema, const Symbol& symbol, const ast::FragRef& ref) 
   (void)sema.diags
       .report<diag::NotAnArray>(ref.span, ref.name.text, describe(symbol.operand, sema.function))
       .label(symbol.span, "declared here")
-      .help("declare an array: `{} = mma.fill.f32 0.0f [2, 4];`", ref.name.text)
+      .help("declare an array: `{}`", symbol.kind == Symbol::Kind::kTile
+                                          ? format("frag {}[2];", ref.name.text)
+                                          : format("{} = mma.fill.f32 0.0f [2, 4];", ref.name.text))
       .emit();
 }
 
@@ -215,34 +218,6 @@ bool check_one_writer(Sema& sema, const Tile& tile, ir::ValueId view, Span span)
 
 }  // namespace
 
-// Zeroes the tile's registers; the value takes the accumulator's type with the others.
-void fill_zero(Sema& sema, ir::ValueId id, Tile& tile, Span span) {
-  const DType dtype = tile.dtype.value_or(DType::kF32);
-  const ir::ValueId zero = emit_value(sema, ir::Const{0}, span, ir::ScalarType{dtype});
-  if (!tile.dtype) tile.fill_values.push_back(zero);
-  emit(sema, ir::Fill{id, zero}, span);
-}
-
-ir::ValueId open_partial(Sema& sema, ir::ValueId acc, Span span) {
-  const Tile of = sema.tiles.at(acc);
-  const std::string name = format("{}_part", sema.function.values[acc].name);
-  const ir::ValueId id =
-      emit_value(sema, ir::Alloc{.name = name}, span,
-                 ir::FragType{ir::Role::kC, of.dtype.value_or(DType::kF32), 0, 0}, name);
-  Tile tile;
-  tile.name = of.name;
-  tile.span = of.span;
-  tile.parallel = sema.place.unit.parallel;
-  if (sema.place.unit.level != ir::Level::kBlock) tile.unit = sema.place.unit.level;
-  tile.is_accumulator = true;
-  tile.stored = true;  // it is added to the accumulator
-  tile.is_partial = true;
-  tile.dtype = of.dtype;
-  fill_zero(sema, id, tile, span);
-  sema.tiles.emplace(id, std::move(tile));
-  return id;
-}
-
 namespace {
 
 // Takes the shape that an `mma` further down was seen to give.
@@ -253,39 +228,6 @@ void foresee_shape(Sema& sema, Tile& tile, ir::ValueId id) {
   std::get<ir::FragType>(sema.function.values[id].type) = known->second;
   tile.dtype = known->second.dtype;
 }
-
-void collect(Sema& sema, const std::string& name, ir::ValueId acc, Span span) {
-  const auto wanted = sema.scaled.find(name);
-  if (wanted == sema.scaled.end()) return;
-  sema.partials[acc] = {open_partial(sema, acc, span), wanted->second};
-}
-
-}  // namespace
-
-ScaledBlock enter_scaled(Sema& sema, const std::vector<ast::StmtId>& body) {
-  ScaledBlock outer{sema.scaled, sema.partials};
-  sema.scaled.clear();
-  std::map<std::string, Span> first;
-  for (ast::StmtId id : body) {
-    const auto* scale = sema.ast.as<ast::MmaScaleStmt>(id);
-    if (scale == nullptr || scale->source || !scale->acc.subscripts.empty()) continue;
-    ++sema.scaled[scale->acc.name.text];
-    first.try_emplace(scale->acc.name.text, scale->word_span);
-  }
-  for (const auto& [name, count] : sema.scaled) {
-    const Symbol* symbol = sema.scopes.find(name);
-    if (symbol == nullptr || symbol->kind != Symbol::Kind::kAccumulator) continue;
-    collect(sema, name, symbol->operand.id, first.at(name));
-  }
-  return outer;
-}
-
-void leave_scaled(Sema& sema, ScaledBlock outer) {
-  sema.scaled = std::move(outer.scaled);
-  sema.partials = std::move(outer.partials);
-}
-
-namespace {
 
 ir::ValueId new_accumulator(Sema& sema, const Accumulators& all, const TileName& name, Span span) {
   const ir::ValueId id =
@@ -304,7 +246,6 @@ ir::ValueId new_accumulator(Sema& sema, const Accumulators& all, const TileName&
     emit(sema, ir::Fill{id, *converted}, span);
   }
   sema.tiles.emplace(id, std::move(tile));
-  collect(sema, name.text, id, span);
   return id;
 }
 
@@ -313,11 +254,8 @@ void refill(Sema& sema, ir::ValueId id, const Operand& value, const ast::MmaFill
   Tile& tile = sema.tiles.at(id);
   if (!check_same_unit(sema, tile, stmt.target.span)) return;
   if (const auto converted = fill_value(sema, tile, value)) {
-    emit(sema, ir::Fill{id, *converted}, span);
+    note_product(sema, id, emit(sema, ir::Fill{id, *converted}, span));
     note_set(sema, id);
-  }
-  if (const auto partial = sema.partials.find(id); partial != sema.partials.end()) {
-    fill_zero(sema, partial->second.sum, sema.tiles.at(partial->second.sum), span);
   }
 }
 
@@ -358,6 +296,16 @@ void analyse(Sema& sema, const ast::MmaFillStmt& stmt, ast::StmtId statement) {
   const Operand value = evaluate(sema, stmt.value);
   const bool is_one = symbol != nullptr && symbol->kind == Symbol::Kind::kAccumulator;
   const bool is_array = symbol != nullptr && symbol->kind == Symbol::Kind::kTileArray;
+  if (is_array && stmt.target.subscripts.empty() && is_operand_array(*symbol)) {
+    (void)sema.diags
+        .report<diag::MmaNotFragment>(stmt.target.span, name.text, "an array of operand tiles",
+                                      "an array of accumulators")
+        .label(symbol->span, "declared here")
+        .help("declare accumulators under another name: `sum = mma.fill.f32 0.0f [{}];`",
+              join(symbol->extents, ", ", [](std::int64_t each) { return format("{}", each); }))
+        .emit();
+    return;
+  }
   if (is_array && stmt.target.subscripts.empty()) {
     return refill_array(sema, Symbol(*symbol), value, stmt, span);
   }
@@ -392,15 +340,17 @@ std::optional<Operand> tile_view(Sema& sema, ast::ExprId expr) {
   return source;
 }
 
-ir::ValueId load_tile(Sema& sema, const ast::Name& name, const Operand& source, bool to_registers) {
+ir::ValueId load_tile(Sema& sema, const ast::Name& name, const Operand& source, bool to_registers,
+                      std::string_view identifier) {
   constexpr std::string_view kUnnamed = "tile";
   const std::string& text = name.text;
   const bool named = text.find_first_of(".([") == std::string::npos;
+  const std::string given(named ? text : identifier.empty() ? kUnnamed : identifier);
   const ir::ViewType type = sema.function.view_type(source.id);
   const ir::ValueId id = emit_value(
-      sema, ir::Alloc{.name = named ? text : std::string(kUnnamed)}, source.span,
+      sema, ir::Alloc{.name = given}, source.span,
       ir::FragType{ir::Role::kA, type.dtype, *type.shape[0].constant(), *type.shape[1].constant()},
-      named ? text : std::string(kUnnamed));
+      given);
   Tile tile;
   tile.name = text;
   tile.span = name.span;
@@ -412,26 +362,68 @@ ir::ValueId load_tile(Sema& sema, const ast::Name& name, const Operand& source, 
   return id;
 }
 
-void analyse(Sema& sema, const ast::MmaLoadStmt& stmt, ast::StmtId id) {
-  const Span span = sema.ast[id].span;
-  const auto fail = [&] {
-    if (stmt.declares) declare(sema, stmt.target.name, {});
-  };
-  if (!check_place(sema, stmt.word_span, Where::kUnit)) return fail();
-  if (!stmt.declares) return refuse(sema, span, "loading into an existing register tile");
+namespace {
+
+// `a[i]` in front of `= mma.load`; null after a report.
+Symbol* find_element(Sema& sema, const ast::FragRef& ref, TileName& name) {
+  const Symbol* symbol = sema.scopes.find(ref.name.text);
+  if (symbol == nullptr) {
+    (void)sema.diags.report<diag::UnknownName>(ref.name.span, ref.name.text)
+        .help("declare the array in front: `frag {}[2];`", ref.name.text)
+        .emit();
+    return nullptr;
+  }
+  if (symbol->kind != Symbol::Kind::kTileArray) {
+    report_no_array(sema, *symbol, ref);
+    return nullptr;
+  }
+  if (!is_operand_array(*symbol)) {
+    refuse(sema, ref.span, "loading into an existing register tile");
+    return nullptr;
+  }
+  return element_to_load(sema, *symbol, ref, name);
+}
+
+// What the statement loads; an error operand after a report.
+Operand loaded(Sema& sema, const ast::MmaLoadStmt& stmt, const TileName& name, Span span) {
+  Operand out;
   if (stmt.is_async) {
     refuse(sema, stmt.word_span, "`.async` on `mma.load`");
-    return fail();
+    return out;
   }
   std::optional<Operand> source = tile_view(sema, stmt.source);
-  if (!source) return fail();
+  if (!source) return out;
   const auto bytes = swizzle_bytes(sema, stmt.swizzle);
   if (bytes && stmt.swizzle) wish_swizzle(sema, source->id, *bytes, stmt.swizzle->span);
   source->span = span;
-  Operand operand;
-  operand.kind = Operand::Kind::kFragment;
-  operand.id = load_tile(sema, stmt.target.name, *source, stmt.to_registers);
-  declare(sema, stmt.target.name, {Symbol::Kind::kTile, operand, {}});
+  out.kind = Operand::Kind::kFragment;
+  out.id = load_tile(sema, {name.text, stmt.target.name.span}, *source, stmt.to_registers,
+                     name.identifier);
+  return out;
+}
+
+}  // namespace
+
+void analyse(Sema& sema, const ast::MmaLoadStmt& stmt, ast::StmtId id) {
+  const Span span = sema.ast[id].span;
+  const ast::Name& target = stmt.target.name;
+  const bool declares = stmt.declares && stmt.target.subscripts.empty();
+  if (!check_place(sema, stmt.word_span, Where::kUnit)) {
+    if (declares) declare(sema, target, {});
+    return;
+  }
+  if (!stmt.declares) return refuse(sema, span, "loading into an existing register tile");
+  TileName name = {target.text, target.text};
+  Symbol* element = declares ? nullptr : find_element(sema, stmt.target, name);
+  if (!declares && element == nullptr) return;
+  const Operand tile = loaded(sema, stmt, name, span);
+  Symbol symbol;
+  if (!tile.is_error()) symbol = {Symbol::Kind::kTile, tile, target.span};
+  if (!declares) {
+    *element = std::move(symbol);
+  } else {
+    declare(sema, target, std::move(symbol));
+  }
 }
 
 namespace {
@@ -623,7 +615,7 @@ void analyse(Sema& sema, const ast::MmaWaitStmt& stmt, ast::StmtId id) {
 void check_tiles(Sema& sema) {
   std::set<Span> reported;  // of the tiles of an array the first
   for (const auto& [id, tile] : sema.tiles) {
-    if (tile.broken || (tile.is_partial && !tile.first_use.valid())) continue;
+    if (tile.broken) continue;
     const bool fine = tile.first_use.valid() && !tile.stored_early.valid() &&
                       (!tile.is_accumulator || tile.stored);
     if (fine || !reported.insert(tile.span).second) continue;

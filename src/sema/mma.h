@@ -47,14 +47,12 @@ struct Accumulators {
 };
 void declare_accumulators(Sema& sema, const Accumulators& all, Span span);
 
-// Declares a tile loaded from the view. It is operand A until an `mma` says otherwise.
-ir::ValueId load_tile(Sema& sema, const ast::Name& name, const Operand& source, bool to_registers);
+// Declares a tile loaded from the view. It is operand A until an `mma` says otherwise. What is
+// emitted has the name as well, or else `identifier`.
+ir::ValueId load_tile(Sema& sema, const ast::Name& name, const Operand& source, bool to_registers,
+                      std::string_view identifier = {});
 
 // The accumulator's type is known: values that fill it are converted to it.
 void resolve_fills(Sema& sema, Tile& tile, DType dtype);
-// Zeroes the tile's registers.
-void fill_zero(Sema& sema, ir::ValueId id, Tile& tile, Span span);
-// The sum that products on the accumulator go to from here on, until it is scaled.
-ir::ValueId open_partial(Sema& sema, ir::ValueId acc, Span span);
 
 }  // namespace kiln::sema

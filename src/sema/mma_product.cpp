@@ -5,6 +5,7 @@
 #include "kiln/sparse.h"
 #include "sema/expression.h"
 #include "sema/mma.h"
+#include "sema/scaled_block.h"
 #include "sema/statement.h"
 #include "sema/tile.h"
 #include "sema/tile_array.h"
@@ -223,6 +224,10 @@ Tile* find_operand(Sema& sema, ast::ExprId expr, ir::ValueId& id) {
                         sema.function.frag_type(operand->operand.id).rows == 0;
   const bool is_value = !is_loaded && !is_empty && is_tile_expression(sema, expr);
   if (is_value) return computed_operand(sema, expr, id);
+  if (is_loaded) {
+    id = operand->operand.id;
+    return &sema.tiles.at(id);
+  }
   const auto* named = sema.ast.as<ast::NameExpr>(expr);
   const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
   const bool is_view =
@@ -397,8 +402,16 @@ Tile* find_metadata(Sema& sema, ast::ExprId expr, ir::ValueId& id) {
     return find_tile(sema, {{named->name, span}, {}, span}, false, id);
   }
   if (sema.ast.as<ast::ErrorExpr>(expr) != nullptr) return nullptr;
+  const bool is_element = is_tile_name(sema, expr);
+  const Symbol* element = is_element ? named_tile(sema, expr) : nullptr;
+  if (is_element && element == nullptr) return nullptr;
+  if (is_element && element->kind == Symbol::Kind::kTile) {
+    id = element->operand.id;
+    return &sema.tiles.at(id);
+  }
   (void)sema.diags
-      .report<diag::MmaNotFragment>(span, sema.sources.text(span), "a view",
+      .report<diag::MmaNotFragment>(span, sema.sources.text(span),
+                                    is_element ? "an accumulator" : "a view",
                                     "metadata loaded by `mma.load`")
       .help("load it first: `name = mma.load {};`", sema.sources.text(span))
       .emit();
@@ -495,17 +508,14 @@ void add_product(Sema& sema, Product& product, const Request& request, Span span
   const ir::FragType wanted{ir::Role::kC, request.acc, request.shape.m, request.shape.n};
   const ir::ValueId acc = product.mma.c;
   if (!assign_shape(sema, *product.c, acc, wanted, stmt.acc.span)) return;
-  const auto collecting = sema.partials.find(acc);
-  ir::ValueId sum = acc;
+  if (stmt.scaled) product.mma.c = open_partial(sema, acc, span);
+  const ir::ValueId sum = product.mma.c;
+  const ir::OpId op = emit(sema, std::move(product.mma), span);
   if (stmt.scaled) {
-    sum = open_partial(sema, acc, span);
-  } else if (collecting != sema.partials.end() && collecting->second.scales_left > 0) {
-    sum = collecting->second.sum;
+    add_scaled(sema, {acc, sum, stmt.a_scale, stmt.b_scale, stmt.acc.span}, span);
+  } else {
+    note_product(sema, acc, op);
   }
-  if (sum != acc && !assign_shape(sema, sema.tiles.at(sum), sum, wanted, stmt.acc.span)) return;
-  product.mma.c = sum;
-  emit(sema, std::move(product.mma), span);
-  if (stmt.scaled) add_scaled(sema, {acc, sum, stmt.a_scale, stmt.b_scale, stmt.acc.span}, span);
   if (stmt.is_async) declare_future(sema, stmt, span);
 }
 
@@ -563,27 +573,15 @@ void analyse(Sema& sema, const ast::MmaScaleStmt& stmt, ast::StmtId statement) {
   }
   if (tile->broken || !check_same_unit(sema, *tile, stmt.acc.span)) return;
   if (stmt.source) return scale_source(sema, stmt, {id, *tile}, span);
-  if (!stmt.acc.subscripts.empty()) {
-    refuse(sema, stmt.word_span, "scaling the products on an element of an array");
-    return mark_broken({tile});
-  }
-  const auto found = sema.partials.find(id);
-  const bool used =
-      found != sema.partials.end() && sema.tiles.at(found->second.sum).first_use.valid();
-  if (!used) {
+  const auto sum = take_products(sema, id, span);
+  if (!sum && sema.stopped_early) return mark_broken({tile});  // products were not written out
+  if (!sum) {
     (void)sema.diags.report<diag::MmaScaleNothing>(stmt.word_span, tile->name)
         .help("write the products in the same block, in front of `mma.scale`")
         .emit();
     return mark_broken({tile});
   }
-  Partial& partial = found->second;
-  add_scaled(sema, {id, partial.sum, stmt.a_scale, stmt.b_scale, stmt.acc.span}, span);
-  --partial.scales_left;
-  if (partial.scales_left > 0) {
-    Tile& sum = sema.tiles.at(partial.sum);
-    fill_zero(sema, partial.sum, sum, span);
-    sum.first_use = {};  // the next `mma.scale` of the block needs products of its own
-  }
+  add_scaled(sema, {id, *sum, stmt.a_scale, stmt.b_scale, stmt.acc.span}, span);
 }
 
 }  // namespace kiln::sema

@@ -19,7 +19,7 @@ struct Symbol {
     kParallel,  // an axis of a parallel (cannot be iterated or assigned)
     kAccumulator,
     kTile,       // loaded by mma.load
-    kTileArray,  // of register tiles: `elements`
+    kTileArray,  // of register tiles: `elements`, or those of operand array number `handle`
     kMmaFuture,  // of `mma.row.row.async`
     kHandle,     // of a copy: number `handle` of the function; `operand` is its buffer
     kType,       // of elements: `operand.dtype`

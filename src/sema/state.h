@@ -119,7 +119,6 @@ struct Tile {
   // Who holds it, a warp or a warpgroup; of an accumulator of a block, its first `mma` says.
   std::optional<ir::Level> unit;
   bool is_accumulator = false;
-  bool is_partial = false;  // an accumulator of the compiler's, for `mma.scale`
   // Accumulators: the type, when `mma.fill.T` gave it, and the values to convert to it.
   std::optional<DType> dtype;
   std::vector<ir::ValueId> fill_values;
@@ -158,10 +157,32 @@ struct SwizzleWish {
   Span span;
 };
 
-// Where the products of an accumulator go that a later `mma.scale` of the same block scales.
-struct Partial {
-  ir::ValueId sum;
-  std::size_t scales_left = 0;  // in the block
+struct PlacedOp {
+  ir::OpId op;
+  ir::RegionId region;
+};
+
+// What a block of statements has done to an accumulator.
+struct CollectedProducts {
+  std::vector<PlacedOp> since = {};  // products and fills, since its last `mma.scale`
+  ir::OpId first = {};   // of the block's own region: the first of them, or what that stands in
+  ir::ValueId sum = {};  // what the block's `mma.scale` scales, once there is one
+};
+
+// A block of statements around the one being analysed.
+struct OpenBlock {
+  ir::RegionId region;
+  std::size_t calls = 0;  // around it
+  bool in_copy = false;   // of the body of a loop that is written out
+  std::map<ir::ValueId, CollectedProducts> products = {};  // by accumulator
+};
+
+// An array of what `mma.load` gives. Each load makes a tile, which an element then names.
+struct OperandArray {
+  ir::RegionId region;                   // where it is declared, and all of its loads stand
+  std::vector<Symbol> elements;          // row by row; without a fragment before the first load
+  std::vector<std::string> texts;        // "a[1][0]"
+  std::vector<std::string> identifiers;  // "a_1_0"
 };
 
 // What a `return` gives back: a buffer, or nothing.
@@ -199,10 +220,10 @@ struct Sema {
   Scopes scopes;
   std::vector<ir::RegionId> regions;  // where operations go: the innermost is last
   Place place;
-  std::map<ir::ValueId, Tile> tiles;               // by fragment
-  std::map<std::string, std::size_t> scaled = {};  // in the innermost block: how often, by name
-  std::map<ir::ValueId, Partial> partials = {};    // by accumulator, where one is collecting now
-  std::map<ir::ValueId, SwizzleWish> swizzles;     // by shared allocation
+  std::map<ir::ValueId, Tile> tiles;   // by fragment
+  std::vector<OpenBlock> blocks = {};  // innermost last
+  std::vector<OperandArray> operand_arrays = {};
+  std::map<ir::ValueId, SwizzleWish> swizzles;  // by shared allocation
   std::map<ir::ValueId, EventInfo> events = {};
   ir::Varying varying{function};  // asked `anew`
   NamePlan plan = {};

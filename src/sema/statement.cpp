@@ -7,6 +7,7 @@
 #include "sema/call.h"
 #include "sema/expression.h"
 #include "sema/partial_sum.h"
+#include "sema/scaled_block.h"
 #include "sema/tile.h"
 
 namespace kiln::sema {
@@ -74,10 +75,10 @@ void analyse(Sema&, const ast::EmptyStmt&, ast::StmtId) {}
 
 void analyse(Sema& sema, const ast::BlockStmt& stmt, ast::StmtId) {
   sema.scopes.push();
-  ScaledBlock outer = enter_scaled(sema, stmt.body);
+  enter_block(sema);
   warn_of_unreachable(sema, stmt.body);
   for (const ast::StmtId inner : stmt.body) analyse_statement(sema, inner);
-  leave_scaled(sema, std::move(outer));
+  leave_block(sema);
   sema.scopes.pop();
 }
 

@@ -35,14 +35,6 @@ enum class Jump : std::uint8_t { kBreak, kContinue, kYield };
 // not fit its rows.
 void wish_swizzle(Sema& sema, ir::ValueId view, std::int64_t bytes, Span span);
 
-// mma.cpp: prepares for the `mma.scale` statements of a block; `leave_scaled` takes back what it gives.
-struct ScaledBlock {
-  std::map<std::string, std::size_t> scaled;
-  std::map<ir::ValueId, Partial> partials;
-};
-[[nodiscard]] ScaledBlock enter_scaled(Sema& sema, const std::vector<ast::StmtId>& body);
-void leave_scaled(Sema& sema, ScaledBlock outer);
-
 // device_call.cpp: true when the text is one `setmaxnreg`, which has the meaning of a `call` of
 // setreg_dec or setreg_inc.
 [[nodiscard]] bool set_registers(Sema& sema, const ast::CppStmt& stmt, Span span);

@@ -600,6 +600,14 @@ void assign_tile(Sema& sema, const ast::AssignStmt& stmt, Span span) {
   if (symbol == nullptr) return;
   const ir::ValueId frag = symbol->operand.id;
   if (!is_placed(sema, span) || sema.tiles.at(frag).broken) return;
+  if (symbol->kind == Symbol::Kind::kTile) {
+    (void)sema.diags
+        .report<diag::ImmutableAssigned>(target_span, sema.tiles.at(frag).name, "a register tile")
+        .label(sema.tiles.at(frag).span, "loaded here")
+        .help("load it again: `{} = mma.load view;`", sema.tiles.at(frag).name)
+        .emit();
+    return;
+  }
   PartsKept kept(sema);
   TileExpression self(sema, stmt.target, "");
   const bool scales = stmt.op == ast::AssignOp::kMultiply || stmt.op == ast::AssignOp::kDivide;
@@ -657,6 +665,13 @@ void analyse(Sema& sema, const ast::FragDeclStmt& stmt, ast::StmtId id) {
                            item.span);
     } else if (item.init.valid() && !item.braces && item.extents.empty()) {
       declare_tile_value(sema, item.name, item.init, item.name.span, type_of(sema, stmt.type));
+    } else if (!stmt.type && !item.init.valid() && !item.extents.empty()) {
+      auto extents = array_extents(sema, item.extents, item.name);
+      if (!extents) {
+        declare(sema, item.name, {});
+      } else {
+        declare_operands(sema, item.name, std::move(*extents));
+      }
     } else {
       refuse(sema, item.span, "a register tile with neither a shape nor a value");
       declare(sema, item.name, {});

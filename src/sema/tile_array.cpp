@@ -97,8 +97,24 @@ std::optional<std::size_t> element_number(Sema& sema, const Symbol& array, std::
 const Symbol* element_of(Sema& sema, const Symbol& array, std::string_view name,
                          const std::vector<ast::ExprId>& subscripts, Span span) {
   const auto number = element_number(sema, array, name, subscripts, span);
-  if (number) return &array.elements[*number];
-  for (const Symbol& element : array.elements) sema.tiles.at(element.operand.id).broken = true;
+  const std::vector<Symbol>& elements =
+      is_operand_array(array) ? sema.operand_arrays[array.handle].elements : array.elements;
+  if (!number) {
+    for (const Symbol& each : elements) {
+      const auto tile = sema.tiles.find(each.operand.id);
+      if (tile != sema.tiles.end()) tile->second.broken = true;
+    }
+    return nullptr;
+  }
+  const Symbol& element = elements[*number];
+  if (element.kind == Symbol::Kind::kOperand) return nullptr;  // its load has been reported
+  if (element.operand.id.valid()) return &element;
+  if (sema.stopped_early) return nullptr;  // the load may stand in what was not written out
+  const std::string& text = sema.operand_arrays[array.handle].texts[*number];
+  (void)sema.diags.report<diag::TileNotLoaded>(span, text)
+      .label(array.span, "declared here")
+      .help("load it first: `{} = mma.load view;`", text)
+      .emit();
   return nullptr;
 }
 
@@ -142,10 +158,10 @@ const Symbol* array_element(Sema& sema, const Symbol& array, const ast::FragRef&
 
 namespace {
 
-// "[2][300]"
-std::string in_brackets(std::vector<std::int64_t> extents, std::int64_t last) {
-  extents.push_back(last);
-  return join(extents, "", [](std::int64_t extent) { return format("[{}]", extent); });
+// "a[2][300]"
+std::string in_brackets(std::string_view name, const std::vector<std::int64_t>& extents) {
+  return format("{}{}", name,
+                join(extents, "", [](std::int64_t extent) { return format("[{}]", extent); }));
 }
 
 }  // namespace
@@ -169,7 +185,8 @@ std::optional<std::vector<std::int64_t>> array_extents(Sema& sema,
       return std::nullopt;
     }
     if (*extent > most / tiles) {
-      (void)sema.diags.report<diag::TileArraySize>(span, name.text, in_brackets(out, *extent), most)
+      out.push_back(*extent);
+      (void)sema.diags.report<diag::TileArraySize>(span, in_brackets(name.text, out), most)
           .help("take fewer tiles, or go through them in a loop and use one")
           .emit();
       return std::nullopt;
@@ -184,11 +201,64 @@ std::string shaped_declaration(const Sema& sema, const Tile& tile) {
   const std::string base = tile.name.substr(0, tile.name.find('['));
   const Symbol* symbol = sema.scopes.find(base);
   if (!is_array(symbol)) return format("{} = frag.fill.f32 [rows, columns] value;", base);
-  std::vector<std::int64_t> front = symbol->extents;
-  const std::int64_t last = front.back();
-  front.pop_back();
-  return format("frag {} [rows, columns] {}{} {{value}};", name(tile.dtype.value_or(DType::kF32)),
-                base, in_brackets(std::move(front), last));
+  return format("frag {} [rows, columns] {} {{value}};", name(tile.dtype.value_or(DType::kF32)),
+                in_brackets(base, symbol->extents));
+}
+
+namespace {
+
+// Of all tiles of an array, row by row; without extents of the one tile.
+std::vector<TileName> names_of_tiles(const std::string& name,
+                                     const std::vector<std::int64_t>& extents) {
+  std::vector<TileName> tiles = {{name, name}};
+  for (const std::int64_t extent : extents) {
+    std::vector<TileName> longer;
+    for (const auto& [text, identifier] : tiles) {
+      for (std::int64_t i = 0; i < extent; ++i) {
+        longer.push_back({format("{}[{}]", text, i), format("{}_{}", identifier, i)});
+      }
+    }
+    tiles = std::move(longer);
+  }
+  return tiles;
+}
+
+}  // namespace
+
+void declare_operands(Sema& sema, const ast::Name& name, std::vector<std::int64_t> extents) {
+  OperandArray array{sema.regions.back(), {}, {}, {}};
+  for (TileName& tile : names_of_tiles(name.text, extents)) {
+    array.elements.push_back({Symbol::Kind::kTile, {}, name.span});
+    array.texts.push_back(std::move(tile.text));
+    array.identifiers.push_back(std::move(tile.identifier));
+  }
+  Symbol symbol{Symbol::Kind::kTileArray, {}, name.span};
+  symbol.handle = sema.operand_arrays.size();
+  symbol.extents = std::move(extents);
+  sema.operand_arrays.push_back(std::move(array));
+  declare(sema, name, std::move(symbol));
+}
+
+bool is_operand_array(const Symbol& symbol) { return is_array(&symbol) && symbol.elements.empty(); }
+
+Symbol* element_to_load(Sema& sema, const Symbol& array, const ast::FragRef& ref, TileName& name) {
+  const auto number = element_number(sema, array, ref.name.text, ref.subscripts, ref.span);
+  OperandArray& all = sema.operand_arrays[array.handle];
+  if (!number) {
+    for (Symbol& each : all.elements) {
+      if (!each.operand.id.valid()) each = {};
+    }
+    return nullptr;
+  }
+  name = {all.texts[*number], all.identifiers[*number]};
+  Symbol& element = all.elements[*number];
+  if (all.region == sema.regions.back()) return &element;
+  (void)sema.diags.report<diag::TileLoadElsewhere>(ref.span, name.text, ref.name.text)
+      .label(array.span, "declared here")
+      .help("declare it in the same body: `frag {};`", in_brackets(ref.name.text, array.extents))
+      .emit();
+  element = {};
+  return nullptr;
 }
 
 void declare_tiles(Sema& sema, const ast::Name& name, std::vector<std::int64_t> extents,
@@ -199,16 +269,7 @@ void declare_tiles(Sema& sema, const ast::Name& name, std::vector<std::int64_t> 
     operand.id = make(tile);
     return Symbol{Symbol::Kind::kAccumulator, operand, name.span};
   };
-  std::vector<TileName> tiles = {{name.text, name.text}};
-  for (const std::int64_t extent : extents) {
-    std::vector<TileName> longer;
-    for (const auto& [text, identifier] : tiles) {
-      for (std::int64_t i = 0; i < extent; ++i) {
-        longer.push_back({format("{}[{}]", text, i), format("{}_{}", identifier, i)});
-      }
-    }
-    tiles = std::move(longer);
-  }
+  const std::vector<TileName> tiles = names_of_tiles(name.text, extents);
   if (extents.empty()) return declare(sema, name, symbol_for(tiles.front()));
   Symbol array{Symbol::Kind::kTileArray, {}, name.span};
   array.extents = std::move(extents);

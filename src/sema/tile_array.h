@@ -48,6 +48,13 @@ struct TileName {
 // for the name itself.
 void declare_tiles(Sema& sema, const ast::Name& name, std::vector<std::int64_t> extents,
                    const std::function<ir::ValueId(const TileName&)>& make);
+// `frag a[2];`: an array of what `mma.load` gives.
+void declare_operands(Sema& sema, const ast::Name& name, std::vector<std::int64_t> extents);
+[[nodiscard]] bool is_operand_array(const Symbol& symbol);
+// The element that a load is to give a tile, and how that is called. Null after a report.
+[[nodiscard]] Symbol* element_to_load(Sema& sema, const Symbol& array, const ast::FragRef& ref,
+                                      TileName& name);
+
 // "2x4"
 [[nodiscard]] std::string extents_text(const std::vector<std::int64_t>& extents);
 
