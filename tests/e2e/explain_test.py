@@ -46,6 +46,8 @@ REGISTERS_NOT_MODELLED = {
     "local_rows": "copies to one thread's own array need no address once it is unrolled",
     "view_from_counts_elements": "35 for ptxas's 50, the reason is not known",
     "warpgroup_stores_and_loads_matrices": "114 for ptxas's 88, the reason is not known",
+    "operand_arrays_of_a_warpgroup": "128 for ptxas's 80, the reason is not known",
+    "scale_into_an_array_of_a_warpgroup": "128 for ptxas's 84, the reason is not known",
     "persistent_warps": "rows of guarded copies are kept for several tiles at once",
     "modspan_of_run_time_extents": "copies of one thread that each is a loop of its own",
     "while_steps_a_counter": "integer arithmetic is not counted",
