@@ -111,3 +111,18 @@ endfunction()
 if(KILN_TESTS)
   enable_testing()
 endif()
+
+# kiln_c_test(NAME SOURCE): a program in C11 that uses the shared library as a user's does.
+function(kiln_c_test name source)
+  if(NOT KILN_TESTS)
+    return()
+  endif()
+  add_executable(${name} ${source})
+  set_target_properties(${name} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  target_link_libraries(${name} PRIVATE kiln_shared)
+  if(KILN_SANITIZE)
+    target_link_options(${name} PRIVATE -fsanitize=address,undefined)  # before the library's
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
