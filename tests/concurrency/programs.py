@@ -9,6 +9,8 @@ Each program is brought to a normal form, by rules that hold for every execution
 - A barrier goes away when on every path to it, or on every path from it, another one that brings at least the same
   threads together stands between it and whatever touches memory. A trigger by a whole warp brings the warp together.
 - A wait until a bulk store has landed is a wait until it has been read when nothing follows it.
+- Where every wait for products is for all of them, a commit goes away when the next one behind it on the same straight
+  line of code comes before any wait: both groups are waited for together.
 - Which event a thread's own copies (cp.async) name, whether a barrier was inferred, and whether a region was joined
   (the barrier of a join stands behind it) say nothing that is executed.
 
@@ -210,6 +212,24 @@ def _without_idle_barriers(top):
             op.parent[:] = [one for one in op.parent if one is not op]
 
 
+def _ends_group(op):
+    """Whether groups of products end or are waited for here, or a jump leaves the line of code."""
+    return any(one.kind in _LEAVES | {"mma_commit", "mma_wait", "trigger"} for one in everything([op]))
+
+
+def _without_idle_commits(top):
+    ops = list(everything(top))
+    if any(op.kind == "mma_wait" and re.search(r"pending=[1-9]", op.text) for op in ops):
+        return
+    for op in ops:
+        if op.kind != "mma_commit":
+            continue
+        place = next(i for i, one in enumerate(op.parent) if one is op)
+        line = iter(op.parent[place + 1 :])
+        if next(filter(_ends_group, line), top[0]).kind == "mma_commit":
+            op.parent[:] = [one for one in op.parent if one is not op]
+
+
 def _strictest(waits):
     """One line for waits behind each other."""
     pending = [int((re.search(r"pending=(\d+)", wait.text) or (0, 0))[1]) for wait in waits]
@@ -259,6 +279,7 @@ def normal_form(program):
     text = re.sub(r"^( *copy .*?) event=%\w+(?: slot=.*?)?(?= way=(?:async|gather|element) grouped)", r"\1", text, flags=re.M)
     top = parsed(text)
     _without_idle_barriers(top)
+    _without_idle_commits(top)
     top = _in_order(top)
     lines = list(_lines(top))
     last = lines[-1][1]
