@@ -34,11 +34,12 @@ std::string fill_in(std::string_view text, std::string_view percent,
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
       out += text[i];
-    } else if (i + 1 < text.size() && text[i + 1] == '%') {
-      out += percent;
+    } else if (text.substr(i + 1).starts_with('_')) {
+      out += value(place++);
       ++i;
     } else {
-      out += value(place++);
+      out += percent;
+      if (text.substr(i + 1).starts_with('%')) ++i;
     }
   }
   return out;

@@ -1,8 +1,8 @@
 // What `print` says, and in which order it is shown.
 //
-//   print text="dst %: %\n" values=[%i, %v]      with 3 and 0.5:  dst 3: 0.5
+//   print text="dst %_: %_\n" values=[%i, %v]      with 3 and 0.5:  dst 3: 0.5
 //
-// A `%` in the text stands for the next of the values, and `%%` for a percent sign. Numbers look as
+// A `%_` in the text stands for the next of the values, and `%%` for a percent sign. Numbers look as
 // C's printf writes them.
 #pragma once
 

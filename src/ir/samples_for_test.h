@@ -115,7 +115,7 @@ func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scal
       %same = binary kind=eq left=%chosen right=%v : bool
       write view=%r index=[k] value=%chosen
       assert condition=%same message="equal \\ \"same\""
-      print text="% of 100 %%\x0a" values=[%v]
+      print text="%_ of 100 %%\x0a" values=[%v]
     }
   }
   return value=%r

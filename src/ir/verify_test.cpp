@@ -129,7 +129,7 @@ constexpr Edit kEdits[] = {
     {"cells-agree", kElements, "set cell=%acc value=%v", "set cell=%s value=%v"},
     {"indices-are-integers", kElements, "bind var=k", "%odd = index expr=t : f32\nbind var=k"},
     {"binds-are-integers", kElements, "bind var=k value=%at", "bind var=k value=%v"},
-    {"prints-have-their-values", kElements, "print text=\"% of", "print text=\"% % of"},
+    {"prints-have-their-values", kElements, "print text=\"%_ of", "print text=\"%_ %_ of"},
     // decided
     {"mmas-have-atoms", kMatmul, "atom=m16n8k16.f16.f16 repeats", "repeats"},
     {"mma-atoms-fit", kProducts, "atom=m64n32k16.f32.f16", "atom=m64n32k16.f32.bf16"},

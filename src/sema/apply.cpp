@@ -145,7 +145,7 @@ void analyse(Sema& sema, const ast::ApplyStmt& stmt, ast::StmtId statement) {
   const Span span = sema.ast[statement].span;
   ir::ValueId id;
   Tile* tile = find_tile(sema, stmt.anchor, true, id);
-  if (!check_place(sema, span, Where::kUnitOrBlock) || tile == nullptr || tile->broken) return;
+  if (!check_place(sema, span, Where::kUnitOrThreads) || tile == nullptr || tile->broken) return;
   if (!check_anchor(sema, stmt, *tile, id, span)) return mark_broken({tile});
   const ir::FragType type = sema.function.frag_type(id);
   const ir::VarId row =

@@ -206,7 +206,7 @@ Unit unit_of(const Sema& sema, ir::OpId region, ThreadRun run) {
     return {ir::Level::kGroup, region};
   const bool warpgroup = run.threads == kWarpgroup && run.first % kWarpgroup == 0;
   if (warpgroup && sema.arch.has(target::Feature::kWgmma)) return {ir::Level::kGroup4, region};
-  return sema.place.unit;
+  return {ir::Level::kThread, region};
 }
 
 // Where threads of the region leave the kernel, the block has not all of them behind it.

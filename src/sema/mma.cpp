@@ -39,12 +39,13 @@ bool check_place(Sema& sema, Span word_span, Where where) {
   if (level == ir::Level::kGroup4 && !check_whole_warpgroups(sema, word_span, word)) return false;
   // Without wgmma a `group-4` was refused before.
   if (in_unit) return level == ir::Level::kGroup || sema.arch.has(target::Feature::kWgmma);
-  if (level == ir::Level::kBlock && where == Where::kUnitOrBlock) return true;
+  const bool in_threads = sema.place.level == ir::Level::kThread;
+  if (level == ir::Level::kBlock && where == Where::kUnitOrThreads) return true;
+  if (level == ir::Level::kBlock && where == Where::kUnitOrBlock && !in_threads) return true;
   (void)sema.diags
-      .report<diag::MmaPlacement>(word_span, word,
-                                  level == ir::Level::kThread
-                                      ? std::string_view("inside `: thread`")
-                                      : std::string_view("at block level"))
+      .report<diag::MmaPlacement>(
+          word_span, word,
+          in_threads ? std::string_view("inside `: thread`") : std::string_view("at block level"))
       .help("write it in the body of a `parallel ... : group` or `: group-4`")
       .emit();
   return false;
@@ -566,7 +567,9 @@ void analyse(Sema& sema, const ast::MmaStoreStmt& stmt, ast::StmtId statement) {
   ir::ValueId id;
   Tile* tile = find_tile(sema, stmt.acc, true, id);
   if (tile != nullptr) tile->stored = true;
-  if (!check_place(sema, stmt.word_span, Where::kUnitOrBlock)) return mark_broken({tile});
+  const bool of_value = tile != nullptr && tile->is_value;
+  const Where where = of_value ? Where::kUnitOrThreads : Where::kUnitOrBlock;
+  if (!check_place(sema, stmt.word_span, where)) return mark_broken({tile});
   if (stmt.is_async) return refuse(sema, stmt.word_span, "`mma.store.async`");
   if (tile != nullptr && tile->broken) return;
   if (tile == nullptr || !check_same_unit(sema, *tile, stmt.acc.span)) return;

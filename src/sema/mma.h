@@ -7,8 +7,9 @@
 namespace kiln::sema {
 
 // What a statement of the family needs of its place: loads and products belong to one warp or
-// warpgroup; fills and stores may also stand in a block, for all of them.
-enum class Where : std::uint8_t { kUnit, kUnitOrBlock };
+// warpgroup; fills and stores of accumulators may also stand in a block, for all of them, but not
+// inside of its `: thread`; what is done with the block's own register tiles may.
+enum class Where : std::uint8_t { kUnit, kUnitOrBlock, kUnitOrThreads };
 // False after a report when this is no place for the statement.
 [[nodiscard]] bool check_place(Sema& sema, Span word_span, Where where);
 

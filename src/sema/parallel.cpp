@@ -517,7 +517,7 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
   sema.place.level = level;
   sema.place.parallel = op;
   sema.place.launch = launch;
-  sema.place.unit = {level, op};
+  if (level != ir::Level::kThread) sema.place.unit = {level, op};
   if (level != ir::Level::kBlock) sema.place.nest.push_back(op);
   if (level == ir::Level::kBlock && !outer.in_kernel) join_cluster(sema, op, *axes, span);
   for (const ast::Attribute& attribute : stmt.attributes) {

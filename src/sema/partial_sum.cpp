@@ -124,7 +124,7 @@ void analyse(Sema& sema, const ast::AllReduceStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   ir::ValueId frag;
   Tile* tile = find_tile(sema, stmt.operand, true, frag);
-  if (!check_place(sema, span, Where::kUnitOrBlock) || tile == nullptr || tile->broken) return;
+  if (!check_place(sema, span, Where::kUnitOrThreads) || tile == nullptr || tile->broken) return;
   if (!check_same_unit(sema, *tile, stmt.operand.span)) return;
   tile->stored = true;
   if (!sema.sums.open.contains(frag)) {

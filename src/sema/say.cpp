@@ -21,7 +21,7 @@ struct Saying {
     for (const char c : more) text += c == '%' ? std::string("%%") : std::string(1, c);
   }
   void add_value(ir::ValueId value) {
-    text += '%';
+    text += "%_";
     values.push_back(value);
   }
 };

@@ -33,7 +33,7 @@ struct Place {
   // An `inthreads` region starts anew: all its threads go through it.
   Span divergent_in_block;
   Span divergent_in_warp;
-  // As level and parallel; in an `inthreads` region at thread level, of the unit around it.
+  // As level and parallel; inside of `: thread`, of the unit around it.
   Unit unit = {};
   std::vector<ir::OpId> nest = {};  // the parallels inside of the launch, outermost first
   ir::OpId inthreads = {};          // the innermost region

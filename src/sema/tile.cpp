@@ -182,11 +182,22 @@ class TileExpression {
   bool failed_ = false;
 };
 
-// Threads for a block that works with register tiles and says no number.
-void give_threads(Sema& sema, Span span) {
+// Threads for a block that works with register tiles and says no number. False after a report when
+// it says one that makes no whole warps, or that is known at launch only.
+bool give_threads(Sema& sema, const Tile& tile) {
   constexpr std::int64_t kThreads = 128;
   auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
-  if (sema.threads_from.try_emplace(sema.place.launch, span).second) launch.threads = kThreads;
+  const auto [from, first] = sema.threads_from.try_emplace(sema.place.launch, tile.span);
+  if (first) launch.threads = kThreads;
+  const auto threads = launch.threads.constant();
+  if (threads && *threads % target::kWarpLanes == 0) return true;
+  (void)sema.diags
+      .report<diag::TileThreads>(tile.span, tile.name, text(sema, launch.threads),
+                                 target::kWarpLanes)
+      .label(from->second, "{} threads here", text(sema, launch.threads))
+      .help("give the block whole warps, {} threads for example", kThreads)
+      .emit();
+  return false;
 }
 
 // A tile of the unit that runs here. `dtype` may be told later.
@@ -204,7 +215,7 @@ ir::ValueId new_tile(Sema& sema, const std::string& name, DType dtype, Shape sha
   tile.stored = true;
   tile.first_use = span;
   tile.is_value = true;
-  if (tile.unit == ir::Level::kBlock) give_threads(sema, span);
+  if (tile.unit == ir::Level::kBlock) tile.broken = !give_threads(sema, tile);
   sema.tiles.emplace(id, std::move(tile));
   note_set(sema, id);
   return id;
@@ -464,7 +475,7 @@ class PartsKept {
   std::map<ast::ExprId, int> indices_;
 };
 
-bool is_placed(Sema& sema, Span span) { return check_place(sema, span, Where::kUnitOrBlock); }
+bool is_placed(Sema& sema, Span span) { return check_place(sema, span, Where::kUnitOrThreads); }
 
 // Sets an existing tile.
 void set_tile(Sema& sema, ir::ValueId frag, ast::ExprId expr, const ast::AssignStmt* update,
