@@ -253,7 +253,7 @@ std::string padded_row(std::string_view body) {
       "module form=decided\nfunc @f(global %x: view<f32, global, [1, 63]>) {{\nvar b: parallel < "
       "1\n"
       "var i: loop < 1\nvar j: loop < 63\n"
-      "parallel level=block vars=[b] threads=64 body={{\n"
+      "parallel level=block vars=[b] threads=64 bounds=[64] body={{\n"
       "%row = alloc registers=\"(64,1):(1,0)\" padded=[1, 64] : frag<tile, f32, 1x63>\n"
       "%sum = alloc registers=\"(64,1):(0,0)\" : frag<tile, f32, 1x1>\n"
       "%cell = alloc : cell<f32>\n{}\n}}\n}}\n",

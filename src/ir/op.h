@@ -69,6 +69,10 @@ struct Parallel {
   // begin while this one works.
   std::vector<std::int64_t> cluster_shape = {};
   std::int64_t threads_max = 0;
+  // What the compiler of the kernel is told of it: the threads that a block has at most, and behind
+  // them, where there is a second number, how many blocks are to fit a multiprocessor. Empty: it is
+  // told `registers_max` instead, for CUDA takes one or the other.
+  std::vector<std::int64_t> bounds = {};
   bool opts_in = false;
   bool overlaps = false;
   bool admits_next = false;
@@ -77,8 +81,8 @@ struct Parallel {
         v("name", s.name), v("cluster", s.cluster), v("threads_bound", s.threads_bound),
         v("blocks_min", s.blocks_min), v("registers_max", s.registers_max),
         v("shared_bytes", s.shared_bytes), v("cluster_shape", s.cluster_shape),
-        v("threads_max", s.threads_max), v("opts_in", s.opts_in), v("overlaps", s.overlaps),
-        v("admits_next", s.admits_next), v("body", s.body);
+        v("threads_max", s.threads_max), v("bounds", s.bounds), v("opts_in", s.opts_in),
+        v("overlaps", s.overlaps), v("admits_next", s.admits_next), v("body", s.body);
   }
 };
 
@@ -351,9 +355,10 @@ struct Splat {
   std::int64_t threads = 0;
   std::int64_t first = 0;
   std::vector<std::int64_t> guarded = {};
+  std::vector<std::int64_t> before = {};
   static void fields(auto& s, auto&& v) {
     v("view", s.view), v("value", s.value), v("unit", s.unit), v("threads", s.threads),
-        v("first", s.first), v("guarded", s.guarded);
+        v("first", s.first), v("guarded", s.guarded), v("before", s.before);
   }
   static void touches(const auto& s, auto&& t) { t({.value = s.view, .use = Use::kWrites}); }
 };
@@ -470,15 +475,18 @@ struct Load {
   std::vector<std::int64_t> matrices = {};
   std::vector<std::int64_t> warp_step = {};
   std::int64_t element_run = 0;
-  std::vector<std::int64_t> guarded = {};  // as in Copy; outside the limits a plain load gives 0
+  // As in Copy; outside the limits a plain load gives 0. No run of elements begins before the view's
+  // base and ends in it.
+  std::vector<std::int64_t> guarded = {};
+  std::vector<std::int64_t> before = {};
   bool in_shared = false;
   std::int64_t leading = 0;
   std::int64_t stride = 0;
   static void fields(auto& s, auto&& v) {
     v("frag", s.frag), v("view", s.view), v("major", s.major), v("to_registers", s.to_registers),
         v("instruction", s.instruction), v("matrices", s.matrices), v("warp_step", s.warp_step),
-        v("element_run", s.element_run), v("guarded", s.guarded), v("in_shared", s.in_shared),
-        v("leading", s.leading), v("stride", s.stride);
+        v("element_run", s.element_run), v("guarded", s.guarded), v("before", s.before),
+        v("in_shared", s.in_shared), v("leading", s.leading), v("stride", s.stride);
   }
   static void touches(const auto& s, auto&& t) {
     if (!s.in_shared) t({.value = s.view});
@@ -528,10 +536,11 @@ struct Scale {
   ValueId factor;   // a scalar
   // decided. `waits`: for the unit's products, while its threads read their factors.
   std::vector<std::int64_t> guarded = {};  // of the factors, as in Copy
+  std::vector<std::int64_t> before = {};
   bool waits = false;
   static void fields(auto& s, auto&& v) {
     v("c", s.c), v("partial", s.partial), v("factors", s.factors), v("factor", s.factor),
-        v("guarded", s.guarded), v("waits", s.waits);
+        v("guarded", s.guarded), v("before", s.before), v("waits", s.waits);
   }
   static void touches(const auto& s, auto&& t) {
     t({.value = s.factors});
@@ -575,17 +584,19 @@ struct Store {
   bool transposed = false;  // view[n, m] = C[m, n]
   bool masked = false;      // the program says which part is written: the view's limits
   // decided. With stmatrix, `matrices` and `warp_step` are as in Load; null: plain stores of
-  // `element_run` consecutive elements. The guarded dimensions are as in Copy.
+  // `element_run` consecutive elements. `guarded` and `before` are as in Load; what lies outside is
+  // not written.
   const target::Copy* instruction = nullptr;
   std::vector<std::int64_t> matrices = {};
   std::vector<std::int64_t> warp_step = {};
   std::int64_t element_run = 0;
   std::vector<std::int64_t> guarded = {};
+  std::vector<std::int64_t> before = {};
   static void fields(auto& s, auto&& v) {
     v("frag", s.frag), v("view", s.view), v("first_column", s.first_column),
         v("transposed", s.transposed), v("masked", s.masked), v("instruction", s.instruction),
         v("matrices", s.matrices), v("warp_step", s.warp_step), v("element_run", s.element_run),
-        v("guarded", s.guarded);
+        v("guarded", s.guarded), v("before", s.before);
   }
   static void touches(const auto& s, auto&& t) {
     t({.value = s.frag, .beyond = Beyond::kSkips});

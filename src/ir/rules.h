@@ -20,6 +20,7 @@ using Mistakes = std::vector<std::string>;
 [[nodiscard]] std::span<const Rule> scalar_rules();
 [[nodiscard]] std::span<const Rule> decided_rules();
 [[nodiscard]] std::span<const Rule> meeting_rules();
+[[nodiscard]] std::span<const Rule> launch_rules();
 
 // The type of `value` when it is a T; null also for a missing value.
 template <class T>

@@ -23,7 +23,7 @@ func @matmul_wmma(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16,
   var warp_m: parallel < 1
   var warp_n: parallel < 1
   var iv_k: loop < cdiv(K, 16)
-  parallel level=block vars=[block_m, block_n] threads=32 name="matmul_wmma" shared_bytes=4096 body={
+  parallel level=block vars=[block_m, block_n] threads=32 name="matmul_wmma" shared_bytes=4096 bounds=[32] body={
     %output_s = alloc name="output_s" offset=2048 : view<f16, shared, [16, 16]>
     parallel level=group vars=[warp_m, warp_n] unit=32 body={
       %zero = const : f16
@@ -71,7 +71,7 @@ func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scal
   check 4 divides N "\"N\" divides by 4\x0a"
   check N == 2*n + 1 "`N` is odd"
   %r = alloc name="r" : view<f32, global, [N]>
-  parallel level=block vars=[b] threads=128 name="twice" shared_bytes=512 overlaps body={
+  parallel level=block vars=[b] threads=128 name="twice" shared_bytes=512 bounds=[128] overlaps body={
     %s = alloc name="s" offset=0 : view<f32, shared, [128]>
     %x_row = subview base=%x origin=[n - 1, 128*b] drop=1 : view<f32, global, [128]>
     copy src=%x_row dst=%s way=vector threads=128 widths=[16, 8, 4] guarded=[0]
@@ -128,7 +128,7 @@ inline constexpr const char* kStores = R"(module arch=sm_90a form=decided
 func @stores() {
   var b: parallel < 1
   var w: parallel < 1
-  parallel level=block vars=[b] threads=128 name="stores" shared_bytes=2048 body={
+  parallel level=block vars=[b] threads=128 name="stores" shared_bytes=2048 bounds=[128] body={
     %s = alloc name="s" offset=0 swizzle=32 : view<f16, shared, [64, 16]>
     parallel level=group4 vars=[w] unit=128 body={
       %zero = const : f32
@@ -154,7 +154,7 @@ func @product(global %a: view<f16, global, [M, K]>, global %b: view<f16, global,
   var k: loop < cdiv(K, 64)
   var r: loop < 64
   var q: loop < 32
-  parallel level=block vars=[i, j] threads=128 name="product" shared_bytes=12288 overlaps body={
+  parallel level=block vars=[i, j] threads=128 name="product" shared_bytes=12288 bounds=[128] overlaps body={
     %a_s = alloc name="a_s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
     %b_s = alloc name="b_s" offset=8192 swizzle=128 : view<f16, shared, [32, 64]>
     %acc = alloc name="acc" atom=m64n32k16.f32.f16 : frag<C, f32, 64x32>
@@ -183,14 +183,14 @@ func @product(global %a: view<f16, global, [M, K]>, global %b: view<f16, global,
         mma_wait
       }
       %factors = subview base=%f origin=[64*i, 0] : view<f32, global, [64, 1]>
-      scale c=%acc partial=%part factors=%factors factor=%zero guarded=[0]
+      scale c=%acc partial=%part factors=%factors factor=%zero guarded=[0] before=[0]
       apply frag=%acc row=r col=q body={
         %sum = element frag=%acc : f32
         %grown = unary kind=exp operand=%sum : f32
         set_element frag=%acc value=%grown
       }
       %c_tile = subview base=%c origin=[64*i, 32*j] : view<f32, global, [64, 32]>
-      store frag=%acc view=%c_tile element_run=1 guarded=[0, 1]
+      store frag=%acc view=%c_tile element_run=1 guarded=[0, 1] before=[0]
     }
   }
 }
@@ -204,7 +204,7 @@ func @ring(global %x: view<f32, global, [N, 64]>, global %y: view<f32, global, [
   var b: parallel < 1
   var i: loop < N
   var k: loop < N
-  parallel level=block vars=[b] threads=128 name="ring" shared_bytes=1040 overlaps body={
+  parallel level=block vars=[b] threads=128 name="ring" shared_bytes=1040 bounds=[128, 1] overlaps body={
     %s = alloc name="s" offset=0 : view<f32, shared, [2, 64]>
     %flat = alias base=%s : view<f32, shared, [128]>
     %out = alloc name="out" offset=512 : view<f32, shared, [64]>
@@ -261,7 +261,7 @@ func @tiles(global %x: view<f32, global, [2, 64]>, global %y: view<f32, global, 
   var b: parallel < 1
   var i: loop < 2
   var j: loop < 64
-  parallel level=block vars=[b] threads=64 name="tiles" shared_bytes=512 overlaps body={
+  parallel level=block vars=[b] threads=64 name="tiles" shared_bytes=512 bounds=[64] overlaps body={
     %row = alloc name="row" registers="((32,2),2):((4,1),2)" : frag<tile, f32, 2x64>
     load frag=%row view=%x major=row to_registers element_run=2
     %parts = alloc name="parts" registers="((32,2),2):((4,1),2)" : frag<tile, f32, 2x64>

@@ -17,7 +17,7 @@ func @counted(global %n: view<s32, global, [4]>, global %x: view<f32, global, [6
   var t: parallel < 32
   var trips: bound
   var k: loop < trips
-  parallel level=block vars=[b] threads=32 name="counted" body={
+  parallel level=block vars=[b] threads=32 name="counted" bounds=[32] body={
     parallel level=thread vars=[t] unit=1 body={
       %ends = alloc name="ends" : view<s32, local, [1]>
       %read = read view=%n index=[b] : s32

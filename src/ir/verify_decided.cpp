@@ -310,9 +310,19 @@ void guards_are_dimensions(const Module&, const Function& f, Mistakes& mistakes)
     }
     if (const auto* load = std::get_if<Load>(&op.data)) {
       look(id, load->guarded, type_as<ViewType>(f, load->view));
+      look(id, load->before, type_as<ViewType>(f, load->view));
     }
     if (const auto* store = std::get_if<Store>(&op.data)) {
       look(id, store->guarded, type_as<ViewType>(f, store->view));
+      look(id, store->before, type_as<ViewType>(f, store->view));
+    }
+    if (const auto* splat = std::get_if<Splat>(&op.data)) {
+      look(id, splat->guarded, type_as<ViewType>(f, splat->view));
+      look(id, splat->before, type_as<ViewType>(f, splat->view));
+    }
+    if (const auto* scale = std::get_if<Scale>(&op.data)) {
+      look(id, scale->guarded, type_as<ViewType>(f, scale->factors));
+      look(id, scale->before, type_as<ViewType>(f, scale->factors));
     }
   });
 }
@@ -589,7 +599,9 @@ void store_instructions_fit(const Module& module, const Function& f, Mistakes& m
     if (module.arch != nullptr && !module.arch->has(store.instruction->needs)) {
       complain(mistakes, f, id, "{} has no such instruction", module.arch->name);
     }
-    if (!store.guarded.empty()) complain(mistakes, f, id, "matrices are stored whole");
+    if (!store.guarded.empty() || !store.before.empty()) {
+      complain(mistakes, f, id, "matrices are stored whole");
+    }
     if (view == nullptr || frag == nullptr) return;
     if (view->space != Space::kShared) complain(mistakes, f, id, "matrices go to shared memory");
     const bool as_it_is = frag->dtype == view->dtype || frag->dtype == DType::kF32;
@@ -686,48 +698,6 @@ void stores_are_planned(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
-// --- from kDecided: launches
-
-// The blocks of a cluster, by axis of the grid, are those that its variables number.
-bool has_shape_of_cluster(const Function& f, const Parallel& launch) {
-  if (launch.cluster.empty()) return launch.cluster_shape.empty();
-  if (launch.cluster_shape.size() != launch.vars.size()) return false;
-  for (std::size_t axis = 0; axis < launch.vars.size(); ++axis) {
-    const bool numbered = axis < launch.cluster.size();
-    const auto blocks = numbered ? f.vars[launch.cluster[axis]].extent.constant() : 1;
-    if (blocks != launch.cluster_shape[axis]) return false;
-  }
-  return true;
-}
-
-void launches_are_planned(const Module& module, const Function& f, Mistakes& mistakes) {
-  for_each_op<Parallel>(f, [&](const Parallel& launch, OpId id) {
-    if (launch.level != Level::kBlock) return;
-    if (!has_shape_of_cluster(f, launch)) complain(mistakes, f, id, "another shape of clusters");
-    if (launch.threads.constant().has_value() == (launch.threads_max != 0)) {
-      complain(mistakes, f, id, "{} threads of a block at most", launch.threads_max);
-    }
-    if (launch.registers_max != 0 && launch.threads_bound + launch.blocks_min != 0) {
-      complain(mistakes, f, id, "bounds of the launch beside one of registers");
-    }
-    if (launch.admits_next && !launch.overlaps) {
-      complain(mistakes, f, id, "it admits launches, and cannot begin early itself");
-    }
-    if (module.arch == nullptr) return;
-    if (launch.threads_max > module.arch->threads_per_block_max) {
-      complain(mistakes, f, id, "{} has {} threads of a block", module.arch->name,
-               module.arch->threads_per_block_max);
-    }
-    if (launch.overlaps && !module.arch->has(target::Feature::kGriddepcontrol)) {
-      complain(mistakes, f, id, "{} begins no launch early", module.arch->name);
-    }
-    if (launch.opts_in != (launch.shared_bytes > module.arch->smem_static_max)) {
-      complain(mistakes, f, id, "a kernel has {} bytes of shared memory unasked",
-               module.arch->smem_static_max);
-    }
-  });
-}
-
 constexpr Rule kDecidedRules[] = {
     {"mmas-have-atoms", Form::kAtoms, mmas_have_atoms},
     {"mma-atoms-fit", Form::kAtoms, mma_atoms_fit},
@@ -762,7 +732,6 @@ constexpr Rule kDecidedRules[] = {
     {"stores-are-planned", Form::kPlanned, stores_are_planned},
     {"store-instructions-fit", Form::kPlanned, store_instructions_fit},
     {"store-matrices-cover-the-tile", Form::kPlanned, store_matrices_cover_the_tile},
-    {"launches-are-planned", Form::kDecided, launches_are_planned},
 };
 
 }  // namespace

@@ -150,6 +150,12 @@ constexpr Edit kEdits[] = {
     {"launches-are-planned", kMatmul, "shared_bytes=4096",
      "shared_bytes=4096 cluster_shape=[2, 1]"},
     {"launches-are-planned", kRing, " overlaps", " admits_next"},
+    {"launches-are-planned", kMatmul, " bounds=[32]", ""},
+    {"launches-are-planned", kMatmul, "bounds=[32]", "bounds=[31]"},
+    {"launches-are-planned", kMatmul, "bounds=[32]", "bounds=[32, 0]"},
+    {"launches-are-planned", kMatmul, "bounds=[32]", "bounds=[32, 1, 1]"},
+    {"launches-are-planned", kMatmul, "shared_bytes=4096", "registers_max=64 shared_bytes=4096"},
+    {"launches-are-planned", kRing, "bounds=[128, 1]", "bounds=[128]"},
     {"copies-have-ways", kMatmul, " way=gather grouped", ""},
     {"async-copies-go-to-shared", kMatmul, "dst=%output_tile way=gather",
      "dst=%output_tile way=gather grouped"},
@@ -167,6 +173,10 @@ constexpr Edit kEdits[] = {
     {"guards-are-dimensions", kMatmul, "guarded=[0, 1]", "guarded=[1, 0]"},
     {"guards-are-dimensions", kElements, "tile_guarded=[0]", "tile_guarded=[1]"},
     {"guards-are-dimensions", kElements, "tile_guarded=[0]", "tile_guarded=[0] before=[1]"},
+    {"guards-are-dimensions", kProducts, "guarded=[0, 1] before=[0]", "guarded=[0, 1] before=[2]"},
+    {"guards-are-dimensions", kProducts, "guarded=[0] before=[0]", "guarded=[0] before=[1, 0]"},
+    {"guards-are-dimensions", kRing, "value=%zero threads=128",
+     "value=%zero threads=128 before=[1]"},
     {"guarded-tiles-move-by-element", kElements, "widths=[4] guarded=[0] tile_guarded=[0]",
      "widths=[8, 4] guarded=[0] tile_guarded=[0]"},
     {"guarded-tiles-move-by-element", kElements, "widths=[4] guarded=[0] tile_guarded=[0]",
@@ -196,6 +206,7 @@ constexpr Edit kEdits[] = {
     {"store-instructions-fit", kStores, "instruction=stmatrix", "instruction=ldmatrix"},
     {"store-instructions-fit", kStores, "arch=sm_90a", "arch=sm_80"},
     {"store-instructions-fit", kStores, "[16, 0]\n", "[16, 0] guarded=[0]\n"},
+    {"store-instructions-fit", kStores, "[16, 0]\n", "[16, 0] before=[0]\n"},
     {"store-matrices-cover-the-tile", kStores, "0, 8, 8, 8]", "0, 8, 8, 9]"},
     {"store-matrices-cover-the-tile", kStores, ", 0, 8, 8, 8]", "]"},
     {"store-matrices-cover-the-tile", kStores, "[16, 0]", "[8, 0]"},
@@ -373,7 +384,7 @@ TEST(Verify, BranchesOfAnIfDoNotWaitForEachOther) {
   const std::string text =
       "module form=decided\nfunc @f(global %x: view<f32, global, [64]>) {\n"
       "var b: parallel < 1\n"
-      "parallel level=block vars=[b] threads=32 shared_bytes=256 body={\n"
+      "parallel level=block vars=[b] threads=32 shared_bytes=256 bounds=[32] body={\n"
       "%s = alloc offset=0 : view<f32, shared, [64]>\n%yes = const value=1 : bool\n"
       "if condition=%yes then={\ncopy src=%x dst=%s way=vector threads=32 widths=[4]\n} else={\n"
       "copy src=%s dst=%x way=vector threads=32 widths=[4]\n}\nAFTER\n}\n}\n";

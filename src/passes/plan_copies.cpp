@@ -347,6 +347,7 @@ void plan_splat(const ir::Function& function, const Team& team, ir::Splat& splat
   if (whole_team) splat.threads = team.threads;
   splat.first = whole_team ? team.first : 0;
   splat.guarded = guarded_dimensions(function, side);
+  splat.before = dimensions_before(function, side);
 }
 
 using Place = ir::TilePlace;
@@ -511,7 +512,8 @@ std::vector<std::int64_t> steps_of(const ir::Function& function, ir::ValueId fra
   return out;
 }
 
-// The longest run of a lane's values that lies in one row of memory, as a vector can move it.
+// The longest run of a lane's values that lies in one row of memory, as a vector can move it: it
+// begins at a multiple of its length in the row, so that none begins before the row and ends in it.
 std::int64_t longest_run(const InView& registers, const Side& side) {
   std::int64_t run = 1;
   const std::int64_t most = kVectorMax / size_bytes(side.root.dtype);
@@ -552,6 +554,7 @@ void plan_load(const ir::Module& module, const ir::Function& function, ir::Load&
   const Side side = side_of(function, load.view);
   if (ir::is_read_in_place(function, load)) return plan_in_place(side, load);
   load.guarded = guarded_dimensions(function, side);
+  load.before = dimensions_before(function, side);
   if (function.frag_type(load.frag).role == ir::Role::kMetadata) {
     load.element_run = 1;
     return;
@@ -605,6 +608,7 @@ bool makes_matrices(DType registers, DType memory) {
 void plan_store(const ir::Module& module, const ir::Function& function, ir::Store& store) {
   const Side side = side_of(function, store.view);
   store.guarded = guarded_dimensions(function, side);
+  store.before = dimensions_before(function, side);
   const bool matrix_ready = side.root.space == ir::Space::kShared && store.guarded.empty() &&
                             makes_matrices(function.frag_type(store.frag).dtype, side.root.dtype) &&
                             rows_are_aligned(side) && is_dealt_out(function, store.frag);
@@ -617,6 +621,35 @@ void plan_store(const ir::Module& module, const ir::Function& function, ir::Stor
                                : store_run(function, store, side);
 }
 
+// While it lives, the variable of the outermost of the `parallel`s around a region counts the units
+// that the region's threads are in, and no others:
+//
+//   parallel p by 3 : group-4 { inthreads (p >= 1) { ... } }     threads 128 to 383: 1 <= p < 3
+class UnitsOfRegion {
+ public:
+  UnitsOfRegion(ir::Function& function, const std::vector<ir::OpId>& around,
+                const ir::Inthreads& region)
+      : function_(function) {
+    if (around.empty()) return;
+    const auto& parallel = std::get<ir::Parallel>(function.ops[around[0]].data);
+    if (parallel.vars.size() != 1 || parallel.unit == 0) return;
+    var_ = parallel.vars[0];
+    outside_ = function.vars[var_];
+    function.vars[var_].first = region.first / parallel.unit;
+    function.vars[var_].extent = (region.first + region.threads - 1) / parallel.unit + 1;
+  }
+  ~UnitsOfRegion() {
+    if (var_.valid()) function_.vars[var_] = outside_;
+  }
+  UnitsOfRegion(const UnitsOfRegion&) = delete;
+  UnitsOfRegion& operator=(const UnitsOfRegion&) = delete;
+
+ private:
+  ir::Function& function_;
+  ir::VarId var_ = {};
+  ir::Var outside_ = {};
+};
+
 // Plans the operations of one launch, each with the team that runs it.
 struct LaunchPlanner {
   ir::Module& module;
@@ -624,6 +657,7 @@ struct LaunchPlanner {
   ir::OpId launch;
   Diagnostics& diags;
   bool failed = false;
+  std::vector<ir::OpId> around = {};  // `parallel`s inside of the launch, outermost first
 
   void plan(ir::OpId id, const Team& team) {
     ir::Op& op = function.ops[id];
@@ -639,7 +673,9 @@ struct LaunchPlanner {
     if (auto* load = std::get_if<ir::Load>(&op.data)) plan_load(module, function, *load);
     if (auto* store = std::get_if<ir::Store>(&op.data)) plan_store(module, function, *store);
     if (auto* scale = std::get_if<ir::Scale>(&op.data)) {
-      scale->guarded = guarded_dimensions(function, side_of(function, scale->factors));
+      const Side factors = side_of(function, scale->factors);
+      scale->guarded = guarded_dimensions(function, factors);
+      scale->before = dimensions_before(function, factors);
     }
     if (auto* mma = std::get_if<ir::Mma>(&op.data)) plan_steps(function, *mma);
   }
@@ -647,9 +683,15 @@ struct LaunchPlanner {
   void plan_region(ir::RegionId region, const Team& team) {
     for (const ir::OpId id : function.regions[region].ops) {
       plan(id, team);
-      const auto* some = std::get_if<ir::Inthreads>(&function.ops[id].data);
-      const Team inside = some == nullptr ? team : Team{some->first, some->threads, team.blocks};
-      for (const ir::RegionId inner : ir::regions_of(function.ops[id])) plan_region(inner, inside);
+      if (const auto* some = std::get_if<ir::Inthreads>(&function.ops[id].data)) {
+        const UnitsOfRegion units(function, around, *some);
+        plan_region(some->body, {some->first, some->threads, team.blocks});
+        continue;
+      }
+      const bool splits = function.ops[id].kind() == ir::OpKind::kParallel;
+      if (splits) around.push_back(id);
+      for (const ir::RegionId inner : ir::regions_of(function.ops[id])) plan_region(inner, team);
+      if (splits) around.pop_back();
     }
   }
 };
@@ -665,7 +707,8 @@ Checked<bool> plan_copies(ir::Module& module, Diagnostics& diags) {
       for (const ir::VarId var : parallel.cluster) {
         blocks *= function.vars[var].extent.constant().value_or(1);
       }
-      LaunchPlanner planner{module, function, launch, diags};
+      LaunchPlanner planner{
+          .module = module, .function = function, .launch = launch, .diags = diags};
       planner.plan_region(parallel.body, {0, parallel.threads.constant().value_or(0), blocks});
       failed = failed || planner.failed;
     }

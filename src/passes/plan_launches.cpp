@@ -17,9 +17,29 @@ std::vector<std::int64_t> cluster_shape(const ir::Function& function, const ir::
   return shape;
 }
 
+// Threads whose registers change in number need to know how many there are at the start: what one
+// block to a multiprocessor leaves them.
+bool changes_registers(const ir::Function& function, const ir::Parallel& launch) {
+  bool found = false;
+  ir::walk(function, launch.body, [&](ir::OpId id) {
+    found = found || function.ops[id].kind() == ir::OpKind::kRegisters;
+  });
+  return found;
+}
+
+std::vector<std::int64_t> bounds_of(const ir::Function& function, const ir::Parallel& launch) {
+  if (launch.registers_max != 0) return {};
+  const std::int64_t threads = launch.threads.constant().value_or(launch.threads_max);
+  std::vector<std::int64_t> bounds = {launch.threads_bound != 0 ? launch.threads_bound : threads};
+  const std::int64_t blocks = changes_registers(function, launch) ? 1 : launch.blocks_min;
+  if (blocks != 0) bounds.push_back(blocks);
+  return bounds;
+}
+
 void plan_launch(const ir::Function& function, const target::Arch& arch, ir::Parallel& launch) {
   launch.cluster_shape = cluster_shape(function, launch);
   launch.threads_max = launch.threads.constant() ? 0 : arch.threads_per_block_max;
+  launch.bounds = bounds_of(function, launch);
   launch.opts_in = launch.shared_bytes > arch.smem_static_max;
   launch.overlaps = arch.has(target::Feature::kGriddepcontrol);
   launch.admits_next = launch.overlaps && 2 * launch.shared_bytes > arch.smem_per_sm;

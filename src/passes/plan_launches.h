@@ -1,7 +1,10 @@
 // Decides how each kernel is launched.
 //
 //   parallel level=block vars=[m, n] threads=384 cluster=[r] shared_bytes=196608     r < 2
-//     =>   cluster_shape=[2, 1] opts_in overlaps admits_next
+//     =>   cluster_shape=[2, 1] bounds=[384] opts_in overlaps admits_next
+//
+// The compiler of a kernel is told the bounds that the program states, else the threads of a block;
+// and of a kernel that changes its threads' registers that one block fits a multiprocessor.
 //
 // A launch overlaps those before it where the architecture lets a kernel begin early: it waits for
 // them by itself, once it has set up what needs nothing of theirs. It admits the next one while it

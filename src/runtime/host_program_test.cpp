@@ -26,7 +26,7 @@ func @host(global %x: view<f32, global, [M]>, %scale: f32, %steps: s32 as steps)
     %old = get cell=%total : f32
     %new = binary kind=mul left=%old right=%half : f32
     set cell=%total value=%new
-    parallel level=block vars=[b] threads=64 name="step" body={
+    parallel level=block vars=[b] threads=64 name="step" bounds=[64] body={
     }
   }
   return value=%tmp

@@ -258,6 +258,12 @@ Operand Evaluator::unary(const ast::UnaryExpr& e) const {
         operand.span = span;
         return operand;
       }
+      // 0 - x would lose the sign of a zero.
+      if (operand.kind == Operand::Kind::kScalar && is_float(operand.dtype)) {
+        const ir::Unary negated{ir::UnaryKind::kNegate, operand.id};
+        const ir::ScalarType type{operand.dtype};
+        return make_scalar(emit_value(sema, negated, span, type), operand.dtype, span);
+      }
       return combine(sema, ast::BinaryOp::kSubtract, e.op_span, make_int(ir::Expr(0), span),
                      std::move(operand));
     }

@@ -43,7 +43,8 @@ std::string box_kernel(const Box& box, bool loads) {
                 list(box.extents), tile);
   out += "  var b: parallel < 1\n";
   out += format(
-      "  parallel level=block vars=[b] threads=32 name=\"f\" shared_bytes={} overlaps body={{\n"
+      "  parallel level=block vars=[b] threads=32 name=\"f\" shared_bytes={} bounds=[32] overlaps "
+      "body={{\n"
       "    %s = alloc name=\"s\" offset=0{} : view<f16, shared, {}>\n"
       "    %e = event name=\"e\" arrivals=1 offset={} : event<1>\n"
       "    %part = subview base=%x origin={} : view<f16, global, {}>\n",
@@ -225,7 +226,7 @@ constexpr const char* kLoad = R"(module arch=sm_90a form=decided
 
 func @load(global %x: view<f16, global, [64, 64]>, global %y: view<f16, global, [64, 64]>) {
   var b: parallel < 1
-  parallel level=block vars=[b] threads=64 name="load" shared_bytes=8200 overlaps body={
+  parallel level=block vars=[b] threads=64 name="load" shared_bytes=8200 bounds=[64] overlaps body={
     %s = alloc name="s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
     %e = event name="e" arrivals=1 offset=8192 : event<1>
     copy src=%x dst=%s async bulk event=%e way=bulk threads=1 box=[32, 64]
@@ -240,7 +241,7 @@ constexpr const char* kStore = R"(module arch=sm_90a form=decided
 
 func @store(global %x: view<f16, global, [64, 64]>, global %y: view<f16, global, [64, 64]>) {
   var b: parallel < 1
-  parallel level=block vars=[b] threads=64 name="store" shared_bytes=8192 overlaps body={
+  parallel level=block vars=[b] threads=64 name="store" shared_bytes=8192 bounds=[64] overlaps body={
     %s = alloc name="s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
     copy src=%x dst=%s way=vector threads=64 widths=[16]
     proxy_fence
@@ -356,7 +357,7 @@ func @cluster(global %x: view<f16, global, [256, 64]>, global %y: view<f16, glob
   var c: parallel < 2
   var k: loop < 4
   var k_1: loop < 4
-  parallel level=block vars=[b] threads=64 name="cluster" cluster=[c] shared_bytes=8208 cluster_shape=[2] overlaps body={
+  parallel level=block vars=[b] threads=64 name="cluster" cluster=[c] shared_bytes=8208 cluster_shape=[2] bounds=[64] overlaps body={
     %s = alloc name="s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
     %full = event name="full" arrivals=1 offset=8192 : event<1>
     %empty = event name="empty" ready arrivals=2 offset=8200 : event<1>

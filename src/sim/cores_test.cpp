@@ -18,14 +18,14 @@ func @steps(global %x: view<s32, global, [N]>, global %y: view<s32, global, [N]>
   var c: parallel < cdiv(N, 3)
   var u: parallel < 3
   %h = alloc name="h" : view<s32, global, [N]>
-  parallel level=block vars=[b] threads=3 name="double" body={
+  parallel level=block vars=[b] threads=3 name="double" bounds=[3] body={
     parallel level=thread vars=[t] unit=1 body={
       %v = read view=%x index=[3*b + t] : s32
       %w = binary kind=add left=%v right=%v : s32
       write view=%h index=[3*b + t] value=%w
     }
   }
-  parallel level=block vars=[c] threads=3 name="more" body={
+  parallel level=block vars=[c] threads=3 name="more" bounds=[3] body={
     parallel level=thread vars=[u] unit=1 body={
       %one = const value=1 : s32
       %d = read view=%h index=[N - 1 - 3*c - u] : s32
@@ -114,7 +114,7 @@ func @tickets(global %next: view<u32, global, [1]>, global %y: view<u32, global,
   var N: dim
   var b: parallel < N
   var t: parallel < 1
-  parallel level=block vars=[b] threads=1 name="tickets" body={
+  parallel level=block vars=[b] threads=1 name="tickets" bounds=[1] body={
     parallel level=thread vars=[t] unit=1 body={
       %one = const value=1 : u32
       %old = atomic kind=add view=%next index=[0] value=%one : u32
@@ -147,7 +147,7 @@ func @votes(global %x: view<u32, global, [N]>, global %y: view<u32, global, [N]>
   var N: dim
   var b: parallel < N
   var t: parallel < 64
-  parallel level=block vars=[b] threads=64 name="votes" body={
+  parallel level=block vars=[b] threads=64 name="votes" bounds=[64] body={
     %zero = const : u32
     %own = alloc name="own" offset=0 initial=%zero : view<u32, shared, [1]>
     barrier

@@ -48,7 +48,7 @@ func @counted(global %n: view<s32, global, [4]>, global %y: view<f32, global, [4
   var t: parallel < 32
   var trips: bound
   var k: loop < trips
-  parallel level=block vars=[b] threads=32 name="counted" body={
+  parallel level=block vars=[b] threads=32 name="counted" bounds=[32] body={
     parallel level=thread vars=[t] unit=1 body={
       %read = read view=%n index=[b] : s32
       bind var=trips value=%read
@@ -78,7 +78,7 @@ func @updates(global %n: view<u32, global, [4]>, global %y: view<f32, global, [6
   var b: parallel < 4
   var t: parallel < 32
   var place: bound
-  parallel level=block vars=[b] threads=32 name="updates" body={
+  parallel level=block vars=[b] threads=32 name="updates" bounds=[32] body={
     %zero = const value=0 : f32
     %own = alloc name="own" offset=0 initial=%zero : view<f32, shared, [32]>
     barrier
@@ -117,7 +117,7 @@ constexpr const char* kSum = R"(module arch=sm_80 form=decided
 func @sum(global %x: view<f32, global, [64]>, global %y: view<f32, global, [32]>) {
   var b: parallel < 1
   var t: parallel < 32
-  parallel level=block vars=[b] threads=32 name="sum" body={
+  parallel level=block vars=[b] threads=32 name="sum" bounds=[32] body={
     parallel level=thread vars=[t] unit=1 body={
       %v = read view=%x index=[t] : f32
       %w = read view=%x index=[t + 32] : f32

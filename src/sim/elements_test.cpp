@@ -13,7 +13,7 @@ func @twice(global %x: view<f32, global, [N]>, global %y: view<f32, global, [N]>
   var N: dim
   var b: parallel < cdiv(N, 96)
   var t: parallel < 96
-  parallel level=block vars=[b] threads=96 name="twice" body={
+  parallel level=block vars=[b] threads=96 name="twice" bounds=[96] body={
     parallel level=thread vars=[t] unit=1 body={
       %two = const value=2 : f32
       %at = index expr=96*b + t : s64
@@ -89,7 +89,7 @@ constexpr const char* kReverse = R"(module arch=sm_80 form=decided
 func @reverse(global %x: view<s32, global, [64]>, global %y: view<s32, global, [64]>) {
   var b: parallel < 1
   var t: parallel < 64
-  parallel level=block vars=[b] threads=64 name="reverse" shared_bytes=256 body={
+  parallel level=block vars=[b] threads=64 name="reverse" shared_bytes=256 bounds=[64] body={
     %s = alloc name="s" offset=0 : view<s32, shared, [64]>
     parallel level=thread vars=[t] unit=1 body={
       %v = read view=%x index=[t] : s32
@@ -211,7 +211,7 @@ func @sums(%x: view<s32, global, [N]>, %limit: s32 as limit) {
   %doubled = binary kind=mul left=%limit right=%two : s32
   bind var=twice value=%doubled
   %r = alloc name="r" : view<s32, global, [N, 2]>
-  parallel level=block vars=[b] threads=N name="sums" threads_max=1024 body={
+  parallel level=block vars=[b] threads=N name="sums" threads_max=1024 bounds=[1024] body={
     parallel level=thread vars=[t] unit=1 body={
       %zero = const : s32
       %acc = alloc name="acc" initial=%zero : cell<s32>
@@ -288,7 +288,7 @@ func @count(ref %x: view<s32, global, [4]>) {
   var w: parallel < 2
   var step: loop < 3
   for var=step upper=3 body={
-    parallel level=block vars=[b] threads=64 name="count" body={
+    parallel level=block vars=[b] threads=64 name="count" bounds=[64] body={
       once body={
         %v = read view=%x index=[step] : s32
         %s = index expr=step + 5 : s32
@@ -348,7 +348,7 @@ func @copies(global %x: view<f16, global, [rows, 24]>, global %y: view<f16, glob
   var rows: dim
   var b: parallel < 1
   var t: parallel < 32
-  parallel level=block vars=[b] threads=32 name="copies" shared_bytes=512 body={
+  parallel level=block vars=[b] threads=32 name="copies" shared_bytes=512 bounds=[32] body={
     %s = alloc name="s" offset=0 : view<f16, shared, [8, 16]>
     %from = subview base=%x origin=[0, 8] : view<f16, global, [rows, 16]>
     copy src=%from dst=%s way=gather threads=32 widths=[16, 8, 4, 2] src_limited=[0] dst_limited=[0] guarded=[0]
@@ -413,7 +413,7 @@ constexpr const char* kEdges = R"(module arch=sm_80 form=decided
 func @edges(global %x: view<f32, global, [3]>, global %y: view<f32, global, [16]>) {
   var b: parallel < 1
   var t: parallel < 32
-  parallel level=block vars=[b] threads=32 name="edges" shared_bytes=128 body={
+  parallel level=block vars=[b] threads=32 name="edges" shared_bytes=128 bounds=[32] body={
     %one = const value=1 : f32
     %s = alloc name="s" initial=%one offset=0 : view<f32, shared, [8]>
     %after = alloc name="after" initial=%one offset=32 : view<f32, shared, [8]>

@@ -13,7 +13,7 @@ func @ring(global %x: view<s32, global, [6, 32]>, global %y: view<s32, global, [
   var b: parallel < 1
   var k: loop < 6
   var k_1: loop < 6
-  parallel level=block vars=[b] threads=64 name="ring" shared_bytes=288 overlaps body={
+  parallel level=block vars=[b] threads=64 name="ring" shared_bytes=288 bounds=[64] overlaps body={
     %s = alloc name="s" offset=0 : view<s32, shared, [2, 32]>
     %full = event name="full" arrivals=1 offset=256 : event<2>
     %empty = event name="empty" ready arrivals=1 offset=272 : event<2>
@@ -205,7 +205,7 @@ constexpr const char* kNamed = R"(module arch=sm_90a form=decided
 func @named(global %x: view<s32, global, [128]>, global %y: view<s32, global, [128]>) {
   var b: parallel < 1
   var g: parallel < 8
-  parallel level=block vars=[b] threads=256 name="named" shared_bytes=512 overlaps body={
+  parallel level=block vars=[b] threads=256 name="named" shared_bytes=512 bounds=[256] overlaps body={
     %s = alloc name="s" offset=0 : view<s32, shared, [128]>
     parallel level=group vars=[g] unit=32 body={
       inthreads first=128 threads=128 async barrier=1 body={

@@ -50,6 +50,7 @@ void Flattener::load_metadata(const ir::Load& data) {
   const target::MetadataLoad load = target::metadata_load(*registers.atom, registers.dtype);
   plan.lanes = static_cast<std::uint32_t>(registers.atom->lanes);
   plan.guarded = guard_mask(data.guarded);
+  plan.before = guard_mask(data.before);
   plan.parts = static_cast<std::uint32_t>(load.parts);
   for (int k = 0; k < static_cast<int>(registers.values); ++k) {
     for (int lane = 0; lane < registers.atom->lanes; ++lane) {
@@ -96,6 +97,7 @@ void Flattener::op(const ir::Load& data) {
   plan.view = view(data.view);
   plan.fragment = fragment(data.frag);
   plan.guarded = guard_mask(data.guarded);
+  plan.before = guard_mask(data.before);
   plan.run = static_cast<std::uint32_t>(std::max<std::int64_t>(data.element_run, 1));
   plan.instruction = data.instruction;
   const FragmentPlan& fragment = program_.fragments[plan.fragment];
@@ -114,6 +116,7 @@ void Flattener::op(const ir::Store& data) {
   plan.view = view(data.view);
   plan.fragment = fragment(data.frag);
   plan.guarded = guard_mask(data.guarded);
+  plan.before = guard_mask(data.before);
   plan.run = static_cast<std::uint32_t>(std::max<std::int64_t>(data.element_run, 1));
   plan.instruction = data.instruction;
   const auto part = ir::stored_registers(function_, data);
@@ -139,6 +142,7 @@ void Flattener::op(const ir::Scale& data) {
   plan.factors = view(data.factors);
   plan.upright = function_.view_type(data.factors).shape[1].is(1);
   plan.guarded = guard_mask(data.guarded);
+  plan.before = guard_mask(data.before);
   const FragmentPlan& c = program_.fragments[plan.c];
   const target::Fragment map = ir::tile_registers(function_, data.c).map;
   plan.lanes = static_cast<std::uint32_t>(map.lanes);

@@ -122,6 +122,7 @@ void Flattener::op(const ir::Splat& data) {
   if (plan.threads == 0) plan.threads = plan.unit == 0 ? program_.threads : plan.unit;
   plan.first = static_cast<std::uint32_t>(data.first);
   plan.guarded = guard_mask(data.guarded);
+  plan.before = guard_mask(data.before);
   emit_plan(Code::kSplat, program_.splats, std::move(plan));
 }
 

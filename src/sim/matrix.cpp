@@ -151,8 +151,8 @@ void move_run(const Touch& touch, const Tile& tile, const Place& place, double* 
   const Buffer& buffer = touch.buffer;
   const DType dtype = touch.machine.program.fragments[plan.fragment].dtype;
   const Coordinates at = {place.row, place.col};
-  const std::int64_t reached =
-      reachable(touch, {plan.view, tile.window, tile.own, plan.guarded, writes}, at, plan.run);
+  const Reach reach{plan.view, tile.window, tile.own, plan.guarded, writes, plan.before};
+  const std::int64_t reached = reachable(touch, reach, at, plan.run);
   if (!writes) std::fill(registers + reached, registers + plan.run, 0.0);
   if (reached == 0) return;
   const std::int64_t address = buffer.address(root_coordinates(plan.view, tile.window, at));
@@ -314,6 +314,7 @@ void execute_load_metadata(Machine& machine, Warp& warp, const MetadataPlan& pla
   const std::uint32_t first_lane = warp.index * kLanes % plan.lanes;
   const Buffer& buffer = *plan.view.buffer;
   const auto bits = static_cast<unsigned>(8 * buffer.size);
+  const Reach reach{plan.view, window, own, plan.guarded, false, plan.before};
   for (std::uint32_t k = 0; k < fragment.values; ++k) {
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       std::uint32_t word = 0;
@@ -322,7 +323,7 @@ void execute_load_metadata(Machine& machine, Warp& warp, const MetadataPlan& pla
         const std::size_t row = std::size_t{k} * plan.lanes + first_lane + lane;
         const Place& place = plan.places[row * plan.parts + part];
         const Coordinates at = {place.row, place.col};
-        if (reachable(touch, {plan.view, window, own, plan.guarded, false}, at, 1) == 0) continue;
+        if (reachable(touch, reach, at, 1) == 0) continue;
         const std::int64_t address = buffer.address(root_coordinates(plan.view, window, at));
         note_read(touch, address, buffer.size);
         const auto value =
@@ -348,13 +349,14 @@ void execute_scale(Machine& machine, Warp& warp, const ScalePlan& plan) {
   const Coordinates own = extents_of(plan.factors, warp, warp.first_lane());
   const Buffer& buffer = *plan.factors.buffer;
   const std::uint32_t first_lane = warp.index * kLanes % plan.lanes;
+  const Reach reach{plan.factors, window, own, plan.guarded, false, plan.before};
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
     const Touch touch{machine, warp, lane, buffer};
     for (std::uint32_t value = 0; value < c.values; ++value) {
       const std::int64_t row = plan.rows[std::size_t{value} * plan.lanes + first_lane + lane];
       const Coordinates at = plan.upright ? Coordinates{row, 0} : Coordinates{0, row};
       double factor = 0;
-      if (reachable(touch, {plan.factors, window, own, plan.guarded, false}, at, 1) == 1) {
+      if (reachable(touch, reach, at, 1) == 1) {
         const std::int64_t address = buffer.address(root_coordinates(plan.factors, window, at));
         note_read(touch, address, buffer.size);
         factor = load_number(buffer.dtype, bytes_at(touch, address));

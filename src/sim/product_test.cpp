@@ -22,7 +22,7 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
   var p: parallel < 2
   var step: loop < 4
   var p_1: parallel < 2
-  parallel level=block vars=[block_m, block_n] threads=256 name="matmul" shared_bytes=40960 overlaps body={
+  parallel level=block vars=[block_m, block_n] threads=256 name="matmul" shared_bytes=40960 bounds=[256] overlaps body={
     %lhs_s = alloc name="lhs_s" offset=0 swizzle=128 : view<f16, shared, [128, 64]>
     %rhs_s = alloc name="rhs_s" offset=16384 swizzle=128 : view<f16, shared, [64, 64]>
     %output_s = alloc name="output_s" offset=24576 swizzle=128 : view<f16, shared, [128, 64]>
@@ -75,7 +75,7 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
   var j: parallel < cdiv(N, 24)
   var w: parallel < 1
   var k: loop < cdiv(K, 64)
-  parallel level=block vars=[i, j] threads=128 name="matmul" shared_bytes=12288 overlaps body={
+  parallel level=block vars=[i, j] threads=128 name="matmul" shared_bytes=12288 bounds=[128] overlaps body={
     %lhs_s = alloc name="lhs_s" offset=0 swizzle=128 : view<f16, shared, [64, 64]>
     %rhs_s = alloc name="rhs_s" offset=8192 swizzle=128 : view<f16, shared, [24, 64]>
     parallel level=group4 vars=[w] unit=128 body={
@@ -114,7 +114,7 @@ constexpr const char* kColumns = R"(module arch=sm_90a form=decided
 func @matmul(global %lhs: view<f16, global, [32, 64]>, global %rhs: view<f16, global, [32, 24]>, global %output: view<f32, global, [64, 24]>) {
   var b: parallel < 1
   var w: parallel < 1
-  parallel level=block vars=[b] threads=128 name="matmul" shared_bytes=5632 overlaps body={
+  parallel level=block vars=[b] threads=128 name="matmul" shared_bytes=5632 bounds=[128] overlaps body={
     parallel level=group4 vars=[w] unit=128 body={
       %lhs_s = alloc name="lhs_s" offset=0 swizzle=32 : view<f16, shared, [32, 64]>
       copy src=%lhs dst=%lhs_s way=gather grouped threads=128 widths=[16, 8, 4, 2]
@@ -519,7 +519,7 @@ constexpr const char* kOverwriting = R"(module arch=sm_90a form=decided
 func @matmul(global %lhs: view<f16, global, [64, 16]>, global %rhs: view<f16, global, [8, 16]>, global %output: view<f32, global, [64, 8]>) {
   var b: parallel < 1
   var g: parallel < 2
-  parallel level=block vars=[b] threads=256 name="matmul" shared_bytes=3072 overlaps body={
+  parallel level=block vars=[b] threads=256 name="matmul" shared_bytes=3072 bounds=[256] overlaps body={
     %lhs_s = alloc name="lhs_s" offset=0 swizzle=32 : view<f16, shared, [64, 16]>
     %rhs_s = alloc name="rhs_s" offset=2048 swizzle=32 : view<f16, shared, [8, 16]>
     copy src=%lhs dst=%lhs_s way=async grouped threads=256 widths=[16]

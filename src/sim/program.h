@@ -128,6 +128,7 @@ struct SplatPlan {
   std::uint32_t threads = 0;
   std::uint32_t first = 0;  // thread of the unit
   std::uint32_t guarded = 0;
+  std::uint32_t before = 0;  // as in CopyPlan, like those below
 };
 // A fragment's registers in each warp: double at offset + lane * values + value. A tile that is
 // read in place has none.
@@ -162,6 +163,7 @@ struct TilePlan {
   std::vector<std::uint16_t> result;  // [lane * values + value]: row + 8 * column + 64 * matrix
   std::uint32_t run = 1;
   std::uint32_t guarded = 0;
+  std::uint32_t before = 0;
   // Of the fragment's values, what is moved: all by default.
   std::uint32_t first_value = 0;
   std::uint32_t values = 0;
@@ -189,6 +191,7 @@ struct MetadataPlan {
   std::uint32_t lanes = kLanes;
   std::uint32_t parts = 4;  // 1: words
   std::uint32_t guarded = 0;
+  std::uint32_t before = 0;
   std::vector<Place> places;
 };
 // A tile read in place: where it begins, and the distances of its descriptor.
@@ -224,6 +227,7 @@ struct ScalePlan {
   View factors;
   bool upright = true;  // [M, 1]
   std::uint32_t guarded = 0;
+  std::uint32_t before = 0;
   std::uint32_t lanes = kLanes;
   std::vector<std::int32_t> rows;
 };

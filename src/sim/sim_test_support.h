@@ -144,7 +144,7 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
   var warp_m: parallel < 1
   var warp_n: parallel < 1
   var iv_k: loop < cdiv(K, 16)
-  parallel level=block vars=[block_m, block_n] threads=32 name="matmul" shared_bytes=4096 body={
+  parallel level=block vars=[block_m, block_n] threads=32 name="matmul" shared_bytes=4096 bounds=[32] body={
     %output_s = alloc name="output_s" offset=2048 : view<f16, shared, [16, 16]>
     parallel level=group vars=[warp_m, warp_n] unit=32 body={
       %zero = const : f16
@@ -187,7 +187,7 @@ func @matmul(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16, glob
   var warp_m: parallel < 2
   var warp_n: parallel < 2
   var iv_k: loop < cdiv(K, 16)
-  parallel level=block vars=[block_m, block_n] threads=128 name="matmul" shared_bytes=8192 overlaps body={
+  parallel level=block vars=[block_m, block_n] threads=128 name="matmul" shared_bytes=8192 bounds=[128] overlaps body={
     %lhs_s = alloc name="lhs_s" offset=0 swizzle=32 : view<f16, shared, [32, 16]>
     %rhs_s = alloc name="rhs_s" offset=1024 : view<f16, shared, [32, 16]>
     %output_s = alloc name="output_s" offset=2048 : view<f32, shared, [32, 32]>

@@ -24,9 +24,8 @@ void write_element(const Touch& touch, const SplatPlan& plan, const Target& targ
     at[d] = rest % target.own[d];
   }
   const Buffer& buffer = touch.buffer;
-  if (reachable(touch, {plan.view, target.window, target.own, plan.guarded, true}, at, 1) == 0) {
-    return;
-  }
+  const Reach reach{plan.view, target.window, target.own, plan.guarded, true, plan.before};
+  if (reachable(touch, reach, at, 1) == 0) return;
   const std::int64_t address = buffer.address(root_coordinates(plan.view, target.window, at));
   Machine& machine = touch.machine;
   if (buffer.space == ir::Space::kGlobal) machine.global_request.add(address);

@@ -48,21 +48,11 @@ std::vector<std::string> opening_lines(Kernel& kernel) {
   return lines;
 }
 
-// Threads whose registers change in number need to know how many there are at the start.
-std::string attributes_text(const Kernel& kernel) {
-  const LaunchPlan& plan = kernel.plan;
-  bool changes = false;
-  for (std::uint32_t i = 0; i < kernel.function.ops.size(); ++i) {
-    const bool here = kernel.uses.inside[i];
-    changes =
-        changes || (here && kernel.function.ops[ir::OpId{i}].kind() == ir::OpKind::kRegisters);
-  }
-  const std::int64_t threads = plan.threads_bound != 0 ? plan.threads_bound : plan.threads_max;
-  const std::int64_t blocks_min = changes ? 1 : plan.blocks_min;
-  const std::string least = blocks_min == 0 ? "" : format(", {}", blocks_min);
-  // CUDA takes one or the other.
-  std::string out = plan.registers_max != 0 ? format("__maxnreg__({})", plan.registers_max)
-                                            : format("__launch_bounds__({}{})", threads, least);
+std::string attributes_text(const LaunchPlan& plan) {
+  const std::string bounds =
+      join(plan.bounds, ", ", [](std::int64_t bound) { return format("{}", bound); });
+  const std::string out = plan.bounds.empty() ? format("__maxnreg__({})", plan.registers_max)
+                                              : format("__launch_bounds__({})", bounds);
   if (plan.cluster.empty()) return out;
   std::vector<std::int64_t> blocks = plan.cluster;
   blocks.resize(3, 1);
@@ -87,8 +77,9 @@ std::string kernel_text(Kernel& kernel) {
   emit_outer_aliases(kernel);
   emit_region(kernel, parallel.body);
   for (const std::string& line : meeting_closing(kernel)) kernel.out.line(line);
-  std::string out = format("extern \"C\" __global__ void {}\n{}({}) {{\n", attributes_text(kernel),
-                           kernel.plan.kernel_name, parameters_text(kernel.plan.slots));
+  std::string out =
+      format("extern \"C\" __global__ void {}\n{}({}) {{\n", attributes_text(kernel.plan),
+             kernel.plan.kernel_name, parameters_text(kernel.plan.slots));
   for (const std::string& line : opening_lines(kernel)) out += format("  {}\n", line);
   out += std::string_view(kernel.out.text()).substr(1);  // without the line of the opening
   return out + "}\n";

@@ -197,6 +197,7 @@ struct Runs {
   bool transposed;  // the window's rows are the fragment's columns
   std::int64_t length;
   const std::vector<std::int64_t>& guarded;
+  const std::vector<std::int64_t>& before;
   target::FragmentColumns part;  // what of the fragment is moved
 };
 
@@ -230,13 +231,13 @@ std::string within_edge(Kernel& kernel, const Op& op, ValueId tile, const PlaceE
 }
 
 // How many elements of the run that starts at `index` lie inside the window, and in the tile (where
-// `in_tile` holds); "" when all do.
+// `in_tile` holds); "" when all do. A run that begins before the window's base lies there whole.
 std::string run_count(Kernel& kernel, const Runs& runs, const ir::ResolvedView& view,
                       const std::vector<Expr>& index, const std::string& in_tile) {
   const bool rows_guarded = std::ranges::find(runs.guarded, 0) != runs.guarded.end();
   const bool cols_guarded = std::ranges::find(runs.guarded, 1) != runs.guarded.end();
-  const std::string row_inside =
-      both(rows_guarded ? inside(kernel, view, index, {0}) : "", in_tile);
+  const std::vector<std::int64_t> rows(rows_guarded ? 1 : 0, 0);
+  const std::string row_inside = both(inside(kernel, view, index, rows, runs.before), in_tile);
   std::string left = format("{}", runs.length);
   if (cols_guarded) {
     const std::size_t d = view.dropped + 1;
@@ -295,7 +296,7 @@ std::string metadata_part(Kernel& kernel, const ir::Load& load, const PlaceExpr&
   const ir::ResolvedView view = ir::resolve_view(kernel.function, load.view);
   const std::vector<Expr> index = {place.row, place.col};
   const std::string part = element(kernel, view, index);
-  const std::string limits = inside(kernel, view, index, load.guarded);
+  const std::string limits = inside(kernel, view, index, load.guarded, load.before);
   return limits.empty() ? part : format("{} ? {} : 0", limits, part);
 }
 
@@ -340,6 +341,7 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Load& load) {
                      .transposed = registers_of(kernel.function, load.frag).swapped,
                      .length = load.element_run,
                      .guarded = load.guarded,
+                     .before = load.before,
                      .part = {registers_of(kernel.function, load.frag).fragment, 0}});
 }
 
@@ -383,6 +385,7 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Store& store) {
                      .transposed = store.transposed,
                      .length = store.element_run,
                      .guarded = store.guarded,
+                     .before = store.before,
                      .part = part});
   if (!first.empty()) kernel.out.close();
 }
@@ -680,7 +683,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Scale& scale) {
   const Expr row = of_lane.row + value * Expr(rows.step);
   const std::vector<Expr> index = upright ? std::vector{row, Expr(0)} : std::vector{Expr(0), row};
   const std::string factor = element(kernel, view, index);
-  const std::string limits = inside(kernel, view, index, scale.guarded);
+  const std::string limits = inside(kernel, view, index, scale.guarded, scale.before);
   const std::string& i = kernel.name(kernel.counter);
   const std::string& factors = kernel.name(kernel.factors);
   kernel.out.open("{");

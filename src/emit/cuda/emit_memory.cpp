@@ -235,21 +235,6 @@ void emit_vectors(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) 
       {out ? window : tile_name, out ? tile_name : window, kernel.text(thread_of(kernel, copy))});
 }
 
-// Whether the element lies in its base: behind its beginning, where that can be missed, and before
-// its end.
-std::string within(Kernel& kernel, const ir::ResolvedView& view, const std::vector<Expr>& index,
-                   const std::vector<std::int64_t>& before,
-                   const std::vector<std::int64_t>& guarded) {
-  std::vector<std::string> tests;
-  for (const std::int64_t dim : before) {
-    const auto d = static_cast<std::size_t>(dim);
-    const Expr place = view.origin[view.dropped + d] + index[d];
-    tests.push_back(format("{} >= 0", bracketed(kernel.spelled(place), Binding::kShift)));
-  }
-  if (std::string end = inside(kernel, view, index, guarded); !end.empty()) tests.push_back(end);
-  return join(tests, " && ", [](const std::string& test) { return test; });
-}
-
 // Element by element: the form that every pair of memories and every shape has.
 void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides) {
   const std::vector<Expr>& shape = sides.dst_type.shape;
@@ -260,9 +245,9 @@ void emit_elements(Kernel& kernel, const ir::Copy& copy, const CopySides& sides)
   }
   const std::string src = element(kernel, sides.src, from);
   const std::string dst = element(kernel, sides.dst, index);
-  const std::string readable = within(kernel, sides.src, from, sides.src_before, sides.src_guarded);
+  const std::string readable = inside(kernel, sides.src, from, sides.src_guarded, sides.src_before);
   const std::string writable =
-      within(kernel, sides.dst, index, sides.dst_before, sides.dst_guarded);
+      inside(kernel, sides.dst, index, sides.dst_guarded, sides.dst_before);
   std::string each = readable.empty() ? format("{} = {};", dst, src)
                                       : format("{} = {} ? {} : kiln::zero<{}>();", dst, readable,
                                                src, type_name(sides.dst_type.dtype));
@@ -291,7 +276,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Splat& splat) {
   const ir::ResolvedView view = ir::resolve_view(kernel.function, splat.view);
   const std::vector<Expr> index = unflatten(type.shape, Expr::var(kernel.counter));
   const std::string target = element(kernel, view, index);
-  const std::string writable = inside(kernel, view, index, splat.guarded);
+  const std::string writable = inside(kernel, view, index, splat.guarded, splat.before);
   const std::string each =
       format("{}{} = {};", writable.empty() ? std::string() : format("if ({}) ", writable), target,
              scalar(kernel, splat.value).text);

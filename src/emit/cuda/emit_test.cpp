@@ -33,12 +33,12 @@ std::string emitted_body(int threads, const std::string& body) {
       "func @f(global %x: view<f16, global, [N, N]>, global %y: view<f32, global, [N]>) {{\n"
       "  var N: dim\n  var b: parallel < 2*N\n  var c: parallel < 2\n"
       "  parallel level=block vars=[b] threads={} name=\"f\" cluster=[c] shared_bytes=65536 "
-      "cluster_shape=[2] opts_in overlaps "
+      "cluster_shape=[2] bounds=[{}] opts_in overlaps "
       "body={{\n"
       "    %s = alloc name=\"s\" offset=0 swizzle=32 : view<f16, shared, [64, 256]>\n"
       "    %e = event name=\"e\" arrivals=3 offset=40960 : event<2>\n"
       "    %zero = const : f32\n{}\n  }}\n}}\n",
-      threads, body);
+      threads, threads, body);
   const FileId file = sample.sources.add("body.kir", text);
   auto module = ir::parse(sample.sources, file, diags);
   KILN_CHECK(module.has_value(), "{}", diags.all().empty() ? "" : diags.all()[0].message);

@@ -222,9 +222,14 @@ std::string element(Kernel& kernel, const ir::ResolvedView& view, const std::vec
 }
 
 std::string inside(Kernel& kernel, const ir::ResolvedView& view, const std::vector<Expr>& index,
-                   const std::vector<std::int64_t>& guarded) {
+                   const std::vector<std::int64_t>& guarded,
+                   const std::vector<std::int64_t>& before) {
   const std::vector<Expr> whole = root_index(view, index);
   std::vector<std::string> tests;
+  for (const std::int64_t dim : before) {
+    const Expr& place = whole[view.dropped + static_cast<std::size_t>(dim)];
+    tests.push_back(format("{} >= 0", bracketed(kernel.spelled(place), Binding::kShift)));
+  }
   for (const std::int64_t dim : guarded) {
     const std::size_t d = view.dropped + static_cast<std::size_t>(dim);
     for (const Expr& limit : view.limits[d]) {

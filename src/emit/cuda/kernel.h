@@ -90,7 +90,8 @@ struct Kernel {
 // "row < M && col < K" over the window's guarded dimensions; "" when nothing needs comparing.
 [[nodiscard]] std::string inside(Kernel& kernel, const ir::ResolvedView& view,
                                  const std::vector<ir::Expr>& index,
-                                 const std::vector<std::int64_t>& guarded);
+                                 const std::vector<std::int64_t>& guarded,
+                                 const std::vector<std::int64_t>& before = {});
 
 // The element number in a dense row-major array of this shape.
 [[nodiscard]] ir::Expr flat_index(const std::vector<ir::Expr>& shape,

@@ -49,8 +49,7 @@ struct LaunchPlan {
   std::vector<std::int64_t> cluster = {};  // blocks by axis of the grid; empty: no clusters
   ir::Expr threads = 0;                    // of a block
   std::int64_t threads_max = 0;            // that a block has at most
-  std::int64_t threads_bound = 0;          // as the launch's (ir::Parallel), like those below
-  std::int64_t blocks_min = 0;
+  std::vector<std::int64_t> bounds = {};   // as the launch's (ir::Parallel), like those below
   std::int64_t registers_max = 0;
   std::int64_t shared_bytes = 0;
   bool opts_in = false;      // as the launch's (ir::Parallel)

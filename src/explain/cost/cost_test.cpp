@@ -80,7 +80,7 @@ constexpr const char* kScaled = R"(module arch=sm_80 form=decided
 func @scaled(global %f: view<f32, global, [16, 1]>, global %z: view<f32, global, [16, 8]>) {
   var b: parallel < 1
   var w: parallel < 1
-  parallel level=block vars=[b] threads=32 name="scaled" body={
+  parallel level=block vars=[b] threads=32 name="scaled" bounds=[32] body={
     parallel level=group vars=[w] unit=32 body={
       %one = const value=1 : f32
       %c = alloc name="c" atom=m16n8k16.f32.f16 : frag<C, f32, 16x8>
@@ -192,7 +192,7 @@ func @f(global %z: view<f32, global, [64]>) {
   var b: parallel < 2
   var t: parallel < 32
   for var=i upper=3 body={
-    parallel level=block vars=[b] threads=32 name="f" body={
+    parallel level=block vars=[b] threads=32 name="f" bounds=[32] body={
       parallel level=thread vars=[t] unit=1 body={
         %one = const value=1 : f32
         write view=%z index=[32*b + t] value=%one

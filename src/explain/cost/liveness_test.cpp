@@ -46,7 +46,7 @@ func @f(global %out: view<f32, global, [32, 4]>) {
   var n: loop < 8
   var r: loop < 32
   var c: loop < 4
-  parallel level=block vars=[b] threads=32 name="f" body={
+  parallel level=block vars=[b] threads=32 name="f" bounds=[32] body={
     parallel level=group vars=[w] unit=32 body={
       %0 = const : f32
 )" + body + "    }\n  }\n}\n");

@@ -167,7 +167,8 @@ class Addresses {
     const bool is_tile = type.role == ir::Role::kTile;
     // Only tiles are loaded outside loops on their own: operands feed a product that is in one.
     Guarded& guarded = is_tile && depth_ == 0 ? guarded_outside_ : guarded_loops_;
-    if (!load.guarded.empty()) ++(is_tile ? guarded.tiles : guarded.operands);
+    if (!load.guarded.empty() || !load.before.empty())
+      ++(is_tile ? guarded.tiles : guarded.operands);
     if (is_tile) return;
     const bool bytes = info(type.dtype).bits <= kByteBits;
     in_loops_ += (bytes ? kByteLoad : kGlobalLoad) * runs(load.frag, load.element_run);

@@ -21,7 +21,7 @@ func @softmax(global %x: view<f32, global, [8, 64]>, global %y: view<bf16, globa
   var b: parallel < 2
   var row: loop < 4
   var col: loop < 64
-  parallel level=block vars=[b] threads=32 name="softmax" body={
+  parallel level=block vars=[b] threads=32 name="softmax" bounds=[32] body={
     %2 = subview base=%x origin=[4*b, 0] : view<f32, global, [4, 64]>
     %s = alloc name="s" registers="((32,1),(2,4)):((8,1),(4,1))" : frag<tile, f32, 4x64>
     load frag=%s view=%2 major=row to_registers element_run=2
