@@ -126,3 +126,20 @@ function(kiln_c_test name source)
   endif()
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
+
+# kiln_use_fake_cuda(TEST [COUNTS_MALLOC]): the test finds the driver of paper, src/gemm/fake_cuda.cpp,
+# where it looks for CUDA's. With COUNTS_MALLOC it can count the library's allocations.
+function(kiln_use_fake_cuda test)
+  cmake_parse_arguments(ARG "COUNTS_MALLOC" "" "" ${ARGN})
+  set_target_properties(${test} PROPERTIES
+    BUILD_RPATH $<TARGET_PROPERTY:fake_cuda,LIBRARY_OUTPUT_DIRECTORY>)
+  # The older tag counts for whoever calls dlopen: under sanitizers that is their library.
+  target_link_options(${test} PRIVATE -Wl,--disable-new-dtags)
+  add_dependencies(${test} fake_cuda)
+  # Its C++ library is its own, so that wrapping malloc counts what `new` takes. The sanitizers'
+  # `new` is another one.
+  if(ARG_COUNTS_MALLOC AND NOT KILN_SANITIZE AND NOT KILN_SANITIZE_THREADS)
+    target_link_options(${test} PRIVATE -static-libstdc++ -Wl,--wrap=malloc)
+    target_compile_definitions(${test} PRIVATE KILN_COUNTS_MALLOC)
+  endif()
+endfunction()

@@ -9,9 +9,14 @@
 #include <cstring>
 #include <memory>
 
+#include "api/devices.h"
+#include "dlpack_exchange.h"
+#include "handles.h"
 #include "kiln/kiln.h"
 
 namespace nb = nanobind;
+namespace dlpack = kiln::python::dlpack;
+using kiln::python::Plan;
 
 namespace {
 
@@ -91,7 +96,8 @@ nb::tuple parameter_of(const kiln_parameter& row) {
   nb::list dims;
   for (std::size_t d = 0; d < row.rank; ++d) dims.append(text_of(row.dims[d]));
   return nb::make_tuple(row.name, row.dtype, row.is_tensor != 0, nb::tuple(dims),
-                        row.is_global != 0, row.is_read != 0, row.is_written != 0);
+                        row.is_global != 0, row.is_read != 0, row.is_written != 0,
+                        row.is_deciding != 0);
 }
 
 nb::list kernels_of(const Program& program) {
@@ -152,28 +158,43 @@ std::vector<Number> numbers_of(const nb::list& given) {
   return out;
 }
 
+// Arrays and numbers, and a call of them.
+class Arguments {
+ public:
+  explicit Arguments(const std::pair<nb::list, nb::list>& arguments)
+      : arrays_(arrays_of(arguments.first)), numbers_(numbers_of(arguments.second)) {
+    for (const Array& array : arrays_) {
+      rows_.push_back({array.name.c_str(), reinterpret_cast<void*>(array.address),
+                       array.dtype.c_str(), array.shape.data(), array.shape.size()});
+    }
+    for (const Number& number : numbers_) {
+      scalars_.push_back(number.value);
+      scalars_.back().name = number.name.c_str();
+    }
+  }
+
+  [[nodiscard]] kiln_call call(const std::string& kernel) const {
+    kiln_call out = {};
+    out.kernel = kernel.c_str();
+    out.arrays = rows_.data();
+    out.array_count = rows_.size();
+    out.scalars = scalars_.data();
+    out.scalar_count = scalars_.size();
+    return out;
+  }
+
+ private:
+  std::vector<Array> arrays_;
+  std::vector<Number> numbers_;
+  std::vector<kiln_array> rows_;
+  std::vector<kiln_scalar> scalars_;
+};
+
 // `how`: schedules, seed, steps_max.
 nb::tuple run(const Program& program, bool by_reference, const std::string& kernel,
               const std::pair<nb::list, nb::list>& arguments, const nb::tuple& how) {
-  const auto& [arrays, numbers] = arguments;
-  const std::vector<Array> given = arrays_of(arrays);
-  std::vector<kiln_array> rows;
-  for (const Array& array : given) {
-    rows.push_back({array.name.c_str(), reinterpret_cast<void*>(array.address), array.dtype.c_str(),
-                    array.shape.data(), array.shape.size()});
-  }
-  const std::vector<Number> values = numbers_of(numbers);
-  std::vector<kiln_scalar> scalars;
-  for (const Number& number : values) {
-    scalars.push_back(number.value);
-    scalars.back().name = number.name.c_str();
-  }
-  kiln_call call = {};
-  call.kernel = kernel.c_str();
-  call.arrays = rows.data();
-  call.array_count = rows.size();
-  call.scalars = scalars.data();
-  call.scalar_count = scalars.size();
+  const Arguments given(arguments);
+  kiln_call call = given.call(kernel);
   call.schedules = nb::cast<std::int64_t>(how[0]);
   call.seed = nb::cast<std::uint64_t>(how[1]);
   call.steps_max = nb::cast<std::uint64_t>(how[2]);
@@ -192,6 +213,121 @@ nb::tuple run(const Program& program, bool by_reference, const std::string& kern
   return nb::make_tuple(outcome.status, text_of(outcome.error.c_str()), report);
 }
 
+// `arguments`: arrays whose addresses do not count.
+nb::tuple prepare(const Program& program, const std::string& kernel,
+                  const std::pair<nb::list, nb::list>& arguments, std::int32_t device) {
+  const Arguments given(arguments);
+  const kiln_call call = given.call(kernel);
+  kiln_plan* made = nullptr;
+  Outcome outcome;
+  {
+    nb::gil_scoped_release others_go_on;
+    outcome.status = kiln_prepare(program.handle.get(), &call, device, &made);
+    if (outcome.status != KILN_OK) outcome.error = kiln_last_error();
+  }
+  nb::object plan = nb::none();
+  if (made != nullptr) {
+    plan = nb::cast(Plan{std::unique_ptr<kiln_plan, kiln::python::FreePlan>(made)});
+  }
+  return nb::make_tuple(outcome.status, text_of(outcome.error.c_str()), plan);
+}
+
+// `values`: an address, a whole or a real number for each parameter, then for what is returned.
+nb::tuple launch(const Plan& plan, const nb::list& values, std::uintptr_t workspace,
+                 std::uintptr_t stream) {
+  std::vector<kiln_value> given;
+  for (const nb::handle each : values) {
+    kiln_value& value = given.emplace_back();
+    if (nb::isinstance<nb::float_>(each)) {
+      value.real = nb::cast<double>(each);
+    } else {
+      value.integer = nb::cast<std::int64_t>(each);
+    }
+  }
+  Outcome outcome;
+  {
+    nb::gil_scoped_release others_go_on;
+    outcome.status =
+        kiln_launch(plan.handle.get(), given.data(), reinterpret_cast<void*>(workspace),
+                    kiln_plan_workspace(plan.handle.get()), reinterpret_cast<void*>(stream));
+    if (outcome.status != KILN_OK) outcome.error = kiln_last_error();
+  }
+  return nb::make_tuple(outcome.status, text_of(outcome.error.c_str()));
+}
+
+// Type and shape of the tensor that a launch returns, or the number's type and address; None when it
+// returns nothing.
+nb::object result_of_plan(const Plan& plan) {
+  const kiln_array* result = kiln_plan_result(plan.handle.get());
+  if (result == nullptr) return nb::none();
+  const std::vector<std::int64_t> shape(result->shape, result->shape + result->rank);
+  return nb::make_tuple(reinterpret_cast<std::uintptr_t>(result->data), result->dtype, shape);
+}
+
+// Address, type, shape, device, whether there are no gaps, and whether it must not be written, of
+// what a capsule of `__dlpack__` holds. The capsule keeps it.
+nb::tuple describe_capsule(const nb::capsule& capsule) {
+  const dlpack::Tensor* tensor = nullptr;
+  bool read_only = false;
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned") != 0) {
+    const auto* managed = static_cast<const dlpack::ManagedVersioned*>(capsule.data());
+    if (managed->version.major != dlpack::kMajor) throw nb::value_error("another DLPack");
+    read_only = (managed->flags & dlpack::kReadOnly) != 0;
+    tensor = &managed->tensor;
+  } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor") != 0) {
+    tensor = &static_cast<const dlpack::Managed*>(capsule.data())->tensor;
+  } else {
+    throw nb::type_error("no capsule of DLPack");
+  }
+  const char* type = dlpack::name_of(tensor->type);
+  const std::vector<std::int64_t> shape(tensor->shape, tensor->shape + tensor->rank);
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor->data) + tensor->byte_offset;
+  return nb::make_tuple(address, type != nullptr ? type : "", shape, tensor->device.number,
+                        dlpack::without_gaps(*tensor), read_only);
+}
+
+// A text, "" when it went well, of questions to the driver.
+std::string text_of(const kiln::api::Failure& failure) { return failure.error.text(); }
+
+// The number of the device that memory belongs to; -1 when it is no device's.
+nb::tuple pointer_device(std::uintptr_t address) {
+  const auto driver = kiln::api::devices().driver();
+  if (!driver) return nb::make_tuple(-1, text_of(driver.error()));
+  int device = -1;
+  const auto status =
+      (*driver)->pointer_attribute(&device, kiln::runtime::cuda::kPointerDevice, address);
+  return nb::make_tuple(status == kiln::runtime::cuda::kSuccess ? device : -1, "");
+}
+
+// Whether the stream is captured in a graph; False without a driver.
+bool is_capturing(std::uintptr_t stream) {
+  const auto driver = kiln::api::devices().driver();
+  int capturing = 0;
+  if (!driver) return false;
+  const auto status = (*driver)->stream_is_capturing(
+      reinterpret_cast<kiln::runtime::cuda::Stream>(stream), &capturing);
+  return status == kiln::runtime::cuda::kSuccess && capturing != 0;
+}
+
+// What comes on `stream` waits on the device for what is on `other` now. A text when it went wrong.
+std::string order(int device, std::uintptr_t stream, std::uintptr_t other) {
+  const auto gpu = kiln::api::devices().gpu(device);
+  if (!gpu) return text_of(gpu.error());
+  const kiln::runtime::cuda::Api& api = (*gpu)->session().api;
+  const kiln::runtime::ContextScope scope((*gpu)->session());
+  kiln::runtime::cuda::EventHandle event = nullptr;
+  auto status = api.event_create(&event, kiln::runtime::cuda::kUntimed);
+  if (status == kiln::runtime::cuda::kSuccess) {
+    status = api.event_record(event, reinterpret_cast<kiln::runtime::cuda::Stream>(other));
+    if (status == kiln::runtime::cuda::kSuccess) {
+      status = api.stream_wait(reinterpret_cast<kiln::runtime::cuda::Stream>(stream), event, 0);
+    }
+    api.event_destroy(event);
+  }
+  const auto done = api.check(status, "cannot order two streams");
+  return done ? "" : done.error().text();
+}
+
 nb::object result_of(const Report& report) {
   const kiln_array* result = kiln_report_result(report.handle.get());
   if (result == nullptr) return nb::none();
@@ -205,18 +341,6 @@ nb::tuple findings_of(const Report& report) {
                         found.out_of_bounds, found.others);
 }
 
-// "bf16"; "" of a type that kiln has no name for here.
-std::string name_of(const nb::dlpack::dtype& type) {
-  const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
-  const std::string bits = std::to_string(type.bits);
-  if (type.lanes != 1) return "";
-  if (code == nb::dlpack::dtype_code::Float) return "f" + bits;
-  if (code == nb::dlpack::dtype_code::Int) return "s" + bits;
-  if (code == nb::dlpack::dtype_code::UInt) return "u" + bits;
-  if (code == nb::dlpack::dtype_code::Bfloat) return "bf16";
-  return code == nb::dlpack::dtype_code::Bool ? "bool" : "";
-}
-
 // Address, type, shape, and whether rows have no gaps, of an array that DLPack knows.
 nb::tuple describe(const nb::ndarray<nb::ro, nb::device::cpu>& array) {
   std::vector<std::int64_t> shape;
@@ -228,7 +352,9 @@ nb::tuple describe(const nb::ndarray<nb::ro, nb::device::cpu>& array) {
     without_gaps = without_gaps && (extent == 1 || array.stride(d) == step);
     step *= extent;
   }
-  return nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.data()), name_of(array.dtype()),
+  const nb::dlpack::dtype type = array.dtype();
+  const char* name = dlpack::name_of({type.code, type.bits, type.lanes});
+  return nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.data()), name != nullptr ? name : "",
                         shape, without_gaps);
 }
 
@@ -236,8 +362,11 @@ nb::tuple describe(const nb::ndarray<nb::ro, nb::device::cpu>& array) {
 
 NB_MODULE(_core, module) {
   module.doc() = "The functions of kiln/kiln.h; use the package `kiln`.";
+  // Operators of PyTorch that a program registers live as long as the process.
+  nb::set_leak_warnings(false);
   module.attr("OK") = static_cast<int>(KILN_OK);
   module.attr("INVALID") = static_cast<int>(KILN_INVALID);
+  module.attr("UNSUPPORTED") = static_cast<int>(KILN_UNSUPPORTED);
   module.attr("REJECTED") = static_cast<int>(KILN_REJECTED);
   module.attr("SYSTEM") = static_cast<int>(KILN_SYSTEM);
 
@@ -251,7 +380,18 @@ NB_MODULE(_core, module) {
       .def("arch", [](const Program& p) { return kiln_program_arch(p.handle.get()); })
       .def("cuda", [](const Program& p) { return text_of(kiln_program_cuda(p.handle.get())); })
       .def("kernels", kernels_of)
-      .def("run", run);
+      .def("run", run)
+      .def("prepare", prepare);
+  nb::class_<Plan>(module, "Plan")
+      .def("diagnostics",
+           [](const Plan& plan) {
+             std::size_t count = 0;
+             const auto* rows = kiln_plan_diagnostics(plan.handle.get(), &count);
+             return diagnostics_of(rows, count);
+           })
+      .def("workspace", [](const Plan& plan) { return kiln_plan_workspace(plan.handle.get()); })
+      .def("result", result_of_plan)
+      .def("launch", launch);
   nb::class_<Report>(module, "Report")
       .def("diagnostics",
            [](const Report& report) {
@@ -265,4 +405,9 @@ NB_MODULE(_core, module) {
   module.def("compile", compile, nb::arg("file").none(), nb::arg("source").none(),
              nb::arg("arch").none(), nb::arg("defines"), nb::arg("folders"));
   module.def("describe", describe);
+  module.def("describe_capsule", describe_capsule);
+  module.def("pointer_device", pointer_device);
+  module.def("is_capturing", is_capturing);
+  module.def("order", order);
+  kiln::python::add_launcher(module);
 }

@@ -126,8 +126,8 @@ def script(argv, results):
     return counts["passed"], counts["failed"] if counts["failed"] or code == 0 else 1
 
 
-def python_unittest(path, env=None):
-    return (1, 0) if announce([sys.executable, str(path)], env) == 0 else (0, 1)
+def python_unittest(path, env=None, options=()):
+    return (1, 0) if announce([sys.executable, str(path), *options], env) == 0 else (0, 1)
 
 
 def renames(release):
@@ -146,7 +146,13 @@ def python_module(release):
         print("skipped: tests/python needs a release build with -DKILN_PYTHON=ON", flush=True)
         return 0, 0
     path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return python_unittest(Path("tests") / "python" / "kiln_test.py", {"PYTHONPATH": path})
+    driver = release / "src" / "gemm" / "fake_cuda"
+    options = {"launch_test.py": ["--driver", str(driver)] if driver.is_dir() else []}
+    passed = failed = 0
+    for name in ("kiln_test.py", "launch_test.py", "operator_test.py"):
+        more = python_unittest(Path("tests") / "python" / name, {"PYTHONPATH": path}, options.get(name, ()))
+        passed, failed = passed + more[0], failed + more[1]
+    return passed, failed
 
 
 def layer(path, binary, results, *more):

@@ -17,11 +17,18 @@
 //   kiln_report_free(report);
 //   kiln_program_free(program);
 //
-// Nothing here needs a GPU, and nothing here starts one: kiln/gemm.h does, for products of
-// matrices. Nothing is printed, and no function ends the process for what it is given.
+// On a GPU, which is compiled for when it is known what for, and then only launched on:
 //
-// All functions may be called from any thread at any time, a program or a report by several at
-// once as long as none of them frees it. What a function gives lives as long as the object that it
+//   kiln_plan* plan;                      of the same call; its arrays need no data
+//   if (kiln_prepare(program, &call, KILN_CURRENT_DEVICE, &plan) != KILN_OK) ...
+//   kiln_value values[] = {{.data = x}, {.data = y}};     device pointers
+//   if (kiln_launch(plan, values, NULL, 0, stream) != KILN_OK) ...
+//
+// Only that needs a GPU; the CUDA driver and NVRTC are opened when it is asked for. Nothing is
+// printed, and no function ends the process for what it is given.
+//
+// All functions may be called from any thread at any time, a program, a report or a plan by several
+// at once as long as none of them frees it. What a function gives lives as long as the object that it
 // was asked of. Texts are UTF-8 where the program's are, and end with a zero byte.
 #pragma once
 
@@ -38,6 +45,8 @@ extern "C" {
 typedef struct kiln_program kiln_program;
 // What one run of a kernel gave.
 typedef struct kiln_report kiln_report;
+// A kernel that is compiled for a GPU and for shapes.
+typedef struct kiln_plan kiln_plan;
 
 typedef enum kiln_severity { KILN_ERROR = 0, KILN_WARNING = 1, KILN_NOTE = 2 } kiln_severity;
 
@@ -97,6 +106,9 @@ typedef struct kiln_parameter {
   int32_t is_written;  // the caller's array receives what the kernel writes
   size_t rank;
   const char* const* dims;  // expressions of the kernel's dimensions: "M", "K / 32", "128"
+  // A number that decides what is launched, as how many blocks or how large a buffer: a plan is of
+  // one value of it. Other numbers may differ from launch to launch.
+  int32_t is_deciding;
 } kiln_parameter;
 
 typedef struct kiln_kernel {
@@ -183,6 +195,64 @@ KILN_API const char* kiln_report_text(const kiln_report* report);
 // What the kernel returned; null when nothing, or one of its parameters, or when it did not come to
 // its end. A number is an array of no dimensions.
 KILN_API const kiln_array* kiln_report_result(const kiln_report* report);
+
+// The device of the calling thread's context (cudaSetDevice); the first one without a context.
+#define KILN_CURRENT_DEVICE (-1)
+
+// Compiles a kernel for a GPU, by its number, and for the call's shapes and numbers: a second or so,
+// next to nothing where the compile cache has it. Of the call, `data`, `schedules`, `seed` and
+// `steps_max` do not count. Kernels run in the device's primary context, which is the one of the CUDA
+// runtime. Not while a stream is captured.
+//
+// KILN_INVALID: the arguments do not fit, as for kiln_simulate; KILN_UNSUPPORTED: the host part
+// cannot be run beforehand, as it reads an element of a tensor or fails an assertion, or the kernel
+// is too large for the GPU, or for a newer one; KILN_NO_GPU, KILN_NO_COMPILER, KILN_DEVICE. `plan`
+// receives an object in any case but for null pointers; where it is refused, it has diagnostics and
+// cannot be launched. It may outlive its program.
+KILN_API kiln_status kiln_prepare(const kiln_program* program, const kiln_call* call,
+                                  int32_t device, kiln_plan** plan);
+
+// Null is allowed. The GPU may still be at work: machine code stays loaded until the process ends.
+KILN_API void kiln_plan_free(kiln_plan* plan);
+
+// What is wrong with the arguments; also warnings.
+KILN_API const kiln_diagnostic* kiln_plan_diagnostics(const kiln_plan* plan, size_t* count);
+
+// The number of its device.
+KILN_API int32_t kiln_plan_device(const kiln_plan* plan);
+
+// Bytes of device memory that a launch needs for buffers of the host part; often 0.
+KILN_API size_t kiln_plan_workspace(const kiln_plan* plan);
+
+// Type and shape of the tensor that the kernel returns, whose memory the caller gives: `data` is
+// null. A number that it returns is known already: an array of no dimensions, with `data` in host
+// memory. Null when it returns nothing, or one of its parameters.
+KILN_API const kiln_array* kiln_plan_result(const kiln_plan* plan);
+
+// An argument of a launch.
+typedef union kiln_value {
+  void* data;       // of a tensor: a device pointer, a multiple of 16
+  int64_t integer;  // of a number of an integer type
+  double real;      // of any other
+} kiln_value;
+
+// Starts the kernel's launches on `cuda_stream` (a cudaStream_t or CUstream of the plan's device;
+// null: the default stream) and returns. Neither allocates nor synchronises, and may be captured in a
+// CUDA graph, which then holds the tensors and the workspace by address.
+//
+// `values` has one for each parameter, in their order, then one for the tensor that is returned. All
+// tensors lie on the plan's device, also those of parameters that are not `global`, and are as large
+// as the plan's shapes say, without gaps. One that the kernel writes shares no memory with another.
+// Numbers that decide are those of the plan (kiln_parameter).
+//
+// `workspace` is device memory at a multiple of 256 bytes, as large as kiln_plan_workspace says. What
+// it holds does not matter before nor after. Launches that run at the same time need one each.
+//
+// KILN_INVALID: a null pointer, one that is no multiple of 16, memory that is shared, a number out of
+// its type's range or another one than the plan's; KILN_WORKSPACE; KILN_DEVICE: what the driver says.
+// Nothing is launched, except where the driver refuses a later launch of several.
+KILN_API kiln_status kiln_launch(const kiln_plan* plan, const kiln_value* values, void* workspace,
+                                 size_t workspace_bytes, void* cuda_stream);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -7,8 +7,12 @@
     y = np.empty_like(x)
     report = prog.scale.simulate(x, y, factor=2.0, schedules=10)
     assert report.ok, report
+
+    a, b = torch.ones(64, 1024, device="cuda"), torch.empty(64, 1024, device="cuda")
+    prog.scale(a, b, factor=2.0)
 """
 
+from kiln._launch import DeviceError, Launch
 from kiln._program import (
     CompileError,
     Diagnostic,
@@ -21,8 +25,10 @@ from kiln._program import (
 
 __all__ = [
     "CompileError",
+    "DeviceError",
     "Diagnostic",
     "Kernel",
+    "Launch",
     "Parameter",
     "Program",
     "Report",

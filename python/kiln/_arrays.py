@@ -60,7 +60,7 @@ def array_of(name: str, value: Any, is_written: bool) -> Array:
         address, dtype, shape, without_gaps = _describe(name, value)
     else:
         address, shape = value.ctypes.data, list(value.shape)
-        dtype = _dtype_of(value.dtype)
+        dtype = kiln_dtype(value.dtype)
         without_gaps = value.flags.c_contiguous
         if is_written and not value.flags.writeable:
             raise ValueError(f"array `{name}` is read-only, and the kernel writes it")
@@ -85,7 +85,8 @@ def _describe(name: str, value: Any) -> tuple[int, str, list[int], bool]:
         ) from None
 
 
-def _dtype_of(dtype: np.dtype) -> str:
+def kiln_dtype(dtype: np.dtype) -> str:
+    """kiln's name of a type of NumPy; "" where it has none."""
     if dtype.name in _NUMPY:
         return _NUMPY[dtype.name]
     is_ml = ml_dtypes is not None and hasattr(ml_dtypes, dtype.name)
@@ -97,7 +98,7 @@ def numpy_of(address: int, dtype: str, shape: list[int]) -> Any:
 
     A type that neither NumPy nor ml_dtypes has comes as unsigned integers of its bits.
     """
-    kind = _numpy_dtype(dtype)
+    kind = numpy_dtype(dtype)
     count = math.prod(shape)
     if count == 0:
         return np.empty(shape, kind)
@@ -106,7 +107,8 @@ def numpy_of(address: int, dtype: str, shape: list[int]) -> Any:
     return array if shape else array[()]
 
 
-def _numpy_dtype(dtype: str) -> np.dtype:
+def numpy_dtype(dtype: str) -> np.dtype:
+    """The type of NumPy or ml_dtypes for kiln's `dtype`, else unsigned integers of its bits."""
     if dtype in _KILN:
         return np.dtype(_KILN[dtype])
     for name, each in _ML_DTYPES.items():

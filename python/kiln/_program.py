@@ -11,18 +11,7 @@ import numpy as np
 
 from kiln import _core
 from kiln._arrays import array_of, is_array, numpy_of
-
-# What is wrong with the arguments themselves, not with their values.
-_TYPE_ERRORS = {
-    "input-type",
-    "option-form",
-    "option-twice",
-    "parameter-unknown",
-    "scalar-missing",
-    "shape-missing",
-    "shape-unknown",
-}
-
+from kiln._launch import GpuKernel, kind_of, number_of, raise_status
 
 @dataclass(frozen=True)
 class Diagnostic:
@@ -52,6 +41,7 @@ class Parameter:
     is_global: bool  # a device pointer; else host memory, which is copied in
     is_read: bool
     is_written: bool  # the caller's array receives what the kernel writes
+    is_deciding: bool  # a number on which grids, buffers or the host part depend
 
     def __str__(self) -> str:
         shape = f" [{', '.join(self.dims)}]" if self.is_tensor else ""
@@ -124,8 +114,16 @@ class Report:
         return f"<kiln.Report: {'ok' if self.ok else 'not ok'}, {self.races} races>"
 
 
-class Kernel:
-    """A `__co__` function of a program."""
+class Kernel(GpuKernel):
+    """A `__co__` function of a program. Calling it launches it on a GPU:
+
+        prog.attention(q, k, v, out, scale=0.09)
+
+    with tensors of PyTorch, CuPy or Numba in the GPU's memory, or whatever DLPack or the CUDA array
+    interface knows, in the kernel's order or by name. The launch goes to the framework's current
+    stream, or to `stream=`; nothing waits for it. What the kernel returns is allocated by the
+    framework of the first tensor. The first call for some shapes compiles; `prepare` does it ahead.
+    """
 
     def __init__(self, core: _core.Program, row: Any) -> None:
         self._core = core
@@ -135,6 +133,7 @@ class Kernel:
         self.result: Parameter | None = None if result is None else Parameter(*result)
         # What arrays' shapes say, or a number of that name where no shape says it.
         self.dimensions: tuple[str, ...] = tuple(dimensions)
+        self._set_up_launches()
 
     def simulate(
         self,
@@ -171,9 +170,9 @@ class Kernel:
             if is_array(value):
                 arrays.append((name, array_of(name, value, tensor is not None and tensor.is_written)))
             elif tensor is not None:
-                raise TypeError(f"parameter `{tensor}` needs an array, and {_kind(value)} is given")
+                raise TypeError(f"parameter `{tensor}` needs an array, and {kind_of(value)} is given")
             else:
-                numbers.append((name, _number(name, value)))
+                numbers.append((name, number_of(name, value)))
         if how[0] < 1:
             raise ValueError(f"`schedules` is {how[0]}, and at least 1 order of execution is tried")
         if min(how) < 0 or max(how) >= 2**63:
@@ -182,7 +181,7 @@ class Kernel:
         status, error, report = self._core.run(by_reference, self.name, (rows, numbers), how)
         if status == _core.OK and report is not None:
             return Report(report)
-        _raise_call(status, error, report)
+        raise_status(status, error, () if report is None else report.diagnostics())
 
     def _bind(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         if len(arguments) > len(self.parameters):
@@ -210,6 +209,9 @@ class Program:
         self._core = core
         self._kernels = tuple(Kernel(core, row) for row in core.kernels())
         self._diagnostics = _diagnostics(core)
+        for kernel in self._kernels:  # found without __getattr__
+            if not hasattr(Program, kernel.name):
+                self.__dict__.setdefault(kernel.name, kernel)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -295,27 +297,4 @@ def _define(name: str, value: Any) -> str:
         return str(int(value))
     if isinstance(value, (str, int, float, np.integer, np.floating)):
         return str(value)
-    raise TypeError(f"`{name}` is {_kind(value)}: a macro or a template parameter is a number or a text")
-
-
-def _kind(value: Any) -> str:
-    return "None" if value is None else f"an object of {type(value).__name__}"
-
-
-def _number(name: str, value: Any) -> int | float:
-    if isinstance(value, (bool, np.bool_, int, np.integer)):
-        whole = int(value)
-        if not -(2**63) <= whole < 2**63:
-            raise ValueError(f"`{name}` = {whole} is outside {-(2**63)} to {2**63 - 1}")
-        return whole
-    if isinstance(value, (float, np.floating)):
-        return float(value)
-    raise TypeError(f"`{name}` needs a number, and {_kind(value)} is given")
-
-
-def _raise_call(status: int, error: str, report: _core.Report | None) -> None:
-    diagnostics = () if report is None else _diagnostics(report)
-    ids = {each.id for each in diagnostics if each.severity == "error"}
-    if status == _core.SYSTEM:
-        raise MemoryError(error.rstrip("\n"))
-    raise (TypeError if ids & _TYPE_ERRORS else ValueError)(error.rstrip("\n"))
+    raise TypeError(f"`{name}` is {kind_of(value)}: a macro or a template parameter is a number or a text")

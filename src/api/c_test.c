@@ -40,6 +40,18 @@ int main(void) {
   expect(report != NULL && kiln_report_findings(report).ok, "nothing is found");
   expect(y[0] == -1 && y[2] == -3, "the array has the result");
   kiln_report_free(report);
+
+  /* Without a GPU that is an error that says so; with one the kernel can be prepared. */
+  kiln_plan* plan = NULL;
+  const kiln_status prepared = kiln_prepare(program, &call, KILN_CURRENT_DEVICE, &plan);
+  expect(plan != NULL, "there is an object in any case");
+  if (prepared != KILN_OK) {
+    expect(prepared == KILN_NO_GPU || prepared == KILN_NO_COMPILER, "the machine lacks something");
+    expect(strlen(kiln_last_error()) > 10, "the error says what");
+    kiln_value values[2] = {{.data = x}, {.data = y}};
+    expect(kiln_launch(plan, values, NULL, 0, NULL) == KILN_INVALID, "nothing can be launched");
+  }
+  kiln_plan_free(plan);
   kiln_program_free(program);
 
   options.source = "__co__ void broken(";

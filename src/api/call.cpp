@@ -2,12 +2,10 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <set>
 
+#include "api/arguments.h"
 #include "api/program.h"
 #include "backends/backend.h"
-#include "coverage/coverage.h"
-#include "io/bind.h"
 #include "io/findings.h"
 #include "io/machine.h"
 #include "io/oracle.h"
@@ -57,84 +55,17 @@ kiln_status refuse(Run& run) {
   return fail(large ? KILN_SYSTEM : KILN_INVALID, run.report->text);
 }
 
-// Of an array that is one, as far as that can be said without the kernel; else the reason in words.
-Result<io::InputFile, std::string> input_of(const kiln_array& array) {
-  using Failed = Unexpected<std::string>;
-  if (array.name == nullptr || array.dtype == nullptr) {
-    return Failed{"an array has no name or no type"};
-  }
-  const std::optional<DType> dtype = dtype_from_name(array.dtype);
-  if (!dtype) return Failed{format("array `{}`: unknown type `{}`", array.name, array.dtype)};
-  if (array.rank != 0 && array.shape == nullptr) {
-    return Failed{format("array `{}` has no shape", array.name)};
-  }
-  const std::vector<std::int64_t> shape(array.shape, array.shape + array.rank);
-  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 0; }) ||
-      !elements_fit(*dtype, shape)) {
-    return Failed{format("array `{}` cannot have shape {}", array.name, shape_text(shape))};
-  }
-  Tensor tensor{*dtype, shape, {}};
-  const std::size_t bytes =
-      static_cast<std::size_t>(tensor.elements()) * static_cast<std::size_t>(size_bytes(*dtype));
-  if (bytes != 0 && array.data == nullptr) return Failed{format("array `{}` is null", array.name)};
-  const auto* data = static_cast<const std::byte*>(array.data);
-  tensor.bytes.assign(data, data + bytes);
-  const bool opaque = *dtype == DType::kU16 || *dtype == DType::kU8;
-  return io::InputFile{array.name, array.name, {std::move(tensor), array.dtype, opaque, false}};
-}
-
-io::Assignment assignment_of(const kiln_scalar& scalar) {
-  return {scalar.name,
-          scalar.is_real != 0 ? format("{}", scalar.real) : format("{}", scalar.integer)};
-}
-
-// Whether every name is there once; what a name is for is found out later.
-Checked<void> names_once(const io::BindOptions& bind, Diagnostics& diags) {
-  std::set<std::string> seen;
-  for (const io::InputFile& input : bind.inputs) {
-    if (seen.insert(input.param).second) continue;
-    return diags.report<diag::OptionTwice>({}, "the call", input.param).emit();
-  }
-  for (const io::Assignment& shape : bind.shapes) {
-    if (seen.insert(shape.name).second) continue;
-    return diags.report<diag::OptionTwice>({}, "the call", shape.name).emit();
-  }
-  return {};
-}
-
 // The program's, with every tensor in it; an error is how the run ends.
 Result<void, kiln_status> take_arguments(Run& run, std::uint64_t memory) {
-  using Failed = Unexpected<kiln_status>;
-  const io::Program& program = run.program.program;
-  io::BindOptions bind;
-  bind.use = io::Use::kCall;
-  bind.memory_bytes_max = memory;
-  for (std::size_t i = 0; i < run.call.array_count; ++i) {
-    auto input = input_of(run.call.arrays[i]);
-    if (!input) {
-      run.report = nullptr;
-      return Failed{fail(KILN_INVALID, input.error())};
-    }
-    bind.inputs.push_back(std::move(*input));
+  auto bound = bind_call(run.program, run.call, io::Use::kCall, memory, run.diags);
+  if (bound) {
+    run.kernel = bound->kernel;
+    run.arguments = std::move(bound->arguments);
+    return {};
   }
-  for (std::size_t i = 0; i < run.call.scalar_count; ++i) {
-    if (run.call.scalars[i].name == nullptr) {
-      run.report = nullptr;
-      return Failed{fail(KILN_INVALID, "a scalar has no name")};
-    }
-    bind.shapes.push_back(assignment_of(run.call.scalars[i]));
-  }
-  const std::string name = run.call.kernel != nullptr ? run.call.kernel : "";
-  const auto kernel = io::choose_kernel(program, run.program.file, name, run.diags);
-  if (!kernel) return Failed{refuse(run)};
-  run.kernel = *kernel;
-  if (!names_once(bind, run.diags)) return Failed{refuse(run)};
-  auto arguments = io::bind(run.function(), std::move(bind), run.diags);
-  if (!arguments) return Failed{refuse(run)};
-  run.arguments = std::move(*arguments);
-  if (!io::check_entry(run.function(), run.arguments, run.diags)) return Failed{refuse(run)};
-  coverage::check_coverage(program.tile.functions[run.kernel], run.arguments.vars, run.diags);
-  return {};
+  if (bound.error().text.empty()) return Unexpected{refuse(run)};
+  run.report = nullptr;
+  return Unexpected{fail(KILN_INVALID, bound.error().text)};
 }
 
 // To the caller's arrays, and to the report what is returned.
@@ -279,10 +210,6 @@ kiln_status run_at(Runner runner, const kiln_program* program, const kiln_call* 
     return fail(KILN_INVALID, "the program or the call is null");
   }
   if (!program->compiled) return fail(KILN_INVALID, "the program has errors and cannot be run");
-  if ((call->array_count != 0 && call->arrays == nullptr) ||
-      (call->scalar_count != 0 && call->scalars == nullptr)) {
-    return fail(KILN_INVALID, "the arrays or the scalars are null");
-  }
   if (call->schedules < 0) return fail(KILN_INVALID, "less than no orders of execution");
   Run run(*program, *call);
   const std::uint64_t allowed = io::memory_allowed();

@@ -7,6 +7,7 @@
 #include "emit/cuda/emit.h"
 #include "ir/arguments.h"
 #include "reference/outputs.h"
+#include "runtime/call_plan.h"
 #include "support/last_error.h"
 
 namespace kiln::api {
@@ -36,7 +37,8 @@ kiln_parameter KernelRows::parameter(const ir::Function& function, const ir::Typ
   return out;
 }
 
-kiln_kernel KernelRows::kernel(const ir::Function& function) {
+kiln_kernel KernelRows::kernel(const ir::Module& module, const ir::Function& function) {
+  const std::vector<bool> deciding = runtime::deciding_numbers(module, function);
   const std::vector<std::size_t> read = ir::read_params(function);
   const std::vector<reference::OutputSlot> slots = reference::output_slots(function);
   std::vector<kiln_parameter>& rows = parameters_.emplace_back();
@@ -48,6 +50,7 @@ kiln_kernel KernelRows::kernel(const ir::Function& function) {
     row.is_global = param.is_global ? 1 : 0;
     row.is_read = row.is_tensor == 0 || std::ranges::find(read, i) != read.end() ? 1 : 0;
     row.is_written = std::ranges::any_of(slots, [&](const auto& slot) { return slot.param == i; });
+    row.is_deciding = deciding[i] ? 1 : 0;
     rows.push_back(row);
   }
   kiln_kernel out{};
@@ -71,7 +74,7 @@ kiln_kernel KernelRows::kernel(const ir::Function& function) {
 }
 
 void KernelRows::set(const ir::Module& module) {
-  for (const ir::Function& function : module.functions) rows_.push_back(kernel(function));
+  for (const ir::Function& function : module.functions) rows_.push_back(kernel(module, function));
 }
 
 kiln_status fail(kiln_status status, std::string reason) {

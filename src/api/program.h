@@ -21,7 +21,7 @@ class KernelRows {
   [[nodiscard]] kiln_parameter parameter(const ir::Function& function, const ir::Type& type,
                                          const std::string& name);
   [[nodiscard]] const char* const* keep_all(const std::vector<std::string>& texts);
-  [[nodiscard]] kiln_kernel kernel(const ir::Function& function);
+  [[nodiscard]] kiln_kernel kernel(const ir::Module& module, const ir::Function& function);
 
   Texts texts_;
   std::deque<std::vector<const char*>> lists_;

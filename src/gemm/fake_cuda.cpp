@@ -1,5 +1,6 @@
 #include "gemm/fake_cuda.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,9 @@
 #define LAUNCH_PARAMETERS                                                                    \
   (void* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, \
    unsigned, void* stream, void** parameters, void**)
+#define COLUMNS_PARAMETERS                                                                         \
+  (unsigned long long to, std::size_t pitch, unsigned word, std::size_t width, std::size_t height, \
+   void*)
 #define MAP_PARAMETERS                                                                      \
   (void* map, int, unsigned rank, unsigned long long address, const std::uint64_t* extents, \
    const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int, int, int)
@@ -87,6 +91,28 @@ FAKE cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::s
 FAKE cuMemsetD8_v2(unsigned long long to, unsigned char byte, std::size_t bytes) {
   return std::memset(reinterpret_cast<void*>(to), byte, bytes), 0;
 }
+FAKE cuMemsetD8Async(unsigned long long to, unsigned char byte, std::size_t bytes, void*) {
+  return std::memset(reinterpret_cast<void*>(to), byte, bytes), 0;
+}
+FAKE cuMemsetD16Async(unsigned long long to, unsigned short half, std::size_t count, void*) {
+  auto* at = reinterpret_cast<unsigned short*>(to);
+  return std::fill(at, at + count, half), 0;
+}
+FAKE cuMemsetD32Async(unsigned long long to, unsigned word, std::size_t count, void*) {
+  auto* at = reinterpret_cast<unsigned*>(to);
+  return std::fill(at, at + count, word), 0;
+}
+FAKE cuMemsetD2D32Async COLUMNS_PARAMETERS {
+  for (std::size_t row = 0; row < height; ++row) {
+    auto* at = reinterpret_cast<unsigned*>(to + row * pitch);
+    std::fill(at, at + width, word);
+  }
+  return 0;
+}
+FAKE cuPointerGetAttribute(void* value, int, unsigned long long) {
+  return *static_cast<int*>(value) = 0, 0;
+}
+FAKE cuStreamWaitEvent(void*, void*, unsigned) { return 0; }
 FAKE cuModuleLoadData(void** module, const void*) {
   ++state.modules;
   return *module = &state, current == nullptr ? kInvalidContext : 0;

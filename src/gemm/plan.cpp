@@ -119,7 +119,7 @@ Result<std::unique_ptr<Plan>> Plan::finish(std::unique_ptr<Plan> plan, Recipe re
   if (!scope.entered()) return Unexpected{scope.entered().error()};
   plan->recipe_ = std::move(recipe);
   for (LaunchRecipe& each : plan->recipe_.launches) {
-    plan->maps_.push_back(std::make_unique<MapCache>(each.maps.size()));
+    plan->maps_.push_back(std::make_unique<runtime::MapCache>(each.maps.size()));
     auto found = plan->kernels().module.prepare(each.launch);
     if (!found) return Unexpected{found.error()};
   }

@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "gemm/choice.h"
-#include "gemm/map_cache.h"
 #include "gemm/recipe.h"
 #include "runtime/call.h"
+#include "runtime/map_cache.h"
 
 namespace kiln::gemm {
 
@@ -85,7 +85,7 @@ class Plan {
   std::string kernel_text_;
   std::shared_ptr<const LoadedKernel> kernel_;
   Recipe recipe_;
-  std::vector<std::unique_ptr<MapCache>> maps_;  // by launch
+  std::vector<std::unique_ptr<runtime::MapCache>> maps_;  // by launch
 };
 
 }  // namespace kiln::gemm

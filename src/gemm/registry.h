@@ -6,8 +6,8 @@
 
 #include <utility>
 
-#include "gemm/once_map.h"
 #include "gemm/plan.h"
+#include "runtime/once_map.h"
 
 namespace kiln::gemm {
 
@@ -39,13 +39,13 @@ class Registry {
   Result<std::shared_ptr<const LoadedKernel>, Failure> kernel(
       int device, runtime::Gpu& gpu, const Choice& choice, std::shared_ptr<const Program> program);
 
-  OnceMap<int, runtime::cuda::Api, Failure> driver_;  // one, with key 0
-  OnceMap<int, runtime::Gpu, Failure> gpus_;          // by number
-  OnceMap<Key, Plan, Failure> plans_;
+  runtime::OnceMap<int, runtime::cuda::Api, Failure> driver_;  // one, with key 0
+  runtime::OnceMap<int, runtime::Gpu, Failure> gpus_;          // by number
+  runtime::OnceMap<Key, Plan, Failure> plans_;
   // By device and text(choice): problems with equal choices share a kernel.
   using KernelKey = std::pair<int, std::string>;
-  OnceMap<KernelKey, std::shared_ptr<const Program>, Failure> programs_;
-  OnceMap<KernelKey, std::shared_ptr<const LoadedKernel>, Failure> kernels_;
+  runtime::OnceMap<KernelKey, std::shared_ptr<const Program>, Failure> programs_;
+  runtime::OnceMap<KernelKey, std::shared_ptr<const LoadedKernel>, Failure> kernels_;
 };
 
 // The process's one. It is never destroyed: at exit the driver may be gone before it.

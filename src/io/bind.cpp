@@ -45,6 +45,8 @@ struct Binder {
   [[nodiscard]] bool has_input(const std::string& param) const;
   void make_tensors();
   void check_memory();
+  bool check_shape(const InputFile& input, std::size_t param);
+  void check_shapes();
   void load_input(const InputFile& input, std::size_t param);
   void fill_tensors();
 
@@ -63,7 +65,9 @@ struct Binder {
   [[nodiscard]] std::vector<std::string> shape_names() const;
 
   // How messages name what gave a value.
-  [[nodiscard]] bool is_call() const { return options.use == Use::kCall; }
+  [[nodiscard]] bool is_call() const {
+    return options.use == Use::kCall || options.use == Use::kLaunch;
+  }
   [[nodiscard]] std::string shape_option() const { return is_call() ? "scalar" : "--shape"; }
   [[nodiscard]] std::string by_shape() const { return is_call() ? "a scalar" : "`--shape`"; }
   [[nodiscard]] std::string by_input(const std::string& param) const {
@@ -345,15 +349,28 @@ void Binder::fill_tensors() {
   }
 }
 
+// Whether the input has the shape that the dimensions make.
+bool Binder::check_shape(const InputFile& input, std::size_t param) {
+  const Tensor& tensor = arguments.params[param].tensor;
+  if (input.array.tensor.shape == tensor.shape) return true;
+  failure = diags
+                .report<diag::InputShape>({}, input.path, shape_text(input.array.tensor.shape),
+                                          function.params[param].name, shape_text(tensor.shape))
+                .emit();
+  return false;
+}
+
+// Of all inputs, where nothing is read from them.
+void Binder::check_shapes() {
+  for (const InputFile& input : options.inputs) {
+    const auto param = std::ranges::find(function.params, input.param, &ir::Param::name);
+    check_shape(input, static_cast<std::size_t>(param - function.params.begin()));
+  }
+}
+
 void Binder::load_input(const InputFile& input, std::size_t param) {
   Tensor& tensor = arguments.params[param].tensor;
-  if (input.array.tensor.shape != tensor.shape) {
-    failure = diags
-                  .report<diag::InputShape>({}, input.path, shape_text(input.array.tensor.shape),
-                                            function.params[param].name, shape_text(tensor.shape))
-                  .emit();
-    return;
-  }
+  if (!check_shape(input, param)) return;
   auto converted = as_dtype(input.array, tensor.dtype);
   KILN_CHECK(converted.has_value(), "`{}` was checked before", input.path);
   tensor = std::move(*converted);
@@ -411,7 +428,11 @@ Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options, D
   }
   if (!binder.failure) binder.make_tensors();
   if (!binder.failure) binder.check_memory();
-  if (!binder.failure && binder.options.use != Use::kBench) binder.fill_tensors();
+  if (!binder.failure && binder.options.use == Use::kLaunch) {
+    binder.check_shapes();
+  } else if (!binder.failure && binder.options.use != Use::kBench) {
+    binder.fill_tensors();
+  }
   if (binder.failure) return *binder.failure;
   return std::move(binder.arguments);
 }

@@ -24,10 +24,11 @@ struct InputFile {
 
 // What the arguments are for.
 enum class Use : std::uint8_t {
-  kRun,    // run and compared with the reference; inputs may come from `--in`
-  kCount,  // run in the simulator alone
-  kBench,  // measured: tensors get their types and shapes, and no contents
-  kCall,   // called by a program, which gives every tensor: `path` of an input is its name
+  kRun,     // run and compared with the reference; inputs may come from `--in`
+  kCount,   // run in the simulator alone
+  kBench,   // measured: tensors get their types and shapes, and no contents
+  kCall,    // called by a program, which gives every tensor: `path` of an input is its name
+  kLaunch,  // the same with tensors that lie elsewhere: inputs and arguments have no contents
 };
 
 struct BindOptions {
@@ -42,7 +43,7 @@ struct BindOptions {
 
 // Every dimension and scalar gets a value, every tensor its contents: from the file, filled, or (a
 // tensor that is only written) bytes of 0xFF, NaN for floats: an element nobody writes is seen. In a
-// call (Use::kCall) nothing is filled, and a tensor without an input is reported.
+// call (Use::kCall, kLaunch) nothing is filled, and a tensor without an input is reported.
 // Reports every missing value, a dimension with two values, values and sizes out of range, unknown
 // names, and files of the wrong type or shape.
 [[nodiscard]] Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options,

@@ -27,6 +27,10 @@ inline constexpr int kMultiprocessors = 16;
 inline constexpr int kComputeCapabilityMajor = 75;
 inline constexpr int kComputeCapabilityMinor = 76;
 inline constexpr int kMaxDynamicSharedBytes = 8;
+// CUpointer_attribute.
+inline constexpr int kPointerDevice = 9;
+// CUevent_flags: of an event that only orders work.
+inline constexpr unsigned kUntimed = 2;
 
 // CUtensorMap: 128 bytes that the driver fills in and the hardware reads.
 struct alignas(64) TensorMap {
@@ -62,46 +66,58 @@ struct LaunchConfig {
 };
 
 // KILN_CUDA(member, symbol, parameters)
-#define KILN_CUDA_FUNCTIONS(KILN_CUDA)                                                           \
-  KILN_CUDA(init, "cuInit", (unsigned flags))                                                    \
-  KILN_CUDA(driver_version, "cuDriverGetVersion", (int* version))                                \
-  KILN_CUDA(device_count, "cuDeviceGetCount", (int* count))                                      \
-  KILN_CUDA(device_get, "cuDeviceGet", (Device * device, int ordinal))                           \
-  KILN_CUDA(device_name, "cuDeviceGetName", (char* name, int length, Device device))             \
-  KILN_CUDA(device_bus, "cuDeviceGetPCIBusId", (char* text, int length, Device device))          \
-  KILN_CUDA(device_attribute, "cuDeviceGetAttribute", (int* value, int which, Device device))    \
-  KILN_CUDA(context_retain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))      \
-  KILN_CUDA(context_release, "cuDevicePrimaryCtxRelease_v2", (Device device))                    \
-  KILN_CUDA(context_set, "cuCtxSetCurrent", (Context context))                                   \
-  KILN_CUDA(context_current, "cuCtxGetCurrent", (Context * context))                             \
-  KILN_CUDA(context_device, "cuCtxGetDevice", (Device * device))                                 \
-  KILN_CUDA(context_push, "cuCtxPushCurrent_v2", (Context context))                              \
-  KILN_CUDA(context_pop, "cuCtxPopCurrent_v2", (Context * context))                              \
-  KILN_CUDA(context_synchronize, "cuCtxSynchronize", ())                                         \
-  KILN_CUDA(stream_is_capturing, "cuStreamIsCapturing", (Stream stream, int* status))            \
-  KILN_CUDA(memory_alloc, "cuMemAlloc_v2", (DevicePtr * pointer, std::size_t bytes))             \
-  KILN_CUDA(memory_free, "cuMemFree_v2", (DevicePtr pointer))                                    \
-  KILN_CUDA(copy_in, "cuMemcpyHtoD_v2", (DevicePtr to, const void* from, std::size_t bytes))     \
-  KILN_CUDA(copy_out, "cuMemcpyDtoH_v2", (void* to, DevicePtr from, std::size_t bytes))          \
-  KILN_CUDA(copy_within, "cuMemcpyDtoDAsync_v2",                                                 \
-            (DevicePtr to, DevicePtr from, std::size_t bytes, Stream stream))                    \
-  KILN_CUDA(set_bytes, "cuMemsetD8_v2", (DevicePtr to, unsigned char byte, std::size_t count))   \
-  KILN_CUDA(module_load, "cuModuleLoadData", (ModuleHandle * module, const void* image))         \
-  KILN_CUDA(module_unload, "cuModuleUnload", (ModuleHandle module))                              \
-  KILN_CUDA(module_function, "cuModuleGetFunction",                                              \
-            (FunctionHandle * function, ModuleHandle module, const char* name))                  \
-  KILN_CUDA(function_set, "cuFuncSetAttribute", (FunctionHandle function, int which, int value)) \
-  KILN_CUDA(launch, "cuLaunchKernel",                                                            \
-            (FunctionHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,         \
-             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,        \
-             Stream stream, void** parameters, void** extra))                                    \
-  KILN_CUDA(event_create, "cuEventCreate", (EventHandle * event, unsigned flags))                \
-  KILN_CUDA(event_destroy, "cuEventDestroy_v2", (EventHandle event))                             \
-  KILN_CUDA(event_record, "cuEventRecord", (EventHandle event, Stream stream))                   \
-  KILN_CUDA(event_synchronize, "cuEventSynchronize", (EventHandle event))                        \
-  KILN_CUDA(event_elapsed, "cuEventElapsedTime",                                                 \
-            (float* milliseconds, EventHandle start, EventHandle end))                           \
-  KILN_CUDA(error_name, "cuGetErrorName", (Status status, const char** name))                    \
+#define KILN_CUDA_FUNCTIONS(KILN_CUDA)                                                            \
+  KILN_CUDA(init, "cuInit", (unsigned flags))                                                     \
+  KILN_CUDA(driver_version, "cuDriverGetVersion", (int* version))                                 \
+  KILN_CUDA(device_count, "cuDeviceGetCount", (int* count))                                       \
+  KILN_CUDA(device_get, "cuDeviceGet", (Device * device, int ordinal))                            \
+  KILN_CUDA(device_name, "cuDeviceGetName", (char* name, int length, Device device))              \
+  KILN_CUDA(device_bus, "cuDeviceGetPCIBusId", (char* text, int length, Device device))           \
+  KILN_CUDA(device_attribute, "cuDeviceGetAttribute", (int* value, int which, Device device))     \
+  KILN_CUDA(context_retain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))       \
+  KILN_CUDA(context_release, "cuDevicePrimaryCtxRelease_v2", (Device device))                     \
+  KILN_CUDA(context_set, "cuCtxSetCurrent", (Context context))                                    \
+  KILN_CUDA(context_current, "cuCtxGetCurrent", (Context * context))                              \
+  KILN_CUDA(context_device, "cuCtxGetDevice", (Device * device))                                  \
+  KILN_CUDA(context_push, "cuCtxPushCurrent_v2", (Context context))                               \
+  KILN_CUDA(context_pop, "cuCtxPopCurrent_v2", (Context * context))                               \
+  KILN_CUDA(context_synchronize, "cuCtxSynchronize", ())                                          \
+  KILN_CUDA(pointer_attribute, "cuPointerGetAttribute",                                           \
+            (void* value, int which, DevicePtr pointer))                                          \
+  KILN_CUDA(stream_wait, "cuStreamWaitEvent", (Stream stream, EventHandle event, unsigned flags)) \
+  KILN_CUDA(stream_is_capturing, "cuStreamIsCapturing", (Stream stream, int* status))             \
+  KILN_CUDA(memory_alloc, "cuMemAlloc_v2", (DevicePtr * pointer, std::size_t bytes))              \
+  KILN_CUDA(memory_free, "cuMemFree_v2", (DevicePtr pointer))                                     \
+  KILN_CUDA(copy_in, "cuMemcpyHtoD_v2", (DevicePtr to, const void* from, std::size_t bytes))      \
+  KILN_CUDA(copy_out, "cuMemcpyDtoH_v2", (void* to, DevicePtr from, std::size_t bytes))           \
+  KILN_CUDA(copy_within, "cuMemcpyDtoDAsync_v2",                                                  \
+            (DevicePtr to, DevicePtr from, std::size_t bytes, Stream stream))                     \
+  KILN_CUDA(set_bytes, "cuMemsetD8_v2", (DevicePtr to, unsigned char byte, std::size_t count))    \
+  KILN_CUDA(start_set_bytes, "cuMemsetD8Async",                                                   \
+            (DevicePtr to, unsigned char byte, std::size_t count, Stream stream))                 \
+  KILN_CUDA(start_set_halves, "cuMemsetD16Async",                                                 \
+            (DevicePtr to, unsigned short half, std::size_t count, Stream stream))                \
+  KILN_CUDA(start_set_words, "cuMemsetD32Async",                                                  \
+            (DevicePtr to, unsigned word, std::size_t count, Stream stream))                      \
+  KILN_CUDA(start_set_columns, "cuMemsetD2D32Async",                                              \
+            (DevicePtr to, std::size_t pitch, unsigned word, std::size_t width,                   \
+             std::size_t height, Stream stream))                                                  \
+  KILN_CUDA(module_load, "cuModuleLoadData", (ModuleHandle * module, const void* image))          \
+  KILN_CUDA(module_unload, "cuModuleUnload", (ModuleHandle module))                               \
+  KILN_CUDA(module_function, "cuModuleGetFunction",                                               \
+            (FunctionHandle * function, ModuleHandle module, const char* name))                   \
+  KILN_CUDA(function_set, "cuFuncSetAttribute", (FunctionHandle function, int which, int value))  \
+  KILN_CUDA(launch, "cuLaunchKernel",                                                             \
+            (FunctionHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,          \
+             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,         \
+             Stream stream, void** parameters, void** extra))                                     \
+  KILN_CUDA(event_create, "cuEventCreate", (EventHandle * event, unsigned flags))                 \
+  KILN_CUDA(event_destroy, "cuEventDestroy_v2", (EventHandle event))                              \
+  KILN_CUDA(event_record, "cuEventRecord", (EventHandle event, Stream stream))                    \
+  KILN_CUDA(event_synchronize, "cuEventSynchronize", (EventHandle event))                         \
+  KILN_CUDA(event_elapsed, "cuEventElapsedTime",                                                  \
+            (float* milliseconds, EventHandle start, EventHandle end))                            \
+  KILN_CUDA(error_name, "cuGetErrorName", (Status status, const char** name))                     \
   KILN_CUDA(error_text, "cuGetErrorString", (Status status, const char** text))
 
 // Those that drivers before version 12 lack: null there.

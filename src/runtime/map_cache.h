@@ -16,21 +16,21 @@
 
 #include "runtime/cuda_api.h"
 
-namespace kiln::gemm {
+namespace kiln::runtime {
 
 class MapCache {
  public:
   static constexpr std::size_t kEntries = 256;
-  using Addresses = std::span<const runtime::cuda::DevicePtr>;
+  using Addresses = std::span<const cuda::DevicePtr>;
 
   // Of so many maps each, with an address each.
   explicit MapCache(std::size_t maps);
 
   // Fills in `maps` if they were added for these addresses and are still there.
-  [[nodiscard]] bool find(Addresses addresses, std::span<runtime::cuda::TensorMap> maps);
+  [[nodiscard]] bool find(Addresses addresses, std::span<cuda::TensorMap> maps);
   // In the place of the oldest when all are taken. Addresses that are there already (two threads
   // did not find them) stay as they are.
-  void add(Addresses addresses, std::span<const runtime::cuda::TensorMap> maps);
+  void add(Addresses addresses, std::span<const cuda::TensorMap> maps);
 
  private:
   using Index = std::int16_t;
@@ -50,4 +50,4 @@ class MapCache {
   std::size_t added_ = 0;
 };
 
-}  // namespace kiln::gemm
+}  // namespace kiln::runtime

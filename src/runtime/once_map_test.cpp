@@ -1,5 +1,5 @@
 // Values that many threads ask for at once.
-#include "gemm/once_map.h"
+#include "runtime/once_map.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace kiln::gemm {
+namespace kiln::runtime {
 namespace {
 
 constexpr int kThreads = 8;
@@ -78,4 +78,4 @@ TEST(OnceMapTest, WhatFailedIsTriedAgain) {
 }
 
 }  // namespace
-}  // namespace kiln::gemm
+}  // namespace kiln::runtime

@@ -1,14 +1,14 @@
-#include "gemm/map_cache.h"
+#include "runtime/map_cache.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "support/check.h"
 
-namespace kiln::gemm {
+namespace kiln::runtime {
 
-using runtime::cuda::DevicePtr;
-using runtime::cuda::TensorMap;
+using cuda::DevicePtr;
+using cuda::TensorMap;
 
 namespace {
 
@@ -80,4 +80,4 @@ void MapCache::add(Addresses addresses, std::span<const TensorMap> maps) {
   head = entry;
 }
 
-}  // namespace kiln::gemm
+}  // namespace kiln::runtime

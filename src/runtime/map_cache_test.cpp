@@ -1,4 +1,4 @@
-#include "gemm/map_cache.h"
+#include "runtime/map_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
-namespace kiln::gemm {
+namespace kiln::runtime {
 namespace {
 
-using runtime::cuda::DevicePtr;
-using runtime::cuda::TensorMap;
+using cuda::DevicePtr;
+using cuda::TensorMap;
 
 constexpr std::size_t kMaps = 3;
 using Addresses = std::array<DevicePtr, kMaps>;
@@ -113,4 +113,4 @@ TEST(MapCache, ThreadsSeeWholeEntries) {
 }
 
 }  // namespace
-}  // namespace kiln::gemm
+}  // namespace kiln::runtime

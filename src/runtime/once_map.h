@@ -14,7 +14,7 @@
 
 #include "support/result.h"
 
-namespace kiln::gemm {
+namespace kiln::runtime {
 
 template <class Key, class Value, class E = Error>
 class OnceMap {
@@ -54,4 +54,4 @@ class OnceMap {
   std::map<Key, Slot> slots_;        // whose slots stay where they are
 };
 
-}  // namespace kiln::gemm
+}  // namespace kiln::runtime

@@ -1,0 +1,23 @@
+// What the two sources of kiln._core share: objects of kiln/kiln.h as Python owns them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+
+#include "kiln/kiln.h"
+
+namespace kiln::python {
+
+struct FreePlan {
+  void operator()(kiln_plan* plan) const { kiln_plan_free(plan); }
+};
+
+struct Plan {
+  std::unique_ptr<kiln_plan, FreePlan> handle;
+};
+
+// Adds the class Launcher to the module.
+void add_launcher(nanobind::module_& module);
+
+}  // namespace kiln::python
