@@ -2,7 +2,7 @@
 //
 //   prog.scale(x, y, factor=2.0)
 //     x and y by the table of functions that their type has for DLPack: no call of Python
-//     types, shapes, device and the numbers that decide are the key of a plan
+//     framework, types, shapes, device and the numbers that decide are the key of a plan
 //     a plan that is known is launched on the framework's current stream
 //
 // What is not known or not so simple goes to the method `_miss(args, kwargs)`, which kiln._launch
@@ -157,7 +157,12 @@ bool read_tensor(PyObject* object, Reading& reading, kiln_value& value) {
   if (reading.exchange == nullptr) {
     reading.exchange = exchange;
     reading.device = tensor.device.number;
+    if (!reading.add(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(exchange)))) {
+      return false;
+    }
   }
+  // Tensors of several frameworks have several streams, and not all may be written.
+  if (reading.exchange != exchange) return false;
   value.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   const std::int64_t type = tensor.type.code | tensor.type.bits << 8 | tensor.type.lanes << 16;
   const std::int64_t place = tensor.rank | static_cast<std::int64_t>(tensor.device.number) << 16;

@@ -8,6 +8,7 @@ costs are printed at the end: medians of the time that a call takes on the CPU.
 """
 
 import gc
+import os
 import statistics
 import sys
 import threading
@@ -400,6 +401,7 @@ class OthersTest(unittest.TestCase):
         self.assertEqual(compiled(CHAIN)(x).copy_to_host().sum(), 1200)
 
     def test_jax(self):
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         try:
             import jax
             import jax.numpy as jnp
