@@ -75,6 +75,12 @@ ValueId root_of(const Function& function, ValueId view) {
   return view;
 }
 
+bool is_sized_at_launch(const Function& function, ValueId root) {
+  const ViewType& type = function.view_type(storage_of(function, root));
+  return type.space == Space::kShared &&
+         std::ranges::any_of(type.shape, [](const Expr& e) { return !e.constant(); });
+}
+
 ValueId storage_of(const Function& function, ValueId root) {
   const Alias* alias = function.def_as<Alias>(root);
   return alias == nullptr ? root : alias->base;

@@ -62,6 +62,8 @@ struct Parallel {
   RegionId body;
   // decided, kBlock only
   std::int64_t shared_bytes = 0;  // shared memory of the block
+  Expr shared_more = 0;           // and behind it, of the buffers that are sized at launch;
+  std::int64_t shared_max = 0;    // both together at most, where there are such buffers
   // How the kernel is launched. `cluster_shape`: blocks of a cluster by axis of the grid; empty: no
   // clusters. `threads_max`: the threads that a block has at most, where `threads` is not constant.
   // `opts_in`: it takes more shared memory than a kernel has unasked. `overlaps`: it may begin
@@ -80,7 +82,8 @@ struct Parallel {
     v("level", s.level), v("vars", s.vars), v("unit", s.unit), v("threads", s.threads),
         v("name", s.name), v("cluster", s.cluster), v("threads_bound", s.threads_bound),
         v("blocks_min", s.blocks_min), v("registers_max", s.registers_max),
-        v("shared_bytes", s.shared_bytes), v("cluster_shape", s.cluster_shape),
+        v("shared_bytes", s.shared_bytes), v("shared_more", s.shared_more),
+        v("shared_max", s.shared_max), v("cluster_shape", s.cluster_shape),
         v("threads_max", s.threads_max), v("bounds", s.bounds), v("opts_in", s.opts_in),
         v("overlaps", s.overlaps), v("admits_next", s.admits_next), v("body", s.body);
   }
@@ -168,7 +171,10 @@ struct Alloc {
   // decided, shared views only: byte address of element 0 and the swizzle of the tile. The tile is
   // dense row-major; a tile row wider than the swizzle is split into column panels of `swizzle`
   // bytes (see ir/shared_layout.h); 16 has panels and no XOR.
+  // A buffer with extents that are known at launch has no swizzle, and lies `behind` bytes further on:
+  // as many as the buffers like it have that stand in front of it.
   std::int64_t offset = -1;
+  Expr behind = 0;
   std::int64_t swizzle = 0;
   // decided, fragments only: the instruction whose register layout it has, or (Role::kTile) the
   // layout itself, (lane, value) -> row + rows * column. Several lanes may hold the same elements.
@@ -180,7 +186,7 @@ struct Alloc {
   std::vector<std::int64_t> padded = {};
   static void fields(auto& s, auto&& v) {
     v("name", s.name), v("initial", s.initial), v("swizzle_wanted", s.swizzle_wanted),
-        v("offset", s.offset), v("swizzle", s.swizzle), v("atom", s.atom),
+        v("offset", s.offset), v("behind", s.behind), v("swizzle", s.swizzle), v("atom", s.atom),
         v("registers", s.registers), v("padded", s.padded);
   }
   static void touches(const auto& s, auto&& t) {

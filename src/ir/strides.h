@@ -12,6 +12,10 @@ namespace kiln::ir {
 // The buffer whose memory the root's elements are in: the base of an Alias, else the root itself.
 [[nodiscard]] ValueId storage_of(const Function& function, ValueId root);
 
+// Whether the root's elements are in shared memory that is as large as the launch says: such a buffer
+// has no layout but its rows, one behind the other, and threads reach it by pointers.
+[[nodiscard]] bool is_sized_at_launch(const Function& function, ValueId root);
+
 // The elements of that memory from one index to the next, by dimension of the root.
 [[nodiscard]] std::vector<Expr> root_strides(const Function& function, ValueId root);
 

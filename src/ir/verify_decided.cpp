@@ -248,7 +248,9 @@ void async_copies_go_to_shared(const Module&, const Function& f, Mistakes& mista
 void copies_have_threads(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
     const bool alone = copy.way == CopyWay::kPerThread || copy.way == CopyWay::kBulk;
-    if (copy.way == CopyWay::kUndecided || alone || copy.threads >= 1) return;
+    // Element by element it may be all threads of a block, however many the launch has.
+    const bool all = copy.way == CopyWay::kElement && copy.threads == 0 && copy.unit == 0;
+    if (copy.way == CopyWay::kUndecided || alone || all || copy.threads >= 1) return;
     complain(mistakes, f, id, "{} threads", copy.threads);
   });
 }

@@ -59,7 +59,8 @@ void launches_are_planned(const Module& module, const Function& f, Mistakes& mis
     if (launch.overlaps && !module.arch->has(target::Feature::kGriddepcontrol)) {
       complain(mistakes, f, id, "{} begins no launch early", module.arch->name);
     }
-    if (launch.opts_in != (launch.shared_bytes > module.arch->smem_static_max)) {
+    const bool much = launch.shared_bytes > module.arch->smem_static_max;
+    if (launch.opts_in != (much || !launch.shared_more.is(0))) {
       complain(mistakes, f, id, "a kernel has {} bytes of shared memory unasked",
                module.arch->smem_static_max);
     }

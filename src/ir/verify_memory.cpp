@@ -5,6 +5,7 @@
 
 #include "ir/effects.h"
 #include "ir/names.h"
+#include "ir/prove.h"
 #include "ir/reflect.h"
 #include "ir/rules.h"
 #include "support/tensor.h"
@@ -46,7 +47,10 @@ void allocs_have_sizes(const Module&, const Function& f, Mistakes& mistakes) {
     const ViewType* view = type_as<ViewType>(f, result);
     if (view == nullptr) return;
     const std::optional<std::vector<std::int64_t>> shape = constant_shape(*view);
-    if (!shape && view->space != Space::kGlobal) {
+    const bool at_launch =
+        view->space == Space::kShared &&
+        std::ranges::all_of(view->shape, [&](const Expr& e) { return known_at_launch(f, e); });
+    if (!shape && view->space != Space::kGlobal && !at_launch) {
       complain(mistakes, f, id, "a {} buffer of unknown size", name_of(view->space));
     }
     if (shape && !positive_and_small(view->dtype, *shape)) {

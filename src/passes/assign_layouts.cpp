@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "ir/effects.h"
 #include "ir/prove.h"
 #include "ir/shared_layout.h"
 #include "ir/strides.h"
@@ -403,7 +404,68 @@ Checked<bool> check_local(const ir::Module& module, const ir::Function& function
       .emit();
 }
 
-// Buffers in the program's order, then events.
+// Whether the operation can use a buffer that has no layout but its rows.
+bool takes_pointers(const ir::Op& op) {
+  if (const auto* copy = std::get_if<ir::Copy>(&op.data)) return !copy->bulk;
+  const ir::OpKind kind = op.kind();
+  return kind == ir::OpKind::kAlloc || kind == ir::OpKind::kRead || kind == ir::OpKind::kWrite ||
+         kind == ir::OpKind::kAtomic || kind == ir::OpKind::kSplat;
+}
+
+// Reports the first operation that needs to know where in a tile its elements are.
+Checked<bool> check_users_of_pointers(const ir::Function& function, ir::RegionId body,
+                                      Diagnostics& diags) {
+  bool failed = false;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const ir::Op& op = function.ops[id];
+    if (takes_pointers(op)) return;
+    for (const ir::Touch& touch : ir::memory_touched(function, op)) {
+      const ir::ValueId root = ir::root_of(function, touch.value);
+      if (failed || !ir::is_sized_at_launch(function, root)) continue;
+      failed = true;
+      diags.report<diag::BufferSizedLate>(op.span, function.values[root].name)
+          .label(function.ops[function.values[root].def].span, "its extents are known at launch")
+          .help("copy the tile into a buffer of constant extents, and use that")
+          .emit();
+    }
+  });
+  if (failed) return diags.failed();
+  return true;
+}
+
+// The buffers whose extents are known at launch stand behind all others. How much all of them take is
+// compared with the limit at launch.
+void lay_out_late(const ir::Module& module, ir::Function& function, ir::Parallel& launch,
+                  const std::vector<ir::OpId>& buffers) {
+  const std::int64_t limit = module.arch->smem_per_block_max;
+  Span first;
+  for (const ir::OpId id : buffers) {
+    ir::Op& op = function.ops[id];
+    if (!ir::is_sized_at_launch(function, op.result)) continue;
+    if (!first.valid()) {
+      first = op.span;
+      launch.shared_bytes = align_up(launch.shared_bytes, ir::kSharedAlignment);
+    }
+    auto& alloc = std::get<ir::Alloc>(op.data);
+    alloc.offset = launch.shared_bytes;
+    alloc.behind = launch.shared_more;
+    const ir::ViewType& type = function.view_type(op.result);
+    ir::Expr bytes = size_bytes(type.dtype);
+    for (const ir::Expr& extent : type.shape) bytes = bytes * extent;
+    const ir::Expr units = ir::cdiv(bytes, ir::Expr(ir::kSharedAlignment));
+    launch.shared_more = launch.shared_more + units * ir::Expr(ir::kSharedAlignment);
+  }
+  if (!first.valid()) return;
+  launch.shared_max = limit;
+  function.checks.push_back(
+      {launch.shared_more + launch.shared_bytes, ir::Relation::kLessEqual, limit,
+       format("kernel `{}` needs more bytes of shared memory than {} has per block", launch.name,
+              module.arch->name),
+       first});
+}
+
+// Buffers in the program's order, then events, then buffers of which the launch says how large they
+// are.
 Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId launch,
                       Diagnostics& diags) {
   auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
@@ -417,6 +479,7 @@ Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId
   const std::int64_t limit = module.arch->smem_per_block_max;
   for (ir::OpId id : residents.buffers) {
     auto& alloc = std::get<ir::Alloc>(function.ops[id].data);
+    if (ir::is_sized_at_launch(function, function.ops[id].result)) continue;
     // One that cannot be is not looked at closely, whatever its size.
     const std::int64_t bytes = bytes_of(function.view_type(function.ops[id].result));
     const bool fits = bytes <= limit;
@@ -436,6 +499,8 @@ Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId
   parallel.shared_bytes = end;
   if (failed) return diags.failed();
   if (end > limit) return report_limit(module, function, launch, residents.buffers, diags);
+  if (auto fine = check_users_of_pointers(function, parallel.body, diags); !fine) return fine;
+  lay_out_late(module, function, parallel, residents.buffers);
   return check_local(module, function, launch, diags);
 }
 

@@ -192,7 +192,8 @@ bool moves_by_vector(const ir::Function& function, const Side& src, const Side& 
                                  [](const ir::Expr& e) { return e.constant().has_value(); });
   const bool dense =
       ir::rows_are_dense(function, src.view.root) && ir::rows_are_dense(function, dst.view.root);
-  return sized && dense && rows_follow(tile) && (in || src.shape == dst.shape);
+  const bool laid_out = !ir::is_sized_at_launch(function, tile.view.root);
+  return sized && dense && laid_out && rows_follow(tile) && (in || src.shape == dst.shape);
 }
 
 // Of a copy that vectors move, `widths` decided. What leaves shared memory can always be cut out of
@@ -236,7 +237,8 @@ void plan_copy(const ir::Module& module, const ir::Function& function, const Tea
     copy.grouped = to_shared && target::widest_copy(*module.arch, target::CopyKind::kAsync,
                                                     target::Space::kGlobal, target::Space::kShared,
                                                     {widths[0], widths[0]}) != nullptr;
-    if (!moves_by_vector(function, src, dst, copy)) return;
+    // Vectors are dealt out to a number of threads that the kernel is compiled for.
+    if (copy.threads == 0 || !moves_by_vector(function, src, dst, copy)) return;
     copy.widths = std::move(widths);
     copy.way = way_of_vectors(src, dst, copy);
   }
@@ -323,20 +325,6 @@ Checked<bool> plan_bulk(const ir::Function& function, const Team& team, Span whe
   if (plan.problem != BoxProblem::kNone) return report_box(function, where, copy, plan, diags);
   copy.box = std::move(plan.box);
   return true;
-}
-
-// All threads of a block share the work by their number, which the kernel is compiled for.
-bool check_threads(const ir::Function& function, ir::OpId launch, Span where, const ir::Copy& copy,
-                   Diagnostics& diags) {
-  if (copy.way == ir::CopyWay::kPerThread || copy.threads >= 1) return true;
-  const ir::Expr& threads = std::get<ir::Parallel>(function.ops[launch].data).threads;
-  (void)diags
-      .report<diag::NotSupportedYet>(
-          where, format("a copy by a block of `{}` threads, which is known at launch only,",
-                        function.text(threads)))
-      .help("give the block a constant number of threads, and leave with an `if` those not needed")
-      .emit();
-  return false;
 }
 
 void plan_splat(const ir::Function& function, const Team& team, ir::Splat& splat) {
@@ -654,7 +642,6 @@ class UnitsOfRegion {
 struct LaunchPlanner {
   ir::Module& module;
   ir::Function& function;
-  ir::OpId launch;
   Diagnostics& diags;
   bool failed = false;
   std::vector<ir::OpId> around = {};  // `parallel`s inside of the launch, outermost first
@@ -662,11 +649,7 @@ struct LaunchPlanner {
   void plan(ir::OpId id, const Team& team) {
     ir::Op& op = function.ops[id];
     if (auto* copy = std::get_if<ir::Copy>(&op.data)) {
-      if (!copy->bulk) {
-        plan_copy(module, function, team, *copy);
-        failed |= !check_threads(function, launch, op.span, *copy, diags);
-        return;
-      }
+      if (!copy->bulk) return plan_copy(module, function, team, *copy);
       if (!plan_bulk(function, team, op.span, *copy, diags)) failed = true;
     }
     if (auto* splat = std::get_if<ir::Splat>(&op.data)) plan_splat(function, team, *splat);
@@ -707,8 +690,7 @@ Checked<bool> plan_copies(ir::Module& module, Diagnostics& diags) {
       for (const ir::VarId var : parallel.cluster) {
         blocks *= function.vars[var].extent.constant().value_or(1);
       }
-      LaunchPlanner planner{
-          .module = module, .function = function, .launch = launch, .diags = diags};
+      LaunchPlanner planner{.module = module, .function = function, .diags = diags};
       planner.plan_region(parallel.body, {0, parallel.threads.constant().value_or(0), blocks});
       failed = failed || planner.failed;
     }

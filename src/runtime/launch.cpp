@@ -26,7 +26,7 @@ Result<Launch> sized_launch(const emit::LaunchPlan& plan, const std::vector<std:
   if (auto fit = check_coordinates(plan, vars); !fit) return Unexpected{fit.error()};
   constexpr const char* kAxes = "xyz";
   Launch launch{.kernel = plan.kernel_name,
-                .shared_bytes = static_cast<unsigned>(plan.shared_bytes),
+                .shared_bytes = static_cast<unsigned>(plan.shared_bytes.evaluate(vars)),
                 .overlaps = plan.overlaps,
                 .parameters = {}};
   for (std::size_t axis = 0; axis < plan.grid.size(); ++axis) {

@@ -241,13 +241,7 @@ void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Decl
   }
   for (const Element& stage : *stages) type.shape.push_back(stage.value);
   for (const Element& extent : shape) type.shape.push_back(extent.value);
-  for (const ir::Expr& extent : type.shape) {
-    if (space == ir::Space::kGlobal || extent.constant()) continue;
-    (void)sema.diags
-        .report<diag::ExtentNotConstant>(stmt.shape_span, format("`{}`", item.name.text),
-                                         text(sema, extent))
-        .help("`shared` and `local` tiles need constant extents: tile the dimension")
-        .emit();
+  if (!check_extents(sema, type, stmt.shape_span, format("`{}`", item.name.text))) {
     declare(sema, item.name, {});
     return;
   }

@@ -115,13 +115,7 @@ std::optional<ir::ValueId> allocate_target(Sema& sema, const Transfer& transfer,
   }
   const bool shared = stmt.target_storage == ast::Storage::kShared;
   type.space = shared ? ir::Space::kShared : ir::Space::kLocal;
-  for (const ir::Expr& extent : type.shape) {
-    if (extent.constant()) continue;
-    (void)sema.diags
-        .report<diag::ExtentNotConstant>(sema.ast[stmt.source].span, "the tile to copy",
-                                         text(sema, extent))
-        .help("take a tile of constant extents with `.subspan(...).at(...)`")
-        .emit();
+  if (!check_extents(sema, type, sema.ast[stmt.source].span, "the tile to copy")) {
     return std::nullopt;
   }
   const bool rotates = transfer.handle && sema.handles[*transfer.handle].rotates;

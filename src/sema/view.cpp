@@ -483,6 +483,28 @@ std::optional<std::vector<ir::Expr>> element_index(Sema& sema, ir::ValueId view,
   return out;
 }
 
+bool check_extents(Sema& sema, const ir::ViewType& type, Span span, std::string_view what) {
+  const bool shared = type.space == ir::Space::kShared;
+  for (const ir::Expr& extent : type.shape) {
+    if (type.space == ir::Space::kGlobal || extent.constant()) continue;
+    if (shared && ir::known_at_launch(sema.function, extent)) {
+      const auto least = ir::minimum(sema.function, extent);
+      if (least && *least >= 1) continue;
+      sema.function.checks.push_back(
+          {1, ir::Relation::kLessEqual, extent, format("{} needs an element", what), span});
+      continue;
+    }
+    (void)sema.diags.report<diag::ExtentNotConstant>(span, what, text(sema, extent))
+        .help("{}", shared ? "take a tile of constant extents with `.subspan(...).at(...)`, or of "
+                             "what is known at launch: dimensions and integer parameters"
+                           : "`local` tiles have constant extents: take one with "
+                             "`.subspan(...).at(...)`")
+        .emit();
+    return false;
+  }
+  return true;
+}
+
 bool check_size(Sema& sema, const ir::ViewType& type, Span span, std::string_view what) {
   std::vector<std::int64_t> shape;
   for (const ir::Expr& extent : type.shape) shape.push_back(extent.constant().value_or(1));

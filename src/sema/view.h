@@ -15,6 +15,10 @@ namespace kiln::sema {
 [[nodiscard]] ir::ValueId widen_view(Sema& sema, ir::ValueId base, std::vector<ir::Expr> shape,
                                      Span span);
 
+// Memory on the chip has constant extents; shared memory also what the launch decides, which is
+// checked then. False after a report.
+[[nodiscard]] bool check_extents(Sema& sema, const ir::ViewType& type, Span span,
+                                 std::string_view what);
 // A buffer's constant extents alone make at most 2^40 bytes; false after a report about `what`.
 [[nodiscard]] bool check_size(Sema& sema, const ir::ViewType& type, Span span,
                               std::string_view what);

@@ -27,7 +27,8 @@ Flattener::Flattener(const ir::Function& function, const HostState& host, Tally&
 
 void Flattener::block(const ir::Parallel& launch, std::uint32_t threads) {
   program_.threads = threads;
-  program_.shared_bytes = launch.shared_bytes;
+  program_.shared_bytes =
+      launch.shared_bytes + IndexExpr(launch.shared_more, facts_).evaluate(nullptr, 0);
   for (const std::int64_t blocks : launch.cluster_shape) {
     program_.blocks *= static_cast<std::uint32_t>(blocks);
   }

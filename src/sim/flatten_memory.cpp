@@ -37,7 +37,7 @@ void Flattener::allocate(const ir::Alloc& data, const ir::ViewType& type, Initia
   Buffer buffer = make_buffer(name, type, extents);
   if (type.space == ir::Space::kShared) {
     KILN_CHECK(data.offset >= 0, "`{}` has no address", name);
-    buffer.offset = data.offset;
+    buffer.offset = data.offset + IndexExpr(data.behind, facts_).evaluate(nullptr, 0);
     buffer.layout.swizzle = data.swizzle;
   } else {
     buffer.offset = program_.local_bytes;

@@ -51,11 +51,24 @@ std::string tile_declaration(DType dtype, const TileShape& shape, const ir::Allo
                 alloc.offset);
 }
 
+// Where a buffer begins whose extents are known at launch.
+std::string pointer_declaration(Kernel& kernel, DType dtype, const ir::Alloc& alloc,
+                                const std::string& name) {
+  const std::string type = type_name(dtype);
+  return format("{}* const {} = reinterpret_cast<{}*>(smem + {});", type, name, type,
+                bracketed(kernel.spelled(alloc.behind + alloc.offset), Binding::kSum));
+}
+
 void declare_view(Kernel& kernel, const Op& op, const ir::Alloc& alloc) {
   const ViewType& view = kernel.function.view_type(op.result);
+  const std::string& name = kernel.name(op.result);
+  if (ir::is_sized_at_launch(kernel.function, op.result)) {
+    kernel.out.line(pointer_declaration(kernel, view.dtype, alloc, name));
+    if (alloc.initial.valid()) fill_buffer(kernel, op, alloc);
+    return;
+  }
   const TileShape shape = tile_shape(view);
   const std::string type = type_name(view.dtype);
-  const std::string& name = kernel.name(op.result);
   switch (view.space) {
     case ir::Space::kShared:
       kernel.requirements.headers.insert("tile.cuh");
@@ -90,7 +103,7 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Alias& alias) {
   const ViewType& view = kernel.function.view_type(op.result);
   const std::string& name = kernel.name(op.result);
   const std::string& base = kernel.name(alias.base);
-  if (view.space != ir::Space::kShared) {
+  if (view.space != ir::Space::kShared || ir::is_sized_at_launch(kernel.function, op.result)) {
     const bool constant =
         view.space == ir::Space::kGlobal && !kernel.uses.written_roots[op.result.index];
     kernel.out.line(format("{}{}* const {} = {}{};", constant ? "const " : "",

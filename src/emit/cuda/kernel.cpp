@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/strides.h"
 #include "target/arch.h"
 
 namespace kiln::emit {
@@ -182,7 +183,8 @@ TileShape tile_shape(const ir::ViewType& view) {
 
 std::string Kernel::element(ValueId root, const std::vector<Expr>& index) {
   const ir::ViewType& view = function.view_type(root);
-  switch (view.space) {
+  const bool by_pointer = ir::is_sized_at_launch(function, root);
+  switch (by_pointer ? ir::Space::kGlobal : view.space) {
     case ir::Space::kLocal:
       return format("{}[{}]", name(root), text(flat_index(view.shape, index)));
     case ir::Space::kShared: {

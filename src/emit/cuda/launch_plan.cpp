@@ -135,7 +135,8 @@ LaunchPlan plan_launch(const Function& function, ir::OpId launch, NameTable& ker
                   .threads_max = parallel.threads.constant().value_or(parallel.threads_max),
                   .bounds = parallel.bounds,
                   .registers_max = parallel.registers_max,
-                  .shared_bytes = parallel.shared_bytes,
+                  .shared_bytes = parallel.shared_more + parallel.shared_bytes,
+                  .shared_max = parallel.shared_max,
                   .opts_in = parallel.opts_in,
                   .overlaps = parallel.overlaps,
                   .admits_next = parallel.admits_next};

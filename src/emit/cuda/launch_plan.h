@@ -51,10 +51,11 @@ struct LaunchPlan {
   std::int64_t threads_max = 0;            // that a block has at most
   std::vector<std::int64_t> bounds = {};   // as the launch's (ir::Parallel), like those below
   std::int64_t registers_max = 0;
-  std::int64_t shared_bytes = 0;
-  bool opts_in = false;      // as the launch's (ir::Parallel)
-  bool overlaps = false;     // as the launch's
-  bool admits_next = false;  // as the launch's
+  ir::Expr shared_bytes = 0;    // of a block
+  std::int64_t shared_max = 0;  // of a block at most, where the launch says how many
+  bool opts_in = false;         // as the launch's (ir::Parallel)
+  bool overlaps = false;        // as the launch's
+  bool admits_next = false;     // as the launch's
 
   // Blocks of a cluster; 1 without clusters.
   [[nodiscard]] std::int64_t cluster_blocks() const;

@@ -36,6 +36,7 @@ std::vector<ir::VarId> host_vars(const ir::Function& function, const LaunchPlan&
   std::vector<ir::VarId> used;
   for (const ir::Expr& extent : plan.grid) extent.collect_vars(used);
   plan.threads.collect_vars(used);
+  plan.shared_bytes.collect_vars(used);
   for (const MapPlan& map : plan.maps) {
     for (const ir::Expr& extent : map.map.extents) extent.collect_vars(used);
     for (const ir::Expr& extent : function.view_type(map.map.root).shape) {
@@ -56,6 +57,7 @@ struct Host {
   std::vector<ParamSlot> passed;      // as the kernel has them
   std::string grid = {};              // what the launcher declares itself: named after the user's
   std::string status = {};
+  std::string shared = {};  // bytes of shared memory, where the launch says how many
 };
 
 Host host_of(const ir::Function& function, const LaunchPlan& plan) {
@@ -78,6 +80,7 @@ Host host_of(const ir::Function& function, const LaunchPlan& plan) {
   }
   host.grid = names.claim("grid");
   host.status = names.claim("status");
+  host.shared = names.claim("shared_bytes");
   return host;
 }
 
@@ -156,6 +159,14 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
   std::string out = notes_on_values(function, slots);
   out += format("cudaError_t {}(\n    {}{}cudaStream_t stream = nullptr) {{\n",
                 launcher_name(plan.kernel_name), parameters_text(slots), slots.empty() ? "" : ", ");
+  const bool sized = plan.shared_bytes.constant().has_value();
+  const std::string shared = sized ? sizes.text(plan.shared_bytes) : format("int({})", host.shared);
+  if (!sized) {
+    out += format(
+        "  const long long {} = {};\n"
+        "  if ({} > {}) return cudaErrorInvalidConfiguration;\n",
+        host.shared, sizes.text(plan.shared_bytes), host.shared, plan.shared_max);
+  }
   if (plan.opts_in || !plan.maps.empty())
     out += format("  cudaError_t {} = cudaSuccess;\n", host.status);
   if (plan.opts_in) {
@@ -163,7 +174,7 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
         "  {} = cudaFuncSetAttribute(\n"
         "      {}, cudaFuncAttributeMaxDynamicSharedMemorySize, {});\n"
         "  if ({} != cudaSuccess) return {};\n",
-        host.status, plan.kernel_name, plan.shared_bytes, host.status, host.status);
+        host.status, plan.kernel_name, shared, host.status, host.status);
   }
   for (const ParamSlot& slot : host.passed) {
     if (slot.kind == SlotKind::kMap) {
@@ -172,7 +183,7 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
   }
   out += format("  const dim3 {}({});\n", host.grid, grid_text(plan, sizes, arch));
   out += format("  {}<<<{}, {}, {}, stream>>>({});\n", plan.kernel_name, host.grid,
-                sizes.limited(plan.threads, plan.threads_max), plan.shared_bytes,
+                sizes.limited(plan.threads, plan.threads_max), shared,
                 join(host.passed, ", ", [](const ParamSlot& slot) { return slot.name; }));
   return out + "  return cudaGetLastError();\n}\n";
 }

@@ -59,18 +59,19 @@ std::int64_t bytes_of(const Function& function, ValueId root, const ir::Argument
   return bytes;
 }
 
-SharedBuffer shared_buffer(const Function& function, const ir::Op& op, const ir::Alloc& alloc) {
+SharedBuffer shared_buffer(const Function& function, const ir::Op& op, const ir::Alloc& alloc,
+                           const std::vector<std::int64_t>& vars) {
   const ir::ViewType& type = function.view_type(op.result);
   SharedBuffer out{.span = op.span,
                    .name = buffer_name(function, op.result),
                    .dtype = type.dtype,
                    .shape = {},
                    .bytes = size_bytes(type.dtype),
-                   .address = alloc.offset,
+                   .address = alloc.offset + alloc.behind.evaluate(vars),
                    .row_bytes = size_bytes(type.dtype),
                    .swizzle = alloc.swizzle};
   for (const ir::Expr& extent : type.shape) {
-    out.shape.push_back(extent.evaluate({}));
+    out.shape.push_back(extent.evaluate(vars));
     out.bytes *= out.shape.back();
   }
   if (!out.shape.empty()) out.row_bytes *= out.shape.back();
@@ -98,7 +99,7 @@ class LaunchReader {
     read_.assign(function_.values.size(), false);
     written_.assign(function_.values.size(), false);
     const auto& data = std::get<ir::Parallel>(function_.ops[out.op].data);
-    out.shared_bytes = data.shared_bytes;
+    out.shared_bytes = data.shared_bytes + data.shared_more.evaluate(arguments_.vars);
     ir::walk(function_, data.body, [&](OpId id) { statement(id, out); });
     std::stable_sort(out.buffers.begin(), out.buffers.end(),
                      [](const auto& a, const auto& b) { return a.address < b.address; });
@@ -118,7 +119,7 @@ class LaunchReader {
     if (const auto* alloc = std::get_if<ir::Alloc>(&op.data)) {
       const auto* view = std::get_if<ir::ViewType>(&function_.type(op.result));
       if (view != nullptr && view->space == ir::Space::kShared) {
-        out.buffers.push_back(shared_buffer(function_, op, *alloc));
+        out.buffers.push_back(shared_buffer(function_, op, *alloc, arguments_.vars));
       }
     }
     if (counts.requests_shared + counts.requests_global > 0) {
