@@ -52,11 +52,11 @@ KernelFacts::KernelFacts(const ir::Function& function, ir::RegionId body) : func
     const bool numbers = parallel != nullptr && parallel->level == ir::Level::kGroup4;
     if (numbers && parallel->vars.size() == 1) warpgroups_.insert(parallel->vars[0]);
   });
-  find_exchanged(body);
+  find_tensors(body);
   look(body, kBlockTeam);
 }
 
-void KernelFacts::find_exchanged(ir::RegionId body) {
+void KernelFacts::find_tensors(ir::RegionId body) {
   std::set<ir::ValueId> loaded;
   std::set<ir::ValueId> stored;
   std::set<ir::ValueId> read;
@@ -77,6 +77,9 @@ void KernelFacts::find_exchanged(ir::RegionId body) {
   }
   for (const ir::ValueId root : loaded) {
     if (written.contains(root)) exchanged_.insert(root);
+  }
+  for (const ir::ValueId root : written) {
+    if (read.contains(root)) read_back_.insert(root);
   }
 }
 
@@ -171,7 +174,8 @@ void KernelFacts::add_operand(Accesses& out, const ir::Touch& touch) const {
 
 void KernelFacts::add_memory(Accesses& out, const ir::Touch& touch, std::int64_t unit) const {
   const ir::ValueId root = ir::root_of(function_, touch.value);
-  if (function_.view_type(root).space != ir::Space::kShared && !is_exchanged(root)) return;
+  const bool shared = function_.view_type(root).space == ir::Space::kShared;
+  if (!shared && !is_exchanged(root) && !is_read_back(root)) return;
   Access access;
   const ir::ResolvedView resolved = ir::resolve_view(function_, touch.value);
   if (resolved.root == root) access.parts = parts_of(resolved, function_.view_type(touch.value));

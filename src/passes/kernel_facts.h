@@ -106,9 +106,12 @@ class KernelFacts {
   // Whether the tensor is one that bulk copies touch and something else too, and one of them writes
   // it: its accesses are ordered as those of a shared buffer.
   [[nodiscard]] bool is_exchanged(ir::ValueId root) const { return exchanged_.contains(root); }
+  // Whether the kernel writes the tensor and reads it: threads may read what others wrote, and its
+  // accesses are ordered as those of a shared buffer, too.
+  [[nodiscard]] bool is_read_back(ir::ValueId root) const { return read_back_.contains(root); }
 
  private:
-  void find_exchanged(ir::RegionId body);
+  void find_tensors(ir::RegionId body);
   // `outermost`: the team of the region that stands in no other.
   void look(ir::RegionId region, int outermost);
   void look_at(const ir::Op& op, int outermost);
@@ -123,6 +126,7 @@ class KernelFacts {
   std::map<ir::ValueId, ir::ValueId> tile_of_;  // fragment read in place -> its buffer
   std::set<ir::ValueId> asynchronous_;          // buffers
   std::set<ir::ValueId> exchanged_;             // tensors
+  std::set<ir::ValueId> read_back_;             // tensors
   std::map<ir::ValueId, std::set<int>> users_;  // buffer -> outermost teams
   std::set<ir::VarId> warpgroups_;              // variables that number them
 };
