@@ -28,6 +28,7 @@ std::string describe(const Operand& operand, const ir::Function& function) {
     case Operand::Kind::kArray: return "an array of buffers";
     case Operand::Kind::kFragment: return "a register tile";
     case Operand::Kind::kEvent: return "an event";
+    case Operand::Kind::kStream: return "a stream";
     case Operand::Kind::kString: return "a string";
     case Operand::Kind::kWildcard: return "`_`";
   }

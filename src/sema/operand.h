@@ -40,6 +40,7 @@ struct Operand {
     kArray,     // an array of buffers, not subscripted yet (`id`, `array_rank`)
     kFragment,  // a register tile (`id`)
     kEvent,     // an event or an array of them (`id`)
+    kStream,    // a parameter: the caller says on which stream to launch
     kString,
     kWildcard,
   };

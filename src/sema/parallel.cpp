@@ -540,6 +540,31 @@ ir::OpId launch_from(const ir::Function& function, std::size_t first) {
   return {};
 }
 
+// `parallel<s>`: `s` is a parameter, and the level is a launch.
+void check_stream(Sema& sema, const ast::Name& name) {
+  if (sema.place.in_kernel) {
+    (void)sema.diags.report<diag::StreamPlacement>(name.span)
+        .help("remove `<{}>` here: a kernel as a whole is launched on a stream", name.text)
+        .emit();
+    return;
+  }
+  const Symbol* symbol = sema.scopes.find(name.text);
+  if (symbol == nullptr) {
+    (void)sema.diags.report<diag::UnknownName>(name.span, name.text)
+        .help("declare it as a parameter: `stream {}`", name.text)
+        .emit();
+    return;
+  }
+  const bool is_operand = symbol->kind == Symbol::Kind::kOperand;
+  if (is_operand && (symbol->operand.is_error() || symbol->operand.kind == Operand::Kind::kStream))
+    return;
+  (void)sema.diags
+      .report<diag::NotAStream>(name.span, name.text, describe(symbol->operand, sema.function))
+      .label(symbol->span, "declared here")
+      .help("launch on a parameter `stream {}`", name.text == "s" ? "t" : "s")
+      .emit();
+}
+
 }  // namespace
 
 void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
@@ -552,10 +577,7 @@ void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
     return;
   }
   if (sema.place.in_kernel) report_attributes_inside(sema, stmt.attributes);
-  const Symbol* stream = sema.scopes.find(stmt.stream.text);
-  const bool stream_refused = stream != nullptr && stream->operand.is_error();
-  if (stmt.stream.valid() && !stream_refused)
-    refuse(sema, stmt.stream.span, "a launch on a stream");
+  if (stmt.stream.valid()) check_stream(sema, stmt.stream);
   if (stmt.is_async && sema.place.in_kernel) {
     (void)sema.diags.report<diag::ParallelNestedAsync>(stmt.async_span)
         .help("remove `.async` here")

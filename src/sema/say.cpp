@@ -77,6 +77,7 @@ bool add(Saying& saying, const Operand& operand) {
     case Operand::Kind::kArray:
     case Operand::Kind::kFragment:
     case Operand::Kind::kEvent:
+    case Operand::Kind::kStream:
     case Operand::Kind::kWildcard: break;
   }
   Sema& sema = saying.sema;

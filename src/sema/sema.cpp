@@ -114,6 +114,14 @@ void analyse_spanned_param(Sema& sema, const ast::Param& param, ir::Param out) {
   declare(sema, param.name, {Symbol::Kind::kOperand, operand, {}});
 }
 
+// Each launch gets its stream from the caller by itself: nothing is passed to kernels.
+void analyse_stream_param(Sema& sema, const ast::Param& param) {
+  Operand operand;
+  operand.kind = Operand::Kind::kStream;
+  operand.span = param.name.span;
+  declare(sema, param.name, {Symbol::Kind::kOperand, operand, {}});
+}
+
 void analyse_param(Sema& sema, const ast::Param& param, std::size_t index) {
   if (param.condition.valid()) {
     const auto exists = condition_of(sema, param.condition, "the condition of a parameter");
@@ -133,10 +141,7 @@ void analyse_param(Sema& sema, const ast::Param& param, std::size_t index) {
         .emit();
   }
   switch (param.type.kind) {
-    case ast::ParamType::Kind::kStream:
-      refuse(sema, param.type.span, "a `stream` parameter");
-      declare(sema, param.name, {});
-      return;
+    case ast::ParamType::Kind::kStream: analyse_stream_param(sema, param); return;
     case ast::ParamType::Kind::kScalar: analyse_scalar_param(sema, param, std::move(out)); return;
     case ast::ParamType::Kind::kSpanned: analyse_spanned_param(sema, param, std::move(out)); return;
     case ast::ParamType::Kind::kFragment:
