@@ -41,21 +41,18 @@ using RegionId = Id<RegionTag>;
 // in the function's Var table. kBlock is the kernel launch: axis i is blockIdx.x/.y/.z. An inner
 // level splits the enclosing unit's threads into instances of `unit` consecutive threads: with t
 // the thread's number inside the enclosing unit, instance = t / unit, and the last axis varies
-// fastest. An inner parallel whose instances need fewer threads than the enclosing unit has is not
-// built (sema refuses it).
+// fastest. The instances of an inner parallel take all threads of the enclosing unit.
 struct Parallel {
   Level level = Level::kBlock;
   std::vector<VarId> vars;
   std::int64_t unit = 0;  // threads of one instance: 1, 32, 128; 0 for kBlock
   Expr threads = 0;       // kBlock: threads of the block (may be symbolic at thread level)
   std::string name;       // kBlock: the kernel's name
-  // kBlock: the block's place in its cluster, one variable for each axis of the grid that clusters
-  // extend along: variable i is the block's coordinate on axis i modulo the variable's extent (a
-  // constant). Empty: no clusters.
+  // kBlock: the block's place in its cluster. Variable i is the block's coordinate on axis i of the
+  // grid modulo the variable's extent (a constant). Empty: no clusters.
   std::vector<VarId> cluster = {};
-  // kBlock: what the program asks of the compiler; 0: nothing. The kernel takes blocks of so many
-  // threads (at least `threads`); so many blocks are to fit a multiprocessor at once; a thread has no
-  // more registers than that.
+  // kBlock: what the program asks of the compiler, 0: nothing. Blocks of so many threads (at least
+  // `threads`), so many blocks on a multiprocessor at once, no more registers of a thread.
   std::int64_t threads_bound = 0;
   std::int64_t blocks_min = 0;
   std::int64_t registers_max = 0;
@@ -64,16 +61,14 @@ struct Parallel {
   std::int64_t shared_bytes = 0;  // shared memory of the block
   Expr shared_more = 0;           // and behind it, of the buffers that are sized at launch;
   std::int64_t shared_max = 0;    // both together at most, where there are such buffers
-  // How the kernel is launched. `cluster_shape`: blocks of a cluster by axis of the grid; empty: no
-  // clusters. `threads_max`: the threads that a block has at most, where `threads` is not constant.
-  // `opts_in`: it takes more shared memory than a kernel has unasked. `overlaps`: it may begin
-  // before earlier launches end, and waits for them by itself; `admits_next`: the next launch may
-  // begin while this one works.
+  // `cluster_shape`: blocks of a cluster by axis of the grid; empty: no clusters. `threads_max`: the
+  // threads that a block has at most, where `threads` is not constant. `opts_in`: more shared memory
+  // than a kernel has unasked. `overlaps`: it may begin before earlier launches end, and waits for
+  // them by itself; `admits_next`: the next launch may begin while this one works.
   std::vector<std::int64_t> cluster_shape = {};
   std::int64_t threads_max = 0;
-  // What the compiler of the kernel is told of it: the threads that a block has at most, and behind
-  // them, where there is a second number, how many blocks are to fit a multiprocessor. Empty: it is
-  // told `registers_max` instead, for CUDA takes one or the other.
+  // What the kernel's compiler is told: the threads of a block at most and, second, how many blocks
+  // are to fit a multiprocessor. Empty: `registers_max` instead, for CUDA takes one or the other.
   std::vector<std::int64_t> bounds = {};
   bool opts_in = false;
   bool overlaps = false;
@@ -170,9 +165,8 @@ struct Alloc {
   std::int64_t swizzle_wanted = -1;  // shared: the program's `.swiz`, in bytes; -1: no wish
   // decided, shared views only: byte address of element 0 and the swizzle of the tile. The tile is
   // dense row-major; a tile row wider than the swizzle is split into column panels of `swizzle`
-  // bytes (see ir/shared_layout.h); 16 has panels and no XOR.
-  // A buffer with extents that are known at launch has no swizzle, and lies `behind` bytes further on:
-  // as many as the buffers like it have that stand in front of it.
+  // bytes (see ir/shared_layout.h); 16 has panels and no XOR. A buffer that is sized at launch has
+  // no swizzle and lies `behind` bytes further on, which such buffers in front of it take.
   std::int64_t offset = -1;
   Expr behind = 0;
   std::int64_t swizzle = 0;
