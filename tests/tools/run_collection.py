@@ -98,7 +98,7 @@ def run_at(options, run, arch, size):
         shape |= {name: size_of(name, size) for name in MISSING.findall(run.said)}
     run.ids = ids - {"host-code-left"}
     errors = set(re.findall(r"^error\[([a-z0-9-]+)\]", run.said, re.MULTILINE))
-    if "timeout" in ids or "--max-steps" in run.said or "--max-memory" in run.said:
+    if "timeout" in ids or re.search("--max-steps|--max-memory|out of memory", run.said):
         run.kind = "too large"
     elif code not in (0, 1, 2):
         run.kind = "crashed"
