@@ -533,10 +533,14 @@ void scale_source(Sema& sema, const ast::MmaScaleStmt& stmt, const OperandTile& 
     return mark_broken({&acc.tile, source});
   }
   const ir::FragType type = sema.function.frag_type(id);
-  if (acc.tile.dtype && *acc.tile.dtype != type.dtype && !acc.tile.first_use.valid()) {
-    refuse(sema, stmt.acc.span,
-           format("scaling products of {} into an accumulator of {}", name(type.dtype),
-                  name(*acc.tile.dtype)));
+  if (acc.tile.dtype && *acc.tile.dtype != type.dtype) {
+    const std::string_view own = name(*acc.tile.dtype);
+    const std::string construct =
+        format("scaling products of {} into an accumulator of {}", name(type.dtype), own);
+    (void)sema.diags.report<diag::NotSupportedYet>(stmt.source->span, construct)
+        .label(stmt.acc.span, "of {}", own)
+        .help("collect the products in {} too: `{} = mma.fill.{} 0;`", own, source->name, own)
+        .emit();
     return mark_broken({&acc.tile, source});
   }
   if (!assign_shape(sema, acc.tile, acc.id, type, stmt.acc.span)) return;
