@@ -305,7 +305,7 @@ bool bind_template(Sema& sema, const ast::TileFunction& function) {
     if (!value.valid()) {
       (void)sema.diags
           .report<diag::TemplateUnbound>(param.name.span, param.name.text, function.name.text)
-          .help("say `-D {}=...`, or give it a default", param.name.text)
+          .help("define it, `{}=...`, or give it a default", param.name.text)
           .emit();
     }
     const auto constant = constant_of_kind(sema, value, param.name, param.kind);

@@ -99,7 +99,7 @@ std::string other_types_text(target::Scope scope, DType a, DType b, bool sparse)
   if (const target::Arch* oldest = target::oldest_arch({scope, a, b, sparse})) {
     const std::string types =
         a == b ? format("{} is", name(a)) : format("{} and {} are", name(a), name(b));
-    return format("{} multiplied from `{}` on: use `--arch {}`", types, oldest->name, oldest->name);
+    return format("{} multiplied from `{}` on: compile for that", types, oldest->name);
   }
   const auto has = [&](DType dtype) {
     return target::oldest_arch({scope, dtype, dtype, sparse}) != nullptr;
