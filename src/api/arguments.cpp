@@ -86,7 +86,7 @@ Result<Bound, Refusal> bind_call(const kiln_program& program, const kiln_call& c
   if (!options) return Unexpected{options.error()};
   options->memory_bytes_max = memory_max;
   const std::string name = call.kernel != nullptr ? call.kernel : "";
-  const auto kernel = io::choose_kernel(program.program, program.file, name, diags);
+  const auto kernel = io::choose_kernel(program.program, program.file, name, diags, use);
   if (!kernel) return told;
   if (!names_once(*options, diags)) return told;
   const ir::Function& function = program.program.decided.functions[*kernel];

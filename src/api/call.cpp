@@ -164,7 +164,7 @@ kiln_status simulate(Run& run, const backends::Limits& limits) {
   if (!execution) return end_by_system(run, execution.error());
   const sim::Outcome& outcome = *execution->sim;
   if (!outcome.gave_up) give_back(run, execution->arguments);
-  io::report_findings(outcome, run.diags);
+  io::report_findings(outcome, io::Use::kCall, run.diags);
   warn_of_unwritten(run, outcome, run.diags);
   run.report->findings = count(outcome);
   std::string text;
@@ -194,7 +194,7 @@ kiln_status interpret(Run& run, const backends::Limits& limits) {
     if (!execution) return end_by_system(run, execution.error());
     give_back(run, execution->arguments);
   }
-  io::report_interpreted(run.function(), outcome, false, run.diags);
+  io::report_interpreted(run.function(), outcome, {.use = io::Use::kCall}, run.diags);
   std::string text = head_text(run, "reference", said.interpreted.seconds);
   if (!outcome.stuck_at.empty())
     text += "  it cannot finish: it waits for events that never come\n";

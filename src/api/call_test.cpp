@@ -66,6 +66,11 @@ class Call {
     return *this;
   }
 
+  Call& at_most(std::uint64_t steps) {
+    steps_max_ = steps;
+    return *this;
+  }
+
   kiln_status simulate(std::int64_t schedules = 1) { return run(kiln_simulate, schedules); }
   kiln_status reference() { return run(kiln_reference, 1); }
 
@@ -87,11 +92,13 @@ class Call {
     call.scalars = scalars_.data();
     call.scalar_count = scalars_.size();
     call.schedules = schedules;
+    call.steps_max = steps_max_;
     return function(program_, &call, &report_);
   }
 
   kiln_program* program_ = nullptr;
   kiln_report* report_ = nullptr;
+  std::uint64_t steps_max_ = 0;
   std::vector<kiln_array> arrays_;
   std::vector<kiln_scalar> scalars_;
   std::vector<std::unique_ptr<std::int64_t>> shapes_;
@@ -163,6 +170,23 @@ TEST(CallApiTest, ArgumentsThatDoNotFitAreInvalidAndWriteNothing) {
   Call twice(kAxpy);
   EXPECT_EQ(twice.array("x", x).array("x", x).number("a", 1).simulate(), KILN_INVALID);
   EXPECT_EQ(twice.first_id(), "option-twice");
+}
+
+TEST(CallApiTest, HelpIsGivenInTheWordsOfACall) {
+  std::vector<float> x(100, 2);
+  std::vector<float> y(100, 2);
+  Call call(kAxpy);
+  call.array("x", x).array("y", y).number("a", 1).at_most(1);
+  EXPECT_EQ(call.simulate(), KILN_OK);
+  EXPECT_EQ(call.first_id(), "too-many-steps");
+  EXPECT_TRUE(contains(call.text(), "allow them with `steps_max`")) << call.text();
+  EXPECT_EQ(call.reference(), KILN_OK);
+  EXPECT_TRUE(contains(call.text(), "allow them with `steps_max`")) << call.text();
+  const std::string two = std::string(kAxpy) + kReturns;
+  Call unnamed(two.c_str());
+  EXPECT_EQ(unnamed.array("x", x).simulate(), KILN_INVALID);
+  EXPECT_TRUE(contains(unnamed.text(), "choose one by its name")) << unnamed.text();
+  EXPECT_FALSE(contains(unnamed.text(), "--kernel")) << unnamed.text();
 }
 
 TEST(CallApiTest, ArraysThatAreNoneAreInvalidWithoutAReport) {

@@ -50,7 +50,7 @@ struct Job {
 struct Limits {
   std::int64_t schedules = 1;  // orders of execution that are tried, where there are several
   std::uint64_t seed = 0;      // of the first one (sim::Options)
-  std::uint64_t steps_max = sim::kStepsMax;
+  std::uint64_t steps_max = kStepsMax;
   MemoryBudget* memory = nullptr;
   std::function<void(std::string_view)> progress = {};  // what is being done; "": nothing any more
 };

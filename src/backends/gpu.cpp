@@ -34,10 +34,10 @@ class PreparedGpu final : public Prepared {
   PreparedGpu(const Job& job, runtime::Gpu gpu, runtime::Kernels kernels)
       : job_(job), gpu_(std::move(gpu)), kernels_(std::move(kernels)) {}
 
-  Result<Execution> run(ir::Arguments arguments, const Limits&) override {
+  Result<Execution> run(ir::Arguments arguments, const Limits& limits) override {
     arguments.vars.resize(job_.function.vars.size());
     runtime::Call call(gpu_, kernels_.module, job_.module, job_.function, arguments);
-    auto outcome = runtime::run_call(gpu_, call, arguments, {.repeat = 0});
+    auto outcome = runtime::run_call(gpu_, call, arguments, {.steps_max = limits.steps_max});
     if (!outcome) return Unexpected{outcome.error()};
     return Execution{.backend = &kGpu,
                      .arguments = std::move(arguments),

@@ -8,6 +8,7 @@
 #include "io/bind.h"
 #include "io/findings.h"
 #include "io/machine.h"
+#include "ir/effects.h"
 
 namespace kiln::driver {
 
@@ -100,7 +101,9 @@ io::Exit explain_function(const ExplainOptions& options, const std::vector<io::A
   const std::uint64_t memory = io::memory_allowed(options.max_memory);
   auto arguments = bind_ones(function, memory, shapes, program.diags);
   if (!arguments) return arguments.error();
-  auto outcome = count(program, function, *arguments, false, console);
+  // What a host part reads is whole where all blocks have run.
+  const bool all_blocks = ir::host_reads(function);
+  auto outcome = count(program, function, *arguments, all_blocks, console);
   if (!outcome) return outcome.error();
   if (!counted_all(*outcome) && steps_of_all(*outcome) <= kStepsMax) {
     arguments = ir::Arguments{};  // its memory goes before the next takes as much
@@ -109,7 +112,7 @@ io::Exit explain_function(const ExplainOptions& options, const std::vector<io::A
     outcome = count(program, function, *arguments, true, console);
     if (!outcome) return outcome.error();
   }
-  io::report_findings(*outcome, program.diags);
+  io::report_findings(*outcome, io::Use::kCount, program.diags);
   if (program.diags.has_errors()) return io::Exit::kWrong;
   explain::Explanation explanation =
       explain::explain_kernel(program.decided, function, *arguments, *outcome);

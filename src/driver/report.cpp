@@ -326,7 +326,7 @@ std::string report_text(const RunReport& report, const backends::Execution& exec
 void report_findings(const ir::Function& function, const RunReport& report,
                      const backends::Execution& execution, const reference::Outcome& reference,
                      Diagnostics& diags) {
-  if (execution.sim) io::report_findings(*execution.sim, diags);
+  if (execution.sim) io::report_findings(*execution.sim, io::Use::kRun, diags);
   for (const std::string& name : execution.overrun) {
     diags
         .report<diag::OutOfBounds>(function.span,
@@ -334,7 +334,7 @@ void report_findings(const ir::Function& function, const RunReport& report,
         .emit();
   }
   const bool found = execution.sim && execution.sim->count(ReportKind::kAssertion) != 0;
-  io::report_interpreted(function, reference, found, diags);
+  io::report_interpreted(function, reference, {.assertion_found = found}, diags);
   for (const OutputReport& output : report.outputs) {
     const Span span = io::span_of_output(function, output.name);
     add_unwritten(output, span, diags);

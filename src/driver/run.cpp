@@ -284,7 +284,7 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
                                     program, console, said);
   if (!read) return read.error();
 
-  MemoryBudget memory(request.bind.memory_bytes_max);
+  MemoryBudget memory(request.bind.memory_bytes_max, "`--max-memory` allows more");
   MemoryHold tensors;
   const double bytes = io::tensor_bytes(decided, *arguments, io::Use::kRun);
   if (const auto error = tensors.take(&memory, bytes, "what the tensors are")) {

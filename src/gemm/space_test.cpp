@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "gemm/program.h"
@@ -44,6 +45,21 @@ TEST(Space, KernelsSayWhatMayBeTried) {
   EXPECT_FALSE(tuned_values("gemm_skinny_sm90", "SPLITS").empty());
   EXPECT_TRUE(tuned_values("gemm_sm90", "BLOCKS").empty());
   EXPECT_TRUE(tuned_values("gemm_sm91", "PARTS").empty());
+}
+
+// The tilings of a row are points of the space that its kernel declares; what the kernel says nothing of is no
+// one's to try.
+TEST(Space, TilingsAreAmongWhatKernelsSay) {
+  for (const KernelRow& row : kernel_rows()) {
+    for (const Tiling& tiling : row.tilings) {
+      for (const auto& [name, value] : tiling_defines(tiling, 1)) {
+        const std::span<const int> values = tuned_values(row.name, name);
+        const bool declared =
+            values.empty() || std::ranges::find(values, std::stoi(value)) != values.end();
+        EXPECT_TRUE(declared) << row.name << ": " << name << "=" << value;
+      }
+    }
+  }
 }
 
 TEST(Space, MeasuredWinnersAreAmongTheFirst) {

@@ -65,9 +65,7 @@ struct Binder {
   [[nodiscard]] std::vector<std::string> shape_names() const;
 
   // How messages name what gave a value.
-  [[nodiscard]] bool is_call() const {
-    return options.use == Use::kCall || options.use == Use::kLaunch;
-  }
+  [[nodiscard]] bool is_call() const { return io::is_call(options.use); }
   [[nodiscard]] std::string shape_option() const { return is_call() ? "scalar" : "--shape"; }
   [[nodiscard]] std::string by_shape() const { return is_call() ? "a scalar" : "`--shape`"; }
   [[nodiscard]] std::string by_input(const std::string& param) const {

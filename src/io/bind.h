@@ -12,6 +12,7 @@
 #include "io/assignments.h"
 #include "io/fill.h"
 #include "io/npy.h"
+#include "io/use.h"
 #include "ir/arguments.h"
 
 namespace kiln::io {
@@ -20,15 +21,6 @@ struct InputFile {
   std::string param;
   std::string path;
   NpyArray array;
-};
-
-// What the arguments are for.
-enum class Use : std::uint8_t {
-  kRun,     // run and compared with the reference; inputs may come from `--in`
-  kCount,   // run in the simulator alone
-  kBench,   // measured: tensors get their types and shapes, and no contents
-  kCall,    // called by a program, which gives every tensor: `path` of an input is its name
-  kLaunch,  // the same with tensors that lie elsewhere: inputs and arguments have no contents
 };
 
 struct BindOptions {

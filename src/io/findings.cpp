@@ -29,7 +29,13 @@ DiagId id_of(ReportKind kind) {
   KILN_UNREACHABLE("report kind {}", static_cast<int>(kind));
 }
 
-void add_report(const sim::Report& report, Diagnostics& diags) {
+// How a run that would end later is given more steps, by the command's option or the call's field.
+std::string help_with_steps(Use use) {
+  return format("if it ends after more, allow them with `{}`",
+                is_call(use) ? "steps_max" : "--max-steps");
+}
+
+void add_report(const sim::Report& report, Use use, Diagnostics& diags) {
   Diagnostic out{.id = id_of(report.kind),
                  .severity = Severity::kError,
                  .span = report.accesses.empty() ? Span{} : report.accesses.back().span,
@@ -41,11 +47,12 @@ void add_report(const sim::Report& report, Diagnostics& diags) {
     out.labels.push_back({access.span, access.what});
   }
   if (!report.missing.empty()) out.notes.push_back(report.missing);
-  out.help = report.help;
+  out.help = report.kind == ReportKind::kSteps ? help_with_steps(use) : report.help;
   if (report.count > 1) out.notes.push_back(format("seen {} times", report.count));
   if (report.schedule_seed != 0) {
-    out.notes.push_back(format("found by schedule {}; `--schedules {}` finds it again",
-                               report.schedule_seed, report.schedule_seed + 1));
+    out.notes.push_back(format("found by schedule {}; `{}{}` finds it again", report.schedule_seed,
+                               is_call(use) ? "schedules = " : "--schedules ",
+                               report.schedule_seed + 1));
   }
   diags.add(std::move(out));
 }
@@ -82,23 +89,23 @@ std::vector<std::int64_t> first_coordinates(const std::vector<bool>& marked,
   return at;
 }
 
-void report_findings(const sim::Outcome& outcome, Diagnostics& diags) {
-  for (const sim::Report& finding : outcome.reports) add_report(finding, diags);
+void report_findings(const sim::Outcome& outcome, Use use, Diagnostics& diags) {
+  for (const sim::Report& finding : outcome.reports) add_report(finding, use, diags);
 }
 
 void report_interpreted(const ir::Function& function, const reference::Outcome& reference,
-                        bool assertion_found, Diagnostics& diags) {
+                        const InterpretedFor& by, Diagnostics& diags) {
   if (reference.gave_up) {
     const Span span = function.ops[reference.gave_up->op].span;
     if (reference.gave_up->endless) {
       diags.report<diag::Deadlock>(span, reference.gave_up->message).emit();
     } else {
       diags.report<diag::TooManySteps>(span, reference.gave_up->message)
-          .help("if it ends after more, allow them with `--max-steps`")
+          .help("{}", help_with_steps(by.use))
           .emit();
     }
   }
-  if (reference.failed_assert && !assertion_found) {
+  if (reference.failed_assert && !by.assertion_found) {
     diags
         .report<diag::AssertFailed>(function.ops[reference.failed_assert->op].span,
                                     reference.failed_assert->message)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "diag/diagnostics.h"
+#include "io/use.h"
 #include "ir/module.h"
 #include "ir/printed.h"
 #include "reference/interpreter.h"
@@ -17,11 +18,16 @@
 namespace kiln::io {
 
 // The simulator's findings as diagnostics.
-void report_findings(const sim::Outcome& outcome, Diagnostics& diags);
+// `use` says whose words help is given in: a command's, or a call's.
+void report_findings(const sim::Outcome& outcome, Use use, Diagnostics& diags);
 
 // Why the interpreter gave up, and an assertion that failed, unless somebody else has found one.
+struct InterpretedFor {
+  Use use = Use::kRun;
+  bool assertion_found = false;
+};
 void report_interpreted(const ir::Function& function, const reference::Outcome& reference,
-                        bool assertion_found, Diagnostics& diags);
+                        const InterpretedFor& by, Diagnostics& diags);
 
 // A line that counts them.
 [[nodiscard]] std::string findings_text(const sim::Outcome& sim);

@@ -177,7 +177,7 @@ Exit compile(const ProgramOptions& options, const CompileOptions& how, Program& 
 }
 
 Checked<std::size_t> choose_kernel(const Program& program, const std::string& file,
-                                   const std::string& name, Diagnostics& diags) {
+                                   const std::string& name, Diagnostics& diags, Use use) {
   const std::vector<ir::Function>& functions = program.decided.functions;
   std::vector<std::string> names;
   for (const ir::Function& function : functions) names.push_back(function.name);
@@ -186,7 +186,7 @@ Checked<std::size_t> choose_kernel(const Program& program, const std::string& fi
   if (name.empty() && functions.size() == 1) return std::size_t{0};
   if (name.empty()) {
     return diags.report<diag::KernelAmbiguous>({}, file, functions.size())
-        .help("choose one with `--kernel`: {}", list)
+        .help("choose one {}: {}", is_call(use) ? "by its name" : "with `--kernel`", list)
         .emit();
   }
   for (std::size_t i = 0; i < functions.size(); ++i) {

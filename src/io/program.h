@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/console.h"
+#include "io/use.h"
 #include "ir/module.h"
 #include "passes/pipeline.h"
 
@@ -61,8 +62,10 @@ struct CompileOptions {
 [[nodiscard]] Exit compile(const ProgramOptions& options, const CompileOptions& how,
                            Program& program, Console& console);
 
-// The function called `name`, or the only one when the name is empty; reported otherwise.
+// The function called `name`, or the only one when the name is empty; reported otherwise, in the words of who
+// asks.
 [[nodiscard]] Checked<std::size_t> choose_kernel(const Program& program, const std::string& file,
-                                                 const std::string& name, Diagnostics& diags);
+                                                 const std::string& name, Diagnostics& diags,
+                                                 Use use = Use::kRun);
 
 }  // namespace kiln::io

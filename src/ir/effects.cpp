@@ -66,6 +66,26 @@ std::vector<Touch> memory_touched(const Function& function, const Op& op) {
   return out;
 }
 
+namespace {
+
+bool reads_outside_launches(const Function& function, RegionId region) {
+  return std::ranges::any_of(function.regions[region].ops, [&](OpId id) {
+    const Op& op = function.ops[id];
+    const auto* parallel = std::get_if<Parallel>(&op.data);
+    if (parallel != nullptr && parallel->level == Level::kBlock) return false;
+    const std::vector<RegionId> inner = regions_of(op);
+    return std::ranges::any_of(memory_touched(function, op), &Touch::reads) ||
+           std::ranges::any_of(
+               inner, [&](RegionId each) { return reads_outside_launches(function, each); });
+  });
+}
+
+}  // namespace
+
+bool host_reads(const Function& function) {
+  return reads_outside_launches(function, function.body);
+}
+
 bool changes_memory(const Function& function, const Op& op) {
   return std::ranges::any_of(memory_touched(function, op), [](const Touch& touch) {
     return touch.use == Use::kWrites || touch.use == Use::kUpdates;

@@ -84,6 +84,9 @@ void for_each_touch(const Op& op, Visit&& visit) {
 // The uses of memory among them: those of views.
 [[nodiscard]] std::vector<Touch> memory_touched(const Function& function, const Op& op);
 
+// Whether the host part, outside of every launch, reads elements of a buffer.
+[[nodiscard]] bool host_reads(const Function& function);
+
 // Whether it changes what memory holds; to start it is to name it.
 [[nodiscard]] bool changes_memory(const Function& function, const Op& op);
 

@@ -614,25 +614,37 @@ Numerics f32_numerics() {
   return [](ir::OpId) { return Accumulation{.roundoff = 0x1p-23, .depth = 1}; };
 }
 
-std::string why_not_sampled(const ir::Function& function) {
-  std::vector<ir::OpId> launches;
-  std::vector<ir::ValueId> read;
-  std::vector<ir::ValueId> written;
-  ir::walk(function, function.body, [&](ir::OpId id) {
-    const auto* parallel = std::get_if<ir::Parallel>(&function.ops[id].data);
-    if (parallel != nullptr && parallel->level == ir::Level::kBlock) launches.push_back(id);
+namespace {
+
+// The buffers that operations of the region read, or write.
+std::vector<ir::ValueId> roots_touched(const ir::Function& function, ir::RegionId region,
+                                       bool (ir::Touch::*how)() const) {
+  std::vector<ir::ValueId> roots;
+  ir::walk(function, region, [&](ir::OpId id) {
     for (const ir::Touch& touch : ir::memory_touched(function, function.ops[id])) {
-      const ir::ValueId root = ir::root_of(function, touch.value);
-      if (touch.reads()) read.push_back(root);
-      if (touch.writes()) written.push_back(root);
+      if ((touch.*how)()) roots.push_back(ir::root_of(function, touch.value));
     }
   });
+  return roots;
+}
+
+}  // namespace
+
+std::string why_not_sampled(const ir::Function& function) {
+  const std::vector<ir::OpId> launches = ir::launches(function);
   if (launches.size() != 1) return format("it has {} launches", launches.size());
   if (ir::loop_around(function, launches[0]) != launches[0]) return "it launches in a loop";
-  for (const ir::ValueId root : written) {
+  // What the host part writes is whole, however many blocks run.
+  const ir::RegionId blocks = std::get<ir::Parallel>(function.ops[launches[0]].data).body;
+  const std::vector<ir::ValueId> read_by_blocks =
+      roots_touched(function, blocks, &ir::Touch::reads);
+  const std::vector<ir::ValueId> read = roots_touched(function, function.body, &ir::Touch::reads);
+  for (const ir::ValueId root : roots_touched(function, blocks, &ir::Touch::writes)) {
     const bool shared_by_blocks = function.view_type(root).space == ir::Space::kGlobal;
     if (!shared_by_blocks || std::ranges::find(read, root) == read.end()) continue;
-    return format("blocks read `{}`, which blocks write", function.values[root].name);
+    const bool by_blocks = std::ranges::find(read_by_blocks, root) != read_by_blocks.end();
+    return format("{} `{}`, which blocks write", by_blocks ? "blocks read" : "the host part reads",
+                  function.values[root].name);
   }
   return {};
 }

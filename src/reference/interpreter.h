@@ -25,6 +25,7 @@
 #include "ir/arguments.h"
 #include "ir/module.h"
 #include "support/memory_budget.h"
+#include "support/steps.h"
 
 namespace kiln::reference {
 
@@ -113,7 +114,7 @@ struct Progress {
 
 // What a run may take. A step is one operation of up to 32 instances.
 struct Limits {
-  std::uint64_t steps_max = 1'000'000'000;
+  std::uint64_t steps_max = kStepsMax;
   MemoryBudget* memory = nullptr;  // beside the parameters' values; null: no limit
   std::function<void(const Progress&)> progress = {};  // called now and then
   // The blocks to run, in order: a sample of those of the only launch (see why_not_sampled). Then

@@ -205,7 +205,7 @@ Result<void> Call::prepare_launch(ir::OpId op) {
   return {};
 }
 
-Result<void> Call::prepare() {
+Result<void> Call::prepare(std::uint64_t steps_max) {
   const HostProgram::Hooks hooks{
       .allocate = [&](ir::ValueId value, const std::vector<std::int64_t>& shape,
                       std::optional<double> initial) { return allocate(value, shape, initial); },
@@ -214,7 +214,7 @@ Result<void> Call::prepare() {
   retired_.clear();
   launches_ = 0;
   started_ = false;
-  return host_.run(hooks);
+  return host_.run(hooks, steps_max);
 }
 
 Result<void> Call::take(const Prepared& step) { return kernels_.launch(step.launch); }

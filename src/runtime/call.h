@@ -78,7 +78,7 @@ class Call {
   // What the function writes gets the contents back that copy_in() gave it.
   [[nodiscard]] Result<void> refill();
   // Runs the host part for its launches, which begin with start().
-  [[nodiscard]] Result<void> prepare();
+  [[nodiscard]] Result<void> prepare(std::uint64_t steps_max = kStepsMax);
   // Everything once, in order; does not wait. Buffers of the host part that have no initial value
   // hold 0xFF bytes the first time.
   [[nodiscard]] Result<void> start();

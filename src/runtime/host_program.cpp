@@ -53,6 +53,9 @@ double apply(ir::UnaryKind kind, double operand) {
   return ir::value_of(kind, operand);
 }
 
+// Of what is kept until the host part has ended.
+constexpr std::uint64_t kStepsOfKept = 1000;
+
 Error no_elements(const ir::Function& function, std::string_view does, ir::ValueId view) {
   return Error{"a GPU cannot run", function.name,
                format("its host part {} elements of `{}`, which only `--on sim` does", does,
@@ -64,8 +67,10 @@ Error no_elements(const ir::Function& function, std::string_view does, ir::Value
 HostProgram::HostProgram(const ir::Function& function, const ir::Arguments& arguments)
     : function_(function), arguments_(arguments) {}
 
-Result<void> HostProgram::run(const Hooks& hooks) {
+Result<void> HostProgram::run(const Hooks& hooks, std::uint64_t steps_max) {
   hooks_ = &hooks;
+  steps_max_ = steps_max;
+  steps_ = 0;
   vars_ = arguments_.vars;
   vars_.resize(function_.vars.size());
   scalars_.assign(function_.values.size(), 0);
@@ -89,7 +94,15 @@ Result<void> HostProgram::region(ir::RegionId region) {
   return {};
 }
 
+Result<void> HostProgram::spend(std::uint64_t steps) {
+  steps_ += steps;
+  if (steps_ <= steps_max_) return {};
+  return Unexpected{Error{"cannot launch the kernels of", function_.name,
+                          format("its host part has not ended after {} steps", steps_max_)}};
+}
+
 Result<void> HostProgram::step(OpId id) {
+  if (auto goes_on = spend(1); !goes_on) return goes_on;
   return std::visit([&](const auto& op) { return run_op(id, op); }, function_.ops[id].data);
 }
 
@@ -98,7 +111,10 @@ void HostProgram::set(OpId id, double value) {
   scalars_[result.index] = as_dtype(scalar_dtype(function_, result), value);
 }
 
-Result<void> HostProgram::run_op(OpId id, const ir::Parallel&) { return hooks_->launch(id); }
+Result<void> HostProgram::run_op(OpId id, const ir::Parallel&) {
+  if (auto goes_on = spend(kStepsOfKept); !goes_on) return goes_on;
+  return hooks_->launch(id);
+}
 
 Result<bool> HostProgram::trip(ir::RegionId body) {
   if (auto done = region(body); !done) return Unexpected{done.error()};
@@ -110,6 +126,7 @@ Result<bool> HostProgram::trip(ir::RegionId body) {
 Result<void> HostProgram::run_op(OpId, const ir::For& op) {
   const std::int64_t upper = op.upper.evaluate(vars_);
   for (std::int64_t i = op.lower.evaluate(vars_); i < upper; i += op.step) {
+    if (auto goes_on = spend(1); !goes_on) return goes_on;
     vars_[op.var.index] = i;
     const Result<bool> goes_on = trip(op.body);
     if (!goes_on) return Unexpected{goes_on.error()};
@@ -120,6 +137,7 @@ Result<void> HostProgram::run_op(OpId, const ir::For& op) {
 
 Result<void> HostProgram::run_op(OpId, const ir::Loop& op) {
   while (true) {
+    if (auto goes_on = spend(1); !goes_on) return goes_on;
     const Result<bool> goes_on = trip(op.body);
     if (!goes_on) return Unexpected{goes_on.error()};
     if (!*goes_on) return {};
@@ -154,6 +172,7 @@ Result<void> HostProgram::run_op(OpId id, const ir::Alloc& op) {
     if (std::holds_alternative<ir::CellType>(function_.type(result))) set(id, initial.value_or(0));
     return {};
   }
+  if (auto goes_on = spend(kStepsOfKept); !goes_on) return goes_on;
   std::vector<std::int64_t> shape;
   for (const ir::Expr& extent : view->shape) shape.push_back(extent.evaluate(vars_));
   return hooks_->allocate(result, shape, initial);
@@ -212,6 +231,7 @@ Result<void> HostProgram::run_op(OpId, const ir::Assert& op) {
 }
 
 Result<void> HostProgram::run_op(OpId id, const ir::Print& op) {
+  if (auto goes_on = spend(kStepsOfKept); !goes_on) return goes_on;
   const auto value = [&](std::size_t i) {
     const double now = scalar(op.values[i]);
     const DType dtype = scalar_dtype(function_, op.values[i]);

@@ -6,6 +6,7 @@
 //   parallel b by n : block {...}   launch(op), with n's value at hand
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "ir/module.h"
 #include "ir/printed.h"
 #include "support/result.h"
+#include "support/steps.h"
 
 namespace kiln::runtime {
 
@@ -31,8 +33,9 @@ class HostProgram {
 
   // Runs it once, from the start. Errors: a hook's; an assertion of the program that fails; an
   // operation that only kernels can do; an element read or written here: what buffers hold is not
-  // known before the launches have run.
-  [[nodiscard]] Result<void> run(const Hooks& hooks);
+  // known before the launches have run; more than `steps_max` steps, where what is kept for later, a
+  // launch, a buffer or a printed line, counts as a thousand.
+  [[nodiscard]] Result<void> run(const Hooks& hooks, std::uint64_t steps_max = kStepsMax);
 
   // By VarId, as they are now: inside a hook, at that point of the program.
   [[nodiscard]] const std::vector<std::int64_t>& vars() const { return vars_; }
@@ -46,6 +49,7 @@ class HostProgram {
  private:
   Result<void> region(ir::RegionId region);
   Result<void> step(ir::OpId id);
+  Result<void> spend(std::uint64_t steps);
   Result<void> run_op(ir::OpId id, const ir::Parallel& op);
   Result<void> run_op(ir::OpId id, const ir::For& op);
   Result<void> run_op(ir::OpId id, const ir::Loop& op);
@@ -84,6 +88,8 @@ class HostProgram {
   ir::ValueId returned_;
   std::vector<ir::Printed> printed_;
   bool stopped_ = false;
+  std::uint64_t steps_max_ = 0;
+  std::uint64_t steps_ = 0;
   enum class Leaving : std::uint8_t { kNothing, kTrip, kLoop };
   Leaving leaving_ = Leaving::kNothing;  // of the innermost loop
 };

@@ -170,6 +170,35 @@ TEST(HostProgramTest, LoopsAreLeftAndGoOn) {
   EXPECT_EQ(cells, 2);
 }
 
+TEST(HostProgramTest, ALoopWithoutAnEndIsGivenUp) {
+  Sources sources;
+  const ir::Module module = parsed(sources,
+                                   "module arch=sm_80 form=decided\n\n"
+                                   "func @endless() {\n  loop body={\n  }\n}\n");
+  const ir::Arguments arguments;
+  HostProgram host(module.functions[0], arguments);
+  const auto ran = host.run({}, 500);
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().text(),
+            "cannot launch the kernels of `endless`: its host part has not ended after 500 steps");
+}
+
+TEST(HostProgramTest, LaunchesCountAsAThousandSteps) {
+  Program program;
+  HostProgram host(program.module.functions[0], program.arguments);
+  int launches = 0;
+  const HostProgram::Hooks hooks{.allocate = [](ir::ValueId, const std::vector<std::int64_t>&,
+                                                std::optional<double>) { return Result<void>{}; },
+                                 .launch =
+                                     [&](ir::OpId) {
+                                       ++launches;
+                                       return Result<void>{};
+                                     }};
+  EXPECT_FALSE(host.run(hooks, 3000));
+  EXPECT_LT(launches, 3);
+  EXPECT_TRUE(host.run(hooks, 5000));
+}
+
 TEST(HostProgramTest, ElementsAreRefusedByName) {
   Sources sources;
   const ir::Module module = parsed(sources, kElements);

@@ -46,7 +46,8 @@ Result<Cubin> compile_to_cubin_only(const ir::Module& module, const Sources& sou
 Result<GpuOutcome> run_call(Gpu& gpu, Call& call, ir::Arguments& arguments,
                             const GpuOptions& options) {
   if (auto copied = call.copy_in(); !copied) return Unexpected{copied.error()};
-  if (auto prepared = call.prepare(); !prepared) return Unexpected{prepared.error()};
+  if (auto prepared = call.prepare(options.steps_max); !prepared)
+    return Unexpected{prepared.error()};
   const Result<double> first = timed(gpu, call);
   if (!first) return Unexpected{first.error()};
   GpuOutcome outcome;

@@ -21,6 +21,7 @@ struct GpuOptions {
   // Times the function is run again after the first one, for kernel_seconds only: the results are
   // those of the first run.
   int repeat = 0;
+  std::uint64_t steps_max = kStepsMax;  // of the host part
 };
 
 struct GpuOutcome {

@@ -199,7 +199,7 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
   const bool lossless = constant ? represents(dtype, *constant) || std::isnan(*constant)
                                  : is_lossless(operand.dtype, dtype);
   const bool float_literal_to_float = operand.kind == Operand::Kind::kFloat && is_float(dtype);
-  if (warn && !lossless && !(constant && float_literal_to_float)) {
+  if (warn && !sema.guessed_type && !lossless && !(constant && float_literal_to_float)) {
     const std::string written(sema.sources.text(span));
     (void)sema.diags
         .report<diag::LossyConversion>(

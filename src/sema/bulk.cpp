@@ -163,7 +163,8 @@ bool check_limits(Sema& sema, const Transfer& transfer, const ir::ResolvedView& 
 bool check_bulk_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
   if (!sema.arch.has(target::Feature::kTma)) {
     (void)sema.diags.report<diag::TmaUnsupported>(stmt.word_span, sema.arch.name)
-        .help("use `dma.copy`, or --arch {}", target::oldest_arch({target::Feature::kTma})->name)
+        .help("use `dma.copy`, or compile for `{}`",
+              target::oldest_arch({target::Feature::kTma})->name)
         .emit();
     return false;
   }

@@ -180,10 +180,10 @@ class Binder {
         if (argument && is_unshaped(*argument) == unknown) bind(params[i], *argument);
       }
     }
+    bind_defaults(true);
     if (fine_) {
       for (const Pending& check : pending_) fine_ = check_extent(check) && fine_;
     }
-    bind_defaults(true);
     return fine_ && check_requires(sema_, site_.function, site_.span);
   }
 
@@ -503,6 +503,32 @@ std::optional<Arguments> evaluate_template_arguments(Sema& sema, const CallSite&
   return out;
 }
 
+namespace {
+
+// Whether no template parameter without a value is named by the condition of a parameter, which is asked
+// for before arguments say any.
+bool check_condition(Sema& sema, const CallSite& site, const Arguments& arguments,
+                     ast::ExprId condition) {
+  const auto& params = site.function.templ.params;
+  for (std::size_t i = arguments.of_template.size(); i < params.size(); ++i) {
+    const auto is_named = [&](const ast::Expr& expr) {
+      const auto* named = std::get_if<ast::NameExpr>(&expr.node);
+      return named != nullptr && named->name == params[i].name.text &&
+             lies_in(expr.span, sema.ast[condition].span);
+    };
+    if (params[i].fallback.valid() || std::ranges::none_of(sema.ast.exprs, is_named)) continue;
+    const std::string& callee = site.function.name.text;
+    (void)sema.diags.report<diag::TemplateUnbound>(site.span, params[i].name.text, callee)
+        .label(sema.ast[condition].span, "says which parameters there are")
+        .help("write it: `{}<...>(...)`", callee)
+        .emit();
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool find_existing(Sema& sema, const CallSite& site, Arguments& arguments) {
   const auto& params = site.function.templ.params;
   for (std::size_t i = 0; i < params.size(); ++i) {
@@ -518,6 +544,7 @@ bool find_existing(Sema& sema, const CallSite& site, Arguments& arguments) {
   for (std::size_t i = 0; i < site.function.params.size(); ++i) {
     const ast::ExprId condition = site.function.params[i].condition;
     if (!condition.valid()) continue;
+    if (!check_condition(sema, site, arguments, condition)) return false;
     const auto exists = condition_of(sema, condition, "the condition of a parameter");
     fine = fine && exists;
     arguments.exists[i] = exists.value_or(false);

@@ -24,11 +24,15 @@ namespace {
 
 using Kind = Constant::Kind;
 
+// Whether a number counts as a condition, as in C, or has to be compared.
+enum class Numbers : std::uint8_t { kCount, kRefused };
+
 // Evaluates constants by themselves, so that a part that is not asked for (behind `&&`, or the
 // other side of `?:`) need not have a value.
 class ConstantEvaluator {
  public:
-  ConstantEvaluator(Sema& sema, std::string_view what) : sema_(sema), what_(what) {}
+  ConstantEvaluator(Sema& sema, std::string_view what, Numbers numbers = Numbers::kCount)
+      : sema_(sema), what_(what), numbers_(numbers) {}
 
   std::optional<Constant> value(ast::ExprId id) {
     const ast::ExprNode& node = sema_.ast[id].node;
@@ -50,9 +54,12 @@ class ConstantEvaluator {
   std::optional<bool> truth(ast::ExprId id) {
     const auto constant = value(id);
     if (!constant) return std::nullopt;
-    if (constant->kind != Kind::kType) return constant->value != 0;
+    const bool is_type = constant->kind == Kind::kType;
+    const bool is_number = constant->kind == Kind::kInteger && numbers_ == Numbers::kRefused;
+    if (!is_type && !is_number) return constant->value != 0;
     (void)sema_.diags.report<diag::ConditionNotBool>(sema_.ast[id].span, describe(constant->kind))
-        .help("compare it: `{} == bf16`", sema_.sources.text(sema_.ast[id].span))
+        .help("compare it: `{} {}`", sema_.sources.text(sema_.ast[id].span),
+              is_type ? "== bf16" : "!= 0")
         .emit();
     return std::nullopt;
   }
@@ -92,15 +99,16 @@ class ConstantEvaluator {
   }
 
   std::optional<Constant> of_binary(const ast::BinaryExpr& binary) {
+    if (binary.op == ast::BinaryOp::kAnd || binary.op == ast::BinaryOp::kOr) {
+      const auto first = truth(binary.left);
+      if (!first) return std::nullopt;
+      if (*first == (binary.op == ast::BinaryOp::kOr)) return Constant{Kind::kBool, *first, {}};
+      const auto right = truth(binary.right);
+      if (!right) return std::nullopt;
+      return Constant{Kind::kBool, *right, {}};
+    }
     const auto left = value(binary.left);
     if (!left) return std::nullopt;
-    if (binary.op == ast::BinaryOp::kAnd || binary.op == ast::BinaryOp::kOr) {
-      const bool decided = (left->value != 0) == (binary.op == ast::BinaryOp::kOr);
-      if (left->kind != Kind::kType && decided) return Constant{Kind::kBool, left->value != 0, {}};
-      const auto right = truth(binary.right);
-      if (!truth(binary.left) || !right) return std::nullopt;
-      return Constant{Kind::kBool, *right ? 1 : 0, {}};
-    }
     const auto right = value(binary.right);
     if (!right) return std::nullopt;
     const bool of_types = left->kind == Kind::kType || right->kind == Kind::kType;
@@ -176,6 +184,7 @@ class ConstantEvaluator {
 
   Sema& sema_;
   std::string_view what_;
+  Numbers numbers_;
 };
 
 }  // namespace
@@ -224,6 +233,7 @@ DType type_of(Sema& sema, const ast::Type& type) {
   if (type.name.empty()) return type.dtype;
   const Symbol* symbol = sema.scopes.find(type.name);
   if (symbol != nullptr && symbol->kind == Symbol::Kind::kType) return symbol->operand.dtype;
+  sema.guessed_type = true;
   const bool reported = symbol != nullptr && symbol->operand.is_error();
   if (!reported) {
     (void)sema.diags.report<diag::UnknownName>(type.span, type.name)
@@ -239,8 +249,10 @@ std::optional<DType> type_of(Sema& sema, const std::optional<ast::Type>& type) {
 }
 
 void analyse(Sema& sema, const ast::ConstantStmt& stmt, ast::StmtId) {
-  const auto constant = constant_of_kind(sema, stmt.value, stmt.name, stmt.kind);
-  declare(sema, stmt.name, constant ? symbol_of(*constant, stmt.name.span) : Symbol{});
+  for (const auto& [name, value] : stmt.items) {
+    const auto constant = constant_of_kind(sema, value, name, stmt.kind);
+    declare(sema, name, constant ? symbol_of(*constant, name.span) : Symbol{});
+  }
 }
 
 void declare_file_constants(Sema& sema) {
@@ -272,7 +284,8 @@ std::string values_text(const Sema& sema, const ast::Template& templ) {
 bool check_requires(Sema& sema, const ast::TileFunction& function, Span span) {
   const ast::ExprId condition = function.templ.condition;
   if (!condition.valid()) return true;
-  const auto holds = condition_of(sema, condition, "what `requires` says");
+  const auto holds =
+      ConstantEvaluator(sema, "what `requires` says", Numbers::kRefused).truth(condition);
   if (!holds || *holds) return holds.has_value();
   (void)sema.diags
       .report<diag::RequiresFalse>(span, function.name.text,
@@ -292,7 +305,7 @@ bool bind_template(Sema& sema, const ast::TileFunction& function) {
     if (!value.valid()) {
       (void)sema.diags
           .report<diag::TemplateUnbound>(param.name.span, param.name.text, function.name.text)
-          .help("say `-D {}=...`, or give it a default", param.name.text)
+          .help("define it, `{}=...`, or give it a default", param.name.text)
           .emit();
     }
     const auto constant = constant_of_kind(sema, value, param.name, param.kind);

@@ -99,7 +99,7 @@ std::string other_types_text(target::Scope scope, DType a, DType b, bool sparse)
   if (const target::Arch* oldest = target::oldest_arch({scope, a, b, sparse})) {
     const std::string types =
         a == b ? format("{} is", name(a)) : format("{} and {} are", name(a), name(b));
-    return format("{} multiplied from `{}` on: use `--arch {}`", types, oldest->name, oldest->name);
+    return format("{} multiplied from `{}` on: compile for that", types, oldest->name);
   }
   const auto has = [&](DType dtype) {
     return target::oldest_arch({scope, dtype, dtype, sparse}) != nullptr;
@@ -533,10 +533,14 @@ void scale_source(Sema& sema, const ast::MmaScaleStmt& stmt, const OperandTile& 
     return mark_broken({&acc.tile, source});
   }
   const ir::FragType type = sema.function.frag_type(id);
-  if (acc.tile.dtype && *acc.tile.dtype != type.dtype && !acc.tile.first_use.valid()) {
-    refuse(sema, stmt.acc.span,
-           format("scaling products of {} into an accumulator of {}", name(type.dtype),
-                  name(*acc.tile.dtype)));
+  if (acc.tile.dtype && *acc.tile.dtype != type.dtype) {
+    const std::string_view own = name(*acc.tile.dtype);
+    const std::string construct =
+        format("scaling products of {} into an accumulator of {}", name(type.dtype), own);
+    (void)sema.diags.report<diag::NotSupportedYet>(stmt.source->span, construct)
+        .label(stmt.acc.span, "of {}", own)
+        .help("collect the products in {} too: `{} = mma.fill.{} 0;`", own, source->name, own)
+        .emit();
     return mark_broken({&acc.tile, source});
   }
   if (!assign_shape(sema, acc.tile, acc.id, type, stmt.acc.span)) return;

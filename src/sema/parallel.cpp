@@ -286,7 +286,7 @@ bool check_level(Sema& sema, const ast::ParallelGroup& group, ir::Level level) {
   }
   if (level == ir::Level::kGroup4 && !sema.arch.has(target::Feature::kWgmma)) {
     (void)sema.diags.report<diag::LevelUnsupported>(where, sema.arch.name, "group-4")
-        .help("use `: group` (one warp), or --arch {}",
+        .help("use `: group` (one warp), or compile for `{}`",
               target::oldest_arch({target::Feature::kWgmma})->name)
         .emit();
     return false;

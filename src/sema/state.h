@@ -248,6 +248,7 @@ struct Sema {
   // Accumulators whose `mma` stands further down.
   const Shapes* shapes = nullptr;
   std::map<Span, std::size_t> declared = {};  // how many accumulators, by the place of the name
+  bool guessed_type = false;     // a type's name had no meaning: what follows says no more of types
   bool stopped_early = false;    // a loop was not written out to its end: it had a mistake
   bool has_tile_arrays = false;  // the function's text declares one
   bool looks_ahead = false;      // for the shapes of accumulators; what is wrong is said later

@@ -227,6 +227,22 @@ constexpr std::string_view kConvertEach =
     "convert each element: `t = frag.fill.f32 [rows, columns] 0; apply {i, j} in t.span t.at(i, j) "
     "= __to<f32>(view.at(i, j));`";
 
+// `write 0x80000000u`, where a literal that only an unsigned number of 32 bits holds made the elements
+// of the expression longer than that.
+std::string help_of_long(Sema& sema, ast::ExprId expr) {
+  const auto* literal = sema.ast.as<ast::IntExpr>(expr);
+  const Span span = sema.ast[expr].span;
+  if (literal != nullptr && literal->type == DType::kS64 && literal->value <= UINT32_MAX) {
+    const std::string_view written = sema.sources.text(span);
+    return format("write `{}u`: `{}` does not fit an s32, and so is an s64", written, written);
+  }
+  for (const ast::ExprId inner : syntax::children(sema.ast[expr].node)) {
+    std::string help = inner.valid() ? help_of_long(sema, inner) : "";
+    if (!help.empty()) return help;
+  }
+  return "";
+}
+
 bool check_element_type(Sema& sema, DType dtype, Span span, std::string_view of_long = kConvertIt) {
   const bool is_long = is_integer(dtype) && info(dtype).bits > 32;
   if (!is_sub_byte(dtype) && dtype != DType::kBool && !is_long) return true;
@@ -442,7 +458,8 @@ std::optional<ir::ValueId> apply_expression(Sema& sema, ast::ExprId expr, ir::Va
       }
     }
     if (fine && is_new) {
-      fine = check_element_type(sema, value.dtype, span);
+      const std::string of_long = help_of_long(sema, expr);
+      fine = check_element_type(sema, value.dtype, span, of_long.empty() ? kConvertIt : of_long);
       std::get<ir::FragType>(sema.function.values[frag].type).dtype = value.dtype;
       sema.tiles.at(frag).dtype = value.dtype;
     }

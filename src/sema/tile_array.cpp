@@ -99,11 +99,14 @@ const Symbol* element_of(Sema& sema, const Symbol& array, std::string_view name,
   const auto number = element_number(sema, array, name, subscripts, span);
   const std::vector<Symbol>& elements =
       is_operand_array(array) ? sema.operand_arrays[array.handle].elements : array.elements;
-  if (!number) {
+  const auto say_no_more = [&] {
     for (const Symbol& each : elements) {
       const auto tile = sema.tiles.find(each.operand.id);
       if (tile != sema.tiles.end()) tile->second.broken = true;
     }
+  };
+  if (!number) {
+    say_no_more();
     return nullptr;
   }
   const Symbol& element = elements[*number];
@@ -115,6 +118,7 @@ const Symbol* element_of(Sema& sema, const Symbol& array, std::string_view name,
       .label(array.span, "declared here")
       .help("load it first: `{} = mma.load view;`", text)
       .emit();
+  say_no_more();
   return nullptr;
 }
 

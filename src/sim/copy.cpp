@@ -86,6 +86,13 @@ Shape shape_of(const CopyPlan& plan, const Sides& sides) {
   return out;
 }
 
+// Whether the device starts such vectors and goes on. Others go through registers, and are there at once: by
+// the program nobody may look before its wait all the same, and with other extents somebody who does
+// would see what was there before.
+bool is_asynchronous(const CopyPlan& plan, const Shape& shape) {
+  return plan.way != ir::CopyWay::kElement && shape.width >= kAsyncLeast && !shape.cut;
+}
+
 class Mover {
  public:
   Mover(Machine& machine, Warp& warp, const CopyPlan& plan, const Shape& shape, AsyncGroup* group)
@@ -94,6 +101,7 @@ class Mover {
         plan_(plan),
         shape_(shape),
         group_(group),
+        arrives_late_(group != nullptr && is_asynchronous(plan, shape)),
         src_(*plan.src.buffer),
         dst_(*plan.dst.buffer) {}
 
@@ -168,20 +176,21 @@ class Mover {
 
   void move_run(std::uint32_t lane, std::int64_t from, std::int64_t to, std::int64_t read,
                 std::int64_t written) {
-    const bool async = group_ != nullptr && written >= kAsyncLeast;
     const std::byte* source = nullptr;
     if (read > 0) {
       note_read({machine_, warp_, lane, src_}, from, read);
       source = bytes_at({machine_, warp_, lane, src_}, from);
       count(src_, read, false);
     }
-    note_write({machine_, warp_, lane, dst_}, to, written, async);
+    note_write({machine_, warp_, lane, dst_}, to, written, group_ != nullptr);
     count(dst_, written, true);
-    if (async) {
+    const bool moved = !arrives_late_ || written < kAsyncLeast;
+    if (group_ != nullptr && (!moved || machine_.checks)) {
       group_->vectors.push_back({source, to, static_cast<std::uint8_t>(written),
-                                 static_cast<std::uint8_t>(read), static_cast<std::uint8_t>(lane)});
-      return;
+                                 static_cast<std::uint8_t>(read), static_cast<std::uint8_t>(lane),
+                                 moved});
     }
+    if (!moved) return;
     std::byte* target = bytes_at({machine_, warp_, lane, dst_}, to);
     if (read > 0) std::memmove(target, source, static_cast<std::size_t>(read));
     std::memset(target + read, 0, static_cast<std::size_t>(written - read));
@@ -218,6 +227,7 @@ class Mover {
   const CopyPlan& plan_;
   const Shape& shape_;
   AsyncGroup* group_;
+  bool arrives_late_;
   const Buffer& src_;
   const Buffer& dst_;
 };
@@ -255,8 +265,8 @@ void move_all(Machine& machine, Warp& warp, const CopyPlan& plan, AsyncGroup* gr
   const bool uniform = plan.src.uniform && plan.dst.uniform;
   Sides sides = sides_of(plan, warp, warp.first_lane());
   const Shape shape = shape_of(plan, sides);
-  const bool async = group != nullptr && shape.width >= kAsyncLeast && !shape.cut;
-  Mover mover(machine, warp, plan, shape, async ? group : nullptr);
+  const bool async = group != nullptr && is_asynchronous(plan, shape);
+  Mover mover(machine, warp, plan, shape, group);
   const std::uint32_t unit = plan.unit == 0 ? machine.program.threads : plan.unit;
   spend(machine, static_cast<std::uint64_t>(shape.vectors / plan.threads));
   for (std::int64_t step = 0; step * plan.threads < shape.vectors; ++step) {
@@ -283,7 +293,7 @@ void land_data(Machine& machine, const Warp& warp, const AsyncVector& vector) {
 void land(Machine& machine, Warp& warp, AsyncGroup& group, std::uint32_t lanes) {
   for (AsyncVector& vector : group.vectors) {
     if (((lanes >> vector.lane) & 1U) == 0) continue;
-    land_data(machine, warp, vector);
+    if (!vector.moved) land_data(machine, warp, vector);
     if (machine.shared_shadows.empty()) continue;
     const Actor actor{.thread = static_cast<std::uint16_t>(warp.agent * kLanes + vector.lane),
                       .instruction = group.instruction,
@@ -311,11 +321,12 @@ void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan) {
     group.vectors = std::move(warp.spare.back());
     warp.spare.pop_back();
   }
-  // Single elements go through registers: nothing of their group is on its way.
-  move_all(machine, warp, plan, plan.way == ir::CopyWay::kElement ? nullptr : &group);
+  move_all(machine, warp, plan, &group);
   // Landing early changes the bytes, not the order: nobody may look before the wait.
   if (machine.random && machine.next_random() % 2 == 0) {
-    for (const AsyncVector& vector : group.vectors) land_data(machine, warp, vector);
+    for (const AsyncVector& vector : group.vectors) {
+      if (!vector.moved) land_data(machine, warp, vector);
+    }
   }
   warp.groups.push_back(std::move(group));
 }

@@ -40,7 +40,7 @@ Report too_many_steps(std::string message) {
           .message = std::move(message),
           .accesses = {},
           .missing = "",
-          .help = "if it ends after more, allow them with `--max-steps`"};
+          .help = {}};
 }
 
 std::vector<std::int64_t> carried(Warp& warp, const ForeverPlan& plan) {

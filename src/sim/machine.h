@@ -25,6 +25,7 @@ struct AsyncVector {
   std::uint8_t bytes = 0;
   std::uint8_t valid = 0;  // the rest become zero
   std::uint8_t lane = 0;
+  bool moved = false;  // by registers, when the copy was started: waits count it all the same
 };
 // A box of a bulk copy on its way, in either direction. What it writes is settled when it lands.
 struct BulkBox {

@@ -24,6 +24,7 @@
 #include "sim/trace.h"
 #include "support/memory_budget.h"
 #include "support/result.h"
+#include "support/steps.h"
 
 namespace kiln::sim {
 
@@ -35,9 +36,6 @@ struct Progress {
   std::int64_t blocks = 0;
   std::uint64_t steps = 0;  // of the schedule
 };
-
-// Instructions of warps that a run may take: what ends by itself needs far fewer.
-inline constexpr std::uint64_t kStepsMax = 1'000'000'000;
 
 struct Options {
   // How many orders of execution are tried. Schedule number i has the seed `seed + i`. Seed 0 runs

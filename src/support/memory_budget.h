@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "support/format.h"
 #include "support/result.h"
@@ -18,7 +19,9 @@ namespace kiln {
 
 class MemoryBudget {
  public:
-  explicit MemoryBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  // `advice`: how who asked can allow more, for messages; "" where nobody can.
+  explicit MemoryBudget(std::uint64_t bytes_max, std::string advice = {})
+      : bytes_max_(bytes_max), advice_(std::move(advice)) {}
 
   [[nodiscard]] std::uint64_t bytes_max() const { return bytes_max_; }
   [[nodiscard]] std::uint64_t bytes_held() const { return bytes_held_; }
@@ -26,6 +29,7 @@ class MemoryBudget {
  private:
   friend class MemoryHold;
   std::uint64_t bytes_max_;
+  std::string advice_;
   std::uint64_t bytes_held_ = 0;
 };
 
@@ -50,7 +54,7 @@ class MemoryHold {
     if (held + bytes > static_cast<double>(budget->bytes_max_)) {
       return Error{format("out of memory: {} needs {:.0f} bytes, of {} allowed {} are taken", what,
                           bytes, budget->bytes_max_, budget->bytes_held_),
-                   "", "`--max-memory` allows more"};
+                   "", budget->advice_};
     }
     budget_ = budget;
     const auto whole = static_cast<std::uint64_t>(bytes);

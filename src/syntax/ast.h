@@ -307,12 +307,15 @@ struct ScalarDeclStmt {
   Span type_span;
   std::vector<Declarator> declarators;
 };
-// constexpr int TILE = 64 * WG;  constexpr type T = bf16;
+// constexpr int TILE = 64 * WG, HALF = TILE / 2;  constexpr type T = bf16;
 struct ConstantStmt {
   enum class Kind : std::uint8_t { kInteger, kBool, kType };
+  struct Item {
+    Name name;
+    ExprId value;
+  };
   Kind kind{};
-  Name name;
-  ExprId value;
+  std::vector<Item> items;
 };
 struct MdspanDeclStmt {  // mdspan<2> s : [4, 8];
   ExprId rank;

@@ -43,15 +43,19 @@ ast::StmtId Parser::declaration() {
   return buffer_decl(first, std::move(buffer));
 }
 
-// constexpr int TILE = 64 * WG;   constexpr type T = bf16;
+// constexpr int TILE = 64 * WG, HALF = TILE / 2;   constexpr type T = bf16;
 ast::StmtId Parser::constant() {
   const Token& first = advance();
   ast::ConstantStmt node;
   node.kind = constant_kind("`int`, `bool` or `type`").value_or(ast::ConstantStmt::Kind::kInteger);
-  node.name = name("the name of a constant");
-  expect(TokenKind::kEqual);
-  node.value = constant_value();
-  if (node.kind == ast::ConstantStmt::Kind::kType) types_.insert(node.name.text);
+  do {
+    ast::ConstantStmt::Item& item = node.items.emplace_back();
+    item.name = name("the name of a constant");
+    const bool is_type = node.kind == ast::ConstantStmt::Kind::kType;
+    if (is_type && item.name.valid()) types_.insert(item.name.text);
+    expect(TokenKind::kEqual);
+    item.value = constant_value();
+  } while (accept(TokenKind::kComma));
   expect_semicolon();
   return stmt(std::move(node), first);
 }

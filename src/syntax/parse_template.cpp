@@ -75,7 +75,12 @@ ast::StmtId Parser::constant_region() {
   const Token& first = peek();
   end_ = "the end of the constant";
   const StmtId id = constant();
-  return panic_ ? stmt(ast::ErrorStmt{}, first) : id;
+  if (!panic_) return id;
+  // What has a name is there, and nobody asks for its value.
+  ast::ConstantStmt node = *tree_.as<ast::ConstantStmt>(id);
+  std::erase_if(node.items, [](const auto& item) { return !item.name.valid(); });
+  for (ast::ConstantStmt::Item& item : node.items) item.value = {};
+  return stmt(std::move(node), first);
 }
 
 }  // namespace kiln::syntax

@@ -269,6 +269,7 @@ void Preprocessor::include(const Line& line) {
     diags_.report<diag::IncludeUnreadable>(span, name, found.error().text()).emit();
     return;
   }
+  if (with_code_.contains(found->name)) return;
   inclusions_.push_back({file_, span});
   const bool cycle = std::ranges::any_of(inclusions_, [&](const Inclusion& inclusion) {
     return sources_.name(inclusion.file) == found->name;
@@ -288,7 +289,7 @@ void Preprocessor::include(const Line& line) {
     const ReadCode* read_code = std::exchange(read_code_, nullptr);
     if (check_text(sources_, file_, diags_)) {
       if (read_code != nullptr) {
-        (*read_code)(file_);
+        if ((*read_code)(file_)) with_code_.emplace(sources_.name(file_));
       } else {
         read_directives();
       }

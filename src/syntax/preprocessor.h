@@ -13,6 +13,8 @@
 
 #include <functional>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,9 +48,9 @@ class Preprocessor {
     std::size_t next = 0;         // where live text goes on; the end of the file if it does not
     std::optional<Token> pragma;  // the line, when it was a `#pragma croq`
   };
-  // `read_code` reads all of an included file, which is `file` while it does; without one such a
-  // file may hold no code.
-  using ReadCode = std::function<void(FileId)>;
+  // `read_code` reads all of an included file, which is `file` while it does, and says whether there is code
+  // in it: such a file is read once. Without `read_code` an included file may hold no code.
+  using ReadCode = std::function<bool(FileId)>;
   [[nodiscard]] Outcome directive(std::size_t at, const ReadCode* read_code = nullptr);
 
   // At the end of the file: reports every `#if` still open.
@@ -110,6 +112,7 @@ class Preprocessor {
   };
   std::vector<Inclusion> inclusions_;  // under way
   std::size_t includes_ = 0;           // so far
+  std::set<std::string> with_code_;    // files that have been read
   bool predefining_ = false;
   bool stopped_ = false;
 };

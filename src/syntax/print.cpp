@@ -200,7 +200,9 @@ class Printer {
         .end();
   }
   std::string show(const ConstantStmt& s) const {
-    return Form("constexpr").add(kind(s.kind)).name(s.name).add(expr(s.value)).end();
+    Form form = Form("constexpr").add(kind(s.kind));
+    for (const ConstantStmt::Item& item : s.items) form.name(item.name).add(expr(item.value));
+    return form.end();
   }
   static std::string_view kind(ConstantStmt::Kind kind) {
     if (kind == ConstantStmt::Kind::kType) return "type";

@@ -108,7 +108,7 @@ class Splitter {
   bool skip_space_or_comment();
   Unit take(Unit::Kind kind, std::size_t length);
   Unit take_name();
-  void include(FileId file);
+  bool include(FileId file);
   bool step();
   bool step_name(const Unit& name);
   void check_misspelt(const Unit& name, std::string_view word);
@@ -219,7 +219,7 @@ Unit Splitter::unit() {
   if (c == '#' && line_start_ &&
       (Preprocessor::is_directive(text_, at_) || preprocessor_.is_unknown_directive(at_))) {
     const std::size_t begin = at_;
-    const Preprocessor::ReadCode read_code = [this](FileId file) { include(file); };
+    const Preprocessor::ReadCode read_code = [this](FileId file) { return include(file); };
     Preprocessor::Outcome outcome =
         preprocessor_.directive(at_, at_file_level_ ? &read_code : nullptr);
     if (outcome.pragma && is_included_) refuse_in_included(begin);
@@ -241,14 +241,15 @@ Unit Splitter::unit() {
 
 // ---- Host text ----
 
-// The regions of an included file, at its `#include`.
-void Splitter::include(FileId file) {
+// The regions of an included file, at its `#include`. Whether there are any.
+bool Splitter::include(FileId file) {
   SplitFile inner = Splitter(sources_, file, preprocessor_, diags_).run_included();
   for (TextRegion& region : inner.regions) {
     out_.regions.push_back(std::move(region));
     bare_.push_back(false);
   }
   std::ranges::move(inner.expansions, std::back_inserter(out_.expansions));
+  return !inner.regions.empty();
 }
 
 bool Splitter::step() {
@@ -481,9 +482,13 @@ bool Splitter::begins_constant(std::size_t begin) const {
   if (type.text != "type" && !(dtype && (is_integer(*dtype) || *dtype == DType::kBool))) {
     return false;
   }
-  const bool named = lexer.next().kind == TokenKind::kIdentifier;
-  if (!named || lexer.next().kind != TokenKind::kEqual) return false;
   Token token = lexer.next();
+  // Neither is C++ without a name or a value.
+  if (token.kind == TokenKind::kEqual) return true;
+  if (token.kind != TokenKind::kIdentifier) return false;
+  token = lexer.next();
+  if (token.kind == TokenKind::kSemicolon) return true;
+  if (token.kind != TokenKind::kEqual) return false;
   while (token.kind != TokenKind::kEnd && token.kind != TokenKind::kSemicolon &&
          !begins_region(token)) {
     if (token.kind == TokenKind::kColonColon || token.kind == TokenKind::kLeftBrace ||
@@ -707,9 +712,13 @@ FileNames names_of(const SplitFile& split) {
     const auto* tile = std::get_if<TileText>(&region);
     if (tile == nullptr) continue;
     if (tile->kind == TileText::Kind::kFunction) out.functions.insert(function_name(*tile));
-    const bool is_constant = tile->kind == TileText::Kind::kConstant && tile->tokens.size() > 2;
-    if (is_constant && tile->tokens[1].text == "type") {
-      out.types.insert(std::string(tile->tokens[2].text));
+    const auto& tokens = tile->tokens;
+    const bool is_constant = tile->kind == TileText::Kind::kConstant && tokens.size() > 2;
+    if (!is_constant || tokens[1].text != "type") continue;
+    for (std::size_t i = 2; i < tokens.size(); ++i) {
+      if (i == 2 || tokens[i - 1].kind == TokenKind::kComma) {
+        out.types.insert(std::string(tokens[i].text));
+      }
     }
   }
   return out;
