@@ -13,6 +13,7 @@
 #include "io/console.h"
 #include "ir/module.h"
 #include "passes/pipeline.h"
+#include "syntax/ast.h"
 
 namespace kiln::io {
 
@@ -39,6 +40,7 @@ struct Program {
   ir::Module tile;
   ir::Module decided;
   std::vector<Tunable> tunables = {};
+  ast::Ast tree = {};  // of a `.co` file
 };
 
 struct CompileOptions {
@@ -60,6 +62,10 @@ struct CompileOptions {
 // The same; nothing is written but the world's failures.
 [[nodiscard]] Exit compile(const ProgramOptions& options, const CompileOptions& how,
                            Program& program, Console& console);
+
+// The text of the file, with those of the `.co` files that it includes in the places of their
+// `#include`, between `#line`s that keep every line's place.
+[[nodiscard]] Result<std::string> whole_text(const ProgramOptions& options);
 
 // The function called `name`, or the only one when the name is empty; reported otherwise.
 [[nodiscard]] Checked<std::size_t> choose_kernel(const Program& program, const std::string& file,

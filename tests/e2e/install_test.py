@@ -98,6 +98,7 @@ class InstallTest(unittest.TestCase):
                 "kiln_report_diagnostics",
                 "kiln_report_findings",
                 "kiln_report_free",
+                "kiln_report_printed",
                 "kiln_report_result",
                 "kiln_report_text",
                 "kiln_simulate",
