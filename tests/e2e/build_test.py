@@ -3,7 +3,8 @@
 
     KILN=build/release/bin/kiln tests/e2e/build_test.py [CASE]...
 
-Needs a host compiler, and libkiln where `kiln build` looks for it.
+The programs are in tests/e2e/programs; with `_` in front no golden test is looked for in them. Needs a
+host compiler, and libkiln where `kiln build` looks for it.
 """
 
 import os
@@ -50,31 +51,31 @@ class BuildTest(unittest.TestCase):
         )
 
     def test_a_product_is_verified_by_main(self):
-        done = self.run_program("product.co")
+        done = self.run_program("_product.co")
         self.assertEqual(done.stdout, "48 x 32: right\n")
         self.assertEqual(done.stderr, "")
 
     def test_a_race_is_named_by_the_line_of_the_call(self):
-        done = self.run_program("race.co", expected=1)
+        done = self.run_program("_race.co", expected=1)
         self.assertEqual(done.stdout, "main goes on\n")
-        self.assertIn("race.co:16: in this call of `reverse`\n", done.stderr)
+        self.assertIn("_race.co:16: in this call of `reverse`\n", done.stderr)
         self.assertIn("error[race]: race on `tile[32]`", done.stderr)
 
     def test_arguments_and_the_exit_code_are_those_of_main(self):
-        done = self.run_program("arguments.co", "3", "4", expected=7)
+        done = self.run_program("_arguments.co", "3", "4", expected=7)
         self.assertEqual(done.stdout, "2 arguments\n")
 
     def test_memory_of_the_device_and_of_the_host(self):
-        done = self.run_program("device_memory.co", expected=1)
+        done = self.run_program("_device_memory.co", expected=1)
         self.assertEqual(done.stdout, "sum 528\n")
         self.assertIn(
-            "device_memory.co:27: error: in this call of `sum` the memory of `x`, a `global` parameter, "
+            "_device_memory.co:27: error: in this call of `sum` the memory of `x`, a `global` parameter, "
             "is memory of the host",
             done.stderr,
         )
 
     def test_extents_are_known_at_the_call(self):
-        done = self.run_program("extents.co")
+        done = self.run_program("_extents.co")
         self.assertEqual(done.stdout, "4 8\n")
 
     def test_a_mistake_in_host_code_has_its_line(self):
@@ -86,7 +87,7 @@ class BuildTest(unittest.TestCase):
 
     def test_a_built_program_carries_its_kernels(self):
         program = self.folder / "program.co"
-        program.write_text((PROGRAMS / "product.co").read_text())
+        program.write_text((PROGRAMS / "_product.co").read_text())
         kiln("build", "program.co", "--on", "sim", "-o", "app", "--", "-O1", cwd=self.folder)
         program.unlink()
         done = subprocess.run([self.folder / "app"], capture_output=True, text=True, check=False)
