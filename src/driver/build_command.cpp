@@ -59,7 +59,7 @@ std::vector<host::Constant> dimensions_of(const ast::Ast& tree, const ast::TileF
 bool add_for_extents(const io::ProgramOptions& options, const ast::Ast& tree,
                      const ast::TileFunction& function, Functions& out) {
   const std::vector<host::Constant> constants = dimensions_of(tree, function);
-  for (const int extent : {64, 128, 32, 16, 8, 6, 4, 2, 1}) {
+  for (const int extent : {64, 128, 256, 1024, 32, 16, 8, 6, 4, 2, 1}) {
     io::ProgramOptions trial = options;
     for (const host::Constant& constant : constants) {
       trial.defines.push_back(format("{}={}", constant.name, extent));
