@@ -23,6 +23,7 @@ struct Cli {
                "kiln"};
   kiln::driver::CheckOptions check;
   kiln::driver::RunOptions run;
+  kiln::driver::BuildOptions build;
   kiln::driver::EmitCommandOptions emit;
   kiln::driver::IrOptions ir;
   kiln::driver::AtomsOptions atoms;
@@ -133,9 +134,25 @@ void add_run(Cli& cli) {
       ->capture_default_str();
   add_max_memory(command, run.max_memory);
   command->add_flag("--json", run.json, "print the report as one JSON object");
+  command->add_option("--compiler", run.compiler, "of a program with `main`: as of kiln build");
+  command->add_option("ARGUMENTS", run.arguments, "of a program with `main`: its own, behind `--`");
   command->footer(
       "example: kiln run matmul.co --arch sm_80 --shape M=64,N=48,K=80 \\\n"
       "             --expect 'output[m,n] = lhs[m,k] * rhs[n,k]'");
+}
+
+void add_build(Cli& cli) {
+  kiln::driver::BuildOptions& build = cli.build;
+  CLI::App* command =
+      cli.app.add_subcommand("build", "make a program of tile functions and host code");
+  add_program(command, build.program);
+  command->add_option("-o", build.output, "write the program here (default: the file's name)");
+  command->add_option("--on", build.on, "what runs its tile functions: auto or sim")
+      ->capture_default_str();
+  command->add_option("--compiler", build.compiler,
+                      "the host compiler (default: CXX, else c++, g++ or clang++)");
+  command->add_option("FLAGS", build.flags, "of the host compiler, behind `--`");
+  command->footer("example: kiln build app.co --on sim -o app -- -O3 -lm");
 }
 
 void add_emit_and_ir(Cli& cli) {
@@ -295,6 +312,7 @@ void build(Cli& cli) {
   cli.app.footer("kiln COMMAND --help explains a command.");
   add_check(cli);
   add_run(cli);
+  add_build(cli);
   add_emit_and_ir(cli);
   add_atoms_and_map(cli);
   add_prune(cli);
@@ -310,10 +328,23 @@ Exit dispatch_cache(const Cli& cli, Console& console) {
   return name == "info" ? kiln::driver::cache_info(console) : kiln::driver::cache_clear(console);
 }
 
+// The exit code; that of a whole program is its own.
+int dispatch_run(const Cli& cli, Console& console) {
+  if (kiln::driver::is_whole_program(cli.run)) {
+    return kiln::driver::run_whole_program(cli.run, console);
+  }
+  if (!cli.run.arguments.empty() || !cli.run.compiler.empty()) {
+    console.err << "error: " << kiln::shown(cli.run.program.file) << " is run by its kernel, which "
+                << "takes no arguments behind `--` and no compiler\n";
+    return static_cast<int>(Exit::kUsage);
+  }
+  return static_cast<int>(kiln::driver::run(cli.run, console));
+}
+
 Exit dispatch(const Cli& cli, Console& console) {
   const std::string name = cli.app.get_subcommands().front()->get_name();
   if (name == "check") return kiln::driver::check(cli.check, console);
-  if (name == "run") return kiln::driver::run(cli.run, console);
+  if (name == "build") return kiln::driver::build(cli.build, console);
   if (name == "emit") return kiln::driver::emit(cli.emit, console);
   if (name == "ir") return kiln::driver::ir(cli.ir, console);
   if (name == "atoms") return kiln::driver::atoms(cli.atoms, console);
@@ -354,10 +385,11 @@ int run_command(int argc, const char* const* argv, Console& console) {
     console.err << "error: " << kiln::escape_lines(error.what()) << " (see `kiln --help`)\n";
     return static_cast<int>(Exit::kUsage);
   }
-  const Exit exit = dispatch(cli, console);
+  const bool is_run = cli.app.got_subcommand("run");
+  const int exit = is_run ? dispatch_run(cli, console) : static_cast<int>(dispatch(cli, console));
   if (!console.out.flush()) {
     console.err << "error: cannot write to the standard output\n";
     return static_cast<int>(Exit::kEnvironment);
   }
-  return static_cast<int>(exit);
+  return exit;
 }

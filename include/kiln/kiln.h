@@ -192,6 +192,9 @@ KILN_API const kiln_diagnostic* kiln_report_diagnostics(const kiln_report* repor
 // What was found, what the program printed and a summary, as a terminal shows it.
 KILN_API const char* kiln_report_text(const kiln_report* report);
 
+// What the kernel printed, as a GPU prints it: no places, no threads. "" when nothing.
+KILN_API const char* kiln_report_printed(const kiln_report* report);
+
 // What the kernel returned; null when nothing, or one of its parameters, or when it did not come to
 // its end. A number is an array of no dimensions.
 KILN_API const kiln_array* kiln_report_result(const kiln_report* report);

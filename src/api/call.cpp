@@ -14,6 +14,7 @@
 struct kiln_report {
   kiln::api::DiagnosticRows diagnostics;
   std::string text;
+  std::string printed;
   kiln_findings findings = {};
   // What the kernel returned, and the row that shows it.
   std::optional<kiln::Tensor> returned;
@@ -167,6 +168,7 @@ kiln_status simulate(Run& run, const backends::Limits& limits) {
   io::report_findings(outcome, io::Use::kCall, run.diags);
   warn_of_unwritten(run, outcome, run.diags);
   run.report->findings = count(outcome);
+  for (const ir::Printed& line : execution->printed) run.report->printed += line.text + "\n";
   std::string text;
   for (const std::string& line :
        io::printed_lines(execution->printed, run.program.program.sources)) {
@@ -259,6 +261,8 @@ const kiln_diagnostic* kiln_report_diagnostics(const kiln_report* report, size_t
 }
 
 const char* kiln_report_text(const kiln_report* report) { return report->text.c_str(); }
+
+const char* kiln_report_printed(const kiln_report* report) { return report->printed.c_str(); }
 
 const kiln_array* kiln_report_result(const kiln_report* report) {
   return report->returned ? &report->result : nullptr;

@@ -14,6 +14,15 @@ namespace kiln::driver {
 // Runs one kernel and compares its outputs with the reference (run.cpp).
 [[nodiscard]] io::Exit run(const RunOptions& options, io::Console& console);
 
+// A program with its host code as a program of the machine (build_command.cpp).
+[[nodiscard]] io::Exit build(const BuildOptions& options, io::Console& console);
+
+// Whether the file has `main`, and nothing in the options asks for one of its kernels.
+[[nodiscard]] bool is_whole_program(const RunOptions& options);
+
+// Builds it and runs it; the exit code is the program's.
+[[nodiscard]] int run_whole_program(const RunOptions& options, io::Console& console);
+
 // The CUDA text.
 [[nodiscard]] io::Exit emit(const EmitCommandOptions& options, io::Console& console);
 

@@ -33,6 +33,16 @@ struct RunOptions {
   std::uint64_t max_steps = 1'000'000'000;  // of each schedule
   std::uint64_t max_memory = 0;             // bytes; 0: a share of the machine's
   bool json = false;
+  std::string compiler = {};                // of a program with `main`
+  std::vector<std::string> arguments = {};  // of the program's own
+};
+
+struct BuildOptions {
+  io::ProgramOptions program = {};
+  std::string on = "auto";
+  std::string output = {};              // -o
+  std::string compiler = {};            // --compiler; empty: CXX, else c++
+  std::vector<std::string> flags = {};  // of the host compiler
 };
 
 struct EmitCommandOptions {

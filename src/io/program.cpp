@@ -9,6 +9,7 @@
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "sema/sema.h"
+#include "support/escape.h"
 #include "support/file.h"
 #include "syntax/parser.h"
 
@@ -76,6 +77,45 @@ class Inclusion {
   std::vector<fs::path> folders_;
 };
 
+// The name in `#include "name.co"`, if the line is that.
+std::string_view included_name(std::string_view line) {
+  const auto skip = [&](std::string_view word) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (!line.starts_with(word)) return false;
+    line.remove_prefix(word.size());
+    return true;
+  };
+  if (!skip("#") || !skip("include") || !skip("\"")) return "";
+  const std::string_view name = line.substr(0, line.find('"'));
+  return name.ends_with(".co") ? name : "";
+}
+
+// What cannot be read stays as it is: it may stand where no compiler looks.
+std::string with_included(const Inclusion& inclusion, const IncludedFile& file, int depth) {
+  constexpr int kDepthMax = 32;
+  std::string out;
+  std::int64_t number = 0;
+  std::string_view rest = file.text;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end);
+    ++number;
+    const std::string_view name = included_name(line);
+    const auto included = name.empty() || depth == kDepthMax
+                              ? Result<IncludedFile>(Unexpected{Error{}})
+                              : inclusion.read(file.name, name);
+    if (!included) {
+      out += line;
+      continue;
+    }
+    out += format("#line 1 \"{}\"\n", escape_for(Medium::kString, included->name));
+    out += with_included(inclusion, *included, depth + 1);
+    out += format("\n#line {} \"{}\"\n", number + 1, escape_for(Medium::kString, file.name));
+  }
+  return out;
+}
+
 std::vector<Tunable> tunables_of(const ast::Ast& tree, const Sources& sources) {
   std::vector<Tunable> out;
   for (const ast::Region& region : tree.regions) {
@@ -110,7 +150,8 @@ void keep_only(ast::Ast& tree, const std::string& kernel) {
 
 Checked<bool> analyse(Program& program, FileId file, const ParseOptions& options,
                       const CompileOptions& how) {
-  ast::Ast tree = parse_file(program.sources, file, options, program.diags);
+  program.tree = parse_file(program.sources, file, options, program.diags);
+  ast::Ast& tree = program.tree;
   if (!how.kernel.empty()) keep_only(tree, how.kernel);
   program.tunables = tunables_of(tree, program.sources);
   auto module = sema::analyse(tree, *program.arch, program.sources, program.diags);
@@ -168,6 +209,14 @@ Result<Exit> compile(const ProgramOptions& options, const CompileOptions& how, P
           : analyse(program, file,
                     {.definitions = std::move(*definitions), .read_included = read_included}, how);
   return done && !program.diags.has_errors() ? Exit::kFine : Exit::kWrong;
+}
+
+Result<std::string> whole_text(const ProgramOptions& options) {
+  const Inclusion inclusion(options);
+  auto text =
+      options.text ? Result<std::string>(*options.text) : read_file(options.file, kSourceBytesMax);
+  if (!text) return text;
+  return with_included(inclusion, {options.file, std::move(*text)}, 0);
 }
 
 Exit compile(const ProgramOptions& options, const CompileOptions& how, Program& program,

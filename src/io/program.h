@@ -14,6 +14,7 @@
 #include "io/use.h"
 #include "ir/module.h"
 #include "passes/pipeline.h"
+#include "syntax/ast.h"
 
 namespace kiln::io {
 
@@ -40,6 +41,7 @@ struct Program {
   ir::Module tile;
   ir::Module decided;
   std::vector<Tunable> tunables = {};
+  ast::Ast tree = {};  // of a `.co` file
 };
 
 struct CompileOptions {
@@ -61,6 +63,10 @@ struct CompileOptions {
 // The same; nothing is written but the world's failures.
 [[nodiscard]] Exit compile(const ProgramOptions& options, const CompileOptions& how,
                            Program& program, Console& console);
+
+// The text of the file, with those of the `.co` files that it includes in the places of their
+// `#include`, between `#line`s that keep every line's place.
+[[nodiscard]] Result<std::string> whole_text(const ProgramOptions& options);
 
 // The function called `name`, or the only one when the name is empty; reported otherwise, in the words of who
 // asks.

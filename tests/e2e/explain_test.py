@@ -61,6 +61,7 @@ REGISTERS_NOT_MODELLED = {
     "view_of_a_view_adds_origins": "23 for ptxas's 44: one thread's vectors are unrolled whole",
     "view_of_rows_that_memory_says": "31 for ptxas's 46: limits of two windows that memory says",
     "m16n8k8.f32.tf32.shared": "61 for ptxas's 44 in the last of four products",
+    "threads_of_a_block_share_a_tile": "202 for ptxas's 72: it folds a row of constants, and loads x row by row",
     "parts_of_an_accumulator_are_stored": "128 for ptxas's 98: registers of parts that have left are free",
 }
 # What ptxas of CUDA 13.0 takes: (program, architecture, registers by launch). Without nvcc these stand for it.

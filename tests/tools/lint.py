@@ -223,8 +223,11 @@ def back_ends_decide_nothing():
 
 
 def heavy_headers_stay_out_of_headers():
+    """But for what programs get that are built with `kiln build`: <iostream> is implied there."""
     lines = []
     for path in tree.files(".h"):
+        if str(path).startswith(("include/kiln/co.h", "include/kiln/host/")):
+            continue
         text = tree.text(path)
         for banned in ("<nlohmann/", "<CLI/", "<iostream>", "<regex>"):
             if f"#include {banned}" in text:

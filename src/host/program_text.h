@@ -1,0 +1,48 @@
+// A whole `.co` program as C++ for the host compiler.
+//
+//   __co__ auto scale(f32 [N] x, f32 by) {        inline choreo::spanned_data<float, 1> scale(const ...
+//     ...                                    ->     (as many lines, so that every other line and
+//   }                                                column of the file stays where it was)
+//   int main() { scale(x.view(), 2); }            int main() { scale(x.view(), 2); }
+//
+// Host code is not touched. The text of the tile functions goes along as data: the program compiles
+// them when it calls them (include/kiln/host/call.h).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+#include "support/source.h"
+#include "syntax/ast.h"
+
+namespace kiln::host {
+
+// An extent that the tile function must know when it is compiled.
+struct Constant {
+  std::string name;
+  std::size_t tensor = 0;  // among the parameters that are tensors
+  std::size_t dim = 0;
+};
+
+struct TileFunction {
+  const ir::Function* function = nullptr;  // gives the types
+  std::vector<Constant> constants = {};
+};
+
+struct HostProgram {
+  const Sources& sources;
+  const ast::Ast& tree;
+  std::string arch;
+  std::vector<std::string> defines;  // -D
+  std::vector<TileFunction> functions;
+};
+
+[[nodiscard]] std::string program_text(const HostProgram& program);
+
+// Whether host code defines `main`.
+[[nodiscard]] bool has_main(const ast::Ast& tree, const Sources& sources);
+
+}  // namespace kiln::host

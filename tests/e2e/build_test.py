@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Whole programs: `kiln build` and `kiln run` of `.co` files with host code, in the simulator.
+
+    KILN_RELEASE=build/release/bin/kiln tests/e2e/build_test.py [CASE]...
+
+The programs are in tests/e2e/programs; with `_` in front no golden test is looked for in them. Needs a
+host compiler, and libkiln where `kiln build` looks for it; the programs that are built are not
+sanitized, so libkiln must not be.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+KILN = Path(os.environ.get("KILN_RELEASE", ROOT / "build/release/bin/kiln")).resolve()
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+
+
+def kiln(*argv, cwd, expected=0, env=None):
+    done = subprocess.run(
+        [str(KILN), *[str(arg) for arg in argv]],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **(env or {})},
+    )
+    if done.returncode != expected:
+        sys.stderr.write(done.stdout + done.stderr)
+        raise AssertionError(f"kiln {argv[0]} exits with {done.returncode}, expected {expected}")
+    return done
+
+
+class BuildTest(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.folder = Path(self._folder.name)
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+        return name
+
+    def run_program(self, name, *arguments, expected=0):
+        return kiln(
+            "run", PROGRAMS / name, "--on", "sim", "--arch", "sm_90a", "--", *arguments,
+            cwd=self.folder, expected=expected,
+        )
+
+    def test_a_product_is_verified_by_main(self):
+        done = self.run_program("_product.co")
+        self.assertEqual(done.stdout, "48 x 32: right\n")
+        self.assertEqual(done.stderr, "")
+
+    def test_a_race_is_named_by_the_line_of_the_call(self):
+        done = self.run_program("_race.co", expected=1)
+        self.assertEqual(done.stdout, "main goes on\n")
+        self.assertIn("_race.co:16: in this call of `reverse`\n", done.stderr)
+        self.assertIn("error[race]: race on `tile[32]`", done.stderr)
+
+    def test_arguments_and_the_exit_code_are_those_of_main(self):
+        done = self.run_program("_arguments.co", "3", "4", expected=7)
+        self.assertEqual(done.stdout, "2 arguments\n")
+
+    def test_memory_of_the_device_and_of_the_host(self):
+        done = self.run_program("_device_memory.co", expected=1)
+        self.assertEqual(done.stdout, "sum 528\n")
+        self.assertIn(
+            "_device_memory.co:27: error: in this call of `sum` the memory of `x`, a `global` parameter, "
+            "is memory of the host",
+            done.stderr,
+        )
+
+    def test_extents_are_known_at_the_call(self):
+        done = self.run_program("_extents.co")
+        self.assertEqual(done.stdout, "4 8\n")
+
+    def test_a_mistake_in_host_code_has_its_line(self):
+        self.write("wrong.co", "__co__ void f(f32 [4] x) {\n}\n\nint main() {\n  return nothing;\n}\n")
+        done = kiln("build", "wrong.co", "--on", "sim", "-o", "app", cwd=self.folder, expected=1)
+        self.assertIn("wrong.co:5:", done.stderr)
+        self.assertIn("error: the host compiler refuses wrong.co", done.stderr)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["wrong.co"])
+
+    def test_a_built_program_carries_its_kernels(self):
+        program = self.folder / "program.co"
+        program.write_text((PROGRAMS / "_product.co").read_text())
+        kiln("build", "program.co", "--on", "sim", "-o", "app", "--", "-O1", cwd=self.folder)
+        program.unlink()
+        done = subprocess.run([self.folder / "app"], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "48 x 32: right\n"), done.stderr)
+
+    def test_defines_are_those_of_both_compilers(self):
+        self.write(
+            "size.co",
+            "#define SIZE 32\n"
+            "__co__ s32 [SIZE] ones() {\n  s32 [SIZE] x;\n"
+            "  parallel t by SIZE : thread x.at(t) = 1;\n  return x;\n}\n"
+            "int main() { std::cout << SIZE << \" \" << ones().shape()[0] << std::endl; }\n",
+        )
+        done = kiln("run", "size.co", "--on", "sim", "-D", "SIZE=64", cwd=self.folder)
+        self.assertEqual(done.stdout, "64 64\n")
+
+    def test_no_host_compiler(self):
+        self.write("empty.co", "int main() {}\n")
+        done = kiln("build", "empty.co", "--on", "sim", "--compiler", "no-such-compiler",
+                    cwd=self.folder, expected=3)
+        self.assertIn("cannot find the host compiler", done.stderr)
+        self.assertIn("`--compiler`", done.stderr)
+        done = kiln("build", "empty.co", "--on", "sim", cwd=self.folder, expected=3,
+                    env={"CXX": "no-such-compiler"})
+        self.assertIn("CXX", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Builds and runs every `.co` file of a folder that has `main`, in the simulator, and sums up.
+
+    tests/tools/whole_programs.py FOLDER... [--kiln build/release/bin/kiln] [--arch sm_90a]
+
+For collections of published programs, which are never committed. A line for each program: its exit
+code, its name, and the first error that it gave. Exit code 0: all ran right.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS_MAX = 300
+
+
+def first_error(text):
+    lines = [line for line in text.splitlines() if re.search(r"\berror\b", line)]
+    return lines[0] if lines else text.strip().splitlines()[-1] if text.strip() else ""
+
+
+def run(kiln, arch, path):
+    """(exit code, first error)"""
+    try:
+        done = subprocess.run(
+            [kiln, "run", path, "--on", "sim", "--arch", arch],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired:
+        return -1, f"error: not done after {SECONDS_MAX} s"
+    return done.returncode, first_error(done.stderr) if done.returncode else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--kiln", default=str(ROOT / "build/release/bin/kiln"))
+    parser.add_argument("--arch", default="sm_90a")
+    options = parser.parse_args()
+    paths = sorted(path for folder in options.folders for path in folder.rglob("*.co"))
+    paths = [path for path in paths if re.search(r"\bmain\s*\(", path.read_text(errors="replace"))]
+    right = 0
+    for path in paths:
+        code, error = run(options.kiln, options.arch, str(path))
+        right += code == 0
+        print(f"{code:4} {path} {error}".rstrip(), flush=True)
+    print(f"{right} of {len(paths)} programs run right")
+    return 0 if right == len(paths) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
