@@ -43,6 +43,7 @@ _RUNS = {
         ("M=7", (_SOFTMAX,), "-D N=96 -D BLOCKS=2"),
         ("M=3", (_SOFTMAX,), "-D N=3 -D BLOCKS=2 --fill adversarial"),
     ],
+    "layer_norm_long": [("M=7,epsilon=0.5", (_CENTRED, _LAYER), "-D N=96 -D BLOCKS=2 -D THREADS=64")],
     "layer_norm_persistent": [("M=7,epsilon=0.5", (_CENTRED, _LAYER), "-D N=96 -D BLOCKS=2")],
     "rms_norm": [("M=5,epsilon=0.5", (_ADDED, _RMS), "-D N=96")],
     "cross_entropy": [
@@ -60,7 +61,7 @@ _RUNS = {
     ],
     "attention_pipelined": [
         (shape, (_SCORES, _WEIGHTS, _VALUES), "")
-        for shape in ("H=2,S=140,T=300,c=0.1275", "H=1,S=9,T=9,c=0.01", "H=1,S=70,T=2,c=40", "H=1,S=9,T=256,c=40")
+        for shape in ("H=2,S=140,T=420,c=0.1275", "H=1,S=9,T=9,c=0.01", "H=1,S=70,T=2,c=40", "H=1,S=9,T=256,c=40")
     ]
     + [("H=1,S=9,T=130,c=0.000001", (_SCORES, _WEIGHTS, _VALUES), "--fill ones")],
     "swiglu": [("M=70,N=140,K=136", (_GATED,), "")],

@@ -28,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TIMEOUT_S = 120
 _TITLE = re.compile(r"^(error|warning)\[([a-z0-9-]+)\]", re.M)
+_INCLUDE = re.compile(r'^#include "([^"]+\.co)"$', re.M)
 _COMMAND = re.compile(r"^//   kiln run examples/\S+ (.*(?:\n//       .*)*)", re.M)
 
 
@@ -41,7 +42,13 @@ class Kernel:
 
     @property
     def text(self):
-        return self.path.read_text(encoding="utf-8")
+        """With what it includes in its place, so that a mistake can be made there too: lines are counted in this text."""
+        return _whole_text(self.path)
+
+
+def _whole_text(path):
+    text = path.read_text(encoding="utf-8")
+    return _INCLUDE.sub(lambda found: _whole_text(path.parent / found[1]).rstrip("\n"), text)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ FILLS = ("normal", "integers", "adversarial")
 MUTANT_SCHEDULES = 20
 SAMPLE, SAMPLE_OF_ARITHMETIC = 24, 96  # of so many mutants one is in the sample
 # Being refused for one of these says nothing about the mistake.
-NO_MISTAKE = ("not-supported-yet", "not-available", "unexpected-token", "missing-semicolon", "ir-syntax")
+NO_MISTAKE = ("not-supported-yet", "include-unreadable", "not-available", "unexpected-token", "missing-semicolon", "ir-syntax")
 # How many mutants at least, and which share of them is found: of kernels that synchronise, of examples with tiles.
 LEAST = {False: (1800, 0.985), True: (1400, 0.97)}
 SURVIVORS = kernels.HERE / "survivors.txt"

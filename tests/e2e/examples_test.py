@@ -126,6 +126,10 @@ def layer_norm_persistent(of, x, gain, bias):
     return layer_norm(of, x, gain, bias)
 
 
+def layer_norm_long(of, x, gain, bias):
+    return layer_norm(of, x, gain, bias)
+
+
 def rms_norm(of, x, residual, gain):
     total = [a + b for a, b in zip(x, residual)]
     out = []
@@ -267,6 +271,12 @@ EXAMPLES = {
     layer_norm: (*OF_LAYER_NORM, "MN", ROWS, EPSILON),
     softmax_persistent: (*OF_SOFTMAX, "MNB", LONG_ROWS, {}),
     layer_norm_persistent: (*OF_LAYER_NORM, "MNB", LONG_ROWS, EPSILON),
+    layer_norm_long: (
+        *OF_LAYER_NORM,
+        "MNB",
+        [(5, 4096, 2), (1, 64, 3), (3, 1048, 2), (9, 24, 4), (4, 8, 1), (2, 16392, 1)],
+        EPSILON,
+    ),
     rms_norm: (
         {"x": ("bf16", "MN"), "residual": ("bf16", "MN"), "gain": ("bf16", "N")},
         {"sum": ("bf16", "MN"), "y": ("bf16", "MN")},
@@ -320,7 +330,7 @@ EXAMPLES = {
         {"q": ("bf16", "HSd"), "k": ("bf16", "HTd"), "v": ("bf16", "HTd")},
         {"o": ("bf16", "HSd")},
         "HST",
-        [(1, 9, 300), (1, 1, 1), (1, 128, 128), (1, 129, 127), (1, 30, 257), (2, 200, 129)],
+        [(1, 9, 420), (1, 1, 1), (1, 128, 128), (1, 129, 127), (1, 30, 257), (2, 200, 129)],
         SCALE,
     ),
     swiglu_pipelined: (
@@ -385,7 +395,7 @@ UNDECIDED = {(rms_norm, "adversarial")}
 # Sizes that are known when the kernel is compiled, with the macros that say them.
 MACROS = {
     **dict.fromkeys((softmax, layer_norm, rms_norm), {"N": "N"}),
-    **dict.fromkeys((softmax_persistent, layer_norm_persistent), {"N": "N", "B": "BLOCKS"}),
+    **dict.fromkeys((softmax_persistent, layer_norm_persistent, layer_norm_long), {"N": "N", "B": "BLOCKS"}),
     swiglu_pipelined: {"B": "BLOCKS"},
 }
 FIXED = {"1": 1, "9": 9, "b": 100, "d": 128, "e": 64}

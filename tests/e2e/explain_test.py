@@ -75,6 +75,7 @@ TAKEN = (
     ("examples/cumulative_sum", "sm_90a", 56),
     ("examples/histogram", "sm_90a", 13),
     ("examples/layer_norm", "sm_90a", 28),
+    ("examples/layer_norm_long", "sm_90a", 48),
     ("examples/layer_norm_persistent", "sm_90a", 128),
     ("examples/linear_attention", "sm_90a", 248),
     ("examples/matmul_1p1c", "sm_90a", 58),
@@ -119,6 +120,8 @@ SHAPE_NEEDED = (
     "fp8_scaled_1p1c",
     "explicit_strides_take_every_other_row",
     "views_of_run_time_rows",
+    "copy_by_as_many_threads_as_the_launch_has",
+    "shared_buffers_as_large_as_the_launch_says",
 )
 SEED = ROOT.parent / "shared" / "seeds" / "ch4_wmma.co"
 TESTDATA = ROOT / "tests" / "e2e" / "testdata"
