@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Do the programs of a folder that kiln accepts also run in its simulator?
+"""Do the programs of a folder that kiln accepts also run, in its simulator or on a GPU?
 
-    tests/tools/run_collection.py DIR... --kiln build/release/bin/kiln [--every 4] [--list ID]
+    tests/tools/run_collection.py DIR... --kiln build/release/bin/kiln [--on gpu] [--every 4] [--list ID]
 
-asks `kiln run --on sim` about every tile function of every `.co` file below the folders that `kiln check` accepts, at
+asks `kiln run --on sim`, or `--on gpu`, about every tile function of every `.co` file below the folders that `kiln check` accepts, at
 small sizes. It is no test, like collection.py beside it, which says what is in the way of the others. The sums:
 
     right        the run had no finding
@@ -53,6 +53,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--kiln", default="build/release/bin/kiln", help="the binary")
+    parser.add_argument("--on", choices=("sim", "gpu"), default="sim", help="what runs them")
     parser.add_argument("--arch", default="sm_90a,sm_86", help="architectures, tried in turn")
     parser.add_argument("--skip", action="append", default=[], metavar="WORD", help="paths with this in them")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="run every Nth of the accepted files")
@@ -74,7 +75,7 @@ def size_of(name, size):
 
 def ask(options, run, arch, shape):
     """(exit code, what was found, text) of one `kiln run`."""
-    argv = [options.kiln, "run", run.path.name, "--arch", arch, "--on", "sim", "--kernel", run.kernel]
+    argv = [options.kiln, "run", run.path.name, "--arch", arch, "--on", options.on, "--kernel", run.kernel]
     argv += ["--fill", "integers", "--check", "sample", "--max-steps", options.steps, "--max-memory", options.memory]
     if shape:
         argv += ["--shape", ",".join(f"{name}={value}" for name, value in shape.items())]
