@@ -29,6 +29,13 @@ struct Var {
   Expr first = 0;  // of a For's variable: its `lower`
 };
 
+// What the program calls an index expression that it computes. Operations use the expression; only
+// who writes text for people uses the name.
+struct NamedIndex {
+  std::string name;  // need not be unique
+  Expr value;
+};
+
 struct Value {
   std::string name;  // unique in the function, the user's where there is one
   Type type;
@@ -71,6 +78,7 @@ struct Function {
   std::vector<Param> params;
   std::vector<EntryCheck> checks;
   IdVector<VarId, Var> vars;
+  std::vector<NamedIndex> named;  // each expression once
   IdVector<ValueId, Value> values;
   IdVector<OpId, Op> ops;
   IdVector<RegionId, Region> regions;

@@ -114,7 +114,7 @@ bool Parser::function_header() {
   const std::size_t vars_at = position_;
   if (!var_names()) return false;
   position_ = vars_at;
-  if (!var_extents()) return false;
+  if (!var_extents() || !named_indices()) return false;
   const std::size_t checks_at = position_;
   position_ = params_at;
   if (!params()) return false;
@@ -187,6 +187,21 @@ bool Parser::var_extents() {
     position_ += 4;  // var NAME : KIND, seen by var_names
     if (accept("<") && !expr(var.extent)) return false;
     if (!expect_line_end()) return false;
+  }
+  return true;
+}
+
+bool Parser::named_indices() {
+  while (at("name") && peek().first_of_line) {
+    advance();
+    const Token* name = nullptr;
+    NamedIndex out;
+    if (!take(TokenKind::kWord, "the name of an index", name) || !expect("=") || !expr(out.value) ||
+        !expect_line_end()) {
+      return false;
+    }
+    out.name = std::string(name->text);
+    function_->named.push_back(std::move(out));
   }
   return true;
 }

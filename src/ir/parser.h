@@ -55,6 +55,7 @@ class Parser {
   bool skip_params();
   bool var_names();
   bool var_extents();
+  bool named_indices();
   bool checks();
   bool define_value(const Token& name, Type type, OpId def, ValueId& out);
 

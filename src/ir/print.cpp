@@ -28,6 +28,9 @@ class Printer {
       if (!var.extent.is(0)) out_ += format(" < {}", function_.text(var.extent));
       out_ += "\n";
     }
+    for (const NamedIndex& named : function_.named) {
+      out_ += format("  name {} = {}\n", named.name, function_.text(named.value));
+    }
     for (const EntryCheck& check : function_.checks) {
       out_ += format("  check {} {} {} {}\n", function_.text(check.left), name_of(check.relation),
                      function_.text(check.right), quoted(check.message));

@@ -1,4 +1,6 @@
 // Declarations and assignments.
+#include <algorithm>
+
 #include "sema/constant.h"
 #include "sema/expression.h"
 #include "sema/future.h"
@@ -11,6 +13,23 @@
 namespace kiln::sema {
 
 namespace {
+
+// Of a variable, a number or their product no name makes the text shorter.
+bool is_formula(const ir::Expr& expr) {
+  if (expr.constant() || expr.overflowed()) return false;
+  const auto is_var = [](const ir::Atom& atom) { return atom.kind == ir::AtomKind::kVar; };
+  return expr.terms().size() > 1 || !std::ranges::all_of(expr.terms()[0].atoms, is_var);
+}
+
+// What the program calls an index; emitted text calls it so too.
+void keep_name(Sema& sema, const std::string& name, const Operand& value) {
+  constexpr std::size_t kNamesMax = 1000;  // they are compared with each other
+  std::vector<ir::NamedIndex>& named = sema.function.named;
+  if (value.kind != Operand::Kind::kInt || !is_formula(value.integer.value)) return;
+  const bool is_known = std::ranges::any_of(
+      named, [&](const ir::NamedIndex& one) { return one.value == value.integer.value; });
+  if (!is_known && named.size() < kNamesMax) named.push_back({name, value.integer.value});
+}
 
 // The first `=` of an unknown name declares it, with the kind its value has.
 void declare_from(Sema& sema, const ast::Name& name, const Operand& value) {
@@ -97,6 +116,7 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
   }
   if (!is_cell && value.kind == Operand::Kind::kInt &&
       (dtype == DType::kBool) == (value.dtype == DType::kBool)) {
+    keep_name(sema, item.name.text, value);
     declare(sema, item.name, {Symbol::Kind::kOperand, value, {}});
     return;
   }
@@ -401,6 +421,7 @@ void analyse(Sema& sema, const ast::AssignStmt& stmt, ast::StmtId id) {
   }
   if (declares) {
     const Operand value = evaluate(sema, stmt.value);
+    keep_name(sema, target->name, value);
     declare_from(sema, {target->name, target_span}, value);
     return;
   }

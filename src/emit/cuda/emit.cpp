@@ -1,6 +1,7 @@
 #include "emit/cuda/emit.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "emit/cuda/emit_op.h"
 #include "emit/cuda/instruction.h"
@@ -73,6 +74,12 @@ void emit_outer_aliases(Kernel& kernel) {
 std::string kernel_text(Kernel& kernel) {
   const ir::Op& op = kernel.function.ops[kernel.plan.op];
   const auto& parallel = std::get<ir::Parallel>(op.data);
+  for (const std::vector<ir::VarId>& vars :
+       {kernel.uses.outer_vars, parallel.vars, parallel.cluster}) {
+    for (const ir::VarId var : vars) {
+      if (kernel.uses.vars[var.index] && !kernel.is_wide(var)) kernel.shorthands.add_var(var);
+    }
+  }
   kernel.out.open("");
   emit_outer_aliases(kernel);
   emit_region(kernel, parallel.body);
@@ -83,6 +90,43 @@ std::string kernel_text(Kernel& kernel) {
   for (const std::string& line : opening_lines(kernel)) out += format("  {}\n", line);
   out += std::string_view(kernel.out.text()).substr(1);  // without the line of the opening
   return out + "}\n";
+}
+
+// How often the text says a name.
+std::ptrdiff_t count_of(std::string_view name, std::string_view text) {
+  const auto is_part = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  std::ptrdiff_t count = 0;
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const bool begins = at == 0 || !is_part(text[at - 1]);
+    const std::size_t end = at + name.size();
+    count += begins && (end == text.size() || !is_part(text[end])) ? 1 : 0;
+  }
+  return count;
+}
+
+// The names that a kernel's text repeats, with their places: what is said once is not named.
+std::vector<Shorthand> repeated_names(const ir::Function& function, const LaunchPlan& plan,
+                                      const Sources& sources) {
+  std::vector<Shorthand> names;
+  for (std::size_t i = 0; i < function.named.size(); ++i) names.push_back({.index = i});
+  for (bool all_repeat = false; !all_repeat && !names.empty();) {
+    Requirements requirements;
+    for (Shorthand& name : names) name = {.index = name.index};
+    Kernel kernel(function, plan, sources, requirements, {.names = std::move(names)});
+    std::string text = kernel_text(kernel);
+    for (const Shorthand& name : kernel.shorthands.all()) {
+      if (name.used) text += "\n" + kernel.spelled_as_it_is(name.value).text;
+    }
+    names.clear();
+    for (const Shorthand& name : kernel.shorthands.all()) {
+      const bool repeats = name.used && count_of(kernel.name(name.var), text) > 1;
+      if (repeats) names.push_back({.index = name.index, .place = name.place});
+    }
+    all_repeat = names.size() == kernel.shorthands.all().size();
+  }
+  return names;
 }
 
 std::string source_name(const ir::Module& module, const Sources& sources) {
@@ -129,7 +173,8 @@ std::string emit(const ir::Module& module, const Sources& sources, const EmitOpt
   std::string launchers;
   for (const ir::Function& function : module.functions) {
     for (const LaunchPlan& plan : plan_launches(module, function)) {
-      Kernel kernel(function, plan, sources, requirements, options.line_directives);
+      Kernel kernel(function, plan, sources, requirements,
+                    {options.line_directives, repeated_names(function, plan, sources)});
       kernels.push_back(kernel_text(kernel));
       launchers += "\n" + launcher_text(function, plan, *module.arch);
     }

@@ -60,11 +60,27 @@ std::size_t emit_run(Kernel& kernel, std::span<const Op* const> ops) {
   return count;
 }
 
+// Brings the names into the text that are said first in this operation of the region.
+void declare_names(Kernel& kernel, const Op& op) {
+  const auto id = static_cast<std::uint32_t>(&op - &kernel.function.ops[ir::OpId{0}]);
+  for (const Shorthand* name : kernel.shorthands.advance(ir::OpId{id}, kernel.facts())) {
+    kernel.out.line(format("const int {} = {};", kernel.name(name->var),
+                           kernel.spelled_as_it_is(name->value).text));
+  }
+}
+
 }  // namespace
 
 void emit_region(Kernel& kernel, ir::RegionId region, ir::OpId skipped) {
   const std::vector<const Op*> ops = spelled_ops(kernel, region, skipped);
-  for (std::size_t i = 0; i < ops.size();) i += emit_run(kernel, std::span(ops).subspan(i));
+  const Shorthands::Scope scope = kernel.shorthands.open();
+  kernel.shorthands.enter_region();
+  for (std::size_t i = 0; i < ops.size();) {
+    declare_names(kernel, *ops[i]);
+    i += emit_run(kernel, std::span(ops).subspan(i));
+  }
+  kernel.shorthands.leave_region();
+  kernel.shorthands.close(scope);
 }
 
 namespace {
@@ -89,6 +105,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Parallel& parallel) {
   Expr instance = 0;
   if (counts) instance = instance_of(kernel, parallel.unit);
   std::vector<std::string> declarations;
+  std::vector<ir::VarId> added;
   for (std::size_t axis = parallel.vars.size(); axis-- > 0;) {
     const ir::VarId var = parallel.vars[axis];
     const Expr& extent = kernel.function.vars[var].extent;
@@ -96,6 +113,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Parallel& parallel) {
     if (extent.is(1)) value = 0;
     if (kernel.uses.vars[var.index]) {
       declarations.push_back(format("const int {} = {};", kernel.name(var), kernel.text(value)));
+      added.push_back(var);
     }
     instance = floor_div(instance, extent);
   }
@@ -104,9 +122,12 @@ void emit_op(Kernel& kernel, const Op&, const ir::Parallel& parallel) {
     kernel.out.line(*text);
   }
   const std::int64_t outer = kernel.unit;
+  const Shorthands::Scope scope = kernel.shorthands.open();
+  for (const ir::VarId var : added) kernel.shorthands.add_var(var);
   kernel.unit = parallel.unit;
   emit_region(kernel, parallel.body);
   kernel.unit = outer;
+  kernel.shorthands.close(scope);
   kernel.out.close();
 }
 
@@ -116,7 +137,10 @@ void emit_op(Kernel& kernel, const Op&, const ir::For& loop) {
   kernel.out.open(format("for (int {} = {}; {} < {}; {}) {{", var, kernel.text(loop.lower), var,
                          bracketed(kernel.spelled(loop.upper), Binding::kShift),
                          loop.step == 1 ? "++" + var : format("{} += {}", var, loop.step)));
+  const Shorthands::Scope scope = kernel.shorthands.open();
+  kernel.shorthands.add_var(loop.var);
   emit_region(kernel, loop.body);
+  kernel.shorthands.close(scope);
   kernel.out.close();
 }
 

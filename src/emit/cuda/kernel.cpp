@@ -21,6 +21,12 @@ void insert_by_name(std::vector<const Row*>& rows, const Row& row) {
   if (at == rows.end() || *at != &row) rows.insert(at, &row);
 }
 
+// Their variables come behind those of the function.
+std::vector<Shorthand> numbered(std::vector<Shorthand> names, std::size_t first) {
+  for (Shorthand& name : names) name.var = VarId{static_cast<std::uint32_t>(first++)};
+  return names;
+}
+
 }  // namespace
 
 void Requirements::require(const target::Mma& mma) { insert_by_name(mmas, mma); }
@@ -30,7 +36,7 @@ void Requirements::require_with_registers(const target::Mma& mma) {
 void Requirements::require(const target::Copy& copy) { insert_by_name(copies, copy); }
 
 Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sources& sources,
-               Requirements& requirements, bool line_directives)
+               Requirements& requirements, TextOptions options)
     : function(function),
       plan(plan),
       sources(sources),
@@ -38,27 +44,31 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
       uses(kernel_uses(function, plan.op)),
       inlined(
           inlined_values(function, std::get<ir::Parallel>(function.ops[plan.op].data).body, uses)),
-      out(line_directives),
+      out(options.line_directives),
       value_names(function.values.size()),
-      var_names(function.vars.size()) {
-  NameTable names;
-  names.claim(plan.kernel_name);
+      var_names(function.vars.size() + options.names.size()),
+      shorthands(function, numbered(std::move(options.names), function.vars.size())) {
+  NameTable table;
+  table.claim(plan.kernel_name);
   for (const ParamSlot& slot : plan.slots) {
     if (slot.kind == SlotKind::kMap) {
-      names.claim(slot.name);
+      table.claim(slot.name);
       continue;
     }
     (slot.var.valid() ? var_names[slot.var.index] : value_names[slot.value.index]) =
-        names.claim(slot.name);
+        table.claim(slot.name);
   }
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
-    if (var_names[v].empty()) var_names[v] = names.claim(function.vars[VarId{v}].name);
+    if (var_names[v].empty()) var_names[v] = table.claim(function.vars[VarId{v}].name);
   }
   for (std::uint32_t v = 0; v < function.values.size(); ++v) {
-    if (value_names[v].empty()) value_names[v] = names.claim(function.values[ValueId{v}].name);
+    if (value_names[v].empty()) value_names[v] = table.claim(function.values[ValueId{v}].name);
+  }
+  for (const Shorthand& shorthand : shorthands.all()) {
+    var_names[shorthand.var.index] = table.claim(function.named[shorthand.index].name);
   }
   const auto own = [&](std::string_view wanted) {
-    var_names.push_back(names.claim(wanted));
+    var_names.push_back(table.claim(wanted));
     return VarId{static_cast<std::uint32_t>(var_names.size() - 1)};
   };
   thread = own("thread");
@@ -72,7 +82,7 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
     const auto* wait = std::get_if<ir::EventWait>(&op.data);
     if (wait == nullptr || !wait->tracked) continue;
     std::string& phase = phase_names[wait->event.index];
-    if (phase.empty()) phase = names.claim(name(wait->event) + "_phase");
+    if (phase.empty()) phase = table.claim(name(wait->event) + "_phase");
   }
 }
 
@@ -103,11 +113,14 @@ Expr Kernel::thread_in(std::int64_t unit_threads) {
   return mod(use_thread(), Expr(unit_threads));
 }
 
-Spelled Kernel::spelled(const Expr& expr) {
-  const VarFacts facts{
-      .name = [&](VarId var) { return var_names[var.index]; },
+VarFacts Kernel::facts() const {
+  return {
+      .name = [this](VarId var) { return var_names[var.index]; },
       .never_negative =
-          [&](VarId var) {
+          [this](VarId var) {
+            for (const Shorthand& shorthand : shorthands.all()) {
+              if (shorthand.var == var) return shorthand.never_negative;
+            }
             if (var.index >= function.vars.size()) return true;
             const ir::VarKind kind = function.vars[var].kind;
             const bool bounded = !function.vars[var].extent.is(0);  // then from 0 on
@@ -115,7 +128,14 @@ Spelled Kernel::spelled(const Expr& expr) {
                    kind == ir::VarKind::kLoop || (kind == ir::VarKind::kBound && bounded);
           },
   };
-  Spelled out = spell(expr, facts);
+}
+
+Spelled Kernel::spelled(const Expr& expr) {
+  return spelled_as_it_is(shorthands.shorten(expr, true));
+}
+
+Spelled Kernel::spelled_as_it_is(const Expr& expr) {
+  Spelled out = spell(expr, facts());
   if (out.text.find("kiln::") != std::string::npos) requirements.headers.insert("math.cuh");
   return out;
 }
@@ -137,19 +157,22 @@ std::string Kernel::wide_text(const Expr& expr) {
   return format("({})", join(terms, " + ", [](const std::string& term) { return term; }));
 }
 
+bool Kernel::is_wide(VarId var) const {
+  if (var.index < function.vars.size() && function.vars[var].kind == ir::VarKind::kBound) {
+    return true;
+  }
+  return std::ranges::any_of(plan.slots, [&](const ParamSlot& slot) {
+    return slot.var == var && info(slot.dtype).bits > 32;
+  });
+}
+
 std::string Kernel::braced(const std::vector<Expr>& exprs) {
-  const auto wide = [&](VarId var) {
-    return std::ranges::any_of(plan.slots,
-                               [&](const ParamSlot& slot) {
-                                 return slot.var == var && info(slot.dtype).bits > 32;
-                               }) ||
-           (var.index < function.vars.size() && function.vars[var].kind == ir::VarKind::kBound);
-  };
   return format("{{{}}}", join(exprs, ", ", [&](const Expr& expr) {
                   std::vector<VarId> used;
                   expr.collect_vars(used);
-                  return std::ranges::any_of(used, wide) ? format("int({})", text(expr))
-                                                         : text(expr);
+                  return std::ranges::any_of(used, [&](VarId var) { return is_wide(var); })
+                             ? format("int({})", text(expr))
+                             : text(expr);
                 }));
 }
 

@@ -8,6 +8,7 @@
 
 #include "emit/cuda/launch_plan.h"
 #include "emit/cuda/names.h"
+#include "emit/cuda/shorthand.h"
 #include "emit/cuda/spell.h"
 #include "emit/cuda/uses.h"
 #include "emit/cuda/writer.h"
@@ -27,9 +28,14 @@ struct Requirements {
   void require(const target::Copy& copy);
 };
 
+struct TextOptions {
+  bool line_directives = false;
+  std::vector<Shorthand> names = {};  // that the text may use
+};
+
 struct Kernel {
   Kernel(const ir::Function& function, const LaunchPlan& plan, const Sources& sources,
-         Requirements& requirements, bool line_directives);
+         Requirements& requirements, TextOptions options);
 
   const ir::Function& function;
   const LaunchPlan& plan;
@@ -40,7 +46,8 @@ struct Kernel {
   Writer out;
 
   std::vector<std::string> value_names;  // by ValueId
-  std::vector<std::string> var_names;    // by VarId, then those of the four below
+  std::vector<std::string> var_names;    // by VarId, then of the shorthands, then those below
+  Shorthands shorthands;
   ir::VarId thread;                      // threadIdx.x
   ir::VarId lane;                        // thread % 32
   ir::VarId warp;                        // thread / 32, uniform
@@ -69,6 +76,10 @@ struct Kernel {
   ir::Expr thread_in(std::int64_t unit_threads);
 
   [[nodiscard]] Spelled spelled(const ir::Expr& expr);
+  [[nodiscard]] Spelled spelled_as_it_is(const ir::Expr& expr);  // without names of formulas
+  [[nodiscard]] VarFacts facts() const;
+  // It may need more than 32 bits.
+  [[nodiscard]] bool is_wide(ir::VarId var) const;
   [[nodiscard]] std::string text(const ir::Expr& expr) { return spelled(expr).text; }
   // The text of an expression that is computed in 64 bits: a distance between elements.
   [[nodiscard]] std::string wide_text(const ir::Expr& expr);

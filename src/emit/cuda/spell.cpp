@@ -103,8 +103,6 @@ std::string quoted(std::string_view text) {
 
 namespace {
 
-bool never_negative(const Expr& expr, const VarFacts& vars);
-
 bool never_negative(const Atom& atom, const VarFacts& vars) {
   switch (atom.kind) {
     case AtomKind::kVar: return vars.never_negative(atom.var);
@@ -119,6 +117,8 @@ bool never_negative(const Atom& atom, const VarFacts& vars) {
   return false;
 }
 
+}  // namespace
+
 bool never_negative(const Expr& expr, const VarFacts& vars) {
   return std::ranges::all_of(expr.terms(), [&](const Term& term) {
     return term.coefficient >= 0 && std::ranges::all_of(term.atoms, [&](const Atom& atom) {
@@ -126,6 +126,8 @@ bool never_negative(const Expr& expr, const VarFacts& vars) {
            });
   });
 }
+
+namespace {
 
 Spelled called(std::string_view function, const Atom& atom, const VarFacts& vars) {
   return {format("kiln::{}({}, {})", function, spell(*atom.left, vars).text,

@@ -49,6 +49,7 @@ struct VarFacts {
   std::function<std::string(ir::VarId)> name;
   std::function<bool(ir::VarId)> never_negative;
 };
+[[nodiscard]] bool never_negative(const ir::Expr& expr, const VarFacts& vars);
 // Division is C's where it rounds down anyway, else kiln::floor_div and kiln::mod.
 [[nodiscard]] Spelled spell(const ir::Expr& expr, const VarFacts& vars);
 
