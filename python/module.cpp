@@ -264,8 +264,8 @@ nb::object result_of_plan(const Plan& plan) {
   return nb::make_tuple(reinterpret_cast<std::uintptr_t>(result->data), result->dtype, shape);
 }
 
-// Address, type, shape, device, whether there are no gaps, and whether it must not be written, of
-// what a capsule of `__dlpack__` holds. The capsule keeps it.
+// Address, type, shape, strides in elements, device, and whether it must not be written, of what a
+// capsule of `__dlpack__` holds. The capsule keeps it.
 nb::tuple describe_capsule(const nb::capsule& capsule) {
   const dlpack::Tensor* tensor = nullptr;
   bool read_only = false;
@@ -281,9 +281,14 @@ nb::tuple describe_capsule(const nb::capsule& capsule) {
   }
   const char* type = dlpack::name_of(tensor->type);
   const std::vector<std::int64_t> shape(tensor->shape, tensor->shape + tensor->rank);
+  std::vector<std::int64_t> strides(shape.size());
+  std::int64_t step = 1;
+  for (std::size_t d = shape.size(); d-- > 0; step *= shape[d]) {
+    strides[d] = tensor->strides != nullptr ? tensor->strides[d] : step;
+  }
   const auto address = reinterpret_cast<std::uintptr_t>(tensor->data) + tensor->byte_offset;
-  return nb::make_tuple(address, type != nullptr ? type : "", shape, tensor->device.number,
-                        dlpack::without_gaps(*tensor), read_only);
+  return nb::make_tuple(address, type != nullptr ? type : "", shape, strides, tensor->device.number,
+                        read_only);
 }
 
 // A text, "" when it went well, of questions to the driver.
@@ -410,4 +415,5 @@ NB_MODULE(_core, module) {
   module.def("is_capturing", is_capturing);
   module.def("order", order);
   kiln::python::add_launcher(module);
+  kiln::python::add_products(module);
 }

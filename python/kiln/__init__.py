@@ -10,8 +10,10 @@
 
     a, b = torch.ones(64, 1024, device="cuda"), torch.empty(64, 1024, device="cuda")
     prog.scale(a, b, factor=2.0)
+    c = kiln.ops.gemm(a, b.T, tf32=True)              # the library of products
 """
 
+from kiln import ops
 from kiln._launch import DeviceError, Launch
 from kiln._program import (
     CompileError,
@@ -33,4 +35,5 @@ __all__ = [
     "Program",
     "Report",
     "compile",
+    "ops",
 ]
