@@ -20,6 +20,9 @@ struct Plan {
 // Adds the class Launcher to the module.
 void add_launcher(nanobind::module_& module);
 
+// Adds the class Timer and what makes it.
+void add_timer(nanobind::module_& module);
+
 // Adds the class Product and what makes it.
 void add_products(nanobind::module_& module);
 

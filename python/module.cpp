@@ -26,6 +26,9 @@ struct FreeProgram {
 struct FreeReport {
   void operator()(kiln_report* report) const { kiln_report_free(report); }
 };
+struct FreeExplanation {
+  void operator()(kiln_explanation* one) const { kiln_explanation_free(one); }
+};
 
 // What of a function of kiln/kiln.h is true beside its result.
 struct Outcome {
@@ -213,6 +216,44 @@ nb::tuple run(const Program& program, bool by_reference, const std::string& kern
   return nb::make_tuple(outcome.status, text_of(outcome.error.c_str()), report);
 }
 
+// `arguments`: arrays whose addresses do not count. Gives the diagnostics too, and three texts.
+nb::tuple explain(const Program& program, const std::string& kernel,
+                  const std::pair<nb::list, nb::list>& arguments) {
+  const Arguments given(arguments);
+  const kiln_call call = given.call(kernel);
+  kiln_explanation* made = nullptr;
+  Outcome outcome;
+  {
+    nb::gil_scoped_release others_go_on;
+    outcome.status = kiln_explain(program.handle.get(), &call, &made);
+    if (outcome.status != KILN_OK) outcome.error = kiln_last_error();
+  }
+  const std::unique_ptr<kiln_explanation, FreeExplanation> held(made);
+  if (made == nullptr) {
+    const nb::tuple texts = nb::make_tuple("", "", "");
+    return nb::make_tuple(outcome.status, text_of(outcome.error.c_str()), nb::list(), texts);
+  }
+  std::size_t count = 0;
+  const kiln_diagnostic* rows = kiln_explanation_diagnostics(made, &count);
+  return nb::make_tuple(
+      outcome.status, text_of(outcome.error.c_str()), diagnostics_of(rows, count),
+      nb::make_tuple(text_of(kiln_explanation_text(made)), text_of(kiln_explanation_json(made)),
+                     text_of(kiln_explanation_html(made))));
+}
+
+// The kernel, the parameter and its values, of each that `[[tune(...)]]` names.
+nb::list tunables_of(const Program& program) {
+  std::size_t count = 0;
+  const kiln_tunable* rows = kiln_program_tunables(program.handle.get(), &count);
+  nb::list out;
+  for (std::size_t i = 0; i < count; ++i) {
+    nb::list values;
+    for (std::size_t v = 0; v < rows[i].value_count; ++v) values.append(rows[i].values[v]);
+    out.append(nb::make_tuple(rows[i].kernel, rows[i].name, values));
+  }
+  return out;
+}
+
 // `arguments`: arrays whose addresses do not count.
 nb::tuple prepare(const Program& program, const std::string& kernel,
                   const std::pair<nb::list, nb::list>& arguments, std::int32_t device) {
@@ -385,7 +426,9 @@ NB_MODULE(_core, module) {
       .def("arch", [](const Program& p) { return kiln_program_arch(p.handle.get()); })
       .def("cuda", [](const Program& p) { return text_of(kiln_program_cuda(p.handle.get())); })
       .def("kernels", kernels_of)
+      .def("tunables", tunables_of)
       .def("run", run)
+      .def("explain", explain)
       .def("prepare", prepare);
   nb::class_<Plan>(module, "Plan")
       .def("diagnostics",
@@ -416,4 +459,5 @@ NB_MODULE(_core, module) {
   module.def("order", order);
   kiln::python::add_launcher(module);
   kiln::python::add_products(module);
+  kiln::python::add_timer(module);
 }

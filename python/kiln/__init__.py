@@ -15,25 +15,23 @@
 
 from kiln import ops
 from kiln._launch import DeviceError, Launch
-from kiln._program import (
-    CompileError,
-    Diagnostic,
-    Kernel,
-    Parameter,
-    Program,
-    Report,
-    compile,
-)
+from kiln._measure import Comparison
+from kiln._program import CompileError, Kernel, Parameter, Program, compile
+from kiln._report import Diagnostic, Explanation, Report
+from kiln._tune import Tuning
 
 __all__ = [
+    "Comparison",
     "CompileError",
     "DeviceError",
     "Diagnostic",
+    "Explanation",
     "Kernel",
     "Launch",
     "Parameter",
     "Program",
     "Report",
+    "Tuning",
     "compile",
     "ops",
 ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kiln._arrays import kiln_dtype, numpy_dtype
-from kiln._launch import is_torch, torch_dtype, torch_dtypes
+from kiln._arrays import numpy_dtype
+from kiln._launch import Seen, is_torch, seen_of, torch_dtype
 from kiln._products import Options, check_others, shape_of
 
 _GROUP_ROWS = 128
@@ -18,16 +18,14 @@ _SCALE_BLOCK = 128
 _TF32_BITS = np.uint32(0xFFFFE000)
 
 
-class Seen(NamedTuple):
-    """Of a tensor or an array, what a product's shape depends on."""
-
-    shape: tuple[int, ...]
-    dtype: str
-
-
 def reference(given: Mapping[str, Any], options: Options, factors: tuple[float, float]) -> Any:
     """Computes what kiln._products.launch does, of tensors or arrays in any memory that can be read."""
     tensors = {name: value for name, value in given.items() if value is not None}
+    for name, value in tensors.items():
+        if not is_torch(value) and not isinstance(value, np.ndarray):
+            raise TypeError(
+                f"`{name}` is an object of {type(value).__name__}: an array of NumPy or a tensor of PyTorch is needed"
+            )
     seen = {name: seen_of(name, value) for name, value in tensors.items()}
     shape = shape_of(seen, options)
     check_others(seen, shape, options)
@@ -47,18 +45,6 @@ def reference(given: Mapping[str, Any], options: Options, factors: tuple[float, 
         value = value + numbers["residual"]
     value = np.where(is_kept, 0 if out is None else out, value)
     return _rounded(value, shape.dtype, given["a"], given.get("out"))
-
-
-def seen_of(name: str, value: Any) -> Seen:
-    if is_torch(value):
-        dtype = torch_dtypes().get(value.dtype, "")
-    elif isinstance(value, np.ndarray):
-        dtype = kiln_dtype(value.dtype)
-    else:
-        raise TypeError(f"`{name}` is an object of {type(value).__name__}: an array of NumPy or a tensor of PyTorch is needed")
-    if not dtype:
-        raise TypeError(f"`{name}` holds {value.dtype}, which kiln has no type for")
-    return Seen(tuple(value.shape), dtype)
 
 
 def _numbers(value: Any) -> np.ndarray:

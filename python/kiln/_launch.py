@@ -47,6 +47,20 @@ class Bound(NamedTuple):
     numbers: dict[str, int | float]
 
 
+class Seen(NamedTuple):
+    """Type and shape of a tensor or an array, wherever it lies."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def seen_of(name: str, value: Any) -> Seen:
+    dtype = torch_dtypes().get(value.dtype, "") if is_torch(value) else kiln_dtype(np.dtype(value.dtype))
+    if not dtype:
+        raise TypeError(f"`{name}` holds {value.dtype}, which kiln has no type for")
+    return Seen(tuple(value.shape), dtype)
+
+
 def framework_of(value: Any) -> str:
     """The package that the value's type is from: "torch", "cupy", "jaxlib"."""
     return type(value).__module__.partition(".")[0]

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from kiln._formulas import reference, seen_of
-from kiln._launch import torch_dtype
+from kiln._formulas import reference
+from kiln._launch import seen_of, torch_dtype
 from kiln._products import Options, check_others, launch, options_of, shape_of
 
 # The tensors of each besides a, b, bias and residual.

@@ -27,8 +27,8 @@ from typing import Any, Generic, ParamSpec
 import numpy as np
 
 from kiln import _core
-from kiln._formulas import reference, seen_of
-from kiln._launch import is_torch
+from kiln._formulas import reference
+from kiln._launch import is_torch, seen_of
 from kiln._products import Options, check_out, launch, options_of
 
 __all__ = ["block_scaled_gemm", "gemm", "grouped_gemm", "prune", "sparse_gemm"]
