@@ -1,4 +1,4 @@
-// What the two sources of kiln._core share: objects of kiln/kiln.h as Python owns them.
+// What the sources of kiln._core share: objects of kiln/kiln.h as Python owns them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,5 +19,11 @@ struct Plan {
 
 // Adds the class Launcher to the module.
 void add_launcher(nanobind::module_& module);
+
+// Adds the class Timer and what makes it.
+void add_timer(nanobind::module_& module);
+
+// Adds the class Product and what makes it.
+void add_products(nanobind::module_& module);
 
 }  // namespace kiln::python

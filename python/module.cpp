@@ -26,6 +26,9 @@ struct FreeProgram {
 struct FreeReport {
   void operator()(kiln_report* report) const { kiln_report_free(report); }
 };
+struct FreeExplanation {
+  void operator()(kiln_explanation* one) const { kiln_explanation_free(one); }
+};
 
 // What of a function of kiln/kiln.h is true beside its result.
 struct Outcome {
@@ -213,6 +216,44 @@ nb::tuple run(const Program& program, bool by_reference, const std::string& kern
   return nb::make_tuple(outcome.status, text_of(outcome.error.c_str()), report);
 }
 
+// `arguments`: arrays whose addresses do not count. Gives the diagnostics too, and three texts.
+nb::tuple explain(const Program& program, const std::string& kernel,
+                  const std::pair<nb::list, nb::list>& arguments) {
+  const Arguments given(arguments);
+  const kiln_call call = given.call(kernel);
+  kiln_explanation* made = nullptr;
+  Outcome outcome;
+  {
+    nb::gil_scoped_release others_go_on;
+    outcome.status = kiln_explain(program.handle.get(), &call, &made);
+    if (outcome.status != KILN_OK) outcome.error = kiln_last_error();
+  }
+  const std::unique_ptr<kiln_explanation, FreeExplanation> held(made);
+  if (made == nullptr) {
+    const nb::tuple texts = nb::make_tuple("", "", "");
+    return nb::make_tuple(outcome.status, text_of(outcome.error.c_str()), nb::list(), texts);
+  }
+  std::size_t count = 0;
+  const kiln_diagnostic* rows = kiln_explanation_diagnostics(made, &count);
+  return nb::make_tuple(
+      outcome.status, text_of(outcome.error.c_str()), diagnostics_of(rows, count),
+      nb::make_tuple(text_of(kiln_explanation_text(made)), text_of(kiln_explanation_json(made)),
+                     text_of(kiln_explanation_html(made))));
+}
+
+// The kernel, the parameter and its values, of each that `[[tune(...)]]` names.
+nb::list tunables_of(const Program& program) {
+  std::size_t count = 0;
+  const kiln_tunable* rows = kiln_program_tunables(program.handle.get(), &count);
+  nb::list out;
+  for (std::size_t i = 0; i < count; ++i) {
+    nb::list values;
+    for (std::size_t v = 0; v < rows[i].value_count; ++v) values.append(rows[i].values[v]);
+    out.append(nb::make_tuple(rows[i].kernel, rows[i].name, values));
+  }
+  return out;
+}
+
 // `arguments`: arrays whose addresses do not count.
 nb::tuple prepare(const Program& program, const std::string& kernel,
                   const std::pair<nb::list, nb::list>& arguments, std::int32_t device) {
@@ -264,8 +305,8 @@ nb::object result_of_plan(const Plan& plan) {
   return nb::make_tuple(reinterpret_cast<std::uintptr_t>(result->data), result->dtype, shape);
 }
 
-// Address, type, shape, device, whether there are no gaps, and whether it must not be written, of
-// what a capsule of `__dlpack__` holds. The capsule keeps it.
+// Address, type, shape, strides in elements, device, and whether it must not be written, of what a
+// capsule of `__dlpack__` holds. The capsule keeps it.
 nb::tuple describe_capsule(const nb::capsule& capsule) {
   const dlpack::Tensor* tensor = nullptr;
   bool read_only = false;
@@ -281,9 +322,14 @@ nb::tuple describe_capsule(const nb::capsule& capsule) {
   }
   const char* type = dlpack::name_of(tensor->type);
   const std::vector<std::int64_t> shape(tensor->shape, tensor->shape + tensor->rank);
+  std::vector<std::int64_t> strides(shape.size());
+  std::int64_t step = 1;
+  for (std::size_t d = shape.size(); d-- > 0; step *= shape[d]) {
+    strides[d] = tensor->strides != nullptr ? tensor->strides[d] : step;
+  }
   const auto address = reinterpret_cast<std::uintptr_t>(tensor->data) + tensor->byte_offset;
-  return nb::make_tuple(address, type != nullptr ? type : "", shape, tensor->device.number,
-                        dlpack::without_gaps(*tensor), read_only);
+  return nb::make_tuple(address, type != nullptr ? type : "", shape, strides, tensor->device.number,
+                        read_only);
 }
 
 // A text, "" when it went well, of questions to the driver.
@@ -380,7 +426,9 @@ NB_MODULE(_core, module) {
       .def("arch", [](const Program& p) { return kiln_program_arch(p.handle.get()); })
       .def("cuda", [](const Program& p) { return text_of(kiln_program_cuda(p.handle.get())); })
       .def("kernels", kernels_of)
+      .def("tunables", tunables_of)
       .def("run", run)
+      .def("explain", explain)
       .def("prepare", prepare);
   nb::class_<Plan>(module, "Plan")
       .def("diagnostics",
@@ -410,4 +458,6 @@ NB_MODULE(_core, module) {
   module.def("is_capturing", is_capturing);
   module.def("order", order);
   kiln::python::add_launcher(module);
+  kiln::python::add_products(module);
+  kiln::python::add_timer(module);
 }

@@ -124,6 +124,18 @@ typedef struct kiln_kernel {
 // In the order of the text.
 KILN_API const kiln_kernel* kiln_program_kernels(const kiln_program* program, size_t* count);
 
+// A template parameter of a kernel, and the values that `[[tune(...)]]` says to try: each is a define
+// of another program, "STAGES=3".
+typedef struct kiln_tunable {
+  const char* kernel;
+  const char* name;
+  const char* const* values;  // as the program writes them: "3", "bf16"
+  size_t value_count;
+} kiln_tunable;
+
+// In the order of the text.
+KILN_API const kiln_tunable* kiln_program_tunables(const kiln_program* program, size_t* count);
+
 // An array in host memory: rows without gaps, neighbours along the last dimension.
 typedef struct kiln_array {
   const char* name;  // the parameter
@@ -153,7 +165,8 @@ typedef struct kiln_call {
   int64_t schedules;  // how many orders of execution are tried. 0: one
   uint64_t
       seed;  // of the first; the next ones have seed + 1, seed + 2... The same again finds the same
-  uint64_t steps_max;  // instructions of warps after which a run gives up. 0: 10^9
+  // Instructions of warps, or steps of a host part, after which a run gives up. 0: 10^9.
+  uint64_t steps_max;
 } kiln_call;
 
 // Runs a kernel on this CPU, instruction by instruction, and looks for races, deadlocks, accesses
@@ -199,12 +212,43 @@ KILN_API const char* kiln_report_printed(const kiln_report* report);
 // its end. A number is an array of no dimensions.
 KILN_API const kiln_array* kiln_report_result(const kiln_report* report);
 
+// What a kernel costs on a GPU, worked out on this CPU.
+typedef struct kiln_explanation kiln_explanation;
+
+// Counts instructions, bytes and conflicts in the simulator, and works out occupancy and times from
+// them; needs no GPU. Of the call, arrays say types and shapes (`data` does not count) and scalars
+// their values; without arrays the scalars say dimensions too; without either it is explained at a few
+// full tiles. Every element counts as 1. `schedules`, `seed` and `steps_max` do not count.
+//
+// KILN_INVALID: the arguments do not fit, as for kiln_simulate; KILN_UNSUPPORTED: the simulator finds
+// an error; KILN_SYSTEM: memory is short. `explanation` receives an object in any case but for null
+// pointers and a program with errors; where it is refused, it has diagnostics and no texts. It may
+// outlive its program.
+KILN_API kiln_status kiln_explain(const kiln_program* program, const kiln_call* call,
+                                  kiln_explanation** explanation);
+
+// Null is allowed.
+KILN_API void kiln_explanation_free(kiln_explanation* explanation);
+
+// What is wrong with the arguments or was found; also warnings.
+KILN_API const kiln_diagnostic* kiln_explanation_diagnostics(const kiln_explanation* explanation,
+                                                             size_t* count);
+
+// Tables for people, as `kiln explain` prints them; docs/explain.md reads one.
+KILN_API const char* kiln_explanation_text(const kiln_explanation* explanation);
+
+// One JSON object, as of `kiln explain --json` (docs/cli.md).
+KILN_API const char* kiln_explanation_json(const kiln_explanation* explanation);
+
+// One page that needs nothing but itself, as of `kiln explain --html`.
+KILN_API const char* kiln_explanation_html(const kiln_explanation* explanation);
+
 // The device of the calling thread's context (cudaSetDevice); the first one without a context.
 #define KILN_CURRENT_DEVICE (-1)
 
 // Compiles a kernel for a GPU, by its number, and for the call's shapes and numbers: a second or so,
-// next to nothing where the compile cache has it. Of the call, `data`, `schedules`, `seed` and
-// `steps_max` do not count. Kernels run in the device's primary context, which is the one of the CUDA
+// next to nothing where the compile cache has it. Of the call, `data`, `schedules` and `seed` do not
+// count; after `steps_max` steps the host part, which runs beforehand, is given up. Kernels run in the device's primary context, which is the one of the CUDA
 // runtime. Not while a stream is captured.
 //
 // KILN_INVALID: the arguments do not fit, as for kiln_simulate; KILN_UNSUPPORTED: the host part

@@ -10,27 +10,28 @@
 
     a, b = torch.ones(64, 1024, device="cuda"), torch.empty(64, 1024, device="cuda")
     prog.scale(a, b, factor=2.0)
+    c = kiln.ops.gemm(a, b.T, tf32=True)              # the library of products
 """
 
+from kiln import ops
 from kiln._launch import DeviceError, Launch
-from kiln._program import (
-    CompileError,
-    Diagnostic,
-    Kernel,
-    Parameter,
-    Program,
-    Report,
-    compile,
-)
+from kiln._measure import Comparison
+from kiln._program import CompileError, Kernel, Parameter, Program, compile
+from kiln._report import Diagnostic, Explanation, Report
+from kiln._tune import Tuning
 
 __all__ = [
+    "Comparison",
     "CompileError",
     "DeviceError",
     "Diagnostic",
+    "Explanation",
     "Kernel",
     "Launch",
     "Parameter",
     "Program",
     "Report",
+    "Tuning",
     "compile",
+    "ops",
 ]

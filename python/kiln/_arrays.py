@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import math
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from kiln import _core
 
 try:
-    import ml_dtypes
+    ml_dtypes: Any = importlib.import_module("ml_dtypes")
 except ImportError:
     ml_dtypes = None
 

@@ -7,6 +7,7 @@ there is a plan, never comes here: see python/launcher.cpp.
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -36,6 +37,7 @@ class DeviceTensor(NamedTuple):
     shape: tuple[int, ...]
     device: int
     owner: Any
+    strides: tuple[int, ...] = ()  # of elements
 
 
 class Bound(NamedTuple):
@@ -45,27 +47,58 @@ class Bound(NamedTuple):
     numbers: dict[str, int | float]
 
 
+class Seen(NamedTuple):
+    """Type and shape of a tensor or an array, wherever it lies."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def seen_of(name: str, value: Any) -> Seen:
+    dtype = torch_dtypes().get(value.dtype, "") if is_torch(value) else kiln_dtype(np.dtype(value.dtype))
+    if not dtype:
+        raise TypeError(f"`{name}` holds {value.dtype}, which kiln has no type for")
+    return Seen(tuple(value.shape), dtype)
+
+
 def framework_of(value: Any) -> str:
     """The package that the value's type is from: "torch", "cupy", "jaxlib"."""
     return type(value).__module__.partition(".")[0]
 
 
-def _is_torch(value: Any) -> bool:
+def is_torch(value: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def is_tensor(value: Any) -> bool:
     return (
-        _is_torch(value)
+        is_torch(value)
         or hasattr(value, "__cuda_array_interface__")
         or (hasattr(value, "__dlpack__") and not isinstance(value, np.generic))
     )
 
 
 def device_tensor(name: str, value: Any, stream: int | None, is_written: bool) -> DeviceTensor:
-    """The tensor that is given for the parameter `name`; what produces it is ordered before `stream`."""
-    if _is_torch(value):
+    """The tensor without gaps that is given for `name`; what produces it is ordered before `stream`."""
+    tensor = strided_tensor(name, value, stream, is_written)
+    if not has_gaps(tensor):
+        return tensor
+    way_out = "`.contiguous()`" if is_torch(value) else "a copy without gaps"
+    raise ValueError(
+        f"tensor `{name}` of shape {list(tensor.shape)} has strides {list(tensor.strides)} "
+        f"and not {_strides(tensor.shape)}: pass {way_out}"
+    )
+
+
+def has_gaps(tensor: DeviceTensor) -> bool:
+    steps = zip(tensor.strides, _strides(tensor.shape), tensor.shape)
+    return 0 not in tensor.shape and any(given != step and extent != 1 for given, step, extent in steps)
+
+
+def strided_tensor(name: str, value: Any, stream: int | None, is_written: bool) -> DeviceTensor:
+    """The same, whatever its strides are."""
+    if is_torch(value):
         return _of_torch(name, value)
     if framework_of(value) in ("jax", "jaxlib") and is_written:
         raise TypeError(
@@ -86,12 +119,6 @@ def _elsewhere(name: str, place: str) -> ValueError:
     )
 
 
-def _gaps(name: str, shape: tuple[int, ...], strides: Any, way_out: str) -> ValueError:
-    return ValueError(
-        f"tensor `{name}` of shape {list(shape)} has strides {list(strides)} and not {_strides(shape)}: pass {way_out}"
-    )
-
-
 def _strides(shape: tuple[int, ...]) -> list[int]:
     return [math.prod(shape[d + 1 :]) for d in range(len(shape))]
 
@@ -105,16 +132,14 @@ def _of_torch(name: str, value: Any) -> DeviceTensor:
         raise TypeError(f"tensor `{name}` has the layout {value.layout}: pass a dense one")
     if value.is_neg() or value.is_conj():
         raise ValueError(f"tensor `{name}` is a view that negates or conjugates: pass `.resolve_neg().resolve_conj()`")
-    dtype = _torch_dtypes().get(value.dtype, "")
+    dtype = torch_dtypes().get(value.dtype, "")
     if not dtype:
         raise TypeError(f"tensor `{name}` holds {value.dtype}, which kiln has no type for")
-    if not value.is_contiguous():
-        raise _gaps(name, shape, value.stride(), "`.contiguous()`")
-    return DeviceTensor(value.data_ptr(), dtype, shape, value.device.index, value)
+    return DeviceTensor(value.data_ptr(), dtype, shape, value.device.index, value, value.stride())
 
 
 @functools.cache
-def _torch_dtypes() -> dict[Any, str]:
+def torch_dtypes() -> dict[Any, str]:
     torch = sys.modules["torch"]
     names = {
         "float64": "f64",
@@ -140,7 +165,7 @@ def _torch_dtypes() -> dict[Any, str]:
 def torch_dtype(dtype: str) -> Any:
     """The type of PyTorch for kiln's `dtype`; bits as uint8 where there is none."""
     torch = sys.modules["torch"]
-    known = {name: each for each, name in _torch_dtypes().items()} | {"tf32": torch.float32}
+    known = {name: each for each, name in torch_dtypes().items()} | {"tf32": torch.float32}
     return known.get(dtype, torch.uint8)
 
 
@@ -153,14 +178,12 @@ def _of_dlpack(name: str, value: Any, stream: int | None, is_written: bool) -> D
         capsule = value.__dlpack__(stream=waiting, max_version=(1, 1))
     except TypeError:
         capsule = value.__dlpack__(stream=waiting)
-    address, dtype, shape, device, without_gaps, read_only = _core.describe_capsule(capsule)
+    address, dtype, shape, strides, device, read_only = _core.describe_capsule(capsule)
     if not dtype:
         raise TypeError(f"tensor `{name}` holds {value.dtype}, which kiln has no type for")
     if read_only and is_written:
         raise ValueError(f"tensor `{name}` is read-only, and the kernel writes it")
-    if not without_gaps:
-        raise _gaps(name, tuple(shape), getattr(value, "strides", ["?"]), "a copy without gaps")
-    return DeviceTensor(address, dtype, tuple(shape), device, (value, capsule))
+    return DeviceTensor(address, dtype, tuple(shape), device, (value, capsule), tuple(strides))
 
 
 def _of_cuda_array(name: str, value: Any, stream: int | None, is_written: bool) -> DeviceTensor:
@@ -173,10 +196,7 @@ def _of_cuda_array(name: str, value: Any, stream: int | None, is_written: bool) 
     if read_only and is_written:
         raise ValueError(f"tensor `{name}` is read-only, and the kernel writes it")
     strides = interface.get("strides")
-    steps = [each * kind.itemsize for each in _strides(shape)]
-    if strides is not None and any(a != b for a, b, n in zip(strides, steps, shape) if n != 1):
-        elements = [each // kind.itemsize for each in strides]
-        raise _gaps(name, shape, elements, "a copy without gaps")
+    elements = _strides(shape) if strides is None else [each // kind.itemsize for each in strides]
     device, error = _core.pointer_device(address)
     if error:
         raise DeviceError(error)
@@ -187,7 +207,7 @@ def _of_cuda_array(name: str, value: Any, stream: int | None, is_written: bool) 
         theirs = 0 if theirs == _LEGACY_STREAM else theirs
         if theirs != stream and (error := _core.order(device, stream, theirs)):
             raise DeviceError(error)
-    return DeviceTensor(address, dtype, shape, device, value)
+    return DeviceTensor(address, dtype, shape, device, value, tuple(elements))
 
 
 def stream_handle(stream: Any) -> int:
@@ -208,7 +228,7 @@ def stream_handle(stream: Any) -> int:
 
 def current_stream(value: Any) -> int:
     """The stream on which the tensor's framework works now."""
-    if _is_torch(value):
+    if is_torch(value):
         torch = sys.modules["torch"]
         return torch.cuda.current_stream(value.device).cuda_stream if value.is_cuda else 0
     if framework_of(value) == "cupy":
@@ -217,9 +237,9 @@ def current_stream(value: Any) -> int:
     return 0 if theirs in (None, _LEGACY_STREAM) else int(theirs)
 
 
-def _allocator(like: Any, device: int, dtype: str, shape: tuple[int, ...], what: str) -> Callable[[], Any]:
+def allocator(like: Any, device: int, dtype: str, shape: tuple[int, ...], what: str) -> Callable[[], Any]:
     """Makes tensors of the framework of `like`, of any contents."""
-    framework = "torch" if _is_torch(like) else framework_of(like)
+    framework = "torch" if is_torch(like) else framework_of(like)
     if framework == "torch":
         torch = sys.modules["torch"]
         place = torch.device("cuda", device)
@@ -233,17 +253,16 @@ def _allocator(like: Any, device: int, dtype: str, shape: tuple[int, ...], what:
 
         return of_cupy
     if framework == "numba":
-        from numba import cuda
-
+        cuda = importlib.import_module("numba.cuda")
         return functools.partial(cuda.device_array, shape, numpy_dtype(dtype))
     raise TypeError(f"{what} cannot be allocated by {framework}: give tensors of PyTorch, CuPy or Numba")
 
 
-def _on_stream(like: Any, device: int, stream: int) -> Any:
+def on_stream(like: Any, device: int, stream: int) -> Any:
     """A scope in which the framework of `like` allocates for this stream."""
     if stream == current_stream(like):
         return nullcontext()
-    if _is_torch(like):
+    if is_torch(like):
         torch = sys.modules["torch"]
         return torch.cuda.stream(torch.cuda.ExternalStream(stream, torch.device("cuda", device)))
     if framework_of(like) == "cupy" and stream != 0:
@@ -327,7 +346,7 @@ class GpuKernel(_core.Launcher):
         like = next(iter(bound.tensors.values()))
         device = next(iter(tensors.values())).device
         shapes = tuple((name, each.dtype, each.shape) for name, each in tensors.items())
-        framework = "torch" if _is_torch(like) else framework_of(like)
+        framework = "torch" if is_torch(like) else framework_of(like)
         key = (shapes, tuple(bound.numbers), deciding, dims, device, framework)
         ready = self._plans.get(key)
         if ready is not None:
@@ -354,10 +373,10 @@ class GpuKernel(_core.Launcher):
             if address:
                 constant = numpy_of(address, dtype, shape).item()
             else:
-                make_result = _allocator(like, device, dtype, tuple(shape), "what the kernel returns")
+                make_result = allocator(like, device, dtype, tuple(shape), "what the kernel returns")
         if plan.workspace():
             size = (plan.workspace(),)
-            make_workspace = _allocator(like, device, "u8", size, f"the workspace of {size[0]} bytes")
+            make_workspace = allocator(like, device, "u8", size, f"the workspace of {size[0]} bytes")
         return Ready(plan, make_result, make_workspace, constant)
 
     def _launch(self, ready: Ready, bound: Bound, tensors: dict[str, DeviceTensor], stream: int) -> Any:
@@ -371,7 +390,7 @@ class GpuKernel(_core.Launcher):
         result, workspace, address = ready.constant, None, 0
         if ready.make_result is not None or ready.make_workspace is not None:
             like, device = next(iter(bound.tensors.values())), next(iter(tensors.values())).device
-            with _on_stream(like, device, stream):
+            with on_stream(like, device, stream):
                 result = result if ready.make_result is None else ready.make_result()
                 workspace = None if ready.make_workspace is None else ready.make_workspace()
             if ready.make_result is not None:

@@ -1,33 +1,20 @@
-"""Programs, their kernels, and what a run found."""
+"""Programs and their kernels."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kiln import _core
-from kiln._arrays import array_of, is_array, numpy_of
-from kiln._launch import GpuKernel, kind_of, number_of, raise_status
-
-@dataclass(frozen=True)
-class Diagnostic:
-    """What kiln says of a program, of a run or of a call."""
-
-    id: str
-    severity: str  # "error", "warning" or "note"
-    message: str
-    help: str  # a way out; may be empty
-    file: str  # "" where it has no place
-    line: int  # from 1; 0 where it has no place
-    column: int  # from 1, in bytes
-    text: str  # all of it as a terminal shows it
-
-    def __str__(self) -> str:
-        return self.text
+from kiln._arrays import array_of, is_array
+from kiln._launch import GpuKernel, is_tensor, kind_of, number_of, raise_status, seen_of
+from kiln._measure import Comparison, compare
+from kiln._report import Diagnostic, Explanation, Report, diagnostics_of
+from kiln._tune import Tuning, tune
 
 
 @dataclass(frozen=True)
@@ -59,59 +46,19 @@ class CompileError(Exception):
         return (CompileError, (str(self), self.diagnostics))
 
 
-class Report:
-    """What one run of a kernel gave. As text it is what `kiln run` shows of the simulator."""
+class Compiled(NamedTuple):
+    """What a program was compiled from."""
 
-    def __init__(self, core: _core.Report) -> None:
-        self._text = core.text()
-        found = core.findings()
-        self._ok, self._races, self._deadlocks, self._uninitialised, self._outside, self._others = found
-        self._diagnostics = _diagnostics(core)
-        result = core.result()
-        self._result = None if result is None else numpy_of(*result)
+    file: str | os.PathLike[str] | None
+    source: str | None
+    arch: str
+    folders: list[str]
+    bound: Mapping[str, Any]  # macros and template parameters
 
-    @property
-    def ok(self) -> bool:
-        """Whether the run came to its end and no error was found."""
-        return self._ok
-
-    @property
-    def races(self) -> int:
-        """Different pairs of places that race."""
-        return self._races
-
-    @property
-    def deadlocks(self) -> int:
-        return self._deadlocks
-
-    @property
-    def uninitialised_reads(self) -> int:
-        return self._uninitialised
-
-    @property
-    def out_of_bounds(self) -> int:
-        return self._outside
-
-    @property
-    def others(self) -> int:
-        """Failed assertions, divisions by zero, divergence and the like."""
-        return self._others
-
-    @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What was found, each with its places; also warnings."""
-        return self._diagnostics
-
-    @property
-    def result(self) -> Any:
-        """What the kernel returned, an array or a number of NumPy; None when nothing."""
-        return self._result
-
-    def __str__(self) -> str:
-        return self._text.rstrip("\n")
-
-    def __repr__(self) -> str:
-        return f"<kiln.Report: {'ok' if self.ok else 'not ok'}, {self.races} races>"
+    def again(self, more: Mapping[str, Any]) -> Program:
+        """The same program with further parameters."""
+        bound = {**self.bound, **more}
+        return compile(self.file, source=self.source, arch=self.arch, folders=self.folders, defines=bound)
 
 
 class Kernel(GpuKernel):
@@ -125,14 +72,21 @@ class Kernel(GpuKernel):
     framework of the first tensor. The first call for some shapes compiles; `prepare` does it ahead.
     """
 
-    def __init__(self, core: _core.Program, row: Any) -> None:
+    def __init__(self, core: _core.Program, row: Any, compiled: Compiled) -> None:
         self._core = core
+        self._compiled = compiled
         name, parameters, result, dimensions = row
         self.name: str = name
         self.parameters: tuple[Parameter, ...] = tuple(Parameter(*each) for each in parameters)
         self.result: Parameter | None = None if result is None else Parameter(*result)
         # What arrays' shapes say, or a number of that name where no shape says it.
         self.dimensions: tuple[str, ...] = tuple(dimensions)
+        # Of template parameters that `compile` did not bind, what `[[tune(...)]]` names to be tried.
+        self.tunables: dict[str, tuple[str, ...]] = {
+            parameter: tuple(values)
+            for kernel, parameter, values in core.tunables()
+            if kernel == name and parameter not in compiled.bound
+        }
         self._set_up_launches()
 
     def simulate(
@@ -160,6 +114,63 @@ class Kernel(GpuKernel):
         Takes its arguments as `simulate` does and changes the same arrays.
         """
         return self._run(True, arguments, named, (1, 0, 0))
+
+    def explain(self, *arguments: Any, **named: Any) -> Explanation:
+        """What the kernel costs on a GPU, counted in the simulator and worked out: needs no GPU.
+
+        Takes the arguments of a call, of whose arrays only types and shapes count, wherever they lie; or
+        dimensions and numbers by name, `explain(M=4096, N=4096, K=4096)`; or nothing, for a few full
+        tiles.
+        """
+        arrays, numbers = [], []
+        for name, value in self._bind(arguments, named).items():
+            if is_tensor(value) and not (self._tensor(name) is None and not getattr(value, "shape", None)):
+                seen = seen_of(name, value)
+                arrays.append((name, 0, seen.dtype, list(seen.shape)))
+            else:
+                numbers.append((name, number_of(name, value)))
+        status, error, rows, texts = self._core.explain(self.name, (arrays, numbers))
+        if status == _core.UNSUPPORTED:
+            raise ValueError(error.rstrip("\n"))
+        if status != _core.OK:
+            raise_status(status, error, rows)
+        return Explanation(*texts, diagnostics_of(rows))
+
+    def bench(
+        self,
+        *arguments: Any,
+        baseline: Callable[..., Any] | None = None,
+        check: bool = True,
+        repeats: int = 9,
+        batch_seconds: float = 0.02,
+        **named: Any,
+    ) -> Comparison:
+        """Measures the kernel on the GPU, beside `baseline` in turns, and changes no argument.
+
+        `baseline` is a function of the same arguments, which gives what the kernel writes and returns,
+        and is compared with it first unless `check` is false. Each of `repeats` turns has a batch of
+        either of at least `batch_seconds`, one behind the other, so that the chip's clock is the same
+        for both; the ratio is that of such pairs. The tensors of a batch change so that the L2 cache has
+        forgotten them. With tensors of PyTorch a batch is a CUDA graph, so that a launch's cost on the
+        CPU does not count, unless one of the two cannot be captured.
+        """
+        return compare(self, self._bind(arguments, named), baseline, check, (repeats, batch_seconds))
+
+    def tune(
+        self,
+        *arguments: Any,
+        over: Mapping[str, Iterable[Any]] | None = None,
+        reference: Callable[..., Any] | None = None,
+        **named: Any,
+    ) -> Tuning:
+        """Searches for the fastest values of the kernel's template parameters for these arguments.
+
+        They are those that `[[tune(...)]]` names, or `over`: {"STAGES": [2, 3, 4]}. Every combination
+        is compiled; what does not compile, fit or give the right result is dropped with its reason, and
+        the others are measured in rounds that keep the faster ones. Right is what `reference` gives,
+        else what the program gives as it is. No argument is changed.
+        """
+        return tune(self, self._bind(arguments, named), over, reference)
 
     def _run(
         self, by_reference: bool, arguments: tuple[Any, ...], named: Mapping[str, Any], how: tuple[int, int, int]
@@ -205,10 +216,10 @@ class Kernel(GpuKernel):
 class Program:
     """A program that was compiled for an architecture. Its kernels are attributes: `prog.scale`."""
 
-    def __init__(self, core: _core.Program) -> None:
+    def __init__(self, core: _core.Program, compiled: Compiled) -> None:
         self._core = core
-        self._kernels = tuple(Kernel(core, row) for row in core.kernels())
-        self._diagnostics = _diagnostics(core)
+        self._kernels = tuple(Kernel(core, row, compiled) for row in core.kernels())
+        self._diagnostics = diagnostics_of(core.diagnostics())
         for kernel in self._kernels:  # found without __getattr__
             if not hasattr(Program, kernel.name):
                 self.__dict__.setdefault(kernel.name, kernel)
@@ -277,19 +288,14 @@ def compile(
     if (file is None) and (source is None):
         raise TypeError("compile() needs a file or source=...")
     bound = {**(defines or {}), **parameters}
+    places = [os.fspath(each) for each in folders]
     texts = [f"{name}={_define(name, value)}" for name, value in bound.items()]
-    status, error, core = _core.compile(
-        None if file is None else os.fspath(file), source, arch, texts, [os.fspath(each) for each in folders]
-    )
+    status, error, core = _core.compile(None if file is None else os.fspath(file), source, arch, texts, places)
     if status == _core.OK and core is not None:
-        return Program(core)
+        return Program(core, Compiled(file, source, core.arch(), places, bound))
     if status == _core.REJECTED and core is not None:
-        raise CompileError(error.rstrip("\n"), _diagnostics(core))
+        raise CompileError(error.rstrip("\n"), diagnostics_of(core.diagnostics()))
     raise (OSError if status == _core.SYSTEM else ValueError)(error.rstrip("\n"))
-
-
-def _diagnostics(core: _core.Program | _core.Report) -> tuple[Diagnostic, ...]:
-    return tuple(Diagnostic(*row) for row in core.diagnostics())
 
 
 def _define(name: str, value: Any) -> str:

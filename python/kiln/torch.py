@@ -4,7 +4,8 @@
     out = op(q, k, v, scale=0.09)               # and torch.ops.my.attention
 
 The operator takes the kernel's parameters without the outputs, which it allocates and returns. It is
-known to `torch.compile`, to CUDA graphs and to autograd.
+known to `torch.compile`, to CUDA graphs and to autograd. `kiln.torch.Linear` is torch.nn.Linear by the
+products of kiln.ops, which are operators too: torch.ops.kiln.gemm and so on.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import torch
 
 from kiln._launch import torch_dtype
 from kiln._program import Kernel, Parameter
+from kiln._torch_products import Linear
 
-__all__ = ["register"]
+__all__ = ["Linear", "register"]
 
 
 def register(

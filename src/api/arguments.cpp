@@ -59,10 +59,7 @@ Checked<void> names_once(const io::BindOptions& bind, Diagnostics& diags) {
 
 Result<io::BindOptions, Refusal> options_of(const kiln_call& call, io::Use use) {
   using Failed = Unexpected<Refusal>;
-  if ((call.array_count != 0 && call.arrays == nullptr) ||
-      (call.scalar_count != 0 && call.scalars == nullptr)) {
-    return Failed{{"the arrays or the scalars are null"}};
-  }
+  if (call.array_count != 0 && call.arrays == nullptr) return Failed{{"the arrays are null"}};
   io::BindOptions bind;
   bind.use = use;
   for (std::size_t i = 0; i < call.array_count; ++i) {
@@ -70,14 +67,25 @@ Result<io::BindOptions, Refusal> options_of(const kiln_call& call, io::Use use) 
     if (!input) return Failed{{input.error()}};
     bind.inputs.push_back(std::move(*input));
   }
-  for (std::size_t i = 0; i < call.scalar_count; ++i) {
-    if (call.scalars[i].name == nullptr) return Failed{{"a scalar has no name"}};
-    bind.shapes.push_back(assignment_of(call.scalars[i]));
-  }
+  auto numbers = numbers_of(call);
+  if (!numbers) return Unexpected{numbers.error()};
+  bind.shapes = std::move(*numbers);
   return bind;
 }
 
 }  // namespace
+
+Result<std::vector<io::Assignment>, Refusal> numbers_of(const kiln_call& call) {
+  if (call.scalar_count != 0 && call.scalars == nullptr) {
+    return Unexpected{Refusal{"the scalars are null"}};
+  }
+  std::vector<io::Assignment> out;
+  for (std::size_t i = 0; i < call.scalar_count; ++i) {
+    if (call.scalars[i].name == nullptr) return Unexpected{Refusal{"a scalar has no name"}};
+    out.push_back(assignment_of(call.scalars[i]));
+  }
+  return out;
+}
 
 Result<Bound, Refusal> bind_call(const kiln_program& program, const kiln_call& call, io::Use use,
                                  std::uint64_t memory_max, Diagnostics& diags) {

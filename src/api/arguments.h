@@ -28,4 +28,7 @@ struct Refusal {
                                                io::Use use, std::uint64_t memory_max,
                                                Diagnostics& diags);
 
+// The call's scalars as `--shape` would say them.
+[[nodiscard]] Result<std::vector<io::Assignment>, Refusal> numbers_of(const kiln_call& call);
+
 }  // namespace kiln::api

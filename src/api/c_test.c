@@ -41,6 +41,11 @@ int main(void) {
   expect(y[0] == -1 && y[2] == -3, "the array has the result");
   kiln_report_free(report);
 
+  kiln_explanation* explanation = NULL;
+  expect(kiln_explain(program, &call, &explanation) == KILN_OK, "the kernel is explained");
+  expect(strstr(kiln_explanation_text(explanation), "negate") != NULL, "the text names the kernel");
+  kiln_explanation_free(explanation);
+
   /* Without a GPU that is an error that says so; with one the kernel can be prepared. */
   kiln_plan* plan = NULL;
   const kiln_status prepared = kiln_prepare(program, &call, KILN_CURRENT_DEVICE, &plan);

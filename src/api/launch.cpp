@@ -54,6 +54,7 @@ struct Planning {
   const kiln_program& program;
   Bound bound;
   int device = 0;
+  std::uint64_t steps_max = kStepsMax;  // of the host part
 
   [[nodiscard]] const ir::Function& function() const {
     return program.program.decided.functions[bound.kernel];
@@ -139,7 +140,8 @@ Result<void, Failure> make_plan(const Planning& planning, kiln_plan& plan) {
   auto call = runtime::CallPlan::make(**gpu, (*kernels)->module,
                                       {.module = program.decided,
                                        .function = planning.function(),
-                                       .arguments = planning.bound.arguments});
+                                       .arguments = planning.bound.arguments,
+                                       .steps_max = planning.steps_max});
   if (!call) return Unexpected{Failure{KILN_UNSUPPORTED, call.error()}};
   plan.call = std::move(*call);
   plan.kernel = planning.function().name;
@@ -166,6 +168,7 @@ kiln_status prepare(const kiln_program& program, const kiln_call& call, std::int
                                          planning.function().name,
                                          planning.function().params.size(), kParametersMax));
   }
+  if (call.steps_max != 0) planning.steps_max = call.steps_max;
   if (device == KILN_CURRENT_DEVICE) {
     const auto current = devices().current();
     if (!current) return end_by(current.error());

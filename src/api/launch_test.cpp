@@ -189,6 +189,21 @@ TEST_F(LaunchTest, ALaunchIsNothingElseAndHasTheNumbersOfTheCall) {
   EXPECT_EQ(factors[1], -0.5F);
 }
 
+TEST_F(LaunchTest, AHostPartIsGivenUpAfterSoManySteps) {
+  const Program program = compile(kChain);
+  const kiln_array arrays[] = {{"x", nullptr, "f32", kShape, 1}};
+  kiln_call call = {};
+  call.arrays = arrays;
+  call.array_count = 1;
+  for (const std::uint64_t steps : {std::uint64_t{1}, std::uint64_t{1000000}, std::uint64_t{0}}) {
+    call.steps_max = steps;
+    kiln_plan* out = nullptr;
+    const kiln_status status = kiln_prepare(program.get(), &call, KILN_CURRENT_DEVICE, &out);
+    EXPECT_EQ(status, steps == 1 ? KILN_UNSUPPORTED : KILN_OK) << steps << kiln_last_error();
+    kiln_plan_free(out);
+  }
+}
+
 TEST_F(LaunchTest, BuffersOfTheHostPartLieInTheWorkspaceAndAreFilled) {
   const Plan plan = prepare(kChain, {{"x", nullptr, "f32", kShape, 1}});
   ASSERT_EQ(kiln_plan_workspace(plan.get()), 512U);

@@ -73,6 +73,17 @@ kiln_kernel KernelRows::kernel(const ir::Module& module, const ir::Function& fun
   return out;
 }
 
+void TunableRows::set(const std::vector<io::Tunable>& tunables) {
+  for (const io::Tunable& each : tunables) {
+    std::vector<const char*>& values = lists_.emplace_back();
+    for (const std::string& value : each.values) values.push_back(texts_.keep(value));
+    rows_.push_back({.kernel = texts_.keep(each.kernel),
+                     .name = texts_.keep(each.name),
+                     .values = values.data(),
+                     .value_count = values.size()});
+  }
+}
+
 void KernelRows::set(const ir::Module& module) {
   for (const ir::Function& function : module.functions) rows_.push_back(kernel(module, function));
 }
@@ -101,6 +112,7 @@ kiln_status finish(io::Exit exit, kiln_program& program) {
   program.compiled = exit == io::Exit::kFine;
   if (program.compiled) {
     program.kernels.set(program.program.decided);
+    program.tunables.set(program.program.tunables);
     return KILN_OK;
   }
   return fail(exit == io::Exit::kUsage ? KILN_INVALID : KILN_REJECTED, program.diagnostics.text);

@@ -29,6 +29,18 @@ class KernelRows {
   std::vector<kiln_kernel> rows_;
 };
 
+// What `[[tune(...)]]` names, as data of C.
+class TunableRows {
+ public:
+  void set(const std::vector<io::Tunable>& tunables);
+  [[nodiscard]] const std::vector<kiln_tunable>& rows() const { return rows_; }
+
+ private:
+  Texts texts_;
+  std::deque<std::vector<const char*>> lists_;
+  std::vector<kiln_tunable> rows_;
+};
+
 // Notes the reason for kiln_last_error.
 [[nodiscard]] kiln_status fail(kiln_status status, std::string reason);
 
@@ -40,6 +52,7 @@ struct kiln_program {
   bool compiled = false;  // without errors
   kiln::api::DiagnosticRows diagnostics;
   kiln::api::KernelRows kernels;
+  kiln::api::TunableRows tunables;
   mutable std::once_flag emitted;
   mutable std::string cuda;
 };

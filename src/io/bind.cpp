@@ -418,7 +418,9 @@ Checked<ir::Arguments> bind(const ir::Function& function, BindOptions options, D
   Binder binder(function, std::move(options), diags);
   binder.take_shapes();
   binder.take_inputs();
-  if (!binder.failure && binder.is_call()) binder.require_inputs();
+  const Use use = binder.options.use;
+  const bool is_given = use == Use::kCall || use == Use::kLaunch;
+  if (!binder.failure && is_given) binder.require_inputs();
   if (!binder.failure) binder.require_all();
   binder.arguments.vars.resize(function.vars.size());
   for (std::size_t v = 0; v < function.vars.size(); ++v) {

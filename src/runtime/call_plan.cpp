@@ -101,6 +101,7 @@ class CallPlan::Maker {
         module_(subject.module),
         function_(subject.function),
         arguments_(subject.arguments),
+        steps_max_(subject.steps_max),
         launches_(emit::plan_launches(module_, function_)),
         host_(function_, arguments_) {
     const auto deciding = deciding_numbers(module_, function_);
@@ -113,7 +114,7 @@ class CallPlan::Maker {
         .allocate = [&](ir::ValueId value, const std::vector<std::int64_t>& shape,
                         std::optional<double> initial) { return allocate(value, shape, initial); },
         .launch = [&](ir::OpId op) { return note_launch(op); }};
-    if (auto ran = host_.run(hooks); !ran) return ran;
+    if (auto ran = host_.run(hooks, steps_max_); !ran) return ran;
     take_returned();
     place_buffers();
     return {};
@@ -266,6 +267,7 @@ class CallPlan::Maker {
   const ir::Module& module_;
   const ir::Function& function_;
   const ir::Arguments& arguments_;
+  std::uint64_t steps_max_;
   std::vector<emit::LaunchPlan> launches_;
   HostProgram host_;
   std::vector<bool> handed_on_;                   // by parameter: numbers that decide nothing

@@ -21,6 +21,7 @@
 #include "runtime/gpu.h"
 #include "runtime/map_cache.h"
 #include "runtime/tensor_map.h"
+#include "support/steps.h"
 
 namespace kiln::runtime {
 
@@ -41,6 +42,7 @@ class CallPlan {
     const ir::Module& module;
     const ir::Function& function;
     const ir::Arguments& arguments;
+    std::uint64_t steps_max = kStepsMax;  // of the host part
   };
   // What one start has.
   struct Operands {

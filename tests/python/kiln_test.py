@@ -57,6 +57,62 @@ def axpy():
     return kiln.compile(source=AXPY, arch="sm_90a")
 
 
+TUNED = """template <[[tune(32, 64)]] int STEP = 32, int WIDE = 1>
+__co__ void scale(global f32 [M, N] x, f32 factor, global f32 [M, N] y) {
+  parallel i by [M] : block {
+    parallel t by [STEP] : thread {
+      foreach j in [cdiv(N, STEP)] {
+        if (j * STEP + t < N) { y.at(i, j * STEP + t) = x.at(i, j * STEP + t) * factor; }
+      }
+    }
+  }
+}
+"""
+
+
+class ExplainTest(unittest.TestCase):
+    def test_arrays_or_numbers_or_nothing_say_the_shape(self):
+        softmax = kiln.compile(SOFTMAX, arch="sm_90a", N=256).softmax
+        told = softmax.explain(M=100)
+        self.assertTrue(str(told).startswith("softmax on sm_90a"))
+        self.assertEqual(told.data["shape"], {"M": 100})
+        self.assertFalse(told.data["shape_assumed"])
+        self.assertTrue(softmax.explain().data["shape_assumed"])
+        x = np.zeros((100, 256), np.uint16)
+        self.assertEqual(str(softmax.explain(x, x)), str(told))
+        self.assertIn("<html", told.html)
+        self.assertIn("<iframe srcdoc=", told._repr_html_())
+        scale = kiln.compile(source=TUNED, arch="sm_90a").scale
+        self.assertEqual(scale.explain(M=8, N=64, factor=2.5).data["shape"]["N"], 64)
+
+    def test_what_does_not_fit(self):
+        softmax = kiln.compile(SOFTMAX, arch="sm_90a", N=256).softmax
+        with self.assertRaisesRegex(TypeError, "no dimension or scalar called `Q`"):
+            softmax.explain(Q=3)
+        with self.assertRaisesRegex(ValueError, "256"):
+            softmax.explain(np.zeros((4, 255), np.uint16), np.zeros((4, 255), np.uint16))
+        with self.assertRaisesRegex(ValueError, "out of bounds|out-of-bounds"):
+            kiln.compile(source=TUNED.replace("if (j * STEP + t < N)", "if (true)"), arch="sm_90a").scale.explain(M=1, N=33, factor=1)
+
+
+class NotebookTest(unittest.TestCase):
+    def test_a_report_shows_what_was_found_with_its_lines(self):
+        x = np.zeros(64, np.float32)
+        shown = kiln.compile(source=RACE, arch="sm_90a").turn.simulate(x, x.copy())._repr_html_()
+        self.assertIn("2 races, 1 uninitialised read</b>", shown)
+        self.assertIn("error[race]", shown)
+        self.assertIn("s.at(t) = x.at(t);", shown)
+        self.assertIn("&lt;source&gt;:5:7", shown)
+        self.assertEqual(shown.count("put `sync.shared;` between them"), 2)
+        good = axpy().axpy.simulate(x, 1.0, x.copy())._repr_html_()
+        self.assertIn(">ok</b>", good)
+
+    def test_what_a_template_says_is_to_be_tried_is_known(self):
+        scale = kiln.compile(source=TUNED, arch="sm_90a").scale
+        self.assertEqual(scale.tunables, {"STEP": ("32", "64")})
+        self.assertEqual(kiln.compile(source=TUNED, arch="sm_90a", STEP=64).scale.tunables, {})
+
+
 class CompileTest(unittest.TestCase):
     def test_a_file_with_parameters(self):
         prog = kiln.compile(SOFTMAX, arch="sm_90a", N=256)

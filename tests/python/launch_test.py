@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import sys
 import unittest
+from unittest import mock
 from pathlib import Path
 
 import numpy as np
@@ -329,6 +330,78 @@ class LaunchTest(unittest.TestCase):
         kernel = kiln.compile(source=CHAIN, arch="sm_90a").chain
         with self.assertRaisesRegex(TypeError, "what the kernel returns cannot be allocated by"):
             kernel(FastArray(memory(8)))
+
+
+TUNED = """template <[[tune(1, 2, 0)]] int STEP = 1>
+__co__ void scale(global f32 [M, N] x, f32 factor, global f32 [M, N] y) {
+  assert(STEP > 0, "no step");
+  parallel i by [M] : block {
+    parallel t by [1] : thread { foreach j in [N] { y.at(i, j) = x.at(i, j) * factor; } }
+  }
+}
+"""
+
+
+class CopiedArray(FastArray):
+    """One that can be copied, as `bench` and `tune` do."""
+
+    def copy(self):
+        out = memory(*self.array.shape, dtype=self.array.dtype)
+        out[...] = self.array
+        return type(self)(out)
+
+    @property
+    def dtype(self):
+        return self.array.dtype
+
+    def get(self):
+        return self.array
+
+
+class MeasureTest(unittest.TestCase):
+    """Over the driver of paper every batch takes 1 ms, and kernels compute nothing."""
+
+    def setUp(self):
+        if DRIVER is None:
+            self.skipTest("no --driver")
+        DRIVER.capturing = False
+        DRIVER.launch_status = 0
+
+    def test_a_kernel_is_measured_in_turns_with_a_function(self):
+        x, y = CopiedArray(memory(4, 8)), CopiedArray(memory(4, 8))
+        calls = []
+        found = scale().bench(
+            x, 2.0, y, baseline=lambda x, factor, y: calls.append(x), check=False, repeats=4, batch_seconds=1e-3
+        )
+        self.assertEqual((len(found.seconds), len(found.baseline_seconds)), (4, 4))
+        self.assertEqual((found.by_graphs, found.sets, found.ratio, found.spread), (False, 512, 1.0, 0.0))
+        self.assertGreater(len({id(each) for each in calls}), 2)
+        self.assertNotIn(x, calls)
+        self.assertIn("1.000 (spread 0.000)", str(found))
+        self.assertIn("<td>baseline</td>", found._repr_html_())
+        alone = scale().bench(x, 2.0, y, repeats=2, batch_seconds=1e-3)
+        with self.assertRaisesRegex(ValueError, "without a baseline"):
+            alone.ratio
+        with self.assertRaisesRegex(AssertionError, "`y` differs"):
+            scale().bench(x, 2.0, y, baseline=lambda x, factor, y: memory(4, 8) + 1)
+        with self.assertRaisesRegex(ValueError, "`repeats` is 0"):
+            scale().bench(x, 2.0, y, repeats=0)
+
+    @mock.patch("kiln._tune._ROUNDS", ((1, 1e-3, 2), (3, 1e-3, 1)))
+    def test_candidates_are_what_the_template_names(self):
+        kernel = kiln.compile(source=TUNED, arch="sm_90a").scale
+        x, y = CopiedArray(memory(4, 8)), CopiedArray(memory(4, 8))
+        found = kernel.tune(x, 2.0, y)
+        self.assertEqual([str(each) for each in found.candidates], ["as it is", "STEP=1", "STEP=2"])
+        self.assertEqual([(str(each), each.dropped) for each in found.dropped], [("STEP=0", "assert-false")])
+        self.assertIs(found.best, kernel)
+        self.assertEqual(found.values, {})
+        self.assertIn("3 measured; dropped 1: assert-false", str(found))
+        self.assertEqual(len(kernel.tune(x, 2.0, y, over={"STEP": [3]}).candidates), 2)
+        with self.assertRaisesRegex(ValueError, "names nothing to be tried.*over="):
+            scale().tune(x, 2.0, y)
+        with self.assertRaisesRegex(ValueError, "no candidate can be measured.*its result is wrong"):
+            kernel.tune(x, 2.0, y, reference=lambda x, factor, y: memory(4, 8) + 1)
 
 
 def main():

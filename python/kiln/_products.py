@@ -1,0 +1,415 @@
+"""Products of kiln/gemm.h on tensors of any framework: how they lie, what is prepared, and launches."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kiln import _core
+from kiln._arrays import kiln_dtype
+from kiln._launch import (
+    DeviceError,
+    DeviceTensor,
+    allocator,
+    current_stream,
+    has_gaps,
+    is_torch,
+    on_stream,
+    raise_status,
+    stream_handle,
+    strided_tensor,
+    torch_dtypes,
+)
+
+_PLANS_MAX = 1024
+_ALIGNMENT_MAX = 16
+_GROUP_ROWS = 128  # KILN_GEMM_GROUP_ROWS
+_SCALE_BLOCK = 128
+_ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
+_RESULTS = {"bf16": "bf16", "f16": "f16", "f32": "f32", "f8_e4m3": "bf16", "f8_e5m2": "bf16", "s8": "s32"}
+_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8_e4m3": 1, "f8_e5m2": 1, "s8": 1, "s32": 4}
+# Flags of kiln_gemm_problem.
+_A_ALONG_M, _B_ALONG_N, _ALPHA, _BETA, _BIAS, _RESIDUAL, _BLOCK_SCALES, _INVARIANT, _SPARSE = (
+    1 << i for i in range(9)
+)
+# The order of kiln._core.Product.launch.
+_OPERANDS = ("a", "b", "out", "bias", "residual", "a_scale", "b_scale", "metadata", "group_of_tile")
+
+
+class Options(NamedTuple):
+    """What of a call decides how it is computed, besides its tensors."""
+
+    kind: str  # "gemm", "grouped_gemm", "sparse_gemm", "block_scaled_gemm"
+    activation: str = "none"
+    has_alpha: bool = False
+    has_beta: bool = False
+    dtype: str | None = None
+    tf32: bool = False
+    batch_invariant: bool = False
+
+
+class Shape(NamedTuple):
+    """What a product makes of shapes and types alone."""
+
+    m: int
+    n: int
+    k: int
+    batch: int
+    result: tuple[int, ...]
+    dtype: str  # of the result
+
+
+class Ready(NamedTuple):
+    product: _core.Product | None  # None: the result has no elements
+    make_result: Callable[[], Any] | None  # None: `out` is given
+    make_workspace: Callable[[], Any] | None
+
+
+class Matrix(NamedTuple):
+    """How the last two dimensions lie."""
+
+    by_rows: bool  # neighbours along the last one
+    step: int  # from one row to the next, or from one column to the next; 0: without gaps
+
+
+_plans: dict[Any, Ready] = {}
+
+
+def options_of(kind: str, activation: str | None, alpha: float, beta: float, dtype: Any, **flags: bool) -> Options:
+    name = activation or "none"
+    if name not in _ACTIVATIONS:
+        raise ValueError(f"`activation` is {name!r}: there are " + ", ".join(map(repr, _ACTIVATIONS)))
+    return Options(kind, name, alpha != 1, beta != 0, None if dtype is None else dtype_name(dtype), **flags)
+
+
+def dtype_name(dtype: Any) -> str:
+    """kiln's name of a type of PyTorch or NumPy, or of a name."""
+    if isinstance(dtype, str) and dtype in _BYTES:
+        return dtype
+    if type(dtype).__module__ == "torch":
+        name = torch_dtypes().get(dtype, "")
+    else:
+        try:
+            name = kiln_dtype(np.dtype(dtype))
+        except TypeError:
+            name = ""
+    if name not in _BYTES:
+        raise TypeError(f"`dtype` is {dtype}: a product has one of " + ", ".join(_BYTES))
+    return name
+
+
+def check_out(beta: float, out: Any) -> None:
+    if beta != 0 and out is None:
+        raise ValueError(f"`beta` is {beta}, and there is no `out` that it multiplies: give out=")
+
+
+def launch(given: Mapping[str, Any], options: Options, factors: tuple[float, float], stream: Any) -> Any:
+    """Starts the product of the tensors `given` by name, without those that are None; gives the result."""
+    like = given["a"]
+    handle = current_stream(like) if stream is None else stream_handle(stream)
+    signatures, addresses = [], {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        signature, addresses[name] = _seen(options, name, value, handle)
+        signatures.append((name, signature))
+    alignment = _alignment(addresses)
+    key = (tuple(signatures), options, alignment)
+    ready = _plans.get(key)
+    if ready is None:
+        ready = _prepare(given, options, handle, alignment)
+        if len(_plans) >= _PLANS_MAX:
+            del _plans[next(iter(_plans))]
+        _plans[key] = ready
+    out = given.get("out")
+    if out is not None:
+        _check_apart(given, handle)
+    # The framework allocates for its current stream.
+    scope = nullcontext() if stream is None else on_stream(like, _device(signatures), handle)
+    place = 0
+    if ready.make_result is not None or ready.make_workspace is not None:
+        with scope:
+            out = out if ready.make_result is None else ready.make_result()
+            workspace = None if ready.make_workspace is None else ready.make_workspace()
+        addresses["out"] = _address(out)
+        place = 0 if workspace is None else _address(workspace)
+    if ready.product is None:
+        return out
+    row = [addresses.get(name, 0) for name in _OPERANDS]
+    status, error = ready.product.launch(row, *factors, (place, handle))
+    if status != _core.OK:
+        raise_status(status, error, ())
+    return out
+
+
+def _device(signatures: list[tuple[str, Any]]) -> int:
+    return next(signature[-1] for name, signature in signatures if name == "a")
+
+
+def _seen(options: Options, name: str, value: Any, handle: int) -> tuple[Any, int]:
+    """What of a tensor a plan depends on, and its address."""
+    if is_torch(value) and value.is_cuda and value.layout is sys.modules["torch"].strided:
+        return (value.dtype, value.shape, value.stride(), value.get_device()), value.data_ptr()
+    tensor = _tensor(options, name, value, handle)
+    return (tensor.dtype, tensor.shape, tensor.strides, tensor.device), tensor.address
+
+
+def _tensor(options: Options, name: str, value: Any, handle: int | None) -> DeviceTensor:
+    is_here = value.device.type == "cpu" if is_torch(value) else isinstance(value, np.ndarray)
+    if is_here:
+        raise ValueError(
+            f"`{name}` lies in this CPU's memory, and kiln.ops.{options.kind} runs on a GPU: bring it there; "
+            f"`kiln.ops.{options.kind}.reference` computes the same on this CPU"
+        )
+    return strided_tensor(name, value, handle, name == "out")
+
+
+def _alignment(addresses: Mapping[str, int]) -> int:
+    together = _ALIGNMENT_MAX
+    for name, address in addresses.items():
+        if name != "group_of_tile":
+            together |= address
+    return together & -together
+
+
+def _prepare(given: Mapping[str, Any], options: Options, handle: int, alignment: int) -> Ready:
+    tensors = {name: _tensor(options, name, value, None) for name, value in given.items() if value is not None}
+    device = tensors["a"].device
+    for name, each in tensors.items():
+        if each.device != device:
+            raise ValueError(
+                f"`a` lies on GPU {device} and `{name}` on GPU {each.device}: a product runs on one, bring them together"
+            )
+    shape = shape_of(tensors, options)
+    check_others(tensors, shape, options)
+    like = given["a"]
+    make_result = None
+    if "out" not in tensors:
+        make_result = allocator(like, device, shape.dtype, shape.result, "the product")
+    if math.prod(shape.result) == 0:
+        return Ready(None, make_result, None)
+    fields = problem_of(tensors, shape, options)
+    fields["alignment"] = alignment
+    if _core.is_capturing(handle):
+        raise DeviceError(
+            f"kiln.ops.{options.kind} is not prepared for these shapes, and its stream is captured in a graph: "
+            "call it once before"
+        )
+    status, error, product = _core.prepare_product(fields, device)
+    if product is None:
+        raise_status(status, error, ())
+    size = (product.workspace,)
+    make_workspace = allocator(like, device, "u8", size, f"the workspace of {size[0]} bytes") if size[0] else None
+    return Ready(product, make_result, make_workspace)
+
+
+def _address(value: Any) -> int:
+    return value.data_ptr() if is_torch(value) else strided_tensor("result", value, None, False).address
+
+
+def _check_apart(given: Mapping[str, Any], handle: int) -> None:
+    """`out` shares memory with no other tensor, but may be the residual."""
+    tensors = {name: strided_tensor(name, value, None, False) for name, value in given.items() if value is not None}
+    out = tensors.pop("out")
+    for name, other in tensors.items():
+        if name == "residual" and (other.address, other.strides) == (out.address, out.strides):
+            continue
+        if _share_memory(out, other):
+            raise ValueError(f"`out`, which the product writes, shares memory with `{name}`: give another tensor")
+
+
+def _share_memory(left: DeviceTensor, right: DeviceTensor) -> bool:
+    if 0 in left.shape or 0 in right.shape:
+        return False
+    if left.address > right.address:
+        left, right = right, left
+    between = right.address - left.address
+    if _span(left, left.shape) <= between:
+        return False
+    # Columns of one matrix, side by side.
+    step = left.strides[0] * _BYTES.get(left.dtype, 1) if len(left.shape) == len(right.shape) == 2 else 0
+    if step > 0 and right.strides[0] * _BYTES.get(right.dtype, 1) == step:
+        past = between % step
+        return past < _span(left, (1, *left.shape[1:])) or step - past < _span(right, (1, *right.shape[1:]))
+    return True
+
+
+def _span(tensor: DeviceTensor, shape: tuple[int, ...]) -> int:
+    """Bytes from the first element to behind the last."""
+    last = sum((extent - 1) * abs(stride) for extent, stride in zip(shape, tensor.strides))
+    return (last + 1) * _BYTES.get(tensor.dtype, 8)
+
+
+def shape_of(tensors: Mapping[str, Any], options: Options) -> Shape:
+    """Of tensors that have a shape and kiln's name of their type; what does not fit is refused."""
+    a, b = tensors["a"], tensors["b"]
+    _check_types(a, b, options)
+    for name, least in (("a", 2), ("b", 3 if options.kind == "grouped_gemm" else 2)):
+        if len(tensors[name].shape) < least:
+            raise ValueError(f"`{name}` has the shape {list(tensors[name].shape)}, and needs {least} dimensions or more")
+    if options.kind != "gemm" and (len(a.shape) != 2 or len(b.shape) > 3):
+        raise ValueError(f"`a` has the shape {list(a.shape)}: kiln.ops.{options.kind} takes a matrix, pass `.flatten(0, -2)`")
+    n, k = b.shape[-1], b.shape[-2]
+    a_columns = 2 * a.shape[-1] if options.kind == "sparse_gemm" else a.shape[-1]
+    if a_columns != k:
+        raise ValueError(
+            f"`a` of shape {list(a.shape)} has {a_columns} columns and `b` of shape {list(b.shape)} has {k} rows, "
+            "which are to be as many; if `b` lies as [n, k], pass its transposed view, `b.T` or `b.mT`"
+        )
+    dtype = _result_type(a, tensors.get("out"), options)
+    if options.kind == "gemm" and len(b.shape) > 2:
+        if a.shape[:-2] != b.shape[:-2] or len(a.shape) != 3:
+            raise ValueError(
+                f"`a` of shape {list(a.shape)} and `b` of shape {list(b.shape)}: several products have one dimension "
+                "in front, as long in both"
+            )
+        return Shape(a.shape[1], n, k, a.shape[0], (a.shape[0], a.shape[1], n), dtype)
+    return Shape(math.prod(a.shape[:-1]), n, k, 1, (*a.shape[:-1], n), dtype)
+
+
+def _check_types(a: Any, b: Any, options: Options) -> None:
+    if a.dtype != b.dtype:
+        raise TypeError(f"`a` holds {a.dtype} and `b` {b.dtype}: both factors have one type, convert one")
+    if a.dtype not in _RESULTS:
+        raise TypeError(f"`a` holds {a.dtype}, and factors are of " + ", ".join(_RESULTS))
+    if a.dtype == "f32" and not options.tf32:
+        raise TypeError(
+            "f32 factors are multiplied as tf32, of 10 bits, which has to be asked for: pass tf32=True, or bf16 or f16"
+        )
+
+
+def _result_type(a: Any, out: Any, options: Options) -> str:
+    if out is None:
+        return options.dtype or _RESULTS[a.dtype]
+    if options.dtype not in (None, out.dtype):
+        raise TypeError(f"`out` holds {out.dtype}, and `dtype` asks for {options.dtype}")
+    return out.dtype
+
+
+def problem_of(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Options) -> dict[str, int | str]:
+    """The fields of kiln_gemm_problem; tensors that do not fit are refused."""
+    a, b = tensors["a"], tensors["b"]
+    kind = "tf32" if a.dtype == "f32" else a.dtype
+    fields: dict[str, Any] = {"m": shape.m, "n": shape.n, "k": shape.k, "batch": shape.batch}
+    fields |= {"type_a": kind, "type_b": kind, "type_c": shape.dtype, "activation": _ACTIVATIONS[options.activation]}
+    is_batch = shape.batch > 1 or len(shape.result) == 3 == len(b.shape)
+    a_lies = _lies("a", a if is_batch else _folded("a", a), True)
+    b_lies = _lies("b", b, False)
+    fields |= {"lda": a_lies.step, "ldb": b_lies.step}
+    flags = 0 if a_lies.by_rows else _A_ALONG_M
+    flags |= _B_ALONG_N if b_lies.by_rows else 0
+    flags |= options.has_alpha * _ALPHA | options.has_beta * _BETA | options.batch_invariant * _INVARIANT
+    if is_batch:
+        fields |= {"stride_a": a.strides[0], "stride_b": b.strides[0]}
+    if options.kind == "grouped_gemm":
+        fields |= {"groups": b.shape[0], "stride_b": b.strides[0] if b.shape[0] > 1 else 0}
+    flags |= _add_likes(fields, tensors, shape, is_batch)
+    flags |= _flags_of_others(tensors, shape, options)
+    fields["flags"] = flags
+    return fields
+
+
+def _add_likes(fields: dict[str, Any], tensors: Mapping[str, DeviceTensor], shape: Shape, is_batch: bool) -> int:
+    """The matrices that are like the result."""
+    for name, step, stride in (("out", "ldc", "stride_c"), ("residual", "ldr", "stride_r")):
+        tensor = tensors.get(name)
+        if tensor is None:
+            continue
+        lies = _lies(name, tensor if is_batch else _folded(name, tensor), True)
+        if not lies.by_rows:
+            raise ValueError(_strides_text(name, tensor) + ", and its neighbours have to lie along the last dimension")
+        fields[step] = lies.step
+        if is_batch:
+            fields[stride] = tensor.strides[0]
+    return _RESIDUAL if "residual" in tensors else 0
+
+
+def _others(tensors: Mapping[str, Any], shape: Shape, options: Options) -> list[tuple[str, tuple[int, ...], str, int]]:
+    """Of each vector or table: its name, shape, type and flag."""
+    m, n, k = shape.m, shape.n, shape.k
+    blocks = -(-k // _SCALE_BLOCK)
+    groups = tuple(tensors["b"].shape[:1]) if options.kind == "grouped_gemm" else ()
+    out = [("bias", (*groups, n), shape.dtype, _BIAS)]
+    if options.kind == "grouped_gemm":
+        out.append(("group_of_tile", (-(-m // _GROUP_ROWS),), "s32", 0))
+    if options.kind == "block_scaled_gemm":
+        out.append(("a_scale", (blocks, m), "f32", _BLOCK_SCALES))
+        out.append(("b_scale", (-(-n // _SCALE_BLOCK), blocks), "f32", _BLOCK_SCALES))
+    if options.kind == "sparse_gemm":
+        dtype = "s32" if tensors["metadata"].dtype == "s32" else "u32"  # PyTorch's usual 32 bits
+        out.append(("metadata", (m, k // 32), dtype, _SPARSE))
+    return [row for row in out if row[0] in tensors]
+
+
+def check_others(tensors: Mapping[str, Any], shape: Shape, options: Options) -> None:
+    """Shapes and types of all but the factors."""
+    for name, extents, dtype, _ in _others(tensors, shape, options):
+        _check(name, tensors[name], extents, dtype)
+    for name in ("out", "residual"):
+        if name in tensors:
+            _check(name, tensors[name], shape.result, shape.dtype)
+
+
+def _flags_of_others(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Options) -> int:
+    flags = 0
+    for name, _, _, flag in _others(tensors, shape, options):
+        if has_gaps(tensors[name]):
+            raise ValueError(_strides_text(name, tensors[name]) + ": pass a copy without gaps, `.contiguous()`")
+        flags |= flag
+    return flags
+
+
+def _check(name: str, tensor: Any, shape: tuple[int, ...], dtype: str) -> None:
+    if tensor.dtype != dtype:
+        raise TypeError(f"`{name}` holds {tensor.dtype}, and {dtype} is needed: convert it")
+    if tuple(tensor.shape) != tuple(shape):
+        turned = tuple(tensor.shape) == tuple(shape)[::-1]
+        way_out = "; pass `.T.contiguous()`" if turned else ""
+        raise ValueError(f"`{name}` has the shape {list(tensor.shape)}, and {list(shape)} is needed{way_out}")
+
+
+def _strides_text(name: str, tensor: DeviceTensor) -> str:
+    return f"`{name}` of shape {list(tensor.shape)} has strides {list(tensor.strides)}"
+
+
+def _lies(name: str, tensor: DeviceTensor, rows_first: bool) -> Matrix:
+    (rows, columns), (row_stride, column_stride) = tensor.shape[-2:], tensor.strides[-2:]
+    by_rows = (columns == 1 or column_stride == 1) and (rows == 1 or row_stride >= columns)
+    by_columns = (rows == 1 or row_stride == 1) and (columns == 1 or column_stride >= rows)
+    if by_rows and (rows_first or not by_columns):
+        return Matrix(True, row_stride if rows > 1 else 0)
+    if by_columns:
+        return Matrix(False, column_stride if columns > 1 else 0)
+    raise ValueError(
+        _strides_text(name, tensor)
+        + f": of its last two, one has to be 1 and the other at least {columns} (rows) or {rows} (columns); "
+        "pass `.contiguous()`"
+    )
+
+
+def _folded(name: str, tensor: DeviceTensor) -> DeviceTensor:
+    """The leading dimensions as one, without a copy."""
+    if len(tensor.shape) <= 2 or (name == "b"):
+        return tensor
+    shape, strides = tensor.shape[:-1], tensor.strides[:-1]
+    step = 0
+    length = 1
+    for extent, stride in zip(reversed(shape), reversed(strides)):
+        if extent == 1:
+            continue
+        if step == 0:
+            step = stride
+        elif stride != step * length:
+            raise ValueError(
+                _strides_text(name, tensor)
+                + f": all but the last dimension count as rows, which lie {step} and {stride} and not "
+                f"{step} and {step * length} apart; pass `.contiguous()`"
+            )
+        length *= extent
+    rows = math.prod(shape)
+    return tensor._replace(shape=(rows, tensor.shape[-1]), strides=(step or tensor.shape[-1], tensor.strides[-1]))

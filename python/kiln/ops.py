@@ -1,0 +1,218 @@
+"""Kiln's library of matrix products, on tensors of PyTorch, CuPy or Numba in a GPU's memory.
+
+    c = kiln.ops.gemm(a, b)                                            # a @ b
+    y = kiln.ops.gemm(x, w.T, bias=bias, activation="gelu")            # as a layer computes it
+    kiln.ops.gemm(x, w.T, out=y, beta=1.0)                             # y += x @ w.T
+
+Each product computes `activation(alpha * sums + beta * out + bias) + residual`, with sums in f32 and
+one rounding at the end; what is not given is left out. Neighbours lie along either of a factor's last
+two dimensions: a transposed view costs nothing. `out` receives the result and is returned; without it
+the framework allocates one. The work goes to the framework's current stream, or to `stream=`, and
+nothing waits for it. The first call for some shapes and types compiles; a stream is captured in a CUDA
+graph only after that.
+
+`kiln.ops.gemm.reference(...)` computes the same on this CPU in fp64, of arrays of NumPy or tensors of
+PyTorch, for tests.
+
+With tensors of PyTorch `gemm` has gradients, of `a`, `b`, `bias` and `residual`, and all are operators
+that `torch.compile` knows: torch.ops.kiln.gemm and so on.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec
+
+import numpy as np
+
+from kiln import _core
+from kiln._formulas import reference
+from kiln._launch import is_torch, seen_of
+from kiln._products import Options, check_out, launch, options_of
+
+__all__ = ["block_scaled_gemm", "gemm", "grouped_gemm", "prune", "sparse_gemm"]
+
+P = ParamSpec("P")
+Run = Callable[[dict[str, Any], Options, tuple[float, float], Any], Any]
+
+
+class Product(Generic[P]):
+    """A function, and as `reference` the same on this CPU."""
+
+    def __init__(self, function: Callable[P, Any]) -> None:
+        self._function = function
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> Any:
+        return self._function(*arguments, **named)
+
+    def reference(self, *arguments: P.args, **named: P.kwargs) -> Any:
+        """The same on this CPU, in fp64 and rounded once; `stream` does not count."""
+        return self._function(*arguments, **{**named, "_run": _by_formula})  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return f"<kiln.ops.{self._function.__name__}>"
+
+
+def _by_formula(given: dict[str, Any], options: Options, factors: tuple[float, float], _stream: Any) -> Any:
+    return reference(given, options, factors)
+
+
+def _on_gpu(given: dict[str, Any], options: Options, factors: tuple[float, float], stream: Any) -> Any:
+    if is_torch(given["a"]) and given.get("out") is None:
+        from kiln import _torch_products as ours  # after PyTorch, which it needs
+
+        if ours.needs_operator(given):
+            return ours.call_operator(given, options, factors[0])
+    return launch(given, options, factors, stream)
+
+
+@Product
+def gemm(
+    a: Any,
+    b: Any,
+    *,
+    bias: Any = None,
+    residual: Any = None,
+    activation: str | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    out: Any = None,
+    dtype: Any = None,
+    tf32: bool = False,
+    batch_invariant: bool = False,
+    stream: Any = None,
+    _run: Run = _on_gpu,
+) -> Any:
+    """`a` [..., m, k] times `b` [k, n], or [batch, k, n] with `a` [batch, m, k].
+
+    Factors are bf16, f16, f32 (with `tf32=True`), f8_e4m3, f8_e5m2 or s8, both of one type. The
+    result is of `out`'s type, or `dtype`: that of the factors, and bf16 of floats of 8 bits, s32 of
+    integers, if nothing is said; f32 is possible of all floats. `bias` [n] and `residual`, like the
+    result, are of the result's type. `activation` is "relu", "gelu" or "silu". With `batch_invariant`
+    a row has the same bits whatever m is.
+    """
+    check_out(beta, out)
+    options = options_of("gemm", activation, alpha, beta, dtype, tf32=tf32, batch_invariant=batch_invariant)
+    given = {"a": a, "b": b, "bias": bias, "residual": residual, "out": out}
+    return _run(given, options, (alpha, beta), stream)
+
+
+@Product
+def grouped_gemm(
+    a: Any,
+    b: Any,
+    group_of_tile: Any,
+    *,
+    bias: Any = None,
+    residual: Any = None,
+    activation: str | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    out: Any = None,
+    dtype: Any = None,
+    stream: Any = None,
+    _run: Run = _on_gpu,
+) -> Any:
+    """Each tile of 128 rows of `a` [m, k] times the matrix of its group, of `b` [groups, k, n].
+
+    `group_of_tile`, int32 [ceil(m / 128)], is read when the product runs. A number that is no
+    group's, as -1, passes its tile over: those rows of `out` stay as they are, and of a new result
+    they hold anything. `b`'s matrices lie along k: `w.mT` of `w` [groups, n, k]. `bias` is
+    [groups, n]. The rest is as in `gemm`.
+    """
+    check_out(beta, out)
+    options = options_of("grouped_gemm", activation, alpha, beta, dtype)
+    given = {"a": a, "b": b, "group_of_tile": group_of_tile, "bias": bias, "residual": residual, "out": out}
+    return _run(given, options, (alpha, beta), stream)
+
+
+@Product
+def sparse_gemm(
+    packed: Any,
+    metadata: Any,
+    b: Any,
+    *,
+    bias: Any = None,
+    residual: Any = None,
+    activation: str | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    out: Any = None,
+    dtype: Any = None,
+    stream: Any = None,
+    _run: Run = _on_gpu,
+) -> Any:
+    """A 2:4 sparse matrix [m, k], of which `packed` [m, k / 2] is what is kept, times `b` [k, n].
+
+    `packed` and `metadata` (uint32 or int32 [m, k / 32]) are what `prune` makes. The rest is as in
+    `gemm`; `bias` is [n].
+    """
+    check_out(beta, out)
+    options = options_of("sparse_gemm", activation, alpha, beta, dtype)
+    given = {"a": packed, "b": b, "metadata": metadata, "bias": bias, "residual": residual, "out": out}
+    return _run(given, options, (alpha, beta), stream)
+
+
+@Product
+def block_scaled_gemm(
+    a: Any,
+    b: Any,
+    a_scale: Any,
+    b_scale: Any,
+    *,
+    bias: Any = None,
+    residual: Any = None,
+    activation: str | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    out: Any = None,
+    dtype: Any = None,
+    stream: Any = None,
+    _run: Run = _on_gpu,
+) -> Any:
+    """`a` [m, k] times `b` [k, n], floats of 8 bits with f32 factors of blocks of 128 along k.
+
+    `a_scale` is [ceil(k / 128), m], `b_scale` [ceil(n / 128), ceil(k / 128)]. The rest is as in
+    `gemm`.
+    """
+    check_out(beta, out)
+    options = options_of("block_scaled_gemm", activation, alpha, beta, dtype)
+    given = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale, "bias": bias, "residual": residual, "out": out}
+    return _run(given, options, (alpha, beta), stream)
+
+
+def prune(weights: Any) -> tuple[Any, Any]:
+    """`packed` and `metadata` for `sparse_gemm`, of a matrix [m, k] in this CPU's memory.
+
+    Of four neighbours along a row the two of largest magnitude are kept. `weights` is an array of
+    NumPy or a tensor of PyTorch of 8 or 16 bits, and so is what is given; k is a multiple of 32, and of
+    a type of 16 bits m is one of 16. A matrix that is 2:4 sparse already loses nothing.
+    """
+    seen = seen_of("weights", weights)
+    if len(seen.shape) != 2:
+        raise ValueError(f"`weights` has the shape {list(seen.shape)}, and a matrix is pruned")
+    rows, columns = seen.shape
+    unit = 16 if seen.dtype in ("bf16", "f16") else 1
+    if rows % unit or columns % 32:
+        raise ValueError(
+            f"`weights` is [{rows}, {columns}]: rows are a multiple of {unit} and columns of 32, fill it up with zeros"
+        )
+    if is_torch(weights):
+        if weights.device.type != "cpu":
+            raise ValueError(f"`weights` lies on the device `{weights.device}`, and is pruned on this CPU: pass `.cpu()`")
+        import torch
+
+        bits = weights.detach().contiguous().view(torch.int16 if weights.itemsize == 2 else torch.uint8).numpy()
+    else:
+        bits = weights
+    dense = np.array(bits, order="C")  # a copy, which is pruned
+    packed = np.empty((rows, columns // 2), dense.dtype)
+    nibbles, words = np.empty((rows, columns // 8), np.uint8), np.empty((rows, columns // 32), np.uint32)
+    error = _core.prune(seen.dtype, [each.ctypes.data for each in (dense, packed, nibbles, words)], rows, columns)
+    if error:
+        raise TypeError(f"`weights`, {seen.dtype} [{rows}, {columns}], cannot be sparse: {error}")
+    if not is_torch(weights):
+        return packed, words
+    return torch.from_numpy(packed).view(weights.dtype), torch.from_numpy(words.view(np.int32))

@@ -1,0 +1,219 @@
+// Products of kiln/gemm.h for kiln._core: problems that are prepared for a device, their launches, and
+// 2:4 sparse matrices as kiln/sparse.h makes them.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "api/devices.h"
+#include "handles.h"
+#include "kiln/gemm.h"
+#include "kiln/sparse.h"
+
+namespace nb = nanobind;
+
+namespace kiln::python {
+
+namespace {
+
+using runtime::ContextScope;
+
+// A problem that is prepared for a device.
+struct Product {
+  kiln_gemm_problem problem = {};
+  int device = 0;
+  std::size_t workspace = 0;
+};
+
+// How a function of kiln/gemm.h ended, as Python gets it.
+struct Ended {
+  kiln_status status = KILN_OK;
+  std::string error;
+};
+
+// Calls `work` where the calling thread's device is this one.
+template <class Work>
+Ended on_device(int device, Work work) {
+  const auto gpu = api::devices().gpu(device);
+  if (!gpu) return {gpu.error().status, gpu.error().error.text()};
+  const runtime::Session& session = (*gpu)->session();
+  runtime::cuda::Device current = -1;
+  kiln_status status = KILN_OK;
+  if (session.api.context_device(&current) == runtime::cuda::kSuccess && current == device) {
+    status = work();
+  } else {
+    const ContextScope scope(session);
+    if (!scope.entered()) return {KILN_DEVICE, scope.entered().error().text()};
+    status = work();
+  }
+  return {status, status == KILN_OK ? "" : kiln_last_error()};
+}
+
+std::int32_t type_of(std::string_view name) {
+  static constexpr std::pair<std::string_view, kiln_type> kTypes[] = {
+      {"bf16", KILN_BF16},    {"f16", KILN_F16},      {"f32", KILN_F32}, {"tf32", KILN_TF32},
+      {"f8_e4m3", KILN_E4M3}, {"f8_e5m2", KILN_E5M2}, {"s8", KILN_S8},   {"s32", KILN_S32}};
+  for (const auto& [each, type] : kTypes) {
+    if (each == name) return type;
+  }
+  return 0;  // refused by kiln_gemm_prepare
+}
+
+kiln_gemm_problem problem_of(const nb::dict& fields) {
+  kiln_gemm_problem out = {};
+  const std::map<std::string_view, std::int64_t*> whole = {{"m", &out.m},
+                                                           {"n", &out.n},
+                                                           {"k", &out.k},
+                                                           {"lda", &out.lda},
+                                                           {"ldb", &out.ldb},
+                                                           {"ldc", &out.ldc},
+                                                           {"ldr", &out.ldr},
+                                                           {"batch", &out.batch},
+                                                           {"stride_a", &out.stride_a},
+                                                           {"stride_b", &out.stride_b},
+                                                           {"stride_c", &out.stride_c},
+                                                           {"stride_r", &out.stride_r},
+                                                           {"groups", &out.groups}};
+  const std::map<std::string_view, std::int32_t*> types = {
+      {"type_a", &out.type_a}, {"type_b", &out.type_b}, {"type_c", &out.type_c}};
+  for (const auto& [key, value] : fields) {
+    const auto name = nb::cast<std::string>(key);
+    if (const auto at = whole.find(name); at != whole.end()) {
+      *at->second = nb::cast<std::int64_t>(value);
+    } else if (const auto type = types.find(name); type != types.end()) {
+      *type->second = type_of(nb::cast<std::string>(value));
+    } else if (name == "flags") {
+      out.flags = nb::cast<std::uint32_t>(value);
+    } else if (name == "activation") {
+      out.activation = nb::cast<std::int32_t>(value);
+    } else if (name == "alignment") {
+      out.alignment = nb::cast<std::int32_t>(value);
+    } else {
+      throw nb::key_error(name.c_str());
+    }
+  }
+  return out;
+}
+
+// `fields`: those of kiln_gemm_problem by name, types as kiln names them.
+nb::tuple prepare_product(const nb::dict& fields, int device) {
+  Product product{.problem = problem_of(fields), .device = device};
+  Ended ended;
+  {
+    nb::gil_scoped_release others_go_on;
+    ended = on_device(device,
+                      [&] { return kiln_gemm_workspace(&product.problem, &product.workspace); });
+  }
+  nb::object made = nb::none();
+  if (ended.status == KILN_OK) made = nb::cast(product);
+  return nb::make_tuple(static_cast<int>(ended.status), ended.error, made);
+}
+
+// `addresses`: of a, b, c, the bias, the residual, the scale factors of a and b, the metadata and the
+// numbers of groups; 0 for what the problem has not. `place`: the workspace's address, the stream.
+nb::tuple launch_product(const Product& product, const std::vector<std::uintptr_t>& addresses,
+                         float alpha, float beta, const nb::tuple& place) {
+  if (addresses.size() != 9) throw nb::value_error("nine addresses");
+  const auto at = [&](std::size_t i) { return reinterpret_cast<void*>(addresses[i]); };
+  kiln_gemm_operands operands = {};
+  operands.a = at(0);
+  operands.b = at(1);
+  operands.c = at(2);
+  operands.bias = at(3);
+  operands.residual = at(4);
+  operands.a_scale = at(5);
+  operands.b_scale = at(6);
+  operands.metadata = at(7);
+  operands.group_of_tile = static_cast<const std::int32_t*>(at(8));
+  operands.alpha = alpha;
+  operands.beta = beta;
+  auto* workspace = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(place[0]));
+  auto* stream = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(place[1]));
+  Ended ended;
+  {
+    nb::gil_scoped_release others_go_on;
+    ended = on_device(product.device, [&] {
+      return kiln_gemm(&product.problem, &operands, workspace, product.workspace, stream);
+    });
+  }
+  return nb::make_tuple(static_cast<int>(ended.status), ended.error);
+}
+
+std::string kernel_of(const Product& product) {
+  std::string out;
+  const Ended ended = on_device(product.device, [&] {
+    kiln_status status = KILN_OK;
+    const char* text = kiln_gemm_kernel(&product.problem, &status);
+    if (text != nullptr) out = text;
+    return status;
+  });
+  return ended.status == KILN_OK ? out : ended.error;
+}
+
+// Addresses in this CPU's memory: the matrix [rows, cols], and what is made of it.
+struct Pruning {
+  void* dense;
+  void* packed;          // [rows, cols / 2]
+  std::uint8_t* bytes;   // [rows, cols / 8]
+  std::uint32_t* words;  // [rows, cols / 32]
+  std::int64_t rows;
+  std::int64_t cols;
+};
+
+template <class Element>
+sparse::Fault prune_as(const Pruning& given, sparse::Format format, sparse::Words words) {
+  const sparse::Matrix<Element> dense{static_cast<Element*>(given.dense), given.rows, given.cols};
+  if (const sparse::Fault fault = sparse::prune(dense, format)) return fault;
+  const sparse::Fault packed =
+      sparse::compress(dense, format, static_cast<Element*>(given.packed), given.bytes);
+  if (packed) return packed;
+  return sparse::pack_words(sparse::Matrix{given.bytes, given.rows, given.cols / 8}, words,
+                            given.words);
+}
+
+// Prunes a matrix in place. `dtype` has 8 or 16 bits; "" when all went well.
+std::string prune(const std::string& dtype, const std::vector<std::uintptr_t>& addresses,
+                  std::int64_t rows, std::int64_t cols) {
+  if (addresses.size() != 4) throw nb::value_error("four addresses");
+  const auto at = [&](std::size_t i) { return reinterpret_cast<void*>(addresses[i]); };
+  const Pruning given{
+      at(0), at(1), static_cast<std::uint8_t*>(at(2)), static_cast<std::uint32_t*>(at(3)),
+      rows,  cols};
+  struct Row {
+    std::string_view name;
+    sparse::Format format;
+    bool is_wide;
+  };
+  static constexpr Row kRows[] = {{"f16", sparse::kF16Format, true},
+                                  {"bf16", sparse::kBF16Format, true},
+                                  {"f8_e4m3", sparse::kE4M3Format, false},
+                                  {"f8_e5m2", sparse::kE5M2Format, false},
+                                  {"s8", sparse::kS8Format, false}};
+  for (const Row& row : kRows) {
+    if (row.name != dtype) continue;
+    const sparse::Fault fault =
+        row.is_wide ? prune_as<std::uint16_t>(given, row.format, sparse::Words::kRowPairs)
+                    : prune_as<std::uint8_t>(given, row.format, sparse::Words::kRows);
+    if (!fault) return "";
+    return "it has " + std::to_string(fault.found) + " rows or columns, and a multiple of " +
+           std::to_string(fault.allowed) + " is needed";
+  }
+  return "no matrix unit takes it sparse";
+}
+
+}  // namespace
+
+void add_products(nb::module_& module) {
+  nb::class_<Product>(module, "Product")
+      .def_ro("workspace", &Product::workspace)
+      .def("kernel", kernel_of)
+      .def("launch", launch_product);
+  module.def("prepare_product", prepare_product);
+  module.def("prune", prune);
+}
+
+}  // namespace kiln::python

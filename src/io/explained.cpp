@@ -1,0 +1,114 @@
+#include "io/explained.h"
+
+#include "backends/backend.h"
+#include "explain/cost/full_tiles.h"
+#include "explain/cost/kernel_page.h"
+#include "io/bind.h"
+#include "io/findings.h"
+#include "ir/effects.h"
+
+namespace kiln::io {
+
+namespace {
+
+// All blocks are counted when that is no more work than this, else some that stand for the others.
+// The simulator does 2 to 4 times 10^7 steps a second where it only counts, and takes as long for an
+// access to memory, whose banks and sectors it looks at, as for so many steps.
+constexpr double kStepsMax = 1e8;
+constexpr double kStepsOfAccess = 120;
+
+// Steps of counting all blocks, from those of the blocks that stand for them.
+double steps_of_all(const sim::Outcome& outcome) {
+  double blocks = 0;
+  double run = 0;
+  for (const sim::Launched& launched : outcome.launches) {
+    blocks += static_cast<double>(launched.blocks);
+    run += static_cast<double>(launched.blocks_run);
+  }
+  const std::int64_t accesses = outcome.counters.requests_shared + outcome.counters.requests_global;
+  return run == 0 ? 0
+                  : static_cast<double>(outcome.steps) * blocks / run +
+                        kStepsOfAccess * static_cast<double>(accesses);
+}
+
+// A few full tiles, as `--shape` would say it.
+std::vector<Assignment> assumed_shapes(const ir::Function& function) {
+  const std::vector<std::int64_t> values = explain::full_tiles(function);
+  std::vector<Assignment> out;
+  for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
+    const ir::Var& var = function.vars[ir::VarId{v}];
+    if (var.kind != ir::VarKind::kDim) continue;
+    out.push_back({var.name, format("{}", values[v])});
+  }
+  for (const ir::Param& param : function.params) {
+    if (!std::holds_alternative<ir::ScalarType>(function.type(param.value))) continue;
+    out.push_back({param.name, format("{}", param.var.valid() ? values[param.var.index] : 1)});
+  }
+  return out;
+}
+
+// Every input is 1: what is counted depends on no data but where the program branches on some.
+Result<ir::Arguments, NotExplained> bind_ones(const ir::Function& function,
+                                              const ExplainOptions& options, Diagnostics& diags) {
+  BindOptions how;
+  how.shapes = options.shapes;
+  how.fill = Fill::kOnes;
+  how.memory_bytes_max = options.memory_bytes_max;
+  how.use = options.use;
+  auto arguments = bind(function, std::move(how), diags);
+  if (!arguments) return Unexpected{NotExplained{Exit::kUsage}};
+  if (!check_entry(function, *arguments, diags)) return Unexpected{NotExplained{Exit::kWrong}};
+  return std::move(*arguments);
+}
+
+Result<sim::Outcome, NotExplained> count(const Program& program, const ir::Function& function,
+                                         ir::Arguments& arguments, bool all_blocks) {
+  auto outcome = backends::counter().count(
+      {.module = program.decided, .function = function, .sources = program.sources}, arguments,
+      {.all_blocks = all_blocks, .trace = true});
+  if (!outcome) return Unexpected{NotExplained{Exit::kEnvironment, outcome.error()}};
+  return std::move(*outcome);
+}
+
+bool counted_all(const sim::Outcome& outcome) {
+  for (const sim::Launched& launched : outcome.launches) {
+    if (launched.blocks_run != launched.blocks) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Explained, NotExplained> explain(const Program& program, std::size_t kernel,
+                                        const ExplainOptions& options, Diagnostics& diags) {
+  const ir::Function& function = program.decided.functions[kernel];
+  ExplainOptions how = options;
+  if (options.shapes.empty()) how.shapes = assumed_shapes(function);
+  auto arguments = bind_ones(function, how, diags);
+  if (!arguments) return Unexpected{arguments.error()};
+  // What a host part reads is whole where all blocks have run.
+  const bool all_blocks = ir::host_reads(function);
+  auto outcome = count(program, function, *arguments, all_blocks);
+  if (!outcome) return Unexpected{outcome.error()};
+  if (!counted_all(*outcome) && steps_of_all(*outcome) <= kStepsMax) {
+    arguments = ir::Arguments{};  // its memory goes before the next takes as much
+    arguments = bind_ones(function, how, diags);
+    if (!arguments) return Unexpected{arguments.error()};
+    outcome = count(program, function, *arguments, true);
+    if (!outcome) return Unexpected{outcome.error()};
+  }
+  report_findings(*outcome, options.use, diags);
+  if (diags.has_errors()) return Unexpected{NotExplained{Exit::kWrong}};
+  Explained out{explain::explain_kernel(program.decided, function, *arguments, *outcome),
+                std::move(*outcome)};
+  out.explanation.shape_assumed = options.shapes.empty() && !out.explanation.shape.empty();
+  return out;
+}
+
+std::string explained_page(const Explained& explained, const ir::Function& function,
+                           const Sources& sources) {
+  const auto blocks = explain::view_blocks(explained.explanation, function, explained.outcome);
+  return explain::to_html({explained.explanation, blocks, function, sources});
+}
+
+}  // namespace kiln::io

@@ -1,0 +1,45 @@
+// What a kernel costs at a shape: compiled already, counted in the simulator, worked out. The work of
+// `kiln explain`, and of a program that asks the same.
+//
+//   explain(program, 0, {{"M", "4096"}}, options, diags)->explanation.launches[0].occupancy.blocks
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explain/cost/cost.h"
+#include "io/assignments.h"
+#include "io/console.h"
+#include "io/program.h"
+
+namespace kiln::io {
+
+struct ExplainOptions {
+  std::vector<Assignment> shapes = {};  // none: a few full tiles
+  std::uint64_t memory_bytes_max = 0;   // as in BindOptions
+  Use use = Use::kCount;                // or kCallCount
+};
+
+struct Explained {
+  explain::Explanation explanation;
+  sim::Outcome outcome;  // with traces
+};
+
+// How it ends without: the reason is in the diagnostics, or is the world's.
+struct NotExplained {
+  Exit exit = Exit::kWrong;
+  std::optional<Error> error = {};
+};
+
+// Every input is 1. All blocks are counted where that is quick, else some that stand for the others.
+// Reports what does not fit, and what the simulator finds.
+[[nodiscard]] Result<Explained, NotExplained> explain(const Program& program, std::size_t kernel,
+                                                      const ExplainOptions& options,
+                                                      Diagnostics& diags);
+
+// The page of `kiln explain --html`.
+[[nodiscard]] std::string explained_page(const Explained& explained, const ir::Function& function,
+                                         const Sources& sources);
+
+}  // namespace kiln::io
