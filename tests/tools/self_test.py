@@ -3,11 +3,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -19,6 +21,7 @@ import readme_numbers  # noqa: E402
 import size  # noqa: E402
 import terminal  # noqa: E402
 import tree  # noqa: E402
+import wheel  # noqa: E402
 
 SAMPLE = r"""
 #include <x>
@@ -279,6 +282,69 @@ class Terminal(unittest.TestCase):
         self.assertIn("kiln run a&lt;b&gt;.co", text)
         self.assertIn('fill="#ff6b68">^ write', text)
         self.assertEqual(text.count("<text "), 3)
+
+
+class Wheel(unittest.TestCase):
+    DYNAMIC = " 0x1 (NEEDED)  Shared library: [libc.so.6]\n 0x1 (NEEDED)  Shared library: [libstdc++.so.6]\n"
+
+    def versions(self, *names):
+        return "".join(f"  0x0010:   Name: {name}  Flags: none  Version: 5\n" for name in names)
+
+    def test_what_ubuntu_22_has_is_fine(self):
+        text = self.versions("GLIBC_2.2.5", "GLIBC_2.35", "GLIBCXX_3.4.30", "CXXABI_1.3.13", "GCC_3.0")
+        self.assertEqual(wheel.mistakes_of_module(self.DYNAMIC, text), [])
+
+    def test_newer_symbols_and_other_libraries_are_found(self):
+        text = self.versions("GLIBC_2.38", "GLIBC_2.35", "GLIBCXX_3.4.31", "CXXABI_1.3.9", "FMT_9")
+        found = wheel.mistakes_of_module(self.DYNAMIC + " 0x1 (NEEDED) Shared library: [libcuda.so.1]\n", text)
+        self.assertEqual(
+            found,
+            [
+                "needs libcuda.so.1, which a system need not have",
+                "wants FMT_9, of which nothing is known",
+                "wants GLIBC_2.38, at most GLIBC_2.35 is there",
+                "wants GLIBCXX_3.4.31, at most GLIBCXX_3.4.30 is there",
+            ],
+        )
+
+    def made(self, folder, python, module):
+        path = Path(folder) / f"box-1.0-{python}-linux_x86_64.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(module, b"\x7fELF")
+            archive.writestr("box-1.0.dist-info/WHEEL", f"Wheel-Version: 1.0\nTag: {python}-linux_x86_64\n")
+            archive.writestr("box-1.0.dist-info/RECORD", "box-1.0.dist-info/RECORD,,\n")
+        return path
+
+    def test_names_of_modules_and_of_the_wheel_agree(self):
+        self.assertEqual(wheel.mistakes_of_name("box-1.0-cp312-abi3-linux_x86_64.whl", ["box/_core.abi3.so"]), [])
+        usual = ["box/_core.cpython-311-x86_64-linux-gnu.so"]
+        self.assertEqual(wheel.mistakes_of_name("box-1.0-cp311-cp311-linux_x86_64.whl", usual), [])
+        found = wheel.mistakes_of_name("box-1.0-cp312-abi3-linux_x86_64.whl", usual)
+        self.assertIn("its name lacks `.abi3.so`", found[0])
+
+    def test_a_label_is_the_wheel_with_another_tag(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = wheel.label(self.made(folder, "cp312-abi3", "box/_core.abi3.so"))
+            self.assertEqual([each.name for each in Path(folder).iterdir()], [made.name])
+            self.assertEqual(made.name, "box-1.0-cp312-abi3-manylinux_2_35_x86_64.whl")
+            with zipfile.ZipFile(made) as archive:
+                self.assertIn(b"Tag: cp312-abi3-manylinux_2_35_x86_64", archive.read("box-1.0.dist-info/WHEEL"))
+                record = archive.read("box-1.0.dist-info/RECORD").decode()
+                self.assertEqual(len(record.splitlines()), 3)
+                self.assertRegex(record, r"box/_core.abi3.so,sha256=[\w-]{43},4\n")
+            self.assertEqual(wheel.label(made), made)
+
+    def test_a_module_of_this_machine_is_read(self):
+        compiler = shutil.which("cc")
+        if compiler is None or shutil.which("readelf") is None:
+            self.skipTest("no C compiler")
+        with tempfile.TemporaryDirectory() as folder:
+            source, module = Path(folder) / "a.c", Path(folder) / "a.so"
+            source.write_text("#include <math.h>\ndouble f(double x) { return exp(x); }\n")
+            subprocess.run([compiler, "-shared", "-fPIC", "-o", module, source, "-lm"], check=True)
+            texts = [wheel.readelf(option, module) for option in ("-d", "-V")]
+            self.assertEqual(wheel.mistakes_of_module(*texts), [])
+            self.assertIn("GLIBC_2", texts[1])
 
 
 if __name__ == "__main__":
