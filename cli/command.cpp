@@ -4,8 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "backends/backend.h"
+#include "completion.h"
 #include "diag/diagnostics.h"
 #include "driver/commands.h"
 #include "support/escape.h"
@@ -33,6 +35,7 @@ struct Cli {
   kiln::measure::BenchOptions bench;
   kiln::measure::TuneOptions tune;
   kiln::driver::CacheOptions cache;
+  std::string completion;
 };
 
 CLI::Option* repeated(CLI::App* command, const char* names, std::vector<std::string>& target,
@@ -306,6 +309,17 @@ void add_tune(Cli& cli) {
       "              --over TILE_N=64:256:8 --expect 'c[m,n] = a[m,k] * b[n,k]'");
 }
 
+void add_completion(Cli& cli) {
+  CLI::App* command = cli.app.add_subcommand(
+      "completion", "print what a shell needs to complete kiln's words, or the manual page");
+  command->add_option("FOR", cli.completion, "bash, zsh, fish or man")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish", "man"}));
+  command->footer(
+      "examples: kiln completion bash > ~/.local/share/bash-completion/completions/kiln\n"
+      "          kiln completion man | man -l -");
+}
+
 void build(Cli& cli) {
   cli.app.set_version_flag("--version", "kiln " KILN_VERSION);
   cli.app.require_subcommand(1);
@@ -320,6 +334,17 @@ void build(Cli& cli) {
   add_bench(cli);
   add_tune(cli);
   add_cache(cli);
+  add_completion(cli);
+}
+
+Exit print_completion(const Cli& cli, Console& console) {
+  const kiln::cli::CommandWords words = kiln::cli::words_of(cli.app);
+  const std::string& reader = cli.completion;
+  if (reader == "bash") console.out << kiln::cli::bash_completion(words);
+  if (reader == "zsh") console.out << kiln::cli::zsh_completion(words);
+  if (reader == "fish") console.out << kiln::cli::fish_completion(words);
+  if (reader == "man") console.out << kiln::cli::man_page(words);
+  return Exit::kFine;
 }
 
 Exit dispatch_cache(const Cli& cli, Console& console) {
@@ -353,6 +378,7 @@ Exit dispatch(const Cli& cli, Console& console) {
   if (name == "explain") return kiln::driver::explain(cli.explain, console);
   if (name == "bench") return kiln::driver::bench(cli.bench, console);
   if (name == "tune") return kiln::driver::tune(cli.tune, console);
+  if (name == "completion") return print_completion(cli, console);
   return dispatch_cache(cli, console);
 }
 
@@ -372,7 +398,12 @@ std::string unknown_command(const CLI::App& app, int argc, const char* const* ar
 int run_command(int argc, const char* const* argv, Console& console) {
   Cli cli;
   build(cli);
-  if (const std::string mistake = unknown_command(cli.app, argc, argv); !mistake.empty()) {
+  std::string mistake = unknown_command(cli.app, argc, argv);
+  if (mistake.empty() && argc > 1) {
+    const std::span given(argv + 1, static_cast<std::size_t>(argc - 1));
+    mistake = kiln::cli::misspelt_option(kiln::cli::words_of(cli.app), given);
+  }
+  if (!mistake.empty()) {
     console.err << "error: " << kiln::shown(mistake) << " (see `kiln --help`)\n";
     return static_cast<int>(Exit::kUsage);
   }

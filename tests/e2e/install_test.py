@@ -54,6 +54,15 @@ class InstallTest(unittest.TestCase):
         run("cmake", "-S", source, "-B", cls.example, f"-DCMAKE_PREFIX_PATH={cls.prefix}")
         run("cmake", "--build", cls.example)
 
+    def test_shells_and_man_find_what_they_read(self):
+        for path in (
+            "bash-completion/completions/kiln",
+            "zsh/site-functions/_kiln",
+            "fish/vendor_completions.d/kiln.fish",
+            "man/man1/kiln.1",
+        ):
+            self.assertIn("kiln", (self.prefix / "share" / path).read_text())
+
     @classmethod
     def tearDownClass(cls):
         cls._folder.cleanup()

@@ -77,7 +77,9 @@ def mistakes_of_wheel(wheel):
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         modules = [name for name in archive.namelist() if ".so" in Path(name).suffixes]
         out = mistakes_of_name(wheel, modules) if modules else ["it has no module"]
-        for name in modules:
+        for name in archive.namelist():
+            if not archive.read(name).startswith(b"\x7fELF"):
+                continue  # modules and commands are left
             path = archive.extract(name, folder)
             found = mistakes_of_module(readelf("-d", path), readelf("-V", path))
             out += [f"{name} {each}" for each in found]
