@@ -150,7 +150,7 @@ def python_module(release):
     paper = ["--driver", str(driver)] if driver.is_dir() else []
     options = {"launch_test.py": paper, "ops_test.py": paper}
     passed = failed = 0
-    for name in ("kiln_test.py", "launch_test.py", "operator_test.py", "ops_test.py"):
+    for name in ("kiln_test.py", "launch_test.py", "operator_test.py", "ops_test.py", "distributed_test.py"):
         more = python_unittest(Path("tests") / "python" / name, {"PYTHONPATH": path}, options.get(name, ()))
         passed, failed = passed + more[0], failed + more[1]
     return passed, failed
