@@ -80,7 +80,7 @@ class Contender:
     """A function that starts one call on a set of tensors, and batches of it."""
 
     def __init__(self, call: Callable[[int], Any], sets: int, field: Field) -> None:
-        self._call, self.sets, self._field = call, sets, field
+        self.call, self.sets, self._field = call, sets, field
         self._graphs: dict[int, Any] = {}
 
     def batch(self, calls: int, by_graphs: bool) -> float:
@@ -94,7 +94,7 @@ class Contender:
             for graph in graphs:
                 graph.replay()
             for i in range(0 if by_graphs else calls):
-                self._call(i % self.sets)
+                self.call(i % self.sets)
 
         return self._field.time(work)
 
@@ -104,13 +104,13 @@ class Contender:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 for i in range(calls):
-                    self._call(i % self.sets)
+                    self.call(i % self.sets)
             self._graphs[calls] = graph
         return self._graphs[calls]
 
     def warm_up(self) -> None:
         for i in range(self.sets):
-            self._call(i)
+            self.call(i)
 
 
 class Field:
@@ -168,10 +168,20 @@ class Field:
 
 
 def _can_be_captured(contender: Contender) -> bool:
+    # A capture that fails leaves PyTorch's random numbers unusable, so what waits is found without one.
+    cuda = sys.modules["torch"].cuda
+    before = cuda.get_sync_debug_mode()
+    cuda.set_sync_debug_mode("error")
+    try:
+        contender.call(0)
+    except RuntimeError:
+        return False
+    finally:
+        cuda.set_sync_debug_mode(before)
     try:
         contender.batch(1, True)
-    except Exception:  # whatever a function does that a graph does not take
-        sys.modules["torch"].cuda.synchronize()
+    except Exception:  # whatever else a function does that a graph does not take
+        cuda.synchronize()
         return False
     return True
 

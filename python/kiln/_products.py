@@ -68,6 +68,7 @@ class Ready(NamedTuple):
     product: _core.Product | None  # None: the result has no elements
     make_result: Callable[[], Any] | None  # None: `out` is given
     make_workspace: Callable[[], Any] | None
+    spans: dict[str, int]  # of each tensor, from its first byte to behind its last
 
 
 class Matrix(NamedTuple):
@@ -127,8 +128,8 @@ def launch(given: Mapping[str, Any], options: Options, factors: tuple[float, flo
             del _plans[next(iter(_plans))]
         _plans[key] = ready
     out = given.get("out")
-    if out is not None:
-        _check_apart(given, handle)
+    if out is not None and _meets(ready.spans, addresses):
+        _check_apart(given)
     # The framework allocates for its current stream.
     scope = nullcontext() if stream is None else on_stream(like, _device(signatures), handle)
     place = 0
@@ -191,8 +192,9 @@ def _prepare(given: Mapping[str, Any], options: Options, handle: int, alignment:
     make_result = None
     if "out" not in tensors:
         make_result = allocator(like, device, shape.dtype, shape.result, "the product")
+    spans = {name: _span(each, each.shape) for name, each in tensors.items()}
     if math.prod(shape.result) == 0:
-        return Ready(None, make_result, None)
+        return Ready(None, make_result, None, spans)
     fields = problem_of(tensors, shape, options)
     fields["alignment"] = alignment
     if _core.is_capturing(handle):
@@ -205,14 +207,24 @@ def _prepare(given: Mapping[str, Any], options: Options, handle: int, alignment:
         raise_status(status, error, ())
     size = (product.workspace,)
     make_workspace = allocator(like, device, "u8", size, f"the workspace of {size[0]} bytes") if size[0] else None
-    return Ready(product, make_result, make_workspace)
+    return Ready(product, make_result, make_workspace, spans)
 
 
 def _address(value: Any) -> int:
     return value.data_ptr() if is_torch(value) else strided_tensor("result", value, None, False).address
 
 
-def _check_apart(given: Mapping[str, Any], handle: int) -> None:
+def _meets(spans: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
+    """Whether another tensor begins before the end of `out` and ends behind its begin."""
+    begin = addresses["out"]
+    end = begin + spans["out"]
+    return any(
+        name != "out" and span > 0 and addresses[name] < end and begin < addresses[name] + span
+        for name, span in spans.items()
+    )
+
+
+def _check_apart(given: Mapping[str, Any]) -> None:
     """`out` shares memory with no other tensor, but may be the residual."""
     tensors = {name: strided_tensor(name, value, None, False) for name, value in given.items() if value is not None}
     out = tensors.pop("out")
@@ -224,8 +236,6 @@ def _check_apart(given: Mapping[str, Any], handle: int) -> None:
 
 
 def _share_memory(left: DeviceTensor, right: DeviceTensor) -> bool:
-    if 0 in left.shape or 0 in right.shape:
-        return False
     if left.address > right.address:
         left, right = right, left
     between = right.address - left.address
@@ -241,6 +251,8 @@ def _share_memory(left: DeviceTensor, right: DeviceTensor) -> bool:
 
 def _span(tensor: DeviceTensor, shape: tuple[int, ...]) -> int:
     """Bytes from the first element to behind the last."""
+    if 0 in shape:
+        return 0
     last = sum((extent - 1) * abs(stride) for extent, stride in zip(shape, tensor.strides))
     return (last + 1) * _BYTES.get(tensor.dtype, 8)
 

@@ -60,7 +60,7 @@ def _by_formula(given: dict[str, Any], options: Options, factors: tuple[float, f
 
 
 def _on_gpu(given: dict[str, Any], options: Options, factors: tuple[float, float], stream: Any) -> Any:
-    if is_torch(given["a"]) and given.get("out") is None:
+    if is_torch(given["a"]):
         from kiln import _torch_products as ours  # after PyTorch, which it needs
 
         if ours.needs_operator(given):

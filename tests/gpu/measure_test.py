@@ -56,6 +56,7 @@ class BenchTest(unittest.TestCase):
         found = axpy.bench(x, 1.0, y, baseline=lambda x, a, y: (y + a * x.sum().item() / x.numel() * x,), repeats=3)
         self.assertFalse(found.by_graphs)
         self.assertGreater(found.ratio, 1)
+        torch.randn(4, device="cuda")
         with self.assertRaisesRegex(AssertionError, "`y` differs"):
             axpy.bench(x, 1.0, y, baseline=lambda x, a, y: y)
 

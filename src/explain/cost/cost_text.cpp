@@ -58,7 +58,7 @@ std::string heading(const Explanation& explanation) {
   std::string out = format("{} on {} ({})", explanation.kernel, arch.name, arch.part);
   for (const auto& [name, value] : explanation.shape) out += format(", {}={}", name, value);
   if (explanation.shape_assumed) {
-    out += " (assumed; `--shape` gives another)";
+    out += " (assumed; another can be given)";
   }
   return out + "\n";
 }
