@@ -11,7 +11,7 @@ import numpy as np
 
 from kiln._arrays import numpy_dtype
 from kiln._launch import Seen, is_torch, seen_of, torch_dtype
-from kiln._products import Options, check_others, shape_of
+from kiln._products import Options, check_given, check_others, shape_of
 
 _GROUP_ROWS = 128
 _SCALE_BLOCK = 128
@@ -20,6 +20,7 @@ _TF32_BITS = np.uint32(0xFFFFE000)
 
 def reference(given: Mapping[str, Any], options: Options, factors: tuple[float, float]) -> Any:
     """Computes what kiln._products.launch does, of tensors or arrays in any memory that can be read."""
+    check_given(given, options)
     tensors = {name: value for name, value in given.items() if value is not None}
     for name, value in tensors.items():
         if not is_torch(value) and not isinstance(value, np.ndarray):

@@ -19,6 +19,7 @@ from kiln._launch import (
     current_stream,
     has_gaps,
     is_torch,
+    number_of,
     on_stream,
     raise_status,
     stream_handle,
@@ -37,6 +38,12 @@ _BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8_e4m3": 1, "f8_e5m2": 1, "s8": 1, "s
 _A_ALONG_M, _B_ALONG_N, _ALPHA, _BETA, _BIAS, _RESIDUAL, _BLOCK_SCALES, _INVARIANT, _SPARSE = (
     1 << i for i in range(9)
 )
+# What a kind of product needs besides its factors.
+_TABLES = {
+    "grouped_gemm": ("group_of_tile",),
+    "sparse_gemm": ("metadata",),
+    "block_scaled_gemm": ("a_scale", "b_scale"),
+}
 # The order of kiln._core.Product.launch.
 _OPERANDS = ("a", "b", "out", "bias", "residual", "a_scale", "b_scale", "metadata", "group_of_tile")
 
@@ -82,6 +89,7 @@ _plans: dict[Any, Ready] = {}
 
 
 def options_of(kind: str, activation: str | None, alpha: float, beta: float, dtype: Any, **flags: bool) -> Options:
+    number_of("alpha", alpha)
     name = activation or "none"
     if name not in _ACTIVATIONS:
         raise ValueError(f"`activation` is {name!r}: there are " + ", ".join(map(repr, _ACTIVATIONS)))
@@ -104,13 +112,26 @@ def dtype_name(dtype: Any) -> str:
     return name
 
 
+def check_given(given: Mapping[str, Any], options: Options) -> None:
+    for name in ("a", "b", *_TABLES.get(options.kind, ())):
+        if given[name] is None:
+            raise TypeError(f"`{shown(name, options)}` needs a tensor, and None is given")
+
+
+def shown(name: str, options: Options) -> str:
+    """What the caller calls it."""
+    return "packed" if options.kind == "sparse_gemm" and name == "a" else name
+
+
 def check_out(beta: float, out: Any) -> None:
+    number_of("beta", beta)
     if beta != 0 and out is None:
         raise ValueError(f"`beta` is {beta}, and there is no `out` that it multiplies: give out=")
 
 
 def launch(given: Mapping[str, Any], options: Options, factors: tuple[float, float], stream: Any) -> Any:
     """Starts the product of the tensors `given` by name, without those that are None; gives the result."""
+    check_given(given, options)
     like = given["a"]
     handle = current_stream(like) if stream is None else stream_handle(stream)
     signatures, addresses = [], {}
@@ -162,6 +183,7 @@ def _seen(options: Options, name: str, value: Any, handle: int) -> tuple[Any, in
 
 def _tensor(options: Options, name: str, value: Any, handle: int | None) -> DeviceTensor:
     is_here = value.device.type == "cpu" if is_torch(value) else isinstance(value, np.ndarray)
+    name = shown(name, options)
     if is_here:
         raise ValueError(
             f"`{name}` lies in this CPU's memory, and kiln.ops.{options.kind} runs on a GPU: bring it there; "
@@ -184,7 +206,7 @@ def _prepare(given: Mapping[str, Any], options: Options, handle: int, alignment:
     for name, each in tensors.items():
         if each.device != device:
             raise ValueError(
-                f"`a` lies on GPU {device} and `{name}` on GPU {each.device}: a product runs on one, bring them together"
+                f"`{shown('a', options)}` lies on GPU {device} and `{name}` on GPU {each.device}: a product runs on one, bring them together"
             )
     shape = shape_of(tensors, options)
     check_others(tensors, shape, options)
@@ -261,16 +283,21 @@ def shape_of(tensors: Mapping[str, Any], options: Options) -> Shape:
     """Of tensors that have a shape and kiln's name of their type; what does not fit is refused."""
     a, b = tensors["a"], tensors["b"]
     _check_types(a, b, options)
+    first = shown("a", options)
     for name, least in (("a", 2), ("b", 3 if options.kind == "grouped_gemm" else 2)):
         if len(tensors[name].shape) < least:
-            raise ValueError(f"`{name}` has the shape {list(tensors[name].shape)}, and needs {least} dimensions or more")
-    if options.kind != "gemm" and (len(a.shape) != 2 or len(b.shape) > 3):
-        raise ValueError(f"`a` has the shape {list(a.shape)}: kiln.ops.{options.kind} takes a matrix, pass `.flatten(0, -2)`")
+            name, seen = shown(name, options), list(tensors[name].shape)
+            raise ValueError(f"`{name}` has the shape {seen}, and needs {least} dimensions or more")
+    if options.kind != "gemm" and len(a.shape) != 2:
+        raise ValueError(f"`{first}` has the shape {list(a.shape)}: kiln.ops.{options.kind} takes a matrix, pass `.flatten(0, -2)`")
+    most = {"gemm": len(b.shape), "grouped_gemm": 3}.get(options.kind, 2)
+    if len(b.shape) > most:
+        raise ValueError(f"`b` has the shape {list(b.shape)}: kiln.ops.{options.kind} takes {most} dimensions")
     n, k = b.shape[-1], b.shape[-2]
     a_columns = 2 * a.shape[-1] if options.kind == "sparse_gemm" else a.shape[-1]
     if a_columns != k:
         raise ValueError(
-            f"`a` of shape {list(a.shape)} has {a_columns} columns and `b` of shape {list(b.shape)} has {k} rows, "
+            f"`{first}` of shape {list(a.shape)} has {a_columns} columns and `b` of shape {list(b.shape)} has {k} rows, "
             "which are to be as many; if `b` lies as [n, k], pass its transposed view, `b.T` or `b.mT`"
         )
     dtype = _result_type(a, tensors.get("out"), options)
@@ -286,9 +313,9 @@ def shape_of(tensors: Mapping[str, Any], options: Options) -> Shape:
 
 def _check_types(a: Any, b: Any, options: Options) -> None:
     if a.dtype != b.dtype:
-        raise TypeError(f"`a` holds {a.dtype} and `b` {b.dtype}: both factors have one type, convert one")
+        raise TypeError(f"`{shown('a', options)}` holds {a.dtype} and `b` {b.dtype}: both factors have one type, convert one")
     if a.dtype not in _RESULTS:
-        raise TypeError(f"`a` holds {a.dtype}, and factors are of " + ", ".join(_RESULTS))
+        raise TypeError(f"`{shown('a', options)}` holds {a.dtype}, and factors are of " + ", ".join(_RESULTS))
     if a.dtype == "f32" and not options.tf32:
         raise TypeError(
             "f32 factors are multiplied as tf32, of 10 bits, which has to be asked for: pass tf32=True, or bf16 or f16"

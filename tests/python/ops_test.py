@@ -148,6 +148,18 @@ class RefusalTest(unittest.TestCase):
         self.refused(TypeError, "`dtype` is complex64", self.a, self.b, dtype="complex64")
         self.refused(TypeError, "`out` holds f16, and `dtype` asks for f32", self.a, self.b, out=self.matrix(4, 8), dtype="f32")
 
+    def test_what_is_no_argument(self):
+        for by in (kiln.ops.gemm, kiln.ops.gemm.reference):
+            self.refused(TypeError, "`b` needs a tensor, and None is given", np.ones((2, 2), np.float16), None, by=by)
+            self.refused(TypeError, "`alpha` needs a number, and an object of list", self.a, self.b, alpha=[1], by=by)
+            self.refused(TypeError, "`beta` needs a number, and None", self.a, self.b, beta=None, by=by)
+        packed = self.matrix(4, 16)
+        self.refused(TypeError, "`metadata` needs a tensor, and None", packed, None, self.b, by=kiln.ops.sparse_gemm)
+        words = self.matrix(4, 1, dtype=np.uint32)
+        self.refused(ValueError, r"`packed` of shape \[4, 16\] has 32 columns and `b` of shape \[16, 8\] has 16", packed, words, self.b, by=kiln.ops.sparse_gemm)
+        self.refused(ValueError, r"`b` has the shape \[2, 16, 8\]: kiln.ops.sparse_gemm takes 2", packed, words, self.matrix(2, 16, 8), by=kiln.ops.sparse_gemm)
+        self.refused(ValueError, r"`b` has the shape \[16, 8\], and needs 3", self.a, self.b, words, by=kiln.ops.grouped_gemm)
+
     def test_shapes(self):
         self.refused(ValueError, r"`a` of shape \[4, 16\] has 16 columns and `b` of shape \[8, 16\] has 8 rows.*`b.T`", self.a, self.matrix(8, 16))
         self.refused(ValueError, r"`out` has the shape \[8, 4\], and \[4, 8\] is needed", self.a, self.b, out=self.matrix(8, 4))
