@@ -7,6 +7,7 @@ What is launched is seen with a driver of paper (src/gemm/fake_cuda.cpp) and NVR
 it. On a GPU the same is tests/gpu/ops_test.py.
 """
 
+import ctypes
 import unittest
 from unittest import mock
 
@@ -179,6 +180,84 @@ class RefusalTest(unittest.TestCase):
         folded = CudaArray(memory(4, 3, 16, dtype=np.float16)[:, :2])
         self.refused(ValueError, "lie 16 and 48 and not 16 and 32 apart", folded, self.b, out=self.matrix(4, 2, 8))
         self.assertEqual(apart.shape, (4, 2, 16))
+
+
+class PaperProduct:
+    """Computes what kiln/gemm.h says of a problem, from its fields and the operands' addresses alone."""
+
+    workspace = 0
+
+    def __init__(self, fields):
+        self.fields = fields
+
+    def matrix(self, address, rows, columns, step, strides):
+        """[batch, rows, columns] of f16; `strides`: of the batch, and whether neighbours lie along columns."""
+        stride, along = strides
+        step = step or (columns if along else rows)
+        inner = (step, 1) if along else (1, step)
+        count = max(self.fields["batch"], self.fields.get("groups", 0), 1)
+        elements = (count - 1) * stride + (rows - 1) * inner[0] + (columns - 1) * inner[1] + 1
+        flat = np.ctypeslib.as_array((ctypes.c_uint16 * elements).from_address(address)).view(np.float16)
+        return np.lib.stride_tricks.as_strided(flat, (count, rows, columns), [2 * each for each in (stride, *inner)])
+
+    def launch(self, addresses, alpha, beta, _place):
+        given = self.fields
+        m, n, k, flags = given["m"], given["n"], given["k"], given["flags"]
+        a = self.matrix(addresses[0], m, k, given["lda"], (given.get("stride_a", 0), not flags & 1))
+        b = self.matrix(addresses[1], k, n, given["ldb"], (given.get("stride_b", 0), bool(flags & 2)))
+        c = self.matrix(addresses[2], m, n, given.get("ldc", 0), (given.get("stride_c", m * n), True))
+        value = alpha * (a.astype(float) @ b.astype(float)) + (beta * c if flags & 8 else 0)
+        if flags & 16:
+            value = value + self.matrix(addresses[3], 1, n, 0, (0, True))
+        if flags & 32:
+            value = value + self.matrix(addresses[4], m, n, given.get("ldr", 0), (given.get("stride_r", m * n), True))
+        c[...] = value
+        return 0, ""
+
+
+class LayoutTest(unittest.TestCase):
+    """However tensors lie, the library is told so: checked by one of paper."""
+
+    def lying(self, generator, *shape):
+        """Random elements of a random layout: rows apart, or along the other dimension."""
+        batch, (rows, columns) = shape[:-2], shape[-2:]
+        turned = generator.random() < 0.5
+        inner, outer = (rows, columns) if turned else (columns, rows)
+        whole = memory(*batch, outer, inner + int(generator.integers(0, 9)), dtype=np.float16)
+        part = whole[..., :inner]
+        part[...] = generator.standard_normal(part.shape)
+        return CudaArray(np.swapaxes(part, -1, -2) if turned else part)
+
+    @mock.patch.object(_core, "pointer_device", return_value=(0, ""))
+    @mock.patch.object(_core, "order", return_value="")
+    @mock.patch.object(_core, "is_capturing", return_value=False)
+    @mock.patch.object(_core, "prepare_product", lambda fields, device: (0, "", PaperProduct(dict(fields))))
+    @mock.patch.dict("kiln._products._plans", clear=True)
+    def test_the_problem_is_that_of_the_tensors(self, *_):
+        generator = np.random.default_rng(7)
+        for _ in range(300):
+            m, n, k = (int(each) for each in generator.choice([1, 2, 5, 16], 3))
+            batch = (int(generator.integers(1, 4)),) if generator.random() < 0.4 else ()
+            a = self.lying(generator, *batch, m, k)
+            b = self.lying(generator, *(batch if generator.random() < 0.7 else ()), k, n)
+            rows = memory(*batch, m, n + int(generator.integers(0, 5)), dtype=np.float16)[..., :n]
+            out = CudaArray(rows)
+            bias = CudaArray(generator.standard_normal(n).astype(np.float16)) if generator.random() < 0.5 else None
+            residual = CudaArray(memory(*batch, m, n, dtype=np.float16)) if generator.random() < 0.5 else None
+            if residual is not None:
+                residual.array[...] = generator.standard_normal(residual.shape)
+            rows[...] = generator.standard_normal(rows.shape)
+            more = {"alpha": 0.5, "beta": float(generator.integers(0, 2))}
+            arrays = {"bias": bias, "residual": residual}
+            plain = {name: None if each is None else each.array for name, each in arrays.items()}
+            expected = kiln.ops.gemm.reference(a.array, b.array, out=rows.copy(), **plain, **more)
+            try:
+                kiln.ops.gemm(a, b, out=out, **arrays, **more)
+            except ValueError as error:
+                self.assertRegex(str(error), "count as rows|one has to be 1")
+                self.assertTrue(batch and len(b.shape) == 2, error)
+                continue
+            np.testing.assert_allclose(rows.astype(float), expected.astype(float), rtol=2**-9, atol=2**-9)
 
 
 class LaunchTest(unittest.TestCase):
