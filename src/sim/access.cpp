@@ -1,6 +1,8 @@
 #include "sim/access.h"
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 
 namespace kiln::sim {
 
@@ -117,6 +119,7 @@ struct Access {
   bool atomic = false;
   std::string_view by = {};  // an asynchronous instruction: "a product"
   std::string_view missing = {};
+  std::optional<std::uint32_t> instruction = {};  // that accesses, where it is not the current one
 
   [[nodiscard]] std::string_view name() const {
     if (atomic) return kAtomic;
@@ -140,16 +143,17 @@ void report_conflict(const Touch& touch, const Conflict& conflict, const Access&
   const Machine& machine = touch.machine;
   const Warp& warp = touch.warp;
   const auto& code = machine.program.code;
+  const std::uint32_t now = access.instruction.value_or(warp.pc);
   Report* report =
-      machine.reporter.open(ReportKind::kRace, code[conflict.instruction].op, code[warp.pc].op);
+      machine.reporter.open(ReportKind::kRace, code[conflict.instruction].op, code[now].op);
   if (report == nullptr) return;
   const std::string element = touch.buffer.element_text(address);
   report->message = format("race on `{}`: {} {} after {} {} that nothing orders before it", element,
                            access.atomic ? "an" : "a", access.name(),
                            conflict.other_atomic ? "an" : "a", earlier_name(conflict));
   report->accesses = {{machine.span(conflict.instruction), other_text(machine, conflict, element)},
-                      {machine.span(warp.pc), format("{} of {} by {}", access.name(), element,
-                                                     actor_text(touch, conflict, access))}};
+                      {machine.span(now), format("{} of {} by {}", access.name(), element,
+                                                 actor_text(touch, conflict, access))}};
   report->missing =
       access.missing.empty() ? missing_edge(machine, warp, conflict) : std::string(access.missing);
   if (access.missing.empty())
@@ -279,6 +283,49 @@ void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bo
       static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
       actor_of(touch.machine, touch.warp, touch.lane), in_flight,
       [&](const Conflict& conflict) { report_conflict(touch, conflict, {.writes = true}); });
+}
+
+std::vector<KnownAtIssue> known_at_issue(const Touch& touch) {
+  const Warp& warp = touch.warp;
+  std::vector<KnownAtIssue> out;
+  const bool is_watched = touch.machine.checks && touch.buffer.space == ir::Space::kGlobal &&
+                          shadow_of(touch) != nullptr;
+  if (!is_watched) return out;
+  std::uint32_t rest = warp.mask;
+  while (rest != 0) {
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(rest));
+    const Knowledge known = knowledge_of(touch.machine, warp, first);
+    std::uint32_t alike = 0;
+    for_each_lane(rest, [&](std::uint32_t lane) {
+      if (knowledge_of(touch.machine, warp, lane).seen == known.seen) alike |= 1U << lane;
+    });
+    out.push_back({alike,
+                   {known.seen, known.seen + touch.machine.agents.count()},
+                   known.lanes == nullptr ? LaneClocks() : *known.lanes});
+    rest &= ~alike;
+  }
+  return out;
+}
+
+void note_late_read(const Touch& touch, const AsyncGroup& group, std::int64_t address,
+                    std::int64_t bytes) {
+  Shadow* shadow = shadow_of(touch);
+  const auto known = std::ranges::find_if(group.known, [&](const KnownAtIssue& one) {
+    return ((one.lanes >> touch.lane) & 1U) != 0;
+  });
+  if (shadow == nullptr || known == group.known.end()) return;
+  Actor actor = actor_of(touch.machine, touch.warp, touch.lane);
+  actor.instruction = group.instruction;
+  actor.seen = known->seen.data();
+  actor.lanes = &known->of_lanes;
+  constexpr std::string_view kMissing = "the copy may read until it has been waited for";
+  shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
+               [&](const Conflict& conflict) {
+                 report_conflict(touch, conflict,
+                                 {.by = "an asynchronous copy",
+                                  .missing = kMissing,
+                                  .instruction = group.instruction});
+               });
 }
 
 void note_atomic(const Touch& touch, std::int64_t address, std::int64_t bytes) {

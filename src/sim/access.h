@@ -26,6 +26,13 @@ void note_read(const Touch& touch, std::int64_t address, std::int64_t bytes);
 void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes,
                 bool in_flight = false);
 
+// What lanes knew when they started an asynchronous copy, of memory that is watched.
+[[nodiscard]] std::vector<KnownAtIssue> known_at_issue(const Touch& touch);
+// An asynchronous copy of the group may read its source until its wait, which is here: whoever has
+// written it meanwhile, other than the thread itself, clashes with it.
+void note_late_read(const Touch& touch, const AsyncGroup& group, std::int64_t address,
+                    std::int64_t bytes);
+
 // Notes an atomic read and write.
 void note_atomic(const Touch& touch, std::int64_t address, std::int64_t bytes);
 

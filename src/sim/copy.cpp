@@ -294,6 +294,10 @@ void land(Machine& machine, Warp& warp, AsyncGroup& group, std::uint32_t lanes) 
   for (AsyncVector& vector : group.vectors) {
     if (((lanes >> vector.lane) & 1U) == 0) continue;
     if (!vector.moved) land_data(machine, warp, vector);
+    if (!group.known.empty() && vector.valid > 0) {
+      const Touch touch{machine, warp, vector.lane, *group.source};
+      note_late_read(touch, group, vector.source - group.source->data, vector.valid);
+    }
     if (machine.shared_shadows.empty()) continue;
     const Actor actor{.thread = static_cast<std::uint16_t>(warp.agent * kLanes + vector.lane),
                       .instruction = group.instruction,
@@ -321,6 +325,8 @@ void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan) {
     group.vectors = std::move(warp.spare.back());
     warp.spare.pop_back();
   }
+  group.source = plan.src.buffer;
+  group.known = known_at_issue({machine, warp, warp.first_lane(), *plan.src.buffer});
   move_all(machine, warp, plan, &group);
   // Landing early changes the bytes, not the order: nobody may look before the wait.
   if (machine.random && machine.next_random() % 2 == 0) {

@@ -57,11 +57,19 @@ struct EventSlot {
   std::vector<Clock> passed_at;
   std::vector<std::uint32_t> passed_lanes;
 };
+// What came before an asynchronous copy for some of the warp's lanes.
+struct KnownAtIssue {
+  std::uint32_t lanes = 0;
+  std::vector<Clock> seen;
+  LaneClocks of_lanes;
+};
 // What the lanes of a warp committed together.
 struct AsyncGroup {
   std::uint32_t lanes = 0;  // whose copies have not been waited for
   std::uint16_t instruction = 0;
   std::vector<AsyncVector> vectors;
+  const Buffer* source = nullptr;  // where known is not empty
+  std::vector<KnownAtIssue> known = {};
 };
 
 // An asynchronous mma between its issue and the wait for it, as one warp sees it: its share reads
