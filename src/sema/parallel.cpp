@@ -227,6 +227,10 @@ void set_block_threads(Sema& sema, const ir::Expr& total, Span span) {
   }
   launch.threads = total;
   const auto constant = total.constant();
+  if (const auto least = ir::minimum(sema.function, total); !constant && (!least || *least < 1)) {
+    sema.function.checks.push_back(
+        {1, ir::Relation::kLessEqual, total, "a block needs at least one thread", span});
+  }
   if (constant && *constant > limit) {
     (void)sema.diags.report<diag::ThreadsMax>(span, *constant, sema.arch.name, limit)
         .help("use at most {} threads, and more blocks", limit)

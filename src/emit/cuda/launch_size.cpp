@@ -16,6 +16,14 @@ LaunchSizes::LaunchSizes(const std::vector<ParamSlot>& slots)
       facts_{.name = [this](ir::VarId var) { return slot(var).name; },
              .never_negative = [](ir::VarId) { return false; }} {}
 
+bool LaunchSizes::knows(const Expr& expr) const {
+  std::vector<ir::VarId> vars;
+  expr.collect_vars(vars);
+  return std::ranges::all_of(vars, [&](ir::VarId var) {
+    return std::ranges::find(slots_, var, &ParamSlot::var) != slots_.end();
+  });
+}
+
 const ParamSlot& LaunchSizes::slot(ir::VarId var) const {
   const auto found = std::ranges::find(slots_, var, &ParamSlot::var);
   KILN_CHECK(found != slots_.end(), "variable {} is no parameter of the launcher", var.index);

@@ -22,6 +22,8 @@ class LaunchSizes {
   LaunchSizes(const LaunchSizes&) = delete;
   LaunchSizes& operator=(const LaunchSizes&) = delete;
 
+  // Whether all of its variables are parameters.
+  [[nodiscard]] bool knows(const ir::Expr& expr) const;
   [[nodiscard]] std::string text(const ir::Expr& expr) const;
   [[nodiscard]] std::string list(const std::vector<ir::Expr>& exprs) const;
   // A number of blocks or threads; 0 in place of one that is not from 1 to `most`, where a

@@ -4,6 +4,7 @@
 
 #include "emit/cuda/launch_size.h"
 #include "emit/cuda/names.h"
+#include "support/escape.h"
 #include "support/format.h"
 
 namespace kiln::emit {
@@ -145,6 +146,47 @@ std::string notes_on_values(const ir::Function& function, const std::vector<Para
   return out;
 }
 
+std::string operand_text(const LaunchSizes& sizes, const ir::Expr& expr) {
+  const bool is_one = expr.constant() || expr.as_var();
+  return is_one ? sizes.text(expr) : format("({})", sizes.text(expr));
+}
+
+// When the check fails.
+std::string failure_text(const LaunchSizes& sizes, const ir::EntryCheck& check) {
+  const std::string left = operand_text(sizes, check.left);
+  const std::string right = operand_text(sizes, check.right);
+  switch (check.relation) {
+    case ir::Relation::kEqual: return format("{} != {}", left, right);
+    case ir::Relation::kLessEqual: return format("{} > {}", left, right);
+    case ir::Relation::kDivides:
+      return check.left.constant() ? format("{} % {} != 0", right, left)
+                                   : format("{} == 0 || {} % {} != 0", left, right, left);
+  }
+  return {};
+}
+
+// What the program asks of its dimensions and parameters, but for what the launch itself is limited
+// to, and what speaks of what this launcher does not get.
+std::string checks_text(const ir::Function& function, const LaunchPlan& plan,
+                        const LaunchSizes& sizes) {
+  std::vector<ir::Expr> limited = plan.grid;
+  limited.push_back(plan.threads);
+  limited.push_back(plan.shared_bytes);
+  std::vector<std::string> seen;
+  std::string out;
+  for (const ir::EntryCheck& check : function.checks) {
+    const bool is_seen_to = check.relation == ir::Relation::kLessEqual && check.right.constant() &&
+                            std::ranges::find(limited, check.left) != limited.end();
+    if (is_seen_to || !sizes.knows(check.left) || !sizes.knows(check.right)) continue;
+    const std::string failure = failure_text(sizes, check);
+    if (std::ranges::find(seen, failure) != seen.end()) continue;
+    seen.push_back(failure);
+    out += format("  // {}\n  if ({}) return cudaErrorInvalidValue;\n",
+                  escape_for(Medium::kComment, check.message), failure);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string parameters_text(const std::vector<ParamSlot>& slots) {
@@ -159,6 +201,7 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
   std::string out = notes_on_values(function, slots);
   out += format("cudaError_t {}(\n    {}{}cudaStream_t stream = nullptr) {{\n",
                 launcher_name(plan.kernel_name), parameters_text(slots), slots.empty() ? "" : ", ");
+  out += checks_text(function, plan, sizes);
   const bool sized = plan.shared_bytes.constant().has_value();
   const std::string shared = sized ? sizes.text(plan.shared_bytes) : format("int({})", host.shared);
   if (!sized) {
