@@ -46,8 +46,9 @@ bool check_inner(Sema& sema, const Transfer& transfer) {
     (void)sema.diags
         .report<diag::ExtentNotConstant>(transfer.span, "the tile to copy",
                                          text(sema, tile.shape.back()))
-        .help("take a tile of constant extents with `.subspan(...).at(...)`, or `dma` in place of "
-              "`tma`, which copies any")
+        .help(
+            "take a tile of constant extents with `.subspan(...).at(...)`, or `dma` in place of "
+            "`tma`, which copies any")
         .emit();
     return false;
   }

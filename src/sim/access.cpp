@@ -310,22 +310,21 @@ std::vector<KnownAtIssue> known_at_issue(const Touch& touch) {
 void note_late_read(const Touch& touch, const AsyncGroup& group, std::int64_t address,
                     std::int64_t bytes) {
   Shadow* shadow = shadow_of(touch);
-  const auto known = std::ranges::find_if(group.known, [&](const KnownAtIssue& one) {
-    return ((one.lanes >> touch.lane) & 1U) != 0;
-  });
+  const auto known = std::ranges::find_if(
+      group.known, [&](const KnownAtIssue& one) { return ((one.lanes >> touch.lane) & 1U) != 0; });
   if (shadow == nullptr || known == group.known.end()) return;
   Actor actor = actor_of(touch.machine, touch.warp, touch.lane);
   actor.instruction = group.instruction;
   actor.seen = known->seen.data();
   actor.lanes = &known->of_lanes;
   constexpr std::string_view kMissing = "the copy may read until it has been waited for";
-  shadow->read(static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
-               [&](const Conflict& conflict) {
-                 report_conflict(touch, conflict,
-                                 {.by = "an asynchronous copy",
-                                  .missing = kMissing,
-                                  .instruction = group.instruction});
-               });
+  shadow->read(
+      static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
+      [&](const Conflict& conflict) {
+        report_conflict(
+            touch, conflict,
+            {.by = "an asynchronous copy", .missing = kMissing, .instruction = group.instruction});
+      });
 }
 
 void note_atomic(const Touch& touch, std::int64_t address, std::int64_t bytes) {
