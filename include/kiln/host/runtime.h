@@ -7,7 +7,16 @@
 #include "kiln/host/choose_device.h"
 #include "kiln/host/number.h"
 
+// Programs write these without `choreo::`.
 using choreo::half;
+using choreo::s16;
+using choreo::s32;
+using choreo::s64;
+using choreo::s8;
+using choreo::u16;
+using choreo::u32;
+using choreo::u64;
+using choreo::u8;
 using __half = choreo::f16;
 using __nv_bfloat16 = choreo::bf16;
 using __nv_fp8_e4m3 = choreo::f8_e4m3;
