@@ -150,12 +150,12 @@ void add_build(Cli& cli) {
       cli.app.add_subcommand("build", "make a program of tile functions and host code");
   add_program(command, build.program);
   command->add_option("-o", build.output, "write the program here (default: the file's name)");
-  command->add_option("--on", build.on, "what runs its tile functions: auto or sim")
+  command->add_option("--on", build.on, "what runs its tile functions: auto, sim or gpu")
       ->capture_default_str();
   command->add_option("--compiler", build.compiler,
                       "the host compiler (default: CXX, else c++, g++ or clang++)");
   command->add_option("FLAGS", build.flags, "of the host compiler, behind `--`");
-  command->footer("example: kiln build app.co --on sim -o app -- -O3 -lm");
+  command->footer("example: kiln build app.co -o app -- -O3 -lm");
 }
 
 void add_emit_and_ir(Cli& cli) {

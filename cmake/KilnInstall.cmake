@@ -1,5 +1,5 @@
-# What `cmake --install` puts where: the command, the library with its public headers, and a CMake
-# package for find_package(kiln).
+# What `cmake --install` puts where: the command, the library with its public headers, a CMake
+# package for find_package(kiln), and kiln.pc for pkg-config.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -26,3 +26,9 @@ write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/kilnConfig.cmake ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake
   DESTINATION ${package_dir})
+
+# The same for pkg-config; the prefix is where the file lies, so that the folder can be moved.
+file(RELATIVE_PATH KILN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+set(KILN_PC_DESCRIPTION "products of matrices; a compiler of tile kernels and its simulator")
+configure_file(${CMAKE_CURRENT_LIST_DIR}/kiln.pc.in ${PROJECT_BINARY_DIR}/kiln.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/kiln.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -112,7 +112,7 @@ if(KILN_TESTS)
   enable_testing()
 endif()
 
-# kiln_c_test(NAME SOURCE): a program in C11 that uses the shared library as a user's does.
+# kiln_c_test(NAME SOURCE): a program in C11, or in C++, that uses the shared library as a user's does.
 function(kiln_c_test name source)
   if(NOT KILN_TESTS)
     return()

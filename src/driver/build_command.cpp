@@ -103,9 +103,14 @@ void show_all_but_host_code(io::Console& console, const io::Program& program, bo
   io::show_briefly(console, shown_ones, program.sources);
 }
 
+// `--on`.
+constexpr std::pair<std::string_view, host::On> kPlaces[] = {
+    {"auto", host::On::kAuto}, {"sim", host::On::kSim}, {"gpu", host::On::kGpu}};
+
 // What is built, with everything that was asked for in its full form.
 struct Target {
   io::ProgramOptions program;
+  host::On on = host::On::kAuto;
   std::vector<std::string> compiler;
   Installation installation;
 };
@@ -123,7 +128,7 @@ Result<std::string, io::Exit> make_text(const Target& target, io::Console& conso
     return Unexpected{exit};
   }
   show_all_but_host_code(console, *whole, false);
-  return host::program_text({whole->sources, whole->tree, std::string(whole->arch->name),
+  return host::program_text({whole->sources, whole->tree, std::string(whole->arch->name), target.on,
                              target.program.defines, std::move(all.functions)});
 }
 
@@ -150,13 +155,15 @@ std::vector<std::string> compile_command(const Target& target, const std::string
 
 Result<Target, io::Exit> prepare(const io::ProgramOptions& program, const std::string& on,
                                  const std::string& compiler, io::Console& console) {
-  if (on != "auto" && on != "sim") {
+  const auto* place = std::ranges::find(kPlaces, on, &std::pair<std::string_view, host::On>::first);
+  if (place == std::end(kPlaces)) {
     Diagnostics diags;
-    diags.report<diag::OptionChoice>({}, "--on", on, "auto, sim").emit();
+    diags.report<diag::OptionChoice>({}, "--on", on, "auto, sim, gpu").emit();
     io::show(console, diags, {});
     return Unexpected{io::Exit::kUsage};
   }
   Target target;
+  target.on = place->second;
   target.program = program;
   auto text = io::whole_text(program);
   if (!text) return io::environment_failed(console, text.error());

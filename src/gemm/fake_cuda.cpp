@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -31,6 +32,30 @@ thread_local void* below;  // what was current before a push
 // Names of kernels: their functions point to them.
 std::mutex names_mutex;
 std::set<std::string> names;
+
+// Memory that was asked for, by its first byte: the rest is the host's.
+std::mutex blocks_mutex;
+std::map<std::uintptr_t, std::size_t> blocks;
+
+unsigned long long take(std::size_t bytes) {
+  constexpr std::size_t kUnit = 256;
+  ++state.allocations;
+  const auto address = reinterpret_cast<std::uintptr_t>(
+      std::aligned_alloc(kUnit, (bytes + kUnit - 1) / kUnit * kUnit));
+  const std::lock_guard lock(blocks_mutex);
+  blocks[address] = bytes;
+  return address;
+}
+
+// The block that the address lies in; its size is 0 where it lies in none.
+std::pair<std::uintptr_t, std::size_t> block_of(std::uintptr_t address) {
+  const std::lock_guard lock(blocks_mutex);
+  const auto after = blocks.upper_bound(address);
+  if (after == blocks.begin()) return {};
+  const auto block = std::prev(after);
+  if (address - block->first >= block->second) return {};
+  return *block;
+}
 
 constexpr int kInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
 
@@ -71,11 +96,23 @@ FAKE cuCtxPopCurrent_v2(void** context) {
 FAKE cuCtxSynchronize() { return ++state.synchronisations, 0; }
 FAKE cuStreamIsCapturing(void*, int* status) { return *status = state.capturing ? 1 : 0, 0; }
 FAKE cuMemAlloc_v2(unsigned long long* pointer, std::size_t bytes) {
-  ++state.allocations;
-  return *pointer = reinterpret_cast<std::uintptr_t>(std::malloc(bytes)), 0;
+  return *pointer = take(bytes), 0;
 }
+FAKE cuMemAllocManaged(unsigned long long* pointer, std::size_t bytes, unsigned) {
+  return *pointer = take(bytes), 0;
+}
+FAKE cuMemAllocHost_v2(void** pointer, std::size_t bytes) {
+  return *pointer = std::malloc(bytes), 0;
+}
+FAKE cuMemFreeHost(void* pointer) { return std::free(pointer), 0; }
 FAKE cuMemFree_v2(unsigned long long pointer) {
+  const std::lock_guard lock(blocks_mutex);
+  blocks.erase(pointer);
   return std::free(reinterpret_cast<void*>(pointer)), 0;
+}
+FAKE cuMemcpyAsync(unsigned long long to, unsigned long long from, std::size_t bytes, void*) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return 0;
 }
 FAKE cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t bytes) {
   return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0;
@@ -109,9 +146,23 @@ FAKE cuMemsetD2D32Async COLUMNS_PARAMETERS {
   }
   return 0;
 }
-FAKE cuPointerGetAttribute(void* value, int, unsigned long long) {
-  return *static_cast<int*>(value) = 0, 0;
+FAKE cuPointerGetAttribute(void* value, int which, unsigned long long pointer) {
+  constexpr int kMemoryType = 2;
+  constexpr int kRangeBegin = 11;
+  constexpr int kRangeBytes = 12;
+  constexpr int kInvalidValue = 1;
+  constexpr int kOfDevice = 2;
+  const auto [begin, bytes] = block_of(pointer);
+  if (which == kMemoryType && bytes == 0) return kInvalidValue;
+  switch (which) {
+    case kRangeBegin: std::memcpy(value, &begin, sizeof begin); return 0;
+    case kRangeBytes: std::memcpy(value, &bytes, sizeof bytes); return 0;
+    default: return *static_cast<int*>(value) = which == kMemoryType ? kOfDevice : 0, 0;
+  }
 }
+FAKE cuStreamCreate(void** stream, unsigned) { return *stream = new char, 0; }
+FAKE cuStreamDestroy_v2(void* stream) { return delete static_cast<char*>(stream), 0; }
+FAKE cuStreamSynchronize(void*) { return ++state.synchronisations, 0; }
 FAKE cuStreamWaitEvent(void*, void*, unsigned) { return 0; }
 FAKE cuModuleLoadData(void** module, const void*) {
   ++state.modules;

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "host/wrapper.h"
+#include "support/check.h"
 #include "support/escape.h"
 #include "support/format.h"
 
@@ -37,7 +38,9 @@ std::vector<Replacement> replacements(const HostProgram& program) {
     out.push_back({function->span, ""});
     for (std::size_t i = 0; !function->is_device && i < program.functions.size(); ++i) {
       const TileFunction& tile = program.functions[i];
-      if (tile.function->name == function->name.text) out.back().text = wrapper(tile, i);
+      if (tile.function->name == function->name.text) {
+        out.back().text = wrapper(tile, program.tree, *function, i);
+      }
     }
   }
   std::erase_if(out, [&](const auto& r) { return r.span.file != program.tree.file; });
@@ -117,6 +120,15 @@ std::string function_rows(const HostProgram& program) {
   return out;
 }
 
+std::string_view name_of(On on) {
+  switch (on) {
+    case On::kAuto: return "kAuto";
+    case On::kSim: return "kSim";
+    case On::kGpu: return "kGpu";
+  }
+  KILN_UNREACHABLE("on {}", static_cast<int>(on));
+}
+
 std::string head(const HostProgram& program) {
   const FileId file = program.tree.file;
   const std::string name = escape_for(Medium::kString, program.sources.name(file));
@@ -131,6 +143,8 @@ std::string head(const HostProgram& program) {
       "const ::kiln::host::Source kiln_source = {{\"{}\", kiln_text, \"{}\", kiln_defines, {}}};\n",
       name, program.arch, program.defines.size());
   out += function_rows(program) + "}  // namespace\n";
+  out += format("::kiln::host::Target kiln::host::target() {{ return {{On::{}, \"{}\"}}; }}\n",
+                name_of(program.on), program.arch);
   return out + format("#line 1 \"{}\"\n", name);
 }
 

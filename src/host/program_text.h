@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +33,14 @@ struct TileFunction {
   std::vector<Constant> constants = {};
 };
 
+// Where tile functions run; kAuto is decided when the program needs to know.
+enum class On : std::uint8_t { kAuto, kSim, kGpu };
+
 struct HostProgram {
   const Sources& sources;
   const ast::Ast& tree;
   std::string arch;
+  On on = On::kAuto;
   std::vector<std::string> defines;  // -D
   std::vector<TileFunction> functions;
 };

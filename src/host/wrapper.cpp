@@ -9,10 +9,10 @@ namespace kiln::host {
 
 namespace {
 
-// The parameter that the function returns, or what it makes; nothing for void.
+// What the function returns; nothing for void.
 struct Returned {
   ir::Type type;
-  const ir::Param* param = nullptr;
+  const ir::Param* param = nullptr;  // one that the caller's memory holds
   std::size_t index = 0;
 };
 
@@ -26,10 +26,10 @@ std::optional<Returned> returned_of(const ir::Function& function) {
   Returned out{function.type(value)};
   if (!std::holds_alternative<ir::ViewType>(out.type)) return out;
   const ir::ValueId root = ir::root_of(function, value);
-  for (std::size_t i = 0; i < function.params.size(); ++i) {
-    if (function.params[i].value != root) continue;
-    out.param = &function.params[i];
-    out.index = i;
+  for (const reference::OutputSlot& slot : reference::output_slots(function)) {
+    if (!slot.param || slot.value != root) continue;
+    out.param = &function.params[*slot.param];
+    out.index = *slot.param;
   }
   return out;
 }
@@ -74,24 +74,71 @@ std::string return_statement(const Returned& returned) {
   return format(" return kiln_call.result{}();", tensor_arguments(*view));
 }
 
+// Whether nobody waits for any launch of it.
+bool is_asynchronous(const ast::Ast& tree, const ast::TileFunction& function) {
+  if (!function.body.valid()) return false;
+  const auto* block = tree.as<ast::BlockStmt>(function.body);
+  if (block == nullptr) return false;
+  bool out = false;
+  for (const ast::StmtId id : block->body) {
+    const auto* parallel = tree.as<ast::ParallelStmt>(id);
+    if (parallel == nullptr) continue;
+    if (!parallel->is_async) return false;
+    out = true;
+  }
+  return out;
+}
+
+// A parameter's declaration and what is done with it.
+struct Part {
+  std::string param;
+  std::string statement;
+};
+
+Part part_of(const ir::Function& function, std::size_t index) {
+  const ir::Param& param = function.params[index];
+  const std::string quoted = escape_for(Medium::kString, param.name);
+  if (const ir::ViewType* view = view_of(function, param)) {
+    return {format("const ::choreo::spanned_view{}& kiln_{}, ", tensor_arguments(*view), index),
+            format(" kiln_call.tensor(\"{}\", kiln_{}, {});", quoted, index, param.is_global)};
+  }
+  return {format("{} kiln_{}, ", number_type(function, param), index),
+          format(" kiln_call.number(\"{}\", kiln_{});", quoted, index)};
+}
+
+// Streams are parameters in host code alone; all launches are on the first one.
+std::vector<Part> parts_of(const ir::Function& function, const ast::TileFunction& written) {
+  std::vector<Part> out;
+  std::size_t next = 0;
+  std::size_t streams = 0;
+  for (const ast::Param& param : written.params) {
+    if (param.type.kind == ast::ParamType::Kind::kStream) {
+      out.push_back({format("cudaStream_t kiln_stream_{}, ", streams),
+                     streams == 0 ? " kiln_call.stream(kiln_stream_0);" : ""});
+      ++streams;
+      continue;
+    }
+    // One whose condition does not hold is none of the function's.
+    const bool exists = next < function.params.size() &&
+                        (!param.name.valid() || function.params[next].name == param.name.text);
+    if (exists) out.push_back(part_of(function, next++));
+  }
+  return out;
+}
+
 }  // namespace
 
-std::string wrapper(const TileFunction& tile, std::size_t index) {
+std::string wrapper(const TileFunction& tile, const ast::Ast& tree,
+                    const ast::TileFunction& written, std::size_t index) {
   const ir::Function& function = *tile.function;
   const std::optional<Returned> returned = returned_of(function);
   std::string params;
   std::string body;
-  for (std::size_t i = 0; i < function.params.size(); ++i) {
-    const ir::Param& param = function.params[i];
-    const std::string quoted = escape_for(Medium::kString, param.name);
-    if (const ir::ViewType* view = view_of(function, param)) {
-      params += format("const ::choreo::spanned_view{}& kiln_{}, ", tensor_arguments(*view), i);
-      body += format(" kiln_call.tensor(\"{}\", kiln_{}, {});", quoted, i, param.is_global);
-    } else {
-      params += format("{} kiln_{}, ", number_type(function, param), i);
-      body += format(" kiln_call.number(\"{}\", kiln_{});", quoted, i);
-    }
+  for (const Part& part : parts_of(function, written)) {
+    params += part.param;
+    body += part.statement;
   }
+  if (is_asynchronous(tree, written)) body += " kiln_call.asynchronous();";
   std::string text = format(
       "inline {} {}({}const char* kiln_file = __builtin_FILE(), int kiln_line = __builtin_LINE()) "
       "{{",

@@ -9,6 +9,7 @@
 namespace kiln::host {
 
 // One line of text. `index` is that of `kiln_function_<index>`.
-[[nodiscard]] std::string wrapper(const TileFunction& tile, std::size_t index);
+[[nodiscard]] std::string wrapper(const TileFunction& tile, const ast::Ast& tree,
+                                  const ast::TileFunction& written, std::size_t index);
 
 }  // namespace kiln::host

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Whole programs: `kiln build` and `kiln run` of `.co` files with host code, in the simulator.
+"""Whole programs: `kiln build` and `kiln run` of `.co` files with host code.
 
     KILN_RELEASE=build/release/bin/kiln tests/e2e/build_test.py [CASE]...
 
 The programs are in tests/e2e/programs; with `_` in front no golden test is looked for in them. Needs a
 host compiler, and libkiln where `kiln build` looks for it; the programs that are built are not
-sanitized, so libkiln must not be.
+sanitized, so libkiln must not be. What a program asks of a GPU is tried on the driver of paper, which computes
+nothing; that needs NVRTC.
 """
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 KILN = Path(os.environ.get("KILN_RELEASE", ROOT / "build/release/bin/kiln")).resolve()
+FAKE_CUDA = KILN.parents[1] / "src" / "gemm" / "fake_cuda"
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 
 
@@ -33,6 +36,23 @@ def kiln(*argv, cwd, expected=0, env=None):
         sys.stderr.write(done.stdout + done.stderr)
         raise AssertionError(f"kiln {argv[0]} exits with {done.returncode}, expected {expected}")
     return done
+
+
+def has_driver():
+    try:
+        return ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
+    except OSError:
+        return False
+
+
+def has_nvrtc():
+    names = ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"]
+    for name in names:
+        try:
+            return ctypes.CDLL(name) is not None
+        except OSError:
+            continue
+    return False
 
 
 class BuildTest(unittest.TestCase):
@@ -104,6 +124,49 @@ class BuildTest(unittest.TestCase):
         )
         done = kiln("run", "size.co", "--on", "sim", "-D", "SIZE=64", cwd=self.folder)
         self.assertEqual(done.stdout, "64 64\n")
+
+    def test_memory_comes_to_tile_functions_and_back(self):
+        done = self.run_program("_transfers.co")
+        self.assertEqual((done.stdout, done.stderr), ("moved 2.5\n", ""))
+
+    def test_a_function_that_returns_its_parameter_returns_what_it_wrote(self):
+        self.write(
+            "grow.co",
+            "__co__ auto grow(s32 [N] x) {\n"
+            "  parallel t by [N] : thread x.at(t) = x.at(t) + 1;\n  return x;\n}\n"
+            "int main() {\n  auto x = croq::make_spandata<croq::s32>(4);\n  auto y = grow(x);\n"
+            "  std::cout << x[3] << y[3] << std::endl;\n}\n",
+        )
+        done = kiln("run", "grow.co", "--on", "sim", cwd=self.folder)
+        self.assertEqual(done.stdout, "01\n")
+
+    @unittest.skipIf(has_driver(), "there is a driver")
+    def test_no_driver(self):
+        done = kiln("run", PROGRAMS / "_product.co", "--on", "gpu", cwd=self.folder, expected=3)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("error: this program needs a GPU: cannot open the CUDA driver: ", done.stderr)
+        self.assertIn("`--on auto`", done.stderr)
+        kiln("build", PROGRAMS / "_product.co", "-o", "app", cwd=self.folder)
+        done = subprocess.run([self.folder / "app"], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "48 x 32: right\n"), done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertIn("note: tile functions are simulated: cannot open the CUDA driver", done.stderr)
+
+    def on_paper(self, *argv, expected):
+        """With a driver that computes nothing."""
+        if has_driver() or not has_nvrtc() or not (FAKE_CUDA / "libcuda.so.1").exists():
+            self.skipTest("there is a real driver, no NVRTC, or no driver of paper")
+        folders = f"{FAKE_CUDA}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        return kiln(*argv, cwd=self.folder, expected=expected, env={"LD_LIBRARY_PATH": folders})
+
+    def test_memory_is_copied_to_a_gpu_and_back(self):
+        for on in ("gpu", "auto"):
+            done = self.on_paper("run", PROGRAMS / "_transfers.co", "--on", on, "--", "paper", expected=0)
+            self.assertEqual((done.stdout, done.stderr), ("moved 0\n", ""))
+
+    def test_memory_of_the_host_is_refused_by_a_gpu(self):
+        done = self.on_paper("run", PROGRAMS / "_device_memory.co", "--on", "gpu", expected=1)
+        self.assertIn("_device_memory.co:27: error: in this call of `sum` the memory of `x`", done.stderr)
 
     def test_no_host_compiler(self):
         self.write("empty.co", "int main() {}\n")

@@ -105,6 +105,19 @@ class InstallTest(unittest.TestCase):
         done = run(self.prefix / "bin" / "kiln", "--version", cwd=self.folder)
         self.assertIn("0.1", done.stdout)
 
+    @unittest.skipUnless(shutil.which("pkg-config"), "there is no pkg-config")
+    def test_pkg_config_and_the_header_for_cpp(self):
+        folder = next(self.prefix.glob("lib*/**/pkgconfig"))
+        env = {**os.environ, "PKG_CONFIG_PATH": str(folder)}
+        argv = ["pkg-config", "--cflags", "--libs", "kiln >= 0.1"]
+        flags = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.split()
+        source = ROOT / "src" / "api" / "cpp_test.cpp"
+        warnings = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+        for compiler in filter(shutil.which, ("g++", "clang++")):
+            program = self.folder / f"with_{compiler}"
+            run(compiler, *warnings, source, *flags, "-pthread", "-o", program)
+            run(program)
+
     def test_another_version_is_not_found(self):
         source = self.folder / "newer"
         source.mkdir()

@@ -5,14 +5,16 @@
 //     kiln::host::Call call(kiln_function_0, {file, line});
 //     call.tensor("x", a0, false);
 //     call.number("by", a1);
-//     call.run();
+//     call.run();                       in the simulator or on a GPU: call_sim.h, call_gpu.h
 //     return call.result<float, 2>();
 //   }
 //
 // The program carries the text of its tile functions; each is compiled when it is first called.
 #pragma once
 
+#include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -105,13 +107,15 @@ inline Compiled& compiled() {
   return all;
 }
 
+class GpuRun;
+
 // One call, from its arguments to its result.
 class Call {
  public:
   Call(const Function& function, Site site) : function_(function), site_(site) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
-  ~Call() { kiln_report_free(report_); }
+  ~Call();
 
   template <class T, std::size_t Rank>
   void tensor(const char* name, const choreo::spanned_view<T, Rank>& view, bool is_global) {
@@ -121,6 +125,7 @@ class Call {
     arrays_.push_back({name, view.data(), choreo::detail::Name<T>::text(), nullptr, Rank});
     bytes_.push_back(view.bytes());
     is_global_.push_back(is_global);
+    is_tensor_.push_back(true);
   }
 
   template <class T>
@@ -134,9 +139,13 @@ class Call {
       scalar.integer = static_cast<std::int64_t>(value);
     }
     scalars_.push_back(scalar);
+    is_tensor_.push_back(false);
   }
 
-  void stream(void* stream) { stream_ = stream; }
+  // What it is launched on; the default stream otherwise.
+  void stream(Stream* stream) { stream_ = stream; }
+  // Nobody waits for its launches: all of them are `parallel.async`.
+  void asynchronous() { is_asynchronous_ = true; }
 
   void run();
 
@@ -154,23 +163,28 @@ class Call {
   template <class T, std::size_t Rank>
   choreo::spanned_data<T, Rank> copy_of(const choreo::spanned_view<T, Rank>& view, bool is_global) {
     choreo::spanned_data<T, Rank> out{view.shape()};
-    copy({out.data(), false}, {view.data(), is_global}, out.bytes(), site_);
+    copy({out.data(), false}, {view.data(), is_global}, out.bytes(), stream_, site_);
+    static_cast<void>(device().synchronise(stream_));
     return out;
   }
 
   template <class T>
   T scalar() {
     T out;
-    std::memcpy(&out, result_array().data, sizeof out);
+    fetch(result_array(), &out, sizeof out);
     return out;
   }
 
  private:
+  friend class GpuRun;
+
   kiln_call call_of();
-  const kiln_program* program();
+  std::vector<std::string> constants() const;
+  void check_places(bool can_go_on);
+  void simulate();
   const kiln_array& result_array();
   void fetch(const kiln_array& array, void* to, std::size_t bytes);
-  [[noreturn]] void refuse(const char* text);
+  [[noreturn]] void refuse(const std::string& text, int status);
 
   const Function& function_;
   Site site_;
@@ -179,8 +193,11 @@ class Call {
   std::vector<std::size_t> bytes_;
   std::vector<bool> is_global_;
   std::vector<kiln_scalar> scalars_;
-  void* stream_ = nullptr;
+  std::vector<bool> is_tensor_;  // by parameter
+  Stream* stream_ = nullptr;
+  bool is_asynchronous_ = false;
   kiln_report* report_ = nullptr;
+  std::unique_ptr<GpuRun> on_gpu_;
 };
 
 // Valid as long as this object is not changed.
@@ -195,20 +212,62 @@ inline kiln_call Call::call_of() {
   return call;
 }
 
-inline const kiln_program* Call::program() {
-  std::vector<std::string> constants;
+// What the function must know of this call when it is compiled.
+inline std::vector<std::string> Call::constants() const {
+  std::vector<std::string> out;
   for (std::size_t i = 0; i < function_.constant_count; ++i) {
     const Constant& constant = function_.constants[i];
-    constants.push_back(std::string(constant.name) + "=" +
-                        std::to_string(shapes_[constant.tensor][constant.dim]));
+    out.push_back(std::string(constant.name) + "=" +
+                  std::to_string(shapes_[constant.tensor][constant.dim]));
   }
-  return compiled().find(function_, constants, site_);
+  return out;
 }
 
-inline void Call::refuse(const char* text) {
-  stop(site_, std::string("in this call of `") + function_.name + "`\n" + text, 1);
+// Ends the program where a call with such memory cannot be made.
+inline void Call::check_places(bool can_go_on) {
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    const std::string wrong = device().misplaced({arrays_[i].data, is_global_[i]}, bytes_[i]);
+    if (wrong.empty()) continue;
+    const std::string text =
+        std::string("error: in this call of `") + function_.name + "` the memory of `" +
+        arrays_[i].name + "`, " +
+        (is_global_[i] ? "a `global` parameter, " : "a parameter in host memory, ") + wrong;
+    if (!can_go_on) stop(site_, text, 1);
+    report(site_, text);
+  }
+}
+
+inline void Call::refuse(const std::string& text, int status) {
+  stop(site_, std::string("in this call of `") + function_.name + "`\n" + text, status);
 }
 
 }  // namespace kiln::host
 
+#include "kiln/host/call_gpu.h"
 #include "kiln/host/call_sim.h"
+
+namespace kiln::host {
+
+inline Call::~Call() { kiln_report_free(report_); }
+
+inline void Call::run() {
+  if (device().is_simulated()) return simulate();
+  check_places(false);
+  on_gpu_ = std::make_unique<GpuRun>(*this);
+  on_gpu_->run();
+}
+
+inline const kiln_array& Call::result_array() {
+  if (on_gpu_ != nullptr) return on_gpu_->result();
+  const kiln_array* array = kiln_report_result(report_);
+  if (array == nullptr) stop(site_, "the program ends here: the call came to no end", 1);
+  return *array;
+}
+
+inline void Call::fetch(const kiln_array& array, void* to, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (on_gpu_ != nullptr) return on_gpu_->fetch(array, to, bytes);
+  std::memcpy(to, array.data, bytes);
+}
+
+}  // namespace kiln::host

@@ -6,20 +6,13 @@
 
 namespace kiln::host {
 
-inline void Call::run() {
-  for (std::size_t i = 0; i < arrays_.size(); ++i) {
-    const std::string wrong = misplaced({arrays_[i].data, is_global_[i]}, bytes_[i]);
-    if (wrong.empty()) continue;
-    report(site_, std::string("error: in this call of `") + function_.name + "` the memory of `" +
-                      arrays_[i].name + "`, " +
-                      (is_global_[i] ? "a `global` parameter, " : "a parameter in host memory, ") +
-                      wrong);
-  }
-  const kiln_program* program = this->program();
+inline void Call::simulate() {
+  check_places(true);
+  const kiln_program* program = compiled().find(function_, constants(), site_);
   const kiln_call call = call_of();
   const kiln_status status = kiln_simulate(program, &call, &report_);
   if (status != KILN_OK) {
-    refuse(report_ != nullptr ? kiln_report_text(report_) : kiln_last_error());
+    refuse(report_ != nullptr ? kiln_report_text(report_) : kiln_last_error(), 1);
   }
   std::cout << kiln_report_printed(report_) << std::flush;
   std::size_t count = 0;
@@ -30,16 +23,6 @@ inline void Call::run() {
   if (!text.empty()) say(site_, std::string("in this call of `") + function_.name + "`" + text);
   if (findings.ok == 0) host::findings().add();
   if (findings.deadlocks != 0) stop(site_, "the program ends here: the call came to no end", 1);
-}
-
-inline const kiln_array& Call::result_array() {
-  const kiln_array* array = kiln_report_result(report_);
-  if (array == nullptr) stop(site_, "the program ends here: the call came to no end", 1);
-  return *array;
-}
-
-inline void Call::fetch(const kiln_array& array, void* to, std::size_t bytes) {
-  if (bytes != 0) std::memcpy(to, array.data, bytes);
 }
 
 }  // namespace kiln::host

@@ -9,22 +9,9 @@
 #include <map>
 #include <mutex>
 
-#include "kiln/host/findings.h"
+#include "kiln/host/device.h"
 
 namespace kiln::host {
-
-inline constexpr bool kSimulated = true;
-
-struct Stream {};
-struct Event {
-  std::chrono::steady_clock::time_point time;
-};
-
-// Where the program says that memory lies.
-struct Place {
-  void* data;
-  bool on_device;
-};
 
 // The allocations of the simulated device.
 class Memory {
@@ -70,55 +57,80 @@ class Memory {
   std::map<std::uintptr_t, Block> blocks_;
 };
 
-inline Memory& memory() {
-  static Memory all;
-  return all;
-}
-
-inline void* allocate(std::size_t bytes) { return memory().take(bytes, false); }
-inline void* allocate_managed(std::size_t bytes) { return memory().take(bytes, true); }
-inline bool release(void* data) { return memory().give_back(data); }
-
-// Why these bytes cannot be what the program says they are; "" when they can.
-inline std::string misplaced(Place place, std::size_t bytes) {
-  if (bytes == 0) return "";
-  switch (memory().find(place.data, bytes)) {
-    case Memory::Is::kHost: return place.on_device ? "is memory of the host" : "";
-    case Memory::Is::kDevice: return place.on_device ? "" : "is memory of the device";
-    case Memory::Is::kManaged: return "";
-    case Memory::Is::kTooShort: return "ends before " + std::to_string(bytes) + " bytes";
+class SimDevice final : public Device {
+ public:
+  bool is_simulated() const override { return true; }
+  std::string error_text(int error) override {
+    return error == kFine            ? "no error"
+           : error == kInvalidValue  ? "invalid argument"
+           : error == kOutOfMemory   ? "out of memory"
+           : error == kInvalidDevice ? "invalid device ordinal"
+                                     : "unknown error";
   }
-  return "";
-}
 
-inline bool copy(Place to, Place from, std::size_t bytes, Site site) {
-  const std::string target = misplaced(to, bytes);
-  const std::string source = misplaced(from, bytes);
-  if (!target.empty()) report(site, "error: the target of the copy " + target);
-  if (!source.empty()) report(site, "error: the source of the copy " + source);
-  if (!target.empty() || !source.empty()) return false;
-  if (bytes != 0) std::memmove(to.data, from.data, bytes);
-  return true;
-}
+  int count() override { return 1; }
+  int current() override { return 0; }
+  int choose(int number) override { return number == 0 ? kFine : kInvalidDevice; }
 
-inline bool fill(Place to, int value, std::size_t bytes, Site site) {
-  const std::string target = misplaced(to, bytes);
-  if (!target.empty()) report(site, "error: what is to be filled " + target);
-  if (target.empty() && bytes != 0) std::memset(to.data, value, bytes);
-  return target.empty();
-}
+  void* allocate(std::size_t bytes) override { return memory_.take(bytes, false); }
+  void* allocate_managed(std::size_t bytes) override { return memory_.take(bytes, true); }
+  void* allocate_host(std::size_t bytes) override { return std::malloc(bytes == 0 ? 1 : bytes); }
+  int release(void* data) override { return memory_.give_back(data) ? kFine : kInvalidValue; }
+  int release_host(void* data) override {
+    std::free(data);
+    return kFine;
+  }
 
-inline bool synchronise_device() { return true; }
-inline Stream* create_stream() { return new Stream; }
-inline void destroy(Stream* stream) { delete stream; }
-inline bool synchronise(Stream*) { return true; }
+  std::string misplaced(Place place, std::size_t bytes) override {
+    if (bytes == 0) return "";
+    switch (memory_.find(place.data, bytes)) {
+      case Memory::Is::kHost:
+        return place.on_device && !place.is_either ? "is memory of the host" : "";
+      case Memory::Is::kDevice:
+        return place.on_device || place.is_either ? "" : "is memory of the device";
+      case Memory::Is::kManaged: return "";
+      case Memory::Is::kTooShort: return "ends before " + std::to_string(bytes) + " bytes";
+    }
+    return "";
+  }
+  int copy(Place to, Place from, std::size_t bytes, Stream*) override {
+    if (bytes != 0) std::memmove(to.data, from.data, bytes);
+    return kFine;
+  }
+  int fill(void* to, int value, std::size_t bytes, Stream*) override {
+    if (bytes != 0) std::memset(to, value, bytes);
+    return kFine;
+  }
 
-inline Event* create_event() { return new Event; }
-inline void destroy(Event* event) { delete event; }
-inline void record(Event* event, Stream*) { event->time = std::chrono::steady_clock::now(); }
-inline void synchronise(Event*) {}
-inline float milliseconds(const Event* begin, const Event* end) {
-  return std::chrono::duration<float, std::milli>(end->time - begin->time).count();
-}
+  int synchronise() override { return kFine; }
+  // A stream is only an address of its own.
+  Stream* create_stream() override { return reinterpret_cast<Stream*>(new char); }
+  int destroy(Stream* stream) override {
+    delete reinterpret_cast<char*>(stream);
+    return kFine;
+  }
+  int synchronise(Stream*) override { return kFine; }
+
+  Event* create_event() override { return reinterpret_cast<Event*>(new Time); }
+  int destroy(Event* event) override {
+    delete &time(event);
+    return kFine;
+  }
+  int record(Event* event, Stream*) override {
+    time(event) = std::chrono::steady_clock::now();
+    return kFine;
+  }
+  int synchronise(Event*) override { return kFine; }
+  int milliseconds(float& out, Event* begin, Event* end) override {
+    out = std::chrono::duration<float, std::milli>(time(end) - time(begin)).count();
+    return kFine;
+  }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  static Time& time(Event* event) { return *reinterpret_cast<Time*>(event); }
+
+  Memory memory_;
+};
 
 }  // namespace kiln::host

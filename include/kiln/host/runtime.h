@@ -1,11 +1,22 @@
-// What host code calls of the CUDA runtime, without CUDA: the device is simulated, its memory is the
-// host's, and every copy is held against what was allocated.
+// What host code calls of the CUDA runtime, without CUDA: the device is the simulator's or a GPU, and
+// every copy is held against what was allocated.
 #pragma once
 
-#include "kiln/host/device_sim.h"
+#include <string>
+
+#include "kiln/host/choose_device.h"
 #include "kiln/host/number.h"
 
+// Programs write these without `choreo::`.
 using choreo::half;
+using choreo::s16;
+using choreo::s32;
+using choreo::s64;
+using choreo::s8;
+using choreo::u16;
+using choreo::u32;
+using choreo::u64;
+using choreo::u8;
 using __half = choreo::f16;
 using __nv_bfloat16 = choreo::bf16;
 using __nv_fp8_e4m3 = choreo::f8_e4m3;
@@ -38,65 +49,73 @@ inline cudaError_t& last_cuda_error() {
   return error;
 }
 
-inline cudaError_t cuda_answer(bool fine, cudaError_t error = cudaErrorInvalidValue) {
-  if (!fine) last_cuda_error() = error;
-  return fine ? cudaSuccess : error;
+// One of CUDA's numbers.
+inline cudaError_t cuda_answer(int error) {
+  if (error != kFine) last_cuda_error() = static_cast<cudaError_t>(error);
+  return static_cast<cudaError_t>(error);
+}
+inline cudaError_t cuda_answer_of(const void* made) {
+  return cuda_answer(made != nullptr ? kFine : kOutOfMemory);
+}
+
+// "default" leaves it to the addresses.
+inline Place place_of(void* data, cudaMemcpyKind kind, cudaMemcpyKind other) {
+  const bool on_device = kind == cudaMemcpyDeviceToDevice || kind == other;
+  return {data, on_device, kind == cudaMemcpyDefault};
 }
 
 }  // namespace kiln::host
 
 template <class T>
 cudaError_t cudaMalloc(T** data, std::size_t bytes) {
-  *data = static_cast<T*>(kiln::host::allocate(bytes));
-  return kiln::host::cuda_answer(*data != nullptr || bytes == 0, cudaErrorMemoryAllocation);
+  *data = static_cast<T*>(kiln::host::device().allocate(bytes));
+  return kiln::host::cuda_answer_of(*data);
 }
 template <class T>
 cudaError_t cudaMallocManaged(T** data, std::size_t bytes, unsigned = 1) {
-  *data = static_cast<T*>(kiln::host::allocate_managed(bytes));
-  return kiln::host::cuda_answer(*data != nullptr || bytes == 0, cudaErrorMemoryAllocation);
+  *data = static_cast<T*>(kiln::host::device().allocate_managed(bytes));
+  return kiln::host::cuda_answer_of(*data);
 }
 template <class T>
 cudaError_t cudaMallocHost(T** data, std::size_t bytes) {
-  *data = static_cast<T*>(std::malloc(bytes));
-  return kiln::host::cuda_answer(*data != nullptr || bytes == 0, cudaErrorMemoryAllocation);
+  *data = static_cast<T*>(kiln::host::device().allocate_host(bytes));
+  return kiln::host::cuda_answer_of(*data);
 }
 inline cudaError_t cudaFree(void* data) {
-  return kiln::host::cuda_answer(kiln::host::release(data));
+  return kiln::host::cuda_answer(kiln::host::device().release(data));
 }
 inline cudaError_t cudaFreeHost(void* data) {
-  std::free(data);
-  return cudaSuccess;
+  return kiln::host::cuda_answer(kiln::host::device().release_host(data));
 }
 
-inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                              const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  return kiln::host::cuda_answer(kiln::host::copy(
-      {to, to_device}, {const_cast<void*>(from), from_device}, bytes, {file, line}));
-}
-// Waits: what host code does next may read or write the memory.
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes,
                                    cudaMemcpyKind kind, cudaStream_t stream = nullptr,
                                    const char* file = __builtin_FILE(),
                                    int line = __builtin_LINE()) {
-  kiln::host::synchronise(stream);
-  return cudaMemcpy(to, from, bytes, kind, file, line);
+  return kiln::host::cuda_answer(
+      kiln::host::copy(kiln::host::place_of(to, kind, cudaMemcpyHostToDevice),
+                       kiln::host::place_of(const_cast<void*>(from), kind, cudaMemcpyDeviceToHost),
+                       bytes, stream, {file, line}));
 }
-inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes,
+inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                               const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return kiln::host::cuda_answer(kiln::host::fill({to, true}, value, bytes, {file, line}));
+  const cudaError_t started = cudaMemcpyAsync(to, from, bytes, kind, nullptr, file, line);
+  if (started != cudaSuccess) return started;
+  return kiln::host::cuda_answer(kiln::host::device().synchronise(cudaStream_t{}));
 }
 inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes,
                                    cudaStream_t stream = nullptr,
                                    const char* file = __builtin_FILE(),
                                    int line = __builtin_LINE()) {
-  kiln::host::synchronise(stream);
-  return cudaMemset(to, value, bytes, file, line);
+  return kiln::host::cuda_answer(kiln::host::fill({to, true}, value, bytes, stream, {file, line}));
+}
+inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes,
+                              const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return cudaMemsetAsync(to, value, bytes, nullptr, file, line);
 }
 
 inline cudaError_t cudaDeviceSynchronize() {
-  return kiln::host::cuda_answer(kiln::host::synchronise_device(), cudaErrorUnknown);
+  return kiln::host::cuda_answer(kiln::host::device().synchronise());
 }
 inline cudaError_t cudaGetLastError() {
   const cudaError_t error = kiln::host::last_cuda_error();
@@ -104,51 +123,48 @@ inline cudaError_t cudaGetLastError() {
   return error;
 }
 inline cudaError_t cudaPeekAtLastError() { return kiln::host::last_cuda_error(); }
+// Valid until the thread's next call.
 inline const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaSuccess                 ? "no error"
-         : error == cudaErrorInvalidValue     ? "invalid argument"
-         : error == cudaErrorMemoryAllocation ? "out of memory"
-                                              : "unknown error";
+  static thread_local std::string text;
+  text = kiln::host::device().error_text(error);
+  return text.c_str();
 }
 inline cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = kiln::host::device().count();
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = kiln::host::device().current();
   return cudaSuccess;
 }
-inline cudaError_t cudaSetDevice(int device) { return kiln::host::cuda_answer(device == 0); }
+inline cudaError_t cudaSetDevice(int device) {
+  return kiln::host::cuda_answer(kiln::host::device().choose(device));
+}
 
 inline cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  *stream = kiln::host::create_stream();
-  return kiln::host::cuda_answer(*stream != nullptr);
+  *stream = kiln::host::device().create_stream();
+  return kiln::host::cuda_answer_of(*stream);
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  kiln::host::destroy(stream);
-  return cudaSuccess;
+  return kiln::host::cuda_answer(kiln::host::device().destroy(stream));
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return kiln::host::cuda_answer(kiln::host::synchronise(stream), cudaErrorUnknown);
+  return kiln::host::cuda_answer(kiln::host::device().synchronise(stream));
 }
 
 inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = kiln::host::create_event();
-  return kiln::host::cuda_answer(*event != nullptr);
+  *event = kiln::host::device().create_event();
+  return kiln::host::cuda_answer_of(*event);
 }
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  kiln::host::destroy(event);
-  return cudaSuccess;
+  return kiln::host::cuda_answer(kiln::host::device().destroy(event));
 }
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) {
-  kiln::host::record(event, stream);
-  return cudaSuccess;
+  return kiln::host::cuda_answer(kiln::host::device().record(event, stream));
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  kiln::host::synchronise(event);
-  return cudaSuccess;
+  return kiln::host::cuda_answer(kiln::host::device().synchronise(event));
 }
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  *milliseconds = kiln::host::milliseconds(begin, end);
-  return cudaSuccess;
+  return kiln::host::cuda_answer(kiln::host::device().milliseconds(*milliseconds, begin, end));
 }
