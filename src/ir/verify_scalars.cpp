@@ -168,14 +168,14 @@ void binds_are_integers(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
-// Numbers narrower than a byte have no storage of their own: nothing holds one.
+// Integers narrower than a byte have no storage of their own: nothing holds one.
 void numbers_have_bytes(const Module&, const Function& f, Mistakes& mistakes) {
   for (const Value& value : f.values) {
     std::optional<DType> dtype;
     if (const auto* scalar = std::get_if<ScalarType>(&value.type)) dtype = scalar->dtype;
     if (const auto* cell = std::get_if<CellType>(&value.type)) dtype = cell->dtype;
     if (const auto* view = std::get_if<ViewType>(&value.type)) dtype = view->dtype;
-    if (dtype && is_sub_byte(*dtype)) {
+    if (dtype && !is_stored(*dtype)) {
       mistakes.push_back(
           format("`%{}` is of {}, {} bits", value.name, name(*dtype), info(*dtype).bits));
     }

@@ -47,10 +47,10 @@ Side side_of(const ir::Function& function, ir::ValueId view) {
   if (!offset.is(0)) side.pitches.push_back(offset);
   const ir::ValueId storage = ir::storage_of(function, side.view.root);
   side.buffer = function.def_as<ir::Alloc>(storage);
-  side.buffer_elements = 1;
-  for (const ir::Expr& extent : function.view_type(storage).shape) {
-    side.buffer_elements *= extent.constant().value_or(0);
-  }
+  if (side.buffer == nullptr) return side;  // the caller's may have more than can be counted
+  ir::Expr elements = 1;
+  for (const ir::Expr& extent : function.view_type(storage).shape) elements = elements * extent;
+  side.buffer_elements = elements.constant().value_or(0);
   return side;
 }
 

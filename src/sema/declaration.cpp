@@ -172,7 +172,7 @@ void analyse(Sema& sema, const ast::ScalarDeclStmt& stmt, ast::StmtId) {
         .help("remove it, or declare a buffer of one element: `[1]`")
         .emit();
   }
-  if (const auto type = type_of(sema, stmt.type); type && is_sub_byte(*type)) {
+  if (const auto type = type_of(sema, stmt.type); type && !is_stored(*type)) {
     refuse_sub_byte(sema, stmt.type_span, "a variable", *type);
     for (const ast::Declarator& item : stmt.declarators) declare(sema, item.name, {});
     return;
@@ -303,7 +303,7 @@ void analyse(Sema& sema, const ast::BufferDeclStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const ir::Space space = space_of(stmt.storage);
   const bool placed = check_placement(sema, stmt, space, span);
-  if (const DType type = type_of(sema, stmt.type); is_sub_byte(type)) {
+  if (const DType type = type_of(sema, stmt.type); !is_stored(type)) {
     refuse_sub_byte(sema, stmt.type_span, "a buffer", type);
     for (const ast::Declarator& item : stmt.declarators) declare(sema, item.name, {});
     return;

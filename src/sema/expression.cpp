@@ -145,7 +145,7 @@ struct Evaluator {
   Operand operator()(const ast::CastExpr& e) const {
     if (!e.type) return refused("a cast to a C++ type");
     const DType dtype = type_of(sema, *e.type);
-    if (is_sub_byte(dtype)) {
+    if (!is_stored(dtype)) {
       refuse_sub_byte(sema, span, "a number", dtype);
       return error_operand(span);
     }

@@ -489,7 +489,7 @@ bool give_metadata(Sema& sema, const Product& product, const Request& request) {
 // Finds the instruction and checks that it can read the operands where they are.
 bool find_instruction(Sema& sema, const Product& product, const Request& request) {
   // The buffers of such elements have been refused.
-  if (is_sub_byte(request.a) || is_sub_byte(request.b)) return false;
+  if (!is_stored(request.a) || !is_stored(request.b)) return false;
   const target::Mma* row =
       target::find_mma(sema.arch, {request.scope, request.a, request.b, request.sparse},
                        {request.acc, request.shape});

@@ -73,7 +73,7 @@ void analyse_scalar_param(Sema& sema, const ast::Param& param, ir::Param out) {
         .help("return the value, or pass a buffer of one element")
         .emit();
   }
-  if (is_sub_byte(dtype)) {
+  if (!is_stored(dtype)) {
     refuse_sub_byte(sema, param.type.span, "a scalar parameter", dtype);
     declare(sema, name, {});
     return;
@@ -93,7 +93,7 @@ void analyse_scalar_param(Sema& sema, const ast::Param& param, ir::Param out) {
 
 void analyse_spanned_param(Sema& sema, const ast::Param& param, ir::Param out) {
   const auto type = spanned_type(sema, *param.type.dtype, *param.type.shape, out.name);
-  if (type && is_sub_byte(type->dtype)) {
+  if (type && !is_stored(type->dtype)) {
     refuse_sub_byte(sema, param.type.span, "a buffer", type->dtype);
   }
   if (param.reference && out.is_global) {

@@ -59,7 +59,8 @@ bool saturates(const DTypeInfo& row) { return !row.ieee || row.bits <= 8; }
 // Rounds to `mantissa_bits` after the leading bit, flushing gradually below the least normal
 // exponent. An infinity stays one where the type has it.
 double round_small(const DTypeInfo& row, double value) {
-  if (std::isnan(value)) return value;
+  // Floats of less than a byte have no NaN; `cvt` makes the largest of it (PTX ISA, cvt).
+  if (std::isnan(value)) return row.bits < 8 ? row.max : value;
   if (!is_signed(row) && std::signbit(value)) return 0.0;
   if (std::isinf(value)) return row.ieee ? value : std::copysign(row.max, value);
   if (value == 0) return value;

@@ -72,6 +72,8 @@ struct DTypeInfo {
   return info(d).kind == NumberKind::kSigned || info(d).kind == NumberKind::kUnsigned;
 }
 [[nodiscard]] inline bool is_sub_byte(DType d) { return info(d).bits < 8; }
+// Whether buffers and numbers are of it: integers of less than a byte are operands of products only.
+[[nodiscard]] inline bool is_stored(DType d) { return !is_sub_byte(d) || is_float(d); }
 // Bytes of one stored element (sub-byte types are stored in one byte each).
 [[nodiscard]] inline int size_bytes(DType d) { return (info(d).bits + 7) / 8; }
 

@@ -44,6 +44,12 @@ constexpr DType kDType<f8_ue4m3> = DType::kUE4M3;
 template <>
 constexpr DType kDType<f8_ue8m0> = DType::kUE8M0;
 template <>
+constexpr DType kDType<f6_e2m3> = DType::kE2M3;
+template <>
+constexpr DType kDType<f6_e3m2> = DType::kE3M2;
+template <>
+constexpr DType kDType<f4_e2m1> = DType::kE2M1;
+template <>
 constexpr DType kDType<s64> = DType::kS64;
 template <>
 constexpr DType kDType<u64> = DType::kU64;
@@ -60,8 +66,8 @@ constexpr DType kDType<s8> = DType::kS8;
 template <>
 constexpr DType kDType<u8> = DType::kU8;
 
-using Types = std::tuple<f64, f32, tf32, f16, bf16, f8_e4m3, f8_e5m2, f8_ue4m3, f8_ue8m0, s64, u64,
-                         s32, u32, s16, u16, s8, u8, bool>;
+using Types = std::tuple<f64, f32, tf32, f16, bf16, f8_e4m3, f8_e5m2, f8_ue4m3, f8_ue8m0, f6_e2m3,
+                         f6_e3m2, f4_e2m1, s64, u64, s32, u32, s16, u16, s8, u8, bool>;
 
 using Bits = std::uint64_t;
 
@@ -163,9 +169,11 @@ void add_integers(std::vector<Bits>& out) {
 }
 
 Bits stored_pattern(DType dtype, Bits bits) {
-  // tf32 is an f32 whose low 13 bits are zero; a bool is 0 or 1; f8_ue4m3 has seven bits.
+  // tf32 is an f32 whose low 13 bits are zero; a bool is 0 or 1; f8_ue4m3 has seven bits, and the
+  // floats of 6 and 4 bits have a byte.
   if (dtype == DType::kTF32) return bits & 0xffffe000U;
   if (dtype == DType::kUE4M3) return bits & 0x7f;
+  if (is_sub_byte(dtype)) return bits & ((Bits{1} << info(dtype).bits) - 1);
   return dtype == DType::kBool ? bits & 1 : bits;
 }
 
@@ -255,6 +263,10 @@ TEST(Conversions, SaturateWrapAndRoundAsTheManualSays) {
   EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(3.0F)), 2.0F);  // halfway between 2 and 4: even bits
   EXPECT_EQ(static_cast<float>(to<f8_ue8m0>(HUGE_VAL)), 0x1p127F);
   EXPECT_TRUE(std::isnan(static_cast<float>(to<f8_ue8m0>(std::nanf("")))));
+  EXPECT_EQ(static_cast<float>(to<f6_e2m3>(-100)), -7.5F);
+  EXPECT_EQ(static_cast<float>(to<f6_e3m2>(HUGE_VALF)), 28.0F);
+  EXPECT_EQ(static_cast<float>(to<f4_e2m1>(std::nanf(""))), 6.0F);
+  EXPECT_EQ(static_cast<float>(to<f4_e2m1>(2.5F)), 2.0F);  // halfway between 2 and 3: even bits
 }
 
 }  // namespace

@@ -133,6 +133,28 @@ KILN_TYPES_HD u8 f8_from_f32(float value, u32 largest) {
   return static_cast<u8>(sign | (magnitude > largest ? largest : magnitude));
 }
 
+// A float of fewer bits, without infinities and NaN: what is too large is the largest, and so is a
+// NaN, as by cvt.rn.satfinite.e2m3x2.f32 and its siblings.
+template <int kExponent, int kMantissa>
+KILN_TYPES_HD u8 small_from_f32(float value) {
+  constexpr int kBias = (1 << (kExponent - 1)) - 1;
+  constexpr u32 kLargest = (1u << (kExponent + kMantissa)) - 1;
+  const u32 bits = bits_as<u32>(value);
+  const u32 sign = bits >> 31 << (kExponent + kMantissa);
+  const int exponent = static_cast<int>(bits >> 23 & 0xffu) - 127;
+  const u32 fraction = bits & 0x7fffffu;
+  if (exponent == 128 && fraction != 0) return static_cast<u8>(kLargest);
+  if (exponent > 15) return static_cast<u8>(sign | kLargest);
+  u32 magnitude = 0;
+  if (exponent > -kBias) {
+    magnitude =
+        shift_to_nearest(static_cast<u32>(exponent + kBias) << 23 | fraction, 23 - kMantissa);
+  } else {
+    magnitude = shift_to_nearest(0x800000u | fraction, 24 - kMantissa - kBias - exponent);
+  }
+  return static_cast<u8>(sign | (magnitude > kLargest ? kLargest : magnitude));
+}
+
 // The biased exponent of the nearest power of two, of what is not positive 0, of a NaN 0xff.
 KILN_TYPES_HD u8 power_of_two_from_f32(float value) {
   const u32 bits = bits_as<u32>(value);
@@ -316,6 +338,31 @@ struct f8_ue8m0 {
   }
 };
 
+// A float of less than a byte, in the low bits of one; those above count for nothing.
+template <int kExponent, int kMantissa>
+struct small_float {
+  u8 bits;
+
+  small_float() = default;
+  KILN_TYPES_HD explicit small_float(float value)
+      : bits(detail::small_from_f32<kExponent, kMantissa>(value)) {}
+  KILN_TYPES_HD explicit small_float(double value) : small_float(detail::f32_to_odd(value)) {}
+  template <class T>
+  KILN_TYPES_HD explicit small_float(T value) : small_float(detail::rounds_once(value)) {}
+  // As an f16 whose exponent has the other bias.
+  KILN_TYPES_HD operator float() const {
+    constexpr u32 kMagnitude = (1u << (kExponent + kMantissa)) - 1;
+    constexpr float kScale = static_cast<float>(1 << (16 - (1 << (kExponent - 1))));
+    f16 scaled;
+    scaled.bits = static_cast<u16>((bits & (kMagnitude + 1)) << (15 - kExponent - kMantissa) |
+                                   (bits & kMagnitude) << (10 - kMantissa));
+    return static_cast<float>(scaled) * kScale;
+  }
+};
+using f6_e2m3 = small_float<2, 3>;
+using f6_e3m2 = small_float<3, 2>;
+using f4_e2m1 = small_float<2, 1>;
+
 #define KILN_ROUNDED_OPERATOR(Type, op)                          \
   __device__ inline Type operator op(Type a, Type b) {           \
     return Type(static_cast<float>(a) op static_cast<float>(b)); \
@@ -348,6 +395,18 @@ KILN_ROUNDED_OPERATOR(f8_ue8m0, +)
 KILN_ROUNDED_OPERATOR(f8_ue8m0, -)
 KILN_ROUNDED_OPERATOR(f8_ue8m0, *)
 KILN_ROUNDED_OPERATOR(f8_ue8m0, /)
+KILN_ROUNDED_OPERATOR(f6_e2m3, +)
+KILN_ROUNDED_OPERATOR(f6_e2m3, -)
+KILN_ROUNDED_OPERATOR(f6_e2m3, *)
+KILN_ROUNDED_OPERATOR(f6_e2m3, /)
+KILN_ROUNDED_OPERATOR(f6_e3m2, +)
+KILN_ROUNDED_OPERATOR(f6_e3m2, -)
+KILN_ROUNDED_OPERATOR(f6_e3m2, *)
+KILN_ROUNDED_OPERATOR(f6_e3m2, /)
+KILN_ROUNDED_OPERATOR(f4_e2m1, +)
+KILN_ROUNDED_OPERATOR(f4_e2m1, -)
+KILN_ROUNDED_OPERATOR(f4_e2m1, *)
+KILN_ROUNDED_OPERATOR(f4_e2m1, /)
 #undef KILN_ROUNDED_OPERATOR
 
 #define KILN_NEGATION(Type, sign)                          \
@@ -360,6 +419,9 @@ KILN_NEGATION(bf16, 0x8000u)
 KILN_NEGATION(tf32, 0x80000000u)
 KILN_NEGATION(f8_e4m3, 0x80u)
 KILN_NEGATION(f8_e5m2, 0x80u)
+KILN_NEGATION(f6_e2m3, 0x20u)
+KILN_NEGATION(f6_e3m2, 0x20u)
+KILN_NEGATION(f4_e2m1, 0x8u)
 #undef KILN_NEGATION
 // Without a sign there is no opposite: the least value.
 __device__ inline f8_ue4m3 operator-(f8_ue4m3 a) { return f8_ue4m3(-static_cast<float>(a)); }
@@ -387,6 +449,8 @@ template <>
 inline constexpr bool kIsFloat<f8_ue4m3> = true;
 template <>
 inline constexpr bool kIsFloat<f8_ue8m0> = true;
+template <int kExponent, int kMantissa>
+inline constexpr bool kIsFloat<small_float<kExponent, kMantissa>> = true;
 
 // 2^(bits of To that are not the sign): one past its largest value.
 template <class To>

@@ -30,6 +30,9 @@ std::string type_name(DType dtype) {
     case DType::kE5M2:
     case DType::kUE4M3:
     case DType::kUE8M0:
+    case DType::kE2M3:
+    case DType::kE3M2:
+    case DType::kE2M1:
     case DType::kS64:
     case DType::kU64:
     case DType::kU32:
@@ -37,9 +40,6 @@ std::string type_name(DType dtype) {
     case DType::kU16:
     case DType::kS8:
     case DType::kU8: return format("kiln::{}", name(dtype));
-    case DType::kE2M3:
-    case DType::kE3M2:
-    case DType::kE2M1:
     case DType::kS6:
     case DType::kU6:
     case DType::kS4:

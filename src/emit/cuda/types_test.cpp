@@ -41,10 +41,17 @@ TEST(DeviceTypes, ReadEveryPatternOfEightBits) {
   expect_all_patterns<f8_e5m2>(DType::kE5M2);
 }
 
+TEST(DeviceTypes, ReadEveryPatternOfSixAndFourBits) {
+  expect_all_patterns<f6_e2m3>(DType::kE2M3);
+  expect_all_patterns<f6_e3m2>(DType::kE3M2);
+  expect_all_patterns<f4_e2m1>(DType::kE2M1);
+}
+
 // Values of the type, the midpoints between neighbours, and both sides of those.
 template <class Device>
 void expect_ties(DType dtype) {
-  for (unsigned bits = 0; bits < 0x7e; ++bits) {
+  const unsigned patterns = 1U << (info(dtype).bits - 1);
+  for (unsigned bits = 0; bits + 2 < patterns; ++bits) {
     const double low = decode(dtype, bits);
     const double high = decode(dtype, bits + 1);
     if (!std::isfinite(low) || !std::isfinite(high)) continue;
@@ -61,6 +68,12 @@ void expect_ties(DType dtype) {
 TEST(DeviceTypes, RoundTiesOfEightBitsToEven) {
   expect_ties<f8_e4m3>(DType::kE4M3);
   expect_ties<f8_e5m2>(DType::kE5M2);
+}
+
+TEST(DeviceTypes, RoundTiesOfSixAndFourBitsToEven) {
+  expect_ties<f6_e2m3>(DType::kE2M3);
+  expect_ties<f6_e3m2>(DType::kE3M2);
+  expect_ties<f4_e2m1>(DType::kE2M1);
 }
 
 template <class Device>
@@ -85,6 +98,9 @@ TEST(DeviceTypes, RoundFloatsAndDoublesOnce) {
   expect_random<tf32>(DType::kTF32);
   expect_random<f8_e4m3>(DType::kE4M3);
   expect_random<f8_e5m2>(DType::kE5M2);
+  expect_random<f6_e2m3>(DType::kE2M3);
+  expect_random<f6_e3m2>(DType::kE3M2);
+  expect_random<f4_e2m1>(DType::kE2M1);
 }
 
 TEST(DeviceTypes, RoundDoublesNearTiesOnce) {
