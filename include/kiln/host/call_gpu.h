@@ -15,7 +15,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "kiln/host/call.h"
+#include "kiln/host/one_call.h"
 
 namespace kiln::host {
 

@@ -2,7 +2,7 @@
 // call's line. Included by call.h.
 #pragma once
 
-#include "kiln/host/call.h"
+#include "kiln/host/one_call.h"
 
 namespace kiln::host {
 
