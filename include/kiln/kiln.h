@@ -175,7 +175,8 @@ typedef struct kiln_call {
 //
 // KILN_INVALID: the arguments do not fit, by type, shape, name or a condition of the kernel;
 // KILN_SYSTEM: memory is short. Then no array is written. `report` receives an object with
-// diagnostics; null where a null pointer, an unknown type or the lack of memory is what is wrong.
+// diagnostics; null where a null pointer, an unknown type, memory that a written array shares with
+// another one, or the lack of memory is what is wrong.
 KILN_API kiln_status kiln_simulate(const kiln_program* program, const kiln_call* call,
                                    kiln_report** report);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "api/arguments.h"
 #include "api/program.h"
@@ -56,13 +57,53 @@ kiln_status refuse(Run& run) {
   return fail(large ? KILN_SYSTEM : KILN_INVALID, run.report->text);
 }
 
+// Where each parameter's array lies in the caller's memory, as a range of bytes.
+std::vector<std::pair<std::uintptr_t, std::uintptr_t>> places_of(const Run& run) {
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> out;
+  for (std::size_t i = 0; i < run.arguments.params.size(); ++i) {
+    std::uintptr_t begin = 0;
+    for (std::size_t k = 0; k < run.call.array_count; ++k) {
+      const kiln_array& array = run.call.arrays[k];
+      if (array.name == run.function().params[i].name)
+        begin = reinterpret_cast<std::uintptr_t>(array.data);
+    }
+    out.emplace_back(begin, begin + run.arguments.params[i].tensor.bytes.size());
+  }
+  return out;
+}
+
+// Two parameters of which one is written have no byte in common; "" or what is wrong. A parameter
+// that is not `global` is a copy, whose source may be written.
+std::string shared_memory(const Run& run) {
+  const std::vector<ir::Param>& params = run.function().params;
+  const auto places = places_of(run);
+  const auto slots = reference::output_slots(run.function());
+  const auto is_written = [&](std::size_t i) {
+    return std::ranges::any_of(slots, [&](const auto& slot) { return slot.param == i; });
+  };
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    for (std::size_t j = 0; is_written(i) && j < params.size(); ++j) {
+      const bool common =
+          std::max(places[i].first, places[j].first) < std::min(places[i].second, places[j].second);
+      const bool same_memory = (params[i].is_global && params[j].is_global) || is_written(j);
+      if (j == i || !common || !same_memory) continue;
+      return format("`{}`, which the kernel writes, shares memory with `{}`", params[i].name,
+                    params[j].name);
+    }
+  }
+  return "";
+}
+
 // The program's, with every tensor in it; an error is how the run ends.
 Result<void, kiln_status> take_arguments(Run& run, std::uint64_t memory) {
   auto bound = bind_call(run.program, run.call, io::Use::kCall, memory, run.diags);
   if (bound) {
     run.kernel = bound->kernel;
     run.arguments = std::move(bound->arguments);
-    return {};
+    const std::string shared = shared_memory(run);
+    if (shared.empty()) return {};
+    run.report = nullptr;
+    return Unexpected{fail(KILN_INVALID, Error{"cannot run", run.function().name, shared}.text())};
   }
   if (bound.error().text.empty()) return Unexpected{refuse(run)};
   run.report = nullptr;

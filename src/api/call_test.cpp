@@ -172,6 +172,30 @@ TEST(CallApiTest, ArgumentsThatDoNotFitAreInvalidAndWriteNothing) {
   EXPECT_EQ(twice.first_id(), "option-twice");
 }
 
+// Simulated arrays are kept apart: what threads do to each other through common memory would not be
+// seen.
+TEST(CallApiTest, MemoryThatIsSharedIsInvalidWhereItIsWritten) {
+  std::vector<float> x(96, 1);
+  Call call(kAxpy);
+  call.array("x", x).array("y", x).number("a", 2);
+  EXPECT_EQ(call.simulate(), KILN_INVALID);
+  EXPECT_STREQ(kiln_last_error(),
+               "cannot run `axpy`: `y`, which the kernel writes, shares memory with `x`");
+  EXPECT_EQ(call.report(), nullptr);
+  EXPECT_EQ(x, std::vector<float>(96, 1));
+}
+
+TEST(CallApiTest, WhatIsCopiedMaySourceAnythingThatIsWritten) {
+  std::vector<float> x(32, 1);
+  Call call(R"(__co__ void next(f32 [32] x, global f32 [32] y) {
+  parallel t by 32 : thread y.at(t) = x.at(31 - t) + 1.0f;
+}
+)");
+  call.array("x", x).array("y", x);
+  EXPECT_EQ(call.simulate(), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(x, std::vector<float>(32, 2));
+}
+
 TEST(CallApiTest, HelpIsGivenInTheWordsOfACall) {
   std::vector<float> x(100, 2);
   std::vector<float> y(100, 2);

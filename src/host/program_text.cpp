@@ -48,6 +48,27 @@ std::vector<Replacement> replacements(const HostProgram& program) {
   return out;
 }
 
+// What stops the host compiler where host code has another value of a constant than tile functions,
+// as with a macro that only one of the two compilers was told. At the end of the file, which every
+// `#if` reaches.
+std::string checks(const HostProgram& program) {
+  std::string out;
+  if (program.functions.empty()) return out;
+  for (const auto& [name, value] : program.functions[0].function->file_constants) {
+    const bool is_seen = std::ranges::any_of(program.tree.regions, [&](const ast::Region& region) {
+      const auto* constant = std::get_if<ast::Constant>(&region);
+      return constant != nullptr && constant->span.file == program.tree.file &&
+             is_cpp(program.sources.text(constant->span)) &&
+             std::ranges::any_of(program.tree.as<ast::ConstantStmt>(constant->statement)->items,
+                                 [&](const auto& item) { return item.name.text == name; });
+    });
+    if (!is_seen) continue;
+    out += format("static_assert({} == {}, \"tile functions were compiled with {} = {}: {}\");\n",
+                  name, value, name, value, "say macros with -D before `--`");
+  }
+  return out;
+}
+
 // Host code as it stands, but for the `#define`s that `-D` beats.
 std::string host_code(const HostProgram& program, std::string_view text) {
   std::string out;
@@ -175,7 +196,7 @@ std::string program_text(const HostProgram& program) {
     out += replacement.text + newlines_of(program.sources.text(replacement.span));
     at = replacement.span.end;
   }
-  return out + host_code(program, text.substr(at)) + "\n";
+  return out + host_code(program, text.substr(at)) + "\n" + checks(program);
 }
 
 bool has_main(const ast::Ast& tree, const Sources& sources) {

@@ -29,6 +29,12 @@ struct Var {
   Expr first = 0;  // of a For's variable: its `lower`
 };
 
+// `constexpr int TILE = 64;` between functions.
+struct FileConstant {
+  std::string name;
+  std::int64_t value = 0;
+};
+
 // What the program calls an index expression that it computes. Operations use the expression; only
 // who writes text for people uses the name.
 struct NamedIndex {
@@ -79,6 +85,9 @@ struct Function {
   std::vector<EntryCheck> checks;
   IdVector<VarId, Var> vars;
   std::vector<NamedIndex> named;  // each expression once
+  // Constants between the file's functions, as this function was read with them; host code of a whole
+  // program shall see the same.
+  std::vector<FileConstant> file_constants;
   IdVector<ValueId, Value> values;
   IdVector<OpId, Op> ops;
   IdVector<RegionId, Region> regions;

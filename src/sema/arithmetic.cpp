@@ -214,7 +214,12 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
     return emit_value(sema, ir::Const{round_to(dtype, *constant)}, span, type);
   }
   if (operand.kind == Operand::Kind::kInt) {
-    // An index is computed in s32 or s64; any other type is a conversion of it.
+    // An index is computed in s32 or s64; any other type is a conversion of it. One of u32 is that
+    // first, whose bits are those of the s32.
+    if (operand.dtype == DType::kU32 && dtype != DType::kU32) {
+      const auto value = convert_to(sema, operand, DType::kU32, false);
+      return emit_value(sema, ir::Cast{*value}, span, type);
+    }
     const bool wide = size_bytes(operand.dtype) == 8 ||
                       (is_integer(dtype) && size_bytes(dtype) == 8) ||
                       (constant && !is_in_range(DType::kS32, operand));
@@ -357,6 +362,29 @@ bool check_shift(Sema& sema, ir::BinaryKind kind, const Operand& left, const Ope
   return false;
 }
 
+bool is_u32(const Operand& left, const Operand& right) {
+  return !is_wide(left) && !is_wide(right) && promote(left, right) == DType::kU32;
+}
+
+// u32 wraps and an Expr does not: the bits of a sum, a difference and a product are the same, but
+// what compares, divides or goes on in 64 bits must see wrapped numbers. A variable of u32 is one.
+bool folds(ir::BinaryKind kind, const Operand& left, const Operand& right) {
+  const bool same_bits =
+      kind == ir::BinaryKind::kAdd || kind == ir::BinaryKind::kSub || kind == ir::BinaryKind::kMul;
+  if (is_u32(left, right) && same_bits) return true;
+  const auto is_exact = [&](const Operand& operand) {
+    const ir::Expr& value = operand.integer.value;
+    if (value.constant()) return true;
+    return operand.dtype == DType::kU32 ? value.as_var().has_value() : !is_u32(left, right);
+  };
+  return is_exact(left) && is_exact(right);
+}
+
+DType type_of_index(const Operand& left, const Operand& right) {
+  if (is_u32(left, right)) return DType::kU32;
+  return is_wide(left) || is_wide(right) ? DType::kS64 : DType::kS32;
+}
+
 }  // namespace
 
 Operand combine(Sema& sema, ast::BinaryOp op, Span op_span, Operand left, Operand right) {
@@ -386,10 +414,10 @@ Operand combine(Sema& sema, ast::BinaryOp op, Span op_span, Operand left, Operan
     return {};
   }
   if (!check_shift(sema, *kind, left, right)) return {};
-  if (left.kind == Operand::Kind::kInt && right.kind == Operand::Kind::kInt) {
+  if (left.kind == Operand::Kind::kInt && right.kind == Operand::Kind::kInt &&
+      folds(*kind, left, right)) {
     if (auto folded = combine_exprs(sema, *kind, left, right, span)) {
-      if (folded->dtype == DType::kS32 && (is_wide(left) || is_wide(right)))
-        folded->dtype = DType::kS64;
+      if (folded->dtype == DType::kS32) folded->dtype = type_of_index(left, right);
       return *folded;
     }
   }

@@ -259,7 +259,15 @@ void declare_file_constants(Sema& sema) {
   sema.scopes.push();
   for (const ast::Region& region : sema.ast.regions) {
     const auto* constant = std::get_if<ast::Constant>(&region);
-    if (constant != nullptr) analyse_statement(sema, constant->statement);
+    if (constant == nullptr) continue;
+    analyse_statement(sema, constant->statement);
+    const auto& stmt = *sema.ast.as<ast::ConstantStmt>(constant->statement);
+    for (const ast::ConstantStmt::Item& item : stmt.items) {
+      const Symbol* symbol = sema.scopes.find(item.name.text);
+      if (symbol == nullptr || symbol->operand.kind != Operand::Kind::kInt) continue;
+      const auto value = symbol->operand.integer.value.constant();
+      if (value) sema.function.file_constants.push_back({item.name.text, *value});
+    }
   }
   sema.globals = sema.scopes;
 }

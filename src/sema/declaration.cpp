@@ -23,7 +23,7 @@ bool is_formula(const ir::Expr& expr) {
 
 // What the program calls an index; emitted text calls it so too.
 void keep_name(Sema& sema, const std::string& name, const Operand& value) {
-  constexpr std::size_t kNamesMax = 1000;  // they are compared with each other
+  constexpr std::size_t kNamesMax = 200;  // they are compared with each other
   std::vector<ir::NamedIndex>& named = sema.function.named;
   if (value.kind != Operand::Kind::kInt || !is_formula(value.integer.value)) return;
   const bool is_known = std::ranges::any_of(

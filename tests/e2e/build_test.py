@@ -125,6 +125,31 @@ class BuildTest(unittest.TestCase):
         done = kiln("run", "size.co", "--on", "sim", "-D", "SIZE=64", cwd=self.folder)
         self.assertEqual(done.stdout, "64 64\n")
 
+    def test_a_constant_is_the_same_to_both_compilers(self):
+        self.write(
+            "constant.co",
+            "#ifdef WIDE\nconstexpr int N = 64;\n#else\nconstexpr int N = 32;\n#endif\n"
+            "__co__ s32 [N] ones() {\n  s32 [N] x;\n"
+            "  parallel t by N : thread x.at(t) = 1;\n  return x;\n}\n"
+            "int main() { std::cout << N << \" \" << ones().shape()[0] << std::endl; }\n",
+        )
+        done = kiln("run", "constant.co", "--on", "sim", "-D", "WIDE=1", cwd=self.folder)
+        self.assertEqual(done.stdout, "64 64\n")
+        done = kiln("build", "constant.co", "--on", "sim", "-o", "app", "--", "-DWIDE", cwd=self.folder, expected=1)
+        self.assertIn("tile functions were compiled with N = 32", done.stderr)
+
+    def test_memory_of_two_parameters(self):
+        self.write(
+            "shared.co",
+            "__co__ void f(global s32 [N] x, global s32 [N] y) {\n"
+            "  parallel t by 32 : thread y.at(t) = x.at(31 - t);\n}\n"
+            "int main() {\n  int* x = nullptr;\n  choreo::abend_true(cudaMalloc(&x, 48 * sizeof(int)));\n"
+            "  f(choreo::make_spanview<1>(x, {32}), choreo::make_spanview<1>(x + 16, {32}));\n}\n",
+        )
+        done = kiln("run", "shared.co", "--on", "sim", cwd=self.folder, expected=1)
+        self.assertIn("shared.co:7: in this call of `f`", done.stderr)
+        self.assertIn("`y`, which the kernel writes, shares memory with `x`", done.stderr)
+
     def test_memory_comes_to_tile_functions_and_back(self):
         done = self.run_program("_transfers.co")
         self.assertEqual((done.stdout, done.stderr), ("moved 2.5\n", ""))

@@ -106,12 +106,15 @@ std::ptrdiff_t count_of(std::string_view name, std::string_view text) {
   return count;
 }
 
-// The names that a kernel's text repeats, with their places: what is said once is not named.
+// The names that a kernel's text repeats, with their places: what is said once is not named, but for
+// what more rounds would find.
 std::vector<Shorthand> repeated_names(const ir::Function& function, const LaunchPlan& plan,
                                       const Sources& sources) {
   std::vector<Shorthand> names;
   for (std::size_t i = 0; i < function.named.size(); ++i) names.push_back({.index = i});
-  for (bool all_repeat = false; !all_repeat && !names.empty();) {
+  constexpr int kRoundsMax = 6;
+  bool all_repeat = false;
+  for (int round = 0; round < kRoundsMax && !all_repeat && !names.empty(); ++round) {
     Requirements requirements;
     for (Shorthand& name : names) name = {.index = name.index};
     Kernel kernel(function, plan, sources, requirements, {.names = std::move(names)});

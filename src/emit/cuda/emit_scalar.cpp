@@ -46,6 +46,14 @@ Spelled narrowed(DType dtype, Spelled spelled) {
   return {format("{}({})", type_name(dtype), spelled.text)};
 }
 
+// A value that C++ computes only if it needs it.
+Spelled chosen(Kernel& kernel, ValueId value) {
+  kernel.shorthands.enter_choice();
+  Spelled out = scalar(kernel, value);
+  kernel.shorthands.leave_choice();
+  return out;
+}
+
 Spelled spell_op(Kernel& kernel, const Op&, const ir::Read& read) {
   return {element(kernel, ir::resolve_view(kernel.function, read.view), read.index)};
 }
@@ -54,7 +62,7 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Const& constant) {
 }
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Index& index) {
   const DType dtype = scalar_dtype(kernel, op.result);
-  if (dtype == DType::kS32) return kernel.spelled(index.expr);
+  if (dtype == DType::kS32 && !kernel.is_wide(index.expr)) return kernel.spelled(index.expr);
   return {format("{}({})", type_name(dtype), kernel.text(index.expr))};
 }
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Unary& unary) {
@@ -72,7 +80,8 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Unary& unary) {
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Binary& binary) {
   const BinarySpelling& row = kBinary[static_cast<std::size_t>(binary.kind)];
   const Spelled left = scalar(kernel, binary.left);
-  const Spelled right = scalar(kernel, binary.right);
+  const bool may_stop = ir::is_logical(binary.kind);
+  const Spelled right = may_stop ? chosen(kernel, binary.right) : scalar(kernel, binary.right);
   const DType dtype = scalar_dtype(kernel, op.result);
   if (row.binding == Binding::kPrimary) {
     kernel.requirements.headers.insert("math.cuh");
@@ -101,8 +110,8 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Bitcast& cast) {
 }
 Spelled spell_op(Kernel& kernel, const Op&, const ir::Choose& choose) {
   return {format("{} ? {} : {}", bracketed(scalar(kernel, choose.condition), Binding::kLogicalOr),
-                 bracketed(scalar(kernel, choose.if_true), Binding::kLogicalOr),
-                 bracketed(scalar(kernel, choose.if_false), Binding::kLogicalOr)),
+                 bracketed(chosen(kernel, choose.if_true), Binding::kLogicalOr),
+                 bracketed(chosen(kernel, choose.if_false), Binding::kLogicalOr)),
           Binding::kTernary};
 }
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Fma& fma) {

@@ -166,13 +166,16 @@ bool Kernel::is_wide(VarId var) const {
   });
 }
 
+bool Kernel::is_wide(const Expr& expr) const {
+  std::vector<VarId> used;
+  expr.collect_vars(used);
+  return !has_int_numbers(expr) ||
+         std::ranges::any_of(used, [&](VarId var) { return is_wide(var); });
+}
+
 std::string Kernel::braced(const std::vector<Expr>& exprs) {
   return format("{{{}}}", join(exprs, ", ", [&](const Expr& expr) {
-                  std::vector<VarId> used;
-                  expr.collect_vars(used);
-                  return std::ranges::any_of(used, [&](VarId var) { return is_wide(var); })
-                             ? format("int({})", text(expr))
-                             : text(expr);
+                  return is_wide(expr) ? format("int({})", text(expr)) : text(expr);
                 }));
 }
 

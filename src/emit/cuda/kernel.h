@@ -80,6 +80,8 @@ struct Kernel {
   [[nodiscard]] VarFacts facts() const;
   // It may need more than 32 bits.
   [[nodiscard]] bool is_wide(ir::VarId var) const;
+  // Its text is computed in 64 bits, not in int.
+  [[nodiscard]] bool is_wide(const ir::Expr& expr) const;
   [[nodiscard]] std::string text(const ir::Expr& expr) { return spelled(expr).text; }
   // The text of an expression that is computed in 64 bits: a distance between elements.
   [[nodiscard]] std::string wide_text(const ir::Expr& expr);

@@ -39,11 +39,34 @@ std::int64_t times_in(const Expr& expr, const Expr& value) {
     const Expr found = like(expr, term);
     if (found.is(0)) return 0;
     const std::int64_t have = found.terms()[0].coefficient;
+    if (have == INT64_MIN || term.coefficient == INT64_MIN) return 0;
     if (have % term.coefficient != 0) return 0;
     if (times.value_or(have / term.coefficient) != have / term.coefficient) return 0;
     times = have / term.coefficient;
   }
   return times.value_or(0);
+}
+
+bool is_positive(const Expr& expr) {
+  const auto is_positive_atom = [](const Atom& atom) {
+    return atom.kind == AtomKind::kMax && (is_positive(*atom.left) || is_positive(*atom.right));
+  };
+  return !expr.terms().empty() && std::ranges::all_of(expr.terms(), [&](const Term& term) {
+    return term.coefficient > 0 && std::ranges::all_of(term.atoms, is_positive_atom);
+  });
+}
+
+// The program may have put such a division behind a test: `if (n > 0) y = x / n;`.
+bool may_divide_by_zero(const Expr& expr) {
+  return std::ranges::any_of(expr.terms(), [](const Term& term) {
+    return std::ranges::any_of(term.atoms, [](const Atom& atom) {
+      if (atom.kind == AtomKind::kVar) return false;
+      const bool divides = atom.kind == AtomKind::kCDiv || atom.kind == AtomKind::kFloorDiv ||
+                           atom.kind == AtomKind::kMod;
+      return (divides && !is_positive(*atom.right)) || may_divide_by_zero(*atom.left) ||
+             may_divide_by_zero(*atom.right);
+    });
+  });
 }
 
 }  // namespace
@@ -74,7 +97,10 @@ Expr shortened(const Expr& expr, const Expr& value, VarId var) {
 Shorthands::Shorthands(const ir::Function& function, std::vector<Shorthand> names)
     : function_(function), all_(std::move(names)) {
   for (Shorthand& name : all_) {
-    function_.named[name.index].value.collect_vars(name.needs);
+    const Expr& value = function_.named[name.index].value;
+    name.can_be = has_int_numbers(value);
+    name.may_divide_by_zero = emit::may_divide_by_zero(value);
+    value.collect_vars(name.needs);
     if (name.place.valid()) declared_[name.place].push_back(&name);
   }
 }
@@ -94,12 +120,19 @@ void Shorthands::take_in(std::size_t index, const VarFacts& facts) {
   in_scope_.push_back(index);
 }
 
+void Shorthands::leave_region() {
+  operations_.pop_back();
+  for (Shorthand& name : all_) {
+    if (name.used && name.may_divide_by_zero && name.depth >= operations_.size()) name.ended = true;
+  }
+}
+
 std::span<const Shorthand* const> Shorthands::advance(ir::OpId op, const VarFacts& facts) {
   operations_.back() = op;
   for (std::size_t i = 0; has_new_ && i < all_.size(); ++i) {
     const bool is_there = std::ranges::all_of(
         all_[i].needs, [&](VarId var) { return std::ranges::find(vars_, var) != vars_.end(); });
-    if (is_there && !all_[i].in_scope) take_in(i, facts);
+    if (is_there && all_[i].can_be && !all_[i].in_scope) take_in(i, facts);
   }
   has_new_ = false;
   const auto at = declared_.find(op);
@@ -109,6 +142,7 @@ std::span<const Shorthand* const> Shorthands::advance(ir::OpId op, const VarFact
 void Shorthands::use(Shorthand& name) {
   if (name.used) return;
   name.used = true;
+  if (name.may_divide_by_zero) name.depth = operations_.size() - 1;
   name.place = operations_[name.depth];
   for (Shorthand& other : all_) {
     if (name.value.uses(other.var)) use(other);
@@ -116,13 +150,14 @@ void Shorthands::use(Shorthand& name) {
 }
 
 Expr Shorthands::shorten(Expr expr, bool is_text) {
-  if (in_scope_.empty()) return expr;
+  // A name is an int: what is computed in 64 bits goes without.
+  if (in_scope_.empty() || !has_int_numbers(expr)) return expr;
   std::vector<VarId> vars;
   expr.collect_vars(vars);
   for (const std::size_t i : in_scope_) {
-    const bool may_be = std::ranges::all_of(
+    const bool has_all = std::ranges::all_of(
         all_[i].needs, [&](VarId var) { return std::ranges::find(vars, var) != vars.end(); });
-    if (may_be) expr = shortened(expr, all_[i].value, all_[i].var);
+    if (has_all && may_be(all_[i], is_text)) expr = shortened(expr, all_[i].value, all_[i].var);
   }
   if (!is_text) return expr;
   for (const std::size_t i : in_scope_) {

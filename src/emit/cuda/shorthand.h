@@ -4,7 +4,8 @@
 //   if (tile < tiles_m * tiles_n) {
 //
 // A name is declared in the region where all of its variables have come, in front of the operation
-// that says it first. Which one that is, and whether the text says a name more than once, is known
+// that says it first; one that may divide by 0 in that operation's own region, and not for the
+// second operand of `&&`: nothing is computed in front of the test that it stands behind. Which one that is, and whether the text says a name more than once, is known
 // only when the text has been written: it is written again then.
 #pragma once
 
@@ -23,10 +24,13 @@ struct Shorthand {
   ir::VarId var = {};                 // stands for the value
   std::vector<ir::VarId> needs = {};  // what it is made of
   ir::Expr value = {};                // with the names that came before it
+  bool can_be = false;                // an int
+  bool may_divide_by_zero = false;
   bool never_negative = false;
   std::size_t depth = 0;  // of the region that declares it
   bool in_scope = false;
   bool used = false;
+  bool ended = false;  // with the region that it was used in
 };
 
 // `expr` with `var` in place of `value`, wherever it is a part of a sum or of another operation.
@@ -45,7 +49,10 @@ class Shorthands {
   [[nodiscard]] Scope open() const { return {in_scope_.size(), vars_.size()}; }
   void close(const Scope& scope);
   void enter_region() { operations_.emplace_back(); }
-  void leave_region() { operations_.pop_back(); }
+  void leave_region();
+  // What is spelled meanwhile may not be computed at all: the second operand of `&&`.
+  void enter_choice() { ++choices_; }
+  void leave_choice() { --choices_; }
 
   void add_var(ir::VarId var) {
     vars_.push_back(var);
@@ -61,6 +68,11 @@ class Shorthands {
 
  private:
   void take_in(std::size_t name, const VarFacts& facts);
+  // May stand here, in a text or in another name's value.
+  [[nodiscard]] bool may_be(const Shorthand& name, bool is_text) const {
+    if (!name.may_divide_by_zero) return true;
+    return is_text && !name.ended && (name.used || choices_ == 0);
+  }
   void use(Shorthand& name);
 
   const ir::Function& function_;
@@ -68,6 +80,7 @@ class Shorthands {
   std::map<ir::OpId, std::vector<const Shorthand*>> declared_;  // by what they stand in front of
   std::vector<std::size_t> in_scope_;                           // of all_
   std::vector<ir::VarId> vars_;
+  int choices_ = 0;
   bool has_new_ = false;              // among them, for which no name has been looked for
   std::vector<ir::OpId> operations_;  // by depth: where the region is
 };

@@ -51,6 +51,12 @@ TEST(ShortenedTest, WhatIsNotWhollyThereStays) {
       "6*r + 3*b");
 }
 
+TEST(ShortenedTest, TheLeastNumberIsNoMultiple) {
+  const Expr least = Expr(INT64_MIN) * kBlock + Expr(INT64_MIN);
+  EXPECT_EQ(shortened(least, Expr(0) - kBlock - 1, kName), least);
+  EXPECT_EQ(shortened(kBlock + 1, least, kName), kBlock + 1);
+}
+
 TEST(ShortenedTest, WhatIsTooLongStays) {
   const Expr none = Expr(INT64_MAX) + 1;
   EXPECT_TRUE(shortened(none, kRowsOfAll + 1, kName).overflowed());

@@ -127,6 +127,16 @@ bool never_negative(const Expr& expr, const VarFacts& vars) {
   });
 }
 
+bool has_int_numbers(const Expr& expr) {
+  return !expr.overflowed() && std::ranges::all_of(expr.terms(), [](const Term& term) {
+    const bool fits = term.coefficient >= -INT32_MAX && term.coefficient <= INT32_MAX;
+    return fits && std::ranges::all_of(term.atoms, [](const Atom& atom) {
+             return atom.kind == AtomKind::kVar ||
+                    (has_int_numbers(*atom.left) && has_int_numbers(*atom.right));
+           });
+  });
+}
+
 namespace {
 
 Spelled called(std::string_view function, const Atom& atom, const VarFacts& vars) {

@@ -50,6 +50,8 @@ struct VarFacts {
   std::function<bool(ir::VarId)> never_negative;
 };
 [[nodiscard]] bool never_negative(const ir::Expr& expr, const VarFacts& vars);
+// Every number in it is an int: of int variables, C++ computes it in int, else in 64 bits.
+[[nodiscard]] bool has_int_numbers(const ir::Expr& expr);
 // Division is C's where it rounds down anyway, else kiln::floor_div and kiln::mod.
 [[nodiscard]] Spelled spell(const ir::Expr& expr, const VarFacts& vars);
 
