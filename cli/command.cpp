@@ -136,6 +136,11 @@ void add_run(Cli& cli) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31))
       ->capture_default_str();
   add_max_memory(command, run.max_memory);
+  command
+      ->add_option("--dump", run.dumps,
+                   "show what a tile holds behind a line, and who holds it, in a simulated run")
+      ->take_all()
+      ->type_name("TILE@LINE");
   command->add_flag("--json", run.json, "print the report as one JSON object");
   command->add_option("--compiler", run.compiler, "of a program with `main`: as of kiln build");
   command->add_option("ARGUMENTS", run.arguments, "of a program with `main`: its own, behind `--`");

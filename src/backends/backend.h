@@ -52,6 +52,7 @@ struct Limits {
   std::uint64_t seed = 0;      // of the first one (sim::Options)
   std::uint64_t steps_max = kStepsMax;
   MemoryBudget* memory = nullptr;
+  std::vector<sim::DumpPoint> dumps = {};               // Reports::tiles
   std::function<void(std::string_view)> progress = {};  // what is being done; "": nothing any more
 };
 
@@ -102,6 +103,7 @@ struct Reports {
   bool findings = false;  // races and other mistakes of the program, counts, elements not written
   bool times = false;
   bool overrun = false;
+  bool tiles = false;  // what they hold at Limits::dumps
 };
 
 struct Backend {

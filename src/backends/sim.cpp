@@ -26,6 +26,7 @@ class PreparedSim final : public Prepared {
     how.seed = limits.seed;
     how.steps_max = limits.steps_max;
     how.memory = limits.memory;
+    how.dumps = limits.dumps;
     if (limits.progress) {
       how.progress = [&](const sim::Progress& at) { limits.progress(text_of(at)); };
     }
@@ -65,7 +66,7 @@ constinit const Backend kSim{
       return std::unique_ptr<Prepared>(std::make_unique<PreparedSim>(job));
     },
     .gives_up = true,
-    .reports = {.findings = true},
+    .reports = {.findings = true, .tiles = true},
     .count = count,
 };
 

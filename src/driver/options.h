@@ -32,6 +32,7 @@ struct RunOptions {
   int schedules = 1;
   std::uint64_t max_steps = 1'000'000'000;  // of each schedule
   std::uint64_t max_memory = 0;             // bytes; 0: a share of the machine's
+  std::vector<std::string> dumps = {};      // --dump acc@31
   bool json = false;
   std::string compiler = {};                // of a program with `main`
   std::vector<std::string> arguments = {};  // of the program's own

@@ -222,7 +222,8 @@ std::string narrow_text(const io::NarrowInput& input, bool integers) {
 
 }  // namespace
 
-std::string report_json(const RunReport& report, const backends::Execution& execution) {
+std::string report_json(const RunReport& report, const backends::Execution& execution,
+                        const Json& dumped) {
   Json shape = Json::object();
   for (const auto& [name, value] : report.shape) shape[name] = value;
   Json outputs = Json::array();
@@ -255,6 +256,7 @@ std::string report_json(const RunReport& report, const backends::Execution& exec
               {"bank_conflicts", conflicts},
               {"instructions", atoms_of(execution)}};
   if (!report.printed.empty()) out["printed"] = report.printed;
+  if (!dumped.empty()) out["dumped"] = dumped;
   if (!report.gave_up.empty()) out["gave_up"] = report.gave_up;
   if (report.blocks_compared != 0) {
     out["sample"] = {{"blocks", report.blocks_compared}, {"of_blocks", report.blocks}};

@@ -1,6 +1,7 @@
 // What `kiln run` says about a run.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,9 +54,10 @@ struct RunReport {
   std::string gave_up = {};  // why the run ended before the program; then there are no outputs
 };
 
-// The object of `run --json` (design.md 11). What a place cannot count is null.
-[[nodiscard]] std::string report_json(const RunReport& report,
-                                      const backends::Execution& execution);
+// The object of `run --json` (design.md 11). What a place cannot count is null. `dumped`: of
+// `--dump`.
+[[nodiscard]] std::string report_json(const RunReport& report, const backends::Execution& execution,
+                                      const nlohmann::ordered_json& dumped);
 
 // A few lines for people.
 [[nodiscard]] std::string report_text(const RunReport& report, const backends::Execution& execution,

@@ -4,6 +4,7 @@
 #include "backends/backend.h"
 #include "coverage/coverage.h"
 #include "driver/commands.h"
+#include "driver/dump.h"
 #include "driver/report.h"
 #include "driver/statement.h"
 #include "io/bind.h"
@@ -25,6 +26,7 @@ struct Request {
   std::vector<io::Assignment> references;  // output = path
   std::optional<Tolerance> tolerance;
   io::Check check = io::Check::kBySize;
+  std::vector<DumpRequest> dumps;
 };
 
 Checked<Request> parse_request(const RunOptions& options, Diagnostics& diags) {
@@ -50,6 +52,9 @@ Checked<Request> parse_request(const RunOptions& options, Diagnostics& diags) {
       io::parse_assignments("--ref", options.references, io::ListForm::kSingle, diags);
   if (!references) return Unexpected{references.error()};
   request.references = std::move(*references);
+  auto dumps = parse_dumps(options.dumps, diags);
+  if (!dumps) return Unexpected{dumps.error()};
+  request.dumps = std::move(*dumps);
   const auto tolerance = parse_tolerance(options, diags);
   if (!tolerance) return Unexpected{tolerance.error()};
   request.tolerance = *tolerance;
@@ -247,10 +252,16 @@ io::Exit write_outputs(const Request& request, const reference::Outcome& outcome
 }
 
 // The report, in words or as JSON.
-void tell(const RunOptions& options, const RunReport& report, const Ran& ran,
-          io::Console& console) {
-  console.out << (options.json ? report_json(report, ran.execution)
-                               : report_text(report, ran.execution, ran.said.interpreted.outcome));
+void tell(const RunOptions& options, const Request& request, const RunReport& report,
+          const Ran& ran, Diagnostics& diags, io::Console& console) {
+  const std::vector<sim::Dumped> none;
+  const auto& dumped = ran.execution.sim ? ran.execution.sim->dumped : none;
+  const std::string tiles = dumps_text(request.dumps, dumped, diags);
+  if (options.json) {
+    console.out << report_json(report, ran.execution, dumps_json(request.dumps, dumped));
+  } else {
+    console.out << tiles << report_text(report, ran.execution, ran.said.interpreted.outcome);
+  }
 }
 
 // Everything after the program compiled. Diagnostics go to program.diags.
@@ -267,6 +278,8 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
   if (!kernel) return io::Exit::kUsage;
   const ir::Function& decided = program.decided.functions[*kernel];
   if (!check_names(decided, request, program.diags)) return io::Exit::kUsage;
+  auto dumps = dump_points(request.dumps, program, decided, *backend, program.diags);
+  if (!dumps) return io::Exit::kUsage;
   // Before inputs are filled and the reference runs, which can take minutes.
   if (const auto found = backend->find(); !found) {
     return io::environment_failed(console, found.error()).error;
@@ -294,6 +307,7 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
       .program = program, .function = *kernel, .check = request.check, .seed = options.seed};
   oracle.limits = {
       .schedules = options.schedules, .steps_max = options.max_steps, .memory = &memory};
+  oracle.limits.dumps = std::move(*dumps);
   if (console.progress) {
     oracle.limits.progress = [&](std::string_view text) { io::show_progress(console, text); };
   }
@@ -317,7 +331,7 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
   note_narrow(io::narrow_inputs(decided, *arguments), report);
   report.integers = request.bind.fill == io::Fill::kIntegers;
   report_findings(decided, report, execution, interpreted.outcome, program.diags);
-  tell(options, report, *ran, console);
+  tell(options, request, report, *ran, program.diags, console);
   const io::Exit written = write_outputs(request, interpreted.outcome, execution, console);
   if (written != io::Exit::kFine) return written;
   return program.diags.has_errors() ? io::Exit::kWrong : io::Exit::kFine;

@@ -76,7 +76,9 @@ std::size_t Run::workers(const GridPlan& plan, const Program& program) const {
   // to the order of execution.
   const bool any_order = options_.checks && !options_.by_operation && !options_.trace &&
                          !options_.representative_blocks;
-  if (!any_order || updates_global(program) || !program.prints.empty()) return 1;
+  if (!any_order || updates_global(program) || !program.prints.empty() || !program.dumps.empty()) {
+    return 1;
+  }
   const std::size_t cores = options_.cores == 0 ? core_count() : options_.cores;
   return std::min(cores,
                   static_cast<std::size_t>(std::max<std::int64_t>(plan.clusters.count(), 1)));

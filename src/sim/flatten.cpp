@@ -52,6 +52,42 @@ void Flattener::region(ir::RegionId id) {
   for (const ir::OpId op_id : function_.regions[id].ops) {
     current_ = op_id;
     std::visit([&](const auto& data) { op(data); }, function_.ops[op_id].data);
+    current_ = op_id;
+    if (!host_.dumps.empty() && !on_host_) dumps();
+  }
+}
+
+void Flattener::dumps() {
+  for (std::size_t i = 0; i < host_.dumps.size(); ++i) {
+    const ir::ValueId value = host_.dumps[i].value;
+    if (host_.dumps[i].after != current_) continue;
+    DumpPlan plan{.point = i};
+    const ir::Type& type = function_.type(value);
+    if (const auto* cell = std::get_if<ir::CellType>(&type)) {
+      plan.cell = value.index;
+      plan.dtype = cell->dtype;
+    } else if (const auto* frag = std::get_if<ir::FragType>(&type)) {
+      const std::uint32_t number = fragment_of_[value.index];
+      if (number == DumpPlan::kNone || tile_of_[value.index] != nullptr) continue;
+      plan.fragment = number;
+      plan.dtype = frag->dtype;
+      const ir::TileRegisters registers = ir::tile_registers(function_, value);
+      plan.unit = static_cast<std::uint32_t>(registers.map.lanes);
+      plan.shape = {static_cast<std::int32_t>(frag->rows), static_cast<std::int32_t>(frag->cols)};
+      for (int v = 0; v < registers.map.values; ++v) {
+        for (int lane = 0; lane < registers.map.lanes; ++lane) {
+          const target::Element at = element_of(registers.map, lane, v);
+          plan.places.push_back(registers.swapped ? Place{at.col, at.row} : Place{at.row, at.col});
+        }
+      }
+    } else if (const auto* buffer = std::get_if<ir::ViewType>(&type)) {
+      plan.view = view(value);
+      plan.dtype = buffer->dtype;
+      plan.unit = std::max(units_.back(), kLanes);
+    } else {
+      continue;
+    }
+    emit_plan(Code::kDump, program_.dumps, std::move(plan));
   }
 }
 

@@ -188,6 +188,12 @@ struct Printing {
   std::int64_t dropped = 0;
 };
 
+// Collects what is held at DumpPoints: warps of one unit each add what they hold.
+struct Dumping {
+  std::vector<Dumped> dumped;
+  std::vector<std::uint32_t> told;  // by Dumped: the unit's warps that have told theirs
+};
+
 class Tracer;
 class Counting;
 
@@ -222,6 +228,7 @@ struct Machine {
   std::vector<Warp> warps;                              // of the cluster, block after block
   Tracer* tracer = nullptr;                             // of the block; usually none
   Printing* printing = nullptr;                         // where anybody reads it
+  Dumping* dumping = nullptr;                           // where anybody asked for it
   Counting* counting = nullptr;                         // where only counts matter; usually none
   const Warp* running = nullptr;             // by run_warp; its counter is at what it executes
   std::vector<Clock> clocks;                 // warp * knowledge() + agent, three times over
@@ -269,6 +276,7 @@ void execute_bind(Machine& machine, Warp& warp, const BindPlan& plan);
 void execute_cell(Machine& machine, Warp& warp, const CellPlan& plan);
 void execute_assert(Machine& machine, Warp& warp, const AssertPlan& plan);
 void execute_print(Machine& machine, Warp& warp, const PrintPlan& plan);
+void execute_dump(Machine& machine, Warp& warp, const DumpPlan& plan);              // dump.cpp
 void execute_initialise(Machine& machine, Warp& warp, const InitialisePlan& plan);  // element.cpp
 void execute_element(Machine& machine, Warp& warp, const ElementPlan& plan);
 void execute_atomic(Machine& machine, Warp& warp, const AtomicPlan& plan);  // atomic.cpp

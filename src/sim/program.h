@@ -354,6 +354,18 @@ struct PrintPlan {
   std::string text;
   std::vector<Value> values;
 };
+// What Dumped is made of; `fragment`, `cell` or a view.
+struct DumpPlan {
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  std::size_t point = 0;
+  std::uint32_t fragment = kNone;
+  std::uint32_t cell = kNone;
+  DType dtype = DType::kF32;
+  View view = {};
+  std::uint32_t unit = kLanes;     // threads
+  Place shape = {};                // of a fragment
+  std::vector<Place> places = {};  // [value * unit + lane]; negative: beyond the edge
+};
 struct EnterPlan {
   struct Axis {
     std::uint32_t var;
@@ -424,6 +436,7 @@ struct Program {
   std::vector<ProductPlan> products;
   std::vector<AssertPlan> asserts;
   std::vector<PrintPlan> prints;
+  std::vector<DumpPlan> dumps;
   std::vector<EnterPlan> enters;
   std::vector<OncePlan> onces;
   std::vector<LoopPlan> loops;
@@ -451,6 +464,7 @@ struct Program {
 struct HostState {
   VarFacts facts;
   std::vector<Buffer*> globals;  // by ValueId: parameters and allocations; null for other values
+  std::vector<DumpPoint> dumps = {};
 };
 
 // Flattens the body of a launch of `threads` threads a block.

@@ -99,6 +99,7 @@ Run::Run(const Setting& setting, ir::Arguments& arguments, Reporter& reporter)
     facts.known[i++] = var.kind == ir::VarKind::kDim || var.kind == ir::VarKind::kScalar;
   }
   host_.globals.resize(function_.values.size());
+  if (seed_ == options_.seed) host_.dumps = options_.dumps;
 }
 
 void Run::add_global(ir::ValueId value, Tensor& tensor, const std::string& name, bool initialised) {
@@ -377,6 +378,7 @@ std::optional<Error> Run::charge_shared(const Program& program, const Agents& ag
 void Run::report_printed(Outcome& outcome) {
   outcome.printed = ir::lines_in_order(std::move(printing_.printed));
   outcome.prints_dropped = printing_.dropped;
+  outcome.dumped = std::move(dumping_.dumped);
 }
 
 void Run::equip(Machine& machine) const {
@@ -425,6 +427,7 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   machine.agents = agents;
   machine.era = &era_;
   machine.printing = &printing_;
+  if (!program.dumps.empty()) machine.dumping = &dumping_;
   machine.global_shadows = std::move(shadows);
   machine.steps_max = steps_max_;
   machine.steps_left = steps_left_;

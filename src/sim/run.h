@@ -87,6 +87,7 @@ class Run {
   std::vector<std::unique_ptr<Global>> globals_;
   Era era_;
   Printing printing_;
+  Dumping dumping_;
   std::int64_t blocks_ = 0;
   std::vector<Launched> launched_;
   std::vector<BlockTrace> traces_;

@@ -235,6 +235,12 @@ class Shadow {
     return writer_of(address >> granule_bits_).clock != 0;
   }
 
+  // Whether an asynchronous copy writes it that nobody has waited for.
+  [[nodiscard]] bool in_flight(std::size_t address) const {
+    const Writer& writer = writer_of(address >> granule_bits_);
+    return writer.clock != 0 && (writer.thread & kInFlight) != 0;
+  }
+
   // Bytes of all entries for so many bytes of memory, with `readers` of each granule, and as many
   // of its atomic updates where there are any.
   [[nodiscard]] static double size_in_bytes(double bytes, unsigned granule_bits, double readers,

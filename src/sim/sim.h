@@ -37,6 +37,34 @@ struct Progress {
   std::uint64_t steps = 0;  // of the schedule
 };
 
+// What a buffer, a register tile or a variable holds when `after` has been executed: by the first
+// unit of the grid's first block that gets there, the first time; of a buffer in shared or global
+// memory, when the last of its warps gets there for the first time.
+struct DumpPoint {
+  ir::ValueId value;
+  ir::OpId after;
+};
+
+// What was held, as one table.
+struct Dumped {
+  struct Element {
+    double value = 0;
+    bool known = false;         // somebody has given it a value
+    bool in_flight = false;     // by an asynchronous copy that nobody has waited for: not there yet
+    std::int64_t address = -1;  // in the memory's space, in bytes; of registers: none
+    std::int32_t thread = -1;   // of the block, that holds it; of memory: none
+    std::int32_t number = -1;   // of the thread's elements of the tile
+    std::int32_t holders = 0;   // threads that hold it
+  };
+  std::size_t point = 0;  // of Options::dumps
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> shape = {};
+  std::vector<Element> elements = {};  // row-major
+  std::uint32_t first_thread = 0;      // the unit: whose registers they are, or who got there first
+  std::uint32_t threads = 0;
+  bool pending = false;  // an asynchronous product, which nobody has waited for, still adds to it
+};
+
 struct Options {
   // How many orders of execution are tried. Schedule number i has the seed `seed + i`. Seed 0 runs
   // warps in turn, each to its next blocking point, and lands asynchronous copies as late as
@@ -59,6 +87,9 @@ struct Options {
   std::uint64_t steps_max = kStepsMax;  // of each schedule
   MemoryBudget* memory = nullptr;       // what the run may hold; null: no limit
   std::function<void(const Progress&)> progress = {};  // called now and then; may be empty
+  std::vector<DumpPoint> dumps =
+      {};                 // of schedule 0; of a launch in which there are any, blocks run
+                          // one after the other
   std::size_t cores = 0;  // on which blocks run at the same time; 0: all that there are
 };
 
@@ -135,6 +166,7 @@ struct Outcome {
   std::vector<Unwritten> unwritten;    // of the parameters that the function writes; schedule 0
   std::vector<ir::Printed> printed;    // by the program, in order; schedule 0
   std::int64_t prints_dropped = 0;     // past prints_max
+  std::vector<Dumped> dumped;          // those of Options::dumps that were reached
   std::vector<BlockTrace> traces;      // of each launch the middle block (cluster), the first time
   double seconds = 0;
   std::int64_t blocks = 0;  // thread blocks run, in all schedules
