@@ -110,6 +110,10 @@ FAKE cuMemFree_v2(unsigned long long pointer) {
   blocks.erase(pointer);
   return std::free(reinterpret_cast<void*>(pointer)), 0;
 }
+FAKE cuMemAllocAsync(unsigned long long* pointer, std::size_t bytes, void*) {
+  return *pointer = take(bytes), current == nullptr ? kInvalidContext : 0;
+}
+FAKE cuMemFreeAsync(unsigned long long pointer, void*) { return cuMemFree_v2(pointer); }
 FAKE cuMemcpyAsync(unsigned long long to, unsigned long long from, std::size_t bytes, void*) {
   std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   return 0;

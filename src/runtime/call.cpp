@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "emit/cuda/emit.h"
+#include "runtime/carried_code.h"
 
 namespace kiln::runtime {
 
@@ -38,6 +39,34 @@ Result<Compiled> warm_kernels(const ir::Module& module, const ir::Function& func
                         CacheUse::kFindAndStore);
 }
 
+namespace {
+
+// What a program carries for this GPU: made for it, or for the architecture of the module.
+std::optional<Compiled> carried_for(const Gpu& gpu, const ir::Module& module,
+                                    const CompileRequest& request) {
+  auto code = find_carried(request);
+  if (!code && target::runs_code_of(gpu.arch(), *module.arch)) {
+    code = find_carried(compile_request(request.text, *module.arch, request.file_name));
+  }
+  if (!code) return std::nullopt;
+  return Compiled{.cubin = {.bytes = std::move(*code), .log = {}, .version = {}},
+                  .cached = true,
+                  .kept = false,
+                  .note = {}};
+}
+
+Result<Compiled> find_or_compile(const Gpu& gpu, const ir::Module& module,
+                                 const CompileRequest& request, CacheUse use) {
+  if (use == CacheUse::kFindAndStore) {
+    if (auto carried = carried_for(gpu, module, request)) return std::move(*carried);
+  }
+  const Result<CacheSettings> settings = cache_settings();
+  if (!settings) return Unexpected{settings.error()};
+  return compile_cached(request, Cache(*settings), use);
+}
+
+}  // namespace
+
 Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module, const ir::Function& function,
                              const Sources& sources, CacheUse use) {
   // What was decided for an older architecture is compiled for the one at hand: instructions stay.
@@ -52,10 +81,8 @@ Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module, const ir::Funct
   const double emit_seconds = seconds_since(start);
 
   start = Clock::now();
-  const Result<CacheSettings> settings = cache_settings();
-  if (!settings) return Unexpected{settings.error()};
-  const Result<Compiled> compiled = compile_cached(
-      compile_request(std::move(text), gpu.arch(), file_name), Cache(*settings), use);
+  const Result<Compiled> compiled =
+      find_or_compile(gpu, module, compile_request(std::move(text), gpu.arch(), file_name), use);
   if (!compiled) return Unexpected{compiled.error()};
   const double compile_seconds = seconds_since(start);
 

@@ -41,7 +41,8 @@ struct Kernels {
 // The name under which a function's CUDA is compiled.
 [[nodiscard]] std::string file_name_of(const ir::Function& function);
 
-// Through the compile cache, as the environment has it (cache_settings). Errors: no NVRTC; the
+// Machine code that the program carries (carried_code.h) comes first, then the compile cache, as the
+// environment has it (cache_settings). Errors: no NVRTC; the
 // module is for a newer architecture than the GPU's; what the driver says; what cache_settings
 // says.
 [[nodiscard]] Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module,
