@@ -28,8 +28,8 @@ struct CarriedFile {
   std::string text;  // with all that it includes
   std::vector<std::string> archs;
   std::vector<std::string> defines;
-  std::vector<const ir::Function*> kernels;  // give the types
-  std::vector<CarriedCode> codes;            // may lack any
+  std::vector<const ir::Function*> kernels = {};  // give the types
+  std::vector<CarriedCode> codes = {};            // may lack any
 };
 
 [[nodiscard]] std::string header_text(const CarriedFile& file);

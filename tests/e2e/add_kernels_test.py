@@ -96,6 +96,25 @@ int main(void) {
 }
 """
 
+# Calls of sums_of_rows(f16 [M, N]) -> f32 [M], and what the compiler says to them.
+MISUSE = """
+#include "kernels.co.h"
+struct __half { unsigned short bits; };
+struct __nv_bfloat16 { unsigned short bits; };
+struct Mine { unsigned short bits; };
+__half* half; const unsigned short* bits; Mine* mine; void* any;
+__nv_bfloat16* brain; float* sums; const float* fixed; int n;
+"""
+GOOD_CALLS = ("{half, n, 8}, {sums, n}", "{bits, n, 8L}, {any, n}", "{mine, n, 8u}, {sums, n}")
+WRONG_CALLS = (
+    ("{half, n}, {sums, n}", "a tensor has one extent for each dimension"),
+    ("{half, n, 8.0}, {sums, n}", "extents are integers"),
+    ("{brain, n, 8}, {sums, n}", "the pointer is to elements of another type"),
+    ("{sums, n, 8}, {sums, n}", "the pointer is to elements of another type"),
+    ("{half, n, 8}, {fixed, n}", "the kernel writes to a tensor that is const"),
+    ("{half, n, 8}", "too few arguments"),
+)
+
 CMAKE = """
 cmake_minimum_required(VERSION 3.22)
 project(app LANGUAGES %s)
@@ -246,6 +265,24 @@ class AddKernelsTest(unittest.TestCase):
         program = (self.build / "app").read_bytes()
         self.assertIn(b"parts/offset.co", program)
         self.assertNotIn(bytes(self.folder), program)
+
+    @unittest.skipUnless(shutil.which("g++"), "there is no g++")
+    def test_wrong_calls_do_not_compile(self):
+        run(KILN, "emit", "kernels.co", "-D", "THREADS=32", "--arch", "sm_90a", "--ahead", "no",
+            "--header", "kernels.co.h", cwd=self.source)
+        for calls, expected in (
+            (GOOD_CALLS, []),
+            ([call for call, _ in WRONG_CALLS], [said for _, said in WRONG_CALLS]),
+        ):
+            lines = [f"bool f{i}() {{ return !!sums_of_rows(nullptr, {call}); }}" for i, call in enumerate(calls)]
+            (self.source / "call.cpp").write_text(MISUSE + "\n".join(lines))
+            done = subprocess.run(
+                ["g++", "-std=c++17", "-Wall", "-Wextra", "-fsyntax-only", f"-I{ROOT / 'include'}", "call.cpp"],
+                cwd=self.source, capture_output=True, text=True, check=False,
+            )
+            errors = re.findall(r" error: (?:static assertion failed: )?(.*)", done.stderr)
+            found = ["too few arguments" if "too few" in error else error for error in errors]
+            self.assertEqual(sorted(found), sorted(expected), done.stderr)
 
     def test_a_mistake_ends_the_build_at_its_place(self):
         path = self.source / "kernels.co"
