@@ -12,7 +12,10 @@ target_include_directories(kiln_device INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
-set_target_properties(kiln PROPERTIES EXPORT_NAME command)  # kiln::kiln is the library
+# kiln::kiln is the library. Projects that have kiln's sources as a folder of theirs use the same names.
+set_target_properties(kiln PROPERTIES EXPORT_NAME command)
+add_executable(kiln::command ALIAS kiln)
+include(${CMAKE_CURRENT_LIST_DIR}/kilnAddKernels.cmake)
 install(TARGETS kiln kiln_shared kiln_device EXPORT kilnTargets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -4,7 +4,8 @@
 //   kiln::Failure failed = scale(stream, {x, 64, 1024}, {y, 64, 1024}, 2.0f);
 //   if (failed) std::puts(failed.text.c_str());
 //
-// `x` is a pointer to elements of the parameter's type, or to void; the numbers are its extents.
+// `x` is a pointer to elements of the parameter's type, or to void; the numbers are its extents. A tensor
+// may also have a name: kiln::DeviceTensor<kiln::dtypes::f16, 2> q(data, 64, 128);
 #pragma once
 
 #include <array>
@@ -109,11 +110,17 @@ class DeviceTensor {
                   "the kernel writes to a tensor that is const");
   }
 
+  // What may be written may be read.
+  template <class Other, class = std::enable_if_t<std::is_same_v<const Other, Element>>>
+  DeviceTensor(const DeviceTensor<Other, kRank>& other) : data_(other.data_), shape_(other.shape_) {}
+
   std::int64_t extent(std::size_t dimension) const { return shape_[dimension]; }
   // Valid as long as this object.
   kiln_embedded_argument argument() const { return kiln_tensor_argument(data_, shape_.data()); }
 
  private:
+  template <class, std::size_t>
+  friend class DeviceTensor;
   const void* data_;
   std::array<std::int64_t, kRank> shape_;
 };

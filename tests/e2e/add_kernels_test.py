@@ -105,7 +105,7 @@ struct Mine { unsigned short bits; };
 __half* half; const unsigned short* bits; Mine* mine; void* any;
 __nv_bfloat16* brain; float* sums; const float* fixed; int n;
 """
-GOOD_CALLS = ("{half, n, 8}, {sums, n}", "{bits, n, 8L}, {any, n}", "{mine, n, 8u}, {sums, n}")
+GOOD_CALLS = ("{half, n, 8}, {sums, n}", "kiln::DeviceTensor<kiln::dtypes::f16, 2>(half, n, 8), {sums, n}", "{bits, n, 8L}, {any, n}", "{mine, n, 8u}, {sums, n}")
 WRONG_CALLS = (
     ("{half, n}, {sums, n}", "a tensor has one extent for each dimension"),
     ("{half, n, 8.0}, {sums, n}", "extents are integers"),
@@ -113,6 +113,7 @@ WRONG_CALLS = (
     ("{sums, n, 8}, {sums, n}", "the pointer is to elements of another type"),
     ("{half, n, 8}, {fixed, n}", "the kernel writes to a tensor that is const"),
     ("{half, n, 8}", "too few arguments"),
+    ("{half, n, 8}, kiln::DeviceTensor<const float, 1>(sums, n)", "invalid initialization"),
 )
 
 CMAKE = """
@@ -231,6 +232,18 @@ class AddKernelsTest(unittest.TestCase):
         out = self.on_paper(self.build / "app").splitlines()
         self.assertEqual(out, ["launched", "`scale`: dimension N is 0, and 1 is the least"])
 
+    @unittest.skipUnless(shutil.which("pkg-config") and shutil.which("gcc"), "there is no pkg-config or no gcc")
+    def test_a_program_in_c_without_cmake(self):
+        run(self.prefix / "bin" / "kiln", "emit", "kernels.co", "-D", "THREADS=32", "--arch", "sm_80",
+            "--header", "kernels.co.h", cwd=self.source)
+        (self.source / "main.c").write_text(IN_C)
+        env = {"PKG_CONFIG_PATH": str(next(self.prefix.glob("lib*/**/pkgconfig")))}
+        flags = run("pkg-config", "--cflags", "--libs", "kiln", env=env).stdout.split()
+        strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+        run("gcc", *strict, "main.c", "kernels.co.c", *flags, "-o", "app", cwd=self.source)
+        if HAS_NVRTC:
+            self.assertIn("launched\n", self.on_paper(self.source / "app"))
+
     def rebuilds(self, *options):
         self.configure("-DAHEAD=no", *options)
         self.make()
@@ -281,7 +294,8 @@ class AddKernelsTest(unittest.TestCase):
                 cwd=self.source, capture_output=True, text=True, check=False,
             )
             errors = re.findall(r" error: (?:static assertion failed: )?(.*)", done.stderr)
-            found = ["too few arguments" if "too few" in error else error for error in errors]
+            known = ("too few arguments", "invalid initialization")
+            found = [next((words for words in known if words in error), error) for error in errors]
             self.assertEqual(sorted(found), sorted(expected), done.stderr)
 
     def test_a_mistake_ends_the_build_at_its_place(self):
