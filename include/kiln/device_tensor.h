@@ -112,7 +112,8 @@ class DeviceTensor {
 
   // What may be written may be read.
   template <class Other, class = std::enable_if_t<std::is_same_v<const Other, Element>>>
-  DeviceTensor(const DeviceTensor<Other, kRank>& other) : data_(other.data_), shape_(other.shape_) {}
+  DeviceTensor(const DeviceTensor<Other, kRank>& other)
+      : data_(other.data_), shape_(other.shape_) {}
 
   std::int64_t extent(std::size_t dimension) const { return shape_[dimension]; }
   // Valid as long as this object.
