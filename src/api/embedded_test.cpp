@@ -11,8 +11,11 @@
 #include <vector>
 
 #include "api/test_support.h"
+#include "emit/cuda/emit.h"
 #include "gemm/fake_cuda.h"
-#include "runtime/nvrtc.h"
+#include "io/program.h"
+#include "runtime/call.h"
+#include "runtime/carried_code.h"
 
 namespace kiln::api {
 namespace {
@@ -151,6 +154,43 @@ TEST_F(EmbeddedTest, AnOlderArchitectureServesANewerGpu) {
   EXPECT_EQ(fill(newer, &memory_, 5), KILN_UNSUPPORTED);
   EXPECT_TRUE(contains(kiln_last_error(), "kernels.co is for sm_100a, the GPU is sm_90a"))
       << kiln_last_error();
+}
+
+// The key of `fill` for sm_90a with this define.
+std::string key_of_fill(const char* define) {
+  io::ProgramOptions how;
+  how.file = "kernels.co";
+  how.arch = "sm_90a";
+  how.defines = {define};
+  how.text = "";
+  for (const char* line : kLines) *how.text += line;
+  io::Program program;
+  EXPECT_TRUE(io::compile(how, {.kernel = "fill"}, program).has_value());
+  const std::string name = runtime::file_name_of(program.decided.functions.front());
+  std::string text = emit::emit(program.decided, program.sources, {.file_name = name});
+  return runtime::code_key(runtime::compile_request(std::move(text), *program.arch, name)).hex();
+}
+
+TEST_F(EmbeddedTest, MachineCodeIsLoadedAsItIsAndTheTextCompiledWhereTheDriverRefusesIt) {
+  constexpr unsigned char kBytes[] = {0x55, 2, 3};
+  constexpr int kElf = 0x7F;  // how a real one begins
+  const struct {
+    const char* define;
+    int refused;
+    int loaded;
+  } rows[] = {{"ADD=7", 0, kBytes[0]}, {"ADD=8", 1, kElf}};
+  for (const auto& row : rows) {
+    const std::string key = key_of_fill(row.define);
+    const kiln_machine_code code = {key.c_str(), kBytes, sizeof kBytes};
+    kiln_embedded embedded = embedded_for(kArchs, 2);
+    embedded.defines = &row.define;
+    embedded.codes = &code;
+    embedded.code_count = 1;
+    fake_->modules_refused = row.refused;
+    ASSERT_EQ(fill(embedded, &memory_, 5), KILN_OK) << kiln_last_error();
+    EXPECT_EQ(fake_->modules_refused, 0);
+    EXPECT_EQ(fake_->last_module, row.loaded);
+  }
 }
 
 TEST_F(EmbeddedTest, ThreadsThatComeFirstAtOnceCompileOnce) {

@@ -168,7 +168,10 @@ FAKE cuStreamCreate(void** stream, unsigned) { return *stream = new char, 0; }
 FAKE cuStreamDestroy_v2(void* stream) { return delete static_cast<char*>(stream), 0; }
 FAKE cuStreamSynchronize(void*) { return ++state.synchronisations, 0; }
 FAKE cuStreamWaitEvent(void*, void*, unsigned) { return 0; }
-FAKE cuModuleLoadData(void** module, const void*) {
+FAKE cuModuleLoadData(void** module, const void* image) {
+  constexpr int kNoBinary = 209;  // CUDA_ERROR_NO_BINARY_FOR_GPU
+  if (state.modules_refused > 0) return --state.modules_refused, kNoBinary;
+  state.last_module = *static_cast<const unsigned char*>(image);
   ++state.modules;
   return *module = &state, current == nullptr ? kInvalidContext : 0;
 }
