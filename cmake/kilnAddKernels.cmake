@@ -7,6 +7,9 @@
 # Kernels are compiled when the target is built, where NVRTC or nvcc is there, else when they are first
 # called. What a file includes is watched as the file itself. Without ARCHS: for this machine's GPU, else
 # the newest architecture that kiln knows.
+cmake_policy(PUSH)
+cmake_policy(VERSION 3.22)  # whatever the project says: of depfiles
+
 function(kiln_add_kernels)
   cmake_parse_arguments(ARG "" "TARGET;AHEAD" "FILES;ARCHS;DEFINES;INCLUDES" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
@@ -39,7 +42,7 @@ function(kiln_add_kernels)
   if(NOT C IN_LIST languages)
     set(suffix cpp)
   endif()
-  set(folder ${CMAKE_CURRENT_BINARY_DIR}/kiln/${ARG_TARGET})
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/kiln_kernels/${ARG_TARGET})
   file(MAKE_DIRECTORY ${folder})
   foreach(file IN LISTS ARG_FILES)
     get_filename_component(path ${file} ABSOLUTE BASE_DIR ${CMAKE_CURRENT_SOURCE_DIR})
@@ -63,4 +66,12 @@ function(kiln_add_kernels)
   # As properties, so that the target may be linked with and without keywords.
   set_property(TARGET ${ARG_TARGET} APPEND PROPERTY INCLUDE_DIRECTORIES ${folder})
   set_property(TARGET ${ARG_TARGET} APPEND PROPERTY LINK_LIBRARIES kiln::kiln)
+  get_target_property(type ${ARG_TARGET} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY" OR type STREQUAL "OBJECT_LIBRARY")
+    # Whoever links the target links kiln.
+    set_property(TARGET ${ARG_TARGET} APPEND PROPERTY
+      INTERFACE_LINK_LIBRARIES $<LINK_ONLY:kiln::kiln>)
+  endif()
 endfunction()
+
+cmake_policy(POP)

@@ -175,7 +175,7 @@ class AddKernelsTest(unittest.TestCase):
         files = [path.read_bytes() for path in self.cache.glob("*")] if self.cache.exists() else []
         return sum(b"\x7fELF" in text for text in files)
 
-    def carried(self, folder="build/kiln/app"):
+    def carried(self, folder="build/kiln_kernels/app"):
         return sorted(re.findall(r"^// (\w+ for sm_\w+)$", self.text(folder), re.MULTILINE))
 
     def text(self, folder):
@@ -189,7 +189,7 @@ class AddKernelsTest(unittest.TestCase):
         self.assertEqual("on the GPU: right\n" in done.stdout, HAS_DRIVER)
         self.assertEqual("driver" in done.stderr, not HAS_DRIVER)
         if HAS_NVRTC:
-            self.assertEqual(len(self.carried("build/kiln/example")), 4)
+            self.assertEqual(len(self.carried("build/kiln_kernels/example")), 4)
 
     def launches(self, ahead):
         self.project("CXX", "main.cpp", LAUNCHES)
@@ -244,10 +244,25 @@ class AddKernelsTest(unittest.TestCase):
         if HAS_NVRTC:
             self.assertIn("launched\n", self.on_paper(self.source / "app"))
 
+    def test_a_static_library_has_kernels(self):
+        (self.source / "lib.cpp").write_text(
+            '#include "kernels.co.h"\nint call() { return launch_scale(nullptr, nullptr, 1, nullptr, 0); }\n'
+        )
+        (self.source / "main.cpp").write_text("int call();\nint main() { return call() == 0; }\n")
+        (self.source / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(app LANGUAGES CXX)\n"
+            "find_package(kiln REQUIRED)\nadd_library(parts STATIC lib.cpp)\n"
+            "kiln_add_kernels(TARGET parts FILES kernels.co ARCHS sm_80 DEFINES THREADS=32 AHEAD no)\n"
+            "add_executable(app main.cpp)\ntarget_link_libraries(app parts)\n"
+        )
+        self.configure()
+        self.make()
+        run(self.build / "app")
+
     def rebuilds(self, *options):
         self.configure("-DAHEAD=no", *options)
         self.make()
-        source = self.build / "kiln" / "example" / "kernels.co.cpp"
+        source = self.build / "kiln_kernels" / "example" / "kernels.co.cpp"
         before = source.stat().st_mtime_ns
         self.make()
         self.assertEqual(source.stat().st_mtime_ns, before)
@@ -271,7 +286,7 @@ class AddKernelsTest(unittest.TestCase):
         self.project("CXX", "main.cpp", f'#include "kernels.co.h"\n{main}')
         self.configure("-DAHEAD=auto")
         self.make()
-        made = self.build / "kiln" / "app"
+        made = self.build / "kiln_kernels" / "app"
         for path in [*made.glob("*.h"), *made.glob("*.cpp")]:
             self.assertNotIn(str(self.folder), path.read_text(), path.name)
             self.assertIn("kernels.co", path.read_text())
