@@ -234,6 +234,9 @@ io::Exit HeaderCommand::write() {
   const fs::path header = options_.header;
   fs::path source = options_.source;
   if (source.empty()) source = fs::path(header).replace_extension(".c");
+  if (source == header) {
+    return fail({"cannot write", header.string(), "it is the header and the source as well"});
+  }
   const auto done = write_file(header.string(), header_text(file_));
   if (!done) return fail(done.error());
   const auto sourced = write_file(source.string(), source_text(file_, header.filename().string()));

@@ -70,6 +70,24 @@ __co__ void sqrtf(global f32 [class] kiln_call, global f32 [class] printf) {
   EXPECT_TRUE(has(header, "{\"sqrtf\", kiln_arguments, 2, kiln_dimensions, 1, stream}")) << header;
 }
 
+TEST(HeaderText, HasOneStreamAndNoParameterWhoseConditionDoesNotHold) {
+  io::Program program;
+  const CarriedFile file = file_of(R"(
+template <bool SCALED = false>
+__co__ f32 [N] one(global f32 [N] x, stream s, if (SCALED) f32 factor) {
+  f32 [N] y;
+  parallel<s> i by [N] : block, t by 1 : thread y.at(i) = x.at(i);
+  return y;
+}
+)",
+                                   program);
+  const std::string header = header_text(file);
+  EXPECT_TRUE(
+      has(header, "kiln_status launch_one(void* stream, const float* x, float* y, int64_t N);"))
+      << header;
+  EXPECT_TRUE(has(header, "//   y: f32 [N], returned\n")) << header;
+}
+
 TEST(SourceText, CarriesTextAndMachineCode) {
   io::Program program;
   CarriedFile file = file_of(

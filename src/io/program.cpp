@@ -248,7 +248,6 @@ Result<WholeText> whole_text(const ProgramOptions& options, Names names) {
   if (!text) return Unexpected{text.error()};
   Joining joining(inclusion, names);
   WholeText whole;
-  whole.name = joining.name_of(options.file);
   whole.text = joining.text_of({options.file, std::move(*text)});
   whole.files = joining.files();
   return whole;

@@ -66,7 +66,6 @@ struct CompileOptions {
 
 // A file with those that it includes.
 struct WholeText {
-  std::string name;                // of the file
   std::string text;                // of all of them
   std::vector<std::string> files;  // that were read: where they were found, the file itself first
 };
