@@ -313,6 +313,19 @@ class AddKernelsTest(unittest.TestCase):
             found = [next((words for words in known if words in error), error) for error in errors]
             self.assertEqual(sorted(found), sorted(expected), done.stderr)
 
+    @unittest.skipUnless(NVCC, "there is no nvcc")
+    def test_nvcc_takes_the_header_beside_those_of_cuda(self):
+        run(KILN, "emit", "kernels.co", "-D", "THREADS=32", "--arch", "sm_90a", "--ahead", "no",
+            "--header", "kernels.co.h", cwd=self.source)
+        includes = ["kernels.co.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "kiln/device/tensor.cuh"]
+        (self.source / "call.cu").write_text(
+            "".join(f"#include <{name}>\n" for name in includes)
+            + "bool call(cudaStream_t stream, __half* x, float* sums) {\n"
+            + "  return !sums_of_rows(stream, {x, 4, 8}, {sums, 4});\n}\n"
+        )
+        run(NVCC, "-std=c++20", "-arch=sm_80", f"-I{ROOT / 'include'}", "-I.", "-c", "call.cu", "-o", "call.o",
+            cwd=self.source)
+
     def test_a_mistake_ends_the_build_at_its_place(self):
         path = self.source / "kernels.co"
         path.write_text(path.read_text().replace("x.at(b # t) * factor", "x.at(b # t) * fact"))
