@@ -166,8 +166,23 @@ void add_build(Cli& cli) {
 void add_emit_and_ir(Cli& cli) {
   CLI::App* emit = cli.app.add_subcommand("emit", "print the CUDA of a program");
   add_program(emit, cli.emit.program);
-  emit->add_option("-o", cli.emit.output, "write to this file");
-  emit->footer("example: kiln emit matmul.co --arch sm_80 -o matmul.cu");
+  CLI::Option* output = emit->add_option("-o", cli.emit.output, "write to this file");
+  CLI::Option* header =
+      emit->add_option("--header", cli.emit.header,
+                       "write functions of C and C++ to this header and to a source beside it; "
+                       "--arch may be a list, sm_90a,sm_80")
+          ->excludes(output);
+  emit->add_option("--source", cli.emit.source, "of --header: the source (default: ends in .c)")
+      ->needs(header);
+  emit->add_option("--depfile", cli.emit.depfile, "of --header: write which files it is made of")
+      ->needs(header);
+  emit->add_option("--ahead", cli.emit.ahead,
+                   "of --header: what makes machine code, auto, nvrtc, nvcc or no")
+      ->needs(header)
+      ->capture_default_str();
+  emit->footer(
+      "examples: kiln emit matmul.co --arch sm_80 -o matmul.cu\n"
+      "          kiln emit matmul.co --arch sm_90a,sm_80 --header matmul.co.h");
   CLI::App* ir = cli.app.add_subcommand("ir", "print the tile IR of a program");
   add_program(ir, cli.ir.program);
   ir->add_option("--after", cli.ir.after,

@@ -12,8 +12,12 @@ target_include_directories(kiln_device INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
-install(TARGETS kiln RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS kiln_shared kiln_device EXPORT kilnTargets
+# kiln::kiln is the library. Projects that have kiln's sources as a folder of theirs use the same names.
+set_target_properties(kiln PROPERTIES EXPORT_NAME command)
+add_executable(kiln::command ALIAS kiln)
+include(${CMAKE_CURRENT_LIST_DIR}/kilnAddKernels.cmake)
+install(TARGETS kiln kiln_shared kiln_device EXPORT kilnTargets
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
@@ -24,7 +28,9 @@ configure_package_config_file(
   INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/kilnConfig.cmake ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake
+install(FILES
+  ${PROJECT_BINARY_DIR}/kilnConfig.cmake ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/kilnAddKernels.cmake
   DESTINATION ${package_dir})
 
 # The same for pkg-config; the prefix is where the file lies, so that the folder can be moved.

@@ -120,6 +120,16 @@ kiln_status finish(io::Exit exit, kiln_program& program) {
 
 }  // namespace
 
+kiln_status compile_program(const io::ProgramOptions& how, const std::string& kernel,
+                            std::unique_ptr<kiln_program>& program) {
+  program = std::make_unique<kiln_program>();
+  program->file = how.file;
+  const auto exit = io::compile(how, {.kernel = kernel}, program->program);
+  if (exit) return finish(*exit, *program);
+  program = nullptr;
+  return fail(KILN_SYSTEM, exit.error().text());
+}
+
 }  // namespace kiln::api
 
 namespace api = kiln::api;
@@ -142,12 +152,10 @@ kiln_status kiln_compile(const kiln_compile_options* options, kiln_program** pro
   how.defines = std::move(*defines);
   how.folders = std::move(*folders);
   if (options->source != nullptr) how.text = options->source;
-  auto made = std::make_unique<kiln_program>();
-  made->file = how.file;
-  const auto exit = kiln::io::compile(how, {}, made->program);
-  if (!exit) return api::fail(KILN_SYSTEM, exit.error().text());
+  std::unique_ptr<kiln_program> made;
+  const kiln_status status = api::compile_program(how, "", made);
   *program = made.release();
-  return api::finish(*exit, **program);
+  return status;
 }
 
 void kiln_program_free(kiln_program* program) { delete program; }

@@ -41,6 +41,11 @@ class TunableRows {
   std::vector<kiln_tunable> rows_;
 };
 
+// What kiln_compile does; with a name, for the file's kernel of that name alone. `program` receives
+// null where the file cannot be read.
+[[nodiscard]] kiln_status compile_program(const io::ProgramOptions& how, const std::string& kernel,
+                                          std::unique_ptr<kiln_program>& program);
+
 // Notes the reason for kiln_last_error.
 [[nodiscard]] kiln_status fail(kiln_status status, std::string reason);
 

@@ -167,7 +167,7 @@ Result<Target, io::Exit> prepare(const io::ProgramOptions& program, const std::s
   target.program = program;
   auto text = io::whole_text(program);
   if (!text) return io::environment_failed(console, text.error());
-  target.program.text = std::move(*text);
+  target.program.text = std::move(text->text);
   auto words = find_compiler(compiler);
   if (!words) return io::environment_failed(console, words.error());
   target.compiler = std::move(*words);
@@ -226,7 +226,7 @@ bool is_whole_program(const RunOptions& options) {
   if (!text) return false;
   Sources sources;
   Diagnostics unheard;
-  const FileId file = sources.add(options.program.file, *text);
+  const FileId file = sources.add(options.program.file, text->text);
   return host::has_main(parse_file(sources, file, {}, unheard), sources);
 }
 

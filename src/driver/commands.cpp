@@ -55,6 +55,7 @@ io::Exit check(const CheckOptions& options, io::Console& console) {
 }
 
 io::Exit emit(const EmitCommandOptions& options, io::Console& console) {
+  if (!options.header.empty()) return emit_header(options, console);
   io::Program program;
   const io::Exit exit = io::compile(options.program, {}, program, console);
   io::show_briefly(console, program.diags, program.sources);

@@ -26,6 +26,9 @@ namespace kiln::driver {
 // The CUDA text.
 [[nodiscard]] io::Exit emit(const EmitCommandOptions& options, io::Console& console);
 
+// A header and a source with functions that launch its kernels (header_command.cpp).
+[[nodiscard]] io::Exit emit_header(const EmitCommandOptions& options, io::Console& console);
+
 // The tile IR after a pass; "all": after each; "sema": before the first.
 [[nodiscard]] io::Exit ir(const IrOptions& options, io::Console& console);
 

@@ -49,6 +49,11 @@ struct BuildOptions {
 struct EmitCommandOptions {
   io::ProgramOptions program = {};
   std::string output = {};  // -o
+  // With `--header`; the architectures are then a list, "sm_90a,sm_80".
+  std::string header = {};
+  std::string source = {};     // empty: beside the header, with `.c`
+  std::string depfile = {};    // empty: none
+  std::string ahead = "auto";  // what makes machine code
 };
 
 struct IrOptions {

@@ -110,6 +110,10 @@ FAKE cuMemFree_v2(unsigned long long pointer) {
   blocks.erase(pointer);
   return std::free(reinterpret_cast<void*>(pointer)), 0;
 }
+FAKE cuMemAllocAsync(unsigned long long* pointer, std::size_t bytes, void*) {
+  return *pointer = take(bytes), current == nullptr ? kInvalidContext : 0;
+}
+FAKE cuMemFreeAsync(unsigned long long pointer, void*) { return cuMemFree_v2(pointer); }
 FAKE cuMemcpyAsync(unsigned long long to, unsigned long long from, std::size_t bytes, void*) {
   std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   return 0;
@@ -164,7 +168,10 @@ FAKE cuStreamCreate(void** stream, unsigned) { return *stream = new char, 0; }
 FAKE cuStreamDestroy_v2(void* stream) { return delete static_cast<char*>(stream), 0; }
 FAKE cuStreamSynchronize(void*) { return ++state.synchronisations, 0; }
 FAKE cuStreamWaitEvent(void*, void*, unsigned) { return 0; }
-FAKE cuModuleLoadData(void** module, const void*) {
+FAKE cuModuleLoadData(void** module, const void* image) {
+  constexpr int kNoBinary = 209;  // CUDA_ERROR_NO_BINARY_FOR_GPU
+  if (state.modules_refused > 0) return --state.modules_refused, kNoBinary;
+  state.last_module = *static_cast<const unsigned char*>(image);
   ++state.modules;
   return *module = &state, current == nullptr ? kInvalidContext : 0;
 }

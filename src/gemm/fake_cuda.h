@@ -16,8 +16,10 @@ struct FakeLaunch {
 struct FakeCuda {
   std::atomic<int> allocations;
   std::atomic<int> synchronisations;
-  std::atomic<int> modules;  // loaded
-  std::atomic<int> maps;     // encoded; 8 bytes each: a map's address and its first two extents
+  std::atomic<int> modules;          // loaded
+  std::atomic<int> modules_refused;  // how many will be
+  std::atomic<int> last_module;      // its first byte
+  std::atomic<int> maps;  // encoded; 8 bytes each: a map's address and its first two extents
   std::atomic<int> launches;
   std::atomic<int> pushes;         // of contexts
   std::atomic<int> contexts_held;  // by threads that pushed one

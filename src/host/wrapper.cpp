@@ -89,10 +89,11 @@ bool is_asynchronous(const ast::Ast& tree, const ast::TileFunction& function) {
   return out;
 }
 
-// A parameter's declaration and what is done with it.
+// A parameter's declaration, what is done with it, and how it is handed on.
 struct Part {
   std::string param;
   std::string statement;
+  std::string argument;
 };
 
 Part part_of(const ir::Function& function, std::size_t index) {
@@ -100,10 +101,11 @@ Part part_of(const ir::Function& function, std::size_t index) {
   const std::string quoted = escape_for(Medium::kString, param.name);
   if (const ir::ViewType* view = view_of(function, param)) {
     return {format("const ::choreo::spanned_view{}& kiln_{}, ", tensor_arguments(*view), index),
-            format(" kiln_call.tensor(\"{}\", kiln_{}, {});", quoted, index, param.is_global)};
+            format(" kiln_call.tensor(\"{}\", kiln_{}, {});", quoted, index, param.is_global),
+            format("kiln_{}", index)};
   }
   return {format("{} kiln_{}, ", number_type(function, param), index),
-          format(" kiln_call.number(\"{}\", kiln_{});", quoted, index)};
+          format(" kiln_call.number(\"{}\", kiln_{});", quoted, index), format("kiln_{}", index)};
 }
 
 // Streams are parameters in host code alone; all launches are on the first one.
@@ -114,7 +116,8 @@ std::vector<Part> parts_of(const ir::Function& function, const ast::TileFunction
   for (const ast::Param& param : written.params) {
     if (param.type.kind == ast::ParamType::Kind::kStream) {
       out.push_back({format("cudaStream_t kiln_stream_{}, ", streams),
-                     streams == 0 ? " kiln_call.stream(kiln_stream_0);" : ""});
+                     streams == 0 ? " kiln_call.stream(kiln_stream_0);" : "",
+                     format("kiln_stream_{}", streams)});
       ++streams;
       continue;
     }
@@ -126,15 +129,27 @@ std::vector<Part> parts_of(const ir::Function& function, const ast::TileFunction
   return out;
 }
 
+// The same function without the parameters for the place of the call: what a pointer to it points to.
+// A call by name prefers the other one, which is no template. Its calls are placed at the function.
+std::string without_place(const std::string& result, const std::string& name,
+                          const std::vector<Part>& parts) {
+  std::string params = join(parts, "", [](const Part& part) { return part.param; });
+  if (!params.empty()) params.resize(params.size() - 2);
+  return format(" template <class = void> inline {} {}({}) {{ return {}({}__FILE__, __LINE__); }}",
+                result, name, params, name,
+                join(parts, "", [](const Part& part) { return part.argument + ", "; }));
+}
+
 }  // namespace
 
 std::string wrapper(const TileFunction& tile, const ast::Ast& tree,
                     const ast::TileFunction& written, std::size_t index) {
   const ir::Function& function = *tile.function;
   const std::optional<Returned> returned = returned_of(function);
+  const std::vector<Part> parts = parts_of(function, written);
   std::string params;
   std::string body;
-  for (const Part& part : parts_of(function, written)) {
+  for (const Part& part : parts) {
     params += part.param;
     body += part.statement;
   }
@@ -147,7 +162,7 @@ std::string wrapper(const TileFunction& tile, const ast::Ast& tree,
       format(" ::kiln::host::Call kiln_call(kiln_function_{}, {{kiln_file, kiln_line}});", index);
   text += body + " kiln_call.run();";
   if (returned) text += return_statement(*returned);
-  return text + " }";
+  return text + " }" + without_place(result_type(returned), function.name, parts);
 }
 
 }  // namespace kiln::host

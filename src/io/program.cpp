@@ -50,6 +50,16 @@ class Inclusion {
     return Unexpected{*std::move(failure)};
   }
 
+  // The path from the folder that it was found in.
+  [[nodiscard]] std::string inside(const std::string& path) const {
+    for (const fs::path& folder : folders_) {
+      const fs::path here = folder.empty() ? fs::path(".") : folder;
+      const fs::path out = fs::path(path).lexically_proximate(here);
+      if (!out.empty() && *out.begin() != ".." && out.is_relative()) return out.generic_string();
+    }
+    return fs::path(path).filename().string();
+  }
+
  private:
   [[nodiscard]] Result<std::string> read_allowed(const fs::path& path) const {
     const Error outside{"it leads out of the folder of the compiled file and those of `-I`", "",
@@ -90,9 +100,28 @@ std::string_view included_name(std::string_view line) {
   return name.ends_with(".co") ? name : "";
 }
 
-// What cannot be read stays as it is: it may stand where no compiler looks.
-std::string with_included(const Inclusion& inclusion, const IncludedFile& file, int depth) {
+// Texts in the places of their `#include`s.
+class Joining {
+ public:
+  Joining(const Inclusion& inclusion, Names names) : inclusion_(inclusion), names_(names) {}
+
+  // What cannot be read stays as it is: it may stand where no compiler looks.
+  std::string text_of(const IncludedFile& file, int depth = 0);
+  [[nodiscard]] std::string name_of(const std::string& path) const {
+    return names_ == Names::kInside ? inclusion_.inside(path) : path;
+  }
+  // That were read so far, each once.
+  [[nodiscard]] const std::vector<std::string>& files() const { return files_; }
+
+ private:
+  const Inclusion& inclusion_;
+  Names names_;
+  std::vector<std::string> files_;
+};
+
+std::string Joining::text_of(const IncludedFile& file, int depth) {
   constexpr int kDepthMax = 32;
+  if (std::ranges::find(files_, file.name) == files_.end()) files_.push_back(file.name);
   std::string out;
   std::int64_t number = 0;
   std::string_view rest = file.text;
@@ -104,14 +133,15 @@ std::string with_included(const Inclusion& inclusion, const IncludedFile& file, 
     const std::string_view name = included_name(line);
     const auto included = name.empty() || depth == kDepthMax
                               ? Result<IncludedFile>(Unexpected{Error{}})
-                              : inclusion.read(file.name, name);
+                              : inclusion_.read(file.name, name);
     if (!included) {
       out += line;
       continue;
     }
-    out += format("#line 1 \"{}\"\n", escape_for(Medium::kString, included->name));
-    out += with_included(inclusion, *included, depth + 1);
-    out += format("\n#line {} \"{}\"\n", number + 1, escape_for(Medium::kString, file.name));
+    out += format("#line 1 \"{}\"\n", escape_for(Medium::kString, name_of(included->name)));
+    out += text_of(*included, depth + 1);
+    out +=
+        format("\n#line {} \"{}\"\n", number + 1, escape_for(Medium::kString, name_of(file.name)));
   }
   return out;
 }
@@ -211,12 +241,16 @@ Result<Exit> compile(const ProgramOptions& options, const CompileOptions& how, P
   return done && !program.diags.has_errors() ? Exit::kFine : Exit::kWrong;
 }
 
-Result<std::string> whole_text(const ProgramOptions& options) {
+Result<WholeText> whole_text(const ProgramOptions& options, Names names) {
   const Inclusion inclusion(options);
   auto text =
       options.text ? Result<std::string>(*options.text) : read_file(options.file, kSourceBytesMax);
-  if (!text) return text;
-  return with_included(inclusion, {options.file, std::move(*text)}, 0);
+  if (!text) return Unexpected{text.error()};
+  Joining joining(inclusion, names);
+  WholeText whole;
+  whole.text = joining.text_of({options.file, std::move(*text)});
+  whole.files = joining.files();
+  return whole;
 }
 
 Exit compile(const ProgramOptions& options, const CompileOptions& how, Program& program,

@@ -64,9 +64,22 @@ struct CompileOptions {
 [[nodiscard]] Exit compile(const ProgramOptions& options, const CompileOptions& how,
                            Program& program, Console& console);
 
+// A file with those that it includes.
+struct WholeText {
+  std::string text;                // of all of them
+  std::vector<std::string> files;  // that were read: where they were found, the file itself first
+};
+
+// What the text calls its files.
+enum class Names : std::uint8_t {
+  kAsFound,  // by the paths by which they were read
+  kInside,   // by paths from the folder of the file, or from those of `-I`: for other machines
+};
+
 // The text of the file, with those of the `.co` files that it includes in the places of their
 // `#include`, between `#line`s that keep every line's place.
-[[nodiscard]] Result<std::string> whole_text(const ProgramOptions& options);
+[[nodiscard]] Result<WholeText> whole_text(const ProgramOptions& options,
+                                           Names names = Names::kAsFound);
 
 // The function called `name`, or the only one when the name is empty; reported otherwise, in the words of who
 // asks.

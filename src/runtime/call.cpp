@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "emit/cuda/emit.h"
+#include "runtime/carried_code.h"
 
 namespace kiln::runtime {
 
@@ -38,6 +39,54 @@ Result<Compiled> warm_kernels(const ir::Module& module, const ir::Function& func
                         CacheUse::kFindAndStore);
 }
 
+namespace {
+
+// What a program carries for this GPU: made for it, or for the architecture of the module.
+std::optional<std::string> carried_for(const Gpu& gpu, const ir::Module& module,
+                                       const CompileRequest& request) {
+  auto code = find_carried(request);
+  if (code || !target::runs_code_of(gpu.arch(), *module.arch)) return code;
+  return find_carried(compile_request(request.text, *module.arch, request.file_name));
+}
+
+// Nothing where the program carries nothing, or what a driver does not take that is older than the
+// compiler which made it.
+std::optional<Kernels> load_carried(Gpu& gpu, const ir::Module& module,
+                                    const CompileRequest& request) {
+  const Clock::time_point start = Clock::now();
+  const auto code = carried_for(gpu, module, request);
+  if (!code) return std::nullopt;
+  Result<DeviceModule> loaded = gpu.load(*code);
+  if (!loaded) return std::nullopt;
+  return Kernels{.module = std::move(*loaded),
+                 .nvrtc_version = {},
+                 .load_seconds = seconds_since(start),
+                 .cached = true,
+                 .cache_note = {}};
+}
+
+Result<Kernels> load_compiled(Gpu& gpu, const CompileRequest& request, CacheUse use) {
+  Clock::time_point start = Clock::now();
+  const Result<CacheSettings> settings = cache_settings();
+  if (!settings) return Unexpected{settings.error()};
+  const Result<Compiled> compiled = compile_cached(request, Cache(*settings), use);
+  if (!compiled) return Unexpected{compiled.error()};
+  const double compile_seconds = seconds_since(start);
+
+  start = Clock::now();
+  Result<DeviceModule> loaded = gpu.load(compiled->cubin.bytes);
+  if (!loaded) return Unexpected{loaded.error()};
+  return Kernels{.module = std::move(*loaded),
+                 .nvrtc_version = compiled->cubin.version,
+                 .compile_seconds = compile_seconds,
+                 .load_seconds = seconds_since(start),
+                 .cached = compiled->cached,
+                 .kept = compiled->kept,
+                 .cache_note = compiled->note};
+}
+
+}  // namespace
+
 Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module, const ir::Function& function,
                              const Sources& sources, CacheUse use) {
   // What was decided for an older architecture is compiled for the one at hand: instructions stay.
@@ -47,29 +96,16 @@ Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module, const ir::Funct
               format("the kernel is for {}, the GPU is {}", module.arch->name, gpu.arch().name)}};
   }
   const std::string file_name = file_name_of(function);
-  Clock::time_point start = Clock::now();
+  const Clock::time_point start = Clock::now();
   std::string text = emit::emit(module, sources, {.file_name = file_name});
   const double emit_seconds = seconds_since(start);
-
-  start = Clock::now();
-  const Result<CacheSettings> settings = cache_settings();
-  if (!settings) return Unexpected{settings.error()};
-  const Result<Compiled> compiled = compile_cached(
-      compile_request(std::move(text), gpu.arch(), file_name), Cache(*settings), use);
-  if (!compiled) return Unexpected{compiled.error()};
-  const double compile_seconds = seconds_since(start);
-
-  start = Clock::now();
-  Result<DeviceModule> loaded = gpu.load(compiled->cubin.bytes);
-  if (!loaded) return Unexpected{loaded.error()};
-  return Kernels{.module = std::move(*loaded),
-                 .nvrtc_version = compiled->cubin.version,
-                 .emit_seconds = emit_seconds,
-                 .compile_seconds = compile_seconds,
-                 .load_seconds = seconds_since(start),
-                 .cached = compiled->cached,
-                 .kept = compiled->kept,
-                 .cache_note = compiled->note};
+  const CompileRequest request = compile_request(std::move(text), gpu.arch(), file_name);
+  std::optional<Kernels> carried;
+  if (use == CacheUse::kFindAndStore) carried = load_carried(gpu, module, request);
+  Result<Kernels> kernels =
+      carried ? Result<Kernels>(std::move(*carried)) : load_compiled(gpu, request, use);
+  if (kernels) kernels->emit_seconds = emit_seconds;
+  return kernels;
 }
 
 Result<LoadTimes> measure_loads(Gpu& gpu, const ir::Module& module, const ir::Function& function,

@@ -33,7 +33,7 @@ struct Kernels {
   double emit_seconds = 0;
   double compile_seconds = 0;  // or of finding them in the cache
   double load_seconds = 0;
-  bool cached = false;     // they were found in the compile cache
+  bool cached = false;     // they were found, carried or in the compile cache
   bool kept = false;       // the cache has them now
   std::string cache_note;  // why it could not keep them; usually empty
 };
@@ -41,7 +41,8 @@ struct Kernels {
 // The name under which a function's CUDA is compiled.
 [[nodiscard]] std::string file_name_of(const ir::Function& function);
 
-// Through the compile cache, as the environment has it (cache_settings). Errors: no NVRTC; the
+// Machine code that the program carries (carried_code.h) comes first, where the driver takes it, then
+// the compile cache, as the environment has it (cache_settings). Errors: no NVRTC; the
 // module is for a newer architecture than the GPU's; what the driver says; what cache_settings
 // says.
 [[nodiscard]] Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module,

@@ -120,11 +120,14 @@ struct LaunchConfig {
   KILN_CUDA(error_name, "cuGetErrorName", (Status status, const char** name))                     \
   KILN_CUDA(error_text, "cuGetErrorString", (Status status, const char** text))
 
-// Those that drivers before version 12 lack: null there.
+// Those that drivers before version 12 lack, some of them those before 11.2: null there.
 #define KILN_CUDA_NEWER_FUNCTIONS(KILN_CUDA)                                                       \
   KILN_CUDA(                                                                                       \
       launch_configured, "cuLaunchKernelEx",                                                       \
       (const LaunchConfig* config, FunctionHandle function, void** parameters, void** extra))      \
+  KILN_CUDA(memory_alloc_in_order, "cuMemAllocAsync",                                              \
+            (DevicePtr * pointer, std::size_t bytes, Stream stream))                               \
+  KILN_CUDA(memory_free_in_order, "cuMemFreeAsync", (DevicePtr pointer, Stream stream))            \
   KILN_CUDA(tensor_map_encode, "cuTensorMapEncodeTiled",                                           \
             (TensorMap * map, int type, unsigned rank, DevicePtr address,                          \
              const std::uint64_t* extents, const std::uint64_t* pitches, const std::uint32_t* box, \

@@ -176,14 +176,24 @@ const Arch* find_arch(std::string_view name) {
   return nullptr;
 }
 
+namespace {
+
+// Code runs on later minor versions of its major version only.
+bool runs_on(const Arch& code, int capability) {
+  return code.capability / 10 == capability / 10 && code.capability <= capability;
+}
+
+}  // namespace
+
 const Arch* find_arch_for_capability(int capability) {
   const Arch* best = nullptr;
   for (const Arch& row : kArchs) {
-    // Code runs on later minor versions of its major version only.
-    if (row.capability / 10 == capability / 10 && row.capability <= capability) best = &row;
+    if (runs_on(row, capability)) best = &row;
   }
   return best;
 }
+
+bool runs_code_of(const Arch& device, const Arch& code) { return runs_on(code, device.capability); }
 
 const Arch* oldest_arch(Features needed) {
   const auto found = std::ranges::find_if(kArchs, [&](const Arch& row) { return row.has(needed); });

@@ -134,6 +134,9 @@ struct Arch {
 // The newest row that runs on a device of this compute capability (90 -> sm_90a), or null.
 [[nodiscard]] const Arch* find_arch_for_capability(int capability);
 
+// Whether machine code for `code` runs on a device of the row `device`.
+[[nodiscard]] bool runs_code_of(const Arch& device, const Arch& code);
+
 // The first row that has all of these, or null: what a program needs at least.
 [[nodiscard]] const Arch* oldest_arch(Features needed);
 

@@ -165,6 +165,13 @@ class BuildTest(unittest.TestCase):
         done = kiln("run", "grow.co", "--on", "sim", cwd=self.folder)
         self.assertEqual(done.stdout, "01\n")
 
+    def test_a_pointer_to_a_tile_function_calls_it(self):
+        done = self.run_program("_pointers.co", expected=1)
+        self.assertEqual(done.stdout, "grow 5, twice 8, twice 8, one 1\n")
+        # A call by a pointer has the place of the function, one by name its own.
+        self.assertIn("_pointers.co:12: in this call of `unordered`\n", done.stderr)
+        self.assertIn("_pointers.co:35: in this call of `unordered`\n", done.stderr)
+
     @unittest.skipIf(has_driver(), "there is a driver")
     def test_no_driver(self):
         done = kiln("run", PROGRAMS / "_product.co", "--on", "gpu", cwd=self.folder, expected=3)
