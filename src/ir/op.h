@@ -503,7 +503,8 @@ struct Mma {
   ValueId metadata = {};  // valid: A holds the kept half of K, and this says which (`.sp`)
   Major a_major = Major::kRow;
   Major b_major = Major::kRow;
-  Level unit = Level::kGroup;  // who executes it together: kGroup or kGroup4
+  Level unit = Level::kGroup;            // who executes it together: kGroup or kGroup4
+  std::vector<std::int64_t> order = {};  // of the parts of K; empty: one after the other
   // decided: the instruction, and how often it is repeated along M, N and K; for an operand in
   // shared memory, by repetition along K, the bytes from the descriptor's start to its tile.
   const target::Mma* atom = nullptr;
@@ -512,8 +513,8 @@ struct Mma {
   std::vector<std::int64_t> b_steps = {};
   static void fields(auto& s, auto&& v) {
     v("c", s.c), v("a", s.a), v("b", s.b), v("metadata", s.metadata), v("a_major", s.a_major),
-        v("b_major", s.b_major), v("unit", s.unit), v("atom", s.atom), v("repeats", s.repeats),
-        v("a_steps", s.a_steps), v("b_steps", s.b_steps);
+        v("b_major", s.b_major), v("unit", s.unit), v("order", s.order), v("atom", s.atom),
+        v("repeats", s.repeats), v("a_steps", s.a_steps), v("b_steps", s.b_steps);
   }
   // An operand that stands for a place in shared memory is read there.
   static void touches(const auto& s, auto&& t) {
@@ -525,6 +526,10 @@ struct Mma {
     t({.value = s.c, .use = Use::kUpdates, .proxy = proxy, .asynchronous = late});
   }
   [[nodiscard]] bool is_asynchronous() const { return atom != nullptr && atom->asynchronous; }
+  // Which part of K the instruction's repetition `k` multiplies.
+  [[nodiscard]] std::int64_t part(std::int64_t k) const {
+    return order.empty() ? k : order[static_cast<std::size_t>(k)];
+  }
 };
 
 // c += factors[m] * factor * partial, element by element in the registers of two accumulators of

@@ -214,7 +214,8 @@ struct ProductPlan {
   ProductOperand b;
   std::uint32_t c = 0;
   std::uint32_t metadata = MmaPlan::kNone;
-  std::uint32_t repeats = 1;  // along K
+  std::uint32_t repeats = 1;         // along K
+  std::vector<std::uint32_t> parts;  // of K, by repetition
   const target::MmaExecutor* executor = nullptr;
   std::size_t interned = 0;
 };
