@@ -147,12 +147,11 @@ void Machine::add_output(const OutputSlot& slot) {
       output.expected[i] = unknown().value;
       output.bound[i] = kUnbounded;
     }
-  } else if (!scalars_[value.index].empty()) {
+  } else if (returned_number_) {
     const auto* scalar_type = std::get_if<ir::ScalarType>(&type);
-    const Number number = scalars_[value.index][0];
     output.dtype = scalar_type != nullptr ? scalar_type->dtype : DType::kF32;
-    output.expected = {number.value};
-    output.bound = {number.error};
+    output.expected = {returned_number_->value};
+    output.bound = {returned_number_->error};
   }
   if (!outcome_.stuck_at.empty()) output.bound.assign(output.expected.size(), kUnbounded);
   outcome_.outputs.push_back(std::move(output));
@@ -179,7 +178,7 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
   const ir::Op& op = function_.ops[id];
   switch (ir::traits(op.kind()).sort) {
     case ir::Sort::kStructure: return run_structure(id, frame);
-    case ir::Sort::kJump: return run_jump(op.kind(), frame);
+    case ir::Sort::kJump: return run_jump(op, frame);
     // Windows are evaluated where they are used.
     case ir::Sort::kName:
       if (const auto* alloc = std::get_if<ir::Alloc>(&op.data)) run(*alloc, op.result, frame);
@@ -218,11 +217,16 @@ void Machine::run_structure(ir::OpId id, Frame& frame) {
   run_region(std::get<ir::Once>(data).body, frame);
 }
 
-void Machine::run_jump(ir::OpKind kind, Frame& frame) {
+void Machine::run_jump(const ir::Op& op, Frame& frame) {
+  const ir::OpKind kind = op.kind();
   if (kind == ir::OpKind::kBreak) return leave(Frame::Out::kOfLoop, frame);
   if (kind == ir::OpKind::kContinue) return leave(Frame::Out::kOfTrip, frame);
   if (kind == ir::OpKind::kYield) return yield(frame);
   returned_ = true;
+  const ir::ValueId value = std::get<ir::Return>(op.data).value;
+  const bool is_number =
+      value.valid() && !std::holds_alternative<ir::ViewType>(function_.type(value));
+  if (is_number) returned_number_ = scalar(value, frame, 0);
 }
 
 void Machine::run_move(ir::OpId id, Frame& frame) {

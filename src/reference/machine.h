@@ -160,7 +160,7 @@ class Machine {
   void run_region(ir::RegionId region, Frame& frame);
   void run_op(ir::OpId id, Frame& frame);
   void run_structure(ir::OpId id, Frame& frame);
-  void run_jump(ir::OpKind kind, Frame& frame);
+  void run_jump(const ir::Op& op, Frame& frame);
   void run_move(ir::OpId id, Frame& frame);
   void run(const ir::Bind& op, Frame& frame);
   void run(const ir::Parallel& op, Frame& frame);
@@ -277,6 +277,7 @@ class Machine {
   const Numerics& numerics_;
   Outcome outcome_;
   bool returned_ = false;
+  std::optional<Number> returned_number_;  // of a function that returns one
   const Limits& limits_;
   std::uint64_t steps_ = 0;
   std::vector<ir::ValueId> outputs_;                // what output_slots names
