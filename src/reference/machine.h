@@ -36,7 +36,7 @@ struct SlotRange {
 // A root view: `slots` copies of one dense row-major array.
 struct Memory {
   bool live = false;
-  bool split = false;   // local memory: one slot for each instance
+  bool split = false;   // local memory: one slot for each instance; else one for each block
   bool global = false;  // all blocks have it
   DType dtype = DType::kF32;
   std::vector<std::int64_t> shape;
@@ -54,6 +54,10 @@ struct Memory {
               Number initial);
   [[nodiscard]] Number get(std::size_t slot, std::size_t element) const;
   void set(std::size_t slot, std::size_t element, Number number);
+  // The slot that the instance reads.
+  [[nodiscard]] std::size_t slot_of(std::size_t instance, std::size_t instances) const {
+    return slots <= 1 ? 0 : slots_of(slots, instance, instances).first;
+  }
   void grow(std::size_t slot_count);  // see "Slots"
   void forget();                      // nothing is known of any element
 };
@@ -284,7 +288,8 @@ class Machine {
   std::map<ir::OpId, std::uint64_t> trips_inside_;  // by loop: least_trips, at least 1
   std::uint64_t changes_ = 0;
   std::uint64_t launches_ = 0;
-  std::uint64_t phase_ = 0;  // of the block: what it does in one comes behind all of the last one
+  std::size_t together_ = 1;  // blocks that run in step, since they meet
+  std::uint64_t phase_ = 0;   // of the block: what it does in one comes behind all of the last one
   MemoryHold hold_;
   std::vector<double> charged_;        // bytes, by ValueId
   std::vector<std::uint8_t> yielded_;  // by instance of the finest level that has; empty: nobody
