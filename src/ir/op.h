@@ -56,6 +56,7 @@ struct Parallel {
   std::int64_t threads_bound = 0;
   std::int64_t blocks_min = 0;
   std::int64_t registers_max = 0;
+  bool cooperative = false;  // kBlock: all blocks are there at once, and may meet
   RegionId body;
   // decided, kBlock only
   std::int64_t shared_bytes = 0;  // shared memory of the block
@@ -77,7 +78,7 @@ struct Parallel {
     v("level", s.level), v("vars", s.vars), v("unit", s.unit), v("threads", s.threads),
         v("name", s.name), v("cluster", s.cluster), v("threads_bound", s.threads_bound),
         v("blocks_min", s.blocks_min), v("registers_max", s.registers_max),
-        v("shared_bytes", s.shared_bytes), v("shared_more", s.shared_more),
+        v("cooperative", s.cooperative), v("shared_bytes", s.shared_bytes), v("shared_more", s.shared_more),
         v("shared_max", s.shared_max), v("cluster_shape", s.cluster_shape),
         v("threads_max", s.threads_max), v("bounds", s.bounds), v("opts_in", s.opts_in),
         v("overlaps", s.overlaps), v("admits_next", s.admits_next), v("body", s.body);
@@ -301,12 +302,13 @@ struct Barrier {
   Level level = Level::kBlock;
   bool inferred = false;  // inserted by place-barriers, not written by the user
   bool cluster = false;   // of all blocks of the cluster
+  bool grid = false;      // of all blocks of the launch, which is cooperative
   // decided
   std::int64_t id = 0;
   std::int64_t threads = 0;  // 0: all of the level's
   static void fields(auto& s, auto&& v) {
-    v("level", s.level), v("inferred", s.inferred), v("cluster", s.cluster), v("id", s.id),
-        v("threads", s.threads);
+    v("level", s.level), v("inferred", s.inferred), v("cluster", s.cluster), v("grid", s.grid),
+        v("id", s.id), v("threads", s.threads);
   }
 };
 

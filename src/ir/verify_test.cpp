@@ -150,6 +150,8 @@ constexpr Edit kEdits[] = {
     {"launches-are-planned", kMatmul, "shared_bytes=4096",
      "shared_bytes=4096 cluster_shape=[2, 1]"},
     {"launches-are-planned", kRing, " overlaps", " admits_next"},
+    {"launches-are-planned", kRing, " overlaps", " cooperative overlaps"},
+    {"launches-are-planned", kProducts, "barrier level=block inferred", "barrier level=block grid"},
     {"launches-are-planned", kMatmul, " bounds=[32]", ""},
     {"launches-are-planned", kMatmul, "bounds=[32]", "bounds=[31]"},
     {"launches-are-planned", kMatmul, "bounds=[32]", "bounds=[32, 0]"},

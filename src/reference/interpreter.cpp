@@ -382,12 +382,12 @@ struct Grid {
   }
 };
 
-// Whether blocks of a cluster meet in the kernel.
-bool blocks_meet(const ir::Function& function, ir::RegionId body) {
+// Whether blocks meet in the kernel, as `which` says.
+bool blocks_meet(const ir::Function& function, ir::RegionId body, bool ir::Barrier::*which) {
   bool meet = false;
   ir::walk(function, body, [&](ir::OpId id) {
     const auto* barrier = std::get_if<ir::Barrier>(&function.ops[id].data);
-    meet = meet || (barrier != nullptr && barrier->cluster);
+    meet = meet || (barrier != nullptr && barrier->*which);
   });
   return meet;
 }
@@ -398,7 +398,11 @@ Grid grid_of(const ir::Function& function, const ir::Parallel& op, const Vars& v
     out.extents.push_back(function.vars[var].extent.evaluate(vars));
   }
   out.together.assign(op.vars.size(), 1);
-  if (!blocks_meet(function, op.body)) return out;
+  if (blocks_meet(function, op.body, &ir::Barrier::grid)) {
+    out.together = out.extents;
+    return out;
+  }
+  if (!blocks_meet(function, op.body, &ir::Barrier::cluster)) return out;
   for (std::size_t axis = 0; axis < op.cluster.size(); ++axis) {
     out.together[axis] = function.vars[op.cluster[axis]].extent.evaluate(vars);
   }
@@ -441,7 +445,7 @@ void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
   });
   const Grid grid = grid_of(function_, op, frame.vars[0]);
   const std::int64_t together = Grid::product(grid.together);
-  const std::int64_t groups = Grid::product(grid.extents) / together;
+  const std::int64_t groups = together == 0 ? 0 : Grid::product(grid.extents) / together;
   outcome_.blocks += groups * together;
   ++launches_;
   const std::vector<std::int64_t>& sample = limits_.blocks;

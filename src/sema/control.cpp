@@ -626,6 +626,31 @@ bool is_of_whole_cluster(const Sema& sema) {
          !std::get<ir::Parallel>(sema.function.ops[launch].data).cluster.empty();
 }
 
+bool is_cooperative(const Sema& sema) {
+  const ir::OpId launch = sema.place.launch;
+  return launch.valid() && std::get<ir::Parallel>(sema.function.ops[launch].data).cooperative;
+}
+
+// Whether the statement waits for all blocks, `: block` of a cooperative launch or `: device`.
+bool is_of_grid(const Sema& sema, const ast::SyncStmt& stmt) {
+  if (stmt.kind != ast::SyncKind::kBarrier) return false;
+  return stmt.level == ast::Level::kDevice ||
+         (stmt.level == ast::Level::kBlock && is_cooperative(sema));
+}
+
+// Whether all blocks can meet here; reports.
+bool check_grid_barrier(Sema& sema, Span span) {
+  const bool in_region = sema.place.inthreads.valid();
+  if (is_cooperative(sema) && !in_region) return true;
+  (void)sema.diags
+      .report<diag::GridBarrier>(span, in_region ? "and in `inthreads` some threads are missing"
+                                                 : "which need not be there at once")
+      .help("{}", in_region ? "write it behind the regions"
+                            : "launch them together: `parallel ... : block<cooperative>`")
+      .emit();
+  return false;
+}
+
 // The barrier that the statement means; none where there is no such barrier yet.
 std::optional<ir::Barrier> barrier_of(const Sema& sema, const ast::SyncStmt& stmt) {
   const ir::Barrier block{.level = ir::Level::kBlock};
@@ -662,6 +687,12 @@ void analyse(Sema& sema, const ast::SyncStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const std::string word = format("`sync.{}`", spelling(stmt.kind));
   if (stmt.kind == ast::SyncKind::kGlobal) return wait_for_launches(sema, span, word);
+  if (is_of_grid(sema, stmt)) {
+    if (!check_collective(sema, span, word, ir::Level::kBlock)) return;
+    if (!check_grid_barrier(sema, span)) return;
+    emit(sema, ir::Barrier{.level = ir::Level::kBlock, .grid = true}, span);
+    return;
+  }
   const std::optional<ir::Barrier> barrier = barrier_of(sema, stmt);
   if (!barrier) return refuse(sema, span, refused_barrier(sema, stmt, word));
   const bool of_warps = barrier->level != ir::Level::kBlock;

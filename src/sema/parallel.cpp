@@ -294,8 +294,12 @@ bool check_level(Sema& sema, const ast::ParallelGroup& group, ir::Level level) {
         .emit();
     return false;
   }
-  if (group.cooperative) {
-    refuse(sema, group.span, "`<cooperative>`");
+  if (group.cooperative && (level != ir::Level::kBlock || !sema.cluster.empty())) {
+    (void)sema.diags
+        .report<diag::CooperativePlace>(
+            where, level == ir::Level::kBlock ? "one of clusters" : "no grid")
+        .help("write `parallel ... : block<cooperative>`, without a `: cluster` around it")
+        .emit();
     return false;
   }
   // A level inside itself or inside a finer one; an explicit group inside an explicit group-4.
@@ -531,6 +535,7 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
   sema.place.launch = launch;
   if (level != ir::Level::kThread) sema.place.unit = {level, op};
   if (level != ir::Level::kBlock) sema.place.nest.push_back(op);
+  std::get<ir::Parallel>(sema.function.ops[op].data).cooperative = group.cooperative && level_fits;
   if (level == ir::Level::kBlock && !outer.in_kernel) join_cluster(sema, op, *axes, span);
   for (const ast::Attribute& attribute : stmt.attributes) {
     if (level == ir::Level::kBlock && !outer.in_kernel) say_threads(sema, attribute);

@@ -331,7 +331,8 @@ struct BulkPlan {
 };
 struct BarrierPlan {
   ir::Level level = ir::Level::kBlock;
-  bool cluster = false;
+  bool cluster = false;  // of all blocks that run together
+  bool grid = false;     // these are the whole grid
   std::uint32_t id = 0;
   std::uint32_t threads = 0;  // 0: all of the level's
 };
