@@ -56,6 +56,7 @@ struct Parallel {
   std::int64_t threads_bound = 0;
   std::int64_t blocks_min = 0;
   std::int64_t registers_max = 0;
+  bool cooperative = false;  // kBlock: all blocks are there at once, and may meet
   RegionId body;
   // decided, kBlock only
   std::int64_t shared_bytes = 0;  // shared memory of the block
@@ -77,7 +78,7 @@ struct Parallel {
     v("level", s.level), v("vars", s.vars), v("unit", s.unit), v("threads", s.threads),
         v("name", s.name), v("cluster", s.cluster), v("threads_bound", s.threads_bound),
         v("blocks_min", s.blocks_min), v("registers_max", s.registers_max),
-        v("shared_bytes", s.shared_bytes), v("shared_more", s.shared_more),
+        v("cooperative", s.cooperative), v("shared_bytes", s.shared_bytes), v("shared_more", s.shared_more),
         v("shared_max", s.shared_max), v("cluster_shape", s.cluster_shape),
         v("threads_max", s.threads_max), v("bounds", s.bounds), v("opts_in", s.opts_in),
         v("overlaps", s.overlaps), v("admits_next", s.admits_next), v("body", s.body);
@@ -301,12 +302,13 @@ struct Barrier {
   Level level = Level::kBlock;
   bool inferred = false;  // inserted by place-barriers, not written by the user
   bool cluster = false;   // of all blocks of the cluster
+  bool grid = false;      // of all blocks of the launch, which is cooperative
   // decided
   std::int64_t id = 0;
   std::int64_t threads = 0;  // 0: all of the level's
   static void fields(auto& s, auto&& v) {
-    v("level", s.level), v("inferred", s.inferred), v("cluster", s.cluster), v("id", s.id),
-        v("threads", s.threads);
+    v("level", s.level), v("inferred", s.inferred), v("cluster", s.cluster), v("grid", s.grid),
+        v("id", s.id), v("threads", s.threads);
   }
 };
 
@@ -503,7 +505,8 @@ struct Mma {
   ValueId metadata = {};  // valid: A holds the kept half of K, and this says which (`.sp`)
   Major a_major = Major::kRow;
   Major b_major = Major::kRow;
-  Level unit = Level::kGroup;  // who executes it together: kGroup or kGroup4
+  Level unit = Level::kGroup;            // who executes it together: kGroup or kGroup4
+  std::vector<std::int64_t> order = {};  // of the parts of K; empty: one after the other
   // decided: the instruction, and how often it is repeated along M, N and K; for an operand in
   // shared memory, by repetition along K, the bytes from the descriptor's start to its tile.
   const target::Mma* atom = nullptr;
@@ -512,8 +515,8 @@ struct Mma {
   std::vector<std::int64_t> b_steps = {};
   static void fields(auto& s, auto&& v) {
     v("c", s.c), v("a", s.a), v("b", s.b), v("metadata", s.metadata), v("a_major", s.a_major),
-        v("b_major", s.b_major), v("unit", s.unit), v("atom", s.atom), v("repeats", s.repeats),
-        v("a_steps", s.a_steps), v("b_steps", s.b_steps);
+        v("b_major", s.b_major), v("unit", s.unit), v("order", s.order), v("atom", s.atom),
+        v("repeats", s.repeats), v("a_steps", s.a_steps), v("b_steps", s.b_steps);
   }
   // An operand that stands for a place in shared memory is read there.
   static void touches(const auto& s, auto&& t) {
@@ -525,6 +528,10 @@ struct Mma {
     t({.value = s.c, .use = Use::kUpdates, .proxy = proxy, .asynchronous = late});
   }
   [[nodiscard]] bool is_asynchronous() const { return atom != nullptr && atom->asynchronous; }
+  // Which part of K the instruction's repetition `k` multiplies.
+  [[nodiscard]] std::int64_t part(std::int64_t k) const {
+    return order.empty() ? k : order[static_cast<std::size_t>(k)];
+  }
 };
 
 // c += factors[m] * factor * partial, element by element in the registers of two accumulators of

@@ -552,6 +552,21 @@ void descriptors_fit(const Module&, const Function& f, Mistakes& mistakes) {
 }
 
 // Operands in shared memory have a step for each repetition along K.
+// The order that the program wants has each part of K once.
+void orders_are_permutations(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
+    if (mma.order.empty() || mma.repeats.size() != 3) return;
+    std::vector<std::int64_t> parts(mma.order);
+    std::ranges::sort(parts);
+    bool each_once = static_cast<std::int64_t>(parts.size()) == mma.repeats[2];
+    for (std::size_t i = 0; i < parts.size() && each_once; ++i) {
+      each_once = parts[i] == static_cast<std::int64_t>(i);
+    }
+    if (each_once) return;
+    complain(mistakes, f, id, "its order is none of {} parts along K", mma.repeats[2]);
+  });
+}
+
 void mma_steps_are_given(const Module&, const Function& f, Mistakes& mistakes) {
   std::set<ValueId> in_shared;
   for_each_op<Load>(f, [&](const Load& load, OpId) {
@@ -704,6 +719,7 @@ constexpr Rule kDecidedRules[] = {
     {"mmas-have-atoms", Form::kAtoms, mmas_have_atoms},
     {"mma-atoms-fit", Form::kAtoms, mma_atoms_fit},
     {"repeats-make-the-tile", Form::kAtoms, repeats_make_the_tile},
+    {"orders-are-permutations", Form::kAtoms, orders_are_permutations},
     {"fragments-share-the-atom", Form::kAtoms, fragments_share_the_atom},
     {"shared-buffers-are-placed", Form::kLaidOut, shared_buffers_are_placed},
     {"shared-buffers-are-aligned", Form::kLaidOut, shared_buffers_are_aligned},

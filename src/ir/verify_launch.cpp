@@ -37,6 +37,16 @@ void check_bounds(const Function& f, const Parallel& launch, OpId id, Mistakes& 
   }
 }
 
+// Whether all blocks of the launch meet somewhere.
+bool has_grid_barrier(const Function& f, const Parallel& launch) {
+  bool found = false;
+  walk(f, launch.body, [&](OpId id) {
+    const auto* barrier = std::get_if<Barrier>(&f.ops[id].data);
+    found = found || (barrier != nullptr && barrier->grid);
+  });
+  return found;
+}
+
 void launches_are_planned(const Module& module, const Function& f, Mistakes& mistakes) {
   for_each_op<Parallel>(f, [&](const Parallel& launch, OpId id) {
     if (launch.level != Level::kBlock) return;
@@ -50,6 +60,11 @@ void launches_are_planned(const Module& module, const Function& f, Mistakes& mis
     check_bounds(f, launch, id, mistakes);
     if (launch.admits_next && !launch.overlaps) {
       complain(mistakes, f, id, "it admits launches, and cannot begin early itself");
+    }
+    if (launch.cooperative ? launch.overlaps : has_grid_barrier(f, launch)) {
+      complain(mistakes, f, id, "{}", launch.cooperative
+                                          ? "a cooperative launch begins early"
+                                          : "its blocks meet, and may not all be there");
     }
     if (module.arch == nullptr) return;
     if (launch.threads_max > module.arch->threads_per_block_max) {

@@ -41,7 +41,7 @@ void plan_launch(const ir::Function& function, const target::Arch& arch, ir::Par
   launch.threads_max = launch.threads.constant() ? 0 : arch.threads_per_block_max;
   launch.bounds = bounds_of(function, launch);
   launch.opts_in = launch.shared_bytes > arch.smem_static_max || !launch.shared_more.is(0);
-  launch.overlaps = arch.has(target::Feature::kGriddepcontrol);
+  launch.overlaps = arch.has(target::Feature::kGriddepcontrol) && !launch.cooperative;
   launch.admits_next = launch.overlaps && 2 * launch.shared_bytes > arch.smem_per_sm;
 }
 

@@ -147,12 +147,11 @@ void Machine::add_output(const OutputSlot& slot) {
       output.expected[i] = unknown().value;
       output.bound[i] = kUnbounded;
     }
-  } else if (!scalars_[value.index].empty()) {
+  } else if (returned_number_) {
     const auto* scalar_type = std::get_if<ir::ScalarType>(&type);
-    const Number number = scalars_[value.index][0];
     output.dtype = scalar_type != nullptr ? scalar_type->dtype : DType::kF32;
-    output.expected = {number.value};
-    output.bound = {number.error};
+    output.expected = {returned_number_->value};
+    output.bound = {returned_number_->error};
   }
   if (!outcome_.stuck_at.empty()) output.bound.assign(output.expected.size(), kUnbounded);
   outcome_.outputs.push_back(std::move(output));
@@ -179,7 +178,7 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
   const ir::Op& op = function_.ops[id];
   switch (ir::traits(op.kind()).sort) {
     case ir::Sort::kStructure: return run_structure(id, frame);
-    case ir::Sort::kJump: return run_jump(op.kind(), frame);
+    case ir::Sort::kJump: return run_jump(op, frame);
     // Windows are evaluated where they are used.
     case ir::Sort::kName:
       if (const auto* alloc = std::get_if<ir::Alloc>(&op.data)) run(*alloc, op.result, frame);
@@ -218,11 +217,16 @@ void Machine::run_structure(ir::OpId id, Frame& frame) {
   run_region(std::get<ir::Once>(data).body, frame);
 }
 
-void Machine::run_jump(ir::OpKind kind, Frame& frame) {
+void Machine::run_jump(const ir::Op& op, Frame& frame) {
+  const ir::OpKind kind = op.kind();
   if (kind == ir::OpKind::kBreak) return leave(Frame::Out::kOfLoop, frame);
   if (kind == ir::OpKind::kContinue) return leave(Frame::Out::kOfTrip, frame);
   if (kind == ir::OpKind::kYield) return yield(frame);
   returned_ = true;
+  const ir::ValueId value = std::get<ir::Return>(op.data).value;
+  const bool is_number =
+      value.valid() && !std::holds_alternative<ir::ViewType>(function_.type(value));
+  if (is_number) returned_number_ = scalar(value, frame, 0);
 }
 
 void Machine::run_move(ir::OpId id, Frame& frame) {
@@ -313,9 +317,9 @@ void Machine::run(const ir::Parallel& op, Frame& frame) {
     child.lanes = frame.lanes * (child.count() / frame.count());
   }
   child.active = remaining(child.active, child);
-  if (frame.count() == 1) begin_phase();
+  if (frame.count() == together_) begin_phase();
   if (child.count() != 0 && any(child.active)) run_region(op.body, child);
-  if (frame.count() == 1) begin_phase();
+  if (frame.count() == together_) begin_phase();
   frame.active = remaining(frame.active, frame);
 }
 
@@ -364,43 +368,107 @@ void Machine::run(const ir::Apply& op, const Frame& frame) {
   applied_ = {};
 }
 
-// Blocks one after another; nothing a block has of its own outlives it.
+namespace {
+
+// The axes of a launch, in blocks, and how many of them run together along each.
+struct Grid {
+  std::vector<std::int64_t> extents;
+  std::vector<std::int64_t> together;
+
+  [[nodiscard]] static std::int64_t product(const std::vector<std::int64_t>& axes) {
+    std::int64_t all = 1;
+    for (const std::int64_t axis : axes) all *= std::max<std::int64_t>(axis, 0);
+    return all;
+  }
+};
+
+// Whether blocks meet in the kernel, as `which` says.
+bool blocks_meet(const ir::Function& function, ir::RegionId body, bool ir::Barrier::*which) {
+  bool meet = false;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* barrier = std::get_if<ir::Barrier>(&function.ops[id].data);
+    meet = meet || (barrier != nullptr && barrier->*which);
+  });
+  return meet;
+}
+
+Grid grid_of(const ir::Function& function, const ir::Parallel& op, const Vars& vars) {
+  Grid out;
+  for (const ir::VarId var : op.vars) {
+    out.extents.push_back(function.vars[var].extent.evaluate(vars));
+  }
+  out.together.assign(op.vars.size(), 1);
+  if (blocks_meet(function, op.body, &ir::Barrier::grid)) {
+    out.together = out.extents;
+    return out;
+  }
+  if (!blocks_meet(function, op.body, &ir::Barrier::cluster)) return out;
+  for (std::size_t axis = 0; axis < op.cluster.size(); ++axis) {
+    out.together[axis] = function.vars[op.cluster[axis]].extent.evaluate(vars);
+  }
+  return out;
+}
+
+// The blocks that begin at number `first` of a grid of such groups, the last axis fastest.
+Frame blocks_from(const ir::Function& function, const ir::Parallel& op, const Grid& grid,
+                  const Vars& vars, std::int64_t first) {
+  Frame out;
+  for (std::int64_t member = 0; member < Grid::product(grid.together); ++member) {
+    Vars values = vars;
+    std::int64_t group = first;
+    std::int64_t inside = member;
+    for (std::size_t axis = op.vars.size(); axis-- > 0;) {
+      const std::int64_t groups = grid.extents[axis] / grid.together[axis];
+      values[op.vars[axis].index] =
+          group % groups * grid.together[axis] + inside % grid.together[axis];
+      group /= groups;
+      inside /= grid.together[axis];
+    }
+    for (std::size_t axis = 0; axis < op.cluster.size(); ++axis) {
+      const ir::VarId rank = op.cluster[axis];
+      values[rank.index] = values[op.vars[axis].index] % function.vars[rank].extent.evaluate(vars);
+    }
+    out.vars.push_back(std::move(values));
+    out.active.push_back(1);
+  }
+  return out;
+}
+
+}  // namespace
+
+// Blocks one after another, those of a cluster that meet in step; nothing a block has of its own
+// outlives it.
 void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
   std::vector<ir::ValueId> own;
   ir::walk(function_, op.body, [&](ir::OpId id) {
     if (function_.ops[id].kind() == ir::OpKind::kAlloc) own.push_back(function_.ops[id].result);
   });
-  std::vector<std::int64_t> extents;
-  for (const ir::VarId var : op.vars) {
-    extents.push_back(function_.vars[var].extent.evaluate(frame.vars[0]));
-  }
-  std::int64_t blocks = 1;
-  for (const std::int64_t extent : extents) blocks *= std::max<std::int64_t>(extent, 0);
-  outcome_.blocks += blocks;
+  const Grid grid = grid_of(function_, op, frame.vars[0]);
+  const std::int64_t together = Grid::product(grid.together);
+  const std::int64_t groups = together == 0 ? 0 : Grid::product(grid.extents) / together;
+  outcome_.blocks += groups * together;
   ++launches_;
   const std::vector<std::int64_t>& sample = limits_.blocks;
-  for (std::int64_t n = 0; n < blocks && !returned_; ++n) {
-    if (!sample.empty() && !std::ranges::binary_search(sample, n)) continue;
-    ++outcome_.blocks_run;
+  for (std::int64_t n = 0; n < groups && !returned_; ++n) {
+    const bool skipped = together == 1 && !sample.empty() && !std::ranges::binary_search(sample, n);
+    if (skipped) continue;
+    outcome_.blocks_run += together;
     ++phase_;
-    Vars vars = frame.vars[0];
-    std::int64_t rest = n;
-    for (std::size_t axis = op.vars.size(); axis-- > 0; rest /= extents[axis]) {
-      vars[op.vars[axis].index] = rest % extents[axis];
-    }
     for (const ir::ValueId value : own) {
       memories_[value.index].live = false;
       fragments_[value.index].slots.clear();
       scalars_[value.index].clear();
     }
     yielded_.clear();
-    Frame block{{vars}, {1}};
-    regions_.begin_block(op.body, op.threads.evaluate(vars));
-    run_region(op.body, block);
+    Frame blocks = blocks_from(function_, op, grid, frame.vars[0], n);
+    together_ = blocks.count();
+    regions_.begin_block(op.body, op.threads.evaluate(blocks.vars[0]));
+    run_region(op.body, blocks);
     regions_.join();
-    forget_trips(op.body, block, false);
+    forget_trips(op.body, blocks, false);
     left_undecided_ = false;
   }
+  together_ = 1;
 }
 
 void Machine::run(const ir::For& op, ir::OpId id, Frame& frame) {

@@ -36,7 +36,7 @@ struct SlotRange {
 // A root view: `slots` copies of one dense row-major array.
 struct Memory {
   bool live = false;
-  bool split = false;   // local memory: one slot for each instance
+  bool split = false;   // local memory: one slot for each instance; else one for each block
   bool global = false;  // all blocks have it
   DType dtype = DType::kF32;
   std::vector<std::int64_t> shape;
@@ -54,6 +54,10 @@ struct Memory {
               Number initial);
   [[nodiscard]] Number get(std::size_t slot, std::size_t element) const;
   void set(std::size_t slot, std::size_t element, Number number);
+  // The slot that the instance reads.
+  [[nodiscard]] std::size_t slot_of(std::size_t instance, std::size_t instances) const {
+    return slots <= 1 ? 0 : slots_of(slots, instance, instances).first;
+  }
   void grow(std::size_t slot_count);  // see "Slots"
   void forget();                      // nothing is known of any element
 };
@@ -160,7 +164,7 @@ class Machine {
   void run_region(ir::RegionId region, Frame& frame);
   void run_op(ir::OpId id, Frame& frame);
   void run_structure(ir::OpId id, Frame& frame);
-  void run_jump(ir::OpKind kind, Frame& frame);
+  void run_jump(const ir::Op& op, Frame& frame);
   void run_move(ir::OpId id, Frame& frame);
   void run(const ir::Bind& op, Frame& frame);
   void run(const ir::Parallel& op, Frame& frame);
@@ -277,13 +281,15 @@ class Machine {
   const Numerics& numerics_;
   Outcome outcome_;
   bool returned_ = false;
+  std::optional<Number> returned_number_;  // of a function that returns one
   const Limits& limits_;
   std::uint64_t steps_ = 0;
   std::vector<ir::ValueId> outputs_;                // what output_slots names
   std::map<ir::OpId, std::uint64_t> trips_inside_;  // by loop: least_trips, at least 1
   std::uint64_t changes_ = 0;
   std::uint64_t launches_ = 0;
-  std::uint64_t phase_ = 0;  // of the block: what it does in one comes behind all of the last one
+  std::size_t together_ = 1;  // blocks that run in step, since they meet
+  std::uint64_t phase_ = 0;   // of the block: what it does in one comes behind all of the last one
   MemoryHold hold_;
   std::vector<double> charged_;        // bytes, by ValueId
   std::vector<std::uint8_t> yielded_;  // by instance of the finest level that has; empty: nobody

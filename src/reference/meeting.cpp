@@ -9,12 +9,13 @@ namespace kiln::reference {
 Frame Machine::masked(const ir::Inthreads& op, const Frame& frame) const {
   Frame inner = frame;
   const std::int64_t threads = regions_.block_threads();
-  const auto count = static_cast<std::int64_t>(frame.count());
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t first = i * threads / count;
-    const std::int64_t end = (i + 1) * threads / count;
+  const auto count = static_cast<std::int64_t>(frame.count() / together_);  // of a block
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    const std::int64_t number = static_cast<std::int64_t>(i) % count;
+    const std::int64_t first = number * threads / count;
+    const std::int64_t end = (number + 1) * threads / count;
     const bool inside = first < op.first + op.threads && op.first < end;
-    if (!inside) inner.active[static_cast<std::size_t>(i)] = 0;
+    if (!inside) inner.active[i] = 0;
   }
   return inner;
 }

@@ -120,8 +120,8 @@ Window Machine::window(ir::ValueId view, const std::vector<std::int64_t>& vars) 
 }
 
 SlotRange Machine::writable(Memory& memory, std::size_t instance, const Frame& frame) const {
-  if (!memory.split) return {0, 1};
-  if (memory.slots < frame.count()) memory.grow(frame.count());
+  if (!memory.split && memory.slots <= 1) return {0, 1};
+  if (memory.split && memory.slots < frame.count()) memory.grow(frame.count());
   return slots_of(memory.slots, instance, frame.count());
 }
 
@@ -150,13 +150,14 @@ void Machine::run(const ir::Alloc& op, ir::ValueId result, Frame& frame) {
   if (!memory.live) {
     memory.split = view.space == ir::Space::kLocal;
     memory.global = view.space == ir::Space::kGlobal;
-    double bytes = 2 * sizeof(double) * static_cast<double>(memory.split ? count : 1);
+    const std::size_t slots = memory.split ? count : memory.global ? 1 : together_;
+    double bytes = 2 * sizeof(double) * static_cast<double>(slots);
     for (const std::int64_t extent : extents(view, frame.vars[0])) {
       bytes *= static_cast<double>(extent);
     }
     if (!afford(result, bytes)) return;
     // A fresh device buffer is garbage until it is written.
-    memory.create(view.dtype, extents(view, frame.vars[0]), memory.split ? count : 1, unknown());
+    memory.create(view.dtype, extents(view, frame.vars[0]), slots, unknown());
     watch_output(result);
   }
   for (std::size_t i = 0; i < count && op.initial.valid(); ++i) {
@@ -225,9 +226,7 @@ void Machine::run(const ir::Copy& op, ir::OpId id, Frame& frame) {
     sides.to = window(op.dst, frame.vars[i]);
     sides.to_slots = writable(*sides.to.memory, i, frame);
     sides.from = window(op.src, frame.vars[i]);
-    if (sides.from.memory->split) {
-      sides.from_slot = slots_of(sides.from.memory->slots, i, frame.count()).first;
-    }
+    sides.from_slot = sides.from.memory->slot_of(i, frame.count());
     // Lanes that all start one copy make it once.
     if (last == sides && sides.from.memory != sides.to.memory) continue;
     spend(id, elements_of(sides.to));
@@ -276,8 +275,7 @@ Number Machine::read(const ir::Read& op, const Frame& frame, std::size_t instanc
     return unknown();
   }
   const Memory& memory = *from.memory;
-  const std::size_t slot = memory.split ? slots_of(memory.slots, instance, frame.count()).first : 0;
-  return memory.get(slot, *element);
+  return memory.get(memory.slot_of(instance, frame.count()), *element);
 }
 
 void Machine::run(const ir::Write& op, Frame& frame) {

@@ -28,6 +28,8 @@ std::string name_of(const ir::Function& function, ir::ValueId value) {
   if (const auto* alloc = function.def_as<ir::Alloc>(value); alloc != nullptr) {
     if (!alloc->name.empty()) return alloc->name;
   }
+  // A number has the name of what it was computed for, if any.
+  if (!std::holds_alternative<ir::ViewType>(function.type(value))) return std::string(kNameless);
   const std::string& name = function.values[value].name;
   return name.empty() ? std::string(kNameless) : name;
 }

@@ -588,8 +588,7 @@ void Machine::run(const ir::Load& op, Frame& frame) {
   for (std::size_t i = 0; i < frame.count(); ++i) {
     if (frame.active[i] == 0) continue;
     const Window from = window(op.view, frame.vars[i]);
-    const std::size_t slot =
-        from.memory->split ? slots_of(from.memory->slots, i, frame.count()).first : 0;
+    const std::size_t slot = from.memory->slot_of(i, frame.count());
     auto element = [&](std::size_t at) {
       const Coordinates index{static_cast<std::int64_t>(at) / cols,
                               static_cast<std::int64_t>(at) % cols};
@@ -765,8 +764,7 @@ void Machine::run(const ir::Scale& op, Frame& frame) {
   for (std::size_t i = 0; i < count; ++i) {
     if (frame.active[i] == 0) continue;
     const Window from = window(op.factors, frame.vars[i]);
-    const std::size_t memory_slot =
-        from.memory->split ? slots_of(from.memory->slots, i, count).first : 0;
+    const std::size_t memory_slot = from.memory->slot_of(i, count);
     const Number scalar_factor = scalar(op.factor, frame, i);
     Fragments::Slot& sums = c.slots[slots_of(c.slots.size(), i, count).first];
     const Fragments::Slot& parts = partial.slots[slots_of(partial.slots.size(), i, count).first];

@@ -50,6 +50,8 @@ inline constexpr int kMapZerosOutside = 0;
 
 // CUlaunchAttribute: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, with 1 as its value.
 inline constexpr int kOverlapsEarlierKernels = 6;
+// CU_LAUNCH_ATTRIBUTE_COOPERATIVE, likewise.
+inline constexpr int kAllBlocksAtOnce = 2;
 struct LaunchAttribute {
   int id = 0;
   int padding = 0;

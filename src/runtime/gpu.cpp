@@ -116,13 +116,18 @@ Result<void> DeviceModule::launch(const Launch& launch, std::span<void* const> p
   const cuda::Api& api = session_->api;
   // The driver reads the array of addresses and does not write to it.
   auto** addresses = const_cast<void**>(parameters.data());
-  if (launch.overlaps && api.launch_configured != nullptr) {
-    cuda::LaunchAttribute overlap{.id = cuda::kOverlapsEarlierKernels, .padding = 0, .value = {1}};
+  if (launch.cooperative && api.launch_configured == nullptr) {
+    return Unexpected{Error{"cannot launch the kernel", launch.kernel,
+                            "the driver is too old for blocks that meet: CUDA 11.8 is needed"}};
+  }
+  if ((launch.overlaps || launch.cooperative) && api.launch_configured != nullptr) {
+    const int kind = launch.cooperative ? cuda::kAllBlocksAtOnce : cuda::kOverlapsEarlierKernels;
+    cuda::LaunchAttribute attribute{.id = kind, .padding = 0, .value = {1}};
     const cuda::LaunchConfig config{.grid = {launch.grid[0], launch.grid[1], launch.grid[2]},
                                     .block = {launch.threads, 1, 1},
                                     .shared_bytes = launch.shared_bytes,
                                     .stream = stream,
-                                    .attributes = &overlap,
+                                    .attributes = &attribute,
                                     .attribute_count = 1};
     const cuda::Status status = api.launch_configured(&config, launch.function, addresses, nullptr);
     if (status == cuda::kSuccess) return {};

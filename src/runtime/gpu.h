@@ -86,6 +86,7 @@ struct Launch {
   unsigned threads = 1;
   unsigned shared_bytes = 0;
   bool overlaps = false;          // may begin before earlier kernels have ended: it waits by itself
+  bool cooperative = false;       // all blocks at once
   std::vector<void*> parameters;  // addresses of the values
 };
 

@@ -28,6 +28,7 @@ Result<Launch> sized_launch(const emit::LaunchPlan& plan, const std::vector<std:
   Launch launch{.kernel = plan.kernel_name,
                 .shared_bytes = static_cast<unsigned>(plan.shared_bytes.evaluate(vars)),
                 .overlaps = plan.overlaps,
+                .cooperative = plan.cooperative,
                 .parameters = {}};
   for (std::size_t axis = 0; axis < plan.grid.size(); ++axis) {
     const std::int64_t blocks = plan.grid[axis].evaluate(vars);

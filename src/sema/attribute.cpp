@@ -10,16 +10,6 @@ namespace {
 
 using Attribute = ast::Attribute;
 
-std::string_view attribute_word(Attribute::Kind kind) {
-  switch (kind) {
-    case Attribute::Kind::kLaunchBounds: return "launch_bounds";
-    case Attribute::Kind::kMaxnreg: return "maxnreg";
-    case Attribute::Kind::kSchedule: return "schedule";
-    case Attribute::Kind::kThreads: return "threads";
-  }
-  return "";
-}
-
 // What the attribute says, what contradicts it, and the way out.
 void contradict_attribute(Sema& sema, const Attribute& attribute, const std::string& says,
                           const std::string& against, const std::string& help) {
@@ -140,9 +130,21 @@ bool sets_registers(const ir::Function& function, const ir::Parallel& launch) {
 
 }  // namespace
 
+std::string_view attribute_word(Attribute::Kind kind) {
+  switch (kind) {
+    case Attribute::Kind::kLaunchBounds: return "launch_bounds";
+    case Attribute::Kind::kMaxnreg: return "maxnreg";
+    case Attribute::Kind::kSchedule: return "schedule";
+    case Attribute::Kind::kThreads: return "threads";
+  }
+  return "";
+}
+
 void report_attributes_inside(Sema& sema, const std::vector<ast::Attribute>& attributes) {
   for (const Attribute& attribute : attributes) {
-    (void)sema.diags.report<diag::AttributePlace>(attribute.span, attribute_word(attribute.kind))
+    (void)sema.diags
+        .report<diag::AttributePlace>(attribute.span, attribute_word(attribute.kind), "a launch",
+                                      "a `parallel` inside of one")
         .help("write it in front of the outermost `parallel`")
         .emit();
   }
@@ -153,7 +155,11 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
   for (const Attribute& attribute : attributes) {
     if (attribute.kind == Attribute::Kind::kThreads) continue;
     if (attribute.kind == Attribute::Kind::kSchedule) {
-      refuse(sema, attribute.span, "`[[schedule]]` on `parallel`");
+      (void)sema.diags
+          .report<diag::AttributePlace>(attribute.span, attribute_word(attribute.kind), "a product",
+                                        "a `parallel`")
+          .help("write it in front of the `mma`")
+          .emit();
       continue;
     }
     auto& data = std::get<ir::Parallel>(sema.function.ops[launch].data);

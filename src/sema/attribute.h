@@ -1,6 +1,7 @@
 // Attributes of a launch: `[[launch_bounds(256, 2)]]`, `[[maxnreg(64)]]`.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "sema/state.h"
@@ -10,6 +11,8 @@ namespace kiln::sema {
 // Enters what they say into the launch, whose body is complete. `[[threads]]` is not looked at: it
 // was needed before the body.
 void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes, ir::OpId launch);
+
+[[nodiscard]] std::string_view attribute_word(ast::Attribute::Kind kind);
 
 // Reports attributes in front of a `parallel` inside of a launch.
 void report_attributes_inside(Sema& sema, const std::vector<ast::Attribute>& attributes);

@@ -612,22 +612,93 @@ void wait_for_launches(Sema& sema, Span span, std::string_view word) {
       .emit();
 }
 
+// Whether the statement stands in a `: group-4`, whose threads can meet.
+bool is_in_warpgroup(const Sema& sema) {
+  return std::ranges::any_of(sema.place.nest, [&](ir::OpId id) {
+    return std::get<ir::Parallel>(sema.function.ops[id].data).level == ir::Level::kGroup4;
+  });
+}
+
+// Whether the blocks of a cluster can meet here: all their threads come by.
+bool is_of_whole_cluster(const Sema& sema) {
+  const ir::OpId launch = sema.place.launch;
+  return launch.valid() && !sema.place.inthreads.valid() &&
+         !std::get<ir::Parallel>(sema.function.ops[launch].data).cluster.empty();
+}
+
+bool is_cooperative(const Sema& sema) {
+  const ir::OpId launch = sema.place.launch;
+  return launch.valid() && std::get<ir::Parallel>(sema.function.ops[launch].data).cooperative;
+}
+
+// Whether the statement waits for all blocks, `: block` of a cooperative launch or `: device`.
+bool is_of_grid(const Sema& sema, const ast::SyncStmt& stmt) {
+  if (stmt.kind != ast::SyncKind::kBarrier) return false;
+  return stmt.level == ast::Level::kDevice ||
+         (stmt.level == ast::Level::kBlock && is_cooperative(sema));
+}
+
+// Whether all blocks can meet here; reports.
+bool check_grid_barrier(Sema& sema, Span span) {
+  const bool in_region = sema.place.inthreads.valid();
+  if (is_cooperative(sema) && !in_region) return true;
+  (void)sema.diags
+      .report<diag::GridBarrier>(span, in_region ? "and in `inthreads` some threads are missing"
+                                                 : "which need not be there at once")
+      .help("{}", in_region ? "write it behind the regions"
+                            : "launch them together: `parallel ... : block<cooperative>`")
+      .emit();
+  return false;
+}
+
+// The barrier that the statement means; none where there is no such barrier yet.
+std::optional<ir::Barrier> barrier_of(const Sema& sema, const ast::SyncStmt& stmt) {
+  const ir::Barrier block{.level = ir::Level::kBlock};
+  if (stmt.kind == ast::SyncKind::kShared) return block;
+  if (stmt.kind == ast::SyncKind::kLocal) return ir::Barrier{.level = ir::Level::kGroup};
+  if (stmt.kind != ast::SyncKind::kBarrier) return std::nullopt;
+  switch (stmt.level.value_or(ast::Level::kDevice)) {
+    case ast::Level::kThread:
+    case ast::Level::kBlock: return block;
+    case ast::Level::kGroup: return ir::Barrier{.level = ir::Level::kGroup};
+    case ast::Level::kGroup4:
+      if (!is_in_warpgroup(sema)) return std::nullopt;
+      return ir::Barrier{.level = ir::Level::kGroup4};
+    case ast::Level::kCluster:
+      if (!is_of_whole_cluster(sema)) return std::nullopt;
+      return ir::Barrier{.level = ir::Level::kBlock, .cluster = true};
+    case ast::Level::kDevice: return std::nullopt;
+  }
+  KILN_UNREACHABLE("level {}", static_cast<int>(*stmt.level));
+}
+
+// What there is no barrier for.
+std::string refused_barrier(const Sema& sema, const ast::SyncStmt& stmt, const std::string& word) {
+  if (stmt.kind != ast::SyncKind::kBarrier || !stmt.level) return word;
+  const std::string what = format("`sync.barrier : {}`", spelling(*stmt.level));
+  if (*stmt.level == ast::Level::kGroup4) return what + " outside of a `: group-4`";
+  if (*stmt.level != ast::Level::kCluster) return what;
+  return what + (sema.place.inthreads.valid() ? " in `inthreads`" : " without a `: cluster`");
+}
+
 }  // namespace
 
 void analyse(Sema& sema, const ast::SyncStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const std::string word = format("`sync.{}`", spelling(stmt.kind));
   if (stmt.kind == ast::SyncKind::kGlobal) return wait_for_launches(sema, span, word);
-  const bool is_block_barrier =
-      stmt.kind == ast::SyncKind::kShared ||
-      (stmt.kind == ast::SyncKind::kBarrier &&
-       (stmt.level == ast::Level::kThread || stmt.level == ast::Level::kBlock));
-  if (!is_block_barrier && stmt.kind != ast::SyncKind::kLocal) {
-    refuse(sema, span, word);
+  if (is_of_grid(sema, stmt)) {
+    if (!check_collective(sema, span, word, ir::Level::kBlock)) return;
+    if (!check_grid_barrier(sema, span)) return;
+    emit(sema, ir::Barrier{.level = ir::Level::kBlock, .grid = true}, span);
     return;
   }
-  const ir::Level unit = stmt.kind == ast::SyncKind::kLocal ? ir::Level::kGroup : ir::Level::kBlock;
-  if (check_collective(sema, span, word, unit)) emit(sema, ir::Barrier{unit, false}, span);
+  const std::optional<ir::Barrier> barrier = barrier_of(sema, stmt);
+  if (!barrier) return refuse(sema, span, refused_barrier(sema, stmt, word));
+  const bool of_warps = barrier->level != ir::Level::kBlock;
+  if (check_collective(sema, span, word, of_warps ? ir::Level::kGroup : ir::Level::kBlock)) {
+    emit(sema, *barrier, span);
+  }
 }
 
 void analyse(Sema& sema, const ast::AssertStmt& stmt, ast::StmtId id) {

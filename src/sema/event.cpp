@@ -224,7 +224,7 @@ void declare_event(Sema& sema, const ast::EventDeclStmt::Item& item, std::int64_
   operand.id =
       emit_value(sema, ir::Event{.name = name.text, .ready = item.ready, .stated = arrivals},
                  item.declarator.span, ir::EventType{slots}, name.text);
-  sema.events[operand.id] = {name.text, name.span, *extents, item.ready, {}, {}, false};
+  sema.events[operand.id] = {name.text, name.span, *extents, item.ready, {}, {}, {}, false};
   declare(sema, name, {Symbol::Kind::kOperand, operand, {}});
 }
 
@@ -362,8 +362,12 @@ void analyse(Sema& sema, const ast::TriggerStmt& stmt, ast::StmtId id) {
 void check_events(const Sema& sema) {
   for (const auto& [id, event] : sema.events) {
     if (event.broken) continue;
-    if (event.waited.valid() && !event.triggered.valid() && !event.ready) {
-      (void)sema.diags.report<diag::EventNeverTriggered>(event.waited, event.name)
+    const bool waited = event.waited.valid() && !event.ready;
+    const Span open = waited ? event.waited : event.completed;
+    if (open.valid() && !event.triggered.valid()) {
+      (void)sema.diags
+          .report<diag::EventNeverTriggered>(open, event.name,
+                                             waited ? "waited for" : "what a copy completes")
           .label(event.span, "declared here")
           .help("`trigger {};` where what it stands for is done", event.name)
           .emit();

@@ -27,6 +27,7 @@ std::string_view kind_text(Handle::Kind kind) {
     case Handle::Kind::kPlaceholder: return "a placeholder";
     case Handle::Kind::kSynchronous: return "a synchronous copy";
     case Handle::Kind::kIssued: return "an asynchronous `dma` copy";
+    case Handle::Kind::kDone: return "an asynchronous copy to local memory";
     case Handle::Kind::kLoad: return "an asynchronous `tma` load";
     case Handle::Kind::kStore: return "an asynchronous `tma` store";
   }
@@ -34,8 +35,8 @@ std::string_view kind_text(Handle::Kind kind) {
 }
 
 bool is_asynchronous(Handle::Kind kind) {
-  return kind == Handle::Kind::kIssued || kind == Handle::Kind::kLoad ||
-         kind == Handle::Kind::kStore;
+  return kind == Handle::Kind::kIssued || kind == Handle::Kind::kDone ||
+         kind == Handle::Kind::kLoad || kind == Handle::Kind::kStore;
 }
 
 // Reports a name that is none of a copy; silent about what has been reported.
@@ -165,6 +166,7 @@ void wait_for_handle(Sema& sema, std::size_t number, Span span) {
   handle.waited_in = sema.regions.back();
   if (handle.rotates) sema.rotations[handle.rotation].waited = true;
   const Handle::Kind kind = handle.kind;
+  if (kind == Handle::Kind::kDone) return;
   if (kind == Handle::Kind::kStore) {
     emit(sema, ir::BulkWait{}, span);
     return;
@@ -218,6 +220,7 @@ namespace {
 std::string tie_problem(const Handle& handle) {
   if (handle.kind == Handle::Kind::kSynchronous) return "its copy is not `.async`";
   if (handle.kind == Handle::Kind::kStore) return "it is a store";
+  if (handle.kind == Handle::Kind::kDone) return "its copy goes to local memory";
   if (handle.kind == Handle::Kind::kPlaceholder) return "it names no copy yet";
   if (handle.waited.valid()) return "it has been waited for";
   return "";
@@ -306,8 +309,14 @@ bool check_rotated(Sema& sema, const ast::RotateStmt& stmt) {
   const Handle& first = *find_handle(sema, stmt.names[0].text);
   for (const ast::Name& name : stmt.names) {
     const Handle& other = *find_handle(sema, name.text);
-    if (other.rotation != first.rotation) {
-      refuse(sema, name.span, format("changing places with `{}` of another scope", first.name));
+    const bool same_scope = other.rotation == first.rotation &&
+                            sema.scopes.depth_of(other.name) == sema.scopes.depth_of(first.name);
+    if (!same_scope) {
+      (void)sema.diags.report<diag::RotationScope>(name.span, other.name, first.name)
+          .label(other.span, "`{}` begins here", other.name)
+          .label(first.span, "`{}` begins here", first.name)
+          .help("declare both in one block: `{} = dma.any;` beside `{}`", other.name, first.name)
+          .emit();
       return false;
     }
     const bool known =

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <set>
 
+#include "ir/arguments.h"
+#include "ir/effects.h"
 #include "sema/constant.h"
 #include "sema/depend.h"
 #include "sema/expression.h"
@@ -615,7 +617,33 @@ void analyse(Sema& sema, const ast::MmaWaitStmt& stmt, ast::StmtId id) {
   emit(sema, ir::MmaWait{*groups, true}, span);
 }
 
+namespace {
+
+// Whether what the function does is to be seen from outside: it writes memory there, or has a buffer
+// that is good for nothing else. A kernel without any effect is there to be compiled, not to be run.
+bool has_effect(const ir::Function& function) {
+  const std::vector<std::size_t> read = ir::read_params(function);
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    const bool is_buffer =
+        std::holds_alternative<ir::ViewType>(function.type(function.params[i].value));
+    if (is_buffer && std::ranges::find(read, i) == read.end()) return true;
+  }
+  for (const ir::Op& op : function.ops) {
+    bool writes = op.kind() == ir::OpKind::kPrint;
+    ir::for_each_touch(op, [&](const ir::Touch& touch) {
+      const auto* view = std::get_if<ir::ViewType>(&function.type(touch.value));
+      writes = writes || (touch.writes() && touch.use != ir::Use::kStarts && view != nullptr &&
+                          view->space == ir::Space::kGlobal);
+    });
+    if (writes) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void check_tiles(Sema& sema) {
+  const bool is_run = has_effect(sema.function);
   std::set<Span> reported;  // of the tiles of an array the first
   for (const auto& [id, tile] : sema.tiles) {
     if (tile.broken) continue;
@@ -629,6 +657,10 @@ void check_tiles(Sema& sema) {
           .emit();
     } else if (tile.stored_early.valid()) {
       refuse(sema, tile.stored_early, "storing an accumulator before its first `mma`");
+    } else if (!is_run) {
+      (void)sema.diags.report<diag::MmaResultUnused>(tile.span, tile.name)
+          .help("write it: `mma.store {}, view;`", tile.name)
+          .emit();
     } else if (tile.is_accumulator && !tile.stored) {
       (void)sema.diags.report<diag::MmaNeverStored>(tile.span, tile.name)
           .help("write it: `mma.store {}, view;`", tile.name)

@@ -1,8 +1,10 @@
 // Products: `mma.row.row` and its variants, and `mma.scale`. They give register tiles their roles
 // and shapes, and ask the target for an instruction.
 #include <algorithm>
+#include <numeric>
 
 #include "kiln/sparse.h"
+#include "sema/attribute.h"
 #include "sema/expression.h"
 #include "sema/mma.h"
 #include "sema/scaled_block.h"
@@ -253,7 +255,6 @@ bool refuse_exec_forms(Sema& sema, const ast::MmaExecStmt& stmt) {
   std::string form;
   if (stmt.scaled && stmt.sparse) form = format("`{}.sp.scale`", word);
   if (stmt.sparse && !stmt.metadata.valid()) form = format("`{}.sp` without metadata", word);
-  if (!stmt.attributes.empty()) form = format("an attribute on `{}`", word);
   if (!form.empty()) refuse(sema, stmt.word_span, form);
   return !form.empty();
 }
@@ -486,8 +487,53 @@ bool give_metadata(Sema& sema, const Product& product, const Request& request) {
          check_metadata(sema, *product.metadata, id, request, span);
 }
 
+// `[[schedule(k_tiles(1, 0))]]`: the order in which the parts of K are multiplied, which is not kept
+// where it is the usual one. False after a report.
+bool give_order(Sema& sema, Product& product, const ast::Attribute& attribute, std::int64_t parts) {
+  std::vector<std::int64_t> order;
+  for (const ast::ExprId each : attribute.args) {
+    const auto part = evaluate_constant(sema, each, "a K tile");
+    if (!part) return false;
+    order.push_back(*part);
+  }
+  std::vector<std::int64_t> usual(static_cast<std::size_t>(parts));
+  std::iota(usual.begin(), usual.end(), 0);
+  if (!std::ranges::is_permutation(order, usual)) {
+    const auto list = [](const std::vector<std::int64_t>& items) {
+      return join(items, ", ", [](std::int64_t item) { return format("{}", item); });
+    };
+    (void)sema.diags
+        .report<diag::ScheduleOrder>(
+            attribute.span, list(order),
+            parts == 1 ? "one K tile, 0" : format("the K tiles 0 to {}", parts - 1))
+        .label(product.stmt.word_span, "the product")
+        .help("name each K tile once, as in `k_tiles({})`", list(usual))
+        .emit();
+    return false;
+  }
+  if (order != usual) product.mma.order = std::move(order);
+  return true;
+}
+
+bool give_attributes(Sema& sema, Product& product, std::int64_t parts) {
+  bool fine = true;
+  for (const ast::Attribute& attribute : product.stmt.attributes) {
+    if (attribute.kind == ast::Attribute::Kind::kSchedule) {
+      fine = give_order(sema, product, attribute, parts) && fine;
+      continue;
+    }
+    fine = false;
+    (void)sema.diags
+        .report<diag::AttributePlace>(attribute.span, attribute_word(attribute.kind), "a launch",
+                                      "a product")
+        .help("write it in front of the outermost `parallel`")
+        .emit();
+  }
+  return fine;
+}
+
 // Finds the instruction and checks that it can read the operands where they are.
-bool find_instruction(Sema& sema, const Product& product, const Request& request) {
+bool find_instruction(Sema& sema, Product& product, const Request& request) {
   // The buffers of such elements have been refused.
   if (!is_stored(request.a) || !is_stored(request.b)) return false;
   const target::Mma* row =
@@ -498,6 +544,7 @@ bool find_instruction(Sema& sema, const Product& product, const Request& request
     return false;
   }
   return give_metadata(sema, product, request) &&
+         give_attributes(sema, product, request.shape.k / row->shape.k) &&
          check_source(sema, *row, {*product.a, product.mma.a, product.a_span, row->a}) &&
          check_source(sema, *row, {*product.b, product.mma.b, product.b_span, row->b});
 }
@@ -552,6 +599,7 @@ void scale_source(Sema& sema, const ast::MmaScaleStmt& stmt, const OperandTile& 
 void analyse(Sema& sema, const ast::MmaExecStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   if (!check_place(sema, stmt.word_span, Where::kUnit) || refuse_exec_forms(sema, stmt)) {
+    if (stmt.is_async) declare(sema, stmt.future, {});
     return mark_named_broken(sema, stmt);
   }
   Product product{.stmt = stmt};
@@ -563,6 +611,7 @@ void analyse(Sema& sema, const ast::MmaExecStmt& stmt, ast::StmtId id) {
   const bool found = find_tiles(sema, product);
   const std::optional<Request> request = found ? request_of(sema, product) : std::nullopt;
   if (!request || !find_instruction(sema, product, *request)) {
+    if (stmt.is_async) declare(sema, stmt.future, {});
     return mark_broken({product.c, product.a, product.b, product.metadata});
   }
   add_product(sema, product, *request, span);

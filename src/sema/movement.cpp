@@ -42,10 +42,6 @@ bool check_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
     refuse(sema, stmt.sparse->span, "`.sp` on a copy");
     return false;
   }
-  if (stmt.is_async && (stmt.op == ast::MoveOp::kPad || stmt.op == ast::MoveOp::kTransp)) {
-    refuse(sema, stmt.async_span, format("`.async` on `{}`", word));
-    return false;
-  }
   if (stmt.engine == ast::Engine::kTma) return check_bulk_forms(sema, stmt, word);
   return check_dma_forms(sema, stmt, word);
 }
@@ -365,10 +361,23 @@ void emit_issued(Sema& sema, Transfer transfer) {
   if (named) add_copy(sema, *transfer.handle, Handle::Kind::kIssued, op);
 }
 
+// Whether the copy fills the memory of the thread that makes it: nobody else can, so that it is
+// complete with its statement, whatever the program says.
+bool is_done_at_once(const Sema& sema, const Transfer& transfer) {
+  return transfer.stmt.engine == ast::Engine::kDma && !transfer.stmt.event.valid() &&
+         sema.function.view_type(transfer.copy.dst).space == ir::Space::kLocal;
+}
+
 bool check_async(Sema& sema, const Transfer& transfer) {
   const ir::Space from = sema.function.view_type(transfer.copy.src).space;
   const ir::Space to = sema.function.view_type(transfer.copy.dst).space;
   if (from == ir::Space::kGlobal && to == ir::Space::kShared) return true;
+  if (is_done_at_once(sema, transfer)) {
+    (void)sema.diags.report<diag::CopyAsyncLocal>(transfer.stmt.async_span, transfer.word)
+        .help("copy to `shared` for what should go on by itself")
+        .emit();
+    return true;
+  }
   (void)sema.diags
       .report<diag::CopyAsyncDirection>(transfer.stmt.async_span, transfer.word, space_name(from),
                                         space_name(to))
@@ -385,6 +394,8 @@ bool tie_to_event(Sema& sema, Transfer& transfer) {
   if (!ref) return false;
   transfer.copy.event = ref->event;
   transfer.copy.slot = ref->slot;
+  Span& completed = sema.events.at(ref->event).completed;
+  if (!completed.valid()) completed = stmt.async_span;
   if (transfer.handle) sema.handles[*transfer.handle].completes = sema.events.at(ref->event).name;
   return true;
 }
@@ -394,8 +405,14 @@ void emit_transfer(Sema& sema, Transfer transfer) {
     sema.handles[*transfer.handle].kind = Handle::Kind::kSynchronous;
   }
   if (transfer.stmt.engine == ast::Engine::kTma) return emit_bulk(sema, std::move(transfer));
-  if (transfer.stmt.is_async) return emit_issued(sema, std::move(transfer));
-  emit(sema, transfer.copy, transfer.span);
+  if (!transfer.stmt.is_async) {
+    emit(sema, transfer.copy, transfer.span);
+  } else if (is_done_at_once(sema, transfer)) {
+    const ir::OpId op = emit(sema, transfer.copy, transfer.span);
+    if (transfer.handle) add_copy(sema, *transfer.handle, Handle::Kind::kDone, op);
+  } else {
+    emit_issued(sema, std::move(transfer));
+  }
 }
 
 // The two sides of the statement, brought to one shape; false after a report.

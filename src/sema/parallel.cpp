@@ -73,11 +73,14 @@ void collect_inner(const Sema& sema, ast::StmtId id, std::vector<ast::StmtId>& o
   if (id.valid()) std::visit(InnerParallels{sema, id, out}, sema.ast[id].node);
 }
 
-// Groups that number threads or blocks; a cluster only says which blocks belong together.
+// Whether a group numbers threads or blocks; a cluster only says which blocks belong together, a
+// device where they run.
+bool is_counted(const ast::ParallelGroup& group) {
+  return group.level != ast::Level::kCluster && group.level != ast::Level::kDevice;
+}
+
 std::size_t counted_groups(const ast::ParallelStmt& stmt) {
-  return static_cast<std::size_t>(std::count_if(
-      stmt.groups.begin(), stmt.groups.end(),
-      [](const ast::ParallelGroup& group) { return group.level != ast::Level::kCluster; }));
+  return static_cast<std::size_t>(std::ranges::count_if(stmt.groups, is_counted));
 }
 
 // Levels of nesting below and including the statement's first group.
@@ -104,7 +107,7 @@ void infer_levels(Sema& sema, ast::StmtId id, std::size_t outer, std::size_t tot
   std::size_t position = 0;
   for (std::size_t i = 0; i < stmt->groups.size(); ++i) {
     const ast::ParallelGroup& group = stmt->groups[i];
-    if (group.level == ast::Level::kCluster) continue;
+    if (!is_counted(group)) continue;
     const std::size_t height = below + counted - 1 - position;
     const LevelRow* written = group.level ? row_of(*group.level) : nullptr;
     ir::Level level = kByHeight[std::min<std::size_t>(height, 3)];
@@ -284,10 +287,6 @@ void check_threads(Sema& sema, const ast::ParallelGroup& group, const std::vecto
 
 bool check_level(Sema& sema, const ast::ParallelGroup& group, ir::Level level) {
   const Span where = group.level_span.valid() ? group.level_span : group.span;
-  if (group.level == ast::Level::kDevice) {
-    refuse(sema, where, format("`: {}`", spelling(*group.level)));
-    return false;
-  }
   if (level == ir::Level::kGroup4 && !sema.arch.has(target::Feature::kWgmma)) {
     (void)sema.diags.report<diag::LevelUnsupported>(where, sema.arch.name, "group-4")
         .help("use `: group` (one warp), or compile for `{}`",
@@ -295,8 +294,12 @@ bool check_level(Sema& sema, const ast::ParallelGroup& group, ir::Level level) {
         .emit();
     return false;
   }
-  if (group.cooperative) {
-    refuse(sema, group.span, "`<cooperative>`");
+  if (group.cooperative && (level != ir::Level::kBlock || !sema.cluster.empty())) {
+    (void)sema.diags
+        .report<diag::CooperativePlace>(
+            where, level == ir::Level::kBlock ? "one of clusters" : "no grid")
+        .help("write `parallel ... : block<cooperative>`, without a `: cluster` around it")
+        .emit();
     return false;
   }
   // A level inside itself or inside a finer one; an explicit group inside an explicit group-4.
@@ -487,19 +490,28 @@ void join_cluster(Sema& sema, ir::OpId launch, const std::vector<Axis>& axes, Sp
   sema.cluster.clear();
 }
 
+// A device is around everything that runs on it.
+void refuse_device_inside(Sema& sema, const ast::ParallelGroup& group) {
+  const std::string_view outer =
+      sema.place.in_kernel ? spelling_of(sema.place.level) : spelling(ast::Level::kCluster);
+  (void)sema.diags.report<diag::LevelOrder>(group.level_span, spelling(ast::Level::kDevice), outer)
+      .help("write `: device` around the launches, or leave it out: there is one device")
+      .emit();
+}
+
 void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, std::size_t index) {
   const ast::ParallelGroup& group = stmt.groups[index];
   ir::Level level = sema.levels[{id, index}];
   const Span span = index == 0 ? stmt.word_span : group.span;
   if (group.level == ast::Level::kCluster) return analyse_cluster(sema, stmt, id, index);
-  if (!sema.place.in_kernel && level != ir::Level::kBlock && group.level != ast::Level::kDevice) {
+  if (group.level == ast::Level::kDevice) return refuse_device_inside(sema, group);
+  if (!sema.place.in_kernel && level != ir::Level::kBlock) {
     analyse_in_one_block(sema, stmt, id, index, span);
     return;
   }
   auto axes = axes_of(sema, group);
   if (axes) note_written_bounds(sema, group, *axes);
   const bool level_fits = check_level(sema, group, level);
-  if (group.level == ast::Level::kDevice) return;  // what stands inside would only be misjudged
   const Place outer = sema.place;
   if (axes && level_fits) {
     if (level == ir::Level::kBlock) {
@@ -523,6 +535,7 @@ void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, s
   sema.place.launch = launch;
   if (level != ir::Level::kThread) sema.place.unit = {level, op};
   if (level != ir::Level::kBlock) sema.place.nest.push_back(op);
+  std::get<ir::Parallel>(sema.function.ops[op].data).cooperative = group.cooperative && level_fits;
   if (level == ir::Level::kBlock && !outer.in_kernel) join_cluster(sema, op, *axes, span);
   for (const ast::Attribute& attribute : stmt.attributes) {
     if (level == ir::Level::kBlock && !outer.in_kernel) say_threads(sema, attribute);
@@ -569,6 +582,47 @@ void check_stream(Sema& sema, const ast::Name& name) {
       .emit();
 }
 
+// `by 1 : device`: the one GPU that the program is for. False after a report.
+bool check_device(Sema& sema, const ast::ParallelGroup& group, const std::vector<Axis>& axes) {
+  const ast::Name& target = group.level_argument;
+  constexpr std::string_view kGpus[] = {"", "gpu", "cuda"};
+  if (std::ranges::find(kGpus, target.text) == std::end(kGpus)) {
+    (void)sema.diags.report<diag::DeviceTarget>(target.span, target.text, sema.arch.name)
+        .help("{}", target.text == "cpu"
+                        ? "what the host does stands outside of `parallel`, in the host part"
+                        : "write `: device(gpu)`, or leave the level out")
+        .emit();
+    return false;
+  }
+  for (const Axis& axis : axes) {
+    if (axis.bound.extent.is(1)) continue;
+    (void)sema.diags.report<diag::DeviceCount>(axis.span, text(sema, axis.bound.extent))
+        .help("write `by 1 : device`")
+        .emit();
+    return false;
+  }
+  return true;
+}
+
+// What stands in a `: device` is a part of the host's program, as if it stood there alone.
+void analyse_device(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
+  const ast::ParallelGroup& group = stmt.groups[0];
+  const auto axes = axes_of(sema, group);
+  if (!axes || !check_device(sema, group, *axes)) return;
+  Operand tuple;
+  tuple.kind = Operand::Kind::kTuple;
+  for (const Axis& axis : *axes) {
+    Symbol symbol{Symbol::Kind::kParallel, make_int(ir::Expr(0), axis.name.span), {}};
+    symbol.operand.integer.bound = axis.bound;
+    tuple.elements.push_back(symbol.operand.integer);
+    declare(sema, axis.name, std::move(symbol));
+  }
+  declare(sema, group.tuple, {Symbol::Kind::kParallel, tuple, {}});
+  if (stmt.groups.size() == 1) return analyse_body(sema, stmt.body);
+  take_variables_along(sema, stmt.word_span);
+  analyse_groups(sema, stmt, id, 1);
+}
+
 }  // namespace
 
 void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
@@ -601,8 +655,12 @@ void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
   if (stmt.groups.empty()) return;
   const std::size_t before = sema.function.ops.size();
   sema.scopes.push();
-  if (!sema.place.in_kernel) take_variables_along(sema, stmt.word_span);
-  analyse_groups(sema, stmt, id, 0);
+  if (!sema.place.in_kernel && stmt.groups[0].level == ast::Level::kDevice) {
+    analyse_device(sema, stmt, id);
+  } else {
+    if (!sema.place.in_kernel) take_variables_along(sema, stmt.word_span);
+    analyse_groups(sema, stmt, id, 0);
+  }
   sema.scopes.pop();
   if (sema.place.in_kernel) return;
   const ir::OpId launch = launch_from(sema.function, before);

@@ -12,6 +12,13 @@ const Symbol* Scopes::find(const std::string& name) const {
   return nullptr;
 }
 
+std::size_t Scopes::depth_of(const std::string& name) const {
+  for (std::size_t depth = scopes_.size(); depth-- > 0;) {
+    if (scopes_[depth].contains(name)) return depth;
+  }
+  return 0;
+}
+
 const Symbol* Scopes::find_here(const std::string& name) const {
   const auto found = scopes_.back().find(name);
   return found == scopes_.back().end() ? nullptr : &found->second;

@@ -46,6 +46,8 @@ class Scopes {
   // The innermost symbol of that name, or null.
   [[nodiscard]] const Symbol* find(const std::string& name) const;
   [[nodiscard]] const Symbol* find_here(const std::string& name) const;
+  // How many scopes are around the one that has the innermost symbol of that name.
+  [[nodiscard]] std::size_t depth_of(const std::string& name) const;
   void declare(const std::string& name, Symbol symbol);
   void declare_outermost(const std::string& name, Symbol symbol);
   [[nodiscard]] std::vector<std::string> names() const;

@@ -155,8 +155,10 @@ void analyse_result(Sema& sema, const ast::TileFunction& function) {
     sema.declared_result = spanned_type(sema, result.dtype, result.shape, "result");
   }
   if (result.kind == ast::ReturnType::Kind::kScalar) {
-    refuse(sema, result.span, "returning a scalar");
-    sema.returns_scalar = true;
+    sema.declared_number = type_of(sema, result.dtype);
+    if (!is_stored(*sema.declared_number)) {
+      refuse_sub_byte(sema, result.span, "a result", *sema.declared_number);
+    }
   }
   sema.returns_nothing = result.kind == ast::ReturnType::Kind::kVoid;
 }
@@ -239,8 +241,8 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
             .threads_from = {},
             .names_used = {},
             .declared_result = {},
+            .declared_number = {},
             .returns_nothing = false,
-            .returns_scalar = false,
             .has_syntax_errors = tile_function.has_syntax_errors,
             .returned = false};
   const Shapes foreseen = shapes;
@@ -273,12 +275,14 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
     check_events(sema);
     check_handles(sema);
   }
-  const bool needs_return = tile_function.result.kind == ast::ReturnType::Kind::kSpanned;
+  const bool needs_return = tile_function.result.kind == ast::ReturnType::Kind::kSpanned ||
+                            tile_function.result.kind == ast::ReturnType::Kind::kScalar;
   if (needs_return && !tile_function.has_syntax_errors && !sema.returned &&
       tile_function.body.valid()) {
     const std::string type(sources.text(tile_function.result.span));
     (void)diags.report<diag::ReturnMissing>(tile_function.name.span, function.name, type)
-        .help("end with `return buffer;`, or declare it `__co__ void`")
+        .help("end with `return {};`, or declare it `__co__ void`",
+              sema.declared_number ? "number" : "buffer")
         .emit();
   }
   if (diags.has_errors()) return function;

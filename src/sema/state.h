@@ -47,6 +47,7 @@ struct EventInfo {
   bool ready = false;
   Span waited;          // first
   Span triggered;       // first
+  Span completed;       // by the first copy that names it
   bool broken = false;  // a mistake with it has been reported: say no more
 };
 
@@ -67,6 +68,7 @@ struct Handle {
     kPlaceholder,
     kSynchronous,
     kIssued,  // asynchronous, by the threads (cp.async)
+    kDone,    // asynchronous in the program's text, and complete with its statement
     kLoad,    // asynchronous and bulk, to shared memory
     kStore,   // asynchronous and bulk, to global memory
   };
@@ -185,10 +187,11 @@ struct OperandArray {
   std::vector<std::string> identifiers;  // "a_1_0"
 };
 
-// What a `return` gives back: a buffer, or nothing.
+// What a `return` gives back: a buffer, a number, or nothing.
 struct GivenBack {
   Span span;
   ir::ValueId buffer = {};
+  std::optional<DType> number = {};
 };
 
 // A declaration of an accumulator: the place of its name, and how many others were declared there
@@ -258,9 +261,9 @@ struct Sema {
   ir::OpId yielding = {};                           // the launch that `yielded` is about
   Leaving yielded = {};
   std::optional<ir::ViewType> declared_result;
-  bool returns_nothing = false;  // declared `void`
-  bool returns_scalar = false;
-  bool has_syntax_errors = false;  // some statements are missing from the tree
+  std::optional<DType> declared_number;  // the result is declared as a number of this type
+  bool returns_nothing = false;          // declared `void`
+  bool has_syntax_errors = false;        // some statements are missing from the tree
   bool returned = false;
   std::optional<GivenBack> given_back = {};  // by the first `return`
 };

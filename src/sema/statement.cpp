@@ -14,26 +14,51 @@ namespace kiln::sema {
 
 namespace {
 
-// All `return`s of a function give the same buffer, or nothing: the caller gets one result.
-void give_back(Sema& sema, GivenBack given, Span statement) {
+std::string text_of(const GivenBack& given) {
+  if (given.number) return format("a number of {}", name(*given.number));
+  return given.buffer.valid() ? "a buffer" : "nothing";
+}
+
+// All `return`s of a function give the same buffer, or numbers of one type, or nothing: the caller
+// gets one result. False after a report.
+bool is_as_before(Sema& sema, const GivenBack& given) {
   const GivenBack first = sema.given_back.value_or(given);
   sema.given_back = first;
-  if (given.buffer.valid() != first.buffer.valid()) {
-    const auto what = [](const GivenBack& one) {
-      return one.buffer.valid() ? "a buffer" : "nothing";
-    };
-    (void)sema.diags
-        .report<diag::ReturnType>(given.span, sema.function.name, what(first), what(given))
-        .label(first.span, "{} is returned here", what(first))
-        .help("return the same in both places")
-        .emit();
-    return;
-  }
+  if (given.buffer.valid() == first.buffer.valid() && given.number == first.number) return true;
+  (void)sema.diags
+      .report<diag::ReturnType>(given.span, sema.function.name, text_of(first), text_of(given))
+      .label(first.span, "{} is returned here", text_of(first))
+      .help("{}",
+            first.number && given.number
+                ? format("write `__to<{}>(...)` in one of the two places", name(*first.number))
+                : "return the same in both places")
+      .emit();
+  return false;
+}
+
+void give_back(Sema& sema, const GivenBack& given, Span statement) {
+  if (!is_as_before(sema, given)) return;
+  const GivenBack& first = *sema.given_back;
   if (given.buffer != first.buffer) {
     refuse(sema, given.span, "returning one of several buffers");
     return;
   }
   emit(sema, ir::Return{given.buffer}, statement);
+}
+
+// A number, of the type that the function says; after `auto`, of its own.
+void give_back_number(Sema& sema, const Operand& value, Span where, Span statement) {
+  const DType dtype = sema.declared_number.value_or(value.dtype);
+  if (!is_stored(dtype) || !is_as_before(sema, {where, {}, dtype})) return;
+  const auto number = convert(sema, value, dtype);
+  if (number) emit(sema, ir::Return{*number}, statement);
+}
+
+// What the function says that it returns; nothing for `auto` and `void`.
+std::optional<std::string> declared_text(const Sema& sema) {
+  if (sema.declared_number) return format("a number of {}", name(*sema.declared_number));
+  if (sema.declared_result) return type_text(sema, *sema.declared_result);
+  return std::nullopt;
 }
 
 bool is_jump(const ast::StmtNode& node) {
@@ -105,11 +130,9 @@ void analyse(Sema& sema, const ast::ReturnStmt& s, ast::StmtId id) {
   sema.returned = true;
   const std::string& function = sema.function.name;
   if (!s.value.valid()) {
-    if (sema.declared_result) {
-      (void)sema.diags
-          .report<diag::ReturnType>(span, function, type_text(sema, *sema.declared_result),
-                                    "nothing")
-          .emit();
+    if (const auto declared = declared_text(sema)) {
+      (void)sema.diags.report<diag::ReturnType>(span, function, *declared, "nothing").emit();
+      return;
     }
     give_back(sema, {span, {}}, span);
     return;
@@ -124,8 +147,19 @@ void analyse(Sema& sema, const ast::ReturnStmt& s, ast::StmtId id) {
         .emit();
     return;
   }
-  if (value.is_number() && sema.returns_scalar) return;  // refused at the signature
-  if (value.kind != Operand::Kind::kView) {
+  if (value.is_number() && !sema.declared_result) {
+    return give_back_number(sema, value, where, span);
+  }
+  const bool is_view = value.kind == Operand::Kind::kView;
+  if (is_view ? sema.declared_number.has_value() : sema.declared_result && value.is_number()) {
+    (void)sema.diags
+        .report<diag::ReturnType>(where, function, *declared_text(sema),
+                                  describe(value, sema.function))
+        .help("declare the function `__co__ auto {}(...)`, or return what it says", function)
+        .emit();
+    return;
+  }
+  if (!is_view) {
     refuse(sema, where, format("returning {}", describe(value, sema.function)));
     return;
   }

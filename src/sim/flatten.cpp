@@ -25,6 +25,17 @@ Flattener::Flattener(const ir::Function& function, const HostState& host, Tally&
   program_.values = function.values.size();
 }
 
+// The blocks of the grid; of a grid that is too large for anybody the most that are counted.
+std::uint32_t Flattener::whole_grid(const ir::Parallel& launch) const {
+  constexpr std::int64_t kMost = 1 << 20;
+  std::int64_t blocks = 1;
+  for (const ir::VarId var : launch.vars) {
+    const std::int64_t extent = IndexExpr(function_.vars[var].extent, facts_).evaluate(nullptr, 0);
+    blocks = std::min(blocks * std::clamp<std::int64_t>(extent, 0, kMost), kMost);
+  }
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(blocks, 1));
+}
+
 void Flattener::block(const ir::Parallel& launch, std::uint32_t threads) {
   program_.threads = threads;
   program_.shared_bytes =
@@ -32,6 +43,7 @@ void Flattener::block(const ir::Parallel& launch, std::uint32_t threads) {
   for (const std::int64_t blocks : launch.cluster_shape) {
     program_.blocks *= static_cast<std::uint32_t>(blocks);
   }
+  if (launch.cooperative) program_.blocks = whole_grid(launch);
   units_ = {threads};
   region_ = {0, threads};
   event_of_.assign(function_.values.size(), UINT32_MAX);
@@ -312,7 +324,8 @@ void Flattener::op(const ir::MmaWait& data) {
 void Flattener::op(const ir::Barrier& data) {
   emit_plan(Code::kBarrier, program_.barriers,
             BarrierPlan{.level = data.level,
-                        .cluster = data.cluster,
+                        .cluster = data.cluster || data.grid,
+                        .grid = data.grid,
                         .id = static_cast<std::uint32_t>(data.id),
                         .threads = static_cast<std::uint32_t>(data.threads)});
 }

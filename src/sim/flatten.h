@@ -14,6 +14,7 @@ class Flattener {
 
   Program take() { return std::move(program_); }
   void block(const ir::Parallel& launch, std::uint32_t threads);
+  [[nodiscard]] std::uint32_t whole_grid(const ir::Parallel& launch) const;
   void set_axes(const ir::Parallel& launch);
   void region(ir::RegionId id);
   void stop();

@@ -307,8 +307,12 @@ void Flattener::product(const ir::Mma& data) {
                    .c = fragment(data.c),
                    .metadata = data.metadata.valid() ? fragment(data.metadata) : MmaPlan::kNone,
                    .repeats = static_cast<std::uint32_t>(data.repeats[2]),
+                   .parts = {},
                    .executor = executor(*data.atom),
                    .interned = tally_.intern(data.atom->name)};
+  for (std::int64_t k = 0; k < data.repeats[2]; ++k) {
+    plan.parts.push_back(static_cast<std::uint32_t>(data.part(k)));
+  }
   emit_plan(Code::kProduct, program_.products, std::move(plan));
 }
 
@@ -331,7 +335,8 @@ void Flattener::op(const ir::Mma& data) {
   KILN_CHECK(data.repeats.size() == 3, "{} repeats", data.repeats.size());
   for (std::int64_t m = 0; m < data.repeats[0]; ++m) {
     for (std::int64_t n = 0; n < data.repeats[1]; ++n) {
-      for (std::int64_t k = 0; k < data.repeats[2]; ++k) {
+      for (std::int64_t i = 0; i < data.repeats[2]; ++i) {
+        const std::int64_t k = data.part(i);
         plan.steps.push_back({first(a, m, k), first(b, n, k), first(c, m, n)});
       }
     }

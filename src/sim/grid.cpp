@@ -18,6 +18,10 @@ GridPlan plan_grid(const ir::Function& function, const ir::Parallel& data,
     cluster[axis] = data.cluster_shape[axis];
     clusters[axis] = grid[axis] / cluster[axis];  // an entry check says that it divides
   }
+  if (data.cooperative) {
+    cluster = grid;
+    clusters = {1, 1, 1};
+  }
   GridPlan out{.data = data,
                .grid = grid,
                .cluster = cluster,

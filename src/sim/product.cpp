@@ -149,7 +149,7 @@ void multiply(Machine& machine, Warp& warp, const Product& product) {
   machine.b_scratch.resize(static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(shape.k));
   const FragmentPlan& c = machine.program.fragments[plan.c];
   const std::span<double> registers(&warp.registers[c.offset], std::size_t{c.values} * kLanes);
-  for (std::uint32_t k = 0; k < plan.repeats; ++k) {
+  for (const std::uint32_t k : plan.parts) {
     if (plan.a.buffer == nullptr) {
       gather_operand(warp, machine.program.fragments[plan.a.fragment], plan, k,
                      machine.a_scratch.data());

@@ -214,7 +214,8 @@ struct ProductPlan {
   ProductOperand b;
   std::uint32_t c = 0;
   std::uint32_t metadata = MmaPlan::kNone;
-  std::uint32_t repeats = 1;  // along K
+  std::uint32_t repeats = 1;         // along K
+  std::vector<std::uint32_t> parts;  // of K, by repetition
   const target::MmaExecutor* executor = nullptr;
   std::size_t interned = 0;
 };
@@ -330,7 +331,8 @@ struct BulkPlan {
 };
 struct BarrierPlan {
   ir::Level level = ir::Level::kBlock;
-  bool cluster = false;
+  bool cluster = false;  // of all blocks that run together
+  bool grid = false;     // these are the whole grid
   std::uint32_t id = 0;
   std::uint32_t threads = 0;  // 0: all of the level's
 };

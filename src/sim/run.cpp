@@ -11,6 +11,7 @@
 #include "sim/grid.h"
 #include "sim/scalar.h"
 #include "sim/tracer.h"
+#include "target/occupancy.h"
 #include "target/registers.h"
 
 namespace kiln::sim {
@@ -394,6 +395,18 @@ void Run::equip(Machine& machine) const {
   }
 }
 
+// All blocks of a cooperative launch are on the device at once.
+std::optional<Error> Run::check_resident(const ir::Parallel& launch, const Program& program) const {
+  if (!launch.cooperative || module_.arch == nullptr) return std::nullopt;
+  const target::BlockNeeds needs{.threads = program.threads,
+                                 .shared_bytes = static_cast<std::int64_t>(program.shared_bytes),
+                                 .registers = static_cast<int>(launch.registers_max)};
+  const std::int64_t most = target::occupancy(*module_.arch, needs).blocks * module_.arch->sms;
+  if (program.blocks <= most) return std::nullopt;
+  return Error{format("a cooperative grid of {} blocks", program.blocks), launch.name,
+               format("{} has room for {} of them at once", module_.arch->name, most)};
+}
+
 std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   const auto& data = std::get<ir::Parallel>(function_.ops[op].data);
   const std::int64_t threads = data.threads.evaluate(host_.facts.values);
@@ -406,10 +419,12 @@ std::optional<Error> Run::launch(ir::OpId op, const Warp& host) {
   const bool stores = has_bulk(program, false);
   const Agents agents{
       .blocks = program.blocks, .warps = program.warps(), .slots = program.slots, .stores = stores};
+  if (auto error = check_resident(data, program)) return error;
   constexpr std::uint32_t kAgentsMax = 1000;  // threads of agents are numbered in 15 bits
   if (agents.count() > kAgentsMax) {
-    return Error{format("a cluster of {} blocks of {} threads with {} events, too many to simulate",
-                        agents.blocks, threads, agents.slots),
+    return Error{format("{} of {} blocks of {} threads with {} events, too many to simulate",
+                        data.cooperative ? "a cooperative grid" : "a cluster", agents.blocks,
+                        threads, agents.slots),
                  data.name, ""};
   }
   // Shadow entries keep an instruction's number in 16 bits.

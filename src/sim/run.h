@@ -48,6 +48,8 @@ class Run {
   void note_host_vars(ir::RegionId region);
   void read_host_vars(const Warp& host);
   [[nodiscard]] Warp host_warp(const Program& program) const;
+  [[nodiscard]] std::optional<Error> check_resident(const ir::Parallel& launch,
+                                                    const Program& program) const;
   [[nodiscard]] std::optional<Error> launch(ir::OpId op, const Warp& host);
   // `shadows` gets those of the launch, by Buffer::watched.
   [[nodiscard]] std::optional<Error> track_globals(ir::RegionId body, const Agents& agents,

@@ -101,7 +101,7 @@ void try_release(Machine& machine, const Warp& warp) {
 }
 
 std::string barrier_text(const BarrierPlan& barrier) {
-  if (barrier.cluster) return "cluster barrier";
+  if (barrier.cluster) return barrier.grid ? "grid barrier" : "cluster barrier";
   if (barrier.threads != 0) return format("barrier of {} threads", barrier.threads);
   return barrier.level == ir::Level::kGroup4 ? "group-4 barrier" : "block barrier";
 }

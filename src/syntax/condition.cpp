@@ -192,8 +192,10 @@ class Evaluator {
 
   std::int64_t integer(const Token& token) {
     const auto value = integer_value(token.text);
-    if (token.text == "0x" || token.text == "0X") {
-      malformed_at(token.span, "`0x` lacks its digits");
+    const bool is_prefix = token.text.size() == 2 && token.text[0] == '0' &&
+                           std::string_view("xXbB").find(token.text[1]) != std::string_view::npos;
+    if (is_prefix) {
+      malformed_at(token.span, format("`{}` lacks its digits", token.text));
     } else if (!value && !failed_) {
       failed_ = true;
       constexpr std::size_t kShownMax = 24;

@@ -39,11 +39,61 @@ Sign longest_sign(std::string_view text) {
 
 char at_or_nul(std::string_view text, std::size_t at) { return at < text.size() ? text[at] : '\0'; }
 
-bool is_hex_digit(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+// What the digits of an integer count in, and how long the prefix is that says so.
+struct Radix {
+  unsigned base = 10;
+  std::size_t prefix = 0;
+};
+Radix radix_of(std::string_view text) {
+  if (text.size() < 2 || text[0] != '0') return {};
+  if (text[1] == 'x' || text[1] == 'X') return {16, 2};
+  return text[1] == 'b' || text[1] == 'B' ? Radix{2, 2} : Radix{};
 }
-bool is_hex(std::string_view text) {
-  return text.size() > 1 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+
+// What a character counts as a digit; at least the base where it is none.
+unsigned digit_value(char c) {
+  constexpr unsigned kLetters = 10;
+  if (is_digit(c)) return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + kLetters;
+  return c >= 'A' && c <= 'F' ? static_cast<unsigned>(c - 'A') + kLetters : UINT32_MAX;
+}
+
+// The end of the digits from `at` on, between which single `'` may stand.
+std::size_t skip_digits(std::string_view text, std::size_t at, unsigned base) {
+  const std::size_t begin = at;
+  while (digit_value(at_or_nul(text, at)) < base || (at > begin && at_or_nul(text, at) == '\'' &&
+                                                     digit_value(at_or_nul(text, at + 1)) < base)) {
+    ++at;
+  }
+  return at;
+}
+
+// The character behind a backslash: what it stands for.
+struct Escape {
+  char written;
+  char meant;
+};
+constexpr Escape kEscapes[] = {{'n', '\n'}, {'t', '\t'},  {'r', '\r'}, {'0', '\0'},
+                               {'a', '\a'}, {'b', '\b'},  {'f', '\f'}, {'v', '\v'},
+                               {'"', '"'},  {'\'', '\''}, {'\\', '\\'}};
+
+// `'a'` or `'\n'`: one character of ASCII. Its length in the text and its code; length 0: none.
+struct Character {
+  std::size_t length = 0;
+  unsigned code = 0;
+};
+Character character_at(std::string_view text, std::size_t at) {
+  if (at_or_nul(text, at) != '\'') return {};
+  const char first = at_or_nul(text, at + 1);
+  const char second = at_or_nul(text, at + 2);
+  const auto code = static_cast<unsigned char>(first);
+  if (first != '\\') {
+    const bool printed = code >= ' ' && code < 0x7f && first != '\'';
+    return printed && second == '\'' ? Character{3, code} : Character{};
+  }
+  const auto* found = std::ranges::find(kEscapes, second, &Escape::written);
+  if (found == std::end(kEscapes) || at_or_nul(text, at + 3) != '\'') return {};
+  return {4, static_cast<unsigned char>(found->meant)};
 }
 
 // Length of the UTF-8 sequence at `at`, 0 when it is malformed.
@@ -137,12 +187,16 @@ bool opens_raw_string(std::string_view text, std::size_t at) {
   return text.substr(at + 2, kTagMax + 1).find('(') != std::string_view::npos;
 }
 
+std::string raw_string_end(std::string_view text, std::size_t at) {
+  std::string close = ")";
+  if (opens_raw_string(text, at)) close += text.substr(at + 2, text.find('(', at + 2) - at - 2);
+  return close + '"';
+}
+
 Skip skip_raw_string(std::string_view text, std::size_t at) {
   if (!opens_raw_string(text, at)) return {text.size(), false};
   const std::size_t open = text.find('(', at + 2);
-  std::string close = ")";
-  close += text.substr(at + 2, open - at - 2);
-  close += '"';
+  const std::string close = raw_string_end(text, at);
   const std::size_t end = text.find(close, open);
   if (end == std::string_view::npos) return {text.size(), false};
   return {end + close.size(), true};
@@ -263,6 +317,9 @@ Token Lexer::next() {
   if (c == '"' || starts_raw_string(text_, position_)) return string();
   if (is_name_start(c)) return name();
   if (is_digit(c) || (c == '.' && is_digit(at_or_nul(text_, position_ + 1)))) return number();
+  if (const Character one = character_at(text_, position_); one.length != 0) {
+    return take(TokenKind::kInteger, position_ + one.length);
+  }
   return sign();
 }
 
@@ -286,28 +343,26 @@ Token Lexer::string() {
   if (!skip.closed && diags_ != nullptr) {
     const std::uint32_t length = raw ? 2 : 1;
     diags_->report<diag::UnterminatedString>({file_, token.span.begin, token.span.begin + length})
-        .help("close it with `{}`", raw ? ")\"" : "\"")
+        .help("close it with `{}`", raw ? raw_string_end(text_, token.span.begin) : "\"")
         .emit();
   }
   return token;
 }
 
 Token Lexer::number() {
-  std::size_t end = position_;
-  while (is_name_char(at_or_nul(text_, end)) &&
-         (end == position_ || is_hex(text_.substr(position_)) || is_digit(text_[end]))) {
-    ++end;
-  }
+  const Radix radix = radix_of(text_.substr(position_));
+  const bool decimal = radix.prefix == 0;
+  std::size_t end = skip_digits(text_, position_ + radix.prefix, radix.base);
   bool is_float = false;
   bool malformed = false;
-  if (!is_hex(text_.substr(position_)) && at_or_nul(text_, end) == '.') {
+  if (decimal && at_or_nul(text_, end) == '.') {
     is_float = true;
     malformed = end == position_ || !is_digit(at_or_nul(text_, end + 1));
     ++end;
     while (is_digit(at_or_nul(text_, end))) ++end;
   }
   const char e = at_or_nul(text_, end);
-  if (!is_hex(text_.substr(position_)) && (e == 'e' || e == 'E')) {
+  if (decimal && (e == 'e' || e == 'E')) {
     std::size_t digits = end + 1;
     if (at_or_nul(text_, digits) == '+' || at_or_nul(text_, digits) == '-') ++digits;
     if (is_digit(at_or_nul(text_, digits))) {
@@ -342,22 +397,21 @@ Token Lexer::number() {
 
 void Lexer::check_integer(const Token& token) {
   if (diags_ == nullptr) return;
-  const bool hex = is_hex(token.text);
-  std::size_t digits = hex ? 2 : 0;
-  while (digits < token.text.size() &&
-         (hex ? is_hex_digit(token.text[digits]) : is_digit(token.text[digits]))) {
-    ++digits;
-  }
+  const Radix radix = radix_of(token.text);
+  const std::size_t digits = skip_digits(token.text, radix.prefix, radix.base);
   const std::string_view suffix = token.text.substr(digits);
-  if (hex && digits == 2) {
-    diags_->report<diag::IntegerDigits>(token.span, shortened(token.text))
-        .help("write at least one of `0` to `9` and `a` to `f`")
+  if (radix.prefix != 0 && digits == radix.prefix) {
+    diags_
+        ->report<diag::IntegerDigits>(token.span, shortened(token.text),
+                                      token.text.substr(0, radix.prefix))
+        .help("write at least one of {}",
+              radix.base == 2 ? "`0` and `1`" : "`0` to `9` and `a` to `f`")
         .emit();
   } else if (!is_integer_suffix(suffix)) {
     diags_->report<diag::NumberSuffix>(token.span, suffix)
         .help("an integer may end in `u`, `l`, `ll` or `ul`, `ull`")
         .emit();
-  } else if (!hex && digits > 1 && token.text[0] == '0') {
+  } else if (radix.prefix == 0 && digits > 1 && token.text[0] == '0') {
     diags_->report<diag::IntegerLeadingZero>(token.span, token.text)
         .help("there are no octal numbers: write it without the zero")
         .emit();
@@ -393,14 +447,13 @@ Token Lexer::unknown() {
 }
 
 std::optional<std::uint64_t> integer_value(std::string_view text) {
-  const bool hex = is_hex(text);
-  const std::uint64_t base = hex ? 16 : 10;
+  if (const Character one = character_at(text, 0); one.length != 0) return one.code;
+  const auto [base, prefix] = radix_of(text);
   std::uint64_t value = 0;
-  for (std::size_t i = hex ? 2 : 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (hex ? !is_hex_digit(c) : !is_digit(c)) break;
-    const auto digit =
-        static_cast<std::uint64_t>(is_digit(c) ? c - '0' : (c >= 'a' ? c - 'a' : c - 'A') + 10);
+  const std::size_t end = skip_digits(text, prefix, base);
+  for (std::size_t i = prefix; i < end; ++i) {
+    if (text[i] == '\'') continue;
+    const std::uint64_t digit = digit_value(text[i]);
     if (value > (std::numeric_limits<std::uint64_t>::max() - digit) / base) return std::nullopt;
     value = value * base + digit;
   }

@@ -47,6 +47,8 @@ struct Skip {
 
 // True when `R"` at `at` is followed by a short tag and a `(`.
 [[nodiscard]] bool opens_raw_string(std::string_view text, std::size_t at);
+// What ends the raw string that begins at `at`: `)tag"`.
+[[nodiscard]] std::string raw_string_end(std::string_view text, std::size_t at);
 
 class Lexer {
  public:

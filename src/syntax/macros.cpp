@@ -37,6 +37,11 @@ Macro* MacroTable::hide(const std::string& name) {
   return macro;
 }
 
+const Macro* MacroTable::look_up(std::string_view name) const {
+  const auto found = by_name_.find(std::string(name));
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
 Macro* MacroTable::find(std::string_view name) {
   const auto found = by_name_.find(std::string(name));
   if (found == by_name_.end()) return nullptr;

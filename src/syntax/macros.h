@@ -44,6 +44,8 @@ class MacroTable {
   void define(Macro macro);
   void undefine(std::string_view name);
   [[nodiscard]] Macro* find(std::string_view name);  // null when not defined
+  // The same for text that is not ours to expand: it asks for nothing.
+  [[nodiscard]] const Macro* look_up(std::string_view name) const;
   // Takes a definition of the command line away, and gives it back. Null when there is none.
   [[nodiscard]] Macro* hide(const std::string& name);
   // Definitions of the command line whose names stand nowhere in what was read.

@@ -14,6 +14,12 @@ ast::StmtId Parser::attributed() {
     advance();
     return mma_exec(first, {}, std::move(written));
   }
+  if (at(TokenKind::kIdentifier) && at(TokenKind::kEqual, 1) && peek(2).word == Word::kMma) {
+    const ExprId future = expression();
+    advance();
+    advance();
+    return mma_exec(first, future, std::move(written));
+  }
   unexpected("`parallel` or `mma` after an attribute");
   return stmt(ast::ErrorStmt{}, first);
 }

@@ -108,6 +108,9 @@ class Splitter {
   bool skip_space_or_comment();
   Unit take(Unit::Kind kind, std::size_t length);
   Unit take_name();
+  void take_braces(const Unit& name);
+  void collect_braces(const Macro& macro, std::vector<Unit::Kind>& braces,
+                      std::size_t& budget) const;
   bool include(FileId file);
   bool step();
   bool step_name(const Unit& name);
@@ -141,6 +144,8 @@ class Splitter {
   SplitFile out_;
   std::size_t at_ = 0;
   bool line_start_ = true;
+  std::vector<Unit> braces_;  // of the macro last stepped over, which come next; last first
+  std::size_t macro_tokens_left_ = Expander::kTokensMax;  // to look through for braces
   // The host text under way.
   std::optional<std::size_t> host_begin_;  // of its first token or directive
   bool host_has_text_ = false;             // something besides directives
@@ -203,7 +208,7 @@ Unit Splitter::take_name() {
     if (opens_raw_string(text_, end - 1)) {
       swallowed_rest_ = true;
       diags_.report<diag::UnterminatedString>(span(end - 1, end + 1))
-          .help("close it with `)\"`")
+          .help("close it with `{}`", raw_string_end(text_, end - 1))
           .emit();
       return take(Unit::Kind::kOther, raw.end - at_);
     }
@@ -211,7 +216,50 @@ Unit Splitter::take_name() {
   return take(number ? Unit::Kind::kOther : Unit::Kind::kName, end - at_);
 }
 
+// The braces of what the macro becomes, in their order.
+void Splitter::collect_braces(const Macro& macro, std::vector<Unit::Kind>& braces,
+                              std::size_t& budget) const {
+  const Span body = macro.body_span;
+  Lexer lexer(sources_, body.file, body.begin, body.end, nullptr);
+  for (Token token = lexer.next(); token.kind != TokenKind::kEnd; token = lexer.next()) {
+    if (budget == 0) return;
+    --budget;
+    if (token.kind == TokenKind::kLeftBrace) braces.push_back(Unit::Kind::kOpen);
+    if (token.kind == TokenKind::kRightBrace) braces.push_back(Unit::Kind::kClose);
+    if (token.kind != TokenKind::kIdentifier || token.text == macro.name) continue;
+    const Macro* inner = preprocessor_.macros().look_up(token.text);
+    if (inner != nullptr) collect_braces(*inner, braces, budget);
+  }
+}
+
+// A macro that opens or closes more braces than it closes or opens (`#define BEGIN {`) counts as
+// these.
+void Splitter::take_braces(const Unit& name) {
+  const Macro* macro =
+      preprocessor_.macros().look_up(text_.substr(name.begin, name.end - name.begin));
+  if (macro == nullptr) return;
+  const std::size_t next = text_.find_first_not_of(" \t", name.end);
+  const bool is_called = next != std::string_view::npos && text_[next] == '(';
+  if (macro->function_like && !is_called) return;
+  constexpr std::size_t kTokensMax = 1000;
+  std::size_t budget = std::min(kTokensMax, macro_tokens_left_);
+  const std::size_t before = budget;
+  std::vector<Unit::Kind> braces;
+  collect_braces(*macro, braces, budget);
+  macro_tokens_left_ -= before - budget;
+  const auto opened = std::ranges::count(braces, Unit::Kind::kOpen);
+  if (2 * static_cast<std::size_t>(opened) == braces.size()) return;
+  for (const Unit::Kind kind : braces) {
+    braces_.insert(braces_.begin(), {kind, name.begin, name.end, false});
+  }
+}
+
 Unit Splitter::unit() {
+  if (!braces_.empty()) {
+    const Unit brace = braces_.back();
+    braces_.pop_back();
+    return brace;
+  }
   while (at_ < text_.size() && skip_space_or_comment()) {
   }
   if (at_ >= text_.size() || preprocessor_.stopped()) return {Unit::Kind::kEnd, at_, at_, false};
@@ -227,7 +275,11 @@ Unit Splitter::unit() {
     at_ = outcome.next;
     return {Unit::Kind::kDirective, begin, at_, true};
   }
-  if (is_name_char(c)) return take_name();
+  if (is_name_char(c)) {
+    const Unit name = take_name();
+    if (name.kind == Unit::Kind::kName) take_braces(name);
+    return name;
+  }
   switch (c) {
     case '{': return take(Unit::Kind::kOpen, 1);
     case '}': return take(Unit::Kind::kClose, 1);
@@ -491,7 +543,10 @@ bool Splitter::begins_constant(std::size_t begin) const {
   if (token.kind != TokenKind::kEqual) return false;
   while (token.kind != TokenKind::kEnd && token.kind != TokenKind::kSemicolon &&
          !begins_region(token)) {
-    if (token.kind == TokenKind::kColonColon || token.kind == TokenKind::kLeftBrace ||
+    const bool is_octal = token.kind == TokenKind::kInteger && token.text.size() > 1 &&
+                          token.text[0] == '0' && is_digit(token.text[1]);
+    if (token.kind == TokenKind::kColonColon || token.kind == TokenKind::kLeftBrace || is_octal ||
+        token.kind == TokenKind::kUnknown || token.kind == TokenKind::kString ||
         token.text == "sizeof" || token.text == "static_cast") {
       return false;
     }

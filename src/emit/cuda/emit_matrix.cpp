@@ -732,7 +732,8 @@ void emit_product(Kernel& kernel, const ir::Mma& mma) {
     function += a_registers ? format("<{}>", col(mma.b_major))
                             : format("<{}, {}>", col(mma.a_major), col(mma.b_major));
   }
-  for (std::size_t k = 0; k < static_cast<std::size_t>(mma.repeats[2]); ++k) {
+  for (std::int64_t i = 0; i < mma.repeats[2]; ++i) {
+    const auto k = static_cast<std::size_t>(mma.part(i));
     const std::string a = a_registers
                               ? atom_registers(kernel, mma.a, registers_of(kernel.function, mma.a),
                                                0, static_cast<std::int64_t>(k))
@@ -755,7 +756,8 @@ void emit_op(Kernel& kernel, const Op&, const ir::Mma& mma) {
   const Registers c = registers_of(kernel.function, mma.c);
   for (std::int64_t m = 0; m < mma.repeats[0]; ++m) {
     for (std::int64_t n = 0; n < mma.repeats[1]; ++n) {
-      for (std::int64_t k = 0; k < mma.repeats[2]; ++k) {
+      for (std::int64_t i = 0; i < mma.repeats[2]; ++i) {
+        const std::int64_t k = mma.part(i);
         const std::string metadata =
             mma.metadata.valid() ? format(", {}[{}]", kernel.name(mma.metadata), k) : "";
         kernel.out.line(format("{}({}, {}, {}{});", wrapper_name(*mma.atom),

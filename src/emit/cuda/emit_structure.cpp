@@ -223,6 +223,10 @@ std::string warp_barrier(const Kernel& kernel, const ir::Barrier& barrier) {
 }  // namespace
 
 void emit_op(Kernel& kernel, const Op&, const ir::Barrier& barrier) {
+  if (barrier.grid) {
+    kernel.requirements.headers.insert("grid.cuh");
+    return kernel.out.line("kiln::barrier_grid();");
+  }
   if (barrier.cluster) {
     kernel.requirements.headers.insert("cluster.cuh");
     return kernel.out.line("kiln::barrier_cluster();");

@@ -139,7 +139,8 @@ LaunchPlan plan_launch(const Function& function, ir::OpId launch, NameTable& ker
                   .shared_max = parallel.shared_max,
                   .opts_in = parallel.opts_in,
                   .overlaps = parallel.overlaps,
-                  .admits_next = parallel.admits_next};
+                  .admits_next = parallel.admits_next,
+                  .cooperative = parallel.cooperative};
   for (const VarId var : parallel.vars) plan.grid.push_back(function.vars[var].extent);
   return plan;
 }

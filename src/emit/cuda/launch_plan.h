@@ -56,6 +56,7 @@ struct LaunchPlan {
   bool opts_in = false;         // as the launch's (ir::Parallel)
   bool overlaps = false;        // as the launch's
   bool admits_next = false;     // as the launch's
+  bool cooperative = false;     // as the launch's
 
   // Blocks of a cluster; 1 without clusters.
   [[nodiscard]] std::int64_t cluster_blocks() const;

@@ -58,6 +58,7 @@ struct Host {
   std::vector<ParamSlot> passed;      // as the kernel has them
   std::string grid = {};              // what the launcher declares itself: named after the user's
   std::string status = {};
+  std::string arguments = {};  // of a cooperative launch
   std::string shared = {};  // bytes of shared memory, where the launch says how many
 };
 
@@ -81,6 +82,7 @@ Host host_of(const ir::Function& function, const LaunchPlan& plan) {
   }
   host.grid = names.claim("grid");
   host.status = names.claim("status");
+  host.arguments = names.claim("arguments");
   host.shared = names.claim("shared_bytes");
   return host;
 }
@@ -225,8 +227,16 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
     }
   }
   out += format("  const dim3 {}({});\n", host.grid, grid_text(plan, sizes, arch));
-  out += format("  {}<<<{}, {}, {}, stream>>>({});\n", plan.kernel_name, host.grid,
-                sizes.limited(plan.threads, plan.threads_max), shared,
+  const std::string threads = sizes.limited(plan.threads, plan.threads_max);
+  if (plan.cooperative) {
+    out += format("  void* {}[] = {{{}}};\n", host.arguments,
+                  join(host.passed, ", ", [](const ParamSlot& slot) {
+                    return format("(void*)&{}", slot.name);
+                  }));
+    return out + format("  return cudaLaunchCooperativeKernel({}, {}, {}, {}, {}, stream);\n}}\n",
+                        plan.kernel_name, host.grid, threads, host.arguments, shared);
+  }
+  out += format("  {}<<<{}, {}, {}, stream>>>({});\n", plan.kernel_name, host.grid, threads, shared,
                 join(host.passed, ", ", [](const ParamSlot& slot) { return slot.name; }));
   return out + "  return cudaGetLastError();\n}\n";
 }
