@@ -68,6 +68,7 @@ class Flattener {
   void op(const ir::Set& data);
   void op(const ir::Assert& data);
   void op(const ir::Print& data);
+  void op(const ir::Cuda& data);
   void op(const ir::NoOp&) {}
   // What the rest of the pipeline does not make yet.
   void op(const ir::Inthreads& data);
