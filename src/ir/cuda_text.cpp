@@ -128,4 +128,50 @@ std::vector<std::string> names_in_cpp(std::string_view text) {
   return std::move(reader.names);
 }
 
+namespace {
+
+std::string_view without_blanks_before(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+std::string_view without_blanks_behind(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) {
+    text.remove_prefix(1);
+  }
+  return text;
+}
+
+// Whether what stands around a name changes what has it.
+bool sets(std::string_view before, std::string_view behind) {
+  if (before.ends_with("++") || before.ends_with("--")) return true;
+  if (before.ends_with("&") && !before.ends_with("&&")) return true;
+  if (behind.starts_with("++") || behind.starts_with("--")) return true;
+  if (behind.starts_with("<<=") || behind.starts_with(">>=")) return true;
+  const bool compound = behind.size() > 1 && behind[1] == '=' &&
+                        std::string_view("+-*/%&|^").find(behind[0]) != std::string_view::npos;
+  return compound || (behind.starts_with("=") && !behind.starts_with("=="));
+}
+
+}  // namespace
+
+bool may_set_in_cpp(std::string_view text, std::string_view name) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    at = end_of_aside(text, at);
+    if (at != begin) continue;
+    while (at < text.size() && goes_on(text[at])) ++at;
+    const std::string_view word = text.substr(begin, at - begin);
+    if (at == begin) ++at;
+    if (word == "asm" || word == "__asm__") return true;
+    if (word == name && sets(without_blanks_before(text.substr(0, begin)),
+                             without_blanks_behind(text.substr(at)))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace kiln::ir

@@ -37,4 +37,8 @@ using CudaPlace = std::function<std::string(std::size_t)>;
 // that are members of something (`p.x`, `q->x`, `n::x`). Each once.
 [[nodiscard]] std::vector<std::string> names_in_cpp(std::string_view text);
 
+// Whether the text of C++ may give a variable of that name a new value: it assigns to it, takes its address,
+// or has assembly. (What a function does with a reference is not looked for.)
+[[nodiscard]] bool may_set_in_cpp(std::string_view text, std::string_view name);
+
 }  // namespace kiln::ir

@@ -35,6 +35,17 @@ TEST(CudaText, WhatATextDeclaresIsItsOwn) {
   EXPECT_EQ(names_in_cpp("if (done) return total;"), (Names{"if", "done", "return", "total"}));
 }
 
+TEST(CudaText, AVariableIsSetByWhatStandsAroundIt) {
+  for (const char* text : {"x = 1;", "x += 1;", "++x;", "x --;", "f(& x);", "y = 2; x <<= 1;",
+                           "asm(\"\" : \"=r\"(x));"}) {
+    EXPECT_TRUE(may_set_in_cpp(text, "x")) << text;
+  }
+  for (const char* text : {"y = x;", "if (x == 1 && x <= 2) f(x);", "x[i] = 1;", "/* x = */ y = x;",
+                           "a && x;", "xy = 1;"}) {
+    EXPECT_FALSE(may_set_in_cpp(text, "x")) << text;
+  }
+}
+
 TEST(CudaText, AsidesEndWhereCppSays) {
   EXPECT_EQ(end_of_aside("\"a\\\"b\" c", 0), 6U);
   EXPECT_EQ(end_of_aside("// a", 0), 4U);

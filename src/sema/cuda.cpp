@@ -306,11 +306,19 @@ struct NamesOfText {
     if (type.rows == 0 || info(type.dtype).bits != kBitsOfRegister) return;
     pass(name, symbol.operand.id);
   }
-  void add(const std::string& name) {
+  // One that the text only reads differs between threads no more than it did.
+  void add_variable(const std::string& name, const Symbol& symbol, std::string_view text) {
+    const ir::ValueId cell = symbol.operand.id;
+    if (ir::may_set_in_cpp(text, name)) return pass(name, cell);
+    const DType dtype = symbol.operand.dtype;
+    cuda.numbers.push_back(emit_value(sema, ir::Get{cell}, span, ir::ScalarType{dtype}));
+    numbers.push_back(name);
+  }
+  void add(const std::string& name, std::string_view text) {
     const Symbol* symbol = sema.scopes.find(name);
     if (symbol == nullptr) return;
     switch (symbol->kind) {
-      case Symbol::Kind::kCell: return pass(name, symbol->operand.id);
+      case Symbol::Kind::kCell: return add_variable(name, *symbol, text);
       case Symbol::Kind::kAccumulator: return add_tile(name, *symbol);
       case Symbol::Kind::kOperand:
       case Symbol::Kind::kParallel:
@@ -368,7 +376,9 @@ void analyse(Sema& sema, const ast::CppStmt& stmt, ast::StmtId id) {
   ir::Cuda cuda = cuda_called("`__cpp__`");
   cuda.text = ir::without_places(stmt.text);
   NamesOfText names{sema, cuda, span};
-  for (const std::string& name : ir::names_in_cpp(stmt.text)) names.add(name);
+  for (const std::string& name : ir::names_in_cpp(stmt.text)) {
+    names.add(name, stmt.text);
+  }
   std::ranges::move(names.numbers, std::back_inserter(cuda.names));
   emit_cuda(sema, std::move(cuda), {}, span);
 }

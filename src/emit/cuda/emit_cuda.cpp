@@ -50,6 +50,8 @@ void declare_names(Kernel& kernel, const ir::Cuda& cuda) {
       declare(kernel, name, is_view ? "auto* const" : "auto&", passed_text(kernel, value));
     } else {
       const ValueId value = cuda.numbers[i - cuda.passed.size()];
+      const std::string* variable = kernel.variable_of(value);
+      if (variable != nullptr && *variable == name) continue;
       declare(kernel, name, format("const {}", type_name(scalar_type(kernel, value))),
               number_text(kernel, value));
     }

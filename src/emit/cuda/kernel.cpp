@@ -93,6 +93,9 @@ std::string* Kernel::variable_of(ValueId value) {
     const auto var = index->expr.as_var();
     return var ? &var_names[var->index] : nullptr;
   }
+  const ir::OpId def = function.values[value].def;
+  const auto* get = function.def_as<ir::Get>(value);
+  if (get != nullptr && uses.inside[def.index]) return &value_names[get->cell.index];
   for (const ir::Param& param : function.params) {
     if (param.value == value && param.var.valid()) return &var_names[param.var.index];
   }
@@ -100,7 +103,8 @@ std::string* Kernel::variable_of(ValueId value) {
   const auto* view = std::get_if<ir::ViewType>(&function.type(value));
   if (view == nullptr) {
     const bool is_number = std::holds_alternative<ir::ScalarType>(function.type(value));
-    return is_number && function.values[value].def.valid() ? nullptr : &own;
+    const bool is_given = get != nullptr || !def.valid();  // to the kernel
+    return is_number && !is_given ? nullptr : &own;
   }
   if (function.def_as<ir::Subview>(value) != nullptr) return nullptr;
   const bool is_pointer =
