@@ -169,7 +169,7 @@ std::optional<std::string> template_text(Sema& sema, const std::vector<ast::Expr
   for (const ast::ExprId arg : args) {
     out += out.empty() ? "<" : ", ";
     const auto* named = sema.ast.as<ast::NameExpr>(arg);
-    if (named != nullptr && sema.scopes.find(named->name) == nullptr) {
+    if (named != nullptr && named->name.find("::") != std::string::npos) {
       out += named->name;
       continue;
     }
@@ -361,10 +361,26 @@ std::optional<std::string> operands_text(const CudaBuilder& builder,
     const auto value = outputs ? output_text(builder, operand) : builder.argument(operand.value);
     fine = fine && value;
     if (!out.empty()) out += ", ";
-    if (operand.name.valid()) out += format("[{}] ", operand.name.text);
     out += format("{}({})", quoted(operand.constraint), value.value_or(""));
   }
   return fine ? std::optional(out) : std::nullopt;
+}
+
+// The assembly with numbers for the names of operands, which CUDA's does not have: `%[d]` is `%0`.
+std::string numbered(const ast::AsmStmt& stmt) {
+  std::string text = stmt.text;
+  std::size_t number = 0;
+  for (const auto* operands : {&stmt.outputs, &stmt.inputs}) {
+    for (const ast::AsmOperand& operand : *operands) {
+      const std::string place = format("%{}", number++);
+      const std::string written = format("%[{}]", operand.name.text);
+      for (std::size_t at = text.find(written); operand.name.valid() && at != std::string::npos;
+           at = text.find(written, at)) {
+        text.replace(at, written.size(), place);
+      }
+    }
+  }
+  return text;
 }
 
 }  // namespace
@@ -394,7 +410,7 @@ void analyse(Sema& sema, const ast::AsmStmt& stmt, ast::StmtId id) {
     sema.expected = nullptr;
     return;
   }
-  cuda.text = format("asm{}({}", stmt.is_volatile ? " volatile" : "", quoted(stmt.text));
+  cuda.text = format("asm{}({}", stmt.is_volatile ? " volatile" : "", quoted(numbered(stmt)));
   if (!stmt.outputs.empty() || !stmt.inputs.empty() || !stmt.clobbers.empty()) {
     cuda.text += format(" : {} : {}", *outputs, *inputs);
   }
