@@ -199,7 +199,15 @@ kiln_status end_by_system(Run& run, const Error& error) {
   return fail(KILN_SYSTEM, error.text());
 }
 
+// CUDA that nothing stands in for.
+bool can_run(Run& run, const backends::Backend& backend) {
+  if (backends::check_runs(backend, run.function(), run.diags)) return true;
+  finish(run, head_text(run, backend.name, 0));
+  return false;
+}
+
 kiln_status simulate(Run& run, const backends::Limits& limits) {
+  if (!can_run(run, backends::kSim)) return KILN_OK;
   const auto prepared = backends::kSim.prepare(job_of(run));
   if (!prepared) return end_by_system(run, prepared.error());
   auto execution = (*prepared)->run(run.arguments, limits);
@@ -221,6 +229,7 @@ kiln_status simulate(Run& run, const backends::Limits& limits) {
 }
 
 kiln_status interpret(Run& run, const backends::Limits& limits) {
+  if (!can_run(run, backends::kReference)) return KILN_OK;
   io::Oracle oracle{.program = run.program.program, .function = run.kernel};
   oracle.limits = limits;
   oracle.check = io::Check::kFull;

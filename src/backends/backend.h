@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diag/diagnostics.h"
 #include "ir/arguments.h"
 #include "ir/module.h"
 #include "ir/printed.h"
@@ -115,6 +116,8 @@ struct Backend {
   // Whether this machine has it; the reason when it has not.
   Result<void> (*find)() = nullptr;
   Result<std::unique_ptr<Prepared>> (*prepare)(const Job& job) = nullptr;
+  // Whether it runs what a program says in CUDA; else what stands in for that, in this language.
+  bool runs_cuda = false;
   // Whether it stops by itself at Limits::steps_max, sooner than the interpreter would: then it
   // runs before that, else after it.
   bool gives_up = false;
@@ -142,6 +145,10 @@ extern const Backend kReference;
 // The row of this name; for "auto" the one that is preferred of those that serve the architecture.
 // Null: no back end is called so.
 [[nodiscard]] const Backend* choose_backend(std::string_view name, const target::Arch& arch);
+
+// False after a report of what the back end cannot run of the function: CUDA that nothing stands in for.
+[[nodiscard]] bool check_runs(const Backend& backend, const ir::Function& function,
+                              Diagnostics& diags);
 
 // The row that counts (Backend::count).
 [[nodiscard]] const Backend& counter();

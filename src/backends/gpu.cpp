@@ -88,6 +88,7 @@ constinit const Backend kGpu{
     .serves = serves,
     .find = find,
     .prepare = prepare,
+    .runs_cuda = true,
     .reports = {.times = true, .overrun = true},
     .device = &kDevice,
 };

@@ -277,6 +277,7 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
       io::choose_kernel(program, options.program.file, options.kernel, program.diags);
   if (!kernel) return io::Exit::kUsage;
   const ir::Function& decided = program.decided.functions[*kernel];
+  if (!backends::check_runs(*backend, decided, program.diags)) return io::Exit::kWrong;
   if (!check_names(decided, request, program.diags)) return io::Exit::kUsage;
   auto dumps = dump_points(request.dumps, program, decided, *backend, program.diags);
   if (!dumps) return io::Exit::kUsage;

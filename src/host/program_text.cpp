@@ -33,6 +33,11 @@ std::vector<Replacement> replacements(const HostProgram& program) {
       const std::string_view text = program.sources.text(constant->span);
       if (!is_cpp(text)) out.push_back({constant->span, ""});
     }
+    // Kernels are compiled elsewhere, with the text as it stands.
+    const auto* device = std::get_if<ast::DeviceText>(&region);
+    const auto* block = std::get_if<ast::KernelBlock>(&region);
+    if (device != nullptr) out.push_back({device->span, ""});
+    if (block != nullptr) out.push_back({block->span, ""});
     const auto* function = std::get_if<ast::TileFunction>(&region);
     if (function == nullptr) continue;
     out.push_back({function->span, ""});

@@ -5,7 +5,9 @@
 #include "explain/cost/kernel_page.h"
 #include "io/bind.h"
 #include "io/findings.h"
+#include "ir/cuda_text.h"
 #include "ir/effects.h"
+#include "ir/steering.h"
 
 namespace kiln::io {
 
@@ -77,11 +79,35 @@ bool counted_all(const sim::Outcome& outcome) {
   return true;
 }
 
+// Says of what is CUDA that it is not counted. False after a report of what decides how often others run.
+bool note_cuda(const ir::Function& function, Diagnostics& diags) {
+  if (!ir::first_cuda_alone(function).valid()) return true;
+  const std::vector<bool> steers = ir::steering(function);
+  bool fine = true;
+  ir::walk(function, function.body, [&](ir::OpId id) {
+    const ir::Op& op = function.ops[id];
+    const auto* cuda = std::get_if<ir::Cuda>(&op.data);
+    if (cuda == nullptr || cuda->stand_in.valid() || !fine) return;
+    if (!steers[id.index]) {
+      diags.report<diag::CudaNotCounted>(op.span, cuda->what).emit();
+      return;
+    }
+    fine = false;
+    diags.report<diag::CudaNotRun>(op.span, cuda->what, function.name, "explain")
+        .help(
+            "what it gives decides what else runs: say what that is, `[[expect(...)]]` in front of "
+            "it")
+        .emit();
+  });
+  return fine;
+}
+
 }  // namespace
 
 Result<Explained, NotExplained> explain(const Program& program, std::size_t kernel,
                                         const ExplainOptions& options, Diagnostics& diags) {
   const ir::Function& function = program.decided.functions[kernel];
+  if (!note_cuda(function, diags)) return Unexpected{NotExplained{Exit::kWrong}};
   ExplainOptions how = options;
   if (options.shapes.empty()) how.shapes = assumed_shapes(function);
   auto arguments = bind_ones(function, how, diags);

@@ -25,7 +25,10 @@ std::vector<ValueId> reads_of(const Function& function, const Op& op) {
   for_each_operand(op, [&](std::string_view, ValueId value) {
     if (value.valid()) reads.push_back(value);
   });
-  for (const ValueId written : writes_of(function, op)) std::erase(reads, written);
+  for (const Touch& touch : memory_touched(function, op)) {
+    const bool reads_too = touch.use == Use::kUpdates && touch.chooses;
+    if (touch.writes() && !reads_too) std::erase(reads, touch.value);
+  }
   return reads;
 }
 

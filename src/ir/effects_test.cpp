@@ -181,6 +181,8 @@ constexpr Row kRows[] = {
     {kElements, "set", "move thread, writes acc"},
     {kElements, "assert", "state thread"},
     {kElements, "print", "state thread"},
+    // CUDA
+    {kElements, "cuda", "move thread in kernels, updates some of s, updates some of acc"},
 };
 
 OpId find(const Function& f, std::string_view start) {

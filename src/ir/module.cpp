@@ -112,6 +112,7 @@ std::vector<RegionId> regions_of(const Op& op) {
   };
   const auto add_those_of = [&](const auto& data) {
     if constexpr (requires { data.body; }) add(data.body);
+    if constexpr (requires { data.stand_in; }) add(data.stand_in);
     if constexpr (requires { data.then_body; }) {
       add(data.then_body);
       add(data.else_body);

@@ -105,10 +105,18 @@ struct Function {
   }
 };
 
+// Text of the file for the kernels' translation unit, in front of them: functions of the device, what the
+// program includes and defines for them.
+struct CudaPart {
+  std::string text;
+  Span span;  // invalid: made of several places
+};
+
 struct Module {
   const target::Arch* arch = nullptr;
   Form form = Form::kTile;
   std::string after = {};  // the last pass, if it was a step that did not yet finish the next form
+  std::vector<CudaPart> cuda = {};  // in the order of the file
   std::vector<Function> functions;
 };
 

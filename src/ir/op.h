@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/op_cuda.h"
 #include "ir/op_kinds.h"
 #include "ir/traits.h"
 #include "ir/type.h"
@@ -31,9 +32,7 @@
 namespace kiln::ir {
 
 struct OpTag;
-struct RegionTag;
 using OpId = Id<OpTag>;
-using RegionId = Id<RegionTag>;
 
 // --- structure
 

@@ -84,6 +84,11 @@ bool Parser::module(Module& out) {
   if (!expect("form") || !expect("=") || !value(out.form)) return false;
   if (accept("after") && (!expect("=") || !value(out.after))) return false;
   if (!expect_line_end()) return false;
+  while (at("cuda")) {
+    CudaPart& part = out.cuda.emplace_back();
+    part.span = advance().span;
+    if (!value(part.text) || !expect_line_end()) return false;
+  }
   while (peek().kind != TokenKind::kEnd) {
     Function& function = out.functions.emplace_back();
     if (!this->function(function)) return false;

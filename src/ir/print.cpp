@@ -180,6 +180,7 @@ std::string print(const Module& module) {
   out += format(" form={}", name_of(module.form));
   if (!module.after.empty()) out += format(" after={}", quoted(module.after));
   out += "\n";
+  for (const CudaPart& part : module.cuda) out += format("\ncuda {}\n", quoted(part.text));
   for (const Function& function : module.functions) out += "\n" + print(function);
   return out;
 }

@@ -60,6 +60,8 @@ func @matmul_wmma(global %lhs: view<f16, global, [M, K]>, global %rhs: view<f16,
 // An elementwise kernel with host parameters, every scalar operation and every other attribute.
 inline constexpr const char* kElements = R"(module arch=sm_90a form=decided
 
+cuda "__device__ void f(float* s, float* acc, float v);\x0a"
+
 func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scale: f32, %n: s32 as n) {
   var N: dim
   var n: scalar
@@ -116,6 +118,9 @@ func @twice(%x: view<f32, global, [N, n]>, ref %y: view<f32, global, [N]>, %scal
       write view=%r index=[k] value=%chosen
       assert condition=%same message="equal \\ \"same\""
       print text="%_ of 100 %%\x0a" values=[%v]
+      cuda what="`call f`" text="f(%_, &%_, %#);" passed=[%s, %acc] numbers=[%v] stand_in={
+        write view=%r index=[k] value=%v
+      }
     }
   }
   return value=%r

@@ -186,7 +186,12 @@ void Varying::Variation::find_declarations() {
     };
     const Op& op = function_.ops[id];
     for_each_var_set(op, declares);
-    if (const auto* set = std::get_if<Set>(&op.data)) sets_[set->cell].push_back(id);
+    for_each_touch(op, [&](const Touch& touch) {
+      const bool is_cell = std::holds_alternative<CellType>(function_.type(touch.value));
+      if (is_cell && touch.writes() && op.kind() != OpKind::kAlloc) {
+        sets_[touch.value].push_back(id);
+      }
+    });
   }
 }
 
@@ -242,7 +247,9 @@ bool Varying::Variation::look_at_cell(ValueId id) {
   if (owner_.empty()) find_owners();
   const OpId end = owner_[function_.values[id].def.index];
   for (const OpId set : sets->second) {
-    ask_value(std::get<Set>(function_.ops[set].data).value);
+    const auto* by_program = std::get_if<Set>(&function_.ops[set].data);
+    if (by_program == nullptr) return true;  // by CUDA
+    ask_value(by_program->value);
     for (OpId at = owner_[set.index]; at.valid() && at != end; at = owner_[at.index]) {
       ask_control(at);
     }

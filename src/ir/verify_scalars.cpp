@@ -1,4 +1,5 @@
 // Rules of scalar operations: their operands' and results' types.
+#include "ir/cuda_text.h"
 #include "ir/functions.h"
 #include "ir/names.h"
 #include "ir/printed.h"
@@ -42,6 +43,34 @@ void prints_have_their_values(const Module&, const Function& f, Mistakes& mistak
       } else if (is_float(type->dtype) && type->dtype != DType::kF32 &&
                  type->dtype != DType::kF64) {
         complain(mistakes, f, id, "a value of {}", name(type->dtype));
+      }
+    }
+  });
+}
+
+void cuda_has_its_values(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Cuda>(f, [&](const Cuda& cuda, OpId id) {
+    const CudaPlaces places = places_in_cuda(cuda.text);
+    const bool named = !cuda.names.empty();
+    const std::size_t passed = named ? 0 : cuda.passed.size();
+    const std::size_t numbers = named ? 0 : cuda.numbers.size();
+    if (places.passed != passed || places.numbers != numbers) {
+      complain(mistakes, f, id, "{} and {} values for {} and {} places", passed, numbers,
+               places.passed, places.numbers);
+    }
+    if (named && cuda.names.size() != cuda.passed.size() + cuda.numbers.size()) {
+      complain(mistakes, f, id, "{} names for {} values", cuda.names.size(),
+               cuda.passed.size() + cuda.numbers.size());
+    }
+    for (const ValueId value : cuda.numbers) {
+      if (type_as<ScalarType>(f, value) == nullptr) {
+        complain(mistakes, f, id, "a number is no scalar");
+      }
+    }
+    for (const ValueId value : cuda.passed) {
+      if (type_as<ViewType>(f, value) == nullptr && type_as<CellType>(f, value) == nullptr &&
+          type_as<FragType>(f, value) == nullptr) {
+        complain(mistakes, f, id, "it is passed what is no view, no cell and no register tile");
       }
     }
   });
@@ -196,6 +225,7 @@ constexpr Rule kScalarRules[] = {
     {"indices-are-integers", Form::kTile, indices_are_integers},
     {"binds-are-integers", Form::kTile, binds_are_integers},
     {"prints-have-their-values", Form::kTile, prints_have_their_values},
+    {"cuda-has-its-values", Form::kTile, cuda_has_its_values},
 };
 
 }  // namespace

@@ -61,7 +61,8 @@ bool may_be_missing(OpKind kind, std::string_view key) {
          (kind == OpKind::kAlloc && key == "initial") || (kind == OpKind::kIf && key == "else") ||
          (kind == OpKind::kCopy && (key == "event" || key == "future")) ||
          (kind == OpKind::kMma && key == "metadata") ||
-         (kind == OpKind::kAtomic && key == "compare");
+         (kind == OpKind::kAtomic && key == "compare") ||
+         (kind == OpKind::kCuda && key == "stand_in");
 }
 
 void operands_are_given(const Module&, const Function& f, Mistakes& mistakes) {

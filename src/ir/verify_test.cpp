@@ -130,6 +130,10 @@ constexpr Edit kEdits[] = {
     {"indices-are-integers", kElements, "bind var=k", "%odd = index expr=t : f32\nbind var=k"},
     {"binds-are-integers", kElements, "bind var=k value=%at", "bind var=k value=%v"},
     {"prints-have-their-values", kElements, "print text=\"%_ of", "print text=\"%_ %_ of"},
+    {"cuda-has-its-values", kElements, "text=\"f(%_, &%_", "text=\"f(%_, %_, &%_"},
+    {"cuda-has-its-values", kElements, "numbers=[%v] stand", "numbers=[%v] names=[\"v\"] stand"},
+    {"cuda-has-its-values", kElements, "numbers=[%v] stand", "numbers=[%acc] stand"},
+    {"cuda-has-its-values", kElements, "passed=[%s, %acc]", "passed=[%s, %v]"},
     // decided
     {"mmas-have-atoms", kMatmul, "atom=m16n8k16.f16.f16 repeats", "repeats"},
     {"mma-atoms-fit", kProducts, "atom=m64n32k16.f32.f16", "atom=m64n32k16.f32.bf16"},

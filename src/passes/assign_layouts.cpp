@@ -168,6 +168,7 @@ struct BufferUses {
   std::vector<PlacedTile> tiles;
   std::vector<ir::OpId> copies;    // bulk
   std::vector<ir::OpId> reshapes;  // with rows of another length
+  ir::OpId passed = {};            // the first time to CUDA, which takes its elements row by row
 };
 
 // The widest swizzle that divides the buffer's rows and allows every tile and every shape, and
@@ -332,25 +333,43 @@ Unexpected<Reported> report_limit(const ir::Module& module, const ir::Function& 
       .emit();
 }
 
+// The buffers that are passed to CUDA, and where first.
+std::map<ir::ValueId, ir::OpId> buffers_passed(const ir::Function& function, ir::RegionId body) {
+  std::map<ir::ValueId, ir::OpId> out;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* cuda = std::get_if<ir::Cuda>(&function.ops[id].data);
+    if (cuda == nullptr) return;
+    for (const ir::Touch& touch : ir::memory_touched(function, function.ops[id])) {
+      out.try_emplace(ir::root_of(function, touch.value), id);
+    }
+  });
+  return out;
+}
+
+Unexpected<Reported> report_passed(const ir::Function& function, ir::OpId alloc, ir::OpId passed,
+                                   std::int64_t swizzle, Diagnostics& diags) {
+  const ir::Op& op = function.ops[passed];
+  return diags
+      .report<diag::CudaSwizzled>(op.span, std::get<ir::Cuda>(op.data).what,
+                                  function.values[function.ops[alloc].result].name, swizzle)
+      .label(function.ops[alloc].span, "the buffer")
+      .help("copy what it needs into a buffer of its own, and pass that")
+      .emit();
+}
+
 // What is known of a launch's buffers before they are laid out.
 struct Uses {
   std::set<ir::ValueId> matrices;  // what the matrix unit loads and stores
   Reshapes reshaped;
   PlacedTiles in_place;
   BulkCopies bulk;
+  std::map<ir::ValueId, ir::OpId> passed;  // to CUDA
 };
 
-Checked<std::int64_t> choose_swizzle(const ir::Function& function, ir::OpId id, const Uses& uses,
-                                     Diagnostics& diags) {
+Checked<std::int64_t> swizzle_of_uses(const ir::Function& function, ir::OpId id, const Uses& uses,
+                                      const BufferUses& here, Diagnostics& diags) {
   const ir::Op& op = function.ops[id];
   const ir::ViewType& type = function.view_type(op.result);
-  const auto of_buffer = [&](const auto& by_buffer) {
-    const auto found = by_buffer.find(op.result);
-    return found == by_buffer.end() ? decltype(found->second){} : found->second;
-  };
-  const BufferUses here{.tiles = of_buffer(uses.in_place),
-                        .copies = of_buffer(uses.bulk),
-                        .reshapes = of_buffer(uses.reshaped)};
   if (!here.tiles.empty()) return place_tiles(function, id, here, diags);
   const auto& alloc = std::get<ir::Alloc>(op.data);
   if (alloc.swizzle_wanted >= 0) {
@@ -360,7 +379,24 @@ Checked<std::int64_t> choose_swizzle(const ir::Function& function, ir::OpId id, 
     return wanted;
   }
   if (!uses.matrices.contains(op.result) || !here.reshapes.empty()) return 0;
+  if (here.passed.valid()) return 0;
   return swizzle_with_boxes(function, here.copies, target::widest_swizzle(row_bytes(type)).bytes);
+}
+
+Checked<std::int64_t> choose_swizzle(const ir::Function& function, ir::OpId id, const Uses& uses,
+                                     Diagnostics& diags) {
+  const ir::ValueId buffer = function.ops[id].result;
+  const auto of_buffer = [&](const auto& by_buffer) {
+    const auto found = by_buffer.find(buffer);
+    return found == by_buffer.end() ? decltype(found->second){} : found->second;
+  };
+  const BufferUses here{.tiles = of_buffer(uses.in_place),
+                        .copies = of_buffer(uses.bulk),
+                        .reshapes = of_buffer(uses.reshaped),
+                        .passed = of_buffer(uses.passed)};
+  const auto swizzle = swizzle_of_uses(function, id, uses, here, diags);
+  if (!swizzle || *swizzle == 0 || !here.passed.valid()) return swizzle;
+  return report_passed(function, id, here.passed, *swizzle, diags);
 }
 
 constexpr std::int64_t kSlotBytes = 8;                     // of an event
@@ -409,7 +445,7 @@ bool takes_pointers(const ir::Op& op) {
   if (const auto* copy = std::get_if<ir::Copy>(&op.data)) return !copy->bulk;
   const ir::OpKind kind = op.kind();
   return kind == ir::OpKind::kAlloc || kind == ir::OpKind::kRead || kind == ir::OpKind::kWrite ||
-         kind == ir::OpKind::kAtomic || kind == ir::OpKind::kSplat;
+         kind == ir::OpKind::kAtomic || kind == ir::OpKind::kSplat || kind == ir::OpKind::kCuda;
 }
 
 // Reports the first operation that needs to know where in a tile its elements are.
@@ -473,7 +509,8 @@ Checked<bool> lay_out(const ir::Module& module, ir::Function& function, ir::OpId
   const Uses uses{.matrices = matrix_buffers(function, parallel.body),
                   .reshaped = reshaped_buffers(function, parallel.body),
                   .in_place = tiles_read_in_place(function, parallel.body),
-                  .bulk = bulk_copies(function, parallel.body)};
+                  .bulk = bulk_copies(function, parallel.body),
+                  .passed = buffers_passed(function, parallel.body)};
   std::int64_t end = 0;
   bool failed = false;
   const std::int64_t limit = module.arch->smem_per_block_max;

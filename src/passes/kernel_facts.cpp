@@ -172,7 +172,7 @@ void KernelFacts::add_operand(Accesses& out, const ir::Touch& touch) const {
                  .product = true});
 }
 
-void KernelFacts::add_memory(Accesses& out, const ir::Touch& touch, std::int64_t unit) const {
+void KernelFacts::add_memory(Accesses& out, const ir::Op& op, const ir::Touch& touch) const {
   const ir::ValueId root = ir::root_of(function_, touch.value);
   const bool shared = function_.view_type(root).space == ir::Space::kShared;
   if (!shared && !is_exchanged(root) && !is_read_back(root)) return;
@@ -182,9 +182,11 @@ void KernelFacts::add_memory(Accesses& out, const ir::Touch& touch, std::int64_t
   access.root = root;
   access.writes = touch.writes();
   access.commutes = touch.commutes;
-  access.collective = touch.index == nullptr;
+  // What each thread does by itself to elements that it chooses is like one element's access.
+  const bool alone = ir::traits(op.kind()).executor == ir::Executor::kThread;
+  access.collective = touch.index == nullptr && !(alone && touch.chooses);
   access.bulk = touch.proxy == ir::Proxy::kAsync;
-  access.unit = access.bulk ? unit : 0;
+  access.unit = access.bulk ? ir::unit_of(op) : 0;
   access.in_flight = access.writes && touch.asynchronous && !access.bulk;
   if (access.in_flight) access.label = touch.label;
   out.push_back(access);
@@ -195,7 +197,7 @@ Accesses KernelFacts::own(const ir::Op& op) const {
   ir::for_each_touch(op, [&](const ir::Touch& touch) {
     const ir::Type& type = function_.type(touch.value);
     if (std::holds_alternative<ir::FragType>(type)) add_operand(out, touch);
-    if (std::holds_alternative<ir::ViewType>(type)) add_memory(out, touch, ir::unit_of(op));
+    if (std::holds_alternative<ir::ViewType>(type)) add_memory(out, op, touch);
   });
   return out;
 }

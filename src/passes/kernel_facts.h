@@ -117,7 +117,7 @@ class KernelFacts {
   void look_at(const ir::Op& op, int outermost);
   [[nodiscard]] Parts parts_of(const ir::ResolvedView& view, const ir::ViewType& type) const;
   void add_operand(Accesses& out, const ir::Touch& touch) const;
-  void add_memory(Accesses& out, const ir::Touch& touch, std::int64_t unit) const;
+  void add_memory(Accesses& out, const ir::Op& op, const ir::Touch& touch) const;
   void add_all(Accesses& out, const ir::Op& op, bool elected) const;
 
   const ir::Function& function_;

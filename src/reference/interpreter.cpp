@@ -236,6 +236,7 @@ void Machine::run_move(ir::OpId id, Frame& frame) {
   if (const auto* splat = std::get_if<ir::Splat>(&data)) return run(*splat, id, frame);
   if (const auto* set = std::get_if<ir::Set>(&data)) return set_cell(*set, frame);
   if (const auto* set = std::get_if<ir::SetElement>(&data)) return run(*set, frame);
+  if (const auto* cuda = std::get_if<ir::Cuda>(&data)) return run(*cuda, id, frame);
   run_tile_op(id, frame);
 }
 

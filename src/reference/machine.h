@@ -228,6 +228,7 @@ class Machine {
   void run(const ir::Copy& op, ir::OpId id, Frame& frame);
   void run(const ir::Write& op, Frame& frame);
   void run(const ir::Splat& op, ir::OpId id, Frame& frame);
+  void run(const ir::Cuda& op, ir::OpId id, Frame& frame);           // undecided.cpp
   void run(const ir::Atomic& op, ir::ValueId result, Frame& frame);  // atomic.cpp
   [[nodiscard]] UpdateOrder order_of(const Memory& memory, const Frame& frame, std::size_t i) const;
   void run(const ir::Fill& op, Frame& frame);

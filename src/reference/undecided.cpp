@@ -91,6 +91,15 @@ void Machine::forget_written(ir::RegionId region, const Frame& frame,
   left_undecided_ = left_undecided_ || ir::may_leave_early(function_, region);
 }
 
+// What stands in for it; without that nothing is known of what it may have written.
+void Machine::run(const ir::Cuda& op, ir::OpId id, Frame& frame) {
+  if (op.stand_in.valid()) return run_region(op.stand_in, frame);
+  ++outcome_.undecided;
+  ir::for_each_touch(function_.ops[id], [&](const ir::Touch& touch) {
+    forget_touched(touch, frame, frame.active, {});
+  });
+}
+
 // What a loop does in trips that may not have been made, or not by all.
 void Machine::forget_trips(ir::RegionId body, const Frame& frame, bool undecided) {
   if (!undecided && !left_undecided_) return;

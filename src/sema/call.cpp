@@ -281,6 +281,20 @@ bool check_gives(Sema& sema, const ast::FunctionCallExpr& call, Span span,
 
 }  // namespace
 
+namespace {
+
+// Whether a `__device__` function is called so, as far as its text tells.
+bool is_cuda_function(const Sema& sema, const std::string& name) {
+  return std::ranges::any_of(sema.ast.regions, [&](const ast::Region& region) {
+    const auto* device = std::get_if<ast::DeviceText>(&region);
+    const std::string_view text =
+        device == nullptr ? std::string_view() : sema.sources.text(device->span);
+    return text.find(" " + name + "(") != std::string_view::npos;
+  });
+}
+
+}  // namespace
+
 void report_unknown_function(Sema& sema, const ast::Name& name,
                              const std::vector<ast::ExprId>& args) {
   std::vector<std::string> names = {
@@ -292,6 +306,12 @@ void report_unknown_function(Sema& sema, const ast::Name& name,
     for (const auto& [known, function] : *sema.functions) names.push_back(known);
   }
   std::string guess = syntax::foreign_help(name.text);
+  if (is_cuda_function(sema, name.text)) {
+    guess = format(
+        "`call {}(...)` calls a function in CUDA; one of this language is a "
+        "`__co_device__` function",
+        name.text);
+  }
   if (guess.empty()) guess = did_you_mean(name.text, names);
   (void)sema.diags.report<diag::FunctionUnknown>(name.span, name.text)
       .help_if(guess.empty() ? format("define it: `__co_device__ void {}(...) {{ ... }}`; a "

@@ -3,6 +3,7 @@
 
 #include "ir/prove.h"
 #include "sema/constant.h"
+#include "sema/cuda.h"
 #include "sema/expression.h"
 #include "sema/partial_sum.h"
 #include "sema/statement.h"
@@ -577,7 +578,7 @@ void analyse_chosen(Sema& sema, const ast::IfStmt& stmt) {
 void analyse(Sema& sema, const ast::IfStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   if (stmt.is_constexpr) return analyse_chosen(sema, stmt);
-  const Operand condition = evaluate(sema, stmt.condition);
+  const Operand condition = evaluate_as(sema, stmt.condition, DType::kBool);
   if (analyse_decided(sema, stmt, condition)) return;
   const auto flag = convert_to_bool(sema, condition);
   const Place outer = sema.place;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "sema/constant.h"
+#include "sema/cuda.h"
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/literal.h"
@@ -85,6 +86,16 @@ void declare_host_scalar(Sema& sema, const ast::Declarator& item,
   declare(sema, item.name, {Symbol::Kind::kOperand, make_scalar(*initial, dtype, item.span), {}});
 }
 
+// `f32 x = call f(y);`: a variable that the call sets. What stands in for the call may name it.
+void declare_from_cuda(Sema& sema, const ast::DeviceCallExpr& call, const ast::Declarator& item,
+                       DType dtype) {
+  auto cuda = cuda_of_call(sema, call, item.span, true);
+  if (!cuda) return declare(sema, item.name, {});
+  declare_cell(sema, item, {}, dtype);
+  const ir::ValueId cell = sema.scopes.find(item.name.text)->operand.id;
+  emit_cuda(sema, std::move(*cuda), cell, item.span);
+}
+
 void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Declarator& item) {
   if (!item.extents.empty()) {
     refuse(sema, item.span, "an array of scalars");
@@ -104,7 +115,11 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
     declare(sema, item.name, {});
     return;
   }
-  const Operand value = item.init.valid() ? evaluate(sema, item.init) : Operand{};
+  const auto* call = cuda_call(sema, item.init);
+  if (call != nullptr && written && is_cell) return declare_from_cuda(sema, *call, item, *written);
+  const Operand value = !item.init.valid() ? Operand{}
+                        : written          ? evaluate_as(sema, item.init, *written)
+                                           : evaluate(sema, item.init);
   if (item.init.valid() && value.is_error()) {
     declare(sema, item.name, {});
     return;
@@ -327,7 +342,8 @@ void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt
   if (sema.apply) return refuse(sema, written, "writing memory inside `apply`");
   const auto body = [&] {
     const Operand base = evaluate_view(sema, target.base);
-    Operand value = evaluate(sema, stmt.value);
+    const DType element = base.is_error() ? DType::kF32 : sema.function.view_type(base.id).dtype;
+    Operand value = evaluate_as(sema, stmt.value, element);
     if (base.is_error()) return;
     const auto index = element_index(sema, base.id, target.indices, sema.ast[stmt.target].span);
     if (!index || value.is_error()) return;
@@ -358,7 +374,13 @@ void assign_cell(Sema& sema, const Symbol& symbol, const ast::AssignStmt& stmt, 
   if (sema.apply && sema.function.values[cell].def.index < sema.apply->first_op) {
     return refuse(sema, span, "assigning inside `apply` to a variable from outside of it");
   }
-  Operand value = evaluate(sema, stmt.value);
+  const auto* call = cuda_call(sema, stmt.value);
+  if (call != nullptr && stmt.op == ast::AssignOp::kSet) {
+    auto cuda = cuda_of_call(sema, *call, span, true);
+    if (cuda) emit_cuda(sema, std::move(*cuda), cell, span);
+    return;
+  }
+  Operand value = evaluate_as(sema, stmt.value, dtype);
   if (stmt.op != ast::AssignOp::kSet && !value.is_error()) {
     const ir::ValueId old = emit_value(sema, ir::Get{cell}, span, ir::ScalarType{dtype});
     value = combine(sema, operator_of(stmt.op), stmt.op_span, make_scalar(old, dtype, span), value);

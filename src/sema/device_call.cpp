@@ -1,10 +1,12 @@
-// `call`: so far the register counts of warp-specialised kernels.
+// `call` as a statement: the register counts of warp-specialised kernels, functions of this language, and
+// those of CUDA (cuda.h).
 //
 //   call croq::cuda::setreg_dec(40);                                     ->  registers count=40
 //   __cpp__("asm volatile(\"setmaxnreg.dec.sync.aligned.u32 40;\");");   ->  the same
 #include <algorithm>
 
 #include "sema/call.h"
+#include "sema/cuda.h"
 #include "sema/expression.h"
 #include "sema/inthreads.h"
 #include "sema/statement.h"
@@ -80,7 +82,9 @@ void analyse(Sema& sema, const ast::CallStmt& stmt, ast::StmtId id) {
   if (find_function(sema, name) != nullptr) {
     return run_call(sema, {call->name, call->template_args, call->args}, span);
   }
-  refuse(sema, span, format("`call {}`", name));
+  if (auto cuda = cuda_of_call(sema, *call, span, false)) {
+    emit_cuda(sema, std::move(*cuda), {}, span);
+  }
 }
 
 }  // namespace kiln::sema

@@ -5,6 +5,7 @@
 #include "ir/prove.h"
 #include "sema/call.h"
 #include "sema/constant.h"
+#include "sema/cuda.h"
 #include "sema/depend.h"
 #include "sema/future.h"
 #include "sema/lazy.h"
@@ -156,7 +157,11 @@ struct Evaluator {
   }
   Operand operator()(const ast::CallExpr& e) const { return call(e); }
   Operand operator()(const ast::DeviceCallExpr& e) const {
-    return refused(format("`call {}`", e.name.text));
+    if (find_function(sema, e.name.text) != nullptr) {
+      return evaluate_call(sema, {e.name, e.template_args, e.args}, span);
+    }
+    report_cuda_result(sema, e, span);
+    return error_operand(span);
   }
   Operand operator()(const ast::FunctionCallExpr& e) const { return evaluate_call(sema, e, span); }
   Operand operator()(const ast::SelectExpr& e) const { return evaluate_select(sema, e, span); }

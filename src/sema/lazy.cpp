@@ -35,7 +35,7 @@ bool acts(const Sema& sema, const Part& part) {
     const ir::Op& op = sema.function.ops[id];
     const ir::OpKind kind = op.kind();
     return kind == ir::OpKind::kRead || kind == ir::OpKind::kSet || kind == ir::OpKind::kIf ||
-           ir::changes_memory(sema.function, op);
+           kind == ir::OpKind::kCuda || ir::changes_memory(sema.function, op);
   });
 }
 

@@ -6,8 +6,10 @@
 
 #include "coverage/coverage.h"
 #include "ir/arguments.h"
+#include "ir/effects.h"
 #include "sema/call.h"
 #include "sema/constant.h"
+#include "sema/device_text.h"
 #include "sema/event.h"
 #include "sema/expression.h"
 #include "sema/future.h"
@@ -163,6 +165,16 @@ void analyse_result(Sema& sema, const ast::TileFunction& function) {
   sema.returns_nothing = result.kind == ast::ReturnType::Kind::kVoid;
 }
 
+// Whether something writes the buffer for certain: CUDA may, where it is passed.
+bool is_written_by_program(const ir::Function& function, ir::ValueId buffer) {
+  return std::ranges::any_of(function.ops, [&](const ir::Op& op) {
+    return op.kind() != ir::OpKind::kCuda &&
+           std::ranges::any_of(ir::memory_touched(function, op), [&](const ir::Touch& touch) {
+             return touch.writes() && ir::root_of(function, touch.value) == buffer;
+           });
+  });
+}
+
 // Host memory that the kernel writes but nobody copies back.
 void warn_of_lost_writes(const ir::Function& function, Diagnostics& diags) {
   for (std::size_t index : ir::written_params(function)) {
@@ -173,6 +185,7 @@ void warn_of_lost_writes(const ir::Function& function, Diagnostics& diags) {
           return result != nullptr && result->value == param.value;
         });
     if (param.is_global || param.is_reference || returned) continue;
+    if (!is_written_by_program(function, param.value)) continue;
     (void)diags.report<diag::HostParamWritten>(param.span, param.name)
         .help("write `&` before the name, or make it `global`")
         .emit();
@@ -311,38 +324,32 @@ ir::Function analyse_function(Reading reading, const ast::TileFunction& tile_fun
 
 Span start_of(Span span) { return {span.file, span.begin, std::min(span.end, span.begin + 1)}; }
 
+// Whether nothing stands in the text but preprocessor lines, blanks and comments of a line.
+bool has_only_directives(std::string_view text) {
+  bool goes_on = false;  // a directive, from the line before
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const bool is_directive =
+        goes_on ||
+        line.substr(std::min(line.find_first_not_of(" \t"), line.size())).starts_with('#');
+    goes_on = is_directive && line.ends_with('\\');
+    line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+    if (!is_directive && !line.empty() && !line.starts_with("//")) return false;
+  }
+  return true;
+}
+
 // What is between tile functions belongs to the C++ compiler: said once.
-void warn_of_host_code(const ast::Ast& ast, Diagnostics& diags) {
+void warn_of_host_code(const ast::Ast& ast, const Sources& sources, Diagnostics& diags) {
   for (const ast::Region& region : ast.regions) {
     const auto* text = std::get_if<ast::HostText>(&region);
-    if (text == nullptr) continue;
+    if (text == nullptr || has_only_directives(sources.text(text->span))) continue;
     (void)diags.report<diag::HostCodeLeft>(start_of(text->span))
         .help("`kiln run` calls a tile function by itself; `kiln emit` writes no host code")
         .emit();
     return;
   }
-}
-
-// Regions that are neither tile functions nor host code have no meaning yet.
-void refuse_region(const ast::Region& region, Diagnostics& diags) {
-  struct Visitor {
-    Diagnostics& diags;
-    void operator()(const ast::TileFunction&) const {}
-    void operator()(const ast::Constant&) const {}
-    void operator()(const ast::HostText&) const {}
-    void operator()(const ast::DeviceText& text) const {
-      refuse(text.span, "a `__device__` function");
-    }
-    void operator()(const ast::KernelBlock& block) const {
-      refuse(block.span, "a `__cok__` block");
-    }
-    void refuse(Span span, std::string_view what) const {
-      (void)diags.report<diag::NotSupportedYet>(start_of(span), what)
-          .help("keep only `__co__` functions in the file")
-          .emit();
-    }
-  };
-  std::visit(Visitor{diags}, region);
 }
 
 }  // namespace
@@ -352,10 +359,9 @@ Checked<ir::Module> analyse(const ast::Ast& ast, const target::Arch& arch, const
   ir::Module module;
   module.arch = &arch;
   std::map<std::string, Span> seen;
-  warn_of_host_code(ast, diags);
+  warn_of_host_code(ast, sources, diags);
   const Functions functions = functions_of(ast, diags);
   for (const ast::Region& region : ast.regions) {
-    refuse_region(region, diags);
     const auto* function = std::get_if<ast::TileFunction>(&region);
     if (function == nullptr || function->is_device) continue;
     const auto [earlier, first] = seen.try_emplace(function->name.text, function->name.span);
@@ -376,6 +382,7 @@ Checked<ir::Module> analyse(const ast::Ast& ast, const target::Arch& arch, const
         .emit();
   }
   if (diags.has_errors()) return diags.failed();
+  module.cuda = cuda_parts(ast, sources, module.functions);
   return module;
 }
 

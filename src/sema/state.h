@@ -265,7 +265,8 @@ struct Sema {
   bool returns_nothing = false;          // declared `void`
   bool has_syntax_errors = false;        // some statements are missing from the tree
   bool returned = false;
-  std::optional<GivenBack> given_back = {};  // by the first `return`
+  std::optional<GivenBack> given_back = {};   // by the first `return`
+  const ast::ExpectStmt* expected = nullptr;  // of the statement under way, until its CUDA takes it
 };
 
 // --- building

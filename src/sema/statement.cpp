@@ -185,15 +185,6 @@ void analyse(Sema& sema, const ast::ReturnStmt& s, ast::StmtId id) {
 
 // ---- Statements that have no meaning yet ----
 
-void analyse(Sema& sema, const ast::CppStmt& stmt, ast::StmtId id) {
-  if (set_registers(sema, stmt, sema.ast[id].span)) return;
-  refuse(sema, sema.ast[id].span, "`__cpp__`");
-}
-
-void analyse(Sema& sema, const ast::AsmStmt&, ast::StmtId id) {
-  refuse(sema, sema.ast[id].span, "inline assembly");
-}
-
 void analyse(Sema& sema, const ast::PragmaStmt&, ast::StmtId id) {
   refuse(sema, sema.ast[id].span, "`#pragma croq intrinsic`");
 }

@@ -312,6 +312,11 @@ void Flattener::op(const ir::Print& data) {
   emit_plan(Code::kPrint, program_.prints, std::move(plan));
 }
 
+// Without a stand-in only who counts comes here, and counts nothing.
+void Flattener::op(const ir::Cuda& data) {
+  if (data.stand_in.valid()) region(data.stand_in);
+}
+
 void Flattener::op(const ir::CopyWait& data) {
   emit_plan(Code::kCopyWait, program_.waits, std::int64_t{data.pending});
 }

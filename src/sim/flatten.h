@@ -71,6 +71,7 @@ class Flattener {
   void op(const ir::Print& data);
   // What is to be shown behind the current operation.
   void dumps();
+  void op(const ir::Cuda& data);
   void op(const ir::NoOp&) {}
   // What the rest of the pipeline does not make yet.
   void op(const ir::Inthreads& data);

@@ -504,6 +504,13 @@ struct CppStmt {  // __cpp__("...");
   std::string text;
   Span text_span;
 };
+// [[expect({ y.at(i) = x.at(i); })]] call f(x, y);   [[expect(a + b)]] f32 c = call f(a, b);
+struct ExpectStmt {  // what the CUDA of the statement does, in this language
+  StmtId body;       // a BlockStmt, or
+  ExprId value;      // of the call
+  StmtId statement;
+  Span word_span;  // "expect"
+};
 struct AsmStmt {
   bool is_volatile = false;
   std::string text;
@@ -669,6 +676,12 @@ struct Expansion {
   Span definition;
 };
 
+// A macro as it stands at the end of the file: what CUDA in it may name.
+struct MacroText {
+  std::string name;
+  std::string text;  // "#define PAIR(a) ((a) * 2)"
+};
+
 struct Ast {
   FileId file;
   IdVector<ExprId, Expr> exprs;
@@ -676,6 +689,7 @@ struct Ast {
   std::vector<Region> regions;
   std::vector<PragmaStmt> pragmas;  // those outside functions
   std::vector<Expansion> expansions;
+  std::vector<MacroText> macros;  // in the order of their definitions
 
   [[nodiscard]] const Expr& operator[](ExprId id) const { return exprs[id]; }
   [[nodiscard]] const Stmt& operator[](StmtId id) const { return stmts[id]; }

@@ -27,6 +27,15 @@ std::vector<const Macro*> MacroTable::never_asked_for() const {
   return out;
 }
 
+std::vector<const Macro*> MacroTable::all() const {
+  std::vector<const Macro*> out;
+  for (const Macro& macro : macros_) {
+    const auto found = by_name_.find(macro.name);
+    if (found != by_name_.end() && found->second == &macro) out.push_back(&macro);
+  }
+  return out;
+}
+
 Macro* MacroTable::hide(const std::string& name) {
   const auto found = by_name_.find(name);
   if (found == by_name_.end() || !found->second->pinned || found->second->function_like) {

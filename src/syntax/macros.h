@@ -50,6 +50,8 @@ class MacroTable {
   [[nodiscard]] Macro* hide(const std::string& name);
   // Definitions of the command line whose names stand nowhere in what was read.
   [[nodiscard]] std::vector<const Macro*> never_asked_for() const;
+  // All that are defined, in the order of their definitions.
+  [[nodiscard]] std::vector<const Macro*> all() const;
   void restore(Macro* hidden) { by_name_[hidden->name] = hidden; }
 
  private:

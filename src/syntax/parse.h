@@ -227,6 +227,7 @@ class Parser {
 
   // parse_control.cpp
   StmtId attributed();
+  StmtId expectation();
   std::vector<ast::Attribute> attributes();
   ast::Attribute attribute();
   StmtId parallel(std::vector<ast::Attribute> attributes);

@@ -8,6 +8,7 @@ namespace kiln::syntax {
 // [[launch_bounds(_, 2)]] parallel ...   [[schedule(k_tiles(1, 0))]] mma.row.row ...
 ast::StmtId Parser::attributed() {
   const Token& first = peek();
+  if (peek(2).text == "expect") return expectation();
   std::vector<ast::Attribute> written = attributes();
   if (at(Word::kParallel)) return parallel(std::move(written));
   if (at(Word::kMma)) {
@@ -22,6 +23,28 @@ ast::StmtId Parser::attributed() {
   }
   unexpected("`parallel` or `mma` after an attribute");
   return stmt(ast::ErrorStmt{}, first);
+}
+
+// [[expect({ ... })]] statement   [[expect(value)]] statement
+ast::StmtId Parser::expectation() {
+  const Token& first = peek();
+  ast::ExpectStmt node;
+  open(TokenKind::kLeftBracket);
+  open(TokenKind::kLeftBracket);
+  node.word_span = advance().span;
+  const Token& opener = peek();
+  open(TokenKind::kLeftParen);
+  if (at(TokenKind::kLeftBrace)) {
+    node.body = statement();
+  } else {
+    node.value = expression();
+  }
+  close(TokenKind::kRightParen, opener);
+  close(TokenKind::kRightBracket, first);
+  close(TokenKind::kRightBracket, first);
+  if (!ok()) return stmt(ast::ErrorStmt{}, first);
+  node.statement = statement();
+  return stmt(node, first);
 }
 
 std::vector<ast::Attribute> Parser::attributes() {
@@ -60,7 +83,8 @@ ast::Attribute Parser::attribute() {
     out.kind = ast::Attribute::Kind::kThreads;
   } else {
     fail<diag::UnknownAttribute>(
-        first.span, did_you_mean(first.text, {"launch_bounds", "maxnreg", "schedule", "threads"}),
+        first.span,
+        did_you_mean(first.text, {"expect", "launch_bounds", "maxnreg", "schedule", "threads"}),
         first.text);
   }
   out.args = bracketed_list(TokenKind::kLeftParen);

@@ -445,6 +445,8 @@ ast::ExprId Parser::name_or_call() {
   }
   ast::CallExpr call;
   call.name.text = qualified_name(call.name.span);
+  const bool is_constant = context_.in_angles && !at(TokenKind::kLeftParen);
+  if (is_constant) return expr(ast::NameExpr{call.name.text}, since(token));
   call.args = bracketed_list(TokenKind::kLeftParen);
   return expr(std::move(call), since(token));
 }

@@ -101,6 +101,10 @@ ast::Ast parse_file(Sources& sources, FileId file, const ParseOptions& options,
       tree.regions.emplace_back(*kernel);
     }
   }
+  for (const syntax::Macro* macro : preprocessor.macros().all()) {
+    const Span text{macro->definition.file, macro->definition.begin, macro->body_span.end};
+    tree.macros.push_back({macro->name, format("#define {}", sources.text(text))});
+  }
   if (!preprocessor.stopped()) {
     report_unknown_definitions(tree, preprocessor.macros(), sources, diags);
   }

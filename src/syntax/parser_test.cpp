@@ -120,6 +120,9 @@ const Form kStatementForms[] = {
      "(scalar mutable f32 tot=(call lane_sum template:[32 f16 (* 4 (# p))] (at part 0) (& x) (& "
      "(at buf 1 2)) |x.span| nullptr))"},
     {R"~(__cpp__("a" R"x(b"c)x");)~", R"~((cpp "ab\"c"))~"},
+    {"[[expect({ y = x; })]] call f<ns::kFew>(x);",
+     "(expect {(= y x)} (call f template:[ns::kFew] x))"},
+    {"[[expect(x + 1)]] y = call f(x);", "(expect (+ x 1) (= y (call f x)))"},
     {R"~(__asm__ volatile ("mov %0, %1;" : [d] "=r"(x) : "r"(y), "n"(4) :: );)~",
      R"~((asm volatile "mov %0, %1;" [(d "=r" x)] [( "r" y) ( "n" 4)] []))~"},
     {R"~(__asm__ ("bar.sync 0;" ::: "memory");)~", R"~((asm "bar.sync 0;" [] [] ["memory"]))~"},

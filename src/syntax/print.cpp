@@ -277,6 +277,12 @@ class Printer {
         .add("[" + join(s.clobbers, " ", clobber) + "]")
         .end();
   }
+  std::string show(const ExpectStmt& s) const {
+    return Form("expect")
+        .add(s.body.valid() ? stmt(s.body) : expr(s.value))
+        .add(stmt(s.statement))
+        .end();
+  }
   std::string show(const AssertStmt& s) const {
     return Form("assert").add(expr(s.condition)).add(quoted(s.message)).end();
   }

@@ -6,6 +6,7 @@
 #include "emit/cuda/emit_op.h"
 #include "emit/cuda/instruction.h"
 #include "emit/cuda/launcher.h"
+#include "ir/cuda_text.h"
 #include "support/escape.h"
 
 namespace kiln::emit {
@@ -139,6 +140,47 @@ std::string source_name(const ir::Module& module, const Sources& sources) {
   return "tile IR";
 }
 
+// The texts of the program that go into the file as they are.
+template <class Visit>
+void for_each_text(const ir::Module& module, Visit&& visit) {
+  for (const ir::CudaPart& part : module.cuda) visit(std::string_view(part.text));
+  for (const ir::Function& function : module.functions) {
+    for (const ir::Op& op : function.ops) {
+      const auto* cuda = std::get_if<ir::Cuda>(&op.data);
+      if (cuda != nullptr) visit(std::string_view(cuda->text));
+    }
+  }
+}
+
+// The element types that these texts call by the language's names.
+std::string types_named(const ir::Module& module) {
+  std::set<std::string_view> named;
+  for_each_text(module, [&](std::string_view text) {
+    for (const std::string& word : ir::names_in_cpp(text)) {
+      const auto dtype = dtype_from_name(word);
+      if (dtype && name(*dtype) == word && is_stored(*dtype)) named.insert(name(*dtype));
+    }
+  });
+  std::string out;
+  for (const std::string_view type : named) out += format("\nusing kiln::{};", type);
+  return out.empty() ? out : out + "\n";
+}
+
+// What the program says in CUDA between its functions.
+std::string cuda_text(const ir::Module& module, const Sources& sources, bool line_directives) {
+  std::string out;
+  for (const ir::CudaPart& part : module.cuda) {
+    out += "\n";
+    if (line_directives && part.span.valid()) {
+      const Place place = sources.place(part.span);
+      out += format("#line {} {}\n", place.line, quoted(place.file));
+    }
+    out += part.text;
+    if (!part.text.ends_with('\n')) out += "\n";
+  }
+  return out;
+}
+
 std::string opening_text(const ir::Module& module, const Sources& sources,
                          const Requirements& requirements) {
   const target::Arch& arch = *module.arch;
@@ -155,7 +197,7 @@ std::string opening_text(const ir::Module& module, const Sources& sources,
     out += "\n" + wrapper_with_registers(*mma);
   }
   for (const target::Copy* copy : requirements.copies) out += "\n" + wrapper(*copy);
-  return out;
+  return out + types_named(module);
 }
 
 // Ends the reach of the #line directives above it.
@@ -183,7 +225,12 @@ std::string emit(const ir::Module& module, const Sources& sources, const EmitOpt
     }
   }
   if (launchers.find("kiln::") != std::string::npos) requirements.headers.insert("math.cuh");
+  if (!module.cuda.empty()) requirements.headers.insert("foreign.cuh");
   std::string out = opening_text(module, sources, requirements);
+  if (!module.cuda.empty()) {
+    out += cuda_text(module, sources, options.line_directives);
+    out += own_line(out, options);
+  }
   for (const std::string& kernel : kernels) {
     out += "\n" + kernel;
     out += own_line(out, options);

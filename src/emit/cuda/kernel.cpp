@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/cuda_text.h"
 #include "ir/strides.h"
 #include "target/arch.h"
 
@@ -58,6 +59,7 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
     (slot.var.valid() ? var_names[slot.var.index] : value_names[slot.value.index]) =
         table.claim(slot.name);
   }
+  keep_names_of_texts(table);
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     if (var_names[v].empty()) var_names[v] = table.claim(function.vars[VarId{v}].name);
   }
@@ -83,6 +85,45 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
     if (wait == nullptr || !wait->tracked) continue;
     std::string& phase = phase_names[wait->event.index];
     if (phase.empty()) phase = table.claim(name(wait->event) + "_phase");
+  }
+}
+
+std::string* Kernel::variable_of(ValueId value) {
+  if (const auto* index = function.def_as<ir::Index>(value)) {
+    const auto var = index->expr.as_var();
+    return var ? &var_names[var->index] : nullptr;
+  }
+  const ir::OpId def = function.values[value].def;
+  const auto* get = function.def_as<ir::Get>(value);
+  if (get != nullptr && uses.inside[def.index]) return &value_names[get->cell.index];
+  for (const ir::Param& param : function.params) {
+    if (param.value == value && param.var.valid()) return &var_names[param.var.index];
+  }
+  std::string& own = value_names[value.index];
+  const auto* view = std::get_if<ir::ViewType>(&function.type(value));
+  if (view == nullptr) {
+    const bool is_number = std::holds_alternative<ir::ScalarType>(function.type(value));
+    const bool is_given = get != nullptr || !def.valid();  // to the kernel
+    return is_number && !is_given ? nullptr : &own;
+  }
+  if (function.def_as<ir::Subview>(value) != nullptr) return nullptr;
+  const bool is_pointer =
+      view->space != ir::Space::kShared || ir::is_sized_at_launch(function, value);
+  return is_pointer ? &own : nullptr;
+}
+
+void Kernel::keep_names_of_texts(NameTable& table) {
+  for (std::uint32_t i = 0; i < function.ops.size(); ++i) {
+    const auto* cuda = std::get_if<ir::Cuda>(&function.ops[ir::OpId{i}].data);
+    if (cuda == nullptr || !uses.inside[i]) continue;
+    for (std::size_t k = 0; k < cuda->names.size(); ++k) {
+      const std::size_t passed = cuda->passed.size();
+      std::string* variable = variable_of(k < passed ? cuda->passed[k] : cuda->numbers[k - passed]);
+      if (variable != nullptr && variable->empty() && table.keep(cuda->names[k])) {
+        *variable = cuda->names[k];
+      }
+    }
+    for (const std::string& name : ir::names_in_cpp(cuda->text)) (void)table.keep(name);
   }
 }
 

@@ -2,6 +2,7 @@
 // spelling of views and scalars. The functions that emit operations (emit_op.h) take it first.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,6 +58,9 @@ struct Kernel {
   ir::VarId factors;                     // of a lane's rows, where sums are scaled
   ir::VarId rank;                        // of the block in its cluster
   std::vector<std::string> phase_names;  // by ValueId: the parities of events waited for in turn
+  // Names by which texts of the program call something else than a variable of the kernel, with the
+  // blocks in which they were declared so far.
+  std::map<std::string, std::vector<Writer::Block>> declared;
   bool needs_thread = false;
   bool needs_lane = false;
   bool needs_warp = false;
@@ -91,6 +95,12 @@ struct Kernel {
     return value_names[value.index];
   }
   [[nodiscard]] const std::string& name(ir::VarId var) const { return var_names[var.index]; }
+
+  // The kernel's variable that is what a text of the program means by a value: a cell, an array, a pointer,
+  // a number; null: there is none.
+  [[nodiscard]] std::string* variable_of(ir::ValueId value);
+  // Names in texts of the program are theirs.
+  void keep_names_of_texts(NameTable& table);
 
   // Element `index` (one expression per dimension) of a whole buffer.
   [[nodiscard]] std::string element(ir::ValueId root, const std::vector<ir::Expr>& index);

@@ -62,6 +62,10 @@ std::string NameTable::claim(std::string_view wanted) {
   return name;
 }
 
+bool NameTable::keep(const std::string& name) {
+  return taken_.insert(name).second && legal_name(name) == name;
+}
+
 std::string NameTable::claim_kernel(std::string_view wanted) {
   std::string name = first_free(kernel_name(wanted), [&](const std::string& candidate) {
     return !is_reserved(candidate) && !is_global(candidate) && !taken_.contains(candidate) &&

@@ -29,6 +29,8 @@ class NameTable {
  public:
   // A legal name like `wanted` that nobody has claimed before.
   std::string claim(std::string_view wanted);
+  // Nobody gets it from here on. False: somebody has it, or it is no legal name.
+  bool keep(const std::string& name);
   // A kernel's; its launcher's is claimed with it.
   std::string claim_kernel(std::string_view wanted);
 

@@ -70,15 +70,24 @@ class Marker {
     const auto& parallel = std::get<ir::Parallel>(function_.ops[launch].data);
     ir::for_each_var_set(function_.ops[launch], [&](VarId var) { inner_vars_[var.index] = true; });
     std::vector<OpId> ops;
-    ir::walk(function_, parallel.body, [&](OpId id) {
+    collect(parallel.body, ops);
+    return ops;
+  }
+
+  // What stands in for CUDA is not in the kernel: the CUDA is.
+  void collect(RegionId region, std::vector<OpId>& ops) {
+    for (const OpId id : function_.regions[region].ops) {
       ops.push_back(id);
       out_.inside[id.index] = true;
       const Op& op = function_.ops[id];
       ir::for_each_var_set(op, [&](VarId var) { inner_vars_[var.index] = true; });
       if (const auto* bind = std::get_if<ir::Bind>(&op.data)) binds_[bind->var.index] = id;
-      if (const auto* get = std::get_if<ir::Get>(&op.data)) cells_read_.push_back(get->cell);
-    });
-    return ops;
+      ir::for_each_touch(op, [&](const ir::Touch& touch) {
+        if (touch.reads()) cells_read_.push_back(touch.value);
+      });
+      if (op.kind() == OpKind::kCuda) continue;
+      for (const RegionId inner : ir::regions_of(op)) collect(inner, ops);
+    }
   }
 
   // Operations that must be there whoever uses them.
@@ -193,6 +202,7 @@ class Inliner {
       if (uses_.live_ops[id.index]) place(ops, at);
     }
     for (const OpId id : ops) {
+      if (function_.ops[id].kind() == OpKind::kCuda) continue;
       for (const RegionId inner : ir::regions_of(function_.ops[id])) visit(inner);
     }
   }

@@ -1,6 +1,9 @@
 #include "emit/cuda/writer.h"
 
+#include <algorithm>
+
 #include "emit/cuda/spell.h"
+#include "ir/cuda_text.h"
 #include "support/format.h"
 
 namespace kiln::emit {
@@ -37,16 +40,47 @@ void Writer::call(std::string_view function, const std::vector<std::string>& arg
 void Writer::open(std::string_view text) {
   line(text);
   ++depth_;
+  open_block();
 }
 
 void Writer::close(std::string_view text) {
   --depth_;
+  close_block();
   line(text);
+}
+
+bool Writer::is_open(Block block) const {
+  return std::ranges::find(blocks_, block) != blocks_.end();
+}
+
+void Writer::close_block() {
+  if (blocks_.size() > 1) blocks_.pop_back();
+}
+
+// A text of one line goes in where the lines around it do; of several, each stays where it is.
+void Writer::splice(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  const auto lines = std::ranges::count(text, '\n');
+  if (lines == 0) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    line(text);
+  } else {
+    text_ += text;
+    text_ += '\n';
+    if (line_ >= 0) line_ += lines + 1;
+  }
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = ir::end_of_aside(text, at);
+    if (end == at && text[at] == '{') open_block();
+    if (end == at && text[at] == '}') close_block();
+    at = end == at ? at + 1 : end;
+  }
 }
 
 void Writer::between(std::string_view text) {
   close(text);
   ++depth_;
+  open_block();
 }
 
 }  // namespace kiln::emit

@@ -28,12 +28,24 @@ class Writer {
   void close(std::string_view text = "}");
   // A line that closes one block and opens the next: "} else {".
   void between(std::string_view text);
+  // Text of the program's own, which may open and close blocks by itself.
+  void splice(std::string_view text);
+
+  // A block of the text: what is declared in it is known until it is closed.
+  using Block = std::size_t;
+  [[nodiscard]] Block block() const { return blocks_.back(); }
+  [[nodiscard]] bool is_open(Block block) const;
 
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
+  void open_block() { blocks_.push_back(++blocks_so_far_); }
+  void close_block();
+
   std::string text_;
   int depth_ = 0;
+  std::vector<Block> blocks_ = {0};  // innermost last
+  Block blocks_so_far_ = 0;
   bool line_directives_;
   std::string file_;        // as the compiler presumes it
   std::int64_t line_ = -1;  // of the next line
