@@ -1,5 +1,7 @@
 #include "runtime/nvrtc.h"
 
+#include <cstdlib>
+
 #include "runtime/library.h"
 #include "target/miscompiled.h"
 
@@ -122,10 +124,30 @@ Result<NvrtcFile> find_nvrtc() {
   return NvrtcFile{.version = api->version_text(), .path = api->path};
 }
 
+namespace {
+
+// Where the toolkit's headers are, which NVRTC does not have of itself: a program's own CUDA may include
+// them, and nothing else is included so. Empty: it does not, or there is no toolkit.
+std::string toolkit_headers(const std::string& text) {
+  if (text.find("\n#include <") == std::string::npos) return "";
+  const char* home = std::getenv("CUDA_HOME");
+  for (const std::string& root :
+       {std::string(home == nullptr ? "" : home), std::string("/usr/local/cuda")}) {
+    const std::string folder = root + "/include";
+    if (!root.empty() && !file_state(folder + "/cuda_fp16.h").empty()) return folder;
+  }
+  return "";
+}
+
+}  // namespace
+
 CompileRequest compile_request(std::string text, const target::Arch& arch, std::string file_name) {
+  std::vector<std::string> options = {format("--gpu-architecture={}", arch.name), "--std=c++17"};
+  const std::string headers = toolkit_headers(text);
+  if (!headers.empty()) options.push_back(format("--include-path={}", headers));
   return {.text = std::move(text),
           .file_name = std::move(file_name),
-          .options = {format("--gpu-architecture={}", arch.name), "--std=c++17"},
+          .options = std::move(options),
           .headers = emit::device_headers()};
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "emit/cuda/samples_for_test.h"
+#include "runtime/library.h"
 #include "runtime/run.h"
 
 namespace kiln::runtime {
@@ -56,6 +57,18 @@ TEST(NvrtcErrorTest, TheLogIsTheReason) {
   EXPECT_EQ(cubin.error().subject, "a.cu");
   EXPECT_NE(cubin.error().reason.find("a.co(12)"), std::string::npos) << cubin.error().reason;
   EXPECT_NE(cubin.error().reason.find("\"nothing\" is undefined"), std::string::npos);
+}
+
+// What a program's own CUDA includes is found where the toolkit has it.
+TEST(NvrtcErrorTest, HeadersOfTheToolkitAreFound) {
+  if (!find_nvrtc() || file_state("/usr/local/cuda/include/cuda_fp16.h").empty()) {
+    GTEST_SKIP() << "not tested: there is no toolkit";
+  }
+  const std::string text =
+      "\n#include <cuda_fp16.h>\nextern \"C\" __global__ void k(__half* x) { *x = __float2half(1); "
+      "}\n";
+  const auto cubin = compile(compile_request(text, *target::find_arch("sm_80"), "a.cu"));
+  EXPECT_TRUE(cubin) << cubin.error().text();
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ const Form kStatementForms[] = {
      "(at buf 1 2)) |x.span| nullptr))"},
     {R"~(__cpp__("a" R"x(b"c)x");)~", R"~((cpp "ab\"c"))~"},
     {"[[expect({ y = x; })]] call f<ns::kFew>(x);",
-     "(expect {(= y x)} (call f template:[ns::kFew] x))"},
+     "(expect (block (= y x)) (call f template:[ns::kFew] x))"},
     {"[[expect(x + 1)]] y = call f(x);", "(expect (+ x 1) (= y (call f x)))"},
     {R"~(__asm__ volatile ("mov %0, %1;" : [d] "=r"(x) : "r"(y), "n"(4) :: );)~",
      R"~((asm volatile "mov %0, %1;" [(d "=r" x)] [( "r" y) ( "n" 4)] []))~"},
