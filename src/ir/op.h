@@ -1,7 +1,6 @@
 // The operations of the tile IR. Each is one plain struct; `fields` lists its attributes, and the
 // printer, the parser and the verifier are written once, over that list. `touches` lists what the
-// operation reads and writes; a row of op.def says the rest (Traits). Whoever wants to know what an
-// operation does asks these, through effects.h.
+// operation reads and writes; a row of op.def says the rest (Traits). Others ask through effects.h.
 //
 // Attributes come in two kinds. The first say what the program means and are set by sema. The ones
 // below the line `decided` say how the hardware does it; passes fill them in, the simulator obeys
@@ -77,10 +76,11 @@ struct Parallel {
     v("level", s.level), v("vars", s.vars), v("unit", s.unit), v("threads", s.threads),
         v("name", s.name), v("cluster", s.cluster), v("threads_bound", s.threads_bound),
         v("blocks_min", s.blocks_min), v("registers_max", s.registers_max),
-        v("cooperative", s.cooperative), v("shared_bytes", s.shared_bytes), v("shared_more", s.shared_more),
-        v("shared_max", s.shared_max), v("cluster_shape", s.cluster_shape),
-        v("threads_max", s.threads_max), v("bounds", s.bounds), v("opts_in", s.opts_in),
-        v("overlaps", s.overlaps), v("admits_next", s.admits_next), v("body", s.body);
+        v("cooperative", s.cooperative), v("shared_bytes", s.shared_bytes),
+        v("shared_more", s.shared_more), v("shared_max", s.shared_max),
+        v("cluster_shape", s.cluster_shape), v("threads_max", s.threads_max), v("bounds", s.bounds),
+        v("opts_in", s.opts_in), v("overlaps", s.overlaps), v("admits_next", s.admits_next),
+        v("body", s.body);
   }
 };
 
@@ -107,8 +107,7 @@ struct If {
   }
 };
 
-// One elected thread of the enclosing unit (its thread 0) runs the body: an element store written
-// outside the innermost level.
+// Thread 0 of the enclosing unit runs the body: a store written outside the innermost level.
 struct Once {
   RegionId body;
   static void fields(auto& s, auto&& v) { v("body", s.body); }
@@ -215,8 +214,7 @@ struct Alias {
 
 // Copies src to dst, same rank. Elements of src outside its base read as 0; elements of dst outside
 // its base are not written; where src is smaller than dst the rest of dst becomes 0. All threads of
-// the enclosing `unit` take part (0: the whole block); with a local dst each thread copies for
-// itself.
+// the `unit` take part (0: the whole block); with a local dst each thread copies for itself.
 struct Copy {
   ValueId src;
   ValueId dst;
@@ -287,8 +285,7 @@ struct Copy {
   [[nodiscard]] ValueId label() const { return future.valid() ? future : event; }
 };
 
-// This thread's cp.async copies but the `pending` youngest have landed. Inserted by place-barriers,
-// counted by count-copies.
+// This thread's cp.async copies have landed, but for the `pending` youngest (count-copies).
 struct CopyWait {
   std::int64_t pending = 0;
   static void fields(auto& s, auto&& v) { v("pending", s.pending); }
@@ -346,8 +343,7 @@ struct Atomic {
   [[nodiscard]] Touch touch() const;
 };
 
-// Writes the scalar to every element of the view; all threads of the unit take part (0: the block,
-// or the `inthreads` region).
+// All threads of the unit (0: block or region) write the scalar to every element of the view.
 struct Splat {
   ValueId view;
   ValueId value;
@@ -413,9 +409,8 @@ struct EventWait {
 };
 
 // A name for copies that threads issue asynchronously (cp.async), in the order they are issued.
-// FutureWait: the last copy issued under the name (as it stands after exchanges) has landed, and
-// all threads of the unit see it. count-copies replaces it by copy_wait and drops
-// exchanges: from Form::kDecided on there are neither.
+// FutureWait: the last copy issued under the name (as it stands after exchanges) has landed, and all
+// threads of the unit see it. count-copies makes a copy_wait of it and drops exchanges.
 struct Future {
   std::string name = {};
   static void fields(auto& s, auto&& v) { v("name", s.name); }
@@ -505,7 +500,7 @@ struct Mma {
   Major a_major = Major::kRow;
   Major b_major = Major::kRow;
   Level unit = Level::kGroup;            // who executes it together: kGroup or kGroup4
-  std::vector<std::int64_t> order = {};  // of the parts of K; empty: one after the other
+  std::vector<std::int64_t> order = {};  // repetition -> part of K; empty: in their order
   // decided: the instruction, and how often it is repeated along M, N and K; for an operand in
   // shared memory, by repetition along K, the bytes from the descriptor's start to its tile.
   const target::Mma* atom = nullptr;
@@ -527,7 +522,6 @@ struct Mma {
     t({.value = s.c, .use = Use::kUpdates, .proxy = proxy, .asynchronous = late});
   }
   [[nodiscard]] bool is_asynchronous() const { return atom != nullptr && atom->asynchronous; }
-  // Which part of K the instruction's repetition `k` multiplies.
   [[nodiscard]] std::int64_t part(std::int64_t k) const {
     return order.empty() ? k : order[static_cast<std::size_t>(k)];
   }
@@ -560,8 +554,7 @@ struct MmaFence {
   static void fields(auto&, auto&&) {}
 };
 
-// Closes the group of the asynchronous matrix instructions issued since the last one. `stated`: the
-// program wrote it.
+// Closes the group of asynchronous matrix instructions since the last one. `stated` by the program.
 struct MmaCommit {
   bool stated = false;
   static void fields(auto& s, auto&& v) { v("stated", s.stated); }

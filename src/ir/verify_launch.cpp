@@ -62,9 +62,9 @@ void launches_are_planned(const Module& module, const Function& f, Mistakes& mis
       complain(mistakes, f, id, "it admits launches, and cannot begin early itself");
     }
     if (launch.cooperative ? launch.overlaps : has_grid_barrier(f, launch)) {
-      complain(mistakes, f, id, "{}", launch.cooperative
-                                          ? "a cooperative launch begins early"
-                                          : "its blocks meet, and may not all be there");
+      complain(mistakes, f, id, "{}",
+               launch.cooperative ? "a cooperative launch begins early"
+                                  : "its blocks meet, and may not all be there");
     }
     if (module.arch == nullptr) return;
     if (launch.threads_max > module.arch->threads_per_block_max) {

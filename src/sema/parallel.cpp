@@ -296,8 +296,8 @@ bool check_level(Sema& sema, const ast::ParallelGroup& group, ir::Level level) {
   }
   if (group.cooperative && (level != ir::Level::kBlock || !sema.cluster.empty())) {
     (void)sema.diags
-        .report<diag::CooperativePlace>(
-            where, level == ir::Level::kBlock ? "one of clusters" : "no grid")
+        .report<diag::CooperativePlace>(where,
+                                        level == ir::Level::kBlock ? "one of clusters" : "no grid")
         .help("write `parallel ... : block<cooperative>`, without a `: cluster` around it")
         .emit();
     return false;

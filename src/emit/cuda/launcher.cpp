@@ -59,7 +59,7 @@ struct Host {
   std::string grid = {};              // what the launcher declares itself: named after the user's
   std::string status = {};
   std::string arguments = {};  // of a cooperative launch
-  std::string shared = {};  // bytes of shared memory, where the launch says how many
+  std::string shared = {};     // bytes of shared memory, where the launch says how many
 };
 
 Host host_of(const ir::Function& function, const LaunchPlan& plan) {
@@ -230,9 +230,8 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
   const std::string threads = sizes.limited(plan.threads, plan.threads_max);
   if (plan.cooperative) {
     out += format("  void* {}[] = {{{}}};\n", host.arguments,
-                  join(host.passed, ", ", [](const ParamSlot& slot) {
-                    return format("(void*)&{}", slot.name);
-                  }));
+                  join(host.passed, ", ",
+                       [](const ParamSlot& slot) { return format("(void*)&{}", slot.name); }));
     return out + format("  return cudaLaunchCooperativeKernel({}, {}, {}, {}, {}, stream);\n}}\n",
                         plan.kernel_name, host.grid, threads, host.arguments, shared);
   }
