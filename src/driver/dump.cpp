@@ -14,8 +14,6 @@ namespace kiln::driver {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr const char* kForm = "TILE@LINE or TILE@LINE[ROW:ROW,COLUMN:COLUMN]";
 
 // "8:16"; false when it is none.
@@ -239,13 +237,6 @@ std::string row_label(const sim::Dumped& dumped, std::int64_t row) {
   return at.empty() ? "0" : join(at, ", ", [](std::int64_t i) { return format("{}", i); });
 }
 
-std::string value_text(const sim::Dumped& dumped, const sim::Dumped::Element& element) {
-  if (!element.known) return "-";
-  if (element.in_flight) return "...";
-  if (is_float(dumped.dtype)) return format("{:.6g}", element.value);
-  return ir::printed(dumped.dtype, static_cast<std::int64_t>(element.value), 0);
-}
-
 std::string where_text(const sim::Dumped::Element& element) {
   if (element.thread < 0) return element.address < 0 ? "outside" : format("{}", element.address);
   const std::string number = element.number < 0 ? "" : format(".{}", element.number);
@@ -338,50 +329,30 @@ Checked<std::vector<sim::DumpPoint>> dump_points(const std::vector<DumpRequest>&
   return out;
 }
 
+std::string value_text(const sim::Dumped& dumped, const sim::Dumped::Element& element) {
+  if (!element.known) return "-";
+  if (element.in_flight) return "...";
+  if (is_float(dumped.dtype)) return format("{:.6g}", element.value);
+  return ir::printed(dumped.dtype, static_cast<std::int64_t>(element.value), 0);
+}
+
 std::string dumps_text(const std::vector<DumpRequest>& requests,
-                       const std::vector<sim::Dumped>& dumped, Diagnostics& diags) {
+                       const std::vector<sim::Dumped>& dumped) {
   std::string out;
+  for (const sim::Dumped& one : dumped) out += dump_text(requests[one.point], one);
+  return out;
+}
+
+void warn_of_unreached(const std::vector<DumpRequest>& requests,
+                       const std::vector<sim::Dumped>& dumped, Diagnostics& diags) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const auto found = std::ranges::find(dumped, i, &sim::Dumped::point);
-    if (found != dumped.end()) {
-      out += dump_text(requests[i], *found);
-      continue;
-    }
+    if (std::ranges::find(dumped, i, &sim::Dumped::point) != dumped.end()) continue;
     diags.report<diag::DumpUnreached>({}, requests[i].text, requests[i].line)
         .help(
             "the first block of the grid is shown; of a tile that `mma` reads in place, show the "
             "buffer")
         .emit();
   }
-  return out;
-}
-
-Json dumps_json(const std::vector<DumpRequest>& requests, const std::vector<sim::Dumped>& dumped) {
-  Json out = Json::array();
-  for (const sim::Dumped& one : dumped) {
-    const DumpRequest& request = requests[one.point];
-    Json values = Json::array();
-    Json holders = Json::array();
-    for (const auto& element : one.elements) {
-      const bool says = element.known && std::isfinite(element.value);
-      values.push_back(says ? Json(element.value) : Json(value_text(one, element)));
-      if (element.thread >= 0) {
-        holders.push_back({{"thread", element.thread}, {"element", element.number}});
-      } else {
-        holders.push_back({{"byte", element.address}});
-      }
-    }
-    out.push_back({{"tile", request.tile},
-                   {"line", request.line},
-                   {"dtype", name(one.dtype)},
-                   {"shape", one.shape},
-                   {"first_thread", one.first_thread},
-                   {"threads", one.threads},
-                   {"pending", one.pending},
-                   {"values", std::move(values)},
-                   {"held_by", std::move(holders)}});
-  }
-  return out;
 }
 
 }  // namespace kiln::driver

@@ -15,8 +15,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "backends/backend.h"
 #include "diag/diagnostics.h"
 #include "io/program.h"
@@ -47,10 +45,14 @@ struct DumpRequest {
     const std::vector<DumpRequest>& requests, const io::Program& program,
     const ir::Function& function, const backends::Backend& backend, Diagnostics& diags);
 
-// Those that were reached as tables; of the others a warning.
+// Those that were reached, as tables.
 [[nodiscard]] std::string dumps_text(const std::vector<DumpRequest>& requests,
-                                     const std::vector<sim::Dumped>& dumped, Diagnostics& diags);
-[[nodiscard]] nlohmann::ordered_json dumps_json(const std::vector<DumpRequest>& requests,
-                                                const std::vector<sim::Dumped>& dumped);
+                                     const std::vector<sim::Dumped>& dumped);
+// Warns of the others.
+void warn_of_unreached(const std::vector<DumpRequest>& requests,
+                       const std::vector<sim::Dumped>& dumped, Diagnostics& diags);
+// "1.5"; "-": nobody gave it a value; "...": one is on its way.
+[[nodiscard]] std::string value_text(const sim::Dumped& dumped,
+                                     const sim::Dumped::Element& element);
 
 }  // namespace kiln::driver

@@ -28,6 +28,34 @@ Json counted(const backends::Execution& execution, ReportKind kind) {
   return execution.sim->count(kind);
 }
 
+Json dumps_json(const std::vector<DumpRequest>& requests, const std::vector<sim::Dumped>& dumped) {
+  Json out = Json::array();
+  for (const sim::Dumped& one : dumped) {
+    const DumpRequest& request = requests[one.point];
+    Json values = Json::array();
+    Json holders = Json::array();
+    for (const auto& element : one.elements) {
+      const bool says = element.known && std::isfinite(element.value);
+      values.push_back(says ? Json(element.value) : Json(value_text(one, element)));
+      if (element.thread >= 0) {
+        holders.push_back({{"thread", element.thread}, {"element", element.number}});
+      } else {
+        holders.push_back({{"byte", element.address}});
+      }
+    }
+    out.push_back({{"tile", request.tile},
+                   {"line", request.line},
+                   {"dtype", name(one.dtype)},
+                   {"shape", one.shape},
+                   {"first_thread", one.first_thread},
+                   {"threads", one.threads},
+                   {"pending", one.pending},
+                   {"values", std::move(values)},
+                   {"held_by", std::move(holders)}});
+  }
+  return out;
+}
+
 Json atoms_of(const backends::Execution& execution) {
   if (!execution.backend->reports.findings) return nullptr;
   Json out = Json::object();
@@ -222,8 +250,7 @@ std::string narrow_text(const io::NarrowInput& input, bool integers) {
 
 }  // namespace
 
-std::string report_json(const RunReport& report, const backends::Execution& execution,
-                        const Json& dumped) {
+std::string report_json(const RunReport& report, const backends::Execution& execution) {
   Json shape = Json::object();
   for (const auto& [name, value] : report.shape) shape[name] = value;
   Json outputs = Json::array();
@@ -256,7 +283,9 @@ std::string report_json(const RunReport& report, const backends::Execution& exec
               {"bank_conflicts", conflicts},
               {"instructions", atoms_of(execution)}};
   if (!report.printed.empty()) out["printed"] = report.printed;
-  if (!dumped.empty()) out["dumped"] = dumped;
+  if (execution.sim && !report.dumps.empty()) {
+    out["dumped"] = dumps_json(report.dumps, execution.sim->dumped);
+  }
   if (!report.gave_up.empty()) out["gave_up"] = report.gave_up;
   if (report.blocks_compared != 0) {
     out["sample"] = {{"blocks", report.blocks_compared}, {"of_blocks", report.blocks}};
@@ -277,6 +306,7 @@ std::string report_text(const RunReport& report, const backends::Execution& exec
     return format("{}={}", entry.first, entry.second);
   });
   std::string out;
+  if (execution.sim) out += dumps_text(report.dumps, execution.sim->dumped);
   for (const std::string& line : report.printed) out += line + "\n";
   if (report.prints_dropped != 0) {
     out += format("and {} more lines, which are not shown\n", report.prints_dropped);
@@ -328,7 +358,10 @@ std::string report_text(const RunReport& report, const backends::Execution& exec
 void report_findings(const ir::Function& function, const RunReport& report,
                      const backends::Execution& execution, const reference::Outcome& reference,
                      Diagnostics& diags) {
-  if (execution.sim) io::report_findings(*execution.sim, io::Use::kRun, diags);
+  if (execution.sim) {
+    io::report_findings(*execution.sim, io::Use::kRun, diags);
+    warn_of_unreached(report.dumps, execution.sim->dumped, diags);
+  }
   for (const std::string& name : execution.overrun) {
     diags
         .report<diag::OutOfBounds>(function.span,

@@ -1,13 +1,13 @@
 // What `kiln run` says about a run.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
 #include "diag/diagnostics.h"
+#include "driver/dump.h"
 #include "driver/statement.h"
 #include "io/integer_inputs.h"
 #include "io/sample.h"
@@ -48,16 +48,16 @@ struct RunReport {
   std::int64_t blocks_compared = 0;
   std::int64_t blocks = 0;
   io::Check asked = io::Check::kBySize;
+  std::vector<DumpRequest> dumps = {};
   std::vector<std::string> printed = {};  // by the program: place, thread and text of each line
   std::int64_t prints_dropped = 0;        // lines that were too many
   std::string whole = {};                 // why no sample could be taken
   std::string gave_up = {};  // why the run ended before the program; then there are no outputs
 };
 
-// The object of `run --json` (design.md 11). What a place cannot count is null. `dumped`: of
-// `--dump`.
-[[nodiscard]] std::string report_json(const RunReport& report, const backends::Execution& execution,
-                                      const nlohmann::ordered_json& dumped);
+// The object of `run --json` (design.md 11). What a place cannot count is null.
+[[nodiscard]] std::string report_json(const RunReport& report,
+                                      const backends::Execution& execution);
 
 // A few lines for people.
 [[nodiscard]] std::string report_text(const RunReport& report, const backends::Execution& execution,

@@ -252,16 +252,23 @@ io::Exit write_outputs(const Request& request, const reference::Outcome& outcome
 }
 
 // The report, in words or as JSON.
-void tell(const RunOptions& options, const Request& request, const RunReport& report,
-          const Ran& ran, Diagnostics& diags, io::Console& console) {
-  const std::vector<sim::Dumped> none;
-  const auto& dumped = ran.execution.sim ? ran.execution.sim->dumped : none;
-  const std::string tiles = dumps_text(request.dumps, dumped, diags);
-  if (options.json) {
-    console.out << report_json(report, ran.execution, dumps_json(request.dumps, dumped));
-  } else {
-    console.out << tiles << report_text(report, ran.execution, ran.said.interpreted.outcome);
+void tell(const RunOptions& options, const RunReport& report, const Ran& ran,
+          io::Console& console) {
+  console.out << (options.json ? report_json(report, ran.execution)
+                               : report_text(report, ran.execution, ran.said.interpreted.outcome));
+}
+
+backends::Limits limits_of(const RunOptions& options, std::vector<sim::DumpPoint> dumps,
+                           MemoryBudget& memory, const io::Console& console) {
+  backends::Limits out;
+  out.schedules = options.schedules;
+  out.steps_max = options.max_steps;
+  out.memory = &memory;
+  out.dumps = std::move(dumps);
+  if (console.progress) {
+    out.progress = [&](std::string_view text) { io::show_progress(console, text); };
   }
+  return out;
 }
 
 // Everything after the program compiled. Diagnostics go to program.diags.
@@ -306,12 +313,7 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
   }
   io::Oracle oracle{
       .program = program, .function = *kernel, .check = request.check, .seed = options.seed};
-  oracle.limits = {
-      .schedules = options.schedules, .steps_max = options.max_steps, .memory = &memory};
-  oracle.limits.dumps = std::move(*dumps);
-  if (console.progress) {
-    oracle.limits.progress = [&](std::string_view text) { io::show_progress(console, text); };
-  }
+  oracle.limits = limits_of(options, std::move(*dumps), memory, console);
   const auto ran = run_beside_reference(*backend, oracle, *arguments);
   if (!ran) return io::environment_failed(console, ran.error()).error;
   const backends::Interpreted& interpreted = ran->said.interpreted;
@@ -329,10 +331,11 @@ io::Exit run_kernel(const RunOptions& options, Request& request, io::Program& pr
   RunReport report = make_report(program, decided, *ran, said);
   io::show_progress(console, "");
   report.asked = request.check;
+  report.dumps = request.dumps;
   note_narrow(io::narrow_inputs(decided, *arguments), report);
   report.integers = request.bind.fill == io::Fill::kIntegers;
   report_findings(decided, report, execution, interpreted.outcome, program.diags);
-  tell(options, request, report, *ran, program.diags, console);
+  tell(options, report, *ran, console);
   const io::Exit written = write_outputs(request, interpreted.outcome, execution, console);
   if (written != io::Exit::kFine) return written;
   return program.diags.has_errors() ? io::Exit::kWrong : io::Exit::kFine;

@@ -59,17 +59,19 @@ std::vector<Replacement> replacements(const HostProgram& program) {
 std::string checks(const HostProgram& program) {
   std::string out;
   if (program.functions.empty()) return out;
-  for (const auto& [name, value] : program.functions[0].function->file_constants) {
+  for (const ir::FileConstant& shared : program.functions[0].function->file_constants) {
     const bool is_seen = std::ranges::any_of(program.tree.regions, [&](const ast::Region& region) {
       const auto* constant = std::get_if<ast::Constant>(&region);
       return constant != nullptr && constant->span.file == program.tree.file &&
              is_cpp(program.sources.text(constant->span)) &&
              std::ranges::any_of(program.tree.as<ast::ConstantStmt>(constant->statement)->items,
-                                 [&](const auto& item) { return item.name.text == name; });
+                                 [&](const auto& item) { return item.name.text == shared.name; });
     });
     if (!is_seen) continue;
-    out += format("static_assert({} == {}, \"tile functions were compiled with {} = {}: {}\");\n",
-                  name, value, name, value, "say macros with -D before `--`");
+    out += format(
+        "static_assert({0} == {1}, \"tile functions were compiled with {0} = {1}: say macros "
+        "with -D before `--`\");\n",
+        shared.name, shared.value);
   }
   return out;
 }
