@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <tuple>
 
 #include "api/devices.h"
@@ -94,13 +95,21 @@ std::unique_ptr<State> make_state(const kiln_embedded& embedded) {
   return state;
 }
 
+// For good: kernels may be called while the process ends.
+State& keep(std::unique_ptr<State> state) {
+  static std::mutex mutex;
+  static auto* const all = new std::vector<std::unique_ptr<State>>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  return *all->emplace_back(std::move(state));
+}
+
 // Of several threads that come first at once one makes it.
 State& state_of(kiln_embedded& embedded) {
   const std::atomic_ref<void*> place(embedded.state);
   if (void* known = place.load(std::memory_order_acquire)) return *static_cast<State*>(known);
   std::unique_ptr<State> made = make_state(embedded);
   void* expected = nullptr;
-  if (place.compare_exchange_strong(expected, made.get())) return *made.release();
+  if (place.compare_exchange_strong(expected, made.get())) return keep(std::move(made));
   return *static_cast<State*>(expected);
 }
 
