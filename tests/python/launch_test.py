@@ -62,7 +62,17 @@ class FakeCuda(ctypes.Structure):
 
     _fields_ = [
         (name, ctypes.c_int)
-        for name in ("allocations", "synchronisations", "modules", "maps", "launches", "pushes", "contexts_held")
+        for name in (
+            "allocations",
+            "synchronisations",
+            "modules",
+            "modules_refused",
+            "last_module",
+            "maps",
+            "launches",
+            "pushes",
+            "contexts_held",
+        )
     ] + [("capturing", ctypes.c_bool), ("launch_status", ctypes.c_int), ("on_launch", ctypes.c_void_p)]
 
 

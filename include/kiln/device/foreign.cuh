@@ -4,7 +4,7 @@
 //   __device__ uint32_t bits(croq::f16 value);
 #pragma once
 
-#include "types.cuh"
+#include "kiln/device/types.cuh"
 
 #ifdef __CUDACC_RTC__
 using int8_t = signed char;
