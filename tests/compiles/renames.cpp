@@ -4,7 +4,7 @@
 //   renames --root . --sample 2500 --seed 1        a draw, the same for the same seed
 //   renames --root . --sample 0 --jobs 8           all of them, hours
 //
-// Two variables of one name may mean another program, or none; only what is accepted must compile.
+// Programs with CUDA of their own are left out. Two variables of one name may mean another program, or none; only what is accepted must compile.
 // Prints each case that does not, at which kiln stops by a check of its own or that takes more than
 // 10 s, and a last line of counts. Exits with 1 when there was any, with 77 when there is no NVRTC.
 #include <sys/mman.h>
@@ -153,7 +153,17 @@ std::vector<Source> sources_below(const fs::path& root) {
   return out;
 }
 
-// The CUDA of a program; nothing when it is refused.
+// Whether the program has CUDA of its own, which calls what it likes: kiln answers for none of it, and
+// its names in texts are not exchanged.
+bool has_cuda(const ir::Module& module) {
+  return !module.cuda.empty() ||
+         std::ranges::any_of(module.functions, [](const ir::Function& function) {
+           return std::ranges::any_of(
+               function.ops, [](const ir::Op& op) { return op.kind() == ir::OpKind::kCuda; });
+         });
+}
+
+// The CUDA of a program; nothing when it is refused, or has some of its own.
 std::optional<std::string> emitted(const Source& source, std::string text) {
   Sources sources;
   Diagnostics diags;
@@ -164,6 +174,7 @@ std::optional<std::string> emitted(const Source& source, std::string text) {
       sources, file, {.definitions = std::move(*definitions), .read_included = read_beside}, diags);
   auto module = sema::analyse(tree, *source.arch, sources, diags);
   if (!module || !passes::run_pipeline(*module, diags) || diags.has_errors()) return std::nullopt;
+  if (has_cuda(*module)) return std::nullopt;
   return emit::emit(*module, sources, {.line_directives = false});
 }
 
