@@ -147,6 +147,10 @@ std::optional<TileValue> Tiles::expression(DType type, TileShape shape, int dept
 
 void Tiles::define(Node& at, const TileValue& made) {
   TileValue tile = made;
+  // A name alone keeps its own type, also where a number of any type was asked for.
+  for (const TileValue& other : tiles_) {
+    if (other.value.text == made.value.text) tile.value.type = other.value.type;
+  }
   tile.value.text = gen_.name("t");
   tile.named = tile.anchored = true;
   const char* word = draw().chance(10) ? "frag " : draw().chance(10) ? "mutable " : "";
