@@ -8,8 +8,9 @@
 # a pointer be misaligned, so only there, and in tests, do the sanitizers check it. READS is for a library that
 # takes foreign bytes apart: its branches are counted for the programs of libFuzzer (KILN_LIBFUZZER).
 #
-# Files are compiled ten at a time (KILN_UNITY), so that what they include is read once. ALONE names a test
-# that has a helper of the same name as another test of its program, and is compiled by itself.
+# The files of a library are compiled thirty at a time, or TOGETHER says how many, and those of a test ten at a
+# time (KILN_UNITY), so that what they include is read once. ALONE names a test that has a helper of the same
+# name as another test of its program, and is compiled by itself.
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
@@ -55,12 +56,15 @@ if(KILN_LIBFUZZER)
     $<$<BOOL:$<TARGET_PROPERTY:KILN_READS>>:-fsanitize=fuzzer-no-link>)
 endif()
 
-function(kiln_compile_together name)
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${KILN_UNITY} UNITY_BUILD_BATCH_SIZE 10)
+function(kiln_compile_together name files)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${KILN_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
 endfunction()
 
 function(kiln_library name)
-  cmake_parse_arguments(ARG "HOT;REINTERPRETS;READS" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT;REINTERPRETS;READS" "TOGETHER" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_TOGETHER)
+    set(ARG_TOGETHER 30)
+  endif()
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC kiln_options ${ARG_DEPS})
   set_target_properties(${name} PROPERTIES
@@ -69,7 +73,7 @@ function(kiln_library name)
   if(NOT ARG_HOT)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
-  kiln_compile_together(${name})
+  kiln_compile_together(${name} ${ARG_TOGETHER})
   # They are parts of a shared library too, which shows nothing but its public functions.
   set_target_properties(${name} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
@@ -97,7 +101,7 @@ function(kiln_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES} ${ARG_ALONE})
-  kiln_compile_together(${name})
+  kiln_compile_together(${name} 10)
   set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(${name} PRIVATE kiln_options ${ARG_DEPS} GTest::gtest GTest::gtest_main)
   # A test calls a library, which is optimised; its own lines run once. Some compile headers of the device

@@ -9,13 +9,12 @@
 #include "api/devices.h"
 #include "reference/outputs.h"
 #include "runtime/call_plan.h"
+#include "runtime/launch.h"
 
 namespace kiln::api {
 
 using runtime::cuda::DevicePtr;
 
-// A number of 32 bits that a kernel computes coordinates with leaves room for tiles that overhang.
-constexpr std::int64_t kCoordinateMax = INT32_MAX - (1 << 20);
 constexpr std::size_t kParametersMax = 256;
 
 // What a plan knows of a parameter, or of what its function returns.
@@ -218,11 +217,12 @@ kiln_status take_number(const kiln_plan& plan, const Argument& argument, const k
                      format("`{}` is {}, and {} holds {} to {}", argument.name, value.integer,
                             name(argument.dtype), low, type.max));
     }
-    const bool far = value.integer > kCoordinateMax || value.integer < -kCoordinateMax;
+    const bool far =
+        value.integer > runtime::kCoordinateMax || value.integer < -runtime::kCoordinateMax;
     if (argument.in_variable && type.bits <= 32 && far) {
       return refused(plan, KILN_INVALID,
                      format("`{}` is {}, at most {} is possible", argument.name, value.integer,
-                            kCoordinateMax));
+                            runtime::kCoordinateMax));
     }
   }
   bits = bits_of(argument, value);

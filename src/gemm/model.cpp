@@ -12,7 +12,6 @@ namespace {
 constexpr double kCacheBytesPerCycle = 48;  // from the second-level cache, of one multiprocessor
 constexpr double kTileCycles = 2500;        // the ring fills, the tile of C leaves
 constexpr double kLaunchCycles = 3000;      // a further launch: adds partial tiles up, or copies
-constexpr double kMemoryShare = 0.85;       // of the memory's rate on paper
 
 double bytes_of(DType dtype, std::int64_t elements) {
   return static_cast<double>(size_bytes(dtype)) * static_cast<double>(elements);

@@ -11,6 +11,9 @@
 
 namespace kiln::gemm {
 
+// Of the memory's rate on paper, what a kernel that only moves reaches.
+inline constexpr double kMemoryShare = 0.85;
+
 // A tiling, how many blocks share a tile's K, and how the kernel does it.
 struct Cut {
   Tiling tiling;

@@ -11,7 +11,7 @@ namespace kiln::gemm {
 
 namespace {
 
-constexpr int kRows = 64;  // of a warpgroup
+constexpr int kWarpgroupRows = 64;
 constexpr int kPanel = 128;
 
 constexpr int kOne[] = {1};
@@ -87,7 +87,6 @@ constexpr double kLatency = 2000;      // of memory under load
 constexpr double kBlockCycles = 1500;  // a ring fills, a tile of C leaves
 constexpr double kPartCycles = 2000;   // until the buffer is free for a further part of it
 constexpr double kAddCycles = 3000;    // a further launch
-constexpr double kMemoryShare = 0.85;  // of the memory's rate on paper
 // Of what the faster parts of a tile take, so much is not hidden behind the slowest one.
 constexpr double kUnhidden = 0.15;
 
@@ -140,8 +139,8 @@ struct Step {
 Step step_of(const Problem& problem, const Variant& v, const target::Arch& arch) {
   const double depth = number(v.k_bytes) / size_bytes(problem.a);
   const double rate = number(arch.mma_macs_per_sm_cycle) * 2 / size_bytes(problem.a);
-  const int width = v.m * v.n / (kRows * v.warpgroups);
-  const double reads = number(v.warpgroups * (kRows + width)) * v.k_bytes / kSharedBytes;
+  const int width = v.m * v.n / (kWarpgroupRows * v.warpgroups);
+  const double reads = number(v.warpgroups * (kWarpgroupRows + width)) * v.k_bytes / kSharedBytes;
   const double products = std::max(v.m * v.n * depth / rate, reads);
   const std::int64_t rows =
       std::min<std::int64_t>(v.m, problem.m) + std::min<std::int64_t>(v.n, problem.n);
@@ -243,7 +242,7 @@ void Walk::shapes() {
 }
 
 void Walk::shape(int warpgroups, int width) {
-  const int rows = kRows * warpgroups;
+  const int rows = kWarpgroupRows * warpgroups;
   Variant v{.row = &row,
             .m = space.rows_of_b ? width : rows,
             .n = space.rows_of_b ? rows : width,
@@ -346,7 +345,7 @@ std::optional<TileShape> tile_of(const KernelRow& row, const Problem& problem,
   };
   const auto space = std::ranges::find(kSpaces, row.name, &Space::kernel);
   if (space != std::end(kSpaces)) {
-    const int rows = kRows * number_of("WARPGROUPS");
+    const int rows = kWarpgroupRows * number_of("WARPGROUPS");
     const int width = space->wide.empty() ? space->widths().front() : number_of(space->wide);
     const bool said = rows > 0 && width > 0;
     if (said) return space->rows_of_b ? TileShape{width, rows} : TileShape{rows, width};

@@ -4,16 +4,15 @@ namespace kiln::runtime {
 
 namespace {
 
-// Kernels compute coordinates in 32 bits; a little room is left for tiles that overhang.
 Result<void> check_coordinates(const emit::LaunchPlan& plan,
                                const std::vector<std::int64_t>& vars) {
-  constexpr std::int64_t kMost = INT32_MAX - (1 << 20);
   for (const emit::ParamSlot& slot : plan.slots) {
     if (slot.kind != emit::SlotKind::kVar || info(slot.dtype).bits > 32) continue;
     const std::int64_t value = vars[slot.var.index];
-    if (value <= kMost && value >= -kMost) continue;
-    return Unexpected{Error{"cannot launch", plan.kernel_name,
-                            format("{} is {}, at most {} is possible", slot.name, value, kMost)}};
+    if (value <= kCoordinateMax && value >= -kCoordinateMax) continue;
+    return Unexpected{
+        Error{"cannot launch", plan.kernel_name,
+              format("{} is {}, at most {} is possible", slot.name, value, kCoordinateMax)}};
   }
   return {};
 }

@@ -17,6 +17,8 @@ namespace kiln::runtime {
 
 // Bytes of the largest kernel parameter but a tensor map.
 inline constexpr std::size_t kValueBytes = 8;
+// A number of 32 bits that a kernel computes coordinates with leaves room for tiles that overhang.
+inline constexpr std::int64_t kCoordinateMax = INT32_MAX - (1 << 20);
 
 // Grid, block and shared memory; `vars` by VarId. Errors: a grid or a block that the device does
 // not take, a dimension too large for the kernel's 32-bit coordinates.

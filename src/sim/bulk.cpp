@@ -14,6 +14,8 @@
 #include "sim/access.h"
 #include "sim/counting.h"
 #include "sim/tracer.h"
+#include "target/arch.h"
+#include "target/descriptor.h"
 
 namespace kiln::sim {
 
@@ -22,10 +24,8 @@ namespace {
 // What the lanes of a warp move with one instruction, 16 bytes each.
 constexpr std::uint64_t kBytesOfAStep = 512;
 
-constexpr std::int64_t kChunkBytes = 16;
 constexpr std::int64_t kLeastSwizzle = 32;
 constexpr std::int64_t kSharedAlignment = 128;
-constexpr std::int64_t kSectorBytes = 32;
 
 std::int64_t rows_of(const BulkPlan& plan) {
   std::int64_t rows = 1;
@@ -41,7 +41,7 @@ std::int64_t address_in_box(const BulkPlan& plan, std::int64_t start, std::int64
                             std::int64_t byte) {
   const std::int64_t plain = start + row * row_bytes(plan) + byte;
   if (plan.swizzle < kLeastSwizzle) return plain;
-  return plain ^ (((plain >> 7) & (plan.swizzle / kChunkBytes - 1)) << 4);
+  return plain ^ (((plain >> 7) & (plan.swizzle / target::kChunkBytes - 1)) << 4);
 }
 
 // The address that the instruction is given: of the box's first element before the XOR.
@@ -102,7 +102,7 @@ struct ChunkPart {
 ChunkPart part_of_chunk(const BulkPlan& plan, const RowPart& part, std::int64_t byte) {
   const std::int64_t first = part.before * plan.global.buffer->size;
   const std::int64_t end = first + part.inside * plan.global.buffer->size;
-  ChunkPart out{.whole = std::min(kChunkBytes, row_bytes(plan) - byte)};
+  ChunkPart out{.whole = std::min(target::kChunkBytes, row_bytes(plan) - byte)};
   out.from = std::clamp<std::int64_t>(first - byte, 0, out.whole);
   out.bytes = std::clamp<std::int64_t>(end - byte, out.from, out.whole) - out.from;
   return out;
@@ -114,7 +114,7 @@ void move_row(Machine& machine, const BulkPlan& plan, const BulkBox& box, const 
               std::byte* global) {
   const std::int64_t start = start_of(plan, box);
   const std::int64_t first = part.before * plan.global.buffer->size;
-  for (std::int64_t byte = 0; byte < row_bytes(plan); byte += kChunkBytes) {
+  for (std::int64_t byte = 0; byte < row_bytes(plan); byte += target::kChunkBytes) {
     const auto [whole, from, some] = part_of_chunk(plan, part, byte);
     std::byte* shared = shared_at(machine, box, address_in_box(plan, start, part.row, byte));
     if (plan.loads) std::memset(shared, 0, static_cast<std::size_t>(whole));
@@ -137,7 +137,8 @@ void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& 
   machine.ranges.clear();
   machine.global_ranges.clear();
   for_each_row(plan, box, [&](const RowPart& part) {
-    for (std::int64_t byte = 0; machine.checks && byte < row_bytes(plan); byte += kChunkBytes) {
+    for (std::int64_t byte = 0; machine.checks && byte < row_bytes(plan);
+         byte += target::kChunkBytes) {
       const std::int64_t address = address_in_box(plan, start, part.row, byte);
       const ChunkPart moved = part_of_chunk(plan, part, byte);
       if (plan.loads) {
@@ -151,7 +152,7 @@ void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& 
     const std::int64_t run = part.inside * global.size;
     machine.global_ranges.push_back({address, run});
     bytes += run;
-    sectors += (address + run - 1) / kSectorBytes - address / kSectorBytes + 1;
+    sectors += (address + run - 1) / target::kSectorBytes - address / target::kSectorBytes + 1;
   });
   if (plan.loads) {
     const Completes slot{box.block, box.slot};
@@ -172,11 +173,11 @@ void check_first_byte(Machine& machine, Warp& warp, std::uint32_t lane, const Bu
   const Buffer& global = *plan.global.buffer;
   const std::int64_t first = box.origin[global.rank - 1] * global.size;
   const std::string who = format("bulk copy by {}", thread_of_block_text(machine, warp, lane));
-  if (first % kChunkBytes != 0) {
+  if (first % target::kChunkBytes != 0) {
     report_at(
         machine, warp, ReportKind::kMisaligned,
         format("a bulk copy begins at byte {} of the rows of `{}`, which is no multiple of {}",
-               first, global.name, kChunkBytes),
+               first, global.name, target::kChunkBytes),
         who);
   }
   const auto* begin = box.origin.data();
@@ -205,7 +206,8 @@ bool check_place(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPla
               format("bulk copy by {}", thread_of_block_text(machine, warp, lane)));
     return false;
   }
-  if (!check_aligned(touch, start, plan.swizzle >= kLeastSwizzle ? kSharedAlignment : kChunkBytes,
+  if (!check_aligned(touch, start,
+                     plan.swizzle >= kLeastSwizzle ? kSharedAlignment : target::kChunkBytes,
                      plan.loads)) {
     return false;
   }

@@ -12,12 +12,12 @@
 #include <cstring>
 
 #include "sim/access.h"
+#include "target/descriptor.h"
 
 namespace kiln::sim {
 
 namespace {
 
-constexpr std::int64_t kChunkBytes = 16;  // consecutive in memory, whatever the swizzle
 constexpr std::uint32_t kWarpsPerUnit = 4;
 
 // The extent of one instruction's tile of an operand in memory: rows, and bytes along them.
@@ -40,7 +40,7 @@ TileBytes tile_bytes(const ProductOperand& operand, std::int64_t first, std::int
 template <class Visit>
 void for_each_chunk(const target::MatrixDescriptor& at, const TileBytes& tile, Visit&& visit) {
   for (std::int64_t row = 0; row < tile.rows; ++row) {
-    for (std::int64_t byte = 0; byte < tile.bytes; byte += kChunkBytes) {
+    for (std::int64_t byte = 0; byte < tile.bytes; byte += target::kChunkBytes) {
       visit(row, byte, address_of(at, tile.first_row + row, tile.first_byte + byte));
     }
   }
@@ -48,7 +48,7 @@ void for_each_chunk(const target::MatrixDescriptor& at, const TileBytes& tile, V
 
 // Whether the chunk lies in the block's shared memory.
 bool is_inside(std::span<const std::byte> shared, std::int64_t address) {
-  return address >= 0 && address + kChunkBytes <= static_cast<std::int64_t>(shared.size());
+  return address >= 0 && address + target::kChunkBytes <= static_cast<std::int64_t>(shared.size());
 }
 
 // Whether the chunk at `address` lies in the block's shared memory; reports one that does not.
@@ -88,7 +88,7 @@ void read_chunks(const Source& source, const Destination& to, Load&& load) {
       source.at, source.tile, [&](std::int64_t row, std::int64_t byte, std::int64_t address) {
         double* element = to.elements + row * across + byte / kSize * along;
         const bool inside = is_inside(shared, address);  // else it is reported at the issue
-        for (std::int64_t i = 0; i < kChunkBytes; i += kSize) {
+        for (std::int64_t i = 0; i < target::kChunkBytes; i += kSize) {
           *element = inside ? load(shared.data() + address + i) : 0;
           element += along;
         }
@@ -178,7 +178,8 @@ void note_operand(Machine& machine, Warp& warp, const ProductOperand& operand,
   machine.ranges.clear();
   for (const std::int64_t step : operand.steps) {
     for_each_chunk(moved(at, step), tile, [&](std::int64_t, std::int64_t, std::int64_t address) {
-      if (check_inside(machine, warp, address)) machine.ranges.push_back({address, kChunkBytes});
+      if (check_inside(machine, warp, address))
+        machine.ranges.push_back({address, target::kChunkBytes});
     });
   }
   note_async_reads(touch, Asynchronous::kProduct, machine.ranges);

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "target/arch.h"
+
 namespace kiln::sim {
 
 namespace {
-
-constexpr std::int64_t kSectorBytes = 32;
 
 std::size_t width_index(std::int64_t bytes) {
   if (bytes < 1 || bytes > 16) return 0;
@@ -20,8 +20,8 @@ std::int64_t distinct_sectors(const Request& request, std::int64_t bytes) {
   std::size_t count = 0;
   bool ascending = true;
   for (std::uint32_t i = 0; i < request.count; ++i) {
-    const std::int64_t first = request.address[i] / kSectorBytes;
-    const std::int64_t last = (request.address[i] + bytes - 1) / kSectorBytes;
+    const std::int64_t first = request.address[i] / target::kSectorBytes;
+    const std::int64_t last = (request.address[i] + bytes - 1) / target::kSectorBytes;
     for (std::int64_t sector = first; sector <= last; ++sector) {
       if (count > 0 && sectors[count - 1] == sector) continue;
       ascending = ascending && (count == 0 || sectors[count - 1] < sector);

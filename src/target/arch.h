@@ -79,6 +79,9 @@ inline constexpr std::array kUnits = {Unit::kFp32,    Unit::kFp64,       Unit::k
 // Instructions of warps that a multiprocessor starts in a cycle: one from each quarter.
 inline constexpr int kIssuesPerCycle = 4;
 
+// Bytes that global memory moves at least, for any access to them (CUDA's best practices guide, coalesced access).
+inline constexpr std::int64_t kSectorBytes = 32;
+
 struct Arch {
   std::string_view name;     // as `--arch` takes it, and as nvcc and NVRTC spell it
   std::string_view compute;  // the virtual architecture: "compute_90a"

@@ -29,7 +29,9 @@ struct MatrixDescriptor {
   std::int64_t swizzle = 0;  // bytes of a panel: one of kPanels
 };
 
-inline constexpr std::int64_t kPlainPanel = 16;                        // not XORed
+inline constexpr std::int64_t kPlainPanel = 16;  // not XORed
+// A swizzle moves units of so many bytes, which stay whole.
+inline constexpr std::int64_t kChunkBytes = 16;
 inline constexpr std::int64_t kPanels[] = {128, 64, 32, kPlainPanel};  // widest first
 
 inline constexpr int kDescriptorRows = 8;  // that repeat the pattern

@@ -5,6 +5,7 @@
 #include "ir/effects.h"
 #include "support/format.h"
 #include "support/integer.h"
+#include "target/arch.h"
 #include "target/registers.h"
 
 namespace kiln::explain {
@@ -15,7 +16,6 @@ using ir::Function;
 using ir::OpId;
 using ir::ValueId;
 
-constexpr std::int64_t kSectorBytes = 32;
 constexpr std::int64_t kWavefrontBytes = 128;  // shared memory serves one a cycle
 constexpr double kGiga = 1e9;
 
@@ -207,7 +207,7 @@ Roofline roofline(const LaunchCost& launch, const target::Arch& arch, const Func
                              : static_cast<double>(blocks_of_busiest_sm(launch.op, arch, outcome)) /
                                    static_cast<double>(launch.blocks);
   const double bandwidth = arch.dram_gb_per_s * kGiga;
-  const std::int64_t asked = launch.counts.sectors_global * kSectorBytes;
+  const std::int64_t asked = launch.counts.sectors_global * target::kSectorBytes;
   const auto seconds = [&](double cycles_of_all) {
     return cycles_of_all * busiest / (arch.clock_ghz * kGiga);
   };
@@ -268,7 +268,9 @@ int registers_left(const target::Arch& arch, const ir::Function& function, OpId 
 
 }  // namespace
 
-std::int64_t AccessCost::sectors_ideal() const { return ceil_div(bytes_global(), kSectorBytes); }
+std::int64_t AccessCost::sectors_ideal() const {
+  return ceil_div(bytes_global(), target::kSectorBytes);
+}
 
 std::string_view name(Bound bound) {
   switch (bound) {
