@@ -100,6 +100,19 @@ class BuildTest(unittest.TestCase):
             done.stderr,
         )
 
+    def test_memory_is_filled_with_numbers(self):
+        self.write(
+            "fill.co",
+            "__co__ void f(f32 [4] x) {}\n"
+            "int main() {\n  choreo::bf16 x[64];\n  float y[4];\n"
+            "  choreo::utils::fill_random(x, 64, choreo::bf16(1.0f), choreo::bf16(2.0f));\n"
+            "  choreo::utils::fill_n(y, 3, 7);\n"
+            "  for (float v : x) choreo::choreo_assert(v >= 1.0f && v <= 2.0f, \"x\");\n"
+            "  std::cout << (x[0] == x[2]) << y[2] << std::endl;\n}\n",
+        )
+        done = kiln("run", "fill.co", "--on", "sim", cwd=self.folder)
+        self.assertEqual(done.stdout, "07\n")
+
     def test_extents_are_known_at_the_call(self):
         done = self.run_program("_extents.co")
         self.assertEqual(done.stdout, "4 8\n")
