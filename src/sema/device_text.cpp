@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
+#include "ir/cpp_declarations.h"
 #include "ir/cuda_text.h"
-#include "sema/host_declarations.h"
 
 namespace kiln::sema {
 
@@ -36,6 +36,28 @@ std::string toolkit_includes(const ast::Ast& ast, const Sources& sources) {
   return out;
 }
 
+// A type or a constant that stands between tile functions.
+struct HostDeclaration {
+  std::vector<std::string> names;
+  ir::CudaPart part;
+};
+
+std::vector<HostDeclaration> host_declarations(const ast::Ast& ast, const Sources& sources) {
+  std::vector<HostDeclaration> out;
+  for (const ast::Region& region : ast.regions) {
+    const auto* host = std::get_if<ast::HostText>(&region);
+    const auto* constant = std::get_if<ast::Constant>(&region);
+    if (host == nullptr && constant == nullptr) continue;
+    const Span whole = host != nullptr ? host->span : constant->span;
+    for (ir::CppDeclaration& one : ir::declarations_in_cpp(sources.text(whole))) {
+      const Span span{whole.file, whole.begin + static_cast<std::uint32_t>(one.begin),
+                      whole.begin + static_cast<std::uint32_t>(one.end)};
+      out.push_back({std::move(one.names), {std::string(sources.text(span)), span}});
+    }
+  }
+  return out;
+}
+
 // The macros, types and constants that texts name, and those that these name.
 class UsedNames {
  public:
@@ -49,11 +71,11 @@ class UsedNames {
         if (macro.name == name) look_at(std::string_view(macro.text).substr(sizeof "#define"));
       }
     }
-    for (const std::string& word : words_in_cpp(text)) {
+    for (const std::string& word : ir::words_in_cpp(text)) {
       if (!words_.insert(word).second) continue;
       for (const HostDeclaration& declaration : declarations_) {
         if (std::ranges::find(declaration.names, word) == declaration.names.end()) continue;
-        look_at(declaration.text);
+        look_at(declaration.part.text);
       }
     }
   }
@@ -68,7 +90,7 @@ class UsedNames {
       };
       if (std::ranges::none_of(declaration.names, is_used)) continue;
       if (!made.insert(declaration.names.front()).second) continue;
-      out.push_back({declaration.text, declaration.span});
+      out.push_back(declaration.part);
     }
     return out;
   }

@@ -1,17 +1,21 @@
-#include "sema/host_declarations.h"
+#include "ir/cpp_declarations.h"
 
 #include <algorithm>
 #include <cctype>
 
 #include "ir/cuda_text.h"
 
-namespace kiln::sema {
+namespace kiln::ir {
 
 namespace {
 
-bool begins_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool goes_on(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+bool begins_identifier(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+bool is_of_identifier(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+bool is_white(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
 // A word or a sign of C++, and how many brackets are open around it.
 struct Lexeme {
@@ -20,7 +24,7 @@ struct Lexeme {
   std::size_t end = 0;
   int depth = 0;
 
-  [[nodiscard]] bool is_word() const { return begins_word(text.front()); }
+  [[nodiscard]] bool is_word() const { return begins_identifier(text.front()); }
 };
 
 // Reads lexemes; comments, strings and preprocessor lines are passed over.
@@ -31,12 +35,12 @@ class LexemeReader {
   // The next one; false at the end.
   bool next(Lexeme& out) {
     while (at_ < text_.size()) {
-      if (is_blank(text_[at_])) {
+      if (is_white(text_[at_])) {
         if (text_[at_] == '\n') is_line_begin_ = true;
         ++at_;
         continue;
       }
-      const std::size_t aside = ir::end_of_aside(text_, at_);
+      const std::size_t aside = end_of_aside(text_, at_);
       if (aside != at_) {
         at_ = aside;
       } else if (text_[at_] == '#' && is_line_begin_) {
@@ -58,8 +62,8 @@ class LexemeReader {
   void read(Lexeme& out) {
     out.begin = at_;
     const char first = text_[at_++];
-    if (goes_on(first)) {
-      while (at_ < text_.size() && goes_on(text_[at_])) ++at_;
+    if (is_of_identifier(first)) {
+      while (at_ < text_.size() && is_of_identifier(text_[at_])) ++at_;
     }
     if (first == ')' || first == ']' || first == '}') --depth_;
     out.depth = depth_;
@@ -74,20 +78,20 @@ class LexemeReader {
   bool is_line_begin_ = true;
 };
 
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+bool is_any_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
 }
 
 // What a declaration's lexemes say; its last is `;`, or the `}` of a function's body.
-class Reader {
+class DeclarationReader {
  public:
-  explicit Reader(const std::vector<Lexeme>& lexemes) : lexemes_(lexemes) {}
+  explicit DeclarationReader(const std::vector<Lexeme>& lexemes) : lexemes_(lexemes) {}
 
   // The names of a type or a constant; none: it is something else.
   std::vector<std::string> names() {
     skip_template();
-    while (at_ < lexemes_.size() && is_one_of(word(), {"static", "inline"})) ++at_;
-    if (is_one_of(word(), {"struct", "class", "union"})) return type_name();
+    while (at_ < lexemes_.size() && is_any_of(word(), {"static", "inline"})) ++at_;
+    if (is_any_of(word(), {"struct", "class", "union"})) return type_name();
     if (word() == "enum") return enumerators();
     if (word() == "using") return lexemes_[at_ + 1].text == "namespace" ? none() : one(at_ + 1);
     if (word() == "typedef") return last_word();
@@ -120,7 +124,7 @@ class Reader {
     std::vector<std::string> name;
     for (std::size_t i = at_ + 1; i < lexemes_.size() && lexemes_[i].text != "{"; ++i) {
       const bool is_name =
-          lexemes_[i].is_word() && !is_one_of(lexemes_[i].text, {"alignas", "class", "struct"});
+          lexemes_[i].is_word() && !is_any_of(lexemes_[i].text, {"alignas", "class", "struct"});
       if (lexemes_[i].depth == 0 && is_name) {
         name = one(i);
         break;
@@ -154,7 +158,7 @@ class Reader {
     for (std::size_t i = at_ + 1; i < lexemes_.size(); ++i) {
       if (lexemes_[i].depth != 0) continue;
       if (lexemes_[i].text == "(") return none();
-      if (is_one_of(lexemes_[i].text, {"=", "{", "["})) return one(i - 1);
+      if (is_any_of(lexemes_[i].text, {"=", "{", "["})) return one(i - 1);
     }
     return none();
   }
@@ -164,47 +168,15 @@ class Reader {
 };
 
 // Whether a lexeme at depth 0 ends the declaration that the lexemes before it begin.
-bool ends(const std::vector<Lexeme>& lexemes) {
+bool ends_declaration(const std::vector<Lexeme>& lexemes) {
   if (lexemes.back().text == ";") return true;
   if (lexemes.back().text != "}") return false;
   const auto goes_on_behind = [](const Lexeme& lexeme) {
     return lexeme.depth == 0 &&
-           is_one_of(lexeme.text, {"struct", "class", "union", "enum", "typedef", "using", "="});
+           is_any_of(lexeme.text, {"struct", "class", "union", "enum", "typedef", "using", "="});
   };
   return std::ranges::none_of(lexemes, goes_on_behind);
 }
-
-class Collector {
- public:
-  Collector(const Sources& sources, std::vector<HostDeclaration>& out)
-      : sources_(sources), out_(out) {}
-
-  void collect(Span region) {
-    LexemeReader reader(sources_.text(region));
-    std::vector<Lexeme> lexemes;
-    for (Lexeme lexeme; reader.next(lexeme);) {
-      lexemes.push_back(lexeme);
-      if (lexeme.depth != 0 || !ends(lexemes)) continue;
-      add(region, lexemes);
-      lexemes.clear();
-    }
-  }
-
- private:
-  void add(Span region, const std::vector<Lexeme>& lexemes) {
-    const bool is_of_host = std::ranges::any_of(lexemes, [](const Lexeme& lexeme) {
-      return is_one_of(lexeme.text, {"std", "choreo", "croq", "main", "extern"});
-    });
-    std::vector<std::string> names = Reader(lexemes).names();
-    if (is_of_host || names.empty()) return;
-    const Span span{region.file, region.begin + static_cast<std::uint32_t>(lexemes.front().begin),
-                    region.begin + static_cast<std::uint32_t>(lexemes.back().end)};
-    out_.push_back({std::move(names), std::string(sources_.text(span)), span});
-  }
-
-  const Sources& sources_;
-  std::vector<HostDeclaration>& out_;
-};
 
 }  // namespace
 
@@ -217,15 +189,23 @@ std::vector<std::string> words_in_cpp(std::string_view text) {
   return out;
 }
 
-std::vector<HostDeclaration> host_declarations(const ast::Ast& ast, const Sources& sources) {
-  std::vector<HostDeclaration> out;
-  Collector collector(sources, out);
-  for (const ast::Region& region : ast.regions) {
-    if (const auto* host = std::get_if<ast::HostText>(&region)) collector.collect(host->span);
-    if (const auto* constant = std::get_if<ast::Constant>(&region))
-      collector.collect(constant->span);
+std::vector<CppDeclaration> declarations_in_cpp(std::string_view text) {
+  std::vector<CppDeclaration> out;
+  LexemeReader reader(text);
+  std::vector<Lexeme> lexemes;
+  for (Lexeme lexeme; reader.next(lexeme);) {
+    lexemes.push_back(lexeme);
+    if (lexeme.depth != 0 || !ends_declaration(lexemes)) continue;
+    const bool is_of_host = std::ranges::any_of(lexemes, [](const Lexeme& one) {
+      return is_any_of(one.text, {"std", "choreo", "croq", "main", "extern"});
+    });
+    std::vector<std::string> names = DeclarationReader(lexemes).names();
+    if (!is_of_host && !names.empty()) {
+      out.push_back({std::move(names), lexemes.front().begin, lexemes.back().end});
+    }
+    lexemes.clear();
   }
   return out;
 }
 
-}  // namespace kiln::sema
+}  // namespace kiln::ir
