@@ -172,6 +172,9 @@ void add_emit_and_ir(Cli& cli) {
                        "write functions of C and C++ to this header and to a source beside it; "
                        "--arch may be a list, sm_90a,sm_80")
           ->excludes(output);
+  emit->add_option("--namespace", cli.emit.name_space,
+                   "of --header: the namespace of its functions, which their names in C begin with")
+      ->needs(header);
   emit->add_option("--source", cli.emit.source, "of --header: the source (default: ends in .c)")
       ->needs(header);
   emit->add_option("--depfile", cli.emit.depfile, "of --header: write which files it is made of")

@@ -31,6 +31,7 @@ write_basic_package_version_file(
 install(FILES
   ${PROJECT_BINARY_DIR}/kilnConfig.cmake ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake
   ${CMAKE_CURRENT_LIST_DIR}/kilnAddKernels.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/kilnCheckNames.cmake
   DESTINATION ${package_dir})
 
 # The same for pkg-config; the prefix is where the file lies, so that the folder can be moved.

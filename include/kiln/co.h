@@ -39,3 +39,10 @@
 #endif
 
 namespace croq = choreo;
+
+// Functions of the program that kernels call as well: `__host__ __device__ float scaled(float x)`.
+#if !defined(__CUDACC__) && !defined(__host__)
+#define __host__
+#define __device__
+#define __forceinline__
+#endif

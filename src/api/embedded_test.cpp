@@ -2,7 +2,6 @@
 // carries are called, and what is refused. Kernels are compiled by the real NVRTC; skipped without it.
 #include "kiln/embedded.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,7 +11,7 @@
 
 #include "api/test_support.h"
 #include "emit/cuda/emit.h"
-#include "gemm/fake_cuda.h"
+#include "gemm/fake_driver_test.h"
 #include "io/program.h"
 #include "runtime/call.h"
 #include "runtime/carried_code.h"
@@ -51,20 +50,10 @@ struct alignas(256) Memory {
   float values[64] = {};
 };
 
-class EmbeddedTest : public testing::Test {
+class EmbeddedTest : public FakeDriverTest {
  protected:
-  void SetUp() override {
-    if (const auto found = runtime::find_nvrtc(); !found) GTEST_SKIP() << found.error().text();
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    ASSERT_NE(library, nullptr) << dlerror();
-    void* symbol = dlsym(library, "fake_cuda");
-    ASSERT_NE(symbol, nullptr) << "the driver is a real one";
-    fake_ = reinterpret_cast<FakeCuda* (*)()>(symbol)();
-    fake_->on_launch = see;
-    fake_->launch_status = 0;
-    fake_->capturing = false;
-    launches_seen = 0;
-  }
+  EmbeddedTest() : FakeDriverTest(see) {}
+  void prepare() override { launches_seen = 0; }
 
   static kiln_status fill(kiln_embedded& embedded, void* y, std::int64_t count,
                           std::int64_t n = 8) {
@@ -84,7 +73,6 @@ class EmbeddedTest : public testing::Test {
     return kiln_embedded_launch(&embedded, &call);
   }
 
-  FakeCuda* fake_ = nullptr;
   Memory memory_;
 };
 

@@ -1,7 +1,6 @@
 // kiln_prepare and kiln_launch over the driver of paper, whose memory is the host's: what a launch
 // asks of the driver, and what is refused before it asks anything. Kernels are compiled by the real
 // NVRTC; skipped without it.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,9 +10,8 @@
 #include <vector>
 
 #include "api/test_support.h"
-#include "gemm/fake_cuda.h"
+#include "gemm/fake_driver_test.h"
 #include "kiln/kiln.h"
-#include "runtime/nvrtc.h"
 
 namespace {
 thread_local int allocations_here = 0;  // of this thread, by the library
@@ -99,17 +97,10 @@ struct alignas(256) Memory {
   float values[64] = {};
 };
 
-class LaunchTest : public testing::Test {
+class LaunchTest : public FakeDriverTest {
  protected:
-  void SetUp() override {
-    if (const auto found = runtime::find_nvrtc(); !found) GTEST_SKIP() << found.error().text();
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    ASSERT_NE(library, nullptr) << dlerror();
-    void* symbol = dlsym(library, "fake_cuda");
-    ASSERT_NE(symbol, nullptr) << "the driver is a real one";
-    fake_ = reinterpret_cast<FakeCuda* (*)()>(symbol)();
-    fake_->on_launch = see;
-    fake_->launch_status = 0;
+  LaunchTest() : FakeDriverTest(see) {}
+  void prepare() override {
     seen_count = 0;
     parameters_seen = 3;
   }
@@ -151,8 +142,6 @@ class LaunchTest : public testing::Test {
     EXPECT_EQ(seen_count, 0U);
     return status;
   }
-
-  FakeCuda* fake_ = nullptr;
 };
 
 TEST_F(LaunchTest, ALaunchIsNothingElseAndHasTheNumbersOfTheCall) {

@@ -62,6 +62,7 @@ struct Counting {
   // Every block; else of each grid axis three stand for all, and outputs are incomplete.
   bool all_blocks = false;
   bool trace = false;  // sim::Outcome::traces too: what one block of each launch does
+  std::function<void(std::string_view)> progress = {};  // as of Limits
 };
 
 // How long it took until a function's kernels could be started, and to run them.

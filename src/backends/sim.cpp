@@ -8,8 +8,8 @@ namespace kiln::backends {
 
 namespace {
 
-std::string text_of(const sim::Progress& at) {
-  std::string out = format("simulating block {} of {}, {} million steps", at.blocks_done + 1,
+std::string text_of(std::string_view doing, const sim::Progress& at) {
+  std::string out = format("{} block {} of {}, {} million steps", doing, at.blocks_done + 1,
                            at.blocks, at.steps / 1'000'000);
   if (at.schedules > 1) out += format(", schedule {} of {}", at.schedule + 1, at.schedules);
   return out;
@@ -28,7 +28,7 @@ class PreparedSim final : public Prepared {
     how.memory = limits.memory;
     how.dumps = limits.dumps;
     if (limits.progress) {
-      how.progress = [&](const sim::Progress& at) { limits.progress(text_of(at)); };
+      how.progress = [&](const sim::Progress& at) { limits.progress(text_of("simulating", at)); };
     }
     auto outcome = sim::run(job_.module, job_.function, arguments, how);
     if (limits.progress) limits.progress("");
@@ -52,6 +52,9 @@ Result<sim::Outcome> count(const Job& job, ir::Arguments& arguments, const Count
   options.count_only = true;
   options.representative_blocks = !how.all_blocks;
   options.trace = how.trace;
+  if (how.progress) {
+    options.progress = [&](const sim::Progress& at) { how.progress(text_of("counting", at)); };
+  }
   return sim::run(job.module, job.function, arguments, options);
 }
 

@@ -117,6 +117,7 @@ struct Target {
 
 Result<std::string, io::Exit> make_text(const Target& target, io::Console& console) {
   auto whole = std::make_unique<io::Program>();
+  io::show_progress(console, "compiling tile functions");
   const io::Exit exit = io::compile(target.program, {}, *whole, console);
   Functions all;
   if (exit == io::Exit::kFine) {
@@ -124,9 +125,11 @@ Result<std::string, io::Exit> make_text(const Target& target, io::Console& conso
       all.functions.push_back({&function, {}});
   } else if (exit != io::Exit::kWrong || !lacks_extents_only(whole->diags) ||
              !add_one_by_one(target.program, whole->tree, all)) {
+    io::show_progress(console, "");
     show_all_but_host_code(console, *whole, true);
     return Unexpected{exit};
   }
+  io::show_progress(console, "");
   show_all_but_host_code(console, *whole, false);
   return host::program_text({whole->sources, whole->tree, std::string(whole->arch->name), target.on,
                              target.program.defines, std::move(all.functions)});
@@ -192,7 +195,9 @@ io::Exit build_to(const Target& target, const std::string& output,
   if (!written) return io::environment_failed(console, written.error()).error;
   const std::string part = format("{}.part{}", output, getpid());
   const UnfinishedFile mark(part);
+  io::show_progress(console, "compiling host code\r");  // what the compiler says goes over it
   const auto status = run_process(compile_command(target, source, part, flags));
+  io::show_progress(console, "");
   if (!status) return io::environment_failed(console, status.error()).error;
   std::error_code code;
   if (*status != 0) {

@@ -61,7 +61,7 @@ class DriverTest : public testing::Test {
   io::Exit call(io::Exit (*command)(const Options&, io::Console&), const Options& options) {
     out_.str("");
     err_.str("");
-    io::Console console{out_, err_};
+    io::Console console{.out = out_, .err = err_, .progress = is_watched_};
     return command(options, console);
   }
   io::Exit run_matmul(RunOptions options) {
@@ -76,6 +76,7 @@ class DriverTest : public testing::Test {
   nlohmann::json json() { return nlohmann::json::parse(out_.str(), nullptr, false); }
 
   std::filesystem::path folder_;
+  bool is_watched_ = false;  // `err` is a terminal
   std::ostringstream out_;
   std::ostringstream err_;
 };
@@ -300,6 +301,28 @@ TEST_F(DriverTest, AtomsAndMaps) {
   EXPECT_EQ(call(map, {.atom = "m16n8k16.f32.f16", .format = "png"}), io::Exit::kUsage);
   EXPECT_EQ(call(map, {.atom = "(8,8):(8)"}), io::Exit::kUsage);
   EXPECT_EQ(call(map, {.atom = "(8,8):(8,1)", .output = path("no/a.svg")}), io::Exit::kEnvironment);
+}
+
+// What explain, build and emit say while they work is gone when they are done; a file has none of it.
+TEST_F(DriverTest, WhatTakesLongSaysWhatItDoes) {
+  ExplainOptions explained;
+  explained.program = {.file = file("twice.co", kTwice), .arch = "sm_80"};
+  EmitCommandOptions emitted;
+  emitted.program = {.file = explained.program.file, .arch = "sm_80,sm_90a"};
+  emitted.header = path("twice.co.h");
+  emitted.ahead = "no";
+  EXPECT_EQ(call(explain, explained), io::Exit::kFine) << err_.str();
+  EXPECT_FALSE(err_has("\r"));
+  EXPECT_EQ(call(emit_header, emitted), io::Exit::kFine) << err_.str();
+  EXPECT_FALSE(err_has("\r"));
+  is_watched_ = true;
+  EXPECT_EQ(call(explain, explained), io::Exit::kFine) << err_.str();
+  EXPECT_TRUE(err_has("\r\x1b[Kcompiling\r\x1b[K")) << err_.str();
+  EXPECT_TRUE(err_has("\r\x1b[Kcounting\r\x1b[K")) << err_.str();
+  EXPECT_TRUE(err_.str().ends_with("\r\x1b[K")) << err_.str();
+  EXPECT_EQ(call(emit_header, emitted), io::Exit::kFine) << err_.str();
+  EXPECT_TRUE(err_has("\r\x1b[Kcompiling twice [###############...............] 1/2\r\x1b[K"))
+      << err_.str();
 }
 
 }  // namespace

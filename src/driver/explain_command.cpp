@@ -21,9 +21,12 @@ io::Exit explain_function(const ExplainOptions& options, const std::vector<io::A
   const auto kernel =
       io::choose_kernel(program, options.program.file, options.kernel, program.diags);
   if (!kernel) return io::Exit::kUsage;
-  const auto explained = io::explain(
-      program, *kernel,
-      {.shapes = given, .memory_bytes_max = io::memory_allowed(options.max_memory)}, program.diags);
+  io::ExplainOptions how;
+  how.shapes = given;
+  how.memory_bytes_max = io::memory_allowed(options.max_memory);
+  how.progress = [&](std::string_view text) { io::show_progress(console, text); };
+  const auto explained = io::explain(program, *kernel, how, program.diags);
+  io::show_progress(console, "");
   if (!explained) {
     const auto& [exit, error] = explained.error();
     return error ? io::environment_failed(console, *error).error : exit;
@@ -41,7 +44,9 @@ io::Exit explain(const ExplainOptions& options, io::Console& console) {
                                             io::ListForm::kCommaSeparated, program.diags);
   io::Exit exit = io::Exit::kUsage;
   if (shapes) {
+    io::show_progress(console, "compiling");
     exit = io::compile(options.program, {.kernel = options.kernel}, program, console);
+    io::show_progress(console, "");
     if (exit == io::Exit::kFine) exit = explain_function(options, *shapes, program, console);
   }
   io::show_briefly(console, program.diags, program.sources);

@@ -9,12 +9,14 @@
 #include "driver/header_text.h"
 #include "driver/host_compiler.h"
 #include "emit/cuda/emit.h"
+#include "emit/cuda/names.h"
 #include "io/program.h"
 #include "runtime/cached_compile.h"
 #include "runtime/call.h"
 #include "runtime/carried_code.h"
 #include "support/escape.h"
 #include "support/file.h"
+#include "support/format.h"
 #include "target/miscompiled.h"
 
 namespace kiln::driver {
@@ -142,6 +144,18 @@ std::string depfile_word(const std::string& path) {
   return out;
 }
 
+// Whether functions of C++ can be in it; none is one.
+bool is_name_space(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find("::"), text.size());
+    const std::string_view name = text.substr(0, end);
+    if (emit::kernel_name(name) != name || name == "kiln" || name == "std") return false;
+    if (end + 2 == text.size()) return false;
+    text.remove_prefix(end == text.size() ? end : end + 2);
+  }
+  return true;
+}
+
 // The making of one header and its source.
 class HeaderCommand {
  public:
@@ -166,6 +180,7 @@ class HeaderCommand {
   Coder coder_;
   CarriedFile file_;
   std::vector<Compiled> compiled_;
+  std::size_t done_ = 0;  // kernels compiled as they are carried, for each architecture
 };
 
 io::Exit HeaderCommand::check(const std::string& arch, bool is_first,
@@ -173,7 +188,9 @@ io::Exit HeaderCommand::check(const std::string& arch, bool is_first,
   io::ProgramOptions how = options_.program;
   how.arch = arch;
   io::Program program;
+  io::show_progress(console_, "checking " + arch);
   const io::Exit exit = io::compile(how, {}, program, console_);
+  io::show_progress(console_, "");
   if (is_first || exit != io::Exit::kFine) {
     io::show_briefly(console_, program.diags, program.sources);
   }
@@ -209,9 +226,12 @@ io::Exit HeaderCommand::compile_as_carried(const std::string& arch,
   how.defines = options_.program.defines;
   how.text = whole_.text;
   for (const std::string& kernel : kernels) {
+    const std::size_t all = kernels.size() * file_.archs.size();
+    io::show_progress(console_, io::progress_bar("compiling " + kernel, done_++, all));
     Compiled compiled{std::make_unique<io::Program>()};
     const io::Exit exit = io::compile(how, {.kernel = kernel}, *compiled.program, console_);
     if (exit != io::Exit::kFine) {
+      io::show_progress(console_, "");
       io::show_briefly(console_, compiled.program->diags, compiled.program->sources);
       return exit;
     }
@@ -230,7 +250,11 @@ Result<void> HeaderCommand::write_depfile(const std::string& header) const {
 }
 
 io::Exit HeaderCommand::write() {
-  for (const Compiled& compiled : compiled_) file_.kernels.push_back(&compiled.function());
+  for (const Compiled& compiled : compiled_) {
+    const Place place = compiled.program->sources.place(compiled.function().span);
+    file_.kernels.push_back(&compiled.function());
+    file_.places.push_back(format("{}:{}", place.file, place.line));
+  }
   const fs::path header = options_.header;
   fs::path source = options_.source;
   if (source.empty()) source = fs::path(header).replace_extension(".c");
@@ -249,9 +273,15 @@ io::Exit HeaderCommand::write() {
 io::Exit HeaderCommand::run() {
   const auto* ahead =
       std::ranges::find(kAheads, options_.ahead, &std::pair<std::string_view, Ahead>::first);
+  Diagnostics diags;
   if (ahead == std::end(kAheads)) {
-    Diagnostics diags;
     diags.report<diag::OptionChoice>({}, "--ahead", options_.ahead, "auto, nvrtc, nvcc, no").emit();
+  } else if (!is_name_space(options_.name_space)) {
+    diags.report<diag::OptionForm>({}, "--namespace", options_.name_space, "NAME or NAME::NAME")
+        .help("the names are identifiers that C++, CUDA and kiln leave free")
+        .emit();
+  }
+  if (diags.has_errors()) {
     io::show(console_, diags, {});
     return io::Exit::kUsage;
   }
@@ -261,6 +291,7 @@ io::Exit HeaderCommand::run() {
   file_.name = fs::path(options_.program.file).filename().string();
   file_.text = whole_.text;
   file_.defines = options_.program.defines;
+  file_.name_space = options_.name_space;
   std::vector<std::string> kernels;
   for (const std::string& arch : names_in(options_.program.arch)) {
     if (std::ranges::find(file_.archs, arch) != file_.archs.end()) continue;
@@ -278,6 +309,7 @@ io::Exit HeaderCommand::run() {
     const io::Exit exit = compile_as_carried(arch, kernels);
     if (exit != io::Exit::kFine) return exit;
   }
+  io::show_progress(console_, "");
   return write();
 }
 

@@ -32,7 +32,9 @@ struct Dimension {
 // One kernel's functions. Their first parameter is called `stream`, which is no name of the NameTable's.
 struct Wrapper {
   const ir::Function& function;
-  std::string name;
+  std::string name;    // in C++
+  std::string c_name;  // in C: with the name space
+  std::string place;
   std::vector<Argument> arguments;
   std::vector<Dimension> dimensions;
 };
@@ -76,10 +78,23 @@ std::string extent_of(const Wrapper& wrapper, ir::VarId var) {
   return "";
 }
 
-Wrapper wrapper_of(const ir::Function& function, emit::NameTable& kernels) {
+// "my_norm_" of the name space `my::norm`.
+std::string prefix_of(const CarriedFile& file) {
+  std::string out;
+  for (const char c : file.name_space) {
+    if (c != ':' || !out.ends_with('_')) out += c == ':' ? '_' : c;
+  }
+  return out.empty() ? "" : out + "_";
+}
+
+Wrapper wrapper_of(const CarriedFile& file, std::size_t index, emit::NameTable& kernels) {
+  const ir::Function& function = *file.kernels[index];
   emit::NameTable names;
+  const std::string name = kernels.claim_kernel(function.name);
   Wrapper out{.function = function,
-              .name = kernels.claim_kernel(function.name),
+              .name = name,
+              .c_name = emit::launcher_name(prefix_of(file) + name),
+              .place = index < file.places.size() ? file.places[index] : "",
               .arguments = {},
               .dimensions = {}};
   for (const char* own : {"kiln_arguments", "kiln_dimensions", "kiln_call"}) names.claim(own);
@@ -96,7 +111,7 @@ Wrapper wrapper_of(const ir::Function& function, emit::NameTable& kernels) {
 std::vector<Wrapper> wrappers_of(const CarriedFile& file) {
   emit::NameTable names;
   std::vector<Wrapper> out;
-  for (const ir::Function* function : file.kernels) out.push_back(wrapper_of(*function, names));
+  for (std::size_t i = 0; i < file.kernels.size(); ++i) out.push_back(wrapper_of(file, i, names));
   return out;
 }
 
@@ -133,7 +148,7 @@ std::string cpp_parameter(const Argument& argument) {
 }
 
 std::string c_declaration(const Wrapper& wrapper) {
-  std::string out = format("kiln_status {}(void* stream", emit::launcher_name(wrapper.name));
+  std::string out = format("kiln_status {}(void* stream", wrapper.c_name);
   for (const Argument& argument : wrapper.arguments) out += ", " + c_parameter(argument);
   for (const Dimension& dimension : wrapper.dimensions) out += ", int64_t " + dimension.name;
   return out + ")";
@@ -148,10 +163,12 @@ std::string cpp_declaration(const Wrapper& wrapper) {
   return out + ")";
 }
 
-// "x, by: f32, ..." one on each line.
+// The kernel with its place, which kilnCheckNames.cmake reads, and its arguments, one on each line.
 std::string comment_on(const Wrapper& wrapper) {
   const ir::Function& function = wrapper.function;
-  std::string out = format("\n// {}\n", escape_for(Medium::kComment, function.name));
+  std::string out =
+      format("\n// {}{}{}\n", escape_for(Medium::kComment, function.name),
+             wrapper.place.empty() ? "" : " of ", escape_for(Medium::kComment, wrapper.place));
   for (const Argument& argument : wrapper.arguments) {
     std::string text = format("{}: {}", argument.name, name(argument.dtype));
     if (argument.view != nullptr) {
@@ -206,7 +223,8 @@ std::string call_text(const Wrapper& wrapper, bool in_cpp) {
 
 // Of the variable that holds what is carried.
 std::string variable_name(const CarriedFile& file) {
-  return "kiln_embedded_" + emit::word_of(file.name.substr(0, file.name.rfind(".co")));
+  return "kiln_embedded_" + prefix_of(file) +
+         emit::word_of(file.name.substr(0, file.name.rfind(".co")));
 }
 
 std::string opening(const CarriedFile& file) {
@@ -288,10 +306,12 @@ std::string header_text(const CarriedFile& file) {
       "// The same with tensors that know their extents: {pointer, extent, extent...}. What they "
       "return\n"
       "// is true where something is wrong, and says what.\n";
+  if (!file.name_space.empty()) out += format("namespace {} {{\n", file.name_space);
   for (const Wrapper& wrapper : wrappers) {
     out += format("\n{} {{\n{}  return kiln::detail::launch({}, kiln_call);\n}}\n",
                   cpp_declaration(wrapper), call_text(wrapper, true), variable_name(file));
   }
+  if (!file.name_space.empty()) out += format("\n}}  // namespace {}\n", file.name_space);
   return out + "#endif\n";
 }
 

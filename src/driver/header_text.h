@@ -6,6 +6,8 @@
 //
 //   kiln_status launch_scale(void* stream, const float* x, float factor, float* y, int64_t N);
 //   inline kiln::Failure scale(void* stream, kiln::DeviceTensor<const float, 1> x, float factor, ...);
+//
+// With the namespace `norm` they are launch_norm_scale and norm::scale.
 #pragma once
 
 #include <string>
@@ -28,7 +30,9 @@ struct CarriedFile {
   std::string text;  // with all that it includes
   std::vector<std::string> archs;
   std::vector<std::string> defines;
+  std::string name_space = {};                    // of its functions: "norm", "my::norm"; "": none
   std::vector<const ir::Function*> kernels = {};  // give the types
+  std::vector<std::string> places = {};           // of the kernels: "norm.co:12"; may lack any
   std::vector<CarriedCode> codes = {};            // may lack any
 };
 

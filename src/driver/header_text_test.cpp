@@ -88,6 +88,24 @@ __co__ f32 [N] one(global f32 [N] x, stream s, if (SCALED) f32 factor) {
   EXPECT_TRUE(has(header, "//   y: f32 [N], returned\n")) << header;
 }
 
+TEST(HeaderText, NamesBeginWithTheNamespace) {
+  io::Program program;
+  CarriedFile file = file_of(
+      "__co__ void f(global f32 [4] x) {\n  parallel i by 4 : thread x.at(i) = 0.0f;\n}", program);
+  file.name_space = "my::norm";
+  file.places = {"my kernels.co:1"};
+  const std::string header = header_text(file);
+  EXPECT_TRUE(has(header, "// f of my kernels.co:1\n")) << header;
+  EXPECT_TRUE(has(header, "kiln_status launch_my_norm_f(void* stream, float* x);")) << header;
+  EXPECT_TRUE(has(header, "namespace my::norm {\n\n[[nodiscard]] inline kiln::Failure f(void* "))
+      << header;
+  EXPECT_TRUE(has(header, "  return kiln::detail::launch(kiln_embedded_my_norm_my_kernels, "))
+      << header;
+  const std::string source = source_text(file, "f.h");
+  EXPECT_TRUE(has(source, "\nkiln_embedded kiln_embedded_my_norm_my_kernels = {")) << source;
+  EXPECT_TRUE(has(source, "\nkiln_status launch_my_norm_f(void* stream, float* x) {")) << source;
+}
+
 TEST(SourceText, CarriesTextAndMachineCode) {
   io::Program program;
   CarriedFile file = file_of(

@@ -51,9 +51,10 @@ struct EmitCommandOptions {
   std::string output = {};  // -o
   // With `--header`; the architectures are then a list, "sm_90a,sm_80".
   std::string header = {};
-  std::string source = {};     // empty: beside the header, with `.c`
-  std::string depfile = {};    // empty: none
-  std::string ahead = "auto";  // what makes machine code
+  std::string name_space = {};  // of its functions; empty: none
+  std::string source = {};      // empty: beside the header, with `.c`
+  std::string depfile = {};     // empty: none
+  std::string ahead = "auto";   // what makes machine code
 };
 
 struct IrOptions {

@@ -24,7 +24,7 @@ extern "C" void* __wrap_malloc(std::size_t bytes) {
 namespace kiln::gemm {
 namespace {
 
-using StartTest = FakeDriverTest;
+using StartTest = LaunchesTest;
 
 TEST_F(StartTest, APreparedCallIsItsLaunch) {
   const kiln_gemm_problem problem = problem_of(kExtent, kExtent, kExtent);

@@ -2,20 +2,16 @@
 // launches as the driver saw them.
 #pragma once
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "gemm/fake_cuda.h"
+#include "gemm/fake_driver_test.h"
 #ifndef KILN_GEMM_C_ONLY
 #define KILN_GEMM_C_ONLY
 #endif
 #include "kiln/gemm.h"
-#include "runtime/nvrtc.h"
 
 namespace kiln::gemm {
 
@@ -56,22 +52,10 @@ inline kiln_gemm_operands operands_at(std::uintptr_t base) {
 // C of full tiles: one launch without workspace, whose first three parameters are maps.
 constexpr std::int64_t kExtent = 2176;
 
-// Opens the driver of paper. Kernels are compiled by the real NVRTC; skipped without it.
-class FakeDriverTest : public testing::Test {
+class LaunchesTest : public FakeDriverTest {
  protected:
-  void SetUp() override {
-    if (const auto found = runtime::find_nvrtc(); !found) GTEST_SKIP() << found.error().text();
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    ASSERT_NE(library, nullptr) << dlerror();
-    void* symbol = dlsym(library, "fake_cuda");
-    ASSERT_NE(symbol, nullptr) << "the driver is a real one";
-    fake_ = reinterpret_cast<FakeCuda* (*)()>(symbol)();
-    fake_->on_launch = see;
-    fake_->capturing = false;
-    fake_->launch_status = 0;
-    seen_count = 0;
-  }
-  FakeCuda* fake_ = nullptr;
+  LaunchesTest() : FakeDriverTest(see) {}
+  void prepare() override { seen_count = 0; }
 };
 
 }  // namespace kiln::gemm

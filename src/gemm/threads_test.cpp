@@ -70,7 +70,7 @@ Answers ask(const kiln_gemm_problem& problem, std::uintptr_t base) {
   return out;
 }
 
-class ThreadsTest : public FakeDriverTest {
+class ThreadsTest : public LaunchesTest {
  protected:
   // Nothing is compiled yet: the cache of compilations is a new folder.
   static void SetUpTestSuite() {

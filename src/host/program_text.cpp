@@ -26,6 +26,12 @@ bool is_cpp(std::string_view constant) {
   return false;
 }
 
+// `__host__ __device__ float scaled(float x) ...`
+bool is_of_host(std::string_view device_text) {
+  const std::size_t body = std::min(device_text.find('{'), device_text.size());
+  return device_text.substr(0, body).find("__host__") != std::string_view::npos;
+}
+
 std::vector<Replacement> replacements(const HostProgram& program) {
   std::vector<Replacement> out;
   for (const ast::Region& region : program.tree.regions) {
@@ -33,10 +39,12 @@ std::vector<Replacement> replacements(const HostProgram& program) {
       const std::string_view text = program.sources.text(constant->span);
       if (!is_cpp(text)) out.push_back({constant->span, ""});
     }
-    // Kernels are compiled elsewhere, with the text as it stands.
+    // Kernels are compiled elsewhere, with the text as it stands. What the host may call stays here too.
     const auto* device = std::get_if<ast::DeviceText>(&region);
     const auto* block = std::get_if<ast::KernelBlock>(&region);
-    if (device != nullptr) out.push_back({device->span, ""});
+    if (device != nullptr && !is_of_host(program.sources.text(device->span))) {
+      out.push_back({device->span, ""});
+    }
     if (block != nullptr) out.push_back({block->span, ""});
     const auto* function = std::get_if<ast::TileFunction>(&region);
     if (function == nullptr) continue;

@@ -19,6 +19,7 @@ std::string progress_bar(std::string_view what, std::size_t done, std::size_t al
 }
 
 Unexpected<Exit> environment_failed(Console& console, const Error& error) {
+  show_progress(console, "");
   console.err << "error: " << error.text() << "\n";
   return Unexpected{Exit::kEnvironment};
 }

@@ -38,7 +38,7 @@ void show_progress(const Console& console, std::string_view text);
 template <class T>
 using Stage = Result<T, Exit>;
 
-// Writes the world's failure to `err`.
+// Writes the world's failure to `err`, over what is being done.
 Unexpected<Exit> environment_failed(Console& console, const Error& error);
 
 // Writes all diagnostics to `err`.

@@ -64,10 +64,11 @@ Result<ir::Arguments, NotExplained> bind_ones(const ir::Function& function,
 }
 
 Result<sim::Outcome, NotExplained> count(const Program& program, const ir::Function& function,
-                                         ir::Arguments& arguments, bool all_blocks) {
+                                         ir::Arguments& arguments, const backends::Counting& how) {
+  if (how.progress) how.progress("counting");
   auto outcome = backends::counter().count(
       {.module = program.decided, .function = function, .sources = program.sources}, arguments,
-      {.all_blocks = all_blocks, .trace = true});
+      how);
   if (!outcome) return Unexpected{NotExplained{Exit::kEnvironment, outcome.error()}};
   return std::move(*outcome);
 }
@@ -113,14 +114,16 @@ Result<Explained, NotExplained> explain(const Program& program, std::size_t kern
   auto arguments = bind_ones(function, how, diags);
   if (!arguments) return Unexpected{arguments.error()};
   // What a host part reads is whole where all blocks have run.
-  const bool all_blocks = ir::host_reads(function);
-  auto outcome = count(program, function, *arguments, all_blocks);
+  backends::Counting counting = {
+      .all_blocks = ir::host_reads(function), .trace = true, .progress = options.progress};
+  auto outcome = count(program, function, *arguments, counting);
   if (!outcome) return Unexpected{outcome.error()};
   if (!counted_all(*outcome) && steps_of_all(*outcome) <= kStepsMax) {
     arguments = ir::Arguments{};  // its memory goes before the next takes as much
     arguments = bind_ones(function, how, diags);
     if (!arguments) return Unexpected{arguments.error()};
-    outcome = count(program, function, *arguments, true);
+    counting.all_blocks = true;
+    outcome = count(program, function, *arguments, counting);
     if (!outcome) return Unexpected{outcome.error()};
   }
   report_findings(*outcome, options.use, diags);

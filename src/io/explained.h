@@ -4,8 +4,10 @@
 //   explain(program, 0, {{"M", "4096"}}, options, diags)->explanation.launches[0].occupancy.blocks
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "explain/cost/cost.h"
@@ -16,9 +18,10 @@
 namespace kiln::io {
 
 struct ExplainOptions {
-  std::vector<Assignment> shapes = {};  // none: a few full tiles
-  std::uint64_t memory_bytes_max = 0;   // as in BindOptions
-  Use use = Use::kCount;                // or kCallCount
+  std::vector<Assignment> shapes = {};                  // none: a few full tiles
+  std::uint64_t memory_bytes_max = 0;                   // as in BindOptions
+  Use use = Use::kCount;                                // or kCallCount
+  std::function<void(std::string_view)> progress = {};  // told what is being done; may be empty
 };
 
 struct Explained {

@@ -1,6 +1,5 @@
 // `kiln bench FILE` over the driver of paper: a plain program stands for the kernel, right or wrong.
 // Skipped without NVRTC.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -9,9 +8,8 @@
 #include <sstream>
 
 #include "driver/commands.h"
-#include "gemm/fake_cuda.h"
+#include "gemm/fake_driver_test.h"
 #include "measure/bench_row.h"
-#include "runtime/nvrtc.h"
 
 namespace kiln::measure {
 namespace {
@@ -37,17 +35,10 @@ void multiply(const FakeLaunch& launch) {
   for (std::size_t i = 0; i < multiplied; ++i) y[i] = factor * x[i];
 }
 
-class BenchFileTest : public testing::Test {
+class BenchFileTest : public FakeDriverTest {
  protected:
-  void SetUp() override {
-    if (const auto found = runtime::find_nvrtc(); !found) GTEST_SKIP() << found.error().text();
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    ASSERT_NE(library, nullptr) << dlerror();
-    void* symbol = dlsym(library, "fake_cuda");
-    ASSERT_NE(symbol, nullptr) << "the driver is a real one";
-    auto* fake = reinterpret_cast<FakeCuda* (*)()>(symbol)();
-    fake->on_launch = multiply;
-    fake->launch_status = 0;
+  BenchFileTest() : FakeDriverTest(multiply) {}
+  void prepare() override {
     factor = 2;
     multiplied = kElements;
     folder_ = std::filesystem::path(testing::TempDir()) / "kiln_bench_file";

@@ -2,7 +2,6 @@
 // stands for the library's, right or wrong in ways that a kernel may be. Skipped without NVRTC.
 #include "measure/bench_random.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,8 +9,7 @@
 #include <sstream>
 
 #include "driver/commands.h"
-#include "gemm/fake_cuda.h"
-#include "runtime/nvrtc.h"
+#include "gemm/fake_driver_test.h"
 #include "support/tensor.h"
 
 // The kernels are bench_problem_test.cpp's.
@@ -115,19 +113,10 @@ void run_kernel(const FakeLaunch& launch) {
   }
 }
 
-class BenchRandomTest : public testing::Test {
+class BenchRandomTest : public FakeDriverTest {
  protected:
-  void SetUp() override {
-    if (const auto found = runtime::find_nvrtc(); !found) GTEST_SKIP() << found.error().text();
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    ASSERT_NE(library, nullptr) << dlerror();
-    void* symbol = dlsym(library, "fake_cuda");
-    ASSERT_NE(symbol, nullptr) << "the driver is a real one";
-    fake_ = reinterpret_cast<FakeCuda* (*)()>(symbol)();
-    fake_->on_launch = run_kernel;
-    fake_->launch_status = 0;
-    mistake = Mistake::kNone;
-  }
+  BenchRandomTest() : FakeDriverTest(run_kernel) {}
+  void prepare() override { mistake = Mistake::kNone; }
   io::Exit run(const std::string& only) {
     out_.str("");
     err_.str("");
@@ -147,7 +136,6 @@ class BenchRandomTest : public testing::Test {
     EXPECT_NE(err_.str().find(text), std::string::npos) << err_.str();
     EXPECT_NE(out_.str().find("1 problems checked, 1 outside"), std::string::npos) << out_.str();
   }
-  FakeCuda* fake_ = nullptr;
   std::ostringstream out_;
   std::ostringstream err_;
 };

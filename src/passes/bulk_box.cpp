@@ -5,6 +5,7 @@
 
 #include "ir/prove.h"
 #include "ir/shared_layout.h"
+#include "target/copy.h"
 
 namespace kiln::passes {
 
@@ -121,14 +122,14 @@ std::int64_t constant_part(const ir::Expr& expr) {
 // What keeps `box` from being what the hardware moves, if anything.
 BoxPlan try_box(const Tile& tile, const std::vector<std::int64_t>& box) {
   const ir::Expr start = start_of(tile);
-  const std::int64_t start_unit = std::gcd(start.known_divisor(), kBoxAlignment);
+  const std::int64_t start_unit = std::gcd(start.known_divisor(), target::kBoxAlignment);
   const std::int64_t row = constant_part(tile.row);
   const std::int64_t byte = constant_part(tile.byte);
   std::vector<std::int64_t> corner(box.size(), 0);
   do {
     const std::int64_t unit = std::gcd(start_unit, distance_to(tile, corner));
-    if (start.overflowed() || unit != kBoxAlignment) {
-      return failed(BoxProblem::kStart, unit, kBoxAlignment);
+    if (start.overflowed() || unit != target::kBoxAlignment) {
+      return failed(BoxProblem::kStart, unit, target::kBoxAlignment);
     }
     if (!is_one_run(tile, box, corner, row, byte)) {
       return failed(BoxProblem::kRun, box.back() * tile.size, tile.buffer.pitch);

@@ -34,8 +34,7 @@ struct BoxPlan {
 
 inline constexpr std::int64_t kBoxExtentMax = 256;  // elements in each dimension
 inline constexpr std::int64_t kBoxRankMax = 5;
-inline constexpr std::int64_t kBoxAlignment = 128;  // bytes, of the place in shared memory
-inline constexpr std::int64_t kBoxUnit = 16;        // bytes, of a box's rows
+inline constexpr std::int64_t kBoxUnit = 16;  // bytes, of a box's rows
 
 // The largest boxes that tile the shared side of a bulk copy when its buffer has `swizzle` (bytes).
 // `senders`: the blocks of a cluster that send a box each in turn; the boxes are then as many as

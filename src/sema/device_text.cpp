@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "ir/cpp_declarations.h"
 #include "ir/cuda_text.h"
 
 namespace kiln::sema {
@@ -35,10 +36,33 @@ std::string toolkit_includes(const ast::Ast& ast, const Sources& sources) {
   return out;
 }
 
-// The macros that texts name, and those that these name.
-class UsedMacros {
+// A type or a constant that stands between tile functions.
+struct HostDeclaration {
+  std::vector<std::string> names;
+  ir::CudaPart part;
+};
+
+std::vector<HostDeclaration> host_declarations(const ast::Ast& ast, const Sources& sources) {
+  std::vector<HostDeclaration> out;
+  for (const ast::Region& region : ast.regions) {
+    const auto* host = std::get_if<ast::HostText>(&region);
+    const auto* constant = std::get_if<ast::Constant>(&region);
+    if (host == nullptr && constant == nullptr) continue;
+    const Span whole = host != nullptr ? host->span : constant->span;
+    for (ir::CppDeclaration& one : ir::declarations_in_cpp(sources.text(whole))) {
+      const Span span{whole.file, whole.begin + static_cast<std::uint32_t>(one.begin),
+                      whole.begin + static_cast<std::uint32_t>(one.end)};
+      out.push_back({std::move(one.names), {std::string(sources.text(span)), span}});
+    }
+  }
+  return out;
+}
+
+// The macros, types and constants that texts name, and those that these name.
+class UsedNames {
  public:
-  explicit UsedMacros(const ast::Ast& ast) : ast_(ast) {}
+  UsedNames(const ast::Ast& ast, const Sources& sources)
+      : ast_(ast), declarations_(host_declarations(ast, sources)) {}
 
   void look_at(std::string_view text) {
     for (const std::string& name : ir::names_in_cpp(text)) {
@@ -47,9 +71,31 @@ class UsedMacros {
         if (macro.name == name) look_at(std::string_view(macro.text).substr(sizeof "#define"));
       }
     }
+    for (const std::string& word : ir::words_in_cpp(text)) {
+      if (!words_.insert(word).second) continue;
+      for (const HostDeclaration& declaration : declarations_) {
+        if (std::ranges::find(declaration.names, word) == declaration.names.end()) continue;
+        look_at(declaration.part.text);
+      }
+    }
   }
 
-  [[nodiscard]] std::string text() const {
+  // The declarations, of those that stand in several branches of `#if` the first.
+  [[nodiscard]] std::vector<ir::CudaPart> declarations() const {
+    std::vector<ir::CudaPart> out;
+    std::set<std::string> made;
+    for (const HostDeclaration& declaration : declarations_) {
+      const auto is_used = [&](const std::string& name) {
+        return words_.contains(name) && !hidden_.contains(name);
+      };
+      if (std::ranges::none_of(declaration.names, is_used)) continue;
+      if (!made.insert(declaration.names.front()).second) continue;
+      out.push_back(declaration.part);
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::string macros() const {
     std::string out;
     for (const ast::MacroText& macro : ast_.macros) {
       if (seen_.contains(macro.name) && !hidden_.contains(macro.name)) out += macro.text + "\n";
@@ -60,12 +106,15 @@ class UsedMacros {
   // What the program calls so is no macro in its texts.
   void hide(const std::vector<std::string>& names) {
     seen_.insert(names.begin(), names.end());
+    words_.insert(names.begin(), names.end());
     hidden_.insert(names.begin(), names.end());
   }
 
  private:
   const ast::Ast& ast_;
+  std::vector<HostDeclaration> declarations_;
   std::set<std::string> seen_;
+  std::set<std::string> words_;
   std::set<std::string> hidden_;
 };
 
@@ -83,19 +132,25 @@ void for_each_cuda(const std::vector<ir::Function>& functions, Visit&& visit) {
 std::vector<ir::CudaPart> cuda_parts(const ast::Ast& ast, const Sources& sources,
                                      const std::vector<ir::Function>& functions) {
   std::vector<ir::CudaPart> parts;
-  UsedMacros macros(ast);
-  for_each_cuda(functions, [&](const ir::Cuda& cuda) { macros.hide(cuda.names); });
-  for_each_cuda(functions, [&](const ir::Cuda& cuda) { macros.look_at(cuda.text); });
+  UsedNames used(ast, sources);
+  for_each_cuda(functions, [&](const ir::Cuda& cuda) { used.hide(cuda.names); });
+  for_each_cuda(functions, [&](const ir::Cuda& cuda) { used.look_at(cuda.text); });
   for (const ast::Region& region : ast.regions) {
     const auto* device = std::get_if<ast::DeviceText>(&region);
     const auto* block = std::get_if<ast::KernelBlock>(&region);
     if (device == nullptr && block == nullptr) continue;
     const Span span = device != nullptr ? device->span : block->content;
     parts.push_back({std::string(sources.text(span)), span});
-    macros.look_at(parts.back().text);
+    used.look_at(parts.back().text);
   }
   const std::string head =
-      (parts.empty() ? std::string() : toolkit_includes(ast, sources)) + macros.text();
+      (parts.empty() ? std::string() : toolkit_includes(ast, sources)) + used.macros();
+  const std::vector<ir::CudaPart> declarations = used.declarations();
+  parts.insert(parts.end(), declarations.begin(), declarations.end());
+  // As the file has them, behind what it includes.
+  std::ranges::stable_sort(parts, {}, [&](const ir::CudaPart& part) {
+    return std::pair(part.span.file == ast.file, part.span.begin);
+  });
   if (!head.empty()) parts.insert(parts.begin(), {head, {}});
   return parts;
 }

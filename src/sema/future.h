@@ -48,9 +48,9 @@ void join_rotation(Sema& sema, std::size_t handle, Span span);
                                                          Span span);
 // The number of that buffer.
 [[nodiscard]] ir::Expr rotating_slot(Sema& sema, const Handle& handle, Span span);
-// Says what the buffers are, or reports that this one differs.
+// Says what the buffers are, each at a multiple of so many bytes, or reports that this one differs.
 [[nodiscard]] bool type_rotation(Sema& sema, const Handle& handle, const ir::ViewType& type,
-                                 Span span);
+                                 std::int64_t alignment, Span span);
 // A name as an operand: its buffer.
 [[nodiscard]] Operand use_handle(Sema& sema, const Symbol& symbol, Span span);
 [[nodiscard]] Operand evaluate_select(Sema& sema, const ast::SelectExpr& select, Span span);

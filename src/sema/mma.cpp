@@ -20,6 +20,7 @@
 #include "sema/partial_sum.h"
 #include "sema/scaled_block.h"
 #include "sema/statement.h"
+#include "sema/tile.h"
 #include "sema/tile_array.h"
 #include "sema/view.h"
 #include "target/arch.h"
@@ -405,6 +406,29 @@ Operand loaded(Sema& sema, const ast::MmaLoadStmt& stmt, const TileName& name, S
   return out;
 }
 
+// Whether products are added to what is loaded.
+bool begins_a_sum(const Sema& sema, const ast::MmaLoadStmt& stmt) {
+  const std::string& name = stmt.target.name.text;
+  return !stmt.is_async && !stmt.to_registers && !stmt.swizzle && sema.plan.sums.contains(name) &&
+         !sema.plan.factors.contains(name);
+}
+
+// `sum = frag.load view;`
+void load_sum(Sema& sema, const ast::MmaLoadStmt& stmt, Span span) {
+  const ast::Name& name = stmt.target.name;
+  const auto view = tile_view(sema, stmt.source);
+  if (!view) return declare(sema, name, {});
+  const ir::ViewType& type = sema.function.view_type(view->id);
+  Operand sum;
+  sum.kind = Operand::Kind::kFragment;
+  sum.id =
+      make_tile(sema, name.text,
+                {ir::Role::kTile, type.dtype, *type.shape[0].constant(), *type.shape[1].constant()},
+                name.span);
+  emit(sema, ir::Load{.frag = sum.id, .view = view->id, .to_registers = true}, span);
+  declare(sema, name, {Symbol::Kind::kAccumulator, sum, name.span});
+}
+
 }  // namespace
 
 void analyse(Sema& sema, const ast::MmaLoadStmt& stmt, ast::StmtId id) {
@@ -416,6 +440,7 @@ void analyse(Sema& sema, const ast::MmaLoadStmt& stmt, ast::StmtId id) {
     return;
   }
   if (!stmt.declares) return refuse(sema, span, "loading into an existing register tile");
+  if (declares && begins_a_sum(sema, stmt)) return load_sum(sema, stmt, span);
   TileName name = {target.text, target.text};
   Symbol* element = declares ? nullptr : find_element(sema, stmt.target, name);
   if (!declares && element == nullptr) return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/effects.h"
 #include "kiln/sparse.h"
 #include "sema/attribute.h"
 #include "sema/expression.h"
@@ -194,10 +195,47 @@ bool assign_shape(Sema& sema, Tile& tile, ir::ValueId id, const ir::FragType& wa
   return true;
 }
 
+// The one operation that sets the tile, as far as the function has been read, if it fills it with a
+// number and no loop comes back to the block's statements.
+const ir::Fill* only_fill(const Sema& sema, ir::ValueId id) {
+  const auto is_of_block = [&](const OpenLoop& loop) { return loop.parallel == sema.place.launch; };
+  if (std::ranges::any_of(sema.loops, is_of_block)) return nullptr;
+  const ir::Fill* fill = nullptr;
+  for (const ir::Op& op : sema.function.ops) {
+    bool sets = false;
+    ir::for_each_touch(
+        op, [&](const ir::Touch& touch) { sets = sets || (touch.value == id && touch.writes()); });
+    if (!sets) continue;
+    const auto* one = std::get_if<ir::Fill>(&op.data);
+    if (fill != nullptr || one == nullptr) return nullptr;
+    fill = one;
+  }
+  const bool is_number = fill != nullptr && sema.function.def_as<ir::Const>(fill->value) != nullptr;
+  return is_number ? fill : nullptr;
+}
+
+// A tile of the block that holds one number is a tile of each warp or warpgroup as well.
+std::optional<ir::ValueId> filled_in_unit(Sema& sema, ast::ExprId expr, Span span) {
+  const Symbol* symbol = is_tile_name(sema, expr) ? named_tile(sema, expr) : nullptr;
+  if (symbol == nullptr || sema.place.unit.level == ir::Level::kBlock) return std::nullopt;
+  const ir::ValueId whole = symbol->operand.id;
+  const Tile& tile = sema.tiles.at(whole);
+  const ir::Fill* fill = tile.is_value && tile.unit == ir::Level::kBlock && !tile.broken
+                             ? only_fill(sema, whole)
+                             : nullptr;
+  if (fill == nullptr) return std::nullopt;
+  const auto number = *sema.function.def_as<ir::Const>(fill->value);
+  const ir::FragType type = sema.function.frag_type(whole);
+  const ir::ValueId id = make_tile(sema, tile.name, type, span);
+  emit(sema, ir::Fill{id, emit_value(sema, number, span, ir::ScalarType{type.dtype})}, span);
+  return id;
+}
+
 // A tile expression as an operand: its value goes to the registers that the instruction reads.
 Tile* computed_operand(Sema& sema, ast::ExprId expr, ir::ValueId& id) {
   const Span span = sema.ast[expr].span;
-  const auto source = evaluate_tile(sema, expr, "operand");
+  auto source = filled_in_unit(sema, expr, span);
+  if (!source) source = evaluate_tile(sema, expr, "operand");
   if (!source) return nullptr;
   ir::FragType type = sema.function.frag_type(*source);
   type.role = ir::Role::kA;

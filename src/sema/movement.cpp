@@ -10,6 +10,7 @@
 #include "sema/move.h"
 #include "sema/statement.h"
 #include "sema/view.h"
+#include "target/copy.h"
 
 namespace kiln::sema {
 
@@ -126,7 +127,8 @@ std::optional<ir::ValueId> allocate_target(Sema& sema, const Transfer& transfer,
                       stmt.handle.text);
   }
   const Handle handle = sema.handles[*transfer.handle];
-  if (!type_rotation(sema, handle, type, stmt.word_span)) return std::nullopt;
+  const std::int64_t alignment = stmt.engine == ast::Engine::kTma ? target::kBoxAlignment : 1;
+  if (!type_rotation(sema, handle, type, alignment, stmt.word_span)) return std::nullopt;
   return rotating_buffer(sema, handle, transfer.span);
 }
 

@@ -4,6 +4,7 @@
 //   cur = dma.copy.async ... => shared;      `swap(cur, nxt)` further down: both names share an
 //   nxt = dma.any;                           array of two buffers
 //   f = tma.load.async ... => shared;        `trigger full after f;`: no event of its own
+//   c = mma.load y;                          `mma.row.row c, a, b;`: an accumulator that begins with y
 #include <algorithm>
 
 #include "sema/future.h"
@@ -24,6 +25,13 @@ class Planner {
   void operator()(const ast::PlaceholderStmt& s) { join({s.name.text}, false); }
   void operator()(const ast::TriggerStmt& s) {
     for (const ast::Name& name : s.after) plan_.completes[name.text] = event_name(s);
+  }
+  void operator()(const ast::MmaExecStmt& s) {
+    plan_.sums.insert(s.acc.name.text);
+    for (const ast::ExprId factor : {s.a, s.b}) {
+      const auto* named = ast_.as<ast::NameExpr>(factor);
+      if (named != nullptr) plan_.factors.insert(named->name);
+    }
   }
   void operator()(const auto&) {}
 

@@ -5,6 +5,7 @@
 //                                        %cur = alloc : cell<s32>          (0 at first)
 //   cur.data                         ->  bind n, get %cur;  subview %bufs at [n, 0, 0], drop 1
 #include <algorithm>
+#include <numeric>
 
 #include "ir/prove.h"
 #include "sema/depend.h"
@@ -16,16 +17,24 @@ namespace kiln::sema {
 
 namespace {
 
-ir::ViewType buffer_type(const Sema& sema, const Rotation& rotation) {
-  ir::ViewType type = sema.function.view_type(rotation.array);
-  type.shape.erase(type.shape.begin());
-  return type;
+// Rows are added until the next buffer begins at a multiple of so many bytes.
+void align_rows(ir::ViewType& type, std::int64_t alignment) {
+  std::int64_t row_bytes = size_bytes(type.dtype);
+  for (std::size_t d = 1; d < type.shape.size(); ++d) {
+    row_bytes *= type.shape[d].constant().value_or(0);
+  }
+  const std::int64_t rows = type.shape[0].constant().value_or(0);
+  if (row_bytes == 0 || rows == 0) return;
+  const std::int64_t step = alignment / std::gcd(row_bytes, alignment);
+  type.shape[0] = (rows + step - 1) / step * step;
 }
 
-void set_type(Sema& sema, Rotation& rotation, const ir::ViewType& type) {
+void set_type(Sema& sema, Rotation& rotation, const ir::ViewType& type, std::int64_t alignment) {
   ir::ViewType whole = type;
+  if (type.space == ir::Space::kShared) align_rows(whole, alignment);
   whole.shape.insert(whole.shape.begin(), static_cast<std::int64_t>(rotation.names));
   sema.function.values[rotation.array].type = whole;
+  rotation.buffer = type;
   rotation.typed = true;
 }
 
@@ -94,8 +103,8 @@ std::optional<ir::ValueId> selected_buffer(Sema& sema, const std::string& name,
   ir::ViewType whole = type;
   whole.shape.emplace_back(static_cast<std::int64_t>(rotation.names));
   if (!rotation.typed && !check_size(sema, whole, span, format("`{}`", name))) return std::nullopt;
-  if (!rotation.typed) set_type(sema, rotation, type);
-  if (!(buffer_type(sema, rotation) == type)) return std::nullopt;
+  if (!rotation.typed) set_type(sema, rotation, type, 1);
+  if (!(rotation.buffer == type)) return std::nullopt;
   ir::Subview subview{
       rotation.array, {std::find(names.begin(), names.end(), name) - names.begin()}, 1};
   subview.origin.resize(type.shape.size() + 1, ir::Expr(0));
@@ -125,19 +134,20 @@ std::optional<ir::ValueId> rotating_buffer(Sema& sema, const Handle& handle, Spa
         .emit();
     return std::nullopt;
   }
-  ir::ViewType type = buffer_type(sema, rotation);
+  ir::ViewType type = rotation.buffer;
   ir::Subview subview{rotation.array, {rotating_slot(sema, handle, span)}, 1};
   subview.origin.resize(type.shape.size() + 1, ir::Expr(0));
   return emit_value(sema, std::move(subview), span, std::move(type));
 }
 
-bool type_rotation(Sema& sema, const Handle& handle, const ir::ViewType& type, Span span) {
+bool type_rotation(Sema& sema, const Handle& handle, const ir::ViewType& type,
+                   std::int64_t alignment, Span span) {
   Rotation& rotation = sema.rotations[handle.rotation];
   if (!rotation.typed) {
-    set_type(sema, rotation, type);
+    set_type(sema, rotation, type, alignment);
     return true;
   }
-  const ir::ViewType there = buffer_type(sema, rotation);
+  const ir::ViewType& there = rotation.buffer;
   if (there == type) return true;
   const std::string other =
       std::get<ir::Alloc>(sema.function.ops[sema.function.values[rotation.array].def].data).name;

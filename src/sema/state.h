@@ -54,9 +54,10 @@ struct EventInfo {
 // Names of copies that `swap`, `rotate` or `select` connect share one array of buffers. Each name
 // holds the number of its buffer, in a cell when names change places.
 struct Rotation {
-  std::size_t names = 0;   // and buffers
-  bool exchanges = false;  // else the numbers are fixed
-  ir::ValueId array;       // [names, shape...]; the first copy says which shape
+  std::size_t names = 0;     // and buffers
+  bool exchanges = false;    // else the numbers are fixed
+  ir::ValueId array;         // [names, shape...]; the first copy says which shape
+  ir::ViewType buffer = {};  // of a name; in the array it may be followed by bytes that nobody uses
   bool typed = false;
   ir::ValueId event = {};  // of bulk copies that are waited for by name: a slot for each buffer
   bool waited = false;     // under one of its names
@@ -96,6 +97,8 @@ struct NamePlan {
   std::vector<std::vector<std::string>> groups = {};
   std::vector<bool> exchanges = {};                   // by group
   std::map<std::string, std::string> completes = {};  // `trigger e after f`: f -> "e"
+  std::set<std::string> sums = {};                    // products are added to them
+  std::set<std::string> factors = {};                 // or are of them
 };
 
 // Where some threads of a unit, and not all, leave what stands behind. Invalid: nowhere.

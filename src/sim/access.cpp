@@ -265,6 +265,38 @@ void note_read(const Touch& touch, std::int64_t address, std::int64_t bytes) {
                [&](const Conflict& conflict) { report_conflict(touch, conflict, {}); });
 }
 
+namespace {
+
+constexpr std::string_view kMayRead = "the copy may read until it has been waited for";
+
+// A thread that writes what an asynchronous copy of its own may still read. Of other threads' writes
+// the wait tells (note_late_read); to the shadow a thread comes after itself.
+void check_own_copies(const Touch& touch, std::int64_t address, std::int64_t bytes,
+                      const Access& access) {
+  const Warp& warp = touch.warp;
+  if (warp.groups.empty() || touch.buffer.space != ir::Space::kGlobal) return;
+  const std::byte* from = bytes_at(touch, address);
+  const std::byte* to = from + bytes;
+  for (const AsyncGroup& group : warp.groups) {
+    if (((group.lanes >> touch.lane) & 1U) == 0 || to <= group.from || group.to <= from) continue;
+    for (const AsyncVector& vector : group.vectors) {
+      if (vector.lane != touch.lane || to <= vector.source || vector.source + vector.valid <= from)
+        continue;
+      const std::int64_t first = address + std::max<std::int64_t>(vector.source - from, 0);
+      report_conflict(touch,
+                      {.address = static_cast<std::size_t>(first),
+                       .thread = static_cast<std::uint16_t>(warp.agent * kLanes + touch.lane),
+                       .agent = warp.agent,
+                       .instruction = group.instruction,
+                       .clock = warp.now},
+                      access);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
 void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bool in_flight) {
   if (!touch.machine.checks) return;
   if (touch.buffer.space == ir::Space::kLocal) {
@@ -283,6 +315,7 @@ void note_write(const Touch& touch, std::int64_t address, std::int64_t bytes, bo
       static_cast<std::size_t>(address), static_cast<std::size_t>(bytes),
       actor_of(touch.machine, touch.warp, touch.lane), in_flight,
       [&](const Conflict& conflict) { report_conflict(touch, conflict, {.writes = true}); });
+  check_own_copies(touch, address, bytes, {.writes = true, .missing = kMayRead});
 }
 
 std::vector<KnownAtIssue> known_at_issue(const Touch& touch) {
@@ -317,13 +350,12 @@ void note_late_read(const Touch& touch, const AsyncGroup& group, std::int64_t ad
   actor.instruction = group.instruction;
   actor.seen = known->seen.data();
   actor.lanes = &known->of_lanes;
-  constexpr std::string_view kMissing = "the copy may read until it has been waited for";
   shadow->read(
       static_cast<std::size_t>(address), static_cast<std::size_t>(bytes), actor,
       [&](const Conflict& conflict) {
         report_conflict(
             touch, conflict,
-            {.by = "an asynchronous copy", .missing = kMissing, .instruction = group.instruction});
+            {.by = "an asynchronous copy", .missing = kMayRead, .instruction = group.instruction});
       });
 }
 
@@ -334,6 +366,7 @@ void note_atomic(const Touch& touch, std::int64_t address, std::int64_t bytes) {
                  actor_of(touch.machine, touch.warp, touch.lane), [&](const Conflict& conflict) {
                    report_conflict(touch, conflict, {.writes = true, .atomic = true});
                  });
+  check_own_copies(touch, address, bytes, {.writes = true, .atomic = true, .missing = kMayRead});
 }
 
 namespace {

@@ -289,6 +289,15 @@ void land_data(Machine& machine, const Warp& warp, const AsyncVector& vector) {
   std::memset(target + vector.valid, 0, static_cast<std::size_t>(vector.bytes - vector.valid));
 }
 
+void bound_source(AsyncGroup& group) {
+  for (const AsyncVector& vector : group.vectors) {
+    if (vector.valid == 0) continue;
+    const bool is_first = group.from == nullptr;
+    group.from = is_first ? vector.source : std::min(group.from, vector.source);
+    group.to = std::max(is_first ? vector.source : group.to, vector.source + vector.valid);
+  }
+}
+
 // The group's copies by `lanes` have been waited for.
 void land(Machine& machine, Warp& warp, AsyncGroup& group, std::uint32_t lanes) {
   for (AsyncVector& vector : group.vectors) {
@@ -328,6 +337,7 @@ void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan) {
   group.source = plan.src.buffer;
   group.known = known_at_issue({machine, warp, warp.first_lane(), *plan.src.buffer});
   move_all(machine, warp, plan, &group);
+  if (!group.known.empty()) bound_source(group);
   // Landing early changes the bytes, not the order: nobody may look before the wait.
   if (machine.random && machine.next_random() % 2 == 0) {
     for (const AsyncVector& vector : group.vectors) {

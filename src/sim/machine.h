@@ -68,7 +68,9 @@ struct AsyncGroup {
   std::uint32_t lanes = 0;  // whose copies have not been waited for
   std::uint16_t instruction = 0;
   std::vector<AsyncVector> vectors;
-  const Buffer* source = nullptr;  // where known is not empty
+  const Buffer* source = nullptr;   // where known is not empty
+  const std::byte* from = nullptr;  // within it, all that they read
+  const std::byte* to = nullptr;
   std::vector<KnownAtIssue> known = {};
 };
 

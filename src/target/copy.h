@@ -31,6 +31,8 @@ enum class CopyKind : std::uint8_t {
   kBulk,         // a box between global and shared memory, started by one thread
 };
 
+inline constexpr std::int64_t kBoxAlignment = 128;  // bytes, of a box's place in shared memory
+
 enum class Space : std::uint8_t { kRegister, kShared, kGlobal };
 
 struct Copy {

@@ -244,6 +244,43 @@ class AddKernelsTest(unittest.TestCase):
         if HAS_NVRTC:
             self.assertIn("launched\n", self.on_paper(self.source / "app"))
 
+    def two_files_of_one_name(self, more):
+        """`scale` of kernels.co, and of a file of its own that another call adds."""
+        (self.source / "other.co").write_text(
+            "\n__co__ void scale(global f32 [N] x) {\n"
+            "  parallel i by [N] : block, t by 1 : thread x.at(i) = 2.0f;\n}\n"
+        )
+        main = SHOW.replace('#include "kernels.co.h"', '#include "kernels.co.h"\n#include "other.co.h"') + """
+alignas(256) static float x[64], y[64];
+int main() {
+  paper();
+  if (auto failed = scale(nullptr, {x, 64}, 2.0f, {y, 64})) return std::puts(failed.text.c_str()), 1;
+  if (auto failed = my::own::scale(nullptr, {x, 8})) return std::puts(failed.text.c_str()), 1;
+  return launch_my_own_scale(nullptr, x, 4);
+}
+"""
+        call = f"kiln_add_kernels(TARGET app FILES other.co ARCHS sm_90a AHEAD ${{AHEAD}} {more})"
+        self.project("CXX", "main.cpp", main, call)
+        self.configure("-DAHEAD=no")
+
+    @unittest.skipUnless(HAS_NVRTC, "there is no NVRTC")
+    def test_a_namespace_keeps_kernels_of_one_name_apart(self):
+        self.two_files_of_one_name("NAMESPACE my::own")
+        self.make()
+        out = self.on_paper(self.build / "app").splitlines()
+        self.assertEqual(
+            out, ["scale: 2 x 1 blocks of 32", "scale: 8 x 1 blocks of 1", "scale: 4 x 1 blocks of 1"]
+        )
+
+    def test_two_kernels_of_one_name_end_the_build_with_both_places(self):
+        self.two_files_of_one_name("")
+        done = subprocess.run(["cmake", "--build", self.build], capture_output=True, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        said = " ".join((done.stdout + done.stderr).split())
+        line = 1 + (self.source / "kernels.co").read_text().split("__co__ void scale")[0].count("\n")
+        self.assertIn(f"`scale` at other.co:2, and at kernels.co:{line}; both are `launch_scale` in C", said)
+        self.assertNotIn("main.cpp", said)
+
     def test_a_static_library_has_kernels(self):
         (self.source / "lib.cpp").write_text(
             '#include "kernels.co.h"\nint call() { return launch_scale(nullptr, nullptr, 1, nullptr, 0); }\n'

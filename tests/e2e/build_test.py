@@ -11,6 +11,7 @@ nothing; that needs NVRTC.
 
 import ctypes
 import os
+import pty
 import subprocess
 import sys
 import tempfile
@@ -76,6 +77,10 @@ class BuildTest(unittest.TestCase):
         self.assertEqual(done.stdout, "48 x 32: right\n")
         self.assertEqual(done.stderr, "")
 
+    def test_metadata_are_packed_as_kernels_load_them(self):
+        done = self.run_program("_sparse.co")
+        self.assertEqual((done.stdout, done.stderr), ("right right\n", ""))
+
     def test_a_race_is_named_by_the_line_of_the_call(self):
         done = self.run_program("_race.co", expected=1)
         self.assertEqual(done.stdout, "main goes on\n")
@@ -95,6 +100,19 @@ class BuildTest(unittest.TestCase):
             done.stderr,
         )
 
+    def test_memory_is_filled_with_numbers(self):
+        self.write(
+            "fill.co",
+            "__co__ void f(f32 [4] x) {}\n"
+            "int main() {\n  choreo::bf16 x[64];\n  float y[4];\n"
+            "  choreo::utils::fill_random(x, 64, choreo::bf16(1.0f), choreo::bf16(2.0f));\n"
+            "  choreo::utils::fill_n(y, 3, 7);\n"
+            "  for (float v : x) choreo::choreo_assert(v >= 1.0f && v <= 2.0f, \"x\");\n"
+            "  std::cout << (x[0] == x[2]) << y[2] << std::endl;\n}\n",
+        )
+        done = kiln("run", "fill.co", "--on", "sim", cwd=self.folder)
+        self.assertEqual(done.stdout, "07\n")
+
     def test_extents_are_known_at_the_call(self):
         done = self.run_program("_extents.co")
         self.assertEqual(done.stdout, "4 8\n")
@@ -105,6 +123,22 @@ class BuildTest(unittest.TestCase):
         self.assertIn("wrong.co:5:", done.stderr)
         self.assertIn("error: the host compiler refuses wrong.co", done.stderr)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["wrong.co"])
+
+    def test_a_terminal_sees_what_is_being_done(self):
+        program = "__co__ void f(f32 [4] x) {\n}\n\nint main() {\n  return %s;\n}\n"
+        for text, expected in ((program % "0", 0), (program % "nothing", 1)):
+            self.write("app.co", text)
+            ours, theirs = pty.openpty()
+            done = subprocess.run([KILN, "build", "app.co", "--on", "sim"], cwd=self.folder, stderr=theirs, check=False)
+            os.close(theirs)
+            said = b""
+            while not said.endswith((b"\r\x1b[K", b"app.co\r\n")):
+                said += os.read(ours, 4096)
+            os.close(ours)
+            self.assertEqual(done.returncode, expected, said)
+            self.assertIn(b"\r\x1b[Kcompiling tile functions\r\x1b[K", said)
+            # The host compiler's words begin at the line's begin.
+            self.assertRegex(said, rb"compiling host code\r(\r\x1b\[K$|[\x1b[mK01;]*app\.co)")
 
     def test_a_built_program_carries_its_kernels(self):
         program = self.folder / "program.co"
@@ -183,6 +217,25 @@ class BuildTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, "48 x 32: right\n"), done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1)
         self.assertIn("note: tile functions are simulated: cannot open the CUDA driver", done.stderr)
+
+    def test_cuda_of_the_program_is_simulated_by_what_it_says(self):
+        done = self.run_program("_cuda.co")
+        self.assertEqual((done.stdout, done.stderr), ("y[7] 97 97\n", ""))
+
+    def test_cuda_that_says_nothing_is_refused_at_its_call(self):
+        text = (PROGRAMS / "_cuda.co").read_text().replace("[[expect(w + 2)]] ", "")
+        self.write("cuda.co", text)
+        done = kiln("run", "cuda.co", "--on", "sim", cwd=self.folder, expected=1)
+        self.assertEqual(done.stdout, "")
+        line = 1 + text.split("f(x.view()")[0].count("\n")
+        self.assertIn(f"cuda.co:{line}: in this call of `f`\n", done.stderr)
+        self.assertIn("error[cuda-not-run]", done.stderr)
+        kiln("build", "cuda.co", "--on", "gpu", "-o", "app", cwd=self.folder)
+
+    def test_cuda_of_the_program_is_compiled_for_a_gpu(self):
+        # The driver of paper computes nothing, but NVRTC compiles what it is given.
+        done = self.on_paper("run", PROGRAMS / "_cuda.co", "--on", "gpu", expected=0)
+        self.assertEqual((done.stdout, done.stderr), ("y[7] 0 97\n", ""))
 
     def on_paper(self, *argv, expected):
         """With a driver that computes nothing."""

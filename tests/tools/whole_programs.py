@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Builds and runs every `.co` file of a folder that has `main`, in the simulator, and sums up.
+"""Builds and runs every `.co` file of a folder that has `main`, and sums up.
 
-    tests/tools/whole_programs.py FOLDER... [--kiln build/release/bin/kiln] [--arch sm_90a]
+    tests/tools/whole_programs.py FOLDER... [--kiln build/release/bin/kiln] [--arch sm_90a] [--on sim|gpu]
 
 For collections of published programs, which are never committed. A line for each program: its exit
 code, its name, and the first error that it gave. Exit code 0: all ran right.
 """
 
 import argparse
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,20 +24,23 @@ def first_error(text):
     return lines[0] if lines else text.strip().splitlines()[-1] if text.strip() else ""
 
 
-def run(kiln, arch, path):
+def run(kiln, arch, on, path):
     """(exit code, first error)"""
+    process = subprocess.Popen(
+        [kiln, "run", path, "--on", on, "--arch", arch],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            [kiln, "run", path, "--on", "sim", "--arch", arch],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=SECONDS_MAX,
-        )
+        _, stderr = process.communicate(timeout=SECONDS_MAX)
     except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # the program as well
+        process.communicate()
         return -1, f"error: not done after {SECONDS_MAX} s"
-    return done.returncode, first_error(done.stderr) if done.returncode else ""
+    return process.returncode, first_error(stderr) if process.returncode else ""
 
 
 def main():
@@ -43,12 +48,13 @@ def main():
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--kiln", default=str(ROOT / "build/release/bin/kiln"))
     parser.add_argument("--arch", default="sm_90a")
+    parser.add_argument("--on", default="sim", choices=["sim", "gpu"])
     options = parser.parse_args()
     paths = sorted(path for folder in options.folders for path in folder.rglob("*.co"))
     paths = [path for path in paths if re.search(r"\bmain\s*\(", path.read_text(errors="replace"))]
     right = 0
     for path in paths:
-        code, error = run(options.kiln, options.arch, str(path))
+        code, error = run(options.kiln, options.arch, options.on, str(path))
         right += code == 0
         print(f"{code:4} {path} {error}".rstrip(), flush=True)
     print(f"{right} of {len(paths)} programs run right")

@@ -18,10 +18,16 @@ inline void Call::simulate() {
   std::size_t count = 0;
   const kiln_diagnostic* found = kiln_report_diagnostics(report_, &count);
   std::string text;
-  for (std::size_t i = 0; i < count; ++i) text += std::string("\n") + found[i].text;
+  bool has_results = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    text += std::string("\n") + found[i].text;
+    const std::string id = found[i].id;
+    has_results = has_results && id != "cuda-not-run" && id != "too-many-steps";
+  }
   const kiln_findings findings = kiln_report_findings(report_);
   if (!text.empty()) say(site_, std::string("in this call of `") + function_.name + "`" + text);
   if (findings.ok == 0) host::findings().add();
+  if (!has_results) stop(site_, "the program ends here: the call has no results", 1);
   if (findings.deadlocks != 0) stop(site_, "the program ends here: the call came to no end", 1);
 }
 

@@ -104,6 +104,20 @@ void fill_random(T* data, std::size_t count, Low low, High high) {
 
 }  // namespace detail
 
+namespace utils {
+
+// Of memory that is no array of choreo's.
+template <class T, class Low, class High>
+void fill_random(T* data, std::size_t count, Low low, High high) {
+  detail::fill_random(data, count, low, high);
+}
+template <class T, class V>
+void fill_n(T* data, std::size_t count, V value) {
+  for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<T>(value);
+}
+
+}  // namespace utils
+
 template <class T, std::size_t Rank>
 class spanned_view {
  public:

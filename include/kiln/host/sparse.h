@@ -1,6 +1,7 @@
 // 2:4 sparse matrices for tests: random ones, packed with their metadata (kiln/sparse.h).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -67,15 +68,37 @@ struct SparsePolicyWGMMA {
     if constexpr (sizeof(Meta) == 1) {
       std::copy(bytes.begin(), bytes.end(), metadata.data());
     } else {
-      const kiln::sparse::Matrix<std::uint8_t> rows_of_bytes{
-          bytes.data(), static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns / 8)};
-      detail::sparse_check(!kiln::sparse::pack_words(
-          rows_of_bytes,
-          sizeof(T) == 1 ? kiln::sparse::Words::kRows : kiln::sparse::Words::kRowPairs,
-          reinterpret_cast<std::uint32_t*>(metadata.data())));
+      pack(bytes.data(), rows, columns / 8, metadata.data());
     }
   }
+
+  // Bytes [M, K/8] as words [M, K/32] in the order in which kernels load them.
+  static void prepack(spanned_data<u8, 2>& bytes, spanned_data<u32, 2>& words) {
+    const std::size_t rows = bytes.shape()[0];
+    detail::sparse_check(words.shape()[0] == rows && words.shape()[1] * 4 == bytes.shape()[1]);
+    pack(reinterpret_cast<const std::uint8_t*>(bytes.data()), rows, bytes.shape()[1], words.data());
+  }
+  // Programs that ask for another order get this one: kernels have no other.
+  static void prepack_v2(spanned_data<u8, 2>& bytes, spanned_data<u32, 2>& words) {
+    prepack(bytes, words);
+  }
+
+ private:
+  template <class Word>
+  static void pack(const std::uint8_t* bytes, std::size_t rows, std::size_t columns, Word* words) {
+    const kiln::sparse::Matrix<const std::uint8_t> matrix{bytes, static_cast<std::int64_t>(rows),
+                                                          static_cast<std::int64_t>(columns)};
+    detail::sparse_check(!kiln::sparse::pack_words(
+        matrix, sizeof(T) == 1 ? kiln::sparse::Words::kRows : kiln::sparse::Words::kRowPairs,
+        reinterpret_cast<std::uint32_t*>(words)));
+  }
 };
+
+// The same for words that `encode` has made.
+inline void prepack_v2_fp8_reorder(spanned_data<u32, 2>& from, spanned_data<u32, 2>& to) {
+  detail::sparse_check(from.shape()[0] == to.shape()[0] && from.shape()[1] == to.shape()[1]);
+  std::copy_n(from.data(), from.element_count(), to.data());
+}
 
 template <class T, class Meta = u8>
 using SparseHostPolicy = SparsePolicyWGMMA<T, Meta>;
