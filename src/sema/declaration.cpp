@@ -75,14 +75,25 @@ void declare_from(Sema& sema, const ast::Name& name, const Operand& value) {
   declare(sema, name, std::move(symbol));
 }
 
+// Whether it counts its operand up or down.
+bool steps(ast::UnaryOp op) {
+  return op == ast::UnaryOp::kPreIncrement || op == ast::UnaryOp::kPreDecrement ||
+         op == ast::UnaryOp::kPostIncrement || op == ast::UnaryOp::kPostDecrement;
+}
+
 bool is_assigned(const Sema& sema, const std::string& name) {
-  for (const ast::Stmt& stmt : sema.ast.stmts) {
+  const auto names_it = [&](ast::ExprId target) {
+    const auto* named = sema.ast.as<ast::NameExpr>(target);
+    return named != nullptr && named->name == name;
+  };
+  const bool by_statement = std::ranges::any_of(sema.ast.stmts, [&](const ast::Stmt& stmt) {
     const auto* assignment = std::get_if<ast::AssignStmt>(&stmt.node);
-    const auto* target =
-        assignment == nullptr ? nullptr : sema.ast.as<ast::NameExpr>(assignment->target);
-    if (target != nullptr && target->name == name) return true;
-  }
-  return false;
+    return assignment != nullptr && names_it(assignment->target);
+  });
+  return by_statement || std::ranges::any_of(sema.ast.exprs, [&](const ast::Expr& expr) {
+           const auto* unary = std::get_if<ast::UnaryExpr>(&expr.node);
+           return unary != nullptr && steps(unary->op) && names_it(unary->operand);
+         });
 }
 
 void declare_cell(Sema& sema, const ast::Declarator& item, std::optional<ir::ValueId> initial,
