@@ -27,10 +27,14 @@ bool begins_part_of_a_warpgroup(const Sema& sema) {
   const auto run = enclosing_region(sema);
   if (!run || run->first / kWarpgroup != (run->first + run->threads - 1) / kWarpgroup) return false;
   if (run->first % kWarpgroup == 0 && run->threads == kWarpgroup) return false;
+  const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
+  if (launch.threads.constant().value_or(0) % kWarpgroup != 0) return false;
   if (!sema.function.regions[sema.regions.back()].ops.empty()) return false;
   const std::size_t around = sema.regions.size() - 2;
   for (std::size_t i = 0; i <= around; ++i) {
-    const ir::OpId inner = sema.function.regions[sema.regions[i]].ops.back();
+    const std::vector<ir::OpId>& ops = sema.function.regions[sema.regions[i]].ops;
+    if (ops.empty()) return false;
+    const ir::OpId inner = ops.back();
     const bool is_region = sema.function.ops[inner].kind() == ir::OpKind::kInthreads;
     if (is_region != (i == around) || (is_region && inner != sema.place.inthreads)) return false;
   }
