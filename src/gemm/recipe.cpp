@@ -152,15 +152,14 @@ Slot Cook::slot_of(const emit::ParamSlot& slot) const {
 }
 
 Result<MapRecipe> Cook::map_of(const emit::MapPlan& plan) const {
-  const Buffer& buffer = *buffers[plan.map.root.index];
+  const Buffer& buffer = *buffers[plan.map.buffer.index];
   if (buffer.pointer.role != Role::kWorkspace && problem.alignment < kMapUnit) {
     return Unexpected{
         wrong(format("`{}` must begin at a multiple of {} bytes", plan.array.name, kMapUnit))};
   }
   runtime::TensorMapRequest request = runtime::map_request(plan, host->vars());
   request.dtype = buffer.dtype;
-  request.shape = buffer.shape;
-  request.strides = buffer.strides;
+  if (request.shape == buffer.shape) request.strides = buffer.strides;
   const auto arguments = runtime::tensor_map_arguments(request);
   if (!arguments) return Unexpected{arguments.error()};
   return MapRecipe{plan.array.name, buffer.pointer, *arguments};

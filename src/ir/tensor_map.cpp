@@ -1,6 +1,7 @@
 #include "ir/tensor_map.h"
 
 #include "ir/prove.h"
+#include "ir/strides.h"
 
 namespace kiln::ir {
 
@@ -10,6 +11,11 @@ namespace {
 constexpr std::int64_t kLeastSwizzle = 32;
 
 }  // namespace
+
+bool is_mappable(const Function& function, ValueId root) {
+  const auto* alias = function.def_as<Alias>(root);
+  return alias == nullptr || (alias->strides.empty() && alias->offset.is(0));
+}
 
 std::vector<Expr> launch_limits(const Function& function, const ResolvedView& view) {
   std::vector<Expr> out;
@@ -27,7 +33,10 @@ TensorMap tensor_map_of(const Function& function, const Copy& copy) {
   const bool loads = function.view_type(copy.dst).space != Space::kGlobal;
   const ResolvedView global = resolve_view(function, loads ? copy.src : copy.dst);
   const ResolvedView shared = resolve_view(function, loads ? copy.dst : copy.src);
-  TensorMap map{.root = global.root, .extents = launch_limits(function, global), .box = {}};
+  TensorMap map{.buffer = storage_of(function, global.root),
+                .shape = function.view_type(global.root).shape,
+                .extents = launch_limits(function, global),
+                .box = {}};
   map.box.assign(global.dropped, 1);
   map.box.insert(map.box.end(), copy.box.begin(), copy.box.end());
   const auto* alias = function.def_as<Alias>(shared.root);

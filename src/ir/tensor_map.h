@@ -15,10 +15,15 @@
 
 namespace kiln::ir {
 
+// Whether a map can be of what the view is a window of: a buffer from its first element on, in rows
+// that follow each other.
+[[nodiscard]] bool is_mappable(const Function& function, ValueId root);
+
 struct TensorMap {
-  ValueId root;                   // the global buffer
-  std::vector<Expr> extents;      // by dimension of the buffer, outermost first; launch-time values
-  std::vector<std::int64_t> box;  // elements, by dimension of the buffer; 1 where the view has none
+  ValueId buffer;                 // in global memory
+  std::vector<Expr> shape;        // as it is declared, or as an alias sees all of it
+  std::vector<Expr> extents;      // by dimension of the shape, outermost first; launch-time values
+  std::vector<std::int64_t> box;  // elements, by dimension of the shape; 1 where the view has none
   std::int64_t swizzle = 0;       // bytes of the shared tile's pattern: 0, 32, 64 or 128
   std::int64_t promotion = 0;     // as in Copy
   friend bool operator==(const TensorMap&, const TensorMap&) = default;

@@ -8,6 +8,7 @@
 #include "ir/prove.h"
 #include "ir/reflect.h"
 #include "ir/rules.h"
+#include "ir/tensor_map.h"
 #include "support/tensor.h"
 #include "target/fragment.h"
 
@@ -146,7 +147,7 @@ void bulk_windows_are_no_larger(const Module&, const Function& f, Mistakes& mist
   });
 }
 
-// A tensor map is of a buffer as it is, from its first element on.
+// A tensor map is of a buffer from its first element on, and of rows that follow each other.
 void bulk_copies_know_their_buffer(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
     if (!copy.bulk && copy.way != CopyWay::kBulk) return;
@@ -155,8 +156,9 @@ void bulk_copies_know_their_buffer(const Module&, const Function& f, Mistakes& m
       if (type == nullptr || type->space != Space::kGlobal) continue;
       ValueId root = side;
       while (const auto* window = f.def_as<Subview>(root)) root = window->base;
-      if (f.def_as<Alias>(root) == nullptr) continue;
-      complain(mistakes, f, id, "`%{}` has another shape than its buffer", f.values[root].name);
+      if (is_mappable(f, root)) continue;
+      complain(mistakes, f, id, "`%{}` has gaps, or begins inside of its buffer",
+               f.values[root].name);
     }
   });
 }

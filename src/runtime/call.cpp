@@ -209,11 +209,10 @@ Call::ValueBytes Call::slot_value(const emit::ParamSlot& slot) const {
 Result<std::vector<cuda::TensorMap>> Call::maps_of(const emit::LaunchPlan& plan) const {
   std::vector<cuda::TensorMap> maps;
   for (const emit::MapPlan& each : plan.maps) {
-    const Buffer& buffer = *buffers_.at(each.map.root.index);
+    const Buffer& buffer = *buffers_.at(each.map.buffer.index);
     TensorMapRequest request = map_request(each, host_.vars());
     request.dtype = buffer.dtype;
     request.address = buffer.memory.address();
-    request.shape = buffer.shape;
     auto made = gpu_.tensor_map(request, maps.emplace_back());
     if (!made) return Unexpected{made.error()};
   }

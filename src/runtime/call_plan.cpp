@@ -55,6 +55,7 @@ struct HostUses {
     take(plan.threads);
     for (const emit::MapPlan& map : plan.maps) {
       for (const ir::Expr& extent : map.map.extents) take(extent);
+      for (const ir::Expr& extent : map.map.shape) take(extent);
     }
   }
 };
@@ -230,10 +231,9 @@ class CallPlan::Maker {
   }
 
   [[nodiscard]] Result<Map> map_of(const emit::MapPlan& plan) const {
-    const std::size_t buffer = buffers_.at(plan.map.root.index);
+    const std::size_t buffer = buffers_.at(plan.map.buffer.index);
     TensorMapRequest request = map_request(plan, host_.vars());
     request.dtype = plan_.buffers_[buffer].dtype;
-    request.shape = plan_.buffers_[buffer].shape;
     const Result<TensorMapArguments> arguments = tensor_map_arguments(request);
     if (!arguments) return Unexpected{arguments.error()};
     return Map{.arguments = *arguments, .name = request.name, .buffer = buffer};

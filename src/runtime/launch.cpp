@@ -68,6 +68,7 @@ TensorMapRequest map_request(const emit::MapPlan& plan, const std::vector<std::i
                            .box = plan.map.box,
                            .swizzle = plan.map.swizzle,
                            .promotion = plan.map.promotion};
+  for (const ir::Expr& extent : plan.map.shape) request.shape.push_back(extent.evaluate(vars));
   for (const ir::Expr& extent : plan.map.extents) request.extents.push_back(extent.evaluate(vars));
   return request;
 }

@@ -118,9 +118,12 @@ bool check_store_end(Sema& sema, const Transfer& transfer, const ir::ResolvedVie
 }
 
 // A tensor map knows one buffer from its first element on, and rows that follow each other: not what
-// `.sqz()` of an inner dimension, `.span_as` or strides make of it.
-bool check_shape_is_declared(Sema& sema, const Transfer& transfer, const ir::ResolvedView& global) {
-  if (sema.function.def_as<ir::Alias>(global.root) == nullptr) return true;
+// `.sqz()` of an inner dimension, `.span_as` of a part or strides make of it.
+bool check_has_map(Sema& sema, const Transfer& transfer, const ir::ResolvedView& global) {
+  const std::vector<ir::Expr>& shape = sema.function.view_type(global.root).shape;
+  const bool is_known = std::ranges::all_of(
+      shape, [&](const ir::Expr& extent) { return ir::known_at_launch(sema.function, extent); });
+  if (is_known && ir::is_mappable(sema.function, global.root)) return true;
   const std::string name = view_name(sema, ir::storage_of(sema.function, global.root));
   (void)sema.diags.report<diag::TmaReshaped>(transfer.stmt.word_span, transfer.word, name)
       .help("declare `{}` in that shape, or use `dma.copy`", name)
@@ -222,7 +225,7 @@ bool check_bulk(Sema& sema, const Transfer& transfer) {
   }
   const ir::ResolvedView global = ir::resolve_view(sema.function, load ? copy.src : copy.dst);
   const std::vector<ir::Expr>& tile = load ? to.shape : from.shape;
-  return check_shape_is_declared(sema, transfer, global) && check_inner(sema, transfer) &&
+  return check_has_map(sema, transfer, global) && check_inner(sema, transfer) &&
          check_pitch(sema, transfer, global) && check_limits(sema, transfer, global, tile) &&
          (load || check_store_end(sema, transfer, global, tile.back()));
 }

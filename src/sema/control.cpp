@@ -682,11 +682,27 @@ std::string refused_barrier(const Sema& sema, const ast::SyncStmt& stmt, const s
   return what + (sema.place.inthreads.valid() ? " in `inthreads`" : " without a `: cluster`");
 }
 
+// `sync.fence : thread;`: what the thread does behind it comes after what it did before, for who sees
+// both. One thing after the other is how programs are run where there is no GPU: nothing stands in.
+void emit_fence(Sema& sema, const ast::SyncStmt& stmt, Span span, const std::string& word) {
+  if (!check_in_kernel(sema, span, word)) return;
+  const ast::Level level = stmt.level.value_or(ast::Level::kBlock);
+  const bool of_block = stmt.storage == ast::Storage::kShared || level == ast::Level::kThread ||
+                        level == ast::Level::kGroup || level == ast::Level::kGroup4;
+  const char* reach = of_block ? "_block" : level == ast::Level::kDevice ? "_system" : "";
+  ir::Cuda fence;
+  fence.what = word;
+  fence.text = format("__threadfence{}();", reach);
+  fence.stand_in = in_region(sema, [] {});
+  emit(sema, std::move(fence), span);
+}
+
 }  // namespace
 
 void analyse(Sema& sema, const ast::SyncStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const std::string word = format("`sync.{}`", spelling(stmt.kind));
+  if (stmt.kind == ast::SyncKind::kFence) return emit_fence(sema, stmt, span, word);
   if (stmt.kind == ast::SyncKind::kGlobal) return wait_for_launches(sema, span, word);
   if (is_of_grid(sema, stmt)) {
     if (!check_collective(sema, span, word, ir::Level::kBlock)) return;

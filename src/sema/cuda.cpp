@@ -383,18 +383,46 @@ std::string numbered(const ast::AsmStmt& stmt) {
   return text;
 }
 
+// What compilers of this language call a variable in the text that they write: `__iv_k__elem__0`. Such
+// names mean nothing to another one.
+bool is_name_of_output(std::string_view name) {
+  return name.starts_with("__iv_") || name.starts_with("__choreo_");
+}
+
+// The variable of the program that a name of output stands for, where there is one.
+std::string variable_behind(const Sema& sema, std::string_view name) {
+  std::string out(name.substr(name.starts_with("__iv_") ? std::string_view("__iv_").size() : 0));
+  out = out.substr(0, out.find("__elem__"));
+  return sema.scopes.find(out) == nullptr ? "" : out;
+}
+
+// Whether all names in the text are the program's or CUDA's, as far as their form tells.
+bool check_names(Sema& sema, const ast::CppStmt& stmt, const std::vector<std::string>& names) {
+  const auto wrong = std::ranges::find_if(names, is_name_of_output);
+  if (wrong == names.end()) return true;
+  const std::string variable = variable_behind(sema, *wrong);
+  (void)sema.diags.report<diag::UnknownName>(stmt.text_span, *wrong)
+      .help("the output of some compiler calls something so; say {}",
+            variable.empty() ? "what the program calls it" : format("`{}`", variable))
+      .emit();
+  return false;
+}
+
 }  // namespace
 
 void analyse(Sema& sema, const ast::CppStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   if (set_registers(sema, stmt, span)) return;
   if (!sema.place.in_kernel) return refuse(sema, span, "`__cpp__` outside of `parallel`");
+  const std::vector<std::string> words = ir::names_in_cpp(stmt.text);
+  if (!check_names(sema, stmt, words)) {
+    sema.expected = nullptr;
+    return;
+  }
   ir::Cuda cuda = cuda_called("`__cpp__`");
   cuda.text = ir::without_places(stmt.text);
   NamesOfText names{sema, cuda, span};
-  for (const std::string& name : ir::names_in_cpp(stmt.text)) {
-    names.add(name, stmt.text);
-  }
+  for (const std::string& name : words) names.add(name, stmt.text);
   std::ranges::move(names.numbers, std::back_inserter(cuda.names));
   emit_cuda(sema, std::move(cuda), {}, span);
 }

@@ -32,17 +32,36 @@ void keep_name(Sema& sema, const std::string& name, const Operand& value) {
   if (!is_known && named.size() < kNamesMax) named.push_back({name, value.integer.value});
 }
 
-// The first `=` of an unknown name declares it, with the kind its value has.
+// Whether the function assigns to the name behind the place that declares it.
+bool is_assigned_again(const Sema& sema, const ast::Name& name) {
+  const auto around = std::ranges::find_if(sema.ast.regions, [&](const ast::Region& region) {
+    const auto* function = std::get_if<ast::TileFunction>(&region);
+    return function != nullptr && lies_in(name.span, function->span);
+  });
+  if (around == sema.ast.regions.end()) return false;
+  const Span function = std::get<ast::TileFunction>(*around).span;
+  return std::ranges::any_of(sema.ast.stmts, [&](const ast::Stmt& stmt) {
+    const auto* assignment = std::get_if<ast::AssignStmt>(&stmt.node);
+    if (assignment == nullptr) return false;
+    const auto* target = sema.ast.as<ast::NameExpr>(assignment->target);
+    const Span at = sema.ast[assignment->target].span;
+    return target != nullptr && target->name == name.text && at.begin > name.span.begin &&
+           lies_in(at, function);
+  });
+}
+
+// The first `=` of an unknown name declares it, with the kind its value has. An integer from memory
+// can change, as floating numbers can; where nothing changes it, it is a variable that can index.
 void declare_from(Sema& sema, const ast::Name& name, const Operand& value) {
   Symbol symbol{Symbol::Kind::kOperand, value, name.span};
   const bool is_float_number = value.is_number() && is_float(value.dtype);
-  if (value.kind == Operand::Kind::kScalar && is_integer(value.dtype)) {
-    // An immutable integer from memory: give it a variable, so that it can index.
+  const bool is_read_integer = value.kind == Operand::Kind::kScalar && is_integer(value.dtype);
+  if (is_read_integer && !(sema.place.in_kernel && is_assigned_again(sema, name))) {
     const ir::VarId var = add_var(sema, name.text, ir::VarKind::kBound, ir::Expr(0), name.span);
     emit(sema, ir::Bind{var, value.id}, name.span);
     symbol.operand = make_int(ir::Expr::var(var), name.span);
     symbol.operand.dtype = value.dtype;
-  } else if (is_float_number) {
+  } else if (is_read_integer || is_float_number) {
     const auto initial = convert(sema, value, value.dtype);
     if (!initial) return;
     symbol.kind = Symbol::Kind::kCell;
@@ -56,14 +75,25 @@ void declare_from(Sema& sema, const ast::Name& name, const Operand& value) {
   declare(sema, name, std::move(symbol));
 }
 
+// Whether it counts its operand up or down.
+bool steps(ast::UnaryOp op) {
+  return op == ast::UnaryOp::kPreIncrement || op == ast::UnaryOp::kPreDecrement ||
+         op == ast::UnaryOp::kPostIncrement || op == ast::UnaryOp::kPostDecrement;
+}
+
 bool is_assigned(const Sema& sema, const std::string& name) {
-  for (const ast::Stmt& stmt : sema.ast.stmts) {
+  const auto names_it = [&](ast::ExprId target) {
+    const auto* named = sema.ast.as<ast::NameExpr>(target);
+    return named != nullptr && named->name == name;
+  };
+  const bool by_statement = std::ranges::any_of(sema.ast.stmts, [&](const ast::Stmt& stmt) {
     const auto* assignment = std::get_if<ast::AssignStmt>(&stmt.node);
-    const auto* target =
-        assignment == nullptr ? nullptr : sema.ast.as<ast::NameExpr>(assignment->target);
-    if (target != nullptr && target->name == name) return true;
-  }
-  return false;
+    return assignment != nullptr && names_it(assignment->target);
+  });
+  return by_statement || std::ranges::any_of(sema.ast.exprs, [&](const ast::Expr& expr) {
+           const auto* unary = std::get_if<ast::UnaryExpr>(&expr.node);
+           return unary != nullptr && steps(unary->op) && names_it(unary->operand);
+         });
 }
 
 void declare_cell(Sema& sema, const ast::Declarator& item, std::optional<ir::ValueId> initial,

@@ -7,6 +7,7 @@
 #include "sema/constant.h"
 #include "sema/cuda.h"
 #include "sema/depend.h"
+#include "sema/derived.h"
 #include "sema/future.h"
 #include "sema/lazy.h"
 #include "sema/statement.h"
@@ -138,7 +139,7 @@ struct Evaluator {
   }
   Operand operator()(const ast::ElementExpr& e) const { return element(e); }
   Operand operator()(const ast::SubscriptExpr& e) const { return subscript_array(sema, e, span); }
-  Operand operator()(const ast::DerivedIndexExpr& e) const { return evaluate(sema, e.index); }
+  Operand operator()(const ast::DerivedIndexExpr& e) const { return derived_index(sema, e, span); }
   Operand operator()(const ast::ViewExpr& e) const { return apply_view_ops(sema, e, span); }
   Operand operator()(const ast::ShapeExpr& e) const { return list(e.items, Operand::Kind::kShape); }
   Operand operator()(const ast::TupleExpr& e) const { return list(e.items, Operand::Kind::kTuple); }
@@ -345,19 +346,7 @@ Operand Evaluator::element(const ast::ElementExpr& e) const {
   const auto position = evaluate_constant(sema, e.indices[0], "the position");
   if (!position) return error_operand(span);
   if (base.kind == Operand::Kind::kTuple || base.kind == Operand::Kind::kShape) {
-    const auto count = static_cast<std::int64_t>(base.elements.size());
-    if (*position < 0 || *position >= count) {
-      (void)sema.diags
-          .report<diag::IndexOutOfRange>(sema.ast[e.indices[0]].span, "position", *position, 0,
-                                         count)
-          .help("positions go from 0 to {}", count - 1)
-          .emit();
-      return error_operand(span);
-    }
-    const Element& picked = base.elements[static_cast<std::size_t>(*position)];
-    Operand out = make_int(picked.value, span);
-    out.integer = picked;
-    return out;
+    return element_of(sema, base, *position, {sema.ast[e.indices[0]].span, span});
   }
   if (base.kind == Operand::Kind::kInt && base.integer.bound) {
     const ir::Expr& extent = base.integer.bound->extent;

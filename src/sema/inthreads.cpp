@@ -25,7 +25,6 @@
 namespace kiln::sema {
 
 namespace {
-constexpr std::int64_t kWarpgroup = target::kWarpgroupLanes;
 
 // The predicate as operations, and what its parts depend on.
 class Predicate {

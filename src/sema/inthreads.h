@@ -4,8 +4,11 @@
 #include <optional>
 
 #include "sema/state.h"
+#include "target/arch.h"
 
 namespace kiln::sema {
+
+constexpr std::int64_t kWarpgroup = target::kWarpgroupLanes;
 
 // A run of the block's threads.
 struct ThreadRun {

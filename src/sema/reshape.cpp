@@ -86,6 +86,14 @@ bool check_count(Sema& sema, const ir::Expr& made, const ir::Expr& there, Span s
   return true;
 }
 
+std::vector<ir::Expr> without_ones(const std::vector<ir::Expr>& shape) {
+  std::vector<ir::Expr> out;
+  for (const ir::Expr& extent : shape) {
+    if (!extent.is(1)) out.push_back(extent);
+  }
+  return out;
+}
+
 // A view that begins where a slab of the buffer's leading dimensions does, and is all of it: the
 // number of these dimensions.
 std::optional<std::size_t> whole_slab(const Spread& spread) {
@@ -124,6 +132,7 @@ std::optional<ir::ValueId> span_as(Sema& sema, ir::ValueId base,
                                    const std::vector<ir::Expr>& extents, Span span) {
   const Spread spread = spread_of(sema.function, base);
   if (const auto gap = gap_of(spread)) {
+    if (without_ones(spread.type.shape) == extents) return squeeze(sema, base, span);
     (void)sema.diags
         .report<diag::SpanStrided>(
             span,

@@ -11,6 +11,7 @@
 #include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/future.h"
+#include "sema/move.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -229,6 +230,29 @@ void assert_in_range(Sema& sema, const ir::Expr& index, std::int64_t count, Span
   }
 }
 
+// What it chooses from; nothing after a report.
+std::optional<std::vector<Operand>> views_of_one_type(Sema& sema, const ast::SelectExpr& select) {
+  std::vector<Operand> out;
+  for (const ast::ExprId id : select.choices) {
+    Operand view = evaluate_view(sema, id);
+    if (view.is_error()) return std::nullopt;
+    const ir::ViewType& type = sema.function.view_type(view.id);
+    const ir::ViewType& first = out.empty() ? type : sema.function.view_type(out.front().id);
+    if (!(type == first)) {
+      const auto text_of = [&](const ir::ViewType& each) {
+        return format("{} {}", space_name(each.space), type_text(sema, each));
+      };
+      (void)sema.diags.report<diag::SelectTypes>(view.span, text_of(type), text_of(first))
+          .label(out.front().span, "and this is the other")
+          .help("give all of them one type and one memory")
+          .emit();
+      return std::nullopt;
+    }
+    out.push_back(std::move(view));
+  }
+  return out;
+}
+
 // The index as a number: a bool is 0 or 1.
 std::optional<Element> select_index(Sema& sema, ast::ExprId id) {
   Operand operand = evaluate(sema, id);
@@ -256,23 +280,18 @@ Operand evaluate_select(Sema& sema, const ast::SelectExpr& select, Span span) {
         .emit();
     return {};
   }
-  if (constant) return evaluate_view(sema, select.choices[static_cast<std::size_t>(*constant)]);
+  const auto views = views_of_one_type(sema, select);
+  if (!views) return {};
+  if (constant) return (*views)[static_cast<std::size_t>(*constant)];
   std::vector<Choice> choices;
-  Operand out;
-  for (const ast::ExprId id : select.choices) {
-    const Operand view = evaluate_view(sema, id);
-    if (view.is_error()) return {};
+  Operand out = views->front();
+  for (const Operand& view : *views) {
     const auto choice = choice_of(sema, view.id);
-    const auto fits = [&] {
-      return choice->base == choices[0].base &&
-             sema.function.view_type(view.id) == sema.function.view_type(out.id);
-    };
-    if (!choice || (!choices.empty() && !fits())) {
+    if (!choice || (!choices.empty() && choice->base != choices[0].base)) {
       refuse(sema, view.span,
              "a `select` between anything but buffers of one array or names of copies");
       return {};
     }
-    if (choices.empty()) out = view;
     choices.push_back(*choice);
   }
   assert_in_range(sema, index->value, count, span);

@@ -246,6 +246,7 @@ struct Sema {
   std::map<std::string, int> names_used;
   std::vector<OpenLoop> loops = {};  // innermost last
   std::optional<OpenApply> apply = {};
+  const Operand* derives_from = nullptr;  // what `(i)` is an element of, in `s[(0), 4]`
   PartialSums sums = {};
   // In a tile expression: tiles that parts of it have been computed into, and the dimension whose
   // index an `__index` is.

@@ -2,6 +2,7 @@
 
 #include "ir/prove.h"
 #include "ir/strides.h"
+#include "sema/derived.h"
 #include "sema/expression.h"
 #include "sema/reshape.h"
 #include "support/tensor.h"
@@ -95,6 +96,16 @@ struct ViewBuilder {
   [[nodiscard]] bool run(const ast::ViewOp& op);
 };
 
+// T of a bound `D / T` on dimension D, a constant.
+std::optional<std::int64_t> divisor_of(const ir::Expr& bound, const ir::Expr& dimension) {
+  if (bound.terms().size() != 1) return std::nullopt;
+  const ir::Term& term = bound.terms()[0];
+  if (term.coefficient != 1 || term.atoms.size() != 1) return std::nullopt;
+  const ir::Atom& atom = term.atoms[0];
+  if (atom.kind != ir::AtomKind::kFloorDiv || !(*atom.left == dimension)) return std::nullopt;
+  return atom.right->constant();
+}
+
 // Chunk `index` of a dimension, the number of chunks being the index's bound.
 std::optional<Window> ViewBuilder::chunk_of(std::size_t dimension, const Element& index,
                                             Span where) const {
@@ -119,6 +130,13 @@ std::optional<Window> ViewBuilder::chunk_of(std::size_t dimension, const Element
               *whole)
         .emit();
     return std::nullopt;
+  }
+  if (const auto tile = divisor_of(bound.extent, extent)) {
+    sema.function.checks.push_back({*tile, ir::Relation::kDivides, extent,
+                                    format("dimension {} of `{}` does not divide into tiles",
+                                           dimension, view_name(sema, base)),
+                                    where});
+    return Window{index.value * *tile, *tile};
   }
   const ir::Expr chunk = ir::floor_div(extent, bound.extent);
   sema.function.checks.push_back(
@@ -380,19 +398,17 @@ Operand apply_view_ops(Sema& sema, const ast::ViewExpr& view, Span span) {
 Operand subscript_array(Sema& sema, const ast::SubscriptExpr& subscript, Span span) {
   Operand base = evaluate(sema, subscript.base);
   if (base.is_error()) return base;
+  if (derives(sema, base, subscript)) return derive(sema, std::move(base), subscript, span);
   if (base.kind != Operand::Kind::kArray || subscript.braces) {
-    if (base.kind == Operand::Kind::kShape || base.kind == Operand::Kind::kTuple) {
-      refuse(sema, span, "a shape derived from another");
-    } else {
-      (void)sema.diags
-          .report<diag::NotAnArray>(span, sema.sources.text(base.span),
-                                    describe(base, sema.function))
-          .help("elements are read with `.at(...)`")
-          .emit();
-    }
+    (void)sema.diags
+        .report<diag::NotAnArray>(span, sema.sources.text(base.span), describe(base, sema.function))
+        .help("elements are read with `.at(...)`")
+        .emit();
     return {};
   }
+  const Operand* outer = std::exchange(sema.derives_from, nullptr);
   const auto items = evaluate_list(sema, subscript.items, "a subscript");
+  sema.derives_from = outer;
   if (!items) return {};
   const auto count = static_cast<std::int64_t>(items->size());
   if (count > base.array_rank) {

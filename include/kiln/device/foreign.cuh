@@ -26,3 +26,16 @@ using namespace kiln;
 namespace croq {
 using namespace kiln;
 }  // namespace croq
+
+// CUDA's conversions, of the types that programs mean here. Where a program includes cuda_fp16.h or cuda_bf16.h,
+// the functions there are taken for its types.
+__device__ inline float __half2float(kiln::f16 value) { return static_cast<float>(value); }
+__device__ inline float __bfloat162float(kiln::bf16 value) { return static_cast<float>(value); }
+template <class T>
+__device__ inline kiln::f16 __float2half(T value) {
+  return kiln::f16(static_cast<float>(value));
+}
+template <class T>
+__device__ inline kiln::bf16 __float2bfloat16(T value) {
+  return kiln::bf16(static_cast<float>(value));
+}

@@ -78,7 +78,7 @@ std::vector<MapPlan> maps_of(const Function& function, const KernelUses& uses) {
   for (const ir::OpId id : uses.bulk_copies) {
     ir::TensorMap map = ir::tensor_map_of(function, std::get<ir::Copy>(function.ops[id].data));
     if (std::ranges::find(maps, map, &MapPlan::map) != maps.end()) continue;
-    ParamSlot array = buffer_slot(function, uses, map.root);
+    ParamSlot array = buffer_slot(function, uses, map.buffer);
     maps.push_back({.map = std::move(map), .array = std::move(array)});
   }
   return maps;

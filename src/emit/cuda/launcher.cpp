@@ -33,16 +33,14 @@ void add_array(std::vector<ParamSlot>& slots, const ParamSlot& array) {
   slots.insert(at, array);
 }
 
-std::vector<ir::VarId> host_vars(const ir::Function& function, const LaunchPlan& plan) {
+std::vector<ir::VarId> host_vars(const LaunchPlan& plan) {
   std::vector<ir::VarId> used;
   for (const ir::Expr& extent : plan.grid) extent.collect_vars(used);
   plan.threads.collect_vars(used);
   plan.shared_bytes.collect_vars(used);
   for (const MapPlan& map : plan.maps) {
     for (const ir::Expr& extent : map.map.extents) extent.collect_vars(used);
-    for (const ir::Expr& extent : function.view_type(map.map.root).shape) {
-      extent.collect_vars(used);
-    }
+    for (const ir::Expr& extent : map.map.shape) extent.collect_vars(used);
   }
   return used;
 }
@@ -76,7 +74,7 @@ Host host_of(const ir::Function& function, const LaunchPlan& plan) {
         host.passed, [&](const ParamSlot& passed) { return is_same(passed, slot); });
     if (!named) slot.name = names.claim(slot.name);
   }
-  for (const ir::VarId var : host_vars(function, plan)) {
+  for (const ir::VarId var : host_vars(plan)) {
     if (std::ranges::find(host.parameters, var, &ParamSlot::var) != host.parameters.end()) continue;
     host.parameters.push_back({.name = names.claim(function.vars[var].name), .var = var});
   }
@@ -88,11 +86,11 @@ Host host_of(const ir::Function& function, const LaunchPlan& plan) {
 }
 
 // Makes the map of one slot.
-std::string map_text(const ir::Function& function, const MapPlan& plan, const std::string& name,
-                     const Host& host) {
+std::string map_text(const MapPlan& plan, const std::string& name, const Host& host) {
   const LaunchSizes sizes(host.parameters);
   const ir::TensorMap& map = plan.map;
-  const std::string& array = std::ranges::find(host.parameters, map.root, &ParamSlot::value)->name;
+  const std::string& array =
+      std::ranges::find(host.parameters, map.buffer, &ParamSlot::value)->name;
   const std::string box =
       join(map.box, ", ", [](std::int64_t extent) { return format("{}", extent); });
   return format(
@@ -100,9 +98,8 @@ std::string map_text(const ir::Function& function, const MapPlan& plan, const st
       "  {} = kiln::make_tensor_map(\n"
       "      {}, {}, kiln::MapShape<{}>{{{{{}}}, {{{}}}, {{{}}}}}, kiln::MapPattern{{{}, {}}});\n"
       "  if ({} != cudaSuccess) return {};\n",
-      name, host.status, name, array, map.box.size(),
-      sizes.list(function.view_type(map.root).shape), sizes.list(map.extents), box, map.swizzle,
-      map.promotion, host.status, host.status);
+      name, host.status, name, array, map.box.size(), sizes.list(map.shape),
+      sizes.list(map.extents), box, map.swizzle, map.promotion, host.status, host.status);
 }
 
 // What CUDA refuses by itself is left to it; only what might look like a small grid is compared.
@@ -223,7 +220,7 @@ std::string launcher_text(const ir::Function& function, const LaunchPlan& plan,
   }
   for (const ParamSlot& slot : host.passed) {
     if (slot.kind == SlotKind::kMap) {
-      out += map_text(function, plan.maps[slot.map], slot.name, host);
+      out += map_text(plan.maps[slot.map], slot.name, host);
     }
   }
   out += format("  const dim3 {}({});\n", host.grid, grid_text(plan, sizes, arch));
