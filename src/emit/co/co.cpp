@@ -83,6 +83,7 @@ void say_checks(Co& co) {
 std::string function_text(const ir::Function& function, Diagnostics& diags, bool& failed) {
   Co co{.function = function, .diags = diags};
   plan_inlining(co);
+  find_rotations(co);
   find_arrays(co);
   name_everything(co);
   const std::string params =

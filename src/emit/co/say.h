@@ -63,6 +63,11 @@ struct Co {
   std::map<ir::ValueId, std::size_t> arrays = {};
   std::vector<const ir::Parallel*> levels = {};  // the inner ones around, outermost first
   std::vector<std::string> stores = {};  // handles of bulk stores that nothing has waited for
+  // Names of copies that change places: by variable that holds the number of a name's buffer, the name;
+  // the cells that these numbers are kept in, and the arrays of the buffers.
+  std::map<ir::VarId, ir::ValueId> stages = {};
+  std::map<ir::ValueId, ir::ValueId> stage_cells = {};
+  std::set<ir::ValueId> stage_arrays = {};
   // Within a tile expression: names of tiles stand for their elements, and these variables are their
   // rows and columns.
   bool whole_tiles = false;
@@ -96,6 +101,8 @@ void unsayable(Co& co, const ir::Op& op, std::string_view why);
 [[nodiscard]] std::string event(Co& co, ir::ValueId value, const ir::Expr& slot);
 [[nodiscard]] std::string quoted(std::string_view text);
 
+// Finds names of copies that change places.
+void find_rotations(Co& co);
 // Finds what is said where it is used (`inlined`), before anything is said.
 void plan_inlining(Co& co);
 

@@ -50,15 +50,35 @@ void say(Co& co, const ir::Op&, const ir::EventWait& data) {
        format("wait {}.at({});", name_of(co, data.event), spell_text(co, turn_of(data, slots))));
 }
 
-// Named by the copy.
-void say(Co&, const ir::Op&, const ir::Future&) {}
+// Named by its first copy, where that stands beside it.
+void say(Co& co, const ir::Op& op, const ir::Future&) {
+  const auto& users = co.users[op.result.index];
+  if (users.empty()) return;
+  const bool by_copy =
+      co.function.ops[users[0]].kind() == ir::OpKind::kCopy &&
+      co.sites[users[0].index].region == co.sites[co.function.values[op.result].def.index].region;
+  if (!by_copy) line(co, format("{} = dma.any;", name_of(co, op.result)));
+}
 
 void say(Co& co, const ir::Op&, const ir::FutureWait& data) {
   line(co, format("wait {};", name_of(co, data.future)));
 }
 
-void say(Co& co, const ir::Op& op, const ir::Exchange&) {
-  unsayable(co, op, "names of copies to declared buffers cannot change places");
+// A chain of exchanges is a rotation.
+void say(Co& co, const ir::Op& op, const ir::Exchange& data) {
+  const ir::OpId self = *std::ranges::find_if(
+      co.users[data.first.index], [&](ir::OpId id) { return &co.function.ops[id] == &op; });
+  const Site site = co.sites[self.index];
+  const auto& ops = co.function.regions[site.region].ops;
+  std::vector<ir::ValueId> names = {data.first, data.second};
+  for (std::size_t i = site.index + 1; i < ops.size(); ++i) {
+    const auto* next = std::get_if<ir::Exchange>(&co.function.ops[ops[i]].data);
+    if (next == nullptr || next->first != names.back()) break;
+    names.push_back(next->second);
+    co.done[ops[i].index] = true;
+  }
+  line(co, format("{}({});", names.size() == 2 ? "swap" : "rotate",
+                  join(names, ", ", [&](ir::ValueId name) { return name_of(co, name); })));
 }
 
 void say(Co& co, const ir::Op& op, const ir::BulkWait& data) {

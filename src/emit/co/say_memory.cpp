@@ -92,6 +92,7 @@ void say_tile(Co& co, const ir::Op& op, const ir::FragType& type) {
 
 void say(Co& co, const ir::Op& op, const ir::Alloc& data) {
   const ir::Type& type = co.function.type(op.result);
+  if (co.stage_arrays.contains(op.result) || co.stage_cells.contains(op.result)) return;
   if (const auto* buffer = std::get_if<ir::ViewType>(&type)) say_buffer(co, op, data, *buffer);
   if (const auto* cell = std::get_if<ir::CellType>(&type)) say_cell(co, op, data, cell->dtype);
   if (const auto* tile = std::get_if<ir::FragType>(&type)) say_tile(co, op, *tile);
@@ -111,8 +112,11 @@ void say(Co& co, const ir::Op& op, const ir::Copy& data) {
     co.stores.push_back(fresh_name(co, "stored"));
     handle = co.stores.back() + " = ";
   }
+  const auto* stage = co.function.def_as<ir::Subview>(data.dst);
+  const bool allocates = stage != nullptr && co.stage_arrays.contains(stage->base);
   line(co, format("{}{}{}{}{}{} {} => {};", handle, engine, word(data), asynchrony(co, data),
-                  hints(data), swizzle(co, data), view(co, data.src), view(co, data.dst)));
+                  hints(data), swizzle(co, data), view(co, data.src),
+                  allocates ? "shared" : view(co, data.dst)));
 }
 
 void say(Co& co, const ir::Op& op, const ir::CopyWait&) {

@@ -161,6 +161,8 @@ void declare_value(Co& co, const ir::Op& op) {
 }
 
 void say_value(Co& co, const ir::Op& op) {
+  const auto* get = std::get_if<ir::Get>(&op.data);
+  if (get != nullptr && co.stage_cells.contains(get->cell)) return;
   const ir::OpId def = co.function.values[op.result].def;
   if (co.inlined[def.index] || co.users[op.result.index].empty()) return;
   // The variable that it is bound to stands for it.
@@ -223,6 +225,7 @@ void say(Co& co, const ir::Op& op, const ir::Atomic& data) {
 }
 
 void say(Co& co, const ir::Op& op, const ir::Bind& data) {
+  if (co.stages.contains(data.var)) return;
   const ir::OpId id = co.function.values[data.value].def;
   (void)op;
   const DType dtype = std::get<ir::ScalarType>(co.function.type(data.value)).dtype;
@@ -233,6 +236,7 @@ void say(Co& co, const ir::Op& op, const ir::Bind& data) {
 }
 
 void say(Co& co, const ir::Op&, const ir::Set& data) {
+  if (co.stage_cells.contains(data.cell)) return;
   if (const auto text = compound(co, data)) return line(co, *text);
   line(co, format("{} = {};", name_of(co, data.cell), scalar_text(co, data.value)));
 }

@@ -75,20 +75,25 @@ void say(Co& co, const ir::Op&, const ir::Parallel& data) {
   co.levels.pop_back();
 }
 
-void say(Co& co, const ir::Op&, const ir::For& data) {
-  const std::string& var = co.var_names[data.var.index];
+namespace {
+
+void say_loop(Co& co, const ir::For& data, const std::string& range) {
+  if (data.stages > 0) line(co, format("[[pipeline({})]]", data.stages));
+  if (data.stages == ir::kStagesChosen) line(co, "[[pipeline]]");
   const std::string suffix = data.unroll == 0 ? "" : format(" : unroll({})", data.unroll);
+  say_block(co, format("foreach {}{}{}", co.var_names[data.var.index], range, suffix), data.body);
+}
+
+}  // namespace
+
+void say(Co& co, const ir::Op&, const ir::For& data) {
   const std::string upper = spell_text(co, data.upper);
-  if (data.lower.is(0) && data.step == 1) {
-    return say_block(co, format("foreach {} in [{}]{}", var, upper, suffix), data.body);
-  }
+  if (data.lower.is(0) && data.step == 1) return say_loop(co, data, format(" in [{}]", upper));
   const std::string step = data.step == 1 ? "" : format(":{}", data.step);
-  const std::string colon = data.step == 1 ? ":" : "::";
-  (void)colon;
-  line(co, format("with {} in [{}] {{", var, upper));
-  ++co.depth;
   const std::string lower = data.lower.is(0) ? "" : spell_text(co, data.lower);
-  say_block(co, format("foreach {}({}:{}){}", var, lower, step, suffix), data.body);
+  line(co, format("with {} in [{}] {{", co.var_names[data.var.index], upper));
+  ++co.depth;
+  say_loop(co, data, format("({}:{})", lower, step));
   --co.depth;
   line(co, "}");
 }

@@ -42,6 +42,9 @@ std::string window(Co& co, const std::string& base, const std::vector<ir::Expr>&
 }
 
 std::string array_element(Co& co, const ir::Subview& subview, const std::vector<ir::Expr>& shape) {
+  const auto stage =
+      subview.origin[0].as_var() ? co.stages.find(*subview.origin[0].as_var()) : co.stages.end();
+  if (stage != co.stages.end()) return name_of(co, stage->second);
   std::string text = name_of(co, subview.base);
   const auto drop = static_cast<std::size_t>(subview.drop);
   for (std::size_t d = 0; d < drop; ++d) text += format("[{}]", spell_text(co, subview.origin[d]));
