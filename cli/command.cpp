@@ -190,7 +190,11 @@ void add_emit_and_ir(Cli& cli) {
   add_program(ir, cli.ir.program);
   ir->add_option("--after", cli.ir.after,
                  "a pass, `sema` for before them or `all` (default: after the last)");
-  ir->footer("example: kiln ir matmul.co --after select-atoms");
+  ir->add_option("--as", cli.ir.as, "`ir`, or `co`: as a program of the language")
+      ->capture_default_str();
+  ir->footer(
+      "examples: kiln ir matmul.co --after select-atoms\n"
+      "          kiln ir matmul.co --after sema --as co");
 }
 
 void add_map(Cli& cli) {

@@ -6,7 +6,7 @@
 
 Layers: unit tests (ctest, sanitized), sweeps (ctest, release), the golden runner's own test, golden
 tests (sanitized), tests/e2e/*_test.py (the sanitized binary in $KILN, the release one in
-$KILN_RELEASE when there is one), programs with one mistake, kernels that synchronise and a sample of
+$KILN_RELEASE when there is one), programs with one mistake, programs printed from their IR, kernels that synchronise and a sample of
 their mutants, random correct programs, the layout algebra against pycute, pages in a browser, foreign
 input (tests/fuzz), meta tests, and where nvcc is on the PATH what must compile and what must not. --quick:
 the golden, meta, mistakes and concurrency layers and the unit tests named, all in release. Prints each
@@ -183,6 +183,7 @@ def layers(options):
     yield layer("browser/map_test.py", debug, results, *keep)
     yield layer("browser/timeline_test.py", debug, results, *keep)
     yield layer("mistakes/run.py", debug, results, *keep)
+    yield layer("said_again/run.py", release or debug, results, *keep)
     if not keep:
         for folder in ("api", "golden", "seeds", "tools"):
             yield partial(python_unittest, Path("tests") / folder / "self_test.py")
@@ -237,7 +238,7 @@ def quick_layers(options):
     release = options.release.resolve()
     if options.tests:
         yield partial(ctest, release, ["-R", f"^({'|'.join(options.tests)})$"], "")
-    for name in ("golden", "meta", "mistakes", "concurrency"):
+    for name in ("golden", "meta", "mistakes", "said_again", "concurrency"):
         yield layer(f"{name}/run.py", release, release / "results")
 
 

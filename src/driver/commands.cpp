@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "diag/render.h"
+#include "emit/co/co.h"
 #include "emit/cuda/emit.h"
 #include "io/program.h"
 #include "ir/print.h"
@@ -15,6 +16,9 @@ namespace {
 
 constexpr std::string_view kBeforePasses = "sema";
 constexpr std::string_view kAllPasses = "all";
+// What the IR is printed as.
+constexpr std::string_view kIrText = "ir";
+constexpr std::string_view kLanguage = "co";
 
 std::string pass_names() {
   return join(passes::pipeline(), ", ",
@@ -34,6 +38,36 @@ io::Exit usage(io::Console& console, Args&&... args) {
   diags.report<D>({}, std::forward<Args>(args)...).emit();
   io::show(console, diags, {});
   return io::Exit::kUsage;
+}
+
+// The passes behind which the module is still one that the language can say.
+std::vector<std::string_view> passes_of_tile_form() {
+  std::vector<std::string_view> out = {kBeforePasses};
+  for (const passes::Pass& pass : passes::pipeline()) {
+    if (pass.holds == ir::Form::kTile) out.push_back(pass.name);
+  }
+  return out;
+}
+
+io::Exit ir_as_program(const IrOptions& options, io::Console& console) {
+  const auto all = passes_of_tile_form();
+  const std::string_view after = options.after.empty() ? all.back() : options.after;
+  if (std::ranges::find(all, after) == all.end()) {
+    const std::string names = join(all, ", ", [](std::string_view name) { return name; });
+    return usage<diag::OptionChoice>(console, "--as co --after", options.after, names);
+  }
+  const bool before = after == kBeforePasses;
+  io::CompileOptions how;
+  if (!before) how.pipeline.stop_after = after;
+  io::Program program;
+  io::Exit exit = io::compile(options.program, how, program, console);
+  if (exit != io::Exit::kFine) {
+    io::show_briefly(console, program.diags, program.sources);
+    return exit;
+  }
+  const auto text = emit_co::co_text(before ? program.tile : program.decided, program.diags);
+  io::show_briefly(console, program.diags, program.sources);
+  return text ? io::write_text(console, "", *text) : io::Exit::kWrong;
 }
 
 }  // namespace
@@ -66,6 +100,11 @@ io::Exit emit(const EmitCommandOptions& options, io::Console& console) {
 }
 
 io::Exit ir(const IrOptions& options, io::Console& console) {
+  if (options.as == kLanguage) return ir_as_program(options, console);
+  if (options.as != kIrText) {
+    return usage<diag::OptionChoice>(console, "--as", options.as,
+                                     format("{}, {}", kIrText, kLanguage));
+  }
   if (!options.after.empty() && !is_pass(options.after)) {
     return usage<diag::OptionChoice>(console, "--after", options.after,
                                      format("{}, {}, {}", kBeforePasses, pass_names(), kAllPasses));

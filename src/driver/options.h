@@ -60,6 +60,7 @@ struct EmitCommandOptions {
 struct IrOptions {
   io::ProgramOptions program = {};
   std::string after = {};  // a pass's name, "all" or empty: the last
+  std::string as = "ir";   // ir or co: as text of the IR, or of the language
 };
 
 struct AtomsOptions {

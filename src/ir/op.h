@@ -91,10 +91,11 @@ struct For {
   Expr upper = 0;
   std::int64_t step = 1;
   std::int64_t unroll = 0;  // 0: no request
+  std::int64_t stages = 0;  // what the program asks of pipeline-loops, which fulfils it; 0: nothing
   RegionId body;
   static void fields(auto& s, auto&& v) {
     v("var", s.var), v("lower", s.lower), v("upper", s.upper), v("step", s.step),
-        v("unroll", s.unroll), v("body", s.body);
+        v("unroll", s.unroll), v("stages", s.stages), v("body", s.body);
   }
 };
 

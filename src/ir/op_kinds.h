@@ -5,6 +5,10 @@
 
 namespace kiln::ir {
 
+// How many stages a loop's copies may be ahead, the one in use included; kStagesChosen: as many as fit.
+inline constexpr std::int64_t kStagesMax = 16;
+inline constexpr std::int64_t kStagesChosen = -1;
+
 enum class Major : std::uint8_t { kRow, kCol };
 
 // How a copy moves its bytes.

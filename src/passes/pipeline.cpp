@@ -11,6 +11,7 @@
 #include "passes/group_products.h"
 #include "passes/number_barriers.h"
 #include "passes/pair_elements.h"
+#include "passes/pipeline_loops.h"
 #include "passes/place_barriers.h"
 #include "passes/plan_copies.h"
 #include "passes/plan_events.h"
@@ -26,6 +27,8 @@ using ir::Form;
 
 // The order is data; this is all of it. Each pass's header says why it stands where it does.
 constexpr Pass kPipeline[] = {
+    // Which copies start ahead of their iteration: what is decided below is decided for these, too.
+    {"pipeline-loops", pipeline_loops, Form::kTile},
     // What multiplies: all later decisions follow from what the matrix unit wants.
     {"select-atoms", select_atoms, Form::kAtoms},
     // Which lane holds which element of the tiles that are only computed with.

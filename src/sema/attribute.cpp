@@ -134,6 +134,7 @@ std::string_view attribute_word(Attribute::Kind kind) {
   switch (kind) {
     case Attribute::Kind::kLaunchBounds: return "launch_bounds";
     case Attribute::Kind::kMaxnreg: return "maxnreg";
+    case Attribute::Kind::kPipeline: return "pipeline";
     case Attribute::Kind::kSchedule: return "schedule";
     case Attribute::Kind::kThreads: return "threads";
   }
@@ -162,6 +163,14 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
           .emit();
       continue;
     }
+    if (attribute.kind == Attribute::Kind::kPipeline) {
+      (void)sema.diags
+          .report<diag::AttributePlace>(attribute.span, attribute_word(attribute.kind), "a loop",
+                                        "a `parallel`")
+          .help("write it in front of a `foreach`")
+          .emit();
+      continue;
+    }
     auto& data = std::get<ir::Parallel>(sema.function.ops[launch].data);
     if (before != nullptr) {
       contradict_attribute(sema, attribute, "how many registers a thread may have",
@@ -181,6 +190,47 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
       enter_launch_bounds(sema, attribute, data);
     if (attribute.kind == Attribute::Kind::kMaxnreg) enter_maxnreg(sema, attribute, data);
   }
+}
+
+namespace {
+
+// The number of stages that the attribute asks for: kStagesChosen without one; nothing after a report.
+std::optional<std::int64_t> stages_of(Sema& sema, const Attribute& attribute) {
+  if (attribute.args.empty()) return ir::kStagesChosen;
+  if (attribute.args.size() > 1) {
+    refuse(sema, sema.ast[attribute.args[1]].span, "a second word in `[[pipeline]]`");
+    return std::nullopt;
+  }
+  const auto stages = evaluate_constant(sema, attribute.args[0], "the number of stages");
+  if (!stages) return std::nullopt;
+  if (*stages >= 2 && *stages <= ir::kStagesMax) return stages;
+  (void)sema.diags.report<diag::PipelineStages>(attribute.span, *stages, ir::kStagesMax)
+      .help("`[[pipeline]]` alone leaves the number to the compiler")
+      .emit();
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::int64_t pipeline_stages(Sema& sema, const ast::ForeachStmt& stmt, std::size_t loops) {
+  std::int64_t out = 0;
+  for (const Attribute& attribute : stmt.attributes) {
+    const bool in_kernel = sema.place.in_kernel && attribute.kind == Attribute::Kind::kPipeline;
+    if (!in_kernel || loops != 1) {
+      (void)sema.diags
+          .report<diag::AttributePlace>(
+              attribute.span, attribute_word(attribute.kind),
+              attribute.kind != Attribute::Kind::kPipeline ? "a launch" : "a loop of a kernel",
+              loops != 1  ? "several loops"
+              : in_kernel ? "a loop"
+                          : "a `foreach`")
+          .help_if(loops != 1 ? "write the loops one inside of the other" : "")
+          .emit();
+      continue;
+    }
+    out = stages_of(sema, attribute).value_or(0);
+  }
+  return out;
 }
 
 }  // namespace kiln::sema

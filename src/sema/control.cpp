@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/prove.h"
+#include "sema/attribute.h"
 #include "sema/constant.h"
 #include "sema/cuda.h"
 #include "sema/expression.h"
@@ -40,6 +41,7 @@ struct LoopNest {
   std::vector<Loop> loops = {};
   std::vector<TupleName> tuples = {};
   std::int64_t unroll = 0;
+  std::int64_t stages = 0;
   ast::StmtId body = {};
   Span span = {};
 };
@@ -256,7 +258,8 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
   sema.function.vars[var].first = loop.lower;
   if (!obstacle.empty()) sema.obstacles.emplace(var, std::move(obstacle));
   const ir::OpId op =
-      emit(sema, ir::For{var, loop.lower, loop.upper, loop.step, nest.unroll, {}}, nest.span);
+      emit(sema, ir::For{var, loop.lower, loop.upper, loop.step, nest.unroll, nest.stages, {}},
+           nest.span);
   const Place outer = sema.place;
   note_divergence(sema, loop.name.span,
                   [&](ir::Level unit) { return sema.varying.anew().var(var, unit); });
@@ -356,6 +359,7 @@ void analyse(Sema& sema, const ast::ForeachStmt& stmt, ast::StmtId id) {
     return;
   }
   nest.unroll = unroll_factor(sema, stmt, nest.loops);
+  if (!stmt.attributes.empty()) nest.stages = pipeline_stages(sema, stmt, nest.loops.size());
   run_loops(sema, nest, 0);
 }
 

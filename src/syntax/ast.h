@@ -215,7 +215,7 @@ struct Declarator {
 };
 
 struct Attribute {
-  enum class Kind : std::uint8_t { kLaunchBounds, kMaxnreg, kSchedule, kThreads };
+  enum class Kind : std::uint8_t { kLaunchBounds, kMaxnreg, kPipeline, kSchedule, kThreads };
   Kind kind{};
   std::vector<ExprId> args;  // `_` is a WildcardExpr; for kSchedule the arguments of k_tiles
   Span span;
@@ -548,6 +548,7 @@ struct WithStmt {
   StmtId body;
 };
 struct ForeachStmt {
+  std::vector<Attribute> attributes;
   std::vector<ForeachItem> items;
   std::vector<LoopSuffix> suffixes;
   StmtId body;

@@ -231,6 +231,7 @@ class Parser {
   std::vector<ast::Attribute> attributes();
   ast::Attribute attribute();
   StmtId parallel(std::vector<ast::Attribute> attributes);
+  StmtId foreach (std::vector<ast::Attribute> attributes);
   ast::ParallelGroup parallel_group();
   void parallel_names(ast::ParallelGroup& group);
   void parallel_level(ast::ParallelGroup& group);

@@ -11,6 +11,7 @@ ast::StmtId Parser::attributed() {
   if (peek(2).text == "expect") return expectation();
   std::vector<ast::Attribute> written = attributes();
   if (at(Word::kParallel)) return parallel(std::move(written));
+  if (at(Word::kForeach)) return foreach (std::move(written));
   if (at(Word::kMma)) {
     advance();
     return mma_exec(first, {}, std::move(written));
@@ -21,7 +22,7 @@ ast::StmtId Parser::attributed() {
     advance();
     return mma_exec(first, future, std::move(written));
   }
-  unexpected("`parallel` or `mma` after an attribute");
+  unexpected("`parallel`, `foreach` or `mma` after an attribute");
   return stmt(ast::ErrorStmt{}, first);
 }
 
@@ -78,14 +79,21 @@ ast::Attribute Parser::attribute() {
     close(TokenKind::kRightParen, opener);
     out.span = since(first);
     return out;
+  } else if (first.text == "pipeline") {
+    advance();
+    out.kind = ast::Attribute::Kind::kPipeline;
+    if (!at(TokenKind::kLeftParen)) {  // the number is the compiler's choice
+      out.span = since(first);
+      return out;
+    }
   } else if (first.text == "threads") {
     advance();
     out.kind = ast::Attribute::Kind::kThreads;
   } else {
-    fail<diag::UnknownAttribute>(
-        first.span,
-        did_you_mean(first.text, {"expect", "launch_bounds", "maxnreg", "schedule", "threads"}),
-        first.text);
+    fail<diag::UnknownAttribute>(first.span,
+                                 did_you_mean(first.text, {"expect", "launch_bounds", "maxnreg",
+                                                           "pipeline", "schedule", "threads"}),
+                                 first.text);
   }
   out.args = bracketed_list(TokenKind::kLeftParen);
   out.span = since(first);
@@ -312,11 +320,14 @@ ast::LoopSuffix Parser::loop_suffix() {
   return suffix;
 }
 
-ast::StmtId Parser::foreach () {
+ast::StmtId Parser::foreach () { return foreach (std::vector<ast::Attribute>{}); }
+
+ast::StmtId Parser::foreach (std::vector<ast::Attribute> attributes) {
   const Token& first = peek();
   header_ = true;
   advance();
   ast::ForeachStmt node;
+  node.attributes = std::move(attributes);
   do {
     node.items.push_back(foreach_item());
   } while (accept(TokenKind::kComma));

@@ -54,6 +54,7 @@ const Form kStatementForms[] = {
      "(foreach (over a) (over b 1 (- 1) 2) (unroll 4) (vectorize a 8) (break))"},
     {"foreach v(::2) continue;", "(foreach (over v - - 2) (continue))"},
     {"foreach i in x.span {}", "(foreach (in i x.span) (block))"},
+    {"[[pipeline(3)]] foreach i in x.span {}", "(foreach [[pipeline[3]]] (in i x.span) (block))"},
     {"with v in 8, {a, b} in [4, 8], t = {c, d} in s.span where v <-> a, b <-> c {}",
      "(with (in v 8) (in {a b} [4 8]) (in t {c d} s.span) v<->a b<->c (block))"},
     {"with idx = {m, n} in [M, N] / {8, 16} foreach idx ;",

@@ -417,8 +417,8 @@ class Printer {
 
   // ---- Statements with a body ----
   std::string attributes(const std::vector<Attribute>& all) const {
-    static constexpr std::string_view kWords[] = {"launch_bounds", "maxnreg", "schedule",
-                                                  "threads"};
+    static constexpr std::string_view kWords[] = {"launch_bounds", "maxnreg", "pipeline",
+                                                  "schedule", "threads"};
     return join(all, " ", [&](const Attribute& a) {
       return "[[" + std::string(kWords[static_cast<std::size_t>(a.kind)]) + list(a.args) + "]]";
     });
@@ -475,6 +475,7 @@ class Printer {
       return Form(unroll ? "unroll" : "vectorize").name(x.variable).add(optional(x.factor)).end();
     };
     return Form("foreach")
+        .add(attributes(s.attributes))
         .add(join(s.items, " ", [&](const ForeachItem& i) { return item(i); }))
         .add(join(s.suffixes, " ", suffix))
         .add(stmt(s.body))
