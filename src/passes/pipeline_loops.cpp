@@ -28,7 +28,7 @@ struct Ring {
 };
 
 // One copy by threads: a name for each stage.
-struct Names {
+struct RotatingNames {
   std::vector<ValueId> futures = {};
 };
 
@@ -324,7 +324,7 @@ class Pipeliner {
   Expr lower_;
   Expr upper_;
   std::map<ValueId, Ring> rings_;
-  std::map<OpId, Names> names_;
+  std::map<OpId, RotatingNames> names_;
   ValueId event_;
   std::vector<OpId> out_;
 };
