@@ -16,8 +16,7 @@ constexpr std::string_view kBatch = "BATCH";
 constexpr std::string_view kGroups = "G";
 constexpr std::string_view kTilesText = "cdiv(M, 128)";  // of kGroupRows rows
 static_assert(kGroupRows == 128);
-constexpr std::int64_t kScaleBlock = 128;  // elements of K or N with one factor
-constexpr std::int64_t kLineBytes = 128;   // padded rows are so many times as long
+constexpr std::int64_t kLineBytes = 128;  // padded rows are so many times as long
 
 // A tensor by its name. Without `rows` and `cols` it may have any shape.
 struct TensorRow {
@@ -83,8 +82,8 @@ std::optional<std::int64_t> Binder::dimension(std::string_view name) const {
       {"K", problem.k},
       {kBatch, problem.batch},
       {kGroups, problem.groups},
-      {"KB", (problem.k + kScaleBlock - 1) / kScaleBlock},
-      {"NB", (problem.n + kScaleBlock - 1) / kScaleBlock},
+      {"KB", scale_blocks(problem.k)},
+      {"NB", scale_blocks(problem.n)},
       {"KP", (problem.k + line - 1) / line * line},
       {"P", problem.k / 2},
       {"W", problem.k / kMetadataWord},

@@ -39,6 +39,11 @@ struct Epilogue {
 
 // So many rows of A are multiplied with the same group's B.
 inline constexpr std::int64_t kGroupRows = 128;
+// Elements of K, and columns of B, that have one scale factor together where a problem has them by blocks.
+inline constexpr std::int64_t kScaleBlock = 128;
+[[nodiscard]] constexpr std::int64_t scale_blocks(std::int64_t extent) {
+  return (extent + kScaleBlock - 1) / kScaleBlock;
+}
 
 // Of one matrix; in elements.
 struct Spacing {

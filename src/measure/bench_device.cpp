@@ -13,9 +13,7 @@ namespace {
 using runtime::DeviceBuffer;
 using runtime::cuda::DevicePtr;
 
-constexpr unsigned kThreads = 256;         // of a block
-constexpr std::int64_t kBlocks = 1 << 14;  // at most: kernels stride over the rest
-constexpr std::int64_t kBlockScale = 128;
+constexpr unsigned kThreads = 256;  // of a block
 
 template <class T>
 T* pointer(DevicePtr address) {
@@ -30,13 +28,13 @@ bench::Product product_of(const CheckRequest& request) {
                      .scale = request.scale,
                      .bound = request.exact ? exact_bound(how) : bench_bound(request.ours, how)};
   out.a.scales = pointer<const float>(request.a_scale);
-  out.a.scale_k = kBlockScale;
+  out.a.scale_k = gemm::kScaleBlock;
   out.a.scale_outer_step = 1;
   out.a.scale_k_step = how.m;
   out.b.scales = pointer<const float>(request.b_scale);
-  out.b.scale_outer = kBlockScale;
-  out.b.scale_k = kBlockScale;
-  out.b.scale_outer_step = (how.k + kBlockScale - 1) / kBlockScale;
+  out.b.scale_outer = gemm::kScaleBlock;
+  out.b.scale_k = gemm::kScaleBlock;
+  out.b.scale_outer_step = gemm::scale_blocks(how.k);
   out.b.scale_k_step = 1;
   return out;
 }
@@ -76,7 +74,7 @@ Result<void> BenchDevice::start(const char* kernel, std::int64_t threads, Values
   launch.kernel = kernel;
   launch.threads = kThreads;
   const std::int64_t blocks = (threads + kThreads - 1) / kThreads;
-  launch.grid[0] = static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kBlocks));
+  launch.grid[0] = static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kBlocksMost));
   launch.parameters = {static_cast<void*>(&values)...};
   if (auto prepared = module_.prepare(launch); !prepared) return prepared;
   return module_.launch(launch);

@@ -119,7 +119,7 @@ const Tensor& tensor_of(const FileProblem& problem, const std::string& name) {
   return *found->tensor;
 }
 
-std::string einsum_types_text(const FileBench& bench, const FileProblem& problem) {
+std::string einsum_types_of(const FileBench& bench, const FileProblem& problem) {
   std::string text;
   for (const reference::EinsumTerm& factor : bench.einsum->factors) {
     text += format("{}{}", text.empty() ? "" : " * ", name(tensor_of(problem, factor.name).dtype));
@@ -128,8 +128,8 @@ std::string einsum_types_text(const FileBench& bench, const FileProblem& problem
 }
 
 // "bf16, f32 -> bf16": the types of the inputs and of the results, each once.
-std::string types_of(const FileBench& bench, const FileProblem& problem) {
-  if (bench.einsum) return einsum_types_text(bench, problem);
+std::string types_shown(const FileBench& bench, const FileProblem& problem) {
+  if (bench.einsum) return einsum_types_of(bench, problem);
   std::string text;
   const std::vector<std::string> outputs = io::output_names(bench.function());
   for (const bool is_input : {true, false}) {
@@ -155,7 +155,7 @@ BenchRow row_of(const FileDevice& device, const FileBench& bench, const FileProb
     row.k = how.k;
   }
   row.shape = problem.shape;
-  row.types = types_of(bench, problem);
+  row.types = types_shown(bench, problem);
   if (!problem.product) row.bytes = bytes_of(problem);
   if (problem.formula) {
     const double flops = reference::flops_of(*problem.formula);

@@ -13,10 +13,6 @@ namespace {
 using runtime::DeviceBuffer;
 using runtime::cuda::DevicePtr;
 
-constexpr std::int64_t kBlock = 128;  // of block scales
-
-std::int64_t blocks(std::int64_t extent) { return (extent + kBlock - 1) / kBlock; }
-
 // A buffer that a problem has.
 struct Wanted {
   const char* name;
@@ -31,8 +27,8 @@ std::vector<Wanted> wanted_of(const gemm::Problem& problem) {
                              {"c", m * n, problem.c},
                              {"the baseline's c", m * n, problem.c}};
   if (problem.block_scales) {
-    out.push_back({"a_scale", m * blocks(k), DType::kF32});
-    out.push_back({"b_scale", blocks(n) * blocks(k), DType::kF32});
+    out.push_back({"a_scale", m * gemm::scale_blocks(k), DType::kF32});
+    out.push_back({"b_scale", gemm::scale_blocks(n) * gemm::scale_blocks(k), DType::kF32});
   }
   if (problem.a_sparse) {
     out.push_back({"packed", m * k / 2, problem.a});

@@ -13,8 +13,7 @@ namespace {
 using runtime::DeviceBuffer;
 using runtime::cuda::DevicePtr;
 
-constexpr unsigned kThreads = 128;         // of a block
-constexpr std::int64_t kBlocks = 1 << 14;  // at most: kernels stride over the rest
+constexpr unsigned kThreadsOfBlock = 128;
 constexpr std::int64_t kRowsOfThread = 8;  // of kiln_check_problem
 constexpr std::size_t kPlaceUnit = 256;    // bytes; every alignment divides it
 
@@ -47,7 +46,7 @@ Result<RandomDevice> RandomDevice::open(runtime::Gpu& gpu) {
   RandomDevice out(std::move(*module), std::move(*reports), gpu);
   for (std::size_t i = 0; i < kKernels; ++i) {
     out.launches_[i].kernel = kNames[i];
-    out.launches_[i].threads = kThreads;
+    out.launches_[i].threads = kThreadsOfBlock;
     auto found = out.module_.prepare(out.launches_[i]);
     if (!found) return Unexpected{found.error()};
   }
@@ -57,8 +56,8 @@ Result<RandomDevice> RandomDevice::open(runtime::Gpu& gpu) {
 template <class... Arguments>
 Result<void> RandomDevice::start(Kernel kernel, std::int64_t threads, Arguments... arguments) {
   runtime::Launch& launch = launches_[static_cast<std::size_t>(kernel)];
-  const std::int64_t blocks = (threads + kThreads - 1) / kThreads;
-  launch.grid[0] = static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kBlocks));
+  const std::int64_t blocks = (threads + kThreadsOfBlock - 1) / kThreadsOfBlock;
+  launch.grid[0] = static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, kBlocksMost));
   void* const parameters[] = {static_cast<void*>(&arguments)...};
   return module_.launch(launch, parameters, nullptr);
 }

@@ -15,7 +15,6 @@ using bench::Matrices;
 using gemm::Problem;
 using gemm::Spacing;
 
-constexpr std::int64_t kBlock = 128;  // of scale factors
 constexpr double kF32Roundoff = 0x1p-24;
 
 // Slots of reports: those of the checks of results, of each stage, and of what must be untouched.
@@ -34,8 +33,6 @@ constexpr const char* kZoneNames[] = {"C",
                                       "B's scales",
                                       "group_of_tile",
                                       "the workspace"};
-
-std::int64_t blocks(std::int64_t extent) { return (extent + kBlock - 1) / kBlock; }
 
 std::int64_t group_tiles(const Problem& problem) {
   return (problem.m + gemm::kGroupRows - 1) / gemm::kGroupRows;
@@ -73,7 +70,7 @@ bench::Factor factor(const Matrices& data, bool along_k, const Matrices& scales)
           .k_step = along_k ? 1 : data.row_step,
           .scales = scaled ? static_cast<const float*>(scales.data) : nullptr,
           .scale_outer = 1,
-          .scale_k = kBlock,
+          .scale_k = gemm::kScaleBlock,
           .scale_outer_step = 1,
           .scale_k_step = scales.row_step};
 }
@@ -129,7 +126,7 @@ bench::Bound random_bound(const Problem& problem, const gemm::Choice& choice,
   double steps = splits_of(choice) - 1;
   // Roundings by block scales: the product of both factors, its product with the sum of a block,
   // and the addition of that.
-  if (problem.block_scales) steps += 2 + static_cast<double>(blocks(problem.k));
+  if (problem.block_scales) steps += 2 + static_cast<double>(gemm::scale_blocks(problem.k));
   out.relative += steps * kF32Roundoff;
   return out;
 }
@@ -139,8 +136,8 @@ Result<void> RandomRun::place(const RandomCase& one) {
   const std::int64_t a_rows = p.a_along_k ? p.m : p.k;
   const std::int64_t b_rows = p.b_along_k ? p.n : p.k;
   const Matrices c = times(p.batch, matrices(p.c, p.m, p.n, p.c_spacing));
-  const Matrices a_scale = matrices(DType::kF32, blocks(p.k), p.m);
-  const Matrices b_scale = matrices(DType::kF32, blocks(p.n), blocks(p.k));
+  const Matrices a_scale = matrices(DType::kF32, gemm::scale_blocks(p.k), p.m);
+  const Matrices b_scale = matrices(DType::kF32, gemm::scale_blocks(p.n), gemm::scale_blocks(p.k));
   const std::int64_t b_count = std::max(p.batch, p.groups);
   const Matrices bias = matrices(p.c, std::max<std::int64_t>(1, p.groups), p.n);
   const Matrices group_of_tile = matrices(DType::kS32, 1, group_tiles(p));
@@ -169,8 +166,8 @@ Result<void> RandomRun::place(const RandomCase& one) {
       {slots_.b_scale, if_there(p.block_scales, times(p.batch, b_scale)), p.alignment},
       {slots_.group_of_tile, if_there(p.groups > 0, group_of_tile), size_bytes(DType::kS32)},
       {slots_.first_scale,
-       if_there(scaled_first,
-                times(p.batch, matrices(DType::kF32, blocks(p.k), one.problem.first_rows))),
+       if_there(scaled_first, times(p.batch, matrices(DType::kF32, gemm::scale_blocks(p.k),
+                                                      one.problem.first_rows))),
        p.alignment},
       {slots_.workspace, matrices(DType::kF32, words == 0 ? 0 : 1, words),
        static_cast<int>(gemm::kWorkspaceUnit)}};
@@ -276,7 +273,7 @@ bench::Problem RandomRun::to_check(const RandomCase& one, Stage stage) const {
   const bool exact = stage == Stage::kExact;
   const gemm::Operands given = operands(one, stage, slots_.c);
   bench::Factor b = factor(slots_.b.elements, p.b_along_k, slots_.b_scale.elements);
-  b.scale_outer = kBlock;
+  b.scale_outer = gemm::kScaleBlock;
   b.scale_outer_step = slots_.b_scale.elements.row_step;
   b.scale_k_step = 1;
   return {.product = {.a = factor(slots_.a.elements, p.a_along_k, slots_.a_scale.elements),

@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::size_t kKeep = 64;
 constexpr std::size_t kShown = 8;  // of the last round
-constexpr TuneRound kRounds[] = {{.repeats = 1, .batch_seconds = 1e-3, .keep = 24},
-                                 {.repeats = 3, .batch_seconds = 5e-3, .keep = kShown},
-                                 {.repeats = 9, .batch_seconds = 2e-2, .keep = 1}};
+constexpr TuneRound kFileRounds[] = {{.repeats = 1, .batch_seconds = 1e-3, .keep = 24},
+                                     {.repeats = 3, .batch_seconds = 5e-3, .keep = kShown},
+                                     {.repeats = 9, .batch_seconds = 2e-2, .keep = 1}};
 constexpr const char* kSlow = "the cost model";  // drops those that it expects to be slow
 
 // One run of the command.
@@ -314,7 +314,7 @@ io::Exit measure(FileTuning& tuning, const OpenFileDevice& open) {
   const auto field = (*device)->open(tuning.problem, left);
   if (!field) return io::environment_failed(tuning.console, field.error()).error;
   const auto outcome =
-      play_rounds(**field, kRounds, [&](const std::string& text) { tuning.progress(text); });
+      play_rounds(**field, kFileRounds, [&](const std::string& text) { tuning.progress(text); });
   if (!outcome) return io::environment_failed(tuning.console, outcome.error()).error;
   return report_outcome(tuning, *outcome);
 }
