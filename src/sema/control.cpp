@@ -251,6 +251,14 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
   std::string obstacle;
   if (is_written_out(sema, names_of(nest, loop), nest.body, {loop.lower, loop.upper, loop.step},
                      obstacle)) {
+    if (nest.stages != 0) {
+      (void)sema.diags
+          .report<diag::PipelineLoop>(nest.span,
+                                      "its iterations are written out one by one, as its "
+                                      "variable picks registers")
+          .help("take the attribute away; nothing is moved then")
+          .emit();
+    }
     return write_out(sema, nest, index);
   }
   const ir::VarId var =

@@ -5,7 +5,7 @@
 
 Each program of examples/ and kernels/ is printed as text of the language, for sm_90a or else sm_80, and
 read again. The tile IR of what was read is compared with that of the program: but for names, for entry
-checks, and for where views and numbers are written down it is the same. `--all` takes the golden tests'
+checks, for reads of variables that nothing uses, and for where views and numbers are written down it is the same. `--all` takes the golden tests'
 programs as well. Programs that the language cannot say are listed in UNSAYABLE, with the operation.
 A few are run on the simulator, before and after, with the same numbers. Those of pipelines/ are run without
 their attributes, with them and as printed behind `pipeline-loops`: the same bits by each `// RUN: OUTPUT
@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +32,7 @@ UNSAYABLE = {}
 # The number of a name's buffer is read where the name is used.
 ANOTHER_ORDER = {"attention_pipelined.co", "gemm_sm80.co", "w4a16.co"}
 _VALUE = re.compile(r"%[A-Za-z_0-9]+(?![A-Za-z_0-9]| = )")
+_READ = re.compile(r" *(%[A-Za-z_0-9]+) = get ")
 _WRITTEN_WHERE_USED = re.compile(r" *(%[A-Za-z_0-9]+) = ((?:subview|alias|const|index)\b.*)")
 
 
@@ -38,8 +40,12 @@ def _body(text):
     """The lines of the functions, without their tables; views and numbers stand where they are used."""
     written = {}
     out = []
+    uses = Counter(re.findall(r"%[A-Za-z_0-9]+", text))
     for line in text.splitlines():
         if re.match(r"  (var|name|check) ", line):
+            continue
+        read = _READ.match(line)
+        if read and uses[read.group(1)] == 1:
             continue
         line = re.sub(r"func @\w+", "func", re.sub(r' name="[^"]*"', "", line))
         line = _VALUE.sub(lambda m: written.get(m.group(0), m.group(0)), line)

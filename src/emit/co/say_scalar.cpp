@@ -75,6 +75,12 @@ Spelled value_of(Co& co, const ir::Op& op, const ir::Unary& data) {
     if (spelling.empty()) unsayable(co, op, "the language has no word for this function");
     return call(spelling, {operand.text});
   }
+  const DType dtype = std::get<ir::ScalarType>(co.function.type(op.result)).dtype;
+  const auto* number = co.function.def_as<ir::Const>(data.operand);
+  if (data.kind == ir::UnaryKind::kNegate && number != nullptr &&
+      info(dtype).kind == NumberKind::kUnsigned) {
+    return literal(dtype, -number->value);  // as a literal with a sign it is out of range
+  }
   const char sign = data.kind == ir::UnaryKind::kNegate ? '-'
                     : data.kind == ir::UnaryKind::kNot  ? '!'
                                                         : '~';

@@ -90,7 +90,10 @@ Spelled float_literal(DType dtype, double value) {
 Spelled literal(DType dtype, double value) {
   if (dtype == DType::kBool) return {value != 0 ? "true" : "false"};
   if (is_float(dtype)) return float_literal(dtype, value);
-  const auto whole = static_cast<std::int64_t>(value);
+  auto whole = static_cast<std::int64_t>(value);
+  if (info(dtype).kind == NumberKind::kUnsigned && info(dtype).bits == 32) {
+    whole = static_cast<std::uint32_t>(whole);  // -1 stands for the largest one
+  }
   const std::string digits = format("{}{}", whole, integer_suffix(dtype));
   if (info(dtype).bits < 32) return {format("__to<{}>({})", type_name(dtype), digits)};
   return {digits, whole < 0 ? Binding::kUnary : Binding::kPrimary};

@@ -55,7 +55,23 @@ std::string array_element(Co& co, const ir::Subview& subview, const std::vector<
   return window(co, text, shape, {subview.origin.begin() + subview.drop, subview.origin.end()});
 }
 
+// Whether the window begins where the buffer does and goes on behind its end: a copy of the buffer to a larger one.
+bool overhangs(const std::vector<ir::Expr>& base, const std::vector<ir::Expr>& shape,
+               const std::vector<ir::Expr>& origin) {
+  if (!is_zeros(origin) || base.size() != shape.size()) return false;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const auto extent = shape[d].constant();
+    const auto limit = base[d].constant();
+    if (extent && limit && *extent > *limit) return true;
+  }
+  return false;
+}
+
 std::string subview_text(Co& co, const ir::Subview& subview, const std::vector<ir::Expr>& shape) {
+  if (subview.drop == 0 &&
+      overhangs(co.function.view_type(subview.base).shape, shape, subview.origin)) {
+    return view(co, subview.base);
+  }
   if (subview.drop == 0) return window(co, view(co, subview.base), shape, subview.origin);
   if (co.arrays.contains(subview.base)) return array_element(co, subview, shape);
   const auto drop = static_cast<std::size_t>(subview.drop);
