@@ -50,6 +50,8 @@ struct FragType {
 };
 
 // An array of events flattens into one row of slots; a single event has one.
+// Of shared memory, for each slot of an event (PTX ISA, mbarrier object).
+inline constexpr std::int64_t kEventBytes = 8;
 struct EventType {
   std::int64_t slots = 1;
   friend bool operator==(EventType, EventType) = default;

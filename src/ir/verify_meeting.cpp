@@ -13,7 +13,6 @@ namespace kiln::ir {
 
 namespace {
 
-constexpr std::int64_t kEventBytes = 8;
 constexpr std::int64_t kNamedBarriers = 15;
 
 void waits_count_up(const Module&, const Function& f, Mistakes& mistakes) {

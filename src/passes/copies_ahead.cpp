@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/effects.h"
+#include "ir/prove.h"
 #include "ir/reflect.h"
 #include "passes/for_each_launch.h"
 
@@ -82,7 +83,12 @@ class Finder {
     std::optional<Obstacle> obstacle = need(copy.src, address);
     if (!obstacle) obstacle = need(copy.dst, address);
     if (!obstacle) obstacle = is_written(ir::root_of(function_, copy.src));
-    if (!obstacle && !copy.bulk) obstacle = leaves_dropped(copy.src);
+    if (!obstacle) obstacle = is_awaited(copy.src, address);
+    if (!obstacle && copy.multicast) {
+      obstacle = Obstacle{"it is a multicast, for which the cluster's blocks meet every time",
+                          op(id).span};
+    }
+    if (!obstacle && !copy.bulk && !always_has_trips()) obstacle = may_read_outside(copy.src);
     if (obstacle) {
       return diags_.report<diag::PipelineDependence>(op(id).span, ahead_, obstacle->why)
           .label(obstacle->place, "here")
@@ -101,7 +107,11 @@ class Finder {
   std::optional<Obstacle> need(ValueId value, std::set<OpId>& out) {
     const OpId def = function_.values[value].def;
     if (!def.valid() || !inside_.contains(def)) return std::nullopt;
-    if (op(def).kind() == ir::OpKind::kAlloc) return std::nullopt;  // the buffer itself
+    if (op(def).kind() == ir::OpKind::kAlloc) {
+      if (std::holds_alternative<ir::ViewType>(function_.type(value))) return std::nullopt;
+      return Obstacle{format("it depends on `{}`, a variable of the loop's body", name(value)),
+                      op(def).span};
+    }
     if (!out.insert(def).second) return std::nullopt;
     if (auto found = obstacle_of(def)) return found;
     std::optional<Obstacle> found;
@@ -166,17 +176,98 @@ class Finder {
            ir::root_of(function_, value) == root;
   }
 
-  // A dimension that the tile does not have is not compared with its limit, and the copies in front of
-  // the loop may be behind it.
-  std::optional<Obstacle> leaves_dropped(ValueId view) const {
+  // Where other threads write what the copy, or its address, reads, and the loop waits for them.
+  std::optional<Obstacle> is_awaited(ValueId src, const std::set<OpId>& address) const {
+    std::set<ValueId> roots = {ir::root_of(function_, src)};
+    for (const OpId id : address) {
+      const auto* read = std::get_if<ir::Read>(&op(id).data);
+      if (read != nullptr) roots.insert(ir::root_of(function_, read->view));
+    }
+    const auto waits = std::ranges::find_if(inside_, [&](OpId id) { return is_of_threads(id); });
+    if (waits == inside_.end()) return std::nullopt;
+    std::optional<Obstacle> out;
+    ir::walk(function_, body_of(function_, launch_), [&](OpId id) {
+      ir::for_each_touch(op(id), [&](const ir::Touch& touch) {
+        if (out || !touch.writes() || !touch.value.valid()) return;
+        if (!std::holds_alternative<ir::ViewType>(function_.type(touch.value))) return;
+        const ValueId root = ir::root_of(function_, touch.value);
+        if (!roots.contains(root)) return;
+        out = Obstacle{format("the kernel writes `{}`, and the loop waits in between", name(root)),
+                       op(*waits).span};
+      });
+    });
+    return out;
+  }
+
+  // A wait for other threads, and not for one of the loop's own bulk copies.
+  [[nodiscard]] bool is_of_threads(OpId id) const {
+    if (op(id).kind() == ir::OpKind::kBarrier) return true;
+    const auto* wait = std::get_if<ir::EventWait>(&op(id).data);
+    if (wait == nullptr) return false;
+    return std::ranges::none_of(body(), [&](OpId other) {
+      const auto* copy = std::get_if<ir::Copy>(&op(other).data);
+      return copy != nullptr && is_candidate(other) && copy->event == wait->event;
+    });
+  }
+
+  [[nodiscard]] bool always_has_trips() const {
+    return ir::always_less_equal(function_, loop_.lower + ahead_, loop_.upper);
+  }
+
+  // The copies in front of the loop are started for iterations too that there are not. What they read is then
+  // nothing where they begin behind the end; anything else is no place to look at.
+  std::optional<Obstacle> may_read_outside(ValueId view) const {
     const ir::ResolvedView at = ir::resolve_view(function_, view);
-    for (std::size_t d = 0; d < at.dropped; ++d) {
-      if (!at.origin[d].uses(loop_.var)) continue;
-      return Obstacle{format("`{}` chooses a dimension that the tile does not have",
-                             function_.vars[loop_.var].name),
-                      function_.vars[loop_.var].span};
+    for (std::size_t d = 0; d < at.origin.size(); ++d) {
+      const auto origin = of_loop(at.origin[d]);
+      const bool uses = at.origin[d].uses(loop_.var) || !origin || origin->uses(loop_.var);
+      if (uses && d < at.dropped) {
+        return Obstacle{format("`{}` chooses a dimension that the tile does not have",
+                               function_.vars[loop_.var].name),
+                        function_.vars[loop_.var].span};
+      }
+      if (!origin || !grows(*origin)) {
+        return Obstacle{
+            format("where it reads does not grow with `{}`, and the loop may have fewer iterations",
+                   function_.vars[loop_.var].name),
+            function_.vars[loop_.var].span};
+      }
     }
     return std::nullopt;
+  }
+
+  // With what the body binds in place of its names; nothing where that is no index expression.
+  [[nodiscard]] std::optional<ir::Expr> of_loop(ir::Expr expr) const {
+    bool is_known = true;
+    const auto bound = [&](ir::VarId var) -> std::optional<ir::Expr> {
+      for (const OpId id : body()) {
+        const auto* bind = std::get_if<ir::Bind>(&op(id).data);
+        if (bind == nullptr || bind->var != var) continue;
+        const auto* index = function_.def_as<ir::Index>(bind->value);
+        is_known = is_known && index != nullptr;
+        return index == nullptr ? std::nullopt : std::optional(index->expr);
+      }
+      return std::nullopt;
+    };
+    const std::size_t deepest = body().size();
+    for (std::size_t i = 0; i <= deepest && is_known; ++i) {
+      const ir::Expr next = expr.substitute(bound);
+      if (next == expr) break;
+      expr = next;
+    }
+    return is_known ? std::optional(expr) : std::nullopt;
+  }
+
+  // From 0 or more on, and never less in a later iteration.
+  [[nodiscard]] bool grows(const ir::Expr& expr) const {
+    const auto at = [&](const ir::Expr& turn) {
+      return expr.substitute([&](ir::VarId var) -> std::optional<ir::Expr> {
+        return var == loop_.var ? std::optional(turn) : std::nullopt;
+      });
+    };
+    if (!expr.uses(loop_.var)) return true;
+    return ir::always_less_equal(function_, ir::Expr(0), at(loop_.lower)) &&
+           ir::always_less_equal(function_, expr, at(ir::Expr::var(loop_.var) + 1));
   }
 
   [[nodiscard]] std::string name(ValueId value) const { return function_.values[value].name; }
@@ -188,17 +279,26 @@ class Finder {
     std::set<ValueId> buffers;
     for (const CopyAhead& each : found.copies) {
       copies.insert(each.copy);
-      buffers.insert(each.buffer);
+      const bool is_first = buffers.insert(each.buffer).second;
+      const bool is_whole = std::get<ir::Copy>(op(each.copy).data).dst == each.buffer;
+      if (is_first && is_whole) continue;
+      return refuse_buffer(
+          each.buffer,
+          {is_whole ? "two copies fill it" : "a copy fills a part of it", op(each.copy).span});
     }
     for (const ValueId buffer : buffers) {
       if (const auto obstacle = misuse(buffer, copies)) {
-        return diags_.report<diag::PipelineBuffer>(span_, name(buffer), ahead_ + 1, obstacle->why)
-            .label(obstacle->place, "here")
-            .help("give the loop a buffer of its own")
-            .emit();
+        return refuse_buffer(buffer, *obstacle);
       }
     }
     return true;
+  }
+
+  Unexpected<Reported> refuse_buffer(ValueId buffer, const Obstacle& obstacle) {
+    return diags_.report<diag::PipelineBuffer>(span_, name(buffer), ahead_ + 1, obstacle.why)
+        .label(obstacle.place, "here")
+        .help("give the loop a buffer of its own")
+        .emit();
   }
 
   std::optional<Obstacle> misuse(ValueId buffer, const std::set<OpId>& copies) {

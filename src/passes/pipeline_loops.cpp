@@ -347,6 +347,10 @@ Bytes shared_bytes(const ir::Function& function, OpId launch, const LoopCopies& 
   Bytes out;
   ir::walk(function, body_of(function, launch), [&](OpId id) {
     const ir::Op& op = function.ops[id];
+    if (const auto* event = std::get_if<ir::EventType>(
+            op.kind() == ir::OpKind::kEvent ? &function.type(op.result) : nullptr)) {
+      out.others += ir::kEventBytes * event->slots;
+    }
     const auto* type = op.kind() == ir::OpKind::kAlloc
                            ? std::get_if<ir::ViewType>(&function.type(op.result))
                            : nullptr;
@@ -355,6 +359,10 @@ Bytes shared_bytes(const ir::Function& function, OpId launch, const LoopCopies& 
         found.copies, [&](const auto& each) { return each.buffer == op.result; });
     (ringed ? out.stage : out.others) += bytes_of(function, op.result);
   });
+  const bool bulk = std::ranges::any_of(found.copies, [&](const auto& each) {
+    return std::get<ir::Copy>(function.ops[each.copy].data).bulk;
+  });
+  if (bulk) out.stage += ir::kEventBytes;
   return out;
 }
 

@@ -89,6 +89,7 @@ void unsayable(Co& co, const ir::Op& op, std::string_view why);
 [[nodiscard]] std::string type_name(DType dtype);
 // `value` as a literal of the type.
 [[nodiscard]] Spelled literal(DType dtype, double value);
+[[nodiscard]] Spelled integer_literal(DType dtype, std::int64_t whole);
 [[nodiscard]] Spelled spell(Co& co, const ir::Expr& expr);
 [[nodiscard]] std::string spell_text(Co& co, const ir::Expr& expr);
 [[nodiscard]] std::string list(Co& co, const std::vector<ir::Expr>& exprs);

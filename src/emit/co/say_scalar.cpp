@@ -57,14 +57,20 @@ std::string declared_type(DType dtype) { return dtype == DType::kS32 ? "int" : t
 }  // namespace
 
 Spelled value_of(Co& co, const ir::Op& op, const ir::Const& data) {
-  return literal(std::get<ir::ScalarType>(co.function.type(op.result)).dtype, data.value);
+  const DType dtype = std::get<ir::ScalarType>(co.function.type(op.result)).dtype;
+  const Spelled digits = literal(dtype, data.value);
+  if (!is_float(dtype) || info(dtype).bits >= 32) return digits;
+  return call(format("__to<{}>", type_name(dtype)),
+              {digits.text});  // the digits are those of an f32
 }
 
 Spelled value_of(Co& co, const ir::Op& op, const ir::Index& data) {
   const DType dtype = std::get<ir::ScalarType>(co.function.type(op.result)).dtype;
   const Spelled spelled = spell(co, data.expr);
   if (dtype == DType::kS32) return spelled;
-  if (data.expr.constant()) return literal(dtype, static_cast<double>(*data.expr.constant()));
+  if (data.expr.constant() && is_integer(dtype)) {
+    return integer_literal(dtype, *data.expr.constant());
+  }
   return {format("{} + 0ll", bracketed(spelled, Binding::kSum)), Binding::kSum};
 }
 

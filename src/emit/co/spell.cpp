@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "emit/co/say.h"
+#include "ir/prove.h"
 #include "support/escape.h"
 
 namespace kiln::emit_co {
@@ -90,7 +91,13 @@ Spelled float_literal(DType dtype, double value) {
 Spelled literal(DType dtype, double value) {
   if (dtype == DType::kBool) return {value != 0 ? "true" : "false"};
   if (is_float(dtype)) return float_literal(dtype, value);
-  auto whole = static_cast<std::int64_t>(value);
+  return integer_literal(dtype, static_cast<std::int64_t>(value));
+}
+
+Spelled integer_literal(DType dtype, std::int64_t whole) {
+  if (whole == INT64_MIN && dtype == DType::kS64) {
+    return {"-9223372036854775807ll - 1ll", Binding::kSum};  // its digits alone are no s64
+  }
   if (info(dtype).kind == NumberKind::kUnsigned && info(dtype).bits == 32) {
     whole = static_cast<std::uint32_t>(whole);  // -1 stands for the largest one
   }
@@ -110,6 +117,13 @@ Spelled spell_atom(Co& co, const ir::Atom& atom) {
   const Spelled right = spell(co, *atom.right);
   if (atom.kind == ir::AtomKind::kFloorDiv || atom.kind == ir::AtomKind::kMod) {
     const bool divides = atom.kind == ir::AtomKind::kFloorDiv;
+    if (!ir::always_less_equal(co.function, ir::Expr(0), *atom.left)) {
+      // `/` and `%` go towards 0, these towards less.
+      const std::string below = format("__aligndown({}, {})", left.text, right.text);
+      if (divides)
+        return {format("{} / {}", below, bracketed(right, Binding::kUnary)), Binding::kProduct};
+      return {format("{} - {}", bracketed(left, Binding::kSum), below), Binding::kSum};
+    }
     return {format("{} {} {}", bracketed(left, Binding::kProduct), divides ? '/' : '%',
                    bracketed(right, Binding::kUnary)),
             Binding::kProduct};

@@ -86,7 +86,11 @@ std::string subview_text(Co& co, const ir::Subview& subview, const std::vector<i
 
 std::string alias_text(Co& co, const ir::Alias& alias, const std::vector<ir::Expr>& shape) {
   const std::string base = view(co, alias.base);
-  if (alias.strides.empty() && alias.offset.is(0)) {
+  ir::Expr count = 1;
+  for (const ir::Expr& extent : co.function.view_type(alias.base).shape) count = count * extent;
+  ir::Expr elements = 1;
+  for (const ir::Expr& extent : shape) elements = elements * extent;
+  if (alias.strides.empty() && alias.offset.is(0) && elements == count) {
     return format("{}.span_as({})", base, list(co, shape));
   }
   std::vector<ir::Expr> strides = alias.strides;
@@ -95,8 +99,6 @@ std::string alias_text(Co& co, const ir::Alias& alias, const std::vector<ir::Exp
     for (std::size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
   }
   // The buffer as one row, and a window of it that begins at the offset.
-  ir::Expr count = 1;
-  for (const ir::Expr& extent : co.function.view_type(alias.base).shape) count = count * extent;
   std::vector<ir::Expr> origin(shape.size(), ir::Expr(0));
   origin.back() = alias.offset;
   std::vector<ir::Expr> flat(shape.size(), ir::Expr(1));
