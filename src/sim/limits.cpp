@@ -9,7 +9,7 @@
 //
 // A loop without a count is given up when a trip hands on to the next one exactly what it got (no
 // cell that outlives the trip has changed, no memory and no register tile either), since all later
-// trips would be like it; and in any case after kTripsMax trips.
+// trips would be like it; and in any case after kTripsMax trips, or kHostTripsMax in the host part.
 #include <algorithm>
 
 #include "ir/loop_around.h"
@@ -21,6 +21,7 @@ namespace {
 
 // More than any program that ends needs.
 constexpr std::uint64_t kTripsMax = 1'000'000;
+constexpr std::uint64_t kHostTripsMax = 100'000;  // each may launch a kernel
 
 // Ends the run with a report at the operation.
 void give_up(Machine& machine, Warp& warp, ir::OpId at, Report finding) {
@@ -97,11 +98,12 @@ void check_trip(Machine& machine, Warp& warp, const Instruction& at) {
   frame.changes = machine.changes;
   warp.carried.back() = std::move(now);
   ++warp.trips;
-  if (moved && warp.trips <= kTripsMax) return;
+  const std::uint64_t most = machine.era == nullptr ? kHostTripsMax : kTripsMax;
+  if (moved && warp.trips <= most) return;
   Report finding;
   finding.kind = ReportKind::kDeadlock;
   finding.message =
-      moved ? format("a loop that does not end: warp {} has made {} trips", warp.index, kTripsMax)
+      moved ? format("a loop that does not end: warp {} has made {} trips", warp.index, most)
             : format("a loop that does not end: a trip of warp {} changes nothing", warp.index);
   give_up(machine, warp, at.op, std::move(finding));
 }
