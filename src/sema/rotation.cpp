@@ -32,7 +32,7 @@ void align_rows(ir::ViewType& type, std::int64_t alignment) {
 
 void set_type(Sema& sema, Rotation& rotation, const ir::ViewType& type, std::int64_t alignment) {
   ir::ViewType whole = type;
-  if (type.space == ir::Space::kShared) align_rows(whole, alignment);
+  if (type.space == ir::Space::kShared && !type.shape.empty()) align_rows(whole, alignment);
   whole.shape.insert(whole.shape.begin(), static_cast<std::int64_t>(rotation.names));
   sema.function.values[rotation.array].type = whole;
   rotation.buffer = type;
