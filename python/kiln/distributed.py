@@ -138,7 +138,6 @@ class _Plan:
         self.dtype, self.device = dtype or x.dtype, x.device
         self.more = {"activation": activation, "dtype": dtype, "tf32": tf32}
         self.way: _Way | None = None  # not chosen yet
-        self.times: dict[_Way, float] = {}  # milliseconds of a call, as measured for the choice
         self.again: Again | None = None
         self.cut_rows, self.bytes = self.communicated()
 
@@ -197,8 +196,7 @@ class _Plan:
                     seconds[i].append(begin.elapsed_time(end))
         medians = torch.tensor([statistics.median(each) for each in seconds], device=x.device)
         dist.all_reduce(medians, dist.ReduceOp.MAX, self.group)
-        times = [each / _REPEATS for each in medians.tolist()]
-        self.times = dict(zip(ways, times))
+        times = medians.tolist()
         best = min(range(len(times)), key=times.__getitem__)
         return ways[best] if times[best] < (1 - _MARGIN) * times[0] else ways[0]
 

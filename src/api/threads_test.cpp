@@ -4,11 +4,9 @@
 // here; that they do not race is for ThreadSanitizer to say (`./dev tsan`).
 #include <algorithm>
 #include <array>
-#include <barrier>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gemm/fake_driver_test.h"
@@ -16,6 +14,7 @@
 #include "kiln/embedded.h"
 #include "kiln/kiln.h"
 #include "sim/sim.h"
+#include "support/in_threads_test.h"
 
 namespace kiln::api {
 namespace {
@@ -60,19 +59,6 @@ Owned<kiln_program> compile(const kiln_embedded& what, const char* arch) {
   kiln_program* out = nullptr;
   EXPECT_EQ(kiln_embedded_compile(&what, arch, &out), KILN_OK) << kiln_last_error();
   return Owned<kiln_program>(out);
-}
-
-// Each thread's work begins when all have come.
-void in_threads(const std::function<void(int)>& work) {
-  std::barrier together(kThreads);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&, i] {
-      together.arrive_and_wait();
-      work(i);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 // A call of one kernel on arrays of its own.
@@ -157,7 +143,7 @@ TEST(ApiThreads, GetWhatOneAloneGets) {
   EXPECT_NE(wanted[1].find("race on `tile["), std::string::npos) << wanted[1];
   EXPECT_NE(wanted[2].find("[too-many-steps]"), std::string::npos) << wanted[2];
   EXPECT_NE(wanted[3].find("memory"), std::string::npos) << wanted[3];
-  in_threads([&](int thread) {
+  in_threads(kThreads, [&](int thread) {
     const Owned<kiln_program> own = compile(carried, nullptr);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const std::size_t which = (i + static_cast<std::size_t>(thread)) % wanted.size();
@@ -179,7 +165,7 @@ struct alignas(256) Memory {
 TEST_F(ApiThreadsOnPaper, CallWhatAProgramCarriesAndSimulateIt) {
   kiln_embedded carried = embedded();
   const int launches = fake_->launches;
-  in_threads([&](int thread) {
+  in_threads(kThreads, [&](int thread) {
     Memory x;
     Memory y;
     for (std::int64_t i = 0; i < 8; ++i) {
@@ -222,7 +208,7 @@ TEST(ApiThreads, ShowWhatATileHolds) {
     }
   }
   ASSERT_FALSE(points.empty());
-  in_threads([&](int) {
+  in_threads(kThreads, [&](int) {
     ir::Arguments arguments;
     arguments.vars.resize(function.vars.size());
     for (int i = 0; i < 2; ++i) {

@@ -2,33 +2,18 @@
 // do not see of each other is checked here; that they do not race is for ThreadSanitizer to say
 // (`./dev tsan`).
 #include <algorithm>
-#include <barrier>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gemm/start_test_support.h"
+#include "support/in_threads_test.h"
 
 namespace kiln::gemm {
 namespace {
 
 constexpr int kThreads = 8;
-
-// Each thread's work begins when all have come.
-template <class Work>
-void in_threads(const Work& work) {
-  std::barrier together(kThreads);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&, i] {
-      together.arrive_and_wait();
-      work(i);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
 
 // Types that are none: the message names the thread's own number.
 void fails_with_its_own_message(int thread) {
@@ -88,7 +73,7 @@ TEST_F(ThreadsTest, OneProblem) {
   const kiln_gemm_problem problem = problem_of(kExtent, kExtent, kExtent);
   const int modules = fake_->modules;
   std::vector<Answers> answers(kThreads);
-  in_threads([&](int thread) {
+  in_threads(kThreads, [&](int thread) {
     const auto base = static_cast<std::uintptr_t>(thread + 1) << 32;
     answers[static_cast<std::size_t>(thread)] = ask(problem, base);
     fails_with_its_own_message(thread);
@@ -114,7 +99,7 @@ TEST_F(ThreadsTest, DifferentProblems) {
   refused.type_a = KILN_S8;  // times bf16
   const std::size_t count = problems.size();
   std::vector<std::vector<Answers>> answers(kThreads, std::vector<Answers>(count));
-  in_threads([&](int thread) {
+  in_threads(kThreads, [&](int thread) {
     const auto mine = static_cast<std::size_t>(thread);
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t which = (mine + i) % count;
@@ -139,7 +124,7 @@ TEST_F(ThreadsTest, DifferentProblems) {
 TEST_F(ThreadsTest, PreparedCallsWithManyOperands) {
   const kiln_gemm_problem problem = problem_of(kExtent, kExtent, kExtent);
   ASSERT_EQ(kiln_gemm_prepare(&problem, nullptr), KILN_OK) << kiln_last_error();
-  in_threads([&](int thread) {
+  in_threads(kThreads, [&](int thread) {
     for (std::uintptr_t i = 1; i <= 300; ++i) {
       const auto own = static_cast<std::uintptr_t>(thread) << 32;
       const std::uintptr_t base = (i << 20) + (i % 3 == 0 ? 0 : own);

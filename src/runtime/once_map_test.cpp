@@ -4,28 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <thread>
 #include <vector>
+
+#include "support/in_threads_test.h"
 
 namespace kiln::runtime {
 namespace {
 
 constexpr int kThreads = 8;
-
-template <class Work>
-void in_threads(int count, const Work& work) {
-  std::barrier together(count);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) {
-    threads.emplace_back([&, i] {
-      together.arrive_and_wait();
-      work(i);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
 
 TEST(OnceMapTest, ManyThreadsGetOneValue) {
   OnceMap<int, int> map;
