@@ -136,7 +136,9 @@ Spelled spell_atom(Co& co, const ir::Atom& atom) {
 
 // The product without its sign.
 Spelled spell_term(Co& co, const ir::Term& term) {
-  const std::int64_t coefficient = term.coefficient < 0 ? -term.coefficient : term.coefficient;
+  // Of 64 bits without a sign: the least coefficient without its sign is no s64.
+  const auto bits = static_cast<std::uint64_t>(term.coefficient);
+  const std::uint64_t coefficient = term.coefficient < 0 ? 0 - bits : bits;
   if (term.atoms.empty()) return {format("{}", coefficient)};
   std::string text = coefficient == 1 ? "" : format("{}", coefficient);
   Binding binding = Binding::kProduct;
