@@ -9,9 +9,6 @@
 
 namespace kiln::ir {
 
-struct RegionTag;
-using RegionId = Id<RegionTag>;
-
 // A text that stands in the kernel as it is: each thread that comes here runs it. Nothing of it is
 // understood. It may read and write all of what it is passed, any part of it; it waits for nothing,
 // and nothing that is decided depends on it.

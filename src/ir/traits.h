@@ -36,6 +36,8 @@ enum class Level : std::uint8_t { kBlock, kGroup4, kGroup, kThread };
 
 struct ValueTag;
 using ValueId = Id<ValueTag>;
+struct RegionTag;
+using RegionId = Id<RegionTag>;
 
 enum class Sort : std::uint8_t {
   kStructure,  // says which code runs, how often and in which threads: it has regions

@@ -90,6 +90,7 @@ ir::OpId Cloner::clone(ir::OpId id) {
   ir::Op copy = function_.ops[id];
   change(copy, true);
   const ir::OpId out = function_.ops.push(std::move(copy));
+  ops[id] = out;
   const ir::ValueId result = function_.ops[out].result;
   if (!result.valid()) return out;
   ir::Value value = function_.values[result];
@@ -104,8 +105,10 @@ ir::OpId Cloner::clone(ir::OpId id) {
 
 ir::RegionId Cloner::clone(ir::RegionId region) {
   ir::Region copy;
-  const std::vector<ir::OpId> ops = function_.regions[region].ops;
-  for (const ir::OpId op : ops) copy.ops.push_back(clone(op));
+  const std::vector<ir::OpId> all = function_.regions[region].ops;
+  for (const ir::OpId op : all) {
+    if (!keeps || keeps(op)) copy.ops.push_back(clone(op));
+  }
   return function_.regions.push(std::move(copy));
 }
 

@@ -8,6 +8,7 @@
 // operations cloned behind it use that.
 #pragma once
 
+#include <functional>
 #include <map>
 
 #include "ir/module.h"
@@ -20,6 +21,9 @@ class Cloner {
 
   std::map<ir::ValueId, ir::ValueId> values = {};
   std::map<ir::VarId, ir::Expr> exprs = {};
+  // What is cloned of a region, if something is said, and what became of each operation.
+  std::function<bool(ir::OpId)> keeps = {};
+  std::map<ir::OpId, ir::OpId> ops = {};
 
   [[nodiscard]] ir::OpId clone(ir::OpId op);
   [[nodiscard]] ir::RegionId clone(ir::RegionId region);

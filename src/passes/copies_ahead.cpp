@@ -16,12 +16,6 @@ namespace {
 using ir::OpId;
 using ir::ValueId;
 
-// Why something cannot be, and the place that is to blame.
-struct Obstacle {
-  std::string why;
-  Span place;
-};
-
 class Finder {
  public:
   Finder(const ir::Function& function, OpId launch, OpId loop, std::int64_t ahead,

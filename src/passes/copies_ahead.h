@@ -7,12 +7,19 @@
 // Part of pipeline-loops.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "diag/diagnostics.h"
 #include "ir/module.h"
 
 namespace kiln::passes {
+
+// Why a loop cannot be a pipeline, and the place that is to blame.
+struct Obstacle {
+  std::string why;
+  Span place;
+};
 
 // A copy from global to shared memory, the first of its buffer, with what has to come along.
 struct CopyAhead {

@@ -11,12 +11,14 @@
 #include "passes/group_products.h"
 #include "passes/number_barriers.h"
 #include "passes/pair_elements.h"
+#include "passes/persist.h"
 #include "passes/pipeline_loops.h"
 #include "passes/place_barriers.h"
 #include "passes/plan_copies.h"
 #include "passes/plan_events.h"
 #include "passes/plan_launches.h"
 #include "passes/select_atoms.h"
+#include "passes/specialise.h"
 #include "passes/spell_commits.h"
 
 namespace kiln::passes {
@@ -27,6 +29,10 @@ using ir::Form;
 
 // The order is data; this is all of it. Each pass's header says why it stands where it does.
 constexpr Pass kPipeline[] = {
+    // Which tiles a block works on.
+    {"persist", persist, Form::kTile},
+    // Which threads only start copies: the others are what the program speaks of.
+    {"specialise", specialise, Form::kTile},
     // Which copies start ahead of their iteration: what is decided below is decided for these, too.
     {"pipeline-loops", pipeline_loops, Form::kTile},
     // What multiplies: all later decisions follow from what the matrix unit wants.

@@ -7,7 +7,8 @@
 #include "passes/cloner.h"
 #include "passes/copies_ahead.h"
 #include "passes/for_each_launch.h"
-#include "target/arch.h"
+#include "passes/marked_loops.h"
+#include "passes/op_maker.h"
 
 namespace kiln::passes {
 
@@ -16,8 +17,6 @@ namespace {
 using ir::Expr;
 using ir::OpId;
 using ir::ValueId;
-
-constexpr std::int64_t kStagesUnasked = 4;
 
 // The buffers of one shared buffer's copies.
 struct Ring {
@@ -33,15 +32,14 @@ struct RotatingNames {
 };
 
 // Writes one loop anew.
-class Pipeliner {
+class Pipeliner : private OpMaker {
  public:
   Pipeliner(ir::Function& function, OpId launch, OpId loop, std::int64_t stages, LoopCopies found)
-      : function_(function),
+      : OpMaker(function, function.ops[loop].span),
         launch_(launch),
         loop_(loop),
         stages_(stages),
-        found_(std::move(found)),
-        span_(function.ops[loop].span) {}
+        found_(std::move(found)) {}
 
   // `parent` is the region that the loop stands in.
   void run(ir::RegionId parent) {
@@ -52,7 +50,7 @@ class Pipeliner {
     hoist(old.body);
     for (const CopyAhead& each : found_.copies) {
       const ValueId event = copy_data(each).event;
-      if (event.valid()) remove(function_.values[event].def);
+      if (event.valid()) remove_op(function_, function_.values[event].def);
     }
     declare();
     for (std::int64_t i = 0; i + 1 < stages_; ++i) prologue(i);
@@ -91,21 +89,6 @@ class Pipeliner {
     return std::get<ir::Copy>(function_.ops[each.copy].data);
   }
 
-  OpId make(ir::OpData data) { return function_.ops.push({span_, std::move(data), {}}); }
-  void emit(ir::OpData data) { out_.push_back(make(std::move(data))); }
-  ValueId named(std::vector<OpId>& out, ir::OpData data, ir::Type type, const std::string& name) {
-    const OpId op = make(std::move(data));
-    const std::string wanted = name.empty() ? "0" : name;
-    const ValueId value =
-        function_.values.push({unique_value_name(function_, wanted), std::move(type), op});
-    function_.ops[op].result = value;
-    out.push_back(op);
-    return value;
-  }
-  ValueId emit_value(ir::OpData data, ir::Type type, const std::string& name = "") {
-    return named(out_, std::move(data), std::move(type), name);
-  }
-
   // Buffers, events and futures of the body that are no rings are there once.
   void hoist(ir::RegionId body) {
     std::vector<OpId> kept;
@@ -131,32 +114,14 @@ class Pipeliner {
     auto& launch = function_.regions[body_of(function_, launch_)].ops;
     std::vector<OpId> first;
     for (const CopyAhead& each : found_.copies) {
-      if (!rings_.contains(each.buffer)) rings_[each.buffer] = declare_ring(first, each.buffer);
+      if (!rings_.contains(each.buffer))
+        rings_[each.buffer] = {each.buffer, ring_of(first, each.buffer, stages_)};
       if (copy_data(each).bulk && !event_.valid()) {
         event_ = named(first, ir::Event{.name = "full"}, ir::EventType{stages_}, "full");
       }
     }
     launch.insert(launch.begin(), first.begin(), first.end());
     for (const CopyAhead& each : found_.copies) declare_names(each);
-  }
-
-  Ring declare_ring(std::vector<OpId>& out, ValueId buffer) {
-    const OpId def = function_.values[buffer].def;
-    ir::Alloc alloc = std::get<ir::Alloc>(function_.ops[def].data);
-    ir::ViewType type = function_.view_type(buffer);
-    type.shape.insert(type.shape.begin(), Expr(stages_));
-    const std::string name = function_.values[buffer].name;
-    remove(def);
-    // The ring takes the buffer's name.
-    function_.values[buffer].name = format("{}_alone", name);
-    alloc.initial = {};
-    return {buffer, named(out, std::move(alloc), type, name)};
-  }
-
-  void remove(OpId id) {
-    for (std::uint32_t r = 0; r < function_.regions.size(); ++r) {
-      std::erase(function_.regions[ir::RegionId{r}].ops, id);
-    }
   }
 
   void declare_names(const CopyAhead& each) {
@@ -314,95 +279,17 @@ class Pipeliner {
     }
   }
 
-  ir::Function& function_;
   OpId launch_;
   OpId loop_;
   std::int64_t stages_;
   LoopCopies found_;
-  Span span_;
   ir::VarId var_;
   Expr lower_;
   Expr upper_;
   std::map<ValueId, Ring> rings_;
   std::map<OpId, RotatingNames> names_;
   ValueId event_;
-  std::vector<OpId> out_;
 };
-
-// --- how many stages
-
-std::int64_t bytes_of(const ir::Function& function, ValueId buffer) {
-  const ir::ViewType& type = function.view_type(buffer);
-  std::int64_t bytes = size_bytes(type.dtype);
-  for (const Expr& extent : type.shape) bytes *= extent.constant().value_or(1);
-  return bytes;
-}
-
-struct Bytes {
-  std::int64_t stage = 0;
-  std::int64_t others = 0;
-};
-
-Bytes shared_bytes(const ir::Function& function, OpId launch, const LoopCopies& found) {
-  Bytes out;
-  ir::walk(function, body_of(function, launch), [&](OpId id) {
-    const ir::Op& op = function.ops[id];
-    if (const auto* event = std::get_if<ir::EventType>(
-            op.kind() == ir::OpKind::kEvent ? &function.type(op.result) : nullptr)) {
-      out.others += ir::kEventBytes * event->slots;
-    }
-    const auto* type = op.kind() == ir::OpKind::kAlloc
-                           ? std::get_if<ir::ViewType>(&function.type(op.result))
-                           : nullptr;
-    if (type == nullptr || type->space != ir::Space::kShared) return;
-    const bool ringed = std::ranges::any_of(
-        found.copies, [&](const auto& each) { return each.buffer == op.result; });
-    (ringed ? out.stage : out.others) += bytes_of(function, op.result);
-  });
-  const bool bulk = std::ranges::any_of(found.copies, [&](const auto& each) {
-    return std::get<ir::Copy>(function.ops[each.copy].data).bulk;
-  });
-  if (bulk) out.stage += ir::kEventBytes;
-  return out;
-}
-
-// A marked loop, and the region that it stands in.
-struct Marked {
-  OpId launch;
-  OpId loop;
-  ir::RegionId parent;
-};
-
-// The number that is asked for, or the largest that fits up to 4.
-Checked<std::int64_t> stages_for(const ir::Module& module, const ir::Function& function,
-                                 const Marked& marked, const LoopCopies& found,
-                                 Diagnostics& diags) {
-  const std::int64_t asked = std::get<ir::For>(function.ops[marked.loop].data).stages;
-  const std::int64_t limit = module.arch->smem_per_block_max;
-  const Bytes bytes = shared_bytes(function, marked.launch, found);
-  const std::int64_t fit = (limit - bytes.others) / std::max<std::int64_t>(bytes.stage, 1);
-  const std::int64_t stages =
-      asked == ir::kStagesChosen ? std::clamp<std::int64_t>(fit, 2, kStagesUnasked) : asked;
-  if (stages <= fit) return stages;
-  return diags
-      .report<diag::PipelineMemory>(function.ops[marked.loop].span, stages, bytes.stage,
-                                    bytes.others, limit, module.arch->name)
-      .help("{}", fit >= 2 ? format("`[[pipeline({})]]` fits", fit)
-                           : std::string("copy smaller tiles: not even two stages fit"))
-      .emit();
-}
-
-// Inner ones first.
-void find_marked(const ir::Function& function, OpId launch, ir::RegionId region,
-                 std::vector<Marked>& out) {
-  for (const OpId id : function.regions[region].ops) {
-    for (const ir::RegionId inner : ir::regions_of(function.ops[id])) {
-      find_marked(function, launch, inner, out);
-    }
-    const auto* loop = std::get_if<ir::For>(&function.ops[id].data);
-    if (loop != nullptr && loop->stages != 0) out.push_back({launch, id, region});
-  }
-}
 
 // False after a report.
 bool pipeline(const ir::Module& module, ir::Function& function, const Marked& marked,
@@ -429,9 +316,9 @@ bool pipeline(const ir::Module& module, ir::Function& function, const Marked& ma
 Checked<bool> pipeline_loops(ir::Module& module, Diagnostics& diags) {
   bool failed = false;
   for_each_launch(module, [&](ir::Function& function, OpId launch) {
-    std::vector<Marked> marked;
-    find_marked(function, launch, body_of(function, launch), marked);
-    for (const Marked& each : marked) failed = !pipeline(module, function, each, diags) || failed;
+    for (const Marked& each : marked_loops(function, launch)) {
+      failed = !pipeline(module, function, each, diags) || failed;
+    }
   });
   if (failed) return diags.failed();
   return true;

@@ -11,13 +11,13 @@
 #include "target/arch.h"
 #include "target/descriptor.h"
 #include "target/fragment.h"
+#include "target/registers.h"
 
 namespace kiln::passes {
 
 namespace {
 
 constexpr std::int64_t kVectorMax = 16;
-constexpr int kRegisterBytes = 4;
 
 // One end of a transfer.
 struct Side {
@@ -202,7 +202,8 @@ bool moves_by_vector(const ir::Function& function, const Side& src, const Side& 
 ir::CopyWay way_of_vectors(const Side& src, const Side& dst, const ir::Copy& copy) {
   const bool out = dst.root.space == ir::Space::kGlobal;
   const int size = size_bytes(src.root.dtype);
-  const bool cuts = out || size < kRegisterBytes || (size == kRegisterBytes && !copy.async);
+  const bool cuts =
+      out || size < target::kRegisterBytes || (size == target::kRegisterBytes && !copy.async);
   if (cuts && copy.widths[0] == kVectorMax) return ir::CopyWay::kGather;
   return copy.grouped ? ir::CopyWay::kAsync : ir::CopyWay::kVector;
 }
@@ -404,7 +405,7 @@ Place step_of_warps(const InView& registers) {
 // when its result map does not give them.
 std::vector<std::int64_t> matrices_for(const InView& registers, Place step, int size,
                                        const target::Copy& instruction) {
-  const int each = kRegisterBytes / size;  // values of one lane in one matrix
+  const int each = target::kRegisterBytes / size;  // values of one lane in one matrix
   std::vector<Place> wanted;
   for (int i = 0; i < target::kWarpLanes * each; ++i) {
     wanted.push_back(place_in_matrix(instruction, i / each, i % each, size));
@@ -444,7 +445,7 @@ template <class Op>
 bool plan_matrices(const target::Arch& arch, FindMatrices find, const InView& registers, int size,
                    Op& op) {
   const Place step = step_of_warps(registers);
-  const int count = registers.values() * size / kRegisterBytes;
+  const int count = registers.values() * size / target::kRegisterBytes;
   for (int matrices = 4; matrices >= 1; matrices /= 2) {
     if (count % matrices != 0) continue;
     for (bool transposed : {false, true}) {
@@ -551,7 +552,7 @@ void plan_load(const ir::Module& module, const ir::Function& function, ir::Load&
   // What is converted on the way goes through plain loads.
   const bool as_it_is = function.frag_type(load.frag).dtype == side.root.dtype;
   const bool matrix_ready = side.root.space == ir::Space::kShared && load.guarded.empty() &&
-                            as_it_is && size <= kRegisterBytes && rows_are_aligned(side) &&
+                            as_it_is && size <= target::kRegisterBytes && rows_are_aligned(side) &&
                             is_dealt_out(function, load.frag);
   const bool planned = matrix_ready && plan_matrices(*module.arch, target::find_matrix_load,
                                                      registers_of(function, load), size, load);

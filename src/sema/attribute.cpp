@@ -118,6 +118,36 @@ void enter_maxnreg(Sema& sema, const Attribute& attribute, ir::Parallel& launch)
   launch.registers_max = *registers;
 }
 
+// The largest number that `[[order]]` takes.
+constexpr std::int64_t kTogetherMost = 65535;
+
+// `[[order(columns, 8)]]`: tiles of 8 columns after each other; `rows` the same of rows.
+void enter_order(Sema& sema, const Attribute& attribute, ir::Parallel& launch) {
+  const auto* word =
+      attribute.args.empty() ? nullptr : sema.ast.as<ast::NameExpr>(attribute.args[0]);
+  const bool is_word = word != nullptr && (word->name == "columns" || word->name == "rows");
+  if (!is_word || attribute.args.size() != 2) {
+    contradict_attribute(sema, attribute, "in which order tiles are taken",
+                         "that is `columns` or `rows` and a number of them",
+                         "write `[[order(columns, 8)]]`");
+    return;
+  }
+  if (launch.vars.size() != 2) {
+    contradict_attribute(sema, attribute, "in which order tiles of rows and columns are taken",
+                         format("this `parallel` has {} variables", launch.vars.size()),
+                         "write `parallel {row, column} by [..] : block`");
+    return;
+  }
+  const auto number = evaluate_constant(sema, attribute.args[1], "the number of rows or columns");
+  if (!number) return;
+  if (*number < 1 || *number > kTogetherMost) {
+    contradict_attribute(sema, attribute, format("{} {}", *number, word->name),
+                         format("there are 1 to {}", kTogetherMost), "");
+    return;
+  }
+  (word->name == "columns" ? launch.columns_together : launch.rows_together) = *number;
+}
+
 // The program sets the registers of threads itself, which begins with what one block for each
 // multiprocessor leaves them.
 bool sets_registers(const ir::Function& function, const ir::Parallel& launch) {
@@ -134,6 +164,8 @@ std::string_view attribute_word(Attribute::Kind kind) {
   switch (kind) {
     case Attribute::Kind::kLaunchBounds: return "launch_bounds";
     case Attribute::Kind::kMaxnreg: return "maxnreg";
+    case Attribute::Kind::kOrder: return "order";
+    case Attribute::Kind::kPersistent: return "persistent";
     case Attribute::Kind::kPipeline: return "pipeline";
     case Attribute::Kind::kSchedule: return "schedule";
     case Attribute::Kind::kThreads: return "threads";
@@ -172,6 +204,14 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
       continue;
     }
     auto& data = std::get<ir::Parallel>(sema.function.ops[launch].data);
+    if (attribute.kind == Attribute::Kind::kPersistent) {
+      data.persistent = true;
+      continue;
+    }
+    if (attribute.kind == Attribute::Kind::kOrder) {
+      enter_order(sema, attribute, data);
+      continue;
+    }
     if (before != nullptr) {
       contradict_attribute(sema, attribute, "how many registers a thread may have",
                            format("so does `[[{}]]` beside it", attribute_word(before->kind)),
@@ -194,11 +234,21 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
 
 namespace {
 
+// `[[pipeline(3, producer)]]` and `[[pipeline(producer)]]`: the word stands last.
+bool names_producer(const Sema& sema, const Attribute& attribute) {
+  if (attribute.args.empty()) return false;
+  const auto* name = sema.ast.as<ast::NameExpr>(attribute.args.back());
+  return name != nullptr && name->name == "producer";
+}
+
 // The number of stages that the attribute asks for: kStagesChosen without one; nothing after a report.
 std::optional<std::int64_t> stages_of(Sema& sema, const Attribute& attribute) {
-  if (attribute.args.empty()) return ir::kStagesChosen;
-  if (attribute.args.size() > 1) {
-    refuse(sema, sema.ast[attribute.args[1]].span, "a second word in `[[pipeline]]`");
+  const std::size_t numbers = attribute.args.size() - (names_producer(sema, attribute) ? 1 : 0);
+  if (numbers == 0) return ir::kStagesChosen;
+  if (numbers > 1) {
+    contradict_attribute(sema, attribute, "more than a number of stages",
+                         "what may stand behind it is `producer`",
+                         "write `[[pipeline(3)]]` or `[[pipeline(3, producer)]]`");
     return std::nullopt;
   }
   const auto stages = evaluate_constant(sema, attribute.args[0], "the number of stages");
@@ -212,8 +262,8 @@ std::optional<std::int64_t> stages_of(Sema& sema, const Attribute& attribute) {
 
 }  // namespace
 
-std::int64_t pipeline_stages(Sema& sema, const ast::ForeachStmt& stmt, std::size_t loops) {
-  std::int64_t out = 0;
+PipelineWish pipeline_wish(Sema& sema, const ast::ForeachStmt& stmt, std::size_t loops) {
+  PipelineWish out;
   for (const Attribute& attribute : stmt.attributes) {
     const bool in_kernel = sema.place.in_kernel && attribute.kind == Attribute::Kind::kPipeline;
     if (!in_kernel || loops != 1) {
@@ -228,7 +278,7 @@ std::int64_t pipeline_stages(Sema& sema, const ast::ForeachStmt& stmt, std::size
           .emit();
       continue;
     }
-    out = stages_of(sema, attribute).value_or(0);
+    out = {stages_of(sema, attribute).value_or(0), names_producer(sema, attribute)};
   }
   return out;
 }

@@ -14,8 +14,12 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
 
 [[nodiscard]] std::string_view attribute_word(ast::Attribute::Kind kind);
 
-// How many stages the loop's attribute asks for; 0: it has none.
-[[nodiscard]] std::int64_t pipeline_stages(Sema& sema, const ast::ForeachStmt& stmt,
+// What `[[pipeline(S, producer)]]` in front of a loop asks for.
+struct PipelineWish {
+  std::int64_t stages = 0;  // 0: the loop has no such attribute
+  bool producer = false;
+};
+[[nodiscard]] PipelineWish pipeline_wish(Sema& sema, const ast::ForeachStmt& stmt,
                                            std::size_t loops);
 
 // Reports attributes in front of a `parallel` inside of a launch.

@@ -17,13 +17,14 @@
 #include "sema/inthreads.h"
 #include "sema/move.h"
 #include "sema/view.h"
+#include "target/bulk.h"
 
 namespace kiln::sema {
 
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // bytes, of rows and of the distance between them
-constexpr std::size_t kRankMax = 5;
+using target::kBulkBytes;
+using target::kBulkRankMax;
 
 bool is_load(const Sema& sema, const ir::Copy& copy) {
   return sema.function.view_type(copy.dst).space == ir::Space::kShared;
@@ -31,8 +32,8 @@ bool is_load(const Sema& sema, const ir::Copy& copy) {
 
 // The multiple of 16 bytes nearest below or above, in elements.
 std::string nearest_text(std::int64_t bytes, std::int64_t size) {
-  const std::int64_t below = bytes / kAlignment * kAlignment;
-  const std::int64_t above = below + kAlignment;
+  const std::int64_t below = bytes / kBulkBytes * kBulkBytes;
+  const std::int64_t above = below + kBulkBytes;
   if (below == 0) return format("{} elements", above / size);
   return format("{} or {} elements", below / size, above / size);
 }
@@ -52,9 +53,9 @@ bool check_inner(Sema& sema, const Transfer& transfer) {
         .emit();
     return false;
   }
-  if (*inner * size % kAlignment == 0) return true;
+  if (*inner * size % kBulkBytes == 0) return true;
   (void)sema.diags
-      .report<diag::TmaInner>(transfer.stmt.word_span, *inner * size, transfer.word, kAlignment)
+      .report<diag::TmaInner>(transfer.stmt.word_span, *inner * size, transfer.word, kBulkBytes)
       .help("make the rows {} long, or use `dma.copy`", nearest_text(*inner * size, size))
       .emit();
   return false;
@@ -73,19 +74,22 @@ bool check_pitch(Sema& sema, const Transfer& transfer, const ir::ResolvedView& g
   const ir::ViewType& root = sema.function.view_type(global.root);
   if (root.shape.size() < 2) return true;
   const std::int64_t size = size_bytes(root.dtype);
-  const std::int64_t elements = kAlignment / std::min(size, kAlignment);
+  const std::int64_t elements = kBulkBytes / std::min(size, kBulkBytes);
   const ir::Expr& pitch = root.shape.back();
-  if (ir::always_divisible(pitch, elements)) return true;
+  const bool is_known = std::ranges::any_of(sema.divisors, [&](const Sema::Divides& each) {
+    return each.divisor % elements == 0 && each.of == pitch;
+  });
+  if (is_known || ir::always_divisible(pitch, elements)) return true;
   if (const auto constant = pitch.constant()) {
     (void)sema.diags
         .report<diag::TmaPitch>(transfer.stmt.word_span, view_name(sema, global.root),
-                                *constant * size, transfer.word, kAlignment)
+                                *constant * size, transfer.word, kBulkBytes)
         .help("give its rows {}, or use `dma.copy`", nearest_text(*constant * size, size))
         .emit();
     return false;
   }
   const std::string message = format("rows of `{}` must be multiples of {} bytes for `{}`",
-                                     view_name(sema, global.root), kAlignment, transfer.word);
+                                     view_name(sema, global.root), kBulkBytes, transfer.word);
   check_at_entry(sema, {elements, ir::Relation::kDivides, pitch, message, transfer.stmt.word_span});
   return true;
 }
@@ -97,7 +101,7 @@ bool check_store_end(Sema& sema, const Transfer& transfer, const ir::ResolvedVie
                      const ir::Expr& tile_cols) {
   const ir::ViewType& root = sema.function.view_type(global.root);
   const std::int64_t size = size_bytes(root.dtype);
-  const std::int64_t elements = kAlignment / std::min(size, kAlignment);
+  const std::int64_t elements = kBulkBytes / std::min(size, kBulkBytes);
   const ir::Expr end = ir::launch_limits(sema.function, global).back();
   if (root.shape.size() > 1 && end == root.shape.back()) return true;  // that is the pitch
   if (ir::always_divisible(end, elements)) return true;
@@ -105,14 +109,14 @@ bool check_store_end(Sema& sema, const Transfer& transfer, const ir::ResolvedVie
   if (const auto constant = end.constant()) {
     (void)sema.diags
         .report<diag::TmaStoreEnd>(transfer.stmt.word_span, view_name(sema, global.root),
-                                   *constant * size, transfer.word, kAlignment)
+                                   *constant * size, transfer.word, kBulkBytes)
         .help("end it after {}, or use `dma.copy`", nearest_text(*constant * size, size))
         .emit();
     return false;
   }
   check_at_entry(sema, {elements, ir::Relation::kDivides, end,
                         format("`{}` must end at a multiple of {} bytes for `{}` to it",
-                               view_name(sema, global.root), kAlignment, transfer.word),
+                               view_name(sema, global.root), kBulkBytes, transfer.word),
                         transfer.stmt.word_span});
   return true;
 }
@@ -216,10 +220,11 @@ bool check_bulk(Sema& sema, const Transfer& transfer) {
         .emit();
     return false;
   }
-  if (from.shape.empty() || from.shape.size() > kRankMax) {
+  if (from.shape.empty() || from.shape.size() > kBulkRankMax) {
     (void)sema.diags
-        .report<diag::TmaRank>(transfer.stmt.word_span, transfer.word, kRankMax, from.shape.size())
-        .help("copy slices of rank {}, or use `dma.copy`", kRankMax)
+        .report<diag::TmaRank>(transfer.stmt.word_span, transfer.word, kBulkRankMax,
+                               from.shape.size())
+        .help("copy slices of rank {}, or use `dma.copy`", kBulkRankMax)
         .emit();
     return false;
   }

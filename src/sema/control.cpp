@@ -41,7 +41,7 @@ struct LoopNest {
   std::vector<Loop> loops = {};
   std::vector<TupleName> tuples = {};
   std::int64_t unroll = 0;
-  std::int64_t stages = 0;
+  PipelineWish pipeline = {};
   ast::StmtId body = {};
   Span span = {};
 };
@@ -251,7 +251,7 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
   std::string obstacle;
   if (is_written_out(sema, names_of(nest, loop), nest.body, {loop.lower, loop.upper, loop.step},
                      obstacle)) {
-    if (nest.stages != 0) {
+    if (nest.pipeline.stages != 0) {
       (void)sema.diags
           .report<diag::PipelineLoop>(nest.span,
                                       "its iterations are written out one by one, as its "
@@ -265,9 +265,16 @@ void run_loops(Sema& sema, const LoopNest& nest, std::size_t index) {
       add_var(sema, loop.name.text, ir::VarKind::kLoop, loop.upper, loop.name.span);
   sema.function.vars[var].first = loop.lower;
   if (!obstacle.empty()) sema.obstacles.emplace(var, std::move(obstacle));
-  const ir::OpId op =
-      emit(sema, ir::For{var, loop.lower, loop.upper, loop.step, nest.unroll, nest.stages, {}},
-           nest.span);
+  const ir::OpId op = emit(sema,
+                           ir::For{var,
+                                   loop.lower,
+                                   loop.upper,
+                                   loop.step,
+                                   nest.unroll,
+                                   nest.pipeline.stages,
+                                   nest.pipeline.producer,
+                                   {}},
+                           nest.span);
   const Place outer = sema.place;
   note_divergence(sema, loop.name.span,
                   [&](ir::Level unit) { return sema.varying.anew().var(var, unit); });
@@ -367,7 +374,7 @@ void analyse(Sema& sema, const ast::ForeachStmt& stmt, ast::StmtId id) {
     return;
   }
   nest.unroll = unroll_factor(sema, stmt, nest.loops);
-  if (!stmt.attributes.empty()) nest.stages = pipeline_stages(sema, stmt, nest.loops.size());
+  if (!stmt.attributes.empty()) nest.pipeline = pipeline_wish(sema, stmt, nest.loops.size());
   run_loops(sema, nest, 0);
 }
 
@@ -587,6 +594,28 @@ void analyse_chosen(Sema& sema, const ast::IfStmt& stmt) {
 
 }  // namespace
 
+namespace {
+
+// `K % 8 == 0`, and several of them with `&&`.
+void note_divisors(Sema& sema, ir::ValueId condition) {
+  const auto* binary = sema.function.def_as<ir::Binary>(condition);
+  if (binary == nullptr) return;
+  if (binary->kind == ir::BinaryKind::kLogicalAnd) {
+    note_divisors(sema, binary->left);
+    return note_divisors(sema, binary->right);
+  }
+  const auto* rest = sema.function.def_as<ir::Index>(binary->left);
+  const auto* none = sema.function.def_as<ir::Const>(binary->right);
+  if (binary->kind != ir::BinaryKind::kEq || rest == nullptr || none == nullptr) return;
+  const std::vector<ir::Term>& terms = rest->expr.terms();
+  const bool is_atom = terms.size() == 1 && terms[0].coefficient == 1 && terms[0].atoms.size() == 1;
+  if (none->value != 0 || !is_atom || terms[0].atoms[0].kind != ir::AtomKind::kMod) return;
+  const ir::Atom& atom = terms[0].atoms[0];
+  if (const auto divisor = atom.right->constant()) sema.divisors.push_back({*divisor, *atom.left});
+}
+
+}  // namespace
+
 void analyse(Sema& sema, const ast::IfStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   if (stmt.is_constexpr) return analyse_chosen(sema, stmt);
@@ -600,7 +629,10 @@ void analyse(Sema& sema, const ast::IfStmt& stmt, ast::StmtId id) {
   }
   const ir::OpId op = emit(sema, ir::If{flag.value_or(ir::ValueId{}), {}, {}}, span);
   const PartialSums before = sema.sums;
+  const std::size_t known = sema.divisors.size();
+  if (flag && !sema.place.in_kernel) note_divisors(sema, *flag);
   const ir::RegionId then_body = in_region(sema, [&] { analyse_statement(sema, stmt.then_body); });
+  sema.divisors.resize(known);
   const PartialSums after = std::exchange(sema.sums, before);
   ir::RegionId else_body;
   if (stmt.else_body.valid()) {

@@ -153,7 +153,7 @@ void for_each_slot(Sema& sema, const EventRef& ref, Span span, Act&& act) {
     return;
   }
   const ir::VarId var = add_var(sema, "slot", ir::VarKind::kLoop, ref.count, span);
-  const ir::OpId loop = emit(sema, ir::For{var, 0, ref.count, 1, 0, 0, {}}, span);
+  const ir::OpId loop = emit(sema, ir::For{var, 0, ref.count, 1, 0, 0, false, {}}, span);
   const ir::RegionId body = in_region(sema, [&] { act(ref.slot + ir::Expr::var(var)); });
   std::get<ir::For>(sema.function.ops[loop].data).body = body;
 }

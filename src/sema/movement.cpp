@@ -521,7 +521,7 @@ void copy_elements(Sema& sema, ir::ValueId from, ir::ValueId to, std::vector<ir:
   }
   const ir::Expr extent = type.shape[index.size()];
   const ir::VarId var = add_var(sema, "i", ir::VarKind::kLoop, extent, span);
-  const ir::OpId loop = emit(sema, ir::For{var, 0, extent, 1, 0, 0, {}}, span);
+  const ir::OpId loop = emit(sema, ir::For{var, 0, extent, 1, 0, 0, false, {}}, span);
   index.push_back(ir::Expr::var(var));
   const ir::RegionId body =
       in_region(sema, [&] { copy_elements(sema, from, to, std::move(index), span); });

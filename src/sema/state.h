@@ -261,6 +261,12 @@ struct Sema {
   bool looks_ahead = false;      // for the shapes of accumulators; what is wrong is said later
   bool in_copy = false;          // of the body of a loop that is written out
   std::int64_t copies = 1;       // of what is analysed, in loops that are written out
+  // What conditions of the host part around the launch say: `divisor` divides `of`.
+  struct Divides {
+    std::int64_t divisor;
+    ir::Expr of;
+  };
+  std::vector<Divides> divisors = {};
   std::map<ir::VarId, std::string> obstacles = {};  // why the loop of a variable is not written out
   ir::OpId yielding = {};                           // the launch that `yielded` is about
   Leaving yielded = {};

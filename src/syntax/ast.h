@@ -215,7 +215,15 @@ struct Declarator {
 };
 
 struct Attribute {
-  enum class Kind : std::uint8_t { kLaunchBounds, kMaxnreg, kPipeline, kSchedule, kThreads };
+  enum class Kind : std::uint8_t {
+    kLaunchBounds,
+    kMaxnreg,
+    kOrder,
+    kPersistent,
+    kPipeline,
+    kSchedule,
+    kThreads
+  };
   Kind kind{};
   std::vector<ExprId> args;  // `_` is a WildcardExpr; for kSchedule the arguments of k_tiles
   Span span;

@@ -86,14 +86,23 @@ ast::Attribute Parser::attribute() {
       out.span = since(first);
       return out;
     }
+  } else if (first.text == "persistent") {
+    advance();
+    out.kind = ast::Attribute::Kind::kPersistent;
+    out.span = since(first);
+    return out;
+  } else if (first.text == "order") {
+    advance();
+    out.kind = ast::Attribute::Kind::kOrder;
   } else if (first.text == "threads") {
     advance();
     out.kind = ast::Attribute::Kind::kThreads;
   } else {
-    fail<diag::UnknownAttribute>(first.span,
-                                 did_you_mean(first.text, {"expect", "launch_bounds", "maxnreg",
-                                                           "pipeline", "schedule", "threads"}),
-                                 first.text);
+    fail<diag::UnknownAttribute>(
+        first.span,
+        did_you_mean(first.text, {"expect", "launch_bounds", "maxnreg", "order", "persistent",
+                                  "pipeline", "schedule", "threads"}),
+        first.text);
   }
   out.args = bracketed_list(TokenKind::kLeftParen);
   out.span = since(first);

@@ -14,6 +14,9 @@
 
 namespace kiln::target {
 
+// A register of a thread.
+inline constexpr int kRegisterBytes = 4;
+
 // What `setmaxnreg` takes.
 struct RegisterCounts {
   std::int64_t least;

@@ -140,7 +140,7 @@ def pipelined(kiln, folder, path, output, words):
     """"" where the loop's attribute changes no bit, nor does printing what it becomes."""
     text = path.read_text()
     said = run(kiln, "ir", path, "--as", "co", *words[:2])
-    versions = {"plain": re.sub(r"\[\[pipeline.*?\]\] ", "", text), "asked": text, "said": said.stdout}
+    versions = {"plain": re.sub(r"\[\[(?:pipeline|persistent|order).*?\]\]\s", "", text), "asked": text, "said": said.stdout}
     results = {}
     for version, program in versions.items():
         place = folder / f"{version}_{'_'.join(words)}_{path.name}".replace(",", "_")

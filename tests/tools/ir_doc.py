@@ -150,7 +150,7 @@ def _operation(struct, name, more, said, seen):
 
 
 def document(kiln):
-    said = structs(tree.text(Path("src/ir/op.h")) + tree.text(Path("src/ir/op_cuda.h")))
+    said = structs("".join(tree.text(Path(f"src/ir/{name}.h")) for name in ("op_structure", "op", "op_cuda")))
     table = rows(tree.text(Path("src/ir/op.def")))
     known = {name: list(said.get(struct, ("", {}))[1]) for _, struct, name, _ in table}
     seen = observed(kiln, known)

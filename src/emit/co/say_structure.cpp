@@ -47,6 +47,10 @@ void say_attributes(Co& co, const ir::Parallel& launch) {
         launch.threads_bound == 0 ? "_" : format("{}", launch.threads_bound);
     line(co, format("[[launch_bounds({}{})]]", threads, blocks));
   }
+  if (launch.persistent) line(co, "[[persistent]]");
+  if (launch.columns_together != 0)
+    line(co, format("[[order(columns, {})]]", launch.columns_together));
+  if (launch.rows_together != 0) line(co, format("[[order(rows, {})]]", launch.rows_together));
   if (launch.registers_max != 0) line(co, format("[[maxnreg({})]]", launch.registers_max));
 }
 
@@ -78,8 +82,13 @@ void say(Co& co, const ir::Op&, const ir::Parallel& data) {
 namespace {
 
 void say_loop(Co& co, const ir::For& data, const std::string& range) {
-  if (data.stages > 0) line(co, format("[[pipeline({})]]", data.stages));
-  if (data.stages == ir::kStagesChosen) line(co, "[[pipeline]]");
+  if (data.stages != 0) {
+    std::vector<std::string> asked;
+    if (data.stages != ir::kStagesChosen) asked.push_back(format("{}", data.stages));
+    if (data.producer) asked.emplace_back("producer");
+    const std::string args = join(asked, ", ", [](const std::string& word) { return word; });
+    line(co, asked.empty() ? "[[pipeline]]" : format("[[pipeline({})]]", args));
+  }
   const std::string suffix = data.unroll == 0 ? "" : format(" : unroll({})", data.unroll);
   say_block(co, format("foreach {}{}{}", co.var_names[data.var.index], range, suffix), data.body);
 }

@@ -1,0 +1,81 @@
+#include "passes/bulk_instead.h"
+
+#include <algorithm>
+
+#include "ir/prove.h"
+#include "ir/tensor_map.h"
+#include "target/bulk.h"
+
+namespace kiln::passes {
+
+namespace {
+
+using target::kBulkBytes;
+constexpr std::int64_t kByteBits = 8;
+
+std::optional<std::string> cannot(const ir::Function& function, const ir::Copy& copy) {
+  const ir::ViewType& tile = function.view_type(copy.dst);
+  if (copy.unit != 0) return "each warp makes one of its own";
+  if (!copy.permutation.empty()) return "it changes the order of dimensions";
+  if (info(tile.dtype).bits < kByteBits)
+    return format("elements of {} are less than a byte", name(tile.dtype));
+  const std::size_t rank = function.view_type(copy.src).shape.size();
+  if (tile.shape.empty() || rank != tile.shape.size() || rank > target::kBulkRankMax) {
+    return format("a tile of rank {} is none of 1 to {}", rank, target::kBulkRankMax);
+  }
+  std::int64_t bytes = size_bytes(tile.dtype);
+  const std::int64_t row = tile.shape.back().constant().value_or(0) * bytes;
+  if (row % kBulkBytes != 0)
+    return format("rows of {} bytes are no multiple of {}", row, kBulkBytes);
+  for (const ir::Expr& extent : tile.shape) bytes *= extent.constant().value_or(0);
+  if (bytes == 0) return "the tile's extents are only known at launch";
+  if (bytes % target::kBulkAlignment != 0)
+    return format("a stage of {} bytes is no multiple of {}", bytes, target::kBulkAlignment);
+  const ir::ResolvedView global = ir::resolve_view(function, copy.src);
+  const auto& shape = function.view_type(global.root).shape;
+  const bool is_known = std::ranges::all_of(
+      shape, [&](const auto& extent) { return ir::known_at_launch(function, extent); });
+  if (!is_known || !ir::is_mappable(function, global.root)) {
+    return format("`{}` has another shape here than where it was declared",
+                  function.values[global.root].name);
+  }
+  for (std::size_t d = 0; d < tile.shape.size(); ++d) {
+    const std::size_t at = global.dropped + d;
+    for (const ir::Expr& limit : global.limits[at]) {
+      const bool fits = ir::known_at_launch(function, limit) ||
+                        ir::always_less_equal(function, global.origin[at] + tile.shape[d], limit);
+      if (!fits) return "the kernel computes where the tile ends";
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Obstacle> bulk_instead(const ir::Function& function, ir::OpId id,
+                                     std::vector<RowCondition>& conditions) {
+  const auto& copy = std::get<ir::Copy>(function.ops[id].data);
+  if (auto why = cannot(function, copy)) {
+    return Obstacle{format("the hardware cannot make this copy by itself, as {}", *why),
+                    function.ops[id].span};
+  }
+  const ir::ViewType& root = function.view_type(ir::resolve_view(function, copy.src).root);
+  if (root.shape.size() < 2) return std::nullopt;
+  const std::int64_t elements =
+      kBulkBytes / std::min<std::int64_t>(size_bytes(root.dtype), kBulkBytes);
+  const ir::Expr& row = root.shape.back();
+  if (ir::always_divisible(row, elements)) return std::nullopt;
+  if (const auto length = row.constant()) {
+    return Obstacle{format("the hardware cannot make this copy by itself, as rows of {} elements "
+                           "of {} are no multiple of {} bytes",
+                           *length, name(root.dtype), kBulkBytes),
+                    function.ops[id].span};
+  }
+  const bool is_there = std::ranges::any_of(conditions, [&](const RowCondition& other) {
+    return other.elements == elements && other.row == row;
+  });
+  if (!is_there) conditions.push_back({elements, row});
+  return std::nullopt;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,32 @@
+// The loops that a program marks `[[pipeline]]`, and how many stages each gets. Part of specialise and of
+// pipeline-loops.
+#pragma once
+
+#include <vector>
+
+#include "diag/diagnostics.h"
+#include "ir/module.h"
+#include "passes/copies_ahead.h"
+
+namespace kiln::passes {
+
+// A marked loop, the kernel and the region that it stands in.
+struct Marked {
+  ir::OpId launch;
+  ir::OpId loop;
+  ir::RegionId parent;
+};
+
+// Inner ones first.
+[[nodiscard]] std::vector<Marked> marked_loops(const ir::Function& function, ir::OpId launch);
+// Those that ask for a producer.
+[[nodiscard]] std::vector<Marked> loops_with_producer(const ir::Function& function,
+                                                      ir::OpId launch);
+
+// The number that the loop asks for, or the largest up to 4 whose buffers fit the block's shared memory. Errors:
+// pipeline-memory.
+[[nodiscard]] Checked<std::int64_t> stages_for(const ir::Module& module,
+                                               const ir::Function& function, const Marked& marked,
+                                               const LoopCopies& found, Diagnostics& diags);
+
+}  // namespace kiln::passes
