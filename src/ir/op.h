@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "ir/op_cuda.h"
