@@ -20,7 +20,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 }
 
 // In single quotes, for bash and zsh.
-std::string quoted(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
+std::string sh_quoted(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
 
 std::vector<std::string> names_of(const std::vector<CommandWords>& commands) {
   std::vector<std::string> out;
@@ -59,7 +59,7 @@ void BashCases::add(const CommandWords& command, const std::string& path) {
     for (const std::string& name : option.names) {
       patterns += format("{}\"{} {}\"", patterns.empty() ? "" : " | ", path, name);
     }
-    values += format("    {}) values={} files={} ;;\n", patterns, quoted(joined(option.choices)),
+    values += format("    {}) values={} files={} ;;\n", patterns, sh_quoted(joined(option.choices)),
                      option.choices.empty() ? "yes" : "");
   }
   std::vector<std::string> words_here = names_of(command.commands);
@@ -68,7 +68,7 @@ void BashCases::add(const CommandWords& command, const std::string& path) {
   }
   const bool files = std::ranges::any_of(command.positionals, takes_file);
   words += format("    \"{}\") options={} words={} files={} ;;\n", path,
-                  quoted(joined(names_of(command.options))), quoted(joined(words_here)),
+                  sh_quoted(joined(names_of(command.options))), sh_quoted(joined(words_here)),
                   files ? "yes" : "");
   for (const CommandWords& each : command.commands) {
     const std::string below = path + "/" + each.name;
@@ -96,7 +96,7 @@ std::string zsh_option(const OptionWords& option) {
   for (const std::string& name : option.names) {
     std::string spec = format("{}{}[{}]", option.repeated ? "*" : "", name, zsh_text(option.help));
     if (!option.value.empty()) spec += ":" + zsh_text(option.value) + ":" + zsh_values(option);
-    out += " \\\n    " + quoted(spec);
+    out += " \\\n    " + sh_quoted(spec);
   }
   return out;
 }
@@ -112,7 +112,7 @@ std::string zsh_function(const CommandWords& command, const std::string& name) {
       if (!positional.choices.empty() && takes_file(positional)) {
         values = "{_files; compadd -- " + joined(positional.choices) + "}";
       }
-      out += " \\\n    " + quoted(format("*:{}:{}", zsh_text(positional.names[0]), values));
+      out += " \\\n    " + sh_quoted(format("*:{}:{}", zsh_text(positional.names[0]), values));
       break;  // files stand for the others too
     }
     return out + "\n}\n\n";
@@ -120,7 +120,7 @@ std::string zsh_function(const CommandWords& command, const std::string& name) {
   out += " \\\n    '1:command:->command' '*::argument:->argument'\n";
   out += "  local -a commands=(\n";
   for (const CommandWords& each : command.commands) {
-    out += format("    {}\n", quoted(each.name + ":" + zsh_text(each.help)));
+    out += format("    {}\n", sh_quoted(each.name + ":" + zsh_text(each.help)));
   }
   out += "  )\n  case $state in\n    command) _describe command commands ;;\n    argument)\n";
   out += "      case $words[1] in\n";

@@ -8,7 +8,8 @@ Layers: unit tests (ctest, sanitized), sweeps (ctest, release), the golden runne
 tests (sanitized), tests/e2e/*_test.py (the sanitized binary in $KILN, the release one in
 $KILN_RELEASE when there is one), programs with one mistake, programs printed from their IR, kernels that synchronise and a sample of
 their mutants, random correct programs, the layout algebra against pycute, pages in a browser, foreign
-input (tests/fuzz), meta tests, and where nvcc is on the PATH what must compile and what must not. --quick:
+input (tests/fuzz), meta tests, and where nvcc is on the PATH what must compile and what must not. What says
+the same in both builds runs once in release, and a sample of it with sanitizers. --quick:
 the golden, meta, mistakes and concurrency layers and the unit tests named, all in release. Prints each
 command before running it (`+`), and with what it said when it is done (`=`). The last line is
 `N passed, N failed`; the exit code is 0 only if all of it passed.
@@ -34,6 +35,7 @@ import commands  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 # Of tests/e2e; they begin first.
 LONGEST = ("kernels_test.py",)
+SAMPLE = 5  # see sampled_layer
 
 
 def _shown(argv, env):
@@ -115,11 +117,11 @@ def _count_ctest(junit, cases):
     return passed, failed
 
 
-def script(argv, results):
+def script(argv, results, env=None):
     """(passed, failed) of a runner that writes its counts."""
     results.parent.mkdir(exist_ok=True)
     results.unlink(missing_ok=True)
-    code = announce(argv + ["--results", str(results)])
+    code = announce(argv + ["--results", str(results)], env)
     if not results.exists():
         return 0, 1
     counts = json.loads(results.read_text(encoding="utf-8"))
@@ -156,11 +158,21 @@ def python_module(release):
     return passed, failed
 
 
-def layer(path, binary, results, *more):
+def layer(path, binary, results, *more, env=None):
     """The runner at a path under tests/."""
     argv = [sys.executable, str(Path("tests") / path)]
     argv += ["--kiln", str(binary / "bin" / "kiln")] if binary else []
-    return partial(script, [*argv, *more], results / f"{Path(path).with_suffix('').as_posix()}.json".replace("/", "_"))
+    name = f"{Path(path).with_suffix('').as_posix()}.json".replace("/", "_")
+    return partial(script, [*argv, *more], results / name, env)
+
+
+def sampled_layer(path, debug, release, keep):
+    """A runner whose cases all run in release, and each SAMPLE-th with sanitizers."""
+    if release is None:
+        yield layer(path, debug, debug / "results", *keep)
+        return
+    yield layer(path, release, release / "results", *keep)
+    yield layer(path, debug, debug / "results", "--every", str(SAMPLE), *keep)
 
 
 def layers(options):
@@ -176,13 +188,14 @@ def layers(options):
     yield from script_tests(debug, release, options.filter)
     yield partial(ctest, debug, ["-LE", "scripts"], options.filter)
     yield layer("golden/run.py", debug, results, *keep)
-    yield layer("meta/run.py", debug, results, *keep)
+    yield from sampled_layer("meta/run.py", debug, release, keep)
     if release:
         yield from release_layers(release, results, keep, wanted)
     yield layer("concurrency/run.py", release or debug, results, *keep)
-    yield layer("browser/map_test.py", debug, results, *keep)
+    another = {"KILN_RELEASE": str(release / "bin" / "kiln")} if release else None
+    yield layer("browser/map_test.py", debug, results, *keep, env=another)
     yield layer("browser/timeline_test.py", debug, results, *keep)
-    yield layer("mistakes/run.py", debug, results, *keep)
+    yield from sampled_layer("mistakes/run.py", debug, release, keep)
     yield layer("said_again/run.py", release or debug, results, *keep)
     if not keep:
         for folder in ("api", "golden", "seeds", "tools"):

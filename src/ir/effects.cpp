@@ -25,6 +25,19 @@ consteval bool is_declared(Traits traits) {
 
 }  // namespace
 
+void for_each_touch(const Op& op, FunctionRef<void(const Touch&)> visit) {
+  const auto name = [&](const Touch& touch) {
+    Touch named = touch;
+    if (!named.value.valid()) named.value = op.result;
+    visit(named);
+  };
+  kiln::visit(
+      [&]<class Data>(const Data& data) {
+        if constexpr (kSaysTouches<Data>) Data::touches(data, name);
+      },
+      op.data);
+}
+
 bool may_leave_early(const Function& function, RegionId region) {
   bool found = false;
   walk(function, region, [&](OpId id) { found = found || leaves_early(function.ops[id].kind()); });

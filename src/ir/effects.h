@@ -5,9 +5,8 @@
 //   load frag=%ma view=%7   =>   reads %7, writes %ma
 #pragma once
 
-#include <utility>
-
 #include "ir/module.h"
+#include "support/function_ref.h"
 
 namespace kiln::ir {
 
@@ -19,7 +18,7 @@ inline constexpr Traits kTraits[] = {
 #undef KILN_OP
     Traits{Sort::kState, Executor::kThread, Place::kAnywhere, Waits::kForNothing},
 };
-static_assert(std::size(kTraits) == std::variant_size_v<OpData>);
+static_assert(std::size(kTraits) == OpData::kTypes);
 
 [[nodiscard]] constexpr const Traits& traits(OpKind kind) {
   return kTraits[static_cast<std::size_t>(kind)];
@@ -67,19 +66,7 @@ inline constexpr bool kSaysTouches = requires(const Data& data) {
 };
 
 // Calls `visit(touch)` for each use that the operation makes of a value, in order.
-template <class Visit>
-void for_each_touch(const Op& op, Visit&& visit) {
-  const auto name = [&](const Touch& touch) {
-    Touch named = touch;
-    if (!named.value.valid()) named.value = op.result;
-    visit(std::as_const(named));
-  };
-  std::visit(
-      [&]<class Data>(const Data& data) {
-        if constexpr (kSaysTouches<Data>) Data::touches(data, name);
-      },
-      op.data);
-}
+void for_each_touch(const Op& op, FunctionRef<void(const Touch&)> visit);
 
 // The uses of memory among them: those of views.
 [[nodiscard]] std::vector<Touch> memory_touched(const Function& function, const Op& op);

@@ -118,7 +118,7 @@ std::vector<RegionId> regions_of(const Op& op) {
       add(data.else_body);
     }
   };
-  std::visit(add_those_of, op.data);
+  kiln::visit(add_those_of, op.data);
   return all;
 }
 

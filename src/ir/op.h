@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "ir/op_cuda.h"
@@ -24,6 +23,7 @@
 #include "ir/traits.h"
 #include "ir/type.h"
 #include "kiln/layout.h"
+#include "support/one_of.h"
 #include "support/source.h"
 #include "target/atomic.h"
 #include "target/copy.h"
@@ -661,7 +661,7 @@ enum class OpKind : std::uint8_t {
 struct NoOp {
   static void fields(auto&, auto&&) {}
 };
-using OpData = std::variant<
+using OpData = OneOf<
 #define KILN_OP(Name, ...) Name,
 #include "ir/op.def"
 #undef KILN_OP

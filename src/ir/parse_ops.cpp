@@ -125,7 +125,7 @@ bool Parser::attribute(OpId id, std::vector<std::string_view>& seen) {
   OpData data = function_->ops[id].data;
   bool found = false;
   bool good = false;
-  std::visit(
+  kiln::visit(
       [&](auto& op) {
         std::remove_cvref_t<decltype(op)>::fields(op, [&](std::string_view name, auto& field) {
           if (name != key.text) return;

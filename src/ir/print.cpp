@@ -45,7 +45,7 @@ class Printer {
     std::string line;
     if (op.result.valid()) line = value(op.result) + " = ";
     line += mnemonic(op.kind());
-    std::visit([&](const auto& data) { line += changed_attributes(data); }, op.data);
+    kiln::visit([&](const auto& data) { line += changed_attributes(data); }, op.data);
     if (op.result.valid()) line += " : " + type(function_.type(op.result));
     return line;
   }

@@ -9,51 +9,26 @@
 #include <utility>
 
 #include "ir/op.h"
+#include "support/function_ref.h"
 
 namespace kiln::ir {
 
-// Calls `visit(key, field)` for each field of the operation, in the order of its list.
+// Calls `visit(key, field)` for each field of the operation, in the order of its list. Compiled anew for each
+// caller and all operations, which takes a compiler a second: the functions below do not.
 template <class OpType, class Visit>
 void for_each_field(OpType& op, Visit&& visit) {
-  std::visit([&](auto& data) { std::remove_cvref_t<decltype(data)>::fields(data, visit); },
-             op.data);
+  kiln::visit([&](auto& data) { std::remove_cvref_t<decltype(data)>::fields(data, visit); },
+              op.data);
 }
 
 // Calls `visit(key, value)` for each operand; optional operands that are missing come invalid.
-template <class Visit>
-void for_each_operand(const Op& op, Visit&& visit) {
-  for_each_field(op, [&](std::string_view key, const auto& field) {
-    using Field = std::remove_cvref_t<decltype(field)>;
-    if constexpr (std::is_same_v<Field, ValueId>) visit(key, field);
-    if constexpr (std::is_same_v<Field, std::vector<ValueId>>) {
-      for (const ValueId value : field) visit(key, value);
-    }
-  });
-}
+void for_each_operand(const Op& op, FunctionRef<void(std::string_view, ValueId)> visit);
 
 // Calls `visit(expr)` for each expression of the operation.
-template <class Visit>
-void for_each_expr(const Op& op, Visit&& visit) {
-  for_each_field(op, [&](std::string_view, const auto& field) {
-    using Field = std::remove_cvref_t<decltype(field)>;
-    if constexpr (std::is_same_v<Field, Expr>) visit(field);
-    if constexpr (std::is_same_v<Field, std::vector<Expr>>) {
-      for (const Expr& expr : field) visit(expr);
-    }
-  });
-}
+void for_each_expr(const Op& op, FunctionRef<void(const Expr&)> visit);
 
 // Calls `visit(var)` for each variable that the operation makes usable: in its own region, or
 // (Bind) from itself on.
-template <class Visit>
-void for_each_var_set(const Op& op, Visit&& visit) {
-  for_each_field(op, [&](std::string_view, const auto& field) {
-    using Field = std::remove_cvref_t<decltype(field)>;
-    if constexpr (std::is_same_v<Field, VarId>) visit(field);
-    if constexpr (std::is_same_v<Field, std::vector<VarId>>) {
-      for (const VarId var : field) visit(var);
-    }
-  });
-}
+void for_each_var_set(const Op& op, FunctionRef<void(VarId)> visit);
 
 }  // namespace kiln::ir

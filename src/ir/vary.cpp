@@ -227,12 +227,12 @@ bool Varying::Variation::look_at_var(VarId id) {
   if (declared.extent.is(1)) return false;  // it is always 0
   find_declarations();
   const OpId declaration = declaration_[id.index];
-  return !declaration.valid() || std::visit(*this, function_.ops[declaration].data);
+  return !declaration.valid() || kiln::visit(*this, function_.ops[declaration].data);
 }
 
 bool Varying::Variation::look_at_value(ValueId id) {
   const OpId def = function_.values[id].def;
-  return def.valid() && std::visit(*this, function_.ops[def].data);  // else a parameter
+  return def.valid() && kiln::visit(*this, function_.ops[def].data);  // else a parameter
 }
 
 // It differs too where some threads of the unit get to an assignment and others do not, or not as

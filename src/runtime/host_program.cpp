@@ -103,7 +103,7 @@ Result<void> HostProgram::spend(std::uint64_t steps) {
 
 Result<void> HostProgram::step(OpId id) {
   if (auto goes_on = spend(1); !goes_on) return goes_on;
-  return std::visit([&](const auto& op) { return run_op(id, op); }, function_.ops[id].data);
+  return kiln::visit([&](const auto& op) { return run_op(id, op); }, function_.ops[id].data);
 }
 
 void HostProgram::set(OpId id, double value) {

@@ -135,7 +135,7 @@ bool may_change(Sema& sema, ir::ValueId frag, ast::AssignOp op, Span span) {
 
 bool check_in_apply(Sema& sema, const ast::StmtNode& stmt, Span span) {
   if (!sema.apply) return true;
-  const bool fine = std::visit(
+  const bool fine = kiln::visit(
       [](const auto& node) { return kMayStandInside<std::remove_cvref_t<decltype(node)>>; }, stmt);
   if (!fine) refuse(sema, span, "this statement inside `apply`");
   return fine;

@@ -493,7 +493,7 @@ Operand evaluate(Sema& sema, ast::ExprId id) {
     auto element = tile_element(sema, id, first.span);
     if (!element) element = subscripted_tile(sema, id, first.span);
     out = element ? std::move(*element)
-                  : kept(sema, std::visit(Evaluator{sema, first.span}, first.node), first.span);
+                  : kept(sema, kiln::visit(Evaluator{sema, first.span}, first.node), first.span);
   }
   for (; !chain.empty(); chain.pop_back()) {
     const Span span = sema.ast[chain.back()].span;

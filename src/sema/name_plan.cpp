@@ -95,7 +95,7 @@ NamePlan plan_names(const ast::Ast& ast, Span function) {
   Planner planner(ast);
   for (const ast::Stmt& stmt : ast.stmts) {
     if (lies_in(stmt.span, function))
-      std::visit([&](const auto& node) { planner(node); }, stmt.node);
+      kiln::visit([&](const auto& node) { planner(node); }, stmt.node);
   }
   for (const ast::Expr& expr : ast.exprs) {
     const auto* select = std::get_if<ast::SelectExpr>(&expr.node);

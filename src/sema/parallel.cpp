@@ -70,7 +70,7 @@ struct InnerParallels {
 };
 
 void collect_inner(const Sema& sema, ast::StmtId id, std::vector<ast::StmtId>& out) {
-  if (id.valid()) std::visit(InnerParallels{sema, id, out}, sema.ast[id].node);
+  if (id.valid()) kiln::visit(InnerParallels{sema, id, out}, sema.ast[id].node);
 }
 
 // Whether a group numbers threads or blocks; a cluster only says which blocks belong together, a

@@ -194,7 +194,7 @@ void analyse_statement(Sema& sema, ast::StmtId id) {
   if (!sema.calls.empty() && sema.calls.back().returned) return;
   const ast::Stmt& stmt = sema.ast[id];
   if (!check_in_apply(sema, stmt.node, stmt.span)) return;
-  std::visit([&](const auto& node) { analyse(sema, node, id); }, stmt.node);
+  kiln::visit([&](const auto& node) { analyse(sema, node, id); }, stmt.node);
 }
 
 void analyse_body(Sema& sema, ast::StmtId id) {

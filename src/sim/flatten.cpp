@@ -63,7 +63,7 @@ std::size_t Flattener::emit(Code code, std::size_t plan) {
 void Flattener::region(ir::RegionId id) {
   for (const ir::OpId op_id : function_.regions[id].ops) {
     current_ = op_id;
-    std::visit([&](const auto& data) { op(data); }, function_.ops[op_id].data);
+    kiln::visit([&](const auto& data) { op(data); }, function_.ops[op_id].data);
     current_ = op_id;
     if (!host_.dumps.empty() && !on_host_) dumps();
   }

@@ -19,6 +19,7 @@
 
 #include "support/dtype.h"
 #include "support/ids.h"
+#include "support/one_of.h"
 #include "support/source.h"
 #include "syntax/vocabulary.h"
 
@@ -188,11 +189,10 @@ struct FragLoadExpr {  // frag.load view
 };
 
 using ExprNode =
-    std::variant<ErrorExpr, IntExpr, FloatExpr, BoolExpr, NullptrExpr, StringExpr, WildcardExpr,
-                 NameExpr, TypeExpr, UnaryExpr, BinaryExpr, ConditionalExpr, MemberExpr, AtExpr,
-                 ElementExpr, SubscriptExpr, DerivedIndexExpr, ViewExpr, ShapeExpr, TupleExpr,
-                 MeasureExpr, CastExpr, CallExpr, DeviceCallExpr, FunctionCallExpr, SelectExpr,
-                 FragFillExpr, FragLoadExpr>;
+    OneOf<ErrorExpr, IntExpr, FloatExpr, BoolExpr, NullptrExpr, StringExpr, WildcardExpr, NameExpr,
+          TypeExpr, UnaryExpr, BinaryExpr, ConditionalExpr, MemberExpr, AtExpr, ElementExpr,
+          SubscriptExpr, DerivedIndexExpr, ViewExpr, ShapeExpr, TupleExpr, MeasureExpr, CastExpr,
+          CallExpr, DeviceCallExpr, FunctionCallExpr, SelectExpr, FragFillExpr, FragLoadExpr>;
 struct Expr {
   ExprNode node;
   Span span;  // parentheses around it included
@@ -582,7 +582,7 @@ struct ContinueStmt {};
 struct YieldStmt {};
 
 // clang-format off
-using StmtNode = std::variant<ErrorStmt
+using StmtNode = OneOf<ErrorStmt
 #define KILN_STATEMENT(Node) , Node
 #include "syntax/statement.def"
     >;

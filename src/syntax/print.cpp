@@ -49,11 +49,11 @@ class Printer {
 
   std::string expr(ExprId id) const {
     if (!id.valid()) return "-";
-    return std::visit([&](const auto& node) { return show(node); }, tree_[id].node);
+    return kiln::visit([&](const auto& node) { return show(node); }, tree_[id].node);
   }
   std::string stmt(StmtId id) const {
     if (!id.valid()) return "-";
-    return std::visit([&](const auto& node) { return show(node); }, tree_[id].node);
+    return kiln::visit([&](const auto& node) { return show(node); }, tree_[id].node);
   }
   std::string region(const Region& region) const {
     return std::visit([&](const auto& node) { return show(node); }, region);

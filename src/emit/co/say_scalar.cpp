@@ -155,7 +155,7 @@ Spelled scalar(Co& co, ir::ValueId value) {
   const ir::OpId def = co.function.values[value].def;
   if (!def.valid() || !co.inlined[def.index]) return {name_of(co, value)};
   const ir::Op& op = co.function.ops[def];
-  return std::visit([&](const auto& data) { return value_of(co, op, data); }, op.data);
+  return kiln::visit([&](const auto& data) { return value_of(co, op, data); }, op.data);
 }
 
 std::string scalar_text(Co& co, ir::ValueId value) { return scalar(co, value).text; }
@@ -166,7 +166,7 @@ namespace {
 void declare_value(Co& co, const ir::Op& op) {
   const DType dtype = std::get<ir::ScalarType>(co.function.type(op.result)).dtype;
   const Spelled value =
-      std::visit([&](const auto& data) { return value_of(co, op, data); }, op.data);
+      kiln::visit([&](const auto& data) { return value_of(co, op, data); }, op.data);
   const bool is_whole = dtype == DType::kS32 || dtype == DType::kBool;
   line(co, format("{}{} = {};", is_whole ? declared_type(dtype) + " " : type_name(dtype) + " ",
                   name_of(co, op.result), value.text));
@@ -186,7 +186,7 @@ void say_value(Co& co, const ir::Op& op) {
     const auto* bind = std::get_if<ir::Bind>(&co.function.ops[user].data);
     if (bind == nullptr || co.done[user.index]) continue;
     const Spelled value =
-        std::visit([&](const auto& data) { return value_of(co, op, data); }, op.data);
+        kiln::visit([&](const auto& data) { return value_of(co, op, data); }, op.data);
     const DType dtype = std::get<ir::ScalarType>(co.function.type(op.result)).dtype;
     co.value_names[op.result.index] = co.var_names[bind->var.index];
     line(co,

@@ -7,7 +7,7 @@ void say_region(Co& co, ir::RegionId region) {
   for (const ir::OpId id : co.function.regions[region].ops) {
     if (co.done[id.index] || co.inlined[id.index]) continue;
     const ir::Op& op = co.function.ops[id];
-    std::visit([&](const auto& data) { say(co, op, data); }, op.data);
+    kiln::visit([&](const auto& data) { say(co, op, data); }, op.data);
   }
 }
 

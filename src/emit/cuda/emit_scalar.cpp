@@ -160,7 +160,7 @@ Spelled scalar(Kernel& kernel, ValueId value) {
   const bool again =
       !kernel.uses.inside[def.index] && (kind == ir::OpKind::kConst || kind == ir::OpKind::kIndex);
   if (!kernel.inlined[value.index] && !again) return {kernel.name(value)};
-  return std::visit([&](const auto& data) { return spell_op(kernel, op, data); }, op.data);
+  return kiln::visit([&](const auto& data) { return spell_op(kernel, op, data); }, op.data);
 }
 
 void emit_op(Kernel& kernel, const Op& op, const ir::Read& read) { name_value(kernel, op, read); }

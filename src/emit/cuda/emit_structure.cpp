@@ -26,7 +26,7 @@ std::vector<const Op*> spelled_ops(const Kernel& kernel, ir::RegionId region, ir
 
 void emit_single(Kernel& kernel, const Op& op) {
   if (op.span.valid()) kernel.out.at(kernel.sources.place(op.span));
-  std::visit([&](const auto& data) { emit_op(kernel, op, data); }, op.data);
+  kiln::visit([&](const auto& data) { emit_op(kernel, op, data); }, op.data);
 }
 
 // Under one condition what one thread alone does, operation after operation.

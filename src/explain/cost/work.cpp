@@ -247,7 +247,7 @@ void Repeats::enter(const Function& function, const ir::Apply& apply) {
 Work work_of(const ir::Function& function, const ir::Op& op, const sim::Counters& counts,
              std::int64_t repeats) {
   if (counts.executions == 0) return {};
-  return std::visit(Reader{function, counts, op.result, counts.executions / repeats}, op.data);
+  return kiln::visit(Reader{function, counts, op.result, counts.executions / repeats}, op.data);
 }
 
 double busy_cycles(const target::Arch& arch, target::Unit unit, double instructions) {
