@@ -52,6 +52,19 @@ TileRegisters tile_registers(const Function& function, ValueId frag) {
           swapped};
 }
 
+namespace {
+
+// How many lanes hold each element of the operand.
+std::int64_t holders(const target::Mma& atom, Role role) {
+  if (role == Role::kMetadata || role == Role::kTile) return 1;
+  const target::Operand operand = operand_of(role);
+  if (!target::has_map(atom, operand)) return 1;
+  const target::TileExtents tile = target::extents(atom, operand);
+  return size(target::map_of(atom, operand)) / (std::int64_t{tile.rows} * tile.cols);
+}
+
+}  // namespace
+
 Share share_of(const Function& function, ValueId frag) {
   const auto* alloc = function.def_as<Alloc>(frag);
   if (alloc == nullptr) return {};
@@ -60,8 +73,8 @@ Share share_of(const Function& function, ValueId frag) {
   }
   if (alloc->atom == nullptr) return {};
   const FragType& type = function.frag_type(frag);
-  return {alloc->atom->lanes,
-          (type.rows * type.cols + alloc->atom->lanes - 1) / alloc->atom->lanes};
+  const std::int64_t held = type.rows * type.cols * holders(*alloc->atom, type.role);
+  return {alloc->atom->lanes, (held + alloc->atom->lanes - 1) / alloc->atom->lanes};
 }
 
 namespace {

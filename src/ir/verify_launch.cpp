@@ -54,9 +54,6 @@ void launches_are_planned(const Module& module, const Function& f, Mistakes& mis
     if (launch.threads.constant().has_value() == (launch.threads_max != 0)) {
       complain(mistakes, f, id, "{} threads of a block at most", launch.threads_max);
     }
-    if (launch.registers_max != 0 && launch.threads_bound + launch.blocks_min != 0) {
-      complain(mistakes, f, id, "bounds of the launch beside one of registers");
-    }
     check_bounds(f, launch, id, mistakes);
     if (launch.admits_next && !launch.overlaps) {
       complain(mistakes, f, id, "it admits launches, and cannot begin early itself");

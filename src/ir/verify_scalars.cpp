@@ -197,22 +197,7 @@ void binds_are_integers(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
-// Integers narrower than a byte have no storage of their own: nothing holds one.
-void numbers_have_bytes(const Module&, const Function& f, Mistakes& mistakes) {
-  for (const Value& value : f.values) {
-    std::optional<DType> dtype;
-    if (const auto* scalar = std::get_if<ScalarType>(&value.type)) dtype = scalar->dtype;
-    if (const auto* cell = std::get_if<CellType>(&value.type)) dtype = cell->dtype;
-    if (const auto* view = std::get_if<ViewType>(&value.type)) dtype = view->dtype;
-    if (dtype && !is_stored(*dtype)) {
-      mistakes.push_back(
-          format("`%{}` is of {}, {} bits", value.name, name(*dtype), info(*dtype).bits));
-    }
-  }
-}
-
 constexpr Rule kScalarRules[] = {
-    {"numbers-have-bytes", Form::kTile, numbers_have_bytes},
     {"scalars-are-made", Form::kTile, scalars_are_made},
     {"binary-operands-agree", Form::kTile, binary_operands_agree},
     {"binary-results-agree", Form::kTile, binary_results_agree},

@@ -387,7 +387,7 @@ void applies_go_element_by_element(const Module&, const Function& f, Mistakes& m
         complain(mistakes, f, id, "{}x{} in an `apply` of {}x{}", tile->rows, tile->cols,
                  whole->rows, whole->cols);
       }
-    } else if (around != nullptr &&
+    } else if (around != nullptr && op.kind() != OpKind::kWrite &&
                (is_collective(op) || writes_memory(f, op) || op.kind() == OpKind::kOnce)) {
       complain(mistakes, f, id, "inside an `apply`");
     }

@@ -114,8 +114,6 @@ constexpr Edit kEdits[] = {
     // scalars
     {"scalars-are-made", kElements, "%unused = const value=7 : s32",
      "%unused = const value=7 : cell<s32>"},
-    {"numbers-have-bytes", kElements, "%unused = const value=7 : s32",
-     "%unused = const value=7 : s4"},
     {"binary-operands-agree", kElements, "left=%chosen right=%v", "left=%chosen right=%at"},
     {"binary-operands-agree", kElements, "kind=eq left=%chosen", "kind=logical_and left=%chosen"},
     {"binary-results-agree", kElements, "left=%v right=%scale : f32",

@@ -16,9 +16,8 @@ namespace kiln::sema {
 namespace {
 
 constexpr std::size_t kCoordinates = 2;
-constexpr int kRegisterBits = 32;
 
-// What the body may hold: nothing in it concerns other threads, or memory that is written.
+// What the body may hold: nothing in it concerns other threads.
 template <class Node>
 constexpr bool kMayStandInside =
     std::is_same_v<Node, ast::ErrorStmt> || std::is_same_v<Node, ast::EmptyStmt> ||
@@ -37,10 +36,6 @@ bool check_anchor(Sema& sema, const ast::ApplyStmt& stmt, Tile& tile, ir::ValueI
   const ir::FragType& type = sema.function.frag_type(id);
   if (type.rows == 0) {
     refuse(sema, stmt.anchor.span, "`apply` to an accumulator before its first `mma`");
-    return false;
-  }
-  if (info(type.dtype).bits != kRegisterBits) {
-    refuse(sema, stmt.anchor.span, format("`apply` to an accumulator of {}", name(type.dtype)));
     return false;
   }
   if (stmt.names.size() == kCoordinates || (stmt.names.size() == 1 && type.cols == 1)) return true;

@@ -1,8 +1,10 @@
 #include "sema/attribute.h"
 
 #include <algorithm>
+#include <set>
 
 #include "sema/expression.h"
+#include "target/registers.h"
 
 namespace kiln::sema {
 
@@ -148,6 +150,16 @@ void enter_order(Sema& sema, const Attribute& attribute, ir::Parallel& launch) {
   (word->name == "columns" ? launch.columns_together : launch.rows_together) = *number;
 }
 
+// CUDA takes `__maxnreg__` or `__launch_bounds__`. Blocks that are to fit a multiprocessor together are
+// a limit to the registers of their threads, and so the smaller one of both says all.
+void leave_registers(const Sema& sema, ir::Parallel& launch) {
+  if (launch.registers_max == 0 || launch.blocks_min == 0) return;
+  const std::int64_t threads =
+      std::max(launch.threads_bound, launch.threads.constant().value_or(1));
+  launch.registers_max = std::min<std::int64_t>(
+      launch.registers_max, target::registers_beside(sema.arch, threads, launch.blocks_min));
+}
+
 // The program sets the registers of threads itself, which begins with what one block for each
 // multiprocessor leaves them.
 bool sets_registers(const ir::Function& function, const ir::Parallel& launch) {
@@ -184,7 +196,7 @@ void report_attributes_inside(Sema& sema, const std::vector<ast::Attribute>& att
 }
 
 void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes, ir::OpId launch) {
-  const Attribute* before = nullptr;
+  std::set<Attribute::Kind> before;
   for (const Attribute& attribute : attributes) {
     if (attribute.kind == Attribute::Kind::kThreads) continue;
     if (attribute.kind == Attribute::Kind::kSchedule) {
@@ -212,13 +224,12 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
       enter_order(sema, attribute, data);
       continue;
     }
-    if (before != nullptr) {
-      contradict_attribute(sema, attribute, "how many registers a thread may have",
-                           format("so does `[[{}]]` beside it", attribute_word(before->kind)),
+    if (before.contains(attribute.kind)) {
+      contradict_attribute(sema, attribute, "a limit", "so does another one beside it",
                            "keep one of them");
       return;
     }
-    before = &attribute;
+    before.insert(attribute.kind);
     if (sets_registers(sema.function, data) &&
         (attribute.kind == Attribute::Kind::kMaxnreg || attribute.args.size() > 1)) {
       contradict_attribute(sema, attribute, "how many registers a thread may have",
@@ -230,6 +241,7 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
       enter_launch_bounds(sema, attribute, data);
     if (attribute.kind == Attribute::Kind::kMaxnreg) enter_maxnreg(sema, attribute, data);
   }
+  leave_registers(sema, std::get<ir::Parallel>(sema.function.ops[launch].data));
 }
 
 namespace {

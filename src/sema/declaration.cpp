@@ -107,12 +107,8 @@ void declare_cell(Sema& sema, const ast::Declarator& item, std::optional<ir::Val
 // `f32 scale = 2.0f;` in the host part: a value, where nobody changes it.
 void declare_host_scalar(Sema& sema, const ast::Declarator& item,
                          std::optional<ir::ValueId> initial, DType dtype) {
-  if (!initial) {
-    refuse(sema, item.span, "a variable of the host part without a first value");
-    declare(sema, item.name, {});
-    return;
-  }
-  if (is_assigned(sema, item.name.text)) return declare_cell(sema, item, initial, dtype);
+  if (!initial || is_assigned(sema, item.name.text))
+    return declare_cell(sema, item, initial, dtype);
   declare(sema, item.name, {Symbol::Kind::kOperand, make_scalar(*initial, dtype, item.span), {}});
 }
 
@@ -186,14 +182,25 @@ void declare_scalar(Sema& sema, const ast::ScalarDeclStmt& stmt, const ast::Decl
 
 }  // namespace
 
-void take_variables_along(Sema& sema, Span launch) {
+// Whether the launch names the variable, or has a text that may.
+bool may_name(const Sema& sema, Span launch, const std::string& name) {
+  const auto is_it = [&](const ast::Expr& expr) {
+    const auto* named = std::get_if<ast::NameExpr>(&expr.node);
+    return named != nullptr && named->name == name && lies_in(expr.span, launch);
+  };
+  return sema.sources.text(launch).find(name) != std::string_view::npos ||
+         std::ranges::any_of(sema.ast.exprs, is_it);
+}
+
+void take_variables_along(Sema& sema, Span word, Span launch) {
   for (const std::string& name : sema.scopes.names()) {
     const Symbol* symbol = sema.scopes.find(name);
     if (symbol == nullptr || symbol->kind != Symbol::Kind::kCell) continue;
+    if (!may_name(sema, launch, name)) continue;
     const Span declared = symbol->span;
     const DType dtype = symbol->operand.dtype;
     const ir::ValueId now =
-        emit_value(sema, ir::Get{symbol->operand.id}, launch, ir::ScalarType{dtype}, name);
+        emit_value(sema, ir::Get{symbol->operand.id}, word, ir::ScalarType{dtype}, name);
     sema.scopes.declare(name,
                         {Symbol::Kind::kOperand, make_scalar(now, dtype, declared), declared});
   }
@@ -216,11 +223,6 @@ void analyse(Sema& sema, const ast::ScalarDeclStmt& stmt, ast::StmtId) {
     (void)sema.diags.report<diag::StorageOnScalar>(stmt.storage_span, spelling(stmt.storage))
         .help("remove it, or declare a buffer of one element: `[1]`")
         .emit();
-  }
-  if (const auto type = type_of(sema, stmt.type); type && !is_stored(*type)) {
-    refuse_sub_byte(sema, stmt.type_span, "a variable", *type);
-    for (const ast::Declarator& item : stmt.declarators) declare(sema, item.name, {});
-    return;
   }
   for (const ast::Declarator& item : stmt.declarators) declare_scalar(sema, stmt, item);
 }
@@ -348,11 +350,6 @@ void analyse(Sema& sema, const ast::BufferDeclStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const ir::Space space = space_of(stmt.storage);
   const bool placed = check_placement(sema, stmt, space, span);
-  if (const DType type = type_of(sema, stmt.type); !is_stored(type)) {
-    refuse_sub_byte(sema, stmt.type_span, "a buffer", type);
-    for (const ast::Declarator& item : stmt.declarators) declare(sema, item.name, {});
-    return;
-  }
   const auto shape = evaluate_extents(sema, stmt.shape, "the extent of a buffer");
   for (const ast::Declarator& item : stmt.declarators) {
     if (shape && placed) {
@@ -367,9 +364,7 @@ namespace {
 
 // An element store. In a kernel, outside the innermost level, one elected thread does it.
 void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt& stmt, Span span) {
-  const Span written = sema.ast[stmt.target].span;
   if (assign_fragment_element(sema, target, stmt, span)) return;
-  if (sema.apply) return refuse(sema, written, "writing memory inside `apply`");
   const auto body = [&] {
     const Operand base = evaluate_view(sema, target.base);
     const DType element = base.is_error() ? DType::kF32 : sema.function.view_type(base.id).dtype;
@@ -389,7 +384,8 @@ void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt
       emit(sema, ir::Write{base.id, *index, *converted}, span);
     }
   };
-  if (!sema.place.in_kernel || sema.place.level == ir::Level::kThread) {
+  // In an `apply` the thread that holds the element does it.
+  if (!sema.place.in_kernel || sema.place.level == ir::Level::kThread || sema.apply) {
     body();
     return;
   }

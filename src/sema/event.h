@@ -28,6 +28,9 @@ struct EventRef {
 // A row of events of the compiler's own, for bulk copies that the program waits for by name.
 [[nodiscard]] ir::ValueId hidden_event(Sema& sema, std::int64_t slots, Span span);
 
+// `__bar_sync(1, 256);`, `__bar_arrive(1, 256);`
+void meet_by_number(Sema& sema, const ast::CallExpr& call, Span span);
+
 void wait_for_event(Sema& sema, ast::ExprId id, Span span);
 // Reports events that are waited for or triggered, but not both.
 void check_events(const Sema& sema);

@@ -147,10 +147,6 @@ struct Evaluator {
   Operand operator()(const ast::CastExpr& e) const {
     if (!e.type) return refused("a cast to a C++ type");
     const DType dtype = type_of(sema, *e.type);
-    if (!is_stored(dtype)) {
-      refuse_sub_byte(sema, span, "a number", dtype);
-      return error_operand(span);
-    }
     const Operand operand = evaluate(sema, e.operand);
     const auto value =
         e.keeps_bits ? keep_bits(sema, operand, dtype) : convert_explicitly(sema, operand, dtype);
@@ -190,6 +186,7 @@ struct Evaluator {
   }
   Operand named(const std::string& name) const;
   Operand unary(const ast::UnaryExpr& e) const;
+  Operand address(const ast::UnaryExpr& e) const;
   Operand step(const ast::UnaryExpr& e, ast::BinaryOp op) const;
   Operand member(const ast::MemberExpr& e) const;
   Operand element(const ast::ElementExpr& e) const;
@@ -236,9 +233,18 @@ Operand Evaluator::named(const std::string& name) const {
   return out;
 }
 
+// `&x` is passed to CUDA, and is nothing to compute with or to print: no two runs have the same.
+Operand Evaluator::address(const ast::UnaryExpr& e) const {
+  if (evaluate(sema, e.operand).is_error()) return error_operand(span);
+  (void)sema.diags.report<diag::NotAValue>(span, sema.sources.text(span), "an address")
+      .help("`call` passes it to a function in CUDA: `call f({});`", sema.sources.text(span))
+      .emit();
+  return error_operand(span);
+}
+
 Operand Evaluator::unary(const ast::UnaryExpr& e) const {
   switch (e.op) {
-    case ast::UnaryOp::kAddress: return refused("`&`, the address of a value,");
+    case ast::UnaryOp::kAddress: return address(e);
     case ast::UnaryOp::kPreIncrement:
     case ast::UnaryOp::kPostIncrement: return step(e, ast::BinaryOp::kAdd);
     case ast::UnaryOp::kPreDecrement:

@@ -413,6 +413,69 @@ bool begins_a_sum(const Sema& sema, const ast::MmaLoadStmt& stmt) {
          !sema.plan.factors.contains(name);
 }
 
+// A tile that the block has declared, and each warp or warpgroup loads: one of their own from here on.
+// Nothing after a report.
+std::optional<ir::ValueId> tile_of_unit(Sema& sema, const ast::FragRef& ref, ir::ValueId whole) {
+  Tile& tile = sema.tiles.at(whole);
+  const auto is_of_block = [&](const OpenLoop& loop) { return loop.parallel == sema.place.launch; };
+  const bool is_of_units = tile.unit == ir::Level::kBlock && ref.subscripts.empty() &&
+                           sema.place.unit.parallel != sema.place.launch &&
+                           std::ranges::none_of(sema.loops, is_of_block);
+  if (!is_of_units) {
+    if (!check_same_unit(sema, tile, ref.span)) return std::nullopt;
+    return whole;
+  }
+  const Symbol& symbol = *sema.scopes.find(ref.name.text);
+  Operand own = symbol.operand;
+  own.id = make_tile(sema, tile.name, ir::FragType(sema.function.frag_type(whole)), ref.name.span);
+  sema.scopes.replace(ref.name.text, {Symbol::Kind::kAccumulator, own, symbol.span});
+  return own.id;
+}
+
+// Whether the tile has the type and the extents of the view; false after a report.
+bool holds_view(Sema& sema, const Tile& tile, const ir::FragType& to, const Operand& view) {
+  const ir::ViewType& from = sema.function.view_type(view.id);
+  if (from.dtype != to.dtype) {
+    (void)sema.diags.report<diag::CopyDtype>(view.span, name(from.dtype), name(to.dtype))
+        .label(tile.span, "declared here")
+        .help("declare `{}` with the type {}", tile.name, name(from.dtype))
+        .emit();
+    return false;
+  }
+  if (from.shape[0].is(to.rows) && from.shape[1].is(to.cols)) return true;
+  (void)sema.diags
+      .report<diag::TileAssigned>(view.span, tile.name, to.rows, to.cols, *from.shape[0].constant(),
+                                  *from.shape[1].constant())
+      .label(tile.span, "declared here")
+      .help("declare `{}` with the extents of the view", tile.name)
+      .emit();
+  return false;
+}
+
+// `mma.load view, tile;` where the tile has been declared with its extents.
+void load_into(Sema& sema, const ast::MmaLoadStmt& stmt, Span span) {
+  if (stmt.is_async) return refuse(sema, stmt.word_span, "`.async` on `mma.load`");
+  const Symbol* symbol = sema.scopes.find(stmt.target.name.text);
+  const bool is_operand = symbol != nullptr &&
+                          (symbol->kind == Symbol::Kind::kTile ||
+                           (symbol->kind == Symbol::Kind::kTileArray && is_operand_array(*symbol)));
+  ir::ValueId id;
+  const Tile* tile = is_operand ? nullptr : find_tile(sema, stmt.target, true, id);
+  if (is_operand || (tile != nullptr && !tile->is_value)) {
+    return refuse(sema, span, "loading into an existing operand tile or accumulator");
+  }
+  if (tile == nullptr || tile->broken) return;
+  const auto view = tile_view(sema, stmt.source);
+  if (!view) return;
+  const auto bytes = swizzle_bytes(sema, stmt.swizzle);
+  if (bytes && stmt.swizzle) wish_swizzle(sema, view->id, *bytes, stmt.swizzle->span);
+  if (!holds_view(sema, *tile, sema.function.frag_type(id), *view)) return;
+  const auto own = tile_of_unit(sema, stmt.target, id);
+  if (!own) return;
+  emit(sema, ir::Load{.frag = *own, .view = view->id, .to_registers = true}, span);
+  note_set(sema, *own);
+}
+
 // `sum = frag.load view;`
 void load_sum(Sema& sema, const ast::MmaLoadStmt& stmt, Span span) {
   const ast::Name& name = stmt.target.name;
@@ -439,7 +502,7 @@ void analyse(Sema& sema, const ast::MmaLoadStmt& stmt, ast::StmtId id) {
     if (declares) declare(sema, target, {});
     return;
   }
-  if (!stmt.declares) return refuse(sema, span, "loading into an existing register tile");
+  if (!stmt.declares) return load_into(sema, stmt, span);
   if (declares && begins_a_sum(sema, stmt)) return load_sum(sema, stmt, span);
   TileName name = {target.text, target.text};
   Symbol* element = declares ? nullptr : find_element(sema, stmt.target, name);
@@ -597,7 +660,6 @@ void analyse(Sema& sema, const ast::MmaStoreStmt& stmt, ast::StmtId statement) {
   const bool of_value = tile != nullptr && tile->is_value;
   const Where where = of_value ? Where::kUnitOrThreads : Where::kUnitOrBlock;
   if (!check_place(sema, stmt.word_span, where)) return mark_broken({tile});
-  if (stmt.is_async) return refuse(sema, stmt.word_span, "`mma.store.async`");
   if (tile != nullptr && tile->broken) return;
   if (tile == nullptr || !check_same_unit(sema, *tile, stmt.acc.span)) return;
   const ir::FragType type = sema.function.frag_type(id);
@@ -665,9 +727,32 @@ bool has_effect(const ir::Function& function) {
   return false;
 }
 
+// Elements of an array that no product uses, where one uses others, are not there.
+void drop_unused(Sema& sema) {
+  std::set<ir::ValueId> unused;
+  for (const auto& [id, tile] : sema.tiles) {
+    const bool is_element = tile.is_accumulator && tile.name.find('[') != std::string::npos;
+    if (!is_element || tile.first_use.valid() || tile.broken || tile.stored_early.valid()) continue;
+    const bool has_others = std::ranges::any_of(sema.tiles, [&](const auto& other) {
+      return other.second.span == tile.span && other.second.first_use.valid();
+    });
+    if (has_others) unused.insert(id);
+  }
+  const auto is_of_unused = [&](ir::OpId id) {
+    const ir::Op& op = sema.function.ops[id];
+    const auto* fill = std::get_if<ir::Fill>(&op.data);
+    return unused.contains(fill == nullptr ? op.result : fill->frag);
+  };
+  for (std::uint32_t i = 0; !unused.empty() && i < sema.function.regions.size(); ++i) {
+    std::erase_if(sema.function.regions[ir::RegionId{i}].ops, is_of_unused);
+  }
+  for (const ir::ValueId id : unused) sema.tiles.erase(id);
+}
+
 }  // namespace
 
 void check_tiles(Sema& sema) {
+  drop_unused(sema);
   const bool is_run = has_effect(sema.function);
   std::set<Span> reported;  // of the tiles of an array the first
   for (const auto& [id, tile] : sema.tiles) {

@@ -572,8 +572,6 @@ bool give_attributes(Sema& sema, Product& product, std::int64_t parts) {
 
 // Finds the instruction and checks that it can read the operands where they are.
 bool find_instruction(Sema& sema, Product& product, const Request& request) {
-  // The buffers of such elements have been refused.
-  if (!is_stored(request.a) || !is_stored(request.b)) return false;
   const target::Mma* row =
       target::find_mma(sema.arch, {request.scope, request.a, request.b, request.sparse},
                        {request.acc, request.shape});

@@ -317,6 +317,26 @@ bool check_level(Sema& sema, const ast::ParallelGroup& group, ir::Level level) {
 
 void analyse_groups(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, std::size_t index);
 
+// The level of a block that multiplies and has no inner one: one warp, or one warpgroup where operands
+// are not loaded, but lie in shared memory.
+std::optional<ir::Level> level_of_products(const Sema& sema, ast::StmtId body) {
+  if (!body.valid()) return std::nullopt;
+  bool multiplies = false;
+  bool loads = false;
+  for (const ast::Stmt& stmt : sema.ast.stmts) {
+    if (!lies_in(stmt.span, sema.ast[body].span)) continue;
+    if (std::holds_alternative<ast::ParallelStmt>(stmt.node)) return std::nullopt;
+    multiplies = multiplies || std::holds_alternative<ast::MmaExecStmt>(stmt.node);
+    loads = loads || std::holds_alternative<ast::MmaLoadStmt>(stmt.node);
+  }
+  if (!multiplies) return std::nullopt;
+  const bool in_place = !loads && sema.arch.has(target::Feature::kWgmma);
+  return in_place ? ir::Level::kGroup4 : ir::Level::kGroup;
+}
+
+// Puts in the `parallel by 1` of that level.
+void analyse_in_one_unit(Sema& sema, ir::Level level, ast::StmtId body, Span span);
+
 // The body of one level, with its axes declared.
 ir::RegionId analyse_level_body(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id,
                                 std::size_t index, const std::vector<Axis>& axes) {
@@ -345,6 +365,11 @@ ir::RegionId analyse_level_body(Sema& sema, const ast::ParallelStmt& stmt, ast::
     if (index + 1 < stmt.groups.size()) {
       analyse_groups(sema, stmt, id, index + 1);
     } else {
+      const bool in_block = sema.place.level == ir::Level::kBlock;
+      const auto level = in_block ? level_of_products(sema, stmt.body) : std::nullopt;
+      const bool fits = level && (!sema.threads_from.contains(sema.place.launch) ||
+                                  parallel.threads.is(ir::threads_of(*level)));
+      if (fits) return analyse_in_one_unit(sema, *level, stmt.body, stmt.word_span);
       analyse_body(sema, stmt.body);
     }
   });
@@ -364,6 +389,21 @@ ir::OpId open_parallel(Sema& sema, ir::Level level, Span span) {
         earlier == 0 ? sema.function.name : format("{}_{}", sema.function.name, earlier + 1);
   }
   return emit(sema, std::move(parallel), span);
+}
+
+void analyse_in_one_unit(Sema& sema, ir::Level level, ast::StmtId body, Span span) {
+  set_block_threads(sema, ir::Expr(ir::threads_of(level)), span);
+  const Place outer = sema.place;
+  const ir::OpId op = open_parallel(sema, level, span);
+  std::get<ir::Parallel>(sema.function.ops[op].data).vars = {
+      add_var(sema, "unit", ir::VarKind::kParallel, 1, span)};
+  sema.place.level = level;
+  sema.place.parallel = op;
+  sema.place.unit = {level, op};
+  sema.place.nest.push_back(op);
+  const ir::RegionId region = in_region(sema, [&] { analyse_body(sema, body); });
+  std::get<ir::Parallel>(sema.function.ops[op].data).body = region;
+  sema.place = outer;
 }
 
 // A missing block level is inserted with extent 1.
@@ -619,7 +659,7 @@ void analyse_device(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
   }
   declare(sema, group.tuple, {Symbol::Kind::kParallel, tuple, {}});
   if (stmt.groups.size() == 1) return analyse_body(sema, stmt.body);
-  take_variables_along(sema, stmt.word_span);
+  take_variables_along(sema, stmt.word_span, sema.ast[id].span);
   analyse_groups(sema, stmt, id, 1);
 }
 
@@ -658,7 +698,7 @@ void analyse(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id) {
   if (!sema.place.in_kernel && stmt.groups[0].level == ast::Level::kDevice) {
     analyse_device(sema, stmt, id);
   } else {
-    if (!sema.place.in_kernel) take_variables_along(sema, stmt.word_span);
+    if (!sema.place.in_kernel) take_variables_along(sema, stmt.word_span, sema.ast[id].span);
     analyse_groups(sema, stmt, id, 0);
   }
   sema.scopes.pop();

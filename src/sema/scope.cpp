@@ -28,6 +28,10 @@ void Scopes::declare(const std::string& name, Symbol symbol) {
   scopes_.back().insert_or_assign(name, std::move(symbol));
 }
 
+void Scopes::replace(const std::string& name, Symbol symbol) {
+  scopes_[depth_of(name)].at(name) = std::move(symbol);
+}
+
 void Scopes::declare_outermost(const std::string& name, Symbol symbol) {
   scopes_.front().insert_or_assign(name, std::move(symbol));
 }

@@ -49,6 +49,8 @@ class Scopes {
   // How many scopes are around the one that has the innermost symbol of that name.
   [[nodiscard]] std::size_t depth_of(const std::string& name) const;
   void declare(const std::string& name, Symbol symbol);
+  // Gives the innermost symbol of that name, which there is, another meaning.
+  void replace(const std::string& name, Symbol symbol);
   void declare_outermost(const std::string& name, Symbol symbol);
   [[nodiscard]] std::vector<std::string> names() const;
 

@@ -95,9 +95,6 @@ void analyse_scalar_param(Sema& sema, const ast::Param& param, ir::Param out) {
 
 void analyse_spanned_param(Sema& sema, const ast::Param& param, ir::Param out) {
   const auto type = spanned_type(sema, *param.type.dtype, *param.type.shape, out.name);
-  if (type && !is_stored(type->dtype)) {
-    refuse_sub_byte(sema, param.type.span, "a buffer", type->dtype);
-  }
   if (param.reference && out.is_global) {
     (void)sema.diags.report<diag::ParamReference>(param.reference_span, "a `global` parameter")
         .help("`global` buffers are written in place: remove `&`")

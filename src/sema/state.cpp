@@ -41,10 +41,7 @@ void refuse(Sema& sema, Span span, std::string_view construct) {
 void refuse_sub_byte(Sema& sema, Span span, std::string_view holder, DType dtype) {
   const bool is_signed = info(dtype).kind == NumberKind::kSigned;
   (void)sema.diags.report<diag::NotSupportedYet>(span, format("{} of {}", holder, name(dtype)))
-      .help("widen {} to {}", holder == "a buffer" ? "the elements" : "it",
-            is_float(dtype) ? "f8_e4m3"
-            : is_signed     ? "s8"
-                            : "u8")
+      .help("widen it to {}", is_signed ? "s8" : "u8")
       .emit();
 }
 

@@ -51,6 +51,15 @@ struct EventInfo {
   bool broken = false;  // a mistake with it has been reported: say no more
 };
 
+// A barrier that the program names by a number, `__bar_sync(1, 256)`: an event of the launch.
+struct NamedBarrier {
+  ir::ValueId event;
+  std::int64_t threads = 0;
+  Span span = {};                    // where it was named first
+  std::set<ir::OpId> arriving = {};  // regions whose threads come by, and go on
+  std::set<ir::OpId> meeting = {};   // and wait
+};
+
 // Names of copies that `swap`, `rotate` or `select` connect share one array of buffers. Each name
 // holds the number of its buffer, in a cell when names change places.
 struct Rotation {
@@ -231,7 +240,8 @@ struct Sema {
   std::vector<OperandArray> operand_arrays = {};
   std::map<ir::ValueId, SwizzleWish> swizzles;  // by shared allocation
   std::map<ir::ValueId, EventInfo> events = {};
-  ir::Varying varying{function};  // asked `anew`
+  std::map<std::pair<ir::OpId, std::int64_t>, NamedBarrier> barriers = {};  // of a launch
+  ir::Varying varying{function};                                            // asked `anew`
   NamePlan plan = {};
   std::vector<Handle> handles = {};
   std::vector<Rotation> rotations = {};
@@ -268,7 +278,9 @@ struct Sema {
   };
   std::vector<Divides> divisors = {};
   std::map<ir::VarId, std::string> obstacles = {};  // why the loop of a variable is not written out
-  ir::OpId yielding = {};                           // the launch that `yielded` is about
+  // Subscripts that are known at launch alone, each with the value that the statement is analysed for.
+  std::vector<std::pair<ir::Expr, std::int64_t>> chosen = {};
+  ir::OpId yielding = {};  // the launch that `yielded` is about
   Leaving yielded = {};
   std::optional<ir::ViewType> declared_result;
   std::optional<DType> declared_number;  // the result is declared as a number of this type

@@ -5,10 +5,12 @@
 #include <cctype>
 
 #include "sema/call.h"
+#include "sema/event.h"
 #include "sema/expression.h"
 #include "sema/partial_sum.h"
 #include "sema/scaled_block.h"
 #include "sema/tile.h"
+#include "sema/tile_array.h"
 
 namespace kiln::sema {
 
@@ -112,6 +114,9 @@ void analyse(Sema& sema, const ast::ExprStmt& stmt, ast::StmtId id) {
   if (call != nullptr && ast::is_atomic(call->builtin)) {
     return run_atomic(sema, *call, sema.ast[id].span);
   }
+  const bool meets = call != nullptr && (call->builtin == ast::Builtin::kBarrierArrive ||
+                                         call->builtin == ast::Builtin::kBarrierSync);
+  if (meets) return meet_by_number(sema, *call, sema.ast[id].span);
   if (const auto* function = sema.ast.as<ast::FunctionCallExpr>(stmt.value)) {
     return run_call(sema, *function, sema.ast[id].span);
   }
@@ -194,6 +199,7 @@ void analyse_statement(Sema& sema, ast::StmtId id) {
   if (!sema.calls.empty() && sema.calls.back().returned) return;
   const ast::Stmt& stmt = sema.ast[id];
   if (!check_in_apply(sema, stmt.node, stmt.span)) return;
+  if (analyse_each_choice(sema, id)) return;
   kiln::visit([&](const auto& node) { analyse(sema, node, id); }, stmt.node);
 }
 

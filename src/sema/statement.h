@@ -20,9 +20,9 @@ void analyse(Sema& sema, const ast::ErrorStmt& stmt, ast::StmtId id);
 // declaration.cpp: floating parameters that the function assigns to: each thread of the launch has
 // its own copy.
 void declare_mutable_params(Sema& sema);
-// In front of a launch, in a scope of its own: the kernel knows each variable of the host part as
-// the number that it holds then.
-void take_variables_along(Sema& sema, Span launch);
+// In front of a launch, in a scope of its own: the kernel knows each variable of the host part that it
+// names as the number that it holds then.
+void take_variables_along(Sema& sema, Span word, Span launch);
 
 // control.cpp: how threads leave a body.
 enum class Jump : std::uint8_t { kBreak, kContinue, kYield };

@@ -75,7 +75,7 @@ std::optional<std::size_t> element_number(Sema& sema, const Symbol& array, std::
       (void)sema.diags.report<diag::WildcardMisplaced>(item.span).emit();
       return std::nullopt;
     }
-    const auto index = item.element->value.constant();
+    const auto index = chosen_value(sema, item.element->value);
     if (!index) {
       report_undecided(sema, item.element->value, name, item.span);
       return std::nullopt;

@@ -30,6 +30,12 @@ namespace kiln::sema {
 // The same of a reference in a statement, whose name is that of an array.
 [[nodiscard]] const Symbol* array_element(Sema& sema, const Symbol& array, const ast::FragRef& ref);
 
+// A statement whose subscript of an array is known at launch alone, `mma.row.row sum[n], a, b;` where n
+// is a parameter: once for each value, behind an `if`. False: the statement has none.
+[[nodiscard]] bool analyse_each_choice(Sema& sema, ast::StmtId id);
+// The value of a subscript: a constant, or what the statement is being analysed for.
+[[nodiscard]] std::optional<std::int64_t> chosen_value(const Sema& sema, const ir::Expr& index);
+
 // How to declare the tile, or the array that it is an element of, so that the shape is known.
 [[nodiscard]] std::string shaped_declaration(const Sema& sema, const Tile& tile);
 

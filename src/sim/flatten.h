@@ -127,6 +127,7 @@ class Flattener {
   void plain_places(TilePlan& plan, ir::ValueId frag, const target::Fragment& map,
                     bool swapped) const;
   void applied_body(const ir::Apply& data);
+  void write_once(const ir::Write& data);
   template <class Move>
   void matrix_places(TilePlan& plan, const Move& data);
 
@@ -147,6 +148,7 @@ class Flattener {
   struct Applied {
     std::size_t value = 0;
     std::map<ir::ValueId, std::vector<int>> values = {};
+    std::vector<Place> holders = {};  // by lane, {-1, -1}: an earlier one holds the same elements
   };
   Applied applied_ = {};
   ir::OpId current_;

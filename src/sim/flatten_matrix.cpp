@@ -166,6 +166,11 @@ void Flattener::op(const ir::Apply& data) {
     KILN_CHECK(!applied_.values[tile].empty(), "`{}` is held by other lanes than `{}`",
                function_.values[tile].name, function_.values[data.frag].name);
   }
+  if (!repeating_digits(map).empty()) {
+    for (int lane = 0; lane < map.lanes; ++lane) {
+      applied_.holders.push_back(is_first_holder(map, lane) ? Place{0, 0} : Place{-1, -1});
+    }
+  }
   for (int value = 0; value < map.values; ++value) {
     PlacePlan plan{.row = data.row.index,
                    .col = data.col.index,

@@ -142,7 +142,20 @@ void Flattener::op(const ir::Read& data) {
 }
 
 void Flattener::op(const ir::Write& data) {
+  if (!applied_.holders.empty()) return write_once(data);
   emit_plan(Code::kElement, program_.elements, element(data.view, data.index, data.value, true));
+}
+
+// In an apply: of lanes that hold the same element the first.
+void Flattener::write_once(const ir::Write& data) {
+  PlacePlan plan;
+  plan.lanes = static_cast<std::uint32_t>(applied_.holders.size());
+  plan.places = applied_.holders;
+  program_.places.push_back(std::move(plan));
+  const std::size_t inside = emit(Code::kInside, program_.places.size() - 1);
+  emit_plan(Code::kElement, program_.elements, element(data.view, data.index, data.value, true));
+  program_.code[inside].target = here();
+  emit(Code::kEnd, 0);
 }
 
 void Flattener::op(const ir::Atomic& data) {

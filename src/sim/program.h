@@ -238,7 +238,8 @@ struct PlacePlan {
   std::uint32_t col = 0;
   std::uint32_t lanes = kLanes;
   std::vector<Place> places = {};
-  // kInside: what lies within the edge, and the fragments that each of these places is given in.
+  // kInside: what lies within the edge, and the fragments that each of these places is given in;
+  // with places, the lanes that have one.
   Place edge = {};
   std::vector<std::uint32_t> gives = {};
 };

@@ -105,11 +105,13 @@ std::uint32_t branch(Warp& warp, const Instruction& at) {
 }
 
 std::uint32_t inside(Warp& warp, const PlacePlan& plan, const Instruction& at) {
-  const bool whole = warp.mask == warp.exists;
+  const bool whole = plan.places.empty() && warp.mask == warp.exists;
   std::uint32_t here = 0;
   for_each_lane(warp.mask, [&](std::uint32_t lane) {
     const bool within =
-        warp.var(plan.row, lane) < plan.edge.row && warp.var(plan.col, lane) < plan.edge.col;
+        plan.places.empty()
+            ? warp.var(plan.row, lane) < plan.edge.row && warp.var(plan.col, lane) < plan.edge.col
+            : plan.places[(warp.index * kLanes + lane) % plan.lanes].row >= 0;
     if (within) here |= 1U << lane;
   });
   warp.frames.push_back({warp.mask, 0});

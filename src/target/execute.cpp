@@ -216,7 +216,8 @@ void MmaExecutor::run(std::span<const double> a, std::span<const double> b,
   scatter(b, b_places_, b_tile.data());
   scatter(c, c_places_, c_tile.data());
   multiply(mma_->shape.m, a_tile.data(), b_tile.data(), c_tile.data());
-  round_accumulators(mma_->acc, c_tile.data(), c.size());
+  const auto elements = static_cast<std::size_t>(mma_->shape.m * mma_->shape.n);
+  round_accumulators(mma_->acc, c_tile.data(), elements);
   gather(c_tile.data(), c_places_, c);
 }
 

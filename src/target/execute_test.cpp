@@ -34,16 +34,15 @@ Problem draw_problem(const Mma& mma, Draw&& draw) {
 
 std::size_t at(int row, int cols, int col) { return static_cast<std::size_t>(row * cols + col); }
 
-// Distributes a row-major tile over the lanes, or collects it, by the fragment's owner_of: the
-// opposite direction of the maps that execute_mma reads.
+// Distributes a row-major tile over the lanes, or collects it.
 Values to_registers(const Mma& mma, Operand operand, const Values& tile) {
   const TileExtents whole = extents(mma, operand);
   const Fragment fragment = fragment_layout(mma, operand, whole.rows, whole.cols);
-  Values out(tile.size());
-  for (int row = 0; row < whole.rows; ++row) {
-    for (int col = 0; col < whole.cols; ++col) {
-      const Owner owner = owner_of(fragment, row, col);
-      out[at(owner.lane, fragment.values, owner.value)] = tile[at(row, whole.cols, col)];
+  Values out(at(fragment.lanes, fragment.values, 0));
+  for (int lane = 0; lane < fragment.lanes; ++lane) {
+    for (int value = 0; value < fragment.values; ++value) {
+      const Element element = element_of(fragment, lane, value);
+      out[at(lane, fragment.values, value)] = tile[at(element.row, whole.cols, element.col)];
     }
   }
   return out;
@@ -52,11 +51,11 @@ Values to_registers(const Mma& mma, Operand operand, const Values& tile) {
 Values from_registers(const Mma& mma, Operand operand, const Values& registers) {
   const TileExtents whole = extents(mma, operand);
   const Fragment fragment = fragment_layout(mma, operand, whole.rows, whole.cols);
-  Values out(registers.size());
-  for (int row = 0; row < whole.rows; ++row) {
-    for (int col = 0; col < whole.cols; ++col) {
-      const Owner owner = owner_of(fragment, row, col);
-      out[at(row, whole.cols, col)] = registers[at(owner.lane, fragment.values, owner.value)];
+  Values out(at(whole.rows, whole.cols, 0));
+  for (int lane = 0; lane < fragment.lanes; ++lane) {
+    for (int value = 0; value < fragment.values; ++value) {
+      const Element element = element_of(fragment, lane, value);
+      out[at(element.row, whole.cols, element.col)] = registers[at(lane, fragment.values, value)];
     }
   }
   return out;

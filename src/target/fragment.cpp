@@ -35,8 +35,11 @@ Fragment fragment_layout(const Mma& mma, Operand operand, int tile_rows, int til
   if (out.reps_rows > 1) values.leaf(out.reps_rows, atom.rows);
   if (out.reps_cols > 1) values.leaf(out.reps_cols, Index{tile_rows} * atom.cols);
   out.tv = make_layout(mode(atom_tv, 0), values.done_flat());
+  const Index elements = Index{tile_rows} * tile_cols;
+  if (size(out.tv) > elements)
+    return out;  // several lanes hold each element, which has no one owner
   out.vt = right_inverse(out.tv);
-  KILN_CHECK(is_bijective(out.tv) && size(out.vt) == Index{tile_rows} * tile_cols,
+  KILN_CHECK(is_bijective(out.tv) && size(out.vt) == elements,
              "operand {} of {} on a {}x{} tile: {} is no bijection", name(operand), mma.name,
              tile_rows, tile_cols, to_text(out.tv));
   return out;

@@ -63,6 +63,12 @@ constexpr Layout k8x32w2 = "((4,8),(2,4)):((16,1),(8,64))"_layout;
 constexpr Layout k8x64w4 = "((4,8),(4,4)):((32,1),(8,128))"_layout;
 constexpr Layout kC8x8 = "((4,8),2):((16,1),8)"_layout;
 constexpr Layout kC16x8 = "((4,8),(2,2)):((32,1),(16,8))"_layout;
+// m8n8k4 of f16 (PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type") multiplies in
+// each quad pair, lanes 4q to 4q + 3 and 16 + 4q to 16 + 4q + 3, what those eight lanes hold. All four
+// hold the same here and find the same sums. Rows of A, B and of C in f16 are whole in one lane.
+constexpr Layout kQuad8x4 = "((4,4,2),4):((1,0,4),8)"_layout;
+constexpr Layout kQuadC8x8 = "((4,4,2),8):((1,0,4),8)"_layout;
+constexpr Layout kQuadC8x8f32 = "((2,2,4,2),(2,2,2)):((1,16,0,4),(8,2,32))"_layout;
 // wgmma (PTX ISA, "Register Fragments for wgmma.mma_async.m64n...": warp w of four has rows 16 * w
 // to 16 * w + 15, arranged as in the 16-row shapes.
 constexpr Layout kA64x8w1 = "((4,8,4),(2,2)):((64,1,16),(8,256))"_layout;
@@ -160,6 +166,22 @@ constexpr Family kFamilies[] = {
      .b_map = k8x4w1,
      .c_map = kC16x8,
      .tiles = {{{16, 8, 4}}},
+     .roundoff = truncation_roundoff(4, 4)},
+    {.shape = {8, 8, 4},
+     .operands = kF16F16,
+     .accs = kF16F16,
+     .a_map = kQuad8x4,
+     .b_map = kQuad8x4,
+     .c_map = kQuadC8x8,
+     .tiles = {{{8, 8, 4}}},
+     .roundoff = truncation_roundoff(4, 4)},
+    {.shape = {8, 8, 4},
+     .operands = kF16F16,
+     .accs = kF32F32,
+     .a_map = kQuad8x4,
+     .b_map = kQuad8x4,
+     .c_map = kQuadC8x8f32,
+     .tiles = {{{8, 8, 4}}},
      .roundoff = truncation_roundoff(4, 4)},
     // Integers without .satfinite: sums are exact modulo 2^32.
     {.shape = {16, 8, 32},
@@ -570,12 +592,28 @@ constexpr std::array<Mma, kRows> kMmas = [] {
   return out;
 }();
 
-// A map is a bijection of lanes x values onto the tile.
+// How many lanes hold each element: 4 where the quad pairs of a warp do the same, else 1.
+constexpr Index copies(const Mma& row, Operand operand) {
+  const TileExtents tile = extents(row, operand);
+  return size(map_of(row, operand)) / (Index{tile.rows} * tile.cols);
+}
+
+// A map is a bijection of lanes x values onto the tile, but for lanes that repeat what others hold.
+constexpr int kQuadElements = 64;  // of the largest tile that is repeated
 constexpr bool map_is_consistent(const Mma& row, Operand operand) {
   const Layout& map = map_of(row, operand);
   const TileExtents tile = extents(row, operand);
   if (rank(map) != 2 || size(map, 0) != row.lanes) return false;
-  return size(map) == Index{tile.rows} * tile.cols && is_bijective(map);
+  if (copies(row, operand) == 1) {
+    return size(map) == Index{tile.rows} * tile.cols && is_bijective(map);
+  }
+  std::array<Index, kQuadElements> held = {};
+  if (tile.rows * tile.cols > kQuadElements) return false;
+  for (Index i = 0; i < size(map); ++i) ++held[static_cast<std::size_t>(map(i))];
+  for (int i = 0; i < tile.rows * tile.cols; ++i) {
+    if (held[static_cast<std::size_t>(i)] != copies(row, operand)) return false;
+  }
+  return true;
 }
 
 // Rows of one family that differ in N alone are consistent when the first one is: a test goes
@@ -728,7 +766,8 @@ int issue_cycles(const Mma& mma, const Arch& arch) {
   constexpr int kTensorCores = 4;  // of one SM, on every architecture of the table
   const int at_once = mma.scope == Scope::kWarpgroup ? kTensorCores : 1;
   const int depth = extents(mma, Operand::kA).cols;  // zeros of a sparse A are skipped
-  const int macs = mma.shape.m * mma.shape.n * depth * kTensorCores / at_once;
+  const int tiles = mma.reads_shared ? 1 : static_cast<int>(copies(mma, Operand::kC));
+  const int macs = tiles * mma.shape.m * mma.shape.n * depth * kTensorCores / at_once;
   const int rate = macs_per_sm_cycle(arch, mma);
   KILN_CHECK(rate > 0, "{} does not run on {}", mma.name, arch.name);
   return (macs + rate - 1) / rate;

@@ -73,4 +73,11 @@ std::string Gen::float_param() {
   return made;
 }
 
+std::string Gen::meet(const std::string& word, const std::string& event) {
+  if (!draw.chance(20)) return format("{} {};", word, event);
+  const std::string made = name("meet");
+  out.functions.push_back(format("__co_device__ void {}(event e) {{\n  {} e;\n}}", made, word));
+  return format("{}({});", made, event);
+}
+
 }  // namespace kiln::programs

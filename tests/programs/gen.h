@@ -43,6 +43,8 @@ class Gen {
   Param output(DType type, std::vector<Extent> shape);
   Extent int_param(std::int64_t value);
   std::string float_param();
+  // "wait e;", "trigger e;", or a call of a function that does it.
+  std::string meet(const std::string& word, const std::string& event);
 
  private:
   int next_ = 0;

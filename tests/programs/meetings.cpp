@@ -256,9 +256,9 @@ void add_ring(Gen& gen) {
   }
   reader.line(format("place = {};", last ? "w * 32 + t" : "(w - 1) * 32 + t"));
   Node& loop = reader.open(format("foreach r in [{}]", rows.rows.text));
-  loop.line(format("wait {};", ring.slot("full", "r")));
+  loop.line(gen.meet("wait", ring.slot("full", "r")));
   use(gen, rows, loop, {ring.stage("tile", "r"), "r", "place"});
-  loop.line(format("trigger {};", ring.slot("empty", "r")));
+  loop.line(gen.meet("trigger", ring.slot("empty", "r")));
   store_sum(rows, reader, "place");
 }
 
@@ -324,10 +324,10 @@ void add_region_barriers(Gen& gen) {
   Node& region = level.open("inthreads.async (w >= 1)");
   region.line("place = (w - 1) * 32 + t;");
   Node& loop = region.open(format("foreach r in [{}]", rows.rows.text));
-  loop.line(format("wait {};", ring.slot("full", "r")));
+  loop.line(gen.meet("wait", ring.slot("full", "r")));
   Exprs exprs(gen, {leaf(format("{}.at(0, place)", ring.stage("tile", "r")), rows.type)});
   loop.line(format("work.at(0, place) = {};", exprs.of(rows.made, 3).text));
-  loop.line(format("trigger {};", ring.slot("empty", "r")));
+  loop.line(gen.meet("trigger", ring.slot("empty", "r")));
   loop.line("sync.shared;");
   loop.line(format("if (b * 64 + place < {}) {}.at(r, b * 64 + place) = work.at(0, 63 - place);",
                    rows.columns.text, rows.y.name));

@@ -35,6 +35,7 @@ Node& Node::open(std::string head) {
 std::string text(const Sample& sample) {
   std::string out;
   for (const std::string& macro : sample.macros) out += macro + "\n";
+  for (const std::string& each : sample.functions) out += each + "\n";
   Node function = sample.function;
   function.text = format("__co__ {} {}({})", sample.result, sample.function.text,
                          join(sample.params, ", ", [](const auto& param) { return param; }));

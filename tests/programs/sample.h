@@ -30,9 +30,10 @@ struct Sample {
   bool tiles = false;  // of the stream of tile programs
   std::string family;
   std::string arch;
-  std::vector<std::string> macros;    // lines in front of the function
-  std::vector<Definition> defines;    // of the command line
-  std::vector<io::Assignment> shape;  // dimensions and scalars
+  std::vector<std::string> macros;          // lines in front of the function
+  std::vector<std::string> functions = {};  // that it calls
+  std::vector<Definition> defines;          // of the command line
+  std::vector<io::Assignment> shape;        // dimensions and scalars
   std::vector<std::string> params;
   Node function;  // its text is the name
   std::string result = "void";

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "programs/outline.h"
+
 namespace kiln::programs {
 
 namespace {
@@ -145,6 +147,37 @@ std::optional<TileValue> Tiles::expression(DType type, TileShape shape, int dept
   return std::nullopt;
 }
 
+std::string Tiles::given(const TileValue& made) {
+  if (!draw().chance(12)) return made.value.text;
+  const auto call = outlined(gen_, {tiles_, window_}, made.value.text);
+  if (!call) return made.value.text;
+  // What the expression gives may be of another type than what was asked for.
+  const std::string type(name(made.value.type));
+  gen_.out.functions.push_back(
+      format("{}__co_device__ frag {} [{}] {} {{\n  return __to<{}>({});\n}}", call->before, type,
+             sizes(made.shape), call->head, type, made.value.text));
+  return call->call;
+}
+
+std::string Tiles::done(const std::string& statement, const std::string& view,
+                        const TileValue& stored) {
+  const auto plain = [&] {
+    const std::size_t at = statement.find('$');
+    return at == std::string::npos ? statement : std::string(statement).replace(at, 1, view);
+  };
+  if (!draw().chance(12)) return plain();
+  auto call = outlined(gen_, {tiles_, window_}, statement);
+  if (!call) return plain();
+  std::string body = statement;
+  if (!view.empty()) {
+    body.replace(body.find('$'), 1, "to");
+    call->add(format("global {} [{}] to", name(stored.value.type), sizes(stored.shape)), view);
+  }
+  gen_.out.functions.push_back(
+      format("{}__co_device__ void {} {{\n  {}\n}}", call->before, call->head, body));
+  return call->call + ";";
+}
+
 void Tiles::define(Node& at, const TileValue& made) {
   TileValue tile = made;
   // A name alone keeps its own type, also where a number of any type was asked for.
@@ -154,7 +187,9 @@ void Tiles::define(Node& at, const TileValue& made) {
   tile.value.text = gen_.name("t");
   tile.named = tile.anchored = true;
   const char* word = draw().chance(10) ? "frag " : draw().chance(10) ? "mutable " : "";
-  at.line(format("{}{} = {};", word, tile.value.text, made.value.text));
+  TileValue typed = made;
+  typed.value.type = tile.value.type;
+  at.line(format("{}{} = {};", word, tile.value.text, given(typed)));
   tiles_.push_back(tile);
 }
 
@@ -269,16 +304,16 @@ void Tiles::update(Node& at) {
     const TileValue made = any_expression(type, 2);
     if (!fits(made.shape)) continue;
     if (draw().chance(50)) {
-      at.line(format("{} = {};", target.value.text, made.value.text));
+      at.line(done(format("{} = {};", target.value.text, made.value.text)));
       target.value.exact = made.value.exact;
       target.value.low = std::min(target.value.low, made.value.low);
       target.value.high = std::max(target.value.high, made.value.high);
     } else if (is_float(type)) {
-      at.line(
-          format("{} {} {};", target.value.text, draw().of({"+=", "-=", "*="}), made.value.text));
+      at.line(done(
+          format("{} {} {};", target.value.text, draw().of({"+=", "-=", "*="}), made.value.text)));
       gen_.out.exact = target.value.exact = false;
     } else if (info(type).bits >= 32 && target.value.high < 1e6 && target.value.low > -1e6) {
-      at.line(format("{} += {};", target.value.text, cut(made.value, kReducedMost)));
+      at.line(done(format("{} += {};", target.value.text, cut(made.value, kReducedMost))));
       target.value.high += kReducedMost;
       target.value.low -= made.value.low < 0 ? kReducedMost : 0;
     } else {
@@ -464,7 +499,8 @@ void Tiles::store(Node& at) {
     block_.line(format("dma.copy {} => {};", buffer, window_.block_part(y.name, made.shape)));
     return;
   }
-  at.line(format("frag.store {}, {};", made.value.text, window_.part(y.name, made.shape)));
+  at.line(
+      done(format("frag.store {}, $;", made.value.text), window_.part(y.name, made.shape), made));
 }
 
 }  // namespace kiln::programs

@@ -75,6 +75,11 @@ class Tiles {
   void bits(Node& at);
   void online(Node& loop, const std::string& source, const TileValue& peak, const TileValue& sum);
   void define(Node& at, const TileValue& made);
+  // The expression, or a call of a function that gives its tile.
+  std::string given(const TileValue& made);
+  // The statement, or a call of a function that does it. `view` is what its `$` stands for.
+  std::string done(const std::string& statement, const std::string& view = {},
+                   const TileValue& stored = {});
 
   Gen& gen_;
   Node& block_;

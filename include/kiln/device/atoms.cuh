@@ -74,6 +74,36 @@ struct Fragments16x8x4w1 {
     return {{4, 8, 2, 2}, {32, 1, 16, 8}, {2, 0, 1, 0}, {0, 1, 0, 2}, 4};
   }
 };
+struct Fragments8x8x4w2c16 {
+  enum : int { kM = 8, kN = 8, kK = 4, kLanes = 32 };
+  // ((4,4,2),4):((1,0,4),8)
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 4, 2, 4}, {1, 0, 4, 8}, {2, 0, 0, 0}, {0, 0, 1, 1}, 4};
+  }
+  // ((4,4,2),4):((1,0,4),8)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 4, 2, 4}, {1, 0, 4, 8}, {2, 0, 0, 0}, {0, 0, 1, 1}, 4};
+  }
+  // ((4,4,2),8):((1,0,4),8)
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{4, 4, 2, 8}, {1, 0, 4, 8}, {2, 0, 0, 0}, {0, 0, 1, 1}, 4};
+  }
+};
+struct Fragments8x8x4w2c32 {
+  enum : int { kM = 8, kN = 8, kK = 4, kLanes = 32 };
+  // ((4,4,2),4):((1,0,4),8)
+  __host__ __device__ static constexpr Layout map_a() {
+    return {{4, 4, 2, 4}, {1, 0, 4, 8}, {2, 0, 0, 0}, {0, 0, 1, 1}, 4};
+  }
+  // ((4,4,2),4):((1,0,4),8)
+  __host__ __device__ static constexpr Layout map_b() {
+    return {{4, 4, 2, 4}, {1, 0, 4, 8}, {2, 0, 0, 0}, {0, 0, 1, 1}, 4};
+  }
+  // ((2,2,4,2),(2,2,2)):((1,16,0,4),(8,2,32))
+  __host__ __device__ static constexpr Layout map_c() {
+    return {{2, 2, 4, 2, 2, 2, 2}, {1, 16, 0, 4, 8, 2, 32}, {2, 0, 0, 0, 1, 0, 0}, {0, 0, 0, 1, 0, 0, 2}, 7};
+  }
+};
 struct Fragments16x8x32w4 {
   enum : int { kM = 16, kN = 8, kK = 32, kLanes = 32 };
   // ((4,8),(4,2,2)):((64,1),(16,8,256))
@@ -269,6 +299,36 @@ struct m16n8k4_f32_tf32 : detail::Fragments16x8x4w1 {
   using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
   __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
     mma_m16n8k4_f32_tf32(c, a, b);
+  }
+};
+
+// m8n8k4.f16.f16: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m8n8k4_f16_f16(unsigned* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6, %7}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]));
+}
+struct m8n8k4_f16_f16 : detail::Fragments8x8x4w2c16 {
+  using A = f16; using B = f16; using C = f16;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = unsigned;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m8n8k4_f16_f16(c, a, b);
+  }
+};
+
+// m8n8k4.f32.f16: c += a * b, by the lanes of one group together.
+__device__ inline void mma_m8n8k4_f32_f16(float* c, const unsigned* a, const unsigned* b) {
+  asm("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9}, {%10, %11}, {%0, %1, %2, %3, %4, %5, %6, %7};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]));
+}
+struct m8n8k4_f32_f16 : detail::Fragments8x8x4w2c32 {
+  using A = f16; using B = f16; using C = f32;
+  using RegisterA = unsigned; using RegisterB = unsigned; using RegisterC = float;
+  __device__ static void mma(RegisterC* c, const RegisterA* a, const RegisterB* b) {
+    mma_m8n8k4_f32_f16(c, a, b);
   }
 };
 

@@ -30,10 +30,36 @@ using u64 = unsigned long long;
 using f32 = float;
 using f64 = double;
 
-// An element that can be moved but not computed with.
-struct opaque8 {
+// An integer of less than a byte, which the low bits of one hold; those above count for nothing when
+// it is read, and are its sign when it is written. It is computed with as an int, and wraps.
+template <int kBits, bool kSigned>
+struct small_integer {
   u8 bits;
+
+  static constexpr int kSpare = 32 - kBits;
+  static constexpr s32 kLeast = kSigned ? -(1 << (kBits - 1)) : 0;
+  static constexpr s32 kLargest = (1 << (kSigned ? kBits - 1 : kBits)) - 1;
+
+  small_integer() = default;
+  template <class T>
+  KILN_TYPES_HD explicit small_integer(T value)
+      : bits(static_cast<u8>(widened(static_cast<u32>(value)))) {}
+  KILN_TYPES_HD operator s32() const { return widened(bits); }
+
+ private:
+  static KILN_TYPES_HD s32 widened(u32 low) {
+    return kSigned ? static_cast<s32>(low << kSpare) >> kSpare
+                   : static_cast<s32>(low << kSpare >> kSpare);
+  }
 };
+using s6 = small_integer<6, true>;
+using u6 = small_integer<6, false>;
+using s4 = small_integer<4, true>;
+using u4 = small_integer<4, false>;
+using s2 = small_integer<2, true>;
+using u2 = small_integer<2, false>;
+using u1 = small_integer<1, false>;
+using bin1 = small_integer<1, false>;
 
 namespace detail {
 
@@ -188,6 +214,11 @@ template <>
 inline constexpr bool kIsInteger<s64> = true;
 template <>
 inline constexpr bool kIsInteger<u64> = true;
+
+template <class T>
+inline constexpr bool kIsSmallInteger = false;
+template <int kBits, bool kSigned>
+inline constexpr bool kIsSmallInteger<small_integer<kBits, kSigned>> = true;
 
 // A float that rounds to a type of at most 22 bits as the value does.
 template <class T>
@@ -521,7 +552,10 @@ KILN_TYPES_HD To saturated(From value) {
 // narrower ones, and everything becomes a float to nearest, by one rounding.
 template <class To, class From>
 KILN_TYPES_HD To to(From value) {
-  if constexpr (!detail::kIsInteger<To> || !detail::kIsFloat<From>) {
+  if constexpr (detail::kIsSmallInteger<To> && detail::kIsFloat<From>) {
+    const s32 whole = to<s32>(value);
+    return To(whole < To::kLeast ? To::kLeast : whole > To::kLargest ? To::kLargest : whole);
+  } else if constexpr (!detail::kIsInteger<To> || !detail::kIsFloat<From>) {
     return static_cast<To>(value);
   } else if constexpr (sizeof(From) == 8) {
     return detail::saturated<To>(value);

@@ -60,8 +60,11 @@ std::string type_lines(const target::Mma& row) {
 
 // The shape and the maps, which rows of types of the same width share: evaluated once for all.
 std::string fragments_name(const target::Mma& row) {
-  return format("Fragments{}x{}x{}w{}", row.shape.m, row.shape.n, row.shape.k,
-                std::max(1, 32 / info(row.a).bits));
+  // Where several lanes hold an element, C lies in another way for each width of the accumulator.
+  const bool repeats = size(row.c_map) > Index{row.shape.m} * row.shape.n;
+  return format("Fragments{}x{}x{}w{}{}", row.shape.m, row.shape.n, row.shape.k,
+                std::max(1, 32 / info(row.a).bits),
+                repeats ? format("c{}", info(row.acc).bits) : "");
 }
 
 std::string fragments(const target::Mma& row) {

@@ -158,7 +158,7 @@ std::string types_named(const ir::Module& module) {
   for_each_text(module, [&](std::string_view text) {
     for (const std::string& word : ir::names_in_cpp(text)) {
       const auto dtype = dtype_from_name(word);
-      const bool is_ours = dtype && *dtype != DType::kBool && is_stored(*dtype);
+      const bool is_ours = dtype && *dtype != DType::kBool;
       if (is_ours && name(*dtype) == word) named.insert(name(*dtype));
     }
   });

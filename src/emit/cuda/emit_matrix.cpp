@@ -345,11 +345,8 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Load& load) {
                      .part = {registers_of(kernel.function, load.frag).fragment, 0}});
 }
 
-namespace {
-
-// The condition under which a lane is the first of those that hold its elements; empty where no two hold
-// the same. Digits that are bits of the lane's number are tested together: those of powers of two, and
-// the last one in any case.
+// Digits that are bits of the lane's number are tested together: those of powers of two, and the last
+// one in any case.
 std::string first_holder(Kernel& kernel, const target::Fragment& fragment) {
   const std::vector<target::LaneDigit> digits = repeating_digits(fragment);
   if (digits.empty()) return "";
@@ -370,8 +367,6 @@ std::string first_holder(Kernel& kernel, const target::Fragment& fragment) {
   if (bits == 0) return out;
   return format("({} & {}) == 0{}{}", kernel.text(lane), bits, out.empty() ? "" : " && ", out);
 }
-
-}  // namespace
 
 void emit_op(Kernel& kernel, const Op& op, const ir::Store& store) {
   if (store.instruction != nullptr) return emit_matrix_store(kernel, store);

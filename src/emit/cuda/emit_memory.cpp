@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "emit/cuda/emit_op.h"
+#include "ir/registers.h"
 #include "ir/strides.h"
 
 namespace kiln::emit {
@@ -123,7 +124,12 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Alias& alias) {
 void emit_op(Kernel& kernel, const Op&, const ir::Write& write) {
   const ir::ResolvedView view = ir::resolve_view(kernel.function, write.view);
   const std::string target = element(kernel, view, write.index);
-  kernel.out.line(format("{} = {};", target, scalar(kernel, write.value).text));
+  const std::string holder =
+      kernel.applied.valid()
+          ? first_holder(kernel, ir::tile_registers(kernel.function, kernel.applied).map)
+          : "";
+  kernel.out.line(format("{}{} = {};", holder.empty() ? "" : format("if ({}) ", holder), target,
+                         scalar(kernel, write.value).text));
 }
 
 void emit_op(Kernel& kernel, const Op& op, const ir::Atomic& atomic) {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "emit/cuda/kernel.h"
+#include "target/fragment.h"
 
 namespace kiln::emit {
 
@@ -17,6 +18,10 @@ void emit_region(Kernel& kernel, ir::RegionId region, ir::OpId skipped = {});
 
 // The element of a register tile that belongs to the place that the apply around is at.
 [[nodiscard]] std::string element_text(Kernel& kernel, ir::ValueId frag);
+
+// The condition under which a lane is the first of those that hold its elements; empty where no two hold
+// the same.
+[[nodiscard]] std::string first_holder(Kernel& kernel, const target::Fragment& fragment);
 
 // Scalars that are expressions get a statement only where their value has a name.
 #define KILN_OP(Struct, ...) void emit_op(Kernel& kernel, const ir::Op& op, const ir::Struct& data);

@@ -39,7 +39,7 @@ std::string type_name(DType dtype) {
     case DType::kS16:
     case DType::kU16:
     case DType::kS8:
-    case DType::kU8: return format("kiln::{}", name(dtype));
+    case DType::kU8:
     case DType::kS6:
     case DType::kU6:
     case DType::kS4:
@@ -49,7 +49,7 @@ std::string type_name(DType dtype) {
     case DType::kU1:
     case DType::kBin1: break;
   }
-  return "kiln::opaque8";
+  return format("kiln::{}", name(dtype));
 }
 
 namespace {
