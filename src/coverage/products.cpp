@@ -11,6 +11,8 @@
 
 #include "coverage/access.h"
 #include "coverage/coverage.h"
+#include "ir/arguments.h"
+#include "ir/effects.h"
 
 namespace kiln::coverage {
 
@@ -295,14 +297,45 @@ void Products::check_fill(ir::OpId id, const ir::Fill& fill) {
       .emit();
 }
 
+// Whether anything of the function is to be seen when it is over: it writes memory, or has a buffer of
+// the caller's that is good for nothing else. A kernel without any effect is there to be compiled, not
+// to be run.
+bool has_effect(const ir::Function& function) {
+  const std::vector<std::size_t> read = ir::read_params(function);
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    const ir::Param& param = function.params[i];
+    const bool is_callers = param.is_global || param.is_reference;
+    if (is_callers && std::ranges::find(read, i) == read.end()) return true;
+  }
+  return std::ranges::any_of(function.ops, [&](const ir::Op& op) {
+    bool writes = op.kind() == ir::OpKind::kPrint;
+    ir::for_each_touch(op, [&](const ir::Touch& touch) {
+      const auto* view = std::get_if<ir::ViewType>(&function.type(touch.value));
+      writes = writes || (touch.writes() && touch.use != ir::Use::kStarts && view != nullptr &&
+                          view->space == ir::Space::kGlobal);
+    });
+    return writes;
+  });
+}
+
 // The shared tile that takes a product should go on from there.
 void Products::check_store(const ir::Store& store) {
   const ir::ValueId root = ir::root_of(function_, store.view);
   const bool shared = function_.view_type(root).space == ir::Space::kShared;
   if (!shared || !accesses_to(root, false).empty()) return;
+  const std::string& name = function_.values[store.frag].name;
+  if (!has_effect(function_)) {
+    (void)diags_
+        .report<diag::MmaResultUnused>(function_.ops[function_.values[store.frag].def].span, name)
+        .label(function_.ops[function_.values[root].def].span, "it is stored here, and left here")
+        .help("copy it to the output: `dma.copy {} => output.subspan(...).at(...);`",
+              root_name(function_, root))
+        .emit();
+    return;
+  }
   (void)diags_
       .report<diag::StoreUnread>(function_.ops[function_.values[root].def].span,
-                                 root_name(function_, root), function_.values[store.frag].name)
+                                 root_name(function_, root), name)
       .help("copy it to the output: `dma.copy {} => output.subspan(...).at(...);`",
             root_name(function_, root))
       .emit();

@@ -242,20 +242,20 @@ struct Splat {
 
 // --- meeting
 
-// A row of events (its type says how many), one row for each block. Each slot counts generations:
-// generation g is complete once all its arrivals have happened and all its bytes have landed.
-// `ready`: generation 0 is complete from the start. On the hardware a slot is an mbarrier, whose
-// phase p is generation p, or p + 1 of one that starts ready.
+// A row of events (its type says how many), of each block or (`grid`) of the cooperative launch. A
+// generation is complete once its arrivals have happened and its bytes landed, `ready`: 0 from the
+// start. A slot is an mbarrier, phase p generation p (ready: p + 1); `grid`: a number of arrivals.
 struct Event {
   std::string name = {};
   bool ready = false;
+  bool grid = false;
   std::int64_t stated = 0;  // `event<n>`: arrivals of a generation; 0: inferred
-  // decided: arrivals of a generation, and the address of slot 0 (8 bytes each)
+  // decided: arrivals of a generation (`grid`, inferred: by a block), address of slot 0 (8 bytes each)
   std::int64_t arrivals = 0;
   std::int64_t offset = -1;
   static void fields(auto& s, auto&& v) {
-    v("name", s.name), v("ready", s.ready), v("stated", s.stated), v("arrivals", s.arrivals),
-        v("offset", s.offset);
+    v("name", s.name), v("ready", s.ready), v("grid", s.grid), v("stated", s.stated),
+        v("arrivals", s.arrivals), v("offset", s.offset);
   }
 };
 

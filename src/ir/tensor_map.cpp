@@ -1,5 +1,8 @@
 #include "ir/tensor_map.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "ir/prove.h"
 #include "ir/strides.h"
 
@@ -10,11 +13,43 @@ namespace {
 // Panels of 16 bytes are stored one after another as they are.
 constexpr std::int64_t kLeastSwizzle = 32;
 
+// Which dimension of the alias each dimension of its buffer is; none when it is another shape.
+std::optional<std::vector<std::size_t>> order_of(const Function& function, ValueId root) {
+  const auto* alias = function.def_as<Alias>(root);
+  const std::vector<Expr>& ours = function.view_type(root).shape;
+  const std::vector<Expr>& theirs = function.view_type(alias->base).shape;
+  const std::vector<Expr> strides = root_strides(function, alias->base);
+  std::vector<std::size_t> order;
+  for (std::size_t j = 0; j < theirs.size() && ours.size() == theirs.size(); ++j) {
+    std::size_t d = 0;
+    const auto is_it = [&](std::size_t at) {
+      return ours[at] == theirs[j] && alias->strides[at] == strides[j] &&
+             std::ranges::find(order, at) == order.end();
+    };
+    while (d < ours.size() && !is_it(d)) ++d;
+    if (d == ours.size()) return std::nullopt;
+    order.push_back(d);
+  }
+  const bool fine = !order.empty() && order.back() + 1 == ours.size();
+  return fine ? std::optional(order) : std::nullopt;
+}
+
 }  // namespace
 
 bool is_mappable(const Function& function, ValueId root) {
   const auto* alias = function.def_as<Alias>(root);
-  return alias == nullptr || (alias->strides.empty() && alias->offset.is(0));
+  if (alias == nullptr) return true;
+  return alias->offset.is(0) && (alias->strides.empty() || order_of(function, root));
+}
+
+TensorMap in_buffer_order(TensorMap map) {
+  const TensorMap given = map;
+  for (std::size_t j = 0; j < given.order.size(); ++j) {
+    map.shape[j] = given.shape[given.order[j]];
+    map.extents[j] = given.extents[given.order[j]];
+    map.box[j] = given.box[given.order[j]];
+  }
+  return map;
 }
 
 std::vector<Expr> launch_limits(const Function& function, const ResolvedView& view) {
@@ -43,6 +78,10 @@ TensorMap tensor_map_of(const Function& function, const Copy& copy) {
   const auto* alloc = function.def_as<Alloc>(alias == nullptr ? shared.root : alias->base);
   if (alloc != nullptr && alloc->swizzle >= kLeastSwizzle) map.swizzle = alloc->swizzle;
   map.promotion = copy.promotion;
+  const auto* permuted = function.def_as<Alias>(global.root);
+  if (permuted != nullptr && !permuted->strides.empty()) {
+    map.order = order_of(function, global.root).value_or(std::vector<std::size_t>{});
+  }
   return map;
 }
 

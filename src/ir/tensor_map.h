@@ -8,6 +8,7 @@
 // is not written.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,7 +17,7 @@
 namespace kiln::ir {
 
 // Whether a map can be of what the view is a window of: a buffer from its first element on, in rows
-// that follow each other.
+// that follow each other. Its dimensions may stand in another order, but for the last.
 [[nodiscard]] bool is_mappable(const Function& function, ValueId root);
 
 struct TensorMap {
@@ -26,12 +27,17 @@ struct TensorMap {
   std::vector<std::int64_t> box;  // elements, by dimension of the shape; 1 where the view has none
   std::int64_t swizzle = 0;       // bytes of the shared tile's pattern: 0, 32, 64 or 128
   std::int64_t promotion = 0;     // as in Copy
+  // Which dimension of the shape each dimension of the buffer is; empty: the same.
+  std::vector<std::size_t> order = {};
   friend bool operator==(const TensorMap&, const TensorMap&) = default;
 };
 
 // The map of a planned bulk copy (Form::kPlanned on). Its box has the shared side's dimensions; a
 // shared swizzle of 16 (panels that are not XORed) is none for the hardware.
 [[nodiscard]] TensorMap tensor_map_of(const Function& function, const Copy& copy);
+
+// The map as the hardware has it: with the dimensions in the buffer's order.
+[[nodiscard]] TensorMap in_buffer_order(TensorMap map);
 
 // The limits of a window that are known before the launch, one for each dimension of its root: the
 // least of several as a `min`.

@@ -41,6 +41,8 @@ void check_bounds(const Function& f, const Parallel& launch, OpId id, Mistakes& 
 bool has_grid_barrier(const Function& f, const Parallel& launch) {
   bool found = false;
   walk(f, launch.body, [&](OpId id) {
+    const auto* event = std::get_if<Event>(&f.ops[id].data);
+    found = found || (event != nullptr && event->grid);
     const auto* barrier = std::get_if<Barrier>(&f.ops[id].data);
     found = found || (barrier != nullptr && barrier->grid);
   });

@@ -267,7 +267,9 @@ void events_have_slots(const Module&, const Function& f, Mistakes& mistakes) {
 void events_are_placed(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Event>(f, [&](const Event& event, OpId id) {
     if (event.arrivals < 1) complain(mistakes, f, id, "{} arrivals", event.arrivals);
-    if (event.offset >= 0 && event.offset % kEventBytes == 0) return;
+    if (event.grid ? event.offset == -1 : event.offset >= 0 && event.offset % kEventBytes == 0) {
+      return;
+    }
     complain(mistakes, f, id, "address {} is no multiple of {}", event.offset, kEventBytes);
   });
 }

@@ -261,7 +261,8 @@ Residents residents_of(const ir::Function& function, ir::RegionId body) {
   Residents out;
   ir::walk(function, body, [&](ir::OpId id) {
     const ir::Op& op = function.ops[id];
-    if (op.kind() == ir::OpKind::kEvent) out.events.push_back(id);
+    const auto* event = std::get_if<ir::Event>(&op.data);
+    if (event != nullptr && !event->grid) out.events.push_back(id);
     if (!std::holds_alternative<ir::Alloc>(op.data)) return;
     const auto* type = std::get_if<ir::ViewType>(&function.type(op.result));
     if (type != nullptr && type->space == ir::Space::kShared) out.buffers.push_back(id);

@@ -24,6 +24,7 @@ struct Way {
   bool inside = false;      // a `parallel` below the launch
   bool divides = false;     // through an `if` that some of the threads may not take
   bool loses_step = false;  // in a loop that some may leave, or go round, before others
+  bool by_block = false;    // through an `if` that some of the blocks may not take
 };
 
 // An operation in the list of its region.
@@ -86,10 +87,55 @@ bool body_loses_step(const ir::Function& function, ir::Varying& varying, ir::Reg
   return found;
 }
 
+// What is not the same in all blocks of a launch, as far as is known.
+class BlockVarying {
+ public:
+  explicit BlockVarying(const ir::Function& function) : function_(function) {}
+
+  [[nodiscard]] bool value(ir::ValueId value) const {
+    const ir::OpId def = function_.values[value].def;
+    if (!def.valid()) return false;  // an argument of the launch
+    const ir::Op& op = function_.ops[def];
+    if (op.kind() == ir::OpKind::kConst) return false;
+    if (const auto* index = std::get_if<ir::Index>(&op.data)) return expr(index->expr);
+    if (!ir::is_pure(op.kind())) return true;
+    bool varies = false;
+    ir::for_each_operand(op, [&](std::string_view, ir::ValueId operand) {
+      varies = varies || (operand.valid() && this->value(operand));
+    });
+    return varies;
+  }
+
+  [[nodiscard]] bool expr(const ir::Expr& expr) const {
+    std::vector<ir::VarId> vars;
+    expr.collect_vars(vars);
+    return std::ranges::any_of(vars, [&](ir::VarId each) { return var(each); });
+  }
+
+ private:
+  [[nodiscard]] bool var(ir::VarId var) const {
+    return std::ranges::any_of(function_.ops, [&](const ir::Op& op) {
+      if (const auto* launch = std::get_if<ir::Parallel>(&op.data)) {
+        return launch->level == ir::Level::kBlock &&
+               (std::ranges::find(launch->vars, var) != launch->vars.end() ||
+                std::ranges::find(launch->cluster, var) != launch->cluster.end());
+      }
+      if (const auto* loop = std::get_if<ir::For>(&op.data)) {
+        return loop->var == var && (expr(loop->lower) || expr(loop->upper));
+      }
+      const auto* bind = std::get_if<ir::Bind>(&op.data);
+      return bind != nullptr && bind->var == var && value(bind->value);
+    });
+  }
+
+  const ir::Function& function_;
+};
+
 Way way_into(const ir::Function& function, ir::Varying& varying, ir::OpId id, Way way) {
   const ir::OpData& data = function.ops[id].data;
   if (const auto* branch = std::get_if<ir::If>(&data)) {
     way.divides = way.divides || differs(varying, branch->condition, way.threads);
+    way.by_block = way.by_block || BlockVarying(function).value(branch->condition);
   }
   if (const auto* loop = std::get_if<ir::For>(&data)) {
     way.loses_step = way.loses_step || expr_differs(varying, loop->lower, way.threads) ||
@@ -288,6 +334,7 @@ class EventPlanner {
       sum.threads += at->second.threads;
       sum.known = sum.known && at->second.known;
     }
+    sum.known = sum.known && !(as<ir::Event>(id).grid && differs_by_block(meeting));
     const bool stated = use_stated(id, meeting, sum);
     for (const Standing& at : meeting.triggers) {
       auto& trigger = as<ir::Trigger>(at.op);
@@ -299,12 +346,23 @@ class EventPlanner {
     }
   }
 
+  // Whether some blocks may not trigger what others do.
+  bool differs_by_block(const Meeting& meeting) {
+    return std::ranges::any_of(meeting.triggers, [&](const Standing& at) {
+      return at.way.by_block || BlockVarying(function_).expr(as<ir::Trigger>(at.op).slot);
+    });
+  }
+
   // Sets the event's arrivals. True when the program's number stands against what was inferred.
   bool use_stated(ir::OpId id, const Meeting& meeting, const Share& sum) {
     auto& event = as<ir::Event>(id);
     const ir::Op& op = function_.ops[id];
     const std::string& name = event.name.empty() ? function_.values[op.result].name : event.name;
     event.arrivals = std::max<std::int64_t>(sum.arrivals, 1);
+    if (event.grid && event.stated != 0) {
+      event.arrivals = event.stated;
+      return true;
+    }
     if (!sum.known && event.stated == 0) {
       report_unknown(op, name, meeting);
       return false;
@@ -325,13 +383,14 @@ class EventPlanner {
   void report_unknown(const ir::Op& event, const std::string& name, const Meeting& meeting) {
     failed_ = true;
     for (const Standing& at : meeting.triggers) {
-      if (!at.way.divides && at.way.threads.threads > 0) continue;
+      const bool grid = std::get<ir::Event>(event.data).grid;
+      if (!at.way.divides && !grid && at.way.threads.threads > 0) continue;
       static_cast<void>(
           diags_.report<diag::EventArrivalsUnknown>(function_.ops[at.op].span, name)
               .label(event.span, "the event")
-              .help("say how many trigger each generation: `event<n> {}`, or move the trigger "
+              .help("say how many {}trigger each generation: `event<n> {}`, or move the trigger "
                     "out of the condition",
-                    name)
+                    grid ? "threads of all blocks " : "", name)
               .emit());
       return;
     }

@@ -383,6 +383,16 @@ struct Grid {
   }
 };
 
+// Whether blocks share events, for which all of them are there at once.
+bool blocks_share_events(const ir::Function& function, ir::RegionId body) {
+  bool share = false;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* event = std::get_if<ir::Event>(&function.ops[id].data);
+    share = share || (event != nullptr && event->grid);
+  });
+  return share;
+}
+
 // Whether blocks meet in the kernel, as `which` says.
 bool blocks_meet(const ir::Function& function, ir::RegionId body, bool ir::Barrier::*which) {
   bool meet = false;
@@ -399,7 +409,8 @@ Grid grid_of(const ir::Function& function, const ir::Parallel& op, const Vars& v
     out.extents.push_back(function.vars[var].extent.evaluate(vars));
   }
   out.together.assign(op.vars.size(), 1);
-  if (blocks_meet(function, op.body, &ir::Barrier::grid)) {
+  if (blocks_meet(function, op.body, &ir::Barrier::grid) ||
+      blocks_share_events(function, op.body)) {
     out.together = out.extents;
     return out;
   }
@@ -585,13 +596,14 @@ void Machine::run(const ir::If& op, Frame& frame) {
   const std::vector<std::uint8_t> outer = frame.active;
   const std::vector<std::uint8_t> taken = conditions(op.condition, frame);
   const std::vector<std::uint8_t> open = undecided(op.condition, frame);
-  frame.active = taken;
-  if (any(frame.active)) run_region(op.then_body, frame);
-  if (op.else_body.valid()) {
+  const bool else_first = frees_the_other(op);
+  for (const bool is_then : {!else_first, else_first}) {
+    const ir::RegionId body = is_then ? op.then_body : op.else_body;
+    if (!body.valid()) continue;
     for (std::size_t i = 0; i < outer.size(); ++i) {
-      frame.active[i] = outer[i] != 0 && taken[i] == 0 ? 1 : 0;
+      frame.active[i] = outer[i] != 0 && (taken[i] != 0) == is_then ? 1 : 0;
     }
-    if (any(frame.active)) run_region(op.else_body, frame);
+    if (any(frame.active)) run_region(body, frame);
   }
   frame.active = remaining(outer, frame);
   if (open.empty()) return;

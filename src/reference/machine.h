@@ -217,6 +217,7 @@ class Machine {
 
   // meeting.cpp: regions and events
   void run(const ir::Inthreads& op, Frame& frame);
+  [[nodiscard]] bool frees_the_other(const ir::If& op) const;
   void run(const ir::Trigger& op, Frame& frame);
   void run(const ir::EventWait& op, ir::OpId id, Frame& frame);
   void join_before(ir::OpId id);

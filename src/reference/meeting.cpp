@@ -1,4 +1,5 @@
 // Regions and events of the reference interpreter (see machine.h and regions.h).
+#include <optional>
 #include <set>
 
 #include "reference/machine.h"
@@ -47,6 +48,30 @@ std::set<std::int64_t> Machine::slots(const ir::Expr& slot, const Frame& frame) 
     if (frame.active[i] != 0) out.insert(slot.evaluate(frame.vars[i]));
   }
   return out;
+}
+
+namespace {
+
+// The first that blocks do to an event of the grid there: whether they trigger it.
+std::optional<bool> triggers_first(const ir::Function& function, ir::RegionId body) {
+  std::optional<bool> triggers;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const ir::OpData& data = function.ops[id].data;
+    const auto* trigger = std::get_if<ir::Trigger>(&data);
+    const auto* wait = std::get_if<ir::EventWait>(&data);
+    if (triggers || (trigger == nullptr && wait == nullptr)) return;
+    const ir::ValueId event = trigger != nullptr ? trigger->event : wait->event;
+    if (function.def_as<ir::Event>(event)->grid) triggers = trigger != nullptr;
+  });
+  return triggers;
+}
+
+}  // namespace
+
+// Blocks go both ways at once; here one way goes first, which must not wait for the other.
+bool Machine::frees_the_other(const ir::If& op) const {
+  return op.else_body.valid() && triggers_first(function_, op.then_body) == false &&
+         triggers_first(function_, op.else_body) == true;
 }
 
 void Machine::run(const ir::Trigger& op, Frame& frame) {

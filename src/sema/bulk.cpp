@@ -265,11 +265,13 @@ void own_event(Sema& sema, Transfer& transfer) {
   }
   Rotation& rotation = sema.rotations[handle.rotation];
   if (!rotation.event.valid()) {
-    rotation.event = hidden_event(sema, static_cast<std::int64_t>(rotation.names), transfer.span);
+    rotation.event = hidden_event(sema, rotation.buffers, transfer.span);
   }
   transfer.copy.event = rotation.event;
   // The buffer that the copy goes to has the same number.
-  transfer.copy.slot = sema.function.def_as<ir::Subview>(transfer.copy.dst)->origin[0];
+  transfer.copy.slot = rotation.declared
+                           ? number_in_array(sema, transfer.whole)
+                           : sema.function.def_as<ir::Subview>(transfer.copy.dst)->origin[0];
 }
 
 void emit_named_load(Sema& sema, Transfer transfer) {

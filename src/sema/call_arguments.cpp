@@ -126,7 +126,8 @@ class ArgumentReader {
     }
     const auto* named = sema_.ast.as<ast::NameExpr>(expr);
     if (named != nullptr) {
-      const Symbol& symbol = *sema_.scopes.find(named->name);
+      Symbol symbol = *sema_.scopes.find(named->name);
+      symbol.operand.id = event_value(sema_, symbol);
       const std::size_t rank = symbol.kind == Symbol::Kind::kSlot
                                    ? 0
                                    : sema_.events.at(symbol.operand.id).extents.size();

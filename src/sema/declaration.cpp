@@ -32,14 +32,20 @@ void keep_name(Sema& sema, const std::string& name, const Operand& value) {
   if (!is_known && named.size() < kNamesMax) named.push_back({name, value.integer.value});
 }
 
+// The function whose text it is a part of; null for what is between functions.
+const ast::TileFunction* function_around(const Sema& sema, Span text) {
+  for (const ast::Region& region : sema.ast.regions) {
+    const auto* function = std::get_if<ast::TileFunction>(&region);
+    if (function != nullptr && lies_in(text, function->span)) return function;
+  }
+  return nullptr;
+}
+
 // Whether the function assigns to the name behind the place that declares it.
 bool is_assigned_again(const Sema& sema, const ast::Name& name) {
-  const auto around = std::ranges::find_if(sema.ast.regions, [&](const ast::Region& region) {
-    const auto* function = std::get_if<ast::TileFunction>(&region);
-    return function != nullptr && lies_in(name.span, function->span);
-  });
-  if (around == sema.ast.regions.end()) return false;
-  const Span function = std::get<ast::TileFunction>(*around).span;
+  const ast::TileFunction* around = function_around(sema, name.span);
+  if (around == nullptr) return false;
+  const Span function = around->span;
   return std::ranges::any_of(sema.ast.stmts, [&](const ast::Stmt& stmt) {
     const auto* assignment = std::get_if<ast::AssignStmt>(&stmt.node);
     if (assignment == nullptr) return false;
@@ -321,7 +327,7 @@ void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Decl
     declare(sema, item.name, {});
     return;
   }
-  const bool may_share = space == ir::Space::kShared && stages->empty() && !item.init.valid();
+  const bool may_share = space != ir::Space::kGlobal && stages->empty() && !item.init.valid();
   const auto shared_place =
       may_share ? selected_buffer(sema, item.name.text, type, item.span) : std::nullopt;
   const ir::ValueId id =
@@ -362,6 +368,18 @@ void analyse(Sema& sema, const ast::BufferDeclStmt& stmt, ast::StmtId id) {
 
 namespace {
 
+// Whether the element is of a buffer in local memory.
+bool is_own(const Sema& sema, const ast::AtExpr& target) {
+  std::vector<ast::ExprId> items;
+  const auto* named = sema.ast.as<ast::NameExpr>(without_subscripts(sema, target.base, items));
+  const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
+  if (symbol == nullptr || symbol->kind != Symbol::Kind::kOperand) return false;
+  const Operand& operand = symbol->operand;
+  const bool is_buffer =
+      operand.kind == Operand::Kind::kView || operand.kind == Operand::Kind::kArray;
+  return is_buffer && sema.function.view_type(operand.id).space == ir::Space::kLocal;
+}
+
 // An element store. In a kernel, outside the innermost level, one elected thread does it.
 void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt& stmt, Span span) {
   if (assign_fragment_element(sema, target, stmt, span)) return;
@@ -384,8 +402,11 @@ void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt
       emit(sema, ir::Write{base.id, *index, *converted}, span);
     }
   };
-  // In an `apply` the thread that holds the element does it.
-  if (!sema.place.in_kernel || sema.place.level == ir::Level::kThread || sema.apply) {
+  // In an `apply` the thread that holds the element does it; and each thread has local memory of its own, which nobody
+  // else could write.
+  const bool by_each =
+      sema.place.level == ir::Level::kThread || sema.apply || is_own(sema, target);
+  if (!sema.place.in_kernel || by_each) {
     body();
     return;
   }
@@ -422,6 +443,46 @@ bool is_taken_along(const Sema& sema, const Symbol& symbol) {
   return sema.place.in_kernel && symbol.kind == Symbol::Kind::kOperand &&
          symbol.operand.kind == Operand::Kind::kScalar &&
          sema.function.def_as<ir::Get>(symbol.operand.id) != nullptr;
+}
+
+bool is_in_signature(const Sema& sema, const Symbol& symbol) {
+  const ast::TileFunction* function = function_around(sema, symbol.span);
+  return function != nullptr && lies_in(symbol.span, function->signature_span);
+}
+
+// Whether the statement stands in the body of a function and the symbol in its signature.
+bool is_in_body_of(const Sema& sema, ast::StmtId id, const Symbol& symbol) {
+  const ast::TileFunction* function = function_around(sema, sema.ast[id].span);
+  if (function == nullptr || !function->body.valid()) return false;
+  const auto* body = std::get_if<ast::BlockStmt>(&sema.ast[function->body].node);
+  return body != nullptr && std::ranges::find(body->body, id) != body->body.end() &&
+         lies_in(symbol.span, function->signature_span);
+}
+
+// Whether it is an immutable number, tuple or shape of a block around this one: `x = e` in a block of
+// its own declares another x. Indices are not: a loop or a level of threads has them once.
+bool is_of_outer_block(const Sema& sema, const Symbol& symbol, const std::string& name,
+                       ast::StmtId id) {
+  if (symbol.kind != Symbol::Kind::kOperand || sema.scopes.find_here(name) != nullptr) return false;
+  if (is_taken_along(sema, symbol) || is_in_body_of(sema, id, symbol)) return false;
+  const Operand& operand = symbol.operand;
+  if (operand.kind == Operand::Kind::kInt) return !operand.integer.bound;
+  return operand.is_number() || operand.kind == Operand::Kind::kTuple ||
+         operand.kind == Operand::Kind::kShape;
+}
+
+void declare_anew(Sema& sema, const Symbol& symbol, const ast::AssignStmt& stmt,
+                  const ast::Name& name) {
+  const Operand value = evaluate(sema, stmt.value);
+  (void)sema.diags.report<diag::ImmutableShadowed>(name.span, name.text)
+      .label(symbol.span, "immutable, and keeps its value")
+      .help_if(
+          symbol.operand.kind == Operand::Kind::kInt && !is_in_signature(sema, symbol)
+              ? format("`mutable int {}` where it is declared lets this assign to it", name.text)
+              : "")
+      .emit();
+  keep_name(sema, name.text, value);
+  declare_from(sema, name, value);
 }
 
 std::string_view immutable_kind(const Symbol& symbol) {
@@ -487,6 +548,9 @@ void analyse(Sema& sema, const ast::AssignStmt& stmt, ast::StmtId id) {
     return;
   }
   if (symbol->kind == Symbol::Kind::kOperand && symbol->operand.is_error()) return;
+  if (stmt.op == ast::AssignOp::kSet && is_of_outer_block(sema, *symbol, target->name, id)) {
+    return declare_anew(sema, *symbol, stmt, {target->name, target_span});
+  }
   if (is_taken_along(sema, *symbol)) {
     (void)sema.diags
         .report<diag::ImmutableAssigned>(target_span, target->name,

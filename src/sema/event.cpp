@@ -6,6 +6,14 @@
 //   trigger empty;                            ->  for slot in 4 { trigger event=%empty slot=slot }
 //
 // Arrays of several dimensions are one row of slots, the last dimension fastest.
+//
+// A `global` event stands in front of launches. Each launch that names it has an event of its own, which
+// all blocks share. A `local` one is numbers of a thread: how often it triggered each slot, and how
+// often it waited. Nobody else could complete what it waits for, so that a wait is an assertion:
+//
+//   local event e[4];                         ->  %e = alloc : view<s32, local, [2, 4]>
+//   trigger e[s];                             ->  e[0, s] + 1
+//   wait e[s];                                ->  assert e[0, s] > e[1, s];  e[1, s] + 1
 #include "sema/event.h"
 
 #include <algorithm>
@@ -158,27 +166,38 @@ void for_each_slot(Sema& sema, const EventRef& ref, Span span, Act&& act) {
   std::get<ir::For>(sema.function.ops[loop].data).body = body;
 }
 
+// One row for the block however often the statement runs: it stands in front of everything.
+ir::ValueId in_front(Sema& sema, ir::Event data, std::int64_t slots, Span span,
+                     const std::string& name) {
+  const ir::ValueId event = emit_value(sema, std::move(data), span, ir::EventType{slots}, name);
+  auto& here = sema.function.regions[sema.regions.back()].ops;
+  const ir::OpId op = here.back();
+  here.pop_back();
+  auto& launch = sema.function.regions[sema.launch_body].ops;
+  launch.insert(launch.begin(), op);
+  return event;
+}
+
 void note_first(Span& first, Span here) {
   if (!first.valid()) first = here;
 }
 
 bool check_event_placement(Sema& sema, const ast::EventDeclStmt& stmt, Span span) {
   const Span where = stmt.storage_span.valid() ? stmt.storage_span : span;
-  const bool on_host = !sema.place.in_kernel;
-  const bool shared = stmt.storage == ast::Storage::kShared || stmt.storage == ast::Storage::kNone;
   const bool global = stmt.storage == ast::Storage::kGlobal;
   std::string_view place;
-  if (shared && on_host) place = "outside `parallel`";
-  if (global && !on_host) place = "inside `parallel`";
+  if (!global && !sema.place.in_kernel) place = "outside `parallel`";
+  if (global && sema.place.in_kernel) place = "inside `parallel`";
   if (sema.place.inthreads.valid()) place = "inside `inthreads`";
-  if (!place.empty()) {
-    (void)sema.diags.report<diag::EventPlacement>(where, global ? "global" : "shared", place)
-        .help("declare it `shared` in the body of the block, in front of the `inthreads` regions")
-        .emit();
-    return false;
-  }
-  if (shared) return true;
-  refuse(sema, where, format("a `{}` event", spelling(stmt.storage)));
+  if (place.empty()) return true;
+  const std::string_view word =
+      stmt.storage == ast::Storage::kNone ? "shared" : spelling(stmt.storage);
+  (void)sema.diags.report<diag::EventPlacement>(where, word, place)
+      .help("{}", global ? "declare it in front of the `parallel` whose blocks share it"
+                         : format("declare it `{}` in the body of the block, in front of the "
+                                  "`inthreads` regions",
+                                  word))
+      .emit();
   return false;
 }
 
@@ -209,7 +228,15 @@ std::optional<std::vector<std::int64_t>> extents_of(Sema& sema, const ast::Decla
   return std::nullopt;
 }
 
-void declare_event(Sema& sema, const ast::EventDeclStmt::Item& item, std::int64_t arrivals) {
+// The numbers of a `local` event: of each slot how many generations are complete, and waited for.
+ir::ValueId local_counts(Sema& sema, const std::string& name, std::int64_t slots, Span span) {
+  const ir::ValueId zero = emit_value(sema, ir::Const{0}, span, ir::ScalarType{DType::kS32});
+  return emit_value(sema, ir::Alloc{.name = name, .initial = zero}, span,
+                    ir::ViewType{DType::kS32, ir::Space::kLocal, {2, slots}}, name);
+}
+
+void declare_event(Sema& sema, const ast::EventDeclStmt& stmt, const ast::EventDeclStmt::Item& item,
+                   std::int64_t arrivals) {
   const ast::Name& name = item.declarator.name;
   const auto extents = extents_of(sema, item.declarator);
   if (!extents) {
@@ -221,14 +248,91 @@ void declare_event(Sema& sema, const ast::EventDeclStmt::Item& item, std::int64_
   Operand operand;
   operand.kind = Operand::Kind::kEvent;
   operand.span = name.span;
-  operand.id =
-      emit_value(sema, ir::Event{.name = name.text, .ready = item.ready, .stated = arrivals},
-                 item.declarator.span, ir::EventType{slots}, name.text);
-  sema.events[operand.id] = {name.text, name.span, *extents, item.ready, {}, {}, {}, false};
+  ir::Event event{.name = name.text, .ready = item.ready, .stated = arrivals};
+  const EventInfo info{name.text, name.span, *extents, item.ready, stmt.storage, {}, {}, {}, false};
+  if (stmt.storage == ast::Storage::kGlobal) {
+    event.grid = true;
+    sema.grid_events.push_back({event, info, slots, {}});
+    declare(sema, name, {Symbol::Kind::kOperand, operand, {}, sema.grid_events.size() - 1});
+    return;
+  }
+  operand.id = stmt.storage == ast::Storage::kLocal
+                   ? local_counts(sema, name.text, slots, item.declarator.span)
+                   : emit_value(sema, std::move(event), item.declarator.span, ir::EventType{slots},
+                                name.text);
+  sema.events[operand.id] = info;
   declare(sema, name, {Symbol::Kind::kOperand, operand, {}});
 }
 
+// The launch's own one of a `global` event. All its blocks are there at once, to meet.
+ir::ValueId event_of_launch(Sema& sema, std::size_t number) {
+  GridEvent& event = sema.grid_events[number];
+  const auto [at, is_new] = event.by_launch.try_emplace(sema.place.launch);
+  if (!is_new) return at->second;
+  auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
+  launch.cooperative = true;
+  if (!launch.cluster.empty()) {
+    refuse(sema, sema.function.ops[sema.place.launch].span,
+           "a `global` event that blocks of clusters meet at");
+  }
+  at->second = in_front(sema, event.op, event.slots, event.info.span, event.info.name);
+  sema.events[at->second] = event.info;
+  return at->second;
+}
+
+bool is_local(const Sema& sema, const EventRef& ref) {
+  return sema.events.at(ref.event).storage == ast::Storage::kLocal;
+}
+
+// One of the numbers of a slot of a `local` event, and that number set to one more.
+Operand local_count(Sema& sema, const EventRef& ref, int row, const ir::Expr& slot, Span span) {
+  const ir::ValueId read =
+      emit_value(sema, ir::Read{ref.event, {row, slot}}, span, ir::ScalarType{DType::kS32});
+  return make_scalar(read, DType::kS32, span);
+}
+
+void count_up(Sema& sema, const EventRef& ref, int row, const ir::Expr& slot, Span span) {
+  const Operand more = combine(sema, ast::BinaryOp::kAdd, span,
+                               local_count(sema, ref, row, slot, span), make_int(1, span));
+  if (const auto value = convert(sema, more, DType::kS32)) {
+    emit(sema, ir::Write{ref.event, {row, slot}, *value}, span);
+  }
+}
+
+void wait_for_own(Sema& sema, const EventRef& ref, const ir::Expr& slot, Span span) {
+  const EventInfo& info = sema.events.at(ref.event);
+  const Operand generation =
+      ref.generation ? make_int(*ref.generation, span) : local_count(sema, ref, 1, slot, span);
+  const Operand complete =
+      combine(sema, ast::BinaryOp::kAdd, span, local_count(sema, ref, 0, slot, span),
+              make_int(info.ready ? 1 : 0, span));
+  const Operand over = combine(sema, ast::BinaryOp::kLess, span, generation, complete);
+  if (const auto flag = convert_to_bool(sema, over)) {
+    emit(sema,
+         ir::Assert{*flag, format("the thread has triggered its event `{}`, for which nobody else "
+                                  "can end the wait",
+                                  info.name)},
+         span);
+  }
+  if (!ref.generation) count_up(sema, ref, 1, slot, span);
+}
+
+// Reports that the statement needs an event that several threads know.
+void report_own(Sema& sema, const EventRef& ref, std::string_view what) {
+  EventInfo& info = sema.events.at(ref.event);
+  info.broken = true;
+  (void)sema.diags.report<diag::EventScope>(ref.span, info.name, spelling(info.storage), what)
+      .label(info.span, "declared here")
+      .help("declare it `shared` in the body of the block")
+      .emit();
+}
+
 }  // namespace
+
+ir::ValueId event_value(Sema& sema, const Symbol& symbol) {
+  const ir::ValueId event = symbol.operand.id;
+  return event.valid() ? event : event_of_launch(sema, symbol.handle);
+}
 
 bool names_event(const Sema& sema, ast::ExprId id) {
   std::vector<ast::ExprId> items;
@@ -245,7 +349,10 @@ std::optional<EventRef> event_ref(Sema& sema, ast::ExprId id, std::string_view w
     report_no_event(sema, base, what);
     return std::nullopt;
   }
-  EventRef ref{symbol->operand.id, 0, 1, std::nullopt, sema.ast[id].span};
+  if (!symbol->operand.id.valid() && !check_in_kernel(sema, sema.ast[id].span, what)) {
+    return std::nullopt;
+  }
+  EventRef ref{event_value(sema, *symbol), 0, 1, std::nullopt, sema.ast[id].span};
   EventInfo info = sema.events.at(ref.event);
   std::optional<EventRef> out;
   if (symbol->kind == Symbol::Kind::kSlot) {
@@ -280,14 +387,17 @@ std::optional<EventRef> slot_ref(Sema& sema, ast::ExprId id, std::string_view wh
 }
 
 ir::ValueId hidden_event(Sema& sema, std::int64_t slots, Span span) {
-  // One row for the block however often the statement runs: it stands in front of everything.
-  const ir::ValueId event = emit_value(sema, ir::Event{}, span, ir::EventType{slots}, "landed");
-  auto& here = sema.function.regions[sema.regions.back()].ops;
-  const ir::OpId op = here.back();
-  here.pop_back();
-  auto& launch = sema.function.regions[sema.launch_body].ops;
-  launch.insert(launch.begin(), op);
-  return event;
+  return in_front(sema, ir::Event{}, slots, span, "landed");
+}
+
+std::optional<EventRef> box_event(Sema& sema, ast::ExprId id, std::string_view what) {
+  const auto ref = slot_ref(sema, id, what);
+  if (!ref || sema.events.at(ref->event).storage == ast::Storage::kShared ||
+      sema.events.at(ref->event).storage == ast::Storage::kNone) {
+    return ref;
+  }
+  report_own(sema, *ref, what);
+  return std::nullopt;
 }
 
 void wait_for_event(Sema& sema, ast::ExprId id, Span span) {
@@ -295,6 +405,7 @@ void wait_for_event(Sema& sema, ast::ExprId id, Span span) {
   if (!ref) return;
   note_first(sema.events.at(ref->event).waited, span);
   for_each_slot(sema, *ref, span, [&](const ir::Expr& slot) {
+    if (is_local(sema, *ref)) return wait_for_own(sema, *ref, slot, span);
     emit(sema,
          ir::EventWait{.event = ref->event,
                        .slot = slot,
@@ -311,10 +422,11 @@ void analyse(Sema& sema, const ast::EventDeclStmt& stmt, ast::StmtId id) {
   if (stmt.threads.valid()) {
     const auto stated = evaluate_constant(sema, stmt.threads, "the number of arrivals");
     arrivals = stated.value_or(0);
-    if (stated && (*stated < 1 || *stated > kArrivalsMax)) {
+    const std::int64_t most = stmt.storage == ast::Storage::kLocal ? 1 : kArrivalsMax;
+    if (stated && (*stated < 1 || *stated > most)) {
       const auto& first = stmt.items.front().declarator.name.text;
       (void)sema.diags
-          .report<diag::EventArrivals>(sema.ast[stmt.threads].span, first, *stated, kArrivalsMax)
+          .report<diag::EventArrivals>(sema.ast[stmt.threads].span, first, *stated, most)
           .help("leave `<...>` out: kiln counts the threads that trigger it")
           .emit();
       arrivals = 0;
@@ -322,12 +434,34 @@ void analyse(Sema& sema, const ast::EventDeclStmt& stmt, ast::StmtId id) {
   }
   for (const ast::EventDeclStmt::Item& item : stmt.items) {
     if (placed) {
-      declare_event(sema, item, arrivals);
+      declare_event(sema, stmt, item, arrivals);
     } else {
       declare(sema, item.declarator.name, {});
     }
   }
 }
+
+namespace {
+
+void trigger(Sema& sema, const ast::TriggerStmt& stmt, const EventRef& ref, Span span) {
+  note_first(sema.events.at(ref.event).triggered, span);
+  const ast::Storage storage = sema.events.at(ref.event).storage;
+  const bool own = storage == ast::Storage::kLocal;
+  if (stmt.cluster && (own || storage == ast::Storage::kGlobal)) {
+    return report_own(sema, ref, "`trigger.cluster`");
+  }
+  if (own || storage == ast::Storage::kGlobal) {
+    for (const ast::Name& name : stmt.after) wait_before(sema, name, span);
+  } else if (!stmt.after.empty()) {
+    tie_handles(sema, stmt.after, ref);
+  }
+  for_each_slot(sema, ref, span, [&](const ir::Expr& slot) {
+    if (own) return count_up(sema, ref, 0, slot, span);
+    emit(sema, ir::Trigger{.event = ref.event, .slot = slot, .cluster = stmt.cluster}, span);
+  });
+}
+
+}  // namespace
 
 void analyse(Sema& sema, const ast::TriggerStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
@@ -351,11 +485,7 @@ void analyse(Sema& sema, const ast::TriggerStmt& stmt, ast::StmtId id) {
       forgive_handles(sema, stmt.after);
       continue;
     }
-    note_first(sema.events.at(ref->event).triggered, span);
-    if (!stmt.after.empty()) tie_handles(sema, stmt.after, *ref);
-    for_each_slot(sema, *ref, span, [&](const ir::Expr& slot) {
-      emit(sema, ir::Trigger{.event = ref->event, .slot = slot, .cluster = stmt.cluster}, span);
-    });
+    trigger(sema, stmt, *ref, span);
   }
 }
 

@@ -19,11 +19,16 @@ struct EventRef {
 
 // Whether the expression names an event, without evaluating it.
 [[nodiscard]] bool names_event(const Sema& sema, ast::ExprId id);
+// The event that the symbol stands for in the launch around.
+[[nodiscard]] ir::ValueId event_value(Sema& sema, const Symbol& symbol);
 // The event, or row of events, that the expression names. Nothing after a report; `what` is the
 // statement that takes it, for messages.
 [[nodiscard]] std::optional<EventRef> event_ref(Sema& sema, ast::ExprId id, std::string_view what);
 // The one slot of an event that the expression names; a whole row is refused.
 [[nodiscard]] std::optional<EventRef> slot_ref(Sema& sema, ast::ExprId id, std::string_view what);
+
+// The same for what bulk copies complete, an event of the block.
+[[nodiscard]] std::optional<EventRef> box_event(Sema& sema, ast::ExprId id, std::string_view what);
 
 // A row of events of the compiler's own, for bulk copies that the program waits for by name.
 [[nodiscard]] ir::ValueId hidden_event(Sema& sema, std::int64_t slots, Span span);

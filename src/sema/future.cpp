@@ -167,7 +167,7 @@ void wait_for_handle(Sema& sema, std::size_t number, Span span) {
   if (handle.rotates) sema.rotations[handle.rotation].waited = true;
   const Handle::Kind kind = handle.kind;
   if (kind == Handle::Kind::kDone) return;
-  if (kind == Handle::Kind::kStore) {
+  if (kind == Handle::Kind::kStore || (handle.rotates && sema.rotations[handle.rotation].stores)) {
     emit(sema, ir::BulkWait{}, span);
     return;
   }

@@ -51,6 +51,12 @@ void join_rotation(Sema& sema, std::size_t handle, Span span);
 // Says what the buffers are, each at a multiple of so many bytes, or reports that this one differs.
 [[nodiscard]] bool type_rotation(Sema& sema, const Handle& handle, const ir::ViewType& type,
                                  std::int64_t alignment, Span span);
+// The handle is the name of a declared buffer, or of a copy to global memory, from here on. False
+// after a report.
+[[nodiscard]] bool name_declared_buffer(Sema& sema, const Handle& handle, ir::ValueId buffer,
+                                        Span span);
+// The number of a declared buffer in the array that it shares with others.
+[[nodiscard]] ir::Expr number_in_array(const Sema& sema, ir::ValueId buffer);
 // A name as an operand: its buffer.
 [[nodiscard]] Operand use_handle(Sema& sema, const Symbol& symbol, Span span);
 [[nodiscard]] Operand evaluate_select(Sema& sema, const ast::SelectExpr& select, Span span);

@@ -12,6 +12,7 @@
 
 #include "ir/arguments.h"
 #include "ir/effects.h"
+#include "ir/prove.h"
 #include "sema/constant.h"
 #include "sema/depend.h"
 #include "sema/expression.h"
@@ -322,22 +323,34 @@ void analyse(Sema& sema, const ast::MmaFillStmt& stmt, ast::StmtId statement) {
   if (find_tile(sema, stmt.target, true, id) != nullptr) refill(sema, id, value, stmt, span);
 }
 
-std::optional<Operand> tile_view(Sema& sema, ast::ExprId expr) {
-  const Operand source = evaluate_view(sema, expr);
+namespace {
+
+// A view of rank 2; nothing after a report.
+std::optional<Operand> view_of_rank_2(Sema& sema, ast::ExprId expr) {
+  Operand source = evaluate_view(sema, expr);
   if (source.is_error()) return std::nullopt;
+  const std::size_t rank = sema.function.view_type(source.id).shape.size();
+  if (rank == 2) return source;
+  (void)sema.diags.report<diag::MmaRank>(source.span, rank).help("take a rank-2 view of it").emit();
+  return std::nullopt;
+}
+
+}  // namespace
+
+void report_open_tile(Sema& sema, Span span, const ir::Expr& extent) {
+  (void)sema.diags.report<diag::ExtentNotConstant>(span, "an `mma` tile", text(sema, extent))
+      .help("take a tile of constant extents with `.subspan(...).at(...)`")
+      .emit();
+}
+
+std::optional<Operand> tile_view(Sema& sema, ast::ExprId expr) {
+  const auto found = view_of_rank_2(sema, expr);
+  if (!found) return std::nullopt;
+  const Operand& source = *found;
   const ir::ViewType& type = sema.function.view_type(source.id);
-  if (type.shape.size() != 2) {
-    (void)sema.diags.report<diag::MmaRank>(source.span, type.shape.size())
-        .help("take a rank-2 view of it")
-        .emit();
-    return std::nullopt;
-  }
   for (const ir::Expr& extent : type.shape) {
     if (extent.constant()) continue;
-    (void)sema.diags
-        .report<diag::ExtentNotConstant>(source.span, "an `mma` tile", text(sema, extent))
-        .help("take a tile of constant extents with `.subspan(...).at(...)`")
-        .emit();
+    report_open_tile(sema, source.span, extent);
     return std::nullopt;
   }
   if (!check_size(sema, type, source.span, "an `mma` tile")) return std::nullopt;
@@ -388,6 +401,25 @@ Symbol* find_element(Sema& sema, const ast::FragRef& ref, TileName& name) {
   return element_to_load(sema, *symbol, ref, name);
 }
 
+// A view of metadata, whose extents the launch may decide: with 1 in their place, and `open` are they.
+std::optional<Operand> metadata_view(Sema& sema, ast::ExprId expr, std::vector<ir::Expr>& open) {
+  auto source = view_of_rank_2(sema, expr);
+  if (!source) return std::nullopt;
+  const std::vector<ir::Expr> shape = sema.function.view_type(source->id).shape;
+  std::vector<ir::Expr> closed = shape;
+  for (ir::Expr& extent : closed) {
+    if (extent.constant()) continue;
+    if (!ir::known_at_launch(sema.function, extent)) {
+      report_open_tile(sema, source->span, extent);
+      return std::nullopt;
+    }
+    extent = 1;
+    open = shape;
+  }
+  if (!open.empty()) source->id = widen_view(sema, source->id, std::move(closed), source->span);
+  return source;
+}
+
 // What the statement loads; an error operand after a report.
 Operand loaded(Sema& sema, const ast::MmaLoadStmt& stmt, const TileName& name, Span span) {
   Operand out;
@@ -395,7 +427,10 @@ Operand loaded(Sema& sema, const ast::MmaLoadStmt& stmt, const TileName& name, S
     refuse(sema, stmt.word_span, "`.async` on `mma.load`");
     return out;
   }
-  std::optional<Operand> source = tile_view(sema, stmt.source);
+  std::vector<ir::Expr> open;
+  const bool is_metadata = sema.plan.metadata.contains(name.text);
+  std::optional<Operand> source =
+      is_metadata ? metadata_view(sema, stmt.source, open) : tile_view(sema, stmt.source);
   if (!source) return out;
   const auto bytes = swizzle_bytes(sema, stmt.swizzle);
   if (bytes && stmt.swizzle) wish_swizzle(sema, source->id, *bytes, stmt.swizzle->span);
@@ -403,6 +438,7 @@ Operand loaded(Sema& sema, const ast::MmaLoadStmt& stmt, const TileName& name, S
   out.kind = Operand::Kind::kFragment;
   out.id = load_tile(sema, {name.text, stmt.target.name.span}, *source, stmt.to_registers,
                      name.identifier);
+  sema.tiles.at(out.id).open_extents = std::move(open);
   return out;
 }
 
@@ -759,6 +795,11 @@ void check_tiles(Sema& sema) {
     if (tile.broken) continue;
     const bool fine = tile.first_use.valid() && !tile.stored_early.valid() &&
                       (!tile.is_accumulator || tile.stored);
+    if (fine && !tile.open_extents.empty()) {
+      for (const ir::Expr& extent : tile.open_extents) {
+        if (!extent.constant()) report_open_tile(sema, tile.span, extent);
+      }
+    }
     if (fine || !reported.insert(tile.span).second) continue;
     if (!tile.first_use.valid()) {
       (void)sema.diags.report<diag::MmaUnused>(tile.span, tile.name)

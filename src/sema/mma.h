@@ -25,6 +25,8 @@ void mark_broken(std::initializer_list<Tile*> tiles);
 // body they are declared in. False after a report when the statement stands elsewhere.
 [[nodiscard]] bool check_same_unit(Sema& sema, Tile& tile, Span span);
 
+// Reports a run-time extent of a tile.
+void report_open_tile(Sema& sema, Span span, const ir::Expr& extent);
 // The view that a register tile is loaded from: constant and of rank 2. Nothing after a report.
 [[nodiscard]] std::optional<Operand> tile_view(Sema& sema, ast::ExprId expr);
 // What `mma.store` and `frag.store` write, and where to.

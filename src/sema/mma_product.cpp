@@ -363,9 +363,29 @@ std::int64_t columns_of_metadata(DType metadata, DType a) {
   return kiln::sparse::columns_of_byte(pattern) * (metadata == DType::kU32 ? kBytesOfWord : 1);
 }
 
+// Extents of metadata that the launch decides must be those that the product needs: checked at entry.
+void close_metadata(Sema& sema, Tile& tile, ir::ValueId id, const Request& request) {
+  if (tile.open_extents.empty()) return;
+  auto& type = std::get<ir::FragType>(sema.function.values[id].type);
+  const std::int64_t needed[] = {request.shape.m,
+                                 request.shape.k / columns_of_metadata(type.dtype, request.a)};
+  const ir::ValueId view = std::get<ir::Load>(sema.function.ops[tile.load].data).view;
+  auto& shape = std::get<ir::ViewType>(sema.function.values[view].type).shape;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (tile.open_extents[d].constant()) continue;
+    shape[d] = needed[d];
+    (d == 0 ? type.rows : type.cols) = needed[d];
+    sema.function.checks.push_back(
+        {tile.open_extents[d], ir::Relation::kEqual, needed[d],
+         format("dimension {} of the metadata `{}` is what its product reads", d, tile.name),
+         tile.span});
+  }
+  tile.open_extents.clear();
+}
+
 // Metadata is u8 [M, K/8] or prepacked u32 [M, K/32] (tf32: twice as much), in registers.
-bool check_metadata(Sema& sema, const Tile& tile, ir::ValueId id, const Request& request,
-                    Span span) {
+bool check_metadata(Sema& sema, Tile& tile, ir::ValueId id, const Request& request, Span span) {
+  close_metadata(sema, tile, id, request);
   const ir::FragType& type = sema.function.frag_type(id);
   const bool whole_words = request.shape.k % columns_of_metadata(DType::kU32, request.a) == 0;
   const bool known = type.dtype == DType::kU8 || (type.dtype == DType::kU32 && whole_words);
@@ -496,6 +516,13 @@ std::optional<Request> request_of(Sema& sema, const Product& product) {
   const Extents a_extents = extents_of(a_type, mma.a_major);
   const Extents b_extents = extents_of(b_type, mma.b_major);
   const std::int64_t a_depth = a_extents.contraction * (stmt.sparse ? 2 : 1);
+  for (const Tile* operand : {a, b}) {
+    if (operand->open_extents.empty()) continue;
+    const auto& extents = operand->open_extents;
+    report_open_tile(sema, operand == a ? a_span : b_span,
+                     extents[0].constant() ? extents[1] : extents[0]);
+    return std::nullopt;
+  }
   if (a_depth != b_extents.contraction) {
     (void)sema.diags.report<diag::MmaContraction>(stmt.word_span, a_depth, b_extents.contraction)
         .label(a_span, "`{}` is {}x{}", a->name, a_type.rows, a_type.cols)

@@ -119,7 +119,7 @@ std::optional<ir::ValueId> allocate_target(Sema& sema, const Transfer& transfer,
   ir::ViewType whole = type;
   if (rotates) {
     const Rotation& rotation = sema.rotations[sema.handles[*transfer.handle].rotation];
-    whole.shape.emplace_back(static_cast<std::int64_t>(rotation.names));
+    whole.shape.emplace_back(rotation.buffers);
   }
   if (!check_size(sema, whole, sema.ast[stmt.source].span, "the tile to copy")) return std::nullopt;
   if (!rotates) {
@@ -127,6 +127,11 @@ std::optional<ir::ValueId> allocate_target(Sema& sema, const Transfer& transfer,
                       stmt.handle.text);
   }
   const Handle handle = sema.handles[*transfer.handle];
+  if (sema.rotations[handle.rotation].declared) {
+    refuse(sema, stmt.target_span,
+           "`swap` or `rotate` of copies to declared buffers and to new ones");
+    return std::nullopt;
+  }
   const std::int64_t alignment = stmt.engine == ast::Engine::kTma ? target::kBoxAlignment : 1;
   if (!type_rotation(sema, handle, type, alignment, stmt.word_span)) return std::nullopt;
   return rotating_buffer(sema, handle, transfer.span);
@@ -308,13 +313,11 @@ bool check_padded(Sema& sema, const ir::ViewType& tile, const ir::ViewType& dst,
   return true;
 }
 
-// Names that change places have buffers of their own, not declared ones.
-bool check_named_target(Sema& sema, const ast::MoveStmt& stmt) {
+// A name of a declared buffer changes places with others only where `swap` or `rotate` says so.
+bool may_rotate(const Sema& sema, const ast::MoveStmt& stmt) {
   const auto planned = sema.plan.group.find(stmt.handle.text);
-  if (!stmt.target.valid() || planned == sema.plan.group.end()) return true;
-  if (!sema.plan.exchanges[planned->second]) return true;
-  refuse(sema, stmt.handle.span, "`swap` or `rotate` of copies to declared buffers");
-  return false;
+  return !stmt.target.valid() ||
+         (planned != sema.plan.group.end() && sema.plan.exchanges[planned->second]);
 }
 
 // Who copies: the finest level that one of the places depends on; in a region of the very threads
@@ -392,7 +395,7 @@ bool check_async(Sema& sema, const Transfer& transfer) {
 bool tie_to_event(Sema& sema, Transfer& transfer) {
   const ast::MoveStmt& stmt = transfer.stmt;
   if (!stmt.event.valid()) return true;
-  const auto ref = slot_ref(sema, stmt.event, "`.async<...>`");
+  const auto ref = box_event(sema, stmt.event, "`.async<...>`");
   if (!ref) return false;
   transfer.copy.event = ref->event;
   transfer.copy.slot = ref->slot;
@@ -437,6 +440,11 @@ bool join_sides(Sema& sema, Transfer& transfer) {
   const auto to =
       stmt.target.valid() ? std::optional(target.id) : allocate_target(sema, transfer, tile);
   if (!to) return false;
+  const bool declared =
+      stmt.target.valid() && transfer.handle && sema.handles[*transfer.handle].rotates;
+  if (declared && !name_declared_buffer(sema, sema.handles[*transfer.handle], *to, target.span)) {
+    return false;
+  }
   transfer.copy.dst = *to;
   transfer.whole = *to;
   const Span target_span = stmt.target.valid() ? target.span : stmt.target_span;
@@ -578,8 +586,7 @@ void analyse(Sema& sema, const ast::MoveStmt& stmt, ast::StmtId id) {
     Handle& handle = sema.handles[*transfer.handle];
     const bool fresh = !handle.is_placeholder && handle.copies.empty();
     if (fresh) handle.kind = Handle::Kind::kSynchronous;  // until its copy is there
-    if (!stmt.target.valid() && !handle.rotates) join_rotation(sema, *transfer.handle, span);
-    if (!check_named_target(sema, stmt)) return fail();
+    if (may_rotate(sema, stmt) && !handle.rotates) join_rotation(sema, *transfer.handle, span);
   }
   if (!prepare(sema, transfer)) return fail();
   const std::optional<std::size_t> handle = transfer.handle;

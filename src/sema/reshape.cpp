@@ -172,35 +172,57 @@ std::optional<ir::ValueId> span_as(Sema& sema, ir::ValueId base,
 
 namespace {
 
-// Takes dimensions out of the middle: what is left has strides of its own.
+// Takes dimensions out of the middle: the buffer with these in front of the others, which have strides
+// of their own, and a window of it that drops them.
 std::optional<ir::ValueId> drop_inner(Sema& sema, ir::ValueId base, Span span) {
   const Spread spread = spread_of(sema.function, base);
-  ir::Alias alias{.base = {}, .offset = ir::root_offset(sema.function, spread.at.root)};
-  std::vector<ir::Expr> whole;
-  ir::Subview window;
-  std::vector<ir::Expr> shape;
-  for (std::size_t d = 0; d < spread.root_shape.size(); ++d) {
-    const bool own = d >= spread.at.dropped;
-    if (!own || spread.type.shape[d - spread.at.dropped].is(1)) {
-      alias.offset = alias.offset + spread.at.origin[d] * spread.strides[d];
-      continue;
-    }
-    // Nothing past the limits of the windows on the way.
-    ir::Expr limit = spread.at.limits[d][0];
-    for (const ir::Expr& other : spread.at.limits[d]) limit = ir::min(limit, other);
-    whole.push_back(limit);
-    alias.strides.push_back(spread.strides[d]);
-    window.origin.push_back(spread.at.origin[d]);
-    shape.push_back(spread.type.shape[d - spread.at.dropped]);
+  const std::size_t rank = spread.root_shape.size();
+  const auto is_dropped = [&](std::size_t d) {
+    return d < spread.at.dropped || spread.type.shape[d - spread.at.dropped].is(1);
+  };
+  std::vector<std::size_t> order;
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (is_dropped(d)) order.push_back(d);
+  }
+  const std::size_t dropped = order.size();
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (!is_dropped(d)) order.push_back(d);
   }
   if (spread.type.space != ir::Space::kGlobal) {
     refuse(sema, span, "`.sqz` of an inner dimension of a shared or local buffer");
     return std::nullopt;
   }
+  ir::Alias alias{.base = {}, .offset = ir::root_offset(sema.function, spread.at.root)};
+  std::vector<ir::Expr> whole;
+  std::vector<ir::Expr> limits;  // nothing past those of the windows on the way
+  std::vector<ir::Expr> origin;
+  for (const std::size_t d : order) {
+    alias.strides.push_back(spread.strides[d]);
+    whole.push_back(spread.root_shape[d]);
+    origin.push_back(spread.at.origin[d]);
+    ir::Expr limit = spread.at.limits[d][0];
+    for (const ir::Expr& other : spread.at.limits[d]) limit = ir::min(limit, other);
+    limits.push_back(limit);
+  }
   if (!check_known(sema, alias.strides, span)) return std::nullopt;
-  window.base = emit_alias(sema, spread, std::move(alias), std::move(whole), span);
-  return emit_value(sema, std::move(window), span,
-                    ir::ViewType{spread.type.dtype, spread.type.space, std::move(shape)});
+  ir::ValueId buffer = emit_alias(sema, spread, std::move(alias), whole, span);
+  if (limits != whole) {
+    buffer = emit_value(sema, ir::Subview{buffer, std::vector<ir::Expr>(rank, ir::Expr(0)), 0},
+                        span, ir::ViewType{spread.type.dtype, spread.type.space, limits});
+  }
+  std::vector<ir::Expr> shape(dropped, ir::Expr(1));
+  for (std::size_t i = dropped; i < rank; ++i) {
+    shape.push_back(spread.type.shape[order[i] - spread.at.dropped]);
+  }
+  const std::vector<ir::Expr> kept(shape.begin() + static_cast<std::ptrdiff_t>(dropped),
+                                   shape.end());
+  const ir::ValueId tile =
+      emit_value(sema, ir::Subview{buffer, std::move(origin), 0}, span,
+                 ir::ViewType{spread.type.dtype, spread.type.space, std::move(shape)});
+  return emit_value(sema,
+                    ir::Subview{tile, std::vector<ir::Expr>(rank, ir::Expr(0)),
+                                static_cast<std::int64_t>(dropped)},
+                    span, ir::ViewType{spread.type.dtype, spread.type.space, kept});
 }
 
 }  // namespace

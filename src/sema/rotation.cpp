@@ -4,6 +4,7 @@
 //   cur, nxt after swap(cur, nxt)    ->  %bufs = alloc : view<f16, shared, [2, 64, 64]>
 //                                        %cur = alloc : cell<s32>          (0 at first)
 //   cur.data                         ->  bind n, get %cur;  subview %bufs at [n, 0, 0], drop 1
+//   cur = dma.copy.async x => b;     ->  set %cur, the number of b among declared buffers
 #include <algorithm>
 #include <numeric>
 
@@ -13,6 +14,7 @@
 #include "sema/future.h"
 #include "sema/move.h"
 #include "sema/view.h"
+#include "target/copy.h"
 
 namespace kiln::sema {
 
@@ -33,7 +35,7 @@ void align_rows(ir::ViewType& type, std::int64_t alignment) {
 void set_type(Sema& sema, Rotation& rotation, const ir::ViewType& type, std::int64_t alignment) {
   ir::ViewType whole = type;
   if (type.space == ir::Space::kShared && !type.shape.empty()) align_rows(whole, alignment);
-  whole.shape.insert(whole.shape.begin(), static_cast<std::int64_t>(rotation.names));
+  whole.shape.insert(whole.shape.begin(), rotation.buffers);
   sema.function.values[rotation.array].type = whole;
   rotation.buffer = type;
   rotation.typed = true;
@@ -63,12 +65,16 @@ std::optional<std::size_t> begun(Sema& sema, const std::vector<std::string>& gro
 std::size_t begin_rotation(Sema& sema, std::size_t group, Span span) {
   const auto count = static_cast<std::int64_t>(sema.plan.groups[group].size());
   const std::string& name = sema.plan.groups[group][0];
-  // The first copy says the type and the shape.
+  const bool declared = sema.plan.declared[group];
+  // The first copy says the type and the shape, or which buffers they are.
   const ir::ValueId array =
-      emit_value(sema, ir::Alloc{.name = name}, span,
-                 ir::ViewType{DType::kF32, ir::Space::kShared, {count, 1}}, name);
+      declared ? ir::ValueId{}
+               : emit_value(sema, ir::Alloc{.name = name}, span,
+                            ir::ViewType{DType::kF32, ir::Space::kShared, {count, 1}}, name);
   sema.rotations.push_back({.names = static_cast<std::size_t>(count),
+                            .buffers = count,
                             .exchanges = sema.plan.exchanges[group],
+                            .declared = declared,
                             .array = array});
   return sema.rotations.size() - 1;
 }
@@ -84,8 +90,10 @@ void join_rotation(Sema& sema, std::size_t number, Span span) {
   handle.rotation = earlier ? *earlier : begin_rotation(sema, planned->second, span);
   handle.rotates = true;
   handle.position = std::find(names.begin(), names.end(), handle.name) - names.begin();
-  if (!sema.rotations[handle.rotation].exchanges) return;
-  const ir::ValueId first = emit_value(sema, ir::Const{static_cast<double>(handle.position)}, span,
+  const Rotation& rotation = sema.rotations[handle.rotation];
+  if (!rotation.exchanges) return;
+  const std::int64_t begins_at = rotation.declared ? 0 : handle.position;
+  const ir::ValueId first = emit_value(sema, ir::Const{static_cast<double>(begins_at)}, span,
                                        ir::ScalarType{DType::kS32});
   const std::string wanted = format("{}_at", handle.name);
   handle.cell = emit_value(sema, ir::Alloc{.name = wanted, .initial = first}, span,
@@ -102,9 +110,10 @@ std::optional<ir::ValueId> selected_buffer(Sema& sema, const std::string& name,
   const std::size_t number = earlier ? *earlier : begin_rotation(sema, planned->second, span);
   Rotation& rotation = sema.rotations[number];
   ir::ViewType whole = type;
-  whole.shape.emplace_back(static_cast<std::int64_t>(rotation.names));
+  whole.shape.emplace_back(rotation.buffers);
   if (!rotation.typed && !check_size(sema, whole, span, format("`{}`", name))) return std::nullopt;
-  if (!rotation.typed) set_type(sema, rotation, type, 1);
+  const std::int64_t alignment = sema.plan.boxes.contains(name) ? target::kBoxAlignment : 1;
+  if (!rotation.typed) set_type(sema, rotation, type, alignment);
   if (!(rotation.buffer == type)) return std::nullopt;
   ir::Subview subview{
       rotation.array, {std::find(names.begin(), names.end(), name) - names.begin()}, 1};
@@ -115,7 +124,7 @@ std::optional<ir::ValueId> selected_buffer(Sema& sema, const std::string& name,
 ir::Expr rotating_slot(Sema& sema, const Handle& handle, Span span) {
   const Rotation& rotation = sema.rotations[handle.rotation];
   if (!rotation.exchanges) return handle.position;
-  const auto count = static_cast<std::int64_t>(rotation.names);
+  const std::int64_t count = rotation.buffers;
   const ir::ValueId number =
       emit_value(sema, ir::Get{handle.cell}, span, ir::ScalarType{DType::kS32});
   if (const auto earlier = bound_before(sema.function, sema.regions.back(), number)) {
@@ -135,6 +144,11 @@ std::optional<ir::ValueId> rotating_buffer(Sema& sema, const Handle& handle, Spa
         .emit();
     return std::nullopt;
   }
+  if (rotation.stores) {
+    refuse(sema, span, "the data of a copy to global memory whose name changes places");
+    return std::nullopt;
+  }
+  if (rotation.declared && rotation.buffers == 1) return rotation.array;
   ir::ViewType type = rotation.buffer;
   ir::Subview subview{rotation.array, {rotating_slot(sema, handle, span)}, 1};
   subview.origin.resize(type.shape.size() + 1, ir::Expr(0));
@@ -160,6 +174,65 @@ bool type_rotation(Sema& sema, const Handle& handle, const ir::ViewType& type,
   return false;
 }
 
+namespace {
+
+// A choice of a `select`: one buffer of an array.
+struct Choice {
+  ir::ValueId base;
+  ir::Expr slot;
+};
+
+std::optional<Choice> choice_of(const Sema& sema, ir::ValueId view) {
+  const auto* window = sema.function.def_as<ir::Subview>(view);
+  if (window == nullptr || window->drop != 1) return std::nullopt;
+  const bool whole = std::all_of(window->origin.begin() + 1, window->origin.end(),
+                                 [](const ir::Expr& origin) { return origin.is(0); });
+  if (!whole) return std::nullopt;
+  return Choice{window->base, window->origin[0]};
+}
+
+bool refuse_apart(Sema& sema, Span span) {
+  refuse(sema, span,
+         "`swap` or `rotate` of copies to anything but buffers of one array, or buffers alike "
+         "without a first value");
+  return false;
+}
+
+}  // namespace
+
+ir::Expr number_in_array(const Sema& sema, ir::ValueId buffer) {
+  const auto choice = choice_of(sema, buffer);
+  return choice ? choice->slot : ir::Expr(0);
+}
+
+bool name_declared_buffer(Sema& sema, const Handle& handle, ir::ValueId buffer, Span span) {
+  Rotation& rotation = sema.rotations[handle.rotation];
+  const ir::ViewType type = sema.function.view_type(buffer);
+  if (type.space == ir::Space::kGlobal) {
+    rotation.stores = rotation.typed = true;
+    return true;
+  }
+  const auto choice = choice_of(sema, buffer);
+  const bool whole = sema.function.def_as<ir::Alloc>(buffer) != nullptr;
+  if (!choice && !whole) return refuse_apart(sema, span);
+  const ir::ValueId array = choice ? choice->base : buffer;
+  const bool differs =
+      rotation.array.valid() && (rotation.array != array || !(rotation.buffer == type));
+  if (differs || sema.function.def_as<ir::Alloc>(array) == nullptr) {
+    return refuse_apart(sema, span);
+  }
+  rotation.array = array;
+  rotation.buffer = type;
+  rotation.typed = true;
+  const auto extent = sema.function.view_type(array).shape[0].constant();
+  rotation.buffers = choice ? extent.value_or(1) : 1;
+  if (!choice || !handle.cell.valid()) return true;
+  const ir::ValueId number =
+      emit_value(sema, ir::Index{choice->slot}, span, ir::ScalarType{DType::kS32});
+  emit(sema, ir::Set{handle.cell, number}, span);
+  return true;
+}
+
 Operand use_handle(Sema& sema, const Symbol& symbol, Span span) {
   if (symbol.kind == Symbol::Kind::kMmaFuture) {
     (void)sema.diags.report<diag::ViewBase>(span, sema.sources.text(span), "the future of an `mma`")
@@ -177,21 +250,6 @@ Operand use_handle(Sema& sema, const Symbol& symbol, Span span) {
 }
 
 namespace {
-
-// A choice of a `select`: one buffer of an array.
-struct Choice {
-  ir::ValueId base;
-  ir::Expr slot;
-};
-
-std::optional<Choice> choice_of(const Sema& sema, ir::ValueId view) {
-  const auto* window = sema.function.def_as<ir::Subview>(view);
-  if (window == nullptr || window->drop != 1) return std::nullopt;
-  const bool whole = std::all_of(window->origin.begin() + 1, window->origin.end(),
-                                 [](const ir::Expr& origin) { return origin.is(0); });
-  if (!whole) return std::nullopt;
-  return Choice{window->base, window->origin[0]};
-}
 
 // The number of the buffer that choice number `index` has.
 ir::Expr chosen_slot(Sema& sema, const ir::Expr& index, const std::vector<Choice>& choices,

@@ -13,7 +13,7 @@ namespace kiln::sema {
 // copied to the use.
 struct Symbol {
   enum class Kind : std::uint8_t {
-    kOperand,   // immutable: `operand`
+    kOperand,   // immutable: `operand`; a `global` event: number `handle` of the function
     kCell,      // mutable scalar: `operand.id` is the cell, `operand.dtype` its type
     kWith,      // declared by `with`, not iterated yet: `operand.integer` is 0 with its bound
     kParallel,  // an axis of a parallel (cannot be iterated or assigned)

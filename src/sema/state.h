@@ -45,6 +45,7 @@ struct EventInfo {
   Span span;
   std::vector<std::int64_t> extents;  // of the array; empty: a single event
   bool ready = false;
+  ast::Storage storage = ast::Storage::kShared;
   Span waited;          // first
   Span triggered;       // first
   Span completed;       // by the first copy that names it
@@ -60,11 +61,23 @@ struct NamedBarrier {
   std::set<ir::OpId> meeting = {};   // and wait
 };
 
+// A `global` event: each launch that names it has one of its own.
+struct GridEvent {
+  ir::Event op;
+  EventInfo info;
+  std::int64_t slots = 1;
+  std::map<ir::OpId, ir::ValueId> by_launch = {};
+};
+
 // Names of copies that `swap`, `rotate` or `select` connect share one array of buffers. Each name
-// holds the number of its buffer, in a cell when names change places.
+// holds the number of its buffer, in a cell when names change places. Where the program declares the
+// buffers, their array is theirs, and each copy says the number.
 struct Rotation {
-  std::size_t names = 0;     // and buffers
+  std::size_t names = 0;
+  std::int64_t buffers = 0;  // as many, where the program does not declare them
   bool exchanges = false;    // else the numbers are fixed
+  bool declared = false;     // the copies go to buffers that the program declares
+  bool stores = false;       // or to global memory: no buffers, only what has been read or not
   ir::ValueId array;         // [names, shape...]; the first copy says which shape
   ir::ViewType buffer = {};  // of a name; in the array it may be followed by bytes that nobody uses
   bool typed = false;
@@ -105,9 +118,12 @@ struct NamePlan {
   std::map<std::string, std::size_t> group = {};  // names that share buffers
   std::vector<std::vector<std::string>> groups = {};
   std::vector<bool> exchanges = {};                   // by group
+  std::vector<bool> declared = {};                    // by group: copies go to declared places
+  std::set<std::string> boxes = {};                   // buffers that bulk copies go to, of a group
   std::map<std::string, std::string> completes = {};  // `trigger e after f`: f -> "e"
   std::set<std::string> sums = {};                    // products are added to them
   std::set<std::string> factors = {};                 // or are of them
+  std::set<std::string> metadata = {};                // or say where a sparse A has its elements
 };
 
 // Where some threads of a unit, and not all, leave what stands behind. Invalid: nowhere.
@@ -142,7 +158,10 @@ struct Tile {
   // Operands: the load, and whose operand it is.
   ir::OpId load;
   ir::Major major = ir::Major::kRow;
-  Span first_use;         // of the first `mma`; invalid while unused
+  Span first_use;  // of the first `mma`; invalid while unused
+  // What looks like metadata may have extents that the launch decides: those of its view, which has
+  // 1 there until a product says how many it needs.
+  std::vector<ir::Expr> open_extents = {};
   bool is_value = false;  // made by a tile expression
 };
 
@@ -241,7 +260,8 @@ struct Sema {
   std::map<ir::ValueId, SwizzleWish> swizzles;  // by shared allocation
   std::map<ir::ValueId, EventInfo> events = {};
   std::map<std::pair<ir::OpId, std::int64_t>, NamedBarrier> barriers = {};  // of a launch
-  ir::Varying varying{function};                                            // asked `anew`
+  std::vector<GridEvent> grid_events = {};
+  ir::Varying varying{function};  // asked `anew`
   NamePlan plan = {};
   std::vector<Handle> handles = {};
   std::vector<Rotation> rotations = {};

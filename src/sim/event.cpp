@@ -7,6 +7,7 @@
 // those who arrived. The hardware tells two phases apart, no more: a slot must not complete another
 // one before everybody has passed the wait for the last. That is checked by the clocks when a phase
 // completes, so that it is found in every schedule: the arrivals must have seen each waiter pass.
+// An event of the grid counts arrivals, and has no such limit.
 #include <algorithm>
 
 #include "sim/access.h"
@@ -55,7 +56,7 @@ void check_passed(Machine& machine, std::uint32_t block, std::uint32_t slot) {
 void wake(Machine& machine, std::uint32_t block, std::uint32_t slot) {
   for (Warp& warp : machine.warps) {
     const bool waits = warp.state == WarpState::kWaiting && warp.waits == Waiting::kEvent &&
-                       warp.block == block && warp.slot == slot;
+                       warp.slot == slot && machine.home(warp.block, slot) == block;
     if (waits && machine.slot(block, slot).completed >= warp.phase) warp.state = WarpState::kReady;
   }
 }
@@ -124,7 +125,8 @@ std::string slot_text(const Machine& machine, std::uint32_t slot) {
 }
 
 std::string lacks_text(const Machine& machine, std::uint32_t block, std::uint32_t slot) {
-  const EventSlot& state = machine.slots[std::size_t{block} * machine.agents.slots + slot];
+  const std::size_t home = machine.home(block, slot);
+  const EventSlot& state = machine.slots[home * machine.agents.slots + slot];
   const EventPlan& event = event_of(machine, slot);
   const std::int64_t generation = state.completed + (event.ready ? 1 : 0);
   std::string out =
@@ -152,9 +154,11 @@ void start_events(Machine& machine) {
 }
 
 void settle(Machine& machine, std::uint32_t block, std::uint32_t slot) {
+  block = machine.home(block, slot);
+  const bool has_phases = !machine.program.of_grid[slot];  // and no number of generations
   EventSlot& state = machine.slot(block, slot);
   while (state.pending == 0 && state.bytes == 0) {
-    if (machine.checks) check_passed(machine, block, slot);
+    if (machine.checks && has_phases) check_passed(machine, block, slot);
     ++state.completed;
     join(state.released, state.gathering.data());
     const std::uint32_t agent = machine.agents.slot(block, slot);
@@ -210,7 +214,7 @@ bool execute_event_wait(Machine& machine, Warp& warp, const EventWaitPlan& plan)
     warp.state = WarpState::kWaiting;
     return false;
   }
-  if (state.completed > phases) {
+  if (state.completed > phases && !event.grid) {
     report_at(machine, warp, ReportKind::kOverrun,
               format("phase overrun: {} has completed {} generations when warp {} waits for "
                      "generation {}, so that the hardware's phase bit means another one",
@@ -234,11 +238,12 @@ void check_events_at_end(Machine& machine) {
     for (std::uint32_t slot = 0; slot < machine.agents.slots; ++slot) {
       const EventSlot& state = machine.slot(block, slot);
       const EventPlan& event = event_of(machine, slot);
+      if (machine.home(block, slot) != block) continue;
       if (state.pending == event.arrivals && state.bytes == 0) continue;
       Report* report = machine.reporter.open(ReportKind::kUnfinished, event.op);
       if (report == nullptr) continue;
-      report->message =
-          format("the block ends with a generation begun: {}", lacks_text(machine, block, slot));
+      report->message = format("the {} ends with a generation begun: {}",
+                               event.grid ? "grid" : "block", lacks_text(machine, block, slot));
       report->accesses = {{machine.function.ops[event.op].span, "the event"}};
     }
   }

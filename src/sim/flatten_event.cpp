@@ -24,14 +24,17 @@ void Flattener::op(const ir::Inthreads& data) {
 void Flattener::op(const ir::Event& data) {
   const auto slots =
       static_cast<std::uint32_t>(std::get<ir::EventType>(function_.type(result())).slots);
+  const bool each = data.grid && data.stated == 0;  // block has so many arrivals
   event_of_[result().index] = static_cast<std::uint32_t>(program_.events.size());
   program_.events.push_back({.name = data.name,
                              .first_slot = program_.slots,
                              .slots = slots,
                              .ready = data.ready,
-                             .arrivals = data.arrivals,
+                             .grid = data.grid,
+                             .arrivals = data.arrivals * (each ? program_.blocks : 1),
                              .op = current_});
   program_.slots += slots;
+  program_.of_grid.resize(program_.slots, data.grid);
 }
 
 void Flattener::op(const ir::Trigger& data) {

@@ -257,7 +257,11 @@ struct Machine {
   // How many clocks say what a warp knows.
   [[nodiscard]] std::size_t knowledge() const { return std::size_t{3} * agents.count(); }
   [[nodiscard]] EventSlot& slot(std::uint32_t block, std::uint32_t slot) {
-    return slots[std::size_t{block} * agents.slots + slot];
+    return slots[std::size_t{home(block, slot)} * agents.slots + slot];
+  }
+  // The block whose slot it is: of what all blocks share, the first.
+  [[nodiscard]] std::uint32_t home(std::uint32_t block, std::uint32_t slot) const {
+    return program.of_grid[slot] ? 0 : block;
   }
   [[nodiscard]] std::uint64_t next_random() {  // splitmix64
     std::uint64_t z = (random_state += 0x9e3779b97f4a7c15ULL);

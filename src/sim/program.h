@@ -308,6 +308,7 @@ struct EventPlan {
   std::uint32_t first_slot = 0;  // in the block's slots
   std::uint32_t slots = 1;
   bool ready = false;
+  bool grid = false;  // one row for all blocks, which is kept as block 0's
   std::int64_t arrivals = 1;
   ir::OpId op;
 };
@@ -454,6 +455,7 @@ struct Program {
   std::deque<target::MmaExecutor> executors;
   std::int64_t shared_bytes = 0;
   std::uint32_t slots = 0;       // of a block's events
+  std::vector<bool> of_grid;     // by slot: one for all blocks
   std::uint32_t blocks = 1;      // of a cluster
   std::int64_t local_bytes = 0;  // of one lane
   std::uint32_t threads = 1;     // of a block

@@ -95,6 +95,8 @@ void unsayable(Co& co, const ir::Op& op, std::string_view why);
 [[nodiscard]] std::string list(Co& co, const std::vector<ir::Expr>& exprs);
 // A view as an expression of views.
 [[nodiscard]] std::string view(Co& co, ir::ValueId value);
+// An element of it.
+[[nodiscard]] std::string element(Co& co, ir::ValueId buffer, const std::vector<ir::Expr>& index);
 // A scalar where it is used: its name, or the expression that gives it.
 [[nodiscard]] Spelled scalar(Co& co, ir::ValueId value);
 [[nodiscard]] std::string scalar_text(Co& co, ir::ValueId value);
@@ -111,6 +113,8 @@ void plan_inlining(Co& co);
 [[nodiscard]] bool declares(const Co& co, const ir::Op& op, ir::ValueId tile);
 // Whether the event is one that a synchronous bulk copy brought with it.
 [[nodiscard]] bool is_of_copy(const Co& co, ir::ValueId event);
+// Its declaration.
+[[nodiscard]] std::string event_text(Co& co, const ir::Op& op, const ir::Event& data);
 
 void say_region(Co& co, ir::RegionId region);
 void say_block(Co& co, const std::string& head, ir::RegionId region);

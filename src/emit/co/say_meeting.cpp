@@ -12,13 +12,18 @@ bool is_of_copy(const Co& co, ir::ValueId event) {
   });
 }
 
-void say(Co& co, const ir::Op& op, const ir::Event& data) {
-  if (is_of_copy(co, op.result)) return;
+// The declaration of an event; one of the whole grid stands in front of its launch.
+std::string event_text(Co& co, const ir::Op& op, const ir::Event& data) {
   const auto& type = std::get<ir::EventType>(co.function.type(op.result));
   const std::string stated = data.stated != 0 ? format("<{}>", data.stated) : "";
   const std::string slots = type.slots == 1 ? "" : format("[{}]", type.slots);
-  line(co, format("shared event{} {}{}{};", stated, name_of(co, op.result), slots,
-                  data.ready ? " = ready" : ""));
+  return format("{} event{} {}{}{};", data.grid ? "global" : "shared", stated,
+                name_of(co, op.result), slots, data.ready ? " = ready" : "");
+}
+
+void say(Co& co, const ir::Op& op, const ir::Event& data) {
+  if (data.grid || is_of_copy(co, op.result)) return;
+  line(co, event_text(co, op, data));
 }
 
 void say(Co& co, const ir::Op&, const ir::Trigger& data) {

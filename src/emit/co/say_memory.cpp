@@ -129,8 +129,7 @@ void say(Co& co, const ir::Op& op, const ir::Splat& data) {
 }
 
 void say(Co& co, const ir::Op&, const ir::Write& data) {
-  line(co, format("{}.at({}) = {};", view(co, data.view), list(co, data.index),
-                  scalar_text(co, data.value)));
+  line(co, format("{} = {};", element(co, data.view, data.index), scalar_text(co, data.value)));
 }
 
 }  // namespace kiln::emit_co

@@ -133,14 +133,14 @@ Spelled value_of(Co& co, const ir::Op&, const ir::Choose& data) {
 Spelled value_of(Co& co, const ir::Op&, const ir::Get& data) { return {name_of(co, data.cell)}; }
 
 Spelled value_of(Co& co, const ir::Op&, const ir::Read& data) {
-  return {format("{}.at({})", view(co, data.view), list(co, data.index))};
+  return {element(co, data.view, data.index)};
 }
 
 Spelled value_of(Co& co, const ir::Op&, const ir::Atomic& data) {
-  const std::string element = format("{}.at({})", view(co, data.view), list(co, data.index));
+  const std::string place = element(co, data.view, data.index);
   const std::string function = format("__atomic_{}", ir::name_of(data.kind));
-  if (!data.compare.valid()) return call(function, {element, scalar_text(co, data.value)});
-  return call(function, {element, scalar_text(co, data.compare), scalar_text(co, data.value)});
+  if (!data.compare.valid()) return call(function, {place, scalar_text(co, data.value)});
+  return call(function, {place, scalar_text(co, data.compare), scalar_text(co, data.value)});
 }
 
 Spelled value_of(Co& co, const ir::Op&, const ir::Element& data) {

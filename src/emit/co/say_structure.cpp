@@ -55,6 +55,11 @@ void say_attributes(Co& co, const ir::Parallel& launch) {
 }
 
 void say_launch(Co& co, const ir::Parallel& launch) {
+  ir::walk(co.function, launch.body, [&](ir::OpId id) {
+    const ir::Op& op = co.function.ops[id];
+    const auto* event = std::get_if<ir::Event>(&op.data);
+    if (event != nullptr && event->grid) line(co, event_text(co, op, *event));
+  });
   say_attributes(co, launch);
   const std::string level = launch.cooperative ? "block<cooperative>" : "block";
   const std::string head = format("parallel {} : {}", axes(co, launch.vars), level);

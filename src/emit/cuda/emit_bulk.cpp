@@ -81,13 +81,16 @@ std::string shared_text(Kernel& kernel, const BulkSides& sides, const ir::Copy& 
 // The hardware wants the innermost dimension first.
 std::string coordinates_text(Kernel& kernel, const BulkSides& sides, const ir::Copy& copy,
                              const Expr& box) {
-  std::vector<Expr> place = box_place(sides, sides.global, copy, box);
+  const std::vector<Expr> in_view = box_place(sides, sides.global, copy, box);
+  std::vector<Expr> place = in_view;
+  const std::vector<std::size_t> order = ir::tensor_map_of(kernel.function, copy).order;
+  for (std::size_t j = 0; j < order.size(); ++j) place[j] = in_view[order[j]];
   std::ranges::reverse(place);
   return kernel.braced(place);
 }
 
 const std::string& map_name(const Kernel& kernel, const ir::Copy& copy) {
-  const ir::TensorMap map = ir::tensor_map_of(kernel.function, copy);
+  const ir::TensorMap map = ir::in_buffer_order(ir::tensor_map_of(kernel.function, copy));
   for (const ParamSlot& slot : kernel.plan.slots) {
     if (slot.kind == SlotKind::kMap && kernel.plan.maps[slot.map].map == map) return slot.name;
   }

@@ -46,6 +46,32 @@ std::vector<ValueId> live_events(const Kernel& kernel) {
   return events;
 }
 
+// Of an event of the grid: how many arrivals a generation of a slot has.
+std::string arrivals_text(const ir::Event& event) {
+  const std::string arrivals = format("{}u", event.arrivals);
+  if (event.stated != 0) return arrivals;
+  const std::string blocks = "gridDim.x * gridDim.y * gridDim.z";
+  return event.arrivals == 1 ? blocks : format("{} * {}", arrivals, blocks);
+}
+
+// The events of the grid: how often threads have arrived, and what each thread has waited for.
+std::vector<std::string> grid_opening(Kernel& kernel, const std::vector<ValueId>& events) {
+  std::vector<std::string> lines;
+  for (const ValueId event : events) {
+    if (!event_of(kernel.function, event).grid) continue;
+    const std::string& name = kernel.name(event);
+    const std::string& phase = kernel.phase_names[event.index];
+    const std::int64_t slots = slots_of(kernel.function, event);
+    lines.push_back(format("static __device__ unsigned {}[{}];", name, slots));
+    if (!phase.empty()) lines.push_back(format("unsigned {}[{}] = {{}};", phase, slots));
+    lines.push_back(format("kiln::grid_events_clear<{}>({});", slots, name));
+  }
+  if (lines.empty()) return lines;
+  kernel.requirements.headers.insert("grid.cuh");
+  lines.emplace_back("kiln::barrier_grid();");
+  return lines;
+}
+
 // The parity of the first phase that is waited for. Generation 0 of an event that starts ready is
 // the one before phase 0: its parity is 1, and no waiting comes of it.
 std::string phase_line(const Kernel& kernel, ValueId event) {
@@ -71,7 +97,10 @@ std::vector<std::string> meeting_opening(Kernel& kernel) {
   for (const ParamSlot& slot : kernel.plan.slots) {
     if (slot.kind == SlotKind::kMap) makes.push_back(format("kiln::prefetch_map({});", slot.name));
   }
-  const std::vector<ValueId> events = live_events(kernel);
+  std::vector<ValueId> events = live_events(kernel);
+  const std::vector<std::string> of_grid = grid_opening(kernel, events);
+  lines.insert(lines.end(), of_grid.begin(), of_grid.end());
+  std::erase_if(events, [&](ValueId event) { return event_of(kernel.function, event).grid; });
   for (const ValueId event : events) {
     const ir::Event& made = event_of(kernel.function, event);
     const std::string& name = kernel.name(event);
@@ -153,6 +182,9 @@ std::string slot_text(Kernel& kernel, ValueId event, const Expr& slot) {
 std::string arrival_text(const Kernel& kernel, const ir::Trigger& trigger) {
   const bool warp = trigger.arrival == ir::Arrival::kWarp;
   const char* suffix = warp ? "_warp" : "";
+  if (event_of(kernel.function, trigger.event).grid) {
+    return format("kiln::grid_event_arrive{}", suffix);
+  }
   if (!trigger.cluster) return format("kiln::mbarrier_arrive{}", suffix);
   return format("kiln::mbarrier_arrive_cluster{}<{}>", suffix, kernel.plan.cluster_blocks());
 }
@@ -171,7 +203,8 @@ std::vector<std::string> trigger_lines(Kernel& kernel, const ir::Trigger& trigge
 }  // namespace
 
 void emit_op(Kernel& kernel, const Op&, const ir::Trigger& trigger) {
-  kernel.requirements.headers.insert("mbarrier.cuh");
+  const bool grid = event_of(kernel.function, trigger.event).grid;
+  kernel.requirements.headers.insert(grid ? "grid.cuh" : "mbarrier.cuh");
   KILN_CHECK(trigger.bytes == 0 || trigger.arrival == ir::Arrival::kElected,
              "{} bytes announced by more than one thread", trigger.bytes);
   const bool one = trigger.arrival == ir::Arrival::kElected;
@@ -193,7 +226,30 @@ void emit_op(Kernel&, const Op&, const ir::Future&) { KILN_UNREACHABLE("not emit
 void emit_op(Kernel&, const Op&, const ir::FutureWait&) { KILN_UNREACHABLE("not emitted"); }
 void emit_op(Kernel&, const Op&, const ir::Exchange&) { KILN_UNREACHABLE("not emitted"); }
 
+namespace {
+
+// Waits until so many have arrived since the launch began.
+void emit_grid_wait(Kernel& kernel, const ir::EventWait& wait) {
+  kernel.requirements.headers.insert("grid.cuh");
+  const ir::Event& event = event_of(kernel.function, wait.event);
+  std::string generations;
+  if (wait.tracked) {
+    const std::string next =
+        format("{}[{}]", kernel.phase_names[wait.event.index], kernel.text(wait.slot));
+    generations = event.ready ? next + "++" : "++" + next;
+  } else {
+    const Expr complete = event.ready ? wait.generation : wait.generation + Expr(1);
+    generations = format("static_cast<unsigned>({})", kernel.text(complete));
+  }
+  kernel.out.line(format("kiln::grid_event_wait({}, {} * {});",
+                         slot_text(kernel, wait.event, wait.slot), generations,
+                         arrivals_text(event)));
+}
+
+}  // namespace
+
 void emit_op(Kernel& kernel, const Op&, const ir::EventWait& wait) {
+  if (event_of(kernel.function, wait.event).grid) return emit_grid_wait(kernel, wait);
   kernel.requirements.headers.insert("mbarrier.cuh");
   const char* scope = crosses_blocks(kernel.function, wait.event) ? "<true>" : "";
   if (wait.tracked) {

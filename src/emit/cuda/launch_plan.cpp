@@ -76,7 +76,8 @@ ParamSlot buffer_slot(const Function& function, const KernelUses& uses, ValueId 
 std::vector<MapPlan> maps_of(const Function& function, const KernelUses& uses) {
   std::vector<MapPlan> maps;
   for (const ir::OpId id : uses.bulk_copies) {
-    ir::TensorMap map = ir::tensor_map_of(function, std::get<ir::Copy>(function.ops[id].data));
+    ir::TensorMap map =
+        ir::in_buffer_order(ir::tensor_map_of(function, std::get<ir::Copy>(function.ops[id].data)));
     if (std::ranges::find(maps, map, &MapPlan::map) != maps.end()) continue;
     ParamSlot array = buffer_slot(function, uses, map.buffer);
     maps.push_back({.map = std::move(map), .array = std::move(array)});
