@@ -252,7 +252,8 @@ constexpr Edit kEdits[] = {
      "origin=[mod(i, 2), 0] drop=1 : view<f32, shared, [65]>"},
     {"aliases-have-buffers", kRing, "alias base=%s", "alias base=%s strides=[1]"},
     {"bulk-copies-know-their-buffer", kRing, "%from = subview base=%x",
-     "%again = alias base=%x strides=[64, 1] : view<f32, global, [N, 64]>\n        %from = subview "
+     "%again = alias base=%x strides=[128, 1] : view<f32, global, [N, 64]>\n        %from = "
+     "subview "
      "base=%again"},
     {"aliases-stay-inside", kRing, "alias base=%s : view<f32, shared, [128]>",
      "alias base=%s : view<f32, shared, [256]>"},

@@ -297,7 +297,9 @@ std::optional<ir::ValueId> convert_to_bool(Sema& sema, const Operand& operand) {
   if (!integer) {
     const std::string written(sema.sources.text(operand.span));
     (void)sema.diags.report<diag::ConditionNotBool>(operand.span, describe(operand, sema.function))
-        .help_if(operand.is_number() ? format("compare it: `{} != 0`", written) : "")
+        .help_if(operand.kind == Operand::Kind::kEvent ? format("wait for it: `wait {};`", written)
+                 : operand.is_number()                 ? format("compare it: `{} != 0`", written)
+                                                       : "")
         .emit();
     return std::nullopt;
   }

@@ -417,6 +417,8 @@ std::optional<Operand> metadata_view(Sema& sema, ast::ExprId expr, std::vector<i
     open = shape;
   }
   if (!open.empty()) source->id = widen_view(sema, source->id, std::move(closed), source->span);
+  const ir::ViewType& type = sema.function.view_type(source->id);
+  if (!check_size(sema, type, source->span, "an `mma` tile")) return std::nullopt;
   return source;
 }
 

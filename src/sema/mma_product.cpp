@@ -367,8 +367,8 @@ std::int64_t columns_of_metadata(DType metadata, DType a) {
 void close_metadata(Sema& sema, Tile& tile, ir::ValueId id, const Request& request) {
   if (tile.open_extents.empty()) return;
   auto& type = std::get<ir::FragType>(sema.function.values[id].type);
-  const std::int64_t needed[] = {request.shape.m,
-                                 request.shape.k / columns_of_metadata(type.dtype, request.a)};
+  const std::int64_t columns = request.shape.k / columns_of_metadata(type.dtype, request.a);
+  const std::int64_t needed[] = {request.shape.m, std::max<std::int64_t>(columns, 1)};
   const ir::ValueId view = std::get<ir::Load>(sema.function.ops[tile.load].data).view;
   auto& shape = std::get<ir::ViewType>(sema.function.values[view].type).shape;
   for (std::size_t d = 0; d < shape.size(); ++d) {

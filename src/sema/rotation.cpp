@@ -137,7 +137,8 @@ ir::Expr rotating_slot(Sema& sema, const Handle& handle, Span span) {
 
 std::optional<ir::ValueId> rotating_buffer(Sema& sema, const Handle& handle, Span span) {
   const Rotation rotation = sema.rotations[handle.rotation];
-  if (!rotation.typed) {
+  const bool names_none = handle.kind == Handle::Kind::kPlaceholder && !handle.used;
+  if (!rotation.typed || (rotation.stores && names_none)) {
     (void)sema.diags.report<diag::PlaceholderEarly>(span, handle.name)
         .label(handle.span, "a placeholder")
         .help("start a copy first: `{} = dma.copy.async source => shared;`", handle.name)
