@@ -276,6 +276,7 @@ class Specialiser : private OpMaker {
     span_ = function_.ops[launch_].span;
     std::vector<OpId> used = function_.regions[launch_data().body].ops;
     if (registers_ != 0) {
+      launch_data().blocks_min = 0;  // one block has them all
       produced.insert(produced.begin(), make(ir::Registers{kProducerRegisters, false}));
       used.insert(used.begin(), make(ir::Registers{registers_, true}));
     }
@@ -301,7 +302,10 @@ class Specialiser : private OpMaker {
 };
 
 // What each consumer can have when the producer keeps few; 0: nothing is to be gained.
-std::int64_t consumer_registers(const target::Arch& arch, const Division& division) {
+std::int64_t consumer_registers(const target::Arch& arch, const ir::Parallel& launch,
+                                const Division& division) {
+  // Blocks that are to run beside each other share what there is.
+  if (launch.blocks_min > 1 || launch.registers_max != 0) return 0;
   const bool can = arch.has(target::Feature::kSetmaxnreg) && division.level == Level::kGroup4;
   if (!can) return 0;
   const std::int64_t each =
@@ -378,7 +382,8 @@ bool divide(const ir::Module& module, ir::Function& function, OpId launch, Diagn
   if (const auto obstacle = division_of(module, function, launch, division)) {
     return refuse(diags, function.ops[marked[0].loop].span, *obstacle);
   }
-  Specialiser work(function, launch, division, consumer_registers(*module.arch, division));
+  const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
+  Specialiser work(function, launch, division, consumer_registers(*module.arch, data, division));
   auto wish = look_at(module, function, launch, diags);
   if (!wish) return false;
   if (!wish->conditions.empty()) or_by_threads(function, launch, wish->conditions);

@@ -61,7 +61,7 @@ def copies(draw, arch, listed):
 def trips(draw, extent, step):
     """How far the loop goes: to the end of K, short of it, or as far as its tile's row says."""
     whole = f"cdiv({extent}, {step})"
-    return draw.choice([whole] * 5 + [f"{whole} - 1", f"__min({whole}, i + 1)"])
+    return draw.choice([whole] * 5 + [f"__min({whole}, some + 1)", f"__min({whole}, i + 1)"])
 
 
 def product(draw, arch):
@@ -74,7 +74,7 @@ def product(draw, arch):
     listed = [("x_s", f"x.subspan({rows * units}, {step}).at(i, at)"), ("y_s", f"y.subspan({cols}, {step}).at(j, at)")]
     extra = draw.often(0.25)
     if extra:
-        listed.append(("b_s", f"b.subspan({rows * units}, 16).at(i, at)"))
+        listed.append(("b_s", f"b.subspan(8, {step}).at(0, at)"))
     lines, word = copies(draw, arch, listed)
     body = ["int at = k;", *lines]
     part = f"x_s.subspan({rows}, {step}).at(w, 0)"
@@ -102,7 +102,7 @@ def product(draw, arch):
     head = launch_attributes(draw)
     if nested:
         head = re.sub(r"\[\[order.*?\]\] ", "", head)
-    extra_param = f"global {dtype} [M, K] b, " if extra else ""
+    extra_param = f"global {dtype} [8, K] b, " if extra else ""
     text = [
         f"__co__ void f(global {dtype} [M, K] x, global {dtype} [N, K] y, {extra_param}global f32 [M, N] z, s32 some) {{",
         f"  {head}parallel {axes} by [{grid}] : block, w by {units} : {level} {{",
@@ -115,7 +115,7 @@ def product(draw, arch):
         "M": draw.randint(1, 3 * rows * units),
         "N": draw.randint(1, 4 * cols),
         "K": max(1, draw.randint(1, 5 * step // unit)) * unit,
-        "some": draw.randint(0, 1),
+        "some": draw.randint(0, 3),
     }
     return "\n".join(text), shape
 
@@ -128,7 +128,7 @@ def sums(draw, arch):
     lines, word = copies(draw, arch, [("x_s", f"x.subspan({rows}, {cols}).at(i, k)")])
     body = [*lines, f"t = frag.load x_s.subspan({rows // units}, {cols}).at(w, 0);", "sum = sum + __to<f32>(t) * 0.5f;"]
     text = [
-        f"__co__ void f(global {dtype} [M, K] x, global f32 [M, {cols}] z) {{",
+        f"__co__ void f(global {dtype} [M, K] x, global f32 [M, {cols}] z, s32 some) {{",
         f"  {re.sub(r'.*order.*', '', launch_attributes(draw))}parallel i by [cdiv(M, {rows})] : block, w by {units} : {level} {{",
         f"    sum = frag.fill.f32 [{rows // units}, {cols}] 0.0f;",
         f"    {attribute(draw, arch)}foreach k in [{trips(draw, 'K', cols)}] {{",
@@ -139,7 +139,7 @@ def sums(draw, arch):
         "}",
     ]
     unit = 8 if word == "tma" or draw.often(0.6) else 1
-    return "\n".join(text), {"M": draw.randint(1, 5 * rows), "K": max(1, draw.randint(1, 5 * cols // unit)) * unit}
+    return "\n".join(text), {"M": draw.randint(1, 5 * rows), "K": max(1, draw.randint(1, 5 * cols // unit)) * unit, "some": draw.randint(0, 3)}
 
 
 def program(seed, number):
