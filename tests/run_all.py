@@ -197,6 +197,7 @@ def layers(options):
     yield layer("browser/timeline_test.py", debug, results, *keep)
     yield from sampled_layer("mistakes/run.py", debug, release, keep)
     yield layer("said_again/run.py", release or debug, results, *keep)
+    yield layer("said_again/loops.py", release or debug, results, *keep)
     if not keep:
         for folder in ("api", "golden", "seeds", "tools"):
             yield partial(python_unittest, Path("tests") / folder / "self_test.py")

@@ -121,7 +121,9 @@ std::string plain_type(DType dtype) {
   if (dtype == DType::kF32 || dtype == DType::kTF32) return "float";
   if (dtype == DType::kBool) return "bool";
   if (!is_integer(dtype)) return "";
-  return format("{}int{}_t", info(dtype).kind == NumberKind::kSigned ? "" : "u", info(dtype).bits);
+  // Of fewer than 8 bits each has a byte.
+  return format("{}int{}_t", info(dtype).kind == NumberKind::kSigned ? "" : "u",
+                8 * size_bytes(dtype));
 }
 
 std::string number_type(DType dtype) {

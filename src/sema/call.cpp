@@ -306,7 +306,7 @@ void report_unknown_function(Sema& sema, const ast::Name& name,
     for (const auto& [known, function] : *sema.functions) names.push_back(known);
   }
   std::string guess = syntax::foreign_help(name.text);
-  if (is_cuda_function(sema, name.text)) {
+  if (is_cuda_function(sema, name.text) || name.text.find("::") != std::string::npos) {
     guess = format(
         "`call {}(...)` calls a function in CUDA; one of this language is a "
         "`__co_device__` function",

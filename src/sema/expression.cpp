@@ -407,6 +407,10 @@ Operand Evaluator::measure(const ast::MeasureExpr& e) const {
 }
 
 Operand Evaluator::call(const ast::CallExpr& e) const {
+  if (e.builtin == ast::Builtin::kNone) {  // `ns::f(x)`
+    report_unknown_function(sema, e.name, e.args);
+    return error_operand(span);
+  }
   const bool of_tiles =
       e.builtin >= ast::Builtin::kReduceMax && e.builtin <= ast::Builtin::kTileIndex;
   if (of_tiles) return misplaced();

@@ -6,7 +6,10 @@
 //       inthreads (wg == 2) { ... }         ->    inthreads first=256 threads=128, barrier of 256
 //     }
 //
-// A predicate that all threads fulfil makes no region.
+// A predicate that all threads fulfil makes no region. What it asks of numbers that are known only when
+// the program runs becomes a condition inside of the region of the rest:
+//
+//   inthreads.async (wg == 0 && t < n) s    ->  inthreads first=0 threads=128 async { if t < n { s } }
 //
 // The predicate is evaluated for every thread number of the block: it may ask about indices of
 // parallels inside of the block only, which are functions of that number.
@@ -39,7 +42,9 @@ class Predicate {
   [[nodiscard]] std::string problem(ir::ValueId value) const;
   // Whether an operation in it is none of those that can be evaluated here.
   [[nodiscard]] bool is_run_time(ir::ValueId value) const;
-  [[nodiscard]] bool holds(std::int64_t thread, ir::ValueId value);
+  // Of a condition the parts, joined by `&&`, that can be.
+  [[nodiscard]] std::vector<ir::ValueId> parts_known(ir::ValueId value) const;
+  [[nodiscard]] bool holds(std::int64_t thread, const std::vector<ir::ValueId>& parts);
 
  private:
   [[nodiscard]] const ir::OpData& data(ir::ValueId value) const {
@@ -111,9 +116,19 @@ std::string Predicate::problem(ir::ValueId value) const {
   return "";
 }
 
-bool Predicate::holds(std::int64_t thread, ir::ValueId value) {
+std::vector<ir::ValueId> Predicate::parts_known(ir::ValueId value) const {
+  if (!is_run_time(value)) return {value};
+  const auto* op = function_.def_as<ir::Binary>(value);
+  if (op == nullptr || op->kind != ir::BinaryKind::kLogicalAnd) return {};
+  std::vector<ir::ValueId> out = parts_known(op->left);
+  const std::vector<ir::ValueId> right = parts_known(op->right);
+  out.insert(out.end(), right.begin(), right.end());
+  return out;
+}
+
+bool Predicate::holds(std::int64_t thread, const std::vector<ir::ValueId>& parts) {
   coverage::set_unit_indices(function_, nest_, block_threads_, thread, values_);
-  return evaluate(value) != 0;
+  return std::ranges::all_of(parts, [&](ir::ValueId value) { return evaluate(value) != 0; });
 }
 
 // In the operands' type, as a GPU does; a division by zero, which has no value, gives 0.
@@ -145,12 +160,12 @@ void report_predicate(Sema& sema, Span span, std::string_view why) {
       .emit();
 }
 
-// The threads for which the value holds, among `outer`.
-std::optional<ThreadRun> run_of(Sema& sema, Predicate& predicate, ir::ValueId value, Span span,
-                                ThreadRun outer) {
+// The threads for which all of it holds, among `outer`.
+std::optional<ThreadRun> run_of(Sema& sema, Predicate& predicate,
+                                const std::vector<ir::ValueId>& parts, Span span, ThreadRun outer) {
   std::vector<ThreadRun> runs;
   for (std::int64_t t = outer.first; t < outer.first + outer.threads; ++t) {
-    if (!predicate.holds(t, value)) continue;
+    if (!predicate.holds(t, parts)) continue;
     if (runs.empty() || runs.back().first + runs.back().threads != t) runs.push_back({t, 0});
     ++runs.back().threads;
   }
@@ -167,9 +182,10 @@ std::optional<ThreadRun> run_of(Sema& sema, Predicate& predicate, ir::ValueId va
   return std::nullopt;
 }
 
-// Evaluates the predicate; its operations are taken back, for nothing reads them.
+// Evaluates the predicate; its operations are taken back, for nothing reads them. `late`: whether some of
+// it is known only when the program runs.
 std::optional<ThreadRun> threads_of(Sema& sema, ast::ExprId condition, ThreadRun outer,
-                                    std::int64_t block_threads) {
+                                    std::int64_t block_threads, bool& late) {
   auto& ops = sema.function.regions[sema.regions.back()].ops;
   const std::size_t before = ops.size();
   const Operand operand = evaluate(sema, condition);
@@ -187,11 +203,21 @@ std::optional<ThreadRun> threads_of(Sema& sema, ast::ExprId condition, ThreadRun
     report_predicate(sema, span, why);
     return std::nullopt;
   }
-  if (predicate.is_run_time(*value)) {
-    refuse(sema, span, "an `inthreads` predicate with numbers known only at run time");
-    return std::nullopt;
-  }
-  return run_of(sema, predicate, *value, span, outer);
+  late = predicate.is_run_time(*value);
+  return run_of(sema, predicate, predicate.parts_known(*value), span, outer);
+}
+
+// The body, behind the condition where it is known only now.
+void analyse_chosen(Sema& sema, const ast::InthreadsStmt& stmt, bool late) {
+  if (!late) return analyse_statement(sema, stmt.body);
+  const auto flag = convert_to_bool(sema, evaluate(sema, stmt.condition));
+  if (!flag) return;
+  const Place outer = sema.place;
+  note_divergence(sema, sema.ast[stmt.condition].span, [](ir::Level) { return true; });
+  const ir::OpId op = emit(sema, ir::If{*flag, {}, {}}, stmt.word_span);
+  const ir::RegionId body = in_region(sema, [&] { analyse_statement(sema, stmt.body); });
+  std::get<ir::If>(sema.function.ops[op].data).then_body = body;
+  sema.place = outer;
 }
 
 // The unit that `mma` statements in the region belong to.
@@ -257,10 +283,11 @@ void analyse(Sema& sema, const ast::InthreadsStmt& stmt, ast::StmtId id) {
   // After a mistake the body is looked at as if all threads ran it. The mistake may be the number
   // of threads: nobody counts through more than a block can have.
   const bool too_many = *block_threads > sema.arch.threads_per_block_max;
+  bool late = false;
   const auto chosen =
-      too_many ? std::nullopt : threads_of(sema, stmt.condition, all, *block_threads);
+      too_many ? std::nullopt : threads_of(sema, stmt.condition, all, *block_threads, late);
   if (chosen && chosen->threads == all.threads) {  // no region: these threads go through it anyway
-    analyse_statement(sema, stmt.body);
+    analyse_chosen(sema, stmt, late);
     if (!stmt.is_async) emit(sema, ir::Barrier{.level = ir::Level::kBlock}, span);
     return;
   }
@@ -276,7 +303,7 @@ void analyse(Sema& sema, const ast::InthreadsStmt& stmt, ast::StmtId id) {
   sema.place.inthreads = op;
   sema.place.divergent_in_block = {};
   sema.place.divergent_in_warp = whole_warps ? Span{} : stmt.word_span;
-  const ir::RegionId body = in_region(sema, [&] { analyse_statement(sema, stmt.body); });
+  const ir::RegionId body = in_region(sema, [&] { analyse_chosen(sema, stmt, late); });
   std::get<ir::Inthreads>(sema.function.ops[op].data).body = body;
   sema.place = outer;
   note_yield_inside(sema, op, stmt.word_span);

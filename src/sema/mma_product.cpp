@@ -684,7 +684,7 @@ void analyse(Sema& sema, const ast::MmaScaleStmt& stmt, ast::StmtId statement) {
   const Span span = sema.ast[statement].span;
   ir::ValueId id;
   Tile* tile = find_tile(sema, stmt.acc, true, id);
-  if (!check_place(sema, stmt.word_span, Where::kUnit) || tile == nullptr) {
+  if (!check_place(sema, stmt.word_span, Where::kUnitOrBlock) || tile == nullptr) {
     return mark_broken({tile});
   }
   if (tile->broken || !check_same_unit(sema, *tile, stmt.acc.span)) return;

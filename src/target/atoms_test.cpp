@@ -32,7 +32,7 @@ TEST(Atoms, AreListedForEveryArchitecture) {
 
 TEST(Atoms, RowsThatDifferInNAreOneLine) {
   const std::string text = atoms_text(find_arch("sm_90a"));
-  EXPECT_EQ(std::ranges::count(text, '\n'), 1 + 32 + 20 + 2 * 16);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1 + 34 + 20 + 2 * 16);
   EXPECT_EQ(text.find("m64n8k"), std::string::npos);
   EXPECT_NE(text.find("64xNx16 and multiples of K, N = 8 to 256 by 8\n"), std::string::npos);
   EXPECT_NE(text.find("64xNx32 and multiples of K, N = 8 to 32 by 8, 48 to 256 by 16\n"),

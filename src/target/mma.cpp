@@ -1,5 +1,6 @@
 #include "target/mma.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/check.h"
@@ -63,9 +64,8 @@ constexpr Layout k8x32w2 = "((4,8),(2,4)):((16,1),(8,64))"_layout;
 constexpr Layout k8x64w4 = "((4,8),(4,4)):((32,1),(8,128))"_layout;
 constexpr Layout kC8x8 = "((4,8),2):((16,1),8)"_layout;
 constexpr Layout kC16x8 = "((4,8),(2,2)):((32,1),(16,8))"_layout;
-// m8n8k4 of f16 (PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type") multiplies in
-// each quad pair, lanes 4q to 4q + 3 and 16 + 4q to 16 + 4q + 3, what those eight lanes hold. All four
-// hold the same here and find the same sums. Rows of A, B and of C in f16 are whole in one lane.
+// m8n8k4 of f16 (PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 ...") multiplies in each quad pair,
+// lanes 4q to 4q + 3 and 16 + 4q to 16 + 4q + 3, what those eight hold. All four hold the same here.
 constexpr Layout kQuad8x4 = "((4,4,2),4):((1,0,4),8)"_layout;
 constexpr Layout kQuadC8x8 = "((4,4,2),8):((1,0,4),8)"_layout;
 constexpr Layout kQuadC8x8f32 = "((2,2,4,2),(2,2,2)):((1,16,0,4),(8,2,32))"_layout;
@@ -599,21 +599,14 @@ constexpr Index copies(const Mma& row, Operand operand) {
 }
 
 // A map is a bijection of lanes x values onto the tile, but for lanes that repeat what others hold.
-constexpr int kQuadElements = 64;  // of the largest tile that is repeated
 constexpr bool map_is_consistent(const Mma& row, Operand operand) {
   const Layout& map = map_of(row, operand);
-  const TileExtents tile = extents(row, operand);
+  const Index elements = Index{extents(row, operand).rows} * extents(row, operand).cols;
   if (rank(map) != 2 || size(map, 0) != row.lanes) return false;
-  if (copies(row, operand) == 1) {
-    return size(map) == Index{tile.rows} * tile.cols && is_bijective(map);
-  }
-  std::array<Index, kQuadElements> held = {};
-  if (tile.rows * tile.cols > kQuadElements) return false;
+  if (size(map) == elements) return is_bijective(map);
+  std::array<Index, 64> held = {};
   for (Index i = 0; i < size(map); ++i) ++held[static_cast<std::size_t>(map(i))];
-  for (int i = 0; i < tile.rows * tile.cols; ++i) {
-    if (held[static_cast<std::size_t>(i)] != copies(row, operand)) return false;
-  }
-  return true;
+  return std::ranges::count(held, copies(row, operand)) == elements;
 }
 
 // Rows of one family that differ in N alone are consistent when the first one is: a test goes

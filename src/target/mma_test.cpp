@@ -162,7 +162,7 @@ TEST(Mmas, NameAndPtxAgreeWithTheColumns) {
   EXPECT_EQ(find_mma("m16n8k16.f32"), nullptr);
 }
 
-// Of a warp, 14 dense families: 2 + 1 + 2 + 1 of 16 bits, 2 of tf32, 3 x 4 of integers, 4 x 2 of
+// Of a warp, 16 dense families: 2 + 1 + 2 + 1 + 2 of 16 bits, 2 of tf32, 3 x 4 of integers, 4 x 2 of
 // FP8, 4 of f64; and sparse ones: 2 x 2 + 2 of 16 bits, 2 of tf32, 2 x 4 of integers, 4 x 2 of FP8.
 // Of a warpgroup, dense and sparse, 2 + 1 + 1 + 4 x 2 combinations of types with 32 rows each (N
 // from 8 to 256), and 4 of integers with 18 (8 to 32 by 8, 48 to 256 by 16).
@@ -171,7 +171,7 @@ TEST(Mmas, FamiliesMakeARowForEachCombinationOfTypesAndEachN) {
     return std::ranges::count_if(
         all_mmas(), [&](const Mma& row) { return row.scope == scope && row.sparse == sparse; });
   };
-  EXPECT_EQ(count(Scope::kWarp, false), 32);
+  EXPECT_EQ(count(Scope::kWarp, false), 34);
   EXPECT_EQ(count(Scope::kWarp, true), 20);
   for (const bool sparse : {false, true}) {
     EXPECT_EQ(count(Scope::kWarpgroup, sparse), 12 * 32 + 4 * 18);

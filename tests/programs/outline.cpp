@@ -34,7 +34,7 @@ bool is_of_the_language(const std::string& word) {
 std::string parameter(Gen& gen, const TileValue& tile, std::string& before) {
   const std::string& name = tile.value.text;
   const int kind = gen.draw.within(0, 9);
-  if (kind < 3 || !tile.anchored) return format("frag {}", name);
+  if (kind < 3 || !tile.anchored || !tile.typed) return format("frag {}", name);
   std::string rows = format("{}", tile.shape.rows);
   std::string type(kiln::name(tile.value.type));
   if (kind < 5) rows = gen.name("R");

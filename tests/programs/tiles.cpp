@@ -189,7 +189,9 @@ void Tiles::define(Node& at, const TileValue& made) {
   const char* word = draw().chance(10) ? "frag " : draw().chance(10) ? "mutable " : "";
   TileValue typed = made;
   typed.value.type = tile.value.type;
-  at.line(format("{}{} = {};", word, tile.value.text, given(typed)));
+  const std::string text = given(typed);
+  tile.typed = text != made.value.text || text.starts_with("__to<") || text.starts_with("frag.");
+  at.line(format("{}{} = {};", word, tile.value.text, text));
   tiles_.push_back(tile);
 }
 
@@ -347,7 +349,7 @@ void Tiles::declared(Node& at) {
   made.shape = {made.shape.rows == 1 ? part_shape().rows : made.shape.rows,
                 made.shape.cols == 1 ? part_shape().cols : made.shape.cols};
   made.value.text = gen_.name("t");
-  made.named = made.anchored = true;
+  made.named = made.anchored = made.typed = true;
   if (draw().chance(50)) {
     at.line(format("frag {} [{}] {} = {};", name(type), sizes(made.shape), made.value.text, text));
   } else {

@@ -19,6 +19,7 @@ struct TileValue {
   TileShape shape;
   bool named = true;      // by a name that may be assigned
   bool anchored = false;  // its first definition fixed type and shape: it may be assigned again
+  bool typed = false;     // its definition says the type, which else may be another integer's
 };
 
 // Where a unit's tiles lie in the tensors: tile (row, col) of so many.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random loops with random attributes: the same bits as without, no report, and the same as printed.
 
-    tests/said_again/loops.py --kiln build/release/bin/kiln [--count 200] [--seed 1] [--only 17]
+    tests/said_again/loops.py --kiln build/release/bin/kiln [--count 100] [--seed 1] [--only 17]
 
 Each number of the seed is one program: products of warps or warpgroups or sums of register tiles, plain or nested, with
 copies by threads or by the hardware, in front of it `[[pipeline]]`, `[[persistent]]` and `[[order]]` as it comes, and a
@@ -9,6 +9,7 @@ ragged shape. It is run on the simulator without attributes, with them, and as `
 passes. Attributes that are refused must be refused by name; how often is said at the end.
 """
 
+import json
 import random
 import re
 import sys
@@ -190,7 +191,7 @@ def one(kiln, folder, seed, number):
 
 def main():
     parser = cases.parser(__doc__.split("\n")[0])
-    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="this program alone; --show prints it")
     parser.add_argument("--show", action="store_true")
@@ -209,7 +210,13 @@ def main():
                 print(f"FAIL {problem}\n")
     for became, times in seen.most_common():
         print(f"{times:6} {became}")
+    if said := batch.finish():
+        wrong += 1
+        print(f"FAIL loops: what their processes say at their end\n{said}\n")
     print(f"loops: {sum(seen.values()) - wrong} passed, {wrong} failed")
+    if options.results:
+        counts = {"passed": sum(seen.values()) - wrong, "failed": wrong}
+        options.results.write_text(json.dumps(counts), encoding="utf-8")
     return 1 if wrong else 0
 
 

@@ -131,6 +131,24 @@ struct IsSmall : std::false_type {};
 template <class E>
 struct IsSmall<Small<E>> : std::true_type {};
 
+// An integer of less than a byte, which wraps around at its own width.
+template <int kBits, bool kSigned, char kName = 'i'>
+class SmallInteger {
+ public:
+  SmallInteger() = default;
+  template <class T, class = std::enable_if_t<std::is_arithmetic<T>::value>>
+  SmallInteger(T value) : value_(wrapped(static_cast<std::int64_t>(value))) {}
+  operator int() const { return wrapped(value_); }
+
+ private:
+  static std::int8_t wrapped(std::int64_t value) {
+    const auto low = static_cast<int>(static_cast<std::uint64_t>(value) & ((1U << kBits) - 1));
+    const bool negative = kSigned && (low >> (kBits - 1)) != 0;
+    return static_cast<std::int8_t>(negative ? low - (1 << kBits) : low);
+  }
+  std::int8_t value_ = 0;
+};
+
 // An f32 whose last 13 bits matrix units do not see.
 class Tf32 {
  public:
@@ -156,6 +174,14 @@ using f6_e2m3 = detail::Small<detail::Encoding<std::uint8_t, 2, 3, 1, detail::To
 using f6_e3m2 = detail::Small<detail::Encoding<std::uint8_t, 3, 2, 3, detail::Top::kNumbers>>;
 using f4_e2m1 = detail::Small<detail::Encoding<std::uint8_t, 2, 1, 1, detail::Top::kNumbers>>;
 using tf32 = detail::Tf32;
+using s6 = detail::SmallInteger<6, true>;
+using u6 = detail::SmallInteger<6, false>;
+using s4 = detail::SmallInteger<4, true>;
+using u4 = detail::SmallInteger<4, false>;
+using s2 = detail::SmallInteger<2, true>;
+using u2 = detail::SmallInteger<2, false>;
+using u1 = detail::SmallInteger<1, false>;
+using bin1 = detail::SmallInteger<1, false, 'b'>;
 using f8 = f8_e4m3;
 using half = f16;
 using bfp16 = bf16;
@@ -190,6 +216,14 @@ KILN_HOST_NAME(s16)
 KILN_HOST_NAME(u16)
 KILN_HOST_NAME(s8)
 KILN_HOST_NAME(u8)
+KILN_HOST_NAME(s6)
+KILN_HOST_NAME(u6)
+KILN_HOST_NAME(s4)
+KILN_HOST_NAME(u4)
+KILN_HOST_NAME(s2)
+KILN_HOST_NAME(u2)
+KILN_HOST_NAME(u1)
+KILN_HOST_NAME(bin1)
 KILN_HOST_NAME(bool)
 #undef KILN_HOST_NAME
 

@@ -108,6 +108,14 @@ void emit_op(Kernel& kernel, const Op&, const ir::Fill& fill) {
   kernel.requirements.headers.insert("fragment.cuh");
   kernel.out.line(
       format("kiln::fill({}, {});", kernel.name(fill.frag), scalar(kernel, fill.value).text));
+  // Sums of 16 bits lie two to a register, all of which are copies of one: they are made in front of the
+  // fence.
+  const auto* alloc = kernel.function.def_as<ir::Alloc>(fill.frag);
+  const bool in_flight = alloc->atom != nullptr && alloc->atom->asynchronous;
+  if (!in_flight || info(kernel.function.frag_type(fill.frag).dtype).bits != 16) return;
+  if (kernel.function.frag_type(fill.frag).role != ir::Role::kC) return;
+  kernel.requirements.headers.insert("wgmma.cuh");
+  kernel.out.line(format("kiln::wgmma_operand({});", kernel.name(fill.frag)));
 }
 
 namespace {
