@@ -12,7 +12,6 @@
 
 #include "ir/arguments.h"
 #include "ir/effects.h"
-#include "ir/prove.h"
 #include "sema/constant.h"
 #include "sema/depend.h"
 #include "sema/expression.h"

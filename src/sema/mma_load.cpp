@@ -1,13 +1,9 @@
 // `mma.load`: the tile of a view that an operand, metadata or the beginning of a sum comes from.
 #include <algorithm>
-#include "ir/arguments.h"
 #include "ir/effects.h"
 #include "ir/prove.h"
 #include "sema/constant.h"
-#include "sema/depend.h"
 #include "sema/expression.h"
-#include "sema/inthreads.h"
-#include "sema/literal.h"
 #include "sema/mma.h"
 #include "sema/partial_sum.h"
 #include "sema/scaled_block.h"
