@@ -54,9 +54,6 @@ bool check_place(Sema& sema, Span word_span, Where where) {
   return false;
 }
 
-namespace {
-
-// `mc[i]` where `mc` is one tile, or something else.
 void report_no_array(Sema& sema, const Symbol& symbol, const ast::FragRef& ref) {
   if (symbol.kind == Symbol::Kind::kOperand && symbol.operand.is_error()) return;
   const auto tile = sema.tiles.find(symbol.operand.id);
@@ -69,8 +66,6 @@ void report_no_array(Sema& sema, const Symbol& symbol, const ast::FragRef& ref) 
                                           : format("{} = mma.fill.f32 0.0f [2, 4];", ref.name.text))
       .emit();
 }
-
-}  // namespace
 
 Tile* find_tile(Sema& sema, const ast::FragRef& ref, bool accumulator, ir::ValueId& id) {
   const Symbol* symbol = sema.scopes.find(ref.name.text);

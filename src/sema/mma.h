@@ -17,6 +17,9 @@ enum class Where : std::uint8_t { kUnit, kUnitOrBlock, kUnitOrThreads };
 // skipped.
 void mark_broken(std::initializer_list<Tile*> tiles);
 
+// Says that the name, which has a subscript, is one tile or something else.
+void report_no_array(Sema& sema, const Symbol& symbol, const ast::FragRef& ref);
+
 // The tile a reference names, or null after a report.
 [[nodiscard]] Tile* find_tile(Sema& sema, const ast::FragRef& ref, bool accumulator,
                               ir::ValueId& id);
