@@ -44,6 +44,23 @@ bool may_leave_early(const Function& function, RegionId region) {
   return found;
 }
 
+bool may_leave(const Function& function, RegionId region) {
+  for (const OpId id : function.regions[region].ops) {
+    const OpKind kind = function.ops[id].kind();
+    if (leaves_early(kind)) return true;
+    for (const RegionId inner : regions_of(function.ops[id])) {
+      // A loop takes up its own jumps; threads that leave the kernel it does not.
+      bool leaves = is_loop(kind) ? false : may_leave(function, inner);
+      if (is_loop(kind)) {
+        walk(function, inner,
+             [&](OpId each) { leaves = leaves || function.ops[each].kind() == OpKind::kYield; });
+      }
+      if (leaves) return true;
+    }
+  }
+  return false;
+}
+
 std::int64_t unit_of(const Op& op) {
   std::int64_t unit = 0;
   for_each_field(op, [&](std::string_view key, const auto& field) {

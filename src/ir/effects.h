@@ -45,6 +45,9 @@ static_assert(std::size(kTraits) == OpData::kTypes);
 // Whether something in the region does.
 [[nodiscard]] bool may_leave_early(const Function& function, RegionId region);
 
+// Whether something in the region leaves it: not what only ends a loop, or a trip of one, inside of it.
+[[nodiscard]] bool may_leave(const Function& function, RegionId region);
+
 // Who executes it: never kOfUnit.
 [[nodiscard]] Executor executor_of(const Op& op);
 

@@ -31,7 +31,7 @@ class Finder {
 
   Checked<LoopCopies> run() {
     if (loop_.step != 1) return refuse_loop("it steps by more than 1");
-    if (ir::may_leave_early(function_, loop_.body)) {
+    if (ir::may_leave(function_, loop_.body)) {
       return refuse_loop("it may be left, or a trip of it, before its end");
     }
     LoopCopies out;

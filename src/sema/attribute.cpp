@@ -216,17 +216,20 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
       continue;
     }
     auto& data = std::get<ir::Parallel>(sema.function.ops[launch].data);
+    const bool again = before.contains(attribute.kind);
     if (attribute.kind == Attribute::Kind::kPersistent) {
       data.persistent = true;
       continue;
     }
-    if (attribute.kind == Attribute::Kind::kOrder) {
+    if (attribute.kind == Attribute::Kind::kOrder && !again) {
+      before.insert(attribute.kind);
       enter_order(sema, attribute, data);
       continue;
     }
-    if (before.contains(attribute.kind)) {
-      contradict_attribute(sema, attribute, "a limit", "so does another one beside it",
-                           "keep one of them");
+    if (again) {
+      const bool orders = attribute.kind == Attribute::Kind::kOrder;
+      contradict_attribute(sema, attribute, orders ? "in which order tiles are taken" : "a limit",
+                           "so does another one beside it", "keep one of them");
       return;
     }
     before.insert(attribute.kind);
@@ -288,6 +291,11 @@ PipelineWish pipeline_wish(Sema& sema, const ast::ForeachStmt& stmt, std::size_t
                           : "a `foreach`")
           .help_if(loops != 1 ? "write the loops one inside of the other" : "")
           .emit();
+      continue;
+    }
+    if (out.stages != 0) {
+      contradict_attribute(sema, attribute, "how the loop's copies are started",
+                           "so does another one beside it", "keep one of them");
       continue;
     }
     out = {stages_of(sema, attribute).value_or(0), names_producer(sema, attribute)};
