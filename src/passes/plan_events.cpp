@@ -5,7 +5,9 @@
 #include <numeric>
 #include <set>
 
+#include "ir/effects.h"
 #include "ir/prove.h"
+#include "ir/reflect.h"
 #include "ir/vary.h"
 #include "passes/bulk_box.h"
 #include "passes/single_thread.h"

@@ -530,13 +530,14 @@ bool has_effect(const ir::Function& function) {
 // Elements of an array that no product uses, where one uses others, are not there.
 void drop_unused(Sema& sema) {
   std::set<ir::ValueId> unused;
-  for (const auto& [id, tile] : sema.tiles) {
+  for (const auto& each : sema.tiles) {
+    const Tile& tile = each.second;
     const bool is_element = tile.is_accumulator && tile.name.find('[') != std::string::npos;
     if (!is_element || tile.first_use.valid() || tile.broken || tile.stored_early.valid()) continue;
     const bool has_others = std::ranges::any_of(sema.tiles, [&](const auto& other) {
       return other.second.span == tile.span && other.second.first_use.valid();
     });
-    if (has_others) unused.insert(id);
+    if (has_others) unused.insert(each.first);
   }
   const auto is_of_unused = [&](ir::OpId id) {
     const ir::Op& op = sema.function.ops[id];

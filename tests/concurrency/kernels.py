@@ -92,6 +92,19 @@ def all_kernels(filters=()):
     return [k for k in found if not filters or any(f in k.name for f in filters)]
 
 
+def printed_kernels(kiln, folder, filters=()):
+    """What the compiler makes of the loops of tests/said_again/pipelines, as programs in the folder."""
+    for path in sorted((ROOT / "tests" / "said_again" / "pipelines").glob("*.co")):
+        runs = re.findall(r"// RUN: \w+ --arch (\w+) (.*)", path.read_text(encoding="utf-8"))
+        arch = runs[0][0]
+        said = execute(kiln, ["ir", str(path), "--arch", arch, "--as", "co"])
+        file = Path(folder) / path.name
+        file.write_text(said.output, encoding="utf-8")
+        kernel = Kernel(f"printed_{path.stem}", file, arch, tuple(tuple(words.split()) for each, words in runs if each == arch))
+        if not filters or any(f in kernel.name for f in filters):
+            yield kernel
+
+
 def wrong_kernels(filters=()):
     """(path, architecture, id of what is reported)"""
     for path in sorted((HERE / "wrong").glob("*.co")):

@@ -15,6 +15,9 @@ survives is named in survivors.txt with the reason, and nothing else is named th
 program which does the same as its kernel's (programs.py says when) is no mistake and does not count; it is run
 all the same, and nothing may be found wrong with it.
 
+`--printed`: the mutants of the programs that the compiler makes of pipelines (tests/said_again/pipelines), as `kiln ir --as
+co` prints them. Their survivors are named on the terminal alone.
+
 Without `--all` a few schedules and a fixed sample of the mutants. With it also: of the kernels that
 synchronise at least 1,800 mutants, 98.5 % of them found; of the examples with register tiles at least 1,400,
 97 % of them found.
@@ -232,7 +235,7 @@ def run_mutants(kiln, chosen, options, pool):
     if options.verdicts:
         rows = [vars(v) for v in verdicts]
         options.verdicts.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    failed = mutant_problems(verdicts, options.all, not options.filters)
+    failed = mutant_problems(verdicts, options.all, not options.filters and not options.printed)
     return max(len(verdicts) - len(failed), 0), failed
 
 
@@ -240,6 +243,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kiln", required=True, help="the binary under test")
     parser.add_argument("--all", action="store_true", help="100 schedules, all fills, all mutants")
+    parser.add_argument("--printed", action="store_true", help="mutants of programs that the compiler makes of pipelines")
     parser.add_argument("--only", choices=("correct", "wrong", "mutants"))
     parser.add_argument("--results", type=Path, help="write {passed, failed} here")
     parser.add_argument("--verdicts", type=Path, help="write what became of each mutant here")
@@ -250,9 +254,13 @@ def arguments():
 def main():
     options = arguments()
     kiln = str(Path(options.kiln).resolve())
-    chosen = kernels.all_kernels(options.filters)
     passed, failed = 0, []
-    with ThreadPoolExecutor(JOBS) as pool:
+    with ThreadPoolExecutor(JOBS) as pool, tempfile.TemporaryDirectory() as printed:
+        if options.printed:
+            chosen = list(kernels.printed_kernels(kiln, printed, options.filters))
+            options.only = "mutants"
+        else:
+            chosen = kernels.all_kernels(options.filters)
         if options.only in (None, "correct"):
             passed, failed = run_correct(kiln, chosen, options.all, pool)
         if options.only in (None, "wrong"):
