@@ -16,13 +16,14 @@ using Changes = std::vector<ir::OpId>;
 
 class Checker {
  public:
+  // The kernel starts with what blocks of `bound` threads leave each.
   Checker(const ir::Function& function, const target::Arch& arch, std::int64_t threads,
-          Diagnostics& diags)
+          std::int64_t bound, Diagnostics& diags)
       : function_(function),
         diags_(diags),
         threads_(threads),
         groups_(static_cast<std::size_t>((threads + kWarpgroup - 1) / kWarpgroup)),
-        limit_(target::registers_at_start(arch, threads)) {}
+        limit_(target::registers_at_start(arch, bound)) {}
 
   void collect(ir::RegionId region, std::int64_t first, std::int64_t threads) {
     for (const ir::OpId id : function_.regions[region].ops) {
@@ -128,7 +129,7 @@ bool check_launch(const ir::Function& function, ir::OpId launch, const target::A
   const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
   const auto threads = parallel.threads.constant();
   if (!threads || *threads < 1) return true;
-  Checker checker(function, arch, *threads, diags);
+  Checker checker(function, arch, *threads, std::max(*threads, parallel.threads_bound), diags);
   checker.collect(parallel.body, 0, *threads);
   return checker.check();
 }

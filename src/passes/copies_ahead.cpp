@@ -82,7 +82,9 @@ class Finder {
       obstacle = Obstacle{"it is a multicast, for which the cluster's blocks meet every time",
                           op(id).span};
     }
-    if (!obstacle && !copy.bulk && !always_has_trips()) obstacle = may_read_outside(copy.src);
+    // A producer starts no copies of iterations that there are not.
+    const bool overshoots = !copy.bulk && !loop_.producer && !always_has_trips();
+    if (!obstacle && overshoots) obstacle = may_read_outside(copy.src);
     if (obstacle) {
       return diags_.report<diag::PipelineDependence>(op(id).span, ahead_, obstacle->why)
           .label(obstacle->place, "here")

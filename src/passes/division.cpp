@@ -1,7 +1,10 @@
 #include "passes/division.h"
 
+#include <algorithm>
+
 #include "ir/effects.h"
 #include "target/arch.h"
+#include "target/registers.h"
 
 namespace kiln::passes {
 
@@ -9,6 +12,9 @@ namespace {
 
 using ir::Level;
 using ir::OpId;
+
+// What is enough for any consumer.
+constexpr std::int64_t kMostRegisters = 240;
 
 // Whether the kernel can be divided, and how.
 class Divider {
@@ -58,6 +64,10 @@ class Divider {
       const auto* inner = std::get_if<ir::Parallel>(&op.data);
       if (inner != nullptr) {
         if (inner->level == Level::kThread) refuse(id, "the kernel speaks of single threads");
+        if (seen_ && out.level != inner->level) {
+          refuse(id, "the kernel speaks of warps and of warpgroups");
+        }
+        seen_ = true;
         out.level = inner->level;
       }
       if (op.kind() == ir::OpKind::kInthreads)
@@ -66,7 +76,8 @@ class Divider {
       if (barrier != nullptr && (barrier->cluster || barrier->grid)) {
         refuse(id, "the kernel's blocks meet");
       }
-      if (op.kind() == ir::OpKind::kCuda) refuse(id, "the kernel contains CUDA of its own");
+      if (op.kind() == ir::OpKind::kCuda)
+        refuse(id, "the kernel contains CUDA or a fence of its own");
       if (op.kind() == ir::OpKind::kRegisters) refuse(id, "the kernel moves registers by itself");
       for (const ir::RegionId next : ir::regions_of(op)) look_for_level(next, out);
     }
@@ -104,10 +115,26 @@ class Divider {
   const ir::Function& function_;
   const ir::Parallel& launch_;
   Span span_;
+  bool seen_ = false;  // a level inside of the block
   std::optional<Obstacle> obstacle_;
 };
 
 }  // namespace
+
+// What each consumer can have when the producer keeps few; 0: nothing is to be gained.
+std::int64_t consumer_registers(const target::Arch& arch, const ir::Parallel& launch,
+                                const Division& division) {
+  // Blocks that are to run beside each other share what there is.
+  if (launch.blocks_min > 1 || launch.registers_max != 0) return 0;
+  const bool can = arch.has(target::Feature::kSetmaxnreg) && division.level == Level::kGroup4;
+  if (!can) return 0;
+  const std::int64_t each = target::registers_at_start(
+      arch, std::max(launch.threads_bound, division.consumers() + division.unit()));
+  if (each >= kMostRegisters) return 0;
+  const std::int64_t left = each * (division.units + 1) - kProducerRegisters;
+  return std::min(kMostRegisters, left / division.units / target::kRegisterCounts.step *
+                                      target::kRegisterCounts.step);
+}
 
 std::optional<Obstacle> division_of(const ir::Module& module, const ir::Function& function,
                                     ir::OpId launch, Division& out) {

@@ -64,11 +64,15 @@ void find_marked(const ir::Function& function, OpId launch, ir::RegionId region,
 }  // namespace
 
 Checked<std::int64_t> stages_for(const ir::Module& module, const ir::Function& function,
-                                 const Marked& marked, const LoopCopies& found,
+                                 const Marked& marked, const LoopCopies& found, std::int64_t taken,
                                  Diagnostics& diags) {
   const std::int64_t asked = std::get<ir::For>(function.ops[marked.loop].data).stages;
   const std::int64_t limit = module.arch->smem_per_block_max;
-  const Bytes bytes = shared_bytes(function, marked.launch, found);
+  Bytes bytes = shared_bytes(function, marked.launch, found);
+  bytes.others += taken;
+  // A producer meets the others at two events, each way one.
+  if (std::get<ir::For>(function.ops[marked.loop].data).producer)
+    bytes.stage += 2 * ir::kEventBytes;
   const std::int64_t fit = (limit - bytes.others) / std::max<std::int64_t>(bytes.stage, 1);
   const std::int64_t stages =
       asked == ir::kStagesChosen ? std::clamp<std::int64_t>(fit, 2, kStagesUnasked) : asked;
@@ -79,6 +83,10 @@ Checked<std::int64_t> stages_for(const ir::Module& module, const ir::Function& f
       .help("{}", fit >= 2 ? format("`[[pipeline({})]]` fits", fit)
                            : std::string("copy smaller tiles: not even two stages fit"))
       .emit();
+}
+
+std::int64_t stage_bytes(const ir::Function& function, ir::OpId launch, const LoopCopies& found) {
+  return shared_bytes(function, launch, found).stage + 2 * ir::kEventBytes;
 }
 
 std::vector<Marked> marked_loops(const ir::Function& function, ir::OpId launch) {

@@ -23,10 +23,16 @@ struct Marked {
 [[nodiscard]] std::vector<Marked> loops_with_producer(const ir::Function& function,
                                                       ir::OpId launch);
 
+// Shared memory that each stage takes beyond the first: buffers, and the events of a producer or of bulk copies.
+[[nodiscard]] std::int64_t stage_bytes(const ir::Function& function, ir::OpId launch,
+                                       const LoopCopies& found);
+
 // The number that the loop asks for, or the largest up to 4 whose buffers fit the block's shared memory. Errors:
 // pipeline-memory.
+// `taken`: bytes that rings of other loops will take, which are not there yet.
 [[nodiscard]] Checked<std::int64_t> stages_for(const ir::Module& module,
                                                const ir::Function& function, const Marked& marked,
-                                               const LoopCopies& found, Diagnostics& diags);
+                                               const LoopCopies& found, std::int64_t taken,
+                                               Diagnostics& diags);
 
 }  // namespace kiln::passes

@@ -4,9 +4,12 @@
 #include <optional>
 
 #include "ir/effects.h"
+#include "ir/prove.h"
 #include "passes/cloner.h"
 #include "passes/copies_ahead.h"
+#include "passes/division.h"
 #include "passes/for_each_launch.h"
+#include "passes/marked_loops.h"
 #include "passes/op_maker.h"
 #include "target/occupancy.h"
 #include "target/registers.h"
@@ -51,7 +54,7 @@ class Hindrance {
     const bool leaves = kind == ir::OpKind::kYield || kind == ir::OpKind::kReturn;
     if (leaves) refuse("its threads leave before the end");
     if (kind == ir::OpKind::kRegisters) refuse("it moves registers by itself");
-    if (kind == ir::OpKind::kCuda) refuse("it contains CUDA of its own");
+    if (kind == ir::OpKind::kCuda) refuse("it contains CUDA or a fence of its own");
     if (kind == ir::OpKind::kEvent && !is_of_copy(op.result)) {
       refuse("it meets at an event of its own, whose turns would go on from tile to tile");
     }
@@ -109,6 +112,13 @@ std::int64_t blocks_at_once(const ir::Module& module, const ir::Function& functi
   const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
   const target::Arch& arch = *module.arch;
   if (data.blocks_min != 0) return data.blocks_min * arch.sms;
+  // Consumers that are given a producer's registers leave none for a second block.
+  Division division;
+  if (!loops_with_producer(function, launch).empty() &&
+      !division_of(module, function, launch, division) &&
+      consumer_registers(arch, data, division) != 0) {
+    return arch.sms;
+  }
   target::BlockNeeds needs = needs_of(function, launch);
   needs.registers = std::min(needs.registers, arch.registers_per_thread_max);
   return std::max<std::int64_t>(target::occupancy(arch, needs).blocks, 1) * arch.sms;
@@ -160,12 +170,29 @@ class Persister : private OpMaker {
     return Expr::var(var);
   }
 
-  // The grid's axes are others now, and so are their limits.
+  // The grid's axes are others now, and so are their limits; those of other launches stay.
   void drop_grid_checks(const std::vector<Expr>& extents) {
-    std::erase_if(function_.checks, [&](const ir::EntryCheck& check) {
-      return check.message.starts_with("axis ") &&
-             std::ranges::find(extents, check.left) != extents.end();
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      if (another_has(i, extents[i])) continue;
+      std::erase_if(function_.checks, [&](const ir::EntryCheck& check) {
+        return check.message == format("axis {} of the grid is too long", i) &&
+               check.left == extents[i];
+      });
+    }
+  }
+
+  [[nodiscard]] bool another_has(std::size_t axis, const Expr& extent) const {
+    return std::ranges::any_of(ir::launches(function_), [&](OpId id) {
+      const auto& vars = std::get<ir::Parallel>(function_.ops[id].data).vars;
+      return id != launch_ && axis < vars.size() && function_.vars[vars[axis]].extent == extent;
     });
+  }
+
+  // Numbers of tiles are numbers of 32 bits.
+  void check_tiles(const Expr& tiles, std::int64_t beyond, std::string message) {
+    const Expr limit(module_.arch->grid_max[0] - beyond);
+    if (ir::always_less_equal(function_, tiles, limit)) return;
+    function_.checks.push_back({tiles, ir::Relation::kLessEqual, limit, std::move(message), span_});
   }
 
   void take_shared(std::vector<OpId>& first) {
@@ -176,8 +203,7 @@ class Persister : private OpMaker {
   // A block for each tile.
   void number_blocks(const std::vector<ir::VarId>& axes, const std::vector<Expr>& extents,
                      const Expr& tile, const Expr& tiles) {
-    function_.checks.push_back({tiles, ir::Relation::kLessEqual, Expr(module_.arch->grid_max[0]),
-                                "axis 0 of the grid is too long", span_});
+    check_tiles(tiles, 0, "axis 0 of the grid is too long");
     place(axes, extents, tile);
   }
 
@@ -190,6 +216,7 @@ class Persister : private OpMaker {
 
   void go_through(const std::vector<ir::VarId>& axes, const std::vector<Expr>& extents,
                   const Grid& grid, const std::vector<OpId>& work, std::vector<OpId> first) {
+    check_tiles(grid.tiles, grid.blocks, "there are too many tiles");
     const Expr rounds = cdiv(grid.tiles, Expr(grid.blocks));
     const ir::VarId round = new_var("round", ir::VarKind::kLoop, rounds);
     const Expr tile =

@@ -16,7 +16,6 @@
 #include "passes/op_maker.h"
 #include "passes/producer_slice.h"
 #include "target/arch.h"
-#include "target/registers.h"
 
 namespace kiln::passes {
 
@@ -26,10 +25,6 @@ using ir::Expr;
 using ir::Level;
 using ir::OpId;
 using ir::ValueId;
-
-// What the producer keeps, which computes places and no more, and what is enough for any consumer.
-constexpr std::int64_t kProducerRegisters = 40;
-constexpr std::int64_t kMostRegisters = 240;
 
 bool refuse(Diagnostics& diags, Span loop, const Obstacle& obstacle) {
   (void)diags.report<diag::PipelineProducer>(loop, obstacle.why)
@@ -85,6 +80,10 @@ class Specialiser : private OpMaker {
     std::vector<OpId> produced;
     for (const OpId id : all) {
       if (kept.contains(id)) produced.push_back(producer.clone(id));
+    }
+    // Around the marked ones there is nothing that could start ahead.
+    for (const auto& [id, clone] : producer.ops) {
+      if (auto* loop = std::get_if<ir::For>(&function_.ops[clone].data)) loop->stages = 0;
     }
     for (const Produced& each : loops) {
       start_copies(each, producer);
@@ -301,21 +300,6 @@ class Specialiser : private OpMaker {
   std::vector<OpId> consumers_;
 };
 
-// What each consumer can have when the producer keeps few; 0: nothing is to be gained.
-std::int64_t consumer_registers(const target::Arch& arch, const ir::Parallel& launch,
-                                const Division& division) {
-  // Blocks that are to run beside each other share what there is.
-  if (launch.blocks_min > 1 || launch.registers_max != 0) return 0;
-  const bool can = arch.has(target::Feature::kSetmaxnreg) && division.level == Level::kGroup4;
-  if (!can) return 0;
-  const std::int64_t each =
-      target::registers_at_start(arch, division.consumers() + division.unit());
-  if (each >= kMostRegisters) return 0;
-  const std::int64_t left = each * (division.units + 1) - kProducerRegisters;
-  return std::min(kMostRegisters, left / division.units / target::kRegisterCounts.step *
-                                      target::kRegisterCounts.step);
-}
-
 // What a kernel's loops ask of their producer.
 struct Wish {
   std::vector<Produced> loops;
@@ -355,11 +339,28 @@ std::optional<Obstacle> cannot_produce(const ir::Module& module, const ir::Funct
   return std::nullopt;
 }
 
+// Another loop with a producer inside of this one: one producer cannot fill the stage of the outer loop and go through
+// all of the inner one's before the consumers have seen it.
+std::optional<Obstacle> marked_inside(const ir::Function& function, OpId loop) {
+  std::optional<Obstacle> out;
+  ir::walk(function, std::get<ir::For>(function.ops[loop].data).body, [&](OpId id) {
+    const auto* inner = std::get_if<ir::For>(&function.ops[id].data);
+    if (out || inner == nullptr || !inner->producer) return;
+    out = Obstacle{"a loop with a producer stands inside of it", function.ops[id].span};
+  });
+  return out;
+}
+
 // Finds out what a launch wishes; nothing after a report.
 std::optional<Wish> look_at(const ir::Module& module, const ir::Function& function, OpId launch,
                             Diagnostics& diags) {
   Wish out;
+  std::int64_t taken = 0;
   for (const Marked& each : loops_with_producer(function, launch)) {
+    if (const auto inner = marked_inside(function, each.loop)) {
+      refuse(diags, function.ops[each.loop].span, *inner);
+      return std::nullopt;
+    }
     const std::int64_t asked = std::get<ir::For>(function.ops[each.loop].data).stages;
     auto found = copies_ahead(function, launch, each.loop, std::max<std::int64_t>(asked, 2), diags);
     if (!found) return std::nullopt;
@@ -367,8 +368,9 @@ std::optional<Wish> look_at(const ir::Module& module, const ir::Function& functi
       refuse(diags, function.ops[each.loop].span, *obstacle);
       return std::nullopt;
     }
-    const auto stages = stages_for(module, function, each, *found, diags);
+    const auto stages = stages_for(module, function, each, *found, taken, diags);
     if (!stages) return std::nullopt;
+    taken += (*stages - 1) * stage_bytes(function, launch, *found);
     out.loops.push_back({each.loop, std::move(*found), *stages});
   }
   return out;
