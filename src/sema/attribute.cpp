@@ -16,7 +16,7 @@ using Attribute = ast::Attribute;
 void contradict_attribute(Sema& sema, const Attribute& attribute, const std::string& says,
                           const std::string& against, const std::string& help) {
   (void)sema.diags
-      .report<diag::LaunchAttribute>(attribute.span, attribute_word(attribute.kind), says, against)
+      .report<diag::LaunchAttribute>(attribute.span, spelling(attribute.kind), says, against)
       .help_if(help)
       .emit();
 }
@@ -172,23 +172,10 @@ bool sets_registers(const ir::Function& function, const ir::Parallel& launch) {
 
 }  // namespace
 
-std::string_view attribute_word(Attribute::Kind kind) {
-  switch (kind) {
-    case Attribute::Kind::kLaunchBounds: return "launch_bounds";
-    case Attribute::Kind::kMaxnreg: return "maxnreg";
-    case Attribute::Kind::kOrder: return "order";
-    case Attribute::Kind::kPersistent: return "persistent";
-    case Attribute::Kind::kPipeline: return "pipeline";
-    case Attribute::Kind::kSchedule: return "schedule";
-    case Attribute::Kind::kThreads: return "threads";
-  }
-  return "";
-}
-
 void report_attributes_inside(Sema& sema, const std::vector<ast::Attribute>& attributes) {
   for (const Attribute& attribute : attributes) {
     (void)sema.diags
-        .report<diag::AttributePlace>(attribute.span, attribute_word(attribute.kind), "a launch",
+        .report<diag::AttributePlace>(attribute.span, spelling(attribute.kind), "a launch",
                                       "a `parallel` inside of one")
         .help("write it in front of the outermost `parallel`")
         .emit();
@@ -201,7 +188,7 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
     if (attribute.kind == Attribute::Kind::kThreads) continue;
     if (attribute.kind == Attribute::Kind::kSchedule) {
       (void)sema.diags
-          .report<diag::AttributePlace>(attribute.span, attribute_word(attribute.kind), "a product",
+          .report<diag::AttributePlace>(attribute.span, spelling(attribute.kind), "a product",
                                         "a `parallel`")
           .help("write it in front of the `mma`")
           .emit();
@@ -209,7 +196,7 @@ void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes,
     }
     if (attribute.kind == Attribute::Kind::kPipeline) {
       (void)sema.diags
-          .report<diag::AttributePlace>(attribute.span, attribute_word(attribute.kind), "a loop",
+          .report<diag::AttributePlace>(attribute.span, spelling(attribute.kind), "a loop",
                                         "a `parallel`")
           .help("write it in front of a `foreach`")
           .emit();
@@ -284,7 +271,7 @@ PipelineWish pipeline_wish(Sema& sema, const ast::ForeachStmt& stmt, std::size_t
     if (!in_kernel || loops != 1) {
       (void)sema.diags
           .report<diag::AttributePlace>(
-              attribute.span, attribute_word(attribute.kind),
+              attribute.span, spelling(attribute.kind),
               attribute.kind != Attribute::Kind::kPipeline ? "a launch" : "a loop of a kernel",
               loops != 1  ? "several loops"
               : in_kernel ? "a loop"

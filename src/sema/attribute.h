@@ -12,15 +12,13 @@ namespace kiln::sema {
 // was needed before the body.
 void enter_attributes(Sema& sema, const std::vector<ast::Attribute>& attributes, ir::OpId launch);
 
-[[nodiscard]] std::string_view attribute_word(ast::Attribute::Kind kind);
-
 // What `[[pipeline(S, producer)]]` in front of a loop asks for.
 struct PipelineWish {
   std::int64_t stages = 0;  // 0: the loop has no such attribute
   bool producer = false;
 };
 [[nodiscard]] PipelineWish pipeline_wish(Sema& sema, const ast::ForeachStmt& stmt,
-                                           std::size_t loops);
+                                         std::size_t loops);
 
 // Reports attributes in front of a `parallel` inside of a launch.
 void report_attributes_inside(Sema& sema, const std::vector<ast::Attribute>& attributes);

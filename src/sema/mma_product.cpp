@@ -589,7 +589,7 @@ bool give_attributes(Sema& sema, Product& product, std::int64_t parts) {
     }
     fine = false;
     (void)sema.diags
-        .report<diag::AttributePlace>(attribute.span, attribute_word(attribute.kind), "a launch",
+        .report<diag::AttributePlace>(attribute.span, spelling(attribute.kind), "a launch",
                                       "a product")
         .help("write it in front of the outermost `parallel`")
         .emit();

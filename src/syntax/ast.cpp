@@ -20,3 +20,20 @@ template class OneOf<ast::ErrorStmt
 // clang-format on
 
 }  // namespace kiln
+
+namespace kiln::ast {
+
+std::string_view spelling(Attribute::Kind kind) {
+  switch (kind) {
+    case Attribute::Kind::kLaunchBounds: return "launch_bounds";
+    case Attribute::Kind::kMaxnreg: return "maxnreg";
+    case Attribute::Kind::kOrder: return "order";
+    case Attribute::Kind::kPersistent: return "persistent";
+    case Attribute::Kind::kPipeline: return "pipeline";
+    case Attribute::Kind::kSchedule: return "schedule";
+    case Attribute::Kind::kThreads: return "threads";
+  }
+  return "";
+}
+
+}  // namespace kiln::ast

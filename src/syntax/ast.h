@@ -228,6 +228,8 @@ struct Attribute {
   std::vector<ExprId> args;  // `_` is a WildcardExpr; for kSchedule the arguments of k_tiles
   Span span;
 };
+// `pipeline` of `[[pipeline(3)]]`.
+[[nodiscard]] std::string_view spelling(Attribute::Kind kind);
 
 struct ParallelGroup {
   Name tuple;               // the t of `t = {x, y} by ...`

@@ -417,10 +417,8 @@ class Printer {
 
   // ---- Statements with a body ----
   std::string attributes(const std::vector<Attribute>& all) const {
-    static constexpr std::string_view kWords[] = {"launch_bounds", "maxnreg", "pipeline",
-                                                  "schedule", "threads"};
     return join(all, " ", [&](const Attribute& a) {
-      return "[[" + std::string(kWords[static_cast<std::size_t>(a.kind)]) + list(a.args) + "]]";
+      return "[[" + std::string(spelling(a.kind)) + list(a.args) + "]]";
     });
   }
   std::string group(const ParallelGroup& g) const {
