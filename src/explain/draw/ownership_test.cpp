@@ -37,6 +37,10 @@ TEST(Ownership, EachElementNamesItsOwner) {
       const target::TileExtents tile = target::extents(mma, operand);
       ASSERT_EQ(row_count(grid), tile.rows);
       ASSERT_EQ(col_count(grid), tile.cols);
+      // Quad pairs that all hold the tile are named by the first of their lanes, and how many more there are.
+      const std::int64_t holders =
+          size(target::map_of(mma, operand)) / (std::int64_t{tile.rows} * tile.cols);
+      const std::string others = holders == 1 ? "" : format("+{}", holders - 1);
       std::set<std::pair<int, std::string>> seen;
       for (int row = 0; row < tile.rows; ++row) {
         for (int col = 0; col < tile.cols; ++col) {
@@ -46,7 +50,7 @@ TEST(Ownership, EachElementNamesItsOwner) {
           ASSERT_EQ(target::map_of(mma, operand)(fact(cell, "lane"), fact(cell, "value")),
                     row + tile.rows * col);
           ASSERT_EQ(cell.owner, fact(cell, "lane"));
-          ASSERT_EQ(cell.label, thread_name(cell.owner));
+          ASSERT_EQ(cell.label, thread_name(cell.owner) + others);
           ASSERT_LT(fact(cell, "register"), target::registers_of(mma, operand));
           ASSERT_TRUE(seen.insert({cell.owner, cell.detail}).second);
         }
