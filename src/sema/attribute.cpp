@@ -127,6 +127,9 @@ constexpr std::int64_t kTogetherMost = 65535;
 void enter_order(Sema& sema, const Attribute& attribute, ir::Parallel& launch) {
   const auto* word =
       attribute.args.empty() ? nullptr : sema.ast.as<ast::NameExpr>(attribute.args[0]);
+  if (word != nullptr && word->name == "hilbert") {
+    return refuse(sema, attribute.span, "`[[order(hilbert)]]`");
+  }
   const bool is_word = word != nullptr && (word->name == "columns" || word->name == "rows");
   if (!is_word || attribute.args.size() != 2) {
     contradict_attribute(sema, attribute, "in which order tiles are taken",
