@@ -173,7 +173,8 @@ def subjects(kiln):
                 continue
             owned += count
             yield [atom["name"], "--operand", operand], count
-            yield [atom["name"], "--operand", operand, "--table"], count
+            # Lanes by values: several lanes may hold an element.
+            yield [atom["name"], "--operand", operand, "--table"], atom["lanes"] * facts["values"]
         yield [atom["name"]], owned
     for copy, trans in itertools.product((1, 2, 4), ("", ".trans")):
         yield [f"ldmatrix.x{copy}{trans}"], 64 * copy
