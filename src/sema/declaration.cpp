@@ -404,8 +404,7 @@ void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt
   };
   // In an `apply` the thread that holds the element does it; and each thread has local memory of its own, which nobody
   // else could write.
-  const bool by_each =
-      sema.place.level == ir::Level::kThread || sema.apply || is_own(sema, target);
+  const bool by_each = sema.place.level == ir::Level::kThread || sema.apply || is_own(sema, target);
   if (!sema.place.in_kernel || by_each) {
     body();
     return;

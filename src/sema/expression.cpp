@@ -2,11 +2,11 @@
 
 #include <cmath>
 
+#include "ir/depend.h"
 #include "ir/prove.h"
 #include "sema/call.h"
 #include "sema/constant.h"
 #include "sema/cuda.h"
-#include "sema/depend.h"
 #include "sema/derived.h"
 #include "sema/future.h"
 #include "sema/lazy.h"
@@ -517,7 +517,7 @@ std::optional<Element> to_index(Sema& sema, const Operand& operand, std::string_
   if (operand.is_error()) return std::nullopt;
   if (operand.kind == Operand::Kind::kInt && operand.dtype != DType::kBool) return operand.integer;
   if (operand.kind == Operand::Kind::kScalar && is_integer(operand.dtype)) {
-    const auto earlier = bound_before(sema.function, sema.regions.back(), operand.id);
+    const auto earlier = ir::bound_before(sema.function, sema.regions.back(), operand.id);
     if (earlier) return Element{ir::Expr::var(*earlier), std::nullopt};
     const ir::VarId var = add_var(sema, "n", ir::VarKind::kBound, ir::Expr(0), operand.span);
     emit(sema, ir::Bind{var, operand.id}, operand.span);

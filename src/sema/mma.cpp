@@ -11,9 +11,9 @@
 #include <set>
 
 #include "ir/arguments.h"
+#include "ir/depend.h"
 #include "ir/effects.h"
 #include "sema/constant.h"
-#include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/inthreads.h"
 #include "sema/literal.h"
@@ -190,8 +190,8 @@ Instances instances_at(const Sema& sema, const Tile& tile, ir::ValueId view) {
     out.told_apart = out.count.is(1);
     return out;
   }
-  const Dependence place =
-      dependence_of(sema.function, ir::resolve_view(sema.function, view).origin);
+  const ir::Dependence place =
+      ir::dependence_of(sema.function, ir::resolve_view(sema.function, view).origin);
   const auto& parallel = std::get<ir::Parallel>(sema.function.ops[sema.place.unit.parallel].data);
   for (const ir::VarId var : parallel.vars) {
     const ir::Expr& extent = sema.function.vars[var].extent;

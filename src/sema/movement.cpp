@@ -2,8 +2,8 @@
 // in bulk.cpp.
 #include <algorithm>
 
+#include "ir/depend.h"
 #include "ir/prove.h"
-#include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/inthreads.h"
@@ -75,8 +75,8 @@ ir::Level level_of_cell(const Sema& sema, ir::ValueId cell) {
 
 // The finest level whose index the view's place depends on; kBlock when on none.
 ir::Level level_of(const Sema& sema, ir::ValueId view) {
-  const Dependence depends =
-      dependence_of(sema.function, ir::resolve_view(sema.function, view).origin);
+  const ir::Dependence depends =
+      ir::dependence_of(sema.function, ir::resolve_view(sema.function, view).origin);
   ir::Level level = depends.per_thread ? ir::Level::kThread : ir::Level::kBlock;
   for (const ir::ValueId cell : depends.cells) {
     if (!numbers_buffer(sema, cell)) level = std::max(level, level_of_cell(sema, cell));

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/depend.h"
 #include "ir/prove.h"
-#include "sema/depend.h"
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/move.h"
@@ -127,7 +127,7 @@ ir::Expr rotating_slot(Sema& sema, const Handle& handle, Span span) {
   const std::int64_t count = rotation.buffers;
   const ir::ValueId number =
       emit_value(sema, ir::Get{handle.cell}, span, ir::ScalarType{DType::kS32});
-  if (const auto earlier = bound_before(sema.function, sema.regions.back(), number)) {
+  if (const auto earlier = ir::bound_before(sema.function, sema.regions.back(), number)) {
     return ir::Expr::var(*earlier);
   }
   const ir::VarId var = add_var(sema, handle.name, ir::VarKind::kBound, count, span);

@@ -48,7 +48,8 @@ const Form kStatementForms[] = {
     {"parallel p by 6 : block<cooperative> { sync.barrier : block; }",
      "(parallel (by {p} 6 level:block cooperative) (block (sync barrier block)))"},
     {"[[persistent]] [[order(rows, 2)]] [[threads(32)]] parallel p by 6 : block {}",
-     "(parallel [[persistent[]]] [[order[rows 2]]] [[threads[32]]] (by {p} 6 level:block) (block))"},
+     "(parallel [[persistent[]]] [[order[rows 2]]] [[threads[32]]] (by {p} 6 level:block) "
+     "(block))"},
     {"foreach k(1:) s.at(k) = s.at(k) + 1;",
      "(foreach (over k 1 - -) (= (at s k) (+ (at s k) 1)))"},
     {"foreach c = k(:-1) ;", "(foreach (over c k - (- 1) -) (empty))"},

@@ -1,4 +1,4 @@
-#include "sema/depend.h"
+#include "ir/depend.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include "ir/reflect.h"
 
-namespace kiln::sema {
+namespace kiln::ir {
 
 namespace {
 
@@ -164,4 +164,4 @@ std::optional<ir::VarId> bound_before(const ir::Function& function, ir::RegionId
   return std::nullopt;
 }
 
-}  // namespace kiln::sema
+}  // namespace kiln::ir

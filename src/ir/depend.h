@@ -7,7 +7,7 @@
 
 #include "ir/module.h"
 
-namespace kiln::sema {
+namespace kiln::ir {
 
 struct Dependence {
   std::set<ir::VarId> vars;     // of loops, parallels and the launch
@@ -23,4 +23,4 @@ struct Dependence {
 [[nodiscard]] std::optional<ir::VarId> bound_before(const ir::Function& function,
                                                     ir::RegionId region, ir::ValueId value);
 
-}  // namespace kiln::sema
+}  // namespace kiln::ir
