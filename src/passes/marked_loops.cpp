@@ -15,13 +15,6 @@ using ir::ValueId;
 
 constexpr std::int64_t kStagesUnasked = 4;
 
-std::int64_t bytes_of(const ir::Function& function, ValueId buffer) {
-  const ir::ViewType& type = function.view_type(buffer);
-  std::int64_t bytes = size_bytes(type.dtype);
-  for (const Expr& extent : type.shape) bytes *= extent.constant().value_or(1);
-  return bytes;
-}
-
 struct Bytes {
   std::int64_t stage = 0;
   std::int64_t others = 0;
@@ -41,7 +34,7 @@ Bytes shared_bytes(const ir::Function& function, OpId launch, const LoopCopies& 
     if (type == nullptr || type->space != ir::Space::kShared) return;
     const bool ringed = std::ranges::any_of(
         found.copies, [&](const auto& each) { return each.buffer == op.result; });
-    (ringed ? out.stage : out.others) += bytes_of(function, op.result);
+    (ringed ? out.stage : out.others) += buffer_bytes(function, op.result);
   });
   const bool bulk = std::ranges::any_of(found.copies, [&](const auto& each) {
     return std::get<ir::Copy>(function.ops[each.copy].data).bulk;
@@ -83,6 +76,13 @@ Checked<std::int64_t> stages_for(const ir::Module& module, const ir::Function& f
       .help("{}", fit >= 2 ? format("`[[pipeline({})]]` fits", fit)
                            : std::string("copy smaller tiles: not even two stages fit"))
       .emit();
+}
+
+std::int64_t buffer_bytes(const ir::Function& function, ValueId buffer) {
+  const ir::ViewType& type = function.view_type(buffer);
+  std::int64_t bytes = size_bytes(type.dtype);
+  for (const Expr& extent : type.shape) bytes *= extent.constant().value_or(1);
+  return bytes;
 }
 
 std::int64_t stage_bytes(const ir::Function& function, ir::OpId launch, const LoopCopies& found) {

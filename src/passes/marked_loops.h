@@ -23,6 +23,9 @@ struct Marked {
 [[nodiscard]] std::vector<Marked> loops_with_producer(const ir::Function& function,
                                                       ir::OpId launch);
 
+// Of a shared buffer; an extent that only the launch knows counts as one.
+[[nodiscard]] std::int64_t buffer_bytes(const ir::Function& function, ir::ValueId buffer);
+
 // Shared memory that each stage takes beyond the first: buffers, and the events of a producer or of bulk copies.
 [[nodiscard]] std::int64_t stage_bytes(const ir::Function& function, ir::OpId launch,
                                        const LoopCopies& found);

@@ -28,6 +28,13 @@ ir::ValueId OpMaker::ring_of(std::vector<ir::OpId>& out, ir::ValueId buffer, std
   return named(out, std::move(alloc), std::move(type), name);
 }
 
+ir::ValueId OpMaker::stage_of(ir::ValueId buffer, ir::ValueId ring, const ir::Expr& number) {
+  const ir::ViewType type = function_.view_type(buffer);
+  std::vector<ir::Expr> origin(type.shape.size() + 1, ir::Expr(0));
+  origin[0] = number;
+  return emit_value(ir::Subview{ring, std::move(origin), 1}, type);
+}
+
 std::vector<ir::OpId> shared_of(const ir::Function& function, ir::RegionId region) {
   std::vector<ir::OpId> out;
   ir::walk(function, region, [&](ir::OpId id) {

@@ -23,6 +23,8 @@ class OpMaker {
   }
   // An array of so many buffers like this one, which has its name and takes its place.
   ir::ValueId ring_of(std::vector<ir::OpId>& out, ir::ValueId buffer, std::int64_t stages);
+  // The ring's buffer with this number, which stands for `buffer`.
+  ir::ValueId stage_of(ir::ValueId buffer, ir::ValueId ring, const ir::Expr& number);
 
  protected:
   ir::Function& function_;

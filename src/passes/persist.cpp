@@ -87,9 +87,7 @@ target::BlockNeeds needs_of(const ir::Function& function, OpId launch) {
         const ir::Type& type = function.type(op.result);
         if (const auto* view = std::get_if<ir::ViewType>(&type);
             view != nullptr && view->space == ir::Space::kShared) {
-          std::int64_t bytes = size_bytes(view->dtype);
-          for (const Expr& extent : view->shape) bytes *= extent.constant().value_or(1);
-          out.shared_bytes += bytes * stages;
+          out.shared_bytes += buffer_bytes(function, op.result) * stages;
         }
         if (const auto* frag = std::get_if<ir::FragType>(&type)) {
           tile_bytes += frag->rows * frag->cols * size_bytes(frag->dtype);
@@ -97,11 +95,11 @@ target::BlockNeeds needs_of(const ir::Function& function, OpId launch) {
       }
       const auto* loop = std::get_if<ir::For>(&op.data);
       const std::int64_t inside = loop == nullptr || loop->stages <= 0 ? stages : loop->stages;
-      if (loop != nullptr && loop->producer) out.threads += target::kWarpgroupLanes;
       for (const ir::RegionId inner : ir::regions_of(op)) self(self, inner, inside);
     }
   };
   add(add, data.body, 1);
+  if (!loops_with_producer(function, launch).empty()) out.threads += target::kWarpgroupLanes;
   const std::int64_t each =
       std::max<std::int64_t>(data.threads.constant().value_or(1), target::kWarpLanes);
   out.registers = static_cast<int>(kOtherRegisters + tile_bytes / target::kRegisterBytes / each);

@@ -155,10 +155,7 @@ class Pipeliner : private OpMaker {
       emit(ir::Bind{var, got});
       number = Expr::var(var);
     }
-    const ir::ViewType type = function_.view_type(ring.buffer);
-    std::vector<Expr> origin(type.shape.size() + 1, Expr(0));
-    origin[0] = number;
-    return emit_value(ir::Subview{ring.array, std::move(origin), 1}, type);
+    return OpMaker::stage_of(ring.buffer, ring.array, number);
   }
 
   // Starts the copies of iteration `turn`.

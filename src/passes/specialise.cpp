@@ -58,8 +58,8 @@ class Specialiser : private OpMaker {
     ir::Var var{unique_var_name(function_, "p"), ir::VarKind::kParallel, Expr(division_.units + 1),
                 span_, 0};
     unit_ = function_.vars.push(std::move(var));
-    consumers_ = flattened(launch_data().body);
-    function_.regions[launch_data().body].ops = consumers_;
+    std::vector<OpId> flat = flattened(launch_data().body);
+    function_.regions[launch_data().body].ops = std::move(flat);
   }
 
   void build(std::vector<Produced>& loops, const std::set<OpId>& needed) {
@@ -199,13 +199,6 @@ class Specialiser : private OpMaker {
     return mod(turn.number, Expr(stages));
   }
 
-  ValueId stage_of(ValueId buffer, ValueId ring, const Expr& slot) {
-    const ir::ViewType type = function_.view_type(buffer);
-    std::vector<Expr> origin(type.shape.size() + 1, Expr(0));
-    origin[0] = slot;
-    return emit_value(ir::Subview{ring, std::move(origin), 1}, type);
-  }
-
   // The producer's loop, which was cloned: it waits for a stage, fills it, and says so.
   void start_copies(const Produced& each, const Cloner& cloned) {
     span_ = function_.ops[each.loop].span;
@@ -297,7 +290,6 @@ class Specialiser : private OpMaker {
   Division division_;
   std::int64_t registers_;
   ir::VarId unit_;
-  std::vector<OpId> consumers_;
 };
 
 // What a kernel's loops ask of their producer.

@@ -1,10 +1,11 @@
 #include "runtime/tensor_map.h"
 
+#include "target/bulk.h"
+
 namespace kiln::runtime {
 
 namespace {
 
-constexpr std::int64_t kUnit = 16;  // bytes: addresses and pitches are multiples of it
 constexpr std::int64_t kExtentMax = std::int64_t{1} << 32;
 constexpr std::int64_t kPitchMax = std::int64_t{1} << 40;  // below it
 
@@ -53,9 +54,9 @@ Result<TensorMapArguments> tensor_map_arguments(const TensorMapRequest& request)
                          .address = request.address,
                          .swizzle = swizzle_number(request.swizzle),
                          .promotion = promotion_number(request.promotion)};
-  if (request.address % kUnit != 0) {
+  if (request.address % target::kBulkBytes != 0) {
     return Unexpected{cannot_map(request, format("it begins {} bytes past a multiple of {}",
-                                                 request.address % kUnit, kUnit))};
+                                                 request.address % target::kBulkBytes, target::kBulkBytes))};
   }
   std::int64_t pitch = size_bytes(request.dtype);
   for (std::size_t i = 0; i < rank; ++i) {
@@ -70,11 +71,11 @@ Result<TensorMapArguments> tensor_map_arguments(const TensorMapRequest& request)
     if (d == 0) break;
     pitch = request.strides.empty() ? pitch * request.shape[d]
                                     : request.strides[d - 1] * size_bytes(request.dtype);
-    if (pitch % kUnit != 0 || pitch >= kPitchMax) {
+    if (pitch % target::kBulkBytes != 0 || pitch >= kPitchMax) {
       return Unexpected{cannot_map(
           request, format("dimension {} steps by {} bytes, `tma` takes multiples of {} below {}; "
                           "`dma.copy` takes any",
-                          d - 1, pitch, kUnit, kPitchMax))};
+                          d - 1, pitch, target::kBulkBytes, kPitchMax))};
     }
     out.pitches[i] = static_cast<std::uint64_t>(pitch);
   }

@@ -9,7 +9,6 @@ ragged shape. It is run on the simulator without attributes, with them, and as `
 passes. Attributes that are refused must be refused by name; how often is said at the end.
 """
 
-import json
 import random
 import re
 import sys
@@ -26,6 +25,7 @@ import cases  # noqa: E402
 
 ATTRIBUTES = re.compile(r"\[\[(?:pipeline|persistent|order).*?\]\]\s")
 REFUSALS = re.compile(r"error\[((?:pipeline|persistent)-[a-z-]+)\]")
+LEAST_COMPARED = 0.9
 CLEAN = "0 races, 0 deadlocks, 0 uninitialised reads, 0 out of bounds"
 
 
@@ -173,9 +173,11 @@ def one(kiln, folder, seed, number):
     plain.write_text(ATTRIBUTES.sub("", text))
     asked.write_text(text)
     context = f"number {number}: {' '.join(arch + words)}\n{text}\n"
+    if run(kiln, "check", plain, *arch).returncode != 0:
+        return "refused without attributes", ""
     expected, problem = bits(kiln, plain, arch + words)
     if problem:
-        return "refused without attributes", "" if "error[" in problem else context + problem
+        return "wrong", f"{context}without attributes: {problem}"
     checked = run(kiln, "check", asked, *arch)
     refusals = REFUSALS.findall(checked.stderr)
     if refusals:
@@ -210,14 +212,11 @@ def main():
                 print(f"FAIL {problem}\n")
     for became, times in seen.most_common():
         print(f"{times:6} {became}")
-    if said := batch.finish():
+    # Programs that are refused compare nothing.
+    if options.only is None and seen["same bits"] < LEAST_COMPARED * options.count:
         wrong += 1
-        print(f"FAIL loops: what their processes say at their end\n{said}\n")
-    print(f"loops: {sum(seen.values()) - wrong} passed, {wrong} failed")
-    if options.results:
-        counts = {"passed": sum(seen.values()) - wrong, "failed": wrong}
-        options.results.write_text(json.dumps(counts), encoding="utf-8")
-    return 1 if wrong else 0
+        print(f"FAIL loops: {seen['same bits']} of {options.count} were compared, {LEAST_COMPARED:.0%} are asked\n")
+    return 1 if cases.sum_up("loops", len(numbers), wrong, options) else 0
 
 
 if __name__ == "__main__":

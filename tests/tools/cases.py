@@ -27,11 +27,15 @@ def run(layer, cases, options):
             if problem:
                 failed += 1
                 print(f"FAIL {label}\n{problem}\n")
+    return sum_up(layer, len(cases), failed, options)
+
+
+def sum_up(layer, cases, failed, options):
+    """Ends the processes, says how many cases failed and writes it down. How many, with what the processes said."""
     if said := batch.finish():
         failed += 1
         print(f"FAIL {layer}: what its processes say at their end\n{said}\n")
-    print(f"{layer}: {len(cases) - failed} passed, {failed} failed")
+    print(f"{layer}: {cases - failed} passed, {failed} failed")
     if options.results:
-        counts = {"passed": len(cases) - failed, "failed": failed}
-        options.results.write_text(json.dumps(counts), encoding="utf-8")
+        options.results.write_text(json.dumps({"passed": cases - failed, "failed": failed}), encoding="utf-8")
     return failed
