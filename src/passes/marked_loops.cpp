@@ -57,12 +57,12 @@ void find_marked(const ir::Function& function, OpId launch, ir::RegionId region,
 }  // namespace
 
 Checked<std::int64_t> stages_for(const ir::Module& module, const ir::Function& function,
-                                 const Marked& marked, const LoopCopies& found, std::int64_t taken,
+                                 const Marked& marked, const LoopCopies& found,
                                  Diagnostics& diags) {
   const std::int64_t asked = std::get<ir::For>(function.ops[marked.loop].data).stages;
   const std::int64_t limit = module.arch->smem_per_block_max;
   Bytes bytes = shared_bytes(function, marked.launch, found);
-  bytes.others += taken;
+  bytes.others += marked.taken;
   // A producer meets the others at two events, each way one.
   if (std::get<ir::For>(function.ops[marked.loop].data).producer)
     bytes.stage += 2 * ir::kEventBytes;

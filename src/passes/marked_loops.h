@@ -15,6 +15,7 @@ struct Marked {
   ir::OpId launch;
   ir::OpId loop;
   ir::RegionId parent;
+  std::int64_t taken = 0;  // shared memory of other loops' rings that are not there yet
 };
 
 // Inner ones first.
@@ -32,10 +33,8 @@ struct Marked {
 
 // The number that the loop asks for, or the largest up to 4 whose buffers fit the block's shared memory. Errors:
 // pipeline-memory.
-// `taken`: bytes that rings of other loops will take, which are not there yet.
 [[nodiscard]] Checked<std::int64_t> stages_for(const ir::Module& module,
                                                const ir::Function& function, const Marked& marked,
-                                               const LoopCopies& found, std::int64_t taken,
-                                               Diagnostics& diags);
+                                               const LoopCopies& found, Diagnostics& diags);
 
 }  // namespace kiln::passes

@@ -295,7 +295,7 @@ bool pipeline(const ir::Module& module, ir::Function& function, const Marked& ma
   const std::int64_t asked = std::max<std::int64_t>(loop.stages, 2);
   auto found = copies_ahead(function, marked.launch, marked.loop, asked, diags);
   if (!found) return false;
-  const auto stages = stages_for(module, function, marked, *found, 0, diags);
+  const auto stages = stages_for(module, function, marked, *found, diags);
   if (!stages) return false;
   // No more are ahead than there are.
   const std::int64_t trips = (loop.upper - loop.lower).constant().value_or(ir::kStagesMax);

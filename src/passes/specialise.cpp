@@ -348,7 +348,8 @@ std::optional<Wish> look_at(const ir::Module& module, const ir::Function& functi
                             Diagnostics& diags) {
   Wish out;
   std::int64_t taken = 0;
-  for (const Marked& each : loops_with_producer(function, launch)) {
+  for (Marked each : loops_with_producer(function, launch)) {
+    each.taken = taken;
     if (const auto inner = marked_inside(function, each.loop)) {
       refuse(diags, function.ops[each.loop].span, *inner);
       return std::nullopt;
@@ -360,7 +361,7 @@ std::optional<Wish> look_at(const ir::Module& module, const ir::Function& functi
       refuse(diags, function.ops[each.loop].span, *obstacle);
       return std::nullopt;
     }
-    const auto stages = stages_for(module, function, each, *found, taken, diags);
+    const auto stages = stages_for(module, function, each, *found, diags);
     if (!stages) return std::nullopt;
     taken += (*stages - 1) * stage_bytes(function, launch, *found);
     out.loops.push_back({each.loop, std::move(*found), *stages});

@@ -55,8 +55,9 @@ Result<TensorMapArguments> tensor_map_arguments(const TensorMapRequest& request)
                          .swizzle = swizzle_number(request.swizzle),
                          .promotion = promotion_number(request.promotion)};
   if (request.address % target::kBulkBytes != 0) {
-    return Unexpected{cannot_map(request, format("it begins {} bytes past a multiple of {}",
-                                                 request.address % target::kBulkBytes, target::kBulkBytes))};
+    return Unexpected{
+        cannot_map(request, format("it begins {} bytes past a multiple of {}",
+                                   request.address % target::kBulkBytes, target::kBulkBytes))};
   }
   std::int64_t pitch = size_bytes(request.dtype);
   for (std::size_t i = 0; i < rank; ++i) {
