@@ -67,8 +67,9 @@ REGISTERS_NOT_MODELLED = {
 # What ptxas of CUDA 13.0 takes: (program, architecture, registers by launch). Without nvcc these stand for it.
 PTXAS_OF = "13.0"
 TAKEN = (
-    ("examples/attention", "sm_90a", 167),
-    ("examples/attention_causal", "sm_90a", 160),
+    ("examples/attention", "sm_90a", 162),
+    ("examples/attention_causal", "sm_90a", 163),
+    ("examples/attention_natural", "sm_90a", 128),
     ("examples/attention_pipelined", "sm_90a", 168),
     ("examples/convolution", "sm_90a", 58),
     ("examples/cross_entropy", "sm_90a", 56),
