@@ -86,6 +86,7 @@ TAKEN = (
     ("examples/matmul_fp8_scaled", "sm_90a", 166),
     ("examples/matmul_late_release", "sm_90a", 58),
     ("examples/matmul_multicast", "sm_90a", 58),
+    ("examples/matmul_natural", "sm_90a", 168),
     ("examples/matmul_persistent", "sm_90a", 58),
     ("examples/matmul_sparse", "sm_90a", 128),
     ("examples/matmul_sparse_warp", "sm_80", 58),
