@@ -2,18 +2,26 @@
 #include "driver/commands.h"
 #include "driver/report.h"
 #include "explain/cost/cost_print.h"
-#include "io/explained.h"
+#include "io/advice.h"
 #include "io/machine.h"
+#include "support/format.h"
 
 namespace kiln::driver {
 
 namespace {
 
-std::string printed(const ExplainOptions& options, const io::Explained& explained,
-                    const ir::Function& function, const Sources& sources) {
-  if (options.html) return io::explained_page(explained, function, sources);
-  return options.json ? explain::to_json(explained.explanation, sources)
-                      : explain::to_text(explained.explanation, sources);
+std::string page(const io::Explained& explained, const io::Advice& advice, std::size_t kernel,
+                 const io::Program& program, const io::ExplainOptions& how) {
+  const ir::Function& function = program.decided.functions[kernel];
+  const explain::Trial* best = explained.explanation.best();
+  if (best == nullptr) return io::explained_page(explained, function, program.sources);
+  const auto after =
+      io::explain_decided(*advice.best, program.sources, kernel, how, explain::Detail::kTime);
+  if (!after) return io::explained_page(explained, function, program.sources);
+  const io::Changed changed = {
+      format("{} at line {}", best->attribute, program.sources.place(best->span).line), *after,
+      advice.best->functions[kernel]};
+  return io::explained_page(explained, function, program.sources, &changed);
 }
 
 io::Exit explain_function(const ExplainOptions& options, const std::vector<io::Assignment>& given,
@@ -25,15 +33,21 @@ io::Exit explain_function(const ExplainOptions& options, const std::vector<io::A
   how.shapes = given;
   how.memory_bytes_max = io::memory_allowed(options.max_memory);
   how.progress = [&](std::string_view text) { io::show_progress(console, text); };
-  const auto explained = io::explain(program, *kernel, how, program.diags);
+  auto explained = io::explain(program, *kernel, how, program.diags);
   io::show_progress(console, "");
   if (!explained) {
     const auto& [exit, error] = explained.error();
     return error ? io::environment_failed(console, *error).error : exit;
   }
-  const ir::Function& function = program.decided.functions[*kernel];
-  return io::write_text(console, options.output,
-                        printed(options, *explained, function, program.sources));
+  io::show_progress(console, "trying attributes");
+  io::Advice advice = io::try_attributes(program, *kernel, how);
+  io::show_progress(console, "");
+  explain::Explanation& explanation = explained->explanation;
+  explanation.trials = std::move(advice.trials);
+  const std::string text = options.html   ? page(*explained, advice, *kernel, program, how)
+                           : options.json ? explain::to_json(explanation, program.sources)
+                                          : explain::to_text(explanation, program.sources);
+  return io::write_text(console, options.output, text);
 }
 
 }  // namespace

@@ -63,12 +63,10 @@ Result<ir::Arguments, NotExplained> bind_ones(const ir::Function& function,
   return std::move(*arguments);
 }
 
-Result<sim::Outcome, NotExplained> count(const Program& program, const ir::Function& function,
-                                         ir::Arguments& arguments, const backends::Counting& how) {
+Result<sim::Outcome, NotExplained> count(const backends::Job& job, ir::Arguments& arguments,
+                                         const backends::Counting& how) {
   if (how.progress) how.progress("counting");
-  auto outcome = backends::counter().count(
-      {.module = program.decided, .function = function, .sources = program.sources}, arguments,
-      how);
+  auto outcome = backends::counter().count(job, arguments, how);
   if (!outcome) return Unexpected{NotExplained{Exit::kEnvironment, outcome.error()}};
   return std::move(*outcome);
 }
@@ -116,14 +114,16 @@ Result<Explained, NotExplained> explain(const Program& program, std::size_t kern
   // What a host part reads is whole where all blocks have run.
   backends::Counting counting = {
       .all_blocks = ir::host_reads(function), .trace = true, .progress = options.progress};
-  auto outcome = count(program, function, *arguments, counting);
+  const backends::Job job = {
+      .module = program.decided, .function = function, .sources = program.sources};
+  auto outcome = count(job, *arguments, counting);
   if (!outcome) return Unexpected{outcome.error()};
   if (!counted_all(*outcome) && steps_of_all(*outcome) <= kStepsMax) {
     arguments = ir::Arguments{};  // its memory goes before the next takes as much
     arguments = bind_ones(function, how, diags);
     if (!arguments) return Unexpected{arguments.error()};
     counting.all_blocks = true;
-    outcome = count(program, function, *arguments, counting);
+    outcome = count(job, *arguments, counting);
     if (!outcome) return Unexpected{outcome.error()};
   }
   report_findings(*outcome, options.use, diags);
@@ -134,10 +134,35 @@ Result<Explained, NotExplained> explain(const Program& program, std::size_t kern
   return out;
 }
 
+std::optional<Explained> explain_decided(const ir::Module& decided, const Sources& sources,
+                                         std::size_t kernel, const ExplainOptions& options,
+                                         explain::Detail detail) {
+  const ir::Function& function = decided.functions[kernel];
+  Diagnostics diags;
+  ExplainOptions how = options;
+  if (options.shapes.empty()) how.shapes = assumed_shapes(function);
+  auto arguments = bind_ones(function, how, diags);
+  if (!arguments) return std::nullopt;
+  const backends::Counting counting = {
+      .all_blocks = ir::host_reads(function), .trace = true, .progress = {}};
+  auto outcome =
+      count({.module = decided, .function = function, .sources = sources}, *arguments, counting);
+  if (!outcome || !outcome->reports.empty()) return std::nullopt;
+  auto explanation = explain::explain_kernel(decided, function, *arguments, *outcome, detail);
+  return Explained{std::move(explanation), std::move(*outcome)};
+}
+
 std::string explained_page(const Explained& explained, const ir::Function& function,
-                           const Sources& sources) {
+                           const Sources& sources, const Changed* changed) {
   const auto blocks = explain::view_blocks(explained.explanation, function, explained.outcome);
-  return explain::to_html({explained.explanation, blocks, function, sources});
+  explain::KernelPage page = {explained.explanation, blocks, function, sources};
+  if (changed == nullptr) return explain::to_html(page);
+  const auto after = explain::view_blocks(changed->explained.explanation, changed->function,
+                                          changed->explained.outcome);
+  const explain::KernelPage below = {changed->explained.explanation, after, changed->function,
+                                     sources, changed->change};
+  page.after = &below;
+  return explain::to_html(page);
 }
 
 }  // namespace kiln::io

@@ -41,8 +41,21 @@ struct NotExplained {
                                                       const ExplainOptions& options,
                                                       Diagnostics& diags);
 
-// The page of `kiln explain --html`.
+// The same of any decided module, from blocks that stand for all; none where it cannot be counted.
+[[nodiscard]] std::optional<Explained> explain_decided(const ir::Module& decided,
+                                                       const Sources& sources, std::size_t kernel,
+                                                       const ExplainOptions& options,
+                                                       explain::Detail detail);
+
+// The kernel with an attribute that the program does not have.
+struct Changed {
+  std::string change;  // "[[pipeline(4)]] at line 3"
+  const Explained& explained;
+  const ir::Function& function;
+};
+
+// The page of `kiln explain --html`. With `changed` the timelines of both, one under the other.
 [[nodiscard]] std::string explained_page(const Explained& explained, const ir::Function& function,
-                                         const Sources& sources);
+                                         const Sources& sources, const Changed* changed = nullptr);
 
 }  // namespace kiln::io

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "passes/choose_stages.h"
+#include "passes/division.h"
 #include "passes/for_each_launch.h"
 #include "target/arch.h"
+#include "target/registers.h"
 
 namespace kiln::passes {
 
@@ -13,11 +16,13 @@ using ir::Expr;
 using ir::OpId;
 using ir::ValueId;
 
-constexpr std::int64_t kStagesUnasked = 4;
+// What a thread has beside its register tiles: addresses, counters, what is on its way. An estimate.
+constexpr std::int64_t kOtherRegisters = 48;
 
 struct Bytes {
   std::int64_t stage = 0;
   std::int64_t others = 0;
+  bool bulk = false;
 };
 
 Bytes shared_bytes(const ir::Function& function, OpId launch, const LoopCopies& found) {
@@ -40,7 +45,26 @@ Bytes shared_bytes(const ir::Function& function, OpId launch, const LoopCopies& 
     return std::get<ir::Copy>(function.ops[each.copy].data).bulk;
   });
   if (bulk) out.stage += ir::kEventBytes;
+  out.bulk = bulk;
   return out;
+}
+
+LoopCosts costs_of(const ir::Module& module, const ir::Function& function, const Marked& marked,
+                   const Bytes& bytes) {
+  const auto& parallel = std::get<ir::Parallel>(function.ops[marked.launch].data);
+  const bool producer = std::get<ir::For>(function.ops[marked.loop].data).producer;
+  Division division;
+  const bool divided = producer && !division_of(module, function, marked.launch, division);
+  const std::int64_t threads = std::max<std::int64_t>(parallel.threads.constant().value_or(1), 1);
+  return {.stage_bytes = bytes.stage,
+          .other_bytes = bytes.others,
+          .threads = threads + (divided ? division.unit() : 0),
+          .multiplied = cycles_multiplied(*module.arch, function, marked.loop),
+          .registers = std::min(registers_wanted(function, marked.launch),
+                                module.arch->registers_per_thread_max),
+          .alone = divided && consumer_registers(*module.arch, parallel, division) != 0,
+          .bulk = bytes.bulk,
+          .producer = producer};
 }
 
 void find_marked(const ir::Function& function, OpId launch, ir::RegionId region,
@@ -68,7 +92,9 @@ Checked<std::int64_t> stages_for(const ir::Module& module, const ir::Function& f
     bytes.stage += 2 * ir::kEventBytes;
   const std::int64_t fit = (limit - bytes.others) / std::max<std::int64_t>(bytes.stage, 1);
   const std::int64_t stages =
-      asked == ir::kStagesChosen ? std::clamp<std::int64_t>(fit, 2, kStagesUnasked) : asked;
+      asked == ir::kStagesChosen
+          ? stages_worth_having(*module.arch, costs_of(module, function, marked, bytes), fit)
+          : asked;
   if (stages <= fit) return stages;
   return diags
       .report<diag::PipelineMemory>(function.ops[marked.loop].span, stages, bytes.stage,
@@ -76,6 +102,21 @@ Checked<std::int64_t> stages_for(const ir::Module& module, const ir::Function& f
       .help("{}", fit >= 2 ? format("`[[pipeline({})]]` fits", fit)
                            : std::string("copy smaller tiles: not even two stages fit"))
       .emit();
+}
+
+int registers_wanted(const ir::Function& function, OpId launch) {
+  const auto& parallel = std::get<ir::Parallel>(function.ops[launch].data);
+  std::int64_t tile_bytes = 0;
+  ir::walk(function, parallel.body, [&](OpId id) {
+    const ir::Op& op = function.ops[id];
+    const auto* frag = op.kind() == ir::OpKind::kAlloc
+                           ? std::get_if<ir::FragType>(&function.type(op.result))
+                           : nullptr;
+    if (frag != nullptr) tile_bytes += frag->rows * frag->cols * size_bytes(frag->dtype);
+  });
+  const std::int64_t threads =
+      std::max<std::int64_t>(parallel.threads.constant().value_or(1), target::kWarpLanes);
+  return static_cast<int>(kOtherRegisters + tile_bytes / target::kRegisterBytes / threads);
 }
 
 std::int64_t buffer_bytes(const ir::Function& function, ValueId buffer) {

@@ -24,6 +24,9 @@ struct Marked {
 [[nodiscard]] std::vector<Marked> loops_with_producer(const ir::Function& function,
                                                       ir::OpId launch);
 
+// Of a thread of the kernel: an estimate, for how many blocks an SM holds.
+[[nodiscard]] int registers_wanted(const ir::Function& function, ir::OpId launch);
+
 // Of a shared buffer; an extent that only the launch knows counts as one.
 [[nodiscard]] std::int64_t buffer_bytes(const ir::Function& function, ir::ValueId buffer);
 
@@ -31,7 +34,8 @@ struct Marked {
 [[nodiscard]] std::int64_t stage_bytes(const ir::Function& function, ir::OpId launch,
                                        const LoopCopies& found);
 
-// The number that the loop asks for, or the largest up to 4 whose buffers fit the block's shared memory. Errors:
+// The number that the loop asks for, or else the one that choose_stages.h finds among those that fit the block's
+// shared memory. Errors:
 // pipeline-memory.
 [[nodiscard]] Checked<std::int64_t> stages_for(const ir::Module& module,
                                                const ir::Function& function, const Marked& marked,

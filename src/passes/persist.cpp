@@ -22,8 +22,6 @@ using ir::Expr;
 using ir::OpId;
 using ir::ValueId;
 
-// What a thread has beside its register tiles: addresses, counters, what is on its way. An estimate.
-constexpr std::int64_t kOtherRegisters = 48;
 constexpr ir::ScalarType kNumber{DType::kS32};
 
 // What makes the block's work one that cannot be done again and again.
@@ -79,7 +77,6 @@ class Hindrance {
 target::BlockNeeds needs_of(const ir::Function& function, OpId launch) {
   const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
   target::BlockNeeds out{.threads = data.threads.constant().value_or(1)};
-  std::int64_t tile_bytes = 0;
   const auto add = [&](auto& self, ir::RegionId region, std::int64_t stages) -> void {
     for (const OpId id : function.regions[region].ops) {
       const ir::Op& op = function.ops[id];
@@ -89,9 +86,6 @@ target::BlockNeeds needs_of(const ir::Function& function, OpId launch) {
             view != nullptr && view->space == ir::Space::kShared) {
           out.shared_bytes += buffer_bytes(function, op.result) * stages;
         }
-        if (const auto* frag = std::get_if<ir::FragType>(&type)) {
-          tile_bytes += frag->rows * frag->cols * size_bytes(frag->dtype);
-        }
       }
       const auto* loop = std::get_if<ir::For>(&op.data);
       const std::int64_t inside = loop == nullptr || loop->stages <= 0 ? stages : loop->stages;
@@ -100,9 +94,7 @@ target::BlockNeeds needs_of(const ir::Function& function, OpId launch) {
   };
   add(add, data.body, 1);
   if (!loops_with_producer(function, launch).empty()) out.threads += target::kWarpgroupLanes;
-  const std::int64_t each =
-      std::max<std::int64_t>(data.threads.constant().value_or(1), target::kWarpLanes);
-  out.registers = static_cast<int>(kOtherRegisters + tile_bytes / target::kRegisterBytes / each);
+  out.registers = registers_wanted(function, launch);
   return out;
 }
 

@@ -16,7 +16,7 @@
 // copy beyond it is not started, for nobody would wait for its event.
 //
 // Runs first: it needs no decision, and what it makes is decided like what a program says. Without the
-// attribute nothing changes. Without a number in it, there are as many stages as fit, at most 4.
+// attribute nothing changes. Without a number in it, the model of time chooses one (choose_stages.h).
 //
 // Errors: pipeline-no-copies, pipeline-dependence, pipeline-buffer, pipeline-loop, pipeline-memory.
 #pragma once

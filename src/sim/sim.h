@@ -138,6 +138,7 @@ struct Counters {
   std::int64_t requests_global = 0;  // warp-wide accesses
   std::int64_t executions = 0;       // by warps; only of operations apart (Options::by_operation)
   std::int64_t sectors_global = 0;   // distinct 32-byte sectors of each request, summed
+  std::int64_t lines_global = 0;     // distinct 128-byte lines; bulk copies have none
 
   void add(const Counters& other);
 };

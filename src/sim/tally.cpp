@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "target/arch.h"
+#include "target/timing.h"
 
 namespace kiln::sim {
 
@@ -14,8 +14,26 @@ std::size_t width_index(std::int64_t bytes) {
   return static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(bytes)));
 }
 
-// Distinct sectors that `count` accesses of `bytes` bytes touch.
-std::int64_t distinct_sectors(const Request& request, std::int64_t bytes) {
+// Distinct pieces of global memory.
+struct Pieces {
+  std::int64_t sectors = 0;
+  std::int64_t lines = 0;
+};
+
+// Of sectors in ascending order, each once.
+Pieces pieces_of(const std::int64_t* begin, const std::int64_t* end) {
+  constexpr std::int64_t kSectorsOfLine = target::kLineBytes / target::kSectorBytes;
+  Pieces out{.sectors = end - begin};
+  std::int64_t last = -1;
+  for (const std::int64_t* sector = begin; sector != end; ++sector) {
+    out.lines += *sector / kSectorsOfLine != last ? 1 : 0;
+    last = *sector / kSectorsOfLine;
+  }
+  return out;
+}
+
+// What accesses of `bytes` bytes touch.
+Pieces distinct_pieces(const Request& request, std::int64_t bytes) {
   std::array<std::int64_t, 2 * kLanes> sectors;
   std::size_t count = 0;
   bool ascending = true;
@@ -28,10 +46,10 @@ std::int64_t distinct_sectors(const Request& request, std::int64_t bytes) {
       sectors[count++] = sector;
     }
   }
-  if (ascending) return static_cast<std::int64_t>(count);
-  const auto end = sectors.begin() + static_cast<std::ptrdiff_t>(count);
-  std::sort(sectors.begin(), end);
-  return std::unique(sectors.begin(), end) - sectors.begin();
+  std::int64_t* end = sectors.data() + count;
+  if (ascending) return pieces_of(sectors.data(), end);
+  std::sort(sectors.data(), end);
+  return pieces_of(sectors.data(), std::unique(sectors.data(), end));
 }
 
 std::int64_t slow_phase_conflicts(const std::int64_t* words, std::uint32_t count) {
@@ -73,8 +91,9 @@ void Tally::bulk(bool loads, std::int64_t global_bytes, std::int64_t sectors,
 
 Traffic Tally::traffic() {
   const Counters& counters = here();
-  return {counters.bytes_global_read, counters.bytes_global_written, counters.wavefronts_shared,
-          counters.requests_global + counters.requests_shared};
+  return {counters.bytes_global_read, counters.bytes_global_written,
+          counters.wavefronts_shared, counters.requests_global + counters.requests_shared,
+          counters.sectors_global,    counters.lines_global};
 }
 
 void Tally::shared_wavefronts(const Request& request, std::int64_t bytes) {
@@ -104,7 +123,9 @@ void Tally::sectors(const Request& request, std::int64_t bytes) {
   if (request.count == 0) return;
   Counters& counters = here();
   counters.requests_global += weight_;
-  counters.sectors_global += weight_ * distinct_sectors(request, bytes);
+  const Pieces pieces = distinct_pieces(request, bytes);
+  counters.sectors_global += weight_ * pieces.sectors;
+  counters.lines_global += weight_ * pieces.lines;
 }
 
 void Tally::issue(Issue what, std::int64_t bytes) {
@@ -169,7 +190,8 @@ namespace {
 constexpr std::int64_t Counters::*kSums[] = {
     &Counters::bank_conflicts,       &Counters::wavefronts_shared,    &Counters::requests_shared,
     &Counters::bytes_global_read,    &Counters::bytes_global_written, &Counters::bytes_shared_read,
-    &Counters::bytes_shared_written, &Counters::requests_global,      &Counters::sectors_global};
+    &Counters::bytes_shared_written, &Counters::requests_global,      &Counters::sectors_global,
+    &Counters::lines_global};
 
 }  // namespace
 
@@ -277,6 +299,7 @@ void Counters::add(const Counters& other) {
   bytes_shared_written += other.bytes_shared_written;
   requests_global += other.requests_global;
   sectors_global += other.sectors_global;
+  lines_global += other.lines_global;
   executions += other.executions;
 }
 

@@ -54,6 +54,8 @@ struct Traffic {
   std::int64_t bytes_written = 0;
   std::int64_t wavefronts = 0;
   std::int64_t requests = 0;
+  std::int64_t sectors = 0;  // of global memory
+  std::int64_t lines = 0;
 };
 
 class Tally {

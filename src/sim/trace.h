@@ -51,6 +51,8 @@ struct TraceEntry {
   std::int64_t bytes_written = 0;
   std::int64_t wavefronts = 0;  // of shared memory
   std::int64_t requests = 0;    // of either memory
+  std::int64_t sectors = 0;     // of global memory, 32 bytes each
+  std::int64_t lines = 0;       // and 128 bytes each; bulk copies have none
   std::uint32_t slot = kNone;   // of the block's events; kBulkLoad: kNone without an event
   std::int64_t phase = 0;
   std::uint32_t meeting = kNone;  // none: a barrier of the warp alone, or one never released
@@ -58,6 +60,15 @@ struct TraceEntry {
   bool loads = false;
   // The last earlier loads of the warp from global and from shared memory whose values it needs.
   std::array<std::uint32_t, 2> needs = {kNone, kNone};
+  // What the warp has executed since its last entry and that has none: BlockTrace::passed[begin..end).
+  std::uint32_t passed_begin = 0;
+  std::uint32_t passed_end = 0;
+};
+
+// Executions of an operation without an entry.
+struct TracePassed {
+  ir::OpId op;
+  std::uint32_t times = 0;
 };
 
 // The entry counts for this phase (from 0) of the slot: a trigger, or a bulk load that landed.
@@ -83,6 +94,7 @@ struct BlockTrace {
   std::vector<TraceSlot> slots;
   std::vector<TraceEntry> entries;
   std::vector<TraceArrival> arrivals;
+  std::vector<TracePassed> passed;
   bool cut = false;  // there was more than kTraceEntriesMax
 };
 inline constexpr std::size_t kTraceEntriesMax = 40'000;

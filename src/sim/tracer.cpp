@@ -1,5 +1,6 @@
 #include "sim/tracer.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace kiln::sim {
@@ -17,6 +18,7 @@ Tracer::Tracer(const Machine& machine, BlockTrace& out)
     : machine_(machine),
       out_(out),
       loaded_(machine.warps.size(), Loaded(machine.function)),
+      passed_(machine.warps.size()),
       copies_(machine.warps.size()),
       last_barrier_(machine.warps.size(), TraceEntry::kNone) {
   out.block = machine.block_numbers[0];
@@ -104,10 +106,30 @@ void Tracer::begin(Warp& warp, const Instruction& at) {
   follow(at);
   meets_ =
       at.code == Code::kBarrier && machine_.program.barriers[at.plan].level != ir::Level::kGroup;
-  if (!tracing_) return;
+  if (!tracing_) return pass(warp.number, at.op);
   current_ = static_cast<std::uint32_t>(out_.entries.size());
   arrivals_before_ = out_.arrivals.size();
   before_ = machine_.tally.traffic();
+}
+
+// Loops repeat few operations many times.
+void Tracer::pass(std::uint32_t warp, ir::OpId op) {
+  if (!op.valid()) return;
+  std::vector<TracePassed>& passed = passed_[warp];
+  const auto same = std::ranges::find(passed, op, &TracePassed::op);
+  if (same != passed.end()) {
+    ++same->times;
+  } else {
+    passed.push_back({op, 1});
+  }
+}
+
+void Tracer::hand_over_passed() {
+  std::vector<TracePassed>& passed = passed_[entry_.warp];
+  entry_.passed_begin = static_cast<std::uint32_t>(out_.passed.size());
+  out_.passed.insert(out_.passed.end(), passed.begin(), passed.end());
+  entry_.passed_end = static_cast<std::uint32_t>(out_.passed.size());
+  passed.clear();
 }
 
 void Tracer::end(bool happened) {
@@ -121,6 +143,8 @@ void Tracer::end(bool happened) {
   entry_.bytes_written = (now.bytes_written - before_.bytes_written) / weight;
   entry_.wavefronts = (now.wavefronts - before_.wavefronts) / weight;
   entry_.requests = (now.requests - before_.requests) / weight;
+  entry_.sectors = (now.sectors - before_.sectors) / weight;
+  entry_.lines = (now.lines - before_.lines) / weight;
   if (is_elected(entry_.kind) && entry_.requests == 0) return;
   if (entry_.kind == TraceKind::kTrigger && out_.arrivals.size() == arrivals_before_) return;
   if (entry_.kind == TraceKind::kAsyncCopy) ++copies_[entry_.warp];
@@ -130,6 +154,7 @@ void Tracer::end(bool happened) {
   const auto number = static_cast<std::uint32_t>(out_.entries.size());
   const ir::Op& op = machine_.function.ops[entry_.op];
   if (entry_.loads) loaded_[entry_.warp].comes_from(op, number, entry_.bytes_read > 0);
+  hand_over_passed();
   out_.entries.push_back(entry_);
 }
 

@@ -32,6 +32,8 @@ class Tracer {
 
  private:
   void follow(const Instruction& at);
+  void pass(std::uint32_t warp, ir::OpId op);
+  void hand_over_passed();
   [[nodiscard]] bool describe(const Warp& warp, const Instruction& at, TraceEntry& entry) const;
 
   const Machine& machine_;
@@ -42,9 +44,10 @@ class Tracer {
   TraceEntry entry_;
   std::size_t arrivals_before_ = 0;
   Traffic before_;
-  std::vector<Loaded> loaded_;               // by warp
-  std::vector<std::int64_t> copies_;         // by warp: asynchronous ones so far
-  std::vector<std::uint32_t> last_barrier_;  // by warp: its entry
+  std::vector<Loaded> loaded_;                    // by warp
+  std::vector<std::vector<TracePassed>> passed_;  // by warp: since its last entry
+  std::vector<std::int64_t> copies_;              // by warp: asynchronous ones so far
+  std::vector<std::uint32_t> last_barrier_;       // by warp: its entry
   std::uint32_t meetings_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "explain/cost/predicted.h"
 #include "ir/effects.h"
 #include "support/format.h"
 #include "support/integer.h"
@@ -106,7 +107,9 @@ class LaunchReader {
     for (std::uint32_t v = 0; v < read_.size(); ++v) {
       if (!read_[v] && !written_[v]) continue;
       const int ways = (read_[v] ? 1 : 0) + (written_[v] ? 1 : 0);
-      out.bytes_once += out.times * ways * bytes_of(function_, ValueId{v}, arguments_);
+      const std::int64_t bytes = out.times * bytes_of(function_, ValueId{v}, arguments_);
+      out.bytes_once += ways * bytes;
+      if (read_[v]) out.bytes_read_once += bytes;
     }
   }
 
@@ -309,12 +312,30 @@ double LaunchCost::intensity() const {
   return bytes_global == 0 ? 0 : flops / static_cast<double>(bytes_global);
 }
 
+std::optional<double> Explanation::predicted_seconds() const {
+  double out = 0;
+  for (const LaunchCost& launch : launches) {
+    if (!launch.predicted) return std::nullopt;
+    out += launch.predicted->seconds;
+  }
+  return out;
+}
+
+const Trial* Explanation::best() const {
+  constexpr double kWorthIt = 0.97;
+  const auto now = predicted_seconds();
+  const bool pays = now && !trials.empty() && trials.front().seconds < kWorthIt * *now;
+  return pays ? trials.data() : nullptr;
+}
+
 Explanation explain_kernel(const ir::Module& module, const Function& function,
-                           const ir::Arguments& arguments, const sim::Outcome& outcome) {
+                           const ir::Arguments& arguments, const sim::Outcome& outcome,
+                           Detail detail) {
   KILN_CHECK(outcome.by_operation.size() == function.ops.size(), "counts of {} operations for {}",
              outcome.by_operation.size(), function.ops.size());
   const target::Arch& arch = *module.arch;
-  Explanation out{.arch = &arch, .kernel = function.name, .shape = {}, .launches = {}};
+  Explanation out{
+      .arch = &arch, .kernel = function.name, .shape = {}, .launches = {}, .trials = {}};
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
     if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
@@ -333,6 +354,8 @@ Explanation explain_kernel(const ir::Module& module, const Function& function,
                                  .registers = registers_left(arch, function, op, launch)});
     launch.waves = waves_of(launch, arch, outcome);
     launch.roofline = roofline(launch, arch, function, outcome);
+    launch.predicted = predict_launch(launch, function, outcome, target::timing_of(arch),
+                                      detail == Detail::kBounds);
     out.launches.push_back(std::move(launch));
   }
   return out;

@@ -11,12 +11,14 @@
 // columns of target::Arch. docs/explain.md says what each figure means and what is left out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "explain/cost/registers.h"
 #include "explain/cost/work.h"
+#include "explain/time/predict.h"
 #include "ir/arguments.h"
 #include "sim/sim.h"
 #include "target/occupancy.h"
@@ -113,11 +115,23 @@ struct LaunchCost {
   double flops = 0;               // of matrix instructions: two for each multiply-add
   std::int64_t bytes_global = 0;  // that the blocks ask for
   std::int64_t bytes_once = 0;    // of the buffers touched, read and written counted apart
+  std::int64_t bytes_read_once = 0;
   Roofline roofline;
+  std::optional<Prediction> predicted;  // of launches that were traced
 
   // Flops for each byte that the blocks ask for; 0 without any.
   [[nodiscard]] double intensity() const;
 };
+
+// A launch as it would be with another attribute, and how long the kernel then takes by the model.
+struct Trial {
+  std::string attribute;  // "[[pipeline(4, producer)]]"
+  Span span;              // in front of this statement
+  double seconds = 0;
+};
+
+// How much is worked out: without Prediction::gains it takes a tenth of the time.
+enum class Detail : std::uint8_t { kTime, kBounds };
 
 struct Explanation {
   const target::Arch* arch = nullptr;
@@ -125,11 +139,18 @@ struct Explanation {
   std::vector<std::pair<std::string, std::int64_t>> shape;
   bool shape_assumed = false;
   std::vector<LaunchCost> launches;  // in program order; those never executed are left out
+  std::vector<Trial> trials;         // best first
+
+  // The trial that pays most; null where none does.
+  [[nodiscard]] const Trial* best() const;
+  // Of all launches; none where one has no prediction.
+  [[nodiscard]] std::optional<double> predicted_seconds() const;
 };
 
 // `outcome` has counts by operation, of the function of the decided module with these arguments.
 [[nodiscard]] Explanation explain_kernel(const ir::Module& module, const ir::Function& function,
                                          const ir::Arguments& arguments,
-                                         const sim::Outcome& outcome);
+                                         const sim::Outcome& outcome,
+                                         Detail detail = Detail::kBounds);
 
 }  // namespace kiln::explain

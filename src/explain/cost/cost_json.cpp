@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "explain/cost/cost_print.h"
@@ -148,6 +149,42 @@ Json roofline_json(const Roofline& roofline) {
           {"bound", key(roofline)}};
 }
 
+// The part of the time that each part of the SM is at work.
+Json busy_json(const SmRun& run) {
+  const double cycles = std::max(run.cycles, 1.0);
+  const Busy& busy = run.busy;
+  return {{"tensor", busy.tensor / cycles},
+          {"issue", busy.issue / cycles},
+          {"unit", *std::ranges::max_element(busy.units) / cycles},
+          {"shared", busy.shared / cycles},
+          {"l2_read", busy.read / cycles},
+          {"l2_written", busy.written / cycles},
+          {"dram", busy.dram / cycles}};
+}
+
+// The part of its warps' time that is waiting, by what for.
+Json waiting_json(const SmRun& run) {
+  const double all = std::max(run.warps, 1.0);
+  const Waiting& waiting = run.waiting;
+  return {{"loads", waiting.loads / all},       {"copies", waiting.copies / all},
+          {"events", waiting.events / all},     {"products", waiting.products / all},
+          {"barriers", waiting.barriers / all}, {"stores", waiting.stores / all}};
+}
+
+Json predicted_json(const Prediction& predicted) {
+  Json gains = Json::object();
+  for (const auto& [limit, part] : predicted.gains) gains[key(name(limit))] = part;
+  return {{"seconds", predicted.seconds},
+          {"clock_ghz", predicted.clock_ghz},
+          {"power_limited", predicted.power_limited},
+          {"cycles", predicted.cycles},
+          {"blocks_of_busiest_sm", predicted.on_busiest},
+          {"bound", key(name(predicted.bound))},
+          {"saved_if_halved", gains},
+          {"busy", busy_json(predicted.run)},
+          {"waiting", waiting_json(predicted.run)}};
+}
+
 Json launch_json(const LaunchCost& launch, const Sources& sources) {
   const RegisterEstimate& registers = launch.registers;
   Json alive = Json::object();
@@ -181,6 +218,7 @@ Json launch_json(const LaunchCost& launch, const Sources& sources) {
   out["bytes_once"] = launch.bytes_once;
   out["intensity"] = launch.intensity();
   out["roofline"] = roofline_json(launch.roofline);
+  if (launch.predicted) out["predicted"] = predicted_json(*launch.predicted);
   return out;
 }
 
@@ -219,6 +257,14 @@ std::string to_json(const Explanation& explanation, const Sources& sources) {
     launches.push_back(launch_json(launch, sources));
   }
   out["launches"] = std::move(launches);
+  Json trials = Json::array();
+  for (const Trial& trial : explanation.trials) {
+    Json row = at(trial.span, sources);
+    row["attribute"] = trial.attribute;
+    row["seconds"] = trial.seconds;
+    trials.push_back(std::move(row));
+  }
+  out["trials"] = std::move(trials);
   return json_text(out, 2) + "\n";
 }
 

@@ -14,4 +14,6 @@ namespace kiln::explain {
 [[nodiscard]] std::string to_text(const Explanation& explanation, const Sources& sources);
 [[nodiscard]] std::string to_json(const Explanation& explanation, const Sources& sources);
 
+[[nodiscard]] std::string time_text(double seconds);  // "463 us"
+
 }  // namespace kiln::explain

@@ -43,11 +43,15 @@ std::string average(std::int64_t sum, std::int64_t of) {
   return format("{:.2f}", static_cast<double>(sum) / static_cast<double>(of));
 }
 
+}  // namespace
+
 std::string time_text(double seconds) {
   if (seconds < 1e-6) return format("{:.3g} ns", seconds * 1e9);
   if (seconds < 1e-3) return format("{:.3g} us", seconds * 1e6);
   return format("{:.3g} ms", seconds * 1e3);
 }
+
+namespace {
 
 std::string amount(std::int64_t value, std::string_view what) {
   return format("{} {}{}", value, what, value == 1 ? "" : "s");
@@ -222,6 +226,49 @@ Row waves_row(const Waves& waves) {
           format("the last one of {}", waves.last)};
 }
 
+// "58% of the warps' time for copies, 12% for products": the largest two.
+std::string waits_text(const Waiting& waiting, double all) {
+  std::vector<std::pair<double, std::string_view>> parts = {
+      {waiting.loads, "loads"},       {waiting.copies, "copies"},     {waiting.events, "events"},
+      {waiting.products, "products"}, {waiting.barriers, "barriers"}, {waiting.stores, "stores"}};
+  std::ranges::stable_sort(parts, std::greater<>{}, &std::pair<double, std::string_view>::first);
+  constexpr double kWorthSaying = 0.05;
+  std::string out;
+  for (const auto& [cycles, what] : std::span(parts).first(2)) {
+    if (cycles < kWorthSaying * all) continue;
+    out += format("{}{:.0f}% for {}", out.empty() ? "warps wait " : ", ", 100 * cycles / all, what);
+  }
+  return out.empty() ? "warps hardly wait" : out;
+}
+
+void add_prediction(const Prediction& predicted, std::vector<Row>& rows) {
+  rows.push_back(
+      {"predicted", time_text(predicted.seconds),
+       format("bound by {}; {}; at {:.2f} GHz{}", name(predicted.bound),
+              waits_text(predicted.run.waiting, std::max(predicted.run.warps, 1.0)),
+              predicted.clock_ghz, predicted.power_limited ? ", all that power allows" : "")});
+}
+
+// What an attribute would do, the best of those tried, where it is worth it.
+std::string advice_text(const Explanation& explanation, const Sources& sources) {
+  const auto now = explanation.predicted_seconds();
+  if (!now || explanation.trials.empty()) return "";
+  if (explanation.best() == nullptr) {
+    return format("\n  advice       none of {} tried makes it faster\n",
+                  amount(static_cast<std::int64_t>(explanation.trials.size()), "attribute"));
+  }
+  constexpr std::size_t kShown = 3;
+  std::vector<Row> rows;
+  for (const Trial& trial : explanation.trials) {
+    if (rows.size() == kShown || trial.seconds >= *now) break;
+    rows.push_back({rows.empty() ? "  advice" : "",
+                    format("{} at line {}", trial.attribute, line_of(trial.span, sources)),
+                    time_text(trial.seconds),
+                    format("{:.2f} times as fast, by the model", *now / trial.seconds)});
+  }
+  return "\n" + align_columns(rows);
+}
+
 // What stands below the tables: name, figure, where it comes from.
 std::string figures_text(const LaunchCost& launch, const Sources& sources,
                          const target::Arch& arch) {
@@ -255,6 +302,7 @@ std::string figures_text(const LaunchCost& launch, const Sources& sources,
   }
   rows.push_back({"roofline", format("{} at least", time_text(roofline.seconds())),
                   bound_text(launch, sources)});
+  if (launch.predicted) add_prediction(*launch.predicted, rows);
   for (Row& row : rows) row.front().insert(0, kIndent);
   return align_columns(rows);
 }
@@ -273,6 +321,7 @@ std::string to_text(const Explanation& explanation, const Sources& sources) {
     out += work_text(launch, sources, arch);
     out += figures_text(launch, sources, arch);
   }
+  out += advice_text(explanation, sources);
   if (explanation.launches.empty()) out += "nothing is launched\n";
   return out;
 }

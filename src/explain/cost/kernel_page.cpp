@@ -50,7 +50,11 @@ std::string percent(std::int64_t part, std::int64_t of) {
 
 class Printer {
  public:
-  explicit Printer(const KernelPage& page) : page_(page) {}
+  explicit Printer(const KernelPage& page) : page_(page) {
+    for (const KernelPage* each = &page; each != nullptr; each = each->after) {
+      for (const BlockView& view : each->blocks) shown_ = std::max(shown_, view.cycles);
+    }
+  }
 
   std::string print() const {
     const Explanation& e = page_.explanation;
@@ -63,7 +67,12 @@ class Printer {
     }
     out += "\n</style>\n</head>\n<body data-word=\"thread\" data-prefix=\"T\" data-count=\"\">\n";
     out += format("<header>\n<h1>{}</h1>\n</header>\n<main>\n", in_markup(title));
-    for (std::size_t i = 0; i < e.launches.size(); ++i) out += launch_html(i);
+    out += launches_html(0);
+    if (page_.after != nullptr) {
+      Printer after(*page_.after);
+      after.shown_ = shown_;
+      out += after.launches_html(e.launches.size());
+    }
     out += "<h2>What it costs</h2>\n<pre>" + in_markup(to_text(e, page_.sources)) + "</pre>\n";
     out += maps_html();
     out += "</main>\n<aside id=\"picked\" aria-live=\"polite\" hidden></aside>\n<script>\n";
@@ -75,12 +84,26 @@ class Printer {
  private:
   // --- when
 
-  std::string launch_html(std::size_t number) const {
+  // `first`: how many are drawn above.
+  std::string launches_html(std::size_t first) const {
+    std::string out;
+    for (std::size_t i = 0; i < page_.explanation.launches.size(); ++i) {
+      out += launch_html(i, first + i);
+    }
+    return out;
+  }
+
+  std::string launch_html(std::size_t number, std::size_t plot) const {
     const LaunchCost& launch = page_.explanation.launches[number];
     const BlockView& view = page_.blocks[number];
-    std::string out =
-        format("<section aria-label=\"timeline of {0}\">\n<h2>When a block of {0} does what</h2>\n",
-               in_markup(launch.name));
+    const std::string change = page_.change.empty() ? "" : " with " + page_.change;
+    std::string out = format(
+        "<section aria-label=\"timeline of {0}{1}\">\n<h2>When a block of {0} does what{1}</h2>\n",
+        in_markup(launch.name), in_markup(change));
+    if (launch.predicted) {
+      out += format("<p>The launch takes {} by the model of time.</p>\n",
+                    in_markup(time_text(launch.predicted->seconds)));
+    }
     out += format("<p>Block {} (from 0) of {}, alone on its SM: {} cycles of a model. ", view.block,
                   launch.blocks, view.cycles);
     out +=
@@ -92,7 +115,7 @@ class Printer {
       out += format("<p>{} {} nothing to do and no track.</p>\n", view.idle_warps,
                     view.idle_warps == 1 ? "warp has" : "warps have");
     }
-    return out + legend() + chart(view, number) + figures(view) + "</section>\n";
+    return out + legend() + chart(view, plot) + figures(view) + "</section>\n";
   }
 
   static std::string legend() {
@@ -106,7 +129,7 @@ class Printer {
 
   std::string chart(const BlockView& view, std::size_t number) const {
     std::string labels = "<div class=\"axis\">cycles of the model</div>\n";
-    std::string plot = axis(view.cycles);
+    std::string plot = axis(drawn(view));
     const auto add = [&](const std::string& title, const std::string& more, std::string row) {
       labels += format("<div>{}<small>{}</small></div>\n", in_markup(title), in_markup(more));
       plot += row;
@@ -127,7 +150,12 @@ class Printer {
                      "<div class=\"chart\"><div class=\"labels\">\n{}</div>\n<div "
                      "class=\"scroll\"><div class=\"plot\" id=\"plot{}\" "
                      "data-cycles=\"{}\">\n{}</div></div></div>\n",
-                     labels, number, view.cycles, plot);
+                     labels, number, drawn(view), plot);
+  }
+
+  // Of all timelines of a page, so that they can be compared.
+  [[nodiscard]] std::int64_t drawn(const BlockView& view) const {
+    return page_.after == nullptr && page_.change.empty() ? view.cycles : shown_;
   }
 
   // Where it stands in the plot.
@@ -158,7 +186,7 @@ class Printer {
 
   std::string slice_html(const Slice& slice, const BlockView& view, std::string_view row) const {
     return format("<i class=\"s {}{}\" style=\"{}\" title=\"{}\"></i>", name(slice.kind), row,
-                  place(slice.begin, slice.end, view.cycles), in_attribute(title(slice)));
+                  place(slice.begin, slice.end, drawn(view)), in_attribute(title(slice)));
   }
 
   std::string title(const Slice& slice) const {
@@ -183,7 +211,7 @@ class Printer {
     return format("{}: {}", place.line, text.substr(begin));
   }
 
-  static std::string depth_html(const Depth& depth, const BlockView& view) {
+  std::string depth_html(const Depth& depth, const BlockView& view) const {
     std::string out = format("<div class=\"depth\" data-most=\"{}\" aria-label=\"depth of {}\">",
                              depth.most, in_markup(depth.name));
     for (std::size_t i = 0; i + 1 < depth.steps.size(); ++i) {
@@ -193,7 +221,7 @@ class Printer {
       out += format(
           "<i class=\"flight\" style=\"{};height:{}%\" title=\"{} on their way, cycles {} "
           "to {}\"></i>",
-          place(step.at, end, view.cycles), 100 * step.depth / depth.most, step.depth, step.at,
+          place(step.at, end, drawn(view)), 100 * step.depth / depth.most, step.depth, step.at,
           end);
     }
     return out + "</div>\n";
@@ -271,6 +299,7 @@ class Printer {
   }
 
   const KernelPage& page_;
+  std::int64_t shown_ = 0;  // cycles
 };
 
 }  // namespace

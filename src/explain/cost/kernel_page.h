@@ -16,6 +16,8 @@ struct KernelPage {
   const std::vector<BlockView>& blocks;  // of each launch of the explanation, in its order
   const ir::Function& function;
   const Sources& sources;
+  std::string change = {};            // that the program does not have: "[[pipeline(4)]] at line 3"
+  const KernelPage* after = nullptr;  // the kernel with the change that pays most; drawn below
 };
 
 [[nodiscard]] std::string to_html(const KernelPage& page);
