@@ -288,6 +288,7 @@ void add_bench(Cli& cli) {
       ->check(number())
       ->check(CLI::Range(1e-4, 10.0))
       ->capture_default_str();
+  command->add_flag("--unchecked", bench.unchecked, "of a file: do not compare the results");
   command->add_option("--json", bench.json, "append a JSON line for each problem to this file");
   command->add_option("--plot", bench.plot, "draw the results of this file instead of measuring");
   command->add_option("-o", bench.output, "of --plot: write to this file");

@@ -4,6 +4,7 @@
 
 #include "ir/prove.h"
 #include "ir/tensor_map.h"
+#include "passes/bulk_box.h"
 #include "target/bulk.h"
 
 namespace kiln::passes {
@@ -14,12 +15,13 @@ using target::kBulkBytes;
 constexpr std::int64_t kByteBits = 8;
 
 std::optional<std::string> cannot(const ir::Function& function, const ir::Copy& copy) {
-  const ir::ViewType& tile = function.view_type(copy.dst);
+  const ir::ValueId far = global_side(function, copy);
+  const ir::ViewType& tile = function.view_type(shared_side(function, copy));
   if (copy.unit != 0) return "each warp makes one of its own";
   if (!copy.permutation.empty()) return "it changes the order of dimensions";
   if (info(tile.dtype).bits < kByteBits)
     return format("elements of {} are less than a byte", name(tile.dtype));
-  const std::size_t rank = function.view_type(copy.src).shape.size();
+  const std::size_t rank = function.view_type(far).shape.size();
   if (tile.shape.empty() || rank != tile.shape.size() || rank > target::kBulkRankMax) {
     return format("a tile of rank {} is none of 1 to {}", rank, target::kBulkRankMax);
   }
@@ -31,7 +33,7 @@ std::optional<std::string> cannot(const ir::Function& function, const ir::Copy& 
   if (bytes == 0) return "the tile's extents are only known at launch";
   if (bytes % target::kBulkAlignment != 0)
     return format("a stage of {} bytes is no multiple of {}", bytes, target::kBulkAlignment);
-  const ir::ResolvedView global = ir::resolve_view(function, copy.src);
+  const ir::ResolvedView global = ir::resolve_view(function, far);
   const auto& shape = function.view_type(global.root).shape;
   const bool is_known = std::ranges::all_of(
       shape, [&](const auto& extent) { return ir::known_at_launch(function, extent); });
@@ -59,7 +61,7 @@ std::optional<Obstacle> bulk_instead(const ir::Function& function, ir::OpId id,
     return Obstacle{format("the hardware cannot make this copy by itself, as {}", *why),
                     function.ops[id].span};
   }
-  const ir::ViewType& root = function.view_type(ir::resolve_view(function, copy.src).root);
+  const ir::ViewType& root = function.view_type(ir::root_of(function, global_side(function, copy)));
   if (root.shape.size() < 2) return std::nullopt;
   const std::int64_t elements =
       kBulkBytes / std::min<std::int64_t>(size_bytes(root.dtype), kBulkBytes);

@@ -1,4 +1,5 @@
-// Whether the hardware may make a copy that the program leaves to the block's threads. Part of specialise.
+// Whether the hardware may make a copy between global and shared memory that the program leaves to the block's threads.
+// Part of specialise.
 //
 //   dma.copy x.subspan(64, 64).at(i, k) => x_s       x of [M, K], f16: where 8 divides K
 #pragma once

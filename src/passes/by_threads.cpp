@@ -15,26 +15,17 @@ using ir::Expr;
 using ir::OpId;
 using ir::ValueId;
 
-// The kernel again, without a producer, for shapes that the hardware's copies cannot be of.
+// The kernel again, for shapes that the hardware's copies cannot be of.
 class Otherwise : private OpMaker {
  public:
   Otherwise(ir::Function& function, OpId launch)
       : OpMaker(function, function.ops[launch].span), launch_(launch) {}
 
-  void run(const std::vector<RowCondition>& conditions) {
+  OpId run(const std::vector<RowCondition>& conditions, std::string_view suffix) {
     Cloner cloner(function_);
     const OpId again = cloner.clone(launch_);
     auto& data = std::get<ir::Parallel>(function_.ops[again].data);
-    data.name = format("{}_by_threads", data.name);
-    for (const Marked& each : loops_with_producer(function_, again)) {
-      auto& loop = std::get<ir::For>(function_.ops[each.loop].data);
-      loop.producer = false;
-      Diagnostics silent;
-      const bool can =
-          copies_ahead(function_, again, each.loop, std::max<std::int64_t>(loop.stages, 2), silent)
-              .has_value();
-      if (!can) loop.stages = 0;
-    }
+    data.name = format("{}{}", data.name, suffix);
     const ValueId fits = condition(conditions);
     const auto [region, index] = place();
     const ir::RegionId then_body = function_.regions.push({{launch_}});
@@ -43,6 +34,7 @@ class Otherwise : private OpMaker {
     auto& now = function_.regions[region].ops;
     now.erase(now.begin() + static_cast<std::ptrdiff_t>(index));
     now.insert(now.begin() + static_cast<std::ptrdiff_t>(index), out_.begin(), out_.end());
+    return again;
   }
 
  private:
@@ -75,9 +67,23 @@ class Otherwise : private OpMaker {
 
 }  // namespace
 
-void or_by_threads(ir::Function& function, ir::OpId launch,
+OpId or_else(ir::Function& function, OpId launch, const std::vector<RowCondition>& conditions,
+             std::string_view suffix) {
+  return Otherwise(function, launch).run(conditions, suffix);
+}
+
+void or_by_threads(ir::Function& function, OpId launch,
                    const std::vector<RowCondition>& conditions) {
-  Otherwise(function, launch).run(conditions);
+  const OpId again = or_else(function, launch, conditions, "_by_threads");
+  for (const Marked& each : loops_with_producer(function, again)) {
+    auto& loop = std::get<ir::For>(function.ops[each.loop].data);
+    loop.producer = false;
+    Diagnostics silent;
+    const bool can =
+        copies_ahead(function, again, each.loop, std::max<std::int64_t>(loop.stages, 2), silent)
+            .has_value();
+    if (!can) loop.stages = 0;
+  }
 }
 
 }  // namespace kiln::passes

@@ -1,7 +1,8 @@
-// A kernel in two forms: one whose copies the hardware makes, for shapes that it can, and one whose threads make them.
-// Part of specialise.
+// A kernel in several forms: copies that the hardware makes, for shapes that it can, and copies of threads. Part of
+// specialise.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "ir/module.h"
@@ -13,5 +14,11 @@ namespace kiln::passes {
 // loops are pipelines of the kernel's own threads where they can be, else plain.
 void or_by_threads(ir::Function& function, ir::OpId launch,
                    const std::vector<RowCondition>& conditions);
+
+// Puts the launch under the conditions, and beside it the same once more, whose name ends with `suffix`. The other
+// launch.
+[[nodiscard]] ir::OpId or_else(ir::Function& function, ir::OpId launch,
+                               const std::vector<RowCondition>& conditions,
+                               std::string_view suffix);
 
 }  // namespace kiln::passes

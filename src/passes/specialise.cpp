@@ -7,6 +7,7 @@
 #include "ir/prove.h"
 #include "ir/reflect.h"
 #include "passes/bulk_instead.h"
+#include "passes/bulk_stores.h"
 #include "passes/by_threads.h"
 #include "passes/cloner.h"
 #include "passes/copies_ahead.h"
@@ -369,6 +370,26 @@ std::optional<Wish> look_at(const ir::Module& module, const ir::Function& functi
   return out;
 }
 
+// Divides a launch whose copies the hardware can make, whatever the shape. False after a report.
+bool divide_whole(const ir::Module& module, ir::Function& function, OpId launch, Wish wish,
+                  Diagnostics& diags) {
+  Division division;
+  const OpId loop = wish.loops[0].loop;
+  if (const auto obstacle = division_of(module, function, launch, division)) {
+    return refuse(diags, function.ops[loop].span, *obstacle);
+  }
+  const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
+  Specialiser work(function, launch, division, consumer_registers(*module.arch, data, division));
+  work.flatten();
+  std::set<OpId> needed;
+  for (const Produced& each : wish.loops) {
+    const auto obstacle = producer_slice(function, launch, each.loop, each.found, needed);
+    if (obstacle) return refuse(diags, function.ops[each.loop].span, *obstacle);
+  }
+  work.build(wish.loops, needed);
+  return true;
+}
+
 // Divides the launch, if one of its loops asks for a producer. False after a report.
 bool divide(const ir::Module& module, ir::Function& function, OpId launch, Diagnostics& diags) {
   const std::vector<Marked> marked = loops_with_producer(function, launch);
@@ -377,19 +398,17 @@ bool divide(const ir::Module& module, ir::Function& function, OpId launch, Diagn
   if (const auto obstacle = division_of(module, function, launch, division)) {
     return refuse(diags, function.ops[marked[0].loop].span, *obstacle);
   }
-  const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
-  Specialiser work(function, launch, division, consumer_registers(*module.arch, data, division));
   auto wish = look_at(module, function, launch, diags);
   if (!wish) return false;
   if (!wish->conditions.empty()) or_by_threads(function, launch, wish->conditions);
-  work.flatten();
-  std::set<OpId> needed;
-  for (const Produced& each : wish->loops) {
-    const auto obstacle = producer_slice(function, launch, each.loop, each.found, needed);
-    if (obstacle) return refuse(diags, function.ops[each.loop].span, *obstacle);
+  const BulkStores stores = bulk_stores(function, launch, wish->conditions);
+  if (!stores.conditions.empty()) {
+    const OpId again = or_else(function, launch, stores.conditions, "_storing_by_threads");
+    auto same = look_at(module, function, again, diags);
+    if (!same || !divide_whole(module, function, again, std::move(*same), diags)) return false;
   }
-  work.build(wish->loops, needed);
-  return true;
+  store_in_bulk(function, stores.copies);
+  return divide_whole(module, function, launch, std::move(*wish), diags);
 }
 
 }  // namespace
