@@ -35,9 +35,9 @@ Spacing spacing_of(const kiln_attention_spacing& given) {
 Result<Problem, Failure> problem_of(const kiln_attention_problem* given) {
   if (given == nullptr) return not_attention("the problem is null");
   if (given->type != KILN_BF16 && given->type != KILN_F16) {
-    return not_attention(format("type {} of its tensors: KILN_BF16, {}, and KILN_F16, {}, are possible",
-                                given->type, static_cast<int>(KILN_BF16),
-                                static_cast<int>(KILN_F16)));
+    return not_attention(
+        format("type {} of its tensors: KILN_BF16, {}, and KILN_F16, {}, are possible", given->type,
+               static_cast<int>(KILN_BF16), static_cast<int>(KILN_F16)));
   }
   if (given->causal != 0 && given->causal != 1) {
     return not_attention(format("causal is {}, 0 and 1 are possible", given->causal));
@@ -67,7 +67,8 @@ Operands operands_of(const kiln_attention_operands& given, const Problem& proble
                .o = address_of(given.o),
                .lse = address_of(given.lse),
                .scale = given.scale};
-  if (out.scale == 0) out.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(problem.depth)));
+  if (out.scale == 0)
+    out.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(problem.depth)));
   return out;
 }
 

@@ -39,9 +39,8 @@ const Row* row_of(const Problem& problem) {
 // A step that bulk copies do not take, in words; empty when there is none.
 std::string unaligned(const Problem& problem) {
   for (const Part& part : parts_of(problem)) {
-    const std::pair<const char*, std::int64_t> steps[] = {{"batches", part.spacing.batch},
-                                                          {"rows", part.spacing.row},
-                                                          {"heads", part.spacing.head}};
+    const std::pair<const char*, std::int64_t> steps[] = {
+        {"batches", part.spacing.batch}, {"rows", part.spacing.row}, {"heads", part.spacing.head}};
     for (const auto& [what, elements] : steps) {
       const std::int64_t bytes = elements * size_bytes(problem.dtype);
       if (bytes % kUnit == 0) continue;
@@ -79,8 +78,7 @@ void add(std::string_view text, gemm::Defines& defines) {
 
 }  // namespace
 
-Result<gemm::Choice> choose(const Problem& problem, const target::Arch& arch,
-                            int multiprocessors) {
+Result<gemm::Choice> choose(const Problem& problem, const target::Arch& arch, int multiprocessors) {
   if (std::string reason = lacking(problem, arch); !reason.empty()) {
     return Unexpected{Error{"no kernel for", text(problem), format("{}: {}", kKernel, reason)}};
   }

@@ -105,9 +105,7 @@ Result<Binding> bind(const ir::Function& function, const Problem& problem) {
   return out;
 }
 
-Error cannot_start(std::string reason) {
-  return {"cannot start attention", {}, std::move(reason)};
-}
+Error cannot_start(std::string reason) { return {"cannot start attention", {}, std::move(reason)}; }
 
 std::array<DevicePtr, kScale> addresses_of(const Operands& operands) {
   return {operands.q, operands.k, operands.v, operands.o, operands.lse};
@@ -127,7 +125,8 @@ Result<void> check(const Operands& operands) {
                                           addresses[role] % unit, unit))};
   }
   if (std::isfinite(operands.scale) && operands.scale > 0) return {};
-  return Unexpected{cannot_start(format("the scale is {}, a number above 0 is needed", operands.scale))};
+  return Unexpected{
+      cannot_start(format("the scale is {}, a number above 0 is needed", operands.scale))};
 }
 
 Result<std::unique_ptr<Plan>, Failure> Plan::make(int device, const Problem& problem) {
@@ -161,6 +160,7 @@ Result<std::unique_ptr<Plan>, Failure> Plan::make(int device, const Problem& pro
                         does_not_fit(problem, "it needs a workspace or returns something"));
   }
   std::unique_ptr<Plan> plan(new Plan);
+  plan->choice_ = choice;
   plan->kernel_text_ = gemm::text(choice);
   plan->kernel_ = *kernel;
   plan->call_ = std::move(*call);

@@ -30,8 +30,10 @@ class Plan {
   static Result<std::unique_ptr<Plan>, gemm::Failure> make(int device, const Problem& problem,
                                                            const gemm::Choice& choice);
 
-  // As text(choice).
+  [[nodiscard]] const gemm::Choice& choice() const { return choice_; }
+  // As text(choice()).
   [[nodiscard]] const std::string& kernel_text() const { return kernel_text_; }
+  [[nodiscard]] const gemm::LoadedKernel& kernel() const { return *kernel_; }
 
   // The operands pass check(). Errors: what the driver says. Allocates nothing unless it fails.
   [[nodiscard]] Result<void> start(const Operands& operands, runtime::cuda::Stream stream) const;
@@ -39,6 +41,7 @@ class Plan {
  private:
   Plan() = default;
 
+  gemm::Choice choice_;
   std::string kernel_text_;
   std::shared_ptr<const gemm::LoadedKernel> kernel_;
   std::unique_ptr<runtime::CallPlan> call_;

@@ -30,8 +30,8 @@ Result<void> write_out(const Problem& problem, const Part& part, Spacing& spacin
   const auto [name, rows, heads, given] = part;
   for (const std::int64_t step : {spacing.batch, spacing.row, spacing.head}) {
     if (step >= 0 && step <= kElementsMax) continue;
-    return refused(problem, format("{} steps by {} elements, 0 to {} are possible", name, step,
-                                   kElementsMax));
+    return refused(
+        problem, format("{} steps by {} elements, 0 to {} are possible", name, step, kElementsMax));
   }
   write_out(spacing.head, heads, problem.depth);
   write_out(spacing.row, rows, product(heads, spacing.head));

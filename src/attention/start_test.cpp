@@ -107,8 +107,9 @@ TEST_F(AttentionStart, APreparedCallIsItsLaunch) {
   EXPECT_EQ(fake_->maps, maps);  // those of before serve again
   EXPECT_EQ(fake_->modules, modules);
   EXPECT_EQ(fake_->synchronisations, 0);
-  EXPECT_NE(std::string(kiln_attention_kernel(&problem, nullptr)).find("attention_sm90 -D BLOCKS=132"),
-            std::string::npos);
+  EXPECT_NE(
+      std::string(kiln_attention_kernel(&problem, nullptr)).find("attention_sm90 -D BLOCKS=132"),
+      std::string::npos);
 }
 
 // [batch, head, row, depth], and rows of q, k and v side by side in one tensor.
@@ -125,9 +126,8 @@ TEST_F(AttentionStart, TensorsLieAsTheSpacingsSay) {
               (std::array<std::uint64_t, 3>{2 * kDepth, 2 * 3 * kHeads * kDepth,
                                             2 * kQueries * 3 * kHeads * kDepth}));
   }
-  EXPECT_EQ(seen.maps[3].pitches,
-            (std::array<std::uint64_t, 3>{2 * kQueries * kDepth, 2 * kDepth,
-                                          2 * kHeads * kQueries * kDepth}));
+  EXPECT_EQ(seen.maps[3].pitches, (std::array<std::uint64_t, 3>{2 * kQueries * kDepth, 2 * kDepth,
+                                                                2 * kHeads * kQueries * kDepth}));
   const kiln_attention_problem whole = usual_problem();
   ASSERT_EQ(kiln_attention_prepare(&whole), KILN_OK) << kiln_last_error();
   EXPECT_LE(fake_->modules, modules + 1);  // they share a kernel
