@@ -24,8 +24,8 @@ struct Row {
 constexpr Row kRows[] = {
     {.depth = 64, .defines = "CONSUMERS=3"},
     {.depth = 128},
-    // A tile of keys and the values to it fit beside the queries when o leaves through their place.
-    {.depth = 256, .defines = "APART=false TILE=80"},
+    // Two tiles of keys and of values fit beside one item's queries, whose place o leaves through.
+    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80"},
 };
 
 const Row* row_of(const Problem& problem) {
