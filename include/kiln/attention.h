@@ -34,7 +34,8 @@ extern "C" {
 // Where a tensor [batch, rows, heads, depth] has its elements: those of one row and head are
 // neighbours, and the others so many elements apart, in any order and with gaps. 0: without gaps from
 // what stands behind it, so that {0} is a tensor without gaps. [batch, heads, rows, depth] has
-// {heads * rows * depth, depth, rows * depth}. Each is a multiple of 16 bytes.
+// {heads * rows * depth, depth, rows * depth}. Each is a multiple of 16 bytes. Of depth 256 o has no
+// gaps.
 typedef struct kiln_attention_spacing {
   int64_t batch;
   int64_t row;

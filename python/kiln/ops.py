@@ -216,10 +216,11 @@ def attention(
 
     Tensors are bf16 or f16, the depth is 64, 128 or 256, and key heads divide heads: neighbouring heads of
     `q` share one of `k` and `v`. They may lie in any order with steps of whole 16 bytes: of [batch, heads,
-    rows, depth] pass `.transpose(1, 2)`, of rows of q, k and v side by side their slices. With `causal` query
-    i sees the keys up to i + keys - queries, the last one all; a query that sees none gives 0. `scale` is
-    1 / sqrt(depth) if nothing is said. `out` receives the result and is returned; `return_lse` gives
-    `(out, lse)`, where lse, f32 [batch, heads, queries], is the logarithm of each row's sum of exponentials.
+    rows, depth] pass `.transpose(1, 2)`, of rows of q, k and v side by side their slices; at a depth of 256
+    `out` has no gaps. With `causal` query i sees the keys up to i + keys - queries, the last one all; a query
+    that sees none gives 0. `scale` is 1 / sqrt(depth) if nothing is said. `out` receives the result and is
+    returned; `return_lse` gives `(out, lse)`, where lse, f32 [batch, heads, queries], is the logarithm of each
+    row's sum of exponentials.
     """
     given = {"q": q, "k": k, "v": v, "out": out}
     made, lse = _run(given, _attention.options_of(causal, scale), stream)

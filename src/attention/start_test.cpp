@@ -133,6 +133,23 @@ TEST_F(AttentionStart, TensorsLieAsTheSpacingsSay) {
   EXPECT_LE(fake_->modules, modules + 1);  // they share a kernel
 }
 
+// A kernel that stores by address takes a result without gaps alone.
+TEST_F(AttentionStart, AResultWithGapsIsStoredOrRefused) {
+  kiln_attention_problem problem = usual_problem();
+  problem.depth = 256;
+  problem.q = problem.o = {kHeads * kQueries * 256, 256, kQueries * 256};
+  const kiln_status status = kiln_attention_prepare(&problem);
+  if (status == KILN_UNSUPPORTED) {
+    EXPECT_NE(std::string(kiln_last_error()).find("it needs the tensor without gaps"),
+              std::string::npos)
+        << kiln_last_error();
+    problem.o = {};
+  } else {
+    EXPECT_EQ(status, KILN_OK) << kiln_last_error();
+  }
+  EXPECT_EQ(kiln_attention_prepare(&problem), KILN_OK) << kiln_last_error();
+}
+
 TEST_F(AttentionStart, AStreamThatIsCapturedCompilesNothing) {
   kiln_attention_problem problem = usual_problem();
   problem.keys = 77;

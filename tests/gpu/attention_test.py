@@ -92,6 +92,10 @@ class LayoutTest(unittest.TestCase):
         for depth in (64, 128, 256):
             q, k, v = (randoms(2, heads, 300, depth).transpose(1, 2) for heads in (4, 2, 2))
             out = torch.zeros(2, 4, 300, depth, dtype=torch.bfloat16, device="cuda").transpose(1, 2)
+            if depth == 256:  # where the result leaves from registers
+                with self.assertRaisesRegex(ValueError, "it needs the tensor without gaps"):
+                    kiln.ops.attention(q, k, v, causal=True, out=out)
+                out = out.contiguous()
             found = kiln.ops.attention(q, k, v, causal=True, out=out, return_lse=True)
             near(found, expected_of(q, k, v, True))
             apart = kiln.ops.attention(*(each.contiguous() for each in (q, k, v)), causal=True)
