@@ -271,7 +271,7 @@ void add_bench(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand(
       "bench", "measure a kernel on the GPU, beside the vendor's library in the same process");
   command->add_option("SUITE|FILE", bench.program.file,
-                      "dense, llm, small, fp8, sparse or ragged; random; or a .co file");
+                      "dense, llm, small, fp8, sparse or ragged; attention; random; or a .co file");
   add_file(command, bench);
   repeated(command, "--shape", bench.shapes,
            "of a file: one problem, M=4096,N=4096,K=4096; of a suite: the problems to keep");

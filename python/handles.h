@@ -26,4 +26,7 @@ void add_timer(nanobind::module_& module);
 // Adds the class Product and what makes it.
 void add_products(nanobind::module_& module);
 
+// Adds the class Attention and what makes it.
+void add_attention(nanobind::module_& module);
+
 }  // namespace kiln::python

@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
-#include "api/devices.h"
 #include "handles.h"
 #include "kiln/gemm.h"
 #include "kiln/sparse.h"
+#include "on_device.h"
 
 namespace nb = nanobind;
 
@@ -20,38 +20,12 @@ namespace kiln::python {
 
 namespace {
 
-using runtime::ContextScope;
-
 // A problem that is prepared for a device.
 struct Product {
   kiln_gemm_problem problem = {};
   int device = 0;
   std::size_t workspace = 0;
 };
-
-// How a function of kiln/gemm.h ended, as Python gets it.
-struct Ended {
-  kiln_status status = KILN_OK;
-  std::string error;
-};
-
-// Calls `work` where the calling thread's device is this one.
-template <class Work>
-Ended on_device(int device, Work work) {
-  const auto gpu = api::devices().gpu(device);
-  if (!gpu) return {gpu.error().status, gpu.error().error.text()};
-  const runtime::Session& session = (*gpu)->session();
-  runtime::cuda::Device current = -1;
-  kiln_status status = KILN_OK;
-  if (session.api.context_device(&current) == runtime::cuda::kSuccess && current == device) {
-    status = work();
-  } else {
-    const ContextScope scope(session);
-    if (!scope.entered()) return {KILN_DEVICE, scope.entered().error().text()};
-    status = work();
-  }
-  return {status, status == KILN_OK ? "" : kiln_last_error()};
-}
 
 std::int32_t type_of(std::string_view name) {
   static constexpr std::pair<std::string_view, kiln_type> kTypes[] = {

@@ -149,7 +149,7 @@ def launch(given: Mapping[str, Any], options: Options, factors: tuple[float, flo
             del _plans[next(iter(_plans))]
         _plans[key] = ready
     out = given.get("out")
-    if out is not None and _meets(ready.spans, addresses):
+    if out is not None and meets(ready.spans, addresses):
         _check_apart(given)
     # The framework allocates for its current stream.
     scope = nullcontext() if stream is None else on_stream(like, _device(signatures), handle)
@@ -259,7 +259,7 @@ def _address(value: Any) -> int:
     return value.data_ptr() if is_torch(value) else strided_tensor("result", value, None, False).address
 
 
-def _meets(spans: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
+def meets(spans: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
     """Whether another tensor begins before the end of `out` and ends behind its begin."""
     begin = addresses["out"]
     end = begin + spans["out"]

@@ -1,8 +1,9 @@
-"""Kiln's library of matrix products, on tensors of PyTorch, CuPy or Numba in a GPU's memory.
+"""Kiln's library of matrix products and attention, on tensors of PyTorch, CuPy or Numba in a GPU's memory.
 
     c = kiln.ops.gemm(a, b)                                            # a @ b
     y = kiln.ops.gemm(x, w.T, bias=bias, activation="gelu")            # as a layer computes it
     kiln.ops.gemm(x, w.T, out=y, beta=1.0)                             # y += x @ w.T
+    o = kiln.ops.attention(q, k, v, causal=True)                       # [batch, rows, heads, depth]
 
 Each product computes `activation(alpha * sums + beta * out + bias) + residual`, with sums in f32 and
 one rounding at the end; what is not given is left out. Neighbours lie along either of a factor's last
@@ -15,7 +16,7 @@ graph only after that.
 PyTorch, for tests.
 
 With tensors of PyTorch `gemm` has gradients, of `a`, `b`, `bias` and `residual`, and all are operators
-that `torch.compile` knows: torch.ops.kiln.gemm and so on.
+that `torch.compile` knows: torch.ops.kiln.gemm and so on. `attention` has no gradient yet.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from typing import Any, Generic, ParamSpec
 
 import numpy as np
 
-from kiln import _core
+from kiln import _attention, _core
 from kiln._formulas import reference
 from kiln._launch import is_torch, seen_of
 from kiln._products import Options, check_out, launch, options_of
 
-__all__ = ["block_scaled_gemm", "gemm", "grouped_gemm", "prune", "sparse_gemm"]
+__all__ = ["attention", "block_scaled_gemm", "gemm", "grouped_gemm", "prune", "sparse_gemm"]
 
 P = ParamSpec("P")
 Run = Callable[[dict[str, Any], Options, tuple[float, float], Any], Any]
@@ -40,8 +41,9 @@ Run = Callable[[dict[str, Any], Options, tuple[float, float], Any], Any]
 class Product(Generic[P]):
     """A function, and as `reference` the same on this CPU."""
 
-    def __init__(self, function: Callable[P, Any]) -> None:
+    def __init__(self, function: Callable[P, Any], by_formula: Callable[..., Any] | None = None) -> None:
         self._function = function
+        self._by_formula = by_formula or _by_formula
         functools.update_wrapper(self, function)
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> Any:
@@ -49,7 +51,7 @@ class Product(Generic[P]):
 
     def reference(self, *arguments: P.args, **named: P.kwargs) -> Any:
         """The same on this CPU, in fp64 and rounded once; `stream` does not count."""
-        return self._function(*arguments, **{**named, "_run": _by_formula})  # type: ignore[arg-type]
+        return self._function(*arguments, **{**named, "_run": self._by_formula})  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"<kiln.ops.{self._function.__name__}>"
@@ -181,6 +183,48 @@ def block_scaled_gemm(
     options = options_of("block_scaled_gemm", activation, alpha, beta, dtype)
     given = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale, "bias": bias, "residual": residual, "out": out}
     return _run(given, options, (alpha, beta), stream)
+
+
+def _attention_by_formula(given: dict[str, Any], options: _attention.Options, _stream: Any) -> Any:
+    return _attention.reference(given, options)
+
+
+def _attention_on_gpu(given: dict[str, Any], options: _attention.Options, stream: Any) -> Any:
+    if is_torch(given["q"]):
+        from kiln import _torch_attention as ours  # after PyTorch, which it needs
+
+        if ours.needs_operator(given):
+            return ours.call_operator(given, options)
+    return _attention.launch(given, options, stream)
+
+
+@functools.partial(Product, by_formula=_attention_by_formula)
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    out: Any = None,
+    return_lse: bool = False,
+    stream: Any = None,
+    _run: Callable[[dict[str, Any], _attention.Options, Any], Any] = _attention_on_gpu,
+) -> Any:
+    """`softmax(scale * q @ k.T) @ v` of each head, of `q` [batch, queries, heads, depth] and `k` and `v`
+    [batch, keys, key heads, depth].
+
+    Tensors are bf16 or f16, the depth is 64, 128 or 256, and key heads divide heads: neighbouring heads of
+    `q` share one of `k` and `v`. They may lie in any order with steps of whole 16 bytes: of [batch, heads,
+    rows, depth] pass `.transpose(1, 2)`, of rows of q, k and v side by side their slices; at a depth of 256
+    `out` has no gaps. With `causal` query i sees the keys up to i + keys - queries, the last one all; a query
+    that sees none gives 0. `scale` is 1 / sqrt(depth) if nothing is said. `out` receives the result and is
+    returned; `return_lse` gives `(out, lse)`, where lse, f32 [batch, heads, queries], is the logarithm of each
+    row's sum of exponentials.
+    """
+    given = {"q": q, "k": k, "v": v, "out": out}
+    made, lse = _run(given, _attention.options_of(causal, scale), stream)
+    return (made, lse) if return_lse else made
 
 
 def prune(weights: Any) -> tuple[Any, Any]:

@@ -1,5 +1,6 @@
 // `kiln bench`: a suite, random problems, the kernel of a file, or a plot of what was measured.
 #include "driver/commands.h"
+#include "measure/bench_attention.h"
 #include "measure/bench_file.h"
 #include "measure/bench_plot.h"
 #include "measure/bench_random.h"
@@ -9,7 +10,7 @@ namespace kiln::driver {
 
 namespace {
 
-std::string all_suites() { return measure::suite_list() + ", random"; }
+std::string all_suites() { return measure::suite_list() + ", attention, random"; }
 
 // What is wrong before it is known what the command line's first word is.
 Checked<void> check_form(const measure::BenchOptions& options, Diagnostics& diags) {
@@ -28,7 +29,7 @@ Checked<void> check_form(const measure::BenchOptions& options, Diagnostics& diag
   if (!options.output.empty()) {
     return diags.report<diag::BenchOptionUnused>({}, "-o", "a measurement").emit();
   }
-  if (measure::is_random(options)) return {};
+  if (measure::is_random(options) || measure::is_attention(options)) return {};
   if (options.count != 0) {
     const char* what = measure::is_suite(file) ? "a suite" : "a file";
     return diags.report<diag::BenchOptionUnused>({}, "--count", what).emit();
@@ -51,6 +52,7 @@ io::Exit bench(const measure::BenchOptions& options, io::Console& console) {
   }
   if (!options.plot.empty()) return measure::bench_plot(options, console);
   if (measure::is_random(options)) return measure::bench_random(options, console);
+  if (measure::is_attention(options)) return measure::bench_attention(options, console);
   if (measure::is_suite(options.program.file)) return measure::bench_suite(options, console);
   return measure::bench_file(options, console);
 }

@@ -2,13 +2,12 @@
 #define KILN_GEMM_C_ONLY
 #include "kiln/gemm.h"
 
-#include <algorithm>
 #include <bit>
 #include <string>
 
+#include "gemm/ended.h"
 #include "gemm/registry.h"
 #include "support/format.h"
-#include "support/last_error.h"
 
 namespace {
 
@@ -17,6 +16,7 @@ using kiln::Error;
 using kiln::format;
 using kiln::Result;
 using kiln::Unexpected;
+using kiln::gemm::fail;
 using kiln::gemm::Failure;
 using kiln::gemm::FailureKind;
 using kiln::gemm::Operands;
@@ -26,23 +26,6 @@ using kiln::runtime::cuda::DevicePtr;
 
 constexpr int kUsualAlignment = 16;
 static_assert(KILN_GEMM_GROUP_ROWS == kiln::gemm::kGroupRows);
-
-kiln_status fail(kiln_status status, std::string text) {
-  kiln::last_error() = std::move(text);
-  return status;
-}
-
-kiln_status fail(const Failure& failure) {
-  const std::pair<FailureKind, kiln_status> statuses[] = {
-      {FailureKind::kInvalid, KILN_INVALID},
-      {FailureKind::kUnsupported, KILN_UNSUPPORTED},
-      {FailureKind::kNoGpu, KILN_NO_GPU},
-      {FailureKind::kNoCompiler, KILN_NO_COMPILER},
-      {FailureKind::kDevice, KILN_DEVICE}};
-  const auto* found =
-      std::ranges::find(statuses, failure.kind, &std::pair<FailureKind, kiln_status>::first);
-  return fail(found->second, failure.error.text());
-}
 
 const DType* dtype_of(std::int32_t type) {
   static constexpr std::pair<kiln_type, DType> kTypes[] = {
@@ -152,7 +135,7 @@ Result<const Plan*, Failure> ready_plan(const Problem& problem, kiln::runtime::c
   kiln::gemm::Registry& plans = kiln::gemm::registry();
   auto found = plans.find(problem);
   if (!found || *found != nullptr) return found;
-  const auto capturing = plans.is_capturing(stream);
+  const auto capturing = kiln::gemm::library().is_capturing(stream);
   captured = capturing && *capturing;
   return captured ? found : plans.plan(problem);
 }

@@ -20,7 +20,7 @@
    void*)
 #define MAP_PARAMETERS                                                                      \
   (void* map, int, unsigned rank, unsigned long long address, const std::uint64_t* extents, \
-   const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int, int, int)
+   const std::uint64_t* pitches, const std::uint32_t*, const std::uint32_t*, int, int, int, int)
 
 namespace {
 
@@ -198,7 +198,8 @@ FAKE cuGetErrorName(int, const char** name) { return *name = "CUDA_ERROR_OF_PAPE
 FAKE cuGetErrorString(int, const char** text) { return *text = "as the test asked", 0; }
 FAKE cuTensorMapEncodeTiled MAP_PARAMETERS {
   ++state.maps;
-  const std::uint64_t seen[] = {address, extents[0], rank > 1 ? extents[1] : 1};
+  std::uint64_t seen[7] = {address, extents[0], rank > 1 ? extents[1] : 1};
+  std::copy_n(pitches, rank - 1, seen + 3);
   return std::memcpy(map, seen, sizeof seen), 0;
 }
 // The compiler looks for a debugger through it.

@@ -19,7 +19,8 @@ struct FakeCuda {
   std::atomic<int> modules;          // loaded
   std::atomic<int> modules_refused;  // how many will be
   std::atomic<int> last_module;      // its first byte
-  std::atomic<int> maps;  // encoded; 8 bytes each: a map's address and its first two extents
+  // Encoded; 8 bytes each: a map's address, its first two extents and its pitches.
+  std::atomic<int> maps;
   std::atomic<int> launches;
   std::atomic<int> pushes;         // of contexts
   std::atomic<int> contexts_held;  // by threads that pushed one

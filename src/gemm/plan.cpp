@@ -126,11 +126,14 @@ Result<std::unique_ptr<Plan>> Plan::finish(std::unique_ptr<Plan> plan, Recipe re
   return plan;
 }
 
-Result<runtime::LoadTimes> Plan::measure_loads() const {
-  const runtime::ContextScope scope(gpu_.session());
+Result<runtime::LoadTimes> measure_loads(runtime::Gpu& gpu, const Program& program) {
+  const runtime::ContextScope scope(gpu.session());
   if (!scope.entered()) return Unexpected{scope.entered().error()};
-  const Program& program = *kernel_->program;
-  return backends::device().measure_loads(gpu_, job_of(program));
+  return backends::device().measure_loads(gpu, job_of(program));
+}
+
+Result<runtime::LoadTimes> Plan::measure_loads() const {
+  return gemm::measure_loads(gpu_, *kernel_->program);
 }
 
 Result<void> Plan::check(const Operands& operands, const Call& call) const {

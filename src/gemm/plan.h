@@ -25,6 +25,9 @@ struct LoadedKernel {
 [[nodiscard]] Result<std::unique_ptr<LoadedKernel>> load_kernel(
     runtime::Gpu& gpu, std::shared_ptr<const Program> program);
 
+// How long it takes until the program's kernels are on the GPU.
+[[nodiscard]] Result<runtime::LoadTimes> measure_loads(runtime::Gpu& gpu, const Program& program);
+
 class Plan {
  public:
   // Chooses and compiles. `gpu` must outlive the plan. Errors: those of choose(), compile() and

@@ -18,6 +18,9 @@ namespace {
 constexpr std::string_view kFunction = "gemm";
 constexpr std::string_view kFolder = "kernels/";
 
+// "gemm_skinny_sm90" has `gemm`, "attention_sm90" has `attention`.
+std::string function_of(const std::string& kernel) { return kernel.substr(0, kernel.find('_')); }
+
 // Kernels include each other's parts; `from` is a file of kernels/ too.
 Result<IncludedFile> read_part(std::string_view from, std::string_view name) {
   const auto path = (std::filesystem::path(from).parent_path() / name).lexically_normal().string();
@@ -39,6 +42,32 @@ bool decide(Program& program, FileId file, const ParseOptions& options, const ta
 
 }  // namespace
 
+namespace {
+
+Result<std::unique_ptr<Program>> compile_text(const Choice& choice, const target::Arch& arch,
+                                              const KernelFile& file, std::string_view name) {
+  auto program = std::make_unique<Program>();
+  ParseOptions options;
+  options.read_included = read_part;
+  for (const auto& [define, value] : choice.defines) {
+    options.definitions.push_back({define, value});
+  }
+  Diagnostics diags;
+  if (!decide(*program, program->sources.add(file.name, file.text), options, arch, diags)) {
+    return Unexpected{
+        Error{"cannot compile", gemm::text(choice), render_all(diags, program->sources)}};
+  }
+  const auto& functions = program->module.functions;
+  const auto found = std::ranges::find(functions, name, &ir::Function::name);
+  if (found == functions.end()) {
+    return Unexpected{Error{"cannot use", file.name, format("it has no function `{}`", name)}};
+  }
+  program->index = static_cast<std::size_t>(found - functions.begin());
+  return program;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Program>> compile(const Choice& choice, const target::Arch& arch) {
   const KernelFile* file = kernel_file(choice.kernel + ".co");
   if (file == nullptr) {
@@ -46,27 +75,13 @@ Result<std::unique_ptr<Program>> compile(const Choice& choice, const target::Arc
                             format("it has {}", join(kernel_files(), ", ",
                                                      [](const KernelFile& f) { return f.name; }))}};
   }
-  return compile(choice, arch, format("{}{}", kFolder, file->name), file->text);
+  const std::string path = format("{}{}", kFolder, file->name);
+  return compile_text(choice, arch, {path.c_str(), file->text}, function_of(choice.kernel));
 }
 
 Result<std::unique_ptr<Program>> compile(const Choice& choice, const target::Arch& arch,
                                          const std::string& file, const std::string& text) {
-  auto program = std::make_unique<Program>();
-  ParseOptions options;
-  options.read_included = read_part;
-  for (const auto& [name, value] : choice.defines) options.definitions.push_back({name, value});
-  Diagnostics diags;
-  if (!decide(*program, program->sources.add(file, text), options, arch, diags)) {
-    return Unexpected{
-        Error{"cannot compile", gemm::text(choice), render_all(diags, program->sources)}};
-  }
-  const auto& functions = program->module.functions;
-  const auto found = std::ranges::find(functions, kFunction, &ir::Function::name);
-  if (found == functions.end()) {
-    return Unexpected{Error{"cannot use", file, format("it has no function `{}`", kFunction)}};
-  }
-  program->index = static_cast<std::size_t>(found - functions.begin());
-  return program;
+  return compile_text(choice, arch, {file.c_str(), text.c_str()}, kFunction);
 }
 
 namespace {

@@ -21,9 +21,9 @@ struct Program {
   [[nodiscard]] const ir::Function& function() const { return module.functions[index]; }
 };
 
-// The function of the kernel's file that is called `gemm`. Errors: no such kernel in the library;
-// the text with these defines does not compile (the reason holds the diagnostics); the file has no
-// function `gemm`.
+// The function of the kernel's file that its name begins with: `gemm` of gemm_sm90, `attention` of
+// attention_sm90. Errors: no such kernel in the library; the text with these defines does not compile
+// (the reason holds the diagnostics); the file has no such function.
 [[nodiscard]] Result<std::unique_ptr<Program>> compile(const Choice& choice,
                                                        const target::Arch& arch);
 

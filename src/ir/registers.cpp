@@ -65,6 +65,14 @@ std::int64_t holders(const target::Mma& atom, Role role) {
 
 }  // namespace
 
+std::vector<int> exchanges_of(const Function& function, const Reduce& reduce) {
+  const auto dimension = static_cast<int>(reduce.dimension);
+  std::vector<int> out = lanes_along(tile_registers(function, reduce.source).map, dimension);
+  const auto apart = lanes_along(tile_registers(function, reduce.frag).map, dimension);
+  std::erase_if(out, [&](int lanes) { return std::ranges::find(apart, lanes) != apart.end(); });
+  return out;
+}
+
 Share share_of(const Function& function, ValueId frag) {
   const auto* alloc = function.def_as<Alloc>(frag);
   if (alloc == nullptr) return {};

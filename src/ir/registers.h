@@ -33,6 +33,10 @@ struct TileRegisters {
 // `frag` must have an instruction or a layout, and be neither metadata nor read in place.
 [[nodiscard]] TileRegisters tile_registers(const Function& function, ValueId frag);
 
+// By which XORs of the lane's number lanes put together what each has of a row or column. None where
+// the result has what each lane has by itself.
+[[nodiscard]] std::vector<int> exchanges_of(const Function& function, const Reduce& reduce);
+
 // How many lanes hold a fragment, and the elements that each of them holds. 0 and 0: not decided.
 struct Share {
   std::int64_t lanes = 0;

@@ -1,4 +1,4 @@
-// What `kiln bench SUITE` measures: one table.
+// What `kiln bench SUITE` measures of products of matrices: one table.
 //
 //   dense    f16 and bf16, cubes from 1024 to 16384
 //   llm      bf16, the layers of a language model, few rows of activations to many

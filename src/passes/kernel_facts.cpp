@@ -107,7 +107,9 @@ void KernelFacts::look_at(const ir::Op& op, int outermost) {
   const auto* load = std::get_if<ir::Load>(&op.data);
   if (load != nullptr && load->in_shared) {
     const ir::ValueId root = ir::root_of(function_, load->view);
-    tile_of_[load->frag] = root;
+    const Tile tile{root, parts_of(load->view)};
+    const auto [known, first] = tile_of_.try_emplace(load->frag, tile);
+    if (!first && known->second.parts != tile.parts) known->second = {root, {}};
     asynchronous_.insert(root);
     users_[root].insert(outermost);
   }
@@ -142,7 +144,10 @@ bool KernelFacts::is_global(ir::ValueId root) const {
 }
 
 // By the first dimension whose origin is made of the warpgroup's number.
-Parts KernelFacts::parts_of(const ir::ResolvedView& view, const ir::ViewType& type) const {
+Parts KernelFacts::parts_of(ir::ValueId value) const {
+  const ir::ResolvedView view = ir::resolve_view(function_, value);
+  if (view.root != ir::root_of(function_, value)) return {};
+  const ir::ViewType& type = function_.view_type(value);
   for (std::size_t d = 0; d < view.origin.size(); ++d) {
     std::vector<ir::VarId> vars;
     view.origin[d].collect_vars(vars);
@@ -166,10 +171,12 @@ Parts KernelFacts::parts_of(const ir::ResolvedView& view, const ir::ViewType& ty
 void KernelFacts::add_operand(Accesses& out, const ir::Touch& touch) const {
   if (!touch.asynchronous) return;
   const auto tile = tile_of_.find(touch.value);
-  out.push_back({.root = tile == tile_of_.end() ? touch.value : tile->second,
+  const bool in_place = tile != tile_of_.end();
+  out.push_back({.root = in_place ? tile->second.root : touch.value,
                  .writes = touch.writes(),
                  .collective = true,
-                 .product = true});
+                 .product = true,
+                 .parts = in_place ? tile->second.parts : Parts{}});
 }
 
 void KernelFacts::add_memory(Accesses& out, const ir::Op& op, const ir::Touch& touch) const {
@@ -177,8 +184,7 @@ void KernelFacts::add_memory(Accesses& out, const ir::Op& op, const ir::Touch& t
   const bool shared = function_.view_type(root).space == ir::Space::kShared;
   if (!shared && !is_exchanged(root) && !is_read_back(root)) return;
   Access access;
-  const ir::ResolvedView resolved = ir::resolve_view(function_, touch.value);
-  if (resolved.root == root) access.parts = parts_of(resolved, function_.view_type(touch.value));
+  access.parts = parts_of(touch.value);
   access.root = root;
   access.writes = touch.writes();
   access.commutes = touch.commutes;

@@ -111,11 +111,15 @@ class KernelFacts {
   [[nodiscard]] bool is_read_back(ir::ValueId root) const { return read_back_.contains(root); }
 
  private:
+  struct Tile {
+    ir::ValueId root;  // its buffer
+    Parts parts;
+  };
   void find_tensors(ir::RegionId body);
   // `outermost`: the team of the region that stands in no other.
   void look(ir::RegionId region, int outermost);
   void look_at(const ir::Op& op, int outermost);
-  [[nodiscard]] Parts parts_of(const ir::ResolvedView& view, const ir::ViewType& type) const;
+  [[nodiscard]] Parts parts_of(ir::ValueId view) const;
   void add_operand(Accesses& out, const ir::Touch& touch) const;
   void add_memory(Accesses& out, const ir::Op& op, const ir::Touch& touch) const;
   void add_all(Accesses& out, const ir::Op& op, bool elected) const;
@@ -123,7 +127,7 @@ class KernelFacts {
   const ir::Function& function_;
   bool program_waits_ = false;
   std::vector<Team> teams_ = {Team{}};
-  std::map<ir::ValueId, ir::ValueId> tile_of_;  // fragment read in place -> its buffer
+  std::map<ir::ValueId, Tile> tile_of_;         // of a fragment that is read in place
   std::set<ir::ValueId> asynchronous_;          // buffers
   std::set<ir::ValueId> exchanged_;             // tensors
   std::set<ir::ValueId> read_back_;             // tensors

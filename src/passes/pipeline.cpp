@@ -9,6 +9,7 @@
 #include "passes/count_copies.h"
 #include "passes/delay_bulk_waits.h"
 #include "passes/group_products.h"
+#include "passes/keep_parts.h"
 #include "passes/number_barriers.h"
 #include "passes/pair_elements.h"
 #include "passes/persist.h"
@@ -40,6 +41,8 @@ constexpr Pass kPipeline[] = {
     {"select-atoms", select_atoms, Form::kAtoms},
     // Which lane holds which element of the tiles that are only computed with.
     {"assign-registers", assign_registers, Form::kAtoms},
+    // Which sums stay in parts, each lane its own, while a loop adds to them.
+    {"keep-parts", keep_parts, Form::kAtoms},
     // Which of them are computed with two at a time.
     {"pair-elements", pair_elements, Form::kAtoms},
     // Where shared buffers lie, so that instructions and copies can reach them.

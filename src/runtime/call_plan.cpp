@@ -103,6 +103,7 @@ class CallPlan::Maker {
         function_(subject.function),
         arguments_(subject.arguments),
         steps_max_(subject.steps_max),
+        strides_(subject.strides),
         launches_(emit::plan_launches(module_, function_)),
         host_(function_, arguments_) {
     const auto deciding = deciding_numbers(module_, function_);
@@ -127,8 +128,12 @@ class CallPlan::Maker {
 
   std::size_t add_buffer(std::string name, DType dtype, const std::vector<std::int64_t>& shape,
                          std::size_t place) {
-    plan_.buffers_.push_back(
-        {.name = std::move(name), .dtype = dtype, .shape = shape, .place = place, .offset = 0});
+    plan_.buffers_.push_back({.name = std::move(name),
+                              .dtype = dtype,
+                              .shape = shape,
+                              .strides = {},
+                              .place = place,
+                              .offset = 0});
     return plan_.buffers_.size() - 1;
   }
 
@@ -144,6 +149,7 @@ class CallPlan::Maker {
       const std::size_t buffer =
           add_buffer(param.name, tensor.dtype, tensor.shape, copied ? workspace_place() : i);
       buffers_[param.value.index] = buffer;
+      if (!strides_.empty()) plan_.buffers_[buffer].strides = strides_[i];
       if (!copied) continue;
       plan_.steps_.emplace_back(
           CopyIn{.buffer = buffer, .param = i, .bytes = bytes_of(tensor.dtype, tensor.shape)});
@@ -192,7 +198,13 @@ class CallPlan::Maker {
     Result<Launch> launch = sized_launch(*plan, host_.vars(), plan_.gpu_.arch());
     if (!launch) return Unexpected{launch.error()};
     Kernel kernel{.launch = std::move(*launch), .slots = {}, .maps = {}, .cache = nullptr};
-    for (const emit::ParamSlot& slot : plan->slots) kernel.slots.push_back(slot_of(slot));
+    for (const emit::ParamSlot& slot : plan->slots) {
+      kernel.slots.push_back(slot_of(slot));
+      if (kernel.slots.back().source != Source::kBuffer) continue;
+      if (auto whole = check_whole(plan_.buffers_[kernel.slots.back().index]); !whole) {
+        return whole;
+      }
+    }
     for (const emit::MapPlan& each : plan->maps) {
       Result<Map> map = map_of(each);
       if (!map) return Unexpected{map.error()};
@@ -230,10 +242,30 @@ class CallPlan::Maker {
     return {.source = Source::kBits, .bits = value_bits(slot, host_), .index = 0};
   }
 
+  // A kernel that has an address computes by the declared shape.
+  static Result<void> check_whole(const Buffer& buffer) {
+    std::int64_t step = 1;
+    for (std::size_t d = buffer.strides.size(); d-- > 0;) {
+      step *= buffer.shape[d + 1];
+      if (buffer.strides[d] == step) continue;
+      return Unexpected{Error{"cannot launch with", buffer.name,
+                              format("dimension {} steps by {} elements and not by {}, which the "
+                                     "kernel does not take: it needs the tensor without gaps",
+                                     d, buffer.strides[d], step)}};
+    }
+    return {};
+  }
+
   [[nodiscard]] Result<Map> map_of(const emit::MapPlan& plan) const {
     const std::size_t buffer = buffers_.at(plan.map.buffer.index);
+    const Buffer& of = plan_.buffers_[buffer];
     TensorMapRequest request = map_request(plan, host_.vars());
-    request.dtype = plan_.buffers_[buffer].dtype;
+    request.dtype = of.dtype;
+    if (request.shape == of.shape) {
+      request.strides = of.strides;
+    } else if (auto whole = check_whole(of); !whole) {
+      return Unexpected{whole.error()};
+    }
     const Result<TensorMapArguments> arguments = tensor_map_arguments(request);
     if (!arguments) return Unexpected{arguments.error()};
     return Map{.arguments = *arguments, .name = request.name, .buffer = buffer};
@@ -268,6 +300,7 @@ class CallPlan::Maker {
   const ir::Function& function_;
   const ir::Arguments& arguments_;
   std::uint64_t steps_max_;
+  std::span<const std::vector<std::int64_t>> strides_;
   std::vector<emit::LaunchPlan> launches_;
   HostProgram host_;
   std::vector<bool> handed_on_;                   // by parameter: numbers that decide nothing

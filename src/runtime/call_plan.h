@@ -43,6 +43,9 @@ class CallPlan {
     const ir::Function& function;
     const ir::Arguments& arguments;
     std::uint64_t steps_max = kStepsMax;  // of the host part
+    // By parameter: elements between neighbours along each dimension of a tensor but the last; empty,
+    // there or for all: without gaps. Only of tensors that kernels see through tensor maps alone.
+    std::span<const std::vector<std::int64_t>> strides = {};
   };
   // What one start has.
   struct Operands {
@@ -60,8 +63,8 @@ class CallPlan {
   };
 
   // `gpu` and `kernels` must outlive the plan. Errors: those of the host part (HostProgram::run), of
-  // sized_launch and of tensor_map_arguments; a kernel with more parameters than a plan holds; what
-  // the driver says.
+  // sized_launch and of tensor_map_arguments; a kernel with more parameters than a plan holds; a
+  // tensor with strides that a kernel has by its address; what the driver says.
   static Result<std::unique_ptr<CallPlan>> make(const Gpu& gpu, const DeviceModule& kernels,
                                                 const Subject& subject);
 
@@ -80,7 +83,8 @@ class CallPlan {
     std::string name;
     DType dtype = DType::kF32;
     std::vector<std::int64_t> shape;
-    std::size_t place = 0;  // in Operands::places
+    std::vector<std::int64_t> strides;  // as Subject has them
+    std::size_t place = 0;              // in Operands::places
     std::size_t offset = 0;
   };
   enum class Source : std::uint8_t { kBits, kBuffer, kNumber, kMap };

@@ -236,7 +236,7 @@ void Flattener::op(const ir::Reduce& data) {
   for (const int value : target::reduced_values(to.map, from.map, dimension)) {
     plan.target_of.push_back(static_cast<std::uint32_t>(value));
   }
-  for (const int lanes : target::lanes_along(from.map, dimension)) {
+  for (const int lanes : ir::exchanges_of(function_, data)) {
     plan.exchanges.push_back(static_cast<std::uint32_t>(lanes));
   }
   const bool places = data.kind == ir::ReduceKind::kArgMax;

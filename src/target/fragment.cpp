@@ -313,6 +313,24 @@ Layout reduced(const Fragment& whole, int dimension, int parts) {
   return make_layout(layout_of(lanes, rows), layout_of(values, rows));
 }
 
+Fragment reduced_by_lane(const Fragment& whole, int dimension) {
+  KILN_CHECK(parts_along(whole, dimension) == 1 && !whole.is_padded(), "lines of {}",
+             to_text(whole.tv));
+  Index parts = 1;
+  std::vector<Leaf> lanes = leaves_of(whole, 0);
+  for (Leaf& leaf : lanes) {
+    if (step_along(leaf, dimension) == 0) continue;
+    leaf.down = dimension == 0 ? parts : 0;
+    leaf.right = dimension == 0 ? 0 : parts;
+    parts *= leaf.extent;
+  }
+  std::vector<Leaf> values = leaves_of(whole, 1);
+  std::erase_if(values, [&](const Leaf& leaf) { return step_along(leaf, dimension) != 0; });
+  const int rows = dimension == 0 ? static_cast<int>(parts) : whole.rows;
+  const int cols = dimension == 0 ? whole.cols : static_cast<int>(parts);
+  return fragment_of(make_layout(layout_of(lanes, rows), layout_of(values, rows)), rows, cols);
+}
+
 Layout repeated(const Fragment& one, int dimension, int count) {
   const int rows = dimension == 0 ? count : one.rows;
   std::vector<Leaf> values = leaves_of(one, 1);

@@ -94,6 +94,10 @@ struct FragmentColumns {
 // dimension keeps an element for each of that many groups of warps, which held different elements.
 [[nodiscard]] Layout reduced(const Fragment& whole, int dimension, int parts = 1);
 
+// The same with an element for each lane of a warp that held different ones: what each has of a row or
+// column by itself. No two groups of warps may.
+[[nodiscard]] Fragment reduced_by_lane(const Fragment& whole, int dimension);
+
 // A fragment one of whose dimensions is 1 with so many elements there instead, all of which each lane
 // holds that held the one.
 [[nodiscard]] Layout repeated(const Fragment& one, int dimension, int count);

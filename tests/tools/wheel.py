@@ -38,6 +38,8 @@ source = "__co__ void f(global f32 [N] x, global f32 [N] y) {" \\
 x, y = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
 assert kiln.compile(source=source, arch="sm_90a").f.simulate(x, y).ok and (y == 2 * x).all()
 assert (kiln.ops.gemm.reference(np.ones((2, 3), np.float16), np.ones((3, 2), np.float16)) == 3).all()
+x = np.ones((1, 2, 1, 8), np.float16)
+assert (kiln.ops.attention.reference(x, x, x) == 1).all()
 print("imports and simulates:", kiln.__file__)
 """
 

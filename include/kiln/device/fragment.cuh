@@ -94,6 +94,19 @@ struct alignas(sizeof(T) * Run) Pack {
   T elements[Run];
 };
 
+// In whole registers: what is narrower is otherwise stored piece by piece.
+template <class T, int Run>
+__device__ inline void store_pack(T* to, const Pack<T, Run>& pack) {
+  if constexpr (sizeof(pack) > sizeof(u32) && sizeof(T) < sizeof(u32)) {
+    using Words = Pack<u32, static_cast<int>(sizeof(pack) / sizeof(u32))>;
+    *reinterpret_cast<Words*>(to) = bits_as<Words>(pack);
+  } else if constexpr (sizeof(pack) == sizeof(u32)) {
+    *reinterpret_cast<u32*>(to) = bits_as<u32>(pack);
+  } else {
+    *reinterpret_cast<Pack<T, Run>*>(to) = pack;
+  }
+}
+
 }  // namespace detail
 
 // Writes elements first to first + Run - 1 of type T to consecutive places, converted to `To`; of
@@ -107,7 +120,7 @@ __device__ inline void store_run(const Register (&registers)[N], int first, To* 
     pack.elements[e] = kiln::to<To>(element<T>(registers, first + e));
   }
   if (count >= Run) {
-    *reinterpret_cast<detail::Pack<To, Run>*>(to) = pack;
+    detail::store_pack(to, pack);
   } else {
 #pragma unroll
     for (int e = 0; e < Run; ++e) {

@@ -47,6 +47,22 @@ __device__ inline void wgmma_operand(Register (&registers)[N]) {
   for (int i = 0; i < N; ++i) asm volatile("" : "+r"(registers[i]));
 }
 
+// The values are computed in front of the waits that follow. ptxas moves a wait for products up past
+// arithmetic that has nothing to do with them and should run meanwhile, but not past a load that may not
+// be left out. Its condition all but never holds.
+template <class Register, int N>
+__device__ inline void compute_first(const unsigned char* shared, const Register (&values)[N]) {
+  static_assert(sizeof(Register) == 4, "32-bit registers");
+  u32 bits = 0xffffffffu;
+#pragma unroll
+  for (int i = 0; i < N; ++i) bits &= detail::bits_as<u32>(values[i]);
+  asm volatile(
+      "{ .reg .pred p; .reg .b32 unused; setp.eq.u32 p, %0, 0xffffffff; "
+      "@p ld.volatile.shared.b32 unused, [%1]; }" ::"r"(bits),
+      "r"(shared_address(shared))
+      : "memory");
+}
+
 // Closes a group of instructions.
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");

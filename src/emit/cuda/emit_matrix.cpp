@@ -557,7 +557,7 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Reduce& reduce) {
   const auto dimension = static_cast<int>(reduce.dimension);
   const std::vector<int> table = reduced_values(to.fragment, from.fragment, dimension);
   std::string types = format("{}, {}", type_name(to.dtype), type_name(from.dtype));
-  for (const int lanes : lanes_along(from.fragment, dimension)) types += format(", {}", lanes);
+  for (const int lanes : ir::exchanges_of(kernel.function, reduce)) types += format(", {}", lanes);
   std::vector<std::string> arguments = {kernel.name(reduce.frag), kernel.name(reduce.source),
                                         index_in_registers(kernel, from, table)};
   const PlaceExpr place = place_of_value(kernel, from.fragment, Expr::var(kernel.counter));
@@ -573,6 +573,7 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Reduce& reduce) {
     arguments.push_back(format("[&](int{}) {{ return {}; }}", same ? "" : " " + i, in_line));
   }
   kernel.out.call(format("kiln::reduce_{}<{}>", ir::name_of(reduce.kind), types), arguments);
+  kernel.reduced = reduce.frag;
 }
 
 void emit_op(Kernel& kernel, const Op&, const ir::Scan& scan) {

@@ -54,13 +54,18 @@ std::string type_name(DType dtype) {
 
 namespace {
 
+// By its bits: ptxas divides when it is told to.
+std::string not_finite(double value, bool is_float) {
+  const std::string_view sign = std::signbit(value) ? "f" : "7";
+  const std::string_view rest = std::isnan(value) ? "fc" : "f8";
+  if (is_float) return format("__int_as_float(0x{}{}00000)", sign, rest);
+  return format("__longlong_as_double(0x{}f{}000000000000)", sign, std::isnan(value) ? "f8" : "f0");
+}
+
 // "2.0", "0.1", "1e+30": shortest text that reads back as the same float or double.
 template <class Float>
 Spelled float_text(Float value, std::string_view suffix) {
-  if (std::isnan(value)) return {format("(0.0{} / 0.0{})", suffix, suffix)};
-  if (std::isinf(value)) {
-    return {format("({}1.0{} / 0.0{})", value < 0 ? "-" : "", suffix, suffix)};
-  }
+  if (!std::isfinite(value)) return {not_finite(value, sizeof(Float) == sizeof(float))};
   std::string text = format("{}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return {text + std::string(suffix), std::signbit(value) ? Binding::kUnary : Binding::kPrimary};

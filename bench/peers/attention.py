@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+"""Attention beside the best of the others, in one process on one GPU: kiln, cuDNN and FlashAttention-3.
+
+    python bench/peers/attention.py [--fa3 LIBRARY.so] [--rows D=128,causal ...] [--only kiln ...] [--json FILE]
+
+Each row is a forward pass in bf16 with batch * rows = 16384 and heads * depth = 2048: depths of 64, 128 and 256, rows
+of 1024 to 16384, with and without a causal mask. cuDNN is the one of PyTorch. FlashAttention-3 is what its library
+registers as torch.ops.flash_attn_3; without --fa3 it is left out. A row is one line of JSON on the standard output,
+with medians of TFLOP/s (2 products; a causal mask counts as half) and of ratios, theirs over ours in time: above 1
+kiln is faster. Text for people goes to the standard error.
+
+Elements are random and normal. Before a row is measured, outputs are compared: a sample of rows with fp64, and all of
+them with cuDNN's. A repeat has a batch of each contender, in turns that go the other way each time; in front of each
+batch goes another one of the same kernel that is not counted, so that none inherits its neighbour's clock. Ratios are
+of batches of one repeat. Buffers are used in turn, so many that they pass twice the L2 before they come back.
+
+With --kernel FILE.co and -D NAME=VALUE a kernel of a file takes the place of the library's, compiled by kiln.compile:
+attention(q, k, v, o, lse, scale).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import kiln
+from kiln._attention import kernel_of, options_of
+
+TOKENS = 16384
+WIDTH = 2048  # heads * depth
+DEPTHS = (64, 128, 256)
+ROWS = (1024, 2048, 4096, 8192, 16384)
+SAMPLED = 16  # rows of one head that are computed in fp64, in each of SAMPLED_HEADS
+SAMPLED_HEADS = 4
+# Weights are rounded to bf16, by up to 2^-9 of themselves, before they multiply values of up to 5 or so, and the output
+# once more. The bound is of an output of up to 1; a larger one is allowed as many times more.
+BOUND = 2.0**-6
+SETS_MAX = 64
+
+
+class Row(NamedTuple):
+    depth: int
+    rows: int
+    causal: bool
+
+    @property
+    def batch(self) -> int:
+        return TOKENS // self.rows
+
+    @property
+    def heads(self) -> int:
+        return WIDTH // self.depth
+
+    @property
+    def flops(self) -> float:
+        return 4 * self.batch * self.heads * self.rows * self.rows * self.depth * (0.5 if self.causal else 1)
+
+    @property
+    def text(self) -> str:
+        return f"D={self.depth} S={self.rows} B={self.batch} H={self.heads} {'causal' if self.causal else 'full'}"
+
+    def fits(self, wanted: str) -> bool:
+        """Whether it has every word of "D=128,S=4096,causal"."""
+        return set(wanted.replace(",", " ").split()) <= set(self.text.split())
+
+
+class Tensors(NamedTuple):
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    out: torch.Tensor
+    lse: torch.Tensor
+
+
+# Starts one forward pass and gives its output [batch, rows, heads, depth].
+Start = Callable[[Tensors], torch.Tensor]
+
+
+def random_tensors(row: Row, generator: torch.Generator) -> Tensors:
+    shape = (row.batch, row.rows, row.heads, row.depth)
+    q, k, v = (torch.randn(*shape, device="cuda", dtype=torch.bfloat16, generator=generator) for _ in range(3))
+    return Tensors(q, k, v, torch.empty_like(q), torch.empty(row.batch, row.heads, row.rows, device="cuda"))
+
+
+def sets_of(row: Row) -> list[Tensors]:
+    """So many that two passes over the L2 lie between two uses of one."""
+    generator = torch.Generator("cuda").manual_seed(1)
+    l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+    bytes_of_set = 4 * TOKENS * WIDTH * 2
+    count = min(SETS_MAX, max(2, -(-2 * l2_bytes // bytes_of_set) + 1))
+    return [random_tensors(row, generator) for _ in range(count)]
+
+
+# --- contenders
+
+
+def start_of_library(row: Row) -> Start:
+    return lambda x: kiln.ops.attention(x.q, x.k, x.v, causal=row.causal, out=x.out)
+
+
+def start_of_file(row: Row, options: argparse.Namespace) -> Start:
+    defines = dict(each.split("=", 1) for each in options.defines)
+    defines |= {"D": row.depth, "CAUSAL": str(row.causal).lower()}
+    kernel = kiln.compile(options.kernel, defines=defines).attention
+
+    def start(x: Tensors) -> torch.Tensor:
+        kernel(x.q, x.k, x.v, x.out, x.lse, scale=row.depth**-0.5)
+        return x.out
+
+    return start
+
+
+def start_of_cudnn(row: Row) -> Start:
+    def start(x: Tensors) -> torch.Tensor:
+        q, k, v = (each.transpose(1, 2) for each in (x.q, x.k, x.v))
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=row.causal).transpose(1, 2)
+
+    return start
+
+
+def start_of_fa3(row: Row) -> Start:
+    forward = torch.ops.flash_attn_3.fwd
+    scale = row.depth**-0.5
+    return lambda x: forward(x.q, x.k, x.v, softmax_scale=scale, is_causal=row.causal, num_splits=1)[0]
+
+
+def contenders_of(row: Row, options: argparse.Namespace) -> dict[str, Start]:
+    made = {"kiln": start_of_file(row, options) if options.kernel else start_of_library(row)}
+    made["cudnn"] = start_of_cudnn(row)
+    if options.fa3:
+        made["fa3"] = start_of_fa3(row)
+    return {name: start for name, start in made.items() if not options.only or name in options.only}
+
+
+# --- checking
+
+
+def exact_rows(row: Row, x: Tensors, b: int, h: int, at: torch.Tensor) -> torch.Tensor:
+    q, k, v = x.q[b, at, h].double(), x.k[b, :, h].double(), x.v[b, :, h].double()
+    scores = q @ k.T * row.depth**-0.5
+    if row.causal:
+        keys = torch.arange(row.rows, device="cuda")
+        scores = scores.masked_fill(keys[None, :] > at[:, None], -torch.inf)
+    return torch.softmax(scores, -1) @ v
+
+
+def worst_of_sample(row: Row, x: Tensors, out: torch.Tensor) -> float:
+    """The largest difference from fp64, over the bound."""
+    generator = torch.Generator().manual_seed(7)
+    worst = 0.0
+    for _ in range(SAMPLED_HEADS):
+        b, h = (int(torch.randint(most, (1,), generator=generator)) for most in (row.batch, row.heads))
+        at = torch.randint(row.rows, (SAMPLED,), generator=generator)
+        at[0], at[1] = 0, row.rows - 1
+        expected = exact_rows(row, x, b, h, at.cuda())
+        difference = (out[b, at.cuda(), h].double() - expected).abs()
+        worst = max(worst, (difference / expected.abs().clamp(min=1)).max().item() / BOUND)
+    return worst
+
+
+def worst_of_all(found: torch.Tensor, expected: torch.Tensor) -> float:
+    if not torch.isfinite(found).all():
+        return float("inf")
+    return ((found.float() - expected.float()).abs() / expected.float().abs().clamp(min=1)).max().item() / BOUND
+
+
+def check(row: Row, starts: dict[str, Start], x: Tensors) -> dict[str, float]:
+    """Of each contender the largest difference over its bound, twice as much from cuDNN's as from fp64."""
+    x.out.fill_(float("nan"))
+    outputs = {name: start(x).clone() for name, start in starts.items()}
+    worst = {name: worst_of_sample(row, x, out) for name, out in outputs.items()}
+    whole = outputs["cudnn"] if "cudnn" in outputs else start_of_cudnn(row)(x)
+    for name, out in outputs.items():
+        worst[name] = max(worst[name], worst_of_all(out, whole) / 2)
+    return worst
+
+
+# --- measuring
+
+
+class Timer:
+    """Batches of one contender, on buffers in turn."""
+
+    def __init__(self, start: Start, sets: list[Tensors], seconds: float) -> None:
+        self.start, self.places = start, itertools.cycle(sets)
+        self.events = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        self.launches = 2
+        for _ in range(2):  # the first is slow, whatever the reason
+            once = self.batch()
+        self.launches = max(2, min(1000, round(seconds / once)))
+
+    def batch(self) -> float:
+        """Seconds of one launch."""
+        before, after = self.events
+        before.record()
+        for _ in range(self.launches):
+            self.start(next(self.places))
+        after.record()
+        after.synchronize()
+        return before.elapsed_time(after) * 1e-3 / self.launches
+
+
+def times_of(starts: dict[str, Start], sets: list[Tensors], options: argparse.Namespace) -> dict[str, list[float]]:
+    timers = {name: Timer(start, sets, options.batch_seconds) for name, start in starts.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in timers}
+    for repeat in range(options.repeats):
+        names = list(timers)
+        for name in names if repeat % 2 == 0 else names[::-1]:
+            timers[name].batch()  # in front: not counted
+            seconds[name].append(timers[name].batch())
+    return seconds
+
+
+def spread_of(values: list[float]) -> float:
+    if len(values) < 2:
+        return 0.0
+    quarters = statistics.quantiles(values, n=4, method="inclusive")
+    return quarters[2] - quarters[0]
+
+
+def result_of(row: Row, seconds: dict[str, list[float]], worst: dict[str, float]) -> dict[str, Any]:
+    out: dict[str, Any] = {"suite": "attention", "pass": "forward", "types": "bf16", **row._asdict()}
+    out |= {"batch": row.batch, "heads": row.heads}
+    for name, each in seconds.items():
+        out[f"{name}_seconds"] = statistics.median(each)
+        out[f"{name}_tflops"] = row.flops / statistics.median(each) / 1e12
+        out[f"{name}_worst"] = worst[name]
+    for name, each in seconds.items():
+        if name == "kiln" or "kiln" not in seconds:
+            continue
+        ratios = [theirs / ours for theirs, ours in zip(each, seconds["kiln"])]
+        out[f"{name}_over_kiln"] = statistics.median(ratios)
+        out[f"{name}_over_kiln_spread"] = spread_of(ratios)
+    return out
+
+
+def text_of(row: Row, result: dict[str, Any], names: list[str]) -> str:
+    parts = [f"{name} {result[f'{name}_tflops']:6.1f}" for name in names]
+    parts += [f"kiln/{name} {result[key]:.3f}" for name in names if (key := f"{name}_over_kiln") in result]
+    return f"{row.text:36} " + "  ".join(parts)
+
+
+def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
+    sets = sets_of(row)
+    starts = contenders_of(row, options)
+    worst = check(row, starts, sets[0])
+    wrong = {name: each for name, each in worst.items() if not each <= 1}
+    if wrong:
+        print(f"{row.text}: wrong, difference over bound: {wrong}", file=sys.stderr)
+        if "kiln" in wrong:
+            return None
+        starts = {name: start for name, start in starts.items() if name not in wrong}
+    result = result_of(row, times_of(starts, sets, options), worst)
+    if "kiln" in starts and not options.kernel:
+        given = {"q": sets[0].q, "k": sets[0].k, "v": sets[0].v}
+        result["kernel"] = kernel_of(given, options_of(row.causal, None))
+    elif options.kernel:
+        result["kernel"] = " ".join([Path(options.kernel).name, *options.defines])
+    print(text_of(row, result, list(starts)), file=sys.stderr, flush=True)
+    return result
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "cudnn": torch.backends.cudnn.version(),
+        "version": getattr(kiln, "__version__", ""),
+    }
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fa3", metavar="LIBRARY", help="the library of FlashAttention-3")
+    parser.add_argument("--rows", nargs="+", default=[], metavar="WORDS", help="rows with all words of one of these: D=128,causal")
+    parser.add_argument("--only", nargs="+", default=[], choices=("kiln", "cudnn", "fa3"), help="contenders to keep")
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--batch-seconds", type=float, default=0.02)
+    parser.add_argument("--json", metavar="FILE", help="appends the lines to a file too")
+    parser.add_argument("--kernel", metavar="FILE.co", help="in the place of the library")
+    parser.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME=VALUE", help="of --kernel")
+    options = parser.parse_args()
+    if options.defines and not options.kernel:
+        parser.error("-D is for a kernel of a file: give --kernel")
+    return options
+
+
+def main() -> int:
+    options = parsed()
+    if not torch.cuda.is_available():
+        print("PyTorch sees no GPU", file=sys.stderr)
+        return 77
+    if options.fa3:
+        torch.ops.load_library(options.fa3)
+    every = [Row(*each) for each in itertools.product(DEPTHS, ROWS, (False, True))]
+    rows = [row for row in every if not options.rows or any(row.fits(each) for each in options.rows)]
+    if not rows:
+        print(f"no row has all words of {options.rows}; the first is {every[0].text}", file=sys.stderr)
+        return 2
+    failed = False
+    for row in rows:
+        result = run_row(row, options)
+        failed = failed or result is None
+        if result is None:
+            continue
+        line = json.dumps(result | machine())
+        print(line, flush=True)
+        if options.json:
+            with open(options.json, "a") as file:
+                file.write(line + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+// Attention on an NVIDIA GPU, for C (C11) and C++ (C++17).
+//
+//   kiln_attention_problem problem = {0};
+//   problem.type = KILN_BF16;
+//   problem.batch = 2, problem.queries = 4096, problem.heads = 16, problem.depth = 128;
+//   problem.causal = 1;
+//   kiln_attention_prepare(&problem);                     compiles; once, ahead of time
+//   kiln_attention_operands operands = {0};
+//   operands.q = q, operands.k = k, operands.v = v;       device pointers
+//   operands.o = o, operands.lse = lse;
+//   if (kiln_attention(&problem, &operands, stream) != KILN_OK) puts(kiln_last_error());
+//
+// It computes, for each batch b, head h and query i, over the keys j that the query sees,
+//
+//   s[j] = scale * sum over d of q[b, i, h, d] * k[b, j, h / (heads / key_heads), d]
+//   o[b, i, h, d] = sum over j of softmax(s)[j] * v[b, j, h / (heads / key_heads), d]
+//   lse[b, h, i] = log(sum over j of exp(s[j]))
+//
+// with sums in f32; the softmax's weights are rounded to the tensors' type before they multiply v. A
+// query sees all keys, or with `causal` those up to i + keys - queries: the last query sees the last
+// key. One that sees none has 0 in o and minus infinity in lse.
+//
+// Nothing here waits for the GPU. All functions may be called from any thread at any time. The device
+// is the one whose context is the calling thread's, as in kiln/gemm.h. Results are the same from run
+// to run. Nothing is printed.
+#pragma once
+
+#include "kiln/gemm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Where a tensor [batch, rows, heads, depth] has its elements: those of one row and head are
+// neighbours, and the others so many elements apart, in any order and with gaps. 0: without gaps from
+// what stands behind it, so that {0} is a tensor without gaps. [batch, heads, rows, depth] has
+// {heads * rows * depth, depth, rows * depth}. Each is a multiple of 16 bytes. Of depth 256 o has no
+// gaps.
+typedef struct kiln_attention_spacing {
+  int64_t batch;
+  int64_t row;
+  int64_t head;
+} kiln_attention_spacing;
+
+// What is computed. All that is 0 means the usual; the type, queries, heads and depth are always
+// given.
+typedef struct kiln_attention_problem {
+  int32_t type;       // of q, k, v and o: KILN_BF16 or KILN_F16
+  int32_t causal;     // 0 or 1
+  int64_t batch;      // 0: one
+  int64_t queries;    // rows of q and o
+  int64_t keys;       // rows of k and v; 0: as many as queries
+  int64_t heads;      // of q and o
+  int64_t key_heads;  // of k and v, a divisor of heads; 0: as many as heads
+  int64_t depth;      // 64, 128 or 256
+  kiln_attention_spacing q;
+  kiln_attention_spacing k;
+  kiln_attention_spacing v;
+  kiln_attention_spacing o;
+} kiln_attention_problem;
+
+// Device pointers, all but lse at multiples of 16 bytes.
+typedef struct kiln_attention_operands {
+  const void* q;
+  const void* k;
+  const void* v;
+  void* o;      // overlaps no other operand
+  float* lse;   // [batch, heads, queries] without gaps
+  float scale;  // more than 0; 0: 1 / sqrt(depth)
+} kiln_attention_operands;
+
+// Chooses a kernel for the problem, compiles it (seconds, or next to nothing when the compile cache
+// has it) and keeps it until the process ends. Optional: kiln_attention does it in the first call for
+// a problem, but not while its stream is captured.
+KILN_API kiln_status kiln_attention_prepare(const kiln_attention_problem* problem);
+
+// Starts it on `cuda_stream` (a cudaStream_t or CUstream; null: the default stream) and returns. Of a
+// problem that is prepared, it neither allocates nor synchronises and may be captured in a CUDA graph;
+// the graph holds the operands by address.
+KILN_API kiln_status kiln_attention(const kiln_attention_problem* problem,
+                                    const kiln_attention_operands* operands, void* cuda_stream);
+
+// The kernel and the defines that the problem is computed with, for those who report timings:
+// "attention_sm90 -D BLOCKS=132 ...". Prepares the problem. The text lives until the process ends; it
+// is null when `status` (which may be null) is not KILN_OK.
+KILN_API const char* kiln_attention_kernel(const kiln_attention_problem* problem,
+                                           kiln_status* status);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#if defined(__cplusplus) && !defined(KILN_GEMM_C_ONLY)
+
+namespace kiln {
+
+using AttentionProblem = ::kiln_attention_problem;
+using AttentionOperands = ::kiln_attention_operands;
+
+// As kiln_attention_prepare.
+inline Status attention_prepare(const AttentionProblem& problem) {
+  return {kiln_attention_prepare(&problem)};
+}
+
+// As kiln_attention.
+inline Status attention(const AttentionProblem& problem, const AttentionOperands& operands,
+                        void* cuda_stream = nullptr) {
+  return {kiln_attention(&problem, &operands, cuda_stream)};
+}
+
+}  // namespace kiln
+
+#endif  // C++

@@ -1,0 +1,320 @@
+"""Attention of kiln/attention.h on tensors of any framework: how they lie, what is prepared, and launches."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kiln import _core
+from kiln._launch import (
+    DeviceError,
+    DeviceTensor,
+    allocator,
+    current_stream,
+    is_torch,
+    number_of,
+    on_stream,
+    raise_status,
+    seen_of,
+    stream_handle,
+    strided_tensor,
+    torch_dtype,
+)
+from kiln._products import meets
+
+_NAMES = ("q", "k", "v", "out")
+_TYPES = ("bf16", "f16")
+_BYTES = 2
+_DIMENSIONS = "[batch, rows, heads, depth]"
+
+
+class Options(NamedTuple):
+    """What of a call decides how it is computed, besides its tensors."""
+
+    causal: bool = False
+    scale: float | None = None  # None: 1 / sqrt(depth)
+
+
+class Shape(NamedTuple):
+    batch: int
+    queries: int
+    keys: int
+    heads: int
+    key_heads: int
+    depth: int
+    dtype: str
+
+    @property
+    def out(self) -> tuple[int, ...]:
+        return (self.batch, self.queries, self.heads, self.depth)
+
+    @property
+    def lse(self) -> tuple[int, ...]:
+        return (self.batch, self.heads, self.queries)
+
+
+class Ready(NamedTuple):
+    attention: _core.Attention | None  # None: the result has no elements
+    make_out: Callable[[], Any]
+    make_lse: Callable[[], Any]
+    scale: float
+    device: int
+    spans: dict[str, int]  # of each tensor, from its first byte to behind its last
+
+
+_plans: dict[Any, Ready] = {}
+
+
+def options_of(causal: bool, scale: float | None) -> Options:
+    if not isinstance(causal, (bool, np.bool_)):
+        raise TypeError(f"`causal` is {causal!r}: True or False is needed")
+    if scale is None:
+        return Options(bool(causal))
+    value = float(number_of("scale", scale))
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"`scale` is {value}: a finite number above 0 is needed, or None for 1 / sqrt(depth)")
+    return Options(bool(causal), value)
+
+
+def scale_of(shape: Shape, options: Options) -> float:
+    return shape.depth**-0.5 if options.scale is None else options.scale
+
+
+def shape_of(tensors: Mapping[str, Any]) -> Shape:
+    """Of tensors that have a shape and kiln's name of their type; what does not fit is refused."""
+    for name, tensor in tensors.items():
+        if len(tensor.shape) != 4:
+            raise ValueError(
+                f"`{name}` has the shape {list(tensor.shape)}, and {_DIMENSIONS} is needed; "
+                "of [batch, heads, rows, depth] pass `.transpose(1, 2)`, and of one batch `[None]`"
+            )
+        if tensor.dtype != tensors["q"].dtype:
+            raise TypeError(f"`q` holds {tensors['q'].dtype} and `{name}` {tensor.dtype}: all have one type, convert one")
+    q, k, v = (tensors[name].shape for name in ("q", "k", "v"))
+    if tensors["q"].dtype not in _TYPES:
+        raise TypeError(f"`q` holds {tensors['q'].dtype}, and attention takes " + " and ".join(_TYPES))
+    if tuple(k) != tuple(v):
+        raise ValueError(f"`k` has the shape {list(k)} and `v` {list(v)}: both are [batch, keys, key heads, depth]")
+    for place, what in ((0, "batches"), (3, "elements of depth")):
+        if q[place] != k[place]:
+            raise ValueError(
+                f"`q` of shape {list(q)} has {q[place]} {what} and `k` of shape {list(k)} has {k[place]}, "
+                "which are to be as many"
+            )
+    if k[2] == 0 or q[2] % k[2] != 0:
+        raise ValueError(
+            f"`q` has {q[2]} heads and `k` has {k[2]}, which do not divide them; {_DIMENSIONS} is needed, "
+            "of [batch, heads, rows, depth] pass `.transpose(1, 2)`"
+        )
+    if k[1] == 0 or q[3] == 0:
+        raise ValueError(f"`k` has the shape {list(k)}: one key and a depth of one are the least")
+    if "out" in tensors and tuple(tensors["out"].shape) != tuple(q):
+        raise ValueError(f"`out` has the shape {list(tensors['out'].shape)}, and {list(q)} is needed")
+    return Shape(q[0], q[1], k[1], q[2], k[2], q[3], tensors["q"].dtype)
+
+
+def launch(given: Mapping[str, Any], options: Options, stream: Any) -> tuple[Any, Any]:
+    """Starts it on the tensors `given` by name, without those that are None; gives the result and lse."""
+    check_given(given)
+    like = given["q"]
+    handle = current_stream(like) if stream is None else stream_handle(stream)
+    signatures, addresses = [], {}
+    for name, value in given.items():
+        if value is not None:
+            signature, addresses[name] = _seen(name, value, handle)
+            signatures.append((name, signature))
+    key = (tuple(signatures), options)
+    ready = _plans.get(key)
+    if ready is None:
+        ready = _plans[key] = _prepare(given, options, handle)
+    out = given.get("out")
+    if out is not None and meets(ready.spans, addresses):
+        _check_apart(given)
+    # The framework allocates for its current stream.
+    with nullcontext() if stream is None else on_stream(like, ready.device, handle):
+        out = ready.make_out() if out is None else out
+        lse = ready.make_lse()
+    if ready.attention is None:
+        return out, lse
+    row = [addresses["q"], addresses["k"], addresses["v"], _address(out), _address(lse)]
+    status, error = ready.attention.launch(row, ready.scale, handle)
+    if status != _core.OK:
+        raise_status(status, error, ())
+    return out, lse
+
+
+def check_given(given: Mapping[str, Any]) -> None:
+    for name in ("q", "k", "v"):
+        if given[name] is None:
+            raise TypeError(f"`{name}` needs a tensor, and None is given")
+
+
+def kernel_of(given: Mapping[str, Any], options: Options) -> str:
+    """The kernel and the defines that it is computed with, for those who report timings."""
+    check_given(given)
+    tensors = {name: _tensor(name, value, None) for name, value in given.items() if value is not None}
+    status, error, attention = _core.prepare_attention(problem_of(tensors, options), tensors["q"].device)
+    if attention is None:
+        raise_status(status, error, ())
+    return attention.kernel()
+
+
+def _seen(name: str, value: Any, handle: int) -> tuple[Any, int]:
+    """What of a tensor a plan depends on, and its address."""
+    if is_torch(value) and value.is_cuda and value.layout is sys.modules["torch"].strided:
+        return (value.dtype, value.shape, value.stride(), value.get_device()), value.data_ptr()
+    tensor = _tensor(name, value, handle)
+    return (tensor.dtype, tensor.shape, tensor.strides, tensor.device), tensor.address
+
+
+def _tensor(name: str, value: Any, handle: int | None) -> DeviceTensor:
+    is_here = value.device.type == "cpu" if is_torch(value) else isinstance(value, np.ndarray)
+    if is_here:
+        raise ValueError(
+            f"`{name}` lies in this CPU's memory, and kiln.ops.attention runs on a GPU: bring it there; "
+            "`kiln.ops.attention.reference` computes the same on this CPU"
+        )
+    return strided_tensor(name, value, handle, name == "out")
+
+
+def _address(value: Any) -> int:
+    return value.data_ptr() if is_torch(value) else strided_tensor("result", value, None, False).address
+
+
+def _prepare(given: Mapping[str, Any], options: Options, handle: int) -> Ready:
+    tensors = {name: _tensor(name, value, None) for name, value in given.items() if value is not None}
+    device = tensors["q"].device
+    for name, each in tensors.items():
+        if each.device != device:
+            raise ValueError(
+                f"`q` lies on GPU {device} and `{name}` on GPU {each.device}: attention runs on one, bring them together"
+            )
+    shape = shape_of(tensors)
+    like = given["q"]
+    make_out = allocator(like, device, shape.dtype, shape.out, "the result")
+    make_lse = allocator(like, device, "f32", shape.lse, "the logarithms of sums")
+    fields = problem_of(tensors, options)
+    scale = scale_of(shape, options)
+    spans = {name: 0 if 0 in each.shape else _reach(each, 0) for name, each in tensors.items()}
+    if math.prod(shape.out) == 0:
+        return Ready(None, make_out, make_lse, scale, device, spans)
+    if _core.is_capturing(handle):
+        raise DeviceError(
+            "kiln.ops.attention is not prepared for these shapes, and its stream is captured in a graph: call it once before"
+        )
+    status, error, attention = _core.prepare_attention(fields, device)
+    if attention is None:
+        raise_status(status, error, ())
+    return Ready(attention, make_out, make_lse, scale, device, spans)
+
+
+def problem_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[str, Any]:
+    """The fields of kiln_attention_problem; tensors that lie otherwise than it can say are refused."""
+    shape = shape_of(tensors)
+    fields: dict[str, Any] = {"type": shape.dtype, "causal": options.causal, **shape._asdict()}
+    del fields["dtype"]
+    for name in _NAMES:
+        if name in tensors:
+            fields["o" if name == "out" else name] = _spacing(name, tensors[name])
+    return fields
+
+
+def _spacing(name: str, tensor: DeviceTensor) -> tuple[int, int, int]:
+    batch, row, head, inner = tensor.strides
+    text = f"`{name}` of shape {list(tensor.shape)} has strides {list(tensor.strides)}"
+    if tensor.shape[3] != 1 and inner != 1:
+        raise ValueError(f"{text}, and the last one has to be 1: pass `.contiguous()`")
+    for extent, stride in zip(tensor.shape, (batch, row, head)):
+        if extent == 1 or 0 in tensor.shape:
+            continue
+        if stride <= 0:
+            raise ValueError(
+                f"{text}: those of dimensions with several elements are above 0; pass `.contiguous()`, "
+                "and `k` and `v` with as many heads as they have"
+            )
+        if stride * _BYTES % 16:
+            raise ValueError(
+                f"{text}, of which {stride} elements are {stride * _BYTES} bytes, and multiples of 16 bytes are needed: "
+                "pass `.contiguous()`"
+            )
+    return (batch, row, head)
+
+
+def _check_apart(given: Mapping[str, Any]) -> None:
+    """`out` shares memory with no other tensor; both may be columns of one."""
+    tensors = {name: _tensor(name, value, None) for name, value in given.items() if value is not None}
+    out = tensors.pop("out")
+    for name, other in tensors.items():
+        if _share_memory(out, other):
+            raise ValueError(f"`out`, which attention writes, shares memory with `{name}`: give another tensor")
+
+
+def _share_memory(left: DeviceTensor, right: DeviceTensor) -> bool:
+    if left.address > right.address:
+        left, right = right, left
+    between = right.address - left.address
+    if _reach(left, 0) <= between:
+        return False
+    # Rows of both in the same steps, and what lies at one row and all heads beside the other's.
+    steps = [each.strides[:2] for each in (left, right)]
+    if steps[0] == steps[1] and left.shape[:2] == right.shape[:2] and steps[0][1] > 0:
+        row = steps[0][1] * _BYTES
+        if left.shape[0] == 1 or steps[0][0] * _BYTES % row == 0:
+            past = between % row
+            return past < _reach(left, 2) or row - past < _reach(right, 2)
+    return True
+
+
+def _reach(tensor: DeviceTensor, first: int) -> int:
+    """Bytes from the first element to behind the last, along the dimensions from number `first` on."""
+    steps = zip(tensor.shape[first:], tensor.strides[first:])
+    return _BYTES * (1 + sum((extent - 1) * abs(stride) for extent, stride in steps))
+
+
+def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
+    """Computes what `launch` does in fp64, rounded once, of tensors or arrays in any memory that can be read."""
+    check_given(given)
+    tensors = {name: value for name, value in given.items() if value is not None}
+    for name, value in tensors.items():
+        if not is_torch(value) and not isinstance(value, np.ndarray):
+            raise TypeError(
+                f"`{name}` is an object of {type(value).__name__}: an array of NumPy or a tensor of PyTorch is needed"
+            )
+    shape = shape_of({name: seen_of(name, value) for name, value in tensors.items()})
+    q, k, v = (_numbers(given[name]).transpose(0, 2, 1, 3) for name in ("q", "k", "v"))
+    group = shape.heads // shape.key_heads
+    k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
+    scores = scale_of(shape, options) * (q @ k.swapaxes(-1, -2))
+    if options.causal:
+        last = np.arange(shape.queries)[:, None] + shape.keys - shape.queries
+        scores = np.where(np.arange(shape.keys) <= last, scores, -np.inf)
+    largest = scores.max(-1, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
+    sums = weights.sum(-1, keepdims=True)
+    value = (weights @ v) / np.where(sums > 0, sums, 1)
+    with np.errstate(divide="ignore"):
+        lse = (np.log(sums) + largest)[..., 0]
+    return _rounded(value.transpose(0, 2, 1, 3), shape.dtype, given["q"], given.get("out")), _rounded(
+        lse, "f32", given["q"], None
+    )
+
+
+def _numbers(value: Any) -> np.ndarray:
+    return value.detach().cpu().double().numpy() if is_torch(value) else value.astype(np.float64)
+
+
+def _rounded(value: np.ndarray, dtype: str, like: Any, out: Any) -> Any:
+    if is_torch(like):
+        torch = sys.modules["torch"]
+        made = torch.from_numpy(np.ascontiguousarray(value)).to(torch_dtype(dtype)).to(like.device)
+        return made if out is None else out.copy_(made)
+    made = value.astype(np.float32 if dtype == "f32" else like.dtype)
+    if out is None:
+        return made
+    out[...] = made
+    return out

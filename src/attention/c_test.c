@@ -1,0 +1,36 @@
+/* kiln/attention.h from C11: it compiles without a warning, and the library's functions have C names. */
+#include <stdio.h>
+#include <string.h>
+
+#include "kiln/attention.h"
+
+static int failures = 0;
+
+static void expect(int holds, const char* what) {
+  if (holds) return;
+  fprintf(stderr, "failed: %s (last error: %s)\n", what, kiln_last_error());
+  ++failures;
+}
+
+int main(void) {
+  kiln_attention_problem problem = {0};
+  kiln_attention_operands operands = {0};
+  expect(kiln_attention_prepare(&problem) == KILN_INVALID, "a problem of zeros is none");
+  expect(strstr(kiln_last_error(), "type 0 of its tensors") != NULL, "the error names the type");
+  expect(kiln_attention_prepare(NULL) == KILN_INVALID, "nor is null");
+  problem.type = KILN_BF16;
+  problem.queries = 64;
+  problem.heads = 6;
+  problem.key_heads = 4;
+  problem.depth = 64;
+  expect(kiln_attention_prepare(&problem) == KILN_INVALID, "4 does not divide 6");
+  expect(strstr(kiln_last_error(), "6 heads of q share 4") != NULL, "the error has both numbers");
+  problem.key_heads = 0;
+  expect(kiln_attention(&problem, NULL, NULL) == KILN_INVALID, "operands are missing");
+  expect(kiln_attention(&problem, &operands, NULL) == KILN_INVALID, "all are null");
+  expect(strstr(kiln_last_error(), "q is null") != NULL, "the error names the operand");
+  kiln_status status = KILN_INVALID;
+  const char* kernel = kiln_attention_kernel(&problem, &status);
+  expect((kernel != NULL) == (status == KILN_OK), "there is a kernel unless there is an error");
+  return failures == 0 ? 0 : 1;
+}

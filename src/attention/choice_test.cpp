@@ -1,0 +1,132 @@
+// Problems of attention: what is none, how it lies, and what is chosen for it. No GPU is needed.
+#include "attention/choice.h"
+
+#include <gtest/gtest.h>
+
+#include "emit/cuda/launch_plan.h"
+#include "gemm/program.h"
+
+namespace kiln::attention {
+namespace {
+
+constexpr int kMultiprocessors = 132;
+
+Problem problem_of(std::int64_t depth) {
+  return {.batch = 2,
+          .queries = 300,
+          .keys = 500,
+          .heads = 8,
+          .key_heads = 2,
+          .depth = depth,
+          .causal = true};
+}
+
+const target::Arch& hopper() { return *target::find_arch("sm_90a"); }
+
+std::string reason_of(const Problem& problem) {
+  const auto whole = normalised(problem);
+  if (!whole) return whole.error().text();
+  const auto choice = choose(*whole, hopper(), kMultiprocessors);
+  return choice ? "" : choice.error().text();
+}
+
+bool says(const Problem& problem, const std::string& text) {
+  const std::string reason = reason_of(problem);
+  EXPECT_NE(reason.find(text), std::string::npos) << reason;
+  return !reason.empty();
+}
+
+TEST(AttentionProblem, SpacingsAreWrittenOut) {
+  Problem problem = problem_of(64);
+  problem.k = {.batch = 2 * 500 * 64, .row = 64, .head = 500 * 64};  // [batch, head, key, depth]
+  const auto whole = normalised(problem);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_EQ(whole->q, (Spacing{300 * 8 * 64, 8 * 64, 64}));
+  EXPECT_EQ(whole->k, problem.k);
+  EXPECT_EQ(whole->v, (Spacing{500 * 2 * 64, 2 * 64, 64}));
+  problem.batch = 1;
+  problem.q.batch = 7;  // of one batch it does not matter
+  const auto one = normalised(problem);
+  ASSERT_TRUE(one) << one.error().text();
+  EXPECT_EQ(one->q.batch, 300 * 8 * 64);
+}
+
+TEST(AttentionProblem, WhatIsNoneIsSaid) {
+  Problem problem = problem_of(64);
+  problem.key_heads = 3;
+  EXPECT_TRUE(says(problem, "8 heads of q share 3 of k and v"));
+  problem = problem_of(64);
+  problem.keys = 0;
+  EXPECT_TRUE(says(problem, "extents lie between 1 and 2147483647"));
+  problem = problem_of(64);
+  problem.o.row = 8;
+  EXPECT_TRUE(says(problem, "rows of o lie 8 elements apart, and take 64"));
+  problem = problem_of(64);
+  problem.o = {.batch = 1 << 20, .row = 512, .head = 128};  // heads reach into the next row
+  EXPECT_TRUE(says(problem, "rows of o lie 512 elements apart, and take 960"));
+  problem = problem_of(64);
+  problem.v.head = -64;
+  EXPECT_TRUE(says(problem, "v steps by -64 elements"));
+  problem = problem_of(64);
+  problem.k.batch = std::int64_t{1} << 40;
+  EXPECT_TRUE(says(problem, "k reaches over more than 1099511627776 elements"));
+  problem = problem_of(64);
+  problem.queries = problem.heads = (std::int64_t{1} << 31) - 1;
+  problem.key_heads = 1;
+  EXPECT_TRUE(says(problem, "q reaches over more than"));
+}
+
+TEST(AttentionChoice, WhatNoKernelTakesIsSaid) {
+  Problem problem = problem_of(96);
+  EXPECT_TRUE(says(problem, "a depth of 96, it takes 64, 128 and 256"));
+  problem = problem_of(64);
+  problem.dtype = DType::kF32;
+  EXPECT_TRUE(says(problem, "tensors of f32"));
+  problem = problem_of(64);
+  problem.v.row = 2 * 64 + 4;
+  EXPECT_TRUE(says(problem, "rows of v lie 264 bytes apart, it needs multiples of 16"));
+  const auto whole = normalised(problem_of(64));
+  ASSERT_TRUE(whole);
+  const auto choice = choose(*whole, *target::find_arch("sm_80"), 108);
+  ASSERT_FALSE(choice);
+  EXPECT_NE(choice.error().text().find("sm_80 has no matrix units of warpgroups"),
+            std::string::npos);
+}
+
+// Whether kernels have nothing of the program's by its address but lse: the others are seen through
+// tensor maps alone, which have strides.
+bool maps_alone(const gemm::Program& program) {
+  for (const emit::LaunchPlan& plan : emit::plan_launches(program.module, program.function())) {
+    for (const emit::ParamSlot& slot : plan.slots) {
+      if (slot.kind == emit::SlotKind::kAlloc) return false;
+      if (slot.kind != emit::SlotKind::kParam) continue;
+      if (program.function().params[slot.param].name != "lse") return false;
+    }
+  }
+  return true;
+}
+
+// Every row of the table is a kernel that compiles, for tensors that lie anyhow.
+TEST(AttentionChoice, EveryDepthHasAKernel) {
+  for (const std::int64_t depth : {64, 128, 256}) {
+    for (const DType dtype : {DType::kBF16, DType::kF16}) {
+      Problem problem = problem_of(depth);
+      problem.dtype = dtype;
+      problem.causal = dtype == DType::kBF16;
+      const auto whole = normalised(problem);
+      ASSERT_TRUE(whole);
+      const auto choice = choose(*whole, hopper(), kMultiprocessors);
+      ASSERT_TRUE(choice) << choice.error().text();
+      EXPECT_EQ(choice->kernel, "attention_sm90");
+      EXPECT_TRUE(std::ranges::is_sorted(choice->defines));
+      const auto program = gemm::compile(*choice, hopper());
+      ASSERT_TRUE(program) << program.error().text();
+      EXPECT_EQ((*program)->function().name, "attention");
+      // At 256 the result leaves from registers, and cannot have gaps.
+      EXPECT_TRUE(maps_alone(**program) || depth == 256) << depth;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln::attention

@@ -1,0 +1,69 @@
+// A problem whose kernel is compiled, loaded and ready: starting it is nothing but its launch. The
+// plans of a process are made once for each device and problem, and kept.
+//
+//   Result<const Plan*, gemm::Failure> plan = plans().plan(problem);
+//   (*plan)->start({.q = ..., .k = ..., .v = ..., .o = ..., .lse = ..., .scale = 0.088F}, stream);
+//
+// The kernel's parameters are known by their names: q, k, v, o [B, S or T, H or HK, D], which it
+// reaches through tensor maps alone, so that they may lie anyhow; lse [B, H, S] and scale, of f32.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "attention/problem.h"
+#include "gemm/library.h"
+#include "runtime/call_plan.h"
+
+namespace kiln::attention {
+
+// Errors: an address that is null or no multiple of 16 bytes (lse: 4), a scale that is not more than
+// 0 or not finite.
+[[nodiscard]] Result<void> check(const Operands& operands);
+
+class Plan {
+ public:
+  // Compiles, on the device of this number. Errors: those of choose(); a kernel that does not follow
+  // the names; no NVRTC; what the driver says.
+  static Result<std::unique_ptr<Plan>, gemm::Failure> make(int device, const Problem& problem);
+  // The same with another kernel or other defines: what a tuner measures.
+  static Result<std::unique_ptr<Plan>, gemm::Failure> make(int device, const Problem& problem,
+                                                           const gemm::Choice& choice);
+
+  [[nodiscard]] const gemm::Choice& choice() const { return choice_; }
+  // As text(choice()).
+  [[nodiscard]] const std::string& kernel_text() const { return kernel_text_; }
+  [[nodiscard]] const gemm::LoadedKernel& kernel() const { return *kernel_; }
+
+  // The operands pass check(). Errors: what the driver says. Allocates nothing unless it fails.
+  [[nodiscard]] Result<void> start(const Operands& operands, runtime::cuda::Stream stream) const;
+
+ private:
+  Plan() = default;
+
+  gemm::Choice choice_;
+  std::string kernel_text_;
+  std::shared_ptr<const gemm::LoadedKernel> kernel_;
+  std::unique_ptr<runtime::CallPlan> call_;
+  std::vector<std::size_t> roles_;  // by parameter: which of the names
+};
+
+// Safe to use from several threads.
+class Plans {
+ public:
+  // The plan for the problem on the calling thread's device, made if need be.
+  [[nodiscard]] Result<const Plan*, gemm::Failure> plan(const Problem& problem);
+  // The plan for the problem if there is one already, else null.
+  [[nodiscard]] Result<const Plan*, gemm::Failure> find(const Problem& problem);
+
+ private:
+  using Key = std::pair<int, Problem>;
+  static Result<Key, gemm::Failure> key_of(const Problem& problem);
+
+  runtime::OnceMap<Key, Plan, gemm::Failure> plans_;
+};
+
+// The process's. They are never destroyed: at exit the driver may be gone before them.
+[[nodiscard]] Plans& plans();
+
+}  // namespace kiln::attention

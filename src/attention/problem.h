@@ -1,0 +1,72 @@
+// Attention to be computed, and what it is computed on (kiln/attention.h has the formula).
+//
+//   Problem problem{.queries = 4096, .keys = 4096, .heads = 16, .key_heads = 4, .depth = 128};
+//   Operands operands{.q = ..., .k = ..., .v = ..., .o = ..., .lse = ..., .scale = 0.088F};
+//
+// A problem is everything a kernel is chosen and compiled for; operands change with every call.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda_api.h"
+#include "support/dtype.h"
+#include "support/result.h"
+
+namespace kiln::attention {
+
+// Of a tensor [batch, rows, heads, depth]; in elements. 0: without gaps.
+struct Spacing {
+  std::int64_t batch = 0;
+  std::int64_t row = 0;
+  std::int64_t head = 0;
+  friend auto operator<=>(const Spacing&, const Spacing&) = default;
+};
+
+struct Problem {
+  DType dtype = DType::kBF16;
+  std::int64_t batch = 1;
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  std::int64_t heads = 0;
+  std::int64_t key_heads = 0;
+  std::int64_t depth = 0;
+  bool causal = false;
+  Spacing q = {};
+  Spacing k = {};
+  Spacing v = {};
+  Spacing o = {};
+  friend auto operator<=>(const Problem&, const Problem&) = default;  // so that it can be a key
+};
+
+// A tensor of the problem.
+struct Part {
+  const char* name;  // "q"
+  std::int64_t rows;
+  std::int64_t heads;
+  const Spacing& spacing;
+};
+[[nodiscard]] std::array<Part, 4> parts_of(const Problem& problem);
+
+// The problem with every spacing written out, so that equal problems compare equal. Errors: an extent
+// below 1 or beyond 2^31 - 1, heads that key_heads do not divide, a spacing below 0, an o whose rows
+// lie over each other, a tensor of more than 2^40 elements.
+[[nodiscard]] Result<Problem> normalised(const Problem& problem);
+
+// "bf16 q[2,4096,16,128] k[2,4096,4,128], causal", for messages.
+[[nodiscard]] std::string text(const Problem& problem);
+
+// Addresses in device memory.
+struct Operands {
+  runtime::cuda::DevicePtr q = 0;
+  runtime::cuda::DevicePtr k = 0;
+  runtime::cuda::DevicePtr v = 0;
+  runtime::cuda::DevicePtr o = 0;
+  runtime::cuda::DevicePtr lse = 0;
+  float scale = 1;
+};
+
+}  // namespace kiln::attention

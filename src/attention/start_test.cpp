@@ -1,0 +1,209 @@
+// What a call of kiln/attention.h asks of the driver, with a driver of paper: one launch, and maps of
+// the tensors as they lie. Kernels are compiled by the real NVRTC; skipped without it.
+#define KILN_GEMM_C_ONLY
+#include "kiln/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gemm/fake_driver_test.h"
+
+namespace {
+thread_local int allocations_here = 0;  // of this thread, by the library
+}
+
+#ifdef KILN_COUNTS_MALLOC
+// The linker sends calls of malloc from the library, and from operator new, here: it wraps them.
+extern "C" void* __real_malloc(std::size_t bytes);
+extern "C" void* __wrap_malloc(std::size_t bytes) {
+  ++allocations_here;
+  return __real_malloc(bytes);
+}
+#endif
+
+namespace kiln::attention {
+namespace {
+
+// What the driver of paper notes of a map.
+struct SeenMap {
+  std::uint64_t address;
+  std::array<std::uint64_t, 2> extents;
+  std::array<std::uint64_t, 3> pitches;  // bytes; of a map of four dimensions
+};
+constexpr std::size_t kMaps = 4;
+
+struct Seen {
+  FakeLaunch launch;
+  std::array<SeenMap, kMaps> maps;  // by address
+};
+thread_local Seen seen;
+thread_local int seen_count;
+
+void see(const FakeLaunch& launch) {
+  ++seen_count;
+  seen.launch = launch;
+  for (std::size_t i = 0; i < kMaps; ++i) {
+    std::memcpy(&seen.maps[i], launch.parameters[i], sizeof(SeenMap));
+  }
+  std::ranges::sort(seen.maps, {}, &SeenMap::address);
+}
+
+constexpr std::int64_t kQueries = 1000;
+constexpr std::int64_t kHeads = 8;
+constexpr std::int64_t kDepth = 128;
+
+kiln_attention_problem usual_problem() {
+  kiln_attention_problem problem = {};
+  problem.type = KILN_BF16;
+  problem.batch = 2;
+  problem.queries = kQueries;
+  problem.heads = kHeads;
+  problem.depth = kDepth;
+  return problem;
+}
+
+// q, k, v and o at base and 4096 bytes further each.
+kiln_attention_operands operands_at(std::uintptr_t base) {
+  kiln_attention_operands operands = {};
+  operands.q = reinterpret_cast<const void*>(base);
+  operands.k = reinterpret_cast<const void*>(base + 4096);
+  operands.v = reinterpret_cast<const void*>(base + 8192);
+  operands.o = reinterpret_cast<void*>(base + 12288);
+  operands.lse = reinterpret_cast<float*>(base + 16388);
+  return operands;
+}
+
+class AttentionStart : public FakeDriverTest {
+ protected:
+  AttentionStart() : FakeDriverTest(see) {}
+  void prepare() override { seen_count = 0; }
+};
+
+TEST_F(AttentionStart, APreparedCallIsItsLaunch) {
+  const kiln_attention_problem problem = usual_problem();
+  ASSERT_EQ(kiln_attention_prepare(&problem), KILN_OK) << kiln_last_error();
+  int stream = 0;
+  const kiln_attention_operands operands = operands_at(1 << 20);
+  ASSERT_EQ(kiln_attention(&problem, &operands, &stream), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(seen_count, 1);
+  EXPECT_EQ(seen.launch.stream, &stream);
+  constexpr std::uint64_t kRow = 2 * kHeads * kDepth;
+  for (std::size_t i = 0; i < kMaps; ++i) {
+    EXPECT_EQ(seen.maps[i].address, (1U << 20) + 4096 * i);
+    EXPECT_EQ(seen.maps[i].extents, (std::array<std::uint64_t, 2>{kDepth, kHeads}));
+    EXPECT_EQ(seen.maps[i].pitches,
+              (std::array<std::uint64_t, 3>{2 * kDepth, kRow, kRow * kQueries}));
+  }
+  const int maps = fake_->maps;
+  const int modules = fake_->modules;
+  allocations_here = 0;
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(kiln_attention(&problem, &operands, &stream), KILN_OK);
+  EXPECT_EQ(allocations_here, 0);
+  EXPECT_EQ(fake_->maps, maps);  // those of before serve again
+  EXPECT_EQ(fake_->modules, modules);
+  EXPECT_EQ(fake_->synchronisations, 0);
+  EXPECT_NE(
+      std::string(kiln_attention_kernel(&problem, nullptr)).find("attention_sm90 -D BLOCKS=132"),
+      std::string::npos);
+}
+
+// [batch, head, row, depth], and rows of q, k and v side by side in one tensor.
+TEST_F(AttentionStart, TensorsLieAsTheSpacingsSay) {
+  kiln_attention_problem problem = usual_problem();
+  problem.q = problem.k = problem.v = {kQueries * 3 * kHeads * kDepth, 3 * kHeads * kDepth, kDepth};
+  problem.o = {kHeads * kQueries * kDepth, kDepth, kQueries * kDepth};
+  const int modules = fake_->modules;
+  const kiln_attention_operands operands = operands_at(1 << 20);
+  ASSERT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(seen_count, 1);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(seen.maps[i].pitches,
+              (std::array<std::uint64_t, 3>{2 * kDepth, 2 * 3 * kHeads * kDepth,
+                                            2 * kQueries * 3 * kHeads * kDepth}));
+  }
+  EXPECT_EQ(seen.maps[3].pitches, (std::array<std::uint64_t, 3>{2 * kQueries * kDepth, 2 * kDepth,
+                                                                2 * kHeads * kQueries * kDepth}));
+  const kiln_attention_problem whole = usual_problem();
+  ASSERT_EQ(kiln_attention_prepare(&whole), KILN_OK) << kiln_last_error();
+  EXPECT_LE(fake_->modules, modules + 1);  // they share a kernel
+}
+
+// A kernel that stores by address takes a result without gaps alone.
+TEST_F(AttentionStart, AResultWithGapsIsStoredOrRefused) {
+  kiln_attention_problem problem = usual_problem();
+  problem.depth = 256;
+  problem.q = problem.o = {kHeads * kQueries * 256, 256, kQueries * 256};
+  const kiln_status status = kiln_attention_prepare(&problem);
+  if (status == KILN_UNSUPPORTED) {
+    EXPECT_NE(std::string(kiln_last_error()).find("it needs the tensor without gaps"),
+              std::string::npos)
+        << kiln_last_error();
+    problem.o = {};
+  } else {
+    EXPECT_EQ(status, KILN_OK) << kiln_last_error();
+  }
+  EXPECT_EQ(kiln_attention_prepare(&problem), KILN_OK) << kiln_last_error();
+}
+
+TEST_F(AttentionStart, AStreamThatIsCapturedCompilesNothing) {
+  kiln_attention_problem problem = usual_problem();
+  problem.keys = 77;
+  const kiln_attention_operands operands = operands_at(1 << 20);
+  fake_->capturing = true;
+  EXPECT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_NOT_PREPARED);
+  EXPECT_NE(std::string(kiln_last_error()).find("was not prepared"), std::string::npos);
+  ASSERT_EQ(kiln_attention_prepare(&problem), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_OK);
+  EXPECT_EQ(seen_count, 1);
+}
+
+// Threads that have no context yet; each sees its own operands only.
+TEST_F(AttentionStart, ThreadsDoNotSeeEachOther) {
+  kiln_attention_problem problem = usual_problem();
+  problem.type = KILN_F16;  // its kernel is not there yet
+  const int modules = fake_->modules;
+  std::vector<std::thread> threads;
+  for (std::uintptr_t thread = 1; thread <= 6; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::uintptr_t i = 0; i < 100; ++i) {
+        const std::uintptr_t base = (thread << 32) + (i % 5 << 20);
+        const kiln_attention_operands operands = operands_at(base);
+        ASSERT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_OK) << kiln_last_error();
+        ASSERT_EQ(seen.maps[0].address, base);
+        ASSERT_EQ(seen.maps[3].address, base + 12288);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(fake_->modules, modules + 1);
+  EXPECT_EQ(fake_->contexts_held, 0);
+}
+
+TEST_F(AttentionStart, WhatIsOutOfPlaceIsSaid) {
+  const kiln_attention_problem problem = usual_problem();
+  const auto refused = [&](const kiln_attention_operands& operands, const char* text) {
+    EXPECT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_INVALID);
+    EXPECT_NE(std::string(kiln_last_error()).find(text), std::string::npos) << kiln_last_error();
+  };
+  kiln_attention_operands operands = operands_at(1 << 20);
+  operands.v = nullptr;
+  refused(operands, "v is null");
+  operands = operands_at((1 << 20) + 8);
+  refused(operands, "q begins 8 bytes past a multiple of 16");
+  operands = operands_at(1 << 20);
+  operands.scale = -1;
+  refused(operands, "the scale is -1, a number above 0 is needed");
+  EXPECT_EQ(seen_count, 0);
+  fake_->launch_status = 700;
+  operands = operands_at(1 << 20);
+  EXPECT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_DEVICE);
+  EXPECT_NE(std::string(kiln_last_error()).find("CUDA_ERROR_OF_PAPER"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln::attention

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""kiln.ops.attention on a GPU: values, how tensors lie, graphs, streams, the operator, and what a call costs.
+
+    PYTHONPATH=build/release/python tests/gpu/attention_test.py [-v] [CASE]...
+
+Needs PyTorch with CUDA and a GPU of sm_90.
+"""
+
+import sys
+import unittest
+
+import torch
+
+import kiln
+import kiln.torch
+from torch_test import COSTS, microseconds, print_costs
+
+TOLERANCES = {torch.bfloat16: 2**-7, torch.float16: 2**-10}
+
+
+def randoms(*shape, dtype=torch.bfloat16):
+    return torch.randn(*shape, device="cuda").to(dtype)
+
+
+def expected_of(q, k, v, causal=False, scale=None):
+    """In fp64 on the GPU: the result and the logarithms of sums."""
+    scale = q.shape[3] ** -0.5 if scale is None else scale
+    group = q.shape[2] // k.shape[2]
+    q, k, v = (each.double().transpose(1, 2) for each in (q, k, v))
+    k, v = (each.repeat_interleave(group, 1) for each in (k, v))
+    scores = scale * q @ k.mT
+    if causal:
+        rows, keys = scores.shape[-2:]
+        seen = torch.ones(rows, keys, dtype=torch.bool, device="cuda").tril(keys - rows)
+        scores = scores.masked_fill(~seen, -torch.inf)
+    return (torch.softmax(scores, -1).nan_to_num(0) @ v).transpose(1, 2), torch.logsumexp(scores, -1)
+
+
+def near(found, expected):
+    (out, lse), (wanted, wanted_lse) = found, expected
+    assert out.shape == wanted.shape and lse.shape == wanted_lse.shape
+    difference = (out.double() - wanted).abs().max().item()
+    assert difference <= TOLERANCES[out.dtype] * max(1, wanted.abs().max().item()), difference
+    assert torch.equal(lse == -torch.inf, wanted_lse == -torch.inf)
+    both = torch.where(lse == -torch.inf, 0, lse), torch.where(wanted_lse == -torch.inf, 0, wanted_lse)
+    difference = (both[0].double() - both[1]).abs().max().item()
+    assert difference <= 2**-12, difference
+
+
+class ValueTest(unittest.TestCase):
+    def test_shapes(self):
+        torch.manual_seed(0)
+        for depth in (64, 128, 256):
+            for dtype in (torch.bfloat16, torch.float16):
+                for batch, queries, keys, heads, key_heads in ((2, 512, 512, 4, 4), (1, 300, 700, 6, 2), (3, 77, 1, 2, 1), (1, 1, 333, 8, 8)):
+                    for causal in (False, True):
+                        with self.subTest(depth=depth, dtype=dtype, queries=queries, keys=keys, causal=causal):
+                            q = randoms(batch, queries, heads, depth, dtype=dtype)
+                            k, v = (randoms(batch, keys, key_heads, depth, dtype=dtype) for _ in range(2))
+                            found = kiln.ops.attention(q, k, v, causal=causal, return_lse=True)
+                            near(found, expected_of(q, k, v, causal))
+
+    def test_queries_that_see_no_key(self):
+        q, k, v = randoms(1, 500, 2, 128), randoms(1, 200, 2, 128), randoms(1, 200, 2, 128)
+        out, lse = kiln.ops.attention(q, k, v, causal=True, return_lse=True)
+        near((out, lse), expected_of(q, k, v, True))
+        self.assertEqual(out[:, :300].abs().max().item(), 0)
+        self.assertTrue((lse[:, :, :300] == -torch.inf).all())
+
+    def test_scales(self):
+        q, k, v = (randoms(1, 200, 2, 64) for _ in range(3))
+        for scale in (0.01, 1.0):
+            near(kiln.ops.attention(q, k, v, scale=scale, return_lse=True), expected_of(q, k, v, scale=scale))
+
+    def test_results_are_the_same_again(self):
+        q, k, v = (randoms(2, 1000, 4, 128) for _ in range(3))
+        first = kiln.ops.attention(q, k, v, causal=True)
+        for _ in range(5):
+            self.assertTrue(torch.equal(first, kiln.ops.attention(q, k, v, causal=True)))
+
+    def test_nothing_but_the_result_is_written(self):
+        q, k, v = (randoms(2, 100, 2, 64) for _ in range(3))
+        wide = torch.full((2, 140, 2, 64 + 8), 7.0, dtype=torch.bfloat16, device="cuda")
+        out = wide[:, 20:120, :, :64]
+        self.assertIs(kiln.ops.attention(q, k, v, out=out), out)
+        near((out, expected_of(q, k, v)[1].float()), expected_of(q, k, v))
+        self.assertTrue((wide[..., 64:] == 7).all() and (wide[:, :20] == 7).all() and (wide[:, 120:] == 7).all())
+
+
+class LayoutTest(unittest.TestCase):
+    def test_heads_before_rows(self):
+        for depth in (64, 128, 256):
+            q, k, v = (randoms(2, heads, 300, depth).transpose(1, 2) for heads in (4, 2, 2))
+            out = torch.zeros(2, 4, 300, depth, dtype=torch.bfloat16, device="cuda").transpose(1, 2)
+            if depth == 256:  # where the result leaves from registers
+                with self.assertRaisesRegex(ValueError, "it needs the tensor without gaps"):
+                    kiln.ops.attention(q, k, v, causal=True, out=out)
+                out = out.contiguous()
+            found = kiln.ops.attention(q, k, v, causal=True, out=out, return_lse=True)
+            near(found, expected_of(q, k, v, True))
+            apart = kiln.ops.attention(*(each.contiguous() for each in (q, k, v)), causal=True)
+            self.assertTrue(torch.equal(out, apart))
+
+    def test_slices_of_one_tensor(self):
+        packed = randoms(2, 200, 3, 4, 128)
+        q, k, v = packed.unbind(2)
+        near(kiln.ops.attention(q, k, v, return_lse=True), expected_of(q, k, v))
+        batch_last = randoms(200, 4, 2, 128).permute(2, 0, 1, 3)
+        near(kiln.ops.attention(batch_last, batch_last, batch_last, return_lse=True), expected_of(batch_last, batch_last, batch_last))
+
+    def test_part_of_a_cache(self):
+        cache = randoms(2, 1024, 2, 128)
+        q, k = randoms(2, 1, 4, 128), cache[:, :500]
+        near(kiln.ops.attention(q, k, k, return_lse=True), expected_of(q, k, k))
+
+    def test_refusals(self):
+        q = randoms(1, 64, 2, 64)
+        for error, text, call in (
+            (ValueError, "`k` lies in this CPU's memory", lambda: kiln.ops.attention(q, q.cpu(), q)),
+            (TypeError, "`q` holds bf16 and `v` f16", lambda: kiln.ops.attention(q, q, q.half())),
+            (ValueError, "the last one has to be 1", lambda: kiln.ops.attention(q.mT, q.mT, q.mT)),
+            (ValueError, "shares memory with `q`", lambda: kiln.ops.attention(q, q.clone(), q.clone(), out=q)),
+            (ValueError, "a depth of 32, it takes 64, 128 and 256", lambda: kiln.ops.attention(*[q[..., :32].contiguous()] * 3)),
+            (ValueError, "above 0; pass", lambda: kiln.ops.attention(q, *[q[:, :, :1].expand(1, 64, 2, 64)] * 2)),
+            (ValueError, "needs a gradient, and attention into `out` has none", lambda: kiln.ops.attention(q.clone().requires_grad_(), q, q, out=q.clone())),
+        ):
+            with self.assertRaisesRegex(error, text):
+                call()
+
+
+class StreamTest(unittest.TestCase):
+    def test_streams(self):
+        q, k, v = (randoms(1, 500, 4, 128) for _ in range(3))
+        stream = torch.cuda.Stream()
+        torch.cuda.synchronize()
+        out, lse = kiln.ops.attention(q, k, v, stream=stream, return_lse=True)
+        stream.synchronize()
+        near((out, lse), expected_of(q, k, v))
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(100_000_000)
+            v.fill_(1)
+            out = kiln.ops.attention(q, k, v)
+        self.assertFalse(stream.query())
+        stream.synchronize()
+        torch.testing.assert_close(out.float(), torch.ones_like(out, dtype=torch.float32), rtol=2**-7, atol=0)
+
+    def test_graphs(self):
+        q, k, v = (randoms(1, 500, 4, 128) for _ in range(3))
+        kiln.ops.attention(q, k, v, causal=True)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = kiln.ops.attention(q, k, v, causal=True, return_lse=True)
+        q.normal_()
+        graph.replay()
+        near(found, expected_of(q, k, v, True))
+        with self.assertRaisesRegex(kiln.DeviceError, "attention is not prepared for these shapes"):
+            with torch.cuda.graph(torch.cuda.CUDAGraph()):
+                kiln.ops.attention(q[:, :3], k, v)
+
+
+class OperatorTest(unittest.TestCase):
+    def test_opcheck_and_compile(self):
+        q, k = randoms(2, 100, 4, 64), randoms(2, 80, 2, 64)
+        results = torch.library.opcheck(torch.ops.kiln.attention, (q, k, k), {"causal": True})
+        self.assertEqual(set(results.values()), {"SUCCESS"})
+        fast = torch.compile(lambda q, k: kiln.ops.attention(q * 2, k, k), fullgraph=True)
+        torch.testing.assert_close(fast(q, k), kiln.ops.attention(q * 2, k, k))
+
+    def test_a_gradient_is_refused(self):
+        q = randoms(1, 100, 4, 64).requires_grad_()
+        out = kiln.ops.attention(q, q, q)
+        with self.assertRaisesRegex(NotImplementedError, "kiln.ops.attention has no gradient yet"):
+            out.sum().backward()
+        with torch.no_grad():
+            self.assertFalse(kiln.ops.attention(q, q, q).requires_grad)
+
+
+class CostTest(unittest.TestCase):
+    def test_of_a_call(self):
+        q, k, v, out = (randoms(1, 128, 1, 64) for _ in range(4))
+        COSTS.append(("kiln.ops.attention(q, k, v)", microseconds(lambda: kiln.ops.attention(q, k, v))))
+        COSTS.append(("kiln.ops.attention(q, k, v, out=out)", microseconds(lambda: kiln.ops.attention(q, k, v, out=out))))
+
+
+if __name__ == "__main__":
+    if not torch.cuda.is_available():
+        print("skipped: PyTorch sees no GPU")
+        sys.exit(77)
+    result = unittest.main(exit=False).result
+    print_costs()
+    sys.exit(0 if result.wasSuccessful() else 1)
