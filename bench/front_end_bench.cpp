@@ -1,10 +1,15 @@
 // How long the front end takes for a line of source: preprocess, parse, analyse and decide a file
-// of many kernels.
+// of many kernels; and how long the passes take that make a fast kernel of a plain loop.
 //
 //   front_end_bench --benchmark_filter=kernels:200
+//   front_end_bench --benchmark_filter=of_attributes
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "passes/pipeline.h"
 #include "sema/sema.h"
@@ -51,5 +56,48 @@ void front_end(benchmark::State& state) {
                                                          benchmark::Counter::kInvert);
 }
 BENCHMARK(front_end)->ArgName("kernels")->Arg(1)->Arg(20)->Arg(200)->Unit(benchmark::kMillisecond);
+
+// The seconds of a processor that `persist`, `specialise` and `pipeline-loops` take together for a file.
+double seconds_of_attributes(const std::string& text, const std::string& path) {
+  kiln::Sources sources;
+  kiln::Diagnostics diags;
+  const kiln::FileId file = sources.add(path, text);
+  const kiln::ast::Ast tree = kiln::parse_file(sources, file, {}, diags);
+  auto module = kiln::sema::analyse(tree, *kiln::target::find_arch("sm_90a"), sources, diags);
+  if (!module.has_value()) return 0;
+  double seconds = 0;
+  const std::clock_t begin = std::clock();
+  kiln::passes::PipelineOptions options{.stop_after = "pipeline-loops"};
+  options.after_each = [&](std::string_view, const kiln::ir::Module&) {
+    seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  (void)kiln::passes::run_pipeline(*module, diags, options);
+  return seconds;
+}
+
+// The slowest of the tree's examples and kernels, each with the macros that it has by itself.
+void of_attributes(benchmark::State& state) {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const char* folder : {"/examples", "/kernels"}) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::string(KILN_SOURCE_DIR) + folder)) {
+      if (entry.path().extension() != ".co") continue;
+      const std::string path = entry.path().string();
+      files.emplace_back(path, *kiln::read_file(path));
+    }
+  }
+  std::string slowest;
+  for (auto _ : state) {
+    double most = 0;
+    for (const auto& [path, text] : files) {
+      const double seconds = seconds_of_attributes(text, path);
+      if (seconds > most) slowest = std::filesystem::path(path).stem().string();
+      most = std::max(most, seconds);
+    }
+    state.SetIterationTime(most);
+  }
+  state.SetLabel(slowest);
+}
+BENCHMARK(of_attributes)->UseManualTime()->Iterations(20)->Unit(benchmark::kMillisecond);
 
 }  // namespace

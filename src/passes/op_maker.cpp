@@ -55,4 +55,13 @@ void remove_op(ir::Function& function, ir::OpId id) {
   }
 }
 
+void replace_op(ir::Function& function, ir::OpId id, const std::vector<ir::OpId>& with) {
+  for (ir::Region& region : function.regions) {
+    const auto at = std::ranges::find(region.ops, id);
+    if (at == region.ops.end()) continue;
+    region.ops.insert(region.ops.erase(at), with.begin(), with.end());
+    return;
+  }
+}
+
 }  // namespace kiln::passes

@@ -38,4 +38,7 @@ class OpMaker {
 // Takes the operation out of its region.
 void remove_op(ir::Function& function, ir::OpId id);
 
+// Puts others in its place.
+void replace_op(ir::Function& function, ir::OpId id, const std::vector<ir::OpId>& with);
+
 }  // namespace kiln::passes

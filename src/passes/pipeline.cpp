@@ -19,6 +19,7 @@
 #include "passes/plan_events.h"
 #include "passes/plan_launches.h"
 #include "passes/select_atoms.h"
+#include "passes/skip_masks.h"
 #include "passes/specialise.h"
 #include "passes/spell_commits.h"
 
@@ -59,6 +60,7 @@ constexpr Pass kPipeline[] = {
     {"count-copies", count_copies, Form::kMet},
     {"number-barriers", number_barriers, Form::kMet},
     {"group-products", group_products, Form::kMet},
+    {"skip-masks", skip_masks, Form::kMet},
 
     // How kernels are launched, which is about them as a whole.
     {"plan-launches", plan_launches, Form::kDecided},

@@ -59,6 +59,10 @@ _RUNS = {
     "attention_causal": [
         (shape, (_SCORES, _SEEN, _VALUES), "") for shape in ("H=2,S=140,c=0.1275", "H=8,S=2,c=40", "H=1,S=64,c=40")
     ],
+    "attention_natural": [
+        (shape, (_SCORES, _WEIGHTS, _VALUES), "")
+        for shape in ("H=1,S=200,T=170,c=0.1275", "H=1,S=9,T=9,c=0.01", "H=1,S=70,T=2,c=40", "H=1,S=9,T=80,c=40")
+    ],
     "attention_pipelined": [
         (shape, (_SCORES, _WEIGHTS, _VALUES), "")
         for shape in ("H=2,S=140,T=420,c=0.1275", "H=1,S=9,T=9,c=0.01", "H=1,S=70,T=2,c=40", "H=1,S=9,T=256,c=40")

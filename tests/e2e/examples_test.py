@@ -175,6 +175,10 @@ def attention_causal(of, q, k, v):
     return attention(of, q, k, v, causal=True)
 
 
+def attention_natural(of, q, k, v):
+    return attention(of, q, k, v)
+
+
 def attention_pipelined(of, q, k, v):
     return attention(of, q, k, v)
 
@@ -312,6 +316,13 @@ EXAMPLES = {
         [(2, 9, 70), (1, 1, 1), (1, 64, 64), (1, 65, 63), (1, 30, 129), (2, 100, 65)],
         SCALE,
     ),
+    attention_natural: (
+        {"q": ("bf16", "HSd"), "k": ("bf16", "HTd"), "v": ("bf16", "HTd")},
+        {"o": ("bf16", "HSd")},
+        "HST",
+        [(2, 9, 90), (1, 1, 1), (1, 65, 80), (1, 30, 161), (1, 193, 3)],
+        SCALE,
+    ),
     attention_causal: (
         {"q": ("bf16", "HSd"), "k": ("bf16", "HSd"), "v": ("bf16", "HSd")},
         {"o": ("bf16", "HSd")},
@@ -400,7 +411,13 @@ MACROS = {
 }
 FIXED = {"1": 1, "9": 9, "b": 100, "d": 128, "e": 64}
 # Where intermediate results are bf16: of the largest element among 64 that lie together.
-MIDDLE_ROUNDOFF = {attention: 2.0**-6, attention_pipelined: 2.0**-6, attention_causal: 2.0**-6, linear_attention: 2.0**-5}
+MIDDLE_ROUNDOFF = {
+    attention: 2.0**-6,
+    attention_causal: 2.0**-6,
+    attention_natural: 2.0**-6,
+    attention_pipelined: 2.0**-6,
+    linear_attention: 2.0**-5,
+}
 
 
 def command(meaning, sizes, *options):

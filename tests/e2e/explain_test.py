@@ -67,8 +67,9 @@ REGISTERS_NOT_MODELLED = {
 # What ptxas of CUDA 13.0 takes: (program, architecture, registers by launch). Without nvcc these stand for it.
 PTXAS_OF = "13.0"
 TAKEN = (
-    ("examples/attention", "sm_90a", 167),
-    ("examples/attention_causal", "sm_90a", 160),
+    ("examples/attention", "sm_90a", 162),
+    ("examples/attention_causal", "sm_90a", 163),
+    ("examples/attention_natural", "sm_90a", 128),
     ("examples/attention_pipelined", "sm_90a", 168),
     ("examples/convolution", "sm_90a", 58),
     ("examples/cross_entropy", "sm_90a", 56),
@@ -85,6 +86,7 @@ TAKEN = (
     ("examples/matmul_fp8_scaled", "sm_90a", 166),
     ("examples/matmul_late_release", "sm_90a", 58),
     ("examples/matmul_multicast", "sm_90a", 58),
+    ("examples/matmul_natural", "sm_90a", 168),
     ("examples/matmul_persistent", "sm_90a", 58),
     ("examples/matmul_sparse", "sm_90a", 128),
     ("examples/matmul_sparse_warp", "sm_80", 58),

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Random loops with random attributes: the same bits as without, no report, and the same as printed.
 
-    tests/said_again/loops.py --kiln build/release/bin/kiln [--count 100] [--seed 1] [--only 17]
+    tests/said_again/loops.py --kiln build/release/bin/kiln [--count 100] [--seed 1] [--only 17] [--on gpu]
 
 Each number of the seed is one program: products of warps or warpgroups or sums of register tiles, plain or nested, with
 copies by threads or by the hardware, in front of it `[[pipeline]]`, `[[persistent]]` and `[[order]]` as it comes, and a
-ragged shape. It is run on the simulator without attributes, with them, and as `kiln ir --as co` prints it behind the
+ragged shape. It is run on the simulator, or with `--on gpu` on a GPU, without attributes, with them, and as `kiln ir --as co` prints it behind the
 passes. Attributes that are refused must be refused by name; how often is said at the end.
 """
 
@@ -149,24 +149,25 @@ def program(seed, number):
     text, shape = (product if draw.often(0.8) else sums)(draw, arch)
     fill = draw.choice(["normal", "integers", "adversarial"])
     sizes = ",".join(f"{name}={size}" for name, size in shape.items())
-    return text + "\n", ["--arch", arch], ["--shape", sizes, "--fill", fill, "--schedules", "3"]
+    return text + "\n", ["--arch", arch], ["--shape", sizes, "--fill", fill]
 
 
 def run(kiln, *args):
     return batch.run([kiln, *map(str, args)], ROOT, None, 120)
 
 
-def bits(kiln, file, words):
+def bits(kiln, on, file, words):
     """What the program makes, or what is wrong."""
     out = file.with_suffix(".npy")
-    done = run(kiln, "run", file, "--on", "sim", *words, "--out", f"z={out}")
+    schedules = ["--schedules", "3"] if on == "sim" else []
+    done = run(kiln, "run", file, "--on", on, *words, *schedules, "--out", f"z={out}")
     compared = done.returncode == 0 or done.stderr.count("error[") == done.stderr.count("error[result-not-compared]")
-    if compared and CLEAN in done.stdout:
+    if compared and (on == "gpu" or CLEAN in done.stdout):
         return out.read_bytes(), ""
     return b"", done.stdout[-600:] + done.stderr[:1500]
 
 
-def one(kiln, folder, seed, number):
+def one(kiln, on, folder, seed, number):
     """(what became of it, what is wrong)."""
     text, arch, words = program(seed, number)
     plain, asked, said = (folder / f"{number}_{name}.co" for name in ("plain", "asked", "said"))
@@ -175,7 +176,7 @@ def one(kiln, folder, seed, number):
     context = f"number {number}: {' '.join(arch + words)}\n{text}\n"
     if run(kiln, "check", plain, *arch).returncode != 0:
         return "refused without attributes", ""
-    expected, problem = bits(kiln, plain, arch + words)
+    expected, problem = bits(kiln, on, plain, arch + words)
     if problem:
         return "wrong", f"{context}without attributes: {problem}"
     checked = run(kiln, "check", asked, *arch)
@@ -185,7 +186,7 @@ def one(kiln, folder, seed, number):
     for name, file in (("with attributes", asked), ("as printed", said)):
         if file == said:
             file.write_text(run(kiln, "ir", asked, *arch, "--as", "co").stdout)
-        got, problem = bits(kiln, file, arch + words)
+        got, problem = bits(kiln, on, file, arch + words)
         if problem or got != expected:
             return "wrong", f"{context}{name}: {problem or 'other bits'}"
     return "same bits", ""
@@ -196,6 +197,7 @@ def main():
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="this program alone; --show prints it")
+    parser.add_argument("--on", default="sim", choices=["sim", "gpu"])
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     numbers = range(options.count) if options.only is None else [options.only]
@@ -203,7 +205,7 @@ def main():
         print(program(options.seed, numbers[0])[0])
         return 0
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(options.jobs) as pool:
-        work = partial(one, options.kiln, Path(name), options.seed)
+        work = partial(one, options.kiln, options.on, Path(name), options.seed)
         seen, wrong = Counter(), 0
         for became, problem in pool.map(work, numbers):
             seen[became] += 1

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Builds and runs every `.co` file of a folder that has `main`, and sums up.
 
-    tests/tools/whole_programs.py FOLDER... [--kiln build/release/bin/kiln] [--arch sm_90a] [--on sim|gpu]
+    tests/tools/whole_programs.py FOLDER... [--kiln build/release/bin/kiln] [--arch sm_90a]
+        [--on sim|gpu] [--jobs 1]
 
 For collections of published programs, which are never committed. A line for each program: its exit
 code, its name, and the first error that it gave. Exit code 0: all ran right.
@@ -13,6 +14,8 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,14 +52,16 @@ def main():
     parser.add_argument("--kiln", default=str(ROOT / "build/release/bin/kiln"))
     parser.add_argument("--arch", default="sm_90a")
     parser.add_argument("--on", default="sim", choices=["sim", "gpu"])
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     paths = sorted(path for folder in options.folders for path in folder.rglob("*.co"))
     paths = [path for path in paths if re.search(r"\bmain\s*\(", path.read_text(errors="replace"))]
     right = 0
-    for path in paths:
-        code, error = run(options.kiln, options.arch, options.on, str(path))
-        right += code == 0
-        print(f"{code:4} {path} {error}".rstrip(), flush=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        outcomes = pool.map(partial(run, options.kiln, options.arch, options.on), map(str, paths))
+        for path, (code, error) in zip(paths, outcomes):
+            right += code == 0
+            print(f"{code:4} {path} {error}".rstrip(), flush=True)
     print(f"{right} of {len(paths)} programs run right")
     return 0 if right == len(paths) else 1
 
