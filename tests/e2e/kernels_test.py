@@ -310,7 +310,7 @@ CAUSAL_ATTENTION = (
 # Heads of 64, 128 and 256; room for the queries of two items or of one, and for results.
 ATTENTIONS = (
     dict(),
-    dict(TOGETHER=2, FEW=1),
+    dict(TOGETHER=2, FEW=2),
     dict(D=64, CONSUMERS=3),
     dict(D=64, DTYPE="f16", STAGES=3, TILE=192),
     dict(TILE=176, AHEAD=1, APART="false"),
