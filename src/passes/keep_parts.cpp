@@ -82,7 +82,8 @@ std::optional<Join> join_of(const ir::Function& function, ir::OpId id,
   if (apply == nullptr) return std::nullopt;
   const Body body(function, *apply, apply->frag);
   const ir::Binary* sum = body.binary();
-  const bool plain = body.straight && body.sets_tile == 1 && body.sets_others == 0 && body.reads == 1;
+  const bool plain =
+      body.straight && body.sets_tile == 1 && body.sets_others == 0 && body.reads == 1;
   if (!plain || sum == nullptr || sum->kind != ir::BinaryKind::kAdd) return std::nullopt;
   const bool swapped = body.element_of(sum->right) == apply->frag;
   if (!swapped && body.element_of(sum->left) != apply->frag) return std::nullopt;
@@ -162,8 +163,7 @@ class Keeper {
 
   [[nodiscard]] bool contains_add(ir::RegionId region) {
     bool found = false;
-    ir::walk(function_, region,
-             [&](ir::OpId id) { found = found || role_of(id) == Role::kAdds; });
+    ir::walk(function_, region, [&](ir::OpId id) { found = found || role_of(id) == Role::kAdds; });
     return found;
   }
   [[nodiscard]] bool touches(const ir::Op& op) const {
@@ -230,10 +230,10 @@ class Keeper {
     const bool left = body.element_of(change->left) == row_;
     const bool right = body.element_of(change->right) == row_;
     if (left == right) return Role::kReads;
-    const bool scales = change->kind == ir::BinaryKind::kMul ||
-                        (change->kind == ir::BinaryKind::kDiv && left);
-    const bool shifts = change->kind == ir::BinaryKind::kAdd ||
-                        (change->kind == ir::BinaryKind::kSub && left);
+    const bool scales =
+        change->kind == ir::BinaryKind::kMul || (change->kind == ir::BinaryKind::kDiv && left);
+    const bool shifts =
+        change->kind == ir::BinaryKind::kAdd || (change->kind == ir::BinaryKind::kSub && left);
     if (scales) return body.sets_others == 0 ? Role::kScales : Role::kUnclear;
     return shifts ? Role::kShifts : Role::kReads;
   }
@@ -271,10 +271,8 @@ class Keeper {
     alloc.name = name;
     alloc.initial = {};
     const ir::ValueId all = maker.named(out, std::move(alloc), type, name);
-    out.push_back(maker.make(ir::Reduce{.frag = all,
-                                        .source = apart_,
-                                        .kind = ir::ReduceKind::kSum,
-                                        .dimension = dimension_}));
+    out.push_back(maker.make(ir::Reduce{
+        .frag = all, .source = apart_, .kind = ir::ReduceKind::kSum, .dimension = dimension_}));
     const ir::RegionId body = function_.regions.push({});
     std::vector<ir::OpId> ops;
     const ir::ScalarType scalar{type.dtype};
