@@ -115,12 +115,14 @@ class Question : private OpMaker {
     const auto* index = function_.def_as<ir::Index>(value);
     if (index == nullptr) return std::nullopt;
     Expr out = index->expr;
-    for (const auto& [var, extent] :
+    for (const auto& axis :
          {std::pair(apply_.row, tile_.rows), std::pair(apply_.col, tile_.cols)}) {
+      const ir::VarId var = axis.first;
+      const std::int64_t extent = axis.second;
       if (!out.uses(var)) continue;
       const auto with = [&](const Expr& place) {
-        return out.substitute([&, id = var](ir::VarId each) -> std::optional<Expr> {
-          return each == id ? std::optional(place) : std::nullopt;
+        return out.substitute([&](ir::VarId each) -> std::optional<Expr> {
+          return each == var ? std::optional(place) : std::nullopt;
         });
       };
       const auto rise = (with(Expr::var(var) + 1) - out).constant();

@@ -8,8 +8,8 @@ namespace kiln::target {
 
 namespace {
 
-// Measured on an H200 SXM of 700 W (driver 580, CUDA 13.0): the least error over 57 launches of 16 kernels of this tree,
-// from one wave to 500. What else says it stands beside a figure.
+// Measured on an H200 SXM of 700 W (driver 580, CUDA 13.0): nearly the least error over 53 launches of 15 kernels of this
+// tree, from one wave to 500. What else says it stands beside a figure.
 constexpr Timing kH200 = {
     .arch = "sm_90a",
     .clock_max_ghz = 1.98,  // nvidia-smi
