@@ -14,6 +14,11 @@ namespace {
 using target::kBulkBytes;
 constexpr std::int64_t kByteBits = 8;
 
+// How many elements 16 bytes are, at least one.
+std::int64_t elements_of(DType dtype) {
+  return kBulkBytes / std::min<std::int64_t>(size_bytes(dtype), kBulkBytes);
+}
+
 std::optional<std::string> cannot(const ir::Function& function, const ir::Copy& copy) {
   const ir::ValueId far = global_side(function, copy);
   const ir::ViewType& tile = function.view_type(shared_side(function, copy));
@@ -49,7 +54,30 @@ std::optional<std::string> cannot(const ir::Function& function, const ir::Copy& 
       if (!fits) return "the kernel computes where the tile ends";
     }
   }
+  if (!ir::always_divisible(global.origin.back(), elements_of(tile.dtype))) {
+    return format("nothing says that its rows begin at multiples of {} bytes", kBulkBytes);
+  }
+  if (far == copy.src) return std::nullopt;
+  const bool begins_inside = std::ranges::all_of(global.origin, [&](const ir::Expr& start) {
+    return ir::minimum(function, start).value_or(-1) >= 0;
+  });
+  if (!begins_inside) return "it may begin in front of the tensor";
   return std::nullopt;
+}
+
+// Where rows have to end at multiples of 16 bytes: those of the tensor, which the next ones begin behind, and of a copy
+// to it wherever its own end, for the hardware writes no less at once.
+std::vector<ir::Expr> row_ends(const ir::Function& function, const ir::Copy& copy) {
+  const ir::ResolvedView global = ir::resolve_view(function, global_side(function, copy));
+  const std::vector<ir::Expr>& shape = function.view_type(global.root).shape;
+  const bool stores = global_side(function, copy) == copy.dst;
+  std::vector<ir::Expr> out;
+  if (stores || shape.size() > 1) out.push_back(shape.back());
+  if (!stores) return out;
+  for (const ir::Expr& limit : global.limits.back()) {
+    if (std::ranges::find(out, limit) == out.end()) out.push_back(limit);
+  }
+  return out;
 }
 
 }  // namespace
@@ -61,22 +89,21 @@ std::optional<Obstacle> bulk_instead(const ir::Function& function, ir::OpId id,
     return Obstacle{format("the hardware cannot make this copy by itself, as {}", *why),
                     function.ops[id].span};
   }
-  const ir::ViewType& root = function.view_type(ir::root_of(function, global_side(function, copy)));
-  if (root.shape.size() < 2) return std::nullopt;
-  const std::int64_t elements =
-      kBulkBytes / std::min<std::int64_t>(size_bytes(root.dtype), kBulkBytes);
-  const ir::Expr& row = root.shape.back();
-  if (ir::always_divisible(row, elements)) return std::nullopt;
-  if (const auto length = row.constant()) {
-    return Obstacle{format("the hardware cannot make this copy by itself, as rows of {} elements "
-                           "of {} are no multiple of {} bytes",
-                           *length, name(root.dtype), kBulkBytes),
-                    function.ops[id].span};
+  const DType dtype = function.view_type(copy.src).dtype;
+  const std::int64_t elements = elements_of(dtype);
+  for (const ir::Expr& row : row_ends(function, copy)) {
+    if (ir::always_divisible(row, elements)) continue;
+    if (const auto length = row.constant()) {
+      return Obstacle{format("the hardware cannot make this copy by itself, as rows of {} elements "
+                             "of {} are no multiple of {} bytes",
+                             *length, name(dtype), kBulkBytes),
+                      function.ops[id].span};
+    }
+    const bool is_there = std::ranges::any_of(conditions, [&](const RowCondition& other) {
+      return other.elements == elements && other.row == row;
+    });
+    if (!is_there) conditions.push_back({elements, row});
   }
-  const bool is_there = std::ranges::any_of(conditions, [&](const RowCondition& other) {
-    return other.elements == elements && other.row == row;
-  });
-  if (!is_there) conditions.push_back({elements, row});
   return std::nullopt;
 }
 

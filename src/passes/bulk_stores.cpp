@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/depend.h"
 #include "ir/effects.h"
 #include "passes/for_each_launch.h"
+#include "passes/producer_slice.h"
 
 namespace kiln::passes {
 
@@ -21,6 +23,19 @@ std::map<ir::ValueId, int> uses_of_tensors(const ir::Function& function, OpId la
     }
   });
   return out;
+}
+
+// Whether each trip of the loops around the copy writes a place of its own: the hardware's stores of two trips come in
+// any order.
+bool writes_anew(const ir::Function& function, OpId launch, OpId id) {
+  const auto& copy = std::get<ir::Copy>(function.ops[id].data);
+  const ir::Dependence of =
+      ir::dependence_of(function, ir::resolve_view(function, copy.dst).origin);
+  return std::ranges::all_of(ancestors_of(function, launch, id), [&](OpId around) {
+    const auto* loop = std::get_if<ir::For>(&function.ops[around].data);
+    if (loop != nullptr) return of.vars.contains(loop->var);
+    return function.ops[around].kind() != ir::OpKind::kLoop;
+  });
 }
 
 bool is_by_threads(const ir::Function& function, const ir::Copy& copy) {
@@ -41,6 +56,7 @@ BulkStores bulk_stores(const ir::Function& function, OpId launch,
     const auto* copy = std::get_if<ir::Copy>(&function.ops[id].data);
     if (copy == nullptr || !is_by_threads(function, *copy)) return;
     if (uses.at(ir::root_of(function, copy->dst)) != 1) return;
+    if (!writes_anew(function, launch, id)) return;
     std::vector<RowCondition> with = conditions;
     if (bulk_instead(function, id, with)) return;
     conditions = std::move(with);

@@ -17,7 +17,7 @@ struct BulkStores {
 };
 
 // Those of the launch that its threads make and the hardware may make: whole buffers, to a tensor that the kernel
-// touches nowhere else. `known` holds already.
+// touches nowhere else, in loops to another place each time. `known` holds already.
 [[nodiscard]] BulkStores bulk_stores(const ir::Function& function, ir::OpId launch,
                                      const std::vector<RowCondition>& known);
 

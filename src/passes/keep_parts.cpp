@@ -62,6 +62,16 @@ struct Body {
     }
   }
 
+  // Whether it is made of elements and numbers alone: for parts, the place in a row is another.
+  [[nodiscard]] bool knows_no_place() const {
+    return std::ranges::all_of(function.regions[region].ops, [&](ir::OpId id) {
+      const ir::OpKind kind = function.ops[id].kind();
+      return kind == ir::OpKind::kElement || kind == ir::OpKind::kSetElement ||
+             kind == ir::OpKind::kBinary || kind == ir::OpKind::kUnary ||
+             kind == ir::OpKind::kCast || kind == ir::OpKind::kConst;
+    });
+  }
+
   [[nodiscard]] ir::ValueId element_of(ir::ValueId wanted) const {
     const auto* element = function.def_as<ir::Element>(wanted);
     return element == nullptr ? ir::ValueId{} : element->frag;
@@ -82,8 +92,8 @@ std::optional<Join> join_of(const ir::Function& function, ir::OpId id,
   if (apply == nullptr) return std::nullopt;
   const Body body(function, *apply, apply->frag);
   const ir::Binary* sum = body.binary();
-  const bool plain =
-      body.straight && body.sets_tile == 1 && body.sets_others == 0 && body.reads == 1;
+  const bool plain = body.straight && body.sets_tile == 1 && body.sets_others == 0 &&
+                     body.reads == 1 && body.knows_no_place();
   if (!plain || sum == nullptr || sum->kind != ir::BinaryKind::kAdd) return std::nullopt;
   const bool swapped = body.element_of(sum->right) == apply->frag;
   if (!swapped && body.element_of(sum->left) != apply->frag) return std::nullopt;
@@ -128,7 +138,7 @@ class Keeper {
     for (const auto& [apply, join] : joins_) {
       if (join.row == row_) span_ = function_.ops[apply].span;
     }
-    make_parts();
+    make_parts(body);
     (void)go(body, false);
   }
 
@@ -223,15 +233,15 @@ class Keeper {
     return body.reads == 1 ? role_of_change(body) : Role::kReads;
   }
 
-  // l * x, l / x, l + x, l - x: the one element of l is on one side.
+  // l * x, l + x, l - x: the one element of l is on one side. A quotient is none of its parts' quotients: not for
+  // integers, nor by zero.
   [[nodiscard]] Role role_of_change(const Body& body) const {
     const ir::Binary* change = body.binary();
     if (change == nullptr) return Role::kReads;
     const bool left = body.element_of(change->left) == row_;
     const bool right = body.element_of(change->right) == row_;
     if (left == right) return Role::kReads;
-    const bool scales =
-        change->kind == ir::BinaryKind::kMul || (change->kind == ir::BinaryKind::kDiv && left);
+    const bool scales = change->kind == ir::BinaryKind::kMul && body.knows_no_place();
     const bool shifts =
         change->kind == ir::BinaryKind::kAdd || (change->kind == ir::BinaryKind::kSub && left);
     if (scales) return body.sets_others == 0 ? Role::kScales : Role::kUnclear;
@@ -240,7 +250,7 @@ class Keeper {
 
   // --- the change
 
-  void make_parts() {
+  void make_parts(ir::RegionId body) {
     std::vector<ir::OpId> out;
     OpMaker maker(function_, span_);
     ir::FragType type = function_.frag_type(row_);
@@ -251,7 +261,8 @@ class Keeper {
     apart_ = maker.named(out, ir::Alloc{.name = name + "_apart", .registers = map_->tv}, type,
                          name + "_apart");
     empty(out);
-    insert_behind(function_.values[row_].def, out);
+    const bool is_there = insert_behind(body, function_.values[row_].def, out);
+    KILN_CHECK(is_there, "a tile of no region");
   }
 
   void empty(std::vector<ir::OpId>& out) {
@@ -326,15 +337,19 @@ class Keeper {
     there.insert(there.begin() + static_cast<std::ptrdiff_t>(index), ops.begin(), ops.end());
     return ops.size();
   }
-  void insert_behind(ir::OpId id, const std::vector<ir::OpId>& ops) {
-    for (std::uint32_t i = 0; i < function_.regions.size(); ++i) {
-      const ir::RegionId region{i};
-      const auto& there = function_.regions[region].ops;
-      const auto at = std::ranges::find(there, id);
-      if (at == there.end()) continue;
+  // False where the region and those inside of it do not have the operation.
+  bool insert_behind(ir::RegionId region, ir::OpId id, const std::vector<ir::OpId>& ops) {
+    const std::vector<ir::OpId> there = function_.regions[region].ops;
+    const auto at = std::ranges::find(there, id);
+    if (at != there.end()) {
       insert(region, static_cast<std::size_t>(at - there.begin()) + 1, ops);
-      return;
+      return true;
     }
+    return std::ranges::any_of(there, [&](ir::OpId each) {
+      const std::vector<ir::RegionId> inner = ir::regions_of(function_.ops[each]);
+      return std::ranges::any_of(inner,
+                                 [&](ir::RegionId next) { return insert_behind(next, id, ops); });
+    });
   }
 
   // Returns whether lanes may have parts behind the region; `open`: in front of it.

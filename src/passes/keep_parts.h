@@ -9,7 +9,8 @@
 //   reduce frag=%l_met source=%l_apart kind=sum;  apply frag=%l { l = l + l_met };  fill frag=%l_apart
 //   read %l
 //
-// What scales the sum scales the parts as well, and what sets it anew sets them to zero.
+// What scales the sum scales the parts as well, and what sets it anew sets them to zero. Of a scale that is infinite an
+// empty part makes a NaN, as of a sum that is zero.
 //
 // Runs after assign-registers, which says which lanes have parts.
 #pragma once
