@@ -262,6 +262,8 @@ void add_explain(Cli& cli) {
       ->add_flag("--html", explain.html,
                  "print one page: when a block does what, what it costs, who holds what")
       ->excludes(json);
+  command->add_flag("--no-advice", explain.no_advice,
+                    "do not try which attributes make it faster, which takes longest");
   command->add_option("-o", explain.output, "write to this file");
   command->footer("example: kiln explain matmul.co --arch sm_80 --shape M=4096,N=4096,K=4096");
 }

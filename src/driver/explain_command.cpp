@@ -39,9 +39,12 @@ io::Exit explain_function(const ExplainOptions& options, const std::vector<io::A
     const auto& [exit, error] = explained.error();
     return error ? io::environment_failed(console, *error).error : exit;
   }
-  io::show_progress(console, "trying attributes");
-  io::Advice advice = io::try_attributes(program, *kernel, how);
-  io::show_progress(console, "");
+  io::Advice advice;
+  if (!options.no_advice) {
+    io::show_progress(console, "trying attributes");
+    advice = io::try_attributes(program, *kernel, how);
+    io::show_progress(console, "");
+  }
   explain::Explanation& explanation = explained->explanation;
   explanation.trials = std::move(advice.trials);
   const std::string text = options.html   ? page(*explained, advice, *kernel, program, how)

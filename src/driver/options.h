@@ -99,6 +99,7 @@ struct ExplainOptions {
   std::uint64_t max_memory = 0;          // bytes; 0: a share of the machine's
   bool json = false;
   bool html = false;
+  bool no_advice = false;   // attributes are not tried
   std::string output = {};  // -o
 };
 

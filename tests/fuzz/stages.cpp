@@ -282,6 +282,7 @@ class Trial {
     if (!choose_call(call)) return;
     driver::ExplainOptions how{.program = file_, .kernel = call.kernel};
     limit(how);
+    how.no_advice = true;  // the page has it
     keep(say(driver::explain, how));
     how.json = true;
     const Said json = say(driver::explain, how);
@@ -289,6 +290,7 @@ class Trial {
     if (json.exit == Exit::kFine) parse_json(json.out, "explain --json");
     how.json = false;
     how.html = true;
+    how.no_advice = false;
     keep(say(driver::explain, how));
   }
 
