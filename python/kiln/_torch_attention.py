@@ -9,6 +9,7 @@ import torch
 
 from kiln._attention import Options, launch, options_of, reference, shape_of
 from kiln._launch import seen_of, torch_dtype
+from kiln._torch_products import needs_operator as product_needs_operator
 
 _NAME = "kiln::attention"
 _SCHEMA = "(Tensor q, Tensor k, Tensor v, *, bool causal=False, float? scale=None) -> (Tensor, Tensor)"
@@ -20,16 +21,7 @@ _NO_GRADIENT = (
 
 def needs_operator(given: Mapping[str, Any]) -> bool:
     """Whether a call has to be seen by autograd or by the compiler."""
-    if not given["q"].is_cuda:
-        return False
-    if torch.compiler.is_compiling():
-        return given.get("out") is None
-    if not torch.is_grad_enabled():
-        return False
-    wants = [name for name, value in given.items() if isinstance(value, torch.Tensor) and value.requires_grad]
-    if wants and given.get("out") is not None:
-        raise ValueError(f"`{wants[0]}` needs a gradient, and attention into `out` has none: leave `out` away, or detach it")
-    return bool(wants)
+    return product_needs_operator(given, "q", "attention")
 
 
 def call_operator(given: Mapping[str, Any], options: Options) -> tuple[torch.Tensor, torch.Tensor]:

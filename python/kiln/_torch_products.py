@@ -22,9 +22,9 @@ _TENSORS = {
 _HALVES = (torch.bfloat16, torch.float16)
 
 
-def needs_operator(given: Mapping[str, Any]) -> bool:
-    """Whether a call has to be seen by autograd or by the compiler."""
-    if not given["a"].is_cuda:
+def needs_operator(given: Mapping[str, Any], first: str = "a", what: str = "a product") -> bool:
+    """Whether a call, whose tensor `first` says where it runs, has to be seen by autograd or by the compiler."""
+    if not given[first].is_cuda:
         return False
     if torch.compiler.is_compiling():
         return given.get("out") is None
@@ -32,7 +32,7 @@ def needs_operator(given: Mapping[str, Any]) -> bool:
         return False
     wants = [name for name, value in given.items() if isinstance(value, torch.Tensor) and value.requires_grad]
     if wants and given.get("out") is not None:
-        raise ValueError(f"`{wants[0]}` needs a gradient, and a product into `out` has none: leave `out` away, or detach it")
+        raise ValueError(f"`{wants[0]}` needs a gradient, and {what} into `out` has none: leave `out` away, or detach it")
     return bool(wants)
 
 

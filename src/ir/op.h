@@ -444,7 +444,11 @@ struct MmaCommit {
 struct MmaWait {
   std::int64_t pending = 0;
   bool stated = false;
-  static void fields(auto& s, auto&& v) { v("pending", s.pending), v("stated", s.stated); }
+  // decided: the tile that is computed in front of it, while the products run.
+  ValueId first = {};
+  static void fields(auto& s, auto&& v) {
+    v("pending", s.pending), v("stated", s.stated), v("first", s.first);
+  }
 };
 
 // What this thread wrote or saw written to shared (`global`: global) memory is there for

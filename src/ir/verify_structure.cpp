@@ -61,6 +61,7 @@ bool may_be_missing(OpKind kind, std::string_view key) {
          (kind == OpKind::kAlloc && key == "initial") || (kind == OpKind::kIf && key == "else") ||
          (kind == OpKind::kCopy && (key == "event" || key == "future")) ||
          (kind == OpKind::kMma && key == "metadata") ||
+         (kind == OpKind::kMmaWait && key == "first") ||
          (kind == OpKind::kAtomic && key == "compare") ||
          (kind == OpKind::kCuda && key == "stand_in");
 }

@@ -9,6 +9,7 @@
 #include "measure/bench_machine.h"
 #include "measure/bench_measure.h"
 #include "measure/bench_row.h"
+#include "measure/bench_run.h"
 
 namespace kiln::measure {
 
@@ -204,27 +205,6 @@ Result<std::optional<BenchRow>> run_attention(AttentionBench& bench,
   return std::optional<BenchRow>();
 }
 
-Result<void> run_attentions(AttentionBench& bench, const std::vector<AttentionProblem>& cases) {
-  const std::string& path = bench.options.json;
-  for (const AttentionProblem& problem : cases) {
-    const auto row = run_attention(bench, problem);
-    bench.progress("");
-    if (!row) {
-      // The others may well succeed.
-      bench.console.err << "error: " << shape_of(problem) << ", " << types_of(problem) << ": "
-                        << row.error().text() << "\n";
-      bench.failed = true;
-      continue;
-    }
-    if (!*row) continue;
-    bench.console.out << to_text(**row) << std::flush;
-    bench.rows.push_back(**row);
-    if (path.empty()) continue;
-    if (auto written = append_to_file(path, to_json(**row)); !written) return written;
-  }
-  return {};
-}
-
 Checked<std::vector<AttentionProblem>> wanted_attentions(const BenchOptions& options,
                                                          Diagnostics& diags) {
   const std::pair<const char*, bool> of_others[] = {
@@ -299,7 +279,10 @@ io::Exit bench_attention(const BenchOptions& options, io::Console& console) {
   if (!device) return io::environment_failed(console, device.error()).error;
   AttentionBench bench{
       .options = options, .console = console, .gpu = *gpu, .device = std::move(*device)};
-  const auto ran = run_attentions(bench, *cases);
+  const auto label = [](const AttentionProblem& problem) {
+    return shape_of(problem) + ", " + types_of(problem);
+  };
+  const auto ran = run_problems(bench, *cases, label, run_attention);
   console.out << to_text(std::string(kAttention), summarise_rows(bench.rows))
               << "beside others: python bench/peers/attention.py\n";
   if (!ran) return io::environment_failed(console, ran.error()).error;

@@ -11,6 +11,7 @@
 #include "measure/bench_machine.h"
 #include "measure/bench_measure.h"
 #include "measure/bench_row.h"
+#include "measure/bench_run.h"
 #include "measure/bench_sets.h"
 #include "measure/cusparselt.h"
 
@@ -239,27 +240,6 @@ Result<std::optional<BenchRow>> run_case(SuiteBench& bench, const gemm::Problem&
   return std::optional<BenchRow>();
 }
 
-Result<void> run_cases(SuiteBench& bench, const std::vector<gemm::Problem>& cases) {
-  const std::string& path = bench.options.json;
-  for (const gemm::Problem& problem : cases) {
-    const auto row = run_case(bench, problem);
-    bench.progress("");
-    if (!row) {
-      // The others may well succeed.
-      bench.console.err << "error: " << shape_of(problem) << ", " << types_of(problem) << ": "
-                        << row.error().text() << "\n";
-      bench.failed = true;
-      continue;
-    }
-    if (!*row) continue;
-    bench.console.out << to_text(**row) << std::flush;
-    bench.rows.push_back(**row);
-    if (path.empty()) continue;
-    if (auto written = append_to_file(path, to_json(**row)); !written) return written;
-  }
-  return {};
-}
-
 Result<SuiteBench> open_bench(const BenchOptions& options, io::Console& console,
                               runtime::Gpu& gpu) {
   // Before anything is measured, so that a file that cannot be written costs nothing.
@@ -334,7 +314,10 @@ io::Exit bench_suite(const BenchOptions& options, io::Console& console) {
   if (!gpu) return io::environment_failed(console, gpu.error()).error;
   auto bench = open_bench(options, console, *gpu);
   if (!bench) return io::environment_failed(console, bench.error()).error;
-  const auto ran = run_cases(*bench, *cases);
+  const auto label = [](const gemm::Problem& problem) {
+    return shape_of(problem) + ", " + types_of(problem);
+  };
+  const auto ran = run_problems(*bench, *cases, label, run_case);
   console.out << to_text(options.program.file, summarise_rows(bench->rows));
   if (bench->without_kernel > 0) {
     console.out << format("not measured: {}, for which the library has no kernel\n",

@@ -33,6 +33,21 @@ class Grouper {
     function_.regions[region].ops = std::move(out);
   }
 
+  // What rows or columns are made into between the products and a wait that the program states is computed there.
+  void compute_first(ir::RegionId region) {
+    ir::ValueId made;
+    for (const ir::OpId id : function_.regions[region].ops) {
+      ir::Op& op = function_.ops[id];
+      if (const auto* reduce = std::get_if<ir::Reduce>(&op.data)) made = reduce->frag;
+      if (op.kind() == ir::OpKind::kMmaCommit) made = {};
+      if (auto* wait = std::get_if<ir::MmaWait>(&op.data)) {
+        if (wait->stated) wait->first = made;
+        made = {};
+      }
+      for (const ir::RegionId inner : ir::regions_of(op)) compute_first(inner);
+    }
+  }
+
   void look(ir::RegionId body) {
     ir::walk(function_, body, [&](ir::OpId id) {
       const auto* commit = std::get_if<ir::MmaCommit>(&function_.ops[id].data);
@@ -91,6 +106,7 @@ Checked<bool> group_products(ir::Module& module, Diagnostics&) {
     Grouper grouper(function);
     grouper.look(body);
     grouper.run(body);
+    grouper.compute_first(body);
   });
   return true;
 }

@@ -3,7 +3,8 @@
 //
 //   for k { mma }; mma_wait   =>   mma_fence; for k { mma }; mma_commit; mma_wait
 //
-// Nothing is committed where the program does it by itself.
+// Nothing is committed where the program does it by itself. A wait that it states names the last tile that rows or
+// columns were made into since: that is computed in front of the wait, which the kernel's compiler would move up.
 //
 // Runs after place-barriers and the passes that move and drop its waits: whatever of those is left
 // between two products ends a run.

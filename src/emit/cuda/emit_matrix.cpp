@@ -573,7 +573,6 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Reduce& reduce) {
     arguments.push_back(format("[&](int{}) {{ return {}; }}", same ? "" : " " + i, in_line));
   }
   kernel.out.call(format("kiln::reduce_{}<{}>", ir::name_of(reduce.kind), types), arguments);
-  kernel.reduced = reduce.frag;
 }
 
 void emit_op(Kernel& kernel, const Op&, const ir::Scan& scan) {

@@ -1,6 +1,5 @@
 // Parallel levels, loops, branches and barriers.
 #include <algorithm>
-#include <utility>
 
 #include "emit/cuda/emit_op.h"
 #include "target/arch.h"
@@ -76,12 +75,10 @@ void emit_region(Kernel& kernel, ir::RegionId region, ir::OpId skipped) {
   const std::vector<const Op*> ops = spelled_ops(kernel, region, skipped);
   const Shorthands::Scope scope = kernel.shorthands.open();
   kernel.shorthands.enter_region();
-  const ir::ValueId reduced = std::exchange(kernel.reduced, {});
   for (std::size_t i = 0; i < ops.size();) {
     declare_names(kernel, *ops[i]);
     i += emit_run(kernel, std::span(ops).subspan(i));
   }
-  kernel.reduced = reduced;
   kernel.shorthands.leave_region();
   kernel.shorthands.close(scope);
 }
@@ -267,15 +264,12 @@ void emit_op(Kernel& kernel, const Op&, const ir::MmaFence&) {
 
 void emit_op(Kernel& kernel, const Op&, const ir::MmaCommit&) {
   wgmma_line(kernel, "kiln::wgmma_commit();");
-  kernel.reduced = {};
 }
 
-// What a program computes in front of its wait runs under the products.
 void emit_op(Kernel& kernel, const Op&, const ir::MmaWait& wait) {
-  if (wait.stated && kernel.reduced.valid()) {
-    wgmma_line(kernel, format("kiln::compute_first(smem, {});", kernel.name(kernel.reduced)));
+  if (wait.first.valid()) {
+    wgmma_line(kernel, format("kiln::compute_first(smem, {});", kernel.name(wait.first)));
   }
-  kernel.reduced = {};
   wgmma_line(kernel, format("kiln::wgmma_wait<{}>();", wait.pending));
 }
 

@@ -69,8 +69,6 @@ struct Kernel {
   std::int64_t unit = 0;  // threads of the instance the current operation runs in; 0: the block
   const ir::Inthreads* region = nullptr;  // the innermost one that the operation stands in
   bool elected_here = false;              // the text stands under the condition of elected()
-  ir::ValueId reduced =
-      {};  // what rows or columns were made into last, since products were committed
 
   // The thread's, the lane's, the warp's and the block's number as an expression; the kernel then
   // declares them.
