@@ -182,18 +182,22 @@ class Clockwork {
     warp.free = until;
   }
 
+  // What the warp has waited for until its turn at the step came. A wait for a phase that nobody had to complete (of
+  // a ring's slots, the first time around) waits for no event: only for the loads that it needs.
+  double& waited_for(const Step& step, const Block& block) {
+    if (step.kind == TraceKind::kMma || step.kind == TraceKind::kProduct)
+      return run_.waiting.products;
+    if (step.kind != TraceKind::kEventWait || step.waits_for == Step::kNone)
+      return run_.waiting.loads;
+    return block.generations[step.waits_for].by_copy ? run_.waiting.copies : run_.waiting.events;
+  }
+
   void advance(const Turn& turn) {
     Block& block = blocks_[turn.block];
     Warp& warp = block.warps[turn.warp];
     const Step& step = steps_.warps[turn.warp][warp.next];
     if (turn.at > warp.free) {
-      const bool multiplies = step.kind == TraceKind::kMma || step.kind == TraceKind::kProduct;
-      double& kind = multiplies ? run_.waiting.products
-                     : step.kind == TraceKind::kEventWait
-                         ? (block.generations[step.waits_for].by_copy ? run_.waiting.copies
-                                                                      : run_.waiting.events)
-                         : run_.waiting.loads;
-      kind += turn.at - warp.free;
+      waited_for(step, block) += turn.at - warp.free;
       spend(warp, turn.at);
     }
     const double ready = compute(step, warp, turn.block, turn.warp, turn.at);

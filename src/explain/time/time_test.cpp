@@ -147,6 +147,18 @@ TEST(RunSm, WarpsMeetWhenTheLastOneComes) {
   EXPECT_DOUBLE_EQ(run.waiting.barriers, 300);
 }
 
+TEST(RunSm, AWaitForAPhaseThatNobodyCompletesWaitsForItsLoadsOnly) {
+  Program program(1);
+  Step& load = program.add(0, TraceKind::kLoad);
+  load.read = kTile;
+  load.loads = true;
+  program.add(0, TraceKind::kEventWait).needs = {0, Step::kNone};
+  const SmRun run = run_sm(program.steps(), share_of(quick(), 1, 1));
+  EXPECT_DOUBLE_EQ(run.cycles, 600);
+  EXPECT_DOUBLE_EQ(run.waiting.loads, 600);
+  EXPECT_DOUBLE_EQ(run.waiting.events + run.waiting.copies, 0);
+}
+
 TEST(RunSm, BlocksWithoutWarpsThatDoAnythingEnd) {
   const Program program(1);
   EXPECT_EQ(run_sm(program.steps(), share_of(quick(), 2, 5)).ends.size(), 5U);
