@@ -39,6 +39,7 @@ io::Exit explain_function(const ExplainOptions& options, const std::vector<io::A
     const auto& [exit, error] = explained.error();
     return error ? io::environment_failed(console, *error).error : exit;
   }
+  how.shapes = explained->shapes;  // what is compared is of one shape
   io::Advice advice;
   if (!options.no_advice) {
     io::show_progress(console, "trying attributes");

@@ -1,6 +1,7 @@
 #include "io/advice.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/effects.h"
 #include "passes/pipeline.h"
@@ -10,6 +11,7 @@ namespace kiln::io {
 namespace {
 
 constexpr std::int64_t kStages[] = {2, 3, 4, 6, 8};
+constexpr double kLittle = 0.999;  // of the time with fewer stages: they gain nothing
 
 // A loop of a launch, and what it is asked for.
 struct Wish {
@@ -53,14 +55,18 @@ class Trials {
       const auto* loop = std::get_if<ir::For>(&function().ops[id].data);
       if (loop == nullptr || !copies_to_shared(function(), loop->body)) return;
       for (const bool producer : {false, true}) {
+        double last = std::numeric_limits<double>::infinity();
         for (const std::int64_t stages : kStages) {
           const Wish wish = {launch, id, stages, producer};
           if (loop->stages == stages && loop->producer == producer) continue;
           const auto seconds = try_one(wish);
           if (!seconds) break;  // more do not fit either
-          if (best_seconds != 0 && *seconds >= best_seconds) continue;
-          best = wish;
-          best_seconds = *seconds;
+          if (best_seconds == 0 || *seconds < best_seconds) {
+            best = wish;
+            best_seconds = *seconds;
+          }
+          if (*seconds > kLittle * last) break;  // more stages only cost memory
+          last = *seconds;
         }
       }
     });

@@ -1,5 +1,6 @@
 // What other attributes would do to a kernel's time, by the model of time.
 //
+//   options.shapes = explain(program, 0, options, diags)->shapes;
 //   Advice advice = try_attributes(program, 0, options);
 //   advice.trials[0]      {.attribute = "[[pipeline(4, producer)]]", .seconds = 2.75e-4}
 //

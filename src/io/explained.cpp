@@ -129,7 +129,7 @@ Result<Explained, NotExplained> explain(const Program& program, std::size_t kern
   report_findings(*outcome, options.use, diags);
   if (diags.has_errors()) return Unexpected{NotExplained{Exit::kWrong}};
   Explained out{explain::explain_kernel(program.decided, function, *arguments, *outcome),
-                std::move(*outcome)};
+                std::move(*outcome), std::move(how.shapes)};
   out.explanation.shape_assumed = options.shapes.empty() && !out.explanation.shape.empty();
   return out;
 }
@@ -139,9 +139,7 @@ std::optional<Explained> explain_decided(const ir::Module& decided, const Source
                                          explain::Detail detail) {
   const ir::Function& function = decided.functions[kernel];
   Diagnostics diags;
-  ExplainOptions how = options;
-  if (options.shapes.empty()) how.shapes = assumed_shapes(function);
-  auto arguments = bind_ones(function, how, diags);
+  auto arguments = bind_ones(function, options, diags);
   if (!arguments) return std::nullopt;
   const backends::Counting counting = {
       .all_blocks = ir::host_reads(function), .trace = true, .progress = {}};
@@ -149,7 +147,7 @@ std::optional<Explained> explain_decided(const ir::Module& decided, const Source
       count({.module = decided, .function = function, .sources = sources}, *arguments, counting);
   if (!outcome || !outcome->reports.empty()) return std::nullopt;
   auto explanation = explain::explain_kernel(decided, function, *arguments, *outcome, detail);
-  return Explained{std::move(explanation), std::move(*outcome)};
+  return Explained{std::move(explanation), std::move(*outcome), options.shapes};
 }
 
 std::string explained_page(const Explained& explained, const ir::Function& function,

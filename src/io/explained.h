@@ -26,7 +26,8 @@ struct ExplainOptions {
 
 struct Explained {
   explain::Explanation explanation;
-  sim::Outcome outcome;  // with traces
+  sim::Outcome outcome;            // with traces
+  std::vector<Assignment> shapes;  // the one that was explained
 };
 
 // How it ends without: the reason is in the diagnostics, or is the world's.
@@ -41,7 +42,8 @@ struct NotExplained {
                                                       const ExplainOptions& options,
                                                       Diagnostics& diags);
 
-// The same of any decided module, from blocks that stand for all; none where it cannot be counted.
+// The same of any decided module, from blocks that stand for all; none where it cannot be counted. The
+// shape is one that is given: other attributes of a program have other full tiles.
 [[nodiscard]] std::optional<Explained> explain_decided(const ir::Module& decided,
                                                        const Sources& sources, std::size_t kernel,
                                                        const ExplainOptions& options,

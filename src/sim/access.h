@@ -76,6 +76,11 @@ struct Reach {
   return out;
 }
 
+// Whether the view lies at the same place for all of the warp's active lanes.
+[[nodiscard]] inline bool is_same(const View& view, const Warp& warp) {
+  return view.is_same_in(warp.vars.data(), warp.mask);
+}
+
 [[nodiscard]] Coordinates extents_of(const View& view, const Warp& warp, std::uint32_t lane);
 
 // Root coordinate `at` is not below the limit of dimension `dim`, or is negative there.

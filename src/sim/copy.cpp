@@ -262,7 +262,7 @@ void count_step(Machine& machine, const CopyPlan& plan, const Shape& shape, bool
 }
 
 void move_all(Machine& machine, Warp& warp, const CopyPlan& plan, AsyncGroup* group) {
-  const bool uniform = plan.src.uniform && plan.dst.uniform;
+  const bool same = is_same(plan.src, warp) && is_same(plan.dst, warp);
   Sides sides = sides_of(plan, warp, warp.first_lane());
   const Shape shape = shape_of(plan, sides);
   const bool async = group != nullptr && is_asynchronous(plan, shape);
@@ -276,7 +276,7 @@ void move_all(Machine& machine, Warp& warp, const CopyPlan& plan, AsyncGroup* gr
       const std::uint32_t thread = (warp.index * kLanes + lane - plan.first) % unit;
       const std::int64_t vector = step * plan.threads + thread;
       if (thread >= plan.threads || vector >= shape.vectors) return;
-      if (!uniform) sides = sides_of(plan, warp, lane);
+      if (!same) sides = sides_of(plan, warp, lane);
       mover.move(lane, sides, vector);
     });
     count_step(machine, plan, shape, async);

@@ -33,13 +33,13 @@ bool is_one_of(std::span<const Code> codes, Code code) {
   return std::ranges::find(codes, code) != codes.end();
 }
 
-bool is_uniform(const Program& program, const Instruction& at) {
+// Whether the instruction's windows are the same for all of the warp's lanes. Those of tiles always are.
+bool is_same(const Program& program, const Warp& warp, const Instruction& at) {
   if (at.code == Code::kCopy) {
     const CopyPlan& plan = program.copies[at.plan];
-    return plan.src.uniform && plan.dst.uniform;
+    return is_same(plan.src, warp) && is_same(plan.dst, warp);
   }
-  if (at.code == Code::kSplat) return program.splats[at.plan].view.uniform;
-  return true;
+  return at.code != Code::kSplat || is_same(program.splats[at.plan].view, warp);
 }
 
 }  // namespace
@@ -47,15 +47,14 @@ bool is_uniform(const Program& program, const Instruction& at) {
 Counting::Counting(const ir::Function& function, const Program& program)
     : steers_(ir::steering(function)) {
   modes_.reserve(program.code.size());
-  for (const Instruction& at : program.code) modes_.push_back(mode_of(program, at));
+  for (const Instruction& at : program.code) modes_.push_back(mode_of(at));
 }
 
-Counting::Mode Counting::mode_of(const Program& program, const Instruction& at) const {
+Counting::Mode Counting::mode_of(const Instruction& at) const {
   if (!at.op.valid() || steers_[at.op.index]) return Mode::kExecute;  // the end belongs to none
   if (is_one_of(kComputes, at.code)) return Mode::kSkip;
   if (is_one_of(kCodesOfIssues, at.code)) return Mode::kIssue;
-  if (!is_one_of(kMoves, at.code)) return Mode::kExecute;
-  return is_uniform(program, at) ? Mode::kRemember : Mode::kExecute;
+  return is_one_of(kMoves, at.code) ? Mode::kRemember : Mode::kExecute;
 }
 
 bool Counting::count(Machine& machine, const Warp& warp, const Instruction& at) {
@@ -81,6 +80,7 @@ bool Counting::count(Machine& machine, const Warp& warp, const Instruction& at) 
       return true;
     case Mode::kRemember: break;
   }
+  if (!is_same(program, warp, at)) return false;
   set_key(program, warp, at);
   const auto found = known_.find(key_);
   if (found != known_.end()) {

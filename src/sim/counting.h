@@ -34,7 +34,7 @@ class Counting {
     [[nodiscard]] std::size_t operator()(const Key& key) const;
   };
 
-  [[nodiscard]] Mode mode_of(const Program& program, const Instruction& at) const;
+  [[nodiscard]] Mode mode_of(const Instruction& at) const;
   void set_key(const Program& program, const Warp& warp, const Instruction& at);
   void add_view(const View& view, const Warp& warp);
 

@@ -34,7 +34,9 @@ IndexExpr::IndexExpr(const ir::Expr& expr, const VarFacts& facts) {
   });
   std::vector<ir::VarId> vars;
   folded.collect_vars(vars);
-  for (const ir::VarId var : vars) uniform_ = uniform_ && facts.uniform[var.index];
+  for (const ir::VarId var : vars) {
+    if (!facts.uniform[var.index]) varying_.push_back(var.index);
+  }
   for (const ir::Term& term : folded.terms()) add(term, facts);
 }
 

@@ -29,7 +29,9 @@ class IndexExpr {
   IndexExpr(const ir::Expr& expr, const VarFacts& facts);
 
   [[nodiscard]] bool constant() const { return linear_.empty() && products_.empty(); }
-  [[nodiscard]] bool uniform() const { return uniform_; }
+  [[nodiscard]] bool uniform() const { return varying_.empty(); }
+  // The variables, by VarId, of which a warp's active lanes may have different values.
+  [[nodiscard]] const std::vector<std::uint32_t>& varying() const { return varying_; }
 
   [[nodiscard]] std::int64_t evaluate(const std::int64_t* vars, std::uint32_t lane) const {
     std::int64_t sum = constant_;
@@ -57,7 +59,7 @@ class IndexExpr {
   [[nodiscard]] std::int64_t evaluate_products(const std::int64_t* vars, std::uint32_t lane) const;
 
   std::int64_t constant_ = 0;
-  bool uniform_ = true;
+  std::vector<std::uint32_t> varying_;
   std::vector<Linear> linear_;
   std::vector<Product> products_;
   std::vector<IndexExpr> operands_;

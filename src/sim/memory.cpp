@@ -105,18 +105,23 @@ View make_view(const ir::Function& function, ir::ValueId view, const Buffer& roo
   out.rank = type.shape.size();
   const std::size_t pinned = root.pinned ? 1 : 0;
   out.dropped = resolved.dropped + pinned;
+  const auto add_varying = [&out](const IndexExpr& expr) {
+    for (const std::uint32_t var : expr.varying()) {
+      if (std::ranges::find(out.varying, var) == out.varying.end()) out.varying.push_back(var);
+    }
+  };
   if (root.pinned) {
     out.origin[0] = IndexExpr(ir::root_offset(function, resolved.root), facts);
     out.limit[0] = root.extents[0];
-    out.uniform = out.origin[0].uniform();
+    add_varying(out.origin[0]);
   }
   for (std::size_t d = pinned; d < root.rank; ++d) {
     out.origin[d] = IndexExpr(resolved.origin[d - pinned], facts);
-    out.uniform = out.uniform && out.origin[d].uniform();
+    add_varying(out.origin[d]);
     out.limit[d] = root.extents[d];
     for (const ir::Expr& limit : resolved.limits[d - pinned]) {
       IndexExpr expr(limit, facts);
-      out.uniform = out.uniform && expr.uniform();
+      add_varying(expr);
       if (expr.constant()) {
         out.limit[d] = std::min(out.limit[d], expr.evaluate(nullptr, 0));
       } else {
@@ -126,7 +131,7 @@ View make_view(const ir::Function& function, ir::ValueId view, const Buffer& roo
   }
   for (std::size_t d = 0; d < out.rank; ++d) {
     out.shape[d] = IndexExpr(type.shape[d], facts);
-    out.uniform = out.uniform && out.shape[d].uniform();
+    add_varying(out.shape[d]);
   }
   return out;
 }
@@ -141,6 +146,18 @@ Window View::window(const std::int64_t* vars, std::uint32_t lane) const {
     out.limit[other.dim] = std::min(out.limit[other.dim], other.expr.evaluate(vars, lane));
   }
   return out;
+}
+
+bool View::is_same_in(const std::int64_t* vars, std::uint32_t lanes) const {
+  if (lanes == 0) return true;
+  const auto first = static_cast<std::uint32_t>(std::countr_zero(lanes));
+  return std::ranges::all_of(varying, [&](std::uint32_t var) {
+    const std::int64_t* of_lane = vars + std::size_t{var} * kLanes;
+    for (std::uint32_t lane = first + 1; lane < kLanes; ++lane) {
+      if (((lanes >> lane) & 1U) != 0 && of_lane[lane] != of_lane[first]) return false;
+    }
+    return true;
+  });
 }
 
 namespace {

@@ -93,10 +93,13 @@ struct View {
     std::size_t dim;
     IndexExpr expr;
   };
-  std::vector<Limit> limits;  // the others
-  bool uniform = true;        // a warp's active lanes agree
+  std::vector<Limit> limits;           // the others
+  std::vector<std::uint32_t> varying;  // of which a warp's active lanes may have different values
 
   [[nodiscard]] Window window(const std::int64_t* vars, std::uint32_t lane) const;
+  // Whether it lies at the same place for each of these lanes. A lane's own counter that all of them count alike
+  // (the place in a ring) is no variable that they share, but here and now it has one value.
+  [[nodiscard]] bool is_same_in(const std::int64_t* vars, std::uint32_t lanes) const;
 };
 
 [[nodiscard]] View make_view(const ir::Function& function, ir::ValueId view, const Buffer& root,

@@ -170,7 +170,7 @@ def rows_module():
 
 class Counts(unittest.TestCase):
     def expect_same(self, *arguments):
-        told = json.loads(kiln("explain", *arguments, "--json"))
+        told = json.loads(kiln("explain", *arguments, "--no-advice", "--json"))
         ran = json.loads(kiln("run", *arguments, "--on", "sim", "--json"))
         for launch in told["launches"]:
             self.assertEqual(launch["blocks_counted"], launch["blocks"])
@@ -209,7 +209,7 @@ class Counts(unittest.TestCase):
         for path in paths:
             if path.stem in SHAPE_NEEDED:
                 continue
-            told = json.loads(kiln("explain", path, "--arch", "sm_90a", "--json"))
+            told = json.loads(kiln("explain", path, "--arch", "sm_90a", "--no-advice", "--json"))
             dims = ",".join(f"{name}={value}" for name, value in told["shape"].items())
             with self.subTest(kernel=path.name):
                 self.expect_same(path, "--arch", "sm_90a", *(["--shape", dims] if dims else []))
@@ -227,7 +227,7 @@ class Counts(unittest.TestCase):
     def test_blocks_that_differ_are_all_counted(self):
         """Each takes one tile after the other, and 512 tiles are no multiple of 132 blocks."""
         path = ROOT / "kernels" / "gemm_sm90.co"
-        told = json.loads(kiln("explain", path, "--arch", "sm_90a", "--shape", "M=4096,N=4096,K=4096", "--json"))
+        told = json.loads(kiln("explain", path, "--arch", "sm_90a", "--shape", "M=4096,N=4096,K=4096", "--no-advice", "--json"))
         self.assertEqual(told["launches"][0]["blocks_counted"], 132)
         self.assertEqual(told["instructions"], {"m64n256k16.f32.bf16": 512 * (128 // 64) * (4096 // 16)})
 
@@ -242,12 +242,34 @@ class Counts(unittest.TestCase):
 
     def test_few_blocks_stand_for_many(self):
         """A block of the sampled grid counts as the same block of a whole one does."""
-        small = json.loads(kiln("explain", MATMUL, "--arch", "sm_80", "--shape", "M=330,N=330,K=2070", "--json"))
-        large = json.loads(kiln("explain", MATMUL, "--arch", "sm_80", "--shape", "M=33002,N=3306,K=2070", "--json"))
+        small = json.loads(kiln("explain", MATMUL, "--arch", "sm_80", "--shape", "M=330,N=330,K=2070", "--no-advice", "--json"))
+        large = json.loads(kiln("explain", MATMUL, "--arch", "sm_80", "--shape", "M=33002,N=3306,K=2070", "--no-advice", "--json"))
         self.assertEqual(small["launches"][0]["blocks_counted"], 21 * 21)
         self.assertEqual(large["launches"][0]["blocks_counted"], 9)
         per_block = [told["launches"][0]["instructions"][0]["issues_per_block"] for told in (small, large)]
         self.assertEqual(*per_block)
+
+
+class Advice(unittest.TestCase):
+    def test_an_attribute_gains_what_it_will_be_predicted_to(self):
+        """All trials are of the program's own shape, given or not, whatever full tiles they would have alone."""
+        source = (TESTDATA / "product_of_bf16_in_f32_with_16x16x16_tiles.co").read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory(prefix="kiln-explain-") as scratch:
+            path = Path(scratch) / "product.co"
+            path.write_text(source, encoding="utf-8")
+            plain = json.loads(kiln("explain", path, "--arch", "sm_80", "--json"))
+            dims = ",".join(f"{name}={value}" for name, value in plain["shape"].items())
+            self.assertGreaterEqual(len(plain["trials"]), 4)
+            for trial in plain["trials"]:
+                with self.subTest(trial=trial["attribute"]):
+                    loop, _, launch = trial["attribute"].partition(" and ")
+                    if loop == "[[persistent]]":
+                        loop, launch = "", loop
+                    changed = source.replace("foreach k in", f"{loop} foreach k in").replace("parallel {i", f"{launch} parallel {{i")
+                    path.write_text(changed, encoding="utf-8")
+                    told = json.loads(kiln("explain", path, "--arch", "sm_80", "--shape", dims, "--no-advice", "--json"))
+                    seconds = sum(launch["predicted"]["seconds"] for launch in told["launches"])
+                    self.assertAlmostEqual(trial["seconds"] / seconds, 1, places=3)
 
 
 class Compiled:
@@ -274,7 +296,7 @@ class Compiled:
         self.shared = {
             name: int(asked[name]) + (int(found[1]) if found else 0) for name, found in fixed.items()
         }
-        self.told = json.loads(kiln("explain", path, "--arch", arch, *options, *shape, "--json"))
+        self.told = json.loads(kiln("explain", path, "--arch", arch, *options, *shape, "--no-advice", "--json"))
 
 
 def as_run(path):
@@ -304,7 +326,7 @@ class Taken(unittest.TestCase):
         for name, arch, *taken in TAKEN:
             path = ROOT / f"{name}.co"
             macros, shape = of_first_command(path)
-            told = json.loads(kiln("explain", path, "--arch", arch, *macros, *shape, "--json"))
+            told = json.loads(kiln("explain", path, "--arch", arch, *macros, *shape, "--no-advice", "--json"))
             estimates = [launch["registers"]["total"] for launch in told["launches"]]
             self.assertEqual(len(estimates), len(taken), name)
             for estimate, actual in zip(estimates, taken):
