@@ -1,5 +1,5 @@
 # kiln_library(NAME [HOT] [REINTERPRETS] [READS] SOURCES... DEPS...) and
-# kiln_test(NAME SOURCES... ALONE... DEPS...): one library and one test program per folder, all built with
+# kiln_test(NAME [HOT] SOURCES... ALONE... DEPS...): one library and one test program per folder, all built with
 # the same options.
 #
 # HOT is for a library whose loops run for seconds (the simulator) or in each call of kiln/gemm.h. What a
@@ -100,15 +100,17 @@ function(kiln_test name)
   if(NOT KILN_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "" "SOURCES;ALONE;DEPS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES} ${ARG_ALONE})
   kiln_compile_together(${name} 10)
   set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(${name} PRIVATE kiln_options ${ARG_DEPS} GTest::gtest GTest::gtest_main)
-  # A test calls a library, which is optimised; its own lines run once. Some compile headers of the device
-  # for this CPU, and those move vectors of 16 bytes.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Debug>:-O0> $<$<CONFIG:Release>:-O1>)
+  # A test calls a library, which is optimised; its own lines run once. HOT: they go through all values of something.
+  # Some compile headers of the device for this CPU, and those move vectors of 16 bytes.
+  if(NOT ARG_HOT)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Debug>:-O0> $<$<CONFIG:Release>:-O1>)
+  endif()
   set_target_properties(${name} PROPERTIES KILN_REINTERPRETS ON)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS unit)  # asked for by tests/tools/changed.py
