@@ -116,7 +116,7 @@ bool Expr::uses(VarId id) const {
   return std::find(vars.begin(), vars.end(), id) != vars.end();
 }
 
-std::int64_t Expr::evaluate(const std::vector<std::int64_t>& values) const {
+std::int64_t Expr::evaluate(std::span<const std::int64_t> values) const {
   std::int64_t sum = 0;
   for (const Term& term : terms_) {
     std::int64_t product = term.coefficient;

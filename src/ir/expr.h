@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,7 +66,7 @@ class Expr {
   void collect_vars(std::vector<VarId>& out) const;  // each once, in order of first use
 
   // `values[id.index]` is the variable's value. Errors: none (a zero divisor gives 0).
-  [[nodiscard]] std::int64_t evaluate(const std::vector<std::int64_t>& values) const;
+  [[nodiscard]] std::int64_t evaluate(std::span<const std::int64_t> values) const;
   // Replaces variables; `replacement` returns nullopt for those that stay.
   [[nodiscard]] Expr substitute(const std::function<std::optional<Expr>(VarId)>& replacement) const;
 

@@ -123,9 +123,10 @@ TEST(Expr, OverflowIsMarkedNotWrapped) {
 }
 
 TEST(Expr, EvaluationStaysInsideTheRange) {
-  EXPECT_EQ((kM * kM * kM).evaluate({INT64_MAX / 2}), INT64_MAX);
-  EXPECT_EQ((0 - kM * kM * kM).evaluate({INT64_MAX / 2}), INT64_MIN);
-  EXPECT_EQ(cdiv(kM, kN).evaluate({7, 0}), 0);
+  const std::vector<std::int64_t> large = {INT64_MAX / 2};
+  EXPECT_EQ((kM * kM * kM).evaluate(large), INT64_MAX);
+  EXPECT_EQ((0 - kM * kM * kM).evaluate(large), INT64_MIN);
+  EXPECT_EQ(cdiv(kM, kN).evaluate(std::vector<std::int64_t>{7, 0}), 0);
 }
 
 // --- against a tree that is never simplified

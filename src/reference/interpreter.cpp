@@ -14,28 +14,7 @@ namespace kiln::reference {
 
 namespace {
 
-using Vars = std::vector<std::int64_t>;
-
-// The child's instances: each of the parent's, times the extents, the last axis fastest.
-Frame split_frame(const Frame& parent, const std::vector<ir::VarId>& vars,
-                  const std::vector<std::int64_t>& extents) {
-  std::int64_t each = 1;
-  for (std::int64_t extent : extents) each *= std::max<std::int64_t>(extent, 0);
-  Frame child;
-  for (std::size_t i = 0; i < parent.count(); ++i) {
-    for (std::int64_t n = 0; n < each; ++n) {
-      Vars values = parent.vars[i];
-      std::int64_t rest = n;
-      for (std::size_t axis = vars.size(); axis-- > 0;) {
-        values[vars[axis].index] = rest % extents[axis];
-        rest /= extents[axis];
-      }
-      child.vars.push_back(std::move(values));
-      child.active.push_back(parent.active[i]);
-    }
-  }
-  return child;
-}
+using Vars = std::span<const std::int64_t>;
 
 bool any(const std::vector<std::uint8_t>& mask) {
   return std::any_of(mask.begin(), mask.end(), [](std::uint8_t active) { return active != 0; });
@@ -83,8 +62,9 @@ Machine::Machine(const ir::Function& function, const ir::Arguments& arguments,
 
 Outcome Machine::run() {
   Frame host;
-  host.vars.push_back(arguments_.vars);
-  host.vars[0].resize(function_.vars.size());
+  std::vector<std::int64_t> known = arguments_.vars;
+  known.resize(function_.vars.size());
+  host.vars.add(known);
   host.active.push_back(1);
   load_parameters();
   run_region(function_.body, host);
@@ -307,6 +287,34 @@ void Machine::run_tile_op(ir::OpId id, Frame& frame) {
   once_a_unit({mma.a, mma.b, mma.c, metadata}, frame, [&](Frame& units) { run(mma, id, units); });
 }
 
+Frame Machine::split_frame(const Frame& parent, const std::vector<ir::VarId>& vars,
+                           const std::vector<std::int64_t>& extents) {
+  std::int64_t each = 1;
+  for (std::int64_t extent : extents) each *= std::max<std::int64_t>(extent, 0);
+  Frame child;
+  if (!spare_tables_.empty()) {
+    child.vars = VarTable(std::move(spare_tables_.back()));
+    spare_tables_.pop_back();
+  }
+  const std::size_t count = parent.count() * static_cast<std::size_t>(each);
+  if (count > 0) child.vars.reserve(count, parent.vars[0].size());
+  child.active.reserve(count);
+  for (std::size_t i = 0; i < parent.count(); ++i) {
+    for (std::int64_t n = 0; n < each; ++n) {
+      const std::span<std::int64_t> values = child.vars.add(parent.vars[i]);
+      std::int64_t rest = n;
+      for (std::size_t axis = vars.size(); axis-- > 0;) {
+        values[vars[axis].index] = rest % extents[axis];
+        rest /= extents[axis];
+      }
+      child.active.push_back(parent.active[i]);
+    }
+  }
+  return child;
+}
+
+void Machine::drop(Frame frame) { spare_tables_.push_back(std::move(frame.vars).memory()); }
+
 void Machine::run(const ir::Parallel& op, Frame& frame) {
   if (op.level == ir::Level::kBlock) return run_launch(op, frame);
   std::vector<std::int64_t> extents;
@@ -320,6 +328,7 @@ void Machine::run(const ir::Parallel& op, Frame& frame) {
   child.active = remaining(child.active, child);
   if (frame.count() == together_) begin_phase();
   if (child.count() != 0 && any(child.active)) run_region(op.body, child);
+  drop(std::move(child));
   if (frame.count() == together_) begin_phase();
   frame.active = remaining(frame.active, frame);
 }
@@ -344,7 +353,7 @@ void Machine::once_a_unit(const std::vector<ir::ValueId>& frags, Frame& frame, A
   }
   Frame units;
   for (std::size_t i = 0; i < frame.count(); i += frame.lanes) {
-    units.vars.push_back(frame.vars[i]);
+    units.vars.add(frame.vars[i]);
     units.active.push_back(frame.active[i]);
   }
   act(units);
@@ -366,6 +375,7 @@ void Machine::run(const ir::Apply& op, const Frame& frame) {
   child.active = remaining(child.active, child);
   applied_ = op.frag;
   if (any(child.active)) run_region(op.body, child);
+  drop(std::move(child));
   applied_ = {};
 }
 
@@ -403,7 +413,7 @@ bool blocks_meet(const ir::Function& function, ir::RegionId body, bool ir::Barri
   return meet;
 }
 
-Grid grid_of(const ir::Function& function, const ir::Parallel& op, const Vars& vars) {
+Grid grid_of(const ir::Function& function, const ir::Parallel& op, Vars vars) {
   Grid out;
   for (const ir::VarId var : op.vars) {
     out.extents.push_back(function.vars[var].extent.evaluate(vars));
@@ -422,11 +432,11 @@ Grid grid_of(const ir::Function& function, const ir::Parallel& op, const Vars& v
 }
 
 // The blocks that begin at number `first` of a grid of such groups, the last axis fastest.
-Frame blocks_from(const ir::Function& function, const ir::Parallel& op, const Grid& grid,
-                  const Vars& vars, std::int64_t first) {
+Frame blocks_from(const ir::Function& function, const ir::Parallel& op, const Grid& grid, Vars vars,
+                  std::int64_t first) {
   Frame out;
   for (std::int64_t member = 0; member < Grid::product(grid.together); ++member) {
-    Vars values = vars;
+    const std::span<std::int64_t> values = out.vars.add(vars);
     std::int64_t group = first;
     std::int64_t inside = member;
     for (std::size_t axis = op.vars.size(); axis-- > 0;) {
@@ -440,7 +450,6 @@ Frame blocks_from(const ir::Function& function, const ir::Parallel& op, const Gr
       const ir::VarId rank = op.cluster[axis];
       values[rank.index] = values[op.vars[axis].index] % function.vars[rank].extent.evaluate(vars);
     }
-    out.vars.push_back(std::move(values));
     out.active.push_back(1);
   }
   return out;

@@ -11,7 +11,9 @@
 #include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ir/effects.h"
@@ -134,10 +136,42 @@ struct Fragments {
   void settle(Slot& slot) const;
 };
 
+// The values of all variables, by VarId, of one instance after the other; a tile has thousands of elements, each of
+// which is an instance.
+class VarTable {
+ public:
+  VarTable() = default;
+  // An empty table in memory that another one has had.
+  explicit VarTable(std::vector<std::int64_t> memory) : values_(std::move(memory)) {
+    values_.clear();
+  }
+  [[nodiscard]] std::vector<std::int64_t> memory() && { return std::move(values_); }
+
+  [[nodiscard]] std::size_t size() const { return rows_; }
+  [[nodiscard]] std::span<std::int64_t> operator[](std::size_t row) {
+    return std::span(values_).subspan(row * each_, each_);
+  }
+  [[nodiscard]] std::span<const std::int64_t> operator[](std::size_t row) const {
+    return std::span(values_).subspan(row * each_, each_);
+  }
+  void reserve(std::size_t rows, std::size_t each) { values_.reserve(rows * each); }
+  // Not a row of the table itself.
+  std::span<std::int64_t> add(std::span<const std::int64_t> row) {
+    each_ = row.size();
+    values_.insert(values_.end(), row.begin(), row.end());
+    return (*this)[rows_++];
+  }
+
+ private:
+  std::size_t rows_ = 0;
+  std::size_t each_ = 0;
+  std::vector<std::int64_t> values_;
+};
+
 // The instances of the level that runs now.
 struct Frame {
-  std::vector<std::vector<std::int64_t>> vars;  // by instance, then by VarId
-  std::vector<std::uint8_t> active;             // by instance
+  VarTable vars;
+  std::vector<std::uint8_t> active;  // by instance
   // By instance: out of the innermost loop's trip, or of the loop. Empty: nobody.
   enum class Out : std::uint8_t { kNo, kOfTrip, kOfLoop };
   std::vector<Out> out = {};
@@ -168,6 +202,10 @@ class Machine {
   void run_move(ir::OpId id, Frame& frame);
   void run(const ir::Bind& op, Frame& frame);
   void run(const ir::Parallel& op, Frame& frame);
+  // The child's instances: each of the parent's, times the extents, the last axis fastest. And its end.
+  [[nodiscard]] Frame split_frame(const Frame& parent, const std::vector<ir::VarId>& vars,
+                                  const std::vector<std::int64_t>& extents);
+  void drop(Frame frame);
   void run(const ir::For& op, ir::OpId id, Frame& frame);
   void run(const ir::If& op, Frame& frame);
   void run(const ir::Loop& op, ir::OpId id, Frame& frame);
@@ -272,9 +310,9 @@ class Machine {
     bool operator==(const Sides&) const = default;
   };
   void copy_tile(const Sides& sides, const std::vector<std::int64_t>& permutation);
-  [[nodiscard]] Window window(ir::ValueId view, const std::vector<std::int64_t>& vars);
+  [[nodiscard]] Window window(ir::ValueId view, std::span<const std::int64_t> vars);
   [[nodiscard]] std::vector<std::int64_t> extents(const ir::ViewType& type,
-                                                  const std::vector<std::int64_t>& vars) const;
+                                                  std::span<const std::int64_t> vars) const;
   // The slots of a local memory that the instance sees, split for writing where needed.
   [[nodiscard]] SlotRange writable(Memory& memory, std::size_t instance, const Frame& frame) const;
 
@@ -293,7 +331,9 @@ class Machine {
   std::size_t together_ = 1;  // blocks that run in step, since they meet
   std::uint64_t phase_ = 0;   // of the block: what it does in one comes behind all of the last one
   MemoryHold hold_;
-  std::vector<double> charged_;        // bytes, by ValueId
+  std::vector<double> charged_;  // bytes, by ValueId
+  // Of tables that are no longer needed; they are large, and the system is slow to give memory.
+  std::vector<std::vector<std::int64_t>> spare_tables_;
   std::vector<std::uint8_t> yielded_;  // by instance of the finest level that has; empty: nobody
   // By ValueId.
   std::vector<Memory> memories_;

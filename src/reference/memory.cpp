@@ -84,13 +84,13 @@ std::size_t Window::elements_from(const std::int64_t* index, std::int64_t count)
 }
 
 std::vector<std::int64_t> Machine::extents(const ir::ViewType& type,
-                                           const std::vector<std::int64_t>& vars) const {
+                                           std::span<const std::int64_t> vars) const {
   std::vector<std::int64_t> out;
   for (const ir::Expr& extent : type.shape) out.push_back(extent.evaluate(vars));
   return out;
 }
 
-Window Machine::window(ir::ValueId view, const std::vector<std::int64_t>& vars) {
+Window Machine::window(ir::ValueId view, std::span<const std::int64_t> vars) {
   std::optional<ir::ResolvedView>& resolved = views_[view.index];
   if (!resolved) resolved = ir::resolve_view(function_, view);
   Window out;
@@ -264,7 +264,7 @@ void Machine::run(const ir::Splat& op, ir::OpId id, Frame& frame) {
 }
 
 Number Machine::read(const ir::Read& op, const Frame& frame, std::size_t instance) {
-  const std::vector<std::int64_t>& vars = frame.vars[instance];
+  const std::span<const std::int64_t> vars = frame.vars[instance];
   const Window from = window(op.view, vars);
   if (from.open || is_open(op.index)) return unknown();
   Coordinates index{};
