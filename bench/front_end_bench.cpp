@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "passes/pipeline.h"
+#include "passes/pass_table.h"
 #include "sema/sema.h"
 #include "support/file.h"
 #include "syntax/parser.h"
@@ -47,7 +47,7 @@ void front_end(benchmark::State& state) {
     const kiln::ast::Ast tree = kiln::parse_file(sources, file, {}, diags);
     auto module = kiln::sema::analyse(tree, arch, sources, diags);
     KILN_CHECK(module.has_value(), "the benchmark's file has {} errors", diags.error_count());
-    KILN_CHECK(kiln::passes::run_pipeline(*module, diags).has_value(), "the passes refuse it");
+    KILN_CHECK(kiln::passes::run_passes(*module, diags).has_value(), "the passes refuse it");
     benchmark::DoNotOptimize(module->functions.data());
   }
   state.counters["lines"] = static_cast<double>(lines);
@@ -57,7 +57,7 @@ void front_end(benchmark::State& state) {
 }
 BENCHMARK(front_end)->ArgName("kernels")->Arg(1)->Arg(20)->Arg(200)->Unit(benchmark::kMillisecond);
 
-// The seconds of a processor that `persist`, `specialise` and `pipeline-loops` take together for a file.
+// The seconds of a processor that `persist`, `specialise` and `pipeline` take together for a file.
 double seconds_of_attributes(const std::string& text, const std::string& path) {
   kiln::Sources sources;
   kiln::Diagnostics diags;
@@ -67,11 +67,11 @@ double seconds_of_attributes(const std::string& text, const std::string& path) {
   if (!module.has_value()) return 0;
   double seconds = 0;
   const std::clock_t begin = std::clock();
-  kiln::passes::PipelineOptions options{.stop_after = "pipeline-loops"};
+  kiln::passes::PassOptions options{.stop_after = "pipeline"};
   options.after_each = [&](std::string_view, const kiln::ir::Module&) {
     seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };
-  (void)kiln::passes::run_pipeline(*module, diags, options);
+  (void)kiln::passes::run_passes(*module, diags, options);
   return seconds;
 }
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "io/bind.h"
-#include "passes/pipeline.h"
+#include "passes/pass_table.h"
 #include "sema/sema.h"
 #include "sim/sim.h"
 #include "support/file.h"
@@ -34,7 +34,7 @@ kiln::ir::Module decided(const Example& example) {
   const kiln::ast::Ast tree = kiln::parse_file(sources, file, {}, diags);
   auto module = kiln::sema::analyse(tree, *kiln::target::find_arch(example.arch), sources, diags);
   KILN_CHECK(module.has_value(), "the kernel has {} errors", diags.error_count());
-  KILN_CHECK(kiln::passes::run_pipeline(*module, diags).has_value(), "the passes refuse it");
+  KILN_CHECK(kiln::passes::run_passes(*module, diags).has_value(), "the passes refuse it");
   return std::move(*module);
 }
 

@@ -4,7 +4,7 @@
 
 #include "backends/device.h"
 #include "io/bind.h"
-#include "passes/pipeline.h"
+#include "passes/pass_table.h"
 #include "sema/sema.h"
 #include "syntax/parser.h"
 
@@ -32,7 +32,7 @@ class BackendsTest : public testing::Test {
     ASSERT_TRUE(module.has_value());
     tile_ = *module;
     decided_ = *module;
-    ASSERT_TRUE(passes::run_pipeline(decided_, diags_).has_value());
+    ASSERT_TRUE(passes::run_passes(decided_, diags_).has_value());
     auto arguments =
         io::bind(function(), {.shapes = {{"N", "70"}}, .fill = io::Fill::kNormal}, diags_);
     ASSERT_TRUE(arguments.has_value());

@@ -21,12 +21,12 @@ constexpr std::string_view kIrText = "ir";
 constexpr std::string_view kLanguage = "co";
 
 std::string pass_names() {
-  return join(passes::pipeline(), ", ",
+  return join(passes::pass_table(), ", ",
               [](const passes::Pass& pass) { return std::string(pass.name); });
 }
 
 bool is_pass(std::string_view name) {
-  const auto all = passes::pipeline();
+  const auto all = passes::pass_table();
   return name == kBeforePasses || name == kAllPasses ||
          std::any_of(all.begin(), all.end(), [&](const auto& pass) { return pass.name == name; });
 }
@@ -43,7 +43,7 @@ io::Exit usage(io::Console& console, Args&&... args) {
 // The passes behind which the module is still one that the language can say.
 std::vector<std::string_view> passes_of_tile_form() {
   std::vector<std::string_view> out = {kBeforePasses};
-  for (const passes::Pass& pass : passes::pipeline()) {
+  for (const passes::Pass& pass : passes::pass_table()) {
     if (pass.holds == ir::Form::kTile) out.push_back(pass.name);
   }
   return out;
@@ -58,7 +58,7 @@ io::Exit ir_as_program(const IrOptions& options, io::Console& console) {
   }
   const bool before = after == kBeforePasses;
   io::CompileOptions how;
-  if (!before) how.pipeline.stop_after = after;
+  if (!before) how.passes.stop_after = after;
   io::Program program;
   io::Exit exit = io::compile(options.program, how, program, console);
   if (exit != io::Exit::kFine) {
@@ -113,8 +113,8 @@ io::Exit ir(const IrOptions& options, io::Console& console) {
   const bool before = options.after == kBeforePasses;
   std::string text;
   io::CompileOptions how;
-  if (!all && !before) how.pipeline.stop_after = options.after;
-  how.pipeline.after_each = [&](std::string_view pass, const ir::Module& module) {
+  if (!all && !before) how.passes.stop_after = options.after;
+  how.passes.after_each = [&](std::string_view pass, const ir::Module& module) {
     if (all) text += format("// after {}\n", pass) + ir::print(module);
   };
   io::Program program;

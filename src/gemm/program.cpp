@@ -7,7 +7,7 @@
 
 #include "diag/render.h"
 #include "gemm/kernel_files.h"
-#include "passes/pipeline.h"
+#include "passes/pass_table.h"
 #include "sema/sema.h"
 #include "syntax/parser.h"
 
@@ -37,7 +37,7 @@ bool decide(Program& program, FileId file, const ParseOptions& options, const ta
   auto module = sema::analyse(tree, arch, program.sources, diags);
   if (!module) return false;
   program.module = std::move(*module);
-  return passes::run_pipeline(program.module, diags).has_value() && !diags.has_errors();
+  return passes::run_passes(program.module, diags).has_value() && !diags.has_errors();
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ir/effects.h"
-#include "passes/pipeline.h"
+#include "passes/pass_table.h"
 
 namespace kiln::io {
 
@@ -87,7 +87,7 @@ class Trials {
     }
     if (wish.persistent) std::get<ir::Parallel>(function.ops[wish.launch].data).persistent = true;
     Diagnostics unheard;
-    if (!passes::run_pipeline(module, unheard)) return std::nullopt;
+    if (!passes::run_passes(module, unheard)) return std::nullopt;
     const auto explained =
         explain_decided(module, program_.sources, kernel_, options_, explain::Detail::kTime);
     if (!explained) return std::nullopt;

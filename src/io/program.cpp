@@ -188,13 +188,13 @@ Checked<bool> analyse(Program& program, FileId file, const ParseOptions& options
   if (!module) return Unexpected{module.error()};
   program.tile = std::move(*module);
   program.decided = program.tile;
-  return passes::run_pipeline(program.decided, program.diags, how.pipeline);
+  return passes::run_passes(program.decided, program.diags, how.passes);
 }
 
 // IR text, as `kiln ir` prints it: read, checked against the IR's rules, and decided from where it
 // stands. It names its own architecture.
 Checked<bool> read_ir(Program& program, FileId file, CompileOptions how) {
-  how.pipeline.read_from = Span{file, 0, 0};
+  how.passes.read_from = Span{file, 0, 0};
   auto module = ir::parse(program.sources, file, program.diags);
   if (!module) return Unexpected{module.error()};
   for (const std::string& mistake : ir::verify(*module)) {
@@ -204,7 +204,7 @@ Checked<bool> read_ir(Program& program, FileId file, CompileOptions how) {
   program.tile = std::move(*module);
   program.arch = program.tile.arch;
   program.decided = program.tile;
-  return passes::run_pipeline(program.decided, program.diags, how.pipeline);
+  return passes::run_passes(program.decided, program.diags, how.passes);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "io/console.h"
 #include "io/use.h"
 #include "ir/module.h"
-#include "passes/pipeline.h"
+#include "passes/pass_table.h"
 #include "syntax/ast.h"
 
 namespace kiln::io {
@@ -45,7 +45,7 @@ struct Program {
 };
 
 struct CompileOptions {
-  passes::PipelineOptions pipeline = {};
+  passes::PassOptions passes = {};
   // The only kernel of the file that is analysed and decided, if it has one of this name: the others
   // need not fit the architecture. Empty: all of them.
   std::string kernel = {};

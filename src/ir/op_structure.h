@@ -73,8 +73,9 @@ struct For {
   Expr upper = 0;
   std::int64_t step = 1;
   std::int64_t unroll = 0;  // 0: no request
-  std::int64_t stages = 0;  // what the program asks of pipeline-loops, which fulfils it; 0: nothing
-  bool producer = false;    // and that threads of their own start its copies: specialise does that
+  std::int64_t stages =
+      0;  // what the program asks of the pass `pipeline`, which fulfils it; 0: nothing
+  bool producer = false;  // and that threads of their own start its copies: specialise does that
   RegionId body;
   static void fields(auto& s, auto&& v) {
     v("var", s.var), v("lower", s.lower), v("upper", s.upper), v("step", s.step),

@@ -4,7 +4,7 @@
 //     dma.copy a.subspan(64, 32).at(i, k) => a_s;       it needs `k` alone: may start ahead
 //     dma.copy b.subspan(64, 32).at(rows, k) => b_s;    `rows` is a variable that the loop sets: may not
 //
-// Part of pipeline-loops.
+// Part of the pass `pipeline`.
 #pragma once
 
 #include <string>

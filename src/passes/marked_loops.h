@@ -1,5 +1,5 @@
 // The loops that a program marks `[[pipeline]]`, and how many stages each gets. Part of specialise and of
-// pipeline-loops.
+// the pass `pipeline`.
 #pragma once
 
 #include <vector>

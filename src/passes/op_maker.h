@@ -1,4 +1,4 @@
-// How a pass makes operations that a program could have said by itself. Part of specialise and of pipeline-loops.
+// How a pass makes operations that a program could have said by itself. Part of the passes `specialise` and `pipeline`.
 #pragma once
 
 #include <string>

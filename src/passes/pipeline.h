@@ -1,42 +1,31 @@
-// The passes from Form::kTile to Form::kDecided, as data.
+// Starts the copies of loops marked `[[pipeline(S)]]` S - 1 iterations ahead, into rings of S buffers.
+//
+//   for k in [n]              =>   copies of iterations 0 .. S-2 into buffers 0 .. S-2
+//     copy x(k) => x_s             for k in [n - (S-1)]
+//     use x_s                        wait for iteration k's copies
+//                                    copy x(k + S-1) => the buffer that iteration k-1 has read
+//                                    use buffer k % S
+//                                  for k from max(n - (S-1), 0) to n
+//                                    wait for iteration k's copies; use buffer k % S
+//
+// Copies by threads (`dma`) have a future and a name for each stage, and the names rotate; bulk ones (`tma`)
+// meet at a row of S events. Both are what a program can say by itself (kiln ir --as co).
+//
+// A copy is started behind the wait of its iteration: what that wait has the threads meet for also says that
+// the buffer is read. Reads beyond the last iteration give zeros, as all reads outside of a buffer do; a bulk
+// copy beyond it is not started, for nobody would wait for its event.
+//
+// Runs first: it needs no decision, and what it makes is decided like what a program says. Without the
+// attribute nothing changes. Without a number in it, the model of time chooses one (choose_stages.h).
+//
+// Errors: pipeline-no-copies, pipeline-dependence, pipeline-buffer, pipeline-loop, pipeline-memory.
 #pragma once
-
-#include <functional>
-#include <optional>
-#include <span>
-#include <string_view>
 
 #include "diag/diagnostics.h"
 #include "ir/module.h"
 
 namespace kiln::passes {
 
-// A row. `holds` is the form that the module has afterwards: that of the row above it where the row
-// finishes no form by itself, but is one of several steps towards the next.
-struct Pass {
-  std::string_view name;
-  // Changes the module; reports and returns a failure for a mistake of the user's.
-  Checked<bool> (*run)(ir::Module& module, Diagnostics& diags);
-  ir::Form holds;
-};
-
-// In the order they run.
-[[nodiscard]] std::span<const Pass> pipeline();
-
-struct PipelineOptions {
-  std::string_view stop_after = {};  // a pass's name; empty: run all
-  // Called with each pass's name and the module it leaves.
-  std::function<void(std::string_view, const ir::Module&)> after_each = {};
-  // Where the module was read from, when it is IR text: what its author decided wrongly may only
-  // break a rule that holds later on.
-  std::optional<Span> read_from = {};
-};
-
-// Runs the passes, verifying the IR after each. A broken rule is a bug of ours and stops; of IR
-// text it is reported. A module that comes half decided goes on behind the row that it has come to:
-// the one that Module::after names, else the first that its form holds after. Steps towards one
-// form report their mistakes together.
-Checked<bool> run_pipeline(ir::Module& module, Diagnostics& diags,
-                           const PipelineOptions& options = {});
+Checked<bool> pipeline(ir::Module& module, Diagnostics& diags);
 
 }  // namespace kiln::passes

@@ -1,8 +1,10 @@
 #include "passes/skip_masks.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "passes/for_each_launch.h"
+#include "passes/number_range.h"
 #include "passes/op_maker.h"
 
 namespace kiln::passes {
@@ -15,6 +17,7 @@ using ir::OpId;
 using ir::ValueId;
 
 const ir::ScalarType kTruth{DType::kBool};
+const ir::ScalarType kWide{DType::kS64};
 
 // What a mask does: an element stays where `condition` is `keeps`.
 struct Mask {
@@ -44,6 +47,12 @@ std::optional<Mask> mask_of(const ir::Function& function, const ir::Apply& apply
   if (stays(choice->if_false)) return Mask{choice->condition, false};
   return std::nullopt;
 }
+
+// The least and the largest value of a number over the tile, exact.
+struct Corners {
+  Expr least;
+  Expr largest;
+};
 
 // Asks, in front of a mask, whether it changes something.
 class Question : private OpMaker {
@@ -91,12 +100,79 @@ class Question : private OpMaker {
     if (!kind) return {};
     const bool wants_less = *kind == BinaryKind::kLt || *kind == BinaryKind::kLe;
     if (!wants_less && *kind != BinaryKind::kGt && *kind != BinaryKind::kGe) return {};
-    const auto left = corner(binary.left, !wants_less);
-    const auto right = corner(binary.right, wants_less);
+    const auto left = corners(binary.left);
+    const auto right = corners(binary.right);
     if (!left || !right) return {};
-    const ValueId one = emit_value(ir::Index{*left}, function_.type(binary.left));
-    const ValueId other = emit_value(ir::Index{*right}, function_.type(binary.right));
-    return emit_value(ir::Binary{*kind, one, other}, kTruth);
+    const Expr& one = wants_less ? left->least : left->largest;
+    const Expr& other = wants_less ? right->largest : right->least;
+    const DType dtype = std::get<ir::ScalarType>(function_.type(binary.left)).dtype;
+    const bool fits = stays_in(dtype, left->least) && stays_in(dtype, left->largest) &&
+                      stays_in(dtype, right->least) && stays_in(dtype, right->largest);
+    if (!fits) return dtype == DType::kS32 ? far_comparison(*kind, *left, *right) : ValueId{};
+    const ValueId first = emit_value(ir::Index{one}, function_.type(binary.left));
+    const ValueId second = emit_value(ir::Index{other}, function_.type(binary.right));
+    return emit_value(ir::Binary{*kind, first, second}, kTruth);
+  }
+
+  // A number of 32 bits that may pass their ends begins again at the other one, and then corners tell nothing. So they are
+  // compared in 64 bits, and a tile with such a number is one that may change.
+  ValueId far_comparison(BinaryKind kind, const Corners& left, const Corners& right) {
+    const bool wants_less = kind == BinaryKind::kLt || kind == BinaryKind::kLe;
+    const ValueId one = wide(wants_less ? left.least : left.largest);
+    const ValueId other = wide(wants_less ? right.largest : right.least);
+    if (!one.valid() || !other.valid()) return {};
+    ValueId out = emit_value(ir::Binary{kind, one, other}, kTruth);
+    for (const Corners* side : {&left, &right}) {
+      out = or_passes(out, side->least, BinaryKind::kLt, INT32_MIN);
+      if (out.valid()) out = or_passes(out, side->largest, BinaryKind::kGt, INT32_MAX);
+      if (!out.valid()) return {};
+    }
+    return out;
+  }
+
+  // `so_far`, or whether the number passes the end.
+  ValueId or_passes(ValueId so_far, const Expr& number, BinaryKind how, std::int64_t end) {
+    const auto range = number_range(function_, number);
+    if (!range) return {};
+    const bool may_pass = how == BinaryKind::kLt ? range->least < end : range->largest > end;
+    if (!may_pass) return so_far;
+    const ValueId value = wide(number);
+    if (!value.valid()) return {};
+    const ValueId limit = emit_value(ir::Const{static_cast<double>(end)}, kWide);
+    const ValueId passes = emit_value(ir::Binary{how, value, limit}, kTruth);
+    return emit_value(ir::Binary{BinaryKind::kLogicalOr, so_far, passes}, kTruth);
+  }
+
+  // The exact value, computed in 64 bits; none where parts of it do not fit into 32.
+  ValueId wide(const Expr& number) {
+    if (!number_range(function_, number)) return {};
+    ValueId sum;
+    for (const ir::Term& term : number.terms()) {
+      if (!stays_in(DType::kS32, Expr(term.coefficient))) return {};
+      const bool is_one = term.coefficient == 1 && !term.atoms.empty();
+      ValueId product;
+      if (!is_one) {
+        product = emit_value(ir::Const{static_cast<double>(term.coefficient)}, kWide);
+      }
+      for (const ir::Atom& atom : term.atoms) {
+        const Expr part = atom.kind == ir::AtomKind::kVar
+                              ? Expr::var(atom.var)
+                              : make_atom(atom.kind, *atom.left, *atom.right);
+        if (!stays_in(DType::kS32, part)) return {};
+        const ValueId narrow = emit_value(ir::Index{part}, ir::ScalarType{DType::kS32});
+        const ValueId factor = emit_value(ir::Cast{narrow}, kWide);
+        product = product.valid() ? emit_value(ir::Binary{BinaryKind::kMul, product, factor}, kWide)
+                                  : factor;
+      }
+      sum = sum.valid() ? emit_value(ir::Binary{BinaryKind::kAdd, sum, product}, kWide) : product;
+    }
+    return sum.valid() ? sum : emit_value(ir::Const{0}, kWide);
+  }
+
+  [[nodiscard]] bool stays_in(DType dtype, const Expr& number) const {
+    const auto all = numbers_of(dtype);
+    const auto range = number_range(function_, number);
+    return all && range && range->least >= all->least && range->largest <= all->largest;
   }
 
   static std::optional<BinaryKind> opposite(BinaryKind kind) {
@@ -108,6 +184,13 @@ class Question : private OpMaker {
       if (one == kind) return other;
     }
     return std::nullopt;
+  }
+
+  std::optional<Corners> corners(ValueId value) {
+    const auto least = corner(value, false);
+    const auto largest = corner(value, true);
+    if (!least || !largest) return std::nullopt;
+    return Corners{*least, *largest};
   }
 
   // The largest or the least value of a number over the tile.

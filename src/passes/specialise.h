@@ -19,7 +19,7 @@
 // Stages of several loops in one another: the slot goes on from one to the next, so that loads of the next trip
 // of the outer loop start while this one's end is still computed.
 //
-// Runs in front of pipeline-loops, which then has only loops without a producer before it.
+// Runs in front of the pass `pipeline`, which then has only loops without a producer before it.
 //
 // Errors: pipeline-producer, and those of copies_ahead.h and marked_loops.h.
 #pragma once

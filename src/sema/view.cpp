@@ -4,6 +4,7 @@
 #include "ir/strides.h"
 #include "sema/derived.h"
 #include "sema/expression.h"
+#include "sema/inthreads.h"
 #include "sema/reshape.h"
 #include "support/tensor.h"
 
@@ -432,7 +433,10 @@ Operand subscript_array(Sema& sema, const ast::SubscriptExpr& subscript, Span sp
     const auto most =
         item.element ? ir::upper_bound(sema.function, item.element->value) : std::nullopt;
     const auto extent = type.shape[d].constant();
-    const auto largest = most ? most->constant() : std::nullopt;
+    auto largest = most ? most->constant() : std::nullopt;
+    if (extent && largest && *largest >= *extent) {  // fewer threads may be here than there are
+      largest = largest_in_region(sema, item.element->value).value_or(*largest);
+    }
     if (!item.element ||
         (extent && ((least && *least >= *extent) || (largest && *largest >= *extent)))) {
       (void)sema.diags

@@ -24,7 +24,7 @@
 #include "compiles/compiles.h"
 #include "emit/cuda/emit.h"
 #include "io/assignments.h"
-#include "passes/pipeline.h"
+#include "passes/pass_table.h"
 #include "sema/sema.h"
 #include "support/escape.h"
 #include "support/file.h"
@@ -173,7 +173,7 @@ std::optional<std::string> emitted(const Source& source, std::string text) {
   const ast::Ast tree = parse_file(
       sources, file, {.definitions = std::move(*definitions), .read_included = read_beside}, diags);
   auto module = sema::analyse(tree, *source.arch, sources, diags);
-  if (!module || !passes::run_pipeline(*module, diags) || diags.has_errors()) return std::nullopt;
+  if (!module || !passes::run_passes(*module, diags) || diags.has_errors()) return std::nullopt;
   if (has_cuda(*module)) return std::nullopt;
   return emit::emit(*module, sources, {.line_directives = false});
 }

@@ -167,6 +167,7 @@ def _uses_before(source, s):
     """The last statement in front of it that does something with shared memory (a warp's product does not)."""
     for one in reversed(source.before(s)):
         in_registers = one.kind == "product" and "group-4" not in source.clean
+        in_registers = in_registers or re.match(r"\w+\s*=\s*\w+;$", source.slice(one))
         if one.kind in _USES + ("foreach", "other", "if") and not in_registers:
             return one
     return None
@@ -175,8 +176,23 @@ def _uses_before(source, s):
 # ---- operators: what is left out ----
 
 
+def _is_for_own_copies(source, s):
+    """Whether a wait is for copies by the threads themselves (dma)."""
+    names = re.findall(r"\w+", source.slice(s))[1:]
+    by_others = any(re.search(rf"\b{name}\s*=\s*tma\.", source.clean) for name in names)
+    return s.kind == "wait" and not list(source.references(s, source.events)) and not by_others
+
+
+def _waits_for_younger(source, s):
+    """Whether a wait for threads' own copies stands directly behind one: that is a wait for all."""
+    behind = source.behind(s)
+    return bool(behind) and _is_for_own_copies(source, s) and _is_for_own_copies(source, behind[0])
+
+
 def drop_wait(source):
     for s in source.of("wait"):
+        if _waits_for_younger(source, s):
+            continue
         yield from _drop_operand(source, s, "wait")
 
 
@@ -251,11 +267,42 @@ def drop_after(source):
 # ---- operators: what stands elsewhere ----
 
 
+def _slot(source, s, event):
+    """The text of the event's index in a statement; None where it is not named."""
+    for name, _, _, index in source.references(s, {event: source.events[event]}):
+        return source.clean[index[0] : index[1]] if index else ""
+    return None
+
+
+def _is_needed_by(source, s, other):
+    """Whether the statement may need what the wait `s` is for. It does not where it starts a copy that completes another
+    slot of the same event, triggers that, or loads from a buffer that no copy of the event fills, nor, of threads' own
+    copies, where it starts one and names none that is waited for."""
+    is_copy = other.kind == "copy" and ".async" in source.slice(other)
+    events = [name for name, *_ in source.references(s, source.events)]
+    if events and other.kind == "load":
+        filled = [c for c in source.of("copy") if any(True for _ in source.references(c, {e: source.events[e] for e in events}))]
+        buffers = {name for c in filled for name, *_ in source.references(c, source.buffers)}
+        return not buffers or any(True for _ in source.references(other, {b: source.buffers[b] for b in buffers}))
+    if events and (is_copy or other.kind == "trigger"):
+        return any(_slot(source, other, e) in (None, _slot(source, s, e)) for e in events)
+    if events or not is_copy:
+        return True
+    if not re.match(r"\w+\s*=\s*dma\.", source.slice(other)):
+        return True
+    names = re.findall(r"\w+", source.slice(s))[1:]
+    return any(re.search(rf"\b{name}\b", source.slice(other)) for name in names)
+
+
 def late_wait(source):
     """A wait behind the next thing that needed it."""
     for s in source.of("wait", "mma_wait"):
         needs = [one for one in source.behind(s) if one.kind in _COLLECTIVE + ("foreach", "parallel", "trigger", "other", "if")]
         needs = [one for one in needs if not re.match(r"stage\s*=", source.slice(one))]
+        if s.kind == "wait":
+            if _waits_for_younger(source, s):
+                continue
+            needs = [one for one in needs if _is_needed_by(source, s, one)]
         if needs:
             yield _move(source, s, needs[0].end)
 

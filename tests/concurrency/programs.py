@@ -8,7 +8,13 @@ Each program is brought to a normal form, by rules that hold for every execution
 - What only computes an index goes in front of a barrier, a fence or a wait.
 - A barrier goes away when on every path to it, or on every path from it, another one that brings at least the same
   threads together stands between it and whatever touches memory. A trigger by a whole warp brings the warp together.
+  Bulk copies are started by the thread that is elected for a trigger, and go on by themselves: a barrier in front of
+  such a trigger orders nothing about them.
 - A wait until a bulk store has landed is a wait until it has been read when nothing follows it.
+- A wait for threads' own copies goes away when on every path to it another one, for at least as many of them, stands behind
+  the last that was started. (A loop up to cdiv(K, n) has a trip, as a dimension is at least 1.)
+- A proxy fence, which orders what threads have written before what products and bulk copies read, goes away when on every path
+  from it another one comes before these, in a kernel without regions, whose threads all take that path.
 - Where every wait for products is for all of them, a commit goes away when the next one behind it on the same straight
   line of code comes before any wait: both groups are waited for together.
 - Which event a thread's own copies (cp.async) name, whether a barrier was inferred, and whether a region was joined
@@ -95,6 +101,13 @@ def _has_trips(loop):
     return upper is not None and " lower=" not in loop.text and int(upper[1]) > 0
 
 
+def _surely_runs(loop, dimensions):
+    """Likewise, of a loop whose bounds may be known at the launch alone: from 0, or from a few below its end, to cdiv(K, n)."""
+    found = re.search(r"(?: lower=max\(0, (.*?) - \d+\))? upper=(cdiv\((\w+), \d+\)) body=$", loop.text)
+    lower_fits = found and (found[1] == found[2] if found[1] else " lower=" not in loop.text)
+    return _has_trips(loop) or bool(lower_fits and found[3] in dimensions)
+
+
 def _threads_of(region):
     number = lambda name: int((re.search(rf" {name}=(\d+)", region.text) or (0, 0))[1])
     return set(range(number("first"), number("first") + number("threads")))
@@ -135,18 +148,22 @@ class _Walk:
 
     def __init__(self, barrier, memory, by_warps, forward):
         self.barrier, self.memory, self.by_warps, self.forward = barrier, memory, by_warps, forward
-        self.width = re.search(r"level=(\w+)$", barrier.text)
+        self.width = re.search(r"level=(\w+)(.*)$", barrier.text)
         self.threads = None  # of the region that it stands in
+        behind = barrier.parent[next(n for n, one in enumerate(barrier.parent) if one is barrier) + 1 :]
+        self.is_of_elected = bool(behind) and behind[0].kind == "trigger" and "arrival=elected" in behind[0].text
 
     def meets(self, op):
-        level = re.match(r"barrier level=(\w+)$", op.text)
-        if level:
-            return _WIDTH[level[1]] >= _WIDTH[self.width[1]]
+        level = re.match(r"barrier level=(\w+)(.*)$", op.text)
+        if level:  # of all threads, or of the same ones by their number
+            return _WIDTH[level[1]] >= _WIDTH[self.width[1]] and level[2] in ("", self.width[2])
         return self.width[1] == "group" and op.kind == "trigger" and op.text.endswith("arrival=warp")
 
     def passes(self, op):
         """Whether nothing needs to be ordered that the operation does."""
         if op.is_silent:
+            return True
+        if not self.forward and self.is_of_elected and op.kind == "copy" and " bulk " in op.text:
             return True
         if self.forward:
             return op.kind in _WAITS + ("event_wait",) or self.memory.is_new_behind(op, self.barrier)
@@ -212,6 +229,87 @@ def _without_idle_barriers(top):
             op.parent[:] = [one for one in op.parent if one is not op]
 
 
+def _pending(wait):
+    return int((re.search(r"pending=(\d+)", wait.text) or (0, 0))[1])
+
+
+def _copies_before(ops, wait, dimensions):
+    """Backwards from the wait: `met` another one that says as much, `started` a copy, or `through`."""
+    for op in reversed(ops):
+        if op.kind == "copy_wait" and _pending(op) <= _pending(wait):
+            return "met"
+        if op.kind == "copy" and " async" in op.text and " bulk" not in op.text:
+            return "started"
+        if op.kind in _LEAVES:
+            return "started"
+        inside = [_copies_before(region, wait, dimensions) for region in op.regions]
+        if "started" in inside:
+            return "started"
+        if op.kind == "for" and inside == ["met"] and _surely_runs(op, dimensions):
+            return "met"
+    return "through"
+
+
+def _is_idle_wait(wait, dimensions):
+    op = wait
+    while op is not None:
+        place = next(n for n, one in enumerate(op.parent) if one is op)
+        outcome = _copies_before(op.parent[:place], wait, dimensions)
+        if outcome != "through":
+            return outcome == "met"
+        op = op.owner
+        if op is not None and op.kind not in ("if", "parallel"):
+            return False
+    return False
+
+
+def _without_idle_waits(top):
+    head = next((op.text for op in top if op.kind == "func"), "")
+    dimensions = set(re.findall(r"\b[A-Za-z_]\w*\b", " ".join(re.findall(r"\[([^\]]*)\]", head))))
+    idle = [op for op in everything(top) if op.kind == "copy_wait" and _is_idle_wait(op, dimensions)]
+    for op in idle:
+        op.parent[:] = [one for one in op.parent if one is not op]
+
+
+def _after_fence(ops, fence):
+    """Forwards from the fence: `met` another one, `touched` what it orders, or `through`."""
+    is_global = fence.text.endswith(" global")  # which orders bulk copies alone
+    for op in ops:
+        if op.text == fence.text:
+            return "met"
+        if op.kind in _LEAVES | {"trigger", "inthreads"} or " bulk " in op.text or (op.kind == "mma" and not is_global):
+            return "touched"
+        inside = [_after_fence(region, fence) for region in op.regions]
+        if "touched" in inside:
+            return "touched"
+        if inside == ["met"] and op.kind == "parallel" or inside == ["met", "met"]:
+            return "met"
+    return "through"
+
+
+def _is_idle_fence(fence):
+    op = fence
+    while op is not None:
+        place = next(n for n, one in enumerate(op.parent) if one is op)
+        outcome = _after_fence(op.parent[place + 1 :], fence)
+        if outcome != "through":
+            return outcome == "met"
+        op = op.owner
+        if op is None or op.text.startswith("parallel level=block"):
+            return True  # where the kernel ends
+        if op.kind not in ("if", "for", "parallel"):
+            return False
+        if op.kind == "for" and _after_fence(op.regions[0], fence) == "touched":
+            return False
+    return True
+
+
+def _without_idle_fences(top):
+    idle = [op for op in everything(top) if op.kind == "proxy_fence" and _is_idle_fence(op)]
+    for op in idle:
+        op.parent[:] = [one for one in op.parent if one is not op]
+
+
 def _ends_group(op):
     """Whether groups of products end or are waited for here, or a jump leaves the line of code."""
     return any(one.kind in _LEAVES | {"mma_commit", "mma_wait", "trigger"} for one in everything([op]))
@@ -232,7 +330,7 @@ def _without_idle_commits(top):
 
 def _strictest(waits):
     """One line for waits behind each other."""
-    pending = [int((re.search(r"pending=(\d+)", wait.text) or (0, 0))[1]) for wait in waits]
+    pending = [_pending(wait) for wait in waits]
     landed = [count for count, wait in zip(pending, waits) if " landed" in wait.text]
     out = f"{waits[0].kind} pending={min(pending)}"
     return out + (f" landed={min(landed)}" if landed else "")
@@ -280,6 +378,8 @@ def normal_form(program):
     top = parsed(text)
     _without_idle_barriers(top)
     _without_idle_commits(top)
+    _without_idle_waits(top)
+    _without_idle_fences(top)
     top = _in_order(top)
     lines = list(_lines(top))
     last = lines[-1][1]

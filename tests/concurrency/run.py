@@ -16,7 +16,7 @@ program which does the same as its kernel's (programs.py says when) is no mistak
 all the same, and nothing may be found wrong with it.
 
 `--printed`: the mutants of the programs that the compiler makes of pipelines (tests/said_again/pipelines), as `kiln ir --as
-co` prints them. Their survivors are named on the terminal alone.
+co` prints them; survivors_printed.txt names the survivors.
 
 Without `--all` a few schedules and a fixed sample of the mutants. With it also: of the kernels that
 synchronise at least 1,800 mutants, 98.5 % of them found; of the examples with register tiles at least 1,400,
@@ -42,12 +42,14 @@ import programs
 
 FILLS = ("normal", "integers", "adversarial")
 MUTANT_SCHEDULES = 20
+FIRST_SCHEDULES = 2  # of them, which find most
 SAMPLE, SAMPLE_OF_ARITHMETIC = 24, 96  # of so many mutants one is in the sample
 # Being refused for one of these says nothing about the mistake.
 NO_MISTAKE = ("not-supported-yet", "include-unreadable", "not-available", "unexpected-token", "missing-semicolon", "ir-syntax")
 # How many mutants at least, and which share of them is found: of kernels that synchronise, of examples with tiles.
 LEAST = {False: (1800, 0.985), True: (1400, 0.97)}
-SURVIVORS = kernels.HERE / "survivors.txt"
+LEAST_PRINTED = {False: (900, 0.985)}
+SURVIVORS = {False: kernels.HERE / "survivors.txt", True: kernels.HERE / "survivors_printed.txt"}  # by --printed
 JOBS = os.cpu_count() or 2
 
 
@@ -142,7 +144,8 @@ def classify_run(done):
 def found_by_runs(kiln, kernel, path, mutant):
     """What orders of execution show first, then what the example's formula does: a mutant without a race may be another
     program. (Text of the IR has the macros of the first run, and the formula's run others.)"""
-    runs = [] if mutant.is_arithmetic else [(run, MUTANT_SCHEDULES) for run in kernel.runs]
+    counts = () if mutant.is_arithmetic else (FIRST_SCHEDULES, MUTANT_SCHEDULES)
+    runs = [(run, count) for count in counts for run in kernel.runs]
     if mutant.suffix == ".co":
         runs += [(run, 1) for run in kernel.meanings]
     for run, schedules in runs:
@@ -172,8 +175,8 @@ def judge(kiln, kernel, mutant, folder, original):
     return verdict("broken", f"it does the same as its kernel, and is {found}") if found else verdict("same program")
 
 
-def listed_survivors():
-    lines = SURVIVORS.read_text(encoding="utf-8").split("\n")
+def listed_survivors(printed):
+    lines = SURVIVORS[printed].read_text(encoding="utf-8").split("\n")
     return dict(line.split(" ", 1) for line in lines if line and not line.startswith("#"))
 
 
@@ -190,21 +193,22 @@ def all_mutants(chosen, compiled, everything):
                 yield kernel, mutant
 
 
-def mutant_problems(verdicts, everything, whole):
+def mutant_problems(verdicts, options):
     """What is wrong with the outcome of the suite, as texts."""
-    listed = listed_survivors()
+    file = SURVIVORS[options.printed].name
+    listed = listed_survivors(options.printed)
     problems = [f"BROKEN {v.name}: {v.detail}" for v in verdicts if v.outcome == "broken"]
     survivors = {v.name for v in verdicts if v.outcome == "survived"}
-    problems += [f"SURVIVED {name}, which survivors.txt does not name" for name in sorted(survivors - set(listed))]
+    problems += [f"SURVIVED {name}, which {file} does not name" for name in sorted(survivors - set(listed))]
     judged = {v.name for v in verdicts}
     problems += [
-        f"{name} is named in survivors.txt and did not survive"
+        f"{name} is named in {file} and did not survive"
         for name in sorted(set(listed) & judged - survivors)
     ]
-    if not (everything and whole):
+    if not options.all or options.filters:
         return problems
-    problems += [f"{name} is named in survivors.txt and is no mutant" for name in sorted(set(listed) - judged)]
-    for has_tiles, (least, share) in LEAST.items():
+    problems += [f"{name} is named in {file} and is no mutant" for name in sorted(set(listed) - judged)]
+    for has_tiles, (least, share) in (LEAST_PRINTED if options.printed else LEAST).items():
         mistakes = [v for v in verdicts if v.outcome != "same program" and v.has_tiles == has_tiles]
         found = [v for v in mistakes if v.outcome in ("check", "reported", "wrong numbers")]
         if len(mistakes) < least or len(found) < share * len(mistakes):
@@ -235,7 +239,7 @@ def run_mutants(kiln, chosen, options, pool):
     if options.verdicts:
         rows = [vars(v) for v in verdicts]
         options.verdicts.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    failed = mutant_problems(verdicts, options.all, not options.filters and not options.printed)
+    failed = mutant_problems(verdicts, options)
     return max(len(verdicts) - len(failed), 0), failed
 
 

@@ -8,7 +8,7 @@
 #include "io/bind.h"
 #include "io/expect.h"
 #include "io/random_bits.h"
-#include "passes/pipeline.h"
+#include "passes/pass_table.h"
 #include "programs/census.h"
 #include "reference/compare.h"
 #include "runtime/call.h"
@@ -51,7 +51,7 @@ bool compile(const Sample& sample, Compiled& out) {
   if (!module) return false;
   out.tile = std::move(*module);
   out.decided = out.tile;
-  const auto done = passes::run_pipeline(out.decided, out.diags);
+  const auto done = passes::run_passes(out.decided, out.diags);
   return done && !out.diags.has_errors() && out.decided.functions.size() == 1;
 }
 

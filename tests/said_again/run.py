@@ -8,7 +8,7 @@ read again. The tile IR of what was read is compared with that of the program: b
 checks, for reads of variables that nothing uses, and for where views and numbers are written down it is the same. `--all` takes the golden tests'
 programs as well. Programs that the language cannot say are listed in UNSAYABLE, with the operation.
 A few are run on the simulator, before and after, with the same numbers. Those of pipelines/ are run without
-their attributes, with them and as printed behind `pipeline-loops`: the same bits by each `// RUN: OUTPUT
+their attributes, with them and as printed behind `pipeline`: the same bits by each `// RUN: OUTPUT
 OPTIONS` line of theirs, in 20 schedules and from three kinds of values, and no finding.
 """
 

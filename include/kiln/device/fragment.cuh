@@ -81,8 +81,8 @@ __device__ inline void fill(Register (&registers)[N], T value) {
     if constexpr (sizeof(T) == sizeof(Register)) {
       registers[r] = detail::bits_as<Register>(value);
     } else {
-      static_assert(sizeof(T) == 2 && sizeof(Register) == 4, "16-bit elements, 32-bit registers");
-      registers[r] = detail::low_bits(value) * 0x10001u;
+      static_assert(sizeof(T) < 4 && sizeof(Register) == 4, "narrow elements, 32-bit registers");
+      registers[r] = detail::low_bits(value) * (sizeof(T) == 1 ? 0x1010101u : 0x10001u);
     }
   }
 }
