@@ -38,14 +38,14 @@ _BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8_e4m3": 1, "f8_e5m2": 1, "s8": 1, "s
 _A_ALONG_M, _B_ALONG_N, _ALPHA, _BETA, _BIAS, _RESIDUAL, _BLOCK_SCALES, _INVARIANT, _SPARSE = (
     1 << i for i in range(9)
 )
+_ROWS_OF_GROUP, _GROUPS_APART = 512, 1024
 # What a kind of product needs besides its factors.
 _TABLES = {
-    "grouped_gemm": ("group_of_tile",),
     "sparse_gemm": ("metadata",),
     "block_scaled_gemm": ("a_scale", "b_scale"),
 }
 # The order of kiln._core.Product.launch.
-_OPERANDS = ("a", "b", "out", "bias", "residual", "a_scale", "b_scale", "metadata", "group_of_tile")
+_OPERANDS = ("a", "b", "out", "bias", "residual", "a_scale", "b_scale", "metadata", "group_of_tile", "rows_of_group")
 
 
 class Options(NamedTuple):
@@ -58,6 +58,7 @@ class Options(NamedTuple):
     dtype: str | None = None
     tf32: bool = False
     batch_invariant: bool = False
+    apart: bool = False  # groups of rows
 
 
 class Shape(NamedTuple):
@@ -116,6 +117,18 @@ def check_given(given: Mapping[str, Any], options: Options) -> None:
     for name in ("a", "b", *_TABLES.get(options.kind, ())):
         if given[name] is None:
             raise TypeError(f"`{shown(name, options)}` needs a tensor, and None is given")
+    if options.kind != "grouped_gemm":
+        return
+    by_tile, by_rows, a_scale, b_scale = (
+        given.get(name) is not None for name in ("group_of_tile", "rows_of_group", "a_scale", "b_scale")
+    )
+    if by_tile == by_rows:
+        number = "both are" if by_tile else "neither is"
+        raise TypeError(f"`group_of_tile` or `rows_of_group` says which rows are a group's, and {number} given")
+    if options.apart and by_tile:
+        raise TypeError("`apart` is about groups that `rows_of_group` tells, and `group_of_tile` is given")
+    if a_scale != b_scale:
+        raise TypeError(f"`{'a_scale' if a_scale else 'b_scale'}` is given alone: both factors have scales, or none")
 
 
 def shown(name: str, options: Options) -> str:
@@ -218,7 +231,7 @@ def _tensor(options: Options, name: str, value: Any, handle: int | None) -> Devi
 def _alignment(addresses: Mapping[str, int]) -> int:
     together = _ALIGNMENT_MAX
     for name, address in addresses.items():
-        if name != "group_of_tile":
+        if name not in ("group_of_tile", "rows_of_group"):
             together |= address
     return together & -together
 
@@ -397,11 +410,10 @@ def _others(tensors: Mapping[str, Any], shape: Shape, options: Options) -> list[
     blocks = -(-k // _SCALE_BLOCK)
     groups = tuple(tensors["b"].shape[:1]) if options.kind == "grouped_gemm" else ()
     out = [("bias", (*groups, n), shape.dtype, _BIAS)]
-    if options.kind == "grouped_gemm":
-        out.append(("group_of_tile", (-(-m // _GROUP_ROWS),), "s32", 0))
-    if options.kind == "block_scaled_gemm":
-        out.append(("a_scale", (blocks, m), "f32", _BLOCK_SCALES))
-        out.append(("b_scale", (-(-n // _SCALE_BLOCK), blocks), "f32", _BLOCK_SCALES))
+    out.append(("group_of_tile", (-(-m // _GROUP_ROWS),), "s32", 0))
+    out.append(("rows_of_group", groups, "s32", _GROUPS_APART if options.apart else _ROWS_OF_GROUP))
+    out.append(("a_scale", (blocks, m), "f32", _BLOCK_SCALES))
+    out.append(("b_scale", (*groups, -(-n // _SCALE_BLOCK), blocks), "f32", _BLOCK_SCALES))
     if options.kind == "sparse_gemm":
         dtype = "s32" if tensors["metadata"].dtype == "s32" else "u32"  # PyTorch's usual 32 bits
         out.append(("metadata", (m, k // 32), dtype, _SPARSE))
@@ -410,11 +422,23 @@ def _others(tensors: Mapping[str, Any], shape: Shape, options: Options) -> list[
 
 def check_others(tensors: Mapping[str, Any], shape: Shape, options: Options) -> None:
     """Shapes and types of all but the factors."""
+    if options.apart:
+        _check_room(shape.m, tensors["b"].shape[0])
     for name, extents, dtype, _ in _others(tensors, shape, options):
         _check(name, tensors[name], extents, dtype)
     for name in ("out", "residual"):
         if name in tensors:
             _check(name, tensors[name], shape.result, shape.dtype)
+
+
+def _check_room(rows: int, groups: int) -> None:
+    if groups == 0 or rows % (groups * _GROUP_ROWS) == 0:
+        return
+    wanted = -(-rows // (groups * _GROUP_ROWS)) * groups * _GROUP_ROWS
+    raise ValueError(
+        f"`a` has {rows} rows for {groups} groups apart, which have room for a multiple of {_GROUP_ROWS} each: "
+        f"give it {wanted}"
+    )
 
 
 def _flags_of_others(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Options) -> int:

@@ -105,8 +105,12 @@ def gemm(
 def grouped_gemm(
     a: Any,
     b: Any,
-    group_of_tile: Any,
+    group_of_tile: Any = None,
     *,
+    rows_of_group: Any = None,
+    apart: bool = False,
+    a_scale: Any = None,
+    b_scale: Any = None,
     bias: Any = None,
     residual: Any = None,
     activation: str | None = None,
@@ -123,10 +127,16 @@ def grouped_gemm(
     group's, as -1, passes its tile over: those rows of `out` stay as they are, and of a new result
     they hold anything. `b`'s matrices lie along k: `w.mT` of `w` [groups, n, k]. `bias` is
     [groups, n]. The rest is as in `gemm`.
+
+    `rows_of_group`, int32 [groups], may say it instead: how many rows each group has, 0 for many
+    perhaps. Groups then follow each other, each beginning with a new tile; with `apart` each has room
+    for m / groups rows, of which the first ones count. Floats of 8 bits may have factors: `a_scale`
+    [ceil(k / 128), m] and `b_scale` [groups, ceil(n / 128), ceil(k / 128)], as in `block_scaled_gemm`.
     """
     check_out(beta, out)
-    options = options_of("grouped_gemm", activation, alpha, beta, dtype)
-    given = {"a": a, "b": b, "group_of_tile": group_of_tile, "bias": bias, "residual": residual, "out": out}
+    options = options_of("grouped_gemm", activation, alpha, beta, dtype, apart=apart)
+    given = {"a": a, "b": b, "group_of_tile": group_of_tile, "rows_of_group": rows_of_group, "out": out}
+    given |= {"a_scale": a_scale, "b_scale": b_scale, "bias": bias, "residual": residual}
     return _run(given, options, (alpha, beta), stream)
 
 

@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include "support/integer.h"
+
 namespace kiln::gemm {
 
 namespace {
@@ -51,10 +53,21 @@ Result<void> check_groups(const Problem& problem) {
     return Unexpected{refused(problem, format("{} groups, there may be 1 to {}, or 0 for none",
                                               problem.groups, kExtentMax))};
   }
-  if (problem.groups == 0 || problem.batch == 1) return {};
-  return Unexpected{
-      refused(problem, format("{} groups and a batch of {}: start each of these products by itself",
-                              problem.groups, problem.batch))};
+  if (problem.groups == 0 && problem.grouping != Grouping::kByTile) {
+    return Unexpected{refused(problem, "rows of groups, and `groups` is 0: say how many there are")};
+  }
+  if (problem.groups == 0) return {};
+  if (problem.batch != 1) {
+    return Unexpected{refused(
+        problem, format("{} groups and a batch of {}: start each of these products by itself",
+                        problem.groups, problem.batch))};
+  }
+  if (problem.grouping != Grouping::kApart) return {};
+  if (problem.m % problem.groups == 0 && problem.m / problem.groups % kGroupRows == 0) return {};
+  return Unexpected{refused(
+      problem, format("{} groups apart have room for a multiple of {} rows each, and m is {}: take {}",
+                      problem.groups, kGroupRows, problem.m,
+                      ceil_div(problem.m, problem.groups * kGroupRows) * problem.groups * kGroupRows))};
 }
 
 }  // namespace
