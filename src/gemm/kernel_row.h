@@ -54,7 +54,7 @@ struct KernelRow {
   bool epilogue = false;  // takes alpha, beta, bias, residual and activations, each by a define
   Takes block_scales = Takes::kNever;  // where it takes others too, by the define SCALED
   bool a_sparse = false;               // is for exactly these problems
-  bool groups = false;  // and for these: by BY_ROWS and APART, which say what tells the groups
+  bool groups = false;      // and for these: by BY_ROWS and APART, which say what tells the groups
   bool persistent = false;  // define BLOCKS: as many blocks as multiprocessors
 };
 

@@ -54,7 +54,8 @@ Result<void> check_groups(const Problem& problem) {
                                               problem.groups, kExtentMax))};
   }
   if (problem.groups == 0 && problem.grouping != Grouping::kByTile) {
-    return Unexpected{refused(problem, "rows of groups, and `groups` is 0: say how many there are")};
+    return Unexpected{
+        refused(problem, "rows of groups, and `groups` is 0: say how many there are")};
   }
   if (problem.groups == 0) return {};
   if (problem.batch != 1) {
@@ -65,9 +66,10 @@ Result<void> check_groups(const Problem& problem) {
   if (problem.grouping != Grouping::kApart) return {};
   if (problem.m % problem.groups == 0 && problem.m / problem.groups % kGroupRows == 0) return {};
   return Unexpected{refused(
-      problem, format("{} groups apart have room for a multiple of {} rows each, and m is {}: take {}",
-                      problem.groups, kGroupRows, problem.m,
-                      ceil_div(problem.m, problem.groups * kGroupRows) * problem.groups * kGroupRows))};
+      problem,
+      format("{} groups apart have room for a multiple of {} rows each, and m is {}: take {}",
+             problem.groups, kGroupRows, problem.m,
+             ceil_div(problem.m, problem.groups * kGroupRows) * problem.groups * kGroupRows))};
 }
 
 }  // namespace
