@@ -68,6 +68,8 @@ def _sums(numbers: Mapping[str, np.ndarray], seen: Mapping[str, Seen], options: 
     if options.kind == "sparse_gemm":
         a = expanded(a, numbers["metadata"].astype(np.uint32), seen["a"].dtype)
     scales = (numbers["a_scale"], numbers["b_scale"]) if "a_scale" in numbers else None
+    if options.kind == "k_grouped_gemm":
+        return _sums_along_k(numbers, scales), False
     if options.kind != "grouped_gemm":
         return _product(a, b, scales), False
     out = np.zeros((a.shape[0], b.shape[-1]))
@@ -77,6 +79,19 @@ def _sums(numbers: Mapping[str, np.ndarray], seen: Mapping[str, Seen], options: 
         mine = scales if scales is None else (scales[0][:, rows], scales[1][group])
         out[rows] = _product(a[rows], b[group], mine)
     return out, (group_of < 0)[:, None]
+
+
+def _sums_along_k(numbers: Mapping[str, np.ndarray], scales: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
+    a, b = numbers["a"], numbers["b"]
+    if scales is not None:
+        a = a * np.repeat(scales[0], _SCALE_BLOCK, axis=0)[: a.shape[1]].T
+        b = b * np.repeat(scales[1], _SCALE_BLOCK, axis=0)[: b.shape[0]]
+    out, begin = [], 0
+    for part in numbers["rows_of_group"]:
+        end = begin + max(0, min(int(part), a.shape[1] - begin))
+        out.append(a[:, begin:end] @ b[begin:end])
+        begin += -(-(end - begin) // _GROUP_ROWS) * _GROUP_ROWS
+    return np.array(out)
 
 
 def groups_of_rows(numbers: Mapping[str, np.ndarray], options: Options) -> np.ndarray:

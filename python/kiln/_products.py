@@ -38,9 +38,10 @@ _BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8_e4m3": 1, "f8_e5m2": 1, "s8": 1, "s
 _A_ALONG_M, _B_ALONG_N, _ALPHA, _BETA, _BIAS, _RESIDUAL, _BLOCK_SCALES, _INVARIANT, _SPARSE = (
     1 << i for i in range(9)
 )
-_ROWS_OF_GROUP, _GROUPS_APART = 512, 1024
+_ROWS_OF_GROUP, _GROUPS_APART, _GROUPS_ALONG_K = 512, 1024, 2048
 # What a kind of product needs besides its factors.
 _TABLES = {
+    "k_grouped_gemm": ("rows_of_group",),
     "sparse_gemm": ("metadata",),
     "block_scaled_gemm": ("a_scale", "b_scale"),
 }
@@ -51,7 +52,7 @@ _OPERANDS = ("a", "b", "out", "bias", "residual", "a_scale", "b_scale", "metadat
 class Options(NamedTuple):
     """What of a call decides how it is computed, besides its tensors."""
 
-    kind: str  # "gemm", "grouped_gemm", "sparse_gemm", "block_scaled_gemm"
+    kind: str  # "gemm", "grouped_gemm", "k_grouped_gemm", "sparse_gemm", "block_scaled_gemm"
     activation: str = "none"
     has_alpha: bool = False
     has_beta: bool = False
@@ -117,12 +118,10 @@ def check_given(given: Mapping[str, Any], options: Options) -> None:
     for name in ("a", "b", *_TABLES.get(options.kind, ())):
         if given[name] is None:
             raise TypeError(f"`{shown(name, options)}` needs a tensor, and None is given")
-    if options.kind != "grouped_gemm":
-        return
     by_tile, by_rows, a_scale, b_scale = (
         given.get(name) is not None for name in ("group_of_tile", "rows_of_group", "a_scale", "b_scale")
     )
-    if by_tile == by_rows:
+    if options.kind == "grouped_gemm" and by_tile == by_rows:
         number = "both are" if by_tile else "neither is"
         raise TypeError(f"`group_of_tile` or `rows_of_group` says which rows are a group's, and {number} given")
     if options.apart and by_tile:
@@ -337,6 +336,9 @@ def shape_of(tensors: Mapping[str, Any], options: Options) -> Shape:
             "which are to be as many; if `b` lies as [n, k], pass its transposed view, `b.T` or `b.mT`"
         )
     dtype = _result_type(a, tensors.get("out"), options)
+    if options.kind == "k_grouped_gemm":
+        groups = math.prod(tensors["rows_of_group"].shape)
+        return Shape(a.shape[0], n, k, 1, (groups, a.shape[0], n), dtype)
     if options.kind == "gemm" and len(b.shape) > 2:
         if a.shape[:-2] != b.shape[:-2] or len(a.shape) != 3:
             raise ValueError(
@@ -383,6 +385,8 @@ def problem_of(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Optio
         fields |= {"stride_a": a.strides[0], "stride_b": b.strides[0]}
     if options.kind == "grouped_gemm":
         fields |= {"groups": b.shape[0], "stride_b": b.strides[0] if b.shape[0] > 1 else 0}
+    if options.kind == "k_grouped_gemm":
+        fields["groups"] = shape.result[0]
     flags |= _add_likes(fields, tensors, shape, is_batch)
     flags |= _flags_of_others(tensors, shape, options)
     fields["flags"] = flags
@@ -408,12 +412,15 @@ def _others(tensors: Mapping[str, Any], shape: Shape, options: Options) -> list[
     """Of each vector or table: its name, shape, type and flag."""
     m, n, k = shape.m, shape.n, shape.k
     blocks = -(-k // _SCALE_BLOCK)
-    groups = tuple(tensors["b"].shape[:1]) if options.kind == "grouped_gemm" else ()
+    groups = {"grouped_gemm": tensors["b"].shape[:1], "k_grouped_gemm": shape.result[:1]}.get(options.kind, ())
+    along_k = options.kind == "k_grouped_gemm"
+    panels = (blocks, n) if along_k else (*groups, -(-n // _SCALE_BLOCK), blocks)
+    told = _GROUPS_ALONG_K if along_k else _GROUPS_APART if options.apart else _ROWS_OF_GROUP
     out = [("bias", (*groups, n), shape.dtype, _BIAS)]
     out.append(("group_of_tile", (-(-m // _GROUP_ROWS),), "s32", 0))
-    out.append(("rows_of_group", groups, "s32", _GROUPS_APART if options.apart else _ROWS_OF_GROUP))
+    out.append(("rows_of_group", tuple(groups), "s32", told))
     out.append(("a_scale", (blocks, m), "f32", _BLOCK_SCALES))
-    out.append(("b_scale", (*groups, -(-n // _SCALE_BLOCK), blocks), "f32", _BLOCK_SCALES))
+    out.append(("b_scale", panels, "f32", _BLOCK_SCALES))
     if options.kind == "sparse_gemm":
         dtype = "s32" if tensors["metadata"].dtype == "s32" else "u32"  # PyTorch's usual 32 bits
         out.append(("metadata", (m, k // 32), dtype, _SPARSE))

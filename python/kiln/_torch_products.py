@@ -16,10 +16,11 @@ from kiln._products import Options, check_given, check_others, launch, options_o
 _TENSORS = {
     "gemm": (),
     "grouped_gemm": (),
+    "k_grouped_gemm": ("rows_of_group",),
     "sparse_gemm": ("metadata",),
     "block_scaled_gemm": ("a_scale", "b_scale"),
 }
-_OPTIONAL = {"grouped_gemm": ("rows_of_group", "a_scale", "b_scale")}
+_OPTIONAL = {"grouped_gemm": ("rows_of_group", "a_scale", "b_scale"), "k_grouped_gemm": ("a_scale", "b_scale")}
 _HALVES = (torch.bfloat16, torch.float16)
 
 
@@ -52,7 +53,8 @@ def call_operator(given: Mapping[str, Any], options: Options, alpha: float) -> t
 def names_of(kind: str) -> list[str]:
     """Of its tensors, in the order of the operator's arguments."""
     tables = ("group_of_tile",) if kind == "grouped_gemm" else _TENSORS[kind]
-    return ["a", "b", *tables, "bias", "residual", *_OPTIONAL.get(kind, ())]
+    epilogue = () if kind == "k_grouped_gemm" else ("bias", "residual")
+    return ["a", "b", *tables, *epilogue, *_OPTIONAL.get(kind, ())]
 
 
 def _define(kind: str) -> None:

@@ -39,11 +39,17 @@ const DType* dtype_of(std::int32_t type) {
   return nullptr;
 }
 
-constexpr std::uint32_t kAllFlags = 2 * KILN_GEMM_GROUPS_APART - 1;
+constexpr std::uint32_t kAllFlags = 2 * KILN_GEMM_GROUPS_ALONG_K - 1;
 
 Unexpected<Failure> invalid(std::string reason) {
   return Unexpected{
       Failure{FailureKind::kInvalid, Error{"not a matrix product", {}, std::move(reason)}}};
+}
+
+Grouping grouping_of(std::uint32_t flags) {
+  if ((flags & KILN_GEMM_GROUPS_ALONG_K) != 0) return Grouping::kAlongK;
+  if ((flags & KILN_GEMM_GROUPS_APART) != 0) return Grouping::kApart;
+  return (flags & KILN_GEMM_ROWS_OF_GROUP) != 0 ? Grouping::kFollowing : Grouping::kByTile;
 }
 
 Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
@@ -76,9 +82,7 @@ Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
                  .residual_spacing = {given->ldr, given->stride_r},
                  .batch = given->batch == 0 ? 1 : given->batch,
                  .groups = given->groups,
-                 .grouping = has(KILN_GEMM_GROUPS_APART)    ? Grouping::kApart
-                             : has(KILN_GEMM_ROWS_OF_GROUP) ? Grouping::kFollowing
-                                                            : Grouping::kByTile,
+                 .grouping = grouping_of(given->flags),
                  .epilogue = {.has_alpha = has(KILN_GEMM_ALPHA),
                               .has_beta = has(KILN_GEMM_BETA),
                               .has_bias = has(KILN_GEMM_BIAS),

@@ -32,8 +32,8 @@ TEST(GemmApiTest, ProblemsThatAreNoneAreInvalid) {
   EXPECT_TRUE(contains(refusal({}), "types 0, 0 and 0"));
   EXPECT_TRUE(contains(refusal(problem_of(0, 8, 8)), "extents lie between 1"));
   kiln::GemmProblem problem = problem_of(8, 8, 8);
-  problem.flags = 2048;
-  EXPECT_TRUE(contains(refusal(problem), "unknown flags 0x800"));
+  problem.flags = 4096;
+  EXPECT_TRUE(contains(refusal(problem), "unknown flags 0x1000"));
   problem = problem_of(8, 8, 8);
   problem.activation = 9;
   EXPECT_TRUE(contains(refusal(problem), "activation 9"));

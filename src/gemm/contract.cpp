@@ -59,10 +59,15 @@ std::array<TensorRow, 13> Binder::rows() const {
   if (!problem.a_along_k) std::swap(a.rows, a.cols);
   if (!problem.b_along_k) std::swap(b.rows, b.cols);
   TensorRow bias = {"bias", Role::kBias, {}, "N"};
-  if (problem.groups > 0) b.count = bias.count = kGroups;
+  TensorRow c = {"c", Role::kC, "M", "N", "LDC"};
+  if (problem.groups > 0 && problem.grouping == Grouping::kAlongK) {
+    c.count = kGroups;
+  } else if (problem.groups > 0) {
+    b.count = bias.count = kGroups;
+  }
   return {a,
           b,
-          TensorRow{"c", Role::kC, "M", "N", "LDC"},
+          c,
           TensorRow{"residual", Role::kResidual, "M", "N", "LDR"},
           bias,
           TensorRow{"a_scale", Role::kScaleA},

@@ -31,6 +31,8 @@ constexpr TypeRow kAllTypes[] = {
     {DType::kTF32, DType::kF32, kF32Only},  {DType::kS8, DType::kS32, kS32Only},
 };
 
+constexpr std::span<const TypeRow> kFloatTypes = std::span(kAllTypes).first(5);
+
 constexpr TypeRow kWarpTypes[] = {
     {DType::kBF16, DType::kF32, kFromBf16},
     {DType::kF16, DType::kF32, kFromF16},
@@ -76,6 +78,12 @@ constexpr Tiling kGroupedTilings[] = {
     {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=4 PARTS=1"},
     {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4 PARTS=1"},
     {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6 PARTS=1"},
+};
+constexpr Tiling kAlongKTilings[] = {
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3", 2},
+    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=3"},
+    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=4"},
+    {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
 };
 constexpr Tiling kScaledTilings[] = {
     {64, 128, 128, "WARPGROUPS=1 STAGES=6"},
@@ -136,7 +144,18 @@ constexpr KernelRow kRows[] = {
      .alignment = 16,
      .epilogue = true,
      .block_scales = Takes::kToo,
-     .groups = true,
+     .groups = GroupsOf::kRows,
+     .persistent = true},
+    {.name = "gemm_k_grouped_sm90",
+     .needs = {target::Feature::kWgmma, target::Feature::kTma},
+     .types = kFloatTypes,
+     .tilings = kAlongKTilings,
+     .splits = kWhole,
+     .alignment = 16,
+     .transposable_bytes = 2,
+     .epilogue = true,
+     .block_scales = Takes::kToo,
+     .groups = GroupsOf::kK,
      .persistent = true},
     {.name = "gemm_ragged_sm90",
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
@@ -224,6 +243,23 @@ std::string lacks_alignment(const KernelRow& row, const Problem& problem) {
   return row.pads && all_aligned ? "only where rows are not aligned" : "";
 }
 
+GroupsOf groups_of(const Problem& problem) {
+  if (problem.groups == 0) return GroupsOf::kNone;
+  return problem.grouping == Grouping::kAlongK ? GroupsOf::kK : GroupsOf::kRows;
+}
+
+std::string lacks_groups(const KernelRow& row, const Problem& problem) {
+  if (row.groups != groups_of(problem)) {
+    if (row.groups == GroupsOf::kNone) return "no groups";
+    return row.groups == GroupsOf::kRows ? "only groups of rows" : "only groups along k";
+  }
+  if (row.groups != GroupsOf::kK) return {};
+  const Epilogue& epilogue = problem.epilogue;
+  const bool more =
+      epilogue.has_bias || epilogue.has_residual || epilogue.activation != Activation::kNone;
+  return more ? "of the epilogue only alpha and beta" : "";
+}
+
 std::string lacks_scales(const KernelRow& row, const Problem& problem, const TypeRow& types) {
   if (!problem.block_scales) {
     return row.block_scales == Takes::kAlways ? "only with scale factors" : "";
@@ -273,13 +309,13 @@ std::string lacks(const KernelRow& row, const Problem& problem, const target::Ar
   const bool turned = !problem.a_along_k || !problem.b_along_k;
   const bool can_turn =
       row.transposable_bytes == kAnyBytes || row.transposable_bytes == size_bytes(problem.a);
-  if (turned && (!can_turn || problem.groups > 0)) return "operands not along k";
+  if (turned && (!can_turn || row.groups == GroupsOf::kRows)) return "operands not along k";
   const bool has_epilogue = problem.epilogue != Epilogue{};
   if (!row.epilogue && has_epilogue) return "no epilogue";
   if (has_epilogue && types->sum != DType::kF32) return "no epilogue on integer sums";
   if (std::string reason = lacks_scales(row, problem, *types); !reason.empty()) return reason;
   if (row.a_sparse != problem.a_sparse) return row.a_sparse ? "only a sparse A" : "no sparse A";
-  if (row.groups != (problem.groups > 0)) return row.groups ? "only groups" : "no groups";
+  if (std::string reason = lacks_groups(row, problem); !reason.empty()) return reason;
   if (problem.k % row.k_unit != 0) return format("k is no multiple of {}", row.k_unit);
   if (problem.m % row.m_unit != 0) return format("m is no multiple of {}", row.m_unit);
   return lacks_alignment(row, problem);
@@ -302,7 +338,8 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
   }
   add(!problem.a_along_k, "A_ALONG_K", "0");
   add(!problem.b_along_k, "B_ALONG_K", "0");
-  add(problem.grouping != Grouping::kByTile, "BY_ROWS", "1");
+  add(problem.grouping == Grouping::kFollowing || problem.grouping == Grouping::kApart, "BY_ROWS",
+      "1");
   add(problem.grouping == Grouping::kApart, "APART", "1");
   add(row.block_scales == Takes::kToo && problem.block_scales, "SCALED", "1");
   const Epilogue& epilogue = problem.epilogue;

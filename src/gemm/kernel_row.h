@@ -33,6 +33,7 @@ struct Tiling {
 constexpr int kAnyBytes = -1;
 
 enum class Takes : std::uint8_t { kNever, kAlways, kToo };
+enum class GroupsOf : std::uint8_t { kNone, kRows, kK };
 
 struct KernelRow {
   std::string_view name;
@@ -54,8 +55,8 @@ struct KernelRow {
   bool epilogue = false;  // takes alpha, beta, bias, residual and activations, each by a define
   Takes block_scales = Takes::kNever;  // where it takes others too, by the define SCALED
   bool a_sparse = false;               // is for exactly these problems
-  bool groups = false;      // and for these: by BY_ROWS and APART, which say what tells the groups
-  bool persistent = false;  // define BLOCKS: as many blocks as multiprocessors
+  GroupsOf groups = GroupsOf::kNone;   // and for these; BY_ROWS and APART say what tells them
+  bool persistent = false;             // define BLOCKS: as many blocks as multiprocessors
 };
 
 // Whether such a tile of the problem fits into shared memory, its rows are of one group, and its

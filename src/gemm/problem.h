@@ -45,6 +45,7 @@ enum class Grouping : std::uint8_t {
   kByTile,     // a number of a group for each kGroupRows rows: group_of_tile
   kFollowing,  // numbers of rows, rows_of_group; each group begins with whole kGroupRows rows
   kApart,      // the same; each group has room for m / groups rows
+  kAlongK,     // numbers of what each has of k, rows_of_group; C has groups, and A and B have none
 };
 // Elements of K, and columns of B, that have one scale factor together where a problem has them by blocks.
 inline constexpr std::int64_t kScaleBlock = 128;

@@ -294,6 +294,10 @@ TEST(RecipeTest, AKernelWithoutGroupsOrWithOtherTiles) {
   EXPECT_EQ(mistake(kernel(abc + ", global s32 [G] rows_of_group"), problem), "none");
   EXPECT_EQ(mistake(kernel(abc + ", global s64 [G] rows_of_group"), problem),
             "`rows_of_group` is of s64, the problem has s32");
+  problem.grouping = Grouping::kAlongK;
+  EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global s32 [G] rows_of_group"), problem),
+            "`c` is [M, N], the problem has [G, M, N]");
+  problem.grouping = Grouping::kFollowing;
   problem.epilogue.has_bias = true;
   EXPECT_EQ(mistake(kernel(abc + ", global bf16 [N] bias"), problem),
             "`bias` is [N], the problem has [G, N]");

@@ -147,6 +147,19 @@ class OthersTest(unittest.TestCase):
                 untouched = counts.isnan().all(dim=1)
                 near(out[untouched.cuda()], expected[untouched])
 
+    def test_groups_along_k(self):
+        rows = torch.tensor([128, 0, 300, 128], dtype=torch.int32, device="cuda")
+        y, x = randoms(640, 96), randoms(640, 64)
+        y[428:512] = 0
+        near(kiln.ops.k_grouped_gemm(y.T, x, rows), kiln.ops.k_grouped_gemm.reference(y.T, x, rows))
+        out = ones(4, 96, 64, dtype=torch.float32)
+        expected = kiln.ops.k_grouped_gemm.reference(y.T, x, rows, out=out.cpu(), beta=1.0)
+        near(kiln.ops.k_grouped_gemm(y.T, x, rows, out=out, beta=1.0), expected)
+        a, b = (each.T.contiguous().to(torch.float8_e4m3fn) for each in (y, x))
+        scales = dict(a_scale=torch.rand(5, 96, device="cuda"), b_scale=torch.rand(5, 64, device="cuda"))
+        expected = kiln.ops.k_grouped_gemm.reference(a, b.T, rows, **scales)
+        near(kiln.ops.k_grouped_gemm(a, b.T, rows, **scales), expected)
+
     def test_groups_with_scale_factors(self):
         a = randoms(512, 512, dtype=torch.float32).to(torch.float8_e4m3fn)
         w = randoms(3, 256, 512, dtype=torch.float32).to(torch.float8_e4m3fn)

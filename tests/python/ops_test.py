@@ -110,6 +110,22 @@ class FormulaTest(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, text):
                 kiln.ops.grouped_gemm.reference(a, b, **given)
 
+    def test_groups_along_k(self):
+        a, b, rows = randoms(6, 400), randoms(400, 5, seed=1), np.array([130, 0, 7], np.int32)
+        out = np.full((3, 6, 5), 7, np.float32)
+        kiln.ops.k_grouped_gemm.reference(a, b, rows, out=out, beta=2.0)
+        for group, part in enumerate((slice(0, 130), slice(0, 0), slice(256, 263))):
+            self.near(out[group], a[:, part].astype(float) @ b[part].astype(float) + 14)
+        with self.assertRaisesRegex(TypeError, "`rows_of_group` needs a tensor"):
+            kiln.ops.k_grouped_gemm.reference(a, b, None)
+        if ml_dtypes is None:
+            return
+        a, b = a.astype(ml_dtypes.float8_e4m3fn), b.astype(ml_dtypes.float8_e4m3fn)
+        a_scale, b_scale = randoms(4, 6, dtype=np.float32), randoms(4, 5, dtype=np.float32)
+        found = kiln.ops.k_grouped_gemm.reference(a, b, rows, a_scale=a_scale, b_scale=b_scale, dtype="f32")
+        wide = (a[:, 256:263].astype(float) * a_scale[2][:, None]) @ (b[256:263].astype(float) * b_scale[2])
+        self.near(found[2], wide, 1e-5)
+
     def test_groups_with_scale_factors(self):
         if ml_dtypes is None:
             self.skipTest("no ml_dtypes")
@@ -365,6 +381,9 @@ class LaunchTest(unittest.TestCase):
         a, out = self.matrix(256, 32), self.matrix(256, 48)
         more["out"] = out
         self.assertEqual(self.launched(a, turned, rows_of_group=rows, apart=True, **more)["flags"], 1024)
+        a, b = self.matrix(64, 256), self.matrix(256, 48)
+        more = dict(out=self.matrix(2, 64, 48), by=kiln.ops.k_grouped_gemm)
+        self.assertEqual(self.launched(a, b, rows, **more)["flags"], 2048 + 2)
 
 
 @unittest.skipIf(torch is None, "no PyTorch")
