@@ -272,8 +272,10 @@ void add_bench(Cli& cli) {
   kiln::measure::BenchOptions& bench = cli.bench;
   CLI::App* command = cli.app.add_subcommand(
       "bench", "measure a kernel on the GPU, beside the vendor's library in the same process");
-  command->add_option("SUITE|FILE", bench.program.file,
-                      "dense, llm, small, fp8, sparse or ragged; attention; random; or a .co file");
+  command->add_option(
+      "SUITE|FILE", bench.program.file,
+      "dense, llm, small, fp8, sparse, ragged, block-scaled or grouped; attention; random; "
+      "or a .co file");
   add_file(command, bench);
   repeated(command, "--shape", bench.shapes,
            "of a file: one problem, M=4096,N=4096,K=4096; of a suite: the problems to keep");
@@ -315,8 +317,10 @@ void add_cache(Cli& cli) {
 void add_tune(Cli& cli) {
   kiln::measure::TuneOptions& tune = cli.tune;
   CLI::App* command = cli.app.add_subcommand("tune", "search for the fastest macros, on the GPU");
-  command->add_option("SUITE|FILE", tune.program.file,
-                      "a .co file; or dense, llm, small, fp8 or ragged: the library's kernels");
+  command->add_option(
+      "SUITE|FILE", tune.program.file,
+      "a .co file; or dense, llm, small, fp8, sparse, ragged or block-scaled: the library's "
+      "kernels");
   add_file(command, tune);
   repeated(command, "--over", tune.over,
            "of a file: a macro to vary, STAGES=2:6 or TILE_N=64:256:8")

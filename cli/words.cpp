@@ -32,6 +32,11 @@ Words suites() {
   return {names.begin(), names.end()};
 }
 
+Words tuned_suites() {
+  const auto names = measure::tuned_suite_names();
+  return {names.begin(), names.end()};
+}
+
 Words shells() { return {"bash", "zsh", "fish", "man"}; }
 
 // The values of an option that takes one of a few words.
@@ -68,7 +73,7 @@ constexpr Choice kChoices[] = {
        return Words{"u8", "u32"};
      }},
     {"bench", "SUITE|FILE", suites},
-    {"tune", "SUITE|FILE", suites},
+    {"tune", "SUITE|FILE", tuned_suites},
     {"completion", "FOR", shells},
 };
 

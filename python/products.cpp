@@ -87,11 +87,11 @@ nb::tuple prepare_product(const nb::dict& fields, int device) {
   return nb::make_tuple(static_cast<int>(ended.status), ended.error, made);
 }
 
-// `addresses`: of a, b, c, the bias, the residual, the scale factors of a and b, the metadata and the
-// numbers of groups; 0 for what the problem has not. `place`: the workspace's address, the stream.
+// `addresses`: of a, b, c, the bias, the residual, the scale factors of a and b, the metadata, the
+// numbers of groups and those of their rows; 0 for what the problem has not. `place`: the workspace's address, the stream.
 nb::tuple launch_product(const Product& product, const std::vector<std::uintptr_t>& addresses,
                          float alpha, float beta, const nb::tuple& place) {
-  if (addresses.size() != 9) throw nb::value_error("nine addresses");
+  if (addresses.size() != 10) throw nb::value_error("ten addresses");
   const auto at = [&](std::size_t i) { return reinterpret_cast<void*>(addresses[i]); };
   kiln_gemm_operands operands = {};
   operands.a = at(0);
@@ -103,6 +103,7 @@ nb::tuple launch_product(const Product& product, const std::vector<std::uintptr_
   operands.b_scale = at(6);
   operands.metadata = at(7);
   operands.group_of_tile = static_cast<const std::int32_t*>(at(8));
+  operands.rows_of_group = static_cast<const std::int32_t*>(at(9));
   operands.alpha = alpha;
   operands.beta = beta;
   auto* workspace = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(place[0]));

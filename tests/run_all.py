@@ -34,7 +34,7 @@ import commands  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 # Of tests/e2e; they begin first.
-LONGEST = ("kernels_test.py",)
+LONGEST = ("kernels_test.py", "grouped_kernels_test.py")
 SAMPLE = 5  # see sampled_layer
 
 

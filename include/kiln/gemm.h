@@ -28,7 +28,20 @@
 // Where g is no group's number the tile is passed over: A is not read, and C stays as it is. So m
 // may be an upper bound, and how many rows a group has may be known on the GPU alone: each group
 // begins with a new tile, and the tiles behind the last one have -1. Rows that fill up a group's
-// last tile are computed as all others are.
+// last tile may be computed as all others are.
+//
+// Two flags say it by numbers of rows instead, rows_of_group, of which any may be 0: with
+// KILN_GEMM_ROWS_OF_GROUP groups follow each other, each beginning with a new tile; with
+// KILN_GEMM_GROUPS_APART each has room for m / groups rows, of which the first ones count.
+//
+// With KILN_GEMM_GROUPS_ALONG_K A is [m, k], B is [n, k] and C is [groups, m, n]:
+//
+//   C[g, i, j] = alpha * sum over group g's l of A[i, l] * B[j, l] + beta * C[g, i, j]
+//
+// rows_of_group says how much of k each group has, 0 for some perhaps; groups follow each other, and
+// each begins with a multiple of 128. In what fills up a group's last 128, A or B is 0 and the other
+// finite. Scale factors are one for each 128 of k of each row of A and of B. stride_c is from one
+// group's C to the next.
 //
 // Nothing here waits for the GPU. All functions may be called from any thread at any time. The
 // device is the one whose context is the calling thread's (cudaSetDevice), in its primary context,
@@ -77,7 +90,12 @@ enum {
   KILN_GEMM_BATCH_INVARIANT = 128,
   // A is 2:4 sparse and lies along k: operands.a is what is kept, [m, k / 2], with lda from k / 2
   // on, and operands.metadata says where from. k is a multiple of 32.
-  KILN_GEMM_A_SPARSE = 256
+  KILN_GEMM_A_SPARSE = 256,
+  // With groups: operands.rows_of_group counts, and group_of_tile does not.
+  KILN_GEMM_ROWS_OF_GROUP = 512,  // group g begins with the tile behind group g - 1's last one
+  KILN_GEMM_GROUPS_APART = 1024,  // with row g * (m / groups); m is a multiple of 128 * groups
+  // Groups have parts of k instead, as in the gradients of their weights, see below.
+  KILN_GEMM_GROUPS_ALONG_K = 2048
 };
 
 // Rows of A that share an entry of group_of_tile.
@@ -121,7 +139,9 @@ typedef struct kiln_gemm_operands {
   void* c;  // read too with KILN_GEMM_BETA; overlaps no other operand but the residual, if equal
   const void* bias;
   const void* residual;
-  // With KILN_GEMM_BLOCK_SCALES: f32 [ceil(k / 128), m] and [ceil(n / 128), ceil(k / 128)].
+  // With KILN_GEMM_BLOCK_SCALES: f32 [ceil(k / 128), m] and [ceil(n / 128), ceil(k / 128)], the
+  // second with groups [groups, ceil(n / 128), ceil(k / 128)], and with those along k
+  // [ceil(k / 128), n].
   const void* a_scale;
   const void* b_scale;
   // With KILN_GEMM_A_SPARSE: uint32_t [m, k / 32], as kiln::sparse::pack_words makes them
@@ -134,6 +154,9 @@ typedef struct kiln_gemm_operands {
   const int32_t* group_of_tile;
   float alpha;
   float beta;
+  // With KILN_GEMM_ROWS_OF_GROUP, _GROUPS_APART or _GROUPS_ALONG_K: int32_t [groups], else as
+  // group_of_tile. Below 0 counts as 0, and what is beyond m, or a group's room, does not count.
+  const int32_t* rows_of_group;
 } kiln_gemm_operands;
 
 // Chooses a kernel for the problem, compiles it (a fraction of a second, or next to nothing when

@@ -35,7 +35,7 @@ def reference(given: Mapping[str, Any], options: Options, factors: tuple[float, 
     if options.tf32:
         numbers |= {name: _as_tf32(numbers[name]) for name in ("a", "b")}
     out = numbers.get("out")
-    value, is_kept = _sums(numbers, seen, options, shape.k)
+    value, is_kept = _sums(numbers, seen, options)
     value = alpha * value.reshape(shape.result)
     if beta != 0 and out is not None:
         value = value + beta * out
@@ -62,33 +62,61 @@ def _as_tf32(numbers: np.ndarray) -> np.ndarray:
     return bits.view(np.float32).astype(np.float64)
 
 
-def _sums(
-    numbers: Mapping[str, np.ndarray], seen: Mapping[str, Seen], options: Options, k: int
-) -> tuple[np.ndarray, Any]:
+def _sums(numbers: Mapping[str, np.ndarray], seen: Mapping[str, Seen], options: Options) -> tuple[np.ndarray, Any]:
     """The sums, and which elements stay as they are."""
     a, b = numbers["a"], numbers["b"]
     if options.kind == "sparse_gemm":
         a = expanded(a, numbers["metadata"].astype(np.uint32), seen["a"].dtype)
-    if options.kind == "block_scaled_gemm":
-        return _scaled_sums(numbers, k), False
+    scales = (numbers["a_scale"], numbers["b_scale"]) if "a_scale" in numbers else None
+    if options.kind == "k_grouped_gemm":
+        return _sums_along_k(numbers, scales), False
     if options.kind != "grouped_gemm":
-        return a @ b, False
+        return _product(a, b, scales), False
     out = np.zeros((a.shape[0], b.shape[-1]))
-    is_kept = np.ones((a.shape[0], 1), bool)
-    for tile, group in enumerate(numbers["group_of_tile"]):
-        if not 0 <= group < b.shape[0]:
-            continue
-        rows = slice(tile * _GROUP_ROWS, (tile + 1) * _GROUP_ROWS)
-        out[rows] = a[rows] @ b[int(group)]
-        is_kept[rows] = False
-    return out, is_kept
+    group_of = groups_of_rows(numbers, options)
+    for group in np.unique(group_of[group_of >= 0]):
+        rows = group_of == group
+        mine = scales if scales is None else (scales[0][:, rows], scales[1][group])
+        out[rows] = _product(a[rows], b[group], mine)
+    return out, (group_of < 0)[:, None]
 
 
-def _scaled_sums(numbers: Mapping[str, np.ndarray], k: int) -> np.ndarray:
-    a, b, a_scale, b_scale = (numbers[name] for name in ("a", "b", "a_scale", "b_scale"))
+def _sums_along_k(numbers: Mapping[str, np.ndarray], scales: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
+    a, b = numbers["a"], numbers["b"]
+    if scales is not None:
+        a = a * np.repeat(scales[0], _SCALE_BLOCK, axis=0)[: a.shape[1]].T
+        b = b * np.repeat(scales[1], _SCALE_BLOCK, axis=0)[: b.shape[0]]
+    out, begin = [], 0
+    for part in numbers["rows_of_group"]:
+        end = begin + max(0, min(int(part), a.shape[1] - begin))
+        out.append(a[:, begin:end] @ b[begin:end])
+        begin += -(-(end - begin) // _GROUP_ROWS) * _GROUP_ROWS
+    return np.array(out)
+
+
+def groups_of_rows(numbers: Mapping[str, np.ndarray], options: Options) -> np.ndarray:
+    """The group of each row of `a`; -1 where it is passed over. Of a tile of 128 rows all are computed."""
+    m, groups = numbers["a"].shape[0], numbers["b"].shape[0]
+    if "group_of_tile" in numbers:
+        of_tile = numbers["group_of_tile"].astype(np.int64)
+        of_tile = np.where((of_tile >= 0) & (of_tile < groups), of_tile, -1)
+        return np.repeat(of_tile, _GROUP_ROWS)[:m]
+    out, begin = np.full(m, -1), 0
+    for group, rows in enumerate(numbers["rows_of_group"]):
+        room = m // groups if options.apart else m - begin
+        whole = -(-max(0, min(int(rows), room)) // _GROUP_ROWS) * _GROUP_ROWS
+        out[begin : begin + whole] = group
+        begin += room if options.apart else whole
+    return out
+
+
+def _product(a: np.ndarray, b: np.ndarray, scales: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
+    if scales is None:
+        return a @ b
+    a_scale, b_scale = scales
     columns = np.arange(b.shape[1]) // _SCALE_BLOCK
     out = np.zeros((a.shape[0], b.shape[1]))
-    for block in range(-(-k // _SCALE_BLOCK)):
+    for block in range(len(a_scale)):
         part = slice(block * _SCALE_BLOCK, (block + 1) * _SCALE_BLOCK)
         out += (a[:, part] @ b[part]) * a_scale[block][:, None] * b_scale[columns, block]
     return out
@@ -98,8 +126,7 @@ def _bias(numbers: Mapping[str, np.ndarray], options: Options) -> np.ndarray:
     bias = numbers["bias"]
     if options.kind != "grouped_gemm":
         return bias
-    groups = np.clip(numbers["group_of_tile"], 0, bias.shape[0] - 1).astype(np.int64)
-    return np.repeat(bias[groups], _GROUP_ROWS, axis=0)[: numbers["a"].shape[0]]
+    return bias[np.maximum(groups_of_rows(numbers, options), 0)]
 
 
 def expanded(packed: np.ndarray, words: np.ndarray, dtype: str) -> np.ndarray:

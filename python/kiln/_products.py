@@ -38,26 +38,28 @@ _BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8_e4m3": 1, "f8_e5m2": 1, "s8": 1, "s
 _A_ALONG_M, _B_ALONG_N, _ALPHA, _BETA, _BIAS, _RESIDUAL, _BLOCK_SCALES, _INVARIANT, _SPARSE = (
     1 << i for i in range(9)
 )
+_ROWS_OF_GROUP, _GROUPS_APART, _GROUPS_ALONG_K = 512, 1024, 2048
 # What a kind of product needs besides its factors.
 _TABLES = {
-    "grouped_gemm": ("group_of_tile",),
+    "k_grouped_gemm": ("rows_of_group",),
     "sparse_gemm": ("metadata",),
     "block_scaled_gemm": ("a_scale", "b_scale"),
 }
 # The order of kiln._core.Product.launch.
-_OPERANDS = ("a", "b", "out", "bias", "residual", "a_scale", "b_scale", "metadata", "group_of_tile")
+_OPERANDS = ("a", "b", "out", "bias", "residual", "a_scale", "b_scale", "metadata", "group_of_tile", "rows_of_group")
 
 
 class Options(NamedTuple):
     """What of a call decides how it is computed, besides its tensors."""
 
-    kind: str  # "gemm", "grouped_gemm", "sparse_gemm", "block_scaled_gemm"
+    kind: str  # "gemm", "grouped_gemm", "k_grouped_gemm", "sparse_gemm", "block_scaled_gemm"
     activation: str = "none"
     has_alpha: bool = False
     has_beta: bool = False
     dtype: str | None = None
     tf32: bool = False
     batch_invariant: bool = False
+    apart: bool = False  # groups of rows
 
 
 class Shape(NamedTuple):
@@ -116,6 +118,16 @@ def check_given(given: Mapping[str, Any], options: Options) -> None:
     for name in ("a", "b", *_TABLES.get(options.kind, ())):
         if given[name] is None:
             raise TypeError(f"`{shown(name, options)}` needs a tensor, and None is given")
+    by_tile, by_rows, a_scale, b_scale = (
+        given.get(name) is not None for name in ("group_of_tile", "rows_of_group", "a_scale", "b_scale")
+    )
+    if options.kind == "grouped_gemm" and by_tile == by_rows:
+        number = "both are" if by_tile else "neither is"
+        raise TypeError(f"`group_of_tile` or `rows_of_group` says which rows are a group's, and {number} given")
+    if options.apart and by_tile:
+        raise TypeError("`apart` is about groups that `rows_of_group` tells, and `group_of_tile` is given")
+    if a_scale != b_scale:
+        raise TypeError(f"`{'a_scale' if a_scale else 'b_scale'}` is given alone: both factors have scales, or none")
 
 
 def shown(name: str, options: Options) -> str:
@@ -218,7 +230,7 @@ def _tensor(options: Options, name: str, value: Any, handle: int | None) -> Devi
 def _alignment(addresses: Mapping[str, int]) -> int:
     together = _ALIGNMENT_MAX
     for name, address in addresses.items():
-        if name != "group_of_tile":
+        if name not in ("group_of_tile", "rows_of_group"):
             together |= address
     return together & -together
 
@@ -324,6 +336,9 @@ def shape_of(tensors: Mapping[str, Any], options: Options) -> Shape:
             "which are to be as many; if `b` lies as [n, k], pass its transposed view, `b.T` or `b.mT`"
         )
     dtype = _result_type(a, tensors.get("out"), options)
+    if options.kind == "k_grouped_gemm":
+        groups = math.prod(tensors["rows_of_group"].shape)
+        return Shape(a.shape[0], n, k, 1, (groups, a.shape[0], n), dtype)
     if options.kind == "gemm" and len(b.shape) > 2:
         if a.shape[:-2] != b.shape[:-2] or len(a.shape) != 3:
             raise ValueError(
@@ -370,6 +385,8 @@ def problem_of(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Optio
         fields |= {"stride_a": a.strides[0], "stride_b": b.strides[0]}
     if options.kind == "grouped_gemm":
         fields |= {"groups": b.shape[0], "stride_b": b.strides[0] if b.shape[0] > 1 else 0}
+    if options.kind == "k_grouped_gemm":
+        fields["groups"] = shape.result[0]
     flags |= _add_likes(fields, tensors, shape, is_batch)
     flags |= _flags_of_others(tensors, shape, options)
     fields["flags"] = flags
@@ -395,13 +412,15 @@ def _others(tensors: Mapping[str, Any], shape: Shape, options: Options) -> list[
     """Of each vector or table: its name, shape, type and flag."""
     m, n, k = shape.m, shape.n, shape.k
     blocks = -(-k // _SCALE_BLOCK)
-    groups = tuple(tensors["b"].shape[:1]) if options.kind == "grouped_gemm" else ()
+    groups = {"grouped_gemm": tensors["b"].shape[:1], "k_grouped_gemm": shape.result[:1]}.get(options.kind, ())
+    along_k = options.kind == "k_grouped_gemm"
+    panels = (blocks, n) if along_k else (*groups, -(-n // _SCALE_BLOCK), blocks)
+    told = _GROUPS_ALONG_K if along_k else _GROUPS_APART if options.apart else _ROWS_OF_GROUP
     out = [("bias", (*groups, n), shape.dtype, _BIAS)]
-    if options.kind == "grouped_gemm":
-        out.append(("group_of_tile", (-(-m // _GROUP_ROWS),), "s32", 0))
-    if options.kind == "block_scaled_gemm":
-        out.append(("a_scale", (blocks, m), "f32", _BLOCK_SCALES))
-        out.append(("b_scale", (-(-n // _SCALE_BLOCK), blocks), "f32", _BLOCK_SCALES))
+    out.append(("group_of_tile", (-(-m // _GROUP_ROWS),), "s32", 0))
+    out.append(("rows_of_group", tuple(groups), "s32", told))
+    out.append(("a_scale", (blocks, m), "f32", _BLOCK_SCALES))
+    out.append(("b_scale", panels, "f32", _BLOCK_SCALES))
     if options.kind == "sparse_gemm":
         dtype = "s32" if tensors["metadata"].dtype == "s32" else "u32"  # PyTorch's usual 32 bits
         out.append(("metadata", (m, k // 32), dtype, _SPARSE))
@@ -410,11 +429,23 @@ def _others(tensors: Mapping[str, Any], shape: Shape, options: Options) -> list[
 
 def check_others(tensors: Mapping[str, Any], shape: Shape, options: Options) -> None:
     """Shapes and types of all but the factors."""
+    if options.apart:
+        _check_room(shape.m, tensors["b"].shape[0])
     for name, extents, dtype, _ in _others(tensors, shape, options):
         _check(name, tensors[name], extents, dtype)
     for name in ("out", "residual"):
         if name in tensors:
             _check(name, tensors[name], shape.result, shape.dtype)
+
+
+def _check_room(rows: int, groups: int) -> None:
+    if groups == 0 or rows % (groups * _GROUP_ROWS) == 0:
+        return
+    wanted = -(-rows // (groups * _GROUP_ROWS)) * groups * _GROUP_ROWS
+    raise ValueError(
+        f"`a` has {rows} rows for {groups} groups apart, which have room for a multiple of {_GROUP_ROWS} each: "
+        f"give it {wanted}"
+    )
 
 
 def _flags_of_others(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Options) -> int:

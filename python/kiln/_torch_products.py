@@ -10,15 +10,17 @@ import torch
 
 from kiln._formulas import reference
 from kiln._launch import seen_of, torch_dtype
-from kiln._products import Options, check_others, launch, options_of, shape_of
+from kiln._products import Options, check_given, check_others, launch, options_of, shape_of
 
-# The tensors of each besides a, b, bias and residual.
+# The tensors of each besides a, b, bias and residual, and then those that may be left away.
 _TENSORS = {
     "gemm": (),
-    "grouped_gemm": ("group_of_tile",),
+    "grouped_gemm": (),
+    "k_grouped_gemm": ("rows_of_group",),
     "sparse_gemm": ("metadata",),
     "block_scaled_gemm": ("a_scale", "b_scale"),
 }
+_OPTIONAL = {"grouped_gemm": ("rows_of_group", "a_scale", "b_scale"), "k_grouped_gemm": ("a_scale", "b_scale")}
 _HALVES = (torch.bfloat16, torch.float16)
 
 
@@ -37,22 +39,33 @@ def needs_operator(given: Mapping[str, Any], first: str = "a", what: str = "a pr
 
 
 def call_operator(given: Mapping[str, Any], options: Options, alpha: float) -> torch.Tensor:
-    names = ["a", "b", *_TENSORS[options.kind], "bias", "residual"]
+    names = names_of(options.kind)
     more: dict[str, Any] = {"activation": options.activation, "alpha": alpha}
     if options.dtype is not None:
         more["dtype"] = torch_dtype(options.dtype)
     if options.kind == "gemm":
         more |= {"tf32": options.tf32, "batch_invariant": options.batch_invariant}
+    if options.kind == "grouped_gemm":
+        more["apart"] = options.apart
     return getattr(torch.ops.kiln, options.kind)(*(given.get(name) for name in names), **more)
+
+
+def names_of(kind: str) -> list[str]:
+    """Of its tensors, in the order of the operator's arguments."""
+    tables = ("group_of_tile",) if kind == "grouped_gemm" else _TENSORS[kind]
+    epilogue = () if kind == "k_grouped_gemm" else ("bias", "residual")
+    return ["a", "b", *tables, *epilogue, *_OPTIONAL.get(kind, ())]
 
 
 def _define(kind: str) -> None:
     name = f"kiln::{kind}"
-    names = ["a", "b", *_TENSORS[kind], "bias", "residual"]
-    needed = ", ".join(f"Tensor {each}" for each in names[:-2])
-    flags = ", bool tf32=False, bool batch_invariant=False" if kind == "gemm" else ""
+    names = names_of(kind)
+    tensors = ", ".join(
+        f"Tensor {each}" if each in ("a", "b", *_TENSORS[kind]) else f"Tensor? {each}=None" for each in names
+    )
+    flags = {"gemm": ", bool tf32=False, bool batch_invariant=False", "grouped_gemm": ", bool apart=False"}.get(kind, "")
     schema = (
-        f"({needed}, Tensor? bias=None, Tensor? residual=None, *, "
+        f"({tensors}, *, "
         f'str activation="none", float alpha=1.0, ScalarType? dtype=None{flags}) -> Tensor'
     )
 
@@ -73,6 +86,7 @@ def _define(kind: str) -> None:
 
     def empty(*arguments: Any, **named: Any) -> Any:
         given, options, _ = call_of(arguments, named)
+        check_given(given, options)
         seen = {each: seen_of(each, value) for each, value in given.items() if value is not None}
         shape = shape_of(seen, options)
         check_others(seen, shape, options)

@@ -32,7 +32,7 @@ from kiln._formulas import reference
 from kiln._launch import is_torch, seen_of
 from kiln._products import Options, check_out, launch, options_of
 
-__all__ = ["attention", "block_scaled_gemm", "gemm", "grouped_gemm", "prune", "sparse_gemm"]
+__all__ = ["attention", "block_scaled_gemm", "gemm", "grouped_gemm", "k_grouped_gemm", "prune", "sparse_gemm"]
 
 P = ParamSpec("P")
 Run = Callable[[dict[str, Any], Options, tuple[float, float], Any], Any]
@@ -105,8 +105,12 @@ def gemm(
 def grouped_gemm(
     a: Any,
     b: Any,
-    group_of_tile: Any,
+    group_of_tile: Any = None,
     *,
+    rows_of_group: Any = None,
+    apart: bool = False,
+    a_scale: Any = None,
+    b_scale: Any = None,
     bias: Any = None,
     residual: Any = None,
     activation: str | None = None,
@@ -123,10 +127,45 @@ def grouped_gemm(
     group's, as -1, passes its tile over: those rows of `out` stay as they are, and of a new result
     they hold anything. `b`'s matrices lie along k: `w.mT` of `w` [groups, n, k]. `bias` is
     [groups, n]. The rest is as in `gemm`.
+
+    `rows_of_group`, int32 [groups], may say it instead: how many rows each group has, 0 for many
+    perhaps. Groups then follow each other, each beginning with a new tile; with `apart` each has room
+    for m / groups rows, of which the first ones count. Floats of 8 bits may have factors: `a_scale`
+    [ceil(k / 128), m] and `b_scale` [groups, ceil(n / 128), ceil(k / 128)], as in `block_scaled_gemm`.
     """
     check_out(beta, out)
-    options = options_of("grouped_gemm", activation, alpha, beta, dtype)
-    given = {"a": a, "b": b, "group_of_tile": group_of_tile, "bias": bias, "residual": residual, "out": out}
+    options = options_of("grouped_gemm", activation, alpha, beta, dtype, apart=apart)
+    given = {"a": a, "b": b, "group_of_tile": group_of_tile, "rows_of_group": rows_of_group, "out": out}
+    given |= {"a_scale": a_scale, "b_scale": b_scale, "bias": bias, "residual": residual}
+    return _run(given, options, (alpha, beta), stream)
+
+
+@Product
+def k_grouped_gemm(
+    a: Any,
+    b: Any,
+    rows_of_group: Any,
+    *,
+    a_scale: Any = None,
+    b_scale: Any = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    out: Any = None,
+    dtype: Any = None,
+    stream: Any = None,
+    _run: Run = _on_gpu,
+) -> Any:
+    """`a` [m, k] times `b` [k, n], of each group its part of k alone: [groups, m, n], as weights' gradients are.
+
+    `rows_of_group`, int32 [groups], is read when the product runs. Groups follow each other, each
+    beginning with a multiple of 128; in what fills up a group's last 128 `a` or `b` is 0, the other
+    finite. Without any of k a group's result is 0. With `y` [k, m] and `x` [k, n] of sorted rows,
+    `k_grouped_gemm(y.T, x, rows)` is the gradient of each group's weights. Floats of 8 bits lie along
+    k and may have factors: `a_scale` [ceil(k / 128), m] and `b_scale` [ceil(k / 128), n].
+    """
+    check_out(beta, out)
+    options = options_of("k_grouped_gemm", None, alpha, beta, dtype)
+    given = {"a": a, "b": b, "rows_of_group": rows_of_group, "a_scale": a_scale, "b_scale": b_scale, "out": out}
     return _run(given, options, (alpha, beta), stream)
 
 

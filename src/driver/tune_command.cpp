@@ -72,12 +72,12 @@ io::Exit tune(const measure::TuneOptions& options, io::Console& console) {
     diags
         .report<diag::OptionForm>({}, "kiln tune", "",
                                   "`kiln tune FILE.co`, `kiln tune SUITE` or `kiln tune --problem`")
-        .help("suites are {}", measure::suite_list())
+        .help("suites are {}", measure::tuned_suite_list())
         .emit();
   } else if (file.find_first_of("./") != std::string::npos) {
     return tune_file_on_gpu(options, console);
-  } else if (!file.empty() && !measure::is_suite(file)) {
-    diags.report<diag::OptionChoice>({}, "kiln tune", file, measure::suite_list()).emit();
+  } else if (!file.empty() && !measure::is_tuned_suite(file)) {
+    diags.report<diag::OptionChoice>({}, "kiln tune", file, measure::tuned_suite_list()).emit();
   } else {
     return tune_on_gpu(options, console);
   }

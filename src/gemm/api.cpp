@@ -19,6 +19,7 @@ using kiln::Unexpected;
 using kiln::gemm::fail;
 using kiln::gemm::Failure;
 using kiln::gemm::FailureKind;
+using kiln::gemm::Grouping;
 using kiln::gemm::Operands;
 using kiln::gemm::Plan;
 using kiln::gemm::Problem;
@@ -38,11 +39,17 @@ const DType* dtype_of(std::int32_t type) {
   return nullptr;
 }
 
-constexpr std::uint32_t kAllFlags = 2 * KILN_GEMM_A_SPARSE - 1;
+constexpr std::uint32_t kAllFlags = 2 * KILN_GEMM_GROUPS_ALONG_K - 1;
 
 Unexpected<Failure> invalid(std::string reason) {
   return Unexpected{
       Failure{FailureKind::kInvalid, Error{"not a matrix product", {}, std::move(reason)}}};
+}
+
+Grouping grouping_of(std::uint32_t flags) {
+  if ((flags & KILN_GEMM_GROUPS_ALONG_K) != 0) return Grouping::kAlongK;
+  if ((flags & KILN_GEMM_GROUPS_APART) != 0) return Grouping::kApart;
+  return (flags & KILN_GEMM_ROWS_OF_GROUP) != 0 ? Grouping::kFollowing : Grouping::kByTile;
 }
 
 Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
@@ -75,6 +82,7 @@ Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
                  .residual_spacing = {given->ldr, given->stride_r},
                  .batch = given->batch == 0 ? 1 : given->batch,
                  .groups = given->groups,
+                 .grouping = grouping_of(given->flags),
                  .epilogue = {.has_alpha = has(KILN_GEMM_ALPHA),
                               .has_beta = has(KILN_GEMM_BETA),
                               .has_bias = has(KILN_GEMM_BIAS),
@@ -96,7 +104,11 @@ Operands operands_of(const kiln_gemm_operands& given, const Problem& problem) {
   if (problem.block_scales) out.a_scale = address_of(given.a_scale);
   if (problem.block_scales) out.b_scale = address_of(given.b_scale);
   if (problem.a_sparse) out.metadata = address_of(given.metadata);
-  if (problem.groups > 0) out.group_of_tile = address_of(given.group_of_tile);
+  if (problem.groups > 0 && problem.grouping == Grouping::kByTile) {
+    out.group_of_tile = address_of(given.group_of_tile);
+  } else if (problem.groups > 0) {
+    out.rows_of_group = address_of(given.rows_of_group);
+  }
   if (epilogue.has_alpha) out.alpha = static_cast<double>(given.alpha);
   if (epilogue.has_beta) out.beta = static_cast<double>(given.beta);
   return out;
@@ -123,9 +135,13 @@ std::string mistake_in(const Operands& operands, const Problem& problem) {
     return "a pointer to scale factors is null";
   }
   if (problem.a_sparse && operands.metadata == 0) return "the metadata are null";
-  if (problem.groups > 0 && operands.group_of_tile == 0) return "group_of_tile is null";
-  const DevicePtr past = operands.group_of_tile % sizeof(std::int32_t);
-  if (past != 0) return format("group_of_tile lies {} bytes past a multiple of 4", past);
+  if (problem.groups <= 0) return {};
+  const bool by_tile = problem.grouping == Grouping::kByTile;
+  const char* table = by_tile ? "group_of_tile" : "rows_of_group";
+  const DevicePtr address = by_tile ? operands.group_of_tile : operands.rows_of_group;
+  if (address == 0) return format("{} is null", table);
+  const DevicePtr past = address % sizeof(std::int32_t);
+  if (past != 0) return format("{} lies {} bytes past a multiple of 4", table, past);
   return {};
 }
 

@@ -32,8 +32,8 @@ TEST(GemmApiTest, ProblemsThatAreNoneAreInvalid) {
   EXPECT_TRUE(contains(refusal({}), "types 0, 0 and 0"));
   EXPECT_TRUE(contains(refusal(problem_of(0, 8, 8)), "extents lie between 1"));
   kiln::GemmProblem problem = problem_of(8, 8, 8);
-  problem.flags = 512;
-  EXPECT_TRUE(contains(refusal(problem), "unknown flags 0x200"));
+  problem.flags = 4096;
+  EXPECT_TRUE(contains(refusal(problem), "unknown flags 0x1000"));
   problem = problem_of(8, 8, 8);
   problem.activation = 9;
   EXPECT_TRUE(contains(refusal(problem), "activation 9"));
@@ -67,6 +67,11 @@ TEST(GemmApiTest, GroupsThatAreNoneAreInvalid) {
   problem.batch = 0;
   problem.stride_b = 127;
   EXPECT_TRUE(contains(refusal(problem), "4 matrices B of 128 elements lie 127 apart"));
+  problem.stride_b = 0;
+  problem.flags = KILN_GEMM_GROUPS_APART;
+  EXPECT_TRUE(contains(refusal(problem), "a multiple of 128 rows each, and m is 300: take 512"));
+  problem.groups = 0;
+  EXPECT_TRUE(contains(refusal(problem), "rows of groups, and `groups` is 0"));
 }
 
 TEST(GemmApiTest, OperandsThatAreMissingAreInvalid) {
@@ -99,6 +104,10 @@ TEST(GemmApiTest, OperandsThatAreMissingAreInvalid) {
   EXPECT_EQ(said(), "group_of_tile is null");
   operands.group_of_tile = reinterpret_cast<const int32_t*>(reinterpret_cast<char*>(&memory) + 2);
   EXPECT_EQ(said(), "group_of_tile lies 2 bytes past a multiple of 4");
+  problem.flags = KILN_GEMM_ROWS_OF_GROUP;
+  EXPECT_EQ(said(), "rows_of_group is null");
+  operands.rows_of_group = operands.group_of_tile;
+  EXPECT_EQ(said(), "rows_of_group lies 2 bytes past a multiple of 4");
 }
 
 TEST(GemmApiTest, EachThreadHasItsLastError) {

@@ -7,6 +7,7 @@
 #include "gemm/model.h"
 #include "gemm/tuned.h"
 #include "support/format.h"
+#include "support/integer.h"
 
 namespace kiln::gemm {
 
@@ -81,7 +82,13 @@ Result<Choice> choose_by_model(const Problem& problem, const target::Arch& arch,
     });
     return Unexpected{Error{"no kernel for", text(problem), reasons}};
   }
-  const Problem modelled = problem.batch_invariant ? without_rows(problem) : problem;
+  Problem modelled = problem.batch_invariant ? without_rows(problem) : problem;
+  if (modelled.grouping == Grouping::kAlongK) {
+    // As many products as there are groups, of a part of k each.
+    modelled.batch = modelled.groups;
+    modelled.k = ceil_div(modelled.k, modelled.groups);
+    modelled.groups = 0;
+  }
   for (Candidate& each : candidates) {
     const Cut cut = cut_of(*each.row, *each.tiling, each.splits, modelled);
     each.seconds = modelled_seconds(modelled, cut, arch, multiprocessors);

@@ -39,7 +39,9 @@ std::string refusal(const Problem& problem, const target::Arch& arch = hopper())
 // A problem of these types that the row is for.
 Problem problem_for(const KernelRow& row, DType ab, DType c) {
   Problem problem{.m = 1024, .n = 1024, .k = 8192, .a = ab, .b = ab, .c = c};
-  problem.block_scales = row.block_scales;
+  problem.block_scales = row.block_scales == Takes::kAlways;
+  problem.groups = row.groups == GroupsOf::kNone ? 0 : 7;
+  if (row.groups == GroupsOf::kK) problem.grouping = Grouping::kAlongK;
   problem.a_sparse = row.a_sparse;
   if (row.pads) problem.n = problem.k = 1021;
   return *normalised(problem);
@@ -103,6 +105,11 @@ TEST(ChoiceTest, ScaleFactorsHaveAKernelOfTheirOwn) {
   problem.a = problem.b = DType::kE4M3;
   problem.block_scales = true;
   EXPECT_EQ(chosen(problem).kernel, "gemm_block_scaled_sm90");
+  problem.m = 64;
+  problem.n = 2112;
+  problem.k = 7168;
+  EXPECT_EQ(define(chosen(problem), "WARPGROUPS"), "1");
+  EXPECT_EQ(define(chosen(problem), "SPLITS"), "7");  // 17 tiles, 119 parts
   problem.m = 4095;
   EXPECT_NE(refusal(problem).find("gemm_block_scaled_sm90: m is no multiple of 4"),
             std::string::npos);
@@ -129,12 +136,17 @@ TEST(ChoiceTest, ASparseAHasAKernelOfItsOwn) {
 TEST(ChoiceTest, EveryTilingThatTakesGroupsCompilesWithThem) {
   int rows = 0;
   for (const KernelRow& row : kernel_rows()) {
-    if (!row.groups) continue;
+    if (row.groups != GroupsOf::kRows) continue;
     ++rows;
     Problem problem{.m = 1000, .n = 1024, .k = 512, .groups = 7};
     problem.epilogue = {.has_alpha = true, .has_beta = true, .has_bias = true};
     expect_tilings_compile(row, *normalised(problem));
     problem.a = problem.b = DType::kE4M3;
+    problem.grouping = Grouping::kFollowing;
+    expect_tilings_compile(row, *normalised(problem));
+    problem.block_scales = true;
+    problem.grouping = Grouping::kApart;
+    problem.m = 7 * 256;
     expect_tilings_compile(row, *normalised(problem));
   }
   EXPECT_EQ(rows, 1);
@@ -145,17 +157,70 @@ TEST(ChoiceTest, GroupsAreServedByAKernelThatTakesThem) {
   Problem problem{.m = 16, .n = 2112, .k = 7168};
   problem.groups = 8;
   const Choice choice = chosen(problem);
-  EXPECT_EQ(choice.kernel, "gemm_sm90");
-  EXPECT_EQ(define(choice, "GROUPED"), "1");
+  EXPECT_EQ(choice.kernel, "gemm_grouped_sm90");
+  EXPECT_EQ(define(choice, "BY_ROWS"), "");
   EXPECT_EQ(kGroupRows % (64 * std::atoi(define(choice, "WARPGROUPS").c_str())), 0);
   problem.groups = 0;
-  EXPECT_EQ(define(chosen(problem), "GROUPED"), "");
+  EXPECT_EQ(chosen(problem).kernel, "gemm_skinny_sm90");
   problem = {.m = 1024, .n = 1024, .k = 1020, .groups = 8};
-  EXPECT_NE(refusal(problem).find("gemm_sm90: A steps by 2040 bytes, it needs multiples of 16; "
-                                  "gemm_skinny_sm90: no groups; "),
+  EXPECT_NE(refusal(problem).find("gemm_grouped_sm90: A steps by 2040 bytes, it needs multiples of "
+                                  "16; gemm_k_grouped_sm90: only groups along k; "
+                                  "gemm_ragged_sm90: no groups; "),
             std::string::npos);
   EXPECT_FALSE(fits({.m = 192, .n = 128}, problem));
   EXPECT_TRUE(fits({.m = 64, .n = 128}, problem));
+}
+
+TEST(ChoiceTest, GroupsAreToldInThreeWays) {
+  Problem problem{.m = 1024, .n = 2112, .k = 7168, .groups = 4};
+  problem.grouping = Grouping::kFollowing;
+  EXPECT_EQ(define(chosen(problem), "BY_ROWS"), "1");
+  EXPECT_EQ(define(chosen(problem), "APART"), "");
+  problem.grouping = Grouping::kApart;
+  EXPECT_EQ(define(chosen(problem), "APART"), "1");
+  problem.m = 1000;
+  EXPECT_EQ(refusal(problem),
+            "4 groups apart have room for a multiple of 128 rows each, and m is 1000: take 1024");
+  problem.groups = 0;
+  EXPECT_EQ(refusal(problem), "rows of groups, and `groups` is 0: say how many there are");
+}
+
+TEST(ChoiceTest, GroupsMayShareK) {
+  Problem problem{.m = 4096, .n = 7168, .k = 8192, .groups = 8, .grouping = Grouping::kAlongK};
+  problem.c = DType::kF32;
+  problem.epilogue.has_beta = true;
+  EXPECT_EQ(normalised(problem)->c_spacing.batch, 4096 * 7168);
+  EXPECT_EQ(text(problem), "bf16[4096,8192] * bf16[7168,8192] -> f32[8,4096,7168]");
+  EXPECT_EQ(chosen(problem).kernel, "gemm_k_grouped_sm90");
+  problem.a_along_k = problem.b_along_k = false;
+  EXPECT_EQ(chosen(problem).kernel, "gemm_k_grouped_sm90");
+  problem.epilogue.has_bias = true;
+  EXPECT_NE(refusal(problem).find("gemm_k_grouped_sm90: of the epilogue only alpha and beta"),
+            std::string::npos);
+  problem = {.m = 4096, .n = 7168, .k = 8192, .a = DType::kE4M3, .b = DType::kE4M3};
+  problem.groups = 8;
+  problem.grouping = Grouping::kAlongK;
+  problem.block_scales = true;
+  EXPECT_EQ(define(chosen(problem), "SCALED"), "1");
+  for (const KernelRow& row : kernel_rows()) {
+    if (row.groups == GroupsOf::kK) expect_tilings_compile(row, *normalised(problem));
+  }
+}
+
+TEST(ChoiceTest, GroupsMayHaveScaleFactors) {
+  Problem problem{.m = 4096, .n = 7168, .k = 2048, .groups = 8};
+  problem.a = problem.b = DType::kE4M3;
+  problem.block_scales = true;
+  const Choice choice = chosen(problem);
+  EXPECT_EQ(choice.kernel, "gemm_grouped_sm90");
+  EXPECT_EQ(define(choice, "SCALED"), "1");
+  EXPECT_EQ(define(choice, "TILE_N"), "128");
+  problem.m = 4095;
+  EXPECT_NE(refusal(problem).find("gemm_grouped_sm90: m is no multiple of 4"), std::string::npos);
+  problem.m = 4096;
+  problem.a = problem.b = DType::kBF16;
+  EXPECT_NE(refusal(problem).find("gemm_grouped_sm90: scale factors of other types"),
+            std::string::npos);
 }
 
 TEST(ChoiceTest, OnlyWhatIsNotAlignedIsCopied) {
@@ -263,7 +328,9 @@ TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
   problem.a = problem.b = DType::kE4M3;
   EXPECT_EQ(refusal(problem, *target::find_arch("sm_80")),
             "gemm_sm90: not for sm_80; gemm_skinny_sm90: not for sm_80; "
-            "gemm_block_scaled_sm90: not for sm_80; gemm_ragged_sm90: not for sm_80; "
+            "gemm_block_scaled_sm90: not for sm_80; gemm_grouped_sm90: not for sm_80; "
+            "gemm_k_grouped_sm90: not for sm_80; "
+            "gemm_ragged_sm90: not for sm_80; "
             "gemm_sparse_sm90: not for sm_80; gemm_sm80: other element types");
 }
 

@@ -46,29 +46,35 @@ struct Binder {
   void check_region(ir::RegionId region);
   void check_presence();
 
-  [[nodiscard]] std::array<TensorRow, 12> rows() const;
+  [[nodiscard]] std::array<TensorRow, 13> rows() const;
   [[nodiscard]] std::optional<std::int64_t> dimension(std::string_view name) const;
   [[nodiscard]] std::vector<std::int64_t> strides(Role role, const Bound& bound) const;
   [[nodiscard]] bool has(Role role) const;
 };
 
-std::array<TensorRow, 12> Binder::rows() const {
+std::array<TensorRow, 13> Binder::rows() const {
   TensorRow a = {"a", Role::kA, "M", "K", "LDA"};
   if (problem.a_sparse) a = {"packed", Role::kA, "M", "P", "LDA"};
   TensorRow b = {"b", Role::kB, "N", "K", "LDB"};
   if (!problem.a_along_k) std::swap(a.rows, a.cols);
   if (!problem.b_along_k) std::swap(b.rows, b.cols);
   TensorRow bias = {"bias", Role::kBias, {}, "N"};
-  if (problem.groups > 0) b.count = bias.count = kGroups;
+  TensorRow c = {"c", Role::kC, "M", "N", "LDC"};
+  if (problem.groups > 0 && problem.grouping == Grouping::kAlongK) {
+    c.count = kGroups;
+  } else if (problem.groups > 0) {
+    b.count = bias.count = kGroups;
+  }
   return {a,
           b,
-          TensorRow{"c", Role::kC, "M", "N", "LDC"},
+          c,
           TensorRow{"residual", Role::kResidual, "M", "N", "LDR"},
           bias,
           TensorRow{"a_scale", Role::kScaleA},
           TensorRow{"b_scale", Role::kScaleB},
           TensorRow{"metadata", Role::kMetadata, "M", "W", {}},
           TensorRow{"group_of_tile", Role::kGroupOfTile, {}, kTilesText},
+          TensorRow{"rows_of_group", Role::kRowsOfGroup, {}, kGroups},
           TensorRow{"a_pad", Role::kWorkspace, "M", "KP", {}},
           TensorRow{"b_pad", Role::kWorkspace, "N", "KP", {}},
           TensorRow{"partial", Role::kWorkspace}};
@@ -114,8 +120,8 @@ void Binder::bind_vars() {
   }
 }
 
-// Types of the problem; scale factors are f32, metadata u32, numbers of groups s32, the workspace's
-// elements any.
+// Types of the problem; scale factors are f32, metadata u32, numbers of groups and of their rows
+// s32, the workspace's elements any.
 void Binder::check_type(const ir::Param& param, const TensorRow& row) {
   const DType dtype = function.view_type(param.value).dtype;
   DType wanted = problem.c;
@@ -124,7 +130,7 @@ void Binder::check_type(const ir::Param& param, const TensorRow& row) {
   if (row.role == Role::kB) wanted = problem.b;
   if (row.role == Role::kScaleA || row.role == Role::kScaleB) wanted = DType::kF32;
   if (row.role == Role::kMetadata) wanted = DType::kU32;
-  if (row.role == Role::kGroupOfTile) wanted = DType::kS32;
+  if (row.role == Role::kGroupOfTile || row.role == Role::kRowsOfGroup) wanted = DType::kS32;
   if (dtype != wanted) {
     wrong(format("`{}` is of {}, the problem has {}", param.name, kiln::name(dtype),
                  kiln::name(wanted)));
@@ -228,6 +234,7 @@ bool Binder::has(Role role) const {
 // What the problem has, the kernel has, and the other way round.
 void Binder::check_presence() {
   const Epilogue& epilogue = problem.epilogue;
+  const bool by_rows = problem.grouping != Grouping::kByTile;
   if (epilogue.has_alpha && !contract.alpha.valid()) wrong("it has no scalar `alpha`");
   if (epilogue.has_beta && !contract.beta.valid()) wrong("it has no scalar `beta`");
   const std::pair<Role, bool> wanted[] = {{Role::kA, true},
@@ -238,7 +245,8 @@ void Binder::check_presence() {
                                           {Role::kScaleA, problem.block_scales},
                                           {Role::kScaleB, problem.block_scales},
                                           {Role::kMetadata, problem.a_sparse},
-                                          {Role::kGroupOfTile, problem.groups > 0}};
+                                          {Role::kGroupOfTile, problem.groups > 0 && !by_rows},
+                                          {Role::kRowsOfGroup, by_rows}};
   const auto known = rows();
   for (const auto& [role, present] : wanted) {
     if (has(role) == present) continue;

@@ -349,6 +349,28 @@ TEST_F(GpuGroupsTest, RowsAreMultipliedWithTheirGroup) {
   }
 }
 
+// The same by numbers of rows, which fill whole tiles here: none before, between and behind others.
+TEST_F(GpuGroupsTest, NumbersOfRowsSayItToo) {
+  const std::vector<std::int32_t> following = {0, 256, 0, 200, 0};
+  const std::vector<std::int32_t> apart = {0, 128, 300, -1, 100};
+  for (const bool is_apart : {false, true}) {
+    kiln_gemm_problem problem = problem_of(10 * KILN_GEMM_GROUP_ROWS, 264, 136);
+    problem.groups = 5;
+    problem.flags = is_apart ? KILN_GEMM_GROUPS_APART : KILN_GEMM_ROWS_OF_GROUP;
+    const std::vector<std::int32_t>& rows = is_apart ? apart : following;
+    Groups groups(*gpu_, problem, std::vector<std::int32_t>(10, -1));
+    ASSERT_TRUE(groups.memory[4].copy_in(std::as_bytes(std::span(rows))));
+    kiln_gemm_operands operands = groups.operands();
+    operands.rows_of_group = operands.group_of_tile;
+    operands.group_of_tile = nullptr;
+    ASSERT_EQ(kiln_gemm(&problem, &operands, nullptr, 0, nullptr), KILN_OK) << kiln_last_error();
+    ASSERT_TRUE(gpu_->synchronize());
+    groups.of_tile = is_apart ? std::vector<std::int32_t>{-1, -1, 1, -1, 2, 2, -1, -1, 4, -1}
+                              : std::vector<std::int32_t>{1, 1, 3, 3, -1, -1, -1, -1, -1, -1};
+    EXPECT_EQ(groups.wrong(), 0);
+  }
+}
+
 // More tiles than blocks, most of them passed over: the numbers are read when the graph runs.
 TEST_F(GpuGroupsTest, AGraphFollowsTheGroupsOfItsRun) {
   constexpr std::size_t kTiles = 32;

@@ -31,6 +31,8 @@ constexpr TypeRow kAllTypes[] = {
     {DType::kTF32, DType::kF32, kF32Only},  {DType::kS8, DType::kS32, kS32Only},
 };
 
+constexpr std::span<const TypeRow> kFloatTypes = std::span(kAllTypes).first(5);
+
 constexpr TypeRow kWarpTypes[] = {
     {DType::kBF16, DType::kF32, kFromBf16},
     {DType::kF16, DType::kF32, kFromF16},
@@ -67,7 +69,24 @@ constexpr Tiling kSkinnyTilings[] = {
     {64, 64, 256, "TILE_M=64 STAGES=3"},
     {128, 64, 256, "TILE_M=128 STAGES=2"},
 };
+constexpr Tiling kGroupedTilings[] = {
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3 PARTS=1", 2},
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3 PARTS=2"},
+    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4 PARTS=1", 2},
+    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4 PARTS=2"},
+    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=5 PARTS=1", 2},
+    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=4 PARTS=1"},
+    {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4 PARTS=1"},
+    {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6 PARTS=1"},
+};
+constexpr Tiling kAlongKTilings[] = {
+    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3", 2},
+    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=3"},
+    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=4"},
+    {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
+};
 constexpr Tiling kScaledTilings[] = {
+    {64, 128, 128, "WARPGROUPS=1 STAGES=6"},
     {128, 128, 128, "WARPGROUPS=2 STAGES=5", 2},
     {128, 128, 128, "WARPGROUPS=2 STAGES=4"},
 };
@@ -86,8 +105,10 @@ constexpr Tiling kWarpTilings[] = {
     {128, 32, 64, "WARPS_M=2 WARPS_N=2", 4, 1, 1},
 };
 constexpr int kAsyncBytes = 4;  // the least that an asynchronous copy moves
+constexpr int kScaleUnit = 4;   // rows of A's scale factors are multiples of so many: 16 bytes
 constexpr int kWhole[] = {1};
 constexpr int kSplits[] = {1, 2, 4, 8, 16};
+constexpr int kScaledSplits[] = {1, 2, 3, 4, 6, 7, 8};
 
 constexpr KernelRow kRows[] = {
     {.name = "gemm_sm90",
@@ -98,7 +119,6 @@ constexpr KernelRow kRows[] = {
      .alignment = 16,
      .transposable_bytes = 2,
      .epilogue = true,
-     .groups = true,
      .persistent = true},
     {.name = "gemm_skinny_sm90",
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
@@ -111,11 +131,31 @@ constexpr KernelRow kRows[] = {
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kEightBitFloats,
      .tilings = kScaledTilings,
+     .splits = kScaledSplits,
+     .alignment = 16,
+     .epilogue = true,
+     .block_scales = Takes::kAlways,
+     .persistent = true},
+    {.name = "gemm_grouped_sm90",
+     .needs = {target::Feature::kWgmma, target::Feature::kTma},
+     .types = kAllTypes,
+     .tilings = kGroupedTilings,
      .splits = kWhole,
      .alignment = 16,
-     .m_unit = 4,
      .epilogue = true,
-     .block_scales = true,
+     .block_scales = Takes::kToo,
+     .groups = GroupsOf::kRows,
+     .persistent = true},
+    {.name = "gemm_k_grouped_sm90",
+     .needs = {target::Feature::kWgmma, target::Feature::kTma},
+     .types = kFloatTypes,
+     .tilings = kAlongKTilings,
+     .splits = kWhole,
+     .alignment = 16,
+     .transposable_bytes = 2,
+     .epilogue = true,
+     .block_scales = Takes::kToo,
+     .groups = GroupsOf::kK,
      .persistent = true},
     {.name = "gemm_ragged_sm90",
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
@@ -203,6 +243,33 @@ std::string lacks_alignment(const KernelRow& row, const Problem& problem) {
   return row.pads && all_aligned ? "only where rows are not aligned" : "";
 }
 
+GroupsOf groups_of(const Problem& problem) {
+  if (problem.groups == 0) return GroupsOf::kNone;
+  return problem.grouping == Grouping::kAlongK ? GroupsOf::kK : GroupsOf::kRows;
+}
+
+std::string lacks_groups(const KernelRow& row, const Problem& problem) {
+  if (row.groups != groups_of(problem)) {
+    if (row.groups == GroupsOf::kNone) return "no groups";
+    return row.groups == GroupsOf::kRows ? "only groups of rows" : "only groups along k";
+  }
+  if (row.groups != GroupsOf::kK) return {};
+  const Epilogue& epilogue = problem.epilogue;
+  const bool more =
+      epilogue.has_bias || epilogue.has_residual || epilogue.activation != Activation::kNone;
+  return more ? "of the epilogue only alpha and beta" : "";
+}
+
+std::string lacks_scales(const KernelRow& row, const Problem& problem, const TypeRow& types) {
+  if (!problem.block_scales) {
+    return row.block_scales == Takes::kAlways ? "only with scale factors" : "";
+  }
+  if (row.block_scales == Takes::kNever) return "no scale factors";
+  if (size_bytes(types.ab) != 1 || types.sum != DType::kF32) return "scale factors of other types";
+  if (problem.m % kScaleUnit != 0) return format("m is no multiple of {}", kScaleUnit);
+  return {};
+}
+
 std::string upper(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -224,7 +291,8 @@ bool fits(const Tiling& tiling, const Problem& problem) {
   return size_bytes(problem.c) <= tiling.c_bytes_max &&
          size_bytes(problem.a) >= tiling.ab_bytes_min &&
          size_bytes(problem.a) <= tiling.ab_bytes_max &&
-         (problem.groups == 0 || kGroupRows % tiling.m == 0);
+         (problem.groups == 0 || kGroupRows % tiling.m == 0) &&
+         (!problem.block_scales || kScaleBlock % tiling.n == 0);
 }
 
 std::span<const KernelRow> kernel_rows() { return kRows; }
@@ -241,15 +309,13 @@ std::string lacks(const KernelRow& row, const Problem& problem, const target::Ar
   const bool turned = !problem.a_along_k || !problem.b_along_k;
   const bool can_turn =
       row.transposable_bytes == kAnyBytes || row.transposable_bytes == size_bytes(problem.a);
-  if (turned && (!can_turn || problem.groups > 0)) return "operands not along k";
+  if (turned && (!can_turn || row.groups == GroupsOf::kRows)) return "operands not along k";
   const bool has_epilogue = problem.epilogue != Epilogue{};
   if (!row.epilogue && has_epilogue) return "no epilogue";
   if (has_epilogue && types->sum != DType::kF32) return "no epilogue on integer sums";
-  if (row.block_scales != problem.block_scales) {
-    return row.block_scales ? "only with scale factors" : "no scale factors";
-  }
+  if (std::string reason = lacks_scales(row, problem, *types); !reason.empty()) return reason;
   if (row.a_sparse != problem.a_sparse) return row.a_sparse ? "only a sparse A" : "no sparse A";
-  if (problem.groups > 0 && !row.groups) return "no groups";
+  if (std::string reason = lacks_groups(row, problem); !reason.empty()) return reason;
   if (problem.k % row.k_unit != 0) return format("k is no multiple of {}", row.k_unit);
   if (problem.m % row.m_unit != 0) return format("m is no multiple of {}", row.m_unit);
   return lacks_alignment(row, problem);
@@ -272,7 +338,10 @@ Defines problem_defines(const KernelRow& row, const Problem& problem, int multip
   }
   add(!problem.a_along_k, "A_ALONG_K", "0");
   add(!problem.b_along_k, "B_ALONG_K", "0");
-  add(problem.groups > 0, "GROUPED", "1");
+  add(problem.grouping == Grouping::kFollowing || problem.grouping == Grouping::kApart, "BY_ROWS",
+      "1");
+  add(problem.grouping == Grouping::kApart, "APART", "1");
+  add(row.block_scales == Takes::kToo && problem.block_scales, "SCALED", "1");
   const Epilogue& epilogue = problem.epilogue;
   add(epilogue.has_alpha, "ALPHA", "1");
   add(epilogue.has_beta, "BETA", "1");

@@ -32,6 +32,9 @@ struct Tiling {
 
 constexpr int kAnyBytes = -1;
 
+enum class Takes : std::uint8_t { kNever, kAlways, kToo };
+enum class GroupsOf : std::uint8_t { kNone, kRows, kK };
+
 struct KernelRow {
   std::string_view name;
   target::Features needs;          // of the architecture
@@ -50,13 +53,14 @@ struct KernelRow {
       0;                  // operands whose elements have so many bytes may lie along m or n too,
                           // by A_ALONG_K=0 and B_ALONG_K=0; without groups
   bool epilogue = false;  // takes alpha, beta, bias, residual and activations, each by a define
-  bool block_scales = false;  // is for exactly these problems
-  bool a_sparse = false;      // and for these
-  bool groups = false;        // takes groups too, by the define GROUPED
-  bool persistent = false;    // define BLOCKS: as many blocks as multiprocessors
+  Takes block_scales = Takes::kNever;  // where it takes others too, by the define SCALED
+  bool a_sparse = false;               // is for exactly these problems
+  GroupsOf groups = GroupsOf::kNone;   // and for these; BY_ROWS and APART say what tells them
+  bool persistent = false;             // define BLOCKS: as many blocks as multiprocessors
 };
 
-// Whether such a tile of the problem fits into shared memory, and its rows are of one group.
+// Whether such a tile of the problem fits into shared memory, its rows are of one group, and its
+// columns have one of B's scale factors.
 [[nodiscard]] bool fits(const Tiling& tiling, const Problem& problem);
 
 [[nodiscard]] std::span<const KernelRow> kernel_rows();
@@ -70,8 +74,8 @@ struct KernelRow {
                                 const target::Arch& arch);
 
 // The defines that follow from the problem: DTYPE, OUT and ACC; BLOCKS; A_ALONG_K and B_ALONG_K, 0
-// where the operand lies the other way; GROUPED with groups; of what the epilogue has, ALPHA, BETA,
-// BIAS, RESIDUAL, RELU, GELU and SILU.
+// where the operand lies the other way; of groups BY_ROWS, APART and SCALED; of what the epilogue
+// has, ALPHA, BETA, BIAS, RESIDUAL, RELU, GELU and SILU.
 [[nodiscard]] Defines problem_defines(const KernelRow& row, const Problem& problem,
                                       int multiprocessors);
 

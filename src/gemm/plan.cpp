@@ -41,12 +41,16 @@ constexpr const char* kRoleNames[kRoleCount] = {"A",
                                                 "the scale factors of B",
                                                 "the metadata of A",
                                                 "group_of_tile",
+                                                "rows_of_group",
                                                 "the workspace"};
 
 // Bytes that the operand's address is a multiple of.
 DevicePtr unit_of(std::size_t role, const Problem& problem) {
   if (role == static_cast<std::size_t>(Role::kWorkspace)) return kWorkspaceUnit;
-  if (role == static_cast<std::size_t>(Role::kGroupOfTile)) return sizeof(std::int32_t);
+  if (role == static_cast<std::size_t>(Role::kGroupOfTile) ||
+      role == static_cast<std::size_t>(Role::kRowsOfGroup)) {
+    return sizeof(std::int32_t);
+  }
   return static_cast<DevicePtr>(problem.alignment);
 }
 
@@ -203,7 +207,7 @@ Result<void> Plan::start(const Operands& operands, DevicePtr workspace,
                          runtime::cuda::Stream stream) const {
   Call call{.addresses = {operands.a, operands.b, operands.c, operands.bias, operands.residual,
                           operands.a_scale, operands.b_scale, operands.metadata,
-                          operands.group_of_tile, workspace},
+                          operands.group_of_tile, operands.rows_of_group, workspace},
             .alpha = operands.alpha,
             .beta = operands.beta,
             .stream = stream};

@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include "support/integer.h"
+
 namespace kiln::gemm {
 
 namespace {
@@ -51,10 +53,23 @@ Result<void> check_groups(const Problem& problem) {
     return Unexpected{refused(problem, format("{} groups, there may be 1 to {}, or 0 for none",
                                               problem.groups, kExtentMax))};
   }
-  if (problem.groups == 0 || problem.batch == 1) return {};
-  return Unexpected{
-      refused(problem, format("{} groups and a batch of {}: start each of these products by itself",
-                              problem.groups, problem.batch))};
+  if (problem.groups == 0 && problem.grouping != Grouping::kByTile) {
+    return Unexpected{
+        refused(problem, "rows of groups, and `groups` is 0: say how many there are")};
+  }
+  if (problem.groups == 0) return {};
+  if (problem.batch != 1) {
+    return Unexpected{refused(
+        problem, format("{} groups and a batch of {}: start each of these products by itself",
+                        problem.groups, problem.batch))};
+  }
+  if (problem.grouping != Grouping::kApart) return {};
+  if (problem.m % problem.groups == 0 && problem.m / problem.groups % kGroupRows == 0) return {};
+  return Unexpected{refused(
+      problem,
+      format("{} groups apart have room for a multiple of {} rows each, and m is {}: take {}",
+             problem.groups, kGroupRows, problem.m,
+             ceil_div(problem.m, problem.groups * kGroupRows) * problem.groups * kGroupRows))};
 }
 
 }  // namespace
@@ -77,10 +92,13 @@ std::string text(const Problem& problem) {
   const std::int64_t n = problem.n;
   const std::int64_t k = problem.k;
   std::string b = problem.b_along_k ? matrix(problem.b, n, k) : matrix(problem.b, k, n);
-  if (problem.groups != 0) b.insert(b.find('[') + 1, format("{},", problem.groups));
-  std::string out =
-      format("{} * {} -> {}", problem.a_along_k ? matrix(problem.a, m, k) : matrix(problem.a, k, m),
-             b, matrix(problem.c, m, n));
+  std::string c = matrix(problem.c, m, n);
+  std::string& with_groups = problem.grouping == Grouping::kAlongK ? c : b;
+  if (problem.groups != 0) {
+    with_groups.insert(with_groups.find('[') + 1, format("{},", problem.groups));
+  }
+  std::string out = format(
+      "{} * {} -> {}", problem.a_along_k ? matrix(problem.a, m, k) : matrix(problem.a, k, m), b, c);
   if (problem.a_sparse) out += ", A sparse";
   if (problem.batch != 1) out += format(", {} times", problem.batch);
   return out;
@@ -102,12 +120,14 @@ Result<Problem> normalised(const Problem& problem) {
   const std::int64_t a_cols = problem.a_along_k ? kept : problem.m;
   const std::int64_t b_cols = problem.b_along_k ? problem.k : problem.n;
   const std::int64_t batch = problem.batch;
-  const std::int64_t b_count = problem.groups == 0 ? batch : problem.groups;
+  const bool along_k = problem.grouping == Grouping::kAlongK;
+  const std::int64_t b_count = problem.groups == 0 || along_k ? batch : problem.groups;
+  const std::int64_t c_count = along_k ? problem.groups : batch;
   if (!problem.epilogue.has_residual) out.residual_spacing = {};
   const StridedMatrix matrices[] = {
       {"A", problem.a_along_k ? problem.m : problem.k, a_cols, batch, out.a_spacing},
       {"B", problem.b_along_k ? problem.n : problem.k, b_cols, b_count, out.b_spacing},
-      {"C", problem.m, problem.n, batch, out.c_spacing},
+      {"C", problem.m, problem.n, c_count, out.c_spacing},
       {"the residual", problem.m, problem.n, batch, out.residual_spacing}};
   for (const StridedMatrix& matrix : std::span(matrices).first(out.epilogue.has_residual ? 4 : 3)) {
     if (auto fits = normalise(out, matrix); !fits) return Unexpected{fits.error()};

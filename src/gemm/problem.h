@@ -39,6 +39,14 @@ struct Epilogue {
 
 // So many rows of A are multiplied with the same group's B.
 inline constexpr std::int64_t kGroupRows = 128;
+
+// What says which rows belong to a group.
+enum class Grouping : std::uint8_t {
+  kByTile,     // a number of a group for each kGroupRows rows: group_of_tile
+  kFollowing,  // numbers of rows, rows_of_group; each group begins with whole kGroupRows rows
+  kApart,      // the same; each group has room for m / groups rows
+  kAlongK,     // numbers of what each has of k, rows_of_group; C has groups, and A and B have none
+};
 // Elements of K, and columns of B, that have one scale factor together where a problem has them by blocks.
 inline constexpr std::int64_t kScaleBlock = 128;
 [[nodiscard]] constexpr std::int64_t scale_blocks(std::int64_t extent) {
@@ -73,9 +81,10 @@ struct Problem {
   Spacing c_spacing = {};
   Spacing residual_spacing = {};
   std::int64_t batch = 1;
-  // Not 0: B is [groups, n, k] and the bias [groups, n]. Which group each kGroupRows rows of A have
-  // is an operand; rows whose number is no group's are passed over.
+  // Not 0: B is [groups, n, k], the bias [groups, n] and B's scale factors have groups in front.
+  // Which rows of A belong to which group is an operand; those of none are passed over.
   std::int64_t groups = 0;
+  Grouping grouping = Grouping::kByTile;
   Epilogue epilogue = {};
   // Row i of C has the same bits for every m.
   bool batch_invariant = false;
@@ -87,7 +96,7 @@ struct Problem {
 // The problem with every spacing written out, so that equal problems compare equal. Errors: an
 // extent below 1 or beyond 2^31 - 1, a spacing smaller than what it spaces, an alignment that is no
 // power of two, a sparse A that does not lie along k or whose k is no multiple of 32, groups of
-// several products.
+// several products, groups apart whose room is no multiple of kGroupRows.
 [[nodiscard]] Result<Problem> normalised(const Problem& problem);
 
 // "bf16[512,256] * bf16[128,256] -> bf16[512,128]", for messages; with groups B is [8,128,256].
@@ -104,6 +113,7 @@ struct Operands {
   runtime::cuda::DevicePtr b_scale = 0;
   runtime::cuda::DevicePtr metadata = 0;       // of a sparse A
   runtime::cuda::DevicePtr group_of_tile = 0;  // s32 [cdiv(m, kGroupRows)]
+  runtime::cuda::DevicePtr rows_of_group = 0;  // s32 [groups]
   double alpha = 1;
   double beta = 0;
 };

@@ -11,8 +11,9 @@
 //            problem has them so; bias [N]; a_scale, b_scale and partial of any shape, in
 //            which KB and NB are blocks of 128 along k and n; of a sparse A packed [M, P] in the
 //            place of a, and metadata [M, W], with P = K / 2 and W = K / 32; with groups
-//            b [G, N, K], bias [G, N] and group_of_tile [cdiv(M, 128)]; a_pad [M, KP] and
-//            b_pad [N, KP], rows that a kernel has copied to whole lines of 128 bytes
+//            b [G, N, K], bias [G, N] and group_of_tile [cdiv(M, 128)] or rows_of_group [G];
+//            a_pad [M, KP] and b_pad [N, KP], rows that a kernel has copied to whole lines of 128
+//            bytes
 //   scalars  alpha, beta (f32), and integers called like a dimension
 //
 // `partial`, a_pad, b_pad and what the host part allocates lie in the workspace. A kernel without
@@ -38,9 +39,10 @@ enum class Role : std::uint8_t {
   kScaleB,
   kMetadata,
   kGroupOfTile,
+  kRowsOfGroup,
   kWorkspace
 };
-inline constexpr std::size_t kRoleCount = 10;
+inline constexpr std::size_t kRoleCount = 11;
 
 // Where something lies: so many bytes after an operand or into the workspace.
 struct Pointer {

@@ -109,7 +109,7 @@ Result<Recipe> grouped(bool has_bias) {
   problem.epilogue.has_bias = has_bias;
   const auto whole = normalised(problem);
   if (!whole) return Unexpected{whole.error()};
-  Choice choice{.kernel = "gemm_sm90", .defines = {{"GROUPED", "1"}}};
+  Choice choice{.kernel = "gemm_grouped_sm90", .defines = {}};
   if (has_bias) choice.defines.emplace_back("BIAS", "1");
   const auto program = compile(choice, hopper());
   if (!program) return Unexpected{program.error()};
@@ -249,7 +249,7 @@ TEST(RecipeTest, ParametersThatAreNotInTheContract) {
   EXPECT_EQ(mistake(kernel(kAbc), problem), "none");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global f32 [M] sums"), problem),
             "tensor `sums` is none of a, b, c, residual, bias, a_scale, b_scale, metadata, "
-            "group_of_tile, a_pad, b_pad, partial");
+            "group_of_tile, rows_of_group, a_pad, b_pad, partial");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", float gamma"), problem),
             "scalar `gamma` is neither alpha nor beta");
   EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global f32 [Q] partial"), problem),
@@ -288,6 +288,16 @@ TEST(RecipeTest, AKernelWithoutGroupsOrWithOtherTiles) {
             "`group_of_tile` is [cdiv(M, 64)], the problem has [cdiv(M, 128)]");
   EXPECT_EQ(mistake(kernel(abc + ", global s64 [cdiv(M, 128)] group_of_tile"), problem),
             "`group_of_tile` is of s64, the problem has s32");
+  problem.grouping = Grouping::kFollowing;
+  EXPECT_EQ(mistake(kernel(abc + ", global s32 [cdiv(M, 128)] group_of_tile"), problem),
+            "it has a tensor `group_of_tile`, the problem has none");
+  EXPECT_EQ(mistake(kernel(abc + ", global s32 [G] rows_of_group"), problem), "none");
+  EXPECT_EQ(mistake(kernel(abc + ", global s64 [G] rows_of_group"), problem),
+            "`rows_of_group` is of s64, the problem has s32");
+  problem.grouping = Grouping::kAlongK;
+  EXPECT_EQ(mistake(kernel(std::string(kAbc) + ", global s32 [G] rows_of_group"), problem),
+            "`c` is [M, N], the problem has [G, M, N]");
+  problem.grouping = Grouping::kFollowing;
   problem.epilogue.has_bias = true;
   EXPECT_EQ(mistake(kernel(abc + ", global bf16 [N] bias"), problem),
             "`bias` is [N], the problem has [G, N]");

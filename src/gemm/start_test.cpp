@@ -201,7 +201,8 @@ TEST_F(StartTest, GroupsAreOneLaunchWithTheirNumbersAddress) {
   EXPECT_EQ(seen[0].first,
             (std::array<std::uintptr_t, 3>{1 << 20, (1 << 20) + 4096, (1 << 20) + 8192}));
   EXPECT_EQ(given, operands.group_of_tile);
-  EXPECT_NE(std::string(kiln_gemm_kernel(&problem, nullptr)).find("GROUPED=1"), std::string::npos);
+  EXPECT_NE(std::string(kiln_gemm_kernel(&problem, nullptr)).find("gemm_grouped_sm90"),
+            std::string::npos);
 }
 
 // Few rows and a long K: parts go to the workspace, and a second launch adds them up.

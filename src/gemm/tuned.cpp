@@ -200,7 +200,7 @@ bool fits(const TunedEntry& entry, const Problem& problem) {
 
 bool has_scales(const TunedEntry& entry) {
   const KernelRow* row = kernel_row(entry.choice.kernel);
-  return row != nullptr && row->block_scales;
+  return row != nullptr && row->block_scales == Takes::kAlways;
 }
 
 // Entries that answer the same question; of those measured, at the same problem.

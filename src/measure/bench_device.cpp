@@ -30,7 +30,7 @@ bench::Product product_of(const CheckRequest& request) {
   out.a.scales = pointer<const float>(request.a_scale);
   out.a.scale_k = gemm::kScaleBlock;
   out.a.scale_outer_step = 1;
-  out.a.scale_k_step = how.m;
+  out.a.scale_k_step = request.a_scale_step == 0 ? how.m : request.a_scale_step;
   out.b.scales = pointer<const float>(request.b_scale);
   out.b.scale_outer = gemm::kScaleBlock;
   out.b.scale_k = gemm::kScaleBlock;

@@ -23,8 +23,9 @@ struct CheckRequest {
   runtime::cuda::DevicePtr b = 0;
   runtime::cuda::DevicePtr c = 0;        // ours
   runtime::cuda::DevicePtr vendor = 0;   // the vendor's C
-  runtime::cuda::DevicePtr a_scale = 0;  // f32 [cdiv(k, 128), m]
+  runtime::cuda::DevicePtr a_scale = 0;  // f32 [cdiv(k, 128), m], or with rows of a_scale_step
   runtime::cuda::DevicePtr b_scale = 0;  // f32 [cdiv(n, 128), cdiv(k, 128)]
+  std::int64_t a_scale_step = 0;         // 0: m
   reference::EinsumNumerics ours = {};
   reference::EinsumNumerics theirs = {};
   bool exact = false;      // every sum is exact: only C's rounding is allowed for

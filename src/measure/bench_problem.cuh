@@ -43,7 +43,10 @@ KILN_BENCH_CODE float integer_value(Word bits, float density) {
   return !kept ? 0.0F : low % 2 == 0 ? 1.0F : -1.0F;
 }
 
-// The bits of a made up element. `extent` is the density of integers, or how many groups there are.
+inline constexpr Word kGroupTile = 128;
+
+// The bits of a made up element. `extent` is the density of integers, how many groups there are, or
+// how many tiles of rows one may have.
 KILN_BENCH_CODE unsigned made_up_bits(Word bits, Filling filling, float extent,
                                       const Format& format) {
   const bool integer = format.up == 0;
@@ -57,6 +60,10 @@ KILN_BENCH_CODE unsigned made_up_bits(Word bits, Filling filling, float extent,
     case Filling::kExactScales: value = random < 0.5F ? 1.0F : 2.0F; break;
     case Filling::kGroups:
       value = static_cast<float>(bits % (static_cast<Word>(extent) + 2)) - 1.0F;
+      break;
+    case Filling::kGroupRows:
+      value = static_cast<float>(bits % (static_cast<Word>(extent) + 1) * kGroupTile);
+      if (value > 0) value -= static_cast<float>(bits / 1024 % (kGroupTile / 2));
       break;
   }
   return integer ? static_cast<unsigned>(static_cast<int>(value)) : encoded(value, format);
@@ -216,17 +223,36 @@ KILN_BENCH_CODE Approximate finished(Approximate x, const Epilogue& how, const C
   return plus(x, read(how.residual, at), how, exact ? how.roundoff : how.function_roundoff);
 }
 
-// Whether the row's number is a group's; without groups it is.
-KILN_BENCH_CODE bool has_group(const Groups& groups, Index row) {
-  if (groups.of_tile == nullptr) return true;
+// The group with the row among its own, filled up to whole tiles; -1 where there is none.
+KILN_BENCH_CODE Index group_by_rows(const Groups& groups, Index row) {
+  Index begin = 0;
+  for (Index group = 0; group < groups.count; ++group) {
+    Index rows = groups.rows[group];
+    if (rows < 0) rows = 0;
+    if (groups.room > 0 && rows > groups.room) rows = groups.room;
+    const Index whole = (rows + groups.tile_rows - 1) / groups.tile_rows * groups.tile_rows;
+    if (begin <= row && row < begin + whole) return group;
+    begin += groups.room > 0 ? groups.room : whole;
+  }
+  return -1;
+}
+
+// The row's group, -1 where there is none; without groups 0.
+KILN_BENCH_CODE Index group_or_none(const Groups& groups, Index row) {
+  if (groups.rows != nullptr) return group_by_rows(groups, row);
+  if (groups.of_tile == nullptr) return 0;
   const int group = groups.of_tile[row / groups.tile_rows];
-  return 0 <= group && group < groups.count;
+  return 0 <= group && group < groups.count ? group : -1;
+}
+
+KILN_BENCH_CODE bool has_group(const Groups& groups, Index row) {
+  return group_or_none(groups, row) >= 0;
 }
 
 // The row's group, 0 where there is none.
 KILN_BENCH_CODE Index group_of(const Groups& groups, Index row) {
-  if (groups.of_tile == nullptr || !has_group(groups, row)) return 0;
-  return groups.of_tile[row / groups.tile_rows];
+  const Index group = group_or_none(groups, row);
+  return group < 0 ? 0 : group;
 }
 
 // The product of one matrix of a batch, or of the group that a row has.
@@ -236,7 +262,7 @@ KILN_BENCH_CODE Product product_of(const Problem& problem, Index matrix, Index r
   out.a.data = static_cast<const char*>(out.a.data) + matrix * problem.a_step * out.a.format.bytes;
   out.b.data = static_cast<const char*>(out.b.data) + b * problem.b_step * out.b.format.bytes;
   if (out.a.scales != nullptr) out.a.scales += matrix * problem.a_scale_step;
-  if (out.b.scales != nullptr) out.b.scales += matrix * problem.b_scale_step;
+  if (out.b.scales != nullptr) out.b.scales += b * problem.b_scale_step;
   return out;
 }
 

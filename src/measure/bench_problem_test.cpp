@@ -291,6 +291,12 @@ class GroupsTest : public ProblemTest {
  protected:
   static constexpr Index kTileRows = 8;
   static constexpr int kOfTile[] = {1, -1, 0};
+  bench::Groups groups_ = {.of_tile = kOfTile,
+                           .tile_rows = kTileRows,
+                           .count = kBatch,
+                           .kept = {},
+                           .rows = nullptr,
+                           .room = 0};
 
   void fill_groups(const How& how, bool exact) {
     fill(how, exact);
@@ -322,7 +328,8 @@ class GroupsTest : public ProblemTest {
     bench::Report report{};
     bench::Problem all = problem();
     all.c.count = 1;
-    all.groups = {.of_tile = kOfTile, .tile_rows = kTileRows, .count = kBatch, .kept = kept_.all};
+    all.groups = groups_;
+    all.groups.kept = kept_.all;
     bench::launch(kGrid, [&] { bench::kiln_clear_reports(&report, 1); });
     bench::launch(kGrid, [&] { bench::kiln_check_problem(all, &report); });
     bench::launch(kGrid, [&] { bench::kiln_describe_problem(all, &report); });
@@ -352,6 +359,21 @@ TEST_F(GroupsTest, OtherGroupsAreFound) {
       compute_groups(how, other);
       EXPECT_GT(check_groups().outside, 20U);
     }
+  }
+}
+
+// The same groups, said by numbers of rows.
+TEST_F(GroupsTest, NumbersOfRowsSayItToo) {
+  constexpr int kFollowing[] = {3, kTileRows + 1};
+  constexpr int kApart[] = {-1, 2 * kTileRows};
+  for (const Index room : {Index{0}, kTileRows}) {
+    groups_.rows = room == 0 ? kFollowing : kApart;
+    groups_.room = room;
+    const int of_tile[] = {room == 0 ? 0 : -1, 1, room == 0 ? 1 : -1};
+    fill_groups(kBias, true);
+    EXPECT_GT(check_groups().outside, 20U);
+    compute_groups(kBias, of_tile);
+    EXPECT_EQ(check_groups().outside, 0U);
   }
 }
 
@@ -437,6 +459,19 @@ TEST(ProblemValues, NumbersOfGroupsAreAllThereAreAndTwoMore) {
     ++seen[static_cast<std::size_t>(group + 1)];
   }
   for (const int count : seen) EXPECT_GT(count, 150);
+}
+
+TEST(ProblemValues, NumbersOfRowsFillMoreThanHalfOfTheLastTile) {
+  std::array<int, 4> tiles = {};
+  const bench::Format s32 = bench_format(DType::kS32);
+  for (Index i = 0; i < 1000; ++i) {
+    const unsigned bits =
+        bench::made_up_bits(bench::random_bits(3, i), Filling::kGroupRows, 3, s32);
+    const auto rows = static_cast<int>(bits);
+    ASSERT_TRUE(rows == 0 || (rows > 0 && (rows - 1) % 128 >= 64)) << rows;
+    ++tiles[static_cast<std::size_t>((rows + 127) / 128)];
+  }
+  for (const int count : tiles) EXPECT_GT(count, 150);
 }
 
 TEST(ProblemValues, FactorsBecomePowersOfTwo) {

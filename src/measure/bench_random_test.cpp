@@ -162,7 +162,7 @@ TEST_F(BenchRandomTest, EveryMistakeIsTold) {
 
 TEST_F(BenchRandomTest, GroupsAreFollowed) {
   EXPECT_EQ(run(kGrouped), io::Exit::kFine) << err_.str();
-  EXPECT_NE(out_.str().find("1  gemm_sm90"), std::string::npos) << out_.str();
+  EXPECT_NE(out_.str().find("1  gemm_grouped_sm90"), std::string::npos) << out_.str();
   expect_told(Mistake::kGroup, "of 32000 elements, the first is c[", kGrouped);
   expect_told(Mistake::kKept, "of 32000 elements, the first is c[", kGrouped);
 }

@@ -22,14 +22,16 @@ struct Wanted {
 
 std::vector<Wanted> wanted_of(const gemm::Problem& problem) {
   const auto [m, n, k] = std::array{problem.m, problem.n, problem.k};
+  const std::int64_t groups = std::max<std::int64_t>(1, problem.groups);
   std::vector<Wanted> out = {{"a", m * k, problem.a},
-                             {"b", n * k, problem.b},
+                             {"b", groups * n * k, problem.b},
                              {"c", m * n, problem.c},
                              {"the baseline's c", m * n, problem.c}};
   if (problem.block_scales) {
     out.push_back({"a_scale", m * gemm::scale_blocks(k), DType::kF32});
-    out.push_back({"b_scale", gemm::scale_blocks(n) * gemm::scale_blocks(k), DType::kF32});
+    out.push_back({"b_scale", groups * gemm::scale_blocks(n) * gemm::scale_blocks(k), DType::kF32});
   }
+  if (problem.groups > 0) out.push_back({"rows_of_group", groups, DType::kS32});
   if (problem.a_sparse) {
     out.push_back({"packed", m * k / 2, problem.a});
     out.push_back({"metadata", m * k / 8, DType::kU8});
@@ -103,6 +105,8 @@ Result<void> SuiteSets::fill(BenchDevice& device, Set& set, bool exactly,
       filled = buffer.memory.fill(0xff);
     } else if (name == "metadata") {
       filled = device.fill_metadata(buffer.memory, own);
+    } else if (name == "rows_of_group") {
+      filled = fill_rows(buffer.memory);
     } else if (name != "a" && name != "words") {
       filled = device.fill_scales(buffer.memory, exactly, own);
     }
@@ -113,6 +117,12 @@ Result<void> SuiteSets::fill(BenchDevice& device, Set& set, bool exactly,
   auto packed = device.pack_words(metadata, set.memory("words"), problem_.a, problem_.k);
   if (!packed) return packed;
   return device.expand(set.memory("packed"), metadata, set.memory("a"), problem_.a);
+}
+
+Result<void> SuiteSets::fill_rows(DeviceBuffer& to) const {
+  const std::vector<std::int32_t> rows(static_cast<std::size_t>(problem_.groups),
+                                       static_cast<std::int32_t>(rows_of_each(problem_)));
+  return to.copy_in(std::as_bytes(std::span(rows)));
 }
 
 Result<void> SuiteSets::fill_exactly(BenchDevice& device, std::size_t set, std::uint64_t seed) {
@@ -136,16 +146,70 @@ gemm::Operands SuiteSets::operands(std::size_t set) const {
   out.metadata = from.address("words");
   out.a_scale = from.address("a_scale");
   out.b_scale = from.address("b_scale");
+  out.rows_of_group = from.address("rows_of_group");
   out.alpha = scale_of(problem_);
   return out;
 }
 
 std::vector<ProductBuffers> SuiteSets::vendor() const {
   std::vector<ProductBuffers> out;
-  for (const Set& set : sets_) {
-    out.push_back(
-        {.a = set.address("a"), .b = set.address("b"), .c = set.address("the baseline's c")});
-  }
+  for (std::size_t set = 0; set < sets_.size(); ++set) out.push_back(vendor_of_group(set, 0));
+  return out;
+}
+
+namespace {
+
+// Bytes from one group's part to the next one's.
+struct GroupSteps {
+  DevicePtr a;
+  DevicePtr b;
+  DevicePtr c;
+  DevicePtr b_scale;
+};
+
+GroupSteps group_steps(const gemm::Problem& problem) {
+  const std::int64_t room = problem.m / std::max<std::int64_t>(1, problem.groups);
+  const auto bytes = [](DType dtype, std::int64_t elements) {
+    return static_cast<DevicePtr>(elements * size_bytes(dtype));
+  };
+  const std::int64_t scales = gemm::scale_blocks(problem.n) * gemm::scale_blocks(problem.k);
+  return {.a = bytes(problem.a, room * problem.k),
+          .b = bytes(problem.b, problem.n * problem.k),
+          .c = bytes(problem.c, room * problem.n),
+          .b_scale = bytes(DType::kF32, scales)};
+}
+
+}  // namespace
+
+// It wants rows of A's scales without gaps: those of a group lie behind each other for it.
+ProductBuffers SuiteSets::vendor_of_group(std::size_t set, std::int64_t group) const {
+  const Set& from = sets_[set];
+  const GroupSteps step = group_steps(problem_);
+  const auto at = static_cast<DevicePtr>(group);
+  ProductBuffers out{.a = from.address("a") + at * step.a,
+                     .b = from.address("b") + at * step.b,
+                     .c = from.address("the baseline's c") + at * step.c};
+  if (!problem_.block_scales) return out;
+  const std::int64_t room = problem_.m / std::max<std::int64_t>(1, problem_.groups);
+  const auto a_scales = static_cast<DevicePtr>(room * gemm::scale_blocks(problem_.k));
+  out.a_scale = from.address("a_scale") + at * a_scales * sizeof(float);
+  out.b_scale = from.address("b_scale") + at * step.b_scale;
+  return out;
+}
+
+CheckRequest SuiteSets::request_of_group(std::size_t set, std::int64_t group) const {
+  CheckRequest out = request(set, false);
+  const GroupSteps step = group_steps(problem_);
+  const auto at = static_cast<DevicePtr>(group);
+  const auto room = static_cast<DevicePtr>(problem_.m / problem_.groups);
+  out.problem = of_one_group(problem_);
+  out.a += at * step.a;
+  out.b += at * step.b;
+  out.c += at * step.c;
+  if (!problem_.block_scales) return out;
+  out.a_scale += at * room * sizeof(float);
+  out.a_scale_step = problem_.m;
+  out.b_scale += at * step.b_scale;
   return out;
 }
 

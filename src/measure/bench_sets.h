@@ -27,7 +27,10 @@ class SuiteSets {
 
   [[nodiscard]] std::size_t count() const { return sets_.size(); }
   [[nodiscard]] gemm::Operands operands(std::size_t set) const;
+  // With groups those of the first one.
   [[nodiscard]] std::vector<ProductBuffers> vendor() const;
+  // What another group of the set has.
+  [[nodiscard]] ProductBuffers vendor_of_group(std::size_t set, std::int64_t group) const;
 
   // New inputs for one set: integers, scales that are powers of two; results hold NaNs again.
   [[nodiscard]] Result<void> fill_exactly(BenchDevice& device, std::size_t set, std::uint64_t seed);
@@ -35,6 +38,8 @@ class SuiteSets {
   [[nodiscard]] Result<void> clear_result(std::size_t set);
   // What is to be checked of one set; `with_vendor`: its result is there.
   [[nodiscard]] CheckRequest request(std::size_t set, bool with_vendor) const;
+  // The same of one group of a problem that has some; the vendor has other scales there.
+  [[nodiscard]] CheckRequest request_of_group(std::size_t set, std::int64_t group) const;
   // The names of buffers around which something was written: of all sets, or of one.
   [[nodiscard]] Result<std::vector<std::string>> overrun() const;
   [[nodiscard]] Result<std::vector<std::string>> overrun(std::size_t set) const;
@@ -55,6 +60,7 @@ class SuiteSets {
   explicit SuiteSets(const gemm::Problem& problem) : problem_(problem) {}
   Result<void> add(runtime::Gpu& gpu, BenchDevice& device, std::uint64_t seed);
   Result<void> fill(BenchDevice& device, Set& set, bool exactly, std::uint64_t seed) const;
+  Result<void> fill_rows(runtime::DeviceBuffer& to) const;
 
   gemm::Problem problem_;
   std::deque<Set> sets_;

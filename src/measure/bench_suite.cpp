@@ -54,8 +54,14 @@ struct Contest {
   [[nodiscard]] Result<void> start(std::size_t set) const {
     return plan->start(operands[set], workspace ? workspace->address() : 0, nullptr);
   }
+  // With groups one after the other: the vendor's library knows no groups.
   [[nodiscard]] Result<void> start_vendor(std::size_t set) const {
-    return vendor->start(vendor_buffers[set]);
+    if (problem.groups == 0) return vendor->start(vendor_buffers[set]);
+    for (std::int64_t group = 0; group < problem.groups; ++group) {
+      auto started = vendor->start(sets.vendor_of_group(set, group));
+      if (!started) return started;
+    }
+    return {};
   }
 };
 
@@ -93,8 +99,8 @@ Result<Contest> prepare(SuiteBench& bench, const gemm::Problem& problem,
 void find_vendor(SuiteBench& bench, Contest& contest) {
   bench.progress(format("{}: algorithms of cuBLASLt", shape_of(contest.problem)));
   contest.vendor_buffers = contest.sets.vendor();
-  auto vendor = VendorProduct::prepare(bench.gpu, contest.problem, scale_of(contest.problem),
-                                       contest.vendor_buffers);
+  auto vendor = VendorProduct::prepare(bench.gpu, of_one_group(contest.problem),
+                                       scale_of(contest.problem), contest.vendor_buffers);
   if (vendor) contest.vendor.emplace(std::move(*vendor));
   if (!vendor) bench.note(contest.problem, "no baseline: " + vendor.error().text());
   if (!contest.problem.a_sparse) return;
@@ -110,7 +116,7 @@ BenchRow row_of(const SuiteBench& bench, const Contest& contest) {
   const runtime::Kernels& kernels = contest.plan->kernels();
   BenchRow row{.suite = bench.suite(),
                .kernel = contest.plan->choice().kernel,
-               .m = contest.problem.m,
+               .m = counted_rows(contest.problem),
                .n = contest.problem.n,
                .k = contest.problem.k,
                .shape = shape_of(contest.problem),
@@ -166,10 +172,9 @@ Result<reference::EinsumNumerics> numerics_of(const SuiteBench& bench, const Con
   return io::weakest((*program)->function());
 }
 
-// Set 0 as it stands, on the GPU. The largest error over its bound.
-Result<double> check_set(SuiteBench& bench, const Contest& contest, bool exact,
-                         Diagnostics& diags) {
-  CheckRequest request = contest.sets.request(0, contest.vendor.has_value());
+// Of one of the contest's results. The largest error over its bound.
+Result<double> check_request(SuiteBench& bench, const Contest& contest, CheckRequest request,
+                             bool exact, Diagnostics& diags) {
   const auto ours = numerics_of(bench, contest);
   if (!ours) return Unexpected{ours.error()};
   request.ours = *ours;
@@ -182,6 +187,23 @@ Result<double> check_set(SuiteBench& bench, const Contest& contest, bool exact,
   report_outside(diags, contest.problem, found->whole,
                  request.vendor == 0 ? "any finite value will do, as" : contest.vendor->library());
   return std::max(found->sums.worst, found->whole.worst);
+}
+
+// Set 0 as it stands, on the GPU.
+Result<double> check_set(SuiteBench& bench, const Contest& contest, bool exact,
+                         Diagnostics& diags) {
+  if (contest.problem.groups == 0) {
+    CheckRequest request = contest.sets.request(0, contest.vendor.has_value());
+    return check_request(bench, contest, std::move(request), exact, diags);
+  }
+  double worst = 0;
+  for (std::int64_t group = 0; group < contest.problem.groups; ++group) {
+    auto found =
+        check_request(bench, contest, contest.sets.request_of_group(0, group), exact, diags);
+    if (!found) return found;
+    worst = std::max(worst, *found);
+  }
+  return worst;
 }
 
 // What was measured, and then the same on integers, where every bit must be right.

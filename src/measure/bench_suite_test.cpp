@@ -50,7 +50,8 @@ TEST(BenchSuite, ProblemsAreTheLibrarys) {
 }
 
 TEST(BenchSuite, TheLibraryHasKernels) {
-  for (const char* suite : {"dense", "llm", "small", "sparse", "ragged"}) {
+  for (const char* suite :
+       {"dense", "llm", "small", "sparse", "ragged", "block-scaled", "grouped"}) {
     for (const gemm::Problem& problem : cases_of(suite)) {
       const auto choice = gemm::choose(problem, *target::find_arch("sm_90a"), 132);
       EXPECT_TRUE(choice.has_value()) << shape_of(problem) << ": " << choice.error().text();

@@ -16,7 +16,8 @@ struct Size {
   std::int64_t k;
 };
 
-constexpr std::string_view kSuiteNames[] = {"dense", "llm", "small", "fp8", "sparse", "ragged"};
+constexpr std::string_view kSuiteNames[] = {"dense",  "llm",    "small",        "fp8",
+                                            "sparse", "ragged", "block-scaled", "grouped"};
 
 constexpr SuiteTypes kF16[] = {{.ab = DType::kF16, .c = DType::kF16}};
 constexpr SuiteTypes kBF16[] = {{.ab = DType::kBF16, .c = DType::kBF16}};
@@ -54,7 +55,28 @@ constexpr Size kPrimes[] = {{1021, 1021, 1021}, {2039, 2039, 2039}, {4093, 4093,
                             {4099, 127, 2039},  {1021, 4093, 257},  {17, 7177, 2053}};
 
 constexpr Size kBlockScaled[] = {{4096, 7168, 16384}};
+constexpr Size kBlockScaledLayers[] = {{4096, 7168, 16384}, {4096, 4096, 7168}, {4096, 24576, 1536},
+                                       {4096, 7168, 2048},  {128, 7168, 16384}, {64, 2112, 7168}};
 constexpr Size kSparseSizes[] = {{8192, 8192, 8192}, {4096, 8192, 8192}};
+
+// So many groups, and the rows each has room for.
+struct Groups {
+  std::int64_t count;
+  std::int64_t room;
+  gemm::Grouping grouping;
+  std::int64_t n;
+  std::int64_t k;
+};
+constexpr std::int64_t kRowsApart = 1024;  // that all of them have, when they lie apart
+constexpr Groups kGroups[] = {{4, 8192, gemm::Grouping::kFollowing, 4096, 7168},
+                              {4, 8192, gemm::Grouping::kFollowing, 7168, 2048},
+                              {8, 4096, gemm::Grouping::kFollowing, 4096, 7168},
+                              {8, 4096, gemm::Grouping::kFollowing, 7168, 2048},
+                              {1, 4096, gemm::Grouping::kApart, 4096, 7168},
+                              {1, 4096, gemm::Grouping::kApart, 7168, 2048},
+                              {4, 4096, gemm::Grouping::kApart, 4096, 7168},
+                              {4, 4096, gemm::Grouping::kApart, 7168, 2048}};
+constexpr std::span<const SuiteTypes> kGroupTypes[] = {kBlockFP8, kTensorFP8, kBF16};
 
 // Each has every one of its types with every one of its sizes.
 struct Part {
@@ -67,13 +89,26 @@ constexpr Part kParts[] = {
     {"llm", kBF16, kLayers},          {"small", kBF16, kFewTiles},
     {"fp8", kTensorFP8, kCubes},      {"fp8", kTensorFP8, kLayers},
     {"fp8", kBlockFP8, kBlockScaled}, {"sparse", kSparseF16, kSparseSizes},
-    {"ragged", kBF16, kPrimes},
+    {"ragged", kBF16, kPrimes},       {"block-scaled", kBlockFP8, kBlockScaledLayers},
 };
 
-std::string_view besides(const gemm::Problem& problem) {
-  if (problem.epilogue.has_alpha) return ", tensor scales";
-  if (problem.block_scales) return ", block scales";
-  return problem.a_sparse ? ", 2:4 sparse" : "";
+void add_grouped(std::vector<gemm::Problem>& out) {
+  for (const auto& types : kGroupTypes) {
+    for (const Groups& groups : kGroups) {
+      out.push_back(suite_problem(groups.count * groups.room, groups.n, groups.k, types.front()));
+      out.back().groups = groups.count;
+      out.back().grouping = groups.grouping;
+    }
+  }
+}
+
+std::string besides(const gemm::Problem& problem) {
+  std::string out;
+  if (problem.epilogue.has_alpha) out += ", tensor scales";
+  if (problem.block_scales) out += ", block scales";
+  if (problem.a_sparse) out += ", 2:4 sparse";
+  if (problem.groups > 0) out += format(", groups of {} rows", rows_of_each(problem));
+  return out;
 }
 
 }  // namespace
@@ -88,6 +123,18 @@ bool is_suite(std::string_view name) {
   return std::ranges::find(kSuiteNames, name) != std::end(kSuiteNames);
 }
 
+std::span<const std::string_view> tuned_suite_names() {
+  return std::span(kSuiteNames).first(std::size(kSuiteNames) - 1);
+}
+
+std::string tuned_suite_list() {
+  return join(tuned_suite_names(), ", ", [](std::string_view name) { return std::string(name); });
+}
+
+bool is_tuned_suite(std::string_view name) {
+  return std::ranges::find(tuned_suite_names(), name) != tuned_suite_names().end();
+}
+
 std::vector<gemm::Problem> cases_of(std::string_view suite) {
   KILN_CHECK(is_suite(suite), "no suite is called `{}`", suite);
   std::vector<gemm::Problem> out;
@@ -99,11 +146,33 @@ std::vector<gemm::Problem> cases_of(std::string_view suite) {
       }
     }
   }
+  if (suite == "grouped") add_grouped(out);
+  return out;
+}
+
+std::int64_t rows_of_each(const gemm::Problem& problem) {
+  if (problem.groups == 0) return 0;
+  const std::int64_t room = problem.m / problem.groups;
+  return problem.grouping == gemm::Grouping::kApart ? std::min(room, kRowsApart / problem.groups)
+                                                    : room;
+}
+
+std::int64_t counted_rows(const gemm::Problem& problem) {
+  return problem.groups == 0 ? problem.m : problem.groups * rows_of_each(problem);
+}
+
+gemm::Problem of_one_group(const gemm::Problem& problem) {
+  gemm::Problem out = problem;
+  if (problem.groups == 0) return out;
+  out.m = rows_of_each(problem);
+  out.groups = 0;
+  out.grouping = gemm::Grouping::kByTile;
   return out;
 }
 
 std::string shape_of(const gemm::Problem& problem) {
-  return format("M={},N={},K={}", problem.m, problem.n, problem.k);
+  const std::string out = format("M={},N={},K={}", problem.m, problem.n, problem.k);
+  return problem.groups == 0 ? out : out + format(",G={}", problem.groups);
 }
 
 std::string types_of(const gemm::Problem& problem) {

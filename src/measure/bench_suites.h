@@ -6,6 +6,9 @@
 //   fp8      f8_e4m3 with one scale for each tensor, and one problem with scales of blocks
 //   sparse   f16, A is 2:4 sparse
 //   ragged   bf16, prime extents: nothing divides, no row begins at 16 bytes
+//   block-scaled   f8_e4m3 with scales of blocks, few rows to many
+//   grouped        groups that follow each other, and some with much more room than rows; f8_e4m3
+//                  with scales of blocks, with one for each tensor, and bf16
 //
 //   cases_of("sparse")[0]    8192 x 8192 x 8192, f16 * f16 -> f16, a_sparse
 #pragma once
@@ -45,11 +48,23 @@ struct SuiteTypes {
 // Their names as text: "dense, llm, small".
 [[nodiscard]] std::string suite_list();
 [[nodiscard]] bool is_suite(std::string_view name);
+// Those that the library is tuned by, which are not those with groups: its table has none.
+[[nodiscard]] std::span<const std::string_view> tuned_suite_names();
+[[nodiscard]] std::string tuned_suite_list();
+[[nodiscard]] bool is_tuned_suite(std::string_view name);
 
 // In order; `suite` is one of suite_names() (KILN_CHECK).
 [[nodiscard]] std::vector<gemm::Problem> cases_of(std::string_view suite);
 
-[[nodiscard]] std::string shape_of(const gemm::Problem& problem);  // "M=16,N=7168,K=2048"
+// Rows that each group of a suite's problem has; 0 without groups.
+[[nodiscard]] std::int64_t rows_of_each(const gemm::Problem& problem);
+// Rows of C that are computed: m, or those that groups have.
+[[nodiscard]] std::int64_t counted_rows(const gemm::Problem& problem);
+// What one group computes, as a product by itself; without groups the problem.
+[[nodiscard]] gemm::Problem of_one_group(const gemm::Problem& problem);
+
+// "M=16,N=7168,K=2048", and with groups ",G=4".
+[[nodiscard]] std::string shape_of(const gemm::Problem& problem);
 // "f16 * f16 -> f16", and what it has besides: ", 2:4 sparse".
 [[nodiscard]] std::string types_of(const gemm::Problem& problem);
 // Writes a note about one problem to `err`, behind whatever progress is shown.

@@ -26,6 +26,8 @@ TEST(BenchSuites, HowMany) {
   EXPECT_EQ(cases_of("llm").size(), 5U * 6U);
   EXPECT_EQ(cases_of("fp8").size(), 6U + 30U + 1U);
   EXPECT_EQ(cases_of("sparse").size(), 2U);
+  EXPECT_EQ(cases_of("block-scaled").size(), 6U);
+  EXPECT_EQ(cases_of("grouped").size(), 3U * 8U);
 }
 
 TEST(BenchSuites, WhatTheyAreAbout) {
@@ -75,6 +77,19 @@ TEST(BenchSuites, TextOfAProblem) {
       suite_problem(16, 7168, 2048, {.ab = DType::kE4M3, .c = DType::kBF16, .tensor_scales = true});
   EXPECT_EQ(shape_of(problem), "M=16,N=7168,K=2048");
   EXPECT_EQ(types_of(problem), "f8_e4m3 * f8_e4m3 -> bf16, tensor scales");
+}
+
+TEST(BenchSuites, GroupsApartHaveFewerRowsThanRoom) {
+  const auto cases = cases_of("grouped");
+  EXPECT_EQ(shape_of(cases[0]), "M=32768,N=4096,K=7168,G=4");
+  EXPECT_EQ(types_of(cases[0]), "f8_e4m3 * f8_e4m3 -> bf16, block scales, groups of 8192 rows");
+  EXPECT_EQ(counted_rows(cases[0]), cases[0].m);
+  EXPECT_EQ(shape_of(cases[6]), "M=16384,N=4096,K=7168,G=4");
+  EXPECT_EQ(rows_of_each(cases[6]), 256);
+  EXPECT_EQ(counted_rows(cases[6]), 1024);
+  EXPECT_EQ(of_one_group(cases[6]).m, 256);
+  EXPECT_EQ(of_one_group(cases[6]).groups, 0);
+  EXPECT_TRUE(of_one_group(cases[6]).block_scales);
 }
 
 }  // namespace

@@ -122,8 +122,9 @@ struct Surroundings {
 
 // What elements get: normal values (of integers, all of them); small integers, with
 // integer_density; scale factors, from 1/2 to 2 or one of these; numbers of groups, from -1 to how
-// many there are, of which the first and the last are no group's.
-enum class Filling { kNormal, kIntegers, kScales, kExactScales, kGroups };
+// many there are, of which the first and the last are no group's; numbers of rows, from none on up
+// to so many tiles, of which the last one is more than half full.
+enum class Filling { kNormal, kIntegers, kScales, kExactScales, kGroups, kGroupRows };
 
 enum class Activation { kNone, kRelu, kGelu, kSilu };
 
@@ -145,12 +146,15 @@ struct Epilogue {
 };
 
 // With groups: rows / tile_rows of `of_tile` is the number of a matrix B. Where it is none of 0 to
-// count - 1, C is as `kept` still. Without, of_tile is 0.
+// count - 1, C is as `kept` still. `rows`, if not 0, are numbers of rows instead, of groups that
+// begin with whole tiles, or `room` rows apart. Without groups both are 0.
 struct Groups {
   const int* of_tile;
   Index tile_rows;
   Index count;
   Matrices kept;
+  const int* rows;
+  Index room;  // 0: they follow each other
 };
 
 // A whole problem: products of one shape, and what C should be.

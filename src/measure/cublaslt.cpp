@@ -49,6 +49,7 @@ constexpr int kRounds = 2;  // of timing, for each algorithm
 constexpr double kRoundSeconds = 0.003;
 constexpr int kRoundLaunchesMax = 200;
 constexpr double kHopeless = 1.4;
+constexpr std::size_t kScaleModesSince = 120900;
 
 std::optional<int> data_type(DType dtype) {
   constexpr std::pair<DType, int> kTypes[] = {
@@ -152,6 +153,9 @@ Result<void> VendorProduct::State::describe(const gemm::Problem& product) {
   constexpr std::int8_t kYes = 1;
   if (info(product.a).bits == 8 && !product.block_scales) set(cublaslt::kDescriptionFastSums, kYes);
   scaled = product.block_scales;
+  if (scaled && api.version() < kScaleModesSince) {
+    return Unexpected{Error{kWhat, types, "block scales need cuBLASLt 12.9, this is " + library}};
+  }
   // It wants rows of B's scales at multiples of 16 bytes, ours have no gaps.
   if (scaled && product.k % 512 != 0) {
     return Unexpected{Error{kWhat, types, "with block scales K is a multiple of 512"}};

@@ -32,7 +32,7 @@ struct Operand {
 
 struct Values {
   bench::Filling filling = bench::Filling::kNormal;
-  float extent = 0;  // density of integers; how many groups there are
+  float extent = 0;  // density of integers; how many groups there are; tiles of one
   std::uint64_t seed = 0;
 };
 

@@ -54,6 +54,12 @@ constexpr std::span<const Types> kScaled = std::span(kProductTypes).subspan(4, 6
 // Factors (alpha, beta) that are exact in f32 and as text.
 constexpr double kFactors[] = {1, -1, 0.5, 2, -0.25, 0.6875, -1.375, 0.3125, 1.0625, -0.8125};
 
+constexpr gemm::Grouping kGroupings[] = {gemm::Grouping::kByTile, gemm::Grouping::kFollowing,
+                                         gemm::Grouping::kApart};
+// As words of a problem's text.
+constexpr std::pair<std::string_view, gemm::Grouping> kGroupingWords[] = {
+    {"rows", gemm::Grouping::kFollowing}, {"apart", gemm::Grouping::kApart}};
+
 constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu, Activation::kGelu,
                                        Activation::kSilu};
 
@@ -62,6 +68,7 @@ struct ProblemForm {
   Types types;
   Epilogue epilogue;
   bool block_scales = false;
+  gemm::Grouping grouping = gemm::Grouping::kByTile;  // where there are groups
 };
 
 constexpr std::uint64_t kEpilogues = 64;
@@ -70,17 +77,20 @@ constexpr std::uint64_t kForms = kEpilogues + std::size(kProductTypes) + 6;
 // Number 0 to 63 have all epilogues, each with a type that the seed picks; then come all types
 // without, and those with scale factors.
 ProblemForm form_of(std::uint64_t seed, std::uint64_t number) {
+  const gemm::Grouping grouping = kGroupings[number % std::size(kGroupings)];
   if (number >= kEpilogues + std::size(kProductTypes)) {
-    return {kScaled[number - kEpilogues - std::size(kProductTypes)], {}, true};
+    return {kScaled[number - kEpilogues - std::size(kProductTypes)], {}, true, grouping};
   }
-  if (number >= kEpilogues) return {kProductTypes[number - kEpilogues], {}};
+  if (number >= kEpilogues) return {kProductTypes[number - kEpilogues], {}, false, grouping};
   Random random(seed * kEpilogues + number);
   return {random.one_of(kFloats),
           {.has_alpha = (number & 1) != 0,
            .has_beta = (number & 2) != 0,
            .has_bias = (number & 4) != 0,
            .has_residual = (number & 8) != 0,
-           .activation = kActivations[number >> 4]}};
+           .activation = kActivations[number >> 4]},
+          false,
+          grouping};
 }
 
 bool is_prime(std::int64_t value) {
@@ -154,15 +164,23 @@ void draw_layout(Random& random, bool aligned, Problem& problem) {
   problem.alignment = std::max(least, kUsualAlignment >> random.within(0, 4));
 }
 
-void draw_shape(Random& random, Problem& problem) {
+void draw_groups(Random& random, Problem& problem, gemm::Grouping grouping) {
+  problem.groups = random.within(1, 6);
+  problem.grouping = grouping;
+  if (grouping != gemm::Grouping::kApart) return;
+  const std::int64_t tiles = kRandomExtentMax / gemm::kGroupRows / problem.groups;
+  problem.m = gemm::kGroupRows * problem.groups * random.within(1, tiles);
+}
+
+void draw_shape(Random& random, Problem& problem, gemm::Grouping grouping) {
   problem.m = draw_extent(random);
   problem.n = draw_extent(random);
   problem.k = draw_extent(random);
   const std::int64_t kind = random.within(0, 99);
   if (kind < 25) {
     problem.batch = random.within(2, 5);
-  } else if (kind < 40 && !problem.block_scales) {
-    problem.groups = random.within(1, 6);
+  } else if (kind < 50) {
+    draw_groups(random, problem, grouping);
   }
   if (problem.block_scales && random.percent(90)) problem.m = (problem.m + 3) / 4 * 4;
   while (problem.m * problem.n * problem.k * problem.batch > kWorkMax) problem.k /= 2;
@@ -255,6 +273,11 @@ bool parse_word(std::string_view word, RandomProblem& out) {
     out.problem.epilogue.activation = activation;
     return true;
   }
+  for (const auto& [name, grouping] : kGroupingWords) {
+    if (word != name) continue;
+    out.problem.grouping = grouping;
+    return true;
+  }
   for (const Word& each : words_of(out)) {
     if (each.name != word) continue;
     *each.value = each.set;
@@ -278,8 +301,10 @@ RandomProblem draw_problem(std::uint64_t seed, std::uint64_t number) {
   problem.batch_invariant = random.percent(20);
   if (form.epilogue.has_alpha) out.alpha = random.one_of(kFactors);
   if (form.epilogue.has_beta) out.beta = random.one_of(kFactors);
-  draw_shape(random, problem);
+  draw_shape(random, problem, form.grouping);
   draw_layout(random, random.percent(60), problem);
+  // Fewer rows are less room for each group: another problem.
+  if (problem.grouping == gemm::Grouping::kApart) return out;
   if (!problem.batch_invariant || problem.m < 2) return out;
   out.first_rows = random.within(1, problem.m - 1);
   if (problem.block_scales) out.first_rows = out.first_rows / 4 * 4;
@@ -303,6 +328,9 @@ std::string text(const RandomProblem& problem) {
   if (p.epilogue.has_beta) out += format(" beta={}", problem.beta);
   for (const Word& word : words_of(copy)) {
     if (*word.value == word.set) out += format(" {}", word.name);
+  }
+  for (const auto& [word, grouping] : kGroupingWords) {
+    if (p.grouping == grouping) out += format(" {}", word);
   }
   if (p.epilogue.activation != Activation::kNone) {
     out += format(" {}", name(p.epilogue.activation));

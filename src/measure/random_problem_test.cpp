@@ -124,6 +124,9 @@ TEST(RandomProblem, EveryOptionIsServedSomewhere) {
   };
   EXPECT_TRUE(grouped([](const auto& p) { return p.m > 3 * gemm::kGroupRows; }));
   EXPECT_TRUE(grouped([](const auto& p) { return p.b_spacing.batch > 0; }));
+  EXPECT_TRUE(grouped([](const auto& p) { return p.block_scales; }));
+  EXPECT_TRUE(grouped([](const auto& p) { return p.grouping == gemm::Grouping::kFollowing; }));
+  EXPECT_TRUE(grouped([](const auto& p) { return p.grouping == gemm::Grouping::kApart; }));
   EXPECT_TRUE(grouped([](const auto& p) { return p.epilogue.has_bias && p.epilogue.has_beta; }));
 }
 

@@ -32,10 +32,17 @@ constexpr const char* kZoneNames[] = {"C",
                                       "A's scales",
                                       "B's scales",
                                       "group_of_tile",
+                                      "rows_of_group",
                                       "the workspace"};
 
 std::int64_t group_tiles(const Problem& problem) {
   return (problem.m + gemm::kGroupRows - 1) / gemm::kGroupRows;
+}
+
+// So many tiles of rows one group may have; all of them together are a few more than there are.
+std::int64_t tiles_of_group(const Problem& problem) {
+  if (problem.groups == 0) return 0;
+  return std::max<std::int64_t>(1, 2 * group_tiles(problem) / problem.groups);
 }
 
 Matrices matrices(DType dtype, std::int64_t rows, std::int64_t columns) {
@@ -140,7 +147,9 @@ Result<void> RandomRun::place(const RandomCase& one) {
   const Matrices b_scale = matrices(DType::kF32, gemm::scale_blocks(p.n), gemm::scale_blocks(p.k));
   const std::int64_t b_count = std::max(p.batch, p.groups);
   const Matrices bias = matrices(p.c, std::max<std::int64_t>(1, p.groups), p.n);
+  const bool by_tile = p.groups > 0 && p.grouping == gemm::Grouping::kByTile;
   const Matrices group_of_tile = matrices(DType::kS32, 1, group_tiles(p));
+  const Matrices rows_of_group = matrices(DType::kS32, 1, p.groups);
   const Matrices residual = times(p.batch, matrices(p.c, p.m, p.n, p.residual_spacing));
   const bool scaled_first = p.block_scales && one.first != nullptr;
   const std::size_t bytes =
@@ -163,8 +172,10 @@ Result<void> RandomRun::place(const RandomCase& one) {
       {slots_.bias, if_there(p.epilogue.has_bias, bias), p.alignment},
       {slots_.residual, if_there(p.epilogue.has_residual, residual), p.alignment},
       {slots_.a_scale, if_there(p.block_scales, times(p.batch, a_scale)), p.alignment},
-      {slots_.b_scale, if_there(p.block_scales, times(p.batch, b_scale)), p.alignment},
-      {slots_.group_of_tile, if_there(p.groups > 0, group_of_tile), size_bytes(DType::kS32)},
+      {slots_.b_scale, if_there(p.block_scales, times(b_count, b_scale)), p.alignment},
+      {slots_.group_of_tile, if_there(by_tile, group_of_tile), size_bytes(DType::kS32)},
+      {slots_.rows_of_group, if_there(p.groups > 0 && !by_tile, rows_of_group),
+       size_bytes(DType::kS32)},
       {slots_.first_scale,
        if_there(scaled_first, times(p.batch, matrices(DType::kF32, gemm::scale_blocks(p.k),
                                                       one.problem.first_rows))),
@@ -197,6 +208,7 @@ Result<void> RandomRun::fill(const RandomCase& one, Stage stage) {
   const Problem& p = one.plan.problem();
   const float density = integer_density(p.k);
   const auto groups = static_cast<float>(p.groups);
+  const auto tiles = static_cast<float>(tiles_of_group(p));
   struct Filled {
     const Operand& operand;
     Filling filling;
@@ -208,7 +220,8 @@ Result<void> RandomRun::fill(const RandomCase& one, Stage stage) {
                         {slots_.residual, filling, 0},
                         {slots_.a_scale, scales, 0},
                         {slots_.b_scale, scales, 0},
-                        {slots_.group_of_tile, Filling::kGroups, groups}};
+                        {slots_.group_of_tile, Filling::kGroups, groups},
+                        {slots_.rows_of_group, Filling::kGroupRows, tiles}};
   std::uint64_t seed = (one.problem.seed << 8) + (exact ? 128 : 64);
   for (const Filled& each : all) {
     auto filled = device_.fill(each.operand,
@@ -232,6 +245,7 @@ gemm::Operands RandomRun::operands(const RandomCase& one, Stage stage, const Ope
           .a_scale = slots_.a_scale.address(),
           .b_scale = slots_.b_scale.address(),
           .group_of_tile = slots_.group_of_tile.address(),
+          .rows_of_group = slots_.rows_of_group.address(),
           .alpha = epilogue.has_alpha ? factor(one.problem.alpha) : 1,
           .beta = epilogue.has_beta ? factor(one.problem.beta) : 0};
 }
@@ -301,7 +315,9 @@ bench::Problem RandomRun::to_check(const RandomCase& one, Stage stage) const {
           .groups = {.of_tile = static_cast<const int*>(slots_.group_of_tile.elements.data),
                      .tile_rows = gemm::kGroupRows,
                      .count = p.groups,
-                     .kept = slots_.before.elements}};
+                     .kept = slots_.before.elements,
+                     .rows = static_cast<const int*>(slots_.rows_of_group.elements.data),
+                     .room = p.grouping == gemm::Grouping::kApart ? p.m / p.groups : 0}};
 }
 
 Result<void> RandomRun::run_stage(const RandomCase& one, Stage stage) {
@@ -312,9 +328,16 @@ Result<void> RandomRun::run_stage(const RandomCase& one, Stage stage) {
 }
 
 Result<void> RandomRun::check_zones() {
-  const Operand* const all[] = {&slots_.c,        &slots_.again,   &slots_.a,
-                                &slots_.b,        &slots_.bias,    &slots_.residual,
-                                &slots_.a_scale,  &slots_.b_scale, &slots_.group_of_tile,
+  const Operand* const all[] = {&slots_.c,
+                                &slots_.again,
+                                &slots_.a,
+                                &slots_.b,
+                                &slots_.bias,
+                                &slots_.residual,
+                                &slots_.a_scale,
+                                &slots_.b_scale,
+                                &slots_.group_of_tile,
+                                &slots_.rows_of_group,
                                 &slots_.workspace};
   static_assert(std::size(all) == std::size(kZoneNames));
   for (std::size_t i = 0; i < std::size(all); ++i) {

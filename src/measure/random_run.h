@@ -45,6 +45,7 @@ class RandomRun {
     Operand a_scale;
     Operand b_scale;
     Operand group_of_tile;
+    Operand rows_of_group;
     Operand first_scale;  // a_scale of the first rows
     Operand workspace;
   };

@@ -106,6 +106,8 @@ TAKEN = (
     ("examples/w8a8", "sm_90a", 96),
     ("kernels/attention_sm90", "sm_90a", 168),
     ("kernels/gemm_block_scaled_sm90", "sm_90a", 128),
+    ("kernels/gemm_grouped_sm90", "sm_90a", 168),
+    ("kernels/gemm_k_grouped_sm90", "sm_90a", 168),
     ("kernels/gemm_ragged_sm90", "sm_90a", 32, 168),
     ("kernels/gemm_skinny_sm90", "sm_90a", 34),
     ("kernels/gemm_sm80", "sm_80", 126),
@@ -233,8 +235,8 @@ class Counts(unittest.TestCase):
 
     def test_counts_that_depend_on_data(self):
         """Work that memory decides: it is computed, and all else is not."""
-        path = ROOT / "kernels" / "gemm_sm90.co"
-        shape = ("-D", "GROUPED", "-D", "BLOCKS=2", "--shape", "M=130,N=264,K=72,G=3")
+        path = ROOT / "kernels" / "gemm_grouped_sm90.co"
+        shape = ("-D", "BLOCKS=2", "--shape", "M=130,N=264,K=72,G=3")
         told = json.loads(kiln("explain", path, "--arch", "sm_90a", *shape, "--json"))
         ran = json.loads(kiln("run", path, "--arch", "sm_90a", *shape, "--on", "sim", "--fill", "ones", "--json"))
         self.assertEqual(told["instructions"], ran["instructions"])

@@ -170,11 +170,13 @@ def skinny_cases():
 
 
 def scaled_cases():
-    for dtype, warpgroups, stages in (("f8_e4m3", 2, 3), ("f8_e5m2", 2, 2), ("f8_e4m3", 3, 2)):
-        defines = dict(DTYPE=dtype, WARPGROUPS=warpgroups, STAGES=stages, BLOCKS=3)
+    ways = (("f8_e4m3", 2, 3, 1), ("f8_e5m2", 2, 2, 1), ("f8_e4m3", 3, 2, 1), ("f8_e4m3", 1, 3, 1), ("f8_e4m3", 2, 2, 2))
+    for dtype, warpgroups, stages, splits in ways:
+        defines = dict(DTYPE=dtype, WARPGROUPS=warpgroups, STAGES=stages, SPLITS=splits, BLOCKS=3)
         for shape in shapes(64 * warpgroups, 128, 128, stages, (8, 16)):
             blocks = dict(M=up(shape["M"], 4), KB=up(shape["K"], 128) // 128, NB=up(shape["N"], 128) // 128)
-            yield Case("gemm_block_scaled_sm90", shape | blocks, defines, (), False)
+            rows = dict(LDC=shape["N"]) if splits > 1 else {}
+            yield Case("gemm_block_scaled_sm90", shape | blocks | rows, defines, (), splits > 1)
 
 
 # Copies of a, of b, of c.
@@ -378,9 +380,10 @@ class Kernels(unittest.TestCase):
 
     def test_every_kernel_is_here(self):
         kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases(), attention_cases())
-        found = {case.kernel for kind in kinds for case in kind} | {"gemm_sparse_sm90"}
+        grouped = {"gemm_grouped_sm90", "gemm_k_grouped_sm90"}
+        found = {case.kernel for kind in kinds for case in kind} | {"gemm_sparse_sm90"} | grouped
         self.assertEqual(found, {path.stem for path in KERNELS.glob("*.co")})
-        self.assertEqual(found, {name.split()[0] for name in MISTAKES})
+        self.assertEqual(found - grouped, {name.split()[0] for name in MISTAKES})
 
     def test_other_orders_of_execution(self):
         kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases(), attention_cases())
@@ -403,7 +406,6 @@ NPY_TYPES = {
     "u32": ("<u4", "I"),
     "s32": ("<i4", "i"),
 }
-GROUP_ROWS = 128  # rows of a with one group
 HEADER = 10  # before a version 1 header's text
 
 
@@ -484,7 +486,7 @@ class OnFiles(unittest.TestCase):
                 part = slice(128 * block, 128 * block + 128)
                 factor = a_scale[block][row] * b_scale[col // 128][block]
                 wanted[row][col] += factor * sum(map(int.__mul__, x[part], y[part]))
-        shape = dict(M=m, N=n, K=k, KB=blocks, NB=panels)
+        shape = dict(M=m, N=n, K=k, KB=blocks, NB=panels, **(dict(LDC=n) if "SPLITS" in defines else {}))
         self.check(kernel, shape, defines, ("a", "a_scale", "b", "b_scale"), wanted)
 
     def sparse(self, dtype, sizes, defines, kernel="gemm_sparse_sm90"):
@@ -504,36 +506,6 @@ class OnFiles(unittest.TestCase):
         defines = dict(DTYPE=dtype, OUT="f32", BLOCKS=3, **defines)
         self.check(kernel, shape, defines, ("packed", "metadata", "b"), wanted)
 
-    def grouped(self, dtype, sizes, of_tile, defines, kernel="gemm_sm90"):
-        """Rows of a with the matrices of their groups: what is added up and then what stays as it is; once
-        more with an epilogue, which reads c."""
-        m, n, k, groups = sizes
-        a = self.matrix("a", dtype, m, k)
-        b = self.matrix("b", dtype, groups * n, k, (groups, n, k))
-        bias, residual = self.matrix("bias", "f32", groups, n), self.matrix("residual", "f32", m, n)
-        before = self.matrix("before", "f32", m, n)
-        save(self.folder / "group_of_tile.npy", "s32", [of_tile], (len(of_tile),))
-        group_of = [of_tile[row // GROUP_ROWS] for row in range(m)]
-        found = [0 <= group < groups for group in group_of]
-        sums, all_parts = {}, [[float(x) for x in row] for row in before]
-        for row in filter(found.__getitem__, range(m)):
-            group = group_of[row]
-            sums[row] = [sum(map(int.__mul__, a[row], y)) for y in b[group * n : group * n + n]]
-            linear = (2 * x - c + y for x, c, y in zip(sums[row], before[row], bias[group]))
-            all_parts[row] = [float(max(x, 0) + y) for x, y in zip(linear, residual[row])]
-        shape = dict(M=m, N=n, K=k, G=groups)
-        defines = dict(DTYPE=dtype, OUT="f32", BLOCKS=3, GROUPED=1, **defines)
-        names = ("a", "b", "group_of_tile")
-        unwritten = n * found.count(False)
-        c = self.result(kernel, shape, defines, names, n, unwritten)
-        self.assertTrue(all(c[row] == wanted for row, wanted in sums.items()), "other numbers")
-        (self.folder / "before.npy").replace(self.folder / "c.npy")
-        names += ("bias", "residual", "c")
-        defines |= {part: 1 for part in ALL_PARTS}
-        shape |= dict(alpha=2, beta=-1, LDC=n, LDR=n)
-        c = self.result(kernel, shape, defines, names, n, unwritten)
-        self.assertTrue(c == all_parts, "other numbers behind the epilogue")
-
     def ragged(self, sizes, defines, kernel="gemm_ragged_sm90"):
         """relu(2 a b^T - c + bias) + residual, with gaps in all but c."""
         m, n, k = sizes
@@ -549,20 +521,10 @@ class Exact(OnFiles):
     def test_block_scaled(self):
         self.scaled((132, 136, 272), dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3))
         self.scaled((196, 144, 128), dict(OUT="f32", WARPGROUPS=3, STAGES=2, BLOCKS=3))
+        self.scaled((36, 136, 656), dict(OUT="f32", WARPGROUPS=1, STAGES=2, BLOCKS=3, SPLITS=4))
         if ALL:
+            self.scaled((132, 264, 400), dict(OUT="f32", WARPGROUPS=2, STAGES=3, BLOCKS=2, SPLITS=3))
             self.scaled((260, 264, 656), dict(OUT="f32", WARPGROUPS=2, STAGES=3, BLOCKS=3, GROUP=2))
-
-    def test_grouped(self):
-        # Group 2 twice and group 3 never; tiles that are passed over before, between and behind the others;
-        # a number beyond the last group's.
-        self.grouped("f16", (522, 72, 136, 4), [2, -1, 0, 2, 1], dict(TILE_N=64, STAGES=2, GROUP=2))
-        self.grouped("f8_e4m3", (300, 88, 400, 2), [-1, 1, 2], dict(WARPGROUPS=1, TILE_N=64, STAGES=3))
-        self.grouped("f16", (129, 12, 8, 1), [0, -7], dict(TILE_N=256, STAGES=2))
-        self.grouped("f16", (130, 8, 8, 3), [-1, -1], dict(TILE_N=64, STAGES=2))
-        if ALL:
-            of_tile = [0, 0, -1, -1, 4, 4, 2, -1, 3]
-            self.grouped("f16", (1100, 200, 328, 5), of_tile, dict(TILE_N=128, STAGES=3, GROUP=4))
-            self.grouped("f8_e4m3", (1024, 136, 272, 5), of_tile[1:], dict(WARPGROUPS=1, TILE_N=128, STAGES=2))
 
     def test_sparse(self):
         self.sparse("f16", (144, 72, 384), dict(TILE_N=64, STAGES=2))
@@ -640,7 +602,7 @@ MISTAKES = {
     "gemm_skinny_sm90": (
         *RING,
         ("first + k, k % STAGES", "k, k % STAGES", "result-outside"),
-        ("foreach s in [SPLITS] x", "foreach s in [SPLITS - 1] x", "result-outside"),
+        ("foreach s in [S] x", "foreach s in [S - 1] x", "result-outside"),
         ("tile_n * WARPGROUPS + 1, N", "tile_n * WARPGROUPS, N", "race"),
     ),
     "gemm_skinny_sm90 in slices": (
@@ -651,12 +613,21 @@ MISTAKES = {
     "gemm_block_scaled_sm90": (
         ("wait full[stage];", "", "race"),
         *RING[1:],
-        *PERSISTENT,
-        ("b_scale.at(tile_n, k)", "b_scale.at(0, k)", ""),
+        ("stage = (round * each + k) % STAGES;", "stage = k % STAGES;", "deadlock"),
+        PERSISTENT[1],
+        ("b_scale.at(tile_n, first + k)", "b_scale.at(0, first + k)", ""),
         ("subspan(1, ROWS).at(0, p - 1)", "subspan(1, ROWS).at(0, 0)", ""),
         ("wait left;", "", "race"),
         ("trigger left[w];", "", "deadlock"),
         ("tile_m * TILE_M + (p - 1) * ROWS", "tile_m * TILE_M", "race"),
+    ),
+    "gemm_block_scaled_sm90 in parts": (
+        ("foreach s in [S] x", "foreach s in [S - 1] x", ""),
+        ("first = part % SPLITS * each;", "first = part % SPLITS;", "unfinished-at-exit"),
+        ("steps - first < each ? steps - first : each", "each", "unfinished-at-exit"),
+        (".at(split, i * W", ".at(0, i * W", "race"),
+        ("b_scale.at(tile_n, first + k)", "b_scale.at(tile_n, k)", ""),
+        (".at(first + k, tile_m) => scale_s", ".at(k, tile_m) => scale_s", ""),
     ),
     "gemm_sparse_sm90": (
         *RING,
@@ -671,17 +642,6 @@ MISTAKES = {
 }
 
 
-# With groups.
-GROUPED_MISTAKES = (
-    (".at(group, i, k)", ".at(0, i, k)", "other numbers"),
-    ("bias.at(group, col)", "bias.at(0, col)", "other numbers behind"),
-    ("(row / 128)", "(row / 64)", "out-of-bounds"),
-    ("group < 0 || group >= groups", "group >= groups", "unwritten"),
-    ("group < 0 || group >= groups", "group < 0", "unwritten"),
-    ("group < 0 || group >= groups", "group <= 0 || group >= groups", "unwritten"),
-    ("stage = (round * steps + k) % STAGES;", "stage = k % STAGES;", "deadlock"),
-)
-
 RAGGED_EPILOGUE = (
     ("residual.at(row, col)", "residual.at(row, 0)"),
     ("__to<f32>(c.at(row, col))", "__to<f32>(c.at(0, col))"),
@@ -690,9 +650,7 @@ RAGGED_EPILOGUE = (
 )
 
 
-class NegativeControl(OnFiles):
-    """Each mistake is found."""
-
+class Broken(OnFiles):
     def broken(self, kernel, change):
         """The path of the kernel with one text changed, in it or in a part that it includes."""
         shutil.rmtree(self.folder / "parts", ignore_errors=True)
@@ -704,6 +662,17 @@ class NegativeControl(OnFiles):
                 path.write_text(text.replace(change[0], change[1], 1), encoding="utf-8")
                 return self.folder / kernel
         self.fail(f"{kernel} has no {change[0]}")
+
+    def compare(self, kernel, check, changes=None):
+        for change in changes or MISTAKES[kernel]:
+            with self.subTest(change):
+                with self.assertRaises(AssertionError) as found:
+                    check(self.broken(kernel, change))
+                self.assertIn(change[2] or "other numbers", str(found.exception))
+
+
+class NegativeControl(Broken):
+    """Each mistake is found."""
 
     def expect_found(self, change, case):
         code, _, err = execute(case.argv())
@@ -761,21 +730,14 @@ class NegativeControl(OnFiles):
                 path = self.broken("attention_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, options))
 
-    def compare(self, kernel, check, changes=None):
-        for change in changes or MISTAKES[kernel]:
-            with self.subTest(change):
-                with self.assertRaises(AssertionError) as found:
-                    check(self.broken(kernel, change))
-                self.assertIn(change[2] or "other numbers", str(found.exception))
-
     def test_block_scaled(self):
         defines = dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3, GROUP=2)
         self.compare("gemm_block_scaled_sm90", lambda path: self.scaled((260, 136, 272), defines, path))
 
-    def test_grouped(self):
-        sizes, of_tile, defines = (390, 72, 200, 3), [2, -1, 3, 0], dict(WARPGROUPS=1, TILE_N=64, STAGES=3)
-        check = lambda path: self.grouped("f16", sizes, of_tile, defines, path)
-        self.compare("gemm_sm90", check, GROUPED_MISTAKES)
+    def test_block_scaled_in_parts(self):
+        defines = dict(OUT="f32", WARPGROUPS=1, STAGES=2, BLOCKS=3, SPLITS=2)
+        check = lambda path: self.scaled((20, 136, 528), defines, path)
+        self.compare("gemm_block_scaled_sm90", check, MISTAKES["gemm_block_scaled_sm90 in parts"])
 
     def test_sparse(self):
         defines = dict(TILE_N=64, STAGES=2, GROUP=2)

@@ -128,6 +128,49 @@ class OthersTest(unittest.TestCase):
         near(out, expected)
         near(kiln.ops.grouped_gemm(a, w.mT, tiles)[:256], kiln.ops.grouped_gemm.reference(a, w.mT, tiles)[:256])
 
+    def test_groups_by_rows(self):
+        a, w, bias = randoms(1024, 64), randoms(4, 96, 64), randoms(4, 96)
+        for apart in (False, True):
+            for rows in ([0, 130, 0, 256], [3, 0, 0, 200], [0, 0, 0, 0]):
+                rows = torch.tensor(rows, dtype=torch.int32, device="cuda")
+                out = ones(1024, 96, dtype=torch.bfloat16)
+                given = dict(rows_of_group=rows, apart=apart, bias=bias)
+                expected = kiln.ops.grouped_gemm.reference(a, w.mT, **given, out=out.cpu())
+                kiln.ops.grouped_gemm(a, w.mT, **given, out=out)
+                counts = kiln.ops.grouped_gemm.reference(a, w.mT, **given, out=torch.full_like(out.cpu(), torch.nan))
+                # Of a group's last tile what is behind its last row may stay as it is.
+                begin = 0
+                for group, count in enumerate(rows.tolist()):
+                    begin = 256 * group if apart else begin
+                    near(out[begin : begin + count], expected[begin : begin + count])
+                    begin += -(-count // 128) * 128
+                untouched = counts.isnan().all(dim=1)
+                near(out[untouched.cuda()], expected[untouched])
+
+    def test_groups_along_k(self):
+        rows = torch.tensor([128, 0, 300, 128], dtype=torch.int32, device="cuda")
+        y, x = randoms(640, 96), randoms(640, 64)
+        y[428:512] = 0
+        near(kiln.ops.k_grouped_gemm(y.T, x, rows), kiln.ops.k_grouped_gemm.reference(y.T, x, rows))
+        out = ones(4, 96, 64, dtype=torch.float32)
+        expected = kiln.ops.k_grouped_gemm.reference(y.T, x, rows, out=out.cpu(), beta=1.0)
+        near(kiln.ops.k_grouped_gemm(y.T, x, rows, out=out, beta=1.0), expected)
+        a, b = (each.T.contiguous().to(torch.float8_e4m3fn) for each in (y, x))
+        scales = dict(a_scale=torch.rand(5, 96, device="cuda"), b_scale=torch.rand(5, 64, device="cuda"))
+        expected = kiln.ops.k_grouped_gemm.reference(a, b.T, rows, **scales)
+        near(kiln.ops.k_grouped_gemm(a, b.T, rows, **scales), expected)
+
+    def test_groups_with_scale_factors(self):
+        a = randoms(512, 512, dtype=torch.float32).to(torch.float8_e4m3fn)
+        w = randoms(3, 256, 512, dtype=torch.float32).to(torch.float8_e4m3fn)
+        a_scale, b_scale = torch.rand(4, 512, device="cuda"), torch.rand(3, 2, 4, device="cuda")
+        tiles = torch.tensor([2, 0, 1, 2], dtype=torch.int32, device="cuda")
+        rows = torch.tensor([128, 0, 300], dtype=torch.int32, device="cuda")
+        for given, count in ((dict(group_of_tile=tiles), 512), (dict(rows_of_group=rows), 428)):
+            given |= dict(a_scale=a_scale, b_scale=b_scale)
+            expected = kiln.ops.grouped_gemm.reference(a, w.mT, **given)
+            near(kiln.ops.grouped_gemm(a, w.mT, **given)[:count], expected[:count])
+
     def test_sparse(self):
         for dtype in (torch.bfloat16, torch.float16):
             weights, b = randoms(256, 256, dtype=dtype), randoms(256, 128, dtype=dtype)

@@ -86,6 +86,57 @@ class FormulaTest(unittest.TestCase):
         self.assertTrue((out[128:256] == 7).all())
         self.near(out[256:], wide[256:] @ b[0].astype(float) + bias[0])
 
+    def test_groups_by_rows(self):
+        a, b, bias = randoms(512, 8), randoms(4, 8, 5, seed=1), randoms(4, 5, seed=2)
+        wide = a.astype(float)
+        cases = ((False, [0, 130, -1, 500], [1, 1, 3, 3]), (True, [0, 3, 300, 1], [None, 1, 2, 3]))
+        for apart, rows, of_tile in cases:
+            out = np.full((512, 5), 7, np.float16)
+            rows = np.array(rows, np.int32)
+            kiln.ops.grouped_gemm.reference(a, b, rows_of_group=rows, apart=apart, bias=bias, out=out)
+            for tile, group in enumerate(of_tile):
+                part = slice(128 * tile, 128 * tile + 128)
+                sums = np.full((128, 5), 7.0) if group is None else wide[part] @ b[group].astype(float) + bias[group]
+                self.near(out[part], sums)
+        with self.assertRaisesRegex(ValueError, "500 rows for 4 groups apart.*: give it 512"):
+            kiln.ops.grouped_gemm.reference(a[:500], b, rows_of_group=np.zeros(4, np.int32), apart=True)
+        tiles, rows = np.zeros(4, np.int32), np.zeros(4, np.int32)
+        for given, text in (
+            ({}, "and neither is given"),
+            (dict(group_of_tile=tiles, rows_of_group=rows), "and both are given"),
+            (dict(group_of_tile=tiles, apart=True), "`apart` is about groups"),
+            (dict(group_of_tile=tiles, b_scale=bias), "`b_scale` is given alone"),
+        ):
+            with self.assertRaisesRegex(TypeError, text):
+                kiln.ops.grouped_gemm.reference(a, b, **given)
+
+    def test_groups_along_k(self):
+        a, b, rows = randoms(6, 400), randoms(400, 5, seed=1), np.array([130, 0, 7], np.int32)
+        out = np.full((3, 6, 5), 7, np.float32)
+        kiln.ops.k_grouped_gemm.reference(a, b, rows, out=out, beta=2.0)
+        for group, part in enumerate((slice(0, 130), slice(0, 0), slice(256, 263))):
+            self.near(out[group], a[:, part].astype(float) @ b[part].astype(float) + 14)
+        with self.assertRaisesRegex(TypeError, "`rows_of_group` needs a tensor"):
+            kiln.ops.k_grouped_gemm.reference(a, b, None)
+        if ml_dtypes is None:
+            return
+        a, b = a.astype(ml_dtypes.float8_e4m3fn), b.astype(ml_dtypes.float8_e4m3fn)
+        a_scale, b_scale = randoms(4, 6, dtype=np.float32), randoms(4, 5, dtype=np.float32)
+        found = kiln.ops.k_grouped_gemm.reference(a, b, rows, a_scale=a_scale, b_scale=b_scale, dtype="f32")
+        wide = (a[:, 256:263].astype(float) * a_scale[2][:, None]) @ (b[256:263].astype(float) * b_scale[2])
+        self.near(found[2], wide, 1e-5)
+
+    def test_groups_with_scale_factors(self):
+        if ml_dtypes is None:
+            self.skipTest("no ml_dtypes")
+        a, b = (randoms(*shape, dtype=ml_dtypes.float8_e4m3fn) for shape in ((256, 200), (2, 200, 130)))
+        a_scale, b_scale = randoms(2, 256, dtype=np.float32), randoms(2, 2, 2, dtype=np.float32)
+        scales = dict(a_scale=a_scale, b_scale=b_scale, dtype="f32")
+        found = kiln.ops.grouped_gemm.reference(a, b, np.array([1, 0], np.int32), **scales)
+        for part, group in ((slice(128), 1), (slice(128, 256), 0)):
+            alone = (a[part], b[group], np.ascontiguousarray(a_scale[:, part]), b_scale[group])
+            self.near(found[part], kiln.ops.block_scaled_gemm.reference(*alone, dtype="f32"), 1e-6)
+
     def test_scale_factors(self):
         if ml_dtypes is None:
             self.skipTest("no ml_dtypes")
@@ -325,6 +376,14 @@ class LaunchTest(unittest.TestCase):
         turned = CudaArray(memory(2, 48, 32, dtype=np.float16).transpose(0, 2, 1))
         fields = self.launched(a, turned, tiles, out=out, by=kiln.ops.grouped_gemm)
         self.assertEqual((fields["groups"], fields["stride_b"]), (2, 48 * 32))
+        rows, more = self.matrix(2, dtype=np.int32), dict(out=out, by=kiln.ops.grouped_gemm)
+        self.assertEqual(self.launched(a, turned, rows_of_group=rows, **more)["flags"], 512)
+        a, out = self.matrix(256, 32), self.matrix(256, 48)
+        more["out"] = out
+        self.assertEqual(self.launched(a, turned, rows_of_group=rows, apart=True, **more)["flags"], 1024)
+        a, b = self.matrix(64, 256), self.matrix(256, 48)
+        more = dict(out=self.matrix(2, 64, 48), by=kiln.ops.k_grouped_gemm)
+        self.assertEqual(self.launched(a, b, rows, **more)["flags"], 2048 + 2)
 
 
 @unittest.skipIf(torch is None, "no PyTorch")
