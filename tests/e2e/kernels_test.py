@@ -336,9 +336,49 @@ def attention_cases():
         yield Case("attention_sm90", shape | dict(scale=0.088), defines | more, options)
 
 
+def gradients(causal):
+    """What the kernel of attention's gradients computes of an o and an lse that need not be those of q, k and v."""
+    weight = "exp(s[b,h,i,j] * scale - lse[b,h,i])"
+    of_head = "h * HK >= g * H && h * HK < g * H + H ?"
+    return (
+        f"{SCORES}p[b,h,i,j] = {f'{SEEN} ? {weight} : 0' if causal else weight}; "
+        "dp[b,h,i,j] = sum[d](dout[b,i,h,d] * v[b,j,h / (H / HK),d]); delta[b,h,i] = sum[d](o[b,i,h,d] * dout[b,i,h,d]); "
+        "ds[b,h,i,j] = p[b,h,i,j] * (dp[b,h,i,j] - delta[b,h,i]); "
+        "dq[b,i,h,d] = scale * sum[j](ds[b,h,i,j] * k[b,j,h / (H / HK),d]); "
+        f"dk[b,j,g,d] = scale * sum[h,i]({of_head} ds[b,h,i,j] * q[b,i,h,d] : 0); "
+        f"dv[b,j,g,d] = sum[h,i]({of_head} p[b,h,i,j] * dout[b,i,h,d] : 0)"
+    )
+
+
+GRADIENTS = (
+    dict(),
+    dict(DTYPE="f16", QUERY_TILE=32, KEY_TILE=64, STAGES=3),
+    dict(D=64, QUERY_TILE=96),
+    dict(D=256, HALVES="true", KEY_TILE=48),
+)
+# Tiles that are full, and that are not; heads that share; queries that see nothing; one query.
+GRADIENT_SHAPES = (
+    dict(B=1, S=128, T=128, H=1, HK=1),
+    dict(B=2, S=70, T=140, H=2, HK=1),
+    dict(B=1, S=150, T=70, H=3, HK=1),
+    dict(B=1, S=1, T=200, H=2, HK=2),
+)
+
+
+def gradient_cases():
+    for defines, causal, shape in itertools.product(GRADIENTS, (False, True), GRADIENT_SHAPES):
+        more = dict(CAUSAL=str(causal).lower())
+        yield Case("attention_backward_sm90", shape | dict(scale=0.088), defines | more, ("--expect", gradients(causal)))
+
+
 def with_fills(cases):
     for case, fill in zip(cases, itertools.cycle(FILLS)):
         yield replace(case, options=(*case.options, "--fill", fill))
+
+
+def all_kinds():
+    dense = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases())
+    return (*dense, attention_cases(), gradient_cases())
 
 
 class Kernels(unittest.TestCase):
@@ -376,15 +416,16 @@ class Kernels(unittest.TestCase):
     def test_attention(self):
         self.sweep("attention_sm90", with_fills(attention_cases()))
 
+    def test_attention_gradients(self):
+        self.sweep("attention's gradients", gradient_cases())
+
     def test_every_kernel_is_here(self):
-        kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases(), attention_cases())
-        found = {case.kernel for kind in kinds for case in kind} | {"gemm_sparse_sm90"}
+        found = {case.kernel for kind in all_kinds() for case in kind} | {"gemm_sparse_sm90"}
         self.assertEqual(found, {path.stem for path in KERNELS.glob("*.co")})
         self.assertEqual(found, {name.split()[0] for name in MISTAKES})
 
     def test_other_orders_of_execution(self):
-        kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases(), attention_cases())
-        cases = [case for kind in kinds for case in list(kind)[1::13]]
+        cases = [case for kind in all_kinds() for case in list(kind)[1::13]]
         self.sweep("8 schedules", cases, ("--schedules", "8"))
 
 
@@ -610,6 +651,34 @@ MISTAKES = {
         ("l *= alpha;", "", "result-outside"),
         ("number - 1 - inside / 2", "number - inside / 2", "out-of-bounds"),
     ),
+    "attention_backward_sm90": (
+        ("frag.load o_s", "frag.load dout_s", "result-outside"),
+        ("n * ROWS + r < S", "n * ROWS + r < 64", "result-outside"),
+        ("wait full;\n  mma.row.row scores", "mma.row.row scores", "race"),
+        ("wait empty;\n  tma.copy.async<full>.swiz<128> x.subspan(1, R, 1, D).at(b, n, h, 0).sqz() => tile;\n  tma", "tma", ""),
+        ("wait v_full[w];", "", "race"),
+        ("release<1>(dout_empty[stage]);", "mma.wait<1>;", "deadlock"),
+        ("release<0>(q_empty[stage]);", "release<1>(q_empty[stage]);", "race"),
+        ("if (ahead < ROWS - 1)", "if (ahead < 0)", "result-outside"),
+        ("+ T - S - (n", "- (n", "result-outside"),
+        ("+ ahead ?", "+ ahead + 1 ?", "result-outside"),
+        ("i = first + at % count", "i = at % count", "result-outside"),
+        ("h * sharing + at / count", "h * sharing", "result-outside"),
+        ("dp - frag.load delta_s[stage]", "dp - frag.load lse2_s[stage]", "result-outside"),
+        ("dk_sum = dk_sum * scale;", "", "result-outside"),
+        ("leave_head(dv_sum, v_s[w]", "leave_head(dk_sum, v_s[w]", "result-outside"),
+        ("dv, b, h, n * GROUPS + w", "dv, b, h, n * GROUPS", "race"),
+        ("wait dout_full[w];", "", "race"),
+        ("release<0>(v_empty[stage]);", "mma.wait<0>;", "deadlock"),
+        ("(n + 1) * KEY_TILE > seen", "(n + 1) * KEY_TILE > T", "result-outside"),
+        ("seen - n * KEY_TILE, T", "seen - n * KEY_TILE + 1, T", "result-outside"),
+        ("(i + 1) * ROWS * CONSUMERS + T - S", "i * ROWS * CONSUMERS + T - S", "result-outside"),
+        ("dp - row_delta", "dp - row_lse2", "result-outside"),
+        ("s * c - row_lse2", "s * scale - row_lse2", "result-outside"),
+        ("dq_sum = dq_sum * scale;", "", "result-outside"),
+        ("h / sharing, n);\n          load(v", "h % HK, n);\n          load(v", "result-outside"),
+        ("dq, b, h, i * CONSUMERS + w", "dq, b, h, i * CONSUMERS", "race"),
+    ),
     "gemm_sm90": (
         ("wait full[stage];", "", "race"),
         *RING[1:],
@@ -760,6 +829,14 @@ class NegativeControl(OnFiles):
             with self.subTest(change):
                 path = self.broken("attention_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, options))
+
+    def test_attention_gradients(self):
+        shape = dict(B=1, S=70, T=140, H=4, HK=2, scale=0.088)
+        defines = dict(CAUSAL="true", D=64, KEY_TILE=64)
+        for change in MISTAKES["attention_backward_sm90"]:
+            with self.subTest(change):
+                path = self.broken("attention_backward_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, ("--expect", gradients(True))))
 
     def compare(self, kernel, check, changes=None):
         for change in changes or MISTAKES[kernel]:
