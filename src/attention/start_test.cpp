@@ -186,7 +186,8 @@ TEST_F(AttentionStart, ThreadsDoNotSeeEachOther) {
 
 class AttentionBackward : public FakeDriverTest {
  protected:
-  AttentionBackward() : FakeDriverTest([](const FakeLaunch& launch) { streams.push_back(launch.stream); }) {
+  AttentionBackward()
+      : FakeDriverTest([](const FakeLaunch& launch) { streams.push_back(launch.stream); }) {
     problem_.forward = usual_problem();
     problem_.forward.key_heads = 2;
   }
@@ -237,7 +238,8 @@ TEST_F(AttentionBackward, WhatIsOutOfPlaceIsSaid) {
     EXPECT_NE(std::string(kiln_last_error()).find(text), std::string::npos) << kiln_last_error();
   };
   kiln_attention_backward_operands operands = gradients_at(1 << 20);
-  refused(operands, nullptr, bytes, KILN_WORKSPACE, "the workspace is null, 131072 bytes are needed");
+  refused(operands, nullptr, bytes, KILN_WORKSPACE,
+          "the workspace is null, 131072 bytes are needed");
   refused(operands, space, bytes - 1, KILN_WORKSPACE, "the workspace has 131071 bytes, 131072 are");
   refused(operands, space + 64, bytes, KILN_WORKSPACE, "begins 64 bytes past a multiple of 256");
   operands.dv = nullptr;
