@@ -109,6 +109,11 @@ class GradientTest(unittest.TestCase):
         dq, _, _ = self.gradients(dout, q, k, v, causal=True)
         self.assertEqual(dq[:, :300].abs().max().item(), 0)
 
+    def test_without_queries(self):
+        q, k = randoms(1, 0, 2, 64), randoms(1, 5, 2, 64)
+        for each, like in zip(self.gradients(q, q, k, k), (q, k, k)):
+            self.assertTrue(torch.equal(each, torch.zeros_like(like)))
+
     def test_scales_and_large_scores(self):
         q, k, v, dout = (randoms(1, 300, 2, 64) for _ in range(4))
         for scale in (0.01, 1.0, 4.0):

@@ -205,6 +205,28 @@ class PaperAttention:
         return 0, ""
 
 
+class PaperGradients(PaperAttention):
+    """The same of gradients."""
+
+    workspace = 48
+
+    def launch(self, addresses, scale, workspace, _stream):
+        given = {"o": self.without_gaps(), "dout": self.without_gaps(), **self.fields}
+        assert workspace != 0
+        queries, keys = (given["queries"], given["heads"]), (given["keys"], given["key_heads"])
+        dense = [(rows * heads * given["depth"], heads * given["depth"], given["depth"]) for rows, heads in (queries, keys)]
+        q, k, v, o = (self.tensor(addresses[i], *(keys if name in "kv" else queries), given[name]) for i, name in enumerate("qkvo"))
+        dout = self.tensor(addresses[5], *queries, given["dout"])
+        out, lse = expected_of(q, k, v, given["causal"], scale)
+        np.testing.assert_allclose(o.astype(float), out, atol=2**-8)
+        flat = np.ctypeslib.as_array((ctypes.c_float * lse.size).from_address(addresses[4]))
+        np.testing.assert_allclose(flat.reshape(lse.shape), lse, rtol=1e-5, atol=1e-5)
+        made = expected_gradients(dout, q, k, v, given["causal"], scale)
+        for place, each, spacing, what in zip((6, 7, 8), made, (dense[0], dense[1], dense[1]), (queries, keys, keys)):
+            self.tensor(addresses[place], *what, spacing)[...] = each
+        return 0, ""
+
+
 def paper_allocator(_like, _device, dtype, shape, _what):
     return lambda: CudaArray(memory(*shape, dtype={"f16": np.float16, "f32": np.float32, "u8": np.uint8}[dtype]))
 
@@ -241,6 +263,26 @@ class LayoutTest(unittest.TestCase):
             np.testing.assert_allclose(lse.array, wanted_lse, rtol=1e-5, atol=1e-5)
             made = kiln.ops.attention(q, k, v, **how)
             np.testing.assert_array_equal(made.array, out.array)
+
+    @mock.patch.object(_core, "pointer_device", return_value=(0, ""))
+    @mock.patch.object(_core, "order", return_value="")
+    @mock.patch.object(_core, "is_capturing", return_value=False)
+    @mock.patch.object(_core, "prepare_attention_backward", lambda fields, device: (0, "", PaperGradients(dict(fields))))
+    @mock.patch("kiln._attention_backward.allocator", paper_allocator)
+    @mock.patch.dict("kiln._attention_backward._plans", clear=True)
+    def test_the_problem_of_gradients_is_that_of_the_tensors(self, *_):
+        generator = np.random.default_rng(8)
+        for _ in range(40):
+            batch, queries, keys, key_heads = (int(each) for each in generator.choice([1, 2, 5], 4))
+            heads, depth = key_heads * int(generator.integers(1, 3)), int(generator.choice([8, 16]))
+            q, out, dout = (self.lying(generator, batch, queries, heads, depth) for _ in range(3))
+            k, v = (self.lying(generator, batch, keys, key_heads, depth) for _ in range(2))
+            how = {"causal": bool(generator.integers(0, 2)), "scale": float(generator.choice([0.25, 1.0]))}
+            lse = memory(batch, heads, queries, dtype=np.float32)
+            out.array[...], lse[...] = expected_of(q.array, k.array, v.array, **how)
+            made = kiln.ops.attention_backward(dout, q, k, v, out, CudaArray(lse), **how)
+            for each, wanted in zip(made, expected_gradients(dout.array, q.array, k.array, v.array, **how)):
+                np.testing.assert_allclose(each.array.astype(float), wanted, rtol=2**-9, atol=2**-9)
 
     @mock.patch.object(_core, "pointer_device", return_value=(0, ""))
     @mock.patch.object(_core, "order", return_value="")
