@@ -125,7 +125,7 @@ MISTAKES = {
         ("dp - row_delta", "dp - row_lse2", "result-outside"),
         ("s * c - row_lse2", "s * scale - row_lse2", "result-outside"),
         ("dq_sum = dq_sum * scale;", "", "result-outside"),
-        ("h / sharing, n);\n          load(v", "h % HK, n);\n          load(v", "result-outside"),
+        ("h / sharing, n);\n          load(v", "h, n);\n          load(v", "result-outside"),
         ("dq, b, h, i * CONSUMERS + w", "dq, b, h, i * CONSUMERS", "race"),
     ),
 }

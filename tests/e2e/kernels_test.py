@@ -718,7 +718,7 @@ class NegativeControl(OnFiles):
                 self.expect_found(change, Case(path, shape, defines, options))
 
     def test_attention_gradients(self):
-        shape = dict(B=1, S=130, T=140, H=4, HK=2, scale=0.088)
+        shape = dict(B=1, S=130, T=140, H=2, HK=1, scale=0.088)
         defines = dict(CAUSAL="true", D=64, KEY_TILE=64)
         for change in MISTAKES["attention_backward_sm90"]:
             with self.subTest(change):
