@@ -86,6 +86,57 @@ KILN_API kiln_status kiln_attention(const kiln_attention_problem* problem,
 KILN_API const char* kiln_attention_kernel(const kiln_attention_problem* problem,
                                            kiln_status* status);
 
+// The gradients of q, k and v by that of o, `dout`: of what kiln_attention computes with the same
+// scale, whose o and lse are given to it.
+//
+//   p[i, j] = exp(s[i, j] - lse[i]), 0 where the query does not see the key
+//   ds[i, j] = p[i, j] * sum over d of dout[i, d] * (v[j, d] - o[i, d])
+//   dv[j] = sum of p[i, j] * dout[i],  dk[j] = scale * sum of ds[i, j] * q[i],  dq[i] = scale * sum of ds[i, j] * k[j]
+//
+// The sums of dk and dv go over the queries of all heads that share them, in the same order in each
+// run. They are in f32; p and ds are rounded to the tensors' type before they are multiplied.
+
+// What is computed: the problem whose gradients they are, and how their tensors lie. Of depth 256 dk and
+// dv have no gaps.
+typedef struct kiln_attention_backward_problem {
+  kiln_attention_problem forward;
+  kiln_attention_spacing dout;
+  kiln_attention_spacing dq;
+  kiln_attention_spacing dk;
+  kiln_attention_spacing dv;
+} kiln_attention_backward_problem;
+
+// Device pointers, all but lse at multiples of 16 bytes.
+typedef struct kiln_attention_backward_operands {
+  const void* q;
+  const void* k;
+  const void* v;
+  const void* o;
+  const float* lse;
+  const void* dout;  // like o
+  void* dq;          // like q; what is written overlaps no other operand
+  void* dk;          // like k
+  void* dv;          // like v
+  float scale;       // as it was of kiln_attention
+} kiln_attention_backward_operands;
+
+// As kiln_attention_prepare. `workspace_bytes`, which may be null, receives what
+// kiln_attention_backward needs: about 8 bytes for each query of each head.
+KILN_API kiln_status kiln_attention_backward_prepare(const kiln_attention_backward_problem* problem,
+                                                     size_t* workspace_bytes);
+
+// As kiln_attention; it is three launches. `workspace` is device memory at a multiple of 256 bytes, as
+// large as kiln_attention_backward_prepare says. What it holds does not matter; calls that run at the
+// same time need one each.
+KILN_API kiln_status kiln_attention_backward(const kiln_attention_backward_problem* problem,
+                                             const kiln_attention_backward_operands* operands,
+                                             void* workspace, size_t workspace_bytes,
+                                             void* cuda_stream);
+
+// As kiln_attention_kernel.
+KILN_API const char* kiln_attention_backward_kernel(const kiln_attention_backward_problem* problem,
+                                                    kiln_status* status);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif
@@ -106,6 +157,23 @@ inline Status attention_prepare(const AttentionProblem& problem) {
 inline Status attention(const AttentionProblem& problem, const AttentionOperands& operands,
                         void* cuda_stream = nullptr) {
   return {kiln_attention(&problem, &operands, cuda_stream)};
+}
+
+using AttentionBackwardProblem = ::kiln_attention_backward_problem;
+using AttentionBackwardOperands = ::kiln_attention_backward_operands;
+
+// As kiln_attention_backward_prepare.
+inline Status attention_backward_prepare(const AttentionBackwardProblem& problem,
+                                         size_t* workspace_bytes = nullptr) {
+  return {kiln_attention_backward_prepare(&problem, workspace_bytes)};
+}
+
+// As kiln_attention_backward.
+inline Status attention_backward(const AttentionBackwardProblem& problem,
+                                 const AttentionBackwardOperands& operands, Workspace workspace,
+                                 void* cuda_stream = nullptr) {
+  return {kiln_attention_backward(&problem, &operands, workspace.address, workspace.bytes,
+                                  cuda_stream)};
 }
 
 }  // namespace kiln

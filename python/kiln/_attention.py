@@ -54,6 +54,10 @@ class Shape(NamedTuple):
         return (self.batch, self.queries, self.heads, self.depth)
 
     @property
+    def key(self) -> tuple[int, ...]:
+        return (self.batch, self.keys, self.key_heads, self.depth)
+
+    @property
     def lse(self) -> tuple[int, ...]:
         return (self.batch, self.heads, self.queries)
 
@@ -126,7 +130,7 @@ def launch(given: Mapping[str, Any], options: Options, stream: Any) -> tuple[Any
     signatures, addresses = [], {}
     for name, value in given.items():
         if value is not None:
-            signature, addresses[name] = _seen(name, value, handle)
+            signature, addresses[name] = seen_by_plans(name, value, handle)
             signatures.append((name, signature))
     key = (tuple(signatures), options)
     ready = _plans.get(key)
@@ -141,7 +145,7 @@ def launch(given: Mapping[str, Any], options: Options, stream: Any) -> tuple[Any
         lse = ready.make_lse()
     if ready.attention is None:
         return out, lse
-    row = [addresses["q"], addresses["k"], addresses["v"], _address(out), _address(lse)]
+    row = [addresses["q"], addresses["k"], addresses["v"], address_of(out), address_of(lse)]
     status, error = ready.attention.launch(row, ready.scale, handle)
     if status != _core.OK:
         raise_status(status, error, ())
@@ -157,22 +161,22 @@ def check_given(given: Mapping[str, Any]) -> None:
 def kernel_of(given: Mapping[str, Any], options: Options) -> str:
     """The kernel and the defines that it is computed with, for those who report timings."""
     check_given(given)
-    tensors = {name: _tensor(name, value, None) for name, value in given.items() if value is not None}
+    tensors = {name: tensor_of(name, value, None) for name, value in given.items() if value is not None}
     status, error, attention = _core.prepare_attention(problem_of(tensors, options), tensors["q"].device)
     if attention is None:
         raise_status(status, error, ())
     return attention.kernel()
 
 
-def _seen(name: str, value: Any, handle: int) -> tuple[Any, int]:
+def seen_by_plans(name: str, value: Any, handle: int) -> tuple[Any, int]:
     """What of a tensor a plan depends on, and its address."""
     if is_torch(value) and value.is_cuda and value.layout is sys.modules["torch"].strided:
         return (value.dtype, value.shape, value.stride(), value.get_device()), value.data_ptr()
-    tensor = _tensor(name, value, handle)
+    tensor = tensor_of(name, value, handle)
     return (tensor.dtype, tensor.shape, tensor.strides, tensor.device), tensor.address
 
 
-def _tensor(name: str, value: Any, handle: int | None) -> DeviceTensor:
+def tensor_of(name: str, value: Any, handle: int | None) -> DeviceTensor:
     is_here = value.device.type == "cpu" if is_torch(value) else isinstance(value, np.ndarray)
     if is_here:
         raise ValueError(
@@ -182,12 +186,12 @@ def _tensor(name: str, value: Any, handle: int | None) -> DeviceTensor:
     return strided_tensor(name, value, handle, name == "out")
 
 
-def _address(value: Any) -> int:
+def address_of(value: Any) -> int:
     return value.data_ptr() if is_torch(value) else strided_tensor("result", value, None, False).address
 
 
 def _prepare(given: Mapping[str, Any], options: Options, handle: int) -> Ready:
-    tensors = {name: _tensor(name, value, None) for name, value in given.items() if value is not None}
+    tensors = {name: tensor_of(name, value, None) for name, value in given.items() if value is not None}
     device = tensors["q"].device
     for name, each in tensors.items():
         if each.device != device:
@@ -220,11 +224,11 @@ def problem_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[st
     del fields["dtype"]
     for name in _NAMES:
         if name in tensors:
-            fields["o" if name == "out" else name] = _spacing(name, tensors[name])
+            fields["o" if name == "out" else name] = spacing_of(name, tensors[name])
     return fields
 
 
-def _spacing(name: str, tensor: DeviceTensor) -> tuple[int, int, int]:
+def spacing_of(name: str, tensor: DeviceTensor) -> tuple[int, int, int]:
     batch, row, head, inner = tensor.strides
     text = f"`{name}` of shape {list(tensor.shape)} has strides {list(tensor.strides)}"
     if tensor.shape[3] != 1 and inner != 1:
@@ -247,7 +251,7 @@ def _spacing(name: str, tensor: DeviceTensor) -> tuple[int, int, int]:
 
 def _check_apart(given: Mapping[str, Any]) -> None:
     """`out` shares memory with no other tensor; both may be columns of one."""
-    tensors = {name: _tensor(name, value, None) for name, value in given.items() if value is not None}
+    tensors = {name: tensor_of(name, value, None) for name, value in given.items() if value is not None}
     out = tensors.pop("out")
     for name, other in tensors.items():
         if _share_memory(out, other):
@@ -286,7 +290,7 @@ def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
                 f"`{name}` is an object of {type(value).__name__}: an array of NumPy or a tensor of PyTorch is needed"
             )
     shape = shape_of({name: seen_of(name, value) for name, value in tensors.items()})
-    q, k, v = (_numbers(given[name]).transpose(0, 2, 1, 3) for name in ("q", "k", "v"))
+    q, k, v = (numbers_of(given[name]).transpose(0, 2, 1, 3) for name in ("q", "k", "v"))
     group = shape.heads // shape.key_heads
     k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
     scores = scale_of(shape, options) * (q @ k.swapaxes(-1, -2))
@@ -299,16 +303,16 @@ def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
     value = (weights @ v) / np.where(sums > 0, sums, 1)
     with np.errstate(divide="ignore"):
         lse = (np.log(sums) + largest)[..., 0]
-    return _rounded(value.transpose(0, 2, 1, 3), shape.dtype, given["q"], given.get("out")), _rounded(
+    return rounded(value.transpose(0, 2, 1, 3), shape.dtype, given["q"], given.get("out")), rounded(
         lse, "f32", given["q"], None
     )
 
 
-def _numbers(value: Any) -> np.ndarray:
+def numbers_of(value: Any) -> np.ndarray:
     return value.detach().cpu().double().numpy() if is_torch(value) else value.astype(np.float64)
 
 
-def _rounded(value: np.ndarray, dtype: str, like: Any, out: Any) -> Any:
+def rounded(value: np.ndarray, dtype: str, like: Any, out: Any) -> Any:
     if is_torch(like):
         torch = sys.modules["torch"]
         made = torch.from_numpy(np.ascontiguousarray(value)).to(torch_dtype(dtype)).to(like.device)

@@ -1,4 +1,4 @@
-"""Attention of kiln.ops as an operator of PyTorch: torch.ops.kiln.attention."""
+"""Attention of kiln.ops as operators of PyTorch: torch.ops.kiln.attention, with gradients, and attention_backward."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from typing import Any
 
 import torch
 
+from kiln import _attention_backward as back
 from kiln._attention import Options, launch, options_of, reference, shape_of
 from kiln._launch import seen_of, torch_dtype
 from kiln._torch_products import needs_operator as product_needs_operator
 
 _NAME = "kiln::attention"
 _SCHEMA = "(Tensor q, Tensor k, Tensor v, *, bool causal=False, float? scale=None) -> (Tensor, Tensor)"
+_BACKWARD_NAME = "kiln::attention_backward"
+_BACKWARD_SCHEMA = (
+    "(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, *, bool causal=False, float? scale=None) "
+    "-> (Tensor, Tensor, Tensor)"
+)
 _NO_GRADIENT = (
-    "kiln.ops.attention has no gradient yet: detach its arguments, compute under torch.no_grad(), or use "
-    "torch.nn.functional.scaled_dot_product_attention where gradients are needed"
+    "kiln.ops.attention has no second derivatives: detach its arguments, or use "
+    "torch.nn.functional.scaled_dot_product_attention where they are needed"
 )
 
 
@@ -48,6 +54,42 @@ def _empty(q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None 
     return out, torch.empty(shape.lse, dtype=torch.float32, device=q.device)
 
 
+def call_backward_operator(given: Mapping[str, Any], options: Options) -> tuple[torch.Tensor, ...]:
+    tensors = (given[name] for name in back.NAMES)
+    return torch.ops.kiln.attention_backward(*tensors, causal=options.causal, scale=options.scale)
+
+
+def _backward_on_gpu(*tensors: Any, causal: bool = False, scale: float | None = None) -> Any:
+    return back.launch(dict(zip(back.NAMES, tensors)), options_of(causal, scale), None)
+
+
+def _backward_on_cpu(*tensors: Any, causal: bool = False, scale: float | None = None) -> Any:
+    return back.reference(dict(zip(back.NAMES, tensors)), options_of(causal, scale))
+
+
+def _backward_empty(*tensors: Any, causal: bool = False, scale: float | None = None) -> Any:
+    options_of(causal, scale)
+    shape = back.check({name: seen_of(name, value) for name, value in zip(back.NAMES, tensors)})
+    like = {"dtype": torch_dtype(shape.dtype), "device": tensors[1].device}
+    return tuple(torch.empty(each, **like) for each in (shape.out, shape.key, shape.key))
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+    ctx.how = dict(keyword_only_inputs)
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(*inputs, *output)
+
+
+def _backward(ctx: Any, slope: torch.Tensor, _slope_of_lse: Any) -> tuple[torch.Tensor, ...]:
+    slope = slope if _lies_well(slope) else slope.contiguous()
+    return torch.ops.kiln.attention_backward(slope, *ctx.saved_tensors, **ctx.how)
+
+
+def _lies_well(tensor: torch.Tensor) -> bool:
+    *steps, inner = tensor.stride()
+    return inner == 1 and all(step > 0 and step % 8 == 0 for step in steps)
+
+
 def _refuse(*_: Any) -> Any:
     raise NotImplementedError(_NO_GRADIENT)
 
@@ -60,4 +102,9 @@ torch.library.define(_NAME, _SCHEMA, tags=(torch.Tag.pt2_compliant_tag,))
 torch.library.impl(_NAME, "cuda", _on_gpu)
 torch.library.impl(_NAME, "cpu", _on_cpu)
 torch.library.register_fake(_NAME, _empty)
-torch.library.register_autograd(_NAME, _refuse, setup_context=_keep_nothing)
+torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
+torch.library.define(_BACKWARD_NAME, _BACKWARD_SCHEMA, tags=(torch.Tag.pt2_compliant_tag,))
+torch.library.impl(_BACKWARD_NAME, "cuda", _backward_on_gpu)
+torch.library.impl(_BACKWARD_NAME, "cpu", _backward_on_cpu)
+torch.library.register_fake(_BACKWARD_NAME, _backward_empty)
+torch.library.register_autograd(_BACKWARD_NAME, _refuse, setup_context=_keep_nothing)

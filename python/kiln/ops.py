@@ -15,8 +15,8 @@ graph only after that.
 `kiln.ops.gemm.reference(...)` computes the same on this CPU in fp64, of arrays of NumPy or tensors of
 PyTorch, for tests.
 
-With tensors of PyTorch `gemm` has gradients, of `a`, `b`, `bias` and `residual`, and all are operators
-that `torch.compile` knows: torch.ops.kiln.gemm and so on. `attention` has no gradient yet.
+With tensors of PyTorch `gemm` has gradients, of `a`, `b`, `bias` and `residual`, and `attention`, of
+`q`, `k` and `v`; all are operators that `torch.compile` knows: torch.ops.kiln.gemm and so on.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from typing import Any, Generic, ParamSpec
 
 import numpy as np
 
-from kiln import _attention, _core
+from kiln import _attention, _attention_backward, _core
 from kiln._formulas import reference
 from kiln._launch import is_torch, seen_of
 from kiln._products import Options, check_out, launch, options_of
 
-__all__ = ["attention", "block_scaled_gemm", "gemm", "grouped_gemm", "k_grouped_gemm", "prune", "sparse_gemm"]
+__all__ = ["attention", "attention_backward", "block_scaled_gemm", "gemm", "grouped_gemm", "k_grouped_gemm", "prune", "sparse_gemm"]
 
 P = ParamSpec("P")
 Run = Callable[[dict[str, Any], Options, tuple[float, float], Any], Any]
@@ -264,6 +264,45 @@ def attention(
     given = {"q": q, "k": k, "v": v, "out": out}
     made, lse = _run(given, _attention.options_of(causal, scale), stream)
     return (made, lse) if return_lse else made
+
+
+def _gradients_by_formula(given: dict[str, Any], options: _attention.Options, _stream: Any) -> Any:
+    return _attention_backward.reference(given, options)
+
+
+def _gradients_on_gpu(given: dict[str, Any], options: _attention.Options, stream: Any) -> Any:
+    _attention_backward.check_given(given)
+    if is_torch(given["q"]):
+        from kiln import _torch_attention as ours  # after PyTorch, which it needs
+
+        if ours.needs_operator(given):
+            return ours.call_backward_operator(given, options)
+    return _attention_backward.launch(given, options, stream)
+
+
+@functools.partial(Product, by_formula=_gradients_by_formula)
+def attention_backward(
+    dout: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    lse: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    stream: Any = None,
+    _run: Callable[[dict[str, Any], _attention.Options, Any], Any] = _gradients_on_gpu,
+) -> Any:
+    """`(dq, dk, dv)`: the gradients of `attention`'s `q`, `k` and `v` by `dout`, that of its result.
+
+    `out` and `lse` are what `attention(..., return_lse=True)` gave, with the same `causal` and `scale`; `dout` is of
+    their type and of the shape of `out`, and lies as `attention`'s tensors may. Heads of `q` that share one of `k`
+    and `v` add up in its gradients. The results have no gaps, and are the same in each run. Autograd of PyTorch calls
+    this by itself.
+    """
+    given = {"dout": dout, "q": q, "k": k, "v": v, "out": out, "lse": lse}
+    return _run(given, _attention.options_of(causal, scale), stream)
 
 
 def prune(weights: Any) -> tuple[Any, Any]:

@@ -29,6 +29,18 @@ int main(void) {
   expect(kiln_attention(&problem, NULL, NULL) == KILN_INVALID, "operands are missing");
   expect(kiln_attention(&problem, &operands, NULL) == KILN_INVALID, "all are null");
   expect(strstr(kiln_last_error(), "q is null") != NULL, "the error names the operand");
+  kiln_attention_backward_problem gradients = {0};
+  kiln_attention_backward_operands of_gradients = {0};
+  expect(kiln_attention_backward_prepare(NULL, NULL) == KILN_INVALID, "a null problem is none");
+  expect(kiln_attention_backward_prepare(&gradients, NULL) == KILN_INVALID, "nor are zeros");
+  gradients.forward = problem;
+  gradients.dk.row = 8;
+  expect(kiln_attention_backward_prepare(&gradients, NULL) == KILN_INVALID, "rows of dk overlap");
+  expect(strstr(kiln_last_error(), "rows of dk lie 8 elements apart") != NULL, "the error says so");
+  gradients.dk.row = 0;
+  expect(kiln_attention_backward(&gradients, NULL, NULL, 0, NULL) == KILN_INVALID, "no operands");
+  expect(kiln_attention_backward(&gradients, &of_gradients, NULL, 0, NULL) == KILN_INVALID,
+         "all are null");
   kiln_status status = KILN_INVALID;
   const char* kernel = kiln_attention_kernel(&problem, &status);
   expect((kernel != NULL) == (status == KILN_OK), "there is a kernel unless there is an error");

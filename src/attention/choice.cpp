@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "support/format.h"
 
@@ -10,6 +11,7 @@ namespace kiln::attention {
 namespace {
 
 constexpr const char* kKernel = "attention_sm90";
+constexpr const char* kBackward = "attention_backward_sm90";
 constexpr int kUnit = 16;  // bytes; what a tensor map steps by is a multiple
 
 // What the kernel is best compiled with. Empty: a problem of any kind; the kernel's own defaults.
@@ -32,12 +34,21 @@ constexpr Row kRows[] = {
     {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80"},
 };
 
+// The same of the gradients' kernel. More queries at a time are more registers than there are.
+constexpr Row kBackwardRows[] = {
+    {.depth = 64},
+    {.depth = 128},
+    {.depth = 256, .defines = "HALVES=true KEY_TILE=48"},
+};
+
 const Row* row_of(const Problem& problem) {
-  const auto* found = std::ranges::find_if(kRows, [&](const Row& row) {
+  const std::span<const Row> rows =
+      problem.backward ? std::span<const Row>(kBackwardRows) : std::span<const Row>(kRows);
+  const auto found = std::ranges::find_if(rows, [&](const Row& row) {
     return row.depth == problem.depth && problem.keys >= row.keys_from &&
            row.causal.value_or(problem.causal) == problem.causal;
   });
-  return found == std::end(kRows) ? nullptr : found;
+  return found == rows.end() ? nullptr : &*found;
 }
 
 // A step that bulk copies do not take, in words; empty when there is none.
@@ -83,14 +94,15 @@ void add(std::string_view text, gemm::Defines& defines) {
 }  // namespace
 
 Result<gemm::Choice> choose(const Problem& problem, const target::Arch& arch, int multiprocessors) {
+  const char* const kernel = problem.backward ? kBackward : kKernel;
   if (std::string reason = lacking(problem, arch); !reason.empty()) {
-    return Unexpected{Error{"no kernel for", text(problem), format("{}: {}", kKernel, reason)}};
+    return Unexpected{Error{"no kernel for", text(problem), format("{}: {}", kernel, reason)}};
   }
-  gemm::Choice out{.kernel = kKernel};
-  out.defines = {{"BLOCKS", format("{}", multiprocessors)},
-                 {"CAUSAL", problem.causal ? "true" : "false"},
-                 {"D", format("{}", problem.depth)},
-                 {"DTYPE", std::string(name(problem.dtype))}};
+  gemm::Choice out{.kernel = kernel};
+  if (!problem.backward) out.defines = {{"BLOCKS", format("{}", multiprocessors)}};
+  out.defines.insert(out.defines.end(), {{"CAUSAL", problem.causal ? "true" : "false"},
+                                         {"D", format("{}", problem.depth)},
+                                         {"DTYPE", std::string(name(problem.dtype))}});
   add(row_of(problem)->defines, out.defines);
   std::ranges::sort(out.defines);
   return out;

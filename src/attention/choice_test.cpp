@@ -93,17 +93,61 @@ TEST(AttentionChoice, WhatNoKernelTakesIsSaid) {
             std::string::npos);
 }
 
+TEST(AttentionProblem, GradientsAreAProblemOfTheirOwn) {
+  Problem problem = problem_of(64);
+  const auto forward = normalised(problem);
+  problem.backward = true;
+  problem.o.row = 8;  // only read
+  problem.dk = {.batch = 2 * 500 * 64, .row = 64, .head = 500 * 64};
+  const auto whole = normalised(problem);
+  ASSERT_TRUE(forward && whole) << whole.error().text();
+  EXPECT_NE(*whole, *forward);
+  EXPECT_EQ(text(*whole), text(*forward) + ", backward");
+  EXPECT_EQ(whole->dout, (Spacing{300 * 8 * 64, 8 * 64, 64}));
+  EXPECT_EQ(whole->dq, whole->dout);
+  EXPECT_EQ(whole->dk, problem.dk);
+  EXPECT_EQ(whole->dv, (Spacing{500 * 2 * 64, 2 * 64, 64}));
+  problem.dv.head = 8;
+  EXPECT_TRUE(says(problem, "heads of dv lie 8 elements apart, and take 64"));
+  problem.dv = {};
+  problem.dout.row = 8 * 64 + 4;
+  EXPECT_TRUE(says(problem, "rows of dout lie 1032 bytes apart, it needs multiples of 16"));
+  problem = problem_of(96);
+  problem.backward = true;
+  EXPECT_TRUE(says(problem, "attention_backward_sm90: a depth of 96, it takes 64, 128 and 256"));
+}
+
 // Whether kernels have nothing of the program's by its address but lse: the others are seen through
 // tensor maps alone, which have strides.
 bool maps_alone(const gemm::Program& program) {
   for (const emit::LaunchPlan& plan : emit::plan_launches(program.module, program.function())) {
     for (const emit::ParamSlot& slot : plan.slots) {
-      if (slot.kind == emit::SlotKind::kAlloc) return false;
       if (slot.kind != emit::SlotKind::kParam) continue;
       if (program.function().params[slot.param].name != "lse") return false;
     }
   }
   return true;
+}
+
+TEST(AttentionChoice, EveryDepthHasAKernelOfGradients) {
+  for (const std::int64_t depth : {64, 128, 256}) {
+    for (const DType dtype : {DType::kBF16, DType::kF16}) {
+      Problem problem = problem_of(depth);
+      problem.dtype = dtype;
+      problem.causal = dtype == DType::kBF16;
+      problem.backward = true;
+      const auto whole = normalised(problem);
+      ASSERT_TRUE(whole);
+      const auto choice = choose(*whole, hopper(), kMultiprocessors);
+      ASSERT_TRUE(choice) << choice.error().text();
+      EXPECT_EQ(choice->kernel, "attention_backward_sm90");
+      EXPECT_TRUE(std::ranges::is_sorted(choice->defines));
+      const auto program = gemm::compile(*choice, hopper());
+      ASSERT_TRUE(program) << program.error().text();
+      // At 256 dk and dv leave from registers, and cannot have gaps.
+      EXPECT_TRUE(maps_alone(**program) || depth == 256) << depth;
+    }
+  }
 }
 
 // Every row of the table is a kernel that compiles, for tensors that lie anyhow.

@@ -16,10 +16,11 @@ using runtime::cuda::DevicePtr;
 
 namespace {
 
-// What the kernel's parameters are called; tensors first.
-constexpr std::array<std::string_view, 6> kNames = {"q", "k", "v", "o", "lse", "scale"};
-constexpr std::size_t kLse = 4;
-constexpr std::size_t kScale = 5;
+// What the kernels' parameters are called: tensors as parts_of() has them, then others.
+constexpr std::array<std::string_view, 10> kNames = {"q",  "k",  "v",  "o",   "dout",
+                                                     "dq", "dk", "dv", "lse", "scale"};
+constexpr std::size_t kLse = 8;
+constexpr std::size_t kScale = 9;
 constexpr std::size_t kParametersMax = kNames.size();
 
 Error does_not_fit(const Problem& problem, std::string reason) {
@@ -86,7 +87,9 @@ Result<Binding> bind(const ir::Function& function, const Problem& problem) {
     const auto* found = std::ranges::find(kNames, param.name);
     if (found == kNames.end() || i == kParametersMax) {
       return Unexpected{does_not_fit(
-          problem, format("its parameter `{}` is none of q, k, v, o, lse and scale", param.name))};
+          problem,
+          format("its parameter `{}` is none of q, k, v, o, dout, dq, dk, dv, lse and scale",
+                 param.name))};
     }
     out.roles.push_back(static_cast<std::size_t>(found - kNames.begin()));
     out.strides.emplace_back();
@@ -108,14 +111,16 @@ Result<Binding> bind(const ir::Function& function, const Problem& problem) {
 Error cannot_start(std::string reason) { return {"cannot start attention", {}, std::move(reason)}; }
 
 std::array<DevicePtr, kScale> addresses_of(const Operands& operands) {
-  return {operands.q, operands.k, operands.v, operands.o, operands.lse};
+  return {operands.q,  operands.k,  operands.v,  operands.o,  operands.dout,
+          operands.dq, operands.dk, operands.dv, operands.lse};
 }
 
 }  // namespace
 
-Result<void> check(const Operands& operands) {
+Result<void> check(const Problem& problem, const Operands& operands) {
   const std::array<DevicePtr, kScale> addresses = addresses_of(operands);
   for (std::size_t role = 0; role < kScale; ++role) {
+    if (!problem.backward && role >= kPartsOfForward && role < kLse) continue;
     const DevicePtr unit = role == kLse ? sizeof(float) : runtime::kTensorUnit;
     if (addresses[role] == 0) {
       return Unexpected{cannot_start(format("{} is null", kNames[role]))};
@@ -155,9 +160,9 @@ Result<std::unique_ptr<Plan>, Failure> Plan::make(int device, const Problem& pro
                                        .arguments = binding->arguments,
                                        .strides = binding->strides});
   if (!call) return gemm::failed(FailureKind::kUnsupported, call.error());
-  if ((*call)->workspace_bytes() != 0 || (*call)->returned()) {
+  if ((*call)->returned() || ((*call)->workspace_bytes() != 0 && !problem.backward)) {
     return gemm::failed(FailureKind::kUnsupported,
-                        does_not_fit(problem, "it needs a workspace or returns something"));
+                        does_not_fit(problem, "it returns something, or needs a workspace"));
   }
   std::unique_ptr<Plan> plan(new Plan);
   plan->choice_ = choice;
@@ -168,9 +173,10 @@ Result<std::unique_ptr<Plan>, Failure> Plan::make(int device, const Problem& pro
   return plan;
 }
 
-Result<void> Plan::start(const Operands& operands, runtime::cuda::Stream stream) const {
+Result<void> Plan::start(const Operands& operands, runtime::cuda::Stream stream,
+                         DevicePtr workspace) const {
   const std::array<DevicePtr, kScale> addresses = addresses_of(operands);
-  // Behind the parameters: of what is returned and of the workspace, of which there is none.
+  // Behind the parameters: of what is returned, which is nothing, and of the workspace.
   std::array<DevicePtr, kParametersMax + 2> places = {};
   std::array<std::uint64_t, kParametersMax> numbers = {};
   for (std::size_t i = 0; i < roles_.size(); ++i) {
@@ -180,6 +186,7 @@ Result<void> Plan::start(const Operands& operands, runtime::cuda::Stream stream)
       places[i] = addresses[roles_[i]];
     }
   }
+  places[roles_.size() + 1] = workspace;
   return call_->start({.places = places, .numbers = numbers}, stream);
 }
 

@@ -4,8 +4,9 @@
 //   Result<const Plan*, gemm::Failure> plan = plans().plan(problem);
 //   (*plan)->start({.q = ..., .k = ..., .v = ..., .o = ..., .lse = ..., .scale = 0.088F}, stream);
 //
-// The kernel's parameters are known by their names: q, k, v, o [B, S or T, H or HK, D], which it
-// reaches through tensor maps alone, so that they may lie anyhow; lse [B, H, S] and scale, of f32.
+// The kernel's parameters are known by their names: q, k, v, o, dout, dq, dk, dv [B, S or T, H or HK,
+// D], which it reaches through tensor maps alone, so that they may lie anyhow; lse [B, H, S] and
+// scale, of f32.
 #pragma once
 
 #include <memory>
@@ -17,9 +18,9 @@
 
 namespace kiln::attention {
 
-// Errors: an address that is null or no multiple of 16 bytes (lse: 4), a scale that is not more than
-// 0 or not finite.
-[[nodiscard]] Result<void> check(const Operands& operands);
+// Errors: an address that the problem has and that is null or no multiple of 16 bytes (lse: 4), a
+// scale that is not more than 0 or not finite.
+[[nodiscard]] Result<void> check(const Problem& problem, const Operands& operands);
 
 class Plan {
  public:
@@ -35,8 +36,13 @@ class Plan {
   [[nodiscard]] const std::string& kernel_text() const { return kernel_text_; }
   [[nodiscard]] const gemm::LoadedKernel& kernel() const { return *kernel_; }
 
-  // The operands pass check(). Errors: what the driver says. Allocates nothing unless it fails.
-  [[nodiscard]] Result<void> start(const Operands& operands, runtime::cuda::Stream stream) const;
+  // Of a backward problem; else 0. Calls that run at the same time need one each.
+  [[nodiscard]] std::size_t workspace_bytes() const { return call_->workspace_bytes(); }
+
+  // The operands pass check(), the workspace gemm::workspace_mistake(). Errors: what the driver says.
+  // Allocates nothing unless it fails.
+  [[nodiscard]] Result<void> start(const Operands& operands, runtime::cuda::Stream stream,
+                                   runtime::cuda::DevicePtr workspace = 0) const;
 
  private:
   Plan() = default;

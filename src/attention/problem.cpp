@@ -27,7 +27,7 @@ void write_out(std::int64_t& step, std::int64_t extent, std::int64_t without_gap
 }
 
 Result<void> write_out(const Problem& problem, const Part& part, Spacing& spacing) {
-  const auto [name, rows, heads, given] = part;
+  const auto [name, rows, heads, given, written] = part;
   for (const std::int64_t step : {spacing.batch, spacing.row, spacing.head}) {
     if (step >= 0 && step <= kElementsMax) continue;
     return refused(
@@ -42,23 +42,23 @@ Result<void> write_out(const Problem& problem, const Part& part, Spacing& spacin
   return refused(problem, format("{} reaches over more than {} elements", name, kElementsMax));
 }
 
-// Elements of o that lie at one place would be written twice.
-Result<void> check_apart(const Problem& problem) {
+// Elements that lie at one place would be written twice.
+Result<void> check_apart(const Problem& problem, const Part& part) {
   struct Dimension {
     std::int64_t step;
     std::int64_t extent;
     const char* name;
   };
-  Dimension dimensions[] = {{problem.o.batch, problem.batch, "batches"},
-                            {problem.o.row, problem.queries, "rows"},
-                            {problem.o.head, problem.heads, "heads"}};
+  Dimension dimensions[] = {{part.spacing.batch, problem.batch, "batches"},
+                            {part.spacing.row, part.rows, "rows"},
+                            {part.spacing.head, part.heads, "heads"}};
   std::ranges::sort(dimensions, {}, &Dimension::step);
   std::int64_t inner = problem.depth;
   for (const Dimension& each : dimensions) {
     if (each.extent == 1) continue;
     if (each.step < inner) {
-      return refused(problem, format("{} of o lie {} elements apart, and take {}", each.name,
-                                     each.step, inner));
+      return refused(problem, format("{} of {} lie {} elements apart, and take {}", each.name,
+                                     part.name, each.step, inner));
     }
     inner = (each.extent - 1) * each.step + inner;
   }
@@ -67,17 +67,24 @@ Result<void> check_apart(const Problem& problem) {
 
 }  // namespace
 
-std::array<Part, 4> parts_of(const Problem& problem) {
-  return {{{"q", problem.queries, problem.heads, problem.q},
-           {"k", problem.keys, problem.key_heads, problem.k},
-           {"v", problem.keys, problem.key_heads, problem.v},
-           {"o", problem.queries, problem.heads, problem.o}}};
+std::array<Part, 8> parts_of(const Problem& problem) {
+  const auto [queries, keys] = std::pair{problem.queries, problem.keys};
+  const bool back = problem.backward;
+  return {{{"q", queries, problem.heads, problem.q, false},
+           {"k", keys, problem.key_heads, problem.k, false},
+           {"v", keys, problem.key_heads, problem.v, false},
+           {"o", queries, problem.heads, problem.o, !back},
+           {"dout", queries, problem.heads, problem.dout, false},
+           {"dq", queries, problem.heads, problem.dq, back},
+           {"dk", keys, problem.key_heads, problem.dk, back},
+           {"dv", keys, problem.key_heads, problem.dv, back}}};
 }
 
 std::string text(const Problem& problem) {
   return format("{} q[{},{},{},{}] k[{},{},{},{}]{}", kiln::name(problem.dtype), problem.batch,
                 problem.queries, problem.heads, problem.depth, problem.batch, problem.keys,
-                problem.key_heads, problem.depth, problem.causal ? ", causal" : "");
+                problem.key_heads, problem.depth, problem.causal ? ", causal" : "") +
+         (problem.backward ? ", backward" : "");
 }
 
 Result<Problem> normalised(const Problem& problem) {
@@ -91,14 +98,18 @@ Result<Problem> normalised(const Problem& problem) {
                                    problem.heads, problem.key_heads));
   }
   Problem out = problem;
-  const std::array<Part, 4> parts = parts_of(problem);
-  Spacing* const spacings[] = {&out.q, &out.k, &out.v, &out.o};
+  const std::array<Part, 8> parts = parts_of(problem);
+  Spacing* const spacings[] = {&out.q,    &out.k,  &out.v,  &out.o,
+                               &out.dout, &out.dq, &out.dk, &out.dv};
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (auto fits = write_out(problem, parts[i], *spacings[i]); !fits) {
       return Unexpected{fits.error()};
     }
   }
-  if (auto fits = check_apart(out); !fits) return Unexpected{fits.error()};
+  for (const Part& part : parts_of(out)) {
+    if (!part.written) continue;
+    if (auto fits = check_apart(out, part); !fits) return Unexpected{fits.error()};
+  }
   return out;
 }
 

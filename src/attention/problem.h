@@ -39,6 +39,11 @@ struct Problem {
   Spacing k = {};
   Spacing v = {};
   Spacing o = {};
+  bool backward = false;  // the gradients: o is given, and these are as well
+  Spacing dout = {};
+  Spacing dq = {};
+  Spacing dk = {};
+  Spacing dv = {};
   friend auto operator<=>(const Problem&, const Problem&) = default;  // so that it can be a key
 };
 
@@ -48,12 +53,15 @@ struct Part {
   std::int64_t rows;
   std::int64_t heads;
   const Spacing& spacing;
+  bool written;
 };
-[[nodiscard]] std::array<Part, 4> parts_of(const Problem& problem);
+// q, k, v and o, then dout, dq, dk and dv, of which a problem that is not backward has none.
+inline constexpr std::size_t kPartsOfForward = 4;
+[[nodiscard]] std::array<Part, 8> parts_of(const Problem& problem);
 
 // The problem with every spacing written out, so that equal problems compare equal. Errors: an extent
-// below 1 or beyond 2^31 - 1, heads that key_heads do not divide, a spacing below 0, an o whose rows
-// lie over each other, a tensor of more than 2^40 elements.
+// below 1 or beyond 2^31 - 1, heads that key_heads do not divide, a spacing below 0, a tensor that is
+// written and whose rows lie over each other, one of more than 2^40 elements.
 [[nodiscard]] Result<Problem> normalised(const Problem& problem);
 
 // "bf16 q[2,4096,16,128] k[2,4096,4,128], causal", for messages.
@@ -66,6 +74,10 @@ struct Operands {
   runtime::cuda::DevicePtr v = 0;
   runtime::cuda::DevicePtr o = 0;
   runtime::cuda::DevicePtr lse = 0;
+  runtime::cuda::DevicePtr dout = 0;
+  runtime::cuda::DevicePtr dq = 0;
+  runtime::cuda::DevicePtr dk = 0;
+  runtime::cuda::DevicePtr dv = 0;
   float scale = 1;
 };
 

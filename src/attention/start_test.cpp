@@ -184,6 +184,75 @@ TEST_F(AttentionStart, ThreadsDoNotSeeEachOther) {
   EXPECT_EQ(fake_->contexts_held, 0);
 }
 
+class AttentionBackward : public FakeDriverTest {
+ protected:
+  AttentionBackward()
+      : FakeDriverTest([](const FakeLaunch& launch) { streams.push_back(launch.stream); }) {
+    problem_.forward = usual_problem();
+    problem_.forward.key_heads = 2;
+  }
+  void prepare() override {
+    streams.clear();
+    streams.reserve(64);
+  }
+  static inline thread_local std::vector<const void*> streams;
+  kiln_attention_backward_problem problem_ = {};
+};
+
+kiln_attention_backward_operands gradients_at(std::uintptr_t base) {
+  const auto at = [&](std::uintptr_t i) { return reinterpret_cast<void*>(base + 4096 * i); };
+  kiln_attention_backward_operands operands = {};
+  operands.q = at(0), operands.k = at(1), operands.v = at(2), operands.o = at(3);
+  operands.lse = static_cast<const float*>(at(4)), operands.dout = at(5);
+  operands.dq = at(6), operands.dk = at(7), operands.dv = at(8);
+  return operands;
+}
+
+TEST_F(AttentionBackward, APreparedCallIsThreeLaunches) {
+  std::size_t bytes = 0;
+  ASSERT_EQ(kiln_attention_backward_prepare(&problem_, &bytes), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(bytes, 2U * 2 * kHeads * 1024 * sizeof(float));  // rows are filled up to 1024
+  const kiln_attention_backward_operands operands = gradients_at(1 << 20);
+  auto* const space = reinterpret_cast<void*>(std::uintptr_t{1} << 30);
+  int stream = 0;
+  ASSERT_EQ(kiln_attention_backward(&problem_, &operands, space, bytes, &stream), KILN_OK)
+      << kiln_last_error();
+  EXPECT_EQ(streams, (std::vector<const void*>(3, &stream)));
+  const int maps = fake_->maps;
+  allocations_here = 0;
+  EXPECT_EQ(kiln_attention_backward(&problem_, &operands, space, bytes, &stream), KILN_OK);
+  EXPECT_EQ(allocations_here, 0);
+  EXPECT_EQ(fake_->maps, maps);
+  EXPECT_EQ(fake_->synchronisations, 0);
+  const std::string kernel = kiln_attention_backward_kernel(&problem_, nullptr);
+  EXPECT_NE(kernel.find("attention_backward_sm90 -D CAUSAL=false"), std::string::npos) << kernel;
+}
+
+TEST_F(AttentionBackward, WhatIsOutOfPlaceIsSaid) {
+  std::size_t bytes = 0;
+  ASSERT_EQ(kiln_attention_backward_prepare(&problem_, &bytes), KILN_OK) << kiln_last_error();
+  auto* const space = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 30);
+  const auto refused = [&](const kiln_attention_backward_operands& operands, void* at,
+                           std::size_t size, kiln_status status, const char* text) {
+    EXPECT_EQ(kiln_attention_backward(&problem_, &operands, at, size, nullptr), status);
+    EXPECT_NE(std::string(kiln_last_error()).find(text), std::string::npos) << kiln_last_error();
+  };
+  kiln_attention_backward_operands operands = gradients_at(1 << 20);
+  refused(operands, nullptr, bytes, KILN_WORKSPACE,
+          "the workspace is null, 131072 bytes are needed");
+  refused(operands, space, bytes - 1, KILN_WORKSPACE, "the workspace has 131071 bytes, 131072 are");
+  refused(operands, space + 64, bytes, KILN_WORKSPACE, "begins 64 bytes past a multiple of 256");
+  operands.dv = nullptr;
+  refused(operands, space, bytes, KILN_INVALID, "dv is null");
+  operands = gradients_at((1 << 20) + 8);
+  operands.q = operands.k = operands.v = operands.o = reinterpret_cast<const void*>(1 << 20);
+  refused(operands, space, bytes, KILN_INVALID, "dout begins 8 bytes past a multiple of 16");
+  problem_.forward.keys = 78;
+  fake_->capturing = true;
+  refused(gradients_at(1 << 20), space, bytes, KILN_NOT_PREPARED, "was not prepared");
+  EXPECT_TRUE(streams.empty());
+}
+
 TEST_F(AttentionStart, WhatIsOutOfPlaceIsSaid) {
   const kiln_attention_problem problem = usual_problem();
   const auto refused = [&](const kiln_attention_operands& operands, const char* text) {

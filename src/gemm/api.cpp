@@ -191,7 +191,8 @@ kiln_status kiln_gemm(const kiln_gemm_problem* problem, const kiln_gemm_operands
                 format("{} was not prepared before its stream was captured", text(*whole)));
   }
   const DevicePtr space = address_of(workspace);
-  std::string mistake = kiln::gemm::workspace_mistake((*plan)->recipe(), space, workspace_bytes);
+  std::string mistake =
+      kiln::gemm::workspace_mistake((*plan)->workspace_bytes(), space, workspace_bytes);
   if (!mistake.empty()) return fail(KILN_WORKSPACE, std::move(mistake));
   const auto started = (*plan)->start(given, space, stream);
   return started ? KILN_OK : fail(KILN_DEVICE, started.error().text());

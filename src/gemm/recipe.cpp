@@ -205,9 +205,8 @@ Result<void> Cook::cook() {
 
 }  // namespace
 
-std::string workspace_mistake(const Recipe& recipe, runtime::cuda::DevicePtr address,
+std::string workspace_mistake(std::size_t needed, runtime::cuda::DevicePtr address,
                               std::size_t bytes) {
-  const std::size_t needed = recipe.workspace_bytes;
   if (needed == 0) return {};
   if (address == 0) return format("the workspace is null, {} bytes are needed", needed);
   if (bytes < needed) return format("the workspace has {} bytes, {} are needed", bytes, needed);

@@ -87,7 +87,7 @@ struct Recipe {
 };
 
 // What is wrong with a workspace at this address, of so many bytes; empty when it will do.
-[[nodiscard]] std::string workspace_mistake(const Recipe& recipe, runtime::cuda::DevicePtr address,
+[[nodiscard]] std::string workspace_mistake(std::size_t needed, runtime::cuda::DevicePtr address,
                                             std::size_t bytes);
 
 // The problem is normalised. Errors: parameters or dimensions that do not follow the contract,

@@ -228,13 +228,15 @@ TEST(RecipeTest, PartsBuffersAndScalars) {
 
 TEST(RecipeTest, AWorkspaceThatWillNotDo) {
   Recipe recipe;
-  EXPECT_EQ(workspace_mistake(recipe, 0, 0), "");
+  EXPECT_EQ(workspace_mistake(recipe.workspace_bytes, 0, 0), "");
   recipe.workspace_bytes = 512;
-  EXPECT_EQ(workspace_mistake(recipe, 0, 512), "the workspace is null, 512 bytes are needed");
-  EXPECT_EQ(workspace_mistake(recipe, 4096, 511), "the workspace has 511 bytes, 512 are needed");
-  EXPECT_EQ(workspace_mistake(recipe, 4104, 512),
+  EXPECT_EQ(workspace_mistake(recipe.workspace_bytes, 0, 512),
+            "the workspace is null, 512 bytes are needed");
+  EXPECT_EQ(workspace_mistake(recipe.workspace_bytes, 4096, 511),
+            "the workspace has 511 bytes, 512 are needed");
+  EXPECT_EQ(workspace_mistake(recipe.workspace_bytes, 4104, 512),
             "the workspace begins 8 bytes past a multiple of 256");
-  EXPECT_EQ(workspace_mistake(recipe, 4096, 512), "");
+  EXPECT_EQ(workspace_mistake(recipe.workspace_bytes, 4096, 512), "");
 }
 
 std::string kernel(const std::string& params, const std::string& host = "") {

@@ -104,6 +104,7 @@ TAKEN = (
     ("examples/w4a16", "sm_90a", 81),
     ("examples/w8a16", "sm_90a", 63),
     ("examples/w8a8", "sm_90a", 96),
+    ("kernels/attention_backward_sm90", "sm_90a", 28, 168, 168),
     ("kernels/attention_sm90", "sm_90a", 168),
     ("kernels/gemm_block_scaled_sm90", "sm_90a", 128),
     ("kernels/gemm_grouped_sm90", "sm_90a", 168),

@@ -23,6 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import attention_cases
+
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
 KILN = os.environ.get("KILN_RELEASE") or os.environ.get("KILN", str(ROOT / "build/release/bin/kiln"))
@@ -298,49 +300,22 @@ def ragged_epilogue_cases():
         yield Case("gemm_ragged_sm90", shape | scalars, defines)
 
 
-SCORES = "s[b,h,i,j] = sum[d](q[b,i,h,d] * k[b,j,h / (H / HK),d]); "
-OF_SCORES = (
-    "l[b,h,i] = sum[j](p[b,h,i,j]); o[b,i,h,d] = sum[j](p[b,h,i,j] * v[b,j,h / (H / HK),d]) / l[b,h,i]; "
-    "lse[b,h,i] = top[b,h,i] * scale + log(l[b,h,i])"
-)
-ATTENTION = f"{SCORES}top[b,h,i] = max[j](s[b,h,i,j]); p[b,h,i,j] = exp((s[b,h,i,j] - top[b,h,i]) * scale); {OF_SCORES}"
-SEEN = "j <= i + T - S"
-CAUSAL_ATTENTION = (
-    f"{SCORES}top[b,h,i] = max[j]({SEEN} ? s[b,h,i,j] : -inf); "
-    f"p[b,h,i,j] = {SEEN} ? exp((s[b,h,i,j] - top[b,h,i]) * scale) : 0; {OF_SCORES}"
-)
-# Heads of 64, 128 and 256; room for the queries of two items or of one, and for results.
-ATTENTIONS = (
-    dict(),
-    dict(TOGETHER=2, FEW=2),
-    dict(D=64, CONSUMERS=3),
-    dict(D=64, DTYPE="f16", STAGES=3, TILE=192),
-    dict(TILE=176, AHEAD=1, APART="false"),
-    dict(D=256, TILE=80, AHEAD=1, APART="false"),
-)
-# One tile of keys, as many as tiles, and more; items that some blocks have one more of; queries that see nothing.
-ATTENTION_SHAPES = (
-    dict(B=1, S=64, T=64, H=1, HK=1),
-    dict(B=2, S=340, T=420, H=4, HK=2),
-    dict(B=1, S=500, T=500, H=3, HK=1),
-    dict(B=1, S=130, T=700, H=2, HK=2),
-    dict(B=1, S=1, T=300, H=5, HK=5),
-    dict(B=1, S=333, T=170, H=2, HK=1),
-)
+def forward_attention():
+    return itertools.starmap(Case, attention_cases.forward_cases())
 
 
-def attention_cases():
-    for defines, causal, shape in itertools.product(ATTENTIONS, (False, True), ATTENTION_SHAPES):
-        formula = CAUSAL_ATTENTION if causal else ATTENTION
-        # A query without keys has a result that the formula has not.
-        options = () if causal and shape["S"] > shape["T"] else ("--expect", formula)
-        more = dict(BLOCKS=3, CAUSAL=str(causal).lower())
-        yield Case("attention_sm90", shape | dict(scale=0.088), defines | more, options)
+def backward_attention():
+    return itertools.starmap(Case, attention_cases.backward_cases())
 
 
 def with_fills(cases):
     for case, fill in zip(cases, itertools.cycle(FILLS)):
         yield replace(case, options=(*case.options, "--fill", fill))
+
+
+def all_kinds():
+    dense = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases())
+    return (*dense, forward_attention(), backward_attention())
 
 
 class Kernels(unittest.TestCase):
@@ -376,18 +351,19 @@ class Kernels(unittest.TestCase):
         self.sweep("turned", with_fills(turned_cases()))
 
     def test_attention(self):
-        self.sweep("attention_sm90", with_fills(attention_cases()))
+        self.sweep("attention_sm90", with_fills(forward_attention()))
+
+    def test_attention_gradients(self):
+        self.sweep("attention's gradients", backward_attention())
 
     def test_every_kernel_is_here(self):
-        kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases(), attention_cases())
         grouped = {"gemm_grouped_sm90", "gemm_k_grouped_sm90"}
-        found = {case.kernel for kind in kinds for case in kind} | {"gemm_sparse_sm90"} | grouped
+        found = {case.kernel for kind in all_kinds() for case in kind} | {"gemm_sparse_sm90"} | grouped
         self.assertEqual(found, {path.stem for path in KERNELS.glob("*.co")})
         self.assertEqual(found - grouped, {name.split()[0] for name in MISTAKES})
 
     def test_other_orders_of_execution(self):
-        kinds = (dense_cases(), skinny_cases(), scaled_cases(), ragged_cases(), warp_cases(), attention_cases())
-        cases = [case for kind in kinds for case in list(kind)[1::13]]
+        cases = [case for kind in all_kinds() for case in list(kind)[1::13]]
         self.sweep("8 schedules", cases, ("--schedules", "8"))
 
 
@@ -551,27 +527,7 @@ PERSISTENT = (
 )
 # What is changed, and what is reported of it; "" where only the comparison of numbers finds it.
 MISTAKES = {
-    "attention_sm90": (
-        ("wait full;\n  mma.row.row scores", "mma.row.row scores", "race"),
-        ("wait full;\n  mma.row.col sum", "mma.row.col sum", "race"),
-        ("wait empty;\n  tma.copy", "tma.copy", "phase-overrun"),
-        ("if (turns) wait q_full[(round + 1) % AHEAD][w];", "", "race"),
-        ("if (begin == 0) trigger", "if (begin == -1) trigger", "deadlock"),
-        ("release<0>(v_empty.at(at));\n              if", "mma.wait<0>;\n              if", "deadlock"),
-        ("release<1>(k_empty", "release<2>(k_empty", "race"),
-        ("if constexpr (LATE) acc = acc * alpha;", "", "result-outside"),
-        ("acc = frag.fill.f32 [ROWS, D] 0.0f;\n              } else", "} else", "result-outside"),
-        ("m_before = m;", "m_before = alpha;", "result-outside"),
-        ("l_before = l;", "l_before = m;", "result-outside"),
-        ("head_before = head;", "head_before = 0;", "race"),
-        ("i_before = i;", "i_before = 0;", "race"),
-        ("seen - begin, T", "seen - begin + 1, T", "result-outside"),
-        ("begin + TILE > seen", "begin + TILE > T", "result-outside"),
-        ("T - S + 1) : T;\n              }", "T - S) : T;\n              }", "result-outside"),
-        ("leaves = turns;", "leaves = false;", "unwritten"),
-        ("l *= alpha;", "", "result-outside"),
-        ("number - 1 - inside / 2", "number - inside / 2", "out-of-bounds"),
-    ),
+    **attention_cases.MISTAKES,
     "gemm_sm90": (
         ("wait full[stage];", "", "race"),
         *RING[1:],
@@ -724,11 +680,19 @@ class NegativeControl(Broken):
     def test_attention(self):
         shape = dict(B=1, S=400, T=450, H=3, HK=1, scale=0.088)
         defines = dict(BLOCKS=2, CAUSAL="true", D=64, TILE=64)
-        options = ("--expect", CAUSAL_ATTENTION, "--check", "full")
+        options = ("--expect", attention_cases.CAUSAL_ATTENTION, "--check", "full")
         for change in MISTAKES["attention_sm90"]:
             with self.subTest(change):
                 path = self.broken("attention_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, options))
+
+    def test_attention_gradients(self):
+        shape = dict(B=1, S=130, T=140, H=2, HK=1, scale=0.088)
+        defines = dict(CAUSAL="true", D=64, KEY_TILE=64)
+        for change in MISTAKES["attention_backward_sm90"]:
+            with self.subTest(change):
+                path = self.broken("attention_backward_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, ("--expect", attention_cases.gradients(True))))
 
     def test_block_scaled(self):
         defines = dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3, GROUP=2)

@@ -47,6 +47,108 @@ def near(found, expected):
     assert difference <= 2**-12, difference
 
 
+def gradients_of(dout, q, k, v, causal=False, scale=None):
+    """In fp64 on the GPU: dq, dk and dv, and how far each element may be from it.
+
+    Weights, ds and the result of the forward pass are rounded to the tensors' type, each gradient once more; an exponent
+    is off by what lse is, and by what the sums of a product lose in f32.
+    """
+    scale = q.shape[3] ** -0.5 if scale is None else scale
+    unit = {torch.bfloat16: 2**-8, torch.float16: 2**-11}[q.dtype]
+    batch, rows, heads, _ = q.shape
+    keys, key_heads = k.shape[1:3]
+    out, lse = expected_of(q, k, v, causal, scale)
+    dout, q, k, v, out = (each.double().transpose(1, 2) for each in (dout, q, k, v, out))
+    k, v = (each.repeat_interleave(heads // key_heads, 1) for each in (k, v))
+    weights = torch.exp(scale * q @ k.mT - torch.where(lse == -torch.inf, 0, lse)[..., None])
+    if causal:
+        weights = weights * torch.ones(rows, keys, dtype=torch.bool, device="cuda").tril(keys - rows)
+    slopes = weights * (dout @ v.mT - (dout * out).sum(-1, keepdim=True))
+    lost = unit + 2**-12 + 2**-20 * scale * (q.abs() @ k.mT.abs())
+    of_weights = weights * lost
+    of_products = 2**-20 * (dout.abs() @ v.mT.abs()) + (unit + 2**-20) * (dout * out).abs().sum(-1, keepdim=True)
+    of_slopes = slopes.abs() * lost + weights * of_products
+
+    def of_heads(x):
+        return x.view(batch, key_heads, heads // key_heads, keys, -1).sum(2)
+
+    sizes = [scale * slopes.abs() @ k.abs(), of_heads(scale * slopes.mT.abs() @ q.abs()), of_heads(weights.mT @ dout.abs())]
+    values = [scale * slopes @ k, of_heads(scale * slopes.mT @ q), of_heads(weights.mT @ dout)]
+    bounds = [scale * of_slopes @ k.abs(), of_heads(scale * of_slopes.mT @ q.abs()), of_heads(of_weights.mT @ dout.abs())]
+    bounds = [bound + 2**-18 * size + unit * value.abs() + 2**-24 for bound, size, value in zip(bounds, sizes, values)]
+    return [(value.transpose(1, 2), bound.transpose(1, 2)) for value, bound in zip(values, bounds)]
+
+
+def near_gradients(found, expected):
+    for name, each, (value, bound) in zip(("dq", "dk", "dv"), found, expected):
+        assert each.shape == value.shape and each.isfinite().all(), name
+        worst = ((each.double() - value).abs() / bound).max().item()
+        assert worst <= 1, f"{name}: an error of {worst} times its bound"
+
+
+class GradientTest(unittest.TestCase):
+    def gradients(self, dout, q, k, v, **how):
+        out, lse = kiln.ops.attention(q, k, v, return_lse=True, **how)
+        return kiln.ops.attention_backward(dout, q, k, v, out, lse, **how)
+
+    def test_shapes(self):
+        torch.manual_seed(0)
+        shapes = ((2, 512, 512, 4, 4), (1, 300, 700, 6, 2), (3, 77, 1, 2, 1), (1, 1, 333, 8, 8), (1, 500, 200, 2, 2))
+        for depth in (64, 128, 256):
+            for dtype in (torch.bfloat16, torch.float16):
+                for batch, queries, keys, heads, key_heads in shapes:
+                    for causal in (False, True):
+                        with self.subTest(depth=depth, dtype=dtype, queries=queries, keys=keys, causal=causal):
+                            q, dout = (randoms(batch, queries, heads, depth, dtype=dtype) for _ in range(2))
+                            k, v = (randoms(batch, keys, key_heads, depth, dtype=dtype) for _ in range(2))
+                            found = self.gradients(dout, q, k, v, causal=causal)
+                            near_gradients(found, gradients_of(dout, q, k, v, causal))
+
+    def test_queries_that_see_no_key(self):
+        q, dout, k, v = (randoms(1, rows, 2, 128) for rows in (500, 500, 200, 200))
+        dq, _, _ = self.gradients(dout, q, k, v, causal=True)
+        self.assertEqual(dq[:, :300].abs().max().item(), 0)
+
+    def test_without_queries(self):
+        q, k = randoms(1, 0, 2, 64), randoms(1, 5, 2, 64)
+        for each, like in zip(self.gradients(q, q, k, k), (q, k, k)):
+            self.assertTrue(torch.equal(each, torch.zeros_like(like)))
+
+    def test_scales_and_large_scores(self):
+        q, k, v, dout = (randoms(1, 300, 2, 64) for _ in range(4))
+        for scale in (0.01, 1.0, 4.0):
+            near_gradients(self.gradients(dout, q, k, v, scale=scale), gradients_of(dout, q, k, v, scale=scale))
+
+    def test_results_are_the_same_again(self):
+        q, k, v, dout = (randoms(2, 1000, heads, 128) for heads in (8, 2, 2, 8))
+        first = self.gradients(dout, q, k, v, causal=True)
+        for _ in range(5):
+            for one, other in zip(first, self.gradients(dout, q, k, v, causal=True)):
+                self.assertTrue(torch.equal(one, other))
+
+    def test_heads_before_rows(self):
+        q, k, v, dout = (randoms(2, heads, 300, 128).transpose(1, 2) for heads in (4, 2, 2, 4))
+        apart = [each.contiguous() for each in (dout, q, k, v)]
+        for one, other in zip(self.gradients(dout, q, k, v), self.gradients(*apart)):
+            self.assertTrue(torch.equal(one, other))
+
+    def test_graphs_and_streams(self):
+        q, k, v, dout = (randoms(1, 500, 4, 128) for _ in range(4))
+        self.gradients(dout, q, k, v)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = self.gradients(dout, q, k, v)
+        q.normal_()
+        graph.replay()
+        near_gradients(found, gradients_of(dout, q, k, v))
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            found = self.gradients(dout, q, k, v)
+        stream.synchronize()
+        near_gradients(found, gradients_of(dout, q, k, v))
+
+
 class ValueTest(unittest.TestCase):
     def test_shapes(self):
         torch.manual_seed(0)
@@ -166,13 +268,21 @@ class OperatorTest(unittest.TestCase):
         fast = torch.compile(lambda q, k: kiln.ops.attention(q * 2, k, k), fullgraph=True)
         torch.testing.assert_close(fast(q, k), kiln.ops.attention(q * 2, k, k))
 
-    def test_a_gradient_is_refused(self):
-        q = randoms(1, 100, 4, 64).requires_grad_()
-        out = kiln.ops.attention(q, q, q)
-        with self.assertRaisesRegex(NotImplementedError, "kiln.ops.attention has no gradient yet"):
-            out.sum().backward()
+    def test_gradients(self):
+        made = [randoms(2, rows, heads, 64) for rows, heads in ((100, 4), (80, 2), (80, 2))]
+        given = [each.clone().requires_grad_() for each in made]
+        results = torch.library.opcheck(torch.ops.kiln.attention, tuple(given), {"causal": True})
+        self.assertEqual(set(results.values()), {"SUCCESS"})
+        for run in (kiln.ops.attention, torch.compile(kiln.ops.attention, fullgraph=True)):
+            out = run(*given, causal=True)
+            dout = torch.randn_like(out)
+            found = torch.autograd.grad(out, given, dout)
+            near_gradients(found, gradients_of(dout, *made, causal=True))
+        out = kiln.ops.attention(*given)
+        found = torch.autograd.grad(out.sum(), given)  # a slope without memory of its own
+        near_gradients(found, gradients_of(torch.ones_like(out), *made))
         with torch.no_grad():
-            self.assertFalse(kiln.ops.attention(q, q, q).requires_grad)
+            self.assertFalse(kiln.ops.attention(*given).requires_grad)
 
 
 class CostTest(unittest.TestCase):

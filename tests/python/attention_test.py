@@ -71,6 +71,50 @@ class FormulaTest(unittest.TestCase):
         self.assertTrue((out == 200).all())
 
 
+def expected_gradients(dout, q, k, v, causal=False, scale=None):
+    """Row by row, as the formula says it, of the exact result."""
+    out, lse = expected_of(q, k, v, causal, scale)
+    dout, q, k, v = (each.astype(float) for each in (dout, q, k, v))
+    scale = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+    dq, dk, dv = np.zeros(q.shape), np.zeros(k.shape), np.zeros(k.shape)
+    for b, i, h in np.ndindex(*q.shape[:3]):
+        seen = k.shape[1] if not causal else min(k.shape[1], i + k.shape[1] - q.shape[1] + 1)
+        if seen <= 0:
+            continue
+        group = h // (q.shape[2] // k.shape[2])
+        weights = np.exp(scale * k[b, :seen, group] @ q[b, i, h] - lse[b, h, i])
+        slopes = weights * (v[b, :seen, group] @ dout[b, i, h] - dout[b, i, h] @ out[b, i, h])
+        dv[b, :seen, group] += np.outer(weights, dout[b, i, h])
+        dk[b, :seen, group] += scale * np.outer(slopes, q[b, i, h])
+        dq[b, i, h] = scale * slopes @ k[b, :seen, group]
+    return dq, dk, dv
+
+
+class GradientFormulaTest(unittest.TestCase):
+    def test_values(self):
+        for causal, queries, keys, scale in ((False, 5, 7, None), (True, 6, 6, 0.3), (True, 7, 4, None), (True, 3, 9, 2.0)):
+            q, dout = randoms(2, queries, 4, 16), randoms(2, queries, 4, 16, seed=3)
+            k, v = randoms(2, keys, 2, 16, seed=1), randoms(2, keys, 2, 16, seed=2)
+            how = {"causal": causal, "scale": scale}
+            out, lse = kiln.ops.attention.reference(q, k, v, return_lse=True, **how)
+            made = kiln.ops.attention_backward.reference(dout, q, k, v, out, lse, **how)
+            for each, wanted in zip(made, expected_gradients(dout, q, k, v, **how)):
+                self.assertEqual(each.dtype, np.float16)
+                np.testing.assert_allclose(each.astype(float), wanted, atol=2**-6)
+
+    def test_what_does_not_fit_is_refused(self):
+        x, lse = randoms(1, 4, 2, 8), np.zeros((1, 2, 4), np.float32)
+        back = kiln.ops.attention_backward.reference
+        with self.assertRaisesRegex(ValueError, r"`dout` has the shape \[1, 3, 2, 8\], and \[1, 4, 2, 8\]"):
+            back(x[:, :3], x, x, x, x, lse)
+        with self.assertRaisesRegex(TypeError, "`q` holds f16 and `dout` f32"):
+            back(x.astype(np.float32), x, x, x, x, lse)
+        with self.assertRaisesRegex(ValueError, r"`lse` is f32 \[1, 4, 2\], .* f32 \[1, 2, 4\], is needed"):
+            back(x, x, x, x, x, lse.transpose(0, 2, 1))
+        with self.assertRaisesRegex(TypeError, "`lse` needs a tensor, and None"):
+            back(x, x, x, x, x, None)
+
+
 class RefusalTest(unittest.TestCase):
     """Without a driver: what is wrong is said before one is asked for."""
 
@@ -161,8 +205,30 @@ class PaperAttention:
         return 0, ""
 
 
+class PaperGradients(PaperAttention):
+    """The same of gradients."""
+
+    workspace = 48
+
+    def launch(self, addresses, scale, workspace, _stream):
+        given = {"o": self.without_gaps(), "dout": self.without_gaps(), **self.fields}
+        assert workspace != 0
+        queries, keys = (given["queries"], given["heads"]), (given["keys"], given["key_heads"])
+        dense = [(rows * heads * given["depth"], heads * given["depth"], given["depth"]) for rows, heads in (queries, keys)]
+        q, k, v, o = (self.tensor(addresses[i], *(keys if name in "kv" else queries), given[name]) for i, name in enumerate("qkvo"))
+        dout = self.tensor(addresses[5], *queries, given["dout"])
+        out, lse = expected_of(q, k, v, given["causal"], scale)
+        np.testing.assert_allclose(o.astype(float), out, atol=2**-8)
+        flat = np.ctypeslib.as_array((ctypes.c_float * lse.size).from_address(addresses[4]))
+        np.testing.assert_allclose(flat.reshape(lse.shape), lse, rtol=1e-5, atol=1e-5)
+        made = expected_gradients(dout, q, k, v, given["causal"], scale)
+        for place, each, spacing, what in zip((6, 7, 8), made, (dense[0], dense[1], dense[1]), (queries, keys, keys)):
+            self.tensor(addresses[place], *what, spacing)[...] = each
+        return 0, ""
+
+
 def paper_allocator(_like, _device, dtype, shape, _what):
-    return lambda: CudaArray(memory(*shape, dtype={"f16": np.float16, "f32": np.float32}[dtype]))
+    return lambda: CudaArray(memory(*shape, dtype={"f16": np.float16, "f32": np.float32, "u8": np.uint8}[dtype]))
 
 
 class LayoutTest(unittest.TestCase):
@@ -197,6 +263,26 @@ class LayoutTest(unittest.TestCase):
             np.testing.assert_allclose(lse.array, wanted_lse, rtol=1e-5, atol=1e-5)
             made = kiln.ops.attention(q, k, v, **how)
             np.testing.assert_array_equal(made.array, out.array)
+
+    @mock.patch.object(_core, "pointer_device", return_value=(0, ""))
+    @mock.patch.object(_core, "order", return_value="")
+    @mock.patch.object(_core, "is_capturing", return_value=False)
+    @mock.patch.object(_core, "prepare_attention_backward", lambda fields, device: (0, "", PaperGradients(dict(fields))))
+    @mock.patch("kiln._attention_backward.allocator", paper_allocator)
+    @mock.patch.dict("kiln._attention_backward._plans", clear=True)
+    def test_the_problem_of_gradients_is_that_of_the_tensors(self, *_):
+        generator = np.random.default_rng(8)
+        for _ in range(40):
+            batch, queries, keys, key_heads = (int(each) for each in generator.choice([1, 2, 5], 4))
+            heads, depth = key_heads * int(generator.integers(1, 3)), int(generator.choice([8, 16]))
+            q, out, dout = (self.lying(generator, batch, queries, heads, depth) for _ in range(3))
+            k, v = (self.lying(generator, batch, keys, key_heads, depth) for _ in range(2))
+            how = {"causal": bool(generator.integers(0, 2)), "scale": float(generator.choice([0.25, 1.0]))}
+            lse = memory(batch, heads, queries, dtype=np.float32)
+            out.array[...], lse[...] = expected_of(q.array, k.array, v.array, **how)
+            made = kiln.ops.attention_backward(dout, q, k, v, out, CudaArray(lse), **how)
+            for each, wanted in zip(made, expected_gradients(dout.array, q.array, k.array, v.array, **how)):
+                np.testing.assert_allclose(each.array.astype(float), wanted, rtol=2**-9, atol=2**-9)
 
     @mock.patch.object(_core, "pointer_device", return_value=(0, ""))
     @mock.patch.object(_core, "order", return_value="")
@@ -265,6 +351,23 @@ class LaunchTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "q begins 8 bytes past a multiple of 16"):
             kiln.ops.attention(shifted, shifted, shifted)
 
+    def test_gradients_are_three_launches(self):
+        q, k = self.array(2, 100, 4, 64), self.array(2, 80, 2, 64)
+        out, lse = kiln.ops.attention(q, k, k, return_lse=True)
+        with mock.patch("kiln._attention_backward.allocator", paper_allocator):
+            before = launch_test.DRIVER.launches
+            dq, dk, dv = kiln.ops.attention_backward(q, q, k, k, out, lse)
+            self.assertEqual(launch_test.DRIVER.launches, before + 3)
+            self.assertEqual([each.array.shape for each in (dq, dk, dv)], [(2, 100, 4, 64), *[(2, 80, 2, 64)] * 2])
+            launch_test.DRIVER.capturing = True
+            kiln.ops.attention_backward(q, q, k, k, out, lse)
+            with self.assertRaisesRegex(kiln.DeviceError, "attention_backward is not prepared for these shapes"):
+                kiln.ops.attention_backward(q, q, k, k, out, lse, causal=True)
+            launch_test.DRIVER.capturing = False
+            turned = CudaArray(memory(2, 100, 4, dtype=np.float32).transpose(0, 2, 1))
+            with self.assertRaisesRegex(ValueError, "`lse` has strides .* none of its rows has gaps"):
+                kiln.ops.attention_backward(q, q, k, k, out, turned)
+
     def test_the_kernel_is_told(self):
         from kiln._attention import kernel_of, options_of
 
@@ -291,11 +394,50 @@ class TorchTest(unittest.TestCase):
         fast = torch.compile(lambda q: torch.ops.kiln.attention(q, q, q)[0] * 2, fullgraph=True, backend="aot_eager")
         torch.testing.assert_close(fast(q), kiln.ops.attention.reference(q, q, q) * 2)
 
-    def test_a_gradient_is_refused(self):
+    def test_gradients_are_those_of_pytorch(self):
+        for causal in (False, True):
+            made = [torch.randn(2, rows, heads, 16).to(torch.bfloat16) for rows, heads in ((5, 4), (7, 2), (7, 2))]
+            given = [each.clone().requires_grad_() for each in made]
+            out, lse = torch.ops.kiln.attention(*given, causal=causal, scale=0.5)
+            self.assertFalse(lse.requires_grad)
+            slope = torch.randn_like(out)
+            out.backward(slope)
+            exact = [each.double().requires_grad_() for each in made]
+            wanted = torch.nn.functional.scaled_dot_product_attention(
+                *(each.transpose(1, 2) for each in exact),
+                attn_mask=torch.ones(5, 7, dtype=torch.bool).tril(2) if causal else None,
+                scale=0.5,
+                enable_gqa=True,
+            )
+            wanted.transpose(1, 2).backward(slope.double())
+            for each, other in zip(given, exact):
+                torch.testing.assert_close(each.grad.double(), other.grad, rtol=2**-6, atol=2**-5)
+
+    def test_the_operator_of_gradients_is_what_pytorch_expects(self):
+        q, k = (torch.randn(2, rows, heads, 16).to(torch.bfloat16) for rows, heads in ((5, 4), (7, 2)))
+        wanting = (q.clone().requires_grad_(), k.clone().requires_grad_(), k.clone().requires_grad_())
+        results = torch.library.opcheck(torch.ops.kiln.attention, wanting, {"causal": True})
+        self.assertEqual(set(results.values()), {"SUCCESS"})
+        out, lse = torch.ops.kiln.attention(q, k, k)
+        results = torch.library.opcheck(torch.ops.kiln.attention_backward, (out, q, k, k, out, lse))
+        self.assertEqual(set(results.values()), {"SUCCESS"})
+
+    def test_slopes_of_any_strides(self):
         q = torch.randn(1, 5, 2, 16).to(torch.bfloat16).requires_grad_()
         out, _ = torch.ops.kiln.attention(q, q, q)
-        with self.assertRaisesRegex(NotImplementedError, "kiln.ops.attention has no gradient yet: detach"):
-            out.sum().backward()
+        out.sum().backward()  # a slope that is one number everywhere
+        found = q.grad.clone()
+        q.grad = None
+        out, _ = torch.ops.kiln.attention(q, q, q)
+        out.backward(torch.ones_like(out))
+        torch.testing.assert_close(found, q.grad)
+
+    def test_a_second_derivative_is_refused(self):
+        q = torch.randn(1, 5, 2, 16).to(torch.bfloat16).requires_grad_()
+        out, _ = torch.ops.kiln.attention(q, q, q)
+        (slope,) = torch.autograd.grad(out.sum(), q, create_graph=True)
+        with self.assertRaisesRegex(NotImplementedError, "kiln.ops.attention has no second derivatives: detach"):
+            slope.sum().backward()
 
     def test_tensors_of_this_cpu_are_refused_by_ops(self):
         x = torch.ones(1, 4, 2, 64, dtype=torch.bfloat16)
