@@ -325,6 +325,8 @@ void add_tune(Cli& cli) {
   repeated(command, "--over", tune.over,
            "of a file: a macro to vary, STAGES=2:6 or TILE_N=64:256:8")
       ->type_name("NAME=VALUES");
+  command->add_flag("--no-attributes", tune.no_attributes,
+                    "of a file: leave [[pipeline]] and [[order]] as they are");
   command->add_option("--expect", tune.expect, "of a file: what it computes, as an einsum");
   repeated(command, "--problem", tune.problems,
            "of the library: one problem, 'bf16,bf16,bf16 M=4096,N=4096,K=4096'");

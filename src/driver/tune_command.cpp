@@ -19,11 +19,10 @@ Checked<void> refuse(std::span<const Given> options, const char* with, Diagnosti
 }
 
 Checked<void> check_library_form(const measure::TuneOptions& options, Diagnostics& diags) {
-  const Given of_files[] = {{"--arch", !options.program.arch.empty()},
-                            {"-D", !options.program.defines.empty()},
-                            {"--kernel", !options.kernel.empty()},
-                            {"--expect", !options.expect.empty()},
-                            {"--over", !options.over.empty()}};
+  const Given of_files[] = {
+      {"--arch", !options.program.arch.empty()}, {"-D", !options.program.defines.empty()},
+      {"--kernel", !options.kernel.empty()},     {"--expect", !options.expect.empty()},
+      {"--over", !options.over.empty()},         {"--no-attributes", options.no_attributes}};
   if (auto fits = refuse(of_files, "the library's kernels", diags); !fits) return fits;
   if (!options.output.empty()) return {};
   return diags.report<diag::OptionForm>({}, "-o", "", "the table's file")

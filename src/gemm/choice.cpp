@@ -64,7 +64,7 @@ void add_candidates(const KernelRow& row, const Problem& problem, const target::
   for (const int splits : row.splits) {
     if (!lacks(row, problem, arch).empty()) continue;
     for (const Tiling& tiling : row.tilings) {
-      if (!fits(tiling, problem)) continue;
+      if (!fits(tiling, problem, splits)) continue;
       if (!splits_evenly(problem, tiling, splits)) continue;
       out.push_back({.row = &row, .tiling = &tiling, .splits = splits});
     }

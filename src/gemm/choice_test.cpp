@@ -52,9 +52,8 @@ void expect_tilings_compile(const KernelRow& row, const Problem& problem,
                             const target::Arch& arch = hopper()) {
   static Sample sample;
   for (const Tiling& tiling : row.tilings) {
-    if (!fits(tiling, problem)) continue;
     for (const int splits : {row.splits.front(), row.splits.back()}) {
-      if (!sample.has_next()) continue;
+      if (!fits(tiling, problem, splits) || !sample.has_next()) continue;
       Choice choice{.kernel = std::string(row.name), .defines = tiling_defines(tiling, splits)};
       for (auto& each : problem_defines(row, problem, 132)) choice.defines.push_back(each);
       const auto program = compile(choice, arch);

@@ -287,9 +287,9 @@ const TypeRow* types_of(const KernelRow& row, const Problem& problem) {
 
 }  // namespace
 
-bool fits(const Tiling& tiling, const Problem& problem) {
-  return size_bytes(problem.c) <= tiling.c_bytes_max &&
-         size_bytes(problem.a) >= tiling.ab_bytes_min &&
+bool fits(const Tiling& tiling, const Problem& problem, int splits) {
+  const DType held = splits > 1 ? DType::kF32 : problem.c;
+  return size_bytes(held) <= tiling.c_bytes_max && size_bytes(problem.a) >= tiling.ab_bytes_min &&
          size_bytes(problem.a) <= tiling.ab_bytes_max &&
          (problem.groups == 0 || kGroupRows % tiling.m == 0) &&
          (!problem.block_scales || kScaleBlock % tiling.n == 0);

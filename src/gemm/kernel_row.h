@@ -60,8 +60,8 @@ struct KernelRow {
 };
 
 // Whether such a tile of the problem fits into shared memory, its rows are of one group, and its
-// columns have one of B's scale factors.
-[[nodiscard]] bool fits(const Tiling& tiling, const Problem& problem);
+// columns have one of B's scale factors. Of several parts of K it holds sums in f32.
+[[nodiscard]] bool fits(const Tiling& tiling, const Problem& problem, int splits = 1);
 
 [[nodiscard]] std::span<const KernelRow> kernel_rows();
 

@@ -309,7 +309,7 @@ void add_tilings(const KernelRow& row, const Problem& problem, const target::Arc
   for (const int splits : row.splits) {
     if (!lacks(row, problem, arch).empty()) continue;
     for (const Tiling& tiling : row.tilings) {
-      if (!fits(tiling, problem) || !splits_evenly(problem, tiling, splits)) continue;
+      if (!fits(tiling, problem, splits) || !splits_evenly(problem, tiling, splits)) continue;
       Variant v{.row = &row, .defines = tiling_defines(tiling, splits)};
       v.m = tiling.m;
       v.n = tiling.n;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "io/attributes.h"
 #include "ir/effects.h"
 #include "passes/pass_table.h"
 
@@ -10,7 +11,6 @@ namespace kiln::io {
 
 namespace {
 
-constexpr std::int64_t kStages[] = {2, 3, 4, 6, 8};
 constexpr double kLittle = 0.999;  // of the time with fewer stages: they gain nothing
 
 // A loop of a launch, and what it is asked for.
@@ -56,7 +56,7 @@ class Trials {
       if (loop == nullptr || !copies_to_shared(function(), loop->body)) return;
       for (const bool producer : {false, true}) {
         double last = std::numeric_limits<double>::infinity();
-        for (const std::int64_t stages : kStages) {
+        for (const std::int64_t stages : kStagesTried) {
           const Wish wish = {launch, id, stages, producer};
           if (loop->stages == stages && loop->producer == producer) continue;
           const auto seconds = try_one(wish);
@@ -105,7 +105,7 @@ class Trials {
   static std::string text_of(const Wish& wish) {
     std::string out;
     if (wish.loop.valid()) {
-      out = format("[[pipeline({}{})]]", wish.stages, wish.producer ? ", producer" : "");
+      out = pipeline_text(wish.stages, wish.producer);
     }
     if (!wish.persistent) return out;
     return out + (out.empty() ? "" : " and ") + "[[persistent]]";

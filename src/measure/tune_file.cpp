@@ -52,8 +52,13 @@ std::vector<FileCandidate*> FileTuning::left() {
 
 // --- from the command line to candidates
 
-// What the kernel's template says in `[[tune(...)]]`, but for what -D fixes.
-io::Stage<std::vector<Over>> overs_of_kernel(FileTuning& tuning) {
+// What the kernel itself says of what can be tuned.
+struct Tunables {
+  std::vector<Over> overs;  // `[[tune(...)]]`, but for what -D fixes
+  std::vector<std::vector<io::AttributeSetting>> attributes;  // of each attribute all settings
+};
+
+io::Stage<Tunables> tunables_of_kernel(FileTuning& tuning) {
   const TuneOptions& options = tuning.options;
   io::Program program;
   const io::Exit exit = io::compile(tuning.program, {}, program, tuning.console);
@@ -61,25 +66,55 @@ io::Stage<std::vector<Over>> overs_of_kernel(FileTuning& tuning) {
                                                             options.kernel, program.diags)
                                         : Checked<std::size_t>(std::size_t{0});
   if (exit != io::Exit::kFine || !kernel) {
+    // With --over the file's own values need not be legal.
+    if (!options.over.empty()) return Tunables{};
     io::show(tuning.console, program.diags, program.sources);
     return Unexpected{exit == io::Exit::kFine ? io::Exit::kUsage : exit};
   }
-  std::vector<Over> out;
+  Tunables out;
+  if (!options.no_attributes) out.attributes = io::tunable_attributes(program, *kernel);
+  if (!options.over.empty()) return out;
   for (const io::Tunable& each : program.tunables) {
     const bool fixed = std::ranges::any_of(options.program.defines, [&](const auto& define) {
       return define.substr(0, define.find('=')) == each.name;
     });
     if (fixed || each.kernel != program.decided.functions[*kernel].name) continue;
-    out.push_back({.text = each.name, .name = each.name, .values = each.values});
+    out.overs.push_back({.text = each.name, .name = each.name, .values = each.values});
   }
-  if (!out.empty()) return out;
+  if (!out.overs.empty() || !out.attributes.empty()) return out;
   tuning.diags
       .report<diag::OptionForm>({}, "--over", "", "NAME=FROM:TO, NAME=FROM:TO:STEP or NAME=A,B,C")
       .help(
           "it says which macros or template parameters to vary; no parameter of the kernel says "
-          "so itself, as in `[[tune(2, 3, 4)]] int STAGES = 3`")
+          "so itself, as in `[[tune(2, 3, 4)]] int STAGES = 3`, and no loop has `[[pipeline]]`")
       .emit();
   return Unexpected{io::Exit::kUsage};
+}
+
+// The file's own, and every combination; an attribute counts as a macro whose values are the numbers of its settings.
+Checked<void> add_candidates(FileTuning& tuning, std::vector<Over> overs,
+                             const std::vector<std::vector<io::AttributeSetting>>& attributes) {
+  const std::size_t macros = overs.size();
+  for (const std::vector<io::AttributeSetting>& settings : attributes) {
+    overs.emplace_back();
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      overs.back().values.push_back(std::to_string(i));
+    }
+  }
+  auto all = combinations(overs, tuning.diags);
+  if (!all) return Unexpected{all.error()};
+  tuning.candidates.emplace_back();
+  for (std::vector<io::Assignment>& values : *all) {
+    FileCandidate candidate;
+    for (std::size_t i = macros; i < values.size(); ++i) {
+      const auto which = static_cast<std::size_t>(std::stoul(values[i].value));
+      candidate.attributes.push_back(attributes[i - macros][which]);
+    }
+    values.resize(macros);
+    candidate.values = std::move(values);
+    tuning.candidates.push_back(std::move(candidate));
+  }
+  return {};
 }
 
 io::Stage<void> list_candidates(FileTuning& tuning) {
@@ -96,19 +131,14 @@ io::Stage<void> list_candidates(FileTuning& tuning) {
   tuning.program.arch = (*arch)->name;
   const auto text = read_file(options.program.file);
   if (!text) return io::environment_failed(tuning.console, text.error());
-  if (overs->empty()) {
-    auto own = overs_of_kernel(tuning);
-    if (!own) return Unexpected{own.error()};
-    overs = std::move(*own);
-  }
+  auto own = tunables_of_kernel(tuning);
+  if (!own) return Unexpected{own.error()};
+  if (overs->empty()) overs = std::move(own->overs);
   const bool used =
       check_macros(*overs, options.program.defines, options.program.file, *text, tuning.diags)
           .has_value();
-  auto all = combinations(*overs, tuning.diags);
-  if (!used || !all) return Unexpected{io::Exit::kUsage};
-  tuning.candidates.emplace_back();
-  for (std::vector<io::Assignment>& values : *all) {
-    tuning.candidates.push_back({.values = std::move(values)});
+  if (!used || !add_candidates(tuning, *overs, own->attributes)) {
+    return Unexpected{io::Exit::kUsage};
   }
   return {};
 }
@@ -139,6 +169,9 @@ void look_at(const FileTuning& tuning, FileCandidate& candidate) {
   const auto kernel = io::choose_kernel(program, how.file, tuning.options.kernel, diags);
   if (!kernel) return drop(candidate, diags);
   candidate.kernel = *kernel;
+  if (!candidate.attributes.empty() && !io::decide_with(candidate.attributes, program, *kernel)) {
+    return drop(candidate, diags);
+  }
   io::BindOptions binding;
   binding.shapes = tuning.shapes;
   binding.memory_bytes_max = io::memory_allowed();
@@ -161,7 +194,7 @@ void prune(FileTuning& tuning) {
     left[i]->modelled = modelled_seconds(*left[i], tuning.shapes);
   });
   // Those that the model knows nothing of come last; the file's own stay in front.
-  const auto first = left.begin() + (left.front()->values.empty() ? 1 : 0);
+  const auto first = left.begin() + (left.front()->is_own() ? 1 : 0);
   std::stable_sort(first, left.end(), [](const FileCandidate* a, const FileCandidate* b) {
     return a->modelled.value_or(1e30) < b->modelled.value_or(1e30);
   });
@@ -178,7 +211,7 @@ std::vector<std::string> reasons(const std::vector<FileCandidate>& candidates) {
     if (each.dropped.empty()) continue;
     auto& [count, message] = found[each.dropped];
     if (count++ == 0 && !each.message.empty()) {
-      message = format(": {} ({})", each.message, values_text(each.values));
+      message = format(": {} ({})", each.message, text(each));
     }
   }
   std::vector<std::pair<std::string, std::pair<std::size_t, std::string>>> sorted(found.begin(),
@@ -232,7 +265,11 @@ std::string json_of(const FileTuning& tuning, const FileCandidate& candidate,
       {"shape", join(tuning.shapes, ",", [](const auto& a) { return a.name + "=" + a.value; })},
       {"defines", nlohmann::ordered_json::object()}};
   for (const io::Assignment& each : candidate.values) line["defines"][each.name] = each.value;
-  line["default"] = candidate.values.empty();
+  for (const io::AttributeSetting& each : candidate.attributes) {
+    line["attributes"].push_back(
+        {{"file", each.place.file}, {"line", each.place.line}, {"attribute", each.text}});
+  }
+  line["default"] = candidate.is_own();
   if (candidate.modelled) line["modelled_seconds"] = *candidate.modelled;
   if (!candidate.dropped.empty()) line["dropped"] = candidate.dropped;
   if (!candidate.message.empty()) line["reason"] = candidate.message;
@@ -262,7 +299,7 @@ std::string all_json(FileTuning& tuning, const TuneOutcome& outcome) {
 // "1.032x" of what the file has, when that was measured.
 std::string ratio_text(const std::vector<FileCandidate*>& left, const TuneOutcome& outcome,
                        double seconds) {
-  const bool known = left.front()->values.empty() && outcome.scores[0].rounds > 0;
+  const bool known = left.front()->is_own() && outcome.scores[0].rounds > 0;
   return known ? format("{:.3f}x", outcome.scores[0].seconds / seconds) : "-";
 }
 
@@ -276,12 +313,13 @@ void print_best(FileTuning& tuning, const TuneOutcome& outcome) {
     const std::size_t which = outcome.order[i];
     const double seconds = outcome.scores[which].seconds;
     out << format("{:>10.2f} us  {:>7}  {}\n", seconds * 1e6, ratio_text(left, outcome, seconds),
-                  values_text(left[which]->values));
+                  text(*left[which]));
   }
   const FileCandidate& best = *left[outcome.order.front()];
   out << "best:";
   for (const io::Assignment& each : best.values) out << " -D " << each.name << "=" << each.value;
-  out << (best.values.empty() ? " the file's own\n" : "\n");
+  for (const io::AttributeSetting& each : best.attributes) out << " " << io::text(each);
+  out << (best.is_own() ? " the file's own\n" : "\n");
 }
 
 io::Exit report_outcome(FileTuning& tuning, const TuneOutcome& outcome) {
@@ -289,7 +327,7 @@ io::Exit report_outcome(FileTuning& tuning, const TuneOutcome& outcome) {
   const std::vector<FileCandidate*> left = tuning.left();
   for (std::size_t i = 0; i < left.size(); ++i) {
     const Verdict& verdict = outcome.scores[i].verdict;
-    const std::string which = values_text(left[i]->values);
+    const std::string which = text(*left[i]);
     if (verdict.kind == Verdict::Kind::kWrong) {
       report_wrong(verdict, tuning.output, which, tuning.diags);
     } else if (verdict.kind == Verdict::Kind::kRefused) {
@@ -326,7 +364,7 @@ io::Exit run(FileTuning& tuning, const OpenFileDevice& open) {
                  [&](std::size_t i) { look_at(tuning, tuning.candidates[i]); });
   tuning.progress("");
   const bool any = std::ranges::any_of(tuning.candidates, [](const FileCandidate& each) {
-    return each.dropped.empty() && !each.values.empty();
+    return each.dropped.empty() && !each.is_own();
   });
   if (!any) return report_nothing_left(tuning).error();
   if (auto read = read_expect(tuning, *tuning.left().front()); !read) return read.error();
@@ -335,6 +373,13 @@ io::Exit run(FileTuning& tuning, const OpenFileDevice& open) {
 }
 
 }  // namespace
+
+std::string text(const FileCandidate& candidate) {
+  if (candidate.attributes.empty()) return values_text(candidate.values);
+  const std::string attributes = join(
+      candidate.attributes, " ", [](const io::AttributeSetting& each) { return io::text(each); });
+  return candidate.values.empty() ? attributes : values_text(candidate.values) + " " + attributes;
+}
 
 io::Exit tune_file(const TuneOptions& options, const OpenFileDevice& open, io::Console& console) {
   FileTuning tuning{.options = options, .console = console};

@@ -1,12 +1,12 @@
 // `kiln tune FILE.co --shape ... --over ...`: the fastest values of a file's macros for one
 // problem.
 //
-//   combinations of --over        200
-//   legal, and fit the shape      120     the others with their reasons, by diagnostic
-//   by the cost model the best     64     --keep
-//   right, and measured in rounds   1
+//   combinations of --over, and of the file's attributes    200
+//   legal, and fit the shape                                120     the others with their reasons, by diagnostic
+//   by the cost model the best                               64     --keep
+//   right, and measured in rounds                             1
 //
-// What the file has without --over is the first candidate, which the others are compared with.
+// What the file itself has is the first candidate, which the others are compared with.
 #pragma once
 
 #include <deque>
@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "io/assignments.h"
+#include "io/attributes.h"
 #include "io/console.h"
 #include "io/program.h"
 #include "ir/arguments.h"
@@ -25,20 +26,24 @@
 namespace kiln::measure {
 
 struct FileCandidate {
-  std::vector<io::Assignment> values = {};    // of --over; none: the file's own
-  std::unique_ptr<io::Program> program = {};  // compiled; null once it was dropped
+  std::vector<io::Assignment> values = {};            // of --over
+  std::vector<io::AttributeSetting> attributes = {};  // that the file has otherwise
+  std::unique_ptr<io::Program> program = {};          // compiled; null once it was dropped
   std::size_t kernel = 0;
   ir::Arguments arguments = {};         // dimensions, types and shapes; no contents
   std::string dropped = {};             // why; empty: it is in
   std::string message = {};             // the first mistake that was found
   std::optional<double> modelled = {};  // seconds
 
+  [[nodiscard]] bool is_own() const { return values.empty() && attributes.empty(); }
   [[nodiscard]] const ir::Function& function() const { return program->decided.functions[kernel]; }
 };
 
-// Seconds that a candidate takes by the cost model of `kiln explain`, for ranking: a few blocks are
-// counted in the simulator, with sums cut short where they are long. None when the simulator cannot
-// run it.
+// "STAGES=2 TILE_N=64, [[pipeline(4)]] at line 9"; "the file's own" without any.
+[[nodiscard]] std::string text(const FileCandidate& candidate);
+
+// Seconds that a candidate takes by the model of `kiln explain`, for ranking: a few blocks are counted in the
+// simulator, with sums cut short where they are long. None when the simulator cannot run it.
 [[nodiscard]] std::optional<double> modelled_seconds(const FileCandidate& candidate,
                                                      const std::vector<io::Assignment>& shapes);
 

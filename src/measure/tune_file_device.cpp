@@ -93,9 +93,7 @@ class FileField final : public TuneField {
   Result<void> prepare();
 
   [[nodiscard]] std::size_t count() const override { return entrants_.size(); }
-  [[nodiscard]] bool has_default() const override {
-    return entrants_.front().candidate->values.empty();
-  }
+  [[nodiscard]] bool has_default() const override { return entrants_.front().candidate->is_own(); }
   [[nodiscard]] Result<Verdict> check(std::size_t index) override;
   [[nodiscard]] Result<std::vector<std::vector<double>>> measure(std::span<const std::size_t> which,
                                                                  const TuneRound& round) override;
@@ -290,8 +288,7 @@ Result<Verdict> FileField::check(std::size_t index) {
   }
   auto results = results_of(entrant);
   if (!results) {
-    return Unexpected{
-        Error{"cannot run", values_text(entrant.candidate->values), results.error().text()}};
+    return Unexpected{Error{"cannot run", text(*entrant.candidate), results.error().text()}};
   }
   if (auto intact = check_zones(entrant); !intact) return Unexpected{intact.error()};
   Verdict verdict = compare(entrant, *results);

@@ -107,9 +107,9 @@ class PaperField final : public TuneField {
   PaperField(const Paper& paper, std::vector<FileCandidate*> candidates)
       : paper_(paper), candidates_(std::move(candidates)) {}
   [[nodiscard]] std::size_t count() const override { return candidates_.size(); }
-  [[nodiscard]] bool has_default() const override { return candidates_[0]->values.empty(); }
+  [[nodiscard]] bool has_default() const override { return candidates_[0]->is_own(); }
   [[nodiscard]] Result<Verdict> check(std::size_t i) override {
-    if (values_text(candidates_[i]->values) != paper_.wrong) return Verdict{};
+    if (text(*candidates_[i]) != paper_.wrong) return Verdict{};
     return Verdict{Verdict::Kind::kWrong, "the first is [0]", 3, 4};
   }
   [[nodiscard]] Result<std::vector<std::vector<double>>> measure(std::span<const std::size_t> which,
@@ -117,7 +117,7 @@ class PaperField final : public TuneField {
     std::vector<std::vector<double>> out;
     for (const std::size_t i : which) {
       out.emplace_back(static_cast<std::size_t>(round.repeats),
-                       paper_.seconds(values_text(candidates_[i]->values)));
+                       paper_.seconds(text(*candidates_[i])));
     }
     return out;
   }
@@ -134,7 +134,7 @@ class PaperDevice final : public TuneFileDevice {
       const TunedProblem&, const std::vector<FileCandidate*>& candidates) override {
     for (const FileCandidate* each : candidates) {
       EXPECT_NE(each->program, nullptr);
-      seen_.push_back(values_text(each->values));
+      seen_.push_back(text(*each));
     }
     return std::unique_ptr<TuneField>(std::make_unique<PaperField>(paper_, candidates));
   }
@@ -206,6 +206,57 @@ TEST_F(TuneFile, WithoutOverTheTemplateSaysWhatToTry) {
   EXPECT_EQ(seen_.size(), 5U);
   EXPECT_EQ(run({.shapes = {"N=4096"}, .over = {"TILE=64"}}, paper), io::Exit::kFine) << err_;
   EXPECT_EQ(seen_, (std::vector<std::string>{"the file's own", "TILE=64"}));
+}
+
+constexpr const char* kAttributes = R"(#ifndef TILE
+#define TILE 16
+#endif
+__co__ void product(global f16 [M, K] x, global f16 [N, K] y, global f32 [M, N] z) {
+  [[order(rows, 2)]]
+  parallel {i, j} by [cdiv(M, 16), cdiv(N, TILE)] : block, w by 1 : group {
+    c = mma.fill.f32 0.0f;
+    [[pipeline]] foreach k in [cdiv(K, 16)] {
+      s = dma.copy x.subspan(16, 16).at(i, k) => shared;
+      t = dma.copy y.subspan(TILE, 16).at(j, k) => shared;
+      p = mma.load s;
+      q = mma.load t;
+      mma.row.row c, p, q;
+    }
+    mma.store c, z.subspan(16, TILE).at(i, j);
+  }
+}
+)";
+
+double faster_with_six(const std::string& candidate) {
+  return candidate.find("[[pipeline(6)]] at line 8") != std::string::npos ? 2e-6 : 3e-6;
+}
+
+TEST_F(TuneFile, AttributesAreTriedByThemselves) {
+  ASSERT_TRUE(write_file(file_, kAttributes));
+  const std::vector<std::string> shape = {"M=64,N=64,K=256"};
+  EXPECT_EQ(run({.shapes = shape}, {.seconds = faster_with_six}), io::Exit::kFine) << err_;
+  // Five numbers of stages in six orders; sm_80 has no producers.
+  EXPECT_EQ(seen_.size(), 1 + 5 * 6U);
+  EXPECT_NE(out_.find("30 dropped by pipeline-producer"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("best: [[order(columns, 4)]] at line 6 [[pipeline(6)]] at line 8\n"),
+            std::string::npos)
+      << out_;
+  const auto lines = *read_file(json_);
+  EXPECT_NE(lines.find(R"("line":8,"attribute":"[[pipeline(6)]]")"), std::string::npos) << lines;
+}
+
+TEST_F(TuneFile, AttributesGoWithMacrosOrStay) {
+  ASSERT_TRUE(write_file(file_, kAttributes));
+  const Paper paper{.seconds = faster_with_six};
+  TuneOptions options{.shapes = {"M=64,N=64,K=256"}, .over = {"TILE=8,16"}, .keep = 1000};
+  EXPECT_EQ(run(options, paper), io::Exit::kFine) << err_;
+  EXPECT_EQ(seen_.size(), 1 + 2 * 5 * 6U);
+  EXPECT_NE(out_.find("best: -D TILE=8 [[order(columns, 4)]] at line 6 [[pipeline(6)]] at line 8"),
+            std::string::npos)
+      << out_;
+  options.no_attributes = true;
+  EXPECT_EQ(run(options, paper), io::Exit::kFine) << err_;
+  EXPECT_EQ(seen_, (std::vector<std::string>{"the file's own", "TILE=8", "TILE=16"}));
 }
 
 TEST_F(TuneFile, EveryCandidateIsALineOfJson) {

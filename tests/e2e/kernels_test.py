@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import random
+import re
 import struct
 import shutil
 import subprocess
@@ -606,13 +607,22 @@ RAGGED_EPILOGUE = (
 )
 
 
+def with_included(path):
+    """The file and those that it includes, and they, each once."""
+    out = [path]
+    for each in out:
+        names = re.findall(r'^#include "(.+)"', each.read_text(encoding="utf-8"), re.MULTILINE)
+        out += [found for name in names if (found := each.parent / name) not in out]
+    return out
+
+
 class Broken(OnFiles):
     def broken(self, kernel, change):
         """The path of the kernel with one text changed, in it or in a part that it includes."""
         shutil.rmtree(self.folder / "parts", ignore_errors=True)
         shutil.copytree(KERNELS / "parts", self.folder / "parts")
         shutil.copy(KERNELS / f"{kernel}.co", self.folder)
-        for path in (self.folder / f"{kernel}.co", *(self.folder / "parts").glob("*.co")):
+        for path in with_included(self.folder / f"{kernel}.co"):
             text = path.read_text(encoding="utf-8")
             if change[0] in text:
                 path.write_text(text.replace(change[0], change[1], 1), encoding="utf-8")

@@ -1,0 +1,42 @@
+// What the attributes of a kernel's loops and launches say, and what they could say instead: what `kiln tune` tries
+// by itself.
+//
+//   tunable_attributes(program, 0)
+//     [[pipeline(3)]] at line 9     [[pipeline(2)]], [[pipeline(2, producer)]], [[pipeline(3)]], ...
+//     [[order(rows, 4)]] at line 5  [[order(columns, 4)]], [[order(columns, 8)]], ...
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/program.h"
+
+namespace kiln::io {
+
+// What is tried of `[[pipeline]]`.
+inline constexpr std::int64_t kStagesTried[] = {2, 3, 4, 6, 8};
+
+// "[[pipeline(4, producer)]]"
+[[nodiscard]] std::string pipeline_text(std::int64_t stages, bool producer);
+
+// A loop's or a launch's attribute, by its line: with other macros it belongs to another operation.
+struct AttributeSetting {
+  Place place = {};
+  std::string text = {};     // "[[pipeline(4, producer)]]"
+  std::int64_t stages = 0;   // of a loop; 0: it is a launch's order
+  bool producer = false;     // of a loop
+  std::int64_t columns = 0;  // of a launch: these, or rows, are taken together; both 0: in order
+  std::int64_t rows = 0;
+};
+[[nodiscard]] std::string text(const AttributeSetting& setting);  // "[[pipeline(4)]] at line 9"
+
+// For each loop with `[[pipeline]]` and each launch with `[[order]]` of a program's kernel the settings to try.
+[[nodiscard]] std::vector<std::vector<AttributeSetting>> tunable_attributes(const Program& program,
+                                                                            std::size_t kernel);
+
+// Decides the compiled program anew with other settings of attributes that it has. Reports what refuses them.
+[[nodiscard]] Checked<bool> decide_with(const std::vector<AttributeSetting>& settings,
+                                        Program& program, std::size_t kernel);
+
+}  // namespace kiln::io
