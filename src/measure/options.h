@@ -34,7 +34,7 @@ struct TuneOptions {
   std::vector<std::string> over = {};      // of a file: --over STAGES=2:6
   std::vector<std::string> problems = {};  // of the library: --problem 'bf16,bf16,bf16 M=64,...'
   std::string only = {};                   // of a suite: text that a problem's line must have
-  bool no_attributes = false;              // of a file: those of its loops and launches stay as they are
+  bool no_attributes = false;  // of a file: those of its loops and launches stay as they are
   std::string expect = {};
   std::uint64_t seed = 0;
   int keep = 0;             // candidates that are measured; 0: the form's own number
