@@ -190,14 +190,20 @@ def address_of(value: Any) -> int:
     return value.data_ptr() if is_torch(value) else strided_tensor("result", value, None, False).address
 
 
-def _prepare(given: Mapping[str, Any], options: Options, handle: int) -> Ready:
-    tensors = {name: tensor_of(name, value, None) for name, value in given.items() if value is not None}
+def device_of(tensors: Mapping[str, DeviceTensor]) -> int:
+    """The GPU of all of them; ValueError where they lie on several."""
     device = tensors["q"].device
     for name, each in tensors.items():
         if each.device != device:
             raise ValueError(
                 f"`q` lies on GPU {device} and `{name}` on GPU {each.device}: attention runs on one, bring them together"
             )
+    return device
+
+
+def _prepare(given: Mapping[str, Any], options: Options, handle: int) -> Ready:
+    tensors = {name: tensor_of(name, value, None) for name, value in given.items() if value is not None}
+    device = device_of(tensors)
     shape = shape_of(tensors)
     like = given["q"]
     make_out = allocator(like, device, shape.dtype, shape.out, "the result")

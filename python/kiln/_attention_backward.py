@@ -14,6 +14,7 @@ from kiln._attention import (
     Options,
     Shape,
     address_of,
+    device_of,
     numbers_of,
     problem_of,
     rounded,
@@ -108,12 +109,7 @@ def _zeros(made: Any) -> Any:
 
 def _prepare(given: Mapping[str, Any], options: Options, handle: int) -> Ready:
     tensors = {name: tensor_of(name, given[name], None) for name in NAMES}
-    device = tensors["q"].device
-    for name, each in tensors.items():
-        if each.device != device:
-            raise ValueError(
-                f"`q` lies on GPU {device} and `{name}` on GPU {each.device}: attention runs on one, bring them together"
-            )
+    device = device_of(tensors)
     shape = check(tensors)
     like = given["q"]
     shapes = {"dq": shape.out, "dk": shape.key, "dv": shape.key}
