@@ -238,7 +238,7 @@ def _copies_before(ops, wait, dimensions):
     for op in reversed(ops):
         if op.kind == "copy_wait" and _pending(op) <= _pending(wait):
             return "met"
-        if op.kind == "copy" and " async" in op.text and " bulk" not in op.text:
+        if op.kind == "copy" and (" async" in op.text or " grouped" in op.text) and " bulk" not in op.text:
             return "started"
         if op.kind in _LEAVES:
             return "started"
