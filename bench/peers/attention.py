@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Attention beside the best of the others, in one process on one GPU: kiln, cuDNN and FlashAttention-3.
 
-    python bench/peers/attention.py [--fa3 LIBRARY.so] [--rows D=128,causal ...] [--only kiln ...] [--json FILE]
+    python bench/peers/attention.py [--backward] [--fa3 LIBRARY.so] [--rows D=128,causal ...] [--only kiln ...] [--json FILE]
 
-Each row is a forward pass in bf16 with batch * rows = 16384 and heads * depth = 2048: depths of 64, 128 and 256, rows
-of 1024 to 16384, with and without a causal mask. cuDNN is the one of PyTorch. FlashAttention-3 is what its library
-registers as torch.ops.flash_attn_3; without --fa3 it is left out. A row is one line of JSON on the standard output,
-with medians of TFLOP/s (2 products; a causal mask counts as half) and of ratios, theirs over ours in time: above 1
-kiln is faster. Text for people goes to the standard error.
+Each row is a forward pass in bf16, or with --backward the gradients of one, with batch * rows = 16384 and heads *
+depth = 2048: depths of 64, 128 and 256, rows of 1024 to 16384, with and without a causal mask. cuDNN is the one of
+PyTorch, by its autograd for gradients. FlashAttention-3 is what its library registers as torch.ops.flash_attn_3;
+without --fa3 it is left out. A row is one line of JSON on the standard output, with medians of TFLOP/s (2 products, 5
+for gradients; a causal mask counts as half) and of ratios, theirs over ours in time: above 1 kiln is faster. Text for
+people goes to the standard error. Kiln's gradients are the same from run to run; FlashAttention-3's add dq in any order.
 
-Elements are random and normal. Before a row is measured, outputs are compared: a sample of rows with fp64, and all of
-them with cuDNN's. A repeat has a batch of each contender, in turns that go the other way each time; in front of each
+Elements are random and normal. Before a row is measured, results are compared: outputs with fp64 in a sample of rows,
+and all of them with cuDNN's; gradients with those of one head in fp64, and all of them with cuDNN's. A repeat has a batch of each contender, in turns that go the other way each time; in front of each
 batch goes another one of the same kernel that is not counted, so that none inherits its neighbour's clock. Ratios are
 of batches of one repeat. Buffers are used in turn, so many that they pass twice the L2 before they come back.
 
@@ -45,6 +46,7 @@ SAMPLED_HEADS = 4
 # Weights are rounded to bf16, by up to 2^-9 of themselves, before they multiply values of up to 5 or so, and the output
 # once more. The bound is of an output of up to 1; a larger one is allowed as many times more.
 BOUND = 2.0**-6
+EXACT_ROWS = 8192  # up to here gradients are computed in fp64
 SETS_MAX = 64
 
 
@@ -63,6 +65,7 @@ class Row(NamedTuple):
 
     @property
     def flops(self) -> float:
+        """Of the forward pass: two products."""
         return 4 * self.batch * self.heads * self.rows * self.rows * self.depth * (0.5 if self.causal else 1)
 
     @property
@@ -80,10 +83,12 @@ class Tensors(NamedTuple):
     v: torch.Tensor
     out: torch.Tensor
     lse: torch.Tensor
+    dout: torch.Tensor | None = None
+    graph: tuple[torch.Tensor, ...] = ()  # cuDNN's output and what it was made of, for autograd
 
 
-# Starts one forward pass and gives its output [batch, rows, heads, depth].
-Start = Callable[[Tensors], torch.Tensor]
+# Starts one pass and gives its results: the output [batch, rows, heads, depth], or dq, dk and dv.
+Start = Callable[[Tensors], Any]
 
 
 def random_tensors(row: Row, generator: torch.Generator) -> Tensors:
@@ -99,6 +104,14 @@ def sets_of(row: Row) -> list[Tensors]:
     bytes_of_set = 4 * TOKENS * WIDTH * 2
     count = min(SETS_MAX, max(2, -(-2 * l2_bytes // bytes_of_set) + 1))
     return [random_tensors(row, generator) for _ in range(count)]
+
+
+def for_gradients(row: Row, x: Tensors) -> Tensors:
+    """With what a backward pass reads: the output and lse of the forward pass, and a gradient of the output."""
+    out, lse = kiln.ops.attention(x.q, x.k, x.v, causal=row.causal, return_lse=True)
+    leaves = tuple(each.detach().clone().requires_grad_() for each in (x.q, x.k, x.v))
+    graph = (start_of_cudnn(row)(Tensors(*leaves, x.out, x.lse)), *leaves)
+    return x._replace(out=out, lse=lse, dout=torch.randn_like(out), graph=graph)
 
 
 # --- contenders
@@ -135,7 +148,27 @@ def start_of_fa3(row: Row) -> Start:
     return lambda x: forward(x.q, x.k, x.v, softmax_scale=scale, is_causal=row.causal, num_splits=1)[0]
 
 
+def gradients_of_library(row: Row) -> Start:
+    return lambda x: kiln.ops.attention_backward(x.dout, x.q, x.k, x.v, x.out, x.lse, causal=row.causal)
+
+
+def gradients_of_cudnn(x: Tensors) -> Any:
+    return torch.autograd.grad(x.graph[0], x.graph[1:], x.dout, retain_graph=True)
+
+
+def gradients_of_fa3(row: Row) -> Start:
+    backward = torch.ops.flash_attn_3.bwd
+    scale = row.depth**-0.5
+    return lambda x: backward(
+        x.dout, x.q, x.k, x.v, x.out, x.lse, softmax_scale=scale, is_causal=row.causal, deterministic=False
+    )[:3]
+
+
 def contenders_of(row: Row, options: argparse.Namespace) -> dict[str, Start]:
+    if options.backward:
+        made = {"kiln": gradients_of_library(row), "cudnn": gradients_of_cudnn}
+        made |= {"fa3": gradients_of_fa3(row)} if options.fa3 else {}
+        return {name: start for name, start in made.items() if not options.only or name in options.only}
     made = {"kiln": start_of_file(row, options) if options.kernel else start_of_library(row)}
     made["cudnn"] = start_of_cudnn(row)
     if options.fa3:
@@ -166,6 +199,30 @@ def worst_of_sample(row: Row, x: Tensors, out: torch.Tensor) -> float:
         expected = exact_rows(row, x, b, h, at.cuda())
         difference = (out[b, at.cuda(), h].double() - expected).abs()
         worst = max(worst, (difference / expected.abs().clamp(min=1)).max().item() / BOUND)
+    return worst
+
+
+def exact_gradients(row: Row, x: Tensors, b: int, h: int) -> list[torch.Tensor]:
+    leaves = [each[b, :, h].double().requires_grad_() for each in (x.q, x.k, x.v)]
+    q, k, v = leaves
+    scores = q @ k.T * row.depth**-0.5
+    if row.causal:
+        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+    out = torch.softmax(scores, -1) @ v
+    return list(torch.autograd.grad(out, leaves, x.dout[b, :, h].double()))
+
+
+def check_gradients(row: Row, starts: dict[str, Start], x: Tensors) -> dict[str, float]:
+    """Of each contender the largest difference over its bound: one head from fp64, twice as much from cuDNN's."""
+    b, h = row.batch - 1, row.heads - 1
+    exact = exact_gradients(row, x, b, h) if row.rows <= EXACT_ROWS else []
+    whole = [each.clone() for each in gradients_of_cudnn(x)]
+    worst = {}
+    for name, start in starts.items():
+        found = [each.clone() for each in start(x)]
+        each = [worst_of_all(found[at], whole[at]) / 2 for at in range(3)]
+        each += [worst_of_all(found[at][b, :, h], wanted) for at, wanted in enumerate(exact)]
+        worst[name] = max(each)
     return worst
 
 
@@ -229,12 +286,14 @@ def spread_of(values: list[float]) -> float:
     return quarters[2] - quarters[0]
 
 
-def result_of(row: Row, seconds: dict[str, list[float]], worst: dict[str, float]) -> dict[str, Any]:
-    out: dict[str, Any] = {"suite": "attention", "pass": "forward", "types": "bf16", **row._asdict()}
+def result_of(row: Row, backward: bool, seconds: dict[str, list[float]], worst: dict[str, float]) -> dict[str, Any]:
+    which = "backward" if backward else "forward"
+    flops = row.flops * (2.5 if backward else 1)
+    out: dict[str, Any] = {"suite": "attention", "pass": which, "types": "bf16", **row._asdict()}
     out |= {"batch": row.batch, "heads": row.heads}
     for name, each in seconds.items():
         out[f"{name}_seconds"] = statistics.median(each)
-        out[f"{name}_tflops"] = row.flops / statistics.median(each) / 1e12
+        out[f"{name}_tflops"] = flops / statistics.median(each) / 1e12
         out[f"{name}_worst"] = worst[name]
     for name, each in seconds.items():
         if name == "kiln" or "kiln" not in seconds:
@@ -253,16 +312,18 @@ def text_of(row: Row, result: dict[str, Any], names: list[str]) -> str:
 
 def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
     sets = sets_of(row)
+    if options.backward:
+        sets = [for_gradients(row, each) for each in sets]
     starts = contenders_of(row, options)
-    worst = check(row, starts, sets[0])
+    worst = (check_gradients if options.backward else check)(row, starts, sets[0])
     wrong = {name: each for name, each in worst.items() if not each <= 1}
     if wrong:
         print(f"{row.text}: wrong, difference over bound: {wrong}", file=sys.stderr)
         if "kiln" in wrong:
             return None
         starts = {name: start for name, start in starts.items() if name not in wrong}
-    result = result_of(row, times_of(starts, sets, options), worst)
-    if "kiln" in starts and not options.kernel:
+    result = result_of(row, options.backward, times_of(starts, sets, options), worst)
+    if "kiln" in starts and not options.kernel and not options.backward:
         given = {"q": sets[0].q, "k": sets[0].k, "v": sets[0].v}
         result["kernel"] = kernel_of(given, options_of(row.causal, None))
     elif options.kernel:
@@ -282,6 +343,7 @@ def machine() -> dict[str, Any]:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backward", action="store_true", help="gradients in the place of the forward pass")
     parser.add_argument("--fa3", metavar="LIBRARY", help="the library of FlashAttention-3")
     parser.add_argument("--rows", nargs="+", default=[], metavar="WORDS", help="rows with all words of one of these: D=128,causal")
     parser.add_argument("--only", nargs="+", default=[], choices=("kiln", "cudnn", "fa3"), help="contenders to keep")
@@ -293,6 +355,8 @@ def parsed() -> argparse.Namespace:
     options = parser.parse_args()
     if options.defines and not options.kernel:
         parser.error("-D is for a kernel of a file: give --kernel")
+    if options.kernel and options.backward:
+        parser.error("--kernel is one of the forward pass: leave --backward out")
     return options
 
 

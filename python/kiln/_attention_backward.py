@@ -136,7 +136,7 @@ def _fields_of(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Optio
     fields = problem_of({name: tensors[name] for name in ("q", "k", "v", "out")}, options)
     lse = tensors["lse"]
     dense = (shape.heads * shape.queries, shape.queries, 1)
-    if any(extent > 1 and stride != step for extent, stride, step in zip(lse.shape, lse.strides, dense)):
+    if 0 not in lse.shape and any(extent > 1 and stride != step for extent, stride, step in zip(lse.shape, lse.strides, dense)):
         raise ValueError(f"`lse` has strides {list(lse.strides)}, and none of its rows has gaps: pass `.contiguous()`")
     return {**fields, "dout": spacing_of("dout", tensors["dout"])}
 

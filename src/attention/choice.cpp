@@ -25,13 +25,12 @@ struct Row {
 // Of the rows that fit the first counts, so those for more keys stand in front.
 constexpr Row kRows[] = {
     {.depth = 64, .causal = true, .keys_from = 4096, .defines = "CONSUMERS=3"},
-    {.depth = 64, .causal = true, .defines = "CONSUMERS=2"},
-    {.depth = 64, .defines = "CONSUMERS=3 LATE=false"},
-    {.depth = 128, .defines = "TOGETHER=2"},
-    // Two tiles of keys and of values fit beside one item's queries, whose place o leaves through.
-    {.depth = 256, .causal = true, .keys_from = 2048, .defines = "AHEAD=1 APART=false TILE=80"},
-    {.depth = 256, .causal = true, .defines = "AHEAD=1 APART=false TILE=64"},
-    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80"},
+    {.depth = 64, .causal = true},
+    {.depth = 64, .defines = "CONSUMERS=3"},
+    {.depth = 128},
+    // Two tiles of keys and of values fit beside one item's queries, and nothing else does.
+    {.depth = 256, .causal = true, .defines = "AHEAD=1 APART=false TILE=80 LATE=true"},
+    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true TURNS=false"},
 };
 
 // The same of the gradients' kernel. More queries at a time are more registers than there are.

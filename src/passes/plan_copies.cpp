@@ -585,7 +585,8 @@ std::int64_t store_run(const ir::Function& function, const ir::Store& store, con
       std::all_of(side.pitches.begin(), side.pitches.end(),
                   [](const ir::Expr& pitch) { return pitch.constant().has_value(); });
   const bool aligned = may_use_width(side, 2 * size_bytes(side.root.dtype));
-  return pitch_known && aligned && store.guarded.empty() ? 2 : 1;
+  const bool ends_anywhere = std::ranges::count(store.guarded, 1) > 0;
+  return pitch_known && aligned && !ends_anywhere ? 2 : 1;
 }
 
 // Whether matrices of 16-bit elements can be made of an accumulator: as it is, or rounded from f32.

@@ -86,8 +86,19 @@ void Regions::trigger(ir::ValueId event, std::int64_t slot) {
   ++triggered_[{{event, slot}, current_team()}];
 }
 
+// Whether nobody but a part of the threads that wait triggers it: warpgroups of a region take turns, say. Here they
+// are one flow, in which the turns mean nothing.
+bool Regions::is_within_team(ir::ValueId event) const {
+  const auto* made = function_.def_as<ir::Event>(event);
+  const auto who = triggerers_.find(event);
+  const Team team = current_team();
+  return made != nullptr && made->stated > 0 && made->stated < team.second &&
+         who != triggerers_.end() && who->second == std::set<Team>{team};
+}
+
 bool Regions::wait(ir::OpId op, ir::ValueId event, std::int64_t slot, std::int64_t generation) {
   if (generation < 0) generation = waited_[{{event, slot}, current_team()}]++;
+  if (is_within_team(event)) return true;
   waits_[turns_.current()] = op;
   const bool done =
       turns_.wait([this, event, slot, generation] { return completed(event, slot) > generation; });

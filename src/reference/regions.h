@@ -3,7 +3,8 @@
 //
 // Generation g of a slot is complete when everybody who triggers the event anywhere in the program
 // (the threads of a region are one, those of the block outside of regions are one) has done so
-// g + 1 times, or g times for an event that starts ready.
+// g + 1 times, or g times for an event that starts ready. Where a region's warpgroups wait for each other, nobody waits
+// here: they are one flow.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,7 @@ class Regions {
   void look(ir::RegionId region, Team team);
   [[nodiscard]] std::int64_t completed(ir::ValueId event, std::int64_t slot) const;
   [[nodiscard]] Team current_team() const;
+  [[nodiscard]] bool is_within_team(ir::ValueId event) const;
   void note_stuck();
 
   const ir::Function& function_;

@@ -21,8 +21,10 @@ TOLERANCES = {torch.bfloat16: 2**-7, torch.float16: 2**-9, torch.float32: 2**-10
 def near(found, expected, tolerance=None):
     tolerance = TOLERANCES.get(found.dtype, 0) if tolerance is None else tolerance
     expected = expected.to(found.device, torch.float64)
-    difference = (found.double() - expected).abs().max().item() if found.numel() else 0
     assert found.shape == expected.shape, (found.shape, expected.shape)
+    if found.numel() == 0:
+        return
+    difference = (found.double() - expected).abs().max().item()
     assert difference <= tolerance * max(1, expected.abs().max().item()), difference
 
 

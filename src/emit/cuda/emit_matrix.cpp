@@ -257,6 +257,67 @@ std::string run_count(Kernel& kernel, const Runs& runs, const ir::ResolvedView& 
   return cols_guarded ? left : "";
 }
 
+constexpr std::int64_t kRowsMax = 8;
+
+// Of `runs` runs each lies in one of a few rows of the window that come again and again, and those of a row in its order
+// from run 0 on: how many rows. 0: it is otherwise. `index` says where a run lies, by the kernel's counter.
+std::int64_t rows_of_runs(const Kernel& kernel, const std::vector<Expr>& index, std::int64_t runs) {
+  const auto at = [&](const Expr& expr, std::int64_t run) {
+    return expr.substitute([&](ir::VarId var) {
+      return var == kernel.counter ? std::optional(Expr(run)) : std::nullopt;
+    });
+  };
+  for (std::int64_t rows = 1; rows <= kRowsMax && rows < runs; ++rows) {
+    if (runs % rows != 0) continue;
+    bool fits = true;
+    for (std::int64_t run = 0; run < runs && fits; ++run) {
+      fits = at(index[0], run) == at(index[0], run % rows) &&
+             at(index[1], run) == at(index[1], run - run % rows);
+    }
+    if (fits) return rows;
+  }
+  return 0;
+}
+
+// Whether neighbours in the window's rows are neighbours in global memory, which then a pointer to a row's first element
+// reaches them all from.
+bool rows_have_no_gaps(const ir::Function& function, const ir::ResolvedView& view) {
+  if (function.view_type(view.root).space != ir::Space::kGlobal) return false;
+  const auto* alias = function.def_as<ir::Alias>(view.root);
+  return alias == nullptr || alias->strides.empty() || alias->strides.back().is(1);
+}
+
+// Runs that lie in `rows` rows, some of which may be outside: the rows one after the other, so that where a row begins and
+// whether it is inside are computed once.
+void emit_row_by_row(Kernel& kernel, const Runs& runs, const ir::ResolvedView& view,
+                     const std::vector<Expr>& index, const std::string& count, std::int64_t rows) {
+  const auto column_of_run = [&](const Expr& run) {
+    return index[1].substitute(
+        [&](ir::VarId var) { return var == kernel.counter ? std::optional(run) : std::nullopt; });
+  };
+  const auto loop = [&](ir::VarId var, std::int64_t times) {
+    kernel.out.line("#pragma unroll");
+    kernel.out.open(format("for (int {0} = 0; {0} < {1}; ++{0}) {{", kernel.name(var), times));
+  };
+  const Expr row = Expr::var(kernel.counter);
+  const Expr first_of_column = Expr(rows) * Expr::var(kernel.inner_counter);
+  const Expr column = column_of_run(first_of_column) - column_of_run(Expr(0));
+  const Expr value = Expr(runs.length) * (first_of_column + row) + Expr(runs.part.first_value);
+  loop(kernel.counter, rows);
+  kernel.out.line(format("auto* const {} = &{};", kernel.row_name,
+                         element(kernel, view, {index[0], column_of_run(Expr(0))})));
+  kernel.out.line(format("const int {} = {};", kernel.count_name, count));
+  loop(kernel.inner_counter, runs.part.fragment.values / runs.length / rows);
+  kernel.out.call(
+      format("kiln::{}<{}, {}>", runs.function, runs.length,
+             type_name(registers_of(kernel.function, runs.frag).dtype)),
+      {kernel.name(runs.frag), kernel.text(value),
+       format("{} + {}", kernel.row_name, bracketed(kernel.spelled(column), Binding::kSum)),
+       kernel.count_name});
+  kernel.out.close();
+  kernel.out.close();
+}
+
 void emit_runs(Kernel& kernel, const Runs& runs) {
   kernel.requirements.headers.insert("fragment.cuh");
   const ir::ResolvedView view = ir::resolve_view(kernel.function, runs.view);
@@ -268,6 +329,14 @@ void emit_runs(Kernel& kernel, const Runs& runs) {
   if (runs.transposed) std::swap(index[0], index[1]);
   const std::string count =
       run_count(kernel, runs, view, index, within_edge(kernel, runs.op, runs.frag, place));
+  const int column = runs.transposed ? 0 : 1;
+  const bool by_column =
+      std::ranges::count(runs.guarded, 1) + std::ranges::count(runs.before, 1) > 0 ||
+      !within_edge(kernel, runs.op, runs.frag, column, index[1]).empty();
+  const std::int64_t rows = count.empty() || by_column || !rows_have_no_gaps(kernel.function, view)
+                                ? 0
+                                : rows_of_runs(kernel, index, fragment.values / runs.length);
+  if (rows > 0) return emit_row_by_row(kernel, runs, view, index, count, rows);
   const std::string& i = kernel.name(kernel.counter);
   std::vector<std::string> arguments = {kernel.name(runs.frag),
                                         kernel.text(first_value + Expr(runs.part.first_value)),

@@ -77,6 +77,9 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
   lane = own("lane");
   warp = own("warp");
   counter = own("i");
+  inner_counter = own("j");
+  row_name = table.claim("row");
+  count_name = table.claim("count");
   factors = own("factors");
   rank = own("rank");
   phase_names.resize(function.values.size());

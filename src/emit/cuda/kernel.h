@@ -49,14 +49,17 @@ struct Kernel {
   std::vector<std::string> value_names;  // by ValueId
   std::vector<std::string> var_names;    // by VarId, then of the shorthands, then those below
   Shorthands shorthands;
-  ir::VarId thread;                      // threadIdx.x
-  ir::VarId lane;                        // thread % 32
-  ir::VarId warp;                        // thread / 32, uniform
-  ir::VarId counter;                     // of a loop the emitter writes itself
-  ir::ValueId applied = {};              // the register tile that the apply around goes through
-  bool in_pairs = false;                 // it goes two elements at a time
-  ir::VarId factors;                     // of a lane's rows, where sums are scaled
-  ir::VarId rank;                        // of the block in its cluster
+  ir::VarId thread;          // threadIdx.x
+  ir::VarId lane;            // thread % 32
+  ir::VarId warp;            // thread / 32, uniform
+  ir::VarId counter;         // of a loop the emitter writes itself
+  ir::VarId inner_counter;   // of one in it
+  std::string row_name;      // of a pointer to a row of a window, where its elements go one by one
+  std::string count_name;    // of how many elements there are of each run in such a row
+  ir::ValueId applied = {};  // the register tile that the apply around goes through
+  bool in_pairs = false;     // it goes two elements at a time
+  ir::VarId factors;         // of a lane's rows, where sums are scaled
+  ir::VarId rank;            // of the block in its cluster
   std::vector<std::string> phase_names;  // by ValueId: the parities of events waited for in turn
   // Names by which texts of the program call something else than a variable of the kernel, with the
   // blocks in which they were declared so far.
