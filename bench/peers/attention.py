@@ -8,7 +8,8 @@ depth = 2048: depths of 64, 128 and 256, rows of 1024 to 16384, with and without
 PyTorch, by its autograd for gradients. FlashAttention-3 is what its library registers as torch.ops.flash_attn_3;
 without --fa3 it is left out. A row is one line of JSON on the standard output, with medians of TFLOP/s (2 products, 5
 for gradients; a causal mask counts as half) and of ratios, theirs over ours in time: above 1 kiln is faster. Text for
-people goes to the standard error. Kiln's gradients are the same from run to run; FlashAttention-3's add dq in any order.
+people goes to the standard error. Kiln's gradients are the same from run to run; FlashAttention-3 adds dq in any order,
+unless it is told --deterministic.
 
 Elements are random and normal. Before a row is measured, results are compared: outputs with fp64 in a sample of rows,
 and all of them with cuDNN's; gradients with those of one head in fp64, and all of them with cuDNN's. A repeat has a batch of each contender, in turns that go the other way each time; in front of each
@@ -156,18 +157,20 @@ def gradients_of_cudnn(x: Tensors) -> Any:
     return torch.autograd.grad(x.graph[0], x.graph[1:], x.dout, retain_graph=True)
 
 
-def gradients_of_fa3(row: Row) -> Start:
+def gradients_of_fa3(row: Row, deterministic: bool) -> Start:
     backward = torch.ops.flash_attn_3.bwd
     scale = row.depth**-0.5
     return lambda x: backward(
-        x.dout, x.q, x.k, x.v, x.out, x.lse, softmax_scale=scale, is_causal=row.causal, deterministic=False
+        x.dout, x.q, x.k, x.v, x.out, x.lse, softmax_scale=scale, is_causal=row.causal, deterministic=deterministic
     )[:3]
 
 
 def contenders_of(row: Row, options: argparse.Namespace) -> dict[str, Start]:
     if options.backward:
         made = {"kiln": gradients_of_library(row), "cudnn": gradients_of_cudnn}
-        made |= {"fa3": gradients_of_fa3(row)} if options.fa3 else {}
+        if options.graphs:  # what autograd recorded on one stream is not captured on another
+            del made["cudnn"]
+        made |= {"fa3": gradients_of_fa3(row, options.deterministic)} if options.fa3 else {}
         return {name: start for name, start in made.items() if not options.only or name in options.only}
     made = {"kiln": start_of_file(row, options) if options.kernel else start_of_library(row)}
     made["cudnn"] = start_of_cudnn(row)
@@ -247,29 +250,47 @@ def check(row: Row, starts: dict[str, Start], x: Tensors) -> dict[str, float]:
 
 
 class Timer:
-    """Batches of one contender, on buffers in turn."""
+    """Batches of one contender, on buffers in turn; with `graphs` each batch is one CUDA graph."""
 
-    def __init__(self, start: Start, sets: list[Tensors], seconds: float) -> None:
+    def __init__(self, start: Start, sets: list[Any], seconds: float, graphs: bool = False) -> None:
         self.start, self.places = start, itertools.cycle(sets)
         self.events = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         self.launches = 2
+        self.graph: torch.cuda.CUDAGraph | None = None
         for _ in range(2):  # the first is slow, whatever the reason
             once = self.batch()
+        if graphs:
+            self.launches = max(2 * len(sets), 16)
+            self.record()
+            once = self.batch()
         self.launches = max(2, min(1000, round(seconds / once)))
+        if graphs:
+            self.record()
+
+    def record(self) -> None:
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.launch()
+
+    def launch(self) -> None:
+        for _ in range(self.launches):
+            self.start(next(self.places))
 
     def batch(self) -> float:
         """Seconds of one launch."""
         before, after = self.events
         before.record()
-        for _ in range(self.launches):
-            self.start(next(self.places))
+        if self.graph is None:
+            self.launch()
+        else:
+            self.graph.replay()
         after.record()
         after.synchronize()
         return before.elapsed_time(after) * 1e-3 / self.launches
 
 
 def times_of(starts: dict[str, Start], sets: list[Tensors], options: argparse.Namespace) -> dict[str, list[float]]:
-    timers = {name: Timer(start, sets, options.batch_seconds) for name, start in starts.items()}
+    timers = {name: Timer(start, sets, options.batch_seconds, options.graphs) for name, start in starts.items()}
     seconds: dict[str, list[float]] = {name: [] for name in timers}
     for repeat in range(options.repeats):
         names = list(timers)
@@ -286,11 +307,14 @@ def spread_of(values: list[float]) -> float:
     return quarters[2] - quarters[0]
 
 
-def result_of(row: Row, backward: bool, seconds: dict[str, list[float]], worst: dict[str, float]) -> dict[str, Any]:
-    which = "backward" if backward else "forward"
-    flops = row.flops * (2.5 if backward else 1)
+def result_of(row: Row, options: argparse.Namespace, seconds: dict[str, list[float]], worst: dict[str, float]) -> dict[str, Any]:
+    which = "backward" if options.backward else "forward"
+    flops = row.flops * (2.5 if options.backward else 1)
     out: dict[str, Any] = {"suite": "attention", "pass": which, "types": "bf16", **row._asdict()}
     out |= {"batch": row.batch, "heads": row.heads}
+    for name in ("deterministic", "graphs"):
+        if getattr(options, name):
+            out[name] = True
     for name, each in seconds.items():
         out[f"{name}_seconds"] = statistics.median(each)
         out[f"{name}_tflops"] = flops / statistics.median(each) / 1e12
@@ -322,7 +346,7 @@ def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
         if "kiln" in wrong:
             return None
         starts = {name: start for name, start in starts.items() if name not in wrong}
-    result = result_of(row, options.backward, times_of(starts, sets, options), worst)
+    result = result_of(row, options, times_of(starts, sets, options), worst)
     if "kiln" in starts and not options.kernel and not options.backward:
         given = {"q": sets[0].q, "k": sets[0].k, "v": sets[0].v}
         result["kernel"] = kernel_of(given, options_of(row.causal, None))
@@ -344,17 +368,21 @@ def machine() -> dict[str, Any]:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backward", action="store_true", help="gradients in the place of the forward pass")
+    parser.add_argument("--deterministic", action="store_true", help="FlashAttention-3 adds gradients in one order")
     parser.add_argument("--fa3", metavar="LIBRARY", help="the library of FlashAttention-3")
     parser.add_argument("--rows", nargs="+", default=[], metavar="WORDS", help="rows with all words of one of these: D=128,causal")
     parser.add_argument("--only", nargs="+", default=[], choices=("kiln", "cudnn", "fa3"), help="contenders to keep")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--batch-seconds", type=float, default=0.02)
+    parser.add_argument("--graphs", action="store_true", help="each batch is a CUDA graph, without what a call costs on the CPU")
     parser.add_argument("--json", metavar="FILE", help="appends the lines to a file too")
     parser.add_argument("--kernel", metavar="FILE.co", help="in the place of the library")
     parser.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME=VALUE", help="of --kernel")
     options = parser.parse_args()
     if options.defines and not options.kernel:
         parser.error("-D is for a kernel of a file: give --kernel")
+    if options.deterministic and not options.backward:
+        parser.error("--deterministic is of gradients: give --backward")
     if options.kernel and options.backward:
         parser.error("--kernel is one of the forward pass: leave --backward out")
     return options

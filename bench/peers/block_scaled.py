@@ -13,7 +13,8 @@ is faster. Text for people goes to the standard error.
 
 Factors are what rounding random normal matrices to FP8 gives. Before a row is measured, results are compared with f32.
 Batches are those of attention.py: of each contender in turns that go the other way each time, each behind one that is
-not counted; buffers are used in turn, so many that they pass twice the L2 before they come back.
+not counted; buffers are used in turn, so many that they pass twice the L2 before they come back. A call costs the CPU
+tens of microseconds: give --graphs to see what small products take on the GPU.
 """
 
 from __future__ import annotations
@@ -232,6 +233,8 @@ def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
         return None
     seconds = times_of(starts, sets, options)
     out: dict[str, Any] = {"suite": "block-scaled", **row._asdict(), "each": row.each}
+    if options.graphs:
+        out["graphs"] = True
     for name, times in seconds.items():
         out[f"{name}_seconds"] = statistics.median(times)
         out[f"{name}_tflops"] = row.flops / statistics.median(times) / 1e12
@@ -251,6 +254,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[], choices=tuple(CONTENDERS), help="contenders to keep")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--batch-seconds", type=float, default=0.02)
+    parser.add_argument("--graphs", action="store_true", help="each batch is a CUDA graph, without what a call costs on the CPU")
     parser.add_argument("--json", metavar="FILE", help="appends the lines to a file too")
     return parser.parse_args()
 

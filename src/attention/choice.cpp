@@ -26,10 +26,14 @@ struct Row {
 constexpr Row kRows[] = {
     {.depth = 64, .causal = true, .keys_from = 4096, .defines = "CONSUMERS=3"},
     {.depth = 64, .causal = true},
-    {.depth = 64, .defines = "CONSUMERS=3"},
+    {.depth = 64, .defines = "CONSUMERS=3 TOGETHER=8"},
     {.depth = 128},
     // Two tiles of keys and of values fit beside one item's queries, and nothing else does.
-    {.depth = 256, .causal = true, .defines = "AHEAD=1 APART=false TILE=80 LATE=true"},
+    {.depth = 256,
+     .causal = true,
+     .keys_from = 2048,
+     .defines = "AHEAD=1 APART=false TILE=80 LATE=true TOGETHER=2"},
+    {.depth = 256, .causal = true, .defines = "AHEAD=1 APART=false TILE=64 LATE=true TOGETHER=2"},
     {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true TURNS=false"},
 };
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/effects.h"
+#include "ir/strides.h"
+
 namespace kiln::reference {
 
 namespace {
@@ -14,6 +17,8 @@ constexpr Team kBlock{0, 0};
 void Regions::begin_block(ir::RegionId body, std::int64_t threads) {
   block_threads_ = threads;
   triggerers_.clear();
+  read_.clear();
+  written_.clear();
   triggered_.clear();
   waited_.clear();
   teams_.clear();
@@ -26,10 +31,23 @@ void Regions::look(ir::RegionId region, Team team) {
     const ir::Op& op = function_.ops[id];
     const auto* trigger = std::get_if<ir::Trigger>(&op.data);
     if (trigger != nullptr) triggerers_[trigger->event].insert(team);
+    note_memory(op, team);
     const auto* some = std::get_if<ir::Inthreads>(&op.data);
     const Team inner = some == nullptr ? team : Team{some->first, some->threads};
     for (const ir::RegionId part : ir::regions_of(op)) look(part, inner);
   }
+}
+
+// Copies move tiles of their own on: what one of them takes is what its own threads have put there.
+void Regions::note_memory(const ir::Op& op, Team team) {
+  if (op.kind() == ir::OpKind::kCopy) return;
+  ir::for_each_touch(op, [&](const ir::Touch& touch) {
+    if (!touch.value.valid() || !std::holds_alternative<ir::ViewType>(function_.type(touch.value)))
+      return;
+    const ir::ValueId root = ir::storage_of(function_, ir::root_of(function_, touch.value));
+    if (touch.reads()) read_[team].insert(root);
+    if (touch.writes()) written_[team].insert(root);
+  });
 }
 
 Team Regions::current_team() const {
@@ -86,19 +104,27 @@ void Regions::trigger(ir::ValueId event, std::int64_t slot) {
   ++triggered_[{{event, slot}, current_team()}];
 }
 
-// Whether nobody but a part of the threads that wait triggers it: warpgroups of a region take turns, say. Here they
-// are one flow, in which the turns mean nothing.
-bool Regions::is_within_team(ir::ValueId event) const {
+// Whether the event does nothing but make parts of the threads that wait, warpgroups of a region say, go one after the
+// other: they alone trigger it, each time a part of them, and they hand each other nothing on in memory. They are one flow
+// here, to which that means nothing.
+bool Regions::only_takes_turns(ir::ValueId event) const {
   const auto* made = function_.def_as<ir::Event>(event);
   const auto who = triggerers_.find(event);
   const Team team = current_team();
-  return made != nullptr && made->stated > 0 && made->stated < team.second &&
-         who != triggerers_.end() && who->second == std::set<Team>{team};
+  if (made == nullptr || made->stated <= 0 || made->stated >= team.second ||
+      who == triggerers_.end() || who->second != std::set<Team>{team}) {
+    return false;
+  }
+  const auto read = read_.find(team);
+  const auto written = written_.find(team);
+  return read == read_.end() || written == written_.end() ||
+         std::ranges::none_of(written->second,
+                              [&](ir::ValueId root) { return read->second.contains(root); });
 }
 
 bool Regions::wait(ir::OpId op, ir::ValueId event, std::int64_t slot, std::int64_t generation) {
   if (generation < 0) generation = waited_[{{event, slot}, current_team()}]++;
-  if (is_within_team(event)) return true;
+  if (only_takes_turns(event)) return true;
   waits_[turns_.current()] = op;
   const bool done =
       turns_.wait([this, event, slot, generation] { return completed(event, slot) > generation; });

@@ -3,8 +3,8 @@
 //
 // Generation g of a slot is complete when everybody who triggers the event anywhere in the program
 // (the threads of a region are one, those of the block outside of regions are one) has done so
-// g + 1 times, or g times for an event that starts ready. Where a region's warpgroups wait for each other, nobody waits
-// here: they are one flow.
+// g + 1 times, or g times for an event that starts ready. A region's warpgroups are one flow: where they take turns
+// and hand each other nothing on, nobody waits here.
 #pragma once
 
 #include <cstdint>
@@ -53,12 +53,15 @@ class Regions {
   void look(ir::RegionId region, Team team);
   [[nodiscard]] std::int64_t completed(ir::ValueId event, std::int64_t slot) const;
   [[nodiscard]] Team current_team() const;
-  [[nodiscard]] bool is_within_team(ir::ValueId event) const;
+  void note_memory(const ir::Op& op, Team team);
+  [[nodiscard]] bool only_takes_turns(ir::ValueId event) const;
   void note_stuck();
 
   const ir::Function& function_;
   std::int64_t block_threads_ = 0;
   std::map<ir::ValueId, std::set<Team>> triggerers_;
+  std::map<Team, std::set<ir::ValueId>> read_;     // buffers, by others than copies
+  std::map<Team, std::set<ir::ValueId>> written_;  // the same
   std::map<std::pair<Slot, Team>, std::int64_t> triggered_;
   std::map<std::pair<Slot, Team>, std::int64_t> waited_;  // the generation to wait for next
   std::map<std::size_t, Team> teams_;                     // of flows
