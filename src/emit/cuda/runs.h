@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "emit/cuda/instruction.h"
 #include "emit/cuda/kernel.h"
 #include "emit/cuda/lane_map.h"
-#include "emit/cuda/names.h"
 #include "ir/registers.h"
 #include "target/fragment.h"
 
