@@ -199,7 +199,9 @@ class Again:
             return
         workspace = None if self._make_workspace is None else self._make_workspace()
         place = 0 if workspace is None else _address(workspace)
-        status, error = self._product.launch([a, b, out, bias, 0, 0, 0, 0, 0], 1.0, 0.0, (place, stream))
+        given = {"a": a, "b": b, "out": out, "bias": bias}
+        row = [given.get(name, 0) for name in _OPERANDS]
+        status, error = self._product.launch(row, 1.0, 0.0, (place, stream))
         if status != _core.OK:
             raise_status(status, error, ())
 

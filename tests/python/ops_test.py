@@ -17,7 +17,7 @@ import launch_test
 from launch_test import CudaArray, memory
 
 import kiln
-from kiln import _core
+from kiln import _core, _products
 
 try:
     import ml_dtypes
@@ -367,6 +367,13 @@ class LaunchTest(unittest.TestCase):
         self.launched(a, b, out=out)
         launch_test.DRIVER.capturing = True
         self.launched(a, b, out=out)
+
+    def test_a_product_once_more(self):
+        a, b, out = self.matrix(64, 32), self.matrix(32, 48), self.matrix(64, 48)
+        again = _products.Again({"a": a, "b": b, "bias": None, "out": out}, _products.options_of("gemm", None, 1.0, 0.0, None))
+        before = launch_test.DRIVER.launches
+        again(*(each.array.ctypes.data for each in (a, b, out)), 0, 0)
+        self.assertGreater(launch_test.DRIVER.launches, before)
 
     def test_what_the_library_refuses_is_said(self):
         a, b, out = self.matrix(64, 32), self.matrix(2, 32, 48), self.matrix(64, 48)
