@@ -197,8 +197,8 @@ BY_ROWS_MISTAKES = (
 APART_MISTAKES = (
     ("begin += APART ? m / G", "begin += APART ? 128", "other numbers"),
     ("most = APART ? m / G", "most = APART ? m", "unwritten"),
-    ("b_scale.at(group, tile_n, k)", "b_scale.at(0, tile_n, k)", "other numbers"),
-    ("b_scale.at(group, tile_n, k)", "b_scale.at(group, 0, k)", "other numbers"),
+    ("b_scale.at(group, tile_n, __min", "b_scale.at(0, tile_n, __min", "other numbers"),
+    ("b_scale.at(group, tile_n, __min", "b_scale.at(group, 0, __min", "other numbers"),
     (".at(k, tile_m) => scale_s", ".at(k, 0) => scale_s", "other numbers"),
 )
 

@@ -572,7 +572,7 @@ MISTAKES = {
         *RING[1:],
         ("stage = (round * each + k) % STAGES;", "stage = k % STAGES;", "deadlock"),
         PERSISTENT[1],
-        ("b_scale.at(tile_n, first + k)", "b_scale.at(0, first + k)", ""),
+        ("b_scale.at(tile_n, __min(first + k", "b_scale.at(0, __min(first + k", ""),
         ("subspan(1, ROWS).at(0, p - 1)", "subspan(1, ROWS).at(0, 0)", ""),
         ("wait left;", "", "race"),
         ("trigger left[w];", "", "deadlock"),
@@ -583,7 +583,7 @@ MISTAKES = {
         ("first = part % SPLITS * each;", "first = part % SPLITS;", "unfinished-at-exit"),
         ("steps - first < each ? steps - first : each", "each", "unfinished-at-exit"),
         (".at(split, i * W", ".at(0, i * W", "race"),
-        ("b_scale.at(tile_n, first + k)", "b_scale.at(tile_n, k)", ""),
+        ("b_scale.at(tile_n, __min(first + k", "b_scale.at(tile_n, __min(k", ""),
         (".at(first + k, tile_m) => scale_s", ".at(k, tile_m) => scale_s", ""),
     ),
     "gemm_sparse_sm90": (
