@@ -11,14 +11,13 @@ template <class A, class B>
 __host__ __device__ constexpr auto cdiv(A a, B b) -> decltype(a + b) {
   return a / b + (a % b > 0 ? 1 : 0);
 }
-// By a power of two, which mostly is a constant, this is a mask and a shift; compilers make more of the signs of the rest.
-template <class A, class B>
-__host__ __device__ constexpr auto mod(A a, B b) -> decltype(a + b) {
-  return (b & (b - 1)) == 0 ? a & (b - 1) : a % b + (a % b < 0 ? b : 0);
-}
 template <class A, class B>
 __host__ __device__ constexpr auto floor_div(A a, B b) -> decltype(a + b) {
-  return (b & (b - 1)) == 0 ? (a - (a & (b - 1))) / b : a / b - (a % b < 0 ? 1 : 0);
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+template <class A, class B>
+__host__ __device__ constexpr auto mod(A a, B b) -> decltype(a + b) {
+  return a % b + (a % b < 0 ? b : 0);
 }
 
 namespace detail {

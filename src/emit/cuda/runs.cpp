@@ -60,7 +60,7 @@ std::string run_count(Kernel& kernel, const Runs& runs, const ir::ResolvedView& 
 
 constexpr std::int64_t kRowsMax = 8;
 
-// Of `runs` runs each lies in one of a few rows of the window that come again and again, and those of a row in its order
+// Of `runs` runs each lies in one of a few rows of the window, two at least, that come again and again, and those of a row in its order
 // from run 0 on: how many rows. 0: it is otherwise. `index` says where a run lies, by the kernel's counter.
 std::int64_t rows_of_runs(const Kernel& kernel, const std::vector<Expr>& index, std::int64_t runs) {
   const auto at = [&](const Expr& expr, std::int64_t run) {
@@ -68,7 +68,7 @@ std::int64_t rows_of_runs(const Kernel& kernel, const std::vector<Expr>& index, 
       return var == kernel.counter ? std::optional(Expr(run)) : std::nullopt;
     });
   };
-  for (std::int64_t rows = 1; rows <= kRowsMax && rows < runs; ++rows) {
+  for (std::int64_t rows = 2; rows <= kRowsMax && rows < runs; ++rows) {
     if (runs % rows != 0) continue;
     bool fits = true;
     for (std::int64_t run = 0; run < runs && fits; ++run) {
