@@ -12,9 +12,11 @@ people goes to the standard error. Kiln's gradients are the same from run to run
 unless it is told --deterministic.
 
 Elements are random and normal. Before a row is measured, results are compared: outputs with fp64 in a sample of rows,
-and all of them with cuDNN's; gradients with those of one head in fp64, and all of them with cuDNN's. A repeat has a batch of each contender, in turns that go the other way each time; in front of each
-batch goes another one of the same kernel that is not counted, so that none inherits its neighbour's clock. Ratios are
-of batches of one repeat. Buffers are used in turn, so many that they pass twice the L2 before they come back.
+and all of them with cuDNN's; gradients with those of one head in fp64, and all of them with cuDNN's. A repeat has a
+batch of each contender, in turns that go the other way each time; in front of each batch goes another one of the same
+kernel that is not counted, so that none inherits its neighbour's clock. Ratios are of batches of one repeat. Buffers are
+used in turn, so many that they pass twice the L2 before they come back. With --graphs a batch is a CUDA graph; cuDNN's
+gradients are left out then.
 
 With --kernel FILE.co and -D NAME=VALUE a kernel of a file takes the place of the library's, compiled by kiln.compile:
 attention(q, k, v, o, lse, scale).
@@ -166,16 +168,17 @@ def gradients_of_fa3(row: Row, deterministic: bool) -> Start:
 
 
 def contenders_of(row: Row, options: argparse.Namespace) -> dict[str, Start]:
+    made: dict[str, Start]
     if options.backward:
-        made = {"kiln": gradients_of_library(row), "cudnn": gradients_of_cudnn}
-        if options.graphs:  # what autograd recorded on one stream is not captured on another
-            del made["cudnn"]
-        made |= {"fa3": gradients_of_fa3(row, options.deterministic)} if options.fa3 else {}
-        return {name: start for name, start in made.items() if not options.only or name in options.only}
-    made = {"kiln": start_of_file(row, options) if options.kernel else start_of_library(row)}
-    made["cudnn"] = start_of_cudnn(row)
-    if options.fa3:
-        made["fa3"] = start_of_fa3(row)
+        made = {"kiln": gradients_of_library(row)}
+        if not options.graphs:  # what autograd recorded on one stream is not captured on another
+            made["cudnn"] = gradients_of_cudnn
+        if options.fa3:
+            made["fa3"] = gradients_of_fa3(row, options.deterministic)
+    else:
+        made = {"kiln": start_of_file(row, options) if options.kernel else start_of_library(row), "cudnn": start_of_cudnn(row)}
+        if options.fa3:
+            made["fa3"] = start_of_fa3(row)
     return {name: start for name, start in made.items() if not options.only or name in options.only}
 
 

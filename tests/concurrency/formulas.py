@@ -14,7 +14,6 @@ _ADDED = "sum[m,n] = x[m,n] + residual[m,n]; t[m,n] = x[m,n] + residual[m,n]"
 _RMS = "y[m,n] = t[m,n] * rsqrt(sum[j](t[m,j] * t[m,j]) / 96 + epsilon) * gain[n]"
 _LOSS = "top[m] = max[n](x[m,n]); loss[m,o] = top[m] + log(sum[n](exp(x[m,n] - top[m]))) - x[m,label[m,0]]"
 _SCORES = "s[h,m,n] = q[h,m,d] * k[h,n,d]"
-_PRODUCT = "output[m,n] = lhs[m,k] * rhs[n,k]"
 _WEIGHTS = "p[h,m,n] = exp2((s[h,m,n] - max[j](s[h,m,j])) * c)"
 _SEEN = "p[h,m,n] = n <= m ? exp2((s[h,m,n] - max[j](j <= m ? s[h,m,j] : -inf)) * c) : 0"
 _VALUES = "o[h,m,d] = sum[n](p[h,m,n] * v[h,n,d]) / sum[n](p[h,m,n])"
@@ -65,8 +64,6 @@ _RUNS = {
         for shape in ("H=2,S=200,T=170,c=0.1275", "H=1,S=9,T=9,c=0.01", "H=1,S=70,T=2,c=40", "H=1,S=9,T=80,c=40")
     ]
     + [("H=1,S=200,T=200,c=0.1275", (_SCORES, _SEEN, _VALUES), "-D CAUSAL=true")],
-    # More tiles than blocks.
-    "matmul_natural": [(shape, (_PRODUCT,), "-D GROUPS=1 -D TILE_N=16") for shape in ("M=1300,N=336,K=72", "M=1300,N=330,K=72")],
     "attention_pipelined": [
         (shape, (_SCORES, _WEIGHTS, _VALUES), "")
         for shape in ("H=2,S=140,T=420,c=0.1275", "H=1,S=9,T=9,c=0.01", "H=1,S=70,T=2,c=40", "H=1,S=9,T=256,c=40")

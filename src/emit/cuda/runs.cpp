@@ -60,8 +60,9 @@ std::string run_count(Kernel& kernel, const Runs& runs, const ir::ResolvedView& 
 
 constexpr std::int64_t kRowsMax = 8;
 
-// Of `runs` runs each lies in one of a few rows of the window, two at least, that come again and again, and those of a row in its order
-// from run 0 on: how many rows. 0: it is otherwise. `index` says where a run lies, by the kernel's counter.
+// Of `runs` runs each lies in one of a few rows of the window, two at least, that come again and
+// again, and those of a row in its order from run 0 on: how many rows. 0: it is otherwise. `index`
+// says where a run lies, by the kernel's counter.
 std::int64_t rows_of_runs(const Kernel& kernel, const std::vector<Expr>& index, std::int64_t runs) {
   const auto at = [&](const Expr& expr, std::int64_t run) {
     return expr.substitute([&](ir::VarId var) {
