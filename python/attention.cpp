@@ -37,7 +37,8 @@ kiln_attention_problem attention_of(const nb::dict& fields, Spacings spacings = 
   kiln_attention_problem out = {};
   const std::map<std::string_view, std::int64_t*> whole = {
       {"batch", &out.batch}, {"queries", &out.queries},     {"keys", &out.keys},
-      {"heads", &out.heads}, {"key_heads", &out.key_heads}, {"depth", &out.depth}};
+      {"heads", &out.heads}, {"key_heads", &out.key_heads}, {"depth", &out.depth},
+      {"left", &out.left},   {"right", &out.right},         {"value_depth", &out.value_depth}};
   spacings.insert({{"q", &out.q}, {"k", &out.k}, {"v", &out.v}, {"o", &out.o}});
   for (const auto& [key, value] : fields) {
     const auto name = nb::cast<std::string>(key);
@@ -50,6 +51,10 @@ kiln_attention_problem attention_of(const nb::dict& fields, Spacings spacings = 
       out.type = type == "bf16" ? KILN_BF16 : type == "f16" ? KILN_F16 : 0;  // 0 is refused
     } else if (name == "causal") {
       out.causal = nb::cast<bool>(value) ? 1 : 0;
+    } else if (name == "window") {
+      out.window = nb::cast<bool>(value) ? 1 : 0;
+    } else if (name == "soft_cap") {
+      out.soft_cap = nb::cast<float>(value);
     } else {
       throw nb::key_error(name.c_str());
     }

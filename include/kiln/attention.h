@@ -13,12 +13,16 @@
 // It computes, for each batch b, head h and query i, over the keys j that the query sees,
 //
 //   s[j] = scale * sum over d of q[b, i, h, d] * k[b, j, h / (heads / key_heads), d]
+//   s[j] = soft_cap * tanh(s[j] / soft_cap)                 where a soft cap is given
 //   o[b, i, h, d] = sum over j of softmax(s)[j] * v[b, j, h / (heads / key_heads), d]
 //   lse[b, h, i] = log(sum over j of exp(s[j]))
 //
 // with sums in f32; the softmax's weights are rounded to the tensors' type before they multiply v. A
 // query sees all keys, or with `causal` those up to i + keys - queries: the last query sees the last
-// key. One that sees none has 0 in o and minus infinity in lse.
+// key. With a window it sees those from i + keys - queries - left to i + keys - queries + right alone; of
+// both, those that both let it see. A query that sees none has 0 in o and minus infinity in lse. Keys that
+// no query of a tile sees cost nothing. The hyperbolic tangent of a soft cap is the hardware's, off by
+// 2^-11 of itself at most: a score may be off by soft_cap * 2^-11.
 //
 // Nothing here waits for the GPU. All functions may be called from any thread at any time. The device
 // is the one whose context is the calling thread's, as in kiln/gemm.h. Results are the same from run
@@ -34,8 +38,8 @@ extern "C" {
 // Where a tensor [batch, rows, heads, depth] has its elements: those of one row and head are
 // neighbours, and the others so many elements apart, in any order and with gaps. 0: without gaps from
 // what stands behind it, so that {0} is a tensor without gaps. [batch, heads, rows, depth] has
-// {heads * rows * depth, depth, rows * depth}. Each is a multiple of 16 bytes. Of depth 256 o has no
-// gaps.
+// {heads * rows * depth, depth, rows * depth}. Each is a multiple of 16 bytes. Of value depth 192 and 256
+// o has no gaps.
 typedef struct kiln_attention_spacing {
   int64_t batch;
   int64_t row;
@@ -43,7 +47,7 @@ typedef struct kiln_attention_spacing {
 } kiln_attention_spacing;
 
 // What is computed. All that is 0 means the usual; the type, queries, heads and depth are always
-// given.
+// given. Window and soft cap are run-time numbers of a kernel: others of them compile nothing.
 typedef struct kiln_attention_problem {
   int32_t type;       // of q, k, v and o: KILN_BF16 or KILN_F16
   int32_t causal;     // 0 or 1
@@ -52,11 +56,16 @@ typedef struct kiln_attention_problem {
   int64_t keys;       // rows of k and v; 0: as many as queries
   int64_t heads;      // of q and o
   int64_t key_heads;  // of k and v, a divisor of heads; 0: as many as heads
-  int64_t depth;      // 64, 128 or 256
+  int64_t depth;      // of q and k: 64, 96, 128, 192 or 256; of gradients 64, 96, 128 or 256
   kiln_attention_spacing q;
   kiln_attention_spacing k;
   kiln_attention_spacing v;
   kiln_attention_spacing o;
+  int64_t value_depth;  // of v and o; 0: as depth; otherwise 128, beside a depth of 192
+  int32_t window;       // 0 or 1: whether left and right count, which else are 0
+  float soft_cap;       // what scores stay below, at most 1e38; 0: they may be any
+  int64_t left;         // a query sees so many keys in front of its own; -1: all
+  int64_t right;        // the same behind it
 } kiln_attention_problem;
 
 // Device pointers, all but lse at multiples of 16 bytes.
@@ -91,6 +100,7 @@ KILN_API const char* kiln_attention_kernel(const kiln_attention_problem* problem
 //
 //   p[i, j] = exp(s[i, j] - lse[i]), 0 where the query does not see the key
 //   ds[i, j] = p[i, j] * sum over d of dout[i, d] * (v[j, d] - o[i, d])
+//   ds[i, j] = ds[i, j] * (1 - (s[i, j] / soft_cap)^2)      where a soft cap is given
 //   dv[j] = sum of p[i, j] * dout[i],  dk[j] = scale * sum of ds[i, j] * q[i],  dq[i] = scale * sum of ds[i, j] * k[j]
 //
 // The sums of dk and dv go over the queries of all heads that share them, in the same order in each

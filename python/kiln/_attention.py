@@ -31,6 +31,8 @@ _NAMES = ("q", "k", "v", "out")
 _TYPES = ("bf16", "f16")
 _BYTES = 2
 _DIMENSIONS = "[batch, rows, heads, depth]"
+_ALL = -1  # keys on a side of a window
+_KEYS_MAX = 2**31 - 1
 
 
 class Options(NamedTuple):
@@ -38,6 +40,14 @@ class Options(NamedTuple):
 
     causal: bool = False
     scale: float | None = None  # None: 1 / sqrt(depth)
+    window: tuple[int, int] = (_ALL, _ALL)
+    soft_cap: float = 0.0  # 0: none
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """As options_of takes them, and the operators of PyTorch."""
+        window = None if self.window == (_ALL, _ALL) else list(self.window)
+        return {**self._asdict(), "window": window, "soft_cap": self.soft_cap or None}
 
 
 class Shape(NamedTuple):
@@ -47,15 +57,24 @@ class Shape(NamedTuple):
     heads: int
     key_heads: int
     depth: int
+    value_depth: int
     dtype: str
 
     @property
     def out(self) -> tuple[int, ...]:
+        return (self.batch, self.queries, self.heads, self.value_depth)
+
+    @property
+    def query(self) -> tuple[int, ...]:
         return (self.batch, self.queries, self.heads, self.depth)
 
     @property
     def key(self) -> tuple[int, ...]:
         return (self.batch, self.keys, self.key_heads, self.depth)
+
+    @property
+    def value(self) -> tuple[int, ...]:
+        return (self.batch, self.keys, self.key_heads, self.value_depth)
 
     @property
     def lse(self) -> tuple[int, ...]:
@@ -74,15 +93,30 @@ class Ready(NamedTuple):
 _plans: dict[Any, Ready] = {}
 
 
-def options_of(causal: bool, scale: float | None) -> Options:
+def options_of(
+    causal: bool = False, scale: float | None = None, window: Any = None, soft_cap: float | None = None
+) -> Options:
     if not isinstance(causal, (bool, np.bool_)):
         raise TypeError(f"`causal` is {causal!r}: True or False is needed")
-    if scale is None:
-        return Options(bool(causal))
-    value = float(number_of("scale", scale))
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"`scale` is {value}: a finite number above 0 is needed, or None for 1 / sqrt(depth)")
-    return Options(bool(causal), value)
+    if scale is not None:
+        scale = float(number_of("scale", scale))
+        if not (math.isfinite(scale) and scale > 0):
+            raise ValueError(f"`scale` is {scale}: a finite number above 0 is needed, or None for 1 / sqrt(depth)")
+    cap = 0.0 if soft_cap is None else float(number_of("soft_cap", soft_cap))
+    if not (math.isfinite(cap) and cap >= 0):
+        raise ValueError(f"`soft_cap` is {cap}: a finite number above 0 is needed, or None for no cap")
+    return Options(bool(causal), scale, _window_of(window), cap)
+
+
+def _window_of(window: Any) -> tuple[int, int]:
+    if window is None:
+        return (_ALL, _ALL)
+    sides = tuple(window) if isinstance(window, (tuple, list)) else ()
+    if len(sides) != 2 or not all(isinstance(each, (int, np.integer)) and not isinstance(each, bool) for each in sides):
+        raise TypeError(f"`window` is {window!r}: a pair of integers (left, right) is needed, or None for all keys")
+    if min(sides) < _ALL:
+        raise ValueError(f"`window` is {window!r}: 0 and more keys are possible on a side, and -1 for all")
+    return (min(int(sides[0]), _KEYS_MAX), min(int(sides[1]), _KEYS_MAX))
 
 
 def scale_of(shape: Shape, options: Options) -> float:
@@ -102,8 +136,11 @@ def shape_of(tensors: Mapping[str, Any]) -> Shape:
     q, k, v = (tensors[name].shape for name in ("q", "k", "v"))
     if tensors["q"].dtype not in _TYPES:
         raise TypeError(f"`q` holds {tensors['q'].dtype}, and attention takes " + " and ".join(_TYPES))
-    if tuple(k) != tuple(v):
-        raise ValueError(f"`k` has the shape {list(k)} and `v` {list(v)}: both are [batch, keys, key heads, depth]")
+    if tuple(k[:3]) != tuple(v[:3]):
+        raise ValueError(
+            f"`k` has the shape {list(k)} and `v` {list(v)}: both are [batch, keys, key heads, depth], "
+            "and may differ in the depth alone"
+        )
     for place, what in ((0, "batches"), (3, "elements of depth")):
         if q[place] != k[place]:
             raise ValueError(
@@ -115,11 +152,12 @@ def shape_of(tensors: Mapping[str, Any]) -> Shape:
             f"`q` has {q[2]} heads and `k` has {k[2]}, which do not divide them; {_DIMENSIONS} is needed, "
             "of [batch, heads, rows, depth] pass `.transpose(1, 2)`"
         )
-    if k[1] == 0 or q[3] == 0:
+    if 0 in (k[1], q[3], v[3]):
         raise ValueError(f"`k` has the shape {list(k)}: one key and a depth of one are the least")
-    if "out" in tensors and tuple(tensors["out"].shape) != tuple(q):
-        raise ValueError(f"`out` has the shape {list(tensors['out'].shape)}, and {list(q)} is needed")
-    return Shape(q[0], q[1], k[1], q[2], k[2], q[3], tensors["q"].dtype)
+    shape = Shape(q[0], q[1], k[1], q[2], k[2], q[3], v[3], tensors["q"].dtype)
+    if "out" in tensors and tuple(tensors["out"].shape) != shape.out:
+        raise ValueError(f"`out` has the shape {list(tensors['out'].shape)}, and {list(shape.out)} is needed")
+    return shape
 
 
 def launch(given: Mapping[str, Any], options: Options, stream: Any) -> tuple[Any, Any]:
@@ -228,6 +266,9 @@ def problem_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[st
     shape = shape_of(tensors)
     fields: dict[str, Any] = {"type": shape.dtype, "causal": options.causal, **shape._asdict()}
     del fields["dtype"]
+    fields["soft_cap"] = options.soft_cap
+    if options.window != (_ALL, _ALL):
+        fields |= {"window": True, "left": options.window[0], "right": options.window[1]}
     for name in _NAMES:
         if name in tensors:
             fields["o" if name == "out" else name] = spacing_of(name, tensors[name])
@@ -299,10 +340,8 @@ def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
     q, k, v = (numbers_of(given[name]).transpose(0, 2, 1, 3) for name in ("q", "k", "v"))
     group = shape.heads // shape.key_heads
     k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
-    scores = scale_of(shape, options) * (q @ k.swapaxes(-1, -2))
-    if options.causal:
-        last = np.arange(shape.queries)[:, None] + shape.keys - shape.queries
-        scores = np.where(np.arange(shape.keys) <= last, scores, -np.inf)
+    scores = capped(scale_of(shape, options) * (q @ k.swapaxes(-1, -2)), options)
+    scores = np.where(seen_keys(shape, options), scores, -np.inf)
     largest = scores.max(-1, keepdims=True, initial=-np.inf)
     weights = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
     sums = weights.sum(-1, keepdims=True)
@@ -312,6 +351,24 @@ def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
     return rounded(value.transpose(0, 2, 1, 3), shape.dtype, given["q"], given.get("out")), rounded(
         lse, "f32", given["q"], None
     )
+
+
+def capped(scores: np.ndarray, options: Options) -> np.ndarray:
+    return options.soft_cap * np.tanh(scores / options.soft_cap) if options.soft_cap else scores
+
+
+def seen_keys(shape: Shape, options: Options) -> np.ndarray:
+    """Whether a query sees a key, [queries, keys]."""
+    own = np.arange(shape.queries)[:, None] + shape.keys - shape.queries
+    key, (left, right) = np.arange(shape.keys), options.window
+    seen = np.ones((shape.queries, shape.keys), bool)
+    if options.causal:
+        seen &= key <= own
+    if left != _ALL:
+        seen &= key >= own - left
+    if right != _ALL:
+        seen &= key <= own + right
+    return seen
 
 
 def numbers_of(value: Any) -> np.ndarray:

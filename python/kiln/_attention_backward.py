@@ -14,12 +14,14 @@ from kiln._attention import (
     Options,
     Shape,
     address_of,
+    capped,
     device_of,
     numbers_of,
     problem_of,
     rounded,
     scale_of,
     seen_by_plans,
+    seen_keys,
     shape_of,
     spacing_of,
     tensor_of,
@@ -112,7 +114,7 @@ def _prepare(given: Mapping[str, Any], options: Options, handle: int) -> Ready:
     device = device_of(tensors)
     shape = check(tensors)
     like = given["q"]
-    shapes = {"dq": shape.out, "dk": shape.key, "dv": shape.key}
+    shapes = {"dq": shape.query, "dk": shape.key, "dv": shape.value}
     make_results = tuple(allocator(like, device, shape.dtype, each, f"`{name}`") for name, each in shapes.items())
     fields = _fields_of(tensors, shape, options)
     scale = scale_of(shape, options)
@@ -155,17 +157,16 @@ def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any, Any
     lse = numbers_of(given["lse"])[..., None]
     group = shape.heads // shape.key_heads
     keys, values = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
-    scores = scale * (q @ keys.swapaxes(-1, -2))
-    seen = np.isfinite(lse)
-    if options.causal:
-        last = np.arange(shape.queries)[:, None] + shape.keys - shape.queries
-        seen = seen & (np.arange(shape.keys) <= last)
+    scores = capped(scale * (q @ keys.swapaxes(-1, -2)), options)
+    seen = np.isfinite(lse) & seen_keys(shape, options)
     weights = np.exp(np.where(seen, scores - np.where(np.isfinite(lse), lse, 0), -np.inf))
     slopes = weights * (dout @ values.swapaxes(-1, -2) - (dout * out).sum(-1, keepdims=True))
+    if options.soft_cap:
+        slopes *= 1 - (scores / options.soft_cap) ** 2
 
     def of_heads(turned: np.ndarray) -> np.ndarray:
         """Heads that share are added up."""
-        return turned.reshape(shape.batch, shape.key_heads, group, shape.keys, shape.depth).sum(2)
+        return turned.reshape(shape.batch, shape.key_heads, group, shape.keys, -1).sum(2)
 
     dq = scale * (slopes @ keys)
     dk = of_heads(scale * (slopes.swapaxes(-1, -2) @ q))

@@ -13,11 +13,11 @@ from kiln._launch import seen_of, torch_dtype
 from kiln._torch_products import needs_operator as product_needs_operator
 
 _NAME = "kiln::attention"
-_SCHEMA = "(Tensor q, Tensor k, Tensor v, *, bool causal=False, float? scale=None) -> (Tensor, Tensor)"
+_OPTIONS = "bool causal=False, float? scale=None, int[]? window=None, float? soft_cap=None"
+_SCHEMA = f"(Tensor q, Tensor k, Tensor v, *, {_OPTIONS}) -> (Tensor, Tensor)"
 _BACKWARD_NAME = "kiln::attention_backward"
 _BACKWARD_SCHEMA = (
-    "(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, *, bool causal=False, float? scale=None) "
-    "-> (Tensor, Tensor, Tensor)"
+    f"(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, *, {_OPTIONS}) -> (Tensor, Tensor, Tensor)"
 )
 _NO_GRADIENT = (
     "kiln.ops.attention has no second derivatives: detach its arguments, or use "
@@ -32,23 +32,23 @@ def needs_operator(given: Mapping[str, Any]) -> bool:
 
 def call_operator(given: Mapping[str, Any], options: Options) -> tuple[torch.Tensor, torch.Tensor]:
     q, k, v = (given[name] for name in ("q", "k", "v"))
-    return torch.ops.kiln.attention(q, k, v, causal=options.causal, scale=options.scale)
+    return torch.ops.kiln.attention(q, k, v, **options.named)
 
 
 def _given(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"q": q, "k": k, "v": v}
 
 
-def _on_gpu(q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None) -> Any:
-    return launch(_given(q, k, v), options_of(causal, scale), None)
+def _on_gpu(q: Any, k: Any, v: Any, **options: Any) -> Any:
+    return launch(_given(q, k, v), options_of(**options), None)
 
 
-def _on_cpu(q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None) -> Any:
-    return reference(_given(q, k, v), options_of(causal, scale))
+def _on_cpu(q: Any, k: Any, v: Any, **options: Any) -> Any:
+    return reference(_given(q, k, v), options_of(**options))
 
 
-def _empty(q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None) -> Any:
-    options_of(causal, scale)
+def _empty(q: Any, k: Any, v: Any, **options: Any) -> Any:
+    options_of(**options)
     shape = shape_of({name: seen_of(name, value) for name, value in _given(q, k, v).items()})
     out = torch.empty(shape.out, dtype=torch_dtype(shape.dtype), device=q.device)
     return out, torch.empty(shape.lse, dtype=torch.float32, device=q.device)
@@ -56,22 +56,22 @@ def _empty(q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None 
 
 def call_backward_operator(given: Mapping[str, Any], options: Options) -> tuple[torch.Tensor, ...]:
     tensors = (given[name] for name in back.NAMES)
-    return torch.ops.kiln.attention_backward(*tensors, causal=options.causal, scale=options.scale)
+    return torch.ops.kiln.attention_backward(*tensors, **options.named)
 
 
-def _backward_on_gpu(*tensors: Any, causal: bool = False, scale: float | None = None) -> Any:
-    return back.launch(dict(zip(back.NAMES, tensors)), options_of(causal, scale), None)
+def _backward_on_gpu(*tensors: Any, **options: Any) -> Any:
+    return back.launch(dict(zip(back.NAMES, tensors)), options_of(**options), None)
 
 
-def _backward_on_cpu(*tensors: Any, causal: bool = False, scale: float | None = None) -> Any:
-    return back.reference(dict(zip(back.NAMES, tensors)), options_of(causal, scale))
+def _backward_on_cpu(*tensors: Any, **options: Any) -> Any:
+    return back.reference(dict(zip(back.NAMES, tensors)), options_of(**options))
 
 
-def _backward_empty(*tensors: Any, causal: bool = False, scale: float | None = None) -> Any:
-    options_of(causal, scale)
+def _backward_empty(*tensors: Any, **options: Any) -> Any:
+    options_of(**options)
     shape = back.check({name: seen_of(name, value) for name, value in zip(back.NAMES, tensors)})
     like = {"dtype": torch_dtype(shape.dtype), "device": tensors[1].device}
-    return tuple(torch.empty(each, **like) for each in (shape.out, shape.key, shape.key))
+    return tuple(torch.empty(each, **like) for each in (shape.query, shape.key, shape.value))
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:

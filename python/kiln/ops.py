@@ -245,6 +245,8 @@ def attention(
     *,
     causal: bool = False,
     scale: float | None = None,
+    window: tuple[int, int] | None = None,
+    soft_cap: float | None = None,
     out: Any = None,
     return_lse: bool = False,
     stream: Any = None,
@@ -253,16 +255,18 @@ def attention(
     """`softmax(scale * q @ k.T) @ v` of each head, of `q` [batch, queries, heads, depth] and `k` and `v`
     [batch, keys, key heads, depth].
 
-    Tensors are bf16 or f16, the depth is 64, 128 or 256, and key heads divide heads: neighbouring heads of
-    `q` share one of `k` and `v`. They may lie in any order with steps of whole 16 bytes: of [batch, heads,
-    rows, depth] pass `.transpose(1, 2)`, of rows of q, k and v side by side their slices; at a depth of 256
-    `out` has no gaps. With `causal` query i sees the keys up to i + keys - queries, the last one all; a query
-    that sees none gives 0. `scale` is 1 / sqrt(depth) if nothing is said. `out` receives the result and is
-    returned; `return_lse` gives `(out, lse)`, where lse, f32 [batch, heads, queries], is the logarithm of each
-    row's sum of exponentials.
+    Tensors are bf16 or f16, the depth is 64, 96, 128, 192 or 256, and key heads divide heads: neighbouring heads of
+    `q` share one of `k` and `v`. Beside a depth of 192 `v` may have one of 128, which is the result's. They may lie in
+    any order with steps of whole 16 bytes: of [batch, heads, rows, depth] pass `.transpose(1, 2)`, of rows of q, k and v
+    side by side their slices; where the values' depth is 192 or 256 `out` has no gaps. With `causal` query i sees the
+    keys up to i + keys - queries, the last one all; with `window`, a pair (left, right), those from i + keys - queries -
+    left to i + keys - queries + right, where -1 is no bound; with both those that both let it see. A query that sees
+    none gives 0. `scale` is 1 / sqrt(depth) if nothing is said. With `soft_cap` scores, times `scale` then, become
+    soft_cap * tanh(score / soft_cap). `out` receives the result and is returned; `return_lse` gives `(out, lse)`, where
+    lse, f32 [batch, heads, queries], is the logarithm of each row's sum of exponentials.
     """
     given = {"q": q, "k": k, "v": v, "out": out}
-    made, lse = _run(given, _attention.options_of(causal, scale), stream)
+    made, lse = _run(given, _attention.options_of(causal, scale, window, soft_cap), stream)
     return (made, lse) if return_lse else made
 
 
@@ -291,18 +295,21 @@ def attention_backward(
     *,
     causal: bool = False,
     scale: float | None = None,
+    window: tuple[int, int] | None = None,
+    soft_cap: float | None = None,
     stream: Any = None,
     _run: Callable[[dict[str, Any], _attention.Options, Any], Any] = _gradients_on_gpu,
 ) -> Any:
     """`(dq, dk, dv)`: the gradients of `attention`'s `q`, `k` and `v` by `dout`, that of its result.
 
-    `out` and `lse` are what `attention(..., return_lse=True)` gave, with the same `causal` and `scale`; `dout` is of
-    their type and of the shape of `out`, and lies as `attention`'s tensors may. Heads of `q` that share one of `k`
+    `out` and `lse` are what `attention(..., return_lse=True)` gave, with the same `causal`, `scale`, `window` and
+    `soft_cap`; `dout` is of their type and of the shape of `out`, and lies as `attention`'s tensors may. The depth is 64,
+    96, 128 or 256, that of the values as well. Heads of `q` that share one of `k`
     and `v` add up in its gradients. The results have no gaps, and are the same in each run. Autograd of PyTorch calls
     this by itself.
     """
     given = {"dout": dout, "q": q, "k": k, "v": v, "out": out, "lse": lse}
-    return _run(given, _attention.options_of(causal, scale), stream)
+    return _run(given, _attention.options_of(causal, scale, window, soft_cap), stream)
 
 
 def prune(weights: Any) -> tuple[Any, Any]:

@@ -43,6 +43,16 @@ Result<Problem, Failure> problem_of(const kiln_attention_problem* given) {
   if (given->causal != 0 && given->causal != 1) {
     return not_attention(format("causal is {}, 0 and 1 are possible", given->causal));
   }
+  if (given->window != 0 && given->window != 1) {
+    return not_attention(format("window is {}, 0 and 1 are possible", given->window));
+  }
+  const bool windowed = given->window != 0;
+  if (!windowed && (given->left != 0 || given->right != 0)) {
+    return not_attention(
+        format("{} keys to the left and {} to the right without a window: it is 1 "
+               "where they count",
+               given->left, given->right));
+  }
   return Problem{.dtype = given->type == KILN_BF16 ? kiln::DType::kBF16 : kiln::DType::kF16,
                  .batch = given->batch == 0 ? 1 : given->batch,
                  .queries = given->queries,
@@ -51,6 +61,10 @@ Result<Problem, Failure> problem_of(const kiln_attention_problem* given) {
                  .key_heads = given->key_heads == 0 ? given->heads : given->key_heads,
                  .depth = given->depth,
                  .causal = given->causal != 0,
+                 .value_depth = given->value_depth,
+                 .left = windowed ? given->left : -1,
+                 .right = windowed ? given->right : -1,
+                 .soft_cap = given->soft_cap,
                  .q = spacing_of(given->q),
                  .k = spacing_of(given->k),
                  .v = spacing_of(given->v),

@@ -41,6 +41,15 @@ int main(void) {
   expect(kiln_attention_backward(&gradients, NULL, NULL, 0, NULL) == KILN_INVALID, "no operands");
   expect(kiln_attention_backward(&gradients, &of_gradients, NULL, 0, NULL) == KILN_INVALID,
          "all are null");
+  problem.left = 5;
+  expect(kiln_attention_prepare(&problem) == KILN_INVALID, "a bound without a window");
+  expect(
+      strstr(kiln_last_error(), "5 keys to the left and 0 to the right without a window") != NULL,
+      "the error has both numbers");
+  problem.window = 2;
+  expect(kiln_attention_prepare(&problem) == KILN_INVALID, "no number of windows");
+  problem.window = 0;
+  problem.left = 0;
   kiln_status status = KILN_INVALID;
   const char* kernel = kiln_attention_kernel(&problem, &status);
   expect((kernel != NULL) == (status == KILN_OK), "there is a kernel unless there is an error");

@@ -20,6 +20,7 @@ struct Row {
   std::optional<bool> causal = {};
   std::int64_t keys_from = 1;  // so many or more
   std::string_view defines = {};
+  std::int64_t value_depth = 0;  // 0: as depth
 };
 
 // Of the rows that fit the first counts, so those for more keys stand in front.
@@ -27,7 +28,10 @@ constexpr Row kRows[] = {
     {.depth = 64, .causal = true, .keys_from = 4096, .defines = "CONSUMERS=3"},
     {.depth = 64, .causal = true},
     {.depth = 64, .defines = "CONSUMERS=3 TOGETHER=8"},
+    {.depth = 96},
     {.depth = 128},
+    {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
+    {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
     // Two tiles of keys and of values fit beside one item's queries, and nothing else does.
     {.depth = 256,
      .causal = true,
@@ -40,18 +44,42 @@ constexpr Row kRows[] = {
 // The same of the gradients' kernel. More queries at a time are more registers than there are.
 constexpr Row kBackwardRows[] = {
     {.depth = 64},
+    {.depth = 96},
     {.depth = 128},
     {.depth = 256, .defines = "HALVES=true KEY_TILE=48"},
 };
 
+std::span<const Row> rows_of(const Problem& problem) {
+  return problem.backward ? std::span<const Row>(kBackwardRows) : std::span<const Row>(kRows);
+}
+
+std::int64_t value_depth_of(const Row& row) {
+  return row.value_depth == 0 ? row.depth : row.value_depth;
+}
+
 const Row* row_of(const Problem& problem) {
-  const std::span<const Row> rows =
-      problem.backward ? std::span<const Row>(kBackwardRows) : std::span<const Row>(kRows);
+  const std::span<const Row> rows = rows_of(problem);
+  const bool until = problem.causal || problem.right != -1;  // keys that a query sees have an end
   const auto found = std::ranges::find_if(rows, [&](const Row& row) {
-    return row.depth == problem.depth && problem.keys >= row.keys_from &&
-           row.causal.value_or(problem.causal) == problem.causal;
+    return row.depth == problem.depth && value_depth_of(row) == problem.value_depth &&
+           problem.keys >= row.keys_from && row.causal.value_or(until) == until;
   });
   return found == rows.end() ? nullptr : &*found;
+}
+
+// "64, 96, 128, 192 with values of 128, 192 and 256".
+std::string depths_of(const Problem& problem) {
+  std::vector<std::string> names;
+  for (const Row& row : rows_of(problem)) {
+    std::string name = format("{}", row.depth);
+    if (row.value_depth != 0) name += format(" with values of {}", row.value_depth);
+    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+  }
+  std::string out = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    out += (i + 1 == names.size() ? " and " : ", ") + names[i];
+  }
+  return out;
 }
 
 // A step that bulk copies do not take, in words; empty when there is none.
@@ -78,8 +106,12 @@ std::string lacking(const Problem& problem, const target::Arch& arch) {
     return format("tensors of {}, it takes bf16 and f16", name(problem.dtype));
   }
   if (row_of(problem) == nullptr) {
-    return format("a depth of {}, it takes 64, 128 and 256: fill q, k and v up with zeros",
-                  problem.depth);
+    std::string with;
+    if (problem.value_depth != problem.depth) {
+      with = format(" with values of {}", problem.value_depth);
+    }
+    return format("a depth of {}{}, it takes {}: fill q, k and v up with zeros", problem.depth,
+                  with, depths_of(problem));
   }
   return unaligned(problem);
 }
@@ -106,6 +138,15 @@ Result<gemm::Choice> choose(const Problem& problem, const target::Arch& arch, in
   out.defines.insert(out.defines.end(), {{"CAUSAL", problem.causal ? "true" : "false"},
                                          {"D", format("{}", problem.depth)},
                                          {"DTYPE", std::string(name(problem.dtype))}});
+  const std::pair<const char*, bool> more[] = {{"LEFT", problem.left != -1},
+                                               {"RIGHT", problem.right != -1},
+                                               {"SOFT_CAP", problem.soft_cap != 0}};
+  for (const auto& [name, given] : more) {
+    if (given) out.defines.emplace_back(name, "true");
+  }
+  if (problem.value_depth != problem.depth) {
+    out.defines.emplace_back("DV", format("{}", problem.value_depth));
+  }
   add(row_of(problem)->defines, out.defines);
   std::ranges::sort(out.defines);
   return out;

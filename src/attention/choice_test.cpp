@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "emit/cuda/launch_plan.h"
 #include "gemm/program.h"
 
@@ -77,8 +79,12 @@ TEST(AttentionProblem, WhatIsNoneIsSaid) {
 }
 
 TEST(AttentionChoice, WhatNoKernelTakesIsSaid) {
-  Problem problem = problem_of(96);
-  EXPECT_TRUE(says(problem, "a depth of 96, it takes 64, 128 and 256"));
+  Problem problem = problem_of(32);
+  EXPECT_TRUE(
+      says(problem, "a depth of 32, it takes 64, 96, 128, 192 with values of 128, 192 and 256"));
+  problem = problem_of(128);
+  problem.value_depth = 64;
+  EXPECT_TRUE(says(problem, "a depth of 128 with values of 64, it takes 64, 96"));
   problem = problem_of(64);
   problem.dtype = DType::kF32;
   EXPECT_TRUE(says(problem, "tensors of f32"));
@@ -112,9 +118,58 @@ TEST(AttentionProblem, GradientsAreAProblemOfTheirOwn) {
   problem.dv = {};
   problem.dout.row = 8 * 64 + 4;
   EXPECT_TRUE(says(problem, "rows of dout lie 1032 bytes apart, it needs multiples of 16"));
-  problem = problem_of(96);
+  problem = problem_of(192);
   problem.backward = true;
-  EXPECT_TRUE(says(problem, "attention_backward_sm90: a depth of 96, it takes 64, 128 and 256"));
+  problem.value_depth = 128;
+  EXPECT_TRUE(says(problem,
+                   "attention_backward_sm90: a depth of 192 with values of 128, it takes 64, 96, "
+                   "128 and 256"));
+}
+
+TEST(AttentionProblem, BoundsThatHideNoKeyAreNone) {
+  Problem problem = problem_of(64);  // 300 queries, 500 keys
+  problem.causal = false;
+  problem.left = 499;
+  problem.right = 299;
+  auto whole = normalised(problem);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_EQ(std::pair(whole->left, whole->right), std::pair(std::int64_t{-1}, std::int64_t{-1}));
+  EXPECT_FALSE(whole->causal);
+  problem.left = 498;
+  problem.right = 298;
+  whole = normalised(problem);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_EQ(std::pair(whole->left, whole->right), std::pair(std::int64_t{498}, std::int64_t{298}));
+  EXPECT_EQ(text(*whole),
+            "bf16 q[2,300,8,64] k[2,500,2,64], 498 keys to the left, 298 keys to the right");
+  problem.right = 0;  // a causal mask
+  whole = normalised(problem);
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_TRUE(whole->causal && whole->right == -1 && whole->left == 498);
+  problem.causal = true;
+  problem.right = 7;  // which a causal mask hides
+  EXPECT_EQ(*normalised(problem), *whole);
+  EXPECT_EQ(whole->value_depth, 64);
+}
+
+TEST(AttentionProblem, OptionsThatAreNoneAreSaid) {
+  Problem problem = problem_of(64);
+  problem.left = -2;
+  EXPECT_TRUE(says(problem, "a window of -2 keys to the left: 0 and more are possible, and -1"));
+  problem = problem_of(64);
+  problem.soft_cap = -1;
+  EXPECT_TRUE(says(problem, "a soft cap of -1: numbers from 0, for none, to 1e+38 are possible"));
+  problem = problem_of(64);
+  problem.soft_cap = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(says(problem, "a soft cap of nan"));
+  problem = problem_of(64);
+  problem.value_depth = -64;
+  EXPECT_TRUE(says(problem, "extents lie between 1 and 2147483647"));
+  problem = problem_of(64);
+  problem.heads = problem.key_heads = 1;
+  problem.queries = problem.keys = std::int64_t{1} << 30;
+  problem.left = 5;
+  EXPECT_TRUE(says(problem, "a window with 2147483648 queries and keys, 1073741824 are possible"));
 }
 
 // Whether kernels have nothing of the program's by its address but lse: the others are seen through
@@ -129,8 +184,33 @@ bool maps_alone(const gemm::Program& program) {
   return true;
 }
 
+// Masks, soft caps and depths of values, with each kernel: what it is compiled with, and what not.
+TEST(AttentionChoice, OptionsAreDefines) {
+  for (const bool backward : {false, true}) {
+    Problem problem = problem_of(64);
+    problem.backward = backward;
+    const auto plain = choose(*normalised(problem), hopper(), kMultiprocessors);
+    ASSERT_TRUE(plain) << plain.error().text();
+    for (const char* name : {"LEFT", "RIGHT", "SOFT_CAP", "DV"}) {
+      EXPECT_EQ(gemm::text(*plain).find(name), std::string::npos) << gemm::text(*plain);
+    }
+    problem.causal = false;
+    problem.left = 20;
+    problem.right = 30;
+    problem.soft_cap = 2;
+    const auto choice = choose(*normalised(problem), hopper(), kMultiprocessors);
+    ASSERT_TRUE(choice) << choice.error().text();
+    EXPECT_TRUE(std::ranges::is_sorted(choice->defines));
+    for (const char* text : {"CAUSAL=false", "LEFT=true", "RIGHT=true", "SOFT_CAP=true"}) {
+      EXPECT_NE(gemm::text(*choice).find(text), std::string::npos) << gemm::text(*choice);
+    }
+    const auto program = gemm::compile(*choice, hopper());
+    ASSERT_TRUE(program) << program.error().text();
+  }
+}
+
 TEST(AttentionChoice, EveryDepthHasAKernelOfGradients) {
-  for (const std::int64_t depth : {64, 128, 256}) {
+  for (const std::int64_t depth : {64, 96, 128, 256}) {
     for (const DType dtype : {DType::kBF16, DType::kF16}) {
       Problem problem = problem_of(depth);
       problem.dtype = dtype;
@@ -152,9 +232,12 @@ TEST(AttentionChoice, EveryDepthHasAKernelOfGradients) {
 
 // Every row of the table is a kernel that compiles, for tensors that lie anyhow.
 TEST(AttentionChoice, EveryDepthHasAKernel) {
-  for (const std::int64_t depth : {64, 128, 256}) {
+  const std::pair<std::int64_t, std::int64_t> depths[] = {{64, 64},   {96, 96},   {128, 128},
+                                                          {192, 128}, {192, 192}, {256, 256}};
+  for (const auto& [depth, value_depth] : depths) {
     for (const DType dtype : {DType::kBF16, DType::kF16}) {
       Problem problem = problem_of(depth);
+      problem.value_depth = value_depth;
       problem.dtype = dtype;
       problem.causal = dtype == DType::kBF16;
       const auto whole = normalised(problem);
@@ -166,8 +249,8 @@ TEST(AttentionChoice, EveryDepthHasAKernel) {
       const auto program = gemm::compile(*choice, hopper());
       ASSERT_TRUE(program) << program.error().text();
       EXPECT_EQ((*program)->function().name, "attention");
-      // At 256 the result leaves from registers, and cannot have gaps.
-      EXPECT_TRUE(maps_alone(**program) || depth == 256) << depth;
+      // From 192 on the result leaves from registers, and cannot have gaps.
+      EXPECT_TRUE(maps_alone(**program) || value_depth >= 192) << depth;
     }
   }
 }

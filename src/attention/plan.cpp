@@ -16,11 +16,15 @@ using runtime::cuda::DevicePtr;
 
 namespace {
 
-// What the kernels' parameters are called: tensors as parts_of() has them, then others.
-constexpr std::array<std::string_view, 10> kNames = {"q",  "k",  "v",  "o",   "dout",
-                                                     "dq", "dk", "dv", "lse", "scale"};
+// What the kernels' parameters are called: tensors as parts_of() has them, then others. From kScale on
+// they are numbers.
+constexpr std::array<std::string_view, 13> kNames = {
+    "q", "k", "v", "o", "dout", "dq", "dk", "dv", "lse", "scale", "soft_cap", "left", "right"};
 constexpr std::size_t kLse = 8;
 constexpr std::size_t kScale = 9;
+constexpr std::size_t kSoftCap = 10;
+constexpr std::size_t kLeft = 11;
+constexpr std::size_t kRight = 12;
 constexpr std::size_t kParametersMax = kNames.size();
 
 Error does_not_fit(const Problem& problem, std::string reason) {
@@ -37,8 +41,9 @@ struct Binding {
 Result<void> bind_dimensions(const ir::Function& function, const Problem& problem,
                              Binding& binding) {
   const std::pair<std::string_view, std::int64_t> known[] = {
-      {"B", problem.batch}, {"S", problem.queries},    {"T", problem.keys},
-      {"H", problem.heads}, {"HK", problem.key_heads}, {"D", problem.depth}};
+      {"B", problem.batch},   {"S", problem.queries},    {"T", problem.keys},
+      {"H", problem.heads},   {"HK", problem.key_heads}, {"D", problem.depth},
+      {"left", problem.left}, {"right", problem.right}};
   binding.arguments.vars.resize(function.vars.size());
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
@@ -47,7 +52,8 @@ Result<void> bind_dimensions(const ir::Function& function, const Problem& proble
         std::ranges::find(known, var.name, &std::pair<std::string_view, std::int64_t>::first);
     if (found == std::end(known)) {
       return Unexpected{does_not_fit(
-          problem, format("its dimension `{}` is none of B, S, T, H, HK and D", var.name))};
+          problem, format("its dimension `{}` is none of B, S, T, H, HK and D, nor left or right",
+                          var.name))};
     }
     binding.arguments.vars[v] = found->second;
   }
@@ -67,7 +73,7 @@ Result<void> bind_tensor(const ir::Function& function, const Problem& problem, s
   std::vector<std::int64_t> shape = {problem.batch, problem.heads, problem.queries};
   if (role != kLse) {
     const Part part = parts_of(problem)[role];
-    shape = {problem.batch, part.rows, part.heads, problem.depth};
+    shape = {problem.batch, part.rows, part.heads, part.depth};
     binding.strides.back() = {part.spacing.batch, part.spacing.row, part.spacing.head};
   }
   if (type.dtype == wanted && tensor.shape == shape) return {};
@@ -88,12 +94,14 @@ Result<Binding> bind(const ir::Function& function, const Problem& problem) {
     if (found == kNames.end() || i == kParametersMax) {
       return Unexpected{does_not_fit(
           problem,
-          format("its parameter `{}` is none of q, k, v, o, dout, dq, dk, dv, lse and scale",
-                 param.name))};
+          format(
+              "its parameter `{}` is none of q, k, v, o, dout, dq, dk, dv, lse, scale, soft_cap, "
+              "left and right",
+              param.name))};
     }
     out.roles.push_back(static_cast<std::size_t>(found - kNames.begin()));
     out.strides.emplace_back();
-    if (out.roles.back() == kScale) continue;
+    if (out.roles.back() >= kScale) continue;
     if (auto bound = bind_tensor(function, problem, i, out); !bound) {
       return Unexpected{bound.error()};
     }
@@ -129,9 +137,14 @@ Result<void> check(const Problem& problem, const Operands& operands) {
     return Unexpected{cannot_start(format("{} begins {} bytes past a multiple of {}", kNames[role],
                                           addresses[role] % unit, unit))};
   }
-  if (std::isfinite(operands.scale) && operands.scale > 0) return {};
-  return Unexpected{
-      cannot_start(format("the scale is {}, a number above 0 is needed", operands.scale))};
+  if (!(std::isfinite(operands.scale) && operands.scale > 0)) {
+    return Unexpected{
+        cannot_start(format("the scale is {}, a number above 0 is needed", operands.scale))};
+  }
+  if (problem.soft_cap == 0 || std::isfinite(operands.scale / problem.soft_cap)) return {};
+  return Unexpected{cannot_start(
+      format("the scale is {} and the soft cap {}: the one over the other is no number of f32",
+             operands.scale, problem.soft_cap))};
 }
 
 Result<std::unique_ptr<Plan>, Failure> Plan::make(int device, const Problem& problem) {
@@ -166,6 +179,7 @@ Result<std::unique_ptr<Plan>, Failure> Plan::make(int device, const Problem& pro
   }
   std::unique_ptr<Plan> plan(new Plan);
   plan->choice_ = choice;
+  plan->numbers_ = {problem.soft_cap, problem.left, problem.right};
   plan->kernel_text_ = gemm::text(choice);
   plan->kernel_ = *kernel;
   plan->call_ = std::move(*call);
@@ -180,10 +194,14 @@ Result<void> Plan::start(const Operands& operands, runtime::cuda::Stream stream,
   std::array<DevicePtr, kParametersMax + 2> places = {};
   std::array<std::uint64_t, kParametersMax> numbers = {};
   for (std::size_t i = 0; i < roles_.size(); ++i) {
-    if (roles_[i] == kScale) {
-      numbers[i] = encode(DType::kF32, static_cast<double>(operands.scale));
-    } else {
-      places[i] = addresses[roles_[i]];
+    switch (roles_[i]) {
+      case kScale: numbers[i] = encode(DType::kF32, static_cast<double>(operands.scale)); break;
+      case kSoftCap:
+        numbers[i] = encode(DType::kF32, static_cast<double>(numbers_.soft_cap));
+        break;
+      case kLeft: numbers[i] = static_cast<std::uint64_t>(numbers_.left); break;
+      case kRight: numbers[i] = static_cast<std::uint64_t>(numbers_.right); break;
+      default: places[i] = addresses[roles_[i]];
     }
   }
   places[roles_.size() + 1] = workspace;

@@ -6,7 +6,7 @@
 //
 // The kernel's parameters are known by their names: q, k, v, o, dout, dq, dk, dv [B, S or T, H or HK,
 // D], which it reaches through tensor maps alone, so that they may lie anyhow; lse [B, H, S] and
-// scale, of f32.
+// scale, of f32; where the kernel has them soft_cap, of f32, and the integers left and right.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@
 namespace kiln::attention {
 
 // Errors: an address that the problem has and that is null or no multiple of 16 bytes (lse: 4), a
-// scale that is not more than 0 or not finite.
+// scale that is not more than 0 or not finite, one that is not finite over the soft cap.
 [[nodiscard]] Result<void> check(const Problem& problem, const Operands& operands);
 
 class Plan {
@@ -45,12 +45,20 @@ class Plan {
                                    runtime::cuda::DevicePtr workspace = 0) const;
 
  private:
+  // The problem's, which the kernel is given with each start.
+  struct Numbers {
+    float soft_cap = 0;
+    std::int64_t left = -1;
+    std::int64_t right = -1;
+  };
+
   Plan() = default;
 
   gemm::Choice choice_;
   std::string kernel_text_;
   std::shared_ptr<const gemm::LoadedKernel> kernel_;
   std::unique_ptr<runtime::CallPlan> call_;
+  Numbers numbers_;
   std::vector<std::size_t> roles_;  // by parameter: which of the names
 };
 

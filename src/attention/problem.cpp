@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kExtentMax = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t kElementsMax = std::int64_t{1} << 40;  // of one tensor, gaps included
+constexpr std::int64_t kWindowedMax = std::int64_t{1} << 30;  // queries and keys: in 32 bits
+constexpr float kSoftCapMax = 1e38F;                          // in f32 it has a multiple
 
 Unexpected<Error> refused(const Problem& problem, std::string reason) {
   return Unexpected{Error{"not attention:", text(problem), std::move(reason)}};
@@ -27,13 +29,13 @@ void write_out(std::int64_t& step, std::int64_t extent, std::int64_t without_gap
 }
 
 Result<void> write_out(const Problem& problem, const Part& part, Spacing& spacing) {
-  const auto [name, rows, heads, given, written] = part;
+  const auto [name, rows, heads, depth, given, written] = part;
   for (const std::int64_t step : {spacing.batch, spacing.row, spacing.head}) {
     if (step >= 0 && step <= kElementsMax) continue;
     return refused(
         problem, format("{} steps by {} elements, 0 to {} are possible", name, step, kElementsMax));
   }
-  write_out(spacing.head, heads, problem.depth);
+  write_out(spacing.head, heads, depth);
   write_out(spacing.row, rows, product(heads, spacing.head));
   write_out(spacing.batch, problem.batch, product(rows, spacing.row));
   const std::int64_t reach = product(problem.batch, spacing.batch) + product(rows, spacing.row) +
@@ -53,7 +55,7 @@ Result<void> check_apart(const Problem& problem, const Part& part) {
                             {part.spacing.row, part.rows, "rows"},
                             {part.spacing.head, part.heads, "heads"}};
   std::ranges::sort(dimensions, {}, &Dimension::step);
-  std::int64_t inner = problem.depth;
+  std::int64_t inner = part.depth;
   for (const Dimension& each : dimensions) {
     if (each.extent == 1) continue;
     if (each.step < inner) {
@@ -65,31 +67,65 @@ Result<void> check_apart(const Problem& problem, const Part& part) {
   return {};
 }
 
+bool is_windowed(const Problem& problem) { return problem.left != -1 || problem.right != -1; }
+
+// What of a window hides keys. All up to a query's own is what `causal` means.
+Result<void> write_out_window(const Problem& problem, Problem& out) {
+  for (const auto& [bound, side] : {std::pair{problem.left, "left"}, {problem.right, "right"}}) {
+    if (bound >= -1) continue;
+    return refused(problem,
+                   format("a window of {} keys to the {}: 0 and more are possible, and -1 for all",
+                          bound, side));
+  }
+  out.causal = problem.causal || problem.right == 0;
+  if (out.causal || problem.right >= problem.queries - 1) out.right = -1;
+  if (problem.left >= problem.keys - 1) out.left = -1;
+  if (!is_windowed(out) || problem.queries + problem.keys <= kWindowedMax) return {};
+  return refused(problem, format("a window with {} queries and keys, {} are possible",
+                                 problem.queries + problem.keys, kWindowedMax));
+}
+
+// ", 512 keys to the left": what `text` says of a window, a soft cap and the values' depth.
+std::string options_text(const Problem& problem) {
+  std::string out;
+  if (problem.left != -1) out += format(", {} keys to the left", problem.left);
+  if (problem.right != -1) out += format(", {} keys to the right", problem.right);
+  if (problem.soft_cap != 0) out += format(", soft cap {}", problem.soft_cap);
+  if (problem.value_depth != 0 && problem.value_depth != problem.depth) {
+    out += format(", values of depth {}", problem.value_depth);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::array<Part, 8> parts_of(const Problem& problem) {
   const auto [queries, keys] = std::pair{problem.queries, problem.keys};
+  const auto [heads, key_heads] = std::pair{problem.heads, problem.key_heads};
+  const std::int64_t depth = problem.depth;
+  const std::int64_t value_depth = problem.value_depth == 0 ? depth : problem.value_depth;
   const bool back = problem.backward;
-  return {{{"q", queries, problem.heads, problem.q, false},
-           {"k", keys, problem.key_heads, problem.k, false},
-           {"v", keys, problem.key_heads, problem.v, false},
-           {"o", queries, problem.heads, problem.o, !back},
-           {"dout", queries, problem.heads, problem.dout, false},
-           {"dq", queries, problem.heads, problem.dq, back},
-           {"dk", keys, problem.key_heads, problem.dk, back},
-           {"dv", keys, problem.key_heads, problem.dv, back}}};
+  return {{{"q", queries, heads, depth, problem.q, false},
+           {"k", keys, key_heads, depth, problem.k, false},
+           {"v", keys, key_heads, value_depth, problem.v, false},
+           {"o", queries, heads, value_depth, problem.o, !back},
+           {"dout", queries, heads, value_depth, problem.dout, false},
+           {"dq", queries, heads, depth, problem.dq, back},
+           {"dk", keys, key_heads, depth, problem.dk, back},
+           {"dv", keys, key_heads, value_depth, problem.dv, back}}};
 }
 
 std::string text(const Problem& problem) {
   return format("{} q[{},{},{},{}] k[{},{},{},{}]{}", kiln::name(problem.dtype), problem.batch,
                 problem.queries, problem.heads, problem.depth, problem.batch, problem.keys,
                 problem.key_heads, problem.depth, problem.causal ? ", causal" : "") +
-         (problem.backward ? ", backward" : "");
+         options_text(problem) + (problem.backward ? ", backward" : "");
 }
 
 Result<Problem> normalised(const Problem& problem) {
-  for (const std::int64_t extent : {problem.batch, problem.queries, problem.keys, problem.heads,
-                                    problem.key_heads, problem.depth}) {
+  for (const std::int64_t extent :
+       {problem.batch, problem.queries, problem.keys, problem.heads, problem.key_heads,
+        problem.depth, problem.value_depth == 0 ? problem.depth : problem.value_depth}) {
     if (extent >= 1 && extent <= kExtentMax) continue;
     return refused(problem, format("extents lie between 1 and {}", kExtentMax));
   }
@@ -98,6 +134,12 @@ Result<Problem> normalised(const Problem& problem) {
                                    problem.heads, problem.key_heads));
   }
   Problem out = problem;
+  out.value_depth = problem.value_depth == 0 ? problem.depth : problem.value_depth;
+  if (auto fits = write_out_window(problem, out); !fits) return Unexpected{fits.error()};
+  if (!(problem.soft_cap >= 0 && problem.soft_cap <= kSoftCapMax)) {
+    return refused(problem, format("a soft cap of {}: numbers from 0, for none, to {} are possible",
+                                   problem.soft_cap, kSoftCapMax));
+  }
   const std::array<Part, 8> parts = parts_of(problem);
   Spacing* const spacings[] = {&out.q,    &out.k,  &out.v,  &out.o,
                                &out.dout, &out.dq, &out.dk, &out.dv};

@@ -35,6 +35,10 @@ struct Problem {
   std::int64_t key_heads = 0;
   std::int64_t depth = 0;
   bool causal = false;
+  std::int64_t value_depth = 0;  // of v and o; 0: as depth
+  std::int64_t left = -1;        // a query sees so many keys in front of its own; -1: all
+  std::int64_t right = -1;       // behind it
+  float soft_cap = 0;            // scores stay below it; 0: they may be any
   Spacing q = {};
   Spacing k = {};
   Spacing v = {};
@@ -52,6 +56,7 @@ struct Part {
   const char* name;  // "q"
   std::int64_t rows;
   std::int64_t heads;
+  std::int64_t depth;
   const Spacing& spacing;
   bool written;
 };
@@ -59,12 +64,14 @@ struct Part {
 inline constexpr std::size_t kPartsOfForward = 4;
 [[nodiscard]] std::array<Part, 8> parts_of(const Problem& problem);
 
-// The problem with every spacing written out, so that equal problems compare equal. Errors: an extent
-// below 1 or beyond 2^31 - 1, heads that key_heads do not divide, a spacing below 0, a tensor that is
-// written and whose rows lie over each other, one of more than 2^40 elements.
+// The problem with every spacing written out, and without the bounds of a window that hide no key, so
+// that equal problems compare equal. Errors: an extent below 1 or beyond 2^31 - 1, heads that key_heads
+// do not divide, a bound below -1, one where there are more than 2^30 queries and keys, a soft cap
+// that is none, a spacing below 0, a tensor that is written and whose rows lie over each other, one of
+// more than 2^40 elements.
 [[nodiscard]] Result<Problem> normalised(const Problem& problem);
 
-// "bf16 q[2,4096,16,128] k[2,4096,4,128], causal", for messages.
+// "bf16 q[2,4096,16,128] k[2,4096,4,128], causal, 512 keys to the left", for messages.
 [[nodiscard]] std::string text(const Problem& problem);
 
 // Addresses in device memory.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -37,8 +39,11 @@ struct SeenMap {
 };
 constexpr std::size_t kMaps = 4;
 
+constexpr std::size_t kNumbers = 4;  // behind the maps and lse
+
 struct Seen {
   FakeLaunch launch;
+  std::array<std::uint32_t, kNumbers> numbers;
   std::array<SeenMap, kMaps> maps;  // by address
 };
 thread_local Seen seen;
@@ -51,6 +56,9 @@ void see(const FakeLaunch& launch) {
     std::memcpy(&seen.maps[i], launch.parameters[i], sizeof(SeenMap));
   }
   std::ranges::sort(seen.maps, {}, &SeenMap::address);
+  for (std::size_t i = 0; i < kNumbers; ++i) {
+    std::memcpy(&seen.numbers[i], launch.parameters[kMaps + 1 + i], sizeof(std::uint32_t));
+  }
 }
 
 constexpr std::int64_t kQueries = 1000;
@@ -131,6 +139,35 @@ TEST_F(AttentionStart, TensorsLieAsTheSpacingsSay) {
   const kiln_attention_problem whole = usual_problem();
   ASSERT_EQ(kiln_attention_prepare(&whole), KILN_OK) << kiln_last_error();
   EXPECT_LE(fake_->modules, modules + 1);  // they share a kernel
+}
+
+// Windows of any width and soft caps of any height share a kernel, which is given them as numbers.
+TEST_F(AttentionStart, WindowsAndSoftCapsAreNumbers) {
+  kiln_attention_problem problem = usual_problem();
+  problem.window = 1;
+  problem.left = 100;
+  problem.right = 20;
+  problem.soft_cap = 8;
+  const kiln_attention_operands operands = operands_at(1 << 20);
+  ASSERT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_OK) << kiln_last_error();
+  const auto scale = std::bit_cast<std::uint32_t>(1 / std::sqrt(static_cast<float>(kDepth)));
+  EXPECT_EQ(seen.numbers, (std::array<std::uint32_t, kNumbers>{
+                              scale, std::bit_cast<std::uint32_t>(8.0F), 100, 20}));
+  const int modules = fake_->modules;
+  problem.left = 7;
+  problem.right = 900;
+  problem.soft_cap = 30;
+  ASSERT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(seen.numbers, (std::array<std::uint32_t, kNumbers>{
+                              scale, std::bit_cast<std::uint32_t>(30.0F), 7, 900}));
+  EXPECT_EQ(fake_->modules, modules);
+  problem.left = problem.right = -1;
+  problem.soft_cap = 0;
+  const std::string text = kiln_attention_kernel(&problem, nullptr);
+  EXPECT_NE(text.find("attention_sm90 -D BLOCKS=132 -D CAUSAL=false"), std::string::npos) << text;
+  problem.window = 0;
+  problem.left = problem.right = 0;
+  EXPECT_EQ(kiln_attention_kernel(&problem, nullptr), text);
 }
 
 // A kernel that stores by address takes a result without gaps alone.
@@ -267,6 +304,13 @@ TEST_F(AttentionStart, WhatIsOutOfPlaceIsSaid) {
   operands = operands_at(1 << 20);
   operands.scale = -1;
   refused(operands, "the scale is -1, a number above 0 is needed");
+  kiln_attention_problem capped = usual_problem();
+  capped.soft_cap = 1e-30F;
+  operands.scale = 1e10F;
+  EXPECT_EQ(kiln_attention(&capped, &operands, nullptr), KILN_INVALID);
+  EXPECT_NE(std::string(kiln_last_error()).find("the scale is 10000000000 and the soft cap 1e-30"),
+            std::string::npos)
+      << kiln_last_error();
   EXPECT_EQ(seen_count, 0);
   fake_->launch_status = 700;
   operands = operands_at(1 << 20);

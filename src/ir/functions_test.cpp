@@ -129,6 +129,7 @@ TEST(Functions, HaveAKnownValue) {
       {UnaryKind::kExp, 1, 2.718281828459045},
       {UnaryKind::kLog, 2, 0.6931471805599453},
       {UnaryKind::kTanh, 1, 0.7615941559557649},
+      {UnaryKind::kTanhApprox, 1, 0.7615941559557649},
       {UnaryKind::kErf, 0.5, 0.5204998778130465},
       {UnaryKind::kSqrt, 2.25, 1.5},
       {UnaryKind::kRsqrt, 0.0625, 4},
@@ -161,6 +162,7 @@ TEST(Functions, HaveAKnownValue) {
 
 TEST(Functions, AreOffByNoMoreThanTheLargestBound) {
   for (const FunctionInfo& row : all_functions()) {
+    if (row.kind == UnaryKind::kTanhApprox) continue;  // less precise than CUDA's functions
     EXPECT_LE(std::max(row.f32_ulps, row.f64_ulps), kFunctionUlps) << row.name;
   }
 }

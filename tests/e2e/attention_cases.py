@@ -3,16 +3,36 @@
 import itertools
 
 SCORES = "s[b,h,i,j] = sum[d](q[b,i,h,d] * k[b,j,h / (H / HK),d]); "
-OF_SCORES = (
-    "l[b,h,i] = sum[j](p[b,h,i,j]); o[b,i,h,d] = sum[j](p[b,h,i,j] * v[b,j,h / (H / HK),d]) / l[b,h,i]; "
-    "lse[b,h,i] = top[b,h,i] * scale + log(l[b,h,i])"
-)
-ATTENTION = f"{SCORES}top[b,h,i] = max[j](s[b,h,i,j]); p[b,h,i,j] = exp((s[b,h,i,j] - top[b,h,i]) * scale); {OF_SCORES}"
-SEEN = "j <= i + T - S"
-CAUSAL_ATTENTION = (
-    f"{SCORES}top[b,h,i] = max[j]({SEEN} ? s[b,h,i,j] : -inf); "
-    f"p[b,h,i,j] = {SEEN} ? exp((s[b,h,i,j] - top[b,h,i]) * scale) : 0; {OF_SCORES}"
-)
+CAPPED = f"{SCORES}t[b,h,i,j] = tanh(s[b,h,i,j] * scale / soft_cap); "
+
+
+def seen_of(defines):
+    """Which keys j query i sees, as a condition; "" for all."""
+    conditions = (
+        ("CAUSAL", "j <= i + T - S"),
+        ("RIGHT", "j <= i + T - S + right"),
+        ("LEFT", "j >= i + T - S - left"),
+    )
+    return " && ".join(condition for name, condition in conditions if defines.get(name) == "true")
+
+
+def chosen(seen, value, other):
+    return f"{seen} ? {value} : {other}" if seen else value
+
+
+def attention(defines):
+    seen, capped = seen_of(defines), "SOFT_CAP" in defines
+    score, factor = ("t[b,h,i,j]", "soft_cap") if capped else ("s[b,h,i,j]", "scale")
+    weight = f"exp(({score} - top[b,h,i]) * {factor})"
+    return (
+        f"{CAPPED if capped else SCORES}top[b,h,i] = max[j]({chosen(seen, score, '-inf')}); "
+        f"p[b,h,i,j] = {chosen(seen, weight, 0)}; l[b,h,i] = sum[j](p[b,h,i,j]); "
+        "o[b,i,h,d] = sum[j](p[b,h,i,j] * v[b,j,h / (H / HK),d]) / l[b,h,i]; "
+        f"lse[b,h,i] = top[b,h,i] * {factor} + log(l[b,h,i])"
+    )
+
+
+CAUSAL_ATTENTION = attention(dict(CAUSAL="true"))
 # Heads of 64, 128 and 256; room for the queries of two items or of one, and for results.
 ATTENTIONS = (
     dict(),
@@ -35,21 +55,63 @@ ATTENTION_SHAPES = (
 
 def forward_cases():
     for defines, causal, shape in itertools.product(ATTENTIONS, (False, True), ATTENTION_SHAPES):
-        formula = CAUSAL_ATTENTION if causal else ATTENTION
+        defines = defines | dict(BLOCKS=3, CAUSAL=str(causal).lower())
         # A query without keys has a result that the formula has not.
-        options = () if causal and shape["S"] > shape["T"] else ("--expect", formula)
-        more = dict(BLOCKS=3, CAUSAL=str(causal).lower())
-        yield "attention_sm90", shape | dict(scale=0.088), defines | more, options
+        options = () if causal and shape["S"] > shape["T"] else ("--expect", attention(defines))
+        yield "attention_sm90", shape | dict(scale=0.088), defines, options
 
 
-def gradients(causal):
+# Depths whose rows are no multiple of 128 bytes, and values of another depth than keys.
+DEPTHS = (
+    dict(D=96),
+    dict(D=96, DTYPE="f16", CAUSAL="true"),
+    dict(D=192, DV=128, TILE=112, AHEAD=1),
+    dict(D=192, TILE=112, AHEAD=1, APART="false", CAUSAL="true"),
+)
+# A window that ends within a tile on both sides, in one tile on both, a diagonal, none on one side, and a causal one.
+WINDOWS = (
+    dict(left=130, right=40),
+    dict(left=17, right=20),
+    dict(left=0, right=0),
+    dict(left=100),
+    dict(right=5),
+    dict(left=64, causal=True),
+)
+OF_WINDOWS = (dict(D=64, TILE=64), dict(D=64, CONSUMERS=3, TILE=192, STAGES=3, DTYPE="f16"), dict(LATE="true", AHEAD=1))
+
+
+def windowed(defines, window):
+    """The kernel's defines and numbers with a window."""
+    numbers = {name: width for name, width in window.items() if name != "causal"}
+    causal = dict(CAUSAL="true") if window.get("causal") else {}
+    return defines | {name.upper(): "true" for name in numbers} | causal, numbers
+
+
+def option_cases():
+    """Depths, windows and soft caps."""
+    for defines, shape in itertools.product(DEPTHS, ATTENTION_SHAPES[1:4]):
+        defines = defines | dict(BLOCKS=3)
+        yield "attention_sm90", shape | dict(scale=0.088), defines, ("--expect", attention(defines))
+    for defines, window, shape in itertools.product(OF_WINDOWS, WINDOWS, ATTENTION_SHAPES):
+        capped = shape["S"] % 4 == 0
+        defines, numbers = windowed(defines | dict(BLOCKS=3), window)
+        if capped:
+            defines, numbers = defines | dict(SOFT_CAP="true"), numbers | dict(soft_cap=1.5)
+        right = 0 if window.get("causal") else window.get("right", shape["S"])
+        options = () if shape["S"] - shape["T"] > right else ("--expect", attention(defines))
+        yield "attention_sm90", shape | dict(scale=0.088) | numbers, defines, options
+
+
+def gradients(defines):
     """What the kernel of attention's gradients computes of an o and an lse that need not be those of q, k and v."""
-    weight = "exp(s[b,h,i,j] * scale - lse[b,h,i])"
+    capped = "SOFT_CAP" in defines
+    score, growth = ("t[b,h,i,j] * soft_cap", " * (1 - t[b,h,i,j] * t[b,h,i,j])") if capped else ("s[b,h,i,j] * scale", "")
+    weight = chosen(seen_of(defines), f"exp({score} - lse[b,h,i])", 0)
     of_head = "h * HK >= g * H && h * HK < g * H + H ?"
     return (
-        f"{SCORES}p[b,h,i,j] = {f'{SEEN} ? {weight} : 0' if causal else weight}; "
+        f"{CAPPED if capped else SCORES}p[b,h,i,j] = {weight}; "
         "dp[b,h,i,j] = sum[d](dout[b,i,h,d] * v[b,j,h / (H / HK),d]); delta[b,h,i] = sum[d](o[b,i,h,d] * dout[b,i,h,d]); "
-        "ds[b,h,i,j] = p[b,h,i,j] * (dp[b,h,i,j] - delta[b,h,i]); "
+        f"ds[b,h,i,j] = p[b,h,i,j] * (dp[b,h,i,j] - delta[b,h,i]){growth}; "
         "dq[b,i,h,d] = scale * sum[j](ds[b,h,i,j] * k[b,j,h / (H / HK),d]); "
         f"dk[b,j,g,d] = scale * sum[h,i]({of_head} ds[b,h,i,j] * q[b,i,h,d] : 0); "
         f"dv[b,j,g,d] = sum[h,i]({of_head} p[b,h,i,j] * dout[b,i,h,d] : 0)"
@@ -71,10 +133,29 @@ GRADIENT_SHAPES = (
 )
 
 
+# Depths whose rows are no multiple of 128 bytes; windows that end within tiles, and of which no query sees some tiles.
+OPTIONS_OF_GRADIENTS = (
+    (dict(D=96), {}),
+    (dict(D=96, CAUSAL="true", DTYPE="f16"), {}),
+    (dict(D=64), dict(left=20, right=9)),
+    (dict(D=64, CAUSAL="true"), dict(left=70)),
+    (dict(D=64, KEY_TILE=64), dict(left=0, right=0)),
+    (dict(D=64, KEY_TILE=64), dict(left=30)),
+    (dict(D=64), dict(right=70)),
+    (dict(D=64), dict(soft_cap=1.5)),
+    (dict(D=64, CAUSAL="true"), dict(left=30, soft_cap=0.5)),
+    (dict(D=256, HALVES="true", KEY_TILE=48), dict(left=30, right=5, soft_cap=2)),
+)
+
+
 def backward_cases():
+    kernel = "attention_backward_sm90"
     for defines, causal, shape in itertools.product(GRADIENTS, (False, True), GRADIENT_SHAPES):
-        more = dict(CAUSAL=str(causal).lower())
-        yield "attention_backward_sm90", shape | dict(scale=0.088), defines | more, ("--expect", gradients(causal))
+        defines = defines | dict(CAUSAL=str(causal).lower())
+        yield kernel, shape | dict(scale=0.088), defines, ("--expect", gradients(defines))
+    for (defines, numbers), shape in itertools.product(OPTIONS_OF_GRADIENTS, GRADIENT_SHAPES):
+        defines = defines | {name.upper(): "true" for name in numbers}
+        yield kernel, shape | dict(scale=0.088) | numbers, defines, ("--expect", gradients(defines))
 
 
 # What is changed, and what is reported of it; "" where only the comparison of numbers finds it.
@@ -89,26 +170,48 @@ MISTAKES = {
         ("release<0>(v_empty);", "mma.wait<0>;", "deadlock"),
         ("release<1>(k_empty", "release<2>(k_empty", "race"),
         ("if constexpr (!LATE) acc = acc * alpha;", "", "result-outside"),
-        ("acc = frag.fill.f32 [ROWS, D] 0.0f;\n              weights", "weights", "result-outside"),
+        ("acc = frag.fill.f32 [ROWS, DV] 0.0f;\n              weights", "weights", "result-outside"),
         ("m_before = m;", "m_before = alpha;", "result-outside"),
         ("l_before = l;", "l_before = m;", "result-outside"),
-        ("i = queries_of<CAUSAL, MANY, TOGETHER>(item, H * B, tiles);\n            following", "i = 0;\n            following", "race"),
+        ("i = queries_of<LONGER, MANY, TOGETHER>(item, H * B, tiles);\n            following", "i = 0;\n            following", "race"),
         ("seen + w * ROWS - (count - 2 - n)", "seen + 1 + w * ROWS - (count - 2 - n)", "result-outside"),
         ("TILE) - 1)) : 0;", "TILE) - 2)) : 0;", "result-outside"),
-        ("T - S + 1 : T;\n              mask", "T - S : T;\n              mask", "result-outside"),
+        ("right) + 1 : T;\n              passed", "right) : T;\n              passed", "result-outside"),
         ("l *= alpha;", "", "result-outside"),
         ("number - 1 - inside / 2", "number - inside / 2", "out-of-bounds"),
+    ),
+    "attention_sm90 with options": (
+        ("passed + w * ROWS - (skipped + tail - 1 - n)", "passed + 1 + w * ROWS - (skipped + tail - 1 - n)", "result-outside"),
+        ("cdiv(passed + QUERIES - 1, TILE) - skipped", "cdiv(passed, TILE) - skipped", "result-outside"),
+        ("__max(0, passed) / TILE", "__max(0, passed) / TILE + 1", "result-outside"),
+        ("passed = passed_of<LEFT>(next", "passed = passed_of<LEFT>(first", "result-outside"),
+        ("keys - queries + right", "keys - queries", "result-outside"),
+        ("scale / soft_cap", "scale", "result-outside"),
+        ("return soft_cap", "return scale", "result-outside"),
+        ("cap<SOFT_CAP>(s, scale, soft_cap);\n              m_before", "m_before", "result-outside"),
+    ),
+    "attention_backward_sm90 with options": (
+        ("if (passed + QUERY_TILE > 1)", "if (passed > 0)", "result-outside"),
+        ("__index(scores, 1) + passed ?", "__index(scores, 1) + passed + 1 ?", "result-outside"),
+        ("key + queries - keys + left", "key + queries - keys + left - 64", "result-outside"),
+        ("LEFT ? __max(1, cdiv(end, QUERY_TILE) - first)", "LEFT ? cdiv(end, QUERY_TILE) - first", "deadlock"),
+        ("if (passed + ROWS - 1 > from)", "if (passed > from)", "result-outside"),
+        ("mask_front(s, passed - from)", "mask_front(s, passed - from + 1)", "result-outside"),
+        ("from = (skipped + n) * KEY_TILE", "from = n * KEY_TILE", "result-outside"),
+        ("s = weights * growth_of(s)", "s = weights", "result-outside"),
+        ("row_lse2) * growth_of(s)", "row_lse2)", "result-outside"),
+        ("at = __max(tangent, -1.0f)", "at = tangent", "result-outside"),
     ),
     "attention_backward_sm90": (
         ("frag.load o_s", "frag.load dout_s", "result-outside"),
         ("n * FEW + r < S", "n * FEW + r < 64", "result-outside"),
         ("wait full;\n  mma.row.row scores", "mma.row.row scores", "race"),
-        ("wait empty;\n  tma.copy.async<full>.swiz<128> x.subspan(1, R, 1, D).at(b, n, h, 0).sqz() => tile;\n  tma", "tma", ""),
+        ("wait empty;\n  tma.copy.async<full>.swiz<D % 64 == 0 ? 128 : 64> x.subspan(1, R, 1, D).at(b, n, h, 0).sqz() => tile;\n  tma", "tma", ""),
         ("wait v_full[w];", "", "race"),
         ("release<1>(dout_empty[stage]);", "mma.wait<1>;", "deadlock"),
         ("release<0>(q_empty[stage]);", "release<1>(q_empty[stage]);", "race"),
         ("if (ahead < ROWS - 1)", "if (ahead < 0)", "result-outside"),
-        ("+ T - S - (n", "- (n", "result-outside"),
+        ("+ ahead_of<RIGHT>(S, T, right) - (n", "- (n", "result-outside"),
         ("+ ahead ?", "+ ahead + 1 ?", "result-outside"),
         ("i = first + at % count", "i = at % count", "result-outside"),
         ("h * sharing + at / count", "h * sharing", "result-outside"),
@@ -118,13 +221,13 @@ MISTAKES = {
         ("dv, b, h, n * GROUPS + w", "dv, b, h, n * GROUPS", "race"),
         ("wait dout_full[w];", "", "race"),
         ("release<0>(v_empty[stage]);", "mma.wait<0>;", "deadlock"),
-        ("(n + 1) * KEY_TILE > seen", "(n + 1) * KEY_TILE > T", "result-outside"),
-        ("seen - n * KEY_TILE, T", "seen - n * KEY_TILE + 1, T", "result-outside"),
-        ("(i + 1) * ROWS * CONSUMERS + T - S", "i * ROWS * CONSUMERS + T - S", "result-outside"),
+        ("from + KEY_TILE > seen", "from + KEY_TILE > T", "result-outside"),
+        ("seen - from, 0", "seen - from + 1, 0", "result-outside"),
+        ("(i + 1) * ROWS * CONSUMERS + ahead", "i * ROWS * CONSUMERS + ahead", "result-outside"),
         ("dp - row_delta", "dp - row_lse2", "result-outside"),
         ("s * c - row_lse2", "s * scale - row_lse2", "result-outside"),
         ("dq_sum = dq_sum * scale;", "", "result-outside"),
-        ("h / sharing, n);\n          load(v", "h, n);\n          load(v", "result-outside"),
+        ("h / sharing, skipped + n);\n          load(v", "h, skipped + n);\n          load(v", "result-outside"),
         ("dq, b, h, i * CONSUMERS + w", "dq, b, h, i * CONSUMERS", "race"),
     ),
 }

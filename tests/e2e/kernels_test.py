@@ -302,7 +302,7 @@ def ragged_epilogue_cases():
 
 
 def forward_attention():
-    return itertools.starmap(Case, attention_cases.forward_cases())
+    return itertools.starmap(Case, itertools.chain(attention_cases.forward_cases(), attention_cases.option_cases()))
 
 
 def backward_attention():
@@ -696,13 +696,31 @@ class NegativeControl(Broken):
                 path = self.broken("attention_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, options))
 
+    def test_attention_with_options(self):
+        shape = dict(B=1, S=400, T=450, H=2, HK=1, scale=0.3, left=150, right=30, soft_cap=1.5)
+        defines = dict(BLOCKS=2, D=64, TILE=64, LEFT="true", RIGHT="true", SOFT_CAP="true")
+        options = ("--expect", attention_cases.attention(defines), "--check", "full")
+        for change in MISTAKES["attention_sm90 with options"]:
+            with self.subTest(change):
+                path = self.broken("attention_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, options))
+
+    def test_attention_gradients_with_options(self):
+        shape = dict(B=1, S=130, T=340, H=2, HK=1, scale=0.3, left=40, right=10, soft_cap=1.5)
+        defines = dict(D=64, KEY_TILE=64, LEFT="true", RIGHT="true", SOFT_CAP="true")
+        options = ("--expect", attention_cases.gradients(defines))
+        for change in MISTAKES["attention_backward_sm90 with options"]:
+            with self.subTest(change):
+                path = self.broken("attention_backward_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, options))
+
     def test_attention_gradients(self):
         shape = dict(B=1, S=130, T=140, H=2, HK=1, scale=0.088)
         defines = dict(CAUSAL="true", D=64, KEY_TILE=64)
         for change in MISTAKES["attention_backward_sm90"]:
             with self.subTest(change):
                 path = self.broken("attention_backward_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, ("--expect", attention_cases.gradients(True))))
+                self.expect_found(change, Case(path, shape, defines, ("--expect", attention_cases.gradients(defines))))
 
     def test_block_scaled(self):
         defines = dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3, GROUP=2)

@@ -15,6 +15,17 @@ import kiln
 import kiln.torch
 from torch_test import COSTS, microseconds, print_costs
 
+# Of keys and of values.
+DEPTHS = ((64, 64), (96, 96), (128, 128), (192, 128), (192, 192), (256, 256))
+OPTIONS = (
+    {"window": (100, 30)},
+    {"window": (0, 0)},
+    {"window": (257, -1)},
+    {"window": (-1, 70), "soft_cap": 2.0},
+    {"window": (128, 0), "soft_cap": 5.0},
+    {"causal": True, "soft_cap": 5.0},
+    {"causal": True, "window": (300, -1)},
+)
 TOLERANCES = {torch.bfloat16: 2**-7, torch.float16: 2**-10}
 
 
@@ -22,52 +33,68 @@ def randoms(*shape, dtype=torch.bfloat16):
     return torch.randn(*shape, device="cuda").to(dtype)
 
 
-def expected_of(q, k, v, causal=False, scale=None):
+def seen_keys(rows, keys, causal, window):
+    """Whether a query sees a key, [rows, keys]."""
+    own = torch.arange(rows, device="cuda")[:, None] + keys - rows
+    key, (left, right) = torch.arange(keys, device="cuda"), window or (-1, -1)
+    right = 0 if causal else right
+    seen = torch.ones(rows, keys, dtype=torch.bool, device="cuda")
+    if left >= 0:
+        seen &= key >= own - left
+    if right >= 0:
+        seen &= key <= own + right
+    return seen
+
+
+def expected_of(q, k, v, causal=False, scale=None, window=None, soft_cap=None):
     """In fp64 on the GPU: the result and the logarithms of sums."""
     scale = q.shape[3] ** -0.5 if scale is None else scale
     group = q.shape[2] // k.shape[2]
     q, k, v = (each.double().transpose(1, 2) for each in (q, k, v))
     k, v = (each.repeat_interleave(group, 1) for each in (k, v))
     scores = scale * q @ k.mT
-    if causal:
-        rows, keys = scores.shape[-2:]
-        seen = torch.ones(rows, keys, dtype=torch.bool, device="cuda").tril(keys - rows)
-        scores = scores.masked_fill(~seen, -torch.inf)
+    if soft_cap:
+        scores = soft_cap * torch.tanh(scores / soft_cap)
+    scores = scores.masked_fill(~seen_keys(*scores.shape[-2:], causal, window), -torch.inf)
     return (torch.softmax(scores, -1).nan_to_num(0) @ v).transpose(1, 2), torch.logsumexp(scores, -1)
 
 
-def near(found, expected):
+def near(found, expected, soft_cap=0):
     (out, lse), (wanted, wanted_lse) = found, expected
     assert out.shape == wanted.shape and lse.shape == wanted_lse.shape
     difference = (out.double() - wanted).abs().max().item()
-    assert difference <= TOLERANCES[out.dtype] * max(1, wanted.abs().max().item()), difference
+    lost = soft_cap * 2**-11  # of a score, by the tangent
+    assert difference <= (TOLERANCES[out.dtype] + 2 * lost) * max(1, wanted.abs().max().item()), difference
     assert torch.equal(lse == -torch.inf, wanted_lse == -torch.inf)
     both = torch.where(lse == -torch.inf, 0, lse), torch.where(wanted_lse == -torch.inf, 0, wanted_lse)
     difference = (both[0].double() - both[1]).abs().max().item()
-    assert difference <= 2**-12, difference
+    assert difference <= 2**-12 + lost, difference
 
 
-def gradients_of(dout, q, k, v, causal=False, scale=None):
+def gradients_of(dout, q, k, v, causal=False, scale=None, window=None, soft_cap=None):
     """In fp64 on the GPU: dq, dk and dv, and how far each element may be from it.
 
     Weights, ds and the result of the forward pass are rounded to the tensors' type, each gradient once more; an exponent
-    is off by what lse is, and by what the sums of a product lose in f32.
+    is off by what lse is, and by what the sums of a product lose in f32. The tangent of a soft cap is off by 2^-11 of itself.
     """
     scale = q.shape[3] ** -0.5 if scale is None else scale
     unit = {torch.bfloat16: 2**-8, torch.float16: 2**-11}[q.dtype]
     batch, rows, heads, _ = q.shape
     keys, key_heads = k.shape[1:3]
-    out, lse = expected_of(q, k, v, causal, scale)
+    out, lse = expected_of(q, k, v, causal, scale, window, soft_cap)
     dout, q, k, v, out = (each.double().transpose(1, 2) for each in (dout, q, k, v, out))
     k, v = (each.repeat_interleave(heads // key_heads, 1) for each in (k, v))
-    weights = torch.exp(scale * q @ k.mT - torch.where(lse == -torch.inf, 0, lse)[..., None])
-    if causal:
-        weights = weights * torch.ones(rows, keys, dtype=torch.bool, device="cuda").tril(keys - rows)
-    slopes = weights * (dout @ v.mT - (dout * out).sum(-1, keepdim=True))
-    lost = unit + 2**-12 + 2**-20 * scale * (q.abs() @ k.mT.abs())
+    scores = scale * q @ k.mT
+    tangents = torch.tanh(scores / soft_cap) if soft_cap else torch.zeros_like(scores)
+    scores = soft_cap * tangents if soft_cap else scores
+    weights = torch.exp(scores - torch.where(lse == -torch.inf, 0, lse)[..., None])
+    weights = weights * seen_keys(rows, keys, causal, window)
+    steep = weights * (dout @ v.mT - (dout * out).sum(-1, keepdim=True))
+    slopes = steep * (1 - tangents**2)
+    lost = unit + 2**-12 + 2**-20 * scale * (q.abs() @ k.mT.abs()) + 2**-10 * (soft_cap or 0)
     of_weights = weights * lost
     of_products = 2**-20 * (dout.abs() @ v.mT.abs()) + (unit + 2**-20) * (dout * out).abs().sum(-1, keepdim=True)
-    of_slopes = slopes.abs() * lost + weights * of_products
+    of_slopes = slopes.abs() * lost + weights * of_products + 2**-9 * steep.abs() * tangents**2
 
     def of_heads(x):
         return x.view(batch, key_heads, heads // key_heads, keys, -1).sum(2)
@@ -94,7 +121,7 @@ class GradientTest(unittest.TestCase):
     def test_shapes(self):
         torch.manual_seed(0)
         shapes = ((2, 512, 512, 4, 4), (1, 300, 700, 6, 2), (3, 77, 1, 2, 1), (1, 1, 333, 8, 8), (1, 500, 200, 2, 2))
-        for depth in (64, 128, 256):
+        for depth in (64, 96, 128, 256):
             for dtype in (torch.bfloat16, torch.float16):
                 for batch, queries, keys, heads, key_heads in shapes:
                     for causal in (False, True):
@@ -103,6 +130,16 @@ class GradientTest(unittest.TestCase):
                             k, v = (randoms(batch, keys, key_heads, depth, dtype=dtype) for _ in range(2))
                             found = self.gradients(dout, q, k, v, causal=causal)
                             near_gradients(found, gradients_of(dout, q, k, v, causal))
+
+    def test_windows_and_soft_caps(self):
+        torch.manual_seed(1)
+        for queries, keys in ((512, 512), (300, 900), (500, 200), (1, 333)):
+            for depth in (64, 96, 128, 256):
+                for how in OPTIONS:
+                    with self.subTest(depth=depth, queries=queries, keys=keys, **how):
+                        q, dout = (randoms(2, queries, 4, depth) for _ in range(2))
+                        k, v = (randoms(2, keys, 2, depth) for _ in range(2))
+                        near_gradients(self.gradients(dout, q, k, v, **how), gradients_of(dout, q, k, v, **how))
 
     def test_queries_that_see_no_key(self):
         q, dout, k, v = (randoms(1, rows, 2, 128) for rows in (500, 500, 200, 200))
@@ -150,15 +187,26 @@ class GradientTest(unittest.TestCase):
 
 
 class ValueTest(unittest.TestCase):
+    def test_windows_and_soft_caps(self):
+        torch.manual_seed(1)
+        for queries, keys in ((512, 512), (300, 1500), (3000, 3000), (500, 200), (1, 333)):
+            for depth, values in DEPTHS:
+                for how in OPTIONS:
+                    with self.subTest(depth=depth, queries=queries, keys=keys, **how):
+                        q = randoms(2, queries, 4, depth)
+                        k, v = randoms(2, keys, 2, depth), randoms(2, keys, 2, values)
+                        found = kiln.ops.attention(q, k, v, return_lse=True, **how)
+                        near(found, expected_of(q, k, v, **how), how.get("soft_cap", 0))
+
     def test_shapes(self):
         torch.manual_seed(0)
-        for depth in (64, 128, 256):
+        for depth, values in DEPTHS:
             for dtype in (torch.bfloat16, torch.float16):
                 for batch, queries, keys, heads, key_heads in ((2, 512, 512, 4, 4), (1, 300, 700, 6, 2), (3, 77, 1, 2, 1), (1, 1, 333, 8, 8)):
                     for causal in (False, True):
                         with self.subTest(depth=depth, dtype=dtype, queries=queries, keys=keys, causal=causal):
                             q = randoms(batch, queries, heads, depth, dtype=dtype)
-                            k, v = (randoms(batch, keys, key_heads, depth, dtype=dtype) for _ in range(2))
+                            k, v = (randoms(batch, keys, key_heads, each, dtype=dtype) for each in (depth, values))
                             found = kiln.ops.attention(q, k, v, causal=causal, return_lse=True)
                             near(found, expected_of(q, k, v, causal))
 
@@ -222,7 +270,7 @@ class LayoutTest(unittest.TestCase):
             (TypeError, "`q` holds bf16 and `v` f16", lambda: kiln.ops.attention(q, q, q.half())),
             (ValueError, "the last one has to be 1", lambda: kiln.ops.attention(q.mT, q.mT, q.mT)),
             (ValueError, "shares memory with `q`", lambda: kiln.ops.attention(q, q.clone(), q.clone(), out=q)),
-            (ValueError, "a depth of 32, it takes 64, 128 and 256", lambda: kiln.ops.attention(*[q[..., :32].contiguous()] * 3)),
+            (ValueError, "a depth of 32, it takes 64, 96, 128", lambda: kiln.ops.attention(*[q[..., :32].contiguous()] * 3)),
             (ValueError, "above 0; pass", lambda: kiln.ops.attention(q, *[q[:, :, :1].expand(1, 64, 2, 64)] * 2)),
             (ValueError, "needs a gradient, and attention into `out` has none", lambda: kiln.ops.attention(q.clone().requires_grad_(), q, q, out=q.clone())),
         ):

@@ -32,29 +32,55 @@ def randoms(*shape, dtype=np.float16, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def expected_of(q, k, v, causal=False, scale=None):
+def seen_of(i, queries, keys, causal, window):
+    """The keys that query i sees, as a slice."""
+    own, (left, right) = i + keys - queries, window or (-1, -1)
+    right = 0 if causal else right
+    first, last = 0 if left == -1 else max(0, own - left), keys - 1 if right == -1 else min(keys - 1, own + right)
+    return slice(first, max(first, last + 1))
+
+
+def scores_of(q, k, scale, soft_cap):
+    scores = (1 / math.sqrt(len(q)) if scale is None else scale) * k @ q
+    return soft_cap * np.tanh(scores / soft_cap) if soft_cap else scores
+
+
+def expected_of(q, k, v, causal=False, scale=None, window=None, soft_cap=None):
     """Row by row, as the formula says it."""
     q, k, v = (each.astype(float) for each in (q, k, v))
-    scale = 1 / math.sqrt(q.shape[3]) if scale is None else scale
-    out, lse = np.zeros(q.shape), np.full((q.shape[0], q.shape[2], q.shape[1]), -np.inf)
+    out, lse = np.zeros((*q.shape[:3], v.shape[3])), np.full((q.shape[0], q.shape[2], q.shape[1]), -np.inf)
     for b, i, h in np.ndindex(*q.shape[:3]):
-        seen = k.shape[1] if not causal else min(k.shape[1], i + k.shape[1] - q.shape[1] + 1)
-        if seen <= 0:
+        seen = seen_of(i, q.shape[1], k.shape[1], causal, window)
+        if seen.start == seen.stop:
             continue
         group = h // (q.shape[2] // k.shape[2])
-        weights = np.exp(scale * k[b, :seen, group] @ q[b, i, h])
-        out[b, i, h] = weights @ v[b, :seen, group] / weights.sum()
+        weights = np.exp(scores_of(q[b, i, h], k[b, seen, group], scale, soft_cap))
+        out[b, i, h] = weights @ v[b, seen, group] / weights.sum()
         lse[b, h, i] = np.log(weights.sum())
     return out, lse
 
 
+# How attention is called in tests of values, and of how many queries and keys.
+WAYS = (
+    (5, 7, {}),
+    (6, 6, {"causal": True, "scale": 0.3}),
+    (7, 4, {"causal": True}),
+    (3, 9, {"causal": True, "scale": 2.0}),
+    (6, 8, {"window": (2, 1)}),
+    (8, 5, {"window": (1, -1)}),
+    (5, 8, {"window": (-1, 2), "soft_cap": 0.5}),
+    (7, 7, {"window": (3, 9), "causal": True, "scale": 0.7, "soft_cap": 3.0}),
+    (9, 4, {"window": [0, 0]}),
+)
+
+
 class FormulaTest(unittest.TestCase):
     def test_values(self):
-        for causal, queries, keys, scale in ((False, 5, 7, None), (True, 6, 6, 0.3), (True, 7, 4, None), (True, 3, 9, 2.0)):
+        for queries, keys, how in WAYS:
             q = randoms(2, queries, 4, 16)
-            k, v = randoms(2, keys, 2, 16, seed=1), randoms(2, keys, 2, 16, seed=2)
-            out, lse = kiln.ops.attention.reference(q, k, v, causal=causal, scale=scale, return_lse=True)
-            wanted, wanted_lse = expected_of(q, k, v, causal, scale)
+            k, v = randoms(2, keys, 2, 16, seed=1), randoms(2, keys, 2, 24, seed=2)
+            out, lse = kiln.ops.attention.reference(q, k, v, return_lse=True, **how)
+            wanted, wanted_lse = expected_of(q, k, v, **how)
             self.assertEqual((out.dtype, lse.dtype), (np.float16, np.float32))
             np.testing.assert_allclose(out.astype(float), wanted, atol=2**-9)
             np.testing.assert_allclose(lse, wanted_lse, rtol=1e-5, atol=1e-5)
@@ -71,31 +97,33 @@ class FormulaTest(unittest.TestCase):
         self.assertTrue((out == 200).all())
 
 
-def expected_gradients(dout, q, k, v, causal=False, scale=None):
+def expected_gradients(dout, q, k, v, causal=False, scale=None, window=None, soft_cap=None):
     """Row by row, as the formula says it, of the exact result."""
-    out, lse = expected_of(q, k, v, causal, scale)
+    out, lse = expected_of(q, k, v, causal, scale, window, soft_cap)
     dout, q, k, v = (each.astype(float) for each in (dout, q, k, v))
-    scale = 1 / math.sqrt(q.shape[3]) if scale is None else scale
-    dq, dk, dv = np.zeros(q.shape), np.zeros(k.shape), np.zeros(k.shape)
+    factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+    dq, dk, dv = np.zeros(q.shape), np.zeros(k.shape), np.zeros(v.shape)
     for b, i, h in np.ndindex(*q.shape[:3]):
-        seen = k.shape[1] if not causal else min(k.shape[1], i + k.shape[1] - q.shape[1] + 1)
-        if seen <= 0:
+        seen = seen_of(i, q.shape[1], k.shape[1], causal, window)
+        if seen.start == seen.stop:
             continue
         group = h // (q.shape[2] // k.shape[2])
-        weights = np.exp(scale * k[b, :seen, group] @ q[b, i, h] - lse[b, h, i])
-        slopes = weights * (v[b, :seen, group] @ dout[b, i, h] - dout[b, i, h] @ out[b, i, h])
-        dv[b, :seen, group] += np.outer(weights, dout[b, i, h])
-        dk[b, :seen, group] += scale * np.outer(slopes, q[b, i, h])
-        dq[b, i, h] = scale * slopes @ k[b, :seen, group]
+        scores = scores_of(q[b, i, h], k[b, seen, group], scale, soft_cap)
+        weights = np.exp(scores - lse[b, h, i])
+        slopes = weights * (v[b, seen, group] @ dout[b, i, h] - dout[b, i, h] @ out[b, i, h])
+        if soft_cap:
+            slopes *= 1 - (scores / soft_cap) ** 2
+        dv[b, seen, group] += np.outer(weights, dout[b, i, h])
+        dk[b, seen, group] += factor * np.outer(slopes, q[b, i, h])
+        dq[b, i, h] = factor * slopes @ k[b, seen, group]
     return dq, dk, dv
 
 
 class GradientFormulaTest(unittest.TestCase):
     def test_values(self):
-        for causal, queries, keys, scale in ((False, 5, 7, None), (True, 6, 6, 0.3), (True, 7, 4, None), (True, 3, 9, 2.0)):
-            q, dout = randoms(2, queries, 4, 16), randoms(2, queries, 4, 16, seed=3)
-            k, v = randoms(2, keys, 2, 16, seed=1), randoms(2, keys, 2, 16, seed=2)
-            how = {"causal": causal, "scale": scale}
+        for queries, keys, how in WAYS:
+            q, dout = randoms(2, queries, 4, 16), randoms(2, queries, 4, 24, seed=3)
+            k, v = randoms(2, keys, 2, 16, seed=1), randoms(2, keys, 2, 24, seed=2)
             out, lse = kiln.ops.attention.reference(q, k, v, return_lse=True, **how)
             made = kiln.ops.attention_backward.reference(dout, q, k, v, out, lse, **how)
             for each, wanted in zip(made, expected_gradients(dout, q, k, v, **how)):
@@ -147,11 +175,17 @@ class RefusalTest(unittest.TestCase):
         self.refused(TypeError, "`causal` is 1", x, x, x, causal=1)
         for scale in (0, -1.0, math.inf, math.nan):
             self.refused(ValueError, "`scale` is .*: a finite number above 0", x, x, x, scale=scale)
+        for soft_cap in (-1.0, math.inf, math.nan):
+            self.refused(ValueError, "`soft_cap` is .*: a finite number above 0", x, x, x, soft_cap=soft_cap)
+        for window in (3, (1, 2, 3), (1, 2.0), (True, 0), "12"):
+            self.refused(TypeError, r"`window` is .*: a pair of integers \(left, right\)", x, x, x, window=window)
+        self.refused(ValueError, r"`window` is \(-2, 0\): 0 and more keys", x, x, x, window=(-2, 0))
 
     def test_shapes(self):
         x = self.array(2, 6, 4, 64)
         self.refused(ValueError, r"`q` has the shape \[6, 4, 64\].*`.transpose\(1, 2\)`", self.array(6, 4, 64), x, x)
         self.refused(ValueError, r"`k` has the shape .* and `v` \[2, 5, 4, 64\]", x, x, self.array(2, 5, 4, 64))
+        self.refused(ValueError, r"`out` has the shape \[2, 6, 4, 64\], and \[2, 6, 4, 32\]", x, x, self.array(2, 6, 4, 32), out=x)
         other = self.array(3, 6, 4, 64)
         self.refused(ValueError, r"has 2 batches and `k` .* has 3", x, other, other)
         other = self.array(2, 6, 4, 128)
@@ -179,26 +213,27 @@ class PaperAttention:
     def __init__(self, fields):
         self.fields = fields
 
-    def tensor(self, address, rows, heads, spacing):
+    def shape_of(self, name):
         given = self.fields
-        shape = (given["batch"], rows, heads, given["depth"])
-        strides = (*spacing, 1)
+        rows, heads = ("keys", "key_heads") if name[-1] in "kv" else ("queries", "heads")
+        depth = "value_depth" if name in ("v", "o", "dout", "dv") else "depth"
+        return tuple(given[each] for each in ("batch", rows, heads, depth))
+
+    def tensor(self, name, address):
+        shape = self.shape_of(name)
+        strides = (*self.fields.get(name, (math.prod(shape[1:]), math.prod(shape[2:]), shape[3])), 1)
         elements = 1 + sum((extent - 1) * step for extent, step in zip(shape, strides))
         flat = np.ctypeslib.as_array((ctypes.c_uint16 * elements).from_address(address)).view(np.float16)
         return np.lib.stride_tricks.as_strided(flat, shape, [2 * each for each in strides])
 
-    def without_gaps(self):
-        row = self.fields["heads"] * self.fields["depth"]
-        return self.fields["queries"] * row, row, self.fields["depth"]
+    def how(self, scale):
+        given = self.fields
+        window = (given["left"], given["right"]) if given.get("window") else None
+        return {"causal": given["causal"], "scale": scale, "window": window, "soft_cap": given["soft_cap"]}
 
     def launch(self, addresses, scale, _stream):
-        given = {"o": self.without_gaps(), **self.fields}
-        rows, heads = (given["queries"], given["keys"]), (given["heads"], given["key_heads"])
-        q, k, v, o = (
-            self.tensor(addresses[place], rows[which], heads[which], given["qkvo"[place]])
-            for place, which in ((0, 0), (1, 1), (2, 1), (3, 0))
-        )
-        out, lse = expected_of(q, k, v, given["causal"], scale)
+        q, k, v, o = (self.tensor(name, address) for name, address in zip("qkvo", addresses))
+        out, lse = expected_of(q, k, v, **self.how(scale))
         o[...] = out
         flat = np.ctypeslib.as_array((ctypes.c_float * lse.size).from_address(addresses[4]))
         flat[...] = lse.reshape(-1)
@@ -211,19 +246,15 @@ class PaperGradients(PaperAttention):
     workspace = 48
 
     def launch(self, addresses, scale, workspace, _stream):
-        given = {"o": self.without_gaps(), "dout": self.without_gaps(), **self.fields}
         assert workspace != 0
-        queries, keys = (given["queries"], given["heads"]), (given["keys"], given["key_heads"])
-        dense = [(rows * heads * given["depth"], heads * given["depth"], given["depth"]) for rows, heads in (queries, keys)]
-        q, k, v, o = (self.tensor(addresses[i], *(keys if name in "kv" else queries), given[name]) for i, name in enumerate("qkvo"))
-        dout = self.tensor(addresses[5], *queries, given["dout"])
-        out, lse = expected_of(q, k, v, given["causal"], scale)
+        q, k, v, o = (self.tensor(name, address) for name, address in zip("qkvo", addresses))
+        out, lse = expected_of(q, k, v, **self.how(scale))
         np.testing.assert_allclose(o.astype(float), out, atol=2**-8)
         flat = np.ctypeslib.as_array((ctypes.c_float * lse.size).from_address(addresses[4]))
         np.testing.assert_allclose(flat.reshape(lse.shape), lse, rtol=1e-5, atol=1e-5)
-        made = expected_gradients(dout, q, k, v, given["causal"], scale)
-        for place, each, spacing, what in zip((6, 7, 8), made, (dense[0], dense[1], dense[1]), (queries, keys, keys)):
-            self.tensor(addresses[place], *what, spacing)[...] = each
+        made = expected_gradients(self.tensor("dout", addresses[5]), q, k, v, **self.how(scale))
+        for name, address, each in zip(("dq", "dk", "dv"), addresses[6:], made):
+            self.tensor(name, address)[...] = each
         return 0, ""
 
 
@@ -252,10 +283,12 @@ class LayoutTest(unittest.TestCase):
         generator = np.random.default_rng(7)
         for _ in range(60):
             batch, queries, keys, key_heads = (int(each) for each in generator.choice([1, 2, 5], 4))
-            heads, depth = key_heads * int(generator.integers(1, 3)), int(generator.choice([8, 16]))
-            q, out = (self.lying(generator, batch, queries, heads, depth) for _ in range(2))
-            k, v = (self.lying(generator, batch, keys, key_heads, depth) for _ in range(2))
+            heads = key_heads * int(generator.integers(1, 3))
+            depth, values = (int(each) for each in generator.choice([8, 16], 2))
+            q, out = (self.lying(generator, batch, queries, heads, each) for each in (depth, values))
+            k, v = (self.lying(generator, batch, keys, key_heads, each) for each in (depth, values))
             how = {"causal": bool(generator.integers(0, 2)), "scale": float(generator.choice([0.25, 1.0]))}
+            how |= {"window": tuple(int(each) for each in generator.integers(-1, 4, 2)), "soft_cap": float(generator.choice([0, 2]))}
             wanted, wanted_lse = expected_of(q.array, k.array, v.array, **how)
             given, lse = kiln.ops.attention(q, k, v, out=out, return_lse=True, **how)
             self.assertIs(given, out)
@@ -274,10 +307,12 @@ class LayoutTest(unittest.TestCase):
         generator = np.random.default_rng(8)
         for _ in range(40):
             batch, queries, keys, key_heads = (int(each) for each in generator.choice([1, 2, 5], 4))
-            heads, depth = key_heads * int(generator.integers(1, 3)), int(generator.choice([8, 16]))
-            q, out, dout = (self.lying(generator, batch, queries, heads, depth) for _ in range(3))
-            k, v = (self.lying(generator, batch, keys, key_heads, depth) for _ in range(2))
+            heads = key_heads * int(generator.integers(1, 3))
+            depth, values = (int(each) for each in generator.choice([8, 16], 2))
+            q, out, dout = (self.lying(generator, batch, queries, heads, each) for each in (depth, values, values))
+            k, v = (self.lying(generator, batch, keys, key_heads, each) for each in (depth, values))
             how = {"causal": bool(generator.integers(0, 2)), "scale": float(generator.choice([0.25, 1.0]))}
+            how |= {"window": tuple(int(each) for each in generator.integers(-1, 4, 2)), "soft_cap": float(generator.choice([0, 2]))}
             lse = memory(batch, heads, queries, dtype=np.float32)
             out.array[...], lse[...] = expected_of(q.array, k.array, v.array, **how)
             made = kiln.ops.attention_backward(dout, q, k, v, out, CudaArray(lse), **how)
@@ -343,8 +378,8 @@ class LaunchTest(unittest.TestCase):
         self.launched(q, q, q)
 
     def test_what_the_library_refuses_is_said(self):
-        q = self.array(1, 33, 2, 96)
-        with self.assertRaisesRegex(ValueError, "a depth of 96, it takes 64, 128 and 256"):
+        q = self.array(1, 33, 2, 32)
+        with self.assertRaisesRegex(ValueError, "a depth of 32, it takes 64, 96, 128, 192 with values of 128, 192 and 256"):
             kiln.ops.attention(q, q, q)
         shifted = self.array(1, 33, 2, 128)
         shifted.array = shifted.array[..., 4:68]
@@ -394,6 +429,27 @@ class TorchTest(unittest.TestCase):
         fast = torch.compile(lambda q: torch.ops.kiln.attention(q, q, q)[0] * 2, fullgraph=True, backend="aot_eager")
         torch.testing.assert_close(fast(q), kiln.ops.attention.reference(q, q, q) * 2)
 
+    def test_gradients_with_windows_and_soft_caps_are_those_of_pytorch(self):
+        own = torch.arange(5)[:, None] + 2
+        for window, soft_cap in (((2, 1), None), ((1, -1), 0.75), (None, 2.0)):
+            made = [torch.randn(2, rows, 2, depth).to(torch.bfloat16) for rows, depth in ((5, 16), (7, 16), (7, 24))]
+            given = [each.clone().requires_grad_() for each in made]
+            out = kiln.ops.attention.reference(*made, window=window, soft_cap=soft_cap, scale=0.5)
+            found, _ = torch.ops.kiln.attention(*given, window=window, soft_cap=soft_cap, scale=0.5)
+            torch.testing.assert_close(found, out)
+            slope = torch.randn_like(found)
+            found.backward(slope)
+            exact = [each.double().requires_grad_() for each in made]
+            q, k, v = (each.transpose(1, 2) for each in exact)
+            scores = 0.5 * q @ k.mT
+            scores = soft_cap * torch.tanh(scores / soft_cap) if soft_cap else scores
+            left, right = window or (-1, -1)
+            seen = (torch.arange(7) >= own - (left if left >= 0 else 9)) & (torch.arange(7) <= own + (right if right >= 0 else 9))
+            wanted = torch.softmax(scores.masked_fill(~seen, -torch.inf), -1) @ v
+            wanted.transpose(1, 2).backward(slope.double())
+            for each, other in zip(given, exact):
+                torch.testing.assert_close(each.grad.double(), other.grad, rtol=2**-6, atol=2**-5)
+
     def test_gradients_are_those_of_pytorch(self):
         for causal in (False, True):
             made = [torch.randn(2, rows, heads, 16).to(torch.bfloat16) for rows, heads in ((5, 4), (7, 2), (7, 2))]
@@ -416,8 +472,9 @@ class TorchTest(unittest.TestCase):
     def test_the_operator_of_gradients_is_what_pytorch_expects(self):
         q, k = (torch.randn(2, rows, heads, 16).to(torch.bfloat16) for rows, heads in ((5, 4), (7, 2)))
         wanting = (q.clone().requires_grad_(), k.clone().requires_grad_(), k.clone().requires_grad_())
-        results = torch.library.opcheck(torch.ops.kiln.attention, wanting, {"causal": True})
-        self.assertEqual(set(results.values()), {"SUCCESS"})
+        for how in ({"causal": True}, {"window": [2, 1], "soft_cap": 3.0}):
+            results = torch.library.opcheck(torch.ops.kiln.attention, wanting, how)
+            self.assertEqual(set(results.values()), {"SUCCESS"})
         out, lse = torch.ops.kiln.attention(q, k, k)
         results = torch.library.opcheck(torch.ops.kiln.attention_backward, (out, q, k, k, out, lse))
         self.assertEqual(set(results.values()), {"SUCCESS"})

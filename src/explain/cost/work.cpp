@@ -31,19 +31,20 @@ struct FunctionWork {
   int fp64;
 };
 constexpr FunctionWork kFunctions[] = {
-    {UnaryKind::kExp, 7, 1, 1, 0, 17},       {UnaryKind::kLog, 20, 6, 0, 1, 31},
-    {UnaryKind::kTanh, 15, 4, 2, 0, 34},     {UnaryKind::kErf, 23, 6, 1, 0, 41},
-    {UnaryKind::kSqrt, 6, 2, 1, 0, 8},       {UnaryKind::kRsqrt, 2, 1, 1, 0, 8},
-    {UnaryKind::kExp2, 0, 0, 1, 0, 18},      {UnaryKind::kExpm1, 27, 6, 2, 0, 20},
-    {UnaryKind::kLog2, 22, 6, 0, 1, 33},     {UnaryKind::kLog1p, 18, 8, 0, 1, 47},
-    {UnaryKind::kReciprocal, 4, 2, 1, 0, 8}, {UnaryKind::kRcp, 0, 0, 1, 0, 11},
-    {UnaryKind::kSin, 12, 8, 1, 1, 15},      {UnaryKind::kCos, 12, 8, 1, 1, 15},
-    {UnaryKind::kTan, 15, 8, 2, 1, 31},      {UnaryKind::kAsin, 25, 6, 1, 0, 41},
-    {UnaryKind::kAcos, 28, 6, 1, 0, 45},     {UnaryKind::kAtan, 19, 5, 1, 0, 26},
-    {UnaryKind::kSinh, 21, 5, 3, 0, 31},     {UnaryKind::kCosh, 12, 3, 3, 0, 21},
-    {UnaryKind::kCeil, 0, 0, 1, 0, 1},       {UnaryKind::kFloor, 0, 0, 1, 0, 1},
-    {UnaryKind::kRound, 2, 2, 1, 0, 2},      {UnaryKind::kFabs, 0, 1, 0, 0, 1},
-    {UnaryKind::kSign, 0, 4, 0, 0, 4},       {UnaryKind::kNegate, 1, 0, 0, 0, 1},
+    {UnaryKind::kExp, 7, 1, 1, 0, 17},    {UnaryKind::kLog, 20, 6, 0, 1, 31},
+    {UnaryKind::kTanh, 15, 4, 2, 0, 34},  {UnaryKind::kTanhApprox, 0, 0, 1, 0, 34},
+    {UnaryKind::kErf, 23, 6, 1, 0, 41},   {UnaryKind::kSqrt, 6, 2, 1, 0, 8},
+    {UnaryKind::kRsqrt, 2, 1, 1, 0, 8},   {UnaryKind::kExp2, 0, 0, 1, 0, 18},
+    {UnaryKind::kExpm1, 27, 6, 2, 0, 20}, {UnaryKind::kLog2, 22, 6, 0, 1, 33},
+    {UnaryKind::kLog1p, 18, 8, 0, 1, 47}, {UnaryKind::kReciprocal, 4, 2, 1, 0, 8},
+    {UnaryKind::kRcp, 0, 0, 1, 0, 11},    {UnaryKind::kSin, 12, 8, 1, 1, 15},
+    {UnaryKind::kCos, 12, 8, 1, 1, 15},   {UnaryKind::kTan, 15, 8, 2, 1, 31},
+    {UnaryKind::kAsin, 25, 6, 1, 0, 41},  {UnaryKind::kAcos, 28, 6, 1, 0, 45},
+    {UnaryKind::kAtan, 19, 5, 1, 0, 26},  {UnaryKind::kSinh, 21, 5, 3, 0, 31},
+    {UnaryKind::kCosh, 12, 3, 3, 0, 21},  {UnaryKind::kCeil, 0, 0, 1, 0, 1},
+    {UnaryKind::kFloor, 0, 0, 1, 0, 1},   {UnaryKind::kRound, 2, 2, 1, 0, 2},
+    {UnaryKind::kFabs, 0, 1, 0, 0, 1},    {UnaryKind::kSign, 0, 4, 0, 0, 4},
+    {UnaryKind::kNegate, 1, 0, 0, 0, 1},
 };
 // Of two numbers.
 struct BinaryWork {
