@@ -29,4 +29,7 @@ void add_products(nanobind::module_& module);
 // Adds the class Attention and what makes it.
 void add_attention(nanobind::module_& module);
 
+// Adds the class AttentionDecode and what makes it.
+void add_attention_decode(nanobind::module_& module);
+
 }  // namespace kiln::python

@@ -459,6 +459,7 @@ NB_MODULE(_core, module) {
   module.def("order", order);
   kiln::python::add_launcher(module);
   kiln::python::add_attention(module);
+  kiln::python::add_attention_decode(module);
   kiln::python::add_products(module);
   kiln::python::add_timer(module);
 }

@@ -4,6 +4,7 @@
     y = kiln.ops.gemm(x, w.T, bias=bias, activation="gelu")            # as a layer computes it
     kiln.ops.gemm(x, w.T, out=y, beta=1.0)                             # y += x @ w.T
     o = kiln.ops.attention(q, k, v, causal=True)                       # [batch, rows, heads, depth]
+    o = kiln.ops.attention_decode(q, k_cache, v_cache, lengths, page_table)
 
 Each product computes `activation(alpha * sums + beta * out + bias) + residual`, with sums in f32 and
 one rounding at the end; what is not given is left out. Neighbours lie along either of a factor's last
@@ -27,12 +28,22 @@ from typing import Any, Generic, ParamSpec
 
 import numpy as np
 
-from kiln import _attention, _attention_backward, _core
+from kiln import _attention, _attention_backward, _attention_decode, _core
 from kiln._formulas import reference
 from kiln._launch import is_torch, seen_of
 from kiln._products import Options, check_out, launch, options_of
 
-__all__ = ["attention", "attention_backward", "block_scaled_gemm", "gemm", "grouped_gemm", "k_grouped_gemm", "prune", "sparse_gemm"]
+__all__ = [
+    "attention",
+    "attention_backward",
+    "attention_decode",
+    "block_scaled_gemm",
+    "gemm",
+    "grouped_gemm",
+    "k_grouped_gemm",
+    "prune",
+    "sparse_gemm",
+]
 
 P = ParamSpec("P")
 Run = Callable[[dict[str, Any], Options, tuple[float, float], Any], Any]
@@ -310,6 +321,54 @@ def attention_backward(
     """
     given = {"dout": dout, "q": q, "k": k, "v": v, "out": out, "lse": lse}
     return _run(given, _attention.options_of(causal, scale, window, soft_cap), stream)
+
+
+def _decode_by_formula(given: dict[str, Any], options: _attention.Options, _stream: Any) -> Any:
+    return _attention_decode.reference(given, options)
+
+
+def _decode_on_gpu(given: dict[str, Any], options: _attention.Options, stream: Any) -> Any:
+    _attention_decode.check_given(given)
+    if is_torch(given["q"]):
+        from kiln import _torch_attention_decode as ours  # after PyTorch, which it needs
+
+        if ours.needs_operator(given):
+            return ours.call_operator(given, options)
+    return _attention_decode.launch(given, options, stream)
+
+
+@functools.partial(Product, by_formula=_decode_by_formula)
+def attention_decode(
+    q: Any,
+    k_cache: Any,
+    v_cache: Any,
+    lengths: Any,
+    page_table: Any = None,
+    *,
+    causal: bool = True,
+    scale: float | None = None,
+    out: Any = None,
+    return_lse: bool = False,
+    stream: Any = None,
+    _run: Callable[[dict[str, Any], _attention.Options, Any], Any] = _decode_on_gpu,
+) -> Any:
+    """`attention` of few queries, `q` [batch, queries, heads, depth], over the keys and values of a cache.
+
+    `lengths`, s32 [batch], says how many keys each sequence has. With `page_table`, s32 [batch, n], the caches are
+    [pages, page size, key heads, depth]: key t of sequence b is row t % page size of page page_table[b, t // page
+    size], and the page size is a multiple of 8. Without, they are [batch, keys, key heads, depth]. What of a cache is
+    not in use may hold anything, and of the table any number. With `causal` query i sees the keys up to i + length -
+    queries, the last one all; a query that sees none gives 0, and minus infinity in lse.
+
+    Heads that share a key head are computed together, so that each key is read once, and several blocks share a
+    sequence where there are few. `lengths` and `page_table` are read on the GPU: nothing waits for them, and a CUDA
+    graph sees what they hold when it runs. Caches may lie in any order with steps of whole 16 bytes: of [pages, key
+    heads, page size, depth] pass `.transpose(1, 2)`, of one tensor of keys and values its halves; what else there is
+    has no gaps. The rest is as of `attention`, without gradients.
+    """
+    given = {"q": q, "k_cache": k_cache, "v_cache": v_cache, "lengths": lengths, "page_table": page_table, "out": out}
+    made, lse = _run(given, _attention.options_of(causal, scale), stream)
+    return (made, lse) if return_lse else made
 
 
 def prune(weights: Any) -> tuple[Any, Any]:

@@ -105,6 +105,7 @@ TAKEN = (
     ("examples/w8a16", "sm_90a", 63),
     ("examples/w8a8", "sm_90a", 96),
     ("kernels/attention_backward_sm90", "sm_90a", 28, 168, 168),
+    ("kernels/attention_decode_sm90", "sm_90a", 141, 32),
     ("kernels/attention_sm90", "sm_90a", 168),
     ("kernels/gemm_block_scaled_sm90", "sm_90a", 128),
     ("kernels/gemm_grouped_sm90", "sm_90a", 168),

@@ -30,7 +30,14 @@ TIMEOUT_S = 120
 UNSAYABLE = {}
 # Tiles are declared, or brought into an operand's registers, where they are used first.
 # The number of a name's buffer is read where the name is used.
-ANOTHER_ORDER = {"attention_backward_sm90.co", "attention_pipelined.co", "attention_sm90.co", "gemm_sm80.co", "w4a16.co"}
+ANOTHER_ORDER = {
+    "attention_backward_sm90.co",
+    "attention_decode_sm90.co",
+    "attention_pipelined.co",
+    "attention_sm90.co",
+    "gemm_sm80.co",
+    "w4a16.co",
+}
 _VALUE = re.compile(r"%[A-Za-z_0-9]+(?![A-Za-z_0-9]| = )")
 _READ = re.compile(r" *(%[A-Za-z_0-9]+) = get ")
 _WRITTEN_WHERE_USED = re.compile(r" *(%[A-Za-z_0-9]+) = ((?:subview|alias|const|index)\b.*)")
