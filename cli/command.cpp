@@ -272,10 +272,10 @@ void add_bench(Cli& cli) {
   kiln::measure::BenchOptions& bench = cli.bench;
   CLI::App* command = cli.app.add_subcommand(
       "bench", "measure a kernel on the GPU, beside the vendor's library in the same process");
-  command->add_option(
-      "SUITE|FILE", bench.program.file,
-      "dense, llm, small, fp8, sparse, ragged, block-scaled or grouped; attention; random; "
-      "or a .co file");
+  command->add_option("SUITE|FILE", bench.program.file,
+                      "dense, llm, small, fp8, sparse, ragged, block-scaled or grouped; attention; "
+                      "attention-backward; random; "
+                      "or a .co file");
   add_file(command, bench);
   repeated(command, "--shape", bench.shapes,
            "of a file: one problem, M=4096,N=4096,K=4096; of a suite: the problems to keep");
@@ -292,6 +292,11 @@ void add_bench(Cli& cli) {
       ->check(number())
       ->check(CLI::Range(1e-4, 10.0))
       ->capture_default_str();
+  command->add_flag("--graphs", bench.graphs,
+                    "start launches in CUDA graphs: small problems measure the GPU");
+  command->add_flag(
+      "--power", bench.power,
+      "energy too: joules of a launch and of 1e12 operations (0.5 s of each, 3 times)");
   command->add_flag("--unchecked", bench.unchecked, "of a file: do not compare the results");
   command->add_option("--json", bench.json, "append a JSON line for each problem to this file");
   command->add_option("--plot", bench.plot, "draw the results of this file instead of measuring");

@@ -10,7 +10,9 @@ namespace kiln::driver {
 
 namespace {
 
-std::string all_suites() { return measure::suite_list() + ", attention, random"; }
+std::string all_suites() {
+  return measure::suite_list() + ", attention, attention-backward, random";
+}
 
 // What is wrong before it is known what the command line's first word is.
 Checked<void> check_form(const measure::BenchOptions& options, Diagnostics& diags) {

@@ -59,6 +59,15 @@ std::pair<std::uintptr_t, std::size_t> block_of(std::uintptr_t address) {
 
 constexpr int kInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
 
+thread_local void* captured_stream;
+
+// Counted where the stream is captured: it does not run then.
+bool is_captured(const void* stream) {
+  const bool captured = stream != nullptr && stream == captured_stream;
+  if (captured) ++state.captured;
+  return captured;
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) FakeCuda* fake_cuda() { return &state; }
@@ -125,14 +134,16 @@ FAKE cuMemcpyDtoH_v2(void* to, unsigned long long from, std::size_t bytes) {
   return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), 0;
 }
 FAKE cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes,
-                          void*) {
+                          void* stream) {
+  if (is_captured(stream)) return 0;
   std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   return 0;
 }
 FAKE cuMemsetD8_v2(unsigned long long to, unsigned char byte, std::size_t bytes) {
   return std::memset(reinterpret_cast<void*>(to), byte, bytes), 0;
 }
-FAKE cuMemsetD8Async(unsigned long long to, unsigned char byte, std::size_t bytes, void*) {
+FAKE cuMemsetD8Async(unsigned long long to, unsigned char byte, std::size_t bytes, void* stream) {
+  if (is_captured(stream)) return 0;
   return std::memset(reinterpret_cast<void*>(to), byte, bytes), 0;
 }
 FAKE cuMemsetD16Async(unsigned long long to, unsigned short half, std::size_t count, void*) {
@@ -166,6 +177,17 @@ FAKE cuPointerGetAttribute(void* value, int which, unsigned long long pointer) {
 }
 FAKE cuStreamCreate(void** stream, unsigned) { return *stream = new char, 0; }
 FAKE cuStreamDestroy_v2(void* stream) { return delete static_cast<char*>(stream), 0; }
+FAKE cuStreamBeginCapture_v2(void* stream, int) { return captured_stream = stream, 0; }
+FAKE cuStreamEndCapture(void*, void** graph) {
+  captured_stream = nullptr;
+  return *graph = state.capture_status == 0 ? &state : nullptr, state.capture_status;
+}
+FAKE cuGraphDestroy(void*) { return 0; }
+FAKE cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
+  return *exec = graph, ++state.graphs_held, 0;
+}
+FAKE cuGraphExecDestroy(void*) { return --state.graphs_held, 0; }
+FAKE cuGraphLaunch(void*, void*) { return ++state.graph_starts, 0; }
 FAKE cuStreamSynchronize(void*) { return ++state.synchronisations, 0; }
 FAKE cuStreamWaitEvent(void*, void*, unsigned) { return 0; }
 FAKE cuModuleLoadData(void** module, const void* image) {
@@ -183,6 +205,7 @@ FAKE cuModuleGetFunction(void** function, void*, const char* name) {
 FAKE cuFuncSetAttribute(void*, int, int) { return 0; }
 FAKE cuLaunchKernel LAUNCH_PARAMETERS {
   if (current == nullptr) return kInvalidContext;
+  if (is_captured(stream)) return state.launch_status;
   ++state.launches;
   if (auto* show = state.on_launch.load()) {
     show({static_cast<const char*>(function), {x, y, z}, threads, stream, parameters});
@@ -191,7 +214,7 @@ FAKE cuLaunchKernel LAUNCH_PARAMETERS {
 }
 FAKE cuEventCreate(void** event, unsigned) { return *event = &state, 0; }
 FAKE cuEventDestroy_v2(void*) { return 0; }
-FAKE cuEventRecord(void*, void*) { return 0; }
+FAKE cuEventRecord(void*, void*) { return ++state.events, 0; }
 FAKE cuEventSynchronize(void*) { return ++state.synchronisations, 0; }
 FAKE cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 1, 0; }
 FAKE cuGetErrorName(int, const char** name) { return *name = "CUDA_ERROR_OF_PAPER", 0; }

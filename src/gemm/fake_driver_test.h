@@ -24,6 +24,7 @@ class FakeDriverTest : public testing::Test {
     fake_->on_launch = on_launch_;
     fake_->capturing = false;
     fake_->launch_status = 0;
+    fake_->capture_status = 0;
     prepare();
   }
   // What else there is to do before a test.

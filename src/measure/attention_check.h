@@ -1,26 +1,26 @@
-// Is an attention that was measured right? Some rows of a few heads are computed in fp64; all of the
-// result is finite.
+// Is an attention that was computed right? Each element against fp64 and the bound of
+// attention_exact.h, of all rows or of a sample; of a sample all elements are looked at for being
+// finite.
 #pragma once
 
-#include "attention/problem.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/attention_exact.h"
 #include "reference/compare.h"
-#include "support/tensor.h"
 
 namespace kiln::measure {
 
-// Host copies of the tensors, without gaps; o and lse are what was computed.
-struct AttentionTensors {
-  Tensor q;
-  Tensor k;
-  Tensor v;
-  Tensor o;
-  Tensor lse;
+struct AttentionFound {
+  const char* name;  // "o", "lse", "dq", "dk", "dv"
+  reference::Comparison result;
 };
 
-// The problem is normalised, and q, k and v are finite. An element of o may be wrong by the rounding of
-// the weights and of itself, one of lse by 2^-12.
-[[nodiscard]] reference::Comparison check_attention(const attention::Problem& problem,
-                                                    const AttentionTensors& tensors, float scale,
-                                                    std::uint64_t seed);
+// The problem is normalised. With `sample` some rows of a few heads, which this number chooses: the
+// first, the last and others. Two comparisons of a forward problem, three of gradients.
+[[nodiscard]] std::vector<AttentionFound> check_attention(
+    const attention::Problem& problem, const AttentionTensors& tensors,
+    const AttentionNumerics& numerics, std::optional<std::uint64_t> sample = std::nullopt);
 
 }  // namespace kiln::measure

@@ -1,9 +1,13 @@
 #include "measure/bench_attention.h"
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 
 #include "attention/plan.h"
 #include "backends/device.h"
+#include "io/expect.h"
 #include "measure/attention_check.h"
 #include "measure/bench_device.h"
 #include "measure/bench_machine.h"
@@ -19,18 +23,29 @@ using AttentionProblem = attention::Problem;
 using runtime::DeviceBuffer;
 
 constexpr std::string_view kAttention = "attention";
+constexpr std::string_view kBackward = "attention-backward";
 constexpr std::int64_t kAttentionTokens = 16384;  // batch * rows
 constexpr std::int64_t kAttentionWidth = 2048;    // heads * depth
 constexpr std::int64_t kAttentionDepths[] = {64, 128, 256};
 constexpr std::int64_t kAttentionRows[] = {1024, 2048, 4096, 8192, 16384};
 constexpr unsigned char kNanByte = 0xff;  // each byte of one
 
+// The tensors of a problem as parts_of() has them, and lse.
 struct AttentionSet {
-  DeviceBuffer q;
-  DeviceBuffer k;
-  DeviceBuffer v;
-  DeviceBuffer o;
+  std::vector<DeviceBuffer> parts;
   DeviceBuffer lse;
+};
+
+// A problem that can be started; of gradients the forward pass too, which makes what they read.
+struct AttentionContest {
+  const AttentionProblem& problem;
+  std::unique_ptr<attention::Plan> plan;
+  std::unique_ptr<attention::Plan> forward = nullptr;
+  std::optional<DeviceBuffer> workspace = std::nullopt;
+  std::vector<AttentionSet> sets = {};
+
+  Result<void> start(std::size_t set, runtime::cuda::Stream stream) const;
+  Result<void> start_forward(std::size_t set) const;
 };
 
 struct AttentionBench {
@@ -49,10 +64,6 @@ float attention_scale(const AttentionProblem& problem) {
   return static_cast<float>(1 / std::sqrt(static_cast<double>(problem.depth)));
 }
 
-std::vector<std::int64_t> shape_of_rows(const AttentionProblem& problem) {
-  return {problem.batch, problem.queries, problem.heads, problem.depth};
-}
-
 std::int64_t attention_elements(const AttentionProblem& problem) {
   return problem.batch * problem.queries * problem.heads * problem.depth;
 }
@@ -61,91 +72,143 @@ std::int64_t attention_sums(const AttentionProblem& problem) {
   return problem.batch * problem.heads * problem.queries;
 }
 
+std::size_t parts_count(const AttentionProblem& problem) {
+  return problem.backward ? attention::parts_of(problem).size() : attention::kPartsOfForward;
+}
+
 std::int64_t attention_bytes(const AttentionProblem& problem) {
-  return 4 * attention_elements(problem) * size_bytes(problem.dtype) +
-         attention_sums(problem) * size_bytes(DType::kF32);
+  std::int64_t bytes = attention_sums(problem) * size_bytes(DType::kF32);
+  const auto parts = attention::parts_of(problem);
+  for (std::size_t i = 0; i < parts_count(problem); ++i) {
+    bytes +=
+        problem.batch * parts[i].rows * parts[i].heads * problem.depth * size_bytes(problem.dtype);
+  }
+  return bytes;
+}
+
+attention::Operands operands_of(const AttentionSet& set, float scale) {
+  attention::Operands out{.lse = set.lse.address(), .scale = scale};
+  runtime::cuda::DevicePtr* const places[] = {&out.q,    &out.k,  &out.v,  &out.o,
+                                              &out.dout, &out.dq, &out.dk, &out.dv};
+  for (std::size_t i = 0; i < set.parts.size(); ++i) *places[i] = set.parts[i].address();
+  return out;
+}
+
+Result<void> AttentionContest::start(std::size_t set, runtime::cuda::Stream stream) const {
+  return plan->start(operands_of(sets[set], attention_scale(problem)), stream,
+                     workspace ? workspace->address() : 0);
+}
+
+Result<void> AttentionContest::start_forward(std::size_t set) const {
+  return forward->start(operands_of(sets[set], attention_scale(problem)), nullptr);
 }
 
 Result<AttentionSet> make_attention_set(AttentionBench& bench, const AttentionProblem& problem,
                                         std::uint64_t seed) {
-  const auto bytes =
-      static_cast<std::size_t>(attention_elements(problem) * size_bytes(problem.dtype));
+  const auto parts = attention::parts_of(problem);
   std::vector<DeviceBuffer> made;
-  for (int i = 0; i < 5; ++i) {
-    const bool sums = i == 4;
-    auto buffer = bench.gpu.allocate(
-        sums ? static_cast<std::size_t>(attention_sums(problem) * size_bytes(DType::kF32)) : bytes);
+  for (std::size_t i = 0; i < parts_count(problem); ++i) {
+    const auto bytes = static_cast<std::size_t>(problem.batch * parts[i].rows * parts[i].heads *
+                                                problem.depth * size_bytes(problem.dtype));
+    auto buffer = bench.gpu.allocate(bytes);
     if (!buffer) return Unexpected{buffer.error()};
-    const bool is_input = i < 3;
-    auto filled = is_input ? bench.device.fill_normal(*buffer, problem.dtype,
-                                                      seed * 3 + static_cast<std::uint64_t>(i))
+    // Gradients read an o as well, which a forward pass is still to make.
+    const bool is_input = !parts[i].written && std::string_view(parts[i].name) != "o";
+    auto filled = is_input ? bench.device.fill_normal(*buffer, problem.dtype, seed * 8 + i)
                            : buffer->fill(kNanByte);
     if (!filled) return Unexpected{filled.error()};
     made.push_back(std::move(*buffer));
   }
-  return AttentionSet{std::move(made[0]), std::move(made[1]), std::move(made[2]),
-                      std::move(made[3]), std::move(made[4])};
+  auto lse = bench.gpu.allocate(
+      static_cast<std::size_t>(attention_sums(problem) * size_bytes(DType::kF32)));
+  if (!lse) return Unexpected{lse.error()};
+  if (auto filled = lse->fill(kNanByte); !filled) return Unexpected{filled.error()};
+  return AttentionSet{.parts = std::move(made), .lse = std::move(*lse)};
 }
 
-Result<Tensor> attention_tensor(const DeviceBuffer& from, DType dtype,
-                                std::vector<std::int64_t> shape) {
-  Tensor out = Tensor::zeros(dtype, std::move(shape));
-  if (auto copied = from.copy_out(out.bytes); !copied) return Unexpected{copied.error()};
-  return out;
+Result<void> copy_out(const DeviceBuffer& from, DType dtype, std::vector<std::int64_t> shape,
+                      Tensor& to) {
+  to = Tensor::zeros(dtype, std::move(shape));
+  return from.copy_out(to.bytes);
 }
 
 Result<AttentionTensors> attention_tensors(const AttentionProblem& problem,
                                            const AttentionSet& set) {
   AttentionTensors out;
-  const std::pair<const DeviceBuffer*, Tensor*> rows[] = {
-      {&set.q, &out.q}, {&set.k, &out.k}, {&set.v, &out.v}, {&set.o, &out.o}};
-  for (const auto& [from, to] : rows) {
-    auto copy = attention_tensor(*from, problem.dtype, shape_of_rows(problem));
-    if (!copy) return Unexpected{copy.error()};
-    *to = std::move(*copy);
+  Tensor* const places[] = {&out.q, &out.k, &out.v, &out.o, &out.dout, &out.dq, &out.dk, &out.dv};
+  const auto parts = attention::parts_of(problem);
+  for (std::size_t i = 0; i < set.parts.size(); ++i) {
+    auto copied =
+        copy_out(set.parts[i], problem.dtype,
+                 {problem.batch, parts[i].rows, parts[i].heads, problem.depth}, *places[i]);
+    if (!copied) return Unexpected{copied.error()};
   }
-  auto lse =
-      attention_tensor(set.lse, DType::kF32, {problem.batch, problem.heads, problem.queries});
-  if (!lse) return Unexpected{lse.error()};
-  out.lse = std::move(*lse);
+  auto copied =
+      copy_out(set.lse, DType::kF32, {problem.batch, problem.heads, problem.queries}, out.lse);
+  if (!copied) return Unexpected{copied.error()};
   return out;
 }
 
-// The largest error over its bound; what is outside is reported.
-Result<double> check_attention_set(AttentionBench& bench, const AttentionProblem& problem,
-                                   const AttentionSet& set, Diagnostics& diags) {
+void report_outside(const AttentionProblem& problem, const AttentionFound& found,
+                    Diagnostics& diags) {
+  if (found.result.outside == 0) return;
+  const reference::Mismatch& first = *found.result.first;
+  diags
+      .report<diag::ResultOutside>({}, found.name, found.result.outside,
+                                   format("{} elements", found.result.elements))
+      .note("{}, {}", shape_of(problem), types_of(problem))
+      .note("the first is {}: fp64 has {}, allowed error {:.3g}, got {}",
+            shape_text(first.coordinates), first.expected, first.bound, first.actual)
+      .emit();
+}
+
+// Whether nobody wrote outside of a buffer; else it is reported.
+Result<void> check_zones(const AttentionProblem& problem, const char* name,
+                         const DeviceBuffer& buffer, Diagnostics& diags) {
+  const auto intact = buffer.zones_intact();
+  if (!intact) return Unexpected{intact.error()};
+  if (*intact) return {};
+  diags.report<diag::OutOfBounds>({}, format("a kernel wrote outside of the memory of `{}`", name))
+      .note("{}, {}", shape_of(problem), types_of(problem))
+      .emit();
+  return {};
+}
+
+// The largest error over its bound in the first set; what is outside is reported.
+Result<double> check_attention_set(AttentionBench& bench, const AttentionContest& contest,
+                                   Diagnostics& diags) {
   if (auto done = bench.gpu.synchronize(); !done) return Unexpected{done.error()};
+  const AttentionProblem& problem = contest.problem;
+  const AttentionSet& set = contest.sets[0];
   const auto tensors = attention_tensors(problem, set);
   if (!tensors) return Unexpected{tensors.error()};
-  const reference::Comparison found =
-      check_attention(problem, *tensors, attention_scale(problem), bench.options.seed);
-  if (found.outside > 0) {
-    const reference::Mismatch& first = *found.first;
-    diags
-        .report<diag::ResultOutside>({}, first.coordinates.size() == 3 ? "lse" : "o", found.outside,
-                                     format("{} elements", found.elements))
-        .note("{}, {}", shape_of(problem), types_of(problem))
-        .note("the first is {}: fp64 has {}, allowed error {:.3g}, got {}",
-              shape_text(first.coordinates), first.expected, first.bound, first.actual)
-        .emit();
+  const AttentionNumerics numerics{.scale = attention_scale(problem),
+                                   .sums = io::weakest(contest.plan->kernel().program->function())};
+  double worst = 0;
+  for (const AttentionFound& found :
+       check_attention(problem, *tensors, numerics, bench.options.seed)) {
+    report_outside(problem, found, diags);
+    worst = std::max(worst, found.result.worst);
   }
-  const std::pair<const char*, const DeviceBuffer*> written[] = {{"o", &set.o}, {"lse", &set.lse}};
-  for (const auto& [name, buffer] : written) {
-    const auto intact = buffer->zones_intact();
-    if (!intact) return Unexpected{intact.error()};
-    if (*intact) continue;
-    diags
-        .report<diag::OutOfBounds>({}, format("a kernel wrote outside of the memory of `{}`", name))
-        .note("{}, {}", shape_of(problem), types_of(problem))
-        .emit();
+  const auto parts = attention::parts_of(problem);
+  for (std::size_t i = 0; i < set.parts.size(); ++i) {
+    auto checked = check_zones(problem, parts[i].name, set.parts[i], diags);
+    if (!checked) return Unexpected{checked.error()};
   }
-  return found.worst;
+  if (auto checked = check_zones(problem, "lse", set.lse, diags); !checked) {
+    return Unexpected{checked.error()};
+  }
+  if (!contest.workspace) return worst;
+  auto checked = check_zones(problem, "workspace", *contest.workspace, diags);
+  if (!checked) return Unexpected{checked.error()};
+  return worst;
 }
 
 BenchRow attention_row(const AttentionBench& bench, const AttentionProblem& problem,
                        const attention::Plan& plan, const runtime::LoadTimes& loads) {
-  const double products = problem.causal ? 2 : 4;
-  BenchRow row{.suite = std::string(kAttention),
+  // Two products forward, five of gradients; half of each with a mask.
+  const double products = (problem.backward ? 10 : 4) * (problem.causal ? 0.5 : 1);
+  BenchRow row{.suite = std::string(problem.backward ? kBackward : kAttention),
                .kernel = plan.choice().kernel,
                .shape = shape_of(problem),
                .types = types_of(problem),
@@ -160,42 +223,62 @@ BenchRow attention_row(const AttentionBench& bench, const AttentionProblem& prob
   return row;
 }
 
-// A row when the result is right. Errors: the environment's; no kernel serves the problem.
-Result<std::optional<BenchRow>> run_attention(AttentionBench& bench,
-                                              const AttentionProblem& problem) {
-  bench.progress(format("{}: compiling", shape_of(problem)));
+Result<std::unique_ptr<attention::Plan>> plan_of(const AttentionProblem& problem) {
   const auto device = gemm::library().current_device();
   if (!device) return Unexpected{device.error().error};
-  const auto plan = attention::Plan::make(*device, problem);
+  auto plan = attention::Plan::make(*device, problem);
   if (!plan) return Unexpected{plan.error().error};
-  const auto loads = gemm::measure_loads(bench.gpu, *(*plan)->kernel().program);
-  if (!loads) return Unexpected{loads.error()};
+  return std::move(*plan);
+}
+
+// Compiled, with inputs; of gradients the forward passes have run.
+Result<AttentionContest> prepare(AttentionBench& bench, const AttentionProblem& problem) {
+  bench.progress(format("{}: compiling", shape_of(problem)));
+  auto plan = plan_of(problem);
+  if (!plan) return Unexpected{plan.error()};
+  AttentionContest out{.problem = problem, .plan = std::move(*plan)};
+  if (problem.backward) {
+    AttentionProblem forward = problem;
+    forward.backward = false;
+    auto made = plan_of(forward);
+    if (!made) return Unexpected{made.error()};
+    out.forward = std::move(*made);
+  }
+  if (const std::size_t bytes = out.plan->workspace_bytes(); bytes > 0) {
+    auto workspace = bench.gpu.allocate(bytes);
+    if (!workspace) return Unexpected{workspace.error()};
+    out.workspace.emplace(std::move(*workspace));
+  }
   bench.progress(format("{}: inputs", shape_of(problem)));
-  std::vector<AttentionSet> sets;
   const std::size_t count = rotating_sets(attention_bytes(problem), bench.gpu.arch().l2_bytes);
   for (std::size_t i = 0; i < count; ++i) {
     auto set = make_attention_set(bench, problem, bench.options.seed * count + i);
     if (!set) return Unexpected{set.error()};
-    sets.push_back(std::move(*set));
+    out.sets.push_back(std::move(*set));
+    if (!problem.backward) continue;
+    if (auto started = out.start_forward(i); !started) return Unexpected{started.error()};
   }
-  const auto start = [&](std::size_t i) {
-    const AttentionSet& set = sets[i];
-    return (*plan)->start({.q = set.q.address(),
-                           .k = set.k.address(),
-                           .v = set.v.address(),
-                           .o = set.o.address(),
-                           .lse = set.lse.address(),
-                           .scale = attention_scale(problem)},
-                          nullptr);
-  };
+  return out;
+}
+
+// A row when the result is right. Errors: the environment's; no kernel serves the problem.
+Result<std::optional<BenchRow>> run_attention(AttentionBench& bench,
+                                              const AttentionProblem& problem) {
+  const auto contest = prepare(bench, problem);
+  if (!contest) return Unexpected{contest.error()};
+  const attention::Plan& plan = *contest->plan;
+  const auto loads = gemm::measure_loads(bench.gpu, *plan.kernel().program);
+  if (!loads) return Unexpected{loads.error()};
   bench.progress(format("{}: measuring", shape_of(problem)));
-  BenchRow row = attention_row(bench, problem, **plan, *loads);
-  if (auto done = measure_row(bench.gpu, bench.options, sets.size(), {start}, row); !done) {
+  BenchRow row = attention_row(bench, problem, plan, *loads);
+  const Contender ours{plan.kernel_text(),
+                       [&](auto set, auto stream) { return contest->start(set, stream); }};
+  if (auto done = measure_row(bench.gpu, bench.options, contest->sets.size(), {ours}, row); !done) {
     return Unexpected{done.error()};
   }
   bench.progress(format("{}: checking", shape_of(problem)));
   Diagnostics diags;
-  const auto worst = check_attention_set(bench, problem, sets[0], diags);
+  const auto worst = check_attention_set(bench, *contest, diags);
   if (!worst) return Unexpected{worst.error()};
   row.worst = *worst;
   bench.progress("");
@@ -212,25 +295,30 @@ Checked<std::vector<AttentionProblem>> wanted_attentions(const BenchOptions& opt
       {"--kernel", !options.kernel.empty()},     {"--shape", !options.shapes.empty()},
       {"--count", options.count != 0},           {"--expect", !options.expect.empty()}};
   for (const auto& [name, given] : of_others) {
-    if (given) return diags.report<diag::BenchOptionUnused>({}, name, "`attention`").emit();
+    if (!given) continue;
+    const std::string what = format("`{}`", options.program.file);
+    return diags.report<diag::BenchOptionUnused>({}, name, what).emit();
   }
-  std::vector<AttentionProblem> out = attention_cases();
+  const std::vector<AttentionProblem> all = attention_cases(options.program.file == kBackward);
+  std::vector<AttentionProblem> out = all;
   std::erase_if(out, [&](const AttentionProblem& problem) {
     return format("{} {}", shape_of(problem), types_of(problem)).find(options.only) ==
            std::string::npos;
   });
   if (!out.empty()) return out;
-  return diags.report<diag::BenchNothingLeft>({}, std::string(kAttention))
-      .help("without them it has {}, from {} {} on", attention_cases().size(),
-            shape_of(attention_cases().front()), types_of(attention_cases().front()))
+  return diags.report<diag::BenchNothingLeft>({}, options.program.file)
+      .help("without them it has {}, from {} {} on", all.size(), shape_of(all.front()),
+            types_of(all.front()))
       .emit();
 }
 
 }  // namespace
 
-bool is_attention(const BenchOptions& options) { return options.program.file == kAttention; }
+bool is_attention(const BenchOptions& options) {
+  return options.program.file == kAttention || options.program.file == kBackward;
+}
 
-std::vector<AttentionProblem> attention_cases() {
+std::vector<AttentionProblem> attention_cases(bool backward) {
   std::vector<AttentionProblem> out;
   for (const std::int64_t depth : kAttentionDepths) {
     for (const std::int64_t length : kAttentionRows) {
@@ -241,7 +329,8 @@ std::vector<AttentionProblem> attention_cases() {
                                        .heads = kAttentionWidth / depth,
                                        .key_heads = kAttentionWidth / depth,
                                        .depth = depth,
-                                       .causal = causal};
+                                       .causal = causal,
+                                       .backward = backward};
         auto whole = attention::normalised(problem);
         KILN_CHECK(whole.has_value(), "{} is none", text(problem));
         out.push_back(*whole);
@@ -275,6 +364,9 @@ io::Exit bench_attention(const BenchOptions& options, io::Console& console) {
       return io::environment_failed(console, can.error()).error;
     }
   }
+  if (auto can = check_power(*gpu, options); !can) {
+    return io::environment_failed(console, can.error()).error;
+  }
   auto device = BenchDevice::open(*gpu);
   if (!device) return io::environment_failed(console, device.error()).error;
   AttentionBench bench{
@@ -283,8 +375,10 @@ io::Exit bench_attention(const BenchOptions& options, io::Console& console) {
     return shape_of(problem) + ", " + types_of(problem);
   };
   const auto ran = run_problems(bench, *cases, label, run_attention);
-  console.out << to_text(std::string(kAttention), summarise_rows(bench.rows))
-              << "beside others: python bench/peers/attention.py\n";
+  const bool backward = options.program.file == kBackward;
+  console.out << to_text(options.program.file, summarise_rows(bench.rows))
+              << format("beside others: python bench/peers/attention.py{}\n",
+                        backward ? " --backward" : "");
   if (!ran) return io::environment_failed(console, ran.error()).error;
   if (bench.wrong) return io::Exit::kWrong;
   return bench.failed ? io::Exit::kEnvironment : io::Exit::kFine;

@@ -1,7 +1,7 @@
-// `kiln bench attention`: the library's attention, timed by itself. Beside others it is measured by
+// `kiln bench attention` and `attention-backward`: the library's attention, and its gradients, timed by itself. Beside others it is measured by
 // bench/peers/attention.py, as no library of C has the best of them.
 //
-// Forward passes in bf16 with batch * rows = 16384 and heads * depth = 2048: depths of 64, 128 and
+// They are in bf16 with batch * rows = 16384 and heads * depth = 2048: depths of 64, 128 and
 // 256, 1024 to 16384 rows, with and without a causal mask.
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace kiln::measure {
 
-// Is `attention` what `options.program.file` names?
+// Is one of the two what `options.program.file` names?
 [[nodiscard]] bool is_attention(const BenchOptions& options);
 
 // In the order in which they are measured.
-[[nodiscard]] std::vector<attention::Problem> attention_cases();
+[[nodiscard]] std::vector<attention::Problem> attention_cases(bool backward = false);
 // "D=128,S=4096,B=4,H=16" and "bf16, causal".
 [[nodiscard]] std::string shape_of(const attention::Problem& problem);
 [[nodiscard]] std::string types_of(const attention::Problem& problem);

@@ -7,6 +7,7 @@
 #include "io/machine.h"
 #include "io/oracle.h"
 #include "measure/bench_machine.h"
+#include "measure/bench_measure.h"
 
 namespace kiln::measure {
 
@@ -78,6 +79,7 @@ io::Stage<void> prepare(FileBench& bench) {
 Result<FileDevice> open_device(const FileBench& bench) {
   auto gpu = backends::open_device();
   if (!gpu) return Unexpected{gpu.error()};
+  if (auto can = check_power(*gpu, bench.options); !can) return Unexpected{can.error()};
   bench.progress("compiling");
   const backends::Job job{.module = bench.program.decided,
                           .function = bench.function(),

@@ -191,13 +191,18 @@ Result<BenchRow> measure_problem(FileDevice& device, const FileBench& bench,
   }
   if (auto done = device.gpu.synchronize(); !done) return Unexpected{done.error()};
   const auto vendor = find_vendor(device, bench, problem, sets);
-  std::vector<Start> contenders = {[&](std::size_t set) { return sets.calls[set].start(); }};
+  std::vector<Contender> contenders = {{bench.function().name, [&](auto set, auto stream) {
+                                          return sets.calls[set].start(stream);
+                                        }}};
   if (vendor) {
-    contenders.emplace_back([&](std::size_t set) { return vendor->start(sets.vendor[set]); });
+    contenders.push_back({vendor->library(), [&](auto set, auto stream) {
+                            return vendor->start(sets.vendor[set], stream);
+                          }});
   } else if (!problem.product) {
     if (auto made = make_copies(device.gpu, problem, sets); !made) return Unexpected{made.error()};
-    contenders.emplace_back(
-        [&](std::size_t set) { return sets.copies[set].start_copy(sets.copied[set]); });
+    contenders.push_back({"copy", [&](auto set, auto stream) {
+                            return sets.copies[set].start_copy(sets.copied[set], stream);
+                          }});
   }
   bench.progress(format("{}: measuring", problem.shape));
   BenchRow row = row_of(device, bench, problem);

@@ -59,6 +59,8 @@ class BenchFileTest : public FakeDriverTest {
     options.repeats = 3;
     options.batch_seconds = 1e-4;
     options.json = folder_ / "rows.jsonl";
+    options.graphs = graphs_;
+    options.power = power_;
     return driver::bench(options, console);
   }
 
@@ -70,6 +72,8 @@ class BenchFileTest : public FakeDriverTest {
     return rows ? *rows : std::vector<BenchRow>{};
   }
 
+  bool graphs_ = false;
+  bool power_ = false;
   std::filesystem::path folder_;
   std::ostringstream out_;
   std::ostringstream err_;
@@ -90,6 +94,31 @@ TEST_F(BenchFileTest, WhatIsNoProductStandsBesideACopy) {
     EXPECT_FALSE(row.m.has_value());
   }
   EXPECT_EQ(rows().size(), 2);
+}
+
+TEST_F(BenchFileTest, GraphsAndEnergyAreMeasured) {
+  graphs_ = power_ = true;
+  const int graphs = fake_->graph_starts;
+  EXPECT_EQ(run(""), io::Exit::kFine) << err_.str();
+  ASSERT_FALSE(rows().empty()) << out_.str();
+  const BenchRow row = rows().back();
+  EXPECT_TRUE(row.graphs);
+  EXPECT_GT(fake_->graph_starts, graphs);
+  EXPECT_EQ(fake_->graphs_held, 0);
+  EXPECT_EQ(row.energy_source, "counter");
+  EXPECT_GT(row.joules.value_or(0), 0);
+  EXPECT_GT(row.baseline_joules.value_or(0), 0);
+  EXPECT_FALSE(row.joules_per_tflop.has_value());
+  EXPECT_NE(out_.str().find(" mJ (copy "), std::string::npos) << out_.str();
+}
+
+TEST_F(BenchFileTest, WhatCannotBeAGraphIsToldByItsName) {
+  graphs_ = true;
+  fake_->capture_status = 900;
+  EXPECT_EQ(run(""), io::Exit::kEnvironment);
+  EXPECT_NE(err_.str().find("cannot measure in graphs of launches `twice`"), std::string::npos)
+      << err_.str();
+  EXPECT_TRUE(rows().empty());
 }
 
 TEST_F(BenchFileTest, AWrongResultHasNoRow) {

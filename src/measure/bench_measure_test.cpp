@@ -44,6 +44,19 @@ TEST(BenchMeasure, AloneItHasNoRatio) {
   EXPECT_FALSE(row.baseline_seconds.has_value());
 }
 
+TEST(BenchMeasure, EnergyIsOfALaunchAndOfOperations) {
+  BenchRow row = row_of_a_cube();  // 2e9 operations
+  fill_energy({0.004, 0.006, 0.1}, row);
+  EXPECT_EQ(row.joules, 0.004);
+  EXPECT_EQ(row.baseline_joules, 0.006);
+  EXPECT_DOUBLE_EQ(*row.joules_per_tflop, 2);
+  EXPECT_DOUBLE_EQ(*row.baseline_joules_per_tflop, 3);
+  BenchRow moves{.suite = "file"};  // nothing that could be counted
+  fill_energy({0.004}, moves);
+  EXPECT_EQ(moves.joules, 0.004);
+  EXPECT_FALSE(moves.joules_per_tflop || moves.baseline_joules);
+}
+
 TEST(BenchMachine, LinesAreAppended) {
   const std::string path = testing::TempDir() + "kiln_bench_lines.jsonl";
   std::filesystem::remove(path);

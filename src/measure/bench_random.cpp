@@ -3,15 +3,12 @@
 #include "backends/device.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <functional>
 #include <map>
-#include <mutex>
-#include <set>
-#include <thread>
 
 #include "io/expect.h"
+#include "measure/random_attention.h"
+#include "measure/random_report.h"
 #include "measure/random_run.h"
 
 namespace kiln::measure {
@@ -22,10 +19,9 @@ using Clock = std::chrono::steady_clock;
 using gemm::LoadedKernel;
 using gemm::Plan;
 
-constexpr int kUsualCount = 10000;
+constexpr std::int64_t kUsualCount = 10000;
+constexpr std::int64_t kAttentionPart = 32;  // one of so many problems
 constexpr std::uint64_t kDrawsForEach = 50;  // at most, before a run ends with fewer problems
-constexpr std::size_t kShownFailures = 20;
-constexpr std::size_t kShownRefusals = 12;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -51,44 +47,12 @@ struct Ready {
 };
 
 struct RandomBench {
-  const BenchOptions& options;
-  io::Console& console;
+  RandomReport& report;
   runtime::Gpu& gpu;
-  int count = kUsualCount;                           // of problems that are wanted
+  std::int64_t count = 0;                            // of problems that are wanted
   std::map<std::string, SharedKernel> kernels = {};  // by text(choice); they stay in place
-  std::map<std::string, std::int64_t> refusals = {};
-  std::map<std::string, std::int64_t> by_types = {};
-  std::map<std::string, std::int64_t> by_kernel = {};
   std::uint64_t drawn = 0;
-  std::int64_t refused = 0;
-  std::int64_t checked = 0;
-  std::int64_t outside = 0;
-  double compile_seconds = 0;
-
-  void progress(const std::string& text) const { io::show_progress(console, text); }
 };
-
-// Calls `work(i)` for each i below `count` on all cores; the calling thread shows how far they are.
-void for_each_in_parallel(const RandomBench& bench, std::string_view what, std::size_t count,
-                          const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next = 0;
-  std::atomic<std::size_t> done = 0;
-  const auto work_on = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      work(i);
-      ++done;
-    }
-  };
-  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < std::min(cores, count); ++i) threads.emplace_back(work_on);
-  while (bench.console.progress && done < count) {
-    bench.progress(io::progress_bar(what, done, count));
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  threads.clear();
-  bench.progress("");
-}
 
 SharedKernel* kernel_of(RandomBench& bench, gemm::Choice choice) {
   const std::string name = gemm::text(choice);
@@ -97,18 +61,13 @@ SharedKernel* kernel_of(RandomBench& bench, gemm::Choice choice) {
   return &at->second;
 }
 
-void refuse(RandomBench& bench, const std::string& reason) {
-  ++bench.refused;
-  ++bench.refusals[reason];
-}
-
 // Nothing when no kernel serves it, which is counted.
 std::optional<Ready> chosen(RandomBench& bench, const RandomProblem& problem) {
   const runtime::Gpu& gpu = bench.gpu;
   const int multiprocessors = gpu.multiprocessors();
   auto choice = gemm::choose(problem.problem, gpu.arch(), multiprocessors);
   if (!choice) {
-    refuse(bench, refusal_text(choice.error()));
+    bench.report.refuse(refusal_text(choice.error()));
     return std::nullopt;
   }
   Ready out{.problem = problem, .kernel = kernel_of(bench, std::move(*choice))};
@@ -145,9 +104,9 @@ void compile_kernels(RandomBench& bench) {
   for (auto& [name, kernel] : bench.kernels) {
     if (kernel.loaded == nullptr && kernel.failure.empty()) wanted.push_back(&kernel);
   }
-  for_each_in_parallel(bench, "compiling", wanted.size(),
-                       [&](std::size_t i) { compile_kernel(bench.gpu, *wanted[i]); });
-  bench.compile_seconds += seconds_since(start);
+  for_each_shown(bench.report, "compiling", wanted.size(),
+                 [&](std::size_t i) { compile_kernel(bench.gpu, *wanted[i]); });
+  bench.report.compile_seconds += seconds_since(start);
 }
 
 std::unique_ptr<Plan> plan_of(runtime::Gpu& gpu, const gemm::Problem& problem,
@@ -174,10 +133,10 @@ void prepare(runtime::Gpu& gpu, Ready& ready) {
 // Compiles and prepares; drops what is refused.
 void prepare_all(RandomBench& bench, std::vector<Ready>& some) {
   compile_kernels(bench);
-  for_each_in_parallel(bench, "preparing", some.size(),
-                       [&](std::size_t i) { prepare(bench.gpu, some[i]); });
+  for_each_shown(bench.report, "preparing", some.size(),
+                 [&](std::size_t i) { prepare(bench.gpu, some[i]); });
   for (const Ready& ready : some) {
-    if (!ready.refusal.empty()) refuse(bench, ready.refusal);
+    if (!ready.refusal.empty()) bench.report.refuse(ready.refusal);
   }
   std::erase_if(some, [](const Ready& ready) { return !ready.refusal.empty(); });
 }
@@ -188,10 +147,10 @@ std::vector<Ready> draw_all(RandomBench& bench) {
   const std::uint64_t draws_max = kDrawsForEach * count;
   std::vector<Ready> out;
   while (out.size() < count && bench.drawn < draws_max) {
-    bench.progress("drawing");
+    bench.report.progress("drawing");
     std::vector<Ready> some;
     while (out.size() + some.size() < count && bench.drawn < draws_max) {
-      auto ready = chosen(bench, draw_problem(bench.options.seed, bench.drawn++));
+      auto ready = chosen(bench, draw_problem(bench.report.options.seed, bench.drawn++));
       if (ready) some.push_back(std::move(*ready));
     }
     prepare_all(bench, some);
@@ -202,12 +161,12 @@ std::vector<Ready> draw_all(RandomBench& bench) {
 
 // With --only: the one problem whose text it is, or those of the draw that have it.
 std::vector<Ready> wanted_problems(RandomBench& bench) {
-  const auto given = parse_problem(bench.options.only);
+  const auto given = parse_problem(bench.report.options.only);
   std::vector<Ready> out;
   if (!given) {
     out = draw_all(bench);
     std::erase_if(out, [&](const Ready& ready) {
-      return text(ready.problem).find(bench.options.only) == std::string::npos;
+      return text(ready.problem).find(bench.report.options.only) == std::string::npos;
     });
     return out;
   }
@@ -217,20 +176,16 @@ std::vector<Ready> wanted_problems(RandomBench& bench) {
   return out;
 }
 
-void report_failure(RandomBench& bench, const Ready& ready, const std::string& fault) {
-  ++bench.outside;
-  if (static_cast<std::size_t>(bench.outside) > kShownFailures) return;
-  bench.progress("");
-  bench.console.err << format("error: {}: {} ({})\n", text(ready.problem), fault,
-                              gemm::text(ready.kernel->choice));
+void report_failure(RandomReport& report, const Ready& ready, const std::string& fault) {
+  report.fail(text(ready.problem), gemm::text(ready.kernel->choice), fault);
 }
 
 Result<void> check_one(RandomBench& bench, RandomRun& run, Ready& ready) {
-  ++bench.by_types[types_text(ready.problem.problem)];
-  ++bench.by_kernel[ready.kernel->choice.kernel];
-  ++bench.checked;
+  ++bench.report.by_types[types_text(ready.problem.problem)];
+  ++bench.report.by_kernel[ready.kernel->choice.kernel];
+  ++bench.report.checked;
   if (!ready.failure.empty()) {
-    report_failure(bench, ready, ready.failure);
+    report_failure(bench.report, ready, ready.failure);
     return {};
   }
   const auto faults = run.check({.problem = ready.problem,
@@ -238,11 +193,12 @@ Result<void> check_one(RandomBench& bench, RandomRun& run, Ready& ready) {
                                  .first = ready.first.get(),
                                  .numerics = ready.kernel->numerics});
   if (!faults) {
-    report_failure(bench, ready, faults.error().text());
+    report_failure(bench.report, ready, faults.error().text());
     return Unexpected{faults.error()};
   }
   if (!faults->empty()) {
-    report_failure(bench, ready, join(*faults, "; ", [](const auto& fault) { return fault; }));
+    report_failure(bench.report, ready,
+                   join(*faults, "; ", [](const auto& fault) { return fault; }));
   }
   return {};
 }
@@ -253,89 +209,73 @@ Result<void> check_all(RandomBench& bench, RandomDevice& device, std::vector<Rea
   Clock::time_point shown = Clock::now();
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (seconds_since(shown) > 0.1) {
-      bench.progress(io::progress_bar("checking", i, all.size()));
+      bench.report.progress(io::progress_bar("checking", i, all.size()));
       shown = Clock::now();
     }
     if (auto done = check_one(bench, run, all[i]); !done) return done;
     all[i].plan.reset();
     all[i].first.reset();
   }
-  bench.progress("");
+  bench.report.progress("");
   return {};
 }
 
-void print_counts(io::Console& console, std::string_view title,
-                  const std::map<std::string, std::int64_t>& counts) {
-  console.out << title << "\n";
-  for (const auto& [name, count] : counts) console.out << format("  {:>7}  {}\n", count, name);
-}
-
-void print_refusals(const RandomBench& bench) {
-  if (bench.refused == 0) return;
-  std::vector<std::pair<std::int64_t, std::string>> all;
-  for (const auto& [reason, count] : bench.refusals) all.emplace_back(count, reason);
-  std::ranges::sort(all, std::greater());
-  bench.console.out << format("refused: {} of {} drawn, for {} reasons\n", bench.refused,
-                              bench.drawn, all.size());
-  for (std::size_t i = 0; i < std::min(all.size(), kShownRefusals); ++i) {
-    bench.console.out << format("  {:>7}  {}\n", all[i].first, all[i].second);
-  }
-}
-
-void summarise(const RandomBench& bench, double seconds) {
-  print_counts(bench.console, "types", bench.by_types);
-  print_counts(bench.console, "kernels", bench.by_kernel);
-  print_refusals(bench);
-  bench.console.out << format(
-      "{} problems checked, {} outside, {} kernels, {:.1f} s, of which {:.1f} s compiling\n",
-      bench.checked, bench.outside, bench.kernels.size(), seconds, bench.compile_seconds);
-}
-
 Checked<void> check_options(const BenchOptions& options, Diagnostics& diags) {
-  const std::pair<const char*, bool> of_others[] = {
-      {"--arch", !options.program.arch.empty()}, {"-D", !options.program.defines.empty()},
-      {"--kernel", !options.kernel.empty()},     {"--shape", !options.shapes.empty()},
-      {"--json", !options.json.empty()},         {"--expect", !options.expect.empty()}};
+  const std::pair<const char*, bool> of_others[] = {{"--arch", !options.program.arch.empty()},
+                                                    {"-D", !options.program.defines.empty()},
+                                                    {"--kernel", !options.kernel.empty()},
+                                                    {"--shape", !options.shapes.empty()},
+                                                    {"--json", !options.json.empty()},
+                                                    {"--expect", !options.expect.empty()},
+                                                    {"--graphs", options.graphs},
+                                                    {"--power", options.power}};
   for (const auto& [name, given] : of_others) {
     if (given) return diags.report<diag::BenchOptionUnused>({}, name, "`random`").emit();
   }
   return {};
 }
 
-io::Exit nothing_left(const RandomBench& bench) {
-  print_refusals(bench);
+io::Exit nothing_left(const RandomReport& report) {
+  report.print_refusals();
   Diagnostics diags;
   diags.report<diag::BenchNothingLeft>({}, "random")
-      .help("{} problems were drawn, {} of them served", bench.drawn,
-            static_cast<std::int64_t>(bench.drawn) - bench.refused)
+      .help("{} problems were drawn, {} of them served", report.drawn,
+            report.drawn - report.refused)
       .emit();
-  io::show(bench.console, diags, {});
+  io::show(report.console, diags, {});
   return io::Exit::kUsage;
+}
+
+// How many problems there are to be of each kind. Attention has a part of all where this GPU has a
+// kernel for it, and with --only what that names.
+struct Shares {
+  std::int64_t products = 0;
+  std::int64_t attention = 0;
+};
+
+Shares shares_of(const BenchOptions& options, const runtime::Gpu& gpu) {
+  const std::int64_t wanted = options.count;
+  if (options.only.starts_with(kAttentionWord)) {
+    return {.attention = wanted == 0 ? kUsualCount / kAttentionPart : wanted};
+  }
+  const std::int64_t all = wanted == 0 ? kUsualCount : wanted;
+  if (!options.only.empty() || !has_attention(gpu)) return {.products = all};
+  return {.products = all - all / kAttentionPart, .attention = all / kAttentionPart};
+}
+
+Result<void> check_products(RandomReport& report, runtime::Gpu& gpu, std::int64_t count) {
+  auto device = RandomDevice::open(gpu);
+  if (!device) return Unexpected{device.error()};
+  RandomBench bench{.report = report, .gpu = gpu, .count = count};
+  std::vector<Ready> all = wanted_problems(bench);
+  report.drawn += static_cast<std::int64_t>(bench.drawn);
+  report.kernels += bench.kernels.size();
+  return check_all(bench, *device, all);
 }
 
 }  // namespace
 
 bool is_random(const BenchOptions& options) { return options.program.file == "random"; }
-
-std::string refusal_text(const Error& error) {
-  std::set<std::string> reasons;
-  std::string rest = error.reason + "; ";
-  for (std::size_t end = rest.find("; "); end != std::string::npos; end = rest.find("; ")) {
-    std::string one = rest.substr(0, end);
-    rest.erase(0, end + 2);
-    if (const std::size_t colon = one.find(": "); colon != std::string::npos) {
-      one.erase(0, colon + 2);
-    }
-    std::string plain;
-    for (const char c : one) {
-      const bool digit = c >= '0' && c <= '9';
-      if (!digit) plain += c;
-      if (digit && (plain.empty() || plain.back() != 'N')) plain += 'N';
-    }
-    reasons.insert(plain);
-  }
-  return join(reasons, "; ", [](const std::string& reason) { return reason; });
-}
 
 io::Exit bench_random(const BenchOptions& options, io::Console& console) {
   Diagnostics diags;
@@ -346,16 +286,17 @@ io::Exit bench_random(const BenchOptions& options, io::Console& console) {
   const Clock::time_point start = Clock::now();
   auto gpu = backends::open_device();
   if (!gpu) return io::environment_failed(console, gpu.error()).error;
-  auto device = RandomDevice::open(*gpu);
-  if (!device) return io::environment_failed(console, device.error()).error;
-  RandomBench bench{.options = options, .console = console, .gpu = *gpu};
-  if (options.count != 0) bench.count = options.count;
-  std::vector<Ready> all = wanted_problems(bench);
-  if (all.empty()) return nothing_left(bench);
-  const auto done = check_all(bench, *device, all);
-  summarise(bench, seconds_since(start));
-  const bool fewer = options.only.empty() && bench.checked < bench.count;
-  if (!done || bench.outside > 0 || fewer) return io::Exit::kWrong;
+  RandomReport report{.options = options, .console = console};
+  const Shares shares = shares_of(options, *gpu);
+  Result<void> done;
+  if (shares.products > 0) done = check_products(report, *gpu, shares.products);
+  if (done && shares.attention > 0) done = check_attentions(report, *gpu, shares.attention);
+  // Before anything was checked it is the machine; later the problem was told.
+  if (!done && report.checked == 0) return io::environment_failed(console, done.error()).error;
+  if (report.checked == 0) return nothing_left(report);
+  report.summarise(seconds_since(start));
+  const bool fewer = options.only.empty() && report.checked < shares.products + shares.attention;
+  if (!done || report.outside > 0 || fewer) return io::Exit::kWrong;
   return io::Exit::kFine;
 }
 

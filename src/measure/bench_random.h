@@ -5,6 +5,7 @@
 #include "io/console.h"
 #include "measure/options.h"
 #include "measure/random_problem.h"
+#include "measure/random_report.h"
 
 namespace kiln::measure {
 
@@ -12,9 +13,5 @@ namespace kiln::measure {
 [[nodiscard]] bool is_random(const BenchOptions& options);
 
 [[nodiscard]] io::Exit bench_random(const BenchOptions& options, io::Console& console);
-
-// Why a kernel was refused, without what differs from problem to problem: numbers become N, the
-// names of kernels go, and each reason stands once.
-[[nodiscard]] std::string refusal_text(const Error& error);
 
 }  // namespace kiln::measure

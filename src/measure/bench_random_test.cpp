@@ -183,6 +183,10 @@ TEST_F(BenchRandomTest, OptionsOfOthersAreRefused) {
   io::Console console{.out = out_, .err = err_};
   BenchOptions options;
   options.program.file = "random";
+  options.power = true;
+  EXPECT_EQ(driver::bench(options, console), io::Exit::kUsage);
+  EXPECT_NE(err_.str().find("`--power` does not go with `random`"), std::string::npos)
+      << err_.str();
   options.shapes = {"M=16"};
   EXPECT_EQ(driver::bench(options, console), io::Exit::kUsage);
   EXPECT_NE(err_.str().find("`--shape` does not go with `random`"), std::string::npos)

@@ -42,6 +42,12 @@ void each_field(Row& row, Visit&& visit) {
   visit("worst", row.worst);
   visit("sm_mhz", row.sm_mhz);
   visit("power_watt", row.power_watt);
+  visit("graphs", row.graphs);
+  visit("joules", row.joules);
+  visit("baseline_joules", row.baseline_joules);
+  visit("joules_per_tflop", row.joules_per_tflop);
+  visit("baseline_joules_per_tflop", row.baseline_joules_per_tflop);
+  visit("energy_source", row.energy_source);
   visit("arch", row.machine.arch);
   visit("device", row.machine.device);
   visit("clock_mhz", row.machine.clock_mhz);
@@ -69,6 +75,9 @@ double gigabytes_a_second(std::int64_t bytes, double seconds) {
 // A value of another type than the field's is as good as none.
 void read(const Json& json, std::string& to) {
   if (json.is_string()) to = json.get<std::string>();
+}
+void read(const Json& json, bool& to) {
+  if (json.is_boolean()) to = json.get<bool>();
 }
 void read(const Json& json, std::map<std::string, std::string>& to) {
   if (!json.is_object()) return;
@@ -115,6 +124,21 @@ Result<std::vector<BenchRow>> parse_rows(const std::string& text, const std::str
   return rows;
 }
 
+namespace {
+
+// "  0.512 mJ, 1.870 J/TFLOP (cuBLASLt 13.1.0 0.530 mJ, 1.936)"; empty where nothing was measured.
+std::string energy_text(const BenchRow& row) {
+  if (!row.joules) return {};
+  std::string text = format("  {:.3f} mJ", *row.joules * 1e3);
+  if (row.joules_per_tflop) text += format(", {:.3f} J/TFLOP", *row.joules_per_tflop);
+  if (!row.baseline_joules) return text;
+  text += format(" ({} {:.3f} mJ", row.baseline, *row.baseline_joules * 1e3);
+  if (row.baseline_joules_per_tflop) text += format(", {:.3f}", *row.baseline_joules_per_tflop);
+  return text + ")";
+}
+
+}  // namespace
+
 std::string to_text(const BenchRow& row) {
   std::string text = format("{:<28} {}  {:>10.2f} us", row.shape, row.types, row.seconds * 1e6);
   if (row.tflops) text += format("  {:>7.1f} TFLOP/s", *row.tflops);
@@ -123,14 +147,14 @@ std::string to_text(const BenchRow& row) {
     text += format("  {} {:>7.1f} GB/s  ratio {:.3f} (spread {:.3f})", row.baseline,
                    gigabytes_a_second(*row.bytes, *row.baseline_seconds), *row.ratio,
                    row.spread.value_or(0));
-    return text + "\n";
+    return text + energy_text(row) + "\n";
   }
   if (row.ratio && row.baseline_tflops) {
     text += format("  {} {:>7.1f}  ratio {:.3f} (spread {:.3f})", row.baseline,
                    *row.baseline_tflops, *row.ratio, row.spread.value_or(0));
   }
   if (row.dense_ratio) text += format("  {:.3f} of dense", *row.dense_ratio);
-  return text + "\n";
+  return text + energy_text(row) + "\n";
 }
 
 RowSummary summarise_rows(const std::vector<BenchRow>& rows) {

@@ -61,6 +61,13 @@ struct BenchRow {
   std::optional<double> worst = {};              // the largest error over its bound
   std::optional<double> sm_mhz = {};             // median of the clock while it was measured
   std::optional<double> power_watt = {};         // median of the power while it was measured
+  bool graphs = false;                           // launches were started in CUDA graphs
+  // With --power: of a launch, and of 1e12 operations.
+  std::optional<double> joules = {};
+  std::optional<double> baseline_joules = {};
+  std::optional<double> joules_per_tflop = {};
+  std::optional<double> baseline_joules_per_tflop = {};
+  std::string energy_source = {};  // "counter", or "power" times time
   BenchMachine machine = {};
 
   friend bool operator==(const BenchRow&, const BenchRow&) = default;

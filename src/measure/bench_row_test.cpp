@@ -32,6 +32,12 @@ BenchRow full_row() {
           .worst = 0.31,
           .sm_mhz = 1755,
           .power_watt = 612.5,
+          .graphs = true,
+          .joules = 0.102,
+          .baseline_joules = 0.104,
+          .joules_per_tflop = 0.742,
+          .baseline_joules_per_tflop = 0.757,
+          .energy_source = "counter",
           .machine = {.arch = "sm_90a",
                       .device = "NVIDIA H200",
                       .clock_mhz = 1980,
@@ -58,6 +64,17 @@ TEST(BenchRow, ALineIsALine) {
   const std::string empty = to_json({.suite = "file"});
   EXPECT_NE(empty.find("\"ratio\":null"), std::string::npos) << empty;
   EXPECT_NE(empty.find("\"commit\":null"), std::string::npos) << empty;
+}
+
+TEST(BenchRow, EnergyStandsAtTheEndOfALine) {
+  BenchRow row = full_row();
+  EXPECT_NE(to_text(row).find("  102.000 mJ, 0.742 J/TFLOP (cuSPARSELt 0.8.1 104.000 mJ, 0.757)\n"),
+            std::string::npos)
+      << to_text(row);
+  row.baseline_joules.reset();
+  EXPECT_NE(to_text(row).find("  102.000 mJ, 0.742 J/TFLOP\n"), std::string::npos);
+  row.joules.reset();
+  EXPECT_EQ(to_text(row).find(" mJ"), std::string::npos);
 }
 
 TEST(BenchRow, LinesOfOthersAreRefusedByNumber) {
@@ -92,7 +109,9 @@ TEST(BenchRow, GeometricMeanAndLeast) {
 }
 
 TEST(BenchRow, OneLineOfText) {
-  EXPECT_EQ(to_text(full_row()),
+  BenchRow row = full_row();
+  row.joules.reset();
+  EXPECT_EQ(to_text(row),
             "M=8192,N=4096,K=2048         f16 * f16 -> f16      167.00 us    801.2 TFLOP/s"
             "  cuSPARSELt 0.8.1   790.5  ratio 1.014 (spread 0.002)  1.420 of dense\n");
   EXPECT_EQ(to_text({.shape = "N=64", .seconds = 1e-5}),

@@ -51,14 +51,15 @@ struct Contest {
   std::vector<ProductBuffers> vendor_buffers = {};
   runtime::LoadTimes loads = {};
 
-  [[nodiscard]] Result<void> start(std::size_t set) const {
-    return plan->start(operands[set], workspace ? workspace->address() : 0, nullptr);
+  [[nodiscard]] Result<void> start(std::size_t set, runtime::cuda::Stream stream = nullptr) const {
+    return plan->start(operands[set], workspace ? workspace->address() : 0, stream);
   }
   // With groups one after the other: the vendor's library knows no groups.
-  [[nodiscard]] Result<void> start_vendor(std::size_t set) const {
-    if (problem.groups == 0) return vendor->start(vendor_buffers[set]);
+  [[nodiscard]] Result<void> start_vendor(std::size_t set,
+                                          runtime::cuda::Stream stream = nullptr) const {
+    if (problem.groups == 0) return vendor->start(vendor_buffers[set], stream);
     for (std::int64_t group = 0; group < problem.groups; ++group) {
-      auto started = vendor->start(sets.vendor_of_group(set, group));
+      auto started = vendor->start(sets.vendor_of_group(set, group), stream);
       if (!started) return started;
     }
     return {};
@@ -130,12 +131,18 @@ BenchRow row_of(const SuiteBench& bench, const Contest& contest) {
 
 Result<BenchRow> measure_contest(SuiteBench& bench, const Contest& contest) {
   bench.progress(format("{}: measuring", shape_of(contest.problem)));
-  Contenders contenders = {[&](std::size_t set) { return contest.start(set); }};
+  std::vector<Contender> contenders = {{contest.plan->kernel_text(), [&](auto set, auto stream) {
+                                          return contest.start(set, stream);
+                                        }}};
   if (contest.sparse) {
-    contenders.emplace_back([&](std::size_t set) { return contest.sparse->start(set); });
+    contenders.push_back({contest.sparse->library(), [&](auto set, auto stream) {
+                            return contest.sparse->start(set, stream);
+                          }});
   }
   if (contest.vendor) {
-    contenders.emplace_back([&](std::size_t set) { return contest.start_vendor(set); });
+    contenders.push_back({contest.vendor->library(), [&](auto set, auto stream) {
+                            return contest.start_vendor(set, stream);
+                          }});
   }
   BenchRow row = row_of(bench, contest);
   auto measured = measure_row(bench.gpu, bench.options, contest.sets.count(), contenders, row);
@@ -268,6 +275,7 @@ Result<SuiteBench> open_bench(const BenchOptions& options, io::Console& console,
   if (!options.json.empty()) {
     if (auto can = append_to_file(options.json, ""); !can) return Unexpected{can.error()};
   }
+  if (auto can = check_power(gpu, options); !can) return Unexpected{can.error()};
   auto device = BenchDevice::open(gpu);
   if (!device) return Unexpected{device.error()};
   return SuiteBench{

@@ -94,7 +94,8 @@ struct VendorProduct::State {
   Result<void> choose(runtime::Gpu& gpu, const gemm::Problem& product,
                       std::span<const ProductBuffers> buffers);
   Result<void> set_scales(const ProductBuffers& buffers) const;
-  Result<void> start(const cublaslt::Heuristic& how, const ProductBuffers& buffers) const;
+  Result<void> start(const cublaslt::Heuristic& how, const ProductBuffers& buffers,
+                     runtime::cuda::Stream stream) const;
   Result<double> seconds_of(runtime::Gpu& gpu, const cublaslt::Heuristic& how,
                             std::span<const ProductBuffers> buffers, int launches) const;
   Result<double> best_seconds(runtime::Gpu& gpu, const cublaslt::Heuristic& how,
@@ -184,12 +185,13 @@ Result<void> VendorProduct::State::set_scales(const ProductBuffers& buffers) con
 }
 
 Result<void> VendorProduct::State::start(const cublaslt::Heuristic& how,
-                                         const ProductBuffers& buffers) const {
+                                         const ProductBuffers& buffers,
+                                         runtime::cuda::Stream stream) const {
   const float none = 0;
   if (auto set = set_scales(buffers); !set) return set;
   return api.check(api.matmul(handle, description, &scale, buffers.b, first, buffers.a, second,
                               &none, buffers.c, result, buffers.c, result, &how.algorithm,
-                              workspace->address(), kWorkspaceBytes, nullptr),
+                              workspace->address(), kWorkspaceBytes, stream),
                    "cannot start a product of", library);
 }
 
@@ -197,8 +199,11 @@ Result<void> VendorProduct::State::start(const cublaslt::Heuristic& how,
 Result<double> VendorProduct::State::seconds_of(runtime::Gpu& gpu, const cublaslt::Heuristic& how,
                                                 std::span<const ProductBuffers> buffers,
                                                 int launches) const {
-  const Start one = [&](std::size_t set) { return start(how, buffers[set]); };
-  const Result<double> seconds = time_batch(gpu, one, buffers.size(), launches);
+  const Start one = [&](std::size_t set, runtime::cuda::Stream stream) {
+    return start(how, buffers[set], stream);
+  };
+  const Result<double> seconds =
+      time_batch(gpu, {.start = one, .sets = buffers.size(), .starts = launches});
   if (!seconds) return seconds;
   return *seconds / launches;
 }
@@ -276,8 +281,9 @@ Result<VendorProduct> VendorProduct::prepare(runtime::Gpu& gpu, const gemm::Prob
   return VendorProduct(std::move(state));
 }
 
-Result<void> VendorProduct::start(const ProductBuffers& buffers) const {
-  return state_->start(state_->chosen, buffers);
+Result<void> VendorProduct::start(const ProductBuffers& buffers,
+                                  runtime::cuda::Stream stream) const {
+  return state_->start(state_->chosen, buffers, stream);
 }
 
 const std::string& VendorProduct::library() const { return state_->library; }

@@ -35,8 +35,9 @@ class VendorProduct {
   static Result<VendorProduct> prepare(runtime::Gpu& gpu, const gemm::Problem& problem,
                                        double scale, std::span<const ProductBuffers> buffers);
 
-  // Starts one product; does not wait for it.
-  [[nodiscard]] Result<void> start(const ProductBuffers& buffers) const;
+  // Starts one product; does not wait for it. Null is the default stream.
+  [[nodiscard]] Result<void> start(const ProductBuffers& buffers,
+                                   runtime::cuda::Stream stream = nullptr) const;
 
   [[nodiscard]] const std::string& library() const;  // "cuBLASLt 13.1.0"
   [[nodiscard]] int algorithms() const;              // how many were timed

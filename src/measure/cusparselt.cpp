@@ -179,13 +179,15 @@ Result<SparseVendorProduct> SparseVendorProduct::prepare(runtime::Gpu& gpu,
 
 Result<void> SparseVendorProduct::compress(std::size_t set) { return state_->compress(set); }
 
-Result<void> SparseVendorProduct::start(std::size_t set) const {
+Result<void> SparseVendorProduct::start(std::size_t set, runtime::cuda::Stream stream) const {
   const float none = 0;
+  const bool given = stream != nullptr;
   const ProductBuffers& on = state_->buffers[set];
-  return state_->api.check(state_->api.matmul(&state_->handle, &state_->plan, &state_->scale,
-                                              state_->compressed[set].address(), on.b, &none, on.c,
-                                              on.c, state_->workspace->address(), nullptr, 0),
-                           "cannot start a product of", state_->library);
+  return state_->api.check(
+      state_->api.matmul(&state_->handle, &state_->plan, &state_->scale,
+                         state_->compressed[set].address(), on.b, &none, on.c, on.c,
+                         state_->workspace->address(), given ? &stream : nullptr, given ? 1 : 0),
+      "cannot start a product of", state_->library);
 }
 
 const std::string& SparseVendorProduct::library() const { return state_->library; }

@@ -27,8 +27,8 @@ class SparseVendorProduct {
 
   // Takes A as it lies in these buffers now; starts after what was started before.
   [[nodiscard]] Result<void> compress(std::size_t set);
-  // Starts the product on buffers[set]; does not wait for it.
-  [[nodiscard]] Result<void> start(std::size_t set) const;
+  // Starts the product on buffers[set]; does not wait for it. Null is the default stream.
+  [[nodiscard]] Result<void> start(std::size_t set, runtime::cuda::Stream stream = nullptr) const;
 
   [[nodiscard]] const std::string& library() const;  // "cuSPARSELt 0.8.1"
 

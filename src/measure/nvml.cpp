@@ -36,6 +36,8 @@ Result<Nvml> Nvml::open(const runtime::Gpu& gpu) {
                             find(*library, "nvmlDeviceGetPowerUsage", out.power)}) {
     if (!found) return Unexpected{found.error()};
   }
+  // Older than Volta there is none.
+  if (!find(*library, "nvmlDeviceGetTotalEnergyConsumption", out.energy)) out.energy = nullptr;
   // Never shut down: the library counts, and the process ends soon.
   Status status = init();
   const std::string bus = gpu.bus_id();
@@ -54,6 +56,12 @@ std::optional<double> Nvml::power_watt() const {
   unsigned milliwatts = 0;
   if (power(device, &milliwatts) != 0) return std::nullopt;
   return milliwatts * 1e-3;
+}
+
+std::optional<double> Nvml::energy_joule() const {
+  unsigned long long millijoules = 0;
+  if (energy == nullptr || energy(device, &millijoules) != 0) return std::nullopt;
+  return static_cast<double>(millijoules) * 1e-3;
 }
 
 ClockSamples medians(const std::vector<double>& mhz, const std::vector<double>& watts) {

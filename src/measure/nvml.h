@@ -28,10 +28,13 @@ struct Nvml {
   // None when the library does not say.
   [[nodiscard]] std::optional<double> sm_mhz() const;
   [[nodiscard]] std::optional<double> power_watt() const;
+  // Since the driver was loaded; the counter moves every 20 to 100 milliseconds.
+  [[nodiscard]] std::optional<double> energy_joule() const;
 
   Device device = nullptr;
   Status (*clock)(Device device, int which, unsigned* mhz) = nullptr;
   Status (*power)(Device device, unsigned* milliwatts) = nullptr;
+  Status (*energy)(Device device, unsigned long long* millijoules) = nullptr;  // null: none
 };
 
 // What was seen; none where nothing was.

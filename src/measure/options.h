@@ -21,6 +21,8 @@ struct BenchOptions {
   std::uint64_t seed = 0;
   int repeats = 9;
   double batch_seconds = 0.02;
+  bool graphs = false;      // launches are started in CUDA graphs
+  bool power = false;       // energy is measured too
   bool unchecked = false;   // of a file: results are not compared
   std::string json = {};    // a file to append to
   std::string plot = {};    // a file of results to draw, instead of measuring

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "io/random_bits.h"
+#include "measure/random_draw.h"
 #include "support/format.h"
 #include "support/parse_number.h"
 
@@ -21,23 +21,6 @@ using gemm::Spacing;
 
 constexpr std::int64_t kWorkMax = std::int64_t{1} << 32;  // multiplications of all products
 constexpr int kUsualAlignment = 16;
-
-class Random : public io::RandomBits {
- public:
-  using io::RandomBits::RandomBits;
-  std::int64_t within(std::int64_t from, std::int64_t to) {  // both are possible
-    return from + static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(to - from + 1));
-  }
-  bool percent(std::int64_t share) { return within(0, 99) < share; }
-  template <class T>
-  T one_of(std::span<const T> all) {
-    return all[bits() % all.size()];
-  }
-  template <class T, std::size_t N>
-  T one_of(const T (&all)[N]) {
-    return one_of(std::span<const T>(all));
-  }
-};
 
 struct Types {
   DType ab;

@@ -5,34 +5,69 @@
 //   theirs   1.10  1.12  1.10 ms      turn and turn about
 //   ratios   1.10  1.10  1.11         of neighbours: the chip's clock is the same for both
 //   summary  ratio 1.10, spread 0.01
+//
+// Launches of the same kernel, which are not timed, stand before each batch: it begins neither with
+// the instruction cache nor with the L2 and the clock that another kernel has left.
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "runtime/gpu.h"
 
 namespace kiln::measure {
 
-// Starts one launch on a set of buffers; does not wait.
-using Start = std::function<Result<void>(std::size_t set)>;
+// Starts one launch on a set of buffers; does not wait. Null is the default stream.
+using Start = std::function<Result<void>(std::size_t set, runtime::cuda::Stream stream)>;
 
-// Seconds of so many launches in a row, all together; set i % `sets` for launch i. Waits.
-[[nodiscard]] Result<double> time_batch(runtime::Gpu& gpu, const Start& start, std::size_t sets,
-                                        std::int64_t launches);
+struct Contender {
+  std::string name;  // for messages
+  Start start;
+};
+
+// So many starts in a row, with buffers used in turn.
+struct Batch {
+  Start start = {};
+  std::size_t sets = 1;       // set i % `sets` for start i, those before counted too
+  std::int64_t starts = 0;    // that are timed
+  std::int64_t before = 0;    // that are not, in front of them
+  std::int64_t launches = 1;  // of one start: more where it is a graph
+
+  [[nodiscard]] double seconds_of_one(double all) const {
+    return all / static_cast<double>(starts) / static_cast<double>(launches);
+  }
+};
+
+// Seconds of the starts that are timed, all together. Waits.
+[[nodiscard]] Result<double> time_batch(runtime::Gpu& gpu, const Batch& batch);
+
+// What stands before a batch: every set of buffers once, or as many launches as it has itself, which
+// brings the clock to what it is for this kernel.
+enum class Lead : std::uint8_t { kSets, kBatch };
 
 struct BatchOptions {
   std::size_t sets = 2;  // of buffers, used in turn
   int repeats = 9;
   double batch_seconds = 0.02;
   std::int64_t launches_max = 50000;  // of a batch
+  Lead lead = Lead::kBatch;
+  bool graphs = false;  // a start is a graph of launches, at most kGraphLaunches or one of each set
 };
+inline constexpr std::int64_t kGraphLaunches = 1024;
 
-// Seconds of one launch, for each contender and repeat: [contender][repeat]. Every repeat has one
-// batch of each contender, in turns that begin with another one each time. One batch of each goes
-// before and is not counted.
+// A batch of each contender, as long as the options say; runs each at least once. Errors: what the
+// driver says; with graphs, a contender that cannot be captured, by its name.
+[[nodiscard]] Result<std::vector<Batch>> make_batches(runtime::Gpu& gpu,
+                                                      const std::vector<Contender>& contenders,
+                                                      const BatchOptions& options);
+
+// Seconds of one launch, for each batch and repeat: [batch][repeat]. Every repeat has each batch once,
+// in turns that begin with another one each time.
 [[nodiscard]] Result<std::vector<std::vector<double>>> time_in_turn(
-    runtime::Gpu& gpu, const std::vector<Start>& contenders, const BatchOptions& options);
+    runtime::Gpu& gpu, const std::vector<Batch>& batches, int repeats);
+[[nodiscard]] Result<std::vector<std::vector<double>>> time_in_turn(
+    runtime::Gpu& gpu, const std::vector<Contender>& contenders, const BatchOptions& options);
 
 // The median of at least one value; the mean of the middle two when their number is even.
 [[nodiscard]] double median(std::vector<double> values);

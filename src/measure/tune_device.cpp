@@ -138,16 +138,19 @@ Result<Verdict> GpuField::check(std::size_t candidate) {
 
 Result<std::vector<std::vector<double>>> GpuField::measure(std::span<const std::size_t> which,
                                                            const TuneRound& round) {
-  std::vector<Start> contenders;
+  std::vector<Contender> contenders;
   const runtime::cuda::DevicePtr workspace = workspace_ ? workspace_->address() : 0;
   for (const std::size_t i : which) {
-    contenders.emplace_back([this, workspace, plan = entrants_[i].plan.get()](std::size_t set) {
-      return plan->start(operands_[set], workspace, nullptr);
-    });
+    const gemm::Plan* const plan = entrants_[i].plan.get();
+    contenders.push_back({plan->kernel_text(), [this, workspace, plan](auto set, auto stream) {
+                            return plan->start(operands_[set], workspace, stream);
+                          }});
   }
-  return time_in_turn(
-      gpu_, contenders,
-      {.sets = sets_.count(), .repeats = round.repeats, .batch_seconds = round.batch_seconds});
+  return time_in_turn(gpu_, contenders,
+                      {.sets = sets_.count(),
+                       .repeats = round.repeats,
+                       .batch_seconds = round.batch_seconds,
+                       .lead = Lead::kSets});
 }
 
 }  // namespace

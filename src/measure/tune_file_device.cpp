@@ -298,15 +298,18 @@ Result<Verdict> FileField::check(std::size_t index) {
 
 Result<std::vector<std::vector<double>>> FileField::measure(std::span<const std::size_t> which,
                                                             const TuneRound& round) {
-  std::vector<Start> contenders;
+  std::vector<Contender> contenders;
   for (const std::size_t i : which) {
-    contenders.emplace_back(
-        [&calls = entrants_[i].calls](std::size_t set) { return calls[set].start(); });
+    contenders.push_back(
+        {text(*entrants_[i].candidate), [&calls = entrants_[i].calls](auto set, auto stream) {
+           return calls[set].start(stream);
+         }});
   }
   return time_in_turn(gpu_, contenders,
                       {.sets = owner_->calls.size(),
                        .repeats = round.repeats,
-                       .batch_seconds = round.batch_seconds});
+                       .batch_seconds = round.batch_seconds,
+                       .lead = Lead::kSets});
 }
 
 class FileGpu final : public TuneFileDevice {

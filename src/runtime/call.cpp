@@ -252,19 +252,26 @@ Result<void> Call::prepare(std::uint64_t steps_max) {
   return host_.run(hooks, steps_max);
 }
 
-Result<void> Call::take(const Prepared& step) { return kernels_.launch(step.launch); }
+Result<void> Call::take(const Prepared& step, cuda::Stream stream) {
+  return kernels_.launch(step.launch, stream);
+}
 
-Result<void> Call::take(const Fill& step) {
+Result<void> Call::take(const Fill& step, cuda::Stream stream) {
   DeviceBuffer& memory = step.buffer->memory;
   if (step.bytes.empty()) return started_ ? Result<void>{} : memory.fill(kPoison);
   const std::byte first = step.bytes.front();
   const bool alike = std::ranges::all_of(step.bytes, [&](std::byte b) { return b == first; });
-  return alike ? memory.fill(static_cast<unsigned char>(first)) : memory.copy_in(step.bytes);
+  if (!alike && stream != nullptr) {
+    return Unexpected{Error{"cannot fill a buffer on a stream", format("{} bytes", memory.bytes()),
+                            "its first values come from the host's memory at each start"}};
+  }
+  return alike ? memory.fill(static_cast<unsigned char>(first), stream)
+               : memory.copy_in(step.bytes);
 }
 
-Result<void> Call::start() {
+Result<void> Call::start(cuda::Stream stream) {
   for (const Step& step : steps_) {
-    auto done = std::visit([&](const auto& each) { return take(each); }, step);
+    auto done = std::visit([&](const auto& each) { return take(each, stream); }, step);
     if (!done) return done;
   }
   started_ = true;

@@ -81,8 +81,9 @@ class Call {
   // Runs the host part for its launches, which begin with start().
   [[nodiscard]] Result<void> prepare(std::uint64_t steps_max = kStepsMax);
   // Everything once, in order; does not wait. Buffers of the host part that have no initial value
-  // hold 0xFF bytes the first time.
-  [[nodiscard]] Result<void> start();
+  // hold 0xFF bytes the first time. Null is the default stream. Errors: what the driver says; on
+  // another stream, a buffer that is filled from the host's memory.
+  [[nodiscard]] Result<void> start(cuda::Stream stream = nullptr);
   // What the function writes and returns. Tensors of written parameters must have their bytes.
   [[nodiscard]] Result<void> copy_out(ir::Arguments& to) const;
   // Buffers around which a kernel wrote outside of its memory.
@@ -123,8 +124,8 @@ class Call {
   Result<void> prepare_launch(ir::OpId op);
   Result<std::vector<cuda::TensorMap>> maps_of(const emit::LaunchPlan& plan) const;
   ValueBytes slot_value(const emit::ParamSlot& slot) const;
-  Result<void> take(const Prepared& step);
-  Result<void> take(const Fill& step);
+  Result<void> take(const Prepared& step, cuda::Stream stream);
+  Result<void> take(const Fill& step, cuda::Stream stream);
   Result<void> copy_out_returned(ir::Arguments& to) const;
 
   Gpu& gpu_;

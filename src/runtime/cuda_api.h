@@ -19,6 +19,8 @@ using ModuleHandle = struct ModuleTag*;
 using FunctionHandle = struct FunctionTag*;
 using Stream = struct StreamTag*;
 using EventHandle = struct EventTag*;
+using GraphHandle = struct GraphTag*;
+using GraphExec = struct GraphExecTag*;
 
 inline constexpr Status kSuccess = 0;
 // CUdevice_attribute and CUfunction_attribute.
@@ -31,6 +33,8 @@ inline constexpr int kMaxDynamicSharedBytes = 8;
 inline constexpr int kPointerDevice = 9;
 // CUevent_flags: of an event that only orders work.
 inline constexpr unsigned kUntimed = 2;
+// CUstreamCaptureMode: what this thread does that cannot be captured is an error.
+inline constexpr int kCapturesThread = 1;
 
 // CUtensorMap: 128 bytes that the driver fills in and the hardware reads.
 struct alignas(64) TensorMap {
@@ -122,7 +126,7 @@ struct LaunchConfig {
   KILN_CUDA(error_name, "cuGetErrorName", (Status status, const char** name))                     \
   KILN_CUDA(error_text, "cuGetErrorString", (Status status, const char** text))
 
-// Those that drivers before version 12 lack, some of them those before 11.2: null there.
+// Those that drivers before version 12 lack, some of them those before 11.4: null there.
 #define KILN_CUDA_NEWER_FUNCTIONS(KILN_CUDA)                                                       \
   KILN_CUDA(                                                                                       \
       launch_configured, "cuLaunchKernelEx",                                                       \
@@ -130,6 +134,15 @@ struct LaunchConfig {
   KILN_CUDA(memory_alloc_in_order, "cuMemAllocAsync",                                              \
             (DevicePtr * pointer, std::size_t bytes, Stream stream))                               \
   KILN_CUDA(memory_free_in_order, "cuMemFreeAsync", (DevicePtr pointer, Stream stream))            \
+  KILN_CUDA(stream_create, "cuStreamCreate", (Stream * stream, unsigned flags))                    \
+  KILN_CUDA(stream_destroy, "cuStreamDestroy_v2", (Stream stream))                                 \
+  KILN_CUDA(capture_begin, "cuStreamBeginCapture_v2", (Stream stream, int mode))                   \
+  KILN_CUDA(capture_end, "cuStreamEndCapture", (Stream stream, GraphHandle * graph))               \
+  KILN_CUDA(graph_destroy, "cuGraphDestroy", (GraphHandle graph))                                  \
+  KILN_CUDA(graph_instantiate, "cuGraphInstantiateWithFlags",                                      \
+            (GraphExec * exec, GraphHandle graph, unsigned long long flags))                       \
+  KILN_CUDA(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec exec))                            \
+  KILN_CUDA(graph_launch, "cuGraphLaunch", (GraphExec exec, Stream stream))                        \
   KILN_CUDA(tensor_map_encode, "cuTensorMapEncodeTiled",                                           \
             (TensorMap * map, int type, unsigned rank, DevicePtr address,                          \
              const std::uint64_t* extents, const std::uint64_t* pitches, const std::uint32_t* box, \

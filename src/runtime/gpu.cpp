@@ -59,17 +59,20 @@ Result<void> DeviceBuffer::copy_out(std::span<std::byte> to) const {
                              "cannot copy from the GPU");
 }
 
-Result<void> DeviceBuffer::start_copy(const DeviceBuffer& from) {
+Result<void> DeviceBuffer::start_copy(const DeviceBuffer& from, cuda::Stream stream) {
   KILN_CHECK(from.bytes_ == bytes_, "{} bytes into a buffer of {}", from.bytes_, bytes_);
   if (bytes_ == 0) return {};
-  return session_->api.check(session_->api.copy_within(address(), from.address(), bytes_, nullptr),
+  return session_->api.check(session_->api.copy_within(address(), from.address(), bytes_, stream),
                              "cannot copy on the GPU");
 }
 
-Result<void> DeviceBuffer::fill(unsigned char byte) {
+Result<void> DeviceBuffer::fill(unsigned char byte, cuda::Stream stream) {
   if (bytes_ == 0) return {};
-  return session_->api.check(session_->api.set_bytes(address(), byte, bytes_),
-                             "cannot fill memory of the GPU");
+  const cuda::Api& api = session_->api;
+  const cuda::Status status = stream == nullptr
+                                  ? api.set_bytes(address(), byte, bytes_)
+                                  : api.start_set_bytes(address(), byte, bytes_, stream);
+  return api.check(status, "cannot fill memory of the GPU");
 }
 
 Result<bool> DeviceBuffer::zones_intact() const {

@@ -47,9 +47,10 @@ class DeviceBuffer {
   // `from` and `to` must have bytes() bytes.
   [[nodiscard]] Result<void> copy_in(std::span<const std::byte> from);
   [[nodiscard]] Result<void> copy_out(std::span<std::byte> to) const;
-  [[nodiscard]] Result<void> fill(unsigned char byte);
+  // Null is the default stream.
+  [[nodiscard]] Result<void> fill(unsigned char byte, cuda::Stream stream = nullptr);
   // Starts to copy the other's bytes, as many as this has, and does not wait.
-  [[nodiscard]] Result<void> start_copy(const DeviceBuffer& from);
+  [[nodiscard]] Result<void> start_copy(const DeviceBuffer& from, cuda::Stream stream = nullptr);
   // Whether nobody wrote into the zones.
   [[nodiscard]] Result<bool> zones_intact() const;
 

@@ -1,0 +1,364 @@
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include "attention/plan.h"
+#include "io/expect.h"
+#include "measure/attention_check.h"
+#include "measure/random_attention.h"
+#include "support/format.h"
+
+namespace kiln::measure {
+
+namespace {
+
+using AttentionPlan = attention::Plan;
+using AttentionProblem = attention::Problem;
+using AttentionPart = attention::Part;
+using gemm::FailureKind;
+using runtime::DeviceBuffer;
+using Bytes = std::vector<std::byte>;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::byte kPoison{0xff};            // each byte of a NaN
+constexpr std::size_t kAtOnce = 64;           // problems that are in memory together
+constexpr std::int64_t kAttentionDraws = 50;  // at most, before a run ends with fewer problems
+constexpr int kLseBytes = 4;
+
+// A problem with all that computes it.
+struct ReadyAttention {
+  RandomAttention drawn;
+  AttentionProblem problem = {};  // normalised
+  std::unique_ptr<AttentionPlan> plan = nullptr;
+  AttentionNumerics numerics = {};
+  AttentionTensors tensors = {};
+  std::string refusal = {};
+  std::vector<std::string> faults = {};
+};
+
+// A tensor as it lies in memory: `offset` bytes, then rows with gaps. Everything that is no element
+// is poison.
+struct AttentionImage {
+  const char* name;
+  bool written;
+  AttentionPart part;  // of lse it has no spacing
+  Tensor* tensor;
+  std::size_t offset;
+  Bytes bytes = {};
+};
+
+std::size_t span_bytes(const AttentionProblem& problem, const AttentionPart& part) {
+  const std::int64_t elements = (problem.batch - 1) * part.spacing.batch +
+                                (part.rows - 1) * part.spacing.row +
+                                (part.heads - 1) * part.spacing.head + problem.depth;
+  return static_cast<std::size_t>(elements * size_bytes(problem.dtype));
+}
+
+// Calls `visit(in the image, in the tensor, bytes)` for each row of a head, the first two in bytes.
+template <class Visit>
+void each_row(const AttentionProblem& problem, const AttentionImage& image, Visit&& visit) {
+  const auto bytes = static_cast<std::size_t>(problem.depth * size_bytes(problem.dtype));
+  std::size_t packed = 0;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t i = 0; i < image.part.rows; ++i) {
+      for (std::int64_t h = 0; h < image.part.heads; ++h, packed += bytes) {
+        const attention::Spacing& step = image.part.spacing;
+        const std::int64_t element = b * step.batch + i * step.row + h * step.head;
+        visit(image.offset + static_cast<std::size_t>(element * size_bytes(problem.dtype)), packed,
+              bytes);
+      }
+    }
+  }
+}
+
+// All tensors of the problem, those that are read with their values.
+std::vector<AttentionImage> images_of(ReadyAttention& ready) {
+  const AttentionProblem& p = ready.problem;
+  AttentionTensors& all = ready.tensors;
+  Tensor* const places[] = {&all.q, &all.k, &all.v, &all.o, &all.dout, &all.dq, &all.dk, &all.dv};
+  const auto parts = attention::parts_of(p);
+  const auto offset = static_cast<std::size_t>(ready.drawn.offset);
+  std::vector<AttentionImage> out;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!p.backward && i >= attention::kPartsOfForward) break;
+    AttentionImage& image = out.emplace_back(
+        AttentionImage{parts[i].name, parts[i].written, parts[i], places[i], offset});
+    image.bytes.assign(offset + span_bytes(p, parts[i]), kPoison);
+    if (image.written) {
+      *image.tensor = Tensor::zeros(p.dtype, {p.batch, image.part.rows, image.part.heads, p.depth});
+      continue;
+    }
+    each_row(p, image, [&](std::size_t at, std::size_t from, std::size_t bytes) {
+      std::memcpy(image.bytes.data() + at, image.tensor->bytes.data() + from, bytes);
+    });
+  }
+  return out;
+}
+
+AttentionImage lse_of(ReadyAttention& ready) {
+  const AttentionProblem& p = ready.problem;
+  // A multiple of 4 is enough.
+  AttentionImage out{"lse", !p.backward, attention::parts_of(p)[0], &ready.tensors.lse,
+                     static_cast<std::size_t>(ready.drawn.offset / kLseBytes)};
+  if (out.written) *out.tensor = Tensor::zeros(DType::kF32, {p.batch, p.heads, p.queries});
+  out.bytes.assign(out.offset, kPoison);
+  if (out.written) {
+    out.bytes.resize(out.offset + out.tensor->bytes.size(), kPoison);
+  } else {
+    out.bytes.insert(out.bytes.end(), out.tensor->bytes.begin(), out.tensor->bytes.end());
+  }
+  return out;
+}
+
+// One problem on the GPU.
+class AttentionRun {
+ public:
+  AttentionRun(runtime::Gpu& gpu, ReadyAttention& ready)
+      : gpu_(gpu), ready_(ready), images_(images_of(ready)) {
+    images_.push_back(lse_of(ready));
+  }
+
+  // Computes it twice. What was written lies in the problem's tensors then. Errors: what the driver
+  // says.
+  Result<void> run() {
+    for (const AttentionImage& image : images_) {
+      auto buffer = gpu_.allocate(image.bytes.size());
+      if (!buffer) return Unexpected{buffer.error()};
+      buffers_.push_back(std::move(*buffer));
+    }
+    if (const std::size_t bytes = ready_.plan->workspace_bytes(); bytes > 0) {
+      auto workspace = gpu_.allocate(bytes);
+      if (!workspace) return Unexpected{workspace.error()};
+      workspace_.emplace(std::move(*workspace));
+    }
+    const auto first = start();
+    if (!first) return Unexpected{first.error()};
+    const auto second = start();
+    if (!second) return Unexpected{second.error()};
+    for (std::size_t i = 0; i < images_.size(); ++i) {
+      if ((*first)[i] != (*second)[i]) fault("has other bits in the second run", i);
+      take(i, std::move((*second)[i]));
+    }
+    return check_zones();
+  }
+
+ private:
+  void fault(const char* text, std::size_t image) {
+    ready_.faults.push_back(format("`{}` {}", images_[image].name, text));
+  }
+
+  // All bytes of all tensors afterwards.
+  Result<std::vector<Bytes>> start() {
+    for (std::size_t i = 0; i < images_.size(); ++i) {
+      if (auto copied = buffers_[i].copy_in(images_[i].bytes); !copied) {
+        return Unexpected{copied.error()};
+      }
+    }
+    if (workspace_) {
+      auto filled = workspace_->fill(static_cast<unsigned char>(kPoison));
+      if (!filled) return Unexpected{filled.error()};
+    }
+    const attention::Operands operands = operands_of();
+    if (auto fits = attention::check(ready_.problem, operands); !fits) {
+      return Unexpected{fits.error()};
+    }
+    auto started = ready_.plan->start(operands, nullptr, workspace_ ? workspace_->address() : 0);
+    if (!started) return Unexpected{started.error()};
+    if (auto done = gpu_.synchronize(); !done) return Unexpected{done.error()};
+    std::vector<Bytes> out;
+    for (const DeviceBuffer& buffer : buffers_) {
+      if (auto copied = buffer.copy_out(out.emplace_back(buffer.bytes())); !copied) {
+        return Unexpected{copied.error()};
+      }
+    }
+    return out;
+  }
+
+  [[nodiscard]] attention::Operands operands_of() const {
+    attention::Operands out{.scale = ready_.drawn.scale};
+    runtime::cuda::DevicePtr* const places[] = {&out.q,    &out.k,  &out.v,  &out.o,
+                                                &out.dout, &out.dq, &out.dk, &out.dv};
+    for (std::size_t i = 0; i + 1 < images_.size(); ++i) {
+      *places[i] = buffers_[i].address() + images_[i].offset;
+    }
+    out.lse = buffers_.back().address() + images_.back().offset;
+    return out;
+  }
+
+  // The elements of what was written; everything else is to be as it was.
+  void take(std::size_t number, Bytes after) {
+    AttentionImage& image = images_[number];
+    const bool is_lse = number + 1 == images_.size();
+    const auto take_row = [&](std::size_t at, std::size_t to, std::size_t bytes) {
+      std::byte* const from = after.data() + at;
+      std::memcpy(image.tensor->bytes.data() + to, from, bytes);
+      std::fill(from, from + bytes, kPoison);
+    };
+    if (image.written && is_lse) take_row(image.offset, 0, image.tensor->bytes.size());
+    if (image.written && !is_lse) each_row(ready_.problem, image, take_row);
+    if (after == image.bytes) return;
+    fault(image.written ? "is not all that was written: bytes between its rows were"
+                        : "was overwritten",
+          number);
+  }
+
+  Result<void> check_zones() {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      const auto intact = buffers_[i].zones_intact();
+      if (!intact) return Unexpected{intact.error()};
+      if (!*intact) fault("is not all that was written: bytes around it were", i);
+    }
+    if (!workspace_) return {};
+    const auto intact = workspace_->zones_intact();
+    if (!intact) return Unexpected{intact.error()};
+    if (!*intact) {
+      ready_.faults.emplace_back("bytes around the workspace were overwritten");
+    }
+    return {};
+  }
+
+  runtime::Gpu& gpu_;
+  ReadyAttention& ready_;
+  std::vector<AttentionImage> images_;  // of the tensors, and the last of lse
+  std::vector<DeviceBuffer> buffers_;
+  std::optional<DeviceBuffer> workspace_;
+};
+
+// Compiles it, and makes its inputs.
+void prepare(runtime::Gpu& gpu, ReadyAttention& ready) {
+  const runtime::ContextScope scope(gpu.session());
+  if (!scope.entered()) {
+    ready.faults.push_back(scope.entered().error().text());
+    return;
+  }
+  const auto device = gemm::library().current_device();
+  if (!device) {
+    ready.faults.push_back(device.error().error.text());
+    return;
+  }
+  auto plan = AttentionPlan::make(*device, ready.problem);
+  if (!plan && plan.error().kind == FailureKind::kUnsupported) {
+    ready.refusal = refusal_text(plan.error().error);
+    return;
+  }
+  if (!plan) {
+    ready.faults.push_back(plan.error().error.text());
+    return;
+  }
+  ready.plan = std::move(*plan);
+  ready.numerics = {.scale = ready.drawn.scale,
+                    .sums = io::weakest(ready.plan->kernel().program->function())};
+  ready.tensors = make_inputs(ready.drawn, ready.numerics);
+}
+
+void compare(ReadyAttention& ready) {
+  for (const AttentionFound& found :
+       check_attention(ready.problem, ready.tensors, ready.numerics)) {
+    const reference::Comparison& result = found.result;
+    if (result.outside == 0) continue;
+    const reference::Mismatch& first = *result.first;
+    ready.faults.push_back(format(
+        "{} of {} elements of `{}`, the first is {}: expected {}, allowed error {:.3g}, got {}",
+        result.outside, result.elements, found.name, shape_text(first.coordinates), first.expected,
+        first.bound, first.actual));
+  }
+}
+
+struct AttentionDraws {
+  RandomReport& report;
+  runtime::Gpu& gpu;
+  ServedDepths depths = {};
+  std::set<std::string> kernels = {};
+  std::uint64_t drawn = 0;
+  std::int64_t checked = 0;
+};
+
+std::optional<ReadyAttention> next_drawn(AttentionDraws& bench) {
+  const std::string& only = bench.report.options.only;
+  const auto given = parse_attention(only);
+  ReadyAttention out{
+      .drawn =
+          given ? *given : draw_attention(bench.report.options.seed, bench.drawn, bench.depths)};
+  ++bench.drawn;
+  const auto whole = attention::normalised(out.drawn.problem);
+  if (!whole) {
+    bench.report.refuse(refusal_text(whole.error()));
+    return std::nullopt;
+  }
+  if (!given && text(out.drawn).find(only) == std::string::npos) return std::nullopt;
+  out.problem = *whole;
+  return out;
+}
+
+// Of some problems: in memory together, prepared and compared on all cores, run one by one.
+Result<void> check_some(AttentionDraws& bench, std::vector<ReadyAttention>& some) {
+  RandomReport& report = bench.report;
+  const Clock::time_point start = Clock::now();
+  for_each_shown(report, "attention: compiling", some.size(),
+                 [&](std::size_t i) { prepare(bench.gpu, some[i]); });
+  report.compile_seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  for (const ReadyAttention& ready : some) {
+    if (!ready.refusal.empty()) report.refuse(ready.refusal);
+  }
+  std::erase_if(some, [](const ReadyAttention& ready) { return !ready.refusal.empty(); });
+  Result<void> ran;
+  for (std::size_t i = 0; i < some.size() && ran; ++i) {
+    if (some[i].plan == nullptr) continue;
+    report.progress(io::progress_bar("attention: running", i, some.size()));
+    ran = AttentionRun(bench.gpu, some[i]).run();
+    if (!ran) some[i].faults.push_back(ran.error().text());
+    if (!ran) some.resize(i + 1);
+  }
+  for_each_shown(report, "attention: comparing", ran ? some.size() : 0, [&](std::size_t i) {
+    if (some[i].plan != nullptr) compare(some[i]);
+  });
+  for (const ReadyAttention& ready : some) {
+    const bool backward = ready.problem.backward;
+    const std::string kernel = ready.plan == nullptr ? "" : ready.plan->choice().kernel;
+    ++report.checked;
+    ++bench.checked;
+    ++report.by_types[format("attention {}{}", name(ready.problem.dtype),
+                             backward ? " backward" : "")];
+    if (!kernel.empty()) ++report.by_kernel[kernel];
+    if (ready.plan != nullptr) bench.kernels.insert(ready.plan->kernel_text());
+    if (ready.faults.empty()) continue;
+    report.fail(text(ready.drawn), ready.plan == nullptr ? "no kernel" : ready.plan->kernel_text(),
+                join(ready.faults, "; ", [](const std::string& fault) { return fault; }));
+  }
+  return ran;
+}
+
+}  // namespace
+
+bool has_attention(const runtime::Gpu& gpu) { return !served_depths(gpu.arch(), false).empty(); }
+
+Result<void> check_attentions(RandomReport& report, runtime::Gpu& gpu, std::int64_t count) {
+  AttentionDraws bench{.report = report,
+                       .gpu = gpu,
+                       .depths = {.forward = served_depths(gpu.arch(), false),
+                                  .backward = served_depths(gpu.arch(), true)}};
+  const bool one = parse_attention(report.options.only).has_value();
+  const std::int64_t wanted = one ? 1 : count;
+  const std::int64_t draws_max = one ? 1 : kAttentionDraws * count;
+  Result<void> done;
+  if (one || !bench.depths.forward.empty()) {
+    while (done && bench.checked < wanted && static_cast<std::int64_t>(bench.drawn) < draws_max) {
+      std::vector<ReadyAttention> some;
+      const auto room = static_cast<std::size_t>(wanted - bench.checked);
+      while (some.size() < std::min(room, kAtOnce) &&
+             static_cast<std::int64_t>(bench.drawn) < draws_max) {
+        auto ready = next_drawn(bench);
+        if (ready) some.push_back(std::move(*ready));
+      }
+      done = check_some(bench, some);
+    }
+  }
+  report.progress("");
+  report.drawn += static_cast<std::int64_t>(bench.drawn);
+  report.kernels += bench.kernels.size();
+  return done;
+}
+
+}  // namespace kiln::measure
