@@ -1,4 +1,5 @@
-// Rules of how kernels are launched, which plan-launches decides.
+// Rules of how kernels are called and launched; the latter is decided by plan-launches.
+#include "ir/prove.h"
 #include "ir/rules.h"
 
 namespace kiln::ir {
@@ -81,7 +82,18 @@ void launches_are_planned(const Module& module, const Function& f, Mistakes& mis
   });
 }
 
+// A call knows what it is given, not what its kernels compute.
+void checks_are_of_the_call(const Module&, const Function& f, Mistakes& mistakes) {
+  for (const EntryCheck& check : f.checks) {
+    for (const Expr& side : {check.left, check.right}) {
+      if (known_at_launch(f, side)) continue;
+      mistakes.push_back(format("`check` of `{}`, which no call knows", f.text(side)));
+    }
+  }
+}
+
 constexpr Rule kLaunchRules[] = {
+    {"checks-are-of-the-call", Form::kTile, checks_are_of_the_call},
     {"launches-are-planned", Form::kDecided, launches_are_planned},
 };
 

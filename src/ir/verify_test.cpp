@@ -26,6 +26,7 @@ constexpr Edit kEdits[] = {
     {"vars-are-in-scope", kMatmul, "[16*block_m, 16*block_n]", "[16*block_m, 16*iv_k]"},
     {"vars-are-set-once", kMatmul, "vars=[warp_m, warp_n]", "vars=[warp_m, warp_n, warp_n]"},
     {"axes-have-extents", kMatmul, "var N: dim", "var N: dim < 5"},
+    {"checks-are-of-the-call", kElements, "check 1 <= n", "check 1 <= k"},
     {"launches-are-not-nested", kElements, "level=thread vars=[t] unit=1",
      "level=block vars=[t] threads=128"},
     {"parallel-levels-descend", kMatmul, "level=group vars", "level=group4 vars"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sema/entry_check.h"
 #include "sema/expression.h"
 #include "target/registers.h"
 
@@ -52,9 +53,8 @@ bool enter_threads(Sema& sema, const Attribute& attribute, ir::Parallel& launch,
     return false;
   }
   if (bound != 0 && !threads) {
-    sema.function.checks.push_back({launch.threads, ir::Relation::kLessEqual, bound,
-                                    "the block has more threads than `[[launch_bounds]]` says",
-                                    attribute.span});
+    require(sema, {launch.threads, ir::Relation::kLessEqual, bound,
+                   "the block has more threads than `[[launch_bounds]]` says", attribute.span});
   }
   launch.threads_bound = bound;
   return true;

@@ -11,6 +11,7 @@
 #include "ir/prove.h"
 #include "ir/strides.h"
 #include "ir/tensor_map.h"
+#include "sema/entry_check.h"
 #include "sema/event.h"
 #include "sema/expression.h"
 #include "sema/future.h"
@@ -61,12 +62,13 @@ bool check_inner(Sema& sema, const Transfer& transfer) {
   return false;
 }
 
-void check_at_entry(Sema& sema, ir::EntryCheck check) {
-  auto& checks = sema.function.checks;
+// Of several copies with one buffer the first is told.
+void check_once(Sema& sema, ir::EntryCheck check) {
+  const auto& checks = sema.function.checks;
   const bool there = std::any_of(checks.begin(), checks.end(), [&](const ir::EntryCheck& other) {
     return other.message == check.message;
   });
-  if (!there) checks.push_back(std::move(check));
+  if (!there) require(sema, std::move(check));
 }
 
 // Rows of the global buffer must start at multiples of 16 bytes: proved, or checked at entry.
@@ -90,7 +92,7 @@ bool check_pitch(Sema& sema, const Transfer& transfer, const ir::ResolvedView& g
   }
   const std::string message = format("rows of `{}` must be multiples of {} bytes for `{}`",
                                      view_name(sema, global.root), kBulkBytes, transfer.word);
-  check_at_entry(sema, {elements, ir::Relation::kDivides, pitch, message, transfer.stmt.word_span});
+  check_once(sema, {elements, ir::Relation::kDivides, pitch, message, transfer.stmt.word_span});
   return true;
 }
 
@@ -114,10 +116,10 @@ bool check_store_end(Sema& sema, const Transfer& transfer, const ir::ResolvedVie
         .emit();
     return false;
   }
-  check_at_entry(sema, {elements, ir::Relation::kDivides, end,
-                        format("`{}` must end at a multiple of {} bytes for `{}` to it",
-                               view_name(sema, global.root), kBulkBytes, transfer.word),
-                        transfer.stmt.word_span});
+  check_once(sema, {elements, ir::Relation::kDivides, end,
+                    format("`{}` must end at a multiple of {} bytes for `{}` to it",
+                           view_name(sema, global.root), kBulkBytes, transfer.word),
+                    transfer.stmt.word_span});
   return true;
 }
 

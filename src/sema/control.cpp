@@ -5,6 +5,7 @@
 #include "sema/attribute.h"
 #include "sema/constant.h"
 #include "sema/cuda.h"
+#include "sema/entry_check.h"
 #include "sema/expression.h"
 #include "sema/partial_sum.h"
 #include "sema/statement.h"
@@ -404,10 +405,10 @@ void tie(Sema& sema, const ast::Tie& tie) {
     return;
   }
   if (!(a == b)) {
-    sema.function.checks.push_back(
-        {a, ir::Relation::kEqual, b,
-         format("the bounds of `{}` and `{}`, which step together", tie.left.text, tie.right.text),
-         tie.left.span});
+    require(sema, {a, ir::Relation::kEqual, b,
+                   format("the bounds of `{}` and `{}`, which step together", tie.left.text,
+                          tie.right.text),
+                   tie.left.span});
   }
   left.tied.push_back(tie.right.text);
   right.tied.push_back(tie.left.text);

@@ -314,7 +314,7 @@ void declare_buffer(Sema& sema, const ast::BufferDeclStmt& stmt, const ast::Decl
   }
   for (const Element& stage : *stages) type.shape.push_back(stage.value);
   for (const Element& extent : shape) type.shape.push_back(extent.value);
-  if (!check_extents(sema, type, stmt.shape_span, format("`{}`", item.name.text))) {
+  if (!settle_extents(sema, type, stmt.shape_span, format("`{}`", item.name.text))) {
     declare(sema, item.name, {});
     return;
   }

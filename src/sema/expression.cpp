@@ -328,7 +328,10 @@ Operand Evaluator::step(const ast::UnaryExpr& e, ast::BinaryOp op) const {
 }
 
 Operand Evaluator::member(const ast::MemberExpr& e) const {
-  if (e.member == ast::Member::kMdata) return refused("`.mdata`");
+  if (e.member == ast::Member::kMdata) {
+    refuse_packing(sema, span, "`.mdata`");
+    return error_operand(span);
+  }
   Operand base = evaluate_view(sema, e.base);
   if (base.is_error() || e.member == ast::Member::kData) return base;
   Operand out;

@@ -306,11 +306,11 @@ void analyse(Sema& sema, const ast::InthreadsStmt& stmt, ast::StmtId id) {
   }
   const ThreadRun all = enclosing_region(sema).value_or(ThreadRun{0, *block_threads});
   // After a mistake the body is looked at as if all threads ran it. The mistake may be the number
-  // of threads: nobody counts through more than a block can have.
-  const bool too_many = *block_threads > sema.arch.threads_per_block_max;
+  // of threads: nobody counts through more than a block can have, or through none.
+  const bool miscounted = *block_threads < 1 || *block_threads > sema.arch.threads_per_block_max;
   bool late = false;
   const auto chosen =
-      too_many ? std::nullopt : threads_of(sema, stmt.condition, all, *block_threads, late);
+      miscounted ? std::nullopt : threads_of(sema, stmt.condition, all, *block_threads, late);
   if (chosen && chosen->threads == all.threads) {  // no region: these threads go through it anyway
     analyse_chosen(sema, stmt, late);
     if (!stmt.is_async) emit(sema, ir::Barrier{.level = ir::Level::kBlock}, span);

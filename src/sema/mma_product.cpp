@@ -6,6 +6,7 @@
 #include "ir/effects.h"
 #include "kiln/sparse.h"
 #include "sema/attribute.h"
+#include "sema/entry_check.h"
 #include "sema/expression.h"
 #include "sema/mma.h"
 #include "sema/scaled_block.h"
@@ -290,11 +291,13 @@ Tile* find_operand(Sema& sema, ast::ExprId expr, ir::ValueId& id) {
 
 bool refuse_exec_forms(Sema& sema, const ast::MmaExecStmt& stmt) {
   const std::string word = format("mma.{}.{}", spelling(stmt.a_major), spelling(stmt.b_major));
-  std::string form;
-  if (stmt.scaled && stmt.sparse) form = format("`{}.sp.scale`", word);
-  if (stmt.sparse && !stmt.metadata.valid()) form = format("`{}.sp` without metadata", word);
-  if (!form.empty()) refuse(sema, stmt.word_span, form);
-  return !form.empty();
+  if (stmt.sparse && !stmt.metadata.valid()) {
+    refuse_packing(sema, stmt.word_span, format("`{}.sp` without metadata", word));
+    return true;
+  }
+  const bool refused = stmt.scaled && stmt.sparse;
+  if (refused) refuse(sema, stmt.word_span, format("`{}.sp.scale`", word));
+  return refused;
 }
 
 // One operand of a product, once its instruction is known.
@@ -375,10 +378,10 @@ void close_metadata(Sema& sema, Tile& tile, ir::ValueId id, const Request& reque
     if (tile.open_extents[d].constant()) continue;
     shape[d] = needed[d];
     (d == 0 ? type.rows : type.cols) = needed[d];
-    sema.function.checks.push_back(
-        {tile.open_extents[d], ir::Relation::kEqual, needed[d],
-         format("dimension {} of the metadata `{}` is what its product reads", d, tile.name),
-         tile.span});
+    require(sema,
+            {tile.open_extents[d], ir::Relation::kEqual, needed[d],
+             format("dimension {} of the metadata `{}` is what its product reads", d, tile.name),
+             tile.span});
   }
   tile.open_extents.clear();
 }

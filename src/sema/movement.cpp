@@ -4,6 +4,7 @@
 
 #include "ir/depend.h"
 #include "ir/prove.h"
+#include "sema/entry_check.h"
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/inthreads.h"
@@ -40,7 +41,7 @@ bool check_dma_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view wor
 
 bool check_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
   if (stmt.sparse) {
-    refuse(sema, stmt.sparse->span, "`.sp` on a copy");
+    refuse_packing(sema, stmt.sparse->span, format("`{}`", sema.sources.text(stmt.sparse->span)));
     return false;
   }
   if (stmt.engine == ast::Engine::kTma) return check_bulk_forms(sema, stmt, word);
@@ -112,7 +113,7 @@ std::optional<ir::ValueId> allocate_target(Sema& sema, const Transfer& transfer,
   }
   const bool shared = stmt.target_storage == ast::Storage::kShared;
   type.space = shared ? ir::Space::kShared : ir::Space::kLocal;
-  if (!check_extents(sema, type, sema.ast[stmt.source].span, "the tile to copy")) {
+  if (!settle_extents(sema, type, sema.ast[stmt.source].span, "the tile to copy")) {
     return std::nullopt;
   }
   const bool rotates = transfer.handle && sema.handles[*transfer.handle].rotates;
@@ -193,12 +194,13 @@ bool fit_shapes(Sema& sema, Transfer& transfer, Span source_span, Span target_sp
           .emit();
       return false;
     }
-    // A run-time extent that may exceed the tile: checked at entry where launch values decide it.
-    if (to_chip && !ir::always_less_equal(sema.function, from[d], to[d])) {
-      if (const auto most = ir::upper_bound(sema.function, from[d])) {
-        sema.function.checks.push_back({*most, ir::Relation::kLessEqual, to[d],
-                                        format("dimension {} of the copied tile", d), source_span});
-      }
+    // An extent that may exceed the tile: checked at entry where launch values decide it. A tile
+    // whose extent the kernel computes takes as many elements as it has.
+    if (!to_chip || !ir::known_at_launch(sema.function, to[d])) continue;
+    if (ir::always_less_equal(sema.function, from[d], to[d])) continue;
+    if (const auto most = ir::upper_bound(sema.function, from[d])) {
+      require(sema, {*most, ir::Relation::kLessEqual, to[d],
+                     format("dimension {} of the copied tile", d), source_span});
     }
   }
   if (!differ) return true;

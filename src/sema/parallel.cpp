@@ -9,7 +9,9 @@
 #include "ir/prove.h"
 #include "sema/attribute.h"
 #include "sema/call.h"
+#include "sema/entry_check.h"
 #include "sema/expression.h"
+#include "sema/launch_value.h"
 #include "sema/statement.h"
 
 namespace kiln::sema {
@@ -158,15 +160,17 @@ std::optional<std::vector<Axis>> axes_of(Sema& sema, const ast::ParallelGroup& g
           .emit();
       return std::nullopt;
     }
-    if (!ir::known_at_launch(sema.function, bound)) {
+    const auto known = launch_value(sema, bound, item.span);
+    if (!known) {
       (void)sema.diags.report<diag::BoundNotKnown>(item.span, text(sema, bound))
           .help(
-              "use constants, dimensions and integer parameters: every block has the same threads")
+              "use constants, dimensions, integer parameters, and numbers that are computed "
+              "of these: every block has the same threads")
           .emit();
       return std::nullopt;
     }
     const ast::Name name = group.names.empty() ? ast::Name{"", group.span} : group.names[i];
-    axes.push_back({name, {item.element->value, std::nullopt}, item.span});
+    axes.push_back({name, {*known, std::nullopt}, item.span});
   }
   return axes;
 }
@@ -198,9 +202,8 @@ void check_grid(Sema& sema, const std::vector<Axis>& axes) {
     const ir::Expr& extent = axes[i].bound.extent;
     const std::int64_t limit = target::blocks_along(sema.arch, i);
     if (const auto least = ir::minimum(sema.function, extent); !least || *least < 1) {
-      sema.function.checks.push_back({1, ir::Relation::kLessEqual, extent,
-                                      "the grid needs at least one block on each axis",
-                                      axes[i].span});
+      require(sema, {1, ir::Relation::kLessEqual, extent,
+                     "the grid needs at least one block on each axis", axes[i].span});
     }
     if (ir::always_less_equal(sema.function, extent, limit)) continue;
     if (const auto blocks = extent.constant()) {
@@ -210,8 +213,8 @@ void check_grid(Sema& sema, const std::vector<Axis>& axes) {
           .emit();
       continue;
     }
-    sema.function.checks.push_back({extent, ir::Relation::kLessEqual, limit,
-                                    format("axis {} of the grid is too long", i), axes[i].span});
+    require(sema, {extent, ir::Relation::kLessEqual, limit,
+                   format("axis {} of the grid is too long", i), axes[i].span});
   }
 }
 
@@ -231,16 +234,14 @@ void set_block_threads(Sema& sema, const ir::Expr& total, Span span) {
   launch.threads = total;
   const auto constant = total.constant();
   if (const auto least = ir::minimum(sema.function, total); !constant && (!least || *least < 1)) {
-    sema.function.checks.push_back(
-        {1, ir::Relation::kLessEqual, total, "a block needs at least one thread", span});
+    require(sema, {1, ir::Relation::kLessEqual, total, "a block needs at least one thread", span});
   }
   if (constant && *constant > limit) {
     (void)sema.diags.report<diag::ThreadsMax>(span, *constant, sema.arch.name, limit)
         .help("use at most {} threads, and more blocks", limit)
         .emit();
   } else if (!ir::always_less_equal(sema.function, total, limit)) {
-    sema.function.checks.push_back(
-        {total, ir::Relation::kLessEqual, limit, "the block has too many threads", span});
+    require(sema, {total, ir::Relation::kLessEqual, limit, "the block has too many threads", span});
   }
 }
 
@@ -524,7 +525,7 @@ void join_cluster(Sema& sema, ir::OpId launch, const std::vector<Axis>& axes, Sp
           .emit();
       continue;
     }
-    sema.function.checks.push_back({extent, ir::Relation::kDivides, blocks, message, axes[i].span});
+    require(sema, {extent, ir::Relation::kDivides, blocks, message, axes[i].span});
   }
   std::get<ir::Parallel>(sema.function.ops[launch].data).cluster = sema.cluster;
   sema.cluster.clear();

@@ -2,6 +2,7 @@
 
 #include "ir/prove.h"
 #include "ir/strides.h"
+#include "sema/entry_check.h"
 #include "sema/view.h"
 
 namespace kiln::sema {
@@ -78,8 +79,8 @@ bool check_count(Sema& sema, const ir::Expr& made, const ir::Expr& there, Span s
     return false;
   }
   if (ir::known_at_launch(sema.function, made) && ir::known_at_launch(sema.function, there)) {
-    sema.function.checks.push_back(
-        {made, ir::Relation::kEqual, there, "`.span_as` keeps the number of elements", span});
+    require(sema,
+            {made, ir::Relation::kEqual, there, "`.span_as` keeps the number of elements", span});
     return true;
   }
   (void)sema.diags.report<diag::SpanUnproved>(span, text(sema, made), text(sema, there)).emit();
@@ -132,7 +133,9 @@ std::optional<ir::ValueId> span_as(Sema& sema, ir::ValueId base,
                                    const std::vector<ir::Expr>& extents, Span span) {
   const Spread spread = spread_of(sema.function, base);
   if (const auto gap = gap_of(spread)) {
-    if (without_ones(spread.type.shape) == extents) return squeeze(sema, base, span);
+    if (without_ones(spread.type.shape) == extents) {
+      return squeeze(sema, base, ones_of(spread.type.shape), span);
+    }
     (void)sema.diags
         .report<diag::SpanStrided>(
             span,
@@ -174,11 +177,12 @@ namespace {
 
 // Takes dimensions out of the middle: the buffer with these in front of the others, which have strides
 // of their own, and a window of it that drops them.
-std::optional<ir::ValueId> drop_inner(Sema& sema, ir::ValueId base, Span span) {
+std::optional<ir::ValueId> drop_inner(Sema& sema, ir::ValueId base, const std::vector<bool>& inner,
+                                      Span span) {
   const Spread spread = spread_of(sema.function, base);
   const std::size_t rank = spread.root_shape.size();
   const auto is_dropped = [&](std::size_t d) {
-    return d < spread.at.dropped || spread.type.shape[d - spread.at.dropped].is(1);
+    return d < spread.at.dropped || inner[d - spread.at.dropped];
   };
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < rank; ++d) {
@@ -227,12 +231,19 @@ std::optional<ir::ValueId> drop_inner(Sema& sema, ir::ValueId base, Span span) {
 
 }  // namespace
 
-std::optional<ir::ValueId> squeeze(Sema& sema, ir::ValueId base, Span span) {
+std::vector<bool> ones_of(const std::vector<ir::Expr>& shape) {
+  std::vector<bool> out;
+  for (const ir::Expr& extent : shape) out.push_back(extent.is(1));
+  return out;
+}
+
+std::optional<ir::ValueId> squeeze(Sema& sema, ir::ValueId base, const std::vector<bool>& dropped,
+                                   Span span) {
   const ir::ViewType type = sema.function.view_type(base);
   std::vector<ir::Expr> kept;
   std::size_t leading = 0;
-  for (const ir::Expr& extent : type.shape) {
-    if (!extent.is(1)) kept.push_back(extent);
+  for (std::size_t d = 0; d < dropped.size(); ++d) {
+    if (!dropped[d]) kept.push_back(type.shape[d]);
     if (kept.empty()) ++leading;
   }
   if (kept.empty()) {  // One element: a vector of it.
@@ -248,7 +259,7 @@ std::optional<ir::ValueId> squeeze(Sema& sema, ir::ValueId base, Span span) {
   // Nothing but the shape changes where the elements lie in one piece.
   const Spread spread = spread_of(sema.function, base);
   if (!gap_of(spread) && whole_slab(spread)) return span_as(sema, base, kept, span);
-  return drop_inner(sema, base, span);
+  return drop_inner(sema, base, dropped, span);
 }
 
 std::optional<ir::ValueId> restride(Sema& sema, ir::ValueId base, const StridedWindow& window,

@@ -10,8 +10,11 @@ namespace kiln::sema {
 [[nodiscard]] std::optional<ir::ValueId> span_as(Sema& sema, ir::ValueId base,
                                                  const std::vector<ir::Expr>& extents, Span span);
 
-// `base` without its dimensions of constant extent 1.
-[[nodiscard]] std::optional<ir::ValueId> squeeze(Sema& sema, ir::ValueId base, Span span);
+// By dimension: whether its extent is the constant 1.
+[[nodiscard]] std::vector<bool> ones_of(const std::vector<ir::Expr>& shape);
+// `base` without the dimensions that `dropped` names, all of them of extent 1; of a single element one stays.
+[[nodiscard]] std::optional<ir::ValueId> squeeze(Sema& sema, ir::ValueId base,
+                                                 const std::vector<bool>& dropped, Span span);
 
 // `shape` elements, `strides` apart, from element `origin` of `base` on.
 struct StridedWindow {

@@ -38,6 +38,15 @@ void refuse(Sema& sema, Span span, std::string_view construct) {
   (void)sema.diags.report<diag::NotSupportedYet>(span, construct).emit();
 }
 
+void refuse_packing(Sema& sema, Span span, std::string_view what) {
+  (void)sema.diags.report<diag::SparseCopy>(span, what)
+      .help(
+          "pack the tensor before the call, with `kiln prune` or `kiln/sparse.h`; copy its kept "
+          "values "
+          "[M, K / 2] and its metadata, u8 [M, K / 8], and `mma.load` both")
+      .emit();
+}
+
 void refuse_sub_byte(Sema& sema, Span span, std::string_view holder, DType dtype) {
   const bool is_signed = info(dtype).kind == NumberKind::kSigned;
   (void)sema.diags.report<diag::NotSupportedYet>(span, format("{} of {}", holder, name(dtype)))

@@ -345,6 +345,8 @@ ir::RegionId in_region(Sema& sema, Body&& body) {
 
 // "`{}` is not supported yet".
 void refuse(Sema& sema, Span span, std::string_view construct);
+// Refuses what a copy would have to pack: sparse tiles are packed before the call.
+void refuse_packing(Sema& sema, Span span, std::string_view what);
 // Refuses a holder ("a buffer", "a variable") of numbers that are narrower than a byte.
 void refuse_sub_byte(Sema& sema, Span span, std::string_view holder, DType dtype);
 

@@ -8,6 +8,8 @@
 // All threads choose the same, and the call checks that there is such a tile.
 #include <algorithm>
 
+#include "ir/prove.h"
+#include "sema/entry_check.h"
 #include "sema/expression.h"
 #include "sema/statement.h"
 #include "sema/tile_array.h"
@@ -21,15 +23,6 @@ std::optional<std::int64_t> chosen_value(const Sema& sema, const ir::Expr& index
 }
 
 namespace {
-
-bool is_known_at_launch(const Sema& sema, const ir::Expr& index) {
-  std::vector<ir::VarId> vars;
-  index.collect_vars(vars);
-  return std::ranges::all_of(vars, [&](ir::VarId var) {
-    const ir::VarKind kind = sema.function.vars[var].kind;
-    return kind == ir::VarKind::kDim || kind == ir::VarKind::kScalar;
-  });
-}
 
 // The tiles that a statement of products names, with their subscripts.
 std::vector<ast::FragRef> tiles_named(const Sema& sema, ast::StmtId id) {
@@ -74,7 +67,7 @@ std::optional<Undecided> undecided_subscript(Sema& sema, ast::StmtId id) {
       if (!index) return std::nullopt;
       const bool computed = sema.function.ops.size() != ops;
       if (computed || chosen_value(sema, index->value)) continue;
-      if (!is_known_at_launch(sema, index->value)) continue;
+      if (!ir::known_at_launch(sema.function, index->value)) continue;
       return Undecided{index->value, array->extents[d], sema.ast[ref.subscripts[d]].span};
     }
   }
@@ -88,17 +81,15 @@ bool analyse_each_choice(Sema& sema, ast::StmtId id) {
   const std::size_t errors = sema.diags.error_count();
   const auto choice = undecided_subscript(sema, id);
   if (!choice) return sema.diags.error_count() != errors;
-  const std::vector<ir::EntryCheck>& checks = sema.function.checks;
   const auto check = [&](ir::Expr left, ir::Expr right) {
     const auto is_it = [&](const ir::EntryCheck& each) {
       return each.relation == ir::Relation::kLessEqual && each.left == left && each.right == right;
     };
-    if (std::ranges::any_of(checks, is_it)) return;
-    sema.function.checks.push_back(
-        ir::EntryCheck{std::move(left), ir::Relation::kLessEqual, std::move(right),
-                       format("`{}` chooses one of {} register tiles",
-                              sema.sources.text(choice->span), choice->extent),
-                       choice->span});
+    if (std::ranges::any_of(sema.function.checks, is_it)) return;
+    require(sema, {std::move(left), ir::Relation::kLessEqual, std::move(right),
+                   format("`{}` chooses one of {} register tiles", sema.sources.text(choice->span),
+                          choice->extent),
+                   choice->span});
   };
   check(ir::Expr(0), choice->index);
   check(choice->index, ir::Expr(choice->extent - 1));

@@ -3,8 +3,10 @@
 #include "ir/prove.h"
 #include "ir/strides.h"
 #include "sema/derived.h"
+#include "sema/entry_check.h"
 #include "sema/expression.h"
 #include "sema/inthreads.h"
+#include "sema/launch_value.h"
 #include "sema/reshape.h"
 #include "support/tensor.h"
 
@@ -93,6 +95,7 @@ struct ViewBuilder {
                                                Span where) const;
   [[nodiscard]] bool span_as(const ast::ViewOp& op);
   [[nodiscard]] bool squeeze(const ast::ViewOp& op);
+  [[nodiscard]] std::optional<std::vector<bool>> named_ones(const ast::ViewOp& op) const;
   [[nodiscard]] bool strided(const ast::ViewOp& op, const std::vector<Window>& windows);
   [[nodiscard]] bool run(const ast::ViewOp& op);
 };
@@ -133,17 +136,17 @@ std::optional<Window> ViewBuilder::chunk_of(std::size_t dimension, const Element
     return std::nullopt;
   }
   if (const auto tile = divisor_of(bound.extent, extent)) {
-    sema.function.checks.push_back({*tile, ir::Relation::kDivides, extent,
-                                    format("dimension {} of `{}` does not divide into tiles",
-                                           dimension, view_name(sema, base)),
-                                    where});
+    require(sema, {*tile, ir::Relation::kDivides, extent,
+                   format("dimension {} of `{}` does not divide into tiles", dimension,
+                          view_name(sema, base)),
+                   where});
     return Window{index.value * *tile, *tile};
   }
   const ir::Expr chunk = ir::floor_div(extent, bound.extent);
-  sema.function.checks.push_back(
-      {bound.extent, ir::Relation::kDivides, extent,
-       format("dimension {} of `{}` does not divide into chunks", dimension, view_name(sema, base)),
-       where});
+  require(sema, {bound.extent, ir::Relation::kDivides, extent,
+                 format("dimension {} of `{}` does not divide into chunks", dimension,
+                        view_name(sema, base)),
+                 where});
   return Window{index.value * chunk, chunk};
 }
 
@@ -328,9 +331,40 @@ bool ViewBuilder::span_as(const ast::ViewOp& op) {
   return made.has_value();
 }
 
+// The dimensions that `.sqz(d, ...)` names, whose extents are 1.
+std::optional<std::vector<bool>> ViewBuilder::named_ones(const ast::ViewOp& op) const {
+  const std::vector<ir::Expr> shape = type().shape;
+  const std::vector<bool> ones = ones_of(shape);
+  std::vector<bool> named(shape.size(), false);
+  for (const ast::ExprId arg : op.args) {
+    const auto number = evaluate_constant(sema, arg, "the dimension of `.sqz`");
+    if (!number) return std::nullopt;
+    const auto d = static_cast<std::size_t>(*number);
+    const bool inside = *number >= 0 && d < shape.size();
+    if (inside && ones[d]) {
+      named[d] = true;
+      continue;
+    }
+    (void)sema.diags.report<diag::SqueezeDimension>(sema.ast[arg].span, *number)
+        .label(sema.ast[arg].span, "{}",
+               inside ? format("its extent is {}", text(sema, shape[d]))
+                      : format("the view has {} dimension(s)", shape.size()))
+        .help("name dimensions of extent 1, or all of those at once with `.sqz()`")
+        .emit();
+    return std::nullopt;
+  }
+  return named;
+}
+
 // The parser has seen to it that the operation before says the shape.
 bool ViewBuilder::squeeze(const ast::ViewOp& op) {
-  const auto made = sema::squeeze(sema, base, op.span);
+  std::vector<bool> dropped = ones_of(type().shape);
+  if (!op.args.empty()) {
+    auto named = named_ones(op);
+    if (!named) return false;
+    dropped = std::move(*named);
+  }
+  const auto made = sema::squeeze(sema, base, dropped, op.span);
   if (made) base = *made;
   return made.has_value();
 }
@@ -503,22 +537,26 @@ std::optional<std::vector<ir::Expr>> element_index(Sema& sema, ir::ValueId view,
   return out;
 }
 
-bool check_extents(Sema& sema, const ir::ViewType& type, Span span, std::string_view what) {
+bool settle_extents(Sema& sema, ir::ViewType& type, Span span, std::string_view what) {
   const bool shared = type.space == ir::Space::kShared;
-  for (const ir::Expr& extent : type.shape) {
+  for (ir::Expr& extent : type.shape) {
     if (type.space == ir::Space::kGlobal || extent.constant()) continue;
-    if (shared && ir::known_at_launch(sema.function, extent)) {
+    const auto known = launch_value(sema, extent, span);
+    if (shared && known) {
+      extent = *known;
       const auto least = ir::minimum(sema.function, extent);
       if (least && *least >= 1) continue;
-      sema.function.checks.push_back(
-          {1, ir::Relation::kLessEqual, extent, format("{} needs an element", what), span});
+      require(sema,
+              {1, ir::Relation::kLessEqual, extent, format("{} needs an element", what), span});
       continue;
     }
     (void)sema.diags.report<diag::ExtentNotConstant>(span, what, text(sema, extent))
-        .help("{}", shared ? "take a tile of constant extents with `.subspan(...).at(...)`, or of "
-                             "what is known at launch: dimensions and integer parameters"
-                           : "`local` tiles have constant extents: take one with "
-                             "`.subspan(...).at(...)`")
+        .help("{}{}",
+              shared ? "take a tile of constant extents with `.subspan(...).at(...)`, or of "
+                       "what is known at launch: dimensions and integer parameters"
+                     : "`local` tiles have constant extents: take one with "
+                       "`.subspan(...).at(...)`",
+              !shared && known ? ", or let a template's parameter say it: `template <int N>`" : "")
         .emit();
     return false;
   }

@@ -16,9 +16,8 @@ namespace kiln::sema {
                                      Span span);
 
 // Memory on the chip has constant extents; shared memory also what the launch decides, which is
-// checked then. False after a report.
-[[nodiscard]] bool check_extents(Sema& sema, const ir::ViewType& type, Span span,
-                                 std::string_view what);
+// checked then and stands in the type as a formula of it. False after a report.
+[[nodiscard]] bool settle_extents(Sema& sema, ir::ViewType& type, Span span, std::string_view what);
 // A buffer's constant extents alone make at most 2^40 bytes; false after a report about `what`.
 [[nodiscard]] bool check_size(Sema& sema, const ir::ViewType& type, Span span,
                               std::string_view what);

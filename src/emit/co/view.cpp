@@ -67,6 +67,24 @@ bool overhangs(const std::vector<ir::Expr>& base, const std::vector<ir::Expr>& s
   return false;
 }
 
+// Whether the text of the value ends with an operation that `.sqz` may follow.
+bool says_its_shape(const Co& co, ir::ValueId value) {
+  const auto* subview = co.function.def_as<ir::Subview>(value);
+  if (subview == nullptr) return co.function.def_as<ir::Alias>(value) != nullptr;
+  return subview->drop == 0 && !overhangs(co.function.view_type(subview->base).shape,
+                                          co.function.view_type(value).shape, subview->origin);
+}
+
+// Drops the first dimensions, and not those of the rest that have one element too.
+std::string squeeze_text(std::size_t drop, const std::vector<ir::Expr>& rest) {
+  if (std::none_of(rest.begin(), rest.end(), [](const ir::Expr& e) { return e.is(1); })) {
+    return ".sqz()";
+  }
+  std::string dimensions = "0";
+  for (std::size_t d = 1; d < drop; ++d) dimensions += format(", {}", d);
+  return format(".sqz({})", dimensions);
+}
+
 std::string subview_text(Co& co, const ir::Subview& subview, const std::vector<ir::Expr>& shape) {
   if (subview.drop == 0 &&
       overhangs(co.function.view_type(subview.base).shape, shape, subview.origin)) {
@@ -76,12 +94,13 @@ std::string subview_text(Co& co, const ir::Subview& subview, const std::vector<i
   if (co.arrays.contains(subview.base)) return array_element(co, subview, shape);
   const auto drop = static_cast<std::size_t>(subview.drop);
   const auto& base = co.function.view_type(subview.base).shape;
-  const bool squeezed = is_zeros(subview.origin) && is_ones(base, drop) &&
+  const bool squeezed = says_its_shape(co, subview.base) && is_zeros(subview.origin) &&
+                        is_ones(base, drop) &&
                         std::equal(shape.begin(), shape.end(), base.begin() + subview.drop);
-  if (squeezed) return view(co, subview.base) + ".sqz()";
+  if (squeezed) return view(co, subview.base) + squeeze_text(drop, shape);
   std::vector<ir::Expr> extents(drop, ir::Expr(1));
   extents.insert(extents.end(), shape.begin(), shape.end());
-  return window(co, view(co, subview.base), extents, subview.origin) + ".sqz()";
+  return window(co, view(co, subview.base), extents, subview.origin) + squeeze_text(drop, shape);
 }
 
 std::string alias_text(Co& co, const ir::Alias& alias, const std::vector<ir::Expr>& shape) {
