@@ -17,7 +17,7 @@ constexpr int kUnit = 16;  // bytes; what a tensor map steps by is a multiple
 // What the kernel is best compiled with. Empty: a problem of any kind; the kernel's own defaults.
 struct Row {
   std::int64_t depth;
-  std::optional<bool> causal = {};
+  std::optional<bool> masked = {};  // some queries do not see all keys
   std::int64_t keys_from = 1;  // so many or more
   std::string_view defines = {};
   std::int64_t value_depth = 0;  // 0: as depth
@@ -25,20 +25,27 @@ struct Row {
 
 // Of the rows that fit the first counts, so those for more keys stand in front.
 constexpr Row kRows[] = {
-    {.depth = 64, .causal = true, .keys_from = 4096, .defines = "CONSUMERS=3"},
-    {.depth = 64, .causal = true},
+    // From so many keys on, items that are as long as others count for more than keys that stay in the cache (FEW).
+    {.depth = 64, .masked = true, .keys_from = 16384, .defines = "CONSUMERS=3 FEW=1000"},
+    {.depth = 64, .masked = true, .keys_from = 4096, .defines = "CONSUMERS=3"},
+    {.depth = 64, .masked = true},
     {.depth = 64, .defines = "CONSUMERS=3 TOGETHER=8"},
     {.depth = 96},
-    {.depth = 128},
+    {.depth = 128, .masked = true},
+    {.depth = 128, .defines = "CLUSTER=2 TURNS=false"},
     {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
     {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
     // Two tiles of keys and of values fit beside one item's queries, and nothing else does.
     {.depth = 256,
-     .causal = true,
-     .keys_from = 2048,
+     .masked = true,
+     .keys_from = 16384,
+     .defines = "AHEAD=1 APART=false TILE=80 LATE=true FEW=1000"},
+    {.depth = 256,
+     .masked = true,
+     .keys_from = 4096,
      .defines = "AHEAD=1 APART=false TILE=80 LATE=true TOGETHER=2"},
-    {.depth = 256, .causal = true, .defines = "AHEAD=1 APART=false TILE=64 LATE=true TOGETHER=2"},
-    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true TURNS=false"},
+    {.depth = 256, .masked = true, .defines = "AHEAD=1 APART=false TILE=64 LATE=true TOGETHER=2"},
+    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true CLUSTER=2"},
 };
 
 // The same of the gradients' kernel. More queries at a time are more registers than there are.
@@ -59,10 +66,10 @@ std::int64_t value_depth_of(const Row& row) {
 
 const Row* row_of(const Problem& problem) {
   const std::span<const Row> rows = rows_of(problem);
-  const bool until = problem.causal || problem.right != -1;  // keys that a query sees have an end
+  const bool masked = problem.causal || problem.left != -1 || problem.right != -1;
   const auto found = std::ranges::find_if(rows, [&](const Row& row) {
     return row.depth == problem.depth && value_depth_of(row) == problem.value_depth &&
-           problem.keys >= row.keys_from && row.causal.value_or(until) == until;
+           problem.keys >= row.keys_from && row.masked.value_or(masked) == masked;
   });
   return found == rows.end() ? nullptr : &*found;
 }

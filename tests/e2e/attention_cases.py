@@ -41,6 +41,8 @@ ATTENTIONS = (
     dict(D=64, DTYPE="f16", STAGES=3, TILE=192),
     dict(TILE=176, AHEAD=1, APART="false"),
     dict(D=256, TILE=80, AHEAD=1, APART="false", LATE="true", TURNS="false"),
+    dict(CLUSTER=2, TURNS="false", BLOCKS=4),
+    dict(D=256, TILE=80, AHEAD=1, APART="false", LATE="true", CLUSTER=2, BLOCKS=4),
 )
 # One tile of keys, as many as tiles, and more; items that some blocks have one more of; queries that see nothing.
 ATTENTION_SHAPES = (
@@ -55,7 +57,9 @@ ATTENTION_SHAPES = (
 
 def forward_cases():
     for defines, causal, shape in itertools.product(ATTENTIONS, (False, True), ATTENTION_SHAPES):
-        defines = defines | dict(BLOCKS=3, CAUSAL=str(causal).lower())
+        if causal and "CLUSTER" in defines:
+            continue
+        defines = dict(BLOCKS=3) | defines | dict(CAUSAL=str(causal).lower())
         # A query without keys has a result that the formula has not.
         options = () if causal and shape["S"] > shape["T"] else ("--expect", attention(defines))
         yield "attention_sm90", shape | dict(scale=0.088), defines, options
@@ -163,22 +167,33 @@ MISTAKES = {
     "attention_sm90": (
         ("wait full;\n  mma.row.row scores", "mma.row.row scores", "race"),
         ("wait full;\n  mma.row.col sum", "mma.row.col sum", "race"),
-        ("wait empty;\n  tma.copy", "tma.copy", "phase-overrun"),
+        ("wait empty;\n  if constexpr", "if constexpr", "phase-overrun"),
         ("if constexpr (TURNS) trigger others;\n", "", "deadlock"),
-        ("wait q_full[(round + 1) % AHEAD][w];\n", "", "race"),
+        ("wait q_full[(round + 1) % AHEAD][w];\n                start", "start", "race"),
         ("trigger q_empty[round % AHEAD][w];", "", "deadlock"),
-        ("release<0>(v_empty);", "mma.wait<0>;", "deadlock"),
-        ("release<1>(k_empty", "release<2>(k_empty", "race"),
+        ("release<0, CLUSTER>(v_empty);", "mma.wait<0>;", "deadlock"),
+        ("release<1, CLUSTER>(k_empty", "release<2, CLUSTER>(k_empty", "race"),
         ("if constexpr (!LATE) acc = acc * alpha;", "", "result-outside"),
         ("acc = frag.fill.f32 [ROWS, DV] 0.0f;\n              weights", "weights", "result-outside"),
         ("m_before = m;", "m_before = alpha;", "result-outside"),
         ("l_before = l;", "l_before = m;", "result-outside"),
-        ("i = queries_of<LONGER, MANY, TOGETHER>(item, H * B, tiles);\n            following", "i = 0;\n            following", "race"),
+        ("i = queries_of<LONGER, MANY, TOGETHER>(item, H * B, tiles) * CLUSTER + rank;\n            following", "i = 0;\n            following", "race"),
         ("seen + w * ROWS - (count - 2 - n)", "seen + 1 + w * ROWS - (count - 2 - n)", "result-outside"),
         ("TILE) - 1)) : 0;", "TILE) - 2)) : 0;", "result-outside"),
         ("right) + 1 : T;\n              passed", "right) : T;\n              passed", "result-outside"),
         ("l *= alpha;", "", "result-outside"),
         ("number - 1 - inside / 2", "number - inside / 2", "out-of-bounds"),
+    ),
+    # One item's queries at a time, in clusters of two blocks.
+    "attention_sm90 in clusters": (
+        ("trigger.cluster empty", "trigger empty", "race"),
+        ("* CLUSTER + rank;\n            h = ", "* CLUSTER;\n            h = ", "result-outside"),
+        ("add(acc, weights, v_s[at % STAGES], v_full.at(at));\n                wait q", "wait q", "result-outside"),
+        ("wait q_full[(round + 1) % AHEAD][w];\n                if", "if", "race"),
+        ("trigger turn[(w + 1) % CONSUMERS];\n                release", "release", "deadlock"),
+        ("release<1, CLUSTER>(v_empty.at(at));\n              } else", "mma.wait<1>;\n              } else", "deadlock"),
+        ("release<0, CLUSTER>(k_empty.at(at + 1));\n                cap", "mma.wait<0>;\n                cap", "deadlock"),
+        ("raise<HOLES>(s, m, alpha, c);\n                weigh", "weigh", "result-outside"),
     ),
     "attention_sm90 with options": (
         ("passed + w * ROWS - (skipped + tail - 1 - n)", "passed + 1 + w * ROWS - (skipped + tail - 1 - n)", "result-outside"),
@@ -188,7 +203,7 @@ MISTAKES = {
         ("keys - queries + right", "keys - queries", "result-outside"),
         ("scale / soft_cap", "scale", "result-outside"),
         ("return soft_cap", "return scale", "result-outside"),
-        ("cap<SOFT_CAP>(s, scale, soft_cap);\n              m_before", "m_before", "result-outside"),
+        ("cap<SOFT_CAP>(s, scale, soft_cap);\n              }\n              m_before", "}\n              m_before", "result-outside"),
     ),
     "attention_backward_sm90 with options": (
         ("if (passed + QUERY_TILE > 1)", "if (passed > 0)", "result-outside"),

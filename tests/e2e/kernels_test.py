@@ -696,6 +696,15 @@ class NegativeControl(Broken):
                 path = self.broken("attention_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, options))
 
+    def test_attention_in_clusters(self):
+        shape = dict(B=1, S=400, T=450, H=3, HK=1, scale=0.088)
+        defines = dict(BLOCKS=4, D=64, TILE=64, AHEAD=1, CLUSTER=2)
+        options = ("--expect", attention_cases.attention(defines), "--check", "full")
+        for change in MISTAKES["attention_sm90 in clusters"]:
+            with self.subTest(change):
+                path = self.broken("attention_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, options))
+
     def test_attention_with_options(self):
         shape = dict(B=1, S=400, T=450, H=2, HK=1, scale=0.3, left=150, right=30, soft_cap=1.5)
         defines = dict(BLOCKS=2, D=64, TILE=64, LEFT="true", RIGHT="true", SOFT_CAP="true")
