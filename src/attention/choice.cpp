@@ -18,7 +18,7 @@ constexpr int kUnit = 16;  // bytes; what a tensor map steps by is a multiple
 struct Row {
   std::int64_t depth;
   std::optional<bool> masked = {};  // some queries do not see all keys
-  std::int64_t keys_from = 1;  // so many or more
+  std::int64_t keys_from = 1;       // so many or more
   std::string_view defines = {};
   std::int64_t value_depth = 0;  // 0: as depth
 };
