@@ -23,10 +23,13 @@ void add_launcher(nanobind::module_& module);
 // Adds the class Timer and what makes it.
 void add_timer(nanobind::module_& module);
 
-// Adds the class Product and what makes it.
+// Adds the classes Prepared and Apart.
+void add_prepared(nanobind::module_& module);
+
+// Adds what prepares products, and what prunes matrices.
 void add_products(nanobind::module_& module);
 
-// Adds the class Attention and what makes it.
+// Adds what prepares attention and its gradients.
 void add_attention(nanobind::module_& module);
 
 }  // namespace kiln::python

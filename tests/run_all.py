@@ -150,9 +150,10 @@ def python_module(release):
     path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
     driver = release / "src" / "gemm" / "fake_cuda"
     paper = ["--driver", str(driver)] if driver.is_dir() else []
-    options = {name: paper for name in ("attention_test.py", "launch_test.py", "ops_test.py")}
+    options = {name: paper for name in ("attention_test.py", "calls_test.py", "launch_test.py", "ops_test.py")}
     passed = failed = 0
-    for name in ("attention_test.py", "kiln_test.py", "launch_test.py", "operator_test.py", "ops_test.py", "distributed_test.py"):
+    names = ("attention", "calls", "kiln", "launch", "operator", "ops", "distributed")
+    for name in (f"{each}_test.py" for each in names):
         more = python_unittest(Path("tests") / "python" / name, {"PYTHONPATH": path}, options.get(name, ()))
         passed, failed = passed + more[0], failed + more[1]
     return passed, failed

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from kiln import _attention_backward as back
-from kiln._attention import Options, launch, options_of, reference, shape_of
+from kiln import ops
+from kiln._attention import options_of, shape_of
+from kiln._calls import Asked
 from kiln._launch import seen_of, torch_dtype
-from kiln._torch_products import needs_operator as product_needs_operator
 
 _NAME = "kiln::attention"
+_TENSORS = ("q", "k", "v")
 _SCHEMA = "(Tensor q, Tensor k, Tensor v, *, bool causal=False, float? scale=None) -> (Tensor, Tensor)"
 _BACKWARD_NAME = "kiln::attention_backward"
 _BACKWARD_SCHEMA = (
@@ -25,46 +26,36 @@ _NO_GRADIENT = (
 )
 
 
-def needs_operator(given: Mapping[str, Any]) -> bool:
-    """Whether a call has to be seen by autograd or by the compiler."""
-    return product_needs_operator(given, "q", "attention")
+def call_operator(asked: Asked) -> tuple[torch.Tensor, ...]:
+    return torch.ops.kiln.attention(*(asked.given[name] for name in _TENSORS), **asked.options._asdict())
 
 
-def call_operator(given: Mapping[str, Any], options: Options) -> tuple[torch.Tensor, torch.Tensor]:
-    q, k, v = (given[name] for name in ("q", "k", "v"))
-    return torch.ops.kiln.attention(q, k, v, causal=options.causal, scale=options.scale)
+def _on_gpu(*tensors: Any, **how: Any) -> Any:
+    return ops.attention.unseen(*tensors, return_lse=True, **how)
 
 
-def _given(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> dict[str, torch.Tensor]:
-    return {"q": q, "k": k, "v": v}
-
-
-def _on_gpu(q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None) -> Any:
-    return launch(_given(q, k, v), options_of(causal, scale), None)
-
-
-def _on_cpu(q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None) -> Any:
-    return reference(_given(q, k, v), options_of(causal, scale))
+def _on_cpu(*tensors: Any, **how: Any) -> Any:
+    return ops.attention.reference(*tensors, return_lse=True, **how)
 
 
 def _empty(q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None) -> Any:
     options_of(causal, scale)
-    shape = shape_of({name: seen_of(name, value) for name, value in _given(q, k, v).items()})
+    shape = shape_of({name: seen_of(name, value) for name, value in zip(_TENSORS, (q, k, v))})
     out = torch.empty(shape.out, dtype=torch_dtype(shape.dtype), device=q.device)
     return out, torch.empty(shape.lse, dtype=torch.float32, device=q.device)
 
 
-def call_backward_operator(given: Mapping[str, Any], options: Options) -> tuple[torch.Tensor, ...]:
-    tensors = (given[name] for name in back.NAMES)
-    return torch.ops.kiln.attention_backward(*tensors, causal=options.causal, scale=options.scale)
+def call_backward_operator(asked: Asked) -> tuple[torch.Tensor, ...]:
+    tensors = (asked.given[name] for name in back.NAMES)
+    return torch.ops.kiln.attention_backward(*tensors, **asked.options._asdict())
 
 
-def _backward_on_gpu(*tensors: Any, causal: bool = False, scale: float | None = None) -> Any:
-    return back.launch(dict(zip(back.NAMES, tensors)), options_of(causal, scale), None)
+def _backward_on_gpu(*tensors: Any, **how: Any) -> Any:
+    return ops.attention_backward.unseen(*tensors, **how)
 
 
-def _backward_on_cpu(*tensors: Any, causal: bool = False, scale: float | None = None) -> Any:
-    return back.reference(dict(zip(back.NAMES, tensors)), options_of(causal, scale))
+def _backward_on_cpu(*tensors: Any, **how: Any) -> Any:
+    return ops.attention_backward.reference(*tensors, **how)
 
 
 def _backward_empty(*tensors: Any, causal: bool = False, scale: float | None = None) -> Any:

@@ -162,7 +162,7 @@ class RefusalTest(unittest.TestCase):
         self.refused(ValueError, "one key and a depth of one are the least", x, other, other)
         self.refused(ValueError, r"`out` has the shape \[2, 6, 2, 64\], and \[2, 6, 4, 64\]", x, x, x, out=self.array(2, 6, 2, 64))
 
-    @mock.patch("kiln._attention.allocator", return_value=lambda: None)
+    @mock.patch("kiln._calls.allocator", return_value=lambda: None)
     def test_strides(self, _):
         x = self.array(2, 6, 4, 64)
         every_other = CudaArray(memory(2, 6, 4, 128, dtype=np.float16)[..., ::2])
@@ -175,6 +175,8 @@ class RefusalTest(unittest.TestCase):
 
 class PaperAttention:
     """Computes what kiln/attention.h says of a problem, from its fields and the operands' addresses alone."""
+
+    workspace = 0
 
     def __init__(self, fields):
         self.fields = fields
@@ -191,7 +193,8 @@ class PaperAttention:
         row = self.fields["heads"] * self.fields["depth"]
         return self.fields["queries"] * row, row, self.fields["depth"]
 
-    def launch(self, addresses, scale, _stream):
+    def launch(self, addresses, _workspace, _stream):
+        scale = addresses[5]
         given = {"o": self.without_gaps(), **self.fields}
         rows, heads = (given["queries"], given["keys"]), (given["heads"], given["key_heads"])
         q, k, v, o = (
@@ -210,7 +213,8 @@ class PaperGradients(PaperAttention):
 
     workspace = 48
 
-    def launch(self, addresses, scale, workspace, _stream):
+    def launch(self, addresses, workspace, _stream):
+        scale = addresses[9]
         given = {"o": self.without_gaps(), "dout": self.without_gaps(), **self.fields}
         assert workspace != 0
         queries, keys = (given["queries"], given["heads"]), (given["keys"], given["key_heads"])
@@ -246,8 +250,8 @@ class LayoutTest(unittest.TestCase):
     @mock.patch.object(_core, "order", return_value="")
     @mock.patch.object(_core, "is_capturing", return_value=False)
     @mock.patch.object(_core, "prepare_attention", lambda fields, device: (0, "", PaperAttention(dict(fields))))
-    @mock.patch("kiln._attention.allocator", paper_allocator)
-    @mock.patch.dict("kiln._attention._plans", clear=True)
+    @mock.patch("kiln._calls.allocator", paper_allocator)
+    @mock.patch.dict("kiln._calls._plans", clear=True)
     def test_the_problem_is_that_of_the_tensors(self, *_):
         generator = np.random.default_rng(7)
         for _ in range(60):
@@ -268,8 +272,8 @@ class LayoutTest(unittest.TestCase):
     @mock.patch.object(_core, "order", return_value="")
     @mock.patch.object(_core, "is_capturing", return_value=False)
     @mock.patch.object(_core, "prepare_attention_backward", lambda fields, device: (0, "", PaperGradients(dict(fields))))
-    @mock.patch("kiln._attention_backward.allocator", paper_allocator)
-    @mock.patch.dict("kiln._attention_backward._plans", clear=True)
+    @mock.patch("kiln._calls.allocator", paper_allocator)
+    @mock.patch.dict("kiln._calls._plans", clear=True)
     def test_the_problem_of_gradients_is_that_of_the_tensors(self, *_):
         generator = np.random.default_rng(8)
         for _ in range(40):
@@ -288,8 +292,8 @@ class LayoutTest(unittest.TestCase):
     @mock.patch.object(_core, "order", return_value="")
     @mock.patch.object(_core, "is_capturing", return_value=False)
     @mock.patch.object(_core, "prepare_attention", lambda fields, device: (0, "", PaperAttention(dict(fields))))
-    @mock.patch("kiln._attention.allocator", paper_allocator)
-    @mock.patch.dict("kiln._attention._plans", clear=True)
+    @mock.patch("kiln._calls.allocator", paper_allocator)
+    @mock.patch.dict("kiln._calls._plans", clear=True)
     def test_memory_that_is_shared_is_refused(self, *_):
         packed = memory(2, 5, 8, 16, dtype=np.float16)
         packed[...] = randoms(2, 5, 8, 16)
@@ -309,7 +313,7 @@ class LaunchTest(unittest.TestCase):
             self.skipTest("no --driver")
         launch_test.DRIVER.capturing = False
         launch_test.DRIVER.launch_status = 0
-        patch = mock.patch("kiln._attention.allocator", paper_allocator)
+        patch = mock.patch("kiln._calls.allocator", paper_allocator)
         patch.start()
         self.addCleanup(patch.stop)
 
@@ -354,7 +358,7 @@ class LaunchTest(unittest.TestCase):
     def test_gradients_are_three_launches(self):
         q, k = self.array(2, 100, 4, 64), self.array(2, 80, 2, 64)
         out, lse = kiln.ops.attention(q, k, k, return_lse=True)
-        with mock.patch("kiln._attention_backward.allocator", paper_allocator):
+        with mock.patch("kiln._calls.allocator", paper_allocator):
             before = launch_test.DRIVER.launches
             dq, dk, dv = kiln.ops.attention_backward(q, q, k, k, out, lse)
             self.assertEqual(launch_test.DRIVER.launches, before + 3)
