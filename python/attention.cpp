@@ -54,8 +54,7 @@ kiln_attention_problem attention_of(const nb::dict& fields, Spacings spacings = 
 // `fields`: those of kiln_attention_problem by name, a spacing as three steps.
 nb::tuple prepare_attention(const nb::dict& fields, int device) {
   const kiln_attention_problem problem = attention_of(fields);
-  return prepared(device, problem,
-                  [&](std::size_t&) { return kiln_attention_prepare(&problem); });
+  return prepared(device, problem, [&](std::size_t&) { return kiln_attention_prepare(&problem); });
 }
 
 // `fields`: as of prepare_attention, and the spacing of dout.

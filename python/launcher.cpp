@@ -40,16 +40,16 @@ struct Result {
 
 struct Entry {
   std::vector<std::int64_t> key;
-  nb::object owner;                    // of class Plan or Prepared
-  const kiln_plan* plan = nullptr;     // one of these two
+  nb::object owner;                 // of class Plan or Prepared
+  const kiln_plan* plan = nullptr;  // one of these two
   const Prepared* prepared = nullptr;
   std::size_t workspace_bytes = 0;
   std::vector<Result> results;
   std::size_t returned = 0;  // of the results; 0: the constant
   nb::object constant;
-  nb::object make_workspace;     // or none
-  double usual = 0;              // of a factor that is None
-  nb::object apart;              // keeps this:
+  nb::object make_workspace;      // or none
+  double usual = 0;               // of a factor that is None
+  nb::object apart;               // keeps this:
   const Apart* places = nullptr;  // where the operands lie; null: nothing that is given is written
   std::vector<nb::object> options;  // which the key knows by address
 };
@@ -148,7 +148,8 @@ PyObject* launch(Launcher* self, const Entry& entry, const Given& given, Reading
                              static_cast<int>(status), error.c_str());
 }
 
-PyObject* miss(PyObject* self, PyObject* const* args, std::size_t count, PyObject* names) {
+PyObject* miss(PyObject* self, const Arguments& arguments) {
+  const auto& [args, count, names] = arguments;
   const nb::object given = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(count)));
   const nb::object named = nb::steal(PyDict_New());
   if (!given.is_valid() || !named.is_valid()) return nullptr;
@@ -167,25 +168,27 @@ PyObject* miss(PyObject* self, PyObject* const* args, std::size_t count, PyObjec
 // What is allocated belongs to the framework's current stream.
 bool allocates(const Entry& entry) {
   if (!entry.make_workspace.is_none()) return true;
-  return std::ranges::any_of(entry.results, [](const Result& each) { return !each.make.is_none(); });
+  return std::ranges::any_of(entry.results,
+                             [](const Result& each) { return !each.make.is_none(); });
 }
 
 PyObject* call(PyObject* object, PyObject* const* args, std::size_t counts, PyObject* names) {
   auto* self = reinterpret_cast<Launcher*>(object);
   const auto count = static_cast<std::size_t>(PyVectorcall_NARGS(counts));
+  const Arguments arguments{args, count, names};
   Given given;
   Reading reading;
   void* stream = nullptr;
   if (self->cache == nullptr ||
-      !bind_arguments(self->cache->slots, self->cache->positional, args, count, names, given) ||
+      !bind_arguments(self->cache->slots, self->cache->positional, arguments, given) ||
       !read(self->cache->slots, given, reading)) {
-    return miss(object, args, count, names);
+    return miss(object, arguments);
   }
   const std::shared_ptr<const Entry> entry = find(*self->cache, reading);
   if (entry == nullptr || (given.stream != nullptr && allocates(*entry)) ||
       !stream_of(given, reading, stream) ||
       (entry->places != nullptr && entry->places->shared(reading.values))) {
-    return miss(object, args, count, names);
+    return miss(object, arguments);
   }
   return launch(self, *entry, given, reading, stream);
 }

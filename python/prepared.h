@@ -59,7 +59,7 @@ struct Reach {
 struct Neighbour {
   std::size_t place = 0;  // of its value
   Reach reach;
-  std::uint64_t step = 0;      // from row to row, where it is that of the written one too; else 0
+  std::uint64_t step = 0;     // from row to row, where it is that of the written one too; else 0
   bool may_coincide = false;  // it may be the written one itself
 };
 

@@ -68,9 +68,8 @@ kiln_gemm_problem problem_of(const nb::dict& fields) {
 // `fields`: those of kiln_gemm_problem by name, types as kiln names them.
 nb::tuple prepare_product(const nb::dict& fields, int device) {
   const kiln_gemm_problem problem = problem_of(fields);
-  return prepared(device, problem, [&](std::size_t& workspace) {
-    return kiln_gemm_prepare(&problem, &workspace);
-  });
+  return prepared(device, problem,
+                  [&](std::size_t& workspace) { return kiln_gemm_prepare(&problem, &workspace); });
 }
 
 // Addresses in this CPU's memory: the matrix [rows, cols], and what is made of it.

@@ -75,8 +75,7 @@ const dlpack::Exchange* table_of(PyTypeObject* type) {
   const dlpack::Exchange* found = nullptr;
   const Own capsule(
       PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), dlpack::kExchangeAttribute));
-  if (capsule.get() != nullptr &&
-      PyCapsule_IsValid(capsule.get(), dlpack::kExchangeCapsule) != 0) {
+  if (capsule.get() != nullptr && PyCapsule_IsValid(capsule.get(), dlpack::kExchangeCapsule) != 0) {
     auto* header = static_cast<dlpack::ExchangeHeader*>(
         PyCapsule_GetPointer(capsule.get(), dlpack::kExchangeCapsule));
     while (header != nullptr && header->version.major != dlpack::kMajor) header = header->older;
@@ -176,8 +175,7 @@ bool same_framework(Reading& reading, const TensorType& type, std::int32_t devic
   if (reading.first.type != nullptr) return reading.first.exchange == type.exchange;
   reading.first = type;
   reading.device = device;
-  return reading.add(
-      static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(type.exchange)));
+  return reading.add(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(type.exchange)));
 }
 
 bool add_view(Reading& reading, const View& view, bool with_strides) {
@@ -274,14 +272,15 @@ bool is_stream(PyObject* name) { return PyUnicode_CompareWithASCIIString(name, "
 
 }  // namespace
 
-bool bind_arguments(std::span<const Slot> slots, std::size_t positional, PyObject* const* args,
-          std::size_t count, PyObject* names, Given& given) {
+bool bind_arguments(std::span<const Slot> slots, std::size_t positional, const Arguments& arguments,
+                    Given& given) {
+  const auto& [values, count, names] = arguments;
   if (count > positional) return false;
-  for (std::size_t i = 0; i < count; ++i) given.objects[i] = args[i];
+  for (std::size_t i = 0; i < count; ++i) given.objects[i] = values[i];
   const auto named = names == nullptr ? 0 : PyTuple_Size(names);
   for (Py_ssize_t n = 0; n < named; ++n) {
     PyObject* name = PyTuple_GetItem(names, n);
-    PyObject* value = args[count + static_cast<std::size_t>(n)];
+    PyObject* value = values[count + static_cast<std::size_t>(n)];
     std::size_t slot = 0;
     while (slot < slots.size() && !same_name(slots[slot].name, name)) ++slot;
     if (slot == slots.size()) {
@@ -411,9 +410,8 @@ PyObject* seen(PyObject*, PyObject* tensors) {
     fine = read_operand(objects[i], Kind::kOperand, reading, reading.values[i]);
   }
   if (!fine || needs_gradient(std::span(objects).first(count))) Py_RETURN_NONE;
-  return PyBytes_FromStringAndSize(
-      reinterpret_cast<const char*>(reading.words.data()),
-      static_cast<Py_ssize_t>(reading.count * sizeof(std::int64_t)));
+  return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(reading.words.data()),
+                                   static_cast<Py_ssize_t>(reading.count * sizeof(std::int64_t)));
 }
 
 }  // namespace kiln::python

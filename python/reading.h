@@ -76,9 +76,16 @@ struct Reading {
   [[nodiscard]] std::span<const std::int64_t> key() const { return std::span(words).first(count); }
 };
 
+// As a vectorcall has them: `count` without a name, then one for each of `names` (or null).
+struct Arguments {
+  PyObject* const* values;
+  std::size_t count;
+  PyObject* names;
+};
+
 // Whether every argument has one slot. `positional`: how many slots an argument without a name may have.
-bool bind_arguments(std::span<const Slot> slots, std::size_t positional, PyObject* const* args,
-          std::size_t count, PyObject* names, Given& given);
+bool bind_arguments(std::span<const Slot> slots, std::size_t positional, const Arguments& arguments,
+                    Given& given);
 
 // Whether all that is given is of the simple kind; values of what is None are 0.
 bool read(std::span<const Slot> slots, const Given& given, Reading& reading);

@@ -18,6 +18,7 @@ the GPU; on tensors in this CPU's memory, and while the stream is captured in a 
 from __future__ import annotations
 
 import contextlib
+import functools
 import statistics
 import warnings
 from collections.abc import Iterator
@@ -141,7 +142,10 @@ class _Plan:
         self.ranks, self.rank = dist.get_world_size(self.group), dist.get_rank(self.group)
         self.rows, self.depth, self.columns = x.shape[0], x.shape[1], b.shape[1]
         self.dtype, self.device, self.is_cuda = dtype or x.dtype, x.device, x.is_cuda
+        self.input_dtype = x.dtype
         self.more = {"activation": activation, "dtype": dtype, "tf32": tf32}
+        asked = {name: value for name, value in self.more.items() if value}
+        self.compute = functools.partial(ops.gemm if self.is_cuda else ops.gemm.reference, **asked)
         self.way: _Way | None = None  # not chosen yet
         self.cut_rows, self.bytes = self.communicated()
 
@@ -206,19 +210,13 @@ class _Plan:
 
     def whole_product(self, x: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, way: _Way) -> torch.Tensor:
         """Of all rows at once."""
-        return torch.mm(x, b) if way.by_torch else self.product(x, b, bias)
+        made: torch.Tensor = torch.mm(x, b) if way.by_torch else self.compute(x, b, bias=bias)
+        return made
 
     def product(
-        self,
-        x: torch.Tensor,
-        b: torch.Tensor,
-        bias: torch.Tensor | None,
-        out: torch.Tensor | None = None,
-        residual: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        compute = ops.gemm if self.is_cuda else ops.gemm.reference
-        made: torch.Tensor = compute(x, b, out=out, bias=bias, residual=residual, **self.more)
-        return made
+        self, x: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, residual: torch.Tensor | None = None
+    ) -> None:
+        self.compute(x, b, out=out, bias=bias, residual=residual)
 
     def others(self) -> list[int]:
         """The other ranks, each rank beginning with the one behind it, so that they do not all read from one."""
@@ -230,13 +228,15 @@ class _Plan:
 
 class _Gather(_Plan):
     def communicated(self) -> tuple[int, int]:
+        shape = (self.ranks * self.rows, self.depth)
+        self.make_whole = functools.partial(torch.empty, shape, dtype=self.input_dtype, device=self.device)
         return self.rows, self.rows * self.depth * self.dtype.itemsize * self.ranks
 
     def carry_out(self, x: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, way: _Way) -> torch.Tensor:
         if way.by_copies:
             return self.by_copies(x, b, bias)
         if way.parts == 1:
-            whole = self.empty(self.ranks * self.rows, self.depth, dtype=x.dtype)
+            whole = self.make_whole()
             dist.all_gather_into_tensor(whole, x, group=self.group)
             return self.whole_product(whole, b, bias, way)
         out = self.empty(self.ranks * self.rows, self.columns)
@@ -283,13 +283,15 @@ class _ReduceScatter(_Plan):
                 f"`x` has {self.rows} rows, which {self.ranks} ranks cannot share evenly: "
                 f"fill it up to {-(-self.rows // self.ranks) * self.ranks}"
             )
-        return self.rows // self.ranks, self.rows * self.columns * self.dtype.itemsize
+        kept = self.rows // self.ranks
+        self.make_out = functools.partial(torch.empty, (kept, self.columns), dtype=self.dtype, device=self.device)
+        return kept, self.rows * self.columns * self.dtype.itemsize
 
     def carry_out(self, x: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, way: _Way) -> torch.Tensor:
         if way.by_copies:
             return _summed_by_copies(self, x, b, to_all=False)
         kept = self.rows // self.ranks
-        out = self.empty(kept, self.columns)
+        out = self.make_out()
         if way.parts == 1:
             dist.reduce_scatter_tensor(out, self.whole_product(x, b, bias, way), group=self.group)
             return out

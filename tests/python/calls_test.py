@@ -338,5 +338,36 @@ class TorchTest(PaperDriver):
             gemm(a, wanted, out=paper(128, 64))
 
 
+@unittest.skipIf(torch is None, "no PyTorch")
+class CompiledTest(unittest.TestCase):
+    """The compiler of PyTorch sees operators: of tensors in this CPU's memory, which count as a GPU's here."""
+
+    def compiled(self, function, *arguments):
+        with mock.patch.object(_calls, "_is_torch_on_gpu", lambda value: isinstance(value, torch.Tensor)):
+            return torch.compile(function, fullgraph=True, backend="aot_eager")(*arguments)
+
+    def test_functions_are_compiled_whole(self):
+        import kiln.torch
+
+        x, w, bias = (torch.randn(*shape).to(torch.bfloat16) for shape in ((8, 16), (24, 16), (24,)))
+        how = dict(bias=bias, activation="gelu", alpha=0.5)
+        y = self.compiled(lambda x: kiln.ops.gemm(x * 2, w.T, **how) + 1, x)
+        torch.testing.assert_close(y, kiln.ops.gemm.reference(x * 2, w.T, **how) + 1)
+        wanted = x.clone().requires_grad_()
+        self.compiled(lambda x: kiln.ops.gemm(x, w.T), wanted).sum().backward()
+        self.assertEqual(wanted.grad.shape, x.shape)
+        q = torch.randn(1, 8, 2, 64).to(torch.bfloat16)
+        out, lse = self.compiled(lambda q: kiln.ops.attention(q, q, q, causal=True, return_lse=True), q)
+        torch.testing.assert_close(out, kiln.ops.attention.reference(q, q, q, causal=True))
+        made = self.compiled(lambda q: kiln.ops.attention_backward(q, q, q, q, out, lse, causal=True), q)
+        self.assertEqual([each.shape for each in made], [q.shape] * 3)
+        packed, metadata = kiln.ops.prune(torch.randn(32, 64).to(torch.bfloat16))
+        y = self.compiled(lambda b: kiln.ops.sparse_gemm(packed, metadata, b), torch.ones(64, 8, dtype=torch.bfloat16))
+        self.assertEqual(y.shape, (32, 8))
+        b, rows = torch.randn(2, 16, 32).to(torch.bfloat16), torch.tensor([3, 2], dtype=torch.int32)
+        y = self.compiled(lambda a: kiln.ops.grouped_gemm(a, b, rows_of_group=rows), torch.randn(256, 16).to(torch.bfloat16))
+        self.assertEqual(y.shape, (256, 32))
+
+
 if __name__ == "__main__":
     launch_test.main()
