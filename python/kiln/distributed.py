@@ -106,15 +106,16 @@ def gemm_all_reduce(
 def _plan(kind: type[_Plan], x: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, more: tuple[Any, ...]) -> _Plan:
     """The plan for calls with tensors like these."""
     group = dist.group.WORLD if more[0] is None else more[0]
-    seen = _core.seen((x, b, bias))  # None: not known yet, in this CPU's memory, or a gradient is needed
-    if seen is None:
+    seen = _core.seen((x, b, bias))
+    if seen is None and know(x):
+        seen = _core.seen((x, b, bias))  # the first tensors of all
+    if seen is None:  # in this CPU's memory, a class of the caller's, or a gradient is needed
         _refuse_gradients(x, b)
         seen = (bias is None, x.shape, x.stride(), x.dtype, x.device, b.shape, b.stride(), b.dtype)
     key = (kind, group, more, seen)
     plan = _plans.get(key)
     if plan is None:
         plan = kind(x, b, group, *more[1:])
-        know(x)
         if len(_plans) >= _PLANS_MAX:
             del _plans[next(iter(_plans))]
         _plans[key] = plan
