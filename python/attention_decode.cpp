@@ -1,5 +1,4 @@
-// Attention of kiln/attention_decode.h for kiln._core: problems that are prepared for a device, and
-// launches.
+// Attention of kiln/attention_decode.h for kiln._core: problems that are prepared for a device.
 #include "kiln/attention_decode.h"
 
 #include <nanobind/nanobind.h>
@@ -11,20 +10,13 @@
 #include <string_view>
 
 #include "handles.h"
-#include "on_device.h"
+#include "prepared.h"
 
 namespace nb = nanobind;
 
 namespace kiln::python {
 
 namespace {
-
-// A problem that is prepared for a device.
-struct AttentionDecode {
-  kiln_attention_decode_problem problem = {};
-  int device = 0;
-  std::size_t workspace = 0;
-};
 
 kiln_attention_spacing spacing_of(nb::handle value) {
   const auto steps = nb::cast<std::vector<std::int64_t>>(value);
@@ -64,64 +56,15 @@ kiln_attention_decode_problem problem_of(const nb::dict& fields) {
 
 // `fields`: those of kiln_attention_decode_problem by name, a spacing as three steps.
 nb::tuple prepare_attention_decode(const nb::dict& fields, int device) {
-  AttentionDecode attention{.problem = problem_of(fields), .device = device};
-  Ended ended;
-  {
-    nb::gil_scoped_release others_go_on;
-    ended = on_device(device, [&] {
-      return kiln_attention_decode_prepare(&attention.problem, &attention.workspace);
-    });
-  }
-  nb::object made = nb::none();
-  if (ended.status == KILN_OK) made = nb::cast(attention);
-  return nb::make_tuple(static_cast<int>(ended.status), ended.error, made);
-}
-
-// `addresses`: of q, k, v, lengths, page_table, o and lse.
-nb::tuple launch_attention_decode(const AttentionDecode& attention,
-                                  const std::vector<std::uintptr_t>& addresses, float scale,
-                                  std::uintptr_t workspace, std::uintptr_t stream) {
-  if (addresses.size() != 7) throw nb::value_error("seven addresses");
-  const auto at = [&](std::size_t i) { return reinterpret_cast<void*>(addresses[i]); };
-  kiln_attention_decode_operands operands = {};
-  operands.q = at(0);
-  operands.k = at(1);
-  operands.v = at(2);
-  operands.lengths = static_cast<const std::int32_t*>(at(3));
-  operands.page_table = static_cast<const std::int32_t*>(at(4));
-  operands.o = at(5);
-  operands.lse = static_cast<float*>(at(6));
-  operands.scale = scale;
-  Ended ended;
-  {
-    nb::gil_scoped_release others_go_on;
-    ended = on_device(attention.device, [&] {
-      return kiln_attention_decode(&attention.problem, &operands,
-                                   reinterpret_cast<void*>(workspace), attention.workspace,
-                                   reinterpret_cast<void*>(stream));
-    });
-  }
-  return nb::make_tuple(static_cast<int>(ended.status), ended.error);
-}
-
-std::string attention_decode_kernel(const AttentionDecode& attention) {
-  std::string out;
-  const Ended ended = on_device(attention.device, [&] {
-    kiln_status status = KILN_OK;
-    const char* text = kiln_attention_decode_kernel(&attention.problem, &status);
-    if (text != nullptr) out = text;
-    return status;
+  const kiln_attention_decode_problem problem = problem_of(fields);
+  return prepared(device, problem, [&](std::size_t& workspace) {
+    return kiln_attention_decode_prepare(&problem, &workspace);
   });
-  return ended.status == KILN_OK ? out : ended.error;
 }
 
 }  // namespace
 
 void add_attention_decode(nb::module_& module) {
-  nb::class_<AttentionDecode>(module, "AttentionDecode")
-      .def_ro("workspace", &AttentionDecode::workspace)
-      .def("kernel", attention_decode_kernel)
-      .def("launch", launch_attention_decode);
   module.def("prepare_attention_decode", prepare_attention_decode);
 }
 

@@ -23,13 +23,16 @@ void add_launcher(nanobind::module_& module);
 // Adds the class Timer and what makes it.
 void add_timer(nanobind::module_& module);
 
-// Adds the class Product and what makes it.
+// Adds the classes Prepared and Apart.
+void add_prepared(nanobind::module_& module);
+
+// Adds what prepares products, and what prunes matrices.
 void add_products(nanobind::module_& module);
 
-// Adds the class Attention and what makes it.
+// Adds what prepares attention and its gradients.
 void add_attention(nanobind::module_& module);
 
-// Adds the class AttentionDecode and what makes it.
+// Adds what prepares attention over a cache.
 void add_attention_decode(nanobind::module_& module);
 
 }  // namespace kiln::python

@@ -1,25 +1,28 @@
-// kiln._core.Launcher: what a kernel does when it is called with tensors of a GPU.
+// kiln._core.Launcher: what a kernel, or a function of kiln.ops, does when it is called with tensors of a
+// GPU.
 //
-//   prog.scale(x, y, factor=2.0)
-//     x and y by the table of functions that their type has for DLPack: no call of Python
-//     framework, types, shapes, device and the numbers that decide are the key of a plan
-//     a plan that is known is launched on the framework's current stream
+//   prog.scale(x, y, factor=2.0)       kiln.ops.gemm(x, w.T)
+//     x and y as addresses, types, shapes and strides, without a call of Python (see reading.h)
+//     framework, types, shapes, device, options and the numbers that decide are the key of an entry
+//     an entry that is known is launched on the framework's current stream
 //
-// What is not known or not so simple goes to the method `_miss(args, kwargs)`, which kiln._launch
-// defines: it launches too, and tells `_keep` of the plan. So a call that was made before costs
-// about as much as its launch.
+// What is not known or not so simple goes to the method `_miss(args, kwargs)`, which Python defines: it
+// launches too, and tells `_keep` of what it has prepared. So a call that was made before costs about as
+// much as its launch.
 #include <Python.h>
 #include <nanobind/stl/string.h>
 #include <structmember.h>
 
-#include <array>
-#include <cstring>
+#include <algorithm>
+#include <deque>
+#include <memory>
 #include <string>
-#include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "dlpack_exchange.h"
 #include "handles.h"
+#include "prepared.h"
+#include "reading.h"
 
 namespace nb = nanobind;
 
@@ -27,36 +30,35 @@ namespace kiln::python {
 
 namespace {
 
-constexpr std::size_t kNamesMax = 64;     // parameters, dimensions and `stream`
-constexpr std::size_t kWordsMax = 320;    // of a key
-constexpr std::size_t kEntriesMax = 256;  // plans of a kernel that are found fast
-constexpr std::int64_t kAbsent = INT64_MIN;
+constexpr std::size_t kEntriesMax = 1024;  // what a launcher finds fast
 
-enum class Kind : char { kTensor = 't', kInteger = 'i', kReal = 'r', kDimension = 'd' };
-
-// A parameter of the kernel, or a dimension that is given by its name.
-struct Slot {
-  PyObject* name = nullptr;  // interned
-  Kind kind = Kind::kTensor;
-  bool is_deciding = false;
+// What a launch gives: made by the framework, or given by the caller where there is no `make`.
+struct Result {
+  std::size_t place = 0;  // of its address
+  nb::object make;
 };
 
 struct Entry {
   std::vector<std::int64_t> key;
-  PyObject* plan = nullptr;  // of class Plan
-  const kiln_plan* handle = nullptr;
+  nb::object owner;                 // of class Plan or Prepared
+  const kiln_plan* plan = nullptr;  // one of these two
+  const Prepared* prepared = nullptr;
   std::size_t workspace_bytes = 0;
-  PyObject* make_result = nullptr;     // or null: what is returned is `constant`
-  PyObject* make_workspace = nullptr;  // or null
-  PyObject* constant = nullptr;
+  std::vector<Result> results;
+  std::size_t returned = 0;  // of the results; 0: the constant
+  nb::object constant;
+  nb::object make_workspace;      // or none
+  double usual = 0;               // of a factor that is None
+  nb::object apart;               // keeps this:
+  const Apart* places = nullptr;  // where the operands lie; null: nothing that is given is written
+  std::vector<nb::object> options;  // which the key knows by address
 };
 
 struct Cache {
   std::vector<Slot> slots;
-  std::size_t parameters = 0;
-  std::vector<Entry> entries;
-  std::size_t latest = 0;
-  std::size_t oldest = 0;
+  std::size_t positional = 0;
+  std::unordered_map<std::uint64_t, std::shared_ptr<const Entry>> entries;  // by the key's hash
+  std::deque<std::uint64_t> order;                                          // the oldest first
 };
 
 struct Launcher {
@@ -64,219 +66,90 @@ struct Launcher {
   Cache* cache;
 };
 
-// A key on its way, and what is read besides.
-struct Reading {
-  std::array<std::int64_t, kWordsMax> words;
-  std::size_t count = 0;
-  std::array<kiln_value, kNamesMax + 1> values;
-  const dlpack::Exchange* exchange = nullptr;  // of the first tensor
-  std::int32_t device = -1;
-
-  bool add(std::int64_t word) {
-    if (count == kWordsMax) return false;
-    words[count++] = word;
-    return true;
+std::uint64_t hash_of(std::span<const std::int64_t> key) {
+  std::uint64_t hash = 0x9E3779B97F4A7C15;
+  for (const std::int64_t word : key) {
+    hash = (hash ^ static_cast<std::uint64_t>(word)) * 0xD6E8FEB86659FD93;
+    hash ^= hash >> 32;
   }
-};
-
-// By slot; null where nothing is given.
-struct Given {
-  std::array<PyObject*, kNamesMax> objects = {};
-  PyObject* stream = nullptr;
-};
-
-// The table of the object's type; null: it has none. Types that have one stay alive and known.
-const dlpack::Exchange* exchange_of(PyObject* object) {
-  struct Row {
-    PyTypeObject* type;
-    const dlpack::Exchange* exchange;
-  };
-  static std::array<Row, 16> rows;
-  static std::size_t known = 0;
-  PyTypeObject* type = Py_TYPE(object);
-  for (std::size_t i = 0; i < known; ++i) {
-    if (rows[i].type == type) return rows[i].exchange;
-  }
-  const dlpack::Exchange* found = nullptr;
-  PyObject* capsule =
-      PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), dlpack::kExchangeAttribute);
-  if (capsule != nullptr && PyCapsule_IsValid(capsule, dlpack::kExchangeCapsule) != 0) {
-    auto* header = static_cast<dlpack::ExchangeHeader*>(
-        PyCapsule_GetPointer(capsule, dlpack::kExchangeCapsule));
-    while (header != nullptr && header->version.major != dlpack::kMajor) header = header->older;
-    found = reinterpret_cast<const dlpack::Exchange*>(header);
-    if (found != nullptr && found->tensor_from_object == nullptr) found = nullptr;
-  }
-  Py_XDECREF(capsule);
-  PyErr_Clear();
-  if (found != nullptr && known < rows.size()) {
-    Py_INCREF(reinterpret_cast<PyObject*>(type));
-    rows[known++] = {type, found};
-  }
-  return found;
+  return hash;
 }
 
-bool same_name(PyObject* left, PyObject* right) {
-  return left == right || PyUnicode_Compare(left, right) == 0;
+// The caller's own reference: other threads may forget the entry.
+std::shared_ptr<const Entry> find(const Cache& cache, const Reading& reading) {
+  const auto key = reading.key();
+  const auto at = cache.entries.find(hash_of(key));
+  if (at == cache.entries.end() || !std::ranges::equal(at->second->key, key)) return nullptr;
+  return at->second;
 }
 
-bool is_stream(PyObject* name) { return PyUnicode_CompareWithASCIIString(name, "stream") == 0; }
-
-// Whether every argument has one slot.
-bool bind(const Cache& cache, PyObject* const* args, std::size_t count, PyObject* names,
-          Given& given) {
-  if (count > cache.parameters) return false;
-  for (std::size_t i = 0; i < count; ++i) given.objects[i] = args[i];
-  const auto named = names == nullptr ? 0 : PyTuple_Size(names);
-  for (Py_ssize_t n = 0; n < named; ++n) {
-    PyObject* name = PyTuple_GetItem(names, n);
-    PyObject* value = args[count + static_cast<std::size_t>(n)];
-    std::size_t slot = 0;
-    while (slot < cache.slots.size() && !same_name(cache.slots[slot].name, name)) ++slot;
-    if (slot == cache.slots.size()) {
-      if (!is_stream(name)) return false;
-      if (value != Py_None) given.stream = value;
-      continue;
-    }
-    if (given.objects[slot] != nullptr) return false;
-    given.objects[slot] = value;
-  }
-  return true;
-}
-
-bool read_tensor(PyObject* object, Reading& reading, kiln_value& value) {
-  if (object == nullptr) return false;
-  const dlpack::Exchange* exchange = exchange_of(object);
-  if (exchange == nullptr) return false;
-  dlpack::Tensor tensor{};
-  if (exchange->tensor_from_object(object, &tensor) != 0) {
-    PyErr_Clear();
-    return false;
-  }
-  if (tensor.device.type != dlpack::kCuda || !dlpack::without_gaps(tensor)) return false;
-  if (reading.exchange == nullptr) {
-    reading.exchange = exchange;
-    reading.device = tensor.device.number;
-    if (!reading.add(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(exchange)))) {
-      return false;
-    }
-  }
-  // Tensors of several frameworks have several streams, and not all may be written.
-  if (reading.exchange != exchange) return false;
-  value.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
-  const std::int64_t type = tensor.type.code | tensor.type.bits << 8 | tensor.type.lanes << 16;
-  const std::int64_t place = tensor.rank | static_cast<std::int64_t>(tensor.device.number) << 16;
-  if (!reading.add(type) || !reading.add(place)) return false;
-  for (std::int32_t d = 0; d < tensor.rank; ++d) {
-    if (!reading.add(tensor.shape[d])) return false;
-  }
-  return true;
-}
-
-bool read_number(PyObject* object, const Slot& slot, Reading& reading, kiln_value& value) {
-  if (object == nullptr) return slot.kind == Kind::kDimension && reading.add(kAbsent);
-  const bool whole = PyLong_Check(object) != 0;
-  value.integer = 0;
-  if (slot.kind == Kind::kReal) {
-    if (!whole && PyFloat_Check(object) == 0) return false;
-    value.real = PyFloat_AsDouble(object);
-  } else {
-    if (!whole) return false;
-    value.integer = PyLong_AsLongLong(object);
-  }
-  if (PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    return false;
-  }
-  if (slot.kind != Kind::kDimension && !slot.is_deciding) return true;
-  std::int64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return reading.add(bits);
-}
-
-bool read(const Cache& cache, const Given& given, Reading& reading) {
+PyObject* given_at(const Cache& cache, const Given& given, std::size_t place) {
   for (std::size_t i = 0; i < cache.slots.size(); ++i) {
-    const Slot& slot = cache.slots[i];
-    const bool done = slot.kind == Kind::kTensor
-                          ? read_tensor(given.objects[i], reading, reading.values[i])
-                          : read_number(given.objects[i], slot, reading, reading.values[i]);
-    if (!done) return false;
-  }
-  return reading.exchange != nullptr;
-}
-
-const Entry* find(Cache& cache, const Reading& reading) {
-  const auto is_it = [&](const Entry& entry) {
-    return entry.key.size() == reading.count &&
-           std::memcmp(entry.key.data(), reading.words.data(),
-                       reading.count * sizeof(std::int64_t)) == 0;
-  };
-  if (cache.latest < cache.entries.size() && is_it(cache.entries[cache.latest])) {
-    return &cache.entries[cache.latest];
-  }
-  for (std::size_t i = 0; i < cache.entries.size(); ++i) {
-    if (!is_it(cache.entries[i])) continue;
-    cache.latest = i;
-    return &cache.entries[i];
+    if (cache.slots[i].place == place) return given.objects[i];
   }
   return nullptr;
 }
 
-// A tensor that the framework has made now, of which only the address is wanted; null: it failed.
-void* address_of(PyObject* tensor) {
-  const dlpack::Exchange* exchange = exchange_of(tensor);
-  dlpack::Tensor seen{};
-  if (exchange == nullptr || exchange->tensor_from_object(tensor, &seen) != 0) return nullptr;
-  return static_cast<std::byte*>(seen.data) + seen.byte_offset;
+// A new one of the framework; its address. False with an exception when it failed.
+bool make_tensor(const nb::object& make, nb::object& tensor, void*& address) {
+  tensor = nb::steal(PyObject_CallNoArgs(make.ptr()));
+  if (!tensor.is_valid()) return false;
+  address = address_of(tensor.ptr());
+  return true;
 }
 
-// The stream that the call is for. What is no number is found out by `_miss`.
-bool stream_of(const Given& given, const Reading& reading, void*& stream) {
-  if (given.stream == nullptr) {
-    if (reading.exchange->current_stream(dlpack::kCuda, reading.device, &stream) == 0) return true;
-    PyErr_Clear();
-    return false;
+kiln_status start_entry(const Entry& entry, const Reading& reading, void* memory, void* stream,
+                        std::string& error) {
+  if (entry.prepared != nullptr) {
+    Ended ended = start(*entry.prepared, reading.values, memory, stream);
+    error = std::move(ended.error);
+    return ended.status;
   }
-  if (PyLong_Check(given.stream) == 0) return false;
-  stream = PyLong_AsVoidPtr(given.stream);
-  if (PyErr_Occurred() == nullptr) return true;
-  PyErr_Clear();
-  return false;
+  const kiln_status status =
+      kiln_launch(entry.plan, reading.values.data(), memory, entry.workspace_bytes, stream);
+  if (status != KILN_OK) error = kiln_last_error();
+  return status;
+}
+
+PyObject* returned(const Entry& entry, std::vector<nb::object>& results) {
+  if (entry.returned == 0) return nb::object(entry.constant).release().ptr();
+  if (entry.returned == 1) return results[0].release().ptr();
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(entry.returned));
+  if (tuple == nullptr) return nullptr;
+  for (std::size_t i = 0; i < entry.returned; ++i) {
+    PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), results[i].release().ptr());
+  }
+  return tuple;
 }
 
 // Of a call that is given with an entry. Null with an exception when it failed.
-PyObject* launch(Launcher* self, const Entry& known, Reading& reading, void* stream) {
-  const nb::object plan = nb::borrow(known.plan);  // stays, whatever other threads forget
-  const Entry entry = {.key = {},
-                       .plan = known.plan,
-                       .handle = known.handle,
-                       .workspace_bytes = known.workspace_bytes};
-  nb::object result = nb::borrow(known.constant);
-  nb::object workspace;
-  const nb::object make_workspace = nb::borrow(known.make_workspace);
-  void* memory = nullptr;
-  if (known.make_result != nullptr) {
-    const nb::object make_result = nb::borrow(known.make_result);
-    result = nb::steal(PyObject_CallObject(make_result.ptr(), nullptr));
-    if (!result.is_valid()) return nullptr;
-    reading.values[self->cache->parameters].data = address_of(result.ptr());
+PyObject* launch(Launcher* self, const Entry& entry, const Given& given, Reading& reading,
+                 void* stream) {
+  if (reading.unsaid < kNamesMax) reading.values[reading.unsaid].real = entry.usual;
+  std::vector<nb::object> results(entry.results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Result& each = entry.results[i];
+    if (!each.make.is_none()) {
+      if (!make_tensor(each.make, results[i], reading.values[each.place].data)) return nullptr;
+    } else {
+      results[i] = nb::borrow(given_at(*self->cache, given, each.place));
+    }
   }
-  if (make_workspace.is_valid()) {
-    workspace = nb::steal(PyObject_CallObject(make_workspace.ptr(), nullptr));
-    if (!workspace.is_valid()) return nullptr;
-    memory = address_of(workspace.ptr());
+  nb::object workspace;
+  void* memory = nullptr;
+  if (!entry.make_workspace.is_none() && !make_tensor(entry.make_workspace, workspace, memory)) {
+    return nullptr;
   }
   kiln_status status = KILN_OK;
   std::string error;
-  Py_BEGIN_ALLOW_THREADS status =
-      kiln_launch(entry.handle, reading.values.data(), memory, entry.workspace_bytes, stream);
-  if (status != KILN_OK) error = kiln_last_error();
-  Py_END_ALLOW_THREADS if (status == KILN_OK) return result.release().ptr();
+  Py_BEGIN_ALLOW_THREADS status = start_entry(entry, reading, memory, stream, error);
+  Py_END_ALLOW_THREADS if (status == KILN_OK) return returned(entry, results);
   return PyObject_CallMethod(reinterpret_cast<PyObject*>(self), "_fail", "is",
                              static_cast<int>(status), error.c_str());
 }
 
-PyObject* miss(PyObject* self, PyObject* const* args, std::size_t count, PyObject* names) {
+PyObject* miss(PyObject* self, const Arguments& arguments) {
+  const auto& [args, count, names] = arguments;
   const nb::object given = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(count)));
   const nb::object named = nb::steal(PyDict_New());
   if (!given.is_valid() || !named.is_valid()) return nullptr;
@@ -292,31 +165,32 @@ PyObject* miss(PyObject* self, PyObject* const* args, std::size_t count, PyObjec
   return PyObject_CallMethod(self, "_miss", "OO", given.ptr(), named.ptr());
 }
 
+// What is allocated belongs to the framework's current stream.
+bool allocates(const Entry& entry) {
+  if (!entry.make_workspace.is_none()) return true;
+  return std::ranges::any_of(entry.results,
+                             [](const Result& each) { return !each.make.is_none(); });
+}
+
 PyObject* call(PyObject* object, PyObject* const* args, std::size_t counts, PyObject* names) {
   auto* self = reinterpret_cast<Launcher*>(object);
   const auto count = static_cast<std::size_t>(PyVectorcall_NARGS(counts));
+  const Arguments arguments{args, count, names};
   Given given;
   Reading reading;
   void* stream = nullptr;
-  if (self->cache == nullptr || !bind(*self->cache, args, count, names, given) ||
-      !read(*self->cache, given, reading)) {
-    return miss(object, args, count, names);
+  if (self->cache == nullptr ||
+      !bind_arguments(self->cache->slots, self->cache->positional, arguments, given) ||
+      !read(self->cache->slots, given, reading)) {
+    return miss(object, arguments);
   }
-  const Entry* entry = find(*self->cache, reading);
-  // What is allocated belongs to the framework's current stream.
-  const bool allocates =
-      entry != nullptr && (entry->make_result != nullptr || entry->make_workspace != nullptr);
-  if (entry == nullptr || (allocates && given.stream != nullptr) ||
-      !stream_of(given, reading, stream)) {
-    return miss(object, args, count, names);
+  const std::shared_ptr<const Entry> entry = find(*self->cache, reading);
+  if (entry == nullptr || (given.stream != nullptr && allocates(*entry)) ||
+      !stream_of(given, reading, stream) ||
+      (entry->places != nullptr && entry->places->shared(reading.values))) {
+    return miss(object, arguments);
   }
-  return launch(self, *entry, reading, stream);
-}
-
-void forget(Entry& entry) {
-  for (PyObject* each : {entry.plan, entry.make_result, entry.make_workspace, entry.constant}) {
-    Py_XDECREF(each);
-  }
+  return launch(self, *entry, given, reading, stream);
 }
 
 PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
@@ -332,8 +206,10 @@ PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
 void destroy(PyObject* object) {
   auto* self = reinterpret_cast<Launcher*>(object);
   if (self->cache != nullptr) {
-    for (Entry& entry : self->cache->entries) forget(entry);
-    for (const Slot& slot : self->cache->slots) Py_DECREF(slot.name);
+    for (const Slot& slot : self->cache->slots) {
+      Py_DECREF(slot.name);
+      Py_XDECREF(slot.usual);
+    }
     delete self->cache;
   }
   PyTypeObject* type = Py_TYPE(object);
@@ -341,21 +217,30 @@ void destroy(PyObject* object) {
   Py_DECREF(reinterpret_cast<PyObject*>(type));
 }
 
-// _setup(rows): (name, kind, is_deciding) of each parameter, then of each dimension. A kernel of too
-// many is called by `_miss` alone.
-PyObject* set_up(PyObject* object, PyObject* rows) {
+// A row: name, kind, is_deciding, place, and a tuple of what is usual, or ().
+Slot slot_of(const nb::tuple& row) {
+  PyObject* name = nb::borrow(row[0]).release().ptr();
+  PyUnicode_InternInPlace(&name);
+  const auto usual = nb::cast<nb::tuple>(row[4]);
+  return {.name = name,
+          .kind = Kind{nb::cast<std::string>(row[1])[0]},
+          .is_deciding = nb::cast<bool>(row[2]),
+          .place = nb::cast<std::size_t>(row[3]),
+          .usual = usual.size() == 0 ? nullptr : nb::borrow(usual[0]).release().ptr()};
+}
+
+// _setup((rows, positional)): of each parameter in their order, of which `positional` may be given
+// without a name. A kernel of too many is called by `_miss` alone.
+PyObject* set_up(PyObject* object, PyObject* given) {
   auto* self = reinterpret_cast<Launcher*>(object);
   try {
+    const auto fields = nb::borrow<nb::tuple>(given);
+    const auto rows = nb::cast<nb::list>(fields[0]);
+    if (rows.size() > kNamesMax || self->cache != nullptr) Py_RETURN_NONE;
     auto cache = std::make_unique<Cache>();
-    for (const nb::handle row : nb::borrow<nb::list>(rows)) {
-      const auto fields = nb::cast<nb::tuple>(row);
-      PyObject* name = nb::borrow(fields[0]).release().ptr();
-      PyUnicode_InternInPlace(&name);
-      const Kind kind{nb::cast<std::string>(fields[1])[0]};
-      cache->slots.push_back({name, kind, nb::cast<bool>(fields[2])});
-      if (kind != Kind::kDimension) ++cache->parameters;
-    }
-    if (cache->slots.size() <= kNamesMax && self->cache == nullptr) self->cache = cache.release();
+    for (const nb::handle row : rows) cache->slots.push_back(slot_of(nb::cast<nb::tuple>(row)));
+    cache->positional = nb::cast<std::size_t>(fields[1]);
+    self->cache = cache.release();
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_TypeError, error.what());
     return nullptr;
@@ -363,43 +248,67 @@ PyObject* set_up(PyObject* object, PyObject* rows) {
   Py_RETURN_NONE;
 }
 
-PyObject* or_null(const nb::object& object) {
-  return object.is_none() ? nullptr : nb::object(object).release().ptr();
+// Of a row of kiln._launch.Known.
+std::shared_ptr<Entry> entry_of(const nb::tuple& row) {
+  auto entry = std::make_shared<Entry>();
+  entry->owner = nb::borrow(row[1]);
+  const Plan* plan = nullptr;
+  if (nb::try_cast(entry->owner, plan)) {
+    entry->plan = plan->handle.get();
+    entry->workspace_bytes = kiln_plan_workspace(entry->plan);
+  } else {
+    entry->prepared = nb::cast<const Prepared*>(entry->owner);
+  }
+  for (const nb::handle each : nb::cast<nb::list>(row[2])) {
+    const auto fields = nb::cast<nb::tuple>(each);
+    entry->results.push_back({nb::cast<std::size_t>(fields[0]), nb::borrow(fields[1])});
+  }
+  entry->returned = nb::cast<std::size_t>(row[3]);
+  entry->constant = nb::borrow(row[4]);
+  entry->make_workspace = nb::borrow(row[5]);
+  entry->usual = nb::cast<double>(row[6]);
+  entry->apart = nb::borrow(row[7]);
+  if (!entry->apart.is_none()) entry->places = nb::cast<const Apart*>(entry->apart);
+  return entry;
 }
 
-// _keep(objects, plan, make_result, make_workspace, constant): the plan of these arguments, by slot
-// with None for what is not given. Whether calls with them are found here from now on.
-PyObject* keep(PyObject* object, PyObject* row) {
+void add(Cache& cache, std::shared_ptr<const Entry> entry) {
+  const std::uint64_t hash = hash_of(entry->key);
+  if (!cache.entries.contains(hash)) {
+    if (cache.order.size() == kEntriesMax) {
+      cache.entries.erase(cache.order.front());
+      cache.order.pop_front();
+    }
+    cache.order.push_back(hash);
+  }
+  cache.entries[hash] = std::move(entry);
+}
+
+// _keep(row): what is prepared for these arguments, by slot with None for what is not given. Whether
+// calls with them are found here from now on.
+PyObject* keep(PyObject* object, PyObject* given_row) {
   auto* self = reinterpret_cast<Launcher*>(object);
   try {
-    const auto fields = nb::borrow<nb::tuple>(row);
-    const auto objects = nb::cast<nb::tuple>(fields[0]);
+    const auto row = nb::borrow<nb::tuple>(given_row);
+    const auto objects = nb::cast<nb::tuple>(row[0]);
+    if (self->cache == nullptr || objects.size() != self->cache->slots.size()) Py_RETURN_FALSE;
     Given given;
     Reading reading;
-    if (self->cache == nullptr || objects.size() != self->cache->slots.size()) Py_RETURN_FALSE;
     for (std::size_t i = 0; i < objects.size(); ++i) {
       const nb::handle each = objects[i];
-      given.objects[i] = each.is_none() ? nullptr : each.ptr();
+      const bool is_given = !each.is_none() || self->cache->slots[i].usual != nullptr;
+      given.objects[i] = is_given ? each.ptr() : nullptr;
     }
-    if (!read(*self->cache, given, reading) || find(*self->cache, reading) != nullptr) {
+    if (!read(self->cache->slots, given, reading) || find(*self->cache, reading) != nullptr) {
       Py_RETURN_FALSE;
     }
-    const auto* plan = nb::cast<const Plan*>(fields[1]);
-    Entry entry{.key = {reading.words.begin(), reading.words.begin() + reading.count},
-                .plan = nb::borrow(fields[1]).release().ptr(),
-                .handle = plan->handle.get(),
-                .workspace_bytes = kiln_plan_workspace(plan->handle.get()),
-                .make_result = or_null(nb::borrow(fields[2])),
-                .make_workspace = or_null(nb::borrow(fields[3])),
-                .constant = nb::borrow(fields[4]).release().ptr()};
-    Cache& cache = *self->cache;
-    if (cache.entries.size() < kEntriesMax) {
-      cache.entries.push_back(std::move(entry));
-    } else {
-      std::swap(cache.entries[cache.oldest], entry);
-      cache.oldest = (cache.oldest + 1) % kEntriesMax;
-      forget(entry);
+    std::shared_ptr<Entry> entry = entry_of(row);
+    entry->key.assign(reading.key().begin(), reading.key().end());
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+      if (self->cache->slots[i].kind != Kind::kOption) continue;
+      if (PyObject* known = option_of(given.objects[i])) entry->options.push_back(nb::steal(known));
     }
+    add(*self->cache, std::move(entry));
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_TypeError, error.what());
     return nullptr;
@@ -430,10 +339,15 @@ PyType_Spec spec = {
     .slots = slots,
 };
 
+PyMethodDef functions[] = {{"know_tensors", know_tensors, METH_VARARGS, nullptr},
+                           {"seen", seen, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
 }  // namespace
 
 void add_launcher(nb::module_& module) {
   module.attr("Launcher") = nb::steal(PyType_FromSpec(&spec));
+  PyModule_AddFunctions(module.ptr(), functions);
 }
 
 }  // namespace kiln::python

@@ -458,6 +458,7 @@ NB_MODULE(_core, module) {
   module.def("is_capturing", is_capturing);
   module.def("order", order);
   kiln::python::add_launcher(module);
+  kiln::python::add_prepared(module);
   kiln::python::add_attention(module);
   kiln::python::add_attention_decode(module);
   kiln::python::add_products(module);

@@ -1,10 +1,9 @@
-// Products of kiln/gemm.h for kiln._core: problems that are prepared for a device, their launches, and
-// 2:4 sparse matrices as kiln/sparse.h makes them.
+// Products of kiln/gemm.h for kiln._core: problems that are prepared for a device, and 2:4 sparse matrices
+// as kiln/sparse.h makes them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -12,20 +11,13 @@
 #include "handles.h"
 #include "kiln/gemm.h"
 #include "kiln/sparse.h"
-#include "on_device.h"
+#include "prepared.h"
 
 namespace nb = nanobind;
 
 namespace kiln::python {
 
 namespace {
-
-// A problem that is prepared for a device.
-struct Product {
-  kiln_gemm_problem problem = {};
-  int device = 0;
-  std::size_t workspace = 0;
-};
 
 std::int32_t type_of(std::string_view name) {
   static constexpr std::pair<std::string_view, kiln_type> kTypes[] = {
@@ -75,58 +67,9 @@ kiln_gemm_problem problem_of(const nb::dict& fields) {
 
 // `fields`: those of kiln_gemm_problem by name, types as kiln names them.
 nb::tuple prepare_product(const nb::dict& fields, int device) {
-  Product product{.problem = problem_of(fields), .device = device};
-  Ended ended;
-  {
-    nb::gil_scoped_release others_go_on;
-    ended = on_device(device,
-                      [&] { return kiln_gemm_workspace(&product.problem, &product.workspace); });
-  }
-  nb::object made = nb::none();
-  if (ended.status == KILN_OK) made = nb::cast(product);
-  return nb::make_tuple(static_cast<int>(ended.status), ended.error, made);
-}
-
-// `addresses`: of a, b, c, the bias, the residual, the scale factors of a and b, the metadata, the
-// numbers of groups and those of their rows; 0 for what the problem has not. `place`: the workspace's address, the stream.
-nb::tuple launch_product(const Product& product, const std::vector<std::uintptr_t>& addresses,
-                         float alpha, float beta, const nb::tuple& place) {
-  if (addresses.size() != 10) throw nb::value_error("ten addresses");
-  const auto at = [&](std::size_t i) { return reinterpret_cast<void*>(addresses[i]); };
-  kiln_gemm_operands operands = {};
-  operands.a = at(0);
-  operands.b = at(1);
-  operands.c = at(2);
-  operands.bias = at(3);
-  operands.residual = at(4);
-  operands.a_scale = at(5);
-  operands.b_scale = at(6);
-  operands.metadata = at(7);
-  operands.group_of_tile = static_cast<const std::int32_t*>(at(8));
-  operands.rows_of_group = static_cast<const std::int32_t*>(at(9));
-  operands.alpha = alpha;
-  operands.beta = beta;
-  auto* workspace = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(place[0]));
-  auto* stream = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(place[1]));
-  Ended ended;
-  {
-    nb::gil_scoped_release others_go_on;
-    ended = on_device(product.device, [&] {
-      return kiln_gemm(&product.problem, &operands, workspace, product.workspace, stream);
-    });
-  }
-  return nb::make_tuple(static_cast<int>(ended.status), ended.error);
-}
-
-std::string kernel_of(const Product& product) {
-  std::string out;
-  const Ended ended = on_device(product.device, [&] {
-    kiln_status status = KILN_OK;
-    const char* text = kiln_gemm_kernel(&product.problem, &status);
-    if (text != nullptr) out = text;
-    return status;
-  });
-  return ended.status == KILN_OK ? out : ended.error;
+  const kiln_gemm_problem problem = problem_of(fields);
+  return prepared(device, problem,
+                  [&](std::size_t& workspace) { return kiln_gemm_prepare(&problem, &workspace); });
 }
 
 // Addresses in this CPU's memory: the matrix [rows, cols], and what is made of it.
@@ -183,10 +126,6 @@ std::string prune(const std::string& dtype, const std::vector<std::uintptr_t>& a
 }  // namespace
 
 void add_products(nb::module_& module) {
-  nb::class_<Product>(module, "Product")
-      .def_ro("workspace", &Product::workspace)
-      .def("kernel", kernel_of)
-      .def("launch", launch_product);
   module.def("prepare_product", prepare_product);
   module.def("prune", prune);
 }

@@ -150,10 +150,13 @@ def python_module(release):
     path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
     driver = release / "src" / "gemm" / "fake_cuda"
     paper = ["--driver", str(driver)] if driver.is_dir() else []
-    options = {name: paper for name in ("attention_decode_test.py", "attention_test.py", "launch_test.py", "ops_test.py")}
+    options = {
+        name: paper
+        for name in ("attention_decode_test.py", "attention_test.py", "calls_test.py", "launch_test.py", "ops_test.py")
+    }
     passed = failed = 0
-    others = ("kiln_test.py", "operator_test.py", "distributed_test.py")
-    for name in (*options, *others):
+    names = ("attention", "attention_decode", "calls", "kiln", "launch", "operator", "ops", "distributed")
+    for name in (f"{each}_test.py" for each in names):
         more = python_unittest(Path("tests") / "python" / name, {"PYTHONPATH": path}, options.get(name, ()))
         passed, failed = passed + more[0], failed + more[1]
     return passed, failed

@@ -1,31 +1,17 @@
-"""Attention of kiln/attention.h on tensors of any framework: how they lie, what is prepared, and launches."""
+"""Attention of kiln/attention.h: what tensors of any framework come to, and what is refused."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kiln import _core
-from kiln._launch import (
-    DeviceError,
-    DeviceTensor,
-    allocator,
-    current_stream,
-    is_torch,
-    number_of,
-    on_stream,
-    raise_status,
-    seen_of,
-    stream_handle,
-    strided_tensor,
-    torch_dtype,
-)
-from kiln._products import meets
+from kiln._calls import Asked, Family, Problem, Result, kernel_text
+from kiln._launch import DeviceTensor, is_torch, number_of, seen_of, torch_dtype
 
 _NAMES = ("q", "k", "v", "out")
 _TYPES = ("bf16", "f16")
@@ -42,12 +28,6 @@ class Options(NamedTuple):
     scale: float | None = None  # None: 1 / sqrt(depth)
     window: tuple[int, int] = (_ALL, _ALL)
     soft_cap: float = 0.0  # 0: none
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """As options_of takes them, and the operators of PyTorch."""
-        window = None if self.window == (_ALL, _ALL) else list(self.window)
-        return {**self._asdict(), "window": window, "soft_cap": self.soft_cap or None}
 
 
 class Shape(NamedTuple):
@@ -81,18 +61,6 @@ class Shape(NamedTuple):
         return (self.batch, self.heads, self.queries)
 
 
-class Ready(NamedTuple):
-    attention: _core.Attention | None  # None: the result has no elements
-    make_out: Callable[[], Any]
-    make_lse: Callable[[], Any]
-    scale: float
-    device: int
-    spans: dict[str, int]  # of each tensor, from its first byte to behind its last
-
-
-_plans: dict[Any, Ready] = {}
-
-
 def options_of(
     causal: bool = False, scale: float | None = None, window: Any = None, soft_cap: float | None = None
 ) -> Options:
@@ -106,6 +74,13 @@ def options_of(
     if not (math.isfinite(cap) and cap >= 0):
         raise ValueError(f"`soft_cap` is {cap}: a finite number above 0 is needed, or None for no cap")
     return Options(bool(causal), scale, _window_of(window), cap)
+
+
+# A function and no member of Options: see kiln._calls.
+def named_of(options: Options) -> dict[str, Any]:
+    """As options_of takes them, and the operators of PyTorch."""
+    window = None if options.window == (_ALL, _ALL) else list(options.window)
+    return {"causal": options.causal, "scale": options.scale, "window": window, "soft_cap": options.soft_cap or None}
 
 
 def _window_of(window: Any) -> tuple[int, int]:
@@ -160,108 +135,13 @@ def shape_of(tensors: Mapping[str, Any]) -> Shape:
     return shape
 
 
-def launch(given: Mapping[str, Any], options: Options, stream: Any) -> tuple[Any, Any]:
-    """Starts it on the tensors `given` by name, without those that are None; gives the result and lse."""
-    check_given(given)
-    like = given["q"]
-    handle = current_stream(like) if stream is None else stream_handle(stream)
-    signatures, addresses = [], {}
-    for name, value in given.items():
-        if value is not None:
-            signature, addresses[name] = seen_by_plans(name, value, handle)
-            signatures.append((name, signature))
-    key = (tuple(signatures), options)
-    ready = _plans.get(key)
-    if ready is None:
-        ready = _plans[key] = _prepare(given, options, handle)
-    out = given.get("out")
-    if out is not None and meets(ready.spans, addresses):
-        _check_apart(given)
-    # The framework allocates for its current stream.
-    with nullcontext() if stream is None else on_stream(like, ready.device, handle):
-        out = ready.make_out() if out is None else out
-        lse = ready.make_lse()
-    if ready.attention is None:
-        return out, lse
-    row = [addresses["q"], addresses["k"], addresses["v"], address_of(out), address_of(lse)]
-    status, error = ready.attention.launch(row, ready.scale, handle)
-    if status != _core.OK:
-        raise_status(status, error, ())
-    return out, lse
-
-
 def check_given(given: Mapping[str, Any]) -> None:
     for name in ("q", "k", "v"):
         if given[name] is None:
             raise TypeError(f"`{name}` needs a tensor, and None is given")
 
 
-def kernel_of(given: Mapping[str, Any], options: Options) -> str:
-    """The kernel and the defines that it is computed with, for those who report timings."""
-    check_given(given)
-    tensors = {name: tensor_of(name, value, None) for name, value in given.items() if value is not None}
-    status, error, attention = _core.prepare_attention(problem_of(tensors, options), tensors["q"].device)
-    if attention is None:
-        raise_status(status, error, ())
-    return attention.kernel()
-
-
-def seen_by_plans(name: str, value: Any, handle: int) -> tuple[Any, int]:
-    """What of a tensor a plan depends on, and its address."""
-    if is_torch(value) and value.is_cuda and value.layout is sys.modules["torch"].strided:
-        return (value.dtype, value.shape, value.stride(), value.get_device()), value.data_ptr()
-    tensor = tensor_of(name, value, handle)
-    return (tensor.dtype, tensor.shape, tensor.strides, tensor.device), tensor.address
-
-
-def tensor_of(name: str, value: Any, handle: int | None) -> DeviceTensor:
-    is_here = value.device.type == "cpu" if is_torch(value) else isinstance(value, np.ndarray)
-    if is_here:
-        raise ValueError(
-            f"`{name}` lies in this CPU's memory, and kiln.ops.attention runs on a GPU: bring it there; "
-            "`kiln.ops.attention.reference` computes the same on this CPU"
-        )
-    return strided_tensor(name, value, handle, name == "out")
-
-
-def address_of(value: Any) -> int:
-    return value.data_ptr() if is_torch(value) else strided_tensor("result", value, None, False).address
-
-
-def device_of(tensors: Mapping[str, DeviceTensor]) -> int:
-    """The GPU of all of them; ValueError where they lie on several."""
-    device = tensors["q"].device
-    for name, each in tensors.items():
-        if each.device != device:
-            raise ValueError(
-                f"`q` lies on GPU {device} and `{name}` on GPU {each.device}: attention runs on one, bring them together"
-            )
-    return device
-
-
-def _prepare(given: Mapping[str, Any], options: Options, handle: int) -> Ready:
-    tensors = {name: tensor_of(name, value, None) for name, value in given.items() if value is not None}
-    device = device_of(tensors)
-    shape = shape_of(tensors)
-    like = given["q"]
-    make_out = allocator(like, device, shape.dtype, shape.out, "the result")
-    make_lse = allocator(like, device, "f32", shape.lse, "the logarithms of sums")
-    fields = problem_of(tensors, options)
-    scale = scale_of(shape, options)
-    spans = {name: 0 if 0 in each.shape else _reach(each, 0) for name, each in tensors.items()}
-    if math.prod(shape.out) == 0:
-        return Ready(None, make_out, make_lse, scale, device, spans)
-    if _core.is_capturing(handle):
-        raise DeviceError(
-            "kiln.ops.attention is not prepared for these shapes, and its stream is captured in a graph: call it once before"
-        )
-    status, error, attention = _core.prepare_attention(fields, device)
-    if attention is None:
-        raise_status(status, error, ())
-    return Ready(attention, make_out, make_lse, scale, device, spans)
-
-
-def problem_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[str, Any]:
+def fields_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[str, Any]:
     """The fields of kiln_attention_problem; tensors that lie otherwise than it can say are refused."""
     shape = shape_of(tensors)
     fields: dict[str, Any] = {"type": shape.dtype, "causal": options.causal, **shape._asdict()}
@@ -294,37 +174,6 @@ def spacing_of(name: str, tensor: DeviceTensor) -> tuple[int, int, int]:
                 "pass `.contiguous()`"
             )
     return (batch, row, head)
-
-
-def _check_apart(given: Mapping[str, Any]) -> None:
-    """`out` shares memory with no other tensor; both may be columns of one."""
-    tensors = {name: tensor_of(name, value, None) for name, value in given.items() if value is not None}
-    out = tensors.pop("out")
-    for name, other in tensors.items():
-        if _share_memory(out, other):
-            raise ValueError(f"`out`, which attention writes, shares memory with `{name}`: give another tensor")
-
-
-def _share_memory(left: DeviceTensor, right: DeviceTensor) -> bool:
-    if left.address > right.address:
-        left, right = right, left
-    between = right.address - left.address
-    if _reach(left, 0) <= between:
-        return False
-    # Rows of both in the same steps, and what lies at one row and all heads beside the other's.
-    steps = [each.strides[:2] for each in (left, right)]
-    if steps[0] == steps[1] and left.shape[:2] == right.shape[:2] and steps[0][1] > 0:
-        row = steps[0][1] * _BYTES
-        if left.shape[0] == 1 or steps[0][0] * _BYTES % row == 0:
-            past = between % row
-            return past < _reach(left, 2) or row - past < _reach(right, 2)
-    return True
-
-
-def _reach(tensor: DeviceTensor, first: int) -> int:
-    """Bytes from the first element to behind the last, along the dimensions from number `first` on."""
-    steps = zip(tensor.shape[first:], tensor.strides[first:])
-    return _BYTES * (1 + sum((extent - 1) * abs(stride) for extent, stride in steps))
 
 
 def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
@@ -385,3 +234,50 @@ def rounded(value: np.ndarray, dtype: str, like: Any, out: Any) -> Any:
         return made
     out[...] = made
     return out
+
+
+class _Attention(Family):
+    first = "q"
+    values = ("q", "k", "v", "out", "lse", "scale")
+    factors = {"scale": "p"}
+    what = "attention"
+    writer = "attention"
+    rows = 2
+
+    def name(self, options: Options) -> str:
+        return "attention"
+
+    def check_given(self, given: Mapping[str, Any], options: Options) -> None:
+        check_given(given)
+
+    def problem_of(self, tensors: Mapping[str, DeviceTensor], options: Options, alignment: int) -> Problem:
+        shape = shape_of(tensors)
+        results = (
+            Result("out", shape.dtype, shape.out, "the result"),
+            Result("lse", "f32", shape.lse, "the logarithms of sums"),
+        )
+        fields = fields_of(tensors, options)
+        return Problem(results, fields if math.prod(shape.out) else None, scale_of(shape, options))
+
+    def prepare(self, fields: dict[str, Any], device: int) -> tuple[int, str, _core.Prepared | None]:
+        return _core.prepare_attention(fields, device)
+
+    def reference(self, asked: Asked) -> tuple[Any, ...]:
+        return reference(asked.given, asked.options)
+
+    def call_operator(self, asked: Asked) -> tuple[Any, ...]:
+        from kiln import _torch_attention  # after PyTorch, which it needs
+
+        return _torch_attention.call_operator(asked)
+
+
+FAMILY = _Attention()
+
+
+def asked_of(given: dict[str, Any], options: Options, stream: Any, returned: int) -> Asked:
+    return Asked(FAMILY, given, options, {"scale": options.scale}, stream, returned)
+
+
+def kernel_of(given: dict[str, Any], options: Options) -> str:
+    """The kernel and the defines that it is computed with, for those who report timings."""
+    return kernel_text(asked_of(given, options, None, 1))

@@ -1,56 +1,20 @@
-"""Gradients of attention, kiln_attention_backward of kiln/attention.h, on tensors of any framework."""
+"""Gradients of attention, kiln_attention_backward of kiln/attention.h: what tensors come to, and what is refused."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from kiln import _core
-from kiln._attention import (
-    Options,
-    Shape,
-    address_of,
-    capped,
-    device_of,
-    numbers_of,
-    problem_of,
-    rounded,
-    scale_of,
-    seen_by_plans,
-    seen_keys,
-    shape_of,
-    spacing_of,
-    tensor_of,
-)
-from kiln._launch import (
-    DeviceError,
-    DeviceTensor,
-    allocator,
-    current_stream,
-    is_torch,
-    on_stream,
-    raise_status,
-    seen_of,
-    stream_handle,
-)
+from kiln import _attention as forward
+from kiln._attention import Options, Shape, capped, numbers_of, rounded, scale_of, seen_keys, shape_of, spacing_of
+from kiln._calls import Asked, Family, Problem, Result
+from kiln._launch import DeviceTensor, is_torch, seen_of
 
 NAMES = ("dout", "q", "k", "v", "out", "lse")
-_IN_ORDER = ("q", "k", "v", "out", "lse", "dout")  # as the library has them
-
-
-class Ready(NamedTuple):
-    attention: _core.AttentionBackward | None  # None: a result has no elements
-    make_results: tuple[Callable[[], Any], ...]
-    make_workspace: Callable[[], Any] | None
-    scale: float
-    device: int
-
-
-_plans: dict[Any, Ready] = {}
 
 
 def check(tensors: Mapping[str, Any]) -> Shape:
@@ -69,73 +33,15 @@ def check(tensors: Mapping[str, Any]) -> Shape:
     return shape
 
 
-def launch(given: Mapping[str, Any], options: Options, stream: Any) -> tuple[Any, Any, Any]:
-    """Starts it on the tensors `given` by name; gives dq, dk and dv."""
-    check_given(given)
-    like = given["q"]
-    handle = current_stream(like) if stream is None else stream_handle(stream)
-    signatures, addresses = [], {}
-    for name in NAMES:
-        signature, addresses[name] = seen_by_plans(name, given[name], handle)
-        signatures.append(signature)
-    key = (tuple(signatures), options)
-    ready = _plans.get(key)
-    if ready is None:
-        ready = _plans[key] = _prepare(given, options, handle)
-    # The framework allocates for its current stream.
-    with nullcontext() if stream is None else on_stream(like, ready.device, handle):
-        dq, dk, dv = (make() for make in ready.make_results)
-        workspace = None if ready.make_workspace is None else ready.make_workspace()
-    if ready.attention is None:
-        return dq, _zeros(dk), _zeros(dv)
-    row = [addresses[name] for name in _IN_ORDER] + [address_of(each) for each in (dq, dk, dv)]
-    place = 0 if workspace is None else address_of(workspace)
-    status, error = ready.attention.launch(row, ready.scale, place, handle)
-    if status != _core.OK:
-        raise_status(status, error, ())
-    return dq, dk, dv
-
-
 def check_given(given: Mapping[str, Any]) -> None:
     for name in NAMES:
         if given[name] is None:
             raise TypeError(f"`{name}` needs a tensor, and None is given")
 
 
-def _zeros(made: Any) -> Any:
-    """Of keys where there are no queries."""
-    if math.prod(made.shape) != 0:
-        made[...] = 0
-    return made
-
-
-def _prepare(given: Mapping[str, Any], options: Options, handle: int) -> Ready:
-    tensors = {name: tensor_of(name, given[name], None) for name in NAMES}
-    device = device_of(tensors)
-    shape = check(tensors)
-    like = given["q"]
-    shapes = {"dq": shape.query, "dk": shape.key, "dv": shape.value}
-    make_results = tuple(allocator(like, device, shape.dtype, each, f"`{name}`") for name, each in shapes.items())
-    fields = _fields_of(tensors, shape, options)
-    scale = scale_of(shape, options)
-    if math.prod(shape.out) == 0:
-        return Ready(None, make_results, None, scale, device)
-    if _core.is_capturing(handle):
-        raise DeviceError(
-            "kiln.ops.attention_backward is not prepared for these shapes, and its stream is captured in a graph: "
-            "call it once before"
-        )
-    status, error, attention = _core.prepare_attention_backward(fields, device)
-    if attention is None:
-        raise_status(status, error, ())
-    size = (attention.workspace,)
-    make_workspace = allocator(like, device, "u8", size, f"the workspace of {size[0]} bytes") if size[0] else None
-    return Ready(attention, make_results, make_workspace, scale, device)
-
-
 def _fields_of(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Options) -> dict[str, Any]:
     """The fields of kiln_attention_backward_problem; results have no gaps."""
-    fields = problem_of({name: tensors[name] for name in ("q", "k", "v", "out")}, options)
+    fields = forward.fields_of({name: tensors[name] for name in ("q", "k", "v", "out")}, options)
     lse = tensors["lse"]
     dense = (shape.heads * shape.queries, shape.queries, 1)
     if 0 not in lse.shape and any(extent > 1 and stride != step for extent, stride, step in zip(lse.shape, lse.strides, dense)):
@@ -173,3 +79,44 @@ def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any, Any
     dv = of_heads(weights.swapaxes(-1, -2) @ dout)
     made = [rounded(each.transpose(0, 2, 1, 3), shape.dtype, given["q"], None) for each in (dq, dk, dv)]
     return made[0], made[1], made[2]
+
+
+class _Backward(Family):
+    first = "q"
+    values = ("q", "k", "v", "out", "lse", "dout", "dq", "dk", "dv", "scale")
+    factors = {"scale": "p"}
+    written = None
+    what = "attention"
+    writer = "attention"
+    rows = 2
+
+    def name(self, options: Options) -> str:
+        return "attention_backward"
+
+    def check_given(self, given: Mapping[str, Any], options: Options) -> None:
+        check_given(given)
+
+    def problem_of(self, tensors: Mapping[str, DeviceTensor], options: Options, alignment: int) -> Problem:
+        shape = check(tensors)
+        shapes = {"dq": shape.query, "dk": shape.key, "dv": shape.value}
+        results = tuple(Result(name, shape.dtype, each, f"`{name}`") for name, each in shapes.items())
+        fields = _fields_of(tensors, shape, options)
+        return Problem(results, fields if math.prod(shape.out) else None, scale_of(shape, options))
+
+    def prepare(self, fields: dict[str, Any], device: int) -> tuple[int, str, _core.Prepared | None]:
+        return _core.prepare_attention_backward(fields, device)
+
+    def reference(self, asked: Asked) -> tuple[Any, ...]:
+        return reference(asked.given, asked.options)
+
+    def call_operator(self, asked: Asked) -> tuple[Any, ...]:
+        from kiln import _torch_attention  # after PyTorch, which it needs
+
+        return _torch_attention.call_backward_operator(asked)
+
+
+FAMILY = _Backward()
+
+
+def asked_of(given: dict[str, Any], options: Options, stream: Any) -> Asked:
+    return Asked(FAMILY, given, options, {"scale": options.scale}, stream, 3)

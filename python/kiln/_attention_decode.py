@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kiln import _core
-from kiln._attention import Options, address_of, numbers_of, rounded, seen_by_plans, spacing_of, tensor_of
-from kiln._launch import (
-    DeviceError,
-    DeviceTensor,
-    allocator,
-    current_stream,
-    is_torch,
-    on_stream,
-    raise_status,
-    seen_of,
-    stream_handle,
-)
-from kiln._products import meets
+from kiln._attention import Options, numbers_of, rounded, spacing_of
+from kiln._calls import Asked, Family, Problem, Result
+from kiln._launch import DeviceTensor, is_torch, seen_of
 
 NAMES = ("q", "k_cache", "v_cache", "lengths", "page_table")
 _NEEDED = ("q", "k_cache", "v_cache", "lengths")
@@ -53,19 +42,6 @@ class Shape(NamedTuple):
     def room(self) -> int:
         """The keys that a sequence has room for."""
         return self.rows * max(1, self.pages_of_sequence)
-
-
-class Ready(NamedTuple):
-    attention: _core.AttentionDecode | None  # None: the result has no elements
-    make_out: Callable[[], Any]
-    make_lse: Callable[[], Any]
-    make_workspace: Callable[[], Any] | None
-    scale: float
-    device: int
-    spans: dict[str, int]  # of each tensor, from its first byte to behind its last
-
-
-_plans: dict[Any, Ready] = {}
 
 
 def shape_of(tensors: Mapping[str, Any]) -> Shape:
@@ -119,87 +95,17 @@ def _check_numbers(tensors: Mapping[str, Any], batch: int, pages: int) -> None:
         )
 
 
-def launch(given: Mapping[str, Any], options: Options, stream: Any) -> tuple[Any, Any]:
-    """Starts it on the tensors `given` by name, without those that are None; gives the result and lse."""
-    check_given(given)
-    like = given["q"]
-    handle = current_stream(like) if stream is None else stream_handle(stream)
-    signatures, addresses = [], {}
-    for name, value in given.items():
-        if value is not None:
-            signature, addresses[name] = seen_by_plans(name, value, handle)
-            signatures.append((name, signature))
-    key = (tuple(signatures), options)
-    ready = _plans.get(key)
-    if ready is None:
-        ready = _plans[key] = _prepare(given, options, handle)
-    out = given.get("out")
-    if out is not None and meets(ready.spans, addresses):
-        raise ValueError("`out`, which attention writes, shares memory with what it reads: give another tensor")
-    # The framework allocates for its current stream.
-    with nullcontext() if stream is None else on_stream(like, ready.device, handle):
-        out = ready.make_out() if out is None else out
-        lse = ready.make_lse()
-        workspace = None if ready.make_workspace is None else ready.make_workspace()
-    if ready.attention is None:
-        return out, lse
-    row = [addresses.get(name, 0) for name in NAMES] + [address_of(out), address_of(lse)]
-    place = 0 if workspace is None else address_of(workspace)
-    status, error = ready.attention.launch(row, ready.scale, place, handle)
-    if status != _core.OK:
-        raise_status(status, error, ())
-    return out, lse
-
-
 def check_given(given: Mapping[str, Any]) -> None:
     for name in _NEEDED:
         if given[name] is None:
             raise TypeError(f"`{name}` needs a tensor, and None is given")
 
 
-def kernel_of(given: Mapping[str, Any], options: Options) -> str:
-    """The kernel and the defines that it is computed with, for those who report timings."""
-    check_given(given)
-    tensors = {name: tensor_of(name, value, None) for name, value in given.items() if value is not None}
-    status, error, attention = _core.prepare_attention_decode(problem_of(tensors, options), tensors["q"].device)
-    if attention is None:
-        raise_status(status, error, ())
-    return attention.kernel()
-
-
-def _prepare(given: Mapping[str, Any], options: Options, handle: int) -> Ready:
-    tensors = {name: tensor_of(name, value, None) for name, value in given.items() if value is not None}
-    device = tensors["q"].device
-    for name, each in tensors.items():
-        if each.device != device:
-            raise ValueError(f"`q` lies on GPU {device} and `{name}` on GPU {each.device}: bring them together")
-    shape = shape_of(tensors)
-    like = given["q"]
-    make_out = allocator(like, device, shape.dtype, shape.out, "the result")
-    make_lse = allocator(like, device, "f32", shape.lse, "the logarithms of sums")
-    fields = problem_of(tensors, options)
-    scale = scale_of(shape, options)
-    spans = {name: _reach(each) for name, each in tensors.items()}
-    if math.prod(shape.out) == 0:
-        return Ready(None, make_out, make_lse, None, scale, device, spans)
-    if _core.is_capturing(handle):
-        raise DeviceError(
-            "kiln.ops.attention_decode is not prepared for these shapes, and its stream is captured in a graph: "
-            "call it once before"
-        )
-    status, error, attention = _core.prepare_attention_decode(fields, device)
-    if attention is None:
-        raise_status(status, error, ())
-    size = (attention.workspace,)
-    make_workspace = allocator(like, device, "u8", size, f"the workspace of {size[0]} bytes") if size[0] else None
-    return Ready(attention, make_out, make_lse, make_workspace, scale, device, spans)
-
-
 def scale_of(shape: Shape, options: Options) -> float:
     return shape.depth**-0.5 if options.scale is None else options.scale
 
 
-def problem_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[str, Any]:
+def _fields_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[str, Any]:
     """The fields of kiln_attention_decode_problem; tensors that lie otherwise than it can say are refused."""
     shape = shape_of(tensors)
     for name, tensor in tensors.items():
@@ -230,14 +136,6 @@ def _check_dense(name: str, tensor: DeviceTensor) -> None:
                 "pass `.contiguous()`"
             )
         step *= extent
-
-
-def _reach(tensor: DeviceTensor) -> int:
-    """Bytes from the first element to behind the last."""
-    if 0 in tensor.shape:
-        return 0
-    size = 4 if tensor.dtype == "s32" else 2
-    return size * (1 + sum((extent - 1) * abs(stride) for extent, stride in zip(tensor.shape, tensor.strides)))
 
 
 def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
@@ -281,3 +179,46 @@ def _of_sequence(
 
 def _integers(value: Any) -> np.ndarray:
     return value.detach().cpu().numpy() if is_torch(value) else value
+
+
+class _Decode(Family):
+    first = "q"
+    values = ("q", "k_cache", "v_cache", "lengths", "page_table", "out", "lse", "scale")
+    factors = {"scale": "p"}
+    tables = ("lengths", "page_table")
+    what = "attention"
+    writer = "attention"
+    rows = 2
+
+    def name(self, options: Options) -> str:
+        return "attention_decode"
+
+    def check_given(self, given: Mapping[str, Any], options: Options) -> None:
+        check_given(given)
+
+    def problem_of(self, tensors: Mapping[str, DeviceTensor], options: Options, alignment: int) -> Problem:
+        shape = shape_of(tensors)
+        results = (
+            Result("out", shape.dtype, shape.out, "the result"),
+            Result("lse", "f32", shape.lse, "the logarithms of sums"),
+        )
+        fields = _fields_of(tensors, options)
+        return Problem(results, fields if math.prod(shape.out) else None, scale_of(shape, options))
+
+    def prepare(self, fields: dict[str, Any], device: int) -> tuple[int, str, _core.Prepared | None]:
+        return _core.prepare_attention_decode(fields, device)
+
+    def reference(self, asked: Asked) -> tuple[Any, ...]:
+        return reference(asked.given, asked.options)
+
+    def call_operator(self, asked: Asked) -> tuple[Any, ...]:
+        from kiln import _torch_attention_decode  # after PyTorch, which it needs
+
+        return _torch_attention_decode.call_operator(asked)
+
+
+FAMILY = _Decode()
+
+
+def asked_of(given: dict[str, Any], options: Options, stream: Any, returned: int) -> Asked:
+    return Asked(FAMILY, given, options, {"scale": options.scale}, stream, returned)

@@ -1,7 +1,7 @@
 """Kernels on a GPU: tensors of any framework as addresses, plans, streams and what is returned.
 
-A call with tensors whose framework has DLPack's table of functions (PyTorch from 2.10 on), for which
-there is a plan, never comes here: see python/launcher.cpp.
+A call with tensors of PyTorch, or whose framework has DLPack's table of functions, for which there is a plan
+never comes here: see python/launcher.cpp.
 """
 
 from __future__ import annotations
@@ -270,6 +270,56 @@ def on_stream(like: Any, device: int, stream: int) -> Any:
     return nullcontext()
 
 
+class Slot(NamedTuple):
+    """A parameter as kiln._core.Launcher reads it: see Slot and Kind of python/reading.h."""
+
+    name: str
+    kind: str
+    is_deciding: bool
+    place: int
+    usual: tuple[Any, ...] = ()  # one value, where something counts that is not given
+
+
+class Known(NamedTuple):
+    """What kiln._core.Launcher keeps of a call."""
+
+    objects: tuple[Any, ...]  # by slot; None for what is not given
+    prepared: Plan | _core.Prepared
+    results: list[tuple[int, Callable[[], Any] | None]]  # places; None: the caller gives it
+    returned: int  # of the results; 0: the constant
+    constant: Any
+    make_workspace: Callable[[], Any] | None
+    usual: float = 0.0  # of a factor that is None
+    apart: _core.Apart | None = None
+
+
+_types: set[type] = set()
+
+
+def know(value: Any) -> bool:
+    """Lets kiln._core read tensors of the value's type; whether it does. Classes that may behave otherwise are not for it."""
+    kind = type(value)
+    if kind in _types:
+        return True
+    if is_torch(value):
+        torch = sys.modules["torch"]
+        if kind not in (torch.Tensor, torch.nn.Parameter):
+            return False
+        functions = (torch.is_grad_enabled, _raw_stream(torch), torch.dtype)
+        _core.know_tensors((torch.Tensor, torch.nn.Parameter), functions)
+    elif "__dlpack_c_exchange_api__" in vars(kind):
+        _core.know_tensors((kind,), ())
+    else:
+        return False
+    _types.add(kind)
+    return True
+
+
+def _raw_stream(torch: Any) -> Callable[[int], int]:
+    found = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return found or (lambda device: torch.cuda.current_stream(device).cuda_stream)
+
+
 class Ready(NamedTuple):
     """A plan, and what its launches need besides the arguments."""
 
@@ -291,11 +341,9 @@ class GpuKernel(_core.Launcher):
         self._plans: dict[Any, Ready] = {}
         self._is_deciding = {each.name for each in self.parameters if each.is_deciding}
         self._is_written = {each.name for each in self.parameters if each.is_written}
-        rows = [(each.name, _kind_of(each), each.is_deciding) for each in self.parameters]
-        names = {each.name for each in self.parameters}
-        rows += [(each, "d", True) for each in self.dimensions if each not in names]
-        self._slots = tuple(row[0] for row in rows)
-        self._setup(rows)
+        slots = _slots_of(self)
+        self._slots = tuple(each.name for each in slots)
+        self._setup((slots, len(self.parameters)))
 
     def prepare(self, *arguments: Any, stream: Any = None, **named: Any) -> Launch:
         """Compiles the kernel for these arguments' shapes, types and device, and launches nothing.
@@ -409,10 +457,15 @@ class GpuKernel(_core.Launcher):
         tensors, handle = self._tensors(bound, stream)
         ready = self._ready(bound, tensors, handle)
         result = self._launch(ready, bound, tensors, handle)
-        given = bound.tensors | bound.numbers
-        slots = tuple(given.get(name) for name in self._slots)
-        self._keep((slots, ready.plan, ready.make_result, ready.make_workspace, ready.constant))
+        know(next(iter(bound.tensors.values())))
+        self._keep(self._known(bound, ready))
         return result
+
+    def _known(self, bound: Bound, ready: Ready) -> Known:
+        given = bound.tensors | bound.numbers
+        objects = tuple(given.get(name) for name in self._slots)
+        results = [] if ready.make_result is None else [(len(self.parameters), ready.make_result)]
+        return Known(objects, ready.plan, results, len(results), ready.constant, ready.make_workspace)
 
     def _fail(self, status: int, error: str) -> NoReturn:
         raise_status(status, error, ())
@@ -426,10 +479,9 @@ class Launch(_core.Launcher):
         self._prepared = {name: each._replace(owner=None, address=0) for name, each in tensors.items()}
         self._numbers = bound.numbers
         self._ready = ready
-        self._setup([(name, *each) for name, each in _rows_of(kernel).items()])
-        given = bound.tensors | bound.numbers
-        slots = tuple(given.get(name) for name in kernel._slots)
-        self._keep((slots, ready.plan, ready.make_result, ready.make_workspace, ready.constant))
+        self._setup((_slots_of(kernel), len(kernel.parameters)))
+        know(next(iter(bound.tensors.values())))
+        self._keep(kernel._known(bound, ready))
 
     @property
     def workspace_bytes(self) -> int:
@@ -474,9 +526,11 @@ def _text(tensor: DeviceTensor) -> str:
     return f"{tensor.dtype} {list(tensor.shape)} on GPU {tensor.device}"
 
 
-def _rows_of(kernel: GpuKernel) -> dict[str, tuple[str, bool]]:
+def _slots_of(kernel: GpuKernel) -> list[Slot]:
+    """Of its parameters, then of the dimensions that are none."""
     rows = {each.name: (_kind_of(each), each.is_deciding) for each in kernel.parameters}
-    return rows | {each: ("d", True) for each in kernel.dimensions if each not in rows}
+    rows |= {each: ("d", True) for each in kernel.dimensions if each not in rows}
+    return [Slot(name, *row, place) for place, (name, row) in enumerate(rows.items())]
 
 
 def _kind_of(parameter: Any) -> str:

@@ -1,39 +1,23 @@
-"""Products of kiln/gemm.h on tensors of any framework: how they lie, what is prepared, and launches."""
+"""Products of kiln/gemm.h: what tensors of any framework come to, and what is refused."""
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kiln import _core
 from kiln._arrays import kiln_dtype
-from kiln._launch import (
-    DeviceError,
-    DeviceTensor,
-    allocator,
-    current_stream,
-    has_gaps,
-    is_torch,
-    number_of,
-    on_stream,
-    raise_status,
-    stream_handle,
-    strided_tensor,
-    torch_dtypes,
-)
+from kiln._calls import Asked, Family, Problem, Result
+from kiln._launch import DeviceTensor, has_gaps, number_of, torch_dtypes
 
-_PLANS_MAX = 1024
-_ALIGNMENT_MAX = 16
 _GROUP_ROWS = 128  # KILN_GEMM_GROUP_ROWS
 _SCALE_BLOCK = 128
 _ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3}
 _RESULTS = {"bf16": "bf16", "f16": "f16", "f32": "f32", "f8_e4m3": "bf16", "f8_e5m2": "bf16", "s8": "s32"}
-_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8_e4m3": 1, "f8_e5m2": 1, "s8": 1, "s32": 4}
+_TYPES = ("bf16", "f16", "f32", "f8_e4m3", "f8_e5m2", "s8", "s32")
 # Flags of kiln_gemm_problem.
 _A_ALONG_M, _B_ALONG_N, _ALPHA, _BETA, _BIAS, _RESIDUAL, _BLOCK_SCALES, _INVARIANT, _SPARSE = (
     1 << i for i in range(9)
@@ -45,8 +29,7 @@ _TABLES = {
     "sparse_gemm": ("metadata",),
     "block_scaled_gemm": ("a_scale", "b_scale"),
 }
-# The order of kiln._core.Product.launch.
-_OPERANDS = ("a", "b", "out", "bias", "residual", "a_scale", "b_scale", "metadata", "group_of_tile", "rows_of_group")
+_VECTORS = ("bias", "residual", "a_scale", "b_scale", "metadata", "group_of_tile", "rows_of_group")
 
 
 class Options(NamedTuple):
@@ -73,21 +56,11 @@ class Shape(NamedTuple):
     dtype: str  # of the result
 
 
-class Ready(NamedTuple):
-    product: _core.Product | None  # None: the result has no elements
-    make_result: Callable[[], Any] | None  # None: `out` is given
-    make_workspace: Callable[[], Any] | None
-    spans: dict[str, int]  # of each tensor, from its first byte to behind its last
-
-
 class Matrix(NamedTuple):
     """How the last two dimensions lie."""
 
     by_rows: bool  # neighbours along the last one
     step: int  # from one row to the next, or from one column to the next; 0: without gaps
-
-
-_plans: dict[Any, Ready] = {}
 
 
 def options_of(kind: str, activation: str | None, alpha: float, beta: float, dtype: Any, **flags: bool) -> Options:
@@ -100,7 +73,7 @@ def options_of(kind: str, activation: str | None, alpha: float, beta: float, dty
 
 def dtype_name(dtype: Any) -> str:
     """kiln's name of a type of PyTorch or NumPy, or of a name."""
-    if isinstance(dtype, str) and dtype in _BYTES:
+    if isinstance(dtype, str) and dtype in _TYPES:
         return dtype
     if type(dtype).__module__ == "torch":
         name = torch_dtypes().get(dtype, "")
@@ -109,8 +82,8 @@ def dtype_name(dtype: Any) -> str:
             name = kiln_dtype(np.dtype(dtype))
         except TypeError:
             name = ""
-    if name not in _BYTES:
-        raise TypeError(f"`dtype` is {dtype}: a product has one of " + ", ".join(_BYTES))
+    if name not in _TYPES:
+        raise TypeError(f"`dtype` is {dtype}: a product has one of " + ", ".join(_TYPES))
     return name
 
 
@@ -139,181 +112,6 @@ def check_out(beta: float, out: Any) -> None:
     number_of("beta", beta)
     if beta != 0 and out is None:
         raise ValueError(f"`beta` is {beta}, and there is no `out` that it multiplies: give out=")
-
-
-def launch(given: Mapping[str, Any], options: Options, factors: tuple[float, float], stream: Any) -> Any:
-    """Starts the product of the tensors `given` by name, without those that are None; gives the result."""
-    check_given(given, options)
-    like = given["a"]
-    handle = current_stream(like) if stream is None else stream_handle(stream)
-    signatures, addresses = [], {}
-    for name, value in given.items():
-        if value is None:
-            continue
-        signature, addresses[name] = _seen(options, name, value, handle)
-        signatures.append((name, signature))
-    alignment = _alignment(addresses)
-    key = (tuple(signatures), options, alignment)
-    ready = _plans.get(key)
-    if ready is None:
-        ready = _prepare(given, options, handle, alignment)
-        if len(_plans) >= _PLANS_MAX:
-            del _plans[next(iter(_plans))]
-        _plans[key] = ready
-    out = given.get("out")
-    if out is not None and meets(ready.spans, addresses):
-        _check_apart(given)
-    # The framework allocates for its current stream.
-    scope = nullcontext() if stream is None else on_stream(like, _device(signatures), handle)
-    place = 0
-    if ready.make_result is not None or ready.make_workspace is not None:
-        with scope:
-            out = out if ready.make_result is None else ready.make_result()
-            workspace = None if ready.make_workspace is None else ready.make_workspace()
-        addresses["out"] = _address(out)
-        place = 0 if workspace is None else _address(workspace)
-    if ready.product is None:
-        return out
-    row = [addresses.get(name, 0) for name in _OPERANDS]
-    status, error = ready.product.launch(row, *factors, (place, handle))
-    if status != _core.OK:
-        raise_status(status, error, ())
-    return out
-
-
-class Again:
-    """A product once more, of tensors that lie like those it is made for: only their addresses are looked at.
-
-    Without `beta`, scale factors and tables; `given` has `a`, `b`, `out` and what else the product adds.
-    """
-
-    def __init__(self, given: Mapping[str, Any], options: Options) -> None:
-        handle = current_stream(given["a"])
-        tensors = {name: value for name, value in given.items() if value is not None}
-        alignment = _alignment({name: _address(value) for name, value in tensors.items()})
-        ready = _prepare(tensors, options, handle, alignment)
-        self._product, self._make_workspace = ready.product, ready.make_workspace
-
-    def __call__(self, a: int, b: int, out: int, bias: int, stream: int) -> None:
-        if self._product is None:
-            return
-        workspace = None if self._make_workspace is None else self._make_workspace()
-        place = 0 if workspace is None else _address(workspace)
-        given = {"a": a, "b": b, "out": out, "bias": bias}
-        row = [given.get(name, 0) for name in _OPERANDS]
-        status, error = self._product.launch(row, 1.0, 0.0, (place, stream))
-        if status != _core.OK:
-            raise_status(status, error, ())
-
-
-def _device(signatures: list[tuple[str, Any]]) -> int:
-    return next(signature[-1] for name, signature in signatures if name == "a")
-
-
-def _seen(options: Options, name: str, value: Any, handle: int) -> tuple[Any, int]:
-    """What of a tensor a plan depends on, and its address."""
-    if is_torch(value) and value.is_cuda and value.layout is sys.modules["torch"].strided:
-        return (value.dtype, value.shape, value.stride(), value.get_device()), value.data_ptr()
-    tensor = _tensor(options, name, value, handle)
-    return (tensor.dtype, tensor.shape, tensor.strides, tensor.device), tensor.address
-
-
-def _tensor(options: Options, name: str, value: Any, handle: int | None) -> DeviceTensor:
-    is_here = value.device.type == "cpu" if is_torch(value) else isinstance(value, np.ndarray)
-    name = shown(name, options)
-    if is_here:
-        raise ValueError(
-            f"`{name}` lies in this CPU's memory, and kiln.ops.{options.kind} runs on a GPU: bring it there; "
-            f"`kiln.ops.{options.kind}.reference` computes the same on this CPU"
-        )
-    return strided_tensor(name, value, handle, name == "out")
-
-
-def _alignment(addresses: Mapping[str, int]) -> int:
-    together = _ALIGNMENT_MAX
-    for name, address in addresses.items():
-        if name not in ("group_of_tile", "rows_of_group"):
-            together |= address
-    return together & -together
-
-
-def _prepare(given: Mapping[str, Any], options: Options, handle: int, alignment: int) -> Ready:
-    tensors = {name: _tensor(options, name, value, None) for name, value in given.items() if value is not None}
-    device = tensors["a"].device
-    for name, each in tensors.items():
-        if each.device != device:
-            raise ValueError(
-                f"`{shown('a', options)}` lies on GPU {device} and `{name}` on GPU {each.device}: a product runs on one, bring them together"
-            )
-    shape = shape_of(tensors, options)
-    check_others(tensors, shape, options)
-    like = given["a"]
-    make_result = None
-    if "out" not in tensors:
-        make_result = allocator(like, device, shape.dtype, shape.result, "the product")
-    spans = {name: _span(each, each.shape) for name, each in tensors.items()}
-    if math.prod(shape.result) == 0:
-        return Ready(None, make_result, None, spans)
-    fields = problem_of(tensors, shape, options)
-    fields["alignment"] = alignment
-    if _core.is_capturing(handle):
-        raise DeviceError(
-            f"kiln.ops.{options.kind} is not prepared for these shapes, and its stream is captured in a graph: "
-            "call it once before"
-        )
-    status, error, product = _core.prepare_product(fields, device)
-    if product is None:
-        raise_status(status, error, ())
-    size = (product.workspace,)
-    make_workspace = allocator(like, device, "u8", size, f"the workspace of {size[0]} bytes") if size[0] else None
-    return Ready(product, make_result, make_workspace, spans)
-
-
-def _address(value: Any) -> int:
-    return value.data_ptr() if is_torch(value) else strided_tensor("result", value, None, False).address
-
-
-def meets(spans: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
-    """Whether another tensor begins before the end of `out` and ends behind its begin."""
-    begin = addresses["out"]
-    end = begin + spans["out"]
-    return any(
-        name != "out" and span > 0 and addresses[name] < end and begin < addresses[name] + span
-        for name, span in spans.items()
-    )
-
-
-def _check_apart(given: Mapping[str, Any]) -> None:
-    """`out` shares memory with no other tensor, but may be the residual."""
-    tensors = {name: strided_tensor(name, value, None, False) for name, value in given.items() if value is not None}
-    out = tensors.pop("out")
-    for name, other in tensors.items():
-        if name == "residual" and (other.address, other.strides) == (out.address, out.strides):
-            continue
-        if _share_memory(out, other):
-            raise ValueError(f"`out`, which the product writes, shares memory with `{name}`: give another tensor")
-
-
-def _share_memory(left: DeviceTensor, right: DeviceTensor) -> bool:
-    if left.address > right.address:
-        left, right = right, left
-    between = right.address - left.address
-    if _span(left, left.shape) <= between:
-        return False
-    # Columns of one matrix, side by side.
-    step = left.strides[0] * _BYTES.get(left.dtype, 1) if len(left.shape) == len(right.shape) == 2 else 0
-    if step > 0 and right.strides[0] * _BYTES.get(right.dtype, 1) == step:
-        past = between % step
-        return past < _span(left, (1, *left.shape[1:])) or step - past < _span(right, (1, *right.shape[1:]))
-    return True
-
-
-def _span(tensor: DeviceTensor, shape: tuple[int, ...]) -> int:
-    """Bytes from the first element to behind the last."""
-    if 0 in shape:
-        return 0
-    last = sum((extent - 1) * abs(stride) for extent, stride in zip(shape, tensor.strides))
-    return (last + 1) * _BYTES.get(tensor.dtype, 8)
 
 
 def shape_of(tensors: Mapping[str, Any], options: Options) -> Shape:
@@ -370,7 +168,7 @@ def _result_type(a: Any, out: Any, options: Options) -> str:
     return out.dtype
 
 
-def problem_of(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Options) -> dict[str, int | str]:
+def fields_of(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Options) -> dict[str, int | str]:
     """The fields of kiln_gemm_problem; tensors that do not fit are refused."""
     a, b = tensors["a"], tensors["b"]
     kind = "tf32" if a.dtype == "f32" else a.dtype
@@ -508,3 +306,51 @@ def _folded(name: str, tensor: DeviceTensor) -> DeviceTensor:
         length *= extent
     rows = math.prod(shape)
     return tensor._replace(shape=(rows, tensor.shape[-1]), strides=(step or tensor.shape[-1], tensor.strides[-1]))
+
+
+class _Products(Family):
+    first = "a"
+    values = ("a", "b", "out", *_VECTORS, "alpha", "beta")
+    factors = {"alpha": "f", "beta": "f"}
+    tables = ("group_of_tile", "rows_of_group")
+    aliases = {"packed": "a"}
+    what = "a product"
+    writer = "the product"
+    rows = 1
+
+    def name(self, options: Options) -> str:
+        return options.kind
+
+    def shown(self, name: str, options: Options) -> str:
+        return shown(name, options)
+
+    def check_given(self, given: Mapping[str, Any], options: Options) -> None:
+        check_given(given, options)
+
+    def problem_of(self, tensors: Mapping[str, DeviceTensor], options: Options, alignment: int) -> Problem:
+        shape = shape_of(tensors, options)
+        check_others(tensors, shape, options)
+        results = (Result("out", shape.dtype, shape.result, "the product"),)
+        if math.prod(shape.result) == 0:
+            return Problem(results, None)
+        return Problem(results, {**fields_of(tensors, shape, options), "alignment": alignment})
+
+    def prepare(self, fields: dict[str, Any], device: int) -> tuple[int, str, _core.Prepared | None]:
+        return _core.prepare_product(fields, device)
+
+    def reference(self, asked: Asked) -> tuple[Any, ...]:
+        from kiln import _formulas  # which is about these products
+
+        return (_formulas.reference(asked.given, asked.options, (asked.factors["alpha"], asked.factors["beta"])),)
+
+    def call_operator(self, asked: Asked) -> tuple[Any, ...]:
+        from kiln import _torch_products  # after PyTorch, which it needs
+
+        return (_torch_products.call_operator(asked),)
+
+
+FAMILY = _Products()
+
+
+def asked_of(given: dict[str, Any], options: Options, alpha: float, beta: float, stream: Any) -> Asked:
+    return Asked(FAMILY, given, options, {"alpha": alpha, "beta": beta}, stream)

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 
 from kiln import _attention_backward as back
-from kiln._attention import Options, launch, options_of, reference, shape_of
+from kiln import ops
+from kiln._attention import named_of, options_of, shape_of
+from kiln._calls import Asked
 from kiln._launch import seen_of, torch_dtype
-from kiln._torch_products import needs_operator as product_needs_operator
 
 _NAME = "kiln::attention"
+_TENSORS = ("q", "k", "v")
 _OPTIONS = "bool causal=False, float? scale=None, int[]? window=None, float? soft_cap=None"
 _SCHEMA = f"(Tensor q, Tensor k, Tensor v, *, {_OPTIONS}) -> (Tensor, Tensor)"
 _BACKWARD_NAME = "kiln::attention_backward"
@@ -25,46 +27,36 @@ _NO_GRADIENT = (
 )
 
 
-def needs_operator(given: Mapping[str, Any]) -> bool:
-    """Whether a call has to be seen by autograd or by the compiler."""
-    return product_needs_operator(given, "q", "attention")
+def call_operator(asked: Asked) -> tuple[torch.Tensor, ...]:
+    return torch.ops.kiln.attention(*(asked.given[name] for name in _TENSORS), **named_of(asked.options))
 
 
-def call_operator(given: Mapping[str, Any], options: Options) -> tuple[torch.Tensor, torch.Tensor]:
-    q, k, v = (given[name] for name in ("q", "k", "v"))
-    return torch.ops.kiln.attention(q, k, v, **options.named)
+def _on_gpu(*tensors: Any, **options: Any) -> Any:
+    return ops.attention.unseen(*tensors, return_lse=True, **options)
 
 
-def _given(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> dict[str, torch.Tensor]:
-    return {"q": q, "k": k, "v": v}
-
-
-def _on_gpu(q: Any, k: Any, v: Any, **options: Any) -> Any:
-    return launch(_given(q, k, v), options_of(**options), None)
-
-
-def _on_cpu(q: Any, k: Any, v: Any, **options: Any) -> Any:
-    return reference(_given(q, k, v), options_of(**options))
+def _on_cpu(*tensors: Any, **options: Any) -> Any:
+    return ops.attention.reference(*tensors, return_lse=True, **options)
 
 
 def _empty(q: Any, k: Any, v: Any, **options: Any) -> Any:
     options_of(**options)
-    shape = shape_of({name: seen_of(name, value) for name, value in _given(q, k, v).items()})
+    shape = shape_of({name: seen_of(name, value) for name, value in zip(_TENSORS, (q, k, v))})
     out = torch.empty(shape.out, dtype=torch_dtype(shape.dtype), device=q.device)
     return out, torch.empty(shape.lse, dtype=torch.float32, device=q.device)
 
 
-def call_backward_operator(given: Mapping[str, Any], options: Options) -> tuple[torch.Tensor, ...]:
-    tensors = (given[name] for name in back.NAMES)
-    return torch.ops.kiln.attention_backward(*tensors, **options.named)
+def call_backward_operator(asked: Asked) -> tuple[torch.Tensor, ...]:
+    tensors = (asked.given[name] for name in back.NAMES)
+    return torch.ops.kiln.attention_backward(*tensors, **named_of(asked.options))
 
 
 def _backward_on_gpu(*tensors: Any, **options: Any) -> Any:
-    return back.launch(dict(zip(back.NAMES, tensors)), options_of(**options), None)
+    return ops.attention_backward.unseen(*tensors, **options)
 
 
 def _backward_on_cpu(*tensors: Any, **options: Any) -> Any:
-    return back.reference(dict(zip(back.NAMES, tensors)), options_of(**options))
+    return ops.attention_backward.reference(*tensors, **options)
 
 
 def _backward_empty(*tensors: Any, **options: Any) -> Any:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from kiln._attention import Options, options_of
-from kiln._attention_decode import NAMES, launch, reference, shape_of
+from kiln import ops
+from kiln._attention import options_of
+from kiln._attention_decode import NAMES, shape_of
+from kiln._calls import Asked
 from kiln._launch import seen_of, torch_dtype
-from kiln._torch_products import needs_operator as product_needs_operator
 
 _NAME = "kiln::attention_decode"
 _SCHEMA = (
@@ -20,32 +20,22 @@ _SCHEMA = (
 _NO_GRADIENT = "kiln.ops.attention_decode has no gradients: detach its arguments, or use kiln.ops.attention"
 
 
-def needs_operator(given: Mapping[str, Any]) -> bool:
-    """Whether a call has to be seen by autograd or by the compiler."""
-    return product_needs_operator(given, "q", "attention")
+def call_operator(asked: Asked) -> tuple[torch.Tensor, ...]:
+    tensors = (asked.given[name] for name in NAMES)
+    return torch.ops.kiln.attention_decode(*tensors, causal=asked.options.causal, scale=asked.options.scale)
 
 
-def call_operator(given: Mapping[str, Any], options: Options) -> tuple[torch.Tensor, torch.Tensor]:
-    tensors = (given[name] for name in NAMES)
-    return torch.ops.kiln.attention_decode(*tensors, causal=options.causal, scale=options.scale)
+def _on_gpu(*tensors: Any, **options: Any) -> Any:
+    return ops.attention_decode.unseen(*tensors, return_lse=True, **options)
 
 
-def _given(*tensors: Any) -> dict[str, Any]:
-    """By name; the table may be missing."""
-    return {**dict.fromkeys(NAMES), **dict(zip(NAMES, tensors))}
+def _on_cpu(*tensors: Any, **options: Any) -> Any:
+    return ops.attention_decode.reference(*tensors, return_lse=True, **options)
 
 
-def _on_gpu(*tensors: Any, causal: bool = True, scale: float | None = None) -> Any:
-    return launch(_given(*tensors), options_of(causal, scale), None)
-
-
-def _on_cpu(*tensors: Any, causal: bool = True, scale: float | None = None) -> Any:
-    return reference(_given(*tensors), options_of(causal, scale))
-
-
-def _empty(*tensors: Any, causal: bool = True, scale: float | None = None) -> Any:
-    options_of(causal, scale)
-    given = _given(*tensors)
+def _empty(*tensors: Any, **options: Any) -> Any:
+    options_of(**options)
+    given = dict(zip(NAMES, tensors))  # perhaps without the table
     shape = shape_of({name: seen_of(name, value) for name, value in given.items() if value is not None})
     device = given["q"].device
     out = torch.empty(shape.out, dtype=torch_dtype(shape.dtype), device=device)

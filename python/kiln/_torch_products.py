@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from kiln._formulas import reference
+from kiln import ops
+from kiln._calls import Asked
 from kiln._launch import seen_of, torch_dtype
-from kiln._products import Options, check_given, check_others, launch, options_of, shape_of
+from kiln._products import check_given, check_others, options_of, shape_of
 
 # The tensors of each besides a, b, bias and residual, and then those that may be left away.
 _TENSORS = {
@@ -24,30 +25,16 @@ _OPTIONAL = {"grouped_gemm": ("rows_of_group", "a_scale", "b_scale"), "k_grouped
 _HALVES = (torch.bfloat16, torch.float16)
 
 
-def needs_operator(given: Mapping[str, Any], first: str = "a", what: str = "a product") -> bool:
-    """Whether a call, whose tensor `first` says where it runs, has to be seen by autograd or by the compiler."""
-    if not given[first].is_cuda:
-        return False
-    if torch.compiler.is_compiling():
-        return given.get("out") is None
-    if not torch.is_grad_enabled():
-        return False
-    wants = [name for name, value in given.items() if isinstance(value, torch.Tensor) and value.requires_grad]
-    if wants and given.get("out") is not None:
-        raise ValueError(f"`{wants[0]}` needs a gradient, and {what} into `out` has none: leave `out` away, or detach it")
-    return bool(wants)
-
-
-def call_operator(given: Mapping[str, Any], options: Options, alpha: float) -> torch.Tensor:
-    names = names_of(options.kind)
-    more: dict[str, Any] = {"activation": options.activation, "alpha": alpha}
+def call_operator(asked: Asked) -> torch.Tensor:
+    options = asked.options
+    more: dict[str, Any] = {"activation": options.activation, "alpha": asked.factors["alpha"]}
     if options.dtype is not None:
         more["dtype"] = torch_dtype(options.dtype)
     if options.kind == "gemm":
         more |= {"tf32": options.tf32, "batch_invariant": options.batch_invariant}
     if options.kind == "grouped_gemm":
         more["apart"] = options.apart
-    return getattr(torch.ops.kiln, options.kind)(*(given.get(name) for name in names), **more)
+    return getattr(torch.ops.kiln, options.kind)(*(asked.given.get(name) for name in names_of(options.kind)), **more)
 
 
 def names_of(kind: str) -> list[str]:
@@ -69,23 +56,21 @@ def _define(kind: str) -> None:
         f'str activation="none", float alpha=1.0, ScalarType? dtype=None{flags}) -> Tensor'
     )
 
-    def call_of(arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[dict[str, Any], Options, float]:
-        more = dict(named)
-        given = dict(zip(names, arguments)) | {each: more.pop(each) for each in names if each in more}
-        alpha = more.pop("alpha", 1.0)
-        dtype = more.pop("dtype", None)
-        return given, options_of(kind, more.pop("activation", None), alpha, 0.0, dtype, **more), alpha
+    product = getattr(ops, kind)
+
+    def named_of(arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        given = dict(zip(names, arguments)) | named
+        return {"packed": given.pop("a"), **given} if kind == "sparse_gemm" else given
 
     def on_gpu(*arguments: Any, **named: Any) -> Any:
-        given, options, alpha = call_of(arguments, named)
-        return launch(given, options, (alpha, 0.0), None)
+        return product.unseen(**named_of(arguments, named))
 
     def on_cpu(*arguments: Any, **named: Any) -> Any:
-        given, options, alpha = call_of(arguments, named)
-        return reference(given, options, (alpha, 0.0))
+        return product.reference(**named_of(arguments, named))
 
     def empty(*arguments: Any, **named: Any) -> Any:
-        given, options, _ = call_of(arguments, named)
+        asked = product.asked(**named_of(arguments, named))
+        given, options = asked.given, asked.options
         check_given(given, options)
         seen = {each: seen_of(each, value) for each, value in given.items() if value is not None}
         shape = shape_of(seen, options)
@@ -213,11 +198,9 @@ class Linear(torch.nn.Linear):
         return y.view(*x.shape[:-1], self.out_features)
 
     def _product(self, rows: torch.Tensor, weight: torch.Tensor, bias: Any, tf32: bool) -> torch.Tensor:
-        given = {"a": rows, "b": weight, "bias": bias, "residual": None}
-        options = options_of("gemm", self.activation, 1, 0, None, tf32=tf32)
-        if rows.is_cuda and not needs_operator(given):
-            return launch(given, options, (1.0, 0.0), None)
-        return call_operator(given, options, 1.0)
+        if rows.is_cuda:
+            return ops.gemm(rows, weight, bias=bias, activation=self.activation, tf32=tf32)
+        return torch.ops.kiln.gemm(rows, weight, bias, activation=self.activation or "none", tf32=tf32)
 
     def extra_repr(self) -> str:
         activation = "" if self.activation is None else f", activation={self.activation!r}"

@@ -18,6 +18,7 @@ the GPU; on tensors in this CPU's memory, and while the stream is captured in a 
 from __future__ import annotations
 
 import contextlib
+import functools
 import statistics
 import warnings
 from collections.abc import Iterator
@@ -32,8 +33,7 @@ except ImportError:
     symmetric = None  # type: ignore[assignment]
 
 from kiln import _core, ops
-from kiln._launch import current_stream
-from kiln._products import Again, options_of
+from kiln._launch import current_stream, know
 
 __all__ = ["all_gather_gemm", "gemm_all_reduce", "gemm_reduce_scatter"]
 
@@ -43,7 +43,6 @@ _LEAST_ROWS = 128  # of a part's product
 _MARGIN = 0.02  # by which another way has to be faster than the plain one
 _ROUNDS = 7
 _REPEATS = 4  # calls in a row that are measured together, as a model makes them
-_ALIGNMENT = 16  # bytes
 _PLANS_MAX = 256
 
 
@@ -106,12 +105,14 @@ def gemm_all_reduce(
 
 def _plan(kind: type[_Plan], x: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, more: tuple[Any, ...]) -> _Plan:
     """The plan for calls with tensors like these."""
-    if torch.is_grad_enabled():
-        for name, value in (("x", x), ("b", b)):
-            if value.requires_grad:
-                raise ValueError(f"`{name}` needs a gradient, which a product over ranks has not: call it under torch.no_grad()")
     group = dist.group.WORLD if more[0] is None else more[0]
-    key = (kind, group, more, bias is None, x.shape, x.stride(), x.dtype, x.device, b.shape, b.stride(), b.dtype)
+    seen = _core.seen((x, b, bias))
+    if seen is None and know(x):
+        seen = _core.seen((x, b, bias))  # the first tensors of all
+    if seen is None:  # in this CPU's memory, a class of the caller's, or a gradient is needed
+        _refuse_gradients(x, b)
+        seen = (bias is None, x.shape, x.stride(), x.dtype, x.device, b.shape, b.stride(), b.dtype)
+    key = (kind, group, more, seen)
     plan = _plans.get(key)
     if plan is None:
         plan = kind(x, b, group, *more[1:])
@@ -119,6 +120,12 @@ def _plan(kind: type[_Plan], x: torch.Tensor, b: torch.Tensor, bias: torch.Tenso
             del _plans[next(iter(_plans))]
         _plans[key] = plan
     return plan
+
+
+def _refuse_gradients(x: torch.Tensor, b: torch.Tensor) -> None:
+    for name, value in (("x", x), ("b", b)):
+        if torch.is_grad_enabled() and value.requires_grad:
+            raise ValueError(f"`{name}` needs a gradient, which a product over ranks has not: call it under torch.no_grad()")
 
 
 class _Plan:
@@ -135,10 +142,12 @@ class _Plan:
         self.group = group
         self.ranks, self.rank = dist.get_world_size(self.group), dist.get_rank(self.group)
         self.rows, self.depth, self.columns = x.shape[0], x.shape[1], b.shape[1]
-        self.dtype, self.device = dtype or x.dtype, x.device
+        self.dtype, self.device, self.is_cuda = dtype or x.dtype, x.device, x.is_cuda
+        self.input_dtype = x.dtype
         self.more = {"activation": activation, "dtype": dtype, "tf32": tf32}
+        asked = {name: value for name, value in self.more.items() if value}
+        self.compute = functools.partial(ops.gemm if self.is_cuda else ops.gemm.reference, **asked)
         self.way: _Way | None = None  # not chosen yet
-        self.again: Again | None = None
         self.cut_rows, self.bytes = self.communicated()
 
     def communicated(self) -> tuple[int, int]:
@@ -159,7 +168,7 @@ class _Plan:
                 raise ValueError(f"`chunks` is {chunks}: {self.cut_rows} rows are cut into 1 to {max(self.cut_rows, 1)} parts")
             return self.carry_out(x, b, bias, _Way(chunks))
         if self.way is None:
-            if not x.is_cuda:
+            if not self.is_cuda:
                 self.way = _Way(1)
             elif _core.is_capturing(current_stream(x)):
                 return self.carry_out(x, b, bias, _Way(1))
@@ -201,30 +210,14 @@ class _Plan:
         return ways[best] if times[best] < (1 - _MARGIN) * times[0] else ways[0]
 
     def whole_product(self, x: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, way: _Way) -> torch.Tensor:
-        """Of all rows at once: the same product in every call, so that nothing is looked at again."""
-        if way.by_torch:
-            return torch.mm(x, b)
-        out = self.empty(x.shape[0], self.columns)
-        places = [x.data_ptr(), b.data_ptr(), out.data_ptr(), 0 if bias is None else bias.data_ptr()]
-        if type(x) is not torch.Tensor or not x.is_cuda or any(place % _ALIGNMENT for place in places):
-            self.product(x, b, bias, out)
-        elif self.again is not None:
-            self.again(*places, current_stream(x))
-        else:
-            self.product(x, b, bias, out)  # looks at everything, and says what is wrong
-            if not _core.is_capturing(current_stream(x)):
-                given = {"a": x, "b": b, "bias": bias, "out": out}
-                flags = {"tf32": self.more["tf32"], "batch_invariant": False}
-                self.again = Again(given, options_of("gemm", self.more["activation"], 1.0, 0.0, self.more["dtype"], **flags))
-        return out
+        """Of all rows at once."""
+        made: torch.Tensor = torch.mm(x, b) if way.by_torch else self.compute(x, b, bias=bias)
+        return made
 
     def product(
         self, x: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, residual: torch.Tensor | None = None
     ) -> None:
-        if out.shape[0] == 0:
-            return
-        compute = ops.gemm if x.is_cuda else ops.gemm.reference
-        compute(x, b, out=out, bias=bias, residual=residual, **self.more)
+        self.compute(x, b, out=out, bias=bias, residual=residual)
 
     def others(self) -> list[int]:
         """The other ranks, each rank beginning with the one behind it, so that they do not all read from one."""
@@ -236,13 +229,15 @@ class _Plan:
 
 class _Gather(_Plan):
     def communicated(self) -> tuple[int, int]:
+        shape = (self.ranks * self.rows, self.depth)
+        self.make_whole = functools.partial(torch.empty, shape, dtype=self.input_dtype, device=self.device)
         return self.rows, self.rows * self.depth * self.dtype.itemsize * self.ranks
 
     def carry_out(self, x: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, way: _Way) -> torch.Tensor:
         if way.by_copies:
             return self.by_copies(x, b, bias)
         if way.parts == 1:
-            whole = self.empty(self.ranks * self.rows, self.depth, dtype=x.dtype)
+            whole = self.make_whole()
             dist.all_gather_into_tensor(whole, x, group=self.group)
             return self.whole_product(whole, b, bias, way)
         out = self.empty(self.ranks * self.rows, self.columns)
@@ -289,13 +284,15 @@ class _ReduceScatter(_Plan):
                 f"`x` has {self.rows} rows, which {self.ranks} ranks cannot share evenly: "
                 f"fill it up to {-(-self.rows // self.ranks) * self.ranks}"
             )
-        return self.rows // self.ranks, self.rows * self.columns * self.dtype.itemsize
+        kept = self.rows // self.ranks
+        self.make_out = functools.partial(torch.empty, (kept, self.columns), dtype=self.dtype, device=self.device)
+        return kept, self.rows * self.columns * self.dtype.itemsize
 
     def carry_out(self, x: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, way: _Way) -> torch.Tensor:
         if way.by_copies:
             return _summed_by_copies(self, x, b, to_all=False)
         kept = self.rows // self.ranks
-        out = self.empty(kept, self.columns)
+        out = self.make_out()
         if way.parts == 1:
             dist.reduce_scatter_tensor(out, self.whole_product(x, b, bias, way), group=self.group)
             return out
@@ -383,10 +380,9 @@ class _Shared:
 
     def __init__(self, group: Any, size: int, dtype: torch.dtype, shape: Any) -> None:
         memory = _memory[group]
-        self._memory = memory.piece(size)
-        self._views = [self._memory.get_buffer(rank, shape, dtype) for rank in range(self._memory.world_size)]
+        self._memory, self._views = memory.piece(size, dtype, tuple(shape))
         self._main, self._copies = torch.cuda.current_stream(), memory.copies
-        self._events: dict[int, torch.cuda.Event] = {}
+        self._events = memory.events
         self._in_graph = torch.cuda.is_current_stream_capturing()
         if self._in_graph:
             self.meet()
@@ -406,7 +402,8 @@ class _Shared:
             yield
 
     def done(self, what: int) -> None:
-        self._events[what] = torch.cuda.Event()
+        if what not in self._events:
+            self._events[what] = torch.cuda.Event()
         self._events[what].record(self._copies)
 
     def wait(self, what: int) -> None:
@@ -428,10 +425,13 @@ class _Memory:
         self._handles: list[Any] = [None, None]
         self._outgrown: list[torch.Tensor] = []  # of which a graph may still read
         self._turn = 0
+        self._views: dict[Any, list[torch.Tensor]] = {}
+        self.events: dict[int, torch.cuda.Event] = {}  # each recorded anew before it is waited for
         self.copies = torch.cuda.Stream(priority=-1)
 
     def grow(self, size: int) -> None:
         """All ranks together, and not in a graph."""
+        self._views.clear()
         for i, tensor in enumerate(self._tensors):
             if tensor is None or tensor.numel() < size:
                 if tensor is not None:
@@ -439,11 +439,15 @@ class _Memory:
                 self._tensors[i] = symmetric.empty(size, dtype=torch.uint8, device=torch.device("cuda", torch.cuda.current_device()))
                 self._handles[i] = symmetric.rendezvous(self._tensors[i], self._group.group_name)
 
-    def piece(self, size: int) -> Any:
+    def piece(self, size: int, dtype: torch.dtype, shape: tuple[int, ...]) -> tuple[Any, list[torch.Tensor]]:
+        """The handle of the one whose turn it is, and each rank's as a tensor."""
         self._turn = 1 - self._turn
-        tensor = self._tensors[self._turn]
+        tensor, handle = self._tensors[self._turn], self._handles[self._turn]
         assert tensor is not None and tensor.numel() >= size, "the choice of the way made it large enough"
-        return self._handles[self._turn]
+        key = (self._turn, dtype, shape)
+        if key not in self._views:
+            self._views[key] = [handle.get_buffer(rank, shape, dtype) for rank in range(handle.world_size)]
+        return handle, self._views[key]
 
 
 def _shared_memory(group: Any, size: int) -> bool:

@@ -22,16 +22,14 @@ With tensors of PyTorch `gemm` has gradients, of `a`, `b`, `bias` and `residual`
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, Generic, ParamSpec
+from typing import Any
 
 import numpy as np
 
-from kiln import _attention, _attention_backward, _attention_decode, _core
-from kiln._formulas import reference
+from kiln import _attention, _attention_backward, _attention_decode, _core, _products
+from kiln._calls import Asked, operation
 from kiln._launch import is_torch, seen_of
-from kiln._products import Options, check_out, launch, options_of
+from kiln._products import asked_of, check_out, options_of
 
 __all__ = [
     "attention",
@@ -45,43 +43,10 @@ __all__ = [
     "sparse_gemm",
 ]
 
-P = ParamSpec("P")
-Run = Callable[[dict[str, Any], Options, tuple[float, float], Any], Any]
+# Each function says what it asks for; kiln._calls.Operation carries it out.
 
 
-class Product(Generic[P]):
-    """A function, and as `reference` the same on this CPU."""
-
-    def __init__(self, function: Callable[P, Any], by_formula: Callable[..., Any] | None = None) -> None:
-        self._function = function
-        self._by_formula = by_formula or _by_formula
-        functools.update_wrapper(self, function)
-
-    def __call__(self, *arguments: P.args, **named: P.kwargs) -> Any:
-        return self._function(*arguments, **named)
-
-    def reference(self, *arguments: P.args, **named: P.kwargs) -> Any:
-        """The same on this CPU, in fp64 and rounded once; `stream` does not count."""
-        return self._function(*arguments, **{**named, "_run": self._by_formula})  # type: ignore[arg-type]
-
-    def __repr__(self) -> str:
-        return f"<kiln.ops.{self._function.__name__}>"
-
-
-def _by_formula(given: dict[str, Any], options: Options, factors: tuple[float, float], _stream: Any) -> Any:
-    return reference(given, options, factors)
-
-
-def _on_gpu(given: dict[str, Any], options: Options, factors: tuple[float, float], stream: Any) -> Any:
-    if is_torch(given["a"]):
-        from kiln import _torch_products as ours  # after PyTorch, which it needs
-
-        if ours.needs_operator(given):
-            return ours.call_operator(given, options, factors[0])
-    return launch(given, options, factors, stream)
-
-
-@Product
+@operation(_products.FAMILY)
 def gemm(
     a: Any,
     b: Any,
@@ -96,8 +61,7 @@ def gemm(
     tf32: bool = False,
     batch_invariant: bool = False,
     stream: Any = None,
-    _run: Run = _on_gpu,
-) -> Any:
+) -> Asked:
     """`a` [..., m, k] times `b` [k, n], or [batch, k, n] with `a` [batch, m, k].
 
     Factors are bf16, f16, f32 (with `tf32=True`), f8_e4m3, f8_e5m2 or s8, both of one type. The
@@ -109,10 +73,10 @@ def gemm(
     check_out(beta, out)
     options = options_of("gemm", activation, alpha, beta, dtype, tf32=tf32, batch_invariant=batch_invariant)
     given = {"a": a, "b": b, "bias": bias, "residual": residual, "out": out}
-    return _run(given, options, (alpha, beta), stream)
+    return asked_of(given, options, alpha, beta, stream)
 
 
-@Product
+@operation(_products.FAMILY)
 def grouped_gemm(
     a: Any,
     b: Any,
@@ -130,8 +94,7 @@ def grouped_gemm(
     out: Any = None,
     dtype: Any = None,
     stream: Any = None,
-    _run: Run = _on_gpu,
-) -> Any:
+) -> Asked:
     """Each tile of 128 rows of `a` [m, k] times the matrix of its group, of `b` [groups, k, n].
 
     `group_of_tile`, int32 [ceil(m / 128)], is read when the product runs. A number that is no
@@ -148,10 +111,10 @@ def grouped_gemm(
     options = options_of("grouped_gemm", activation, alpha, beta, dtype, apart=apart)
     given = {"a": a, "b": b, "group_of_tile": group_of_tile, "rows_of_group": rows_of_group, "out": out}
     given |= {"a_scale": a_scale, "b_scale": b_scale, "bias": bias, "residual": residual}
-    return _run(given, options, (alpha, beta), stream)
+    return asked_of(given, options, alpha, beta, stream)
 
 
-@Product
+@operation(_products.FAMILY)
 def k_grouped_gemm(
     a: Any,
     b: Any,
@@ -164,8 +127,7 @@ def k_grouped_gemm(
     out: Any = None,
     dtype: Any = None,
     stream: Any = None,
-    _run: Run = _on_gpu,
-) -> Any:
+) -> Asked:
     """`a` [m, k] times `b` [k, n], of each group its part of k alone: [groups, m, n], as weights' gradients are.
 
     `rows_of_group`, int32 [groups], is read when the product runs. Groups follow each other, each
@@ -177,10 +139,10 @@ def k_grouped_gemm(
     check_out(beta, out)
     options = options_of("k_grouped_gemm", None, alpha, beta, dtype)
     given = {"a": a, "b": b, "rows_of_group": rows_of_group, "a_scale": a_scale, "b_scale": b_scale, "out": out}
-    return _run(given, options, (alpha, beta), stream)
+    return asked_of(given, options, alpha, beta, stream)
 
 
-@Product
+@operation(_products.FAMILY)
 def sparse_gemm(
     packed: Any,
     metadata: Any,
@@ -194,8 +156,7 @@ def sparse_gemm(
     out: Any = None,
     dtype: Any = None,
     stream: Any = None,
-    _run: Run = _on_gpu,
-) -> Any:
+) -> Asked:
     """A 2:4 sparse matrix [m, k], of which `packed` [m, k / 2] is what is kept, times `b` [k, n].
 
     `packed` and `metadata` (uint32 or int32 [m, k / 32]) are what `prune` makes. The rest is as in
@@ -204,10 +165,10 @@ def sparse_gemm(
     check_out(beta, out)
     options = options_of("sparse_gemm", activation, alpha, beta, dtype)
     given = {"a": packed, "b": b, "metadata": metadata, "bias": bias, "residual": residual, "out": out}
-    return _run(given, options, (alpha, beta), stream)
+    return asked_of(given, options, alpha, beta, stream)
 
 
-@Product
+@operation(_products.FAMILY)
 def block_scaled_gemm(
     a: Any,
     b: Any,
@@ -222,8 +183,7 @@ def block_scaled_gemm(
     out: Any = None,
     dtype: Any = None,
     stream: Any = None,
-    _run: Run = _on_gpu,
-) -> Any:
+) -> Asked:
     """`a` [m, k] times `b` [k, n], floats of 8 bits with f32 factors of blocks of 128 along k.
 
     `a_scale` is [ceil(k / 128), m], `b_scale` [ceil(n / 128), ceil(k / 128)]. The rest is as in
@@ -232,23 +192,10 @@ def block_scaled_gemm(
     check_out(beta, out)
     options = options_of("block_scaled_gemm", activation, alpha, beta, dtype)
     given = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale, "bias": bias, "residual": residual, "out": out}
-    return _run(given, options, (alpha, beta), stream)
+    return asked_of(given, options, alpha, beta, stream)
 
 
-def _attention_by_formula(given: dict[str, Any], options: _attention.Options, _stream: Any) -> Any:
-    return _attention.reference(given, options)
-
-
-def _attention_on_gpu(given: dict[str, Any], options: _attention.Options, stream: Any) -> Any:
-    if is_torch(given["q"]):
-        from kiln import _torch_attention as ours  # after PyTorch, which it needs
-
-        if ours.needs_operator(given):
-            return ours.call_operator(given, options)
-    return _attention.launch(given, options, stream)
-
-
-@functools.partial(Product, by_formula=_attention_by_formula)
+@operation(_attention.FAMILY)
 def attention(
     q: Any,
     k: Any,
@@ -261,8 +208,7 @@ def attention(
     out: Any = None,
     return_lse: bool = False,
     stream: Any = None,
-    _run: Callable[[dict[str, Any], _attention.Options, Any], Any] = _attention_on_gpu,
-) -> Any:
+) -> Asked:
     """`softmax(scale * q @ k.T) @ v` of each head, of `q` [batch, queries, heads, depth] and `k` and `v`
     [batch, keys, key heads, depth].
 
@@ -277,25 +223,11 @@ def attention(
     lse, f32 [batch, heads, queries], is the logarithm of each row's sum of exponentials.
     """
     given = {"q": q, "k": k, "v": v, "out": out}
-    made, lse = _run(given, _attention.options_of(causal, scale, window, soft_cap), stream)
-    return (made, lse) if return_lse else made
+    options = _attention.options_of(causal, scale, window, soft_cap)
+    return _attention.asked_of(given, options, stream, 2 if return_lse else 1)
 
 
-def _gradients_by_formula(given: dict[str, Any], options: _attention.Options, _stream: Any) -> Any:
-    return _attention_backward.reference(given, options)
-
-
-def _gradients_on_gpu(given: dict[str, Any], options: _attention.Options, stream: Any) -> Any:
-    _attention_backward.check_given(given)
-    if is_torch(given["q"]):
-        from kiln import _torch_attention as ours  # after PyTorch, which it needs
-
-        if ours.needs_operator(given):
-            return ours.call_backward_operator(given, options)
-    return _attention_backward.launch(given, options, stream)
-
-
-@functools.partial(Product, by_formula=_gradients_by_formula)
+@operation(_attention_backward.FAMILY)
 def attention_backward(
     dout: Any,
     q: Any,
@@ -309,8 +241,7 @@ def attention_backward(
     window: tuple[int, int] | None = None,
     soft_cap: float | None = None,
     stream: Any = None,
-    _run: Callable[[dict[str, Any], _attention.Options, Any], Any] = _gradients_on_gpu,
-) -> Any:
+) -> Asked:
     """`(dq, dk, dv)`: the gradients of `attention`'s `q`, `k` and `v` by `dout`, that of its result.
 
     `out` and `lse` are what `attention(..., return_lse=True)` gave, with the same `causal`, `scale`, `window` and
@@ -320,24 +251,10 @@ def attention_backward(
     this by itself.
     """
     given = {"dout": dout, "q": q, "k": k, "v": v, "out": out, "lse": lse}
-    return _run(given, _attention.options_of(causal, scale, window, soft_cap), stream)
+    return _attention_backward.asked_of(given, _attention.options_of(causal, scale, window, soft_cap), stream)
 
 
-def _decode_by_formula(given: dict[str, Any], options: _attention.Options, _stream: Any) -> Any:
-    return _attention_decode.reference(given, options)
-
-
-def _decode_on_gpu(given: dict[str, Any], options: _attention.Options, stream: Any) -> Any:
-    _attention_decode.check_given(given)
-    if is_torch(given["q"]):
-        from kiln import _torch_attention_decode as ours  # after PyTorch, which it needs
-
-        if ours.needs_operator(given):
-            return ours.call_operator(given, options)
-    return _attention_decode.launch(given, options, stream)
-
-
-@functools.partial(Product, by_formula=_decode_by_formula)
+@operation(_attention_decode.FAMILY)
 def attention_decode(
     q: Any,
     k_cache: Any,
@@ -350,8 +267,7 @@ def attention_decode(
     out: Any = None,
     return_lse: bool = False,
     stream: Any = None,
-    _run: Callable[[dict[str, Any], _attention.Options, Any], Any] = _decode_on_gpu,
-) -> Any:
+) -> Asked:
     """`attention` of few queries, `q` [batch, queries, heads, depth], over the keys and values of a cache.
 
     `lengths`, s32 [batch], says how many keys each sequence has. With `page_table`, s32 [batch, n], the caches are
@@ -367,8 +283,7 @@ def attention_decode(
     has no gaps. The rest is as of `attention`, without gradients.
     """
     given = {"q": q, "k_cache": k_cache, "v_cache": v_cache, "lengths": lengths, "page_table": page_table, "out": out}
-    made, lse = _run(given, _attention.options_of(causal, scale), stream)
-    return (made, lse) if return_lse else made
+    return _attention_decode.asked_of(given, _attention.options_of(causal, scale), stream, 2 if return_lse else 1)
 
 
 def prune(weights: Any) -> tuple[Any, Any]:

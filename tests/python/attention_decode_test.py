@@ -100,7 +100,7 @@ class RefusalTest(unittest.TestCase):
 
     def test_places_and_types(self):
         here, cache = memory(2, 1, 4, 64, dtype=np.float16), self.array(2, 16, 2, 64)
-        self.refused(ValueError, "`q` lies in this CPU's memory", here, cache, cache, self.lengths)
+        self.refused(ValueError, "`q` lies in this CPU's memory.*`kiln.ops.attention_decode.reference`", here, cache, cache, self.lengths)
         self.refused(TypeError, "`lengths` needs a tensor, and None", self.q, cache, cache, None)
         wide = self.array(2, 16, 2, 64, dtype=np.float32)
         self.refused(TypeError, "`q` holds f16 and `k_cache` f32", self.q, wide, cache, self.lengths)
@@ -119,7 +119,7 @@ class RefusalTest(unittest.TestCase):
         self.refused(ValueError, r"`page_table` is s32 \[3, 2\]", self.q, other, other, self.lengths, self.array(3, 2, dtype=np.int32))
         self.refused(ValueError, r"`out` is f16 \[2, 1, 2, 64\]", self.q, cache, cache, self.lengths, out=self.array(2, 1, 2, 64))
 
-    @mock.patch("kiln._attention_decode.allocator", return_value=lambda: None)
+    @mock.patch("kiln._calls.allocator", return_value=lambda: None)
     def test_strides(self, _):
         cache = self.array(2, 16, 2, 64)
         turned = CudaArray(memory(2, 4, 3, 64, dtype=np.float16).transpose(0, 2, 1, 3))
@@ -143,7 +143,7 @@ class PaperDecode:
         flat = np.ctypeslib.as_array((kind * elements).from_address(address)).view(dtype)
         return np.lib.stride_tricks.as_strided(flat, shape, [flat.itemsize * step for step in strides])
 
-    def launch(self, addresses, scale, workspace, _stream):
+    def launch(self, addresses, workspace, _stream):
         assert workspace != 0
         given = self.fields
         batch, depth = given["batch"], given["depth"]
@@ -157,7 +157,7 @@ class PaperDecode:
         assert paged == (addresses[4] != 0)
         table = self.at(addresses[4], (batch, given["pages_of_sequence"]), dtype=np.int32) if paged else None
         lse = self.at(addresses[6], (batch, given["heads"], given["queries"]), dtype=np.float32)
-        o[...], lse[...] = wanted_of(q, k, v, lengths, table, given["causal"], scale)
+        o[...], lse[...] = wanted_of(q, k, v, lengths, table, given["causal"], addresses[7])
         return 0, ""
 
 
@@ -168,8 +168,8 @@ class LayoutTest(unittest.TestCase):
     @mock.patch.object(_core, "order", return_value="")
     @mock.patch.object(_core, "is_capturing", return_value=False)
     @mock.patch.object(_core, "prepare_attention_decode", lambda fields, device: (0, "", PaperDecode(dict(fields))))
-    @mock.patch("kiln._attention_decode.allocator", paper_allocator)
-    @mock.patch.dict("kiln._attention_decode._plans", clear=True)
+    @mock.patch("kiln._calls.allocator", paper_allocator)
+    @mock.patch.dict("kiln._calls._plans", clear=True)
     def test_the_problem_is_that_of_the_tensors(self, *_):
         generator = np.random.default_rng(7)
         for _ in range(40):
@@ -201,7 +201,7 @@ class LayoutTest(unittest.TestCase):
             out = CudaArray(memory(*q.shape, dtype=np.float16))
             self.assertIs(kiln.ops.attention_decode(*arrays, out=out, **how), out)
             np.testing.assert_array_equal(made.array, out.array)
-            with self.assertRaisesRegex(ValueError, "shares memory with what it reads"):
+            with self.assertRaisesRegex(ValueError, "`out`, which attention writes, shares memory with `q`"):
                 kiln.ops.attention_decode(*arrays, out=arrays[0], **how)
 
 
@@ -213,7 +213,7 @@ class LaunchTest(unittest.TestCase):
             self.skipTest("no --driver")
         launch_test.DRIVER.capturing = False
         launch_test.DRIVER.launch_status = 0
-        patch = mock.patch("kiln._attention_decode.allocator", paper_allocator)
+        patch = mock.patch("kiln._calls.allocator", paper_allocator)
         patch.start()
         self.addCleanup(patch.stop)
 

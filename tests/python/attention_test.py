@@ -196,7 +196,7 @@ class RefusalTest(unittest.TestCase):
         self.refused(ValueError, "one key and a depth of one are the least", x, other, other)
         self.refused(ValueError, r"`out` has the shape \[2, 6, 2, 64\], and \[2, 6, 4, 64\]", x, x, x, out=self.array(2, 6, 2, 64))
 
-    @mock.patch("kiln._attention.allocator", return_value=lambda: None)
+    @mock.patch("kiln._calls.allocator", return_value=lambda: None)
     def test_strides(self, _):
         x = self.array(2, 6, 4, 64)
         every_other = CudaArray(memory(2, 6, 4, 128, dtype=np.float16)[..., ::2])
@@ -209,6 +209,8 @@ class RefusalTest(unittest.TestCase):
 
 class PaperAttention:
     """Computes what kiln/attention.h says of a problem, from its fields and the operands' addresses alone."""
+
+    workspace = 0
 
     def __init__(self, fields):
         self.fields = fields
@@ -231,9 +233,9 @@ class PaperAttention:
         window = (given["left"], given["right"]) if given.get("window") else None
         return {"causal": given["causal"], "scale": scale, "window": window, "soft_cap": given["soft_cap"]}
 
-    def launch(self, addresses, scale, _stream):
+    def launch(self, addresses, _workspace, _stream):
         q, k, v, o = (self.tensor(name, address) for name, address in zip("qkvo", addresses))
-        out, lse = expected_of(q, k, v, **self.how(scale))
+        out, lse = expected_of(q, k, v, **self.how(addresses[5]))
         o[...] = out
         flat = np.ctypeslib.as_array((ctypes.c_float * lse.size).from_address(addresses[4]))
         flat[...] = lse.reshape(-1)
@@ -245,14 +247,15 @@ class PaperGradients(PaperAttention):
 
     workspace = 48
 
-    def launch(self, addresses, scale, workspace, _stream):
+    def launch(self, addresses, workspace, _stream):
+        how = self.how(addresses[9])
         assert workspace != 0
         q, k, v, o = (self.tensor(name, address) for name, address in zip("qkvo", addresses))
-        out, lse = expected_of(q, k, v, **self.how(scale))
+        out, lse = expected_of(q, k, v, **how)
         np.testing.assert_allclose(o.astype(float), out, atol=2**-8)
         flat = np.ctypeslib.as_array((ctypes.c_float * lse.size).from_address(addresses[4]))
         np.testing.assert_allclose(flat.reshape(lse.shape), lse, rtol=1e-5, atol=1e-5)
-        made = expected_gradients(self.tensor("dout", addresses[5]), q, k, v, **self.how(scale))
+        made = expected_gradients(self.tensor("dout", addresses[5]), q, k, v, **how)
         for name, address, each in zip(("dq", "dk", "dv"), addresses[6:], made):
             self.tensor(name, address)[...] = each
         return 0, ""
@@ -277,8 +280,8 @@ class LayoutTest(unittest.TestCase):
     @mock.patch.object(_core, "order", return_value="")
     @mock.patch.object(_core, "is_capturing", return_value=False)
     @mock.patch.object(_core, "prepare_attention", lambda fields, device: (0, "", PaperAttention(dict(fields))))
-    @mock.patch("kiln._attention.allocator", paper_allocator)
-    @mock.patch.dict("kiln._attention._plans", clear=True)
+    @mock.patch("kiln._calls.allocator", paper_allocator)
+    @mock.patch.dict("kiln._calls._plans", clear=True)
     def test_the_problem_is_that_of_the_tensors(self, *_):
         generator = np.random.default_rng(7)
         for _ in range(60):
@@ -301,8 +304,8 @@ class LayoutTest(unittest.TestCase):
     @mock.patch.object(_core, "order", return_value="")
     @mock.patch.object(_core, "is_capturing", return_value=False)
     @mock.patch.object(_core, "prepare_attention_backward", lambda fields, device: (0, "", PaperGradients(dict(fields))))
-    @mock.patch("kiln._attention_backward.allocator", paper_allocator)
-    @mock.patch.dict("kiln._attention_backward._plans", clear=True)
+    @mock.patch("kiln._calls.allocator", paper_allocator)
+    @mock.patch.dict("kiln._calls._plans", clear=True)
     def test_the_problem_of_gradients_is_that_of_the_tensors(self, *_):
         generator = np.random.default_rng(8)
         for _ in range(40):
@@ -323,8 +326,8 @@ class LayoutTest(unittest.TestCase):
     @mock.patch.object(_core, "order", return_value="")
     @mock.patch.object(_core, "is_capturing", return_value=False)
     @mock.patch.object(_core, "prepare_attention", lambda fields, device: (0, "", PaperAttention(dict(fields))))
-    @mock.patch("kiln._attention.allocator", paper_allocator)
-    @mock.patch.dict("kiln._attention._plans", clear=True)
+    @mock.patch("kiln._calls.allocator", paper_allocator)
+    @mock.patch.dict("kiln._calls._plans", clear=True)
     def test_memory_that_is_shared_is_refused(self, *_):
         packed = memory(2, 5, 8, 16, dtype=np.float16)
         packed[...] = randoms(2, 5, 8, 16)
@@ -344,7 +347,7 @@ class LaunchTest(unittest.TestCase):
             self.skipTest("no --driver")
         launch_test.DRIVER.capturing = False
         launch_test.DRIVER.launch_status = 0
-        patch = mock.patch("kiln._attention.allocator", paper_allocator)
+        patch = mock.patch("kiln._calls.allocator", paper_allocator)
         patch.start()
         self.addCleanup(patch.stop)
 
@@ -389,7 +392,7 @@ class LaunchTest(unittest.TestCase):
     def test_gradients_are_three_launches(self):
         q, k = self.array(2, 100, 4, 64), self.array(2, 80, 2, 64)
         out, lse = kiln.ops.attention(q, k, k, return_lse=True)
-        with mock.patch("kiln._attention_backward.allocator", paper_allocator):
+        with mock.patch("kiln._calls.allocator", paper_allocator):
             before = launch_test.DRIVER.launches
             dq, dk, dv = kiln.ops.attention_backward(q, q, k, k, out, lse)
             self.assertEqual(launch_test.DRIVER.launches, before + 3)

@@ -73,7 +73,16 @@ class FakeCuda(ctypes.Structure):
             "pushes",
             "contexts_held",
         )
-    ] + [("capturing", ctypes.c_bool), ("launch_status", ctypes.c_int), ("on_launch", ctypes.c_void_p)]
+    ] + [
+        ("capturing", ctypes.c_bool),
+        ("launch_status", ctypes.c_int),
+        ("events", ctypes.c_int),
+        ("captured", ctypes.c_int),
+        ("capture_status", ctypes.c_int),
+        ("graphs_held", ctypes.c_int),
+        ("graph_starts", ctypes.c_int),
+        ("on_launch", ctypes.c_void_p),
+    ]
 
 
 class Tensor(ctypes.Structure):
@@ -128,6 +137,7 @@ def current_stream(_kind, _device, out):
     return 0
 
 
+EXCHANGE_NAME = b"dlpack_exchange_api"  # a capsule has its name by address
 EXCHANGE = Exchange(1, 3, None, None, None, None, tensor_from_object, current_stream)
 ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object
 ctypes.pythonapi.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -160,7 +170,7 @@ class FastArray(CudaArray):
     """The same with DLPack's table of functions, as tensors of PyTorch have it."""
 
     __dlpack_c_exchange_api__ = ctypes.pythonapi.PyCapsule_New(
-        ctypes.addressof(EXCHANGE), b"dlpack_exchange_api", None
+        ctypes.addressof(EXCHANGE), EXCHANGE_NAME, None
     )
 
     def __init__(self, array, device=0):
@@ -169,7 +179,7 @@ class FastArray(CudaArray):
         rank = array.ndim
         self.numbers = (ctypes.c_int64 * (2 * rank))(*array.shape, *(s // array.itemsize for s in array.strides))
         strides = ctypes.cast(ctypes.addressof(self.numbers) + 8 * rank, ctypes.POINTER(ctypes.c_int64))
-        code = {"f": 2, "i": 0}[array.dtype.kind]
+        code = {"f": 2, "i": 0, "u": 1}[array.dtype.kind]
         shape = ctypes.cast(self.numbers, ctypes.POINTER(ctypes.c_int64))
         self.tensor = Tensor(
             array.ctypes.data, 2, device, rank, code, 8 * array.itemsize, 1, shape, strides, 0
