@@ -89,7 +89,7 @@ class InstallTest(unittest.TestCase):
     def test_the_library_shows_its_functions_and_nothing_else(self):
         done = run("nm", "-D", "--defined-only", self.library())
         names = sorted(line.split()[-1].split("@")[0] for line in done.stdout.splitlines())
-        headers = [self.prefix / "include" / "kiln" / name for name in ("attention.h", "embedded.h", "gemm.h", "kiln.h", "status.h")]
+        headers = (self.prefix / "include" / "kiln").glob("*.h")
         text = "".join(header.read_text() for header in headers)
         declared = sorted(set(re.findall(r"^KILN_API [^(;]*?(\w+)\(", text, re.MULTILINE)))
         self.assertIn("kiln_launch", declared)
