@@ -236,6 +236,14 @@ def rounded(value: np.ndarray, dtype: str, like: Any, out: Any) -> Any:
     return out
 
 
+def results_of(shape: Any) -> tuple[Result, Result]:
+    """What attention makes, of a shape that has `dtype`, `out` and `lse`."""
+    return (
+        Result("out", shape.dtype, shape.out, "the result"),
+        Result("lse", "f32", shape.lse, "the logarithms of sums"),
+    )
+
+
 class _Attention(Family):
     first = "q"
     values = ("q", "k", "v", "out", "lse", "scale")
@@ -252,12 +260,8 @@ class _Attention(Family):
 
     def problem_of(self, tensors: Mapping[str, DeviceTensor], options: Options, alignment: int) -> Problem:
         shape = shape_of(tensors)
-        results = (
-            Result("out", shape.dtype, shape.out, "the result"),
-            Result("lse", "f32", shape.lse, "the logarithms of sums"),
-        )
         fields = fields_of(tensors, options)
-        return Problem(results, fields if math.prod(shape.out) else None, scale_of(shape, options))
+        return Problem(results_of(shape), fields if math.prod(shape.out) else None, scale_of(shape, options))
 
     def prepare(self, fields: dict[str, Any], device: int) -> tuple[int, str, _core.Prepared | None]:
         return _core.prepare_attention(fields, device)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kiln import _core
-from kiln._attention import Options, numbers_of, rounded, spacing_of
-from kiln._calls import Asked, Family, Problem, Result
+from kiln._attention import Options, numbers_of, results_of, rounded, spacing_of
+from kiln._calls import Asked, Family, Problem
 from kiln._launch import DeviceTensor, is_torch, seen_of
 
 NAMES = ("q", "k_cache", "v_cache", "lengths", "page_table")
@@ -198,12 +198,8 @@ class _Decode(Family):
 
     def problem_of(self, tensors: Mapping[str, DeviceTensor], options: Options, alignment: int) -> Problem:
         shape = shape_of(tensors)
-        results = (
-            Result("out", shape.dtype, shape.out, "the result"),
-            Result("lse", "f32", shape.lse, "the logarithms of sums"),
-        )
         fields = _fields_of(tensors, options)
-        return Problem(results, fields if math.prod(shape.out) else None, scale_of(shape, options))
+        return Problem(results_of(shape), fields if math.prod(shape.out) else None, scale_of(shape, options))
 
     def prepare(self, fields: dict[str, Any], device: int) -> tuple[int, str, _core.Prepared | None]:
         return _core.prepare_attention_decode(fields, device)
