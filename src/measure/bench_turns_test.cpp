@@ -65,28 +65,24 @@ class BenchTurns : public FakeDriverTest {
 
 // Every batch follows launches of its own that are not timed, whoever ran before.
 TEST_F(BenchTurns, NobodyInheritsFromItsNeighbour) {
-  for (const Lead lead : {Lead::kSets, Lead::kBatch}) {
-    const auto batches = make_batches(*gpu_, {contender('a'), contender('b')},
-                                      {.sets = kSets,
-                                       .batch_seconds = 0.01,  // never reached
-                                       .launches_max = 10,
-                                       .lead = lead});
-    ASSERT_TRUE(batches) << batches.error().text();
-    EXPECT_EQ((*batches)[0].starts, 10);
-    const std::size_t before = lead == Lead::kSets ? kSets : 10;
-    const auto started = turns(*batches, 2);
-    ASSERT_EQ(started.size(), 4 * (before + 10));
-    std::string order;
-    for (std::size_t i = 0; i < started.size(); ++i) {
-      const std::size_t inside = i % (before + 10);
-      if (inside == 0) order += started[i].who;
-      EXPECT_EQ(started[i].who, order.back()) << i;
-      EXPECT_EQ(is_timed(started[i]), inside >= before) << i;
-      EXPECT_EQ(started[i].set, inside % kSets) << i;  // no set twice in a row
-      EXPECT_FALSE(started[i].captured);
-    }
-    EXPECT_EQ(order, "abba");
+  const auto batches = make_batches(*gpu_, {contender('a'), contender('b')},
+                                    {.sets = kSets,
+                                     .batch_seconds = 0.01,  // never reached
+                                     .launches_max = 10});
+  ASSERT_TRUE(batches) << batches.error().text();
+  EXPECT_EQ((*batches)[0].starts, 10);
+  const auto started = turns(*batches, 2);
+  ASSERT_EQ(started.size(), 4 * 20);
+  std::string order;
+  for (std::size_t i = 0; i < started.size(); ++i) {
+    const std::size_t inside = i % 20;
+    if (inside == 0) order += started[i].who;
+    EXPECT_EQ(started[i].who, order.back()) << i;
+    EXPECT_EQ(is_timed(started[i]), inside >= 10) << i;
+    EXPECT_EQ(started[i].set, inside % kSets) << i;  // no set twice in a row
+    EXPECT_FALSE(started[i].captured);
   }
+  EXPECT_EQ(order, "abba");
 }
 
 TEST_F(BenchTurns, SecondsAreOfOneLaunch) {

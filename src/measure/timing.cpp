@@ -73,7 +73,7 @@ Result<Batch> make_batch(runtime::Gpu& gpu, const Contender& contender,
     if (!length) return Unexpected{length.error()};
     out.starts = *length;
   }
-  out.before = options.lead == Lead::kBatch ? out.starts : static_cast<std::int64_t>(out.sets);
+  out.before = out.starts;
   return out;
 }
 

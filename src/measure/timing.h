@@ -29,9 +29,10 @@ struct Contender {
 // So many starts in a row, with buffers used in turn.
 struct Batch {
   Start start = {};
-  std::size_t sets = 1;       // set i % `sets` for start i, those before counted too
-  std::int64_t starts = 0;    // that are timed
-  std::int64_t before = 0;    // that are not, in front of them
+  std::size_t sets = 1;     // set i % `sets` for start i, those before counted too
+  std::int64_t starts = 0;  // that are timed
+  std::int64_t before =
+      0;  // that are not, in front of them; as many bring the clock to this kernel's
   std::int64_t launches = 1;  // of one start: more where it is a graph
 
   [[nodiscard]] double seconds_of_one(double all) const {
@@ -42,16 +43,11 @@ struct Batch {
 // Seconds of the starts that are timed, all together. Waits.
 [[nodiscard]] Result<double> time_batch(runtime::Gpu& gpu, const Batch& batch);
 
-// What stands before a batch: every set of buffers once, or as many launches as it has itself, which
-// brings the clock to what it is for this kernel.
-enum class Lead : std::uint8_t { kSets, kBatch };
-
 struct BatchOptions {
   std::size_t sets = 2;  // of buffers, used in turn
   int repeats = 9;
   double batch_seconds = 0.02;
   std::int64_t launches_max = 50000;  // of a batch
-  Lead lead = Lead::kBatch;
   bool graphs = false;  // a start is a graph of launches, at most kGraphLaunches or one of each set
 };
 inline constexpr std::int64_t kGraphLaunches = 1024;

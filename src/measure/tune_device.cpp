@@ -146,11 +146,9 @@ Result<std::vector<std::vector<double>>> GpuField::measure(std::span<const std::
                             return plan->start(operands_[set], workspace, stream);
                           }});
   }
-  return time_in_turn(gpu_, contenders,
-                      {.sets = sets_.count(),
-                       .repeats = round.repeats,
-                       .batch_seconds = round.batch_seconds,
-                       .lead = Lead::kSets});
+  return time_in_turn(
+      gpu_, contenders,
+      {.sets = sets_.count(), .repeats = round.repeats, .batch_seconds = round.batch_seconds});
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kKeep = 64;
 constexpr std::size_t kShown = 8;  // of the last round
-constexpr TuneRound kFileRounds[] = {{.repeats = 1, .batch_seconds = 1e-3, .keep = 24},
-                                     {.repeats = 3, .batch_seconds = 5e-3, .keep = kShown},
+constexpr TuneRound kFileRounds[] = {{.repeats = 1, .batch_seconds = 1e-2, .keep = 24},
+                                     {.repeats = 3, .batch_seconds = 2e-2, .keep = kShown},
                                      {.repeats = 9, .batch_seconds = 2e-2, .keep = 1}};
 constexpr const char* kSlow = "the cost model";  // drops those that it expects to be slow
 

@@ -308,8 +308,7 @@ Result<std::vector<std::vector<double>>> FileField::measure(std::span<const std:
   return time_in_turn(gpu_, contenders,
                       {.sets = owner_->calls.size(),
                        .repeats = round.repeats,
-                       .batch_seconds = round.batch_seconds,
-                       .lead = Lead::kSets});
+                       .batch_seconds = round.batch_seconds});
 }
 
 class FileGpu final : public TuneFileDevice {

@@ -2,9 +2,9 @@
 // than the one before and with fewer of them.
 //
 //   24 candidates, one of them wrong       checked
-//   23   1 batch of 1 ms each              the best 12 go on
-//   12   3 batches of 3 ms                 the best 4 go on
-//    4   5 batches of 10 ms                the first of these has won
+//   23   3 batches of 20 ms each            the best 12 go on
+//   12   5 batches of 20 ms                the best 4 go on
+//    4   9 batches of 40 ms                the first of these has won
 //
 // What is measured, and on what, is behind TuneField; tests have one that needs no GPU.
 #pragma once
