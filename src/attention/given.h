@@ -1,8 +1,13 @@
 // What the problems of kiln/attention.h and kiln/attention_decode.h have in common, as a caller gives it.
 #pragma once
 
+#ifndef KILN_GEMM_C_ONLY
+#define KILN_GEMM_C_ONLY  // the name of the C++ function is that of a namespace here
+#endif
+
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include "attention/problem.h"
 #include "gemm/library.h"
