@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "attention/needs.h"
 #include "support/format.h"
 
 namespace kiln::attention {
@@ -12,7 +13,6 @@ namespace {
 
 constexpr const char* kKernel = "attention_sm90";
 constexpr const char* kBackward = "attention_backward_sm90";
-constexpr int kUnit = 16;  // bytes; what a tensor map steps by is a multiple
 
 // What the kernel is best compiled with. Empty: a problem of any kind; the kernel's own defaults.
 struct Row {
@@ -89,29 +89,16 @@ std::string depths_of(const Problem& problem) {
   return out;
 }
 
-// A step that bulk copies do not take, in words; empty when there is none.
 std::string unaligned(const Problem& problem) {
   for (const Part& part : parts_of(problem)) {
-    const std::pair<const char*, std::int64_t> steps[] = {
-        {"batches", part.spacing.batch}, {"rows", part.spacing.row}, {"heads", part.spacing.head}};
-    for (const auto& [what, elements] : steps) {
-      const std::int64_t bytes = elements * size_bytes(problem.dtype);
-      if (bytes % kUnit == 0) continue;
-      return format("{} of {} lie {} bytes apart, it needs multiples of {}: a copy has them", what,
-                    part.name, bytes, kUnit);
-    }
+    std::string step = unaligned_step(part.name, part.spacing, problem.dtype);
+    if (!step.empty()) return step + ": a copy has them";
   }
   return {};
 }
 
 std::string lacking(const Problem& problem, const target::Arch& arch) {
-  if (!arch.features.include({target::Feature::kWgmma, target::Feature::kTma})) {
-    return format("{} has no matrix units of warpgroups or no bulk copies, as sm_90a has them",
-                  arch.name);
-  }
-  if (problem.dtype != DType::kBF16 && problem.dtype != DType::kF16) {
-    return format("tensors of {}, it takes bf16 and f16", name(problem.dtype));
-  }
+  if (std::string needed = missing(arch, problem.dtype); !needed.empty()) return needed;
   if (row_of(problem) == nullptr) {
     std::string with;
     if (problem.value_depth != problem.depth) {

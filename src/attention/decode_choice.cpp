@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attention/needs.h"
 #include "support/format.h"
 
 namespace kiln::attention {
@@ -10,7 +11,6 @@ namespace kiln::attention {
 namespace {
 
 constexpr const char* kKernel = "attention_decode_sm90";
-constexpr std::int64_t kUnit = 16;  // bytes; what a tensor map steps by is a multiple
 constexpr std::int64_t kRows = 64;  // of queries in a block
 constexpr std::int64_t kTile = 64;  // keys at a time
 constexpr std::int64_t kPieceMin = 8;
@@ -31,35 +31,12 @@ const Row* row_of(const DecodeProblem& problem) {
   return found == kRowsOfDepth.end() ? nullptr : found;
 }
 
-// A step that bulk copies do not take, in words; empty when there is none.
-std::string unaligned(const DecodeProblem& problem) {
-  for (const auto& [name, spacing] : {std::pair{"k", problem.k}, std::pair{"v", problem.v}}) {
-    const std::pair<const char*, std::int64_t> steps[] = {
-        {paged(problem) ? "pages" : "batches", spacing.batch},
-        {"rows", spacing.row},
-        {"heads", spacing.head}};
-    for (const auto& [what, elements] : steps) {
-      const std::int64_t bytes = elements * size_bytes(problem.dtype);
-      if (bytes % kUnit == 0) continue;
-      return format("{} of {} lie {} bytes apart, it needs multiples of {}", what, name, bytes,
-                    kUnit);
-    }
-  }
-  return {};
-}
-
 std::int64_t rows_of(const DecodeProblem& problem) {
   return problem.queries * (problem.heads / problem.key_heads);
 }
 
 std::string lacking(const DecodeProblem& problem, const target::Arch& arch) {
-  if (!arch.features.include({target::Feature::kWgmma, target::Feature::kTma})) {
-    return format("{} has no matrix units of warpgroups or no bulk copies, as sm_90a has them",
-                  arch.name);
-  }
-  if (problem.dtype != DType::kBF16 && problem.dtype != DType::kF16) {
-    return format("tensors of {}, it takes bf16 and f16", name(problem.dtype));
-  }
+  if (std::string needed = missing(arch, problem.dtype); !needed.empty()) return needed;
   if (row_of(problem) == nullptr) {
     return format("a depth of {}, it takes 64, 128 and 256: fill q, k and v up with zeros",
                   problem.depth);
@@ -71,7 +48,9 @@ std::string lacking(const DecodeProblem& problem, const target::Arch& arch) {
     return format("{} queries of heads that share keys, it takes {}: kiln/attention.h is for many",
                   rows_of(problem), kRowsMax);
   }
-  return unaligned(problem);
+  const char* const outermost = paged(problem) ? "pages" : "batches";
+  std::string step = unaligned_step("k", problem.k, problem.dtype, outermost);
+  return step.empty() ? unaligned_step("v", problem.v, problem.dtype, outermost) : step;
 }
 
 // So many keys, a power of two, lie in one page.

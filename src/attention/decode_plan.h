@@ -2,7 +2,7 @@
 // launches. The plans of a process are made once for each device and problem, and kept.
 //
 //   Result<const DecodePlan*, gemm::Failure> plan = decode_plans().plan(problem);
-//   (*plan)->start({.q = ..., .k = ..., ..., .scale = 0.088F}, stream, workspace);
+//   (*plan)->start({.q = ..., .k = ..., ..., .scale = 0.088F}, workspace, stream);
 //
 // The kernel's parameters are known by their names: q and o [B, S, H, D]; k and v [N, P, HK, D], which
 // it reaches through tensor maps alone, so that they may lie anyhow; lengths [B] and page_table
@@ -10,11 +10,10 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
+#include "attention/bound_kernel.h"
 #include "attention/decode_choice.h"
-#include "gemm/library.h"
-#include "runtime/call_plan.h"
+#include "gemm/plans.h"
 
 namespace kiln::attention {
 
@@ -24,8 +23,7 @@ namespace kiln::attention {
 
 class DecodePlan {
  public:
-  // Compiles, on the device of this number. Errors: those of choose(); a kernel that does not follow
-  // the names; no NVRTC; what the driver says.
+  // Compiles, on the device of this number. Errors: those of choose() and BoundKernel::make().
   static Result<std::unique_ptr<DecodePlan>, gemm::Failure> make(int device,
                                                                  const DecodeProblem& problem);
 
@@ -34,39 +32,25 @@ class DecodePlan {
   [[nodiscard]] const std::string& kernel_text() const { return kernel_text_; }
 
   // Calls that run at the same time need one each.
-  [[nodiscard]] std::size_t workspace_bytes() const { return call_->workspace_bytes(); }
+  [[nodiscard]] std::size_t workspace_bytes() const { return kernel_.workspace_bytes(); }
 
   // The operands pass check(), the workspace gemm::workspace_mistake(). Errors: what the driver says.
   // Allocates nothing unless it fails.
-  [[nodiscard]] Result<void> start(const DecodeOperands& operands, runtime::cuda::Stream stream,
-                                   runtime::cuda::DevicePtr workspace) const;
+  [[nodiscard]] Result<void> start(const DecodeOperands& operands,
+                                   runtime::cuda::DevicePtr workspace,
+                                   runtime::cuda::Stream stream) const;
 
  private:
-  DecodePlan() = default;
+  DecodePlan(DecodeChoice choice, BoundKernel kernel);
 
   DecodeChoice choice_;
   std::string kernel_text_;
-  std::shared_ptr<const gemm::LoadedKernel> kernel_;
-  std::unique_ptr<runtime::CallPlan> call_;
-  std::vector<std::size_t> roles_;  // by parameter: which of the names
+  BoundKernel kernel_;
 };
 
-// Safe to use from several threads.
-class DecodePlans {
- public:
-  // The plan for the problem on the calling thread's device, made if need be.
-  [[nodiscard]] Result<const DecodePlan*, gemm::Failure> plan(const DecodeProblem& problem);
-  // The plan for the problem if there is one already, else null.
-  [[nodiscard]] Result<const DecodePlan*, gemm::Failure> find(const DecodeProblem& problem);
+using DecodePlans = gemm::Plans<DecodeProblem, DecodePlan>;
 
- private:
-  using Key = std::pair<int, DecodeProblem>;
-  static Result<Key, gemm::Failure> key_of(const DecodeProblem& problem);
-
-  runtime::OnceMap<Key, DecodePlan, gemm::Failure> plans_;
-};
-
-// The process's. They are never destroyed: at exit the driver may be gone before them.
+// The process's.
 [[nodiscard]] DecodePlans& decode_plans();
 
 }  // namespace kiln::attention

@@ -2,7 +2,7 @@
 // plans of a process are made once for each device and problem, and kept.
 //
 //   Result<const Plan*, gemm::Failure> plan = plans().plan(problem);
-//   (*plan)->start({.q = ..., .k = ..., .v = ..., .o = ..., .lse = ..., .scale = 0.088F}, stream);
+//   (*plan)->start({.q = ..., .k = ..., .v = ..., .o = ..., .lse = ..., .scale = 0.088F}, 0, stream);
 //
 // The kernel's parameters are known by their names: q, k, v, o, dout, dq, dk, dv [B, S or T, H or HK,
 // D], which it reaches through tensor maps alone, so that they may lie anyhow; lse [B, H, S] and
@@ -10,11 +10,10 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
+#include "attention/bound_kernel.h"
 #include "attention/problem.h"
-#include "gemm/library.h"
-#include "runtime/call_plan.h"
+#include "gemm/plans.h"
 
 namespace kiln::attention {
 
@@ -24,8 +23,7 @@ namespace kiln::attention {
 
 class Plan {
  public:
-  // Compiles, on the device of this number. Errors: those of choose(); a kernel that does not follow
-  // the names; no NVRTC; what the driver says.
+  // Compiles, on the device of this number. Errors: those of choose() and BoundKernel::make().
   static Result<std::unique_ptr<Plan>, gemm::Failure> make(int device, const Problem& problem);
   // The same with another kernel or other defines: what a tuner measures.
   static Result<std::unique_ptr<Plan>, gemm::Failure> make(int device, const Problem& problem,
@@ -34,15 +32,15 @@ class Plan {
   [[nodiscard]] const gemm::Choice& choice() const { return choice_; }
   // As text(choice()).
   [[nodiscard]] const std::string& kernel_text() const { return kernel_text_; }
-  [[nodiscard]] const gemm::LoadedKernel& kernel() const { return *kernel_; }
+  [[nodiscard]] const gemm::LoadedKernel& kernel() const { return kernel_.loaded(); }
 
   // Of a backward problem; else 0. Calls that run at the same time need one each.
-  [[nodiscard]] std::size_t workspace_bytes() const { return call_->workspace_bytes(); }
+  [[nodiscard]] std::size_t workspace_bytes() const { return kernel_.workspace_bytes(); }
 
   // The operands pass check(), the workspace gemm::workspace_mistake(). Errors: what the driver says.
   // Allocates nothing unless it fails.
-  [[nodiscard]] Result<void> start(const Operands& operands, runtime::cuda::Stream stream,
-                                   runtime::cuda::DevicePtr workspace = 0) const;
+  [[nodiscard]] Result<void> start(const Operands& operands, runtime::cuda::DevicePtr workspace,
+                                   runtime::cuda::Stream stream) const;
 
  private:
   // The problem's, which the kernel is given with each start.
@@ -52,32 +50,17 @@ class Plan {
     std::int64_t right = -1;
   };
 
-  Plan() = default;
+  Plan(const Problem& problem, gemm::Choice choice, BoundKernel kernel);
 
   gemm::Choice choice_;
   std::string kernel_text_;
-  std::shared_ptr<const gemm::LoadedKernel> kernel_;
-  std::unique_ptr<runtime::CallPlan> call_;
+  BoundKernel kernel_;
   Numbers numbers_;
-  std::vector<std::size_t> roles_;  // by parameter: which of the names
 };
 
-// Safe to use from several threads.
-class Plans {
- public:
-  // The plan for the problem on the calling thread's device, made if need be.
-  [[nodiscard]] Result<const Plan*, gemm::Failure> plan(const Problem& problem);
-  // The plan for the problem if there is one already, else null.
-  [[nodiscard]] Result<const Plan*, gemm::Failure> find(const Problem& problem);
+using Plans = gemm::Plans<Problem, Plan>;
 
- private:
-  using Key = std::pair<int, Problem>;
-  static Result<Key, gemm::Failure> key_of(const Problem& problem);
-
-  runtime::OnceMap<Key, Plan, gemm::Failure> plans_;
-};
-
-// The process's. They are never destroyed: at exit the driver may be gone before them.
+// The process's.
 [[nodiscard]] Plans& plans();
 
 }  // namespace kiln::attention

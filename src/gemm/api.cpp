@@ -5,7 +5,7 @@
 #include <bit>
 #include <string>
 
-#include "gemm/ended.h"
+#include "gemm/c_call.h"
 #include "gemm/registry.h"
 #include "support/format.h"
 
@@ -16,13 +16,14 @@ using kiln::Error;
 using kiln::format;
 using kiln::Result;
 using kiln::Unexpected;
+using kiln::gemm::address_of;
 using kiln::gemm::fail;
 using kiln::gemm::Failure;
 using kiln::gemm::FailureKind;
 using kiln::gemm::Grouping;
 using kiln::gemm::Operands;
-using kiln::gemm::Plan;
 using kiln::gemm::Problem;
+using kiln::gemm::registry;
 using kiln::runtime::cuda::DevicePtr;
 
 constexpr int kUsualAlignment = 16;
@@ -92,10 +93,6 @@ Result<Problem, Failure> problem_of(const kiln_gemm_problem* given) {
                  .alignment = given->alignment == 0 ? kUsualAlignment : given->alignment};
 }
 
-DevicePtr address_of(const void* pointer) {
-  return static_cast<DevicePtr>(reinterpret_cast<std::uintptr_t>(pointer));
-}
-
 Operands operands_of(const kiln_gemm_operands& given, const Problem& problem) {
   Operands out{.a = address_of(given.a), .b = address_of(given.b), .c = address_of(given.c)};
   const kiln::gemm::Epilogue& epilogue = problem.epilogue;
@@ -145,28 +142,12 @@ std::string mistake_in(const Operands& operands, const Problem& problem) {
   return {};
 }
 
-// The plan of a problem that may have to be compiled, which a captured stream does not stand.
-Result<const Plan*, Failure> ready_plan(const Problem& problem, kiln::runtime::cuda::Stream stream,
-                                        bool& captured) {
-  kiln::gemm::Registry& plans = kiln::gemm::registry();
-  auto found = plans.find(problem);
-  if (!found || *found != nullptr) return found;
-  const auto capturing = kiln::gemm::library().is_capturing(stream);
-  captured = capturing && *capturing;
-  return captured ? found : plans.plan(problem);
-}
-
 }  // namespace
 
 extern "C" {
 
 kiln_status kiln_gemm_prepare(const kiln_gemm_problem* problem, size_t* workspace_bytes) {
-  const auto whole = problem_of(problem);
-  if (!whole) return fail(whole.error());
-  const auto plan = kiln::gemm::registry().plan(*whole);
-  if (!plan) return fail(plan.error());
-  if (workspace_bytes != nullptr) *workspace_bytes = (*plan)->workspace_bytes();
-  return KILN_OK;
+  return kiln::gemm::prepare(registry(), problem_of(problem), workspace_bytes);
 }
 
 kiln_status kiln_gemm_workspace(const kiln_gemm_problem* problem, size_t* bytes) {
@@ -182,29 +163,12 @@ kiln_status kiln_gemm(const kiln_gemm_problem* problem, const kiln_gemm_operands
   const Operands given = operands_of(*operands, *whole);
   if (std::string text = mistake_in(given, *whole); !text.empty()) return fail(KILN_INVALID, text);
   whole->alignment = alignment_of(given, whole->alignment);
-  const auto stream = static_cast<kiln::runtime::cuda::Stream>(cuda_stream);
-  bool captured = false;
-  const auto plan = ready_plan(*whole, stream, captured);
-  if (!plan) return fail(plan.error());
-  if (captured) {
-    return fail(KILN_NOT_PREPARED,
-                format("{} was not prepared before its stream was captured", text(*whole)));
-  }
-  const DevicePtr space = address_of(workspace);
-  std::string mistake =
-      kiln::gemm::workspace_mistake((*plan)->workspace_bytes(), space, workspace_bytes);
-  if (!mistake.empty()) return fail(KILN_WORKSPACE, std::move(mistake));
-  const auto started = (*plan)->start(given, space, stream);
-  return started ? KILN_OK : fail(KILN_DEVICE, started.error().text());
+  return kiln::gemm::start(registry(), *whole, given, {address_of(workspace), workspace_bytes},
+                           cuda_stream);
 }
 
 const char* kiln_gemm_kernel(const kiln_gemm_problem* problem, kiln_status* status) {
-  const auto whole = problem_of(problem);
-  const auto plan = whole ? kiln::gemm::registry().plan(*whole)
-                          : Result<const Plan*, Failure>(Unexpected{whole.error()});
-  const kiln_status code = plan ? KILN_OK : fail(plan.error());
-  if (status != nullptr) *status = code;
-  return plan ? (*plan)->kernel_text().c_str() : nullptr;
+  return kiln::gemm::kernel_text(registry(), problem_of(problem), status);
 }
 
 const char* kiln_last_error(void) { return kiln::last_error().c_str(); }

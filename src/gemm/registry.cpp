@@ -2,30 +2,9 @@
 
 namespace kiln::gemm {
 
-Result<Registry::Key, Failure> Registry::key_of(const Problem& problem) {
-  const auto whole = normalised(problem);
-  if (!whole) return failed(FailureKind::kInvalid, whole.error());
-  const auto device = library().current_device();
-  if (!device) return Unexpected{device.error()};
-  return Key{*device, *whole};
-}
+namespace {
 
-Result<const Plan*, Failure> Registry::find(const Problem& problem) {
-  const auto key = key_of(problem);
-  if (!key) return Unexpected{key.error()};
-  return plans_.find(*key);
-}
-
-Result<const Plan*, Failure> Registry::plan(const Problem& problem) {
-  const auto key = key_of(problem);
-  if (!key) return Unexpected{key.error()};
-  auto plan = plans_.find_or_make(*key, [&] { return make(*key); });
-  if (!plan) return Unexpected{plan.error()};
-  return *plan;
-}
-
-Result<std::unique_ptr<Plan>, Failure> Registry::make(const Key& key) {
-  const auto& [device, problem] = key;
+Result<std::unique_ptr<Plan>, Failure> make_plan(int device, const Problem& problem) {
   const auto gpu = library().gpu(device);
   if (!gpu) return Unexpected{gpu.error()};
   const auto choice = choose(problem, (*gpu)->arch(), (*gpu)->multiprocessors());
@@ -42,8 +21,10 @@ Result<std::unique_ptr<Plan>, Failure> Registry::make(const Key& key) {
   return std::move(*plan);
 }
 
-Registry& registry() {
-  static auto* const one = new Registry;
+}  // namespace
+
+Plans<Problem, Plan>& registry() {
+  static auto* const one = new Plans<Problem, Plan>(make_plan);
   return *one;
 }
 

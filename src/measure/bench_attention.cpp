@@ -95,12 +95,12 @@ attention::Operands operands_of(const AttentionSet& set, float scale) {
 }
 
 Result<void> AttentionContest::start(std::size_t set, runtime::cuda::Stream stream) const {
-  return plan->start(operands_of(sets[set], attention_scale(problem)), stream,
-                     workspace ? workspace->address() : 0);
+  return plan->start(operands_of(sets[set], attention_scale(problem)),
+                     workspace ? workspace->address() : 0, stream);
 }
 
 Result<void> AttentionContest::start_forward(std::size_t set) const {
-  return forward->start(operands_of(sets[set], attention_scale(problem)), nullptr);
+  return forward->start(operands_of(sets[set], attention_scale(problem)), 0, nullptr);
 }
 
 Result<AttentionSet> make_attention_set(AttentionBench& bench, const AttentionProblem& problem,

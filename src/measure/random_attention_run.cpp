@@ -164,7 +164,7 @@ class AttentionRun {
     if (auto fits = attention::check(ready_.problem, operands); !fits) {
       return Unexpected{fits.error()};
     }
-    auto started = ready_.plan->start(operands, nullptr, workspace_ ? workspace_->address() : 0);
+    auto started = ready_.plan->start(operands, workspace_ ? workspace_->address() : 0, nullptr);
     if (!started) return Unexpected{started.error()};
     if (auto done = gpu_.synchronize(); !done) return Unexpected{done.error()};
     std::vector<Bytes> out;
