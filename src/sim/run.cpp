@@ -501,6 +501,8 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
 
 std::int64_t Run::run_in_turn(const GridPlan& plan, Machine& machine, const Warp& host) {
   equip(machine);
+  std::vector<std::uint32_t>& steps = launched_.back().steps;
+  const bool tells_steps = options_.by_operation && !options_.representative_blocks;
   std::int64_t done = 0;
   for (; done < plan.clusters.count() && !machine.gave_up; ++done) {
     show_progress(machine, done, plan.clusters.count());
@@ -512,8 +514,10 @@ std::int64_t Run::run_in_turn(const GridPlan& plan, Machine& machine, const Warp
       traces_.emplace_back().launch = launched_.back().op;
       machine.tracer = &tracer.emplace(machine, traces_.back());
     }
+    const std::uint64_t before = machine.steps_left;
     run_block(machine);
     machine.tracer = nullptr;
+    if (tells_steps) steps.push_back(static_cast<std::uint32_t>(before - machine.steps_left));
   }
   tally_.weigh(1);
   tally_.attribute({}, 1);

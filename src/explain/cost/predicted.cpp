@@ -60,6 +60,23 @@ double scale_of(const LaunchCost& launch, const sim::BlockTrace& trace) {
   return 1;
 }
 
+// Blocks that differ by less are alike; and so are those of so many waves that each SM gets of all kinds.
+constexpr double kDifference = 1.02;
+constexpr std::int64_t kWavesAlike = 16;
+
+// Of each block of the first execution, where that says anything.
+std::vector<float> lengths_of(const LaunchCost& launch, const target::Arch& arch,
+                              const sim::Outcome& outcome) {
+  const auto first = std::ranges::find(outcome.launches, launch.op, &sim::Launched::op);
+  if (first == outcome.launches.end() || first->steps.empty()) return {};
+  if (first->blocks > kWavesAlike * launch.occupancy.blocks * arch.sms) return {};
+  double sum = 0;
+  for (const std::uint32_t steps : first->steps) sum += steps;
+  const double most = *std::ranges::max_element(first->steps);
+  if (most * static_cast<double>(first->steps.size()) < kDifference * sum) return {};
+  return {first->steps.begin(), first->steps.end()};
+}
+
 }  // namespace
 
 std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Function& function,
@@ -81,7 +98,8 @@ std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Fun
       .bytes_written = static_cast<double>(counts.bytes_global_written) / times,
       .bytes_read_once = static_cast<double>(launch.bytes_read_once) / times,
       .bytes_written_once = static_cast<double>(launch.bytes_once - launch.bytes_read_once) / times,
-      .scale = scale};
+      .scale = scale,
+      .lengths = lengths_of(launch, arch, outcome)};
   const BlockSteps steps =
       steps_of(function, arch, timing, *trace, works_of(function, arch, timing, outcome));
   return predict(arch, timing, steps, facts, with_gains);
