@@ -114,9 +114,9 @@ def options_of(kernel: Kernel) -> list[str]:
     return [kernel.file, "--arch", ARCH, *(word for define in kernel.defines for word in ("-D", define))]
 
 
-def predict(kiln: str, launch: Launch) -> dict:
+def predict(kiln: str, launch: Launch, how: list[str]) -> dict:
     """What the model says, of all launches of the kernel together; the bound is that of the longest."""
-    command = [kiln, "explain", *options_of(launch.kernel), "--shape", launch.shape, "--json", "--no-advice"]
+    command = [kiln, "explain", *options_of(launch.kernel), "--shape", launch.shape, "--json", "--no-advice", *how]
     told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
     parts = [each for each in told["launches"] if each["predicted"]]
     longest = max(parts, key=lambda each: each["predicted"]["seconds"])
@@ -226,6 +226,7 @@ def main() -> int:
     parser.add_argument("--kiln", required=True, help="the binary")
     parser.add_argument("--tree", type=Path, default=ROOT, help="where examples/ and kernels/ are")
     parser.add_argument("--only", default="", help="launches whose group, kernel and shape have this text")
+    parser.add_argument("--compile", action="store_true", help="registers of compiled kernels, by NVRTC, instead of estimated ones")
     parser.add_argument("--predict-only", action="store_true", help="measure nothing")
     parser.add_argument("--measured", type=Path, help="take the times of this file instead of measuring")
     parser.add_argument("--save", type=Path, help="a JSON line for each launch")
@@ -234,10 +235,11 @@ def main() -> int:
     kiln = str(Path(options.kiln).resolve())
     save = options.save.resolve() if options.save else None
     saved = read_measured(options.measured) if options.measured else {}
+    how = ["--compile"] if options.compile else []
     os.chdir(options.tree)
     launches = launches_of(options.only)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        predicted = list(pool.map(lambda launch: predict(kiln, launch), launches))
+        predicted = list(pool.map(lambda launch: predict(kiln, launch, how), launches))
     measured = saved
     if not options.measured and not options.predict_only:
         measured = measure_all(kiln, launches, options.seconds)

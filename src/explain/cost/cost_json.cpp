@@ -209,6 +209,7 @@ Json launch_json(const LaunchCost& launch, const Sources& sources) {
                       {"locals", registers.locals},
                       {"addresses", registers.addresses},
                       {"total", registers.total},
+                      {"compiled", registers.compiled},
                       {"wanted", registers.wanted}};
   out["occupancy"] = occupancy_json(launch.occupancy);
   out["waves"] = {{"count", launch.waves.waves},

@@ -183,11 +183,16 @@ std::string bound_text(const LaunchCost& launch, const Sources& sources) {
 }
 
 Row registers_row(const RegisterEstimate& registers) {
-  std::string parts = format("{} in fragments", registers.fragments);
+  std::string parts = registers.compiled ? format("estimated {}: ", registers.wanted) : "";
+  parts += format("{} in fragments", registers.fragments);
   if (registers.locals != 0) parts += format(", {} in local variables", registers.locals);
   parts += format(", {} for addresses", registers.addresses);
-  if (registers.wanted > registers.total) parts += format(", {} wanted", registers.wanted);
-  return {"registers", format("{} a thread, estimated", registers.total), parts};
+  if (!registers.compiled && registers.wanted > registers.total)
+    parts += format(", {} wanted", registers.wanted);
+  return {
+      "registers",
+      format("{} a thread, {}", registers.total, registers.compiled ? "as compiled" : "estimated"),
+      parts};
 }
 
 // "134 at line 32: acc 64, s 32, p 32, m 2"; the smallest ones are one sum.

@@ -33,6 +33,7 @@ struct RegisterEstimate {
   Span fullest;                      // an operation where so many fragment registers are alive
   std::vector<LiveTile> alive = {};  // there, the largest first
   int total = 0;                     // `wanted`, but no more than a thread of such a block may have
+  bool compiled = false;             // `total` is what the compiled kernel takes
 };
 
 // `threads`: of a block.
