@@ -513,11 +513,12 @@ std::int64_t Run::run_in_turn(const GridPlan& plan, Machine& machine, const Warp
     if (is_traced(launched_.back().op, plan, block.at)) {
       traces_.emplace_back().launch = launched_.back().op;
       machine.tracer = &tracer.emplace(machine, traces_.back());
+      launched_.back().traced = static_cast<std::size_t>(done);
     }
-    const std::uint64_t before = machine.steps_left;
+    const std::uint64_t before = machine.executed;
     run_block(machine);
     machine.tracer = nullptr;
-    if (tells_steps) steps.push_back(static_cast<std::uint32_t>(before - machine.steps_left));
+    if (tells_steps) steps.push_back(static_cast<std::uint32_t>(machine.executed - before));
   }
   tally_.weigh(1);
   tally_.attribute({}, 1);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <queue>
 
 namespace kiln::explain {
@@ -73,10 +72,8 @@ class Chip {
 }  // namespace
 
 double lengthened(const std::vector<float>& lengths, const Pace& pace) {
-  const double sum = std::accumulate(lengths.begin(), lengths.end(), 0.0);
-  if (sum <= 0) return 1;
-  const double mean = sum / static_cast<double>(lengths.size());
-  const double same = Chip(pace).run(lengths.size(), [&](std::size_t) { return mean; });
+  if (lengths.empty()) return 1;
+  const double same = Chip(pace).run(lengths.size(), [](std::size_t) { return 1.0; });
   return Chip(pace).run(lengths.size(), [&](std::size_t i) { return double{lengths[i]}; }) / same;
 }
 

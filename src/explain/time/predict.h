@@ -26,8 +26,8 @@ struct LaunchFacts {
   double bytes_read_once = 0;  // of the buffers
   double bytes_written_once = 0;
   double scale = 1;  // of the mean block to what the trace has of the middle one
-  std::vector<float> lengths =
-      {};  // of all blocks (clusters), in order; empty: as if they were alike
+  // Of all blocks (clusters) in order, in lengths of the one that the trace has; then `scale` is 1. Empty: they are alike.
+  std::vector<float> lengths = {};
 };
 
 // What a launch would be faster with.
