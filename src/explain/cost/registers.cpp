@@ -328,7 +328,7 @@ class Fleeting {
 
  private:
   struct Uses {
-    int made = 0;     // by an apply of its own
+    int made = 0;     // whole, by an apply
     int written = 0;  // by anything
     int read = 0;
     int taken = 0;  // by a reduction or a store
@@ -346,12 +346,22 @@ class Fleeting {
     });
     const auto* apply = std::get_if<ir::Apply>(&op.data);
     if (apply == nullptr) return;
-    Uses& uses = of_[apply->frag.index];
-    ++uses.made;
-    uses.of_indices = ir::tiles_in(function_, *apply).size() == 1;
+    bool of_indices = ir::tiles_in(function_, *apply).size() == 1;
     ir::walk(function_, apply->body, [&](OpId inner) {
-      if (function_.ops[inner].kind() == ir::OpKind::kRead) uses.of_indices = false;
+      if (function_.ops[inner].kind() == ir::OpKind::kRead) of_indices = false;
     });
+    for (const OpId inner : function_.regions[apply->body].ops) {
+      const auto* set = std::get_if<ir::SetElement>(&function_.ops[inner].data);
+      if (set == nullptr || !same_extents(set->frag, apply->frag)) continue;
+      ++of_[set->frag.index].made;
+      of_[set->frag.index].of_indices = of_indices;
+    }
+  }
+
+  [[nodiscard]] bool same_extents(ValueId a, ValueId b) const {
+    const ir::FragType& left = function_.frag_type(a);
+    const ir::FragType& right = function_.frag_type(b);
+    return left.rows == right.rows && left.cols == right.cols;
   }
 
   const Function& function_;
