@@ -191,7 +191,7 @@ struct Reader {
     const bool places = op.kind == ir::ReduceKind::kArgMax;
     const bool adds = op.kind == ir::ReduceKind::kSum || op.kind == ir::ReduceKind::kProduct;
     Work join = simple(element(op.source), !adds);
-    if (places) join.add(Work(join), 2);  // a comparison, and two choices
+    if (places) join.add(Work(join), 4);  // three comparisons and two choices
     const std::int64_t own = values(op.source) - values(op.frag);
     Work out = times(join, executions * std::max<std::int64_t>(own, 0) + shuffles());
     out[Unit::kShuffle] += (places ? 2 : 1) * shuffles();
