@@ -11,6 +11,14 @@ namespace {
 using ir::Function;
 using ir::OpId;
 
+// Of floats, each with a reciprocal and a branch: which only one of two is taken, unless a number is very large or small.
+std::int64_t quotients(const Function& function, OpId id, const Work& work) {
+  const auto* binary = std::get_if<ir::Binary>(&function.ops[id].data);
+  if (binary == nullptr || binary->kind != ir::BinaryKind::kDiv) return 0;
+  const auto* type = std::get_if<ir::ScalarType>(&function.type(binary->left));
+  return type != nullptr && is_float(type->dtype) ? work[target::Unit::kSpecial] : 0;
+}
+
 // What one execution of each operation takes of a warp's time.
 std::vector<WorkEach> works_of(const Function& function, const target::Arch& arch,
                                const target::Timing& timing, const sim::Outcome& outcome) {
@@ -33,6 +41,8 @@ std::vector<WorkEach> works_of(const Function& function, const target::Arch& arc
     if (function.ops[OpId{i}].kind() == ir::OpKind::kProxyFence) {
       out[i].latency = static_cast<float>(timing.fence_latency);
     }
+    out[i].latency += each(static_cast<double>(quotients(function, OpId{i}, work))) *
+                      static_cast<float>(timing.quotient_latency);
     const float shuffles = each(static_cast<double>(work[target::Unit::kShuffle]));
     out[i].latency += std::min(shuffles, static_cast<float>(kRounds)) *
                       static_cast<float>(timing.shuffle_latency);
@@ -102,8 +112,9 @@ std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Fun
       .bytes_written_once = static_cast<double>(launch.bytes_once - launch.bytes_read_once) / times,
       .scale = lengths.empty() ? scale : 1,
       .lengths = std::move(lengths)};
-  const BlockSteps steps =
-      steps_of(function, arch, timing, *trace, works_of(function, arch, timing, outcome));
+  const BlockSteps steps = steps_of(function, arch, timing, *trace,
+                                    {.works = works_of(function, arch, timing, outcome),
+                                     .addresses_again = launch.registers.addresses_again()});
   return predict(arch, timing, steps, facts, with_gains);
 }
 

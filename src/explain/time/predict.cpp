@@ -186,9 +186,10 @@ Rates relieved(Rates rates, Limit limit) {
       t.issue_gap *= 2;
       break;
     case Limit::kLatency:
-      for (int* each : {&t.l2_latency, &t.dram_latency, &t.async_latency, &t.bulk_latency,
-                        &t.shared_latency, &t.shuffle_latency, &t.mma_latency, &t.product_latency,
-                        &t.barrier_latency, &t.event_latency, &t.fence_latency}) {
+      for (int* each :
+           {&t.l2_latency, &t.dram_latency, &t.async_latency, &t.bulk_latency, &t.shared_latency,
+            &t.shuffle_latency, &t.mma_latency, &t.product_latency, &t.barrier_latency,
+            &t.event_latency, &t.fence_latency, &t.quotient_latency}) {
         *each /= 2;
       }
       t.issue_gap /= 2;
