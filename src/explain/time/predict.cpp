@@ -173,8 +173,12 @@ Rates relieved(Rates rates, Limit limit) {
   target::Timing& t = rates.timing;
   switch (limit) {
     case Limit::kTensor: rates.tensor = 2; break;
-    case Limit::kDram: t.dram_efficiency *= 2; break;
+    case Limit::kDram:
+      t.dram_efficiency *= 2;
+      t.memory_watts *= 2;  // a byte costs as much as before
+      break;
     case Limit::kCache:
+      t.cache_watts *= 2;
       t.l2_bytes_per_cycle *= 2;
       t.l2_all_bytes_per_cycle *= 2;
       t.store_bytes_per_cycle *= 2;
