@@ -264,6 +264,8 @@ void add_explain(Cli& cli) {
       ->excludes(json);
   command->add_flag("--no-advice", explain.no_advice,
                     "do not try which attributes make it faster, which takes longest");
+  command->add_flag("--compile", explain.compile,
+                    "compile with NVRTC: registers as the kernel takes them, not estimated");
   command->add_option("-o", explain.output, "write to this file");
   command->footer("example: kiln explain matmul.co --arch sm_80 --shape M=4096,N=4096,K=4096");
 }

@@ -32,6 +32,7 @@ io::Exit explain_function(const ExplainOptions& options, const std::vector<io::A
   io::ExplainOptions how;
   how.shapes = given;
   how.memory_bytes_max = io::memory_allowed(options.max_memory);
+  how.compile = options.compile;
   how.progress = [&](std::string_view text) { io::show_progress(console, text); };
   auto explained = io::explain(program, *kernel, how, program.diags);
   io::show_progress(console, "");

@@ -100,6 +100,7 @@ struct ExplainOptions {
   bool json = false;
   bool html = false;
   bool no_advice = false;   // attributes are not tried
+  bool compile = false;     // registers are not estimated
   std::string output = {};  // -o
 };
 

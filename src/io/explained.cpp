@@ -1,6 +1,6 @@
 #include "io/explained.h"
 
-#include "backends/backend.h"
+#include "backends/device.h"
 #include "explain/cost/full_tiles.h"
 #include "explain/cost/kernel_page.h"
 #include "io/bind.h"
@@ -8,6 +8,7 @@
 #include "ir/cuda_text.h"
 #include "ir/effects.h"
 #include "ir/steering.h"
+#include "runtime/cubin.h"
 
 namespace kiln::io {
 
@@ -71,6 +72,18 @@ Result<sim::Outcome, NotExplained> count(const backends::Job& job, ir::Arguments
   return std::move(*outcome);
 }
 
+// None where they are to be estimated.
+Result<explain::CompiledRegisters> registers_of(const backends::Job& job,
+                                                const ExplainOptions& options) {
+  if (!options.compile) return explain::CompiledRegisters{};
+  if (options.progress) options.progress("compiling for the GPU");
+  const auto settings = runtime::cache_settings();
+  if (!settings) return Unexpected{settings.error()};
+  const auto compiled = backends::device().warm(job, runtime::Cache(*settings));
+  if (!compiled) return Unexpected{compiled.error()};
+  return runtime::registers_of(compiled->cubin.bytes);
+}
+
 bool counted_all(const sim::Outcome& outcome) {
   for (const sim::Launched& launched : outcome.launches) {
     if (launched.blocks_run != launched.blocks) return false;
@@ -116,6 +129,8 @@ Result<Explained, NotExplained> explain(const Program& program, std::size_t kern
       .all_blocks = ir::host_reads(function), .trace = true, .progress = options.progress};
   const backends::Job job = {
       .module = program.decided, .function = function, .sources = program.sources};
+  auto registers = registers_of(job, options);
+  if (!registers) return Unexpected{NotExplained{Exit::kEnvironment, registers.error()}};
   auto outcome = count(job, *arguments, counting);
   if (!outcome) return Unexpected{outcome.error()};
   if (!counted_all(*outcome) && steps_of_all(*outcome) <= kStepsMax) {
@@ -128,7 +143,8 @@ Result<Explained, NotExplained> explain(const Program& program, std::size_t kern
   }
   report_findings(*outcome, options.use, diags);
   if (diags.has_errors()) return Unexpected{NotExplained{Exit::kWrong}};
-  Explained out{explain::explain_kernel(program.decided, function, *arguments, *outcome),
+  Explained out{explain::explain_kernel(program.decided, function, *arguments, *outcome,
+                                        {.registers = std::move(*registers)}),
                 std::move(*outcome), std::move(how.shapes)};
   out.explanation.shape_assumed = options.shapes.empty() && !out.explanation.shape.empty();
   return out;
@@ -143,10 +159,13 @@ std::optional<Explained> explain_decided(const ir::Module& decided, const Source
   if (!arguments) return std::nullopt;
   const backends::Counting counting = {
       .all_blocks = ir::host_reads(function), .trace = true, .progress = {}};
-  auto outcome =
-      count({.module = decided, .function = function, .sources = sources}, *arguments, counting);
-  if (!outcome || !outcome->reports.empty()) return std::nullopt;
-  auto explanation = explain::explain_kernel(decided, function, *arguments, *outcome, detail);
+  const backends::Job job = {.module = decided, .function = function, .sources = sources};
+  auto registers = registers_of(job, options);
+  auto outcome = count(job, *arguments, counting);
+  if (!registers || !outcome || !outcome->reports.empty()) return std::nullopt;
+  auto explanation =
+      explain::explain_kernel(decided, function, *arguments, *outcome,
+                              {.detail = detail, .registers = std::move(*registers)});
   return Explained{std::move(explanation), std::move(*outcome), options.shapes};
 }
 

@@ -18,9 +18,10 @@
 namespace kiln::io {
 
 struct ExplainOptions {
-  std::vector<Assignment> shapes = {};                  // none: a few full tiles
-  std::uint64_t memory_bytes_max = 0;                   // as in BindOptions
-  Use use = Use::kCount;                                // or kCallCount
+  std::vector<Assignment> shapes = {};  // none: a few full tiles
+  std::uint64_t memory_bytes_max = 0;   // as in BindOptions
+  Use use = Use::kCount;                // or kCallCount
+  bool compile = false;  // registers are those of the compiled kernel, which needs NVRTC
   std::function<void(std::string_view)> progress = {};  // told what is being done; may be empty
 };
 

@@ -35,10 +35,14 @@ constexpr Timing kH200 = {
     .fence_latency = 20,
     .issue_gap = 1.5,
     .copy_slots = 18,     // with the next: counted in what nvcc makes of copies, 28 to 45
-    .request_slots = 10,  // for one with a single access
+    .request_slots = 10,  // for one with a single access; counted where there are 4: 11
+    .request_slots_again =
+        32,  // counted in what nvcc makes of `w8a16` and `matmul_epilogue`: 32 to 35
     .access_slots = 10,
     .step_slots = 4,
-    .shuffle_latency = 26,   // published measurements: 23 to 26
+    .shuffle_latency = 26,  // published measurements: 23 to 26
+    // Counted: a reciprocal (published measurements: 23), five products one after the other, a branch; less the issue.
+    .quotient_latency = 40,
     .mma_efficiency = 0.63,  // published measurements: 62 to 66 % of `wgmma`'s rate
     .mma_latency = 18,
     .product_latency = 50,

@@ -379,6 +379,28 @@ class AgainstPtxas(unittest.TestCase):
         options = [[text for key, value in size.items() for text in ("-D", f"{key}={value}")] for size in sizes]
         self.expect_close([(EXAMPLES / "matmul_wgmma_2group.co", "sm_90a", given) for given in options])
 
+    def test_compiled_registers_are_those_of_ptxas(self):
+        """Of a kernel whose estimate is another."""
+        path, options = EXAMPLES / "matmul_epilogue.co", ["--shape", "M=64,N=64,K=64,scale=1", "--no-advice"]
+        done = subprocess.run(
+            [KILN, "explain", str(path), "--arch", "sm_90a", *options, "--compile", "--json"],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode == 3 and "nvrtc" in done.stderr.lower():
+            self.skipTest("needs NVRTC")
+        (launch,) = json.loads(done.stdout)["launches"]
+        with tempfile.TemporaryDirectory(prefix="kiln-explain-") as scratch:
+            taken = Compiled(path, "sm_90a", [], scratch).registers[launch["name"]]
+        self.assertTrue(launch["registers"]["compiled"])
+        self.assertNotEqual(launch["registers"]["wanted"], taken)
+        self.assertEqual(launch["registers"]["total"], taken)
+        of_warp = (32 * taken + 255) // 256 * 256
+        by_registers = 65536 // 4 // of_warp * 4 // (launch["threads"] // 32)
+        self.assertEqual(launch["occupancy"]["limits"]["registers"], by_registers)
+
     def test_concurrent_kernels(self):
         self.expect_close([(CONCURRENT / f"{name}.co", "sm_90a", []) for name in OF_PIPELINES])
 

@@ -183,7 +183,8 @@ __device__ inline void reduce_arg_max(int (&result)[N], const Source (&source)[M
     result[k] = 0x7fffffff;
   }
   const auto take = [&](int k, From value, int at) {
-    const bool ahead = largest[k] < value || (largest[k] == value && at < result[k]);
+    // `|` and `&` take no branch, which `||` may.
+    const bool ahead = (largest[k] < value) | ((largest[k] == value) & (at < result[k]));
     largest[k] = ahead ? value : largest[k];
     result[k] = ahead ? at : result[k];
   };

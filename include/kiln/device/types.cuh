@@ -124,7 +124,9 @@ KILN_TYPES_HD float f32_to_odd(double value) {
 // Of an integer likewise: what a double has no bits for becomes an odd last bit of those it has.
 template <class Integer>
 KILN_TYPES_HD float f32_to_odd_of_integer(Integer value) {
-  if constexpr (sizeof(Integer) < 8) {
+  if constexpr (sizeof(Integer) < 4) {
+    return static_cast<float>(value);  // which has 24 bits
+  } else if constexpr (sizeof(Integer) < 8) {
     return f32_to_odd(static_cast<double>(value));
   } else {
     constexpr u64 kLow = 0x7ff;  // 64 bits less the 53 of a double

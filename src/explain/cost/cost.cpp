@@ -330,7 +330,7 @@ const Trial* Explanation::best() const {
 
 Explanation explain_kernel(const ir::Module& module, const Function& function,
                            const ir::Arguments& arguments, const sim::Outcome& outcome,
-                           Detail detail) {
+                           const Known& known) {
   KILN_CHECK(outcome.by_operation.size() == function.ops.size(), "counts of {} operations for {}",
              outcome.by_operation.size(), function.ops.size());
   const target::Arch& arch = *module.arch;
@@ -348,6 +348,10 @@ Explanation explain_kernel(const ir::Module& module, const Function& function,
     reader.read(launch);
     launch.bytes_global = launch.counts.bytes_global_read + launch.counts.bytes_global_written;
     launch.registers = estimate_registers(arch, function, op, launch.threads);
+    if (const auto taken = known.registers.find(launch.name); taken != known.registers.end()) {
+      launch.registers.total = taken->second;
+      launch.registers.compiled = true;
+    }
     launch.occupancy =
         target::occupancy(arch, {.threads = launch.threads,
                                  .shared_bytes = launch.shared_bytes,
@@ -355,7 +359,7 @@ Explanation explain_kernel(const ir::Module& module, const Function& function,
     launch.waves = waves_of(launch, arch, outcome);
     launch.roofline = roofline(launch, arch, function, outcome);
     launch.predicted = predict_launch(launch, function, outcome, target::timing_of(arch),
-                                      detail == Detail::kBounds);
+                                      known.detail == Detail::kBounds);
     out.launches.push_back(std::move(launch));
   }
   return out;

@@ -11,6 +11,7 @@
 // columns of target::Arch. docs/explain.md says what each figure means and what is left out.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -133,6 +134,15 @@ struct Trial {
 // How much is worked out: without Prediction::gains it takes a tenth of the time.
 enum class Detail : std::uint8_t { kTime, kBounds };
 
+// Registers of a thread that compiled kernels take, by LaunchCost::name.
+using CompiledRegisters = std::map<std::string, int>;
+
+// What is to be worked out, and from what beside counts.
+struct Known {
+  Detail detail = Detail::kBounds;
+  CompiledRegisters registers = {};  // of a kernel that is not there they are estimated
+};
+
 struct Explanation {
   const target::Arch* arch = nullptr;
   std::string kernel;
@@ -150,7 +160,6 @@ struct Explanation {
 // `outcome` has counts by operation, of the function of the decided module with these arguments.
 [[nodiscard]] Explanation explain_kernel(const ir::Module& module, const ir::Function& function,
                                          const ir::Arguments& arguments,
-                                         const sim::Outcome& outcome,
-                                         Detail detail = Detail::kBounds);
+                                         const sim::Outcome& outcome, const Known& known = {});
 
 }  // namespace kiln::explain

@@ -179,6 +179,7 @@ Json predicted_json(const Prediction& predicted) {
           {"power_limited", predicted.power_limited},
           {"cycles", predicted.cycles},
           {"blocks_of_busiest_sm", predicted.on_busiest},
+          {"lengthened", predicted.lengthened},
           {"bound", key(name(predicted.bound))},
           {"saved_if_halved", gains},
           {"busy", busy_json(predicted.run)},
@@ -208,6 +209,7 @@ Json launch_json(const LaunchCost& launch, const Sources& sources) {
                       {"locals", registers.locals},
                       {"addresses", registers.addresses},
                       {"total", registers.total},
+                      {"compiled", registers.compiled},
                       {"wanted", registers.wanted}};
   out["occupancy"] = occupancy_json(launch.occupancy);
   out["waves"] = {{"count", launch.waves.waves},

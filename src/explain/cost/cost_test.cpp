@@ -247,6 +247,30 @@ TEST(Registers, FragmentsWhereTheyAreAlive) {
       << "what a block of so many threads leaves each";
 }
 
+TEST(Registers, OfACompiledKernelAreTaken) {
+  Subject subject = read(kFourWarps);
+  bind(subject, {{"M", 64}, {"N", 64}, {"K", 512}});
+  const sim::Outcome outcome =
+      count(subject, {.checks = false, .by_operation = true, .trace = true});
+  const auto launch_with = [&](const CompiledRegisters& registers) {
+    return explain_kernel(subject.module, subject.function(), subject.arguments, outcome,
+                          {.registers = registers})
+        .launches.at(0);
+  };
+  const LaunchCost estimated = launch_with({{"another", 200}});
+  EXPECT_FALSE(estimated.registers.compiled);
+  const LaunchCost compiled = launch_with({{estimated.name, 200}});
+  EXPECT_TRUE(compiled.registers.compiled);
+  EXPECT_EQ(compiled.registers.total, 200);
+  EXPECT_EQ(compiled.occupancy.blocks, 2) << "2 warps a quarter, 4 warps a block";
+  const LaunchCost with_few = launch_with({{estimated.name, estimated.registers.wanted - 9}});
+  EXPECT_TRUE(with_few.registers.addresses_again());
+  EXPECT_GT(with_few.predicted->cycles, estimated.predicted->cycles)
+      << "each trip computes addresses again";
+  EXPECT_FALSE(
+      launch_with({{estimated.name, estimated.registers.wanted - 8}}).registers.addresses_again());
+}
+
 TEST(Registers, AnAccumulatorOutlivesTheLoop) {
   // Without its use in the loop the accumulator is filled and stored, and A and B die before that.
   Subject subject =

@@ -183,11 +183,16 @@ std::string bound_text(const LaunchCost& launch, const Sources& sources) {
 }
 
 Row registers_row(const RegisterEstimate& registers) {
-  std::string parts = format("{} in fragments", registers.fragments);
+  std::string parts = registers.compiled ? format("estimated {}: ", registers.wanted) : "";
+  parts += format("{} in fragments", registers.fragments);
   if (registers.locals != 0) parts += format(", {} in local variables", registers.locals);
   parts += format(", {} for addresses", registers.addresses);
-  if (registers.wanted > registers.total) parts += format(", {} wanted", registers.wanted);
-  return {"registers", format("{} a thread, estimated", registers.total), parts};
+  if (!registers.compiled && registers.wanted > registers.total)
+    parts += format(", {} wanted", registers.wanted);
+  return {
+      "registers",
+      format("{} a thread, {}", registers.total, registers.compiled ? "as compiled" : "estimated"),
+      parts};
 }
 
 // "134 at line 32: acc 64, s 32, p 32, m 2"; the smallest ones are one sum.
@@ -247,6 +252,13 @@ void add_prediction(const Prediction& predicted, std::vector<Row>& rows) {
        format("bound by {}; {}; at {:.2f} GHz{}", name(predicted.bound),
               waits_text(predicted.run.waiting, std::max(predicted.run.warps, 1.0)),
               predicted.clock_ghz, predicted.power_limited ? ", all that power allows" : "")});
+  constexpr double kWorthSaying = 1.05;
+  if (predicted.lengthened < kWorthSaying) return;
+  rows.push_back(
+      {"", "",
+       format(
+           "blocks differ: {:.2f} times what it would take if all were as long as the middle one",
+           predicted.lengthened)});
 }
 
 // What an attribute would do, the best of those tried, where it is worth it.

@@ -11,6 +11,14 @@ namespace {
 using ir::Function;
 using ir::OpId;
 
+// Of floats, each with a reciprocal and a branch: which only one of two is taken, unless a number is very large or small.
+std::int64_t quotients(const Function& function, OpId id, const Work& work) {
+  const auto* binary = std::get_if<ir::Binary>(&function.ops[id].data);
+  if (binary == nullptr || binary->kind != ir::BinaryKind::kDiv) return 0;
+  const auto* type = std::get_if<ir::ScalarType>(&function.type(binary->left));
+  return type != nullptr && is_float(type->dtype) ? work[target::Unit::kSpecial] : 0;
+}
+
 // What one execution of each operation takes of a warp's time.
 std::vector<WorkEach> works_of(const Function& function, const target::Arch& arch,
                                const target::Timing& timing, const sim::Outcome& outcome) {
@@ -33,6 +41,8 @@ std::vector<WorkEach> works_of(const Function& function, const target::Arch& arc
     if (function.ops[OpId{i}].kind() == ir::OpKind::kProxyFence) {
       out[i].latency = static_cast<float>(timing.fence_latency);
     }
+    out[i].latency += each(static_cast<double>(quotients(function, OpId{i}, work))) *
+                      static_cast<float>(timing.quotient_latency);
     const float shuffles = each(static_cast<double>(work[target::Unit::kShuffle]));
     out[i].latency += std::min(shuffles, static_cast<float>(kRounds)) *
                       static_cast<float>(timing.shuffle_latency);
@@ -60,6 +70,24 @@ double scale_of(const LaunchCost& launch, const sim::BlockTrace& trace) {
   return 1;
 }
 
+// Blocks that differ by less are alike; and so are those of so many waves that each SM gets of all kinds.
+constexpr double kDifference = 1.02;
+constexpr std::int64_t kWavesAlike = 16;
+
+// Of each block of the first execution, in lengths of the traced one, where that says anything.
+std::vector<float> lengths_of(const LaunchCost& launch, const target::Arch& arch,
+                              const sim::Outcome& outcome) {
+  const auto first = std::ranges::find(outcome.launches, launch.op, &sim::Launched::op);
+  if (first == outcome.launches.end() || first->steps.empty()) return {};
+  if (first->blocks > kWavesAlike * launch.occupancy.blocks * arch.sms) return {};
+  const auto [least, most] = std::ranges::minmax(first->steps);
+  const auto traced = static_cast<float>(first->steps[first->traced]);
+  if (traced == 0 || most < kDifference * least) return {};
+  std::vector<float> out;
+  for (const std::uint32_t steps : first->steps) out.push_back(static_cast<float>(steps) / traced);
+  return out;
+}
+
 }  // namespace
 
 std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Function& function,
@@ -71,6 +99,7 @@ std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Fun
     return {};
   const double scale = scale_of(launch, *trace);
   if (scale == 0) return {};
+  std::vector<float> lengths = lengths_of(launch, arch, outcome);
   const auto times = static_cast<double>(launch.times);
   const sim::Counters& counts = launch.counts;
   const LaunchFacts facts = {
@@ -81,9 +110,11 @@ std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Fun
       .bytes_written = static_cast<double>(counts.bytes_global_written) / times,
       .bytes_read_once = static_cast<double>(launch.bytes_read_once) / times,
       .bytes_written_once = static_cast<double>(launch.bytes_once - launch.bytes_read_once) / times,
-      .scale = scale};
-  const BlockSteps steps =
-      steps_of(function, arch, timing, *trace, works_of(function, arch, timing, outcome));
+      .scale = lengths.empty() ? scale : 1,
+      .lengths = std::move(lengths)};
+  const BlockSteps steps = steps_of(function, arch, timing, *trace,
+                                    {.works = works_of(function, arch, timing, outcome),
+                                     .addresses_again = launch.registers.addresses_again()});
   return predict(arch, timing, steps, facts, with_gains);
 }
 

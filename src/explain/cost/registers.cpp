@@ -311,8 +311,9 @@ bool in_registers(const Function& function, ValueId frag) {
   });
 }
 
-// Tiles that need no registers of their own, by ValueId: an apply makes each element, and a
-// reduction or a store takes it at once; or it is made of indices alone, and again where it is read.
+// Tiles that need fewer registers than they have elements, by ValueId. None: an apply makes each element, and a reduction
+// or a store takes it at once; or it is made of indices alone, and again where it is read. Those of another tile: it is
+// that one in a wider type, which each element takes on where it is read.
 class Fleeting {
  public:
   Fleeting(const Function& function, RegionId body)
@@ -326,13 +327,22 @@ class Fleeting {
     return uses.of_indices || (uses.taken == 1 && uses.read == 1);
   }
 
+  // What is in registers instead of the tile: the tile itself, or the one that it is converted from.
+  [[nodiscard]] ValueId kept(ValueId tile) const {
+    const Uses& uses = of_[tile.index];
+    const bool converted = uses.made == 1 && uses.written == 1 && uses.whole == 0;
+    return converted && uses.source.valid() ? uses.source : tile;
+  }
+
  private:
   struct Uses {
-    int made = 0;     // by an apply of its own
+    int made = 0;     // whole, by an apply
     int written = 0;  // by anything
     int read = 0;
     int taken = 0;  // by a reduction or a store
+    int whole = 0;  // read by what needs all elements at once
     bool of_indices = false;
+    ValueId source;  // of the elements, which are only converted
   };
 
   void note(OpId id) {
@@ -343,15 +353,40 @@ class Fleeting {
       uses.written += touch.writes() ? 1 : 0;
       uses.read += touch.reads() ? 1 : 0;
       uses.taken += touch.reads() && takes ? 1 : 0;
+      const bool by_elements =
+          takes || op.kind() == ir::OpKind::kElement || op.kind() == ir::OpKind::kApply;
+      uses.whole += touch.reads() && !by_elements ? 1 : 0;
     });
     const auto* apply = std::get_if<ir::Apply>(&op.data);
     if (apply == nullptr) return;
-    Uses& uses = of_[apply->frag.index];
-    ++uses.made;
-    uses.of_indices = ir::tiles_in(function_, *apply).size() == 1;
+    bool of_indices = ir::tiles_in(function_, *apply).size() == 1;
     ir::walk(function_, apply->body, [&](OpId inner) {
-      if (function_.ops[inner].kind() == ir::OpKind::kRead) uses.of_indices = false;
+      if (function_.ops[inner].kind() == ir::OpKind::kRead) of_indices = false;
     });
+    for (const OpId inner : function_.regions[apply->body].ops) {
+      const auto* set = std::get_if<ir::SetElement>(&function_.ops[inner].data);
+      if (set == nullptr || !same_extents(set->frag, apply->frag)) continue;
+      ++of_[set->frag.index].made;
+      of_[set->frag.index].of_indices = of_indices;
+      of_[set->frag.index].source = converted_by(*apply, *set);
+    }
+  }
+
+  // The tile of narrower elements of which the apply makes this one by a conversion alone; or none.
+  [[nodiscard]] ValueId converted_by(const ir::Apply& apply, const ir::SetElement& set) const {
+    const auto* cast = function_.def_as<ir::Cast>(set.value);
+    const auto* element = cast == nullptr ? nullptr : function_.def_as<ir::Element>(cast->operand);
+    constexpr std::size_t kOps = 3;
+    if (element == nullptr || function_.regions[apply.body].ops.size() != kOps) return {};
+    const auto bits = [&](ValueId tile) { return info(function_.frag_type(tile).dtype).bits; };
+    const bool narrower = bits(element->frag) < bits(set.frag);
+    return narrower && same_extents(element->frag, set.frag) ? element->frag : ValueId{};
+  }
+
+  [[nodiscard]] bool same_extents(ValueId a, ValueId b) const {
+    const ir::FragType& left = function_.frag_type(a);
+    const ir::FragType& right = function_.frag_type(b);
+    return left.rows == right.rows && left.cols == right.cols;
   }
 
   const Function& function_;
@@ -426,7 +461,8 @@ RegisterEstimate estimate_region(const Function& function, RegionId body, bool l
     for (std::uint32_t v = 0; v < function.values.size(); ++v) {
       const ValueId value{v};
       const bool fragment = std::holds_alternative<ir::FragType>(function.type(value));
-      fragments[v] = fragment && !fleeting(value) ? fragment_registers(function, value) : 0;
+      fragments[v] =
+          fragment && !fleeting(value) ? fragment_registers(function, fleeting.kept(value)) : 0;
       locals[v] = local_registers(function, value);
     }
     const FullestPlace fullest = fullest_place(function, body, fragments);

@@ -191,7 +191,7 @@ struct Reader {
     const bool places = op.kind == ir::ReduceKind::kArgMax;
     const bool adds = op.kind == ir::ReduceKind::kSum || op.kind == ir::ReduceKind::kProduct;
     Work join = simple(element(op.source), !adds);
-    if (places) join.add(Work(join), 2);  // a comparison, and two choices
+    if (places) join.add(Work(join), 4);  // three comparisons and two choices
     const std::int64_t own = values(op.source) - values(op.frag);
     Work out = times(join, executions * std::max<std::int64_t>(own, 0) + shuffles());
     out[Unit::kShuffle] += (places ? 2 : 1) * shuffles();
@@ -225,6 +225,23 @@ Repeats::Repeats(const Function& function)
   }
 }
 
+namespace {
+
+// A variable of the warp that the apply leaves as it is.
+bool reads_what_stays(const Function& function, const ir::Apply& apply, const ir::Op& op) {
+  const auto* get = std::get_if<ir::Get>(&op.data);
+  if (get == nullptr) return false;
+  bool stays = true;
+  ir::walk(function, apply.body, [&](ir::OpId id) {
+    const ir::Op& other = function.ops[id];
+    const auto* set = std::get_if<ir::Set>(&other.data);
+    if ((set != nullptr && set->cell == get->cell) || other.result == get->cell) stays = false;
+  });
+  return stays;
+}
+
+}  // namespace
+
 void Repeats::enter(const Function& function, const ir::Apply& apply) {
   const std::int64_t all = ir::share_of(function, apply.frag).values;
   ir::walk(function, apply.body, [&](ir::OpId id) {
@@ -236,7 +253,7 @@ void Repeats::enter(const Function& function, const ir::Apply& apply) {
       return;
     }
     // What the element's place decides, or memory, may differ from element to element.
-    if (!ir::is_pure(op.kind())) distinct = all;
+    if (!ir::is_pure(op.kind()) && !reads_what_stays(function, apply, op)) distinct = all;
     ir::for_each_expr(op, [&](const ir::Expr&) { distinct = all; });
     ir::for_each_operand(op, [&](std::string_view, ValueId value) {
       if (value.valid()) distinct = std::max(distinct, distinct_[value.index]);

@@ -5,6 +5,7 @@
 
 #include "diag/render.h"
 #include "explain/cost/cost.h"
+#include "explain/cost/predicted.h"
 #include "ir/functions.h"
 #include "ir/print.h"
 
@@ -54,8 +55,9 @@ TEST(Work, IsThatOfTheUnits) {
   arguments.vars.resize(function.vars.size());
   arguments.params = {{Tensor::zeros(DType::kF32, {8, 64}), 0},
                       {Tensor::zeros(DType::kBF16, {8, 64}), 0}};
-  const auto outcome = sim::run(*module, function, arguments,
-                                {.checks = false, .by_operation = true, .count_only = true});
+  const auto outcome =
+      sim::run(*module, function, arguments,
+               {.checks = false, .by_operation = true, .count_only = true, .trace = true});
   ASSERT_TRUE(outcome.has_value());
   const Explanation told = explain_kernel(*module, function, arguments, *outcome);
   const LaunchCost& launch = told.launches.at(0);
@@ -72,6 +74,49 @@ TEST(Work, IsThatOfTheUnits) {
   EXPECT_EQ(launch.roofline.bound(), Bound::kIssue);
   EXPECT_EQ(launch.registers.alive.at(0).name, "s");
   EXPECT_EQ(launch.registers.fragments, kValues + kRows) << "`e` is made where `s` has been";
+  target::Timing timing = target::timing_of(*module->arch);
+  const auto cycles = [&](int quotient_latency) {
+    timing.quotient_latency = quotient_latency;
+    return predict_launch(launch, function, *outcome, timing, false)->cycles;
+  };
+  EXPECT_NEAR(cycles(1000) - cycles(0), 1000 * kRows, 1) << "one after the other";
+}
+
+// How many elements share each quotient of the apply, with `after` for `before` in the text.
+std::int64_t shared_quotients(std::string_view before, std::string_view after) {
+  std::string text = kSoftmax;
+  text.replace(text.find(before), before.size(), after);
+  Sources sources;
+  Diagnostics diags;
+  const auto module = ir::parse(sources, sources.add("kernel.kir", text), diags);
+  EXPECT_TRUE(module.has_value()) << render_all(diags, sources);
+  if (!module) return 0;
+  const ir::Function& function = module->functions[0];
+  for (std::uint32_t i = 0; i < function.ops.size(); ++i) {
+    const auto* binary = std::get_if<ir::Binary>(&function.ops[ir::OpId{i}].data);
+    if (binary != nullptr && binary->kind == ir::BinaryKind::kDiv) {
+      return Repeats(function).of(ir::OpId{i});
+    }
+  }
+  return 0;
+}
+
+TEST(Repeats, AVariableThatTheApplyLeavesAsItIsIsOneForAll) {
+  constexpr std::string_view kOne = "%one = const value=1 : f32";
+  EXPECT_EQ(shared_quotients(kOne, kOne), 2) << "elements of a row";
+  const std::string outside = R"(%f = const value=1 : f32
+    %n = alloc name="n" initial=%f : cell<f32>
+    apply frag=%e)";
+  std::string text = kSoftmax;
+  constexpr std::string_view kApply = "apply frag=%e";
+  text.replace(text.find(kApply), kApply.size(), outside);
+  const auto of = [&](std::string_view one) {
+    std::string changed = text;
+    changed.replace(changed.find(kOne), kOne.size(), one);
+    return shared_quotients(kSoftmax, changed);
+  };
+  EXPECT_EQ(of("%one = get cell=%n : f32"), 2);
+  EXPECT_EQ(of("%one = get cell=%n : f32\n      set cell=%n value=%9"), 1) << "of each element";
 }
 
 TEST(Work, IsKnownOfEveryFunction) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "explain/time/balance.h"
 #include "support/integer.h"
 
 namespace kiln::explain {
@@ -46,6 +47,7 @@ struct TimedRun {
   double seconds = 0;
   double cycles = 0;
   double clock = 0;
+  double lengthened = 1;
   SmRun run;
 };
 
@@ -84,7 +86,8 @@ class Model {
     TimedRun out;
     out.run = run_sm(steps, share);
     out.clock = clock;
-    out.cycles = extrapolated(out.run, blocks, share.resident) * facts_.scale;
+    out.lengthened = lengthened_by_differences(steps, share);
+    out.cycles = extrapolated(out.run, blocks, share.resident) * facts_.scale * out.lengthened;
     out.seconds =
         static_cast<double>(facts_.times) * (out.cycles / (clock * kGiga) + t_.launch_seconds);
     return out;
@@ -113,6 +116,19 @@ class Model {
     const double lost =
         std::max(0.0, 1 - static_cast<double>(arch_.l2_bytes) / std::max(held, 1.0));
     return once + (1 - once) * lost;
+  }
+
+  [[nodiscard]] double lengthened_by_differences(const BlockSteps& steps, SmShare share) const {
+    if (facts_.lengths.empty()) return 1;
+    Pace pace{.sms = std::max<std::int64_t>(arch_.sms / steps.blocks, 1),
+              .resident = share.resident};
+    const auto cycles_of = [&](std::int64_t blocks) {
+      share.resident = share.blocks = blocks;
+      return run_sm(steps, share).cycles;
+    };
+    pace.alone = cycles_of(1);
+    pace.together = pace.resident == 1 ? pace.alone : cycles_of(pace.resident);
+    return lengthened(facts_.lengths, pace);
   }
 
   static std::int64_t blocks_run(const BlockSteps& steps, std::int64_t resident) {
@@ -157,8 +173,12 @@ Rates relieved(Rates rates, Limit limit) {
   target::Timing& t = rates.timing;
   switch (limit) {
     case Limit::kTensor: rates.tensor = 2; break;
-    case Limit::kDram: t.dram_efficiency *= 2; break;
+    case Limit::kDram:
+      t.dram_efficiency *= 2;
+      t.memory_watts *= 2;  // a byte costs as much as before
+      break;
     case Limit::kCache:
+      t.cache_watts *= 2;
       t.l2_bytes_per_cycle *= 2;
       t.l2_all_bytes_per_cycle *= 2;
       t.store_bytes_per_cycle *= 2;
@@ -170,9 +190,10 @@ Rates relieved(Rates rates, Limit limit) {
       t.issue_gap *= 2;
       break;
     case Limit::kLatency:
-      for (int* each : {&t.l2_latency, &t.dram_latency, &t.async_latency, &t.bulk_latency,
-                        &t.shared_latency, &t.shuffle_latency, &t.mma_latency, &t.product_latency,
-                        &t.barrier_latency, &t.event_latency, &t.fence_latency}) {
+      for (int* each :
+           {&t.l2_latency, &t.dram_latency, &t.async_latency, &t.bulk_latency, &t.shared_latency,
+            &t.shuffle_latency, &t.mma_latency, &t.product_latency, &t.barrier_latency,
+            &t.event_latency, &t.fence_latency, &t.quotient_latency}) {
         *each /= 2;
       }
       t.issue_gap /= 2;
@@ -232,6 +253,7 @@ Prediction predict(const target::Arch& arch, const target::Timing& timing, const
   out.power_limited = timed.clock < kNoticeable * rates.timing.clock_max_ghz;
   out.on_busiest = model.on_busiest(steps.blocks);
   out.scale = facts.scale;
+  out.lengthened = timed.lengthened;
   out.run = std::move(timed.run);
   if (!with_gains) return out;
   for (const Limit limit : kLimits) {

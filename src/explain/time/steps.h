@@ -1,10 +1,10 @@
 // A block's trace as the steps of its warps, each with what it takes of the SM: the input of sm.h.
 //
-//   BlockSteps steps = steps_of(function, arch, trace, works);
+//   BlockSteps steps = steps_of(function, arch, timing, trace, {works});
 //   steps.warps[4][2]     a wait for generation 0
 //   steps.generations[0]  complete when two steps have arrived
 //
-// `works` has for each operation what one execution of a warp takes.
+// The works have for each operation what one execution of a warp takes.
 #pragma once
 
 #include <array>
@@ -21,7 +21,13 @@ namespace kiln::explain {
 struct WorkEach {
   std::array<float, target::kUnits.size()> cycles = {};  // of a quarter's units
   float instructions = 0;
-  float latency = 0;  // of shuffles, one after the other
+  float latency = 0;  // of shuffles and quotients, one after the other
+};
+
+// What the compiler has made of a kernel.
+struct Executed {
+  std::vector<WorkEach> works;   // by operation
+  bool addresses_again = false;  // each trip of a loop computes the addresses of its copies anew
 };
 
 struct Step {
@@ -58,6 +64,6 @@ struct BlockSteps {
 
 [[nodiscard]] BlockSteps steps_of(const ir::Function& function, const target::Arch& arch,
                                   const target::Timing& timing, const sim::BlockTrace& trace,
-                                  const std::vector<WorkEach>& works);
+                                  const Executed& executed);
 
 }  // namespace kiln::explain

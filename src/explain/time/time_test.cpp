@@ -224,6 +224,28 @@ TEST(Predict, PowerLowersTheClock) {
   EXPECT_NEAR(p.clock_ghz, 0.5, 1e-9) << "a quarter of the watts, the square root of that";
 }
 
+TEST(Predict, AFasterCacheTakesAsMuchPowerForItsBytes) {
+  Program program(4);
+  for (std::uint32_t w = 0; w < 4; ++w) {
+    for (int i = 0; i < 100; ++i) {
+      program.add(w, TraceKind::kBulkLoad).read =
+          kTile / 8;  // half of the time, beside the products
+      program.add(w, TraceKind::kMma).tensor = 100;
+    }
+  }
+  target::Timing timing = quick();
+  timing.power_watts = 500;
+  timing.idle_watts = 100;
+  timing.tensor_watts = timing.cache_watts = 1600;
+  const target::Arch& arch = *target::find_arch("sm_90a");
+  LaunchFacts facts = facts_of(132, 400.0 * kTile / 8);
+  facts.bytes_read_once = 1;
+  const Prediction p = predict(arch, timing, program.steps(), facts);
+  EXPECT_TRUE(p.power_limited);
+  const auto cache = std::ranges::find(p.gains, Limit::kCache, &std::pair<Limit, double>::first);
+  EXPECT_NEAR(cache->second, 0, 0.02);
+}
+
 }  // namespace
 
 }  // namespace kiln::explain
