@@ -138,14 +138,20 @@ Reason reason_of(const reference::Comparison& comparison, bool undecided) {
 }
 
 // A comparison that could not have found a mistake in much of the output is none.
-void add_not_compared(const OutputReport& output, bool undecided, Span span, Diagnostics& diags) {
+void add_not_compared(const OutputReport& output, io::Check asked, bool undecided, Span span,
+                      Diagnostics& diags) {
   const reference::Comparison& comparison = output.comparison;
   if (comparison.tells != reference::Tells::kNothing) return;
-  if (comparison.left_out == comparison.elements) return;  // as `--check none` asks
+  const bool all_left_out = comparison.left_out == comparison.elements;
+  if (all_left_out && (asked == io::Check::kNone || comparison.elements == 0)) return;
+  constexpr Reason kNotInSample = {
+      "no block of the sample that the reference interpreted writes to it",
+      "use `--check full`, which interprets all blocks"};
   if (diags.has_errors()) return;  // a run that went wrong need not be told about
-  const Reason reason = reason_of(comparison, undecided);
+  const Reason reason = all_left_out ? kNotInSample : reason_of(comparison, undecided);
   diags
-      .report<diag::ResultNotCompared>(span, output.name, comparison.not_compared,
+      .report<diag::ResultNotCompared>(span, output.name,
+                                       comparison.not_compared + comparison.left_out,
                                        amount(comparison.elements, "element"))
       .note("{}", reason.why)
       .help("{}", reason.help)
@@ -374,7 +380,7 @@ void report_findings(const ir::Function& function, const RunReport& report,
     const Span span = io::span_of_output(function, output.name);
     add_unwritten(output, span, diags);
     add_outside(output, report, span, diags);
-    add_not_compared(output, reference.undecided != 0, span, diags);
+    add_not_compared(output, report.asked, reference.undecided != 0, span, diags);
   }
 }
 

@@ -70,6 +70,13 @@ std::vector<std::int64_t> blocks_to_run(const Oracle& oracle, const ir::Argument
   return sample_of_blocks(oracle.check, pilot.blocks, pilot.work, oracle.seed);
 }
 
+// Whether there is an output of which the blocks that were interpreted wrote nothing.
+bool lacks_an_output(const reference::Outcome& outcome) {
+  return std::ranges::any_of(outcome.outputs, [](const reference::Output& output) {
+    return !output.known.empty() && std::ranges::find(output.known, true) == output.known.end();
+  });
+}
+
 }  // namespace
 
 Said by_program(const Oracle& oracle, const ir::Arguments& arguments) {
@@ -80,7 +87,15 @@ Said by_program(const Oracle& oracle, const ir::Arguments& arguments) {
     return out;
   }
   std::vector<std::int64_t> blocks = blocks_to_run(oracle, arguments, out.whole);
-  out.interpreted = interpret(oracle, arguments, std::move(blocks));
+  out.interpreted = interpret(oracle, arguments, blocks);
+  // A block whose tiles are all outside of an output says nothing of it: twice as many, until one does.
+  constexpr int kDoubledMax = 4;  // which takes a minute at most
+  for (int i = 0; i < kDoubledMax && !blocks.empty(); ++i) {
+    if (!lacks_an_output(out.interpreted.outcome)) break;
+    const std::int64_t all = out.interpreted.outcome.blocks;
+    blocks = spread_blocks(all, 2 * std::ssize(blocks), oracle.seed);
+    out.interpreted = interpret(oracle, arguments, blocks);
+  }
   return out;
 }
 

@@ -40,8 +40,11 @@ std::vector<std::int64_t> sample_of_blocks(Check check, std::int64_t all, std::u
   if (check == Check::kBySize && each * static_cast<double>(all) <= kFullWork) return {};
   const auto count =
       static_cast<std::int64_t>(std::clamp(std::floor(kSampleWork / each), 1.0, kSampleBlocks));
+  return spread_blocks(all, count, seed);
+}
+
+std::vector<std::int64_t> spread_blocks(std::int64_t all, std::int64_t count, std::uint64_t seed) {
   if (count >= all) return {};
-  // One of each share of the grid.
   RandomBits random(seed);
   std::vector<std::int64_t> out;
   for (std::int64_t i = 0; i < count; ++i) {

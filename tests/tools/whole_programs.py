@@ -20,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 300
+running = set()
 
 
 def first_error(text):
@@ -37,13 +38,27 @@ def run(kiln, arch, on, path):
         errors="replace",
         start_new_session=True,
     )
+    running.add(process)
     try:
         _, stderr = process.communicate(timeout=SECONDS_MAX)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # the program as well
+        kill(process)
         process.communicate()
         return -1, f"error: not done after {SECONDS_MAX} s"
+    finally:
+        running.discard(process)
     return process.returncode, first_error(stderr) if process.returncode else ""
+
+
+def kill(process):
+    os.killpg(process.pid, signal.SIGKILL)  # the program as well
+
+
+def kill_all(*_):
+    """When this script is ended, so that no program goes on to use the GPU."""
+    for process in list(running):
+        kill(process)
+    os._exit(1)
 
 
 def main():
@@ -56,6 +71,8 @@ def main():
     options = parser.parse_args()
     paths = sorted(path for folder in options.folders for path in folder.rglob("*.co"))
     paths = [path for path in paths if re.search(r"\bmain\s*\(", path.read_text(errors="replace"))]
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, kill_all)
     right = 0
     with ThreadPoolExecutor(options.jobs) as pool:
         outcomes = pool.map(partial(run, options.kiln, options.arch, options.on), map(str, paths))
