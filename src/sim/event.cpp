@@ -190,11 +190,33 @@ void execute_trigger(Machine& machine, Warp& warp, const TriggerPlan& plan) {
   machine.slot(warp.block, *slot).bytes += plan.bytes;
   if (!plan.cluster) {
     arrive(machine, warp, warp.block, *slot, arrivals);
+    const bool completes = event_of(machine, *slot).arrivals == arrivals.count && plan.bytes == 0;
+    if (completes) learn_completed(machine, warp, *slot);  // what nobody else could have done
     return;
   }
   for (std::uint32_t block = 0; block < machine.agents.blocks; ++block) {
     arrive(machine, warp, block, *slot, arrivals);
   }
+}
+
+// An mbarrier is asked for a phase by its lowest bit, so that a wait for a generation also passes while the last but one before it
+// is under way. Whoever waits must know that the one before it has been completed.
+void check_not_ahead(Machine& machine, const Warp& warp, std::uint32_t slot,
+                     std::int64_t generation, std::int64_t phases) {
+  const std::uint32_t agent = machine.agents.slot(machine.home(warp.block, slot), slot);
+  const Clock before = machine.era->block_start + static_cast<Clock>(phases - 1);
+  bool known = true;
+  for_each_lane(warp.mask, [&](std::uint32_t lane) {
+    known = known && knowledge_of(machine, warp, lane).seen[agent] >= before;
+  });
+  if (known) return;
+  report_at(
+      machine, warp, ReportKind::kOverrun,
+      format(
+          "phase overrun: warp {} may wait for generation {} of {} before generation {} has been "
+          "completed, when the hardware's phase bit means another one",
+          warp.index, generation, slot_text(machine, slot), generation - 1),
+      format("wait by warp {}", warp.index));
 }
 
 bool execute_event_wait(Machine& machine, Warp& warp, const EventWaitPlan& plan) {
@@ -221,6 +243,9 @@ bool execute_event_wait(Machine& machine, Warp& warp, const EventWaitPlan& plan)
                      slot_text(machine, slot), state.completed + (event.ready ? 1 : 0), warp.index,
                      generation),
               format("wait by warp {}", warp.index));
+  }
+  if (machine.checks && !plan.tracked && !event.grid && phases > 1) {
+    check_not_ahead(machine, warp, slot, generation, phases);
   }
   machine.tally.issue(Issue::kEventWait);
   if (machine.tracer != nullptr) machine.tracer->waits(slot, phases);

@@ -88,6 +88,21 @@ void take_over(const Machine& machine, Warp& warp, const EventSlot& slot) {
   }
 }
 
+void learn_completed(Machine& machine, Warp& warp, std::uint32_t slot) {
+  const std::size_t block = machine.home(warp.block, slot);
+  const auto completed = static_cast<Clock>(machine.slot(warp.block, slot).completed);
+  const std::uint32_t agent = machine.agents.slot(static_cast<std::uint32_t>(block), slot);
+  const Clock at = machine.era->block_start + completed;
+  if (warp.whole()) {
+    warp.seen[agent] = std::max(warp.seen[agent], at);
+  } else {
+    split_views(machine, warp, warp.mask);
+  }
+  for (LaneView& view : warp.views) {
+    if ((view.lanes & warp.mask) != 0) view.clocks[agent] = std::max(view.clocks[agent], at);
+  }
+}
+
 void pass_on(const Machine& machine, const Warp& warp, std::uint32_t lanes, EventSlot& slot) {
   raise(slot.gathering.data(), warp.seen, machine.knowledge());
   add_all(slot.gathering_lanes, warp.seen_of_lanes);

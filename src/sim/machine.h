@@ -334,6 +334,8 @@ void check_events_at_end(Machine& machine);
 void add(LaneClocks& known, LaneClock more);
 // The active lanes learn what the slot has released.
 void take_over(const Machine& machine, Warp& warp, const EventSlot& slot);
+// The active lanes learn that the slot's last generation has been completed.
+void learn_completed(Machine& machine, Warp& warp, std::uint32_t slot);
 // These active lanes say to the slot what they know and have done, under the clock before `now`.
 void pass_on(const Machine& machine, const Warp& warp, std::uint32_t lanes, EventSlot& slot);
 // The warp's lanes meet: what one knows or has done, all know.
