@@ -273,7 +273,11 @@ void start_boxes(Machine& machine, Warp& warp, std::uint32_t lane, std::uint32_t
     machine.tally.issue(plan.interned, 1);
     spend(machine, static_cast<std::uint64_t>(rows_of(plan) * row_bytes(plan)) / kBytesOfAStep);
     if (plan.loads) {
-      start_load(machine, warp, lane, plan, box);
+      if (machine.checks) {
+        const Clock* completed = knowledge_of(machine, warp, lane).completed;
+        box.completed.assign(completed, completed + machine.agents.count());
+      }
+      start_load(machine, warp, lane, plan, std::move(box));
       continue;
     }
     note_box(machine, warp, lane, plan, box);
@@ -310,6 +314,10 @@ void land_box(Machine& machine, std::size_t index) {
     machine.tracer->lands(box.entry, box.block, box.slot, state.completed);
   }
   state.bytes -= rows_of(plan) * row_bytes(plan);
+  Clock* const known = state.gathering.data() + std::size_t{3} * machine.agents.count();
+  for (std::size_t a = 0; a < box.completed.size(); ++a) {
+    known[a] = std::max(known[a], box.completed[a]);
+  }
   settle(machine, box.block, box.slot);
 }
 

@@ -73,6 +73,48 @@ std::optional<std::uint32_t> slot_of(Machine& machine, const Warp& warp, std::ui
   return std::nullopt;
 }
 
+// Whether all of these lanes know that so many generations of the block's slot have been completed.
+bool know_completed(const Machine& machine, const Warp& warp, std::uint32_t lanes,
+                    std::uint32_t block, std::uint32_t slot, std::int64_t generations) {
+  const std::uint32_t agent = machine.agents.slot(machine.home(block, slot), slot);
+  const Clock then = machine.era->block_start + static_cast<Clock>(generations);
+  bool known = true;
+  for_each_lane(lanes, [&](std::uint32_t lane) {
+    known = known && knowledge_of(machine, warp, lane).completed[agent] >= then;
+  });
+  return known;
+}
+
+// An mbarrier is asked for a phase by its lowest bit, so that a wait for a generation also passes while the last but one before it
+// is under way. Whoever waits must know that the one before it has been completed.
+void check_not_ahead(Machine& machine, const Warp& warp, std::uint32_t slot,
+                     std::int64_t generation, std::int64_t phases) {
+  if (know_completed(machine, warp, warp.mask, warp.block, slot, phases - 1)) return;
+  report_at(
+      machine, warp, ReportKind::kOverrun,
+      format(
+          "phase overrun: warp {} may wait for generation {} of {} before generation {} has been "
+          "completed, when the hardware's phase bit means another one",
+          warp.index, generation, slot_text(machine, slot), generation - 1),
+      format("wait by warp {}", warp.index));
+}
+
+// An arrival counts for the generation that is under way. Whoever arrives must know that the one before it has been completed,
+// or may be counted twice there in place of somebody who has not arrived yet.
+void check_counts(Machine& machine, const Warp& warp, std::uint32_t block, std::uint32_t slot,
+                  std::uint32_t lanes) {
+  const std::int64_t completed = machine.slot(block, slot).completed;
+  if (completed == 0 || machine.program.of_grid[slot]) return;
+  if (know_completed(machine, warp, lanes, block, slot, completed)) return;
+  const std::int64_t generation = completed + (event_of(machine, slot).ready ? 1 : 0);
+  report_at(
+      machine, warp, ReportKind::kOverrun,
+      format("phase overrun: warp {} may trigger generation {} of {} before generation {} has been "
+             "completed, and count for that one",
+             warp.index, generation, slot_text(machine, slot), generation - 1),
+      format("trigger by warp {}", warp.index));
+}
+
 // The lanes that arrive, and for how many arrivals that counts: one by a whole warp.
 struct Arrivals {
   std::uint32_t lanes = 0;
@@ -83,6 +125,7 @@ void arrive(Machine& machine, const Warp& warp, std::uint32_t block, std::uint32
             const Arrivals& arrivals) {
   EventSlot& state = machine.slot(block, slot);
   if (machine.tracer != nullptr) machine.tracer->arrives(block, slot, state.completed);
+  if (machine.checks) check_counts(machine, warp, block, slot, arrivals.lanes);
   pass_on(machine, warp, arrivals.lanes, state);
   if ((warp.mask & warp.bulk_lanes) != 0) {
     tell_waits(machine, warp, state.gathering.data());
@@ -163,7 +206,8 @@ void settle(Machine& machine, std::uint32_t block, std::uint32_t slot) {
     join(state.released, state.gathering.data());
     const std::uint32_t agent = machine.agents.slot(block, slot);
     const std::uint32_t agents = machine.agents.count();
-    for (const std::uint32_t view : {agent, agents + agent, 2 * agents + agent}) {
+    for (const std::uint32_t view :
+         {agent, agents + agent, 2 * agents + agent, 3 * agents + agent}) {
       state.released[view] = machine.era->block_start + static_cast<Clock>(state.completed);
     }
     for (const LaneClock& one : state.gathering_lanes) add(state.released_lanes, one);
@@ -197,26 +241,6 @@ void execute_trigger(Machine& machine, Warp& warp, const TriggerPlan& plan) {
   for (std::uint32_t block = 0; block < machine.agents.blocks; ++block) {
     arrive(machine, warp, block, *slot, arrivals);
   }
-}
-
-// An mbarrier is asked for a phase by its lowest bit, so that a wait for a generation also passes while the last but one before it
-// is under way. Whoever waits must know that the one before it has been completed.
-void check_not_ahead(Machine& machine, const Warp& warp, std::uint32_t slot,
-                     std::int64_t generation, std::int64_t phases) {
-  const std::uint32_t agent = machine.agents.slot(machine.home(warp.block, slot), slot);
-  const Clock before = machine.era->block_start + static_cast<Clock>(phases - 1);
-  bool known = true;
-  for_each_lane(warp.mask, [&](std::uint32_t lane) {
-    known = known && knowledge_of(machine, warp, lane).seen[agent] >= before;
-  });
-  if (known) return;
-  report_at(
-      machine, warp, ReportKind::kOverrun,
-      format(
-          "phase overrun: warp {} may wait for generation {} of {} before generation {} has been "
-          "completed, when the hardware's phase bit means another one",
-          warp.index, generation, slot_text(machine, slot), generation - 1),
-      format("wait by warp {}", warp.index));
 }
 
 bool execute_event_wait(Machine& machine, Warp& warp, const EventWaitPlan& plan) {

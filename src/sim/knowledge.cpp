@@ -89,17 +89,17 @@ void take_over(const Machine& machine, Warp& warp, const EventSlot& slot) {
 }
 
 void learn_completed(Machine& machine, Warp& warp, std::uint32_t slot) {
-  const std::size_t block = machine.home(warp.block, slot);
-  const auto completed = static_cast<Clock>(machine.slot(warp.block, slot).completed);
-  const std::uint32_t agent = machine.agents.slot(static_cast<std::uint32_t>(block), slot);
-  const Clock at = machine.era->block_start + completed;
+  const std::uint32_t agent = machine.agents.slot(machine.home(warp.block, slot), slot);
+  const std::size_t place = std::size_t{3} * machine.agents.count() + agent;  // Warp::completed
+  const Clock now =
+      machine.era->block_start + static_cast<Clock>(machine.slot(warp.block, slot).completed);
   if (warp.whole()) {
-    warp.seen[agent] = std::max(warp.seen[agent], at);
+    warp.seen[place] = std::max(warp.seen[place], now);
   } else {
     split_views(machine, warp, warp.mask);
   }
   for (LaneView& view : warp.views) {
-    if ((view.lanes & warp.mask) != 0) view.clocks[agent] = std::max(view.clocks[agent], at);
+    if ((view.lanes & warp.mask) != 0) view.clocks[place] = std::max(view.clocks[place], now);
   }
 }
 

@@ -39,14 +39,16 @@ struct BulkBox {
   std::uint32_t warp = 0;                   // a store: who started it
   std::int64_t group = 0;                   // a store: its number among the warp's
   std::uint32_t entry = TraceEntry::kNone;  // of the trace, that started it
+  // A load: Warp::completed of who started it. Nobody knows of a load's end before it began.
+  std::vector<Clock> completed = {};
 };
 // One slot of an event: an mbarrier.
 struct EventSlot {
   std::int64_t completed = 0;  // generations (hardware phases) so far
   std::int64_t pending = 0;    // arrivals that the current one lacks
   std::int64_t bytes = 0;      // announced and not landed; may be below 0 for a while
-  // What the arrivals of the current generation knew (Warp::seen, `fenced` and `fenced_global`
-  // behind each other), and what those of all earlier ones had.
+  // What the arrivals of the current generation knew (Warp::seen, `fenced`, `fenced_global` and
+  // `completed` behind each other), and what those of all earlier ones had.
   std::vector<Clock> gathering;
   std::vector<Clock> released;
   LaneClocks gathering_lanes;  // of warps of which only some lanes arrived
@@ -105,6 +107,7 @@ struct Knowledge {
   const Clock* seen = nullptr;
   const Clock* fenced = nullptr;
   const Clock* fenced_global = nullptr;
+  const Clock* completed = nullptr;
   const LaneClocks* lanes = nullptr;  // null when there are none
 };
 
@@ -130,6 +133,7 @@ struct Warp {
   Clock* seen = nullptr;
   Clock* fenced = nullptr;         // which of its writes to shared memory products may read
   Clock* fenced_global = nullptr;  // which of those to global memory bulk copies may touch
+  Clock* completed = nullptr;      // which generations of events have been: by the agents of slots
   LaneClocks seen_of_lanes;
   std::vector<LaneView> views;  // of disjoint lanes, since the warp last met; usually none
   std::uint32_t group = 0;      // of products, open now
@@ -234,7 +238,7 @@ struct Machine {
   Dumping* dumping = nullptr;                           // where anybody asked for it
   Counting* counting = nullptr;                         // where only counts matter; usually none
   const Warp* running = nullptr;             // by run_warp; its counter is at what it executes
-  std::vector<Clock> clocks;                 // warp * knowledge() + agent, three times over
+  std::vector<Clock> clocks;                 // warp * knowledge() + agent, four times over
   std::vector<EventSlot> slots;              // block * agents.slots + slot
   std::deque<BulkBox> boxes;                 // on their way, oldest first
   std::int64_t registers_at_start = 0;       // of a thread
@@ -256,7 +260,7 @@ struct Machine {
   std::vector<double> c_scratch;
 
   // How many clocks say what a warp knows.
-  [[nodiscard]] std::size_t knowledge() const { return std::size_t{3} * agents.count(); }
+  [[nodiscard]] std::size_t knowledge() const { return std::size_t{4} * agents.count(); }
   [[nodiscard]] EventSlot& slot(std::uint32_t block, std::uint32_t slot) {
     return slots[std::size_t{home(block, slot)} * agents.slots + slot];
   }
@@ -329,7 +333,8 @@ void check_events_at_end(Machine& machine);
   const Clock* seen = view == nullptr ? warp.seen : view->clocks.data();
   const LaneClocks& lanes = view == nullptr ? warp.seen_of_lanes : view->of_lanes;
   const std::size_t agents = machine.agents.count();
-  return {seen, seen + agents, seen + 2 * agents, lanes.empty() ? nullptr : &lanes};
+  return {seen, seen + agents, seen + 2 * agents, seen + 3 * agents,
+          lanes.empty() ? nullptr : &lanes};
 }
 void add(LaneClocks& known, LaneClock more);
 // The active lanes learn what the slot has released.

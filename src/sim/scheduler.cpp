@@ -230,6 +230,7 @@ void start_block(Machine& machine, const Warp& host) {
     warp.seen = &machine.clocks[w * machine.knowledge()];
     warp.fenced = warp.seen + agents;
     warp.fenced_global = warp.fenced + agents;
+    warp.completed = warp.fenced_global + agents;
     warp.now = warp.group_clock = warp.bulk_clock = latest + 1;
     warp.seen_of_lanes.clear();
     warp.views.clear();
