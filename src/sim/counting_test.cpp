@@ -142,25 +142,6 @@ TEST(Trace, SaysWhichLoadsAnEntryNeeds) {
   EXPECT_EQ(entries[2].needs[0], 1U);
 }
 
-TEST(Counting, TellsTheStepsOfEachBlockWhereAllAreRun) {
-  Kernel kernel(kFourWarps);
-  kernel.bind({{"M", 64}, {"N", 64}, {"K", 48}});
-  const Outcome all = kernel.run({.checks = false, .by_operation = true, .count_only = true});
-  ASSERT_EQ(all.launches.size(), 1U);
-  const std::vector<std::uint32_t>& steps = all.launches[0].steps;
-  ASSERT_EQ(steps.size(), static_cast<std::size_t>(all.launches[0].blocks));
-  std::uint64_t sum = 0;
-  for (const std::uint32_t each : steps) {
-    EXPECT_GT(each, 0U);
-    sum += each;
-  }
-  EXPECT_LE(sum, all.steps);
-  EXPECT_GT(2 * sum, all.steps) << "the host part is short";
-  const Outcome some = kernel.run(
-      {.checks = false, .by_operation = true, .representative_blocks = true, .count_only = true});
-  EXPECT_TRUE(some.launches[0].steps.empty());
-}
-
 }  // namespace
 
 }  // namespace kiln::sim

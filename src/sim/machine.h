@@ -222,7 +222,6 @@ struct Machine {
   static constexpr std::uint64_t kStepsWatched = 1 << 18;
   std::uint64_t steps_max = 0;
   std::uint64_t steps_left = 0;
-  std::uint64_t executed = 0;                // instructions of warps, those that were put off once
   std::uint64_t changes = 0;                 // counts what a later trip of a loop may see
   bool gave_up = false;                      // the run ends here, unfinished
   std::function<void(std::uint64_t)> watch;  // told the steps left, now and then; may be empty

@@ -501,8 +501,6 @@ void Run::run_blocks(const ir::Parallel& data, Machine& machine, const Warp& hos
 
 std::int64_t Run::run_in_turn(const GridPlan& plan, Machine& machine, const Warp& host) {
   equip(machine);
-  std::vector<std::uint32_t>& steps = launched_.back().steps;
-  const bool tells_steps = options_.by_operation && !options_.representative_blocks;
   std::int64_t done = 0;
   for (; done < plan.clusters.count() && !machine.gave_up; ++done) {
     show_progress(machine, done, plan.clusters.count());
@@ -513,12 +511,9 @@ std::int64_t Run::run_in_turn(const GridPlan& plan, Machine& machine, const Warp
     if (is_traced(launched_.back().op, plan, block.at)) {
       traces_.emplace_back().launch = launched_.back().op;
       machine.tracer = &tracer.emplace(machine, traces_.back());
-      launched_.back().traced = static_cast<std::size_t>(done);
     }
-    const std::uint64_t before = machine.executed;
     run_block(machine);
     machine.tracer = nullptr;
-    if (tells_steps) steps.push_back(static_cast<std::uint32_t>(machine.executed - before));
   }
   tally_.weigh(1);
   tally_.attribute({}, 1);

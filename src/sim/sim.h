@@ -149,10 +149,6 @@ struct Launched {
   std::int64_t threads = 0;  // of a block
   std::int64_t blocks = 0;   // of the grid
   std::int64_t blocks_run = 0;
-  // Of each block (cluster), in the grid's order: what its warps executed. Empty unless all were run, one after the
-  // other, with Options::by_operation.
-  std::vector<std::uint32_t> steps = {};
-  std::size_t traced = 0;  // of `steps`: the block of the trace
 };
 
 // Elements of an output that no operation has written.

@@ -255,7 +255,6 @@ void run_warp(Machine& machine, Warp& warp) {
     if (machine.tracer != nullptr) machine.tracer->begin(warp, at);
     if (at.code != Code::kStop) machine.tally.execute();  // it is no operation's
     const After after = step(machine, warp, at);
-    machine.executed += after != After::kAgain ? 1 : 0;
     if (machine.tracer != nullptr) machine.tracer->end(after != After::kAgain);
     if (after == After::kJump) {
       warp.pc = jump(machine, warp, at);

@@ -179,7 +179,6 @@ Json predicted_json(const Prediction& predicted) {
           {"power_limited", predicted.power_limited},
           {"cycles", predicted.cycles},
           {"blocks_of_busiest_sm", predicted.on_busiest},
-          {"lengthened", predicted.lengthened},
           {"bound", key(name(predicted.bound))},
           {"saved_if_halved", gains},
           {"busy", busy_json(predicted.run)},

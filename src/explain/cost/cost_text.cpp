@@ -252,13 +252,6 @@ void add_prediction(const Prediction& predicted, std::vector<Row>& rows) {
        format("bound by {}; {}; at {:.2f} GHz{}", name(predicted.bound),
               waits_text(predicted.run.waiting, std::max(predicted.run.warps, 1.0)),
               predicted.clock_ghz, predicted.power_limited ? ", all that power allows" : "")});
-  constexpr double kWorthSaying = 1.05;
-  if (predicted.lengthened < kWorthSaying) return;
-  rows.push_back(
-      {"", "",
-       format(
-           "blocks differ: {:.2f} times what it would take if all were as long as the middle one",
-           predicted.lengthened)});
 }
 
 // What an attribute would do, the best of those tried, where it is worth it.

@@ -70,24 +70,6 @@ double scale_of(const LaunchCost& launch, const sim::BlockTrace& trace) {
   return 1;
 }
 
-// Blocks that differ by less are alike; and so are those of so many waves that each SM gets of all kinds.
-constexpr double kDifference = 1.02;
-constexpr std::int64_t kWavesAlike = 16;
-
-// Of each block of the first execution, in lengths of the traced one, where that says anything.
-std::vector<float> lengths_of(const LaunchCost& launch, const target::Arch& arch,
-                              const sim::Outcome& outcome) {
-  const auto first = std::ranges::find(outcome.launches, launch.op, &sim::Launched::op);
-  if (first == outcome.launches.end() || first->steps.empty()) return {};
-  if (first->blocks > kWavesAlike * launch.occupancy.blocks * arch.sms) return {};
-  const auto [least, most] = std::ranges::minmax(first->steps);
-  const auto traced = static_cast<float>(first->steps[first->traced]);
-  if (traced == 0 || most < kDifference * least) return {};
-  std::vector<float> out;
-  for (const std::uint32_t steps : first->steps) out.push_back(static_cast<float>(steps) / traced);
-  return out;
-}
-
 }  // namespace
 
 std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Function& function,
@@ -99,7 +81,6 @@ std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Fun
     return {};
   const double scale = scale_of(launch, *trace);
   if (scale == 0) return {};
-  std::vector<float> lengths = lengths_of(launch, arch, outcome);
   const auto times = static_cast<double>(launch.times);
   const sim::Counters& counts = launch.counts;
   const LaunchFacts facts = {
@@ -110,8 +91,7 @@ std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Fun
       .bytes_written = static_cast<double>(counts.bytes_global_written) / times,
       .bytes_read_once = static_cast<double>(launch.bytes_read_once) / times,
       .bytes_written_once = static_cast<double>(launch.bytes_once - launch.bytes_read_once) / times,
-      .scale = lengths.empty() ? scale : 1,
-      .lengths = std::move(lengths)};
+      .scale = scale};
   const BlockSteps steps = steps_of(function, arch, timing, *trace,
                                     {.works = works_of(function, arch, timing, outcome),
                                      .addresses_again = launch.registers.addresses_again()});

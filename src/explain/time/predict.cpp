@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "explain/time/balance.h"
 #include "support/integer.h"
 
 namespace kiln::explain {
@@ -47,7 +46,6 @@ struct TimedRun {
   double seconds = 0;
   double cycles = 0;
   double clock = 0;
-  double lengthened = 1;
   SmRun run;
 };
 
@@ -86,8 +84,7 @@ class Model {
     TimedRun out;
     out.run = run_sm(steps, share);
     out.clock = clock;
-    out.lengthened = lengthened_by_differences(steps, share);
-    out.cycles = extrapolated(out.run, blocks, share.resident) * facts_.scale * out.lengthened;
+    out.cycles = extrapolated(out.run, blocks, share.resident) * facts_.scale;
     out.seconds =
         static_cast<double>(facts_.times) * (out.cycles / (clock * kGiga) + t_.launch_seconds);
     return out;
@@ -116,19 +113,6 @@ class Model {
     const double lost =
         std::max(0.0, 1 - static_cast<double>(arch_.l2_bytes) / std::max(held, 1.0));
     return once + (1 - once) * lost;
-  }
-
-  [[nodiscard]] double lengthened_by_differences(const BlockSteps& steps, SmShare share) const {
-    if (facts_.lengths.empty()) return 1;
-    Pace pace{.sms = std::max<std::int64_t>(arch_.sms / steps.blocks, 1),
-              .resident = share.resident};
-    const auto cycles_of = [&](std::int64_t blocks) {
-      share.resident = share.blocks = blocks;
-      return run_sm(steps, share).cycles;
-    };
-    pace.alone = cycles_of(1);
-    pace.together = pace.resident == 1 ? pace.alone : cycles_of(pace.resident);
-    return lengthened(facts_.lengths, pace);
   }
 
   static std::int64_t blocks_run(const BlockSteps& steps, std::int64_t resident) {
@@ -253,7 +237,6 @@ Prediction predict(const target::Arch& arch, const target::Timing& timing, const
   out.power_limited = timed.clock < kNoticeable * rates.timing.clock_max_ghz;
   out.on_busiest = model.on_busiest(steps.blocks);
   out.scale = facts.scale;
-  out.lengthened = timed.lengthened;
   out.run = std::move(timed.run);
   if (!with_gains) return out;
   for (const Limit limit : kLimits) {

@@ -5,7 +5,7 @@
 //   p.bound == Limit::kCopies     waiting for asynchronous copies: more of them ahead would help
 //
 // A model: sm.h runs the blocks of the busiest SM; this adds what the SMs share (the second-level cache, DRAM, the
-// power), the waves, blocks that differ (balance.h), and the start of a kernel. docs/time-model.md says what is in it.
+// power), the waves, and the start of a kernel. docs/time-model.md says what is in it.
 #pragma once
 
 #include <string_view>
@@ -26,8 +26,6 @@ struct LaunchFacts {
   double bytes_read_once = 0;  // of the buffers
   double bytes_written_once = 0;
   double scale = 1;  // of the mean block to what the trace has of the middle one
-  // Of all blocks (clusters) in order, in lengths of the one that the trace has; then `scale` is 1. Empty: they are alike.
-  std::vector<float> lengths = {};
 };
 
 // What a launch would be faster with.
@@ -52,7 +50,6 @@ struct Prediction {
   // For each limit the part of the time that goes if it is half as strict, most first.
   std::vector<std::pair<Limit, double>> gains;
   double scale = 1;             // as LaunchFacts has it
-  double lengthened = 1;        // by blocks that are not alike
   SmRun run;                    // of the blocks that were run
   std::int64_t on_busiest = 0;  // blocks of the busiest SM
 };
