@@ -137,25 +137,45 @@ Reason reason_of(const reference::Comparison& comparison, bool undecided) {
           "use `--fill integers`, whose sums are exact, or a shorter contraction"};
 }
 
-// A comparison that could not have found a mistake in much of the output is none.
-void add_not_compared(const OutputReport& output, io::Check asked, bool undecided, Span span,
-                      Diagnostics& diags) {
+// Whether the sample of blocks that the reference interpreted leaves out all of the output.
+bool is_left_out(const OutputReport& output) {
   const reference::Comparison& comparison = output.comparison;
-  if (comparison.tells != reference::Tells::kNothing) return;
-  const bool all_left_out = comparison.left_out == comparison.elements;
-  if (all_left_out && (asked == io::Check::kNone || comparison.elements == 0)) return;
-  constexpr Reason kNotInSample = {
-      "no block of the sample that the reference interpreted writes to it",
-      "use `--check full`, which interprets all blocks"};
-  if (diags.has_errors()) return;  // a run that went wrong need not be told about
-  const Reason reason = all_left_out ? kNotInSample : reason_of(comparison, undecided);
+  return comparison.elements != 0 && comparison.left_out == comparison.elements;
+}
+
+// A comparison that could not have found a mistake in much of the output is none.
+void add_not_compared(const OutputReport& output, bool undecided, Span span, Diagnostics& diags) {
+  const reference::Comparison& comparison = output.comparison;
+  if (comparison.tells != reference::Tells::kNothing || comparison.elements == 0) return;
+  if (is_left_out(output)) return;  // not_sampled says so
+  if (diags.has_errors()) return;   // a run that went wrong need not be told about
+  const Reason reason = reason_of(comparison, undecided);
   diags
-      .report<diag::ResultNotCompared>(span, output.name,
-                                       comparison.not_compared + comparison.left_out,
+      .report<diag::ResultNotCompared>(span, output.name, comparison.not_compared,
                                        amount(comparison.elements, "element"))
       .note("{}", reason.why)
       .help("{}", reason.help)
       .emit();
+}
+
+// Outputs of which the sample has nothing. Where that is all of them nothing has been checked.
+void add_not_sampled(const ir::Function& function, const RunReport& report, Diagnostics& diags) {
+  if (report.asked == io::Check::kNone || report.outputs.empty()) return;
+  constexpr std::string_view kHelp = "use `--check full`, which interprets all blocks";
+  const bool none = std::ranges::all_of(report.outputs, is_left_out);
+  for (const OutputReport& output : report.outputs) {
+    if (!is_left_out(output) || diags.has_errors()) continue;
+    const Span span = io::span_of_output(function, output.name);
+    const std::string elements = amount(output.comparison.elements, "element");
+    if (none) {
+      diags.report<diag::ResultNotCompared>(span, output.name, output.comparison.left_out, elements)
+          .note("no block of the sample that the reference interpreted writes to it")
+          .help("{}", kHelp)
+          .emit();
+    } else {
+      diags.report<diag::ResultNotSampled>(span, output.name).help("{}", kHelp).emit();
+    }
+  }
 }
 
 // What the comparison of an output cannot tell, and what could. `products`: the program has some.
@@ -380,8 +400,9 @@ void report_findings(const ir::Function& function, const RunReport& report,
     const Span span = io::span_of_output(function, output.name);
     add_unwritten(output, span, diags);
     add_outside(output, report, span, diags);
-    add_not_compared(output, report.asked, reference.undecided != 0, span, diags);
+    add_not_compared(output, reference.undecided != 0, span, diags);
   }
+  add_not_sampled(function, report, diags);
 }
 
 }  // namespace kiln::driver

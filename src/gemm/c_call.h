@@ -64,7 +64,7 @@ const char* kernel_text(Plans<Problem, Plan>& plans, const Result<Problem, Failu
   return plan ? (*plan)->kernel_text().c_str() : nullptr;
 }
 
-// The plan of a problem that may have to be compiled, which a captured stream does not stand.
+// The plan of a problem; made if need be, but not while the stream is captured: then it may be null.
 template <class Problem, class Plan>
 Result<const Plan*, Failure> ready_plan(Plans<Problem, Plan>& plans, const Problem& problem,
                                         runtime::cuda::Stream stream, bool& captured) {

@@ -88,14 +88,11 @@ Said by_program(const Oracle& oracle, const ir::Arguments& arguments) {
   }
   std::vector<std::int64_t> blocks = blocks_to_run(oracle, arguments, out.whole);
   out.interpreted = interpret(oracle, arguments, blocks);
-  // A block whose tiles are all outside of an output says nothing of it: twice as many, until one does.
-  constexpr int kDoubledMax = 4;  // which takes a minute at most
-  for (int i = 0; i < kDoubledMax && !blocks.empty(); ++i) {
-    if (!lacks_an_output(out.interpreted.outcome)) break;
-    const std::int64_t all = out.interpreted.outcome.blocks;
-    blocks = spread_blocks(all, 2 * std::ssize(blocks), oracle.seed);
-    out.interpreted = interpret(oracle, arguments, blocks);
-  }
+  // A block whose tiles are all outside of an output says nothing of it: more of them, once.
+  if (blocks.empty() || !lacks_an_output(out.interpreted.outcome)) return out;
+  const std::int64_t all = out.interpreted.outcome.blocks;
+  out.interpreted = {};
+  out.interpreted = interpret(oracle, arguments, more_blocks(blocks, all, oracle.seed));
   return out;
 }
 

@@ -24,6 +24,20 @@ constexpr std::int64_t kRuns = 8;
 constexpr std::int64_t kRowsOfRun = 8;
 constexpr std::int64_t kElementsOfRow = 256;  // where a row is an element
 
+// `count` blocks of `all`, one of each share of the grid; empty where these are no fewer.
+std::vector<std::int64_t> spread_blocks(std::int64_t all, std::int64_t count, std::uint64_t seed) {
+  if (count >= all) return {};
+  RandomBits random(seed);
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t first = all / count * i + std::min(i, all % count);
+    const std::int64_t share = all / count + (i < all % count ? 1 : 0);
+    out.push_back(first +
+                  static_cast<std::int64_t>(random.bits() % static_cast<std::uint64_t>(share)));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<Check> check_from_name(const std::string& name) {
@@ -43,16 +57,15 @@ std::vector<std::int64_t> sample_of_blocks(Check check, std::int64_t all, std::u
   return spread_blocks(all, count, seed);
 }
 
-std::vector<std::int64_t> spread_blocks(std::int64_t all, std::int64_t count, std::uint64_t seed) {
-  if (count >= all) return {};
-  RandomBits random(seed);
-  std::vector<std::int64_t> out;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t first = all / count * i + std::min(i, all % count);
-    const std::int64_t share = all / count + (i < all % count ? 1 : 0);
-    out.push_back(first +
-                  static_cast<std::int64_t>(random.bits() % static_cast<std::uint64_t>(share)));
-  }
+std::vector<std::int64_t> more_blocks(const std::vector<std::int64_t>& blocks, std::int64_t all,
+                                      std::uint64_t seed) {
+  std::vector<std::int64_t> out = spread_blocks(all, 3 * std::ssize(blocks), seed + 1);
+  if (out.empty()) return {};
+  out.insert(out.end(), blocks.begin(), blocks.end());
+  out.insert(out.end(), {0, all - 1});
+  std::ranges::sort(out);
+  const auto [first, last] = std::ranges::unique(out);
+  out.erase(first, last);
   return out;
 }
 

@@ -22,9 +22,9 @@ enum class Check : std::uint8_t { kBySize, kFull, kSample, kNone };
 [[nodiscard]] std::vector<std::int64_t> sample_of_blocks(Check check, std::int64_t all,
                                                          std::uint64_t work, std::uint64_t seed);
 
-// `count` blocks of `all`, one of each share of the grid. Empty, all of them, where these are no fewer.
-[[nodiscard]] std::vector<std::int64_t> spread_blocks(std::int64_t all, std::int64_t count,
-                                                      std::uint64_t seed);
+// These blocks of `all`, the first and the last, and about three times as many others. Empty: all of them.
+[[nodiscard]] std::vector<std::int64_t> more_blocks(const std::vector<std::int64_t>& blocks,
+                                                    std::int64_t all, std::uint64_t seed);
 
 // A few runs of rows of an output, of those that have elements the reference knows.
 [[nodiscard]] std::vector<reference::ElementRun> sample_of_rows(const reference::Output& output);

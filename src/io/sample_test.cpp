@@ -26,6 +26,18 @@ TEST(Sample, WhatTakesLittleIsWhole) {
   EXPECT_TRUE(sample_of_blocks(Check::kSample, 3, 1000, 0).empty());
 }
 
+TEST(Sample, MoreBlocksHaveThoseOfBeforeTheFirstAndTheLast) {
+  const auto blocks = more_blocks({17, 60}, 100, 7);
+  EXPECT_TRUE(std::ranges::is_sorted(blocks));
+  EXPECT_EQ(std::ranges::adjacent_find(blocks), blocks.end());
+  for (const std::int64_t each : {0, 17, 60, 99}) {
+    EXPECT_TRUE(std::ranges::binary_search(blocks, each)) << each;
+  }
+  EXPECT_GE(blocks.size(), 8U);
+  EXPECT_LE(blocks.size(), 10U);
+  EXPECT_TRUE(more_blocks({1}, 3, 7).empty()) << "all";
+}
+
 TEST(Sample, RowsAreThoseThatTheReferenceKnows) {
   reference::Output output;
   output.shape = {100, 8};

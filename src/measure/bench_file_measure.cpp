@@ -217,6 +217,11 @@ Result<BenchRow> measure_problem(FileDevice& device, const FileBench& bench,
 // A comparison as a diagnostic, when it found something.
 void report_outside(const FileBench& bench, const reference::EinsumTerm& output,
                     const reference::Comparison& found, std::string_view by) {
+  if (found.elements != 0 && found.left_out == found.elements) {
+    bench.program.diags.report<diag::ResultNotSampled>(output.span, output.name)
+        .help("compare it with `kiln run --check full`")
+        .emit();
+  }
   if (found.outside == 0) return;
   auto report = bench.program.diags.report<diag::ResultOutside>(
       output.span, output.name, found.outside, format("{} elements", found.elements));

@@ -31,8 +31,8 @@ struct Batch {
   Start start = {};
   std::size_t sets = 1;     // set i % `sets` for start i, those before counted too
   std::int64_t starts = 0;  // that are timed
-  std::int64_t before =
-      0;  // that are not, in front of them; as many bring the clock to this kernel's
+  // In front of them, and not timed: they bring the clock to where this kernel has it.
+  std::int64_t before = 0;
   std::int64_t launches = 1;  // of one start: more where it is a graph
 
   [[nodiscard]] double seconds_of_one(double all) const {

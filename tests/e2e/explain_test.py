@@ -72,7 +72,7 @@ TAKEN = (
     ("examples/attention_natural", "sm_90a", 128),
     ("examples/attention_pipelined", "sm_90a", 168),
     ("examples/convolution", "sm_90a", 58),
-    ("examples/cross_entropy", "sm_90a", 56),
+    ("examples/cross_entropy", "sm_90a", 48),
     ("examples/cumulative_sum", "sm_90a", 56),
     ("examples/histogram", "sm_90a", 13),
     ("examples/layer_norm", "sm_90a", 28),
@@ -102,7 +102,7 @@ TAKEN = (
     ("examples/swiglu_pipelined", "sm_90a", 168),
     ("examples/top_k", "sm_90a", 51),
     ("examples/w4a16", "sm_90a", 81),
-    ("examples/w8a16", "sm_90a", 63),
+    ("examples/w8a16", "sm_90a", 62),
     ("examples/w8a8", "sm_90a", 96),
     ("kernels/attention_backward_sm90", "sm_90a", 28, 168, 168),
     ("kernels/attention_decode_sm90", "sm_90a", 141, 32),
@@ -117,9 +117,9 @@ TAKEN = (
     ("kernels/gemm_sparse_sm90", "sm_90a", 168),
 )
 # Of these the estimate is closer: within 15 %, or so many registers.
-TAKEN_OFF, TAKEN_REGISTERS = 0.15, 16
+TAKEN_OFF, TAKEN_REGISTERS = 0.15, 17
 # With nvcc these are compiled again, so that the table can not grow old unseen.
-TAKEN_AGAIN = ("attention", "attention_pipelined", "layer_norm_persistent", "rope", "swiglu", "w4a16")
+TAKEN_AGAIN = ("attention", "attention_pipelined", "layer_norm_persistent", "rope", "swiglu", "w4a16", "w8a16")
 # Dimensions of theirs depend on each other, which explain's own shape does not know.
 SHAPE_NEEDED = (
     "matmul_fp8_scaled",

@@ -9,6 +9,7 @@ code, its name, and the first error that it gave. Exit code 0: all ran right.
 """
 
 import argparse
+import contextlib
 import os
 import re
 import signal
@@ -51,7 +52,8 @@ def run(kiln, arch, on, path):
 
 
 def kill(process):
-    os.killpg(process.pid, signal.SIGKILL)  # the program as well
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.killpg(process.pid, signal.SIGKILL)  # the program as well
 
 
 def kill_all(*_):
