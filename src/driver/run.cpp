@@ -168,12 +168,6 @@ const sim::Unwritten* unwritten_of(const backends::Execution& execution,
   return nullptr;
 }
 
-// Whether the interpreter said nothing of any of its elements.
-bool is_unknown(const reference::Output& output) {
-  return !output.known.empty() &&
-         std::find(output.known.begin(), output.known.end(), true) == output.known.end();
-}
-
 // Without the interpreter nobody knows how much a step of a contraction is.
 reference::Tells tells_of(const OutputReport& entry, const reference::Output& output,
                           const reference::Outcome& outcome) {
@@ -214,7 +208,7 @@ RunReport make_report(const io::Program& program, const ir::Function& function, 
     OutputReport entry{.name = output.name, .comparison = {}};
     if (said.formula) entry.stated = expected != nullptr;
     if (array != nullptr) entry.reference = array->path;
-    entry.interpreted = !is_unknown(output);
+    entry.interpreted = !output.is_unknown();
     entry.comparison =
         reference::compare(statements, backends::result_of(execution.arguments, output),
                            unwritten == nullptr ? std::vector<bool>{} : unwritten->elements);

@@ -72,9 +72,7 @@ std::vector<std::int64_t> blocks_to_run(const Oracle& oracle, const ir::Argument
 
 // Whether there is an output of which the blocks that were interpreted wrote nothing.
 bool lacks_an_output(const reference::Outcome& outcome) {
-  return std::ranges::any_of(outcome.outputs, [](const reference::Output& output) {
-    return !output.known.empty() && std::ranges::find(output.known, true) == output.known.end();
-  });
+  return std::ranges::any_of(outcome.outputs, &reference::Output::is_unknown);
 }
 
 }  // namespace

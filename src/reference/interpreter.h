@@ -15,6 +15,7 @@
 // so a lost tile of integers cannot hide.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -62,6 +63,11 @@ struct Output {
   // What the program rounds does not widen the bound: a tolerance that the user asked for, or the
   // program's roundings are the mistake.
   bool is_final = false;
+
+  // Whether nothing is known of any of its elements.
+  [[nodiscard]] bool is_unknown() const {
+    return !known.empty() && std::find(known.begin(), known.end(), true) == known.end();
+  }
 };
 
 // Elements of an output, row-major.
