@@ -64,8 +64,7 @@ std::vector<std::int64_t> more_blocks(const std::vector<std::int64_t>& blocks, s
   out.insert(out.end(), blocks.begin(), blocks.end());
   out.insert(out.end(), {0, all - 1});
   std::ranges::sort(out);
-  const auto [first, last] = std::ranges::unique(out);
-  out.erase(first, last);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
