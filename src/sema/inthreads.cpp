@@ -308,6 +308,10 @@ void analyse(Sema& sema, const ast::InthreadsStmt& stmt, ast::StmtId id) {
   // After a mistake the body is looked at as if all threads ran it. The mistake may be the number
   // of threads: nobody counts through more than a block can have, or through none.
   const bool miscounted = *block_threads < 1 || *block_threads > sema.arch.threads_per_block_max;
+  if (*block_threads < 1 && !sema.diags.has_errors()) {
+    report_predicate(sema, sema.ast[stmt.condition].span,
+                     "no `parallel` around it says which threads the block has");
+  }
   bool late = false;
   const auto chosen =
       miscounted ? std::nullopt : threads_of(sema, stmt.condition, all, *block_threads, late);
