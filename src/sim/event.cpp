@@ -73,14 +73,24 @@ std::optional<std::uint32_t> slot_of(Machine& machine, const Warp& warp, std::ui
   return std::nullopt;
 }
 
-// Whether all of these lanes know that so many generations of the block's slot have been completed.
-bool know_completed(const Machine& machine, const Warp& warp, std::uint32_t lanes,
-                    std::uint32_t block, std::uint32_t slot, std::int64_t generations) {
-  const std::uint32_t agent = machine.agents.slot(machine.home(block, slot), slot);
-  const Clock then = machine.era->block_start + static_cast<Clock>(generations);
+// The completion of so many generations of a block's slot: whose clock tells it, and how late that is then.
+struct Completion {
+  std::uint32_t agent = 0;
+  Clock clock = 0;
+};
+Completion completion_of(const Machine& machine, std::uint32_t block, std::uint32_t slot,
+                         std::int64_t generations) {
+  return {.agent = machine.agents.slot(machine.home(block, slot), slot),
+          .clock = machine.era->block_start + static_cast<Clock>(generations)};
+}
+
+// Whether all of these lanes know of it.
+bool know(const Machine& machine, const Warp& warp, std::uint32_t lanes,
+          const Completion& completion) {
   bool known = true;
   for_each_lane(lanes, [&](std::uint32_t lane) {
-    known = known && knowledge_of(machine, warp, lane).completed[agent] >= then;
+    const Clock* completed = knowledge_of(machine, warp, lane).completed;
+    known = known && completed[completion.agent] >= completion.clock;
   });
   return known;
 }
@@ -89,7 +99,7 @@ bool know_completed(const Machine& machine, const Warp& warp, std::uint32_t lane
 // is under way. Whoever waits must know that the one before it has been completed.
 void check_not_ahead(Machine& machine, const Warp& warp, std::uint32_t slot,
                      std::int64_t generation, std::int64_t phases) {
-  if (know_completed(machine, warp, warp.mask, warp.block, slot, phases - 1)) return;
+  if (know(machine, warp, warp.mask, completion_of(machine, warp.block, slot, phases - 1))) return;
   report_at(
       machine, warp, ReportKind::kOverrun,
       format(
@@ -105,7 +115,7 @@ void check_counts(Machine& machine, const Warp& warp, std::uint32_t block, std::
                   std::uint32_t lanes) {
   const std::int64_t completed = machine.slot(block, slot).completed;
   if (completed == 0 || machine.program.of_grid[slot]) return;
-  if (know_completed(machine, warp, lanes, block, slot, completed)) return;
+  if (know(machine, warp, lanes, completion_of(machine, block, slot, completed))) return;
   const std::int64_t generation = completed + (event_of(machine, slot).ready ? 1 : 0);
   report_at(
       machine, warp, ReportKind::kOverrun,
