@@ -147,7 +147,7 @@ bool is_left_out(const OutputReport& output) {
 void add_not_compared(const OutputReport& output, bool undecided, Span span, Diagnostics& diags) {
   const reference::Comparison& comparison = output.comparison;
   if (comparison.tells != reference::Tells::kNothing || comparison.elements == 0) return;
-  if (is_left_out(output)) return;  // not_sampled says so
+  if (is_left_out(output)) return;  // add_not_sampled says so
   if (diags.has_errors()) return;   // a run that went wrong need not be told about
   const Reason reason = reason_of(comparison, undecided);
   diags

@@ -314,7 +314,7 @@ void land_box(Machine& machine, std::size_t index) {
     machine.tracer->lands(box.entry, box.block, box.slot, state.completed);
   }
   state.bytes -= rows_of(plan) * row_bytes(plan);
-  Clock* const known = state.gathering.data() + std::size_t{3} * machine.agents.count();
+  Clock* const known = state.gathering.data() + machine.completions();
   for (std::size_t a = 0; a < box.completed.size(); ++a) {
     known[a] = std::max(known[a], box.completed[a]);
   }

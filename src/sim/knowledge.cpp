@@ -48,6 +48,19 @@ void split_views(const Machine& machine, Warp& warp, std::uint32_t lanes) {
       {rest, std::vector<Clock>(warp.seen, warp.seen + machine.knowledge()), warp.seen_of_lanes});
 }
 
+// Gives `learn` what the warp's active lanes know: of all lanes together, or of each view of them.
+template <class Learn>
+void teach(const Machine& machine, Warp& warp, Learn&& learn) {
+  if (warp.whole()) {
+    learn(warp.seen, warp.seen_of_lanes);
+  } else {
+    split_views(machine, warp, warp.mask);
+  }
+  for (LaneView& view : warp.views) {
+    if ((view.lanes & warp.mask) != 0) learn(view.clocks.data(), view.of_lanes);
+  }
+}
+
 }  // namespace
 
 // Of each lane the latest clock: those of an agent have no lane in common, so that they stay few.
@@ -73,34 +86,21 @@ const LaneView* view_of(const Warp& warp, std::uint32_t lane) {
 }
 
 void take_over(const Machine& machine, Warp& warp, const EventSlot& slot) {
-  const auto learn = [&](Clock* seen, LaneClocks& lanes) {
+  teach(machine, warp, [&](Clock* seen, LaneClocks& lanes) {
     raise(seen, slot.released.data(), machine.knowledge());
     add_all(lanes, slot.released_lanes);
     prune(lanes, seen);
-  };
-  if (warp.whole()) {
-    learn(warp.seen, warp.seen_of_lanes);
-  } else {
-    split_views(machine, warp, warp.mask);
-  }
-  for (LaneView& view : warp.views) {
-    if ((view.lanes & warp.mask) != 0) learn(view.clocks.data(), view.of_lanes);
-  }
+  });
 }
 
 void learn_completed(Machine& machine, Warp& warp, std::uint32_t slot) {
-  const std::uint32_t agent = machine.agents.slot(machine.home(warp.block, slot), slot);
-  const std::size_t place = std::size_t{3} * machine.agents.count() + agent;  // Warp::completed
+  const std::size_t agent = machine.agents.slot(machine.home(warp.block, slot), slot);
   const Clock now =
       machine.era->block_start + static_cast<Clock>(machine.slot(warp.block, slot).completed);
-  if (warp.whole()) {
-    warp.seen[place] = std::max(warp.seen[place], now);
-  } else {
-    split_views(machine, warp, warp.mask);
-  }
-  for (LaneView& view : warp.views) {
-    if ((view.lanes & warp.mask) != 0) view.clocks[place] = std::max(view.clocks[place], now);
-  }
+  teach(machine, warp, [&](Clock* seen, LaneClocks&) {
+    Clock& known = seen[machine.completions() + agent];
+    known = std::max(known, now);
+  });
 }
 
 void pass_on(const Machine& machine, const Warp& warp, std::uint32_t lanes, EventSlot& slot) {

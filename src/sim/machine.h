@@ -260,6 +260,8 @@ struct Machine {
 
   // How many clocks say what a warp knows.
   [[nodiscard]] std::size_t knowledge() const { return std::size_t{4} * agents.count(); }
+  // Where among these those of Warp::completed begin.
+  [[nodiscard]] std::size_t completions() const { return std::size_t{3} * agents.count(); }
   [[nodiscard]] EventSlot& slot(std::uint32_t block, std::uint32_t slot) {
     return slots[std::size_t{home(block, slot)} * agents.slots + slot];
   }
