@@ -125,21 +125,36 @@ struct Place {
 template <class Element, class T>
 Place(Element*, T*, int, int) -> Place<Element, T>;
 
-template <class Shape, unsigned Guard, int W, class Tile, class T, int R>
-__device__ inline auto place_of(const Tile& tile, const Window<T, R>& window, int vector) {
+// How many of `Length` elements from column `col` on lie inside the window.
+template <class Shape, unsigned Guard, int Length, class T, int R>
+__device__ inline int valid_of(const Window<T, R>& window, int col) {
+  if constexpr ((Guard >> (Shape::kRank - 1) & 1u) == 0) {
+    return Length;
+  } else {
+    const int left = window.left[R - 1] - col;
+    return left < 0 ? 0 : left < Length ? left : Length;
+  }
+}
+
+// How many vectors of W bytes make a row of the tile.
+template <class Shape, int W, class T>
+__device__ constexpr int vectors_of_row() {
   constexpr int kElements = W / static_cast<int>(sizeof(T));
   constexpr int kCols = Shape::template extent<Shape::kRank - 1>();
   static_assert(kCols % kElements == 0, "a vector must not cross the rows of the tile");
-  const int row = vector / (kCols / kElements);
-  const int col = vector % (kCols / kElements) * kElements;
+  return kCols / kElements;
+}
+
+template <class Shape, unsigned Guard, int W, class Tile, class T, int R>
+__device__ inline auto place_of(const Tile& tile, const Window<T, R>& window, int vector) {
+  constexpr int kElements = W / static_cast<int>(sizeof(T));
+  constexpr int kOfRow = vectors_of_row<Shape, W, T>();
+  const int row = vector / kOfRow;
+  const int col = vector % kOfRow * kElements;
   long long offset = col;
   bool inside = true;
   locate_row<Shape, Guard, Shape::kRank - 2>(window, row, offset, inside);
-  int valid = kElements;
-  if constexpr ((Guard >> (Shape::kRank - 1) & 1u) != 0) {
-    const int left = window.left[R - 1] - col;
-    valid = left < 0 ? 0 : left < kElements ? left : kElements;
-  }
+  const int valid = valid_of<Shape, Guard, kElements>(window, col);
   return Place{&tile.at(row, col), window.first + offset, inside ? valid : 0, col};
 }
 
@@ -175,6 +190,39 @@ __device__ inline void move_one(const Tile& tile, const Window<T, R>& window, in
   Mover::template move<W>(place.shared, place.global, place.valid);
 }
 
+// As many steps as a thread unrolls: narrow vectors are the exception, their loops stay small.
+template <int W, int Steps>
+__device__ constexpr int unrolled() {
+  return W < 16 ? 1 : Steps <= 8 ? Steps : 4;
+}
+
+// The threads make whole rows of a matrix, so that each stays in its column: what it moves next
+// lies the same distance further on, and little is computed for each vector.
+template <class Mover, int Threads, class Shape, unsigned Guard, int W, class Tile, class T, int R>
+__device__ inline void move_columns(const Tile& tile, const Window<T, R>& window, int thread) {
+  constexpr int kElements = W / static_cast<int>(sizeof(T));
+  constexpr int kOfRow = vectors_of_row<Shape, W, T>();
+  constexpr int kRows = Shape::template extent<0>();
+  constexpr int kRowsOfStep = Threads / kOfRow;
+  constexpr int kSteps = (kRows + kRowsOfStep - 1) / kRowsOfStep;
+  [[maybe_unused]] constexpr int kUnroll = unrolled<W, kSteps>();  // GCC has no such pragma
+  const int col = static_cast<int>(static_cast<unsigned>(thread) % kOfRow) * kElements;
+  const int first = static_cast<int>(static_cast<unsigned>(thread) / kOfRow);
+  const int valid = valid_of<Shape, Guard, kElements>(window, col);
+  T* global = window.first + first * window.stride[R - 2] + col;
+  auto* const shared = &tile.at(first, col);
+#pragma unroll kUnroll
+  for (int step = 0; step < kSteps; ++step) {
+    const int row = first + step * kRowsOfStep;
+    if (kRows % kRowsOfStep != 0 && row >= kRows) break;
+    const bool inside = (Guard & 1u) == 0 || row < window.left[R - 2];
+    auto* place = shared + step * (kRowsOfStep * Tile::kRowBytes / static_cast<int>(sizeof(T)));
+    if constexpr (kRowsOfStep % Tile::kPeriod != 0) place = &tile.at(row, col);
+    Mover::template move<W>(place, global, inside ? valid : 0);
+    global += kRowsOfStep * window.stride[R - 2];
+  }
+}
+
 template <class Mover, int Threads, class Shape, unsigned Guard, int W, class Tile, class T, int R>
 __device__ inline void move_all(const Tile& tile, const Window<T, R>& window, int thread) {
   constexpr int kVectors = Shape::kSize / (W / static_cast<int>(sizeof(T)));
@@ -182,10 +230,12 @@ __device__ inline void move_all(const Tile& tile, const Window<T, R>& window, in
     for (int i = thread; i < kVectors; i += static_cast<int>(blockDim.x)) {
       move_one<Mover, Shape, Guard, W>(tile, window, i);
     }
+  } else if constexpr (Shape::kRank == 2 && Threads < kVectors &&
+                       Threads % vectors_of_row<Shape, W, T>() == 0) {
+    move_columns<Mover, Threads, Shape, Guard, W>(tile, window, thread);
   } else {
     constexpr int kSteps = (kVectors + Threads - 1) / Threads;
-    // Narrow vectors are the exception: their loops stay small.
-    constexpr int kUnroll = W < 16 ? 1 : kSteps <= 8 ? kSteps : 4;
+    [[maybe_unused]] constexpr int kUnroll = unrolled<W, kSteps>();
 #pragma unroll kUnroll
     for (int step = 0; step < kSteps; ++step) {
       const int i = step * Threads + thread;

@@ -19,6 +19,9 @@ struct Tile {
   static constexpr int kSwizzle = Swizzle;
   static_assert(Swizzle == 0 || Swizzle == 16 || Swizzle == 32 || Swizzle == 64 || Swizzle == 128,
                 "no such swizzle");
+  static constexpr int kRowBytes = Swizzle == 0 ? Cols * static_cast<int>(sizeof(T)) : Swizzle;
+  // After so many rows the pattern is the same again: elements lie kPeriod * kRowBytes apart.
+  static constexpr int kPeriod = Swizzle <= 16 ? 1 : 1024 / Swizzle;
 
   unsigned char* base;
 
@@ -54,6 +57,8 @@ struct TilePart {
   using Element = typename Root::Element;
   static constexpr int kRows = Rows;
   static constexpr int kCols = Cols;
+  static constexpr int kRowBytes = Root::kRowBytes;
+  static constexpr int kPeriod = Root::kPeriod;
 
   Root root;
   int row;

@@ -55,6 +55,21 @@ __device__ inline Window<T, R> strided_window(T* array, const int (&strides)[R],
   return out;
 }
 
+// Whether each row of the array begins at a multiple of Run elements.
+template <int Run, class T, int R>
+__device__ inline bool rows_aligned(const T* array, const int (&shape)[R]) {
+  constexpr unsigned kBytes = Run * sizeof(T);
+  return reinterpret_cast<unsigned long long>(array) % kBytes == 0 && shape[R - 1] % Run == 0;
+}
+template <int Run, class T, int R>
+__device__ inline bool strided_rows_aligned(const T* array, const int (&strides)[R]) {
+  constexpr unsigned kBytes = Run * sizeof(T);
+  bool aligned = reinterpret_cast<unsigned long long>(array) % kBytes == 0;
+#pragma unroll
+  for (int d = 0; d < R - 1; ++d) aligned = aligned && strides[d] % Run == 0;
+  return aligned;
+}
+
 // Element `index` of an array with any distances between its elements.
 template <class T, int R>
 __device__ inline T& strided_at(T* array, const int (&strides)[R], const int (&index)[R]) {

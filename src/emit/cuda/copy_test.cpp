@@ -1,5 +1,6 @@
-// Vectors of 16 bytes between rows that begin anywhere and tiles, compiled for the host: thread by
-// thread, what gather and spread move is what a loop over elements moves. Arrays end where their
+// Vectors between global memory and tiles, compiled for the host: thread by thread, what gather and
+// spread move of rows that begin anywhere, and move_all of aligned ones, is what a loop over
+// elements moves. Arrays end where their
 // allocation does, so that a build with AddressSanitizer sees a vector that reads past them.
 #define __host__
 #define __device__
@@ -30,6 +31,7 @@ inline unsigned long long __cvta_generic_to_global(const void*) { return 0; }
 
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "kiln/device/copy.cuh"
@@ -166,6 +168,74 @@ TEST(DeviceCopies, MoveRowsThatBeginAnywhere) {
   expect_both<u8>();
   expect_both<u16>();
   expect_both<u32>();
+}
+
+// 40 rows by 64 elements, from row 8 of 56 on where the tile is a part of a larger one.
+template <int Threads, int Width, unsigned Guard, class Of>
+void expect_aligned(const Of& tile, const char* what) {
+  constexpr int kTall = 40;
+  constexpr int kWide = 64;
+  using Whole = Shape<kTall, kWide>;
+  for (const auto& [rows, cols] : {std::pair{48, 80}, std::pair{46, 70}, std::pair{8, 16}}) {
+    if (Guard == 0 && (rows < 48 || cols < 80)) continue;
+    const Where where{.past = 0, .rows = rows, .cols = cols, .pitch = 80, .row = 8, .col = 16};
+    const Array<u16> from(where);
+    Array<u16> to(where);
+    for (int i = 0; i < kTall; ++i) {
+      for (int j = 0; j < kWide; ++j) tile.at(i, j) = 0xeeee;
+    }
+    for (int thread = 0; thread < Threads; ++thread) {
+      detail::move_all<detail::VectorIn, Threads, Whole, Guard, Width>(tile, from.window(), thread);
+    }
+    for (int i = 0; i < kTall; ++i) {
+      for (int j = 0; j < kWide; ++j) {
+        const bool inside = 8 + i < rows && 16 + j < cols;
+        ASSERT_EQ(tile.at(i, j), inside ? from.at(8 + i, 16 + j) : 0)
+            << what << ", " << Threads << " threads, " << text(where) << " at " << i << ", " << j;
+        tile.at(i, j) = static_cast<u16>(i * 101 + j * 3 + 5);
+      }
+    }
+    for (int thread = 0; thread < Threads; ++thread) {
+      detail::move_all<detail::VectorOut, Threads, Whole, Guard, Width>(tile, to.window(), thread);
+    }
+    for (int row = 0; row < rows; ++row) {
+      for (int col = 0; col < cols; ++col) {
+        const bool moved = row >= 8 && row < 48 && col >= 16 && col < 80;
+        ASSERT_EQ(to.at(row, col), moved ? tile.at(row - 8, col - 16) : from.at(row, col))
+            << what << ", " << Threads << " threads, " << text(where) << " at " << row << ", "
+            << col;
+      }
+    }
+  }
+}
+
+template <int Swizzle>
+void expect_all_aligned(const char* what) {
+  alignas(1024) u8 bytes[56 * 64 * sizeof(u16)];
+  const Tile<u16, 40, 64, Swizzle> whole(bytes);
+  expect_aligned<32, 16, 3U>(whole, what);
+  expect_aligned<64, 16, 3U>(whole, what);
+  expect_aligned<96, 16, 3U>(whole, what);
+  expect_aligned<128, 16, 3U>(whole, what);
+  expect_aligned<384, 16, 3U>(whole, what);
+  expect_aligned<20, 16, 3U>(whole, what);
+  expect_aligned<128, 16, 0U>(whole, what);
+  expect_aligned<128, 8, 3U>(whole, what);
+  expect_aligned<64, 2, 3U>(whole, what);
+  const Tile<u16, 56, 64, Swizzle> larger(bytes);
+  const auto lower = part<40, 64>(larger, 8, 0);
+  expect_aligned<128, 16, 3U>(lower, what);
+  expect_aligned<32, 16, 3U>(lower, what);
+  const auto anywhere = part<40, 64>(larger, 5, 0);
+  expect_aligned<128, 16, 3U>(anywhere, what);
+}
+
+TEST(DeviceCopies, MoveAlignedRowsInWhateverNumberOfThreads) {
+  expect_all_aligned<0>("no swizzle");
+  expect_all_aligned<16>("swizzle 16");
+  expect_all_aligned<32>("swizzle 32");
+  expect_all_aligned<64>("swizzle 64");
+  expect_all_aligned<128>("swizzle 128");
 }
 
 }  // namespace
