@@ -33,6 +33,11 @@ bool always_runs(const ir::Function& function, const ir::For& loop) {
   return trips && *trips >= 1;
 }
 
+bool runs_again(const ir::Function& function, const ir::For& loop) {
+  const auto negated = ir::minimum(function, loop.lower - loop.upper);
+  return !negated || *negated < -1;
+}
+
 }  // namespace
 
 bool Placer::State::copies_in_flight() const {
@@ -435,11 +440,12 @@ Placer::State Placer::enter(ir::OpId id, ir::RegionId region, std::size_t& index
   // A copy of the fields: inserting operations moves the arrays.
   const ir::Op op = function_.ops[id];
   if (const auto* loop = std::get_if<ir::For>(&op.data)) {
-    State after = enter_loop(loop->body, state, true);
+    const Trips trips = {.leaves_at_end = true, .again = runs_again(function_, *loop)};
+    State after = enter_loop(loop->body, state, trips);
     return always_runs(function_, *loop) ? after : merge(std::move(state), after);
   }
   if (const auto* loop = std::get_if<ir::Loop>(&op.data)) {
-    return enter_loop(loop->body, state, false);
+    return enter_loop(loop->body, state, {.leaves_at_end = false, .again = true});
   }
   if (const auto* parallel = std::get_if<ir::Parallel>(&op.data)) {
     const int outer = nest_;
@@ -523,18 +529,18 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
 
 // A loop inside of others is entered as often as they go round, mostly alike: then it leaves what
 // it left before, and everything stands in it already.
-Placer::State Placer::enter_loop(ir::RegionId body, const State& state, bool leaves_at_end) {
+Placer::State Placer::enter_loop(ir::RegionId body, const State& state, const Trips& trips) {
   for (const Round& round : rounds_[body]) {
     const bool alike = round.team == team_ && round.nest == nest_ && round.diverged == diverged_;
     if (alike && round.before == state) return round.after;
   }
-  State after = go_round(body, state, leaves_at_end);
+  State after = go_round(body, state, trips);
   rounds_[body].push_back({state, team_, nest_, diverged_, after});
   return after;
 }
 
 // What the end of the body leaves behind meets its beginning, until that brings nothing new.
-Placer::State Placer::go_round(ir::RegionId body, const State& state, bool leaves_at_end) {
+Placer::State Placer::go_round(ir::RegionId body, const State& state, const Trips& trips) {
   State in = state;
   State out;
   State breaks;
@@ -545,6 +551,7 @@ Placer::State Placer::go_round(ir::RegionId body, const State& state, bool leave
     out = merge(std::move(out), exits_.back().continues);
     breaks = exits_.back().breaks;
     exits_.pop_back();
+    if (!trips.again) break;
     if (!jumps_out && is_used_next_trip(body, out)) {
       append(body, ir::MmaWait{});
       out = waited(std::move(out));
@@ -557,8 +564,8 @@ Placer::State Placer::go_round(ir::RegionId body, const State& state, bool leave
     in = next;
   }
   const bool leaves = breaks.reachable || jumps_out;
-  if (!leaves && wait_at_the_end(body)) out = waited(std::move(out));
-  if (!leaves_at_end && breaks.reachable) return breaks;
+  if (trips.again && !leaves && wait_at_the_end(body)) out = waited(std::move(out));
+  if (!trips.leaves_at_end && breaks.reachable) return breaks;
   return merge(std::move(out), breaks);
 }
 

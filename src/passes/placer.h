@@ -52,10 +52,16 @@ class Placer {
     State continues{{}, false};
   };
 
+  // What is known of a loop's trips.
+  struct Trips {
+    bool leaves_at_end;  // behind the last one, and not by `break` alone
+    bool again;          // there may be a second one
+  };
+
   State place(ir::RegionId region, State state);
   State enter(ir::OpId id, ir::RegionId region, std::size_t& index, State state);
-  State enter_loop(ir::RegionId body, const State& state, bool leaves_at_end);
-  State go_round(ir::RegionId body, const State& state, bool leaves_at_end);
+  State enter_loop(ir::RegionId body, const State& state, const Trips& trips);
+  State go_round(ir::RegionId body, const State& state, const Trips& trips);
   State enter_inthreads(const ir::Inthreads& op, State state);
   State enter_if(const ir::If& op, const State& state);
   State enter_meeting(const ir::Op& op, State state);
