@@ -344,13 +344,15 @@ struct Load {
   // decided. With ldmatrix, `matrices` lists the (row, column) of each 8x8 matrix in register
   // order, and every issue of the instruction takes as many of them as it has; those of a
   // warpgroup are its first warp's, and each further warp's lie `warp_step` (rows, columns) on.
-  // Null: one plain load of `element_run` consecutive elements per register group. With `in_shared`
+  // Null: one plain load of `element_run` consecutive elements per register group, or of `wide_run`,
+  // if that is not 0, where rows begin at multiples of so many at run time. With `in_shared`
   // nothing moves: the fragment stands for the view's place in shared memory, as a matrix
   // descriptor with these distances in bytes (target/descriptor.h), which the `mma` reads.
   const target::Copy* instruction = nullptr;
   std::vector<std::int64_t> matrices = {};
   std::vector<std::int64_t> warp_step = {};
   std::int64_t element_run = 0;
+  std::int64_t wide_run = 0;
   // As in Copy; outside the limits a plain load gives 0. No run of elements begins before the view's
   // base and ends in it.
   std::vector<std::int64_t> guarded = {};
@@ -361,8 +363,9 @@ struct Load {
   static void fields(auto& s, auto&& v) {
     v("frag", s.frag), v("view", s.view), v("major", s.major), v("to_registers", s.to_registers),
         v("instruction", s.instruction), v("matrices", s.matrices), v("warp_step", s.warp_step),
-        v("element_run", s.element_run), v("guarded", s.guarded), v("before", s.before),
-        v("in_shared", s.in_shared), v("leading", s.leading), v("stride", s.stride);
+        v("element_run", s.element_run), v("wide_run", s.wide_run), v("guarded", s.guarded),
+        v("before", s.before), v("in_shared", s.in_shared), v("leading", s.leading),
+        v("stride", s.stride);
   }
   static void touches(const auto& s, auto&& t) {
     if (!s.in_shared) t({.value = s.view});
@@ -467,19 +470,20 @@ struct Store {
   bool transposed = false;  // view[n, m] = C[m, n]
   bool masked = false;      // the program says which part is written: the view's limits
   // decided. With stmatrix, `matrices` and `warp_step` are as in Load; null: plain stores of
-  // `element_run` consecutive elements. `guarded` and `before` are as in Load; what lies outside is
-  // not written.
+  // `element_run` or `wide_run` consecutive elements. `guarded` and `before` are as in Load; what lies
+  // outside is not written.
   const target::Copy* instruction = nullptr;
   std::vector<std::int64_t> matrices = {};
   std::vector<std::int64_t> warp_step = {};
   std::int64_t element_run = 0;
+  std::int64_t wide_run = 0;
   std::vector<std::int64_t> guarded = {};
   std::vector<std::int64_t> before = {};
   static void fields(auto& s, auto&& v) {
     v("frag", s.frag), v("view", s.view), v("first_column", s.first_column),
         v("transposed", s.transposed), v("masked", s.masked), v("instruction", s.instruction),
         v("matrices", s.matrices), v("warp_step", s.warp_step), v("element_run", s.element_run),
-        v("guarded", s.guarded), v("before", s.before);
+        v("wide_run", s.wide_run), v("guarded", s.guarded), v("before", s.before);
   }
   static void touches(const auto& s, auto&& t) {
     t({.value = s.frag, .beyond = Beyond::kSkips});

@@ -501,9 +501,12 @@ std::vector<std::int64_t> steps_of(const ir::Function& function, ir::ValueId fra
   return out;
 }
 
+// Where only the launch knows whether rows begin at multiples of a vector, it may.
+enum class Rows { kAlwaysAligned, kPerhapsAligned };
+
 // The longest run of a lane's values that lies in one row of memory, as a vector can move it: it
 // begins at a multiple of its length in the row, so that none begins before the row and ends in it.
-std::int64_t longest_run(const InView& registers, const Side& side) {
+std::int64_t longest_run(const InView& registers, const Side& side, Rows rows) {
   std::int64_t run = 1;
   const std::int64_t most = kVectorMax / size_bytes(side.root.dtype);
   const auto is_run = [&](std::int64_t length) {
@@ -520,9 +523,9 @@ std::int64_t longest_run(const InView& registers, const Side& side) {
     }
     return true;
   };
-  // A row that may begin anywhere is read by elements: nothing else is ready for it at run time.
   const auto begin_aligned = [&](std::int64_t length) {
-    return std::all_of(side.pitches.begin(), side.pitches.end(),
+    return rows == Rows::kPerhapsAligned ||
+           std::all_of(side.pitches.begin(), side.pitches.end(),
                        [&](const ir::Expr& pitch) { return ir::always_divisible(pitch, length); });
   };
   while (run * 2 <= most && is_run(run * 2) && begin_aligned(run * 2) &&
@@ -530,6 +533,14 @@ std::int64_t longest_run(const InView& registers, const Side& side) {
     run *= 2;
   }
   return run;
+}
+
+// The runs of a plain load or store of a tile.
+void plan_runs(const InView& registers, const Side& side, auto& move) {
+  move.element_run = longest_run(registers, side, Rows::kAlwaysAligned);
+  if (side.root.space != ir::Space::kGlobal) return;
+  const std::int64_t wide = longest_run(registers, side, Rows::kPerhapsAligned);
+  if (wide > move.element_run) move.wide_run = wide;
 }
 
 // Whether each element is in one lane, as a matrix instruction deals them out.
@@ -558,7 +569,8 @@ void plan_load(const ir::Module& module, const ir::Function& function, ir::Load&
                                                      registers_of(function, load), size, load);
   if (planned) return;
   const bool is_value = function.frag_type(load.frag).role == ir::Role::kTile;
-  load.element_run = is_value ? longest_run(registers_of(function, load), side) : 1;
+  load.element_run = 1;
+  if (is_value) plan_runs(registers_of(function, load), side, load);
 }
 
 void plan_steps(const ir::Function& function, ir::Mma& mma) {
@@ -607,8 +619,8 @@ void plan_store(const ir::Module& module, const ir::Function& function, ir::Stor
                                                      size_bytes(side.root.dtype), store);
   if (planned) return;
   const bool is_value = function.frag_type(store.frag).role == ir::Role::kTile;
-  store.element_run = is_value ? longest_run(registers_of(function, store), side)
-                               : store_run(function, store, side);
+  if (is_value) return plan_runs(registers_of(function, store), side, store);
+  store.element_run = store_run(function, store, side);
 }
 
 // While it lives, the variable of the outermost of the `parallel`s around a region counts the units

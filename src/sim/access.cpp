@@ -501,6 +501,17 @@ void report_out_of_bounds(const Touch& touch, const Outside& outside, bool write
             format("{} of {} {}", writes ? "write" : "read", element, touch.by()));
 }
 
+bool is_aligned(const View& view, const Window& window, std::int64_t width) {
+  const Buffer& buffer = *view.buffer;
+  std::int64_t first = 0;
+  for (std::size_t d = 0; d < buffer.rank; ++d) first += window.origin[d] * buffer.strides[d];
+  if ((first * buffer.size + buffer.offset) % width != 0) return false;
+  for (std::size_t d = view.dropped; d + 1 < buffer.rank; ++d) {
+    if (buffer.strides[d] * buffer.size % width != 0) return false;
+  }
+  return true;
+}
+
 bool check_aligned(const Touch& touch, std::int64_t address, std::int64_t bytes, bool writes) {
   if (address % bytes == 0) return true;
   const std::string element = touch.buffer.element_text(address);

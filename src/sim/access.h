@@ -83,6 +83,9 @@ struct Reach {
 
 [[nodiscard]] Coordinates extents_of(const View& view, const Warp& warp, std::uint32_t lane);
 
+// Whether vectors of `width` bytes are aligned wherever the rows of a window begin.
+[[nodiscard]] bool is_aligned(const View& view, const Window& window, std::int64_t width);
+
 // Root coordinate `at` is not below the limit of dimension `dim`, or is negative there.
 struct Outside {
   Coordinates at = {};

@@ -39,25 +39,13 @@ Sides sides_of(const CopyPlan& plan, const Warp& warp, std::uint32_t lane) {
           {plan.dst.window(vars, lane), extents_of(plan.dst, warp, lane)}};
 }
 
-// Whether vectors of `width` bytes are aligned wherever the tile's vectors begin.
-bool aligned(const View& view, const Window& window, std::int64_t width) {
-  const Buffer& buffer = *view.buffer;
-  std::int64_t first = 0;
-  for (std::size_t d = 0; d < buffer.rank; ++d) first += window.origin[d] * buffer.strides[d];
-  if ((first * buffer.size + buffer.offset) % width != 0) return false;
-  for (std::size_t d = view.dropped; d + 1 < buffer.rank; ++d) {
-    if (buffer.strides[d] * buffer.size % width != 0) return false;
-  }
-  return true;
-}
-
 std::int64_t chosen_width(const CopyPlan& plan, const Sides& sides) {
   const bool from_global = plan.src.buffer->space == ir::Space::kGlobal;
   const bool to_global = plan.dst.buffer->space == ir::Space::kGlobal;
   for (const std::int64_t width : plan.widths) {
     if (width == plan.widths.back()) break;
-    if (from_global && !aligned(plan.src, sides.src.window, width)) continue;
-    if (to_global && !aligned(plan.dst, sides.dst.window, width)) continue;
+    if (from_global && !is_aligned(plan.src, sides.src.window, width)) continue;
+    if (to_global && !is_aligned(plan.dst, sides.dst.window, width)) continue;
     return width;
   }
   return plan.widths.back();

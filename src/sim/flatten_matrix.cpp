@@ -99,6 +99,7 @@ void Flattener::op(const ir::Load& data) {
   plan.guarded = guard_mask(data.guarded);
   plan.before = guard_mask(data.before);
   plan.run = static_cast<std::uint32_t>(std::max<std::int64_t>(data.element_run, 1));
+  plan.wide_run = static_cast<std::uint32_t>(data.wide_run);
   plan.instruction = data.instruction;
   const FragmentPlan& fragment = program_.fragments[plan.fragment];
   plan.values = fragment.values;
@@ -118,6 +119,7 @@ void Flattener::op(const ir::Store& data) {
   plan.guarded = guard_mask(data.guarded);
   plan.before = guard_mask(data.before);
   plan.run = static_cast<std::uint32_t>(std::max<std::int64_t>(data.element_run, 1));
+  plan.wide_run = static_cast<std::uint32_t>(data.wide_run);
   plan.instruction = data.instruction;
   const auto part = ir::stored_registers(function_, data);
   KILN_CHECK(part.has_value(), "columns from {} are no run of registers", data.first_column);

@@ -145,19 +145,20 @@ void store_matrices(Machine& machine, Warp& warp, const TilePlan& plan) {
 }
 
 // One lane's run of a plain load or store; `registers` are the run's.
-void move_run(const Touch& touch, const Tile& tile, const Place& place, double* registers,
+void move_run(const Touch& touch, const Tile& tile, const Place& place, std::span<double> registers,
               bool writes) {
   const TilePlan& plan = tile.plan;
+  const auto run = static_cast<std::int64_t>(registers.size());
   const Buffer& buffer = touch.buffer;
   const DType dtype = touch.machine.program.fragments[plan.fragment].dtype;
   const Coordinates at = {place.row, place.col};
   const Reach reach{plan.view, tile.window, tile.own, plan.guarded, writes, plan.before};
-  const std::int64_t reached = reachable(touch, reach, at, plan.run);
-  if (!writes) std::fill(registers + reached, registers + plan.run, 0.0);
+  const std::int64_t reached = reachable(touch, reach, at, run);
+  if (!writes) std::fill(registers.begin() + reached, registers.end(), 0.0);
   if (reached == 0) return;
   const std::int64_t address = buffer.address(root_coordinates(plan.view, tile.window, at));
   const std::int64_t bytes = reached * buffer.size;
-  if (reached == plan.run) check_aligned(touch, address, bytes, writes);
+  if (reached == run) check_aligned(touch, address, bytes, writes);
   std::byte* memory = bytes_at(touch, address);
   const bool global = buffer.space == ir::Space::kGlobal;
   (global ? touch.machine.global_request : touch.machine.shared_request).add(address);
@@ -168,13 +169,13 @@ void move_run(const Touch& touch, const Tile& tile, const Place& place, double* 
     }
   } else {
     note_read(touch, address, bytes);
-    load_registers(buffer.dtype, dtype, memory, static_cast<std::uint32_t>(reached), registers);
+    load_registers(buffer.dtype, dtype, memory, static_cast<std::uint32_t>(reached),
+                   registers.data());
   }
 }
 
-void count_run(Machine& machine, const TilePlan& plan, bool writes) {
-  const Buffer& buffer = *plan.view.buffer;
-  const std::int64_t bytes = plan.run * buffer.size;
+void count_run(Machine& machine, const Buffer& buffer, std::uint32_t run, bool writes) {
+  const std::int64_t bytes = run * buffer.size;
   Tally& tally = machine.tally;
   if (buffer.space == ir::Space::kGlobal) {
     const std::int64_t moved = bytes * machine.global_request.count;
@@ -200,7 +201,11 @@ void move_tile(Machine& machine, Warp& warp, const TilePlan& plan, bool writes) 
   const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
   const Tile tile = tile_of(plan, warp);
   const std::uint32_t first_lane = warp.index * kLanes % plan.lanes;
-  for (std::uint32_t value = 0; value < plan.values; value += plan.run) {
+  const Buffer& buffer = *plan.view.buffer;
+  const bool wide =
+      plan.wide_run > 0 && is_aligned(plan.view, tile.window, plan.wide_run * buffer.size);
+  const std::uint32_t run = wide ? plan.wide_run : plan.run;
+  for (std::uint32_t value = 0; value < plan.values; value += run) {
     machine.global_request.clear();
     machine.shared_request.clear();
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -208,14 +213,14 @@ void move_tile(Machine& machine, Warp& warp, const TilePlan& plan, bool writes) 
           &warp.registers[fragment.offset + lane * fragment.values + plan.first_value + value];
       const Place& place = plan.places[std::size_t{value} * plan.lanes + first_lane + lane];
       if (place.row < 0) {
-        for (std::uint32_t e = 0; !writes && e < plan.run; ++e) {
+        for (std::uint32_t e = 0; !writes && e < run; ++e) {
           registers[e] = no_element(fragment.dtype, lane);
         }
         continue;
       }
-      move_run({machine, warp, lane, *plan.view.buffer}, tile, place, registers, writes);
+      move_run({machine, warp, lane, buffer}, tile, place, {registers, run}, writes);
     }
-    count_run(machine, plan, writes);
+    count_run(machine, buffer, run, writes);
   }
 }
 

@@ -216,6 +216,7 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Load& load) {
                      .view = load.view,
                      .transposed = registers_of(kernel.function, load.frag).swapped,
                      .length = load.element_run,
+                     .wide = load.wide_run,
                      .guarded = load.guarded,
                      .before = load.before,
                      .part = {registers_of(kernel.function, load.frag).fragment, 0}});
@@ -255,6 +256,7 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Store& store) {
                      .view = store.view,
                      .transposed = store.transposed,
                      .length = store.element_run,
+                     .wide = store.wide_run,
                      .guarded = store.guarded,
                      .before = store.before,
                      .part = part});

@@ -276,6 +276,14 @@ std::string Kernel::element(ValueId root, const std::vector<Expr>& index) {
                 braced(strided ? alias->strides : view.shape), braced(index));
 }
 
+std::string Kernel::rows_aligned(ValueId root, std::int64_t run) {
+  const auto* alias = function.def_as<ir::Alias>(root);
+  const bool strided = alias != nullptr && !alias->strides.empty();
+  requirements.headers.insert("window.cuh");
+  return format("kiln::{}rows_aligned<{}>({}, {})", strided ? "strided_" : "", run, name(root),
+                braced(strided ? alias->strides : function.view_type(root).shape));
+}
+
 namespace {
 
 // The coordinates of the whole buffer that `index` of the window means.

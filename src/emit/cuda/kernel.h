@@ -107,6 +107,8 @@ struct Kernel {
 
   // Element `index` (one expression per dimension) of a whole buffer.
   [[nodiscard]] std::string element(ir::ValueId root, const std::vector<ir::Expr>& index);
+  // Whether the rows of a global buffer begin at multiples of `run` elements, asked at run time.
+  [[nodiscard]] std::string rows_aligned(ir::ValueId root, std::int64_t run);
 };
 
 // Element `index` of a window of a buffer; `index` has the window's rank.

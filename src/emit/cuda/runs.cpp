@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/prove.h"
 #include "ir/strides.h"
 #include "target/sparse.h"
 
@@ -39,6 +40,16 @@ std::string both(const std::string& one, const std::string& other) {
   return one.empty() || other.empty() ? one + other : one + " && " + other;
 }
 
+// Whether a run lies inside its columns' limits or outside, and never across one: it starts at a
+// multiple of its length, and so do they.
+bool is_whole(const Kernel& kernel, const Runs& runs, const ir::ResolvedView& view) {
+  const std::size_t d = view.dropped + 1;
+  const Expr& extent = kernel.function.view_type(view.root).shape[d];
+  return std::ranges::all_of(view.limits[d], [&](const Expr& limit) {
+    return ir::always_divisible(limit, runs.length) || (runs.in_aligned_rows && limit == extent);
+  });
+}
+
 // How many elements of the run that starts at `index` lie inside the window, and in the tile (where
 // `in_tile` holds); "" when all do. A run that begins before the window's base lies there whole.
 std::string run_count(Kernel& kernel, const Runs& runs, const ir::ResolvedView& view,
@@ -46,9 +57,11 @@ std::string run_count(Kernel& kernel, const Runs& runs, const ir::ResolvedView& 
   const bool rows_guarded = std::ranges::find(runs.guarded, 0) != runs.guarded.end();
   const bool cols_guarded = std::ranges::find(runs.guarded, 1) != runs.guarded.end();
   const std::vector<std::int64_t> rows(rows_guarded ? 1 : 0, 0);
-  const std::string row_inside = both(inside(kernel, view, index, rows, runs.before), in_tile);
+  std::string row_inside = both(inside(kernel, view, index, rows, runs.before), in_tile);
   std::string left = format("{}", runs.length);
-  if (cols_guarded) {
+  if (cols_guarded && runs.length > 1 && is_whole(kernel, runs, view)) {
+    row_inside = both(row_inside, inside(kernel, view, index, std::vector<std::int64_t>{1}, {}));
+  } else if (cols_guarded) {
     const std::size_t d = view.dropped + 1;
     Expr limit = view.limits[d][0];
     for (const Expr& other : view.limits[d]) limit = min(limit, other);
@@ -160,9 +173,9 @@ std::string within_edge(Kernel& kernel, const Op& op, ValueId tile, const PlaceE
               within_edge(kernel, op, tile, 1, place.col));
 }
 
-void emit_runs(Kernel& kernel, const Runs& runs) {
-  kernel.requirements.headers.insert("fragment.cuh");
-  const ir::ResolvedView view = ir::resolve_view(kernel.function, runs.view);
+namespace {
+
+void emit_runs_of_length(Kernel& kernel, const Runs& runs, const ir::ResolvedView& view) {
   const Registers registers = registers_of(kernel.function, runs.frag);
   const target::Fragment& fragment = runs.part.fragment;
   const Expr first_value = Expr(runs.length) * Expr::var(kernel.counter);
@@ -190,6 +203,22 @@ void emit_runs(Kernel& kernel, const Runs& runs) {
   kernel.out.call(
       format("kiln::{}<{}, {}>", runs.function, runs.length, type_name(registers.dtype)),
       arguments);
+  kernel.out.close();
+}
+
+}  // namespace
+
+void emit_runs(Kernel& kernel, const Runs& runs) {
+  kernel.requirements.headers.insert("fragment.cuh");
+  const ir::ResolvedView view = ir::resolve_view(kernel.function, runs.view);
+  if (runs.wide == 0) return emit_runs_of_length(kernel, runs, view);
+  Runs wide = runs;
+  wide.length = runs.wide;
+  wide.in_aligned_rows = true;
+  kernel.out.open(format("if ({}) {{", kernel.rows_aligned(view.root, runs.wide)));
+  emit_runs_of_length(kernel, wide, view);
+  kernel.out.between("} else {");
+  emit_runs_of_length(kernel, runs, view);
   kernel.out.close();
 }
 

@@ -42,7 +42,7 @@ struct Registers {
                                       const PlaceExpr& place);
 
 // A fragment's values between registers and a window, run by run: one run is `length` consecutive
-// elements of the window's rows.
+// elements of the window's rows, or `wide` where the rows begin at multiples of so many at run time.
 struct Runs {
   const ir::Op& op;
   const char* function;  // of fragment.cuh
@@ -50,9 +50,11 @@ struct Runs {
   ir::ValueId view;
   bool transposed;  // the window's rows are the fragment's columns
   std::int64_t length;
+  std::int64_t wide;  // 0: there is no such case
   const std::vector<std::int64_t>& guarded;
   const std::vector<std::int64_t>& before;
   target::FragmentColumns part;  // what of the fragment is moved
+  bool in_aligned_rows = false;  // they begin at multiples of `length`
 };
 void emit_runs(Kernel& kernel, const Runs& runs);
 
