@@ -42,14 +42,11 @@ struct Timing {
   int fence_latency;  // between what threads write and what the hardware's copies and products read
 
   // --- a warp
-  double issue_gap;   // between two of its instructions, on average
-  double copy_slots;  // instructions around a copy by threads: where it begins, how wide it is
-  // Around each of its accesses: addresses, conditions; and where no register keeps an address from one trip of a loop
-  // to the next.
-  double request_slots;
-  double request_slots_again;
-  double access_slots;  // around each other access to global memory
-  double step_slots;    // around anything else that it does or waits for
+  double issue_gap;      // between two of its instructions, on average
+  double copy_slots;     // instructions around a copy by threads: where it begins, how wide it is
+  double request_slots;  // around each of its accesses: addresses, conditions
+  double access_slots;   // around each other access to global memory
+  double step_slots;     // around anything else that it does or waits for
   int shuffle_latency;
   int quotient_latency;  // beyond its instructions: the next one waits for its branch
 

@@ -263,12 +263,6 @@ TEST(Registers, OfACompiledKernelAreTaken) {
   EXPECT_TRUE(compiled.registers.compiled);
   EXPECT_EQ(compiled.registers.total, 200);
   EXPECT_EQ(compiled.occupancy.blocks, 2) << "2 warps a quarter, 4 warps a block";
-  const LaunchCost with_few = launch_with({{estimated.name, estimated.registers.wanted - 9}});
-  EXPECT_TRUE(with_few.registers.addresses_again());
-  EXPECT_GT(with_few.predicted->cycles, estimated.predicted->cycles)
-      << "each trip computes addresses again";
-  EXPECT_FALSE(
-      launch_with({{estimated.name, estimated.registers.wanted - 8}}).registers.addresses_again());
 }
 
 TEST(Registers, AnAccumulatorOutlivesTheLoop) {

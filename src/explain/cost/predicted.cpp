@@ -92,9 +92,8 @@ std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Fun
       .bytes_read_once = static_cast<double>(launch.bytes_read_once) / times,
       .bytes_written_once = static_cast<double>(launch.bytes_once - launch.bytes_read_once) / times,
       .scale = scale};
-  const BlockSteps steps = steps_of(function, arch, timing, *trace,
-                                    {.works = works_of(function, arch, timing, outcome),
-                                     .addresses_again = launch.registers.addresses_again()});
+  const BlockSteps steps =
+      steps_of(function, arch, timing, *trace, works_of(function, arch, timing, outcome));
   return predict(arch, timing, steps, facts, with_gains);
 }
 

@@ -34,12 +34,6 @@ struct RegisterEstimate {
   std::vector<LiveTile> alive = {};  // there, the largest first
   int total = 0;                     // `wanted`, but no more than a thread of such a block may have
   bool compiled = false;             // `total` is what the compiled kernel takes
-
-  // Whether the compiled kernel has no registers for addresses that the estimate keeps through loops.
-  [[nodiscard]] bool addresses_again() const {
-    constexpr int kMistake = 8;  // which the estimate may well make
-    return compiled && total + kMistake < wanted;
-  }
 };
 
 // `threads`: of a block.

@@ -29,13 +29,8 @@ double operand_bytes(const target::Mma& atom, bool a_in_registers) {
 class Reader {
  public:
   Reader(const ir::Function& function, const target::Arch& arch, const target::Timing& timing,
-         const sim::BlockTrace& trace, const Executed& executed)
-      : function_(function),
-        arch_(arch),
-        timing_(timing),
-        trace_(trace),
-        works_(executed.works),
-        addresses_again_(executed.addresses_again) {}
+         const sim::BlockTrace& trace, const std::vector<WorkEach>& works)
+      : function_(function), arch_(arch), timing_(timing), trace_(trace), works_(works) {}
 
   BlockSteps read() {
     out_.blocks = trace_.blocks;
@@ -115,8 +110,7 @@ class Reader {
   double slots_of(const TraceEntry& entry) const {
     const auto requests = static_cast<double>(entry.requests);
     const bool copies = entry.kind == TraceKind::kAsyncCopy || entry.kind == TraceKind::kCopy;
-    const double around = addresses_again_ ? timing_.request_slots_again : timing_.request_slots;
-    if (copies) return timing_.copy_slots + around * copied(entry) + requests;
+    if (copies) return timing_.copy_slots + timing_.request_slots * copied(entry) + requests;
     const bool global = entry.bytes_read + entry.bytes_written > 0;
     return (1 + (global ? timing_.access_slots : 0)) * requests;
   }
@@ -171,7 +165,6 @@ class Reader {
   const target::Timing& timing_;
   const sim::BlockTrace& trace_;
   const std::vector<WorkEach>& works_;
-  bool addresses_again_;
   BlockSteps out_;
   std::map<Key, std::uint32_t> generations_;
   std::vector<std::vector<std::uint32_t>> by_entry_;
@@ -181,8 +174,8 @@ class Reader {
 
 BlockSteps steps_of(const ir::Function& function, const target::Arch& arch,
                     const target::Timing& timing, const sim::BlockTrace& trace,
-                    const Executed& executed) {
-  return Reader(function, arch, timing, trace, executed).read();
+                    const std::vector<WorkEach>& works) {
+  return Reader(function, arch, timing, trace, works).read();
 }
 
 }  // namespace kiln::explain

@@ -1,6 +1,6 @@
 // A block's trace as the steps of its warps, each with what it takes of the SM: the input of sm.h.
 //
-//   BlockSteps steps = steps_of(function, arch, timing, trace, {works});
+//   BlockSteps steps = steps_of(function, arch, timing, trace, works);
 //   steps.warps[4][2]     a wait for generation 0
 //   steps.generations[0]  complete when two steps have arrived
 //
@@ -22,12 +22,6 @@ struct WorkEach {
   std::array<float, target::kUnits.size()> cycles = {};  // of a quarter's units
   float instructions = 0;
   float latency = 0;  // of shuffles and quotients, one after the other
-};
-
-// What the compiler has made of a kernel.
-struct Executed {
-  std::vector<WorkEach> works;   // by operation
-  bool addresses_again = false;  // each trip of a loop computes the addresses of its copies anew
 };
 
 struct Step {
@@ -64,6 +58,6 @@ struct BlockSteps {
 
 [[nodiscard]] BlockSteps steps_of(const ir::Function& function, const target::Arch& arch,
                                   const target::Timing& timing, const sim::BlockTrace& trace,
-                                  const Executed& executed);
+                                  const std::vector<WorkEach>& works);
 
 }  // namespace kiln::explain
