@@ -55,10 +55,28 @@ def example(name: str, *shapes: str, defines: tuple[str, ...] = ()) -> Kernel:
     return Kernel(f"examples/{name}.co", shapes, defines)
 
 
+def library(name: str, *shapes: str, defines: tuple[str, ...] = ()) -> Kernel:
+    return Kernel(f"kernels/{name}.co", shapes, defines)
+
+
 SMALL = "M=1024,N=1024,K=4096"
 W4 = "N=4096,K=4096,W=512,G=32"
 UNSEEN = (
-    Kernel("kernels/gemm_sm90.co", (cube(2048), cube(4096), cube(8192))),
+    example("attention_natural", "H=16,S=1024,T=1024,c=0.1275", "H=64,S=2048,T=2048,c=0.1275", "H=32,S=8192,T=8192,c=0.1275"),
+    example("matmul_persistent", "M=1408,N=1536,K=2048", cube(4096), "M=8192,N=12288,K=1024", defines=("BLOCKS=528",)),
+    example("matmul_fp8_scaled", "M=1408,N=1536,K=4096,KB=32,NB=12", "M=4096,N=4096,K=4096,KB=32,NB=32"),
+    example("cross_entropy", "M=132,N=32000", "M=1056,N=32000", "M=16384,N=32000"),
+    example("stencil", "H=1026,W=1028,P=1024,Q=1026", "H=4098,W=4100,P=4096,Q=4098", "H=8194,W=8196,P=8192,Q=8194"),
+    example("layer_norm_long", "M=132,epsilon=1e-5", "M=1056,epsilon=1e-5", "M=8192,epsilon=1e-5", defines=("N=20480",)),
+    example("layer_norm_persistent", "M=264,epsilon=1e-5", "M=4096,epsilon=1e-5", "M=32768,epsilon=1e-5", defines=("N=4096",)),
+    example("matmul_sparse", "M=1408,P=1024,W=64,N=1536,K=2048", "M=4096,P=2048,W=128,N=4096,K=4096"),
+    library("gemm_sm80", "M=1408,N=1536,K=2048,LDA=2048,LDB=2048,LDC=1536", "M=4096,N=4096,K=4096,LDA=4096,LDB=4096,LDC=4096"),
+    library("gemm_skinny_sm90", "M=16,N=4096,K=4096", "M=64,N=8192,K=8192"),
+    library("gemm_block_scaled_sm90", "M=1408,N=1536,K=4096,KB=32,NB=12", "M=4096,N=4096,K=7168,KB=56,NB=32"),
+    library("attention_sm90", "B=1,S=2048,H=16,T=2048,HK=16,scale=0.088", "B=4,S=4096,H=16,T=4096,HK=16,scale=0.088"),
+)
+FITTED = (
+    library("gemm_sm90", cube(2048), cube(4096), cube(8192)),
     example("matmul_1p2c", "M=1024,N=1024,K=4096", cube(2048), cube(4096), "M=8192,N=12288,K=1024"),
     example("matmul_late_release", "M=1408,N=1536,K=2048", cube(2048), cube(4096), "M=16384,N=8192,K=512"),
     example("matmul_double_buffer", SMALL, cube(4096)),
@@ -70,8 +88,6 @@ UNSEEN = (
     example("rope", "S=1584,H=8", "S=4096,H=32", "S=16384,H=64"),
     example("softmax", "M=1320", "M=4096", "M=32768", "M=131072", defines=("N=4096",)),
     example("cumulative_sum", "M=132,N=16384", "M=1024,N=16384", "M=8192,N=16384"),
-)
-FITTED = (
     example("matmul_1p1c", SMALL, cube(2048), cube(4096)),
     example("matmul_wgmma_2group", "M=1408,N=1536,K=2048", cube(2048), cube(4096)),
     example("matmul_multicast", "M=1408,N=1536,K=2048", cube(2048), cube(4096)),
