@@ -75,9 +75,9 @@ class Hindrance {
 };
 
 // What the block will need, its rings included.
-target::BlockNeeds needs_of(const ir::Function& function, OpId launch) {
+target::BlockNeeds needs_of(const ir::Function& function, OpId launch, std::int64_t producers) {
   const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
-  target::BlockNeeds out{.threads = data.threads.constant().value_or(1)};
+  target::BlockNeeds out{.threads = data.threads.constant().value_or(1) + producers};
   const auto add = [&](auto& self, ir::RegionId region, std::int64_t stages) -> void {
     for (const OpId id : function.regions[region].ops) {
       const ir::Op& op = function.ops[id];
@@ -94,7 +94,6 @@ target::BlockNeeds needs_of(const ir::Function& function, OpId launch) {
     }
   };
   add(add, data.body, 1);
-  if (!loops_with_producer(function, launch).empty()) out.threads += target::kWarpgroupLanes;
   out.registers = registers_wanted(function, launch);
   return out;
 }
@@ -103,14 +102,12 @@ std::int64_t blocks_at_once(const ir::Module& module, const ir::Function& functi
   const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
   const target::Arch& arch = *module.arch;
   if (data.blocks_min != 0) return data.blocks_min * arch.sms;
-  // Consumers that are given a producer's registers leave none for a second block.
   Division division;
-  if (!loops_with_producer(function, launch).empty() &&
-      !division_of(module, function, launch, division) &&
-      consumer_registers(arch, data, division) != 0) {
-    return arch.sms;
-  }
-  target::BlockNeeds needs = needs_of(function, launch);
+  const bool produced = !loops_with_producer(function, launch).empty() &&
+                        !division_of(module, function, launch, division);
+  // Consumers that are given a producer's registers leave none for a second block.
+  if (produced && consumer_registers(arch, data, division) != 0) return arch.sms;
+  target::BlockNeeds needs = needs_of(function, launch, produced ? division.unit() : 0);
   needs.registers = std::min(needs.registers, arch.registers_per_thread_max);
   return std::max<std::int64_t>(target::occupancy(arch, needs).blocks, 1) * arch.sms;
 }

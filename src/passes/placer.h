@@ -57,6 +57,7 @@ class Placer {
   State enter_loop(ir::RegionId body, const State& state, bool leaves_at_end);
   State go_round(ir::RegionId body, const State& state, bool leaves_at_end);
   State enter_inthreads(const ir::Inthreads& op, State state);
+  void await_tracked(ir::RegionId body);
   State enter_if(const ir::If& op, const State& state);
   State enter_meeting(const ir::Op& op, State state);
 

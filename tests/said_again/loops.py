@@ -36,7 +36,7 @@ class Draw(random.Random):
 
 def attribute(draw, arch):
     stages = draw.choice(["", "2", "3", "4", "5"])
-    producer = arch == "sm_90a" and draw.often(0.6)
+    producer = draw.often(0.6)
     args = ", ".join(word for word in (stages, "producer" if producer else "") if word)
     return f"[[pipeline({args})]] " if args else "[[pipeline]] "
 
