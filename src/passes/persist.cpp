@@ -140,8 +140,7 @@ class Persister : private OpMaker {
       function_.regions[data().body].ops = std::move(out_);
     }
     data().persistent = false;
-    data().columns_together = data().rows_together = 0;
-    data().hilbert = false;
+    set_order(data(), {});
   }
 
   // What tile_at makes its numbers with.
@@ -284,6 +283,12 @@ TileOrder order_of(const ir::Parallel& launch) {
   if (launch.columns_together != 0) return {TileOrder::Kind::kColumns, launch.columns_together};
   if (launch.rows_together != 0) return {TileOrder::Kind::kRows, launch.rows_together};
   return {};
+}
+
+void set_order(ir::Parallel& launch, const TileOrder& order) {
+  launch.columns_together = order.kind == TileOrder::Kind::kColumns ? order.together : 0;
+  launch.rows_together = order.kind == TileOrder::Kind::kRows ? order.together : 0;
+  launch.hilbert = order.kind == TileOrder::Kind::kHilbert;
 }
 
 Checked<bool> persist(ir::Module& module, Diagnostics& diags) {

@@ -41,6 +41,7 @@ struct TileOrder {
   std::int64_t together = 0;  // kColumns, kRows: so many
 };
 [[nodiscard]] TileOrder order_of(const ir::Parallel& launch);
+void set_order(ir::Parallel& launch, const TileOrder& order);
 
 template <typename Number>
 struct TilePlace {
