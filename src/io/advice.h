@@ -19,7 +19,8 @@ struct Advice {
 };
 
 // Loops that copy from global to shared memory get `[[pipeline]]` with several numbers, with and without
-// a producer; the best of them, and the program as it is, get `[[persistent]]`.
+// a producer; the best of them, and the program as it is, get `[[persistent]]`, and what is fastest then orders of its
+// tiles, which are advised where they pay.
 [[nodiscard]] Advice try_attributes(const Program& program, std::size_t kernel,
                                     const ExplainOptions& options);
 

@@ -13,6 +13,23 @@ constexpr std::int64_t kTogether[] = {4, 8, 16};
 
 bool same_line(const Place& a, const Place& b) { return a.line == b.line && a.file == b.file; }
 
+// Whether its tiles may come in another order: they are rows and columns, and the program leaves to the compiler how
+// they are gone through.
+bool takes_order(const ir::Function& function, const ir::Parallel& launch) {
+  constexpr std::size_t kRowsAndColumns = 2;
+  if (launch.level != ir::Level::kBlock || launch.vars.size() != kRowsAndColumns ||
+      !launch.cluster.empty() || launch.cooperative) {
+    return false;
+  }
+  bool left = launch.persistent || launch.columns_together != 0 || launch.rows_together != 0 ||
+              launch.hilbert;
+  ir::walk(function, launch.body, [&](ir::OpId id) {
+    const auto* loop = std::get_if<ir::For>(&function.ops[id].data);
+    left = left || (loop != nullptr && loop->stages != 0);
+  });
+  return left;
+}
+
 std::vector<AttributeSetting> pipelines_at(const Place& place) {
   std::vector<AttributeSetting> out;
   for (const bool producer : {false, true}) {
@@ -27,28 +44,29 @@ std::vector<AttributeSetting> pipelines_at(const Place& place) {
 }
 
 std::vector<AttributeSetting> orders_at(const Place& place) {
-  std::vector<AttributeSetting> out;
+  std::vector<AttributeSetting> out = {{.place = place, .text = "no [[order]]"}};
   for (const std::int64_t together : kTogether) {
     out.push_back(
         {.place = place, .text = format("[[order(columns, {})]]", together), .columns = together});
     out.push_back(
         {.place = place, .text = format("[[order(rows, {})]]", together), .rows = together});
   }
+  out.push_back({.place = place, .text = "[[order(hilbert)]]", .hilbert = true});
   return out;
 }
 
-// Sets what the setting is of; nothing of an operation at another place, or without such an attribute.
-void set(const AttributeSetting& setting, ir::Op& op) {
+// Sets what the setting is of; nothing of an operation that it is not for.
+void set(const AttributeSetting& setting, const ir::Function& function, ir::Op& op) {
   auto* loop = std::get_if<ir::For>(&op.data);
   if (loop != nullptr && setting.stages != 0 && loop->stages != 0) {
     loop->stages = setting.stages;
     loop->producer = setting.producer;
   }
   auto* launch = std::get_if<ir::Parallel>(&op.data);
-  if (launch != nullptr && setting.stages == 0 &&
-      launch->columns_together + launch->rows_together > 0) {
+  if (launch != nullptr && setting.stages == 0 && takes_order(function, *launch)) {
     launch->columns_together = setting.columns;
     launch->rows_together = setting.rows;
+    launch->hilbert = setting.hilbert;
   }
 }
 
@@ -80,9 +98,7 @@ std::vector<std::vector<AttributeSetting>> tunable_attributes(const Program& pro
     const auto* loop = std::get_if<ir::For>(&op.data);
     if (loop != nullptr && loop->stages != 0) add(pipelines_at(place));
     const auto* launch = std::get_if<ir::Parallel>(&op.data);
-    if (launch != nullptr && launch->columns_together + launch->rows_together > 0) {
-      add(orders_at(place));
-    }
+    if (launch != nullptr && takes_order(function, *launch)) add(orders_at(place));
   });
   return out;
 }
@@ -92,7 +108,7 @@ Checked<bool> decide_with(const std::vector<AttributeSetting>& settings, Program
   ir::Function& function = program.tile.functions[kernel];
   for (ir::Op& op : function.ops) {
     for (const AttributeSetting& setting : settings) {
-      if (same_line(setting.place, program.sources.place(op.span))) set(setting, op);
+      if (same_line(setting.place, program.sources.place(op.span))) set(setting, function, op);
     }
   }
   program.decided = program.tile;

@@ -3,7 +3,7 @@
 //
 //   tunable_attributes(program, 0)
 //     [[pipeline(3)]] at line 9     [[pipeline(2)]], [[pipeline(2, producer)]], [[pipeline(3)]], ...
-//     [[order(rows, 4)]] at line 5  [[order(columns, 4)]], [[order(columns, 8)]], ...
+//     [[persistent]] at line 5      no [[order]], [[order(columns, 4)]], ..., [[order(hilbert)]]
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,14 @@ struct AttributeSetting {
   std::string text = {};     // "[[pipeline(4, producer)]]"
   std::int64_t stages = 0;   // of a loop; 0: it is a launch's order
   bool producer = false;     // of a loop
-  std::int64_t columns = 0;  // of a launch: these, or rows, are taken together; both 0: in order
-  std::int64_t rows = 0;
+  std::int64_t columns = 0;  // of a launch: these are taken together,
+  std::int64_t rows = 0;     // or these,
+  bool hilbert = false;      // or along a curve; else in order
 };
 [[nodiscard]] std::string text(const AttributeSetting& setting);  // "[[pipeline(4)]] at line 9"
 
-// For each loop with `[[pipeline]]` and each launch with `[[order]]` of a program's kernel the settings to try.
+// The settings to try: for each loop with `[[pipeline]]` of a program's kernel, and for each launch over rows and columns
+// of tiles that has `[[persistent]]`, `[[order]]` or such a loop.
 [[nodiscard]] std::vector<std::vector<AttributeSetting>> tunable_attributes(const Program& program,
                                                                             std::size_t kernel);
 

@@ -266,13 +266,15 @@ struct Trigger {
   Expr slot = 0;
   bool cluster = false;
   // decided. `unit`: kElected arrives once for each unit of so many threads (0: all that execute
-  // it). `bytes`: the arrival announces so many bytes of bulk copies.
+  // it). `bytes`: the arrival announces so many bytes of bulk copies. `tracks`: the generation also
+  // waits for the copies (cp.async) that the threads have started so far, and they do not.
   Arrival arrival = Arrival::kUndecided;
   std::int64_t unit = 0;
   std::int64_t bytes = 0;
+  bool tracks = false;
   static void fields(auto& s, auto&& v) {
     v("event", s.event), v("slot", s.slot), v("cluster", s.cluster), v("arrival", s.arrival),
-        v("unit", s.unit), v("bytes", s.bytes);
+        v("unit", s.unit), v("bytes", s.bytes), v("tracks", s.tracks);
   }
 };
 

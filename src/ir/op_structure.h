@@ -32,10 +32,12 @@ struct Parallel {
   std::int64_t registers_max = 0;
   bool cooperative = false;  // kBlock: all blocks are there at once, and may meet
   // kBlock: what the program asks of the pass persist, which fulfils it. As many blocks as run at once go through the
-  // whole grid; its second axis is taken so many columns at a time, or its first so many rows (0: in order).
+  // whole grid; its second axis is taken so many columns at a time, or its first so many rows (0: in order), or both
+  // along a Hilbert curve. At most one of the three.
   bool persistent = false;
   std::int64_t columns_together = 0;
   std::int64_t rows_together = 0;
+  bool hilbert = false;
   RegionId body;
   // decided, kBlock only
   std::int64_t shared_bytes = 0;  // shared memory of the block
@@ -59,7 +61,7 @@ struct Parallel {
         v("blocks_min", s.blocks_min), v("registers_max", s.registers_max),
         v("cooperative", s.cooperative), v("persistent", s.persistent),
         v("columns_together", s.columns_together), v("rows_together", s.rows_together),
-        v("shared_bytes", s.shared_bytes), v("shared_more", s.shared_more),
+        v("hilbert", s.hilbert), v("shared_bytes", s.shared_bytes), v("shared_more", s.shared_more),
         v("shared_max", s.shared_max), v("cluster_shape", s.cluster_shape),
         v("threads_max", s.threads_max), v("bounds", s.bounds), v("opts_in", s.opts_in),
         v("overlaps", s.overlaps), v("admits_next", s.admits_next), v("body", s.body);

@@ -278,7 +278,11 @@ void triggers_have_arrivals(const Module&, const Function& f, Mistakes& mistakes
   for_each_op<Trigger>(f, [&](const Trigger& trigger, OpId id) {
     if (trigger.arrival == Arrival::kUndecided) complain(mistakes, f, id, "nobody arrives");
     if (trigger.bytes < 0) complain(mistakes, f, id, "{} bytes", trigger.bytes);
-    if (trigger.bytes == 0 || trigger.arrival == Arrival::kElected) return;
+    const bool elected = trigger.arrival == Arrival::kElected;
+    if (trigger.tracks && (elected || trigger.cluster)) {
+      complain(mistakes, f, id, "it tracks copies of threads that do not arrive");
+    }
+    if (trigger.bytes == 0 || elected) return;
     complain(mistakes, f, id, "bytes are announced by one thread");
   });
 }

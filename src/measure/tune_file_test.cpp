@@ -233,16 +233,37 @@ double faster_with_six(const std::string& candidate) {
 
 TEST_F(TuneFile, AttributesAreTriedByThemselves) {
   ASSERT_TRUE(write_file(file_, kAttributes));
-  const std::vector<std::string> shape = {"M=64,N=64,K=256"};
-  EXPECT_EQ(run({.shapes = shape}, {.seconds = faster_with_six}), io::Exit::kFine) << err_;
-  // Five numbers of stages in six orders; sm_80 has no producers.
-  EXPECT_EQ(seen_.size(), 1 + 5 * 6U);
-  EXPECT_NE(out_.find("30 dropped by pipeline-producer"), std::string::npos) << out_;
-  EXPECT_NE(out_.find("best: [[order(columns, 4)]] at line 6 [[pipeline(6)]] at line 8\n"),
+  const TuneOptions options{.shapes = {"M=64,N=64,K=256"}, .keep = 1000};
+  EXPECT_EQ(run(options, {.seconds = faster_with_six}), io::Exit::kFine) << err_;
+  // Five numbers of stages, with a producer and without, in eight orders.
+  EXPECT_EQ(seen_.size(), 1 + 2 * 5 * 8U);
+  EXPECT_NE(out_.find("best: no [[order]] at line 6 [[pipeline(6)]] at line 8\n"),
             std::string::npos)
       << out_;
   const auto lines = *read_file(json_);
   EXPECT_NE(lines.find(R"("line":8,"attribute":"[[pipeline(6)]]")"), std::string::npos) << lines;
+}
+
+double faster_along_the_curve(const std::string& candidate) {
+  return candidate.find("[[order(hilbert)]]") != std::string::npos ? 2e-6 : 3e-6;
+}
+
+TEST_F(TuneFile, OrdersAreTriedWhereTheLoopIsLeftToTheCompiler) {
+  std::string text = kAttributes;
+  text.replace(text.find("[[order(rows, 2)]]"), std::string("[[order(rows, 2)]]").size(), "");
+  ASSERT_TRUE(write_file(file_, text));
+  const Paper paper{.seconds = faster_along_the_curve};
+  TuneOptions options{.shapes = {"M=64,N=64,K=256"}, .keep = 1000};
+  EXPECT_EQ(run(options, paper), io::Exit::kFine) << err_;
+  EXPECT_EQ(seen_.size(), 1 + 2 * 5 * 8U);
+  EXPECT_NE(out_.find("best: [[order(hilbert)]] at line 6 [[pipeline(2)]] at line 8"),
+            std::string::npos)
+      << out_;
+  text.replace(text.find("[[pipeline]] "), std::string("[[pipeline]] ").size(), "");
+  ASSERT_TRUE(write_file(file_, text));
+  options.over = {"TILE=8,16"};
+  EXPECT_EQ(run(options, paper), io::Exit::kFine) << err_;
+  EXPECT_EQ(seen_, (std::vector<std::string>{"the file's own", "TILE=8", "TILE=16"}));
 }
 
 TEST_F(TuneFile, AttributesGoWithMacrosOrStay) {
@@ -250,8 +271,8 @@ TEST_F(TuneFile, AttributesGoWithMacrosOrStay) {
   const Paper paper{.seconds = faster_with_six};
   TuneOptions options{.shapes = {"M=64,N=64,K=256"}, .over = {"TILE=8,16"}, .keep = 1000};
   EXPECT_EQ(run(options, paper), io::Exit::kFine) << err_;
-  EXPECT_EQ(seen_.size(), 1 + 2 * 5 * 6U);
-  EXPECT_NE(out_.find("best: -D TILE=8 [[order(columns, 4)]] at line 6 [[pipeline(6)]] at line 8"),
+  EXPECT_EQ(seen_.size(), 1 + 2 * 2 * 5 * 8U);
+  EXPECT_NE(out_.find("best: -D TILE=8 no [[order]] at line 6 [[pipeline(6)]] at line 8"),
             std::string::npos)
       << out_;
   options.no_attributes = true;

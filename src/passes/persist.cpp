@@ -11,6 +11,7 @@
 #include "passes/for_each_launch.h"
 #include "passes/marked_loops.h"
 #include "passes/op_maker.h"
+#include "passes/tile_order.h"
 #include "target/occupancy.h"
 #include "target/registers.h"
 
@@ -74,9 +75,9 @@ class Hindrance {
 };
 
 // What the block will need, its rings included.
-target::BlockNeeds needs_of(const ir::Function& function, OpId launch) {
+target::BlockNeeds needs_of(const ir::Function& function, OpId launch, std::int64_t producers) {
   const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
-  target::BlockNeeds out{.threads = data.threads.constant().value_or(1)};
+  target::BlockNeeds out{.threads = data.threads.constant().value_or(1) + producers};
   const auto add = [&](auto& self, ir::RegionId region, std::int64_t stages) -> void {
     for (const OpId id : function.regions[region].ops) {
       const ir::Op& op = function.ops[id];
@@ -93,7 +94,6 @@ target::BlockNeeds needs_of(const ir::Function& function, OpId launch) {
     }
   };
   add(add, data.body, 1);
-  if (!loops_with_producer(function, launch).empty()) out.threads += target::kWarpgroupLanes;
   out.registers = registers_wanted(function, launch);
   return out;
 }
@@ -102,14 +102,12 @@ std::int64_t blocks_at_once(const ir::Module& module, const ir::Function& functi
   const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
   const target::Arch& arch = *module.arch;
   if (data.blocks_min != 0) return data.blocks_min * arch.sms;
-  // Consumers that are given a producer's registers leave none for a second block.
   Division division;
-  if (!loops_with_producer(function, launch).empty() &&
-      !division_of(module, function, launch, division) &&
-      consumer_registers(arch, data, division) != 0) {
-    return arch.sms;
-  }
-  target::BlockNeeds needs = needs_of(function, launch);
+  const bool produced = !loops_with_producer(function, launch).empty() &&
+                        !division_of(module, function, launch, division);
+  // Consumers that are given a producer's registers leave none for a second block.
+  if (produced && consumer_registers(arch, data, division) != 0) return arch.sms;
+  target::BlockNeeds needs = needs_of(function, launch, produced ? division.unit() : 0);
   needs.registers = std::min(needs.registers, arch.registers_per_thread_max);
   return std::max<std::int64_t>(target::occupancy(arch, needs).blocks, 1) * arch.sms;
 }
@@ -142,7 +140,28 @@ class Persister : private OpMaker {
       function_.regions[data().body].ops = std::move(out_);
     }
     data().persistent = false;
-    data().columns_together = data().rows_together = 0;
+    set_order(data(), {});
+  }
+
+  // What tile_at makes its numbers with.
+  using Number = Expr;
+
+  // A name for the expression.
+  Expr bind(const std::string& name, const Expr& value, const Expr& extent) {
+    return name_it(name, emit_value(ir::Index{value}, kNumber), extent);
+  }
+
+  ValueId less(const std::string& name, const Expr& left, const Expr& right) {
+    const ValueId a = emit_value(ir::Index{left}, kNumber);
+    const ValueId b = emit_value(ir::Index{right}, kNumber);
+    return emit_value(ir::Binary{ir::BinaryKind::kLt, a, b}, ir::ScalarType{DType::kBool}, name);
+  }
+
+  Expr choose(const std::string& name, ValueId condition, const Expr& if_true, const Expr& if_false,
+              const Expr& extent) {
+    const ValueId a = emit_value(ir::Index{if_true}, kNumber);
+    const ValueId b = emit_value(ir::Index{if_false}, kNumber);
+    return name_it(name, emit_value(ir::Choose{condition, a, b}, kNumber), extent);
   }
 
  private:
@@ -153,10 +172,9 @@ class Persister : private OpMaker {
         {unique_var_name(function_, name), kind, std::move(extent), span_, 0});
   }
 
-  // A name for the expression.
-  Expr bind(const std::string& name, const Expr& value, const Expr& extent) {
+  Expr name_it(const std::string& name, ValueId value, const Expr& extent) {
     const ir::VarId var = new_var(name, ir::VarKind::kBound, extent);
-    emit(ir::Bind{var, emit_value(ir::Index{value}, kNumber)});
+    emit(ir::Bind{var, value});
     return Expr::var(var);
   }
 
@@ -234,8 +252,8 @@ class Persister : private OpMaker {
   // The old variables of the tile with this number.
   void place(const std::vector<ir::VarId>& axes, const std::vector<Expr>& extents,
              const Expr& tile) {
-    const std::int64_t together = std::max(data().columns_together, data().rows_together);
-    if (together == 0) {
+    const TileOrder order = order_of(data());
+    if (order.kind == TileOrder::Kind::kGrid) {
       Expr rest = tile;
       for (std::size_t i = 0; i < axes.size(); ++i) {
         const bool last = i + 1 == axes.size();
@@ -244,16 +262,9 @@ class Persister : private OpMaker {
       }
       return;
     }
-    const bool columns = data().columns_together != 0;
-    const std::size_t across = columns ? 1 : 0;  // the axis of which so many come together
-    const std::size_t along = 1 - across;
-    const Expr group = extents[along] * together;
-    const Expr inside = bind("inside", mod(tile, group), group);
-    const Expr first = bind("first", floor_div(tile, group) * together, extents[across]);
-    const Expr width =
-        bind("width", min(extents[across] - first, Expr(together)), Expr(together + 1));
-    set(axes[across], first + mod(inside, width));
-    set(axes[along], floor_div(inside, width));
+    const TilePlace<Expr> at = tile_at(*this, order, tile, {extents[0], extents[1]});
+    set(axes[0], at.row);
+    set(axes[1], at.column);
   }
 
   void set(ir::VarId axis, const Expr& value) {
@@ -267,11 +278,24 @@ class Persister : private OpMaker {
 
 }  // namespace
 
+TileOrder order_of(const ir::Parallel& launch) {
+  if (launch.hilbert) return {TileOrder::Kind::kHilbert};
+  if (launch.columns_together != 0) return {TileOrder::Kind::kColumns, launch.columns_together};
+  if (launch.rows_together != 0) return {TileOrder::Kind::kRows, launch.rows_together};
+  return {};
+}
+
+void set_order(ir::Parallel& launch, const TileOrder& order) {
+  launch.columns_together = order.kind == TileOrder::Kind::kColumns ? order.together : 0;
+  launch.rows_together = order.kind == TileOrder::Kind::kRows ? order.together : 0;
+  launch.hilbert = order.kind == TileOrder::Kind::kHilbert;
+}
+
 Checked<bool> persist(ir::Module& module, Diagnostics& diags) {
   bool failed = false;
   for_each_launch(module, [&](ir::Function& function, OpId launch) {
     const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
-    if (!data.persistent && data.columns_together == 0 && data.rows_together == 0) return;
+    if (!data.persistent && order_of(data).kind == TileOrder::Kind::kGrid) return;
     if (const Hindrance hindrance(function, launch); hindrance.found()) {
       (void)diags.report<diag::PersistentKernel>(function.ops[launch].span, hindrance.found()->why)
           .label(hindrance.found()->place, "here")

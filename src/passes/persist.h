@@ -10,8 +10,8 @@
 //
 // Without an order tiles come as blocks of a grid do, the first variable fastest. With `columns, 8` the second
 // variable goes through 8 columns of tiles, row by row, then through the next 8: tiles that run at once then share
-// more of what they read, and find it in the second-level cache. `rows, 8` is the same of rows. An order without
-// `[[persistent]]` gives each tile a block of its own, by its number.
+// more of what they read, and find it in the second-level cache. `rows, 8` is the same of rows, `hilbert` goes along a
+// Hilbert curve (tile_order.h). An order without `[[persistent]]` gives each tile a block of its own, by its number.
 //
 // How many blocks run at once follows from the architecture's part (`Arch::sms`), from threads and shared memory, and
 // from an estimate of registers; `[[launch_bounds(_, n)]]` says it instead. The program is right with any number.

@@ -358,7 +358,7 @@ std::vector<ir::OpData> Placer::before_trigger(const ir::Trigger& trigger,
       std::any_of(state.accesses.begin(), state.accesses.end(),
                   [&](const Access& a) { return a.in_flight && a.label == trigger.event; });
   const State after = counted ? landed(state, trigger.event) : state;
-  if (counted) ops.emplace_back(ir::FutureWait{trigger.event});
+  if (counted && !trigger.tracks) ops.emplace_back(ir::FutureWait{trigger.event});
   for (ir::OpData& data : waits(after)) ops.push_back(std::move(data));
   const bool others = std::any_of(
       after.accesses.begin(), after.accesses.end(),
@@ -468,6 +468,7 @@ Placer::State Placer::enter(ir::OpId id, ir::RegionId region, std::size_t& index
     const std::vector<ir::OpData> ops = before_trigger(*trigger, state);
     index += insert(region, index, ops);
     for (const ir::OpData& data : ops) state = enter_meeting({op.span, data, {}}, std::move(state));
+    if (trigger->tracks) state = landed(std::move(state), trigger->event);
   }
   const auto* barrier = std::get_if<ir::Barrier>(&op.data);
   if (barrier != nullptr && !barrier->inferred) {
@@ -593,6 +594,7 @@ Placer::State Placer::enter_inthreads(const ir::Inthreads& op, State state) {
     append(op.body, ir::CopyWait{});
     inner = landed(std::move(inner), {});
   }
+  if (!empty) await_tracked(op.body);
   team_ = outer_team;
   nest_ = outer_nest;
   if (inner.reachable) unite(state.accesses, inner.accesses);
@@ -600,6 +602,21 @@ Placer::State Placer::enter_inthreads(const ir::Inthreads& op, State state) {
   state.unmet = state.unmet || inner.unmet;
   state.unjoined = state.unjoined || op.async;
   return state;
+}
+
+// Copies that the region's triggers have left to their events have landed when the region ends: what comes behind it may
+// reuse the memory, and a thread must not end before.
+void Placer::await_tracked(ir::RegionId body) {
+  std::set<ir::ValueId> events;
+  ir::walk(function_, body, [&](ir::OpId id) {
+    const auto* trigger = std::get_if<ir::Trigger>(&function_.ops[id].data);
+    if (trigger != nullptr && trigger->tracks) events.insert(trigger->event);
+  });
+  for (const ir::OpId id : function_.regions[body].ops) {
+    const auto* wait = std::get_if<ir::FutureWait>(&function_.ops[id].data);
+    if (wait != nullptr) events.erase(wait->future);
+  }
+  for (const ir::ValueId event : events) append(body, ir::FutureWait{event});
 }
 
 // Where not all threads go the same way no barrier may stand, but waits for the branch's own

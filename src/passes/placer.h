@@ -63,6 +63,7 @@ class Placer {
   State enter_loop(ir::RegionId body, const State& state, const Trips& trips);
   State go_round(ir::RegionId body, const State& state, const Trips& trips);
   State enter_inthreads(const ir::Inthreads& op, State state);
+  void await_tracked(ir::RegionId body);
   State enter_if(const ir::If& op, const State& state);
   State enter_meeting(const ir::Op& op, State state);
 

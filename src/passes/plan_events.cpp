@@ -11,6 +11,7 @@
 #include "ir/vary.h"
 #include "passes/bulk_box.h"
 #include "passes/single_thread.h"
+#include "passes/track_copies.h"
 #include "target/arch.h"
 
 namespace kiln::passes {
@@ -170,6 +171,7 @@ class EventPlanner {
   bool run() {
     for (const ir::OpId event : events_) plan(event);
     announce_rest();
+    track_copies(function_, launch_);
     plan_single_regions(function_, launch_);
     return !failed_;
   }

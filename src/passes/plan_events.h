@@ -21,6 +21,9 @@
 // Bytes of bulk copies are announced by the trigger that follows them in the same straight line of
 // code, or else by the copy itself (`announces`).
 //
+// Where threads copy by themselves, the generation waits for the copies instead of them, if it can (`tracks`,
+// track_copies.h).
+//
 // A region that does nothing but wait for events, start bulk copies and trigger is run by one
 // thread (`single`), if nothing behind it depends on the others having waited.
 //

@@ -48,11 +48,13 @@ struct Produced {
 // Writes one kernel anew.
 class Specialiser : private OpMaker {
  public:
-  Specialiser(ir::Function& function, OpId launch, Division division, std::int64_t registers)
+  Specialiser(const target::Arch& arch, ir::Function& function, OpId launch, Division division)
       : OpMaker(function, function.ops[launch].span),
+        by_hardware_(arch.has(target::Feature::kTma)),
         launch_(launch),
         division_(division),
-        registers_(registers) {}
+        registers_(consumer_registers(arch, std::get<ir::Parallel>(function.ops[launch].data),
+                                      division)) {}
 
   // The kernel's body with everything inside of one `parallel`; those that there were are taken away.
   void flatten() {
@@ -221,7 +223,7 @@ class Specialiser : private OpMaker {
       into.replace_in(id);
       if (auto* copy = std::get_if<ir::Copy>(&function_.ops[id].data)) {
         copy->async = true;
-        copy->bulk = true;
+        copy->bulk = copy->bulk || by_hardware_;
         copy->event = each.full;
         copy->slot = slot_of(turn, each.stages);
       }
@@ -287,6 +289,7 @@ class Specialiser : private OpMaker {
     launch_data().threads = Expr(consumers + division_.unit());
   }
 
+  bool by_hardware_;
   OpId launch_;
   Division division_;
   std::int64_t registers_;
@@ -310,6 +313,16 @@ std::map<ValueId, Span> written_in(const ir::Function& function, OpId launch) {
   return out;
 }
 
+// Whether the producer can make the copy: the hardware for it, else the producer's threads.
+std::optional<Obstacle> cannot_start(const ir::Module& module, const ir::Function& function,
+                                     OpId id, std::vector<RowCondition>& conditions) {
+  const auto& copy = std::get<ir::Copy>(function.ops[id].data);
+  if (copy.bulk) return std::nullopt;
+  if (module.arch->has(target::Feature::kTma)) return bulk_instead(function, id, conditions);
+  if (copy.unit == 0) return std::nullopt;
+  return Obstacle{"each warp makes a copy of its own", function.ops[id].span};
+}
+
 std::optional<Obstacle> cannot_produce(const ir::Module& module, const ir::Function& function,
                                        OpId launch, const LoopCopies& found,
                                        std::vector<RowCondition>& conditions) {
@@ -322,12 +335,7 @@ std::optional<Obstacle> cannot_produce(const ir::Module& module, const ir::Funct
           format("the kernel writes `{}`, which the copies read", function.values[at->first].name),
           at->second};
     }
-    if (copy.bulk) continue;
-    if (!module.arch->has(target::Feature::kTma)) {
-      return Obstacle{format("the hardware of `{}` makes no copies by itself", module.arch->name),
-                      function.ops[each.copy].span};
-    }
-    if (auto obstacle = bulk_instead(function, each.copy, conditions)) return obstacle;
+    if (auto obstacle = cannot_start(module, function, each.copy, conditions)) return obstacle;
   }
   return std::nullopt;
 }
@@ -378,8 +386,7 @@ bool divide_whole(const ir::Module& module, ir::Function& function, OpId launch,
   if (const auto obstacle = division_of(module, function, launch, division)) {
     return refuse(diags, function.ops[loop].span, *obstacle);
   }
-  const auto& data = std::get<ir::Parallel>(function.ops[launch].data);
-  Specialiser work(function, launch, division, consumer_registers(*module.arch, data, division));
+  Specialiser work(*module.arch, function, launch, division);
   work.flatten();
   std::set<OpId> needed;
   for (const Produced& each : wish.loops) {
@@ -401,7 +408,9 @@ bool divide(const ir::Module& module, ir::Function& function, OpId launch, Diagn
   auto wish = look_at(module, function, launch, diags);
   if (!wish) return false;
   if (!wish->conditions.empty()) or_by_threads(function, launch, wish->conditions);
-  const BulkStores stores = bulk_stores(function, launch, wish->conditions);
+  const BulkStores stores = module.arch->has(target::Feature::kTma)
+                                ? bulk_stores(function, launch, wish->conditions)
+                                : BulkStores{};
   if (!stores.conditions.empty()) {
     const OpId again = or_else(function, launch, stores.conditions, "_storing_by_threads");
     auto same = look_at(module, function, again, diags);

@@ -16,6 +16,9 @@
 // consumers have read it. Where the hardware moves registers between warpgroups and consumers could use more, the
 // producer gives them its own.
 //
+// Where the hardware moves tiles the copies are its own. Elsewhere the producer's threads start them, and the event of a
+// stage waits for these (track_copies.h).
+//
 // Stages of several loops in one another: the slot goes on from one to the next, so that loads of the next trip
 // of the outer loop start while this one's end is still computed.
 //

@@ -123,24 +123,26 @@ void enter_maxnreg(Sema& sema, const Attribute& attribute, ir::Parallel& launch)
 // The largest number that `[[order]]` takes.
 constexpr std::int64_t kTogetherMost = 65535;
 
-// `[[order(columns, 8)]]`: tiles of 8 columns after each other; `rows` the same of rows.
+// `[[order(columns, 8)]]`: tiles of 8 columns after each other; `rows` the same of rows; `hilbert`: along a curve.
 void enter_order(Sema& sema, const Attribute& attribute, ir::Parallel& launch) {
   const auto* word =
       attribute.args.empty() ? nullptr : sema.ast.as<ast::NameExpr>(attribute.args[0]);
-  if (word != nullptr && word->name == "hilbert") {
-    return refuse(sema, attribute.span, "`[[order(hilbert)]]`");
-  }
+  const bool is_curve = word != nullptr && word->name == "hilbert";
   const bool is_word = word != nullptr && (word->name == "columns" || word->name == "rows");
-  if (!is_word || attribute.args.size() != 2) {
+  if ((!is_word && !is_curve) || attribute.args.size() != (is_curve ? 1 : 2)) {
     contradict_attribute(sema, attribute, "in which order tiles are taken",
-                         "that is `columns` or `rows` and a number of them",
-                         "write `[[order(columns, 8)]]`");
+                         "that is `columns` or `rows` and a number of them, or `hilbert`",
+                         "write `[[order(columns, 8)]]` or `[[order(hilbert)]]`");
     return;
   }
   if (launch.vars.size() != 2) {
     contradict_attribute(sema, attribute, "in which order tiles of rows and columns are taken",
                          format("this `parallel` has {} variables", launch.vars.size()),
                          "write `parallel {row, column} by [..] : block`");
+    return;
+  }
+  if (is_curve) {
+    launch.hilbert = true;
     return;
   }
   const auto number = evaluate_constant(sema, attribute.args[1], "the number of rows or columns");

@@ -286,6 +286,19 @@ void bound_source(AsyncGroup& group) {
   }
 }
 
+// What the vector writes counts as its thread's from now on.
+void give_to_thread(Machine& machine, const Warp& warp, const AsyncVector& vector,
+                    std::uint16_t instruction) {
+  if (machine.shared_shadows.empty()) return;
+  const Actor actor{.thread = static_cast<std::uint16_t>(warp.agent * kLanes + vector.lane),
+                    .instruction = instruction,
+                    .agent = warp.agent,
+                    .clock = warp.now,
+                    .seen = warp.seen};
+  machine.shared_shadows[warp.block]->land(static_cast<std::size_t>(vector.address), vector.bytes,
+                                           actor);
+}
+
 // The group's copies by `lanes` have been waited for.
 void land(Machine& machine, Warp& warp, AsyncGroup& group, std::uint32_t lanes) {
   for (AsyncVector& vector : group.vectors) {
@@ -295,16 +308,18 @@ void land(Machine& machine, Warp& warp, AsyncGroup& group, std::uint32_t lanes) 
       const Touch touch{machine, warp, vector.lane, *group.source};
       note_late_read(touch, group, vector.source - group.source->data, vector.valid);
     }
-    if (machine.shared_shadows.empty()) continue;
-    const Actor actor{.thread = static_cast<std::uint16_t>(warp.agent * kLanes + vector.lane),
-                      .instruction = group.instruction,
-                      .agent = warp.agent,
-                      .clock = warp.now,
-                      .seen = warp.seen};
-    machine.shared_shadows[warp.block]->land(static_cast<std::size_t>(vector.address), vector.bytes,
-                                             actor);
+    give_to_thread(machine, warp, vector, group.instruction);
   }
   group.lanes &= ~lanes;
+}
+
+void drop_landed(Warp& warp) {
+  std::erase_if(warp.groups, [&](AsyncGroup& group) {
+    if (group.lanes != 0) return false;
+    group.vectors.clear();
+    warp.spare.push_back(std::move(group.vectors));
+    return true;
+  });
 }
 
 }  // namespace
@@ -318,6 +333,7 @@ void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan) {
   AsyncGroup group;
   group.lanes = warp.mask;
   group.instruction = static_cast<std::uint16_t>(warp.pc);
+  if (machine.tracer != nullptr) group.entry = machine.tracer->current();
   if (!warp.spare.empty()) {
     group.vectors = std::move(warp.spare.back());
     warp.spare.pop_back();
@@ -335,8 +351,43 @@ void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan) {
   warp.groups.push_back(std::move(group));
 }
 
+void land_tracked(Machine& machine, std::size_t index) {
+  TrackedGroup tracked = std::move(machine.tracked[index]);
+  machine.tracked.erase(machine.tracked.begin() + static_cast<std::ptrdiff_t>(index));
+  AsyncGroup& group = tracked.group;
+  land(machine, machine.warps[tracked.warp], group, group.lanes);
+  EventSlot& state = machine.slot(tracked.block, tracked.slot);
+  if (machine.tracer != nullptr) {
+    machine.tracer->lands(group.entry, tracked.block, tracked.slot, state.completed);
+  }
+  --state.copies;
+  settle(machine, tracked.block, tracked.slot);
+}
+
+// What they write belongs to the threads from now on, for whoever waits for them waits for it.
+void track_copies(Machine& machine, Warp& warp, std::uint32_t slot) {
+  for (AsyncGroup& group : warp.groups) {
+    const std::uint32_t lanes = group.lanes & warp.mask;
+    if (lanes == 0) continue;
+    AsyncGroup part = group;
+    part.lanes = lanes;
+    std::erase_if(part.vectors,
+                  [&](const AsyncVector& vector) { return ((lanes >> vector.lane) & 1U) == 0; });
+    for (const AsyncVector& vector : part.vectors) {
+      give_to_thread(machine, warp, vector, part.instruction);
+    }
+    machine.tracked.push_back({std::move(part), warp.number, warp.block, slot});
+    ++machine.slot(warp.block, slot).copies;
+    group.lanes &= ~lanes;
+  }
+  drop_landed(warp);
+}
+
 void execute_copy_wait(Machine& machine, Warp& warp, std::int64_t pending) {
   machine.tally.issue(Issue::kWait);
+  for (std::size_t i = 0; pending == 0 && i < machine.tracked.size();) {
+    machine.tracked[i].warp == warp.number ? land_tracked(machine, i) : void(++i);
+  }
   std::array<std::int64_t, kLanes> younger = {};
   for (std::size_t i = warp.groups.size(); i-- > 0;) {
     AsyncGroup& group = warp.groups[i];
@@ -346,12 +397,7 @@ void execute_copy_wait(Machine& machine, Warp& warp, std::int64_t pending) {
     });
     if (done != 0) land(machine, warp, group, done);
   }
-  std::erase_if(warp.groups, [&](AsyncGroup& group) {
-    if (group.lanes != 0) return false;
-    group.vectors.clear();
-    warp.spare.push_back(std::move(group.vectors));
-    return true;
-  });
+  drop_landed(warp);
 }
 
 }  // namespace kiln::sim

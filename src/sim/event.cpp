@@ -2,8 +2,8 @@
 //
 //   generation 0 of full[1]: arrive (announcing 8192 bytes), 4096 land, 4096 land  -> complete
 //
-// A slot completes a phase when no arrival is missing and as many bytes have landed as were
-// announced. Whoever arrives passes on what it has seen; whoever waits takes over what was seen by
+// A slot completes a phase when no arrival is missing, as many bytes have landed as were announced, and
+// so have the copies that triggers have left to it. Whoever arrives passes on what it has seen; whoever waits takes over what was seen by
 // those who arrived. The hardware tells two phases apart, no more: a slot must not complete another
 // one before everybody has passed the wait for the last. That is checked by the clocks when a phase
 // completes, so that it is found in every schedule: the arrivals must have seen each waiter pass.
@@ -186,12 +186,14 @@ std::string lacks_text(const Machine& machine, std::uint32_t block, std::uint32_
       format("generation {} of {} lacks {} of {} arrival{}", generation, slot_text(machine, slot),
              state.pending, event.arrivals, event.arrivals == 1 ? "" : "s");
   if (state.bytes != 0) out += format(" and {} bytes", state.bytes);
+  if (state.copies != 0) out += format(" and {} copies of threads", state.copies);
   return out;
 }
 
 void start_events(Machine& machine) {
   machine.slots.resize(std::size_t{machine.agents.blocks} * machine.agents.slots);
   machine.boxes.clear();
+  machine.tracked.clear();
   for (std::size_t i = 0; i < machine.slots.size(); ++i) {
     EventSlot& state = machine.slots[i];
     const auto slot = static_cast<std::uint32_t>(i % machine.agents.slots);
@@ -210,7 +212,7 @@ void settle(Machine& machine, std::uint32_t block, std::uint32_t slot) {
   block = machine.home(block, slot);
   const bool has_phases = !machine.program.of_grid[slot];  // and no number of generations
   EventSlot& state = machine.slot(block, slot);
-  while (state.pending == 0 && state.bytes == 0) {
+  while (state.pending == 0 && state.bytes == 0 && state.copies == 0) {
     if (machine.checks && has_phases) check_passed(machine, block, slot);
     ++state.completed;
     join(state.released, state.gathering.data());
@@ -235,6 +237,7 @@ void execute_trigger(Machine& machine, Warp& warp, const TriggerPlan& plan) {
   const auto slot = slot_of(machine, warp, plan.event, plan.slot);
   if (!slot) return;
   machine.tally.issue(Issue::kArrive);
+  if (plan.tracks) track_copies(machine, warp, *slot);
   if (plan.arrival == ir::Arrival::kWarp) {
     share_waits(machine, warp);
     bring_together(machine, warp);
@@ -244,7 +247,8 @@ void execute_trigger(Machine& machine, Warp& warp, const TriggerPlan& plan) {
   machine.slot(warp.block, *slot).bytes += plan.bytes;
   if (!plan.cluster) {
     arrive(machine, warp, warp.block, *slot, arrivals);
-    const bool completes = event_of(machine, *slot).arrivals == arrivals.count && plan.bytes == 0;
+    const bool completes =
+        event_of(machine, *slot).arrivals == arrivals.count && plan.bytes == 0 && !plan.tracks;
     if (completes) learn_completed(machine, warp, *slot);  // what nobody else could have done
     return;
   }
@@ -298,7 +302,7 @@ void check_events_at_end(Machine& machine) {
       const EventSlot& state = machine.slot(block, slot);
       const EventPlan& event = event_of(machine, slot);
       if (machine.home(block, slot) != block) continue;
-      if (state.pending == event.arrivals && state.bytes == 0) continue;
+      if (state.pending == event.arrivals && state.bytes == 0 && state.copies == 0) continue;
       Report* report = machine.reporter.open(ReportKind::kUnfinished, event.op);
       if (report == nullptr) continue;
       report->message = format("the {} ends with a generation begun: {}",

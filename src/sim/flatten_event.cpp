@@ -45,6 +45,7 @@ void Flattener::op(const ir::Trigger& data) {
                         .arrival = data.arrival,
                         .unit = static_cast<std::uint32_t>(data.unit),
                         .bytes = data.bytes,
+                        .tracks = data.tracks,
                         .who = region_});
 }
 

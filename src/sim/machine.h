@@ -47,6 +47,7 @@ struct EventSlot {
   std::int64_t completed = 0;  // generations (hardware phases) so far
   std::int64_t pending = 0;    // arrivals that the current one lacks
   std::int64_t bytes = 0;      // announced and not landed; may be below 0 for a while
+  std::int64_t copies = 0;     // groups of threads' copies that have not landed
   // What the arrivals of the current generation knew (Warp::seen, `fenced`, `fenced_global` and
   // `completed` behind each other), and what those of all earlier ones had.
   std::vector<Clock> gathering;
@@ -74,6 +75,14 @@ struct AsyncGroup {
   const std::byte* from = nullptr;  // within it, all that they read
   const std::byte* to = nullptr;
   std::vector<KnownAtIssue> known = {};
+  std::uint32_t entry = TraceEntry::kNone;  // of the trace, that started it
+};
+// A group that a slot's generation waits for, and its threads do not.
+struct TrackedGroup {
+  AsyncGroup group;
+  std::uint32_t warp = 0;   // of the cluster
+  std::uint32_t block = 0;  // whose slot it is
+  std::uint32_t slot = 0;
 };
 
 // An asynchronous mma between its issue and the wait for it, as one warp sees it: its share reads
@@ -240,6 +249,7 @@ struct Machine {
   std::vector<Clock> clocks;                 // warp * knowledge() + agent, four times over
   std::vector<EventSlot> slots;              // block * agents.slots + slot
   std::deque<BulkBox> boxes;                 // on their way, oldest first
+  std::deque<TrackedGroup> tracked;          // the same
   std::int64_t registers_at_start = 0;       // of a thread
   std::vector<std::int64_t> free_registers;  // by block: given away, and not taken
   Era* era = nullptr;
@@ -294,6 +304,9 @@ void execute_element(Machine& machine, Warp& warp, const ElementPlan& plan);
 void execute_atomic(Machine& machine, Warp& warp, const AtomicPlan& plan);  // atomic.cpp
 void execute_copy(Machine& machine, Warp& warp, const CopyPlan& plan);      // copy.cpp
 void execute_copy_wait(Machine& machine, Warp& warp, std::int64_t pending);
+// The slot's generation waits for what the warp's active lanes have started.
+void track_copies(Machine& machine, Warp& warp, std::uint32_t slot);
+void land_tracked(Machine& machine, std::size_t index);
 void execute_splat(Machine& machine, Warp& warp, const SplatPlan& plan);  // splat.cpp
 void execute_fill(Machine& machine, Warp& warp, const FillPlan& plan);    // matrix.cpp
 void execute_load(Machine& machine, Warp& warp, const TilePlan& plan);

@@ -296,6 +296,7 @@ struct TriggerPlan {
   ir::Arrival arrival = ir::Arrival::kThread;
   std::uint32_t unit = 0;
   std::int64_t bytes = 0;
+  bool tracks = false;
   Participants who;
 };
 struct EventWaitPlan {

@@ -248,6 +248,9 @@ void run_block(Machine& machine) {
     if (machine.random && !machine.boxes.empty() && machine.next_random() % 4 == 0) {
       land_box(machine, machine.next_random() % machine.boxes.size());
     }
+    if (machine.random && !machine.tracked.empty() && machine.next_random() % 4 == 0) {
+      land_tracked(machine, machine.next_random() % machine.tracked.size());
+    }
     at = pick(machine, at);
     if (at < machine.warps.size()) {
       run_warp(machine, machine.warps[at]);
@@ -259,8 +262,8 @@ void run_block(Machine& machine) {
     const bool loads = std::any_of(machine.warps.begin(), machine.warps.end(), [](const Warp& w) {
       return w.state == WarpState::kWaiting && w.waits == Waiting::kEvent;
     });
-    if (!loads || machine.boxes.empty()) break;
-    land_box(machine, 0);
+    if (!loads || (machine.boxes.empty() && machine.tracked.empty())) break;
+    machine.boxes.empty() ? land_tracked(machine, 0) : land_box(machine, 0);
   }
   // The next block's clocks must be later than those of what nobody waited for.
   for (Warp& warp : machine.warps) {
@@ -279,6 +282,7 @@ void run_block(Machine& machine) {
     check_events_at_end(machine);
   }
   while (!machine.boxes.empty()) land_box(machine, 0);
+  while (!machine.tracked.empty()) land_tracked(machine, 0);
 }
 
 }  // namespace kiln::sim

@@ -36,7 +36,7 @@ class Draw(random.Random):
 
 def attribute(draw, arch):
     stages = draw.choice(["", "2", "3", "4", "5"])
-    producer = arch == "sm_90a" and draw.often(0.6)
+    producer = draw.often(0.6)
     args = ", ".join(word for word in (stages, "producer" if producer else "") if word)
     return f"[[pipeline({args})]] " if args else "[[pipeline]] "
 
@@ -48,7 +48,8 @@ def launch_attributes(draw):
         if draw.often(0.7):
             out.append("[[launch_bounds(_, 1)]] ")
     if draw.often(0.3):
-        out.append(f"[[order({draw.choice(['rows', 'columns'])}, {draw.choice([1, 2, 3, 8])})]] ")
+        groups = [f"{which}, {number}" for which in ("rows", "columns") for number in (1, 2, 3, 8)]
+        out.append(f"[[order({draw.choice([*groups, *['hilbert'] * 4])})]] ")
     return "".join(out)
 
 

@@ -55,6 +55,13 @@ __device__ inline void mbarrier_arrive_warp(mbarrier* event) {
   if (threadIdx.x % 32 == 0) mbarrier_arrive(event);
 }
 
+// The current phase is not complete before what this thread has started by cp.async has landed: one
+// more arrival, and one less then. PTX ISA, "cp.async.mbarrier.arrive". An arrival of its own must
+// follow, so that the phase is still there.
+__device__ inline void mbarrier_track_copies(mbarrier* event) {
+  asm volatile("cp.async.mbarrier.arrive.shared.b64 [%0];" ::"r"(shared_address(event)) : "memory");
+}
+
 // The current phase is not complete before so many more bytes have landed. PTX ISA,
 // "mbarrier.expect_tx".
 __device__ inline void mbarrier_expect(mbarrier* event, u32 bytes) {

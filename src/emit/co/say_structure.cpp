@@ -51,6 +51,7 @@ void say_attributes(Co& co, const ir::Parallel& launch) {
   if (launch.columns_together != 0)
     line(co, format("[[order(columns, {})]]", launch.columns_together));
   if (launch.rows_together != 0) line(co, format("[[order(rows, {})]]", launch.rows_together));
+  if (launch.hilbert) line(co, "[[order(hilbert)]]");
   if (launch.registers_max != 0) line(co, format("[[maxnreg({})]]", launch.registers_max));
 }
 

@@ -192,6 +192,10 @@ std::string arrival_text(const Kernel& kernel, const ir::Trigger& trigger) {
 // What each arriving thread does.
 std::vector<std::string> trigger_lines(Kernel& kernel, const ir::Trigger& trigger) {
   const std::string event = slot_text(kernel, trigger.event, trigger.slot);
+  if (trigger.tracks) {
+    return {format("kiln::mbarrier_track_copies({});", event),
+            format("{}({});", arrival_text(kernel, trigger), event)};
+  }
   if (trigger.bytes == 0) return {format("{}({});", arrival_text(kernel, trigger), event)};
   if (!trigger.cluster) {
     return {format("kiln::mbarrier_arrive_expect({}, {});", event, trigger.bytes)};

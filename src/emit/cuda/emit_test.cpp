@@ -204,9 +204,12 @@ TEST(EmitTest, RegionsWithoutCommonThreadsAreOneChain) {
 TEST(EmitTest, TriggersArriveAsDecided) {
   const std::string text = emitted_body(256,
                                         "    trigger event=%e slot=1 arrival=elected unit=32\n"
+                                        "    trigger event=%e slot=2 arrival=warp tracks\n"
                                         "    trigger event=%e cluster arrival=thread\n"
                                         "    trigger event=%e cluster arrival=elected bytes=64\n");
   EXPECT_TRUE(has(text, "  if (kiln::elect()) kiln::mbarrier_arrive(e + 1);\n"));
+  EXPECT_TRUE(
+      has(text, "  kiln::mbarrier_track_copies(e + 2);\n  kiln::mbarrier_arrive_warp(e + 2);\n"));
   EXPECT_TRUE(has(text, "  kiln::mbarrier_arrive_cluster<2>(e);\n"));
   EXPECT_TRUE(has(text,
                   "  if (warp == 0 && kiln::elect()) {\n    kiln::mbarrier_expect(e, 64);\n"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "explain/cost/predicted.h"
+#include "explain/cost/reuse.h"
 #include "ir/effects.h"
 #include "support/format.h"
 #include "support/integer.h"
@@ -358,6 +359,7 @@ Explanation explain_kernel(const ir::Module& module, const Function& function,
                                  .registers = registers_left(arch, function, op, launch)});
     launch.waves = waves_of(launch, arch, outcome);
     launch.roofline = roofline(launch, arch, function, outcome);
+    launch.bytes_from_dram = bytes_from_dram(function, arguments, launch, outcome, arch);
     launch.predicted = predict_launch(launch, function, outcome, target::timing_of(arch),
                                       known.detail == Detail::kBounds);
     out.launches.push_back(std::move(launch));

@@ -117,6 +117,7 @@ struct LaunchCost {
   std::int64_t bytes_global = 0;  // that the blocks ask for
   std::int64_t bytes_once = 0;    // of the buffers touched, read and written counted apart
   std::int64_t bytes_read_once = 0;
+  double bytes_from_dram = 0;  // read, by which tiles are worked on at once (reuse.h); 0: not known
   Roofline roofline;
   std::optional<Prediction> predicted;  // of launches that were traced
 

@@ -90,6 +90,7 @@ std::optional<Prediction> predict_launch(const LaunchCost& launch, const ir::Fun
       .bytes_read = static_cast<double>(counts.bytes_global_read) / times,
       .bytes_written = static_cast<double>(counts.bytes_global_written) / times,
       .bytes_read_once = static_cast<double>(launch.bytes_read_once) / times,
+      .bytes_from_dram = launch.bytes_from_dram / times,
       .bytes_written_once = static_cast<double>(launch.bytes_once - launch.bytes_read_once) / times,
       .scale = scale};
   const BlockSteps steps =

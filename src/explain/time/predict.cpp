@@ -106,13 +106,14 @@ class Model {
 
   [[nodiscard]] double read_from_dram(std::int64_t resident) const {
     const double once = from_dram(facts_.bytes_read, facts_.bytes_read_once);
-    if (once == 0 || once * kPassesMax < 1) return once;
+    const double again = std::max(once, from_dram(facts_.bytes_read, facts_.bytes_from_dram));
+    if (once == 0 || once * kPassesMax < 1) return again;
     const double at_work = std::min(
         1.0, static_cast<double>(resident * arch_.sms) / static_cast<double>(facts_.blocks));
     const double held = facts_.bytes_read_once * at_work;
     const double lost =
         std::max(0.0, 1 - static_cast<double>(arch_.l2_bytes) / std::max(held, 1.0));
-    return once + (1 - once) * lost;
+    return std::max(again, once + (1 - once) * lost);
   }
 
   static std::int64_t blocks_run(const BlockSteps& steps, std::int64_t resident) {

@@ -24,6 +24,8 @@ struct LaunchFacts {
   double bytes_read = 0;      // of global memory, that all blocks of one execution ask for
   double bytes_written = 0;
   double bytes_read_once = 0;  // of the buffers
+  double bytes_from_dram =
+      0;  // that are read, as far as is known which tiles are worked on at once
   double bytes_written_once = 0;
   double scale = 1;  // of the mean block to what the trace has of the middle one
 };
