@@ -72,6 +72,11 @@ def attentions():
     yield "attention_backward", lambda: kiln.ops.attention_backward(dout, q, k, k, out, lse, causal=True)
     one, lengths = randoms(1, 1, 4, 64), torch.tensor([100], dtype=torch.int32, device="cuda")
     yield "attention_decode", lambda: kiln.ops.attention_decode(one, k, k, lengths)
+    starts = torch.tensor([0, 28, 128], dtype=torch.int32, device="cuda")
+    yield "attention_varlen", lambda: kiln.ops.attention_varlen(q[0], k[0], k[0], starts, starts, causal=True)
+    flat, logs = kiln.ops.attention_varlen(q[0], k[0], k[0], starts, starts, causal=True, return_lse=True)
+    given = (dout[0], q[0], k[0], k[0], flat, logs, starts, starts)
+    yield "attention_varlen_backward", lambda: kiln.ops.attention_varlen_backward(*given, causal=True)
     turned, wide = q.transpose(1, 2), k.repeat_interleave(2, 2).transpose(1, 2)
     sdpa = torch.nn.functional.scaled_dot_product_attention
     yield "torch scaled_dot_product_attention", lambda: sdpa(turned, wide, wide, is_causal=True)

@@ -30,9 +30,11 @@ using Spacings = std::map<std::string_view, kiln_attention_spacing*>;
 kiln_attention_problem attention_of(const nb::dict& fields, Spacings spacings = {}) {
   kiln_attention_problem out = {};
   const std::map<std::string_view, std::int64_t*> whole = {
-      {"batch", &out.batch}, {"queries", &out.queries},     {"keys", &out.keys},
-      {"heads", &out.heads}, {"key_heads", &out.key_heads}, {"depth", &out.depth},
-      {"left", &out.left},   {"right", &out.right},         {"value_depth", &out.value_depth}};
+      {"batch", &out.batch},         {"queries", &out.queries},
+      {"keys", &out.keys},           {"heads", &out.heads},
+      {"key_heads", &out.key_heads}, {"depth", &out.depth},
+      {"left", &out.left},           {"right", &out.right},
+      {"sequences", &out.sequences}, {"value_depth", &out.value_depth}};
   spacings.insert({{"q", &out.q}, {"k", &out.k}, {"v", &out.v}, {"o", &out.o}});
   for (const auto& [key, value] : fields) {
     const auto name = nb::cast<std::string>(key);

@@ -53,6 +53,8 @@ kiln_status start_on(const kiln_attention_problem& problem, Values values, const
   operands.o = values[3].data;
   operands.lse = static_cast<float*>(values[4].data);
   operands.scale = static_cast<float>(values[5].real);
+  operands.cu_seqlens_q = at<std::int32_t>(values, 6);
+  operands.cu_seqlens_k = at<std::int32_t>(values, 7);
   return kiln_attention(&problem, &operands, place.stream);
 }
 
@@ -69,6 +71,8 @@ kiln_status start_on(const kiln_attention_backward_problem& problem, Values valu
   operands.dk = values[7].data;
   operands.dv = values[8].data;
   operands.scale = static_cast<float>(values[9].real);
+  operands.cu_seqlens_q = at<std::int32_t>(values, 10);
+  operands.cu_seqlens_k = at<std::int32_t>(values, 11);
   return kiln_attention_backward(&problem, &operands, place.workspace, place.workspace_bytes,
                                  place.stream);
 }

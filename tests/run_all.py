@@ -150,14 +150,11 @@ def python_module(release):
     path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
     driver = release / "src" / "gemm" / "fake_cuda"
     paper = ["--driver", str(driver)] if driver.is_dir() else []
-    options = {
-        name: paper
-        for name in ("attention_decode_test.py", "attention_test.py", "calls_test.py", "launch_test.py", "ops_test.py")
-    }
+    on_paper = ("attention", "attention_decode", "attention_varlen", "calls", "launch", "ops")
     passed = failed = 0
-    names = ("attention", "attention_decode", "calls", "kiln", "launch", "operator", "ops", "distributed")
-    for name in (f"{each}_test.py" for each in names):
-        more = python_unittest(Path("tests") / "python" / name, {"PYTHONPATH": path}, options.get(name, ()))
+    for name in (*on_paper, "kiln", "operator", "distributed"):
+        test = Path("tests") / "python" / f"{name}_test.py"
+        more = python_unittest(test, {"PYTHONPATH": path}, paper if name in on_paper else ())
         passed, failed = passed + more[0], failed + more[1]
     return passed, failed
 

@@ -24,6 +24,16 @@
 // no query of a tile sees cost nothing. The hyperbolic tangent of a soft cap is the hardware's, off by
 // 2^-11 of itself at most: a score may be off by soft_cap * 2^-11.
 //
+// Sequences of any lengths need no padding: with `sequences` the rows of all lie one behind the other. q
+// and o are [queries, heads, depth], k and v [keys, key_heads, depth] and lse [heads, queries], where
+// queries and keys count all rows; sequence b has the rows from cu_seqlens_q[b] to cu_seqlens_q[b + 1],
+// and its keys are those from cu_seqlens_k[b] to cu_seqlens_k[b + 1]. What is said above holds of each by
+// itself, with its own numbers of queries and keys, each of which may be 0. Where they begin is read on the GPU:
+// a problem is the same, and a CUDA graph serves, however the rows are divided. It is for the caller that
+// they do not decrease; of sequences that share rows of q the results there are undefined. A number below
+// 0 counts as 0, one beyond the rows as that. Rows of no sequence are not read, or what they hold plays
+// no part, and those of o and lse stay as they are.
+//
 // Nothing here waits for the GPU. All functions may be called from any thread at any time. The device
 // is the one whose context is the calling thread's, as in kiln/gemm.h. Results are the same from run
 // to run. Nothing is printed.
@@ -39,7 +49,7 @@ extern "C" {
 // neighbours, and the others so many elements apart, in any order and with gaps. 0: without gaps from
 // what stands behind it, so that {0} is a tensor without gaps. [batch, heads, rows, depth] has
 // {heads * rows * depth, depth, rows * depth}. Each is a multiple of 16 bytes. Of value depth 192 and 256
-// o has no gaps.
+// o has no gaps, nor of sequences, whose tensors have no `batch`.
 typedef struct kiln_attention_spacing {
   int64_t batch;
   int64_t row;
@@ -66,16 +76,21 @@ typedef struct kiln_attention_problem {
   float soft_cap;       // what scores stay below, at most 1e38; 0: they may be any
   int64_t left;         // a query sees so many keys in front of its own; -1: all
   int64_t right;        // the same behind it
+  // Sequences of any lengths, one behind the other; batch is 0 or 1 then. 0: all of a batch have `queries`
+  // rows, and `keys`.
+  int64_t sequences;
 } kiln_attention_problem;
 
-// Device pointers, all but lse at multiples of 16 bytes.
+// Device pointers; q, k, v and o at multiples of 16 bytes.
 typedef struct kiln_attention_operands {
   const void* q;
   const void* k;
   const void* v;
-  void* o;      // overlaps no other operand
-  float* lse;   // [batch, heads, queries] without gaps
-  float scale;  // more than 0; 0: 1 / sqrt(depth)
+  void* o;                      // overlaps no other operand
+  float* lse;                   // [batch, heads, queries] without gaps
+  float scale;                  // more than 0; 0: 1 / sqrt(depth)
+  const int32_t* cu_seqlens_q;  // [sequences + 1], beside sequences; else null
+  const int32_t* cu_seqlens_k;
 } kiln_attention_operands;
 
 // Chooses a kernel for the problem, compiles it (seconds, or next to nothing when the compile cache
@@ -103,6 +118,9 @@ KILN_API const char* kiln_attention_kernel(const kiln_attention_problem* problem
 //   ds[i, j] = ds[i, j] * (1 - (s[i, j] / soft_cap)^2)      where a soft cap is given
 //   dv[j] = sum of p[i, j] * dout[i],  dk[j] = scale * sum of ds[i, j] * q[i],  dq[i] = scale * sum of ds[i, j] * k[j]
 //
+// Of sequences of any lengths dq, dk and dv have the rows of q, k and v, without gaps; those of no sequence stay
+// as they are. A sequence without queries has 0 in dk and dv, one without keys in dq.
+//
 // The sums of dk and dv go over the queries of all heads that share them, in the same order in each
 // run. They are in f32; p and ds are rounded to the tensors' type before they are multiplied.
 
@@ -116,22 +134,25 @@ typedef struct kiln_attention_backward_problem {
   kiln_attention_spacing dv;
 } kiln_attention_backward_problem;
 
-// Device pointers, all but lse at multiples of 16 bytes.
+// Device pointers, all but lse and cu_seqlens at multiples of 16 bytes.
 typedef struct kiln_attention_backward_operands {
   const void* q;
   const void* k;
   const void* v;
   const void* o;
   const float* lse;
-  const void* dout;  // like o
-  void* dq;          // like q; what is written overlaps no other operand
-  void* dk;          // like k
-  void* dv;          // like v
-  float scale;       // as it was of kiln_attention
+  const void* dout;             // like o
+  void* dq;                     // like q; what is written overlaps no other operand
+  void* dk;                     // like k
+  void* dv;                     // like v
+  float scale;                  // as it was of kiln_attention
+  const int32_t* cu_seqlens_q;  // as they were, beside sequences; else null
+  const int32_t* cu_seqlens_k;
 } kiln_attention_backward_operands;
 
 // As kiln_attention_prepare. `workspace_bytes`, which may be null, receives what
-// kiln_attention_backward needs: about 8 bytes for each query of each head.
+// kiln_attention_backward needs: about 8 bytes for each query of each head, and of sequences 1024 more for
+// each and its heads.
 KILN_API kiln_status kiln_attention_backward_prepare(const kiln_attention_backward_problem* problem,
                                                      size_t* workspace_bytes);
 

@@ -146,21 +146,27 @@ def fields_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[str
     shape = shape_of(tensors)
     fields: dict[str, Any] = {"type": shape.dtype, "causal": options.causal, **shape._asdict()}
     del fields["dtype"]
-    fields["soft_cap"] = options.soft_cap
-    if options.window != (_ALL, _ALL):
-        fields |= {"window": True, "left": options.window[0], "right": options.window[1]}
+    fields |= fields_of_options(options)
     for name in _NAMES:
         if name in tensors:
             fields["o" if name == "out" else name] = spacing_of(name, tensors[name])
     return fields
 
 
-def spacing_of(name: str, tensor: DeviceTensor) -> tuple[int, int, int]:
-    batch, row, head, inner = tensor.strides
+def fields_of_options(options: Options) -> dict[str, Any]:
+    fields: dict[str, Any] = {"soft_cap": options.soft_cap}
+    if options.window != (_ALL, _ALL):
+        fields |= {"window": True, "left": options.window[0], "right": options.window[1]}
+    return fields
+
+
+def spacing_of(name: str, tensor: DeviceTensor) -> tuple[int, ...]:
+    """The steps of all dimensions but the last, the depth."""
+    *steps, inner = tensor.strides
     text = f"`{name}` of shape {list(tensor.shape)} has strides {list(tensor.strides)}"
-    if tensor.shape[3] != 1 and inner != 1:
+    if tensor.shape[-1] != 1 and inner != 1:
         raise ValueError(f"{text}, and the last one has to be 1: pass `.contiguous()`")
-    for extent, stride in zip(tensor.shape, (batch, row, head)):
+    for extent, stride in zip(tensor.shape, steps):
         if extent == 1 or 0 in tensor.shape:
             continue
         if stride <= 0:
@@ -173,20 +179,44 @@ def spacing_of(name: str, tensor: DeviceTensor) -> tuple[int, int, int]:
                 f"{text}, of which {stride} elements are {stride * _BYTES} bytes, and multiples of 16 bytes are needed: "
                 "pass `.contiguous()`"
             )
-    return (batch, row, head)
+    return tuple(steps)
+
+
+def check_dense(name: str, tensor: DeviceTensor) -> None:
+    step = 1
+    for extent, stride in zip(reversed(tensor.shape), reversed(tensor.strides)):
+        if extent > 1 and stride != step and 0 not in tensor.shape:
+            raise ValueError(
+                f"`{name}` of shape {list(tensor.shape)} has strides {list(tensor.strides)}, and has to be without gaps: "
+                "pass `.contiguous()`"
+            )
+        step *= extent
 
 
 def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
     """Computes what `launch` does in fp64, rounded once, of tensors or arrays in any memory that can be read."""
     check_given(given)
+    shape = shape_of(readable(given))
+    value, lse = computed(shape, *(numbers_of(given[name]) for name in ("q", "k", "v")), options)
+    return rounded(value, shape.dtype, given["q"], given.get("out")), rounded(lse, "f32", given["q"], None)
+
+
+def readable(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given, as shape_of takes it; what this CPU cannot read is refused."""
     tensors = {name: value for name, value in given.items() if value is not None}
     for name, value in tensors.items():
         if not is_torch(value) and not isinstance(value, np.ndarray):
             raise TypeError(
                 f"`{name}` is an object of {type(value).__name__}: an array of NumPy or a tensor of PyTorch is needed"
             )
-    shape = shape_of({name: seen_of(name, value) for name, value in tensors.items()})
-    q, k, v = (numbers_of(given[name]).transpose(0, 2, 1, 3) for name in ("q", "k", "v"))
+    return {name: seen_of(name, value) for name, value in tensors.items()}
+
+
+def computed(
+    shape: Shape, q: np.ndarray, k: np.ndarray, v: np.ndarray, options: Options
+) -> tuple[np.ndarray, np.ndarray]:
+    """[batch, queries, heads, value depth] and [batch, heads, queries], in fp64."""
+    q, k, v = (x.transpose(0, 2, 1, 3) for x in (q, k, v))
     group = shape.heads // shape.key_heads
     k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
     scores = capped(scale_of(shape, options) * (q @ k.swapaxes(-1, -2)), options)
@@ -197,9 +227,7 @@ def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
     value = (weights @ v) / np.where(sums > 0, sums, 1)
     with np.errstate(divide="ignore"):
         lse = (np.log(sums) + largest)[..., 0]
-    return rounded(value.transpose(0, 2, 1, 3), shape.dtype, given["q"], given.get("out")), rounded(
-        lse, "f32", given["q"], None
-    )
+    return value.transpose(0, 2, 1, 3), lse
 
 
 def capped(scores: np.ndarray, options: Options) -> np.ndarray:

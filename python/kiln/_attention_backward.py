@@ -10,9 +10,20 @@ import numpy as np
 
 from kiln import _core
 from kiln import _attention as forward
-from kiln._attention import Options, Shape, capped, numbers_of, rounded, scale_of, seen_keys, shape_of, spacing_of
+from kiln._attention import (
+    Options,
+    Shape,
+    capped,
+    numbers_of,
+    readable,
+    rounded,
+    scale_of,
+    seen_keys,
+    shape_of,
+    spacing_of,
+)
 from kiln._calls import Asked, Family, Problem, Result
-from kiln._launch import DeviceTensor, is_torch, seen_of
+from kiln._launch import DeviceTensor
 
 NAMES = ("dout", "q", "k", "v", "out", "lse")
 
@@ -52,15 +63,19 @@ def _fields_of(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Optio
 def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any, Any]:
     """Computes what `launch` does in fp64, rounded once, of tensors or arrays in any memory that can be read."""
     check_given(given)
-    for name in NAMES:
-        if not is_torch(given[name]) and not isinstance(given[name], np.ndarray):
-            raise TypeError(
-                f"`{name}` is an object of {type(given[name]).__name__}: an array of NumPy or a tensor of PyTorch is needed"
-            )
-    shape = check({name: seen_of(name, given[name]) for name in NAMES})
+    shape = check(readable(given))
+    made = computed(shape, {name: numbers_of(given[name]) for name in NAMES}, options)
+    dq, dk, dv = (rounded(each, shape.dtype, given["q"], None) for each in made)
+    return dq, dk, dv
+
+
+def computed(
+    shape: Shape, given: Mapping[str, np.ndarray], options: Options
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """dq, dk and dv of the arrays of NAMES, in fp64."""
     scale = scale_of(shape, options)
-    dout, q, k, v, out = (numbers_of(given[name]).transpose(0, 2, 1, 3) for name in NAMES[:-1])
-    lse = numbers_of(given["lse"])[..., None]
+    dout, q, k, v, out = (given[name].transpose(0, 2, 1, 3) for name in NAMES[:-1])
+    lse = given["lse"][..., None]
     group = shape.heads // shape.key_heads
     keys, values = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
     scores = capped(scale * (q @ keys.swapaxes(-1, -2)), options)
@@ -72,13 +87,12 @@ def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any, Any
 
     def of_heads(turned: np.ndarray) -> np.ndarray:
         """Heads that share are added up."""
-        return turned.reshape(shape.batch, shape.key_heads, group, shape.keys, -1).sum(2)
+        return turned.reshape(shape.batch, shape.key_heads, group, shape.keys, turned.shape[-1]).sum(2)
 
     dq = scale * (slopes @ keys)
     dk = of_heads(scale * (slopes.swapaxes(-1, -2) @ q))
     dv = of_heads(weights.swapaxes(-1, -2) @ dout)
-    made = [rounded(each.transpose(0, 2, 1, 3), shape.dtype, given["q"], None) for each in (dq, dk, dv)]
-    return made[0], made[1], made[2]
+    return dq.transpose(0, 2, 1, 3), dk.transpose(0, 2, 1, 3), dv.transpose(0, 2, 1, 3)
 
 
 class _Backward(Family):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kiln import _core
-from kiln._attention import Options, numbers_of, results_of, rounded, spacing_of
+from kiln._attention import Options, check_dense, numbers_of, readable, results_of, rounded, spacing_of
 from kiln._calls import Asked, Family, Problem
-from kiln._launch import DeviceTensor, is_torch, seen_of
+from kiln._launch import DeviceTensor, is_torch
 
 NAMES = ("q", "k_cache", "v_cache", "lengths", "page_table")
 _NEEDED = ("q", "k_cache", "v_cache", "lengths")
@@ -110,7 +110,7 @@ def _fields_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[st
     shape = shape_of(tensors)
     for name, tensor in tensors.items():
         if name not in ("k_cache", "v_cache"):
-            _check_dense(name, tensor)
+            check_dense(name, tensor)
     fields: dict[str, Any] = {
         "type": shape.dtype,
         "causal": options.causal,
@@ -127,27 +127,10 @@ def _fields_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[st
     return {**fields, "page_size": shape.rows, "pages": shape.pages, "pages_of_sequence": shape.pages_of_sequence}
 
 
-def _check_dense(name: str, tensor: DeviceTensor) -> None:
-    step = 1
-    for extent, stride in zip(reversed(tensor.shape), reversed(tensor.strides)):
-        if extent > 1 and stride != step and 0 not in tensor.shape:
-            raise ValueError(
-                f"`{name}` of shape {list(tensor.shape)} has strides {list(tensor.strides)}, and has to be without gaps: "
-                "pass `.contiguous()`"
-            )
-        step *= extent
-
-
 def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
     """Computes what `launch` does in fp64, rounded once, of tensors or arrays in any memory that can be read."""
     check_given(given)
-    tensors = {name: value for name, value in given.items() if value is not None}
-    for name, value in tensors.items():
-        if not is_torch(value) and not isinstance(value, np.ndarray):
-            raise TypeError(
-                f"`{name}` is an object of {type(value).__name__}: an array of NumPy or a tensor of PyTorch is needed"
-            )
-    shape = shape_of({name: seen_of(name, value) for name, value in tensors.items()})
+    shape = shape_of(readable(given))
     q, k, v = (numbers_of(given[name]) for name in ("q", "k_cache", "v_cache"))
     table = np.arange(shape.batch)[:, None] if given.get("page_table") is None else _integers(given["page_table"])
     value, lse = np.zeros(shape.out), np.full(shape.lse, -np.inf)

@@ -73,11 +73,11 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, A
 
 
 def _backward(ctx: Any, slope: torch.Tensor, _slope_of_lse: Any) -> tuple[torch.Tensor, ...]:
-    slope = slope if _lies_well(slope) else slope.contiguous()
+    slope = slope if lies_well(slope) else slope.contiguous()
     return torch.ops.kiln.attention_backward(slope, *ctx.saved_tensors, **ctx.how)
 
 
-def _lies_well(tensor: torch.Tensor) -> bool:
+def lies_well(tensor: torch.Tensor) -> bool:
     *steps, inner = tensor.stride()
     return inner == 1 and all(step > 0 and step % 8 == 0 for step in steps)
 

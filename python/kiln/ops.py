@@ -4,6 +4,7 @@
     y = kiln.ops.gemm(x, w.T, bias=bias, activation="gelu")            # as a layer computes it
     kiln.ops.gemm(x, w.T, out=y, beta=1.0)                             # y += x @ w.T
     o = kiln.ops.attention(q, k, v, causal=True)                       # [batch, rows, heads, depth]
+    o = kiln.ops.attention_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k)  # [rows of all sequences, heads, depth]
     o = kiln.ops.attention_decode(q, k_cache, v_cache, lengths, page_table)
 
 Each product computes `activation(alpha * sums + beta * out + bias) + residual`, with sums in f32 and
@@ -16,8 +17,8 @@ graph only after that.
 `kiln.ops.gemm.reference(...)` computes the same on this CPU in fp64, of arrays of NumPy or tensors of
 PyTorch, for tests.
 
-With tensors of PyTorch `gemm` has gradients, of `a`, `b`, `bias` and `residual`, and `attention`, of
-`q`, `k` and `v`; all are operators that `torch.compile` knows: torch.ops.kiln.gemm and so on.
+With tensors of PyTorch `gemm` has gradients, of `a`, `b`, `bias` and `residual`, and `attention` and
+`attention_varlen`, of `q`, `k` and `v`; all are operators that `torch.compile` knows: torch.ops.kiln.gemm and so on.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from kiln import _attention, _attention_backward, _attention_decode, _core, _products
+from kiln import _attention, _attention_backward, _attention_decode, _attention_varlen, _attention_varlen_backward
+from kiln import _core, _products
 from kiln._calls import Asked, operation
 from kiln._launch import is_torch, seen_of
 from kiln._products import asked_of, check_out, options_of
@@ -35,6 +37,8 @@ __all__ = [
     "attention",
     "attention_backward",
     "attention_decode",
+    "attention_varlen",
+    "attention_varlen_backward",
     "block_scaled_gemm",
     "gemm",
     "grouped_gemm",
@@ -225,6 +229,64 @@ def attention(
     given = {"q": q, "k": k, "v": v, "out": out}
     options = _attention.options_of(causal, scale, window, soft_cap)
     return _attention.asked_of(given, options, stream, 2 if return_lse else 1)
+
+
+@operation(_attention_varlen.FAMILY)
+def attention_varlen(
+    q: Any,
+    k: Any,
+    v: Any,
+    cu_seqlens_q: Any,
+    cu_seqlens_k: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: tuple[int, int] | None = None,
+    soft_cap: float | None = None,
+    out: Any = None,
+    return_lse: bool = False,
+    stream: Any = None,
+) -> Asked:
+    """`attention` of sequences of any lengths that lie one behind the other, without padding: of `q` [queries, heads, depth]
+    and `k` and `v` [keys, key heads, depth] with the rows of all, out is [queries, heads, depth of v].
+
+    `cu_seqlens_q` and `cu_seqlens_k`, s32 [sequences + 1], are where sequences begin and the last one ends: the queries of
+    sequence b are rows cu_seqlens_q[b] to cu_seqlens_q[b + 1] of `q`, and its keys the rows cu_seqlens_k[b] to
+    cu_seqlens_k[b + 1]. They are read on the GPU: nothing waits for them, no longest length is needed, and a CUDA graph
+    sees what they hold when it runs. Numbers do not decrease. A sequence may have no queries, or no keys: its queries give 0, and
+    minus infinity in lse, which is f32 [heads, queries]. Masks and windows go by each sequence's own lengths: with `causal`
+    its last query sees its last key. What rows of no sequence hold plays no part; those of `out` stay as they are, and of a
+    new result they hold anything. `out` and both `cu_seqlens` have no gaps. The rest is as of `attention`.
+    """
+    given = {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "out": out}
+    options = _attention.options_of(causal, scale, window, soft_cap)
+    return _attention_varlen.asked_of(given, options, stream, 2 if return_lse else 1)
+
+
+@operation(_attention_varlen_backward.FAMILY)
+def attention_varlen_backward(
+    dout: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    lse: Any,
+    cu_seqlens_q: Any,
+    cu_seqlens_k: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: tuple[int, int] | None = None,
+    soft_cap: float | None = None,
+    stream: Any = None,
+) -> Asked:
+    """`(dq, dk, dv)`: the gradients of `attention_varlen`'s `q`, `k` and `v` by `dout`, as those of `attention_backward`.
+
+    What rows of no sequence hold plays no part, and those of the results hold anything.
+    """
+    given = {"dout": dout, "q": q, "k": k, "v": v, "out": out, "lse": lse}
+    given |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
+    return _attention_varlen_backward.asked_of(given, _attention.options_of(causal, scale, window, soft_cap), stream)
 
 
 @operation(_attention_backward.FAMILY)

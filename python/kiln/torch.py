@@ -21,6 +21,7 @@ from kiln._launch import torch_dtype
 from kiln._program import Kernel, Parameter
 from kiln import _torch_attention as _torch_attention  # makes the operator
 from kiln import _torch_attention_decode as _torch_attention_decode
+from kiln import _torch_attention_varlen as _torch_attention_varlen
 from kiln._torch_products import Linear
 
 __all__ = ["Linear", "register"]

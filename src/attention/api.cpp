@@ -52,6 +52,7 @@ Result<Problem, Failure> problem_of(const kiln_attention_problem* given) {
                  .left = windowed ? given->left : -1,
                  .right = windowed ? given->right : -1,
                  .soft_cap = given->soft_cap,
+                 .sequences = given->sequences,
                  .q = spacing_of(given->q),
                  .k = spacing_of(given->k),
                  .v = spacing_of(given->v),
@@ -75,6 +76,8 @@ Operands operands_of(const kiln_attention_operands& given, const Problem& proble
           .v = address_of(given.v),
           .o = address_of(given.o),
           .lse = address_of(given.lse),
+          .cu_seqlens_q = address_of(given.cu_seqlens_q),
+          .cu_seqlens_k = address_of(given.cu_seqlens_k),
           .scale = scale_of(given.scale, problem.depth)};
 }
 
@@ -88,6 +91,8 @@ Operands operands_of(const kiln_attention_backward_operands& given, const Proble
           .dq = address_of(given.dq),
           .dk = address_of(given.dk),
           .dv = address_of(given.dv),
+          .cu_seqlens_q = address_of(given.cu_seqlens_q),
+          .cu_seqlens_k = address_of(given.cu_seqlens_k),
           .scale = scale_of(given.scale, problem.depth)};
 }
 

@@ -13,6 +13,8 @@ namespace {
 
 constexpr const char* kKernel = "attention_sm90";
 constexpr const char* kBackward = "attention_backward_sm90";
+constexpr const char* kOfSequences = "attention_varlen_sm90";
+constexpr const char* kBackwardOfSequences = "attention_varlen_backward_sm90";
 
 // What the kernel is best compiled with. Empty: a problem of any kind; the kernel's own defaults.
 struct Row {
@@ -48,7 +50,7 @@ constexpr Row kRows[] = {
     {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true CLUSTER=2"},
 };
 
-// The same of the gradients' kernel. More queries at a time are more registers than there are.
+// The same of the gradients' kernels. More queries at a time are more registers than there are.
 constexpr Row kBackwardRows[] = {
     {.depth = 64},
     {.depth = 96},
@@ -56,8 +58,26 @@ constexpr Row kBackwardRows[] = {
     {.depth = 256, .defines = "HALVES=true KEY_TILE=48"},
 };
 
+// The same of the kernel of sequences of any lengths, whose blocks share nothing.
+constexpr Row kRowsOfSequences[] = {
+    {.depth = 64, .masked = true},
+    {.depth = 64, .defines = "CONSUMERS=3 TOGETHER=8"},
+    {.depth = 96},
+    {.depth = 128},
+    {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
+    {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
+    {.depth = 256, .masked = true, .defines = "AHEAD=1 APART=false TILE=64 LATE=true TOGETHER=2"},
+    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true"},
+};
+
+const char* kernel_of(const Problem& problem) {
+  if (problem.sequences != 0) return problem.backward ? kBackwardOfSequences : kOfSequences;
+  return problem.backward ? kBackward : kKernel;
+}
+
 std::span<const Row> rows_of(const Problem& problem) {
-  return problem.backward ? std::span<const Row>(kBackwardRows) : std::span<const Row>(kRows);
+  if (problem.backward) return kBackwardRows;
+  return problem.sequences != 0 ? std::span<const Row>(kRowsOfSequences) : kRows;
 }
 
 std::int64_t value_depth_of(const Row& row) {
@@ -123,7 +143,7 @@ void add(std::string_view text, gemm::Defines& defines) {
 }  // namespace
 
 Result<gemm::Choice> choose(const Problem& problem, const target::Arch& arch, int multiprocessors) {
-  const char* const kernel = problem.backward ? kBackward : kKernel;
+  const char* const kernel = kernel_of(problem);
   if (std::string reason = lacking(problem, arch); !reason.empty()) {
     return Unexpected{Error{"no kernel for", text(problem), format("{}: {}", kernel, reason)}};
   }

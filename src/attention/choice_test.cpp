@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 
 #include "emit/cuda/launch_plan.h"
 #include "gemm/program.h"
@@ -172,16 +173,21 @@ TEST(AttentionProblem, OptionsThatAreNoneAreSaid) {
   EXPECT_TRUE(says(problem, "a window with 2147483648 queries and keys, 1073741824 are possible"));
 }
 
-// Whether kernels have nothing of the program's by its address but lse: the others are seen through
-// tensor maps alone, which have strides.
-bool maps_alone(const gemm::Program& program) {
+// What of a program's parameters kernels have by address. The others are seen through tensor maps
+// alone, which have strides.
+std::set<std::string> addressed(const gemm::Program& program) {
+  std::set<std::string> out;
   for (const emit::LaunchPlan& plan : emit::plan_launches(program.module, program.function())) {
     for (const emit::ParamSlot& slot : plan.slots) {
       if (slot.kind != emit::SlotKind::kParam) continue;
-      if (program.function().params[slot.param].name != "lse") return false;
+      out.insert(program.function().params[slot.param].name);
     }
   }
-  return true;
+  return out;
+}
+
+bool maps_alone(const gemm::Program& program) {
+  return addressed(program) == std::set<std::string>{"lse"};
 }
 
 // Masks, soft caps and depths of values, with each kernel: what it is compiled with, and what not.
@@ -252,6 +258,74 @@ TEST(AttentionChoice, EveryDepthHasAKernel) {
       // From 192 on the result leaves from registers, and cannot have gaps.
       EXPECT_TRUE(maps_alone(**program) || value_depth >= 192) << depth;
     }
+  }
+}
+
+// 300 queries and 500 keys of seven sequences.
+Problem of_sequences(std::int64_t depth) {
+  Problem problem = problem_of(depth);
+  problem.batch = 1;
+  problem.sequences = 7;
+  return problem;
+}
+
+TEST(AttentionOfSequences, TheirNumberIsPartOfTheProblem) {
+  const auto whole = normalised(of_sequences(64));
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_EQ(text(*whole), "bf16 q[300,8,64] k[500,2,64] of 7 sequences, causal");
+  Problem problem = of_sequences(64);
+  problem.sequences = 8;
+  EXPECT_NE(*normalised(problem), *whole);
+  problem.batch = 2;
+  EXPECT_TRUE(says(problem, "8 sequences in a batch of 2: it is 1 then"));
+  problem = of_sequences(64);
+  problem.sequences = -1;
+  EXPECT_TRUE(says(problem, "-1 sequences: 0, for a batch, to 2147483646 are possible"));
+  problem.sequences = 1 << 28;
+  EXPECT_TRUE(says(problem, "268435465 tiles of queries of 8 heads, 2147483647 are possible"));
+}
+
+TEST(AttentionOfSequences, EveryDepthHasAKernel) {
+  const std::pair<std::int64_t, std::int64_t> depths[] = {{64, 64},   {96, 96},   {128, 128},
+                                                          {192, 128}, {192, 192}, {256, 256}};
+  for (const auto& [depth, value_depth] : depths) {
+    for (const bool causal : {false, true}) {
+      Problem problem = of_sequences(depth);
+      problem.value_depth = value_depth;
+      problem.causal = causal;
+      problem.left = causal ? -1 : 100;
+      problem.soft_cap = causal ? 0 : 30;
+      const auto whole = normalised(problem);
+      ASSERT_TRUE(whole) << whole.error().text();
+      const auto choice = choose(*whole, hopper(), kMultiprocessors);
+      ASSERT_TRUE(choice) << choice.error().text();
+      EXPECT_EQ(choice->kernel, "attention_varlen_sm90");
+      EXPECT_TRUE(std::ranges::is_sorted(choice->defines));
+      const auto program = gemm::compile(*choice, hopper());
+      ASSERT_TRUE(program) << program.error().text();
+      // q, k and v lie anyhow.
+      EXPECT_EQ(addressed(**program),
+                (std::set<std::string>{"cu_seqlens_k", "cu_seqlens_q", "lse", "o"}));
+    }
+  }
+}
+
+TEST(AttentionOfSequences, EveryDepthHasAKernelOfGradients) {
+  for (const std::int64_t depth : {64, 96, 128, 256}) {
+    Problem problem = of_sequences(depth);
+    problem.backward = true;
+    problem.left = depth == 96 ? 20 : -1;
+    problem.soft_cap = depth == 64 ? 30 : 0;
+    const auto whole = normalised(problem);
+    ASSERT_TRUE(whole) << whole.error().text();
+    const auto choice = choose(*whole, hopper(), kMultiprocessors);
+    ASSERT_TRUE(choice) << choice.error().text();
+    EXPECT_EQ(choice->kernel, "attention_varlen_backward_sm90");
+    EXPECT_TRUE(std::ranges::is_sorted(choice->defines));
+    const auto program = gemm::compile(*choice, hopper());
+    ASSERT_TRUE(program) << program.error().text();
+    EXPECT_EQ(addressed(**program),
+              (std::set<std::string>{"cu_seqlens_k", "cu_seqlens_q", "dk", "dq", "dv", "lse"}));
   }
 }
 

@@ -15,9 +15,17 @@ using runtime::cuda::DevicePtr;
 
 namespace {
 
-// Tensors are those of parts_of(), then lse.
+// Tensors are those of parts_of(), then lse and where sequences begin.
 constexpr std::size_t kLse = 8;
+constexpr std::size_t kTensors = kLse + 3;
 constexpr std::array<std::string_view, 4> kNumbers = {"scale", "soft_cap", "left", "right"};
+
+// Tensors of one batch have a first dimension for it, those of sequences none.
+std::vector<std::int64_t> without_batch(const Problem& problem,
+                                        std::vector<std::int64_t> of_batch) {
+  if (problem.sequences != 0) of_batch.erase(of_batch.begin());
+  return of_batch;
+}
 
 Signature signature_of(const Problem& problem) {
   Signature out{.problem = text(problem),
@@ -27,34 +35,51 @@ Signature signature_of(const Problem& problem) {
                                {"H", problem.heads},
                                {"HK", problem.key_heads},
                                {"D", problem.depth},
+                               {"N", problem.sequences + 1},
                                {"left", problem.left},
                                {"right", problem.right}},
                 .numbers = kNumbers};
   for (const Part& part : parts_of(problem)) {
-    out.tensors.push_back({part.name,
-                           problem.dtype,
-                           {problem.batch, part.rows, part.heads, part.depth},
-                           {part.spacing.batch, part.spacing.row, part.spacing.head}});
+    const Spacing& lies = part.spacing;
+    out.tensors.push_back(
+        {part.name, problem.dtype,
+         without_batch(problem, {problem.batch, part.rows, part.heads, part.depth}),
+         without_batch(problem, {lies.batch, lies.row, lies.head})});
   }
-  out.tensors.push_back({"lse", DType::kF32, {problem.batch, problem.heads, problem.queries}});
+  out.tensors.push_back({"lse", DType::kF32,
+                         without_batch(problem, {problem.batch, problem.heads, problem.queries})});
+  for (const char* name : {"cu_seqlens_q", "cu_seqlens_k"}) {
+    out.tensors.push_back({name, DType::kS32, {problem.sequences + 1}});
+  }
   return out;
 }
 
-std::array<DevicePtr, kLse + 1> addresses_of(const Operands& operands) {
-  return {operands.q,  operands.k,  operands.v,  operands.o,  operands.dout,
-          operands.dq, operands.dk, operands.dv, operands.lse};
+std::array<DevicePtr, kTensors> addresses_of(const Operands& operands) {
+  return {operands.q,           operands.k,  operands.v,  operands.o,   operands.dout,
+          operands.dq,          operands.dk, operands.dv, operands.lse, operands.cu_seqlens_q,
+          operands.cu_seqlens_k};
+}
+
+Result<void> check_starts(const Problem& problem, std::string_view name, DevicePtr address) {
+  if (problem.sequences != 0) return check_address(name, address, sizeof(std::int32_t));
+  if (address == 0) return {};
+  return Unexpected{cannot_start(format("there is {}, and the problem has no sequences", name))};
 }
 
 }  // namespace
 
 Result<void> check(const Problem& problem, const Operands& operands) {
-  const std::array<DevicePtr, kLse + 1> addresses = addresses_of(operands);
+  const std::array<DevicePtr, kTensors> addresses = addresses_of(operands);
   const auto parts = parts_of(problem);
   for (std::size_t i = 0; i < (problem.backward ? parts.size() : kPartsOfForward); ++i) {
     auto fits = check_address(parts[i].name, addresses[i], runtime::kTensorUnit);
     if (!fits) return fits;
   }
   if (auto fits = check_address("lse", operands.lse, sizeof(float)); !fits) return fits;
+  for (const auto& [name, address] : {std::pair{"cu_seqlens_q", operands.cu_seqlens_q},
+                                      {"cu_seqlens_k", operands.cu_seqlens_k}}) {
+    if (auto fits = check_starts(problem, name, address); !fits) return fits;
+  }
   if (auto fits = check_scale(operands.scale); !fits) return fits;
   if (problem.soft_cap == 0 || std::isfinite(operands.scale / problem.soft_cap)) return {};
   return Unexpected{cannot_start(

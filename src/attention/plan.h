@@ -6,7 +6,9 @@
 //
 // The kernel's parameters are known by their names: q, k, v, o, dout, dq, dk, dv [B, S or T, H or HK,
 // D], which it reaches through tensor maps alone, so that they may lie anyhow; lse [B, H, S] and
-// scale, of f32; where the kernel has them soft_cap, of f32, and the integers left and right.
+// scale, of f32; where the kernel has them soft_cap, of f32, and the integers left and right. Of
+// sequences of any lengths no tensor has a B, and cu_seqlens_q and cu_seqlens_k are s32 [N], N one more
+// than the sequences.
 #pragma once
 
 #include <memory>
@@ -18,7 +20,8 @@
 namespace kiln::attention {
 
 // Errors: an address that the problem has and that is null or no multiple of 16 bytes (lse: 4), a
-// scale that is not more than 0 or not finite, one that is not finite over the soft cap.
+// scale that is not more than 0 or not finite, one that is not finite over the soft cap, starts of
+// sequences where the problem has none.
 [[nodiscard]] Result<void> check(const Problem& problem, const Operands& operands);
 
 class Plan {

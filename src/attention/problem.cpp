@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t kExtentMax = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t kElementsMax = std::int64_t{1} << 40;  // of one tensor, gaps included
 constexpr std::int64_t kWindowedMax = std::int64_t{1} << 30;  // queries and keys: in 32 bits
+constexpr std::int64_t kRowsOfItem = 32;                      // of sequences: at least
 constexpr float kSoftCapMax = 1e38F;                          // in f32 it has a multiple
 
 Unexpected<Error> refused(const Problem& problem, std::string reason) {
@@ -85,6 +86,32 @@ Result<void> write_out_window(const Problem& problem, Problem& out) {
                                  problem.queries + problem.keys, kWindowedMax));
 }
 
+// Heads and tiles of queries of all sequences are counted in 32 bits.
+Result<void> check_sequences(const Problem& problem) {
+  if (problem.sequences == 0) return {};
+  if (problem.sequences < 0 || problem.sequences >= kExtentMax) {
+    return refused(problem, format("{} sequences: 0, for a batch, to {} are possible",
+                                   problem.sequences, kExtentMax - 1));
+  }
+  if (problem.batch != 1) {
+    return refused(problem, format("{} sequences in a batch of {}: it is 1 then", problem.sequences,
+                                   problem.batch));
+  }
+  const std::int64_t tiles = problem.queries / kRowsOfItem + problem.sequences;
+  if (product(tiles, problem.heads) <= kExtentMax) return {};
+  return refused(problem, format("{} tiles of queries of {} heads, {} are possible", tiles,
+                                 problem.heads, kExtentMax));
+}
+
+// "q[2,4096,16,128] k[2,4096,4,128]", or of sequences "q[4096,16,128] k[4096,4,128] of 5 sequences".
+std::string shapes_text(const Problem& problem) {
+  const std::string batch = problem.sequences == 0 ? format("{},", problem.batch) : "";
+  std::string out = format("q[{}{},{},{}] k[{}{},{},{}]", batch, problem.queries, problem.heads,
+                           problem.depth, batch, problem.keys, problem.key_heads, problem.depth);
+  if (problem.sequences != 0) out += format(" of {} sequences", problem.sequences);
+  return out;
+}
+
 // ", 512 keys to the left": what `text` says of a window, a soft cap and the values' depth.
 std::string options_text(const Problem& problem) {
   std::string out;
@@ -116,9 +143,8 @@ std::array<Part, 8> parts_of(const Problem& problem) {
 }
 
 std::string text(const Problem& problem) {
-  return format("{} q[{},{},{},{}] k[{},{},{},{}]{}", kiln::name(problem.dtype), problem.batch,
-                problem.queries, problem.heads, problem.depth, problem.batch, problem.keys,
-                problem.key_heads, problem.depth, problem.causal ? ", causal" : "") +
+  return format("{} {}{}", kiln::name(problem.dtype), shapes_text(problem),
+                problem.causal ? ", causal" : "") +
          options_text(problem) + (problem.backward ? ", backward" : "");
 }
 
@@ -135,6 +161,7 @@ Result<Problem> normalised(const Problem& problem) {
   }
   Problem out = problem;
   out.value_depth = problem.value_depth == 0 ? problem.depth : problem.value_depth;
+  if (auto fits = check_sequences(problem); !fits) return Unexpected{fits.error()};
   if (auto fits = write_out_window(problem, out); !fits) return Unexpected{fits.error()};
   if (!(problem.soft_cap >= 0 && problem.soft_cap <= kSoftCapMax)) {
     return refused(problem, format("a soft cap of {}: numbers from 0, for none, to {} are possible",

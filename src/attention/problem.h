@@ -39,6 +39,9 @@ struct Problem {
   std::int64_t left = -1;        // a query sees so many keys in front of its own; -1: all
   std::int64_t right = -1;       // behind it
   float soft_cap = 0;            // scores stay below it; 0: they may be any
+  // Where it is above 0 so many sequences of any lengths lie one behind the other: the batch is 1 then, and
+  // queries and keys count the rows of all.
+  std::int64_t sequences = 0;
   Spacing q = {};
   Spacing k = {};
   Spacing v = {};
@@ -68,7 +71,7 @@ inline constexpr std::size_t kPartsOfForward = 4;
 // that equal problems compare equal. Errors: an extent below 1 or beyond 2^31 - 1, heads that key_heads
 // do not divide, a bound below -1, one where there are more than 2^30 queries and keys, a soft cap
 // that is none, a spacing below 0, a tensor that is written and whose rows lie over each other, one of
-// more than 2^40 elements.
+// more than 2^40 elements, sequences beside a batch, more of them than can be counted.
 [[nodiscard]] Result<Problem> normalised(const Problem& problem);
 
 // "bf16 q[2,4096,16,128] k[2,4096,4,128], causal, 512 keys to the left", for messages.
@@ -85,6 +88,8 @@ struct Operands {
   runtime::cuda::DevicePtr dq = 0;
   runtime::cuda::DevicePtr dk = 0;
   runtime::cuda::DevicePtr dv = 0;
+  runtime::cuda::DevicePtr cu_seqlens_q = 0;
+  runtime::cuda::DevicePtr cu_seqlens_k = 0;
   float scale = 1;
 };
 

@@ -221,6 +221,52 @@ TEST_F(AttentionStart, ThreadsDoNotSeeEachOther) {
   EXPECT_EQ(fake_->contexts_held, 0);
 }
 
+// Sequences of any lengths: where they begin is read on the GPU, so that other lengths are the same launch.
+TEST_F(AttentionStart, SequencesAreTensorsOfOneRowAfterTheOther) {
+  kiln_attention_problem problem = usual_problem();
+  problem.batch = 0;
+  problem.sequences = 5;
+  problem.q.row = problem.k.row = problem.v.row = 3 * kHeads * kDepth;  // side by side
+  kiln_attention_operands operands = operands_at(1 << 20);
+  operands.cu_seqlens_q = reinterpret_cast<const std::int32_t*>((1 << 20) + 20484);
+  operands.cu_seqlens_k = reinterpret_cast<const std::int32_t*>((1 << 20) + 24580);
+  ASSERT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(seen_count, 1);
+  SeenMap map = {};
+  for (std::size_t i = 0; i < 3; ++i) {  // of q, k and v, in this order
+    std::memcpy(&map, seen.launch.parameters[i], sizeof(map));
+    EXPECT_EQ(map.address, (1U << 20) + 4096 * i);
+    EXPECT_EQ(map.extents, (std::array<std::uint64_t, 2>{kDepth, kHeads}));
+    EXPECT_EQ(map.pitches[0], 2 * kDepth);
+    EXPECT_EQ(map.pitches[1], 2 * 3 * kHeads * kDepth);
+  }
+  const std::string text = kiln_attention_kernel(&problem, nullptr);
+  EXPECT_NE(text.find("attention_varlen_sm90 -D BLOCKS=132"), std::string::npos) << text;
+  const int modules = fake_->modules;
+  problem.sequences = 6;
+  ASSERT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(fake_->modules, modules);  // they share a kernel
+  const auto refused = [&](const char* reason) {
+    EXPECT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_INVALID);
+    EXPECT_NE(std::string(kiln_last_error()).find(reason), std::string::npos) << kiln_last_error();
+  };
+  operands.cu_seqlens_k = nullptr;
+  refused("cu_seqlens_k is null");
+  operands.cu_seqlens_q = reinterpret_cast<const std::int32_t*>((1 << 20) + 2);
+  refused("cu_seqlens_q begins 2 bytes past a multiple of 4");
+  problem = usual_problem();
+  refused("there is cu_seqlens_q, and the problem has no sequences");
+  problem.sequences = 5;
+  operands.cu_seqlens_q = operands.cu_seqlens_k = reinterpret_cast<const std::int32_t*>(1 << 20);
+  refused("5 sequences in a batch of 2: it is 1 then");
+  problem.batch = 1;
+  problem.o.row = 2 * kHeads * kDepth;
+  EXPECT_EQ(kiln_attention_prepare(&problem), KILN_UNSUPPORTED);
+  EXPECT_NE(std::string(kiln_last_error()).find("it needs the tensor without gaps"),
+            std::string::npos)
+      << kiln_last_error();
+}
+
 class AttentionBackward : public FakeDriverTest {
  protected:
   AttentionBackward()
@@ -263,6 +309,26 @@ TEST_F(AttentionBackward, APreparedCallIsThreeLaunches) {
   EXPECT_EQ(fake_->synchronisations, 0);
   const std::string kernel = kiln_attention_backward_kernel(&problem_, nullptr);
   EXPECT_NE(kernel.find("attention_backward_sm90 -D CAUSAL=false"), std::string::npos) << kernel;
+}
+
+TEST_F(AttentionBackward, SequencesOfAnyLengthsAreThreeLaunchesToo) {
+  problem_.forward.batch = 1;
+  problem_.forward.sequences = 5;
+  std::size_t bytes = 0;
+  ASSERT_EQ(kiln_attention_backward_prepare(&problem_, &bytes), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(bytes, 2U * kHeads * (1000 / 128 + 5) * 128 * sizeof(float));
+  kiln_attention_backward_operands operands = gradients_at(1 << 20);
+  auto* const space = reinterpret_cast<void*>(std::uintptr_t{1} << 30);
+  EXPECT_EQ(kiln_attention_backward(&problem_, &operands, space, bytes, nullptr), KILN_INVALID);
+  EXPECT_NE(std::string(kiln_last_error()).find("cu_seqlens_q is null"), std::string::npos)
+      << kiln_last_error();
+  operands.cu_seqlens_q = operands.cu_seqlens_k = reinterpret_cast<const std::int32_t*>(1 << 20);
+  ASSERT_EQ(kiln_attention_backward(&problem_, &operands, space, bytes, nullptr), KILN_OK)
+      << kiln_last_error();
+  EXPECT_EQ(streams.size(), 3U);
+  const std::string kernel = kiln_attention_backward_kernel(&problem_, nullptr);
+  EXPECT_NE(kernel.find("attention_varlen_backward_sm90 -D CAUSAL=false"), std::string::npos)
+      << kernel;
 }
 
 TEST_F(AttentionBackward, WhatIsOutOfPlaceIsSaid) {

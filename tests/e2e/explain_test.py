@@ -107,6 +107,8 @@ TAKEN = (
     ("kernels/attention_backward_sm90", "sm_90a", 28, 168, 168),
     ("kernels/attention_decode_sm90", "sm_90a", 141, 32),
     ("kernels/attention_sm90", "sm_90a", 168),
+    ("kernels/attention_varlen_backward_sm90", "sm_90a", 32, 168, 168),
+    ("kernels/attention_varlen_sm90", "sm_90a", 168),
     ("kernels/gemm_block_scaled_sm90", "sm_90a", 128),
     ("kernels/gemm_grouped_sm90", "sm_90a", 168),
     ("kernels/gemm_k_grouped_sm90", "sm_90a", 168),

@@ -275,6 +275,27 @@ class KnownTest(PaperDriver):
         self.new(decode, q, rows, rows, lengths)
         self.known(decode, q, rows, rows, lengths, None)
 
+    def test_attention_of_sequences(self):
+        varlen, starts = kiln.ops.attention_varlen, array(4, dtype=np.int32)
+        q, k = array(88, 4, 64), array(96, 2, 64)
+        given = (q, k, k, starts, starts)
+        self.assertEqual(self.new(varlen, *given).shape, (88, 4, 64))
+        self.assertEqual(self.known(varlen, *given).shape, (88, 4, 64))
+        starts.tensor.byte_offset = 4  # read one by one
+        out, lse = self.looked_at(varlen, *given, return_lse=True)
+        self.assertEqual((out.shape, lse.shape), ((88, 4, 64), (4, 88)))
+        self.assertEqual(len(self.known(varlen, *given, return_lse=True)), 2)
+        starts.tensor.byte_offset = 0
+        self.assertEqual(self.fields[-1]["sequences"], 3)
+        self.new(varlen, q, k, k, *[array(5, dtype=np.int32)] * 2)
+        self.assertEqual(self.fields[-1]["sequences"], 4)
+        self.new(varlen, *given, window=(8, 0))
+        self.known(varlen, *given, window=(8, 0))
+        self.assertIs(self.new(varlen, *given, out=out), out)
+        self.assertIs(self.known(varlen, *given, out=out), out)
+        with self.assertRaisesRegex(ValueError, "`out`, which attention writes, shares memory with `q`"):
+            varlen(*given, out=q)
+
     def numbers_of(self, count, by, *arguments, **named):
         """The first parameters of a call's first launch, as if they were of f32."""
         seen = []
@@ -438,6 +459,9 @@ class CompiledTest(unittest.TestCase):
         lengths = torch.tensor([5], dtype=torch.int32)
         out = self.compiled(lambda q: kiln.ops.attention_decode(q[:, :2], q, q, lengths, scale=0.25), q)
         torch.testing.assert_close(out, kiln.ops.attention_decode.reference(q[:, :2], q, q, lengths, scale=0.25))
+        starts = torch.tensor([0, 3, 8], dtype=torch.int32)
+        out = self.compiled(lambda q: kiln.ops.attention_varlen(q[0], q[0], q[0], starts, starts, causal=True), q)
+        torch.testing.assert_close(out, kiln.ops.attention_varlen.reference(q[0], q[0], q[0], starts, starts, causal=True))
         packed, metadata = kiln.ops.prune(torch.randn(32, 64).to(torch.bfloat16))
         y = self.compiled(lambda b: kiln.ops.sparse_gemm(packed, metadata, b), torch.ones(64, 8, dtype=torch.bfloat16))
         self.assertEqual(y.shape, (32, 8))

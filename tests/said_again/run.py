@@ -35,6 +35,8 @@ ANOTHER_ORDER = {
     "attention_decode_sm90.co",
     "attention_pipelined.co",
     "attention_sm90.co",
+    "attention_varlen_backward_sm90.co",
+    "attention_varlen_sm90.co",
     "gemm_sm80.co",
     "w4a16.co",
 }
