@@ -25,6 +25,11 @@ double ratio(DType dtype, double expected, double bound, double actual) {
   return bound == 0 ? kUnbounded : error / bound;
 }
 
+// A formula says which number it is, however far the program's may be from it, and it is none.
+bool is_no_number(const Output& formula, std::size_t i, double actual) {
+  return std::isnan(actual) && !std::isnan(formula.expected[i]) && formula.slack[i] != kUnbounded;
+}
+
 std::vector<std::int64_t> coordinates_of(std::size_t index,
                                          const std::vector<std::int64_t>& shape) {
   std::vector<std::int64_t> out(shape.size());
@@ -177,9 +182,14 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
       if (!knows(output, i)) continue;
       const double bound = bound_of(expected, s, i);
       said.note(expected, s, i, bound, magnitudes[s]);
-      if (bound == kUnbounded) continue;
-      const Judgement found = judge(output, i, bound, actual);
       const bool is_formula = !output.slack.empty();
+      if (bound == kUnbounded) {
+        if (!is_formula || !is_no_number(output, i, worst.actual)) continue;
+        error = kUnbounded;
+        worst = {{}, output.expected[i], output.slack[i], worst.actual};
+        continue;
+      }
+      const Judgement found = judge(output, i, bound, actual);
       if (is_formula && bound > kMoreRoundings * output.bound[i]) ++out.widened;
       out.hides = std::max(out.hides, s == 0 ? output.bound[i] : 0.0);
       if (found.ratio >= error) worst = {{}, found.expected, bound, worst.actual};

@@ -65,7 +65,7 @@ def formulas(defines, with_lse):
 
 
 def mistake_of(case):
-    """Where a result is not a number nothing is compared, and here all are numbers."""
+    """All results are compared: each is a number, or minus infinity where there are no keys."""
     return kernels.mistake_of(case, ("outside", "not_compared"))
 
 
@@ -207,7 +207,7 @@ MISTAKES = (
     ("o.view(count, 1, C)", "o.view(ROWS, 1, C)", "race"),
     ("keys = __max(0, row_of(cu_seqlens_k, next + 1, rows_k) - key)", "keys = rows_k - key", ""),
     ("passed_of<LEFT>(0, queries, keys, left);\n        if constexpr (AHEAD", "passed_of<LEFT>(ROWS, queries, keys, left);\n        if constexpr (AHEAD", ""),
-    ("raise<true>(s, m, alpha, c);\n    weigh<true>", "raise<false>(s, m, alpha, c);\n    weigh<false>", "not_compared"),
+    ("raise<true>(s, m, alpha, c);\n    weigh<true>", "raise<false>(s, m, alpha, c);\n    weigh<false>", ""),
     ("settle<true, 1>", "settle<false, 1>", ""),
 )
 
