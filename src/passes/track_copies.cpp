@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "ir/effects.h"
 #include "passes/for_each_launch.h"
@@ -20,6 +21,10 @@ struct Counted {
   std::set<ValueId> events = {};
   std::set<ValueId> filled = {};  // buffers
   std::set<ValueId> read = {};
+  std::set<std::pair<ValueId, ValueId>> of_buffers = {};  // which buffer for which event
+
+  // Copies that nobody waits for in between may land in any order.
+  [[nodiscard]] bool fills_twice() const { return of_buffers.size() != filled.size(); }
 };
 
 Counted counted_in(const ir::Function& function, ir::RegionId region) {
@@ -31,6 +36,7 @@ Counted counted_in(const ir::Function& function, ir::RegionId region) {
     out.events.insert(copy->event);
     out.filled.insert(ir::root_of(function, copy->dst));
     out.read.insert(ir::root_of(function, copy->src));
+    out.of_buffers.emplace(ir::root_of(function, copy->dst), copy->event);
   });
   return out;
 }
@@ -55,6 +61,14 @@ bool all_triggers_may(const ir::Function& function, ir::RegionId region, const C
     out = out && may_track(function, *trigger, counted);
   });
   return out && triggered == counted.events;
+}
+
+// A thread that leaves the region in the middle does not come to the wait at its end.
+bool may_be_left(const ir::Function& function, ir::RegionId region) {
+  bool out = false;
+  ir::walk(function, region,
+           [&](OpId id) { out = out || function.ops[id].kind() == ir::OpKind::kYield; });
+  return out;
 }
 
 // Whether something touches what is copied in a way that does not go with it.
@@ -89,7 +103,8 @@ void track_copies(ir::Function& function, OpId launch) {
   });
   for (const ir::RegionId region : regions) {
     const Counted counted = counted_in(function, region);
-    if (counted.copies.empty() || !all_triggers_may(function, region, counted) ||
+    if (counted.copies.empty() || counted.fills_twice() || may_be_left(function, region) ||
+        !all_triggers_may(function, region, counted) ||
         is_touched_otherwise(function, launch, region, counted)) {
       continue;
     }

@@ -356,29 +356,58 @@ void land_tracked(Machine& machine, std::size_t index) {
   machine.tracked.erase(machine.tracked.begin() + static_cast<std::ptrdiff_t>(index));
   AsyncGroup& group = tracked.group;
   land(machine, machine.warps[tracked.warp], group, group.lanes);
-  EventSlot& state = machine.slot(tracked.block, tracked.slot);
-  if (machine.tracer != nullptr) {
-    machine.tracer->lands(group.entry, tracked.block, tracked.slot, state.completed);
+  for (const std::uint32_t slot : tracked.slots) {
+    EventSlot& state = machine.slot(tracked.block, slot);
+    if (machine.tracer != nullptr) {
+      machine.tracer->lands(group.entry, tracked.block, slot, state.completed);
+    }
+    --state.copies;
+    settle(machine, tracked.block, slot);
   }
-  --state.copies;
-  settle(machine, tracked.block, tracked.slot);
 }
+
+namespace {
+
+// The group's share of `lanes`, which it loses.
+AsyncGroup share_of(AsyncGroup& group, std::uint32_t lanes) {
+  const auto is_of = [&](const AsyncVector& vector) { return ((lanes >> vector.lane) & 1U) != 0; };
+  AsyncGroup out = group;
+  out.lanes = group.lanes & lanes;
+  std::erase_if(out.vectors, [&](const AsyncVector& vector) { return !is_of(vector); });
+  std::erase_if(group.vectors, is_of);
+  group.lanes &= ~lanes;
+  return out;
+}
+
+// What earlier triggers of the warp's active lanes have left to their events.
+void track_again(Machine& machine, const Warp& warp, std::uint32_t slot) {
+  for (std::size_t i = machine.tracked.size(); i-- > 0;) {
+    TrackedGroup& tracked = machine.tracked[i];
+    if (tracked.warp != warp.number || (tracked.group.lanes & warp.mask) == 0) continue;
+    if ((tracked.group.lanes & ~warp.mask) != 0) {
+      TrackedGroup rest = tracked;
+      tracked.group = share_of(rest.group, warp.mask);
+      for (const std::uint32_t other : rest.slots) ++machine.slot(rest.block, other).copies;
+      machine.tracked.push_back(std::move(rest));
+    }
+    machine.tracked[i].slots.push_back(slot);
+    ++machine.slot(warp.block, slot).copies;
+  }
+}
+
+}  // namespace
 
 // What they write belongs to the threads from now on, for whoever waits for them waits for it.
 void track_copies(Machine& machine, Warp& warp, std::uint32_t slot) {
+  track_again(machine, warp, slot);
   for (AsyncGroup& group : warp.groups) {
-    const std::uint32_t lanes = group.lanes & warp.mask;
-    if (lanes == 0) continue;
-    AsyncGroup part = group;
-    part.lanes = lanes;
-    std::erase_if(part.vectors,
-                  [&](const AsyncVector& vector) { return ((lanes >> vector.lane) & 1U) == 0; });
+    if ((group.lanes & warp.mask) == 0) continue;
+    AsyncGroup part = share_of(group, warp.mask);
     for (const AsyncVector& vector : part.vectors) {
       give_to_thread(machine, warp, vector, part.instruction);
     }
-    machine.tracked.push_back({std::move(part), warp.number, warp.block, slot});
+    machine.tracked.push_back({std::move(part), warp.number, warp.block, {slot}});
     ++machine.slot(warp.block, slot).copies;
-    group.lanes &= ~lanes;
   }
   drop_landed(warp);
 }

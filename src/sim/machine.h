@@ -77,12 +77,13 @@ struct AsyncGroup {
   std::vector<KnownAtIssue> known = {};
   std::uint32_t entry = TraceEntry::kNone;  // of the trace, that started it
 };
-// A group that a slot's generation waits for, and its threads do not.
+// A group that generations of slots wait for, and its threads do not: a trigger waits for all that
+// its threads have started and has not landed, also for an earlier trigger.
 struct TrackedGroup {
   AsyncGroup group;
   std::uint32_t warp = 0;   // of the cluster
-  std::uint32_t block = 0;  // whose slot it is
-  std::uint32_t slot = 0;
+  std::uint32_t block = 0;  // whose slots they are
+  std::vector<std::uint32_t> slots = {};
 };
 
 // An asynchronous mma between its issue and the wait for it, as one warp sees it: its share reads
