@@ -41,12 +41,15 @@ std::string both(const std::string& one, const std::string& other) {
 }
 
 // Whether a run lies inside its columns' limits or outside, and never across one: it starts at a
-// multiple of its length, and so do they.
+// multiple of its length, and so do they. Aligned rows without gaps end at such a one.
 bool is_whole(const Kernel& kernel, const Runs& runs, const ir::ResolvedView& view) {
   const std::size_t d = view.dropped + 1;
   const Expr& extent = kernel.function.view_type(view.root).shape[d];
+  const auto* alias = kernel.function.def_as<ir::Alias>(view.root);
+  const bool has_gaps = alias != nullptr && !alias->strides.empty();
   return std::ranges::all_of(view.limits[d], [&](const Expr& limit) {
-    return ir::always_divisible(limit, runs.length) || (runs.in_aligned_rows && limit == extent);
+    return ir::always_divisible(limit, runs.length) ||
+           (runs.in_aligned_rows && !has_gaps && limit == extent);
   });
 }
 
