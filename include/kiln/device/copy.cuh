@@ -197,7 +197,8 @@ __device__ constexpr int unrolled() {
 }
 
 // The threads make whole rows of a matrix, so that each stays in its column: what it moves next
-// lies the same distance further on, and little is computed for each vector.
+// lies the same distance further on, and little is computed for each vector. What is kept for that
+// takes registers: narrower vectors than 16 bytes do without.
 template <class Mover, int Threads, class Shape, unsigned Guard, int W, class Tile, class T, int R>
 __device__ inline void move_columns(const Tile& tile, const Window<T, R>& window, int thread) {
   constexpr int kElements = W / static_cast<int>(sizeof(T));
@@ -230,7 +231,7 @@ __device__ inline void move_all(const Tile& tile, const Window<T, R>& window, in
     for (int i = thread; i < kVectors; i += static_cast<int>(blockDim.x)) {
       move_one<Mover, Shape, Guard, W>(tile, window, i);
     }
-  } else if constexpr (Shape::kRank == 2 && Threads < kVectors &&
+  } else if constexpr (W == 16 && Shape::kRank == 2 && Threads < kVectors &&
                        Threads % vectors_of_row<Shape, W, T>() == 0) {
     move_columns<Mover, Threads, Shape, Guard, W>(tile, window, thread);
   } else {

@@ -40,12 +40,12 @@ constexpr std::int64_t kVector = 16;
 constexpr double kDescriptors = 12;
 // The place and the phase of events that are waited for.
 constexpr double kEventWait = 4;
-// A guarded copy in a loop keeps the offset and the limit of each row from one iteration to the
-// next, for every width that is unrolled whole (each is compiled); more where the rows it reads
-// move with the loop. From so many rows on ptxas computes them again instead.
+// A guarded copy in a loop keeps something of each row from one iteration to the next, for every
+// width that is unrolled whole (each is compiled); more where the rows it reads move with the loop.
+// From so many rows on ptxas computes it again instead.
 constexpr double kGuardedCopy = 2;
-constexpr double kGuardedStep = 5.7;
-constexpr std::int64_t kKeptStepsMax = 24;
+constexpr double kGuardedStep = 1.6;
+constexpr std::int64_t kKeptStepsMax = 12;
 // In kernels of warps that are no regions: the copy with the most steps.
 constexpr double kWarpCopy = 9;
 constexpr double kWarpStep = 3;
