@@ -162,7 +162,7 @@ struct TilePlan {
   Place warp_step;
   std::vector<std::uint16_t> result;  // [lane * values + value]: row + 8 * column + 64 * matrix
   std::uint32_t run = 1;
-  std::uint32_t wide_run = 0;  // instead of `run` where rows are aligned to so many elements; 0: never
+  std::uint32_t wide_run = 0;  // instead where rows are aligned to so many elements; 0: never
   std::uint32_t guarded = 0;
   std::uint32_t before = 0;
   // Of the fragment's values, what is moved: all by default.
