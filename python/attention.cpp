@@ -64,10 +64,16 @@ nb::tuple prepare_attention(const nb::dict& fields, int device) {
   return prepared(device, problem, [&](std::size_t&) { return kiln_attention_prepare(&problem); });
 }
 
-// `fields`: as of prepare_attention, and the spacing of dout.
+// `fields`: as of prepare_attention, and the spacing of dout and whether dq may be added up in any order.
 nb::tuple prepare_attention_backward(const nb::dict& fields, int device) {
   kiln_attention_backward_problem problem = {};
-  problem.forward = attention_of(fields, {{"dout", &problem.dout}});
+  nb::dict rest;
+  for (const auto& [name, value] : fields) {
+    if (nb::cast<std::string>(name) != "any_order") rest[name] = value;
+  }
+  problem.forward = attention_of(rest, {{"dout", &problem.dout}});
+  const bool any = fields.contains("any_order") && nb::cast<bool>(fields["any_order"]);
+  problem.any_order = any ? 1 : 0;
   return prepared(device, problem, [&](std::size_t& workspace) {
     return kiln_attention_backward_prepare(&problem, &workspace);
   });

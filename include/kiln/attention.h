@@ -122,7 +122,7 @@ KILN_API const char* kiln_attention_kernel(const kiln_attention_problem* problem
 // as they are. A sequence without queries has 0 in dk and dv, one without keys in dq.
 //
 // The sums of dk and dv go over the queries of all heads that share them, in the same order in each
-// run. They are in f32; p and ds are rounded to the tensors' type before they are multiplied.
+// run, and so do those of dq unless the problem says `any_order`. They are in f32; p and ds are rounded to the tensors' type before they are multiplied.
 
 // What is computed: the problem whose gradients they are, and how their tensors lie. Of depth 256 dk and
 // dv have no gaps.
@@ -132,6 +132,9 @@ typedef struct kiln_attention_backward_problem {
   kiln_attention_spacing dq;
   kiln_attention_spacing dk;
   kiln_attention_spacing dv;
+  // Not 0: dq may be added up in any order, so that it differs in its last bits from run to run. Some
+  // problems are faster then, and take 4 bytes more of workspace for each element of dq.
+  int any_order;
 } kiln_attention_backward_problem;
 
 // Device pointers, all but lse and cu_seqlens at multiples of 16 bytes.

@@ -28,6 +28,7 @@ class Options(NamedTuple):
     scale: float | None = None  # None: 1 / sqrt(depth)
     window: tuple[int, int] = (_ALL, _ALL)
     soft_cap: float = 0.0  # 0: none
+    deterministic: bool = True  # of gradients: the same in each run
 
 
 class Shape(NamedTuple):
@@ -62,10 +63,15 @@ class Shape(NamedTuple):
 
 
 def options_of(
-    causal: bool = False, scale: float | None = None, window: Any = None, soft_cap: float | None = None
+    causal: bool = False,
+    scale: float | None = None,
+    window: Any = None,
+    soft_cap: float | None = None,
+    deterministic: bool = True,
 ) -> Options:
-    if not isinstance(causal, (bool, np.bool_)):
-        raise TypeError(f"`causal` is {causal!r}: True or False is needed")
+    for name, value in (("causal", causal), ("deterministic", deterministic)):
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"`{name}` is {value!r}: True or False is needed")
     if scale is not None:
         scale = float(number_of("scale", scale))
         if not (math.isfinite(scale) and scale > 0):
@@ -73,12 +79,12 @@ def options_of(
     cap = 0.0 if soft_cap is None else float(number_of("soft_cap", soft_cap))
     if not (math.isfinite(cap) and cap >= 0):
         raise ValueError(f"`soft_cap` is {cap}: a finite number above 0 is needed, or None for no cap")
-    return Options(bool(causal), scale, _window_of(window), cap)
+    return Options(bool(causal), scale, _window_of(window), cap, bool(deterministic))
 
 
 # A function and no member of Options: see kiln._calls.
 def named_of(options: Options) -> dict[str, Any]:
-    """As options_of takes them, and the operators of PyTorch."""
+    """As options_of takes them, and the operators of PyTorch; but for `deterministic`, which not all of those have."""
     window = None if options.window == (_ALL, _ALL) else list(options.window)
     return {"causal": options.causal, "scale": options.scale, "window": window, "soft_cap": options.soft_cap or None}
 

@@ -57,7 +57,7 @@ def _fields_of(tensors: Mapping[str, DeviceTensor], shape: Shape, options: Optio
     dense = (shape.heads * shape.queries, shape.queries, 1)
     if 0 not in lse.shape and any(extent > 1 and stride != step for extent, stride, step in zip(lse.shape, lse.strides, dense)):
         raise ValueError(f"`lse` has strides {list(lse.strides)}, and none of its rows has gaps: pass `.contiguous()`")
-    return {**fields, "dout": spacing_of("dout", tensors["dout"])}
+    return {**fields, "dout": spacing_of("dout", tensors["dout"]), "any_order": not options.deterministic}
 
 
 def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any, Any]:

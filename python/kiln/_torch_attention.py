@@ -9,13 +9,13 @@ import torch
 
 from kiln import _attention_backward as back
 from kiln import ops
-from kiln._attention import named_of, options_of, shape_of
+from kiln._attention import Options, named_of, options_of, shape_of
 from kiln._calls import Asked
 from kiln._launch import seen_of, torch_dtype
 
 _NAME = "kiln::attention"
 _TENSORS = ("q", "k", "v")
-_OPTIONS = "bool causal=False, float? scale=None, int[]? window=None, float? soft_cap=None"
+_OPTIONS = "bool causal=False, float? scale=None, int[]? window=None, float? soft_cap=None, bool deterministic=True"
 _SCHEMA = f"(Tensor q, Tensor k, Tensor v, *, {_OPTIONS}) -> (Tensor, Tensor)"
 _BACKWARD_NAME = "kiln::attention_backward"
 _BACKWARD_SCHEMA = (
@@ -27,8 +27,12 @@ _NO_GRADIENT = (
 )
 
 
+def _named_of(options: Options) -> dict[str, Any]:
+    return {**named_of(options), "deterministic": options.deterministic}
+
+
 def call_operator(asked: Asked) -> tuple[torch.Tensor, ...]:
-    return torch.ops.kiln.attention(*(asked.given[name] for name in _TENSORS), **named_of(asked.options))
+    return torch.ops.kiln.attention(*(asked.given[name] for name in _TENSORS), **_named_of(asked.options))
 
 
 def _on_gpu(*tensors: Any, **options: Any) -> Any:
@@ -48,7 +52,7 @@ def _empty(q: Any, k: Any, v: Any, **options: Any) -> Any:
 
 def call_backward_operator(asked: Asked) -> tuple[torch.Tensor, ...]:
     tensors = (asked.given[name] for name in back.NAMES)
-    return torch.ops.kiln.attention_backward(*tensors, **named_of(asked.options))
+    return torch.ops.kiln.attention_backward(*tensors, **_named_of(asked.options))
 
 
 def _backward_on_gpu(*tensors: Any, **options: Any) -> Any:

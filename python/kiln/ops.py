@@ -209,6 +209,7 @@ def attention(
     scale: float | None = None,
     window: tuple[int, int] | None = None,
     soft_cap: float | None = None,
+    deterministic: bool = True,
     out: Any = None,
     return_lse: bool = False,
     stream: Any = None,
@@ -224,10 +225,11 @@ def attention(
     left to i + keys - queries + right, where -1 is no bound; with both those that both let it see. A query that sees
     none gives 0. `scale` is 1 / sqrt(depth) if nothing is said. With `soft_cap` scores, times `scale` then, become
     soft_cap * tanh(score / soft_cap). `out` receives the result and is returned; `return_lse` gives `(out, lse)`, where
-    lse, f32 [batch, heads, queries], is the logarithm of each row's sum of exponentials.
+    lse, f32 [batch, heads, queries], is the logarithm of each row's sum of exponentials. The result is the same in each run; `deterministic` is what
+    `attention_backward` is told of it where autograd of PyTorch computes gradients.
     """
     given = {"q": q, "k": k, "v": v, "out": out}
-    options = _attention.options_of(causal, scale, window, soft_cap)
+    options = _attention.options_of(causal, scale, window, soft_cap, deterministic)
     return _attention.asked_of(given, options, stream, 2 if return_lse else 1)
 
 
@@ -302,6 +304,7 @@ def attention_backward(
     scale: float | None = None,
     window: tuple[int, int] | None = None,
     soft_cap: float | None = None,
+    deterministic: bool = True,
     stream: Any = None,
 ) -> Asked:
     """`(dq, dk, dv)`: the gradients of `attention`'s `q`, `k` and `v` by `dout`, that of its result.
@@ -309,11 +312,12 @@ def attention_backward(
     `out` and `lse` are what `attention(..., return_lse=True)` gave, with the same `causal`, `scale`, `window` and
     `soft_cap`; `dout` is of their type and of the shape of `out`, and lies as `attention`'s tensors may. The depth is 64,
     96, 128 or 256, that of the values as well. Heads of `q` that share one of `k`
-    and `v` add up in its gradients. The results have no gaps, and are the same in each run. Autograd of PyTorch calls
-    this by itself.
+    and `v` add up in its gradients. The results have no gaps. They are the same in each run; without `deterministic`
+    `dq` may differ in its last bits, which is faster for some problems. Autograd of PyTorch calls this by itself.
     """
     given = {"dout": dout, "q": q, "k": k, "v": v, "out": out, "lse": lse}
-    return _attention_backward.asked_of(given, _attention.options_of(causal, scale, window, soft_cap), stream)
+    options = _attention.options_of(causal, scale, window, soft_cap, deterministic)
+    return _attention_backward.asked_of(given, options, stream)
 
 
 @operation(_attention_decode.FAMILY)

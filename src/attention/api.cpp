@@ -67,6 +67,7 @@ Result<Problem, Failure> problem_of(const kiln_attention_backward_problem* given
   out->dq = spacing_of(given->dq);
   out->dk = spacing_of(given->dk);
   out->dv = spacing_of(given->dv);
+  out->any_order = given->any_order != 0;
   return out;
 }
 

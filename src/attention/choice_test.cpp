@@ -236,6 +236,26 @@ TEST(AttentionChoice, EveryDepthHasAKernelOfGradients) {
   }
 }
 
+TEST(AttentionChoice, SumsInAnyOrderAreForWhoAllowsThem) {
+  for (const std::int64_t depth : {64, 96, 128, 256}) {
+    Problem problem = problem_of(depth);
+    problem.backward = true;
+    problem.causal = true;
+    for (const bool any_order : {false, true}) {
+      problem.any_order = any_order;
+      const auto whole = normalised(problem);
+      ASSERT_TRUE(whole);
+      EXPECT_EQ(text(*whole).ends_with("backward in any order"), any_order);
+      const auto choice = choose(*whole, hopper(), kMultiprocessors);
+      ASSERT_TRUE(choice) << choice.error().text();
+      const bool adds = gemm::text(*choice).find("DETERMINISTIC=false") != std::string::npos;
+      EXPECT_EQ(adds, any_order && (depth == 64 || depth == 128)) << gemm::text(*choice);
+      const auto program = gemm::compile(*choice, hopper());
+      ASSERT_TRUE(program) << program.error().text();
+    }
+  }
+}
+
 // Every row of the table is a kernel that compiles, for tensors that lie anyhow.
 TEST(AttentionChoice, EveryDepthHasAKernel) {
   const std::pair<std::int64_t, std::int64_t> depths[] = {{64, 64},   {96, 96},   {128, 128},

@@ -145,7 +145,8 @@ std::array<Part, 8> parts_of(const Problem& problem) {
 std::string text(const Problem& problem) {
   return format("{} {}{}", kiln::name(problem.dtype), shapes_text(problem),
                 problem.causal ? ", causal" : "") +
-         options_text(problem) + (problem.backward ? ", backward" : "");
+         options_text(problem) + (problem.backward ? ", backward" : "") +
+         (problem.any_order ? " in any order" : "");
 }
 
 Result<Problem> normalised(const Problem& problem) {

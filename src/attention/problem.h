@@ -51,6 +51,7 @@ struct Problem {
   Spacing dq = {};
   Spacing dk = {};
   Spacing dv = {};
+  bool any_order = false;  // of the gradients: dq may be added up in any order
   friend auto operator<=>(const Problem&, const Problem&) = default;  // so that it can be a key
 };
 

@@ -311,6 +311,19 @@ TEST_F(AttentionBackward, APreparedCallIsThreeLaunches) {
   EXPECT_NE(kernel.find("attention_backward_sm90 -D CAUSAL=false"), std::string::npos) << kernel;
 }
 
+TEST_F(AttentionBackward, SumsInAnyOrderAreInTheWorkspace) {
+  problem_.any_order = 1;
+  std::size_t bytes = 0;
+  ASSERT_EQ(kiln_attention_backward_prepare(&problem_, &bytes), KILN_OK) << kiln_last_error();
+  const std::size_t rows = 2U * kHeads * 1024;  // filled up to 1024
+  EXPECT_EQ(bytes, rows * (2 + 64) * sizeof(float));
+  const kiln_attention_backward_operands operands = gradients_at(1 << 20);
+  auto* const space = reinterpret_cast<void*>(std::uintptr_t{1} << 30);
+  ASSERT_EQ(kiln_attention_backward(&problem_, &operands, space, bytes, nullptr), KILN_OK)
+      << kiln_last_error();
+  EXPECT_EQ(streams.size(), 3U);
+}
+
 TEST_F(AttentionBackward, SequencesOfAnyLengthsAreThreeLaunchesToo) {
   problem_.forward.batch = 1;
   problem_.forward.sequences = 5;

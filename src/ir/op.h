@@ -109,6 +109,7 @@ struct Copy {
   // Dimension k of dst is dimension permutation[k] of src; empty: k.
   std::vector<std::int64_t> permutation = {};
   bool multicast = false;  // bulk: to the same place in every block of the cluster
+  bool adds = false;       // bulk, to global memory: to what is there, each element as a whole
   Eviction eviction = Eviction::kNormal;
   std::int64_t promotion = 0;  // bulk: bytes of second-level cache lines to fetch at once; 0: none
   // decided. Vector number i of the tile (row-major, `width` bytes each) is moved by thread
@@ -144,20 +145,22 @@ struct Copy {
   static void fields(auto& s, auto&& v) {
     v("src", s.src), v("dst", s.dst), v("unit", s.unit), v("async", s.async), v("bulk", s.bulk),
         v("event", s.event), v("slot", s.slot), v("future", s.future),
-        v("permutation", s.permutation), v("multicast", s.multicast), v("eviction", s.eviction),
-        v("promotion", s.promotion), v("way", s.way), v("grouped", s.grouped),
-        v("threads", s.threads), v("widths", s.widths), v("guarded", s.guarded),
-        v("tile_guarded", s.tile_guarded), v("before", s.before), v("src_limited", s.src_limited),
-        v("dst_limited", s.dst_limited), v("first", s.first), v("box", s.box),
-        v("announces", s.announces);
+        v("permutation", s.permutation), v("multicast", s.multicast), v("adds", s.adds),
+        v("eviction", s.eviction), v("promotion", s.promotion), v("way", s.way),
+        v("grouped", s.grouped), v("threads", s.threads), v("widths", s.widths),
+        v("guarded", s.guarded), v("tile_guarded", s.tile_guarded), v("before", s.before),
+        v("src_limited", s.src_limited), v("dst_limited", s.dst_limited), v("first", s.first),
+        v("box", s.box), v("announces", s.announces);
   }
   static void touches(const auto& s, auto&& t) {
     const Proxy proxy = s.bulk ? Proxy::kAsync : Proxy::kGeneric;
     const bool late = s.bulk || s.grouped;
     t({.value = s.src, .proxy = proxy, .asynchronous = late, .label = s.label()});
     t({.value = s.dst,
-       .use = Use::kWrites,
+       .use = s.adds ? Use::kUpdates : Use::kWrites,
        .proxy = proxy,
+       .atomic = s.adds,
+       .commutes = s.adds ? std::optional(target::Atomic::kAdd) : std::nullopt,
        .asynchronous = late,
        .label = s.label()});
   }

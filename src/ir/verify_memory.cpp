@@ -10,6 +10,7 @@
 #include "ir/rules.h"
 #include "ir/tensor_map.h"
 #include "support/tensor.h"
+#include "target/copy.h"
 #include "target/fragment.h"
 
 namespace kiln::ir {
@@ -159,6 +160,20 @@ void bulk_copies_know_their_buffer(const Module&, const Function& f, Mistakes& m
       if (is_mappable(f, root)) continue;
       complain(mistakes, f, id, "`%{}` has gaps, or begins inside of its buffer",
                f.values[root].name);
+    }
+  });
+}
+
+// Bulk copies add to global memory alone, and only what the hardware adds.
+void additions_are_supported(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    const ViewType* type = type_as<ViewType>(f, copy.dst);
+    if (!copy.adds || type == nullptr) return;
+    if (!copy.bulk || type->space != Space::kGlobal) {
+      complain(mistakes, f, id, "adds, but is no bulk copy to global memory");
+    }
+    if (!target::adds_in_bulk(type->dtype)) {
+      complain(mistakes, f, id, "bulk copies do not add {}", name(type->dtype));
     }
   });
 }
@@ -561,6 +576,7 @@ constexpr Rule kMemoryRules[] = {
     {"subviews-fit", Form::kTile, subviews_fit},
     {"bulk-windows-are-no-larger", Form::kTile, bulk_windows_are_no_larger},
     {"bulk-copies-know-their-buffer", Form::kTile, bulk_copies_know_their_buffer},
+    {"additions-are-supported", Form::kTile, additions_are_supported},
     {"aliases-have-buffers", Form::kTile, aliases_have_buffers},
     {"aliases-stay-inside", Form::kTile, aliases_stay_inside},
     {"splats-fill-views", Form::kTile, splats_fill_views},

@@ -66,7 +66,8 @@ void KernelFacts::find_tensors(ir::RegionId body) {
       const ir::ValueId root = ir::root_of(function_, touch.value);
       if (!is_global(root)) continue;
       const bool bulk = touch.proxy == ir::Proxy::kAsync;
-      if (touch.reads()) (bulk ? loaded : read).insert(root);
+      // What is added is not seen by whoever adds.
+      if (touch.reads() && !(bulk && touch.commutes)) (bulk ? loaded : read).insert(root);
       if (touch.writes()) (bulk ? stored : written).insert(root);
     }
   });

@@ -38,6 +38,51 @@ bool runs_again(const ir::Function& function, const ir::For& loop) {
   return !negated || *negated < -1;
 }
 
+// Where an event is triggered and waited for.
+struct EventUses {
+  struct Place {
+    ir::RegionId region;
+    std::size_t index = 0;
+  };
+  std::vector<Place> triggers = {};
+  std::vector<Place> waits = {};
+};
+
+void collect_uses(const ir::Function& function, ir::RegionId region,
+                  std::map<ir::ValueId, EventUses>& out) {
+  const std::vector<ir::OpId>& ops = function.regions[region].ops;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const ir::Op& op = function.ops[ops[i]];
+    if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
+      out[trigger->event].triggers.push_back({region, i});
+    }
+    if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) {
+      out[wait->event].waits.push_back({region, i});
+    }
+    for (const ir::RegionId inner : ir::regions_of(op)) collect_uses(function, inner, out);
+  }
+}
+
+// Whether each thread that triggers a generation of the event waits for the same one next.
+bool waits_for_its_own(const ir::Function& function, const EventUses& uses) {
+  if (uses.triggers.size() != 1 || uses.waits.size() != 1) return false;
+  const auto& [region, from] = uses.triggers[0];
+  const auto& [other, to] = uses.waits[0];
+  if (region != other || to < from) return false;
+  const std::vector<ir::OpId>& ops = function.regions[region].ops;
+  const auto leaves = [&](ir::OpId id) {
+    const ir::Op& op = function.ops[id];
+    return ir::leaves_early(op.kind()) ||
+           std::ranges::any_of(ir::regions_of(op),
+                               [&](ir::RegionId inner) { return ir::may_leave(function, inner); });
+  };
+  const auto& trigger = std::get<ir::Trigger>(function.ops[ops[from]].data);
+  const auto& wait = std::get<ir::EventWait>(function.ops[ops[to]].data);
+  return trigger.slot == wait.slot && wait.tracked &&
+         std::none_of(ops.begin() + static_cast<std::ptrdiff_t>(from),
+                      ops.begin() + static_cast<std::ptrdiff_t>(to), leaves);
+}
+
 }  // namespace
 
 bool Placer::State::copies_in_flight() const {
@@ -61,6 +106,13 @@ Placer::Placer(ir::Function& function, ir::RegionId body, bool one_warp)
     multicast_.insert(copy->event);
     multicast_.insert(ir::root_of(function, copy->dst));
   });
+  std::map<ir::ValueId, EventUses> uses;
+  collect_uses(function, body, uses);
+  for (const auto& [event, of] : uses) {
+    const auto* made = function.def_as<ir::Event>(event);
+    const bool begins = made != nullptr && !made->ready;
+    if (begins && waits_for_its_own(function, of)) in_two_halves_.insert(event);
+  }
 }
 
 void Placer::run() {
@@ -177,6 +229,15 @@ Placer::State Placer::behind_barrier(State state) const {
 // The threads of each warpgroup have met, all of the team have not.
 Placer::State Placer::behind_meeting(State state) const {
   for (Access& access : state.accesses) access.met = !outlasts_barrier(access);
+  return state;
+}
+
+// All of the team have triggered the event and waited for it. What bulk copies read goes on: they are waited for in front of
+// barriers alone.
+Placer::State Placer::behind_event(State state, ir::ValueId event) const {
+  std::erase_if(state.accesses, [&](const Access& a) {
+    return a.met_at == event && !a.bulk && !outlasts_barrier(a);
+  });
   return state;
 }
 
@@ -322,6 +383,18 @@ bool Placer::uses_multicast(const ir::Op& op) const {
   if (wait != nullptr) return multicast_.contains(wait->event);
   return std::ranges::any_of(facts_.own(op),
                              [&](const Access& a) { return multicast_.contains(a.root); });
+}
+
+// Whether a generation of the event takes every thread of the team, and no others do.
+bool Placer::takes_whole_team(ir::ValueId event) const {
+  const auto* made = function_.def_as<ir::Event>(event);
+  return made != nullptr && !made->grid && team().threads != 0 && made->stated == team().threads;
+}
+
+// Whether who has waited for the event knows that all of the team had triggered it before: a barrier
+// in two halves.
+bool Placer::meets(ir::ValueId event) const {
+  return takes_whole_team(event) && in_two_halves_.contains(event);
 }
 
 // An event that sema made for a bulk copy of its own means nothing but that copy.
@@ -509,15 +582,23 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
   if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
     if (is_hidden(trigger->event)) return state;
     for (Access& access : state.accesses) access.released = !access.is_awaited_by_program();
+    if (meets(trigger->event)) {
+      for (Access& access : state.accesses) {
+        if (access.team == team_) access.met_at = trigger->event;
+      }
+    }
   }
   state.waited = state.waited || op.kind() == ir::OpKind::kEventWait;
   state.unmet = state.unmet || uses_multicast(op);
   if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) {
     if (is_hidden(wait->event)) state.own.insert(wait->event);
     if (is_hidden(wait->event) || team_ == kBlockTeam) return state;
+    const bool within_team = takes_whole_team(wait->event);
     for (Access& access : state.accesses) {
-      access.handed = access.released && facts_.is_handed_over(access.root);
+      const bool between_teams = facts_.is_handed_over(access.root);
+      access.handed = access.released && (between_teams || (within_team && !access.bulk));
     }
+    if (meets(wait->event)) state = behind_event(std::move(state), wait->event);
   }
   const bool leaves = op.kind() == ir::OpKind::kBreak || op.kind() == ir::OpKind::kContinue;
   if (leaves && !exits_.empty()) {

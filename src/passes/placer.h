@@ -77,6 +77,7 @@ class Placer {
   [[nodiscard]] bool outlasts_barrier(const Access& access) const;
   [[nodiscard]] State behind_barrier(State state) const;
   [[nodiscard]] State behind_meeting(State state) const;
+  [[nodiscard]] State behind_event(State state, ir::ValueId event) const;
   [[nodiscard]] State left(State state) const;
 
   [[nodiscard]] bool touches_products(ir::OpId id, const State& state) const;
@@ -92,6 +93,8 @@ class Placer {
   [[nodiscard]] bool is_divergent(ir::ValueId value) const;
   [[nodiscard]] bool is_whole_team(const ir::Barrier& barrier) const;
   [[nodiscard]] bool is_hidden(ir::ValueId event) const;
+  [[nodiscard]] bool takes_whole_team(ir::ValueId event) const;
+  [[nodiscard]] bool meets(ir::ValueId event) const;
   [[nodiscard]] bool uses_multicast(const ir::Op& op) const;
   [[nodiscard]] const Team& team() const { return facts_.team(team_); }
 
@@ -115,8 +118,9 @@ class Placer {
   int nests_ = 0;
   std::vector<Exits> exits_;
   std::map<ir::RegionId, std::vector<Round>> rounds_;  // by the loop's body
-  std::set<ir::ValueId> multicast_;  // buffers, and events of such copies that sema made
-  bool diverged_ = false;            // inside an `if` that not all threads of the team enter
+  std::set<ir::ValueId> in_two_halves_;  // events that whoever triggers them waits for, see `meets`
+  std::set<ir::ValueId> multicast_;      // buffers, and events of such copies that sema made
+  bool diverged_ = false;                // inside an `if` that not all threads of the team enter
 };
 
 }  // namespace kiln::passes

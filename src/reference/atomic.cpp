@@ -84,6 +84,20 @@ UpdateOrder Machine::order_of(const Memory& memory, const Frame& frame, std::siz
   return {launches_, {outcome_.blocks_run, frame.count(), i}};
 }
 
+void Machine::update(Memory& memory, std::size_t element, const Update& update,
+                     const UpdateOrder& order) {
+  const Number before = memory.get(0, element);
+  auto known = memory.updates.find(element);
+  if (known == memory.updates.end()) {
+    known = memory.updates.emplace(element, Updated(before, order)).first;
+  }
+  Updated updated = known->second;
+  const Number after = updated.after(update, order);
+  if (!unchanged(before, after)) ++changes_;
+  memory.set(0, element, after);
+  memory.updates.insert_or_assign(element, std::move(updated));
+}
+
 // What an operation returns another order would change.
 void Machine::run(const ir::Atomic& op, ir::ValueId result, Frame& frame) {
   std::vector<Number>& returned = scalars_[result.index];
@@ -107,17 +121,7 @@ void Machine::run(const ir::Atomic& op, ir::ValueId result, Frame& frame) {
                         .value = scalar(op.value, frame, i),
                         .compare = op.compare.valid() ? scalar(op.compare, frame, i) : Number{},
                         .flushed = target::flushed_below(op.kind, memory.dtype, memory.global)};
-    const UpdateOrder order = order_of(memory, frame, i);
-    const Number before = memory.get(0, *element);
-    auto known = memory.updates.find(*element);
-    if (known == memory.updates.end()) {
-      known = memory.updates.emplace(*element, Updated(before, order)).first;
-    }
-    Updated updated = known->second;
-    const Number after = updated.after(update, order);
-    if (!unchanged(before, after)) ++changes_;
-    memory.set(0, *element, after);
-    memory.updates.insert_or_assign(*element, std::move(updated));
+    this->update(memory, *element, update, order_of(memory, frame, i));
   }
 }
 

@@ -270,6 +270,7 @@ class Machine {
   void run(const ir::Cuda& op, ir::OpId id, Frame& frame);           // undecided.cpp
   void run(const ir::Atomic& op, ir::ValueId result, Frame& frame);  // atomic.cpp
   [[nodiscard]] UpdateOrder order_of(const Memory& memory, const Frame& frame, std::size_t i) const;
+  void update(Memory& memory, std::size_t element, const Update& update, const UpdateOrder& order);
   void run(const ir::Fill& op, Frame& frame);
   void run(const ir::Load& op, Frame& frame);
   void run(const ir::Mma& op, ir::OpId id, Frame& frame);
@@ -309,7 +310,9 @@ class Machine {
 
     bool operator==(const Sides&) const = default;
   };
-  void copy_tile(const Sides& sides, const std::vector<std::int64_t>& permutation);
+  // With `added` the numbers are added to the elements, in that order among others.
+  void copy_tile(const Sides& sides, const std::vector<std::int64_t>& permutation,
+                 const std::optional<UpdateOrder>& added);
   [[nodiscard]] Window window(ir::ValueId view, std::span<const std::int64_t> vars);
   [[nodiscard]] std::vector<std::int64_t> extents(const ir::ViewType& type,
                                                   std::span<const std::int64_t> vars) const;

@@ -174,6 +174,16 @@ namespace {
 // What an element is that copies fill with bits of 0: in f8_ue8m0, which has no zero, 2^-127.
 Number zero_bits(DType dtype) { return {decode(dtype, 0), 0}; }
 
+// Of a bulk copy to an element of global memory.
+Update addition(const Number& number, DType dtype) {
+  constexpr auto kAdd = target::Atomic::kAdd;
+  return {.kind = kAdd,
+          .dtype = dtype,
+          .value = number,
+          .compare = {},
+          .flushed = target::flushed_below(kAdd, dtype, true)};
+}
+
 // Elements of a window; the most there is when they are more than can be counted.
 std::size_t elements_of(const Window& window) {
   std::size_t elements = 1;
@@ -188,7 +198,8 @@ std::size_t elements_of(const Window& window) {
 
 }  // namespace
 
-void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& permutation) {
+void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& permutation,
+                        const std::optional<UpdateOrder>& added) {
   const Window& from = sides.from;
   const Window& to = sides.to;
   const std::size_t rank = to.rank - to.dropped;
@@ -207,7 +218,10 @@ void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& per
     const Number number = from.open ? unknown()
                           : source  ? from.memory->get(sides.from_slot, *source)
                                     : zero_bits(to.memory->dtype);
-    if (const auto target = to.element(at.data())) {
+    const auto target = to.element(at.data());
+    if (target && added) {
+      update(*to.memory, *target, addition(number, to.memory->dtype), *added);
+    } else if (target) {
       for (std::size_t s = 0; s < sides.to_slots.count; ++s) {
         to.memory->set(sides.to_slots.first + s, *target, number);
       }
@@ -220,6 +234,9 @@ void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& per
 
 void Machine::run(const ir::Copy& op, ir::OpId id, Frame& frame) {
   std::optional<Sides> last;
+  std::size_t last_unit = 0;
+  const std::size_t threads =
+      op.unit != 0 ? static_cast<std::size_t>(op.unit) : frame.count() / together_;
   for (std::size_t i = 0; i < frame.count(); ++i) {
     if (frame.active[i] == 0) continue;
     Sides sides;
@@ -227,16 +244,19 @@ void Machine::run(const ir::Copy& op, ir::OpId id, Frame& frame) {
     sides.to_slots = writable(*sides.to.memory, i, frame);
     sides.from = window(op.src, frame.vars[i]);
     sides.from_slot = sides.from.memory->slot_of(i, frame.count());
-    // Lanes that all start one copy make it once.
-    if (last == sides && sides.from.memory != sides.to.memory) continue;
+    // Lanes that all start one copy make it once; the same number may be added by several units.
+    const bool again = last == sides && (!op.adds || last_unit == i / threads);
+    if (again && sides.from.memory != sides.to.memory) continue;
     spend(id, elements_of(sides.to));
     if (returned_) return;
     if (sides.to.open) {
       sides.to.memory->forget();
       return;
     }
-    copy_tile(sides, op.permutation);
+    copy_tile(sides, op.permutation,
+              op.adds ? std::optional(order_of(*sides.to.memory, frame, i)) : std::nullopt);
     last = sides;
+    last_unit = i / threads;
   }
 }
 

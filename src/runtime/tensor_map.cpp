@@ -9,8 +9,15 @@ namespace {
 constexpr std::int64_t kExtentMax = std::int64_t{1} << 32;
 constexpr std::int64_t kPitchMax = std::int64_t{1} << 40;  // below it
 
-// Bits are moved as they are, whatever they mean.
+// Bits are moved as they are, whatever they mean; of what bulk copies add it matters.
 int type_number(DType dtype) {
+  constexpr std::pair<DType, int> kAdded[] = {{DType::kF32, cuda::kMapF32},
+                                              {DType::kF16, cuda::kMapF16},
+                                              {DType::kBF16, cuda::kMapBF16},
+                                              {DType::kS32, cuda::kMapS32}};
+  for (const auto& [type, number] : kAdded) {
+    if (type == dtype) return number;
+  }
   switch (size_bytes(dtype)) {
     case 1: return cuda::kMapU8;
     case 2: return cuda::kMapU16;

@@ -22,7 +22,7 @@ TEST(TensorMapTest, TheInnermostDimensionComesFirst) {
   request.box = {1, 64, 32};
   const auto arguments = tensor_map_arguments(request);
   ASSERT_TRUE(arguments) << arguments.error().text();
-  EXPECT_EQ(arguments->type, 1);
+  EXPECT_EQ(arguments->type, 6);
   EXPECT_EQ(arguments->rank, 3u);
   EXPECT_EQ(arguments->address, 4096u);
   EXPECT_EQ(arguments->extents, (std::array<std::uint64_t, 5>{256, 500, 3, 0, 0}));
@@ -34,8 +34,8 @@ TEST(TensorMapTest, TheInnermostDimensionComesFirst) {
 }
 
 TEST(TensorMapTest, ElementsAreTheirBytes) {
-  for (const auto& [dtype, type] : {std::pair{DType::kE4M3, 0}, std::pair{DType::kBF16, 1},
-                                    std::pair{DType::kF32, 2}, std::pair{DType::kF64, 4}}) {
+  for (const auto& [dtype, type] : {std::pair{DType::kE4M3, 0}, std::pair{DType::kBF16, 9},
+                                    std::pair{DType::kF32, 7}, std::pair{DType::kF64, 4}}) {
     TensorMapRequest request = request_of({64, 64});
     request.dtype = dtype;
     const auto arguments = tensor_map_arguments(request);

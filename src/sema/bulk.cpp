@@ -19,6 +19,7 @@
 #include "sema/move.h"
 #include "sema/view.h"
 #include "target/bulk.h"
+#include "target/copy.h"
 
 namespace kiln::sema {
 
@@ -201,6 +202,29 @@ bool check_bulk_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view wo
   return false;
 }
 
+namespace {
+
+// Numbers are added on their way to global memory, of the types that the hardware adds.
+bool check_adds(Sema& sema, const Transfer& transfer, bool load) {
+  const DType dtype = sema.function.view_type(transfer.copy.src).dtype;
+  if (load) {
+    (void)sema.diags
+        .report<diag::TmaModifier>(transfer.stmt.word_span, ".add", "a copy to shared memory")
+        .help("leave `.add` out, or add what is in shared memory to a tensor")
+        .emit();
+    return false;
+  }
+  if (target::adds_in_bulk(dtype)) return true;
+  (void)sema.diags
+      .report<diag::TmaModifier>(transfer.stmt.word_span, ".add",
+                                 format("elements of `{}`", name(dtype)))
+      .help("add f32, f16, bf16, s32, u32 or u64, or use `__atomic_add`")
+      .emit();
+  return false;
+}
+
+}  // namespace
+
 bool check_bulk(Sema& sema, const Transfer& transfer) {
   const ir::Copy& copy = transfer.copy;
   const ir::ViewType& from = sema.function.view_type(copy.src);
@@ -222,6 +246,7 @@ bool check_bulk(Sema& sema, const Transfer& transfer) {
         .emit();
     return false;
   }
+  if (transfer.stmt.adds && !check_adds(sema, transfer, load)) return false;
   if (from.shape.empty() || from.shape.size() > kBulkRankMax) {
     (void)sema.diags
         .report<diag::TmaRank>(transfer.stmt.word_span, transfer.word, kBulkRankMax,
@@ -297,6 +322,7 @@ void emit_bulk(Sema& sema, Transfer transfer) {
   copy.bulk = true;
   copy.async = stmt.is_async;
   copy.multicast = stmt.multicast;
+  copy.adds = stmt.adds;
   if (stmt.eviction == ast::Eviction::kFirst) copy.eviction = ir::Eviction::kFirst;
   if (stmt.eviction == ast::Eviction::kLast) copy.eviction = ir::Eviction::kLast;
   if (stmt.promote.valid()) {

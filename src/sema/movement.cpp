@@ -31,6 +31,7 @@ bool check_dma_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view wor
   std::string hint;
   if (stmt.promote.valid()) hint = ".promote";
   if (stmt.multicast) hint = ".multicast";
+  if (stmt.adds) hint = ".add";
   if (stmt.eviction != ast::Eviction::kNone) hint = format(".{}", spelling(stmt.eviction));
   if (hint.empty()) return true;
   (void)sema.diags.report<diag::TmaModifier>(stmt.word_span, hint, format("`{}`", word))
@@ -485,7 +486,7 @@ bool check_host_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view wo
     return false;
   }
   const bool hints =
-      stmt.promote.valid() || stmt.multicast || stmt.eviction != ast::Eviction::kNone;
+      stmt.promote.valid() || stmt.multicast || stmt.adds || stmt.eviction != ast::Eviction::kNone;
   if (stmt.swizzle || stmt.zfill || stmt.sparse || hints || stmt.after.valid()) {
     refuse(sema, stmt.word_span, format("a copy with more than its two sides {}", kWhere));
     return false;

@@ -413,6 +413,20 @@ void write_ranges(const Touch& touch, Shadow& shadow, const Actor& actor, std::s
   }
 }
 
+void update_ranges(const Touch& touch, Shadow& shadow, const Actor& actor, std::string_view by,
+                   Ranges ranges) {
+  for (const ByteRange& range : ranges) {
+    shadow.update(static_cast<std::size_t>(range.address), static_cast<std::size_t>(range.bytes),
+                  actor, [&](const Conflict& conflict) {
+                    report_conflict(touch, conflict,
+                                    {.writes = true,
+                                     .atomic = true,
+                                     .by = by,
+                                     .missing = missing_fence(touch, conflict)});
+                  });
+  }
+}
+
 // Of the bulk copy that completes the slot.
 Clock clock_of(Machine& machine, Completes by) {
   return machine.era->block_start + static_cast<Clock>(machine.slot(by.block, by.slot).completed);
@@ -447,7 +461,7 @@ void note_bulk_loads(const Touch& touch, Completes by, Ranges ranges) {
   read_ranges(touch, *shadow, actor, "a bulk copy", ranges);
 }
 
-void note_bulk_stores(const Touch& touch, Ranges ranges) {
+void note_bulk_stores(const Touch& touch, Ranges ranges, bool adds) {
   const Machine& machine = touch.machine;
   Shadow* shadow = shadow_of(touch);
   if (!machine.checks || shadow == nullptr) return;
@@ -463,7 +477,11 @@ void note_bulk_stores(const Touch& touch, Ranges ranges) {
                     .own = own_stores(warp, touch.lane),
                     .lanes = known.lanes,
                     .asynchronous = true};
-  write_ranges(touch, *shadow, actor, "a bulk store", ranges);
+  if (adds) {
+    update_ranges(touch, *shadow, actor, "a bulk addition", ranges);
+  } else {
+    write_ranges(touch, *shadow, actor, "a bulk store", ranges);
+  }
 }
 
 void note_bulk_writes(const Touch& touch, Completes by, Ranges ranges) {

@@ -52,7 +52,7 @@ struct Completes {
 // for that.
 void note_bulk_loads(const Touch& touch, Completes by, Ranges ranges);
 void note_bulk_writes(const Touch& touch, Completes by, Ranges ranges);
-void note_bulk_stores(const Touch& touch, Ranges ranges);
+void note_bulk_stores(const Touch& touch, Ranges ranges, bool adds);
 
 // How many of `count` consecutive elements of a tile, from index `at` on (by the view's dimension),
 // may be touched. The last dimension cuts the run short, any other one drops it. An element outside

@@ -13,6 +13,8 @@
 
 #include "sim/access.h"
 #include "sim/counting.h"
+#include "sim/element.h"
+#include "sim/scalar.h"
 #include "sim/tracer.h"
 #include "target/arch.h"
 #include "target/descriptor.h"
@@ -108,6 +110,16 @@ ChunkPart part_of_chunk(const BulkPlan& plan, const RowPart& part, std::int64_t 
   return out;
 }
 
+// What is in `bytes` bytes of shared memory is added to what is in as many of global memory.
+void add_elements(DType dtype, const std::byte* shared, std::byte* global, std::int64_t bytes) {
+  const std::int64_t size = info(dtype).bits / 8;
+  for (std::int64_t at = 0; at < bytes; at += size) {
+    const Scalar sum = *apply(ir::BinaryKind::kAdd, dtype, load_scalar(dtype, global + at),
+                              load_scalar(dtype, shared + at));
+    store_scalar(dtype, global + at, sum);
+  }
+}
+
 // Moves a row between memories in runs that the XOR keeps together. `global` is where the part that
 // is inside begins.
 void move_row(Machine& machine, const BulkPlan& plan, const BulkBox& box, const RowPart& part,
@@ -120,6 +132,10 @@ void move_row(Machine& machine, const BulkPlan& plan, const BulkBox& box, const 
     if (plan.loads) std::memset(shared, 0, static_cast<std::size_t>(whole));
     if (some <= 0) continue;
     std::byte* outside = global + (byte + from - first);
+    if (plan.adds) {
+      add_elements(plan.global.buffer->dtype, shared + from, outside, some);
+      continue;
+    }
     std::memcpy(plan.loads ? shared + from : outside, plan.loads ? outside : shared + from,
                 static_cast<std::size_t>(some));
   }
@@ -160,7 +176,7 @@ void note_box(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan& 
     note_bulk_loads(global_touch, slot, machine.global_ranges);
   } else {
     note_async_reads(shared_touch, Asynchronous::kBulkStore, machine.ranges);
-    note_bulk_stores(global_touch, machine.global_ranges);
+    note_bulk_stores(global_touch, machine.global_ranges, plan.adds);
   }
   machine.tally.bulk(plan.loads, bytes, sectors, rows_of(plan) * row_bytes(plan));
 }

@@ -64,9 +64,10 @@ class Saved {
 
 // Right blocks may update the same elements of global memory, and get to see in which order.
 bool updates_global(const Program& program) {
-  return std::ranges::any_of(program.atomics, [](const AtomicPlan& plan) {
-    return plan.element.view.buffer->space == ir::Space::kGlobal;
-  });
+  return std::ranges::any_of(program.bulk_copies, &BulkPlan::adds) ||
+         std::ranges::any_of(program.atomics, [](const AtomicPlan& plan) {
+           return plan.element.view.buffer->space == ir::Space::kGlobal;
+         });
 }
 
 }  // namespace

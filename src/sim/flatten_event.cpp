@@ -99,7 +99,8 @@ void Flattener::bulk_copy(const ir::Copy& data) {
   }
   plan.announces = data.announces;
   plan.multicast = data.multicast;
-  plan.interned = tally_.intern(plan.loads ? "bulk.load" : "bulk.store");
+  plan.adds = data.adds;
+  plan.interned = tally_.intern(plan.loads ? "bulk.load" : plan.adds ? "bulk.add" : "bulk.store");
   plan.op = current_;
   emit_plan(Code::kBulkCopy, program_.bulk_copies, std::move(plan));
 }

@@ -330,6 +330,7 @@ struct BulkPlan {
   IndexExpr slot;
   bool announces = false;
   bool multicast = false;
+  bool adds = false;  // to what is in global memory
   std::size_t interned = 0;
   ir::OpId op;
 };

@@ -393,6 +393,7 @@ struct MoveStmt {
   std::optional<Sparsity> sparse;
   ExprId promote;
   bool multicast = false;
+  bool adds = false;  // .add
   Eviction eviction = Eviction::kNone;
   ExprId source;
   Storage target_storage = Storage::kNone;  // `=> shared`; `target` is then invalid

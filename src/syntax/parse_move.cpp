@@ -201,6 +201,9 @@ bool Parser::modifier(ast::MoveStmt& move, const Operation& operation) {
     promote(move);
   } else if (accept_member(Word::kMulticast)) {
     move.multicast = true;
+  } else if (accept_member(Word::kAdd)) {
+    once(move.adds);
+    move.adds = true;
   } else if (accept_member(Word::kEvictFirst)) {
     eviction(move, ast::Eviction::kFirst, word.span);
   } else if (accept_member(Word::kEvictLast)) {
@@ -209,7 +212,7 @@ bool Parser::modifier(ast::MoveStmt& move, const Operation& operation) {
     fail<diag::UnknownMember>(
         word.span,
         did_you_mean(word.text, {"async", "swiz", "swizzle", "zfill", "sp", "promote", "multicast",
-                                 "evict_first", "evict_last"}),
+                                 "add", "evict_first", "evict_last"}),
         operation.text, word.text);
   } else {
     advance();

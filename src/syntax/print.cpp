@@ -318,6 +318,7 @@ class Printer {
         .keyed("kept", counted ? expr(s.sparse->kept) + "/" + expr(s.sparse->of) : std::string())
         .keyed("promote", optional(s.promote))
         .flag(s.multicast, "multicast")
+        .flag(s.adds, "add")
         .add(spelling(s.eviction))
         .add(expr(s.source))
         .add(s.target_storage == Storage::kNone ? expr(s.target)

@@ -94,6 +94,12 @@ constexpr Copy multicast(std::string_view name, int rank, std::string_view ptx) 
   return row;
 }
 
+constexpr Copy bulk_add(std::string_view name, int rank, std::string_view ptx) {
+  Copy row = bulk(name, Space::kShared, Space::kGlobal, rank, ptx);
+  row.adds = true;
+  return row;
+}
+
 constexpr Space kReg = Space::kRegister;
 constexpr Space kSmem = Space::kShared;
 constexpr Space kGmem = Space::kGlobal;
@@ -190,6 +196,16 @@ constexpr Copy kCopies[] = {
          "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group"),
     bulk("bulk.store.5d", kSmem, kGmem, 5,
          "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group"),
+    bulk_add("bulk.add.1d", 1,
+             "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group"),
+    bulk_add("bulk.add.2d", 2,
+             "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"),
+    bulk_add("bulk.add.3d", 3,
+             "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group"),
+    bulk_add("bulk.add.4d", 4,
+             "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group"),
+    bulk_add("bulk.add.5d", 5,
+             "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.bulk_group"),
 };
 
 constexpr bool moves_matrices(const Copy& row) {
@@ -205,9 +221,12 @@ constexpr bool matrix_is_consistent(const Copy& row) {
 }
 
 constexpr bool bulk_is_consistent(const Copy& row) {
-  if (row.kind != CopyKind::kBulk) return row.rank == 0 && !row.multicast && !row.completes;
+  if (row.kind != CopyKind::kBulk) {
+    return row.rank == 0 && !row.multicast && !row.completes && !row.adds;
+  }
   const bool loads = row.to == Space::kShared;
-  return row.rank >= 1 && row.rank <= 5 && row.completes == loads && (loads || !row.multicast);
+  return row.rank >= 1 && row.rank <= 5 && row.completes == loads &&
+         (loads ? !row.adds : !row.multicast);
 }
 
 consteval bool rows_are_consistent(std::span<const Copy> rows) {
@@ -271,12 +290,20 @@ const Copy* find_matrix_store(const Arch& arch, int matrices, bool transposed) {
   return nullptr;
 }
 
-const Copy* find_bulk_copy(const Arch& arch, Space from, Space to, int rank, bool multicast) {
+const Copy* find_bulk_copy(const Arch& arch, Space from, Space to, int rank, BulkForm form) {
   for (const Copy& row : kCopies) {
-    if (!goes(row, arch, CopyKind::kBulk, from, to)) continue;
-    if (row.rank == rank && row.multicast == multicast) return &row;
+    if (!goes(row, arch, CopyKind::kBulk, from, to) || row.rank != rank) continue;
+    if (row.multicast == (form == BulkForm::kMulticast) && row.adds == (form == BulkForm::kAdd)) {
+      return &row;
+    }
   }
   return nullptr;
+}
+
+bool adds_in_bulk(DType dtype) {
+  constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16,
+                              DType::kS32, DType::kU32, DType::kU64};
+  return std::ranges::find(kTypes, dtype) != std::end(kTypes);
 }
 
 std::string_view name(CopyKind kind) {

@@ -54,6 +54,7 @@ struct Copy {
   Layout result_map = {};
   int rank = 0;            // kBulk only, as all below: dimensions of the tensor map
   bool multicast = false;  // to the same place in several blocks of the cluster
+  bool adds = false;       // to what is there, each element as a whole
   bool completes = false;  // counts bytes at an mbarrier; else the issuer's bulk groups
 };
 
@@ -82,9 +83,15 @@ struct CopyRun {
 // The `stmatrix` of 1, 2 or 4 matrices, or null.
 [[nodiscard]] const Copy* find_matrix_store(const Arch& arch, int matrices, bool transposed);
 
+enum class BulkForm : std::uint8_t { kPlain, kMulticast, kAdd };
+
 // The bulk copy in this direction through a tensor map of `rank` dimensions, or null.
 [[nodiscard]] const Copy* find_bulk_copy(const Arch& arch, Space from, Space to, int rank,
-                                         bool multicast);
+                                         BulkForm form);
+
+// Whether bulk copies can add elements of this type to those in global memory. PTX ISA,
+// "cp.reduce.async.bulk.tensor".
+[[nodiscard]] bool adds_in_bulk(DType dtype);
 
 [[nodiscard]] std::string_view name(CopyKind kind);
 [[nodiscard]] std::string_view name(Space space);

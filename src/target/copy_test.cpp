@@ -17,7 +17,11 @@ const Copy* found(const Copy& row) {
   switch (row.kind) {
     case CopyKind::kMatrix: return find_matrix_load(sm90(), row.matrices, row.transposed);
     case CopyKind::kMatrixStore: return find_matrix_store(sm90(), row.matrices, row.transposed);
-    case CopyKind::kBulk: return find_bulk_copy(sm90(), row.from, row.to, row.rank, row.multicast);
+    case CopyKind::kBulk:
+      return find_bulk_copy(sm90(), row.from, row.to, row.rank,
+                            row.multicast ? BulkForm::kMulticast
+                            : row.adds    ? BulkForm::kAdd
+                                          : BulkForm::kPlain);
     case CopyKind::kVector:
     case CopyKind::kAsync: return find_copy(sm90(), row.kind, row.from, row.to, row.bytes);
   }
@@ -34,9 +38,13 @@ TEST(Copies, EveryRowIsFoundByNameAndByWhatItDoes) {
   EXPECT_EQ(find_matrix_load(sm80(), 3, false), nullptr);
   EXPECT_NE(find_matrix_load(sm80(), 4, true), nullptr);
   EXPECT_EQ(find_matrix_store(sm80(), 4, false), nullptr);
-  EXPECT_EQ(find_bulk_copy(sm80(), Space::kGlobal, Space::kShared, 2, false), nullptr);
-  EXPECT_EQ(find_bulk_copy(sm90(), Space::kGlobal, Space::kShared, 6, false), nullptr);
-  EXPECT_EQ(find_bulk_copy(sm90(), Space::kShared, Space::kGlobal, 2, true), nullptr);
+  EXPECT_EQ(find_bulk_copy(sm80(), Space::kGlobal, Space::kShared, 2, BulkForm::kPlain), nullptr);
+  EXPECT_EQ(find_bulk_copy(sm90(), Space::kGlobal, Space::kShared, 6, BulkForm::kPlain), nullptr);
+  EXPECT_EQ(find_bulk_copy(sm90(), Space::kShared, Space::kGlobal, 2, BulkForm::kMulticast),
+            nullptr);
+  EXPECT_EQ(find_bulk_copy(sm90(), Space::kGlobal, Space::kShared, 2, BulkForm::kAdd), nullptr);
+  EXPECT_TRUE(adds_in_bulk(DType::kBF16));
+  EXPECT_FALSE(adds_in_bulk(DType::kF64));
 }
 
 // PTX ISA: without .trans, lane 4 * r + c / 2 receives (or gives) elements c and c + 1 of row r;

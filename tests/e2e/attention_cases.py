@@ -127,6 +127,9 @@ GRADIENTS = (
     dict(DTYPE="f16", QUERY_TILE=32, KEY_TILE=64, STAGES=3),
     dict(D=64, QUERY_TILE=96),
     dict(D=256, HALVES="true", KEY_TILE=48),
+    dict(DETERMINISTIC="false"),
+    dict(D=64, QUERY_TILE=128, DTYPE="f16", DETERMINISTIC="false"),
+    dict(D=64, STAGES=3, DETERMINISTIC="false"),
 )
 # Tiles that are full, and that are not; heads that share; queries that see nothing; one query.
 GRADIENT_SHAPES = (
@@ -149,6 +152,9 @@ OPTIONS_OF_GRADIENTS = (
     (dict(D=64), dict(soft_cap=1.5)),
     (dict(D=64, CAUSAL="true"), dict(left=30, soft_cap=0.5)),
     (dict(D=256, HALVES="true", KEY_TILE=48), dict(left=30, right=5, soft_cap=2)),
+    (dict(D=64, QUERY_TILE=128, DETERMINISTIC="false"), dict(left=30, right=5, soft_cap=1.5)),
+    (dict(D=128, CAUSAL="true", DETERMINISTIC="false"), dict(left=70)),
+    (dict(D=128, DETERMINISTIC="false"), dict(right=70)),
 )
 
 
@@ -216,6 +222,17 @@ MISTAKES = {
         ("s = weights * growth_of(s)", "s = weights", "result-outside"),
         ("row_lse2) * growth_of(s)", "row_lse2)", "result-outside"),
         ("at = __max(tangent, -1.0f)", "at = tangent", "result-outside"),
+    ),
+    "attention_backward_sm90 in any order": (
+        ("trigger ds_empty[at % 2];", "", "deadlock"),
+        ("tma.copy.add dq_s[w] =>", "tma.copy dq_s[w] =>", "race"),
+        (".at(head, i, w)", ".at(head, i, 0)", "result-outside"),
+        ("ds_s[at % 2][each], k_s[each].subspan(ROWS, DEPTH).at(0, w)", "ds_s[at % 2][each], k_s[each].subspan(ROWS, DEPTH).at(0, 0)", "axis-unread"),
+        ("scale * frag.load sums_s", "frag.load sums_s", "result-outside"),
+        ("none = frag.fill.f32 [FEW, D] 0.0f;", "none = frag.fill.f32 [FEW, D] 1.0f;", "result-outside"),
+        ("head += 1;", "", "result-outside"),
+        ("HK * B - span", "HK - span", "result-outside"),
+        ("frag.store ds, ds_s[at % 2][w];", "frag.store weights, ds_s[at % 2][w];", "result-outside"),
     ),
     "attention_backward_sm90": (
         ("frag.load o_s", "frag.load dout_s", "result-outside"),

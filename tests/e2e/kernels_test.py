@@ -732,6 +732,15 @@ class NegativeControl(Broken):
                 path = self.broken("attention_backward_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, ("--expect", attention_cases.gradients(defines))))
 
+    def test_attention_gradients_in_any_order(self):
+        shape = dict(B=2, S=130, T=340, H=2, HK=1, scale=0.088)
+        defines = dict(CAUSAL="true", D=64, DETERMINISTIC="false")
+        options = ("--expect", attention_cases.gradients(defines))
+        for change in MISTAKES["attention_backward_sm90 in any order"]:
+            with self.subTest(change):
+                path = self.broken("attention_backward_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, options))
+
     def test_block_scaled(self):
         defines = dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3, GROUP=2)
         self.compare("gemm_block_scaled_sm90", lambda path: self.scaled((260, 136, 272), defines, path))

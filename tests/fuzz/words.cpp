@@ -42,6 +42,7 @@ constexpr std::string_view kSuffixes[] = {
     ".zfill",
     ".promote",
     ".multicast",
+    ".add",
     ".evict_first",
     ".evict_last",
     ".transp",

@@ -29,6 +29,7 @@ void count_copy(const ir::Copy& copy, const ir::Function& function, Names& out) 
                     copy.async ? ".async" : ""));
   if (!copy.permutation.empty()) out.insert("copy.transposed");
   if (copy.multicast) out.insert("copy.multicast");
+  if (copy.adds) out.insert("copy.adds");
   if (copy.eviction != ir::Eviction::kNormal) out.insert("copy.eviction");
   if (copy.promotion != 0) out.insert("copy.promotion");
   if (!copy.guarded.empty()) out.insert("copy.guarded");

@@ -10,6 +10,8 @@
 
 #ifndef __CUDACC_RTC__
 #include <cuda_runtime.h>
+
+#include "kiln/device/types.cuh"
 #endif
 
 namespace kiln {
@@ -34,6 +36,33 @@ struct MapPattern {
   int swizzle;
   int promotion;
 };
+
+namespace detail {
+
+// Number of the driver's enumeration: the unsigned type of as many bytes, or where bulk copies add
+// elements their own.
+template <class T>
+struct MapType {
+  static constexpr int value = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 4;
+};
+template <>
+struct MapType<int> {
+  static constexpr int value = 3;
+};
+template <>
+struct MapType<f16> {
+  static constexpr int value = 6;
+};
+template <>
+struct MapType<float> {
+  static constexpr int value = 7;
+};
+template <>
+struct MapType<bf16> {
+  static constexpr int value = 9;
+};
+
+}  // namespace detail
 
 // The array must begin at a multiple of 16 bytes, and all but its last dimension must be so many
 // apart: else cudaErrorInvalidValue.
@@ -67,9 +96,8 @@ inline cudaError_t make_tensor_map(TensorMap& map, const T* array, const MapShap
     pitch *= static_cast<unsigned long long>(shape.array[from]);
     pitches[d] = pitch;
   }
-  // Numbers of the driver's enumerations: the unsigned types of 1, 2, 4 and 8 bytes, swizzles and
-  // promotions in their order.
-  const int type = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 4;
+  // Numbers of the driver's enumerations: swizzles and promotions in their order.
+  const int type = detail::MapType<T>::value;
   const int swizzle = pattern.swizzle == 128 ? 3 : pattern.swizzle / 32;
   const int promotion = pattern.promotion == 256 ? 3 : pattern.promotion / 64;
   const int made = reinterpret_cast<Encode>(entry)(&map, type, Rank, const_cast<T*>(array), extents,

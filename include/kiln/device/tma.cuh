@@ -86,19 +86,23 @@ __device__ inline void load_box(u32 shared, const TensorMap* map, u32 event, u16
 #undef KILN_BULK_LOAD_FORMS
 #undef KILN_BULK_LOAD
 
-#define KILN_BULK_STORE(rank, list, form, operands, ...)                                           \
-  asm volatile("cp.async.bulk.tensor." #rank "d.global.shared::cta.bulk_group" form " [%1, {" list \
-               "}], [%0]" operands ";" ::"r"(shared),                                              \
-               "l"(map), "l"(policy), __VA_ARGS__                                                  \
+// `what` is "async" or "reduce.async", `how` then ".add".
+#define KILN_BULK_STORE(what, rank, how, list, form, operands, ...)                           \
+  asm volatile("cp." what ".bulk.tensor." #rank "d.global.shared::cta" how ".bulk_group" form \
+               " [%1, {" list "}], [%0]" operands ";" ::"r"(shared),                          \
+               "l"(map), "l"(policy), __VA_ARGS__                                             \
                : "memory")
-#define KILN_BULK_STORE_FORMS(rank, list, ...)                           \
-  if constexpr (Cached) {                                                \
-    KILN_BULK_STORE(rank, list, ".L2::cache_hint", ", %2", __VA_ARGS__); \
-  } else {                                                               \
-    KILN_BULK_STORE(rank, list, "", "", __VA_ARGS__);                    \
+#define KILN_BULK_STORE_FORMS(rank, list, ...)                                        \
+  if constexpr (Adds) {                                                               \
+    KILN_BULK_STORE("reduce.async", rank, ".add", list, "", "", __VA_ARGS__);         \
+  } else if constexpr (Cached) {                                                      \
+    KILN_BULK_STORE("async", rank, "", list, ".L2::cache_hint", ", %2", __VA_ARGS__); \
+  } else {                                                                            \
+    KILN_BULK_STORE("async", rank, "", list, "", "", __VA_ARGS__);                    \
   }
 
-template <bool Cached, int Rank>
+// PTX ISA, "cp.async.bulk.tensor" and "cp.reduce.async.bulk.tensor".
+template <bool Cached, bool Adds, int Rank>
 __device__ inline void store_box(const TensorMap* map, const int (&at)[Rank], u32 shared,
                                  u64 policy) {
   static_assert(Rank >= 1 && Rank <= 5, "a tensor map has 1 to 5 dimensions");
@@ -140,7 +144,14 @@ __device__ inline void bulk_load_multicast(u32 shared, const TensorMap& map, mba
 // Starts storing a box. Shared memory written by threads needs fence_async_proxy() before.
 template <Eviction E = Eviction::kNormal, int Rank>
 __device__ inline void bulk_store(const TensorMap& map, const int (&at)[Rank], u32 shared) {
-  detail::store_box<E != Eviction::kNormal>(&map, at, shared, detail::cache_policy<E>());
+  detail::store_box<E != Eviction::kNormal, false>(&map, at, shared, detail::cache_policy<E>());
+}
+
+// Starts adding a box to what is in global memory, each element as a whole, in any order with others
+// that are added. Otherwise like a store.
+template <int Rank>
+__device__ inline void bulk_add(const TensorMap& map, const int (&at)[Rank], u32 shared) {
+  detail::store_box<false, true>(&map, at, shared, 0);
 }
 
 // Closes this thread's group of stores. PTX ISA, "cp.async.bulk.commit_group".

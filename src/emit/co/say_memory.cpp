@@ -23,6 +23,7 @@ std::string swizzle(const Co& co, const ir::Copy& copy) {
 std::string hints(const ir::Copy& copy) {
   std::string out;
   if (copy.multicast) out += ".multicast";
+  if (copy.adds) out += ".add";
   if (copy.eviction == ir::Eviction::kFirst) out += ".evict_first";
   if (copy.eviction == ir::Eviction::kLast) out += ".evict_last";
   if (copy.promotion != 0) out += format(".promote<{}>", copy.promotion);

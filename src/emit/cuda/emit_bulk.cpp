@@ -119,7 +119,7 @@ void emit_box(Kernel& kernel, const BulkSides& sides, const ir::Copy& copy, cons
   const std::string hint = eviction_text(copy.eviction);
   const std::string only_hint = hint.empty() ? "" : format("<{}>", hint);
   if (!sides.loads) {
-    return kernel.out.call(format("kiln::bulk_store{}", only_hint),
+    return kernel.out.call(format("kiln::bulk_{}{}", copy.adds ? "add" : "store", only_hint),
                            {map_name(kernel, copy), at, shared});
   }
   std::string function = format("kiln::bulk_load{}", only_hint);
