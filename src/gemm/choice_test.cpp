@@ -121,6 +121,14 @@ TEST(ChoiceTest, ASparseAHasAKernelOfItsOwn) {
   const Choice choice = chosen(problem);
   EXPECT_EQ(choice.kernel, "gemm_sparse_sm90");
   EXPECT_EQ(define(choice, "TILE_N"), "192");
+  EXPECT_EQ(define(choice, "HEIGHT"), "2");
+  problem.m = 128;
+  EXPECT_EQ(define(chosen(problem), "HEIGHT"), "1");
+  EXPECT_EQ(define(chosen(problem), "WARPGROUPS"), "2");
+  problem.m = 512;  // 128 tiles of 256 x 128: as many as there are multiprocessors, nearly
+  EXPECT_EQ(define(chosen(problem), "HEIGHT"), "2");
+  EXPECT_EQ(define(chosen(problem), "TILE_N"), "128");
+  problem.m = 8192;
   problem.k = 8192 + 64;
   EXPECT_NE(refusal(problem).find("gemm_sparse_sm90: k is no multiple of 128"), std::string::npos);
   problem.k = 8192 + 16;

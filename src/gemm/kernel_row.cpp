@@ -90,13 +90,19 @@ constexpr Tiling kScaledTilings[] = {
     {128, 128, 128, "WARPGROUPS=2 STAGES=5", 2},
     {128, 128, 128, "WARPGROUPS=2 STAGES=4"},
 };
-// A stage has 128 bytes of what is kept of A, and 256 of B.
+// A stage has half as many bytes of what is kept of A as of B. The first of those that take as long
+// is chosen: of the tiles that few rows do not fill, the smaller one.
 constexpr Tiling kSparseTilings[] = {
-    {128, 192, 256, "WARPGROUPS=2 TILE_N=192 STAGES=3", 2, 2},
-    {128, 160, 256, "WARPGROUPS=2 TILE_N=160 STAGES=3", 2},
-    {192, 128, 256, "WARPGROUPS=3 TILE_N=128 STAGES=3", 2},
-    {128, 128, 256, "WARPGROUPS=2 TILE_N=128 STAGES=4", 2},
-    {128, 128, 256, "WARPGROUPS=2 TILE_N=128 STAGES=3"},
+    {256, 208, 128, "WARPGROUPS=2 HEIGHT=2 TILE_N=208 LINES=1 STAGES=4 GROUP=16", 2},
+    {256, 192, 128, "WARPGROUPS=2 HEIGHT=2 TILE_N=192 LINES=1 STAGES=4 GROUP=11"},
+    {128, 256, 128, "WARPGROUPS=2 HEIGHT=1 TILE_N=256 LINES=1 STAGES=4 GROUP=16", 2},
+    {128, 192, 256, "WARPGROUPS=2 HEIGHT=1 TILE_N=192 LINES=2 STAGES=3 GROUP=16", 2, 2},
+    {128, 160, 256, "WARPGROUPS=2 HEIGHT=1 TILE_N=160 LINES=2 STAGES=3 GROUP=16", 2},
+    {128, 128, 256, "WARPGROUPS=2 HEIGHT=1 TILE_N=128 LINES=2 STAGES=4 GROUP=16", 2},
+    {128, 128, 256, "WARPGROUPS=2 HEIGHT=1 TILE_N=128 LINES=2 STAGES=3 GROUP=16"},
+    {192, 128, 256, "WARPGROUPS=3 HEIGHT=1 TILE_N=128 LINES=2 STAGES=3 GROUP=16", 2},
+    {256, 128, 256, "WARPGROUPS=2 HEIGHT=2 TILE_N=128 LINES=2 STAGES=3 GROUP=8", 2, 2},
+    {256, 128, 128, "WARPGROUPS=2 HEIGHT=2 TILE_N=128 LINES=1 STAGES=5 GROUP=8"},
 };
 // Tiles of registers are half as wide for 8-bit types.
 constexpr Tiling kWarpTilings[] = {

@@ -505,12 +505,18 @@ class Exact(OnFiles):
             self.scaled((260, 264, 656), dict(OUT="f32", WARPGROUPS=2, STAGES=3, BLOCKS=3, GROUP=2))
 
     def test_sparse(self):
-        self.sparse("f16", (144, 72, 384), dict(TILE_N=64, STAGES=2))
-        self.sparse("f8_e4m3", (80, 104, 640), dict(TILE_N=96, STAGES=2))
-        self.sparse("f16", (16, 8, 128), dict(WARPGROUPS=3, TILE_N=128, STAGES=2))
+        self.sparse("f16", (144, 72, 384), dict(HEIGHT=1, TILE_N=64, LINES=2, STAGES=2))
+        self.sparse("f8_e4m3", (80, 104, 640), dict(HEIGHT=1, TILE_N=96, LINES=2, STAGES=2))
+        self.sparse("f16", (16, 8, 128), dict(WARPGROUPS=3, HEIGHT=1, TILE_N=128, STAGES=2))
+        self.sparse("f16", (400, 136, 384), dict(TILE_N=96, STAGES=4, GROUP=1))
+        self.sparse("f8_e4m3", (272, 104, 384), dict(TILE_N=96, STAGES=3))
         if ALL:
-            self.sparse("f16", (272, 392, 512), dict(TILE_N=192, STAGES=2, GROUP=2))
-            self.sparse("f8_e4m3", (400, 136, 1152), dict(WARPGROUPS=3, TILE_N=64, STAGES=2))
+            self.sparse("f16", (272, 392, 512), dict(HEIGHT=1, TILE_N=192, LINES=2, STAGES=2, GROUP=2))
+            self.sparse("f16", (528, 424, 640), dict(TILE_N=208, STAGES=3, GROUP=2))
+            self.sparse("f16", (272, 264, 640), dict(HEIGHT=1, TILE_N=256, STAGES=3))
+            self.sparse("f16", (528, 136, 640), dict(TILE_N=128, LINES=2, STAGES=2))
+            self.sparse("f8_e4m3", (400, 136, 1152), dict(WARPGROUPS=3, HEIGHT=1, TILE_N=64, LINES=2, STAGES=2))
+            self.sparse("f8_e4m3", (528, 136, 1152), dict(TILE_N=128, STAGES=5))
 
     def test_ragged_epilogue(self):
         self.ragged((133, 67, 71), dict(WARPGROUPS=2, TILE_N=64, STAGES=2))
@@ -594,7 +600,10 @@ MISTAKES = {
         ("wait done[w];", "", "uninitialised-read"),
         ("trigger left[w];", "", "deadlock"),
         ("sum.subspan(_, C).at(_, PART)", "sum.subspan(_, C).at(_, 0)", ""),
-        ("WORDS).at(p - 1, 0)", "WORDS).at(0, 0)", ""),
+        ("WORDS).at(rows, k % TURN)", "WORDS).at(p - 1, k % TURN)", "grid-short"),
+        ("WORDS).at(rows, k % TURN)", "WORDS).at(rows, 0)", ""),
+        ("cdiv(STAGES - 1, TURN) + 1;", "cdiv(STAGES - 1, TURN);", "race"),
+        ("tile_m * HEIGHT + h, tile_n", "tile_m * HEIGHT, tile_n", "race"),
         ("bias.at(col)", "bias.at(0)", "behind"),
     ),
 }
@@ -751,7 +760,7 @@ class NegativeControl(Broken):
         self.compare("gemm_block_scaled_sm90", check, MISTAKES["gemm_block_scaled_sm90 in parts"])
 
     def test_sparse(self):
-        defines = dict(TILE_N=64, STAGES=2, GROUP=2)
+        defines = dict(TILE_N=64, STAGES=4, GROUP=3)
         self.compare("gemm_sparse_sm90", lambda path: self.sparse("f16", (272, 72, 384), defines, path))
 
 
