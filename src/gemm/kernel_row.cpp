@@ -86,6 +86,7 @@ constexpr Tiling kAlongKTilings[] = {
     {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
 };
 constexpr Tiling kScaledTilings[] = {
+    {256, 128, 128, "WARPGROUPS=2 BANDS=2 STAGES=3", 2},
     {64, 128, 128, "WARPGROUPS=1 STAGES=6"},
     {128, 128, 128, "WARPGROUPS=2 STAGES=5", 2},
     {128, 128, 128, "WARPGROUPS=2 STAGES=4"},

@@ -20,8 +20,8 @@ constexpr int kUpTo3[] = {1, 2, 3};
 constexpr int kScaledWidths[] = {128};
 
 // The space of one kernel. Each warpgroup multiplies 64 rows of one operand's tile by all rows of
-// the other's. Between which values WARPGROUPS, `wide`, PANELS, SLICES, SPLITS, PARTS and GROUP vary
-// is what the kernel's template says of them.
+// the other's, or so many after each other as there are BANDS. Between which values WARPGROUPS, BANDS,
+// `wide`, PANELS, SLICES, SPLITS, PARTS and GROUP vary is what the kernel's template says of them.
 struct Space {
   std::string_view kernel;
   bool rows_of_b;          // a warpgroup's 64 rows are B's, else A's
@@ -33,6 +33,7 @@ struct Space {
   int row_bytes = 0;                      // of a stage, for each row of A, besides the operand
 
   [[nodiscard]] std::span<const int> warpgroups() const { return values("WARPGROUPS"); }
+  [[nodiscard]] std::span<const int> bands() const { return values("BANDS"); }
   [[nodiscard]] std::span<const int> widths() const {
     return wide.empty() ? fixed_widths : values(wide);
   }
@@ -83,6 +84,7 @@ constexpr int kRegisters = 56;       // of a thread, besides its sums
 constexpr int kSumBytes = 4;
 constexpr int kSliceGap = 8;  // elements
 constexpr int kSlicedWidthMin = 64;
+constexpr int kWarpgroupsOfBands = 2;  // only so many have registers for the sums of two bands
 
 // In cycles of a multiprocessor, measured on an H200 or near enough to rank by.
 constexpr double kCacheBytes = 48;     // that come from the second-level cache in one
@@ -144,13 +146,14 @@ struct Step {
 Step step_of(const Problem& problem, const Variant& v, const target::Arch& arch) {
   const double depth = number(v.k_bytes) / size_bytes(problem.a);
   const double rate = number(arch.mma_macs_per_sm_cycle) * 2 / size_bytes(problem.a);
-  const int width = v.m * v.n / (kWarpgroupRows * v.warpgroups);
-  const double reads = number(v.warpgroups * (kWarpgroupRows + width)) * v.k_bytes / kSharedBytes;
+  const int each = v.warpgroups * v.bands;
+  const int width = v.m * v.n / (kWarpgroupRows * each);
+  const double reads = number(each * (kWarpgroupRows + width)) * v.k_bytes / kSharedBytes;
   const double products = std::max(v.m * v.n * depth / rate, reads);
   const std::int64_t rows =
       std::min<std::int64_t>(v.m, problem.m) + std::min<std::int64_t>(v.n, problem.n);
   return {.products = products,
-          .alone = (products / v.warpgroups + kWaitCycles) / v.slices,
+          .alone = (products / v.warpgroups + v.bands * kWaitCycles) / v.slices,
           .loads = number(rows * v.k_bytes) / kCacheBytes};
 }
 
@@ -203,6 +206,7 @@ void add_defines(const Space& space, Variant& v, int width, int panels, int grou
   const auto add = [&](bool has, std::string_view define, int value) {
     if (has) v.defines.emplace_back(define, std::to_string(value));
   };
+  add(v.bands > 1, "BANDS", v.bands);
   add(group > 0, "GROUP", group);
   add(!space.panels().empty(), "PANELS", panels);
   add(space.parts().size() > 1, "PARTS", v.parts);
@@ -228,7 +232,7 @@ struct Walk {
   std::vector<Variant>& out;
 
   void shapes();
-  void shape(int warpgroups, int width);
+  void shape(Variant v, int width);
   void cuts(Variant v, int width, int panels);
   void rings(Variant v, int width, int panels);
   void groups(const Variant& v, int width, int panels);
@@ -241,20 +245,24 @@ void Walk::shapes() {
       if (warpgroups == 3 && width > space.width_max_of_three) continue;
       // Rows of a stage are whole panels of a swizzle.
       if (!problem.b_along_k && width * size_bytes(problem.b) % kPanel != 0) continue;
-      if (!is_too_wide(space.widths(), width, extent)) shape(warpgroups, width);
+      if (is_too_wide(space.widths(), width, extent)) continue;
+      for (const int bands : or_one(space.bands())) {
+        if (bands == 1 || warpgroups == kWarpgroupsOfBands) {
+          shape({.row = &row, .warpgroups = warpgroups, .bands = bands}, width);
+        }
+      }
     }
   }
 }
 
-void Walk::shape(int warpgroups, int width) {
-  const int rows = kWarpgroupRows * warpgroups;
-  Variant v{.row = &row,
-            .m = space.rows_of_b ? width : rows,
-            .n = space.rows_of_b ? rows : width,
-            .warpgroups = warpgroups};
+void Walk::shape(Variant v, int width) {
+  const int rows = kWarpgroupRows * v.warpgroups * v.bands;
+  v.m = space.rows_of_b ? width : rows;
+  v.n = space.rows_of_b ? rows : width;
   for (const int panels : or_one(space.panels())) {
     v.k_bytes = kPanel * panels;
     for (const int splits : or_one(space.splits())) {
+      if (v.bands > 1 && splits > 1) continue;
       v.splits = splits;
       const Tiling tiling{.m = v.m, .n = v.n, .k_bytes = v.k_bytes};
       if (!fits(tiling, problem) || !lacks(row, problem, arch).empty()) continue;
@@ -350,7 +358,7 @@ std::optional<TileShape> tile_of(const KernelRow& row, const Problem& problem,
   };
   const auto space = std::ranges::find(kSpaces, row.name, &Space::kernel);
   if (space != std::end(kSpaces)) {
-    const int rows = kWarpgroupRows * number_of("WARPGROUPS");
+    const int rows = kWarpgroupRows * number_of("WARPGROUPS") * std::max(1, number_of("BANDS"));
     const int width = space->wide.empty() ? space->widths().front() : number_of(space->wide);
     const bool said = rows > 0 && width > 0;
     if (said) return space->rows_of_b ? TileShape{width, rows} : TileShape{rows, width};

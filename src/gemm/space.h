@@ -23,6 +23,7 @@ struct Variant {
   int n = 0;
   int k_bytes = 0;  // of a stage
   int warpgroups = 0;
+  int bands = 1;   // of rows that each warpgroup multiplies, one after the other
   int slices = 1;  // of a tile's K, each with warpgroups and a ring of its own
   int splits = 1;
   int parts = 1;  // in which a warpgroup's part of C passes through shared memory

@@ -164,6 +164,13 @@ class Exact(OnGroups):
         self.grouped("f8_e4m3", (300, 144, 144, 4), [0, 65, 0, 70], dict(scaled, WARPGROUPS=1, BY_ROWS=1))
         self.grouped("f8_e4m3", (512, 136, 128, 4), [3, 0, 128, 77], dict(scaled, STAGES=3, BY_ROWS=1, APART=1))
 
+    def test_grouped_in_bands(self):
+        """Groups of one band and of three; one that ends in the middle of a tile, and one with the last rows."""
+        bands = dict(SCALED=1, TILE_N=128, STAGES=2, BANDS=2, GROUP=4)
+        self.grouped("f8_e4m3", (900, 136, 272, 4), [2, 2, 2, 0, -1, 3, 3, 2], bands)
+        self.grouped("f8_e4m3", (900, 136, 144, 4), [130, 0, 257, 100], dict(bands, BY_ROWS=1))
+        self.grouped("f8_e4m3", (768, 136, 128, 2), [300, 128], dict(bands, BY_ROWS=1, APART=1))
+
 
 # ---- mistakes ----
 
@@ -183,15 +190,15 @@ GROUPED_MISTAKES = (
     ("group < 0 || group >= groups", "group <= 0 || group >= groups", "unwritten"),
     ("if (rows > 0 && mine != group) break;", "", "other numbers"),
     ("if (rows == 0) row = next * EACH;", "row = next * EACH;", "race"),
-    ("before += rows * tiles_n;", "before += rows;", "unwritten"),
-    ("(tile - before) / rows", "(tile - before) / 2", "race"),
+    ("before += cdiv(rows, BANDS) * tiles_n;", "before += rows;", "unwritten"),
+    ("(tile - before) / cdiv(rows, BANDS)", "(tile - before) / 2", "race"),
 )
 BY_ROWS_MISTAKES = (
     ("passed += rows;", "", "race"),
     ("passed = 0;\n", "\n", "unwritten"),
     ("cdiv(count, GROUP_UNIT) * GROUP_UNIT", "count", "race"),
-    ("begin / TILE_M + passed", "begin / TILE_M", "race"),
-    ("cdiv(count, TILE_M) - passed", "count / TILE_M - passed", "unwritten"),
+    ("begin / BAND + passed", "begin / BAND", "race"),
+    ("cdiv(count, BAND) - passed", "count / BAND - passed", "unwritten"),
     ("__max(0, __min(rows_of_group.at(next), most))", "__min(rows_of_group.at(next), most)", "unwritten"),
 )
 APART_MISTAKES = (
@@ -199,7 +206,15 @@ APART_MISTAKES = (
     ("most = APART ? m / G", "most = APART ? m", "unwritten"),
     ("b_scale.at(group, tile_n, __min", "b_scale.at(0, tile_n, __min", "other numbers"),
     ("b_scale.at(group, tile_n, __min", "b_scale.at(group, 0, __min", "other numbers"),
-    (".at(k, tile_m) => scale_s", ".at(k, 0) => scale_s", "other numbers"),
+    ("BAND).at(k, row + band)", "BAND).at(k, 0)", "other numbers"),
+)
+# Tiles of two bands, of which the second may be another group's.
+BANDS_MISTAKES = (
+    ("row + in_run, column", "row, column", "race"),
+    ("__min(rows - in_run, BANDS));", "BANDS);", "race"),
+    ("full[stage], row + band, k);", "full[stage], row, k);", "other numbers"),
+    ("BAND).at(k, row + band)", "BAND).at(k, row)", "other numbers"),
+    ("b_s[stage], band * WARPGROUPS + p - 1", "b_s[stage], p - 1", "grid-short"),
 )
 
 K_GROUPED_MISTAKES = (
@@ -232,6 +247,11 @@ class NegativeControl(OnGroups):
         defines = dict(SCALED=1, TILE_N=128, STAGES=2, BY_ROWS=1, APART=1)
         check = lambda path: self.grouped("f8_e4m3", (768, 136, 272, 3), [300, 0, 5], defines, path)
         self.compare("gemm_grouped_sm90", check, APART_MISTAKES)
+
+    def test_grouped_in_bands(self):
+        defines = dict(SCALED=1, TILE_N=128, STAGES=2, BANDS=2)
+        check = lambda path: self.grouped("f8_e4m3", (520, 136, 144, 3), [2, 2, 2, 0, 1], defines, path)
+        self.compare("gemm_grouped_sm90", check, BANDS_MISTAKES)
 
     def test_k_grouped(self):
         defines = dict(SCALED=1, TILE_N=64, STAGES=2)

@@ -173,10 +173,18 @@ def skinny_cases():
 
 
 def scaled_cases():
-    ways = (("f8_e4m3", 2, 3, 1), ("f8_e5m2", 2, 2, 1), ("f8_e4m3", 3, 2, 1), ("f8_e4m3", 1, 3, 1), ("f8_e4m3", 2, 2, 2))
-    for dtype, warpgroups, stages, splits in ways:
-        defines = dict(DTYPE=dtype, WARPGROUPS=warpgroups, STAGES=stages, SPLITS=splits, BLOCKS=3)
-        for shape in shapes(64 * warpgroups, 128, 128, stages, (8, 16)):
+    # Types, warpgroups, bands, stages, splits.
+    ways = (
+        ("f8_e4m3", 2, 1, 3, 1),
+        ("f8_e5m2", 2, 1, 2, 1),
+        ("f8_e4m3", 3, 1, 2, 1),
+        ("f8_e4m3", 1, 1, 3, 1),
+        ("f8_e4m3", 2, 1, 2, 2),
+        ("f8_e4m3", 2, 2, 2, 1),
+    )
+    for dtype, warpgroups, bands, stages, splits in ways:
+        defines = dict(DTYPE=dtype, WARPGROUPS=warpgroups, BANDS=bands, STAGES=stages, SPLITS=splits, BLOCKS=3)
+        for shape in shapes(64 * warpgroups * bands, 128, 128, stages, (8, 16)):
             blocks = dict(M=up(shape["M"], 4), KB=up(shape["K"], 128) // 128, NB=up(shape["N"], 128) // 128)
             rows = dict(LDC=shape["N"]) if splits > 1 else {}
             yield Case("gemm_block_scaled_sm90", shape | blocks | rows, defines, (), splits > 1)
@@ -580,10 +588,17 @@ MISTAKES = {
         ("stage = (round * each + k) % STAGES;", "stage = k % STAGES;", "deadlock"),
         PERSISTENT[1],
         ("b_scale.at(tile_n, __min(first + k", "b_scale.at(0, __min(first + k", ""),
-        ("subspan(1, ROWS).at(0, p - 1)", "subspan(1, ROWS).at(0, 0)", ""),
+        ("subspan(1, ROWS).at(0, band * WARPGROUPS + p - 1)", "subspan(1, ROWS).at(0, 0)", ""),
         ("wait left;", "", "race"),
         ("trigger left[w];", "", "deadlock"),
-        ("tile_m * TILE_M + (p - 1) * ROWS", "tile_m * TILE_M", "race"),
+        ("tile_m * TILE_M + buffer * ROWS", "tile_m * TILE_M", "race"),
+    ),
+    "gemm_block_scaled_sm90 in bands": (
+        ("b_s[stage], band * WARPGROUPS + p - 1", "b_s[stage], p - 1", "grid-short"),
+        (".at(0, band * WARPGROUPS + p - 1)", ".at(0, (1 - band) * WARPGROUPS + p - 1)", ""),
+        ("mma.fill products, 0.0f;", "", ""),
+        ("leave<1>(mc[band]", "leave<1>(mc[0]", "mma-never-stored"),
+        ("tile_m * TILE_M + buffer * ROWS", "tile_m * TILE_M + (p - 1) * ROWS", "race"),
     ),
     "gemm_block_scaled_sm90 in parts": (
         ("foreach s in [S] x", "foreach s in [S - 1] x", ""),
@@ -753,6 +768,11 @@ class NegativeControl(Broken):
     def test_block_scaled(self):
         defines = dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3, GROUP=2)
         self.compare("gemm_block_scaled_sm90", lambda path: self.scaled((260, 136, 272), defines, path))
+
+    def test_block_scaled_in_bands(self):
+        defines = dict(OUT="f32", WARPGROUPS=2, BANDS=2, STAGES=2, BLOCKS=3, GROUP=2)
+        check = lambda path: self.scaled((396, 136, 272), defines, path)
+        self.compare("gemm_block_scaled_sm90", check, MISTAKES["gemm_block_scaled_sm90 in bands"])
 
     def test_block_scaled_in_parts(self):
         defines = dict(OUT="f32", WARPGROUPS=1, STAGES=2, BLOCKS=3, SPLITS=2)

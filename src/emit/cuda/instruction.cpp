@@ -105,12 +105,13 @@ std::string wrapper_of_descriptors(const target::Mma& mma, bool a_registers) {
                                        "template <int ACol, int BCol>\n"};
   if (directions == 2) inputs.push_back({"ACol", "n"});
   if (directions >= 1) inputs.push_back({"BCol", "n"});
+  inputs.push_back({"int(adds)", "r"});
   const std::string_view from = a_registers ? "a in registers, b a descriptor" : "both descriptors";
   return format(
       "// {}: c += a * b, by the threads of one {} together, {}. It runs on.\n"
-      "{}__device__ inline void {}({} (&c)[{}], {}, kiln::u64 b{}) {{\n"
+      "{}__device__ inline void {}({} (&c)[{}], {}, kiln::u64 b{}, bool adds = true) {{\n"
       "  asm volatile(\n"
-      "      \"{{ .reg .pred p; setp.ne.b32 p, 1, 0; \"\n"
+      "      \"{{ .reg .pred p; setp.ne.b32 p, %{}, 0; \"\n"
       "      \"{} \"\n"
       "      \"{}, \"\n"
       "      \"{}; }}\"\n"
@@ -120,7 +121,7 @@ std::string wrapper_of_descriptors(const target::Mma& mma, bool a_registers) {
       mma.name, target::name(mma.scope), from, kTemplate[directions],
       a_registers ? wrapper_name_with_registers(mma) : wrapper_name(mma), c.type, c_count,
       a_registers ? "const unsigned* a" : "kiln::u64 a", mma.sparse ? ", unsigned metadata" : "",
-      mma.ptx, numbered_lines(0, c_count), list,
+      next, mma.ptx, numbered_lines(0, c_count), list,
       constraint_lines(operands("c", c_count, format("+{}", c.constraint))),
       constraint_lines(inputs));
 }
