@@ -312,11 +312,12 @@ TEST_F(AttentionBackward, APreparedCallIsThreeLaunches) {
 }
 
 TEST_F(AttentionBackward, SumsInAnyOrderAreInTheWorkspace) {
+  problem_.forward.causal = 1;
   problem_.any_order = 1;
   std::size_t bytes = 0;
   ASSERT_EQ(kiln_attention_backward_prepare(&problem_, &bytes), KILN_OK) << kiln_last_error();
   const std::size_t rows = 2U * kHeads * 1024;  // filled up to 1024
-  EXPECT_EQ(bytes, rows * (2 + 64) * sizeof(float));
+  EXPECT_EQ(bytes, rows * (2 + kDepth) * sizeof(float));
   const kiln_attention_backward_operands operands = gradients_at(1 << 20);
   auto* const space = reinterpret_cast<void*>(std::uintptr_t{1} << 30);
   ASSERT_EQ(kiln_attention_backward(&problem_, &operands, space, bytes, nullptr), KILN_OK)

@@ -192,6 +192,21 @@ TEST(ChoiceTest, GroupsAreToldInThreeWays) {
   EXPECT_EQ(refusal(problem), "rows of groups, and `groups` is 0: say how many there are");
 }
 
+// With scale factors tiles have two bands of rows, of which the second may be another group's.
+TEST(ChoiceTest, GroupsWithScalesTakeTilesOfTwoBands) {
+  Problem problem{.m = 32768, .n = 4096, .k = 7168, .groups = 4, .grouping = Grouping::kFollowing};
+  problem.a = problem.b = DType::kE4M3;
+  problem.block_scales = true;
+  const Choice choice = chosen(problem);
+  EXPECT_EQ(choice.kernel, "gemm_grouped_sm90");
+  EXPECT_EQ(define(choice, "BANDS"), "2");
+  problem.m = 4 * 128;
+  EXPECT_EQ(define(chosen(problem), "BANDS"), "");
+  problem.m = 32768;
+  problem.block_scales = false;
+  EXPECT_EQ(define(chosen(problem), "BANDS"), "");
+}
+
 TEST(ChoiceTest, GroupsMayShareK) {
   Problem problem{.m = 4096, .n = 7168, .k = 8192, .groups = 8, .grouping = Grouping::kAlongK};
   problem.c = DType::kF32;

@@ -70,6 +70,7 @@ constexpr Tiling kSkinnyTilings[] = {
     {128, 64, 256, "TILE_M=128 STAGES=2"},
 };
 constexpr Tiling kGroupedTilings[] = {
+    {256, 128, 128, "WARPGROUPS=2 BANDS=2 TILE_N=128 STAGES=3 PARTS=1", 2, 1, 1, 2},
     {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3 PARTS=1", 2},
     {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3 PARTS=2"},
     {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4 PARTS=1", 2},
@@ -298,7 +299,8 @@ bool fits(const Tiling& tiling, const Problem& problem, int splits) {
   const DType held = splits > 1 ? DType::kF32 : problem.c;
   return size_bytes(held) <= tiling.c_bytes_max && size_bytes(problem.a) >= tiling.ab_bytes_min &&
          size_bytes(problem.a) <= tiling.ab_bytes_max &&
-         (problem.groups == 0 || kGroupRows % tiling.m == 0) &&
+         (problem.groups == 0 || kGroupRows % (tiling.m / tiling.bands) == 0) &&
+         (tiling.bands == 1 || problem.block_scales) &&
          (!problem.block_scales || kScaleBlock % tiling.n == 0);
 }
 

@@ -28,6 +28,7 @@ struct Tiling {
   int c_bytes_max = 4;   // of C's elements: larger ones do not fit into shared memory
   int ab_bytes_min = 1;  // of A's: for these alone are the tiles so large, or fit
   int ab_bytes_max = 8;
+  int bands = 1;  // of its rows, with scale factors: a group of rows may end with any of them
 };
 
 constexpr int kAnyBytes = -1;

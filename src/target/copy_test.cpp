@@ -73,9 +73,10 @@ TEST(BulkCopies, SpellRankDirectionAndCompletion) {
     if (row.kind != CopyKind::kBulk) continue;
     const bool loads = row.to == Space::kShared;
     const std::string_view way = loads ? "shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                                       : "global.shared::cta.tile.bulk_group";
-    EXPECT_EQ(row.ptx, format("cp.async.bulk.tensor.{}d.{}{}", row.rank, way,
-                              row.multicast ? ".multicast::cluster" : ""));
+                                 : row.adds ? "global.shared::cta.add.tile.bulk_group"
+                                            : "global.shared::cta.tile.bulk_group";
+    EXPECT_EQ(row.ptx, format("cp.{}async.bulk.tensor.{}d.{}{}", row.adds ? "reduce." : "",
+                              row.rank, way, row.multicast ? ".multicast::cluster" : ""));
     EXPECT_EQ(row.completes, loads);
     EXPECT_EQ(row.zero_fill, loads);
   }
