@@ -173,6 +173,7 @@ class RefusalTest(unittest.TestCase):
         self.refused(TypeError, "`q` holds f16 and `k` s8", x, other, x)
         self.refused(TypeError, "`q` holds f32, and attention takes bf16 and f16", wide, wide, wide)
         self.refused(TypeError, "`causal` is 1", x, x, x, causal=1)
+        self.refused(TypeError, "`deterministic` is None: True or False", x, x, x, deterministic=None)
         for scale in (0, -1.0, math.inf, math.nan):
             self.refused(ValueError, "`scale` is .*: a finite number above 0", x, x, x, scale=scale)
         for soft_cap in (-1.0, math.inf, math.nan):
@@ -321,6 +322,26 @@ class LayoutTest(unittest.TestCase):
             made = kiln.ops.attention_backward(dout, q, k, v, out, CudaArray(lse), **how)
             for each, wanted in zip(made, expected_gradients(dout.array, q.array, k.array, v.array, **how)):
                 np.testing.assert_allclose(each.array.astype(float), wanted, rtol=2**-9, atol=2**-9)
+
+    @mock.patch.object(_core, "pointer_device", return_value=(0, ""))
+    @mock.patch.object(_core, "order", return_value="")
+    @mock.patch.object(_core, "is_capturing", return_value=False)
+    @mock.patch("kiln._calls.allocator", paper_allocator)
+    @mock.patch.dict("kiln._calls._plans", clear=True)
+    def test_sums_in_any_order_are_another_problem(self, *_):
+        asked = []
+
+        def prepare(fields, device):
+            asked.append(fields["any_order"])
+            return 0, "", PaperGradients(dict(fields))
+
+        q, out, dout = (CudaArray(memory(1, 5, 2, 16, dtype=np.float16)) for _ in range(3))
+        lse = CudaArray(memory(1, 2, 5, dtype=np.float32))
+        out.array[...], lse.array[...] = expected_of(q.array, q.array, q.array)
+        with mock.patch.object(_core, "prepare_attention_backward", prepare):
+            for how in ({}, {"deterministic": False}, {"deterministic": True}):
+                kiln.ops.attention_backward(dout, q, q, q, out, lse, **how)
+        self.assertEqual(asked, [False, True])
 
     @mock.patch.object(_core, "pointer_device", return_value=(0, ""))
     @mock.patch.object(_core, "order", return_value="")
