@@ -50,15 +50,16 @@ struct Access {
   ir::ValueId root;
   bool writes = false;
   bool collective = false;
-  bool in_flight = false;   // an asynchronous write that nobody has waited for
-  ir::ValueId label = {};   // in flight: the future or event whose wait the program has; else any
-  bool product = false;     // by an asynchronous product that nobody has waited for
-  bool bulk = false;        // by the hardware, started by one thread
-  std::int64_t unit = 0;    // bulk: one thread of each so many; 0: one of the team
-  bool fenced = false;      // a write that asynchronous readers see
-  bool released = false;    // its team has triggered an event since
-  bool handed = false;      // and waited for one: others may have had the buffer
-  ir::ValueId met_at = {};  // where all of its team have triggered since, see Placer::meets
+  bool in_flight = false;  // an asynchronous write that nobody has waited for
+  ir::ValueId label = {};  // in flight: the future or event whose wait the program has; else any
+  bool product = false;    // by an asynchronous product that nobody has waited for
+  bool bulk = false;       // by the hardware, started by one thread
+  std::int64_t unit = 0;   // bulk: one thread of each so many; 0: one of the team
+  bool fenced = false;     // a write that asynchronous readers see
+  bool released = false;   // its team has triggered an event since
+  bool handed = false;     // and waited for one: others may have had the buffer
+  // Events that take all of its team and have been triggered since, see Placer::takes_whole_team.
+  std::set<ir::ValueId> told = {};
   int team = kBlockTeam;
   int nest = 0;  // which entry of which inner `parallel` it stood in; 0: none
   Parts parts = {};

@@ -46,20 +46,27 @@ struct EventUses {
   };
   std::vector<Place> triggers = {};
   std::vector<Place> waits = {};
+  std::set<int> teams = {};  // who trigger it
 };
 
-void collect_uses(const ir::Function& function, ir::RegionId region,
-                  std::map<ir::ValueId, EventUses>& out) {
+void collect_uses(const ir::Function& function, const KernelFacts& facts,
+                  std::pair<ir::RegionId, int> of_team, std::map<ir::ValueId, EventUses>& out) {
+  const auto [region, team] = of_team;
   const std::vector<ir::OpId>& ops = function.regions[region].ops;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const ir::Op& op = function.ops[ops[i]];
     if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
       out[trigger->event].triggers.push_back({region, i});
+      out[trigger->event].teams.insert(team);
     }
     if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) {
       out[wait->event].waits.push_back({region, i});
     }
-    for (const ir::RegionId inner : ir::regions_of(op)) collect_uses(function, inner, out);
+    const auto* some = std::get_if<ir::Inthreads>(&op.data);
+    const int inner = some != nullptr && team == kBlockTeam ? facts.team_of(*some) : team;
+    for (const ir::RegionId each : ir::regions_of(op)) {
+      collect_uses(function, facts, {each, inner}, out);
+    }
   }
 }
 
@@ -107,8 +114,9 @@ Placer::Placer(ir::Function& function, ir::RegionId body, bool one_warp)
     multicast_.insert(ir::root_of(function, copy->dst));
   });
   std::map<ir::ValueId, EventUses> uses;
-  collect_uses(function, body, uses);
+  collect_uses(function, facts_, {body, kBlockTeam}, uses);
   for (const auto& [event, of] : uses) {
+    triggered_by_[event] = of.teams;
     const auto* made = function.def_as<ir::Event>(event);
     const bool begins = made != nullptr && !made->ready;
     if (begins && waits_for_its_own(function, of)) in_two_halves_.insert(event);
@@ -236,7 +244,7 @@ Placer::State Placer::behind_meeting(State state) const {
 // barriers alone.
 Placer::State Placer::behind_event(State state, ir::ValueId event) const {
   std::erase_if(state.accesses, [&](const Access& a) {
-    return a.met_at == event && !a.bulk && !outlasts_barrier(a);
+    return a.told.contains(event) && !a.bulk && !outlasts_barrier(a);
   });
   return state;
 }
@@ -388,7 +396,18 @@ bool Placer::uses_multicast(const ir::Op& op) const {
 // Whether a generation of the event takes every thread of the team, and no others do.
 bool Placer::takes_whole_team(ir::ValueId event) const {
   const auto* made = function_.def_as<ir::Event>(event);
-  return made != nullptr && !made->grid && team().threads != 0 && made->stated == team().threads;
+  const auto by = triggered_by_.find(event);
+  return made != nullptr && !made->grid && team().threads != 0 && made->stated == team().threads &&
+         by != triggered_by_.end() && by->second == std::set<int>{team_};
+}
+
+// Whether each slot of the event speaks of a part of the buffer of its own. Else what is known of another slot's
+// part says nothing of all of it.
+bool Placer::has_as_many(ir::ValueId root, ir::ValueId event) const {
+  const std::int64_t slots = std::get<ir::EventType>(function_.type(event)).slots;
+  const auto* view = std::get_if<ir::ViewType>(&function_.type(root));
+  return slots == 1 ||
+         (view != nullptr && !view->shape.empty() && view->shape.front().constant() == slots);
 }
 
 // Whether who has waited for the event knows that all of the team had triggered it before: a barrier
@@ -582,9 +601,9 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
   if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) {
     if (is_hidden(trigger->event)) return state;
     for (Access& access : state.accesses) access.released = !access.is_awaited_by_program();
-    if (meets(trigger->event)) {
+    if (takes_whole_team(trigger->event)) {
       for (Access& access : state.accesses) {
-        if (access.team == team_) access.met_at = trigger->event;
+        if (access.team == team_) access.told.insert(trigger->event);
       }
     }
   }
@@ -593,10 +612,10 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
   if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) {
     if (is_hidden(wait->event)) state.own.insert(wait->event);
     if (is_hidden(wait->event) || team_ == kBlockTeam) return state;
-    const bool within_team = takes_whole_team(wait->event);
     for (Access& access : state.accesses) {
-      const bool between_teams = facts_.is_handed_over(access.root);
-      access.handed = access.released && (between_teams || (within_team && !access.bulk));
+      const bool within_team = !access.bulk && access.told.contains(wait->event) &&
+                               has_as_many(access.root, wait->event);
+      access.handed = access.released && (within_team || facts_.is_handed_over(access.root));
     }
     if (meets(wait->event)) state = behind_event(std::move(state), wait->event);
   }

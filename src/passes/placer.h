@@ -95,6 +95,7 @@ class Placer {
   [[nodiscard]] bool is_hidden(ir::ValueId event) const;
   [[nodiscard]] bool takes_whole_team(ir::ValueId event) const;
   [[nodiscard]] bool meets(ir::ValueId event) const;
+  [[nodiscard]] bool has_as_many(ir::ValueId root, ir::ValueId event) const;
   [[nodiscard]] bool uses_multicast(const ir::Op& op) const;
   [[nodiscard]] const Team& team() const { return facts_.team(team_); }
 
@@ -118,6 +119,7 @@ class Placer {
   int nests_ = 0;
   std::vector<Exits> exits_;
   std::map<ir::RegionId, std::vector<Round>> rounds_;  // by the loop's body
+  std::map<ir::ValueId, std::set<int>> triggered_by_;  // teams, by event
   std::set<ir::ValueId> in_two_halves_;  // events that whoever triggers them waits for, see `meets`
   std::set<ir::ValueId> multicast_;      // buffers, and events of such copies that sema made
   bool diverged_ = false;                // inside an `if` that not all threads of the team enter

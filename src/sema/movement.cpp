@@ -35,7 +35,7 @@ bool check_dma_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view wor
   if (stmt.eviction != ast::Eviction::kNone) hint = format(".{}", spelling(stmt.eviction));
   if (hint.empty()) return true;
   (void)sema.diags.report<diag::TmaModifier>(stmt.word_span, hint, format("`{}`", word))
-      .help("leave it out, or use `tma.load`")
+      .help("leave it out, or use `{}`", stmt.adds ? "tma.copy.add" : "tma.load")
       .emit();
   return false;
 }

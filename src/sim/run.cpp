@@ -28,18 +28,21 @@ struct Touched {
   std::vector<bool> written;
   std::vector<bool> loaded;   // read by bulk copies
   std::vector<bool> updated;  // by atomic operations
+  std::vector<bool> added;    // by bulk copies that add
 };
 
 Touched touched_by(const ir::Function& function, ir::RegionId body) {
   const std::vector<bool> none(function.values.size());
-  Touched out{none, none, none, none};
+  Touched out{none, none, none, none, none};
   ir::walk(function, body, [&](ir::OpId id) {
     for (const ir::Touch& touch : ir::memory_touched(function, function.ops[id])) {
       const std::size_t root = ir::root_of(function, touch.value).index;
       if (touch.reads()) out.read[root] = true;
       if (touch.writes()) out.written[root] = true;
-      if (touch.reads() && touch.proxy == ir::Proxy::kAsync) out.loaded[root] = true;
+      const bool bulk = touch.proxy == ir::Proxy::kAsync;
+      if (touch.reads() && bulk && !touch.atomic) out.loaded[root] = true;
       if (touch.atomic) out.updated[root] = true;
+      if (touch.atomic && bulk) out.added[root] = true;
     }
   });
   return out;
@@ -316,7 +319,9 @@ std::optional<Error> Run::track_globals(ir::RegionId body, const Agents& agents,
     const Shadow::Readers readers{.all = agents,
                                   .first = 0,
                                   .blocks = agents.blocks,
-                                  .agents = both ? agents.warps : 0,
+                                  .agents = !both              ? 0
+                                            : touched.added[v] ? agents.each()
+                                                               : agents.warps,
                                   .slots = both && touched.loaded[v],
                                   .updates = touched.updated[v]};
     if (auto error = give_shadow(global, readers)) return error;

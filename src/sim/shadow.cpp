@@ -208,6 +208,12 @@ bool Shadow::update_granules(std::size_t begin, std::size_t end, const Actor& ac
   bool follows = true;
   for (std::size_t g = begin >> granule_bits_; g <= (end - 1) >> granule_bits_; ++g) {
     follows = follows && read_follows(g, actor, conflict) && follows_reads(g, actor, conflict);
+    // What its own thread has on its way comes before it no more than what others have.
+    const Writer& writer = writer_of(g);
+    if (follows && actor.asynchronous && writer.clock >= era_->block_start &&
+        !actor.follows(writer.thread, writer.clock)) {
+      follows = blame_writer(g, conflict);
+    }
     note_update(g, actor);
     // What nobody had written has content now.
     if (per_block_ || writer_of(g).clock != 0) continue;
@@ -276,7 +282,9 @@ bool Shadow::follows_read(const Reader& reader, std::size_t slot, const Actor& a
   if (actor.own != nullptr && actor.own->cover(agent, reader.clock)) return true;
   if (reader.instruction == kSplit) return false;
   const std::uint32_t lanes = reader.lanes();
-  if (agent == actor.agent && lanes == 1U << actor.thread % kLanes) return true;
+  if (!actor.asynchronous && agent == actor.agent && lanes == 1U << actor.thread % kLanes) {
+    return true;
+  }
   return actor.lanes != nullptr && covers(*actor.lanes, agent, lanes, reader.clock);
 }
 
