@@ -8,8 +8,8 @@ depth = 2048: depths of 64, 128 and 256, rows of 1024 to 16384, with and without
 PyTorch, by its autograd for gradients. FlashAttention-3 is what its library registers as torch.ops.flash_attn_3;
 without --fa3 it is left out. A row is one line of JSON on the standard output, with medians of TFLOP/s (2 products, 5
 for gradients; a causal mask counts as half) and of ratios, theirs over ours in time: above 1 kiln is faster. Text for
-people goes to the standard error. Kiln's gradients are the same from run to run; FlashAttention-3 adds dq in any order,
-unless it is told --deterministic.
+people goes to the standard error. Kiln's gradients are the same from run to run, unless it is told --any-order;
+FlashAttention-3 adds dq in any order, unless it is told --deterministic.
 
 Elements are random and normal. Before a row is measured, results are compared: outputs with fp64 in a sample of rows,
 and all of them with cuDNN's; gradients with those of one head in fp64, and all of them with cuDNN's. A repeat has a
@@ -151,8 +151,9 @@ def start_of_fa3(row: Row) -> Start:
     return lambda x: forward(x.q, x.k, x.v, softmax_scale=scale, is_causal=row.causal, num_splits=1)[0]
 
 
-def gradients_of_library(row: Row) -> Start:
-    return lambda x: kiln.ops.attention_backward(x.dout, x.q, x.k, x.v, x.out, x.lse, causal=row.causal)
+def gradients_of_library(row: Row, any_order: bool) -> Start:
+    how = {"causal": row.causal, "deterministic": not any_order}
+    return lambda x: kiln.ops.attention_backward(x.dout, x.q, x.k, x.v, x.out, x.lse, **how)
 
 
 def gradients_of_cudnn(x: Tensors) -> Any:
@@ -170,7 +171,7 @@ def gradients_of_fa3(row: Row, deterministic: bool) -> Start:
 def contenders_of(row: Row, options: argparse.Namespace) -> dict[str, Start]:
     made: dict[str, Start]
     if options.backward:
-        made = {"kiln": gradients_of_library(row)}
+        made = {"kiln": gradients_of_library(row, options.any_order)}
         if not options.graphs:  # what autograd recorded on one stream is not captured on another
             made["cudnn"] = gradients_of_cudnn
         if options.fa3:
@@ -315,7 +316,7 @@ def result_of(row: Row, options: argparse.Namespace, seconds: dict[str, list[flo
     flops = row.flops * (2.5 if options.backward else 1)
     out: dict[str, Any] = {"suite": "attention", "pass": which, "types": "bf16", **row._asdict()}
     out |= {"batch": row.batch, "heads": row.heads}
-    for name in ("deterministic", "graphs"):
+    for name in ("any_order", "deterministic", "graphs"):
         if getattr(options, name):
             out[name] = True
     for name, each in seconds.items():
@@ -372,6 +373,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backward", action="store_true", help="gradients in the place of the forward pass")
     parser.add_argument("--deterministic", action="store_true", help="FlashAttention-3 adds gradients in one order")
+    parser.add_argument("--any-order", action="store_true", help="kiln may add gradients in any order")
     parser.add_argument("--fa3", metavar="LIBRARY", help="the library of FlashAttention-3")
     parser.add_argument("--rows", nargs="+", default=[], metavar="WORDS", help="rows with all words of one of these: D=128,causal")
     parser.add_argument("--only", nargs="+", default=[], choices=("kiln", "cudnn", "fa3"), help="contenders to keep")
@@ -384,8 +386,9 @@ def parsed() -> argparse.Namespace:
     options = parser.parse_args()
     if options.defines and not options.kernel:
         parser.error("-D is for a kernel of a file: give --kernel")
-    if options.deterministic and not options.backward:
-        parser.error("--deterministic is of gradients: give --backward")
+    for name in ("any_order", "deterministic"):
+        if getattr(options, name) and not options.backward:
+            parser.error(f"--{name.replace('_', '-')} is of gradients: give --backward")
     if options.kernel and options.backward:
         parser.error("--kernel is one of the forward pass: leave --backward out")
     return options
