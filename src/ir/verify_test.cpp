@@ -251,7 +251,8 @@ constexpr Edit kEdits[] = {
     {"loops-can-end", kRing, "          break\n", "          continue\n"},
     {"bulk-windows-are-no-larger", kRing, "origin=[mod(i, 2), 0] drop=1 : view<f32, shared, [64]>",
      "origin=[mod(i, 2), 0] drop=1 : view<f32, shared, [65]>"},
-    {"additions-are-supported", kRing, "copy bulk lhs", "copy bulk adds lhs"},
+    {"additions-are-supported", kRing, "dst=%to async bulk event", "dst=%to async bulk adds event"},
+    {"additions-are-supported", kRing, "dst=%out way=element", "dst=%out adds way=element"},
     {"aliases-have-buffers", kRing, "alias base=%s", "alias base=%s strides=[1]"},
     {"bulk-copies-know-their-buffer", kRing, "%from = subview base=%x",
      "%again = alias base=%x strides=[128, 1] : view<f32, global, [N, 64]>\n        %from = "

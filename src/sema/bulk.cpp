@@ -246,6 +246,15 @@ bool check_bulk(Sema& sema, const Transfer& transfer) {
         .emit();
     return false;
   }
+  if (store && transfer.stmt.event.valid()) {  // its bytes complete nothing
+    (void)sema.diags
+        .report<diag::TmaModifier>(transfer.stmt.async_span, ".async<event>",
+                                   "a copy to global memory")
+        .help("name the copy, `f = {}.async ...`, and `wait f;` before the event is triggered",
+              transfer.word)
+        .emit();
+    return false;
+  }
   if (transfer.stmt.adds && !check_adds(sema, transfer, load)) return false;
   if (from.shape.empty() || from.shape.size() > kBulkRankMax) {
     (void)sema.diags
