@@ -191,7 +191,7 @@ GROUPED_MISTAKES = (
     ("if (rows > 0 && mine != group) break;", "", "other numbers"),
     ("if (rows == 0) row = next * EACH;", "row = next * EACH;", "race"),
     ("before += cdiv(rows, BANDS) * tiles_n;", "before += rows;", "unwritten"),
-    ("(tile - before) / cdiv(rows, BANDS)", "(tile - before) / 2", "race"),
+    ("(tile - before) / height", "(tile - before) / 2", "race"),
 )
 BY_ROWS_MISTAKES = (
     ("passed += rows;", "", "race"),
@@ -210,8 +210,8 @@ APART_MISTAKES = (
 )
 # Tiles of two bands, of which the second may be another group's.
 BANDS_MISTAKES = (
-    ("row + in_run, column", "row, column", "race"),
-    ("__min(rows - in_run, BANDS));", "BANDS);", "race"),
+    ("row_now = row + in_run", "row_now = row", "race"),
+    ("__min(rows - in_run, BANDS);", "BANDS;", "race"),
     ("full[stage], row + band, k);", "full[stage], row, k);", "other numbers"),
     ("BAND).at(k, row + band)", "BAND).at(k, row)", "other numbers"),
     ("b_s[stage], band * WARPGROUPS + p - 1", "b_s[stage], p - 1", "grid-short"),
