@@ -160,6 +160,30 @@ bool is_packed(const Function& function, const Op& op, DType dtype) {
   return op.kind() == OpKind::kConst || op.kind() == OpKind::kElement || op.kind() == OpKind::kFma;
 }
 
+// The same of all that the body does, if it does anything.
+bool is_packed(const Function& function, const Apply& apply, DType dtype) {
+  const std::vector<OpId>& ops = function.regions[apply.body].ops;
+  return std::ranges::all_of(
+             ops, [&](OpId id) { return is_packed(function, function.ops[id], dtype); }) &&
+         std::ranges::any_of(ops, [&](OpId id) {
+           const OpKind kind = function.ops[id].kind();
+           return is_pure(kind) && kind != OpKind::kConst;
+         });
+}
+
+// Whether it rounds the elements of a tile of f32, and that is all.
+bool only_rounds(const Function& function, const Apply& apply) {
+  const std::vector<OpId>& ops = function.regions[apply.body].ops;
+  if (ops.size() != 3) return false;
+  const auto* element = std::get_if<Element>(&function.ops[ops[0]].data);
+  const auto* cast = std::get_if<Cast>(&function.ops[ops[1]].data);
+  const auto* set = std::get_if<SetElement>(&function.ops[ops[2]].data);
+  return element != nullptr && cast != nullptr && set != nullptr &&
+         function.frag_type(element->frag).dtype == DType::kF32 &&
+         cast->operand == function.ops[ops[0]].result && set->frag == apply.frag &&
+         set->value == function.ops[ops[1]].result;
+}
+
 // Whether values 2 i and 2 i + 1 of one tile are such a pair of the other as well, or (`alone`) one value.
 bool stands_in_pairs(const std::vector<int>& table, bool alone) {
   for (std::size_t v = 0; v + 1 < table.size(); v += 2) {
@@ -174,14 +198,8 @@ bool stands_in_pairs(const std::vector<int>& table, bool alone) {
 bool goes_in_pairs(const Function& function, const Apply& apply) {
   const DType dtype = function.frag_type(apply.frag).dtype;
   if (dtype != DType::kF16 && dtype != DType::kBF16) return false;
-  bool packed = goes_beyond_unseen(function, apply);
-  bool computes = false;
-  for (const OpId id : function.regions[apply.body].ops) {
-    const Op& op = function.ops[id];
-    packed = packed && is_packed(function, op, dtype);
-    computes = computes || (is_pure(op.kind()) && op.kind() != OpKind::kConst);
-  }
-  if (!packed || !computes) return false;
+  if (!goes_beyond_unseen(function, apply)) return false;
+  if (!is_packed(function, apply, dtype) && !only_rounds(function, apply)) return false;
   const target::Fragment map = tile_registers(function, apply.frag).map;
   if (mode(map.tv, 1).extents[0] % 2 != 0) return false;
   return std::ranges::all_of(tiles_in(function, apply), [&](ValueId tile) {

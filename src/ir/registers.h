@@ -53,9 +53,9 @@ struct Share {
 // does is to compute elements that then lie beyond the edge, too, and it traps on no value.
 [[nodiscard]] bool goes_beyond_unseen(const Function& function, const Apply& apply);
 
-// Whether an apply can compute both elements of a 16-bit tile's register at once, by packed arithmetic:
-// all its tiles have elements of that type, two to a register where they have the same two, and its body
-// is what packed instructions do, each rounded as an element alone would be.
+// Whether an apply can compute both elements of a 16-bit tile's register at once, each rounded as an
+// element alone would be. Its tiles have two elements where that register has them. Either all are of that
+// type, and the body is what packed arithmetic does; or it rounds elements of f32, and that is all.
 [[nodiscard]] bool goes_in_pairs(const Function& function, const Apply& apply);
 
 // What of the registers a store writes; nothing when that is no run of every lane's values.

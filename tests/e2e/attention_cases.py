@@ -224,7 +224,7 @@ MISTAKES = {
         ("at = __max(tangent, -1.0f)", "at = tangent", "result-outside"),
     ),
     "attention_backward_sm90 in any order": (
-        ("trigger ds_empty[at % 2];", "", "deadlock"),
+        ("release<1>(ds_empty[at % 2]);", "mma.wait<1>;", "deadlock"),
         ("tma.copy.add dq_s[w] =>", "tma.copy dq_s[w] =>", "race"),
         (".at(head, i, w)", ".at(head, i, 0)", "result-outside"),
         ("ds_s[at % 2][each], k_s[each].subspan(ROWS, DEPTH).at(0, w)", "ds_s[at % 2][each], k_s[each].subspan(ROWS, DEPTH).at(0, 0)", "axis-unread"),
@@ -232,7 +232,7 @@ MISTAKES = {
         ("none = frag.fill.f32 [FEW, D] 0.0f;", "none = frag.fill.f32 [FEW, D] 1.0f;", "result-outside"),
         ("head += 1;", "", "result-outside"),
         ("HK * B - span", "HK - span", "result-outside"),
-        ("frag.store ds, ds_s[at % 2][w];", "frag.store weights, ds_s[at % 2][w];", "result-outside"),
+        ("frag.store ds, ds_s[at % 2][w];", "frag.store __to<DTYPE>(s), ds_s[at % 2][w];", "result-outside"),
     ),
     "attention_backward_sm90": (
         ("frag.load o_s", "frag.load dout_s", "result-outside"),

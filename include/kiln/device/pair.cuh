@@ -23,6 +23,17 @@ __device__ inline u32 multiplied_and_added(u32 a, u32 b, u32 c, bf16) {
   return out;
 }
 
+__device__ inline u32 rounded(float low, float high, f16) {
+  u32 out;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  return out;
+}
+__device__ inline u32 rounded(float low, float high, bf16) {
+  u32 out;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  return out;
+}
+
 // The bits of two ones.
 __device__ inline u32 ones(f16) { return 0x3c003c00u; }
 __device__ inline u32 ones(bf16) { return 0x3f803f80u; }
@@ -68,6 +79,13 @@ __device__ inline bf16 fma(bf16 a, bf16 b, bf16 c) {
   bf16 out;
   asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(out.bits) : "h"(a.bits), "h"(b.bits), "h"(c.bits));
   return out;
+}
+
+// Two numbers of f32, rounded by one instruction. Of two conversions the compiler makes one too, but not
+// where it has moved them apart, and alone each costs as much as an exponential function.
+template <class T>
+__device__ inline Pair<T> rounded_pair(float low, float high) {
+  return Pair<T>(detail::rounded(low, high, T()));
 }
 
 // Elements 2 i and 2 i + 1.

@@ -372,17 +372,9 @@ std::vector<int> first_of_pairs(const std::vector<int>& table) {
   return out;
 }
 
-// Whether one element of the tile stands beside both of a pair.
-bool is_for_both(Kernel& kernel, ValueId frag) {
-  const auto fragment = [&](ValueId tile) { return registers_of(kernel.function, tile).fragment; };
-  const std::vector<int> table = values_beside(fragment(frag), fragment(kernel.applied));
-  return table[0] == table[1];
-}
-
-}  // namespace
-
-std::string element_index(Kernel& kernel, ValueId frag) {
-  if (frag == kernel.applied) return kernel.name(kernel.counter);
+// The number of the tile's element in its registers, or of the pair of elements.
+Expr element_number(Kernel& kernel, ValueId frag) {
+  if (frag == kernel.applied) return Expr::var(kernel.counter);
   const target::Fragment around = registers_of(kernel.function, kernel.applied).fragment;
   std::vector<int> table = values_beside(registers_of(kernel.function, frag).fragment, around);
   KILN_CHECK(!table.empty(), "`{}` is held by other lanes", kernel.function.values[frag].name);
@@ -394,13 +386,32 @@ std::string element_index(Kernel& kernel, ValueId frag) {
   const auto index = numbered(digits, table, Expr::var(kernel.counter));
   KILN_CHECK(index.has_value(), "`{}` has its elements in no order of `{}`",
              kernel.function.values[frag].name, kernel.function.values[kernel.applied].name);
-  return kernel.text(*index);
+  return *index;
+}
+
+// Whether one element of the tile stands beside both of a pair.
+bool is_for_both(Kernel& kernel, ValueId frag) {
+  const auto fragment = [&](ValueId tile) { return registers_of(kernel.function, tile).fragment; };
+  const std::vector<int> table = values_beside(fragment(frag), fragment(kernel.applied));
+  return table[0] == table[1];
+}
+
+}  // namespace
+
+std::string element_index(Kernel& kernel, ValueId frag) {
+  return kernel.text(element_number(kernel, frag));
 }
 
 std::string element_text(Kernel& kernel, ValueId frag) {
   const Registers registers = registers_of(kernel.function, frag);
   const std::string index = element_index(kernel, frag);
-  if (!registers.packed()) return format("{}[{}]", kernel.name(frag), index);
+  if (!registers.packed()) {
+    if (!kernel.in_pairs) return format("{}[{}]", kernel.name(frag), index);
+    const bool both = is_for_both(kernel, frag);
+    const Expr low = element_number(kernel, frag) * (both ? 1 : 2);
+    const std::string& name = kernel.name(frag);
+    return format("{0}[{1}], {0}[{2}]", name, kernel.text(low), kernel.text(both ? low : low + 1));
+  }
   kernel.requirements.headers.insert("fragment.cuh");
   const bool pair = kernel.in_pairs && !is_for_both(kernel, frag);
   if (pair) kernel.requirements.headers.insert("pair.cuh");

@@ -102,6 +102,7 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Cast& cast) {
       is_float(scalar_dtype(kernel, cast.operand)) && is_integer(scalar_dtype(kernel, op.result));
   const std::string to = type_name(scalar_dtype(kernel, op.result));
   const std::string operand = scalar(kernel, cast.operand).text;
+  if (kernel.in_pairs) return {format("kiln::rounded_pair<{}>({})", to, operand)};
   return {saturates ? format("kiln::to<{}>({})", to, operand) : format("{}({})", to, operand)};
 }
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Bitcast& cast) {
