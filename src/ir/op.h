@@ -335,7 +335,11 @@ struct Registers {
 struct Fill {
   ValueId frag;
   ValueId value;  // scalar of the fragment's element type
-  static void fields(auto& s, auto&& v) { v("frag", s.frag), v("value", s.value); }
+  // decided: no instruction does it, for the product behind it begins the sum (Mma::adds).
+  bool implied = false;
+  static void fields(auto& s, auto&& v) {
+    v("frag", s.frag), v("value", s.value), v("implied", s.implied);
+  }
   static void touches(const auto& s, auto&& t) {
     t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kCarries});
   }
@@ -395,10 +399,14 @@ struct Mma {
   std::vector<std::int64_t> repeats = {};
   std::vector<std::int64_t> a_steps = {};
   std::vector<std::int64_t> b_steps = {};
+  // Where this is 0 it begins the sum: c = a x b, whatever c held. It is 1, 0, or what the variable of the
+  // loop that it stands in is above that loop's lower bound.
+  Expr adds = 1;
   static void fields(auto& s, auto&& v) {
     v("c", s.c), v("a", s.a), v("b", s.b), v("metadata", s.metadata), v("a_major", s.a_major),
         v("b_major", s.b_major), v("unit", s.unit), v("order", s.order), v("atom", s.atom),
-        v("repeats", s.repeats), v("a_steps", s.a_steps), v("b_steps", s.b_steps);
+        v("repeats", s.repeats), v("a_steps", s.a_steps), v("b_steps", s.b_steps),
+        v("adds", s.adds);
   }
   // An operand that stands for a place in shared memory is read there.
   static void touches(const auto& s, auto&& t) {
@@ -407,7 +415,8 @@ struct Mma {
     for (const ValueId operand : {s.a, s.b, s.metadata}) {
       if (operand.valid()) t({.value = operand, .proxy = proxy, .asynchronous = late});
     }
-    t({.value = s.c, .use = Use::kUpdates, .proxy = proxy, .asynchronous = late});
+    const Use use = s.adds.is(0) ? Use::kWrites : Use::kUpdates;
+    t({.value = s.c, .use = use, .proxy = proxy, .asynchronous = late});
   }
   [[nodiscard]] bool is_asynchronous() const { return atom != nullptr && atom->asynchronous; }
   [[nodiscard]] std::int64_t part(std::int64_t k) const {

@@ -589,6 +589,36 @@ void mma_steps_are_given(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// Products that begin their sum can do so, and know when; a fill is left out where one does.
+void sums_begin_with_products(const Module&, const Function& f, Mistakes& mistakes) {
+  constexpr int kBits = 32;
+  std::set<OpId> in_first_trips;
+  for_each_op<For>(f, [&](const For& loop, OpId) {
+    for (const OpId id : f.regions[loop.body].ops) {
+      const Mma* mma = std::get_if<Mma>(&f.ops[id].data);
+      if (mma != nullptr && mma->adds == Expr::var(loop.var) - loop.lower)
+        in_first_trips.insert(id);
+    }
+  });
+  std::set<ValueId> begun;
+  for_each_op<Mma>(f, [&](const Mma& mma, OpId id) {
+    if (mma.adds.is(1)) return;
+    begun.insert(mma.c);
+    const FragType* c = type_as<FragType>(f, mma.c);
+    if (!mma.is_asynchronous() || c == nullptr || info(c->dtype).bits != kBits) {
+      complain(mistakes, f, id, "cannot begin a sum");
+    }
+    if (mma.adds.is(0) || in_first_trips.contains(id)) return;
+    complain(mistakes, f, id, "`{}` is no count of the trips of the loop around it",
+             f.text(mma.adds));
+  });
+  for_each_op<Fill>(f, [&](const Fill& fill, OpId id) {
+    if (fill.implied && !begun.contains(fill.frag)) {
+      complain(mistakes, f, id, "is left out, and no product begins the sum");
+    }
+  });
+}
+
 void load_instructions_fit(const Module& module, const Function& f, Mistakes& mistakes) {
   for_each_op<Load>(f, [&](const Load& load, OpId id) {
     if (load.instruction == nullptr) return;
@@ -745,6 +775,7 @@ constexpr Rule kDecidedRules[] = {
     {"loads-are-planned", Form::kPlanned, loads_are_planned},
     {"descriptors-fit", Form::kPlanned, descriptors_fit},
     {"mma-steps-are-given", Form::kPlanned, mma_steps_are_given},
+    {"sums-begin-with-products", Form::kTile, sums_begin_with_products},
     {"load-instructions-fit", Form::kPlanned, load_instructions_fit},
     {"load-matrices-cover-the-tile", Form::kPlanned, load_matrices_cover_the_tile},
     {"stores-are-planned", Form::kPlanned, stores_are_planned},

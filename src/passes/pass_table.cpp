@@ -5,6 +5,7 @@
 #include "ir/verify.h"
 #include "passes/assign_layouts.h"
 #include "passes/assign_registers.h"
+#include "passes/begin_sums.h"
 #include "passes/check_registers.h"
 #include "passes/count_copies.h"
 #include "passes/delay_bulk_waits.h"
@@ -61,6 +62,7 @@ constexpr Pass kPasses[] = {
     {"number-barriers", number_barriers, Form::kMet},
     {"group-products", group_products, Form::kMet},
     {"skip-masks", skip_masks, Form::kMet},
+    {"begin-sums", begin_sums, Form::kMet},
 
     // How kernels are launched, which is about them as a whole.
     {"plan-launches", plan_launches, Form::kDecided},

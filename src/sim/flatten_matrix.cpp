@@ -39,6 +39,7 @@ void Flattener::leave_to_first(TilePlan& plan, const target::Fragment& map) cons
 }
 
 void Flattener::op(const ir::Fill& data) {
+  if (data.implied) return;
   emit_plan(Code::kFill, program_.fills, FillPlan{fragment(data.frag), data.value.index});
 }
 
@@ -315,6 +316,7 @@ void Flattener::product(const ir::Mma& data) {
                    .metadata = data.metadata.valid() ? fragment(data.metadata) : MmaPlan::kNone,
                    .repeats = static_cast<std::uint32_t>(data.repeats[2]),
                    .parts = {},
+                   .adds = IndexExpr(data.adds, facts_),
                    .executor = executor(*data.atom),
                    .interned = tally_.intern(data.atom->name)};
   for (std::int64_t k = 0; k < data.repeats[2]; ++k) {

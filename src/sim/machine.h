@@ -93,6 +93,7 @@ struct Product {
   std::uint32_t instruction = 0;
   std::uint32_t group = 0;
   bool done = false;
+  bool adds = true;  // to what the accumulator holds
   target::MatrixDescriptor a;
   target::MatrixDescriptor b;
 };

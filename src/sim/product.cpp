@@ -149,6 +149,7 @@ void multiply(Machine& machine, Warp& warp, const Product& product) {
   machine.b_scratch.resize(static_cast<std::size_t>(shape.n) * static_cast<std::size_t>(shape.k));
   const FragmentPlan& c = machine.program.fragments[plan.c];
   const std::span<double> registers(&warp.registers[c.offset], std::size_t{c.values} * kLanes);
+  if (!product.adds) std::ranges::fill(registers, 0.0);
   for (const std::uint32_t k : plan.parts) {
     if (plan.a.buffer == nullptr) {
       gather_operand(warp, machine.program.fragments[plan.a.fragment], plan, k,
@@ -228,9 +229,11 @@ void execute_describe(Machine& machine, Warp& warp, const DescribePlan& plan) {
 void execute_product(Machine& machine, Warp& warp, std::uint32_t number) {
   check_whole(machine, warp);
   const ProductPlan& plan = machine.program.products[number];
-  for (const std::uint32_t fragment : {plan.a.fragment, plan.b.fragment, plan.c}) {
+  const bool adds = plan.adds.evaluate(warp.vars.data(), warp.first_lane()) != 0;
+  for (const std::uint32_t fragment : {plan.a.fragment, plan.b.fragment}) {
     check_filled(machine, warp, fragment);
   }
+  if (adds) check_filled(machine, warp, plan.c);
   // A tile that nobody placed is nowhere.
   if (!warp.fragment_set[plan.a.fragment] || !warp.fragment_set[plan.b.fragment]) return;
   check_fenced(machine, warp, plan.c);
@@ -243,6 +246,7 @@ void execute_product(Machine& machine, Warp& warp, std::uint32_t number) {
                   .instruction = warp.pc,
                   .group = warp.group,
                   .done = false,
+                  .adds = adds,
                   .a = warp.descriptors[plan.a.fragment],
                   .b = warp.descriptors[plan.b.fragment]};
   const target::MmaShape shape = plan.executor->mma().shape;
@@ -256,6 +260,7 @@ void execute_product(Machine& machine, Warp& warp, std::uint32_t number) {
     multiply(machine, warp, product);
     product.done = true;
   }
+  if (!adds) warp.fragment_set[plan.c] = true;
   warp.products.push_back(product);
   count_issues(machine, warp, plan);
 }

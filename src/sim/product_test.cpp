@@ -182,6 +182,54 @@ TEST(Products, AreRightOnRaggedShapes) {
   EXPECT_EQ(wrong_in_columns(columns), 0);
 }
 
+// kFromRegisters with another number in the accumulator, and a product that adds as `adds` says.
+std::string beginning(const char* filled, const std::string& adds) {
+  const std::string text =
+      replaced(kFromRegisters, "%zero = const", format("%zero = const {}", filled));
+  return replaced(text, "96]\n", format("96]{}\n", adds));
+}
+
+std::string from_one(const std::string& text) {
+  const std::string moved = replaced(replaced(text, "64*i, 64*k]", "64*i, 64*k - 64]"),
+                                     "24*j, 64*k]", "24*j, 64*k - 64]");
+  return replaced(replaced(moved, "k: loop < cdiv(K, 64)", "k: loop < cdiv(K, 64) + 1"),
+                  "for var=k upper=cdiv(K, 64)", "for var=k lower=1 upper=cdiv(K, 64) + 1");
+}
+
+std::string without_fill(const std::string& text) {
+  return replaced(text, "      fill frag=%mc value=%zero\n", "");
+}
+
+TEST(Products, BeginTheirSumInTheFirstTripWhateverWasInIt) {
+  constexpr const char* kInfinite = "value=1e300";
+  const std::string plain = beginning(kInfinite, " adds=k");
+  const std::string later = from_one(beginning(kInfinite, " adds=k - 1"));
+  for (const std::string& text : {plain, later, without_fill(plain), without_fill(later)}) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      Kernel kernel(text);
+      bind_matmul(kernel, 60, 7, 200);
+      EXPECT_EQ(text_of(kernel.run({.seed = seed})), "") << text;
+      EXPECT_EQ(wrong_in(kernel), 0) << text;
+    }
+  }
+}
+
+TEST(Products, ThatBeginTheirSumWronglyGiveWrongResults) {
+  const std::string always = beginning("value=0", " adds=0");
+  Kernel lost(always);
+  bind_matmul(lost, 64, 24, 128);
+  EXPECT_EQ(text_of(lost.run()), "");
+  EXPECT_GT(wrong_in(lost), 0);
+  // In the only trip it is right.
+  Kernel only(always);
+  bind_matmul(only, 64, 24, 64);
+  EXPECT_EQ(text_of(only.run()), "");
+  EXPECT_EQ(wrong_in(only), 0);
+  Kernel never(without_fill(beginning("value=0", "")));
+  bind_matmul(never, 64, 24, 128);
+  EXPECT_GE(never.run().count(ReportKind::kUninitialised), 1);
+}
+
 TEST(Products, TwentySchedulesAgree) {
   for (const char* text : {kTwoGroups, kFromRegisters}) {
     Kernel kernel(text);

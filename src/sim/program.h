@@ -217,6 +217,7 @@ struct ProductPlan {
   std::uint32_t metadata = MmaPlan::kNone;
   std::uint32_t repeats = 1;         // along K
   std::vector<std::uint32_t> parts;  // of K, by repetition
+  IndexExpr adds = {};               // where it is 0, the sum begins anew
   const target::MmaExecutor* executor = nullptr;
   std::size_t interned = 0;
 };

@@ -59,8 +59,8 @@ void declare_fragment(Kernel& kernel, ValueId frag, const ir::Alloc& alloc) {
   }
 }
 
-void emit_op(Kernel& kernel, const Op& op, const ir::Fill& fill) {
-  if (kernel.first_products.fills.contains(&op)) return;
+void emit_op(Kernel& kernel, const Op&, const ir::Fill& fill) {
+  if (fill.implied) return;
   kernel.requirements.headers.insert("fragment.cuh");
   kernel.out.line(
       format("kiln::fill({}, {});", kernel.name(fill.frag), scalar(kernel, fill.value).text));
@@ -603,15 +603,13 @@ std::string moved_descriptor(Kernel& kernel, ValueId frag, std::int64_t bytes) {
 }
 
 // Whether products are added to what the sum is so far: what follows the other arguments; empty: they are.
-std::string adds_argument(const Kernel& kernel, const Op& op) {
-  const auto found = kernel.first_products.products.find(&op);
-  if (found == kernel.first_products.products.end()) return "";
-  const FirstProducts::First& first = found->second;
-  return first.var.valid() ? format(", {} > {}", kernel.name(first.var), first.lower) : ", false";
+std::string adds_argument(Kernel& kernel, const ir::Mma& mma) {
+  if (mma.adds.is(1)) return "";
+  return mma.adds.is(0) ? ", false" : format(", {} > 0", kernel.text(mma.adds));
 }
 
 // One call for each repetition along K.
-void emit_product(Kernel& kernel, const Op& op, const ir::Mma& mma) {
+void emit_product(Kernel& kernel, const ir::Mma& mma) {
   const bool a_registers = mma.a_steps.empty();
   const auto col = [](ir::Major major) { return major == ir::Major::kCol ? 1 : 0; };
   std::string function =
@@ -635,15 +633,15 @@ void emit_product(Kernel& kernel, const Op& op, const ir::Mma& mma) {
         mma.metadata.valid() ? format(", {}[{}]", kernel.name(mma.metadata), k) : "";
     kernel.out.line(format("{}({}, {}, {}{}{});", function, kernel.name(mma.c), a,
                            moved_descriptor(kernel, mma.b, mma.b_steps[k]), metadata,
-                           i == 0 ? adds_argument(kernel, op) : ""));
+                           i == 0 ? adds_argument(kernel, mma) : ""));
   }
 }
 
 }  // namespace
 
 // One call for each repetition of the instruction, contraction innermost.
-void emit_op(Kernel& kernel, const Op& op, const ir::Mma& mma) {
-  if (mma.atom->reads_shared) return emit_product(kernel, op, mma);
+void emit_op(Kernel& kernel, const Op&, const ir::Mma& mma) {
+  if (mma.atom->reads_shared) return emit_product(kernel, mma);
   kernel.requirements.require(*mma.atom);
   const Registers a = registers_of(kernel.function, mma.a);
   const Registers b = registers_of(kernel.function, mma.b);

@@ -43,7 +43,6 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
       sources(sources),
       requirements(requirements),
       uses(kernel_uses(function, plan.op)),
-      first_products(emit::first_products(function, plan.op)),
       inlined(
           inlined_values(function, std::get<ir::Parallel>(function.ops[plan.op].data).body, uses)),
       out(options.line_directives),

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "emit/cuda/first_products.h"
 #include "emit/cuda/launch_plan.h"
 #include "emit/cuda/names.h"
 #include "emit/cuda/shorthand.h"
@@ -44,7 +43,6 @@ struct Kernel {
   const Sources& sources;
   Requirements& requirements;
   KernelUses uses;
-  FirstProducts first_products;
   std::vector<bool> inlined;  // by ValueId
   Writer out;
 

@@ -1,0 +1,112 @@
+#include "passes/begin_sums.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ir/effects.h"
+#include "ir/reflect.h"
+#include "passes/for_each_launch.h"
+#include "target/mma.h"
+
+namespace kiln::passes {
+
+using ir::Expr;
+using ir::Function;
+using ir::Op;
+using ir::OpId;
+using ir::RegionId;
+using ir::ValueId;
+
+namespace {
+
+constexpr int kRegisterBits = 32;
+
+bool is_scaled_into_another(const Function& function, ValueId frag) {
+  return std::ranges::any_of(function.ops, [&](const Op& op) {
+    const auto* scale = std::get_if<ir::Scale>(&op.data);
+    return scale != nullptr && scale->partial == frag;
+  });
+}
+
+// Sums that the instruction can begin anew.
+bool can_begin(const Function& function, const ir::Fill& fill) {
+  const auto* alloc = function.def_as<ir::Alloc>(fill.frag);
+  const auto* zero = function.def_as<ir::Const>(fill.value);
+  const ir::FragType& type = function.frag_type(fill.frag);
+  return zero != nullptr && zero->value == 0 && type.role == ir::Role::kC &&
+         info(type.dtype).bits == kRegisterBits && alloc != nullptr && alloc->atom != nullptr &&
+         alloc->atom->asynchronous && is_scaled_into_another(function, fill.frag);
+}
+
+bool names(const Op& op, ValueId frag) {
+  bool found = false;
+  ir::for_each_operand(op,
+                       [&](std::string_view, ValueId value) { found = found || value == frag; });
+  return found;
+}
+
+// Whether it may do something with the tile, or not go on to the next operation.
+bool intervenes(const Op& op, ValueId frag) {
+  return names(op, frag) || !ir::regions_of(op).empty() || ir::leaves_early(op.kind());
+}
+
+// The product that comes before anything else is done with the tile, whatever happens.
+std::optional<OpId> product_of(const Function& function, std::span<const OpId> ops, ValueId frag) {
+  for (const OpId id : ops) {
+    const Op& op = function.ops[id];
+    const auto* product = std::get_if<ir::Mma>(&op.data);
+    if (product != nullptr && product->c == frag && product->adds.is(1)) return id;
+    if (intervenes(op, frag)) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// The product that begins the sum behind a fill, and its `adds`.
+struct First {
+  OpId product;
+  Expr adds;
+};
+
+std::optional<First> first_of(const Function& function, std::span<const OpId> ops, ValueId frag) {
+  if (const auto product = product_of(function, ops, frag)) return First{*product, 0};
+  for (const OpId id : ops) {
+    const Op& op = function.ops[id];
+    const auto* loop = std::get_if<ir::For>(&op.data);
+    if (loop == nullptr && intervenes(op, frag)) return std::nullopt;
+    if (loop == nullptr) continue;
+    const auto lower = loop->lower.constant();
+    const auto upper = loop->upper.constant();
+    if (!lower.has_value() || !upper.has_value() || *lower >= *upper) return std::nullopt;
+    const auto product = product_of(function, function.regions[loop->body].ops, frag);
+    if (!product.has_value()) return std::nullopt;
+    return First{*product, Expr::var(loop->var) - loop->lower};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Checked<bool> begin_sums(ir::Module& module, Diagnostics&) {
+  for_each_launch(module, [](Function& function, OpId launch) {
+    const auto look = [&](RegionId region) {
+      const std::vector<OpId>& ops = function.regions[region].ops;
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        auto* fill = std::get_if<ir::Fill>(&function.ops[ops[i]].data);
+        if (fill == nullptr || fill->implied || !can_begin(function, *fill)) continue;
+        const auto first = first_of(function, std::span(ops).subspan(i + 1), fill->frag);
+        if (!first.has_value()) continue;
+        fill->implied = true;
+        std::get<ir::Mma>(function.ops[first->product].data).adds = first->adds;
+      }
+    };
+    const RegionId body = body_of(function, launch);
+    look(body);
+    ir::walk(function, body,
+             [&](OpId id) { std::ranges::for_each(ir::regions_of(function.ops[id]), look); });
+  });
+  return true;
+}
+
+}  // namespace kiln::passes
