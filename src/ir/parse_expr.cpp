@@ -13,7 +13,8 @@ bool Parser::expr(Expr& out) {
   if (++depth_ > kDepthMax) return fail(begin, format("brackets nested above {}", kDepthMax));
   if (!product(out)) return false;
   while (at("+") || at("-")) {
-    const bool plus = advance().text == "+";
+    // The least number has no positive: its sign is its own.
+    const bool plus = at_least_number() || advance().text == "+";
     Expr right;
     if (!product(right)) return false;
     out = plus ? out + right : out - right;
@@ -54,9 +55,13 @@ bool Parser::sized(const Expr& expr, Span span) {
   return true;
 }
 
+bool Parser::at_least_number() const {
+  return at("-") && peek_next().text == "9223372036854775808";
+}
+
 bool Parser::factor(Expr& out) {
   if (at("-")) {
-    if (peek_next().text == "9223372036854775808") {  // has no positive
+    if (at_least_number()) {
       advance();
       advance();
       out = Expr(INT64_MIN);

@@ -63,6 +63,7 @@ class Parser {
   bool expr(Expr& out);
   bool product(Expr& out);
   bool factor(Expr& out);
+  [[nodiscard]] bool at_least_number() const;
   bool call(AtomKind kind, Expr& out);
   bool variable_or_number(Expr& out);
   bool sized(const Expr& expr, Span span);

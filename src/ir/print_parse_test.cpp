@@ -88,9 +88,10 @@ TEST(PrintParse, NumbersComeBackExactly) {
 
 TEST(PrintParse, IntegersReachBothEndsOf64Bits) {
   const std::string text =
-      "module form=tile\n\nfunc @f() {\n  copy_wait pending=9223372036854775807\n"
+      "module form=tile\n\nfunc @f() {\n  var n: dim\n  copy_wait pending=9223372036854775807\n"
       "  copy_wait pending=-9223372036854775808\n"
-      "  %i = index expr=-9223372036854775808 : s64\n}\n";
+      "  %i = index expr=-9223372036854775808 : s64\n"
+      "  %j = index expr=-n - 9223372036854775808 : s64\n}\n";
   EXPECT_EQ(print(parsed(text)), text);
 }
 

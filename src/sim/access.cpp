@@ -401,29 +401,28 @@ void read_ranges(const Touch& touch, Shadow& shadow, const Actor& actor, std::st
   }
 }
 
-void write_ranges(const Touch& touch, Shadow& shadow, const Actor& actor, std::string_view by,
-                  Ranges ranges) {
-  for (const ByteRange& range : ranges) {
-    shadow.write(static_cast<std::size_t>(range.address), static_cast<std::size_t>(range.bytes),
-                 actor, false, [&](const Conflict& conflict) {
-                   report_conflict(
-                       touch, conflict,
-                       {.writes = true, .by = by, .missing = missing_fence(touch, conflict)});
-                 });
-  }
-}
+struct Writing {
+  std::string_view by;
+  bool adds = false;  // to what is there, as one access
+};
 
-void update_ranges(const Touch& touch, Shadow& shadow, const Actor& actor, std::string_view by,
-                   Ranges ranges) {
+void write_ranges(const Touch& touch, Shadow& shadow, const Actor& actor, const Writing& writing,
+                  Ranges ranges) {
+  const auto report = [&](const Conflict& conflict) {
+    report_conflict(touch, conflict,
+                    {.writes = true,
+                     .atomic = writing.adds,
+                     .by = writing.by,
+                     .missing = missing_fence(touch, conflict)});
+  };
   for (const ByteRange& range : ranges) {
-    shadow.update(static_cast<std::size_t>(range.address), static_cast<std::size_t>(range.bytes),
-                  actor, [&](const Conflict& conflict) {
-                    report_conflict(touch, conflict,
-                                    {.writes = true,
-                                     .atomic = true,
-                                     .by = by,
-                                     .missing = missing_fence(touch, conflict)});
-                  });
+    const auto at = static_cast<std::size_t>(range.address);
+    const auto bytes = static_cast<std::size_t>(range.bytes);
+    if (writing.adds) {
+      shadow.update(at, bytes, actor, report);
+    } else {
+      shadow.write(at, bytes, actor, false, report);
+    }
   }
 }
 
@@ -477,11 +476,8 @@ void note_bulk_stores(const Touch& touch, Ranges ranges, bool adds) {
                     .own = own_stores(warp, touch.lane),
                     .lanes = known.lanes,
                     .asynchronous = true};
-  if (adds) {
-    update_ranges(touch, *shadow, actor, "a bulk addition", ranges);
-  } else {
-    write_ranges(touch, *shadow, actor, "a bulk store", ranges);
-  }
+  write_ranges(touch, *shadow, actor,
+               {.by = adds ? "a bulk addition" : "a bulk store", .adds = adds}, ranges);
 }
 
 void note_bulk_writes(const Touch& touch, Completes by, Ranges ranges) {
@@ -499,7 +495,7 @@ void note_bulk_writes(const Touch& touch, Completes by, Ranges ranges) {
                     .own = own_stores(warp, touch.lane),
                     .lanes = known.lanes,
                     .asynchronous = true};
-  write_ranges(touch, *machine.shared_shadows[by.block], actor, "a bulk copy", ranges);
+  write_ranges(touch, *machine.shared_shadows[by.block], actor, {.by = "a bulk copy"}, ranges);
 }
 
 void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string message,
