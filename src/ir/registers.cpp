@@ -195,6 +195,11 @@ bool stands_in_pairs(const std::vector<int>& table, bool alone) {
 
 }  // namespace
 
+bool can_begin_sums(const target::Mma* atom, DType sum) {
+  constexpr int kRegisterBits = 32;
+  return atom != nullptr && atom->asynchronous && info(sum).bits == kRegisterBits;
+}
+
 bool goes_in_pairs(const Function& function, const Apply& apply) {
   const DType dtype = function.frag_type(apply.frag).dtype;
   if (dtype != DType::kF16 && dtype != DType::kBF16) return false;

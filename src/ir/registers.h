@@ -49,6 +49,9 @@ struct Share {
 [[nodiscard]] std::optional<target::Element> minded_edge(const Function& function, const Op& op,
                                                          ValueId tile);
 
+// Whether a product can begin its sum, c = a x b: an asynchronous one of sums that are registers each.
+[[nodiscard]] bool can_begin_sums(const target::Mma* atom, DType sum);
+
 // Whether an apply can go on beyond the edge of a padded tile as well, because nobody can tell: all it
 // does is to compute elements that then lie beyond the edge, too, and it traps on no value.
 [[nodiscard]] bool goes_beyond_unseen(const Function& function, const Apply& apply);

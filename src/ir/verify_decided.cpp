@@ -591,7 +591,6 @@ void mma_steps_are_given(const Module&, const Function& f, Mistakes& mistakes) {
 
 // Products that begin their sum can do so, and know when; a fill is left out where one does.
 void sums_begin_with_products(const Module&, const Function& f, Mistakes& mistakes) {
-  constexpr int kBits = 32;
   std::set<OpId> in_first_trips;
   for_each_op<For>(f, [&](const For& loop, OpId) {
     for (const OpId id : f.regions[loop.body].ops) {
@@ -605,7 +604,7 @@ void sums_begin_with_products(const Module&, const Function& f, Mistakes& mistak
     if (mma.adds.is(1)) return;
     begun.insert(mma.c);
     const FragType* c = type_as<FragType>(f, mma.c);
-    if (!mma.is_asynchronous() || c == nullptr || info(c->dtype).bits != kBits) {
+    if (c == nullptr || !can_begin_sums(mma.atom, c->dtype)) {
       complain(mistakes, f, id, "cannot begin a sum");
     }
     if (mma.adds.is(0) || in_first_trips.contains(id)) return;

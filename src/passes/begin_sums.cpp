@@ -7,8 +7,8 @@
 
 #include "ir/effects.h"
 #include "ir/reflect.h"
+#include "ir/registers.h"
 #include "passes/for_each_launch.h"
-#include "target/mma.h"
 
 namespace kiln::passes {
 
@@ -20,8 +20,6 @@ using ir::RegionId;
 using ir::ValueId;
 
 namespace {
-
-constexpr int kRegisterBits = 32;
 
 bool is_scaled_into_another(const Function& function, ValueId frag) {
   return std::ranges::any_of(function.ops, [&](const Op& op) {
@@ -35,9 +33,8 @@ bool can_begin(const Function& function, const ir::Fill& fill) {
   const auto* alloc = function.def_as<ir::Alloc>(fill.frag);
   const auto* zero = function.def_as<ir::Const>(fill.value);
   const ir::FragType& type = function.frag_type(fill.frag);
-  return zero != nullptr && zero->value == 0 && type.role == ir::Role::kC &&
-         info(type.dtype).bits == kRegisterBits && alloc != nullptr && alloc->atom != nullptr &&
-         alloc->atom->asynchronous && is_scaled_into_another(function, fill.frag);
+  return zero != nullptr && zero->value == 0 && type.role == ir::Role::kC && alloc != nullptr &&
+         ir::can_begin_sums(alloc->atom, type.dtype) && is_scaled_into_another(function, fill.frag);
 }
 
 bool names(const Op& op, ValueId frag) {

@@ -404,16 +404,16 @@ std::string element_index(Kernel& kernel, ValueId frag) {
 
 std::string element_text(Kernel& kernel, ValueId frag) {
   const Registers registers = registers_of(kernel.function, frag);
-  const std::string index = element_index(kernel, frag);
+  const Expr number = element_number(kernel, frag);
+  const std::string index = kernel.text(number);
+  const bool pair = kernel.in_pairs && !is_for_both(kernel, frag);
   if (!registers.packed()) {
-    if (!kernel.in_pairs) return format("{}[{}]", kernel.name(frag), index);
-    const bool both = is_for_both(kernel, frag);
-    const Expr low = element_number(kernel, frag) * (both ? 1 : 2);
     const std::string& name = kernel.name(frag);
-    return format("{0}[{1}], {0}[{2}]", name, kernel.text(low), kernel.text(both ? low : low + 1));
+    if (!kernel.in_pairs) return format("{}[{}]", name, index);
+    if (!pair) return format("{0}[{1}], {0}[{1}]", name, index);
+    return format("{0}[{1}], {0}[{2}]", name, kernel.text(2 * number), kernel.text(2 * number + 1));
   }
   kernel.requirements.headers.insert("fragment.cuh");
-  const bool pair = kernel.in_pairs && !is_for_both(kernel, frag);
   if (pair) kernel.requirements.headers.insert("pair.cuh");
   return format("kiln::{}<{}>({}, {})", pair ? "pair" : "element", type_name(registers.dtype),
                 kernel.name(frag), index);
