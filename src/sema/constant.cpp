@@ -1,6 +1,9 @@
 #include "sema/constant.h"
 
+#include <limits>
+
 #include "sema/expression.h"
+#include "sema/literal.h"
 #include "sema/statement.h"
 
 namespace kiln::sema {
@@ -71,19 +74,35 @@ class ConstantEvaluator {
   }
 
   std::optional<Constant> leaf(ast::ExprId id) {
-    const Operand operand = evaluate(sema_, id);
+    const Operand operand = evaluated(id);
     if (operand.is_error()) return std::nullopt;
     const bool is_int = operand.kind == Operand::Kind::kInt;
     const auto constant = is_int ? operand.integer.value.constant() : std::nullopt;
     if (constant) {
       return Constant{operand.dtype == DType::kBool ? Kind::kBool : Kind::kInteger, *constant, {}};
     }
-    (void)sema_.diags
-        .report<diag::ConstantNeeded>(operand.span, what_,
-                                      is_int ? format("`{}`", text(sema_, operand.integer.value))
-                                             : describe(operand, sema_.function))
+    auto report = sema_.diags.report<diag::ConstantNeeded>(
+        operand.span, what_,
+        is_int ? format("`{}`", text(sema_, operand.integer.value))
+               : describe(operand, sema_.function));
+    if (sema_.ast.as<ast::IntExpr>(id) == nullptr) {
+      (void)std::move(report).emit();
+      return std::nullopt;
+    }
+    (void)std::move(report)
+        .help("the largest constant is that of an s64, {}",
+              std::numeric_limits<std::int64_t>::max())
         .emit();
     return std::nullopt;
+  }
+
+  // Beside the functions there is no region for the operations of what turns out to be no constant:
+  // they get one that is thrown away.
+  Operand evaluated(ast::ExprId id) {
+    if (!sema_.regions.empty()) return evaluate(sema_, id);
+    Operand operand;
+    (void)in_region(sema_, [&] { operand = evaluate(sema_, id); });
+    return operand;
   }
 
   std::optional<Constant> of_unary(const ast::UnaryExpr& unary, ast::ExprId id) {
@@ -92,7 +111,7 @@ class ConstantEvaluator {
       if (!operand) return std::nullopt;
       return Constant{Kind::kBool, *operand ? 0 : 1, {}};
     }
-    if (unary.op != ast::UnaryOp::kMinus) return leaf(id);
+    if (unary.op != ast::UnaryOp::kMinus || is_least_index(sema_, unary)) return leaf(id);
     const auto operand = value(unary.operand);
     if (!operand) return std::nullopt;
     return arithmetic(ast::BinaryOp::kSubtract, unary.op_span, {Kind::kInteger, 0, {}}, *operand);

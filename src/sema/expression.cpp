@@ -1,6 +1,7 @@
 #include "sema/expression.h"
 
 #include <cmath>
+#include <limits>
 
 #include "ir/depend.h"
 #include "ir/prove.h"
@@ -10,6 +11,7 @@
 #include "sema/derived.h"
 #include "sema/future.h"
 #include "sema/lazy.h"
+#include "sema/literal.h"
 #include "sema/statement.h"
 #include "sema/tile.h"
 #include "sema/tile_array.h"
@@ -83,13 +85,30 @@ Operand make_bool(bool value, Span span) {
   return out;
 }
 
+// The value of a constant of a signed type.
+std::optional<std::int64_t> signed_constant(const Operand& operand) {
+  const bool is_signed = info(operand.dtype).kind == NumberKind::kSigned;
+  if (operand.kind != Operand::Kind::kInt || !is_signed) return std::nullopt;
+  return operand.integer.value.constant();
+}
+
+constexpr std::uint64_t kIndexMax = std::numeric_limits<std::int64_t>::max();
+
 struct Evaluator {
   Sema& sema;
   Span span;
 
   Operand operator()(const ast::ErrorExpr&) const { return error_operand(span); }
   Operand operator()(const ast::IntExpr& e) const {
-    Operand out = make_int(ir::Expr(static_cast<std::int64_t>(e.value)), span);
+    const ir::Expr bits(static_cast<std::int64_t>(e.value));
+    // An index is signed: what only a u64 holds is a value of that type.
+    if (e.value > kIndexMax) {
+      const ir::ValueId index =
+          emit_value(sema, ir::Index{bits}, span, ir::ScalarType{DType::kS64});
+      return make_scalar(emit_value(sema, ir::Cast{index}, span, ir::ScalarType{DType::kU64}),
+                         DType::kU64, span);
+    }
+    Operand out = make_int(bits, span);
     out.dtype = e.type;
     return out;
   }
@@ -265,6 +284,11 @@ Operand Evaluator::unary(const ast::UnaryExpr& e) const {
       return error_operand(span);
     }
     case ast::UnaryOp::kMinus: {
+      if (is_least_index(sema, e)) {
+        Operand least = make_int(ir::Expr(std::numeric_limits<std::int64_t>::min()), span);
+        least.dtype = DType::kS64;
+        return least;
+      }
       Operand operand = evaluate(sema, e.operand);
       if (operand.kind == Operand::Kind::kFloat) {
         operand.number = -operand.number;
@@ -285,6 +309,11 @@ Operand Evaluator::unary(const ast::UnaryExpr& e) const {
       const Operand operand = evaluate(sema, e.operand);
       if (operand.is_error()) return operand;
       const bool is_not = e.op == ast::UnaryOp::kNot;
+      if (const auto number = is_not ? std::nullopt : signed_constant(operand)) {
+        Operand out = make_int(ir::Expr(~*number), span);
+        out.dtype = operand.dtype;
+        return out;
+      }
       const auto value =
           is_not ? convert_to_bool(sema, operand) : convert(sema, operand, operand.dtype);
       if (!value) return error_operand(span);

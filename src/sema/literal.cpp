@@ -55,6 +55,13 @@ std::optional<double> literal_number(const Operand& operand) {
   return constant ? std::optional(static_cast<double>(*constant)) : std::nullopt;
 }
 
+bool is_least_index(Sema& sema, const ast::UnaryExpr& unary) {
+  constexpr std::uint64_t kMagnitude = std::uint64_t{1} << 63;
+  const auto* literal = sema.ast.as<ast::IntExpr>(unary.operand);
+  return unary.op == ast::UnaryOp::kMinus && literal != nullptr && literal->value == kMagnitude &&
+         sema.sources.text(sema.ast[unary.operand].span).find_first_of("uU") == std::string::npos;
+}
+
 std::string range_text(DType dtype) {
   const DTypeInfo& row = info(dtype);
   if (row.kind == NumberKind::kFloat) return format("{} to {}", -row.max, row.max);

@@ -13,6 +13,10 @@ namespace kiln::sema {
 // The value of a constant; nothing of what is known only when the program runs.
 [[nodiscard]] std::optional<double> literal_number(const Operand& operand);
 
+// Whether it is `-9223372036854775808`: the least s64, though no s64 holds what stands behind the
+// sign.
+[[nodiscard]] bool is_least_index(Sema& sema, const ast::UnaryExpr& unary);
+
 // "0 to 255"
 [[nodiscard]] std::string range_text(DType dtype);
 
