@@ -49,6 +49,8 @@ kiln_attention_problem attention_of(const nb::dict& fields, Spacings spacings = 
       out.causal = nb::cast<bool>(value) ? 1 : 0;
     } else if (name == "window") {
       out.window = nb::cast<bool>(value) ? 1 : 0;
+    } else if (name == "balanced") {
+      out.balanced = nb::cast<bool>(value) ? 1 : 0;
     } else if (name == "soft_cap") {
       out.soft_cap = nb::cast<float>(value);
     } else {
@@ -61,7 +63,9 @@ kiln_attention_problem attention_of(const nb::dict& fields, Spacings spacings = 
 // `fields`: those of kiln_attention_problem by name, a spacing as three steps.
 nb::tuple prepare_attention(const nb::dict& fields, int device) {
   const kiln_attention_problem problem = attention_of(fields);
-  return prepared(device, problem, [&](std::size_t&) { return kiln_attention_prepare(&problem); });
+  return prepared(device, problem, [&](std::size_t& workspace) {
+    return kiln_attention_workspace(&problem, &workspace);
+  });
 }
 
 // `fields`: as of prepare_attention, and the spacing of dout and whether dq may be added up in any order.

@@ -79,6 +79,9 @@ typedef struct kiln_attention_problem {
   // Sequences of any lengths, one behind the other; batch is 0 or 1 then. 0: all of a batch have `queries`
   // rows, and `keys`.
   int64_t sequences;
+  // 0 or 1: whether blocks may take work as they come to be free. Sequences of any lengths, and masks that show
+  // later queries more keys, are faster then. The workspace that it takes is kiln_attention_workspace's.
+  int32_t balanced;
 } kiln_attention_problem;
 
 // Device pointers; q, k, v and o at multiples of 16 bytes.
@@ -91,12 +94,20 @@ typedef struct kiln_attention_operands {
   float scale;                  // more than 0; 0: 1 / sqrt(depth)
   const int32_t* cu_seqlens_q;  // [sequences + 1], beside sequences; else null
   const int32_t* cu_seqlens_k;
+  // Of a balanced problem: device memory at a multiple of 256 bytes. What it holds does not matter; calls that
+  // run at the same time need one each.
+  void* workspace;
+  size_t workspace_bytes;
 } kiln_attention_operands;
 
 // Chooses a kernel for the problem, compiles it (seconds, or next to nothing when the compile cache
 // has it) and keeps it until the process ends. Optional: kiln_attention does it in the first call for
 // a problem, but not while its stream is captured.
 KILN_API kiln_status kiln_attention_prepare(const kiln_attention_problem* problem);
+
+// How many bytes of workspace kiln_attention needs for the problem: few of a balanced one, 0 of others. Prepares it.
+KILN_API kiln_status kiln_attention_workspace(const kiln_attention_problem* problem,
+                                              size_t* workspace_bytes);
 
 // Starts it on `cuda_stream` (a cudaStream_t or CUstream; null: the default stream) and returns. Of a
 // problem that is prepared, it neither allocates nor synchronises and may be captured in a CUDA graph;
@@ -185,6 +196,11 @@ using AttentionOperands = ::kiln_attention_operands;
 // As kiln_attention_prepare.
 inline Status attention_prepare(const AttentionProblem& problem) {
   return {kiln_attention_prepare(&problem)};
+}
+
+// As kiln_attention_workspace.
+inline Status attention_workspace(const AttentionProblem& problem, size_t* workspace_bytes) {
+  return {kiln_attention_workspace(&problem, workspace_bytes)};
 }
 
 // As kiln_attention.

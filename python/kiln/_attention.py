@@ -294,7 +294,7 @@ class _Attention(Family):
 
     def problem_of(self, tensors: Mapping[str, DeviceTensor], options: Options, alignment: int) -> Problem:
         shape = shape_of(tensors)
-        fields = fields_of(tensors, options)
+        fields = fields_of(tensors, options) | {"balanced": True}
         return Problem(results_of(shape), fields if math.prod(shape.out) else None, scale_of(shape, options))
 
     def prepare(self, fields: dict[str, Any], device: int) -> tuple[int, str, _core.Prepared | None]:

@@ -168,7 +168,7 @@ class _Varlen(Family):
 
     def problem_of(self, tensors: Mapping[str, DeviceTensor], options: Options, alignment: int) -> Problem:
         shape = shape_of(tensors)
-        fields = fields_of(tensors, options)
+        fields = fields_of(tensors, options) | {"balanced": True}
         if "out" in tensors:
             check_dense("out", tensors["out"])
         return Problem(results_of(shape), fields if math.prod(shape.out) else None, scale_of(shape, options))

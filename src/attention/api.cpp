@@ -33,6 +33,8 @@ Result<Problem, Failure> problem_of(const kiln_attention_problem* given) {
   if (!causal) return Unexpected{causal.error()};
   const auto window = kiln::attention::flag_of("window", given->window);
   if (!window) return Unexpected{window.error()};
+  const auto balanced = kiln::attention::flag_of("balanced", given->balanced);
+  if (!balanced) return Unexpected{balanced.error()};
   const bool windowed = *window;
   if (!windowed && (given->left != 0 || given->right != 0)) {
     return not_attention(
@@ -53,6 +55,7 @@ Result<Problem, Failure> problem_of(const kiln_attention_problem* given) {
                  .right = windowed ? given->right : -1,
                  .soft_cap = given->soft_cap,
                  .sequences = given->sequences,
+                 .balanced = *balanced,
                  .q = spacing_of(given->q),
                  .k = spacing_of(given->k),
                  .v = spacing_of(given->v),
@@ -97,6 +100,11 @@ Operands operands_of(const kiln_attention_backward_operands& given, const Proble
           .scale = scale_of(given.scale, problem.depth)};
 }
 
+Workspace workspace_of(const kiln_attention_operands* operands) {
+  if (operands == nullptr) return {};
+  return {address_of(operands->workspace), operands->workspace_bytes};
+}
+
 template <class GivenProblem, class GivenOperands>
 kiln_status start(const GivenProblem* problem, const GivenOperands* operands, Workspace workspace,
                   void* cuda_stream) {
@@ -118,9 +126,14 @@ kiln_status kiln_attention_prepare(const kiln_attention_problem* problem) {
   return kiln::gemm::prepare(plans(), problem_of(problem), nullptr);
 }
 
+kiln_status kiln_attention_workspace(const kiln_attention_problem* problem,
+                                     size_t* workspace_bytes) {
+  return kiln::gemm::prepare(plans(), problem_of(problem), workspace_bytes);
+}
+
 kiln_status kiln_attention(const kiln_attention_problem* problem,
                            const kiln_attention_operands* operands, void* cuda_stream) {
-  return start(problem, operands, {}, cuda_stream);
+  return start(problem, operands, workspace_of(operands), cuda_stream);
 }
 
 const char* kiln_attention_kernel(const kiln_attention_problem* problem, kiln_status* status) {

@@ -70,6 +70,20 @@ constexpr Row kRowsOfSequences[] = {
     {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true"},
 };
 
+// Of forward problems whose blocks draw their work, where some of it takes longer; measured on H200. Depths of few keys
+// that are not here are faster as they are.
+constexpr Row kRowsBalanced[] = {
+    {.depth = 64, .keys_from = 2048, .defines = "CONSUMERS=3 DRAWN=true"},
+    {.depth = 64, .defines = "DRAWN=true"},
+    {.depth = 96, .defines = "DRAWN=true"},
+    {.depth = 128, .defines = "DRAWN=true"},
+    {.depth = 192, .defines = "AHEAD=1 DRAWN=true TILE=112", .value_depth = 128},
+    {.depth = 192, .defines = "AHEAD=1 APART=false DRAWN=true TILE=112"},
+    {.depth = 256,
+     .keys_from = 4096,
+     .defines = "AHEAD=1 APART=false DRAWN=true LATE=true TILE=80"},
+};
+
 // Of those whose dq may be added up in any order, where that is faster; measured on H200.
 constexpr Row kRowsInAnyOrder[] = {
     {.depth = 64, .defines = "DETERMINISTIC=false QUERY_TILE=128"},
@@ -99,11 +113,36 @@ const Row* row_among(std::span<const Row> rows, const Problem& problem) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-const Row* row_of(const Problem& problem) {
+// Whether later queries see more keys.
+bool is_uneven(const Problem& problem) {
+  return problem.left == -1 && (problem.causal || problem.right != -1);
+}
+
+// Whether each block has several items, tiles of at most 128 queries of a head.
+bool has_many_items(const Problem& problem, int multiprocessors) {
+  constexpr std::int64_t kQueries = 128;
+  constexpr std::int64_t kItems = 2;
+  const std::int64_t tiles =
+      problem.queries / kQueries + std::max<std::int64_t>(problem.sequences, 1);
+  return problem.batch * problem.heads * tiles >= kItems * multiprocessors;
+}
+
+const Row* row_of(const Problem& problem, int multiprocessors) {
+  const bool draws = problem.balanced && !problem.backward && problem.sequences == 0 &&
+                     is_uneven(problem) && has_many_items(problem, multiprocessors);
+  if (draws) {
+    if (const Row* row = row_among(kRowsBalanced, problem)) return row;
+  }
   if (problem.backward && problem.any_order && problem.sequences == 0) {
     if (const Row* row = row_among(kRowsInAnyOrder, problem)) return row;
   }
   return row_among(rows_of(problem), problem);
+}
+
+// Sequences have any lengths, with a mask or without.
+bool draws_sequences(const Problem& problem, int multiprocessors) {
+  return problem.balanced && !problem.backward && problem.sequences != 0 &&
+         has_many_items(problem, multiprocessors);
 }
 
 // "64, 96, 128, 192 with values of 128, 192 and 256".
@@ -129,9 +168,9 @@ std::string unaligned(const Problem& problem) {
   return {};
 }
 
-std::string lacking(const Problem& problem, const target::Arch& arch) {
+std::string lacking(const Problem& problem, const Row* row, const target::Arch& arch) {
   if (std::string needed = missing(arch, problem.dtype); !needed.empty()) return needed;
-  if (row_of(problem) == nullptr) {
+  if (row == nullptr) {
     std::string with;
     if (problem.value_depth != problem.depth) {
       with = format(" with values of {}", problem.value_depth);
@@ -156,7 +195,8 @@ void add(std::string_view text, gemm::Defines& defines) {
 
 Result<gemm::Choice> choose(const Problem& problem, const target::Arch& arch, int multiprocessors) {
   const char* const kernel = kernel_of(problem);
-  if (std::string reason = lacking(problem, arch); !reason.empty()) {
+  const Row* const row = row_of(problem, multiprocessors);
+  if (std::string reason = lacking(problem, row, arch); !reason.empty()) {
     return Unexpected{Error{"no kernel for", text(problem), format("{}: {}", kernel, reason)}};
   }
   gemm::Choice out{.kernel = kernel};
@@ -164,16 +204,18 @@ Result<gemm::Choice> choose(const Problem& problem, const target::Arch& arch, in
   out.defines.insert(out.defines.end(), {{"CAUSAL", problem.causal ? "true" : "false"},
                                          {"D", format("{}", problem.depth)},
                                          {"DTYPE", std::string(name(problem.dtype))}});
-  const std::pair<const char*, bool> more[] = {{"LEFT", problem.left != -1},
-                                               {"RIGHT", problem.right != -1},
-                                               {"SOFT_CAP", problem.soft_cap != 0}};
+  const std::pair<const char*, bool> more[] = {
+      {"LEFT", problem.left != -1},
+      {"RIGHT", problem.right != -1},
+      {"SOFT_CAP", problem.soft_cap != 0},
+      {"DRAWN", draws_sequences(problem, multiprocessors)}};
   for (const auto& [name, given] : more) {
     if (given) out.defines.emplace_back(name, "true");
   }
   if (problem.value_depth != problem.depth) {
     out.defines.emplace_back("DV", format("{}", problem.value_depth));
   }
-  add(row_of(problem)->defines, out.defines);
+  add(row->defines, out.defines);
   std::ranges::sort(out.defines);
   return out;
 }

@@ -305,6 +305,72 @@ TEST(AttentionOfSequences, TheirNumberIsPartOfTheProblem) {
   EXPECT_TRUE(says(problem, "268435465 tiles of queries of 8 heads, 2147483647 are possible"));
 }
 
+// The value of a define; "" where there is none.
+std::string define_of(const gemm::Choice& choice, std::string_view name) {
+  for (const auto& [known, value] : choice.defines) {
+    if (known == name) return value;
+  }
+  return "";
+}
+
+std::string drawn_of(const Problem& problem) {
+  const auto whole = normalised(problem);
+  if (!whole) return whole.error().text();
+  const auto choice = choose(*whole, hopper(), kMultiprocessors);
+  return choice ? define_of(*choice, "DRAWN") : choice.error().text();
+}
+
+TEST(AttentionChoice, BalancedProblemsOfManyUnevenItemsAreDrawn) {
+  Problem problem{.batch = 4,
+                  .queries = 4096,
+                  .keys = 4096,
+                  .heads = 16,
+                  .key_heads = 16,
+                  .depth = 128,
+                  .causal = true,
+                  .balanced = true};
+  const auto with = [&](const auto& change) {
+    Problem out = problem;
+    change(out);
+    return drawn_of(out);
+  };
+  EXPECT_EQ(drawn_of(problem), "true");
+  EXPECT_EQ(with([](Problem& p) { p.causal = false, p.right = 30; }), "true");
+  EXPECT_EQ(with([](Problem& p) { p.depth = 256; }), "true");
+  EXPECT_EQ(with([](Problem& p) { p.balanced = false; }), "");
+  EXPECT_EQ(with([](Problem& p) { p.causal = false; }), "");               // all alike
+  EXPECT_EQ(with([](Problem& p) { p.left = 100; }), "");                   // nearly so
+  EXPECT_EQ(with([](Problem& p) { p.queries = 128, p.heads = 16; }), "");  // an item for each block
+  EXPECT_EQ(with([](Problem& p) { p.batch = 1, p.sequences = 3, p.causal = false; }), "true");
+  EXPECT_EQ(with([](Problem& p) { p.batch = 1, p.sequences = 3, p.queries = 900; }), "");
+  EXPECT_EQ(with([](Problem& p) { p.backward = true; }), "");
+}
+
+TEST(AttentionChoice, WhatIsDrawnHasAKernelForEveryDepth) {
+  const std::pair<std::int64_t, std::int64_t> depths[] = {{64, 64},   {96, 96},   {128, 128},
+                                                          {192, 128}, {192, 192}, {256, 256}};
+  for (const auto& [depth, value_depth] : depths) {
+    for (const std::int64_t sequences : {0, 5}) {
+      const auto whole = normalised({.queries = 40000,
+                                     .keys = 40000,
+                                     .heads = 2,
+                                     .key_heads = 1,
+                                     .depth = depth,
+                                     .causal = true,
+                                     .value_depth = value_depth,
+                                     .sequences = sequences,
+                                     .balanced = true});
+      ASSERT_TRUE(whole) << whole.error().text();
+      const auto choice = choose(*whole, hopper(), kMultiprocessors);
+      ASSERT_TRUE(choice) << choice.error().text();
+      EXPECT_EQ(define_of(*choice, "DRAWN"), "true");
+      EXPECT_TRUE(std::ranges::is_sorted(choice->defines));
+      const auto program = gemm::compile(*choice, hopper());
+      EXPECT_TRUE(program) << program.error().text();
+    }
+  }
+}
+
 TEST(AttentionOfSequences, EveryDepthHasAKernel) {
   const std::pair<std::int64_t, std::int64_t> depths[] = {{64, 64},   {96, 96},   {128, 128},
                                                           {192, 128}, {192, 192}, {256, 256}};

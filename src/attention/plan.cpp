@@ -105,7 +105,7 @@ Result<std::unique_ptr<Plan>, Failure> Plan::make(int device, const Problem& pro
                                                   const gemm::Choice& choice) {
   auto kernel = BoundKernel::make(device, choice, signature_of(problem));
   if (!kernel) return Unexpected{kernel.error()};
-  if (kernel->workspace_bytes() != 0 && !problem.backward) {
+  if (kernel->workspace_bytes() != 0 && !problem.backward && !problem.balanced) {
     return gemm::failed(FailureKind::kUnsupported,
                         does_not_fit(text(problem), "it needs a workspace"));
   }

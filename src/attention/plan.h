@@ -37,7 +37,7 @@ class Plan {
   [[nodiscard]] const std::string& kernel_text() const { return kernel_text_; }
   [[nodiscard]] const gemm::LoadedKernel& kernel() const { return kernel_.loaded(); }
 
-  // Of a backward problem; else 0. Calls that run at the same time need one each.
+  // Of a problem that is backward or balanced; else 0. Calls that run at the same time need one each.
   [[nodiscard]] std::size_t workspace_bytes() const { return kernel_.workspace_bytes(); }
 
   // The operands pass check(), the workspace gemm::workspace_mistake(). Errors: what the driver says.

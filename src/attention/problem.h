@@ -42,6 +42,7 @@ struct Problem {
   // Where it is above 0 so many sequences of any lengths lie one behind the other: the batch is 1 then, and
   // queries and keys count the rows of all.
   std::int64_t sequences = 0;
+  bool balanced = false;  // blocks may take work as they come to be free, for which they need a workspace
   Spacing q = {};
   Spacing k = {};
   Spacing v = {};

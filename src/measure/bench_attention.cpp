@@ -330,6 +330,7 @@ std::vector<AttentionProblem> attention_cases(bool backward) {
                                        .key_heads = kAttentionWidth / depth,
                                        .depth = depth,
                                        .causal = causal,
+                                       .balanced = !backward,
                                        .backward = backward};
         auto whole = attention::normalised(problem);
         KILN_CHECK(whole.has_value(), "{} is none", text(problem));

@@ -101,6 +101,14 @@ Extents extents_of(AttentionProblem& p) {
            {"depth", &p.depth}}};
 }
 
+using Flags = std::array<std::pair<std::string_view, bool*>, 4>;
+Flags flags_of(AttentionProblem& p) {
+  return {{{"causal", &p.causal},
+           {"backward", &p.backward},
+           {"any_order", &p.any_order},
+           {"balanced", &p.balanced}}};
+}
+
 template <class Number>
 bool take(std::string_view text, Number& out) {
   const auto value = parse_number<Number>(text);
@@ -137,8 +145,9 @@ bool take_word(std::string_view word, RandomAttention& out) {
     out.problem.dtype = type;
     return true;
   }
-  if (word == "causal") return out.problem.causal = true;
-  if (word == "backward") return out.problem.backward = true;
+  for (const auto& [known, flag] : flags_of(out.problem)) {
+    if (known == word) return *flag = true;
+  }
   return false;
 }
 
@@ -167,6 +176,7 @@ RandomAttention draw_attention(std::uint64_t seed, std::uint64_t number,
   problem.dtype = random.one_of(kAttentionTypes);
   problem.causal = random.percent(50);
   problem.backward = random.percent(45) && !depths.backward.empty();
+  (problem.backward ? problem.any_order : problem.balanced) = random.percent(50);
   problem.depth = random.one_of(std::span(problem.backward ? depths.backward : depths.forward));
   draw_shape(random, problem);
   // Binary fractions, so that the text says them as they are.
@@ -190,8 +200,9 @@ std::string text(const RandomAttention& problem) {
   for (const auto& [name, extent] : extents_of(copy.problem)) {
     out += format(" {}={}", name, *extent);
   }
-  if (problem.problem.causal) out += " causal";
-  if (problem.problem.backward) out += " backward";
+  for (const auto& [name, flag] : flags_of(copy.problem)) {
+    if (*flag) out += format(" {}", name);
+  }
   out += format(" scale={}", problem.scale);
   for (const auto& [name, spacing] : spacings_of(copy.problem)) {
     if (*spacing == attention::Spacing{}) continue;

@@ -42,6 +42,8 @@ TEST(RandomAttention, EveryKindIsDrawn) {
                                                   {"causal", p.causal},
                                                   {"full", !p.causal},
                                                   {"backward", p.backward},
+                                                  {"any order", p.any_order},
+                                                  {"balanced", p.balanced},
                                                   {"one query", p.queries == 1},
                                                   {"ragged", p.queries % 8 != 0},
                                                   {"fewer keys", p.causal && p.keys < p.queries},
@@ -54,7 +56,7 @@ TEST(RandomAttention, EveryKindIsDrawn) {
     }
     seen.insert(std::to_string(p.depth));
   }
-  EXPECT_EQ(seen.size(), 12 + depths().forward.size());
+  EXPECT_EQ(seen.size(), 14 + depths().forward.size());
   EXPECT_EQ(served, 500);
 }
 

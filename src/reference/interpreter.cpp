@@ -655,6 +655,7 @@ Number Machine::compute(const ir::Op& op, const Frame& frame, std::size_t instan
     return {round_to(dtype, constant->value), 0};
   }
   if (const auto* index = std::get_if<ir::Index>(&op.data)) {
+    if (is_open(index->expr)) return unknown();
     return convert(exactly(split(index->expr.evaluate(frame.vars[instance]))), DType::kS64, dtype);
   }
   if (const auto* unary = std::get_if<ir::Unary>(&op.data)) {

@@ -206,6 +206,7 @@ struct Evaluator {
   Operand named(const std::string& name) const;
   Operand unary(const ast::UnaryExpr& e) const;
   Operand address(const ast::UnaryExpr& e) const;
+  Operand complement(const ast::UnaryExpr& e) const;
   Operand step(const ast::UnaryExpr& e, ast::BinaryOp op) const;
   Operand member(const ast::MemberExpr& e) const;
   Operand element(const ast::ElementExpr& e) const;
@@ -305,32 +306,34 @@ Operand Evaluator::unary(const ast::UnaryExpr& e) const {
                      std::move(operand));
     }
     case ast::UnaryOp::kNot:
-    case ast::UnaryOp::kComplement: {
-      const Operand operand = evaluate(sema, e.operand);
-      if (operand.is_error()) return operand;
-      const bool is_not = e.op == ast::UnaryOp::kNot;
-      if (const auto number = is_not ? std::nullopt : signed_constant(operand)) {
-        Operand out = make_int(ir::Expr(~*number), span);
-        out.dtype = operand.dtype;
-        return out;
-      }
-      const auto value =
-          is_not ? convert_to_bool(sema, operand) : convert(sema, operand, operand.dtype);
-      if (!value) return error_operand(span);
-      const DType dtype = is_not ? DType::kBool : operand.dtype;
-      if (!is_not && !is_integer(dtype)) {
-        (void)sema.diags
-            .report<diag::NotAnInteger>(span, "the operand of `~`",
-                                        describe(operand, sema.function))
-            .emit();
-        return error_operand(span);
-      }
-      const auto kind = is_not ? ir::UnaryKind::kNot : ir::UnaryKind::kBitNot;
-      return make_scalar(emit_value(sema, ir::Unary{kind, *value}, span, ir::ScalarType{dtype}),
-                         dtype, span);
-    }
+    case ast::UnaryOp::kComplement: return complement(e);
   }
   return error_operand(span);
+}
+
+// `!x` and `~x`.
+Operand Evaluator::complement(const ast::UnaryExpr& e) const {
+  const Operand operand = evaluate(sema, e.operand);
+  if (operand.is_error()) return operand;
+  const bool is_not = e.op == ast::UnaryOp::kNot;
+  if (const auto number = is_not ? std::nullopt : signed_constant(operand)) {
+    Operand out = make_int(ir::Expr(~*number), span);
+    out.dtype = operand.dtype;
+    return out;
+  }
+  const auto value =
+      is_not ? convert_to_bool(sema, operand) : convert(sema, operand, operand.dtype);
+  if (!value) return error_operand(span);
+  const DType dtype = is_not ? DType::kBool : operand.dtype;
+  if (!is_not && !is_integer(dtype)) {
+    (void)sema.diags
+        .report<diag::NotAnInteger>(span, "the operand of `~`", describe(operand, sema.function))
+        .emit();
+    return error_operand(span);
+  }
+  const auto kind = is_not ? ir::UnaryKind::kNot : ir::UnaryKind::kBitNot;
+  return make_scalar(emit_value(sema, ir::Unary{kind, *value}, span, ir::ScalarType{dtype}), dtype,
+                     span);
 }
 
 // `i++` and its kin: updates the cell; the value is the old one for the postfix forms.

@@ -721,6 +721,14 @@ class NegativeControl(Broken):
                 path = self.broken("attention_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, options))
 
+    def test_attention_drawn(self):
+        shape = dict(B=2, S=400, T=450, H=3, HK=1, scale=0.088)
+        defines = dict(BLOCKS=2, CAUSAL="true", D=64, DRAWN="true", KEYS_TOGETHER=900)
+        for change in MISTAKES["attention_sm90 drawn"]:
+            with self.subTest(change):
+                path = self.broken("attention_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, ("--expect", attention_cases.CAUSAL_ATTENTION)))
+
     def test_attention_in_clusters(self):
         shape = dict(B=1, S=400, T=450, H=3, HK=1, scale=0.088)
         defines = dict(BLOCKS=4, D=64, TILE=64, AHEAD=1, CLUSTER=2)

@@ -128,6 +128,13 @@ WINDOWS = (
 
 
 class Values(OfSequences):
+    def test_drawn(self):
+        self.right(LONG_KEYS, (4, 1), CAUSAL="true", DRAWN="true", KEYS_TOGETHER=600)
+        self.right(LONG_QUERIES, DRAWN="true")
+        self.right(LONG_KEYS, CAUSAL="true", DRAWN="true", LEFT="true", numbers=dict(left=64))
+        self.right(Batch((65, 7), (130, 140)), (2, 3), CAUSAL="true", DRAWN="true", D=256, TILE=80, AHEAD=1, APART="false", LATE="true")
+        self.right(Batch((1,) * 40, tuple(range(1, 41))), (1, 1), BLOCKS=2, DRAWN="true")
+
     def test_lengths(self):
         for batch in BATCHES:
             for causal in ("false", "true"):
@@ -199,7 +206,7 @@ MISTAKES = (
     ("R / 8 - cdiv(count, 8)] fetch_eight(x, tile, full, T", "R / 8 - cdiv(count, 8)] fetch_eight(x, tile, full, row + (cdiv(count, 8) + n) * 8", ""),
     ("wait placed[(round + 1) % Q];", "", "race"),
     ("trigger taken[round % Q];\n        acc", "acc", "deadlock"),
-    ("wait taken;", "", "phase-overrun"),
+    ("wait taken[round % Q];", "", "phase-overrun"),
     ("before += tiles * heads;", "before += tiles;", "result-unwritten"),
     ("first + inside % together", "first", "race"),
     ("query + i * QUERIES,", "query,", "race"),
@@ -212,7 +219,22 @@ MISTAKES = (
 )
 
 
+MISTAKES_OF_DRAWN = (
+    ("if (round > 0) wait begun[(round - 1) % Q];", "if (round >= 0) wait begun[round % Q];", "deadlock"),
+    ("if constexpr (DRAWN) trigger begun[round % Q];", "", "event-never-triggered"),
+    ("if constexpr (DRAWN) begin_draw(counter);", "", "uninitialised"),
+    ("first + inside % together", "first", "result-unwritten"),
+)
+
+
 class NegativeControl(OfSequences):
+    def test_mistakes_of_drawn(self):
+        for change in MISTAKES_OF_DRAWN:
+            with self.subTest(change):
+                kernel = self.broken(KERNEL, change)
+                case = self.case(Batch((100, 40), (70, 9)), (5, 1), kernel=kernel, CAUSAL="true", BLOCKS=2, DRAWN="true")
+                self.assertIn(change[2], mistake_of(case))
+
     def test_mistakes(self):
         batch = Batch((100, 0, 130, 200, 40), (70, 9, 133, 203, 0), front=1, back=9)
         for change in MISTAKES:
