@@ -17,17 +17,17 @@ std::vector<ValueId> writes_of(const Function& function, const Op& op) {
   return writes;
 }
 
-// A window alone reads nothing, and what is written is not thereby read.
+// A window alone reads nothing, and what is written is not thereby read, but what is added to is.
 std::vector<ValueId> reads_of(const Function& function, const Op& op) {
   if (op.kind() == OpKind::kSubview || op.kind() == OpKind::kAlias) return {};
-  if (const auto* copy = std::get_if<Copy>(&op.data)) return {copy->src};
+  const auto* copy = std::get_if<Copy>(&op.data);
+  if (copy != nullptr && !copy->adds) return {copy->src};
   std::vector<ValueId> reads;
   for_each_operand(op, [&](std::string_view, ValueId value) {
     if (value.valid()) reads.push_back(value);
   });
   for (const Touch& touch : memory_touched(function, op)) {
-    const bool reads_too = touch.use == Use::kUpdates && touch.chooses;
-    if (touch.writes() && !reads_too) std::erase(reads, touch.value);
+    if (touch.writes() && !touch.reads()) std::erase(reads, touch.value);
   }
   return reads;
 }

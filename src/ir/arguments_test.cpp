@@ -35,6 +35,18 @@ TEST(Arguments, ACopyOntoItselfReadsAndWrites) {
   EXPECT_EQ(read_params(module.functions[0]), (Indices{0}));
 }
 
+TEST(Arguments, WhatIsAddedToIsRead) {
+  const Module module = parsed(
+      "module form=tile\nfunc @f(%sums: view<f32, global, [64]>, %count: view<s32, global, [1]>) "
+      "{\n"
+      "var b: parallel < 1\nparallel level=block vars=[b] threads=32 body={\n"
+      "%s = alloc : view<f32, shared, [64]>\ncopy src=%s dst=%sums bulk adds\n"
+      "%one = const value=1 : s32\n%old = atomic kind=add view=%count index=[0] value=%one : s32\n"
+      "}\n}\n");
+  EXPECT_EQ(written_params(module.functions[0]), (Indices{0, 1}));
+  EXPECT_EQ(read_params(module.functions[0]), (Indices{0, 1}));
+}
+
 }  // namespace
 
 }  // namespace kiln::ir

@@ -612,7 +612,12 @@ void sums_begin_with_products(const Module&, const Function& f, Mistakes& mistak
              f.text(mma.adds));
   });
   for_each_op<Fill>(f, [&](const Fill& fill, OpId id) {
-    if (fill.implied && !begun.contains(fill.frag)) {
+    if (!fill.implied) return;
+    const auto* value = f.def_as<Const>(fill.value);
+    if (value == nullptr || value->value != 0) {
+      complain(mistakes, f, id, "is left out, and sums begin with 0");
+    }
+    if (!begun.contains(fill.frag)) {
       complain(mistakes, f, id, "is left out, and no product begins the sum");
     }
   });

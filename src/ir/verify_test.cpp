@@ -387,6 +387,15 @@ TEST(Verify, MajorsSayWhichAxisIsContracted) {
   EXPECT_EQ(broken("16x32", "row", "8x16", "row"), 2u);
 }
 
+TEST(Verify, OnlyAFillWithZeroIsLeftOut) {
+  const std::string text =
+      replaced(replaced(kProducts, "fill frag=%part value=%zero",
+                        "%start = const value=VALUE : f32\nfill frag=%part value=%start implied"),
+               "96]\n", "96] adds=k\n");
+  EXPECT_EQ(verify(parsed(replaced(text, "VALUE", "0"))), std::vector<std::string>{});
+  expect_only(parsed(replaced(text, "VALUE", "1")), "sums-begin-with-products");
+}
+
 TEST(Verify, EveryRuleIsBrokenByATest) {
   std::set<std::string_view> tested;
   for (const Edit& edit : kEdits) tested.insert(edit.rule);

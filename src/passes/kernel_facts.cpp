@@ -59,6 +59,7 @@ KernelFacts::KernelFacts(const ir::Function& function, ir::RegionId body) : func
 void KernelFacts::find_tensors(ir::RegionId body) {
   std::set<ir::ValueId> loaded;
   std::set<ir::ValueId> stored;
+  std::set<ir::ValueId> added;  // to, by bulk copies
   std::set<ir::ValueId> read;
   std::set<ir::ValueId> written;
   ir::walk(function_, body, [&](ir::OpId id) {
@@ -67,10 +68,14 @@ void KernelFacts::find_tensors(ir::RegionId body) {
       if (!is_global(root)) continue;
       const bool bulk = touch.proxy == ir::Proxy::kAsync;
       // What is added is not seen by whoever adds.
-      if (touch.reads() && !(bulk && touch.commutes)) (bulk ? loaded : read).insert(root);
-      if (touch.writes()) (bulk ? stored : written).insert(root);
+      const bool adds = bulk && touch.commutes.has_value();
+      if (touch.reads() && !adds) (bulk ? loaded : read).insert(root);
+      if (touch.writes()) (adds ? added : bulk ? stored : written).insert(root);
     }
   });
+  for (const ir::ValueId root : added) {
+    if (!stored.insert(root).second) exchanged_.insert(root);
+  }
   for (const ir::ValueId root : stored) {
     if (loaded.contains(root) || read.contains(root) || written.contains(root)) {
       exchanged_.insert(root);

@@ -261,44 +261,50 @@ const ir::Expr* unknown_limit(const ir::Function& function, const Side& global,
   return nullptr;
 }
 
+// What does the same without the hardware's help.
+std::string_view other_way(const ir::Copy& copy) {
+  return copy.adds ? "`__atomic_add` for each element" : "`dma.copy`";
+}
+
 Unexpected<Reported> report_box(const ir::Function& function, Span where, const ir::Copy& copy,
                                 const BoxPlan& plan, Diagnostics& diags) {
   const ir::ValueId shared = ir::resolve_view(function, shared_side(function, copy)).root;
   const ir::ValueId global = ir::resolve_view(function, global_side(function, copy)).root;
   const std::string& buffer = function.values[shared].name;
   const std::int64_t size = size_bytes(function.view_type(shared).dtype);
+  const std::string_view other = other_way(copy);
   switch (plan.problem) {
     case BoxProblem::kNone: break;
     case BoxProblem::kRank:
       return diags
           .report<diag::TmaBoxRank>(where, function.values[global].name, plan.seen, plan.wanted)
-          .help("use `dma.copy`, or give `{}` {} dimensions", function.values[global].name,
+          .help("use {}, or give `{}` {} dimensions", other, function.values[global].name,
                 plan.wanted)
           .emit();
     case BoxProblem::kInnerBytes:
       return diags.report<diag::TmaBoxRow>(where, plan.seen, plan.wanted)
-          .help("make the rows {} elements ({} bytes) long, or use `dma.copy`",
+          .help("make the rows {} elements ({} bytes) long, or use {}",
                 (plan.seen / plan.wanted + 1) * plan.wanted / size,
-                (plan.seen / plan.wanted + 1) * plan.wanted)
+                (plan.seen / plan.wanted + 1) * plan.wanted, other)
           .emit();
     case BoxProblem::kPanels:
       return diags.report<diag::TmaBoxPanels>(where, plan.seen, buffer, plan.wanted)
           .help(
               "move whole panels: rows of a multiple of {} elements that begin at one, or "
-              "`dma.copy`",
-              plan.wanted / size)
+              "{}",
+              plan.wanted / size, other)
           .emit();
     case BoxProblem::kStart:
       return diags.report<diag::TmaBoxStart>(where, buffer, plan.seen, plan.wanted)
           .help(
               "let the tile begin, and its rows go on, at multiples of {} bytes ({} elements), or "
-              "use `dma.copy`",
-              plan.wanted, plan.wanted / size)
+              "use {}",
+              plan.wanted, plan.wanted / size, other)
           .emit();
     case BoxProblem::kRun:
       return diags.report<diag::TmaBoxRun>(where, plan.seen, buffer, plan.wanted)
-          .help("move whole rows of {} bytes, give the tile a buffer of its own, or use `dma.copy`",
-                plan.wanted)
+          .help("move whole rows of {} bytes, give the tile a buffer of its own, or use {}",
+                plan.wanted, other)
           .emit();
   }
   return diags.failed();
@@ -319,7 +325,7 @@ Checked<bool> plan_bulk(const ir::Function& function, const Team& team, Span whe
     return diags
         .report<diag::TmaExtentUnknown>(where, function.text(*limit),
                                         function.values[global.view.root].name)
-        .help("use `dma.copy`, which compares each element with it")
+        .help("use {}{}", other_way(copy), copy.adds ? "" : ", which compares each element with it")
         .emit();
   }
   BoxPlan plan = plan_box(function, copy, alloc->swizzle, copy.multicast ? team.blocks : 1);

@@ -40,6 +40,11 @@ std::string nearest_text(std::int64_t bytes, std::int64_t size) {
   return format("{} or {} elements", below / size, above / size);
 }
 
+// What does the same without the hardware's help.
+std::string_view other_way(const ast::MoveStmt& stmt) {
+  return stmt.adds ? "`__atomic_add` for each element" : "`dma.copy`";
+}
+
 bool check_inner(Sema& sema, const Transfer& transfer) {
   const ir::Copy& copy = transfer.copy;
   const ir::ViewType& tile = sema.function.view_type(is_load(sema, copy) ? copy.dst : copy.src);
@@ -49,16 +54,16 @@ bool check_inner(Sema& sema, const Transfer& transfer) {
     (void)sema.diags
         .report<diag::ExtentNotConstant>(transfer.span, "the tile to copy",
                                          text(sema, tile.shape.back()))
-        .help(
-            "take a tile of constant extents with `.subspan(...).at(...)`, or `dma` in place of "
-            "`tma`, which copies any")
+        .help("take a tile of constant extents with `.subspan(...).at(...)`, or use {}",
+              other_way(transfer.stmt))
         .emit();
     return false;
   }
   if (*inner * size % kBulkBytes == 0) return true;
   (void)sema.diags
       .report<diag::TmaInner>(transfer.stmt.word_span, *inner * size, transfer.word, kBulkBytes)
-      .help("make the rows {} long, or use `dma.copy`", nearest_text(*inner * size, size))
+      .help("make the rows {} long, or use {}", nearest_text(*inner * size, size),
+            other_way(transfer.stmt))
       .emit();
   return false;
 }
@@ -87,7 +92,8 @@ bool check_pitch(Sema& sema, const Transfer& transfer, const ir::ResolvedView& g
     (void)sema.diags
         .report<diag::TmaPitch>(transfer.stmt.word_span, view_name(sema, global.root),
                                 *constant * size, transfer.word, kBulkBytes)
-        .help("give its rows {}, or use `dma.copy`", nearest_text(*constant * size, size))
+        .help("give its rows {}, or use {}", nearest_text(*constant * size, size),
+              other_way(transfer.stmt))
         .emit();
     return false;
   }
@@ -113,7 +119,8 @@ bool check_store_end(Sema& sema, const Transfer& transfer, const ir::ResolvedVie
     (void)sema.diags
         .report<diag::TmaStoreEnd>(transfer.stmt.word_span, view_name(sema, global.root),
                                    *constant * size, transfer.word, kBulkBytes)
-        .help("end it after {}, or use `dma.copy`", nearest_text(*constant * size, size))
+        .help("end it after {}, or use {}", nearest_text(*constant * size, size),
+              other_way(transfer.stmt))
         .emit();
     return false;
   }
@@ -133,7 +140,7 @@ bool check_has_map(Sema& sema, const Transfer& transfer, const ir::ResolvedView&
   if (is_known && ir::is_mappable(sema.function, global.root)) return true;
   const std::string name = view_name(sema, ir::storage_of(sema.function, global.root));
   (void)sema.diags.report<diag::TmaReshaped>(transfer.stmt.word_span, transfer.word, name)
-      .help("declare `{}` in that shape, or use `dma.copy`", name)
+      .help("declare `{}` in that shape, or use {}", name, other_way(transfer.stmt))
       .emit();
   return false;
 }
@@ -155,14 +162,16 @@ bool check_limits(Sema& sema, const Transfer& transfer, const ir::ResolvedView& 
         (void)sema.diags
             .report<diag::CopyShape>(transfer.stmt.word_span, d, stores ? ours : theirs,
                                      stores ? theirs : ours)
-            .help("give both sides {} elements, or use `dma.copy`, which {}", theirs,
-                  stores ? "leaves the others out" : "fills up with zeros")
+            .help("give both sides {} elements, or use {}{}", theirs, other_way(transfer.stmt),
+                  transfer.stmt.adds ? ""
+                  : stores           ? ", which leaves the others out"
+                                     : ", which fills up with zeros")
             .emit();
         return false;
       }
       (void)sema.diags
           .report<diag::TmaExtents>(transfer.stmt.word_span, transfer.word, text(sema, limit))
-          .help("use `dma.copy` for tiles whose extents the kernel computes")
+          .help("use {} for tiles whose extents the kernel computes", other_way(transfer.stmt))
           .emit();
       return false;
     }
@@ -175,7 +184,7 @@ bool check_limits(Sema& sema, const Transfer& transfer, const ir::ResolvedView& 
 bool check_bulk_forms(Sema& sema, const ast::MoveStmt& stmt, std::string_view word) {
   if (!sema.arch.has(target::Feature::kTma)) {
     (void)sema.diags.report<diag::TmaUnsupported>(stmt.word_span, sema.arch.name)
-        .help("use `dma.copy`, or compile for `{}`",
+        .help("use {}, or compile for `{}`", other_way(stmt),
               target::oldest_arch({target::Feature::kTma})->name)
         .emit();
     return false;
@@ -235,7 +244,7 @@ bool check_bulk(Sema& sema, const Transfer& transfer) {
     (void)sema.diags
         .report<diag::CopyDirection>(transfer.stmt.word_span, transfer.word, space_name(from.space),
                                      space_name(to.space))
-        .help("`tma` copies between global and shared memory: use `dma.copy`")
+        .help("`tma` copies between global and shared memory: use {}", other_way(transfer.stmt))
         .emit();
     return false;
   }
@@ -260,7 +269,7 @@ bool check_bulk(Sema& sema, const Transfer& transfer) {
     (void)sema.diags
         .report<diag::TmaRank>(transfer.stmt.word_span, transfer.word, kBulkRankMax,
                                from.shape.size())
-        .help("copy slices of rank {}, or use `dma.copy`", kBulkRankMax)
+        .help("copy slices of rank {}, or use {}", kBulkRankMax, other_way(transfer.stmt))
         .emit();
     return false;
   }

@@ -1,5 +1,6 @@
 #include "sema/constant.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "sema/expression.h"
@@ -293,6 +294,20 @@ void declare_file_constants(Sema& sema) {
 
 namespace {
 
+// A text that may go over several lines, in one.
+std::string in_one_line(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    const std::size_t last = line.find_last_not_of(" \t\r\\");
+    if (!out.empty()) out += ' ';
+    out += line.substr(0, last == std::string_view::npos ? 0 : last + 1);
+    at = std::min(text.find_first_not_of(" \t\r\n", end), text.size());
+  }
+  return out;
+}
+
 // "STAGES = 9, CAUSAL = true".
 std::string values_text(const Sema& sema, const ast::Template& templ) {
   return join(templ.params, ", ", [&](const ast::TemplateParam& param) {
@@ -316,7 +331,7 @@ bool check_requires(Sema& sema, const ast::TileFunction& function, Span span) {
   if (!holds || *holds) return holds.has_value();
   (void)sema.diags
       .report<diag::RequiresFalse>(span, function.name.text,
-                                   sema.sources.text(sema.ast[condition].span),
+                                   in_one_line(sema.sources.text(sema.ast[condition].span)),
                                    values_text(sema, function.templ))
       .label(sema.ast[condition].span, "this is false")
       .emit();

@@ -88,16 +88,27 @@ std::string_view earlier_name(const Conflict& conflict) {
   return conflict.other_wrote ? "write" : "read";
 }
 
+// What a warp has started that none of its threads does, by the kind of agent (not 0).
+std::string_view work_text(std::uint32_t kind, bool adds) {
+  if (kind == 1) return "a product of ";
+  return adds ? "a bulk addition of " : "a bulk store of ";
+}
+
 std::string other_text(const Machine& machine, const Conflict& conflict,
                        const std::string& element) {
+  const Agents& agents = machine.agents;
+  const bool adds = conflict.other_atomic;
   std::string out = format("{} of {} by ", earlier_name(conflict), element);
-  if (is_asynchronous(machine, conflict)) return out + agent_text(machine, conflict.agent);
-  if (conflict.thread != Conflict::kSeveral) {
-    out += thread_text(conflict.agent % machine.agents.each(), conflict.thread % kLanes);
+  if (is_asynchronous(machine, conflict)) return out + agent_text(machine, conflict.agent, adds);
+  if (!agents.is_slot(conflict.agent) && agents.kind(conflict.agent) != 0) {
+    out += format("{}warp {}", work_text(agents.kind(conflict.agent), adds),
+                  conflict.agent % agents.warps);
+  } else if (conflict.thread != Conflict::kSeveral) {
+    out += thread_text(conflict.agent % agents.each(), conflict.thread % kLanes);
   } else {
     out += conflict.kind == ConflictKind::kOtherBlock
                ? "a thread"
-               : format("several threads of {}", agent_text(machine, conflict.agent));
+               : format("several threads of {}", agent_text(machine, conflict.agent, adds));
   }
   if (conflict.kind == ConflictKind::kOtherBlock) out += block_text(machine, conflict.clock);
   return out;
@@ -128,10 +139,15 @@ struct Access {
 };
 
 std::string actor_text(const Touch& touch, const Conflict& conflict, const Access& access) {
-  if (!access.by.empty()) return format("{} of warp {}", access.by, touch.warp.index);
-  return conflict.kind == ConflictKind::kOtherBlock
-             ? thread_of_block_text(touch.machine, touch.warp, touch.lane)
-             : thread_text(touch.warp.index, touch.lane);
+  const Warp& warp = touch.warp;
+  const bool other_block = conflict.kind == ConflictKind::kOtherBlock;
+  if (!access.by.empty()) {
+    return format(
+        "{} of warp {}{}", access.by, warp.index,
+        other_block ? format(" of block {}", touch.machine.block_numbers[warp.block]) : "");
+  }
+  return other_block ? thread_of_block_text(touch.machine, warp, touch.lane)
+                     : thread_text(warp.index, touch.lane);
 }
 
 void report_conflict(const Touch& touch, const Conflict& conflict, const Access& access) {
@@ -222,17 +238,15 @@ std::string thread_of_block_text(const Machine& machine, const Warp& warp, std::
   return format("{} of block {}", thread_text(warp.index, lane), machine.block_numbers[warp.block]);
 }
 
-std::string agent_text(const Machine& machine, std::uint32_t agent) {
+std::string agent_text(const Machine& machine, std::uint32_t agent, bool adds) {
   const Agents& agents = machine.agents;
   if (agents.is_slot(agent)) return "a bulk copy, still on its way";
   const std::uint32_t block = agent / agents.each();
   const std::string warp =
       format("warp {}{}", agent % agents.warps,
              agents.blocks == 1 ? "" : format(" of block {}", machine.block_numbers[block]));
-  constexpr std::string_view kWhat[] = {"", "a product of ", "a bulk store of ",
-                                        "a bulk store of "};
   const std::uint32_t kind = agents.kind(agent);
-  return format("{}{}{}", kWhat[kind], warp, kind == 0 ? "" : ", still in flight");
+  return kind == 0 ? warp : format("{}{}, still in flight", work_text(kind, adds), warp);
 }
 
 std::string Touch::by() const { return "by " + thread_of_block_text(machine, warp, lane); }

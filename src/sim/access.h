@@ -105,8 +105,8 @@ void report_at(Machine& machine, const Warp& warp, ReportKind kind, std::string 
                std::string what);
 
 [[nodiscard]] std::string thread_text(std::uint32_t warp, std::uint32_t lane);
-// "thread 17 (warp 0)", of another block of the cluster with its rank.
-[[nodiscard]] std::string agent_text(const Machine& machine, std::uint32_t agent);
+// "warp 0", "a bulk store of warp 0, still in flight"; `adds`: to what is in memory.
+[[nodiscard]] std::string agent_text(const Machine& machine, std::uint32_t agent, bool adds);
 // "thread 17 (warp 0) of block 3", or "the host".
 [[nodiscard]] std::string thread_of_block_text(const Machine& machine, const Warp& warp,
                                                std::uint32_t lane);

@@ -365,6 +365,12 @@ class Kernels(unittest.TestCase):
     def test_attention_gradients(self):
         self.sweep("attention's gradients", backward_attention())
 
+    def test_depths_of_gradients_in_any_order(self):
+        check = [KILN, "check", str(KERNELS / "attention_backward_sm90.co"), "--arch", "sm_90a", "-DDETERMINISTIC=false"]
+        for depth, error in ((32, ""), (64, ""), (96, "error[requires-false]"), (128, ""), (192, "error[requires-false]")):
+            code, _, err = execute([*check, f"-DD={depth}"])
+            self.assertEqual((code, err.partition(":")[0]), (int(error != ""), error), depth)
+
     def test_every_kernel_is_here(self):
         elsewhere = {"attention_decode_sm90", "attention_varlen_backward_sm90", "attention_varlen_sm90"}
         elsewhere |= {"gemm_grouped_sm90", "gemm_k_grouped_sm90"}
