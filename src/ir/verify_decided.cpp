@@ -508,6 +508,21 @@ void scans_are_lined_up(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// Each lane, or its quad, holds what it is to hold.
+void conversions_need_no_memory(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Convert>(f, [&](const Convert& convert, OpId id) {
+    if (!have_registers(f, {convert.frag, convert.source}, id, mistakes)) return;
+    const TileRegisters from = tile_registers(f, convert.source);
+    const TileRegisters to = tile_registers(f, convert.frag);
+    if (from.lanes() != to.lanes())
+      return;  // one of them is not its unit's: registers-make-the-tile
+    if (!moved_values(from, to).empty()) return;
+    if (!quad_moves(f, convert).registers.empty()) return;
+    complain(mistakes, f, id, "lanes of `%{}`, or their quads, do not hold what those of `%{}` do",
+             f.values[convert.source].name, f.values[convert.frag].name);
+  });
+}
+
 // Each lane holds the parts of the elements that it holds.
 void recasts_stay_in_lanes(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Recast>(f, [&](const Recast& recast, OpId id) {
@@ -766,6 +781,7 @@ constexpr Rule kDecidedRules[] = {
     {"registers-make-the-tile", Form::kLaidOut, registers_make_the_tile},
     {"padded-tiles-are-minded", Form::kLaidOut, padded_tiles_are_minded},
     {"scans-are-lined-up", Form::kLaidOut, scans_are_lined_up},
+    {"conversions-need-no-memory", Form::kLaidOut, conversions_need_no_memory},
     {"recasts-stay-in-lanes", Form::kLaidOut, recasts_stay_in_lanes},
     {"pairs-are-pairs", Form::kAtoms, pairs_are_pairs},
     {"guards-are-dimensions", Form::kPlanned, guards_are_dimensions},

@@ -454,12 +454,17 @@ class Assigner {
     return found;
   }
 
+  // Whether each lane has what it needs, or another one of its quad does.
+  bool needs_no_memory(const ir::Convert& convert) const {
+    return !ir::moved_values(ir::tile_registers(function_, convert.source),
+                             ir::tile_registers(function_, convert.frag))
+                .empty() ||
+           !ir::quad_moves(function_, convert).registers.empty();
+  }
+
   // `to` becomes `from`, the cheapest way.
   void transfer(Spot& spot, ir::OpId at, ir::ValueId from, ir::ValueId to) {
-    const bool in_lanes =
-        !ir::moved_values(ir::tile_registers(function_, from), ir::tile_registers(function_, to))
-             .empty();
-    if (in_lanes) {
+    if (needs_no_memory({to, from})) {
       insert(spot, at, ir::Convert{to, from});
       return;
     }
@@ -475,9 +480,7 @@ class Assigner {
   }
 
   void move(const ir::Convert& convert, ir::OpId id, Spot& spot) {
-    const ir::TileRegisters from = ir::tile_registers(function_, convert.source);
-    const ir::TileRegisters to = ir::tile_registers(function_, convert.frag);
-    if (!ir::moved_values(from, to).empty()) return;
+    if (needs_no_memory(convert)) return;
     transfer(spot, id, convert.source, convert.frag);
     erase(spot);
     --spot.index;
