@@ -292,6 +292,13 @@ QuadMoves quad_moves(const Function& function, const Convert& convert) {
   return out;
 }
 
+bool needs_no_memory(const Function& function, const Convert& convert) {
+  const bool in_lanes = !moved_values(tile_registers(function, convert.source),
+                                      tile_registers(function, convert.frag))
+                             .empty();
+  return in_lanes || !quad_moves(function, convert).registers.empty();
+}
+
 RecastSides sides_of(const Function& function, const Recast& recast) {
   const int to = info(function.frag_type(recast.frag).dtype).bits;
   const int from = info(function.frag_type(recast.source).dtype).bits;

@@ -97,6 +97,9 @@ struct QuadMoves {
 };
 [[nodiscard]] QuadMoves quad_moves(const Function& function, const Convert& convert);
 
+// Whether the lanes of a conversion hold what they need already, or those of their quads do.
+[[nodiscard]] bool needs_no_memory(const Function& function, const Convert& convert);
+
 // The tiles of a recast: that with the wider elements, that with the narrower ones, and how many of
 // these are one of the others.
 struct RecastSides {

@@ -508,18 +508,12 @@ void scans_are_lined_up(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
-// Each lane, or its quad, holds what it is to hold.
+// Each lane, or its quad, holds what it is to hold. Tiles of unlike lanes are for registers-make-the-tile.
 void conversions_need_no_memory(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Convert>(f, [&](const Convert& convert, OpId id) {
     if (!have_registers(f, {convert.frag, convert.source}, id, mistakes)) return;
-    const TileRegisters from = tile_registers(f, convert.source);
-    const TileRegisters to = tile_registers(f, convert.frag);
-    if (from.lanes() != to.lanes())
-      return;  // one of them is not its unit's: registers-make-the-tile
-    if (!moved_values(from, to).empty()) return;
-    if (!quad_moves(f, convert).registers.empty()) return;
-    complain(mistakes, f, id, "lanes of `%{}`, or their quads, do not hold what those of `%{}` do",
-             f.values[convert.source].name, f.values[convert.frag].name);
+    if (share_of(f, convert.frag).lanes != share_of(f, convert.source).lanes) return;
+    if (!needs_no_memory(f, convert)) complain(mistakes, f, id, "lanes and quads lack elements");
   });
 }
 

@@ -454,17 +454,9 @@ class Assigner {
     return found;
   }
 
-  // Whether each lane has what it needs, or another one of its quad does.
-  bool needs_no_memory(const ir::Convert& convert) const {
-    return !ir::moved_values(ir::tile_registers(function_, convert.source),
-                             ir::tile_registers(function_, convert.frag))
-                .empty() ||
-           !ir::quad_moves(function_, convert).registers.empty();
-  }
-
   // `to` becomes `from`, the cheapest way.
   void transfer(Spot& spot, ir::OpId at, ir::ValueId from, ir::ValueId to) {
-    if (needs_no_memory({to, from})) {
+    if (ir::needs_no_memory(function_, {to, from})) {
       insert(spot, at, ir::Convert{to, from});
       return;
     }
@@ -480,7 +472,7 @@ class Assigner {
   }
 
   void move(const ir::Convert& convert, ir::OpId id, Spot& spot) {
-    if (needs_no_memory(convert)) return;
+    if (ir::needs_no_memory(function_, convert)) return;
     transfer(spot, id, convert.source, convert.frag);
     erase(spot);
     --spot.index;

@@ -133,9 +133,9 @@ __device__ inline void set_pair(u32 (&registers)[N], int i, Pair<T> both) {
   if constexpr (sizeof(T) == 2) {
     registers[i] = both.bits;
   } else {
-    registers[i / 2] =
-        i % 2 == 0 ? both.bits
-                   : detail::joined(static_cast<u16>(registers[i / 2]), static_cast<u16>(both.bits));
+    registers[i / 2] = i % 2 == 0 ? both.bits
+                                  : detail::joined(static_cast<u16>(registers[i / 2]),
+                                                   static_cast<u16>(both.bits));
   }
 }
 
