@@ -518,7 +518,7 @@ struct Apply {
   VarId row;
   VarId col;
   RegionId body;
-  // decided: the body runs once for the two elements of each register (see goes_in_pairs).
+  // decided: the body runs once for two elements of a register (see goes_in_pairs).
   bool pairs = false;
   static void fields(auto& s, auto&& v) {
     v("frag", s.frag), v("row", s.row), v("col", s.col), v("pairs", s.pairs), v("body", s.body);
@@ -573,8 +573,8 @@ struct Scan {
     t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kCarries});
   }
 };
-// The same elements in other registers: `frag` becomes `source`. Both have one type and shape, and
-// once layouts are decided each lane holds in `frag` only elements that it holds in `source`.
+// The same elements in other registers: `frag` becomes `source`. Both have one type and shape; once layouts are
+// decided each lane holds in `frag` elements that it holds in `source`, or that its quad does (quad_moves).
 struct Convert {
   ValueId frag;
   ValueId source;

@@ -202,9 +202,11 @@ bool can_begin_sums(const target::Mma* atom, DType sum) {
 
 bool goes_in_pairs(const Function& function, const Apply& apply) {
   const DType dtype = function.frag_type(apply.frag).dtype;
-  if (dtype != DType::kF16 && dtype != DType::kBF16) return false;
+  const bool computes = dtype == DType::kF16 || dtype == DType::kBF16;
+  if (!computes && dtype != DType::kE4M3 && dtype != DType::kE5M2) return false;
   if (!goes_beyond_unseen(function, apply)) return false;
-  if (!is_packed(function, apply, dtype) && !only_rounds(function, apply)) return false;
+  if (!(computes && is_packed(function, apply, dtype)) && !only_rounds(function, apply))
+    return false;
   const target::Fragment map = tile_registers(function, apply.frag).map;
   if (mode(map.tv, 1).extents[0] % 2 != 0) return false;
   return std::ranges::all_of(tiles_in(function, apply), [&](ValueId tile) {
@@ -236,6 +238,65 @@ std::vector<int> moved_values(const TileRegisters& from, const TileRegisters& to
     out.push_back(found);
   }
   return out;
+}
+
+namespace {
+
+constexpr int kQuad = 4;
+constexpr int kEach = 4;  // elements of a register
+constexpr int kHalf = kEach / 2;
+
+// The register of lane 0 that begins with that element; -1: there is none.
+int register_of(const TileRegisters& registers, const TilePlace& first) {
+  for (int found = 0; found < registers.values() / kEach; ++found) {
+    if (registers(0, found * kEach) == first) return found;
+  }
+  return -1;
+}
+
+}  // namespace
+
+QuadMoves::Source QuadMoves::source_of(int lane, int value) const {
+  const int in_quad = lane % kQuad;
+  const int byte = value % kEach;
+  const int pair = value / kEach / 2;
+  const int half = value / kEach % 2;
+  const int source = registers[static_cast<std::size_t>(2 * pair + in_quad / 2)];
+  return {lane - in_quad + 2 * (in_quad % 2) + byte / kHalf,
+          source * kEach + kHalf * half + byte % kHalf};
+}
+
+QuadMoves quad_moves(const Function& function, const Convert& convert) {
+  const DType dtype = function.frag_type(convert.source).dtype;
+  constexpr int kByte = 8;
+  if (info(dtype).bits != kByte || function.frag_type(convert.frag).dtype != dtype) return {};
+  const TileRegisters from = tile_registers(function, convert.source);
+  const TileRegisters to = tile_registers(function, convert.frag);
+  if (from.lanes() != to.lanes() || from.values() != to.values()) return {};
+  if (to.lanes() % kQuad != 0 || to.values() % (2 * kEach) != 0) return {};
+  QuadMoves out;
+  for (int pair = 0; pair < to.values() / (2 * kEach); ++pair) {
+    // Lanes 0 and 2 begin with what lane 0 has.
+    for (const int lane : {0, 2}) {
+      const int source = register_of(from, to(lane, 2 * pair * kEach));
+      if (source < 0) return {};
+      out.registers.push_back(source);
+    }
+  }
+  for (int lane = 0; lane < to.lanes(); ++lane) {
+    for (int value = 0; value < to.values(); ++value) {
+      const QuadMoves::Source source = out.source_of(lane, value);
+      if (!(from(source.lane, source.value) == to(lane, value))) return {};
+    }
+  }
+  return out;
+}
+
+bool needs_no_memory(const Function& function, const Convert& convert) {
+  const bool in_lanes = !moved_values(tile_registers(function, convert.source),
+                                      tile_registers(function, convert.frag))
+                             .empty();
+  return in_lanes || !quad_moves(function, convert).registers.empty();
 }
 
 RecastSides sides_of(const Function& function, const Recast& recast) {

@@ -2,7 +2,10 @@
 // Everybody who moves registers asks here.
 #pragma once
 
+#include <cstdint>
+#include <iterator>
 #include <span>
+#include <vector>
 
 #include "ir/module.h"
 #include "target/fragment.h"
@@ -56,9 +59,10 @@ struct Share {
 // does is to compute elements that then lie beyond the edge, too, and it traps on no value.
 [[nodiscard]] bool goes_beyond_unseen(const Function& function, const Apply& apply);
 
-// Whether an apply can compute both elements of a 16-bit tile's register at once, each rounded as an
-// element alone would be. Its tiles have two elements where that register has them. Either all are of that
-// type, and the body is what packed arithmetic does; or it rounds elements of f32, and that is all.
+// Whether an apply can compute two neighbours of a tile's register at once, both of a 16-bit float or two of four
+// of an 8-bit one, each rounded as an element alone would be. Its tiles have two elements where that register has them.
+// Either all are of that type of 16 bits, and the body is what packed arithmetic does; or it rounds elements of f32, and
+// that is all.
 [[nodiscard]] bool goes_in_pairs(const Function& function, const Apply& apply);
 
 // What of the registers a store writes; nothing when that is no run of every lane's values.
@@ -68,6 +72,33 @@ struct Share {
 // For each of the lane's values of `to`, the value of `from` that is the same element of the tile;
 // empty when some lane does not hold it, or not under the number that it has in all other lanes.
 [[nodiscard]] std::vector<int> moved_values(const TileRegisters& from, const TileRegisters& to);
+
+// A conversion between the lanes of a quad, four that are neighbours: what accumulators become on their way to operands
+// of elements of 8 bits. Of each row a lane has two neighbours in each of two registers, and wants four in one.
+//
+//   row 0, columns 0 to 15, in lanes 0 to 3:    0 1|8 9  2 3|10 11  4 5|12 13  6 7|14 15
+//                                         =>    0 1 2 3  4 5 6 7    8 9 10 11  12 13 14 15
+//
+// Each register of `from` goes to one lane whole, with as much of another row: its upper half to the next register of
+// `to`. `registers`: of each two of `to`, the numbers of the two of `from` that lanes 0 and 1, and lanes 2 and 3, take theirs
+// from. Empty when the elements are not of 8 bits, or lie otherwise.
+struct QuadMoves {
+  struct Source {
+    int lane = 0;
+    int value = 0;
+    friend bool operator==(const Source&, const Source&) = default;
+  };
+  std::vector<int> registers;
+
+  // Where a lane gets its value number `value` of `to`.
+  [[nodiscard]] Source source_of(int lane, int value) const;
+  // How many registers each lane sends to others, one at a time.
+  [[nodiscard]] std::int64_t shuffles() const { return std::ssize(registers); }
+};
+[[nodiscard]] QuadMoves quad_moves(const Function& function, const Convert& convert);
+
+// Whether the lanes of a conversion hold what they need already, or those of their quads do.
+[[nodiscard]] bool needs_no_memory(const Function& function, const Convert& convert);
 
 // The tiles of a recast: that with the wider elements, that with the narrower ones, and how many of
 // these are one of the others.

@@ -508,6 +508,15 @@ void scans_are_lined_up(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// Each lane, or its quad, holds what it is to hold. Tiles of unlike lanes are for registers-make-the-tile.
+void conversions_need_no_memory(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Convert>(f, [&](const Convert& convert, OpId id) {
+    if (!have_registers(f, {convert.frag, convert.source}, id, mistakes)) return;
+    if (share_of(f, convert.frag).lanes != share_of(f, convert.source).lanes) return;
+    if (!needs_no_memory(f, convert)) complain(mistakes, f, id, "lanes and quads lack elements");
+  });
+}
+
 // Each lane holds the parts of the elements that it holds.
 void recasts_stay_in_lanes(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Recast>(f, [&](const Recast& recast, OpId id) {
@@ -771,6 +780,7 @@ constexpr Rule kDecidedRules[] = {
     {"registers-make-the-tile", Form::kLaidOut, registers_make_the_tile},
     {"padded-tiles-are-minded", Form::kLaidOut, padded_tiles_are_minded},
     {"scans-are-lined-up", Form::kLaidOut, scans_are_lined_up},
+    {"conversions-need-no-memory", Form::kLaidOut, conversions_need_no_memory},
     {"recasts-stay-in-lanes", Form::kLaidOut, recasts_stay_in_lanes},
     {"pairs-are-pairs", Form::kAtoms, pairs_are_pairs},
     {"guards-are-dimensions", Form::kPlanned, guards_are_dimensions},

@@ -105,6 +105,8 @@ constexpr Edit kEdits[] = {
     {"scans-and-conversions-fit", kTiles, "convert frag=%turned", "convert frag=%sum"},
     {"scans-and-conversions-fit", kTiles, "convert frag=%turned",
      "%counts = alloc : frag<tile, s32, 2x64>\n    convert frag=%counts"},
+    {"conversions-need-no-memory", kTiles, "name=\"turned\" registers=\"((32,2),2):((4,1),2)\"",
+     "name=\"turned\" registers=\"((32,2),2):((2,1),64)\""},
     {"recasts-fit", kTiles, "recast frag=%halves", "recast frag=%sum"},
     {"recasts-fit", kTiles, "recast frag=%halves source=%part", "recast frag=%halves source=%sum"},
     {"recasts-stay-in-lanes", kTiles, "((32,2),(2,2)):((8,1),(2,4))",

@@ -456,10 +456,7 @@ class Assigner {
 
   // `to` becomes `from`, the cheapest way.
   void transfer(Spot& spot, ir::OpId at, ir::ValueId from, ir::ValueId to) {
-    const bool in_lanes =
-        !ir::moved_values(ir::tile_registers(function_, from), ir::tile_registers(function_, to))
-             .empty();
-    if (in_lanes) {
+    if (ir::needs_no_memory(function_, {to, from})) {
       insert(spot, at, ir::Convert{to, from});
       return;
     }
@@ -475,9 +472,7 @@ class Assigner {
   }
 
   void move(const ir::Convert& convert, ir::OpId id, Spot& spot) {
-    const ir::TileRegisters from = ir::tile_registers(function_, convert.source);
-    const ir::TileRegisters to = ir::tile_registers(function_, convert.frag);
-    if (!ir::moved_values(from, to).empty()) return;
+    if (ir::needs_no_memory(function_, convert)) return;
     transfer(spot, id, convert.source, convert.frag);
     erase(spot);
     --spot.index;

@@ -13,8 +13,8 @@
 //   %x : frag<tile, f32, 1x1023>, a block of 32   =>   alloc registers="(32,32):(1,32)" padded=[1, 1024]
 //
 // Where two layouts meet, the tile is converted: a Convert where the lanes hold what they need
-// already, else through shared memory (a Store and a Load, which later passes order like any
-// other). A row whose parts lie in several warps is reduced in each warp first, then from shared
+// already, or lanes of a quad hold it for each other (ir::quad_moves), else through shared memory (a
+// Store and a Load, which later passes order like any other). A row whose parts lie in several warps is reduced in each warp first, then from shared
 // memory. Runs after select-atoms, which decides the accumulators' registers, and before
 // assign-layouts, which places the buffers that are added here.
 //

@@ -5,7 +5,7 @@
 //   =>
 //   apply frag=%p pairs { ... }
 //
-// Elements of f32 that are rounded to such a tile go in pairs too.
+// Elements of f32 that are rounded to such a tile, or to one of an 8-bit float, go in pairs too.
 //
 // Runs after assign-registers, which says how elements lie in registers; nothing after it asks.
 #pragma once

@@ -25,8 +25,9 @@ std::uint64_t steps_of(const target::Mma& atom, std::uint64_t issues) {
 // memory. All others are executed: they steer, or have to be at their place among those that do.
 constexpr Code kComputes[] = {Code::kScalar,   Code::kIndex,    Code::kCell,  Code::kInitialise,
                               Code::kFill,     Code::kDescribe, Code::kScale, Code::kLoadMetadata,
-                              Code::kRegister, Code::kConvert,  Code::kRecast};
-constexpr Code kCodesOfIssues[] = {Code::kMma, Code::kProduct, Code::kReduce, Code::kScan};
+                              Code::kRegister, Code::kRecast};
+constexpr Code kCodesOfIssues[] = {Code::kMma, Code::kProduct, Code::kReduce, Code::kScan,
+                                   Code::kConvert};
 constexpr Code kMoves[] = {Code::kCopy, Code::kSplat, Code::kLoad, Code::kStore};
 
 bool is_one_of(std::span<const Code> codes, Code code) {
@@ -77,6 +78,7 @@ bool Counting::count(Machine& machine, const Warp& warp, const Instruction& at) 
       if (at.code == Code::kProduct) count_issues(machine, warp, program.products[at.plan]);
       if (at.code == Code::kReduce) count_issues(machine, program.reductions[at.plan]);
       if (at.code == Code::kScan) count_issues(machine, program.scans[at.plan]);
+      if (at.code == Code::kConvert) count_issues(machine, program.conversions[at.plan]);
       return true;
     case Mode::kRemember: break;
   }

@@ -270,7 +270,11 @@ void Flattener::op(const ir::Scan& data) {
 }
 
 void Flattener::op(const ir::Convert& data) {
-  ConvertPlan plan{.target = fragment(data.frag), .source = fragment(data.source), .source_of = {}};
+  ConvertPlan plan{.target = fragment(data.frag),
+                   .source = fragment(data.source),
+                   .source_of = {},
+                   .quads = ir::quad_moves(function_, data),
+                   .interned = tally_.intern("shfl")};
   for (const int value : ir::moved_values(ir::tile_registers(function_, data.source),
                                           ir::tile_registers(function_, data.frag))) {
     plan.source_of.push_back(static_cast<std::uint32_t>(value));

@@ -407,6 +407,9 @@ inline void count_issues(Machine& machine, const ScanPlan& plan) {
   const std::size_t runs = plan.values.size() / plan.run;
   machine.tally.issue(plan.interned, static_cast<std::int64_t>(plan.exchanges.size() * runs));
 }
+inline void count_issues(Machine& machine, const ConvertPlan& plan) {
+  machine.tally.issue(plan.interned, plan.quads.shuffles());
+}
 // Reports a fragment without values.
 void check_filled(Machine& machine, const Warp& warp, std::uint32_t fragment);
 // Reports when a product in flight uses the fragment's registers.

@@ -275,11 +275,13 @@ struct ScanPlan {
   std::vector<std::uint32_t> exchanges = {};
   std::size_t interned = 0;  // the name of the exchange in the tally
 };
-// source_of[value] of the source becomes each value of the target.
+// source_of[value] of the source becomes each value of the target; with `quads` what those say.
 struct ConvertPlan {
   std::uint32_t target = 0;
   std::uint32_t source = 0;
   std::vector<std::uint32_t> source_of;
+  ir::QuadMoves quads = {};
+  std::size_t interned = 0;  // the name of the exchange in the tally
 };
 // Elements whose bits are those of `count` others. `parts`: of each value of the fragment with the
 // narrower elements, whose part it is in the other. `splits`: the target has the narrower ones.

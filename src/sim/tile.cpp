@@ -189,14 +189,20 @@ void execute_convert(Machine& machine, Warp& warp, const ConvertPlan& plan) {
   begin(machine, warp, plan.source, plan.target);
   const FragmentPlan& source = machine.program.fragments[plan.source];
   const FragmentPlan& target = machine.program.fragments[plan.target];
+  const auto source_of = [&](std::uint32_t lane, std::uint32_t value) {
+    if (!plan.source_of.empty()) return lane * source.values + plan.source_of[value];
+    const auto at = plan.quads.source_of(static_cast<int>(lane), static_cast<int>(value));
+    return static_cast<std::uint32_t>(at.lane) * source.values +
+           static_cast<std::uint32_t>(at.value);
+  };
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
     for (std::uint32_t value = 0; value < target.values; ++value) {
-      const double held =
-          warp.registers[source.offset + lane * source.values + plan.source_of[value]];
+      const double held = warp.registers[source.offset + source_of(lane, value)];
       warp.registers[target.offset + lane * target.values + value] =
           source.dtype == target.dtype ? held : round_to(target.dtype, held);
     }
   }
+  count_issues(machine, plan);
   warp.fragment_set[plan.target] = true;
   warp.unfenced[plan.target] = true;
 }

@@ -33,6 +33,7 @@ UNSAYABLE = {}
 ANOTHER_ORDER = {
     "attention_backward_sm90.co",
     "attention_decode_sm90.co",
+    "attention_f8_sm90.co",
     "attention_pipelined.co",
     "attention_sm90.co",
     "attention_varlen_backward_sm90.co",

@@ -2,8 +2,10 @@
 //
 //   const kiln::Pair<kiln::bf16> bits = kiln::pair<kiln::bf16>(registers, 3);   // elements 6 and 7
 //   kiln::set_pair<kiln::bf16>(registers, 3, bits - kiln::bf16(136.0f));
+//   kiln::set_pair<kiln::f8_e4m3>(bytes, 3, kiln::rounded_pair<kiln::f8_e4m3>(x, y));   // half a register
 //
-// Each result is rounded once, as that of a number alone is (types.cuh): a number stands for two of it.
+// Each result is rounded once, as that of a number alone is (types.cuh): a number stands for two of it. Of
+// 8-bit floats there is no arithmetic: two are in the low half of `bits`.
 #pragma once
 
 #include "kiln/device/fragment.cuh"
@@ -33,6 +35,37 @@ __device__ inline u32 rounded(float low, float high, bf16) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
   return out;
 }
+template <class T>
+__device__ inline u32 rounded_to_8_bits(float low, float high, T) {
+  return low_bits(T(low)) | low_bits(T(high)) << 8;
+}
+__device__ inline u32 rounded(float low, float high, f8_e4m3 type) {
+#if __CUDA_ARCH__ >= 890
+  static_cast<void>(type);
+  u16 out;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(out) : "f"(high), "f"(low));
+  return out;
+#else
+  return rounded_to_8_bits(low, high, type);
+#endif
+}
+__device__ inline u32 rounded(float low, float high, f8_e5m2 type) {
+#if __CUDA_ARCH__ >= 890
+  static_cast<void>(type);
+  u16 out;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(out) : "f"(high), "f"(low));
+  return out;
+#else
+  return rounded_to_8_bits(low, high, type);
+#endif
+}
+
+// Halves that are put together so are one with the conversions that made them.
+__device__ inline u32 joined(u16 low, u16 high) {
+  u32 out;
+  asm("mov.b32 %0, {%1, %2};" : "=r"(out) : "h"(low), "h"(high));
+  return out;
+}
 
 // The bits of two ones.
 __device__ inline u32 ones(f16) { return 0x3c003c00u; }
@@ -48,7 +81,7 @@ struct Pair {
 
   Pair() = default;
   __device__ explicit Pair(u32 both) : bits(both) {}
-  __device__ Pair(T each) : bits(detail::low_bits(each) * 0x10001u) {}
+  __device__ Pair(T each) : bits(detail::low_bits(each) * (sizeof(T) == 1 ? 0x101u : 0x10001u)) {}
 
   // Every architecture has the fused operation for both types, and a sum is one with a factor of 1, a
   // product one with -0, which changes no result.
@@ -91,11 +124,19 @@ __device__ inline Pair<T> rounded_pair(float low, float high) {
 // Elements 2 i and 2 i + 1.
 template <class T, int N>
 __device__ inline Pair<T> pair(const u32 (&registers)[N], int i) {
+  static_assert(sizeof(T) == 2, "two to a register");
   return Pair<T>(registers[i]);
 }
+// Of a register with four elements the first two are set first: the others are 0 then.
 template <class T, int N>
 __device__ inline void set_pair(u32 (&registers)[N], int i, Pair<T> both) {
-  registers[i] = both.bits;
+  if constexpr (sizeof(T) == 2) {
+    registers[i] = both.bits;
+  } else {
+    registers[i / 2] = i % 2 == 0 ? both.bits
+                                  : detail::joined(static_cast<u16>(registers[i / 2]),
+                                                   static_cast<u16>(both.bits));
+  }
 }
 
 }  // namespace kiln

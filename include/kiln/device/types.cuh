@@ -306,7 +306,15 @@ struct f8_e4m3 {
   u8 bits;
 
   f8_e4m3() = default;
-  KILN_TYPES_HD explicit f8_e4m3(float value) : bits(detail::f8_from_f32<3>(value, 0x7eu)) {}
+  KILN_TYPES_HD explicit f8_e4m3(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    u16 both;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(both) : "f"(0.0f), "f"(value));
+    bits = static_cast<u8>(both);
+#else
+    bits = detail::f8_from_f32<3>(value, 0x7eu);
+#endif
+  }
   KILN_TYPES_HD explicit f8_e4m3(double value) : f8_e4m3(detail::f32_to_odd(value)) {}
   template <class T>
   KILN_TYPES_HD explicit f8_e4m3(T value) : f8_e4m3(static_cast<float>(value)) {}
@@ -326,7 +334,15 @@ struct f8_e5m2 {
   u8 bits;
 
   f8_e5m2() = default;
-  KILN_TYPES_HD explicit f8_e5m2(float value) : bits(detail::f8_from_f32<2>(value, 0x7bu)) {}
+  KILN_TYPES_HD explicit f8_e5m2(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    u16 both;
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(both) : "f"(0.0f), "f"(value));
+    bits = static_cast<u8>(both);
+#else
+    bits = detail::f8_from_f32<2>(value, 0x7bu);
+#endif
+  }
   KILN_TYPES_HD explicit f8_e5m2(double value) : f8_e5m2(detail::f32_to_odd(value)) {}
   template <class T>
   KILN_TYPES_HD explicit f8_e5m2(T value) : f8_e5m2(static_cast<float>(value)) {}

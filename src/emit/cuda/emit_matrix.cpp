@@ -478,10 +478,18 @@ void emit_op(Kernel& kernel, const Op&, const ir::Convert& convert) {
   const std::vector<int> table =
       ir::moved_values(ir::tile_registers(kernel.function, convert.source),
                        ir::tile_registers(kernel.function, convert.frag));
-  kernel.out.call(format("kiln::convert_layout<{}, {}, {}>", to.fragment.values,
-                         type_name(to.dtype), type_name(from.dtype)),
-                  {kernel.name(convert.frag), kernel.name(convert.source),
-                   index_function(kernel, digits_of(to.fragment), table)});
+  const ir::QuadMoves quads = ir::quad_moves(kernel.function, convert);
+  if (table.empty()) {
+    kernel.requirements.headers.insert("quad.cuh");
+    kernel.out.call("kiln::convert_in_quads",
+                    {kernel.name(convert.frag), kernel.name(convert.source),
+                     index_function(kernel, {std::ssize(quads.registers)}, quads.registers)});
+  } else {
+    kernel.out.call(format("kiln::convert_layout<{}, {}, {}>", to.fragment.values,
+                           type_name(to.dtype), type_name(from.dtype)),
+                    {kernel.name(convert.frag), kernel.name(convert.source),
+                     index_function(kernel, digits_of(to.fragment), table)});
+  }
   const ir::FragType& type = kernel.function.frag_type(convert.frag);
   if (type.role != ir::Role::kA || to.fragment.lanes != target::kWarpgroupLanes) return;
   // A fence follows, and orders what the compiler leaves in front of it.

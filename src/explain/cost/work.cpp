@@ -173,8 +173,12 @@ struct Reader {
   Work operator()(const ir::Scale& op) const {
     return each_time(one(Unit::kFp32, 2 * values(op.c)));
   }
+  // With each register that goes to another lane, one is chosen of two to send, and one made of two.
   Work operator()(const ir::Convert& op) const {
-    return each_time(times(of_cast(element(op.source), element(op.frag)), values(op.frag)));
+    Work out = each_time(times(of_cast(element(op.source), element(op.frag)), values(op.frag)));
+    out.add(one(Unit::kInteger, 2), shuffles());
+    out[Unit::kShuffle] += shuffles();
+    return out;
   }
   Work operator()(const ir::Load& op) const {
     if (op.in_shared || op.instruction != nullptr) return {};
