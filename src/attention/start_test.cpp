@@ -345,6 +345,31 @@ TEST_F(AttentionBackward, SequencesOfAnyLengthsAreThreeLaunchesToo) {
       << kernel;
 }
 
+using AttentionLaunches = AttentionBackward;
+
+TEST_F(AttentionLaunches, ABalancedProblemDrawsByANumberInTheWorkspace) {
+  kiln_attention_problem problem = usual_problem();
+  problem.batch = 8, problem.queries = problem.keys = 8192, problem.causal = 1;
+  std::size_t bytes = 1;
+  ASSERT_EQ(kiln_attention_workspace(&problem, &bytes), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(bytes, 0U);
+  problem.balanced = 1;
+  ASSERT_EQ(kiln_attention_workspace(&problem, &bytes), KILN_OK) << kiln_last_error();
+  EXPECT_GE(bytes, sizeof(std::int32_t));
+  kiln_attention_operands operands = operands_at(1 << 20);
+  EXPECT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_WORKSPACE);
+  EXPECT_TRUE(streams.empty());
+  operands.workspace = reinterpret_cast<void*>(std::uintptr_t{1} << 30);
+  operands.workspace_bytes = bytes;
+  ASSERT_EQ(kiln_attention(&problem, &operands, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(streams.size(), 2U);  // nothing is drawn yet; attention
+  problem.balanced = 2;
+  EXPECT_EQ(kiln_attention_workspace(&problem, &bytes), KILN_INVALID);
+  EXPECT_NE(std::string(kiln_last_error()).find("balanced is 2, 0 and 1 are possible"),
+            std::string::npos)
+      << kiln_last_error();
+}
+
 TEST_F(AttentionBackward, WhatIsOutOfPlaceIsSaid) {
   std::size_t bytes = 0;
   ASSERT_EQ(kiln_attention_backward_prepare(&problem_, &bytes), KILN_OK) << kiln_last_error();

@@ -287,9 +287,28 @@ class CallPlan::Maker {
     plan_.returned_ = Returned{.dtype = buffer.dtype, .shape = buffer.shape, .number = {}};
   }
 
+  // By buffer, whether some step reads or writes it.
+  [[nodiscard]] std::vector<bool> used_buffers() const {
+    std::vector<bool> used(plan_.buffers_.size());
+    for (const Step& step : plan_.steps_) {
+      if (const auto* copy = std::get_if<CopyIn>(&step)) used[copy->buffer] = true;
+      if (const auto* fill = std::get_if<Fill>(&step)) used[fill->buffer] = true;
+      const auto* kernel = std::get_if<Kernel>(&step);
+      if (kernel == nullptr) continue;
+      for (const Slot& slot : kernel->slots) {
+        if (slot.source == Source::kBuffer) used[slot.index] = true;
+      }
+      for (const Map& map : kernel->maps) used[map.buffer] = true;
+    }
+    return used;
+  }
+
+  // What the function declares and does not use has no place.
   void place_buffers() {
-    for (Buffer& buffer : plan_.buffers_) {
-      if (buffer.place != workspace_place()) continue;
+    const std::vector<bool> used = used_buffers();
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      Buffer& buffer = plan_.buffers_[i];
+      if (!used[i] || buffer.place != workspace_place()) continue;
       buffer.offset = plan_.workspace_bytes_;
       plan_.workspace_bytes_ += rounded_up(bytes_of(buffer.dtype, buffer.shape));
     }

@@ -74,11 +74,13 @@ def near(found, expected, soft_cap=0):
 def gradients_of(dout, q, k, v, causal=False, scale=None, window=None, soft_cap=None):
     """In fp64 on the GPU: dq, dk and dv, and how far each element may be from it.
 
-    Weights, ds and the result of the forward pass are rounded to the tensors' type, each gradient once more; an exponent
+    Weights, ds and the result of the forward pass are rounded to the tensors' type, each gradient once more, numbers below
+    its least normal one by up to half of its least one; an exponent
     is off by what lse is, and by what the sums of a product lose in f32. The tangent of a soft cap is off by 2^-11 of itself.
     """
     scale = q.shape[3] ** -0.5 if scale is None else scale
     unit = {torch.bfloat16: 2**-8, torch.float16: 2**-11}[q.dtype]
+    least = {torch.bfloat16: 2**-134, torch.float16: 2**-25}[q.dtype]
     batch, rows, heads, _ = q.shape
     keys, key_heads = k.shape[1:3]
     out, lse = expected_of(q, k, v, causal, scale, window, soft_cap)
@@ -92,9 +94,9 @@ def gradients_of(dout, q, k, v, causal=False, scale=None, window=None, soft_cap=
     steep = weights * (dout @ v.mT - (dout * out).sum(-1, keepdim=True))
     slopes = steep * (1 - tangents**2)
     lost = unit + 2**-12 + 2**-20 * scale * (q.abs() @ k.mT.abs()) + 2**-10 * (soft_cap or 0)
-    of_weights = weights * lost
+    of_weights = weights * lost + least * (weights > 0)
     of_products = 2**-20 * (dout.abs() @ v.mT.abs()) + (unit + 2**-20) * (dout * out).abs().sum(-1, keepdim=True)
-    of_slopes = slopes.abs() * lost + weights * of_products + 2**-9 * steep.abs() * tangents**2
+    of_slopes = slopes.abs() * lost + least * (weights > 0) + weights * of_products + 2**-9 * steep.abs() * tangents**2
 
     def of_heads(x):
         return x.view(batch, key_heads, heads // key_heads, keys, -1).sum(2)

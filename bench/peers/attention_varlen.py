@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Attention of sequences of any lengths beside FlashAttention-3, in one process on one GPU.
+
+    python bench/peers/attention_varlen.py --fa3 LIBRARY.so [--rows mixed,causal ...] [--repeats N] [--json FILE]
+
+Each row is a forward pass in bf16 of 16 heads of depth 128 over sequences that lie one behind the other: of equal lengths, 16384
+rows in all, of random ones, and of a few long ones beside many short. FlashAttention-3 is what its library registers as
+torch.ops.flash_attn_3, as in attention.py, which says how contenders take turns and what a line of JSON holds; `alike` is
+kiln.ops.attention of sequences of equal lengths, as a batch. Ratios are of times, above 1 kiln.ops.attention_varlen is faster.
+Before a row is measured, some rows of each result are compared with fp64.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from typing import Any, NamedTuple
+
+import torch
+from attention import BOUND, Start, machine, spread_of, times_of
+
+import kiln
+
+HEADS, DEPTH = 16, 128
+TOKENS = 16384
+SETS = 3
+SAMPLED = 24  # rows that are computed in fp64, of all heads
+
+
+def random_lengths(most: int, count: int) -> tuple[int, ...]:
+    generator = torch.Generator().manual_seed(count)
+    return tuple(torch.randint(1, most + 1, (count,), generator=generator).tolist())
+
+
+LENGTHS = {
+    **{f"{length}s": (length,) * (TOKENS // length) for length in (512, 1024, 2048, 4096, 8192, 16384)},
+    "mixed": random_lengths(2048, 16),
+    "short": random_lengths(300, 100),
+    "one-long": (8192, *[128] * 64),
+    "few-long": (9000, 3000, 1700, 900, 600, 400, 300, 200, 150, 100),
+}
+
+
+class Row(NamedTuple):
+    name: str
+    causal: bool
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return LENGTHS[self.name]
+
+    @property
+    def flops(self) -> float:
+        """Two products; a causal mask counts as half."""
+        return 4 * HEADS * DEPTH * sum(n * n for n in self.lengths) * (0.5 if self.causal else 1)
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {'causal' if self.causal else 'full'}"
+
+    def fits(self, wanted: str) -> bool:
+        return set(wanted.replace(",", " ").split()) <= set(self.text.split())
+
+
+class Tensors(NamedTuple):
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    out: torch.Tensor
+    starts: torch.Tensor
+
+
+def tensors_of(row: Row) -> Tensors:
+    rows = sum(row.lengths)
+    q, k, v = (torch.randn(rows, HEADS, DEPTH, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    starts = torch.tensor([0, *row.lengths], dtype=torch.int32).cumsum(0).int().cuda()
+    return Tensors(q, k, v, torch.empty_like(q), starts)
+
+
+def contenders_of(row: Row, with_fa3: bool) -> dict[str, Start]:
+    longest = max(row.lengths)
+    made: dict[str, Start] = {
+        "kiln": lambda x: kiln.ops.attention_varlen(x.q, x.k, x.v, x.starts, x.starts, causal=row.causal, out=x.out)
+    }
+    if with_fa3:
+        lengths = {"max_seqlen_q": longest, "max_seqlen_k": longest, "softmax_scale": DEPTH**-0.5, "num_splits": 1}
+        made["fa3"] = lambda x: torch.ops.flash_attn_3.fwd(
+            x.q, x.k, x.v, cu_seqlens_q=x.starts, cu_seqlens_k=x.starts, is_causal=row.causal, **lengths
+        )[0]
+    if len(set(row.lengths)) == 1:
+        shape = (len(row.lengths), longest, HEADS, DEPTH)
+        made["alike"] = lambda x: kiln.ops.attention(
+            *(each.view(shape) for each in (x.q, x.k, x.v)), causal=row.causal, out=x.out.view(shape)
+        ).view_as(x.out)
+    return made
+
+
+def worst_of(row: Row, x: Tensors, out: torch.Tensor) -> float:
+    """The largest difference from fp64 in a sample of rows, over attention.py's bound."""
+    generator = torch.Generator().manual_seed(7)
+    worst = 0.0
+    for at in torch.randint(len(out), (SAMPLED,), generator=generator).tolist():
+        n = int((x.starts <= at).sum()) - 1
+        begin, end = x.starts[n].item(), (at + 1 if row.causal else x.starts[n + 1].item())
+        q, k, v = x.q[at].double(), x.k[begin:end].double(), x.v[begin:end].double()
+        weights = torch.softmax(torch.einsum("hd,khd->hk", q, k) * DEPTH**-0.5, -1)
+        expected = torch.einsum("hk,khd->hd", weights, v)
+        worst = max(worst, ((out[at].double() - expected).abs() / expected.abs().clamp(min=1)).max().item() / BOUND)
+    return worst
+
+
+def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
+    sets = [tensors_of(row) for _ in range(SETS)]
+    starts = contenders_of(row, options.fa3 is not None)
+    sets[0].out.fill_(float("nan"))
+    worst = {name: worst_of(row, sets[0], start(sets[0]).clone()) for name, start in starts.items()}
+    if wrong := {name: each for name, each in worst.items() if not each <= 1}:
+        print(f"{row.text}: wrong, difference over bound: {wrong}", file=sys.stderr)
+        return None
+    seconds = times_of(starts, sets, options)
+    out: dict[str, Any] = {"suite": "attention-varlen", "pass": "forward", "types": "bf16", "depth": DEPTH, "heads": HEADS}
+    out |= {"sequences": row.name, "rows": sum(row.lengths), "count": len(row.lengths), "causal": row.causal}
+    for name, each in seconds.items():
+        out |= {f"{name}_seconds": statistics.median(each), f"{name}_tflops": row.flops / statistics.median(each) / 1e12}
+    for name, each in seconds.items():
+        if name != "kiln":
+            ratios = [theirs / ours for theirs, ours in zip(each, seconds["kiln"])]
+            out |= {f"{name}_over_kiln": statistics.median(ratios), f"{name}_over_kiln_spread": spread_of(ratios)}
+    parts = [f"{name} {out[f'{name}_tflops']:6.1f}" for name in seconds]
+    parts += [f"kiln/{name} {out[f'{name}_over_kiln']:.3f}" for name in seconds if name != "kiln"]
+    print(f"{row.text:18} " + "  ".join(parts), file=sys.stderr, flush=True)
+    return out
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fa3", metavar="LIBRARY", help="the library of FlashAttention-3")
+    parser.add_argument("--rows", nargs="+", default=[], metavar="WORDS", help="rows with all words of one of these: mixed,causal")
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--batch-seconds", type=float, default=0.02)
+    parser.add_argument("--graphs", action="store_true", help="each batch is a CUDA graph, without what a call costs on the CPU")
+    parser.add_argument("--json", metavar="FILE", help="appends the lines to a file too")
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("PyTorch sees no GPU", file=sys.stderr)
+        return 77
+    if options.fa3:
+        torch.ops.load_library(options.fa3)
+    every = [Row(name, causal) for causal in (True, False) for name in LENGTHS]
+    rows = [row for row in every if not options.rows or any(row.fits(each) for each in options.rows)]
+    if not rows:
+        print(f"no row has all words of {options.rows}; the first is {every[0].text}", file=sys.stderr)
+        return 2
+    failed = False
+    for row in rows:
+        result = run_row(row, options)
+        failed = failed or result is None
+        if result is None:
+            continue
+        line = json.dumps(result | machine())
+        print(line, flush=True)
+        if options.json:
+            with open(options.json, "a") as file:
+                file.write(line + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
