@@ -73,6 +73,7 @@ constexpr Row kRowsOfSequences[] = {
 // Of forward problems whose blocks draw their work, where some of it takes longer; measured on H200. Depths of few keys
 // that are not here are faster as they are.
 constexpr Row kRowsBalanced[] = {
+    {.depth = 64, .keys_from = 16384, .defines = "CONSUMERS=3 DRAWN=true KEYS_TOGETHER=262144"},
     {.depth = 64, .keys_from = 2048, .defines = "CONSUMERS=3 DRAWN=true"},
     {.depth = 64, .defines = "DRAWN=true"},
     {.depth = 96, .defines = "DRAWN=true"},

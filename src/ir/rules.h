@@ -19,6 +19,7 @@ using Mistakes = std::vector<std::string>;
 [[nodiscard]] std::span<const Rule> memory_rules();
 [[nodiscard]] std::span<const Rule> scalar_rules();
 [[nodiscard]] std::span<const Rule> decided_rules();
+[[nodiscard]] std::span<const Rule> register_rules();
 [[nodiscard]] std::span<const Rule> meeting_rules();
 [[nodiscard]] std::span<const Rule> launch_rules();
 

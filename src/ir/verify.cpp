@@ -15,7 +15,7 @@ const std::vector<Rule>& rules() {
   static const std::vector<Rule> all = [] {
     std::vector<Rule> list;
     for (const auto part : {structure_rules(), memory_rules(), scalar_rules(), decided_rules(),
-                            meeting_rules(), launch_rules()}) {
+                            register_rules(), meeting_rules(), launch_rules()}) {
       list.insert(list.end(), part.begin(), part.end());
     }
     return list;

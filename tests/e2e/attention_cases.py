@@ -177,7 +177,7 @@ def backward_cases():
 MISTAKES = {
     "attention_sm90": (
         ("wait full;\n  mma.row.row scores", "mma.row.row scores", "race"),
-        ("wait full;\n  mma.row.col sum", "mma.row.col sum", "race"),
+        ("wait full;\n  if constexpr (ACROSS)", "if constexpr (ACROSS)", "race"),
         ("wait empty;\n  if constexpr", "if constexpr", "phase-overrun"),
         ("if constexpr (TURNS) trigger turn[(w + 1) % CONSUMERS];\n  release", "release", "deadlock"),
         ("wait q_full;\n    start", "start", "race"),
@@ -192,7 +192,6 @@ MISTAKES = {
         ("wait placed[(round + 1) % Q];", "", "race"),
         ("trigger taken[round % Q];\n        acc", "acc", "deadlock"),
         ("wait taken[round % Q];", "", "phase-overrun"),
-        ("round == rounds || item >= items", "round == rounds", "out-of-bounds"),
         ("seen + w * ROWS, T, (count - 2 - n)", "seen + 1 + w * ROWS, T, (count - 2 - n)", "result-outside"),
         ("TILE) - 1)) : 0;", "TILE) - 2)) : 0;", "result-outside"),
         ("right) + 1 : T;\n        passed", "right) : T;\n        passed", "result-outside"),
@@ -209,7 +208,7 @@ MISTAKES = {
     "attention_sm90 in clusters": (
         ("trigger.cluster empty", "trigger empty", "race"),
         ("* CLUSTER + rank;\n    count = ", "* CLUSTER;\n    count = ", "result-outside"),
-        ("add(sum, weights, v_s[at % STAGES], v_full.at(at));\n    wait q", "wait q", "result-outside"),
+        ("add<ACROSS>(sum, weights, v_s[at % STAGES], v_full.at(at));\n    wait q", "wait q", "result-outside"),
         ("wait q_full;\n    if", "if", "race"),
         ("if constexpr (TURNS) trigger turn[(w + 1) % CONSUMERS];\n    release", "release", "deadlock"),
         ("release<1, CLUSTER>(v_empty.at(at));", "mma.wait<1>;", "deadlock"),

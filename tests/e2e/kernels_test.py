@@ -718,66 +718,48 @@ class NegativeControl(Broken):
                 path = self.broken("gemm_skinny_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
 
+    def expect_all_found(self, name, shape, defines, *options):
+        kernel = name.split()[0]
+        for change in MISTAKES[name]:
+            with self.subTest(change):
+                self.expect_found(change, Case(self.broken(kernel, change), shape, defines, ("--expect", *options)))
+
     def test_attention(self):
         shape = dict(B=1, S=400, T=450, H=3, HK=1, scale=0.088)
         defines = dict(BLOCKS=2, CAUSAL="true", D=64, TILE=64)
-        options = ("--expect", attention_cases.CAUSAL_ATTENTION, "--check", "full")
-        for change in MISTAKES["attention_sm90"]:
-            with self.subTest(change):
-                path = self.broken("attention_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, options))
+        self.expect_all_found("attention_sm90", shape, defines, attention_cases.CAUSAL_ATTENTION, "--check", "full")
 
     def test_attention_drawn(self):
         shape = dict(B=2, S=400, T=450, H=3, HK=1, scale=0.088)
         defines = dict(BLOCKS=2, CAUSAL="true", D=64, DRAWN="true", KEYS_TOGETHER=900)
-        for change in MISTAKES["attention_sm90 drawn"]:
-            with self.subTest(change):
-                path = self.broken("attention_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, ("--expect", attention_cases.CAUSAL_ATTENTION)))
+        self.expect_all_found("attention_sm90 drawn", shape, defines, attention_cases.CAUSAL_ATTENTION)
 
     def test_attention_in_clusters(self):
         shape = dict(B=1, S=400, T=450, H=3, HK=1, scale=0.088)
         defines = dict(BLOCKS=4, D=64, TILE=64, AHEAD=1, CLUSTER=2)
-        options = ("--expect", attention_cases.attention(defines), "--check", "full")
-        for change in MISTAKES["attention_sm90 in clusters"]:
-            with self.subTest(change):
-                path = self.broken("attention_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, options))
+        expected = attention_cases.attention(defines)
+        self.expect_all_found("attention_sm90 in clusters", shape, defines, expected, "--check", "full")
 
     def test_attention_with_options(self):
         shape = dict(B=1, S=400, T=450, H=2, HK=1, scale=0.3, left=150, right=30, soft_cap=1.5)
         defines = dict(BLOCKS=2, D=64, TILE=64, LEFT="true", RIGHT="true", SOFT_CAP="true")
-        options = ("--expect", attention_cases.attention(defines), "--check", "full")
-        for change in MISTAKES["attention_sm90 with options"]:
-            with self.subTest(change):
-                path = self.broken("attention_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, options))
+        expected = attention_cases.attention(defines)
+        self.expect_all_found("attention_sm90 with options", shape, defines, expected, "--check", "full")
 
     def test_attention_gradients_with_options(self):
         shape = dict(B=1, S=130, T=340, H=2, HK=1, scale=0.3, left=40, right=10, soft_cap=1.5)
         defines = dict(D=64, KEY_TILE=64, LEFT="true", RIGHT="true", SOFT_CAP="true")
-        options = ("--expect", attention_cases.gradients(defines))
-        for change in MISTAKES["attention_backward_sm90 with options"]:
-            with self.subTest(change):
-                path = self.broken("attention_backward_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, options))
+        self.expect_all_found("attention_backward_sm90 with options", shape, defines, attention_cases.gradients(defines))
 
     def test_attention_gradients(self):
         shape = dict(B=1, S=130, T=140, H=2, HK=1, scale=0.088)
         defines = dict(CAUSAL="true", D=64, KEY_TILE=64)
-        for change in MISTAKES["attention_backward_sm90"]:
-            with self.subTest(change):
-                path = self.broken("attention_backward_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, ("--expect", attention_cases.gradients(defines))))
+        self.expect_all_found("attention_backward_sm90", shape, defines, attention_cases.gradients(defines))
 
     def test_attention_gradients_in_any_order(self):
         shape = dict(B=2, S=130, T=340, H=2, HK=1, scale=0.088)
         defines = dict(CAUSAL="true", D=64, DETERMINISTIC="false")
-        options = ("--expect", attention_cases.gradients(defines))
-        for change in MISTAKES["attention_backward_sm90 in any order"]:
-            with self.subTest(change):
-                path = self.broken("attention_backward_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, options))
+        self.expect_all_found("attention_backward_sm90 in any order", shape, defines, attention_cases.gradients(defines))
 
     def test_block_scaled(self):
         defines = dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3, GROUP=2)
