@@ -34,6 +34,11 @@
 // 0 counts as 0, one beyond the rows as that. Rows of no sequence are not read, or what they hold plays
 // no part, and those of o and lse stay as they are.
 //
+// Of tensors of 8 bits, KILN_E4M3, o is bf16, and each head of keys has three factors, as FlashAttention's descales:
+// q, k and v are what they hold times q_scale, k_scale and v_scale of [b, h / (heads / key_heads)]. Weights are
+// rounded to 8 bits then, to 4 significant ones. v is transposed in a workspace first, in a launch of its own.
+// Depths are 64, 128 and 256; there are no soft cap, no sequences and no gradients.
+//
 // Nothing here waits for the GPU. All functions may be called from any thread at any time. The device
 // is the one whose context is the calling thread's, as in kiln/gemm.h. Results are the same from run
 // to run. Nothing is printed.
@@ -59,7 +64,7 @@ typedef struct kiln_attention_spacing {
 // What is computed. All that is 0 means the usual; the type, queries, heads and depth are always
 // given. Window and soft cap are run-time numbers of a kernel: others of them compile nothing.
 typedef struct kiln_attention_problem {
-  int32_t type;       // of q, k, v and o: KILN_BF16 or KILN_F16
+  int32_t type;       // of q, k, v and o: KILN_BF16 or KILN_F16; or KILN_E4M3, of q, k and v
   int32_t causal;     // 0 or 1
   int64_t batch;      // 0: one
   int64_t queries;    // rows of q and o
@@ -94,10 +99,14 @@ typedef struct kiln_attention_operands {
   float scale;                  // more than 0; 0: 1 / sqrt(depth)
   const int32_t* cu_seqlens_q;  // [sequences + 1], beside sequences; else null
   const int32_t* cu_seqlens_k;
-  // Of a balanced problem: device memory at a multiple of 256 bytes. What it holds does not matter; calls that
+  // Of a balanced problem, and one of 8 bits: device memory at a multiple of 256 bytes. What it holds does not matter; calls that
   // run at the same time need one each.
   void* workspace;
   size_t workspace_bytes;
+  // Of tensors of 8 bits, [batch, key_heads] each; else null.
+  const float* q_scale;
+  const float* k_scale;
+  const float* v_scale;
 } kiln_attention_operands;
 
 // Chooses a kernel for the problem, compiles it (seconds, or next to nothing when the compile cache
@@ -105,7 +114,8 @@ typedef struct kiln_attention_operands {
 // a problem, but not while its stream is captured.
 KILN_API kiln_status kiln_attention_prepare(const kiln_attention_problem* problem);
 
-// How many bytes of workspace kiln_attention needs for the problem: few of a balanced one, 0 of others. Prepares it.
+// How many bytes of workspace kiln_attention needs for the problem: few of a balanced one; of 8 bits a byte
+// for each element of v besides, with keys filled up to a multiple of 16; 0 of others. Prepares it.
 KILN_API kiln_status kiln_attention_workspace(const kiln_attention_problem* problem,
                                               size_t* workspace_bytes);
 

@@ -82,6 +82,9 @@ Operands operands_of(const kiln_attention_operands& given, const Problem& proble
           .lse = address_of(given.lse),
           .cu_seqlens_q = address_of(given.cu_seqlens_q),
           .cu_seqlens_k = address_of(given.cu_seqlens_k),
+          .q_scale = address_of(given.q_scale),
+          .k_scale = address_of(given.k_scale),
+          .v_scale = address_of(given.v_scale),
           .scale = scale_of(given.scale, problem.depth)};
 }
 

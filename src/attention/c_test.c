@@ -41,6 +41,12 @@ int main(void) {
   expect(kiln_attention_backward(&gradients, NULL, NULL, 0, NULL) == KILN_INVALID, "no operands");
   expect(kiln_attention_backward(&gradients, &of_gradients, NULL, 0, NULL) == KILN_INVALID,
          "all are null");
+  problem.type = KILN_E4M3;
+  operands.q = operands.k = operands.v = operands.o = (void*)256;
+  operands.lse = (float*)256;
+  expect(kiln_attention(&problem, &operands, NULL) == KILN_INVALID, "8 bits without factors");
+  expect(strstr(kiln_last_error(), "q_scale is null") != NULL, "the error names the factor");
+  problem.type = KILN_BF16;
   problem.left = 5;
   expect(kiln_attention_prepare(&problem) == KILN_INVALID, "a bound without a window");
   expect(

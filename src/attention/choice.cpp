@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kKernel = "attention_sm90";
 constexpr const char* kBackward = "attention_backward_sm90";
+constexpr const char* kOf8Bits = "attention_f8_sm90";
 constexpr const char* kOfSequences = "attention_varlen_sm90";
 constexpr const char* kBackwardOfSequences = "attention_varlen_backward_sm90";
 
@@ -85,6 +86,15 @@ constexpr Row kRowsBalanced[] = {
      .defines = "AHEAD=1 APART=false DRAWN=true LATE=true TILE=80"},
 };
 
+// Of q, k and v of 8 bits; measured on H200.
+constexpr Row kRowsOf8Bits[] = {
+    {.depth = 64, .defines = "CONSUMERS=3 TILE=128"},
+    {.depth = 128, .masked = true, .keys_from = 4096, .defines = "TILE=192"},
+    {.depth = 128, .masked = true},
+    {.depth = 128, .defines = "CONSUMERS=3 TILE=96"},
+    {.depth = 256, .defines = "AHEAD=1 LATE=true"},
+};
+
 // Of those whose dq may be added up in any order, where that is faster; measured on H200.
 constexpr Row kRowsInAnyOrder[] = {
     {.depth = 64, .defines = "DETERMINISTIC=false QUERY_TILE=128"},
@@ -92,11 +102,13 @@ constexpr Row kRowsInAnyOrder[] = {
 };
 
 const char* kernel_of(const Problem& problem) {
+  if (has_8_bits(problem)) return kOf8Bits;
   if (problem.sequences != 0) return problem.backward ? kBackwardOfSequences : kOfSequences;
   return problem.backward ? kBackward : kKernel;
 }
 
 std::span<const Row> rows_of(const Problem& problem) {
+  if (has_8_bits(problem)) return kRowsOf8Bits;
   if (problem.backward) return kBackwardRows;
   return problem.sequences != 0 ? std::span<const Row>(kRowsOfSequences) : kRows;
 }
@@ -128,10 +140,13 @@ bool has_many_items(const Problem& problem, int multiprocessors) {
   return problem.batch * problem.heads * tiles >= kItems * multiprocessors;
 }
 
+bool draws_batch(const Problem& problem, int multiprocessors) {
+  return problem.balanced && !problem.backward && problem.sequences == 0 && is_uneven(problem) &&
+         has_many_items(problem, multiprocessors);
+}
+
 const Row* row_of(const Problem& problem, int multiprocessors) {
-  const bool draws = problem.balanced && !problem.backward && problem.sequences == 0 &&
-                     is_uneven(problem) && has_many_items(problem, multiprocessors);
-  if (draws) {
+  if (!has_8_bits(problem) && draws_batch(problem, multiprocessors)) {
     if (const Row* row = row_among(kRowsBalanced, problem)) return row;
   }
   if (problem.backward && problem.any_order && problem.sequences == 0) {
@@ -140,8 +155,9 @@ const Row* row_of(const Problem& problem, int multiprocessors) {
   return row_among(rows_of(problem), problem);
 }
 
-// Sequences have any lengths, with a mask or without.
-bool draws_sequences(const Problem& problem, int multiprocessors) {
+// Whether blocks draw their work, where the row does not say it. Sequences have any lengths, with a mask or without.
+bool draws(const Problem& problem, int multiprocessors) {
+  if (has_8_bits(problem)) return draws_batch(problem, multiprocessors);
   return problem.balanced && !problem.backward && problem.sequences != 0 &&
          has_many_items(problem, multiprocessors);
 }
@@ -163,14 +179,33 @@ std::string depths_of(const Problem& problem) {
 
 std::string unaligned(const Problem& problem) {
   for (const Part& part : parts_of(problem)) {
-    std::string step = unaligned_step(part.name, part.spacing, problem.dtype);
+    std::string step = unaligned_step(part.name, part.spacing, part.dtype);
     if (!step.empty()) return step + ": a copy has them";
   }
   return {};
 }
 
+// What there is of 16 bits alone.
+std::string of_16_bits(const Problem& problem) {
+  const std::pair<const char*, bool> asked[] = {
+      {"gradients", problem.backward},
+      {"sequences of any lengths", problem.sequences != 0},
+      {"a soft cap", problem.soft_cap != 0}};
+  for (const auto& [what, wanted] : asked) {
+    if (wanted) {
+      return format(
+          "{} with tensors of {}, it has none: bf16 and f16 have them: convert q, k and v", what,
+          name(problem.dtype));
+    }
+  }
+  return {};
+}
+
 std::string lacking(const Problem& problem, const Row* row, const target::Arch& arch) {
-  if (std::string needed = missing(arch, problem.dtype); !needed.empty()) return needed;
+  const bool small = has_8_bits(problem);
+  std::string needed = small ? missing(arch) : missing(arch, problem.dtype);
+  if (needed.empty() && small) needed = of_16_bits(problem);
+  if (!needed.empty()) return needed;
   if (row == nullptr) {
     std::string with;
     if (problem.value_depth != problem.depth) {
@@ -203,13 +238,12 @@ Result<gemm::Choice> choose(const Problem& problem, const target::Arch& arch, in
   gemm::Choice out{.kernel = kernel};
   if (!problem.backward) out.defines = {{"BLOCKS", format("{}", multiprocessors)}};
   out.defines.insert(out.defines.end(), {{"CAUSAL", problem.causal ? "true" : "false"},
-                                         {"D", format("{}", problem.depth)},
-                                         {"DTYPE", std::string(name(problem.dtype))}});
-  const std::pair<const char*, bool> more[] = {
-      {"LEFT", problem.left != -1},
-      {"RIGHT", problem.right != -1},
-      {"SOFT_CAP", problem.soft_cap != 0},
-      {"DRAWN", draws_sequences(problem, multiprocessors)}};
+                                         {"D", format("{}", problem.depth)}});
+  if (!has_8_bits(problem)) out.defines.emplace_back("DTYPE", std::string(name(problem.dtype)));
+  const std::pair<const char*, bool> more[] = {{"LEFT", problem.left != -1},
+                                               {"RIGHT", problem.right != -1},
+                                               {"SOFT_CAP", problem.soft_cap != 0},
+                                               {"DRAWN", draws(problem, multiprocessors)}};
   for (const auto& [name, given] : more) {
     if (given) out.defines.emplace_back(name, "true");
   }

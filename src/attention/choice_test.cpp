@@ -415,5 +415,68 @@ TEST(AttentionOfSequences, EveryDepthHasAKernelOfGradients) {
   }
 }
 
+Problem of_8_bits(std::int64_t depth) {
+  Problem problem = problem_of(depth);
+  problem.dtype = DType::kE4M3;
+  return problem;
+}
+
+TEST(AttentionOf8Bits, EveryDepthHasAKernel) {
+  for (const std::int64_t depth : {64, 128, 256}) {
+    for (const bool causal : {false, true}) {
+      for (const std::int64_t keys : {500, 9000}) {
+        Problem problem = of_8_bits(depth);
+        problem.causal = causal;
+        problem.left = causal ? 70 : -1;
+        problem.keys = keys;
+        const auto whole = normalised(problem);
+        ASSERT_TRUE(whole) << whole.error().text();
+        const auto choice = choose(*whole, hopper(), kMultiprocessors);
+        ASSERT_TRUE(choice) << choice.error().text();
+        EXPECT_EQ(choice->kernel, "attention_f8_sm90");
+        EXPECT_EQ(define_of(*choice, "LEFT"), causal ? "true" : "");
+        EXPECT_TRUE(std::ranges::is_sorted(choice->defines));
+        const auto program = gemm::compile(*choice, hopper());
+        EXPECT_TRUE(program) << program.error().text();
+      }
+    }
+  }
+  const auto program = gemm::compile({.kernel = "transpose_f8_sm90"}, hopper());
+  EXPECT_TRUE(program) << program.error().text();
+}
+
+TEST(AttentionOf8Bits, BlocksDrawWhereTheyMay) {
+  for (const std::int64_t depth : {64, 128, 256}) {
+    Problem problem = of_8_bits(depth);
+    problem.queries = problem.keys = 8192;
+    EXPECT_EQ(drawn_of(problem), "");
+    problem.balanced = true;
+    EXPECT_EQ(drawn_of(problem), "true");
+    const auto choice = choose(*normalised(problem), hopper(), kMultiprocessors);
+    ASSERT_TRUE(choice) << choice.error().text();
+    const auto program = gemm::compile(*choice, hopper());
+    EXPECT_TRUE(program) << program.error().text();
+    problem.causal = false;
+    EXPECT_EQ(drawn_of(problem), "");
+  }
+}
+
+TEST(AttentionOf8Bits, WhatIsOf16BitsAloneIsSaid) {
+  Problem problem = of_8_bits(128);
+  problem.soft_cap = 30;
+  EXPECT_TRUE(says(problem, "a soft cap with tensors of f8_e4m3"));
+  problem = of_8_bits(128);
+  problem.backward = true;
+  EXPECT_TRUE(says(problem, "gradients with tensors of f8_e4m3"));
+  problem = of_8_bits(128);
+  problem.batch = 1;
+  problem.sequences = 3;
+  EXPECT_TRUE(says(problem, "sequences of any lengths with tensors of f8_e4m3"));
+  EXPECT_TRUE(says(of_8_bits(96), "a depth of 96, it takes 64, 128 and 256"));
+  problem = of_8_bits(128);
+  problem.v.row = 2 * 128 + 8;
+  EXPECT_TRUE(says(problem, "rows of v lie 264 bytes apart, it needs multiples of 16"));
+}
+
 }  // namespace
 }  // namespace kiln::attention

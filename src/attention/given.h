@@ -23,9 +23,10 @@ inline Unexpected<gemm::Failure> not_attention(std::string reason) {
 inline Result<DType, gemm::Failure> dtype_of(std::int32_t type) {
   if (type == KILN_BF16) return DType::kBF16;
   if (type == KILN_F16) return DType::kF16;
-  return not_attention(
-      format("type {} of its tensors: KILN_BF16, {}, and KILN_F16, {}, are possible", type,
-             static_cast<int>(KILN_BF16), static_cast<int>(KILN_F16)));
+  if (type == KILN_E4M3) return DType::kE4M3;
+  return not_attention(format(
+      "type {} of its tensors: KILN_BF16, {}, KILN_F16, {}, and KILN_E4M3, {}, are possible", type,
+      static_cast<int>(KILN_BF16), static_cast<int>(KILN_F16), static_cast<int>(KILN_E4M3)));
 }
 
 inline Result<bool, gemm::Failure> flag_of(std::string_view name, std::int32_t value) {

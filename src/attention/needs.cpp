@@ -12,11 +12,14 @@ constexpr std::int64_t kStepUnit = 16;  // bytes; what a tensor map steps by is 
 
 }  // namespace
 
+std::string missing(const target::Arch& arch) {
+  if (arch.features.include({target::Feature::kWgmma, target::Feature::kTma})) return {};
+  return format("{} has no matrix units of warpgroups or no bulk copies, as sm_90a has them",
+                arch.name);
+}
+
 std::string missing(const target::Arch& arch, DType dtype) {
-  if (!arch.features.include({target::Feature::kWgmma, target::Feature::kTma})) {
-    return format("{} has no matrix units of warpgroups or no bulk copies, as sm_90a has them",
-                  arch.name);
-  }
+  if (std::string needed = missing(arch); !needed.empty()) return needed;
   if (dtype == DType::kBF16 || dtype == DType::kF16) return {};
   return format("tensors of {}, it takes bf16 and f16", name(dtype));
 }

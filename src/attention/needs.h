@@ -10,6 +10,8 @@
 namespace kiln::attention {
 
 // What of it is missing, in words; empty when nothing is.
+[[nodiscard]] std::string missing(const target::Arch& arch);
+// The same, and of kernels whose tensors are of 16 bits.
 [[nodiscard]] std::string missing(const target::Arch& arch, DType dtype);
 
 // A step of a tensor that bulk copies do not take, in words; empty when there is none. `outermost` is

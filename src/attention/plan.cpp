@@ -15,9 +15,13 @@ using runtime::cuda::DevicePtr;
 
 namespace {
 
-// Tensors are those of parts_of(), then lse and where sequences begin.
+// Tensors are those of parts_of(), then lse, where sequences begin, the scales and the transposed values.
 constexpr std::size_t kLse = 8;
-constexpr std::size_t kTensors = kLse + 3;
+constexpr std::size_t kTensors = kLse + 7;
+constexpr const char* kTransposing = "transpose_f8_sm90";
+constexpr std::int64_t kKeysUnit = 16;  // of transposed values
+constexpr std::int64_t kWord = 4;       // elements of 8 bits
+constexpr std::size_t kWorkspaceUnit = 256;
 constexpr std::array<std::string_view, 4> kNumbers = {"scale", "soft_cap", "left", "right"};
 
 // Tensors of one batch have a first dimension for it, those of sequences none.
@@ -25,6 +29,38 @@ std::vector<std::int64_t> without_batch(const Problem& problem,
                                         std::vector<std::int64_t> of_batch) {
   if (problem.sequences != 0) of_batch.erase(of_batch.begin());
   return of_batch;
+}
+
+std::int64_t filled_keys(const Problem& problem) {
+  return (problem.keys + kKeysUnit - 1) / kKeysUnit * kKeysUnit;
+}
+
+// How much of the workspace lies in front of what attention's own kernel has of it.
+std::size_t values_bytes(const Problem& problem) {
+  if (!has_8_bits(problem)) return 0;
+  const auto bytes = static_cast<std::size_t>(problem.batch * problem.key_heads * problem.depth *
+                                              filled_keys(problem));
+  return (bytes + kWorkspaceUnit - 1) / kWorkspaceUnit * kWorkspaceUnit;
+}
+
+// Of the kernel that transposes values: four elements are a word.
+Signature transposing(const Problem& problem) {
+  const Spacing& lies = problem.v;
+  const std::int64_t words = problem.depth / kWord;
+  const std::int64_t words_of_keys = filled_keys(problem) / kWord;
+  return {
+      .problem = text(problem),
+      .dimensions = {{"B", problem.batch},
+                     {"T", problem.keys},
+                     {"HK", problem.key_heads},
+                     {"W", words},
+                     {"N", words_of_keys}},
+      .tensors = {
+          {"v",
+           DType::kU32,
+           {problem.batch, problem.keys, problem.key_heads, words},
+           {lies.batch / kWord, lies.row / kWord, lies.head / kWord}},
+          {"vt", DType::kU32, {problem.batch, problem.key_heads, words, kWord, words_of_keys}}}};
 }
 
 Signature signature_of(const Problem& problem) {
@@ -36,13 +72,14 @@ Signature signature_of(const Problem& problem) {
                                {"HK", problem.key_heads},
                                {"D", problem.depth},
                                {"N", problem.sequences + 1},
+                               {"TP", filled_keys(problem)},
                                {"left", problem.left},
                                {"right", problem.right}},
                 .numbers = kNumbers};
   for (const Part& part : parts_of(problem)) {
     const Spacing& lies = part.spacing;
     out.tensors.push_back(
-        {part.name, problem.dtype,
+        {part.name, part.dtype,
          without_batch(problem, {problem.batch, part.rows, part.heads, part.depth}),
          without_batch(problem, {lies.batch, lies.row, lies.head})});
   }
@@ -51,13 +88,31 @@ Signature signature_of(const Problem& problem) {
   for (const char* name : {"cu_seqlens_q", "cu_seqlens_k"}) {
     out.tensors.push_back({name, DType::kS32, {problem.sequences + 1}});
   }
+  for (const char* name : {"q_scale", "k_scale", "v_scale"}) {
+    out.tensors.push_back({name, DType::kF32, {problem.batch, problem.key_heads}});
+  }
+  out.tensors.push_back({"vt",
+                         problem.dtype,
+                         {problem.batch, problem.key_heads, problem.depth, filled_keys(problem)}});
   return out;
 }
 
-std::array<DevicePtr, kTensors> addresses_of(const Operands& operands) {
-  return {operands.q,           operands.k,  operands.v,  operands.o,   operands.dout,
-          operands.dq,          operands.dk, operands.dv, operands.lse, operands.cu_seqlens_q,
-          operands.cu_seqlens_k};
+std::array<DevicePtr, kTensors> addresses_of(const Operands& operands, DevicePtr values) {
+  return {operands.q,
+          operands.k,
+          operands.v,
+          operands.o,
+          operands.dout,
+          operands.dq,
+          operands.dk,
+          operands.dv,
+          operands.lse,
+          operands.cu_seqlens_q,
+          operands.cu_seqlens_k,
+          operands.q_scale,
+          operands.k_scale,
+          operands.v_scale,
+          values};
 }
 
 Result<void> check_starts(const Problem& problem, std::string_view name, DevicePtr address) {
@@ -66,10 +121,24 @@ Result<void> check_starts(const Problem& problem, std::string_view name, DeviceP
   return Unexpected{cannot_start(format("there is {}, and the problem has no sequences", name))};
 }
 
+Result<void> check_factors(const Problem& problem, const Operands& operands) {
+  for (const auto& [name, address] : {std::pair{"q_scale", operands.q_scale},
+                                      {"k_scale", operands.k_scale},
+                                      {"v_scale", operands.v_scale}}) {
+    if (has_8_bits(problem)) {
+      if (auto fits = check_address(name, address, sizeof(float)); !fits) return fits;
+    } else if (address != 0) {
+      return Unexpected{cannot_start(format("there is {}, and the problem's tensors are of {}",
+                                            name, kiln::name(problem.dtype)))};
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> check(const Problem& problem, const Operands& operands) {
-  const std::array<DevicePtr, kTensors> addresses = addresses_of(operands);
+  const std::array<DevicePtr, kTensors> addresses = addresses_of(operands, 0);
   const auto parts = parts_of(problem);
   for (std::size_t i = 0; i < (problem.backward ? parts.size() : kPartsOfForward); ++i) {
     auto fits = check_address(parts[i].name, addresses[i], runtime::kTensorUnit);
@@ -80,6 +149,7 @@ Result<void> check(const Problem& problem, const Operands& operands) {
                                       {"cu_seqlens_k", operands.cu_seqlens_k}}) {
     if (auto fits = check_starts(problem, name, address); !fits) return fits;
   }
+  if (auto fits = check_factors(problem, operands); !fits) return fits;
   if (auto fits = check_scale(operands.scale); !fits) return fits;
   if (problem.soft_cap == 0 || std::isfinite(operands.scale / problem.soft_cap)) return {};
   return Unexpected{cannot_start(
@@ -109,7 +179,13 @@ Result<std::unique_ptr<Plan>, Failure> Plan::make(int device, const Problem& pro
     return gemm::failed(FailureKind::kUnsupported,
                         does_not_fit(text(problem), "it needs a workspace"));
   }
-  return std::unique_ptr<Plan>(new Plan(problem, choice, std::move(*kernel)));
+  std::unique_ptr<Plan> out(new Plan(problem, choice, std::move(*kernel)));
+  if (!has_8_bits(problem)) return out;
+  auto transposition = BoundKernel::make(device, {.kernel = kTransposing}, transposing(problem));
+  if (!transposition) return Unexpected{transposition.error()};
+  out->transposition_ = std::move(*transposition);
+  out->values_bytes_ = values_bytes(problem);
+  return out;
 }
 
 Result<void> Plan::start(const Operands& operands, DevicePtr workspace,
@@ -118,8 +194,13 @@ Result<void> Plan::start(const Operands& operands, DevicePtr workspace,
       encode(DType::kF32, static_cast<double>(operands.scale)),
       encode(DType::kF32, static_cast<double>(numbers_.soft_cap)),
       static_cast<std::uint64_t>(numbers_.left), static_cast<std::uint64_t>(numbers_.right)};
-  return kernel_.start({.addresses = addresses_of(operands), .numbers = numbers}, workspace,
-                       stream);
+  if (transposition_) {
+    const std::array<DevicePtr, 2> both = {operands.v, workspace};
+    auto started = transposition_->start({.addresses = both, .numbers = {}}, 0, stream);
+    if (!started) return started;
+  }
+  return kernel_.start({.addresses = addresses_of(operands, workspace), .numbers = numbers},
+                       workspace + values_bytes_, stream);
 }
 
 Plans& plans() {

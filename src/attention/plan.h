@@ -8,10 +8,12 @@
 // D], which it reaches through tensor maps alone, so that they may lie anyhow; lse [B, H, S] and
 // scale, of f32; where the kernel has them soft_cap, of f32, and the integers left and right. Of
 // sequences of any lengths no tensor has a B, and cu_seqlens_q and cu_seqlens_k are s32 [N], N one more
-// than the sequences.
+// than the sequences. Of tensors of 8 bits it takes vt [B, HK, D, TP], the values transposed with the keys filled up to a
+// multiple of 16, which another kernel makes of v, and q_scale, k_scale and v_scale, f32 [B, HK].
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "attention/bound_kernel.h"
 #include "attention/problem.h"
@@ -37,8 +39,10 @@ class Plan {
   [[nodiscard]] const std::string& kernel_text() const { return kernel_text_; }
   [[nodiscard]] const gemm::LoadedKernel& kernel() const { return kernel_.loaded(); }
 
-  // Of a problem that is backward or balanced; else 0. Calls that run at the same time need one each.
-  [[nodiscard]] std::size_t workspace_bytes() const { return kernel_.workspace_bytes(); }
+  // Of a problem that is backward or balanced, or of 8 bits; else 0. Calls that run at the same time need one each.
+  [[nodiscard]] std::size_t workspace_bytes() const {
+    return values_bytes_ + kernel_.workspace_bytes();
+  }
 
   // The operands pass check(), the workspace gemm::workspace_mistake(). Errors: what the driver says.
   // Allocates nothing unless it fails.
@@ -58,6 +62,9 @@ class Plan {
   gemm::Choice choice_;
   std::string kernel_text_;
   BoundKernel kernel_;
+  // Of tensors of 8 bits: what writes v transposed to the beginning of the workspace, and how much that is.
+  std::optional<BoundKernel> transposition_;
+  std::size_t values_bytes_ = 0;
   Numbers numbers_;
 };
 

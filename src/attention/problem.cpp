@@ -30,7 +30,7 @@ void write_out(std::int64_t& step, std::int64_t extent, std::int64_t without_gap
 }
 
 Result<void> write_out(const Problem& problem, const Part& part, Spacing& spacing) {
-  const auto [name, rows, heads, depth, given, written] = part;
+  const auto [name, rows, heads, depth, given, written, dtype] = part;
   for (const std::int64_t step : {spacing.batch, spacing.row, spacing.head}) {
     if (step >= 0 && step <= kElementsMax) continue;
     return refused(
@@ -132,14 +132,16 @@ std::array<Part, 8> parts_of(const Problem& problem) {
   const std::int64_t depth = problem.depth;
   const std::int64_t value_depth = problem.value_depth == 0 ? depth : problem.value_depth;
   const bool back = problem.backward;
-  return {{{"q", queries, heads, depth, problem.q, false},
-           {"k", keys, key_heads, depth, problem.k, false},
-           {"v", keys, key_heads, value_depth, problem.v, false},
-           {"o", queries, heads, value_depth, problem.o, !back},
-           {"dout", queries, heads, value_depth, problem.dout, false},
-           {"dq", queries, heads, depth, problem.dq, back},
-           {"dk", keys, key_heads, depth, problem.dk, back},
-           {"dv", keys, key_heads, value_depth, problem.dv, back}}};
+  const DType in = problem.dtype;
+  const DType out = has_8_bits(problem) ? DType::kBF16 : in;
+  return {{{"q", queries, heads, depth, problem.q, false, in},
+           {"k", keys, key_heads, depth, problem.k, false, in},
+           {"v", keys, key_heads, value_depth, problem.v, false, in},
+           {"o", queries, heads, value_depth, problem.o, !back, out},
+           {"dout", queries, heads, value_depth, problem.dout, false, out},
+           {"dq", queries, heads, depth, problem.dq, back, out},
+           {"dk", keys, key_heads, depth, problem.dk, back, out},
+           {"dv", keys, key_heads, value_depth, problem.dv, back, out}}};
 }
 
 std::string text(const Problem& problem) {

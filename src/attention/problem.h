@@ -27,7 +27,7 @@ struct Spacing {
 };
 
 struct Problem {
-  DType dtype = DType::kBF16;
+  DType dtype = DType::kBF16;  // of q, k, v and, unless it has 8 bits, o
   std::int64_t batch = 1;
   std::int64_t queries = 0;
   std::int64_t keys = 0;
@@ -42,7 +42,8 @@ struct Problem {
   // Where it is above 0 so many sequences of any lengths lie one behind the other: the batch is 1 then, and
   // queries and keys count the rows of all.
   std::int64_t sequences = 0;
-  bool balanced = false;  // blocks may take work as they come to be free, for which they need a workspace
+  bool balanced =
+      false;  // blocks may take work as they come to be free, for which they need a workspace
   Spacing q = {};
   Spacing k = {};
   Spacing v = {};
@@ -64,7 +65,13 @@ struct Part {
   std::int64_t depth;
   const Spacing& spacing;
   bool written;
+  DType dtype;
 };
+// Whether elements of q, k and v have 8 bits; those of o are bf16 then.
+[[nodiscard]] inline bool has_8_bits(const Problem& problem) {
+  return problem.dtype == DType::kE4M3;
+}
+
 // q, k, v and o, then dout, dq, dk and dv, of which a problem that is not backward has none.
 inline constexpr std::size_t kPartsOfForward = 4;
 [[nodiscard]] std::array<Part, 8> parts_of(const Problem& problem);
@@ -92,6 +99,10 @@ struct Operands {
   runtime::cuda::DevicePtr dv = 0;
   runtime::cuda::DevicePtr cu_seqlens_q = 0;
   runtime::cuda::DevicePtr cu_seqlens_k = 0;
+  // Of tensors of 8 bits, [batch, key_heads] of f32.
+  runtime::cuda::DevicePtr q_scale = 0;
+  runtime::cuda::DevicePtr k_scale = 0;
+  runtime::cuda::DevicePtr v_scale = 0;
   float scale = 1;
 };
 

@@ -423,5 +423,64 @@ TEST_F(AttentionStart, WhatIsOutOfPlaceIsSaid) {
   EXPECT_NE(std::string(kiln_last_error()).find("CUDA_ERROR_OF_PAPER"), std::string::npos);
 }
 
+// Tensors of 8 bits: v is transposed to the workspace, which the second launch reads.
+class AttentionOf8Bits : public FakeDriverTest {
+ protected:
+  AttentionOf8Bits()
+      : FakeDriverTest([](const FakeLaunch& launch) {
+          std::uint64_t first = 0;
+          std::memcpy(&first, launch.parameters[0], sizeof(first));
+          launches.push_back({launch.stream, first});
+        }) {
+    problem_ = usual_problem();
+    problem_.type = KILN_E4M3;
+    operands_ = operands_at(1 << 20);
+    operands_.q_scale = reinterpret_cast<const float*>(1 << 21);
+    operands_.k_scale = reinterpret_cast<const float*>((1 << 21) + 4);
+    operands_.v_scale = reinterpret_cast<const float*>((1 << 21) + 8);
+  }
+  void prepare() override {
+    launches.clear();
+    launches.reserve(64);
+  }
+  void refused(kiln_status status, const char* reason) {
+    EXPECT_EQ(kiln_attention(&problem_, &operands_, nullptr), status);
+    EXPECT_NE(std::string(kiln_last_error()).find(reason), std::string::npos) << kiln_last_error();
+  }
+  static inline thread_local std::vector<std::pair<const void*, std::uint64_t>> launches;
+  kiln_attention_problem problem_ = {};
+  kiln_attention_operands operands_ = {};
+};
+
+TEST_F(AttentionOf8Bits, APreparedCallIsTwoLaunches) {
+  std::size_t bytes = 0;
+  ASSERT_EQ(kiln_attention_workspace(&problem_, &bytes), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(bytes, 2U * kHeads * kDepth * 1008);  // keys are filled up to 1008
+  operands_.workspace = reinterpret_cast<void*>(std::uintptr_t{1} << 30);
+  operands_.workspace_bytes = bytes;
+  int stream = 0;
+  ASSERT_EQ(kiln_attention(&problem_, &operands_, &stream), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(launches.size(), 2U);
+  EXPECT_EQ(launches[0].first, &stream);
+  EXPECT_EQ(launches[1].first, &stream);
+  allocations_here = 0;
+  EXPECT_EQ(kiln_attention(&problem_, &operands_, &stream), KILN_OK);
+  EXPECT_EQ(allocations_here, 0);
+  EXPECT_EQ(fake_->synchronisations, 0);
+  const std::string kernel = kiln_attention_kernel(&problem_, nullptr);
+  EXPECT_NE(kernel.find("attention_f8_sm90 -D BLOCKS=132"), std::string::npos) << kernel;
+}
+
+TEST_F(AttentionOf8Bits, WhatIsOutOfPlaceIsSaid) {
+  refused(KILN_WORKSPACE, "the workspace is null");
+  operands_.k_scale = nullptr;
+  refused(KILN_INVALID, "k_scale is null");
+  operands_.k_scale = reinterpret_cast<const float*>((1 << 21) + 2);
+  refused(KILN_INVALID, "k_scale begins 2 bytes past a multiple of 4");
+  problem_.type = KILN_BF16;
+  refused(KILN_INVALID, "there is q_scale, and the problem's tensors are of bf16");
+  EXPECT_TRUE(launches.empty());
+}
+
 }  // namespace
 }  // namespace kiln::attention

@@ -113,7 +113,7 @@ TAKEN = (
     ("kernels/attention_decode_sm90", "sm_90a", 141, 32),
     ("kernels/attention_f8_sm90", "sm_90a", 168),
     ("kernels/attention_sm90", "sm_90a", 168),
-    ("kernels/attention_transpose_sm90", "sm_90a", 21),
+    ("kernels/transpose_f8_sm90", "sm_90a", 21),
     ("kernels/attention_varlen_backward_sm90", "sm_90a", 32, 168, 168),
     ("kernels/attention_varlen_sm90", "sm_90a", 168),
     ("kernels/gemm_block_scaled_sm90", "sm_90a", 128),

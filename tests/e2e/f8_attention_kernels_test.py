@@ -19,7 +19,7 @@ from attention_cases import chosen, seen_of
 from kernels_test import Case, load, mistake_of, save, up
 
 KERNEL = "attention_f8_sm90"
-TRANSPOSING = "attention_transpose_sm90"
+TRANSPOSING = "transpose_f8_sm90"
 VALUES = (0x30, 0x38, 0x40, 0x44, 0x48, 0x4A, 0x4C, 0x4E)  # 0.5 and 1 to 7
 LARGEST = 0x7E
 FACTORS = (0.25, 0.75, 1.25, 1.5)
