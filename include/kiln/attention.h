@@ -34,10 +34,11 @@
 // 0 counts as 0, one beyond the rows as that. Rows of no sequence are not read, or what they hold plays
 // no part, and those of o and lse stay as they are.
 //
-// Of tensors of 8 bits, KILN_E4M3, o is bf16, and each head of keys has three factors, as FlashAttention's descales:
-// q, k and v are what they hold times q_scale, k_scale and v_scale of [b, h / (heads / key_heads)]. Weights are
-// rounded to 8 bits then, to 4 significant ones. v is transposed in a workspace first, in a launch of its own.
-// Depths are 64, 128 and 256; there are no soft cap, no sequences and no gradients.
+// Of tensors of 8 bits, KILN_E4M3, o is bf16, and each head of keys has three factors, as
+// FlashAttention's descales: q, k and v are what they hold times q_scale, k_scale and v_scale of
+// [b, h / (heads / key_heads)]. Weights are rounded to 8 bits then, to 4 significant ones. v is
+// transposed in a workspace first, in a launch of its own. Depths are 64, 128 and 256; there are no soft
+// cap, no sequences and no gradients.
 //
 // Nothing here waits for the GPU. All functions may be called from any thread at any time. The device
 // is the one whose context is the calling thread's, as in kiln/gemm.h. Results are the same from run
@@ -84,8 +85,9 @@ typedef struct kiln_attention_problem {
   // Sequences of any lengths, one behind the other; batch is 0 or 1 then. 0: all of a batch have `queries`
   // rows, and `keys`.
   int64_t sequences;
-  // 0 or 1: whether blocks may take work as they come to be free. Sequences of any lengths, and masks that show
-  // later queries more keys, are faster then. The workspace that it takes is kiln_attention_workspace's.
+  // 0 or 1: whether blocks may take work as they come to be free. Sequences of any lengths, and masks
+  // that show later queries more keys, are faster then. The workspace that it takes is
+  // kiln_attention_workspace's.
   int32_t balanced;
 } kiln_attention_problem;
 
@@ -99,8 +101,8 @@ typedef struct kiln_attention_operands {
   float scale;                  // more than 0; 0: 1 / sqrt(depth)
   const int32_t* cu_seqlens_q;  // [sequences + 1], beside sequences; else null
   const int32_t* cu_seqlens_k;
-  // Of a balanced problem, and one of 8 bits: device memory at a multiple of 256 bytes. What it holds does not matter; calls that
-  // run at the same time need one each.
+  // Of a balanced problem, and one of 8 bits: device memory at a multiple of 256 bytes. What it holds does
+  // not matter; calls that run at the same time need one each.
   void* workspace;
   size_t workspace_bytes;
   // Of tensors of 8 bits, [batch, key_heads] each; else null.

@@ -428,9 +428,21 @@ class AttentionOf8Bits : public FakeDriverTest {
  protected:
   AttentionOf8Bits()
       : FakeDriverTest([](const FakeLaunch& launch) {
-          std::uint64_t first = 0;
-          std::memcpy(&first, launch.parameters[0], sizeof(first));
-          launches.push_back({launch.stream, first});
+          if (!listens) return;
+          // v and vt; q, k, o and vt, behind which the factors stand.
+          const bool transposes = launches.size() % 2 == 0;
+          Started started{.stream = launch.stream};
+          for (std::size_t i = 0; i < (transposes ? 2U : 4U); ++i) {
+            SeenMap map = {};
+            std::memcpy(&map, launch.parameters[i], sizeof(map));
+            started.maps.push_back(map.address);
+          }
+          for (std::size_t i = 4; i < 7 && !transposes; ++i) {
+            std::uint64_t factors = 0;
+            std::memcpy(&factors, launch.parameters[i], sizeof(factors));
+            started.factors.push_back(factors);
+          }
+          launches.push_back(std::move(started));
         }) {
     problem_ = usual_problem();
     problem_.type = KILN_E4M3;
@@ -440,6 +452,7 @@ class AttentionOf8Bits : public FakeDriverTest {
     operands_.v_scale = reinterpret_cast<const float*>((1 << 21) + 8);
   }
   void prepare() override {
+    listens = true;
     launches.clear();
     launches.reserve(64);
   }
@@ -447,7 +460,13 @@ class AttentionOf8Bits : public FakeDriverTest {
     EXPECT_EQ(kiln_attention(&problem_, &operands_, nullptr), status);
     EXPECT_NE(std::string(kiln_last_error()).find(reason), std::string::npos) << kiln_last_error();
   }
-  static inline thread_local std::vector<std::pair<const void*, std::uint64_t>> launches;
+  struct Started {
+    const void* stream = nullptr;
+    std::vector<std::uint64_t> maps = {};  // where their tensors begin
+    std::vector<std::uint64_t> factors = {};
+  };
+  static inline thread_local std::vector<Started> launches;
+  static inline thread_local bool listens = true;
   kiln_attention_problem problem_ = {};
   kiln_attention_operands operands_ = {};
 };
@@ -461,8 +480,15 @@ TEST_F(AttentionOf8Bits, APreparedCallIsTwoLaunches) {
   int stream = 0;
   ASSERT_EQ(kiln_attention(&problem_, &operands_, &stream), KILN_OK) << kiln_last_error();
   ASSERT_EQ(launches.size(), 2U);
-  EXPECT_EQ(launches[0].first, &stream);
-  EXPECT_EQ(launches[1].first, &stream);
+  for (const Started& started : launches) EXPECT_EQ(started.stream, &stream);
+  constexpr std::uint64_t kBase = 1U << 20;  // as operands_at has it
+  constexpr std::uint64_t kWorkspace = 1U << 30;
+  EXPECT_EQ(launches[0].maps, (std::vector<std::uint64_t>{kBase + 2 * 4096, kWorkspace}));
+  EXPECT_EQ(launches[1].maps,
+            (std::vector<std::uint64_t>{kBase, kBase + 4096, kBase + 3 * 4096, kWorkspace}));
+  EXPECT_EQ(launches[1].factors,
+            (std::vector<std::uint64_t>{1U << 21, (1U << 21) + 4, (1U << 21) + 8}));
+  listens = false;  // which allocates
   allocations_here = 0;
   EXPECT_EQ(kiln_attention(&problem_, &operands_, &stream), KILN_OK);
   EXPECT_EQ(allocations_here, 0);
