@@ -193,8 +193,9 @@ std::string of_16_bits(const Problem& problem) {
       {"a soft cap", problem.soft_cap != 0}};
   for (const auto& [what, wanted] : asked) {
     if (wanted) {
-      return format("{} of {}, which are there for bf16 and f16 alone: convert q, k and v", what,
-                    name(problem.dtype));
+      return format(
+          "{} with tensors of {}, there is that of bf16 and f16 alone: convert q, k and v", what,
+          name(problem.dtype));
     }
   }
   return {};
