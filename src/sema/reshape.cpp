@@ -71,6 +71,12 @@ bool check_known(Sema& sema, const std::vector<ir::Expr>& strides, Span span) {
 }
 
 bool check_count(Sema& sema, const ir::Expr& made, const ir::Expr& there, Span span) {
+  if (made.overflowed()) {
+    (void)sema.diags.report<diag::ExtentOverflow>(span, "the number of elements of `.span_as`")
+        .help("a view has as many as what it is made of, {}", text(sema, there))
+        .emit();
+    return false;
+  }
   if (made == there) return true;
   if (made.constant() && there.constant()) {
     (void)sema.diags.report<diag::SpanCount>(span, text(sema, made), text(sema, there))

@@ -41,8 +41,8 @@ ATTENTIONS = (
     dict(D=64, DTYPE="f16", STAGES=3, TILE=192),
     dict(TILE=176, AHEAD=1, APART="false"),
     dict(D=256, TILE=80, AHEAD=1, APART="false", LATE="true", TURNS="false"),
-    dict(DRAWN="true", KEYS_TOGETHER=1000),
-    dict(D=256, TILE=80, AHEAD=1, APART="false", LATE="true", DRAWN="true"),
+    dict(D=64, DRAWN="true", KEYS_TOGETHER=1000),
+    dict(D=64, TILE=80, AHEAD=1, APART="false", LATE="true", DRAWN="true"),
     dict(CLUSTER=2, TURNS="false", BLOCKS=4),
     dict(D=256, TILE=80, AHEAD=1, APART="false", LATE="true", CLUSTER=2, BLOCKS=4),
 )
@@ -67,6 +67,8 @@ def forward_cases():
             continue
         defines = dict(BLOCKS=3) | defines | dict(CAUSAL=str(causal).lower())
         options = () if blind else ("--expect", attention(defines))
+        if "DRAWN" in defines:
+            options = (*options, "--check", "full")  # a sample of what the program says, which is nothing, leaves elements out
         yield "attention_sm90", shape | dict(scale=0.088), defines, options
 
 
