@@ -369,6 +369,22 @@ def machine() -> dict[str, Any]:
     }
 
 
+def report_rows(rows: list[Any], options: argparse.Namespace, run: Callable[[Any, Any], dict[str, Any] | None]) -> int:
+    """Writes a line for each; 1 where one is wrong."""
+    failed = False
+    for row in rows:
+        result = run(row, options)
+        failed = failed or result is None
+        if result is None:
+            continue
+        line = json.dumps(result | machine())
+        print(line, flush=True)
+        if options.json:
+            with open(options.json, "a") as file:
+                file.write(line + "\n")
+    return 1 if failed else 0
+
+
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backward", action="store_true", help="gradients in the place of the forward pass")
@@ -406,18 +422,7 @@ def main() -> int:
     if not rows:
         print(f"no row has all words of {options.rows}; the first is {every[0].text}", file=sys.stderr)
         return 2
-    failed = False
-    for row in rows:
-        result = run_row(row, options)
-        failed = failed or result is None
-        if result is None:
-            continue
-        line = json.dumps(result | machine())
-        print(line, flush=True)
-        if options.json:
-            with open(options.json, "a") as file:
-                file.write(line + "\n")
-    return 1 if failed else 0
+    return report_rows(rows, options, run_row)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,12 @@ Before a row is measured, some rows of each result are compared with fp64.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from typing import Any, NamedTuple
 
 import torch
-from attention import BOUND, Start, machine, spread_of, times_of
+from attention import BOUND, Start, report_rows, spread_of, times_of
 
 import kiln
 
@@ -153,18 +152,7 @@ def main() -> int:
     if not rows:
         print(f"no row has all words of {options.rows}; the first is {every[0].text}", file=sys.stderr)
         return 2
-    failed = False
-    for row in rows:
-        result = run_row(row, options)
-        failed = failed or result is None
-        if result is None:
-            continue
-        line = json.dumps(result | machine())
-        print(line, flush=True)
-        if options.json:
-            with open(options.json, "a") as file:
-                file.write(line + "\n")
-    return 1 if failed else 0
+    return report_rows(rows, options, run_row)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import statistics
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from attention import machine, spread_of, times_of
+from attention import report_rows, spread_of, times_of
 
 import kiln
 
@@ -268,18 +267,7 @@ def main() -> int:
     if not rows:
         print(f"no row has one of {options.rows}; the first is {EVERY[0].text}", file=sys.stderr)
         return 2
-    failed = False
-    for row in rows:
-        result = run_row(row, options)
-        failed = failed or result is None
-        if result is None:
-            continue
-        line = json.dumps(result | machine())
-        print(line, flush=True)
-        if options.json:
-            with open(options.json, "a") as file:
-                file.write(line + "\n")
-    return 1 if failed else 0
+    return report_rows(rows, options, run_row)
 
 
 if __name__ == "__main__":

@@ -74,16 +74,17 @@ constexpr Row kRowsOfSequences[] = {
 // Of forward problems whose blocks draw their work, where some of it takes longer; measured on H200. Depths of few keys
 // that are not here are faster as they are.
 constexpr Row kRowsBalanced[] = {
-    {.depth = 64, .keys_from = 16384, .defines = "CONSUMERS=3 DRAWN=true KEYS_TOGETHER=262144"},
-    {.depth = 64, .keys_from = 2048, .defines = "CONSUMERS=3 DRAWN=true"},
-    {.depth = 64, .defines = "DRAWN=true"},
-    {.depth = 96, .defines = "DRAWN=true"},
-    {.depth = 128, .defines = "DRAWN=true"},
-    {.depth = 192, .defines = "AHEAD=1 DRAWN=true TILE=112", .value_depth = 128},
-    {.depth = 192, .defines = "AHEAD=1 APART=false DRAWN=true TILE=112"},
+    {.depth = 64, .keys_from = 16384, .defines = "CONSUMERS=3 KEYS_TOGETHER=262144"},
+    {.depth = 64, .keys_from = 2048, .defines = "CONSUMERS=3"},
+    {.depth = 64},
+    {.depth = 96},
+    {.depth = 128},
+    {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
+    {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
     {.depth = 256,
-     .keys_from = 4096,
-     .defines = "AHEAD=1 APART=false DRAWN=true LATE=true TILE=80"},
+     .keys_from = 16384,
+     .defines = "AHEAD=1 APART=false KEYS_TOGETHER=262144 LATE=true TILE=80"},
+    {.depth = 256, .keys_from = 4096, .defines = "AHEAD=1 APART=false LATE=true TILE=80"},
 };
 
 // Of q, k and v of 8 bits; measured on H200.
@@ -140,26 +141,22 @@ bool has_many_items(const Problem& problem, int multiprocessors) {
   return problem.batch * problem.heads * tiles >= kItems * multiprocessors;
 }
 
-bool draws_batch(const Problem& problem, int multiprocessors) {
-  return problem.balanced && !problem.backward && problem.sequences == 0 && is_uneven(problem) &&
-         has_many_items(problem, multiprocessors);
+// Whether blocks draw their work. Sequences have any lengths, with a mask or without.
+bool draws(const Problem& problem, int multiprocessors) {
+  const bool may =
+      problem.balanced && !problem.backward && has_many_items(problem, multiprocessors);
+  if (!may || problem.sequences != 0) return may;
+  return is_uneven(problem) &&
+         (has_8_bits(problem) || row_among(kRowsBalanced, problem) != nullptr);
 }
 
 const Row* row_of(const Problem& problem, int multiprocessors) {
-  if (!has_8_bits(problem) && draws_batch(problem, multiprocessors)) {
-    if (const Row* row = row_among(kRowsBalanced, problem)) return row;
-  }
+  const bool has_rows = !has_8_bits(problem) && problem.sequences == 0;
+  if (has_rows && draws(problem, multiprocessors)) return row_among(kRowsBalanced, problem);
   if (problem.backward && problem.any_order && problem.sequences == 0) {
     if (const Row* row = row_among(kRowsInAnyOrder, problem)) return row;
   }
   return row_among(rows_of(problem), problem);
-}
-
-// Whether blocks draw their work, where the row does not say it. Sequences have any lengths, with a mask or without.
-bool draws(const Problem& problem, int multiprocessors) {
-  if (has_8_bits(problem)) return draws_batch(problem, multiprocessors);
-  return problem.balanced && !problem.backward && problem.sequences != 0 &&
-         has_many_items(problem, multiprocessors);
 }
 
 // "64, 96, 128, 192 with values of 128, 192 and 256".

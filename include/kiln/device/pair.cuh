@@ -35,30 +35,15 @@ __device__ inline u32 rounded(float low, float high, bf16) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
   return out;
 }
+#if defined(KILN_CONVERTS_TO_F8)
+__device__ inline u32 rounded(float low, float high, f8_e4m3) { return e4m3_pair(low, high); }
+__device__ inline u32 rounded(float low, float high, f8_e5m2) { return e5m2_pair(low, high); }
+#else
 template <class T>
-__device__ inline u32 rounded_to_8_bits(float low, float high, T) {
+__device__ inline u32 rounded(float low, float high, T) {
   return low_bits(T(low)) | low_bits(T(high)) << 8;
 }
-__device__ inline u32 rounded(float low, float high, f8_e4m3 type) {
-#if __CUDA_ARCH__ >= 890
-  static_cast<void>(type);
-  u16 out;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(out) : "f"(high), "f"(low));
-  return out;
-#else
-  return rounded_to_8_bits(low, high, type);
 #endif
-}
-__device__ inline u32 rounded(float low, float high, f8_e5m2 type) {
-#if __CUDA_ARCH__ >= 890
-  static_cast<void>(type);
-  u16 out;
-  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(out) : "f"(high), "f"(low));
-  return out;
-#else
-  return rounded_to_8_bits(low, high, type);
-#endif
-}
 
 // Halves that are put together so are one with the conversions that made them.
 __device__ inline u32 joined(u16 low, u16 high) {

@@ -301,16 +301,33 @@ struct tf32 {
   KILN_TYPES_HD operator float() const { return detail::bits_as<float>(bits & 0xffffe000u); }
 };
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define KILN_CONVERTS_TO_F8
+// Two 8-bit floats, `low` in the lower byte.
+namespace detail {
+
+__device__ inline u16 e4m3_pair(float low, float high) {
+  u16 out;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(out) : "f"(high), "f"(low));
+  return out;
+}
+__device__ inline u16 e5m2_pair(float low, float high) {
+  u16 out;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(out) : "f"(high), "f"(low));
+  return out;
+}
+
+}  // namespace detail
+#endif
+
 // No infinity: what is past 448 becomes 448.
 struct f8_e4m3 {
   u8 bits;
 
   f8_e4m3() = default;
   KILN_TYPES_HD explicit f8_e4m3(float value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-    u16 both;
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(both) : "f"(0.0f), "f"(value));
-    bits = static_cast<u8>(both);
+#if defined(KILN_CONVERTS_TO_F8)
+    bits = static_cast<u8>(detail::e4m3_pair(value, 0.0f));
 #else
     bits = detail::f8_from_f32<3>(value, 0x7eu);
 #endif
@@ -335,10 +352,8 @@ struct f8_e5m2 {
 
   f8_e5m2() = default;
   KILN_TYPES_HD explicit f8_e5m2(float value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-    u16 both;
-    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(both) : "f"(0.0f), "f"(value));
-    bits = static_cast<u8>(both);
+#if defined(KILN_CONVERTS_TO_F8)
+    bits = static_cast<u8>(detail::e5m2_pair(value, 0.0f));
 #else
     bits = detail::f8_from_f32<2>(value, 0x7bu);
 #endif
