@@ -51,4 +51,12 @@ void contract(const double* a, const double* b, double* c, ContractExtents exten
   }
 }
 
+void contract(std::size_t count, const double* a, const double* b, double* c,
+              ContractExtents extents) {
+  for (std::size_t i = 0; i < count; ++i) {
+    contract(a + i * extents.m * extents.k, b + i * extents.k * extents.n,
+             c + i * extents.m * extents.n, extents);
+  }
+}
+
 }  // namespace kiln::reference

@@ -14,5 +14,8 @@ struct ContractExtents {
 // c[m][n] += sum over k of a[m][k] * b[k][n], all of them row-major and without gaps. Each element
 // adds its products in the order of k, four at a time.
 void contract(const double* a, const double* b, double* c, ContractExtents extents);
+// The same `count` times, of matrices that lie behind each other.
+void contract(std::size_t count, const double* a, const double* b, double* c,
+              ContractExtents extents);
 
 }  // namespace kiln::reference

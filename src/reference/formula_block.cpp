@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "ir/functions.h"
@@ -19,6 +20,19 @@ Number with_slack(const Element& element) {
   return {element.number.value, element.slack, element.number.rest};
 }
 
+// Values in fp64 and nothing else: without error, slack and rest.
+bool is_plain(const Values& values) { return values.exact() && values.rest.empty(); }
+
+// Whether a machine that computes in `type` has exactly this where arithmetic on exact operands gives it, and so has
+// fp64.
+bool holds(DType type, double value) {
+  if (type == DType::kF32)
+    return static_cast<double>(static_cast<float>(value)) == value && std::isfinite(value);
+  const bool whole = std::trunc(value) == value && std::fabs(value) < 0x1p53;
+  return whole &&
+         (type == DType::kF64 || type == DType::kS64 || (type == DType::kU64 && value >= 0));
+}
+
 bool is_exact(const Element& element) { return element.number.error == 0 && element.slack == 0; }
 
 // An input that is no number, or what was made of one: arithmetic gives no number for sure.
@@ -33,16 +47,16 @@ Element both(const Number& machine, double slack) {
   return {machine, std::isnan(slack) ? kUnbounded : slack};
 }
 
-// Calls `act(element, offset)` for each element of the space, in order.
+// Calls `act(element, offset)` for the first element of each row of the space, in order.
 template <class Act>
-void for_each_offset(const Space& space, const std::vector<std::int64_t>& strides, Act&& act) {
+void for_each_row(const Space& space, std::int64_t first, const std::vector<std::int64_t>& strides,
+                  Act&& act) {
   const std::size_t count = size_of(space);
-  const std::int64_t inner = space.empty() ? 1 : space.back().count;
-  const std::int64_t step = space.empty() ? 0 : strides.back();
+  const auto inner = static_cast<std::size_t>(space.empty() ? 1 : space.back().count);
   std::vector<std::int64_t> index(space.size());
-  std::int64_t offset = 0;
-  for (std::size_t i = 0; i < count;) {
-    for (std::int64_t n = 0; n < inner; ++n) act(i++, offset + n * step);
+  std::int64_t offset = first;
+  for (std::size_t i = 0; i < count; i += inner) {
+    act(i, offset);
     for (std::size_t d = space.size(); d-- > 1;) {
       const std::size_t axis = d - 1;
       offset += strides[axis];
@@ -104,6 +118,14 @@ std::vector<Box> boxes_of(const std::vector<std::int64_t>& shape, std::int64_t f
   return out;
 }
 
+Space boxed(Space space, const Box& box) {
+  for (std::size_t a = 0; a < space.size(); ++a) {
+    space[a].begin += box.begin[a];
+    space[a].count = box.count[a];
+  }
+  return space;
+}
+
 void Values::set(std::size_t i, const Element& element) {
   value[i] = element.number.value;
   if (element.number.error != 0 && error.empty()) error.resize(value.size());
@@ -114,15 +136,23 @@ void Values::set(std::size_t i, const Element& element) {
   if (!rest.empty()) rest[i] = element.number.rest;
 }
 
-Values expanded(Values from, const Space& of, const Space& to) {
-  if (of == to) return from;
-  const std::vector<std::int64_t> strides = strides_in(to, of);
+Values gathered(const Values& from, const Space& space, std::int64_t first,
+                const std::vector<std::int64_t>& steps) {
+  const std::int64_t inner = space.empty() ? 1 : space.back().count;
+  const std::int64_t step = space.empty() ? 0 : steps.back();
   Values out;
   const auto spread = [&](const std::vector<double>& source, std::vector<double>& target) {
     if (source.empty()) return;
-    target.resize(size_of(to));
-    for_each_offset(to, strides, [&](std::size_t i, std::int64_t offset) {
-      target[i] = source[static_cast<std::size_t>(offset)];
+    target.resize(size_of(space));
+    for_each_row(space, first, steps, [&](std::size_t i, std::int64_t offset) {
+      double* to = target.data() + i;
+      const double* row = source.data() + offset;
+      if (step == 0)
+        std::fill_n(to, inner, *row);
+      else if (step == 1)
+        std::copy_n(row, inner, to);
+      else
+        for (std::int64_t n = 0; n < inner; ++n) to[n] = row[n * step];
     });
   };
   spread(from.value, out.value);
@@ -132,10 +162,20 @@ Values expanded(Values from, const Space& of, const Space& to) {
   return out;
 }
 
+Values expanded(Values from, const Space& of, const Space& to) {
+  if (of == to) return from;
+  return gathered(from, to, 0, strides_in(to, of));
+}
+
 Values coerced(Values values, DType from, DType to) {
   if (from == to) return values;
   Values out(values.size());
+  const bool counts = is_float(to) && !is_float(from) && is_plain(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
+    if (counts && holds(to, values.value[i])) {
+      out.value[i] = values.value[i];
+      continue;
+    }
     Element element = values.at(i);
     if (is_float(to) && !is_float(from)) {
       // A program converts it where it likes, or not at all: it is not rounded, but may be.
@@ -184,7 +224,70 @@ Element apply(BinaryKind kind, DType type, const Element& left, const Element& r
   return both(machine, apply(kind, slack_type(type), with_slack(left), with_slack(right)).error);
 }
 
+namespace {
+
+// Of plain operands, element by element: what `combine` gives, where it `holds`; else as for any element.
+template <class Combine, class Holds>
+Values apply_plain(BinaryKind kind, DType type, const Values& left, const Values& right,
+                   Combine&& combine, Holds&& holds) {
+  Values out(left.size());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const double value = combine(left.value[i], right.value[i]);
+    if (holds(value)) {
+      out.value[i] = value;
+    } else {
+      out.set(i, apply(kind, type, left.at(i), right.at(i)));
+    }
+  }
+  return out;
+}
+
+template <class Combine>
+Values apply_plain(BinaryKind kind, DType type, const Values& left, const Values& right,
+                   Combine&& combine) {
+  if (ir::class_of(kind) != ir::BinaryClass::kArithmetic) {
+    return apply_plain(kind, type, left, right, combine, [](double) { return true; });
+  }
+  if (type == DType::kF32) {
+    return apply_plain(kind, type, left, right, combine,
+                       [](double value) { return holds(DType::kF32, value); });
+  }
+  return apply_plain(kind, type, left, right, combine,
+                     [type](double value) { return holds(type, value); });
+}
+
+}  // namespace
+
 Values apply(BinaryKind kind, DType type, const Values& left, const Values& right) {
+  if (is_plain(left) && is_plain(right)) {
+    const auto plain = [&](auto&& combine) {
+      return apply_plain(kind, type, left, right, combine);
+    };
+    switch (kind) {
+      case BinaryKind::kAdd: return plain(std::plus<double>());
+      case BinaryKind::kSub: return plain(std::minus<double>());
+      case BinaryKind::kMul: return plain(std::multiplies<double>());
+      case BinaryKind::kLt: return plain(std::less<double>());
+      case BinaryKind::kLe: return plain(std::less_equal<double>());
+      case BinaryKind::kGt: return plain(std::greater<double>());
+      case BinaryKind::kGe: return plain(std::greater_equal<double>());
+      case BinaryKind::kEq: return plain(std::equal_to<double>());
+      case BinaryKind::kNe: return plain(std::not_equal_to<double>());
+      case BinaryKind::kLogicalAnd: return plain(std::logical_and<double>());
+      case BinaryKind::kLogicalOr: return plain(std::logical_or<double>());
+      case BinaryKind::kDiv:
+      case BinaryKind::kRem:
+      case BinaryKind::kAnd:
+      case BinaryKind::kOr:
+      case BinaryKind::kXor:
+      case BinaryKind::kShl:
+      case BinaryKind::kShr:
+      case BinaryKind::kMin:
+      case BinaryKind::kMax:
+      case BinaryKind::kPow:
+      case BinaryKind::kAtan2: break;  // one by one
+    }
+  }
   Values out(left.size());
   for (std::size_t i = 0; i < left.size(); ++i) {
     out.set(i, apply(kind, type, left.at(i), right.at(i)));
@@ -194,6 +297,22 @@ Values apply(BinaryKind kind, DType type, const Values& left, const Values& righ
 
 Values choose(const Values& condition, const Values& if_true, const Values& if_false) {
   Values out(condition.size());
+  if (is_plain(condition)) {
+    const auto pick = [&](const std::vector<double>& yes, const std::vector<double>& no,
+                          std::vector<double>& to) {
+      if (yes.empty() && no.empty()) return;
+      to.resize(condition.size());
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        const std::vector<double>& from = condition.value[i] != 0 ? yes : no;
+        to[i] = from.empty() ? 0 : from[i];
+      }
+    };
+    pick(if_true.value, if_false.value, out.value);
+    pick(if_true.error, if_false.error, out.error);
+    pick(if_true.slack, if_false.slack, out.slack);
+    pick(if_true.rest, if_false.rest, out.rest);
+    return out;
+  }
   for (std::size_t i = 0; i < condition.size(); ++i) {
     const Element which = condition.at(i);
     const Element yes = if_true.at(i);

@@ -38,6 +38,9 @@ struct Box {
 [[nodiscard]] std::vector<Box> boxes_of(const std::vector<std::int64_t>& shape, std::int64_t first,
                                         std::int64_t count, std::int64_t most);
 
+// The part of the space that the box has, whose places are counted from the space's first.
+[[nodiscard]] Space boxed(Space space, const Box& box);
+
 // One element: what the machine's error may be, and by how much fp64 may differ.
 struct Element {
   Number number;
@@ -61,6 +64,10 @@ struct Values {
   void set(std::size_t i, const Element& element);
 };
 
+// At every place of `space` the element of `from` that is `first` and, for each axis, the place's index times
+// the axis's step.
+[[nodiscard]] Values gathered(const Values& from, const Space& space, std::int64_t first,
+                              const std::vector<std::int64_t>& steps);
 // `from`, a block of `of`, at every place of `to`.
 [[nodiscard]] Values expanded(Values from, const Space& of, const Space& to);
 

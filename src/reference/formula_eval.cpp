@@ -12,6 +12,7 @@
 #include "reference/contract.h"
 #include "reference/formula.h"
 #include "reference/formula_block.h"
+#include "reference/formula_read.h"
 #include "reference/formula_uses.h"
 #include "support/parallel.h"
 
@@ -98,7 +99,8 @@ class Evaluator {
 
   // At every place of `space`, as `type`.
   Values evaluate(NodeId id, const Space& space, DType type) {
-    return coerced(evaluate(id, space), node(id).type, type);
+    const Space mine = own(id, space);
+    return expanded(coerced(compute(id, mine), node(id).type, type), mine, space);
   }
   Values evaluate(NodeId id, const Space& space) {
     const Space mine = own(id, space);
@@ -171,48 +173,13 @@ class Evaluator {
 
   Values read(NodeId id, const Space& space) {
     const Source source = source_of(id, space);
-    Values out(size_of(space));
-    const Values& from = *source.values;
-    const std::vector<std::int64_t> offsets = offsets_of(id, source, space);
-    const auto gather = [&](const std::vector<double>& values, std::vector<double>& to) {
-      if (values.empty()) return;
-      to.resize(out.size());
-      for (std::size_t i = 0; i < to.size(); ++i) {
-        to[i] = offsets[i] < 0 ? 0.0 : values[static_cast<std::size_t>(offsets[i])];
-      }
-    };
-    gather(from.value, out.value);
-    gather(from.error, out.error);
-    gather(from.slack, out.slack);
-    gather(from.rest, out.rest);
-    return out;
-  }
-
-  // The element that each place of the space reads; -1 outside of the tensor.
-  std::vector<std::int64_t> offsets_of(NodeId id, const Source& source, const Space& space) {
-    std::vector<std::int64_t> out(size_of(space));
-    std::int64_t stride = 1;
-    for (std::size_t d = source.count.size(); d-- > 0; stride *= source.count[d]) {
-      const NodeId subscript = text(id).children[d];
-      const Space mine = own(subscript, space);
-      const Values positions = compute(subscript, mine);
-      const std::vector<std::int64_t> steps = strides_in(space, mine);
-      std::vector<std::int64_t> index(space.size());
-      for (std::size_t i = 0; i < out.size(); ++i) {
-        std::int64_t at = 0;
-        for (std::size_t a = 0; a < space.size(); ++a) at += index[a] * steps[a];
-        const double where =
-            positions.value[static_cast<std::size_t>(at)] - static_cast<double>(source.begin[d]);
-        const bool inside = where >= 0 && where < static_cast<double>(source.count[d]);
-        if (!inside) out[i] = -1;
-        if (out[i] >= 0) out[i] += static_cast<std::int64_t>(where) * stride;
-        for (std::size_t a = space.size(); a-- > 0;) {
-          if (++index[a] < space[a].count) break;
-          index[a] = 0;
-        }
-      }
+    std::vector<Subscript> subscripts;
+    for (std::size_t d = 0; d < source.count.size(); ++d) {
+      const NodeId child = text(id).children[d];
+      const Space mine = own(child, space);
+      subscripts.push_back({mine, compute(child, mine).value, source.begin[d], source.count[d]});
     }
-    return out;
+    return elements_at(*source.values, subscripts, space);
   }
 
   Source source_of(NodeId id, const Space& space) {
@@ -314,12 +281,7 @@ class Evaluator {
     for (const Axis& axis : full) shape.push_back(axis.count);
     const auto count = static_cast<std::int64_t>(size_of(full));
     for (const Box& box : boxes_of(shape, 0, count, kBodyMost)) {
-      Space piece = full;
-      for (std::size_t a = 0; a < piece.size(); ++a) {
-        piece[a].begin += box.begin[a];
-        piece[a].count = box.count[a];
-      }
-      act(box.first, evaluate(body, piece));
+      act(box.first, evaluate(body, boxed(full, box)));
     }
   }
 
@@ -418,13 +380,14 @@ class Evaluator {
     return out;
   }
 
-  // One side of a contraction: values, what they count for, and what may be wrong with them.
+  // One side of contractions that lie behind each other: values, what they count for, and what may be wrong with them.
   struct Side {
     Values values;
     std::vector<double> magnitude;
-    std::vector<double> error;
-    std::vector<double> slack;
-    bool integral = true;
+    std::vector<double> error = {};
+    std::vector<double> slack = {};
+    std::vector<bool> integral =
+        {};  // by contraction: whole numbers without error, which the operand's type holds
   };
 
   // Zero times infinity is no number here, and may be infinite where a program multiplies the sum.
@@ -450,11 +413,12 @@ class Evaluator {
   // Operands are rounded to the type that is multiplied. Of an exact one the program's reference
   // knows the rounded value: there the slack needs it as well. Nothing becomes an integer unsaid:
   // what an integer type does not hold is multiplied elsewhere.
-  Side side_of(const std::vector<NodeId>& factors, const Space& space) {
-    Side side{multiplied(factors, space), {}, {}, {}};
-    side.integral = whole_numbers(side.values);
+  Side side_of(const std::vector<NodeId>& factors, const Space& space, std::size_t contractions) {
+    Side side{multiplied(factors, space), {}};
+    side.integral.resize(contractions, true);
+    const std::size_t each = side.values.size() / contractions;
     const DType operand = shared_.numerics.operand.value_or(bound().real);
-    const double each = roundoff(operand) * (shared_.numerics.cut_off ? 2 : 1);
+    const double unit = roundoff(operand) * (shared_.numerics.cut_off ? 2 : 1);
     const double floor = smallest_normal(operand);
     side.magnitude.resize(side.values.size());
     const bool exact = side.values.exact();
@@ -465,18 +429,23 @@ class Evaluator {
     };
     for (std::size_t i = 0; i < side.values.size(); ++i) {
       const double value = side.values.value[i];
+      if (value == 0 && exact) continue;
       if (std::isfinite(value) && value != 0) side.magnitude[i] = std::max(std::fabs(value), floor);
       const Element element = exact ? Element{{value, 0}, 0} : side.values.at(i);
       const bool held = !std::isfinite(value) || round_to(operand, value) == value;
       const double rounding =
-          held || is_integer(operand) ? 0 : each * std::fabs(value) + smallest(operand);
-      side.integral = side.integral && held;
+          held || is_integer(operand) ? 0 : unit * std::fabs(value) + smallest(operand);
+      const bool whole = std::isfinite(value) && std::trunc(value) == value;
+      if (!whole || !held || element.number.error != 0 || element.slack != 0) {
+        side.integral[i / each] = false;
+      }
       grow(side.error, i, element.number.error + rounding);
       grow(side.slack, i, element.slack + (element.number.error == 0 ? rounding : 0));
     }
     return side;
   }
 
+  // Of contractions that lie behind each other.
   struct Sums {
     std::vector<double> value;
     std::vector<double> magnitude;
@@ -484,28 +453,36 @@ class Evaluator {
     std::vector<double> slack;
     std::vector<bool> nan_rows;  // those with a factor that is no number
     std::vector<bool> nan_columns;
+    std::vector<bool> integral;  // by contraction
 
     [[nodiscard]] Running at(std::size_t i) const {
-      const std::size_t columns = nan_columns.size();
+      const std::size_t columns = nan_columns.size() / integral.size();
+      const std::size_t row = i / columns;
+      const std::size_t rows = nan_rows.size() / integral.size();
       return {value[i], magnitude[i], error[i], slack[i],
-              nan_rows[i / columns] || nan_columns[i % columns]};
+              nan_rows[row] || nan_columns[row / rows * columns + i % columns]};
     }
   };
 
-  static void find_nan(const Side& a, const Side& b, std::size_t depth, Sums& to) {
+  static void find_nan(const Side& a, const Side& b, ContractExtents extents, Sums& to) {
     for (std::size_t i = 0; i < a.values.size(); ++i) {
-      if (std::isnan(a.values.value[i])) to.nan_rows[i / depth] = true;
+      if (std::isnan(a.values.value[i])) to.nan_rows[i / extents.k] = true;
     }
     for (std::size_t i = 0; i < b.values.size(); ++i) {
-      if (std::isnan(b.values.value[i])) to.nan_columns[i % to.nan_columns.size()] = true;
+      if (!std::isnan(b.values.value[i])) continue;
+      to.nan_columns[i / (extents.k * extents.n) * extents.n + i % extents.n] = true;
     }
   }
 
   static void accumulate(const Side& a, const Side& b, ContractExtents extents, Sums& to) {
-    contract(a.values.value.data(), b.values.value.data(), to.value.data(), extents);
-    contract(a.magnitude.data(), b.magnitude.data(), to.magnitude.data(), extents);
+    const std::size_t count = to.integral.size();
+    contract(count, a.values.value.data(), b.values.value.data(), to.value.data(), extents);
+    contract(count, a.magnitude.data(), b.magnitude.data(), to.magnitude.data(), extents);
     add_spread(a, b, {a.error, b.error}, extents, to.error);
     add_spread(a, b, {a.slack, b.slack}, extents, to.slack);
+    for (std::size_t i = 0; i < count; ++i) {
+      to.integral[i] = to.integral[i] && a.integral[i] && b.integral[i];
+    }
   }
 
   // |a| * db + da * (|b| + db), for each product.
@@ -515,11 +492,12 @@ class Evaluator {
   };
   static void add_spread(const Side& a, const Side& b, const Spread& spread,
                          ContractExtents extents, std::vector<double>& to) {
-    if (!spread.b.empty()) contract(a.magnitude.data(), spread.b.data(), to.data(), extents);
+    const std::size_t count = to.size() / (extents.m * extents.n);
+    if (!spread.b.empty()) contract(count, a.magnitude.data(), spread.b.data(), to.data(), extents);
     if (spread.a.empty()) return;
     std::vector<double> right = b.magnitude;
     for (std::size_t i = 0; i < spread.b.size(); ++i) right[i] += spread.b[i];
-    contract(spread.a.data(), right.data(), to.data(), extents);
+    contract(count, spread.a.data(), right.data(), to.data(), extents);
   }
 
   // The boxes of the summed indices, so that a side fits the caches.
@@ -531,12 +509,7 @@ class Evaluator {
     const std::int64_t most =
         std::min(kDepthMost, kProductsMost / static_cast<std::int64_t>(widest) + 1);
     for (const Box& box : boxes_of(shape, 0, count, most)) {
-      Space piece = inner;
-      for (std::size_t a = 0; a < piece.size(); ++a) {
-        piece[a].begin = box.begin[a];
-        piece[a].count = box.count[a];
-      }
-      out.push_back(std::move(piece));
+      out.push_back(boxed(inner, box));
     }
     return out;
   }
@@ -558,17 +531,14 @@ class Evaluator {
     std::vector<std::int64_t> shape;
     for (const Axis& axis : batch) shape.push_back(axis.count);
     const auto batches = static_cast<std::int64_t>(size_of(batch));
-    for (const Box& box : boxes_of(shape, 0, batches, 1)) {
-      Space at = batch;
-      for (std::size_t a = 0; a < at.size(); ++a) {
-        at[a].begin += box.begin[a];
-        at[a].count = 1;
-      }
-      bool integral = true;
-      const Sums found = contracted(*product, {at, rows, columns, inner}, integral);
-      for (std::size_t i = 0; i < each; ++i) {
+    const std::size_t depth = std::min<std::size_t>(size_of(inner), kDepthMost);
+    const std::size_t widest = std::max({each, size_of(rows) * depth, size_of(columns) * depth});
+    const std::int64_t together = kBodyMost / static_cast<std::int64_t>(widest);
+    for (const Box& box : boxes_of(shape, 0, batches, together)) {
+      const Sums found = contracted(*product, {boxed(batch, box), rows, columns, inner});
+      for (std::size_t i = 0; i < found.value.size(); ++i) {
         sums.set(static_cast<std::size_t>(box.first) * each + i,
-                 finished(found.at(i), length, integral));
+                 finished(found.at(i), length, found.integral[i / each]));
       }
     }
     return multiplied_by(product->outside, expanded(std::move(sums), order, out), out);
@@ -587,19 +557,26 @@ class Evaluator {
     return first;
   }
 
-  Sums contracted(const Product& product, const Spaces& spaces, bool& integral) {
+  // One contraction for each place of the batch.
+  Sums contracted(const Product& product, const Spaces& spaces) {
+    const std::size_t count = size_of(spaces.batch);
     const std::size_t m = size_of(spaces.rows);
     const std::size_t n = size_of(spaces.columns);
     Sums out;
-    for (auto* sums : {&out.value, &out.magnitude, &out.error, &out.slack}) sums->resize(m * n);
-    out.nan_rows.resize(m);
-    out.nan_columns.resize(n);
+    for (auto* sums : {&out.value, &out.magnitude, &out.error, &out.slack}) {
+      sums->resize(count * m * n);
+    }
+    out.nan_rows.resize(count * m);
+    out.nan_columns.resize(count * n);
+    out.integral.resize(count, true);
     for (const Space& depth : depths_of(spaces.inner, std::max(m, n))) {
-      const Side a = side_of(product.sides[0], followed(spaces.batch, spaces.rows, depth));
-      const Side b = side_of(product.sides[1], followed(spaces.batch, depth, spaces.columns));
-      accumulate(a, b, {m, n, size_of(depth)}, out);
-      find_nan(a, b, size_of(depth), out);
-      integral = integral && a.integral && b.integral;
+      const Space rows = followed(spaces.batch, spaces.rows, depth);
+      const Space columns = followed(spaces.batch, depth, spaces.columns);
+      const Side a = side_of(product.sides[0], rows, count);
+      const Side b = side_of(product.sides[1], columns, count);
+      const ContractExtents extents = {m, n, size_of(depth)};
+      accumulate(a, b, extents, out);
+      find_nan(a, b, extents, out);
     }
     return out;
   }

@@ -236,6 +236,64 @@ TEST_F(FormulaTest, SubscriptsAreExpressionsAndReadZeroOutside) {
   EXPECT_EQ(outputs->at(1).expected, (std::vector<double>{at("x", 4), 0, 0}));
 }
 
+// Subscripts of one index each, also of the same one; of none; of two.
+TEST_F(FormulaTest, ReadsFollowEverySubscript) {
+  add("x", DType::kF64, {4, 6});
+  add("y", DType::kF64, {6, 4}, true);
+  const auto expect_reads = [&](const std::string& text, auto&& row, auto&& column) {
+    const auto outputs = run("y[m,n] = " + text);
+    ASSERT_TRUE(outputs.has_value()) << text;
+    for (int m = 0; m < 6; ++m) {
+      for (int n = 0; n < 4; ++n) {
+        const int at[] = {row(m, n), column(m, n)};
+        const bool inside = at[0] >= 0 && at[0] < 4 && at[1] >= 0 && at[1] < 6;
+        const double expected =
+            inside ? this->at("x", static_cast<std::size_t>(at[0] * 6 + at[1])) : 0;
+        EXPECT_EQ(outputs->at(0).expected[static_cast<std::size_t>(m * 4 + n)], expected)
+            << text << " at " << m << ", " << n;
+      }
+    }
+  };
+  expect_reads(
+      "x[n,m]", [](int, int n) { return n; }, [](int m, int) { return m; });
+  expect_reads(
+      "x[n + 2,m]", [](int, int n) { return n + 2; }, [](int m, int) { return m; });
+  expect_reads(
+      "x[n / 2,m - 1]", [](int, int n) { return n / 2; }, [](int m, int) { return m - 1; });
+  expect_reads(
+      "x[m - 1,m]", [](int m, int) { return m - 1; }, [](int m, int) { return m; });
+  expect_reads(
+      "x[3,m + 2]", [](int, int) { return 3; }, [](int m, int) { return m + 2; });
+  expect_reads(
+      "x[0 - 1,m]", [](int, int) { return -1; }, [](int m, int) { return m; });
+  expect_reads(
+      "x[n,m + n]", [](int, int n) { return n; }, [](int m, int n) { return m + n; });
+}
+
+// Both factors have all indices of the result: a contraction for each element of it.
+TEST_F(FormulaTest, MaskedProductsAreSums) {
+  add("a", DType::kF16, {9, 33});
+  add("b", DType::kF16, {7, 33});
+  tensors_["b"].set(5, std::numeric_limits<double>::quiet_NaN());
+  tensors_["b"].set(33 * 3 + 2, 3);
+  add("y", DType::kF32, {9, 7}, true);
+  const auto outputs =
+      run("y[m,n] = sum[k]((n <= m ? a[m,k] : 0) * (n <= m && n > 0 ? b[n,k] : 0))");
+  ASSERT_TRUE(outputs.has_value());
+  for (std::size_t m = 0; m < 9; ++m) {
+    for (std::size_t n = 0; n < 7; ++n) {
+      double sum = 0;
+      for (std::size_t k = 0; k < 33 && n <= m && n > 0; ++k) {
+        sum += at("a", m * 33 + k) * at("b", n * 33 + k);
+      }
+      const std::size_t i = m * 7 + n;
+      EXPECT_NEAR(outputs->at(0).expected[i], sum, 1e-12) << m << ", " << n;
+      // Of zeros times zeros all is known.
+      EXPECT_EQ(outputs->at(0).bound[i] == 0, n > m) << m << ", " << n;
+    }
+  }
+}
+
 // A comparison that rounding could turn covers both answers.
 TEST_F(FormulaTest, OpenComparisonsWidenTheBound) {
   add("x", DType::kF32, {2});

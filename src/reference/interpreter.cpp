@@ -230,10 +230,9 @@ void Machine::run(const ir::Bind& op, Frame& frame) {
     if (frame.active[i] == 0) continue;
     const Number number = scalar(op.value, frame, i);
     // A u64 of more than 63 bits wraps, as it does when it is read again.
-    frame.vars[i][op.var.index] =
-        std::fabs(number.value) < 0x1p65
-            ? static_cast<std::int64_t>(joined({number.value, number.rest}))
-            : 0;
+    const bool fits = std::fabs(number.value) < 0x1p65;
+    frame.vars.set(i, op.var,
+                   fits ? static_cast<std::int64_t>(joined({number.value, number.rest})) : 0);
   }
 }
 
@@ -287,33 +286,56 @@ void Machine::run_tile_op(ir::OpId id, Frame& frame) {
   once_a_unit({mma.a, mma.b, mma.c, metadata}, frame, [&](Frame& units) { run(mma, id, units); });
 }
 
+VarTable VarTable::repeated(const VarTable& parent, std::size_t times) {
+  VarTable out;
+  const std::size_t each = parent.size() == 0 ? 0 : parent[0].size();
+  out.reserve(parent.size(), each);
+  for (std::size_t i = 0; i < parent.size(); ++i) out.add(parent[i]);
+  out.rows_ *= times;
+  out.times_ = times;
+  out.shown_of_ = parent.size();
+  return out;
+}
+
+std::vector<std::int64_t>& VarTable::own(ir::VarId var) {
+  for (Column& column : own_) {
+    if (column.var == var) return column.values;
+  }
+  Column column{var, std::vector<std::int64_t>(rows_)};
+  for (std::size_t i = 0; i < rows_; ++i) {
+    column.values[i] = values_[i / times_ * each_ + var.index];
+  }
+  return own_.emplace_back(std::move(column)).values;
+}
+
+std::span<const std::int64_t> VarTable::shown(std::size_t row) const {
+  if (row / times_ != shown_of_) {
+    shown_of_ = row / times_;
+    const auto from = std::span(values_).subspan(shown_of_ * each_, each_);
+    shown_.assign(from.begin(), from.end());
+  }
+  for (const Column& column : own_) shown_[column.var.index] = column.values[row];
+  return shown_;
+}
+
 Frame Machine::split_frame(const Frame& parent, const std::vector<ir::VarId>& vars,
                            const std::vector<std::int64_t>& extents) {
   std::int64_t each = 1;
   for (std::int64_t extent : extents) each *= std::max<std::int64_t>(extent, 0);
   Frame child;
-  if (!spare_tables_.empty()) {
-    child.vars = VarTable(std::move(spare_tables_.back()));
-    spare_tables_.pop_back();
-  }
   const std::size_t count = parent.count() * static_cast<std::size_t>(each);
-  if (count > 0) child.vars.reserve(count, parent.vars[0].size());
+  child.vars = VarTable::repeated(parent.vars, static_cast<std::size_t>(each));
   child.active.reserve(count);
-  for (std::size_t i = 0; i < parent.count(); ++i) {
-    for (std::int64_t n = 0; n < each; ++n) {
-      const std::span<std::int64_t> values = child.vars.add(parent.vars[i]);
-      std::int64_t rest = n;
-      for (std::size_t axis = vars.size(); axis-- > 0;) {
-        values[vars[axis].index] = rest % extents[axis];
-        rest /= extents[axis];
-      }
-      child.active.push_back(parent.active[i]);
+  for (std::size_t i = 0; i < count; ++i) {
+    auto rest = static_cast<std::int64_t>(i) % each;
+    for (std::size_t axis = vars.size(); axis-- > 0;) {
+      child.vars.set(i, vars[axis], rest % extents[axis]);
+      rest /= extents[axis];
     }
+    child.active.push_back(parent.active[i / static_cast<std::size_t>(each)]);
   }
   return child;
 }
-
-void Machine::drop(Frame frame) { spare_tables_.push_back(std::move(frame.vars).memory()); }
 
 void Machine::run(const ir::Parallel& op, Frame& frame) {
   if (op.level == ir::Level::kBlock) return run_launch(op, frame);
@@ -328,7 +350,6 @@ void Machine::run(const ir::Parallel& op, Frame& frame) {
   child.active = remaining(child.active, child);
   if (frame.count() == together_) begin_phase();
   if (child.count() != 0 && any(child.active)) run_region(op.body, child);
-  drop(std::move(child));
   if (frame.count() == together_) begin_phase();
   frame.active = remaining(frame.active, frame);
 }
@@ -375,7 +396,6 @@ void Machine::run(const ir::Apply& op, const Frame& frame) {
   child.active = remaining(child.active, child);
   applied_ = op.frag;
   if (any(child.active)) run_region(op.body, child);
-  drop(std::move(child));
   applied_ = {};
 }
 
@@ -436,19 +456,21 @@ Frame blocks_from(const ir::Function& function, const ir::Parallel& op, const Gr
                   std::int64_t first) {
   Frame out;
   for (std::int64_t member = 0; member < Grid::product(grid.together); ++member) {
-    const std::span<std::int64_t> values = out.vars.add(vars);
+    const std::size_t row = out.vars.size();
+    out.vars.add(vars);
     std::int64_t group = first;
     std::int64_t inside = member;
     for (std::size_t axis = op.vars.size(); axis-- > 0;) {
       const std::int64_t groups = grid.extents[axis] / grid.together[axis];
-      values[op.vars[axis].index] =
-          group % groups * grid.together[axis] + inside % grid.together[axis];
+      const std::int64_t at = group % groups * grid.together[axis] + inside % grid.together[axis];
+      out.vars.set(row, op.vars[axis], at);
       group /= groups;
       inside /= grid.together[axis];
     }
     for (std::size_t axis = 0; axis < op.cluster.size(); ++axis) {
       const ir::VarId rank = op.cluster[axis];
-      values[rank.index] = values[op.vars[axis].index] % function.vars[rank].extent.evaluate(vars);
+      const std::int64_t at = out.vars[row][op.vars[axis].index];
+      out.vars.set(row, rank, at % function.vars[rank].extent.evaluate(vars));
     }
     out.active.push_back(1);
   }
@@ -514,7 +536,7 @@ void Machine::run(const ir::For& op, ir::OpId id, Frame& frame) {
     frame.active = remaining(outer, frame);
     for (std::size_t i = 0; i < count; ++i) {
       if (next[i] >= upper[i]) frame.active[i] = 0;
-      frame.vars[i][op.var.index] = next[i];
+      frame.vars.set(i, op.var, next[i]);
       next[i] += op.step;
     }
     if (!any(frame.active)) break;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "reference/compare.h"
+#include "reference/machine.h"
 #include "reference/test_builder.h"
 
 namespace kiln::reference {
@@ -16,6 +17,25 @@ using ir::Space;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Rows that were one are set apart, and those of other rows stay.
+TEST(VarTable, RepeatedRowsAreSetApart) {
+  VarTable parent;
+  parent.add(std::vector<std::int64_t>{1, 2, 3});
+  parent.add(std::vector<std::int64_t>{4, 5, 6});
+  VarTable table = VarTable::repeated(parent, 3);
+  ASSERT_EQ(table.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) table.set(i, ir::VarId(1), static_cast<std::int64_t>(10 * i));
+  table.set(4, ir::VarId(2), 7);
+  parent.set(1, ir::VarId(0), 9);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const std::int64_t expected[] = {i < 3 ? 1 : 4, static_cast<std::int64_t>(10 * i),
+                                     i < 3 ? 3 : (i == 4 ? 7 : 6)};
+    EXPECT_TRUE(std::ranges::equal(table[i], expected)) << i;
+  }
+  EXPECT_EQ(VarTable::repeated(table, 2)[9][2], 7);
+  EXPECT_EQ(VarTable::repeated(parent, 0).size(), 0U);
+}
 
 Tensor tensor(DType dtype, std::vector<std::int64_t> shape,
               const std::function<double(std::int64_t)>& value) {

@@ -136,36 +136,48 @@ struct Fragments {
   void settle(Slot& slot) const;
 };
 
-// The values of all variables, by VarId, of one instance after the other; a tile has thousands of elements, each of
-// which is an instance.
+// The values of all variables, by VarId, of one instance after the other. A tile has thousands of elements, each of
+// which is an instance: such a table keeps the rows of the instances that the tile belongs to, and for each element the
+// few variables that are its own.
 class VarTable {
  public:
   VarTable() = default;
-  // An empty table in memory that another one has had.
-  explicit VarTable(std::vector<std::int64_t> memory) : values_(std::move(memory)) {
-    values_.clear();
-  }
-  [[nodiscard]] std::vector<std::int64_t> memory() && { return std::move(values_); }
+  // Each row of the parent `times` times, one after the other, until they are set apart.
+  [[nodiscard]] static VarTable repeated(const VarTable& parent, std::size_t times);
 
   [[nodiscard]] std::size_t size() const { return rows_; }
-  [[nodiscard]] std::span<std::int64_t> operator[](std::size_t row) {
-    return std::span(values_).subspan(row * each_, each_);
-  }
+  // Valid until the next row of this table is asked for.
   [[nodiscard]] std::span<const std::int64_t> operator[](std::size_t row) const {
-    return std::span(values_).subspan(row * each_, each_);
+    return times_ == 1 ? std::span(values_).subspan(row * each_, each_) : shown(row);
+  }
+  void set(std::size_t row, ir::VarId var, std::int64_t value) {
+    std::int64_t& to = times_ == 1 ? values_[row * each_ + var.index] : own(var)[row];
+    to = value;
   }
   void reserve(std::size_t rows, std::size_t each) { values_.reserve(rows * each); }
   // Not a row of the table itself.
-  std::span<std::int64_t> add(std::span<const std::int64_t> row) {
+  void add(std::span<const std::int64_t> row) {
     each_ = row.size();
     values_.insert(values_.end(), row.begin(), row.end());
-    return (*this)[rows_++];
+    ++rows_;
   }
 
  private:
+  struct Column {
+    ir::VarId var;
+    std::vector<std::int64_t> values;  // by row
+  };
+
+  std::vector<std::int64_t>& own(ir::VarId var);
+  [[nodiscard]] std::span<const std::int64_t> shown(std::size_t row) const;
+
   std::size_t rows_ = 0;
   std::size_t each_ = 0;
+  std::size_t times_ = 1;  // that each row of values_ is there
   std::vector<std::int64_t> values_;
+  std::vector<Column> own_;                  // of a table of repeated rows
+  mutable std::vector<std::int64_t> shown_;  // the row that was asked for last
+  mutable std::size_t shown_of_ = 0;         // the row of values_ that it began as
 };
 
 // The instances of the level that runs now.
@@ -205,7 +217,6 @@ class Machine {
   // The child's instances: each of the parent's, times the extents, the last axis fastest. And its end.
   [[nodiscard]] Frame split_frame(const Frame& parent, const std::vector<ir::VarId>& vars,
                                   const std::vector<std::int64_t>& extents);
-  void drop(Frame frame);
   void run(const ir::For& op, ir::OpId id, Frame& frame);
   void run(const ir::If& op, Frame& frame);
   void run(const ir::Loop& op, ir::OpId id, Frame& frame);
@@ -336,7 +347,6 @@ class Machine {
   MemoryHold hold_;
   std::vector<double> charged_;  // bytes, by ValueId
   // Of tables that are no longer needed; they are large, and the system is slow to give memory.
-  std::vector<std::vector<std::int64_t>> spare_tables_;
   std::vector<std::uint8_t> yielded_;  // by instance of the finest level that has; empty: nobody
   // By ValueId.
   std::vector<Memory> memories_;

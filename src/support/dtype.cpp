@@ -1,6 +1,7 @@
 #include "support/dtype.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -47,6 +48,40 @@ constexpr DTypeInfo kInfos[] = {
     {DType::kBool, "bool", NumberKind::kBool, 8, 1.0},
 };
 static_assert(std::size(kInfos) == kDTypeCount);
+static_assert([] {
+  for (std::size_t i = 0; i < std::size(kInfos); ++i) {
+    if (static_cast<std::size_t>(kInfos[i].dtype) != i) return false;
+  }
+  return true;
+}());  // a row is found by its type
+
+// A power of two, exactly.
+constexpr double two_to(int exponent) {
+  double out = 1;
+  for (; exponent < 0; ++exponent) out /= 2;
+  for (; exponent > 0; --exponent) out *= 2;
+  return out;
+}
+
+// What follows from a row: asked for with every rounding, so worked out once.
+struct Precision {
+  double roundoff = 0;
+  double integers_exact_up_to = 0;
+  double smallest = 1;
+  double smallest_normal = 0;
+};
+constexpr Precision precision_of(const DTypeInfo& row) {
+  if (row.kind != NumberKind::kFloat) return {0, row.max, 1, 0};
+  const int least = (row.mantissa_bits == 0 ? 0 : 1) - row.bias - row.mantissa_bits;
+  return {two_to(-(row.mantissa_bits + 1)), two_to(row.mantissa_bits + 1), two_to(least),
+          row.mantissa_bits == 0 ? 0 : two_to(1 - row.bias)};
+}
+constexpr auto kPrecisions = [] {
+  std::array<Precision, kDTypeCount> out;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = precision_of(kInfos[i]);
+  return out;
+}();
+const Precision& precision(DType dtype) { return kPrecisions[static_cast<std::size_t>(dtype)]; }
 
 bool is_signed(const DTypeInfo& row) {
   return row.dtype != DType::kUE4M3 && row.dtype != DType::kUE8M0;
@@ -150,11 +185,7 @@ double round_integer(const DTypeInfo& row, double value) {
 
 }  // namespace
 
-const DTypeInfo& info(DType dtype) {
-  const DTypeInfo& row = kInfos[static_cast<std::size_t>(dtype)];
-  KILN_CHECK(row.dtype == dtype, "dtype table out of order at {}", row.name);
-  return row;
-}
+const DTypeInfo& info(DType dtype) { return kInfos[static_cast<std::size_t>(dtype)]; }
 
 std::optional<DType> dtype_from_name(std::string_view name) {
   struct Alias {
@@ -174,25 +205,10 @@ std::optional<DType> dtype_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-double roundoff(DType dtype) {
-  return is_float(dtype) ? std::exp2(-(info(dtype).mantissa_bits + 1)) : 0.0;
-}
-
-double integers_exact_up_to(DType dtype) {
-  return is_float(dtype) ? std::exp2(info(dtype).mantissa_bits + 1) : info(dtype).max;
-}
-
-double smallest(DType dtype) {
-  if (!is_float(dtype)) return 1.0;
-  const DTypeInfo& row = info(dtype);
-  return std::exp2((row.mantissa_bits == 0 ? 0 : 1) - row.bias - row.mantissa_bits);
-}
-
-double smallest_normal(DType dtype) {
-  const DTypeInfo& row = info(dtype);
-  if (!is_float(dtype) || row.mantissa_bits == 0) return 0;
-  return std::exp2(1 - row.bias);
-}
+double roundoff(DType dtype) { return precision(dtype).roundoff; }
+double integers_exact_up_to(DType dtype) { return precision(dtype).integers_exact_up_to; }
+double smallest(DType dtype) { return precision(dtype).smallest; }
+double smallest_normal(DType dtype) { return precision(dtype).smallest_normal; }
 
 double round_to(DType dtype, double value) {
   const DTypeInfo& row = info(dtype);
