@@ -21,8 +21,8 @@ struct Device {
   Result<runtime::Kernels> (*load)(runtime::Gpu& gpu, const Job& job) = nullptr;
   // How long that takes with and without the cache.
   Result<runtime::LoadTimes> (*measure_loads)(runtime::Gpu& gpu, const Job& job) = nullptr;
-  // Kernels that are text in the device's own language, as the checks of `bench` are; `name` is
-  // what the compiler's messages call it. Nothing of it is kept.
+  // Kernels that are text in the device's own language, as the checks of `bench` are, compiled through the cache; `name`
+  // is what the compiler's messages call it. Errors: those of runtime::load_text.
   Result<runtime::DeviceModule> (*compile)(runtime::Gpu& gpu, const char* text,
                                            const char* name) = nullptr;
   // Into this cache what `load` would compile; needs no device.

@@ -1,6 +1,5 @@
 // The row of the machine's GPU.
 #include "backends/device.h"
-#include "runtime/nvrtc.h"
 #include "runtime/run.h"
 
 namespace kiln::backends {
@@ -19,9 +18,9 @@ constexpr Device kDevice{
         },
     .compile = [](runtime::Gpu& gpu, const char* text,
                   const char* name) -> Result<runtime::DeviceModule> {
-      const auto cubin = runtime::compile(runtime::compile_request(text, gpu.arch(), name));
-      if (!cubin) return Unexpected{cubin.error()};
-      return gpu.load(cubin->bytes);
+      auto kernels = runtime::load_text(gpu, text, name);
+      if (!kernels) return Unexpected{kernels.error()};
+      return std::move(kernels->module);
     },
     .warm =
         [](const Job& job, const runtime::Cache& cache) {

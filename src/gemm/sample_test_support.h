@@ -1,5 +1,5 @@
-// Which of many kernels a test compiles: each in gemm_sweep, which is built in release alone, and one
-// of 16 in gemm_test, since a kernel takes twenty times as long under the sanitizers.
+// Which of many kernels a test compiles: each in a sweep (gemm_sweep, attention_sweep), which is built in release alone,
+// and one of 16 elsewhere, since a kernel takes twenty times as long under the sanitizers.
 #pragma once
 
 namespace kiln::gemm {

@@ -108,6 +108,11 @@ Result<Kernels> load_kernels(Gpu& gpu, const ir::Module& module, const ir::Funct
   return kernels;
 }
 
+Result<Kernels> load_text(Gpu& gpu, std::string text, std::string file_name) {
+  return load_compiled(gpu, compile_request(std::move(text), gpu.arch(), std::move(file_name)),
+                       CacheUse::kFindAndStore);
+}
+
 Result<LoadTimes> measure_loads(Gpu& gpu, const ir::Module& module, const ir::Function& function,
                                 const Sources& sources) {
   const auto seconds = [](const Kernels& kernels) {

@@ -59,6 +59,10 @@ struct LoadTimes {
 [[nodiscard]] Result<LoadTimes> measure_loads(Gpu& gpu, const ir::Module& module,
                                               const ir::Function& function, const Sources& sources);
 
+// The kernels of a CUDA text, from the compile cache where it has them. Errors: no NVRTC; what it or the driver says;
+// what cache_settings says.
+[[nodiscard]] Result<Kernels> load_text(Gpu& gpu, std::string text, std::string file_name);
+
 // What load_kernels would compile on a GPU of the module's architecture, into the cache; needs no
 // GPU. Errors: no NVRTC.
 [[nodiscard]] Result<Compiled> warm_kernels(const ir::Module& module, const ir::Function& function,
