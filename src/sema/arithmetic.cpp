@@ -2,7 +2,9 @@
 //
 // Integers that are known as an Expr stay one: `16 * b + t` costs no operation. Everything else
 // becomes scalar operations in the promoted type.
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "ir/functions.h"
 #include "ir/integer.h"
@@ -400,6 +402,15 @@ std::optional<Operand> combine_unsigned(ir::BinaryKind kind, const Operand& left
   return out;
 }
 
+// The product of two, of which one is u32, is no number that leaves 64 bits.
+bool stays_short(const Operand& left, const Operand& right) {
+  constexpr std::int64_t kFactorMax = std::int64_t{1} << 24;
+  const ir::Expr product = left.integer.value * right.integer.value;
+  return !product.overflowed() && std::ranges::all_of(product.terms(), [](const ir::Term& term) {
+    return term.atoms.size() <= 1 && std::abs(term.coefficient) <= kFactorMax;
+  });
+}
+
 // Numbers without a sign wrap and an Expr does not. Of u32 the bits of a sum, a difference and a
 // product are the same, but what compares, divides or goes on in 64 bits must see wrapped numbers.
 // Types below 32 bits wrap as well.
@@ -410,7 +421,7 @@ bool folds(ir::BinaryKind kind, const Operand& left, const Operand& right) {
   if (dtype == DType::kU64) return false;
   if (dtype == DType::kU32) {
     return kind == ir::BinaryKind::kAdd || kind == ir::BinaryKind::kSub ||
-           kind == ir::BinaryKind::kMul;
+           (kind == ir::BinaryKind::kMul && stays_short(left, right));
   }
   return !may_be_wrapped(left) && !may_be_wrapped(right);
 }
