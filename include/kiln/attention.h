@@ -36,9 +36,9 @@
 //
 // Of tensors of 8 bits, KILN_E4M3, o is bf16, and each head of keys has three factors, as
 // FlashAttention's descales: q, k and v are what they hold times q_scale, k_scale and v_scale of
-// [b, h / (heads / key_heads)]. Weights are rounded to 8 bits then, to 4 significant ones. v is
-// transposed in a workspace first, in a launch of its own. Depths are 64, 128 and 256; there are no soft
-// cap, no sequences and no gradients.
+// [b, h / (heads / key_heads)]. Those of q and k are 0 or more; below 0 results are undefined. Weights are
+// rounded to 8 bits then, to 4 significant ones. v is transposed in a workspace first, in a launch of its
+// own. Depths are 64, 128 and 256; there are no soft cap, no sequences and no gradients.
 //
 // Nothing here waits for the GPU. All functions may be called from any thread at any time. The device
 // is the one whose context is the calling thread's, as in kiln/gemm.h. Results are the same from run

@@ -141,10 +141,15 @@ void Binder::take_scalar(const ir::Param& param, std::size_t index, const Assign
   }
   const auto integer = parse_integer(assignment.value);
   if (!integer || round_to(dtype, *number) != *number) {
-    const double low = info(dtype).kind == NumberKind::kSigned ? -info(dtype).max - 1 : 0;
+    // What is bound is an index, which is signed.
+    const DTypeInfo& type = info(dtype);
+    const int bits =
+        type.bits == 64 || type.kind == NumberKind::kSigned ? type.bits - 1 : type.bits;
+    const std::uint64_t high = ~std::uint64_t{0} >> (64 - bits);
+    const std::string low =
+        type.kind == NumberKind::kSigned ? format("-{}", high + 1) : std::string("0");
     failure =
-        diags.report<diag::ShapeRange>({}, assignment.name, assignment.value, low, info(dtype).max)
-            .emit();
+        diags.report<diag::ShapeRange>({}, assignment.name, assignment.value, low, high).emit();
     return;
   }
   know(param.var, *integer, by_shape());

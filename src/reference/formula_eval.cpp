@@ -322,6 +322,8 @@ class Evaluator {
         std::min({numerics.accumulation.exact_integers, integers_exact_up_to(numerics.accumulator),
                   integers_exact_up_to(real), 0x1p53});
     if (integral && sum.magnitude <= exact) return {{sum.value, 0}, 0};
+    const bool of_zeros = sum.value == 0 && sum.magnitude == 0 && sum.error == 0 && sum.slack == 0;
+    if (of_zeros) return {{sum.value, 0}, 0};  // however it is added up
     const double steps = std::ceil(length / static_cast<double>(numerics.accumulation.depth)) + 2;
     const double relative =
         std::max(steps * numerics.accumulation.roundoff, length * roundoff(real));

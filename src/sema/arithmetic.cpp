@@ -2,7 +2,9 @@
 //
 // Integers that are known as an Expr stay one: `16 * b + t` costs no operation. Everything else
 // becomes scalar operations in the promoted type.
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "ir/functions.h"
 #include "ir/integer.h"
@@ -79,6 +81,10 @@ std::optional<Operand> combine_exprs(Sema& sema, ir::BinaryKind kind, const Oper
   if (!x || !y || (divides && *y == 0)) return std::nullopt;
   if (divides && *y == -1) {  // the least number has no opposite
     return make_int(kind == ir::BinaryKind::kDiv ? ir::Expr(0) - a : ir::Expr(0), span);
+  }
+  if (kind == ir::BinaryKind::kShl) {  // a product, which may leave 64 bits
+    const ir::Expr half(std::int64_t{1} << (*y / 2));
+    return make_int(a * half * half * ir::Expr(*y % 2 + 1), span);
   }
   out = make_int(ir::Expr(*ir::value_of(kind, DType::kS64, *x, *y)), span);
   if (ir::is_comparison(kind) || ir::is_logical(kind)) out.dtype = DType::kBool;
@@ -184,6 +190,8 @@ std::string significance_text(DType dtype) {
   return format("{} holds integers from {}", row.name, range_text(dtype));
 }
 
+bool is_unsigned_index(DType dtype) { return dtype == DType::kU32 || dtype == DType::kU64; }
+
 std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType dtype, bool warn) {
   const Span span = operand.span;
   if (operand.is_error()) return std::nullopt;
@@ -214,10 +222,10 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
     return emit_value(sema, ir::Const{round_to(dtype, *constant)}, span, type);
   }
   if (operand.kind == Operand::Kind::kInt) {
-    // An index is computed in s32 or s64; any other type is a conversion of it. One of u32 is that
-    // first, whose bits are those of the s32.
-    if (operand.dtype == DType::kU32 && dtype != DType::kU32) {
-      const auto value = convert_to(sema, operand, DType::kU32, false);
+    // An index is computed in s32 or s64; any other type is a conversion of it. One without a sign
+    // is that first, whose bits are those of the index.
+    if (is_unsigned_index(operand.dtype) && dtype != operand.dtype) {
+      const auto value = convert_to(sema, operand, operand.dtype, false);
       return emit_value(sema, ir::Cast{*value}, span, type);
     }
     const bool wide = size_bytes(operand.dtype) == 8 ||
@@ -235,8 +243,17 @@ std::optional<ir::ValueId> convert_to(Sema& sema, const Operand& operand, DType 
 
 // Whether an integer of 32 bits may not hold what the expression of integers is.
 bool is_wide(const Operand& operand) {
+  const DType narrow = operand.dtype == DType::kU32 ? DType::kU32 : DType::kS32;
   return size_bytes(operand.dtype) == 8 ||
-         (operand.integer.value.constant() && !is_in_range(DType::kS32, operand));
+         (operand.integer.value.constant() && !is_in_range(narrow, operand));
+}
+
+// The type in which two expressions of integers are computed.
+DType type_of_index(const Operand& left, const Operand& right) {
+  const bool wide = is_wide(left) || is_wide(right);
+  const DType dtype = promote(left, right);
+  if (wide) return dtype == DType::kU64 ? DType::kU64 : DType::kS64;
+  return dtype == DType::kU32 ? DType::kU32 : DType::kS32;
 }
 
 }  // namespace
@@ -355,7 +372,8 @@ bool check_shift(Sema& sema, ir::BinaryKind kind, const Operand& left, const Ope
       right.kind == Operand::Kind::kInt ? right.integer.value.constant() : std::nullopt;
   if (!distance || is_float(left.dtype)) return true;
   const bool folded = left.kind == Operand::Kind::kInt && left.integer.value.constant();
-  const DTypeInfo& type = info(folded ? DType::kS64 : promote(left, right));
+  const DType common = promote(left, right);
+  const DTypeInfo& type = info(folded && !is_unsigned_index(common) ? DType::kS64 : common);
   if (*distance >= 0 && *distance < type.bits) return true;
   (void)sema.diags.report<diag::ShiftRange>(right.span, *distance, type.name, type.bits)
       .label(left.span, "{}", describe(left, sema.function))
@@ -364,30 +382,81 @@ bool check_shift(Sema& sema, ir::BinaryKind kind, const Operand& left, const Ope
   return false;
 }
 
-bool is_u32(const Operand& left, const Operand& right) {
-  return !is_wide(left) && !is_wide(right) && promote(left, right) == DType::kU32;
+// Whether it has no sign and is to be seen as a number only when it is brought to its type.
+bool may_be_wrapped(const Operand& operand) {
+  return is_unsigned_index(operand.dtype) && !operand.integer.value.constant();
 }
 
-// u32 wraps and an Expr does not: the bits of a sum, a difference and a product are the same, but
-// what compares, divides or goes on in 64 bits must see wrapped numbers. A variable of u32 is one.
+// Two constants of a type without a sign, in that type; nothing where an index, which is signed,
+// does not hold one of them or the result.
+std::optional<Operand> combine_unsigned(ir::BinaryKind kind, const Operand& left,
+                                        const Operand& right, Span span) {
+  const DType dtype = type_of_index(left, right);
+  const ir::IntegerType type(dtype);
+  const std::int64_t x = type.wrapped(*left.integer.value.constant());
+  const std::int64_t y = type.wrapped(*right.integer.value.constant());
+  const auto value = ir::value_of(kind, dtype, x, y);
+  if (!value || x < 0 || y < 0 || *value < 0) return std::nullopt;
+  Operand out = make_int(ir::Expr(*value), span);
+  out.dtype = ir::is_comparison(kind) || ir::is_logical(kind) ? DType::kBool : dtype;
+  return out;
+}
+
+// The product of two, of which one is u32, is no number that leaves 64 bits.
+bool stays_short(const Operand& left, const Operand& right) {
+  constexpr std::int64_t kFactorMax = std::int64_t{1} << 24;
+  const ir::Expr product = left.integer.value * right.integer.value;
+  return !product.overflowed() && std::ranges::all_of(product.terms(), [](const ir::Term& term) {
+    return term.atoms.size() <= 1 && std::abs(term.coefficient) <= kFactorMax;
+  });
+}
+
+// Numbers without a sign wrap and an Expr does not. Of u32 the bits of a sum, a difference and a
+// product are the same, but what compares, divides or goes on in 64 bits must see wrapped numbers.
+// Types below 32 bits wrap as well.
 bool folds(ir::BinaryKind kind, const Operand& left, const Operand& right) {
-  const bool same_bits =
-      kind == ir::BinaryKind::kAdd || kind == ir::BinaryKind::kSub || kind == ir::BinaryKind::kMul;
-  if (is_u32(left, right) && same_bits) return true;
-  const auto is_exact = [&](const Operand& operand) {
-    const ir::Expr& value = operand.integer.value;
-    if (value.constant()) return true;
-    return operand.dtype == DType::kU32 ? value.as_var().has_value() : !is_u32(left, right);
-  };
-  return is_exact(left) && is_exact(right);
+  const DTypeInfo& type = info(promote(left, right));
+  if (type.bits < 32 && type.kind != NumberKind::kBool) return false;
+  const DType dtype = type_of_index(left, right);
+  if (dtype == DType::kU64) return false;
+  if (dtype == DType::kU32) {
+    return kind == ir::BinaryKind::kAdd || kind == ir::BinaryKind::kSub ||
+           (kind == ir::BinaryKind::kMul && stays_short(left, right));
+  }
+  return !may_be_wrapped(left) && !may_be_wrapped(right);
 }
 
-DType type_of_index(const Operand& left, const Operand& right) {
-  if (is_u32(left, right)) return DType::kU32;
-  return is_wide(left) || is_wide(right) ? DType::kS64 : DType::kS32;
+// Nothing where it takes an operation.
+std::optional<Operand> combine_indices(Sema& sema, ir::BinaryKind kind, const Operand& left,
+                                       const Operand& right, Span span) {
+  if (left.kind != Operand::Kind::kInt || right.kind != Operand::Kind::kInt) return std::nullopt;
+  const DType dtype = type_of_index(left, right);
+  const bool constants = left.integer.value.constant() && right.integer.value.constant();
+  if (constants && is_unsigned_index(dtype)) return combine_unsigned(kind, left, right, span);
+  if (!folds(kind, left, right)) return std::nullopt;
+  auto out = combine_exprs(sema, kind, left, right, span);
+  if (out && out->dtype != DType::kBool) {
+    const bool wide = !is_unsigned_index(dtype) && is_wide(*out);
+    out->dtype = wide ? DType::kS64 : dtype;
+  }
+  return out;
 }
 
 }  // namespace
+
+std::optional<Operand> extremum_of_indices(bool is_max, const Operand& left, const Operand& right,
+                                           Span span) {
+  if (left.kind != Operand::Kind::kInt || right.kind != Operand::Kind::kInt) return std::nullopt;
+  const ir::Expr& a = left.integer.value;
+  const ir::Expr& b = right.integer.value;
+  if (may_be_wrapped(left) || may_be_wrapped(right)) return std::nullopt;
+  const DType dtype = type_of_index(left, right);
+  const auto fits = [&](const ir::Expr& side) { return side.constant().value_or(-1) >= 0; };
+  if (is_unsigned_index(dtype) && !(fits(a) && fits(b))) return std::nullopt;
+  Operand out = make_int(is_max ? ir::max(a, b) : ir::min(a, b), span);
+  out.dtype = dtype;
+  return out;
+}
 
 Operand combine(Sema& sema, ast::BinaryOp op, Span op_span, Operand left, Operand right) {
   if (left.is_error() || right.is_error()) return {};
@@ -416,13 +485,7 @@ Operand combine(Sema& sema, ast::BinaryOp op, Span op_span, Operand left, Operan
     return {};
   }
   if (!check_shift(sema, *kind, left, right)) return {};
-  if (left.kind == Operand::Kind::kInt && right.kind == Operand::Kind::kInt &&
-      folds(*kind, left, right)) {
-    if (auto folded = combine_exprs(sema, *kind, left, right, span)) {
-      if (folded->dtype == DType::kS32) folded->dtype = type_of_index(left, right);
-      return *folded;
-    }
-  }
+  if (auto folded = combine_indices(sema, *kind, left, right, span)) return *folded;
   return combine_scalars(sema, op, op_span, left, right);
 }
 

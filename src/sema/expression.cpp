@@ -456,11 +456,7 @@ Operand Evaluator::call(const ast::CallExpr& e) const {
     Operand right = evaluate(sema, e.args[1]);
     if (left.is_error() || right.is_error()) return error_operand(span);
     const bool is_max = e.builtin == ast::Builtin::kMax;
-    if (left.kind == Operand::Kind::kInt && right.kind == Operand::Kind::kInt) {
-      const auto& a = left.integer.value;
-      const auto& b = right.integer.value;
-      return make_int(is_max ? ir::max(a, b) : ir::min(a, b), span);
-    }
+    if (auto index = extremum_of_indices(is_max, left, right, span)) return *index;
     const DType dtype = promote(left, right);
     const auto a = convert(sema, left, dtype);
     const auto b = convert(sema, right, dtype);

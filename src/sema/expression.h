@@ -47,6 +47,9 @@ struct IndexItem {
 // left `op` right, as the language types it.
 [[nodiscard]] Operand combine(Sema& sema, ast::BinaryOp op, Span op_span, Operand left,
                               Operand right);
+// The larger or smaller of two, where both are indices and it is one too.
+[[nodiscard]] std::optional<Operand> extremum_of_indices(bool is_max, const Operand& left,
+                                                         const Operand& right, Span span);
 
 // The type both sides of an arithmetic operation are brought to.
 [[nodiscard]] DType promote(const Operand& left, const Operand& right);

@@ -34,8 +34,8 @@ def formula(defines):
         f"s[b,h,i,j] = sum[d](q[b,i,h,d] * k[b,j,h / (H / HK),d]) * q_scale[{head}] * k_scale[{head}]; "
         f"top[b,h,i] = max[j]({chosen(seen, 's[b,h,i,j]', '-inf')}); p[b,h,i,j] = {chosen(seen, weight, 0)}; "
         f"l[b,h,i] = sum[j](p[b,h,i,j]); "
-        f"o[b,i,h,d] = sum[j](p[b,h,i,j] * vt[{head},d,j + 0]) * v_scale[{head}] / l[b,h,i]; "
-        "lse[b,h,i] = top[b,h,i] * scale + log(l[b,h,i])"
+        f"o[b,i,h,d] = l[b,h,i] > 0 ? sum[j](p[b,h,i,j] * vt[{head},d,j + 0]) * v_scale[{head}] / l[b,h,i] : 0; "
+        "lse[b,h,i] = l[b,h,i] > 0 ? top[b,h,i] * scale + log(l[b,h,i]) : -inf"
     )
 
 
@@ -62,26 +62,22 @@ WINDOWS = (dict(left=130, right=40), dict(left=0, right=0), dict(left=64, causal
 
 
 class OnValues(kernels.Broken):
-    def case(self, shape, defines, kernel=KERNEL, **numbers):
+    def case(self, shape, defines, kernel=KERNEL, factors=FACTORS, **numbers):
         batch, heads, depth = shape["B"], shape["HK"], defines.get("D", 128)
         behind = up(shape["T"], KEYS_UNIT) - shape["T"]
-        stem = f"{batch}x{heads}x{depth}x{shape['T']}"
+        stem = f"{batch}x{heads}x{depth}x{shape['T']}of{'-'.join(map(str, factors))}"
         files = {name: self.folder / f"{name}{stem}.npy" for name in ("vt", "q_scale", "k_scale", "v_scale")}
         if not files["vt"].exists():
             rows = [
                 self.chance.choices(VALUES, k=shape["T"]) + [LARGEST] * behind for _ in range(batch * heads * depth)
             ]
             save(files["vt"], "f8_e4m3", rows, (batch, heads, depth, shape["T"] + behind))
-            for name in ("q_scale", "k_scale", "v_scale"):
-                save(files[name], "f32", [self.chance.choices(FACTORS, k=heads) for _ in range(batch)])
+            for name, among in (("q_scale", factors), ("k_scale", factors), ("v_scale", FACTORS)):
+                save(files[name], "f32", [self.chance.choices(among, k=heads) for _ in range(batch)])
         shape = shape | dict(TP=shape["T"] + behind, scale=SCALE) | numbers
         defines = dict(BLOCKS=3) | defines
         options = ["--fill", "integers", *(f"--in={name}={path}" for name, path in files.items())]
-        window = defines.get("RIGHT") == "true" or defines.get("CAUSAL") == "true"
-        # A query without keys has a result that the formula has not.
-        if not (window and shape["S"] > shape["T"]):
-            options += ["--expect", formula(defines)]
-        return Case(kernel, shape, defines, tuple(options))
+        return Case(kernel, shape, defines, (*options, "--expect", formula(defines)))
 
     def right(self, cases):
         with ThreadPoolExecutor(kernels.JOBS) as pool:
@@ -136,6 +132,13 @@ class Values(OnValues):
         self.assertTrue(all(abs(x) < 1e4 for x in row[64:]), row[64:])
 
 
+    def test_factors_of_nothing(self):
+        """Where scores are 0 or next to it by their factors, all keys weigh the same."""
+        shapes = (SHAPES[0], dict(B=2, S=150, T=130, H=2, HK=1))
+        cases = itertools.product(shapes, ((0,), (1e-20,), (0, 1.5)), ("false", "true"))
+        self.right([self.case(shape, dict(D=64, CAUSAL=causal), factors=factors) for shape, factors, causal in cases])
+
+
 class Transposition(OnValues):
     def test_sizes(self):
         for sizes in ((1, 128, 1, 16, 32), (2, 131, 3, 32, 36), (1, 1, 2, 64, 4), (1, 300, 1, 20, 76)):
@@ -181,6 +184,11 @@ class NegativeControl(OnValues):
                 kernel = self.broken(KERNEL, change)
                 case = self.case(shape, dict(BLOCKS=2, D=64, TILE=64), kernel)
                 self.assertIn(change[2], mistake_of(replace(case, options=(*case.options, "--check", "full"))))
+
+    def test_factors_of_nothing(self):
+        kernel = self.broken(KERNEL, ("return factor == 0.0f ? 1e-37f : factor;", "return factor;"))
+        case = self.case(dict(B=1, S=70, T=130, H=1, HK=1), dict(BLOCKS=2, D=64, TILE=64), kernel, factors=(0,))
+        self.assertIn("outside", mistake_of(case))
 
     def test_transposition(self):
         for change in TRANSPOSING_MISTAKES:

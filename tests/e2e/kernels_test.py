@@ -734,6 +734,12 @@ class NegativeControl(Broken):
         defines = dict(BLOCKS=2, CAUSAL="true", D=64, DRAWN="true", KEYS_TOGETHER=900)
         self.expect_all_found("attention_sm90 drawn", shape, defines, attention_cases.CAUSAL_ATTENTION)
 
+    def test_attention_of_queries_without_keys(self):
+        shape = dict(B=1, S=300, T=170, H=2, HK=1, scale=0.088)
+        defines = dict(BLOCKS=2, CAUSAL="true", D=64, TILE=64)
+        expected = attention_cases.CAUSAL_ATTENTION
+        self.expect_all_found("attention_sm90 of queries without keys", shape, defines, expected, "--check", "full")
+
     def test_attention_in_clusters(self):
         shape = dict(B=1, S=400, T=450, H=3, HK=1, scale=0.088)
         defines = dict(BLOCKS=4, D=64, TILE=64, AHEAD=1, CLUSTER=2)

@@ -63,6 +63,8 @@ Spelled spell_op(Kernel& kernel, const Op& op, const ir::Const& constant) {
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Index& index) {
   const DType dtype = scalar_dtype(kernel, op.result);
   if (dtype == DType::kS32 && !kernel.is_wide(index.expr)) return kernel.spelled(index.expr);
+  const bool computed = !index.expr.constant() && !index.expr.as_var();
+  if (computed && info(dtype).bits > 32) return kernel.spelled_in_64_bits(index.expr);
   return {format("{}({})", type_name(dtype), kernel.text(index.expr))};
 }
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Unary& unary) {

@@ -184,6 +184,17 @@ Spelled Kernel::spelled_as_it_is(const Expr& expr) {
   return out;
 }
 
+Spelled Kernel::spelled_in_64_bits(const Expr& expr) {
+  VarFacts wide = facts();
+  wide.name = [this](VarId var) {
+    const std::string& name = var_names[var.index];
+    return is_wide(var) ? name : format("{}({})", type_name(DType::kS64), name);
+  };
+  Spelled out = spell(expr, wide);
+  if (out.text.find("kiln::") != std::string::npos) requirements.headers.insert("math.cuh");
+  return out;
+}
+
 std::string Kernel::wide_text(const Expr& expr) {
   if (expr.constant()) return text(expr);
   // Each product by itself, so that none is computed in 32 bits.

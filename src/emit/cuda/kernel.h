@@ -92,6 +92,8 @@ struct Kernel {
   [[nodiscard]] std::string text(const ir::Expr& expr) { return spelled(expr).text; }
   // The text of an expression that is computed in 64 bits: a distance between elements.
   [[nodiscard]] std::string wide_text(const ir::Expr& expr);
+  // The same as readable text, of an expression that is no constant.
+  [[nodiscard]] Spelled spelled_in_64_bits(const ir::Expr& expr);
   // An integer list "{M, K}", every element an int.
   [[nodiscard]] std::string braced(const std::vector<ir::Expr>& exprs);
   [[nodiscard]] const std::string& name(ir::ValueId value) const {
