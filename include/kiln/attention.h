@@ -36,9 +36,9 @@
 //
 // Of tensors of 8 bits, KILN_E4M3, o is bf16, and each head of keys has three factors, as
 // FlashAttention's descales: q, k and v are what they hold times q_scale, k_scale and v_scale of
-// [b, h / (heads / key_heads)]. Weights are rounded to 8 bits then, to 4 significant ones. v is
-// transposed in a workspace first, in a launch of its own. Depths are 64, 128 and 256; there are no soft
-// cap, no sequences and no gradients.
+// [b, h / (heads / key_heads)], of which those of q and k are above 0. Weights are rounded to 8 bits then,
+// to 4 significant ones. v is transposed in a workspace first, in a launch of its own. Depths are 64, 128
+// and 256; there are no soft cap, no sequences and no gradients.
 //
 // Nothing here waits for the GPU. All functions may be called from any thread at any time. The device
 // is the one whose context is the calling thread's, as in kiln/gemm.h. Results are the same from run
@@ -105,7 +105,7 @@ typedef struct kiln_attention_operands {
   // not matter; calls that run at the same time need one each.
   void* workspace;
   size_t workspace_bytes;
-  // Of tensors of 8 bits, [batch, key_heads] each; else null.
+  // Of tensors of 8 bits, [batch, key_heads] each, or null where all are 1; else null.
   const float* q_scale;
   const float* k_scale;
   const float* v_scale;
@@ -117,7 +117,8 @@ typedef struct kiln_attention_operands {
 KILN_API kiln_status kiln_attention_prepare(const kiln_attention_problem* problem);
 
 // How many bytes of workspace kiln_attention needs for the problem: few of a balanced one; of 8 bits a byte
-// for each element of v besides, with keys filled up to a multiple of 16; 0 of others. Prepares it.
+// for each element of v besides, with keys filled up to a multiple of 16, and 4 for each factor; 0 of
+// others. Prepares it.
 KILN_API kiln_status kiln_attention_workspace(const kiln_attention_problem* problem,
                                               size_t* workspace_bytes);
 

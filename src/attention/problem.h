@@ -99,7 +99,7 @@ struct Operands {
   runtime::cuda::DevicePtr dv = 0;
   runtime::cuda::DevicePtr cu_seqlens_q = 0;
   runtime::cuda::DevicePtr cu_seqlens_k = 0;
-  // Of tensors of 8 bits, [batch, key_heads] of f32.
+  // Of tensors of 8 bits, [batch, key_heads] of f32; 0: all are 1.
   runtime::cuda::DevicePtr q_scale = 0;
   runtime::cuda::DevicePtr k_scale = 0;
   runtime::cuda::DevicePtr v_scale = 0;
