@@ -57,7 +57,7 @@ def telling(batch, queries, keys, heads, key_heads, depth):
     j, d = torch.arange(keys, device=DEVICE), torch.arange(depth, device=DEVICE)
     size = 1 + (j // depth)[:, None, None] % 3 + torch.arange(key_heads, device=DEVICE)[:, None] % 4
     v = ((j[:, None, None] % depth == d) * size).expand(batch, -1, -1, -1)
-    return tuple(each.to(F8) for each in (q, k, v))
+    return tuple(each.float().to(F8) for each in (q, k, v))
 
 
 def telling_factors(batch, key_heads):
