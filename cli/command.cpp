@@ -276,7 +276,7 @@ void add_bench(Cli& cli) {
       "bench", "measure a kernel on the GPU, beside the vendor's library in the same process");
   command->add_option("SUITE|FILE", bench.program.file,
                       "dense, llm, small, fp8, sparse, ragged, block-scaled or grouped; attention; "
-                      "attention-backward; random; "
+                      "attention-backward; attention-fp8; random; "
                       "or a .co file");
   add_file(command, bench);
   repeated(command, "--shape", bench.shapes,

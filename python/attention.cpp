@@ -35,6 +35,8 @@ kiln_attention_problem attention_of(const nb::dict& fields, Spacings spacings = 
       {"key_heads", &out.key_heads}, {"depth", &out.depth},
       {"left", &out.left},           {"right", &out.right},
       {"sequences", &out.sequences}, {"value_depth", &out.value_depth}};
+  const std::map<std::string_view, std::int32_t> types = {
+      {"bf16", KILN_BF16}, {"f16", KILN_F16}, {"f8_e4m3", KILN_E4M3}};
   spacings.insert({{"q", &out.q}, {"k", &out.k}, {"v", &out.v}, {"o", &out.o}});
   for (const auto& [key, value] : fields) {
     const auto name = nb::cast<std::string>(key);
@@ -44,7 +46,8 @@ kiln_attention_problem attention_of(const nb::dict& fields, Spacings spacings = 
       *lies->second = spacing_of(value);
     } else if (name == "type") {
       const auto type = nb::cast<std::string>(value);
-      out.type = type == "bf16" ? KILN_BF16 : type == "f16" ? KILN_F16 : 0;  // 0 is refused
+      const auto named = types.find(type);
+      out.type = named == types.end() ? 0 : named->second;  // 0 is refused
     } else if (name == "causal") {
       out.causal = nb::cast<bool>(value) ? 1 : 0;
     } else if (name == "window") {

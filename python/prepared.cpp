@@ -55,6 +55,9 @@ kiln_status start_on(const kiln_attention_problem& problem, Values values, const
   operands.scale = static_cast<float>(values[5].real);
   operands.cu_seqlens_q = at<std::int32_t>(values, 6);
   operands.cu_seqlens_k = at<std::int32_t>(values, 7);
+  operands.q_scale = at<float>(values, 8);
+  operands.k_scale = at<float>(values, 9);
+  operands.v_scale = at<float>(values, 10);
   operands.workspace = place.workspace;
   operands.workspace_bytes = place.workspace_bytes;
   return kiln_attention(&problem, &operands, place.stream);

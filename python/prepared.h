@@ -33,8 +33,8 @@ inline constexpr std::size_t kValuesMax = 12;
 // `values` are, each operand 0 that the problem has not,
 //   of a product              a, b, c, the bias, the residual, the scale factors of a and b, the metadata,
 //                             the numbers of groups, those of their rows; alpha and beta
-//   of attention              q, k, v, o, lse; the scale
-//   of attention's gradients  q, k, v, o, lse, dout, dq, dk, dv; the scale
+//   of attention              q, k, v, o, lse; the scale; where sequences begin, of q and k; the factors of q, k and v
+//   of attention's gradients  q, k, v, o, lse, dout, dq, dk, dv; the scale; where sequences begin
 //   of attention over a cache q, k, v, the lengths, the table of pages, o, lse; the scale
 Ended start(const Prepared& prepared, std::span<const kiln_value> values, void* workspace,
             void* stream);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Attention beside the best of the others, in one process on one GPU: kiln, cuDNN and FlashAttention-3.
 
-    python bench/peers/attention.py [--backward] [--fa3 LIBRARY.so] [--rows D=128,causal ...] [--only kiln ...] [--json FILE]
+    python bench/peers/attention.py [--backward | --type f8_e4m3] [--fa3 LIBRARY.so] [--rows D=128,causal ...] [--only kiln ...]
+                                    [--json FILE]
 
 Each row is a forward pass in bf16, or with --backward the gradients of one, with batch * rows = 16384 and heads *
 depth = 2048: depths of 64, 128 and 256, rows of 1024 to 16384, with and without a causal mask. cuDNN is the one of
@@ -17,6 +18,10 @@ batch of each contender, in turns that go the other way each time; in front of e
 kernel that is not counted, so that none inherits its neighbour's clock. Ratios are of batches of one repeat. Buffers are
 used in turn, so many that they pass twice the L2 before they come back. With --graphs a batch is a CUDA graph; cuDNN's
 gradients are left out then.
+
+With --type f8_e4m3 kiln and FlashAttention-3 get q, k and v of 8 bits, with a factor for each head, and give bf16; kiln of
+bf16 is measured beside, in the place of cuDNN, of the same numbers. What is compared with fp64 is allowed what rounded
+weights are likely to lose; all elements have to be finite.
 
 With --kernel FILE.co and -D NAME=VALUE a kernel of a file takes the place of the library's, compiled by kiln.compile:
 attention(q, k, v, o, lse, scale).
@@ -43,12 +48,20 @@ from kiln._attention import kernel_of, options_of
 TOKENS = 16384
 WIDTH = 2048  # heads * depth
 DEPTHS = (64, 128, 256)
+BF16, F8 = "bf16", "f8_e4m3"
 ROWS = (1024, 2048, 4096, 8192, 16384)
 SAMPLED = 16  # rows of one head that are computed in fp64, in each of SAMPLED_HEADS
 SAMPLED_HEADS = 4
 # Weights are rounded to bf16, by up to 2^-9 of themselves, before they multiply values of up to 5 or so, and the output
 # once more. The bound is of an output of up to 1; a larger one is allowed as many times more.
 BOUND = 2.0**-6
+# Of tensors of 8 bits weights are rounded by up to 2^-4 of themselves, each either way: an error is a sum of independent
+# ones, of which this many standard deviations are allowed. Small weights are off by 2^-18 of the largest one. Sums of
+# 8-bit floats keep 14 bits.
+WEIGHT = 2.0**-4
+DEVIATIONS = 6.0
+SMALL_WEIGHT = 2.0**-18
+SUMS = 2.0**-4  # of a result, of up to 16384 keys
 EXACT_ROWS = 8192  # up to here gradients are computed in fp64
 SETS_MAX = 64
 
@@ -88,25 +101,40 @@ class Tensors(NamedTuple):
     lse: torch.Tensor
     dout: torch.Tensor | None = None
     graph: tuple[torch.Tensor, ...] = ()  # cuDNN's output and what it was made of, for autograd
+    of_8_bits: tuple[torch.Tensor, ...] = ()  # q, k and v
+    factors: tuple[torch.Tensor, ...] = ()  # of them, [batch, heads]
+
+
+def has_8_bits(options: argparse.Namespace) -> bool:
+    return options.type == F8
 
 
 # Starts one pass and gives its results: the output [batch, rows, heads, depth], or dq, dk and dv.
 Start = Callable[[Tensors], Any]
 
 
-def random_tensors(row: Row, generator: torch.Generator) -> Tensors:
+def random_tensors(row: Row, generator: torch.Generator, has_8_bits: bool) -> Tensors:
     shape = (row.batch, row.rows, row.heads, row.depth)
     q, k, v = (torch.randn(*shape, device="cuda", dtype=torch.bfloat16, generator=generator) for _ in range(3))
-    return Tensors(q, k, v, torch.empty_like(q), torch.empty(row.batch, row.heads, row.rows, device="cuda"))
+    x = Tensors(q, k, v, torch.empty_like(q), torch.empty(row.batch, row.heads, row.rows, device="cuda"))
+    return with_8_bits(x) if has_8_bits else x
 
 
-def sets_of(row: Row) -> list[Tensors]:
+def with_8_bits(x: Tensors) -> Tensors:
+    """The numbers of 8 bits, with factors that are powers of two, so that bf16 has the same numbers."""
+    small = tuple((2 * each).to(torch.float8_e4m3fn) for each in (x.q, x.k, x.v))
+    factor = torch.full((x.q.shape[0], x.q.shape[2]), 0.5, device=x.q.device)
+    q, k, v = ((each.float() / 2).to(torch.bfloat16) for each in small)
+    return x._replace(q=q, k=k, v=v, of_8_bits=small, factors=(factor, factor, factor))
+
+
+def sets_of(row: Row, has_8_bits: bool = False) -> list[Tensors]:
     """So many that two passes over the L2 lie between two uses of one."""
     generator = torch.Generator("cuda").manual_seed(1)
     l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
     bytes_of_set = 4 * TOKENS * WIDTH * 2
     count = min(SETS_MAX, max(2, -(-2 * l2_bytes // bytes_of_set) + 1))
-    return [random_tensors(row, generator) for _ in range(count)]
+    return [random_tensors(row, generator, has_8_bits) for _ in range(count)]
 
 
 def for_gradients(row: Row, x: Tensors) -> Tensors:
@@ -122,6 +150,14 @@ def for_gradients(row: Row, x: Tensors) -> Tensors:
 
 def start_of_library(row: Row) -> Start:
     return lambda x: kiln.ops.attention(x.q, x.k, x.v, causal=row.causal, out=x.out)
+
+
+def start_of_8_bits(row: Row) -> Start:
+    def start(x: Tensors) -> torch.Tensor:
+        factors = dict(zip(("q_scale", "k_scale", "v_scale"), x.factors))
+        return kiln.ops.attention(*x.of_8_bits, **factors, causal=row.causal, out=x.out)
+
+    return start
 
 
 def start_of_file(row: Row, options: argparse.Namespace) -> Start:
@@ -145,9 +181,13 @@ def start_of_cudnn(row: Row) -> Start:
     return start
 
 
-def start_of_fa3(row: Row) -> Start:
+def start_of_fa3(row: Row, has_8_bits: bool) -> Start:
     forward = torch.ops.flash_attn_3.fwd
     scale = row.depth**-0.5
+    if has_8_bits:
+        names = ("q_descale", "k_descale", "v_descale")
+        how = {"softmax_scale": scale, "is_causal": row.causal, "num_splits": 1}
+        return lambda x: forward(*x.of_8_bits, **dict(zip(names, x.factors)), **how)[0]
     return lambda x: forward(x.q, x.k, x.v, softmax_scale=scale, is_causal=row.causal, num_splits=1)[0]
 
 
@@ -177,22 +217,32 @@ def contenders_of(row: Row, options: argparse.Namespace) -> dict[str, Start]:
         if options.fa3:
             made["fa3"] = gradients_of_fa3(row, options.deterministic)
     else:
-        made = {"kiln": start_of_file(row, options) if options.kernel else start_of_library(row), "cudnn": start_of_cudnn(row)}
+        if has_8_bits(options):
+            made = {"kiln": start_of_8_bits(row), "kiln_bf16": start_of_library(row)}
+        else:
+            made = {"kiln": start_of_file(row, options) if options.kernel else start_of_library(row), "cudnn": start_of_cudnn(row)}
         if options.fa3:
-            made["fa3"] = start_of_fa3(row)
+            made["fa3"] = start_of_fa3(row, has_8_bits(options))
     return {name: start for name, start in made.items() if not options.only or name in options.only}
 
 
 # --- checking
 
 
-def exact_rows(row: Row, x: Tensors, b: int, h: int, at: torch.Tensor) -> torch.Tensor:
+def exact_rows(row: Row, x: Tensors, b: int, h: int, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """In fp64, and what may be lost of it."""
     q, k, v = x.q[b, at, h].double(), x.k[b, :, h].double(), x.v[b, :, h].double()
     scores = q @ k.T * row.depth**-0.5
     if row.causal:
-        keys = torch.arange(row.rows, device="cuda")
+        keys = torch.arange(row.rows, device=at.device)
         scores = scores.masked_fill(keys[None, :] > at[:, None], -torch.inf)
-    return torch.softmax(scores, -1) @ v
+    weights = torch.softmax(scores, -1)
+    expected = weights @ v
+    if not x.of_8_bits:
+        return expected, BOUND * expected.abs().clamp(min=1)
+    deviation = WEIGHT / 3**0.5 * (weights**2 @ v**2).sqrt()
+    lost = SMALL_WEIGHT * weights.amax(-1, keepdim=True) * v.abs().sum(0)
+    return expected, DEVIATIONS * deviation + lost + (SUMS + 2.0**-8) * expected.abs()
 
 
 def worst_of_sample(row: Row, x: Tensors, out: torch.Tensor) -> float:
@@ -203,9 +253,9 @@ def worst_of_sample(row: Row, x: Tensors, out: torch.Tensor) -> float:
         b, h = (int(torch.randint(most, (1,), generator=generator)) for most in (row.batch, row.heads))
         at = torch.randint(row.rows, (SAMPLED,), generator=generator)
         at[0], at[1] = 0, row.rows - 1
-        expected = exact_rows(row, x, b, h, at.cuda())
-        difference = (out[b, at.cuda(), h].double() - expected).abs()
-        worst = max(worst, (difference / expected.abs().clamp(min=1)).max().item() / BOUND)
+        at = at.to(x.q.device)
+        expected, bound = exact_rows(row, x, b, h, at)
+        worst = max(worst, ((out[b, at, h].double() - expected).abs() / bound).max().item())
     return worst
 
 
@@ -244,6 +294,8 @@ def check(row: Row, starts: dict[str, Start], x: Tensors) -> dict[str, float]:
     x.out.fill_(float("nan"))
     outputs = {name: start(x).clone() for name, start in starts.items()}
     worst = {name: worst_of_sample(row, x, out) for name, out in outputs.items()}
+    if x.of_8_bits:
+        return {name: each if torch.isfinite(outputs[name]).all() else float("inf") for name, each in worst.items()}
     whole = outputs["cudnn"] if "cudnn" in outputs else start_of_cudnn(row)(x)
     for name, out in outputs.items():
         worst[name] = max(worst[name], worst_of_all(out, whole) / 2)
@@ -314,7 +366,7 @@ def spread_of(values: list[float]) -> float:
 def result_of(row: Row, options: argparse.Namespace, seconds: dict[str, list[float]], worst: dict[str, float]) -> dict[str, Any]:
     which = "backward" if options.backward else "forward"
     flops = row.flops * (2.5 if options.backward else 1)
-    out: dict[str, Any] = {"suite": "attention", "pass": which, "types": "bf16", **row._asdict()}
+    out: dict[str, Any] = {"suite": "attention", "pass": which, "types": options.type, **row._asdict()}
     out |= {"batch": row.batch, "heads": row.heads}
     for name in ("any_order", "deterministic", "graphs"):
         if getattr(options, name):
@@ -339,7 +391,7 @@ def text_of(row: Row, result: dict[str, Any], names: list[str]) -> str:
 
 
 def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
-    sets = sets_of(row)
+    sets = sets_of(row, has_8_bits(options))
     if options.backward:
         sets = [for_gradients(row, each) for each in sets]
     starts = contenders_of(row, options)
@@ -352,7 +404,8 @@ def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
         starts = {name: start for name, start in starts.items() if name not in wrong}
     result = result_of(row, options, times_of(starts, sets, options), worst)
     if "kiln" in starts and not options.kernel and not options.backward:
-        given = {"q": sets[0].q, "k": sets[0].k, "v": sets[0].v}
+        tensors = sets[0].of_8_bits or (sets[0].q, sets[0].k, sets[0].v)
+        given = dict(zip(("q", "k", "v"), tensors))
         result["kernel"] = kernel_of(given, options_of(row.causal, None))
     elif options.kernel:
         result["kernel"] = " ".join([Path(options.kernel).name, *options.defines])
@@ -392,7 +445,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--any-order", action="store_true", help="kiln may add gradients in any order")
     parser.add_argument("--fa3", metavar="LIBRARY", help="the library of FlashAttention-3")
     parser.add_argument("--rows", nargs="+", default=[], metavar="WORDS", help="rows with all words of one of these: D=128,causal")
-    parser.add_argument("--only", nargs="+", default=[], choices=("kiln", "cudnn", "fa3"), help="contenders to keep")
+    parser.add_argument("--type", default=BF16, choices=(BF16, F8), help="of q, k and v")
+    parser.add_argument("--only", nargs="+", default=[], choices=("kiln", "kiln_bf16", "cudnn", "fa3"), help="contenders to keep")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--batch-seconds", type=float, default=0.02)
     parser.add_argument("--graphs", action="store_true", help="each batch is a CUDA graph, without what a call costs on the CPU")
@@ -405,6 +459,8 @@ def parsed() -> argparse.Namespace:
     for name in ("any_order", "deterministic"):
         if getattr(options, name) and not options.backward:
             parser.error(f"--{name.replace('_', '-')} is of gradients: give --backward")
+    if has_8_bits(options) and (options.backward or options.kernel):
+        parser.error(f"--type {F8} is of the library's forward pass: leave --backward and --kernel out")
     if options.kernel and options.backward:
         parser.error("--kernel is one of the forward pass: leave --backward out")
     return options

@@ -105,7 +105,7 @@ typedef struct kiln_attention_operands {
   // not matter; calls that run at the same time need one each.
   void* workspace;
   size_t workspace_bytes;
-  // Of tensors of 8 bits, [batch, key_heads] each; else null.
+  // Of tensors of 8 bits, [batch, key_heads] each, or null where all are 1; else null.
   const float* q_scale;
   const float* k_scale;
   const float* v_scale;
@@ -117,7 +117,8 @@ typedef struct kiln_attention_operands {
 KILN_API kiln_status kiln_attention_prepare(const kiln_attention_problem* problem);
 
 // How many bytes of workspace kiln_attention needs for the problem: few of a balanced one; of 8 bits a byte
-// for each element of v besides, with keys filled up to a multiple of 16; 0 of others. Prepares it.
+// for each element of v besides, with keys filled up to a multiple of 16, and 4 for each factor; 0 of
+// others. Prepares it.
 KILN_API kiln_status kiln_attention_workspace(const kiln_attention_problem* problem,
                                               size_t* workspace_bytes);
 

@@ -10,12 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kiln import _core
-from kiln._calls import Asked, Family, Problem, Result, kernel_text
+from kiln._arrays import numpy_dtype
+from kiln._calls import Asked, Family, Problem, Result, bytes_of, kernel_text
 from kiln._launch import DeviceTensor, is_torch, number_of, seen_of, torch_dtype
 
 _NAMES = ("q", "k", "v", "out")
-_TYPES = ("bf16", "f16")
-_BYTES = 2
+FACTORS = ("q_scale", "k_scale", "v_scale")
+_OF_8_BITS = "f8_e4m3"
+_OF_16_BITS = ("bf16", "f16")
+_TYPES = {"attention": (*_OF_16_BITS, _OF_8_BITS)}  # of other functions those of 16 bits
 _DIMENSIONS = "[batch, rows, heads, depth]"
 _ALL = -1  # keys on a side of a window
 _KEYS_MAX = 2**31 - 1
@@ -61,6 +64,10 @@ class Shape(NamedTuple):
     def lse(self) -> tuple[int, ...]:
         return (self.batch, self.heads, self.queries)
 
+    @property
+    def factors(self) -> tuple[int, ...]:
+        return (self.batch, self.key_heads)
+
 
 def options_of(
     causal: bool = False,
@@ -104,19 +111,42 @@ def scale_of(shape: Shape, options: Options) -> float:
     return shape.depth**-0.5 if options.scale is None else options.scale
 
 
-def shape_of(tensors: Mapping[str, Any]) -> Shape:
+def result_type(dtype: str) -> str:
+    """Of `out`, by that of `q`, `k` and `v`."""
+    return "bf16" if dtype == _OF_8_BITS else dtype
+
+
+def check_type(dtype: str, function: str) -> None:
+    """Whether a function of kiln.ops takes tensors of it."""
+    types = _TYPES.get(function, _OF_16_BITS)
+    if dtype in types:
+        return
+    takes = ", ".join(types[:-1]) + " and " + types[-1]
+    way_out = ": convert all of them, only `attention` has 8 bits" if dtype == _OF_8_BITS else ""
+    raise TypeError(f"`q` holds {dtype}, and {function} takes {takes}{way_out}")
+
+
+def check_types(tensors: Mapping[str, Any]) -> None:
+    """Whether q, k and v have one, and `out` the one that goes with it."""
+    dtype = tensors["q"].dtype
+    for name in ("k", "v"):
+        if tensors[name].dtype != dtype:
+            raise TypeError(f"`q` holds {dtype} and `{name}` {tensors[name].dtype}: all have one type, convert one")
+    if "out" in tensors and tensors["out"].dtype != result_type(dtype):
+        raise TypeError(f"`q` holds {dtype} and `out` {tensors['out'].dtype}: {result_type(dtype)} is needed")
+
+
+def shape_of(tensors: Mapping[str, Any], function: str = "attention") -> Shape:
     """Of tensors that have a shape and kiln's name of their type; what does not fit is refused."""
-    for name, tensor in tensors.items():
-        if len(tensor.shape) != 4:
+    for name in (each for each in _NAMES if each in tensors):
+        if len(tensors[name].shape) != 4:
             raise ValueError(
-                f"`{name}` has the shape {list(tensor.shape)}, and {_DIMENSIONS} is needed; "
+                f"`{name}` has the shape {list(tensors[name].shape)}, and {_DIMENSIONS} is needed; "
                 "of [batch, heads, rows, depth] pass `.transpose(1, 2)`, and of one batch `[None]`"
             )
-        if tensor.dtype != tensors["q"].dtype:
-            raise TypeError(f"`q` holds {tensors['q'].dtype} and `{name}` {tensor.dtype}: all have one type, convert one")
+    check_type(tensors["q"].dtype, function)
+    check_types(tensors)
     q, k, v = (tensors[name].shape for name in ("q", "k", "v"))
-    if tensors["q"].dtype not in _TYPES:
-        raise TypeError(f"`q` holds {tensors['q'].dtype}, and attention takes " + " and ".join(_TYPES))
     if tuple(k[:3]) != tuple(v[:3]):
         raise ValueError(
             f"`k` has the shape {list(k)} and `v` {list(v)}: both are [batch, keys, key heads, depth], "
@@ -138,13 +168,32 @@ def shape_of(tensors: Mapping[str, Any]) -> Shape:
     shape = Shape(q[0], q[1], k[1], q[2], k[2], q[3], v[3], tensors["q"].dtype)
     if "out" in tensors and tuple(tensors["out"].shape) != shape.out:
         raise ValueError(f"`out` has the shape {list(tensors['out'].shape)}, and {list(shape.out)} is needed")
+    _check_factors(tensors, shape)
     return shape
+
+
+def _check_factors(tensors: Mapping[str, Any], shape: Shape) -> None:
+    for name in (each for each in FACTORS if each in tensors):
+        if shape.dtype != _OF_8_BITS:
+            raise TypeError(f"`{name}` is a factor of tensors of {_OF_8_BITS}, and `q` holds {shape.dtype}: leave it away")
+        tensor = tensors[name]
+        if tensor.dtype != "f32" or tuple(tensor.shape) != shape.factors:
+            raise ValueError(
+                f"`{name}` is {tensor.dtype} {list(tensor.shape)}, and a factor of each head of `k`, "
+                f"f32 {list(shape.factors)}, is needed"
+            )
 
 
 def check_given(given: Mapping[str, Any]) -> None:
     for name in ("q", "k", "v"):
         if given[name] is None:
             raise TypeError(f"`{name}` needs a tensor, and None is given")
+    for name in FACTORS:
+        if isinstance(given.get(name), (int, float, np.number)):
+            raise TypeError(
+                f"`{name}` is {given[name]!r}: a tensor f32 [batch, key heads] is needed, which is read on the GPU, "
+                "or None where all are 1"
+            )
 
 
 def fields_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[str, Any]:
@@ -156,6 +205,8 @@ def fields_of(tensors: Mapping[str, DeviceTensor], options: Options) -> dict[str
     for name in _NAMES:
         if name in tensors:
             fields["o" if name == "out" else name] = spacing_of(name, tensors[name])
+    for name in (each for each in FACTORS if each in tensors):
+        check_dense(name, tensors[name])
     return fields
 
 
@@ -169,6 +220,7 @@ def fields_of_options(options: Options) -> dict[str, Any]:
 def spacing_of(name: str, tensor: DeviceTensor) -> tuple[int, ...]:
     """The steps of all dimensions but the last, the depth."""
     *steps, inner = tensor.strides
+    element = bytes_of(tensor.dtype)
     text = f"`{name}` of shape {list(tensor.shape)} has strides {list(tensor.strides)}"
     if tensor.shape[-1] != 1 and inner != 1:
         raise ValueError(f"{text}, and the last one has to be 1: pass `.contiguous()`")
@@ -180,9 +232,9 @@ def spacing_of(name: str, tensor: DeviceTensor) -> tuple[int, ...]:
                 f"{text}: those of dimensions with several elements are above 0; pass `.contiguous()`, "
                 "and `k` and `v` with as many heads as they have"
             )
-        if stride * _BYTES % 16:
+        if stride * element % 16:
             raise ValueError(
-                f"{text}, of which {stride} elements are {stride * _BYTES} bytes, and multiples of 16 bytes are needed: "
+                f"{text}, of which {stride} elements are {stride * element} bytes, and multiples of 16 bytes are needed: "
                 "pass `.contiguous()`"
             )
     return tuple(steps)
@@ -203,8 +255,20 @@ def reference(given: Mapping[str, Any], options: Options) -> tuple[Any, Any]:
     """Computes what `launch` does in fp64, rounded once, of tensors or arrays in any memory that can be read."""
     check_given(given)
     shape = shape_of(readable(given))
-    value, lse = computed(shape, *(numbers_of(given[name]) for name in ("q", "k", "v")), options)
-    return rounded(value, shape.dtype, given["q"], given.get("out")), rounded(lse, "f32", given["q"], None)
+    value, lse = computed(shape, *_meant(given, shape), options)
+    return rounded(value, result_type(shape.dtype), given["q"], given.get("out")), rounded(lse, "f32", given["q"], None)
+
+
+def _meant(given: Mapping[str, Any], shape: Shape) -> tuple[np.ndarray, ...]:
+    """The numbers of q, k and v, times their factors."""
+    out = []
+    for name, factor in zip(("q", "k", "v"), FACTORS):
+        numbers = numbers_of(given[name])
+        if given.get(factor) is not None:
+            heads = numbers.shape[2] // max(shape.key_heads, 1)
+            numbers = numbers * np.repeat(numbers_of(given[factor]), heads, axis=1)[:, None, :, None]
+        out.append(numbers)
+    return tuple(out)
 
 
 def readable(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,7 +327,7 @@ def rounded(value: np.ndarray, dtype: str, like: Any, out: Any) -> Any:
         torch = sys.modules["torch"]
         made = torch.from_numpy(np.ascontiguousarray(value)).to(torch_dtype(dtype)).to(like.device)
         return made if out is None else out.copy_(made)
-    made = value.astype(np.float32 if dtype == "f32" else like.dtype)
+    made = value.astype(numpy_dtype(dtype))
     if out is None:
         return made
     out[...] = made
@@ -273,15 +337,16 @@ def rounded(value: np.ndarray, dtype: str, like: Any, out: Any) -> Any:
 def results_of(shape: Any) -> tuple[Result, Result]:
     """What attention makes, of a shape that has `dtype`, `out` and `lse`."""
     return (
-        Result("out", shape.dtype, shape.out, "the result"),
+        Result("out", result_type(shape.dtype), shape.out, "the result"),
         Result("lse", "f32", shape.lse, "the logarithms of sums"),
     )
 
 
 class _Attention(Family):
     first = "q"
-    values = ("q", "k", "v", "out", "lse", "scale")
+    values = ("q", "k", "v", "out", "lse", "scale", "cu_seqlens_q", "cu_seqlens_k", *FACTORS)
     factors = {"scale": "p"}
+    tables = FACTORS
     what = "attention"
     writer = "attention"
     rows = 2

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kiln import _core
-from kiln._attention import Options, check_dense, numbers_of, readable, results_of, rounded, spacing_of
+from kiln._attention import Options, check_dense, check_type, numbers_of, readable, results_of, rounded, spacing_of
 from kiln._calls import Asked, Family, Problem
 from kiln._launch import DeviceTensor, is_torch
 
 NAMES = ("q", "k_cache", "v_cache", "lengths", "page_table")
 _NEEDED = ("q", "k_cache", "v_cache", "lengths")
-_TYPES = ("bf16", "f16")
 _QUERIES = "[batch, queries, heads, depth]"
 
 
@@ -54,8 +53,7 @@ def shape_of(tensors: Mapping[str, Any]) -> Shape:
             raise ValueError(f"`{name}` has the shape {list(tensor.shape)}, and {what} is needed")
         if tensor.dtype != q.dtype:
             raise TypeError(f"`q` holds {q.dtype} and `{name}` {tensor.dtype}: all have one type, convert one")
-    if q.dtype not in _TYPES:
-        raise TypeError(f"`q` holds {q.dtype}, and attention takes " + " and ".join(_TYPES))
+    check_type(q.dtype, "attention_decode")
     if tuple(k.shape) != tuple(v.shape):
         raise ValueError(f"`k_cache` has the shape {list(k.shape)} and `v_cache` {list(v.shape)}: both are {cache}")
     batch, queries, heads, depth = q.shape

@@ -10,13 +10,22 @@ import numpy as np
 
 from kiln import _attention as batched
 from kiln import _core
-from kiln._attention import Options, check_dense, numbers_of, readable, results_of, rounded, spacing_of
+from kiln._attention import (
+    Options,
+    check_dense,
+    check_type,
+    check_types,
+    numbers_of,
+    readable,
+    results_of,
+    rounded,
+    spacing_of,
+)
 from kiln._calls import Asked, Family, Problem
 from kiln._launch import DeviceTensor, is_torch
 
 NAMES = ("q", "k", "v", "cu_seqlens_q", "cu_seqlens_k")
 STARTS = ("cu_seqlens_q", "cu_seqlens_k")
-_TYPES = ("bf16", "f16")
 
 
 class Shape(NamedTuple):
@@ -50,7 +59,7 @@ class Shape(NamedTuple):
         return (self.heads, self.queries)
 
 
-def shape_of(tensors: Mapping[str, Any]) -> Shape:
+def shape_of(tensors: Mapping[str, Any], function: str = "attention_varlen") -> Shape:
     """Of tensors that have a shape and kiln's name of their type; what does not fit is refused."""
     dtype = tensors["q"].dtype
     for name in ("q", "k", "v", "out"):
@@ -62,10 +71,8 @@ def shape_of(tensors: Mapping[str, Any]) -> Shape:
                 f"`{name}` has the shape {list(tensor.shape)}, and [{rows} of all sequences, heads, depth] is needed; "
                 "sequences of one length are a batch of `kiln.ops.attention`"
             )
-        if tensor.dtype != dtype:
-            raise TypeError(f"`q` holds {dtype} and `{name}` {tensor.dtype}: all have one type, convert one")
-    if dtype not in _TYPES:
-        raise TypeError(f"`q` holds {dtype}, and attention takes " + " and ".join(_TYPES))
+    check_type(dtype, function)
+    check_types(tensors)
     q, k, v = (tensors[name].shape for name in ("q", "k", "v"))
     if tuple(k[:2]) != tuple(v[:2]):
         raise ValueError(

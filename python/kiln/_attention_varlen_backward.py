@@ -21,7 +21,7 @@ NAMES = (*batched.NAMES, *STARTS)
 
 def check(tensors: Mapping[str, Any]) -> Shape:
     """Of tensors that have a shape and kiln's name of their type; what does not fit is refused."""
-    shape = shape_of({name: tensors[name] for name in ("q", "k", "v", "out", *STARTS)})
+    shape = shape_of({name: tensors[name] for name in ("q", "k", "v", "out", *STARTS)}, "attention_varlen_backward")
     dout, lse = tensors["dout"], tensors["lse"]
     if tuple(dout.shape) != shape.out:
         raise ValueError(f"`dout` has the shape {list(dout.shape)}, and {list(shape.out)}, that of `out`, is needed")

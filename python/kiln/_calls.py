@@ -43,7 +43,7 @@ P = ParamSpec("P")
 _PLANS_MAX = 1024
 _ALIGNMENT_MAX = 16
 _BYTES = {"f8_e4m3": 1, "f8_e5m2": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2}
-_OTHER_BYTES = 4
+_OTHER_BYTES = 4  # of types that tensors of kiln.ops have
 _STREAM = "stream"
 
 
@@ -134,6 +134,11 @@ class Ready(NamedTuple):
 
 
 _plans: dict[Any, Ready] = {}
+
+
+def bytes_of(dtype: str) -> int:
+    """Of an element."""
+    return _BYTES.get(dtype, _OTHER_BYTES)
 
 
 def is_traced() -> bool:
@@ -406,14 +411,14 @@ def _row_step(tensor: DeviceTensor, inner: int) -> int:
     step = leading[-1][1]
     if step <= 0 or any(extent > 1 and stride % step for extent, stride in leading):
         return 0
-    return step * _BYTES.get(tensor.dtype, _OTHER_BYTES)
+    return step * bytes_of(tensor.dtype)
 
 
 def _reach(tensor: DeviceTensor, inner: int) -> tuple[int, int]:
     """Bytes from the first element to behind the last, of all and of a row."""
 
-    def bytes_of(first: int) -> int:
+    def reach(first: int) -> int:
         steps = zip(tensor.shape[first:], tensor.strides[first:])
-        return _BYTES.get(tensor.dtype, _OTHER_BYTES) * (1 + sum((extent - 1) * abs(stride) for extent, stride in steps))
+        return bytes_of(tensor.dtype) * (1 + sum((extent - 1) * abs(stride) for extent, stride in steps))
 
-    return bytes_of(0), bytes_of(max(len(tensor.shape) - inner, 0))
+    return reach(0), reach(max(len(tensor.shape) - inner, 0))

@@ -9,14 +9,17 @@ import torch
 
 from kiln import _attention_backward as back
 from kiln import ops
-from kiln._attention import Options, named_of, options_of, shape_of
+from kiln._attention import FACTORS, Options, named_of, options_of, result_type, shape_of
 from kiln._calls import Asked
 from kiln._launch import seen_of, torch_dtype
 
 _NAME = "kiln::attention"
-_TENSORS = ("q", "k", "v")
+_TENSORS = ("q", "k", "v", *FACTORS)
+_DIFFERENTIABLE = 3  # the first ones
 _OPTIONS = "bool causal=False, float? scale=None, int[]? window=None, float? soft_cap=None, bool deterministic=True"
-_SCHEMA = f"(Tensor q, Tensor k, Tensor v, *, {_OPTIONS}) -> (Tensor, Tensor)"
+# Factors are no keywords: operators with gradients have no tensors that are.
+_FACTORS = ", ".join(f"Tensor? {name}=None" for name in FACTORS)
+_SCHEMA = f"(Tensor q, Tensor k, Tensor v, {_FACTORS}, *, {_OPTIONS}) -> (Tensor, Tensor)"
 _BACKWARD_NAME = "kiln::attention_backward"
 _BACKWARD_SCHEMA = (
     f"(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, *, {_OPTIONS}) -> (Tensor, Tensor, Tensor)"
@@ -24,6 +27,12 @@ _BACKWARD_SCHEMA = (
 _NO_GRADIENT = (
     "kiln.ops.attention has no second derivatives: detach its arguments, or use "
     "torch.nn.functional.scaled_dot_product_attention where they are needed"
+)
+
+
+_NO_GRADIENT_OF_8_BITS = (
+    "kiln.ops.attention of f8_e4m3 has no gradients: detach `q`, `k`, `v` and their factors, or convert `q`, `k` and `v` to "
+    "bf16 in front of it"
 )
 
 
@@ -36,18 +45,20 @@ def call_operator(asked: Asked) -> tuple[torch.Tensor, ...]:
 
 
 def _on_gpu(*tensors: Any, **options: Any) -> Any:
-    return ops.attention.unseen(*tensors, return_lse=True, **options)
+    return ops.attention.unseen(**dict(zip(_TENSORS, tensors)), return_lse=True, **options)
 
 
 def _on_cpu(*tensors: Any, **options: Any) -> Any:
-    return ops.attention.reference(*tensors, return_lse=True, **options)
+    return ops.attention.reference(**dict(zip(_TENSORS, tensors)), return_lse=True, **options)
 
 
-def _empty(q: Any, k: Any, v: Any, **options: Any) -> Any:
+def _empty(*tensors: Any, **options: Any) -> Any:
     options_of(**options)
-    shape = shape_of({name: seen_of(name, value) for name, value in zip(_TENSORS, (q, k, v))})
-    out = torch.empty(shape.out, dtype=torch_dtype(shape.dtype), device=q.device)
-    return out, torch.empty(shape.lse, dtype=torch.float32, device=q.device)
+    given = {name: value for name, value in zip(_TENSORS, tensors) if value is not None}
+    shape = shape_of({name: seen_of(name, value) for name, value in given.items()})
+    device = given["q"].device
+    out = torch.empty(shape.out, dtype=torch_dtype(result_type(shape.dtype)), device=device)
+    return out, torch.empty(shape.lse, dtype=torch.float32, device=device)
 
 
 def call_backward_operator(asked: Asked) -> tuple[torch.Tensor, ...]:
@@ -71,14 +82,17 @@ def _backward_empty(*tensors: Any, **options: Any) -> Any:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+    if inputs[0].dtype == torch.float8_e4m3fn:
+        raise NotImplementedError(_NO_GRADIENT_OF_8_BITS)
     ctx.how = dict(keyword_only_inputs)
     ctx.mark_non_differentiable(output[1])
-    ctx.save_for_backward(*inputs, *output)
+    ctx.save_for_backward(*inputs[:_DIFFERENTIABLE], *output)
 
 
-def _backward(ctx: Any, slope: torch.Tensor, _slope_of_lse: Any) -> tuple[torch.Tensor, ...]:
+def _backward(ctx: Any, slope: torch.Tensor, _slope_of_lse: Any) -> tuple[torch.Tensor | None, ...]:
     slope = slope if lies_well(slope) else slope.contiguous()
-    return torch.ops.kiln.attention_backward(slope, *ctx.saved_tensors, **ctx.how)
+    made = torch.ops.kiln.attention_backward(slope, *ctx.saved_tensors, **ctx.how)
+    return (*made, *(None for _ in FACTORS))
 
 
 def lies_well(tensor: torch.Tensor) -> bool:

@@ -209,6 +209,9 @@ def attention(
     scale: float | None = None,
     window: tuple[int, int] | None = None,
     soft_cap: float | None = None,
+    q_scale: Any = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
     deterministic: bool = True,
     out: Any = None,
     return_lse: bool = False,
@@ -227,8 +230,14 @@ def attention(
     soft_cap * tanh(score / soft_cap). `out` receives the result and is returned; `return_lse` gives `(out, lse)`, where
     lse, f32 [batch, heads, queries], is the logarithm of each row's sum of exponentials. The result is the same in each run; `deterministic` is what
     `attention_backward` is told of it where autograd of PyTorch computes gradients.
+
+    Tensors may be f8_e4m3 too, of depth 64, 128 and 256, without a soft cap and without gradients; the result is bf16 then.
+    They are what they hold times `q_scale`, `k_scale` and `v_scale`, f32 [batch, key heads] each, read on the GPU and without
+    gaps: the factors of each head of `k` and of the heads of `q` that share it, which FlashAttention-3 calls descales. Those of
+    `q` and `k` are 0 or more; all are 1 of what is not given. The softmax's weights are rounded to 8 bits as well, and a call
+    allocates as many bytes as `v` has.
     """
-    given = {"q": q, "k": k, "v": v, "out": out}
+    given = {"q": q, "k": k, "v": v, "q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale, "out": out}
     options = _attention.options_of(causal, scale, window, soft_cap, deterministic)
     return _attention.asked_of(given, options, stream, 2 if return_lse else 1)
 

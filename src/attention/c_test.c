@@ -44,8 +44,10 @@ int main(void) {
   problem.type = KILN_E4M3;
   operands.q = operands.k = operands.v = operands.o = (void*)256;
   operands.lse = (float*)256;
-  expect(kiln_attention(&problem, &operands, NULL) == KILN_INVALID, "8 bits without factors");
-  expect(strstr(kiln_last_error(), "q_scale is null") != NULL, "the error names the factor");
+  operands.q_scale = (float*)258;
+  expect(kiln_attention(&problem, &operands, NULL) == KILN_INVALID, "a factor between two floats");
+  expect(strstr(kiln_last_error(), "q_scale begins 2 bytes past") != NULL, "the error names it");
+  operands.q_scale = NULL;
   problem.type = KILN_BF16;
   problem.left = 5;
   expect(kiln_attention_prepare(&problem) == KILN_INVALID, "a bound without a window");

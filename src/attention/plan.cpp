@@ -1,6 +1,7 @@
 #include "attention/plan.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <string_view>
 
@@ -35,11 +36,9 @@ std::int64_t filled_keys(const Problem& problem) {
   return (problem.keys + kKeysUnit - 1) / kKeysUnit * kKeysUnit;
 }
 
-// How much of the workspace lies in front of what attention's own kernel has of it.
-std::size_t values_bytes(const Problem& problem) {
-  if (!has_8_bits(problem)) return 0;
-  const auto bytes = static_cast<std::size_t>(problem.batch * problem.key_heads * problem.depth *
-                                              filled_keys(problem));
+// What lies behind so many elements in the workspace begins after so many bytes.
+std::size_t room_for(std::int64_t elements, DType dtype) {
+  const auto bytes = static_cast<std::size_t>(elements * size_bytes(dtype));
   return (bytes + kWorkspaceUnit - 1) / kWorkspaceUnit * kWorkspaceUnit;
 }
 
@@ -125,9 +124,10 @@ Result<void> check_factors(const Problem& problem, const Operands& operands) {
   for (const auto& [name, address] : {std::pair{"q_scale", operands.q_scale},
                                       {"k_scale", operands.k_scale},
                                       {"v_scale", operands.v_scale}}) {
+    if (address == 0) continue;
     if (has_8_bits(problem)) {
       if (auto fits = check_address(name, address, sizeof(float)); !fits) return fits;
-    } else if (address != 0) {
+    } else {
       return Unexpected{cannot_start(format("there is {}, and the problem's tensors are of {}",
                                             name, kiln::name(problem.dtype)))};
     }
@@ -183,9 +183,40 @@ Result<std::unique_ptr<Plan>, Failure> Plan::make(int device, const Problem& pro
   if (!has_8_bits(problem)) return out;
   auto transposition = BoundKernel::make(device, {.kernel = kTransposing}, transposing(problem));
   if (!transposition) return Unexpected{transposition.error()};
-  out->transposition_ = std::move(*transposition);
-  out->values_bytes_ = values_bytes(problem);
+  const std::int64_t heads = problem.batch * problem.key_heads;
+  out->before_ =
+      Before{.gpu = *gemm::library().gpu(device),
+             .transposition = std::move(*transposition),
+             .values_bytes = room_for(heads * problem.depth * filled_keys(problem), problem.dtype),
+             .factors = static_cast<std::size_t>(heads),
+             .factors_bytes = room_for(heads, DType::kF32)};
   return out;
+}
+
+Result<Operands> Plan::Before::start(const Operands& operands, DevicePtr workspace,
+                                     runtime::cuda::Stream stream) const {
+  Operands out = operands;
+  const DevicePtr ones = workspace + values_bytes;
+  bool wanted = false;
+  for (DevicePtr* const factor : {&out.q_scale, &out.k_scale, &out.v_scale}) {
+    wanted = wanted || *factor == 0;
+    if (*factor == 0) *factor = ones;
+  }
+  if (auto filled = wanted ? fill(ones, stream) : Result<void>(); !filled) {
+    return Unexpected{filled.error()};
+  }
+  const std::array<DevicePtr, 2> both = {operands.v, workspace};
+  auto started = transposition.start({.addresses = both, .numbers = {}}, 0, stream);
+  if (!started) return Unexpected{started.error()};
+  return out;
+}
+
+Result<void> Plan::Before::fill(DevicePtr ones, runtime::cuda::Stream stream) const {
+  const runtime::ContextScope scope(gpu->session());
+  if (!scope.entered()) return scope.entered();
+  const runtime::cuda::Api& api = gpu->session().api;
+  return api.check(api.start_set_words(ones, std::bit_cast<std::uint32_t>(1.0F), factors, stream),
+                   "cannot fill memory of the GPU");
 }
 
 Result<void> Plan::start(const Operands& operands, DevicePtr workspace,
@@ -194,13 +225,14 @@ Result<void> Plan::start(const Operands& operands, DevicePtr workspace,
       encode(DType::kF32, static_cast<double>(operands.scale)),
       encode(DType::kF32, static_cast<double>(numbers_.soft_cap)),
       static_cast<std::uint64_t>(numbers_.left), static_cast<std::uint64_t>(numbers_.right)};
-  if (transposition_) {
-    const std::array<DevicePtr, 2> both = {operands.v, workspace};
-    auto started = transposition_->start({.addresses = both, .numbers = {}}, 0, stream);
-    if (!started) return started;
+  if (!before_) {
+    return kernel_.start({.addresses = addresses_of(operands, 0), .numbers = numbers}, workspace,
+                         stream);
   }
-  return kernel_.start({.addresses = addresses_of(operands, workspace), .numbers = numbers},
-                       workspace + values_bytes_, stream);
+  const auto whole = before_->start(operands, workspace, stream);
+  if (!whole) return Unexpected{whole.error()};
+  return kernel_.start({.addresses = addresses_of(*whole, workspace), .numbers = numbers},
+                       workspace + before_->bytes(), stream);
 }
 
 Plans& plans() {

@@ -41,7 +41,7 @@ class Plan {
 
   // Of a problem that is backward or balanced, or of 8 bits; else 0. Calls that run at the same time need one each.
   [[nodiscard]] std::size_t workspace_bytes() const {
-    return values_bytes_ + kernel_.workspace_bytes();
+    return (before_ ? before_->bytes() : 0) + kernel_.workspace_bytes();
   }
 
   // The operands pass check(), the workspace gemm::workspace_mistake(). Errors: what the driver says.
@@ -57,14 +57,30 @@ class Plan {
     std::int64_t right = -1;
   };
 
+  // What goes in front of a kernel of 8 bits: values transposed to the beginning of the workspace, and behind them
+  // ones, for factors that are not given.
+  struct Before {
+    const runtime::Gpu* gpu;
+    BoundKernel transposition;
+    std::size_t values_bytes = 0;
+    std::size_t factors = 0;
+    std::size_t factors_bytes = 0;
+
+    [[nodiscard]] std::size_t bytes() const { return values_bytes + factors_bytes; }
+    // The operands with all factors.
+    [[nodiscard]] Result<Operands> start(const Operands& operands,
+                                         runtime::cuda::DevicePtr workspace,
+                                         runtime::cuda::Stream stream) const;
+    [[nodiscard]] Result<void> fill(runtime::cuda::DevicePtr ones,
+                                    runtime::cuda::Stream stream) const;
+  };
+
   Plan(const Problem& problem, gemm::Choice choice, BoundKernel kernel);
 
   gemm::Choice choice_;
   std::string kernel_text_;
   BoundKernel kernel_;
-  // Of tensors of 8 bits: what writes v transposed to the beginning of the workspace, and how much that is.
-  std::optional<BoundKernel> transposition_;
-  std::size_t values_bytes_ = 0;
+  std::optional<Before> before_;  // of tensors of 8 bits
   Numbers numbers_;
 };
 

@@ -133,7 +133,7 @@ std::array<Part, 8> parts_of(const Problem& problem) {
   const std::int64_t value_depth = problem.value_depth == 0 ? depth : problem.value_depth;
   const bool back = problem.backward;
   const DType in = problem.dtype;
-  const DType out = has_8_bits(problem) ? DType::kBF16 : in;
+  const DType out = result_type(problem);
   return {{{"q", queries, heads, depth, problem.q, false, in},
            {"k", keys, key_heads, depth, problem.k, false, in},
            {"v", keys, key_heads, value_depth, problem.v, false, in},

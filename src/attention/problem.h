@@ -67,9 +67,13 @@ struct Part {
   bool written;
   DType dtype;
 };
-// Whether elements of q, k and v have 8 bits; those of o are bf16 then.
+// Whether elements of q, k and v have 8 bits.
 [[nodiscard]] inline bool has_8_bits(const Problem& problem) {
   return problem.dtype == DType::kE4M3;
+}
+// Of o.
+[[nodiscard]] inline DType result_type(const Problem& problem) {
+  return has_8_bits(problem) ? DType::kBF16 : problem.dtype;
 }
 
 // q, k, v and o, then dout, dq, dk and dv, of which a problem that is not backward has none.
@@ -99,7 +103,7 @@ struct Operands {
   runtime::cuda::DevicePtr dv = 0;
   runtime::cuda::DevicePtr cu_seqlens_q = 0;
   runtime::cuda::DevicePtr cu_seqlens_k = 0;
-  // Of tensors of 8 bits, [batch, key_heads] of f32.
+  // Of tensors of 8 bits, [batch, key_heads] of f32; 0: all are 1.
   runtime::cuda::DevicePtr q_scale = 0;
   runtime::cuda::DevicePtr k_scale = 0;
   runtime::cuda::DevicePtr v_scale = 0;

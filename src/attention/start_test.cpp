@@ -474,7 +474,8 @@ class AttentionOf8Bits : public FakeDriverTest {
 TEST_F(AttentionOf8Bits, APreparedCallIsTwoLaunches) {
   std::size_t bytes = 0;
   ASSERT_EQ(kiln_attention_workspace(&problem_, &bytes), KILN_OK) << kiln_last_error();
-  EXPECT_EQ(bytes, 2U * kHeads * kDepth * 1008);  // keys are filled up to 1008
+  // Keys are filled up to 1008; behind the values there is room for factors.
+  EXPECT_EQ(bytes, 2U * kHeads * kDepth * 1008 + 256);
   operands_.workspace = reinterpret_cast<void*>(std::uintptr_t{1} << 30);
   operands_.workspace_bytes = bytes;
   int stream = 0;
@@ -497,10 +498,27 @@ TEST_F(AttentionOf8Bits, APreparedCallIsTwoLaunches) {
   EXPECT_NE(kernel.find("attention_f8_sm90 -D BLOCKS=132"), std::string::npos) << kernel;
 }
 
+TEST_F(AttentionOf8Bits, FactorsThatAreNotGivenAreOnes) {
+  constexpr std::size_t kFactors = 2U * kHeads;
+  std::size_t bytes = 0;
+  ASSERT_EQ(kiln_attention_workspace(&problem_, &bytes), KILN_OK) << kiln_last_error();
+  const std::vector<std::byte> space(bytes + 256);  // this driver fills memory itself
+  const auto base = (reinterpret_cast<std::uintptr_t>(space.data()) + 255) / 256 * 256;
+  operands_.workspace = reinterpret_cast<void*>(base);
+  operands_.workspace_bytes = bytes;
+  const auto* const ones = reinterpret_cast<const float*>(base + bytes - 256);
+  ASSERT_EQ(kiln_attention(&problem_, &operands_, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(ones[0], 0);
+  operands_.q_scale = operands_.v_scale = nullptr;
+  ASSERT_EQ(kiln_attention(&problem_, &operands_, nullptr), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(std::vector<float>(ones, ones + kFactors), std::vector<float>(kFactors, 1.0F));
+  EXPECT_EQ(ones[kFactors], 0);
+  const auto at = reinterpret_cast<std::uint64_t>(ones);
+  EXPECT_EQ(launches.back().factors, (std::vector<std::uint64_t>{at, (1U << 21) + 4, at}));
+}
+
 TEST_F(AttentionOf8Bits, WhatIsOutOfPlaceIsSaid) {
   refused(KILN_WORKSPACE, "the workspace is null");
-  operands_.k_scale = nullptr;
-  refused(KILN_INVALID, "k_scale is null");
   operands_.k_scale = reinterpret_cast<const float*>((1 << 21) + 2);
   refused(KILN_INVALID, "k_scale begins 2 bytes past a multiple of 4");
   problem_.type = KILN_BF16;

@@ -11,7 +11,7 @@ namespace kiln::driver {
 namespace {
 
 std::string all_suites() {
-  return measure::suite_list() + ", attention, attention-backward, random";
+  return measure::suite_list() + ", " + measure::attention_suites() + ", random";
 }
 
 // What is wrong before it is known what the command line's first word is.

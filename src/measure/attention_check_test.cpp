@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <set>
 
 #include "io/fill.h"
@@ -41,19 +42,20 @@ class RoundingKernel {
     each_query([&](std::int64_t b, std::int64_t h, std::int64_t i) {
       float sum = 0;
       std::vector<float> value(kDepth);
+      const float shift = shift_of(b, h, i);
       for (std::int64_t j = how_.first_key; j < seen(i); ++j) {
-        const float weight = std::exp(how_.scale * score(b, h, i, j));
+        const float weight = std::exp(how_.scale * score(b, h, i, j) + shift);
         sum += weight;
         for (std::int64_t d = 0; d < kDepth; ++d) {
           value[static_cast<std::size_t>(d)] += rounded(weight) * at(t_.v, b, j, h / 2, d);
         }
       }
       for (std::int64_t d = 0; d < kDepth; ++d) {
-        const float mean = value[static_cast<std::size_t>(d)] / sum;
+        const float mean = value[static_cast<std::size_t>(d)] / sum * factor(t_.v_scale, b, h / 2);
         t_.o.set(index(t_.o, b, i, h, d), sum > 0 ? static_cast<double>(mean) : 0);
       }
       t_.lse.set(static_cast<std::size_t>((b * kHeads + h) * kQueries + i),
-                 static_cast<double>(std::log(sum)));
+                 static_cast<double>(std::log(sum) - shift));
     });
   }
 
@@ -103,6 +105,26 @@ class RoundingKernel {
   static float at(const Tensor& x, std::int64_t b, std::int64_t i, std::int64_t h, std::int64_t d) {
     return static_cast<float>(x.get(index(x, b, i, h, d)));
   }
+  static float factor(const Tensor& factors, std::int64_t b, std::int64_t key_head) {
+    if (factors.bytes.empty()) return 1;
+    return static_cast<float>(factors.get(static_cast<std::size_t>(b * kKeyHeads + key_head)));
+  }
+  // What matrix instructions of 8-bit floats keep of a sum.
+  [[nodiscard]] float kept(float sum) const {
+    if (!has_8_bits(p_)) return sum;
+    int exponent = 0;
+    const float part = std::frexp(sum, &exponent);
+    return std::ldexp(std::trunc(std::ldexp(part, 14)), exponent - 14);
+  }
+  // Of 8 bits weights are at most 2^8, by which they are all larger.
+  [[nodiscard]] float shift_of(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    if (!has_8_bits(p_)) return 0;
+    float largest = -std::numeric_limits<float>::infinity();
+    for (std::int64_t j = how_.first_key; j < seen(i); ++j) {
+      largest = std::max(largest, how_.scale * score(b, h, i, j));
+    }
+    return std::isfinite(largest) ? 8 * std::log(2.0F) - largest : 0;
+  }
   [[nodiscard]] float rounded(float x) const {
     return static_cast<float>(round_to(p_.dtype, static_cast<double>(x)));
   }
@@ -110,7 +132,7 @@ class RoundingKernel {
     float sum = 0;
     for (std::int64_t d = 0; d < kDepth; ++d)
       sum += at(t_.q, b, i, h, d) * at(t_.k, b, j, h / 2, d);
-    return sum;
+    return kept(sum) * factor(t_.q_scale, b, h / 2) * factor(t_.k_scale, b, h / 2);
   }
   [[nodiscard]] std::int64_t seen(std::int64_t i) const {
     const std::int64_t last = i + kKeys - kQueries + 1 + how_.later;
@@ -156,10 +178,24 @@ class AttentionCheckTest : public testing::TestWithParam<AttentionKind> {
     tensors_.k = filled(kKeys, kKeyHeads, 1);
     tensors_.v = filled(kKeys, kKeyHeads, 2);
     tensors_.dout = filled(kQueries, kHeads, 3);
-    tensors_.o = tensors_.dq = Tensor::zeros(problem_.dtype, tensors_.q.shape);
+    tensors_.dq = Tensor::zeros(problem_.dtype, tensors_.q.shape);
+    tensors_.o = Tensor::zeros(result_type(problem_), tensors_.q.shape);
     tensors_.dk = tensors_.dv = Tensor::zeros(problem_.dtype, tensors_.k.shape);
     tensors_.lse = Tensor::zeros(DType::kF32, {kBatch, kHeads, kQueries});
+    if (has_8_bits(problem_)) add_factors();
     RoundingKernel(problem_, tensors_, {}).forward();
+  }
+
+  void add_factors() {
+    for (Tensor* each : {&tensors_.q_scale, &tensors_.k_scale, &tensors_.v_scale}) {
+      *each = Tensor::zeros(DType::kF32, {kBatch, kKeyHeads});
+    }
+    for (std::size_t i = 0; i < kBatch * kKeyHeads; ++i) {
+      const auto number = static_cast<double>(i);
+      tensors_.q_scale.set(i, 0.75 + 0.25 * number);
+      tensors_.k_scale.set(i, 1.5 - 0.25 * number);
+      tensors_.v_scale.set(i, 0.5 + number);
+    }
   }
 
   void run(const Kernel& how) {
@@ -209,8 +245,9 @@ TEST_P(AttentionCheckTest, ASampleIsOfSomeRows) {
 
 TEST_P(AttentionCheckTest, EveryMistakeOfAForwardPassIsFound) {
   run({.scale = 0.26F});
-  EXPECT_GT(outside("o"), 0);
   EXPECT_GT(outside("lse"), 0);
+  if (has_8_bits(problem_)) run({.scale = 0.35F});  // o tells of larger ones: weights have 4 bits
+  EXPECT_GT(outside("o"), 0);
   run({.first_key = 1});
   EXPECT_GT(outside("o"), 0);
   if (GetParam().causal) {
@@ -240,7 +277,20 @@ TEST_P(AttentionCheckTest, OneElementThatIsWrongIsFound) {
   EXPECT_EQ(outside(), 1);
 }
 
-TEST_P(AttentionCheckTest, RightGradientsPass) {
+class AttentionOf8BitsTest : public AttentionCheckTest {};
+
+TEST_P(AttentionOf8BitsTest, AnotherFactorIsFound) {
+  for (Tensor* each : {&tensors_.q_scale, &tensors_.k_scale, &tensors_.v_scale}) {
+    const double before = each->get(1);
+    each->set(1, 1.25 * before);
+    EXPECT_GT(outside(), 0);
+    each->set(1, before);
+  }
+}
+
+class AttentionGradientsTest : public AttentionCheckTest {};
+
+TEST_P(AttentionGradientsTest, RightGradientsPass) {
   problem_.backward = true;
   run({});
   const auto found = check();
@@ -257,7 +307,7 @@ TEST_P(AttentionCheckTest, RightGradientsPass) {
   }
 }
 
-TEST_P(AttentionCheckTest, EveryMistakeOfGradientsIsFound) {
+TEST_P(AttentionGradientsTest, EveryMistakeOfGradientsIsFound) {
   problem_.backward = true;
   run({.scale = 0.26F});
   for (const char* name : {"dq", "dk", "dv"}) EXPECT_GT(outside(name), 0) << name;
@@ -281,7 +331,7 @@ TEST_P(AttentionCheckTest, EveryMistakeOfGradientsIsFound) {
   EXPECT_EQ(outside(), 1);
 }
 
-TEST_P(AttentionCheckTest, TheForwardPassOfGradientsIsTheExactOne) {
+TEST_P(AttentionGradientsTest, TheForwardPassOfGradientsIsTheExactOne) {
   const AttentionTensors computed = tensors_;
   problem_.backward = true;
   fill_forward(problem_, {.scale = kScale}, tensors_);
@@ -291,26 +341,31 @@ TEST_P(AttentionCheckTest, TheForwardPassOfGradientsIsTheExactOne) {
   EXPECT_NE(tensors_.o.bytes, computed.o.bytes);  // not all roundings fall together
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, AttentionCheckTest,
-                         testing::Values(AttentionKind{DType::kBF16, false},
-                                         AttentionKind{DType::kBF16, true},
-                                         AttentionKind{DType::kF16, false},
-                                         AttentionKind{DType::kF16, true}));
+constexpr AttentionKind kOf8Bits[] = {{DType::kE4M3, false}, {DType::kE4M3, true}};
+constexpr AttentionKind kOf16Bits[] = {
+    {DType::kBF16, false}, {DType::kBF16, true}, {DType::kF16, false}, {DType::kF16, true}};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AttentionCheckTest, testing::ValuesIn(kOf16Bits));
+INSTANTIATE_TEST_SUITE_P(KindsOf8Bits, AttentionCheckTest, testing::ValuesIn(kOf8Bits));
+INSTANTIATE_TEST_SUITE_P(Kinds, AttentionOf8BitsTest, testing::ValuesIn(kOf8Bits));
+INSTANTIATE_TEST_SUITE_P(Kinds, AttentionGradientsTest, testing::ValuesIn(kOf16Bits));
 
 TEST(BenchAttention, RowsAreOfOneSize) {
-  for (const bool backward : {false, true}) {
-    const auto cases = attention_cases(backward);
+  for (const std::string_view suite : {"attention", "attention-backward", "attention-fp8"}) {
+    const auto cases = attention_cases(suite);
+    EXPECT_TRUE(is_attention({.program = {.file = std::string(suite)}}));
     EXPECT_EQ(cases.size(), 30U);
     std::set<std::string> names;
     for (const attention::Problem& problem : cases) {
       EXPECT_EQ(problem.batch * problem.queries, 16384);
       EXPECT_EQ(problem.heads * problem.depth, 2048);
-      EXPECT_EQ(problem.backward, backward);
+      EXPECT_EQ(problem.backward, suite == "attention-backward");
       names.insert(shape_of(problem) + types_of(problem));
     }
     EXPECT_EQ(names.size(), cases.size());
     EXPECT_EQ(shape_of(cases.front()), "D=64,S=1024,B=16,H=32");
-    EXPECT_EQ(types_of(cases.back()), "bf16, causal");
+    EXPECT_EQ(types_of(cases.back()),
+              suite == "attention-fp8" ? "f8_e4m3, causal" : "bf16, causal");
   }
 }
 

@@ -17,6 +17,12 @@ constexpr double kLowest = 0x1p-120;  // more than what f32 loses below its smal
 constexpr double kShifts = 8 * kF32Unit;
 constexpr std::int64_t kKeysOfMaximum = 32;  // after so many keys, or more, there may be a new one
 constexpr std::int64_t kThreadsOfRow = 4;    // that add up its weights
+// Of tensors of 8 bits: how many standard deviations of a sum are allowed, what weights are times before they are rounded, and
+// what a matrix instruction of so many products loses of the largest of them (src/target/mma.cpp).
+constexpr double kDeviations = 6;
+constexpr double kRaised = 0x1p8;
+constexpr std::int64_t kStepOf8Bits = 32;
+constexpr double kUnitOf8Bits = 0x1p-13;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double dot(const double* a, const double* b, std::size_t count) {
@@ -29,8 +35,8 @@ double dot(const double* a, const double* b, std::size_t count) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// The tensor's rows of one head, [rows, depth].
-DecodedRows decode(const Tensor& tensor, std::int64_t batch, std::int64_t head) {
+// The tensor's rows of one head, [rows, depth], times a factor.
+DecodedRows decode(const Tensor& tensor, std::int64_t batch, std::int64_t head, double factor = 1) {
   const std::int64_t rows = tensor.shape[1];
   const std::int64_t heads = tensor.shape[2];
   const std::int64_t depth = tensor.shape[3];
@@ -39,7 +45,7 @@ DecodedRows decode(const Tensor& tensor, std::int64_t batch, std::int64_t head) 
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t first = ((batch * rows + row) * heads + head) * depth;
     for (std::int64_t d = 0; d < depth; ++d) {
-      out.values.push_back(tensor.get(static_cast<std::size_t>(first + d)));
+      out.values.push_back(tensor.get(static_cast<std::size_t>(first + d)) * factor);
       out.largest = std::max(out.largest, std::abs(out.values.back()));
     }
     const double* const last = out.row(static_cast<std::size_t>(row));
@@ -55,6 +61,16 @@ void add(ExactRow& to, const double* row, double weight, double error) {
     to.value[d] += weight * row[d];
     to.bound[d] += error * std::abs(row[d]);
   }
+}
+
+double factor_of(const Tensor& factors, std::int64_t batch, std::int64_t key_head) {
+  if (factors.bytes.empty()) return 1;
+  return factors.get(static_cast<std::size_t>(batch * factors.shape[1] + key_head));
+}
+
+// What a sum of so many products of 8-bit floats loses, of what it is.
+double lost_of_8_bits(std::int64_t length) {
+  return static_cast<double>(length / kStepOf8Bits + 2) * kUnitOf8Bits;
 }
 
 ExactRow zeros(std::size_t depth) {
@@ -81,12 +97,14 @@ AttentionHead::AttentionHead(const attention::Problem& problem, const AttentionT
       scale_(static_cast<double>(numerics.scale)),
       numerics_(numerics.sums),
       unit_(roundoff(problem.dtype)),
-      lowest_(smallest(problem.dtype) / 2 + kLowest),
+      lowest_(smallest(problem.dtype) / 2 / (has_8_bits(problem) ? kRaised : 1) + kLowest),
+      result_unit_(roundoff(result_type(problem))),
+      result_lowest_(smallest(result_type(problem)) / 2 + kLowest),
       of_depth_(error_of(problem.depth)) {
   const std::int64_t shared = head / (problem.heads / problem.key_heads);
-  q_ = decode(tensors.q, batch, head);
-  k_ = decode(tensors.k, batch, shared);
-  v_ = decode(tensors.v, batch, shared);
+  q_ = decode(tensors.q, batch, head, factor_of(tensors.q_scale, batch, shared));
+  k_ = decode(tensors.k, batch, shared, factor_of(tensors.k_scale, batch, shared));
+  v_ = decode(tensors.v, batch, shared, factor_of(tensors.v_scale, batch, shared));
   if (!problem.backward) return;
   o_ = decode(tensors.o, batch, head);
   dout_ = decode(tensors.dout, batch, head);
@@ -123,7 +141,7 @@ void AttentionHead::round(ExactRow& row) const {
   for (std::size_t d = 0; d < row.value.size(); ++d) {
     double& bound = row.bound[d];
     bound += kShifts * (std::abs(row.value[d]) + bound);
-    bound += unit_ * (std::abs(row.value[d]) + bound) + lowest_;
+    bound += result_unit_ * (std::abs(row.value[d]) + bound) + result_lowest_;
   }
 }
 
@@ -154,6 +172,10 @@ ExactRow AttentionHead::forward(std::int64_t query) const {
   }
   const double largest = *std::ranges::max_element(weights);
   weigh(out, weights);
+  if (has_8_bits(problem_)) {
+    bound_8_bits(out, i, weights, largest);
+    return out;
+  }
   const double count = static_cast<double>(seen);
   const double maxima = static_cast<double>(seen / kKeysOfMaximum + 2);
   // Of a weight before it is rounded, and of the sum of weights: relative.
@@ -175,6 +197,29 @@ ExactRow AttentionHead::forward(std::int64_t query) const {
                                   4 * kFunction * (std::abs(largest) + std::log(whole))
                             : kInfinity;
   return out;
+}
+
+void AttentionHead::bound_8_bits(ExactRow& row, std::size_t query,
+                                 const std::vector<double>& weights, double largest) const {
+  const double whole = std::exp(row.lse - largest);
+  std::vector<double> squares(row.value.size());
+  for (std::size_t j = 0; j < weights.size(); ++j) {
+    for (std::size_t d = 0; d < squares.size(); ++d) {
+      const double part = weights[j] / whole * v_.row(j)[d];
+      squares[d] += part * part;
+    }
+  }
+  const auto seen = static_cast<std::int64_t>(weights.size());
+  const double lost = lowest_ * static_cast<double>(seen) * v_.largest / whole;
+  const double deviation = unit_ / std::sqrt(3.0);
+  for (std::size_t d = 0; d < squares.size(); ++d) {
+    row.bound[d] = kDeviations * deviation * std::sqrt(squares[d]) + lost +
+                   lost_of_8_bits(seen) * std::abs(row.value[d]);
+  }
+  round(row);
+  const double score = scale_ * q_.norms[query] * k_.norm_max;
+  row.lse_bound = lost_of_8_bits(problem_.depth) * score + kShifts * score +
+                  4 * kFunction * (std::abs(largest) + std::abs(std::log(whole)) + 1);
 }
 
 AttentionHead::Pair AttentionHead::pair(std::size_t query, std::size_t key) const {
@@ -242,8 +287,8 @@ void fill_forward(const attention::Problem& problem, const AttentionNumerics& nu
                   AttentionTensors& tensors) {
   attention::Problem forward = problem;
   forward.backward = false;
-  tensors.o =
-      Tensor::zeros(problem.dtype, {problem.batch, problem.queries, problem.heads, problem.depth});
+  tensors.o = Tensor::zeros(result_type(problem),
+                            {problem.batch, problem.queries, problem.heads, problem.depth});
   tensors.lse = Tensor::zeros(DType::kF32, {problem.batch, problem.heads, problem.queries});
   for (std::int64_t place = 0; place < problem.batch * problem.heads; ++place) {
     const std::int64_t b = place / problem.heads;

@@ -6,6 +6,10 @@
 //   sums         added up in f32, and taken to a new maximum once for each 32 keys at most
 //   results      rounded to the tensors' type
 //
+// Of tensors of 8 bits a bound that nothing can exceed would let all pass: weights are rounded by up to 1/16, and the matrix
+// instructions keep 13 bits behind the leading one. There an error is taken as a sum of independent ones, and bounds are
+// what it is all but never beyond.
+//
 // docs/numbers.md has the formulas.
 #pragma once
 
@@ -29,6 +33,10 @@ struct AttentionTensors {
   Tensor dq;
   Tensor dk;
   Tensor dv;
+  // Of tensors of 8 bits, [batch, key_heads]; without elements all are 1.
+  Tensor q_scale = {};
+  Tensor k_scale = {};
+  Tensor v_scale = {};
 };
 
 // What decides the bounds, besides the problem.
@@ -89,12 +97,17 @@ class AttentionHead {
   [[nodiscard]] double score_error(std::size_t query) const;
   void round(ExactRow& row) const;
   void weigh(ExactRow& row, std::vector<double>& weights) const;
+  // The row has its values; `weights` are of the largest one.
+  void bound_8_bits(ExactRow& row, std::size_t query, const std::vector<double>& weights,
+                    double largest) const;
 
   const attention::Problem& problem_;
   double scale_;
   reference::EinsumNumerics numerics_;
-  double unit_;    // of rounding to the tensors' type
-  double lowest_;  // what may get lost below its smallest number
+  double unit_;         // of rounding to the tensors' type
+  double lowest_;       // what may get lost below its smallest number
+  double result_unit_;  // the same of results
+  double result_lowest_;
   SumError of_depth_;
   DecodedRows q_;
   DecodedRows k_;

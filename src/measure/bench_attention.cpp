@@ -24,16 +24,18 @@ using runtime::DeviceBuffer;
 
 constexpr std::string_view kAttention = "attention";
 constexpr std::string_view kBackward = "attention-backward";
+constexpr std::string_view kOf8Bits = "attention-fp8";
 constexpr std::int64_t kAttentionTokens = 16384;  // batch * rows
 constexpr std::int64_t kAttentionWidth = 2048;    // heads * depth
 constexpr std::int64_t kAttentionDepths[] = {64, 128, 256};
 constexpr std::int64_t kAttentionRows[] = {1024, 2048, 4096, 8192, 16384};
 constexpr unsigned char kNanByte = 0xff;  // each byte of one
 
-// The tensors of a problem as parts_of() has them, and lse.
+// The tensors of a problem as parts_of() has them, lse, and of 8 bits the factors of q, k and v.
 struct AttentionSet {
   std::vector<DeviceBuffer> parts;
   DeviceBuffer lse;
+  std::vector<DeviceBuffer> factors = {};
 };
 
 // A problem that can be started; of gradients the forward pass too, which makes what they read.
@@ -72,6 +74,15 @@ std::int64_t attention_sums(const AttentionProblem& problem) {
   return problem.batch * problem.heads * problem.queries;
 }
 
+// The same for each set and each of q, k and v: some numbers around 1.
+Tensor factors_of(const AttentionProblem& problem) {
+  Tensor out = Tensor::zeros(DType::kF32, {problem.batch, problem.key_heads});
+  for (std::int64_t i = 0; i < out.elements(); ++i) {
+    out.set(static_cast<std::size_t>(i), 0.625 + 0.25 * static_cast<double>(i % 4));
+  }
+  return out;
+}
+
 std::size_t parts_count(const AttentionProblem& problem) {
   return problem.backward ? attention::parts_of(problem).size() : attention::kPartsOfForward;
 }
@@ -81,7 +92,7 @@ std::int64_t attention_bytes(const AttentionProblem& problem) {
   const auto parts = attention::parts_of(problem);
   for (std::size_t i = 0; i < parts_count(problem); ++i) {
     bytes +=
-        problem.batch * parts[i].rows * parts[i].heads * problem.depth * size_bytes(problem.dtype);
+        problem.batch * parts[i].rows * parts[i].heads * problem.depth * size_bytes(parts[i].dtype);
   }
   return bytes;
 }
@@ -91,6 +102,8 @@ attention::Operands operands_of(const AttentionSet& set, float scale) {
   runtime::cuda::DevicePtr* const places[] = {&out.q,    &out.k,  &out.v,  &out.o,
                                               &out.dout, &out.dq, &out.dk, &out.dv};
   for (std::size_t i = 0; i < set.parts.size(); ++i) *places[i] = set.parts[i].address();
+  runtime::cuda::DevicePtr* const factors[] = {&out.q_scale, &out.k_scale, &out.v_scale};
+  for (std::size_t i = 0; i < set.factors.size(); ++i) *factors[i] = set.factors[i].address();
   return out;
 }
 
@@ -103,18 +116,31 @@ Result<void> AttentionContest::start_forward(std::size_t set) const {
   return forward->start(operands_of(sets[set], attention_scale(problem)), 0, nullptr);
 }
 
+Result<void> add_factors(AttentionBench& bench, const AttentionProblem& problem,
+                         AttentionSet& set) {
+  if (!has_8_bits(problem)) return {};
+  const Tensor factors = factors_of(problem);
+  for (int i = 0; i < 3; ++i) {
+    auto buffer = bench.gpu.allocate(factors.bytes.size());
+    if (!buffer) return Unexpected{buffer.error()};
+    if (auto copied = buffer->copy_in(factors.bytes); !copied) return copied;
+    set.factors.push_back(std::move(*buffer));
+  }
+  return {};
+}
+
 Result<AttentionSet> make_attention_set(AttentionBench& bench, const AttentionProblem& problem,
                                         std::uint64_t seed) {
   const auto parts = attention::parts_of(problem);
   std::vector<DeviceBuffer> made;
   for (std::size_t i = 0; i < parts_count(problem); ++i) {
     const auto bytes = static_cast<std::size_t>(problem.batch * parts[i].rows * parts[i].heads *
-                                                problem.depth * size_bytes(problem.dtype));
+                                                problem.depth * size_bytes(parts[i].dtype));
     auto buffer = bench.gpu.allocate(bytes);
     if (!buffer) return Unexpected{buffer.error()};
     // Gradients read an o as well, which a forward pass is still to make.
     const bool is_input = !parts[i].written && std::string_view(parts[i].name) != "o";
-    auto filled = is_input ? bench.device.fill_normal(*buffer, problem.dtype, seed * 8 + i)
+    auto filled = is_input ? bench.device.fill_normal(*buffer, parts[i].dtype, seed * 8 + i)
                            : buffer->fill(kNanByte);
     if (!filled) return Unexpected{filled.error()};
     made.push_back(std::move(*buffer));
@@ -123,7 +149,9 @@ Result<AttentionSet> make_attention_set(AttentionBench& bench, const AttentionPr
       static_cast<std::size_t>(attention_sums(problem) * size_bytes(DType::kF32)));
   if (!lse) return Unexpected{lse.error()};
   if (auto filled = lse->fill(kNanByte); !filled) return Unexpected{filled.error()};
-  return AttentionSet{.parts = std::move(made), .lse = std::move(*lse)};
+  AttentionSet out{.parts = std::move(made), .lse = std::move(*lse)};
+  if (auto added = add_factors(bench, problem, out); !added) return Unexpected{added.error()};
+  return out;
 }
 
 Result<void> copy_out(const DeviceBuffer& from, DType dtype, std::vector<std::int64_t> shape,
@@ -139,13 +167,14 @@ Result<AttentionTensors> attention_tensors(const AttentionProblem& problem,
   const auto parts = attention::parts_of(problem);
   for (std::size_t i = 0; i < set.parts.size(); ++i) {
     auto copied =
-        copy_out(set.parts[i], problem.dtype,
+        copy_out(set.parts[i], parts[i].dtype,
                  {problem.batch, parts[i].rows, parts[i].heads, problem.depth}, *places[i]);
     if (!copied) return Unexpected{copied.error()};
   }
   auto copied =
       copy_out(set.lse, DType::kF32, {problem.batch, problem.heads, problem.queries}, out.lse);
   if (!copied) return Unexpected{copied.error()};
+  if (has_8_bits(problem)) out.q_scale = out.k_scale = out.v_scale = factors_of(problem);
   return out;
 }
 
@@ -208,13 +237,15 @@ BenchRow attention_row(const AttentionBench& bench, const AttentionProblem& prob
                        const attention::Plan& plan, const runtime::LoadTimes& loads) {
   // Two products forward, five of gradients; half of each with a mask.
   const double products = (problem.backward ? 10 : 4) * (problem.causal ? 0.5 : 1);
-  BenchRow row{.suite = std::string(problem.backward ? kBackward : kAttention),
-               .kernel = plan.choice().kernel,
-               .shape = shape_of(problem),
-               .types = types_of(problem),
-               .flops = products * static_cast<double>(problem.queries) *
-                        static_cast<double>(attention_elements(problem)),
-               .bytes = attention_bytes(problem)};
+  BenchRow row{
+      .suite = bench.options.program.file,
+      .kernel = plan.choice().kernel,
+      .shape = shape_of(problem),
+      .types = types_of(problem),
+      .flops = products * static_cast<double>(problem.queries) *
+               static_cast<double>(attention_elements(problem)),
+      // Beside a baseline that moves others they would say nothing.
+      .bytes = has_8_bits(problem) ? std::nullopt : std::optional(attention_bytes(problem))};
   for (const auto& [name, value] : plan.choice().defines) row.defines[name] = value;
   row.compile_seconds = loads.cold;
   row.warm_load_seconds = loads.warm;
@@ -231,8 +262,9 @@ Result<std::unique_ptr<attention::Plan>> plan_of(const AttentionProblem& problem
   return std::move(*plan);
 }
 
-// Compiled, with inputs; of gradients the forward passes have run.
-Result<AttentionContest> prepare(AttentionBench& bench, const AttentionProblem& problem) {
+// Compiled, with so many inputs; of gradients the forward passes have run.
+Result<AttentionContest> prepare(AttentionBench& bench, const AttentionProblem& problem,
+                                 std::size_t count) {
   bench.progress(format("{}: compiling", shape_of(problem)));
   auto plan = plan_of(problem);
   if (!plan) return Unexpected{plan.error()};
@@ -250,7 +282,6 @@ Result<AttentionContest> prepare(AttentionBench& bench, const AttentionProblem& 
     out.workspace.emplace(std::move(*workspace));
   }
   bench.progress(format("{}: inputs", shape_of(problem)));
-  const std::size_t count = rotating_sets(attention_bytes(problem), bench.gpu.arch().l2_bytes);
   for (std::size_t i = 0; i < count; ++i) {
     auto set = make_attention_set(bench, problem, bench.options.seed * count + i);
     if (!set) return Unexpected{set.error()};
@@ -261,19 +292,36 @@ Result<AttentionContest> prepare(AttentionBench& bench, const AttentionProblem& 
   return out;
 }
 
+// The same problem, but for the type and what comes of it.
+AttentionProblem of_bf16(AttentionProblem problem) {
+  problem.dtype = DType::kBF16;
+  return problem;
+}
+
 // A row when the result is right. Errors: the environment's; no kernel serves the problem.
 Result<std::optional<BenchRow>> run_attention(AttentionBench& bench,
                                               const AttentionProblem& problem) {
-  const auto contest = prepare(bench, problem);
+  const std::size_t count = rotating_sets(attention_bytes(problem), bench.gpu.arch().l2_bytes);
+  const auto contest = prepare(bench, problem, count);
   if (!contest) return Unexpected{contest.error()};
   const attention::Plan& plan = *contest->plan;
   const auto loads = gemm::measure_loads(bench.gpu, *plan.kernel().program);
   if (!loads) return Unexpected{loads.error()};
   bench.progress(format("{}: measuring", shape_of(problem)));
   BenchRow row = attention_row(bench, problem, plan, *loads);
-  const Contender ours{plan.kernel_text(),
-                       [&](auto set, auto stream) { return contest->start(set, stream); }};
-  if (auto done = measure_row(bench.gpu, bench.options, contest->sets.size(), {ours}, row); !done) {
+  std::vector<Contender> contenders = {
+      {plan.kernel_text(), [&](auto set, auto stream) { return contest->start(set, stream); }}};
+  const AttentionProblem wide = of_bf16(problem);
+  std::optional<AttentionContest> beside;  // of 8 bits
+  if (has_8_bits(problem)) {
+    auto made = prepare(bench, wide, count);
+    if (!made) return Unexpected{made.error()};
+    beside.emplace(std::move(*made));
+    row.baseline = format("{} of {}", beside->plan->choice().kernel, name(wide.dtype));
+    contenders.push_back({beside->plan->kernel_text(),
+                          [&](auto set, auto stream) { return beside->start(set, stream); }});
+  }
+  if (auto done = measure_row(bench.gpu, bench.options, count, contenders, row); !done) {
     return Unexpected{done.error()};
   }
   bench.progress(format("{}: checking", shape_of(problem)));
@@ -299,7 +347,7 @@ Checked<std::vector<AttentionProblem>> wanted_attentions(const BenchOptions& opt
     const std::string what = format("`{}`", options.program.file);
     return diags.report<diag::BenchOptionUnused>({}, name, what).emit();
   }
-  const std::vector<AttentionProblem> all = attention_cases(options.program.file == kBackward);
+  const std::vector<AttentionProblem> all = attention_cases(options.program.file);
   std::vector<AttentionProblem> out = all;
   std::erase_if(out, [&](const AttentionProblem& problem) {
     return format("{} {}", shape_of(problem), types_of(problem)).find(options.only) ==
@@ -315,15 +363,20 @@ Checked<std::vector<AttentionProblem>> wanted_attentions(const BenchOptions& opt
 }  // namespace
 
 bool is_attention(const BenchOptions& options) {
-  return options.program.file == kAttention || options.program.file == kBackward;
+  const std::string& suite = options.program.file;
+  return suite == kAttention || suite == kBackward || suite == kOf8Bits;
 }
 
-std::vector<AttentionProblem> attention_cases(bool backward) {
+std::string attention_suites() { return format("{}, {}, {}", kAttention, kBackward, kOf8Bits); }
+
+std::vector<AttentionProblem> attention_cases(std::string_view suite) {
+  const bool backward = suite == kBackward;
   std::vector<AttentionProblem> out;
   for (const std::int64_t depth : kAttentionDepths) {
     for (const std::int64_t length : kAttentionRows) {
       for (const bool causal : {false, true}) {
-        const AttentionProblem problem{.batch = kAttentionTokens / length,
+        const AttentionProblem problem{.dtype = suite == kOf8Bits ? DType::kE4M3 : DType::kBF16,
+                                       .batch = kAttentionTokens / length,
                                        .queries = length,
                                        .keys = length,
                                        .heads = kAttentionWidth / depth,
@@ -376,10 +429,12 @@ io::Exit bench_attention(const BenchOptions& options, io::Console& console) {
     return shape_of(problem) + ", " + types_of(problem);
   };
   const auto ran = run_problems(bench, *cases, label, run_attention);
-  const bool backward = options.program.file == kBackward;
-  console.out << to_text(options.program.file, summarise_rows(bench.rows))
+  const std::string& suite = options.program.file;
+  console.out << to_text(suite, summarise_rows(bench.rows))
               << format("beside others: python bench/peers/attention.py{}\n",
-                        backward ? " --backward" : "");
+                        suite == kBackward  ? " --backward"
+                        : suite == kOf8Bits ? " --type f8_e4m3"
+                                            : "");
   if (!ran) return io::environment_failed(console, ran.error()).error;
   if (bench.wrong) return io::Exit::kWrong;
   return bench.failed ? io::Exit::kEnvironment : io::Exit::kFine;

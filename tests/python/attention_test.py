@@ -15,11 +15,15 @@ from unittest import mock
 import numpy as np
 
 import launch_test
-from launch_test import CudaArray, memory
+from launch_test import CudaArray, Float8Array, memory
 
 import kiln
 from kiln import _core
 
+try:
+    import ml_dtypes
+except ImportError:
+    ml_dtypes = None
 try:
     import torch
 
@@ -60,6 +64,38 @@ def expected_of(q, k, v, causal=False, scale=None, window=None, soft_cap=None):
     return out, lse
 
 
+def e4m3_values():
+    """The number that each byte is as f8_e4m3."""
+    bits = np.arange(256)
+    exponents, fractions = bits >> 3 & 15, bits & 7
+    sizes = np.where(exponents == 0, fractions * 2.0**-9, (8 + fractions) * 2.0 ** (exponents - 10.0))
+    values = np.where(bits < 128, sizes, -sizes)
+    values[[0x7F, 0xFF]] = np.nan
+    return values
+
+
+E4M3 = e4m3_values()
+
+
+def bf16_bits(values):
+    """To the nearest, ties to even."""
+    words = values.astype(np.float32).view(np.uint32)
+    return (words + 0x7FFF + (words >> 16 & 1) >> 16).astype(np.uint16)
+
+
+def bf16_values(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32).astype(float)
+
+
+def meant(q, k, v, factors):
+    """What q, k and v are with their factors, of which some may be None."""
+    out = []
+    for each, factor in zip((q, k, v), factors):
+        ones = np.ones((k.shape[0], k.shape[2])) if factor is None else factor
+        out.append(each * np.repeat(ones, each.shape[2] // k.shape[2], axis=1)[:, None, :, None])
+    return out
+
+
 # How attention is called in tests of values, and of how many queries and keys.
 WAYS = (
     (5, 7, {}),
@@ -83,6 +119,18 @@ class FormulaTest(unittest.TestCase):
             wanted, wanted_lse = expected_of(q, k, v, **how)
             self.assertEqual((out.dtype, lse.dtype), (np.float16, np.float32))
             np.testing.assert_allclose(out.astype(float), wanted, atol=2**-9)
+            np.testing.assert_allclose(lse, wanted_lse, rtol=1e-5, atol=1e-5)
+
+    @unittest.skipIf(ml_dtypes is None, "no ml_dtypes")
+    def test_values_of_8_bits(self):
+        given = [randoms(2, rows, heads, 16, seed=rows).astype(ml_dtypes.float8_e4m3fn) for rows, heads in ((5, 4), (7, 2), (7, 2))]
+        factors = [np.random.default_rng(4).uniform(0.5, 2, (3, 2, 2)).astype(np.float32)[i] for i in range(3)]
+        for some in (factors, [None] * 3, [None, factors[1], None]):
+            named = dict(zip(("q_scale", "k_scale", "v_scale"), some))
+            out, lse = kiln.ops.attention.reference(*given, causal=True, return_lse=True, **named)
+            wanted, wanted_lse = expected_of(*meant(*(each.astype(float) for each in given), some), causal=True)
+            self.assertEqual((out.dtype, lse.dtype), (ml_dtypes.bfloat16, np.float32))
+            np.testing.assert_allclose(out.astype(float), wanted, rtol=2**-8)
             np.testing.assert_allclose(lse, wanted_lse, rtol=1e-5, atol=1e-5)
 
     def test_out_receives_it(self):
@@ -171,7 +219,7 @@ class RefusalTest(unittest.TestCase):
     def test_types(self):
         x, wide, other = (self.array(1, 4, 2, 64, dtype=each) for each in (np.float16, np.float32, np.int8))
         self.refused(TypeError, "`q` holds f16 and `k` s8", x, other, x)
-        self.refused(TypeError, "`q` holds f32, and attention takes bf16 and f16", wide, wide, wide)
+        self.refused(TypeError, "`q` holds f32, and attention takes bf16, f16 and f8_e4m3$", wide, wide, wide)
         self.refused(TypeError, "`causal` is 1", x, x, x, causal=1)
         self.refused(TypeError, "`deterministic` is None: True or False", x, x, x, deterministic=None)
         for scale in (0, -1.0, math.inf, math.nan):
@@ -181,6 +229,39 @@ class RefusalTest(unittest.TestCase):
         for window in (3, (1, 2, 3), (1, 2.0), (True, 0), "12"):
             self.refused(TypeError, r"`window` is .*: a pair of integers \(left, right\)", x, x, x, window=window)
         self.refused(ValueError, r"`window` is \(-2, 0\): 0 and more keys", x, x, x, window=(-2, 0))
+
+    def test_tensors_of_8_bits(self):
+        q, k = (Float8Array(memory(2, rows, heads, 64, dtype=np.uint8)) for rows, heads in ((6, 4), (5, 2)))
+        wide, factor = self.array(2, 6, 4, 64), self.array(2, 2, dtype=np.float32)
+        self.refused(TypeError, "`q` holds f8_e4m3 and `v` f16: all have one type", q, k, self.array(2, 5, 2, 64))
+        self.refused(TypeError, "`q` holds f8_e4m3 and `out` f16: bf16 is needed", q, k, k, out=wide)
+        self.refused(TypeError, "`q` holds f8_e4m3 and `out` f8_e4m3: bf16 is needed", q, k, k, out=q)
+        for name in ("q_scale", "k_scale", "v_scale"):
+            self.refused(TypeError, f"`{name}` is 0.5: a tensor f32 .* or None where all are 1", q, k, k, **{name: 0.5})
+            self.refused(TypeError, f"`{name}` is a factor of tensors of f8_e4m3, and `q` holds f16", *[wide] * 3, **{name: factor})
+            text = rf"`{name}` is {{}}, and a factor of each head of `k`, f32 \[2, 2\], is needed"
+            self.refused(ValueError, text.format(r"f32 \[2, 4\]"), q, k, k, **{name: self.array(2, 4, dtype=np.float32)})
+            self.refused(ValueError, text.format(r"f32 \[2\]"), q, k, k, **{name: self.array(2, dtype=np.float32)})
+            self.refused(ValueError, text.format(r"f16 \[2, 2\]"), q, k, k, **{name: self.array(2, 2)})
+            for gaps in (memory(2, 4)[:, :2], memory(2, 2).T):
+                self.refused(ValueError, f"`{name}` .* has to be without gaps", q, k, k, **{name: CudaArray(gaps)})
+        with self.assertRaisesRegex(TypeError, "positional"):
+            kiln.ops.attention(q, k, k, factor)
+        odd = Float8Array(memory(2, 5, 2, 72, dtype=np.uint8)[..., :64])
+        self.refused(ValueError, "of which 72 elements are 72 bytes, and multiples of 16 bytes", q, k, odd)
+
+    def test_functions_of_16_bits_say_so(self):
+        q = Float8Array(memory(2, 6, 4, 64, dtype=np.uint8))
+        text = "`q` holds f8_e4m3, and {} takes bf16 and f16: convert all of them, only `attention` has 8 bits"
+        out, lse = self.array(2, 6, 4, 64), self.array(2, 4, 6, dtype=np.float32)
+        starts, lengths = self.array(2, dtype=np.int32), self.array(2, dtype=np.int32)
+        rows = Float8Array(memory(6, 4, 64, dtype=np.uint8))
+        with self.assertRaisesRegex(TypeError, text.format("attention_varlen")):
+            kiln.ops.attention_varlen(rows, rows, rows, starts, starts)
+        with self.assertRaisesRegex(TypeError, text.format("attention_decode")):
+            kiln.ops.attention_decode(q, q, q, lengths)
+        with self.assertRaisesRegex(TypeError, text.format("attention_backward")):
+            kiln.ops.attention_backward(out, q, q, q, out, lse)
 
     def test_shapes(self):
         x = self.array(2, 6, 4, 64)
@@ -222,12 +303,12 @@ class PaperAttention:
         depth = "value_depth" if name in ("v", "o", "dout", "dv") else "depth"
         return tuple(given[each] for each in ("batch", rows, heads, depth))
 
-    def tensor(self, name, address):
-        shape = self.shape_of(name)
+    def tensor(self, name, address, dtype=np.float16):
+        shape, element = self.shape_of(name), np.dtype(dtype).itemsize
         strides = (*self.fields.get(name, (math.prod(shape[1:]), math.prod(shape[2:]), shape[3])), 1)
         elements = 1 + sum((extent - 1) * step for extent, step in zip(shape, strides))
-        flat = np.ctypeslib.as_array((ctypes.c_uint16 * elements).from_address(address)).view(np.float16)
-        return np.lib.stride_tricks.as_strided(flat, shape, [2 * each for each in strides])
+        flat = np.ctypeslib.as_array((ctypes.c_uint8 * (element * elements)).from_address(address)).view(dtype)
+        return np.lib.stride_tricks.as_strided(flat, shape, [element * each for each in strides])
 
     def how(self, scale):
         given = self.fields
@@ -240,6 +321,26 @@ class PaperAttention:
         o[...] = out
         flat = np.ctypeslib.as_array((ctypes.c_float * lse.size).from_address(addresses[4]))
         flat[...] = lse.reshape(-1)
+        return 0, ""
+
+
+class PaperAttentionOf8Bits(PaperAttention):
+    """The same of tensors of 8 bits."""
+
+    workspace = 80
+
+    def factor(self, address):
+        shape = (self.fields["batch"], self.fields["key_heads"])
+        if address == 0:
+            return None
+        return np.ctypeslib.as_array((ctypes.c_float * math.prod(shape)).from_address(address)).reshape(shape)
+
+    def launch(self, addresses, workspace, _stream):
+        assert workspace != 0 and self.fields["type"] == "f8_e4m3"
+        given = (E4M3[self.tensor(name, address, np.uint8)] for name, address in zip("qkv", addresses))
+        out, lse = expected_of(*meant(*given, [self.factor(each) for each in addresses[8:]]), **self.how(addresses[5]))
+        self.tensor("o", addresses[3], np.uint16)[...] = bf16_bits(out)
+        np.ctypeslib.as_array((ctypes.c_float * lse.size).from_address(addresses[4]))[...] = lse.reshape(-1)
         return 0, ""
 
 
@@ -263,19 +364,52 @@ class PaperGradients(PaperAttention):
 
 
 def paper_allocator(_like, _device, dtype, shape, _what):
-    return lambda: CudaArray(memory(*shape, dtype={"f16": np.float16, "f32": np.float32, "u8": np.uint8}[dtype]))
+    kinds = {"f16": np.float16, "f32": np.float32, "u8": np.uint8, "bf16": np.uint16}
+    return lambda: CudaArray(memory(*shape, dtype=kinds[dtype]))
 
 
 class LayoutTest(unittest.TestCase):
     """However tensors lie, the library is told so: checked by one of paper."""
 
-    def lying(self, generator, *shape):
+    def lying(self, generator, *shape, dtype=np.float16):
         """Random elements, dimensions but the last in a random order, with gaps behind rows of a depth."""
         order = [int(each) for each in generator.permutation(3)]
-        whole = memory(*(shape[each] for each in order), shape[3] + 8 * int(generator.integers(0, 3)), dtype=np.float16)
+        unit = 16 // np.dtype(dtype).itemsize
+        whole = memory(*(shape[each] for each in order), shape[3] + unit * int(generator.integers(0, 3)), dtype=dtype)
         part = whole[..., : shape[3]].transpose(*np.argsort(order), 3)
+        if dtype == np.uint8:  # e4m3, below 16
+            part[...] = generator.integers(0, 0x58, shape) | generator.integers(0, 2, shape) << 7
+            return Float8Array(part)
         part[...] = generator.standard_normal(shape)
         return CudaArray(part)
+
+    @mock.patch.object(_core, "pointer_device", return_value=(0, ""))
+    @mock.patch.object(_core, "order", return_value="")
+    @mock.patch.object(_core, "is_capturing", return_value=False)
+    @mock.patch.object(_core, "prepare_attention", lambda fields, device: (0, "", PaperAttentionOf8Bits(dict(fields))))
+    @mock.patch("kiln._calls.allocator", paper_allocator)
+    @mock.patch("kiln._calls.know", lambda value: False)
+    @mock.patch.dict("kiln._calls._plans", clear=True)
+    def test_the_problem_of_8_bits_is_that_of_the_tensors(self, *_):
+        generator = np.random.default_rng(9)
+        for _ in range(40):
+            batch, queries, keys, key_heads = (int(each) for each in generator.choice([1, 2, 5], 4))
+            heads = key_heads * int(generator.integers(1, 3))
+            depth = int(generator.choice([16, 32]))
+            q = self.lying(generator, batch, queries, heads, depth, dtype=np.uint8)
+            k, v = (self.lying(generator, batch, keys, key_heads, depth, dtype=np.uint8) for _ in range(2))
+            factors = {}
+            for name in generator.permutation(["q_scale", "k_scale", "v_scale"])[: int(generator.integers(0, 4))]:
+                factors[str(name)] = memory(batch, key_heads)
+                factors[str(name)][...] = generator.uniform(0.25, 2, (batch, key_heads))
+            how = {"causal": bool(generator.integers(0, 2)), "scale": float(generator.choice([0.0625, 0.25]))}
+            how |= {"window": tuple(int(each) for each in generator.integers(-1, 4, 2))}
+            numbers = (E4M3[each.array] for each in (q, k, v))
+            wanted, wanted_lse = expected_of(*meant(*numbers, [factors.get(each) for each in ("q_scale", "k_scale", "v_scale")]), **how)
+            given = {name: CudaArray(each) for name, each in factors.items()}
+            out, lse = kiln.ops.attention(q, k, v, return_lse=True, **given, **how)
+            np.testing.assert_array_equal(out.array, bf16_bits(wanted))
+            np.testing.assert_allclose(lse.array, wanted_lse, rtol=1e-5, atol=1e-5)
 
     @mock.patch.object(_core, "pointer_device", return_value=(0, ""))
     @mock.patch.object(_core, "order", return_value="")
@@ -391,6 +525,35 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(launch_test.DRIVER.modules, modules)
         self.assertEqual(kiln.ops.attention(self.array(2, 0, 4, 64), k, k).array.shape, (2, 0, 4, 64))
 
+    def test_a_call_of_8_bits_is_two_launches(self):
+        seen = []
+
+        @ctypes.CFUNCTYPE(None, ctypes.POINTER(launch_test.FakeLaunch))
+        def see(launch):
+            given, name = launch.contents, launch.contents.kernel.decode()
+            # Behind the maps of q, k, the values across and the result.
+            places = (4, 5, 6) if name.startswith("attention") else ()
+            seen.append((name, [ctypes.cast(given.parameters[i], ctypes.POINTER(ctypes.c_uint64))[0] for i in places]))
+
+        launch_test.DRIVER.on_launch = ctypes.cast(see, ctypes.c_void_p).value
+        self.addCleanup(lambda: setattr(launch_test.DRIVER, "on_launch", 0))
+        q, k = (Float8Array(memory(2, rows, heads, 64, dtype=np.uint8)) for rows, heads in ((100, 4), (80, 2)))
+        factors = [memory(2, 2) for _ in range(3)]
+        named = dict(zip(("q_scale", "k_scale", "v_scale"), map(CudaArray, factors)))
+        out, lse = kiln.ops.attention(q, k, k, return_lse=True, **named)
+        self.assertEqual((out.array.shape, lse.array.shape), ((2, 100, 4, 64), (2, 4, 100)))
+        self.assertEqual(out.array.dtype, np.uint16)
+        self.assertEqual([name for name, _ in seen], ["transpose", "attention"])
+        self.assertEqual(seen[1][1], [each.ctypes.data for each in factors])
+        kiln.ops.attention(q, k, k, causal=True, v_scale=CudaArray(factors[2]))
+        of_q, of_k, of_v = seen[-1][1]
+        self.assertEqual((of_q, of_v), (of_k, factors[2].ctypes.data))
+        with self.assertRaisesRegex(ValueError, "a soft cap with tensors of f8_e4m3.*: convert q, k and v"):
+            kiln.ops.attention(q, k, k, soft_cap=5.0)
+        narrow = Float8Array(memory(1, 9, 2, 96, dtype=np.uint8))
+        with self.assertRaisesRegex(ValueError, "a depth of 96, it takes 64, 128 and 256"):
+            kiln.ops.attention(narrow, narrow, narrow)
+
     def test_a_captured_stream_needs_a_prepared_problem(self):
         q = self.array(1, 33, 2, 64)
         launch_test.DRIVER.capturing = True
@@ -447,6 +610,37 @@ class TorchTest(unittest.TestCase):
         )
         torch.testing.assert_close(out.double(), wanted.transpose(1, 2), rtol=2**-7, atol=2**-7)
         self.assertEqual((lse.shape, lse.dtype), ((2, 4, 5), torch.float32))
+
+    def of_8_bits(self, rows, heads):
+        return torch.randn(2, rows, heads, 16).to(torch.float8_e4m3fn)
+
+    def test_tensors_of_8_bits(self):
+        q, k, v = self.of_8_bits(5, 4), self.of_8_bits(7, 2), self.of_8_bits(7, 2)
+        factors = [torch.rand(2, 2) + 0.5 for _ in range(3)]
+        for some in (factors, [None, factors[1], None]):
+            # PyTorch cannot compare tensors of 8 bits, as its test of schemas does.
+            tests = ("test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+            results = torch.library.opcheck(torch.ops.kiln.attention, (q, k, v, *some), {"causal": True}, test_utils=tests)
+            self.assertEqual(set(results.values()), {"SUCCESS"})
+            out, lse = torch.ops.kiln.attention(q, k, v, *some)
+            parts = meant(*(each.double().numpy() for each in (q, k, v)), [None if each is None else each.numpy() for each in some])
+            wanted, wanted_lse = expected_of(*parts)
+            self.assertEqual((out.dtype, lse.dtype), (torch.bfloat16, torch.float32))
+            np.testing.assert_allclose(out.double().numpy(), wanted, rtol=2**-8)
+            np.testing.assert_allclose(lse.numpy(), wanted_lse, rtol=1e-5, atol=1e-5)
+        made = torch.empty(2, 5, 4, 16, dtype=torch.bfloat16)
+        self.assertIs(kiln.ops.attention.reference(q, k, v, q_scale=factors[0], out=made), made)
+        fast = torch.compile(lambda *given: torch.ops.kiln.attention(*given)[0] * 2, fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(fast(q, k, v, *factors), torch.ops.kiln.attention(q, k, v, *factors)[0] * 2)
+
+    def test_tensors_of_8_bits_have_no_gradients(self):
+        q, k, factor = self.of_8_bits(5, 4), self.of_8_bits(7, 2), torch.ones(2, 2)
+        wanting = q.clone().requires_grad_()
+        for given in ((wanting, k, k), (q, k, k, factor.clone().requires_grad_())):
+            with self.assertRaisesRegex(NotImplementedError, "attention of f8_e4m3 has no gradients: detach `q`"):
+                torch.ops.kiln.attention(*given)
+            with torch.no_grad():
+                torch.ops.kiln.attention(*given)
 
     def test_it_is_compiled_whole(self):
         q = torch.randn(1, 5, 2, 16).to(torch.bfloat16)

@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 
 import launch_test
-from launch_test import CudaArray, FastArray, memory
+from launch_test import CudaArray, FastArray, Float8Array, memory
 
 import kiln
 from kiln import _calls, _core, _launch
@@ -25,7 +25,7 @@ except ImportError:
 
 
 def allocator(_like, _device, dtype, shape, _what):
-    names = {"f16": np.float16, "f32": np.float32, "u8": np.uint8, "s32": np.int32}
+    names = {"f16": np.float16, "f32": np.float32, "u8": np.uint8, "s32": np.int32, "bf16": np.uint16}
     return lambda: FastArray(memory(*shape, dtype=names[dtype]))
 
 
@@ -217,6 +217,26 @@ class KnownTest(PaperDriver):
         given = (q, q, k, k, out, lse)
         self.new(backward, *given)
         self.assertEqual([each.shape for each in self.known(backward, *given)], [(2, 72, 4, 64), *[(2, 80, 2, 64)] * 2])
+
+    def test_attention_of_8_bits_is_known_again(self):
+        attention = kiln.ops.attention
+        q, k = (Float8Array(memory(2, rows, heads, 64, dtype=np.uint8)) for rows, heads in ((72, 4), (80, 2)))
+        factor, other = array(2, 2, dtype=np.float32), array(2, 2, dtype=np.float32)
+        out = self.new(attention, q, k, k)
+        self.assertEqual((out.shape, out.array.dtype, self.fields[-1]["type"]), ((2, 72, 4, 64), np.uint16, "f8_e4m3"))
+        self.known(attention, q, k, k, v_scale=None)
+        self.new(attention, q, k, k, v_scale=factor)
+        self.new(attention, q, k, k, k_scale=factor)
+        self.new(attention, q, k, k, q_scale=factor, k_scale=other, v_scale=other)
+        other.tensor.byte_offset = 4  # read one by one
+        self.known(attention, q, k, k, q_scale=other, v_scale=factor, k_scale=factor)
+        self.known(attention, q, k, k)
+        wide = array(2, 72, 4, 64)
+        for given in ((wide, k, k), (q, wide, k), (wide, wide, wide)):
+            with self.assertRaises((TypeError, ValueError)):
+                attention(*given, v_scale=factor)
+        with self.assertRaisesRegex(ValueError, "`v_scale` is f32"):
+            attention(q, k, k, v_scale=array(1, 2, dtype=np.float32))
 
     def test_windows_and_soft_caps_are_known_again(self):
         attention, backward = kiln.ops.attention, kiln.ops.attention_backward

@@ -137,7 +137,7 @@ def current_stream(_kind, _device, out):
     return 0
 
 
-EXCHANGE_NAME = b"dlpack_exchange_api"  # a capsule has its name by address
+EXCHANGE_NAME, MANAGED_NAME = b"dlpack_exchange_api", b"dltensor"  # a capsule has its name by address
 EXCHANGE = Exchange(1, 3, None, None, None, None, tensor_from_object, current_stream)
 ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object
 ctypes.pythonapi.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -184,6 +184,30 @@ class FastArray(CudaArray):
         self.tensor = Tensor(
             array.ctypes.data, 2, device, rank, code, 8 * array.itemsize, 1, shape, strides, 0
         )
+
+
+class Managed(ctypes.Structure):
+    """DLManagedTensor of DLPack, which nobody frees."""
+
+    _fields_ = [("tensor", Tensor), ("owner", ctypes.c_void_p), ("free", ctypes.c_void_p)]
+
+
+class Float8Array(FastArray):
+    """Of f8_e4m3, of which NumPy has the bits alone."""
+
+    __dlpack_c_exchange_api__ = FastArray.__dlpack_c_exchange_api__
+
+    def __init__(self, bits, device=0):
+        super().__init__(bits, device)
+        self.tensor.code = 10
+        self.managed = Managed()
+
+    def __dlpack_device__(self):
+        return self.tensor.device_type, self.tensor.device
+
+    def __dlpack__(self, stream=None, max_version=None):
+        self.managed.tensor = self.tensor
+        return ctypes.pythonapi.PyCapsule_New(ctypes.addressof(self.managed), MANAGED_NAME, None)
 
 
 def memory(*shape, dtype=np.float32):
