@@ -226,55 +226,56 @@ Element apply(BinaryKind kind, DType type, const Element& left, const Element& r
 
 namespace {
 
-// Of plain operands, element by element: what `combine` gives, where it `holds`; else as for any element.
-template <class Combine, class Holds>
-Values apply_plain(BinaryKind kind, DType type, const Values& left, const Values& right,
-                   Combine&& combine, Holds&& holds) {
-  Values out(left.size());
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    const double value = combine(left.value[i], right.value[i]);
-    if (holds(value)) {
-      out.value[i] = value;
-    } else {
-      out.set(i, apply(kind, type, left.at(i), right.at(i)));
-    }
-  }
-  return out;
-}
+// One operation on many elements, which are plain on both sides.
+struct Plain {
+  BinaryKind kind;
+  DType type;
+  const Values& left;
+  const Values& right;
 
-template <class Combine>
-Values apply_plain(BinaryKind kind, DType type, const Values& left, const Values& right,
-                   Combine&& combine) {
-  if (ir::class_of(kind) != ir::BinaryClass::kArithmetic) {
-    return apply_plain(kind, type, left, right, combine, [](double) { return true; });
+  // Element by element what `combine` gives, where it `holds`; else as for any element.
+  template <class Combine, class Holds>
+  [[nodiscard]] Values each(Combine combine, Holds holds) const {
+    Values out(left.size());
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      const double value = combine(left.value[i], right.value[i]);
+      if (holds(value)) {
+        out.value[i] = value;
+      } else {
+        out.set(i, apply(kind, type, left.at(i), right.at(i)));
+      }
+    }
+    return out;
   }
-  if (type == DType::kF32) {
-    return apply_plain(kind, type, left, right, combine,
-                       [](double value) { return holds(DType::kF32, value); });
+  template <class Combine>
+  [[nodiscard]] Values each(Combine combine) const {
+    if (ir::class_of(kind) != ir::BinaryClass::kArithmetic) {
+      return each(combine, [](double) { return true; });
+    }
+    if (type == DType::kF32) {  // the usual one, in a loop of its own
+      return each(combine, [](double value) { return holds(DType::kF32, value); });
+    }
+    return each(combine, [this](double value) { return holds(type, value); });
   }
-  return apply_plain(kind, type, left, right, combine,
-                     [type](double value) { return holds(type, value); });
-}
+};
 
 }  // namespace
 
 Values apply(BinaryKind kind, DType type, const Values& left, const Values& right) {
   if (is_plain(left) && is_plain(right)) {
-    const auto plain = [&](auto&& combine) {
-      return apply_plain(kind, type, left, right, combine);
-    };
+    const Plain plain{kind, type, left, right};
     switch (kind) {
-      case BinaryKind::kAdd: return plain(std::plus<double>());
-      case BinaryKind::kSub: return plain(std::minus<double>());
-      case BinaryKind::kMul: return plain(std::multiplies<double>());
-      case BinaryKind::kLt: return plain(std::less<double>());
-      case BinaryKind::kLe: return plain(std::less_equal<double>());
-      case BinaryKind::kGt: return plain(std::greater<double>());
-      case BinaryKind::kGe: return plain(std::greater_equal<double>());
-      case BinaryKind::kEq: return plain(std::equal_to<double>());
-      case BinaryKind::kNe: return plain(std::not_equal_to<double>());
-      case BinaryKind::kLogicalAnd: return plain(std::logical_and<double>());
-      case BinaryKind::kLogicalOr: return plain(std::logical_or<double>());
+      case BinaryKind::kAdd: return plain.each(std::plus<double>());
+      case BinaryKind::kSub: return plain.each(std::minus<double>());
+      case BinaryKind::kMul: return plain.each(std::multiplies<double>());
+      case BinaryKind::kLt: return plain.each(std::less<double>());
+      case BinaryKind::kLe: return plain.each(std::less_equal<double>());
+      case BinaryKind::kGt: return plain.each(std::greater<double>());
+      case BinaryKind::kGe: return plain.each(std::greater_equal<double>());
+      case BinaryKind::kEq: return plain.each(std::equal_to<double>());
+      case BinaryKind::kNe: return plain.each(std::not_equal_to<double>());
+      case BinaryKind::kLogicalAnd: return plain.each(std::logical_and<double>());
+      case BinaryKind::kLogicalOr: return plain.each(std::logical_or<double>());
       case BinaryKind::kDiv:
       case BinaryKind::kRem:
       case BinaryKind::kAnd:
