@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Attention beside the best of the others, in one process on one GPU: kiln, cuDNN and FlashAttention-3.
 
-    python bench/peers/attention.py [--backward | --type f8_e4m3] [--fa3 LIBRARY.so] [--rows D=128,causal ...] [--only kiln ...]
-                                    [--json FILE]
+    python bench/peers/attention.py [--backward | --type f8_e4m3] [--sharing N] [--fa3 LIBRARY.so] [--rows D=128,causal ...]
+                                    [--only kiln ...] [--json FILE]
 
 Each row is a forward pass in bf16, or with --backward the gradients of one, with batch * rows = 16384 and heads *
 depth = 2048: depths of 64, 128 and 256, rows of 1024 to 16384, with and without a causal mask. cuDNN is the one of
@@ -13,11 +13,11 @@ people goes to the standard error. Kiln's gradients are the same from run to run
 FlashAttention-3 adds dq in any order, unless it is told --deterministic.
 
 Elements are random and normal. Before a row is measured, results are compared: outputs with fp64 in a sample of rows,
-and all of them with cuDNN's; gradients with those of one head in fp64, and all of them with cuDNN's. A repeat has a
-batch of each contender, in turns that go the other way each time; in front of each batch goes another one of the same
-kernel that is not counted, so that none inherits its neighbour's clock. Ratios are of batches of one repeat. Buffers are
-used in turn, so many that they pass twice the L2 before they come back. With --graphs a batch is a CUDA graph; cuDNN's
-gradients are left out then.
+and all of them with cuDNN's; gradients with those of one head in fp64, and all of them with cuDNN's. How contenders take
+turns says contest.py. Buffers are used in turn, so many that they pass twice the L2 before they come back. With --graphs a
+batch is a CUDA graph; cuDNN's gradients are left out then.
+
+With --sharing N so many heads share a key head in the forward pass.
 
 With --type f8_e4m3 kiln and FlashAttention-3 get q, k and v of 8 bits, with a factor for each head, and give bf16; kiln of
 bf16 is measured beside, in the place of cuDNN, of the same numbers. What is compared with fp64 is allowed what rounded
@@ -31,15 +31,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import statistics
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from contest import Start, add_fa3, measures_of, parser_of, print_row, run_rows, times_of
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import kiln
@@ -70,6 +68,7 @@ class Row(NamedTuple):
     depth: int
     rows: int
     causal: bool
+    sharing: int = 1
 
     @property
     def batch(self) -> int:
@@ -80,17 +79,18 @@ class Row(NamedTuple):
         return WIDTH // self.depth
 
     @property
+    def key_heads(self) -> int:
+        return self.heads // self.sharing
+
+    @property
     def flops(self) -> float:
         """Of the forward pass: two products."""
         return 4 * self.batch * self.heads * self.rows * self.rows * self.depth * (0.5 if self.causal else 1)
 
     @property
     def text(self) -> str:
-        return f"D={self.depth} S={self.rows} B={self.batch} H={self.heads} {'causal' if self.causal else 'full'}"
-
-    def fits(self, wanted: str) -> bool:
-        """Whether it has every word of "D=128,S=4096,causal"."""
-        return set(wanted.replace(",", " ").split()) <= set(self.text.split())
+        heads = f"H={self.heads}" + (f" HK={self.key_heads}" if self.sharing > 1 else "")
+        return f"D={self.depth} S={self.rows} B={self.batch} {heads} {'causal' if self.causal else 'full'}"
 
 
 class Tensors(NamedTuple):
@@ -109,13 +109,9 @@ def has_8_bits(options: argparse.Namespace) -> bool:
     return options.type == F8
 
 
-# Starts one pass and gives its results: the output [batch, rows, heads, depth], or dq, dk and dv.
-Start = Callable[[Tensors], Any]
-
-
 def random_tensors(row: Row, generator: torch.Generator, has_8_bits: bool) -> Tensors:
-    shape = (row.batch, row.rows, row.heads, row.depth)
-    q, k, v = (torch.randn(*shape, device="cuda", dtype=torch.bfloat16, generator=generator) for _ in range(3))
+    shapes = [(row.batch, row.rows, heads, row.depth) for heads in (row.heads, row.key_heads, row.key_heads)]
+    q, k, v = (torch.randn(*shape, device="cuda", dtype=torch.bfloat16, generator=generator) for shape in shapes)
     x = Tensors(q, k, v, torch.empty_like(q), torch.empty(row.batch, row.heads, row.rows, device="cuda"))
     return with_8_bits(x) if has_8_bits else x
 
@@ -123,7 +119,7 @@ def random_tensors(row: Row, generator: torch.Generator, has_8_bits: bool) -> Te
 def with_8_bits(x: Tensors) -> Tensors:
     """The numbers of 8 bits, with factors that are powers of two, so that bf16 has the same numbers."""
     small = tuple((2 * each).to(torch.float8_e4m3fn) for each in (x.q, x.k, x.v))
-    factor = torch.full((x.q.shape[0], x.q.shape[2]), 0.5, device=x.q.device)
+    factor = torch.full((x.k.shape[0], x.k.shape[2]), 0.5, device=x.q.device)
     q, k, v = ((each.float() / 2).to(torch.bfloat16) for each in small)
     return x._replace(q=q, k=k, v=v, of_8_bits=small, factors=(factor, factor, factor))
 
@@ -176,7 +172,7 @@ def start_of_cudnn(row: Row) -> Start:
     def start(x: Tensors) -> torch.Tensor:
         q, k, v = (each.transpose(1, 2) for each in (x.q, x.k, x.v))
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-            return F.scaled_dot_product_attention(q, k, v, is_causal=row.causal).transpose(1, 2)
+            return F.scaled_dot_product_attention(q, k, v, is_causal=row.causal, enable_gqa=row.sharing > 1).transpose(1, 2)
 
     return start
 
@@ -231,7 +227,8 @@ def contenders_of(row: Row, options: argparse.Namespace) -> dict[str, Start]:
 
 def exact_rows(row: Row, x: Tensors, b: int, h: int, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """In fp64, and what may be lost of it."""
-    q, k, v = x.q[b, at, h].double(), x.k[b, :, h].double(), x.v[b, :, h].double()
+    key_head = h // row.sharing
+    q, k, v = x.q[b, at, h].double(), x.k[b, :, key_head].double(), x.v[b, :, key_head].double()
     scores = q @ k.T * row.depth**-0.5
     if row.causal:
         keys = torch.arange(row.rows, device=at.device)
@@ -305,64 +302,6 @@ def check(row: Row, starts: dict[str, Start], x: Tensors) -> dict[str, float]:
 # --- measuring
 
 
-class Timer:
-    """Batches of one contender, on buffers in turn; with `graphs` each batch is one CUDA graph."""
-
-    def __init__(self, start: Start, sets: list[Any], seconds: float, graphs: bool = False) -> None:
-        self.start, self.places = start, itertools.cycle(sets)
-        self.events = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        self.launches = 2
-        self.graph: torch.cuda.CUDAGraph | None = None
-        for _ in range(2):  # the first is slow, whatever the reason
-            once = self.batch()
-        if graphs:
-            self.launches = max(2 * len(sets), 16)
-            self.record()
-            once = self.batch()
-        self.launches = max(2, min(1000, round(seconds / once)))
-        if graphs:
-            self.record()
-
-    def record(self) -> None:
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.launch()
-
-    def launch(self) -> None:
-        for _ in range(self.launches):
-            self.start(next(self.places))
-
-    def batch(self) -> float:
-        """Seconds of one launch."""
-        before, after = self.events
-        before.record()
-        if self.graph is None:
-            self.launch()
-        else:
-            self.graph.replay()
-        after.record()
-        after.synchronize()
-        return before.elapsed_time(after) * 1e-3 / self.launches
-
-
-def times_of(starts: dict[str, Start], sets: list[Tensors], options: argparse.Namespace) -> dict[str, list[float]]:
-    timers = {name: Timer(start, sets, options.batch_seconds, options.graphs) for name, start in starts.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in timers}
-    for repeat in range(options.repeats):
-        names = list(timers)
-        for name in names if repeat % 2 == 0 else names[::-1]:
-            timers[name].batch()  # in front: not counted
-            seconds[name].append(timers[name].batch())
-    return seconds
-
-
-def spread_of(values: list[float]) -> float:
-    if len(values) < 2:
-        return 0.0
-    quarters = statistics.quantiles(values, n=4, method="inclusive")
-    return quarters[2] - quarters[0]
-
-
 def result_of(row: Row, options: argparse.Namespace, seconds: dict[str, list[float]], worst: dict[str, float]) -> dict[str, Any]:
     which = "backward" if options.backward else "forward"
     flops = row.flops * (2.5 if options.backward else 1)
@@ -371,23 +310,7 @@ def result_of(row: Row, options: argparse.Namespace, seconds: dict[str, list[flo
     for name in ("any_order", "deterministic", "graphs"):
         if getattr(options, name):
             out[name] = True
-    for name, each in seconds.items():
-        out[f"{name}_seconds"] = statistics.median(each)
-        out[f"{name}_tflops"] = flops / statistics.median(each) / 1e12
-        out[f"{name}_worst"] = worst[name]
-    for name, each in seconds.items():
-        if name == "kiln" or "kiln" not in seconds:
-            continue
-        ratios = [theirs / ours for theirs, ours in zip(each, seconds["kiln"])]
-        out[f"{name}_over_kiln"] = statistics.median(ratios)
-        out[f"{name}_over_kiln_spread"] = spread_of(ratios)
-    return out
-
-
-def text_of(row: Row, result: dict[str, Any], names: list[str]) -> str:
-    parts = [f"{name} {result[f'{name}_tflops']:6.1f}" for name in names]
-    parts += [f"kiln/{name} {result[key]:.3f}" for name in names if (key := f"{name}_over_kiln") in result]
-    return f"{row.text:36} " + "  ".join(parts)
+    return out | measures_of(seconds, flops) | {f"{name}_worst": worst[name] for name in seconds}
 
 
 def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
@@ -402,55 +325,27 @@ def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
         if "kiln" in wrong:
             return None
         starts = {name: start for name, start in starts.items() if name not in wrong}
-    result = result_of(row, options, times_of(starts, sets, options), worst)
+    seconds = times_of(starts, sets, options)
+    result = result_of(row, options, seconds, worst)
     if "kiln" in starts and not options.kernel and not options.backward:
         tensors = sets[0].of_8_bits or (sets[0].q, sets[0].k, sets[0].v)
         given = dict(zip(("q", "k", "v"), tensors))
         result["kernel"] = kernel_of(given, options_of(row.causal, None))
     elif options.kernel:
         result["kernel"] = " ".join([Path(options.kernel).name, *options.defines])
-    print(text_of(row, result, list(starts)), file=sys.stderr, flush=True)
+    print_row(row, result, seconds)
     return result
 
 
-def machine() -> dict[str, Any]:
-    return {
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "cudnn": torch.backends.cudnn.version(),
-        "version": getattr(kiln, "__version__", ""),
-    }
-
-
-def report_rows(rows: list[Any], options: argparse.Namespace, run: Callable[[Any, Any], dict[str, Any] | None]) -> int:
-    """Writes a line for each; 1 where one is wrong."""
-    failed = False
-    for row in rows:
-        result = run(row, options)
-        failed = failed or result is None
-        if result is None:
-            continue
-        line = json.dumps(result | machine())
-        print(line, flush=True)
-        if options.json:
-            with open(options.json, "a") as file:
-                file.write(line + "\n")
-    return 1 if failed else 0
-
-
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
+    add_fa3(parser)
     parser.add_argument("--backward", action="store_true", help="gradients in the place of the forward pass")
     parser.add_argument("--deterministic", action="store_true", help="FlashAttention-3 adds gradients in one order")
     parser.add_argument("--any-order", action="store_true", help="kiln may add gradients in any order")
-    parser.add_argument("--fa3", metavar="LIBRARY", help="the library of FlashAttention-3")
-    parser.add_argument("--rows", nargs="+", default=[], metavar="WORDS", help="rows with all words of one of these: D=128,causal")
+    parser.add_argument("--sharing", type=int, default=1, metavar="N", help="so many heads share a key head: 1, 2, 4 or 8")
     parser.add_argument("--type", default=BF16, choices=(BF16, F8), help="of q, k and v")
     parser.add_argument("--only", nargs="+", default=[], choices=("kiln", "kiln_bf16", "cudnn", "fa3"), help="contenders to keep")
-    parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--batch-seconds", type=float, default=0.02)
-    parser.add_argument("--graphs", action="store_true", help="each batch is a CUDA graph, without what a call costs on the CPU")
-    parser.add_argument("--json", metavar="FILE", help="appends the lines to a file too")
     parser.add_argument("--kernel", metavar="FILE.co", help="in the place of the library")
     parser.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME=VALUE", help="of --kernel")
     options = parser.parse_args()
@@ -463,22 +358,17 @@ def parsed() -> argparse.Namespace:
         parser.error(f"--type {F8} is of the library's forward pass: leave --backward and --kernel out")
     if options.kernel and options.backward:
         parser.error("--kernel is one of the forward pass: leave --backward out")
+    if options.sharing not in (1, 2, 4, 8):  # WIDTH // 256 heads are the fewest
+        parser.error(f"--sharing is {options.sharing}: 1, 2, 4 or 8 heads share a key head")
+    if options.sharing > 1 and (options.backward or options.kernel):
+        parser.error("--sharing is of the library's forward pass: leave --backward and --kernel out")
     return options
 
 
 def main() -> int:
     options = parsed()
-    if not torch.cuda.is_available():
-        print("PyTorch sees no GPU", file=sys.stderr)
-        return 77
-    if options.fa3:
-        torch.ops.load_library(options.fa3)
-    every = [Row(*each) for each in itertools.product(DEPTHS, ROWS, (False, True))]
-    rows = [row for row in every if not options.rows or any(row.fits(each) for each in options.rows)]
-    if not rows:
-        print(f"no row has all words of {options.rows}; the first is {every[0].text}", file=sys.stderr)
-        return 2
-    return report_rows(rows, options, run_row)
+    every = [Row(*each, options.sharing) for each in itertools.product(DEPTHS, ROWS, (False, True))]
+    return run_rows(every, options, run_row)
 
 
 if __name__ == "__main__":

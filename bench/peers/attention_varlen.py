@@ -5,7 +5,7 @@
 
 Each row is a forward pass in bf16 of 16 heads of depth 128 over sequences that lie one behind the other: of equal lengths, 16384
 rows in all, of random ones, and of a few long ones beside many short. FlashAttention-3 is what its library registers as
-torch.ops.flash_attn_3, as in attention.py, which says how contenders take turns and what a line of JSON holds; `alike` is
+torch.ops.flash_attn_3, as in attention.py, which says what a line of JSON holds; contest.py says how contenders take turns. `alike` is
 kiln.ops.attention of sequences of equal lengths, as a batch. Ratios are of times, above 1 kiln.ops.attention_varlen is faster.
 Before a row is measured, some rows of each result are compared with fp64.
 """
@@ -13,12 +13,12 @@ Before a row is measured, some rows of each result are compared with fp64.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 from typing import Any, NamedTuple
 
 import torch
-from attention import BOUND, Start, report_rows, spread_of, times_of
+from attention import BOUND
+from contest import Start, add_fa3, measures_of, parser_of, print_row, run_rows, times_of
 
 import kiln
 
@@ -58,9 +58,6 @@ class Row(NamedTuple):
     @property
     def text(self) -> str:
         return f"{self.name} {'causal' if self.causal else 'full'}"
-
-    def fits(self, wanted: str) -> bool:
-        return set(wanted.replace(",", " ").split()) <= set(self.text.split())
 
 
 class Tensors(NamedTuple):
@@ -121,38 +118,16 @@ def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
     seconds = times_of(starts, sets, options)
     out: dict[str, Any] = {"suite": "attention-varlen", "pass": "forward", "types": "bf16", "depth": DEPTH, "heads": HEADS}
     out |= {"sequences": row.name, "rows": sum(row.lengths), "count": len(row.lengths), "causal": row.causal}
-    for name, each in seconds.items():
-        out |= {f"{name}_seconds": statistics.median(each), f"{name}_tflops": row.flops / statistics.median(each) / 1e12}
-    for name, each in seconds.items():
-        if name != "kiln":
-            ratios = [theirs / ours for theirs, ours in zip(each, seconds["kiln"])]
-            out |= {f"{name}_over_kiln": statistics.median(ratios), f"{name}_over_kiln_spread": spread_of(ratios)}
-    parts = [f"{name} {out[f'{name}_tflops']:6.1f}" for name in seconds]
-    parts += [f"kiln/{name} {out[f'{name}_over_kiln']:.3f}" for name in seconds if name != "kiln"]
-    print(f"{row.text:18} " + "  ".join(parts), file=sys.stderr, flush=True)
+    out |= measures_of(seconds, row.flops)
+    print_row(row, out, seconds)
     return out
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fa3", metavar="LIBRARY", help="the library of FlashAttention-3")
-    parser.add_argument("--rows", nargs="+", default=[], metavar="WORDS", help="rows with all words of one of these: mixed,causal")
-    parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--batch-seconds", type=float, default=0.02)
-    parser.add_argument("--graphs", action="store_true", help="each batch is a CUDA graph, without what a call costs on the CPU")
-    parser.add_argument("--json", metavar="FILE", help="appends the lines to a file too")
-    options = parser.parse_args()
-    if not torch.cuda.is_available():
-        print("PyTorch sees no GPU", file=sys.stderr)
-        return 77
-    if options.fa3:
-        torch.ops.load_library(options.fa3)
+    parser = parser_of(__doc__)
+    add_fa3(parser)
     every = [Row(name, causal) for causal in (True, False) for name in LENGTHS]
-    rows = [row for row in every if not options.rows or any(row.fits(each) for each in options.rows)]
-    if not rows:
-        print(f"no row has all words of {options.rows}; the first is {every[0].text}", file=sys.stderr)
-        return 2
-    return report_rows(rows, options, run_row)
+    return run_rows(every, parser.parse_args(), run_row)
 
 
 if __name__ == "__main__":

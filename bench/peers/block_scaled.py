@@ -12,8 +12,7 @@ is one line of JSON on the standard output, with medians of TFLOP/s and of ratio
 is faster. Text for people goes to the standard error.
 
 Factors are what rounding random normal matrices to FP8 gives. Before a row is measured, results are compared with f32.
-Batches are those of attention.py: of each contender in turns that go the other way each time, each behind one that is
-not counted; buffers are used in turn, so many that they pass twice the L2 before they come back. A call costs the CPU
+How contenders take turns says contest.py; buffers are used in turn, so many that they pass twice the L2 before they come back. A call costs the CPU
 tens of microseconds: give --graphs to see what small products take on the GPU.
 """
 
@@ -21,13 +20,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import statistics
 import sys
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from attention import report_rows, spread_of, times_of
+from contest import Start, measures_of, parser_of, print_row, run_rows, times_of
 
 import kiln
 
@@ -36,8 +33,6 @@ ROOM = 4096  # of a masked group
 MASKED = 1024  # of all masked groups so many rows count
 ERROR_MAX = 0.02  # the norm of the difference, over that of the result
 SETS_MAX = 16
-
-Start = Callable[[Any], Any]
 
 
 class Row(NamedTuple):
@@ -234,40 +229,15 @@ def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
     out: dict[str, Any] = {"suite": "block-scaled", **row._asdict(), "each": row.each}
     if options.graphs:
         out["graphs"] = True
-    for name, times in seconds.items():
-        out[f"{name}_seconds"] = statistics.median(times)
-        out[f"{name}_tflops"] = row.flops / statistics.median(times) / 1e12
-        out[f"{name}_error"] = errors[name]
-        if name != "kiln" and "kiln" in seconds:
-            ratios = [theirs / ours for theirs, ours in zip(times, seconds["kiln"])]
-            out[f"{name}_over_kiln"] = statistics.median(ratios)
-            out[f"{name}_over_kiln_spread"] = spread_of(ratios)
-    parts = [f"{name} {out[f'{name}_tflops']:6.1f}" for name in seconds]
-    print(f"{row.text:36} " + "  ".join(parts), file=sys.stderr, flush=True)
+    out |= measures_of(seconds, row.flops) | {f"{name}_error": errors[name] for name in seconds}
+    print_row(row, out, seconds)
     return out
 
 
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", nargs="+", default=[], metavar="TEXT", help="rows whose text has one of these")
-    parser.add_argument("--only", nargs="+", default=[], choices=tuple(CONTENDERS), help="contenders to keep")
-    parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--batch-seconds", type=float, default=0.02)
-    parser.add_argument("--graphs", action="store_true", help="each batch is a CUDA graph, without what a call costs on the CPU")
-    parser.add_argument("--json", metavar="FILE", help="appends the lines to a file too")
-    return parser.parse_args()
-
-
 def main() -> int:
-    options = parsed()
-    if not torch.cuda.is_available():
-        print("PyTorch sees no GPU", file=sys.stderr)
-        return 77
-    rows = [row for row in EVERY if not options.rows or any(each in row.text for each in options.rows)]
-    if not rows:
-        print(f"no row has one of {options.rows}; the first is {EVERY[0].text}", file=sys.stderr)
-        return 2
-    return report_rows(rows, options, run_row)
+    parser = parser_of(__doc__)
+    parser.add_argument("--only", nargs="+", default=[], choices=tuple(CONTENDERS), help="contenders to keep")
+    return run_rows(EVERY, parser.parse_args(), run_row)
 
 
 if __name__ == "__main__":

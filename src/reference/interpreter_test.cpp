@@ -25,9 +25,9 @@ TEST(VarTable, RepeatedRowsAreSetApart) {
   parent.add(std::vector<std::int64_t>{4, 5, 6});
   VarTable table = VarTable::repeated(parent, 3);
   ASSERT_EQ(table.size(), 6U);
-  for (std::size_t i = 0; i < 6; ++i) table.set(i, ir::VarId(1), static_cast<std::int64_t>(10 * i));
-  table.set(4, ir::VarId(2), 7);
-  parent.set(1, ir::VarId(0), 9);
+  for (std::size_t i = 0; i < 6; ++i) table.set(i, ir::VarId{1}, static_cast<std::int64_t>(10 * i));
+  table.set(4, ir::VarId{2}, 7);
+  parent.set(1, ir::VarId{0}, 9);
   for (std::size_t i = 0; i < 6; ++i) {
     const std::int64_t expected[] = {i < 3 ? 1 : 4, static_cast<std::int64_t>(10 * i),
                                      i < 3 ? 3 : (i == 4 ? 7 : 6)};
