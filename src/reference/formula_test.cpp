@@ -223,6 +223,24 @@ TEST_F(FormulaTest, UnknownIntegersAreNotKnownAsRealNumbers) {
   EXPECT_EQ(outputs->at(0).bound, (std::vector<double>{kInfinite, kInfinite}));
 }
 
+// Whether a sum is exact depends on its own terms, not on those of sums that are evaluated with it.
+TEST_F(FormulaTest, SumsOfWholeNumbersAreExactBesideOthers) {
+  add("x", DType::kF32, {3, 4});
+  add("w", DType::kF32, {2, 4});
+  add("y", DType::kF32, {3, 2}, true);
+  for (std::size_t i = 0; i < 12; ++i) tensors_["x"].set(i, i < 4 ? 0.5 : static_cast<double>(i));
+  for (std::size_t i = 0; i < 8; ++i) tensors_["w"].set(i, i < 4 ? 3 : 0.25);
+  for (const char* text :
+       {"y[m,n] = sum[k](x[m,k] * w[n,k])", "y[m,n] = sum[k](x[m,k] + w[n,k])",
+        "y[m,n] = sum[k]((n <= m + 9 ? x[m,k] : 0) * (m <= n + 9 ? w[n,k] : 0))"}) {
+    const auto outputs = run(text);
+    ASSERT_TRUE(outputs.has_value()) << text;
+    for (std::size_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(outputs->at(0).bound[i] == 0, i == 2 || i == 4) << text << " at " << i;
+    }
+  }
+}
+
 // A tensor core of 8-bit integers does not round the scale, which is multiplied behind it in f32.
 TEST_F(FormulaTest, AFactorThatIntegerOperandsDoNotHoldIsNotRoundedToThem) {
   numerics_ = {{.roundoff = 0, .depth = 32}, DType::kS32, DType::kS8};
