@@ -29,8 +29,9 @@ bool holds(DType type, double value) {
   if (type == DType::kF32)
     return static_cast<double>(static_cast<float>(value)) == value && std::isfinite(value);
   const bool whole = std::trunc(value) == value && std::fabs(value) < 0x1p53;
-  return whole &&
-         (type == DType::kF64 || type == DType::kS64 || (type == DType::kU64 && value >= 0));
+  if (!whole || type == DType::kF64) return whole;
+  const bool is_zero_below = value == 0 && std::signbit(value);  // of integers there is none
+  return !is_zero_below && (type == DType::kS64 || (type == DType::kU64 && value >= 0));
 }
 
 bool is_exact(const Element& element) { return element.number.error == 0 && element.slack == 0; }
@@ -179,10 +180,11 @@ Values coerced(Values values, DType from, DType to) {
     Element element = values.at(i);
     if (is_float(to) && !is_float(from)) {
       // A program converts it where it likes, or not at all: it is not rounded, but may be.
-      const bool held =
-          element.number.rest == 0 && round_to(to, element.number.value) == element.number.value;
-      const double error = held ? 0 : roundoff(to) * std::fabs(element.number.value);
-      element.number = {element.number.value, element.number.error + error, 0};
+      const double value = element.number.value;
+      const bool held = element.number.rest == 0 && round_to(to, value) == value;
+      const bool rounds = !held && !std::isnan(value);  // an integer that is not known stays so
+      const double error = rounds ? roundoff(to) * std::fabs(value) : 0;
+      element.number = {value, element.number.error + error, 0};
       element.slack += error;
     } else {
       element =
@@ -302,10 +304,11 @@ Values choose(const Values& condition, const Values& if_true, const Values& if_f
     const auto pick = [&](const std::vector<double>& yes, const std::vector<double>& no,
                           std::vector<double>& to) {
       if (yes.empty() && no.empty()) return;
-      to.resize(condition.size());
-      for (std::size_t i = 0; i < to.size(); ++i) {
+      for (std::size_t i = 0; i < condition.size(); ++i) {
         const std::vector<double>& from = condition.value[i] != 0 ? yes : no;
-        to[i] = from.empty() ? 0 : from[i];
+        const double picked = from.empty() ? 0 : from[i];
+        if (picked != 0 && to.empty()) to.resize(condition.size());  // else it stays empty
+        if (!to.empty()) to[i] = picked;
       }
     };
     pick(if_true.value, if_false.value, out.value);

@@ -69,8 +69,15 @@ struct Running {
   double magnitude = 0;  // of the finite terms
   double error = 0;      // what the terms bring along
   double slack = 0;
-  bool nan = false;  // one of the terms is no number
+  bool nan = false;      // one of the terms is no number
+  bool integral = true;  // the terms are whole numbers without error
 };
+
+bool is_whole(const Element& element) {
+  const double value = element.number.value;
+  return element.number.error == 0 && element.slack == 0 && std::isfinite(value) &&
+         std::trunc(value) == value;
+}
 
 class Evaluator {
  public:
@@ -288,9 +295,7 @@ class Evaluator {
   Values sum(NodeId body, const Space& inner, const Space& out) {
     const std::size_t each = size_of(inner);
     std::vector<Running> sums(size_of(out));
-    bool integral = true;
     for_each_piece(body, inner, out, [&](std::int64_t first, const Values& piece) {
-      integral = integral && whole_numbers(piece);
       for (std::size_t i = 0; i < piece.size(); ++i) {
         const Element term = piece.at(i);
         Running& to = sums[(static_cast<std::size_t>(first) + i) / each];
@@ -299,29 +304,24 @@ class Evaluator {
         to.error += term.number.error;
         to.slack += term.slack;
         to.nan = to.nan || std::isnan(term.number.value);
+        to.integral = to.integral && is_whole(term);
       }
     });
     Values result(sums.size());
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      result.set(i, finished(sums[i], static_cast<double>(each), integral));
+      result.set(i, finished(sums[i], static_cast<double>(each)));
     }
     return result;
   }
 
-  static bool whole_numbers(const Values& values) {
-    return values.exact() && std::ranges::all_of(values.value, [](double value) {
-             return std::isfinite(value) && std::trunc(value) == value;
-           });
-  }
-
   // A sum of `length` terms in any order: as the kernel's instructions add, or one by one.
-  [[nodiscard]] Element finished(const Running& sum, double length, bool integral) const {
+  [[nodiscard]] Element finished(const Running& sum, double length) const {
     const EinsumNumerics& numerics = shared_.numerics;
     const DType real = bound().real;
     const double exact =
         std::min({numerics.accumulation.exact_integers, integers_exact_up_to(numerics.accumulator),
                   integers_exact_up_to(real), 0x1p53});
-    if (integral && sum.magnitude <= exact) return {{sum.value, 0}, 0};
+    if (sum.integral && sum.magnitude <= exact) return {{sum.value, 0}, 0};
     const bool of_zeros = sum.value == 0 && sum.magnitude == 0 && sum.error == 0 && sum.slack == 0;
     if (of_zeros) return {{sum.value, 0}, 0};  // however it is added up
     const double steps = std::ceil(length / static_cast<double>(numerics.accumulation.depth)) + 2;
@@ -388,8 +388,8 @@ class Evaluator {
     std::vector<double> magnitude;
     std::vector<double> error = {};
     std::vector<double> slack = {};
-    std::vector<bool> integral =
-        {};  // by contraction: whole numbers without error, which the operand's type holds
+    // No whole numbers without error that the operand's type holds; empty where all are.
+    std::vector<bool> inexact = {};
   };
 
   // Zero times infinity is no number here, and may be infinite where a program multiplies the sum.
@@ -415,10 +415,8 @@ class Evaluator {
   // Operands are rounded to the type that is multiplied. Of an exact one the program's reference
   // knows the rounded value: there the slack needs it as well. Nothing becomes an integer unsaid:
   // what an integer type does not hold is multiplied elsewhere.
-  Side side_of(const std::vector<NodeId>& factors, const Space& space, std::size_t contractions) {
+  Side side_of(const std::vector<NodeId>& factors, const Space& space) {
     Side side{multiplied(factors, space), {}};
-    side.integral.resize(contractions, true);
-    const std::size_t each = side.values.size() / contractions;
     const DType operand = shared_.numerics.operand.value_or(bound().real);
     const double unit = roundoff(operand) * (shared_.numerics.cut_off ? 2 : 1);
     const double floor = smallest_normal(operand);
@@ -437,9 +435,9 @@ class Evaluator {
       const bool held = !std::isfinite(value) || round_to(operand, value) == value;
       const double rounding =
           held || is_integer(operand) ? 0 : unit * std::fabs(value) + smallest(operand);
-      const bool whole = std::isfinite(value) && std::trunc(value) == value;
-      if (!whole || !held || element.number.error != 0 || element.slack != 0) {
-        side.integral[i / each] = false;
+      if (!held || !is_whole(element)) {
+        if (side.inexact.empty()) side.inexact.resize(side.values.size());
+        side.inexact[i] = true;
       }
       grow(side.error, i, element.number.error + rounding);
       grow(side.slack, i, element.slack + (element.number.error == 0 ? rounding : 0));
@@ -453,38 +451,52 @@ class Evaluator {
     std::vector<double> magnitude;
     std::vector<double> error;
     std::vector<double> slack;
+    std::size_t count = 0;       // contractions
     std::vector<bool> nan_rows;  // those with a factor that is no number
     std::vector<bool> nan_columns;
-    std::vector<bool> integral;  // by contraction
+    std::vector<bool> inexact_rows;  // those with a factor that is inexact
+    std::vector<bool> inexact_columns;
 
     [[nodiscard]] Running at(std::size_t i) const {
-      const std::size_t columns = nan_columns.size() / integral.size();
+      const std::size_t columns = nan_columns.size() / count;
       const std::size_t row = i / columns;
-      const std::size_t rows = nan_rows.size() / integral.size();
-      return {value[i], magnitude[i], error[i], slack[i],
-              nan_rows[row] || nan_columns[row / rows * columns + i % columns]};
+      const std::size_t rows = nan_rows.size() / count;
+      const std::size_t column = row / rows * columns + i % columns;
+      return {value[i],
+              magnitude[i],
+              error[i],
+              slack[i],
+              nan_rows[row] || nan_columns[column],
+              !inexact_rows[row] && !inexact_columns[column]};
     }
   };
 
-  static void find_nan(const Side& a, const Side& b, ContractExtents extents, Sums& to) {
-    for (std::size_t i = 0; i < a.values.size(); ++i) {
-      if (std::isnan(a.values.value[i])) to.nan_rows[i / extents.k] = true;
+  static void mark(const Side& a, const Side& b, ContractExtents extents, Sums& to) {
+    std::size_t i = 0;
+    for (std::size_t row = 0; i < a.inexact.size(); ++row) {
+      for (std::size_t k = 0; k < extents.k; ++k, ++i) {
+        if (!a.inexact[i]) continue;
+        to.inexact_rows[row] = true;
+        if (std::isnan(a.values.value[i])) to.nan_rows[row] = true;
+      }
     }
-    for (std::size_t i = 0; i < b.values.size(); ++i) {
-      if (!std::isnan(b.values.value[i])) continue;
-      to.nan_columns[i / (extents.k * extents.n) * extents.n + i % extents.n] = true;
+    i = 0;
+    for (std::size_t first = 0; i < b.inexact.size(); first += extents.n) {
+      for (std::size_t k = 0; k < extents.k; ++k) {
+        for (std::size_t column = first; column < first + extents.n; ++column, ++i) {
+          if (!b.inexact[i]) continue;
+          to.inexact_columns[column] = true;
+          if (std::isnan(b.values.value[i])) to.nan_columns[column] = true;
+        }
+      }
     }
   }
 
   static void accumulate(const Side& a, const Side& b, ContractExtents extents, Sums& to) {
-    const std::size_t count = to.integral.size();
-    contract(count, a.values.value.data(), b.values.value.data(), to.value.data(), extents);
-    contract(count, a.magnitude.data(), b.magnitude.data(), to.magnitude.data(), extents);
+    contract(to.count, a.values.value.data(), b.values.value.data(), to.value.data(), extents);
+    contract(to.count, a.magnitude.data(), b.magnitude.data(), to.magnitude.data(), extents);
     add_spread(a, b, {a.error, b.error}, extents, to.error);
     add_spread(a, b, {a.slack, b.slack}, extents, to.slack);
-    for (std::size_t i = 0; i < count; ++i) {
-      to.integral[i] = to.integral[i] && a.integral[i] && b.integral[i];
-    }
   }
 
   // |a| * db + da * (|b| + db), for each product.
@@ -539,8 +551,7 @@ class Evaluator {
     for (const Box& box : boxes_of(shape, 0, batches, together)) {
       const Sums found = contracted(*product, {boxed(batch, box), rows, columns, inner});
       for (std::size_t i = 0; i < found.value.size(); ++i) {
-        sums.set(static_cast<std::size_t>(box.first) * each + i,
-                 finished(found.at(i), length, found.integral[i / each]));
+        sums.set(static_cast<std::size_t>(box.first) * each + i, finished(found.at(i), length));
       }
     }
     return multiplied_by(product->outside, expanded(std::move(sums), order, out), out);
@@ -568,17 +579,17 @@ class Evaluator {
     for (auto* sums : {&out.value, &out.magnitude, &out.error, &out.slack}) {
       sums->resize(count * m * n);
     }
-    out.nan_rows.resize(count * m);
-    out.nan_columns.resize(count * n);
-    out.integral.resize(count, true);
+    out.count = count;
+    for (auto* rows : {&out.nan_rows, &out.inexact_rows}) rows->resize(count * m);
+    for (auto* columns : {&out.nan_columns, &out.inexact_columns}) columns->resize(count * n);
     for (const Space& depth : depths_of(spaces.inner, std::max(m, n))) {
       const Space rows = followed(spaces.batch, spaces.rows, depth);
       const Space columns = followed(spaces.batch, depth, spaces.columns);
-      const Side a = side_of(product.sides[0], rows, count);
-      const Side b = side_of(product.sides[1], columns, count);
+      const Side a = side_of(product.sides[0], rows);
+      const Side b = side_of(product.sides[1], columns);
       const ContractExtents extents = {m, n, size_of(depth)};
       accumulate(a, b, extents, out);
-      find_nan(a, b, extents, out);
+      mark(a, b, extents, out);
     }
     return out;
   }

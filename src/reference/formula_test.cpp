@@ -204,6 +204,43 @@ TEST_F(FormulaTest, IntegersAreExact) {
   }
 }
 
+TEST_F(FormulaTest, IntegersHaveNoNegativeZero) {
+  add("x", DType::kS32, {2});
+  add("y", DType::kF32, {2}, true);
+  tensors_["x"].set(0, -5);
+  tensors_["x"].set(1, 5);
+  const auto outputs = run("y[i] = 1.0 / (0 * x[i])");
+  ASSERT_TRUE(outputs.has_value());
+  EXPECT_EQ(outputs->at(0).expected, (std::vector<double>{kInfinite, kInfinite}));
+}
+
+// What a remainder by zero gives is known of no machine, and not that it is no number.
+TEST_F(FormulaTest, UnknownIntegersAreNotKnownAsRealNumbers) {
+  add("x", DType::kS32, {2});
+  add("y", DType::kF32, {2}, true);
+  const auto outputs = run("y[i] = x[i] % (i * 0) + 0.5");
+  ASSERT_TRUE(outputs.has_value());
+  EXPECT_EQ(outputs->at(0).bound, (std::vector<double>{kInfinite, kInfinite}));
+}
+
+// Whether a sum is exact depends on its own terms, not on those of sums that are evaluated with it.
+TEST_F(FormulaTest, SumsOfWholeNumbersAreExactBesideOthers) {
+  add("x", DType::kF32, {3, 4});
+  add("w", DType::kF32, {2, 4});
+  add("y", DType::kF32, {3, 2}, true);
+  for (std::size_t i = 0; i < 12; ++i) tensors_["x"].set(i, i < 4 ? 0.5 : static_cast<double>(i));
+  for (std::size_t i = 0; i < 8; ++i) tensors_["w"].set(i, i < 4 ? 3 : 0.25);
+  for (const char* text :
+       {"y[m,n] = sum[k](x[m,k] * w[n,k])", "y[m,n] = sum[k](x[m,k] + w[n,k])",
+        "y[m,n] = sum[k]((n <= m + 9 ? x[m,k] : 0) * (m <= n + 9 ? w[n,k] : 0))"}) {
+    const auto outputs = run(text);
+    ASSERT_TRUE(outputs.has_value()) << text;
+    for (std::size_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(outputs->at(0).bound[i] == 0, i == 2 || i == 4) << text << " at " << i;
+    }
+  }
+}
+
 // A tensor core of 8-bit integers does not round the scale, which is multiplied behind it in f32.
 TEST_F(FormulaTest, AFactorThatIntegerOperandsDoNotHoldIsNotRoundedToThem) {
   numerics_ = {{.roundoff = 0, .depth = 32}, DType::kS32, DType::kS8};
@@ -304,6 +341,17 @@ TEST_F(FormulaTest, OpenComparisonsWidenTheBound) {
   ASSERT_TRUE(outputs.has_value());
   EXPECT_GE(outputs->at(0).bound[1], 14);
   EXPECT_GE(outputs->at(0).slack[1], 14);
+}
+
+// The alternative that is not taken has an error, and those that are have none.
+TEST_F(FormulaTest, ChosenWholeNumbersAddUpExactly) {
+  add("x", DType::kF32, {2, 6});
+  add("y", DType::kF32, {2}, true);
+  for (std::size_t i = 0; i < 12; ++i) tensors_["x"].set(i, static_cast<double>(i));
+  const auto outputs = run("y[i] = sum[k](k < 9 ? x[i,k] : exp(x[i,k]))");
+  ASSERT_TRUE(outputs.has_value());
+  EXPECT_EQ(outputs->at(0).expected, (std::vector<double>{15, 51}));
+  EXPECT_EQ(outputs->at(0).bound, (std::vector<double>{0, 0}));
 }
 
 TEST_F(FormulaTest, AQuotientByWhatMayBeZeroIsNotBounded) {

@@ -451,8 +451,11 @@ std::optional<Operand> extremum_of_indices(bool is_max, const Operand& left, con
   const ir::Expr& b = right.integer.value;
   if (may_be_wrapped(left) || may_be_wrapped(right)) return std::nullopt;
   const DType dtype = type_of_index(left, right);
-  const auto fits = [&](const ir::Expr& side) { return side.constant().value_or(-1) >= 0; };
-  if (is_unsigned_index(dtype) && !(fits(a) && fits(b))) return std::nullopt;
+  if (is_unsigned_index(dtype)) {
+    const auto kind = is_max ? ir::BinaryKind::kMax : ir::BinaryKind::kMin;
+    const bool constants = a.constant() && b.constant();
+    return constants ? combine_unsigned(kind, left, right, span) : std::nullopt;
+  }
   Operand out = make_int(is_max ? ir::max(a, b) : ir::min(a, b), span);
   out.dtype = dtype;
   return out;

@@ -458,8 +458,15 @@ Operand Evaluator::call(const ast::CallExpr& e) const {
     const bool is_max = e.builtin == ast::Builtin::kMax;
     if (auto index = extremum_of_indices(is_max, left, right, span)) return *index;
     const DType dtype = promote(left, right);
-    const auto a = convert(sema, left, dtype);
-    const auto b = convert(sema, right, dtype);
+    // An index becomes one without a sign unsaid, as beside an operator.
+    const auto converted = [&](const Operand& operand) {
+      const bool is_index =
+          operand.kind == Operand::Kind::kInt && !operand.integer.value.constant();
+      return is_index && !is_float(dtype) ? convert_explicitly(sema, operand, dtype)
+                                          : convert(sema, operand, dtype);
+    };
+    const auto a = converted(left);
+    const auto b = converted(right);
     if (!a || !b) return error_operand(span);
     const auto kind = is_max ? ir::BinaryKind::kMax : ir::BinaryKind::kMin;
     return make_scalar(emit_value(sema, ir::Binary{kind, *a, *b}, span, ir::ScalarType{dtype}),

@@ -62,11 +62,19 @@ bool add_list(Saying& saying, const Operand& operand) {
   return true;
 }
 
+bool add_integer(Saying& saying, const Operand& operand) {
+  const ir::Expr& value = operand.integer.value;
+  const bool wraps = info(operand.dtype).kind == NumberKind::kUnsigned && !value.constant();
+  // What has no sign wraps only in its type.
+  return wraps && !saying.compile_time ? add_scalar(saying, operand)
+                                       : add_index(saying, value, operand.span);
+}
+
 bool add(Saying& saying, const Operand& operand) {
   switch (operand.kind) {
     case Operand::Kind::kError: return false;
     case Operand::Kind::kString: saying.add_text(operand.text); return true;
-    case Operand::Kind::kInt: return add_index(saying, operand.integer.value, operand.span);
+    case Operand::Kind::kInt: return add_integer(saying, operand);
     case Operand::Kind::kFloat:
       saying.add_text(ir::printed(DType::kF64, 0, operand.number));
       return true;
