@@ -264,6 +264,27 @@ void events_have_slots(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// What is waited for, triggered or counted by copies is made by `event`, a name of copies by `future`; copies that count for
+// an event have its name, too.
+void meetings_have_makers(const Module&, const Function& f, Mistakes& mistakes) {
+  const auto is_event = [&](ValueId value) { return f.def_as<Event>(value) != nullptr; };
+  const auto needs_event = [&](OpId id, ValueId event) {
+    if (is_event(event)) return;
+    complain(mistakes, f, id, "`{}` is no event", f.values[event].name);
+  };
+  const auto needs_name = [&](OpId id, ValueId future) {
+    if (is_event(future) || f.def_as<Future>(future) != nullptr) return;
+    complain(mistakes, f, id, "`{}` is no name of copies", f.values[future].name);
+  };
+  for_each_op<EventWait>(f, [&](const EventWait& wait, OpId id) { needs_event(id, wait.event); });
+  for_each_op<Trigger>(f, [&](const Trigger& one, OpId id) { needs_event(id, one.event); });
+  for_each_op<FutureWait>(f, [&](const FutureWait& wait, OpId id) { needs_name(id, wait.future); });
+  for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
+    if (copy.event.valid()) needs_event(id, copy.event);
+    if (copy.future.valid()) needs_name(id, copy.future);
+  });
+}
+
 void events_are_placed(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Event>(f, [&](const Event& event, OpId id) {
     if (event.arrivals < 1) complain(mistakes, f, id, "{} arrivals", event.arrivals);
@@ -310,6 +331,7 @@ constexpr Rule kMeetingRules[] = {
     {"regions-have-threads", Form::kTile, regions_have_threads},
     {"regions-are-inside-their-launch", Form::kTile, regions_are_inside_their_launch},
     {"events-have-slots", Form::kTile, events_have_slots},
+    {"meetings-have-makers", Form::kTile, meetings_have_makers},
     {"waits-count-up", Form::kDecided, waits_count_up},
     {"async-copies-are-awaited", Form::kDecided, async_copies_are_awaited},
     {"shared-reads-are-behind-barriers", Form::kDecided, shared_reads_are_behind_barriers},
