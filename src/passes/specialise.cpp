@@ -175,7 +175,9 @@ class Specialiser : private OpMaker {
       out.each = false;
       // Where trips differ, the slots begin anew with each.
       if (outer->step != 1 || factor.uses(outer->var) || uses_bound(factor)) break;
-      out.number = out.number + (Expr::var(outer->var) - outer->lower) * factor;
+      const Expr number = out.number + (Expr::var(outer->var) - outer->lower) * factor;
+      if (number.overflowed()) break;  // 64 bits do not count them
+      out.number = number;
       factor = factor * (outer->upper - outer->lower);
     }
     return out;
