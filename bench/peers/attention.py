@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from contest import Start, add_fa3, measures_of, parser_of, print_row, run_rows, times_of
+from contest import Start, add_fa3, find_wrong, measures_of, parser_of, print_row, run_rows, times_of
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import kiln
@@ -319,9 +319,7 @@ def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
         sets = [for_gradients(row, each) for each in sets]
     starts = contenders_of(row, options)
     worst = (check_gradients if options.backward else check)(row, starts, sets[0])
-    wrong = {name: each for name, each in worst.items() if not each <= 1}
-    if wrong:
-        print(f"{row.text}: wrong, difference over bound: {wrong}", file=sys.stderr)
+    if wrong := find_wrong(row, worst):
         if "kiln" in wrong:
             return None
         starts = {name: start for name, start in starts.items() if name not in wrong}

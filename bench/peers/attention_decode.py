@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 from attention import BOUND
-from contest import Start, add_fa3, measures_of, parser_of, print_row, run_rows, times_of
+from contest import Start, add_fa3, find_wrong, measures_of, parser_of, print_row, run_rows, times_of
 
 import kiln
 
@@ -93,8 +93,7 @@ def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
     starts = contenders_of(row, options.fa3 is not None)
     sets[0].out.fill_(float("nan"))
     worst = {name: worst_of(row, sets[0], start(sets[0]).clone()) for name, start in starts.items()}
-    if wrong := {name: each for name, each in worst.items() if not each <= 1}:
-        print(f"{row.text}: wrong, difference over bound: {wrong}", file=sys.stderr)
+    if find_wrong(row, worst):
         return None
     seconds = times_of(starts, sets, options)
     out: dict[str, Any] = {"suite": "attention-decode", "types": "bf16", "depth": DEPTH, "heads": HEADS, "key_heads": KEY_HEADS}

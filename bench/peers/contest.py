@@ -88,6 +88,14 @@ def spread_of(values: list[float]) -> float:
     return quarters[2] - quarters[0]
 
 
+def find_wrong(row: Row, worst: dict[str, float]) -> list[str]:
+    """The contenders whose difference is not within its bound, of which it tells people."""
+    wrong = {name: each for name, each in worst.items() if not each <= 1}
+    if wrong:
+        print(f"{row.text}: wrong, difference over bound: {wrong}", file=sys.stderr)
+    return list(wrong)
+
+
 def measures_of(seconds: dict[str, list[float]], work: float, unit: str = "tflops") -> dict[str, Any]:
     """Medians, and ratios to kiln; `work` are operations, or bytes where the unit is "gbps"."""
     scale = {"tflops": 1e12, "gbps": 1e9}[unit]

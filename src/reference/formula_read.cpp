@@ -88,22 +88,17 @@ std::vector<std::int64_t> spread(const ByAxis& offsets) {
   return out;
 }
 
-// The same for subscripts of many indices.
+// The same for subscripts of many indices. Offsets are whole numbers that fp64 holds.
 std::vector<std::int64_t> spread(const std::vector<Subscript>& subscripts, const Space& space) {
   std::vector<std::int64_t> out(size_of(space));
   std::int64_t stride = 1;
   for (std::size_t d = subscripts.size(); d-- > 0; stride *= subscripts[d].count) {
-    const std::vector<std::int64_t> offsets = offsets_of(subscripts[d], stride);
-    const std::vector<std::int64_t> steps = strides_in(space, subscripts[d].space);
-    std::vector<std::int64_t> index(space.size());
-    for (std::int64_t& to : out) {
-      std::int64_t at = 0;
-      for (std::size_t a = 0; a < space.size(); ++a) at += index[a] * steps[a];
-      to = std::max(to + offsets[static_cast<std::size_t>(at)], kOutside);
-      for (std::size_t a = space.size(); a-- > 0;) {
-        if (++index[a] < space[a].count) break;
-        index[a] = 0;
-      }
+    const std::vector<std::int64_t> own = offsets_of(subscripts[d], stride);
+    Values offsets;
+    offsets.value.assign(own.begin(), own.end());
+    offsets = expanded(std::move(offsets), subscripts[d].space, space);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = std::max(out[i] + static_cast<std::int64_t>(offsets.value[i]), kOutside);
     }
   }
   return out;
