@@ -243,21 +243,42 @@ std::vector<int> moved_values(const TileRegisters& from, const TileRegisters& to
 namespace {
 
 constexpr int kQuad = 4;
-constexpr int kEach = 4;  // elements of a register
+constexpr int kEach = 4;  // elements of 8 bits of a register
 constexpr int kHalf = kEach / 2;
+constexpr int kPair = 2;  // elements of 16 bits of a register
 
-// The register of lane 0 that begins with that element; -1: there is none.
-int register_of(const TileRegisters& registers, const TilePlace& first) {
-  for (int found = 0; found < registers.values() / kEach; ++found) {
-    if (registers(0, found * kEach) == first) return found;
+// The register of so many elements that begins in lane 0 with that one; -1: there is none.
+int register_of(const TileRegisters& registers, const TilePlace& first, int each) {
+  for (int found = 0; found < registers.values() / each; ++found) {
+    if (registers(0, found * each) == first) return found;
   }
   return -1;
+}
+
+// The moves by what lanes of the first quad begin their runs with; empty where one begins otherwise.
+QuadMoves moves_of(const TileRegisters& from, const TileRegisters& to, bool whole) {
+  QuadMoves out{.whole = whole, .registers = {}};
+  const int run = whole ? kQuad * kPair : 2 * kEach;
+  const std::vector<int> receivers = whole ? std::vector{0, 1, 2, 3} : std::vector{0, 2};
+  for (int first = 0; first < to.values(); first += run) {
+    for (const int lane : receivers) {
+      const int source = register_of(from, to(lane, first), whole ? kPair : kEach);
+      if (source < 0) return {};
+      out.registers.push_back(source);
+    }
+  }
+  return out;
 }
 
 }  // namespace
 
 QuadMoves::Source QuadMoves::source_of(int lane, int value) const {
   const int in_quad = lane % kQuad;
+  if (whole) {
+    const int of = value / kPair;  // register of `to`
+    const int source = registers[static_cast<std::size_t>(of / kQuad * kQuad + in_quad)];
+    return {lane - in_quad + of % kQuad, source * kPair + value % kPair};
+  }
   const int byte = value % kEach;
   const int pair = value / kEach / 2;
   const int half = value / kEach % 2;
@@ -269,21 +290,16 @@ QuadMoves::Source QuadMoves::source_of(int lane, int value) const {
 QuadMoves quad_moves(const Function& function, const Convert& convert) {
   const DType dtype = function.frag_type(convert.source).dtype;
   constexpr int kByte = 8;
-  if (info(dtype).bits != kByte || function.frag_type(convert.frag).dtype != dtype) return {};
+  const int bits = info(dtype).bits;
+  if ((bits != kByte && bits != 2 * kByte) || function.frag_type(convert.frag).dtype != dtype) {
+    return {};
+  }
   const TileRegisters from = tile_registers(function, convert.source);
   const TileRegisters to = tile_registers(function, convert.frag);
   if (from.lanes() != to.lanes() || from.values() != to.values()) return {};
   if (to.lanes() % kQuad != 0 || to.values() % (2 * kEach) != 0) return {};
-  QuadMoves out;
-  for (int pair = 0; pair < to.values() / (2 * kEach); ++pair) {
-    // Lanes 0 and 2 begin with what lane 0 has.
-    for (const int lane : {0, 2}) {
-      const int source = register_of(from, to(lane, 2 * pair * kEach));
-      if (source < 0) return {};
-      out.registers.push_back(source);
-    }
-  }
-  for (int lane = 0; lane < to.lanes(); ++lane) {
+  const QuadMoves out = moves_of(from, to, bits != kByte);
+  for (int lane = 0; lane < to.lanes() && !out.registers.empty(); ++lane) {
     for (int value = 0; value < to.values(); ++value) {
       const QuadMoves::Source source = out.source_of(lane, value);
       if (!(from(source.lane, source.value) == to(lane, value))) return {};

@@ -74,20 +74,26 @@ struct Share {
 [[nodiscard]] std::vector<int> moved_values(const TileRegisters& from, const TileRegisters& to);
 
 // A conversion between the lanes of a quad, four that are neighbours: what accumulators become on their way to operands
-// of elements of 8 bits. Of each row a lane has two neighbours in each of two registers, and wants four in one.
+// of elements of 8 bits, and elements of 16 bits on their way to memory. Each register of `from` goes to one lane whole.
+//
+// Of 8 bits a lane has two neighbours of a row in each of two registers, and wants four in one: a register's upper half,
+// which is of another row, goes to the next register of `to`. `registers`: of each two of `to`, the numbers of the two of
+// `from` that lanes 0 and 1, and lanes 2 and 3, take theirs from.
 //
 //   row 0, columns 0 to 15, in lanes 0 to 3:    0 1|8 9  2 3|10 11  4 5|12 13  6 7|14 15
 //                                         =>    0 1 2 3  4 5 6 7    8 9 10 11  12 13 14 15
 //
-// Each register of `from` goes to one lane whole, with as much of another row: its upper half to the next register of
-// `to`. `registers`: of each two of `to`, the numbers of the two of `from` that lanes 0 and 1, and lanes 2 and 3, take theirs
-// from. Empty when the elements are not of 8 bits, or lie otherwise.
+// Of 16 bits a lane has two neighbours in each of four registers, and wants eight in four (target::with_runs). `registers`: of
+// each four of `to`, the numbers of those of `from` that lanes 0, 1, 2 and 3 take theirs from, one of each lane.
+//
+// Empty when the elements are of other widths, or lie otherwise.
 struct QuadMoves {
   struct Source {
     int lane = 0;
     int value = 0;
     friend bool operator==(const Source&, const Source&) = default;
   };
+  bool whole = false;  // of elements of 16 bits
   std::vector<int> registers;
 
   // Where a lane gets its value number `value` of `to`.

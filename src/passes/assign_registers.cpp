@@ -8,6 +8,7 @@
 #include "ir/registers.h"
 #include "ir/vary.h"
 #include "passes/for_each_launch.h"
+#include "passes/plan_copies.h"
 #include "support/integer.h"
 
 namespace kiln::passes {
@@ -17,6 +18,7 @@ namespace {
 using target::Fragment;
 
 constexpr std::int64_t kVectorBytes = 16;
+constexpr int kTradedBits = 16;  // of elements that the lanes of a quad trade before a store
 
 // The threads that execute together what stands in a region, and which of several units of so many
 // they are.
@@ -352,6 +354,7 @@ class Assigner {
       if (const auto* scan = std::get_if<ir::Scan>(&op.data)) line_up(*scan, id, spot);
       if (const auto* moved = std::get_if<ir::Convert>(&op.data)) move(*moved, id, spot);
       if (const auto* recast = std::get_if<ir::Recast>(&op.data)) recast_here(*recast, id, spot);
+      if (const auto* store = std::get_if<ir::Store>(&op.data)) widen(*store, id, spot);
       i = spot.index;
       for (const ir::RegionId inner : ir::regions_of(op)) convert(inner);
     }
@@ -476,6 +479,22 @@ class Assigner {
     transfer(spot, id, convert.source, convert.frag);
     erase(spot);
     --spot.index;
+  }
+
+  // Elements of 16 bits that lie in pairs leave in vectors: the lanes of a quad trade them first.
+  void widen(const ir::Store& store, ir::OpId id, Spot& spot) {
+    const ir::ViewType& view = function_.view_type(store.view);
+    const ir::FragType type = function_.frag_type(store.frag);
+    const bool is_whole = store.first_column == 0 && view.shape.back().is(type.cols);
+    const bool moves = view.space == ir::Space::kGlobal && view.dtype == type.dtype &&
+                       info(type.dtype).bits == kTradedBits && !store.transposed && is_whole;
+    if (!moves || type.role != ir::Role::kTile) return;
+    const auto wide = target::with_runs(*known(store.frag));
+    if (!wide || !begin_at_multiples(function_, store.view, kVectorBytes * 8 / kTradedBits)) return;
+    const ir::ValueId made =
+        new_tile(spot, id, type, *wide, function_.values[store.frag].name + "_runs");
+    transfer(spot, id, store.frag, made);
+    std::get<ir::Store>(function_.ops[id].data).frag = made;
   }
 
   // Parts that lie in several warps are put together in shared memory.

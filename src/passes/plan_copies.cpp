@@ -510,6 +510,11 @@ std::vector<std::int64_t> steps_of(const ir::Function& function, ir::ValueId fra
 // Where only the launch knows whether rows begin at multiples of a vector, it may.
 enum class Rows { kAlwaysAligned, kPerhapsAligned };
 
+bool pitches_are_multiples(const Side& side, std::int64_t elements) {
+  return std::ranges::all_of(
+      side.pitches, [&](const ir::Expr& pitch) { return ir::always_divisible(pitch, elements); });
+}
+
 // The longest run of a lane's values that lies in one row of memory, as a vector can move it: it
 // begins at a multiple of its length in the row, so that none begins before the row and ends in it.
 std::int64_t longest_run(const InView& registers, const Side& side, Rows rows) {
@@ -529,12 +534,8 @@ std::int64_t longest_run(const InView& registers, const Side& side, Rows rows) {
     }
     return true;
   };
-  const auto begin_aligned = [&](std::int64_t length) {
-    return rows == Rows::kPerhapsAligned ||
-           std::all_of(side.pitches.begin(), side.pitches.end(),
-                       [&](const ir::Expr& pitch) { return ir::always_divisible(pitch, length); });
-  };
-  while (run * 2 <= most && is_run(run * 2) && begin_aligned(run * 2) &&
+  while (run * 2 <= most && is_run(run * 2) &&
+         (rows == Rows::kPerhapsAligned || pitches_are_multiples(side, run * 2)) &&
          may_use_width(side, run * 2 * size_bytes(side.root.dtype))) {
     run *= 2;
   }
@@ -700,6 +701,12 @@ struct LaunchPlanner {
 };
 
 }  // namespace
+
+bool begin_at_multiples(const ir::Function& function, ir::ValueId view, std::int64_t elements) {
+  const Side side = side_of(function, view);
+  return pitches_are_multiples(side, elements) &&
+         may_use_width(side, elements * size_bytes(side.root.dtype));
+}
 
 Checked<bool> plan_copies(ir::Module& module, Diagnostics& diags) {
   bool failed = false;

@@ -31,6 +31,10 @@
 
 namespace kiln::passes {
 
+// Whether each row of a view begins at a multiple of so many elements in memory, and is a multiple of as many
+// long, as far as is known before the launch.
+bool begin_at_multiples(const ir::Function& function, ir::ValueId view, std::int64_t elements);
+
 Checked<bool> plan_copies(ir::Module& module, Diagnostics& diags);
 
 }  // namespace kiln::passes

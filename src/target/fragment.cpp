@@ -376,6 +376,29 @@ std::optional<Fragment> joined_columns(const Fragment& narrow, int count) {
                      narrow.rows, narrow.cols / count, {narrow.edge.row, narrow.edge.col / count});
 }
 
+std::optional<Fragment> with_runs(const Fragment& pairs) {
+  constexpr Index kQuad = 4;
+  constexpr Index kPair = 2;
+  constexpr Index kRun = kQuad * kPair;
+  std::vector<Leaf> lanes = leaves_of(pairs, 0);
+  std::vector<Leaf> values = leaves_of(pairs, 1);
+  const auto is = [](const std::vector<Leaf>& leaves, Index extent, Index right) {
+    return !leaves.empty() && leaves[0].extent == extent && leaves[0].down == 0 &&
+           leaves[0].right == right;
+  };
+  if (pairs.is_padded() || !is(lanes, kQuad, kPair) || !is(values, kPair, 1)) return std::nullopt;
+  const auto blocks = std::ranges::find_if(values, [](const Leaf& leaf) {
+    return leaf.down == 0 && leaf.right == kRun && leaf.extent % kQuad == 0;
+  });
+  if (blocks == values.end()) return std::nullopt;
+  lanes[0].right = kRun;
+  values[0].extent = kRun;
+  *blocks = {blocks->extent / kQuad, 0, kQuad * kRun};
+  if (blocks->extent == 1) values.erase(blocks);
+  return fragment_of(make_layout(layout_of(lanes, pairs.rows), layout_of(values, pairs.rows)),
+                     pairs.rows, pairs.cols);
+}
+
 int parts_along(const Fragment& whole, int dimension) {
   Index before = 1;
   Index parts = 1;

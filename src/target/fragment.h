@@ -114,6 +114,13 @@ struct FragmentColumns {
 // The other way round; nothing where lanes do not hold all `count` neighbours, as neighbouring values.
 [[nodiscard]] std::optional<Fragment> joined_columns(const Fragment& narrow, int count);
 
+// Of a fragment whose lanes have two neighbours of a row where the four of a quad have eight: the one in which each lane has
+// all eight, of as many such blocks, so that memory is moved in vectors. Nothing of others.
+//
+//   row 0, columns 0 to 31, in lanes 0 to 3:    0 1|8 9|16 17|24 25  2 3|10 11|..  4 5|..  6 7|..
+//                                         =>    0 1 2 .. 7  8 9 10 .. 15  16 17 .. 23  24 25 .. 31
+[[nodiscard]] std::optional<Fragment> with_runs(const Fragment& pairs);
+
 // The groups of warps that hold different elements along the dimension, each all that its lanes
 // have of a row or column; 1: every warp has whole rows or columns.
 [[nodiscard]] int parts_along(const Fragment& whole, int dimension);

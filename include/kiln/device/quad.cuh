@@ -1,8 +1,11 @@
-// Elements of 8 bits that go from accumulators' registers to those of an operand: between the four lanes of a quad.
+// Registers that go from accumulators' lanes to others: between the four lanes of a quad.
 //
-//   kiln::convert_in_quads(operand, tile, [](int i) { return i; });
+//   kiln::transpose_in_quads(runs, tile, [](int i) { return i; });     // elements of 16 bits, to memory
+//   kiln::convert_in_quads(operand, tile, [](int i) { return i; });    // of 8 bits, to an operand
 //
-// Of each row a lane has two neighbours in each of two registers, and gets four in one:
+// Of 16 bits four registers of each lane are turned: lane i gets number i of all four, in the lanes' order.
+//
+// Of 8 bits a lane has, of each row, two neighbours in each of two registers, and gets four in one:
 //
 //   row 0, columns 0 to 15, in lanes 0 to 3:    0 1|8 9  2 3|10 11  4 5|12 13  6 7|14 15
 //                                         =>    0 1 2 3  4 5 6 7    8 9 10 11  12 13 14 15
@@ -36,6 +39,33 @@ __device__ inline void convert_in_quads(u32 (&to)[N], const u32 (&from)[M], Sour
     const u32 b = __shfl_sync(0xffffffffu, odd ? first : second, one ^ 1, 4);
     to[2 * p] = __byte_perm(a, b, low);
     to[2 * p + 1] = __byte_perm(a, b, high);
+  }
+}
+
+// Registers 4 g to 4 g + 3 of `to` become number i of those that lanes 0 to 3 have in `from`, source(4 g) to source(4 g + 3)
+// being numbers 0 to 3, where i is the lane's place in its quad. All lanes of the warp must call.
+template <int N, int M, class Source>
+__device__ inline void transpose_in_quads(u32 (&to)[N], const u32 (&from)[M], Source source) {
+  static_assert(N % 4 == 0, "four lanes");
+  const bool odd = threadIdx.x % 2 != 0;
+  const bool upper = threadIdx.x % 4 >= 2;
+  // What `low` and `high` are in a pair of lanes `apart` is turned: the one keeps its low, the other its high.
+  const auto turn = [](u32& low, u32& high, bool keeps_high, int apart) {
+    const u32 got = __shfl_xor_sync(0xffffffffu, keeps_high ? low : high, apart);
+    low = keeps_high ? got : low;
+    high = keeps_high ? high : got;
+  };
+#pragma unroll
+  for (int g = 0; g < N / 4; ++g) {
+    u32 x[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[i] = from[source(4 * g + i)];
+    turn(x[0], x[1], odd, 1);
+    turn(x[2], x[3], odd, 1);
+    turn(x[0], x[2], upper, 2);
+    turn(x[1], x[3], upper, 2);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[4 * g + i] = x[i];
   }
 }
 

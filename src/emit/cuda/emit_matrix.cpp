@@ -481,7 +481,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Convert& convert) {
   const ir::QuadMoves quads = ir::quad_moves(kernel.function, convert);
   if (table.empty()) {
     kernel.requirements.headers.insert("quad.cuh");
-    kernel.out.call("kiln::convert_in_quads",
+    kernel.out.call(quads.whole ? "kiln::transpose_in_quads" : "kiln::convert_in_quads",
                     {kernel.name(convert.frag), kernel.name(convert.source),
                      index_function(kernel, {std::ssize(quads.registers)}, quads.registers)});
   } else {
