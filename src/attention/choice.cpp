@@ -42,11 +42,11 @@ constexpr Row kRows[] = {
     {.depth = 256,
      .masked = true,
      .keys_from = 16384,
-     .defines = "AHEAD=1 APART=false TILE=80 LATE=true FEW=1000"},
+     .defines = "AHEAD=1 APART=false TILE=80 FEW=1000"},
     {.depth = 256,
      .masked = true,
      .keys_from = 4096,
-     .defines = "AHEAD=1 APART=false TILE=80 LATE=true TOGETHER=2"},
+     .defines = "AHEAD=1 APART=false TILE=80 TOGETHER=2"},
     {.depth = 256, .masked = true, .defines = "AHEAD=1 APART=false TILE=64 LATE=true TOGETHER=2"},
     {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true CLUSTER=2"},
 };
@@ -74,17 +74,18 @@ constexpr Row kRowsOfSequences[] = {
 // Of forward problems whose blocks draw their work, where some of it takes longer; measured on H200. Depths of few keys
 // that are not here are faster as they are.
 constexpr Row kRowsBalanced[] = {
-    {.depth = 64, .keys_from = 16384, .defines = "CONSUMERS=3 KEYS_TOGETHER=262144"},
+    {.depth = 64, .keys_from = 8192, .defines = "CONSUMERS=3 KEYS_TOGETHER=262144"},
     {.depth = 64, .keys_from = 2048, .defines = "CONSUMERS=3"},
     {.depth = 64},
     {.depth = 96},
+    {.depth = 128, .keys_from = 4096, .defines = "TURNS=false"},
     {.depth = 128},
     {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
     {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
     {.depth = 256,
-     .keys_from = 16384,
-     .defines = "AHEAD=1 APART=false KEYS_TOGETHER=262144 LATE=true TILE=80"},
-    {.depth = 256, .keys_from = 4096, .defines = "AHEAD=1 APART=false LATE=true TILE=80"},
+     .keys_from = 8192,
+     .defines = "AHEAD=1 APART=false KEYS_TOGETHER=262144 TILE=80"},
+    {.depth = 256, .keys_from = 2048, .defines = "AHEAD=1 APART=false TILE=80"},
 };
 
 // Of q, k and v of 8 bits; measured on H200.

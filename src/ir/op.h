@@ -463,8 +463,11 @@ struct MmaWait {
   bool stated = false;
   // decided: the tile that is computed in front of it, while the products run.
   ValueId first = {};
+  // decided: tiles of which a part is computed in front of it, and what needs that part behind it. A lane's values number 0, 2, ..
+  // of the first tile are held so, 1, 3, .. of the second, and so on in turns: the others' work may run while the products do.
+  std::vector<ValueId> held = {};
   static void fields(auto& s, auto&& v) {
-    v("pending", s.pending), v("stated", s.stated), v("first", s.first);
+    v("pending", s.pending), v("stated", s.stated), v("first", s.first), v("held", s.held);
   }
 };
 

@@ -1,5 +1,8 @@
 #include "passes/group_products.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "ir/effects.h"
 #include "passes/for_each_launch.h"
 #include "passes/kernel_facts.h"
@@ -7,6 +10,9 @@
 namespace kiln::passes {
 
 namespace {
+
+// Products of so many columns have run by the time that rows are made into their largest elements, at 4 cycles each.
+constexpr std::int64_t kColumnsOfShortProducts = 64;
 
 class Grouper {
  public:
@@ -33,18 +39,31 @@ class Grouper {
     function_.regions[region].ops = std::move(out);
   }
 
-  // What rows or columns are made into between the products and a wait that the program states is computed there.
-  void compute_first(ir::RegionId region) {
-    ir::ValueId made;
-    for (const ir::OpId id : function_.regions[region].ops) {
-      ir::Op& op = function_.ops[id];
+  // Between products and a wait that the program states, what rows or columns are made into is computed in front of the wait,
+  // if that takes no longer than the products. What the program keeps of it is held there where sums of products are computed
+  // with behind the wait: that work and the rest run at the same time then.
+  void order_around_waits(ir::RegionId region) {
+    const std::vector<ir::OpId>& ops = function_.regions[region].ops;
+    ir::ValueId sums;               // of the last products
+    ir::ValueId made;               // since then
+    std::vector<ir::ValueId> kept;  // the one that was written last, last
+    for (std::size_t at = 0; at < ops.size(); ++at) {
+      ir::Op& op = function_.ops[ops[at]];
+      if (const auto* products = std::get_if<ir::Mma>(&op.data)) sums = products->c;
       if (const auto* reduce = std::get_if<ir::Reduce>(&op.data)) made = reduce->frag;
-      if (op.kind() == ir::OpKind::kMmaCommit) made = {};
-      if (auto* wait = std::get_if<ir::MmaWait>(&op.data)) {
-        if (wait->stated) wait->first = made;
-        made = {};
+      if (const auto* apply = std::get_if<ir::Apply>(&op.data); apply != nullptr && made.valid()) {
+        if (is_kept(apply->frag, made, region)) {
+          std::erase(kept, apply->frag);
+          kept.push_back(apply->frag);
+        }
       }
-      for (const ir::RegionId inner : ir::regions_of(op)) compute_first(inner);
+      auto* wait = std::get_if<ir::MmaWait>(&op.data);
+      if (wait != nullptr && wait->stated && sums.valid() && made.valid()) {
+        if (function_.frag_type(sums).cols > kColumnsOfShortProducts) wait->first = made;
+        if (is_computed_with(sums, ops, at + 1)) wait->held.assign(kept.rbegin(), kept.rend());
+      }
+      if (wait != nullptr || op.kind() == ir::OpKind::kMmaCommit) made = {}, kept.clear();
+      for (const ir::RegionId inner : ir::regions_of(op)) order_around_waits(inner);
     }
   }
 
@@ -94,6 +113,28 @@ class Grouper {
     ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(at), id);
   }
 
+  // Whether its elements are, from there on and before it is a product's.
+  bool is_computed_with(ir::ValueId frag, const std::vector<ir::OpId>& ops,
+                        std::size_t from) const {
+    for (std::size_t at = from; at < ops.size(); ++at) {
+      const ir::OpData& data = function_.ops[ops[at]].data;
+      if (std::holds_alternative<ir::Mma>(data)) return false;
+      const auto* apply = std::get_if<ir::Apply>(&data);
+      if (apply != nullptr && apply->frag == frag) return true;
+    }
+    return false;
+  }
+
+  // Whether it is a tile of 32-bit elements as `made` is, and made in another region than this.
+  bool is_kept(ir::ValueId tile, ir::ValueId made, ir::RegionId region) const {
+    const ir::FragType& type = function_.frag_type(tile);
+    const ir::FragType& rows = function_.frag_type(made);
+    const bool alike = type.role == rows.role && type.rows == rows.rows && type.cols == rows.cols;
+    if (!alike || info(type.dtype).bits != 32) return false;
+    return std::ranges::none_of(function_.regions[region].ops,
+                                [&](ir::OpId id) { return function_.ops[id].result == tile; });
+  }
+
   ir::Function& function_;
   bool program_commits_ = false;
 };
@@ -106,7 +147,7 @@ Checked<bool> group_products(ir::Module& module, Diagnostics&) {
     Grouper grouper(function);
     grouper.look(body);
     grouper.run(body);
-    grouper.compute_first(body);
+    grouper.order_around_waits(body);
   });
   return true;
 }

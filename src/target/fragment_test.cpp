@@ -534,6 +534,36 @@ TEST(SplitColumns, JoinedAgainAreTheSame) {
   }
 }
 
+// Of each block of 8 columns the quad's lanes have two each; of four blocks each lane gets one.
+TEST(WithRuns, GivesEachLaneOfAQuadEightNeighbours) {
+  for (const char* name : {"m64n256k16.f32.bf16", "m64n96k16.f32.bf16", "m64n32k16.f32.f16"}) {
+    const Mma& mma = *find_mma(name);
+    const Fragment pairs = fragment_layout(mma, Operand::kC, 64, mma.shape.n);
+    const auto runs = with_runs(pairs);
+    ASSERT_TRUE(runs.has_value()) << name;
+    ASSERT_EQ(runs->values, pairs.values);
+    std::set<std::pair<int, int>> held;
+    for (int lane = 0; lane < runs->lanes; ++lane) {
+      for (int value = 0; value < runs->values; ++value) {
+        const Element at = element_of(*runs, lane, value);
+        held.insert({at.row, at.col});
+        // Of a run the first is that of the lane's row and block; lanes of a quad have the same rows as before.
+        const Element first = element_of(*runs, lane, value / 8 * 8);
+        EXPECT_EQ(at, (Element{first.row, first.col + value % 8}));
+        EXPECT_EQ(first.col % 32, 8 * (lane % 4));
+        EXPECT_EQ(first.row % 8, element_of(pairs, lane, 0).row % 8);
+      }
+    }
+    EXPECT_EQ(held.size(), std::size_t{64} * static_cast<std::size_t>(mma.shape.n)) << name;
+  }
+}
+
+TEST(WithRuns, NeedsFourBlocksOfPairs) {
+  const Mma& narrow = *find_mma("m64n16k16.f32.bf16");
+  EXPECT_FALSE(with_runs(fragment_layout(narrow, Operand::kC, 64, 16)).has_value());
+  EXPECT_FALSE(with_runs(spread_padded(4, 31, 32, 1)).has_value());
+}
+
 TEST(JoinedColumns, NeedsALaneThatHoldsAllParts) {
   const Mma& mma = *find_mma("m64n16k16.f32.bf16");
   const auto words = joined_columns(fragment_layout(mma, Operand::kA, 64, 32), 2);

@@ -132,27 +132,59 @@ __device__ inline bool is_complete(u32 address, u32 parity) {
   return done != 0;
 }
 
+// The same, and while the phase is not complete the thread sleeps, for so many nanoseconds at most. Without them ptxas has it ask
+// again and again, each 15 cycles or so.
+template <bool Cluster>
+__device__ inline bool is_complete_after_sleep(u32 address, u32 parity) {
+#if __CUDA_ARCH__ >= 900
+  constexpr u32 kNanoseconds = 10'000'000;
+  u32 done;
+  if constexpr (Cluster) {
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2, %3; "
+        "selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(address), "r"(parity), "r"(kNanoseconds)
+        : "memory");
+  } else {
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2, %3; "
+        "selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(address), "r"(parity), "r"(kNanoseconds)
+        : "memory");
+  }
+  return done != 0;
+#else
+  return is_complete<Cluster>(address, parity);
+#endif
+}
+
 }  // namespace detail
 
 // Until the latest phase of this parity is complete. What those that arrived did before is seen
-// after; with `Cluster`, also what threads of other blocks did.
-template <bool Cluster = false>
+// after; with `Cluster`, also what threads of other blocks did. With `Sleeps` the thread leaves its turns to others
+// meanwhile, and goes on somewhat later: what suits threads that wait for room, not those that wait for what they compute with.
+template <bool Cluster = false, bool Sleeps = false>
 __device__ inline void mbarrier_wait(mbarrier* event, int parity) {
   const u32 address = shared_address(event);
-  while (!detail::is_complete<Cluster>(address, static_cast<u32>(parity))) {
+  bool done = detail::is_complete<Cluster>(address, static_cast<u32>(parity));
+  while (!done) {
+    done = Sleeps ? detail::is_complete_after_sleep<Cluster>(address, static_cast<u32>(parity))
+                  : detail::is_complete<Cluster>(address, static_cast<u32>(parity));
   }
 }
 
 // The phase after the one this thread waited for last on this slot: bit s of `parities` is the
 // parity of the next one on slot s.
-template <bool Cluster = false>
+template <bool Cluster = false, bool Sleeps = false>
 __device__ inline void mbarrier_wait_next(mbarrier* event, int slot, u32& parities) {
-  mbarrier_wait<Cluster>(event + slot, static_cast<int>(parities >> slot & 1u));
+  mbarrier_wait<Cluster, Sleeps>(event + slot, static_cast<int>(parities >> slot & 1u));
   parities ^= 1u << slot;
 }
-template <bool Cluster = false, int Words>
+template <bool Cluster = false, bool Sleeps = false, int Words>
 __device__ inline void mbarrier_wait_next(mbarrier* event, int slot, u32 (&parities)[Words]) {
-  mbarrier_wait_next<Cluster>(event + slot / 32 * 32, slot % 32, parities[slot / 32]);
+  mbarrier_wait_next<Cluster, Sleeps>(event + slot / 32 * 32, slot % 32, parities[slot / 32]);
 }
 
 }  // namespace kiln

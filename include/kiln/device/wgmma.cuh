@@ -63,6 +63,25 @@ __device__ inline void compute_first(const unsigned char* shared, const Register
       : "memory");
 }
 
+// Every second value, from number First on, is held by the wait for products in front of this: it is computed before, and what
+// needs it after. Left to itself, ptxas runs all that does not need the products in front of the wait and the rest behind it,
+// where arithmetic of one kind then stands alone and waits for itself. The load's condition never holds; the compiler does not
+// know that.
+template <int First, class Register, int N>
+__device__ inline void hold(const unsigned char* shared, Register (&values)[N]) {
+  static_assert(sizeof(Register) == 4, "32-bit registers");
+#pragma unroll
+  for (int i = First; i < N; i += 2) {
+    u32 bits = detail::bits_as<u32>(values[i]);
+    asm volatile(
+        "{ .reg .pred p; setp.eq.u32 p, %1, 0xffffffff; @p ld.volatile.shared.b32 %0, [%1]; }"
+        : "+r"(bits)
+        : "r"(shared_address(shared))
+        : "memory");
+    values[i] = detail::bits_as<Register>(bits);
+  }
+}
+
 // Closes a group of instructions.
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");

@@ -255,16 +255,18 @@ void emit_grid_wait(Kernel& kernel, const ir::EventWait& wait) {
 void emit_op(Kernel& kernel, const Op&, const ir::EventWait& wait) {
   if (event_of(kernel.function, wait.event).grid) return emit_grid_wait(kernel, wait);
   kernel.requirements.headers.insert("mbarrier.cuh");
-  const char* scope = crosses_blocks(kernel.function, wait.event) ? "<true>" : "";
+  // An event that begins as ready says that there is room.
+  const bool ready = event_of(kernel.function, wait.event).ready;
+  const bool cluster = crosses_blocks(kernel.function, wait.event);
+  const std::string_view how =
+      ready ? (cluster ? "<true, true>" : "<false, true>") : (cluster ? "<true>" : "");
   if (wait.tracked) {
-    kernel.out.line(format("kiln::mbarrier_wait_next{}({}, {}, {});", scope,
-                           kernel.name(wait.event), kernel.text(wait.slot),
-                           kernel.phase_names[wait.event.index]));
+    kernel.out.line(format("kiln::mbarrier_wait_next{}({}, {}, {});", how, kernel.name(wait.event),
+                           kernel.text(wait.slot), kernel.phase_names[wait.event.index]));
     return;
   }
-  const bool ready = event_of(kernel.function, wait.event).ready;
   const Expr phase = ready ? wait.generation + Expr(1) : wait.generation;
-  kernel.out.line(format("kiln::mbarrier_wait{}({}, {} & 1);", scope,
+  kernel.out.line(format("kiln::mbarrier_wait{}({}, {} & 1);", how,
                          slot_text(kernel, wait.event, wait.slot),
                          bracketed(kernel.spelled(phase), Binding::kProduct)));
 }

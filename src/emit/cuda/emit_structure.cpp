@@ -271,6 +271,9 @@ void emit_op(Kernel& kernel, const Op&, const ir::MmaWait& wait) {
     wgmma_line(kernel, format("kiln::compute_first(smem, {});", kernel.name(wait.first)));
   }
   wgmma_line(kernel, format("kiln::wgmma_wait<{}>();", wait.pending));
+  for (std::size_t i = 0; i < wait.held.size(); ++i) {
+    wgmma_line(kernel, format("kiln::hold<{}>(smem, {});", i % 2, kernel.name(wait.held[i])));
+  }
 }
 
 void emit_op(Kernel& kernel, const Op&, const ir::ProxyFence& fence) {
