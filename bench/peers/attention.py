@@ -313,11 +313,23 @@ def result_of(row: Row, options: argparse.Namespace, seconds: dict[str, list[flo
     return out | measures_of(seconds, flops) | {f"{name}_worst": worst[name] for name in seconds}
 
 
+def willing(row: Row, starts: dict[str, Start], x: Tensors) -> dict[str, Start]:
+    """Without FlashAttention-3 where its library was built without 8-bit floats."""
+    if not x.of_8_bits or "fa3" not in starts:
+        return starts
+    try:
+        starts["fa3"](x)
+    except RuntimeError as refused:
+        print(f"{row.text}: without fa3: {refused}", file=sys.stderr)
+        return {name: start for name, start in starts.items() if name != "fa3"}
+    return starts
+
+
 def run_row(row: Row, options: argparse.Namespace) -> dict[str, Any] | None:
     sets = sets_of(row, has_8_bits(options))
     if options.backward:
         sets = [for_gradients(row, each) for each in sets]
-    starts = contenders_of(row, options)
+    starts = willing(row, contenders_of(row, options), sets[0])
     worst = (check_gradients if options.backward else check)(row, starts, sets[0])
     if wrong := find_wrong(row, worst):
         if "kiln" in wrong:

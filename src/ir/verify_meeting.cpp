@@ -285,6 +285,26 @@ void meetings_have_makers(const Module&, const Function& f, Mistakes& mistakes) 
   });
 }
 
+// What is computed in front of a wait for products is a tile whose elements fit in registers; what is held there fills them.
+void waits_hold_tiles(const Module&, const Function& f, Mistakes& mistakes) {
+  constexpr int kRegister = 32;
+  const auto bits_of = [&](ValueId value) {
+    const auto* tile = std::get_if<FragType>(&f.type(value));
+    return tile == nullptr ? 0 : info(tile->dtype).bits;
+  };
+  for_each_op<MmaWait>(f, [&](const MmaWait& wait, OpId id) {
+    if (wait.first.valid() && (bits_of(wait.first) == 0 || bits_of(wait.first) > kRegister)) {
+      complain(mistakes, f, id, "`{}` is no tile of elements of {} bits or fewer",
+               f.values[wait.first].name, kRegister);
+    }
+    for (const ValueId held : wait.held) {
+      if (bits_of(held) == kRegister) continue;
+      complain(mistakes, f, id, "`{}` is no tile of elements of {} bits", f.values[held].name,
+               kRegister);
+    }
+  });
+}
+
 void events_are_placed(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Event>(f, [&](const Event& event, OpId id) {
     if (event.arrivals < 1) complain(mistakes, f, id, "{} arrivals", event.arrivals);
@@ -332,6 +352,7 @@ constexpr Rule kMeetingRules[] = {
     {"regions-are-inside-their-launch", Form::kTile, regions_are_inside_their_launch},
     {"events-have-slots", Form::kTile, events_have_slots},
     {"meetings-have-makers", Form::kTile, meetings_have_makers},
+    {"waits-hold-tiles", Form::kTile, waits_hold_tiles},
     {"waits-count-up", Form::kDecided, waits_count_up},
     {"async-copies-are-awaited", Form::kDecided, async_copies_are_awaited},
     {"shared-reads-are-behind-barriers", Form::kDecided, shared_reads_are_behind_barriers},

@@ -250,6 +250,8 @@ constexpr Edit kEdits[] = {
     {"meetings-have-makers", kRing, "event_wait event=%free", "event_wait event=%s"},
     {"meetings-have-makers", kRing, "trigger event=%free", "trigger event=%out"},
     {"meetings-have-makers", kRing, "async bulk event=%full", "async bulk event=%from"},
+    {"waits-hold-tiles", kRing, "registers count=40", "mma_wait first=%free"},
+    {"waits-hold-tiles", kRing, "registers count=40", "mma_wait held=[%free]"},
     {"events-are-placed", kRing, " arrivals=64", ""},
     {"events-are-placed", kRing, "offset=1024", "offset=1028"},
     {"triggers-have-arrivals", kRing, " arrival=thread", ""},

@@ -13,6 +13,7 @@ namespace {
 
 // Products of so many columns have run by the time that rows are made into their largest elements, at 4 cycles each.
 constexpr std::int64_t kColumnsOfShortProducts = 64;
+constexpr int kRegisterBits = 32;
 
 class Grouper {
  public:
@@ -59,7 +60,8 @@ class Grouper {
       }
       auto* wait = std::get_if<ir::MmaWait>(&op.data);
       if (wait != nullptr && wait->stated && sums.valid() && made.valid()) {
-        if (function_.frag_type(sums).cols > kColumnsOfShortProducts) wait->first = made;
+        const bool fits = info(function_.frag_type(made).dtype).bits <= kRegisterBits;
+        if (fits && function_.frag_type(sums).cols > kColumnsOfShortProducts) wait->first = made;
         if (is_computed_with(sums, ops, at + 1)) wait->held.assign(kept.rbegin(), kept.rend());
       }
       if (wait != nullptr || op.kind() == ir::OpKind::kMmaCommit) made = {}, kept.clear();
@@ -130,7 +132,7 @@ class Grouper {
     const ir::FragType& type = function_.frag_type(tile);
     const ir::FragType& rows = function_.frag_type(made);
     const bool alike = type.role == rows.role && type.rows == rows.rows && type.cols == rows.cols;
-    if (!alike || info(type.dtype).bits != 32) return false;
+    if (!alike || info(type.dtype).bits != kRegisterBits) return false;
     return std::ranges::none_of(function_.regions[region].ops,
                                 [&](ir::OpId id) { return function_.ops[id].result == tile; });
   }
