@@ -27,9 +27,11 @@ constexpr float kScale = 0.25F;
 struct Kernel {
   float scale = kScale;
   std::int64_t later = 0;      // so many keys more are seen than the mask lets through
+  std::int64_t earlier = 0;    // the same on the left
   std::int64_t first_key = 0;  // those before are left out
-  bool delta = true;           // of gradients: o is taken off
-  bool all_heads = true;       // gradients of keys are added up over all heads that share them
+  bool caps = true;
+  bool delta = true;      // of gradients: o is taken off
+  bool all_heads = true;  // gradients of keys are added up over all heads that share them
 };
 
 // As a kernel computes, in f32 and with weights that are rounded.
@@ -43,8 +45,8 @@ class RoundingKernel {
       float sum = 0;
       std::vector<float> value(kDepth);
       const float shift = shift_of(b, h, i);
-      for (std::int64_t j = how_.first_key; j < seen(i); ++j) {
-        const float weight = std::exp(how_.scale * score(b, h, i, j) + shift);
+      for (std::int64_t j = first(i); j < seen(i); ++j) {
+        const float weight = std::exp(capped(how_.scale * score(b, h, i, j)) + shift);
         sum += weight;
         for (std::int64_t d = 0; d < kDepth; ++d) {
           value[static_cast<std::size_t>(d)] += rounded(weight) * at(t_.v, b, j, h / 2, d);
@@ -71,13 +73,15 @@ class RoundingKernel {
       }
       if (!how_.delta) delta = 0;
       std::vector<float> dq(kDepth);
-      for (std::int64_t j = how_.first_key; j < seen(i); ++j) {
-        const float p = std::exp(how_.scale * score(b, h, i, j) - lse);
+      for (std::int64_t j = first(i); j < seen(i); ++j) {
+        const float s = capped(how_.scale * score(b, h, i, j));
+        const float p = std::exp(s - lse);
         float dp = 0;
         for (std::int64_t d = 0; d < kDepth; ++d) {
           dp += at(t_.dout, b, i, h, d) * at(t_.v, b, j, h / 2, d);
         }
-        const float ds = rounded(p * (dp - delta));
+        const float tangent = p_.soft_cap == 0 || !how_.caps ? 0 : s / p_.soft_cap;
+        const float ds = rounded(p * (dp - delta) * (1 - tangent * tangent));
         for (std::int64_t d = 0; d < kDepth; ++d) {
           const std::size_t to = index(t_.dk, b, j, h / 2, d);
           dq[static_cast<std::size_t>(d)] += ds * at(t_.k, b, j, h / 2, d);
@@ -120,8 +124,8 @@ class RoundingKernel {
   [[nodiscard]] float shift_of(std::int64_t b, std::int64_t h, std::int64_t i) const {
     if (!has_8_bits(p_)) return 0;
     float largest = -std::numeric_limits<float>::infinity();
-    for (std::int64_t j = how_.first_key; j < seen(i); ++j) {
-      largest = std::max(largest, how_.scale * score(b, h, i, j));
+    for (std::int64_t j = first(i); j < seen(i); ++j) {
+      largest = std::max(largest, capped(how_.scale * score(b, h, i, j)));
     }
     return std::isfinite(largest) ? 8 * std::log(2.0F) - largest : 0;
   }
@@ -134,9 +138,21 @@ class RoundingKernel {
       sum += at(t_.q, b, i, h, d) * at(t_.k, b, j, h / 2, d);
     return kept(sum) * factor(t_.q_scale, b, h / 2) * factor(t_.k_scale, b, h / 2);
   }
+  // As the hardware does, whose tangent has 11 bits.
+  [[nodiscard]] float capped(float score) const {
+    if (p_.soft_cap == 0 || !how_.caps) return score;
+    int exponent = 0;
+    const float part = std::frexp(std::tanh(score / p_.soft_cap), &exponent);
+    return p_.soft_cap * std::ldexp(std::trunc(std::ldexp(part, 12)), exponent - 12);
+  }
   [[nodiscard]] std::int64_t seen(std::int64_t i) const {
-    const std::int64_t last = i + kKeys - kQueries + 1 + how_.later;
-    return p_.causal ? std::min(kKeys, last) : kKeys;
+    const std::int64_t right = p_.causal ? 0 : p_.right;
+    const std::int64_t last = i + kKeys - kQueries + 1 + right + how_.later;
+    return right == -1 ? kKeys : std::min(kKeys, last);
+  }
+  [[nodiscard]] std::int64_t first(std::int64_t i) const {
+    const std::int64_t from = p_.left == -1 ? 0 : i + kKeys - kQueries - p_.left - how_.earlier;
+    return std::max(from, how_.first_key);
   }
   template <class Visit>
   static void each_query(Visit&& visit) {
@@ -155,6 +171,11 @@ class RoundingKernel {
 struct AttentionKind {
   DType dtype;
   bool causal;
+  std::int64_t left = -1;
+  std::int64_t right = -1;
+  float soft_cap = 0;
+
+  [[nodiscard]] bool is_bounded() const { return causal || right != -1; }
 };
 
 class AttentionCheckTest : public testing::TestWithParam<AttentionKind> {
@@ -167,7 +188,10 @@ class AttentionCheckTest : public testing::TestWithParam<AttentionKind> {
                                        .heads = kHeads,
                                        .key_heads = kKeyHeads,
                                        .depth = kDepth,
-                                       .causal = GetParam().causal});
+                                       .causal = GetParam().causal,
+                                       .left = GetParam().left,
+                                       .right = GetParam().right,
+                                       .soft_cap = GetParam().soft_cap});
     const auto filled = [](std::int64_t rows, std::int64_t heads, std::uint64_t ordinal) {
       Tensor out = Tensor::zeros(GetParam().dtype, {kBatch, rows, heads, kDepth});
       io::fill_tensor(out,
@@ -250,10 +274,20 @@ TEST_P(AttentionCheckTest, EveryMistakeOfAForwardPassIsFound) {
   EXPECT_GT(outside("o"), 0);
   run({.first_key = 1});
   EXPECT_GT(outside("o"), 0);
-  if (GetParam().causal) {
+  if (GetParam().is_bounded()) {
     run({.later = 1});
     EXPECT_GT(outside("o"), 0);
     run({.later = -1});
+    EXPECT_GT(outside("lse"), 0);
+  }
+  for (const std::int64_t earlier : {1, -1}) {
+    if (GetParam().left == -1) continue;
+    run({.earlier = earlier});
+    EXPECT_GT(outside("lse"), 0);
+  }
+  if (GetParam().soft_cap != 0) {
+    run({.caps = false});
+    EXPECT_GT(outside("o"), 0);
     EXPECT_GT(outside("lse"), 0);
   }
   run({});
@@ -322,8 +356,16 @@ TEST_P(AttentionGradientsTest, EveryMistakeOfGradientsIsFound) {
   run({.first_key = 1});
   EXPECT_GT(outside("dq"), 0);
   EXPECT_GE(outside("dv"), kBatch * kKeyHeads);
-  if (GetParam().causal) {
+  if (GetParam().is_bounded()) {
     run({.later = -1});
+    for (const char* name : {"dq", "dk", "dv"}) EXPECT_GT(outside(name), 0) << name;
+  }
+  if (GetParam().left != -1) {
+    run({.earlier = -1});
+    for (const char* name : {"dq", "dk", "dv"}) EXPECT_GT(outside(name), 0) << name;
+  }
+  if (GetParam().soft_cap != 0) {
+    run({.caps = false});
     for (const char* name : {"dq", "dk", "dv"}) EXPECT_GT(outside(name), 0) << name;
   }
   run({});
@@ -341,9 +383,18 @@ TEST_P(AttentionGradientsTest, TheForwardPassOfGradientsIsTheExactOne) {
   EXPECT_NE(tensors_.o.bytes, computed.o.bytes);  // not all roundings fall together
 }
 
-constexpr AttentionKind kOf8Bits[] = {{DType::kE4M3, false}, {DType::kE4M3, true}};
-constexpr AttentionKind kOf16Bits[] = {
-    {DType::kBF16, false}, {DType::kBF16, true}, {DType::kF16, false}, {DType::kF16, true}};
+constexpr AttentionKind kOf8Bits[] = {
+    {DType::kE4M3, false}, {DType::kE4M3, true}, {DType::kE4M3, false, 5, 3}};
+constexpr AttentionKind kOf16Bits[] = {{DType::kBF16, false},
+                                       {DType::kBF16, true},
+                                       {DType::kF16, false},
+                                       {DType::kF16, true},
+                                       {DType::kBF16, false, 5, 3},
+                                       {DType::kF16, false, -1, 4},
+                                       {DType::kF16, true, 7},
+                                       {DType::kBF16, false, 6},
+                                       {DType::kBF16, false, -1, -1, 1.5F},
+                                       {DType::kF16, true, 9, -1, 1.0F}};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, AttentionCheckTest, testing::ValuesIn(kOf16Bits));
 INSTANTIATE_TEST_SUITE_P(KindsOf8Bits, AttentionCheckTest, testing::ValuesIn(kOf8Bits));

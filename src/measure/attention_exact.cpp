@@ -15,6 +15,8 @@ constexpr double kFunction = ir::kFunctionUlps * 2 * kF32Unit;  // of exponentia
 constexpr double kLowest = 0x1p-120;  // more than what f32 loses below its smallest number
 // Roundings in f32 of a scaled score and of what it is shifted by, each relative to its size.
 constexpr double kShifts = 8 * kF32Unit;
+constexpr double kTangent =
+    0x1p-11 + 4 * kF32Unit;                  // of a hyperbolic tangent, relative (PTX ISA, "tanh")
 constexpr std::int64_t kKeysOfMaximum = 32;  // after so many keys, or more, there may be a new one
 constexpr std::int64_t kThreadsOfRow = 4;    // that add up its weights
 // Of tensors of 8 bits: how many standard deviations of a sum are allowed, what weights are times before they are rounded, and
@@ -90,6 +92,14 @@ struct AttentionHead::Pair {
   double gradient_error = 0;
 };
 
+// Keys that a query sees, or queries that see a key: from `first` on, and not from `end` on.
+struct AttentionHead::Range {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+
+  [[nodiscard]] std::int64_t count() const { return end - first; }
+};
+
 AttentionHead::AttentionHead(const attention::Problem& problem, const AttentionTensors& tensors,
                              const AttentionNumerics& numerics, std::int64_t batch,
                              std::int64_t head)
@@ -126,9 +136,34 @@ AttentionHead::SumError AttentionHead::error_of(std::int64_t length) const {
   return {.relative = of(1) - floor, .floor = floor};
 }
 
-std::int64_t AttentionHead::seen_by(std::int64_t query) const {
-  if (!problem_.causal) return problem_.keys;
-  return std::clamp<std::int64_t>(query + problem_.keys - problem_.queries + 1, 0, problem_.keys);
+// So many keys behind a query's own that it sees; -1: all.
+std::int64_t AttentionHead::behind() const { return problem_.causal ? 0 : problem_.right; }
+
+AttentionHead::Range AttentionHead::seen_by(std::int64_t query) const {
+  const std::int64_t own = query + problem_.keys - problem_.queries;
+  Range out{.first = 0, .end = problem_.keys};
+  const auto key = [&](std::int64_t at) { return std::clamp<std::int64_t>(at, 0, problem_.keys); };
+  if (behind() != -1) out.end = key(own + behind() + 1);
+  if (problem_.left != -1) out.first = std::min(key(own - problem_.left), out.end);
+  return out;
+}
+
+AttentionHead::Range AttentionHead::seeing(std::int64_t key) const {
+  const std::int64_t own = key - (problem_.keys - problem_.queries);
+  Range out{.first = 0, .end = problem_.queries};
+  if (behind() != -1) out.first = std::max<std::int64_t>(0, own - behind());
+  if (problem_.left != -1) out.end = std::min(problem_.queries, own + problem_.left + 1);
+  return out;
+}
+
+// What becomes of a scaled score.
+double AttentionHead::capped(double score) const {
+  const auto cap = static_cast<double>(problem_.soft_cap);
+  return cap == 0 ? score : cap * std::tanh(score / cap);
+}
+// What is lost of a score by that, where none is larger.
+double AttentionHead::lost_in_cap(double largest) const {
+  return problem_.soft_cap == 0 ? 0 : kTangent * largest;
 }
 
 // Of a query's scaled score, whatever the key.
@@ -145,19 +180,20 @@ void AttentionHead::round(ExactRow& row) const {
   }
 }
 
-// The scores of the keys that are seen become weights, and the values' mean by them the row's.
-void AttentionHead::weigh(ExactRow& row, std::vector<double>& weights) const {
+// The scores of the keys that are seen, from number `first` on, become weights, and the values' mean by them the row's.
+void AttentionHead::weigh(ExactRow& row, std::int64_t first, std::vector<double>& weights) const {
   const double largest = *std::ranges::max_element(weights);
   double sum = 0;
   for (double& each : weights) sum += each = std::exp(each - largest);
   for (std::size_t j = 0; j < weights.size(); ++j) {
-    add(row, v_.row(j), weights[j] / sum, weights[j] / sum);
+    add(row, v_.row(static_cast<std::size_t>(first) + j), weights[j] / sum, weights[j] / sum);
   }
   row.lse = largest + std::log(sum);
 }
 
 ExactRow AttentionHead::forward(std::int64_t query) const {
-  const std::int64_t seen = seen_by(query);
+  const Range keys = seen_by(query);
+  const std::int64_t seen = keys.count();
   ExactRow out = zeros(q_.depth);
   if (seen == 0) {
     out.lse = -kInfinity;
@@ -166,20 +202,21 @@ ExactRow AttentionHead::forward(std::int64_t query) const {
   const auto i = static_cast<std::size_t>(query);
   std::vector<double> weights;
   double size = 0;
-  for (std::size_t j = 0; j < static_cast<std::size_t>(seen); ++j) {
-    weights.push_back(scale_ * dot(q_.row(i), k_.row(j), q_.depth));
+  for (std::int64_t j = keys.first; j < keys.end; ++j) {
+    weights.push_back(
+        capped(scale_ * dot(q_.row(i), k_.row(static_cast<std::size_t>(j)), q_.depth)));
     size = std::max(size, std::abs(weights.back()));
   }
   const double largest = *std::ranges::max_element(weights);
-  weigh(out, weights);
+  weigh(out, keys.first, weights);
   if (has_8_bits(problem_)) {
-    bound_8_bits(out, i, weights, largest);
+    bound_8_bits(out, i, keys.first, weights);
     return out;
   }
   const double count = static_cast<double>(seen);
   const double maxima = static_cast<double>(seen / kKeysOfMaximum + 2);
   // Of a weight before it is rounded, and of the sum of weights: relative.
-  const double weight = grown(score_error(i) + kShifts * size + kFunction +
+  const double weight = grown(score_error(i) + lost_in_cap(size) + kShifts * size + kFunction +
                               maxima * (kShifts * size + kFunction + kF32Unit));
   const double sum = weight + (count / kThreadsOfRow + 8) * kF32Unit;
   const double rounded = (1 + weight) * (1 + unit_) - 1;
@@ -199,13 +236,15 @@ ExactRow AttentionHead::forward(std::int64_t query) const {
   return out;
 }
 
-void AttentionHead::bound_8_bits(ExactRow& row, std::size_t query,
-                                 const std::vector<double>& weights, double largest) const {
-  const double whole = std::exp(row.lse - largest);
+void AttentionHead::bound_8_bits(ExactRow& row, std::size_t query, std::int64_t first,
+                                 const std::vector<double>& weights) const {
+  double whole = 0;
+  for (const double each : weights) whole += each;
+  const double largest = row.lse - std::log(whole);
   std::vector<double> squares(row.value.size());
   for (std::size_t j = 0; j < weights.size(); ++j) {
     for (std::size_t d = 0; d < squares.size(); ++d) {
-      const double part = weights[j] / whole * v_.row(j)[d];
+      const double part = weights[j] / whole * v_.row(static_cast<std::size_t>(first) + j)[d];
       squares[d] += part * part;
     }
   }
@@ -223,10 +262,10 @@ void AttentionHead::bound_8_bits(ExactRow& row, std::size_t query,
 }
 
 AttentionHead::Pair AttentionHead::pair(std::size_t query, std::size_t key) const {
-  const double score = scale_ * dot(q_.row(query), k_.row(key), q_.depth);
+  const double score = capped(scale_ * dot(q_.row(query), k_.row(key), q_.depth));
   const double product = dot(dout_.row(query), v_.row(key), v_.depth);
-  const double relative =
-      grown(score_error(query) + kShifts * (std::abs(score) + std::abs(lse_[query])) + kFunction);
+  const double relative = grown(score_error(query) + lost_in_cap(std::abs(score)) +
+                                kShifts * (std::abs(score) + std::abs(lse_[query])) + kFunction);
   Pair out;
   out.weight = std::exp(score - lse_[query]);
   out.weight_error = out.weight * (relative + unit_ * (1 + relative)) + lowest_;
@@ -234,19 +273,30 @@ AttentionHead::Pair AttentionHead::pair(std::size_t query, std::size_t key) cons
   const double dout = dout_.norms[query];
   const double of_product = of_depth_.relative * dout * v_.norm_max + of_depth_.floor;
   const double of_delta = static_cast<double>(q_.depth + 2) * kF32Unit * o_.norms[query] * dout;
-  out.gradient = out.weight * apart;
+  // A cap's derivative, 1 less the square of the tangent, and what may be lost of it.
+  const auto cap = static_cast<double>(problem_.soft_cap);
+  const double tangent = cap == 0 ? 0 : score / cap;
+  const double slope = 1 - tangent * tangent;
+  const double of_slope =
+      cap == 0 ? 0
+               : 2 * (kTangent * tangent * tangent + std::abs(tangent) * score_error(query) / cap) +
+                     4 * kF32Unit;
+  out.gradient = out.weight * apart * slope;
   double& error = out.gradient_error;
-  error = out.weight * ((1 + relative) * (of_product + of_delta + 2 * kF32Unit * std::abs(apart)) +
-                        relative * std::abs(apart));
+  error = slope * out.weight *
+          ((1 + relative) * (of_product + of_delta + 2 * kF32Unit * std::abs(apart)) +
+           relative * std::abs(apart));
+  error += of_slope * (out.weight * std::abs(apart) + error);
   error += unit_ * (std::abs(out.gradient) + error) + lowest_;
   return out;
 }
 
 ExactRow AttentionHead::dq(std::int64_t query) const {
   ExactRow out = zeros(q_.depth);
-  const std::int64_t seen = seen_by(query);
-  const SumError added = error_of(std::max<std::int64_t>(seen, 1));
-  for (std::size_t j = 0; j < static_cast<std::size_t>(seen); ++j) {
+  const Range keys = seen_by(query);
+  const SumError added = error_of(std::max<std::int64_t>(keys.count(), 1));
+  for (std::int64_t key = keys.first; key < keys.end; ++key) {
+    const auto j = static_cast<std::size_t>(key);
     const Pair one = pair(static_cast<std::size_t>(query), j);
     const double whole = std::abs(one.gradient) + one.gradient_error;
     add(out, k_.row(j), one.gradient, one.gradient_error + added.relative * whole);
@@ -261,10 +311,9 @@ void AttentionHead::add_to(std::int64_t key, OfKey& sums) const {
   for (ExactRow* each : {&sums.dk, &sums.dv}) {
     if (each->value.empty()) *each = zeros(q_.depth);
   }
-  const std::int64_t first =
-      problem_.causal ? std::max<std::int64_t>(0, key + problem_.queries - problem_.keys) : 0;
+  const Range queries = seeing(key);
   const SumError added = error_of(problem_.queries * (problem_.heads / problem_.key_heads));
-  for (std::int64_t query = first; query < problem_.queries; ++query) {
+  for (std::int64_t query = queries.first; query < queries.end; ++query) {
     const auto i = static_cast<std::size_t>(query);
     const Pair one = pair(i, static_cast<std::size_t>(key));
     const double whole = std::abs(one.gradient) + one.gradient_error;

@@ -1,7 +1,8 @@
 // Attention of one head in fp64, row by row, and how far a right kernel may be from it. The bounds are
 // of what a kernel does with numbers, not of how it cuts the problem:
 //
-//   scores       products of the inputs, added up by its matrix instructions; scaled and shifted in f32
+//   scores       products of the inputs, added up by its matrix instructions; scaled and shifted in f32, and capped by a
+//                hyperbolic tangent of the hardware's
 //   weights      exponentials in f32; rounded to the tensors' type before they multiply values
 //   sums         added up in f32, and taken to a new maximum once for each 32 keys at most
 //   results      rounded to the tensors' type
@@ -89,17 +90,22 @@ class AttentionHead {
     double relative = 0;
     double floor = 0;
   };
-  struct Pair;  // what a query and a key have to do with each other
+  struct Pair;   // what a query and a key have to do with each other
+  struct Range;  // of keys, or of queries
 
   [[nodiscard]] SumError error_of(std::int64_t length) const;
-  [[nodiscard]] std::int64_t seen_by(std::int64_t query) const;
+  [[nodiscard]] std::int64_t behind() const;
+  [[nodiscard]] Range seen_by(std::int64_t query) const;
+  [[nodiscard]] Range seeing(std::int64_t key) const;
+  [[nodiscard]] double capped(double score) const;
+  [[nodiscard]] double lost_in_cap(double largest) const;
   [[nodiscard]] Pair pair(std::size_t query, std::size_t key) const;
   [[nodiscard]] double score_error(std::size_t query) const;
   void round(ExactRow& row) const;
-  void weigh(ExactRow& row, std::vector<double>& weights) const;
-  // The row has its values; `weights` are of the largest one.
-  void bound_8_bits(ExactRow& row, std::size_t query, const std::vector<double>& weights,
-                    double largest) const;
+  void weigh(ExactRow& row, std::int64_t first, std::vector<double>& weights) const;
+  // The row has its values; `weights` are of the largest one, and of the keys from number `first` on.
+  void bound_8_bits(ExactRow& row, std::size_t query, std::int64_t first,
+                    const std::vector<double>& weights) const;
 
   const attention::Problem& problem_;
   double scale_;

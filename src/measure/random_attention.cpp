@@ -101,6 +101,15 @@ Extents extents_of(AttentionProblem& p) {
            {"depth", &p.depth}}};
 }
 
+// How far a query sees.
+struct Bound {
+  std::string_view name;
+  std::int64_t* keys;
+};
+using Bounds = std::array<Bound, 2>;
+Bounds bounds_of(AttentionProblem& p) { return {{{"left", &p.left}, {"right", &p.right}}}; }
+constexpr std::int64_t kUnbounded = -1;
+
 using Flags = std::array<std::pair<std::string_view, bool*>, 4>;
 Flags flags_of(AttentionProblem& p) {
   return {{{"causal", &p.causal},
@@ -130,6 +139,10 @@ bool take_value(std::string_view name, std::string_view value, RandomAttention& 
   if (name == "scale") return take(value, out.scale);
   if (name == "offset") return take(value, out.offset);
   if (name == "seed") return take(value, out.seed);
+  if (name == "soft_cap") return take(value, out.problem.soft_cap);
+  for (const Bound& bound : bounds_of(out.problem)) {
+    if (bound.name == name) return take(value, *bound.keys);
+  }
   for (const auto& [known, extent] : extents_of(out.problem)) {
     if (known == name) return take(value, *extent);
   }
@@ -149,6 +162,15 @@ bool take_word(std::string_view word, RandomAttention& out) {
     if (known == word) return *flag = true;
   }
   return false;
+}
+
+// A window on either side or both, within the keys or a few beyond; a soft cap.
+void draw_mask(Random& random, AttentionProblem& problem) {
+  const std::int64_t most = problem.keys + 10;
+  const auto bound = [&] { return random.within(0, random.percent(50) ? most : most / 8); };
+  if (random.percent(30)) problem.left = bound();
+  if (!problem.causal && random.percent(20)) problem.right = bound();
+  if (random.percent(15)) problem.soft_cap = static_cast<float>(random.within(1, 200)) / 4;
 }
 
 }  // namespace
@@ -179,6 +201,7 @@ RandomAttention draw_attention(std::uint64_t seed, std::uint64_t number,
   (problem.backward ? problem.any_order : problem.balanced) = random.percent(50);
   problem.depth = random.one_of(std::span(problem.backward ? depths.backward : depths.forward));
   draw_shape(random, problem);
+  draw_mask(random, problem);
   // Binary fractions, so that the text says them as they are.
   const bool usual = random.percent(40);
   const double scale = 1 / std::sqrt(static_cast<double>(problem.depth));
@@ -203,6 +226,10 @@ std::string text(const RandomAttention& problem) {
   for (const auto& [name, flag] : flags_of(copy.problem)) {
     if (*flag) out += format(" {}", name);
   }
+  for (const Bound& bound : bounds_of(copy.problem)) {
+    if (*bound.keys != kUnbounded) out += format(" {}={}", bound.name, *bound.keys);
+  }
+  if (problem.problem.soft_cap != 0) out += format(" soft_cap={}", problem.problem.soft_cap);
   out += format(" scale={}", problem.scale);
   for (const auto& [name, spacing] : spacings_of(copy.problem)) {
     if (*spacing == attention::Spacing{}) continue;

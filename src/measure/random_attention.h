@@ -3,7 +3,7 @@
 //
 //   draw_attention(seed, number, depths)
 //     =>  attention bf16 batch=2 queries=40 keys=33 heads=4 key_heads=2 depth=64 causal scale=0.125
-//         q=20480,64,2560 offset=16 seed=9
+//         left=7 soft_cap=12.5 q=20480,64,2560 offset=16 seed=9
 #pragma once
 
 #include <cstdint>

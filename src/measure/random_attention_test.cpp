@@ -50,13 +50,16 @@ TEST(RandomAttention, EveryKindIsDrawn) {
                                                   {"shared", p.heads > p.key_heads},
                                                   {"gaps", p.q != attention::Spacing{}},
                                                   {"packed", p.o == attention::Spacing{}},
-                                                  {"offset", drawn.offset != 0}};
+                                                  {"offset", drawn.offset != 0},
+                                                  {"keys to the left", whole->left != -1},
+                                                  {"keys to the right", whole->right != -1},
+                                                  {"a soft cap", p.soft_cap != 0}};
     for (const auto& [name, is] : kinds) {
       if (is) seen.insert(name);
     }
     seen.insert(std::to_string(p.depth));
   }
-  EXPECT_EQ(seen.size(), 14 + depths().forward.size());
+  EXPECT_EQ(seen.size(), 17 + depths().forward.size());
   EXPECT_EQ(served, 500);
 }
 
@@ -79,6 +82,8 @@ TEST(RandomAttention, OtherTextIsNone) {
         "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 offset=8",
         "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 scale=-1",
         "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 q=1,2",
+        "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 left=-2",
+        "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 soft_cap=-1",
         "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 mirrored",
         "bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64"}) {
     EXPECT_FALSE(parse_attention(text)) << text;
