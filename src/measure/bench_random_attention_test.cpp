@@ -39,6 +39,10 @@ constexpr const char* kBackwardText =
     "attention f16 batch=1 queries=9 keys=12 heads=2 key_heads=1 depth=64 causal backward "
     "scale=0.125 seed=5";
 
+constexpr const char* kTextOf8Bits =
+    "attention f8_e4m3 batch=2 queries=9 keys=12 heads=2 key_heads=1 depth=64 factors "
+    "scale=0.125 o=1184,128,64 offset=32 seed=5";
+
 Mistake mistake;
 int starts;
 AttentionTensors* inputs;  // what q, k and v are to hold
@@ -185,6 +189,17 @@ TEST_F(BenchRandomAttention, GradientsThatNobodyWroteAreTold) {
   EXPECT_EQ(run(kBackwardText), io::Exit::kWrong);
   for (const char* words : {"1152 of 1152 elements of `dq`", "768 of 768 elements of `dk`",
                             "768 of 768 elements of `dv`", "attention_backward_sm90"}) {
+    EXPECT_NE(err_.str().find(words), std::string::npos) << words << "\n" << err_.str();
+  }
+  EXPECT_EQ(err_.str().find("overwritten"), std::string::npos) << err_.str();
+}
+
+// 8-bit floats have two launches and factors; o has 16 bits.
+TEST_F(BenchRandomAttention, ResultsOf8BitsThatNobodyWroteAreTold) {
+  inputs = nullptr;
+  EXPECT_EQ(run(kTextOf8Bits), io::Exit::kWrong);
+  for (const char* words : {"2304 of 2304 elements of `o`", "36 of 36 elements of `lse`",
+                            "attention_f8_sm90", kTextOf8Bits}) {
     EXPECT_NE(err_.str().find(words), std::string::npos) << words << "\n" << err_.str();
   }
   EXPECT_EQ(err_.str().find("overwritten"), std::string::npos) << err_.str();

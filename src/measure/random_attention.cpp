@@ -18,10 +18,12 @@ using AttentionProblem = attention::Problem;
 
 // Of batch * heads * queries * keys * depth: what fp64 on a core does in a part of a second.
 constexpr std::int64_t kAttentionWorkMax = std::int64_t{1} << 25;
-constexpr std::int64_t kStepUnit = 8;  // elements; what tensors step by
+constexpr std::int64_t kStepBytes = 16;  // what tensors step by
 constexpr std::int64_t kDepthMax = 512;
 constexpr int kOffsetUnit = 16;
-constexpr DType kAttentionTypes[] = {DType::kBF16, DType::kF16};
+constexpr std::string_view kFactorsWord = "factors";
+constexpr DType kAttentionTypes[] = {DType::kBF16, DType::kF16};  // of all problems
+constexpr DType kSmallType = DType::kE4M3;                        // of some forward ones
 
 std::int64_t draw_rows(Random& random) {
   constexpr std::int64_t kTiles[] = {16, 32, 48, 64, 80, 128, 192};
@@ -39,9 +41,12 @@ std::int64_t draw_rows(Random& random) {
 }
 
 // Without gaps, rows or heads outermost with or without gaps, or beside two more tensors.
-attention::Spacing draw_spacing(Random& random, std::int64_t depth, std::int64_t rows,
-                                std::int64_t heads) {
-  const auto gap = [&] { return random.percent(50) ? kStepUnit * random.within(1, 5) : 0; };
+attention::Spacing draw_spacing(Random& random, const attention::Part& part, DType narrowest) {
+  const std::int64_t depth = part.depth;
+  const std::int64_t rows = part.rows;
+  const std::int64_t heads = part.heads;
+  const std::int64_t step = kStepBytes / size_bytes(narrowest);
+  const auto gap = [&] { return random.percent(50) ? step * random.within(1, 5) : 0; };
   attention::Spacing out;
   const std::int64_t kind = random.within(0, 4);
   if (kind <= 1) return out;
@@ -153,11 +158,12 @@ bool take_value(std::string_view name, std::string_view value, RandomAttention& 
 }
 
 bool take_word(std::string_view word, RandomAttention& out) {
-  for (const DType type : kAttentionTypes) {
+  for (const DType type : {kAttentionTypes[0], kAttentionTypes[1], kSmallType}) {
     if (word != name(type)) continue;
     out.problem.dtype = type;
     return true;
   }
+  if (word == kFactorsWord) return out.factors = true;
   for (const auto& [known, flag] : flags_of(out.problem)) {
     if (known == word) return *flag = true;
   }
@@ -170,23 +176,36 @@ void draw_mask(Random& random, AttentionProblem& problem) {
   const auto bound = [&] { return random.within(0, random.percent(50) ? most : most / 8); };
   if (random.percent(30)) problem.left = bound();
   if (!problem.causal && random.percent(20)) problem.right = bound();
-  if (random.percent(15)) problem.soft_cap = static_cast<float>(random.within(1, 200)) / 4;
+  if (random.percent(15) && !has_8_bits(problem))
+    problem.soft_cap = static_cast<float>(random.within(1, 200)) / 4;
+}
+
+// Those of a problem like this one that the library has a kernel for.
+std::vector<std::int64_t> depths_like(AttentionProblem problem, const target::Arch& arch) {
+  std::vector<std::int64_t> out;
+  problem.queries = problem.keys = problem.heads = problem.key_heads = 1;
+  for (problem.depth = kStepBytes; problem.depth <= kDepthMax; problem.depth += kStepBytes) {
+    const auto whole = attention::normalised(problem);
+    if (whole && attention::choose(*whole, arch, arch.sms)) out.push_back(problem.depth);
+  }
+  return out;
+}
+
+// One of eighths up to 2 for each head of keys, and now and then 0, as tensors of zeros have it.
+Tensor draw_factors(Random& random, const AttentionProblem& problem) {
+  Tensor out = Tensor::zeros(DType::kF32, {problem.batch, problem.key_heads});
+  for (std::size_t i = 0; i < static_cast<std::size_t>(out.elements()); ++i) {
+    out.set(i, random.percent(5) ? 0 : static_cast<double>(random.within(1, 16)) / 8);
+  }
+  return out;
 }
 
 }  // namespace
 
-std::vector<std::int64_t> served_depths(const target::Arch& arch, bool backward) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t depth = kStepUnit; depth <= kDepthMax; depth += kStepUnit) {
-    const auto problem = attention::normalised({.queries = 1,
-                                                .keys = 1,
-                                                .heads = 1,
-                                                .key_heads = 1,
-                                                .depth = depth,
-                                                .backward = backward});
-    if (problem && attention::choose(*problem, arch, arch.sms)) out.push_back(depth);
-  }
-  return out;
+ServedDepths served_depths(const target::Arch& arch) {
+  return {.forward = depths_like({}, arch),
+          .backward = depths_like({.backward = true}, arch),
+          .of_8_bits = depths_like({.dtype = kSmallType}, arch)};
 }
 
 RandomAttention draw_attention(std::uint64_t seed, std::uint64_t number,
@@ -199,7 +218,12 @@ RandomAttention draw_attention(std::uint64_t seed, std::uint64_t number,
   problem.causal = random.percent(50);
   problem.backward = random.percent(45) && !depths.backward.empty();
   (problem.backward ? problem.any_order : problem.balanced) = random.percent(50);
-  problem.depth = random.one_of(std::span(problem.backward ? depths.backward : depths.forward));
+  const bool small = !problem.backward && !depths.of_8_bits.empty() && random.percent(30);
+  if (small) problem.dtype = kSmallType;
+  out.factors = small && random.percent(70);
+  problem.depth = random.one_of(std::span(small              ? depths.of_8_bits
+                                          : problem.backward ? depths.backward
+                                                             : depths.forward));
   draw_shape(random, problem);
   draw_mask(random, problem);
   // Binary fractions, so that the text says them as they are.
@@ -212,7 +236,7 @@ RandomAttention draw_attention(std::uint64_t seed, std::uint64_t number,
   const Spacings spacings = spacings_of(problem);
   for (std::size_t i = 0; i < spacings.size(); ++i) {
     if (!problem.backward && i >= attention::kPartsOfForward) break;
-    *spacings[i].second = draw_spacing(random, problem.depth, parts[i].rows, parts[i].heads);
+    *spacings[i].second = draw_spacing(random, parts[i], problem.dtype);
   }
   return out;
 }
@@ -230,6 +254,7 @@ std::string text(const RandomAttention& problem) {
     if (*bound.keys != kUnbounded) out += format(" {}={}", bound.name, *bound.keys);
   }
   if (problem.problem.soft_cap != 0) out += format(" soft_cap={}", problem.problem.soft_cap);
+  if (problem.factors) out += format(" {}", kFactorsWord);
   out += format(" scale={}", problem.scale);
   for (const auto& [name, spacing] : spacings_of(copy.problem)) {
     if (*spacing == attention::Spacing{}) continue;
@@ -256,7 +281,9 @@ std::optional<RandomAttention> parse_attention(std::string_view text) {
   }
   const bool placed = out.offset >= 0 && out.offset < 256 && out.offset % kOffsetUnit == 0;
   const bool scaled = std::isfinite(out.scale) && out.scale > 0;
-  if (!placed || !scaled || !attention::normalised(out.problem)) return std::nullopt;
+  const bool takes_factors = !out.factors || has_8_bits(out.problem);
+  const bool fits = placed && scaled && takes_factors;
+  if (!fits || !attention::normalised(out.problem)) return std::nullopt;
   return out;
 }
 
@@ -267,11 +294,15 @@ AttentionTensors make_inputs(const RandomAttention& problem, const AttentionNume
   Tensor* const read[] = {&out.q, &out.k, &out.v, nullptr, &out.dout};
   for (std::size_t i = 0; i < std::size(read); ++i) {
     if (read[i] == nullptr || (i >= attention::kPartsOfForward && !p.backward)) continue;
-    *read[i] = Tensor::zeros(p.dtype, {p.batch, parts[i].rows, parts[i].heads, p.depth});
+    *read[i] = Tensor::zeros(parts[i].dtype, {p.batch, parts[i].rows, parts[i].heads, p.depth});
     io::fill_tensor(*read[i],
                     {.fill = io::Fill::kNormal, .seed = problem.seed, .ordinal = i, .longest = 1});
   }
   if (p.backward) fill_forward(p, numerics, out);
+  Random random(problem.seed);
+  for (Tensor* each : {&out.q_scale, &out.k_scale, &out.v_scale}) {
+    if (problem.factors) *each = draw_factors(random, p);
+  }
   return out;
 }
 

@@ -28,19 +28,21 @@ struct RandomAttention {
   attention::Problem problem;
   float scale = 1;
   int offset = 0;          // bytes from a multiple of 256 to every tensor: a multiple of 16
+  bool factors = false;    // of 8-bit floats: for each head of keys
   std::uint64_t seed = 0;  // of the values
   friend bool operator==(const RandomAttention&, const RandomAttention&) = default;
 };
 
-// Depths that the library has a kernel for on this architecture, by asking it: of gradients, or not.
-[[nodiscard]] std::vector<std::int64_t> served_depths(const target::Arch& arch, bool backward);
-
-// Problem `number` of the seed, with one of these depths. No depths of gradients: it is a forward
-// one.
+// Depths that the library has a kernel for on an architecture, by asking it.
 struct ServedDepths {
   std::vector<std::int64_t> forward;
   std::vector<std::int64_t> backward;
+  std::vector<std::int64_t> of_8_bits;  // forward, of f8_e4m3
 };
+[[nodiscard]] ServedDepths served_depths(const target::Arch& arch);
+
+// Problem `number` of the seed, with one of these depths. Without depths of a kind there is none of that kind, but for forward
+// ones, of which there must be some.
 [[nodiscard]] RandomAttention draw_attention(std::uint64_t seed, std::uint64_t number,
                                              const ServedDepths& depths);
 

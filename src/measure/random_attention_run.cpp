@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::byte kPoison{0xff};            // each byte of a NaN
 constexpr std::size_t kAtOnce = 64;           // problems that are in memory together
 constexpr std::int64_t kAttentionDraws = 50;  // at most, before a run ends with fewer problems
-constexpr int kLseBytes = 4;
+constexpr int kWordBytes = 4;
 constexpr std::string_view kAddedInAnyOrder = "dq";
 
 // A problem with all that computes it.
@@ -44,7 +44,7 @@ struct ReadyAttention {
 struct AttentionImage {
   const char* name;
   bool written;
-  AttentionPart part;  // of lse it has no spacing
+  std::optional<AttentionPart> part;  // none: its elements lie one behind the other
   Tensor* tensor;
   std::size_t offset;
   Bytes bytes = {};
@@ -54,20 +54,21 @@ std::size_t span_bytes(const AttentionProblem& problem, const AttentionPart& par
   const std::int64_t elements = (problem.batch - 1) * part.spacing.batch +
                                 (part.rows - 1) * part.spacing.row +
                                 (part.heads - 1) * part.spacing.head + problem.depth;
-  return static_cast<std::size_t>(elements * size_bytes(problem.dtype));
+  return static_cast<std::size_t>(elements * size_bytes(part.dtype));
 }
 
 // Calls `visit(in the image, in the tensor, bytes)` for each row of a head, the first two in bytes.
 template <class Visit>
 void each_row(const AttentionProblem& problem, const AttentionImage& image, Visit&& visit) {
-  const auto bytes = static_cast<std::size_t>(problem.depth * size_bytes(problem.dtype));
+  const AttentionPart& part = *image.part;
+  const auto bytes = static_cast<std::size_t>(problem.depth * size_bytes(part.dtype));
   std::size_t packed = 0;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
-    for (std::int64_t i = 0; i < image.part.rows; ++i) {
-      for (std::int64_t h = 0; h < image.part.heads; ++h, packed += bytes) {
-        const attention::Spacing& step = image.part.spacing;
+    for (std::int64_t i = 0; i < part.rows; ++i) {
+      for (std::int64_t h = 0; h < part.heads; ++h, packed += bytes) {
+        const attention::Spacing& step = part.spacing;
         const std::int64_t element = b * step.batch + i * step.row + h * step.head;
-        visit(image.offset + static_cast<std::size_t>(element * size_bytes(problem.dtype)), packed,
+        visit(image.offset + static_cast<std::size_t>(element * size_bytes(part.dtype)), packed,
               bytes);
       }
     }
@@ -88,7 +89,8 @@ std::vector<AttentionImage> images_of(ReadyAttention& ready) {
         AttentionImage{parts[i].name, parts[i].written, parts[i], places[i], offset});
     image.bytes.assign(offset + span_bytes(p, parts[i]), kPoison);
     if (image.written) {
-      *image.tensor = Tensor::zeros(p.dtype, {p.batch, image.part.rows, image.part.heads, p.depth});
+      *image.tensor =
+          Tensor::zeros(parts[i].dtype, {p.batch, parts[i].rows, parts[i].heads, p.depth});
       continue;
     }
     each_row(p, image, [&](std::size_t at, std::size_t from, std::size_t bytes) {
@@ -98,19 +100,30 @@ std::vector<AttentionImage> images_of(ReadyAttention& ready) {
   return out;
 }
 
-AttentionImage lse_of(ReadyAttention& ready) {
-  const AttentionProblem& p = ready.problem;
-  // A multiple of 4 is enough.
-  AttentionImage out{"lse", !p.backward, attention::parts_of(p)[0], &ready.tensors.lse,
-                     static_cast<std::size_t>(ready.drawn.offset / kLseBytes)};
-  if (out.written) *out.tensor = Tensor::zeros(DType::kF32, {p.batch, p.heads, p.queries});
+// A tensor of f32 without gaps: a multiple of 4 bytes is enough of an offset.
+AttentionImage flat_image(const ReadyAttention& ready, const char* name, Tensor& tensor,
+                          bool written) {
+  AttentionImage out{name, written, std::nullopt, &tensor,
+                     static_cast<std::size_t>(ready.drawn.offset / kWordBytes)};
   out.bytes.assign(out.offset, kPoison);
-  if (out.written) {
-    out.bytes.resize(out.offset + out.tensor->bytes.size(), kPoison);
+  if (written) {
+    out.bytes.resize(out.offset + tensor.bytes.size(), kPoison);
   } else {
-    out.bytes.insert(out.bytes.end(), out.tensor->bytes.begin(), out.tensor->bytes.end());
+    out.bytes.insert(out.bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
   }
   return out;
+}
+
+void add_flat_images(ReadyAttention& ready, std::vector<AttentionImage>& images) {
+  const AttentionProblem& p = ready.problem;
+  AttentionTensors& all = ready.tensors;
+  if (!p.backward) all.lse = Tensor::zeros(DType::kF32, {p.batch, p.heads, p.queries});
+  images.push_back(flat_image(ready, "lse", all.lse, !p.backward));
+  const std::pair<const char*, Tensor*> factors[] = {
+      {"q_scale", &all.q_scale}, {"k_scale", &all.k_scale}, {"v_scale", &all.v_scale}};
+  for (const auto& [name, tensor] : factors) {
+    if (!tensor->bytes.empty()) images.push_back(flat_image(ready, name, *tensor, false));
+  }
 }
 
 // One problem on the GPU.
@@ -118,7 +131,7 @@ class AttentionRun {
  public:
   AttentionRun(runtime::Gpu& gpu, ReadyAttention& ready)
       : gpu_(gpu), ready_(ready), images_(images_of(ready)) {
-    images_.push_back(lse_of(ready));
+    add_flat_images(ready, images_);
   }
 
   // Computes it twice. What was written lies in the problem's tensors then. Errors: what the driver
@@ -180,26 +193,37 @@ class AttentionRun {
 
   [[nodiscard]] attention::Operands operands_of() const {
     attention::Operands out{.scale = ready_.drawn.scale};
-    runtime::cuda::DevicePtr* const places[] = {&out.q,    &out.k,  &out.v,  &out.o,
-                                                &out.dout, &out.dq, &out.dk, &out.dv};
-    for (std::size_t i = 0; i + 1 < images_.size(); ++i) {
-      *places[i] = buffers_[i].address() + images_[i].offset;
+    const std::pair<std::string_view, runtime::cuda::DevicePtr*> places[] = {
+        {"q", &out.q},
+        {"k", &out.k},
+        {"v", &out.v},
+        {"o", &out.o},
+        {"dout", &out.dout},
+        {"dq", &out.dq},
+        {"dk", &out.dk},
+        {"dv", &out.dv},
+        {"lse", &out.lse},
+        {"q_scale", &out.q_scale},
+        {"k_scale", &out.k_scale},
+        {"v_scale", &out.v_scale}};
+    for (std::size_t i = 0; i < images_.size(); ++i) {
+      const auto place = std::ranges::find(
+          places, images_[i].name, &std::pair<std::string_view, runtime::cuda::DevicePtr*>::first);
+      *place->second = buffers_[i].address() + images_[i].offset;
     }
-    out.lse = buffers_.back().address() + images_.back().offset;
     return out;
   }
 
   // The elements of what was written; everything else is to be as it was.
   void take(std::size_t number, Bytes after) {
     AttentionImage& image = images_[number];
-    const bool is_lse = number + 1 == images_.size();
     const auto take_row = [&](std::size_t at, std::size_t to, std::size_t bytes) {
       std::byte* const from = after.data() + at;
       std::memcpy(image.tensor->bytes.data() + to, from, bytes);
       std::fill(from, from + bytes, kPoison);
     };
-    if (image.written && is_lse) take_row(image.offset, 0, image.tensor->bytes.size());
-    if (image.written && !is_lse) each_row(ready_.problem, image, take_row);
+    if (image.written && !image.part) take_row(image.offset, 0, image.tensor->bytes.size());
+    if (image.written && image.part) each_row(ready_.problem, image, take_row);
     if (after == image.bytes) return;
     fault(image.written ? "is not all that was written: bytes between its rows were"
                         : "was overwritten",
@@ -223,7 +247,7 @@ class AttentionRun {
 
   runtime::Gpu& gpu_;
   ReadyAttention& ready_;
-  std::vector<AttentionImage> images_;  // of the tensors, and the last of lse
+  std::vector<AttentionImage> images_;
   std::vector<DeviceBuffer> buffers_;
   std::optional<DeviceBuffer> workspace_;
 };
@@ -334,13 +358,10 @@ Result<void> check_some(AttentionDraws& bench, std::vector<ReadyAttention>& some
 
 }  // namespace
 
-bool has_attention(const runtime::Gpu& gpu) { return !served_depths(gpu.arch(), false).empty(); }
+bool has_attention(const runtime::Gpu& gpu) { return !served_depths(gpu.arch()).forward.empty(); }
 
 Result<void> check_attentions(RandomReport& report, runtime::Gpu& gpu, std::int64_t count) {
-  AttentionDraws bench{.report = report,
-                       .gpu = gpu,
-                       .depths = {.forward = served_depths(gpu.arch(), false),
-                                  .backward = served_depths(gpu.arch(), true)}};
+  AttentionDraws bench{.report = report, .gpu = gpu, .depths = served_depths(gpu.arch())};
   const bool one = parse_attention(report.options.only).has_value();
   const std::int64_t wanted = one ? 1 : count;
   const std::int64_t draws_max = one ? 1 : kAttentionDraws * count;

@@ -13,9 +13,7 @@ namespace {
 
 const target::Arch& hopper() { return *target::find_arch("sm_90a"); }
 
-ServedDepths depths() {
-  return {.forward = served_depths(hopper(), false), .backward = served_depths(hopper(), true)};
-}
+ServedDepths depths() { return served_depths(hopper()); }
 
 TEST(RandomAttention, DepthsAreTheLibrarys) {
   for (const std::int64_t depth : {64, 128, 256}) {
@@ -23,7 +21,8 @@ TEST(RandomAttention, DepthsAreTheLibrarys) {
     EXPECT_TRUE(std::ranges::count(depths().backward, depth)) << depth;
   }
   EXPECT_FALSE(std::ranges::count(depths().forward, 8));
-  EXPECT_TRUE(served_depths(*target::find_arch("sm_80"), false).empty());
+  EXPECT_EQ(depths().of_8_bits, (std::vector<std::int64_t>{64, 128, 256}));
+  EXPECT_TRUE(served_depths(*target::find_arch("sm_80")).forward.empty());
 }
 
 TEST(RandomAttention, EveryKindIsDrawn) {
@@ -53,13 +52,15 @@ TEST(RandomAttention, EveryKindIsDrawn) {
                                                   {"offset", drawn.offset != 0},
                                                   {"keys to the left", whole->left != -1},
                                                   {"keys to the right", whole->right != -1},
-                                                  {"a soft cap", p.soft_cap != 0}};
+                                                  {"a soft cap", p.soft_cap != 0},
+                                                  {"8 bits", has_8_bits(p)},
+                                                  {"factors", drawn.factors}};
     for (const auto& [name, is] : kinds) {
       if (is) seen.insert(name);
     }
     seen.insert(std::to_string(p.depth));
   }
-  EXPECT_EQ(seen.size(), 17 + depths().forward.size());
+  EXPECT_EQ(seen.size(), 19 + depths().forward.size());
   EXPECT_EQ(served, 500);
 }
 
@@ -84,6 +85,7 @@ TEST(RandomAttention, OtherTextIsNone) {
         "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 q=1,2",
         "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 left=-2",
         "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 soft_cap=-1",
+        "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 factors",
         "attention bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64 mirrored",
         "bf16 queries=1 keys=1 heads=1 key_heads=1 depth=64"}) {
     EXPECT_FALSE(parse_attention(text)) << text;
