@@ -176,8 +176,8 @@ void draw_mask(Random& random, AttentionProblem& problem) {
   const auto bound = [&] { return random.within(0, random.percent(50) ? most : most / 8); };
   if (random.percent(30)) problem.left = bound();
   if (!problem.causal && random.percent(20)) problem.right = bound();
-  if (random.percent(15) && !has_8_bits(problem))
-    problem.soft_cap = static_cast<float>(random.within(1, 200)) / 4;
+  const bool caps = random.percent(15) && !has_8_bits(problem);
+  if (caps) problem.soft_cap = static_cast<float>(random.within(1, 200)) / 4;
 }
 
 // Those of a problem like this one that the library has a kernel for.
