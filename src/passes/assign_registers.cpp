@@ -481,6 +481,24 @@ class Assigner {
     --spot.index;
   }
 
+  // Whether nothing in the launch touches the memory that a tile goes to, but stores of tiles like it. Where threads part ways, no
+  // barrier can stand between: what the program does to elements there is right only if the lane that has one moves it.
+  bool is_left_alone(const ir::Store& store) const {
+    const ir::ValueId root = ir::root_of(function_, store.view);
+    const ir::FragType& type = function_.frag_type(store.frag);
+    return std::ranges::none_of(order_, [&](ir::OpId id) {
+      const ir::Op& op = function_.ops[id];
+      const auto* other = std::get_if<ir::Store>(&op.data);
+      const bool alike = other != nullptr && !other->transposed && other->first_column == 0 &&
+                         has_extents(other->frag, type) &&
+                         function_.frag_type(other->frag).dtype == type.dtype;
+      return !alike &&
+             std::ranges::any_of(ir::memory_touched(function_, op), [&](const ir::Touch& touch) {
+               return ir::root_of(function_, touch.value) == root;
+             });
+    });
+  }
+
   // Elements of 16 bits that lie in pairs leave in vectors: the lanes of a quad trade them first.
   void widen(const ir::Store& store, ir::OpId id, Spot& spot) {
     const ir::ViewType& view = function_.view_type(store.view);
@@ -489,6 +507,7 @@ class Assigner {
     const bool moves = view.space == ir::Space::kGlobal && view.dtype == type.dtype &&
                        info(type.dtype).bits == kTradedBits && !store.transposed && is_whole;
     if (!moves || type.role != ir::Role::kTile) return;
+    if (unit_of_.at(id).diverged && !is_left_alone(store)) return;
     const auto wide = target::with_runs(*known(store.frag));
     if (!wide || !begin_at_multiples(function_, store.view, kVectorBytes * 8 / kTradedBits)) return;
     const ir::ValueId made =
