@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "passes/for_each_launch.h"
+
 namespace kiln::passes {
 
 namespace {
@@ -86,18 +88,24 @@ bool scales_are_upright(const ir::Function& function, const std::set<ir::ValueId
   return upright;
 }
 
-// Where no product is asynchronous, `mma.commit` and `mma.wait` have nothing to close or wait for.
-void drop_idle_waits(ir::Function& function) {
-  for (const ir::Op& op : function.ops) {
-    const auto* mma = std::get_if<ir::Mma>(&op.data);
-    if (mma != nullptr && mma->atom->asynchronous) return;
+void drop_waits(ir::Function& function, ir::RegionId region) {
+  for (const ir::OpId id : function.regions[region].ops) {
+    for (const ir::RegionId inner : ir::regions_of(function.ops[id])) drop_waits(function, inner);
   }
-  for (ir::Region& region : function.regions) {
-    std::erase_if(region.ops, [&](ir::OpId id) {
-      const ir::OpKind kind = function.ops[id].kind();
-      return kind == ir::OpKind::kMmaCommit || kind == ir::OpKind::kMmaWait;
-    });
-  }
+  std::erase_if(function.regions[region].ops, [&](ir::OpId id) {
+    const ir::OpKind kind = function.ops[id].kind();
+    return kind == ir::OpKind::kMmaCommit || kind == ir::OpKind::kMmaWait;
+  });
+}
+
+// Where no product of a kernel is asynchronous, `mma.commit` and `mma.wait` have nothing to close or wait for.
+void drop_idle_waits(ir::Function& function, ir::RegionId body) {
+  bool idle = true;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* mma = std::get_if<ir::Mma>(&function.ops[id].data);
+    idle = idle && (mma == nullptr || !mma->is_asynchronous());
+  });
+  if (idle) drop_waits(function, body);
 }
 
 }  // namespace
@@ -120,9 +128,11 @@ Checked<bool> select_atoms(ir::Module& module, Diagnostics& diags) {
       if (scale == nullptr) continue;
       set_atom(function, scale->c, function.def_as<ir::Alloc>(scale->partial)->atom);
     }
-    drop_idle_waits(function);
   }
   if (!fine) return diags.failed();
+  for_each_launch(module, [](ir::Function& function, ir::OpId launch) {
+    drop_idle_waits(function, body_of(function, launch));
+  });
   return true;
 }
 
