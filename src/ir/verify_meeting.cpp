@@ -286,11 +286,12 @@ void meetings_have_makers(const Module&, const Function& f, Mistakes& mistakes) 
 }
 
 // What is computed in front of a wait for products is a tile whose elements fit in registers; what is held there fills them.
+// Neither is a product's tile, which may be under way, or stay in shared memory.
 void waits_hold_tiles(const Module&, const Function& f, Mistakes& mistakes) {
   constexpr int kRegister = 32;
   const auto bits_of = [&](ValueId value) {
     const auto* tile = std::get_if<FragType>(&f.type(value));
-    return tile == nullptr ? 0 : info(tile->dtype).bits;
+    return tile == nullptr || tile->role != Role::kTile ? 0 : info(tile->dtype).bits;
   };
   for_each_op<MmaWait>(f, [&](const MmaWait& wait, OpId id) {
     if (wait.first.valid() && (bits_of(wait.first) == 0 || bits_of(wait.first) > kRegister)) {

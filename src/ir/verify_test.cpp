@@ -252,6 +252,8 @@ constexpr Edit kEdits[] = {
     {"meetings-have-makers", kRing, "async bulk event=%full", "async bulk event=%from"},
     {"waits-hold-tiles", kRing, "registers count=40", "mma_wait first=%free"},
     {"waits-hold-tiles", kRing, "registers count=40", "mma_wait held=[%free]"},
+    {"waits-hold-tiles", kProducts, "pending=1 stated", "pending=1 stated first=%acc"},
+    {"waits-hold-tiles", kProducts, "pending=1 stated", "pending=1 stated held=[%acc]"},
     {"events-are-placed", kRing, " arrivals=64", ""},
     {"events-are-placed", kRing, "offset=1024", "offset=1028"},
     {"triggers-have-arrivals", kRing, " arrival=thread", ""},

@@ -481,16 +481,41 @@ class Assigner {
     --spot.index;
   }
 
+  // Whether vectors can move the tile to where the store writes it, if its lanes have runs of eight.
+  bool goes_in_vectors(const ir::Store& store) const {
+    const ir::ViewType& view = function_.view_type(store.view);
+    const ir::FragType& type = function_.frag_type(store.frag);
+    const bool is_whole = store.first_column == 0 && view.shape.back().is(type.cols);
+    return view.space == ir::Space::kGlobal && view.dtype == type.dtype &&
+           info(type.dtype).bits == kTradedBits && !store.transposed && is_whole &&
+           type.role == ir::Role::kTile &&
+           begin_at_multiples(function_, store.view, kVectorBytes * 8 / kTradedBits);
+  }
+
+  // Whether the elements that a store writes may be other lanes' than those that have them. No barrier stands between two writes
+  // to global memory, and none at all where threads part ways: there a program is right if each lane comes to its own elements
+  // again.
+  bool is_left_alone(const ir::Store& store, bool diverged) const {
+    const ir::ValueId root = ir::root_of(function_, store.view);
+    return std::ranges::none_of(order_, [&](ir::OpId id) {
+      const ir::Op& op = function_.ops[id];
+      const auto* other = std::get_if<ir::Store>(&op.data);
+      const bool alike = other != nullptr &&
+                         has_extents(other->frag, function_.frag_type(store.frag)) &&
+                         goes_in_vectors(*other);
+      if (alike) return false;
+      return std::ranges::any_of(ir::memory_touched(function_, op), [&](const ir::Touch& touch) {
+        return (touch.writes() || diverged) && ir::root_of(function_, touch.value) == root;
+      });
+    });
+  }
+
   // Elements of 16 bits that lie in pairs leave in vectors: the lanes of a quad trade them first.
   void widen(const ir::Store& store, ir::OpId id, Spot& spot) {
-    const ir::ViewType& view = function_.view_type(store.view);
-    const ir::FragType type = function_.frag_type(store.frag);
-    const bool is_whole = store.first_column == 0 && view.shape.back().is(type.cols);
-    const bool moves = view.space == ir::Space::kGlobal && view.dtype == type.dtype &&
-                       info(type.dtype).bits == kTradedBits && !store.transposed && is_whole;
-    if (!moves || type.role != ir::Role::kTile) return;
+    if (!goes_in_vectors(store)) return;
     const auto wide = target::with_runs(*known(store.frag));
-    if (!wide || !begin_at_multiples(function_, store.view, kVectorBytes * 8 / kTradedBits)) return;
+    if (!wide || !is_left_alone(store, unit_of_.at(id).diverged)) return;
+    const ir::FragType type = function_.frag_type(store.frag);
     const ir::ValueId made =
         new_tile(spot, id, type, *wide, function_.values[store.frag].name + "_runs");
     transfer(spot, id, store.frag, made);

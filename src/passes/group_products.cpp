@@ -50,7 +50,7 @@ class Grouper {
     std::vector<ir::ValueId> kept;  // the one that was written last, last
     for (std::size_t at = 0; at < ops.size(); ++at) {
       ir::Op& op = function_.ops[ops[at]];
-      if (const auto* products = std::get_if<ir::Mma>(&op.data)) sums = products->c;
+      if (is_asynchronous(op)) sums = std::get<ir::Mma>(op.data).c;
       if (const auto* reduce = std::get_if<ir::Reduce>(&op.data)) made = reduce->frag;
       if (const auto* apply = std::get_if<ir::Apply>(&op.data); apply != nullptr && made.valid()) {
         if (is_kept(apply->frag, made, region)) {

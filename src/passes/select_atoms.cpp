@@ -1,6 +1,14 @@
 #include "passes/select_atoms.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/effects.h"
+#include "passes/for_each_launch.h"
 
 namespace kiln::passes {
 
@@ -68,36 +76,79 @@ bool select(const target::Arch& arch, ir::Function& function, ir::Mma& mma) {
   return exchanged;
 }
 
-// A row's factor would be that of a column of an exchanged accumulator.
-bool scales_are_upright(const ir::Function& function, const std::set<ir::ValueId>& exchanged,
-                        Diagnostics& diags) {
+// What an operation does to the rows or columns of a tile, by name.
+std::string_view use_of_lines(const ir::Op& op) {
+  constexpr std::pair<ir::OpKind, std::string_view> kUses[] = {
+      {ir::OpKind::kScale, "scaling"},
+      {ir::OpKind::kLoad, "loading"},
+      {ir::OpKind::kReduce, "reducing"},
+      {ir::OpKind::kScan, "scanning"},
+      {ir::OpKind::kRecast, "recasting"},
+      {ir::OpKind::kConvert, "multiplying"},
+      {ir::OpKind::kApply, "computing a tile from"},
+  };
+  const auto* use =
+      std::ranges::find(kUses, op.kind(), &std::pair<ir::OpKind, std::string_view>::first);
+  return use == std::end(kUses) ? "" : use->second;
+}
+
+// An exchanged accumulator of which an operation speaks as of one that is not, or beside tiles that are not: a row's factor
+// would be that of a column. An `apply` to exchanged accumulators alone is turned around with them.
+ir::ValueId taken_upright(const ir::Function& function, const std::set<ir::ValueId>& exchanged,
+                          const ir::Op& op) {
+  if (use_of_lines(op).empty()) return {};
+  std::vector<ir::ValueId> tiles;
+  if (const auto* apply = std::get_if<ir::Apply>(&op.data)) {
+    tiles = ir::tiles_in(function, *apply);
+    const auto is_exchanged = [&](ir::ValueId tile) { return exchanged.contains(tile); };
+    if (std::ranges::all_of(tiles, is_exchanged)) return {};
+  } else {
+    ir::for_each_touch(op, [&](const ir::Touch& touch) { tiles.push_back(touch.value); });
+  }
+  for (const ir::ValueId tile : tiles) {
+    if (exchanged.contains(tile)) return tile;
+  }
+  return {};
+}
+
+bool uses_are_upright(const ir::Function& function, const std::set<ir::ValueId>& exchanged,
+                      Diagnostics& diags) {
   bool upright = true;
   for (const ir::Op& op : function.ops) {
-    const auto* scale = std::get_if<ir::Scale>(&op.data);
-    if (scale == nullptr || !exchanged.contains(scale->partial)) continue;
-    const ir::FragType& type = function.frag_type(scale->partial);
+    const ir::ValueId tile = taken_upright(function, exchanged, op);
+    if (!tile.valid()) continue;
+    const ir::FragType& type = function.frag_type(tile);
+    const bool scales = op.kind() == ir::OpKind::kScale;
     (void)diags
         .report<diag::NotSupportedYet>(
-            op.span, format("scaling an accumulator of {}x{}", type.cols, type.rows))
-        .help("multiply its elements in an `apply`")
+            op.span, format("{} an accumulator of {}x{}", use_of_lines(op), type.cols, type.rows))
+        .help("{}", scales ? "multiply its elements in an `apply`"
+                           : "store it to shared memory and load it from there, or use tiles of "
+                             "16x16")
         .emit();
     upright = false;
   }
   return upright;
 }
 
-// Where no product is asynchronous, `mma.commit` and `mma.wait` have nothing to close or wait for.
-void drop_idle_waits(ir::Function& function) {
-  for (const ir::Op& op : function.ops) {
-    const auto* mma = std::get_if<ir::Mma>(&op.data);
-    if (mma != nullptr && mma->atom->asynchronous) return;
+void drop_waits(ir::Function& function, ir::RegionId region) {
+  for (const ir::OpId id : function.regions[region].ops) {
+    for (const ir::RegionId inner : ir::regions_of(function.ops[id])) drop_waits(function, inner);
   }
-  for (ir::Region& region : function.regions) {
-    std::erase_if(region.ops, [&](ir::OpId id) {
-      const ir::OpKind kind = function.ops[id].kind();
-      return kind == ir::OpKind::kMmaCommit || kind == ir::OpKind::kMmaWait;
-    });
-  }
+  std::erase_if(function.regions[region].ops, [&](ir::OpId id) {
+    const ir::OpKind kind = function.ops[id].kind();
+    return kind == ir::OpKind::kMmaCommit || kind == ir::OpKind::kMmaWait;
+  });
+}
+
+// Where no product of a kernel is asynchronous, `mma.commit` and `mma.wait` have nothing to close or wait for.
+void drop_idle_waits(ir::Function& function, ir::RegionId body) {
+  bool idle = true;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* mma = std::get_if<ir::Mma>(&function.ops[id].data);
+    idle = idle && (mma == nullptr || !mma->is_asynchronous());
+  });
+  if (idle) drop_waits(function, body);
 }
 
 }  // namespace
@@ -110,7 +161,7 @@ Checked<bool> select_atoms(ir::Module& module, Diagnostics& diags) {
       auto* mma = std::get_if<ir::Mma>(&op.data);
       if (mma != nullptr && select(*module.arch, function, *mma)) exchanged.insert(mma->c);
     }
-    if (!scales_are_upright(function, exchanged, diags)) {
+    if (!uses_are_upright(function, exchanged, diags)) {
       fine = false;
       continue;
     }
@@ -120,9 +171,11 @@ Checked<bool> select_atoms(ir::Module& module, Diagnostics& diags) {
       if (scale == nullptr) continue;
       set_atom(function, scale->c, function.def_as<ir::Alloc>(scale->partial)->atom);
     }
-    drop_idle_waits(function);
   }
   if (!fine) return diags.failed();
+  for_each_launch(module, [](ir::Function& function, ir::OpId launch) {
+    drop_idle_waits(function, body_of(function, launch));
+  });
   return true;
 }
 

@@ -550,10 +550,30 @@ void drop_unused(Sema& sema) {
   for (const ir::ValueId id : unused) sema.tiles.erase(id);
 }
 
+// A tile that no product adds to is in registers that others decide: its columns may be no run of them.
+void refuse_parts_of_values(Sema& sema) {
+  const ir::Function& function = sema.function;
+  for (const ir::Op& op : function.ops) {
+    const auto* store = std::get_if<ir::Store>(&op.data);
+    if (store == nullptr) continue;
+    const ir::FragType& type = function.frag_type(store->frag);
+    const auto tile = sema.tiles.find(store->frag);
+    const bool is_value = type.role == ir::Role::kTile && tile != sema.tiles.end();
+    if (!is_value || tile->second.broken || stored_columns(function, *store) == type.cols) continue;
+    const std::string& name = tile->second.name;
+    (void)sema.diags
+        .report<diag::MmaStorePart>(op.span, name, type.rows, type.cols,
+                                    "only what products are added to has them")
+        .help("store all of it: `mma.store {}, ...`", name)
+        .emit();
+  }
+}
+
 }  // namespace
 
 void check_tiles(Sema& sema) {
   drop_unused(sema);
+  refuse_parts_of_values(sema);
   const bool is_run = has_effect(sema.function);
   std::set<Span> reported;  // of the tiles of an array the first
   for (const auto& [id, tile] : sema.tiles) {

@@ -17,7 +17,7 @@ namespace {
 std::vector<std::string> opening_lines(Kernel& kernel) {
   const auto& parallel = std::get<ir::Parallel>(kernel.function.ops[kernel.plan.op].data);
   std::vector<std::string> lines;
-  if (!kernel.plan.shared_bytes.is(0)) {
+  if (kernel.needs_shared || !kernel.plan.shared_bytes.is(0)) {
     lines.push_back("extern __shared__ __align__(1024) unsigned char smem[];");
   }
   constexpr const char* kAxes[] = {"x", "y", "z"};

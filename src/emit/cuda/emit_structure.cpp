@@ -267,6 +267,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::MmaCommit&) {
 }
 
 void emit_op(Kernel& kernel, const Op&, const ir::MmaWait& wait) {
+  kernel.needs_shared = kernel.needs_shared || wait.first.valid() || !wait.held.empty();
   if (wait.first.valid()) {
     wgmma_line(kernel, format("kiln::compute_first(smem, {});", kernel.name(wait.first)));
   }

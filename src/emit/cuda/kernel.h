@@ -67,6 +67,7 @@ struct Kernel {
   bool needs_thread = false;
   bool needs_lane = false;
   bool needs_warp = false;
+  bool needs_shared = false;  // the address of shared memory, also where nothing lies there
   bool needs_rank = false;
 
   std::int64_t unit = 0;  // threads of the instance the current operation runs in; 0: the block
