@@ -288,7 +288,7 @@ void meetings_have_makers(const Module&, const Function& f, Mistakes& mistakes) 
 // What is computed in front of a wait for products is a tile whose elements fit in registers; what is held there fills them.
 // Neither is a product's tile, which may be under way, or stay in shared memory.
 void waits_hold_tiles(const Module&, const Function& f, Mistakes& mistakes) {
-  constexpr int kRegister = 32;
+  constexpr int kRegister = 8 * target::kRegisterBytes;
   const auto bits_of = [&](ValueId value) {
     const auto* tile = std::get_if<FragType>(&f.type(value));
     return tile == nullptr || tile->role != Role::kTile ? 0 : info(tile->dtype).bits;

@@ -6,6 +6,7 @@
 #include "ir/effects.h"
 #include "passes/for_each_launch.h"
 #include "passes/kernel_facts.h"
+#include "target/registers.h"
 
 namespace kiln::passes {
 
@@ -13,7 +14,7 @@ namespace {
 
 // Products of so many columns have run by the time that rows are made into their largest elements, at 4 cycles each.
 constexpr std::int64_t kColumnsOfShortProducts = 64;
-constexpr int kRegisterBits = 32;
+constexpr int kRegisterBits = 8 * target::kRegisterBytes;
 
 class Grouper {
  public:
