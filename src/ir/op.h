@@ -523,8 +523,12 @@ struct Apply {
   RegionId body;
   // decided: the body runs once for two elements of a register (see goes_in_pairs).
   bool pairs = false;
+  // decided: the body multiplies by this tile's elements alone (see factors_of). A warp whose lanes hold nothing but ones of
+  // it leaves the body out, which would change nothing.
+  ValueId ones = {};
   static void fields(auto& s, auto&& v) {
-    v("frag", s.frag), v("row", s.row), v("col", s.col), v("pairs", s.pairs), v("body", s.body);
+    v("frag", s.frag), v("row", s.row), v("col", s.col), v("pairs", s.pairs), v("ones", s.ones),
+        v("body", s.body);
   }
 };
 // The element that belongs to the place that the Apply around it is at: its value, and a new one.

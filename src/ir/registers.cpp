@@ -218,6 +218,24 @@ bool goes_in_pairs(const Function& function, const Apply& apply) {
   });
 }
 
+ValueId factors_of(const Function& function, const Apply& apply) {
+  const std::vector<OpId>& ops = function.regions[apply.body].ops;
+  if (ops.size() != 4) return {};
+  const auto* first = std::get_if<Element>(&function.ops[ops[0]].data);
+  const auto* second = std::get_if<Element>(&function.ops[ops[1]].data);
+  const auto* product = std::get_if<Binary>(&function.ops[ops[2]].data);
+  const auto* set = std::get_if<SetElement>(&function.ops[ops[3]].data);
+  if (first == nullptr || second == nullptr || product == nullptr || set == nullptr) return {};
+  if (product->kind != BinaryKind::kMul || set->value != function.ops[ops[2]].result) return {};
+  const ValueId elements[] = {function.ops[ops[0]].result, function.ops[ops[1]].result};
+  const bool joins = (product->left == elements[0] && product->right == elements[1]) ||
+                     (product->left == elements[1] && product->right == elements[0]);
+  if (!joins || set->frag != apply.frag) return {};
+  if (first->frag == apply.frag && second->frag != apply.frag) return second->frag;
+  if (second->frag == apply.frag && first->frag != apply.frag) return first->frag;
+  return {};
+}
+
 std::optional<target::FragmentColumns> stored_registers(const Function& function,
                                                         const Store& store) {
   return target::columns_of(tile_registers(function, store.frag).map,

@@ -65,6 +65,9 @@ struct Share {
 // that is all.
 [[nodiscard]] bool goes_in_pairs(const Function& function, const Apply& apply);
 
+// Of an apply that multiplies its tile's elements with those of another tile, and does nothing else, that tile; else none.
+[[nodiscard]] ValueId factors_of(const Function& function, const Apply& apply);
+
 // What of the registers a store writes; nothing when that is no run of every lane's values.
 [[nodiscard]] std::optional<target::FragmentColumns> stored_registers(const Function& function,
                                                                       const Store& store);

@@ -169,6 +169,15 @@ void pairs_are_pairs(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// What warps leave out where factors are ones is a product with these factors.
+void ones_are_factors(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Apply>(f, [&](const Apply& apply, OpId id) {
+    if (!apply.ones.valid() || apply.ones == factors_of(f, apply)) return;
+    complain(mistakes, f, id, "`%{}` holds more than it multiplies `%{}` with, or something else",
+             f.values[apply.ones].name, f.values[apply.frag].name);
+  });
+}
+
 constexpr Rule kRegisterRules[] = {
     {"registers-make-the-tile", Form::kLaidOut, registers_make_the_tile},
     {"padded-tiles-are-minded", Form::kLaidOut, padded_tiles_are_minded},
@@ -176,6 +185,7 @@ constexpr Rule kRegisterRules[] = {
     {"conversions-need-no-memory", Form::kLaidOut, conversions_need_no_memory},
     {"recasts-stay-in-lanes", Form::kLaidOut, recasts_stay_in_lanes},
     {"pairs-are-pairs", Form::kAtoms, pairs_are_pairs},
+    {"ones-are-factors", Form::kAtoms, ones_are_factors},
 };
 
 }  // namespace

@@ -60,7 +60,7 @@ bool may_be_missing(OpKind kind, std::string_view key) {
   return (kind == OpKind::kReturn && key == "value") ||
          (kind == OpKind::kAlloc && key == "initial") || (kind == OpKind::kIf && key == "else") ||
          (kind == OpKind::kCopy && (key == "event" || key == "future")) ||
-         (kind == OpKind::kMma && key == "metadata") ||
+         (kind == OpKind::kMma && key == "metadata") || (kind == OpKind::kApply && key == "ones") ||
          (kind == OpKind::kMmaWait && key == "first") ||
          (kind == OpKind::kAtomic && key == "compare") ||
          (kind == OpKind::kCuda && key == "stand_in");

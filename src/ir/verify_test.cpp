@@ -112,6 +112,7 @@ constexpr Edit kEdits[] = {
     {"recasts-stay-in-lanes", kTiles, "((32,2),(2,2)):((8,1),(2,4))",
      "((32,2),(2,2)):((4,1),(2,128))"},
     {"pairs-are-pairs", kTiles, "row=i col=j body", "row=i col=j pairs body"},
+    {"ones-are-factors", kTiles, "row=i col=j body", "row=i col=j ones=%sum body"},
     {"mma-roles-agree", kMatmul, "a=%ma b=%mb", "a=%mb b=%ma"},
     {"load-majors-agree", kMatmul, "view=%a_view major=row", "view=%a_view major=col"},
     // scalars

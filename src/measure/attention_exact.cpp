@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "ir/functions.h"
 
@@ -23,6 +24,8 @@ constexpr std::int64_t kThreadsOfRow = 4;    // that add up its weights
 // what a matrix instruction of so many products loses of the largest of them (src/target/mma.cpp).
 constexpr double kDeviations = 6;
 constexpr double kRaised = 0x1p8;
+// What a row's scores are taken less may be so much below their largest: weights are up to 2^8 then.
+constexpr double kRoom = 8 * std::numbers::ln2;
 constexpr std::int64_t kStepOf8Bits = 32;
 constexpr double kUnitOf8Bits = 0x1p-13;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -231,7 +234,7 @@ ExactRow AttentionHead::forward(std::int64_t query) const {
   }
   round(out);
   out.lse_bound = sum < 0.5 ? -std::log1p(-sum) + kFunction +
-                                  4 * kFunction * (std::abs(largest) + std::log(whole))
+                                  4 * kFunction * (std::abs(largest) + kRoom + std::log(whole))
                             : kInfinity;
   return out;
 }

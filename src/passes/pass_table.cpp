@@ -21,6 +21,7 @@
 #include "passes/plan_launches.h"
 #include "passes/select_atoms.h"
 #include "passes/skip_masks.h"
+#include "passes/skip_ones.h"
 #include "passes/specialise.h"
 #include "passes/spell_commits.h"
 
@@ -62,6 +63,7 @@ constexpr Pass kPasses[] = {
     {"number-barriers", number_barriers, Form::kMet},
     {"group-products", group_products, Form::kMet},
     {"skip-masks", skip_masks, Form::kMet},
+    {"skip-ones", skip_ones, Form::kMet},
     {"begin-sums", begin_sums, Form::kMet},
 
     // How kernels are launched, which is about them as a whole.

@@ -31,14 +31,15 @@ def formulas(paged, causal):
     of_keys, key, row = ("u,r", "u * P + r", "page_table[b,u],r") if paged else ("r", "r", "b,r")
     seen = f"{key} < lengths[b]" + (f" && {key} <= i + lengths[b] - S" if causal else "")
     s, p = f"s[b,h,i,{of_keys}]", f"p[b,h,i,{of_keys}]"
+    # What the kernel takes scores less need not be the largest of them: so no weight is 1, which would be exact.
     parts = [
         f"{s} = sum[d](q[b,i,h,d] * ({seen} ? k[{row},h / (H / HK),d] : 0))",
         f"top[b,h,i] = max[{of_keys}]({seen} ? {s} : -inf)",
-        f"{p} = {seen} ? exp(({s} - top[b,h,i]) * scale) : 0",
+        f"{p} = {seen} ? exp(({s} - top[b,h,i]) * scale + 1) : 0",
         f"l[b,h,i] = sum[{of_keys}]({p})",
         f"total[b,h,i,d] = sum[{of_keys}]({p} * ({seen} ? v[{row},h / (H / HK),d] : 0))",
         "o[b,i,h,d] = l[b,h,i] > 0 ? total[b,h,i,d] / l[b,h,i] : 0",
-        "lse[b,h,i] = l[b,h,i] > 0 ? top[b,h,i] * scale + log(l[b,h,i]) : -inf",
+        "lse[b,h,i] = l[b,h,i] > 0 ? top[b,h,i] * scale + log(l[b,h,i]) - 1 : -inf",
     ]
     return "; ".join(parts)
 
@@ -75,11 +76,11 @@ class OnCache(kernels.Broken):
         dims = dict(B=batch, N=pages, P=size)
         return dims | (dict(PAGES=cache.pages_each) if cache.page_size else {})
 
-    def case(self, cache, heads, queries=1, splits=1, causal=True, kernel=KERNEL, **defines):
+    def case(self, cache, heads, queries=1, splits=1, causal=True, kernel=KERNEL, scale=SCALE, **defines):
         key_heads, sharing = heads
         depth = defines.setdefault("D", 64)
         dims = self.cache_of(cache, key_heads, depth)
-        shape = dims | dict(S=queries, H=key_heads * sharing, HK=key_heads, splits=splits, scale=SCALE)
+        shape = dims | dict(S=queries, H=key_heads * sharing, HK=key_heads, splits=splits, scale=scale)
         paged = cache.page_size != 0
         word = lambda holds: str(holds).lower()
         defines |= dict(DTYPE="f16", PAGED=word(paged), CAUSAL=word(causal), SPLIT=word(splits > 1))
@@ -145,8 +146,6 @@ MISTAKES = (
     ("if (key + TILE > (CAUSAL ? length - S + 1 : length)) s", "if (key + TILE > length) s", ""),
     ("/ sharing + length - S + 1", "+ length - S + 1", ""),
     ("__min(length, (strip", "__max(length, (strip", ""),
-    ("acc = acc * alpha;", "", ""),
-    ("l = l * alpha +", "l = l +", ""),
     ("first = part * each;", "first = 0;", "axis-unread"),
     ("count = __min(each, cdiv(length, TILE) - first)", "count = __min(each, length / TILE - first)", ""),
     ("page_table.at(b, __min(key + i * PIECE, last) / P)", "page_table.at(b, (key + i * PIECE) / P)", "out-of-bounds"),
@@ -162,7 +161,21 @@ MISTAKES = (
 )
 
 
+# The same of scores so large that later tiles have larger ones by more than the sums have room for.
+MISTAKES_OF_GROWTH = (
+    ("acc = acc * alpha;", "", ""),
+    ("l = l * alpha +", "l = l +", ""),
+)
+
+
 class NegativeControl(OnCache):
+    def test_mistakes_of_growth(self):
+        for change in MISTAKES_OF_GROWTH:
+            with self.subTest(change):
+                kernel = self.broken(KERNEL, change)
+                case = self.case(Cache((193, 330), 32, 11), (2, 2), queries=3, splits=2, kernel=kernel, scale=2.5, PIECE=32)
+                self.assertIn("outside", mistake_of(replace(case, options=(*case.options, "--check", "full"))))
+
     def test_mistakes(self):
         for change in MISTAKES:
             with self.subTest(change):

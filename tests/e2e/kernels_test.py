@@ -729,6 +729,12 @@ class NegativeControl(Broken):
         defines = dict(BLOCKS=2, CAUSAL="true", D=64, TILE=64)
         self.expect_all_found("attention_sm90", shape, defines, attention_cases.CAUSAL_ATTENTION, "--check", "full")
 
+    def test_attention_of_scores_that_grow(self):
+        shape = dict(B=1, S=400, T=450, H=3, HK=1, scale=2.5)
+        defines = dict(BLOCKS=2, CAUSAL="true", D=64, TILE=64, DTYPE="f16")
+        expected = attention_cases.CAUSAL_ATTENTION
+        self.expect_all_found("attention_sm90 of scores that grow", shape, defines, expected, "--check", "full")
+
     def test_attention_drawn(self):
         shape = dict(B=2, S=400, T=450, H=3, HK=1, scale=0.088)
         defines = dict(BLOCKS=2, CAUSAL="true", D=64, DRAWN="true", KEYS_TOGETHER=900)

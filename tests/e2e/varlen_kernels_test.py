@@ -51,16 +51,17 @@ def formulas(defines):
     bounds, seen = bounds_of(defines)
     capped = "SOFT_CAP" in defines
     score, factor = ("tanh(s[h,r,j] * scale / soft_cap)", "soft_cap") if capped else ("s[h,r,j]", "scale")
+    # What the kernel takes scores less need not be the largest of them: so no weight is 1, which would be exact.
     parts = [
         *bounds,
         f"s[h,r,j] = sum[d](q[r,h,d] * ({chosen(seen, 'k[j,h / (H / HK),d]', 0)}))",
         f"t[h,r,j] = {score}",
         f"top[h,r] = max[j]({chosen(seen, 't[h,r,j]', '-inf')})",
-        f"p[h,r,j] = {chosen(seen, f'exp((t[h,r,j] - top[h,r]) * {factor})', 0)}",
+        f"p[h,r,j] = {chosen(seen, f'exp((t[h,r,j] - top[h,r]) * {factor} + 1)', 0)}",
         "l[h,r] = sum[j](p[h,r,j])",
         f"total[r,h,d] = sum[j](p[h,r,j] * ({chosen(seen, 'v[j,h / (H / HK),d]', 0)}))",
         "o[r,h,d] = l[h,r] > 0 ? total[r,h,d] / l[h,r] : 0",
-        f"lse[h,r] = l[h,r] > 0 ? top[h,r] * {factor} + log(l[h,r]) : -inf",
+        f"lse[h,r] = l[h,r] > 0 ? top[h,r] * {factor} + log(l[h,r]) - 1 : -inf",
     ]
     return "; ".join(parts)
 

@@ -269,6 +269,10 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Apply& apply) {
   const target::Fragment& fragment = registers.fragment;
   PlaceExpr place = place_of_value(kernel, fragment, Expr::var(kernel.counter));
   const std::string& i = kernel.name(kernel.counter);
+  if (apply.ones.valid()) {
+    kernel.requirements.headers.insert("reduce.cuh");
+    kernel.out.open(format("if (kiln::any_is_not_one({})) {{", kernel.name(apply.ones)));
+  }
   kernel.out.line("#pragma unroll");
   kernel.out.open(format("for (int {} = 0; {} < {}; ++{}) {{", i, i,
                          apply.pairs ? fragment.values / 2 : fragment.values, i));
@@ -288,6 +292,7 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Apply& apply) {
   kernel.in_pairs = false;
   if (!in_tile.empty()) kernel.out.close();
   kernel.out.close();
+  if (apply.ones.valid()) kernel.out.close();
 }
 
 namespace {
