@@ -22,6 +22,10 @@ using gemm::Plan;
 constexpr std::int64_t kUsualCount = 10000;
 constexpr std::int64_t kAttentionPart = 32;  // one of so many problems
 constexpr std::uint64_t kDrawsForEach = 50;  // at most, before a run ends with fewer problems
+// A kernel takes as long to compile as a hundred problems to check. So once there is a kernel for so many
+// problems, and some at least, others are drawn that these kernels serve.
+constexpr std::int64_t kProblemsPerKernel = 10;
+constexpr std::int64_t kKernelsMin = 200;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -52,6 +56,14 @@ struct RandomBench {
   std::int64_t count = 0;                            // of problems that are wanted
   std::map<std::string, SharedKernel> kernels = {};  // by text(choice); they stay in place
   std::uint64_t drawn = 0;
+
+  [[nodiscard]] std::size_t kernels_max() const {
+    return static_cast<std::size_t>(std::max(kKernelsMin, count / kProblemsPerKernel));
+  }
+  // Whether the problem may have this kernel: it is there, or may be compiled.
+  [[nodiscard]] bool has_room(const gemm::Choice& choice) const {
+    return kernels.size() < kernels_max() || kernels.contains(gemm::text(choice));
+  }
 };
 
 SharedKernel* kernel_of(RandomBench& bench, gemm::Choice choice) {
@@ -61,7 +73,7 @@ SharedKernel* kernel_of(RandomBench& bench, gemm::Choice choice) {
   return &at->second;
 }
 
-// Nothing when no kernel serves it, which is counted.
+// Nothing when no kernel serves it, which is counted, or it would be one too many.
 std::optional<Ready> chosen(RandomBench& bench, const RandomProblem& problem) {
   const runtime::Gpu& gpu = bench.gpu;
   const int multiprocessors = gpu.multiprocessors();
@@ -70,9 +82,13 @@ std::optional<Ready> chosen(RandomBench& bench, const RandomProblem& problem) {
     bench.report.refuse(refusal_text(choice.error()));
     return std::nullopt;
   }
-  Ready out{.problem = problem, .kernel = kernel_of(bench, std::move(*choice))};
-  if (problem.first_rows == 0) return out;
+  if (!bench.has_room(*choice)) return std::nullopt;
+  if (problem.first_rows == 0) {
+    return Ready{.problem = problem, .kernel = kernel_of(bench, std::move(*choice))};
+  }
   auto first = gemm::choose(with_first_rows(problem), gpu.arch(), multiprocessors);
+  if (first && !bench.has_room(*first)) return std::nullopt;
+  Ready out{.problem = problem, .kernel = kernel_of(bench, std::move(*choice))};
   if (first) {
     out.first_kernel = kernel_of(bench, std::move(*first));
   } else {
