@@ -1,10 +1,10 @@
 // Which kernel, with which defines, computes a problem.
 //
 //   choose({.m = 4096, .n = 4096, .k = 4096}, *find_arch("sm_90a"), 132)
-//     =>  gemm_sm90, {DTYPE bf16, BLOCKS 132, TILE_N 256, ...}
+//     =>  gemm_sm90, {BLOCKS 132, DTYPE bf16, GROUP 16, TILE_N 256, ...}
 //
-// First the table of what was measured (tuned.h), then a model (model.h). In a batch-invariant
-// problem nothing depends on m.
+// First the table of what was measured (tuned.h), then the best by a model of all that may be tried
+// (space.h). In a batch-invariant problem nothing depends on m.
 #pragma once
 
 #include <string>

@@ -42,55 +42,11 @@ constexpr TypeRow kWarpTypes[] = {
     {DType::kS8, DType::kS32, kS32Only},
 };
 
-// As deep a ring as shared memory holds beside the tile of C, or half of it.
-constexpr Tiling kLargeTilings[] = {
-    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3 PARTS=1", 2},
-    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3 PARTS=2"},
-    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4 PARTS=1", 2},
-    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4 PARTS=2"},
-    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=5 PARTS=1"},
-    {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4 PARTS=1"},
-    {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6 PARTS=1"},
-};
-// There is no kernel for few rows of any alignment: small tiles give more multiprocessors some.
-constexpr Tiling kRaggedTilings[] = {
-    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=4", 2},
-    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3"},
-    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4"},
-    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=5"},
-    {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4"},
-    {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
-    {64, 64, 128, "WARPGROUPS=1 TILE_N=64 STAGES=10"},
-};
-// Two blocks fit onto a multiprocessor.
-constexpr Tiling kSkinnyTilings[] = {
-    {16, 64, 256, "TILE_M=16 STAGES=5"},
-    {32, 64, 256, "TILE_M=32 STAGES=4"},
-    {64, 64, 256, "TILE_M=64 STAGES=3"},
-    {128, 64, 256, "TILE_M=128 STAGES=2"},
-};
-constexpr Tiling kGroupedTilings[] = {
-    {256, 128, 128, "WARPGROUPS=2 BANDS=2 TILE_N=128 STAGES=3 PARTS=1", 2, 1, 1, 2},
-    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3 PARTS=1", 2},
-    {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3 PARTS=2"},
-    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4 PARTS=1", 2},
-    {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=4 PARTS=2"},
-    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=5 PARTS=1", 2},
-    {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=4 PARTS=1"},
-    {64, 256, 128, "WARPGROUPS=1 TILE_N=256 STAGES=4 PARTS=1"},
-    {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6 PARTS=1"},
-};
 constexpr Tiling kAlongKTilings[] = {
     {128, 256, 128, "WARPGROUPS=2 TILE_N=256 STAGES=3", 2},
     {128, 192, 128, "WARPGROUPS=2 TILE_N=192 STAGES=3"},
     {128, 128, 128, "WARPGROUPS=2 TILE_N=128 STAGES=4"},
     {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
-};
-constexpr Tiling kScaledTilings[] = {
-    {256, 128, 128, "WARPGROUPS=2 BANDS=2 STAGES=3", 2},
-    {64, 128, 128, "WARPGROUPS=1 STAGES=6"},
-    {128, 128, 128, "WARPGROUPS=2 STAGES=5", 2},
-    {128, 128, 128, "WARPGROUPS=2 STAGES=4"},
 };
 // A stage has half as many bytes of what is kept of A as of B. The first of those that take as long
 // is chosen: of the tiles that few rows do not fill, the smaller one.
@@ -114,16 +70,11 @@ constexpr Tiling kWarpTilings[] = {
 };
 constexpr int kAsyncBytes = 4;  // the least that an asynchronous copy moves
 constexpr int kScaleUnit = 4;   // rows of A's scale factors are multiples of so many: 16 bytes
-constexpr int kWhole[] = {1};
-constexpr int kSplits[] = {1, 2, 4, 8, 16};
-constexpr int kScaledSplits[] = {1, 2, 3, 4, 6, 7, 8};
 
 constexpr KernelRow kRows[] = {
     {.name = "gemm_sm90",
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kAllTypes,
-     .tilings = kLargeTilings,
-     .splits = kWhole,
      .alignment = 16,
      .transposable_bytes = 2,
      .epilogue = true,
@@ -131,15 +82,11 @@ constexpr KernelRow kRows[] = {
     {.name = "gemm_skinny_sm90",
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kAllTypes,
-     .tilings = kSkinnyTilings,
-     .splits = kSplits,
      .alignment = 16,
      .epilogue = true},
     {.name = "gemm_block_scaled_sm90",
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kEightBitFloats,
-     .tilings = kScaledTilings,
-     .splits = kScaledSplits,
      .alignment = 16,
      .epilogue = true,
      .block_scales = Takes::kAlways,
@@ -147,8 +94,6 @@ constexpr KernelRow kRows[] = {
     {.name = "gemm_grouped_sm90",
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kAllTypes,
-     .tilings = kGroupedTilings,
-     .splits = kWhole,
      .alignment = 16,
      .epilogue = true,
      .block_scales = Takes::kToo,
@@ -158,7 +103,6 @@ constexpr KernelRow kRows[] = {
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kFloatTypes,
      .tilings = kAlongKTilings,
-     .splits = kWhole,
      .alignment = 16,
      .transposable_bytes = 2,
      .epilogue = true,
@@ -168,8 +112,6 @@ constexpr KernelRow kRows[] = {
     {.name = "gemm_ragged_sm90",
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kAllTypes,
-     .tilings = kRaggedTilings,
-     .splits = kWhole,
      .alignment = 16,
      .pads = true,
      .epilogue = true,
@@ -179,7 +121,6 @@ constexpr KernelRow kRows[] = {
      .needs = {target::Feature::kWgmma, target::Feature::kTma},
      .types = kSparseTypes,
      .tilings = kSparseTilings,
-     .splits = kWhole,
      .alignment = 16,
      .m_unit = 16,
      .k_unit = 128,
@@ -190,9 +131,8 @@ constexpr KernelRow kRows[] = {
      .needs = {target::Feature::kMma, target::Feature::kCpAsync},
      .types = kWarpTypes,
      .tilings = kWarpTilings,
-     .splits = kWhole,
      .alignment = 1,
-     .peak_fraction = 0.5,
+     .peak_fraction = 0.3,
      .unaligned_cycles = 1000,
      .transposable_bytes = kAnyBytes,
      .epilogue = true},
@@ -295,9 +235,9 @@ const TypeRow* types_of(const KernelRow& row, const Problem& problem) {
 
 }  // namespace
 
-bool fits(const Tiling& tiling, const Problem& problem, int splits) {
-  const DType held = splits > 1 ? DType::kF32 : problem.c;
-  return size_bytes(held) <= tiling.c_bytes_max && size_bytes(problem.a) >= tiling.ab_bytes_min &&
+bool fits(const Tiling& tiling, const Problem& problem) {
+  return size_bytes(problem.c) <= tiling.c_bytes_max &&
+         size_bytes(problem.a) >= tiling.ab_bytes_min &&
          size_bytes(problem.a) <= tiling.ab_bytes_max &&
          (problem.groups == 0 || kGroupRows % (tiling.m / tiling.bands) == 0) &&
          (tiling.bands == 1 || problem.block_scales) &&
@@ -380,7 +320,7 @@ std::int64_t copied_bytes(const KernelRow& row, const Problem& problem) {
   return problem.batch * bytes;
 }
 
-Defines tiling_defines(const Tiling& tiling, int splits) {
+Defines tiling_defines(const Tiling& tiling) {
   Defines out;
   std::string_view rest = tiling.defines;
   while (!rest.empty()) {
@@ -389,7 +329,6 @@ Defines tiling_defines(const Tiling& tiling, int splits) {
     out.emplace_back(one.substr(0, equal), one.substr(equal + 1));
     rest.remove_prefix(std::min(one.size() + 1, rest.size()));
   }
-  if (splits > 1) out.emplace_back("SPLITS", std::to_string(splits));
   return out;
 }
 

@@ -1,7 +1,9 @@
 // The kernels there are: one row each. What a kernel can do and how it may be varied is data; a new
 // kernel is a file in kernels/ and a row here.
 //
-//   gemm_sm90: operands of one type along k; tiles of 128 x 256 with STAGES=4, of 64 x 128, ...
+//   gemm_sparse_sm90: a sparse A of 16 or 8 bits; tiles of 256 x 192 with STAGES=4, ...
+//
+// How most kernels are varied is a space (space.h); the others have a few tilings here.
 #pragma once
 
 #include <span>
@@ -38,12 +40,10 @@ enum class GroupsOf : std::uint8_t { kNone, kRows, kK };
 
 struct KernelRow {
   std::string_view name;
-  target::Features needs;          // of the architecture
-  std::span<const TypeRow> types;  // any of them
-  std::span<const Tiling> tilings;
-  std::span<const int>
-      splits;                // of K, as the define SPLITS; parts are added up by a further launch
-  int alignment;             // bytes: addresses and rows are multiples of it
+  target::Features needs;                // of the architecture
+  std::span<const TypeRow> types;        // any of them
+  std::span<const Tiling> tilings = {};  // of a kernel without a space of its own (space.h)
+  int alignment = 1;                     // bytes: addresses and rows are multiples of it
   bool pads = false;         // or not: is for exactly these problems, told by the define PAD_A for
                              // A, PAD_B and PAD_C, 0 or 1; copies such an A and B first
   double peak_fraction = 1;  // of the matrix units' rate, which its instructions reach
@@ -61,8 +61,8 @@ struct KernelRow {
 };
 
 // Whether such a tile of the problem fits into shared memory, its rows are of one group, and its
-// columns have one of B's scale factors. Of several parts of K it holds sums in f32.
-[[nodiscard]] bool fits(const Tiling& tiling, const Problem& problem, int splits = 1);
+// columns have one of B's scale factors.
+[[nodiscard]] bool fits(const Tiling& tiling, const Problem& problem);
 
 [[nodiscard]] std::span<const KernelRow> kernel_rows();
 
@@ -86,7 +86,7 @@ struct KernelRow {
 // Bytes of A and B that the kernel copies before it multiplies.
 [[nodiscard]] std::int64_t copied_bytes(const KernelRow& row, const Problem& problem);
 
-// Those of a tiling, and SPLITS unless it is 1.
-[[nodiscard]] Defines tiling_defines(const Tiling& tiling, int splits);
+// Those of a tiling.
+[[nodiscard]] Defines tiling_defines(const Tiling& tiling);
 
 }  // namespace kiln::gemm

@@ -1,6 +1,8 @@
 #include "gemm/model.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 #include "support/integer.h"
 
@@ -8,95 +10,212 @@ namespace kiln::gemm {
 
 namespace {
 
-// Round figures, near those of an H200. They have to rank tilings, not to time them.
-constexpr double kCacheBytesPerCycle = 48;  // from the second-level cache, of one multiprocessor
-constexpr double kTileCycles = 2500;        // the ring fills, the tile of C leaves
-constexpr double kLaunchCycles = 3000;      // a further launch: adds partial tiles up, or copies
+// In cycles of a multiprocessor at the clock of target::Arch. Fitted to 600 measured candidates of
+// 30 problems on an H200 and to the winners of its tuned table, then rounded; what shared memory
+// and memory do is taken as known. choice_test.cpp says what is lost by them.
+constexpr double kCacheBytes = 64;       // that come from the second-level cache in one
+constexpr double kZeroBytes = 32;        // written for rows beyond the matrix: copies fill tiles up
+constexpr double kSharedBytes = 128;     // that the tensor cores read from shared memory in one
+constexpr double kWaitCycles = 150;      // from a stage's last product to the warpgroup's next one
+constexpr double kLatency = 1500;        // of memory under load
+constexpr double kTileCycles = 900;      // a tile of C leaves
+constexpr double kPartCycles = 1400;     // until the buffer is free for a further part of it
+constexpr double kRefillCycles = 3200;   // a block ends, the next one begins and its loads arrive
+constexpr double kStageCycles = 200;     // until one stage's barriers stand and its load has begun
+constexpr double kLaunchCycles = 4500;   // a kernel begins and ends
+constexpr double kFurtherCycles = 2700;  // a further launch: adds parts up, or copies
+constexpr double kSumsBytes = 16;        // of parts, written and read again in one
+// Of the matrix units' rate on paper: under the limit of power the clock falls.
+constexpr double kMatrixShare = 0.77;
+// Of the memory's rate on paper, what a kernel that only moves reaches.
+constexpr double kMemoryShare = 0.85;
+// Of the second-level cache, what one operand may have and still be there when it is read again.
+constexpr double kCacheShare = 0.4;
+// Of the shorter of a stage's products and loads, what they slow the longer ones by: both take
+// power.
+constexpr double kOverlap = 0.2;
+// Of what the faster parts of a tile take, so much is not hidden behind the slowest one.
+constexpr double kUnhidden = 0.12;
+
+double number(std::int64_t value) { return static_cast<double>(value); }
 
 double bytes_of(DType dtype, std::int64_t elements) {
-  return static_cast<double>(size_bytes(dtype)) * static_cast<double>(elements);
+  return number(size_bytes(dtype)) * number(elements);
 }
 
-// Multiply-adds of one multiprocessor in a cycle: the row is for 16-bit elements, and the rate
-// doubles when they halve, or when half of them is zero.
-double rate(const Problem& problem, const target::Arch& arch) {
-  const int elements = problem.a_sparse ? 4 : 2;
-  return static_cast<double>(arch.mma_macs_per_sm_cycle) * elements / size_bytes(problem.a);
-}
+// Of A's bytes along K, what is kept.
+double kept(const Problem& problem) { return problem.a_sparse ? 0.5 : 1; }
 
-// So many rows of A; without metadata.
-double bytes_of_a(const Problem& problem, std::int64_t rows, std::int64_t depth) {
-  return bytes_of(problem.a, rows * depth) / (problem.a_sparse ? 2 : 1);
-}
-
-// Elements along K of a stage.
-std::int64_t stage(const Problem& problem, const Tiling& tiling) {
-  return tiling.k_bytes / size_bytes(problem.a);
-}
-
-// Rows beyond the last are multiplied, but not loaded.
-double tile_cycles(const Problem& problem, const Cut& cut, const target::Arch& arch) {
-  const Tiling& tiling = cut.tiling;
-  const std::int64_t depth = stage(problem, tiling);
-  const std::int64_t steps = ceil_div(ceil_div(problem.k, depth), cut.splits);
-  const double products = static_cast<double>(tiling.m) * tiling.n * static_cast<double>(depth) /
-                          (rate(problem, arch) * cut.peak_fraction);
-  const std::int64_t a_rows = std::min<std::int64_t>(tiling.m, problem.m);
-  const std::int64_t b_rows = std::min<std::int64_t>(tiling.n, problem.n);
-  const double bytes = bytes_of_a(problem, a_rows, depth) + bytes_of(problem.b, b_rows * depth);
-  const double loads = bytes / kCacheBytesPerCycle;
-  const double step = std::max({products, loads, static_cast<double>(cut.step_cycles)});
-  return static_cast<double>(steps) * step + kTileCycles;
+double bytes_of_a(const Problem& problem) {
+  return bytes_of(problem.a, problem.m * problem.k) * kept(problem);
 }
 
 // All matrices of B that the product may meet.
-std::int64_t elements_of_b(const Problem& problem) {
+double bytes_of_b(const Problem& problem) {
   const std::int64_t most = std::min(problem.groups, ceil_div(problem.m, kGroupRows));
-  return std::max<std::int64_t>(1, most) * problem.n * problem.k;
+  return bytes_of(problem.b, std::max<std::int64_t>(1, most) * problem.n * problem.k);
 }
 
-// Each operand once, and partial tiles there and back.
-double memory_seconds(const Problem& problem, const Cut& cut, const target::Arch& arch) {
-  const double partial = cut.splits > 1 ? 2.0 * cut.splits : 0;
-  const double bytes = bytes_of_a(problem, problem.m, problem.k) +
-                       bytes_of(problem.b, elements_of_b(problem)) +
+// How many tiles there are, and what the busiest multiprocessor has of them.
+struct Tiles {
+  std::int64_t rows;
+  std::int64_t cols;
+  std::int64_t all;
+  double most;
+  double rounds;  // of blocks that run at once
+};
+
+Tiles tiles_of(const Problem& problem, const Cut& cut, int multiprocessors) {
+  const std::int64_t rows = ceil_div(problem.m, cut.m);
+  const std::int64_t cols = ceil_div(problem.n, cut.n);
+  const std::int64_t all = problem.batch * cut.splits * rows * cols;
+  const std::int64_t most = ceil_div(all, multiprocessors);
+  return {rows, cols, all, number(most), number(ceil_div(most, cut.blocks))};
+}
+
+// Cycles of one stage's parts.
+struct Step {
+  double products;  // on the tensor cores
+  double alone;     // from wait to wait of one warpgroup that has them for itself
+  double loads;     // of a tile within the matrices
+};
+
+// The rate of a row of target::Arch is for 16-bit elements; it doubles when they halve, or when
+// half of them is zero.
+Step step_of(const Problem& problem, const Cut& cut, const target::Arch& arch) {
+  const double depth = number(cut.k_bytes) / size_bytes(problem.a);
+  const double rate = number(arch.mma_macs_per_sm_cycle) * 2 / size_bytes(problem.a) /
+                      kept(problem) * cut.peak_fraction;
+  const int each = cut.warpgroups * cut.bands;
+  const double width = number(cut.m) * cut.n / (kWarpgroupRows * each);
+  const double reads = each * (kWarpgroupRows * kept(problem) + width) * cut.k_bytes / kSharedBytes;
+  const double products = std::max(number(cut.m) * cut.n * depth / rate, reads) / kMatrixShare;
+  return {.products = products,
+          .alone = (products / cut.warpgroups + cut.bands * kWaitCycles) / cut.slices,
+          .loads = (cut.m * kept(problem) + cut.n) * cut.k_bytes / kCacheBytes};
+}
+
+// Cycles of all steps of the busiest multiprocessor, whose tiles share its units. Tiles at an edge
+// wait for zeros too, and one of so many that it has is there.
+double busy_cycles(const Problem& problem, const Cut& cut, const Tiles& tiles, const Step& step,
+                   double steps) {
+  const double zeros = cut.k_bytes / kZeroBytes - cut.k_bytes / kCacheBytes;  // for a row's loads
+  double edges = 0;
+  double most_at_edge = 0;
+  const auto add = [&](std::int64_t count, int tile, std::int64_t extent) {
+    const std::int64_t beyond = count * tile - extent;
+    if (beyond == 0) return;
+    const double at_edge = std::min(tiles.most, std::ceil(tiles.most / number(count)));
+    edges += at_edge * number(beyond) * zeros;
+    most_at_edge = std::max(most_at_edge, at_edge);
+  };
+  add(tiles.rows, cut.m, problem.m);
+  add(tiles.cols, cut.n, problem.n);
+  const auto slower = [&](double loads) {
+    const double both = std::max(step.products, loads) + kOverlap * std::min(step.products, loads);
+    return std::max(both, number(cut.step_cycles));
+  };
+  const double inner = (tiles.most - most_at_edge) * slower(step.loads);
+  const double edge =
+      most_at_edge > 0 ? most_at_edge * slower(step.loads + edges / most_at_edge) : 0;
+  return steps * (inner + edge);
+}
+
+// What is read from memory again: B for each group of rows of tiles, and the group's rows of A for
+// each wave of its columns, where the second-level cache does not keep them.
+double again_bytes(const Problem& problem, const Cut& cut, const Tiles& tiles,
+                   const target::Arch& arch, int multiprocessors) {
+  if (problem.groups > 0) return 0;
+  const double room = kCacheShare * number(arch.l2_bytes);
+  const std::int64_t group =
+      cut.group > 0 ? std::min<std::int64_t>(cut.group, tiles.rows) : tiles.rows;
+  double again = 0;
+  if (bytes_of_b(problem) > room) {
+    again += number(ceil_div(tiles.rows, group) - 1) * bytes_of_b(problem);
+  }
+  const double rows_of_a = number(group * cut.m * problem.k) * size_bytes(problem.a);
+  if (rows_of_a * kept(problem) > room) {
+    const std::int64_t wave = std::max<std::int64_t>(1, multiprocessors / group);
+    again += number(ceil_div(tiles.cols, wave) - 1) * bytes_of_a(problem);
+  }
+  return again;
+}
+
+// Each operand once and what is read again. Few multiprocessors do not reach the memory's rate.
+double memory_seconds(const Problem& problem, const Cut& cut, const Tiles& tiles,
+                      const target::Arch& arch, int multiprocessors) {
+  const double bytes = bytes_of_a(problem) + bytes_of_b(problem) +
                        bytes_of(problem.c, problem.m * problem.n) +
-                       partial * bytes_of(DType::kF32, problem.m * problem.n);
-  return static_cast<double>(problem.batch) * bytes / (arch.dram_gb_per_s * 1e9 * kMemoryShare);
+                       again_bytes(problem, cut, tiles, arch, multiprocessors);
+  const double at_work = std::min(1.0, number(tiles.all) / multiprocessors);
+  return number(problem.batch) * bytes /
+         (arch.dram_gb_per_s * 1e9 * kMemoryShare * std::min(1.0, 1.15 * at_work));
+}
+
+// A further launch adds the parts up.
+double adding_cycles(const Problem& problem, const Cut& cut, int multiprocessors) {
+  if (cut.splits == 1) return 0;
+  const double sums = number(problem.batch * cut.splits * problem.m * problem.n);
+  return kFurtherCycles + 2 * bytes_of(DType::kF32, 1) * sums / (kSumsBytes * multiprocessors);
 }
 
 // There and to the place with aligned rows.
 double copy_seconds(const Cut& cut, const target::Arch& arch) {
   if (cut.copied_bytes == 0) return 0;
-  return kLaunchCycles / (arch.clock_ghz * 1e9) +
-         2.0 * static_cast<double>(cut.copied_bytes) / (arch.dram_gb_per_s * 1e9 * kMemoryShare);
+  return kFurtherCycles / (arch.clock_ghz * 1e9) +
+         2.0 * number(cut.copied_bytes) / (arch.dram_gb_per_s * 1e9 * kMemoryShare);
+}
+
+// The value that a tiling's defines give a name, or what it is without them.
+int value_of(const Defines& defines, std::string_view name, int without) {
+  const auto found = std::ranges::find(defines, name, &Defines::value_type::first);
+  return found == defines.end() ? without : std::atoi(found->second.c_str());
 }
 
 }  // namespace
 
-Cut cut_of(const KernelRow& row, const Tiling& tiling, int splits, const Problem& problem) {
-  return {.tiling = tiling,
-          .splits = splits,
+Cut cut_of(const KernelRow& row, const Tiling& tiling, const Problem& problem) {
+  const Defines defines = tiling_defines(tiling);
+  return {.m = tiling.m,
+          .n = tiling.n,
+          .k_bytes = tiling.k_bytes,
+          .warpgroups = value_of(defines, "WARPGROUPS", 1),
+          .bands = value_of(defines, "HEIGHT", 1),
+          .stages = value_of(defines, "STAGES", 0),
+          .group = value_of(defines, "GROUP", 0),
+          .stays = row.persistent,
           .copied_bytes = copied_bytes(row, problem),
           .peak_fraction = row.peak_fraction,
           .step_cycles = step_cycles(row, problem)};
 }
 
-bool splits_evenly(const Problem& problem, const Tiling& tiling, int splits) {
-  const std::int64_t steps = ceil_div(problem.k, stage(problem, tiling));
+bool splits_evenly(const Problem& problem, int k_bytes, int splits) {
+  const std::int64_t steps = ceil_div(problem.k * size_bytes(problem.a), k_bytes);
   return (splits - 1) * ceil_div(steps, splits) < steps;
 }
 
 double modelled_seconds(const Problem& problem, const Cut& cut, const target::Arch& arch,
                         int multiprocessors) {
-  const std::int64_t tiles = problem.batch * cut.splits * ceil_div(problem.m, cut.tiling.m) *
-                             ceil_div(problem.n, cut.tiling.n);
-  const auto waves = static_cast<double>(ceil_div(tiles, multiprocessors));
+  const Tiles tiles = tiles_of(problem, cut, multiprocessors);
+  const Step step = step_of(problem, cut, arch);
+  const auto steps =
+      number(ceil_div(ceil_div(problem.k * size_bytes(problem.a), cut.k_bytes), cut.splits));
+  const double clock = arch.clock_ghz * 1e9;
+  // While one stage is multiplied, the others' loads are on their way.
+  const double latency = cut.stages > 1 ? kLatency / ((cut.stages - 1) * cut.slices) : 0;
+  const double busy = busy_cycles(problem, cut, tiles, step, steps);
+  const double lone = steps * tiles.rounds * std::max(step.alone, latency);
+  const double memory = memory_seconds(problem, cut, tiles, arch, multiprocessors) * clock;
+  const double slowest = std::max({busy, lone, memory});
+  const double hidden = slowest + kUnhidden * (busy + lone + memory - slowest);
+  // The first stage is multiplied when all of it is there.
+  const double first = step.loads + step.products;
+  const double ends = tiles.rounds * (kTileCycles + (cut.parts + cut.slices - 2) * kPartCycles);
+  const double refills = cut.stays ? 0 : kRefillCycles * (tiles.rounds - 1) / cut.blocks;
+  const double begins = kLaunchCycles + kStageCycles * cut.stages * cut.slices;
   const double cycles =
-      waves * tile_cycles(problem, cut, arch) + (cut.splits > 1 ? kLaunchCycles : 0);
-  const double product =
-      std::max(cycles / (arch.clock_ghz * 1e9), memory_seconds(problem, cut, arch));
-  return product + copy_seconds(cut, arch);
+      begins + first + hidden + ends + refills + adding_cycles(problem, cut, multiprocessors);
+  return cycles / clock + copy_seconds(cut, arch);
 }
 
 }  // namespace kiln::gemm

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <mutex>
 
 #include "diag/render.h"
 #include "gemm/kernel_files.h"
@@ -112,17 +113,16 @@ TunedValues read_tuned_values(const KernelFile& file) {
 }  // namespace
 
 std::span<const int> tuned_values(std::string_view kernel, std::string_view parameter) {
-  static const auto all = [] {
-    std::map<std::string, TunedValues, std::less<>> by_kernel;
-    for (const KernelFile& file : kernel_files()) {
-      const std::filesystem::path path(file.name);
-      const bool is_kernel = path.extension() == ".co" && !path.has_parent_path();
-      if (is_kernel) by_kernel.emplace(path.stem().string(), read_tuned_values(file));
-    }
-    return by_kernel;
-  }();
-  const auto values = all.find(kernel);
-  if (values == all.end()) return {};
+  // Each kernel is read when first asked for; what was read stays where it is.
+  static std::mutex mutex;
+  static std::map<std::string, TunedValues, std::less<>> read;
+  const std::scoped_lock lock(mutex);
+  auto values = read.find(kernel);
+  if (values == read.end()) {
+    const KernelFile* file = kernel_file(std::string(kernel) + ".co");
+    if (file == nullptr) return {};
+    values = read.emplace(kernel, read_tuned_values(*file)).first;
+  }
   const auto found = values->second.find(parameter);
   if (found == values->second.end()) return {};
   return found->second;

@@ -1,5 +1,6 @@
-// What a tuner may try for a problem: of every kernel the defines that may vary, and between which
-// values. Data beside the kernels' rows (kernel_row.h), and a model that says where to look first.
+// What may be tried for a problem: of every kernel the defines that may vary, and between which
+// values. Data beside the kernels' rows (kernel_row.h), and a model (model.h) that says what is
+// most promising: the first is taken where nobody tuned, and a tuner tries the first few.
 //
 //   variants({.m = 4096, .n = 2112, .k = 7168}, *find_arch("sm_90a"), 132)
 //     =>  gemm_sm90 {GROUP 8, STAGES 4, TILE_N 176, WARPGROUPS 3}, ...: two full waves of tiles
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "gemm/kernel_row.h"
+#include "gemm/model.h"
 
 namespace kiln::gemm {
 
@@ -19,23 +21,19 @@ namespace kiln::gemm {
 struct Variant {
   const KernelRow* row = nullptr;
   Defines defines = {};  // sorted; without those that follow from the problem
-  int m = 0;             // of a tile
-  int n = 0;
-  int k_bytes = 0;  // of a stage
-  int warpgroups = 0;
-  int bands = 1;   // of rows that each warpgroup multiplies, one after the other
-  int slices = 1;  // of a tile's K, each with warpgroups and a ring of its own
-  int splits = 1;
-  int parts = 1;  // in which a warpgroup's part of C passes through shared memory
-  int stages = 0;
-  int blocks = 1;      // that a multiprocessor holds
+  Cut cut = {};
   double seconds = 0;  // by the model
 };
 
 // All that the kernels which serve the problem offer, the most promising first; such as differ in
-// nothing that matters for this problem come once. The problem is normalised.
+// nothing that matters for this problem come once. Those of a batch-invariant problem do not depend
+// on m. The problem is normalised.
 [[nodiscard]] std::vector<Variant> variants(const Problem& problem, const target::Arch& arch,
                                             int multiprocessors);
+
+// The first of them, or nothing where no kernel serves the problem.
+[[nodiscard]] std::optional<Variant> best_variant(const Problem& problem, const target::Arch& arch,
+                                                  int multiprocessors);
 
 // A tile of C, in elements.
 struct TileShape {
