@@ -48,7 +48,7 @@ constexpr Row kRows[] = {
      .keys_from = 4096,
      .defines = "AHEAD=1 APART=false TILE=80 TOGETHER=2"},
     {.depth = 256, .masked = true, .defines = "AHEAD=1 APART=false TILE=64 LATE=true TOGETHER=2"},
-    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true CLUSTER=2"},
+    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 CLUSTER=2"},
 };
 
 // The same of the gradients' kernels. More queries at a time are more registers than there are.

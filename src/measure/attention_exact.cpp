@@ -233,9 +233,10 @@ ExactRow AttentionHead::forward(std::int64_t query) const {
     bound = sum < 0.5 ? (bound + std::abs(out.value[d]) * sum) / (1 - sum) : kInfinity;
   }
   round(out);
-  out.lse_bound = sum < 0.5 ? -std::log1p(-sum) + kFunction +
-                                  4 * kFunction * (std::abs(largest) + kRoom + std::log(whole))
-                            : kInfinity;
+  out.lse_bound = sum < 0.5
+                      ? -std::log1p(-sum) + kFunction +
+                            kFunction * (4 * (std::abs(largest) + std::log(whole)) + 2 * kRoom)
+                      : kInfinity;
   return out;
 }
 

@@ -22,10 +22,12 @@ using gemm::Plan;
 constexpr std::int64_t kUsualCount = 10000;
 constexpr std::int64_t kAttentionPart = 32;  // one of so many problems
 constexpr std::uint64_t kDrawsForEach = 50;  // at most, before a run ends with fewer problems
-// A kernel takes as long to compile as a hundred problems to check. So once there is a kernel for so many
-// problems, and some at least, others are drawn that these kernels serve.
+// Compiling a kernel takes as long as checking a hundred problems. So of the problems that one file's kernels serve each has
+// a kernel of its own only while there are so few of them as this, or as a tenth of these problems; in the place of a further
+// one another is drawn that a kernel of this file serves which is there. After so many draws none is.
 constexpr std::int64_t kProblemsPerKernel = 10;
-constexpr std::int64_t kKernelsMin = 200;
+constexpr std::int64_t kKernelsMin = 20;
+constexpr int kDrawsForOne = 40;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -57,20 +59,50 @@ struct RandomBench {
   std::map<std::string, SharedKernel> kernels = {};  // by text(choice); they stay in place
   std::uint64_t drawn = 0;
 
-  [[nodiscard]] std::size_t kernels_max() const {
-    return static_cast<std::size_t>(std::max(kKernelsMin, count / kProblemsPerKernel));
-  }
+  // Of one file of kernels, by its name.
+  struct Family {
+    std::int64_t drawn = 0;  // problems that it serves, not counting those drawn in another's place
+    std::int64_t kernels = 0;
+  };
+  std::map<std::string, Family> families = {};
+  std::string wanted = {};  // the family that a problem is drawn of in another's place; empty: any
+  int tries = 0;            // for that one
+
   // Whether the problem may have this kernel: it is there, or may be compiled.
-  [[nodiscard]] bool has_room(const gemm::Choice& choice) const {
-    return kernels.size() < kernels_max() || kernels.contains(gemm::text(choice));
+  [[nodiscard]] bool has_room(const gemm::Choice& choice) {
+    const Family& family = families[choice.kernel];
+    return family.kernels < std::max(kKernelsMin, family.drawn / kProblemsPerKernel) ||
+           kernels.contains(gemm::text(choice));
   }
 };
 
 SharedKernel* kernel_of(RandomBench& bench, gemm::Choice choice) {
   const std::string name = gemm::text(choice);
   const auto [at, added] = bench.kernels.try_emplace(name);
-  if (added) at->second.choice = std::move(choice);
+  if (added) {
+    ++bench.families[choice.kernel].kernels;
+    at->second.choice = std::move(choice);
+  }
   return &at->second;
+}
+
+// Whether a problem with these kernels is taken; if not, others of the first one's file are looked for.
+bool takes(RandomBench& bench, const gemm::Choice& choice, const gemm::Choice* first) {
+  if (bench.wanted.empty()) {
+    ++bench.families[choice.kernel].drawn;
+  } else if (++bench.tries > kDrawsForOne) {
+    bench.wanted.clear();
+    return false;
+  }
+  const bool fits = bench.wanted.empty() || bench.wanted == choice.kernel;
+  if (fits && bench.has_room(choice) && (first == nullptr || bench.has_room(*first))) {
+    bench.wanted.clear();
+    return true;
+  }
+  if (!bench.wanted.empty()) return false;
+  bench.wanted = choice.kernel;
+  bench.tries = 0;
+  return false;
 }
 
 // Nothing when no kernel serves it, which is counted, or it would be one too many.
@@ -82,12 +114,12 @@ std::optional<Ready> chosen(RandomBench& bench, const RandomProblem& problem) {
     bench.report.refuse(refusal_text(choice.error()));
     return std::nullopt;
   }
-  if (!bench.has_room(*choice)) return std::nullopt;
   if (problem.first_rows == 0) {
+    if (!takes(bench, *choice, nullptr)) return std::nullopt;
     return Ready{.problem = problem, .kernel = kernel_of(bench, std::move(*choice))};
   }
   auto first = gemm::choose(with_first_rows(problem), gpu.arch(), multiprocessors);
-  if (first && !bench.has_room(*first)) return std::nullopt;
+  if (!takes(bench, *choice, first ? &*first : nullptr)) return std::nullopt;
   Ready out{.problem = problem, .kernel = kernel_of(bench, std::move(*choice))};
   if (first) {
     out.first_kernel = kernel_of(bench, std::move(*first));
