@@ -79,6 +79,7 @@ class Products {
   void check_axes(ir::OpId launch);
   void report_unread(ir::VarId axis, const TileAccess& write);
   void check_units(ir::OpId id, const ir::Store& store);
+  [[nodiscard]] bool is_of_threads(const TileAccess& access) const;
   [[nodiscard]] std::vector<ir::VarId> units_moving(const TileAccess& access) const;
 
   const ir::Function& function_;
@@ -393,6 +394,14 @@ Products::AxisUses Products::axis_uses(ir::OpId launch) const {
   return uses;
 }
 
+// Whether the place depends on a number that each thread computes, of whatever it is.
+bool Products::is_of_threads(const TileAccess& access) const {
+  std::vector<ir::VarId> vars;
+  for (const ir::Expr& origin : access.at.origin) origin.collect_vars(vars);
+  return std::ranges::any_of(
+      vars, [&](ir::VarId var) { return function_.vars[var].kind == ir::VarKind::kBound; });
+}
+
 // The axes inside of the block that an access depends on.
 std::vector<ir::VarId> Products::units_moving(const TileAccess& access) const {
   std::vector<ir::VarId> units;
@@ -413,6 +422,7 @@ void Products::check_units(ir::OpId id, const ir::Store& store) {
     for (const ir::ValueId operand : {mma.a, mma.b}) {
       const TileAccess* load = uses_of(operand).load;
       if (load == nullptr) return;  // computed, of whatever a unit has
+      if (is_of_threads(*load)) return;
       traced = true;
       for (const ir::VarId var : units_moving(*load)) read.push_back(var);
     }
