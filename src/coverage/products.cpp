@@ -12,6 +12,7 @@
 #include "coverage/access.h"
 #include "coverage/coverage.h"
 #include "ir/arguments.h"
+#include "ir/depend.h"
 #include "ir/effects.h"
 
 namespace kiln::coverage {
@@ -79,7 +80,7 @@ class Products {
   void check_axes(ir::OpId launch);
   void report_unread(ir::VarId axis, const TileAccess& write);
   void check_units(ir::OpId id, const ir::Store& store);
-  [[nodiscard]] bool is_of_threads(const TileAccess& access) const;
+  [[nodiscard]] std::vector<ir::VarId> units_deciding(const TileAccess& access) const;
   [[nodiscard]] std::vector<ir::VarId> units_moving(const TileAccess& access) const;
 
   const ir::Function& function_;
@@ -91,6 +92,7 @@ class Products {
   std::map<ir::OpId, Accesses> by_op_;
   std::map<ir::ValueId, std::array<Accesses, 2>> by_root_;
   std::map<ir::ValueId, TileUses> tiles_;
+  std::map<ir::ValueId, std::vector<ir::OpId>> sets_;  // of mutable scalars
 };
 
 void Products::index() {
@@ -103,6 +105,8 @@ void Products::index() {
   ir::walk(function_, function_.body, [&](ir::OpId id) {
     const auto* mma = std::get_if<ir::Mma>(&function_.ops[id].data);
     const auto* store = std::get_if<ir::Store>(&function_.ops[id].data);
+    const auto* set = std::get_if<ir::Set>(&function_.ops[id].data);
+    if (set != nullptr) sets_[set->cell].push_back(id);
     if (mma != nullptr) tiles_[mma->c].products.push_back(id);
     if (store != nullptr) tiles_[store->frag].stores.push_back(id);
   });
@@ -394,20 +398,47 @@ Products::AxisUses Products::axis_uses(ir::OpId launch) const {
   return uses;
 }
 
-// Whether the place depends on a number that each thread computes, of whatever it is.
-bool Products::is_of_threads(const TileAccess& access) const {
-  std::vector<ir::VarId> vars;
-  for (const ir::Expr& origin : access.at.origin) origin.collect_vars(vars);
-  return std::ranges::any_of(
-      vars, [&](ir::VarId var) { return function_.vars[var].kind == ir::VarKind::kBound; });
-}
-
 // The axes inside of the block that an access depends on.
 std::vector<ir::VarId> Products::units_moving(const TileAccess& access) const {
   std::vector<ir::VarId> units;
   for (const ir::Expr& origin : access.at.origin) {
     for (const ir::VarId var : ranges_.moving(origin)) {
       if (ranges_.is_unit(var)) units.push_back(var);
+    }
+  }
+  return units;
+}
+
+// The same through numbers that threads compute: what these are made of, and how often the loops run that change them.
+std::vector<ir::VarId> Products::units_deciding(const TileAccess& access) const {
+  std::set<ir::VarId> vars;
+  std::set<ir::ValueId> cells;
+  std::vector<ir::Dependence> todo = {ir::dependence_of(function_, access.at.origin)};
+  while (!todo.empty()) {
+    const ir::Dependence one = std::move(todo.back());
+    todo.pop_back();
+    vars.insert(one.vars.begin(), one.vars.end());
+    for (const ir::ValueId cell : one.cells) {
+      if (!cells.insert(cell).second) continue;
+      if (const auto* alloc = function_.def_as<ir::Alloc>(cell)) {
+        todo.push_back(ir::dependence_of(function_, alloc->initial));
+      }
+      for (const ir::OpId id : sets_.contains(cell) ? sets_.at(cell) : std::vector<ir::OpId>{}) {
+        todo.push_back(
+            ir::dependence_of(function_, std::get<ir::Set>(function_.ops[id].data).value));
+        if (!loops_.contains(id)) continue;
+        for (const ir::OpId outer : loops_.at(id)) {
+          const auto* loop = std::get_if<ir::For>(&function_.ops[outer].data);
+          if (loop == nullptr) continue;
+          todo.push_back(ir::dependence_of(function_, {loop->lower, loop->upper}));
+        }
+      }
+    }
+  }
+  std::vector<ir::VarId> units;
+  for (const ir::VarId var : vars) {
+    for (const ir::VarId moving : ranges_.moving(ir::Expr::var(var))) {
+      if (ranges_.is_unit(moving)) units.push_back(moving);
     }
   }
   return units;
@@ -422,9 +453,8 @@ void Products::check_units(ir::OpId id, const ir::Store& store) {
     for (const ir::ValueId operand : {mma.a, mma.b}) {
       const TileAccess* load = uses_of(operand).load;
       if (load == nullptr) return;  // computed, of whatever a unit has
-      if (is_of_threads(*load)) return;
       traced = true;
-      for (const ir::VarId var : units_moving(*load)) read.push_back(var);
+      for (const ir::VarId var : units_deciding(*load)) read.push_back(var);
     }
   }
   for (const TileAccess* access : accesses_by(id)) {

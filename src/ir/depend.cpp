@@ -20,24 +20,6 @@ class DependenceCollector {
     expr.collect_vars(vars);
     for (const ir::VarId var : vars) variable(var);
   }
-  [[nodiscard]] Dependence take() { return std::move(out_); }
-
- private:
-  void variable(ir::VarId var) {
-    if (function_.vars[var].kind != ir::VarKind::kBound) {
-      out_.vars.insert(var);
-      return;
-    }
-    if (!bound_.insert(var).second) return;
-    if (bindings_.empty()) find_bindings();
-    for (const ir::ValueId bound : bindings_[var]) value(bound);
-  }
-  void find_bindings() {
-    for (const ir::Op& op : function_.ops) {
-      const auto* bind = std::get_if<ir::Bind>(&op.data);
-      if (bind != nullptr) bindings_[bind->var].push_back(bind->value);
-    }
-  }
   // Each value is looked at once, however many others are made of it.
   void value(ir::ValueId id) {
     if (!id.valid() || !function_.values[id].def.valid() || !seen_.insert(id).second) return;
@@ -56,6 +38,24 @@ class DependenceCollector {
     ir::for_each_expr(op, [&](const ir::Expr& inner) { expr(inner); });
     ir::for_each_operand(op, [&](std::string_view, ir::ValueId operand) { value(operand); });
   }
+  [[nodiscard]] Dependence take() { return std::move(out_); }
+
+ private:
+  void variable(ir::VarId var) {
+    if (function_.vars[var].kind != ir::VarKind::kBound) {
+      out_.vars.insert(var);
+      return;
+    }
+    if (!bound_.insert(var).second) return;
+    if (bindings_.empty()) find_bindings();
+    for (const ir::ValueId bound : bindings_[var]) value(bound);
+  }
+  void find_bindings() {
+    for (const ir::Op& op : function_.ops) {
+      const auto* bind = std::get_if<ir::Bind>(&op.data);
+      if (bind != nullptr) bindings_[bind->var].push_back(bind->value);
+    }
+  }
 
   const ir::Function& function_;
   Dependence out_;
@@ -69,6 +69,12 @@ class DependenceCollector {
 Dependence dependence_of(const ir::Function& function, const std::vector<ir::Expr>& exprs) {
   DependenceCollector collector(function);
   for (const ir::Expr& expr : exprs) collector.expr(expr);
+  return collector.take();
+}
+
+Dependence dependence_of(const ir::Function& function, ir::ValueId value) {
+  DependenceCollector collector(function);
+  collector.value(value);
   return collector.take();
 }
 

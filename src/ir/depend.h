@@ -17,6 +17,7 @@ struct Dependence {
 
 [[nodiscard]] Dependence dependence_of(const ir::Function& function,
                                        const std::vector<ir::Expr>& exprs);
+[[nodiscard]] Dependence dependence_of(const ir::Function& function, ir::ValueId value);
 
 // The variable that an operation of `region` bound to the same number as the value is: one number
 // has one name, so that expressions with it can be compared.

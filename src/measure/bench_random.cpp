@@ -20,14 +20,14 @@ using gemm::LoadedKernel;
 using gemm::Plan;
 
 constexpr std::int64_t kUsualCount = 10000;
-constexpr std::int64_t kAttentionPart = 32;  // one of so many problems
-constexpr std::uint64_t kDrawsForEach = 50;  // at most, before a run ends with fewer problems
+constexpr std::int64_t kAttentionPart = 32;   // one of so many problems
+constexpr std::uint64_t kDrawsForEach = 200;  // at most, before a run ends with fewer problems
 // Compiling a kernel takes as long as checking a hundred problems. So of the problems that one file's kernels serve each has
 // a kernel of its own only while there are so few of them as this, or as a tenth of these problems; in the place of a further
-// one another is drawn that a kernel of this file serves which is there. After so many draws none is.
+// one another is drawn that a kernel of this file serves which is there, or after so many draws any that the file serves.
 constexpr std::int64_t kProblemsPerKernel = 10;
 constexpr std::int64_t kKernelsMin = 20;
-constexpr int kDrawsForOne = 40;
+constexpr int kDrawsForOne = 20;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -88,21 +88,19 @@ SharedKernel* kernel_of(RandomBench& bench, gemm::Choice choice) {
 
 // Whether a problem with these kernels is taken; if not, others of the first one's file are looked for.
 bool takes(RandomBench& bench, const gemm::Choice& choice, const gemm::Choice* first) {
-  if (bench.wanted.empty()) {
+  const bool any = bench.wanted.empty();
+  if (any) {
     ++bench.families[choice.kernel].drawn;
-  } else if (++bench.tries > kDrawsForOne) {
-    bench.wanted.clear();
+    bench.wanted = choice.kernel;
+    bench.tries = 0;
+  } else if (bench.wanted != choice.kernel) {
+    ++bench.tries;
     return false;
   }
-  const bool fits = bench.wanted.empty() || bench.wanted == choice.kernel;
-  if (fits && bench.has_room(choice) && (first == nullptr || bench.has_room(*first))) {
-    bench.wanted.clear();
-    return true;
-  }
-  if (!bench.wanted.empty()) return false;
-  bench.wanted = choice.kernel;
-  bench.tries = 0;
-  return false;
+  const bool fits = bench.has_room(choice) && (first == nullptr || bench.has_room(*first));
+  if (!fits && bench.tries++ < kDrawsForOne) return false;
+  bench.wanted.clear();
+  return true;
 }
 
 // Nothing when no kernel serves it, which is counted, or it would be one too many.

@@ -102,6 +102,8 @@ double disagreement(const Output& program, const Output& user, std::size_t i) {
   const double ours = program.expected[i];
   const double theirs = user.expected[i];
   if (user.slack.empty() || !std::isfinite(ours) || !std::isfinite(theirs)) return 0;
+  // What the program comes to is not known: a branch could not be decided.
+  if (program.bound[i] == kUnbounded) return 0;
   const double apart = std::fabs(ours - theirs);
   return apart <= user.slack[i] ? 0 : apart / user.slack[i];
 }

@@ -111,6 +111,24 @@ TEST(Compare, WhatTheFormulaSaysNothingOfIsNotCompared) {
   EXPECT_EQ(compare({&program, &user}, rounded(program)).not_compared, 1) << "an array";
 }
 
+// Of a branch that cannot be decided the program's number is one of several: it is not held against a formula.
+TEST(Compare, WhatTheProgramDoesNotKnowIsNotHeldAgainstTheFormula) {
+  const Output program{.name = "y",
+                       .param = 0,
+                       .dtype = DType::kF32,
+                       .shape = {2},
+                       .expected = {0, 1},
+                       .bound = {kInf, 0.1}};
+  Output user = program;
+  user.expected = {1, 1};
+  user.bound = {0.1, 0.1};
+  user.slack = {0.01, 0.01};
+  Tensor tensor = rounded(user);
+  EXPECT_EQ(compare({&program, &user}, tensor).outside, 0);
+  tensor.set(0, 2);
+  EXPECT_EQ(compare({&program, &user}, tensor).outside, 1) << "by the formula's bound";
+}
+
 TEST(Compare, FirstMismatchHasItsCoordinates) {
   const Output output{.name = "y",
                       .param = 0,

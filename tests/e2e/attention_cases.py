@@ -198,7 +198,7 @@ MISTAKES = {
         ("if constexpr (!LATE) sum = sum * alpha;", "", "result-outside"),
         ("l *= alpha;", "", "result-outside"),
         ("__exp2f(before * c - shift) : 1.0f", "1.0f : __exp2f(before * c - shift)", "result-outside"),
-        ("__min(8.0f / c, 3.0e38f)", "200.0f / c", "result-outside"),
+        ("__min(7.9f / c, 3.0e38f)", "200.0f / c", "result-outside"),
     ),
     "attention_sm90 drawn": (
         ("if constexpr (DRAWN) begin_draw(counter);", "", "uninitialised"),
