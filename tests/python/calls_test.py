@@ -335,7 +335,7 @@ class KnownTest(PaperDriver):
     def test_factors_and_scale_reach_the_kernel(self):
         a, b, out = array(104, 40), array(40, 56), array(104, 56)
         for by, alpha in ((self.new, 0.375), (self.known, 0.625), (self.known, 0.875)):
-            self.assertIn(alpha, self.numbers_of(4, by, kiln.ops.gemm, a, b, out=out, alpha=alpha))
+            self.assertIn(alpha, self.numbers_of(6, by, kiln.ops.gemm, a, b, out=out, alpha=alpha))
         q, k, lengths = array(1, 152, 2, 64), array(1, 160, 2, 64), array(1, dtype=np.int32)
         for by, scale in ((self.new, 0.375), (self.known, 0.625), (self.known, 0.875)):
             self.assertIn(scale, self.numbers_of(6, by, kiln.ops.attention, q, k, k, scale=scale))
