@@ -6,7 +6,7 @@
 //
 // The distribution loves edges: 1 and 2, primes, powers of two and multiples of tiles with their
 // neighbours. Epilogues and types come from some eighty pairs that the seed makes, all 64 epilogues
-// and all types among them: so a run compiles hundreds of kernels and not thousands.
+// and all types among them: so problems share kernels, of which a run compiles no more than it needs (bench_random.cpp).
 #pragma once
 
 #include <cstdint>
