@@ -154,7 +154,7 @@ std::string head_text(const Run& run, std::string_view place, double seconds) {
   std::string shape;
   for (std::uint32_t v = 0; v < run.function().vars.size(); ++v) {
     const ir::Var& var = run.function().vars[ir::VarId{v}];
-    if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
+    if (!ir::known_at_launch(var.kind)) continue;
     shape += format("{}{}={}", shape.empty() ? ", " : " ", var.name, run.arguments.vars[v]);
   }
   return format("{} on {} ({}){}: {}\n", run.function().name, place, run.program.program.arch->name,

@@ -23,7 +23,7 @@ std::vector<io::Assignment> shapes_of(const ir::Function& function, const ir::Ar
   std::vector<io::Assignment> out;
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
-    if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
+    if (!ir::known_at_launch(var.kind)) continue;
     out.push_back({var.name, format("{}", given.vars[v])});
   }
   for (std::size_t i = 0; i < function.params.size(); ++i) {

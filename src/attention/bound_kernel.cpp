@@ -46,7 +46,7 @@ Result<void> bind_dimensions(const ir::Function& function, const Signature& sign
   binding.arguments.vars.resize(function.vars.size());
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
-    if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
+    if (!ir::known_at_launch(var.kind)) continue;
     const auto found = std::ranges::find(signature.dimensions, var.name, &Dimension::first);
     if (found == signature.dimensions.end()) {
       std::vector<std::string_view> names;

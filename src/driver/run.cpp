@@ -183,7 +183,7 @@ RunReport make_report(const io::Program& program, const ir::Function& function, 
       .kernel = function.name, .arch = std::string(program.arch->name), .shape = {}, .outputs = {}};
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
-    if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
+    if (!ir::known_at_launch(var.kind)) continue;
     report.shape.emplace_back(var.name, execution.arguments.vars[v]);
   }
   report.printed = io::printed_lines(execution.printed, program.sources);

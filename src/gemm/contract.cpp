@@ -107,7 +107,7 @@ void Binder::bind_vars() {
   contract.vars.resize(function.vars.size());
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
-    if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
+    if (!ir::known_at_launch(var.kind)) continue;
     const auto value = dimension(var.name);
     if (!value) {
       wrong(

@@ -293,13 +293,21 @@ void Binder::make_tensors() {
     const ir::ViewType* type = view_of(i);
     if (type == nullptr) continue;
     const std::vector<std::int64_t> shape = shape_of(*type);
+    const ir::Param& param = function.params[i];
+    if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 0; })) {
+      failure = diags
+                    .report<diag::ShapeNegative>(param.span, param.name, name(type->dtype),
+                                                 shape_text(shape))
+                    .help("choose the numbers that it is computed of so that it is 0 or more")
+                    .emit();
+      continue;
+    }
     if (!elements_fit(type->dtype, shape)) {
-      failure =
-          diags
-              .report<diag::ShapeOverflow>(function.params[i].span, function.params[i].name,
-                                           name(type->dtype), shape_text(shape), kTensorBytesMax)
-              .help("choose smaller extents")
-              .emit();
+      failure = diags
+                    .report<diag::ShapeOverflow>(param.span, param.name, name(type->dtype),
+                                                 shape_text(shape), kTensorBytesMax)
+                    .help("choose smaller extents")
+                    .emit();
       continue;
     }
     arguments.params[i].tensor = Tensor{type->dtype, shape, {}};

@@ -196,7 +196,7 @@ reference::Given given_of(const ir::Function& function, const ir::Arguments& arg
   }
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
-    if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
+    if (!ir::known_at_launch(var.kind)) continue;
     const ExactInteger value = kiln::split(arguments.vars[v]);
     out.scalars.push_back({var.name, reference::exactly(value), DType::kS64});
   }

@@ -21,6 +21,10 @@ enum class VarKind : std::uint8_t {
   kBound,     // set by Bind, per thread
 };
 
+[[nodiscard]] constexpr bool known_at_launch(VarKind kind) {
+  return kind == VarKind::kDim || kind == VarKind::kScalar;
+}
+
 struct Var {
   std::string name;  // unique in the function
   VarKind kind = VarKind::kDim;

@@ -148,7 +148,7 @@ bool known_at_launch(const Function& function, const Expr& expr) {
   expr.collect_vars(vars);
   return std::all_of(vars.begin(), vars.end(), [&](VarId var) {
     const VarKind kind = function.vars[var].kind;
-    return kind == VarKind::kDim || kind == VarKind::kScalar;
+    return known_at_launch(kind);
   });
 }
 

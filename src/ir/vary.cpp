@@ -223,7 +223,7 @@ void Varying::Variation::find_jumps() {
 
 bool Varying::Variation::look_at_var(VarId id) {
   const Var& declared = function_.vars[id];
-  if (declared.kind == VarKind::kDim || declared.kind == VarKind::kScalar) return false;
+  if (known_at_launch(declared.kind)) return false;
   if (declared.extent.is(1)) return false;  // it is always 0
   find_declarations();
   const OpId declaration = declaration_[id.index];

@@ -4,6 +4,7 @@
 
 #include "ir/effects.h"
 #include "ir/names.h"
+#include "ir/prove.h"
 #include "ir/rules.h"
 
 namespace kiln::ir {
@@ -46,6 +47,11 @@ void params_are_values(const Module&, const Function& f, Mistakes& mistakes) {
     if (view != nullptr && view->space != Space::kGlobal) {
       mistakes.push_back(
           format("parameter `{}` is a view of {} memory", param.name, name_of(view->space)));
+    }
+    for (const Expr& extent : view == nullptr ? std::vector<Expr>{} : view->shape) {
+      if (known_at_launch(f, extent)) continue;
+      mistakes.push_back(format("parameter `{}` has the extent {}, which no call knows", param.name,
+                                f.text(extent)));
     }
     if (!param.var.valid()) continue;
     if (scalar == nullptr || !is_integer(scalar->dtype) ||
@@ -128,7 +134,7 @@ void vars_are_in_scope(const Module&, const Function& f, Mistakes& mistakes) {
   std::vector<bool> visible(f.vars.size());
   for (std::size_t i = 0; i < f.vars.size(); ++i) {
     const VarKind kind = f.vars[VarId{static_cast<std::uint32_t>(i)}].kind;
-    visible[i] = kind == VarKind::kDim || kind == VarKind::kScalar;
+    visible[i] = known_at_launch(kind);
   }
   const auto set = [&](const std::vector<VarId>& vars, bool to) {
     for (const VarId var : vars) {

@@ -20,6 +20,8 @@ struct Edit {
 constexpr Edit kEdits[] = {
     // structure
     {"params-are-values", kElements, "%n: s32 as n", "%n: f32 as n"},
+    {"params-are-values", kElements, "%x: view<f32, global, [N, n]>",
+     "%x: view<f32, global, [N, k]>"},
     {"operands-are-given", kMatmul, "fill frag=%mc value=%zero", "fill frag=%mc"},
     {"operands-are-in-scope", kElements, "index=[k] value=%chosen", "index=[k] value=%doubled"},
     {"results-are-defined", kMatmul, "copy_wait", "%w = copy_wait : f32"},

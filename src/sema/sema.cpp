@@ -7,6 +7,7 @@
 #include "coverage/coverage.h"
 #include "ir/arguments.h"
 #include "ir/effects.h"
+#include "ir/prove.h"
 #include "sema/call.h"
 #include "sema/constant.h"
 #include "sema/device_text.h"
@@ -42,7 +43,17 @@ std::optional<ir::Expr> parameter_extent(Sema& sema, const ast::Dim& dim, const 
   }
   const auto extents = evaluate_extents(sema, {dim.value}, format("an extent of `{}`", param));
   if (!extents || extents->size() != 1) return {};
-  return (*extents)[0].value;
+  const ir::Expr& extent = (*extents)[0].value;
+  if (!ir::known_at_launch(sema.function, extent)) {
+    const Span span = sema.ast[dim.value].span;
+    (void)sema.diags.report<diag::ParameterExtent>(span, param, sema.sources.text(span))
+        .help(
+            "give it a name of its own, a dimension; sums, products and `cdiv` of dimensions, "
+            "integer parameters and constants below 2^63 may stand here too")
+        .emit();
+    return {};
+  }
+  return extent;
 }
 
 std::optional<ir::ViewType> spanned_type(Sema& sema, const ast::Type& element,

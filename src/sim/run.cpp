@@ -100,7 +100,7 @@ Run::Run(const Setting& setting, ir::Arguments& arguments, Reporter& reporter)
   facts.uniform.resize(function_.vars.size());
   std::size_t i = 0;
   for (const ir::Var& var : function_.vars) {
-    facts.known[i++] = var.kind == ir::VarKind::kDim || var.kind == ir::VarKind::kScalar;
+    facts.known[i++] = ir::known_at_launch(var.kind);
   }
   host_.globals.resize(function_.values.size());
   if (seed_ == options_.seed) host_.dumps = options_.dumps;

@@ -339,7 +339,7 @@ Explanation explain_kernel(const ir::Module& module, const Function& function,
       .arch = &arch, .kernel = function.name, .shape = {}, .launches = {}, .trials = {}};
   for (std::uint32_t v = 0; v < function.vars.size(); ++v) {
     const ir::Var& var = function.vars[ir::VarId{v}];
-    if (var.kind != ir::VarKind::kDim && var.kind != ir::VarKind::kScalar) continue;
+    if (!ir::known_at_launch(var.kind)) continue;
     out.shape.emplace_back(var.name, arguments.vars[v]);
   }
   LaunchReader reader(arch, function, arguments, outcome);
