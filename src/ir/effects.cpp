@@ -103,7 +103,7 @@ bool reads_outside_launches(const Function& function, RegionId region) {
     const Op& op = function.ops[id];
     const auto* parallel = std::get_if<Parallel>(&op.data);
     if (parallel != nullptr && parallel->level == Level::kBlock) return false;
-    const std::vector<RegionId> inner = regions_of(op);
+    const Regions inner = regions_of(op);
     return std::ranges::any_of(memory_touched(function, op), &Touch::reads) ||
            std::ranges::any_of(
                inner, [&](RegionId each) { return reads_outside_launches(function, each); });

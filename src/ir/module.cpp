@@ -105,10 +105,28 @@ bool rows_are_dense(const Function& function, ValueId root) {
   return strides.empty() || strides.back().is(1);
 }
 
-std::vector<RegionId> regions_of(const Op& op) {
-  std::vector<RegionId> all;
+namespace {
+
+template <class Data>
+concept HasRegions = requires(Data data) {
+  data.body;
+}
+|| requires(Data data) { data.stand_in; }
+|| requires(Data data) { data.then_body; };
+
+template <class... Ts>
+constexpr std::array<bool, sizeof...(Ts)> which_have_regions(const OneOf<Ts...>*) {
+  return {HasRegions<Ts>...};
+}
+constexpr auto kHasRegions = which_have_regions(static_cast<const OpData*>(nullptr));
+
+}  // namespace
+
+Regions regions_of(const Op& op) {
+  Regions all;
+  if (!kHasRegions[op.data.index()]) return all;
   const auto add = [&](RegionId region) {
-    if (region.valid()) all.push_back(region);
+    if (region.valid()) all.add(region);
   };
   const auto add_those_of = [&](const auto& data) {
     if constexpr (requires { data.body; }) add(data.body);
@@ -122,7 +140,7 @@ std::vector<RegionId> regions_of(const Op& op) {
   return all;
 }
 
-void walk(const Function& function, RegionId region, const std::function<void(OpId)>& visit) {
+void walk(const Function& function, RegionId region, FunctionRef<void(OpId)> visit) {
   for (const OpId id : function.regions[region].ops) {
     visit(id);
     for (const RegionId inner : regions_of(function.ops[id])) walk(function, inner, visit);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/op.h"
+#include "support/function_ref.h"
 #include "target/arch.h"
 
 namespace kiln::ir {
@@ -141,10 +142,25 @@ struct ResolvedView {
 
 // Calls `visit(const Op&, OpId)` for each operation of the region and of the regions inside it, in
 // program order, an operation before its regions.
-void walk(const Function& function, RegionId region, const std::function<void(OpId)>& visit);
+void walk(const Function& function, RegionId region, FunctionRef<void(OpId)> visit);
 
-// The regions of an operation, in order (then, else).
-[[nodiscard]] std::vector<RegionId> regions_of(const Op& op);
+// The regions of an operation, in order (then, else): two at most.
+class Regions {
+ public:
+  void add(RegionId region) { all_[count_++] = region; }
+  [[nodiscard]] const RegionId* begin() const { return all_.data(); }
+  [[nodiscard]] const RegionId* end() const { return all_.data() + count_; }
+  [[nodiscard]] std::size_t size() const { return count_; }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] RegionId front() const { return all_[0]; }
+  [[nodiscard]] RegionId back() const { return all_[count_ - 1]; }
+  [[nodiscard]] RegionId operator[](std::size_t i) const { return all_[i]; }
+
+ private:
+  std::array<RegionId, 2> all_;
+  std::size_t count_ = 0;
+};
+[[nodiscard]] Regions regions_of(const Op& op);
 
 // Whether the load moves nothing: its tile is an operand that a warpgroup's instruction reads from
 // shared memory. Known from Form::kAtoms on.

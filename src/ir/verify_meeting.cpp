@@ -94,7 +94,7 @@ class Follower {
       if (kind != OpKind::kYield && !left_.empty()) left_.back().add(unready);
       return false;
     }
-    const std::vector<RegionId> inner = regions_of(op);
+    const Regions inner = regions_of(op);
     if (inner.empty()) return true;
     const Inthreads* some = std::get_if<Inthreads>(&op.data);
     const bool loops = is_loop(kind);

@@ -6,6 +6,7 @@
 #include "ir/names.h"
 #include "ir/registers.h"
 #include "ir/rules.h"
+#include "layout/indices.h"
 #include "support/tensor.h"
 
 namespace kiln::ir {
@@ -53,10 +54,11 @@ std::string wrong_deal(const Layout& registers, std::int64_t elements, std::int6
   if (lanes > kMost || values > kMost || lanes * values < elements) {
     return format("{} lanes hold {} elements in {} values each", lanes, elements, values);
   }
+  const std::vector<std::int64_t> indices = indices_of(registers);
   std::vector<std::int64_t> holder(static_cast<std::size_t>(elements), -1);  // the last lane
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     for (std::int64_t value = 0; value < values; ++value) {
-      const std::int64_t at = registers(lane, value);
+      const std::int64_t at = indices[static_cast<std::size_t>(value * lanes + lane)];
       if (at < 0 || at >= elements) return format("element {} of {}", at, elements);
       std::int64_t& last = holder[static_cast<std::size_t>(at)];
       if (last == lane) return format("lane {} holds element {} twice", lane, at);

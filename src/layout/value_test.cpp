@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "layout/family.h"
+#include "layout/indices.h"
 
 namespace kiln {
 namespace {
@@ -67,6 +68,14 @@ TEST(LayoutValue, ModesPutTogetherAgainAreTheLayout) {
   });
   expect_modes_rebuild(read("((3,(2,2)),2):((4,(1,2)),12)"));
   expect_modes_rebuild(read("(((5))):(((3)))"));
+}
+
+TEST(LayoutValue, AllIndicesAreThoseOfEachNumber) {
+  for_each_layout(kSizeMax, kLeavesInFamily, [](const Layout& layout) {
+    ASSERT_EQ(indices_of(layout), image(layout)) << to_text(layout);
+  });
+  EXPECT_EQ(indices_of(read("((2,2),3):((-1,8),2)")), image(read("((2,2),3):((-1,8),2)")));
+  EXPECT_TRUE(indices_of(Layout{}).empty());
 }
 
 TEST(LayoutValue, CosizeAndBijectivityByBruteForce) {

@@ -346,7 +346,7 @@ class Keeper {
       return true;
     }
     return std::ranges::any_of(there, [&](ir::OpId each) {
-      const std::vector<ir::RegionId> inner = ir::regions_of(function_.ops[each]);
+      const ir::Regions inner = ir::regions_of(function_.ops[each]);
       return std::ranges::any_of(inner,
                                  [&](ir::RegionId next) { return insert_behind(next, id, ops); });
     });

@@ -82,6 +82,19 @@ Checked<bool> verify_after(const ir::Module& module, std::string_view pass, Diag
   return diags.failed();
 }
 
+// Whether the IR is verified behind this row. Verifying takes longer than a pass; where an optimised
+// program compiles source text, what the rows of a form make together is verified, once for each form.
+bool verifies(const Pass& pass, const PassOptions& options) {
+#ifdef NDEBUG
+  constexpr bool kAfterEach = false;
+#else
+  constexpr bool kAfterEach = true;
+#endif
+  const bool ends_form = &pass == &std::end(kPasses)[-1] || (&pass)[1].holds != pass.holds;
+  return kAfterEach || ends_form || options.read_from || options.after_each ||
+         pass.name == options.stop_after;
+}
+
 // The row at which the module's way through the table begins.
 Checked<std::size_t> first_to_run(const ir::Module& module, Diagnostics& diags,
                                   const PassOptions& options) {
@@ -112,7 +125,9 @@ Checked<bool> run_passes(ir::Module& module, Diagnostics& diags, const PassOptio
     if (failed && finishes_form) return diags.failed();
     module.form = pass.holds;
     module.after = finishes_form ? "" : std::string(pass.name);
-    if (auto right = verify_after(module, pass.name, diags, options); !right) return right;
+    if (verifies(pass, options)) {
+      if (auto right = verify_after(module, pass.name, diags, options); !right) return right;
+    }
     if (options.after_each) options.after_each(pass.name, module);
     if (pass.name == options.stop_after) break;
   }

@@ -32,8 +32,9 @@ struct PassOptions {
   std::optional<Span> read_from = {};
 };
 
-// Runs the passes, verifying the IR after each. A broken rule is a bug of ours and stops; of IR
-// text it is reported. A module that comes half decided goes on behind the row that it has come to:
+// Runs the passes, verifying the IR after each; an optimised build verifies what comes from source
+// text when a form is complete, and at the end. A broken rule is a bug of ours and stops; of IR text
+// it is reported. A module that comes half decided goes on behind the row that it has come to:
 // the one that Module::after names, else the first that its form holds after. Steps towards one
 // form report their mistakes together.
 Checked<bool> run_passes(ir::Module& module, Diagnostics& diags, const PassOptions& options = {});

@@ -26,8 +26,6 @@ double rounding_error(DType dtype, double value, double error) {
   return roundoff(dtype) * (std::fabs(value) + error) + smallest(dtype) / 2;
 }
 
-bool saturates(DType to) { return is_float(to) && !std::isinf(round_to(to, kUnbounded)); }
-
 // The least value of a float that saturates: without a sign 0, or the least power of two.
 double lowest(DType saturating) { return round_to(saturating, -kUnbounded); }
 

@@ -165,7 +165,7 @@ void Flattener::end_body() {
 }
 
 bool Flattener::is_left() const {
-  const std::vector<ir::RegionId> bodies = ir::regions_of(function_.ops[current_]);
+  const ir::Regions bodies = ir::regions_of(function_.ops[current_]);
   return std::any_of(bodies.begin(), bodies.end(),
                      [&](ir::RegionId body) { return ir::may_leave_early(function_, body); });
 }

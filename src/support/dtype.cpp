@@ -11,11 +11,7 @@
 
 namespace kiln {
 
-namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-constexpr DTypeInfo kInfos[] = {
+constexpr std::array<DTypeInfo, kDTypeCount> kDTypes = {{
     {DType::kF64, "f64", NumberKind::kFloat, 64, std::numeric_limits<double>::max(), 11, 52, 1023,
      true},
     {DType::kF32, "f32", NumberKind::kFloat, 32, 3.4028234663852886e38, 8, 23, 127, true},
@@ -46,11 +42,15 @@ constexpr DTypeInfo kInfos[] = {
     {DType::kU1, "u1", NumberKind::kUnsigned, 1, 1.0},
     {DType::kBin1, "bin1", NumberKind::kUnsigned, 1, 1.0},
     {DType::kBool, "bool", NumberKind::kBool, 8, 1.0},
-};
-static_assert(std::size(kInfos) == kDTypeCount);
+}};
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
 static_assert([] {
-  for (std::size_t i = 0; i < std::size(kInfos); ++i) {
-    if (static_cast<std::size_t>(kInfos[i].dtype) != i) return false;
+  for (std::size_t i = 0; i < std::size(kDTypes); ++i) {
+    if (static_cast<std::size_t>(kDTypes[i].dtype) != i) return false;
   }
   return true;
 }());  // a row is found by its type
@@ -63,33 +63,42 @@ constexpr double two_to(int exponent) {
   return out;
 }
 
-// What follows from a row: asked for with every rounding, so worked out once.
-struct Precision {
-  double roundoff = 0;
-  double integers_exact_up_to = 0;
-  double smallest = 1;
-  double smallest_normal = 0;
-};
-constexpr Precision precision_of(const DTypeInfo& row) {
+constexpr DTypePrecision precision_of(const DTypeInfo& row) {
   if (row.kind != NumberKind::kFloat) return {0, row.max, 1, 0};
   const int least = (row.mantissa_bits == 0 ? 0 : 1) - row.bias - row.mantissa_bits;
   return {two_to(-(row.mantissa_bits + 1)), two_to(row.mantissa_bits + 1), two_to(least),
           row.mantissa_bits == 0 ? 0 : two_to(1 - row.bias)};
 }
-constexpr auto kPrecisions = [] {
-  std::array<Precision, kDTypeCount> out;
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = precision_of(kInfos[i]);
+
+}  // namespace
+
+constexpr std::array<DTypePrecision, kDTypeCount> kPrecisions = [] {
+  std::array<DTypePrecision, kDTypeCount> out;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = precision_of(kDTypes[i]);
   return out;
 }();
-const Precision& precision(DType dtype) { return kPrecisions[static_cast<std::size_t>(dtype)]; }
+
+namespace {
 
 bool is_signed(const DTypeInfo& row) {
   return row.dtype != DType::kUE4M3 && row.dtype != DType::kUE8M0;
 }
 
-// Whether a number past the largest one becomes the largest: as `cvt` with `.satfinite` does, the
-// only form that PTX has for floats of 8 bits and fewer (PTX ISA, cvt).
-bool saturates(const DTypeInfo& row) { return !row.ieee || row.bits <= 8; }
+// A double's exponent, of what is no subnormal one.
+int exponent_of(double value) {
+  return static_cast<int>(std::bit_cast<std::uint64_t>(value) >> 52 & 0x7ff) - 1023;
+}
+
+// The bits of a double's mantissa that a type has no room for.
+int spare_bits(const DTypeInfo& row) { return 52 - row.mantissa_bits; }
+
+// To the type's bits of mantissa; the exponent may be one more then.
+double round_normal(const DTypeInfo& row, double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t unit = std::uint64_t{1} << spare_bits(row);
+  const std::uint64_t even = row.ties_away ? 1 : bits >> spare_bits(row) & 1;
+  return std::bit_cast<double>((bits + unit / 2 - 1 + even) & ~(unit - 1));
+}
 
 // Rounds to `mantissa_bits` after the leading bit, flushing gradually below the least normal
 // exponent. An infinity stays one where the type has it.
@@ -98,45 +107,47 @@ double round_small(const DTypeInfo& row, double value) {
   if (std::isnan(value)) return row.bits < 8 ? row.max : value;
   if (!is_signed(row) && std::signbit(value)) return 0.0;
   if (std::isinf(value)) return row.ieee ? value : std::copysign(row.max, value);
-  if (value == 0) return value;
-  int exponent = 0;
-  std::frexp(value, &exponent);  // value = m * 2^exponent, 0.5 <= |m| < 1
-  const int least = 1 - row.bias;
-  const int unit = std::max(exponent - 1, least) - row.mantissa_bits;
-  const double scaled = std::ldexp(value, -unit);
-  const double whole = row.ties_away ? std::round(scaled) : std::nearbyint(scaled);
-  const double rounded = std::ldexp(whole, unit);
+  double rounded = 0;
+  if (exponent_of(value) >= 1 - row.bias) {
+    rounded = round_normal(row, value);
+  } else {
+    const double scaled = value / smallest(row.dtype);
+    rounded = (row.ties_away ? std::round(scaled) : std::nearbyint(scaled)) * smallest(row.dtype);
+  }
   if (std::fabs(rounded) <= row.max) return rounded;
-  return std::copysign(saturates(row) ? row.max : kInf, value);
+  return std::copysign(saturates(row.dtype) ? row.max : kInf, value);
+}
+
+// Exponent and mantissa of a value of the type, 0 or more and finite.
+std::uint64_t encode_magnitude(const DTypeInfo& row, double value) {
+  const int exponent = exponent_of(value);
+  if (exponent < 1 - row.bias) return static_cast<std::uint64_t>(value / smallest(row.dtype));
+  const std::uint64_t mantissa_ones = (std::uint64_t{1} << row.mantissa_bits) - 1;
+  const std::uint64_t mantissa =
+      std::bit_cast<std::uint64_t>(value) >> spare_bits(row) & mantissa_ones;
+  return static_cast<std::uint64_t>(exponent + row.bias) << row.mantissa_bits | mantissa;
 }
 
 std::uint64_t encode_small(DType dtype, double value) {
   const DTypeInfo& row = info(dtype);
   const double rounded = round_small(row, value);
   const std::uint64_t sign = std::signbit(rounded) && is_signed(row) ? 1 : 0;
-  const std::uint64_t top = (std::uint64_t{1} << row.exponent_bits) - 1;
-  std::uint64_t exponent_field = 0;
-  std::uint64_t mantissa = 0;
   const std::uint64_t mantissa_ones = (std::uint64_t{1} << row.mantissa_bits) - 1;
-  if (std::isnan(rounded)) {
-    exponent_field = top;
-    mantissa = mantissa_ones;
-  } else if (std::isinf(rounded)) {
-    exponent_field = top;
-  } else if (rounded != 0) {
-    int exponent = 0;
-    std::frexp(rounded, &exponent);
-    const int least = 1 - row.bias;
-    const int e = std::max(exponent - 1, least);
-    auto scaled = static_cast<std::uint64_t>(std::ldexp(std::fabs(rounded), row.mantissa_bits - e));
-    const bool normal = scaled > mantissa_ones;
-    exponent_field = normal ? static_cast<std::uint64_t>(e + row.bias) : 0;
-    mantissa = scaled & mantissa_ones;
-  }
-  const std::uint64_t magnitude = (exponent_field << row.mantissa_bits) | mantissa;
+  const std::uint64_t top = ((std::uint64_t{1} << row.exponent_bits) - 1) << row.mantissa_bits;
+  const std::uint64_t magnitude = std::isnan(rounded)   ? top | mantissa_ones
+                                  : std::isinf(rounded) ? top
+                                                        : encode_magnitude(row, std::fabs(rounded));
   const std::uint64_t bits = (sign << (row.exponent_bits + row.mantissa_bits)) | magnitude;
   // tf32 is stored as an f32 whose low 13 bits are zero.
   return dtype == DType::kTF32 ? bits << 13 : bits;
+}
+
+double decode_magnitude(const DTypeInfo& row, std::uint64_t exponent_field,
+                        std::uint64_t mantissa) {
+  if (exponent_field == 0) return static_cast<double>(mantissa) * smallest(row.dtype);
+  const auto exponent =
+      static_cast<std::uint64_t>(static_cast<int>(exponent_field) - row.bias + 1023);
+  return std::bit_cast<double>(exponent << 52 | mantissa << spare_bits(row));
 }
 
 double decode_small(DType dtype, std::uint64_t bits) {
@@ -154,11 +165,8 @@ double decode_small(DType dtype, std::uint64_t bits) {
   } else if ((dtype == DType::kE4M3 || dtype == DType::kUE4M3) && exponent_field == top &&
              mantissa == mantissa_ones) {
     magnitude = std::numeric_limits<double>::quiet_NaN();
-  } else if (exponent_field == 0) {
-    magnitude = std::ldexp(static_cast<double>(mantissa), 1 - row.bias - row.mantissa_bits);
   } else {
-    magnitude = std::ldexp(static_cast<double>(mantissa_ones + 1 + mantissa),
-                           static_cast<int>(exponent_field) - row.bias - row.mantissa_bits);
+    magnitude = decode_magnitude(row, exponent_field, mantissa);
   }
   return negative ? -magnitude : magnitude;
 }
@@ -185,8 +193,6 @@ double round_integer(const DTypeInfo& row, double value) {
 
 }  // namespace
 
-const DTypeInfo& info(DType dtype) { return kInfos[static_cast<std::size_t>(dtype)]; }
-
 std::optional<DType> dtype_from_name(std::string_view name) {
   struct Alias {
     std::string_view name;
@@ -196,7 +202,7 @@ std::optional<DType> dtype_from_name(std::string_view name) {
       {"double", DType::kF64}, {"float", DType::kF32}, {"half", DType::kF16},
       {"bfp16", DType::kBF16}, {"f8", DType::kE4M3},   {"int", DType::kS32},
   };
-  for (const DTypeInfo& row : kInfos) {
+  for (const DTypeInfo& row : kDTypes) {
     if (row.name == name) return row.dtype;
   }
   for (const Alias& alias : kAliases) {
@@ -205,12 +211,7 @@ std::optional<DType> dtype_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-double roundoff(DType dtype) { return precision(dtype).roundoff; }
-double integers_exact_up_to(DType dtype) { return precision(dtype).integers_exact_up_to; }
-double smallest(DType dtype) { return precision(dtype).smallest; }
-double smallest_normal(DType dtype) { return precision(dtype).smallest_normal; }
-
-double round_to(DType dtype, double value) {
+double round_to_other(DType dtype, double value) {
   const DTypeInfo& row = info(dtype);
   switch (row.kind) {
     case NumberKind::kSigned:
@@ -218,10 +219,8 @@ double round_to(DType dtype, double value) {
     case NumberKind::kBool: return value != 0 ? 1.0 : 0.0;
     case NumberKind::kFloat: break;
   }
-  if (dtype == DType::kF64) return value;
-  if (dtype == DType::kF32) return static_cast<double>(static_cast<float>(value));
   if (dtype == DType::kUE8M0) return round_ue8m0(value);
-  if (saturates(row) && std::isinf(value)) value = std::copysign(row.max, value);
+  if (saturates(dtype) && std::isinf(value)) value = std::copysign(row.max, value);
   return round_small(row, value);
 }
 

@@ -5,6 +5,7 @@
 // 2^53 excepted).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -62,7 +63,12 @@ struct DTypeInfo {
   bool ties_away = false;  // rounding to nearest: ties go away from zero, not to even
 };
 
-[[nodiscard]] const DTypeInfo& info(DType dtype);
+// By type. In sight of every caller, like what follows from a row: both are asked for with each number
+// that the simulator and the reference compute.
+extern const std::array<DTypeInfo, kDTypeCount> kDTypes;
+[[nodiscard]] inline const DTypeInfo& info(DType dtype) {
+  return kDTypes[static_cast<std::size_t>(dtype)];
+}
 [[nodiscard]] inline std::string_view name(DType dtype) { return info(dtype).name; }
 // Canonical names ("f16") and the language's aliases ("half", "double", "f8", "int"...).
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name);
@@ -77,20 +83,48 @@ struct DTypeInfo {
 // Bytes of one stored element (sub-byte types are stored in one byte each).
 [[nodiscard]] inline int size_bytes(DType d) { return (info(d).bits + 7) / 8; }
 
-// Largest relative error of rounding a real number to this type; 0 for integers.
-[[nodiscard]] double roundoff(DType dtype);
-// Every integer of at most this magnitude is a value of the float type: 2048 for f16.
-[[nodiscard]] double integers_exact_up_to(DType dtype);
-// Smallest positive (subnormal) value of a float type: below it the error is absolute, not
-// relative.
-[[nodiscard]] double smallest(DType dtype);
-// Smallest normal value of a float type; 0 for types without subnormal values.
-[[nodiscard]] double smallest_normal(DType dtype);
+// What follows from a row of the table.
+struct DTypePrecision {
+  // Largest relative error of rounding a real number to this type; 0 for integers.
+  double roundoff = 0;
+  // Every integer of at most this magnitude is a value of the float type: 2048 for f16.
+  double integers_exact_up_to = 0;
+  // Smallest positive (subnormal) value of a float type: below it the error is absolute, not
+  // relative.
+  double smallest = 1;
+  // Smallest normal value of a float type; 0 for types without subnormal values.
+  double smallest_normal = 0;
+};
+extern const std::array<DTypePrecision, kDTypeCount> kPrecisions;
+[[nodiscard]] inline const DTypePrecision& precision(DType dtype) {
+  return kPrecisions[static_cast<std::size_t>(dtype)];
+}
+[[nodiscard]] inline double roundoff(DType dtype) { return precision(dtype).roundoff; }
+[[nodiscard]] inline double integers_exact_up_to(DType dtype) {
+  return precision(dtype).integers_exact_up_to;
+}
+[[nodiscard]] inline double smallest(DType dtype) { return precision(dtype).smallest; }
+[[nodiscard]] inline double smallest_normal(DType dtype) {
+  return precision(dtype).smallest_normal;
+}
+
+// Whether a number past a float type's largest one becomes the largest: as `cvt` with `.satfinite`
+// does, the only form that PTX has for floats of 8 bits and fewer (PTX ISA, cvt).
+[[nodiscard]] inline bool saturates(DType dtype) {
+  const DTypeInfo& row = info(dtype);
+  return row.kind == NumberKind::kFloat && (!row.ieee || row.bits <= 8);
+}
+
+// round_to of what is neither f32 nor f64.
+[[nodiscard]] double round_to_other(DType dtype, double value);
 
 // A conversion (docs/numbers.md). To nearest even (tf32: ties away, as cvt.rna.tf32.f32 does); what
 // is too large becomes infinity, in floats of 8 bits and fewer the largest value, infinities too;
 // to integers truncated and saturated, NaN becomes 0.
-[[nodiscard]] double round_to(DType dtype, double value);
+[[nodiscard]] inline double round_to(DType dtype, double value) {
+  if (dtype == DType::kF32) return static_cast<double>(static_cast<float>(value));
+  return dtype == DType::kF64 ? value : round_to_other(dtype, value);
+}
 
 // An f32 without what tf32 has no bits for: where tensor cores read f32 in place they ignore the
 // low 13 bits.

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "layout/indices.h"
 #include "layout/print.h"
 #include "support/check.h"
 
@@ -86,8 +87,8 @@ Fragment fragment_of(const Layout& tv, int rows, int cols, Element edge) {
   out.lanes = static_cast<int>(size(mode(tv, 0)));
   out.values = static_cast<int>(size(mode(tv, 1)));
   std::vector<bool> held(static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols));
-  for (Index i = 0; i < size(tv); ++i) {
-    const auto at = static_cast<std::size_t>(tv(i));
+  for (const Index index : indices_of(tv)) {
+    const auto at = static_cast<std::size_t>(index);
     KILN_CHECK(at < held.size(), "{} on a {}x{} tile", to_text(tv), rows, cols);
     held[at] = true;
   }

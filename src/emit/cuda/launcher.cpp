@@ -119,7 +119,7 @@ bool is_written_outside(const ir::Function& function, ir::RegionId region, ir::V
     if (op.kind() == ir::OpKind::kParallel) return false;
     const auto* write = std::get_if<ir::Write>(&op.data);
     if (write != nullptr && ir::root_of(function, write->view) == buffer) return true;
-    const std::vector<ir::RegionId> inner = ir::regions_of(op);
+    const ir::Regions inner = ir::regions_of(op);
     return std::ranges::any_of(
         inner, [&](ir::RegionId each) { return is_written_outside(function, each, buffer); });
   });
